@@ -1,0 +1,196 @@
+// Package cli is what the commands have in common: flags in groups, settings from the environment, exit codes, and
+// telling a terminal from a file.
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/joho/godotenv"
+	"golang.org/x/term"
+)
+
+// Exit codes of every command.
+const (
+	Done    = 0  // it did what it was asked to
+	Failed  = 1  // it did not, and a person has to look
+	Usage   = 2  // the flags or the arguments are wrong; nothing was begun
+	Retry   = 33 // something outside failed that may work later: run the same command again
+	Stopped = 34 // stopped early, with all that was made saved
+)
+
+// Flags is a flag set whose help keeps the order and the groups in which flags were added.
+type Flags struct {
+	*flag.FlagSet
+	groups []group
+	env    map[string]string // flag -> environment variable
+}
+
+type group struct {
+	title string
+	names []string
+}
+
+// New returns an empty set. about is shown above the flags in the help, which goes to out.
+func New(name, about string, out io.Writer) *Flags {
+	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}}
+	f.SetOutput(out)
+	f.FlagSet.Usage = func() {
+		fmt.Fprintf(out, "%s\n", strings.TrimSpace(about))
+		for _, g := range f.groups {
+			fmt.Fprintf(out, "\n%s\n", g.title)
+			for _, name := range g.names {
+				f.help(out, f.Lookup(name))
+			}
+		}
+	}
+	return f
+}
+
+// Group begins a group of flags.
+func (f *Flags) Group(title string) { f.groups = append(f.groups, group{title: title}) }
+
+// Add defines a flag of the current group. The variable's type is the flag's, its value the default. A word of the usage
+// in backticks names the value.
+func (f *Flags) Add(v any, name, usage string) {
+	switch p := v.(type) {
+	case *bool:
+		f.BoolVar(p, name, *p, usage)
+	case *int:
+		f.IntVar(p, name, *p, usage)
+	case *int64:
+		f.Int64Var(p, name, *p, usage)
+	case *float64:
+		f.Float64Var(p, name, *p, usage)
+	case *string:
+		f.StringVar(p, name, *p, usage)
+	case *time.Duration:
+		f.DurationVar(p, name, *p, usage)
+	case flag.Value:
+		f.Var(p, name, usage)
+	default:
+		panic(fmt.Sprintf("flag %s: no flags of type %T", name, v))
+	}
+	g := &f.groups[len(f.groups)-1]
+	g.names = append(g.names, name)
+}
+
+// Env lets an environment variable give a flag's value where the command line does not.
+func (f *Flags) Env(name, variable string) { f.env[name] = variable }
+
+// Parse reads the arguments and then the environment. done is true where the command has nothing more to do, with the
+// exit code; what was wrong has been said.
+func (f *Flags) Parse(args []string) (code int, done bool) {
+	switch err := f.FlagSet.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return Done, true
+	case err != nil:
+		return Usage, true
+	}
+	if f.NArg() > 0 {
+		fmt.Fprintf(f.Output(), "%s: unexpected argument %q: flags come as --name value; see %s -h\n", f.Name(), f.Arg(0), f.Name())
+		return Usage, true
+	}
+	given := map[string]bool{}
+	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	for name, variable := range f.env {
+		if value := os.Getenv(variable); value != "" && !given[name] {
+			if err := f.Set(name, value); err != nil {
+				fmt.Fprintf(f.Output(), "%s: the environment variable %s does not fit --%s: %v\n", f.Name(), variable, name, err)
+				return Usage, true
+			}
+		}
+	}
+	return Done, false
+}
+
+// Given tells whether a flag has been set, by the command line or the environment.
+func (f *Flags) Given(name string) (given bool) {
+	f.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
+	return given
+}
+
+func (f *Flags) help(out io.Writer, fl *flag.Flag) {
+	kind, usage := flag.UnquoteUsage(fl)
+	if kind != "" {
+		kind = " " + kind
+	}
+	head := "  --" + fl.Name + kind
+	var notes []string
+	if fl.DefValue != "" && fl.DefValue != "false" && fl.DefValue != "[]" {
+		notes = append(notes, "default "+fl.DefValue)
+	}
+	if v := f.env[fl.Name]; v != "" {
+		notes = append(notes, "environment "+v)
+	}
+	if len(notes) > 0 {
+		usage += " (" + strings.Join(notes, "; ") + ")"
+	}
+	const column = 28
+	if len(head) < column {
+		head += strings.Repeat(" ", column-len(head))
+	} else {
+		head += "\n" + strings.Repeat(" ", column)
+	}
+	fmt.Fprintln(out, head+wrap(usage, 100-column, strings.Repeat(" ", column)))
+}
+
+// wrap breaks text into lines of at most width characters, indented from the second on.
+func wrap(text string, width int, indent string) string {
+	var b strings.Builder
+	n := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case n+1+len(word) > width:
+			b.WriteString("\n" + indent)
+			n = 0
+		default:
+			b.WriteString(" ")
+			n++
+		}
+		b.WriteString(word)
+		n += len(word)
+	}
+	return b.String()
+}
+
+// List is a flag that may be given several times.
+type List []string
+
+func (l *List) String() string { return fmt.Sprint([]string(*l)) }
+
+// Set adds values; several may be given at once, with commas between them.
+func (l *List) Set(s string) error {
+	for _, v := range strings.Split(s, ",") {
+		if v = strings.TrimSpace(v); v != "" {
+			*l = append(*l, v)
+		}
+	}
+	return nil
+}
+
+// LoadEnv reads .env in the working directory, if there is one. Variables that are set already keep their values.
+func LoadEnv() error {
+	err := godotenv.Load(".env")
+	switch {
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.As(err, new(*fs.PathError)):
+		return fmt.Errorf("cannot read .env: %w", err)
+	}
+	// The library's message quotes what it could not read, which may be a key.
+	return errors.New(".env is not of the form NAME=value, one a line: mend it or move it away")
+}
+
+// IsTerminal tells whether w is a terminal that a person looks at.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
