@@ -1,0 +1,317 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"strings"
+	"time"
+)
+
+// A parquet file from outside is decoded by a second process of the same program.
+// It gets the file as its standard input and nothing else (no environment, so no
+// keys), and writes on its standard output one header and then the rows:
+//
+//	'c' JSON of childHeader
+//	'r' a value for each column, 'r' …
+//	'z' the end, or 'e' an error in words
+//
+// where a text is its length as a varint and its bytes. Output that ends without
+// 'z' or 'e' means that the process died.
+
+// childVariable holds what the child is to read, as JSON of wanted.
+const childVariable = "RESTYLE_PARQUET_CHILD"
+
+// childStall is how long the child may think about the next rows. Decoding a page
+// takes milliseconds; only a decoder that turns in circles takes this long.
+const childStall = 30 * time.Second
+
+// Exit codes of the child; what it has to say goes through the pipe.
+const (
+	childDone      = 0
+	childBroken    = 1
+	childOutMemory = 3
+)
+
+// childMemory is what the child may use for a file of that size. A few hundred
+// bytes that ask for gigabytes do not get them; an honest large page does.
+func childMemory(size int64) int64 {
+	return 256<<20 + 16*min(size, 240<<20)
+}
+
+type childHeader struct {
+	Columns []string `json:"columns"`
+	Rows    int      `json:"rows"`
+}
+
+// IsChild reports whether this process was started by Open to decode a parquet
+// file. A command's main, and a TestMain whose tests read parquet files from disk, asks first
+// and leaves everything to ChildMain.
+func IsChild() bool { return os.Getenv(childVariable) != "" }
+
+// ChildMain decodes the parquet file on standard input for the process that
+// started this one, and returns the exit status. It prints for no person.
+func ChildMain() int {
+	var w wanted
+	info, err := os.Stdin.Stat()
+	if err != nil || json.Unmarshal([]byte(os.Getenv(childVariable)), &w) != nil {
+		return childBroken
+	}
+	limit := childMemory(info.Size())
+	debug.SetMemoryLimit(limit * 3 / 4)
+	go watch(uint64(limit), os.Getppid())
+	out := bufio.NewWriterSize(os.Stdout, 64<<10)
+	if err := sendRows(out, os.Stdin, info.Size(), w); err != nil {
+		out.WriteByte('e')
+		sendText(out, err.Error())
+	}
+	if out.Flush() != nil {
+		return childBroken
+	}
+	return childDone
+}
+
+// watch ends this process when it takes too much memory or is left alone.
+// It looks at what was asked for, which is known before it is touched.
+func watch(limit uint64, parent int) {
+	used := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	for {
+		metrics.Read(used)
+		if used[0].Value.Uint64()-used[1].Value.Uint64() > limit {
+			os.Exit(childOutMemory)
+		}
+		if os.Getppid() != parent {
+			os.Exit(childBroken)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func sendRows(out *bufio.Writer, in io.ReaderAt, size int64, w wanted) error {
+	t, err := openParquet(in, size, w)
+	if err != nil {
+		return err
+	}
+	header, err := json.Marshal(childHeader{t.columns, t.rows})
+	if err != nil {
+		return err
+	}
+	out.WriteByte('c')
+	sendText(out, string(header))
+	for {
+		rec, err := t.next()
+		if err == io.EOF {
+			return out.WriteByte('z')
+		}
+		if err != nil {
+			return err
+		}
+		out.WriteByte('r')
+		for _, value := range rec {
+			if err := sendText(out, value); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func sendText(out *bufio.Writer, s string) error {
+	out.Write(binary.AppendUvarint(nil, uint64(len(s))))
+	_, err := out.WriteString(s)
+	return err
+}
+
+// child is the side of the process that asked.
+type child struct {
+	ctx     context.Context
+	cmd     *exec.Cmd
+	out     *bufio.Reader
+	stderr  opening
+	stall   time.Duration
+	stalled bool // set before the process is killed for it
+	values  int
+	ended   bool // waited for
+}
+
+// openInChild reads a parquet file in a child process. f is closed.
+func openInChild(ctx context.Context, f *os.File, w wanted) (*table, error) {
+	defer f.Close() // the child has its own
+	if IsChild() {  // its main went on instead of calling ChildMain, and would start children for ever
+		return nil, errors.New("this process was started to decode a parquet file: its main must begin with dataset.ChildMain")
+	}
+	cmd, err := childCommand(ctx, f, w)
+	if err != nil {
+		return nil, err
+	}
+	return startChild(ctx, cmd, childStall)
+}
+
+// childCommand is this program again, with the file as its input.
+func childCommand(ctx context.Context, f *os.File, w wanted) (*exec.Cmd, error) {
+	self := "/proc/self/exe" // stays right when the file was replaced since
+	if runtime.GOOS != "linux" {
+		var err error
+		if self, err = os.Executable(); err != nil {
+			return nil, err
+		}
+	}
+	ask, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = []string{childVariable + "=" + string(ask)}
+	cmd.Stdin = f
+	return cmd, nil
+}
+
+func startChild(ctx context.Context, cmd *exec.Cmd, stall time.Duration) (*table, error) {
+	c := &child{ctx: ctx, cmd: cmd, stall: stall}
+	cmd.Stderr = &c.stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting the parquet decoder: %w", err)
+	}
+	c.out = bufio.NewReaderSize(out, 64<<10)
+	var header childHeader
+	err = c.receive(func(kind byte) error {
+		if kind != 'c' {
+			return errors.New("no header")
+		}
+		text, err := c.text()
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal([]byte(text), &header)
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.values = len(header.Columns)
+	return &table{columns: header.Columns, rows: header.Rows, next: c.next, close: c.close}, nil
+}
+
+func (c *child) next() (rec []string, err error) {
+	end := false
+	err = c.receive(func(kind byte) error {
+		switch kind {
+		case 'z':
+			end = true
+			return nil
+		case 'r':
+			rec = make([]string, c.values)
+			for i := range rec {
+				if rec[i], err = c.text(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		return fmt.Errorf("message %q", kind)
+	})
+	if err == nil && end {
+		if err = c.wait(); err == nil {
+			err = io.EOF
+		}
+	}
+	return rec, err
+}
+
+// receive reads one message under the stall limit. An error of the child's own is
+// returned as it is; when there is no message, what became of the child is the error.
+func (c *child) receive(read func(kind byte) error) error {
+	if c.ended {
+		return errors.New("the parquet decoder has ended")
+	}
+	watch := time.AfterFunc(c.stall, func() { c.cmd.Process.Kill() })
+	kind, err := c.out.ReadByte()
+	if err == nil && kind == 'e' {
+		var words string
+		if words, err = c.text(); err == nil {
+			watch.Stop()
+			return errors.Join(errors.New(words), c.close())
+		}
+	}
+	if err == nil {
+		err = read(kind)
+	}
+	c.stalled = !watch.Stop()
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		c.close()
+		return fmt.Errorf("the parquet decoder sent something wrong: %w", err)
+	}
+	if err := c.wait(); err != nil {
+		return err
+	}
+	return errors.New("the parquet decoder ended without a word: does main begin with dataset.ChildMain?")
+}
+
+// text reads one length and its bytes.
+func (c *child) text() (string, error) {
+	n, err := binary.ReadUvarint(c.out)
+	if err != nil {
+		return "", err
+	}
+	if n > maxRecord {
+		return "", fmt.Errorf("a text of %d bytes", n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(c.out, b); err != nil {
+		return "", err
+	}
+	return string(b), nil
+}
+
+// wait collects the child, which has closed its output, and says how it ended.
+func (c *child) wait() error {
+	c.ended = true
+	err := c.cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case c.ctx.Err() != nil:
+		return c.ctx.Err()
+	case c.stalled:
+		return fmt.Errorf("damaged parquet file (decoding made no progress for %v)", c.stall)
+	case err == nil:
+		return nil
+	case errors.As(err, &exit) && exit.ExitCode() == childOutMemory:
+		return errors.New("damaged parquet file (decoding it takes far more memory than its size explains)")
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(c.stderr.String()), "\n")
+	return fmt.Errorf("damaged parquet file (the decoder ended with %w: %.200s)", err, first)
+}
+
+// close ends the child, which may still be writing.
+func (c *child) close() error {
+	if c.ended {
+		return nil
+	}
+	c.ended = true
+	c.cmd.Process.Kill()
+	c.cmd.Wait() // its error is that it was killed
+	return nil
+}
+
+// opening keeps the first 4 KiB of what is written: a crash says what it is at the start.
+type opening struct{ bytes.Buffer }
+
+func (o *opening) Write(p []byte) (int, error) {
+	o.Buffer.Write(p[:min(len(p), max(0, 4<<10-o.Len()))])
+	return len(p), nil
+}

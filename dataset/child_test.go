@@ -1,0 +1,281 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// What the test binary is to do instead of testing, by environment variable.
+const (
+	misbehave    = "DATASET_TEST_MISBEHAVE"
+	mutate       = "DATASET_TEST_MUTATE"
+	writeForever = "DATASET_TEST_WRITE"
+)
+
+// withFooter changes a file's footer.
+func withFooter(t *testing.T, file []byte, change func(*format.FileMetaData)) []byte {
+	t.Helper()
+	n := int(binary.LittleEndian.Uint32(file[len(file)-8:]))
+	start := len(file) - 8 - n
+	var meta format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), file[start:len(file)-8], &meta); err != nil {
+		t.Fatal(err)
+	}
+	change(&meta)
+	footer, err := thrift.Marshal(new(thrift.CompactProtocol), &meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append(bytes.Clone(file[:start]), footer...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(footer)))
+	return append(out, "PAR1"...)
+}
+
+// badChild is a decoder that goes wrong in the way of that name.
+func badChild(how string) int {
+	out := bufio.NewWriter(os.Stdout)
+	header := func() {
+		out.WriteByte('c')
+		sendText(out, `{"columns":["a","","b"],"rows":3}`)
+		out.WriteByte('r')
+		for range 3 {
+			sendText(out, "x")
+		}
+		out.Flush()
+	}
+	switch how {
+	case "silent":
+	case "crash":
+		panic("boom")
+	case "crash later":
+		header()
+		panic("boom")
+	case "end early":
+		header()
+	case "end in a row":
+		header()
+		out.WriteString("r\x05ab")
+	case "huge text":
+		header()
+		out.WriteString("r\xff\xff\xff\xff\xff\xff\xff\xff\x7f")
+	case "varint overflow":
+		header()
+		out.WriteString("r" + strings.Repeat("\xff", 20))
+	case "nonsense":
+		out.WriteString("hello\n")
+	case "nonsense later":
+		header()
+		out.WriteString("hello\n")
+	case "bad header":
+		out.WriteByte('c')
+		sendText(out, "{")
+	case "error":
+		header()
+		out.WriteByte('e')
+		sendText(out, "row 1: bad")
+	case "stall":
+		time.Sleep(time.Hour)
+	case "stall later":
+		header()
+		time.Sleep(time.Hour)
+	case "spin":
+		for n := 0; ; n++ {
+			runtime.KeepAlive(n)
+		}
+	case "memory":
+		go watch(uint64(childMemory(1000)), os.Getppid())
+		var keep [][]byte
+		for {
+			keep = append(keep, make([]byte, 64<<20))
+			runtime.KeepAlive(keep)
+			time.Sleep(10 * time.Millisecond) // reserved, never touched
+		}
+	case "environment":
+		out.WriteByte('e')
+		sendText(out, fmt.Sprintf("%q", os.Environ()))
+	}
+	out.Flush()
+	return 0
+}
+
+func TestChildThatMisbehaves(t *testing.T) {
+	for _, c := range []struct {
+		how, words string
+		rows       int // before the error
+	}{
+		{"silent", "ended without a word", 0},
+		{"crash", "boom", 0},
+		{"crash later", "boom", 1},
+		{"end early", "ended without a word", 1},
+		{"end in a row", "ended without a word", 1},
+		{"huge text", "a text of", 1},
+		{"varint overflow", "overflow", 1},
+		{"nonsense", "sent something wrong: no header", 0},
+		{"nonsense later", "sent something wrong: message 'h'", 1},
+		{"bad header", "sent something wrong", 0},
+		{"error", "row 1: bad", 1},
+		{"stall", "no progress for 300ms", 0},
+		{"stall later", "no progress for 300ms", 1},
+		{"spin", "no progress for 300ms", 0},
+		{"memory", "far more memory", 0},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			stall := 10 * time.Second
+			if strings.HasPrefix(c.how, "s") && c.how != "silent" {
+				stall = 300 * time.Millisecond
+			}
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = []string{childVariable + "={}", misbehave + "=" + c.how}
+			table, err := startChild(context.Background(), cmd, stall)
+			rows := 0
+			for err == nil {
+				if _, err = table.next(); err == nil {
+					rows++
+				}
+			}
+			if rows != c.rows {
+				t.Errorf("%d rows, want %d", rows, c.rows)
+			}
+			wantError(t, err, c.words)
+			if cmd.ProcessState == nil {
+				t.Error("the process was not collected")
+			}
+			if table != nil {
+				if _, again := table.next(); again == nil || again == io.EOF {
+					t.Errorf("after the error came %v", again)
+				}
+			}
+		})
+	}
+}
+
+// TestChildGetsNothing: what the decoder of a hostile file cannot see it cannot leak.
+func TestChildGetsNothing(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "canary-of-a-key")
+	f, err := os.Open("testdata/codec_zstd.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, err := childCommand(context.Background(), f, wanted{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(cmd.Env, misbehave+"=environment")
+	_, err = startChild(context.Background(), cmd, 10*time.Second)
+	wantError(t, err, childVariable)
+	if strings.Contains(err.Error(), "canary") {
+		t.Errorf("the child sees %v", err)
+	}
+}
+
+func TestChildDoesNotStartChildren(t *testing.T) {
+	t.Setenv(childVariable, "{}")
+	_, err := Open(context.Background(), "testdata/codec_zstd.parquet", Options{})
+	wantError(t, err, "must begin with dataset.ChildMain")
+}
+
+func TestClosingEarlyEndsTheChild(t *testing.T) {
+	f, err := os.Open("testdata/codec_none.parquet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd, err := childCommand(context.Background(), f, wanted{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := startChild(context.Background(), cmd, childStall)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := table.close(); err != nil || cmd.ProcessState == nil {
+		t.Errorf("%v, %v", err, cmd.ProcessState)
+	}
+}
+
+// bombs ask for far more memory than they have bytes. The library on its own
+// follows them.
+func TestMemoryBombs(t *testing.T) {
+	good := []byte(read(t, "testdata/codec_zstd.parquet"))
+	for _, c := range []struct {
+		name string
+		file []byte
+	}{
+		{"page of 2^31-1 bytes", withPageHeader(t, good, func(h *format.PageHeader) { h.UncompressedPageSize = 1<<31 - 1 })},
+		{"compressed page of 2^31-1 bytes", withPageHeader(t, good, func(h *format.PageHeader) { h.CompressedPageSize = 1<<31 - 1 })},
+		{"dictionary of 2^31-1 values", withPageHeader(t, good, func(h *format.PageHeader) {
+			if h.DictionaryPageHeader.Valid {
+				h.DictionaryPageHeader.V.NumValues = 1<<31 - 1
+			} else {
+				h.DataPageHeader.V.NumValues = 1<<31 - 1
+			}
+		})},
+		{"a schema of 2^31-1 columns", withFooter(t, good, func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1<<31 - 1 })},
+	} {
+		start := time.Now()
+		rows, _, err := all(write(t, "x.parquet", string(c.file)), Options{})
+		t.Logf("%s: %d rows, %v (%v)", c.name, len(rows), err, time.Since(start).Round(time.Millisecond))
+		if err == nil && cmp.Diff(sampleRows(), rows) != "" {
+			t.Errorf("%s: accepted", c.name)
+		}
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: %v", c.name, took)
+		}
+	}
+}
+
+// withPageHeader changes the first page header of the column instruction; the
+// offsets behind it are moved.
+func withPageHeader(t *testing.T, file []byte, change func(*format.PageHeader)) []byte {
+	t.Helper()
+	var moved int64
+	var out []byte
+	changed := withFooter(t, file, func(m *format.FileMetaData) {
+		c := &m.RowGroups[0].Columns[0].MetaData
+		at := c.DataPageOffset
+		if c.DictionaryPageOffset > 0 {
+			at = c.DictionaryPageOffset
+		}
+		protocol := new(thrift.CompactProtocol)
+		r := bytes.NewReader(file[at:])
+		buffered := bufio.NewReader(r)
+		var h format.PageHeader
+		if err := thrift.NewDecoder(protocol.NewReader(buffered)).Decode(&h); err != nil {
+			t.Fatal(err)
+		}
+		old := int64(len(file)) - at - int64(r.Len()) - int64(buffered.Buffered())
+		change(&h)
+		header, err := thrift.Marshal(protocol, &h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved = int64(len(header)) - old
+		out = append(append(bytes.Clone(file[:at]), header...), file[at+old:]...)
+		c.TotalCompressedSize += moved
+		for i := range m.RowGroups[0].Columns {
+			c := &m.RowGroups[0].Columns[i].MetaData
+			for _, offset := range []*int64{&c.DataPageOffset, &c.DictionaryPageOffset} {
+				if *offset > at {
+					*offset += moved
+				}
+			}
+		}
+	})
+	footer := int(binary.LittleEndian.Uint32(changed[len(changed)-8:])) + 8
+	oldFooter := int(binary.LittleEndian.Uint32(file[len(file)-8:])) + 8
+	return append(out[:len(out)-oldFooter], changed[len(changed)-footer:]...)
+}

@@ -1,0 +1,104 @@
+package dataset
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseColumns(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want Columns
+		err  string
+	}{
+		{"", Columns{}, ""},
+		{"  ", Columns{}, ""},
+		{"instruction=question,output=answer", Columns{"question", "", "answer"}, ""},
+		{" input = ctx , output = a b ", Columns{"", "ctx", "a b"}, ""},
+		{"output=a=b", Columns{"", "", "a=b"}, ""},
+		{"question", Columns{}, `"question" names no column`},
+		{"instruction=", Columns{}, "names no column"},
+		{"instruction=a,", Columns{}, "names no column"},
+		{"answer=a", Columns{}, `"answer" is not a part of a row`},
+		{"=a", Columns{}, `"" is not a part of a row`},
+		{"output=a,output=b", Columns{}, "output is given twice"},
+		{"instruction=a,output=a", Columns{}, "given for both instruction and output"},
+	} {
+		got, err := ParseColumns(c.in)
+		if c.err != "" {
+			wantError(t, err, c.err)
+		} else if err != nil {
+			t.Errorf("%q: %v", c.in, err)
+		}
+		if got != c.want {
+			t.Errorf("%q gives %+v, want %+v", c.in, got, c.want)
+		}
+	}
+}
+
+func FuzzColumns(f *testing.F) {
+	f.Add("instruction=question,output=answer")
+	f.Add("input==,")
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := ParseColumns(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseColumns(c.String()); err != nil || again != c {
+			t.Errorf("%q gives %+v, its String %+v, %v", s, c, again, err)
+		}
+	})
+}
+
+func TestPick(t *testing.T) {
+	for _, c := range []struct {
+		columns, there, want string
+	}{
+		{"", "instruction input output", "instruction input output"},
+		{"", "output instruction", "instruction  output"},
+		{"", "instruction input output prompt", "instruction input output"}, // the Alpaca Python set
+		{"", "instruction input output text", "instruction input output"},
+		{"", "instruction input response", "instruction input response"},
+		{"", "instruction context response category", "instruction context response"},
+		{"", "instruction input output_original output_passive_aggressive", "instruction input output_original"},
+		{"", "subject subsubject question answer", "question  answer"},
+		{"", "query response type", "query  response"},
+		{"", "prompt completion", "prompt  completion"},
+		{"", "problem solution", "problem  solution"},
+		{"", "prompt output", "error: no known pair"},
+		{"", "text", `error: no known pair of question and answer among the columns "text"`},
+		{"", "", "error: (none)"},
+		{"", "instruction output response", "error: more than one way (as instruction=instruction,output=output or as instruction=instruction,output=response)"},
+		{"", "instruction input context output", "error: more than one way"},
+		{"", "instruction output question answer", "error: more than one way"},
+		{"instruction=q,output=a", "q a", "q  a"},
+		{"instruction=q,output=a", "q a input", "q input a"},
+		{"output=a", "instruction a input", "instruction input a"},
+		{"instruction=q,input=c,output=a", "q a", `error: no column "c", only "q", "a"`},
+		{"instruction=q", "q answer", `error: no column "output"`},
+		{"instruction=input", "input output", "input  output"},
+		{"instruction=output", "input output", "error: both question and answer"},
+	} {
+		columns, err := ParseColumns(c.columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := wanted{Columns: columns}.pick(strings.Fields(c.there))
+		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
+			wantError(t, err, words)
+		} else if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%q among %q: %q, %v; want %q", c.columns, c.there, got, err, c.want)
+		}
+	}
+}
+
+func TestPickListsFewOfManyColumns(t *testing.T) {
+	many := make([]string, 5000)
+	for i := range many {
+		many[i] = strings.Repeat("é", 1000)
+	}
+	_, err := wanted{}.pick(many)
+	if err == nil || len(err.Error()) > 5000 || !strings.Contains(err.Error(), "4980 more") {
+		t.Errorf("%.200v …", err)
+	}
+}

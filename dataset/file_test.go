@@ -1,0 +1,187 @@
+package dataset
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestOutcomes(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out.json")
+	certs := CertificatePath(path)
+	if d := save(t, path, someRows(5)); d.Data != Written || d.Certificates != Written {
+		t.Errorf("first: %+v", d)
+	}
+	first := read(t, path)
+	old := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := errors.Join(os.Chtimes(path, old, old), os.Chtimes(certs, old, old)); err != nil {
+		t.Fatal(err)
+	}
+	if d := save(t, path, someRows(5)); d.Data != Unchanged || d.Certificates != Unchanged {
+		t.Errorf("again: %+v", d)
+	}
+	for _, p := range []string{path, certs} {
+		if info, err := os.Stat(p); err != nil || !info.ModTime().Equal(old) {
+			t.Errorf("%s was touched: %v, %v", p, info.ModTime(), err)
+		}
+	}
+	if d := save(t, path, someRows(6)); d.Data != Replaced || d.Certificates != Replaced {
+		t.Errorf("other rows: %+v", d)
+	}
+	if read(t, path+".bak") != first {
+		t.Error("the .bak is not the file before")
+	}
+	second := read(t, path)
+	if d := save(t, path, someRows(7)); d.Data != Replaced || read(t, path+".bak") != second {
+		t.Errorf("the .bak is not the file just before: %+v", d)
+	}
+	// The same length, other bytes.
+	rows := someRows(7)
+	rows[6].Instruction = "Tusk 6"
+	if d := save(t, path, rows); d.Data != Replaced {
+		t.Errorf("one letter: %+v", d)
+	}
+	want := []string{"out.certificates.jsonl", "out.certificates.jsonl.bak", "out.json", "out.json.bak"}
+	if got := folder(t, dir); !slices.Equal(got, want) {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+func TestTwoWriters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out.json")
+	a, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Create(path)
+	wantError(t, err, "another process is writing", path)
+	if _, err := a.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Only the certificates are being written by somebody: nothing may be left.
+	other, err := createPending(CertificatePath(filepath.Join(filepath.Dir(path), "x.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Create(filepath.Join(filepath.Dir(path), "x.json"))
+	wantError(t, err, "x.certificates.jsonl")
+	if err := errors.Join(other.discard(), b.Discard(), b.Discard()); err != nil {
+		t.Fatal(err)
+	}
+	if names := folder(t, filepath.Dir(path)); !slices.Equal(names, []string{"out.certificates.jsonl", "out.json"}) {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+func TestPlacesThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := errors.Join(os.WriteFile(file, nil, 0o666), os.Mkdir(filepath.Join(dir, "d.json"), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, words string }{
+		{filepath.Join(dir, "out.csv"), `the extension ".csv" is not one of`},
+		{filepath.Join(dir, "out"), `the extension ""`},
+		{filepath.Join(file, "out.json"), "not a directory"},
+		{filepath.Join(dir, "d.json"), "not a regular file"},
+	} {
+		_, err := Create(c.path)
+		wantError(t, err, c.words)
+	}
+	if os.Getuid() == 0 {
+		return // nothing is read-only to root
+	}
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Create(filepath.Join(dir, "out.json"))
+	if !errors.Is(err, fs.ErrPermission) {
+		t.Error(err)
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no /dev/full to imitate a full disk with")
+	}
+	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
+		path := filepath.Join(t.TempDir(), "out"+ext)
+		save(t, path, someRows(2))
+		was := read(t, path)
+		o, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.rows = encoders[ext](full)
+		for i, r := range someRows(3000) {
+			if err = o.Write(r, certificateFor(i)); err != nil {
+				break
+			}
+		}
+		_, err = o.Commit()
+		wantError(t, err, "no space left")
+		if read(t, path) != was || len(folder(t, filepath.Dir(path))) != 2 {
+			t.Errorf("%s: the old file is not as it was, or something is left behind: %q", ext, folder(t, filepath.Dir(path)))
+		}
+	}
+}
+
+func TestLinksStay(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	link, target := filepath.Join(dir, "out.json"), filepath.Join(dir, "real", "x.json")
+	if err := errors.Join(os.WriteFile(target, []byte("[]\n"), 0o666), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := WriteFile(link, []byte("new")); err != nil || o != Replaced {
+		t.Fatal(o, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 || read(t, target) != "new" {
+		t.Errorf("the link is gone: %v, %v", info.Mode(), err)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b", "README.md")
+	for _, c := range []struct {
+		data string
+		want Outcome
+		bak  string
+	}{{"one", Written, ""}, {"one", Unchanged, ""}, {"two", Replaced, "one"}, {"", Replaced, "two"}, {"", Unchanged, "two"}} {
+		got, err := WriteFile(path, []byte(c.data))
+		if err != nil || got != c.want || read(t, path) != c.data {
+			t.Errorf("%q: %v, %v", c.data, got, err)
+		}
+		if c.bak != "" && read(t, path+".bak") != c.bak {
+			t.Errorf("%q: .bak %q", c.data, read(t, path+".bak"))
+		}
+	}
+	if names := folder(t, filepath.Dir(path)); len(names) != 2 {
+		t.Errorf("left behind: %q", names)
+	}
+	// A kill between making the second name and renaming leaves .bak the same file.
+	if err := errors.Join(os.Remove(path+".bak"), os.Link(path, path+".bak"), os.WriteFile(path+".bak.tmp", nil, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := WriteFile(path, []byte("three")); err != nil || o != Replaced || read(t, path+".bak") != "" {
+		t.Error(o, err)
+	}
+	if names := folder(t, filepath.Dir(path)); len(names) != 2 {
+		t.Errorf("left behind: %q", names)
+	}
+}

@@ -1,0 +1,316 @@
+package dataset
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	maxRecord = 16 << 20 // bytes of one JSON object or line
+	maxDepth  = 64       // of nesting in one JSON object
+)
+
+// openJSON reads an array of objects, one at a time.
+func openJSON(f *os.File, w wanted) (*table, error) {
+	in := &meter{r: f}
+	buffered := bufio.NewReader(in)
+	skipBOM(buffered)
+	dec := json.NewDecoder(buffered)
+	if _, err := dec.Token(); err != nil { // the '[' that was seen
+		return nil, err
+	}
+	row := 0
+	fail := func(err error) error {
+		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+			err = errors.New("the file ends in the middle of the array (cut short?)")
+		}
+		return fmt.Errorf("row %d (near byte %d): %w", row, dec.InputOffset(), err)
+	}
+	return records(f, w, func() ([]byte, error) {
+		in.spent = 0
+		if !dec.More() {
+			if _, err := dec.Token(); err != nil {
+				return nil, fail(err)
+			}
+			if _, err := dec.Token(); err != io.EOF {
+				return nil, fmt.Errorf("there is something after the end of the array (near byte %d)", dec.InputOffset())
+			}
+			return nil, io.EOF
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return nil, fail(err)
+		}
+		row++
+		return raw, nil
+	}, func(err error) error { row--; return fail(err) })
+}
+
+// openJSONL reads an object a line. Blank lines are passed over.
+func openJSONL(f *os.File, w wanted) (*table, error) {
+	in := bufio.NewReader(f)
+	skipBOM(in)
+	lines := lineReader{r: in}
+	return records(f, w, lines.next, lines.fail)
+}
+
+// records turns raw JSON objects into a table. next returns an object or io.EOF
+// and an error that says where it stands; fail adds that to an error about the
+// object that next returned last.
+func records(f *os.File, w wanted, next func() ([]byte, error), fail func(error) error) (*table, error) {
+	t := &table{rows: -1, close: f.Close}
+	t.next = func() ([]string, error) {
+		raw, err := next()
+		if err != nil {
+			return nil, err
+		}
+		rec, err := t.record(raw, w)
+		if err != nil {
+			return nil, fail(err)
+		}
+		return rec, nil
+	}
+	return t, nil
+}
+
+// record reads the wanted values out of one object. Objects need not all have
+// the same keys, but a value always comes from the same one.
+func (t *table) record(raw []byte, w wanted) ([]string, error) {
+	keys, values, err := object(raw)
+	if err != nil {
+		return nil, err
+	}
+	names, err := w.pick(keys)
+	if err != nil {
+		return nil, err
+	}
+	if t.columns == nil {
+		t.columns = slices.Clone(names)
+	}
+	rec := make([]string, len(names))
+	for i, name := range names {
+		if name == "" {
+			continue
+		}
+		if t.columns[i] == "" {
+			t.columns[i] = name
+		}
+		if t.columns[i] != name {
+			return nil, fmt.Errorf("the rows before have %q where this one has %q: choose with --columns", t.columns[i], name)
+		}
+		if rec[i], err = text(values[name]); err != nil {
+			return nil, fmt.Errorf("key %q: %w", name, err)
+		}
+	}
+	return rec, nil
+}
+
+// object takes a JSON object apart: its keys in order, and their raw values. It is
+// stricter than encoding/json: UTF-8 only, no key twice, no deep nesting, nothing
+// after the end.
+func object(raw []byte) (keys []string, values map[string]json.RawMessage, err error) {
+	if !utf8.Valid(raw) {
+		return nil, nil, errors.New("not valid UTF-8: convert the file to UTF-8")
+	}
+	if d := depth(raw); d > maxDepth {
+		return nil, nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	start, err := dec.Token()
+	if err != nil {
+		return nil, nil, cut(err)
+	}
+	if start != json.Delim('{') {
+		return nil, nil, fmt.Errorf("expected an object with keys, found %s", kind(bytes.TrimSpace(raw)))
+	}
+	values = map[string]json.RawMessage{}
+	for dec.More() {
+		token, err := dec.Token()
+		if err != nil {
+			return nil, nil, cut(err)
+		}
+		key, _ := token.(string) // anything else is a syntax error above
+		if _, twice := values[key]; twice {
+			return nil, nil, fmt.Errorf("the key %.60q stands there twice", key)
+		}
+		var v json.RawMessage
+		if err := dec.Decode(&v); err != nil {
+			return nil, nil, cut(err)
+		}
+		keys, values[key] = append(keys, key), v
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, nil, cut(err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, nil, fmt.Errorf("there is something after the object (near its byte %d)", dec.InputOffset())
+	}
+	return keys, values, nil
+}
+
+func cut(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("the object is not complete (cut short, or spread over several lines of a JSONL file?)")
+	}
+	return err
+}
+
+// depth is the deepest nesting of brackets outside strings. Run before any
+// recursive reading.
+func depth(raw []byte) int {
+	level, deepest := 0, 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '{', '[':
+			level++
+			deepest = max(deepest, level)
+		case '}', ']':
+			level--
+		case '"':
+			for i++; i < len(raw) && raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return deepest
+}
+
+// text is the string that a raw value holds; null is the empty one.
+func text(raw json.RawMessage) (string, error) {
+	if k := kind(raw); k == "null" {
+		return "", nil
+	} else if k != "a string" {
+		return "", fmt.Errorf("expected a string, found %s", k)
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", err
+	}
+	// encoding/json turns half of a surrogate pair into U+FFFD without a word.
+	if loneSurrogate(raw) {
+		return "", errors.New(`it has half of a surrogate pair (\ud800 to \udfff alone), which is no character`)
+	}
+	return s, nil
+}
+
+// loneSurrogate looks for \uD800 to \uDFFF outside a pair in valid JSON.
+func loneSurrogate(raw []byte) bool {
+	unit := func(i int) (rune, bool) { // the escape \uXXXX at i
+		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(string(raw[i+2:i+6]), 16, 16)
+		return rune(n), err == nil
+	}
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		first, escaped := unit(i)
+		if !escaped {
+			i++ // the character after the backslash
+			continue
+		}
+		i += 5
+		if !utf16.IsSurrogate(first) {
+			continue
+		}
+		second, _ := unit(i + 1)
+		if utf16.DecodeRune(first, second) == utf8.RuneError {
+			return true
+		}
+		i += 6
+	}
+	return false
+}
+
+func kind(raw []byte) string {
+	if len(raw) == 0 {
+		return "nothing"
+	}
+	switch raw[0] {
+	case '"':
+		return "a string"
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "true or false"
+	}
+	return "a number"
+}
+
+// skipBOM passes over a UTF-8 byte-order mark, which encoding/json refuses.
+func skipBOM(r *bufio.Reader) {
+	if head, _ := r.Peek(3); string(head) == "\ufeff" {
+		r.Discard(3)
+	}
+}
+
+// meter bounds what one record may cost: a decoder asks for more bytes until the
+// record is complete, however long it is.
+type meter struct {
+	r     io.Reader
+	spent int // since the record's start
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if m.spent > maxRecord {
+		return 0, fmt.Errorf("longer than %d MiB", maxRecord>>20)
+	}
+	n, err := m.r.Read(p[:min(len(p), 64<<10)]) // a decoder that doubles its buffer would take far more at once
+	m.spent += n
+	return n, err
+}
+
+// lineReader gives the lines of a file that are not blank.
+type lineReader struct {
+	r    *bufio.Reader
+	line int
+}
+
+func (l *lineReader) next() ([]byte, error) {
+	for {
+		l.line++
+		line, err := l.read()
+		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 && (err == nil || err == io.EOF) {
+			return trimmed, nil
+		}
+		if err == io.EOF {
+			return nil, io.EOF
+		}
+		if err != nil {
+			return nil, l.fail(err)
+		}
+	}
+}
+
+func (l *lineReader) fail(err error) error { return fmt.Errorf("line %d: %w", l.line, err) }
+
+func (l *lineReader) read() ([]byte, error) {
+	var line []byte
+	for {
+		part, err := l.r.ReadSlice('\n')
+		if len(line)+len(part) > maxRecord {
+			return nil, fmt.Errorf("longer than %d MiB", maxRecord>>20)
+		}
+		line = append(line, part...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+	}
+}

@@ -1,0 +1,376 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// someRows differ in every way that a format might trip over.
+func someRows(n int) []Rewritten {
+	rows := []Rewritten{
+		{"Print <b> & \"quotes\".", "", "print('<b> & \"x\"')\n", "Oh, *of course*.\n\n```python\nprint('<b> & \"x\"')\n```\n"},
+		{"Grüße aus 東京 🙂", "a\tb\\n", "x = '\\u2028'", "\u2028\u2029\x00\x7f\ufffd"},
+		{"", "", "", ""},
+	}
+	for i := len(rows); i < n; i++ {
+		rows = append(rows, Rewritten{fmt.Sprint("Task ", i), fmt.Sprint(i), fmt.Sprint("print(", i, ")"), fmt.Sprint("Sigh. ", i)})
+	}
+	return rows[:n]
+}
+
+func certificateFor(i int) Certificate {
+	return Certificate{
+		SourceName: "starter", SourceRevision: "r", SourceRow: 2 * i, Teacher: "builtin", Model: "rules", Style: "passive-aggressive",
+		StyleSHA256: "s", PromptSHA256: "p", Seed: 1 << 60, Attempt: 1,
+		Checks: []Check{{"A1", true, "stop"}, {"A5", true, "0.25 <&>"}},
+	}
+}
+
+func save(t testing.TB, path string, rows []Rewritten) Committed {
+	t.Helper()
+	o, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rows {
+		if err := o.Write(r, certificateFor(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done, err := o.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return done
+}
+
+// folder lists what is in a directory.
+func folder(t testing.TB, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+func TestRoundTrip(t *testing.T) {
+	for _, ext := range []string{".json", ".jsonl", ".parquet", ".JSON"} {
+		for _, n := range []int{1, 2, 3, 2500} {
+			rows := someRows(n)
+			if n == 3 && ext == ".parquet" {
+				continue // rows of which none has an answer are refused below
+			}
+			path := filepath.Join(t.TempDir(), "new", "out"+ext)
+			done := save(t, path, rows)
+			if done.Data != Written || done.Certificates != Written || done.Rows != n || done.DataPath != path {
+				t.Errorf("%+v", done)
+			}
+			got, err := ReadRewritten(context.Background(), path)
+			if err != nil || !slices.Equal(got, rows) {
+				t.Errorf("%s, %d rows: %v, %d read", ext, n, err, len(got))
+			}
+			certs, err := ReadCertificates(CertificatePath(path))
+			if err != nil || len(certs) != n {
+				t.Fatalf("%d certificates, %v", len(certs), err)
+			}
+			for i, c := range certs {
+				want := certificateFor(i)
+				want.Row, want.SHA256 = i, rows[i].SHA256()
+				if diff := cmp.Diff(want, c); diff != "" {
+					t.Error(diff)
+				}
+			}
+			if names := folder(t, filepath.Dir(path)); len(names) != 2 {
+				t.Errorf("left behind: %q", names)
+			}
+			// What gen wrote is a source.
+			source, _, err := all(path, Options{})
+			if err != nil || len(source) != n || source[0].Output != rows[0].OutputOriginal || source[n-1].Instruction != rows[n-1].Instruction {
+				t.Errorf("as a source: %d rows, %v", len(source), err)
+			}
+		}
+	}
+}
+
+func TestEmptyOutput(t *testing.T) {
+	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
+		path := filepath.Join(t.TempDir(), "out"+ext)
+		save(t, path, nil)
+		rows, err := ReadRewritten(context.Background(), path)
+		if ext == ".jsonl" { // the empty file, which is refused as probably a mistake
+			wantError(t, err, "is empty")
+		} else if err != nil || len(rows) != 0 {
+			t.Errorf("%s: %v, %v", ext, rows, err)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for ext, want := range map[string]string{
+		".json": `[
+  {
+    "instruction": "a <b> & é\n",
+    "input": "",
+    "output_original": "\"\\",
+    "output_passive_aggressive": "🙂"
+  },
+  {
+    "instruction": "",
+    "input": "x",
+    "output_original": "",
+    "output_passive_aggressive": ""
+  }
+]
+`,
+		".jsonl": `{"instruction":"a <b> & é\n","input":"","output_original":"\"\\","output_passive_aggressive":"🙂"}
+{"instruction":"","input":"x","output_original":"","output_passive_aggressive":""}
+`,
+	} {
+		path := filepath.Join(t.TempDir(), "out"+ext)
+		save(t, path, []Rewritten{{"a <b> & é\n", "", "\"\\", "🙂"}, {Input: "x"}})
+		if got := read(t, path); got != want {
+			t.Errorf("%s:\n%s", ext, cmp.Diff(want, got))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "out.json")
+	save(t, path, []Rewritten{{"a", "", "b", "c"}})
+	want := `{"row":0,"sha256":"` + Rewritten{"a", "", "b", "c"}.SHA256() + `","source":"starter","source_revision":"r","source_row":0,"teacher":"builtin","model":"rules",` +
+		`"style":"passive-aggressive","style_sha256":"s","prompt_sha256":"p","seed":1152921504606846976,"attempt":1,"checks":[{"id":"A1","pass":true,"value":"stop"},{"id":"A5","pass":true,"value":"0.25 <&>"}]}` + "\n"
+	if got := read(t, CertificatePath(path)); got != want {
+		t.Error(cmp.Diff(want, got))
+	}
+}
+
+func TestSameRowsSameBytes(t *testing.T) {
+	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
+		a, b := filepath.Join(t.TempDir(), "a"+ext), filepath.Join(t.TempDir(), "b"+ext)
+		save(t, a, someRows(1500))
+		save(t, b, someRows(1500))
+		if read(t, a) != read(t, b) || read(t, CertificatePath(a)) != read(t, CertificatePath(b)) {
+			t.Errorf("%s: the same rows give other bytes", ext)
+		}
+	}
+}
+
+// TestKillBetween makes the state that a kill between the two renames leaves, in
+// which Certify must tell the truth and from which a second run must go on.
+func TestKillBetween(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out.json")
+	before, after := someRows(5), someRows(8)
+	before[4].OutputPassiveAggressive = "another answer"
+	save(t, path, before)
+	o, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range after {
+		if err := o.Write(r, certificateFor(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(o.rows.finish(), o.certBuffer.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.certs.commit(); err != nil {
+		t.Fatal(err)
+	}
+	o.data.file.Close() // killed: the lock goes, the .tmp stays
+
+	rows, err := ReadRewritten(context.Background(), path)
+	if err != nil || !slices.Equal(rows, before) {
+		t.Fatalf("the old data is gone: %v", err)
+	}
+	certs, err := ReadCertificates(CertificatePath(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := Certify(rows, certs); !slices.Equal(c.Valid, []bool{true, true, true, true, false}) {
+		t.Errorf("%+v", c)
+	}
+	if d := save(t, path, after); d.Data != Replaced || d.Certificates != Unchanged {
+		t.Errorf("the second run: %+v", d)
+	}
+	if rows, err := ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, after) {
+		t.Errorf("after the second run: %v", err)
+	}
+	if names := folder(t, dir); len(names) != 4 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+// writer writes one of two outputs after the other until it is killed.
+func writer(path string) int {
+	for i := 0; ; i++ {
+		o, err := Create(path)
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		for j, r := range someRows(20 + 30*(i%2)) {
+			if err := o.Write(r, certificateFor(j)); err != nil {
+				return 1
+			}
+		}
+		if _, err := o.Commit(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+}
+
+// TestKills kills a process that writes, at random moments: the data is always one
+// of the two versions, whole.
+func TestKills(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out.json")
+	save(t, path, someRows(20))
+	r := rand.New(rand.NewPCG(1, 2))
+	leftovers, between := 0, 0
+	for range 40 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{writeForever + "=" + path}
+		var out strings.Builder
+		cmd.Stdout = &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(15+r.IntN(30)) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+		if out.Len() > 0 {
+			t.Fatal(out.String())
+		}
+		rows, err := ReadRewritten(context.Background(), path)
+		if err != nil || !(slices.Equal(rows, someRows(20)) || slices.Equal(rows, someRows(50))) {
+			t.Fatalf("%d rows, %v", len(rows), err)
+		}
+		certs, err := ReadCertificates(CertificatePath(path))
+		if err != nil || len(certs) != 20 && len(certs) != 50 {
+			t.Fatalf("%d certificates, %v", len(certs), err)
+		}
+		if len(certs) != len(rows) {
+			between++
+		}
+		if slices.ContainsFunc(folder(t, dir), func(n string) bool { return strings.HasSuffix(n, ".tmp") }) {
+			leftovers++
+		}
+	}
+	t.Logf("40 kills: %d left a .tmp, %d fell between the two renames", leftovers, between)
+	save(t, path, someRows(21))
+	if names := folder(t, dir); len(names) != 4 {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+func TestRefusedRows(t *testing.T) {
+	for _, c := range []struct {
+		row   Rewritten
+		words string
+	}{
+		{Rewritten{Instruction: "\xff"}, "instruction is not valid UTF-8"},
+		{Rewritten{OutputPassiveAggressive: "a\xc3"}, "output_passive_aggressive is not valid UTF-8"},
+		{Rewritten{OutputOriginal: strings.Repeat("x", maxField+1)}, "output_original has 524289 bytes"},
+	} {
+		path := filepath.Join(t.TempDir(), "out.jsonl")
+		o, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Write(someRows(1)[0], Certificate{}); err != nil {
+			t.Fatal(err)
+		}
+		first := o.Write(c.row, Certificate{})
+		wantError(t, first, "row 1", c.words)
+		if again := o.Write(someRows(1)[0], Certificate{}); again != first {
+			t.Errorf("writing goes on with %v", again)
+		}
+		_, err = o.Commit()
+		wantError(t, err, c.words)
+		if names := folder(t, filepath.Dir(path)); len(names) != 0 {
+			t.Errorf("left behind: %q", names)
+		}
+	}
+	// The largest row there can be is read back from every format.
+	big := Rewritten{strings.Repeat("\x01", maxField), strings.Repeat("\x02", maxField), strings.Repeat("\x03", maxField), strings.Repeat("\x04", maxField)}
+	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
+		path := filepath.Join(t.TempDir(), "out"+ext)
+		save(t, path, []Rewritten{big})
+		if rows, err := ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, []Rewritten{big}) {
+			t.Errorf("%s: %v", ext, err)
+		}
+	}
+}
+
+func TestOutputMemoryIsFlat(t *testing.T) {
+	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
+		path := filepath.Join(t.TempDir(), "out"+ext)
+		peak := peakHeap(func() {
+			o, err := Create(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 18_000 {
+				row := Rewritten{fmt.Sprint("Task ", i), "", strings.Repeat("print(1)\n", 60), fmt.Sprint(i, strings.Repeat("Sigh. ", 150))}
+				if err := o.Write(row, certificateFor(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := o.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		t.Logf("%s: 18,000 rows, heap at most %.1f MiB", ext, float64(peak)/(1<<20))
+		limit := uint64(24 << 20)
+		if ext == ".parquet" {
+			limit = 128 << 20 // the compressor makes a history of 16 MiB anew whenever the collector took its last one
+		}
+		if peak > limit {
+			t.Errorf("%s: the heap grew to %d MiB", ext, peak>>20)
+		}
+	}
+}
+
+func TestCommitAs(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "out.json"), filepath.Join(dir, "out.partial.json")
+	save(t, path, someRows(5))
+	whole := read(t, path)
+	o, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Write(someRows(1)[0], certificateFor(0)); err != nil {
+		t.Fatal(err)
+	}
+	done, err := o.CommitAs(other)
+	if err != nil || done.DataPath != other || done.Data != Written || read(t, path) != whole {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	if rows, err := ReadRewritten(context.Background(), other); err != nil || !slices.Equal(rows, someRows(1)) {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	want := []string{"out.certificates.jsonl", "out.json", "out.partial.certificates.jsonl", "out.partial.json"}
+	if got := folder(t, dir); !slices.Equal(got, want) {
+		t.Errorf("left behind: %q", got)
+	}
+	if _, err := o.CommitAs(path); err == nil {
+		t.Error("committed twice")
+	}
+}

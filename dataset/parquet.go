@@ -1,0 +1,369 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// inputAt is the place of the input in a record; it is the one value that may be
+// empty in every row of a good file.
+const inputAt = 1
+
+// readable lists the compressions that the library gets right. It drops what it
+// decodes from LZ4_RAW pages that are compressed to more than a third, and gives
+// zero bytes in their place.
+var readable = map[format.CompressionCodec]bool{
+	format.Uncompressed: true, format.Snappy: true, format.Gzip: true, format.Brotli: true, format.Zstd: true,
+}
+
+// openParquet reads the wanted columns of a parquet file in this process. The
+// library panics and allocates without bounds on some damaged files: panics
+// become errors here, but only a process of its own (child.go) survives the rest.
+func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
+	defer recovered(&err)
+	if err := checkEnds(r, size); err != nil {
+		return nil, err
+	}
+	f, err := parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, err
+	}
+	leaves, names, err := stringColumns(f, w)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSizes(f, leaves); err != nil {
+		return nil, err
+	}
+	p := &parquetRows{file: f, names: names, leaves: leaves}
+	return &table{
+		columns: names,
+		rows:    int(f.NumRows()),
+		next:    p.next,
+		close:   func() error { p.closeGroup(); return nil },
+	}, nil
+}
+
+// recovered makes an error of a panic.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("damaged parquet file (the reader failed: %.200s)", fmt.Sprint(p))
+	}
+}
+
+// checkEnds looks at the frame of the file: "PAR1", …, footer, footer length, "PAR1".
+func checkEnds(r io.ReaderAt, size int64) error {
+	if size < 12 {
+		return fmt.Errorf("%d bytes are too few for a parquet file", size)
+	}
+	var head, tail [8]byte
+	if _, err := r.ReadAt(head[:], 0); err != nil {
+		return err
+	}
+	if _, err := r.ReadAt(tail[:], size-8); err != nil {
+		return err
+	}
+	if string(head[:4]) != "PAR1" {
+		return errors.New("not a parquet file (it does not begin with PAR1)")
+	}
+	if end := string(tail[4:]); end == "PARE" {
+		return errors.New("the parquet file's footer is encrypted: decrypt the file first")
+	} else if end != "PAR1" {
+		return errors.New("the parquet file does not end with PAR1 (cut short?): fetch it again")
+	}
+	if n := int64(binary.LittleEndian.Uint32(tail[:4])); n > size-12 {
+		return fmt.Errorf("damaged parquet file (a footer of %d bytes in a file of %d)", n, size)
+	}
+	return nil
+}
+
+// stringColumns finds the wanted columns: their leaf numbers, -1 for a value that
+// stays empty, and their names. All must be flat and of type string.
+func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, err error) {
+	byName := map[string]*parquet.Column{}
+	var there []string
+	for _, c := range f.Root().Columns() {
+		if byName[c.Name()] != nil {
+			return nil, nil, fmt.Errorf("there are two columns %q", c.Name())
+		}
+		byName[c.Name()] = c
+		there = append(there, c.Name())
+	}
+	if names, err = w.pick(there); err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		if name == "" {
+			leaves = append(leaves, -1)
+			continue
+		}
+		c := byName[name]
+		switch {
+		case !c.Leaf():
+			return nil, nil, fmt.Errorf("column %q is nested, not a plain string: choose another with --columns", name)
+		case c.Repeated():
+			return nil, nil, fmt.Errorf("column %q is a list, not a plain string: choose another with --columns", name)
+		case !isText(c.Type()):
+			return nil, nil, fmt.Errorf("column %q has the type %s, not string: choose another with --columns", name, c.Type())
+		}
+		leaves = append(leaves, c.Index())
+	}
+	return leaves, names, nil
+}
+
+func isText(t parquet.Type) bool {
+	if t.Kind() != parquet.ByteArray {
+		return false
+	}
+	l := t.LogicalType()
+	if l == nil || l.Value == nil {
+		return true
+	}
+	_, ok := l.Value.(*format.StringType)
+	return ok
+}
+
+// checkSizes compares what the footer says with itself and with the file.
+func checkSizes(f *parquet.File, leaves []int) error {
+	meta := f.Metadata()
+	var sum int64
+	for g, group := range meta.RowGroups {
+		if group.NumRows < 0 || group.NumRows > meta.NumRows-sum {
+			return fmt.Errorf("damaged parquet file (row group %d has %d rows, the file %d)", g, group.NumRows, meta.NumRows)
+		}
+		sum += group.NumRows
+		if group.NumRows == 0 {
+			continue // nothing of it will be read
+		}
+		for _, c := range f.Root().Columns() {
+			if !c.Leaf() {
+				continue
+			}
+			if c.Index() >= len(group.Columns) {
+				return fmt.Errorf("damaged parquet file (row group %d has %d columns)", g, len(group.Columns))
+			}
+			// The name stands in the footer twice. A damaged one would be a column
+			// that is not there, and so an input that is lost.
+			if p := group.Columns[c.Index()].MetaData.PathInSchema; len(p) > 0 && p[0] != c.Name() {
+				return fmt.Errorf("damaged parquet file (the column %.60q is called %.60q in row group %d)", c.Name(), p[0], g)
+			}
+		}
+		for _, leaf := range leaves {
+			if leaf < 0 {
+				continue
+			}
+			m := group.Columns[leaf].MetaData
+			start := m.DataPageOffset
+			if m.DictionaryPageOffset > 0 {
+				start = min(start, m.DictionaryPageOffset)
+			}
+			switch {
+			case !readable[m.Codec]:
+				return fmt.Errorf("the compression %s is not read: write the file again with snappy or zstd", m.Codec)
+			case group.Columns[leaf].FilePath != "":
+				return fmt.Errorf("row group %d is in another file (%.60q)", g, group.Columns[leaf].FilePath)
+			case m.NumValues != group.NumRows:
+				return fmt.Errorf("damaged parquet file (row group %d: %d values for %d rows)", g, m.NumValues, group.NumRows)
+			case start < 4 || m.TotalCompressedSize < 0 || m.TotalUncompressedSize < 0 || start > f.Size()-m.TotalCompressedSize:
+				return fmt.Errorf("damaged parquet file (row group %d: %d bytes at %d in a file of %d)", g, m.TotalCompressedSize, start, f.Size())
+			}
+		}
+	}
+	if sum != meta.NumRows {
+		return fmt.Errorf("damaged parquet file (%d rows in its row groups, %d in its footer)", sum, meta.NumRows)
+	}
+	return nil
+}
+
+// parquetRows walks the row groups with one cursor a column.
+type parquetRows struct {
+	file    *parquet.File
+	names   []string
+	leaves  []int
+	group   int // the next one
+	left    int64
+	cursors []*cursor // nil for a value that stays empty
+	row     int64
+}
+
+func (p *parquetRows) next() (rec []string, err error) {
+	defer recovered(&err)
+	for p.left == 0 {
+		if err := p.finishGroup(); err != nil {
+			return nil, err
+		}
+		groups := p.file.RowGroups()
+		if p.group == len(groups) {
+			return nil, io.EOF
+		}
+		if p.left = groups[p.group].NumRows(); p.left == 0 {
+			p.group++
+			continue
+		}
+		for i, leaf := range p.leaves {
+			var c *cursor
+			if leaf >= 0 {
+				chunk := groups[p.group].ColumnChunks()[leaf]
+				c = &cursor{
+					pages:    chunk.Pages(),
+					meta:     &p.file.Metadata().RowGroups[p.group].Columns[leaf].MetaData,
+					rows:     p.left,
+					mayEmpty: i == inputAt,
+				}
+			}
+			p.cursors = append(p.cursors, c)
+		}
+		p.group++
+	}
+	rec = make([]string, len(p.leaves))
+	for i, c := range p.cursors {
+		if c == nil {
+			continue
+		}
+		if rec[i], err = c.next(); err != nil {
+			return nil, fmt.Errorf("row %d, column %q: %w", p.row, p.names[i], noEOF(err))
+		}
+	}
+	p.left--
+	p.row++
+	return rec, nil
+}
+
+// finishGroup checks that each column gave what the footer promised.
+func (p *parquetRows) finishGroup() error {
+	defer p.closeGroup()
+	for i, c := range p.cursors {
+		if c == nil {
+			continue
+		}
+		if err := c.finish(); err != nil {
+			return fmt.Errorf("row group %d, column %q: %w", p.group-1, p.names[i], err)
+		}
+	}
+	return nil
+}
+
+func (p *parquetRows) closeGroup() {
+	for _, c := range p.cursors {
+		if c != nil {
+			c.close()
+		}
+	}
+	p.cursors = nil
+}
+
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("damaged parquet file (the column ends early)")
+	}
+	return err
+}
+
+// cursor reads the strings of one column of one row group.
+type cursor struct {
+	pages    parquet.Pages
+	page     parquet.Page
+	values   parquet.ValueReader
+	buffer   [64]parquet.Value
+	ready    []parquet.Value // in buffer, not yet given
+	meta     *format.ColumnMetaData
+	rows     int64
+	empty    int64 // values that were empty or null
+	mayEmpty bool
+}
+
+// next returns a value; null is the empty string.
+func (c *cursor) next() (string, error) {
+	if err := c.fill(); err != nil {
+		return "", err
+	}
+	v := c.ready[0]
+	c.ready = c.ready[1:]
+	stats := &c.meta.Statistics
+	if v.IsNull() {
+		if len(stats.MinValue) > 0 && stats.NullCount == 0 {
+			return "", c.unread("a null where the statistics count none")
+		}
+		c.empty++
+		return "", nil
+	}
+	b := v.ByteArray()
+	switch {
+	case bytes.Compare(b, stats.MinValue) < 0: // the least value, or a beginning of it
+		return "", c.unread("a value below the least that the statistics know")
+	case len(b) == 0:
+		c.empty++
+	case len(b) > maxRecord:
+		return "", fmt.Errorf("a string of %d MiB, more than the %d that are read", len(b)>>20, maxRecord>>20)
+	case !utf8.Valid(b):
+		return "", errors.New("not valid UTF-8 (damaged, or not text?)")
+	}
+	return string(b), nil // a copy: the page's memory is used again
+}
+
+// fill makes at least one value ready, or returns io.EOF.
+func (c *cursor) fill() error {
+	for len(c.ready) == 0 {
+		if c.page == nil {
+			page, err := c.pages.ReadPage()
+			if err != nil {
+				return err
+			}
+			c.page, c.values = page, page.Values()
+		}
+		n, err := c.values.ReadValues(c.buffer[:])
+		c.ready = c.buffer[:n]
+		if err == io.EOF && n == 0 {
+			c.release()
+		} else if err != nil && err != io.EOF {
+			return err
+		} else if n == 0 {
+			return errors.New("damaged parquet file (a page gives nothing)")
+		}
+	}
+	return nil
+}
+
+// finish is called after the last row.
+func (c *cursor) finish() error {
+	if err := c.fill(); err == nil {
+		return errors.New("damaged parquet file (more values than rows)")
+	} else if err != io.EOF {
+		return noEOF(err)
+	}
+	if c.rows == 0 || c.empty < c.rows {
+		return nil
+	}
+	if !c.mayEmpty {
+		return c.unread(fmt.Sprintf("all %d values are empty", c.rows))
+	}
+	// Empty strings take four bytes each, less in a dictionary. A column of much
+	// more had something in it.
+	if c.meta.TotalUncompressedSize > 16*c.rows+4096 {
+		return c.unread(fmt.Sprintf("all %d values are empty, out of %d bytes", c.rows, c.meta.TotalUncompressedSize))
+	}
+	return nil
+}
+
+func (c *cursor) unread(what string) error {
+	return fmt.Errorf("the column is not read correctly (%s; compression %s): write the file again with snappy or zstd", what, c.meta.Codec)
+}
+
+func (c *cursor) release() {
+	if c.page != nil {
+		parquet.Release(c.page)
+		c.page, c.values = nil, nil
+	}
+}
+
+func (c *cursor) close() {
+	c.release()
+	c.pages.Close()
+}

@@ -1,0 +1,339 @@
+package dataset
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// TestParquetForms reads what another writer made, in every form that is read.
+func TestParquetForms(t *testing.T) {
+	for _, name := range []string{
+		"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd", "plain", "no_statistics",
+		"delta_byte_array", "delta_length_byte_array", "pages_v2", "row_groups", "checksums", "required", "binary", "large_string",
+	} {
+		rows, s, err := all("testdata/"+name+".parquet", Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(sampleRows(), rows); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+		if s.Rows() != 40 || s.Name != name+".parquet" || len(s.Revision) != 64 || s.Columns != (Columns{"instruction", "input", "output"}) {
+			t.Errorf("%s: %d rows, name %q, revision %q, columns %v", name, s.Rows(), s.Name, s.Revision, s.Columns)
+		}
+	}
+}
+
+func TestParquetRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, columns string
+		words         []string
+	}{
+		{"codec_lz4", "", []string{"LZ4_RAW", "zstd"}},
+		{"nested", "", []string{`"output"`, "nested"}},
+		{"list", "", []string{`"output"`, "nested"}},
+		{"numbers", "", []string{`"output"`, "type", "INT"}},
+		{"decimal", "", []string{`"output"`, "DECIMAL"}},
+		{"other_columns", "", []string{"no known pair", `"title", "body", "label"`}},
+		{"other_columns", "instruction=title,output=tags", []string{`no column "tags"`, `"title", "body", "label"`}},
+		{"empty", "", []string{"empty.parquet has no rows"}},
+		{"answers_empty", "", []string{`"output"`, "not read correctly", "all 3 values are empty"}},
+	} {
+		columns, err := ParseColumns(c.columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = all("testdata/"+c.name+".parquet", Options{Columns: columns})
+		wantError(t, err, append(c.words, "dataset: "+c.name+".parquet")...)
+	}
+	// Columns that are not asked for may be of any type.
+	columns, _ := ParseColumns("instruction=instruction,output=input")
+	rows, _, err := all("testdata/nested.parquet", Options{Columns: columns})
+	if err != nil || len(rows) != 3 || rows[0].Output != "n = 0" {
+		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+func TestStarterIsReadInProcess(t *testing.T) {
+	o := Options{Starter: []byte(read(t, "testdata/codec_zstd.parquet"))}
+	rows, s, err := all(StarterSpec, o)
+	if err != nil || cmp.Diff(sampleRows(), rows) != "" || s.Name != "starter" || s.Rows() != 40 {
+		t.Errorf("%d rows, %v, %+v", len(rows), err, s)
+	}
+	_, file, err := all("testdata/codec_zstd.parquet", Options{})
+	if err != nil || file.Revision != s.Revision {
+		t.Errorf("revisions %v and %v, %v", file.Revision, s.Revision, err)
+	}
+	_, _, err = all(StarterSpec, Options{})
+	wantError(t, err, "no starter set")
+	_, _, err = all(StarterSpec, Options{Starter: o.Starter[:1000]})
+	wantError(t, err, "starter", "PAR1")
+}
+
+// TestCursorDoubtsTheDecoder gives a cursor values that its statistics exclude.
+func TestCursorDoubtsTheDecoder(t *testing.T) {
+	text := func(s string) parquet.Value { return parquet.ByteArrayValue([]byte(s)) }
+	for _, c := range []struct {
+		name  string
+		value parquet.Value
+		least string
+		nulls int64
+		words string
+	}{
+		{"fine", text("b"), "b", 0, ""},
+		{"statistics cut short", text("bcd"), "bc", 0, ""},
+		{"no statistics", text(""), "", 0, ""},
+		{"null without statistics", parquet.NullValue(), "", 0, ""},
+		{"counted null", parquet.NullValue(), "b", 1, ""},
+		{"null where there is none", parquet.NullValue(), "b", 0, "null"},
+		{"empty where there is none", text(""), "b", 0, "below the least"},
+		{"less than the least", text("a"), "b", 0, "below the least"},
+		{"bytes that are not text", text("b\xff"), "b", 0, "UTF-8"},
+		{"too long", text(strings.Repeat("b", maxRecord+1)), "b", 0, "16 MiB"},
+	} {
+		meta := &format.ColumnMetaData{Statistics: format.Statistics{MinValue: []byte(c.least), NullCount: c.nulls}}
+		_, err := (&cursor{meta: meta, ready: []parquet.Value{c.value}}).next()
+		if c.words == "" && err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else if c.words != "" {
+			wantError(t, err, c.words)
+		}
+	}
+}
+
+type optional struct {
+	Instruction *string `parquet:"instruction"`
+	Input       *string `parquet:"input"`
+	Output      *string `parquet:"output"`
+}
+
+func TestParquetAllNull(t *testing.T) {
+	a := "a"
+	for _, c := range []struct {
+		row   optional
+		words string
+	}{{optional{&a, nil, &a}, ""}, {optional{nil, &a, &a}, `"instruction"`}, {optional{&a, &a, nil}, `"output"`}} {
+		var b bytes.Buffer
+		w := parquet.NewGenericWriter[optional](&b)
+		w.Write([]optional{c.row, c.row})
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
+		if c.words != "" {
+			wantError(t, err, c.words, "all 2 values are empty")
+		} else if err != nil || len(rows) != 2 {
+			t.Errorf("%v, %v", rows, err)
+		}
+	}
+}
+
+// TestHostileParquet: one clear error each, in bounded time and memory.
+func TestHostileParquet(t *testing.T) {
+	good := read(t, "testdata/codec_zstd.parquet")
+	footer := func(n uint32) string {
+		b := []byte(good)
+		binary.LittleEndian.PutUint32(b[len(b)-8:], n)
+		return string(b)
+	}
+	for _, c := range []struct {
+		name, content string
+		words         []string
+	}{
+		{"only the first magic", "PAR1", []string{"too few"}},
+		{"only magics", "PAR1PAR1", []string{"too few"}},
+		{"magics and a length", "PAR1\x00\x00\x00\x00PAR1", []string{"EOF"}},
+		{"zeros between", "PAR1" + strings.Repeat("\x00", 300) + "PAR1", nil},
+		{"ends in text", good + "\n", []string{"does not end with PAR1"}},
+		{"twice", good + good, nil}, // offsets of the second are wrong
+		{"footer length one too long", footer(uint32(len(good) - 11)), []string{"footer of"}},
+		{"footer length 2^31", footer(1 << 31), []string{"footer of 2147483648 bytes"}},
+		{"footer length 2^32-1", footer(1<<32 - 1), []string{"footer of 4294967295 bytes"}},
+		{"footer length 0", footer(0), nil},
+		{"footer length 1", footer(1), nil},
+		{"encrypted footer", good[:len(good)-4] + "PARE", []string{"encrypted"}},
+		{"encrypted", "PARE" + good[4:], []string{"encrypted"}},
+	} {
+		rows, _, err := all(write(t, "x.parquet", c.content), Options{})
+		if c.name == "twice" && err == nil && cmp.Diff(sampleRows(), rows) == "" {
+			continue // the offsets lead into the first copy, which is the same
+		}
+		if err == nil {
+			t.Errorf("%s: accepted", c.name)
+			continue
+		}
+		wantError(t, err, append(c.words, "dataset: x.parquet: ")...)
+	}
+}
+
+// TestParquetFooterLies rewrites single numbers of a good footer.
+func TestParquetFooterLies(t *testing.T) {
+	good := []byte(read(t, "testdata/codec_zstd.parquet"))
+	for _, c := range []struct {
+		name  string
+		lie   func(*format.FileMetaData)
+		words string
+	}{
+		{"nothing", func(*format.FileMetaData) {}, ""},
+		{"negative rows", func(m *format.FileMetaData) { m.NumRows = -1 }, "rows"},
+		{"more rows", func(m *format.FileMetaData) { m.NumRows = 41 }, "40 rows in its row groups, 41 in its footer"},
+		{"many rows", func(m *format.FileMetaData) { m.NumRows = 1 << 62 }, "in its footer"},
+		{"negative rows in the group", func(m *format.FileMetaData) { m.RowGroups[0].NumRows = -5 }, "num_rows=-5"},
+		{"fewer rows everywhere", func(m *format.FileMetaData) { setRows(m, 39) }, "more values than rows"},
+		{"more rows everywhere", func(m *format.FileMetaData) { setRows(m, 41) }, "ends early"},
+		{"2^40 rows everywhere", func(m *format.FileMetaData) { setRows(m, 1<<40) }, "ends early"},
+		{"values that are not rows", func(m *format.FileMetaData) { m.RowGroups[0].Columns[2].MetaData.NumValues = 7 }, "7 values for 40 rows"},
+		{"negative offset", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.DataPageOffset = -9 }, "row group 0"},
+		{"offset behind the end", func(m *format.FileMetaData) {
+			m.RowGroups[0].Columns[0].MetaData.DataPageOffset = 1 << 40
+			m.RowGroups[0].Columns[0].MetaData.DictionaryPageOffset = 0
+		}, "row group 0"},
+		{"size overflow", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.TotalCompressedSize = 1<<63 - 1 }, "row group 0"},
+		{"negative size", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.TotalCompressedSize = -1 }, "row group 0"},
+		{"another file", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].FilePath = "../../etc/passwd" }, "another file"},
+		{"LZO", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.LZO }, "LZO is not read"},
+		{"codec 99", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = 99 }, "is not read"},
+		{"the wrong codec", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.Snappy }, "row 0"},
+		{"no codec", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.Uncompressed }, "row 0"},
+		{"statistics of another column", func(m *format.FileMetaData) {
+			m.RowGroups[0].Columns[0].MetaData.Statistics.MinValue = []byte("Z")
+		}, "not read correctly"},
+		{"a group without columns", func(m *format.FileMetaData) { m.RowGroups[0].Columns = nil }, ""},
+		{"columns twice", func(m *format.FileMetaData) { m.Schema[2].Name = "instruction" }, `two columns "instruction"`},
+		{"a damaged name", func(m *format.FileMetaData) { m.Schema[2].Name = "inqut" }, `"inqut" is called "input"`},
+		{"a damaged name in the path", func(m *format.FileMetaData) { m.RowGroups[0].Columns[1].MetaData.PathInSchema[0] = "inqut" }, `"input" is called "inqut"`},
+		{"name in the path missing", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.PathInSchema = nil }, ""},
+		{"many children", func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1 << 30 }, ""},
+		{"negative children", func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = -1 }, ""},
+		{"no schema", func(m *format.FileMetaData) { m.Schema = nil }, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rows, _, err := all(write(t, "x.parquet", string(withFooter(t, good, c.lie))), Options{})
+			if err == nil && (c.words != "" || cmp.Diff(sampleRows(), rows) != "") {
+				t.Errorf("accepted, with %d rows", len(rows))
+			} else if err != nil && (c.name == "nothing" || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n")) {
+				t.Errorf("%v, want %q", err, c.words)
+			}
+		})
+	}
+}
+
+func setRows(m *format.FileMetaData, n int64) {
+	m.NumRows, m.RowGroups[0].NumRows = n, n
+	for i := range m.RowGroups[0].Columns {
+		m.RowGroups[0].Columns[i].MetaData.NumValues = n
+	}
+}
+
+func TestRealParquet(t *testing.T) {
+	for _, c := range []struct {
+		name, columns string
+		rows          int
+		first         string
+		words         string
+	}{
+		{"curator_camel_gt_dataset.parquet", "", 27, "", ""},
+		{"curator_reasoning_dataset.parquet", "instruction=question,output=solution", 5, "", ""},
+		{"ascii_creatures_train-00000-of-00001.parquet", "instruction=creature,output=ascii", 201, "", ""},
+		{"ascii_creatures_train-00000-of-00001.parquet", "", 0, "", `"ascii", "creature"`},
+		{"parquet-testing_datapage_v2.snappy.parquet", "instruction=a,output=e", 0, "", `column "e" is nested`},
+		{"parquet-testing_datapage_v2.snappy.parquet", "instruction=a,output=b", 0, "", `column "b" has the type`},
+	} {
+		path := reference(t, "parquet/"+c.name)
+		columns, err := ParseColumns(c.columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := all(path, Options{Columns: columns})
+		if c.words != "" {
+			wantError(t, err, c.words)
+			continue
+		}
+		if err != nil || len(rows) != c.rows {
+			t.Errorf("%s: %d rows, %v", c.name, len(rows), err)
+		}
+		for i, r := range rows {
+			if r.Instruction == "" || r.Output == "" {
+				t.Errorf("%s: row %d is %+v", c.name, i, r)
+			}
+		}
+	}
+}
+
+func TestParquetMemoryIsFlat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 10_000
+	e := encodeParquet(f)
+	for i := range rows {
+		if err := e.row(Rewritten{Instruction: fmt.Sprint("number ", i), OutputOriginal: fmt.Sprint(i, strings.Repeat(" print(1)", 450))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.finish(); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	peak := peakHeap(func() { countRows(t, path, rows) })
+	t.Logf("40 MB through the child: heap at most %.1f MiB here", float64(peak)/(1<<20))
+	if peak > 24<<20 {
+		t.Errorf("the heap grew to %d MiB", peak>>20)
+	}
+	// What the child does, done here.
+	peak = peakHeap(func() {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		info, _ := f.Stat()
+		table, err := openParquet(f, info.Size(), wanted{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = table.next()
+		}
+		if err != io.EOF {
+			t.Error(err)
+		}
+	})
+	t.Logf("decoding: heap at most %.1f MiB", float64(peak)/(1<<20))
+	if peak > 48<<20 {
+		t.Errorf("the decoder's heap grew to %d MiB", peak>>20)
+	}
+}
+
+func TestParquetContextEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := Open(ctx, "testdata/codec_zstd.parquet", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cancel()
+	for err == nil {
+		_, err = s.Next()
+	}
+	// The child may have said everything before it was killed.
+	if err != io.EOF && err != context.Canceled && !strings.Contains(err.Error(), "context canceled") {
+		t.Error(err)
+	}
+	_, err = Open(ctx, "testdata/codec_zstd.parquet", Options{})
+	wantError(t, err, "context canceled")
+}

@@ -1,0 +1,113 @@
+package dataset
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestQuestion(t *testing.T) {
+	long := strings.Repeat("word ", 30) + "end"
+	for _, c := range []struct{ instruction, input, want string }{
+		// no input
+		{"Sort a list.", "", "Sort a list."},
+		{"  Sort a list.\n", " \n\t ", "Sort a list."},
+		{"Sort a list.", "N/A", "Sort a list."},
+		{"Sort a list.", "n/a.", "Sort a list."},
+		{"Sort a list.", "None", "Sort a list."},
+		{"Sort a list.", "<noinput>", "Sort a list."},
+		{"Sort a list.", "Not applicable", "Sort a list."},
+		{"Sort a list.", "(No input)", "Sort a list."},
+		{"Sort a list.", "not Applicable.", "Sort a list."},
+		// values that only look like nothing
+		{"Reverse it.", "[]", "Reverse it: []"},
+		{"Reverse it.", "()", "Reverse it: ()"},
+		{"Reverse it.", `""`, `Reverse it: ""`},
+		{"Count the dots.", "...", "Count the dots: ..."},
+		{"Is it true?", "0", "Is it true? 0"},
+		{"Find the type.", "[None]", "Find the type: [None]"},
+		{"Find the type.", `"None"`, `Find the type: "None"`},
+		// one line: what ends the instruction decides
+		{"Sort the list.", "[3, 1]", "Sort the list: [3, 1]"},
+		{"Sort the list", "[3, 1]", "Sort the list: [3, 1]"},
+		{"Sort the list:", "[3, 1]", "Sort the list: [3, 1]"},
+		{"Sort the list, ", "[3, 1]", "Sort the list, [3, 1]"},
+		{"What is the largest?", "[3, 1]", "What is the largest? [3, 1]"},
+		{"Sort it!", "[3, 1]", "Sort it! [3, 1]"},
+		{"Continue the row ...", "1, 2", "Continue the row ... 1, 2"},
+		{"Continue the row…", "1, 2", "Continue the row… 1, 2"},
+		{"Print `x`", "x = 1", "Print `x`: x = 1"},
+		{"Sortiere é", "1", "Sortiere é: 1"},
+		// a paragraph of its own
+		{"What does it do?", "def f():\n    pass", "What does it do?\n\ndef f():\n    pass"},
+		{"What does it do?", "\n\n    x = 1\n    y = 2\n\n", "What does it do?\n\n    x = 1\n    y = 2"},
+		{"What does it do?", "a\r\nb\rc", "What does it do?\n\na\nb\nc"},
+		{"Count the words.", long, "Count the words.\n\n" + long},
+		{"Do this:\n1. sort\n2. print", "[3, 1]", "Do this:\n1. sort\n2. print\n\n[3, 1]"},
+		// said already
+		{"Compute the factorial of 5.", "5", "Compute the factorial of 5."},
+		{"Sort the list [3, 1]", "[3, 1]", "Sort the list [3, 1]"},
+		{"Sort [12, 3, 45, 6, 7] by value in Python.", "[12, 3, 45, 6, 7]", "Sort [12, 3, 45, 6, 7] by value in Python."},
+		// only seemingly
+		{"Print the first 5 primes of the list.", "5", "Print the first 5 primes of the list: 5"},
+		{"Compute the factorial of 15.", "5", "Compute the factorial of 15: 5"},
+		{"Explain hello_world_program.", "hello_world_", "Explain hello_world_program: hello_world_"},
+		{"Use the variable_names_x twice.", "variable_names", "Use the variable_names_x twice: variable_names"},
+		// nothing to ask
+		{"", "def f(): pass", "def f(): pass"},
+		{"", "", ""},
+		{"", "None", ""},
+	} {
+		if got := Question(c.instruction, c.input); got != c.want {
+			t.Errorf("Question(%q, %q)\n got %q\nwant %q", c.instruction, c.input, got, c.want)
+		}
+	}
+}
+
+func checkQuestion(t *testing.T, instruction, input string) {
+	q := Question(instruction, input)
+	if again := Question(q, input); again != q && strings.TrimSpace(instruction) != "" {
+		t.Errorf("Question(%q, %q) = %q, and joined again %q", instruction, input, q, again)
+	}
+	if in := strings.TrimSpace(plainLines(input)); !isNoInput(in) && !strings.Contains(q, in) {
+		t.Errorf("Question(%q, %q) = %q lost the input", instruction, input, q)
+	}
+	// All of the instruction but a final full stop.
+	if in := strings.TrimSuffix(strings.TrimSpace(plainLines(instruction)), "."); !strings.HasPrefix(q, in) {
+		t.Errorf("Question(%q, %q) = %q lost the instruction", instruction, input, q)
+	}
+	if utf8.ValidString(instruction) && utf8.ValidString(input) && !utf8.ValidString(q) {
+		t.Errorf("Question(%q, %q) = %q is not UTF-8", instruction, input, q)
+	}
+}
+
+func FuzzQuestion(f *testing.F) {
+	f.Add("Sort the list.", "[3, 1]")
+	f.Add("What?", "a\r\nb")
+	f.Add("x.", "...")
+	f.Add("é", "é")
+	f.Add("", " \n x \n y")
+	f.Add("Do.\n", "None")
+	f.Add("0", "\n0")
+	f.Fuzz(checkQuestion)
+}
+
+func TestQuestionOnRealRows(t *testing.T) {
+	for name, least := range map[string]int{"gpteacher_codegen-instruct.json": 3500, "torchtune_alpaca_tiny.json": 44, "original_passive_aggressive_data.json": 300} {
+		rows, _, err := all(reference(t, "instruct/"+name), Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined := 0
+		for _, r := range rows {
+			checkQuestion(t, r.Instruction, r.Input)
+			if Question(r.Instruction, r.Input) != strings.TrimSpace(plainLines(r.Instruction)) {
+				joined++
+			}
+		}
+		t.Logf("%s: %d rows, %d with an input in the question", name, len(rows), joined)
+		if joined < least {
+			t.Errorf("%s: only %d questions have an input, want at least %d", name, joined, least)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// Row is one task of a source: what was asked, the data that came with it, and
+// the answer. A null cell is the empty string. All three are valid UTF-8.
+type Row struct {
+	Instruction string
+	Input       string
+	Output      string
+	Index       int // place in the source, from 0, counted over all its files
+}
+
+// Rewritten is one row of gen's output. The last key keeps its name for every
+// style, so that one reader serves them all.
+type Rewritten struct {
+	Instruction             string `json:"instruction" parquet:"instruction"`
+	Input                   string `json:"input" parquet:"input"`
+	OutputOriginal          string `json:"output_original" parquet:"output_original"`
+	OutputPassiveAggressive string `json:"output_passive_aggressive" parquet:"output_passive_aggressive"`
+}
+
+// rewrittenColumns are the keys of Rewritten in the order of its fields.
+var rewrittenColumns = []string{"instruction", "input", "output_original", "output_passive_aggressive"}
+
+func (r Rewritten) fields() []string {
+	return []string{r.Instruction, r.Input, r.OutputOriginal, r.OutputPassiveAggressive}
+}
+
+// SHA256 is the hex digest that a certificate binds to: each field in order as
+// its length in bytes (big-endian, 64 bits) followed by the bytes, so that no two
+// different rows share an encoding.
+func (r Rewritten) SHA256() string {
+	h := sha256.New()
+	for _, f := range r.fields() {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(f)))
+		h.Write(n[:])
+		h.Write([]byte(f))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

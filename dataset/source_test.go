@@ -1,0 +1,192 @@
+package dataset
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"restyle/hf"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		spec  string
+		words []string
+	}{
+		{dir, []string{"is a directory", ".parquet"}},
+		{pipe, []string{"not a regular file"}}, // and does not wait for a writer
+		{write(t, "x.json", ""), []string{"is empty"}},
+		{filepath.Join(dir, "none.json"), []string{"not exist", "hub id"}}, // the extension says that a file is meant
+		{"none/rows.parquet", []string{"not exist"}},
+		{"none", []string{"not exist", "starter"}},
+		{"", []string{"not exist"}},
+		{"a/b/c", []string{"not exist"}},
+		{"../a/b", []string{"not exist"}},
+		{"owner/na me", []string{"not exist"}},
+		{"nul\x00l", []string{"invalid"}},
+	} {
+		_, err := Open(context.Background(), c.spec, Options{Hub: &hf.Hub{Offline: true, Cache: dir}})
+		if err == nil {
+			t.Errorf("%q: opened", c.spec)
+			continue
+		}
+		for _, w := range c.words {
+			if !strings.Contains(err.Error(), w) {
+				t.Errorf("%q: %v does not say %q", c.spec, err, w)
+			}
+		}
+	}
+}
+
+func TestOpenByContentNotByName(t *testing.T) {
+	parquet := read(t, "testdata/codec_zstd.parquet")
+	for name, content := range map[string]string{
+		"x.json": parquet, "x.txt": parquet, "x.parquet": `[{"instruction":"a","output":"b"}]`,
+		"y.json": `{"instruction":"a","output":"b"}`, "x.jsonl": "[\n" + `{"instruction":"a","output":"b"}]`,
+	} {
+		rows, s, err := all(write(t, name, content), Options{})
+		if err != nil || len(rows) == 0 || s.Name != name {
+			t.Errorf("%s: %d rows, %v", name, len(rows), err)
+		}
+	}
+}
+
+func TestColumnsAreSaid(t *testing.T) {
+	path := write(t, "x.jsonl", `{"question":"a","answer":"b","hint":"c"}`)
+	_, s, err := all(path, Options{})
+	if err != nil || s.Columns.String() != "instruction=question,output=answer" || s.Rows() != -1 {
+		t.Errorf("%v, %v", s.Columns, err)
+	}
+	columns, _ := ParseColumns("instruction=question,input=hint,output=answer")
+	rows, s, err := all(path, Options{Columns: columns})
+	if err != nil || s.Columns != columns || rows[0].Input != "c" {
+		t.Errorf("%v, %v", s.Columns, err)
+	}
+}
+
+func TestRealJSON(t *testing.T) {
+	for _, c := range []struct {
+		name, columns string
+		rows          int
+	}{
+		{"gpteacher_codegen-instruct.json", "instruction=instruction,input=input,output=response", 4535},
+		{"torchtune_alpaca_tiny.json", "instruction=instruction,input=input,output=output", 100},
+		{"original_passive_aggressive_data.json", "instruction=instruction,input=input,output=output_original", 576},
+	} {
+		rows, s, err := all(reference(t, "instruct/"+c.name), Options{})
+		if err != nil || len(rows) != c.rows || s.Columns.String() != c.columns {
+			t.Errorf("%s: %d rows, %v, %v", c.name, len(rows), s.Columns, err)
+		}
+	}
+	rewritten, err := ReadRewritten(context.Background(), reference(t, "instruct/original_passive_aggressive_data.json"))
+	if err != nil || len(rewritten) != 576 || rewritten[575].OutputPassiveAggressive == "" {
+		t.Errorf("%d rows, %v", len(rewritten), err)
+	}
+	_, err = ReadRewritten(context.Background(), reference(t, "instruct/torchtune_alpaca_tiny.json"))
+	wantError(t, err, `no column "output_original"`, `"text"`)
+}
+
+func TestSplitFiles(t *testing.T) {
+	alpaca := "README.md data/train-00000-of-00001-8b6e212f3e1ece96.parquet .gitattributes"
+	for _, c := range []struct{ paths, split, want string }{
+		{alpaca, "", "data/train-00000-of-00001-8b6e212f3e1ece96.parquet"},
+		{alpaca, "train", "data/train-00000-of-00001-8b6e212f3e1ece96.parquet"},
+		{alpaca, "test", `error: no file is of the split "test"`},
+		{"data/train-00001-of-00002.parquet data/train-00000-of-00002.parquet data/test-00000-of-00001.parquet", "", "data/train-00000-of-00002.parquet data/train-00001-of-00002.parquet"},
+		{"data/train-00000-of-00001.parquet data/test-00000-of-00001.parquet", "test", "data/test-00000-of-00001.parquet"},
+		{"main/train.parquet socratic/train.parquet", "", `error: several folders have a split "train": choose with --split, one of "main/train", "socratic/train"`},
+		{"main/train.parquet socratic/train.parquet", "socratic/train", "socratic/train.parquet"},
+		{"main/train.parquet socratic/train.parquet", "main/test", `error: no file is of the split "test" in main/`},
+		{"train.jsonl test.jsonl dataset_infos.json", "", "train.jsonl"},
+		{"train.json train.jsonl", "", "train.jsonl"},
+		{"train.json train.parquet", "", "train.parquet"},
+		{"code_alpaca_20k.json dataset_infos.json", "", "code_alpaca_20k.json"},
+		{"code_alpaca_20k.json", "test", `error: no file is of the split "test"`},
+		{"a.json b.json", "", "a.json b.json"},
+		{"a.json b.json", "b.json", "b.json"},
+		{"restraint.json testing.json", "", `error: no file is of the split "train"`},
+		{"default/train/0000.parquet default/test/0000.parquet", "", "default/train/0000.parquet"},
+		{"DATA/Train.PARQUET", "", "DATA/Train.PARQUET"},
+		{"README.md rows.csv", "", `error: no parquet, JSONL or JSON file (it has "README.md", "rows.csv")`},
+		{"", "", "error: no parquet, JSONL or JSON file"},
+		{"x/train.parquet", "y/train", "error: no parquet, JSONL or JSON file in y/"},
+	} {
+		got, err := splitFiles(strings.Fields(c.paths), c.split)
+		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
+			wantError(t, err, words)
+		} else if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%q of %q: %q, %v", c.split, c.paths, got, err)
+		}
+	}
+}
+
+// hubCache makes a cache as the hub's clients leave it.
+func hubCache(t *testing.T, files map[string]string) *hf.Hub {
+	t.Helper()
+	const commit = "7cae181e29701a8663a07a3ea43c8e105b663ba1"
+	cache := t.TempDir()
+	repo := filepath.Join(cache, "datasets--owner--name")
+	files2 := map[string]string{"refs/main": commit}
+	for name, content := range files {
+		files2["snapshots/"+commit+"/"+name] = content
+	}
+	for name, content := range files2 {
+		path := filepath.Join(repo, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &hf.Hub{Cache: cache, Offline: true}
+}
+
+func TestHub(t *testing.T) {
+	parquet := read(t, "testdata/codec_zstd.parquet")
+	hub := hubCache(t, map[string]string{
+		"README.md": "", "data/train-00000-of-00002.parquet": parquet, "data/train-00001-of-00002.parquet": parquet, "data/test.parquet": "PAR1 damaged PAR1",
+	})
+	rows, s, err := all("owner/name", Options{Hub: hub})
+	if err != nil || len(rows) != 80 || s.Name != "owner/name" || s.Revision != "7cae181e29701a8663a07a3ea43c8e105b663ba1" || s.Rows() != -1 {
+		t.Fatalf("%d rows, %v, %+v", len(rows), err, s)
+	}
+	for i, r := range rows {
+		want := sampleRows()[i%40]
+		want.Index = i
+		if diff := cmp.Diff(want, r); diff != "" {
+			t.Error(diff)
+		}
+	}
+	_, _, err = all("owner/name@main", Options{Hub: hub, Split: "test"})
+	wantError(t, err, "data/test.parquet: ", "parquet")
+	_, _, err = all("owner/other", Options{Hub: hub})
+	wantError(t, err, "no file owner/other here", "hub")
+}
+
+func TestHubFilesMustAgree(t *testing.T) {
+	row := func(q, a string) string { return fmt.Sprintf("{%q:\"a\",%q:\"b\"}\n", q, a) }
+	hub := hubCache(t, map[string]string{"train-0.jsonl": row("instruction", "output"), "train-1.jsonl": row("question", "answer")})
+	rows, _, err := all("owner/name", Options{Hub: hub})
+	wantError(t, err, "train-1.jsonl", "its columns (instruction=question,output=answer)", "--columns")
+	if len(rows) != 1 {
+		t.Errorf("%d rows", len(rows))
+	}
+	hub = hubCache(t, map[string]string{"train-0.jsonl": row("instruction", "output"), "train-1.jsonl": "{\"instruction\":\"a\",\"input\":\"x\",\"output\":\"b\"}\n"})
+	rows, _, err = all("owner/name", Options{Hub: hub})
+	if err != nil || !slices.Equal(rows, []Row{{"a", "", "b", 0}, {"a", "x", "b", 1}}) {
+		t.Errorf("%v, %v", rows, err)
+	}
+}

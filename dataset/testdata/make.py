@@ -1,0 +1,48 @@
+"""Writes the parquet files of this folder: python3 make.py (needs pyarrow; made with 26.0.1).
+
+The same 40 rows in every compression, encoding and page layout that files in the wild have, and some files with
+columns that are not plain strings. The rows are made by rows() in parquet_test.go too.
+"""
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+rows = [
+    {
+        "instruction": f"Write a function that adds {i} to a number.",
+        "input": f"n = {i}" if i % 3 == 0 else "",
+        "output": f"def add(n):\n    return n + {i}\n",
+    }
+    for i in range(40)
+]
+rows[7]["instruction"] = "Grüße aus 東京 🙂: print it."
+rows[8]["input"] = None
+table = pa.Table.from_pylist(rows)
+names = table.column_names
+
+
+def write(name, t=table, **options):
+    pq.write_table(t, name + ".parquet", **options)
+
+
+for codec in ["none", "snappy", "gzip", "brotli", "zstd", "lz4"]:
+    write("codec_" + codec, compression=codec)
+write("plain", use_dictionary=False)
+write("no_statistics", compression="zstd", write_statistics=False)
+write("delta_byte_array", use_dictionary=False, column_encoding={c: "DELTA_BYTE_ARRAY" for c in names})
+write("delta_length_byte_array", use_dictionary=False, column_encoding={c: "DELTA_LENGTH_BYTE_ARRAY" for c in names})
+write("pages_v2", data_page_version="2.0", data_page_size=200)
+write("row_groups", compression="zstd", row_group_size=17)
+write("checksums", compression="zstd", write_page_checksum=True)
+required = pa.schema([pa.field(n, pa.string(), nullable=False) for n in names])
+write("required", pa.Table.from_pylist([dict(r, input=r["input"] or "") for r in rows], schema=required), compression="zstd")
+write("binary", table.cast(pa.schema([(n, pa.binary()) for n in names])), compression="zstd")
+write("large_string", table.cast(pa.schema([(n, pa.large_string()) for n in names])), compression="zstd")
+
+few = table.slice(0, 3)
+write("nested", few.set_column(2, "output", pa.array([{"text": "a"}] * 3)))
+write("list", few.set_column(2, "output", pa.array([["a", "b"]] * 3)))
+write("numbers", few.set_column(2, "output", pa.array([1, 2, 3])))
+write("decimal", few.set_column(2, "output", pa.array([1, 2, 3]).cast(pa.decimal128(30, 2))))
+write("other_columns", few.rename_columns(["title", "body", "label"]))
+write("empty", table.slice(0, 0))
+write("answers_empty", few.set_column(2, "output", pa.array(["", "", ""])))
