@@ -1,0 +1,95 @@
+// Package layout holds no code, only the test that keeps imports going one way.
+package layout
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers are the packages from the commands down. A package imports from layers below its own, and none beside it; what
+// stands in a later line is lower. A folder stands for what is in it too, where that has no line of its own.
+var layers = [][]string{
+	{"cmd", "data/make"},
+	{"trainer", "teacher"},
+	{"infer", "dataset", "teacher/openai"},
+	{"chat", "tokenizer", "hf", "voice"},
+	{"model", "optim"},
+	{"kernels"},
+	{"kernels/cuda", "kernels/cpu"},
+	{"tensor"},
+	{"data", "internal"},
+}
+
+// alone are the packages that import nothing of the module.
+var alone = []string{"voice", "tensor", "teacher/openai", "hf", "internal/python", "internal/cli", "data"}
+
+func layer(t *testing.T, path string) (int, string) {
+	for p := path; p != "."; p = filepath.Dir(p) {
+		for i, names := range layers {
+			for _, name := range names {
+				if name == p {
+					return i, name
+				}
+			}
+		}
+	}
+	t.Fatalf("%s is in no layer: give it one", path)
+	return 0, ""
+}
+
+func TestImportsGoOneWay(t *testing.T) {
+	const root = "../.."
+	files := 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && path != root || d.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		files++
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		from, name := layer(t, filepath.ToSlash(rel))
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			imported, ours := strings.CutPrefix(imported, "restyle/")
+			if !ours {
+				continue
+			}
+			to, other := layer(t, imported)
+			for _, a := range alone {
+				if rel == a {
+					t.Errorf("%s imports %s: %s stands alone", path, imported, a)
+				}
+			}
+			if to <= from && other != name {
+				t.Errorf("%s imports %s, which is not below it", path, imported)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 30 {
+		t.Errorf("only %d files were seen", files)
+	}
+}

@@ -1,0 +1,199 @@
+package python
+
+import (
+	_ "embed"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+//go:embed testdata/snippets.txt
+var snippetFile string
+
+// snippet is a small source with the verdict that it must get.
+type snippet struct {
+	line    int
+	verdict string // ok, error, or laxer: accepted here, refused by Python 3.11
+	src     string
+}
+
+func snippets(t testing.TB) (list []snippet) {
+	t.Helper()
+	for i, line := range strings.Split(snippetFile, "\n") {
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		verdict, quoted, _ := strings.Cut(line, " ")
+		src, err := strconv.Unquote(quoted)
+		if err != nil {
+			t.Fatalf("snippets.txt:%d: %v", i+1, err)
+		}
+		list = append(list, snippet{i + 1, verdict, src})
+	}
+	return list
+}
+
+func TestCheckSnippets(t *testing.T) {
+	for _, s := range snippets(t) {
+		if err := Check(s.src); (err == nil) != (s.verdict != "error") {
+			t.Errorf("snippets.txt:%d: %s %q: Check says %v", s.line, s.verdict, s.src, err)
+		}
+	}
+}
+
+func TestSnippetsAgainstCPython(t *testing.T) {
+	list := snippets(t)
+	var questions []asked
+	for _, s := range list {
+		questions = append(questions, asked{Src: s.src})
+	}
+	for i, v := range askCPython(t, questions) {
+		if s := list[i]; s.verdict != "laxer" && (v.Error == "") != (s.verdict == "ok") {
+			t.Errorf("snippets.txt:%d: %s %q: CPython says %q", s.line, s.verdict, s.src, v.Error)
+		}
+	}
+}
+
+func TestCheckMessages(t *testing.T) {
+	for _, c := range []struct {
+		src  string
+		line int
+		msg  string
+	}{
+		{"x = 1\nprint \"x\"\n", 2, "print without brackets is Python 2"},
+		{"exec code in {}", 1, "exec without brackets is Python 2"},
+		{"if x\n  y", 1, `expected ":"`},
+		{"if x:\ny", 2, "expected an indented block"},
+		{"x\n  y", 2, "unexpected indentation"},
+		{"if a: b\nelse if c: d", 2, `expected ":", not "if"`},
+		{"if a:\n    b\n  c", 3, "matches no block"},
+		{"if a:\n\tb\n        c", 3, "tabs and spaces"},
+		{"f(\n1,\n[2\n", 3, `'[' was never closed`},
+		{"f(1\n]", 2, `']' does not close the '(' of line 1`},
+		{"x = 'a\n", 1, "not closed on its line"},
+		{"x = 1\n'''\n\n", 2, "never closed"},
+		{"a <> b", 1, "Python 2"},
+		{"a = `b`", 1, "'`'"},
+		{"x = 10L", 1, `"10L" is not a number`},
+		{"x = 0777", 1, "octal"},
+		{"a\x00b", 1, "NUL"},
+		{"a\n\xffb", 2, "UTF-8"},
+		{"a = \u201cb\u201d", 1, "\u201c"},
+		{"f() = 1", 1, "cannot be assigned"},
+		{"public static void main(String[] args) {\n}", 1, `unexpected "static"`},
+		{"Here is the code.", 1, `unexpected`},
+		{strings.Repeat("(", 201), 1, "more than 200"},
+	} {
+		err := Check(c.src)
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) {
+			t.Errorf("%.40q: %v", c.src, err)
+			continue
+		}
+		if syntax.Line != c.line || !strings.Contains(syntax.Msg, c.msg) {
+			t.Errorf("%.40q: %v; want line %d, %q", c.src, err, c.line, c.msg)
+		}
+	}
+}
+
+func TestCheckPrograms(t *testing.T) {
+	names, sources := programs(t)
+	for i, src := range sources {
+		for _, s := range []string{src, "\ufeff" + src, strings.ReplaceAll(src, "\n", "\r\n"), strings.TrimRight(src, "\n")} {
+			if err := Check(s); err != nil {
+				t.Errorf("%s: %v", names[i], err)
+			}
+		}
+	}
+}
+
+// TestReferenceAgainstCPython is the acceptance of sources, measured on real answers.
+func TestReferenceAgainstCPython(t *testing.T) {
+	sources, _, others := reference(t)
+	for _, set := range []struct {
+		name    string
+		sources []string
+	}{{"sources", sources}, {"others", others}} {
+		compareWithCPython(t, set.name, set.sources)
+	}
+	parsing := 0
+	for _, s := range sources {
+		if Check(s) == nil {
+			parsing++
+			if err := LooksLikePython(s); err != nil {
+				t.Errorf("%v:\n%s", err, s)
+			}
+		}
+	}
+	if parsing != 514 {
+		t.Errorf("%d of %d reference sources are Python, 514 are known to be", parsing, len(sources))
+	}
+}
+
+// TestStandardLibraryAgainstCPython takes the modules of the python3 that is there.
+func TestStandardLibraryAgainstCPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not there to compare with")
+	}
+	out, err := exec.Command("python3", "-c", "import os; print(os.path.dirname(os.__file__), end='')").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(string(out), "*.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 1 << 19 // bytes, for the test's time
+	var sources []string
+	size := 0
+	for _, path := range files {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size+len(b) > most || !utf8.Valid(b) {
+			continue
+		}
+		size += len(b)
+		sources = append(sources, string(b))
+	}
+	compareWithCPython(t, "modules", sources)
+}
+
+// compareWithCPython compares tokens and the verdict of Check.
+func compareWithCPython(t *testing.T, name string, sources []string) {
+	t.Helper()
+	var questions []asked
+	for _, s := range sources {
+		questions = append(questions, asked{s, true})
+	}
+	parsing, tokens, newer := 0, 0, 0
+	for i, v := range askCPython(t, questions) {
+		src := sources[i]
+		err := Check(src)
+		if (err == nil) != (v.Error == "") {
+			if err == nil && strings.Contains(v.Error, "f-string") {
+				newer++
+				continue
+			}
+			t.Errorf("%s: Check says %v, CPython %q\n%.500s", name, err, v.Error, src)
+		}
+		if v.Error != "" {
+			continue
+		}
+		parsing++
+		ours, err := Tokenize(src)
+		if err != nil {
+			t.Errorf("%s: %v\n%.500s", name, err, src)
+			continue
+		}
+		tokens += len(ours)
+		compareTokens(t, src, v.Tokens, spoken(src, ours))
+	}
+	t.Logf("%s: %d of %d parse, as CPython says, %d tokens; %d with f-strings that python3 cannot read", name, parsing, len(sources), tokens, newer)
+}

@@ -1,0 +1,249 @@
+// Package python reads Python source without Python: it splits it into tokens, tells whether it is Python, and proves that two
+// pieces of code are the same program but for comments, layout, docstrings and quotes.
+//
+// The lexical rules and the grammar are those of the Python 3.11 language reference, with what 3.12 added (f-strings that nest,
+// type parameters, the type statement) accepted too. [Tokenize] is the lexer, [Check] the grammar, [Equal] the proof; the rest
+// reads their tokens. Nothing is executed and nothing is kept between calls. Every function takes time linear in the source.
+package python
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Kind classes a token. The classes are those of CPython's tokenize module; f-strings come in parts, as they do there since 3.12.
+type Kind uint8
+
+const (
+	End           Kind = iota // after the last token, always present
+	Name                      // identifier or keyword
+	Number                    // integer, float or imaginary literal
+	String                    // str or bytes literal with prefix and quotes, not an f-string
+	FStringStart              // prefix and opening quotes of an f-string
+	FStringMiddle             // literal text in an f-string or in a format specifier, as written
+	FStringEnd                // closing quotes of an f-string
+	Op                        // operator or delimiter; also the braces, "!" and ":" of an f-string's fields
+	Comment                   // from "#" to the end of the line
+	Newline                   // end of a logical line; empty where the source ends without a line end
+	NL                        // end of a physical line that ends no logical line: blank, comment only, or inside brackets
+	Indent                    // the white space that begins a deeper block
+	Dedent                    // empty; one for each block that ends
+)
+
+// A Token is one lexical element. Its Text is src[Pos:End] of the source that it came from.
+type Token struct {
+	Kind     Kind
+	Text     string
+	Pos, End int // byte offsets
+	Line     int // line of Pos, from 1
+}
+
+// A SyntaxError says what keeps a source from being Python, and where.
+type SyntaxError struct {
+	Line int // from 1
+	Msg  string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Msg) }
+
+// CPython's limits. The first also bounds the recursion of the grammar.
+const (
+	maxBrackets = 200
+	maxIndents  = 100
+)
+
+// Tokenize splits src into tokens, the last of them of kind End. A line ends at LF, CR LF or CR; a byte-order mark at the start is
+// skipped; identifiers are compared as written, without Unicode normalisation. The error is a [*SyntaxError]: invalid UTF-8, a NUL
+// byte, a character or number that no token can contain, a literal or bracket left open or closed wrongly, inconsistent
+// indentation, more than 200 brackets or 100 blocks inside each other. The tokens before the error are returned with it.
+func Tokenize(src string) ([]Token, error) {
+	l := &lexer{src: src, line: 1, fresh: true, indents: []column{{}}, tokens: make([]Token, 0, len(src)/4+1)}
+	if err := l.run(); err != nil {
+		return l.tokens, err
+	}
+	return l.tokens, nil
+}
+
+// column is a width of indentation: with tabs to the next multiple of 8, and with tabs one wide. Lines that compare differently
+// under the two would depend on the reader's tab stops, which Python refuses.
+type column struct{ wide, narrow int }
+
+type bracket struct {
+	open byte
+	line int
+}
+
+type lexer struct {
+	src     string
+	pos     int
+	line    int
+	fresh   bool // at the start of a logical line, indentation not yet read
+	tokens  []Token
+	open    []bracket
+	indents []column
+}
+
+func (l *lexer) fail(line int, format string, args ...any) error {
+	return &SyntaxError{Line: line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// emit appends the token that ends at end and moves behind it.
+func (l *lexer) emit(kind Kind, end int) {
+	text := l.src[l.pos:end]
+	l.tokens = append(l.tokens, Token{Kind: kind, Text: text, Pos: l.pos, End: end, Line: l.line})
+	l.pos = end
+	if kind == Newline || kind == NL {
+		if text != "" {
+			l.line++
+		}
+	} else if kind == String || kind == FStringMiddle || kind == Indent {
+		l.line += countLines(text)
+	}
+}
+
+// countLines counts the line ends in s.
+func countLines(s string) int {
+	return strings.Count(s, "\n") + strings.Count(s, "\r") - strings.Count(s, "\r\n")
+}
+
+// lineEnd is the length of the line end at i: 0 if there is none.
+func lineEnd(s string, i int) int {
+	switch {
+	case i >= len(s):
+		return 0
+	case s[i] == '\n':
+		return 1
+	case s[i] == '\r' && i+1 < len(s) && s[i+1] == '\n':
+		return 2
+	case s[i] == '\r':
+		return 1
+	}
+	return 0
+}
+
+func (l *lexer) run() error {
+	if i := strings.IndexByte(l.src, 0); i >= 0 {
+		return l.fail(1+countLines(l.src[:i]), "a NUL byte, which no Python source may contain")
+	}
+	for i, r := range l.src {
+		if r == utf8.RuneError && !strings.HasPrefix(l.src[i:], string(utf8.RuneError)) {
+			return l.fail(1+countLines(l.src[:i]), "bytes that are not UTF-8")
+		}
+	}
+	if strings.HasPrefix(l.src, "\ufeff") {
+		l.pos = len("\ufeff")
+	}
+	for l.pos < len(l.src) {
+		if l.fresh {
+			if err := l.indentation(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := l.next(); err != nil {
+			return err
+		}
+	}
+	if n := len(l.open); n > 0 {
+		return l.fail(l.open[n-1].line, "%q was never closed", l.open[n-1].open)
+	}
+	if !l.fresh {
+		l.emit(Newline, l.pos)
+	}
+	for range len(l.indents) - 1 {
+		l.emit(Dedent, l.pos)
+	}
+	l.emit(End, l.pos)
+	return nil
+}
+
+// indentation reads the start of a line: a blank or comment line whole, else the white space, giving Indent or Dedent tokens.
+func (l *lexer) indentation() error {
+	var at, continued column
+	i := l.pos
+measure:
+	for i < len(l.src) {
+		switch l.src[i] {
+		case ' ':
+			at.wide++
+			at.narrow++
+		case '\t':
+			at.wide = at.wide/8*8 + 8
+			at.narrow++
+		case '\f':
+			at = column{}
+		case '\\':
+			// A backslash joins the next line to this one, whose own indentation is the one that counts.
+			n := lineEnd(l.src, i+1)
+			if n == 0 || i+1+n == len(l.src) {
+				return l.fail(l.line, "a backslash that continues no line")
+			}
+			if continued == (column{}) {
+				continued = at
+			}
+			i += n
+		default:
+			break measure
+		}
+		i++
+	}
+	if i == len(l.src) {
+		l.skip(i)
+		return nil
+	}
+	if n := lineEnd(l.src, i); n > 0 {
+		l.skip(i)
+		l.emit(NL, i+n)
+		return nil
+	}
+	if l.src[i] == '#' {
+		l.skip(i)
+		l.comment()
+		l.emit(NL, l.pos+lineEnd(l.src, l.pos))
+		return nil
+	}
+	if continued != (column{}) {
+		at = continued
+	}
+	l.fresh = false
+	return l.block(at, i)
+}
+
+// block compares the indentation of a line, whose text starts at text, with that of the blocks around it.
+func (l *lexer) block(at column, text int) error {
+	top := l.indents[len(l.indents)-1]
+	switch {
+	case at.wide > top.wide:
+		if at.narrow <= top.narrow {
+			return l.fail(l.line, "tabs and spaces mixed so that the indentation depends on the tab width")
+		}
+		if len(l.indents) > maxIndents {
+			return l.fail(l.line, "more than %d blocks inside each other", maxIndents)
+		}
+		l.indents = append(l.indents, at)
+		l.emit(Indent, text)
+		return nil
+	case at.wide < top.wide:
+		l.skip(text)
+		for at.wide < top.wide {
+			l.indents = l.indents[:len(l.indents)-1]
+			top = l.indents[len(l.indents)-1]
+			l.emit(Dedent, text)
+		}
+		if at.wide != top.wide {
+			return l.fail(l.line, "indentation that matches no block outside")
+		}
+	}
+	if at.narrow != top.narrow {
+		return l.fail(l.line, "tabs and spaces mixed so that the indentation depends on the tab width")
+	}
+	l.skip(text)
+	return nil
+}
+
+// skip moves over white space and joined lines.
+func (l *lexer) skip(to int) {
+	l.line += countLines(l.src[l.pos:to])
+	l.pos = to
+}

@@ -1,0 +1,158 @@
+package python
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// compareTokens reports the first difference.
+func compareTokens(t *testing.T, src string, want, got []spokenWord) {
+	t.Helper()
+	for _, w := range want {
+		if w.Kind == "ERRORTOKEN" { // tokenize before 3.12 splits names at combining marks
+			return
+		}
+	}
+	for i := range max(len(want), len(got)) {
+		if i >= len(want) || i >= len(got) || want[i] != got[i] {
+			t.Errorf("token %d is %v, CPython has %v\n%.500s", i, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))], src)
+			return
+		}
+	}
+}
+
+func TestProgramsAgainstCPython(t *testing.T) {
+	_, sources := programs(t)
+	var crlf []string
+	for _, s := range sources {
+		crlf = append(crlf, strings.ReplaceAll(s, "\n", "\r\n"))
+	}
+	compareWithCPython(t, "programs", append(sources, crlf...))
+}
+
+func TestTokenize(t *testing.T) {
+	type tok struct {
+		Kind Kind
+		Text string
+		Line int
+	}
+	for _, c := range []struct {
+		src  string
+		want []tok
+	}{
+		{"", []tok{{End, "", 1}}},
+		{"\ufeff", []tok{{End, "", 1}}},
+		{"\n \r\n\t# c", []tok{{NL, "\n", 1}, {NL, "\r\n", 2}, {Comment, "# c", 3}, {NL, "", 3}, {End, "", 3}}},
+		{"x", []tok{{Name, "x", 1}, {Newline, "", 1}, {End, "", 1}}},
+		{"if x:\r  y # c\rz", []tok{{Name, "if", 1}, {Name, "x", 1}, {Op, ":", 1}, {Newline, "\r", 1}, {Indent, "  ", 2}, {Name, "y", 2},
+			{Comment, "# c", 2}, {Newline, "\r", 2}, {Dedent, "", 3}, {Name, "z", 3}, {Newline, "", 3}, {End, "", 3}}},
+		{"a \\\n b\n", []tok{{Name, "a", 1}, {Name, "b", 2}, {Newline, "\n", 2}, {End, "", 3}}},
+		{"(\n)\n", []tok{{Op, "(", 1}, {NL, "\n", 1}, {Op, ")", 2}, {Newline, "\n", 2}, {End, "", 3}}},
+		{"'''a\nb'''rb'c'", []tok{{String, "'''a\nb'''", 1}, {String, "rb'c'", 2}, {Newline, "", 2}, {End, "", 2}}},
+		{"f'{{{x}}b'", nil},
+		{"f'{{{x!r:>{w}}b'", []tok{{FStringStart, "f'", 1}, {FStringMiddle, "{{", 1}, {Op, "{", 1}, {Name, "x", 1}, {Op, "!", 1}, {Name, "r", 1}, {Op, ":", 1},
+			{FStringMiddle, ">", 1}, {Op, "{", 1}, {Name, "w", 1}, {Op, "}", 1}, {Op, "}", 1}, {FStringMiddle, "b", 1}, {FStringEnd, "'", 1}, {Newline, "", 1}, {End, "", 1}}},
+		{`f"{f"{"a"}"}"`, []tok{{FStringStart, `f"`, 1}, {Op, "{", 1}, {FStringStart, `f"`, 1}, {Op, "{", 1}, {String, `"a"`, 1}, {Op, "}", 1}, {FStringEnd, `"`, 1},
+			{Op, "}", 1}, {FStringEnd, `"`, 1}, {Newline, "", 1}, {End, "", 1}}},
+		{"1_0.5e-3j+.5if", []tok{{Number, "1_0.5e-3j", 1}, {Op, "+", 1}, {Number, ".5", 1}, {Name, "if", 1}, {Newline, "", 1}, {End, "", 1}}},
+		{"a//=b->c...d", []tok{{Name, "a", 1}, {Op, "//=", 1}, {Name, "b", 1}, {Op, "->", 1}, {Name, "c", 1}, {Op, "...", 1}, {Name, "d", 1}, {Newline, "", 1}, {End, "", 1}}},
+	} {
+		tokens, err := Tokenize(c.src)
+		if c.want == nil {
+			if err == nil {
+				t.Errorf("%q: no error", c.src)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.src, err)
+		}
+		var got []tok
+		for _, tk := range tokens {
+			got = append(got, tok{tk.Kind, tk.Text, tk.Line})
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%q: %s", c.src, diff)
+		}
+	}
+}
+
+// checkTokens holds what is true of the tokens of every source: they lie in order, and only white space and joined lines between them.
+func checkTokens(t *testing.T, src string, tokens []Token, whole bool) {
+	t.Helper()
+	last := 0
+	for _, k := range tokens {
+		if k.Pos < last || k.End < k.Pos || src[k.Pos:k.End] != k.Text {
+			t.Fatalf("%q: token %+v after offset %d", src, k, last)
+		}
+		if gap := strings.TrimPrefix(src[last:k.Pos], "\ufeff"); strings.Trim(gap, " \t\f\\\r\n") != "" {
+			t.Fatalf("%q: %q lies before %+v", src, gap, k)
+		}
+		if want := 1 + countLines(src[:k.Pos]); k.Line != want {
+			t.Fatalf("%q: %+v is on line %d", src, k, want)
+		}
+		last = k.End
+	}
+	if whole && (len(tokens) == 0 || tokens[len(tokens)-1].Kind != End) {
+		t.Fatalf("%q: no end", src)
+	}
+}
+
+func TestTokenPositions(t *testing.T) {
+	_, sources := programs(t)
+	for _, s := range snippets(t) {
+		sources = append(sources, s.src)
+	}
+	for _, src := range sources {
+		tokens, err := Tokenize(src)
+		checkTokens(t, src, tokens, err == nil)
+	}
+}
+
+// TestLinear holds that a long line of anything takes little time and no deep recursion.
+func TestLinear(t *testing.T) {
+	const n = 1 << 17
+	for _, unit := range []string{"(", "[]", "()", "'", `"`, "''", `"""`, " ", "\t", "\\", "\\\n", "\n", "#", "f'{", "f'{x}'", "f\"\"", "{", "}", "f'''{f'", "0", "0_", "1.", "a.", "a(", "-", "not ",
+		"lambda:", "x if y else ", "x,", "x=", "x;", "*", "a[", "if x:\n", "if x:", " \n", "else", "\r", "\x0c", "é", "\\N{", "'\\N{a}'", "f'{x=}'", "with (", "with (a)", "match a:", "match(", "case", "@a\n",
+		"def f(a,", "'' ", "b'' ", "f'{a:{", "x.y", "$", "await ", "yield ", "a:b=", "for a in ", "[a for a in b]", "f'{{", "f'\\", "import a.", "elif x: y\n"} {
+		s := strings.Repeat(unit, n/len(unit))
+		begin := time.Now()
+		Check(s)
+		Check("x = (" + s)
+		Check("f'''" + s + "{" + s)
+		Identifiers(s)
+		Equal(s, s+"x")
+		if d := time.Since(begin); d > 5*time.Second {
+			t.Errorf("%d bytes of %q take %v", n, unit, d)
+		}
+	}
+}
+
+func FuzzTokenize(f *testing.F) {
+	_, sources := programs(f)
+	for _, s := range snippets(f) {
+		sources = append(sources, s.src)
+	}
+	for _, src := range sources {
+		f.Add(src)
+	}
+	f.Fuzz(func(t *testing.T, src string) {
+		tokens, err := Tokenize(src)
+		checkTokens(t, src, tokens, err == nil)
+		var syntax *SyntaxError
+		for _, err := range []error{err, Check(src), LooksLikePython(src)} {
+			if err != nil && (!errors.As(err, &syntax) || syntax.Line < 1 || syntax.Line > 1+countLines(src)) {
+				t.Errorf("%q: %v", src, err)
+			}
+		}
+		if err != nil && Check(src) == nil {
+			t.Errorf("%q: accepted without tokens", src)
+		}
+		Identifiers(src)
+		Literals(src)
+	})
+}
