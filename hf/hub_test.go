@@ -1,0 +1,132 @@
+package hf
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestFromEnv(t *testing.T) {
+	home := t.TempDir()
+	for dir, token := range map[string]string{".cache/huggingface": "from-home\n", "hf": " from-hf-home ", "xdg/huggingface": "from-xdg"} {
+		os.MkdirAll(filepath.Join(home, dir), 0o777)
+		os.WriteFile(filepath.Join(home, dir, "token"), []byte(token), 0o600)
+	}
+	for _, test := range []struct {
+		name string
+		env  map[string]string
+		want Hub
+	}{
+		{"nothing", nil, Hub{Token: "from-home", Cache: home + "/.cache/huggingface/hub"}},
+		{"xdg", map[string]string{"XDG_CACHE_HOME": home + "/xdg"}, Hub{Token: "from-xdg", Cache: home + "/xdg/huggingface/hub"}},
+		{"home", map[string]string{"HF_HOME": "~/hf"}, Hub{Token: "from-hf-home", Cache: home + "/hf/hub"}},
+		{"variables", map[string]string{"HF_HOME": "$HOME/hf"}, Hub{Token: "from-hf-home", Cache: home + "/hf/hub"}},
+		{"cache", map[string]string{"HF_HUB_CACHE": "/a", "HUGGINGFACE_HUB_CACHE": "/b"}, Hub{Token: "from-home", Cache: "/a"}},
+		{"old names", map[string]string{"HUGGINGFACE_HUB_CACHE": "/b", "HUGGING_FACE_HUB_TOKEN": "t", "TRANSFORMERS_OFFLINE": "yes"},
+			Hub{Token: "t", Cache: "/b", Offline: true}},
+		{"all", map[string]string{"HF_TOKEN": " tok\r\n", "HF_ENDPOINT": "https://mirror", "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": "/c"},
+			Hub{Endpoint: "https://mirror", Token: "tok", Cache: "/c", Offline: true}},
+		{"off", map[string]string{"HF_HUB_OFFLINE": "0", "HF_TOKEN_PATH": home + "/none"}, Hub{Cache: home + "/.cache/huggingface/hub"}},
+		{"no home", map[string]string{"HOME": ""}, Hub{}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT", "HF_HOME", "XDG_CACHE_HOME",
+				"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
+				t.Setenv(name, "")
+			}
+			t.Setenv("HOME", home)
+			for name, value := range test.env {
+				t.Setenv(name, value)
+			}
+			got := FromEnv()
+			test.want.Endpoint = firstOf(test.want.Endpoint, "https://huggingface.co")
+			if diff := cmp.Diff(test.want, *got, cmpopts.IgnoreFields(Hub{}, "Client")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEndpoint(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"":                            "",
+		"https://mirror.example/hub/": "",
+		"http://127.0.0.1:8080":       "",
+		"http://[::1]":                "",
+		"http://mirror.example":       "refusing to send the token",
+		"http://localhost.example":    "refusing to send the token",
+		"https://me:pass@mirror":      "holds a user or password",
+		"https://me:pass%zz@mirror":   "is not a URL",
+		"huggingface.co":              "is not the address of a hub",
+		"ftp://x":                     "is not the address of a hub",
+		"https://":                    "is not the address of a hub",
+		"https://x?y":                 "is not the address of a hub",
+	} {
+		h := Hub{Endpoint: endpoint, Token: canary, Cache: t.TempDir()}
+		_, err := h.endpoint()
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", endpoint, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "pass") && !strings.Contains(err.Error(), "password") {
+			t.Errorf("%q: the error repeats the password: %v", endpoint, err)
+		}
+	}
+	for _, token := range []Secret{"a b", "a\nX-Evil: 1", "ü"} {
+		if _, err := (&Hub{Token: token}).endpoint(); err == nil || strings.Contains(err.Error(), string(token)) {
+			t.Errorf("token %q: %v", string(token), err)
+		}
+	}
+}
+
+func TestSecretNeverPrints(t *testing.T) {
+	h := &Hub{Token: canary}
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
+		fmt.Fprintf(&out, verb+"\n", h.Token)
+		fmt.Fprintf(&out, verb+"\n", h)
+		fmt.Fprintf(&out, verb+"\n", *h)
+		fmt.Fprintf(&out, verb+"\n", []Secret{h.Token})
+	}
+	fmt.Fprintln(&out, h, h.Token)
+	json.NewEncoder(&out).Encode(map[string]any{"token": h.Token})
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "token", h.Token)
+	slog.New(slog.NewJSONHandler(&out, nil)).Info("x", "token", h.Token)
+	s := fakeHub{t: t}
+	s.noToken("output", out.String())
+	if !strings.Contains(out.String(), "[redacted]") || Secret("").String() != "" {
+		t.Error("nothing was redacted")
+	}
+}
+
+// TestNoDowngrade: a redirect from https to http is not followed.
+func TestNoDowngrade(t *testing.T) {
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Error("asked over plain http") }))
+	defer plain.Close()
+	server := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
+	defer server.Close()
+	h := &Hub{Endpoint: server.URL, Cache: t.TempDir(), Client: server.Client()}
+	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil || !strings.Contains(err.Error(), "not as safe") {
+		t.Errorf("error %v", err)
+	}
+	// A certificate that nobody vouches for ends it at once.
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
+	h.Client = FromEnv().Client
+	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil || !strings.Contains(err.Error(), "certificate") || Retryable(err) {
+		t.Errorf("error %v", err)
+	}
+	// Nor is a cloud machine's metadata service dialled.
+	h.Endpoint = "http://169.254.169.254"
+	if _, err := h.get(t.Context(), h.Endpoint, http.Header{}); err == nil || !strings.Contains(err.Error(), "link-local") {
+		t.Errorf("error %v", err)
+	}
+}

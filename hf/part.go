@@ -1,0 +1,75 @@
+package hf
+
+import (
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+)
+
+// part is a file that is being downloaded, and the hash of what is there of it.
+type part struct {
+	*os.File
+	file   File
+	sum    hash.Hash
+	done   int64
+	joined bool   // holds bytes of more than one answer
+	etag   string // of the answer that the bytes came with, "" when not known
+}
+
+// openPart opens or creates the part file and hashes what an earlier download left there.
+func openPart(ctx context.Context, root *os.Root, name string, f File) (*part, error) {
+	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write the cache: %w", err)
+	}
+	p := &part{File: file, file: f}
+	p.sum = p.newHash()
+	for n, chunk := int64(1), int64(16<<20); err == nil && n > 0 && p.done <= f.Size; p.done += n {
+		if n, err = io.Copy(p.sum, io.LimitReader(file, chunk)); ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}
+	if err == nil && p.done > f.Size {
+		err = p.reset()
+	}
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("cannot read the cache: %w", err)
+	}
+	p.joined = p.done > 0
+	return p, nil
+}
+
+// newHash is sha256 of the content for large-file storage, and git's hash of a blob otherwise.
+func (p *part) newHash() hash.Hash {
+	if p.file.SHA256 != "" {
+		return sha256.New()
+	}
+	sum := sha1.New()
+	fmt.Fprintf(sum, "blob %d\x00", p.file.Size)
+	return sum
+}
+
+func (p *part) hash() string { return hex.EncodeToString(p.sum.Sum(nil)) }
+
+func (p *part) append(b []byte) error {
+	n, err := p.Write(b)
+	p.sum.Write(b[:n])
+	p.done += int64(n)
+	return err
+}
+
+// reset empties the part to start from nothing.
+func (p *part) reset() error {
+	if err := p.Truncate(0); err != nil {
+		return err
+	}
+	_, err := p.Seek(0, io.SeekStart)
+	p.sum, p.done, p.joined, p.etag = p.newHash(), 0, false, ""
+	return err
+}

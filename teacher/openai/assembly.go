@@ -1,0 +1,180 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// assembly puts the events of one answer together. It refuses what cannot belong
+// to one undamaged answer.
+type assembly struct {
+	url     string
+	id      string
+	model   string
+	text    strings.Builder
+	written int // bytes of text and reasoning
+	finish  string
+	usage   usage
+	events  int
+	choices int
+
+	firstToken, latency time.Duration
+}
+
+type usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+}
+
+// chunk is an event of a stream, or the whole of a plain answer.
+type chunk struct {
+	ID      string
+	Object  string
+	Model   string
+	Choices []struct {
+		Index        int
+		Delta        *part
+		Message      *part
+		FinishReason *string `json:"finish_reason"`
+	}
+	Usage *usage
+	Error json.RawMessage
+}
+
+type part struct {
+	Content          json.RawMessage
+	Refusal          *string
+	Reasoning        any
+	ReasoningContent *string `json:"reasoning_content"`
+}
+
+// damaged is a failure for a stream that cannot be trusted.
+func damaged(format string, args ...any) *failure {
+	return &failure{kind: broken, status: http.StatusOK, reason: "damaged answer", message: fmt.Sprintf(format, args...)}
+}
+
+// add takes in one event.
+func (a *assembly) add(event []byte) *failure {
+	a.events++
+	var c chunk
+	if err := json.Unmarshal(event, &c); err != nil {
+		return damaged("event %d of the answer is not a chat completion: %v: %s", a.events, err, excerpt(event))
+	}
+	if len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error" {
+		return fromErrorObject(event, a.url, time.Now())
+	}
+	switch {
+	case c.ID == "" || c.ID == a.id:
+	case a.id == "":
+		a.id = c.ID
+	default:
+		return damaged("two answers in one stream: %s and %s", excerpt([]byte(a.id)), excerpt([]byte(c.ID)))
+	}
+	if a.model == "" {
+		a.model = c.Model
+	}
+	if c.Usage != nil && c.Usage.PromptTokens >= 0 && c.Usage.CompletionTokens >= 0 {
+		a.usage = *c.Usage
+	}
+	if len(c.Choices) > 1 {
+		return damaged("%d choices where one was asked for", len(c.Choices))
+	}
+	for _, choice := range c.Choices {
+		a.choices++
+		if choice.Index != 0 {
+			return damaged("choice %d where only one was asked for", choice.Index)
+		}
+		text := ""
+		for _, p := range []*part{choice.Delta, choice.Message} {
+			if p == nil {
+				continue
+			}
+			s, err := p.text()
+			if err != nil {
+				return damaged("event %d of the answer: %v", a.events, err)
+			}
+			text += s
+			a.written += len(s)
+			if p.ReasoningContent != nil {
+				a.written += len(*p.ReasoningContent)
+			} else if s, ok := p.Reasoning.(string); ok {
+				a.written += len(s)
+			}
+		}
+		reason := ""
+		if choice.FinishReason != nil {
+			reason = *choice.FinishReason
+		}
+		if a.finish != "" {
+			// Some servers repeat the reason beside the usage.
+			if text != "" || reason != "" && (reason != a.finish || c.Usage == nil) {
+				return damaged("the answer goes on after its finish reason %q", excerpt([]byte(a.finish)))
+			}
+			continue
+		}
+		a.text.WriteString(text)
+		switch reason {
+		case "error", "abort":
+			return &failure{kind: broken, status: http.StatusOK, reason: "error in answer", message: "the endpoint gave up in the middle of the answer"}
+		}
+		a.finish = reason
+	}
+	return nil
+}
+
+// text is the content: a string, null, or a list of parts of which those of type
+// text count. A refusal is an answer too, for the caller to judge.
+func (p *part) text() (string, error) {
+	content := bytes.TrimSpace(p.Content)
+	switch {
+	case len(content) == 0 || string(content) == "null":
+		if p.Refusal != nil {
+			return *p.Refusal, nil
+		}
+		return "", nil
+	case content[0] == '"':
+		var s string
+		err := json.Unmarshal(content, &s)
+		return s, err
+	case content[0] == '[':
+		var parts []struct{ Type, Text string }
+		if err := json.Unmarshal(content, &parts); err != nil {
+			return "", err
+		}
+		var b strings.Builder
+		for _, p := range parts {
+			if p.Type == "text" {
+				b.WriteString(p.Text)
+			}
+		}
+		return b.String(), nil
+	}
+	return "", fmt.Errorf("content is neither text nor a list of parts: %s", excerpt(content))
+}
+
+// unfinished says what is wrong with a body that ended without a finish reason.
+func (a *assembly) unfinished(r *eventReader) *failure {
+	switch {
+	case len(r.junk) > 0:
+		f := damaged("not a chat completion: %s", plainText(string(r.junk)))
+		f.reason, f.advice = notAnAnswer, "check the base URL"
+		return f
+	case a.events == 0:
+		return damaged("the answer is empty")
+	case a.choices == 0:
+		return damaged("the answer has no choices")
+	}
+	return &failure{kind: broken, status: http.StatusOK, reason: "cut off", message: fmt.Sprintf("the stream ended after %d events without a finish reason", a.events)}
+}
+
+// excerpt is the beginning of what was received, for a message.
+func excerpt(b []byte) string {
+	if len(b) > 120 {
+		return strings.ToValidUTF8(string(b[:120]), "") + "…"
+	}
+	return string(b)
+}

@@ -1,0 +1,91 @@
+package openai
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+const (
+	failuresToOpen = 3 // in a row, with no answer between
+	longestProbe   = 30 * time.Second
+)
+
+// endpoint is what the pool knows of one base URL. All but work is guarded by
+// the pool's mutex.
+type endpoint struct {
+	url   string
+	limit *limit
+	work  atomic.Int64 // bytes of answer received
+
+	inFlight int
+	sent     uint64 // requests sent; numbers them
+	answered bool   // it has given an answer in this run
+
+	pausedUntil time.Time // it asked for a wait
+
+	// The circuit is open while opened > 0: nothing is sent but, from probeAt
+	// on, one request at a time to see whether it is back.
+	failures int
+	opened   int
+	probeAt  time.Time
+	probing  bool
+	reason   string // the last failure
+
+	retired *failure // it cannot be used in this run
+}
+
+func (e *endpoint) alive() bool { return e.retired == nil && e.opened == 0 }
+
+// room reports whether a request may be sent at now.
+func (e *endpoint) room(now time.Time) bool {
+	switch {
+	case e.retired != nil || now.Before(e.pausedUntil):
+		return false
+	case e.opened > 0:
+		return !e.probing && !now.Before(e.probeAt)
+	}
+	return e.inFlight < e.limit.n
+}
+
+// wakes returns when room may change with time alone; zero if it does not.
+func (e *endpoint) wakes(now time.Time) time.Time {
+	at := e.pausedUntil
+	if e.opened > 0 && e.probeAt.After(at) {
+		at = e.probeAt
+	}
+	if e.retired != nil || e.probing || !at.After(now) {
+		return time.Time{}
+	}
+	return at
+}
+
+// worked closes the circuit.
+func (e *endpoint) worked() { e.failures, e.opened, e.reason = 0, 0, "" }
+
+// failed counts a failure, and opens the circuit after a few. Requests that were
+// under way when it opened do not lengthen the wait: only a probe does.
+func (e *endpoint) failed(now time.Time, probe bool, reason string, jitter float64) {
+	e.failures++
+	e.reason = reason
+	if e.opened > 0 && !probe || e.failures < failuresToOpen {
+		return
+	}
+	wait := min(time.Second<<min(e.opened, 10), longestProbe)
+	e.opened++
+	e.probeAt = now.Add(time.Duration(float64(wait) * (0.5 + jitter/2)))
+}
+
+func (e *endpoint) stats(now time.Time) EndpointStats {
+	s := EndpointStats{URL: e.url, State: "alive", InFlight: e.inFlight, Limit: e.limit.n, Reason: e.reason}
+	switch {
+	case e.retired != nil:
+		s.State, s.Reason = "retired", e.retired.message
+	case e.opened > 0:
+		s.State = "down"
+	case now.Before(e.pausedUntil):
+		s.State = "paused"
+	default:
+		s.Reason = ""
+	}
+	return s
+}

@@ -1,0 +1,79 @@
+package openai
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// answerTo is what becomes of a body, read in pieces as r gives them.
+func answerTo(r io.Reader) (Answer, *failure) {
+	o, _ := Options{BaseURLs: []string{"http://h/v1"}, MaxAnswerBytes: 1 << 20}.withDefaults()
+	p := &Pool{o: o, client: &http.Client{Transport: roundTrip(func(*http.Request) *http.Response {
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(r)}
+	})}}
+	a, f := p.attempt(context.Background(), &endpoint{url: "http://h/v1"}, []byte("{}"))
+	a.FirstToken, a.Latency = 0, 0
+	return a, f
+}
+
+type roundTrip func(*http.Request) *http.Response
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp := f(r)
+	resp.Request = r
+	return resp, nil
+}
+
+func TestEventReader(t *testing.T) {
+	for _, test := range []struct{ body, want string }{
+		{"", ""},
+		{"data: a\n\n: c\ndata:b\r\n\r\nid: 1\nretry: 2\nevent: x\ndata:   [DONE]  \n", "data: a\ndata: b\ndata: [DONE]\n"},
+		{"data: {\"error\":1}\n", "data: { \"error\":1}\n"},
+		{"data: {\"error\" : 1}\n", "data: {\"error\" : 1}\n"},
+		{"event: error\ndata: {\"message\":\"m\"}\ndata: 2\n", "data: { \"error\": {\"message\":\"m\"}}\ndata: 2\n"},
+		{"event: error\ndata: a \"b\"\n", "data: { \"error\": \"a \\\"b\\\"\"}\n"},
+		{"error: {\"message\":\"m\"}\n", "data: { \"error\": {\"message\":\"m\"}}\n"},
+		{"\n\n {\n \"a\":\n 1 }\n", "data: {\"a\":1}\n"},
+		{"data: 1\n{\"error\":2}\n", "data: 1\ndata: { \"error\":2}\n"},
+		{"data: {\"a\":1}", "data: {\"a\":1}\n"},
+		{"data: {\"a\":", ""},
+		{"data:\ndata: \n", ""},
+		{"<html>\ndata: {}\n", ""},
+		{"data: {}\nupstream error\n", "data: {}\n"},
+	} {
+		for name, r := range map[string]io.Reader{"whole": strings.NewReader(test.body), "bytes": iotest.OneByteReader(strings.NewReader(test.body))} {
+			got, err := io.ReadAll(newEventReader(r))
+			if err != nil || string(got) != test.want {
+				t.Errorf("%q, %s: got %q, %v; want %q", test.body, name, got, err, test.want)
+			}
+		}
+	}
+}
+
+// The answer does not depend on how the body is cut into pieces, and there is
+// none without a finish reason.
+func FuzzAnswer(f *testing.F) {
+	f.Add(goodStream)
+	f.Add(plain(`"stop"`, `"x"`))
+	f.Add(events(delta("a"), `{"error":{"message":"m","code":503}}`))
+	f.Add("event: error\ndata: x\n\n" + events(finishStop, done))
+	f.Add(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"x"}]},"finish_reason":"length"}],"usage":{"prompt_tokens":-1}}`))
+	f.Add("\ufeff: c\r\nretry: 1\r\n" + strings.ReplaceAll(goodStream, "\n", "\r\n"))
+	f.Fuzz(func(t *testing.T, body string) {
+		a, fa := answerTo(strings.NewReader(body))
+		b, fb := answerTo(iotest.OneByteReader(strings.NewReader(body)))
+		if a != b || (fa == nil) != (fb == nil) || fa != nil && *fa != *fb {
+			t.Fatalf("whole: %+v, %v; in bytes: %+v, %v", a, fa, b, fb)
+		}
+		if fa == nil && (a.FinishReason == "" || len(a.Text) > len(body) || a.PromptTokens < 0 || a.CompletionTokens < 0) {
+			t.Fatalf("answer %+v", a)
+		}
+		if fa != nil && (fa.message == "" || fa.reason == "" || len(fa.message) > maxMessage+200) {
+			t.Fatalf("failure %+v", fa)
+		}
+	})
+}

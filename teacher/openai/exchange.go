@@ -1,0 +1,304 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	goopenai "github.com/sashabaranov/go-openai"
+)
+
+// lingerTimeout is how long to wait for usage and the end of the stream once the
+// answer is whole, and drainTimeout for the end of the body after that.
+const (
+	lingerTimeout = 5 * time.Second
+	drainTimeout  = 250 * time.Millisecond
+)
+
+var (
+	errFirstToken = errors.New("first token timeout")
+	errStall      = errors.New("stall")
+	errTotal      = errors.New("total timeout")
+	errLinger     = errors.New("linger timeout")
+	errTooLarge   = errors.New("answer too large")
+)
+
+func newClient(o Options, connections int) *http.Client {
+	dial, proxy := o.dial, (func(*http.Request) (*url.URL, error))(nil)
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: o.ConnectTimeout, KeepAlive: 15 * time.Second}).DialContext
+		proxy = http.ProxyFromEnvironment
+	}
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy:               proxy,
+			DialContext:         dial,
+			TLSHandshakeTimeout: o.ConnectTimeout,
+			// The default of 2 a host opens a new connection for most requests.
+			MaxIdleConns:           connections,
+			MaxIdleConnsPerHost:    connections,
+			IdleConnTimeout:        30 * time.Second,
+			MaxResponseHeaderBytes: 256 << 10,
+		},
+		// A redirect may keep to the host that the key was given for, and may not
+		// turn the POST into a GET. Any other comes back as it is, a status 3xx.
+		CheckRedirect: func(next *http.Request, via []*http.Request) error {
+			first := via[0]
+			if len(via) > 3 || next.Method != first.Method || origin(next.URL) != origin(first.URL) {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		},
+	}
+}
+
+// exchange is one attempt: the HTTPDoer under a go-openai client that lives as
+// long as the attempt. It sends the body as it is, where the library would leave
+// out a temperature of 0, and keeps what the library hides of the response.
+type exchange struct {
+	client *http.Client
+	key    Secret
+	url    string // base URL
+	body   []byte // nil for GET
+	limit  int64
+	watch  *watch
+	events *eventReader
+}
+
+// Do implements goopenai.HTTPDoer. A response that is not 200 is an error.
+func (x *exchange) Do(req *http.Request) (*http.Response, error) {
+	if x.body != nil {
+		req.ContentLength = int64(len(x.body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		req.Body, _ = req.GetBody()
+	}
+	if !x.key.Empty() {
+		req.Header.Set("Authorization", "Bearer "+x.key.reveal())
+	}
+	resp, err := x.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+		return nil, fromStatus(resp.StatusCode, resp.Header, body, x.url, time.Now())
+	}
+	x.events = newEventReader(&boundedReader{resp.Body, x.limit, x.watch})
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{x.events, resp.Body}
+	return resp, nil
+}
+
+// attempt sends body to e once. A failure's texts are free of the key.
+func (p *Pool) attempt(ctx context.Context, e *endpoint, body []byte) (Answer, *failure) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	w := newWatch(cancel, p.o)
+	defer w.stop()
+	x := &exchange{client: p.client, key: p.o.APIKey, url: e.url, body: body, limit: p.o.MaxAnswerBytes, watch: w}
+	a, f := x.complete(ctx, func(n int) { e.work.Add(int64(n)) })
+	if f != nil {
+		return Answer{}, x.clean(f)
+	}
+	return Answer{
+		Text:             x.key.scrubAnswer(a.text.String()),
+		FinishReason:     x.key.scrubAnswer(a.finish),
+		Model:            x.key.scrubAnswer(a.model),
+		Endpoint:         e.url,
+		PromptTokens:     a.usage.PromptTokens,
+		CompletionTokens: a.usage.CompletionTokens,
+		Latency:          a.latency,
+		FirstToken:       a.firstToken,
+	}, nil
+}
+
+func (x *exchange) complete(ctx context.Context, received func(bytes int)) (*assembly, *failure) {
+	config := goopenai.DefaultConfig("") // the key is the exchange's alone
+	config.BaseURL, config.HTTPClient = x.url, x
+	sent := time.Now()
+	stream, err := goopenai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, goopenai.ChatCompletionRequest{})
+	if err != nil {
+		return nil, x.explain(ctx, err)
+	}
+	defer stream.Close()
+	a := &assembly{url: x.url}
+	for {
+		event, err := stream.RecvRaw()
+		if err == io.EOF || err != nil && a.finish != "" {
+			break // after the finish reason, a broken connection breaks nothing
+		}
+		if err != nil {
+			return nil, x.explain(ctx, err)
+		}
+		if a.events == 0 {
+			a.firstToken = time.Since(sent)
+			x.watch.begun()
+		}
+		before := a.written
+		if f := a.add(event); f != nil {
+			return nil, f
+		}
+		received(a.written - before)
+		if a.finish != "" {
+			x.watch.enter(errLinger, lingerTimeout)
+		}
+	}
+	if a.finish == "" {
+		return nil, a.unfinished(x.events)
+	}
+	a.latency = time.Since(sent)
+	// A connection is used again only if its body was read to the end.
+	x.watch.enter(errLinger, drainTimeout)
+	io.CopyN(io.Discard, x.events.in, 4096)
+	return a, nil
+}
+
+// explain says why there was no response, or no more of it.
+func (x *exchange) explain(ctx context.Context, err error) *failure {
+	var (
+		f       *failure
+		dial    *net.OpError
+		dns     *net.DNSError
+		cert    *tls.CertificateVerificationError
+		notTLS  tls.RecordHeaderError
+		wrapped *url.Error
+	)
+	if errors.As(err, &f) {
+		return f
+	}
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // leaves out the URL, which is named anyway
+	}
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(err, errTooLarge):
+		return &failure{kind: refused, status: http.StatusOK, reason: errTooLarge.Error(),
+			message: "the answer is longer than " + mib(x.limit)}
+	case cause == errFirstToken:
+		return &failure{kind: broken, overload: true, reason: cause.Error(), message: "no token within " + x.watch.o.FirstTokenTimeout.String()}
+	case cause == errStall:
+		return &failure{kind: broken, reason: cause.Error(), message: "silent for " + x.watch.o.StallTimeout.String() + " in the middle of the answer"}
+	case cause == errTotal:
+		return &failure{kind: broken, reason: cause.Error(), message: "not finished within " + x.watch.o.TotalTimeout.String()}
+	case errors.As(err, &cert):
+		return &failure{kind: fatal, reason: "certificate", message: err.Error(), advice: "use a certificate that this machine trusts, or check the clock"}
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &notTLS):
+		return &failure{kind: fatal, reason: "not TLS", message: "the server does not speak TLS", advice: "does it want http:// rather than https:// in the base URL?"}
+	case errors.As(err, &dns), errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"), isHandshakeTimeout(err):
+		return &failure{kind: unreachable, reason: "unreachable", message: err.Error()}
+	}
+	return &failure{kind: broken, reason: "connection lost", message: "connection lost: " + err.Error()}
+}
+
+// isHandshakeTimeout tells the transport's own timeout, which has no exported
+// type, from one of an open connection.
+func isHandshakeTimeout(err error) bool {
+	var timeout net.Error
+	var connection *net.OpError
+	return errors.As(err, &timeout) && timeout.Timeout() && !errors.As(err, &connection)
+}
+
+// clean takes the key out of what others will see of f, and cuts what the
+// endpoint said short, so that the advice stays in sight.
+func (x *exchange) clean(f *failure) *failure {
+	f.message = shorten(plainText(x.key.Scrub(f.message)))
+	if f.advice != "" {
+		f.message += " (" + f.advice + ")"
+	}
+	return f
+}
+
+// boundedReader counts the bytes of a body, and tells the watch of each arrival.
+type boundedReader struct {
+	r     io.Reader
+	left  int64
+	watch *watch
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, errTooLarge
+	}
+	// One byte more than is allowed tells too long from just right.
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.r.Read(p)
+	if n > 0 {
+		b.watch.arrived()
+	}
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// watch ends an attempt when it takes too long, with the reason as the cause.
+type watch struct {
+	o      Options
+	cancel context.CancelCauseFunc
+	end    time.Time // of the whole attempt
+
+	mu    sync.Mutex
+	timer *time.Timer
+	phase error // what it means if the timer fires
+}
+
+func newWatch(cancel context.CancelCauseFunc, o Options) *watch {
+	w := &watch{o: o, cancel: cancel, end: time.Now().Add(o.TotalTimeout)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.phase = errFirstToken
+	w.timer = time.AfterFunc(min(o.FirstTokenTimeout, o.TotalTimeout), func() {
+		w.mu.Lock()
+		phase := w.phase
+		w.mu.Unlock()
+		if !time.Now().Before(w.end) {
+			phase = errTotal
+		}
+		cancel(phase)
+	})
+	return w
+}
+
+// enter starts a phase that may last for d.
+func (w *watch) enter(phase error, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.phase = phase
+	w.timer.Reset(max(0, min(d, time.Until(w.end))))
+}
+
+// begun says that the first token is there.
+func (w *watch) begun() { w.enter(errStall, w.o.StallTimeout) }
+
+// arrived says that bytes came in; before the first token that means nothing.
+func (w *watch) arrived() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase == errStall {
+		w.timer.Reset(max(0, min(w.o.StallTimeout, time.Until(w.end))))
+	}
+}
+
+func (w *watch) stop() { w.timer.Stop() }
+
+// bareURL is the scheme, host and path of raw, for messages.
+func bareURL(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "an invalid URL"
+	}
+	return fmt.Sprint(&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path})
+}

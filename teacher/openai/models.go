@@ -1,0 +1,100 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// maxModelList bounds the body of a list of models.
+const maxModelList = 8 << 20
+
+// Models asks every endpoint once, at the same time, for its list of models. The
+// entries are in the order of Options.BaseURLs. The error is not nil when no
+// endpoint can be used, and joins their errors.
+func (p *Pool) Models(ctx context.Context) ([]EndpointModels, error) {
+	lists := make([]EndpointModels, len(p.endpoints))
+	var wg sync.WaitGroup
+	for i, e := range p.endpoints {
+		wg.Go(func() { lists[i] = p.models(ctx, e.url) })
+	}
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var all []error
+	for _, l := range lists {
+		if l.Err == nil {
+			return lists, nil
+		}
+		all = append(all, l.Err)
+	}
+	return lists, errors.Join(all...)
+}
+
+func (p *Pool) models(ctx context.Context, url string) EndpointModels {
+	list := EndpointModels{Endpoint: url}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	o := p.o
+	o.FirstTokenTimeout = 3 * o.ConnectTimeout // no model has to think about this
+	o.TotalTimeout = o.FirstTokenTimeout
+	w := newWatch(cancel, o)
+	defer w.stop()
+	x := &exchange{client: p.client, key: o.APIKey, url: url, limit: maxModelList, watch: w}
+	body, f := x.get(ctx, url+"/models")
+	var found struct {
+		Data, Models []struct{ ID, Name string }
+	}
+	switch {
+	case f == nil && json.Unmarshal(body, &found) == nil:
+	case f == nil, f.status == 400, f.status == 404, f.status == 405, f.status == 501:
+		list.Missing = true
+		return list
+	case x.clean(f).kind == fatal:
+		list.Err = f.fatal(url)
+		return list
+	default:
+		list.Err = &Unavailable{Endpoint: url, Reason: f.reason, Attempts: 1, Message: f.message}
+		return list
+	}
+	for _, m := range append(found.Data, found.Models...) {
+		id := m.ID
+		if id == "" {
+			id = m.Name
+		}
+		list.Models = append(list.Models, shorten(plainText(p.o.APIKey.scrubAnswer(id))))
+	}
+	list.Missing = len(list.Models) == 0
+	return list
+}
+
+// get fetches a small document.
+func (x *exchange) get(ctx context.Context, url string) ([]byte, *failure) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, x.explain(ctx, err)
+	}
+	req.Header.Set("Accept", "application/json")
+	if !x.key.Empty() {
+		req.Header.Set("Authorization", "Bearer "+x.key.reveal())
+	}
+	resp, err := x.client.Do(req)
+	if err != nil {
+		return nil, x.explain(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+		return nil, fromStatus(resp.StatusCode, resp.Header, body, x.url, time.Now())
+	}
+	body, err := io.ReadAll(&boundedReader{resp.Body, x.limit, x.watch})
+	if err != nil {
+		return nil, x.explain(ctx, err)
+	}
+	return body, nil
+}

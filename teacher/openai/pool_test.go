@@ -1,0 +1,615 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bubble runs f with a network in a synctest bubble, which fails if a goroutine
+// is left over.
+func bubble(t *testing.T, f func(t *testing.T, n *network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		f(t, n)
+		n.close()
+	})
+}
+
+// reading reads the request before it answers, as servers must to notice that a
+// client is gone.
+func reading(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		h(w, r)
+	}
+}
+
+func two(o *Options) { o.BaseURLs = []string{"http://a.test/v1", "http://b.test/v1"} }
+
+func TestWireIsExact(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		body, err := Request{Model: "o3-mini<&>", Messages: []Message{{"system", ""}, {"user", "né\u2028"}},
+			Stop: []string{"</rewrite>"}, MaxTokens: 9, Extra: map[string]any{"top_k": 1, "seed": nil}}.Body(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `{"max_tokens":9,"messages":[{"role":"system","content":""},{"role":"user","content":"né\u2028"}],` +
+			`"model":"o3-mini<&>","stop":["</rewrite>"],"stream":true,"stream_options":{"include_usage":true},"temperature":0,"top_k":1}`
+		if string(body) != want {
+			t.Fatalf("body\n%s\nwant\n%s", body, want)
+		}
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			got, _ := io.ReadAll(r.Body)
+			if string(got) != want || r.ContentLength != int64(len(want)) {
+				t.Errorf("received %q, %d bytes", got, r.ContentLength)
+			}
+			for name, value := range map[string]string{"Authorization": "Bearer " + canary, "Content-Type": "application/json"} {
+				if r.Header.Get(name) != value {
+					t.Errorf("%s is %q", name, r.Header.Get(name))
+				}
+			}
+			if r.Method != "POST" || r.URL.String() != "/v1/chat/completions" {
+				t.Errorf("%s %s", r.Method, r.URL)
+			}
+			stream(goodStream)(w, r)
+		}))
+		p := testPool(t, n, nil)
+		defer p.Close()
+		a, err := p.Complete(context.Background(), body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want2 := Answer{Text: goodText, FinishReason: "stop", Model: "m", Endpoint: "http://teacher.test/v1", PromptTokens: 7, CompletionTokens: 3, Attempts: 1}
+		a.Latency, a.FirstToken = 0, 0
+		if a != want2 {
+			t.Errorf("got %+v", a)
+		}
+	})
+}
+
+func TestNoKeyNoHeader(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			if _, ok := r.Header["Authorization"]; ok {
+				t.Errorf("sent %q", r.Header["Authorization"])
+			}
+			stream(goodStream)(w, r)
+		}))
+		p := testPool(t, n, func(o *Options) { o.APIKey = NewSecret(" \n") })
+		defer p.Close()
+		if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// What the endpoint says of the end and of itself is the caller's to judge.
+func TestReportedAsSent(t *testing.T) {
+	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", "eos_token"} {
+		bubble(t, func(t *testing.T, n *network) {
+			body := strings.ReplaceAll(strings.ReplaceAll(goodStream, `"stop"`, `"`+reason+`"`), `"model":"m"`, `"model":"another"`)
+			n.serve(host, reading(stream(body)))
+			p := testPool(t, n, func(o *Options) { o.APIKey = NewSecret("another") }) // a dummy
+			defer p.Close()
+			a, err := p.Complete(context.Background(), testBody(t))
+			if err != nil || a.FinishReason != reason || a.Model != "another" || a.Text != goodText {
+				t.Errorf("%+v, %v", a, err)
+			}
+		})
+	}
+}
+
+func TestEchoedKeyIsRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		body := strings.ReplaceAll(goodStream, "whatever.", "KEY")
+		body = strings.ReplaceAll(strings.ReplaceAll(body, `"stop"`, `"KEY"`), `"model":"m"`, `"model":"KEY"`)
+		n.serve(host, reading(stream(body)))
+		p := testPool(t, n, nil)
+		defer p.Close()
+		a, err := p.Complete(context.Background(), testBody(t))
+		if err != nil || !strings.Contains(a.Text, redacted) || !strings.Contains(a.Model, redacted) || !strings.Contains(a.FinishReason, redacted) {
+			t.Errorf("%+v, %v", a, err)
+		}
+		checkLeaks(t, a)
+	})
+}
+
+func TestTimes(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		n.serve(host, reading(wait(3*time.Second, then(events(delta("Su")), wait(4*time.Second, stream(events(delta("re"), finishStop, done)))))))
+		p := testPool(t, n, nil)
+		defer p.Close()
+		a, err := p.Complete(context.Background(), testBody(t))
+		if err != nil || a.Text != "Sure" || a.FirstToken != 3*time.Second || a.Latency != 7*time.Second {
+			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}
+
+// Waiting for a slot may take longer than any timeout of the teacher.
+func TestQueueIsNotTheTeacher(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		n.serve(host, reading(wait(9*time.Minute, stream(goodStream))))
+		p := testPool(t, n, func(o *Options) {
+			o.Concurrency, o.FirstTokenTimeout, o.TotalTimeout = 1, 10*time.Minute, 10*time.Minute
+		})
+		defer p.Close()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if a, err := p.Complete(context.Background(), testBody(t)); err != nil || a.Latency != 9*time.Minute {
+					t.Errorf("%+v, %v", a, err)
+				}
+			})
+		}
+		synctest.Wait()
+		if s := p.Stats(); s.InFlight != 1 || s.Waiting != 19 || s.Limit != 1 {
+			t.Errorf("stats %+v", s)
+		}
+		wg.Wait()
+		if got := time.Since(start); got != 180*time.Minute {
+			t.Errorf("took %v", got)
+		}
+		s := p.Stats()
+		if s.Answers != 20 || s.PromptTokens != 140 || s.CompletionTokens != 60 || s.InFlight != 0 || s.Waiting != 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+func TestFixedConcurrency(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var busy, peak atomic.Int64
+		h := reading(func(w http.ResponseWriter, r *http.Request) {
+			peak.Store(max(peak.Load(), busy.Add(1)))
+			time.Sleep(time.Second)
+			busy.Add(-1)
+			stream(goodStream)(w, r)
+		})
+		n.serve("a.test:80", h)
+		n.serve("b.test:80", h)
+		p := testPool(t, n, func(o *Options) { two(o); o.Concurrency = 7 })
+		defer p.Close()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 70 {
+			wg.Go(func() { p.Complete(context.Background(), testBody(t)) })
+		}
+		wg.Wait()
+		if peak.Load() != 7 || time.Since(start) != 10*time.Second || p.MaxInFlight() != 7 {
+			t.Errorf("peak %d, %v, at most %d", peak.Load(), time.Since(start), p.MaxInFlight())
+		}
+	})
+}
+
+func TestCancel(t *testing.T) {
+	for _, where := range []string{"waiting for a slot", "in flight", "waiting for a retry", "before"} {
+		t.Run(where, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *network) {
+				n.serve(host, reading(silence))
+				if where == "waiting for a retry" {
+					n.serve(host, reading(status(503, "", "Retry-After", "100")))
+				}
+				p := testPool(t, n, func(o *Options) { o.Concurrency = 1 })
+				defer p.Close()
+				background, stop := context.WithCancel(context.Background())
+				var wg sync.WaitGroup
+				if where == "waiting for a slot" {
+					wg.Go(func() { p.Complete(background, testBody(t)) })
+					synctest.Wait()
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				if where == "before" {
+					cancel()
+				}
+				start := time.Now()
+				_, err := p.Complete(ctx, testBody(t))
+				if !errors.Is(err, ctx.Err()) || ctx.Err() == nil {
+					t.Errorf("got %v", err)
+				}
+				if d := time.Since(start); where != "before" && d != 10*time.Second || where == "before" && d != 0 {
+					t.Errorf("after %v", d)
+				}
+				checkLeaks(t, err)
+				stop()
+				cancel()
+				wg.Wait()
+				if s := p.Stats(); s.InFlight != 0 || s.Waiting != 0 || s.Alive != 1 {
+					t.Errorf("left over: %+v", s)
+				}
+			})
+		})
+	}
+}
+
+// A request that fails at one endpoint is answered at once by the other, and
+// nobody goes on calling the one that is dead.
+func TestFailover(t *testing.T) {
+	for _, how := range []string{"refused", "500", "401", "429", "cut", "redirect"} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *network) {
+				var bad, good atomic.Int64
+				h := map[string]http.HandlerFunc{"500": status(500, "KEY"), "401": status(401, "KEY"), "cut": cut,
+					"429": status(429, "KEY", "Retry-After", "60"), "redirect": status(307, "", "Location", "http://b.test/")}[how]
+				if h != nil {
+					n.serve("a.test:80", reading(func(w http.ResponseWriter, r *http.Request) { bad.Add(1); h(w, r) }))
+				}
+				n.serve("b.test:80", reading(func(w http.ResponseWriter, r *http.Request) { good.Add(1); stream(goodStream)(w, r) }))
+				p := testPool(t, n, two)
+				defer p.Close()
+				start := time.Now()
+				for range 100 {
+					a, err := p.Complete(context.Background(), testBody(t))
+					if err != nil || a.Endpoint != "http://b.test/v1" {
+						t.Fatalf("%+v, %v", a, err)
+					}
+				}
+				if time.Since(start) > 0 {
+					t.Errorf("waited %v though the other was free", time.Since(start))
+				}
+				if bad.Load() > 3 || good.Load() != 100 {
+					t.Errorf("%d calls to the bad endpoint, %d to the good", bad.Load(), good.Load())
+				}
+				s := p.Stats()
+				state := map[string]string{"429": "paused", "401": "retired", "redirect": "retired"}[how]
+				if state == "" {
+					state = "down"
+				}
+				if s.Endpoints[0].State != state || s.Endpoints[0].Reason == "" && state != "paused" || s.Total != 2 {
+					t.Errorf("stats %+v", s)
+				}
+				checkLeaks(t, s)
+			})
+		})
+	}
+}
+
+// An endpoint that was down is asked again after a while, and used again.
+func TestRecovery(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var a atomic.Int64
+		n.serve("b.test:80", reading(wait(time.Second, stream(goodStream))))
+		p := testPool(t, n, func(o *Options) { two(o); o.Concurrency = 4 })
+		defer p.Close()
+		go func() {
+			time.Sleep(5 * time.Minute)
+			n.serve("a.test:80", reading(wait(time.Second, func(w http.ResponseWriter, r *http.Request) { a.Add(1); stream(goodStream)(w, r) })))
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for {
+					if _, err := p.Complete(ctx, testBody(t)); err != nil {
+						if ctx.Err() == nil {
+							t.Error(err)
+						}
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(4 * time.Minute)
+		if s := p.Stats(); s.Alive != 1 || s.Endpoints[0].State != "down" || s.Retries["unreachable"] > 30 {
+			t.Errorf("stats %+v", s)
+		}
+		time.Sleep(2 * time.Minute)
+		if s := p.Stats(); s.Alive != 2 || s.Endpoints[0].State != "alive" {
+			t.Errorf("stats %+v", s)
+		}
+		wg.Wait()
+		if a.Load() < 400 {
+			t.Errorf("the endpoint that came back got %d calls", a.Load())
+		}
+	})
+}
+
+func TestAllDead(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		p := testPool(t, n, two)
+		defer p.Close()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				_, err := p.Complete(context.Background(), testBody(t))
+				var u *Unavailable
+				if !errors.As(err, &u) || !u.AllDead || u.Reason != "unreachable" {
+					t.Errorf("got %v", err)
+				}
+				if d := time.Since(start); d < 2*time.Minute || d > 3*time.Minute {
+					t.Errorf("after %v", d)
+				}
+			})
+		}
+		wg.Wait()
+		if s := p.Stats(); s.Alive != 0 {
+			t.Errorf("stats %+v", s)
+		}
+		// Later calls find out sooner, and still notice when it is back.
+		time.Sleep(time.Hour)
+		n.serve("b.test:80", reading(stream(goodStream)))
+		for i := 0; ; i++ {
+			_, err := p.Complete(context.Background(), testBody(t))
+			if err == nil {
+				break
+			}
+			if i == 5 {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestAllRetired(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var calls atomic.Int64
+		for _, host := range []string{"a.test:80", "b.test:80"} {
+			n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) { calls.Add(1); status(401, "KEY")(w, r) }))
+		}
+		p := testPool(t, n, two)
+		defer p.Close()
+		for range 5 {
+			_, err := p.Complete(context.Background(), testBody(t))
+			var f *Fatal
+			if !errors.As(err, &f) || f.Status != 401 || !strings.Contains(err.Error(), "check the API key") {
+				t.Errorf("got %v", err)
+			}
+		}
+		if calls.Load() != 2 {
+			t.Errorf("%d calls", calls.Load())
+		}
+	})
+}
+
+// Eight replicas of different speed share the work by their speed.
+func TestBalance(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var urls []string
+		calls := make([]atomic.Int64, 4)
+		for i := range calls {
+			urls = append(urls, fmt.Sprintf("http://e%d.test/v1", i))
+			slow := time.Duration(i+1) * 100 * time.Millisecond
+			n.serve(fmt.Sprintf("e%d.test:80", i), reading(func(w http.ResponseWriter, r *http.Request) {
+				calls[i].Add(1)
+				time.Sleep(slow)
+				stream(goodStream)(w, r)
+			}))
+		}
+		p := testPool(t, n, func(o *Options) { o.BaseURLs = urls; o.MaxConcurrency = 8 })
+		defer p.Close()
+		var wg sync.WaitGroup
+		var next atomic.Int64
+		for range 64 {
+			wg.Go(func() {
+				for next.Add(1) <= 1200 {
+					if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for i := range 3 {
+			if fast, slow := calls[i].Load(), calls[i+1].Load(); fast <= slow {
+				t.Errorf("endpoint %d got %d calls, the slower %d got %d", i, fast, i+1, slow)
+			}
+		}
+		if got, want := calls[0].Load(), int64(1200*12/25); got < want*8/10 || got > want*12/10 {
+			t.Errorf("the fastest got %d calls, its share is %d", got, want)
+		}
+	})
+}
+
+// 429 with Retry-After holds everyone back, not only the request that was told,
+// which is then the first to be sent.
+func TestPauseIsForAll(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var calls atomic.Int64
+		var first string
+		start := time.Now()
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if calls.Add(1) == 2 && string(body) != first {
+				t.Errorf("after %q comes %q", first, body)
+			}
+			if calls.Load() == 1 {
+				first = string(body)
+				status(429, "", "Retry-After", "90")(w, r)
+				return
+			}
+			if time.Since(start) < 90*time.Second {
+				t.Errorf("called after %v", time.Since(start))
+			}
+			stream(goodStream)(w, r)
+		}))
+		p := testPool(t, n, func(o *Options) { o.Concurrency = 1; o.Retries = -1 })
+		defer p.Close()
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() {
+				if _, err := p.Complete(context.Background(), fmt.Append(nil, i)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// An endpoint that is down is asked by one request at a time.
+func TestOneProbe(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var calls, busy atomic.Int64
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			call, now := calls.Add(1), busy.Add(1)
+			defer busy.Add(-1)
+			// The circuit opens with the third failure; others are under way by then.
+			if call > 2*startLimit {
+				if now > 1 {
+					t.Errorf("%d requests at once to an endpoint that is down", now)
+				}
+				time.Sleep(20 * time.Second)
+			}
+			status(500, "KEY")(w, r)
+		}))
+		p := testPool(t, n, nil)
+		defer p.Close()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				_, err := p.Complete(context.Background(), testBody(t))
+				if reasonOf(err) == "" {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if calls.Load() < 2*startLimit+2 {
+			t.Errorf("%d calls: not asked again", calls.Load())
+		}
+	})
+}
+
+// Every request through a storm of all that can be retried gets its answer once.
+func TestStorm(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		bad := []http.HandlerFunc{status(429, "KEY"), status(503, "KEY", "Retry-After", "1"), status(500, ""), cut,
+			then(events(delta("Su")), cut), stream(events(delta("Su"))), then(events(delta("Su")), silence), stream(`{"error":"KEY"}`)}
+		var calls atomic.Int64
+		h := reading(func(w http.ResponseWriter, r *http.Request) {
+			i := calls.Add(1)
+			time.Sleep(time.Duration(i%7) * 100 * time.Millisecond)
+			if i%4 == 0 {
+				bad[int(i/4)%len(bad)](w, r)
+				return
+			}
+			body, _ := io.ReadAll(r.Body)
+			stream(events(delta(string(body)), finishStop, done))(w, r)
+		})
+		n.serve("a.test:80", h)
+		n.serve("b.test:80", h)
+		p := testPool(t, n, func(o *Options) { two(o); o.Retries = 20 })
+		defer p.Close()
+		var wg sync.WaitGroup
+		for i := range 500 {
+			wg.Go(func() {
+				body := fmt.Sprintf("request %d", i)
+				a, err := p.Complete(context.Background(), []byte(body))
+				if err != nil || a.Text != body {
+					t.Errorf("request %d: %q, %v", i, a.Text, err)
+				}
+			})
+		}
+		wg.Wait()
+		if s := p.Stats(); s.Answers != 500 || s.InFlight != 0 || s.Waiting != 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+func TestModels(t *testing.T) {
+	list := `{"object":"list","data":[{"id":"m1","object":"model","created":"soon"},{"id":"KEY"}]}`
+	for _, test := range []struct {
+		name    string
+		play    http.HandlerFunc
+		models  int
+		missing bool
+		err     string
+	}{
+		{"list", status(200, list), 2, false, ""},
+		{"Ollama", status(200, `{"models":[{"name":"llama3"}]}`), 1, false, ""},
+		{"empty", status(200, `{"data":[]}`), 0, true, ""},
+		{"404", status(404, "KEY"), 0, true, ""},
+		{"405", status(405, "KEY"), 0, true, ""},
+		{"web page", status(200, "<html>KEY"), 0, true, ""},
+		{"401", status(401, "KEY"), 0, false, "*openai.Fatal"},
+		{"500", status(500, "KEY"), 0, false, "*openai.Unavailable"},
+		{"redirect", status(307, "", "Location", "http://thief.test/KEY"), 0, false, "*openai.Fatal"},
+		{"silence", silence, 0, false, "*openai.Unavailable"},
+		{"endless", endless, 0, false, "*openai.Unavailable"},
+		{"refused", nil, 0, false, "*openai.Unavailable"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *network) {
+				if test.play != nil {
+					n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+						if r.Method != "GET" || r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer "+canary {
+							t.Errorf("%s %s", r.Method, r.URL)
+						}
+						test.play(w, r)
+					}))
+				}
+				p := testPool(t, n, nil)
+				defer p.Close()
+				start := time.Now()
+				got, err := p.Models(context.Background())
+				if len(got) != 1 || len(got[0].Models) != test.models || got[0].Missing != test.missing {
+					t.Fatalf("got %+v, %v", got, err)
+				}
+				kind := ""
+				if got[0].Err != nil {
+					kind = fmt.Sprintf("%T", got[0].Err)
+				}
+				if kind != test.err || (err != nil) != (test.err != "") {
+					t.Errorf("got %s: %v; want %s", kind, err, test.err)
+				}
+				if time.Since(start) > time.Minute {
+					t.Errorf("took %v", time.Since(start))
+				}
+				checkLeaks(t, got)
+				checkLeaks(t, err)
+			})
+		})
+	}
+}
+
+func TestModelsOfSeveral(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		n.serve("b.test:80", reading(status(200, `{"data":[{"id":"m"}]}`)))
+		p := testPool(t, n, two)
+		defer p.Close()
+		got, err := p.Models(context.Background())
+		if err != nil || got[0].Err == nil || got[1].Err != nil || got[1].Models[0] != "m" {
+			t.Errorf("got %+v, %v", got, err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := p.Models(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A server that accepts and then says nothing at all, not even TCP data.
+func TestAcceptThenSilence(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var open []net.Conn
+		n.set(host, func(c net.Conn) { open = append(open, c) })
+		p := testPool(t, n, func(o *Options) { o.Retries = -1 })
+		defer p.Close()
+		start := time.Now()
+		_, err := p.Complete(context.Background(), testBody(t))
+		if reasonOf(err) != "first token timeout" || time.Since(start) != 5*time.Minute {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		for _, c := range open {
+			c.Close()
+		}
+	})
+}

@@ -1,0 +1,203 @@
+package openai
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"time"
+)
+
+// turn is one call of Complete on its way through the queue, again and again
+// until it is done.
+type turn struct {
+	after    []time.Time // by endpoint: not before this, because it failed there
+	attempts int         // that used up a retry
+	sent     int
+	tries    int       // failures of any kind; the backoff grows with them
+	throttle time.Time // when it was first told to slow down
+	last     *failure
+	lastURL  string
+
+	ready chan slot // receives a slot, or is closed with err set
+	err   error
+	place *list.Element
+}
+
+// slot is the right to send one request.
+type slot struct {
+	e       *endpoint
+	request uint64
+	probe   bool
+}
+
+// acquire waits for a slot. Retries go before requests that were never sent.
+func (p *Pool) acquire(ctx context.Context, t *turn) (slot, error) {
+	p.mu.Lock()
+	t.ready, t.err = make(chan slot, 1), nil
+	if t.tries > 0 {
+		t.place = p.waiting.PushFront(t)
+	} else {
+		t.place = p.waiting.PushBack(t)
+	}
+	p.dispatch()
+	p.mu.Unlock()
+
+	select {
+	case s, ok := <-t.ready:
+		if !ok {
+			return slot{}, t.err
+		}
+		return s, nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.place != nil {
+		p.waiting.Remove(t.place)
+	} else if s, ok := <-t.ready; ok {
+		p.giveBack(s)
+	}
+	p.dispatch()
+	return slot{}, fmt.Errorf("waiting for an endpoint: %w", ctx.Err())
+}
+
+// giveBack frees a slot without judging the endpoint by it.
+func (p *Pool) giveBack(s slot) {
+	s.e.inFlight--
+	p.inFlight--
+	if s.probe {
+		s.e.probing = false
+	}
+}
+
+// dispatch hands free slots to waiting turns, fails those that wait in vain, and
+// sets the timer for when to look again. The mutex is held.
+func (p *Pool) dispatch() {
+	now := time.Now()
+	for place := p.waiting.Front(); place != nil && p.room(now); {
+		t := place.Value.(*turn)
+		next := place.Next()
+		if e := p.choose(t, now); e != nil {
+			p.leave(t)
+			p.inFlight++
+			e.inFlight++
+			e.sent++
+			s := slot{e: e, request: e.sent, probe: e.opened > 0}
+			e.probing = e.probing || s.probe
+			e.limit.start(now, e.work.Load())
+			t.ready <- s
+		}
+		place = next
+	}
+	p.checkDead(now)
+	for _, e := range p.endpoints {
+		if e.room(now) || now.Before(e.pausedUntil) {
+			e.limit.slack()
+		}
+	}
+	p.setTimer(now)
+}
+
+func (p *Pool) leave(t *turn) {
+	p.waiting.Remove(t.place)
+	t.place = nil
+}
+
+// room reports whether any endpoint can take a request.
+func (p *Pool) room(now time.Time) bool {
+	if p.o.Concurrency > 0 && p.inFlight >= p.o.Concurrency {
+		return false
+	}
+	for _, e := range p.endpoints {
+		if e.room(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// choose returns the endpoint with the least outstanding for its limit, among
+// those that t need not stay away from.
+func (p *Pool) choose(t *turn, now time.Time) *endpoint {
+	var best *endpoint
+	for i, e := range p.endpoints {
+		if !e.room(now) || now.Before(t.after[i]) {
+			continue
+		}
+		if best == nil || e.inFlight*best.limit.n < best.inFlight*e.limit.n {
+			best = e
+		}
+	}
+	return best
+}
+
+// checkDead fails everyone who waits once no endpoint can be used any more, or
+// none has been alive for DeadTimeout.
+func (p *Pool) checkDead(now time.Time) {
+	usable := false
+	for _, e := range p.endpoints {
+		if e.alive() {
+			p.deadSince = time.Time{}
+			return
+		}
+		usable = usable || e.retired == nil
+	}
+	if p.deadSince.IsZero() {
+		p.deadSince = now
+	}
+	if usable && now.Sub(p.deadSince) < p.o.DeadTimeout {
+		return
+	}
+	for p.waiting.Len() > 0 {
+		t := p.waiting.Front().Value.(*turn)
+		t.err = p.whyDead(t, usable)
+		p.leave(t)
+		close(t.ready)
+	}
+}
+
+func (p *Pool) whyDead(t *turn, usable bool) error {
+	e := p.endpoints[0]
+	if !usable {
+		return e.retired.fatal(e.url)
+	}
+	if t.last == nil { // never sent: others have found out
+		return &Unavailable{Endpoint: e.url, Reason: "unreachable", AllDead: true, Message: e.reason}
+	}
+	err := t.unavailable()
+	err.AllDead = true
+	return err
+}
+
+func (t *turn) unavailable() *Unavailable {
+	return &Unavailable{Endpoint: t.lastURL, Reason: t.last.reason, Attempts: t.sent, Message: t.last.message}
+}
+
+// setTimer arranges for dispatch to run when time alone lets it do more.
+func (p *Pool) setTimer(now time.Time) {
+	p.timer.Stop()
+	if p.waiting.Len() == 0 {
+		return
+	}
+	var wake time.Time
+	sooner := func(at time.Time) {
+		if at.After(now) && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
+	}
+	for _, e := range p.endpoints {
+		sooner(e.wakes(now))
+	}
+	// Those that failed before are at the front of the queue.
+	for place := p.waiting.Front(); place != nil && place.Value.(*turn).tries > 0; place = place.Next() {
+		for _, at := range place.Value.(*turn).after {
+			sooner(at)
+		}
+	}
+	if !p.deadSince.IsZero() {
+		sooner(p.deadSince.Add(p.o.DeadTimeout))
+	}
+	if !wake.IsZero() {
+		p.timer.Reset(wake.Sub(now))
+	}
+}

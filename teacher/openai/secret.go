@@ -1,0 +1,255 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const redacted = "[redacted]"
+
+// Secret holds an API key and does not show it: printing, formatting with any
+// verb, marshalling and logging give "[redacted]", or nothing when it is empty.
+// The zero Secret is empty: no Authorization header is sent.
+type Secret struct {
+	// A function, because fmt prints the unexported fields of a struct that holds
+	// a Secret without asking Secret's methods, and follows pointers for some verbs.
+	open func() (key string, spelt *forms)
+}
+
+// NewSecret wraps a key; white space around it is dropped.
+func NewSecret(key string) Secret {
+	key = strings.TrimSpace(key)
+	if key == "" {
+		return Secret{}
+	}
+	spelt := newForms(key)
+	return Secret{func() (string, *forms) { return key, spelt }}
+}
+
+// reveal returns the key, which must not be empty.
+func (s Secret) reveal() string {
+	key, _ := s.open()
+	return key
+}
+
+// Empty reports whether there is no key.
+func (s Secret) Empty() bool { return s.open == nil }
+
+// String returns "[redacted]", or "" for the empty secret.
+func (s Secret) String() string {
+	if s.Empty() {
+		return ""
+	}
+	return redacted
+}
+
+// GoString is String, for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// Format writes String for every verb and flag.
+func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, s.String()) }
+
+// MarshalText returns String.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalJSON returns String as a JSON string.
+func (s Secret) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(s.String())), nil }
+
+// LogValue returns String, for log/slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Scrub returns text with the key replaced by "[redacted]": as it is, with
+// percent, \u or \x escapes, in base64 (both alphabets, wherever it starts) and
+// in hexadecimal; and not only the whole key but every run of 8 or more of its
+// characters. A key shorter than 4 characters is nobody's secret and stays.
+func (s Secret) Scrub(text string) string { return s.scrub(text, false) }
+
+// scrubAnswer is Scrub for what an answer is made of. People give dummy keys to
+// servers that need none (ollama, EMPTY, sk-no-key-required): there, a key of less
+// than 8 characters, or a part of one that is nothing but lower-case words, is
+// text and must not be damaged.
+func (s Secret) scrubAnswer(text string) string { return s.scrub(text, true) }
+
+func (s Secret) scrub(text string, prose bool) string {
+	if s.Empty() {
+		return text
+	}
+	_, spelt := s.open()
+	found := spelt.find(text, nil, prose, nil)
+	if plain, at := unescape(text); plain != text {
+		found = spelt.find(plain, at, prose, found)
+	}
+	if len(found) == 0 {
+		return text
+	}
+	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
+	var b strings.Builder
+	done := 0
+	for i := 0; i < len(found); {
+		from, to := found[i].from, found[i].to
+		for i++; i < len(found) && found[i].from <= to; i++ {
+			to = max(to, found[i].to)
+		}
+		b.WriteString(text[done:from])
+		b.WriteString(redacted)
+		done = to
+	}
+	b.WriteString(text[done:])
+	return b.String()
+}
+
+type span struct{ from, to int }
+
+// gram is the number of bytes looked up at once: they fill a uint64.
+const gram = 8
+
+// forms are the spellings of a key.
+type forms struct {
+	spelt []spelling
+	at    map[uint64][]place // where each 8 bytes occur in the spellings
+	short []string           // spellings of less than 8 bytes, matched whole
+}
+
+type spelling struct {
+	text  string
+	least int // shorter runs are chance
+	raw   bool
+}
+
+type place struct{ spelling, offset int }
+
+func newForms(key string) *forms {
+	f := &forms{at: map[uint64][]place{}}
+	f.add(key, gram, true)
+	f.add(hex.EncodeToString([]byte(key)), 2*gram, false)
+	f.add(strings.ToUpper(hex.EncodeToString([]byte(key))), 2*gram, false)
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		// The key may start at any of three offsets in what was encoded; the
+		// characters that also depend on its neighbours are left off.
+		for shift, skip := range []int{0, 2, 3} {
+			text := enc.EncodeToString(append(make([]byte, shift), key...))
+			if (shift+len(key))%3 != 0 {
+				text = text[:len(text)-1]
+			}
+			if len(text) > skip {
+				f.add(text[skip:], 11, false)
+			}
+		}
+	}
+	return f
+}
+
+func (f *forms) add(text string, least int, raw bool) {
+	if len(text) < gram {
+		if len(text) >= 4 {
+			f.short = append(f.short, text)
+		}
+		return
+	}
+	if slices.ContainsFunc(f.spelt, func(s spelling) bool { return s.text == text }) {
+		return
+	}
+	f.spelt = append(f.spelt, spelling{text, min(least, len(text)), raw})
+	var g uint64
+	for i := range len(text) {
+		g = g<<8 | uint64(text[i])
+		// A key that repeats itself needs no more than a few of its places.
+		if i >= gram-1 && len(f.at[g]) < 16 {
+			f.at[g] = append(f.at[g], place{len(f.spelt) - 1, i - gram + 1})
+		}
+	}
+}
+
+// find appends the spans of text that spell the key; at maps offsets in text to
+// those of the caller's text, nil when they are the same.
+func (f *forms) find(text string, at []int, prose bool, found []span) []span {
+	mark := func(from, to int) {
+		if at != nil {
+			from, to = at[from], at[to]
+		}
+		found = append(found, span{from, to})
+	}
+	if !prose {
+		for _, s := range f.short {
+			for from := 0; ; {
+				i := strings.Index(text[from:], s)
+				if i < 0 {
+					break
+				}
+				mark(from+i, from+i+len(s))
+				from += i + len(s)
+			}
+		}
+	}
+	var g uint64
+	for i, seen := 0, 0; i < len(text); i++ {
+		g = g<<8 | uint64(text[i])
+		if seen++; seen < gram {
+			continue
+		}
+		from, longest := i-gram+1, 0
+		for _, p := range f.at[g] {
+			s, n := f.spelt[p.spelling], gram
+			for from+n < len(text) && p.offset+n < len(s.text) && text[from+n] == s.text[p.offset+n] {
+				n++
+			}
+			if n < s.least || prose && s.raw && n < len(s.text) && isWords(text[from:from+n]) {
+				continue
+			}
+			longest = max(longest, n)
+		}
+		if longest > 0 {
+			mark(from, from+longest)
+			// Another run may begin inside the last few bytes of this one.
+			i = max(i, from+longest-gram)
+			seen = 0
+		}
+	}
+	return found
+}
+
+func isWords(s string) bool {
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz-_") == ""
+}
+
+// unescape resolves %41, \u0041 and \x41, and returns for every byte of the
+// result, and for its end, the offset in text that it came from.
+func unescape(text string) (string, []int) {
+	if !strings.Contains(text, "%") && !strings.Contains(text, `\`) {
+		return text, nil
+	}
+	plain := make([]byte, 0, len(text))
+	at := make([]int, 0, len(text)+1)
+	for i := 0; i < len(text); {
+		digits := 0
+		switch {
+		case text[i] == '%':
+			digits = 2
+		case text[i] == '\\' && i+1 < len(text) && text[i+1] == 'x':
+			digits = 2
+		case text[i] == '\\' && i+1 < len(text) && text[i+1] == 'u':
+			digits = 4
+		}
+		skip := 1
+		if text[i] == '\\' {
+			skip = 2
+		}
+		at = append(at, i)
+		if digits > 0 && i+skip+digits <= len(text) {
+			if n, err := strconv.ParseUint(text[i+skip:i+skip+digits], 16, 32); err == nil && n < 0x80 {
+				plain = append(plain, byte(n))
+				i += skip + digits
+				continue
+			}
+		}
+		plain = append(plain, text[i])
+		i++
+	}
+	return string(plain), append(at, len(text))
+}

@@ -1,0 +1,184 @@
+package openai
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// listen accepts connections on a real socket and hands them to serve.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skipf("no local network: %v", err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+	return l.Addr().String()
+}
+
+func expiredCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// What cannot be shown in memory: resets, refusals and TLS.
+func TestSockets(t *testing.T) {
+	quiet := log.New(io.Discard, "", 0)
+	selfSigned := httptest.NewUnstartedServer(http.HandlerFunc(stream(goodStream)))
+	selfSigned.Config.ErrorLog = quiet
+	selfSigned.StartTLS()
+	defer selfSigned.Close()
+	expired := httptest.NewUnstartedServer(http.HandlerFunc(stream(goodStream)))
+	expired.Config.ErrorLog = quiet
+	expired.TLS = &tls.Config{Certificates: []tls.Certificate{expiredCertificate(t)}}
+	expired.StartTLS()
+	defer expired.Close()
+	plainHTTP := httptest.NewServer(http.HandlerFunc(stream(goodStream)))
+	defer plainHTTP.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skipf("no local network: %v", err)
+	}
+	closed.Close()
+
+	reset := func(after int) string {
+		return "http://" + listen(t, func(c net.Conn) {
+			io.ReadFull(c, make([]byte, 100)) // the rest unread, and no lingering: RST
+			io.WriteString(c, ("HTTP/1.1 200 OK\r\n\r\n" + events(delta("Su")))[:after])
+			time.Sleep(time.Millisecond)
+			c.(*net.TCPConn).SetLinger(0)
+			c.Close()
+		})
+	}
+	for _, test := range []struct{ name, url, want, reason string }{
+		{"refused", "http://" + closed.Addr().String(), "*openai.Unavailable", "unreachable"},
+		{"no such host", "http://no-such-host.invalid", "*openai.Unavailable", "unreachable"},
+		{"reset at once", reset(0), "*openai.Unavailable", "connection lost"},
+		{"reset in the headers", reset(10), "*openai.Unavailable", "connection lost"},
+		{"reset in the answer", reset(40), "*openai.Unavailable", "connection lost"},
+		{"self-signed", selfSigned.URL, "*openai.Fatal", "certificate"},
+		{"expired", expired.URL, "*openai.Fatal", "certificate"},
+		{"TLS to plain", "https" + strings.TrimPrefix(plainHTTP.URL, "http"), "*openai.Fatal", "not TLS"},
+		{"plain to TLS", "http" + strings.TrimPrefix(selfSigned.URL, "https"), "*openai.Fatal", "TLS wanted"},
+		{"TLS handshake never ends", "https://" + listen(t, func(c net.Conn) { time.Sleep(time.Second); c.Close() }), "*openai.Unavailable", "unreachable"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p, err := New(Options{BaseURLs: []string{test.url + "/v1"}, APIKey: NewSecret(canary), Backoff: time.Millisecond, Retries: 2,
+				ConnectTimeout: 50 * time.Millisecond, DeadTimeout: 10 * time.Millisecond, JitterSeed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			_, err = p.Complete(context.Background(), testBody(t))
+			if fmt.Sprintf("%T", err) != test.want || reasonOf(err) != test.reason {
+				t.Errorf("got %T for %q: %v", err, reasonOf(err), err)
+			}
+			checkLeaks(t, err)
+		})
+	}
+}
+
+// The key never reaches the host that a redirect points to, whatever its form.
+func TestRedirectKeepsKey(t *testing.T) {
+	var stolen atomic.Int64
+	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { stolen.Add(1) }))
+	defer thief.Close()
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		s := httptest.NewServer(http.RedirectHandler(thief.URL+"/v1/chat/completions", code))
+		p, err := New(Options{BaseURLs: []string{s.URL}, APIKey: NewSecret(canary)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p.Complete(context.Background(), testBody(t))
+		var f *Fatal
+		if !errors.As(err, &f) || f.Reason != "redirect" || !strings.Contains(err.Error(), thief.URL) {
+			t.Errorf("%d: %v", code, err)
+		}
+		if _, err := p.Models(context.Background()); !errors.As(err, &f) {
+			t.Errorf("%d, models: %v", code, err)
+		}
+		p.Close()
+		s.Close()
+	}
+	if stolen.Load() > 0 {
+		t.Errorf("the other host was called %d times", stolen.Load())
+	}
+}
+
+// Connections are kept: as many as requests at once, not one a request.
+func TestConnectionsAreReused(t *testing.T) {
+	var opened atomic.Int64
+	// The end of the body comes a moment after the end of the stream.
+	s := httptest.NewUnstartedServer(then(goodStream, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Millisecond) }))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	s.Start()
+	defer s.Close()
+	p, err := New(Options{BaseURLs: []string{s.URL}, Concurrency: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := runtime.NumGoroutine()
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 40 {
+				if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if opened.Load() > 64 {
+		t.Errorf("%d connections for 640 requests, 16 at once", opened.Load())
+	}
+	p.Close()
+	for range 100 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+}

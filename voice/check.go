@@ -1,0 +1,128 @@
+package voice
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// validate checks what only the whole file shows.
+func (p *parser) validate() {
+	s := p.style
+	p.line = max(p.line, 1)
+	if s.Name == "" && p.seen["setting name"] == 0 {
+		p.failAt(1, "style has no name: begin the file with name: …")
+	}
+	if len(s.lexicon) == 0 {
+		p.fail("style has no [lexicon]: without cues nothing can be in its voice")
+	}
+	if s.System == "" && len(s.Skeletons) == 0 {
+		p.fail("style has neither a [system] prompt for a teacher nor [skeletons] for the composer")
+	}
+	p.validateSkeletons()
+	p.mark()
+	for i, e := range s.Examples {
+		p.validateExample(p.lines["example "+strconv.Itoa(i)], e)
+	}
+}
+
+// mark gives every phrase its marked words: the long ones and the cues, which are noticed when they come twice. It
+// waits for the end of the file because the lexicon may stand there.
+func (p *parser) mark() {
+	ids := map[string]int{}
+	for _, l := range p.phrases {
+		if word := p.style.BannedIn(l.literal); word != "" {
+			p.failAt(l.line, "phrase has the banned word %q", word)
+		}
+		for _, t := range tokens(l.literal, -1) {
+			if n := utf8.RuneCountInString(t.word); t.code || n < longWord && (n < longWord-1 || !p.style.lexicon.has(t.word)) {
+				continue
+			}
+			id, ok := ids[t.word]
+			if !ok {
+				id = len(ids)
+				ids[t.word] = id
+			}
+			l.phrase.marks = append(l.phrase.marks, id)
+		}
+	}
+	p.style.marks = len(ids)
+}
+
+// longWord is the length in letters from which a word is marked; a cue is marked from one letter less.
+const longWord = 7
+
+func (p *parser) validateSkeletons() {
+	s := p.style
+	used := map[string]bool{"bridge": true, "comment": true, "opener": true}
+	var blocks []string
+	for name := range p.lines {
+		if block, ok := strings.CutPrefix(name, "block "); ok {
+			blocks = append(blocks, block)
+		}
+	}
+	slices.Sort(blocks)
+	for _, text := range s.Skeletons {
+		line := p.lines["skeleton "+text]
+		words := strings.Fields(text)
+		s.skeletons = append(s.skeletons, words)
+		if words[0] != "opener" || slices.Contains(words[1:], "opener") {
+			p.failAt(line, "skeleton %q must begin with opener, and have it once", clip(text))
+		}
+		codes := 0
+		for _, w := range words {
+			used[w] = true
+			switch {
+			case w == "code":
+				codes++
+			case w != "/" && !slices.Contains(blocks, w):
+				p.failAt(line, "skeleton names the block %q, which has no section%s", clip(w), suggest(w, blocks))
+			}
+		}
+		if codes != 1 {
+			p.failAt(line, "skeleton %q must have code exactly once", clip(text))
+		}
+	}
+	for _, b := range blocks {
+		line := p.lines["block "+b]
+		if !used[b] {
+			p.failAt(line, "section [%s] is neither known nor named by a skeleton%s", clip(b), suggest(b, slices.DeleteFunc(slices.Concat(headers, blocks), func(n string) bool { return n == b })))
+			continue
+		}
+		if b == "opener" {
+			continue
+		}
+		if !slices.ContainsFunc(s.pools[b], plain) {
+			p.failAt(line, "block [%s] needs a phrase without slots and conditions, for answers of which nothing else can be said", b)
+		}
+	}
+	for _, key := range s.Openers {
+		if !slices.ContainsFunc(s.openings[key], plain) {
+			p.failAt(p.lines["opener "+key], "opener %q needs a phrase without slots and conditions", key)
+		}
+	}
+}
+
+// plain tells whether a phrase can be said of any answer.
+func plain(p *phrase) bool { return p.slots == 0 && p.condition.always() }
+
+func (p *parser) validateExample(line int, e Example) {
+	s := p.style
+	if !slices.ContainsFunc(s.Devices, func(d Device) bool { return d.Name == e.Device }) {
+		var names []string
+		for _, d := range s.Devices {
+			names = append(names, d.Name)
+		}
+		p.failAt(line, "example has the device %q, which [devices] does not have%s", clip(e.Device), suggest(e.Device, names))
+	}
+	if strings.Count("\n"+e.Rewrite+"\n", "\n[[CODE_1]]\n") != 1 || strings.Count(e.Rewrite, "[[") != 1 {
+		p.failAt(line, "example's rewrite must have [[CODE_1]] exactly once, on a line of its own")
+	}
+	if err := s.Accepts(s.Tone(e.Rewrite)); err != nil {
+		p.failAt(line, "example is not in the voice: %w", err)
+	}
+	if word := s.BannedIn(e.Rewrite); word != "" {
+		p.failAt(line, "example has the banned word %q", word)
+	}
+}

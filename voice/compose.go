@@ -1,0 +1,196 @@
+package voice
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// Deal is what was decided for one answer before it is written, so that openers and orders of blocks can be spread
+// over a data set by quota.
+type Deal struct {
+	Seed     uint64 // decides everything that the deal leaves open; another seed writes another text
+	Opener   string // one of Style.Openers
+	Skeleton int    // an index into Style.Skeletons
+	Device   string // the name of one of Style.Devices: for a teacher's prompt; Compose does not read it
+}
+
+// drafts is how many texts are written before Compose gives up on the thresholds. Most first drafts pass.
+const drafts = 100
+
+// ErrNoBank is returned by Compose for a style that has no phrase bank.
+var ErrNoBank = errors.New("style has no phrase bank")
+
+// Compose writes the prose of one answer around the placeholders of its code, each on a line of its own, out of the
+// style's phrase bank. The text begins with the dealt opener, follows the dealt skeleton, fills every slot from the
+// facts, does not use a phrase or a striking word twice, and lies within the style's thresholds. The same arguments
+// give the same bytes. It fails when the deal names what the style does not have, when there is no placeholder, or
+// when no draft meets the thresholds.
+func (s *Style) Compose(f Facts, d Deal) (string, error) {
+	if len(s.skeletons) == 0 {
+		return "", fmt.Errorf("style %s: %w: add [skeletons] and the blocks that they name", s.Name, ErrNoBank)
+	}
+	if d.Skeleton < 0 || d.Skeleton >= len(s.skeletons) {
+		return "", fmt.Errorf("style %s has no skeleton %d: it has 0 to %d", s.Name, d.Skeleton, len(s.skeletons)-1)
+	}
+	if s.openings[d.Opener] == nil {
+		return "", fmt.Errorf("style %s has no opener %q", s.Name, d.Opener)
+	}
+	if len(f.Placeholders) == 0 {
+		return "", errors.New("the answer has no placeholder: there is no code to write around")
+	}
+	rng := rand.NewPCG(d.Seed, fnv1a(fnvOffset+uint64(d.Skeleton), d.Opener))
+	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
+	w := &writer{style: s, pick: pick, has: f.features(), calls: f.Calls, marks: make([]bool, s.marks)}
+	w.values = f.slots(pick)
+	for i, v := range w.values {
+		if v != "" {
+			w.filled |= 1 << i
+		}
+	}
+	var last error
+	for range drafts {
+		text := w.draft(s.skeletons[d.Skeleton], d.Opener, f.Placeholders)
+		if w.particular && !slices.ContainsFunc(w.used, func(p *phrase) bool { return !plain(p) }) {
+			last = errors.New("nothing in it is about this question or this code")
+			continue
+		}
+		words := tokens(Prose(text), -1)
+		if last = s.Accepts(s.tone(words)); last != nil {
+			continue
+		}
+		if banned := s.bannedIn(words); banned != "" {
+			last = fmt.Errorf("%q is a banned word", banned)
+			continue
+		}
+		return text, nil
+	}
+	return "", fmt.Errorf("style %s: none of %d drafts is in the voice: %w", s.Name, drafts, last)
+}
+
+// Comment writes a remark to stand as a comment on one line of code, of which f holds the facts, out of the block
+// "comment"; taken are the remarks that the answer has already. It returns "" for a style without such a block, or when
+// all that fit are taken.
+func (s *Style) Comment(f Facts, seed uint64, taken []string) string {
+	rng := rand.NewPCG(seed, fnvOffset)
+	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
+	w := &writer{style: s, has: f.features(), calls: f.Calls, values: f.slots(pick)}
+	for i, v := range w.values {
+		if v != "" {
+			w.filled |= 1 << i
+		}
+	}
+	var fit []string
+	for _, p := range s.pools["comment"] {
+		if p.slots&^w.filled != 0 || !p.condition.holds(w.has, w.calls) {
+			continue
+		}
+		var b strings.Builder
+		p.write(&b, w.values)
+		if text := strings.ReplaceAll(b.String(), "`", ""); !slices.Contains(taken, text) {
+			fit = append(fit, text)
+			if !plain(p) {
+				fit = append(fit, text, text) // what is about this line is likelier
+			}
+		}
+	}
+	if len(fit) == 0 {
+		return ""
+	}
+	return fit[pick(len(fit))]
+}
+
+// writer holds what is fixed for one answer, and what its current draft has used.
+type writer struct {
+	style  *Style
+	pick   func(int) int
+	has    Feature
+	calls  []string
+	values []string
+	filled uint32 // slots that have a value
+
+	particular bool // something could have been said that is about this question or this code
+
+	used       []*phrase
+	conditions []*condition
+	slots      uint32
+	marks      []bool
+	pool, best []*phrase
+}
+
+func (w *writer) draft(skeleton []string, opener string, placeholders []string) string {
+	w.used, w.conditions, w.slots = w.used[:0], w.conditions[:0], 0
+	clear(w.marks)
+	var b strings.Builder
+	gap := ""
+	for _, word := range skeleton {
+		switch word {
+		case "/":
+			gap = "\n\n"
+		case "code":
+			for i, p := range placeholders {
+				if i > 0 && len(w.style.pools["bridge"]) > 0 {
+					b.WriteString("\n\n")
+					w.choose(w.style.pools["bridge"]).write(&b, w.values)
+				}
+				b.WriteString("\n\n" + p)
+			}
+			gap = "\n\n"
+		default:
+			pool := w.style.pools[word]
+			if word == "opener" {
+				pool = w.style.openings[opener]
+			}
+			b.WriteString(gap)
+			w.choose(pool).write(&b, w.values)
+			gap = " "
+		}
+	}
+	return b.String()
+}
+
+// choose picks a phrase that can be said: its condition holds and its slots have values. Among those it prefers, in
+// this order, one that has not been used in this draft; that repeats no slot, condition or marked word.
+func (w *writer) choose(pool []*phrase) *phrase {
+	w.pool, w.best = w.pool[:0], w.best[:0]
+	for _, p := range pool {
+		if p.slots&^w.filled != 0 || !p.condition.holds(w.has, w.calls) || slices.Contains(w.used, p) {
+			continue
+		}
+		w.pool = append(w.pool, p)
+		w.particular = w.particular || !plain(p)
+		if p.slots&w.slots != 0 || !p.condition.always() && slices.Contains(w.conditions, p.condition) || w.marked(p) {
+			continue
+		}
+		w.best = append(w.best, p)
+		if !plain(p) {
+			w.best = append(w.best, p) // what is particular to this answer is twice as likely
+		}
+	}
+	from := w.best
+	if len(from) == 0 {
+		from = w.pool
+	}
+	if len(from) == 0 {
+		from = slices.DeleteFunc(slices.Clone(pool), func(p *phrase) bool { return !plain(p) }) // the parser has seen to it that there are some
+	}
+	p := from[w.pick(len(from))]
+	w.used = append(w.used, p)
+	w.conditions = append(w.conditions, p.condition)
+	w.slots |= p.slots
+	for _, m := range p.marks {
+		w.marks[m] = true
+	}
+	return p
+}
+
+func (w *writer) marked(p *phrase) bool {
+	for _, m := range p.marks {
+		if w.marks[m] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,168 @@
+package voice
+
+import (
+	"strings"
+)
+
+// Facts is what one question and the code of its answer really contain. The composer says nothing about them that does
+// not stand here, so whoever fills it decides what may be said. A zero field means "nothing to say about that".
+// Whatever is unfit for print is ignored: names that are not identifiers, an Ask with brackets or line breaks.
+type Facts struct {
+	Ask        string // the request as an imperative clause, "write a function that reverses a list"; see Ask
+	Keyword    string // the salient noun of the question, "palindrome"; see Keyword
+	IsQuestion bool   // the question was put as a question, with a question mark
+	HasInput   bool   // the question came with input data
+
+	Lines     int      // lines of code that are not blank
+	Functions []string // names of functions and methods that the code defines
+	Classes   []string // names of classes that it defines
+	Imports   []string // modules that it imports
+	Calls     []string // builtins and methods that it calls and does not define itself, without dots and brackets: "len", "append"
+	Names     []string // other names that it assigns to: variables and parameters
+	Has       Feature  // what else the code contains
+
+	Placeholders []string // [[CODE_1]] and so on, in order; at least one
+}
+
+// Feature is a set of things that code can contain. A style file names them in lower case in its conditions.
+type Feature uint64
+
+// The features, and when code has them.
+const (
+	Loop          Feature = 1 << iota // a for or while statement (a comprehension is none)
+	While                             // a while statement
+	Nested                            // a loop inside a loop
+	Comprehension                     // a list, set or dict comprehension or a generator expression
+	Recursion                         // a function that calls itself by name
+	List                              // a list display: [1, 2], []
+	Dict                              // a dict display: {1: 2}, {}
+	Set                               // a set display or set()
+	String                            // a string literal that is no docstring
+	Format                            // an f-string or .format()
+	Sort                              // sorted() or .sort()
+	Print                             // print()
+	Conditional                       // an if statement or conditional expression
+	Try                               // a try statement
+	Raise                             // a raise statement
+	Lambda                            // a lambda
+	Function                          // a def that is no method
+	Class                             // a class statement
+	Method                            // a def inside a class whose first parameter is self
+	Return                            // a return statement
+	Import                            // an import statement
+	Slice                             // a subscript with a colon
+	Range                             // range()
+	Arithmetic                        // - / // ** between operands; + * % do not show it, since strings have them
+	File                              // open()
+	With                              // a with statement
+	Generator                         // a yield
+	Decorator                         // a decorator
+	Docstring                         // a docstring
+	Comment                           // a comment
+
+	// The rest follow from the other fields of Facts and are set by Compose.
+	Short    // one to four lines
+	Long     // fifteen lines or more
+	Several  // two functions or more
+	Input    // the question came with input data
+	Question // the question was put as a question
+)
+
+// featureNames are the names in a style file, in the order of the bits.
+var featureNames = []string{"loop", "while", "nested", "comprehension", "recursion", "list", "dict", "set", "string",
+	"format", "sort", "print", "conditional", "try", "raise", "lambda", "function", "class", "method", "return", "import",
+	"slice", "range", "arithmetic", "file", "with", "generator", "decorator", "docstring", "comment",
+	"short", "long", "several", "input", "question"}
+
+// features returns what the code has, with the features that follow from the other fields.
+func (f *Facts) features() Feature {
+	has := f.Has &^ (Short | Long | Several | Input | Question)
+	for _, derived := range []struct {
+		bit Feature
+		on  bool
+	}{
+		{Short, 1 <= f.Lines && f.Lines <= 4},
+		{Long, f.Lines >= 15},
+		{Several, len(f.Functions) >= 2},
+		{Input, f.HasInput},
+		{Question, f.IsQuestion},
+	} {
+		if derived.on {
+			has |= derived.bit
+		}
+	}
+	return has
+}
+
+// slotNames are the slots that a phrase can have; a slot's index is its bit in phrase.slots.
+var slotNames = []string{"ask", "asking", "keyword", "keywords", "function", "class", "module", "call", "name", "lines", "functions"}
+
+// slots returns the value of every slot, "" for those that cannot be filled. Where there are several candidates, pick
+// chooses: pick(n) is a number below n.
+func (f *Facts) slots(pick func(int) int) []string {
+	code := func(names []string) string {
+		var fit []string
+		for _, n := range names {
+			if printableName(n) {
+				fit = append(fit, n)
+			}
+		}
+		if len(fit) == 0 {
+			return ""
+		}
+		return "`" + fit[pick(len(fit))] + "`"
+	}
+	ask, keyword := f.Ask, f.Keyword
+	if !printableAsk(ask) {
+		ask = ""
+	}
+	if strings.Trim(keyword, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ- ") != "" || len(keyword) > 30 {
+		keyword = ""
+	}
+	return []string{
+		ask,
+		gerundClause(ask),
+		keyword,
+		plural(keyword),
+		code(f.Functions),
+		code(f.Classes),
+		code(f.Imports),
+		code(f.Calls),
+		code(f.Names),
+		count(f.Lines, "lines"),
+		count(len(f.Functions), "functions"),
+	}
+}
+
+// count writes a number of things, from two on, so that the phrase around it can rely on a plural.
+func count(n int, things string) string {
+	if n < 2 || n > 99 {
+		return ""
+	}
+	return numberWord(n) + " " + things
+}
+
+// printableName tells whether a name can stand in a sentence: a short identifier, dots allowed, that is not private
+// machinery such as __init__.
+func printableName(s string) bool {
+	if s == "" || len(s) > 32 || strings.HasPrefix(s, "_") {
+		return false
+	}
+	for _, part := range strings.Split(s, ".") {
+		if part == "" || part[0] >= '0' && part[0] <= '9' {
+			return false
+		}
+		for _, r := range part {
+			if !wordRune(r) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// printableAsk tells whether a clause can stand in a sentence as it is.
+func printableAsk(s string) bool {
+	return s != "" && len(s) <= maxAsk && s == cleanLine(s) && !strings.ContainsAny(s, "`[]{}<>\\*#|") &&
+		!strings.ContainsAny(s[len(s)-1:], ".!?,;:")
+}

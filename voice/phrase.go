@@ -1,0 +1,136 @@
+package voice
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// phrase is one line of the phrase bank: literal text with slots, and the condition that its section puts on it.
+type phrase struct {
+	parts     []part
+	condition *condition
+	slots     uint32 // bits of the slots that it needs
+	marks     []int  // its marked words: those long enough to be noticed when they come twice in an answer
+}
+
+// part is literal text, or a slot when slot is not negative.
+type part struct {
+	text  string
+	slot  int
+	upper bool // the slot's name is capitalised, and so will be its value
+}
+
+// condition is what follows "if" in a section's header.
+type condition struct {
+	with, without Feature
+	calls         []string // names that must be among the calls
+}
+
+func (c *condition) holds(has Feature, calls []string) bool {
+	if has&c.with != c.with || has&c.without != 0 {
+		return false
+	}
+	for _, name := range c.calls {
+		if !slices.Contains(calls, name) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *condition) always() bool { return c.with == 0 && c.without == 0 && len(c.calls) == 0 }
+
+// parseCondition reads "loop print not input len()".
+func parseCondition(words []string) (*condition, error) {
+	c := &condition{}
+	negate := false
+	for _, w := range words {
+		if w == "not" && !negate {
+			negate = true
+			continue
+		}
+		if name, ok := strings.CutSuffix(w, "()"); ok && !negate {
+			if !printableName(name) {
+				return nil, fmt.Errorf("%q is not the name of a call", w)
+			}
+			c.calls = append(c.calls, name)
+			continue
+		}
+		i := slices.Index(featureNames, w)
+		if i < 0 {
+			return nil, fmt.Errorf("unknown feature %q in the condition%s", w, suggest(w, featureNames))
+		}
+		if negate {
+			c.without |= 1 << i
+		} else {
+			c.with |= 1 << i
+		}
+		negate = false
+	}
+	if negate || len(words) == 0 {
+		return nil, fmt.Errorf("condition is incomplete: write a feature after %q", "if")
+	}
+	if c.with&c.without != 0 {
+		return nil, fmt.Errorf("condition wants a feature and its absence")
+	}
+	return c, nil
+}
+
+// parsePhrase reads one line of the bank.
+func parsePhrase(line string) (*phrase, error) {
+	p := &phrase{}
+	for rest := line; rest != ""; {
+		i := strings.IndexAny(rest, "{}")
+		if i < 0 {
+			p.parts = append(p.parts, part{rest, -1, false})
+			break
+		}
+		if i > 0 {
+			p.parts = append(p.parts, part{rest[:i], -1, false})
+		}
+		end := strings.IndexByte(rest, '}')
+		if rest[i] == '}' || end < 0 {
+			return nil, fmt.Errorf("unbalanced brace: a slot is written {name}")
+		}
+		name := rest[i+1 : end]
+		slot := slices.Index(slotNames, strings.ToLower(name))
+		if slot < 0 {
+			return nil, fmt.Errorf("unknown slot {%s}%s", name, suggest(strings.ToLower(name), slotNames))
+		}
+		p.parts = append(p.parts, part{"", slot, unicode.IsUpper(rune(name[0]))})
+		p.slots |= 1 << slot
+		rest = rest[end+1:]
+	}
+	return p, nil
+}
+
+// literal is the phrase without its slots.
+func (p *phrase) literal() string {
+	var b strings.Builder
+	for _, part := range p.parts {
+		if part.slot >= 0 {
+			b.WriteString(" ")
+		}
+		b.WriteString(part.text)
+	}
+	return b.String()
+}
+
+// write appends the phrase with its slots filled.
+func (p *phrase) write(b *strings.Builder, values []string) {
+	for _, part := range p.parts {
+		switch {
+		case part.slot < 0:
+			b.WriteString(part.text)
+		case part.upper:
+			r, size := utf8.DecodeRuneInString(values[part.slot])
+			b.WriteRune(unicode.ToUpper(r))
+			b.WriteString(values[part.slot][size:])
+		default:
+			b.WriteString(values[part.slot])
+		}
+	}
+}

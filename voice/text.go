@@ -1,0 +1,226 @@
+package voice
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// token is one word of a text. A word inside an inline code span is marked, because a name in the code is not a
+// word that the voice has said.
+type token struct {
+	word       string // lower case; curly apostrophes are straight
+	code       bool
+	start, end int // byte offsets in the text
+}
+
+// tokens splits text into words: runs of letters, digits and underscores, with apostrophes inside a word kept. A
+// hyphen separates, so that "spoon-feed" and "spoon feed" are the same two words. At most limit words are returned;
+// a limit below zero means all.
+//
+// An inline code span runs from one group of backticks to the next on the same line. That is coarser than CommonMark,
+// which matches groups by length, and it keeps the scan linear on hostile text.
+func tokens(text string, limit int) []token {
+	var out []token
+	if limit < 0 {
+		out = make([]token, 0, len(text)/6)
+	}
+	codeEnd := 0
+	for i := 0; i < len(text) && len(out) != limit; {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if r == '`' {
+			closes := i < codeEnd
+			for size < len(text)-i && text[i+size] == '`' {
+				size++
+			}
+			i += size
+			if n := strings.IndexByte(text[i:], '`'); n >= 0 && !closes && !strings.Contains(text[i:i+n], "\n") {
+				codeEnd = i + n + 1
+			}
+			continue
+		}
+		if !wordRune(r) {
+			i += size
+			continue
+		}
+		start := i
+		for i < len(text) {
+			r, size = utf8.DecodeRuneInString(text[i:])
+			if isApostrophe(r) {
+				next, _ := utf8.DecodeRuneInString(text[i+size:])
+				if !unicode.IsLetter(next) {
+					break
+				}
+			} else if !wordRune(r) {
+				break
+			}
+			i += size
+		}
+		out = append(out, token{lower(text[start:i]), start < codeEnd, start, i})
+	}
+	return out
+}
+
+func wordRune(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' ||
+		r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r))
+}
+
+func isApostrophe(r rune) bool { return r == '\'' || r == '’' }
+
+func lower(word string) string {
+	word = strings.ToLower(word)
+	if strings.Contains(word, "’") {
+		word = strings.ReplaceAll(word, "’", "'")
+	}
+	return word
+}
+
+// Opener returns the key of a text's opening: its first two words in lower case, without punctuation or markdown, so
+// that "*Sigh.* Fine" and "sigh, fine" are the same opener. A text of one word has that word as its key.
+func Opener(text string) string { return firstWords(text, 2) }
+
+// FirstFive returns the first five words of a text, normalised as Opener does.
+func FirstFive(text string) string { return firstWords(text, 5) }
+
+func firstWords(text string, n int) string {
+	words := make([]string, 0, n)
+	for _, t := range tokens(text, n) {
+		words = append(words, t.word)
+	}
+	return strings.Join(words, " ")
+}
+
+// Prose returns a text without its fenced code blocks and without lines that hold nothing but a placeholder such as
+// [[CODE_1]]. Inline code is kept, since it is part of a sentence. As in CommonMark a fence is three or more backticks
+// or tildes, indented by at most three spaces; one that is never closed runs to the end of the text.
+func Prose(text string) string {
+	var b strings.Builder
+	fence := "" // the run that opened the current block
+	for line := range strings.Lines(text) {
+		run := fenceRun(line)
+		switch {
+		case fence == "" && run != "":
+			fence = run
+		case fence != "":
+			if strings.HasPrefix(run, fence) && strings.TrimSpace(line) == run {
+				fence = ""
+			}
+		case !isPlaceholder(strings.TrimSpace(line)):
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// fenceRun returns the run of fence characters that a line begins with, or "".
+func fenceRun(line string) string {
+	body := strings.TrimLeft(line, " ")
+	if len(line)-len(body) > 3 || !strings.HasPrefix(body, "```") && !strings.HasPrefix(body, "~~~") {
+		return ""
+	}
+	rest := strings.TrimLeft(body, body[:1])
+	if body[0] == '`' && strings.Contains(rest, "`") {
+		return "" // an inline span that happens to start the line
+	}
+	return body[:len(body)-len(rest)]
+}
+
+// isPlaceholder tells whether s is [[CODE_n]].
+func isPlaceholder(s string) bool {
+	s, a := strings.CutPrefix(s, "[[CODE_")
+	s, b := strings.CutSuffix(s, "]]")
+	if !a || !b || s == "" {
+		return false
+	}
+	return strings.Trim(s, "0123456789") == ""
+}
+
+// abbreviations end in a full stop that does not end a sentence.
+var abbreviations = []string{"e.g", "i.e", "etc", "vs", "cf", "Mr", "Mrs", "Dr"}
+
+// Sentences splits prose into sentences, each normalised to its words in lower case with single spaces: what is
+// compared when repeated sentences are counted. A sentence ends at a full stop, question or exclamation mark or an
+// ellipsis before white space, or at an empty line. Stops inside inline code, in abbreviations such as "e.g.", and an
+// ellipsis before a lower-case word do not end one.
+func Sentences(prose string) []string {
+	var out, words []string
+	ts := tokens(prose, -1)
+	for i, t := range ts {
+		words = append(words, t.word)
+		if i+1 < len(ts) && !endsSentence(prose, t, ts[i+1]) {
+			continue
+		}
+		out = append(out, strings.Join(words, " "))
+		words = words[:0]
+	}
+	return out
+}
+
+// endsSentence tells whether a sentence ends between the neighbouring words a and b.
+func endsSentence(prose string, a, b token) bool {
+	gap := prose[a.end:b.start]
+	if a.code {
+		_, after, closed := strings.Cut(gap, "`")
+		if !closed {
+			return false
+		}
+		gap = after
+	}
+	if strings.Contains(gap, "\n\n") {
+		return true
+	}
+	i := strings.IndexAny(gap, ".!?…")
+	if i < 0 {
+		return false
+	}
+	mark := gap[i:]
+	rest := strings.TrimLeft(mark, ".!?…\"'”’)*_`")
+	if rest == "" || !unicode.IsSpace(rune(rest[0])) {
+		return false
+	}
+	if strings.HasPrefix(mark, "…") || strings.HasPrefix(mark, "...") {
+		next, _ := utf8.DecodeRuneInString(prose[b.start:])
+		return !unicode.IsLower(next)
+	}
+	if mark[0] == '.' && i == 0 {
+		for _, short := range abbreviations {
+			if before, ok := strings.CutSuffix(prose[:a.end], short); ok {
+				last, _ := utf8.DecodeLastRuneInString(before)
+				return wordRune(last)
+			}
+		}
+	}
+	return true
+}
+
+// Shingles returns a 64-bit hash (FNV-1a) of each run of n words of prose, in order and with repetitions. A prose of
+// fewer than n words has none, and so has an n below one.
+func Shingles(prose string, n int) []uint64 {
+	ts := tokens(prose, -1)
+	if n < 1 || len(ts) < n {
+		return nil
+	}
+	out := make([]uint64, 0, len(ts)-n+1)
+	for i := range len(ts) - n + 1 {
+		h := uint64(fnvOffset)
+		for _, t := range ts[i : i+n] {
+			h = fnv1a(h, t.word)
+			h = (h ^ ' ') * fnvPrime // so that "ab c" and "a bc" differ
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+func fnv1a(h uint64, s string) uint64 {
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * fnvPrime
+	}
+	return h
+}

@@ -1,0 +1,282 @@
+package voice
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestProse(t *testing.T) {
+	for _, test := range []struct{ in, want string }{
+		{"", ""},
+		{"a `b` c", "a `b` c"},
+		{"a\n```python\nfine\n```\nb\n", "a\nb\n"},
+		{"a\n~~~\nfine\n```\nfine\n~~~\nb", "a\nb"},
+		{"a\n````\n```\nfine\n````\nb", "a\nb"},
+		{"a\n   ```\nfine\n```  \nb", "a\nb"},
+		{"a\n    ```\nb", "a\n    ```\nb"}, // indented code, no fence
+		{"a\n```\nfine", "a\n"},            // never closed
+		{"```x``` is inline\nb", "```x``` is inline\nb"},
+		{"a\n[[CODE_1]]\n [[CODE_22]] \nb [[CODE_1]]\n[[CODE_x]]\n[[CODE_]]", "a\nb [[CODE_1]]\n[[CODE_x]]\n[[CODE_]]"},
+		{"a\n```\nfine\n``` not the end\nfine\n```\nb", "a\nb"},
+	} {
+		if got := Prose(test.in); got != test.want {
+			t.Errorf("Prose(%q) = %q, want %q", test.in, got, test.want)
+		}
+	}
+}
+
+func TestOpener(t *testing.T) {
+	for _, test := range []struct{ in, opener, five string }{
+		{"", "", ""},
+		{"Sigh", "sigh", "sigh"},
+		{"*Sigh.* Fine. Let’s GO, again!", "sigh fine", "sigh fine let's go again"},
+		{"  — Oh, joy; another `list`.", "oh joy", "oh joy another list"},
+		{"**I'd** 'rather' not-say", "i'd rather", "i'd rather not say"},
+		{"Été Über 2 x_1", "été über", "été über 2 x_1"},
+		{"dogs' 'n cats", "dogs n", "dogs n cats"},
+	} {
+		if got := Opener(test.in); got != test.opener {
+			t.Errorf("Opener(%q) = %q, want %q", test.in, got, test.opener)
+		}
+		if got := FirstFive(test.in); got != test.five {
+			t.Errorf("FirstFive(%q) = %q, want %q", test.in, got, test.five)
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		want []string
+	}{
+		{"", nil},
+		{" ... !? ", nil},
+		{"One. Two! Three? Four", []string{"one", "two", "three", "four"}},
+		{"Use e.g. a list, i.e. this. Or etc. and so on.", []string{"use e g a list i e this", "or etc and so on"}},
+		{"Well... perhaps. Well... No.", []string{"well perhaps", "well", "no"}},
+		{"Well… perhaps. Well… No.", []string{"well perhaps", "well", "no"}},
+		{"Pi is 3.14 exactly. Yes.", []string{"pi is 3 14 exactly", "yes"}},
+		{"The `a. b` thing. And `x.` Then.", []string{"the a b thing", "and x then"}},
+		{"Call `print`. Then go.", []string{"call print", "then go"}},
+		{`He said "no." She left.`, []string{"he said no", "she left"}},
+		{"*Sigh.* Fine.", []string{"sigh", "fine"}},
+		{"A heading\n\nThe text: goes\non. And", []string{"a heading", "the text goes on", "and"}},
+		{"Ask Dr. Who. Metc. So", []string{"ask dr who", "metc", "so"}},
+		{"Really?! Yes.", []string{"really", "yes"}},
+	} {
+		if got := Sentences(test.in); !slices.Equal(got, test.want) {
+			t.Errorf("Sentences(%q) = %q, want %q", test.in, got, test.want)
+		}
+	}
+}
+
+func TestShingles(t *testing.T) {
+	if got := Shingles("one two three four", 5); got != nil {
+		t.Errorf("four words have %d shingles of five", len(got))
+	}
+	if got := Shingles("one two", 0); got != nil {
+		t.Errorf("n = 0 gives %v", got)
+	}
+	a := Shingles("One, two: three four FIVE. One two three four five", 5)
+	if len(a) != 6 || a[0] != a[5] || a[0] == a[1] {
+		t.Errorf("shingles %x", a)
+	}
+	if Shingles("ab c", 2)[0] == Shingles("a bc", 2)[0] {
+		t.Error("word boundaries do not count")
+	}
+	// The hash is part of no file, but a changed one would hide that two versions count differently.
+	if got, want := Shingles("a", 1)[0], uint64(0x89c0207b5452844); got != want {
+		t.Errorf("hash %#x, want %#x", got, want)
+	}
+}
+
+func TestTone(t *testing.T) {
+	s, err := Parse("t", []byte("name: t\n[system]\nx\n[lexicon]\n1 fine\n2 spoon-feed\n2 read the docs\n1 come on\n1 I'm sure\n[banned]\nheck\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		in    string
+		score int
+		cues  []string
+	}{
+		{"", 0, nil},
+		{"Define a refined, finer definition.", 0, nil},
+		{"FINE. Fine, fine!", 1, []string{"fine"}},
+		{"I spoon feed, you Spoon-Feed.", 2, []string{"spoon-feed"}},
+		{"Read the\ndocs; come, on. I’m sure.", 4, []string{"read the docs", "come on", "I'm sure"}},
+		{"Read the `docs`, `fine`, ``fine``.", 0, nil},
+		{"``x`` fine `y` fine", 1, []string{"fine"}},
+		{"`unclosed fine\nfine", 1, []string{"fine"}},
+		{"a\n```\nfine\n```\n", 0, nil},
+		{"read the", 0, nil},
+		{"read read the docs", 2, []string{"read the docs"}},
+		{"fine_print fine2 fine-print", 1, []string{"fine"}},
+	} {
+		got := s.Tone(test.in)
+		if got.Score != test.score || !slices.Equal(got.Cues, test.cues) {
+			t.Errorf("Tone(%q) = %+v, want score %d, cues %q", test.in, got, test.score, test.cues)
+		}
+	}
+	if got := s.Tone("Fine, it is fine, `x`."); got.Words != 5 || got.Density != 40 {
+		t.Errorf("words %d, density %g; want 5 and 40", got.Words, got.Density)
+	}
+	if got := s.BannedIn("What the HECK?"); got != "heck" {
+		t.Errorf("banned word %q", got)
+	}
+	if got := s.BannedIn("`heck` checks hecklers\n```\nheck\n```\n"); got != "" {
+		t.Errorf("banned word %q where there is none", got)
+	}
+	for _, test := range []struct {
+		tone Tone
+		want string
+	}{
+		{Tone{3, []string{"a", "b"}, 25, 8}, ""},
+		{Tone{3, []string{"a", "b"}, 24, 8}, "words"},
+		{Tone{3, []string{"a", "b"}, 221, 8}, "words"},
+		{Tone{2, []string{"a", "b"}, 25, 8}, "score"},
+		{Tone{3, []string{"a"}, 25, 8}, "distinct cues"},
+		{Tone{3, []string{"a", "b"}, 25, 0.4}, "per 100 words"},
+		{Tone{3, []string{"a", "b"}, 25, 41}, "per 100 words"},
+	} {
+		if err := s.Accepts(test.tone); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Accepts(%+v) = %v, want %q", test.tone, err, test.want)
+		}
+	}
+}
+
+// TestToneIsLinear scores a mebibyte of each text that could make a scan quadratic. The bound is ten times what is
+// wanted, since tests run on busy machines.
+func TestToneIsLinear(t *testing.T) {
+	s, err := Builtin(Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unit := range []string{"`", "``` ", "`a``b", "\n`", "```\n", "~", "fine ", "read the ", "of course ", "'a", "’", "\xff", "(", "e.g. ", "a.\n\n", "x"} {
+		text := strings.Repeat(unit, 1<<20/len(unit))
+		start := time.Now()
+		s.Tone(text)
+		Sentences(text)
+		Opener(text)
+		Ask(text)
+		Keyword(text)
+		if d := time.Since(start); d > 3*time.Second {
+			t.Errorf("1 MiB of %q took %v", unit, d)
+		}
+	}
+}
+
+func BenchmarkTone(b *testing.B) {
+	s, err := Builtin(Default)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text := strings.Repeat("Fine. I suppose that you could not read the docs, so here is `print`, obviously.\n", 1<<20/81)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		s.Tone(text)
+	}
+}
+
+// referenceRow is a row of the data set of the project that the tone lexicon comes from, or of another instruction set.
+type referenceRow struct {
+	Instruction, Input, Output, Rewrite, Response string
+}
+
+// reference reads a data set, or skips the test where there is none.
+func reference(t *testing.T, name string) []referenceRow {
+	t.Helper()
+	dir := os.Getenv("RESTYLE_REFERENCE")
+	if dir == "" {
+		t.Skip("RESTYLE_REFERENCE is not set: it names the folder of the reference data")
+	}
+	src, err := os.ReadFile(filepath.Join(dir, "data", "instruct", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw []map[string]string
+	if err := json.Unmarshal(src, &raw); err != nil {
+		t.Fatal(err)
+	}
+	var rows []referenceRow
+	for _, r := range raw {
+		rows = append(rows, referenceRow{r["instruction"], r["input"], r["output_original"], r["output_passive_aggressive"], r["response"]})
+	}
+	return rows
+}
+
+// TestToneReference holds the lexicon against real texts: it separates the rewrites from their sources, and hardly
+// ever fires on plain answers.
+func TestToneReference(t *testing.T) {
+	s, err := Builtin(Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	high, falseAlarms := 0, 0
+	rows := reference(t, "original_passive_aggressive_data.json")
+	for _, r := range rows {
+		if s.Tone(r.Rewrite).Score >= 3 {
+			high++
+		}
+		if s.Tone(r.Output).Score >= 3 {
+			falseAlarms++
+		}
+	}
+	t.Logf("score 3 or more: %d of %d rewrites, %d sources", high, len(rows), falseAlarms)
+	if high < 575 || falseAlarms > 0 {
+		t.Errorf("score 3 or more: %d rewrites and %d sources of %d, want 575 and 0", high, falseAlarms, len(rows))
+	}
+	plain := 0
+	rows = reference(t, "gpteacher_codegen-instruct.json")
+	for _, r := range rows {
+		if s.Tone(r.Response).Score >= 3 {
+			plain++
+		}
+	}
+	t.Logf("score 3 or more: %d of %d plain answers", plain, len(rows))
+	if plain > len(rows)/500 {
+		t.Errorf("score 3 or more on %d of %d plain answers", plain, len(rows))
+	}
+}
+
+func FuzzTone(f *testing.F) {
+	s, err := Builtin(Default)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{"", "Fine. `x` ``` a\n```\nOf course... not. e.g. so", "’'’a'’ \xff` \n\n~~~", "[[CODE_1]]\nspoon-feed", "İstanbul ǅ ß"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		prose := Prose(text)
+		if len(prose) > len(text) {
+			t.Fatal("prose is longer than the text")
+		}
+		tone := s.Tone(text)
+		if tone.Score < len(tone.Cues) || (len(tone.Cues) == 0) != (tone.Density == 0) {
+			t.Fatalf("%+v", tone)
+		}
+		words := 0
+		for _, sentence := range Sentences(prose) {
+			if sentence == "" || !utf8.ValidString(sentence) {
+				t.Fatalf("sentence %q", sentence)
+			}
+			words += len(strings.Fields(sentence))
+		}
+		if words != tone.Words {
+			t.Fatalf("sentences have %d words, the tone %d", words, tone.Words)
+		}
+		if n := len(Shingles(prose, 5)); n != max(0, words-4) {
+			t.Fatalf("%d shingles of %d words", n, words)
+		}
+		if five := FirstFive(text); !strings.HasPrefix(five, Opener(text)) || len(strings.Fields(five)) > 5 {
+			t.Fatalf("first five %q, opener %q", five, Opener(text))
+		}
+	})
+}

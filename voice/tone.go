@@ -1,0 +1,128 @@
+package voice
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Tone is what a style's lexicon says about a text's prose.
+type Tone struct {
+	Score   int      // the sum of the weights of the distinct cues
+	Cues    []string // the distinct cues, as the lexicon writes them, in order of first appearance
+	Words   int      // words of prose, inline code included
+	Density float64  // cues per 100 words, repetitions included
+}
+
+// Tone scores the prose of a text (see Prose) with the style's lexicon. Cues match whole words in any case, never
+// inside inline code. Each distinct cue counts once: saying "sigh" ten times is no more in the voice than saying it
+// once, but it does raise the density.
+func (s *Style) Tone(text string) Tone { return s.tone(tokens(Prose(text), -1)) }
+
+func (s *Style) tone(ts []token) Tone {
+	t := Tone{Words: len(ts)}
+	hits := 0
+	s.lexicon.match(ts, func(c *cue) bool {
+		hits++
+		for _, seen := range t.Cues {
+			if seen == c.text {
+				return true
+			}
+		}
+		t.Cues = append(t.Cues, c.text)
+		t.Score += c.weight
+		return true
+	})
+	if t.Words > 0 {
+		t.Density = 100 * float64(hits) / float64(t.Words)
+	}
+	return t
+}
+
+// Accepts returns nil when a tone lies within the style's thresholds: score, distinct cues, density and words. The
+// error names the first one that it misses.
+func (s *Style) Accepts(t Tone) error {
+	switch {
+	case t.Words < s.Words[0] || t.Words > s.Words[1]:
+		return fmt.Errorf("prose has %d words; %s wants %d to %d", t.Words, s.Name, s.Words[0], s.Words[1])
+	case t.Score < s.MinScore:
+		return fmt.Errorf("tone score is %d; %s wants at least %d", t.Score, s.Name, s.MinScore)
+	case len(t.Cues) < s.MinCues:
+		return fmt.Errorf("tone has %d distinct cues; %s wants at least %d", len(t.Cues), s.Name, s.MinCues)
+	case t.Density < s.Density[0] || t.Density > s.Density[1]:
+		return fmt.Errorf("tone has %.1f cues per 100 words; %s wants %g to %g", t.Density, s.Name, s.Density[0], s.Density[1])
+	}
+	return nil
+}
+
+// BannedIn returns the first banned word or phrase in the prose of a text, or "".
+func (s *Style) BannedIn(text string) string { return s.bannedIn(tokens(Prose(text), -1)) }
+
+func (s *Style) bannedIn(ts []token) string {
+	found := ""
+	s.banned.match(ts, func(c *cue) bool {
+		found = c.text
+		return false
+	})
+	return found
+}
+
+// cue is one line of a lexicon.
+type cue struct {
+	text   string
+	weight int
+	words  []string
+}
+
+// lexicon holds cues by their first word.
+type lexicon map[string][]*cue
+
+func (l lexicon) add(text string, weight int) {
+	c := &cue{text: text, weight: weight}
+	for _, t := range tokens(text, -1) {
+		c.words = append(c.words, t.word)
+	}
+	l[c.words[0]] = append(l[c.words[0]], c)
+}
+
+// match calls found for every cue in ts, until it returns false.
+func (l lexicon) match(ts []token, found func(*cue) bool) {
+	for i, t := range ts {
+		if t.code {
+			continue
+		}
+		for _, c := range l[t.word] {
+			if startsWith(ts[i:], c.words) && !found(c) {
+				return
+			}
+		}
+	}
+}
+
+func startsWith(ts []token, words []string) bool {
+	if len(ts) < len(words) {
+		return false
+	}
+	for i, w := range words {
+		if ts[i].code || ts[i].word != w {
+			return false
+		}
+	}
+	return true
+}
+
+// has tells whether the lexicon holds a cue of exactly these words.
+func (l lexicon) has(text string) bool {
+	ts := tokens(text, -1)
+	if len(ts) == 0 {
+		return false
+	}
+	for _, c := range l[ts[0].word] {
+		if len(c.words) == len(ts) && startsWith(ts, c.words) {
+			return true
+		}
+	}
+	return false
+}
+
+// cleanLine joins the white space of a line into single spaces.
+func cleanLine(s string) string { return strings.Join(strings.Fields(s), " ") }
