@@ -1,0 +1,163 @@
+package teacher
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// A batchLine is one request in the JSONL form of OpenAI's Batch API, which vllm run-batch and LiteLLM read too.
+type batchLine struct {
+	CustomID string          `json:"custom_id"`
+	Method   string          `json:"method"`
+	URL      string          `json:"url"`
+	Body     json.RawMessage `json:"body"`
+}
+
+// WriteBatchLine writes a request to a batch file. Its key is the custom_id, by which the answer is found again.
+func WriteBatchLine(w io.Writer, key string, body []byte) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(batchLine{key, "POST", "/v1/chat/completions", body}); err != nil {
+		return err
+	}
+	_, err := w.Write(buf.Bytes())
+	return err
+}
+
+// Ingested is what was found in a file of batch results.
+type Ingested struct {
+	Answers    int    `json:"answers"`    // taken
+	Known      int    `json:"known"`      // answered before; the earlier answer stands
+	Duplicates int    `json:"duplicates"` // further results for the same request
+	Failed     int    `json:"failed"`     // results that are errors; their requests stay open
+	Unreadable int    `json:"unreadable"` // lines that are not results, such as one cut short
+	FirstError string `json:"first_error,omitempty"`
+}
+
+// IngestBatch takes the answers out of a file of batch results, whatever their order, and enters them in the journal.
+// Of several answers to one request it takes the same one whatever their order is.
+func IngestBatch(r io.Reader, j *Journal) (Ingested, error) {
+	var in Ingested
+	complain := func(n *int, line int, format string, args ...any) {
+		if *n++; in.FirstError == "" {
+			in.FirstError = fmt.Sprintf("line %d: ", line) + fmt.Sprintf(format, args...)
+		}
+	}
+	answers := map[string]Answer{}
+	var order []string
+	br := bufio.NewReaderSize(r, 1<<20)
+	for n := 1; ; n++ {
+		line, size, whole, err := readLine(br)
+		if err != nil {
+			return in, fmt.Errorf("batch results: line %d: %w", n, err)
+		}
+		if size == 0 {
+			break
+		}
+		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
+		if len(line) > 0 || size > maxLine {
+			key, a, failure, err := parseResult(line)
+			had, twice := answers[key]
+			switch {
+			case err != nil:
+				complain(&in.Unreadable, n, "%v", err)
+			case failure != "":
+				complain(&in.Failed, n, "%s", failure)
+			case twice:
+				in.Duplicates++
+				if a.Finish+"\n"+a.Text < had.Finish+"\n"+had.Text {
+					answers[key] = a
+				}
+			default:
+				answers[key] = a
+				order = append(order, key)
+			}
+		}
+		if !whole {
+			break
+		}
+	}
+	for _, key := range order {
+		if _, known := j.Find([]string{key}); known {
+			in.Known++
+			continue
+		}
+		in.Answers++
+		if err := j.Add(AnswerRecord{Key: key, Row: -1, Answer: answers[key]}); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// parseResult reads one line of results: an answer, or the failure that the line reports, or the error that it is
+// neither.
+func parseResult(line []byte) (key string, a Answer, failure string, err error) {
+	var result struct {
+		CustomID *string `json:"custom_id"`
+		Response *struct {
+			StatusCode int `json:"status_code"`
+			Body       struct {
+				Model   string `json:"model"`
+				Choices []struct {
+					Message struct {
+						Content *string `json:"content"`
+					} `json:"message"`
+					FinishReason *string `json:"finish_reason"`
+				} `json:"choices"`
+				Usage struct {
+					Prompt     int `json:"prompt_tokens"`
+					Completion int `json:"completion_tokens"`
+				} `json:"usage"`
+				Error json.RawMessage `json:"error"`
+			} `json:"body"`
+		} `json:"response"`
+		Error json.RawMessage `json:"error"`
+	}
+	if !utf8.Valid(line) {
+		return "", a, "", fmt.Errorf("it is not valid UTF-8")
+	}
+	if err := json.Unmarshal(line, &result); err != nil {
+		return "", a, "", fmt.Errorf("not a batch result: %w", err)
+	}
+	if result.CustomID == nil || len(*result.CustomID) != 64 || strings.Trim(*result.CustomID, "0123456789abcdef") != "" {
+		return "", a, "", fmt.Errorf("it has no custom_id that --emit-batch wrote: is this the file of results?")
+	}
+	key = *result.CustomID
+	said := func(raw json.RawMessage) string {
+		text := string(bytes.TrimSpace(raw))
+		if text == "" || text == "null" {
+			return ""
+		}
+		if len(text) > 300 {
+			text = strings.ToValidUTF8(text[:300], "") + "…"
+		}
+		return text
+	}
+	switch r := result.Response; {
+	case said(result.Error) != "":
+		return key, a, said(result.Error), nil
+	case r == nil:
+		return key, a, "it has no response", nil
+	case r.StatusCode != 200 && r.StatusCode != 0: // vllm run-batch leaves it out in some versions
+		return key, a, fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), nil
+	case said(r.Body.Error) != "":
+		return key, a, said(r.Body.Error), nil
+	case len(r.Body.Choices) == 0 || r.Body.Choices[0].Message.Content == nil:
+		return key, a, "it has no answer", nil
+	case r.Body.Choices[0].FinishReason == nil || *r.Body.Choices[0].FinishReason == "":
+		return key, a, "it has no finish_reason: the answer may be cut short", nil
+	default:
+		c := r.Body.Choices[0]
+		return key, Answer{
+			Text: *c.Message.Content, Finish: *c.FinishReason, Model: r.Body.Model, Endpoint: batchEndpoint,
+			PromptTokens: r.Body.Usage.Prompt, CompletionTokens: r.Body.Usage.Completion,
+		}, "", nil
+	}
+}

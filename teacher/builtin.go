@@ -1,0 +1,95 @@
+package teacher
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"restyle/voice"
+)
+
+// Builtin is the teacher that needs no model: it composes prose from the phrase bank of the style around facts that it
+// reads off the question and the code. It understands neither; it is there so that everything else can be run, tested
+// and trained anywhere, and its name stands in every certificate that it earns.
+type Builtin struct{}
+
+// Name returns "builtin".
+func (Builtin) Name() string { return "builtin" }
+
+// composition is all that the built-in rewriter's answer depends on.
+type composition struct {
+	Style    string      `json:"style_sha256"`
+	Facts    voice.Facts `json:"facts"`
+	Deal     voice.Deal  `json:"deal"`
+	Comments string      `json:"comments,omitempty"` // remarks on lines of code
+}
+
+func compositionOf(p *Prompt) composition {
+	c := composition{
+		Style: p.Style.SHA256,
+		Facts: factsOf(p),
+		Deal:  voice.Deal{Seed: p.Seed, Opener: p.Card.Opener, Skeleton: p.Card.Skeleton, Device: p.Card.Device.Name},
+	}
+	if p.Comments {
+		c.Comments = lineRemarks(p)
+	}
+	return c
+}
+
+// Request describes the composition as JSON, for the journal's key and the certificate.
+func (Builtin) Request(p *Prompt) Request {
+	body, err := json.Marshal(compositionOf(p))
+	if err != nil {
+		panic(err) // plain strings and numbers
+	}
+	sum := sha256.Sum256(append([]byte("builtin\n"), body...))
+	return Request{Body: body, Keys: []string{hex.EncodeToString(sum[:])}}
+}
+
+// Ask composes the answer. A style whose phrases cannot make one that is in the voice refuses the row.
+func (Builtin) Ask(_ context.Context, p *Prompt, r Request) (Answer, string, error) {
+	c := compositionOf(p)
+	text, err := p.Style.Compose(c.Facts, c.Deal)
+	if errors.Is(err, voice.ErrNoBank) {
+		return Answer{}, "", fmt.Errorf("%w; or have a model rewrite, with --model", err)
+	}
+	if err != nil {
+		return Answer{}, r.Keys[0], &Refused{err.Error()}
+	}
+	var out strings.Builder
+	if c.Comments != "" {
+		out.WriteString("<comments>\n" + c.Comments + "</comments>\n")
+	}
+	out.WriteString("<rewrite>\n" + text + "\n</rewrite>")
+	return Answer{Text: out.String(), Finish: "stop", Model: "builtin"}, r.Keys[0], nil
+}
+
+// lineRemarks are remarks on one or two lines of the first block of code, in the form that the protocol has for them.
+func lineRemarks(p *Prompt) string {
+	lines := remarkLines(p.Parts.Blocks[0])
+	var out strings.Builder
+	var taken []string
+	var used []int
+	for i := range uint64(2) {
+		if len(lines) == 0 {
+			break
+		}
+		seed := mix(p.Seed, 0xc0de, i)
+		at := lines[seed%uint64(len(lines))]
+		if slices.Contains(used, at.number) {
+			continue
+		}
+		var f voice.Facts
+		readCode(&f, at.text)
+		if remark := p.Style.Comment(f, seed, taken); remark != "" {
+			fmt.Fprintf(&out, "L%d: %s\n", at.number, remark)
+			taken, used = append(taken, remark), append(used, at.number)
+		}
+	}
+	return out.String()
+}

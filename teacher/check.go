@@ -1,0 +1,364 @@
+package teacher
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"restyle/dataset"
+	"restyle/internal/python"
+	"restyle/voice"
+)
+
+// The limits of the acceptance checks.
+const (
+	minSource = 40   // characters of code in a source answer
+	maxSource = 1200 //
+	maxRow    = 1800 // characters of question and rewrite together: what fits in 512 tokens of a Llama-3 vocabulary
+	maxRatio  = 15   // times the source's length that a rewrite may have
+)
+
+// A candidate is a rewrite on its way into the dataset, with what the checks look at.
+type candidate struct {
+	style    *voice.Style
+	question string
+	parts    Parts   // of the source's answer
+	text     string  // the rewrite as it would be stored
+	pieces   []piece // of the text
+	prose    string  // the text outside its fences
+	known    map[string]bool
+	context  string // code and question without spaces: what a stated value may come from
+}
+
+func newCandidate(style *voice.Style, question string, parts Parts, text string) *candidate {
+	c := &candidate{style: style, question: question, parts: parts, text: text, pieces: splitFences(text)}
+	var prose strings.Builder
+	for _, p := range c.pieces {
+		if !p.code {
+			prose.WriteString(p.text + "\n")
+		}
+	}
+	c.prose = prose.String()
+	c.known = map[string]bool{}
+	for _, b := range parts.Blocks {
+		for name := range python.Identifiers(b) {
+			c.known[name] = true
+		}
+	}
+	c.context = squeeze(strings.Join(parts.Blocks, "\n") + "\n" + question)
+	return c
+}
+
+// A check is one condition that every row has to meet. Its function returns a value to record: where it fails, the
+// reason, as a clause that is shown to the teacher.
+type check struct {
+	id   string
+	what string
+	f    func(*candidate) (bool, string)
+}
+
+// sourceChecks are made before anything is asked; textChecks on a finished rewrite. A1 (the teacher finished), A2's
+// placeholders and A10 (the set is varied) need more than the row and are made where that is known.
+var (
+	sourceChecks = []check{
+		{"S1", "the source is Python", sourceIsPython},
+		{"S2", "the source is neither too short nor too long", sourceLength},
+	}
+	textChecks = []check{
+		{"A2", "code stands in closed fences tagged python", fencesClosed},
+		{"A3", "the code is the source's", codeKept},
+		{"A4", "names in backticks are the code's or Python's", namesKnown},
+		{"A5", "nothing is said about the task of rewriting", noMeta},
+		{"A6", "no refusal", noRefusal},
+		{"A7", "the tone is there, and was not in the source", toneThere},
+		{"A8", "no slurs, profanity or threats", noBanned},
+		{"A9", "the length is right", lengthRight},
+		{"A11", "no result is stated that the source does not contain", nothingInvented},
+		{"A12", "no artefacts of a decoder", noArtefacts},
+	}
+)
+
+// run makes checks in order and returns their verdicts; failed is the first that did not pass, nil if none.
+func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *dataset.Check) {
+	for _, k := range checks {
+		pass, value := k.f(c)
+		verdicts = append(verdicts, dataset.Check{ID: k.id, Pass: pass, Value: value})
+		if !pass && failed == nil {
+			failed = &dataset.Check{ID: k.id, Value: value}
+		}
+	}
+	return verdicts, failed
+}
+
+// Audit makes every check that a finished row allows, on a row from anywhere: S1 to A12 without A10, and A1 by the look
+// of the text's end, since how it was finished is not known.
+func Audit(style *voice.Style, r dataset.Rewritten) []dataset.Check {
+	c := newCandidate(style, dataset.Question(r.Instruction, r.Input), Split(r.OutputOriginal), r.OutputPassiveAggressive)
+	verdicts, _ := run(sourceChecks, c)
+	whole, value := endsWhole(c)
+	verdicts = append(verdicts, dataset.Check{ID: "A1", Pass: whole, Value: value})
+	rest, _ := run(textChecks, c)
+	return append(verdicts, rest...)
+}
+
+func sourceIsPython(c *candidate) (bool, string) {
+	if c.parts.Other != "" {
+		return false, fmt.Sprintf("the answer has a block of %s", c.parts.Other)
+	}
+	for _, b := range c.parts.Blocks {
+		if err := python.Check(b); err != nil {
+			return false, err.Error()
+		}
+		if err := python.LooksLikePython(b); err != nil {
+			return false, err.Error()
+		}
+	}
+	return true, "python"
+}
+
+func sourceLength(c *candidate) (bool, string) {
+	n := c.sourceLen()
+	value := fmt.Sprintf("%d characters", n)
+	if n < minSource || n > maxSource {
+		return false, fmt.Sprintf("%s, allowed are %d to %d", value, minSource, maxSource)
+	}
+	return true, value
+}
+
+func (c *candidate) sourceLen() (n int) {
+	for _, b := range c.parts.Blocks {
+		n += utf8.RuneCountInString(b)
+	}
+	return n + utf8.RuneCountInString(c.parts.Prose())
+}
+
+// endsWhole tells whether a text ends like one that was finished: after a closed fence, or with a sentence's end.
+func endsWhole(c *candidate) (bool, string) {
+	last := c.pieces[len(c.pieces)-1]
+	if last.code {
+		if !last.closed {
+			return false, "it ends inside a fence"
+		}
+		return true, "ends with code"
+	}
+	text := strings.TrimRight(last.text, " \t\r\n")
+	text = strings.TrimRight(text, "\"'”’)]}*_`")
+	r, _ := utf8.DecodeLastRuneInString(text)
+	switch {
+	case text == "":
+		return len(c.pieces) > 1, "ends with code"
+	case strings.ContainsRune(".!?…:;,", r) && r != ',' && r != ';', unicode.Is(unicode.So, r):
+		return true, "ends with a sentence"
+	case len(text) < len(strings.TrimRight(last.text, " \t\r\n")):
+		return true, "ends with a closing mark"
+	}
+	return false, "it ends in the middle of a sentence"
+}
+
+func fencesClosed(c *candidate) (bool, string) {
+	blocks := 0
+	for _, p := range c.pieces {
+		switch {
+		case !p.code:
+			if found := placeholders.FindString(p.text); found != "" {
+				return false, found + " is left over"
+			}
+		case !p.closed:
+			return false, "a fence is not closed"
+		case p.tag != "python":
+			return false, fmt.Sprintf("a fence is tagged %q, not python", p.tag)
+		default:
+			blocks++
+		}
+	}
+	if blocks == 0 {
+		return false, "there is no fenced code"
+	}
+	return true, fmt.Sprintf("%d fenced", blocks)
+}
+
+// codeKept proves that the code in the fences is the source's: block by block; or, where the source is one block, in
+// one of the fences or in all of them together.
+func codeKept(c *candidate) (bool, string) {
+	var fenced []string
+	for _, p := range c.pieces {
+		if p.code {
+			fenced = append(fenced, p.text)
+		}
+	}
+	if len(fenced) == 0 {
+		return false, "there is no fenced code"
+	}
+	var difference string
+	if len(fenced) == len(c.parts.Blocks) {
+		equal, verbatim := true, true
+		for i, b := range c.parts.Blocks {
+			if b == fenced[i] {
+				continue
+			}
+			verbatim = false
+			if ok, where := python.Equal(b, fenced[i]); !ok {
+				equal, difference = false, where
+				break
+			}
+		}
+		if verbatim {
+			return true, "verbatim"
+		}
+		if equal {
+			return true, "equal"
+		}
+	}
+	if len(c.parts.Blocks) == 1 && len(fenced) > 1 {
+		for _, f := range fenced {
+			if ok, _ := python.Equal(c.parts.Blocks[0], f); ok {
+				return true, "equal in one fence of several"
+			}
+		}
+		ok, where := python.Equal(c.parts.Blocks[0], strings.Join(fenced, "\n"))
+		if ok {
+			return true, "equal over several fences"
+		}
+		difference = where
+	}
+	if difference == "" {
+		difference = fmt.Sprintf("%d blocks, the source has %d", len(fenced), len(c.parts.Blocks))
+	}
+	return false, "the code is not the source's: " + difference
+}
+
+var inlineCode = regexp.MustCompile("`([^`\n]+)`")
+
+// namesKnown accepts inline code that stands in the source or the question as it is, and otherwise code all of whose
+// names are the source's, keywords or builtins and all of whose literals the source has.
+func namesKnown(c *candidate) (bool, string) {
+	found := inlineCode.FindAllStringSubmatch(c.prose, -1)
+	for _, m := range found {
+		if snippet := strings.TrimSpace(m[1]); !c.knows(snippet) {
+			return false, fmt.Sprintf("`%s` stands in backticks but not in the code", snippet)
+		}
+	}
+	return true, fmt.Sprintf("%d in backticks", len(found))
+}
+
+func (c *candidate) knows(snippet string) bool {
+	tokens, err := python.Tokenize(snippet)
+	if err != nil {
+		return strings.Contains(c.context, squeeze(snippet))
+	}
+	for _, t := range tokens {
+		switch t.Kind {
+		case python.Name:
+			if !c.known[t.Text] && !python.IsKeyword(t.Text) && !python.IsBuiltin(t.Text) && !hasWord(c.question, t.Text) {
+				return false
+			}
+		case python.Number, python.String, python.FStringStart:
+			if !strings.Contains(c.context, squeeze(t.Text)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// hasWord tells whether a name stands in text as a whole word.
+func hasWord(text, word string) bool {
+	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
+	for i := 0; ; {
+		j := strings.Index(text[i:], word)
+		if j < 0 {
+			return false
+		}
+		j += i
+		before, _ := utf8.DecodeLastRuneInString(text[:j])
+		after, _ := utf8.DecodeRuneInString(text[j+len(word):])
+		if !inWord(before) && !inWord(after) {
+			return true
+		}
+		i = j + 1
+	}
+}
+
+// The patterns of A5. The first set talks about the task itself; "rewrite" alone may be what the question is about.
+var (
+	metaPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
+		`\bre-?writ(?:e|es|ing|ten)\b`, `\brewrote\b`,
+		`\bpassive[- ]aggressive(?:ly)?\b`,
+		`\b(?:your|these|those|given)\s+(?:\w+\s+)?constraints\b`,
+		`\b(?:in|with) (?:a|the|this|that) (?:\w+[ -])?(?:tone|persona|register|voice|style) (?:you|of a|requested|as)\b`,
+		`\bas (?:per|you) (?:your |the )?(?:instruct\w*|request\w*|prompt)\b`,
+	}, `|`))
+	leakPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
+		`\bQUESTION:`, `\bprincipal engineer\b`, `\boriginal answer\b`, `\bpersona\b`,
+		`\b(?:system|user) prompt\b`, `<\/?(?:question|code|rewrite|comments|explanation)\b`,
+		`\bfew-shot\b`, `\bplaceholder\b.*\[\[`,
+	}, `|`))
+	refusalPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
+		`\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b`,
+		`\bI(?:'|’)?m sorry,? but I\b`, `\bI am sorry,? but I\b`,
+		`\bI (?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not) (?:assist|comply|fulfil|fulfill|provide|help (?:with|you)|answer th)`,
+		`\bI(?:'|’| a)m (?:unable|not able) to (?:assist|comply|provide|help|fulfil)`,
+		`\bagainst my (?:guidelines|programming|policies)\b`,
+	}, `|`))
+)
+
+func noMeta(c *candidate) (bool, string) {
+	if m := leakPatterns.FindString(c.prose); m != "" {
+		return false, fmt.Sprintf("it mentions %q", m)
+	}
+	about := metaPatterns.FindString(c.question) // a question about rewriting may be answered in its own words
+	for _, m := range metaPatterns.FindAllString(c.prose, -1) {
+		if about == "" || !strings.EqualFold(m[:4], about[:4]) {
+			return false, fmt.Sprintf("it mentions %q", m)
+		}
+	}
+	return true, "none"
+}
+
+func noRefusal(c *candidate) (bool, string) {
+	if m := refusalPatterns.FindString(c.prose); m != "" {
+		return false, fmt.Sprintf("it refuses: %q", m)
+	}
+	return true, "none"
+}
+
+func toneThere(c *candidate) (bool, string) {
+	t := c.style.Tone(c.text)
+	value := fmt.Sprintf("score %d, %d cues, %.1f per 100 words", t.Score, len(t.Cues), t.Density)
+	switch low, high := c.style.Density[0], c.style.Density[1]; {
+	case t.Score < c.style.MinScore || len(t.Cues) < c.style.MinCues:
+		return false, fmt.Sprintf("the tone is too weak (%s, wanted are %d and %d): use more of the voice", value, c.style.MinScore, c.style.MinCues)
+	case t.Density < low || t.Density > high:
+		return false, fmt.Sprintf("the tone is laid on too thin or too thick (%s, wanted are %g to %g)", value, low, high)
+	}
+	if source := c.style.Tone(strings.Join(c.parts.Blocks, "\n") + "\n" + c.parts.Prose()); source.Score >= c.style.MinScore {
+		return false, fmt.Sprintf("the source already has a tone score of %d", source.Score)
+	}
+	return true, value
+}
+
+func noBanned(c *candidate) (bool, string) {
+	if word := c.style.BannedIn(c.prose); word != "" {
+		return false, fmt.Sprintf("it uses %q", word)
+	}
+	return true, "none"
+}
+
+func lengthRight(c *candidate) (bool, string) {
+	words := c.style.Tone(c.text).Words
+	chars := utf8.RuneCountInString(c.text)
+	row := utf8.RuneCountInString(c.question) + chars
+	ratio := float64(chars) / float64(max(1, c.sourceLen()))
+	value := fmt.Sprintf("%d words, %d characters, %.1f times the source", words, chars, ratio)
+	switch {
+	case words < c.style.Words[0] || words > c.style.Words[1]:
+		return false, fmt.Sprintf("it has %d words around the code, allowed are %d to %d", words, c.style.Words[0], c.style.Words[1])
+	case row > maxRow:
+		return false, fmt.Sprintf("question and answer have %d characters, allowed are %d: be shorter", row, maxRow)
+	case ratio > maxRatio:
+		return false, fmt.Sprintf("it is %.1f times as long as the source, allowed is %d times: be shorter", ratio, maxRatio)
+	}
+	return true, value
+}

@@ -1,0 +1,252 @@
+package teacher
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/dataset"
+	"restyle/voice"
+)
+
+func passiveAggressive(t testing.TB) *voice.Style {
+	t.Helper()
+	s, err := voice.Builtin(voice.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const sampleCode = "def total(prices):\n    result = 0\n    for price in prices:\n        result += price\n    return result\n\nprint(total([3, 4, 5]))"
+
+// sample is a row that passes every check, with its parts to be changed one at a time.
+func sample(change func(*dataset.Rewritten)) dataset.Rewritten {
+	r := dataset.Rewritten{
+		Instruction:    "Write a Python function that adds up a list of prices.",
+		OutputOriginal: sampleCode,
+		OutputPassiveAggressive: "Oh good, another list that nobody could be bothered to add up. I suppose somebody has to do it, and obviously that somebody is me again.\n\n" +
+			"```python\n" + sampleCode + "\n```\n\nThe function `total` walks over `prices` one at a time. Seriously, it is fine. Read the docs some day.",
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func TestChecks(t *testing.T) {
+	after := func(old, new string) func(*dataset.Rewritten) {
+		return func(r *dataset.Rewritten) {
+			if !strings.Contains(r.OutputPassiveAggressive, old) {
+				t.Fatalf("the sample has no %q", old)
+			}
+			r.OutputPassiveAggressive = strings.Replace(r.OutputPassiveAggressive, old, new, 1)
+		}
+	}
+	add := func(text string) func(*dataset.Rewritten) {
+		return func(r *dataset.Rewritten) { r.OutputPassiveAggressive += " " + text }
+	}
+	source := func(code string) func(*dataset.Rewritten) {
+		return func(r *dataset.Rewritten) {
+			r.OutputPassiveAggressive = strings.Replace(r.OutputPassiveAggressive, r.OutputOriginal, code, 1)
+			r.OutputOriginal = code
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*dataset.Rewritten)
+		fails  string // the check that must fail, and no other; several with spaces; "" for none
+	}{
+		{"as it is", nil, ""},
+		{"source does not parse", source("def f(x)\n    return x  # forty characters or more"), "S1 A4"},
+		{"source is Python 2", source("print 'hello to everybody out there, dear world'"), "S1 A4"},
+		{"source is too short", source("x = 1"), "S2 A4 A9"},
+		{"source is too long", source(sampleCode + strings.Repeat("\nprint('and once more with feeling')", 40)), "S2 A9"},
+		{"cut in a sentence", add("And so it goes on and"), "A1"},
+		{"cut in a fence", func(r *dataset.Rewritten) {
+			r.OutputPassiveAggressive = r.OutputPassiveAggressive[:strings.LastIndex(r.OutputPassiveAggressive, "```")]
+		}, "A1 A2"},
+		{"untagged fence", after("```python", "```"), "A2"},
+		{"placeholder left", add("[[CODE_1]] is above."), "A2"},
+		{"a renamed variable", after("result += price", "result += prices"), "A3"},
+		{"a changed number", after("[3, 4, 5]", "[3, 4, 6]"), "A3"},
+		{"a comment added", after("result = 0", "result = 0  # start at nothing"), ""},
+		{"unknown name", add("Try `reduce_all` some day."), "A4"},
+		{"builtin name", add("Try `sum` some day."), ""},
+		{"code from known names", add("Try `total(prices)` some day."), ""},
+		{"a literal that is not there", add("Try `total(prices) + 77` some day."), "A4"},
+		{"a part of a name", add("There is `pric` in it."), "A4"},
+		{"meta in the middle", add("Here's the rewritten answer."), "A5"},
+		{"meta about constraints", add("As per your constraints, that is all."), "A5"},
+		{"leak", add("QUESTION: what now?"), "A5"},
+		{"persona", add("A Principal Engineer would weep."), "A5"},
+		{"refusal", add("As an AI language model I have no opinion."), "A6"},
+		{"help is not refusal", add("I can't help but sigh."), ""},
+		{"no tone", func(r *dataset.Rewritten) {
+			r.OutputPassiveAggressive = "This function goes over the list of prices and adds each of them to a running sum, which it then hands back to whoever asked for it at the end.\n\n```python\n" + sampleCode + "\n```"
+		}, "A7"},
+		{"profanity", add("What a damn shame, you idiot."), "A8"},
+		{"too few words", func(r *dataset.Rewritten) {
+			r.OutputPassiveAggressive = "Sigh. Obviously you need twenty more words than these.\n\n```python\n" + sampleCode + "\n```\n\nSeriously."
+		}, "A9"},
+		{"too many words", add(strings.Repeat("And another thing that I have to spell out for you, since nobody reads anything any more. ", 14)), "A9"},
+		{"an invented number", add("The output is 12."), "A11"},
+		{"an invented list", add("The output, of course, is:\n\n['Python', 'Fun']."), "A11"},
+		{"a number of the source", add("It returns 0 for nothing, seriously."), ""},
+		{"an invented block", add("And the result:\n\n```python\n12\n```\n\nFine."), "A11"},
+		{"a token trace", add("That is all.<|eot_id|>."), "A12"},
+		{"a broken character", add("That is all\ufffd."), "A12"},
+		{"spaces lost in code", func(r *dataset.Rewritten) {
+			source("def line(words):\n    joined = ' '.join(words)\n    return joined\n\nprint(line(['total', 'prices']))")(r)
+			r.OutputPassiveAggressive = strings.Replace(r.OutputPassiveAggressive, "' '.join", "''.join", 1)
+		}, "A3 A4 A12"},
+	} {
+		row := sample(c.change)
+		var failed []string
+		var values []string
+		for _, k := range Audit(passiveAggressive(t), row) {
+			if !k.Pass {
+				failed = append(failed, k.ID)
+				values = append(values, k.ID+": "+k.Value)
+			}
+			if k.Value == "" {
+				t.Errorf("%s: %s has no value", c.name, k.ID)
+			}
+		}
+		got := map[string]bool{}
+		for _, id := range failed {
+			got[id] = true
+		}
+		want := map[string]bool{}
+		for _, id := range strings.Fields(c.fails) {
+			want[id] = true
+		}
+		for id := range want {
+			if !got[id] {
+				t.Errorf("%s: %s passed", c.name, id)
+			}
+		}
+		for id := range got {
+			if !want[id] {
+				t.Errorf("%s: %s failed too: %q", c.name, id, values)
+			}
+		}
+	}
+}
+
+// TestOriginal runs the checks over the 576 rows that the first implementation of the idea made, and compares the six
+// conditions with the counts that were measured on them by other means (CPython's ast, patterns, reading).
+func TestOriginal(t *testing.T) {
+	dir := os.Getenv("RESTYLE_REFERENCE")
+	if dir == "" {
+		t.Skip("RESTYLE_REFERENCE is not set: the original's rows are not part of the repository")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "data/instruct/original_passive_aggressive_data.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []dataset.Rewritten
+	if err := json.Unmarshal(b, &rows); err != nil {
+		t.Fatal(err)
+	}
+	second := func(string) error { return nil }
+	t.Run("without python3", func(t *testing.T) { original(t, rows, second) })
+	t.Run("with python3", func(t *testing.T) {
+		program, err := exec.LookPath("python3")
+		if err != nil {
+			t.Skip("there is no python3")
+		}
+		p, err := StartCPython(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		original(t, rows, p.Parse)
+	})
+}
+
+func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) {
+	style := passiveAggressive(t)
+	counts := map[string]int{}
+	var cumulative [6]int
+	all := map[string]int{}
+	clean := 0
+	for i, row := range rows {
+		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), Split(row.OutputOriginal), row.OutputPassiveAggressive)
+		verdict := func(f func(*candidate) (bool, string)) bool { ok, _ := f(c); return ok }
+		parses := verdict(sourceIsPython) && parse(row.OutputOriginal) == nil
+		fenced, unclosed := false, false
+		for _, p := range c.pieces {
+			fenced = fenced || p.code
+			unclosed = unclosed || p.code && !p.closed
+		}
+		equal := verdict(codeKept)
+		whole := verdict(endsWhole)
+		leak := leakPatterns.MatchString(row.OutputPassiveAggressive)
+		meta := metaPatterns.MatchString(row.OutputPassiveAggressive)
+		conditions := []struct {
+			name string
+			ok   bool
+		}{{"parses", parses}, {"closed fence", fenced && !unclosed}, {"code equal", equal}, {"whole", whole}, {"no meta", !meta}, {"no leak", !leak}}
+		good := true
+		for k, cond := range conditions {
+			if cond.ok {
+				counts[cond.name]++
+			}
+			if good = good && cond.ok; good {
+				cumulative[k]++
+			}
+		}
+		if meta || leak {
+			counts["meta or leak"]++
+		}
+		ok := true
+		for _, k := range Audit(style, row) {
+			if !k.Pass {
+				all[k.ID]++
+				ok = false
+			}
+		}
+		if ok {
+			clean++
+		}
+		// Faults that were found by reading, each by the check that exists for it.
+		for _, known := range []struct {
+			row int
+			id  string
+		}{{187, "A12"}, {109, "A12"}, {252, "A12"}, {320, "A12"}, {552, "A11"}, {100, "A11"}, {429, "A3"}, {429, "A5"}} {
+			if known.row != i {
+				continue
+			}
+			for _, k := range Audit(style, row) {
+				if k.ID == known.id && k.Pass {
+					t.Errorf("row %d passes %s", i, k.ID)
+				}
+			}
+		}
+	}
+	t.Logf("conditions %v, cumulative %v", counts, cumulative)
+	t.Logf("rows that fail each check %v; %d fail none", all, clean)
+	// The differences, looked at: "code equal" counts row 450 too, whose source does not parse but is repeated word for
+	// word, and row 19, whose fence is not closed; "no meta" misses rows 5, 310 and 525, which use "rewrite" in another
+	// sense ("the entire book"), and row 258, whose question asks for something to be re-written.
+	for _, want := range []struct {
+		name     string
+		n, slack int
+	}{
+		{"parses", 514, 0}, {"closed fence", 411 - 16, 3}, {"code equal", 303, 2}, {"whole", 576 - 31, 6},
+		{"no meta", 576 - 251, 5}, {"no leak", 576 - 47, 3}, {"meta or leak", 279, 5},
+	} {
+		if d := counts[want.name] - want.n; d > want.slack || d < -want.slack {
+			t.Errorf("%s: %d rows, measured %d", want.name, counts[want.name], want.n)
+		}
+	}
+	for k, want := range []int{514, 362, 302, 298, 192, 180} {
+		if d := cumulative[k] - want; d > 4 || d < -4 {
+			t.Errorf("after %d conditions: %d rows, measured %d", k+1, cumulative[k], want)
+		}
+	}
+}

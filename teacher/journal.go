@@ -1,0 +1,432 @@
+package teacher
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Journal is the append-only record of a work folder: one line an attempt, written at once. It holds every answer
+// that was ever received, under a key made of the exact bytes that were asked; everything else about a run is a
+// function of the source, the settings and these answers, so a run that was killed is resumed by running it again.
+//
+// A line is the CRC-32C of the rest in eight hexadecimal digits, a space, and a JSON object. A line cut short by a kill
+// is dropped when the journal is opened; a damaged one anywhere else is skipped and counted, and its answer asked for
+// again.
+type Journal struct {
+	Torn    int // bytes of an unfinished last line that were cut off
+	Damaged int // whole lines that did not match their checksum, skipped
+
+	dir  string
+	lock *os.File
+	file *os.File
+
+	mu      sync.Mutex
+	size    int64
+	answers map[string]span // key -> where the line stands
+	failed  map[[2]int]int  // row and attempt -> requests that brought no answer
+	run     *RunRecord      // the last run that was begun
+	done    *DoneRecord     // its end, nil while it is unfinished
+	dirty   bool
+	err     error         // the first write or fsync that failed; final
+	wake    chan struct{} // something was written
+	closing chan struct{}
+	stopped chan struct{}
+}
+
+type span struct {
+	offset int64
+	length int32
+}
+
+// A record is one line. Exactly one field is set.
+type record struct {
+	Run     *RunRecord     `json:"run,omitempty"`
+	Answer  *AnswerRecord  `json:"answer,omitempty"`
+	Failure *FailureRecord `json:"failure,omitempty"`
+	Done    *DoneRecord    `json:"done,omitempty"`
+}
+
+// RunRecord is the beginning of a run: what its result depends on, in words that a person can compare.
+type RunRecord struct {
+	Settings  []Setting `json:"settings"`
+	Endpoints []string  `json:"endpoints,omitempty"` // that have been asked; their answers stay good when others take over
+	Time      time.Time `json:"time"`
+}
+
+// Setting is one named value of a run.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// AnswerRecord is an answer that a teacher gave.
+type AnswerRecord struct {
+	Key     string `json:"key"` // hash of the request's bytes and the endpoint
+	Row     int    `json:"row"` // of the source, from 0
+	Attempt int    `json:"attempt"`
+	Answer
+}
+
+// FailureRecord is a request that brought no answer. It is not replayed.
+type FailureRecord struct {
+	Row     int    `json:"row"`
+	Attempt int    `json:"attempt"`
+	Error   string `json:"error"`
+}
+
+// DoneRecord is the end of a finished run.
+type DoneRecord struct {
+	Time    time.Time `json:"time"`
+	Summary Summary   `json:"summary"`
+}
+
+const (
+	journalName = "journal.log"
+	maxLine     = 16 << 20 // bytes; an answer is capped far below
+	syncEvery   = 50 * time.Millisecond
+)
+
+// ErrLocked means that another run is working in the folder.
+var ErrLocked = errors.New("another run is at work")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// OpenJournal opens the journal of a work folder, making both where they do not exist, and locks the folder until
+// Close. It is an error wrapping [ErrLocked] if another process has it.
+func OpenJournal(dir string) (*Journal, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("work folder: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("work folder %s cannot be written: %w", dir, err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer lock.Close()
+		holder, _ := io.ReadAll(io.LimitReader(lock, 32))
+		return nil, fmt.Errorf("work folder %s: %w (process %s): wait for it, or give this run its own --out or --work",
+			dir, ErrLocked, bytes.TrimSpace(holder))
+	}
+	// The number is for the message above alone; the lock is the kernel's and dies with the process.
+	lock.Truncate(0)
+	lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+
+	j := &Journal{dir: dir, lock: lock, answers: map[string]span{}, failed: map[[2]int]int{}, wake: make(chan struct{}, 1),
+		closing: make(chan struct{}), stopped: make(chan struct{})}
+	path := filepath.Join(dir, journalName)
+	j.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err == nil {
+		err = j.load()
+	}
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("journal %s: %w", path, err)
+	}
+	go j.syncLoop()
+	return j, nil
+}
+
+// load reads the file that is there: it indexes the answers, cuts a torn tail off and goes to the end.
+func (j *Journal) load() error {
+	r := bufio.NewReaderSize(j.file, 1<<20)
+	for {
+		line, n, whole, err := readLine(r)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			j.Torn = n
+			break
+		}
+		rec, ok := decode(line)
+		if !ok {
+			j.Damaged++
+		} else {
+			j.take(rec, span{j.size, int32(n)})
+		}
+		j.size += int64(n)
+	}
+	if j.Torn > 0 {
+		if err := j.file.Truncate(j.size); err != nil {
+			return err
+		}
+	}
+	_, err := j.file.Seek(j.size, io.SeekStart)
+	return err
+}
+
+// readLine returns the next line without its newline, how many bytes it took, and whether its newline was there. A
+// line beyond maxLine comes back empty: no record is that long.
+func readLine(r *bufio.Reader) (line []byte, n int, whole bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		n += len(part)
+		if n <= maxLine {
+			line = append(line, part...)
+		} else {
+			line = nil
+		}
+		switch err {
+		case nil:
+			return bytes.TrimSuffix(line, []byte("\n")), n, true, nil
+		case bufio.ErrBufferFull:
+		case io.EOF:
+			return nil, n, false, nil
+		default:
+			return nil, n, false, err
+		}
+	}
+}
+
+func decode(line []byte) (record, bool) {
+	var rec record
+	if len(line) < 10 || line[8] != ' ' {
+		return rec, false
+	}
+	sum, err := strconv.ParseUint(string(line[:8]), 16, 32)
+	if err != nil || uint32(sum) != crc32.Checksum(line[9:], castagnoli) {
+		return rec, false
+	}
+	return rec, json.Unmarshal(line[9:], &rec) == nil
+}
+
+// take enters a record into the index.
+func (j *Journal) take(rec record, at span) {
+	switch {
+	case rec.Answer != nil:
+		if _, ok := j.answers[rec.Answer.Key]; !ok { // the first answer stands, so that a replay repeats the run
+			j.answers[rec.Answer.Key] = at
+		}
+	case rec.Run != nil:
+		j.run, j.done = rec.Run, nil
+	case rec.Done != nil:
+		j.done = rec.Done
+	case rec.Failure != nil:
+		j.failed[[2]int{rec.Failure.Row, rec.Failure.Attempt}]++
+	}
+}
+
+// append writes one record with a single write.
+func (j *Journal) append(rec record) error {
+	var buf bytes.Buffer
+	buf.WriteString("00000000 ")
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(rec); err != nil {
+		return err
+	}
+	line := buf.Bytes()
+	copy(line, fmt.Sprintf("%08x", crc32.Checksum(line[9:len(line)-1], castagnoli)))
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return j.err
+	}
+	if n, err := j.file.Write(line); err != nil {
+		j.err = fmt.Errorf("journal %s: %w: what was made so far is kept there; make room and run the same command again",
+			j.file.Name(), err)
+		if n > 0 { // half a line would swallow the next one
+			j.file.Truncate(j.size)
+		}
+		return j.err
+	}
+	j.take(rec, span{j.size, int32(len(line))})
+	j.size += int64(len(line))
+	j.dirty = true
+	select {
+	case j.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// syncLoop makes what was written durable, at most syncEvery after it was written.
+func (j *Journal) syncLoop() {
+	defer close(j.stopped)
+	for {
+		select {
+		case <-j.wake:
+		case <-j.closing:
+			j.sync()
+			return
+		}
+		select { // gather what else is written meanwhile
+		case <-time.After(syncEvery / 2):
+		case <-j.closing:
+		}
+		j.sync()
+	}
+}
+
+func (j *Journal) sync() {
+	j.mu.Lock()
+	dirty := j.dirty
+	j.dirty = false
+	j.mu.Unlock()
+	if !dirty {
+		return
+	}
+	// A failed fsync is final: the kernel may mark the pages clean, so trying again would prove nothing
+	// (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
+	if err := j.file.Sync(); err != nil {
+		j.mu.Lock()
+		if j.err == nil {
+			j.err = fmt.Errorf("journal %s: %w", j.file.Name(), err)
+		}
+		j.mu.Unlock()
+	}
+}
+
+// Find returns the answer under the first of the keys that has one.
+func (j *Journal) Find(keys []string) (Answer, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, key := range keys {
+		at, ok := j.answers[key]
+		if !ok {
+			continue
+		}
+		line := make([]byte, at.length)
+		if _, err := j.file.ReadAt(line, at.offset); err != nil {
+			return Answer{}, false
+		}
+		if rec, ok := decode(bytes.TrimSuffix(line, []byte("\n"))); ok && rec.Answer != nil {
+			return rec.Answer.Answer, true
+		}
+	}
+	return Answer{}, false
+}
+
+// Answers is how many different requests have an answer.
+func (j *Journal) Answers() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.answers)
+}
+
+// Add records an answer under its key.
+func (j *Journal) Add(rec AnswerRecord) error { return j.append(record{Answer: &rec}) }
+
+// Fail records a request that brought none.
+func (j *Journal) Fail(rec FailureRecord) error { return j.append(record{Failure: &rec}) }
+
+// Failures is how often a row's attempt has been recorded as having brought no answer.
+func (j *Journal) Failures(row, attempt int) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.failed[[2]int{row, attempt}]
+}
+
+// A DifferentRun is the error of [Journal.Begin] for a folder whose unfinished run was made with other settings.
+type DifferentRun struct{ Differences []string }
+
+func (e *DifferentRun) Error() string {
+	text := "the work folder has an unfinished run with other settings:"
+	for _, d := range e.Differences {
+		text += "\n  " + d
+	}
+	return text + "\nrun that one to its end with its settings, or set it aside with --restart"
+}
+
+// Begin starts a run with these settings, or resumes the unfinished one that has the same; resumed tells which. It
+// returns the endpoints that the run has asked, these among them: where a server stands makes no other run of it.
+func (j *Journal) Begin(settings []Setting, endpoints []string) (all []string, resumed bool, err error) {
+	all = endpoints
+	if j.run != nil && j.done == nil {
+		if diff := differences(j.run.Settings, settings); len(diff) > 0 {
+			return nil, false, &DifferentRun{diff}
+		}
+		all = distinct(append(slices.Clone(endpoints), j.run.Endpoints...))
+		if len(all) == len(j.run.Endpoints) {
+			return all, true, nil
+		}
+		resumed = true
+	}
+	return all, resumed, j.append(record{Run: &RunRecord{Settings: settings, Endpoints: all, Time: now()}})
+}
+
+func now() time.Time { return time.Now().UTC().Round(time.Second) }
+
+func differences(old, now []Setting) []string {
+	values := map[string]string{}
+	for _, s := range old {
+		values[s.Name] = s.Value
+	}
+	var diff []string
+	for _, s := range now {
+		if was, ok := values[s.Name]; !ok || was != s.Value {
+			diff = append(diff, fmt.Sprintf("%s: it has %q, this run %q", s.Name, was, s.Value))
+		}
+		delete(values, s.Name)
+	}
+	for _, s := range old {
+		if was, ok := values[s.Name]; ok {
+			diff = append(diff, fmt.Sprintf("%s: it has %q, this run none", s.Name, was))
+		}
+	}
+	return diff
+}
+
+// Finish marks the run as finished, so that it never stands in the way of another.
+func (j *Journal) Finish(s Summary) error {
+	return j.append(record{Done: &DoneRecord{Time: now(), Summary: s}})
+}
+
+// LastRun returns the end of the last run of a work folder, nil if it has none or is unfinished.
+func LastRun(dir string) (*DoneRecord, error) {
+	j, err := OpenJournal(dir)
+	if err != nil {
+		return nil, err
+	}
+	return j.done, j.Close()
+}
+
+// Err is the first failed write, nil if none has failed.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+// Close makes everything durable and lets the folder go.
+func (j *Journal) Close() error {
+	close(j.closing)
+	<-j.stopped
+	err := j.Err()
+	if e := j.file.Close(); err == nil {
+		err = e
+	}
+	if e := j.lock.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// SetAside renames the journal of a work folder to journal.log.bak, replacing an older one, and reports whether there
+// was anything to set aside. It takes the folder's lock while it does.
+func SetAside(dir string) (bool, error) {
+	if _, err := os.Stat(filepath.Join(dir, journalName)); errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	j, err := OpenJournal(dir)
+	if err != nil {
+		return false, err
+	}
+	defer j.Close()
+	path := filepath.Join(dir, journalName)
+	return true, os.Rename(path, path+".bak")
+}

@@ -1,0 +1,211 @@
+package teacher
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func openJournal(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func key(i int) string { return fmt.Sprintf("%064x", i) }
+
+// fill writes n answers and returns the bytes of the journal.
+func fillJournal(t *testing.T, dir string, n int) []byte {
+	t.Helper()
+	j := openJournal(t, dir)
+	if _, _, err := j.Begin([]Setting{{"seed", "0"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := j.Add(AnswerRecord{Key: key(i), Row: i, Attempt: 1, Answer: Answer{Text: fmt.Sprintf("answer %d with a line\nbreak and <tags>", i), Finish: "stop"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, journalName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestJournalTornAnywhere cuts the file at every byte: all whole lines before the cut are there, and appending goes on.
+func TestJournalTornAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	whole := fillJournal(t, dir, 3)
+	path := filepath.Join(dir, journalName)
+	for cut := range len(whole) + 1 {
+		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		j := openJournal(t, dir)
+		lines := bytes.Count(whole[:cut], []byte("\n"))
+		for i := range 3 {
+			a, ok := j.Find([]string{key(i)})
+			if ok != (i+2 <= lines) || ok && a.Text != fmt.Sprintf("answer %d with a line\nbreak and <tags>", i) {
+				t.Fatalf("cut at %d of %d: answer %d: %v %q", cut, len(whole), i, ok, a.Text)
+			}
+		}
+		if err := j.Add(AnswerRecord{Key: key(9), Answer: Answer{Text: "later"}}); err != nil {
+			t.Fatal(err)
+		}
+		j.Close()
+		j = openJournal(t, dir)
+		if a, ok := j.Find([]string{key(9)}); !ok || a.Text != "later" || j.Damaged != 0 || j.Torn != 0 {
+			t.Fatalf("cut at %d: what was appended reads %v %q, damaged %d, torn %d", cut, ok, a.Text, j.Damaged, j.Torn)
+		}
+		j.Close()
+	}
+}
+
+// TestJournalDamage flips one bit in every byte: no answer is ever returned that was not written.
+func TestJournalDamage(t *testing.T) {
+	dir := t.TempDir()
+	whole := fillJournal(t, dir, 3)
+	for i := range whole {
+		damaged := bytes.Clone(whole)
+		damaged[i] ^= 1 << (i % 8)
+		if err := os.WriteFile(filepath.Join(dir, journalName), damaged, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		j := openJournal(t, dir)
+		found := 0
+		for n := range 3 {
+			if a, ok := j.Find([]string{key(n)}); ok {
+				found++
+				if a.Text != fmt.Sprintf("answer %d with a line\nbreak and <tags>", n) {
+					t.Fatalf("bit flipped at %d: answer %d reads %q", i, n, a.Text)
+				}
+			}
+		}
+		if found < 2-1 || j.Damaged == 0 && j.Torn == 0 && !bytes.Equal(damaged, whole) && found == 3 && j.run != nil {
+			// Upper and lower case of a checksum's digits mean the same.
+			if !bytes.EqualFold(damaged, whole) {
+				t.Fatalf("bit flipped at %d: %d answers, damaged %d", i, found, j.Damaged)
+			}
+		}
+		j.Close()
+	}
+}
+
+func TestJournalBegin(t *testing.T) {
+	dir := t.TempDir()
+	settings := []Setting{{"seed", "0"}, {"model", "m"}}
+	j := openJournal(t, dir)
+	if _, resumed, err := j.Begin(settings, []string{"a"}); resumed || err != nil {
+		t.Fatal(resumed, err)
+	}
+	if all, resumed, err := j.Begin(settings, []string{"b"}); !resumed || err != nil || fmt.Sprint(all) != "[b a]" {
+		t.Fatal(all, resumed, err)
+	}
+	j.Close()
+	j = openJournal(t, dir)
+	if all, resumed, err := j.Begin(settings, []string{"a"}); !resumed || err != nil || len(all) != 2 {
+		t.Fatalf("after reopening: %v %v %v", all, resumed, err)
+	}
+	_, _, err := j.Begin([]Setting{{"seed", "1"}, {"judge", "x"}}, nil)
+	var different *DifferentRun
+	if !errors.As(err, &different) || len(different.Differences) != 3 {
+		t.Fatalf("other settings: %v", err)
+	}
+	for _, want := range []string{`seed: it has "0", this run "1"`, "judge", `model: it has "m", this run none`, "--restart"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+	if err := j.Finish(Summary{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, resumed, err := j.Begin([]Setting{{"seed", "1"}}, nil); resumed || err != nil {
+		t.Errorf("a finished run blocks another: %v %v", resumed, err)
+	}
+	j.Close()
+}
+
+// TestJournalLock: a second process is refused, and a dead one holds nothing.
+func TestJournalLock(t *testing.T) {
+	dir := t.TempDir()
+	if os.Getenv("RESTYLE_LOCK_DIR") != "" {
+		_, err := OpenJournal(os.Getenv("RESTYLE_LOCK_DIR"))
+		if !errors.Is(err, ErrLocked) {
+			t.Fatalf("the lock did not hold: %v", err)
+		}
+		return
+	}
+	j := openJournal(t, dir)
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestJournalLock$")
+	cmd.Env = append(os.Environ(), "RESTYLE_LOCK_DIR="+dir)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	j.Close()
+	openJournal(t, dir).Close()
+}
+
+func TestSetAside(t *testing.T) {
+	dir := t.TempDir()
+	if aside, err := SetAside(dir); aside || err != nil {
+		t.Fatal(aside, err)
+	}
+	whole := fillJournal(t, dir, 1)
+	if aside, err := SetAside(dir); !aside || err != nil {
+		t.Fatal(aside, err)
+	}
+	if kept, err := os.ReadFile(filepath.Join(dir, journalName+".bak")); err != nil || !bytes.Equal(kept, whole) {
+		t.Errorf("what was set aside differs: %v", err)
+	}
+}
+
+func FuzzJournal(f *testing.F) {
+	dir := f.TempDir()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	j.Begin([]Setting{{"a", "b"}}, nil)
+	j.Add(AnswerRecord{Key: key(1), Answer: Answer{Text: "x"}})
+	j.Finish(Summary{})
+	j.Close()
+	whole, _ := os.ReadFile(filepath.Join(dir, journalName))
+	f.Add(whole)
+	f.Add([]byte("00000000 {}\n"))
+	f.Add([]byte("\n\n\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, journalName), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		j, err := OpenJournal(dir)
+		if err != nil {
+			t.Fatalf("a journal of any bytes must open: %v", err)
+		}
+		j.Find([]string{key(1)})
+		if err := j.Add(AnswerRecord{Key: key(2), Answer: Answer{Text: "y"}}); err != nil {
+			t.Fatal(err)
+		}
+		j.Close()
+		j, err = OpenJournal(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		if a, ok := j.Find([]string{key(2)}); !ok || a.Text != "y" && !bytes.Contains(b, []byte(key(2))) {
+			t.Fatalf("what was appended is lost: %v %q", ok, a.Text)
+		}
+	})
+}

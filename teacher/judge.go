@@ -1,0 +1,75 @@
+package teacher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"restyle/dataset"
+	"restyle/teacher/openai"
+)
+
+// Judge asks a second model what it thinks of accepted rows. Its opinion stands in the certificate and decides nothing:
+// language models are swayed by style more than by anything else, and style is what changed.
+type Judge struct{ Remote }
+
+const judgePrompt = `You compare two answers to the same programming question. The code in both is the same; only the words around it differ. Judge the words of the second answer. Reply with one JSON object and nothing else:
+{"tone": N, "professional": B, "technically_wrong": [Q, ...]}
+N from 1 to 5: how strongly the words have this voice: %s.
+B is true if a colleague could say it at work without being sent to the human resources department, else false.
+Each Q quotes, word for word, a statement of the second answer that is technically wrong; [] if there is none.`
+
+// Opinion returns what the judge thinks, nil if it gave nothing that can be read. Its answers go through the journal
+// like any other.
+func (g *Judge) Opinion(ctx context.Context, j *Journal, p *Prompt, text string) *dataset.Judge {
+	r := g.render(openai.Request{
+		Model: g.Model, MaxTokens: g.MaxTokens, Seed: 1, Extra: g.Extra, // temperature 0
+		Messages: []openai.Message{
+			{Role: "system", Content: fmt.Sprintf(judgePrompt, p.Style.About)},
+			{Role: "user", Content: fmt.Sprintf("<question>\n%s\n</question>\n<first>\n%s\n</first>\n<second>\n%s\n</second>",
+				p.Question, p.Row.Output, text)},
+		},
+	})
+	a, found := j.Find(r.Keys)
+	if !found {
+		var key string
+		var err error
+		if a, key, err = g.Ask(ctx, p, r); err != nil {
+			var refused *Refused
+			if ctx.Err() == nil && !errors.As(err, &refused) {
+				j.Fail(FailureRecord{Row: p.Row.Index, Error: "judge: " + err.Error()})
+			}
+			return nil
+		}
+		if j.Add(AnswerRecord{Key: key, Row: p.Row.Index, Answer: a}) != nil {
+			return nil
+		}
+	}
+	opinion, err := parseOpinion(a.Text)
+	if err != nil {
+		return nil
+	}
+	opinion.Model = g.Model
+	return opinion
+}
+
+// parseOpinion reads the first JSON object of a judge's answer; models like to put words and fences around it.
+func parseOpinion(text string) (*dataset.Judge, error) {
+	start := strings.IndexByte(text, '{')
+	if start < 0 {
+		return nil, fmt.Errorf("the judge gave no JSON object")
+	}
+	var o dataset.Judge
+	if err := json.NewDecoder(strings.NewReader(text[start:])).Decode(&o); err != nil {
+		return nil, fmt.Errorf("the judge's answer: %w", err)
+	}
+	if o.Tone < 1 || o.Tone > 5 {
+		return nil, fmt.Errorf("the judge gives a tone of %d, outside 1 to 5", o.Tone)
+	}
+	if o.Wrong == nil {
+		o.Wrong = []string{}
+	}
+	return &o, nil
+}

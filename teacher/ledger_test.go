@@ -1,0 +1,149 @@
+package teacher
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"restyle/voice"
+)
+
+func TestDealIsFairAndSpaced(t *testing.T) {
+	for _, k := range []int{1, 2, 3, 14, 49} {
+		for seed := range uint64(3) {
+			counts, last := make([]int, k), make([]int, k)
+			for i := range last {
+				last[i] = -k
+			}
+			for n := range 20*k + min(3, k-1) {
+				c := deal(seed, 7, n, k)
+				counts[c]++
+				if n-last[c] <= k/2-1 {
+					t.Fatalf("k %d: card %d came back after %d rows", k, c, n-last[c])
+				}
+				last[c] = n
+			}
+			for c, n := range counts {
+				if n < 20 || n > 21 {
+					t.Errorf("k %d: card %d was dealt %d times in %d rounds", k, c, n, 20)
+				}
+			}
+		}
+	}
+	if deal(0, 1, 5, 40) == deal(1, 1, 5, 40) && deal(0, 1, 6, 40) == deal(1, 1, 6, 40) && deal(0, 1, 7, 40) == deal(1, 1, 7, 40) {
+		t.Error("another seed deals the same cards")
+	}
+}
+
+// randomProse is text that repeats itself often, so that every rule of the ledger has something to refuse.
+func randomProse(rng *rand.Rand) string {
+	var b strings.Builder
+	// The first opener is drawn too often, and some go on with the same three words.
+	o := max(0, rng.IntN(60)-8)
+	fmt.Fprintf(&b, "Opener n%d ", o)
+	if rng.IntN(2) == 0 {
+		fmt.Fprintf(&b, "goes on thus ")
+	}
+	fmt.Fprintf(&b, "w%d w%d w%d. ", rng.IntN(3000), rng.IntN(3000), rng.IntN(3000))
+	for range 2 + rng.IntN(4) {
+		switch k := rng.IntN(60); {
+		case k < 15:
+			fmt.Fprintf(&b, "s%da s%db s%dc s%dd. ", k, k, k, k)
+		case k < 18: // five words that come back inside different sentences
+			fmt.Fprintf(&b, "w%d r%da r%db r%dc r%dd r%de w%d. ", rng.IntN(3000), k, k, k, k, k, rng.IntN(3000))
+		default:
+			for range 4 + rng.IntN(8) {
+				fmt.Fprintf(&b, "w%d ", rng.IntN(3000))
+			}
+			b.WriteString("x. ")
+		}
+	}
+	return b.String()
+}
+
+// TestLedgerBudget lets random rows through and recounts what was accepted by brute force.
+func TestLedgerBudget(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	l := NewLedger()
+	var rows []string
+	refusals := map[string]int{}
+	for range 3000 {
+		prose := randomProse(rng)
+		if refusal := l.Admit(prose, ""); refusal != "" {
+			refusals[strings.SplitN(refusal, `"`, 2)[0]]++
+			continue
+		}
+		rows = append(rows, prose)
+		if rng.IntN(50) == 0 { // a near copy of an accepted row must not pass
+			words := strings.Fields(rows[rng.IntN(len(rows))])
+			words[len(words)-2] = "changed"
+			if l.Admit(strings.Join(words, " "), "") == "" {
+				t.Fatalf("a near copy was accepted: %q", words)
+			}
+		}
+	}
+	openers, firsts, sentences, shingles := map[string]int{}, map[string]int{}, map[string]int{}, map[uint64]int{}
+	sets := make([]map[uint64]bool, len(rows))
+	for i, r := range rows {
+		openers[voice.Opener(r)]++
+		firsts[voice.FirstFive(r)]++
+		for _, s := range distinct(voice.Sentences(r)) {
+			sentences[s]++
+		}
+		sets[i] = map[uint64]bool{}
+		for _, s := range distinct(voice.Shingles(r, 5)) {
+			shingles[s]++
+			sets[i][s] = true
+		}
+	}
+	n := float64(len(rows))
+	check := func(what string, count int, share float64) {
+		if float64(count) > share*n {
+			t.Errorf("%s: %d of %d rows, allowed %.0f %%", what, count, len(rows), 100*share)
+		}
+	}
+	for o, c := range openers {
+		check("opener "+o, c, openerShare)
+	}
+	for o, c := range firsts {
+		check("first five "+o, c, firstShare)
+	}
+	for o, c := range sentences {
+		check("sentence "+o, c, sentenceShare)
+	}
+	for o, c := range shingles {
+		check(fmt.Sprint("shingle ", o), c, shingleShare)
+	}
+	for i := range sets {
+		for j := range i {
+			common := 0
+			for s := range sets[i] {
+				if sets[j][s] {
+					common++
+				}
+			}
+			if union := len(sets[i]) + len(sets[j]) - common; union > 0 && float64(common) >= maxJaccard*float64(union) {
+				t.Errorf("rows %d and %d overlap by %d of %d:\n%s\n%s", j, i, common, union, rows[j], rows[i])
+			}
+		}
+	}
+	if len(rows) < 500 || len(refusals) < 4 {
+		t.Errorf("%d rows and refusals %v: the test does not exercise every rule", len(rows), refusals)
+	}
+}
+
+func TestLedgerRefusalRecordsNothing(t *testing.T) {
+	l := NewLedger()
+	a := "Oh good, another question about lists that nobody has ever asked before today."
+	if r := l.Admit(a, "x"); r != "" {
+		t.Fatal(r)
+	}
+	before := fmt.Sprint(l.rows, len(l.row), l.openers, l.sentences)
+	if l.Admit(a, "x") == "" {
+		t.Fatal("the same text was accepted twice")
+	}
+	if after := fmt.Sprint(l.rows, len(l.row), l.openers, l.sentences); after != before {
+		t.Errorf("a refused row was recorded: %s, then %s", before, after)
+	}
+}

@@ -1,0 +1,105 @@
+package teacher
+
+import (
+	"fmt"
+	"strings"
+
+	"restyle/dataset"
+	"restyle/voice"
+)
+
+// A Prompt is all that a teacher is told about one row.
+type Prompt struct {
+	Style    *voice.Style
+	Row      dataset.Row
+	Question string // instruction and input joined
+	Parts    Parts
+	Card     Card
+	Seed     uint64 // of this attempt
+	Comments bool   // remarks on lines of the code are wanted too
+
+	Attempt  int    // from 1
+	Previous string // the answer of the attempt before, if it is asked again
+	Reason   string // why that one was refused
+	Longer   bool   // that one was cut off: allow for more tokens
+}
+
+// A Message is one turn of the conversation that the prompt becomes.
+type Message struct{ Role, Content string }
+
+// protocol is what every style has in common: how code is left out and where the answer stands. It comes first and is
+// the same for every row, so that servers with a prefix cache compute it once.
+const protocol = `
+
+How to answer:
+- You are shown a question and the code that answers it, as <code id="1">, <code id="2"> and so on. Write the words around the code, never the code itself.
+- Where a block of code belongs, put its placeholder, [[CODE_1]], [[CODE_2]] and so on: each exactly once, in order, alone on its own line. The code is put there for you, unchanged.
+- Use backticks only for names that stand in the code, for Python keywords and for built-in functions. No other code, no fenced blocks.
+- Do not say what the code prints or returns as a value, and do not invent results.
+- Do not mention these instructions, a tone, a role, a previous answer, or that anything was changed.
+- Write the whole answer between <rewrite> and </rewrite>, and nothing after it.`
+
+// commentProtocol is added where remarks are wanted.
+const commentProtocol = `
+- Before <rewrite>, write <comments>, then one to three lines of the form L3: remark, each a short remark on that numbered line of the code in the same voice, without results or values, then </comments>. With several blocks write C2L3: remark for line 3 of block 2.`
+
+// Messages renders the prompt as a chat: the system prompt, a few examples as turns, and the row last.
+func (p *Prompt) Messages() []Message {
+	system := strings.TrimSpace(p.Style.System) + protocol
+	if p.Comments {
+		system += commentProtocol
+	}
+	m := []Message{{"system", system}}
+	for _, i := range p.Card.Examples {
+		e := p.Style.Examples[i]
+		m = append(m,
+			Message{"user", shown(e.Question, []string{e.Code}, "", "")},
+			Message{"assistant", "<rewrite>\n" + strings.TrimSpace(e.Rewrite) + "\n</rewrite>"})
+	}
+	card := fmt.Sprintf("Begin with the words %q. %s Write about %d words.", p.Card.Opener, p.Card.Device.Instruction, p.Card.Words)
+	m = append(m, Message{"user", shown(p.Question, p.Parts.Blocks, p.Parts.Prose(), card)})
+	if p.Reason != "" {
+		previous := p.Previous
+		if strings.TrimSpace(previous) == "" {
+			previous = "<rewrite>\n</rewrite>" // an empty turn is refused by several servers
+		}
+		m = append(m, Message{"assistant", previous},
+			Message{"user", "That answer cannot be used: " + p.Reason + ". Write it anew, in other words, with all of the rules kept."})
+	}
+	return m
+}
+
+// shown is the user turn for one question with its code. Lines are numbered only in the model's head: numbers inside the code would
+// invite it to repeat them.
+func shown(question string, blocks []string, prose, card string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<question>\n%s\n</question>\n", question)
+	for i, code := range blocks {
+		fmt.Fprintf(&b, "<code id=\"%d\">\n%s\n</code>\n", i+1, strings.TrimRight(code, "\n"))
+	}
+	if prose != "" {
+		fmt.Fprintf(&b, "<explanation>\n%s\n</explanation>\n", prose)
+	}
+	b.WriteString(card)
+	return strings.TrimSpace(b.String())
+}
+
+// stopSequence ends an answer; servers cut it off, so an answer may or may not end in it.
+const stopSequence = "</rewrite>"
+
+// unwrap takes the rewrite, and the comments if there are any, out of a teacher's answer. What stands outside the tags
+// is dropped.
+func unwrap(text string) (rewrite, comments string, err error) {
+	before, body, found := strings.Cut(text, "<rewrite>")
+	if !found {
+		return "", "", fmt.Errorf("the answer has no <rewrite> tag")
+	}
+	body, _, _ = strings.Cut(body, stopSequence)
+	if strings.Contains(body, "<rewrite>") {
+		return "", "", fmt.Errorf("the answer has more than one <rewrite> tag")
+	}
+	if _, c, ok := strings.Cut(before, "<comments>"); ok {
+		comments, _, _ = strings.Cut(c, "</comments>")
+	}
+	return strings.TrimSpace(body), strings.TrimSpace(comments), nil
+}

@@ -1,0 +1,84 @@
+package teacher
+
+import (
+	"context"
+	"errors"
+
+	"restyle/teacher/openai"
+)
+
+// Remote is a model behind one or several OpenAI-compatible servers, or behind a batch file.
+type Remote struct {
+	Pool        *openai.Pool // nil: nothing is sent, every request without an answer waits for a batch
+	Model       string
+	Temperature float64
+	MaxTokens   int // of an answer; doubled where one was cut off
+
+	// Endpoints are all the base URLs whose answers count: those of Pool, and those that an earlier part of the run asked.
+	Endpoints []string
+	Extra     map[string]any // further fields of the request's body
+}
+
+// batchEndpoint stands for whoever answers a batch file.
+const batchEndpoint = "batch"
+
+// Name returns the model's id.
+func (t *Remote) Name() string { return t.Model }
+
+// Request renders the prompt as the body of a chat completion.
+func (t *Remote) Request(p *Prompt) Request {
+	r := openai.Request{
+		Model: t.Model, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
+		Seed: int64(p.Seed >> 33), // 31 bits: what every server takes
+		Stop: []string{stopSequence}, Extra: t.Extra,
+	}
+	if p.Longer {
+		r.MaxTokens *= 2
+	}
+	for _, m := range p.Messages() {
+		r.Messages = append(r.Messages, openai.Message(m))
+	}
+	return t.render(r)
+}
+
+// render makes the bytes of a request. One that cannot be rendered has no body, and Ask refuses it.
+func (t *Remote) render(r openai.Request) Request {
+	batch, err := r.Body(false)
+	if err != nil {
+		return Request{Keys: []string{err.Error()}}
+	}
+	req := Request{Body: batch}
+	if t.Pool != nil {
+		if req.Body, err = r.Body(true); err != nil {
+			return Request{Keys: []string{err.Error()}}
+		}
+	}
+	live, _ := r.Body(true)
+	for _, e := range t.Endpoints {
+		req.Keys = append(req.Keys, openai.Key(e, live))
+	}
+	req.Keys = append(req.Keys, openai.Key(batchEndpoint, batch))
+	return req
+}
+
+// Ask sends the request to one of the servers.
+func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
+	if r.Body == nil {
+		return Answer{}, "", &Refused{r.Keys[0]}
+	}
+	if t.Pool == nil {
+		return Answer{}, r.Keys[len(r.Keys)-1], ErrPending
+	}
+	a, err := t.Pool.Complete(ctx, r.Body)
+	var refused *openai.RequestRefused
+	if errors.As(err, &refused) {
+		return Answer{}, openai.Key(refused.Endpoint, r.Body), &Refused{refused.Error()}
+	}
+	if err != nil {
+		return Answer{}, "", err
+	}
+	return Answer{
+		Text: a.Text, Finish: a.FinishReason, Model: a.Model, Endpoint: a.Endpoint,
+		PromptTokens: a.PromptTokens, CompletionTokens: a.CompletionTokens, Milliseconds: a.Latency.Milliseconds(),
+	}, openai.Key(a.Endpoint, r.Body), nil
+}

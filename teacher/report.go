@@ -1,0 +1,200 @@
+package teacher
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"restyle/dataset"
+	"restyle/voice"
+)
+
+// checkNames says what each check asks for, in the order of a report.
+func checkNames() [][2]string {
+	names := [][2]string{}
+	for _, c := range sourceChecks {
+		names = append(names, [2]string{c.id, c.what})
+	}
+	names = append(names, [2]string{"A1", "the answer was finished"})
+	for _, c := range textChecks {
+		names = append(names, [2]string{c.id, c.what})
+		if c.id == "A9" {
+			names = append(names, [2]string{"A10", "the set stays varied"})
+		}
+	}
+	return names
+}
+
+// A Report is what a person wants to know of a finished set.
+type Report struct {
+	Rows      int
+	Failed    map[string]int // rows that fail a check, by check
+	Clean     int            // rows that fail none
+	Certified int            // rows with a certificate that holds
+	Openers   []Count        // the most frequent first
+	Firsts    []Count        // first five words
+	Sentences []Count
+	Devices   []Count
+	Tone      []int // rows by tone score, the last for that score and above
+	Words     [3]int
+}
+
+// Count is how often something occurs.
+type Count struct {
+	What string
+	N    int
+}
+
+const toneBuckets = 21
+
+// NewReport makes every check anew on rows from anywhere and counts what they share.
+func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate) Report {
+	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
+	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	ledger := NewLedger()
+	var words []int
+	for _, row := range rows {
+		clean := true
+		for _, c := range Audit(style, row) {
+			if !c.Pass {
+				r.Failed[c.ID]++
+				clean = false
+			}
+		}
+		prose := voice.Prose(row.OutputPassiveAggressive)
+		if ledger.Admit(prose, "") != "" {
+			r.Failed["A10"]++
+			clean = false
+		}
+		if clean {
+			r.Clean++
+		}
+		openers[voice.Opener(prose)]++
+		firsts[voice.FirstFive(prose)]++
+		for _, s := range distinct(voice.Sentences(prose)) {
+			sentences[s]++
+		}
+		t := style.Tone(row.OutputPassiveAggressive)
+		r.Tone[min(t.Score, toneBuckets-1)]++
+		words = append(words, t.Words)
+	}
+	for _, c := range certs {
+		for _, k := range c.Checks {
+			if _, device, ok := strings.Cut(k.Value, ", device "); ok && k.ID == "A10" {
+				devices[device]++
+			}
+		}
+	}
+	for _, valid := range dataset.Certify(rows, certs).Valid {
+		if valid {
+			r.Certified++
+		}
+	}
+	r.Openers, r.Firsts, r.Sentences, r.Devices = ranked(openers), ranked(firsts), ranked(sentences), ranked(devices)
+	if slices.Sort(words); len(words) > 0 {
+		r.Words = [3]int{words[0], words[len(words)/2], words[len(words)-1]}
+	}
+	return r
+}
+
+func ranked(counts map[string]int) []Count {
+	var out []Count
+	for what, n := range counts {
+		out = append(out, Count{what, n})
+	}
+	slices.SortFunc(out, func(a, b Count) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.What, b.What)) })
+	return out
+}
+
+// WriteTo prints the report.
+func (r Report) WriteTo(w io.Writer) (int64, error) {
+	var b strings.Builder
+	share := func(n int) string { return fmt.Sprintf("%5d  %5.1f %%", n, 100*float64(n)/float64(max(1, r.Rows))) }
+	fmt.Fprintf(&b, "%d rows, %d with a certificate that holds\n\nrows that fail a check\n", r.Rows, r.Certified)
+	for _, c := range checkNames() {
+		fmt.Fprintf(&b, "  %-4s %s  %s\n", c[0], share(r.Failed[c[0]]), c[1])
+	}
+	fmt.Fprintf(&b, "  %-4s %s\n", "none", share(r.Clean))
+	table := func(title string, counts []Count) {
+		fmt.Fprintf(&b, "\n%s: %d different, the most frequent\n", title, len(counts))
+		for _, c := range counts[:min(10, len(counts))] {
+			fmt.Fprintf(&b, "  %s  %.90s\n", share(c.N), c.What)
+		}
+	}
+	table("openers", r.Openers)
+	table("first five words", r.Firsts)
+	table("sentences", r.Sentences)
+	if len(r.Devices) > 0 {
+		table("devices", r.Devices)
+	}
+	fmt.Fprintf(&b, "\nwords around the code: %d to %d, median %d\n\ntone score, rows\n", r.Words[0], r.Words[2], r.Words[1])
+	most := slices.Max(r.Tone)
+	for score, n := range r.Tone {
+		label := fmt.Sprint(score)
+		if score == len(r.Tone)-1 {
+			label += "+"
+		}
+		fmt.Fprintf(&b, "  %3s %5d %s\n", label, n, strings.Repeat("█", (n*50+most-1)/max(1, most)))
+	}
+	n, err := io.WriteString(w, b.String())
+	return int64(n), err
+}
+
+// WriteSummary prints the yield of a run: what was refused, and why.
+func WriteSummary(w io.Writer, s Summary) {
+	fmt.Fprintf(w, "source rows %d, accepted %d, calls %d, answers from the journal %d\n", s.Source, s.Accepted, s.Calls, s.Replayed)
+	if len(s.Unfit)+len(s.Refused) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  %-4s %8s %8s %8s\n", "", "unfit", "refused", "given up")
+	for _, c := range checkNames() {
+		if u, r, g := s.Unfit[c[0]], s.Refused[c[0]], s.GivenUp[c[0]]; u+r+g > 0 {
+			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s\n", c[0], u, r, g, c[1])
+		}
+	}
+}
+
+// TonePlot draws the rows by tone score as an SVG picture.
+func (r Report) TonePlot() string {
+	const width, height, left, bottom = 640, 320, 48, 40
+	most := max(1, slices.Max(r.Tone))
+	bar := float64(width-left-16) / float64(len(r.Tone))
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
+	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">Tone score of %d rows</text>`+"\n", left, r.Rows)
+	for i := range 5 {
+		y := float64(height-bottom) - float64(i)*(height-bottom-36)/4
+		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%d</text>`+"\n",
+			left, width-16, y, y, left-6, y+4, most*i/4)
+	}
+	for score, n := range r.Tone {
+		h := float64(n) / float64(most) * (height - bottom - 36)
+		x := left + float64(score)*bar
+		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#4a6fa5"><title>score %d: %d rows</title></rect>`,
+			x+1, height-bottom-h, bar-2, h, score, n)
+		label := fmt.Sprint(score)
+		if score == len(r.Tone)-1 {
+			label += "+"
+		}
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x+bar/2, height-bottom+16, label)
+	}
+	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">score: weighted cues of the style's lexicon outside code</text>`+"\n</svg>\n",
+		(left+width)/2, height-8)
+	return b.String()
+}
+
+// Reasons lists the checks that refused most, for one line of progress.
+func (s Summary) Reasons() string {
+	keys := slices.SortedFunc(maps.Keys(s.Refused), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.Refused[b], s.Refused[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, k := range keys[:min(3, len(keys))] {
+		parts = append(parts, fmt.Sprintf("%s %d", k, s.Refused[k]))
+	}
+	return strings.Join(parts, ", ")
+}

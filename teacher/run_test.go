@@ -1,0 +1,459 @@
+package teacher
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"restyle/dataset"
+	"restyle/teacher/openai"
+	"restyle/voice"
+)
+
+// taskRows writes a source of n different small tasks, with some that are no good among them, and returns its path.
+func taskRows(t testing.TB, n int) string {
+	t.Helper()
+	nouns := []string{"prices", "scores", "lengths", "ages", "weights", "votes", "orders", "points", "marks", "speeds"}
+	type row struct {
+		Instruction string `json:"instruction"`
+		Input       string `json:"input"`
+		Output      string `json:"output"`
+	}
+	var rows []row
+	for i := range n {
+		noun := nouns[i%len(nouns)]
+		r := row{
+			Instruction: fmt.Sprintf("Write a Python function that keeps the %s above %d and doubles them.", noun, i),
+			Output:      fmt.Sprintf("def keep_%s_%d(%s):\n    kept = []\n    for value in %s:\n        if value > %d:\n            kept.append(value * 2)\n    return kept", noun, i, noun, noun, i),
+		}
+		switch {
+		case i%17 == 5:
+			r.Output = "def broken(:\n    return"
+		case i%19 == 7:
+			r.Output = "x = 1"
+		case i%3 == 1:
+			r.Input = fmt.Sprintf("[%d, %d, %d]", i, i+1, i+2)
+		}
+		rows = append(rows, r)
+	}
+	b, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tasks.json")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// scripted is a teacher that answers each request in its own way, always the same, after a while that is not.
+type scripted struct {
+	inner Builtin
+	delay func() time.Duration
+
+	mu       sync.Mutex
+	asked    map[string]int // by key
+	inFlight int
+	most     int
+	fail     func(call int) error
+	calls    int
+}
+
+func (s *scripted) Name() string              { return "scripted" }
+func (s *scripted) Request(p *Prompt) Request { return s.inner.Request(p) }
+
+func (s *scripted) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
+	if err := ctx.Err(); err != nil {
+		return Answer{}, "", err
+	}
+	s.mu.Lock()
+	s.calls++
+	call := s.calls
+	s.inFlight++
+	s.most = max(s.most, s.inFlight)
+	if s.asked == nil {
+		s.asked = map[string]int{}
+	}
+	s.asked[r.Keys[0]]++
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		s.inFlight--
+		s.mu.Unlock()
+	}()
+	if s.fail != nil {
+		if err := s.fail(call); err != nil {
+			return Answer{}, "", err
+		}
+	}
+	if s.delay != nil {
+		select {
+		case <-time.After(s.delay()):
+		case <-ctx.Done():
+			return Answer{}, "", ctx.Err()
+		}
+	}
+	a, key, err := s.inner.Ask(ctx, p, r)
+	// Every fault of a teacher that the checks are there for, on a fixed share of the requests.
+	switch mix(p.Seed) % 25 {
+	case 0:
+		a.Text = strings.Replace(a.Text, "[[CODE_1]]", "", 1)
+	case 1:
+		a.Finish, a.Text = "length", a.Text[:len(a.Text)/2]
+	case 2:
+		a.Text = "<rewrite>\nHere's the rewritten answer.\n\n[[CODE_1]]\n</rewrite>"
+	case 3:
+		a.Finish = "content_filter"
+	case 4:
+		if p.Attempt == 1 {
+			return Answer{}, key, &Refused{"400: too long"}
+		}
+	case 5:
+		a.Text = "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, it is fine. I suppose somebody has to write this down for you again.\n\n[[CODE_1]]\n</rewrite>"
+	}
+	return a, key, err
+}
+
+type made struct {
+	bytes.Buffer
+	sum Summary
+	err error
+}
+
+// runOnce makes rows out of the source with a journal in dir and returns all that was emitted.
+func runOnce(t testing.TB, ctx context.Context, path, dir string, teacher Teacher, rows int, change func(*Run)) *made {
+	t.Helper()
+	style, err := voice.Builtin(voice.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := dataset.Open(ctx, path, dataset.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	if _, _, err := j.Begin([]Setting{{"path", path}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := &made{}
+	r := &Run{Style: style, Teacher: teacher, Source: src, Journal: j, Seed: 3, Rows: rows,
+		Pending: func(string, []byte) error { return nil },
+		Emit: func(row dataset.Rewritten, c dataset.Certificate) error {
+			return json.NewEncoder(m).Encode(map[string]any{"row": row, "cert": c})
+		}}
+	if change != nil {
+		change(r)
+	}
+	m.sum, m.err = r.Do(ctx)
+	return m
+}
+
+func jitter(most time.Duration) func() time.Duration {
+	var mu sync.Mutex
+	state := uint64(time.Now().UnixNano()) // on purpose not repeatable: the order of answers must not matter
+	return func() time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		state = mix(state)
+		return time.Duration(state % uint64(most))
+	}
+}
+
+func TestRunDoesNotDependOnOrder(t *testing.T) {
+	path := taskRows(t, 300)
+	want := runOnce(t, t.Context(), path, t.TempDir(), &scripted{}, 80, nil)
+	if want.err != nil || want.sum.Accepted != 80 {
+		t.Fatalf("%v, %+v", want.err, want.sum)
+	}
+	for _, id := range []string{"S1", "S2"} {
+		if want.sum.Unfit[id] == 0 {
+			t.Errorf("no source row was unfit by %s", id)
+		}
+	}
+	for _, id := range []string{"A1", "A2", "A5", "A10"} {
+		if want.sum.Refused[id] == 0 {
+			t.Errorf("no answer was refused by %s: %v", id, want.sum.Refused)
+		}
+	}
+	for i := range 4 {
+		s := &scripted{delay: jitter(time.Duration(i+1) * 3 * time.Millisecond)}
+		got := runOnce(t, t.Context(), path, t.TempDir(), s, 80, nil)
+		if got.err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+			t.Fatalf("round %d: another order of answers made another dataset (%v)", i, got.err)
+		}
+		if got.sum.Calls != want.sum.Calls {
+			t.Errorf("round %d: %d calls, %d before", i, got.sum.Calls, want.sum.Calls)
+		}
+		for key, n := range s.asked {
+			if n > 1 {
+				t.Errorf("%.8s was asked %d times", key, n)
+			}
+		}
+	}
+}
+
+// TestRunResumes stops a run again and again at different places: it ends in the same bytes, and every request is asked
+// once, or once more where it was in flight at a stop.
+func TestRunResumes(t *testing.T) {
+	path := taskRows(t, 300)
+	want := runOnce(t, t.Context(), path, t.TempDir(), &scripted{}, 100, nil)
+	dir := t.TempDir()
+	s := &scripted{delay: jitter(4 * time.Millisecond)}
+	lost := 0
+	for stop := 1; ; stop++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		after := 7 * stop
+		s.mu.Lock()
+		start := s.calls
+		s.fail = func(call int) error {
+			if call-start == after {
+				s.mu.Lock()
+				lost += s.inFlight
+				s.mu.Unlock()
+				cancel()
+				return context.Canceled
+			}
+			return nil
+		}
+		s.mu.Unlock()
+		got := runOnce(t, ctx, path, dir, s, 100, nil)
+		cancel()
+		if got.err == nil {
+			if !bytes.Equal(got.Bytes(), want.Bytes()) {
+				t.Fatal("the resumed run made another dataset")
+			}
+			if stop < 3 {
+				t.Errorf("only %d stops", stop)
+			}
+			break
+		}
+		if !errors.Is(got.err, context.Canceled) {
+			t.Fatal(got.err)
+		}
+	}
+	if s.calls > len(s.asked)+lost {
+		t.Errorf("%d calls for %d requests with %d in flight at the stops", s.calls, len(s.asked), lost)
+	}
+}
+
+func TestRunAsksADeadTeacherOnce(t *testing.T) {
+	dead := errors.New("nobody there")
+	s := &scripted{fail: func(int) error { return dead }}
+	got := runOnce(t, t.Context(), taskRows(t, 50), t.TempDir(), s, 20, nil)
+	if !errors.Is(got.err, dead) || s.calls != 1 {
+		t.Errorf("%v after %d calls", got.err, s.calls)
+	}
+}
+
+func TestRunNeverAsksInVain(t *testing.T) {
+	s := &scripted{delay: jitter(time.Millisecond)}
+	got := runOnce(t, t.Context(), taskRows(t, 300), t.TempDir(), s, 40, nil)
+	decided := got.sum.Accepted
+	for _, n := range got.sum.GivenUp {
+		decided += n
+	}
+	if got.err != nil || len(s.asked) > 2*decided || got.sum.Source > decided+got.sum.Unfit["S1"]+got.sum.Unfit["S2"] {
+		t.Errorf("%d rows decided, but %d requests were asked and %d rows read: %v", decided, len(s.asked), got.sum.Source, got.err)
+	}
+}
+
+func TestRunEndsWithItsSource(t *testing.T) {
+	got := runOnce(t, t.Context(), taskRows(t, 30), t.TempDir(), &scripted{}, 1000, nil)
+	if got.err != nil || got.sum.Source != 30 || got.sum.Accepted == 0 {
+		t.Errorf("%v %+v", got.err, got.sum)
+	}
+	all := runOnce(t, t.Context(), taskRows(t, 30), t.TempDir(), &scripted{}, 0, nil)
+	if all.err != nil || all.sum.Accepted != got.sum.Accepted {
+		t.Errorf("rows 0 means all: %v %+v", all.err, all.sum)
+	}
+}
+
+// TestRunKeepsCode: whatever the teacher did, the code in every accepted row is the source's.
+func TestRunKeepsCode(t *testing.T) {
+	runOnce(t, t.Context(), taskRows(t, 200), t.TempDir(), &scripted{}, 80, func(r *Run) {
+		r.Comments = true
+		r.Emit = func(row dataset.Rewritten, c dataset.Certificate) error {
+			for _, k := range Audit(r.Style, row) {
+				if !k.Pass {
+					t.Errorf("row %d fails %s: %s", c.SourceRow, k.ID, k.Value)
+				}
+			}
+			return nil
+		}
+	})
+}
+
+// TestBatchEqualsLive answers a run by batch files that are shuffled, doubled, cut and full of errors, and compares the
+// rows with those of a live run.
+func TestBatchEqualsLive(t *testing.T) {
+	path := taskRows(t, 200)
+	const rows = 60
+	live := map[string]Answer{} // by request, from a live run through the same prompts
+	recorder := &recordingRemote{Remote: Remote{Model: "m", MaxTokens: 512}, answers: live}
+	want := runOnce(t, t.Context(), path, t.TempDir(), recorder, rows, nil)
+	if want.err != nil || want.sum.Accepted != rows {
+		t.Fatalf("%v %+v", want.err, want.sum)
+	}
+	dir := t.TempDir()
+	for round := 1; ; round++ {
+		var requests bytes.Buffer
+		keys := []string{}
+		got := runOnce(t, t.Context(), path, dir, &Remote{Model: "m", MaxTokens: 512}, rows, func(r *Run) {
+			r.Spare = 10
+			r.Pending = func(key string, body []byte) error {
+				keys = append(keys, key)
+				return WriteBatchLine(&requests, key, body)
+			}
+		})
+		if got.err != nil {
+			t.Fatal(got.err)
+		}
+		if got.sum.Pending == 0 {
+			if !bytes.Equal(withoutPrompts(got.Bytes()), withoutPrompts(want.Bytes())) {
+				t.Error("batch and live made different rows")
+			}
+			if round < 3 {
+				t.Errorf("only %d rounds: refused rows were not asked again", round)
+			}
+			return
+		}
+		if n := len(strings.Split(strings.TrimSpace(requests.String()), "\n")); n != got.sum.Pending || n != len(distinct(keys)) {
+			t.Fatalf("%d lines for %d pending rows", n, got.sum.Pending)
+		}
+		results := answerBatch(t, requests.Bytes(), live, round)
+		j := openJournal(t, dir)
+		in, err := IngestBatch(bytes.NewReader(results), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 1 && (in.Failed == 0 || in.Duplicates == 0 || in.Unreadable == 0 || in.FirstError == "") {
+			t.Errorf("not every fault was seen: %+v", in)
+		}
+		again, err := IngestBatch(bytes.NewReader(results), j)
+		if err != nil || again.Answers != 0 || again.Known != in.Answers {
+			t.Errorf("a second ingestion took something: %+v %v", again, err)
+		}
+		j.Close()
+		if round > 10 {
+			t.Fatal("the batches do not come to an end")
+		}
+	}
+}
+
+// withoutPrompts drops what differs by nature: who was asked, and the bytes that were sent.
+func withoutPrompts(b []byte) []byte {
+	var out bytes.Buffer
+	for _, line := range bytes.Split(bytes.TrimSpace(b), []byte("\n")) {
+		var v struct {
+			Row  dataset.Rewritten
+			Cert dataset.Certificate
+		}
+		if err := json.Unmarshal(line, &v); err != nil {
+			panic(err)
+		}
+		v.Cert.PromptSHA256, v.Cert.Teacher, v.Cert.Model = "", "", ""
+		json.NewEncoder(&out).Encode(v)
+	}
+	return out.Bytes()
+}
+
+// recordingRemote makes a remote teacher's requests, answers them like the scripted one and remembers the answers.
+type recordingRemote struct {
+	Remote
+	script  scripted
+	mu      sync.Mutex
+	answers map[string]Answer
+}
+
+func (r *recordingRemote) Ask(ctx context.Context, p *Prompt, req Request) (Answer, string, error) {
+	a, _, err := r.script.Ask(ctx, p, r.script.Request(p))
+	var refused *Refused
+	if errors.As(err, &refused) { // a batch has no way to refuse a request for good
+		a, err = Answer{Finish: "content_filter"}, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[openai.Key(batchEndpoint, req.Body)] = a
+	return a, req.Keys[len(req.Keys)-1], err
+}
+
+// answerBatch turns requests into a file of results with everything wrong that such files have had.
+func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round int) []byte {
+	var lines []string
+	for i, line := range strings.Split(strings.TrimSpace(string(requests)), "\n") {
+		var request struct {
+			CustomID string `json:"custom_id"`
+			Method   string `json:"method"`
+			URL      string `json:"url"`
+			Body     struct {
+				Model  string `json:"model"`
+				Stream bool   `json:"stream"`
+			} `json:"body"`
+		}
+		if err := json.Unmarshal([]byte(line), &request); err != nil {
+			t.Fatal(err)
+		}
+		if request.Method != "POST" || request.URL != "/v1/chat/completions" || request.Body.Model != "m" || request.Body.Stream {
+			t.Fatalf("request %s", line)
+		}
+		a, ok := answers[request.CustomID]
+		if !ok { // asked in case it would be needed, which it was not in the live run
+			a = Answer{Text: "never used", Finish: "stop"}
+		}
+		result, _ := json.Marshal(map[string]any{"id": "batch_req", "custom_id": request.CustomID, "error": nil, "response": map[string]any{
+			"status_code": 200, "request_id": "r", "body": map[string]any{"model": "m", "choices": []any{
+				map[string]any{"index": 0, "finish_reason": a.Finish, "message": map[string]any{"role": "assistant", "content": a.Text}}}}}})
+		switch {
+		case round == 1 && i%7 == 1:
+			lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"response":{"status_code":500,"body":{"error":{"message":"overloaded"}}},"error":null}`, request.CustomID))
+		case round == 1 && i%7 == 2:
+			lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"response":null,"error":{"code":"batch_expired","message":"late"}}`, request.CustomID))
+		case round == 1 && i%7 == 3: // missing
+		case round == 1 && i%7 == 4:
+			lines = append(lines, string(result), string(result))
+		case round == 1 && i%7 == 5:
+			lines = append(lines, strings.Replace(string(result), `"finish_reason":`, `"finish_reason":null,"was":`, 1))
+		default:
+			lines = append(lines, string(result))
+		}
+	}
+	lines = append(lines, `{"custom_id":"somebody else's","response":{}}`, "")
+	for i := range lines { // shuffled
+		k := int(mix(uint64(round), uint64(i)) % uint64(len(lines)))
+		lines[i], lines[k] = lines[k], lines[i]
+	}
+	return []byte(strings.Join(lines, "\n") + "\n{\"custom_id\": \"cut sho")
+}
+
+func FuzzIngestBatch(f *testing.F) {
+	f.Add([]byte(`{"custom_id":"` + key(1) + `","response":{"status_code":200,"body":{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}}}`))
+	f.Add([]byte("{}\n[]\nnull\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		j := openJournal(t, t.TempDir())
+		defer j.Close()
+		in, err := IngestBatch(bytes.NewReader(b), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Answers > bytes.Count(b, []byte("\n"))+1 {
+			t.Fatalf("%d answers out of %d bytes", in.Answers, len(b))
+		}
+		if a, ok := j.Find([]string{key(1)}); ok && a.Finish == "" {
+			t.Fatal("an answer without a finish reason was taken")
+		}
+	})
+}

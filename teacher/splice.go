@@ -1,0 +1,158 @@
+package teacher
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Parts is an answer taken apart into its code and the words around it. The teacher sees the code but writes only
+// words; the code it leaves out is put back byte for byte, so that no teacher can change it.
+type Parts struct {
+	Blocks []string // the code blocks, exactly as the source has them
+	Text   string   // the answer with [[CODE_1]], [[CODE_2]] … in the places of the blocks
+	Other  string   // the tag of a fenced block that is not Python, "" if there is none
+}
+
+// Split takes an answer apart. Without a fence the whole answer is one block of code, as in the Alpaca sets for
+// Python; with fences each fenced block is one and the rest is prose. An unclosed fence runs to the end.
+func Split(answer string) Parts {
+	pieces := splitFences(answer)
+	if len(pieces) == 1 && !pieces[0].code {
+		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1)}
+	}
+	var p Parts
+	var text strings.Builder
+	for _, piece := range pieces {
+		if !piece.code {
+			text.WriteString(piece.text)
+			continue
+		}
+		if !isPythonTag(piece.tag) && p.Other == "" {
+			p.Other = piece.tag
+		}
+		p.Blocks = append(p.Blocks, piece.text)
+		text.WriteString(placeholder(len(p.Blocks)) + "\n")
+	}
+	p.Text = text.String()
+	return p
+}
+
+// Prose is what the source itself says around its code, "" where it is nothing but code.
+func (p Parts) Prose() string {
+	return strings.TrimSpace(placeholders.ReplaceAllString(p.Text, ""))
+}
+
+// Join puts the blocks into the places that a rewrite names for them, each in a fence tagged python. Every
+// placeholder must stand exactly once, in order, alone on its line.
+func (p Parts) Join(rewrite string) (string, error) {
+	want := 1
+	lines := strings.Split(rewrite, "\n")
+	for i, line := range lines {
+		found := placeholders.FindAllString(line, -1)
+		if len(found) == 0 {
+			continue
+		}
+		if strings.TrimSpace(line) != placeholder(want) || want > len(p.Blocks) {
+			return "", fmt.Errorf("%s stands where %s alone on its line is due (the answer has %d code blocks)",
+				strings.TrimSpace(line), placeholder(want), len(p.Blocks))
+		}
+		lines[i] = fence(p.Blocks[want-1])
+		want++
+	}
+	if want <= len(p.Blocks) {
+		return "", fmt.Errorf("%s is missing", placeholder(want))
+	}
+	for _, piece := range splitFences(rewrite) {
+		if piece.code {
+			return "", fmt.Errorf("the rewrite has a fenced block of its own; code belongs in the placeholders alone")
+		}
+	}
+	return strings.TrimSpace(strings.Join(lines, "\n")), nil
+}
+
+// fence wraps code in a Markdown fence that is longer than any run of backticks inside it.
+func fence(code string) string {
+	ticks := "```"
+	for strings.Contains(code, ticks) {
+		ticks += "`"
+	}
+	if !strings.HasSuffix(code, "\n") {
+		code += "\n"
+	}
+	return ticks + "python\n" + code + ticks
+}
+
+var placeholders = regexp.MustCompile(`\[\[\s*CODE[ _]?\d*\s*\]\]`)
+
+func placeholder(n int) string { return "[[CODE_" + strconv.Itoa(n) + "]]" }
+
+// A piece is a run of prose, or one fenced block.
+type piece struct {
+	code   bool
+	closed bool   // a block whose closing fence is there
+	tag    string // the word after the opening fence, lower case
+	text   string // for a block its content, without the last line's newline
+}
+
+// splitFences cuts Markdown at its fences: at least three backticks or tildes at the start of a line (after spaces),
+// closed by a run of the same character that is no shorter (CommonMark 0.31, section 4.5). Text after a closing fence
+// is what some models write in its line; it is prose.
+func splitFences(text string) []piece {
+	var out []piece
+	var prose, block []string
+	var open string // the run that opened the current block
+	var tag string
+	flushProse := func() {
+		if len(prose) > 0 {
+			out = append(out, piece{text: strings.Join(prose, "\n") + "\n"})
+			prose = nil
+		}
+	}
+	lines := strings.Split(text, "\n")
+	for _, line := range lines {
+		trimmed := strings.TrimLeft(line, " \t")
+		run := fenceRun(trimmed)
+		switch {
+		case open == "" && run != "" && !strings.Contains(trimmed[len(run):], "`"):
+			flushProse()
+			open = run
+			tag = strings.ToLower(strings.TrimSpace(trimmed[len(run):]))
+		case open != "" && len(run) >= len(open) && run[0] == open[0] && strings.TrimSpace(trimmed[len(run):]) == "":
+			out = append(out, piece{code: true, closed: true, tag: tag, text: strings.Join(block, "\n")})
+			open, block = "", nil
+		case open != "":
+			block = append(block, line)
+		default:
+			prose = append(prose, line)
+		}
+	}
+	flushProse()
+	if open != "" {
+		out = append(out, piece{code: true, tag: tag, text: strings.Join(block, "\n")})
+	}
+	if len(out) == 0 {
+		out = []piece{{text: text}}
+	}
+	return out
+}
+
+func fenceRun(s string) string {
+	if s == "" || (s[0] != '`' && s[0] != '~') {
+		return ""
+	}
+	n := len(s) - len(strings.TrimLeft(s, s[:1]))
+	if n < 3 {
+		return ""
+	}
+	return s[:n]
+}
+
+func isPythonTag(tag string) bool {
+	switch tag {
+	case "", "python", "py", "python3", "py3":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,93 @@
+package teacher
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSplit(t *testing.T) {
+	for _, c := range []struct {
+		name, answer string
+		blocks       []string
+		text, other  string
+	}{
+		{"bare code", "x = 1\nprint(x)\n", []string{"x = 1\nprint(x)"}, "[[CODE_1]]", ""},
+		{"prose and one block", "Do this:\n```python\nx = 1\n```\nDone.", []string{"x = 1"}, "Do this:\n[[CODE_1]]\nDone.\n", ""},
+		{"two blocks", "```py\na\n```\nand\n~~~\nb\n~~~", []string{"a", "b"}, "[[CODE_1]]\nand\n[[CODE_2]]\n", ""},
+		{"another language", "```bash\nls\n```", []string{"ls"}, "[[CODE_1]]\n", "bash"},
+		{"unclosed", "see\n```\nx = 1", []string{"x = 1"}, "see\n[[CODE_1]]\n", ""},
+		{"backticks in the code", "````\na = '''\n```\n'''\n````", []string{"a = '''\n```\n'''"}, "[[CODE_1]]\n", ""},
+		{"inline ticks are prose", "x = 1  # ```not a fence```", []string{"x = 1  # ```not a fence```"}, "[[CODE_1]]", ""},
+	} {
+		p := Split(c.answer)
+		if strings.Join(p.Blocks, "|") != strings.Join(c.blocks, "|") || p.Text != c.text || p.Other != c.other {
+			t.Errorf("%s: got %q, text %q, other %q", c.name, p.Blocks, p.Text, p.Other)
+		}
+	}
+}
+
+func TestJoin(t *testing.T) {
+	two := Parts{Blocks: []string{"a = 1", "b = '```'"}}
+	for _, c := range []struct{ name, rewrite, want, err string }{
+		{"in place", "So.\n\n[[CODE_1]]\n\nAnd.\n\n[[CODE_2]]", "So.\n\n```python\na = 1\n```\n\nAnd.\n\n````python\nb = '```'\n````", ""},
+		{"missing", "So.\n[[CODE_1]]", "", "[[CODE_2]] is missing"},
+		{"twice", "[[CODE_1]]\n[[CODE_1]]\n[[CODE_2]]", "", "[[CODE_2]] alone on its line is due"},
+		{"out of order", "[[CODE_2]]\n[[CODE_1]]", "", "[[CODE_1]] alone on its line is due"},
+		{"inside a sentence", "Here is [[CODE_1]] for you\n[[CODE_2]]", "", "alone on its line"},
+		{"one too many", "[[CODE_1]]\n[[CODE_2]]\n[[CODE_3]]", "", "has 2 code blocks"},
+		{"misspelt", "[[CODE 1]]\n[[CODE_2]]", "", "[[CODE_1]] alone on its line is due"},
+		{"a fence of its own", "[[CODE_1]]\n[[CODE_2]]\n```\n7\n```", "", "a fenced block of its own"},
+	} {
+		got, err := two.Join(c.rewrite)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: got %q, %v", c.name, got, err)
+		}
+	}
+}
+
+// FuzzJoin: whatever a teacher writes, the code in the result is the source's, byte for byte.
+func FuzzJoin(f *testing.F) {
+	f.Add("x = 1\ny = '```'\n", "Well.\n\n[[CODE_1]]\n\nThere.")
+	f.Add("print('''\n~~~\n''')", "[[CODE_1]]")
+	f.Add("a\n```python\nb\n```\nc", "x\n[[CODE_1]]\r\n")
+	f.Fuzz(func(t *testing.T, source, rewrite string) {
+		p := Split(source)
+		text, err := p.Join(rewrite)
+		if err != nil {
+			return
+		}
+		var blocks []string
+		for _, piece := range splitFences(text) {
+			if piece.code {
+				if !piece.closed || piece.tag != "python" {
+					t.Fatalf("fence %+v in %q", piece, text)
+				}
+				blocks = append(blocks, piece.text)
+			}
+		}
+		if len(blocks) != len(p.Blocks) {
+			t.Fatalf("%d blocks became %d in %q", len(p.Blocks), len(blocks), text)
+		}
+		for i := range blocks {
+			if blocks[i] != strings.TrimSuffix(p.Blocks[i], "\n") {
+				t.Fatalf("block %q became %q", p.Blocks[i], blocks[i])
+			}
+		}
+	})
+}
+
+func TestUnwrap(t *testing.T) {
+	for _, c := range []struct{ name, answer, rewrite, comments, err string }{
+		{"closed", "Sure!\n<rewrite>\nA.\n</rewrite>\nBye", "A.", "", ""},
+		{"cut by the stop sequence", "<rewrite>\nA.\n", "A.", "", ""},
+		{"comments", "<comments>\nL1: x\n</comments>\n<rewrite>A.</rewrite>", "A.", "L1: x", ""},
+		{"no tag", "A.", "", "", "no <rewrite> tag"},
+		{"two tags", "<rewrite>A<rewrite>B", "", "", "more than one"},
+		{"empty", "<rewrite></rewrite>", "", "", ""},
+	} {
+		rewrite, comments, err := unwrap(c.answer)
+		if rewrite != c.rewrite || comments != c.comments || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: got %q, %q, %v", c.name, rewrite, comments, err)
+		}
+	}
+}
