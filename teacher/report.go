@@ -152,7 +152,7 @@ func WriteSummary(w io.Writer, s Summary) {
 	fmt.Fprintf(w, "  %-4s %8s %8s %8s\n", "", "unfit", "refused", "given up")
 	for _, c := range checkNames() {
 		if u, r, g := s.Unfit[c[0]], s.Refused[c[0]], s.GivenUp[c[0]]; u+r+g > 0 {
-			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s\n", c[0], u, r, g, c[1])
+			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s; first, %s\n", c[0], u, r, g, c[1], s.First[c[0]])
 		}
 	}
 }

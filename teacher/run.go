@@ -69,18 +69,20 @@ type Run struct {
 
 // Summary is what a run has done.
 type Summary struct {
-	Target    int            `json:"target"`   // rows asked for, 0 for all
-	Accepted  int            `json:"accepted"` // rows made
-	Source    int            `json:"source_rows"`
-	Unfit     map[string]int `json:"unfit"`   // source rows not asked about, by check
-	Refused   map[string]int `json:"refused"` // answers refused, by check
-	GivenUp   map[string]int `json:"given_up"`
-	Calls     int            `json:"calls"`   // requests answered by the teacher in this run
-	Replayed  int            `json:"replays"` // requests answered from the journal
-	Pending   int            `json:"pending"` // rows that wait for a batch
-	In        int            `json:"prompt_tokens"`
-	Out       int            `json:"completion_tokens"`
-	JudgeFail int            `json:"judge_failed,omitempty"` // rows whose judge gave no usable opinion
+	Target   int            `json:"target"`   // rows asked for, 0 for all
+	Accepted int            `json:"accepted"` // rows made
+	Source   int            `json:"source_rows"`
+	Unfit    map[string]int `json:"unfit"`   // source rows not asked about, by check
+	Refused  map[string]int `json:"refused"` // answers refused, by check
+	GivenUp  map[string]int `json:"given_up"`
+	// First is the first refusal by each check, in the source's order, with its row.
+	First     map[string]string `json:"first_refusals,omitempty"`
+	Calls     int               `json:"calls"`   // requests answered by the teacher in this run
+	Replayed  int               `json:"replays"` // requests answered from the journal
+	Pending   int               `json:"pending"` // rows that wait for a batch
+	In        int               `json:"prompt_tokens"`
+	Out       int               `json:"completion_tokens"`
+	JudgeFail int               `json:"judge_failed,omitempty"` // rows whose judge gave no usable opinion
 }
 
 // A task is one source row on its way through the teacher.
@@ -120,7 +122,7 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	defer cancel()
 
 	d := &decider{Run: r, wg: &wg, ledger: NewLedger()}
-	d.sum = Summary{Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{}}
+	d.sum = Summary{Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{}, First: map[string]string{}}
 	err := d.run(ctx)
 	return d.summary(), err
 }
@@ -202,9 +204,7 @@ func (d *decider) fill(ctx context.Context) error {
 		t, unfit := d.examine(row, d.dealt)
 		if unfit != nil {
 			d.sum.Unfit[unfit.ID]++
-			if d.Refuse != nil {
-				d.Refuse(row.Index, 0, *unfit)
-			}
+			d.refused(row.Index, 0, *unfit)
 			continue
 		}
 		d.dealt++
@@ -242,6 +242,12 @@ func (d *decider) limit() int {
 		return 1
 	}
 	return lookAhead
+}
+
+func (d *decider) calls() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sum.Calls
 }
 
 // begun tells whether the teacher has answered anything in this run.
@@ -299,7 +305,7 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 
 func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 	p := &t.prompt
-	before := d.summary().Calls
+	before := d.calls()
 	a, key, err := d.Teacher.Ask(ctx, p, t.request)
 	if err == nil || ctx.Err() != nil {
 		return d.enter(t, a, key, err)
@@ -318,7 +324,7 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 	if e := d.Journal.Fail(FailureRecord{Row: p.Row.Index, Attempt: p.Attempt, Error: err.Error()}); e != nil {
 		return a, e
 	}
-	poison := d.summary().Calls-before >= otherAnswers || d.Journal.Failures(p.Row.Index, p.Attempt) >= maxFailures
+	poison := d.calls()-before >= otherAnswers || d.Journal.Failures(p.Row.Index, p.Attempt) >= maxFailures
 	if errors.As(err, &unavailable) && !unavailable.AllDead && poison {
 		// The teacher is there, but not for this request, and not for want of trying: one row must not stop all others.
 		return d.enter(t, Answer{Finish: refusedFinish, Text: err.Error()}, t.request.Keys[0], nil)
@@ -436,9 +442,17 @@ func (d *decider) close(t *task) {
 	}
 	for i, c := range t.refusals {
 		d.sum.Refused[c.ID]++
-		if d.Refuse != nil {
-			d.Refuse(t.prompt.Row.Index, i+1, c)
-		}
+		d.refused(t.prompt.Row.Index, i+1, c)
+	}
+}
+
+// refused tells of an attempt that came to nothing; 0 is the source row itself.
+func (d *decider) refused(row, attempt int, c dataset.Check) {
+	if _, ok := d.sum.First[c.ID]; !ok {
+		d.sum.First[c.ID] = fmt.Sprintf("row %d: %s", row, c.Value)
+	}
+	if d.Refuse != nil {
+		d.Refuse(row, attempt, c)
 	}
 }
 
@@ -547,7 +561,7 @@ func (d *decider) summary() Summary {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.sum
-	s.Unfit, s.Refused, s.GivenUp = maps.Clone(s.Unfit), maps.Clone(s.Refused), maps.Clone(s.GivenUp)
+	s.Unfit, s.Refused, s.GivenUp, s.First = maps.Clone(s.Unfit), maps.Clone(s.Refused), maps.Clone(s.GivenUp), maps.Clone(s.First)
 	return s
 }
 

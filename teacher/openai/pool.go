@@ -40,8 +40,9 @@ type Stats struct {
 	PromptTokens     int64 // over those answers
 	CompletionTokens int64
 
-	Retries   map[string]int // failed attempts that were tried again, by reason
-	Endpoints []EndpointStats
+	Retries    map[string]int // failed attempts that were tried again, by reason
+	FirstRetry string         // the first of them: the endpoint and what happened
+	Endpoints  []EndpointStats
 }
 
 // EndpointStats is a snapshot of one endpoint.
@@ -176,6 +177,9 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	wait := max(f.wait, time.Duration(p.random.Float64()*float64(bound)))
 	t.tries++
 	p.tally.Retries[f.reason]++
+	if p.tally.FirstRetry == "" {
+		p.tally.FirstRetry = e.url + ": " + f.message
+	}
 	for i := range p.endpoints {
 		if p.endpoints[i] == e {
 			t.after[i] = now.Add(wait)

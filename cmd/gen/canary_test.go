@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"restyle/internal/cli"
+)
+
+// Every test of this package runs with a key in the environment; invoke looks for it in what is said, and newFolder in
+// what is written. The server repeats it in all of its errors. Here it also does so where nothing is wrong.
+
+// TestLeakIsFound makes sure that the search would find something.
+func TestLeakIsFound(t *testing.T) {
+	for name, text := range map[string]string{
+		"as it is":         "Bearer " + canary,
+		"cut short":        canary[:12] + "…",
+		"its end":          "…" + canary[20:],
+		"percent":          "?key=" + strings.ToLower(percent(canary)),
+		"JSON":             `"` + escaped(canary) + `"`,
+		"hex":              strings.ToUpper(hex.EncodeToString([]byte(canary))),
+		"base64":           base64.StdEncoding.EncodeToString([]byte(canary)),
+		"base64 after 1":   base64.StdEncoding.EncodeToString([]byte(":" + canary)),
+		"base64 after 2":   base64.URLEncoding.EncodeToString([]byte("a:" + canary)),
+		"base64 of header": base64.StdEncoding.EncodeToString([]byte("Bearer " + canary)),
+		"reversed":         reversed(canary),
+	} {
+		if leak("some text "+text+" and more") == "" {
+			t.Errorf("%s: not found", name)
+		}
+	}
+	if found := leak("nothing of the kind, sk-1234567890"); found != "" {
+		t.Error(found)
+	}
+}
+
+// TestKeyInAnswers has a server put the key into everything that it sends: texts, names, reasons, headers.
+func TestKeyInAnswers(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	for name, spoil := range map[string]func(c call, event string) string{
+		"in the text": func(c call, e string) string {
+			return strings.ReplaceAll(e, "the ", "the "+strings.ReplaceAll(echo(c.r), `\`, `\\`)+" ")
+		},
+		"cut up over the text": func(c call, e string) string {
+			key := strings.TrimPrefix(c.r.Header.Get("Authorization"), "Bearer ")
+			return strings.Replace(strings.Replace(e, `"content":"`, `"content":"`+key[20:], 1), `"},"finish_reason":null`, key[:20]+`"},"finish_reason":null`, 1)
+		},
+		"as the id":    func(c call, e string) string { return strings.ReplaceAll(e, "chatcmpl-", canary) },
+		"as the model": func(c call, e string) string { return strings.ReplaceAll(e, `"fake"`, `"`+canary+`"`) },
+		"as the finish reason": func(c call, e string) string {
+			return strings.ReplaceAll(e, `"finish_reason":"stop"`, `"finish_reason":"`+canary+`"`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, func(c call) bool {
+				c.w.Header().Set("X-Request-Id", c.r.Header.Get("Authorization"))
+				c.w.Header().Set("Set-Cookie", "key="+canary)
+				q, _ := parseQuery(c.body)
+				for _, e := range c.events(q.answer()) {
+					io.WriteString(c.w, spoil(c, e))
+				}
+				return true
+			})
+			invoke(t, runArgs(newFolder(t), source, s.base(), "--card", filepath.Join(newFolder(t).dir, "card.md"))...)
+			invoke(t, runArgs(newFolder(t), source, s.base(), "--preview", "3")...)
+		})
+	}
+}
+
+// TestKeyInModels has the list of models hold the key, which is shown where the model that is wanted is not in it.
+func TestKeyInModels(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, nil)
+	s.set(func() { s.models = []string{canary, "Bearer " + canary, percent(canary)} })
+	must(t, cli.Failed, runArgs(newFolder(t), tasks(t, 10), s.base())...)
+	must(t, cli.Usage, "--source", tasks(t, 10), "--out", newFolder(t).out, "--base-url", s.base())
+}
+
+// TestKeyUnasked has a server send more than it was asked for, which net/http tells the standard logger.
+func TestKeyUnasked(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n"+`{"data":[{"id":"fake"}]}`)
+		time.Sleep(20 * time.Millisecond) // until the connection is idle
+		io.WriteString(conn, "HTTP/1.1 200 "+canary+"\r\n"+canary+"\r\n")
+		time.Sleep(200 * time.Millisecond)
+		conn.Close()
+	}))
+	f := newFolder(t)
+	cmd, stdout, stderr := process(t, runArgs(f, tasks(t, 10), "http://"+listener.Addr().String()+"/v1", "--retries", "0", "--dead-timeout", "300ms")...)
+	cmd.Run()
+	if found := leak(stdout.String() + stderr.String()); found != "" {
+		t.Errorf("the key is there %s:\n%s%s", found, stdout, stderr)
+	}
+}
+
+// TestKeyInFlags has a person put the key where it does not belong.
+func TestKeyInFlags(t *testing.T) {
+	source := tasks(t, 10)
+	for _, args := range [][]string{
+		{"--base-url", "http://user:" + canary + "@127.0.0.1:1/v1"},
+		{"--base-url", "http://127.0.0.1:1/v1?key=" + canary},
+		{"--base-url", canary},
+		{"--model", canary, "--base-url", "http://127.0.0.1:1/v1"},
+		{"--teacher", canary},
+		{"--extra", `{"key": ` + canary},
+		{"--style", canary},
+		{canary},
+		{"--" + canary},
+		{"--rows", canary},
+	} {
+		if o := invoke(t, append([]string{"--source", source, "--out", newFolder(t).out, "--dead-timeout", "10ms"}, args...)...); o.code == cli.Done {
+			t.Errorf("%q was fine: %v", args, o)
+		}
+	}
+}
+
+// TestKeyInBrokenEnv has a .env that cannot be read: the message does not repeat what is in it.
+func TestKeyInBrokenEnv(t *testing.T) {
+	for name, text := range map[string]string{
+		"no equals sign":  "OPENAI_API_KEY " + canary + "\n",
+		"an open quote":   "OPENAI_API_KEY=\"" + canary + "\n",
+		"a bare key":      canary + "\n",
+		"a strange name":  "OPENAI-API KEY=" + canary + "\n",
+		"binary":          "OPENAI_API_KEY\x00=" + canary,
+		"after good ones": "A=1\nB=2\n" + canary,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(dir)
+			t.Setenv("OPENAI_API_KEY", "")
+			os.Unsetenv("OPENAI_API_KEY")
+			if o := invoke(t, "--version"); o.code != cli.Usage && o.code != cli.Done || o.code == cli.Usage && !strings.Contains(o.stderr, ".env") {
+				t.Error(o)
+			}
+		})
+	}
+}

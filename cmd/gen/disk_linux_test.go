@@ -1,0 +1,89 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"restyle/internal/cli"
+)
+
+// TestReadOnly has a file system on which nothing can be written.
+func TestReadOnly(t *testing.T) {
+	f := newFolder(t)
+	if err := syscall.Mount("tmpfs", f.dir, "tmpfs", syscall.MS_RDONLY, ""); err != nil {
+		t.Skip("cannot mount one: ", err)
+	}
+	defer syscall.Unmount(f.dir, syscall.MNT_DETACH)
+	s := newServer(t, nil)
+	o := must(t, cli.Failed, runArgs(f, tasks(t, 2*faultRows), s.base())...)
+	if strings.Count(o.stderr, "gen: ") != 1 || !strings.Contains(o.stderr, f.dir) {
+		t.Errorf("want one message that names the place, got %v", o)
+	}
+	if calls, _ := s.counts(); calls > 0 {
+		t.Errorf("%d answers were asked for that could not be kept", calls)
+	}
+}
+
+// TestFullDisk gives the run a disk that is too small, and then a larger one.
+func TestFullDisk(t *testing.T) {
+	source := tasks(t, 2*faultRows)
+	want := clean(t, source)
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
+		t.Skip("no small file system to fill: ", err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	s := newServer(t, nil)
+	f := newFolder(t)
+	args := runArgs(f, source, s.base(), "--work", filepath.Join(dir, "work"))
+	o := must(t, cli.Failed, args...)
+	if !strings.Contains(o.stderr, "no space left") || !strings.Contains(o.stderr, "make room") {
+		t.Error(o)
+	}
+	before, _ := s.counts()
+	kept := len(answers([]byte(read(t, filepath.Join(dir, "work", "journal.log")))))
+	if kept == 0 {
+		t.Error("the journal has kept nothing")
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, cli.Done, args...)
+	if f.result(t) != want {
+		t.Error("the result is another than with a large disk")
+	}
+	after, distinct := s.counts()
+	if asked := after - before; asked != distinct-kept {
+		t.Errorf("asked %d times for the %d answers that were missing", asked, distinct-kept)
+	}
+
+	// The journal has room, the output does not.
+	dir = t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Unmount(dir, syscall.MNT_DETACH)
+	small := folder{dir, filepath.Join(dir, "data.json")}
+	args = runArgs(small, source, s.base(), "--work", f.out+".work")
+	o = must(t, cli.Failed, args...)
+	if !strings.Contains(o.stderr, "no space left") {
+		t.Error(o)
+	}
+	if files := small.files(t); len(files) > 0 {
+		t.Errorf("it left %v", files)
+	}
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
+		t.Fatal(err)
+	}
+	before, _ = s.counts()
+	kept = len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
+	must(t, cli.Done, args...)
+	if small.result(t) != want {
+		t.Error("the result is another than with a large disk")
+	}
+	if after, _ := s.counts(); after-before != distinct-kept {
+		t.Errorf("asked %d times for the %d answers that were missing", after-before, distinct-kept)
+	}
+}

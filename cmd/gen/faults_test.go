@@ -1,0 +1,667 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"restyle/dataset"
+	"restyle/internal/cli"
+)
+
+const faultRows = 24
+
+// slow are the faults that only a timeout ends.
+var slow = []string{"slow first byte", "keep-alive comments and nothing else", "stall in the middle", "an endless answer"}
+
+// hurry has a fault that only a timeout ends cost little time. It changes nothing that is sent.
+func hurry(fault string) []string {
+	if !slices.Contains(slow, fault) {
+		return nil
+	}
+	return []string{"--first-token-timeout", "1s", "--stall-timeout", "1s", "--total-timeout", "3s"}
+}
+
+// clean is what a run over a source makes when nothing goes wrong.
+func clean(t testing.TB, source string, args ...string) string {
+	t.Helper()
+	f := newFolder(t)
+	must(t, cli.Done, runArgs(f, source, newServer(t, nil).base(), args...)...)
+	f.sound(t, faultRows)
+	return f.result(t)
+}
+
+func runArgs(f folder, source, url string, args ...string) []string {
+	return slices.Concat([]string{"--source", source, "--rows", strconv.Itoa(faultRows), "--out", f.out, "--base-url", url, "--model", "fake", "--retries", "20"}, args)
+}
+
+// cut ends a connection in the middle of whatever it was doing.
+func cut(c call, linger int) {
+	conn, _, err := http.NewResponseController(c.w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && linger >= 0 {
+		tcp.SetLinger(linger)
+	}
+	conn.Close()
+}
+
+// status answers with one, and headers as name, value, ….
+func status(code int, message string, headers ...string) func(call) {
+	return func(c call) {
+		for i := 0; i < len(headers); i += 2 {
+			c.w.Header().Set(headers[i], headers[i+1])
+		}
+		refuse(c.w, c.r, code, message)
+	}
+}
+
+// begun sends the first n events of a good answer and returns the others.
+func begun(c call, n int) []string {
+	q, _ := parseQuery(c.body)
+	events := c.events(q.answer())
+	n = min(n, len(events)-3) // never the finish reason
+	for _, e := range events[:n] {
+		io.WriteString(c.w, e)
+	}
+	c.w.(http.Flusher).Flush()
+	return events[n:]
+}
+
+// hang waits until the client goes away.
+func hang(c call) { <-c.r.Context().Done() }
+
+// faults are what can go wrong between gen and its teacher, with what it means when it never stops.
+var faults = []struct {
+	name string
+	f    func(call)
+	code int    // the exit code when it never stops
+	says string // what the message has in it then
+}{
+	{"reset", func(c call) { cut(c, 0) }, cli.Retry, "connection lost"},
+	{"closed", func(c call) { cut(c, -1) }, cli.Retry, "connection lost"},
+	{"400", status(400, "temperature: too hot"), cli.Failed, "too hot"},
+	{"401", status(401, "who are you"), cli.Failed, "check the API key"},
+	{"403", status(403, "not you"), cli.Failed, "API key may use this model"},
+	{"404", status(404, "no such page"), cli.Failed, "check the base URL"},
+	{"404 for the model", status(404, "The model `fake` does not exist"), cli.Failed, "name a model that the endpoint serves"},
+	{"408", status(408, "too slow"), cli.Retry, "408"},
+	{"413", status(413, "too much"), cli.Failed, "too much"},
+	{"422", status(422, "seed: extra fields not permitted"), cli.Failed, "extra fields"},
+	{"429", status(429, "slow down"), cli.Stopped, ""},
+	{"429 with Retry-After", status(429, "slow down", "Retry-After", "1"), cli.Stopped, ""},
+	{"429 with Retry-After as a date", func(c call) {
+		status(429, "slow down", "Retry-After", time.Now().Add(time.Second).UTC().Format(http.TimeFormat))(c)
+	}, cli.Stopped, ""},
+	{"429 with retry-after-ms", status(429, "slow down", "Retry-After-Ms", "150"), cli.Stopped, ""},
+	{"no quota left", func(c call) {
+		c.w.WriteHeader(429)
+		fmt.Fprintf(c.w, `{"error":{"message":"You exceeded your current quota, %s","type":"insufficient_quota","code":"insufficient_quota"}}`, c.r.Header.Get("Authorization"))
+	}, cli.Failed, "top up the account"},
+	{"500", status(500, "oops"), cli.Retry, "500"},
+	{"502", status(502, "no gateway"), cli.Retry, "502"},
+	{"503", status(503, "not now"), cli.Retry, "503"},
+	{"529", status(529, "overloaded"), cli.Retry, "529"},
+	{"a page instead of an error", func(c call) {
+		c.w.WriteHeader(502)
+		fmt.Fprintf(c.w, "<html><body><h1>502</h1>%s</body></html>", echo(c.r))
+	}, cli.Retry, "502"},
+	{"slow first byte", hang, cli.Retry, "no token within"},
+	{"keep-alive comments and nothing else", func(c call) {
+		c.w.Header().Set("Content-Type", "text/event-stream")
+		for c.r.Context().Err() == nil {
+			io.WriteString(c.w, ": "+echo(c.r)+"\n\n")
+			c.w.(http.Flusher).Flush()
+			time.Sleep(20 * time.Millisecond)
+		}
+	}, cli.Retry, "no token within"},
+	{"stall in the middle", func(c call) { begun(c, 4); hang(c) }, cli.Retry, "silent for"},
+	{"cut off without a finish reason", func(c call) { begun(c, 4) }, cli.Retry, "without a finish reason"},
+	{"cut off but for the end mark", func(c call) { begun(c, 4); io.WriteString(c.w, "data: [DONE]\n\n") }, cli.Retry, "without a finish reason"},
+	{"reset in the middle", func(c call) { begun(c, 4); cut(c, 0) }, cli.Retry, "connection lost"},
+	{"invalid JSON", func(c call) {
+		begun(c, 3)
+		io.WriteString(c.w, "data: {\"choices\":[{\"delta\":\n\n")
+	}, cli.Retry, "not a chat completion"},
+	{"an error in the middle", func(c call) {
+		begun(c, 3)
+		b, _ := json.Marshal(map[string]any{"error": map[string]string{"message": "out of memory, " + echo(c.r)}})
+		fmt.Fprintf(c.w, "data: %s\n\n", b)
+	}, cli.Retry, "out of memory"},
+	{"200 with an error", func(c call) {
+		b, _ := json.Marshal(map[string]any{"error": map[string]string{"message": "upstream is away, " + echo(c.r)}})
+		c.w.Write(b)
+	}, cli.Retry, "upstream is away"},
+	{"empty choices", func(c call) {
+		c.w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(c.w, "data: {\"id\":\"a\",\"object\":\"chat.completion.chunk\",\"model\":\"fake\",\"choices\":[]}\n\ndata: [DONE]\n\n")
+	}, cli.Retry, "no choices"},
+	{"nothing at all", func(c call) { c.w.Header().Set("Content-Type", "text/event-stream") }, cli.Retry, "empty"},
+	{"an endless answer", func(c call) {
+		begun(c, 3)
+		for c.r.Context().Err() == nil {
+			io.WriteString(c.w, event(fmt.Sprintf("chatcmpl-%x", c.hash), `{"content":"and on "}`, "null"))
+			c.w.(http.Flusher).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+	}, cli.Retry, "not finished within"},
+	{"two answers in one", func(c call) {
+		for _, e := range begun(c, 5) {
+			io.WriteString(c.w, strings.ReplaceAll(e, fmt.Sprintf("chatcmpl-%x", c.hash), "chatcmpl-other"))
+		}
+	}, cli.Retry, "two answers"},
+	{"chunks out of order", func(c call) {
+		q, _ := parseQuery(c.body)
+		events := c.events(q.answer())
+		n := len(events)
+		events[n-3], events[n-4] = events[n-4], events[n-3] // the finish reason before the last piece of text
+		io.WriteString(c.w, strings.Join(events, ""))
+	}, cli.Retry, "goes on after its finish reason"},
+	{"the whole answer twice", func(c call) {
+		q, _ := parseQuery(c.body)
+		events := c.events(q.answer())
+		events = events[:len(events)-2]
+		for _, e := range slices.Concat(events, events) {
+			io.WriteString(c.w, e)
+		}
+	}, cli.Retry, "goes on after its finish reason"},
+	{"a redirect to nowhere", func(c call) {
+		c.w.Header().Set("Location", "http://127.0.0.1:1/v1/chat/completions?key="+c.r.Header.Get("Authorization"))
+		c.w.WriteHeader(307)
+	}, cli.Failed, "give the URL that it leads to"},
+}
+
+// passing are the faults that come and go in a run that finishes. The others end it or, as a 400, belong to a request.
+func passing(code int) bool { return code == cli.Retry || code == cli.Stopped }
+
+// TestPassingFaults has a third of the requests fail once in each way: the run makes the same bytes as if nothing had
+// been.
+func TestPassingFaults(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	want := clean(t, source)
+	for i, fault := range faults {
+		if !passing(fault.code) || testing.Short() && i%4 != 0 {
+			continue
+		}
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			f, hit := newFolder(t), atomic.Int32{}
+			s := newServer(t, every(3, func(c call) { hit.Add(1); fault.f(c) }))
+			o := must(t, cli.Done, runArgs(f, source, s.base(), hurry(fault.name)...)...)
+			if hit.Load() == 0 {
+				t.Fatal("the fault never came")
+			}
+			if f.result(t) != want {
+				t.Error("the result is another than without the fault")
+			}
+			calls, distinct := s.counts()
+			if calls != distinct+int(hit.Load()) {
+				t.Errorf("%d calls for %d prompts and %d faults", calls, distinct, hit.Load())
+			}
+			lastLine(t, o)
+		})
+	}
+}
+
+// TestLastingFaults has a server that fails in each way for ever, from the first request on or after some. The run ends
+// with the exit code and the message that tell a person what to do; with a server that works it then goes on to the
+// same bytes, and asks for nothing again that it had.
+func TestLastingFaults(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	want := clean(t, source)
+	for i, fault := range faults {
+		if testing.Short() && i%4 != 1 {
+			continue
+		}
+		for _, good := range []int{0, 10} {
+			name := fault.name + " from the start"
+			if good > 0 {
+				name = fault.name + " after some answers"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				f, made := newFolder(t), atomic.Int32{}
+				broken := atomic.Bool{}
+				broken.Store(true)
+				s := newServer(t, func(c call) bool {
+					if !broken.Load() || int(made.Add(1)) <= good {
+						return false
+					}
+					fault.f(c)
+					return true
+				})
+				// 429 is waited out, for half an hour: a person ends that.
+				ctx, cancel := t.Context(), context.CancelFunc(func() {})
+				if fault.code == cli.Stopped {
+					ctx, cancel = context.WithTimeout(ctx, 1500*time.Millisecond)
+				}
+				defer cancel()
+				args := runArgs(f, source, s.base(), append(hurry(fault.name), "--retries", "1", "--dead-timeout", "300ms")...)
+				o := invokeWith(t, ctx, args...)
+				perRequest := fault.code == cli.Failed && slices.Contains([]string{"400", "413", "422"}, fault.name)
+				if good > 0 && perRequest {
+					// Such an answer is for the request that it answers; others may be good. It is remembered.
+					if !strings.Contains(o.stderr, "the answer was finished") {
+						t.Errorf("the reason is not shown: %v", o)
+					}
+					return
+				}
+				if o.code != fault.code {
+					t.Fatalf("want exit code %d, got %v", fault.code, o)
+				}
+				if o.stdout != "" {
+					t.Errorf("something on stdout: %s", o.stdout)
+				}
+				if !strings.Contains(o.stderr, fault.says) || strings.Count(o.stderr, "gen: ") != 1 {
+					t.Errorf("want one message that says %q, got %v", fault.says, o)
+				}
+				if _, err := os.Stat(f.out); err == nil {
+					t.Error("a run that failed wrote its output")
+				}
+				s.settle()
+				broken.Store(false)
+				before, _ := s.counts()
+				kept := len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
+				if good > 0 && kept == 0 {
+					t.Error("the journal has kept nothing")
+				}
+				must(t, cli.Done, runArgs(f, source, s.base())...)
+				if f.result(t) != want {
+					t.Error("the result is another than without the fault")
+				}
+				after, distinct := s.counts()
+				if asked := after - before; asked > distinct-kept {
+					t.Errorf("asked %d times for the %d answers that were missing", asked, distinct-kept)
+				}
+				if files := f.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
+					t.Errorf("there are %v", files)
+				}
+			})
+		}
+	}
+}
+
+// TestRefusedForWhatItIs has some requests refused for ever: their rows are left out, and the reason is counted.
+func TestRefusedForWhatItIs(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 3*faultRows)
+	for _, code := range []int{400, 413, 422} {
+		t.Run(strconv.Itoa(code), func(t *testing.T) {
+			t.Parallel()
+			f := newFolder(t)
+			s := newServer(t, func(c call) bool {
+				if c.hash>>8%4 != 0 {
+					return false
+				}
+				status(code, "this is too much for me")(c)
+				return true
+			})
+			o := must(t, cli.Done, runArgs(f, source, s.base())...)
+			f.sound(t, faultRows)
+			if given := lastLine(t, o)["given_up"].(map[string]any)["A1"]; given == nil || given.(float64) < 2 {
+				t.Errorf("given up by A1: %v", given)
+			}
+			if !strings.Contains(read(t, filepath.Join(f.out+".work", "journal.log")), "this is too much for me") {
+				t.Error("the reason is not in the journal")
+			}
+		})
+	}
+}
+
+// TestUnreachable has nobody listening, or somebody with whom gen does not speak.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = quiet
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	plain := newServer(t, nil)
+	other := newServer(t, nil)
+	other.set(func() { other.models = []string{"another", "third"} })
+	unlisted := newServer(t, always(status(404, "The model `fake` does not exist")))
+	unlisted.set(func() { unlisted.models = nil })
+	for _, c := range []struct {
+		name, url string
+		code      int
+		says      string
+	}{
+		{"refused", "http://" + address + "/v1", cli.Retry, "connection refused"},
+		{"silent", "http://" + silent.Addr().String() + "/v1", cli.Retry, "within"},
+		{"silent, with TLS", "https://" + silent.Addr().String() + "/v1", cli.Retry, "timeout"},
+		{"TLS that is not trusted", untrusted.URL + "/v1", cli.Failed, "certificate"},
+		{"no TLS", "https://" + strings.TrimPrefix(plain.URL, "http://") + "/v1", cli.Failed, "http://"},
+		{"TLS wanted", "http://" + strings.TrimPrefix(untrusted.URL, "https://") + "/v1", cli.Failed, "https://"},
+		{"without /v1", plain.URL, cli.Failed, "/v1"},
+		{"wrong model", other.base(), cli.Failed, "another, third"},
+		{"wrong model, no list", unlisted.base(), cli.Failed, "name a model"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFolder(t)
+			start := time.Now()
+			connect := "2s"
+			if strings.HasPrefix(c.name, "silent") {
+				connect = "300ms"
+			}
+			o := invoke(t, runArgs(f, source, c.url, "--connect-timeout", connect)...)
+			if o.code != c.code || !strings.Contains(o.stderr, c.says) || strings.Count(o.stderr, "gen: ") != 1 {
+				t.Errorf("want exit code %d and one message that says %q, got %v", c.code, c.says, o)
+			}
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("it took %v to find out", took)
+			}
+			if files := f.files(t); len(files) > 0 {
+				t.Errorf("it left %v", files)
+			}
+		})
+	}
+}
+
+// TestServerComesBack takes the server away in the middle of a run and puts it back.
+func TestServerComesBack(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	want := clean(t, source)
+	f, s := newFolder(t), newServer(t, nil)
+	s.set(func() { s.latency = func(uint64) time.Duration { return 20 * time.Millisecond } })
+	address := s.Listener.Addr().String()
+	var once sync.Once
+	breakOnce := func(c call) bool {
+		if calls, _ := s.counts(); calls < 12 {
+			return false
+		}
+		once.Do(func() {
+			s.Listener.Close()
+			go s.CloseClientConnections()
+			time.AfterFunc(time.Second, func() {
+				l, err := net.Listen("tcp", address)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				again := &http.Server{Handler: s}
+				t.Cleanup(func() { again.Close() })
+				go again.Serve(l)
+			})
+		})
+		return false
+	}
+	s.set(func() { s.fault = breakOnce })
+	must(t, cli.Done, runArgs(f, source, s.base())...)
+	if f.result(t) != want {
+		t.Error("the result is another than without the fault")
+	}
+}
+
+// TestRedirect has the server send its clients to another host. The key stays at home, and so do the questions.
+func TestRedirect(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		for _, from := range []string{"/v1/models", "/v1/chat/completions"} {
+			t.Run(fmt.Sprintf("%d from %s", code, from), func(t *testing.T) {
+				t.Parallel()
+				elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					t.Errorf("the redirect was followed: %s %s with Authorization %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
+				}))
+				defer elsewhere.Close()
+				inner := newServer(t, nil)
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.Path == from {
+						http.Redirect(w, r, elsewhere.URL+r.URL.Path+"?token="+r.Header.Get("Authorization"), code)
+						return
+					}
+					inner.ServeHTTP(w, r)
+				}))
+				defer s.Close()
+				o := must(t, cli.Failed, runArgs(newFolder(t), source, s.URL+"/v1")...)
+				if !strings.Contains(o.stderr, elsewhere.URL) {
+					t.Errorf("the message does not say where to: %v", o)
+				}
+			})
+		}
+	}
+}
+
+// TestEndlessAnswer sends as fast as it can: the answer is given up at its limit, its row left out, and the memory is
+// that of one answer.
+func TestEndlessAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("32 MiB")
+	}
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	var once atomic.Bool
+	s := newServer(t, func(c call) bool {
+		if calls, _ := c.s.counts(); calls < 4 || !once.CompareAndSwap(false, true) {
+			return false
+		}
+		begun(c, 3)
+		more := strings.Repeat(event(fmt.Sprintf("chatcmpl-%x", c.hash), `{"content":"`+strings.Repeat("and on ", 2000)+`"}`, "null"), 8)
+		for c.r.Context().Err() == nil {
+			if _, err := io.WriteString(c.w, more); err != nil {
+				break
+			}
+		}
+		return true
+	})
+	f := newFolder(t)
+	must(t, cli.Done, runArgs(f, source, s.base(), "--total-timeout", "1m")...)
+	f.sound(t, faultRows)
+	if !strings.Contains(read(t, filepath.Join(f.out+".work", "journal.log")), "longer than 32 MiB") {
+		t.Error("the reason is not in the journal")
+	}
+}
+
+// TestContentFilter has answers that the teacher's own filter ended. None is accepted, each is asked for once more.
+func TestContentFilter(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	filter := func(c call) {
+		q, _ := parseQuery(c.body)
+		text, _ := q.answer()
+		c.stream(text, "content_filter")
+	}
+	f := newFolder(t)
+	o := must(t, cli.Done, runArgs(f, source, newServer(t, every(3, filter)).base())...)
+	f.sound(t, faultRows)
+	if n := lastLine(t, o)["refused"].(map[string]any)["A1"]; n == nil || n.(float64) < 3 {
+		t.Errorf("%v refused by A1", n)
+	}
+
+	f = newFolder(t)
+	o = must(t, cli.Failed, runArgs(f, source, newServer(t, always(filter)).base())...)
+	if !strings.Contains(o.stderr, "no row passed the checks") {
+		t.Error(o)
+	}
+}
+
+// TestAnotherModelAnswers has the server answer as a model that was not asked for: the certificates say so.
+func TestAnotherModelAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	s := newServer(t, func(c call) bool {
+		q, _ := parseQuery(c.body)
+		for _, e := range c.events(q.answer()) {
+			io.WriteString(c.w, strings.ReplaceAll(e, `"model":"fake"`, `"model":"cheaper"`))
+		}
+		return true
+	})
+	must(t, cli.Done, runArgs(f, tasks(t, 2*faultRows), s.base())...)
+	certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range certs {
+		if c.Teacher != "fake" || c.Model != "cheaper" {
+			t.Fatalf("teacher %q, model %q", c.Teacher, c.Model)
+		}
+	}
+}
+
+// TestUnwritable has places where nothing can be written: a folder that is read-only, or no folder at all.
+func TestUnwritable(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	s := newServer(t, nil)
+	for _, c := range []struct {
+		name  string
+		spoil func(t *testing.T, f folder) (args []string)
+	}{
+		{"read-only folder", func(t *testing.T, f folder) []string {
+			if os.Geteuid() == 0 {
+				t.Skip("root may write everywhere")
+			}
+			os.Chmod(f.dir, 0o555)
+			t.Cleanup(func() { os.Chmod(f.dir, 0o755) })
+			return nil
+		}},
+		{"a file where the folder is due", func(t *testing.T, f folder) []string {
+			os.WriteFile(filepath.Join(f.dir, "file"), nil, 0o644)
+			return []string{"--out", filepath.Join(f.dir, "file", "data.json")}
+		}},
+		{"a file where the work folder is due", func(t *testing.T, f folder) []string {
+			os.WriteFile(filepath.Join(f.dir, "file"), nil, 0o644)
+			return []string{"--work", filepath.Join(f.dir, "file")}
+		}},
+		{"a folder where the output is due", func(t *testing.T, f folder) []string {
+			os.Mkdir(f.out, 0o755)
+			return nil
+		}},
+		{"a folder where the journal is due", func(t *testing.T, f folder) []string {
+			os.MkdirAll(filepath.Join(f.out+".work", "journal.log"), 0o755)
+			return nil
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := newFolder(t)
+			args := runArgs(f, source, s.base(), c.spoil(t, f)...)
+			before, _ := s.counts()
+			o := must(t, cli.Failed, args...)
+			if strings.Count(o.stderr, "gen: ") != 1 || !strings.Contains(o.stderr, f.dir) {
+				t.Errorf("want one message that names the place, got %v", o)
+			}
+			if after, _ := s.counts(); after != before {
+				t.Errorf("%d answers were asked for that could not be kept", after-before)
+			}
+		})
+	}
+}
+
+// TestTornJournal cuts a journal's last line short, at every kind of place, and damages one in the middle.
+func TestTornJournal(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	want := clean(t, source)
+	s := newServer(t, nil)
+	f := newFolder(t)
+	args := runArgs(f, source, s.base())
+	must(t, cli.Done, args...)
+	path := filepath.Join(f.out+".work", "journal.log")
+	whole := read(t, path)
+	lines := strings.SplitAfter(strings.TrimRight(whole, "\n"), "\n")
+	body := strings.Join(lines[:len(lines)-1], "") // without the record of the end
+	flip := []byte(body)
+	flip[len(body)/2] ^= 1
+	for _, c := range []struct {
+		name, journal, says string
+		missing             int
+	}{
+		{"the newline is missing", body[:len(body)-1], "cut short", 1},
+		{"half a line", body[:len(body)-200], "cut short", 1},
+		{"one byte of a line", body + "0", "cut short", 0},
+		{"zeros at the end", body + strings.Repeat("\x00", 512), "cut short", 0},
+		{"a flipped bit", string(flip), "checksums", 1},
+		{"nothing", "", "", -1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.WriteFile(path, []byte(c.journal), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(f.out)
+			before, distinct := s.counts()
+			o := must(t, cli.Done, args...)
+			if !strings.Contains(o.stderr, c.says) {
+				t.Errorf("it does not say %q: %v", c.says, o)
+			}
+			if f.result(t) != want {
+				t.Error("the result is another")
+			}
+			missing := c.missing
+			if missing < 0 {
+				missing = distinct
+			}
+			if after, _ := s.counts(); after-before != missing {
+				t.Errorf("asked %d times for %d answers", after-before, missing)
+			}
+		})
+	}
+}
+
+// TestTwoRuns starts a second run in the folder of one that is at work, and one that shares only the output.
+func TestTwoRuns(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	want := clean(t, source)
+	reached, held := make(chan bool), make(chan bool)
+	release := sync.OnceFunc(func() { close(held) })
+	defer release()
+	var once sync.Once
+	s := newServer(t, func(c call) bool {
+		if calls, _ := c.s.counts(); calls > 5 {
+			once.Do(func() { close(reached) })
+			<-held
+		}
+		return false
+	})
+	f := newFolder(t)
+	args := runArgs(f, source, s.base(), "--first-token-timeout", "1m")
+	first := make(chan outcome)
+	go func() { first <- invoke(t, args...) }()
+	<-reached
+	for name, second := range map[string][]string{
+		"the same":         args,
+		"the same output":  append(slices.Clone(args), "--work", filepath.Join(f.dir, "other")),
+		"the same journal": append(slices.Clone(args), "--out", filepath.Join(f.dir, "other.json"), "--work", f.out+".work"),
+		"a restart":        append(slices.Clone(args), "--out", filepath.Join(f.dir, "other.json"), "--work", f.out+".work", "--restart"),
+	} {
+		o := must(t, cli.Failed, second...)
+		if !strings.Contains(o.stderr, "another") || !strings.Contains(o.stderr, "wait for it") {
+			t.Errorf("%s: %v", name, o)
+		}
+	}
+	release()
+	if o := <-first; o.code != cli.Done {
+		t.Fatal(o)
+	}
+	if f.result(t) != want {
+		t.Error("the first run was disturbed")
+	}
+}

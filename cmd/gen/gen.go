@@ -1,0 +1,565 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"restyle/data"
+	"restyle/dataset"
+	"restyle/hf"
+	"restyle/internal/cli"
+	"restyle/teacher"
+	"restyle/teacher/openai"
+	"restyle/voice"
+)
+
+// gen is one invocation of the command.
+type gen struct {
+	*options
+	key            openai.Secret
+	stdout, stderr io.Writer
+	terminal       bool
+	start          time.Time
+	drawn          time.Time // when the progress of a download was last shown
+
+	voice  *voice.Style
+	src    *dataset.Source
+	remote *teacher.Remote // nil for the built-in rewriter
+}
+
+func (g *gen) say(format string, args ...any) { fmt.Fprintf(g.stderr, format+"\n", args...) }
+
+func (g *gen) do(ctx context.Context) (err error) {
+	if g.version {
+		fmt.Fprintln(g.stdout, "gen", version())
+		return nil
+	}
+	if g.voice, err = voice.Load(g.style); err != nil {
+		return err
+	}
+	if g.report {
+		return g.showReport(ctx)
+	}
+	t, err := g.pickTeacher(ctx)
+	if err != nil {
+		return err
+	}
+	columns, err := dataset.ParseColumns(g.columns)
+	if err != nil {
+		return &usageError{err}
+	}
+	hub := hf.FromEnv()
+	hub.Progress = g.showDownload
+	g.src, err = dataset.Open(ctx, g.source, dataset.Options{Split: g.split, Columns: columns, Starter: data.Starter, Hub: hub})
+	if err != nil {
+		return err
+	}
+	defer g.src.Close()
+	g.showSettings(t)
+	switch {
+	case g.dryRun:
+		return g.rehearse(ctx, t)
+	case g.preview > 0:
+		return g.showPreview(ctx, t)
+	}
+	return g.make(ctx, t)
+}
+
+// pickTeacher decides who rewrites and, where that is a server, makes sure that it is there and has the model.
+func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
+	kind := g.options.teacher
+	if kind == "auto" {
+		kind = "builtin"
+		if len(g.baseURLs) > 0 || g.model != "" {
+			kind = "openai"
+		}
+	}
+	batch := g.emit != "" || g.ingest != ""
+	if kind == "builtin" {
+		if batch {
+			return nil, usagef("a batch needs a model to answer it: set --model")
+		}
+		if !g.key.Empty() && g.options.teacher == "auto" {
+			g.say("OPENAI_API_KEY is set but no model: using the built-in rewriter. Set --model (and --base-url if it is not OpenAI's) to use the key.")
+		}
+		return teacher.Builtin{}, nil
+	}
+	if len(g.baseURLs) == 0 && !batch {
+		if g.model == "" {
+			return nil, usagef("--teacher openai needs --model, and --base-url unless it is OpenAI's own")
+		}
+		g.baseURLs = cli.List{"https://api.openai.com/v1"}
+	}
+	if batch && g.model == "" {
+		return nil, usagef("a batch needs --model: the model that will answer it")
+	}
+	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens}
+	if g.extra != "" {
+		if err := json.Unmarshal([]byte(g.extra), &g.remote.Extra); err != nil {
+			return nil, usagef("--extra: %v", err)
+		}
+	}
+	if batch {
+		return g.remote, nil
+	}
+	pool, model, err := g.connect(ctx, g.baseURLs, g.model)
+	if err != nil {
+		return nil, err
+	}
+	g.remote.Pool, g.remote.Model = pool, model
+	for _, e := range pool.Stats().Endpoints {
+		g.remote.Endpoints = append(g.remote.Endpoints, e.URL)
+	}
+	return g.remote, nil
+}
+
+// connect makes a pool and asks its servers which models they have. Without a name it takes the only one.
+func (g *gen) connect(ctx context.Context, urls []string, model string) (*openai.Pool, string, error) {
+	pool, err := openai.New(openai.Options{
+		BaseURLs: urls, APIKey: g.key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
+		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout, TotalTimeout: g.totalTimeout,
+		DeadTimeout: g.deadTimeout,
+	})
+	if err != nil {
+		return nil, "", &usageError{err}
+	}
+	if g.dryRun {
+		if model == "" {
+			model = "the-only-model-there"
+		}
+		return pool, model, nil
+	}
+	lists, err := pool.Models(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("the teacher cannot be used: %w", err)
+	}
+	var served []string
+	unknown := false
+	for _, l := range lists {
+		switch {
+		case l.Err != nil:
+			g.say("warning: %s is left out for now: %v", l.Endpoint, l.Err)
+		case l.Missing:
+			unknown = true
+		default:
+			served = append(served, l.Models...)
+			if model != "" && !slices.Contains(l.Models, model) {
+				return nil, "", fmt.Errorf("%s has no model %q; it has %s", l.Endpoint, model, shorten(l.Models))
+			}
+		}
+	}
+	if model != "" {
+		return pool, model, nil
+	}
+	slices.Sort(served)
+	served = slices.Compact(served)
+	switch {
+	case len(served) == 1:
+		return pool, served[0], nil
+	case unknown || len(served) == 0:
+		return nil, "", usagef("%s does not say which models it has: name one with --model", strings.Join(urls, " and "))
+	}
+	return nil, "", usagef("name one of the server's models with --model: %s", shorten(served))
+}
+
+// retriesOption: of the pool's options 0 is the default, and -1 is none.
+func retriesOption(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+func shorten(list []string) string {
+	if len(list) > 8 {
+		return strings.Join(list[:8], ", ") + fmt.Sprintf(" and %d more", len(list)-8)
+	}
+	return strings.Join(list, ", ")
+}
+
+// settings are what the result depends on, beside the source and the teacher's answers.
+func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
+	s := []teacher.Setting{
+		{Name: "source", Value: g.src.Name},
+		{Name: "revision", Value: g.src.Revision},
+		{Name: "columns", Value: g.src.Columns.String()},
+		{Name: "rows", Value: strconv.Itoa(g.rows)},
+		{Name: "teacher", Value: t.Name()},
+		{Name: "style", Value: g.voice.Name},
+		{Name: "style sha256", Value: g.voice.SHA256},
+		{Name: "seed", Value: strconv.FormatInt(g.seed, 10)},
+		{Name: "comments", Value: strconv.FormatBool(g.comments)},
+		{Name: "python", Value: g.python},
+		{Name: "judge", Value: g.judge},
+	}
+	if g.remote != nil {
+		s = append(s,
+			teacher.Setting{Name: "temperature", Value: strconv.FormatFloat(g.temperature, 'g', -1, 64)},
+			teacher.Setting{Name: "max tokens", Value: strconv.Itoa(g.maxTokens)},
+			teacher.Setting{Name: "extra", Value: g.extra})
+	}
+	return s
+}
+
+func (g *gen) showSettings(t teacher.Teacher) {
+	rows := ""
+	if n := g.src.Rows(); n >= 0 {
+		rows = fmt.Sprintf(", %d rows", n)
+	}
+	g.say("source      %s (%.12s%s), %s", g.src.Name, g.src.Revision, rows, g.src.Columns)
+	who := "the built-in rewriter: rules and a phrase bank, no language model"
+	if g.remote != nil {
+		who = fmt.Sprintf("%s, temperature %g, at most %d tokens", g.remote.Model, g.temperature, g.maxTokens)
+		if len(g.remote.Endpoints) > 0 {
+			who += ", at " + strings.Join(g.remote.Endpoints, " and ")
+		}
+	}
+	g.say("teacher     %s", who)
+	g.say("style       %s: %s", g.voice.Name, g.voice.About)
+	goal := strconv.Itoa(g.rows)
+	if g.rows == 0 {
+		goal = "all"
+	}
+	g.say("rows        %s, seed %d", goal, g.seed)
+	g.say("out         %s, journal in %s", g.out, g.work)
+}
+
+// begin opens the journal and enters the run in it.
+func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
+	if g.restart {
+		if aside, err := teacher.SetAside(g.work); err != nil {
+			return nil, err
+		} else if aside {
+			g.say("the earlier journal is kept as %s", filepath.Join(g.work, "journal.log.bak"))
+		}
+	}
+	j, err := teacher.OpenJournal(g.work)
+	if err != nil {
+		return nil, err
+	}
+	if j.Torn > 0 {
+		g.say("the journal's last line was cut short by a kill: dropped %d bytes", j.Torn)
+	}
+	if j.Damaged > 0 {
+		g.say("warning: %d lines of the journal do not match their checksums and were skipped: their answers are asked for again", j.Damaged)
+	}
+	var endpoints []string
+	if g.remote != nil {
+		endpoints = g.remote.Endpoints
+	}
+	all, resumed, err := j.Begin(g.settings(t), endpoints)
+	if err != nil {
+		j.Close()
+		return nil, err
+	}
+	if g.remote != nil {
+		g.remote.Endpoints = all
+	}
+	if resumed {
+		g.say("resuming: %d answers are there already", j.Answers())
+	}
+	return j, nil
+}
+
+// newRun is the run that the flags describe.
+func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end func(), err error) {
+	r = &teacher.Run{
+		Style: g.voice, Teacher: t, Source: g.src, Journal: j, Seed: uint64(g.seed), Rows: g.rows, Comments: g.comments,
+	}
+	end = func() {}
+	if g.python != "" {
+		p, err := teacher.StartCPython(g.python)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Parse, end = p.Parse, func() { p.Close() }
+	}
+	return r, end, nil
+}
+
+// make is the main job: the dataset.
+func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
+	out, err := dataset.Create(g.out)
+	if err != nil {
+		return err
+	}
+	defer out.Discard()
+	j, err := g.begin(t)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+
+	if g.ingest != "" {
+		if err := g.takeBatch(j); err != nil {
+			return err
+		}
+	}
+	r, end, err := g.newRun(t, j)
+	if err != nil {
+		return err
+	}
+	defer end()
+	if g.judge != "" {
+		if r.Judge, err = g.pickJudge(ctx); err != nil {
+			return err
+		}
+	}
+	r.Emit = out.Write
+	pending := func(string, []byte) error { return nil }
+	var batch *batchFile
+	if g.emit != "" {
+		if batch, err = createBatch(g.emit); err != nil {
+			return err
+		}
+		defer batch.discard()
+		pending = batch.add
+		r.Spare = max(8, g.rows/10)
+	}
+	r.Pending = pending
+	bar := g.startProgress(r)
+	sum, err := r.Do(ctx)
+	bar.stop()
+	teacher.WriteSummary(g.stderr, sum)
+	g.sayRetries()
+	if err == nil {
+		err = j.Err()
+	}
+	if err != nil {
+		g.savePartial(out, sum)
+		return err
+	}
+	if sum.Pending > 0 {
+		g.savePartial(out, sum)
+		return g.waitForBatch(batch, sum)
+	}
+	if sum.Accepted == 0 {
+		return fmt.Errorf("no row passed the checks: nothing is written; --preview 3 shows what happens to the first rows")
+	}
+	done, err := out.Commit()
+	if err != nil {
+		return err
+	}
+	g.removePartial()
+	if err := j.Finish(sum); err != nil {
+		return err
+	}
+	if sum.Accepted < g.rows {
+		g.say("warning: the source gave %d of the %d rows asked for: it has no more", sum.Accepted, g.rows)
+	}
+	g.say("%s: %d rows, %s", done.DataPath, done.Rows, done.Data)
+	g.say("%s: %s", done.CertsPath, done.Certificates)
+	if g.card != "" {
+		if err := g.writeCard(t, sum); err != nil {
+			return err
+		}
+	}
+	return g.finish(t, sum, done)
+}
+
+// finish prints the figures as the last line.
+func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done dataset.Committed) error {
+	return printJSON(g.stdout, struct {
+		Out          string   `json:"out"`
+		Rows         int      `json:"rows"`
+		Outcome      string   `json:"outcome"`
+		Certificates string   `json:"certificates"`
+		Teacher      string   `json:"teacher"`
+		Style        string   `json:"style"`
+		Seconds      float64  `json:"seconds"`
+		Cost         *float64 `json:"cost_usd,omitempty"`
+		teacher.Summary
+	}{done.DataPath, done.Rows, done.Data.String(), done.CertsPath, t.Name(), g.voice.Name,
+		seconds(time.Since(g.start)), g.cost(sum), sum})
+}
+
+// sayRetries groups what went wrong between the program and its servers.
+func (g *gen) sayRetries() {
+	if g.remote == nil || g.remote.Pool == nil {
+		return
+	}
+	st := g.remote.Pool.Stats()
+	var kinds []string
+	for _, reason := range slices.Sorted(maps.Keys(st.Retries)) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", reason, st.Retries[reason]))
+	}
+	if len(kinds) > 0 {
+		g.say("tried again: %s; the first, %s", strings.Join(kinds, ", "), st.FirstRetry)
+	}
+	for _, e := range st.Endpoints {
+		if e.State != "alive" {
+			g.say("warning: %s is %s: %s", e.URL, e.State, e.Reason)
+		}
+	}
+}
+
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+// cost is what the tokens cost, nil if no prices were given.
+func (g *gen) cost(sum teacher.Summary) *float64 {
+	if g.priceIn == 0 && g.priceOut == 0 {
+		return nil
+	}
+	c := (float64(sum.In)*g.priceIn + float64(sum.Out)*g.priceOut) / 1e6
+	return &c
+}
+
+// savePartial keeps the rows that were accepted before a run stopped where a person can use them.
+func (g *gen) savePartial(out *dataset.Output, sum teacher.Summary) {
+	if sum.Accepted == 0 {
+		return
+	}
+	g.removePartial()
+	if done, err := out.CommitAs(g.partial()); err != nil {
+		g.say("warning: the rows made so far could not be written to %s: %v; their answers are in the journal", g.partial(), err)
+	} else {
+		g.say("the %d rows made so far are in %s", done.Rows, done.DataPath)
+	}
+}
+
+// partial is beside the output, so that it is on the same file system.
+func (g *gen) partial() string {
+	ext := filepath.Ext(g.out)
+	return strings.TrimSuffix(g.out, ext) + ".partial" + ext
+}
+
+// removePartial drops what an earlier part of the run left, which this one has again.
+func (g *gen) removePartial() {
+	os.Remove(g.partial())
+	os.Remove(dataset.CertificatePath(g.partial()))
+}
+
+func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
+	urls := []string(g.judgeURLs)
+	if len(urls) == 0 {
+		urls = g.baseURLs
+	}
+	if len(urls) == 0 {
+		return nil, usagef("--judge needs a server: set --judge-url")
+	}
+	pool, model, err := g.connect(ctx, urls, g.judge)
+	if err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	judge := &teacher.Judge{Remote: teacher.Remote{Pool: pool, Model: model, MaxTokens: 512}}
+	for _, e := range pool.Stats().Endpoints {
+		judge.Endpoints = append(judge.Endpoints, e.URL)
+	}
+	return judge, nil
+}
+
+// takeBatch enters the results of a batch in the journal.
+func (g *gen) takeBatch(j *teacher.Journal) error {
+	f, err := os.Open(g.ingest)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in, err := teacher.IngestBatch(f, j)
+	if err != nil {
+		return err
+	}
+	g.say("%s: %d new answers, %d known before, %d duplicates, %d errors, %d unreadable lines",
+		g.ingest, in.Answers, in.Known, in.Duplicates, in.Failed, in.Unreadable)
+	if in.FirstError != "" {
+		g.say("the first problem: %s", in.FirstError)
+	}
+	return nil
+}
+
+// waitForBatch ends an invocation whose requests wait for somebody else's answers.
+func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
+	if batch == nil {
+		g.say("%d requests have no answer yet: run the same command with --emit-batch FILE instead of --ingest-batch to write them", sum.Pending)
+		return errIncomplete
+	}
+	if err := batch.commit(); err != nil {
+		return err
+	}
+	g.say("%s: %d requests; have them answered, then run the same command with --ingest-batch RESULTS", g.emit, sum.Pending)
+	return printJSON(g.stdout, map[string]any{"batch": g.emit, "requests": sum.Pending, "rows_decided": sum.Accepted})
+}
+
+// batchFile is a file of requests that appears whole or not at all.
+type batchFile struct {
+	path string
+	file *os.File
+	buf  *bufio.Writer
+}
+
+func createBatch(path string) (*batchFile, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return nil, err
+	}
+	return &batchFile{path: path, file: f, buf: bufio.NewWriter(f)}, nil
+}
+
+func (b *batchFile) add(key string, body []byte) error {
+	return teacher.WriteBatchLine(b.buf, key, body)
+}
+
+func (b *batchFile) commit() error {
+	err := errors.Join(b.buf.Flush(), b.file.Sync(), b.file.Chmod(0o644), b.file.Close())
+	if err == nil {
+		err = os.Rename(b.file.Name(), b.path)
+	}
+	return err
+}
+
+func (b *batchFile) discard() {
+	b.file.Close()
+	os.Remove(b.file.Name())
+}
+
+// writeCard writes the card that the hub shows for a dataset.
+func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
+	made := fmt.Sprintf("Each answer was rewritten in the style %q by %s; the code was taken out first and put back byte for byte. "+
+		"Of %d source rows %d were accepted; every accepted row passed the checks that its certificate lists.",
+		g.voice.Name, t.Name(), sum.Source, sum.Accepted)
+	if g.remote == nil {
+		made += " The built-in rewriter is rules and a phrase bank, not a language model."
+	}
+	c := dataset.Card{
+		Title: fmt.Sprintf("%s answers to programming questions", g.voice.Name), Language: []string{"en"},
+		Tags: []string{"code", "style-transfer", "synthetic"}, Rows: sum.Accepted,
+		Source: fmt.Sprintf("%s, revision %s", g.src.Name, g.src.Revision), Made: made,
+	}
+	if g.source == dataset.StarterSpec {
+		c.License = "mit"
+	}
+	outcome, err := dataset.WriteFile(g.card, []byte(c.Markdown()))
+	if err == nil {
+		g.say("%s: %s", g.card, outcome)
+	}
+	return err
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v += " " + s.Value
+		}
+	}
+	return v + " " + info.GoVersion
+}

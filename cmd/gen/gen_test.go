@@ -1,0 +1,634 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"restyle/dataset"
+	"restyle/internal/cli"
+)
+
+func TestUsage(t *testing.T) {
+	f := newFolder(t)
+	for _, c := range []struct {
+		args string
+		says string
+	}{
+		{"--no-such-flag", "no-such-flag"},
+		{"data.json", "unexpected argument"},
+		{"--rows x", "rows"},
+		{"--rows -1", "--rows"},
+		{"--preview -1", "--preview"},
+		{"--teacher me", "--teacher"},
+		{"--teacher openai", "--model"},
+		{"--temperature 3", "--temperature"},
+		{"--temperature NaN", "--temperature"},
+		{"--max-tokens 0", "--max-tokens"},
+		{"--concurrency -1", "--concurrency"},
+		{"--retries -1", "--retries"},
+		{"--stall-timeout 0s", "timeouts"},
+		{"--dead-timeout -1s", "timeouts"},
+		{"--price-in -1", "prices"},
+		{"--out data.csv", ".csv"},
+		{"--out data", "--out"},
+		{"--extra [1]", "--extra"},
+		{"--model m --extra {\"model\":1} --base-url http://127.0.0.1:1/v1 --dry-run", "model"},
+		{"--python /no/such/python", "--python"},
+		{"--columns nonsense", "columns"},
+		{"--preview 1 --report", "only one of"},
+		{"--emit-batch a --ingest-batch b --model m", "only one of"},
+		{"--emit-batch a", "--model"},
+		{"--emit-batch a --teacher builtin", "--model"},
+		{"--base-url ftp://127.0.0.1/v1 --model m", "http"},
+		{"--base-url http://127.0.0.1:1/v1,http://127.0.0.1:1/v1/ --model m", "twice"},
+		{"--judge m --teacher builtin", "--judge-url"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			args := append([]string{"--source", tasks(t, 10), "--out", f.out}, strings.Fields(c.args)...)
+			o := must(t, cli.Usage, args...)
+			if !strings.Contains(o.stderr, c.says) || o.stdout != "" {
+				t.Error(o)
+			}
+			if n := strings.Count(o.stderr, "gen: "); n > 1 {
+				t.Errorf("%d messages: %v", n, o)
+			}
+		})
+	}
+	if files := f.files(t); len(files) > 0 {
+		t.Errorf("it left %v", files)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	o := must(t, cli.Done, "-h")
+	for _, want := range []string{
+		"What is rewritten", "Where it goes", "Who rewrites", "How", "Looking before and after", "By batch",
+		"OPENAI_BASE_URL", "TEACHER_MODEL",
+	} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	_, flags, _ := strings.Cut(o.stderr, "What is rewritten")
+	text := " " + strings.Join(strings.Fields(flags), " ")
+	for flag, value := range map[string]string{
+		"source": "starter", "split": "train", "columns": "", "rows": "576", "out": "data/passive_aggressive_data.json", "teacher": "auto", "base-url": "",
+		"model": "", "style": "passive-aggressive", "temperature": "0.8", "max-tokens": "512", "seed": "0", "concurrency": "0", "preview": "0", "dry-run": "",
+		"report": "", "comments": "", "emit-batch": "", "ingest-batch": "", "work": "", "restart": "",
+	} {
+		at := regexp.MustCompile(` --` + flag + ` .*?( --|$)`).FindString(text)
+		if at == "" {
+			t.Errorf("no --%s", flag)
+		} else if value != "" && !strings.Contains(at, "default "+value) {
+			t.Errorf("--%s: the default %s is not there: %s", flag, value, at)
+		}
+	}
+	for line := range strings.Lines(o.stderr) {
+		if len([]rune(strings.TrimSpace(line))) > 120 {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
+	}
+}
+
+// TestPrecedence has a setting in .env, in the environment, and on the command line.
+func TestPrecedence(t *testing.T) {
+	source := tasks(t, 20)
+	dir := t.TempDir()
+	t.Chdir(dir)
+	env := "TEACHER_MODEL=from-dotenv\nOPENAI_BASE_URL=http://127.0.0.1:1/v1\n"
+	if err := os.WriteFile(".env", []byte(env), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, env string
+		args      []string
+		model     string
+	}{
+		{".env", "", nil, "from-dotenv"},
+		{"environment", "from-environment", nil, "from-environment"},
+		{"flag", "from-environment", []string{"--model", "from-flag"}, "from-flag"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, name := range []string{"TEACHER_MODEL", "OPENAI_BASE_URL"} {
+				t.Setenv(name, "") // to have it put back
+				os.Unsetenv(name)
+			}
+			if c.env != "" {
+				os.Setenv("TEACHER_MODEL", c.env)
+			}
+			o := must(t, cli.Done, append([]string{"--source", source, "--rows", "5", "--dry-run"}, c.args...)...)
+			if !strings.Contains(o.stderr, c.model+", temperature") || !strings.Contains(o.stderr, "127.0.0.1:1") {
+				t.Error(o)
+			}
+		})
+	}
+}
+
+// TestTeacherAuto has the teacher follow from what is configured.
+func TestTeacherAuto(t *testing.T) {
+	source := tasks(t, 20)
+	s := newServer(t, nil)
+	args := func(more ...string) []string {
+		return append([]string{"--source", source, "--rows", "5", "--out", newFolder(t).out}, more...)
+	}
+	o := must(t, cli.Done, args()...)
+	if lastLine(t, o)["teacher"] != "builtin" || strings.Count(o.stderr, "OPENAI_API_KEY") != 1 || !strings.Contains(o.stderr, "--model") {
+		t.Errorf("with a key alone: %v", o)
+	}
+	if o := must(t, cli.Done, args("--teacher", "builtin", "--model", "fake")...); lastLine(t, o)["teacher"] != "builtin" || strings.Contains(o.stderr, "OPENAI_API_KEY") {
+		t.Errorf("with --teacher builtin: %v", o)
+	}
+	if o := must(t, cli.Done, args("--base-url", s.base())...); lastLine(t, o)["teacher"] != "fake" {
+		t.Errorf("with a server of one model: %v", o)
+	}
+	t.Setenv("OPENAI_API_KEY", "")
+	if o := must(t, cli.Done, args()...); lastLine(t, o)["teacher"] != "builtin" || strings.Contains(o.stderr, "OPENAI_API_KEY") {
+		t.Errorf("with nothing: %v", o)
+	}
+	s.set(func() { s.models = []string{"one", "two"} })
+	if o := must(t, cli.Usage, args("--base-url", s.base())...); !strings.Contains(o.stderr, "one, two") {
+		t.Errorf("with a server of two models: %v", o)
+	}
+}
+
+// tree is every file under a folder with its size and time.
+func tree(t testing.TB, dir string) string {
+	t.Helper()
+	var b strings.Builder
+	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		if err == nil && !info.IsDir() {
+			fmt.Fprintln(&b, path, info.Size(), info.ModTime().UnixNano())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestLooking(t *testing.T) {
+	source := tasks(t, 60)
+	s := newServer(t, nil)
+	f := newFolder(t)
+	args := []string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"}
+
+	o := must(t, cli.Done, append(args, "--dry-run", "--price-in", "1", "--price-out", "2")...)
+	if calls, _ := s.counts(); calls > 0 {
+		t.Errorf("--dry-run asked %d times", calls)
+	}
+	if !strings.Contains(o.stdout, "[[CODE_1]]") || !strings.Contains(o.stderr, "prompt tokens") || !strings.Contains(o.stderr, "$") {
+		t.Errorf("--dry-run: %v", o)
+	}
+	if lastLine(t, o)["fit"].(float64) != 20 {
+		t.Errorf("--dry-run: %v", o)
+	}
+
+	o = must(t, cli.Done, append(args, "--preview", "3")...)
+	for _, want := range []string{"── before", "── after", "── checks", "A11", "def keep_"} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("--preview does not show %q", want)
+		}
+	}
+	if n := strings.Count(o.stdout, "── after"); n != 3 {
+		t.Errorf("--preview 3 shows %d rows", n)
+	}
+	if written := tree(t, f.dir); written != "" {
+		t.Errorf("looking wrote %s", written)
+	}
+
+	if o := must(t, cli.Failed, "--out", f.out, "--report"); !strings.Contains(o.stderr, f.out) {
+		t.Errorf("--report without a dataset: %v", o)
+	}
+	must(t, cli.Done, args...)
+	o = must(t, cli.Done, "--out", f.out, "--report")
+	if last := lastLine(t, o); last["rows"].(float64) != 20 || last["certified"].(float64) != 20 || last["clean"].(float64) != 20 {
+		t.Errorf("--report: %v", o)
+	}
+	if svg := read(t, filepath.Join(f.out+".work", "tone.svg")); !strings.HasPrefix(svg, "<svg") && !strings.HasPrefix(svg, "<?xml") {
+		t.Errorf("the plot is no SVG: %.80s", svg)
+	}
+	if o := must(t, cli.Done, "--version"); !strings.HasPrefix(o.stdout, "gen ") {
+		t.Errorf("--version: %v", o)
+	}
+}
+
+// TestAgain runs the same and other things where a run has been before.
+func TestAgain(t *testing.T) {
+	source := tasks(t, 100)
+	s := newServer(t, nil)
+	f := newFolder(t)
+	args := []string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"}
+	must(t, cli.Done, args...)
+	first := f.result(t)
+	calls, _ := s.counts()
+	times := func() (all []time.Time) {
+		for _, path := range []string{f.out, dataset.CertificatePath(f.out)} {
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, info.ModTime())
+		}
+		return all
+	}
+
+	before := times()
+	o := must(t, cli.Done, args...)
+	if after := times(); !slices.Equal(before, after) || f.result(t) != first {
+		t.Error("the same run touched its files")
+	}
+	if lastLine(t, o)["outcome"] != "unchanged" || lastLine(t, o)["calls"].(float64) != 0 {
+		t.Error(o)
+	}
+	if again, _ := s.counts(); again != calls {
+		t.Errorf("the same run asked %d times", again-calls)
+	}
+
+	// A finished run stands in the way of nothing.
+	o = must(t, cli.Done, append(args, "--seed", "1")...)
+	if f.result(t) == first || !strings.Contains(o.stderr, ".bak") {
+		t.Errorf("another seed: %v", o)
+	}
+	if read(t, f.out+".bak")+"\n"+read(t, dataset.CertificatePath(f.out)+".bak") != first {
+		t.Error("the files before are not the .bak")
+	}
+
+	// --restart begins anew.
+	o = must(t, cli.Done, append(args, "--restart")...)
+	if again := lastLine(t, o); again["replays"].(float64) != 0 || !strings.Contains(o.stderr, "journal.log.bak") || f.result(t) != first {
+		t.Errorf("--restart: %v", o)
+	}
+	read(t, filepath.Join(f.out+".work", "journal.log.bak"))
+}
+
+// TestOtherSettings has an unfinished run and then other settings, which are refused by name until it is set aside.
+func TestOtherSettings(t *testing.T) {
+	source := tasks(t, 60)
+	s := newServer(t, func(c call) bool {
+		if calls, _ := c.s.counts(); calls < 10 {
+			return false
+		}
+		status(401, "no more")(c)
+		return true
+	})
+	f := newFolder(t)
+	args := []string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"}
+	must(t, cli.Failed, args...)
+	style := filepath.Join(f.dir, "own.style")
+	b, err := os.ReadFile("../../voice/styles/passive-aggressive.style")
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.WriteFile(style, bytes.Replace(b, []byte("name: passive-aggressive"), []byte("name: own"), 1), 0o644)
+	s.set(func() { s.models = append(s.models, "other") })
+	for name, more := range map[string][]string{
+		"seed": {"--seed", "7"}, "rows": {"--rows", "21"}, "temperature": {"--temperature", "0"}, "max tokens": {"--max-tokens", "400"},
+		"comments": {"--comments"}, "style": {"--style", style}, "source": {"--source", tasks(t, 61)}, "teacher": {"--model", "other"},
+		"extra": {"--extra", `{"top_k": 40}`}, "columns": {"--columns", "output=instruction,instruction=output"},
+	} {
+		o := must(t, cli.Failed, append(args, more...)...)
+		if !strings.Contains(o.stderr, name) && !(name == "source" && strings.Contains(o.stderr, "revision")) || !strings.Contains(o.stderr, "--restart") {
+			t.Errorf("other %s: %v", name, o)
+		}
+	}
+	s.set(func() { s.fault = nil })
+	must(t, cli.Done, append(args, "--seed", "7", "--restart")...)
+	f.sound(t, 20)
+}
+
+// TestConcurrency has the same result come out of any number of requests at once, and of several servers, dead ones
+// among them.
+func TestConcurrency(t *testing.T) {
+	source := tasks(t, 200)
+	want := ""
+	dead := "http://127.0.0.1:1/v1"
+	for _, n := range []string{"1", "4", "32", "0", "two servers", "one dead", "one dies"} {
+		t.Run(n, func(t *testing.T) {
+			f := newFolder(t)
+			latency := func(uint64) time.Duration { return time.Duration(rand.IntN(6)) * time.Millisecond }
+			s, second := newServer(t, nil), newServer(t, nil)
+			s.set(func() { s.latency = latency })
+			second.set(func() { second.latency = latency })
+			args := []string{"--source", source, "--rows", "80", "--out", f.out, "--model", "fake", "--base-url", s.base()}
+			switch n {
+			case "two servers":
+				args = append(args, "--base-url", second.base())
+			case "one dead":
+				args = append(args, "--base-url", dead)
+			case "one dies":
+				second.set(func() {
+					second.fault = func(c call) bool {
+						if calls, _ := c.s.counts(); calls > 10 {
+							cut(c, 0)
+							return true
+						}
+						return false
+					}
+				})
+				args = append(args, "--base-url", second.base())
+			default:
+				args = append(args, "--concurrency", n)
+			}
+			o := must(t, cli.Done, args...)
+			if want == "" {
+				want = f.result(t)
+				f.sound(t, 80)
+			}
+			if f.result(t) != want {
+				t.Error("another result")
+			}
+			if n == "1" && s.most != 1 || n == "32" && s.most > 32 {
+				t.Errorf("%d requests at once", s.most)
+			}
+			if n == "one dead" && !strings.Contains(o.stderr, "127.0.0.1:1/v1 is left out for now") {
+				t.Error(o)
+			}
+			if calls, _ := second.counts(); n == "two servers" && calls < 20 {
+				t.Errorf("the second server was asked %d times", calls)
+			}
+		})
+	}
+}
+
+// answerBatch is whoever answers a batch file: shuffled, with some lines missing, doubled, failed and broken.
+func answerBatch(t testing.TB, path string, spoil bool) (results string, requests int) {
+	t.Helper()
+	var lines []string
+	random := rand.New(rand.NewPCG(5, 6))
+	scanner := bufio.NewScanner(strings.NewReader(read(t, path)))
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		requests++
+		var line struct {
+			CustomID string `json:"custom_id"`
+			Method   string
+			URL      string
+			Body     json.RawMessage
+		}
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil || line.Method != "POST" || line.URL != "/v1/chat/completions" {
+			t.Fatalf("line %d: %v: %s", requests, err, scanner.Text())
+		}
+		q, err := parseQuery(line.Body)
+		if err != nil || q.Stream {
+			t.Fatalf("line %d: %v, stream %v", requests, err, q.Stream)
+		}
+		text, finish := q.answer()
+		answer, _ := json.Marshal(map[string]any{"id": "b", "custom_id": line.CustomID, "error": nil, "response": map[string]any{"status_code": 200, "body": map[string]any{
+			"model": "fake", "choices": []any{map[string]any{"index": 0, "finish_reason": finish, "message": map[string]string{"role": "assistant", "content": text}}},
+			"usage": map[string]int{"prompt_tokens": 1, "completion_tokens": 2}}}})
+		failed, _ := json.Marshal(map[string]any{"custom_id": line.CustomID, "response": map[string]any{"status_code": 500, "body": map[string]any{"error": map[string]string{"message": "oops"}}}})
+		switch n := random.IntN(10); {
+		case spoil && n == 0: // missing
+		case spoil && n == 1:
+			lines = append(lines, string(failed))
+		case spoil && n == 2:
+			lines = append(lines, string(failed), string(answer), string(answer))
+		default:
+			lines = append(lines, string(answer))
+		}
+	}
+	if spoil {
+		lines = append(lines, `{"custom_id":`, "not a line", `{"custom_id":"somebody else's","response":null}`)
+	}
+	random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
+	results = path + ".results"
+	if err := os.WriteFile(results, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return results, requests
+}
+
+// TestBatch makes by batch what a live run makes.
+func TestBatch(t *testing.T) {
+	source := tasks(t, 100)
+	live := newFolder(t)
+	must(t, cli.Done, "--source", source, "--rows", "40", "--out", live.out, "--base-url", newServer(t, nil).base(), "--model", "fake")
+	f := newFolder(t)
+	args := []string{"--source", source, "--rows", "40", "--out", f.out, "--model", "fake"}
+	file := filepath.Join(f.dir, "batch.jsonl")
+	round := 0
+	for {
+		if round++; round > 12 {
+			t.Fatal("no end of rounds")
+		}
+		o := invoke(t, append(args, "--emit-batch", file)...)
+		if o.code != cli.Done {
+			t.Fatal(o)
+		}
+		if lastLine(t, o)["rows"] != nil {
+			break // all answers are there
+		}
+		results, requests := answerBatch(t, file, round < 4)
+		if int(lastLine(t, o)["requests"].(float64)) != requests {
+			t.Errorf("round %d: %d requests, %v", round, requests, o)
+		}
+		o = invoke(t, append(args, "--ingest-batch", results)...)
+		switch {
+		case o.code == cli.Done:
+		case o.code != cli.Stopped || !strings.Contains(o.stderr, "--emit-batch"):
+			t.Fatal(o)
+		case round < 3 && !(strings.Contains(o.stderr, "3 unreadable lines") && strings.Contains(o.stderr, "the first problem")):
+			t.Errorf("round %d: %v", round, o)
+		}
+		if o.code == cli.Done {
+			break
+		}
+		// The same results once more change nothing.
+		if o := invoke(t, append(args, "--ingest-batch", results)...); !strings.Contains(o.stderr, " 0 new answers") {
+			t.Errorf("round %d, again: %v", round, o)
+		}
+	}
+	if read(t, f.out) != read(t, live.out) {
+		t.Error("the batch made other rows than the live run")
+	}
+	f.sound(t, 40)
+	if left, _ := filepath.Glob(filepath.Join(f.dir, "*.tmp")); len(left) > 0 {
+		t.Errorf("it left %v", left)
+	}
+}
+
+// TestJudge has a judge add columns and change nothing else, and then fail.
+func TestJudge(t *testing.T) {
+	source := tasks(t, 60)
+	args := func(f folder, s *server, more ...string) []string {
+		return append([]string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"}, more...)
+	}
+	plain, judged, failing := newFolder(t), newFolder(t), newFolder(t)
+	s := newServer(t, nil)
+	s.set(func() { s.models = append(s.models, "judge") })
+	must(t, cli.Done, args(plain, s)...)
+	must(t, cli.Done, args(judged, s, "--judge", "judge")...)
+	if read(t, plain.out) != read(t, judged.out) {
+		t.Error("the judge changed the rows")
+	}
+	certs, err := dataset.ReadCertificates(dataset.CertificatePath(judged.out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range certs {
+		if c.Judge == nil || c.Judge.Tone != 4 || c.Judge.Model != "judge" || !c.Judge.Professional {
+			t.Fatalf("row %d: %+v", i, c.Judge)
+		}
+	}
+	deaf := newServer(t, func(c call) bool {
+		c.stream("I would rather not say.", "stop")
+		return true
+	})
+	deaf.set(func() { deaf.models = []string{"judge"} })
+	o := must(t, cli.Done, args(failing, s, "--judge", "judge", "--judge-url", deaf.base())...)
+	if read(t, plain.out) != read(t, failing.out) || lastLine(t, o)["judge_failed"].(float64) != 20 {
+		t.Errorf("a judge that says nothing: %v", o)
+	}
+}
+
+func TestComments(t *testing.T) {
+	source := tasks(t, 60)
+	f := newFolder(t)
+	must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", newServer(t, nil).base(), "--model", "fake", "--comments")
+	f.sound(t, 20)
+	if n := strings.Count(read(t, f.out), " of it, obviously\\n"); n < 20 {
+		t.Errorf("%d remarks in the code of 20 rows", n)
+	}
+	f = newFolder(t)
+	must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--teacher", "builtin", "--comments")
+	f.sound(t, 20)
+}
+
+// TestOutputs has every format hold the same rows, and read back as a source.
+func TestOutputs(t *testing.T) {
+	source := tasks(t, 60)
+	s := newServer(t, nil)
+	var want []dataset.Rewritten
+	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
+		f := newFolder(t)
+		f.out = filepath.Join(f.dir, "deep", "data"+ext)
+		card := filepath.Join(f.dir, "README.md")
+		must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake", "--card", card)
+		f.sound(t, 20)
+		rows, err := dataset.ReadRewritten(t.Context(), f.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == nil {
+			want = rows
+		}
+		if !slices.Equal(rows, want) {
+			t.Errorf("%s holds other rows", ext)
+		}
+		if text := read(t, card); !strings.HasPrefix(text, "---\n") || !strings.Contains(text, "tasks.json") || !strings.Contains(text, "20 rows") {
+			t.Errorf("the card: %s", text)
+		}
+		again := filepath.Join(f.dir, "again.json")
+		must(t, cli.Done, "--source", f.out, "--columns", "output=output_original", "--rows", "5", "--teacher", "builtin", "--out", again)
+	}
+}
+
+// TestFewRows has a source that gives less than is asked for, and one that gives nothing.
+func TestFewRows(t *testing.T) {
+	s := newServer(t, nil)
+	f := newFolder(t)
+	o := must(t, cli.Done, "--source", tasks(t, 12), "--rows", "50", "--out", f.out, "--base-url", s.base(), "--model", "fake")
+	if !strings.Contains(o.stderr, "it has no more") {
+		t.Error(o)
+	}
+	f = newFolder(t)
+	o = must(t, cli.Done, "--source", tasks(t, 40), "--rows", "0", "--out", f.out, "--base-url", s.base(), "--model", "fake")
+	if n := lastLine(t, o)["source_rows"].(float64); n != 40 || strings.Contains(o.stderr, "warning") {
+		t.Errorf("--rows 0 read %v rows: %v", n, o)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.json")
+	os.WriteFile(empty, []byte("[]"), 0o644)
+	for _, source := range []string{empty, filepath.Join(t.TempDir(), "missing.parquet")} {
+		f = newFolder(t)
+		o = must(t, cli.Failed, "--source", source, "--teacher", "builtin", "--out", f.out)
+		if len(f.files(t)) > 0 || strings.Count(o.stderr, "gen: ") != 1 {
+			t.Errorf("%v, and left %v", o, f.files(t))
+		}
+	}
+}
+
+// TestProgress has no terminal: lines of their own, without control characters.
+func TestProgress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a line is far from the next")
+	}
+	t.Parallel()
+	s := newServer(t, nil)
+	s.set(func() { s.latency = func(uint64) time.Duration { return 130 * time.Millisecond } })
+	f := newFolder(t)
+	o := must(t, cli.Done, "--source", tasks(t, 120), "--rows", "50", "--out", f.out, "--base-url", s.base(), "--model", "fake", "--concurrency", "1",
+		"--price-in", "1", "--price-out", "1")
+	line := regexp.MustCompile(`(?m)^\d+/50 rows, .*accepted.*\$.*in flight of 1, 1/1 servers`).FindString(o.stderr)
+	if line == "" || strings.ContainsAny(o.stderr, "\r\x1b") {
+		t.Error(o)
+	}
+	if lastLine(t, o)["cost_usd"] == nil {
+		t.Error(o)
+	}
+}
+
+// TestInterrupt sends the signal of Ctrl-C to a run: it stops in order, shows what there is, and goes on another time.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	source := tasks(t, 2*faultRows)
+	want := clean(t, source)
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		f := newFolder(t)
+		s := newServer(t, nil)
+		s.set(func() { s.latency = func(uint64) time.Duration { return 5 * time.Millisecond } })
+		reached := make(chan bool, 1000)
+		s.set(func() {
+			s.fault = func(c call) bool {
+				if calls, _ := c.s.counts(); calls >= 15 {
+					reached <- true
+					hang(c)
+					return true
+				}
+				return false
+			}
+		})
+		args := runArgs(f, source, s.base(), "--first-token-timeout", "1m")
+		cmd, stdout, stderr := process(t, args...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-reached
+		cmd.Process.Signal(signal)
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != cli.Stopped {
+			t.Errorf("%v: exit code %d\n%s", signal, code, stderr)
+		}
+		if !strings.Contains(stderr.String(), "run the same command again") || stdout.Len() > 0 {
+			t.Errorf("%v: %s%s", signal, stdout, stderr)
+		}
+		partial := filepath.Join(f.dir, "data.partial.json")
+		if rows, err := dataset.ReadRewritten(t.Context(), partial); err != nil || len(rows) == 0 {
+			t.Errorf("%v: what was made so far: %d rows, %v", signal, len(rows), err)
+		}
+		s.settle()
+		s.set(func() { s.fault = nil })
+		before, _ := s.counts()
+		must(t, cli.Done, args...)
+		if f.result(t) != want {
+			t.Errorf("%v: the result is another", signal)
+		}
+		if after, _ := s.counts(); after-before > 30 {
+			t.Errorf("%v: asked %d times after the stop", signal, after-before)
+		}
+		if files := f.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
+			t.Errorf("%v: there are %v", signal, files)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"restyle/dataset"
+	"restyle/teacher"
+)
+
+// showPreview rewrites the first rows and shows them with their checks. Its journal is thrown away.
+func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
+	dir, err := os.MkdirTemp("", "restyle-preview-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	j, err := teacher.OpenJournal(dir)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	r, end, err := g.newRun(t, j)
+	if err != nil {
+		return err
+	}
+	defer end()
+	r.Rows = g.preview
+	r.Emit = func(row dataset.Rewritten, c dataset.Certificate) error {
+		rule := strings.Repeat("─", 100)
+		fmt.Fprintf(g.stdout, "%s\nrow %d of the source\n\n%s\n\n── before\n%s\n\n── after\n%s\n\n── checks\n",
+			rule, c.SourceRow, dataset.Question(row.Instruction, row.Input), row.OutputOriginal, row.OutputPassiveAggressive)
+		for _, k := range c.Checks {
+			fmt.Fprintf(g.stdout, "%-4s %s\n", k.ID, k.Value)
+		}
+		return nil
+	}
+	r.Refuse = func(row int, attempt int, c dataset.Check) {
+		fmt.Fprintf(g.stdout, "row %d of the source, attempt %d, is refused by %s: %s\n", row, attempt, c.ID, c.Value)
+	}
+	sum, err := r.Do(ctx)
+	teacher.WriteSummary(g.stderr, sum)
+	return err
+}
+
+// rehearse shows what a run would ask, without asking.
+func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
+	r, end, err := g.newRun(t, nil)
+	if err != nil {
+		return err
+	}
+	defer end()
+	plan, err := r.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	if plan.First != nil {
+		fmt.Fprintf(g.stdout, "the first request, for row %d of the source:\n", plan.First.Row.Index)
+		if g.remote == nil {
+			fmt.Fprintf(g.stdout, "%s\n", t.Request(plan.First).Body)
+		} else {
+			for _, m := range plan.First.Messages() {
+				fmt.Fprintf(g.stdout, "── %s\n%s\n", m.Role, m.Content)
+			}
+		}
+		fmt.Fprintln(g.stdout)
+	}
+	g.say("%d source rows read, %d of them fit to be asked about", plan.Source, plan.Fit)
+	for id, n := range plan.Unfit {
+		g.say("  %s: %d unfit", id, n)
+	}
+	if g.remote != nil {
+		in, out := plan.PromptBytes/4, plan.Fit*g.maxTokens
+		g.say("about %d prompt tokens (4 bytes each) and at most %d completion tokens, if no row is asked about twice", in, out)
+		if g.priceIn > 0 || g.priceOut > 0 {
+			g.say("about $%.2f, at most", (float64(in)*g.priceIn+float64(out)*g.priceOut)/1e6)
+		}
+	}
+	return printJSON(g.stdout, map[string]any{"source_rows": plan.Source, "fit": plan.Fit, "prompt_tokens_estimate": plan.PromptBytes / 4})
+}
+
+// showReport checks a finished dataset anew.
+func (g *gen) showReport(ctx context.Context) error {
+	rows, err := dataset.ReadRewritten(ctx, g.out)
+	if err != nil {
+		return err
+	}
+	var certs []dataset.Certificate
+	if path := dataset.CertificatePath(g.out); exists(path) {
+		if certs, err = dataset.ReadCertificates(path); err != nil {
+			return err
+		}
+	}
+	report := teacher.NewReport(g.voice, rows, certs)
+	if _, err := report.WriteTo(g.stdout); err != nil {
+		return err
+	}
+	if exists(filepath.Join(g.work, "journal.log")) {
+		done, err := teacher.LastRun(g.work)
+		if err != nil {
+			g.say("warning: %v", err)
+		} else if done != nil {
+			fmt.Fprintln(g.stdout, "\nthe run that made it")
+			teacher.WriteSummary(g.stdout, done.Summary)
+		}
+	}
+	plot := filepath.Join(g.work, "tone.svg")
+	if _, err := dataset.WriteFile(plot, []byte(report.TonePlot())); err != nil {
+		return err
+	}
+	fmt.Fprintf(g.stdout, "\nplot: %s\n", plot)
+	return printJSON(g.stdout, map[string]any{"rows": report.Rows, "clean": report.Clean, "certified": report.Certified, "failed": report.Failed})
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
+}

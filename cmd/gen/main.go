@@ -1,0 +1,118 @@
+// Command gen rewrites the answers of a dataset in another voice, with their code kept as it was.
+//
+// Without a flag it takes the embedded starter set and the built-in rewriter and needs nothing else. See -h.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"restyle/dataset"
+	"restyle/hf"
+	"restyle/internal/cli"
+	"restyle/teacher"
+	"restyle/teacher/openai"
+)
+
+func main() {
+	if dataset.IsChild() {
+		os.Exit(dataset.ChildMain())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal stops in order, a second one at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the command: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if err := cli.LoadEnv(); err != nil {
+		fmt.Fprintln(stderr, "gen:", err)
+		return cli.Usage
+	}
+	secret := openai.NewSecret(os.Getenv("OPENAI_API_KEY"))
+	// Whatever goes out has the key taken out once more, so that no message from anywhere can carry it.
+	stdout, stderr = scrubbed{stdout, secret}, scrubbed{stderr, secret}
+	log.SetOutput(stderr) // net/http quotes servers there
+	o := defaults()
+	flags := o.flags(stderr)
+	if code, done := flags.Parse(args); done {
+		return code
+	}
+	g := &gen{options: o, key: secret, stdout: stdout, stderr: stderr, terminal: cli.IsTerminal(unwrap(stderr)), start: time.Now()}
+	err := o.check()
+	if err == nil {
+		err = g.do(ctx)
+	}
+	return g.exit(ctx, err)
+}
+
+// exit prints what ended the run and picks the exit code.
+func (g *gen) exit(ctx context.Context, err error) int {
+	var usage *usageError
+	var different *teacher.DifferentRun
+	var unavailable *openai.Unavailable
+	switch {
+	case err == nil:
+		return cli.Done
+	case errors.As(err, &usage):
+		fmt.Fprintf(g.stderr, "gen: %v\nsee gen -h\n", err)
+		return cli.Usage
+	case errors.Is(err, errIncomplete):
+		return cli.Stopped
+	case ctx.Err() != nil:
+		fmt.Fprintln(g.stderr, "gen: stopped; run the same command again to go on")
+		return cli.Stopped
+	case errors.As(err, &different), errors.Is(err, teacher.ErrLocked):
+		fmt.Fprintf(g.stderr, "gen: %v\n", err)
+		return cli.Failed
+	case errors.As(err, &unavailable), hf.Retryable(err):
+		fmt.Fprintf(g.stderr, "gen: %v\nall answers so far are kept; run the same command again to go on\n", err)
+		return cli.Retry
+	}
+	fmt.Fprintf(g.stderr, "gen: %v\n", err)
+	return cli.Failed
+}
+
+// usageError is a mistake in the flags.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// errIncomplete ends a run that did what it could and said so: the dataset waits for a batch.
+var errIncomplete = errors.New("incomplete")
+
+// scrubbed is a writer without the key.
+type scrubbed struct {
+	io.Writer
+	key openai.Secret
+}
+
+func (s scrubbed) Write(p []byte) (int, error) {
+	if s.key.Empty() {
+		return s.Writer.Write(p)
+	}
+	_, err := io.WriteString(s.Writer, s.key.Scrub(string(p)))
+	return len(p), err
+}
+
+func unwrap(w io.Writer) io.Writer {
+	if s, ok := w.(scrubbed); ok {
+		return s.Writer
+	}
+	return w
+}
+
+// printJSON writes the last line of a finished run.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

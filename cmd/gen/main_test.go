@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"restyle/dataset"
+	"restyle/teacher"
+	"restyle/voice"
+)
+
+// canary is the API key of every run in these tests. No output of any of them may hold it: see leak.
+var canary = randomKey()
+
+// build builds the command once, for the tests that need a process to kill or an exit code to see.
+var build = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(scratch, "gen")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// scratch outlives the single tests.
+var scratch string
+
+func TestMain(m *testing.M) {
+	if dataset.IsChild() { // a parquet file is decoded by a process of this same program
+		os.Exit(dataset.ChildMain())
+	}
+	flag.Parse()
+	flag.Set("test.parallel", "12") // most of these tests wait
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "gen-test-"); err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(scratch)
+	for _, name := range []string{"OPENAI_BASE_URL", "TEACHER_MODEL", "HF_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		os.Unsetenv(name)
+	}
+	os.Setenv("OPENAI_API_KEY", canary)
+	return m.Run()
+}
+
+func randomKey() string {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	key := make([]byte, 41) // not a multiple of 3, for base64
+	for i := range key {
+		key[i] = letters[rand.IntN(len(letters))]
+	}
+	return string(key)
+}
+
+// An outcome is what one invocation said, and what it ended with.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("exit code %d\n── stdout\n%s\n── stderr\n%s", o.code, o.stdout, o.stderr)
+}
+
+// said is a buffer that may be written to from anywhere: the standard logger is one, for all runs.
+type said struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// invoke runs the command in this process, and looks for the key in what it says.
+func invoke(t testing.TB, args ...string) outcome {
+	t.Helper()
+	return invokeWith(t, t.Context(), args...)
+}
+
+func invokeWith(t testing.TB, ctx context.Context, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr said
+	o := outcome{code: run(ctx, args, &stdout, &stderr)}
+	o.stdout, o.stderr = stdout.String(), stderr.String()
+	for _, text := range []string{o.stdout, o.stderr} {
+		if found := leak(text); found != "" {
+			t.Errorf("the key is in the output %s:\n%s", found, text)
+		}
+	}
+	return o
+}
+
+// must runs the command and fails the test unless it ends with the exit code.
+func must(t testing.TB, code int, args ...string) outcome {
+	t.Helper()
+	o := invoke(t, args...)
+	if o.code != code {
+		t.Fatalf("gen %s: want exit code %d, got %v", strings.Join(args, " "), code, o)
+	}
+	return o
+}
+
+// lastLine is the JSON object that ends the standard output of a finished run.
+func lastLine(t testing.TB, o outcome) map[string]any {
+	t.Helper()
+	lines := strings.Split(strings.TrimRight(o.stdout, "\n"), "\n")
+	var v map[string]any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
+		t.Fatalf("the last line of stdout is not one JSON object: %v\n%s", err, o.stdout)
+	}
+	return v
+}
+
+// A folder is where one run writes. What it holds at the end of the test is searched for the key.
+type folder struct {
+	dir string
+	out string
+}
+
+func newFolder(t testing.TB) folder {
+	t.Helper()
+	dir := t.TempDir()
+	t.Cleanup(func() {
+		filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil
+			}
+			b, err := os.ReadFile(path)
+			if err == nil {
+				if found := leak(path + "\n" + string(b)); found != "" {
+					t.Errorf("the key is in %s %s", path, found)
+				}
+			}
+			return nil
+		})
+	})
+	return folder{dir, filepath.Join(dir, "data.json")}
+}
+
+// result is the two files of a finished run.
+func (f folder) result(t testing.TB) string {
+	t.Helper()
+	return read(t, f.out) + "\n" + read(t, dataset.CertificatePath(f.out))
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// files are the names of everything in the folder that is a file, apart from the work folder's own.
+func (f folder) files(t testing.TB) []string {
+	t.Helper()
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// sound makes the checks anew on every row of a finished run: whatever went wrong on the way, nothing was accepted
+// unchecked and no row came twice.
+func (f folder) sound(t testing.TB, rows int) {
+	t.Helper()
+	made, err := dataset.ReadRewritten(t.Context(), f.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made) != rows {
+		t.Errorf("%d rows, want %d", len(made), rows)
+	}
+	certs, err := dataset.ReadCertificates(dataset.CertificatePath(f.out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, valid := range dataset.Certify(made, certs).Valid {
+		if !valid {
+			t.Errorf("row %d has no certificate", i)
+		}
+	}
+	style, err := voice.Builtin(voice.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i, r := range made {
+		for _, c := range teacher.Audit(style, r) {
+			if !c.Pass {
+				t.Errorf("row %d fails %s: %s", i, c.ID, c.Value)
+			}
+		}
+		if seen[r.Instruction] {
+			t.Errorf("row %d is there twice: %s", i, r.Instruction)
+		}
+		seen[r.Instruction] = true
+	}
+	for i := range certs[1:] {
+		if certs[i].SourceRow >= certs[i+1].SourceRow {
+			t.Errorf("row %d is out of the source's order", i+1)
+		}
+	}
+}
+
+// tasks writes a source of n different small tasks as JSON, some of them unfit, and returns its path.
+func tasks(t testing.TB, n int) string {
+	t.Helper()
+	nouns := []string{"prices", "scores", "lengths", "ages", "weights", "votes", "orders", "points", "marks", "speeds"}
+	rows := make([]map[string]string, n)
+	for i := range rows {
+		noun := nouns[i%len(nouns)]
+		row := map[string]string{
+			"instruction": fmt.Sprintf("Write a Python function that keeps the %s above %d and doubles them.", noun, i),
+			"input":       "",
+			"output": fmt.Sprintf("def keep_%[1]s_%[2]d(%[1]s):\n    kept = []\n    for value in %[1]s:\n        if value > %[2]d:\n"+
+				"            kept.append(value * 2)\n    return kept", noun, i),
+		}
+		switch {
+		case i%17 == 5:
+			row["output"] = "def broken(:\n    return"
+		case i%19 == 7:
+			row["output"] = "x = 1"
+		case i%23 == 3:
+			row["output"] = "First the function.\n\n```python\n" + row["output"] + "\n```\n\nThen the call.\n\n```python\n" +
+				fmt.Sprintf("keep_%s_%d([])", noun, i) + "\n```\n"
+		case i%3 == 1:
+			row["input"] = fmt.Sprintf("[%d, %d, %d]", i, i+1, i+2)
+		}
+		rows[i] = row
+	}
+	b, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tasks.json")
+	if err := os.WriteFile(path, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// process is the command as built, ready to start, with the key in its environment.
+func process(t testing.TB, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(path, args...)
+	cmd.Dir = scratch
+	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	cmd.WaitDelay = 5 * time.Second
+	return cmd, stdout, stderr
+}
+
+// quiet is where servers log what these tests do to them.
+var quiet = log.New(io.Discard, "", 0)

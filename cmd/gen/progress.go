@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"restyle/hf"
+	"restyle/teacher"
+)
+
+// A progress shows how far a run is: one line that is redrawn on a terminal, a line every few seconds elsewhere.
+type progress struct {
+	g     *gen
+	bar   *progressbar.ProgressBar // nil where there is no terminal
+	quit  chan struct{}
+	ended chan struct{}
+
+	mu    sync.Mutex
+	sum   teacher.Summary
+	rates []moment // of the last half minute
+}
+
+type moment struct {
+	at       time.Time
+	accepted int
+	tokens   int
+}
+
+const (
+	redraw    = 200 * time.Millisecond
+	plainLine = 5 * time.Second
+	window    = 30 * time.Second // over which speed is measured
+)
+
+// startProgress hooks a display into a run.
+func (g *gen) startProgress(r *teacher.Run) *progress {
+	p := &progress{g: g, quit: make(chan struct{}), ended: make(chan struct{})}
+	p.sum.Target = r.Rows
+	r.Progress = func(s teacher.Summary) {
+		p.mu.Lock()
+		p.sum = s
+		p.mu.Unlock()
+	}
+	every := plainLine
+	if g.terminal {
+		every = redraw
+		total := r.Rows
+		if total == 0 {
+			total = g.src.Rows() // -1 draws a spinner
+		}
+		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(g.stderr), progressbar.OptionSetWidth(20),
+			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(0))
+	}
+	go func() {
+		defer close(p.ended)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.draw()
+			case <-p.quit:
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *progress) draw() {
+	p.mu.Lock()
+	s := p.sum
+	p.mu.Unlock()
+	line := p.line(s, time.Now())
+	if p.bar == nil {
+		goal := ""
+		if s.Target > 0 {
+			goal = fmt.Sprintf("/%d", s.Target)
+		}
+		fmt.Fprintf(p.g.stderr, "%d%s rows, %s\n", s.Accepted, goal, line)
+		return
+	}
+	p.bar.Describe(line)
+	p.bar.Set(s.Accepted)
+}
+
+// line is what is said beside the count of rows.
+func (p *progress) line(s teacher.Summary, now time.Time) string {
+	p.rates = append(p.rates, moment{now, s.Accepted, s.Out})
+	for len(p.rates) > 2 && now.Sub(p.rates[0].at) > window {
+		p.rates = p.rates[1:]
+	}
+	first := p.rates[0]
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	decided := s.Accepted
+	for _, n := range s.Refused {
+		decided += n
+	}
+	if decided > 0 {
+		add("%.0f %% accepted", 100*float64(s.Accepted)/float64(decided))
+	}
+	if dt := now.Sub(first.at).Seconds(); dt > 0 {
+		if s.Out > first.tokens {
+			add("%.0f tokens/s", float64(s.Out-first.tokens)/dt)
+		}
+		if speed := float64(s.Accepted-first.accepted) / dt; speed > 0 && s.Target > 0 {
+			add("ETA %s", time.Duration(float64(s.Target-s.Accepted)/speed*float64(time.Second)).Round(time.Second))
+		}
+	}
+	if cost := p.g.cost(s); cost != nil {
+		add("$%.2f", *cost)
+	}
+	if p.g.remote != nil && p.g.remote.Pool != nil {
+		st := p.g.remote.Pool.Stats()
+		add("%d in flight of %d", st.InFlight, st.Limit)
+		add("%d/%d servers", st.Alive, st.Total)
+		retries := 0
+		for _, n := range st.Retries {
+			retries += n
+		}
+		if retries > 0 {
+			add("%d retries", retries)
+		}
+	}
+	if reasons := s.Reasons(); reasons != "" {
+		add("refused: %s", reasons)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// showDownload shows how far a file of the hub is: redrawn on a terminal, every few seconds elsewhere.
+func (g *gen) showDownload(d hf.Progress) {
+	every := plainLine
+	if g.terminal {
+		every = redraw
+	}
+	if now := time.Now(); d.Done == d.Total || now.Sub(g.drawn) >= every {
+		g.drawn = now
+		line := fmt.Sprintf("downloading %s: %.1f of %.1f MB", d.Name, float64(d.Done)/1e6, float64(d.Total)/1e6)
+		if g.terminal && d.Done < d.Total {
+			fmt.Fprintf(g.stderr, "\r%s", line)
+		} else if g.terminal {
+			fmt.Fprintf(g.stderr, "\r%s\n", line)
+		} else {
+			fmt.Fprintln(g.stderr, line)
+		}
+	}
+}
+
+// stop takes the display away.
+func (p *progress) stop() {
+	close(p.quit)
+	<-p.ended
+	if p.bar != nil {
+		p.bar.Finish()
+		io.WriteString(p.g.stderr, "\r")
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"restyle/dataset"
+)
+
+var update = flag.Bool("update", false, "write the parts of README.md that follow from the code and the data")
+
+// TestReadme keeps what the README quotes the same as what it quotes: the help text, and three rows of the dataset.
+func TestReadme(t *testing.T) {
+	const path = "../../README.md"
+	readme, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var help bytes.Buffer
+	if code, done := defaults().flags(&help).Parse([]string{"-h"}); code != 0 || !done {
+		t.Fatalf("-h: %d", code)
+	}
+	want := part(t, string(readme), "flags", "```\n"+help.String()+"```\n")
+	want = part(t, want, "rows", shownRows(t))
+	if want == string(readme) {
+		return
+	}
+	if !*update {
+		t.Fatalf("README.md is not up to date: go test ./cmd/gen -run TestReadme -update")
+	}
+	if _, err := dataset.WriteFile(path, []byte(want)); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(path + ".bak")
+}
+
+// part replaces what stands between the marks of a name.
+func part(t *testing.T, text, name, body string) string {
+	before, rest, ok := strings.Cut(text, "<!-- "+name+" -->\n")
+	_, after, ok2 := strings.Cut(rest, "<!-- /"+name+" -->\n")
+	if !ok || !ok2 {
+		t.Fatalf("README.md has no part %q", name)
+	}
+	return before + "<!-- " + name + " -->\n" + body + "<!-- /" + name + " -->\n" + after
+}
+
+// shownRows renders three rows from different places, one of them with an input.
+func shownRows(t *testing.T) string {
+	b, err := os.ReadFile("../../data/passive_aggressive_data.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []dataset.Rewritten
+	if err := json.Unmarshal(b, &rows); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for _, i := range shown {
+		r := rows[i]
+		question := dataset.Question(r.Instruction, r.Input)
+		fmt.Fprintf(&out, "> **%s**\n>\n", strings.ReplaceAll(question, "\n", "**\n> **"))
+		for line := range strings.SplitSeq(r.OutputPassiveAggressive, "\n") {
+			fmt.Fprintln(&out, strings.TrimRight("> "+line, " "))
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+var shown = []int{9, 12, 23}

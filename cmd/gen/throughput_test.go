@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"restyle/data"
+	"restyle/dataset"
+)
+
+const (
+	slots    = 32
+	slotTime = 50 * time.Millisecond
+)
+
+// BenchmarkServer measures how much of a server's capacity a whole run uses, from the first request to the last answer,
+// with the ramp-up in it: 32 slots of 50 ms are 640 answers a second. One server lets requests wait for a slot, the
+// other turns them away with a 429. A third queues, and a quarter of its answers are no good. The run is a process of its
+// own, so that its CPU time is known.
+func BenchmarkServer(b *testing.B) {
+	for _, name := range []string{"queues", "429", "bad answers"} {
+		for _, rows := range []int{4_000, 16_000} {
+			queues := name != "429"
+			b.Run(fmt.Sprintf("%s/rows=%d", name, rows), func(b *testing.B) {
+				source := manyTasks(b, rows+rows/4)
+				for b.Loop() {
+					var first, last, rejected atomic.Int64
+					free := make(chan bool, slots)
+					s := newServer(b, func(c call) bool {
+						first.CompareAndSwap(0, time.Now().UnixNano())
+						if queues {
+							free <- true
+						} else {
+							select {
+							case free <- true:
+							default:
+								rejected.Add(1)
+								status(429, "slow down")(c)
+								return true
+							}
+						}
+						time.Sleep(slotTime)
+						<-free
+						last.Store(time.Now().UnixNano())
+						return false
+					})
+					s.set(func() { s.good = name != "bad answers" })
+					f := newFolder(b)
+					cmd, _, stderr := process(b, "--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--base-url", s.base(), "--model", "fake")
+					if err := cmd.Run(); err != nil {
+						b.Fatalf("%v\n%s", err, stderr)
+					}
+					calls, _ := s.counts()
+					answered := float64(calls) - float64(rejected.Load())
+					took := time.Duration(last.Load()-first.Load()) + slotTime
+					b.ReportMetric(100*answered*slotTime.Seconds()/(slots*took.Seconds()), "%capacity")
+					b.ReportMetric(float64(rejected.Load()), "rejected")
+					reportUsage(b, cmd.ProcessState.SysUsage(), answered)
+					s.Close()
+				}
+			})
+		}
+	}
+}
+
+// reportUsage reports what a process has used, for n requests or rows.
+func reportUsage(b *testing.B, sys any, n float64) {
+	usage := sys.(*syscall.Rusage)
+	b.ReportMetric(float64(usage.Utime.Nano()+usage.Stime.Nano())/1000/n, "cpu-µs/each")
+	b.ReportMetric(float64(usage.Maxrss)/1024, "peak-MiB")
+}
+
+// BenchmarkBuiltin has the built-in rewriter make 18,000 rows, as a process of its own.
+func BenchmarkBuiltin(b *testing.B) {
+	const rows = 18_000
+	source := manyTasks(b, rows+rows/4)
+	for b.Loop() {
+		f := newFolder(b)
+		cmd, stdout, stderr := process(b, "--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--teacher", "builtin")
+		start := time.Now()
+		if err := cmd.Run(); err != nil {
+			b.Fatalf("%v\n%s", err, stderr)
+		}
+		took := time.Since(start)
+		var sum struct{ Rows int }
+		if err := json.Unmarshal(bytes.TrimSpace(stdout.Bytes()), &sum); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(sum.Rows)/took.Seconds(), "rows/s")
+		b.ReportMetric(float64(sum.Rows), "rows")
+		reportUsage(b, cmd.ProcessState.SysUsage(), float64(sum.Rows))
+	}
+}
+
+var defined = regexp.MustCompile(`(?m)^(?:def|class) (\w+)`)
+
+// manyTasks writes n different tasks as JSON lines: the starter set, and from its end on the starter set again with
+// other names.
+func manyTasks(b *testing.B, n int) string {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "tasks.jsonl")
+	file, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	enc := json.NewEncoder(file)
+	for written, round := 0, 0; written < n; round++ {
+		src, err := dataset.Open(b.Context(), dataset.StarterSpec, dataset.Options{Starter: data.Starter})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for ; written < n; written++ {
+			row, err := src.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			if round > 0 {
+				row.Instruction += fmt.Sprintf(" Variation %d.", round)
+				for _, m := range defined.FindAllStringSubmatch(row.Output, -1) {
+					row.Output = regexp.MustCompile(`\b`+m[1]+`\b`).ReplaceAllString(row.Output, fmt.Sprintf("%s_%d", m[1], round))
+				}
+			}
+			if err := enc.Encode(map[string]string{"instruction": row.Instruction, "input": row.Input, "output": row.Output}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		src.Close()
+	}
+	return path
+}

@@ -1,0 +1,76 @@
+// Package data holds what the commands use when nothing is configured: a starter dataset of small Python tasks in the shape of the
+// Alpaca sets, and held-out questions with programs that decide whether an answer is right. README.md in this folder describes both;
+// the program in make/ writes them.
+package data
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Starter is the starter dataset, a parquet file with the string columns instruction, input, output and prompt.
+//
+//go:embed starter.parquet
+var Starter []byte
+
+// Heldout is the held-out questions as JSON lines, one Question a line.
+//
+//go:embed heldout.jsonl
+var Heldout []byte
+
+// CheckPy is the Python program that runs answers against the checks of their questions: JSON lines {"code", "check"} on its standard
+// input, JSON lines {"parses", "right", "error", "printed"} on its standard output. It runs as python3 -I -c CheckPy, on Unix.
+//
+//go:embed check.py
+var CheckPy []byte
+
+// A Question is a held-out task.
+type Question struct {
+	Instruction string `json:"instruction"` // what is asked
+	Input       string `json:"input"`       // the data that it is asked about; "" where the instruction says all
+	Output      string `json:"output"`      // the reference answer, Python code without a fence
+	Check       string `json:"check"`       // Python that fails on wrong answers; README.md gives the contract
+	Kind        string `json:"kind"`        // the kind of task, such as "sum_of_list"
+	Seen        bool   `json:"seen"`        // whether the training rows have this kind, in other words and with other parameters
+}
+
+// Questions returns the embedded held-out questions: those of trained kinds first.
+func Questions() ([]Question, error) { return ParseQuestions(bytes.NewReader(Heldout)) }
+
+// ParseQuestions reads questions in the form of Heldout. A line that is no JSON object, or lacks instruction, output or check, is an error
+// that names the line.
+func ParseQuestions(r io.Reader) ([]Question, error) {
+	var questions []Question
+	decoder := json.NewDecoder(r)
+	for {
+		var q Question
+		err := decoder.Decode(&q)
+		if err == io.EOF {
+			return questions, nil
+		}
+		n := len(questions) + 1
+		if err != nil {
+			return nil, fmt.Errorf("question %d: %w; give one JSON object a line", n, err)
+		}
+		if err := q.validate(); err != nil {
+			return nil, fmt.Errorf("question %d: %w", n, err)
+		}
+		questions = append(questions, q)
+	}
+}
+
+func (q Question) validate() error {
+	switch {
+	case q.Instruction == "":
+		return errors.New("instruction is missing or empty")
+	case q.Output == "":
+		return errors.New("output, the reference answer, is missing or empty")
+	case q.Check == "":
+		return errors.New("check, the Python that decides, is missing or empty")
+	}
+	return nil
+}

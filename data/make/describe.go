@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+//go:embed README.md.tmpl
+var readmeTemplate string
+
+// describe writes README.md: what the set is, with figures counted from the rows.
+func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
+	trained, unseen := map[string]*kindFigures{}, map[string]*kindFigures{}
+	for _, row := range train {
+		figures(trained, row).add(row)
+	}
+	seen := 0
+	for _, row := range held {
+		if row.kind.Trained() {
+			seen++
+		} else {
+			figures(unseen, row).add(row)
+		}
+	}
+	phrasings := 0
+	for _, f := range trained {
+		phrasings += f.Asks
+	}
+	first := slices.IndexFunc(train, func(r Row) bool { return r.Input == "" })
+	second := slices.IndexFunc(train, func(r Row) bool { return r.Input != "" })
+	page, err := template.New("README").Parse(readmeTemplate)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	err = page.Execute(&text, map[string]any{
+		"Seed": seed, "Rows": len(train), "Seen": seen, "Unseen": len(held) - seen, "LeastRows": leastRows, "MostRows": mostRows, "LeastDraws": leastDraws,
+		"Trained": sorted(trained), "UnseenKinds": sorted(unseen), "Example": train[first], "ExampleInput": train[second],
+		"Phrasings": phrasings, "PerKind": fmt.Sprintf("%.1f", float64(phrasings)/float64(len(trained))),
+		"Outputs":       distinct(train, func(r Row) string { return r.Output }),
+		"Instructions":  distinct(train, func(r Row) string { return r.Instruction }),
+		"WithInput":     percent(tallyRows(train, func(r Row) bool { return r.Input != "" }), len(train)),
+		"OutputLengths": histogram(train, 50, func(r Row) int { return len(r.Output) }),
+		"AskLengths":    histogram(train, 25, func(r Row) int { return len(r.Instruction) }),
+		"Mutants":       mutantTable(tally), "Tried": tally.tried(), "Killed": tally.killed(), "Planted": leastKilled,
+	})
+	return text.Bytes(), err
+}
+
+// kindFigures are the figures of one kind.
+type kindFigures struct {
+	Name      string
+	Asks      int // hand-written phrasings
+	Rows      int
+	WithInput bool
+	Example   string
+	outputs   map[string]bool
+	chars     int
+}
+
+func figures(all map[string]*kindFigures, row Row) *kindFigures {
+	if all[row.kind.Name] == nil {
+		all[row.kind.Name] = &kindFigures{
+			Name: row.kind.Name, Asks: len(row.kind.Ask), WithInput: row.Input != "", Example: strings.ReplaceAll(row.Instruction, "|", `\|`), outputs: map[string]bool{},
+		}
+	}
+	return all[row.kind.Name]
+}
+
+func (f *kindFigures) add(row Row) {
+	f.Rows++
+	f.outputs[row.Output] = true
+	f.chars += len(row.Output)
+}
+
+// Outputs is the count of distinct answers.
+func (f *kindFigures) Outputs() int { return len(f.outputs) }
+
+// Length is the mean length of the answers in characters.
+func (f *kindFigures) Length() int { return f.chars / f.Rows }
+
+func sorted(all map[string]*kindFigures) []*kindFigures {
+	var list []*kindFigures
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, all[name])
+	}
+	return list
+}
+
+func distinct(rows []Row, text func(Row) string) int {
+	seen := map[string]bool{}
+	for _, row := range rows {
+		seen[text(row)] = true
+	}
+	return len(seen)
+}
+
+func tallyRows(rows []Row, when func(Row) bool) (n int) {
+	for _, row := range rows {
+		if when(row) {
+			n++
+		}
+	}
+	return n
+}
+
+func percent(part, whole int) string { return fmt.Sprintf("%.1f %%", 100*float64(part)/float64(whole)) }
+
+// histogram draws how many rows have which length, in steps of width.
+func histogram(rows []Row, width int, length func(Row) int) string {
+	counts := map[int]int{}
+	most := 0
+	for _, row := range rows {
+		bin := length(row) / width
+		counts[bin]++
+		most = max(most, counts[bin])
+	}
+	var text strings.Builder
+	for bin := slices.Min(slices.Collect(maps.Keys(counts))); bin <= slices.Max(slices.Collect(maps.Keys(counts))); bin++ {
+		bar := strings.Repeat("#", (counts[bin]*50+most-1)/most)
+		fmt.Fprintf(&text, "%s\n", strings.TrimRight(fmt.Sprintf("%4d-%-4d %5d %s", bin*width, (bin+1)*width-1, counts[bin], bar), " "))
+	}
+	return strings.TrimRight(text.String(), "\n")
+}
+
+func mutantTable(tally tally) string {
+	var text strings.Builder
+	for _, sort := range slices.Sorted(maps.Keys(tally)) {
+		fmt.Fprintf(&text, "| %s | %d | %d |\n", sort, tally[sort].tried, tally[sort].killed)
+	}
+	return strings.TrimRight(text.String(), "\n")
+}

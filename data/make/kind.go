@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// A Kind is one sort of small Python task: how people ask for it, which parameters it has, the code that answers it, and the
+// Python that decides whether some other answer is right too. Adding a kind is adding one literal to a list in a kinds_*.go file.
+//
+// # Writing a kind
+//
+//   - A slot is $name (lower-case letters, then digits). Ask, Held, Input, Code, Check and Wrong may all use the slots that Draw returns.
+//     Values are written as Python writes them: 7, 2.5, True, [3, 1], ["oak", "elm"]; a Go string is written as it is, without quotes,
+//     so Code says "$word" where Python needs a string. A $ before anything but a lower-case letter stays a $.
+//   - Ask and Held may use {a|b|} choices, which are resolved at random: "{Write|Create} a {|Python }function". Choices come on top
+//     of hand-written variety: at least 10 Ask lines a kind, better 12 to 16, that differ in verb, clause order and wording, with some
+//     questions ("How do I …?") and some statements ("I need …"). Held are three more that resemble none of them too closely.
+//   - A line that begins with an imperative verb (see verbs in phrase.go) is sometimes turned into "Please …", "In Python, …" or
+//     "Can you …?" by the generator, so lines should not say "please" or "can you" themselves. One sentence is best, two are fine;
+//     the first must end in a full stop or question mark.
+//   - Every slot that Code uses must stand in every Ask and Held line or in Input, so that answering is copying, never guessing.
+//     Slots that follow from others (a singular from a plural) are listed in Derived. Never compute a result into Code.
+//   - Draw must be able to give at least 150 different Codes (the generator tries and says so): the answer of a held-out question may
+//     not be a training answer, so Code must contain the parameters. Keep numbers to one to three digits, lists to three to seven
+//     items, words short and plain. A count that stands before a noun must not be 1.
+//   - Code is 40 to 600 characters, PEP 8, 4 spaces, no comments, double quotes. A question that asks for a function is answered
+//     by the function alone, a question about given data by code that prints the result. Nothing random, no time, files, input().
+//   - Check runs after the answer, in its namespace, with printed (everything that the answer printed, one string) and functions (the
+//     functions and classes that it defined, in order). It raises or fails an assert when the answer is wrong. It must accept
+//     every reasonable right answer (compare printed.split(), or numbers with a tolerance; take a returned or a printed value where the
+//     question leaves it open; call functions[-1] where the question gives no name) and catch wrong ones: several arguments, edges
+//     such as empty lists where the question covers them, results found by another method than Code's. Import what Check uses;
+//     checks.go has common beginnings.
+//   - Wrong holds plausible wrong answers of this kind, templates like Code, for kinds where mutating Code generically
+//     (changed constants, operators, methods, dropped statements: see mutate.go) does not yield three.
+type Kind struct {
+	Name    string             // snake_case, unique
+	Ask     []string           // training phrasings; none: the kind is never trained ("unseen")
+	Held    []string           // held-out phrasings, three or more (unseen kinds: two or more)
+	Input   string             // the input column; "" for kinds whose parameters stand in the instruction
+	Draw    func(d Draw) Slots // draws the parameters; must use d alone
+	Derived []string           // slots of Code that need not stand in the question
+	Code    string             // the answer
+	Check   string             // Python that fails on a wrong answer
+	Wrong   []string           // plausible wrong answers, optional
+}
+
+// Trained says whether the training set has rows of this kind.
+func (k Kind) Trained() bool { return len(k.Ask) > 0 }
+
+// validate finds mistakes that are in the literal itself.
+func (k Kind) validate() error {
+	held, ask := 2, 0
+	if k.Trained() {
+		held, ask = 3, 10
+	}
+	if len(k.Ask) < ask || len(k.Held) < held {
+		return fmt.Errorf("%d Ask and %d Held phrasings, needs %d and %d", len(k.Ask), len(k.Held), ask, held)
+	}
+	seen := map[string]bool{}
+	for _, line := range slices.Concat(k.Ask, k.Held) {
+		if seen[normal(line)] {
+			return fmt.Errorf("phrasing %q stands there twice", line)
+		}
+		seen[normal(line)] = true
+	}
+	slots := k.Draw(newDraw(0, k.Name))
+	for _, template := range slices.Concat(k.Ask, k.Held, k.Wrong, []string{k.Input, k.Code, k.Check}) {
+		if _, err := fill(template, slots); err != nil {
+			return err
+		}
+	}
+	if !k.Trained() {
+		return nil
+	}
+	d, codes := newDraw(0, k.Name), map[string]bool{}
+	for tries := 0; len(codes) < leastDraws; tries++ {
+		if tries == 20*leastDraws {
+			return fmt.Errorf("only %d different answers in %d draws, needs %d: let Draw vary more", len(codes), tries, leastDraws)
+		}
+		code, err := fill(k.Code, k.Draw(d))
+		if err != nil {
+			return err
+		}
+		codes[code] = true
+	}
+	return nil
+}
+
+// Slots holds drawn parameters by slot name. Values: string, int, float64, bool, []int, []string.
+type Slots map[string]any
+
+// kinds lists every kind, in the order of the files.
+func kinds() []Kind {
+	return slices.Concat(
+		numberKinds, loopKinds, conditionKinds, functionKinds, recursionKinds, conversionKinds, formatKinds, errorKinds, algorithmKinds,
+		stringKinds, listKinds, dictKinds, classKinds,
+		unseenKindsA, unseenKindsB,
+	)
+}
+
+var slotPattern = regexp.MustCompile(`\$[a-z][a-z0-9]*`)
+
+// fill replaces the slots of a template and cuts the newlines around it.
+func fill(template string, slots Slots) (string, error) {
+	var missing []string
+	text := slotPattern.ReplaceAllStringFunc(strings.Trim(template, "\n"), func(name string) string {
+		value, ok := slots[name[1:]]
+		if !ok {
+			missing = append(missing, name)
+			return name
+		}
+		return python(value)
+	})
+	if missing != nil {
+		sort.Strings(missing)
+		return "", fmt.Errorf("template %.40q uses %s, which Draw does not return", template, strings.Join(slices.Compact(missing), ", "))
+	}
+	return text, nil
+}
+
+// python writes a value as a Python literal; strings are written bare.
+func python(value any) string {
+	switch v := value.(type) {
+	case string:
+		return v
+	case int:
+		return strconv.Itoa(v)
+	case float64:
+		s := strconv.FormatFloat(v, 'f', -1, 64)
+		if !strings.Contains(s, ".") {
+			s += ".0"
+		}
+		return s
+	case bool:
+		if v {
+			return "True"
+		}
+		return "False"
+	case []int:
+		return list(v, strconv.Itoa)
+	case []string:
+		return list(v, strconv.Quote)
+	}
+	panic(fmt.Sprintf("slot value %v has type %T, which python cannot write", value, value))
+}
+
+func list[T any](items []T, write func(T) string) string {
+	text := make([]string, len(items))
+	for i, item := range items {
+		text[i] = write(item)
+	}
+	return "[" + strings.Join(text, ", ") + "]"
+}

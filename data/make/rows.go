@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"restyle/data"
+)
+
+const (
+	leastRows     = 100 // training rows of each trained kind, at least
+	mostRows      = 200 // and at most: kinds with few different answers have fewer
+	leastDraws    = 150 // different answers that a trained kind must be able to give
+	seenPerKind   = 1   // held-out questions of each trained kind
+	unseenPerKind = 2   // and of each other kind
+)
+
+// A Row is one task with the kind and check that made it. The parquet file has the first four columns.
+type Row struct {
+	Instruction string `parquet:"instruction"`
+	Input       string `parquet:"input"`
+	Output      string `parquet:"output"`
+	Prompt      string `parquet:"prompt"`
+
+	kind  Kind
+	slots Slots
+	check string
+}
+
+// render makes a row from a kind, one of its phrasings and drawn parameters.
+func render(d Draw, kind Kind, line string, slots Slots) (Row, error) {
+	row := Row{kind: kind, slots: slots}
+	var err error
+	if row.Instruction, err = phrase(d, line, slots); err != nil {
+		return row, err
+	}
+	for _, part := range []struct {
+		into     *string
+		template string
+	}{{&row.Input, kind.Input}, {&row.Output, kind.Code}, {&row.check, kind.Check}} {
+		if *part.into, err = fill(part.template, slots); err != nil {
+			return row, err
+		}
+	}
+	row.Prompt = alpaca(row.Instruction, row.Input, row.Output)
+	return row, nil
+}
+
+// alpaca renders a row as the Alpaca project's two templates do.
+func alpaca(instruction, input, output string) string {
+	if input == "" {
+		return "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n" +
+			"### Instruction:\n" + instruction + "\n\n### Response:\n" + output
+	}
+	return "Below is an instruction that describes a task, paired with an input that provides further context. " +
+		"Write a response that appropriately completes the request.\n\n" +
+		"### Instruction:\n" + instruction + "\n\n### Input:\n" + input + "\n\n### Response:\n" + output
+}
+
+// build makes the training rows, shuffled, and the held-out rows: those of trained kinds first. It runs no Python.
+func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
+	var seen, unseen []Row
+	used := map[string]bool{} // normalised questions and answers
+	for _, kind := range kinds {
+		if err := kind.validate(); err != nil {
+			return nil, nil, fmt.Errorf("kind %s: %w", kind.Name, err)
+		}
+		count := unseenPerKind
+		if kind.Trained() {
+			count = seenPerKind
+		}
+		rows, err := drawRows(newDraw(seed, "held/"+kind.Name), kind, kind.Held, count, count, used)
+		if err != nil {
+			return nil, nil, fmt.Errorf("kind %s, held out: %w", kind.Name, err)
+		}
+		if !kind.Trained() {
+			unseen = append(unseen, rows...)
+			continue
+		}
+		seen = append(seen, rows...)
+		rows, err = drawRows(newDraw(seed, "train/"+kind.Name), kind, kind.Ask, leastRows, mostRows, used)
+		if err != nil {
+			return nil, nil, fmt.Errorf("kind %s: %w", kind.Name, err)
+		}
+		train = append(train, rows...)
+	}
+	spread(newDraw(seed, "order/train"), train)
+	spread(newDraw(seed, "order/seen"), seen)
+	spread(newDraw(seed, "order/unseen"), unseen)
+	return train, append(seen, unseen...), nil
+}
+
+// drawRows draws at least least rows of one kind whose questions and answers are new, and most where Draw varies enough. Each phrasing comes
+// about equally often.
+func drawRows(d Draw, kind Kind, lines []string, least, most int, used map[string]bool) ([]Row, error) {
+	var rows []Row
+	order := d.Perm(len(lines))
+	for tries := 0; len(rows) < most; tries++ {
+		if tries > 20*most && len(rows) >= least {
+			break
+		}
+		if tries > 100*most {
+			return nil, fmt.Errorf("only %d different rows in %d draws: let Draw vary more", len(rows), tries)
+		}
+		line := lines[order[len(rows)%len(lines)]]
+		row, err := render(d, kind, line, kind.Draw(d))
+		if err != nil {
+			return nil, err
+		}
+		question, answer := "q"+normal(row.Instruction+" "+row.Input), "a"+normalCode(row.Output)
+		if used[question] || used[answer] {
+			continue
+		}
+		if err := row.validate(); err != nil {
+			return nil, err
+		}
+		used[question], used[answer] = true, true
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// spread shuffles rows so that no two neighbours are of one kind, as far as that can be done.
+func spread(d Draw, rows []Row) {
+	d.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	clash := func(i int) bool {
+		return i > 0 && rows[i].kind.Name == rows[i-1].kind.Name || i+1 < len(rows) && rows[i].kind.Name == rows[i+1].kind.Name
+	}
+	for i := range rows {
+		for tries := 0; clash(i) && tries < 1000; tries++ {
+			j := d.IntN(len(rows))
+			rows[i], rows[j] = rows[j], rows[i]
+			if clash(i) || clash(j) {
+				rows[i], rows[j] = rows[j], rows[i]
+			}
+		}
+	}
+}
+
+// question is the row as heldout.jsonl has it.
+func (r Row) question() data.Question {
+	return data.Question{
+		Instruction: r.Instruction, Input: r.Input, Output: r.Output, Check: r.check, Kind: r.kind.Name, Seen: r.kind.Trained(),
+	}
+}
+
+// validate finds what must not be in a row, whatever its kind.
+func (r Row) validate() error {
+	question := r.Instruction + "\n" + r.Input
+	if n := len(r.Output); n < 40 || n > 600 {
+		return fmt.Errorf("an answer of %d characters, not 40 to 600: %q", n, r.Output)
+	}
+	for _, bad := range []string{"  ", " 1 items", " 1 elements", " 1 words", " 1 numbers", " 1 times", " 1 characters", " a a ", " the the ", "..", ".?"} {
+		if strings.Contains(strings.ReplaceAll(r.Instruction, "...", "…"), bad) {
+			return fmt.Errorf("instruction %q contains %q", r.Instruction, bad)
+		}
+	}
+	if last := r.Instruction[len(r.Instruction)-1]; last != '.' && last != '?' && last != ':' {
+		return fmt.Errorf("instruction %q does not end in a full stop, question mark or colon", r.Instruction)
+	}
+	for _, name := range slotPattern.FindAllString(r.kind.Code, -1) {
+		name = name[1:]
+		if slices.Contains(r.kind.Derived, name) {
+			continue
+		}
+		if !strings.Contains(strings.ToLower(question), strings.ToLower(python(r.slots[name]))) {
+			return fmt.Errorf("the answer needs $%s = %s, which the question %q does not give", name, python(r.slots[name]), question)
+		}
+	}
+	return nil
+}
