@@ -3,6 +3,7 @@ package teacher
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -304,22 +305,41 @@ var (
 	}, `|`))
 )
 
+// The literal words without which the patterns above cannot match, in lower case: looking for them first saves most of
+// the time that the patterns take.
+var (
+	metaWords    = []string{"writ", "wrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "prompt", "instruct", "request"}
+	leakWords    = []string{"question:", "principal", "original", "persona", "prompt", "<", "few-shot", "placeholder"}
+	refusalWords = []string{" ai", "language model", "artificial", "sorry", "can't", "can’t", "cannot", "can not", "won't", "won’t", "will not", "unable", "not able", "against my"}
+)
+
+func containsAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
 func noMeta(c *candidate) (bool, string) {
-	if m := leakPatterns.FindString(c.prose); m != "" {
-		return false, fmt.Sprintf("it mentions %q", m)
-	}
-	about := metaPatterns.FindString(c.question) // a question about rewriting may be answered in its own words
-	for _, m := range metaPatterns.FindAllString(c.prose, -1) {
-		if about == "" || !strings.EqualFold(m[:4], about[:4]) {
+	lower := strings.ToLower(c.prose)
+	if containsAny(lower, leakWords) {
+		if m := leakPatterns.FindString(c.prose); m != "" {
 			return false, fmt.Sprintf("it mentions %q", m)
+		}
+	}
+	if containsAny(lower, metaWords) {
+		about := metaPatterns.FindString(c.question) // a question about rewriting may be answered in its own words
+		for _, m := range metaPatterns.FindAllString(c.prose, -1) {
+			if about == "" || !strings.EqualFold(m[:4], about[:4]) {
+				return false, fmt.Sprintf("it mentions %q", m)
+			}
 		}
 	}
 	return true, "none"
 }
 
 func noRefusal(c *candidate) (bool, string) {
-	if m := refusalPatterns.FindString(c.prose); m != "" {
-		return false, fmt.Sprintf("it refuses: %q", m)
+	if containsAny(strings.ToLower(c.prose), refusalWords) {
+		if m := refusalPatterns.FindString(c.prose); m != "" {
+			return false, fmt.Sprintf("it refuses: %q", m)
+		}
 	}
 	return true, "none"
 }

@@ -2,6 +2,7 @@ package teacher
 
 import (
 	"fmt"
+	"iter"
 	"regexp"
 	"strings"
 
@@ -36,15 +37,41 @@ func nothingInvented(c *candidate) (bool, string) {
 		}
 	}
 	stated := 0
-	for _, pattern := range statedResults {
-		for _, m := range pattern.FindAllStringSubmatch(c.prose, -1) {
-			stated++
-			if !c.contains(m[1]) {
-				return false, fmt.Sprintf("it states a result, %s, that the source does not contain", strings.TrimSpace(m[1]))
+	for sentence := range sentences(c.prose) {
+		// A statement takes a word for what comes out and a value; most sentences do not have both.
+		if !strings.ContainsAny(sentence, "`[({\"'“0123456789") || !containsAny(strings.ToLower(sentence), resultWords) {
+			continue
+		}
+		for _, pattern := range statedResults {
+			for _, m := range pattern.FindAllStringSubmatch(sentence, -1) {
+				stated++
+				if !c.contains(m[1]) {
+					return false, fmt.Sprintf("it states a result, %s, that the source does not contain", strings.TrimSpace(m[1]))
+				}
 			}
 		}
 	}
 	return true, fmt.Sprintf("%d stated, all in the source", stated)
+}
+
+// resultWords are what the patterns above look for, in lower case and cut to what all forms share.
+var resultWords = []string{"output", "result", "value", "answer", "print", "return", "display", "yield", "produc", "evaluate", "come", "give", "get", "see", "spit"}
+
+// sentences cuts prose where a full stop, a question or an exclamation mark is followed by white space, which ends every
+// statement that the patterns can match.
+func sentences(prose string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		start := 0
+		for i := 0; i+1 < len(prose); i++ {
+			if strings.IndexByte(".!?", prose[i]) >= 0 && strings.IndexByte(" \t\r\n", prose[i+1]) >= 0 {
+				if !yield(prose[start : i+1]) {
+					return
+				}
+				start = i + 1
+			}
+		}
+		yield(prose[start:])
+	}
 }
 
 // isOwnCode tells whether a fenced block is code of the source or a part of it, rather than a made-up result. A changed

@@ -69,7 +69,11 @@ func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 	if t.Pool == nil {
 		return Answer{}, r.Keys[len(r.Keys)-1], ErrPending
 	}
-	a, err := t.Pool.Complete(ctx, r.Body)
+	complete := t.Pool.Complete
+	if p.Attempt > 1 { // rows after this one wait for it
+		complete = t.Pool.CompleteFirst
+	}
+	a, err := complete(ctx, r.Body)
 	var refused *openai.RequestRefused
 	if errors.As(err, &refused) {
 		return Answer{}, openai.Key(refused.Endpoint, r.Body), &Refused{refused.Error()}

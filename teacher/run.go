@@ -1,6 +1,7 @@
 package teacher
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -21,6 +24,10 @@ const (
 	attempts  = 2    // a row is asked about once, and once more with the reason named
 	lookAhead = 1024 // rows that may be under way ahead of the next one to be decided
 
+	// A row that the ledger refuses is decided so many rows later, when it has been asked about again. A number of rows
+	// and not a time, so that the order of decisions stays the same; enough rows that few runs ever wait for one.
+	deferral = 256
+
 	// A request that the teacher keeps failing on costs its row, and not the run, if so many others were answered
 	// meanwhile, or if it has stopped so many runs.
 	otherAnswers = 20
@@ -32,7 +39,7 @@ const (
 // A Run makes a dataset: it takes rows from Source until Rows of them are accepted. Its result depends on the source,
 // the settings and what the teacher answers, and on nothing else: not on the order in which answers arrive, not on how
 // many are asked at once, not on how often it was killed. That holds because what is dealt to a row depends on its place
-// alone, and because rows are accepted or refused in the source's order.
+// alone, and because rows are accepted or refused in an order that follows from the source's.
 type Run struct {
 	Style    *voice.Style
 	Teacher  Teacher
@@ -87,6 +94,7 @@ type Summary struct {
 
 // A task is one source row on its way through the teacher.
 type task struct {
+	turn   int // when it is decided: its place among the rows fit to be asked, later for one asked again
 	prompt Prompt
 	source []dataset.Check // the verdicts on the source
 	done   chan struct{}   // closed when the task waits for a decision
@@ -138,7 +146,7 @@ func varied(s *voice.Style) error {
 	return nil
 }
 
-// A decider is the one goroutine that decides, in the source's order.
+// A decider is the one goroutine that decides, row after row in the order of their turns.
 type decider struct {
 	*Run
 	wg     *sync.WaitGroup
@@ -148,7 +156,8 @@ type decider struct {
 	sum Summary
 
 	dealt  int     // rows that were fit to be asked about
-	window []*task // under way, in order
+	window []*task // to be decided, in the order of their turns
+	ahead  []*task // started beside: spare rows, in order
 	ended  bool    // the source has no more rows
 	held   int     // rows that cannot be decided before a batch is answered
 	out    []*accepted
@@ -159,46 +168,85 @@ func (d *decider) run(ctx context.Context) error {
 		if err := d.fill(ctx); err != nil {
 			return err
 		}
-		if len(d.window) == 0 || d.Rows > 0 && d.sum.Accepted == d.Rows {
+		if len(d.window) == 0 {
 			break
 		}
 		t := d.window[0]
-		select {
-		case <-t.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		again, err := d.decide(ctx, t)
-		if err != nil {
+		d.window = d.window[1:]
+		if err := wait(ctx, t.done); err != nil {
 			return err
 		}
-		if again {
-			continue
+		if err := d.decide(ctx, t); err != nil {
+			return err
 		}
-		d.window = d.window[1:]
-		if err := d.flush(ctx, false); err != nil {
+		if err := d.flush(ctx); err != nil {
 			return err
 		}
 		if d.Progress != nil {
 			d.Progress(d.summary())
 		}
 	}
-	return d.flush(ctx, true)
+	if d.held > 0 {
+		for _, t := range d.ahead {
+			if err := wait(ctx, t.done); err != nil {
+				return err
+			}
+			if errors.Is(t.err, ErrPending) {
+				if err := d.await(t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return d.flush(ctx)
 }
 
-// fill starts as many tasks as may be of use: never more than rows are missing, so that no answer is asked for in vain.
+func wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// fill starts as many tasks as may be of use: never more than rows are missing, so that no answer is asked for in vain,
+// and Spare beside. It always fills up before the next decision, so that what stands in the window depends on the
+// decisions before and on nothing else.
 func (d *decider) fill(ctx context.Context) error {
-	for !d.ended && len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.held < d.Rows+d.Spare) {
+	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.held < d.Rows) {
+		if len(d.ahead) == 0 {
+			if err := d.read(ctx); err != nil {
+				return err
+			}
+		}
+		if len(d.ahead) == 0 {
+			return nil
+		}
+		d.enqueue(d.ahead[0])
+		d.ahead = d.ahead[1:]
+	}
+	for len(d.ahead) < d.Spare && !d.ended {
+		if err := d.read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read starts the next row that is fit to be asked about, if the source has one.
+func (d *decider) read(ctx context.Context) error {
+	for !d.ended {
 		row, err := d.Source.Next()
 		if err == io.EOF {
 			d.ended = true
 			return nil
 		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
 		}
 		d.sum.Source++
 		t, unfit := d.examine(row, d.dealt)
@@ -207,11 +255,21 @@ func (d *decider) fill(ctx context.Context) error {
 			d.refused(row.Index, 0, *unfit)
 			continue
 		}
+		t.turn = d.dealt
 		d.dealt++
-		d.window = append(d.window, t)
+		d.ahead = append(d.ahead, t)
 		d.start(ctx, t)
+		return nil
 	}
 	return nil
+}
+
+// enqueue puts a task where its turn is.
+func (d *decider) enqueue(t *task) {
+	at, _ := slices.BinarySearchFunc(d.window, t, func(a, b *task) int {
+		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.prompt.Row.Index, b.prompt.Row.Index))
+	})
+	d.window = slices.Insert(d.window, at, t)
 }
 
 // examine makes the checks on a source row, and deals a card to one that is fit: its nth.
@@ -395,20 +453,16 @@ func (d *decider) judgeAnswer(t *task) {
 }
 
 // decide accepts the task's row, refuses it, or has it asked about again, which the set's diversity may call for.
-func (d *decider) decide(ctx context.Context, t *task) (again bool, err error) {
+func (d *decider) decide(ctx context.Context, t *task) error {
 	switch {
 	case errors.Is(t.err, ErrPending):
-		if err := d.Pending(t.key, t.request.Body); err != nil {
-			return false, err
-		}
 		d.held++
-		d.sum.Pending++
-		return false, nil
+		return d.await(t)
 	case t.err != nil:
-		return false, t.err
+		return t.err
 	case t.failed != nil:
-		d.close(t)
-		return false, nil
+		d.settle(t)
+		return nil
 	}
 	device := t.prompt.Card.Device.Name
 	if len(d.Style.Devices) < minOpeners {
@@ -416,26 +470,34 @@ func (d *decider) decide(ctx context.Context, t *task) (again bool, err error) {
 	}
 	if refusal := d.ledger.Admit(t.prose, device); refusal != "" {
 		t.failed = &dataset.Check{ID: "A10", Value: refusal}
-		if t.prompt.Attempt < attempts {
-			d.start(ctx, t)
-			return true, nil
+		if t.prompt.Attempt == attempts {
+			d.settle(t)
+			return nil
 		}
-		d.close(t)
-		return false, nil
+		t.turn += deferral
+		d.start(ctx, t)
+		d.enqueue(t)
+		return nil
 	}
 	if d.held > 0 {
 		// Rows before this one are not there yet, so it is not decided. The ledger goes on all the same, to tell which
 		// rows it will most likely refuse: they are asked about again in this batch instead of the next but one.
 		d.held++
-		return false, nil
+		return nil
 	}
 	d.accept(ctx, t)
-	d.close(t)
-	return false, nil
+	d.settle(t)
+	return nil
 }
 
-// close counts what was refused on the way to the decision on a row.
-func (d *decider) close(t *task) {
+// await hands a request on that waits for a batch.
+func (d *decider) await(t *task) error {
+	d.sum.Pending++
+	return d.Pending(t.key, t.request.Body)
+}
+
+// settle counts what was refused on the way to the decision on a row.
+func (d *decider) settle(t *task) {
 	if t.failed != nil {
 		t.refusals = append(t.refusals, *t.failed)
 		d.sum.GivenUp[t.failed.ID]++
@@ -473,7 +535,8 @@ func (d *decider) accept(ctx context.Context, t *task) {
 		},
 		judged: make(chan struct{}),
 	}
-	d.out = append(d.out, a)
+	at, _ := slices.BinarySearchFunc(d.out, a, func(a, b *accepted) int { return cmp.Compare(a.cert.SourceRow, b.cert.SourceRow) })
+	d.out = slices.Insert(d.out, at, a)
 	if d.Judge == nil {
 		close(a.judged)
 		return
@@ -490,21 +553,24 @@ func (d *decider) accept(ctx context.Context, t *task) {
 	}()
 }
 
-// flush emits the accepted rows whose judge has spoken, in order; all of them if wait is set.
-func (d *decider) flush(ctx context.Context, wait bool) error {
-	for len(d.out) > 0 {
+// flush emits accepted rows in the source's order: those before which nothing is undecided any more. It waits for a
+// judge only where there is nothing else to do.
+func (d *decider) flush(ctx context.Context) error {
+	undecided := math.MaxInt
+	for _, t := range d.window {
+		undecided = min(undecided, t.prompt.Row.Index)
+	}
+	for len(d.out) > 0 && d.out[0].cert.SourceRow < undecided {
 		a := d.out[0]
-		if wait || len(d.out) > lookAhead {
+		if len(d.window) > 0 && len(d.out) < lookAhead {
 			select {
 			case <-a.judged:
-			case <-ctx.Done():
-				return context.Cause(ctx)
+			default:
+				return nil
 			}
 		}
-		select {
-		case <-a.judged:
-		default:
-			return nil
+		if err := wait(ctx, a.judged); err != nil {
+			return err
 		}
 		if err := d.Emit(a.row, a.cert); err != nil {
 			return err

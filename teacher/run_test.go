@@ -189,6 +189,14 @@ func TestRunDoesNotDependOnOrder(t *testing.T) {
 			t.Errorf("no answer was refused by %s: %v", id, want.sum.Refused)
 		}
 	}
+	last := -1
+	for _, line := range bytes.Split(bytes.TrimSpace(want.Bytes()), []byte("\n")) {
+		var v struct{ Cert dataset.Certificate }
+		if err := json.Unmarshal(line, &v); err != nil || v.Cert.SourceRow <= last {
+			t.Fatalf("row %d of the source comes after row %d (%v)", v.Cert.SourceRow, last, err)
+		}
+		last = v.Cert.SourceRow
+	}
 	for i := range 4 {
 		s := &scripted{delay: jitter(time.Duration(i+1) * 3 * time.Millisecond)}
 		got := runOnce(t, t.Context(), path, t.TempDir(), s, 80, nil)

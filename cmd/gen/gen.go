@@ -346,7 +346,8 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		return g.waitForBatch(batch, sum)
 	}
 	if sum.Accepted == 0 {
-		return fmt.Errorf("no row passed the checks: nothing is written; --preview 3 shows what happens to the first rows")
+		return errors.New("no row passed the checks, so nothing is written: --preview 3 shows what happens to the first rows; " +
+			"the answers are in the journal, so to have the teacher asked anew add --restart")
 	}
 	done, err := out.Commit()
 	if err != nil {

@@ -20,6 +20,8 @@ type progress struct {
 	quit  chan struct{}
 	ended chan struct{}
 
+	dead bool // no server is alive, and that has been said
+
 	mu    sync.Mutex
 	sum   teacher.Summary
 	rates []moment // of the last half minute
@@ -77,6 +79,7 @@ func (p *progress) draw() {
 	p.mu.Lock()
 	s := p.sum
 	p.mu.Unlock()
+	p.warnIfDead()
 	line := p.line(s, time.Now())
 	if p.bar == nil {
 		goal := ""
@@ -88,6 +91,18 @@ func (p *progress) draw() {
 	}
 	p.bar.Describe(line)
 	p.bar.Set(s.Accepted)
+}
+
+// warnIfDead says once that no server is left, since nothing else moves while the run waits for one.
+func (p *progress) warnIfDead() {
+	if p.g.remote == nil || p.g.remote.Pool == nil {
+		return
+	}
+	alive := p.g.remote.Pool.Stats().Alive > 0
+	if !alive && !p.dead {
+		p.g.say("\nno server is alive; waiting up to %v for one (--dead-timeout), then stopping with all answers kept", p.g.deadTimeout)
+	}
+	p.dead = !alive
 }
 
 // line is what is said beside the count of rows.

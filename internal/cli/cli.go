@@ -28,6 +28,7 @@ const (
 // Flags is a flag set whose help keeps the order and the groups in which flags were added.
 type Flags struct {
 	*flag.FlagSet
+	usage  func()
 	groups []group
 	env    map[string]string // flag -> environment variable
 }
@@ -41,7 +42,8 @@ type group struct {
 func New(name, about string, out io.Writer) *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}}
 	f.SetOutput(out)
-	f.FlagSet.Usage = func() {
+	f.FlagSet.Usage = func() {} // a mistake is told in a line; the help is for those who ask
+	f.usage = func() {
 		fmt.Fprintf(out, "%s\n", strings.TrimSpace(about))
 		for _, g := range f.groups {
 			fmt.Fprintf(out, "\n%s\n", g.title)
@@ -89,8 +91,10 @@ func (f *Flags) Env(name, variable string) { f.env[name] = variable }
 func (f *Flags) Parse(args []string) (code int, done bool) {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		f.usage()
 		return Done, true
-	case err != nil:
+	case err != nil: // the package has said which
+		fmt.Fprintf(f.Output(), "see %s -h\n", f.Name())
 		return Usage, true
 	}
 	if f.NArg() > 0 {

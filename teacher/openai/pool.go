@@ -103,7 +103,17 @@ func New(o Options) (*Pool, error) {
 // answer. It waits for a slot, retries, and moves to another endpoint as needed.
 // The error is *[RequestRefused], *[Fatal], *[Unavailable], or wraps ctx's.
 func (p *Pool) Complete(ctx context.Context, body []byte) (Answer, error) {
-	t := &turn{after: make([]time.Time, len(p.endpoints))}
+	return p.complete(ctx, body, false)
+}
+
+// CompleteFirst is Complete for a request that others wait for: it goes before
+// those that have not been sent yet.
+func (p *Pool) CompleteFirst(ctx context.Context, body []byte) (Answer, error) {
+	return p.complete(ctx, body, true)
+}
+
+func (p *Pool) complete(ctx context.Context, body []byte, first bool) (Answer, error) {
+	t := &turn{after: make([]time.Time, len(p.endpoints)), first: first}
 	for {
 		s, err := p.acquire(ctx, t)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 // turn is one call of Complete on its way through the queue, again and again
 // until it is done.
 type turn struct {
+	first    bool        // goes before those that were never sent
 	after    []time.Time // by endpoint: not before this, because it failed there
 	attempts int         // that used up a retry
 	sent     int
@@ -23,6 +24,8 @@ type turn struct {
 	place *list.Element
 }
 
+func (t *turn) early() bool { return t.first || t.tries > 0 }
+
 // slot is the right to send one request.
 type slot struct {
 	e       *endpoint
@@ -30,11 +33,11 @@ type slot struct {
 	probe   bool
 }
 
-// acquire waits for a slot. Retries go before requests that were never sent.
+// acquire waits for a slot. Retries, and those that others wait for, go before the rest.
 func (p *Pool) acquire(ctx context.Context, t *turn) (slot, error) {
 	p.mu.Lock()
 	t.ready, t.err = make(chan slot, 1), nil
-	if t.tries > 0 {
+	if t.early() {
 		t.place = p.waiting.PushFront(t)
 	} else {
 		t.place = p.waiting.PushBack(t)
@@ -189,7 +192,7 @@ func (p *Pool) setTimer(now time.Time) {
 		sooner(e.wakes(now))
 	}
 	// Those that failed before are at the front of the queue.
-	for place := p.waiting.Front(); place != nil && place.Value.(*turn).tries > 0; place = place.Next() {
+	for place := p.waiting.Front(); place != nil && place.Value.(*turn).early(); place = place.Next() {
 		for _, at := range place.Value.(*turn).after {
 			sooner(at)
 		}
