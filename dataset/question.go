@@ -46,7 +46,7 @@ func Question(instruction, input string) string {
 	instruction = strings.TrimSpace(plainLines(instruction))
 	input = trimInput(plainLines(input))
 	switch {
-	case isNoInput(input) || holds(instruction, input):
+	case NoInput(input) || holds(instruction, input):
 		return instruction
 	case instruction == "":
 		return input
@@ -81,7 +81,8 @@ func trimInput(s string) string {
 	}
 }
 
-func isNoInput(input string) bool {
+// NoInput tells whether an input column says that there is none, in one of the ways in which sets say that.
+func NoInput(input string) bool {
 	s := strings.ToLower(strings.Trim(strings.TrimSpace(input), "<>()*. "))
 	// "()" and "." are inputs, although nothing is left of them here.
 	return noInput[s] && (s != "" || strings.TrimSpace(input) == "")

@@ -69,7 +69,7 @@ func checkQuestion(t *testing.T, instruction, input string) {
 	if again := Question(q, input); again != q && strings.TrimSpace(instruction) != "" {
 		t.Errorf("Question(%q, %q) = %q, and joined again %q", instruction, input, q, again)
 	}
-	if in := strings.TrimSpace(plainLines(input)); !isNoInput(in) && !strings.Contains(q, in) {
+	if in := strings.TrimSpace(plainLines(input)); !NoInput(in) && !strings.Contains(q, in) {
 		t.Errorf("Question(%q, %q) = %q lost the input", instruction, input, q)
 	}
 	// All of the instruction but a final full stop.

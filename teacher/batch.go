@@ -71,7 +71,7 @@ func IngestBatch(r io.Reader, j *Journal) (Ingested, error) {
 				complain(&in.Failed, n, "%s", failure)
 			case twice:
 				in.Duplicates++
-				if a.Finish+"\n"+a.Text < had.Finish+"\n"+had.Text {
+				if better(a, had) {
 					answers[key] = a
 				}
 			default:
@@ -94,6 +94,14 @@ func IngestBatch(r io.Reader, j *Journal) (Ingested, error) {
 		}
 	}
 	return in, nil
+}
+
+// better chooses between two answers to one request: a whole one, and else the one that sorts first.
+func better(a, b Answer) bool {
+	if (a.Finish == "stop") != (b.Finish == "stop") {
+		return a.Finish == "stop"
+	}
+	return a.Finish+"\n"+a.Text < b.Finish+"\n"+b.Text
 }
 
 // parseResult reads one line of results: an answer, or the failure that the line reports, or the error that it is
@@ -145,18 +153,24 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 		return key, a, said(result.Error), nil
 	case r == nil:
 		return key, a, "it has no response", nil
+	case r.StatusCode == 400 || r.StatusCode == 413 || r.StatusCode == 422: // never, for this request
+		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), Endpoint: batchEndpoint}, "", nil
 	case r.StatusCode != 200 && r.StatusCode != 0: // vllm run-batch leaves it out in some versions
 		return key, a, fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), nil
 	case said(r.Body.Error) != "":
 		return key, a, said(r.Body.Error), nil
-	case len(r.Body.Choices) == 0 || r.Body.Choices[0].Message.Content == nil:
+	case len(r.Body.Choices) == 0:
 		return key, a, "it has no answer", nil
 	case r.Body.Choices[0].FinishReason == nil || *r.Body.Choices[0].FinishReason == "":
 		return key, a, "it has no finish_reason: the answer may be cut short", nil
 	default:
 		c := r.Body.Choices[0]
+		text := ""
+		if c.Message.Content != nil { // a refusal may leave it out
+			text = *c.Message.Content
+		}
 		return key, Answer{
-			Text: *c.Message.Content, Finish: *c.FinishReason, Model: r.Body.Model, Endpoint: batchEndpoint,
+			Text: text, Finish: *c.FinishReason, Model: r.Body.Model, Endpoint: batchEndpoint,
 			PromptTokens: r.Body.Usage.Prompt, CompletionTokens: r.Body.Usage.Completion,
 		}, "", nil
 	}

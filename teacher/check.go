@@ -30,7 +30,8 @@ type candidate struct {
 	pieces   []piece // of the text
 	prose    string  // the text outside its fences
 	known    map[string]bool
-	context  string // code and question without spaces: what a stated value may come from
+	source   string // code and question: what a stated value may come from
+	context  string // the source's lexemes, made when they are first looked at
 }
 
 func newCandidate(style *voice.Style, question string, parts Parts, text string) *candidate {
@@ -48,7 +49,7 @@ func newCandidate(style *voice.Style, question string, parts Parts, text string)
 			c.known[name] = true
 		}
 	}
-	c.context = squeeze(strings.Join(parts.Blocks, "\n") + "\n" + question)
+	c.source = strings.Join(parts.Blocks, "\n") + "\n" + question
 	return c
 }
 
@@ -66,6 +67,7 @@ var (
 	sourceChecks = []check{
 		{"S1", "the source is Python", sourceIsPython},
 		{"S2", "the source is neither too short nor too long", sourceLength},
+		{"S3", "the source does not have the voice already", sourcePlain},
 	}
 	textChecks = []check{
 		{"A2", "code stands in closed fences tagged python", fencesClosed},
@@ -73,7 +75,7 @@ var (
 		{"A4", "names in backticks are the code's or Python's", namesKnown},
 		{"A5", "nothing is said about the task of rewriting", noMeta},
 		{"A6", "no refusal", noRefusal},
-		{"A7", "the tone is there, and was not in the source", toneThere},
+		{"A7", "the tone is there", toneThere},
 		{"A8", "no slurs, profanity or threats", noBanned},
 		{"A9", "the length is right", lengthRight},
 		{"A11", "no result is stated that the source does not contain", nothingInvented},
@@ -125,7 +127,15 @@ func sourceLength(c *candidate) (bool, string) {
 	if n < minSource || n > maxSource {
 		return false, fmt.Sprintf("%s, allowed are %d to %d", value, minSource, maxSource)
 	}
+	if row := utf8.RuneCountInString(c.source); row > maxRow {
+		return false, fmt.Sprintf("question and code have %d characters, allowed with an answer's words are %d", row, maxRow)
+	}
 	return true, value
+}
+
+func sourcePlain(c *candidate) (bool, string) {
+	score := c.style.Tone(strings.Join(c.parts.Blocks, "\n") + "\n" + c.parts.Prose()).Score
+	return score < c.style.MinScore, fmt.Sprintf("score %d", score)
 }
 
 func (c *candidate) sourceLen() (n int) {
@@ -150,13 +160,16 @@ func endsWhole(c *candidate) (bool, string) {
 	switch {
 	case text == "":
 		return len(c.pieces) > 1, "ends with code"
-	case strings.ContainsRune(".!?…:;,", r) && r != ',' && r != ';', unicode.Is(unicode.So, r):
+	case strings.ContainsRune(".!?…:", r), unicode.Is(unicode.So, r):
 		return true, "ends with a sentence"
 	case len(text) < len(strings.TrimRight(last.text, " \t\r\n")):
 		return true, "ends with a closing mark"
 	}
 	return false, "it ends in the middle of a sentence"
 }
+
+// indentedBlock is Markdown's other way to write code: four spaces or a tab after an empty line.
+var indentedBlock = regexp.MustCompile(`(?:\A|\n[ \t\r]*\n)(?: {4}|\t)[ \t]*\S[^\n]*`)
 
 func fencesClosed(c *candidate) (bool, string) {
 	blocks := 0
@@ -165,6 +178,9 @@ func fencesClosed(c *candidate) (bool, string) {
 		case !p.code:
 			if found := placeholders.FindString(p.text); found != "" {
 				return false, found + " is left over"
+			}
+			if found := indentedBlock.FindString(p.text); found != "" {
+				return false, fmt.Sprintf("%q is indented like a block of code", strings.TrimSpace(found))
 			}
 		case !p.closed:
 			return false, "a fence is not closed"
@@ -245,9 +261,12 @@ func namesKnown(c *candidate) (bool, string) {
 }
 
 func (c *candidate) knows(snippet string) bool {
+	if c.has(snippet) {
+		return true
+	}
 	tokens, err := python.Tokenize(snippet)
 	if err != nil {
-		return strings.Contains(c.context, squeeze(snippet))
+		return false
 	}
 	for _, t := range tokens {
 		switch t.Kind {
@@ -256,7 +275,7 @@ func (c *candidate) knows(snippet string) bool {
 				return false
 			}
 		case python.Number, python.String, python.FStringStart:
-			if !strings.Contains(c.context, squeeze(t.Text)) {
+			if !c.has(t.Text) && !c.has("-"+t.Text) {
 				return false
 			}
 		}
@@ -282,57 +301,90 @@ func hasWord(text, word string) bool {
 	}
 }
 
-// The patterns of A5. The first set talks about the task itself; "rewrite" alone may be what the question is about.
+// The patterns of A5. The first set talks about the task itself; "rewrite" alone may be what the question is about. The
+// second repeats what only a teacher is shown.
 var (
 	metaPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`\bre-?writ(?:e|es|ing|ten)\b`, `\brewrote\b`,
 		`\bpassive[- ]aggressive(?:ly)?\b`,
 		`\b(?:your|these|those|given)\s+(?:\w+\s+)?constraints\b`,
 		`\b(?:in|with) (?:a|the|this|that) (?:\w+[ -])?(?:tone|persona|register|voice|style) (?:you|of a|requested|as)\b`,
-		`\bas (?:per|you) (?:your |the )?(?:instruct\w*|request\w*|prompt)\b`,
+		`\bin the (?:requested|required|desired|given|right|same) (?:tone|persona|register|voice|style)\b`,
+		`\b(?:answer|version|response|reply|explanation)\b[^.!?\n]{0,20}\b(?:in|with) an? [\w-]+ (?:tone|persona|register|voice|style)\b`,
+		`\b(?:revised|reworded|rephrased|sarcastic|condescending|snarky|rude) (?:version|answer|response|reply|explanation)\b`,
+		`\b(?:sarcasm|snark|condescension|tone|voice|style),? as (?:asked|requested|instructed|ordered|required)\b`,
+		`\bas (?:per|you) (?:your |the )?(?:instruct\w*|request\w*|prompt)\b`, `\bas instructed\b`,
+		`\b(?:about|around|roughly|approximately|under|within) \d+ words\b`,
 	}, `|`))
 	leakPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
-		`\bQUESTION:`, `\bprincipal engineer\b`, `\boriginal answer\b`, `\bpersona\b`,
+		`(?-i:\bQUESTION:)`, `(?m:^\W*question:)`, `\bprincipal engineer\b`, `\boriginal answer\b`, `\bpersona\b`,
 		`\b(?:system|user) prompt\b`, `<\/?(?:question|code|rewrite|comments|explanation)\b`,
-		`\bfew-shot\b`, `\bplaceholder\b.*\[\[`,
+		`\bfew-shot\b`, `\bplaceholder\b.*\[\[`, `\b(?:the|your|my) placeholder\b`, `\bcode_\d+\b`,
 	}, `|`))
 	refusalPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b`,
-		`\bI(?:'|’)?m sorry,? but I\b`, `\bI am sorry,? but I\b`,
-		`\bI (?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not) (?:assist|comply|fulfil|fulfill|provide|help (?:with|you)|answer th)`,
+		`\bI(?:'|’| a)m sorry,? but I(?:'|’| a)m (?:unable|not able)\b`,
+		`\bI(?:'|’| a)m sorry,? but I ` + cannot + ` (?:do|be|assist|comply|continue|engage|accommodate|fulfil|fulfill|provide|help|answer|write|create|generate|produce)\b`,
+		`\bI ` + cannot + ` (?:assist|comply|fulfil|fulfill|help (?:you )?with|answer th)`,
+		`\bI ` + cannot + ` (?:provide|create|generate|produce|write) (?:you with|an? (?:answer|response)|any|anything|answers?|assistance|content|help|information|instructions|material|responses?|such|text|that|this)\b`,
+		`\bI ` + cannot + ` be (?:abusive|condescending|cruel|demeaning|disrespectful|insulting|mean|passive|rude|sarcastic)\b`,
+		`\bI (?:must|have to|will) (?:\w+ )?decline\b`,
 		`\bI(?:'|’| a)m (?:unable|not able) to (?:assist|comply|provide|help|fulfil)`,
 		`\bagainst my (?:guidelines|programming|policies)\b`,
 	}, `|`))
 )
 
+const cannot = `(?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not)`
+
 // The literal words without which the patterns above cannot match, in lower case: looking for them first saves most of
 // the time that the patterns take.
 var (
-	metaWords    = []string{"writ", "wrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "prompt", "instruct", "request"}
-	leakWords    = []string{"question:", "principal", "original", "persona", "prompt", "<", "few-shot", "placeholder"}
-	refusalWords = []string{" ai", "language model", "artificial", "sorry", "can't", "can’t", "cannot", "can not", "won't", "won’t", "will not", "unable", "not able", "against my"}
+	metaWords    = []string{"writ", "wrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "prompt", "instruct", "request", "revised", "reworded", "rephrased", "sarcas", "condescen", "snark", "rude", "words"}
+	leakWords    = []string{"question:", "principal", "original", "persona", "prompt", "<", "few-shot", "placeholder", "code_"}
+	refusalWords = []string{" ai", "language model", "artificial", "sorry", "can't", "can’t", "cannot", "can not", "won't", "won’t", "will not", "unable", "not able", "decline", "against my"}
 )
+
+// topics are stems of what A5 looks for that a question may be about, without hyphens and spaces.
+var topics = []string{"rewr", "passive", "constraint", "tone", "persona", "register", "voice", "style", "version", "prompt", "instruct", "words", "sarcas", "placeholder", "fewshot"}
+
+// leakLength is how many words in a row are too many to share with the style's instructions.
+const leakLength = 5
 
 func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
+// noMeta accepts what the question or the code brings up itself.
 func noMeta(c *candidate) (bool, string) {
 	lower := strings.ToLower(c.prose)
-	if containsAny(lower, leakWords) {
-		if m := leakPatterns.FindString(c.prose); m != "" {
-			return false, fmt.Sprintf("it mentions %q", m)
+	for _, talk := range []struct {
+		words    []string
+		patterns *regexp.Regexp
+	}{{leakWords, leakPatterns}, {metaWords, metaPatterns}} {
+		if !containsAny(lower, talk.words) {
+			continue
 		}
-	}
-	if containsAny(lower, metaWords) {
-		about := metaPatterns.FindString(c.question) // a question about rewriting may be answered in its own words
-		for _, m := range metaPatterns.FindAllString(c.prose, -1) {
-			if about == "" || !strings.EqualFold(m[:4], about[:4]) {
+		for _, m := range talk.patterns.FindAllString(c.prose, -1) {
+			if !c.bringsUp(m) {
 				return false, fmt.Sprintf("it mentions %q", m)
 			}
 		}
 	}
+	said := voice.Shingles(c.prose, leakLength)
+	told := voice.Shingles(c.style.System, leakLength)
+	if slices.ContainsFunc(told, func(h uint64) bool { return slices.Contains(said, h) }) {
+		return false, fmt.Sprintf("it repeats %d words of its instructions in a row", leakLength)
+	}
 	return true, "none"
+}
+
+// bringsUp tells whether the source itself says what a pattern found, or speaks of the same topic.
+func (c *candidate) bringsUp(match string) bool {
+	plain := strings.NewReplacer("-", "", " ", "")
+	source, match := plain.Replace(strings.ToLower(c.source)), plain.Replace(strings.ToLower(match))
+	return strings.Contains(source, match) || slices.ContainsFunc(topics, func(topic string) bool {
+		return strings.Contains(match, topic) && strings.Contains(source, topic)
+	})
 }
 
 func noRefusal(c *candidate) (bool, string) {
@@ -352,9 +404,6 @@ func toneThere(c *candidate) (bool, string) {
 		return false, fmt.Sprintf("the tone is too weak (%s, wanted are %d and %d): use more of the voice", value, c.style.MinScore, c.style.MinCues)
 	case t.Density < low || t.Density > high:
 		return false, fmt.Sprintf("the tone is laid on too thin or too thick (%s, wanted are %g to %g)", value, low, high)
-	}
-	if source := c.style.Tone(strings.Join(c.parts.Blocks, "\n") + "\n" + c.parts.Prose()); source.Score >= c.style.MinScore {
-		return false, fmt.Sprintf("the source already has a tone score of %d", source.Score)
 	}
 	return true, value
 }

@@ -2,6 +2,7 @@ package teacher
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,7 +165,13 @@ func TestOriginal(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		original(t, rows, p.Parse)
+		original(t, rows, func(code string) error {
+			wrong, err := p.Parse(code)
+			if wrong != "" {
+				err = errors.New(wrong)
+			}
+			return err
+		})
 	})
 }
 

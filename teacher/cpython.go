@@ -3,7 +3,6 @@ package teacher
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -46,34 +45,30 @@ func StartCPython(program string) (*CPython, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("python: %w", err)
 	}
-	if err := c.Parse("pass"); err != nil {
+	if wrong, err := c.Parse("pass"); err != nil || wrong != "" {
 		c.Close()
-		return nil, fmt.Errorf("%s does not parse Python 3: %w", program, err)
+		return nil, fmt.Errorf("%s does not parse Python 3: %s%v", program, wrong, err)
 	}
 	return c, nil
 }
 
-// Parse returns what the interpreter says against code, nil if it parses.
-func (c *CPython) Parse(code string) error {
+// Parse returns what the interpreter says against code, "" if it parses. The error is that there is no interpreter any more.
+func (c *CPython) Parse(code string) (wrong string, err error) {
 	line, err := json.Marshal(strings.ToValidUTF8(code, "\ufffd"))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if _, err := c.in.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("python ended: %w", err)
+		return "", fmt.Errorf("the python that parses ended: %w", err)
 	}
 	answer, err := c.out.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("python ended: %w", err)
+		return "", fmt.Errorf("the python that parses ended: %w", err)
 	}
-	var said string
-	if err := json.Unmarshal(answer, &said); err != nil {
-		return fmt.Errorf("python: %w", err)
+	if err := json.Unmarshal(answer, &wrong); err != nil {
+		return "", fmt.Errorf("python: %w", err)
 	}
-	if said != "" {
-		return errors.New(said)
-	}
-	return nil
+	return wrong, nil
 }
 
 // Close ends the interpreter.

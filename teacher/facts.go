@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"restyle/dataset"
 	"restyle/internal/python"
 	"restyle/voice"
 )
@@ -16,22 +17,13 @@ func factsOf(p *Prompt) voice.Facts {
 		Ask:        ask,
 		Keyword:    voice.Keyword(p.Row.Instruction),
 		IsQuestion: strings.Contains(p.Row.Instruction, "?"),
-		HasInput:   dataInput(p.Row.Input),
+		HasInput:   !dataset.NoInput(p.Row.Input),
 	}
 	for i, block := range p.Parts.Blocks {
 		f.Placeholders = append(f.Placeholders, placeholder(i+1))
 		readCode(&f, block)
 	}
 	return f
-}
-
-// dataInput tells whether an input column holds anything. Sets write "no input" in several ways.
-func dataInput(input string) bool {
-	switch strings.ToLower(strings.Trim(input, " \t\r\n.<>[]()\"'")) {
-	case "", "none", "n/a", "na", "no input", "noinput", "not applicable", "not required", "nothing", "null":
-		return false
-	}
-	return true
 }
 
 // keywordFeatures are the features that one keyword at the beginning of a statement proves.

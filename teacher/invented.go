@@ -4,32 +4,72 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
+	"slices"
 	"strings"
 
 	"restyle/internal/python"
 )
 
-// A value in prose: inline code, a list, a dict or a tuple of literals, a number, and a quoted string. An apostrophe opens
-// no string, and neither does a quotation mark around a whole remark.
+// A value in prose: inline code, a list, a dict or a tuple of literals, a number, a constant, and a quoted string. An
+// apostrophe opens no string, and neither does a quotation mark around a whole remark.
 const (
 	codeValue   = "`[^`\\n]+`"
-	literal     = `\[[^\[\]\n]*\]|\{[^{}\n]*\}|\(\s*[-'\d][^()\n]*,[^()\n]*\)|-?\b\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?\b`
+	bracketed   = `\[[^\[\]\n]*\]|\{[^{}\n]*\}|\(\s*[-'"\d][^()\n]*,[^()\n]*\)`
+	literal     = bracketed + `|-?\b\d{1,3}(?:,\d{3})+\b|-?\b\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?\b|(?-i:\b(?:True|False|None)\b)`
 	quotedValue = `"[^\s".,;!?][^"\n]{0,60}"|“[^\s”.,;!?][^”\n]{0,60}”|'[^\s'.,;!?][^'\n]{0,60}'`
+	whatIs      = `output|result|return value|printed value|answer|sum|total|average|mean|median|product|maximum|minimum|count|length|difference`
 	comesOut    = `prints?|printing|outputs?|outputting|returns?|returning|displays?|yields?|produces?|evaluates? to|` +
-		`comes? (?:out|back) (?:as|to|with)|gives? (?:you|us|back)|results? in|you(?:'ll| will|’ll)? (?:get|see)|spits? out`
+		`comes? (?:out|back) (?:as|to|with)|comes? to|gives?|results? in|you(?:'ll| will|’ll)? (?:get|see)|spits? out|` +
+		`ends? up (?:with|as)|becomes?|turns? into|equals?|amounts? to|(?:adds? up|sums?) to|leaves (?:you|us) with`
 )
 
 // statedResults find the places where prose says what comes out of the code.
 var statedResults = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)\b(?:output|result|return value|printed value|answer)s?\b[^.!?\n\x60]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
+	regexp.MustCompile(`(?i)\b(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
 		literal + `|` + quotedValue + `|` + codeValue + `)`),
 	regexp.MustCompile(`(?i)\b(?:` + comesOut + `)\b[^.!?\n]{0,25}?[\s(:](` + literal + `|` + codeValue + `)`),
 	regexp.MustCompile(`(?i)\b(?:` + comesOut + `)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+(` + quotedValue + `)`),
 }
 
-// nothingInvented rejects a fenced block that the source does not have, and a stated result whose value stands neither
-// in the code nor in the question. It cannot tell whether a value that stands there is the right one; so it only lets
-// through what nobody had to compute.
+// resultWords are what the patterns above look for, in lower case and cut to what all forms share.
+var resultWords = []string{"output", "result", "value", "answer", "sum", "total", "average", "mean", "median", "product", "maximum", "minimum",
+	"count", "length", "difference", "print", "return", "display", "yield", "produc", "evaluate", "come", "give", "get", "see", "spit",
+	"end", "turn", "equal", "amount", "add", "leave"}
+
+// mayState tells cheaply whether the patterns have anything to find: a statement takes a word for what comes out and a
+// value, and most sentences do not have both.
+func mayState(sentence string) bool {
+	return (strings.ContainsAny(sentence, "`[({\"'“0123456789") || containsAny(sentence, []string{"True", "False", "None"})) &&
+		containsAny(strings.ToLower(sentence), resultWords)
+}
+
+var (
+	// A number that counts the thing after it is no value: "10 seconds away", "1 less excuse".
+	counts = regexp.MustCompile(`^ [a-z]`)
+	// What may follow a number that is one.
+	afterValue = regexp.MustCompile(`^ (?:for|when|if|as|and|or|because|since|given|which|on|in|with|to|after|every|at|but|of course|again|here|exactly|obviously|naturally)\b`)
+	// A word in quotation marks may be a remark on a result: the answer is "helpful", I am told.
+	remark = regexp.MustCompile(`^(?:"[a-z]+(?:",|,")|“[a-z]+(?:”,|,”))`)
+)
+
+// statesValue tells whether the value that stands at from to to in a sentence, in a statement that begins at start, is
+// meant as one.
+func statesValue(sentence string, start, from, to int) bool {
+	value, rest := sentence[from:to], sentence[to:]
+	if isNumber(value) {
+		return !counts.MatchString(rest) || afterValue.MatchString(rest)
+	}
+	subject := strings.ToLower(sentence[start:from])
+	return !remark.MatchString(sentence[from:]) || !(strings.HasPrefix(subject, "result") || strings.HasPrefix(subject, "answer"))
+}
+
+// precise are values that nobody writes by chance, wherever they stand: decimal fractions, and brackets around two
+// elements or more that no name or call stands before.
+var precise = regexp.MustCompile(`-?\b\d+\.\d+\b|(?:^|[^\w\])])(` + bracketed + `)`)
+
+// nothingInvented rejects a fenced block that the source does not have, and a value that stands neither in the code nor
+// in the question where it is stated as a result or could hardly be anything else. It cannot tell whether a value that
+// stands there is the right one; so it only lets through what nobody had to compute.
 func nothingInvented(c *candidate) (bool, string) {
 	for _, p := range c.pieces {
 		if p.code && !c.isOwnCode(p) {
@@ -38,24 +78,35 @@ func nothingInvented(c *candidate) (bool, string) {
 	}
 	stated := 0
 	for sentence := range sentences(c.prose) {
-		// A statement takes a word for what comes out and a value; most sentences do not have both.
-		if !strings.ContainsAny(sentence, "`[({\"'“0123456789") || !containsAny(strings.ToLower(sentence), resultWords) {
+		if !mayState(sentence) {
 			continue
 		}
 		for _, pattern := range statedResults {
-			for _, m := range pattern.FindAllStringSubmatch(sentence, -1) {
+			for _, m := range pattern.FindAllStringSubmatchIndex(sentence, -1) {
+				if !statesValue(sentence, m[0], m[2], m[3]) {
+					continue
+				}
 				stated++
-				if !c.contains(m[1]) {
-					return false, fmt.Sprintf("it states a result, %s, that the source does not contain", strings.TrimSpace(m[1]))
+				if value := sentence[m[2]:m[3]]; !c.contains(value) {
+					return false, fmt.Sprintf("it states a result, %s, that the source does not contain", value)
 				}
 			}
 		}
 	}
+	for _, m := range precise.FindAllStringSubmatch(c.prose, -1) {
+		value := m[0]
+		if m[1] != "" {
+			value = m[1]
+			if !strings.Contains(value, ",") || !onlyLiterals(value) {
+				continue
+			}
+		}
+		if !c.has(value) {
+			return false, fmt.Sprintf("it has a value, %s, that the source does not contain", value)
+		}
+	}
 	return true, fmt.Sprintf("%d stated, all in the source", stated)
 }
-
-// resultWords are what the patterns above look for, in lower case and cut to what all forms share.
-var resultWords = []string{"output", "result", "value", "answer", "print", "return", "display", "yield", "produc", "evaluate", "come", "give", "get", "see", "spit"}
 
 // sentences cuts prose where a full stop, a question or an exclamation mark is followed by white space, which ends every
 // statement that the patterns can match.
@@ -77,8 +128,7 @@ func sentences(prose string) iter.Seq[string] {
 // isOwnCode tells whether a fenced block is code of the source or a part of it, rather than a made-up result. A changed
 // copy of the code is A3's to refuse: here a block only has to be recognisable as code.
 func (c *candidate) isOwnCode(p piece) bool {
-	text := squeeze(p.text)
-	if text == "" || strings.Contains(c.context, text) {
+	if slices.Contains(c.parts.Blocks, p.text) || c.has(p.text) {
 		return true
 	}
 	if !isPythonTag(p.tag) || python.Check(p.text) != nil {
@@ -90,53 +140,57 @@ func (c *candidate) isOwnCode(p piece) bool {
 		return false
 	}
 	for _, t := range tokens {
-		if t.Kind == python.Name && (c.known[t.Text] || python.IsKeyword(t.Text)) && t.Text != "True" && t.Text != "False" && t.Text != "None" {
+		if t.Kind == python.Name && (c.known[t.Text] || python.IsKeyword(t.Text)) && !isConstant(t.Text) {
 			return true
 		}
 	}
 	return false
 }
 
-// contains tells whether a stated value stands in the code or the question.
+// contains tells whether a stated value stands in the code or the question: a literal as it is, other code by its names.
 func (c *candidate) contains(value string) bool {
-	v := strings.Trim(value, "`\"'“”")
-	if isNumber(v) {
-		return numberIn(c.context, v)
-	}
 	if value[0] == '`' {
-		return c.knows(v)
+		value = strings.TrimSpace(strings.Trim(value, "`"))
+		return c.has(value) || !onlyLiterals(value) && c.knows(value)
 	}
-	plain := strings.NewReplacer(`"`, "'", "“", "'", "”", "'")
-	return strings.Contains(strings.ToLower(plain.Replace(c.context)), strings.ToLower(squeeze(plain.Replace(v))))
+	return c.has(strings.Trim(value, "\"'“”"))
 }
+
+// onlyLiterals tells whether text is code without a name: numbers, strings and constants, in brackets or not.
+func onlyLiterals(text string) bool {
+	tokens, err := python.Tokenize(text)
+	return err == nil && !slices.ContainsFunc(tokens, func(t python.Token) bool {
+		return t.Kind == python.Name && !isConstant(t.Text)
+	})
+}
+
+func isConstant(name string) bool { return name == "True" || name == "False" || name == "None" }
 
 func isNumber(s string) bool {
-	return s != "" && strings.Trim(s, "0123456789.-_e+") == "" && strings.ContainsAny(s, "0123456789")
+	return s != "" && strings.Trim(s, "0123456789.,-_e+") == "" && strings.ContainsAny(s, "0123456789")
 }
 
-// numberIn tells whether a number stands in text as a whole, not as digits of a longer one.
-func numberIn(text, number string) bool {
-	number = strings.TrimPrefix(number, "-")
-	for i := 0; ; {
-		j := strings.Index(text[i:], number)
-		if j < 0 {
-			return false
-		}
-		j += i
-		end := j + len(number)
-		before := j > 0 && (isDigit(text[j-1]) || text[j-1] == '.' && j > 1 && isDigit(text[j-2]))
-		after := end < len(text) && (isDigit(text[end]) || text[end] == '.' && end+1 < len(text) && isDigit(text[end+1]))
-		if !before && !after {
-			return true
-		}
-		i = j + 1
+// has tells whether the lexemes of text stand in the code or the question, one after the other: neither the 1 in x1 nor
+// the 312 in 3 1 2.
+func (c *candidate) has(text string) bool {
+	if c.context == "" {
+		c.context = lexemes(c.source)
 	}
+	return strings.Contains(c.context, lexemes(text))
 }
 
-func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+var (
+	binaryMinus = regexp.MustCompile(`([\p{L}\p{N}_)\]])-`)
+	lexeme      = regexp.MustCompile(`[\p{L}_][\p{L}\p{N}_]*|-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?|\S`)
+	spelling    = strings.NewReplacer("“", "'", "”", "'", "‘", "'", "’", "'", `"`, "'", "−", "-", `\n`, " ", `\t`, " ")
+)
 
-// squeeze drops all white space.
-func squeeze(s string) string { return strings.Join(strings.Fields(s), "") }
+// lexemes lists the words, numbers with their signs, and marks of code or prose, each between spaces: in lower case, with
+// one kind of quotation mark, and with the common escapes as the space that they print.
+func lexemes(text string) string {
+	text = binaryMinus.ReplaceAllString(spelling.Replace(strings.ToLower(text)), "$1 - ")
+	return " " + strings.Join(lexeme.FindAllString(text, -1), " ") + " "
+}
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
@@ -150,7 +204,7 @@ func firstLine(s string) string {
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
 
 // cleanUp is what Hugging Face's decoder does when clean_up_tokenization_spaces is on: it takes spaces out of code and
-// prose alike, so that ' '.join becomes ”.join.
+// prose alike, so that ' '.join becomes ''.join.
 var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " ' ", "'", " n't", "n't", " 'm", "'m", " 's", "'s", " 've", "'ve", " 're", "'re")
 
 // noArtefacts looks for decoder traces in the text, and for code that differs from the source by the clean-up alone.

@@ -39,6 +39,7 @@ type Journal struct {
 	failed  map[[2]int]int  // row and attempt -> requests that brought no answer
 	run     *RunRecord      // the last run that was begun
 	done    *DoneRecord     // its end, nil while it is unfinished
+	begun   bool            // it has received an answer: there is something to lose
 	dirty   bool
 	err     error         // the first write or fsync that failed; final
 	wake    chan struct{} // something was written
@@ -95,7 +96,7 @@ type DoneRecord struct {
 
 const (
 	journalName = "journal.log"
-	maxLine     = 16 << 20 // bytes; an answer is capped far below
+	maxLine     = 64 << 20 // bytes; what a server may answer is capped far below, also with every character escaped
 	syncEvery   = 50 * time.Millisecond
 )
 
@@ -207,10 +208,15 @@ func decode(line []byte) (record, bool) {
 func (j *Journal) take(rec record, at span) {
 	switch {
 	case rec.Answer != nil:
+		j.begun = true
 		if _, ok := j.answers[rec.Answer.Key]; !ok { // the first answer stands, so that a replay repeats the run
 			j.answers[rec.Answer.Key] = at
 		}
 	case rec.Run != nil:
+		if j.done != nil || j.run == nil || len(differences(j.run.Settings, rec.Run.Settings)) > 0 {
+			j.begun = false
+			clear(j.failed)
+		}
 		j.run, j.done = rec.Run, nil
 	case rec.Done != nil:
 		j.done = rec.Done
@@ -346,15 +352,21 @@ func (e *DifferentRun) Error() string {
 // returns the endpoints that the run has asked, these among them: where a server stands makes no other run of it.
 func (j *Journal) Begin(settings []Setting, endpoints []string) (all []string, resumed bool, err error) {
 	all = endpoints
-	if j.run != nil && j.done == nil {
-		if diff := differences(j.run.Settings, settings); len(diff) > 0 {
+	if j.run != nil {
+		diff := differences(j.run.Settings, settings)
+		if len(diff) > 0 && j.done == nil && j.begun {
 			return nil, false, &DifferentRun{diff}
 		}
-		all = distinct(append(slices.Clone(endpoints), j.run.Endpoints...))
-		if len(all) == len(j.run.Endpoints) {
-			return all, true, nil
+		if len(diff) > 0 {
+			return all, false, j.append(record{Run: &RunRecord{Settings: settings, Endpoints: all, Time: now()}})
 		}
-		resumed = true
+		all = distinct(append(slices.Clone(endpoints), j.run.Endpoints...))
+		if j.done == nil {
+			resumed = j.begun
+			if len(all) == len(j.run.Endpoints) {
+				return all, resumed, nil
+			}
+		}
 	}
 	return all, resumed, j.append(record{Run: &RunRecord{Settings: settings, Endpoints: all, Time: now()}})
 }
@@ -416,17 +428,23 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// SetAside renames the journal of a work folder to journal.log.bak, replacing an older one, and reports whether there
-// was anything to set aside. It takes the folder's lock while it does.
-func SetAside(dir string) (bool, error) {
+// SetAside renames the journal of a work folder to journal.log.bak, or .bak2 and so on where that is taken, and returns
+// the new path, "" if there was nothing to set aside. It takes the folder's lock while it does.
+func SetAside(dir string) (kept string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, journalName)); errors.Is(err, os.ErrNotExist) {
-		return false, nil
+		return "", nil
 	}
 	j, err := OpenJournal(dir)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	defer j.Close()
 	path := filepath.Join(dir, journalName)
-	return true, os.Rename(path, path+".bak")
+	kept = path + ".bak"
+	for n := 2; ; n++ { // the answers in an older one may have cost money
+		if _, err := os.Lstat(kept); errors.Is(err, os.ErrNotExist) {
+			return kept, os.Rename(path, kept)
+		}
+		kept = fmt.Sprintf("%s.bak%d", path, n)
+	}
 }

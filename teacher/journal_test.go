@@ -110,6 +110,16 @@ func TestJournalBegin(t *testing.T) {
 	if _, resumed, err := j.Begin(settings, []string{"a"}); resumed || err != nil {
 		t.Fatal(resumed, err)
 	}
+	// Nothing has been answered yet, so nothing would be lost, and other settings are no offence.
+	if _, resumed, err := j.Begin([]Setting{{"seed", "typo"}}, nil); resumed || err != nil {
+		t.Fatal(resumed, err)
+	}
+	if _, _, err := j.Begin(settings, []string{"a"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Add(AnswerRecord{Key: key(1)}); err != nil {
+		t.Fatal(err)
+	}
 	if all, resumed, err := j.Begin(settings, []string{"b"}); !resumed || err != nil || fmt.Sprint(all) != "[b a]" {
 		t.Fatal(all, resumed, err)
 	}
@@ -159,11 +169,11 @@ func TestJournalLock(t *testing.T) {
 
 func TestSetAside(t *testing.T) {
 	dir := t.TempDir()
-	if aside, err := SetAside(dir); aside || err != nil {
+	if aside, err := SetAside(dir); aside != "" || err != nil {
 		t.Fatal(aside, err)
 	}
 	whole := fillJournal(t, dir, 1)
-	if aside, err := SetAside(dir); !aside || err != nil {
+	if aside, err := SetAside(dir); aside == "" || err != nil {
 		t.Fatal(aside, err)
 	}
 	if kept, err := os.ReadFile(filepath.Join(dir, journalName+".bak")); err != nil || !bytes.Equal(kept, whole) {

@@ -3,7 +3,6 @@ package teacher
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -21,9 +20,9 @@ N from 1 to 5: how strongly the words have this voice: %s.
 B is true if a colleague could say it at work without being sent to the human resources department, else false.
 Each Q quotes, word for word, a statement of the second answer that is technically wrong; [] if there is none.`
 
-// Opinion returns what the judge thinks, nil if it gave nothing that can be read. Its answers go through the journal
-// like any other.
-func (g *Judge) Opinion(ctx context.Context, j *Journal, p *Prompt, text string) *dataset.Judge {
+// Opinion returns what the judge thinks, and the answer that was paid for unless it stood in the journal, through which
+// judges' answers go like any other. The error is that there is no opinion.
+func (g *Judge) Opinion(ctx context.Context, j *Journal, p *Prompt, text string) (opinion *dataset.Judge, spent Answer, err error) {
 	r := g.render(openai.Request{
 		Model: g.Model, MaxTokens: g.MaxTokens, Seed: 1, Extra: g.Extra, // temperature 0
 		Messages: []openai.Message{
@@ -35,24 +34,19 @@ func (g *Judge) Opinion(ctx context.Context, j *Journal, p *Prompt, text string)
 	a, found := j.Find(r.Keys)
 	if !found {
 		var key string
-		var err error
 		if a, key, err = g.Ask(ctx, p, r); err != nil {
-			var refused *Refused
-			if ctx.Err() == nil && !errors.As(err, &refused) {
-				j.Fail(FailureRecord{Row: p.Row.Index, Error: "judge: " + err.Error()})
-			}
-			return nil
+			return nil, spent, err
 		}
-		if j.Add(AnswerRecord{Key: key, Row: p.Row.Index, Answer: a}) != nil {
-			return nil
+		spent = a
+		if err := j.Add(AnswerRecord{Key: key, Row: p.Row.Index, Answer: a}); err != nil {
+			return nil, spent, err
 		}
 	}
-	opinion, err := parseOpinion(a.Text)
-	if err != nil {
-		return nil
+	if opinion, err = parseOpinion(a.Text); err != nil {
+		return nil, spent, err
 	}
 	opinion.Model = g.Model
-	return opinion
+	return opinion, spent, nil
 }
 
 // parseOpinion reads the first JSON object of a judge's answer; models like to put words and fences around it.

@@ -3,6 +3,7 @@ package teacher
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"restyle/teacher/openai"
 )
@@ -34,6 +35,12 @@ func (t *Remote) Request(p *Prompt) Request {
 	}
 	if p.Longer {
 		r.MaxTokens *= 2
+		r.Extra = maps.Clone(t.Extra)
+		for _, field := range []string{"max_tokens", "max_completion_tokens"} {
+			if n, ok := r.Extra[field].(float64); ok {
+				r.Extra[field] = 2 * n
+			}
+		}
 	}
 	for _, m := range p.Messages() {
 		r.Messages = append(r.Messages, openai.Message(m))

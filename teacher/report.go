@@ -131,7 +131,7 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 		table("devices", r.Devices)
 	}
 	fmt.Fprintf(&b, "\nwords around the code: %d to %d, median %d\n\ntone score, rows\n", r.Words[0], r.Words[2], r.Words[1])
-	most := slices.Max(r.Tone)
+	most := max(1, slices.Max(r.Tone))
 	for score, n := range r.Tone {
 		label := fmt.Sprint(score)
 		if score == len(r.Tone)-1 {
@@ -146,6 +146,9 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 // WriteSummary prints the yield of a run: what was refused, and why.
 func WriteSummary(w io.Writer, s Summary) {
 	fmt.Fprintf(w, "source rows %d, accepted %d, calls %d, answers from the journal %d\n", s.Source, s.Accepted, s.Calls, s.Replayed)
+	if s.JudgeFailed > 0 {
+		fmt.Fprintf(w, "the judge gave no opinion on %d rows; on one because: %s\n", s.JudgeFailed, s.JudgeError)
+	}
 	if len(s.Unfit)+len(s.Refused) == 0 {
 		return
 	}

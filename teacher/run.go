@@ -33,6 +33,9 @@ const (
 	otherAnswers = 20
 	maxFailures  = 3
 
+	maxRefusals = 3  // requests that the teacher may refuse before it answers any
+	maxUseless  = 20 // rows that may be given up before the first is accepted
+
 	refusedFinish = "refused" // the finish reason of a request that the teacher rejects: asking again would not help
 )
 
@@ -47,6 +50,7 @@ type Run struct {
 	Journal  *Journal
 	Seed     uint64
 	Rows     int  // how many rows to make; 0 for as many as the source gives
+	Most     int  // how many rows to ask about; 0 for as many as it takes
 	Comments bool // remarks on lines of the code too
 
 	// Spare is how many rows more than are missing may be asked about. 0 asks for nothing in vain; with a batch, where
@@ -54,8 +58,8 @@ type Run struct {
 	Spare int
 
 	// Parse is a second opinion on whether a source answer is Python, after our own check has passed; nil for none. It
-	// returns what is wrong.
-	Parse func(code string) error
+	// returns what is wrong with the code, "" if nothing is; an error ends the run.
+	Parse func(code string) (wrong string, err error)
 
 	// Judge adds its opinion to the certificate of each accepted row; nil for none.
 	Judge *Judge
@@ -83,13 +87,15 @@ type Summary struct {
 	Refused  map[string]int `json:"refused"` // answers refused, by check
 	GivenUp  map[string]int `json:"given_up"`
 	// First is the first refusal by each check, in the source's order, with its row.
-	First     map[string]string `json:"first_refusals,omitempty"`
-	Calls     int               `json:"calls"`   // requests answered by the teacher in this run
-	Replayed  int               `json:"replays"` // requests answered from the journal
-	Pending   int               `json:"pending"` // rows that wait for a batch
-	In        int               `json:"prompt_tokens"`
-	Out       int               `json:"completion_tokens"`
-	JudgeFail int               `json:"judge_failed,omitempty"` // rows whose judge gave no usable opinion
+	First    map[string]string `json:"first_refusals,omitempty"`
+	Calls    int               `json:"calls"`   // requests answered by the teacher in this run
+	Replayed int               `json:"replays"` // requests answered from the journal
+	Pending  int               `json:"pending"` // rows that wait for a batch
+	In       int               `json:"prompt_tokens"`
+	Out      int               `json:"completion_tokens"`
+
+	JudgeFailed int    `json:"judge_failed,omitempty"` // rows whose judge gave no usable opinion
+	JudgeError  string `json:"judge_error,omitempty"`  // why, of one of them
 }
 
 // A task is one source row on its way through the teacher.
@@ -111,7 +117,7 @@ type task struct {
 	err      error           // what ends the run, or ErrPending
 }
 
-// A verdict on its way out: the row is accepted and waits for its judge, if there is one.
+// An accepted row on its way out: it waits for the rows before it, and for its judge if there is one.
 type accepted struct {
 	row    dataset.Rewritten
 	cert   dataset.Certificate
@@ -152,15 +158,17 @@ type decider struct {
 	wg     *sync.WaitGroup
 	ledger *Ledger
 
-	mu  sync.Mutex // guards the counts in sum that the tasks write: calls, replays, tokens and the judge's failures
-	sum Summary
+	mu       sync.Mutex // guards the counts in sum that the tasks write: calls, replays, tokens and the judge's failures
+	sum      Summary
+	answered bool // the teacher has answered something, and not only refused; guarded too
 
-	dealt  int     // rows that were fit to be asked about
-	window []*task // to be decided, in the order of their turns
-	ahead  []*task // started beside: spare rows, in order
-	ended  bool    // the source has no more rows
-	held   int     // rows that cannot be decided before a batch is answered
-	out    []*accepted
+	failures int     // rows given up before the first was accepted
+	dealt    int     // rows that were fit to be asked about
+	window   []*task // to be decided, in the order of their turns
+	ahead    []*task // started beside: spare rows, in order
+	ended    bool    // the source has no more rows
+	held     int     // rows that cannot be decided before a batch is answered
+	out      []*accepted
 }
 
 func (d *decider) run(ctx context.Context) error {
@@ -238,7 +246,7 @@ func (d *decider) fill(ctx context.Context) error {
 func (d *decider) read(ctx context.Context) error {
 	for !d.ended {
 		row, err := d.Source.Next()
-		if err == io.EOF {
+		if err == io.EOF || d.Most > 0 && d.dealt == d.Most {
 			d.ended = true
 			return nil
 		}
@@ -249,7 +257,10 @@ func (d *decider) read(ctx context.Context) error {
 			return err
 		}
 		d.sum.Source++
-		t, unfit := d.examine(row, d.dealt)
+		t, unfit, err := d.examine(row, d.dealt)
+		if err != nil {
+			return err
+		}
 		if unfit != nil {
 			d.sum.Unfit[unfit.ID]++
 			d.refused(row.Index, 0, *unfit)
@@ -273,24 +284,28 @@ func (d *decider) enqueue(t *task) {
 }
 
 // examine makes the checks on a source row, and deals a card to one that is fit: its nth.
-func (r *Run) examine(row dataset.Row, n int) (t *task, unfit *dataset.Check) {
+func (r *Run) examine(row dataset.Row, n int) (t *task, unfit *dataset.Check, err error) {
 	question := dataset.Question(row.Instruction, row.Input)
 	c := newCandidate(r.Style, question, Split(row.Output), "")
 	verdicts, unfit := run(sourceChecks, c)
 	if unfit == nil && r.Parse != nil {
 		for _, b := range c.parts.Blocks {
-			if err := r.Parse(b); err != nil {
-				unfit = &dataset.Check{ID: "S1", Value: err.Error()}
+			said, err := r.Parse(b)
+			if err != nil {
+				return nil, nil, err
+			}
+			if said != "" {
+				unfit = &dataset.Check{ID: "S1", Value: said}
 			}
 		}
 	}
 	if unfit != nil {
-		return nil, unfit
+		return nil, unfit, nil
 	}
 	return &task{source: verdicts, prompt: Prompt{
 		Style: r.Style, Row: row, Question: question, Parts: c.parts, Comments: r.Comments,
 		Card: dealCard(r.Style, r.Seed, n),
-	}}, nil
+	}}, nil, nil
 }
 
 // limit is how many rows may be under way: one until the teacher has answered at all, so that a dead or a wrong one
@@ -302,17 +317,11 @@ func (d *decider) limit() int {
 	return lookAhead
 }
 
-func (d *decider) calls() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.sum.Calls
-}
-
 // begun tells whether the teacher has answered anything in this run.
 func (d *decider) begun() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.sum.Calls+d.sum.Replayed > 0
+	return d.answered
 }
 
 // start runs the task's attempts, as many as are left, until one passes the checks that look at the row alone.
@@ -358,12 +367,16 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 	} else if t.answer, t.err = d.ask(ctx, t); t.err != nil {
 		return
 	}
-	d.judgeAnswer(t)
+	if t.answer.Finish != refusedFinish {
+		d.mu.Lock()
+		d.answered = true
+		d.mu.Unlock()
+	}
+	d.checkAnswer(t)
 }
 
 func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 	p := &t.prompt
-	before := d.calls()
 	a, key, err := d.Teacher.Ask(ctx, p, t.request)
 	if err == nil || ctx.Err() != nil {
 		return d.enter(t, a, key, err)
@@ -374,16 +387,21 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 	case errors.Is(err, ErrPending):
 		t.key = key
 		return a, err
-	case errors.As(err, &refused) && !d.begun():
-		return a, fmt.Errorf("the teacher refuses the first request, so it would refuse all: %w", err)
-	case errors.As(err, &refused):
+	case errors.As(err, &refused) && d.begun():
 		return d.enter(t, Answer{Finish: refusedFinish, Text: refused.Reason}, key, nil)
+	case errors.As(err, &refused):
+		// A teacher that has answered nothing yet may refuse for a reason that will be mended, a wrong parameter, say.
+		// Such a refusal is not kept as an answer, so that the run can be tried again.
+		return Answer{Finish: refusedFinish, Text: refused.Reason},
+			d.Journal.Fail(FailureRecord{Row: p.Row.Index, Attempt: p.Attempt, Error: err.Error()})
 	}
-	if e := d.Journal.Fail(FailureRecord{Row: p.Row.Index, Attempt: p.Attempt, Error: err.Error()}); e != nil {
-		return a, e
+	alive := errors.As(err, &unavailable) && !unavailable.AllDead
+	if alive {
+		if e := d.Journal.Fail(FailureRecord{Row: p.Row.Index, Attempt: p.Attempt, Error: err.Error()}); e != nil {
+			return a, e
+		}
 	}
-	poison := d.calls()-before >= otherAnswers || d.Journal.Failures(p.Row.Index, p.Attempt) >= maxFailures
-	if errors.As(err, &unavailable) && !unavailable.AllDead && poison {
+	if alive && (unavailable.Others >= otherAnswers || d.Journal.Failures(p.Row.Index, p.Attempt) >= maxFailures) {
 		// The teacher is there, but not for this request, and not for want of trying: one row must not stop all others.
 		return d.enter(t, Answer{Finish: refusedFinish, Text: err.Error()}, t.request.Keys[0], nil)
 	}
@@ -404,8 +422,8 @@ func (d *decider) enter(t *task, a Answer, key string, err error) (Answer, error
 	return a, d.Journal.Add(AnswerRecord{Key: key, Row: p.Row.Index, Attempt: p.Attempt, Answer: a})
 }
 
-// judgeAnswer makes the checks that need nothing but the row and its answer.
-func (d *decider) judgeAnswer(t *task) {
+// checkAnswer makes the checks that need nothing but the row and its answer.
+func (d *decider) checkAnswer(t *task) {
 	fail := func(id, reason string) {
 		t.failed = &dataset.Check{ID: id, Value: reason}
 	}
@@ -462,7 +480,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		return t.err
 	case t.failed != nil:
 		d.settle(t)
-		return nil
+		return d.useless(t)
 	}
 	device := t.prompt.Card.Device.Name
 	if len(d.Style.Devices) < minOpeners {
@@ -488,6 +506,20 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 	d.accept(ctx, t)
 	d.settle(t)
 	return nil
+}
+
+// useless ends a run whose teacher has not made one good row out of the first few: it would refuse or fail all others too,
+// and cost as much.
+func (d *decider) useless(t *task) error {
+	d.failures++
+	switch refused := t.answer.Finish == refusedFinish; {
+	case refused && !d.begun() && d.failures >= maxRefusals:
+		return fmt.Errorf("the teacher refuses every request; the last: %s", t.answer.Text)
+	case d.sum.Accepted > 0 || d.held > 0 || d.failures < maxUseless:
+		return nil
+	}
+	return fmt.Errorf("none of the first %d answers passed the checks; the last failed %s: %s: is the model able to follow the instructions? --preview 1 shows what it is asked and says, --restart asks anew",
+		d.failures, t.failed.ID, t.failed.Value)
 }
 
 // await hands a request on that waits for a batch.
@@ -545,11 +577,16 @@ func (d *decider) accept(ctx context.Context, t *task) {
 	go func() {
 		defer d.wg.Done()
 		defer close(a.judged)
-		if opinion := d.Judge.Opinion(ctx, d.Journal, p, t.text); opinion != nil {
-			a.cert.Judge = opinion
-		} else {
-			d.count(func(s *Summary) { s.JudgeFail++ })
-		}
+		opinion, spent, err := d.Judge.Opinion(ctx, d.Journal, p, t.text)
+		a.cert.Judge = opinion
+		d.count(func(s *Summary) {
+			s.In += spent.PromptTokens
+			s.Out += spent.CompletionTokens
+			if err != nil {
+				s.JudgeFailed++
+				s.JudgeError = err.Error()
+			}
+		})
 	}()
 }
 
@@ -571,6 +608,9 @@ func (d *decider) flush(ctx context.Context) error {
 		}
 		if err := wait(ctx, a.judged); err != nil {
 			return err
+		}
+		if ctx.Err() != nil { // the judge may have been cut short
+			return context.Cause(ctx)
 		}
 		if err := d.Emit(a.row, a.cert); err != nil {
 			return err
@@ -604,7 +644,10 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 			return plan, err
 		}
 		plan.Source++
-		t, unfit := r.examine(row, plan.Fit)
+		t, unfit, err := r.examine(row, plan.Fit)
+		if err != nil {
+			return plan, err
+		}
 		if unfit != nil {
 			plan.Unfit[unfit.ID]++
 			continue

@@ -45,16 +45,23 @@ func (p Parts) Prose() string {
 }
 
 // Join puts the blocks into the places that a rewrite names for them, each in a fence tagged python. Every
-// placeholder must stand exactly once, in order, alone on its line.
+// placeholder must stand exactly once, in order, alone on its line; a fence or emphasis around it, a colon after it and
+// small letters in it are forgiven.
 func (p Parts) Join(rewrite string) (string, error) {
+	var bare strings.Builder
+	for _, piece := range splitFences(rewrite) {
+		if piece.code && strings.TrimSpace(placeholders.ReplaceAllString(piece.text, "")) != "" || piece.code && !placeholders.MatchString(piece.text) {
+			return "", fmt.Errorf("the rewrite has a fenced block of its own; code belongs in the placeholders alone")
+		}
+		bare.WriteString(strings.TrimSuffix(piece.text, "\n") + "\n")
+	}
 	want := 1
-	lines := strings.Split(rewrite, "\n")
+	lines := strings.Split(bare.String(), "\n")
 	for i, line := range lines {
-		found := placeholders.FindAllString(line, -1)
-		if len(found) == 0 {
+		if !placeholders.MatchString(line) {
 			continue
 		}
-		if strings.TrimSpace(line) != placeholder(want) || want > len(p.Blocks) {
+		if strings.ToUpper(strings.Trim(line, " \t\r*_:`")) != placeholder(want) || want > len(p.Blocks) {
 			return "", fmt.Errorf("%s stands where %s alone on its line is due (the answer has %d code blocks)",
 				strings.TrimSpace(line), placeholder(want), len(p.Blocks))
 		}
@@ -63,11 +70,6 @@ func (p Parts) Join(rewrite string) (string, error) {
 	}
 	if want <= len(p.Blocks) {
 		return "", fmt.Errorf("%s is missing", placeholder(want))
-	}
-	for _, piece := range splitFences(rewrite) {
-		if piece.code {
-			return "", fmt.Errorf("the rewrite has a fenced block of its own; code belongs in the placeholders alone")
-		}
 	}
 	return strings.TrimSpace(strings.Join(lines, "\n")), nil
 }
@@ -84,7 +86,7 @@ func fence(code string) string {
 	return ticks + "python\n" + code + ticks
 }
 
-var placeholders = regexp.MustCompile(`\[\[\s*CODE[ _]?\d*\s*\]\]`)
+var placeholders = regexp.MustCompile(`(?i)\[\[\s*code[\s_-]*\d*\s*\]\]`)
 
 func placeholder(n int) string { return "[[CODE_" + strconv.Itoa(n) + "]]" }
 

@@ -454,7 +454,7 @@ func TestRedirect(t *testing.T) {
 // that of one answer.
 func TestEndlessAnswer(t *testing.T) {
 	if testing.Short() {
-		t.Skip("32 MiB")
+		t.Skip("4 MiB")
 	}
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -475,7 +475,7 @@ func TestEndlessAnswer(t *testing.T) {
 	f := newFolder(t)
 	must(t, cli.Done, runArgs(f, source, s.base(), "--total-timeout", "1m")...)
 	f.sound(t, faultRows)
-	if !strings.Contains(read(t, filepath.Join(f.out+".work", "journal.log")), "longer than 32 MiB") {
+	if !strings.Contains(read(t, filepath.Join(f.out+".work", "journal.log")), "longer than 4 MiB") {
 		t.Error("the reason is not in the journal")
 	}
 }
@@ -498,7 +498,7 @@ func TestContentFilter(t *testing.T) {
 
 	f = newFolder(t)
 	o = must(t, cli.Failed, runArgs(f, source, newServer(t, always(filter)).base())...)
-	if !strings.Contains(o.stderr, "no row passed the checks") {
+	if !strings.Contains(o.stderr, "none of the first 20 answers passed the checks") {
 		t.Error(o)
 	}
 }

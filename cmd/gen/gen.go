@@ -130,7 +130,7 @@ func (g *gen) connect(ctx context.Context, urls []string, model string) (*openai
 	pool, err := openai.New(openai.Options{
 		BaseURLs: urls, APIKey: g.key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
 		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout, TotalTimeout: g.totalTimeout,
-		DeadTimeout: g.deadTimeout,
+		DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
 	})
 	if err != nil {
 		return nil, "", &usageError{err}
@@ -194,6 +194,7 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	s := []teacher.Setting{
 		{Name: "source", Value: g.src.Name},
 		{Name: "revision", Value: g.src.Revision},
+		{Name: "split", Value: g.split},
 		{Name: "columns", Value: g.src.Columns.String()},
 		{Name: "rows", Value: strconv.Itoa(g.rows)},
 		{Name: "teacher", Value: t.Name()},
@@ -232,17 +233,28 @@ func (g *gen) showSettings(t teacher.Teacher) {
 	if g.rows == 0 {
 		goal = "all"
 	}
-	g.say("rows        %s, seed %d", goal, g.seed)
+	extras := ""
+	for _, e := range []struct {
+		on   bool
+		text string
+	}{{g.comments, "comments in the code"}, {g.python != "", "sources parsed by " + g.python}, {g.judge != "", "judged by " + g.judge}} {
+		if e.on {
+			extras += ", " + e.text
+		}
+	}
+	g.say("rows        %s, seed %d%s", goal, g.seed, extras)
 	g.say("out         %s, journal in %s", g.out, g.work)
 }
 
 // begin opens the journal and enters the run in it.
 func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
 	if g.restart {
-		if aside, err := teacher.SetAside(g.work); err != nil {
+		kept, err := teacher.SetAside(g.work)
+		if err != nil {
 			return nil, err
-		} else if aside {
-			g.say("the earlier journal is kept as %s", filepath.Join(g.work, "journal.log.bak"))
+		}
+		if kept != "" {
+			g.say("the earlier journal is kept as %s", kept)
 		}
 	}
 	j, err := teacher.OpenJournal(g.work)
@@ -346,6 +358,9 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		return g.waitForBatch(batch, sum)
 	}
 	if sum.Accepted == 0 {
+		if err := j.Finish(sum); err != nil {
+			return err
+		}
 		return errors.New("no row passed the checks, so nothing is written: --preview 3 shows what happens to the first rows; " +
 			"the answers are in the journal, so to have the teacher asked anew add --restart")
 	}
@@ -419,7 +434,7 @@ func (g *gen) cost(sum teacher.Summary) *float64 {
 
 // savePartial keeps the rows that were accepted before a run stopped where a person can use them.
 func (g *gen) savePartial(out *dataset.Output, sum teacher.Summary) {
-	if sum.Accepted == 0 {
+	if sum.Accepted == 0 || sum.Accepted < g.partialRows() {
 		return
 	}
 	g.removePartial()
@@ -434,6 +449,15 @@ func (g *gen) savePartial(out *dataset.Output, sum teacher.Summary) {
 func (g *gen) partial() string {
 	ext := filepath.Ext(g.out)
 	return strings.TrimSuffix(g.out, ext) + ".partial" + ext
+}
+
+// partialRows is how many rows an earlier part of the run left there.
+func (g *gen) partialRows() int {
+	certs, err := dataset.ReadCertificates(dataset.CertificatePath(g.partial()))
+	if err != nil {
+		return 0
+	}
+	return len(certs)
 }
 
 // removePartial drops what an earlier part of the run left, which this one has again.
@@ -504,7 +528,7 @@ func createBatch(path string) (*batchFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	f, err := os.Create(path + ".tmp") // a fixed name, so that kills do not pile them up
 	if err != nil {
 		return nil, err
 	}

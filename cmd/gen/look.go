@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"restyle/dataset"
@@ -29,7 +31,7 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 		return err
 	}
 	defer end()
-	r.Rows = g.preview
+	r.Rows, r.Most = g.preview, g.preview
 	r.Emit = func(row dataset.Rewritten, c dataset.Certificate) error {
 		rule := strings.Repeat("─", 100)
 		fmt.Fprintf(g.stdout, "%s\nrow %d of the source\n\n%s\n\n── before\n%s\n\n── after\n%s\n\n── checks\n",
@@ -70,8 +72,8 @@ func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 		fmt.Fprintln(g.stdout)
 	}
 	g.say("%d source rows read, %d of them fit to be asked about", plan.Source, plan.Fit)
-	for id, n := range plan.Unfit {
-		g.say("  %s: %d unfit", id, n)
+	for _, id := range slices.Sorted(maps.Keys(plan.Unfit)) {
+		g.say("  %s: %d unfit", id, plan.Unfit[id])
 	}
 	if g.remote != nil {
 		in, out := plan.PromptBytes/4, plan.Fit*g.maxTokens

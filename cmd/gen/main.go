@@ -68,6 +68,9 @@ func (g *gen) exit(ctx context.Context, err error) int {
 	case errors.Is(err, errIncomplete):
 		return cli.Stopped
 	case ctx.Err() != nil:
+		if !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err()) { // something else went wrong besides
+			fmt.Fprintf(g.stderr, "gen: %v\n", err)
+		}
 		fmt.Fprintln(g.stderr, "gen: stopped; run the same command again to go on")
 		return cli.Stopped
 	case errors.As(err, &different), errors.Is(err, teacher.ErrLocked):

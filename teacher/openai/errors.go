@@ -35,6 +35,7 @@ type Unavailable struct {
 	Endpoint string // of the last failure; empty if none was tried
 	Reason   string // of the last failure, such as "503" or "stall"
 	Attempts int    // requests sent for this one
+	Others   int    // requests that were answered while this one was tried
 	AllDead  bool   // no endpoint has been alive for Options.DeadTimeout
 	Message  string // the last failure, without the key
 }
@@ -43,5 +44,5 @@ func (e *Unavailable) Error() string {
 	if e.AllDead {
 		return fmt.Sprintf("no endpoint is reachable; the last failure: %s: %s", e.Endpoint, e.Message)
 	}
-	return fmt.Sprintf("gave up after %d attempts; the last failure: %s: %s", e.Attempts, e.Endpoint, e.Message)
+	return fmt.Sprintf("gave up after %d sends; the last failure: %s: %s", e.Attempts, e.Endpoint, e.Message)
 }

@@ -119,7 +119,11 @@ func (p *Pool) complete(ctx context.Context, body []byte, first bool) (Answer, e
 		if err != nil {
 			return Answer{}, err
 		}
-		t.sent++
+		if t.sent++; t.sent == 1 {
+			p.mu.Lock()
+			t.answers = p.tally.Answers
+			p.mu.Unlock()
+		}
 		a, f := p.attempt(ctx, s.e, body)
 		if err := p.judge(ctx, t, s, a, f); err != nil {
 			return Answer{}, err
@@ -179,8 +183,15 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 		if loaded := f.overload && f.status != 0 && e.inFlight > 0; !loaded || s.probe {
 			e.failed(now, s.probe, f.message, p.random.Float64())
 		}
+		// A probe finds out whether the endpoint is back. Its request must not pay
+		// for that: DeadTimeout bounds it.
+		if s.probe {
+			break
+		}
 		if t.attempts++; t.attempts > p.o.Retries {
-			return t.unavailable()
+			err := t.unavailable()
+			err.Others = int(p.tally.Answers - t.answers)
+			return err
 		}
 	}
 	bound := min(p.o.Backoff<<min(t.tries, 20), longestBackoff)

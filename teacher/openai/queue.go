@@ -14,6 +14,7 @@ type turn struct {
 	after    []time.Time // by endpoint: not before this, because it failed there
 	attempts int         // that used up a retry
 	sent     int
+	answers  int64     // that the pool had returned when this was first sent
 	tries    int       // failures of any kind; the backoff grows with them
 	throttle time.Time // when it was first told to slow down
 	last     *failure
