@@ -145,57 +145,6 @@ func (c *candidate) sourceLen() (n int) {
 	return n + utf8.RuneCountInString(c.parts.Prose())
 }
 
-// endsWhole tells whether a text ends like one that was finished: after a closed fence, or with a sentence's end.
-func endsWhole(c *candidate) (bool, string) {
-	last := c.pieces[len(c.pieces)-1]
-	if last.code {
-		if !last.closed {
-			return false, "it ends inside a fence"
-		}
-		return true, "ends with code"
-	}
-	text := strings.TrimRight(last.text, " \t\r\n")
-	text = strings.TrimRight(text, "\"'”’)]}*_`")
-	r, _ := utf8.DecodeLastRuneInString(text)
-	switch {
-	case text == "":
-		return len(c.pieces) > 1, "ends with code"
-	case strings.ContainsRune(".!?…:", r), unicode.Is(unicode.So, r):
-		return true, "ends with a sentence"
-	case len(text) < len(strings.TrimRight(last.text, " \t\r\n")):
-		return true, "ends with a closing mark"
-	}
-	return false, "it ends in the middle of a sentence"
-}
-
-// indentedBlock is Markdown's other way to write code: four spaces or a tab after an empty line.
-var indentedBlock = regexp.MustCompile(`(?:\A|\n[ \t\r]*\n)(?: {4}|\t)[ \t]*\S[^\n]*`)
-
-func fencesClosed(c *candidate) (bool, string) {
-	blocks := 0
-	for _, p := range c.pieces {
-		switch {
-		case !p.code:
-			if found := placeholders.FindString(p.text); found != "" {
-				return false, found + " is left over"
-			}
-			if found := indentedBlock.FindString(p.text); found != "" {
-				return false, fmt.Sprintf("%q is indented like a block of code", strings.TrimSpace(found))
-			}
-		case !p.closed:
-			return false, "a fence is not closed"
-		case p.tag != "python":
-			return false, fmt.Sprintf("a fence is tagged %q, not python", p.tag)
-		default:
-			blocks++
-		}
-	}
-	if blocks == 0 {
-		return false, "there is no fenced code"
-	}
-	return true, fmt.Sprintf("%d fenced", blocks)
-}
-
 // codeKept proves that the code in the fences is the source's: block by block; or, where the source is one block, in
 // one of the fences or in all of them together.
 func codeKept(c *candidate) (bool, string) {
@@ -261,12 +210,9 @@ func namesKnown(c *candidate) (bool, string) {
 }
 
 func (c *candidate) knows(snippet string) bool {
-	if c.has(snippet) {
-		return true
-	}
 	tokens, err := python.Tokenize(snippet)
 	if err != nil {
-		return false
+		return c.has(snippet)
 	}
 	for _, t := range tokens {
 		switch t.Kind {
@@ -302,19 +248,22 @@ func hasWord(text, word string) bool {
 }
 
 // The patterns of A5. The first set talks about the task itself; "rewrite" alone may be what the question is about. The
-// second repeats what only a teacher is shown.
+// second describes what was asked for, the third repeats what only a teacher is shown.
 var (
 	metaPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`\bre-?writ(?:e|es|ing|ten)\b`, `\brewrote\b`,
 		`\bpassive[- ]aggressive(?:ly)?\b`,
 		`\b(?:your|these|those|given)\s+(?:\w+\s+)?constraints\b`,
 		`\b(?:in|with) (?:a|the|this|that) (?:\w+[ -])?(?:tone|persona|register|voice|style) (?:you|of a|requested|as)\b`,
+		`\bas (?:per|you) (?:your |the )?(?:instruct\w*|request\w*|prompt)\b`,
+	}, `|`))
+	askedPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`\bin the (?:requested|required|desired|given|right|same) (?:tone|persona|register|voice|style)\b`,
 		`\b(?:answer|version|response|reply|explanation)\b[^.!?\n]{0,20}\b(?:in|with) an? [\w-]+ (?:tone|persona|register|voice|style)\b`,
 		`\b(?:revised|reworded|rephrased|sarcastic|condescending|snarky|rude) (?:version|answer|response|reply|explanation)\b`,
 		`\b(?:sarcasm|snark|condescension|tone|voice|style),? as (?:asked|requested|instructed|ordered|required)\b`,
-		`\bas (?:per|you) (?:your |the )?(?:instruct\w*|request\w*|prompt)\b`, `\bas instructed\b`,
 		`\b(?:about|around|roughly|approximately|under|within) \d+ words\b`,
+		`\bas instructed\b`,
 	}, `|`))
 	leakPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`(?-i:\bQUESTION:)`, `(?m:^\W*question:)`, `\bprincipal engineer\b`, `\boriginal answer\b`, `\bpersona\b`,
@@ -339,7 +288,8 @@ const cannot = `(?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not)`
 // The literal words without which the patterns above cannot match, in lower case: looking for them first saves most of
 // the time that the patterns take.
 var (
-	metaWords    = []string{"writ", "wrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "prompt", "instruct", "request", "revised", "reworded", "rephrased", "sarcas", "condescen", "snark", "rude", "words"}
+	metaWords    = []string{"writ", "wrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "prompt", "instruct", "request"}
+	askedWords   = []string{"tone", "persona", "register", "voice", "style", "version", "answer", "response", "reply", "explanation", "sarcas", "condescen", "snark", "words", "as instructed"}
 	leakWords    = []string{"question:", "principal", "original", "persona", "prompt", "<", "few-shot", "placeholder", "code_"}
 	refusalWords = []string{" ai", "language model", "artificial", "sorry", "can't", "can’t", "cannot", "can not", "won't", "won’t", "will not", "unable", "not able", "decline", "against my"}
 )
@@ -360,7 +310,7 @@ func noMeta(c *candidate) (bool, string) {
 	for _, talk := range []struct {
 		words    []string
 		patterns *regexp.Regexp
-	}{{leakWords, leakPatterns}, {metaWords, metaPatterns}} {
+	}{{leakWords, leakPatterns}, {metaWords, metaPatterns}, {askedWords, askedPatterns}} {
 		if !containsAny(lower, talk.words) {
 			continue
 		}

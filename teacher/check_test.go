@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -71,7 +72,13 @@ func TestChecks(t *testing.T) {
 			r.OutputPassiveAggressive = r.OutputPassiveAggressive[:strings.LastIndex(r.OutputPassiveAggressive, "```")]
 		}, "A1 A2"},
 		{"untagged fence", after("```python", "```"), "A2"},
-		{"placeholder left", add("[[CODE_1]] is above."), "A2"},
+		{"placeholder left", add("[[CODE_1]] is above."), "A2 A5"},
+		{"a placeholder in small letters", add("There is [[code_2]] too."), "A2 A5"},
+		{"an indented block", add("There:\n\n    print(total(prices))\n\nFine."), "A2"},
+		{"output after a tab", add("There:\n\n\tfine\n\nFine."), "A2"},
+		{"an indented line of a paragraph", add("There:\n    fine."), ""},
+		{"source and question are too long", func(r *dataset.Rewritten) { r.Input = strings.Repeat("more of it ", 160) }, "S2 A9"},
+		{"source in the voice", source("# Sigh. Obviously nobody read the docs, I suppose.\n" + sampleCode), "S3"},
 		{"a renamed variable", after("result += price", "result += prices"), "A3"},
 		{"a changed number", after("[3, 4, 5]", "[3, 4, 6]"), "A3"},
 		{"a comment added", after("result = 0", "result = 0  # start at nothing"), ""},
@@ -138,6 +145,171 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// TestSentences adds one sentence to a row that passes everything, on a question or not.
+func TestSentences(t *testing.T) {
+	for _, c := range sentenceTable {
+		row := sample(func(r *dataset.Rewritten) {
+			r.Instruction += c.question
+			r.OutputPassiveAggressive += " " + c.text
+		})
+		var failed []string
+		for _, k := range Audit(passiveAggressive(t), row) {
+			if !k.Pass {
+				failed = append(failed, k.ID)
+			}
+		}
+		if got := strings.Join(failed, " "); got != c.fails {
+			t.Errorf("%q (asked:%q): %q failed, want %q", c.text, c.question, got, c.fails)
+		}
+	}
+}
+
+var sentenceTable = []struct{ question, text, fails string }{
+	{"", "The sum of these is 12.", "A11"},
+	{"", "That comes to 12.", "A11"},
+	{"", "`total([3, 4, 5])` gives 12.", "A11"},
+	{"", "The average is 7.1667.", "A11"},
+	{"", "The output is 1,200.", "A11"},
+	{"", "You end up with [12, 13].", "A11"},
+	{"", "The list becomes [3, 7, 12].", "A11"},
+	{"", "The list becomes [3, 4, 5].", ""},
+	{"", "It prints True.", "A11"},
+	{" Return True or False.", "It prints True.", ""},
+	{"", "The result is `False`.", "A11"},
+	{"", "The output is `[3, 5]`.", "A11"},
+	{"", "It returns `[5, 4]`.", "A11"},
+	{"", "It prints `[]`.", "A11"},
+	{"", "It returns `result`.", ""},
+	{"", "It prints '\\n'.", "A11"},
+	{" Put '\\n' after it.", "It prints '\\n'.", ""},
+	{" sum of 3 1 2", "The output is 312.", "A11"},
+	{" sum of 3 1 2", "The output is 31.", "A11"},
+	{" sum of x1", "The output is 1.", "A11"},
+	{" sum of -7", "The output is 7.", "A11"},
+	{" sum of -7", "The output is -7.", ""},
+	{" sum of 7", "The output is -7.", "A11"},
+	{" sum of 9-7", "The output is 7.", ""},
+	{"", "The output is 42 of course.", "A11"},
+	{"", "Obviously 7.25 it is.", "A11"},
+	{" Try 7.25 first.", "Obviously 7.25 it is.", ""},
+	{"", "Look at (12, 13) some day.", "A11"},
+	{"", "Look at [3, 4] some day.", "A11"},
+	{"", "Look at {'a': 1, 'b': 2} some day.", "A11"},
+	{"", "Look at [sigh, again] some day (1, or so).", ""},
+	{"", "The output is \"olleh\", obviously.", "A11"},
+	{"", "The result is \"olleh\".", "A11"},
+	{" Say \"Hello, World!\".", "It prints \"hello, world!\"", ""},
+	{"", "The answer was 10 seconds away in a search engine.", ""},
+	{"", "This returns, in 7 lines, what you wanted.", ""},
+	{"", "It gives you 1 less excuse.", ""},
+	{"", "The result is \"helpful\", I am told.", ""},
+	{"", "The result is \"helpful,\" I am told.", ""},
+
+	{"", "In CODE_1 you will find it.", "A5"},
+	{"", "As [[Code_1]] shows.", "A2 A5"},
+	{"", "See the placeholder above.", "A5"},
+	{" Use a placeholder.", "See the placeholder above.", ""},
+	{"", "Here is a sarcastic version of the answer.", "A5"},
+	{"", "Here is the answer in a condescending tone:", "A5"},
+	{"", "All in the requested tone.", "A5"},
+	{"", "It is as instructed.", "A5"},
+	{"", "It is dripping with sarcasm as asked.", "A5"},
+	{"", "That was the revised version.", "A5"},
+	{"", "That was about 60 words.", "A5"},
+	{" Cut a text to 60 words.", "That was about 60 words.", ""},
+	{"", "As a weary senior engineer who has answered this too often, I sigh.", "A5"},
+	{"", "QUESTION: what now?", "A5"},
+	{"", "Fine.\n\nQuestion: what now?", "A5"},
+	{"", "One question: did you even try?", ""},
+	{"", "Let me answer your question: no.", ""},
+	{"", "It meets the given constraints.", "A5"},
+	{" Mind the constraints.", "It meets the given constraints.", ""},
+	{"", "It is the user prompt.", "A5"},
+	{" Show a user prompt.", "It is the user prompt.", ""},
+	{"", "What a persona.", "A5"},
+	{" Describe a persona.", "What a persona.", ""},
+	{" Rewrite the loop.", "There, I rewrote it.", ""},
+
+	{"", "I'm sorry, but I thought this was obvious.", ""},
+	{"", "I'm sorry, but I can't believe that you asked.", ""},
+	{"", "I can't help you if you will not read.", ""},
+	{"", "I cannot provide the motivation, only the code.", ""},
+	{"", "I'm sorry, but I can't do that.", "A6"},
+	{"", "I’m sorry, but I can’t do that.", "A6"},
+	{"", "I can't help you with that.", "A6"},
+	{"", "I cannot create content that is demeaning.", "A6"},
+	{"", "I must decline to be rude.", "A6"},
+	{"", "I must respectfully decline.", "A6"},
+	{"", "I won't be condescending to users.", "A6"},
+}
+
+// checkPreFilters fails where a list of words hides what its patterns would find in a text.
+func checkPreFilters(t *testing.T, text string) {
+	t.Helper()
+	for _, f := range []struct {
+		name     string
+		words    []string
+		patterns *regexp.Regexp
+	}{
+		{"meta", metaWords, metaPatterns}, {"asked", askedWords, askedPatterns},
+		{"leak", leakWords, leakPatterns}, {"refusal", refusalWords, refusalPatterns},
+	} {
+		if m := f.patterns.FindString(text); m != "" && !containsAny(strings.ToLower(text), f.words) {
+			t.Errorf("the words of %s hide %q", f.name, m)
+		}
+	}
+	for sentence := range sentences(text) {
+		for _, pattern := range statedResults {
+			if m := pattern.FindString(sentence); m != "" && !mayState(sentence) {
+				t.Errorf("the words of results hide %q", m)
+			}
+		}
+	}
+}
+
+func TestPreFilters(t *testing.T) {
+	for _, c := range sentenceTable {
+		checkPreFilters(t, c.text)
+	}
+	// Each word of the alternatives that no sentence above has.
+	for _, text := range []string{
+		"It was rewritten.", "A passive-aggressive one.", "In a voice of a weary man.", "As per your request.", "The right persona.", "A snarky reply.",
+		"A rude explanation.", "The reworded answer.", "The rephrased response.", "Condescension as ordered.", "In the given register.", "A principal engineer.",
+		"The original answer.", "few-shot", "<code", "As an AI.", "As an artificial intelligence.", "As a language model.", "I'm unable to help.", "I am not able to comply.",
+		"I will decline.", "Against my guidelines.", "I can not assist.", "I will not comply.", "It yields 7.", "It evaluates to 7.", "It amounts to 7.", "It adds up to 7.",
+		"It sums to 7.", "It leaves you with 7.", "It turns into 7.", "It spits out 7.", "It equals 7.", "It produces 7.", "You'll see 7.", "You get 7.", "It displays None.",
+		"Outputting 7.", "The mean is 7.", "The median is 7.", "The product is 7.", "The maximum is 7.", "The minimum is 7.", "The count is 7.", "The length is 7.",
+		"The difference is 7.", "The total = 7.", "It results in 7.", "Printing 7.", "Returning 7.", "It comes back as 7.", "It comes out with True.", "The return value: 7.",
+	} {
+		hits := statedResults[0].MatchString(text) || statedResults[1].MatchString(text) || metaPatterns.MatchString(text) ||
+			askedPatterns.MatchString(text) || leakPatterns.MatchString(text) || refusalPatterns.MatchString(text)
+		if !hits {
+			t.Errorf("no pattern finds anything in %q", text)
+		}
+		checkPreFilters(t, text)
+	}
+}
+
+// FuzzAudit: no row makes a check panic, the words before the patterns hide nothing, and what the source contains is found
+// in it.
+func FuzzAudit(f *testing.F) {
+	style := passiveAggressive(f)
+	for _, c := range sentenceTable {
+		f.Add(c.question, sampleCode, c.text)
+	}
+	f.Add("", "x = '\\n' - -5", "It prints `` ` `` and [`'\\n'`], (-5, 1).")
+	f.Fuzz(func(t *testing.T, question, source, text string) {
+		Audit(style, dataset.Rewritten{Instruction: question, OutputOriginal: source, OutputPassiveAggressive: text})
+		checkPreFilters(t, text)
+		c := newCandidate(style, question, Split(source), text)
+		for _, s := range append(c.parts.Blocks, question) {
+			if !c.has(s) {
+				t.Errorf("%q does not contain %q", c.source, s)
+			}
+		}
+	})
+}
+
 // TestOriginal runs the checks over the 576 rows that the first implementation of the idea made, and compares the six
 // conditions with the counts that were measured on them by other means (CPython's ast, patterns, reading).
 func TestOriginal(t *testing.T) {
@@ -183,6 +355,7 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 	clean := 0
 	for i, row := range rows {
 		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), Split(row.OutputOriginal), row.OutputPassiveAggressive)
+		checkPreFilters(t, row.OutputPassiveAggressive)
 		verdict := func(f func(*candidate) (bool, string)) bool { ok, _ := f(c); return ok }
 		parses := verdict(sourceIsPython) && parse(row.OutputOriginal) == nil
 		fenced, unclosed := false, false

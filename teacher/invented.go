@@ -176,7 +176,11 @@ func (c *candidate) has(text string) bool {
 	if c.context == "" {
 		c.context = lexemes(c.source)
 	}
-	return strings.Contains(c.context, lexemes(text))
+	words := lexemes(text)
+	if strings.TrimSpace(words) == "" {
+		return strings.Contains(c.source, text) // nothing but white space or its escapes
+	}
+	return strings.Contains(c.context, words)
 }
 
 var (
@@ -204,7 +208,7 @@ func firstLine(s string) string {
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
 
 // cleanUp is what Hugging Face's decoder does when clean_up_tokenization_spaces is on: it takes spaces out of code and
-// prose alike, so that ' '.join becomes ''.join.
+// prose alike, so that ' '.join becomes ”.join.
 var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " ' ", "'", " n't", "n't", " 'm", "'m", " 's", "'s", " 've", "'ve", " 're", "'re")
 
 // noArtefacts looks for decoder traces in the text, and for code that differs from the source by the clean-up alone.

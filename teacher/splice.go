@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Parts is an answer taken apart into its code and the words around it. The teacher sees the code but writes only
@@ -50,7 +52,8 @@ func (p Parts) Prose() string {
 func (p Parts) Join(rewrite string) (string, error) {
 	var bare strings.Builder
 	for _, piece := range splitFences(rewrite) {
-		if piece.code && strings.TrimSpace(placeholders.ReplaceAllString(piece.text, "")) != "" || piece.code && !placeholders.MatchString(piece.text) {
+		rest := placeholders.ReplaceAllString(piece.text, "")
+		if piece.code && (strings.TrimSpace(rest) != "" || rest == piece.text) {
 			return "", fmt.Errorf("the rewrite has a fenced block of its own; code belongs in the placeholders alone")
 		}
 		bare.WriteString(strings.TrimSuffix(piece.text, "\n") + "\n")
@@ -157,4 +160,55 @@ func isPythonTag(tag string) bool {
 		return true
 	}
 	return false
+}
+
+// endsWhole tells whether a text ends like one that was finished: after a closed fence, or with a sentence's end.
+func endsWhole(c *candidate) (bool, string) {
+	last := c.pieces[len(c.pieces)-1]
+	if last.code {
+		if !last.closed {
+			return false, "it ends inside a fence"
+		}
+		return true, "ends with code"
+	}
+	text := strings.TrimRight(last.text, " \t\r\n")
+	text = strings.TrimRight(text, "\"'”’)]}*_`")
+	r, _ := utf8.DecodeLastRuneInString(text)
+	switch {
+	case text == "":
+		return len(c.pieces) > 1, "ends with code"
+	case strings.ContainsRune(".!?…:", r), unicode.Is(unicode.So, r):
+		return true, "ends with a sentence"
+	case len(text) < len(strings.TrimRight(last.text, " \t\r\n")):
+		return true, "ends with a closing mark"
+	}
+	return false, "it ends in the middle of a sentence"
+}
+
+// indentedBlock is Markdown's other way to write code: four spaces or a tab after an empty line.
+var indentedBlock = regexp.MustCompile(`(?:\A|\n[ \t\r]*\n)(?: {4}|\t)[ \t]*\S[^\n]*`)
+
+func fencesClosed(c *candidate) (bool, string) {
+	blocks := 0
+	for _, p := range c.pieces {
+		switch {
+		case !p.code:
+			if found := placeholders.FindString(p.text); found != "" {
+				return false, found + " is left over"
+			}
+			if found := indentedBlock.FindString(p.text); found != "" {
+				return false, fmt.Sprintf("%q is indented like a block of code", strings.TrimSpace(found))
+			}
+		case !p.closed:
+			return false, "a fence is not closed"
+		case p.tag != "python":
+			return false, fmt.Sprintf("a fence is tagged %q, not python", p.tag)
+		default:
+			blocks++
+		}
+	}
+	if blocks == 0 {
+		return false, "there is no fenced code"
+	}
+	return true, fmt.Sprintf("%d fenced", blocks)
 }

@@ -36,6 +36,13 @@ func TestJoin(t *testing.T) {
 		{"inside a sentence", "Here is [[CODE_1]] for you\n[[CODE_2]]", "", "alone on its line"},
 		{"one too many", "[[CODE_1]]\n[[CODE_2]]\n[[CODE_3]]", "", "has 2 code blocks"},
 		{"misspelt", "[[CODE 1]]\n[[CODE_2]]", "", "[[CODE_1]] alone on its line is due"},
+		{"in a fence", "```python\n[[CODE_1]]\n```\n~~~\n\n[[code_2]]\n~~~\nSo.", "```python\na = 1\n```\n\n````python\nb = '```'\n````\nSo.", ""},
+		{"in emphasis, with a colon", "**[[CODE_1]]**\n[[CODE_2]]:\nSo.", "```python\na = 1\n```\n````python\nb = '```'\n````\nSo.", ""},
+		{"in small letters", "  [[code_1]]\r\n[[Code_2]]", "```python\na = 1\n```\n````python\nb = '```'\n````", ""},
+		{"in small letters in a sentence", "[[CODE_1]]\n[[CODE_2]]\nSee [[code_2]].", "", "alone on its line"},
+		{"another spelling in a sentence", "[[CODE_1]]\n[[CODE_2]]\nSee [[ Code-2 ]].", "", "alone on its line"},
+		{"an empty fence", "[[CODE_1]]\n[[CODE_2]]\n```\n```", "", "a fenced block of its own"},
+		{"a fence with more", "```\n[[CODE_1]]\nx\n```\n[[CODE_2]]", "", "a fenced block of its own"},
 		{"a fence of its own", "[[CODE_1]]\n[[CODE_2]]\n```\n7\n```", "", "a fenced block of its own"},
 	} {
 		got, err := two.Join(c.rewrite)
@@ -49,6 +56,8 @@ func TestJoin(t *testing.T) {
 func FuzzJoin(f *testing.F) {
 	f.Add("x = 1\ny = '```'\n", "Well.\n\n[[CODE_1]]\n\nThere.")
 	f.Add("print('''\n~~~\n''')", "[[CODE_1]]")
+	f.Add("x = 1", "```\n**[[code_1]]**\n```\n[[CODE_1]]:")
+	f.Add("x = 1", "    ~~~\n\t[[CODE_1]]")
 	f.Add("a\n```python\nb\n```\nc", "x\n[[CODE_1]]\r\n")
 	f.Fuzz(func(t *testing.T, source, rewrite string) {
 		p := Split(source)
