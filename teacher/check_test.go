@@ -85,7 +85,7 @@ func TestChecks(t *testing.T) {
 		{"unknown name", add("Try `reduce_all` some day."), "A4"},
 		{"builtin name", add("Try `sum` some day."), ""},
 		{"code from known names", add("Try `total(prices)` some day."), ""},
-		{"a literal that is not there", add("Try `total(prices) + 77` some day."), "A4"},
+		{"a literal that is not there", add("Try `total(prices) + 77` some day."), "A4 A11"},
 		{"a part of a name", add("There is `pric` in it."), "A4"},
 		{"meta in the middle", add("Here's the rewritten answer."), "A5"},
 		{"meta about constraints", add("As per your constraints, that is all."), "A5"},

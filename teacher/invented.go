@@ -63,9 +63,9 @@ func statesValue(sentence string, start, from, to int) bool {
 	return !remark.MatchString(sentence[from:]) || !(strings.HasPrefix(subject, "result") || strings.HasPrefix(subject, "answer"))
 }
 
-// precise are values that nobody writes by chance, wherever they stand: decimal fractions, and brackets around two
-// elements or more that no name or call stands before.
-var precise = regexp.MustCompile(`-?\b\d+\.\d+\b|(?:^|[^\w\])])(` + bracketed + `)`)
+// precise are values that nobody writes by chance, wherever they stand: decimal fractions, numbers of two digits or more
+// that count nothing, and brackets around two elements or more that no name or call stands before.
+var precise = regexp.MustCompile(`-?\b\d+\.\d+\b|-?\b\d{2,}\b|(?:^|[^\w\])])(` + bracketed + `)`)
 
 // nothingInvented rejects a fenced block that the source does not have, and a value that stands neither in the code nor
 // in the question where it is stated as a result or could hardly be anything else. It cannot tell whether a value that
@@ -93,13 +93,16 @@ func nothingInvented(c *candidate) (bool, string) {
 			}
 		}
 	}
-	for _, m := range precise.FindAllStringSubmatch(c.prose, -1) {
-		value := m[0]
-		if m[1] != "" {
-			value = m[1]
+	for _, m := range precise.FindAllStringSubmatchIndex(c.prose, -1) {
+		value, rest := c.prose[m[0]:m[1]], c.prose[m[1]:]
+		switch {
+		case m[2] >= 0:
+			value = c.prose[m[2]:m[3]]
 			if !strings.Contains(value, ",") || !onlyLiterals(value) {
 				continue
 			}
+		case strings.HasPrefix(rest, "%"), strings.HasPrefix(rest, " %"), !strings.Contains(value, ".") && counts.MatchString(rest) && !afterValue.MatchString(rest):
+			continue
 		}
 		if !c.has(value) {
 			return false, fmt.Sprintf("it has a value, %s, that the source does not contain", value)
@@ -205,6 +208,10 @@ func firstLine(s string) string {
 }
 
 // Traces of tokens that a decoder should have turned into text, and of byte sequences that it cut in two.
+// controls are characters that cannot be seen: controls but for line breaks and tabs, and marks that turn the direction
+// of writing, with which a text can show something else than it says.
+var controls = regexp.MustCompile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
 
 // cleanUp is what Hugging Face's decoder does when clean_up_tokenization_spaces is on: it takes spaces out of code and
@@ -213,6 +220,9 @@ var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " 
 
 // noArtefacts looks for decoder traces in the text, and for code that differs from the source by the clean-up alone.
 func noArtefacts(c *candidate) (bool, string) {
+	if m := controls.FindString(c.prose); m != "" {
+		return false, fmt.Sprintf("it contains the invisible character %+q", m)
+	}
 	if m := tokenTraces.FindString(c.text); m != "" && !strings.Contains(c.question+strings.Join(c.parts.Blocks, "\n"), m) {
 		return false, fmt.Sprintf("it contains %q, a trace of tokens", m)
 	}

@@ -18,7 +18,7 @@ func checkNames() [][2]string {
 	for _, c := range sourceChecks {
 		names = append(names, [2]string{c.id, c.what})
 	}
-	names = append(names, [2]string{"A1", "the answer was finished"})
+	names = append(names, [2]string{"S4", "the source has the row once"}, [2]string{"A1", "the answer was finished"})
 	for _, c := range textChecks {
 		names = append(names, [2]string{c.id, c.what})
 		if c.id == "A9" {

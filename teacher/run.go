@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"math"
@@ -35,6 +36,8 @@ const (
 
 	maxRefusals = 3  // requests that the teacher may refuse before it answers any
 	maxUseless  = 20 // rows that may be given up before the first is accepted
+
+	maxFruitless = 200 // rows that may be given up one after the other
 
 	refusedFinish = "refused" // the finish reason of a request that the teacher rejects: asking again would not help
 )
@@ -135,7 +138,7 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	defer wg.Wait()
 	defer cancel()
 
-	d := &decider{Run: r, wg: &wg, ledger: NewLedger()}
+	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), seen: map[[16]byte]bool{}}
 	d.sum = Summary{Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{}, First: map[string]string{}}
 	err := d.run(ctx)
 	return d.summary(), err
@@ -162,12 +165,14 @@ type decider struct {
 	sum      Summary
 	answered bool // the teacher has answered something, and not only refused; guarded too
 
-	failures int     // rows given up before the first was accepted
-	dealt    int     // rows that were fit to be asked about
-	window   []*task // to be decided, in the order of their turns
-	ahead    []*task // started beside: spare rows, in order
-	ended    bool    // the source has no more rows
-	held     int     // rows that cannot be decided before a batch is answered
+	failures int               // rows given up since the last one was accepted
+	dealt    int               // rows that were fit to be asked about
+	window   []*task           // to be decided, in the order of their turns
+	ahead    []*task           // started beside: spare rows, in order
+	ended    bool              // the source has no more rows
+	fault    error             // what made it end, if it was not its end
+	seen     map[[16]byte]bool // hashes of the rows read
+	held     int               // rows that cannot be decided before a batch is answered
 	out      []*accepted
 }
 
@@ -206,7 +211,10 @@ func (d *decider) run(ctx context.Context) error {
 			}
 		}
 	}
-	return d.flush(ctx)
+	if err := d.flush(ctx); err != nil {
+		return err
+	}
+	return d.fault
 }
 
 func wait(ctx context.Context, done <-chan struct{}) error {
@@ -246,17 +254,22 @@ func (d *decider) fill(ctx context.Context) error {
 func (d *decider) read(ctx context.Context) error {
 	for !d.ended {
 		row, err := d.Source.Next()
-		if err == io.EOF || d.Most > 0 && d.dealt == d.Most {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || d.Most > 0 && d.dealt == d.Most {
 			d.ended = true
+			if err != nil && err != io.EOF {
+				d.fault = err // the rows before it are decided all the same
+			}
 			return nil
 		}
-		if err == nil {
-			err = context.Cause(ctx)
-		}
-		if err != nil {
-			return err
-		}
 		d.sum.Source++
+		if d.repeated(row) {
+			d.sum.Unfit["S4"]++
+			d.refused(row.Index, 0, dataset.Check{ID: "S4", Value: "an earlier row asks and answers the same"})
+			continue
+		}
 		t, unfit, err := d.examine(row, d.dealt)
 		if err != nil {
 			return err
@@ -273,6 +286,19 @@ func (d *decider) read(ctx context.Context) error {
 		return nil
 	}
 	return nil
+}
+
+// repeated tells whether an earlier row of the source was the same, and remembers this one.
+func (d *decider) repeated(row dataset.Row) bool {
+	h := fnv.New128a()
+	for _, s := range []string{row.Instruction, row.Input, row.Output} {
+		fmt.Fprintf(h, "%d %s", len(s), s)
+	}
+	var key [16]byte
+	h.Sum(key[:0])
+	seen := d.seen[key]
+	d.seen[key] = true
+	return seen
 }
 
 // enqueue puts a task where its turn is.
@@ -490,7 +516,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		t.failed = &dataset.Check{ID: "A10", Value: refusal}
 		if t.prompt.Attempt == attempts {
 			d.settle(t)
-			return nil
+			return d.useless(t)
 		}
 		t.turn += deferral
 		d.start(ctx, t)
@@ -512,6 +538,9 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 // and cost as much.
 func (d *decider) useless(t *task) error {
 	d.failures++
+	if d.failures >= maxFruitless {
+		return fmt.Errorf("the last %d rows were all given up, the last by %s: %s; --report and the table above tell more", d.failures, t.failed.ID, t.failed.Value)
+	}
 	switch refused := t.answer.Finish == refusedFinish; {
 	case refused && !d.begun() && d.failures >= maxRefusals:
 		return fmt.Errorf("the teacher refuses every request; the last: %s", t.answer.Text)
@@ -552,6 +581,7 @@ func (d *decider) refused(row, attempt int, c dataset.Check) {
 
 func (d *decider) accept(ctx context.Context, t *task) {
 	d.sum.Accepted++
+	d.failures = 0
 	p := &t.prompt
 	prompt := sha256.Sum256(t.request.Body)
 	a := &accepted{

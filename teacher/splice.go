@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"restyle/internal/python"
 )
 
 // Parts is an answer taken apart into its code and the words around it. The teacher sees the code but writes only
@@ -21,7 +23,8 @@ type Parts struct {
 // Python; with fences each fenced block is one and the rest is prose. An unclosed fence runs to the end.
 func Split(answer string) Parts {
 	pieces := splitFences(answer)
-	if len(pieces) == 1 && !pieces[0].code {
+	// A program may well have a fence inside a string; then it is Python as a whole, which prose around a block is not.
+	if len(pieces) == 1 && !pieces[0].code || python.Check(answer) == nil {
 		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1)}
 	}
 	var p Parts

@@ -17,6 +17,7 @@ func TestSplit(t *testing.T) {
 		{"another language", "```bash\nls\n```", []string{"ls"}, "[[CODE_1]]\n", "bash"},
 		{"unclosed", "see\n```\nx = 1", []string{"x = 1"}, "see\n[[CODE_1]]\n", ""},
 		{"backticks in the code", "````\na = '''\n```\n'''\n````", []string{"a = '''\n```\n'''"}, "[[CODE_1]]\n", ""},
+		{"a fence in a string", "help = \"\"\"\n```python\nrun()\n```\n\"\"\"\nprint(help)", []string{"help = \"\"\"\n```python\nrun()\n```\n\"\"\"\nprint(help)"}, "[[CODE_1]]", ""},
 		{"inline ticks are prose", "x = 1  # ```not a fence```", []string{"x = 1  # ```not a fence```"}, "[[CODE_1]]", ""},
 	} {
 		p := Split(c.answer)

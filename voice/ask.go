@@ -80,7 +80,15 @@ func request(s string) string {
 	if !imperatives[first] {
 		return ""
 	}
-	s = exchangePersons(shorten(dropAsides(first + " " + rest)))
+	whole := dropAsides(first + " " + rest)
+	cut := shorten(whole)
+	if rest := strings.TrimLeft(strings.TrimPrefix(whole, cut), ", "); cut != "" && rest != "" {
+		next, _, _ := strings.Cut(rest, " ")
+		if slices.Contains(conditions, strings.ToLower(next)) {
+			return "" // what was cut off decides what was asked for
+		}
+	}
+	s = exchangePersons(cut)
 	words := strings.Fields(strings.ToLower(s))
 	if len(words) < 3 || len(words) > maxAskWords || !printableAsk(s) || strings.Count(s, `"`)%2 != 0 || strings.Count(s, "(") != strings.Count(s, ")") {
 		return ""
@@ -90,10 +98,27 @@ func request(s string) string {
 			return ""
 		}
 	}
-	if slices.Contains(dangling, words[len(words)-1]) {
+	if slices.Contains(dangling, words[len(words)-1]) || words[1] == "you" || strings.Contains(s, ":") || pronounFirst(words) {
 		return ""
 	}
 	return s
+}
+
+// conditions are words with which a condition begins.
+var conditions = []string{"when", "if", "unless", "where", "else", "otherwise", "except", "only"}
+
+// pronounFirst tells whether a clause speaks of "it" or "them" before it has named anything: then the thing was named in
+// a sentence that is not part of the clause.
+func pronounFirst(words []string) bool {
+	for _, w := range words[1:] {
+		switch w = strings.Trim(w, `"'(),`); w {
+		case "it", "them", "this", "these", "those", "its", "their", "both", "each":
+			return true
+		case "a", "an", "the", "all", "every", "any", "your", "two", "three", "four", "how", "that":
+			return false
+		}
+	}
+	return false
 }
 
 // unspeakable are words with which a clause would be taken for talk about the answer itself, or for the other person.

@@ -134,8 +134,11 @@ func gerundClause(ask string) string {
 	words := strings.Fields(rest)
 	infinitive := false
 	for i, w := range words {
-		if w == "to" || w == "that" || w == "which" || w == "who" {
+		if w == "that" || w == "which" || w == "who" || w == "to" && i+1 < len(words) && imperatives[words[i+1]] {
 			infinitive = true // later verbs hang on this one: "writing a function to find and print it"
+		}
+		if i > 1 && imperatives[w] && words[i-1] == "and" && strings.HasSuffix(words[i-2], ",") {
+			return "" // a comma before "and" ends whatever hung on something
 		}
 		if i > 0 && imperatives[w] && !infinitive {
 			switch words[i-1] {

@@ -77,7 +77,7 @@ func (g *gen) exit(ctx context.Context, err error) int {
 		fmt.Fprintf(g.stderr, "gen: %v\n", err)
 		return cli.Failed
 	case errors.As(err, &unavailable), hf.Retryable(err):
-		fmt.Fprintf(g.stderr, "gen: %v\nall answers so far are kept; run the same command again to go on\n", err)
+		fmt.Fprintf(g.stderr, "gen: %v\nwhat was answered so far is kept; run the same command again later\n", err)
 		return cli.Retry
 	}
 	fmt.Fprintf(g.stderr, "gen: %v\n", err)
