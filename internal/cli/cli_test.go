@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func sample(out *bytes.Buffer) (*Flags, *int, *List, *time.Duration) {
+	rows, urls, wait := 576, List{}, time.Minute
+	f := New("tool", "\ntool does it.\n", out)
+	f.Group("First")
+	f.Add(&rows, "rows", "how many `N`")
+	f.Group("Second")
+	f.Add(&urls, "base-url", "where, as a `URL`")
+	f.Env("base-url", "TOOL_URL")
+	f.Add(&wait, "wait", strings.Repeat("a long explanation that has to be wrapped ", 5))
+	return f, &rows, &urls, &wait
+}
+
+func TestParse(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		env  string
+		code int
+		done bool
+		says string
+		urls string
+	}{
+		{"nothing", nil, "", Done, false, "", "[]"},
+		{"environment", nil, "http://a, http://b", Done, false, "", "[http://a http://b]"},
+		{"flag wins", []string{"--base-url", "http://c"}, "http://a", Done, false, "", "[http://c]"},
+		{"repeated", []string{"--base-url", "http://c", "-base-url=http://d"}, "", Done, false, "", "[http://c http://d]"},
+		{"unknown flag", []string{"--row"}, "", Usage, true, "flag provided but not defined: -row", "[]"},
+		{"bad value", []string{"--rows", "many"}, "", Usage, true, `invalid value "many" for flag -rows`, "[]"},
+		{"argument", []string{"out.json"}, "", Usage, true, `unexpected argument "out.json"`, "[]"},
+		{"help", []string{"-h"}, "", Done, true, "--rows N", "[]"},
+	} {
+		t.Setenv("TOOL_URL", c.env)
+		var out bytes.Buffer
+		f, _, urls, _ := sample(&out)
+		code, done := f.Parse(c.args)
+		if code != c.code || done != c.done || !strings.Contains(out.String(), c.says) || urls.String() != c.urls {
+			t.Errorf("%s: %d %v %q %v", c.name, code, done, out.String(), urls)
+		}
+		if lines := strings.Count(out.String(), "\n"); c.code == Usage && lines > 2 {
+			t.Errorf("%s: %d lines for one mistake", c.name, lines)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	var out bytes.Buffer
+	f, _, _, _ := sample(&out)
+	f.Parse([]string{"--help"})
+	text := out.String()
+	last := -1
+	for _, want := range []string{"tool does it.", "First", "--rows N", "(default 576)", "Second", "--base-url URL", "(environment TOOL_URL)", "--wait duration", "(default 1m0s)"} {
+		at := strings.Index(text, want)
+		if at <= last {
+			t.Errorf("%q is missing or out of order in\n%s", want, text)
+		}
+		last = at
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if len(line) > 100 {
+			t.Errorf("a line of %d characters: %q", len(line), line)
+		}
+	}
+}
+
+func TestLoadEnv(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("TOOL_SET", "real")
+	os.Unsetenv("TOOL_NEW")
+	t.Cleanup(func() { os.Unsetenv("TOOL_NEW") })
+	if err := LoadEnv(); err != nil {
+		t.Errorf("no file is no error: %v", err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(".", ".env"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("TOOL_SET=file\nTOOL_NEW=file\n")
+	if err := LoadEnv(); err != nil || os.Getenv("TOOL_SET") != "real" || os.Getenv("TOOL_NEW") != "file" {
+		t.Errorf("%v %q %q", err, os.Getenv("TOOL_SET"), os.Getenv("TOOL_NEW"))
+	}
+	write("TOOL_KEY \"sk-very-secret-value\n=x")
+	if err := LoadEnv(); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a broken file: %v", err)
+	}
+}
