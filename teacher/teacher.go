@@ -2,8 +2,8 @@
 //
 // [Run] is the whole of it: it takes rows from a source in order, asks a [Teacher] for prose around the code
 // (prompt.go, splice.go), refuses what fails a check (check.go) or says again what the set has said too often
-// (ledger.go), and hands the accepted rows on with a certificate. Every answer goes through the journal (journal.go),
-// so that a run can be killed at any moment and run again.
+// (ledger.go), and hands the accepted rows on with a certificate (decide.go). Every answer goes through the journal
+// (journal.go), so that a run can be killed at any moment and run again.
 //
 // There are two teachers: [Remote] asks OpenAI-compatible servers (package teacher/openai), [Builtin] composes prose
 // from the style's phrase bank and needs no model. They are asked in the same way and judged by the same checks.

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +17,6 @@ import (
 	"restyle/data"
 	"restyle/dataset"
 	"restyle/hf"
-	"restyle/internal/cli"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 	"restyle/voice"
@@ -75,118 +72,6 @@ func (g *gen) do(ctx context.Context) (err error) {
 		return g.showPreview(ctx, t)
 	}
 	return g.make(ctx, t)
-}
-
-// pickTeacher decides who rewrites and, where that is a server, makes sure that it is there and has the model.
-func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
-	kind := g.options.teacher
-	if kind == "auto" {
-		kind = "builtin"
-		if len(g.baseURLs) > 0 || g.model != "" {
-			kind = "openai"
-		}
-	}
-	batch := g.emit != "" || g.ingest != ""
-	if kind == "builtin" {
-		if batch {
-			return nil, usagef("a batch needs a model to answer it: set --model")
-		}
-		if !g.key.Empty() && g.options.teacher == "auto" {
-			g.say("OPENAI_API_KEY is set but no model: using the built-in rewriter. Set --model (and --base-url if it is not OpenAI's) to use the key.")
-		}
-		return teacher.Builtin{}, nil
-	}
-	if len(g.baseURLs) == 0 && !batch {
-		if g.model == "" {
-			return nil, usagef("--teacher openai needs --model, and --base-url unless it is OpenAI's own")
-		}
-		g.baseURLs = cli.List{"https://api.openai.com/v1"}
-	}
-	if batch && g.model == "" {
-		return nil, usagef("a batch needs --model: the model that will answer it")
-	}
-	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens}
-	if g.extra != "" {
-		if err := json.Unmarshal([]byte(g.extra), &g.remote.Extra); err != nil {
-			return nil, usagef("--extra: %v", err)
-		}
-	}
-	if batch {
-		return g.remote, nil
-	}
-	pool, model, err := g.connect(ctx, g.baseURLs, g.model)
-	if err != nil {
-		return nil, err
-	}
-	g.remote.Pool, g.remote.Model = pool, model
-	for _, e := range pool.Stats().Endpoints {
-		g.remote.Endpoints = append(g.remote.Endpoints, e.URL)
-	}
-	return g.remote, nil
-}
-
-// connect makes a pool and asks its servers which models they have. Without a name it takes the only one.
-func (g *gen) connect(ctx context.Context, urls []string, model string) (*openai.Pool, string, error) {
-	pool, err := openai.New(openai.Options{
-		BaseURLs: urls, APIKey: g.key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
-		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout, TotalTimeout: g.totalTimeout,
-		DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
-	})
-	if err != nil {
-		return nil, "", &usageError{err}
-	}
-	if g.dryRun {
-		if model == "" {
-			model = "the-only-model-there"
-		}
-		return pool, model, nil
-	}
-	lists, err := pool.Models(ctx)
-	if err != nil {
-		return nil, "", fmt.Errorf("the teacher cannot be used: %w", err)
-	}
-	var served []string
-	unknown := false
-	for _, l := range lists {
-		switch {
-		case l.Err != nil:
-			g.say("warning: %s is left out for now: %v", l.Endpoint, l.Err)
-		case l.Missing:
-			unknown = true
-		default:
-			served = append(served, l.Models...)
-			if model != "" && !slices.Contains(l.Models, model) {
-				return nil, "", fmt.Errorf("%s has no model %q; it has %s", l.Endpoint, model, shorten(l.Models))
-			}
-		}
-	}
-	if model != "" {
-		return pool, model, nil
-	}
-	slices.Sort(served)
-	served = slices.Compact(served)
-	switch {
-	case len(served) == 1:
-		return pool, served[0], nil
-	case unknown || len(served) == 0:
-		return nil, "", usagef("%s does not say which models it has: name one with --model", strings.Join(urls, " and "))
-	}
-	return nil, "", usagef("name one of the server's models with --model: %s", shorten(served))
-}
-
-// retriesOption: of the pool's options 0 is the default, and -1 is none.
-func retriesOption(n int) int {
-	if n == 0 {
-		return -1
-	}
-	return n
-}
-
-func shorten(list []string) string {
-	if len(list) > 8 {
-		return strings.Join(list[:8], ", ") + fmt.Sprintf(" and %d more", len(list)-8)
-	}
-	return strings.Join(list, ", ")
 }
 
 // settings are what the result depends on, beside the source and the teacher's answers.
@@ -464,92 +349,6 @@ func (g *gen) partialRows() int {
 func (g *gen) removePartial() {
 	os.Remove(g.partial())
 	os.Remove(dataset.CertificatePath(g.partial()))
-}
-
-func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
-	urls := []string(g.judgeURLs)
-	if len(urls) == 0 {
-		urls = g.baseURLs
-	}
-	if len(urls) == 0 {
-		return nil, usagef("--judge needs a server: set --judge-url")
-	}
-	pool, model, err := g.connect(ctx, urls, g.judge)
-	if err != nil {
-		return nil, fmt.Errorf("judge: %w", err)
-	}
-	judge := &teacher.Judge{Remote: teacher.Remote{Pool: pool, Model: model, MaxTokens: 512}}
-	for _, e := range pool.Stats().Endpoints {
-		judge.Endpoints = append(judge.Endpoints, e.URL)
-	}
-	return judge, nil
-}
-
-// takeBatch enters the results of a batch in the journal.
-func (g *gen) takeBatch(j *teacher.Journal) error {
-	f, err := os.Open(g.ingest)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	in, err := teacher.IngestBatch(f, j)
-	if err != nil {
-		return err
-	}
-	g.say("%s: %d new answers, %d known before, %d duplicates, %d errors, %d unreadable lines",
-		g.ingest, in.Answers, in.Known, in.Duplicates, in.Failed, in.Unreadable)
-	if in.FirstError != "" {
-		g.say("the first problem: %s", in.FirstError)
-	}
-	return nil
-}
-
-// waitForBatch ends an invocation whose requests wait for somebody else's answers.
-func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
-	if batch == nil {
-		g.say("%d requests have no answer yet: run the same command with --emit-batch FILE instead of --ingest-batch to write them", sum.Pending)
-		return errIncomplete
-	}
-	if err := batch.commit(); err != nil {
-		return err
-	}
-	g.say("%s: %d requests; have them answered, then run the same command with --ingest-batch RESULTS", g.emit, sum.Pending)
-	return printJSON(g.stdout, map[string]any{"batch": g.emit, "requests": sum.Pending, "rows_decided": sum.Accepted})
-}
-
-// batchFile is a file of requests that appears whole or not at all.
-type batchFile struct {
-	path string
-	file *os.File
-	buf  *bufio.Writer
-}
-
-func createBatch(path string) (*batchFile, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
-	}
-	f, err := os.Create(path + ".tmp") // a fixed name, so that kills do not pile them up
-	if err != nil {
-		return nil, err
-	}
-	return &batchFile{path: path, file: f, buf: bufio.NewWriter(f)}, nil
-}
-
-func (b *batchFile) add(key string, body []byte) error {
-	return teacher.WriteBatchLine(b.buf, key, body)
-}
-
-func (b *batchFile) commit() error {
-	err := errors.Join(b.buf.Flush(), b.file.Sync(), b.file.Chmod(0o644), b.file.Close())
-	if err == nil {
-		err = os.Rename(b.file.Name(), b.path)
-	}
-	return err
-}
-
-func (b *batchFile) discard() {
-	b.file.Close()
-	os.Remove(b.file.Name())
 }
 
 // writeCard writes the card that the hub shows for a dataset.

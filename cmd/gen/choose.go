@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"restyle/internal/cli"
+	"restyle/teacher"
+	"restyle/teacher/openai"
+)
+
+// pickTeacher decides who rewrites and, where that is a server, makes sure that it is there and has the model.
+func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
+	kind := g.options.teacher
+	if kind == "auto" {
+		kind = "builtin"
+		if len(g.baseURLs) > 0 || g.model != "" {
+			kind = "openai"
+		}
+	}
+	batch := g.emit != "" || g.ingest != ""
+	if kind == "builtin" {
+		if batch {
+			return nil, usagef("a batch needs a model to answer it: set --model")
+		}
+		if !g.key.Empty() && g.options.teacher == "auto" {
+			g.say("OPENAI_API_KEY is set but no model: using the built-in rewriter. Set --model (and --base-url if it is not OpenAI's) to use the key.")
+		}
+		return teacher.Builtin{}, nil
+	}
+	if len(g.baseURLs) == 0 && !batch {
+		if g.model == "" {
+			return nil, usagef("--teacher openai needs --model, and --base-url unless it is OpenAI's own")
+		}
+		g.baseURLs = cli.List{"https://api.openai.com/v1"}
+	}
+	if batch && g.model == "" {
+		return nil, usagef("a batch needs --model: the model that will answer it")
+	}
+	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens}
+	if g.extra != "" {
+		if err := json.Unmarshal([]byte(g.extra), &g.remote.Extra); err != nil {
+			return nil, usagef("--extra: %v", err)
+		}
+	}
+	if batch {
+		return g.remote, nil
+	}
+	pool, model, err := g.connect(ctx, g.baseURLs, g.model)
+	if err != nil {
+		return nil, err
+	}
+	g.remote.Pool, g.remote.Model = pool, model
+	for _, e := range pool.Stats().Endpoints {
+		g.remote.Endpoints = append(g.remote.Endpoints, e.URL)
+	}
+	return g.remote, nil
+}
+
+// connect makes a pool and asks its servers which models they have. Without a name it takes the only one.
+func (g *gen) connect(ctx context.Context, urls []string, model string) (*openai.Pool, string, error) {
+	pool, err := openai.New(openai.Options{
+		BaseURLs: urls, APIKey: g.key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
+		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout, TotalTimeout: g.totalTimeout,
+		DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
+	})
+	if err != nil {
+		return nil, "", &usageError{err}
+	}
+	if g.dryRun {
+		if model == "" {
+			model = "the-only-model-there"
+		}
+		return pool, model, nil
+	}
+	lists, err := pool.Models(ctx)
+	if err != nil {
+		return nil, "", fmt.Errorf("the teacher cannot be used: %w", err)
+	}
+	var served []string
+	unknown := false
+	for _, l := range lists {
+		switch {
+		case l.Err != nil:
+			g.say("warning: %s is left out for now: %v", l.Endpoint, l.Err)
+		case l.Missing:
+			unknown = true
+		default:
+			served = append(served, l.Models...)
+			if model != "" && !slices.Contains(l.Models, model) {
+				return nil, "", fmt.Errorf("%s has no model %q; it has %s", l.Endpoint, model, shorten(l.Models))
+			}
+		}
+	}
+	if model != "" {
+		return pool, model, nil
+	}
+	slices.Sort(served)
+	served = slices.Compact(served)
+	switch {
+	case len(served) == 1:
+		return pool, served[0], nil
+	case unknown || len(served) == 0:
+		return nil, "", usagef("%s does not say which models it has: name one with --model", strings.Join(urls, " and "))
+	}
+	return nil, "", usagef("name one of the server's models with --model: %s", shorten(served))
+}
+
+// retriesOption: of the pool's options 0 is the default, and -1 is none.
+func retriesOption(n int) int {
+	if n == 0 {
+		return -1
+	}
+	return n
+}
+
+func shorten(list []string) string {
+	if len(list) > 8 {
+		return strings.Join(list[:8], ", ") + fmt.Sprintf(" and %d more", len(list)-8)
+	}
+	return strings.Join(list, ", ")
+}
+
+func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
+	urls := []string(g.judgeURLs)
+	if len(urls) == 0 {
+		urls = g.baseURLs
+	}
+	if len(urls) == 0 {
+		return nil, usagef("--judge needs a server: set --judge-url")
+	}
+	pool, model, err := g.connect(ctx, urls, g.judge)
+	if err != nil {
+		return nil, fmt.Errorf("judge: %w", err)
+	}
+	judge := &teacher.Judge{Remote: teacher.Remote{Pool: pool, Model: model, MaxTokens: 512}}
+	for _, e := range pool.Stats().Endpoints {
+		judge.Endpoints = append(judge.Endpoints, e.URL)
+	}
+	return judge, nil
+}

@@ -1,0 +1,399 @@
+package teacher
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+
+	"restyle/dataset"
+	"restyle/voice"
+)
+
+// A decider is the one goroutine that decides, row after row in the order of their turns.
+type decider struct {
+	*Run
+	wg     *sync.WaitGroup
+	ledger *Ledger
+
+	mu       sync.Mutex // guards the counts in sum that the tasks write: calls, replays, tokens and the judge's failures
+	sum      Summary
+	answered bool // the teacher has answered something, and not only refused; guarded too
+
+	failures int               // rows given up since the last one was accepted
+	dealt    int               // rows that were fit to be asked about
+	window   []*task           // to be decided, in the order of their turns
+	ahead    []*task           // started beside: spare rows, in order
+	ended    bool              // the source has no more rows
+	fault    error             // what made it end, if it was not its end
+	seen     map[[16]byte]bool // hashes of the rows read
+	held     int               // rows that cannot be decided before a batch is answered
+	out      []*accepted
+}
+
+func (d *decider) run(ctx context.Context) error {
+	for {
+		if err := d.fill(ctx); err != nil {
+			return err
+		}
+		if len(d.window) == 0 {
+			break
+		}
+		t := d.window[0]
+		d.window = d.window[1:]
+		if err := wait(ctx, t.done); err != nil {
+			return err
+		}
+		if err := d.decide(ctx, t); err != nil {
+			return err
+		}
+		if err := d.flush(ctx); err != nil {
+			return err
+		}
+		if d.Progress != nil {
+			d.Progress(d.summary())
+		}
+	}
+	if d.held > 0 {
+		for _, t := range d.ahead {
+			if err := wait(ctx, t.done); err != nil {
+				return err
+			}
+			if errors.Is(t.err, ErrPending) {
+				if err := d.await(t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := d.flush(ctx); err != nil {
+		return err
+	}
+	return d.fault
+}
+
+func wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// fill starts as many tasks as may be of use: never more than rows are missing, so that no answer is asked for in vain,
+// and Spare beside. It always fills up before the next decision, so that what stands in the window depends on the
+// decisions before and on nothing else.
+func (d *decider) fill(ctx context.Context) error {
+	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.held < d.Rows) {
+		if len(d.ahead) == 0 {
+			if err := d.read(ctx); err != nil {
+				return err
+			}
+		}
+		if len(d.ahead) == 0 {
+			return nil
+		}
+		d.enqueue(d.ahead[0])
+		d.ahead = d.ahead[1:]
+	}
+	for len(d.ahead) < d.Spare && !d.ended {
+		if err := d.read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read starts the next row that is fit to be asked about, if the source has one.
+func (d *decider) read(ctx context.Context) error {
+	for !d.ended {
+		row, err := d.Source.Next()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil || d.Most > 0 && d.dealt == d.Most {
+			d.ended = true
+			if err != nil && err != io.EOF {
+				d.fault = err // the rows before it are decided all the same
+			}
+			return nil
+		}
+		d.sum.Source++
+		if d.repeated(row) {
+			d.sum.Unfit["S4"]++
+			d.refused(row.Index, 0, dataset.Check{ID: "S4", Value: "an earlier row asks and answers the same"})
+			continue
+		}
+		t, unfit, err := d.examine(row, d.dealt)
+		if err != nil {
+			return err
+		}
+		if unfit != nil {
+			d.sum.Unfit[unfit.ID]++
+			d.refused(row.Index, 0, *unfit)
+			continue
+		}
+		t.turn = d.dealt
+		d.dealt++
+		d.ahead = append(d.ahead, t)
+		d.start(ctx, t)
+		return nil
+	}
+	return nil
+}
+
+// repeated tells whether an earlier row of the source was the same, and remembers this one.
+func (d *decider) repeated(row dataset.Row) bool {
+	h := fnv.New128a()
+	for _, s := range []string{row.Instruction, row.Input, row.Output} {
+		fmt.Fprintf(h, "%d %s", len(s), s)
+	}
+	var key [16]byte
+	h.Sum(key[:0])
+	seen := d.seen[key]
+	d.seen[key] = true
+	return seen
+}
+
+// enqueue puts a task where its turn is.
+func (d *decider) enqueue(t *task) {
+	at, _ := slices.BinarySearchFunc(d.window, t, func(a, b *task) int {
+		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.prompt.Row.Index, b.prompt.Row.Index))
+	})
+	d.window = slices.Insert(d.window, at, t)
+}
+
+// examine makes the checks on a source row, and deals a card to one that is fit: its nth.
+func (r *Run) examine(row dataset.Row, n int) (t *task, unfit *dataset.Check, err error) {
+	question := dataset.Question(row.Instruction, row.Input)
+	c := newCandidate(r.Style, question, Split(row.Output), "")
+	verdicts, unfit := run(sourceChecks, c)
+	if unfit == nil && r.Parse != nil {
+		for _, b := range c.parts.Blocks {
+			said, err := r.Parse(b)
+			if err != nil {
+				return nil, nil, err
+			}
+			if said != "" {
+				unfit = &dataset.Check{ID: "S1", Value: said}
+			}
+		}
+	}
+	if unfit != nil {
+		return nil, unfit, nil
+	}
+	return &task{source: verdicts, prompt: Prompt{
+		Style: r.Style, Row: row, Question: question, Parts: c.parts, Comments: r.Comments,
+		Card: dealCard(r.Style, r.Seed, n),
+	}}, nil, nil
+}
+
+// limit is how many rows may be under way: one until the teacher has answered at all, so that a dead or a wrong one
+// fails once and not a thousand times.
+func (d *decider) limit() int {
+	if !d.begun() && d.held == 0 {
+		return 1
+	}
+	return lookAhead
+}
+
+// begun tells whether the teacher has answered anything in this run.
+func (d *decider) begun() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.answered
+}
+
+// start runs the task's attempts, as many as are left, until one passes the checks that look at the row alone.
+func (d *decider) start(ctx context.Context, t *task) {
+	t.done = make(chan struct{})
+	d.wg.Add(1)
+	go func() {
+		defer d.wg.Done()
+		defer close(t.done)
+		for {
+			d.attempt(ctx, t)
+			if t.err != nil || t.failed == nil || t.prompt.Attempt == attempts || t.answer.Finish == refusedFinish {
+				return
+			}
+		}
+	}()
+}
+
+func (d *decider) count(f func(*Summary)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f(&d.sum)
+}
+
+// decide accepts the task's row, refuses it, or has it asked about again, which the set's diversity may call for.
+func (d *decider) decide(ctx context.Context, t *task) error {
+	switch {
+	case errors.Is(t.err, ErrPending):
+		d.held++
+		return d.await(t)
+	case t.err != nil:
+		return t.err
+	case t.failed != nil:
+		d.settle(t)
+		return d.useless(t)
+	}
+	device := t.prompt.Card.Device.Name
+	if len(d.Style.Devices) < minOpeners {
+		device = "" // few devices are dealt out evenly, and that is all that can be had
+	}
+	if refusal := d.ledger.Admit(t.prose, device); refusal != "" {
+		t.failed = &dataset.Check{ID: "A10", Value: refusal}
+		if t.prompt.Attempt == attempts {
+			d.settle(t)
+			return d.useless(t)
+		}
+		t.turn += deferral
+		d.start(ctx, t)
+		d.enqueue(t)
+		return nil
+	}
+	if d.held > 0 {
+		// Rows before this one are not there yet, so it is not decided. The ledger goes on all the same, to tell which
+		// rows it will most likely refuse: they are asked about again in this batch instead of the next but one.
+		d.held++
+		return nil
+	}
+	d.accept(ctx, t)
+	d.settle(t)
+	return nil
+}
+
+// useless ends a run whose teacher has not made one good row out of the first few: it would refuse or fail all others too,
+// and cost as much.
+func (d *decider) useless(t *task) error {
+	d.failures++
+	if d.failures >= maxFruitless {
+		return fmt.Errorf("the last %d rows were all given up, the last by %s: %s; --report and the table above tell more", d.failures, t.failed.ID, t.failed.Value)
+	}
+	switch refused := t.answer.Finish == refusedFinish; {
+	case refused && !d.begun() && d.failures >= maxRefusals:
+		return fmt.Errorf("the teacher refuses every request; the last: %s", t.answer.Text)
+	case d.sum.Accepted > 0 || d.held > 0 || d.failures < maxUseless:
+		return nil
+	}
+	return fmt.Errorf("none of the first %d answers passed the checks; the last failed %s: %s: is the model able to follow the instructions? --preview 1 shows what it is asked and says, --restart asks anew",
+		d.failures, t.failed.ID, t.failed.Value)
+}
+
+// await hands a request on that waits for a batch.
+func (d *decider) await(t *task) error {
+	d.sum.Pending++
+	return d.Pending(t.key, t.request.Body)
+}
+
+// settle counts what was refused on the way to the decision on a row.
+func (d *decider) settle(t *task) {
+	if t.failed != nil {
+		t.refusals = append(t.refusals, *t.failed)
+		d.sum.GivenUp[t.failed.ID]++
+	}
+	for i, c := range t.refusals {
+		d.sum.Refused[c.ID]++
+		d.refused(t.prompt.Row.Index, i+1, c)
+	}
+}
+
+// refused tells of an attempt that came to nothing; 0 is the source row itself.
+func (d *decider) refused(row, attempt int, c dataset.Check) {
+	if _, ok := d.sum.First[c.ID]; !ok {
+		d.sum.First[c.ID] = fmt.Sprintf("row %d: %s", row, c.Value)
+	}
+	if d.Refuse != nil {
+		d.Refuse(row, attempt, c)
+	}
+}
+
+func (d *decider) accept(ctx context.Context, t *task) {
+	d.sum.Accepted++
+	d.failures = 0
+	p := &t.prompt
+	prompt := sha256.Sum256(t.request.Body)
+	a := &accepted{
+		row: dataset.Rewritten{Instruction: p.Row.Instruction, Input: p.Row.Input,
+			OutputOriginal: p.Row.Output, OutputPassiveAggressive: t.text},
+		cert: dataset.Certificate{
+			SourceName: d.Source.Name, SourceRevision: d.Source.Revision, SourceRow: p.Row.Index,
+			Teacher: d.Teacher.Name(), Model: t.answer.Model,
+			Style: d.Style.Name, StyleSHA256: d.Style.SHA256, PromptSHA256: hex.EncodeToString(prompt[:]),
+			Seed: int64(d.Seed), Attempt: p.Attempt,
+			Checks: append(append(t.source, t.verdicts...),
+				dataset.Check{ID: "A10", Pass: true, Value: fmt.Sprintf("opens with %q, device %s", voice.Opener(t.prose), p.Card.Device.Name)}),
+		},
+		judged: make(chan struct{}),
+	}
+	at, _ := slices.BinarySearchFunc(d.out, a, func(a, b *accepted) int { return cmp.Compare(a.cert.SourceRow, b.cert.SourceRow) })
+	d.out = slices.Insert(d.out, at, a)
+	if d.Judge == nil {
+		close(a.judged)
+		return
+	}
+	d.wg.Add(1)
+	go func() {
+		defer d.wg.Done()
+		defer close(a.judged)
+		opinion, spent, err := d.Judge.Opinion(ctx, d.Journal, p, t.text)
+		a.cert.Judge = opinion
+		d.count(func(s *Summary) {
+			s.In += spent.PromptTokens
+			s.Out += spent.CompletionTokens
+			if err != nil {
+				s.JudgeFailed++
+				s.JudgeError = err.Error()
+			}
+		})
+	}()
+}
+
+// flush emits accepted rows in the source's order: those before which nothing is undecided any more. It waits for a
+// judge only where there is nothing else to do.
+func (d *decider) flush(ctx context.Context) error {
+	undecided := math.MaxInt
+	for _, t := range d.window {
+		undecided = min(undecided, t.prompt.Row.Index)
+	}
+	for len(d.out) > 0 && d.out[0].cert.SourceRow < undecided {
+		a := d.out[0]
+		if len(d.window) > 0 && len(d.out) < lookAhead {
+			select {
+			case <-a.judged:
+			default:
+				return nil
+			}
+		}
+		if err := wait(ctx, a.judged); err != nil {
+			return err
+		}
+		if ctx.Err() != nil { // the judge may have been cut short
+			return context.Cause(ctx)
+		}
+		if err := d.Emit(a.row, a.cert); err != nil {
+			return err
+		}
+		d.out = d.out[1:]
+	}
+	return nil
+}
+
+// summary is a copy of the counts that the caller may keep.
+func (d *decider) summary() Summary {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.sum
+	s.Unfit, s.Refused, s.GivenUp, s.First = maps.Clone(s.Unfit), maps.Clone(s.Refused), maps.Clone(s.GivenUp), maps.Clone(s.First)
+	return s
+}

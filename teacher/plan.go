@@ -1,0 +1,51 @@
+package teacher
+
+import (
+	"context"
+	"io"
+)
+
+// A Plan is what a run would ask, as far as it can be told beforehand.
+type Plan struct {
+	Source      int            // rows read
+	Fit         int            // of them fit to be asked about
+	Unfit       map[string]int // the others, by check
+	First       *Prompt        // the first prompt, nil if there is none
+	PromptBytes int            // of all first attempts
+}
+
+// Plan reads the source as far as the run would at least, and asks nothing.
+func (r *Run) Plan(ctx context.Context) (Plan, error) {
+	plan := Plan{Unfit: map[string]int{}}
+	for r.Rows == 0 || plan.Fit < r.Rows {
+		row, err := r.Source.Next()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return plan, err
+		}
+		plan.Source++
+		t, unfit, err := r.examine(row, plan.Fit)
+		if err != nil {
+			return plan, err
+		}
+		if unfit != nil {
+			plan.Unfit[unfit.ID]++
+			continue
+		}
+		t.prompt.Attempt, t.prompt.Seed = 1, attemptSeed(r.Seed, row.Index, 1)
+		plan.PromptBytes += len(r.Teacher.Request(&t.prompt).Body)
+		if plan.Fit++; plan.Fit == 1 {
+			plan.First = &t.prompt
+		}
+	}
+	return plan, nil
+}
+
+func attemptSeed(seed uint64, row, attempt int) uint64 {
+	return mix(seed, uint64(row), uint64(attempt))
+}
