@@ -297,9 +297,6 @@ var (
 // topics are stems of what A5 looks for that a question may be about, without hyphens and spaces.
 var topics = []string{"rewr", "passive", "constraint", "tone", "persona", "register", "voice", "style", "version", "prompt", "instruct", "words", "sarcas", "placeholder", "fewshot"}
 
-// leakLength is how many words in a row are too many to share with the style's instructions.
-const leakLength = 5
-
 func containsAny(text string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
@@ -320,10 +317,8 @@ func noMeta(c *candidate) (bool, string) {
 			}
 		}
 	}
-	said := voice.Shingles(c.prose, leakLength)
-	told := voice.Shingles(c.style.System, leakLength)
-	if slices.ContainsFunc(told, func(h uint64) bool { return slices.Contains(said, h) }) {
-		return false, fmt.Sprintf("it repeats %d words of its instructions in a row", leakLength)
+	if c.style.Repeats(c.prose) {
+		return false, "it repeats several words of its instructions in a row"
 	}
 	return true, "none"
 }

@@ -54,13 +54,14 @@ func (t *Remote) render(r openai.Request) Request {
 	if err != nil {
 		return Request{Keys: []string{err.Error()}}
 	}
-	req := Request{Body: batch}
-	if t.Pool != nil {
-		if req.Body, err = r.Body(true); err != nil {
-			return Request{Keys: []string{err.Error()}}
-		}
+	live, err := r.Body(true)
+	if err != nil {
+		return Request{Keys: []string{err.Error()}}
 	}
-	live, _ := r.Body(true)
+	req := Request{Body: live}
+	if t.Pool == nil {
+		req.Body = batch
+	}
 	for _, e := range t.Endpoints {
 		req.Keys = append(req.Keys, openai.Key(e, live))
 	}

@@ -62,6 +62,10 @@ func Parse(name string, src []byte) (*Style, error) {
 	if len(p.problems) > 0 {
 		return nil, errors.Join(p.problems...)
 	}
+	p.style.told = map[uint64]bool{}
+	for _, h := range Shingles(p.style.System, repeated) {
+		p.style.told[h] = true
+	}
 	return p.style, nil
 }
 

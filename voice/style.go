@@ -32,6 +32,7 @@ type Style struct {
 	Examples  []Example // few-shot examples
 	Skeletons []string  // orders of blocks, as written in the file; a Deal names one by its index
 
+	told      map[uint64]bool // shingles of System
 	lexicon   lexicon
 	banned    lexicon
 	pools     map[string][]*phrase // by block name

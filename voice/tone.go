@@ -2,6 +2,7 @@ package voice
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -52,6 +53,15 @@ func (s *Style) Accepts(t Tone) error {
 		return fmt.Errorf("tone has %.1f cues per 100 words; %s wants %g to %g", t.Density, s.Name, s.Density[0], s.Density[1])
 	}
 	return nil
+}
+
+// repeated is how many words in a row of the system prompt an answer may not have: fewer come together by chance.
+const repeated = 5
+
+// Repeats tells whether prose has five words in a row that stand in the system prompt: then a model recites what it was
+// told instead of doing it.
+func (s *Style) Repeats(prose string) bool {
+	return slices.ContainsFunc(Shingles(prose, repeated), func(h uint64) bool { return s.told[h] })
 }
 
 // BannedIn returns the first banned word or phrase in the prose of a text, or "".
