@@ -25,7 +25,7 @@ const (
 )
 
 // BenchmarkServer measures how much of a server's capacity a whole run uses, from the first request to the last answer,
-// with the ramp-up in it: 32 slots of 50 ms are 640 answers a second. One server lets requests wait for a slot, the
+// with the ramp-up and the last stragglers in it, and (steady) in its middle half: 32 slots of 50 ms are 640 answers a second. One server lets requests wait for a slot, the
 // other turns them away with a 429. A third queues, and a quarter of its answers are no good. The run is a process of its
 // own, so that its CPU time is known.
 func BenchmarkServer(b *testing.B) {
@@ -35,7 +35,7 @@ func BenchmarkServer(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/rows=%d", name, rows), func(b *testing.B) {
 				source := manyTasks(b, rows+rows/4)
 				for b.Loop() {
-					var first, last, rejected atomic.Int64
+					var first, last, rejected, done, quarter, threeQuarters atomic.Int64
 					free := make(chan bool, slots)
 					s := newServer(b, func(c call) bool {
 						first.CompareAndSwap(0, time.Now().UnixNano())
@@ -52,7 +52,14 @@ func BenchmarkServer(b *testing.B) {
 						}
 						time.Sleep(slotTime)
 						<-free
-						last.Store(time.Now().UnixNano())
+						now := time.Now().UnixNano()
+						last.Store(now)
+						switch int(done.Add(1)) {
+						case rows / 4:
+							quarter.Store(now)
+						case 3 * rows / 4:
+							threeQuarters.Store(now)
+						}
 						return false
 					})
 					s.set(func() { s.good = name != "bad answers" })
@@ -66,6 +73,8 @@ func BenchmarkServer(b *testing.B) {
 					answered := float64(calls) - float64(rejected.Load())
 					took := time.Duration(last.Load()-first.Load()) + slotTime
 					b.ReportMetric(100*answered*slotTime.Seconds()/(slots*took.Seconds()), "%capacity")
+					steady := time.Duration(threeQuarters.Load() - quarter.Load())
+					b.ReportMetric(100*float64(rows/2)*slotTime.Seconds()/(slots*steady.Seconds()), "%steady")
 					b.ReportMetric(float64(rejected.Load()), "rejected")
 					reportUsage(b, cmd.ProcessState.SysUsage(), peak, answered)
 					s.Close()
