@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"runtime"
 
 	"restyle/teacher/openai"
 )
@@ -82,6 +83,7 @@ func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 		complete = t.Pool.CompleteFirst
 	}
 	a, err := complete(ctx, r.Body)
+	runtime.Gosched() // the request that got this one's slot goes out before the answer is checked
 	var refused *openai.RequestRefused
 	if errors.As(err, &refused) {
 		return Answer{}, openai.Key(refused.Endpoint, r.Body), &Refused{refused.Error()}
