@@ -1,0 +1,126 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"restyle/tensor"
+)
+
+// align is where every tensor begins: at a multiple of this many bytes, enough for the widest loads of any device.
+const align = 256
+
+// An Arena is one allocation from which tensors are cut one after the other. Nothing is given back alone: an arena is
+// released down to a mark, like a stack, or closed as a whole. There are few of them, one a purpose: parameters,
+// gradients, optimiser state, activations.
+type Arena struct {
+	d    *Device // nil for one that only counts
+	name string
+	base uintptr
+	mem  []byte // of the CPU's arenas
+	size int
+	used int
+	peak int
+}
+
+// NewArena allocates an arena of so many bytes, for a purpose that errors and listings name. This is the one place where
+// memory can run out, and the error says how much was wanted and by whom. On the CPU it begins as zeros, on a GPU as
+// whatever was there.
+func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
+	a := &Arena{d: d, name: name, size: bytes}
+	if bytes < 0 {
+		return nil, fmt.Errorf("memory for %s: %d bytes are not a size", name, bytes)
+	}
+	var err error
+	if d.gpu != nil {
+		a.base, err = d.gpu.alloc(max(bytes, align))
+	} else {
+		a.mem, a.base, err = mapMemory(max(bytes, align))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("memory for %s: %s on %s: %w", name, Bytes(bytes), d.name, err)
+	}
+	d.arenas[a] = true
+	return a, nil
+}
+
+// SizeOf is the number of bytes that an arena needs at most while f cuts tensors from it. It allocates nothing: f runs with
+// an arena that only counts. An estimate made so is the allocation's own arithmetic.
+func SizeOf(f func(*Arena)) int {
+	a := &Arena{name: "estimate", base: align, size: -1}
+	f(a)
+	return a.peak
+}
+
+// Counting says that the arena only counts: its tensors have no memory behind them.
+func (a *Arena) Counting() bool { return a.d == nil }
+
+// New cuts a tensor from the arena. It panics when the arena is too small: its size comes from the same arithmetic.
+func (a *Arena) New(name string, t tensor.DType, shape ...int) tensor.Tensor {
+	x := tensor.Tensor{Name: name, DType: t, Shape: slices.Clone(shape), Addr: a.base + uintptr(a.used)}
+	if len(shape) == 0 || slices.Min(shape) < 0 || t.Size() == 0 {
+		panic(fmt.Sprintf("arena %s: %v is no tensor", a.name, x))
+	}
+	used := a.used + x.Bytes()
+	if a.size >= 0 && used > a.size {
+		panic(fmt.Sprintf("arena %s: %v does not fit: %d of %d bytes are used", a.name, x, a.used, a.size))
+	}
+	a.used = (used + align - 1) / align * align
+	a.peak = max(a.peak, used)
+	return x
+}
+
+// Mark is a point to which Release goes back.
+func (a *Arena) Mark() int { return a.used }
+
+// Release gives back all that was cut since the mark. Those tensors must not be used any more.
+func (a *Arena) Release(mark int) {
+	if mark < 0 || mark > a.used {
+		panic(fmt.Sprintf("arena %s: released to %d of %d", a.name, mark, a.used))
+	}
+	a.used = mark
+}
+
+// Size is the number of bytes that were allocated.
+func (a *Arena) Size() int { return a.size }
+
+// Peak is the largest number of bytes that were in use.
+func (a *Arena) Peak() int { return a.peak }
+
+// Close gives the memory back. Closing twice, or closing none, does nothing.
+func (a *Arena) Close() error {
+	if a == nil || a.d == nil || !a.d.arenas[a] {
+		return nil
+	}
+	delete(a.d.arenas, a)
+	if a.d.gpu != nil {
+		return a.d.gpu.free(a.base)
+	}
+	return unix.Munmap(a.mem)
+}
+
+// mapMemory asks the system for zeroed pages, large ones where it has them: a model is walked through from end to end, and
+// with small pages the address look-ups cost more than the reading.
+func mapMemory(bytes int) ([]byte, uintptr, error) {
+	mem, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, 0, err
+	}
+	wantLargePages(mem)
+	return mem, addressOf(mem), nil
+}
+
+// Bytes is a number of bytes as people read it, such as "1.4 GiB".
+func Bytes(n int) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	f, i := float64(n)/unit, 0
+	for ; f >= unit && i < 3; i++ {
+		f /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", f, "KMGT"[i])
+}

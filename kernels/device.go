@@ -1,0 +1,285 @@
+// Package kernels holds every operation that a model is made of, forward and backward: one file each, with its formula,
+// its shapes, its path on the CPU and its launch on a GPU; the CUDA source stands beside it under the same name.
+//
+// Operations are methods of a Device and work on tensors that lie in its arenas. What they have in common:
+//
+//   - Gradients of parameters accumulate (dw += …), so that a step may have several micro-batches. Gradients of
+//     activations overwrite (dx = …), unless a name says Add.
+//   - Activations and weights are all F32 or all BF16. Sums, norms' statistics, softmax, RoPE's angles and losses are
+//     computed in float32 either way; a result is rounded once, when it is stored. Gradients of weights are F32.
+//   - A wrong shape or type is a mistake of the program: the operation panics with its name and the operands.
+//   - What goes wrong on a GPU sticks to the Device, and comes out of Sync, Download and Err.
+//   - Where an operation joins several, its comment says which, and Options.Fused chooses whether it runs as one kernel or
+//     as those, one after the other, with everything between them in memory.
+//
+// A Device, and what lies in its arenas, belongs to one goroutine at a time.
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// Options are the choices that a Device is opened with. The zero value is a good one for everything but speed of training.
+type Options struct {
+	// Threads is how many threads operations on the CPU use. 0, the default: as many as GOMAXPROCS.
+	Threads int
+	// Level is the CPU's instruction set: portable, neon, avx2, avx512, avx512bf16, amx or best. Empty, the default: what the
+	// environment variable RESTYLE_CPU says, or else the best that the machine has. Results differ in their last bits.
+	Level string
+	// Fused are the operations that run as one kernel where they have one. Default none: the baseline.
+	Fused Fused
+	// Sync waits for every kernel, so that an error is that of the kernel it names. Slow; for finding faults.
+	Sync bool
+}
+
+// A Device is where tensors lie and operations run: the CPU, or one GPU.
+type Device struct {
+	name   string
+	opts   Options
+	gpu    *gpu // nil on the CPU
+	err    error
+	counts map[string]int
+	arenas map[*Arena]bool
+}
+
+// Open opens a device: "cpu", "cuda", "cuda:1" or "auto", which is the first GPU where there is one that works and the CPU
+// otherwise. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
+func Open(name string, o Options) (*Device, error) {
+	d := &Device{name: name, opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}}
+	kind, ordinal, numbered := strings.Cut(name, ":")
+	switch {
+	case name == "cpu":
+		return d, d.openCPU()
+	case name == "auto":
+		if g, err := openGPU(0, o); err == nil {
+			d.name, d.gpu = "cuda:0", g
+			return d, nil
+		}
+		d.name = "cpu"
+		return d, d.openCPU()
+	case kind == "cuda":
+		n := 0
+		if numbered {
+			var err error
+			if n, err = strconv.Atoi(ordinal); err != nil || n < 0 {
+				return nil, fmt.Errorf("device %q: the number of a GPU comes after the colon, as in cuda:0", name)
+			}
+		}
+		g, err := openGPU(n, o)
+		if err != nil {
+			return nil, fmt.Errorf("device %q: %w", name, err)
+		}
+		d.name, d.gpu = fmt.Sprintf("cuda:%d", n), g
+		return d, nil
+	}
+	return nil, fmt.Errorf("device %q: it is one of cpu, cuda, cuda:N, auto", name)
+}
+
+func (d *Device) openCPU() error {
+	threads := d.opts.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	if threads < 1 || threads > 1024 {
+		return fmt.Errorf("threads: %d is not between 1 and 1024, or 0 for all", threads)
+	}
+	want := d.opts.Level
+	if want == "" {
+		want = os.Getenv("RESTYLE_CPU")
+	}
+	level, err := cpu.ParseLevel(want)
+	if err != nil {
+		return err
+	}
+	cpu.Use(level)
+	return cpu.SetThreads(threads)
+}
+
+// Name is the device's name, such as "cpu" or "cuda:0".
+func (d *Device) Name() string { return d.name }
+
+// IsCPU says whether tensors of this device lie in this process's memory.
+func (d *Device) IsCPU() bool { return d.gpu == nil }
+
+// SetFused changes which operations run as one kernel.
+func (d *Device) SetFused(f Fused) { d.opts.Fused = f }
+
+// fused says whether an operation runs as one kernel.
+func (d *Device) fused(op string) bool { return d.opts.Fused[op] }
+
+// ran counts one run of a kernel by its name. Tests ask afterwards what really ran.
+func (d *Device) ran(kernel string) { d.counts[kernel]++ }
+
+// Counts is how often each kernel ran since the last call: what proves that a fused one did.
+func (d *Device) Counts() map[string]int {
+	c := d.counts
+	d.counts = map[string]int{}
+	return c
+}
+
+// fail keeps the first error.
+func (d *Device) fail(err error) {
+	if d.err == nil && err != nil {
+		d.err = err
+	}
+}
+
+// Err is the first error of this device, nil when there was none. It does not wait for kernels that still run.
+func (d *Device) Err() error { return d.err }
+
+// Sync waits until everything that was started is done, and returns the first error of this device.
+func (d *Device) Sync() error {
+	if d.gpu != nil {
+		d.fail(d.gpu.sync())
+	}
+	return d.err
+}
+
+// Close gives the device back. It is an error, and a leak, when arenas are still open: it names them.
+func (d *Device) Close() error {
+	var open []error
+	for a := range d.arenas {
+		open = append(open, fmt.Errorf("arena %s is still open", a.name))
+	}
+	if d.gpu != nil {
+		d.fail(d.gpu.close())
+	}
+	return errors.Join(append(open, d.err)...)
+}
+
+// Upload stores values in a tensor of type F32, BF16 or F16, rounded to its type. There must be one for each element.
+func (d *Device) Upload(dst tensor.Tensor, src []float32) {
+	if len(src) != dst.Len() {
+		panic(fmt.Sprintf("upload: %d values for %v", len(src), dst))
+	}
+	if len(src) == 0 {
+		return
+	}
+	if dst.DType == tensor.F32 {
+		d.UploadBytes(dst, unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), 4*len(src)))
+		return
+	}
+	if d.gpu == nil {
+		round(dst.Half(), src, dst.DType)
+		return
+	}
+	half := make([]uint16, len(src))
+	round(half, src, dst.DType)
+	d.UploadBytes(dst, unsafe.Slice((*byte)(unsafe.Pointer(&half[0])), 2*len(half)))
+}
+
+func round(dst []uint16, src []float32, t tensor.DType) {
+	f := tensor.FromF32
+	if t == tensor.F16 {
+		f = tensor.HalfFromF32
+	}
+	for i, x := range src {
+		dst[i] = f(x)
+	}
+}
+
+// UploadBytes stores bytes in a tensor as they are. There must be as many as it has.
+func (d *Device) UploadBytes(dst tensor.Tensor, src []byte) {
+	if len(src) != dst.Bytes() {
+		panic(fmt.Sprintf("upload: %d bytes for %v", len(src), dst))
+	}
+	if len(src) == 0 {
+		return
+	}
+	if d.gpu == nil {
+		copy(dst.Raw(), src)
+		return
+	}
+	d.fail(d.gpu.upload(dst.Addr, src))
+}
+
+// UploadI32 stores integers in an I32 tensor.
+func (d *Device) UploadI32(dst tensor.Tensor, src []int32) {
+	if dst.DType != tensor.I32 {
+		panic(fmt.Sprintf("upload: integers for %v", dst))
+	}
+	if len(src) == 0 && dst.Len() == 0 {
+		return
+	}
+	d.UploadBytes(dst, unsafe.Slice((*byte)(unsafe.Pointer(&src[0])), 4*len(src)))
+}
+
+// Download waits for what was started and reads a tensor of type F32, BF16 or F16 into dst, which has its length. It
+// returns the device's first error.
+func (d *Device) Download(dst []float32, src tensor.Tensor) error {
+	if len(dst) != src.Len() {
+		panic(fmt.Sprintf("download: %v into %d values", src, len(dst)))
+	}
+	if len(dst) == 0 {
+		return d.Sync()
+	}
+	if src.DType == tensor.F32 {
+		return d.DownloadBytes(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), src)
+	}
+	half := make([]uint16, len(dst))
+	err := d.DownloadBytes(unsafe.Slice((*byte)(unsafe.Pointer(&half[0])), 2*len(half)), src)
+	f := tensor.ToF32
+	if src.DType == tensor.F16 {
+		f = tensor.HalfToF32
+	}
+	for i, h := range half {
+		dst[i] = f(h)
+	}
+	return err
+}
+
+// DownloadBytes waits for what was started and reads a tensor's bytes as they are. It returns the device's first error.
+func (d *Device) DownloadBytes(dst []byte, src tensor.Tensor) error {
+	if len(dst) != src.Bytes() {
+		panic(fmt.Sprintf("download: %v into %d bytes", src, len(dst)))
+	}
+	if d.gpu == nil {
+		copy(dst, src.Raw())
+		return d.err
+	}
+	if d.err == nil && len(dst) > 0 {
+		d.fail(d.gpu.download(dst, src.Addr))
+	}
+	return d.err
+}
+
+// Floats is a tensor's values, read as Download does. It is for tests and small results.
+func (d *Device) Floats(src tensor.Tensor) ([]float32, error) {
+	dst := make([]float32, src.Len())
+	err := d.Download(dst, src)
+	return dst, err
+}
+
+// Zero sets all bytes of a tensor to zero.
+func (d *Device) Zero(x tensor.Tensor) {
+	if d.gpu == nil {
+		clear(x.Raw())
+		return
+	}
+	d.fail(d.gpu.zero(x.Addr, x.Bytes()))
+}
+
+// Copy copies a tensor to another of the same type and length.
+func (d *Device) Copy(dst, src tensor.Tensor) {
+	if dst.DType != src.DType || dst.Len() != src.Len() {
+		panic(fmt.Sprintf("copy: %v into %v", src, dst))
+	}
+	if d.gpu == nil {
+		copy(dst.Raw(), src.Raw())
+		return
+	}
+	d.fail(d.gpu.copy(dst.Addr, src.Addr, src.Bytes()))
+}
+
+// isFinite is for the checks of scalars that come from outside.
+func isFinite(f float32) bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }

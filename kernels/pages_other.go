@@ -1,0 +1,6 @@
+//go:build !linux
+
+package kernels
+
+// wantLargePages does nothing where the system decides alone.
+func wantLargePages([]byte) {}

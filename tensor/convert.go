@@ -1,0 +1,52 @@
+package tensor
+
+import "math"
+
+// FromF32 rounds f to the nearest bfloat16, ties to even, and returns its bits. A NaN stays one.
+func FromF32(f float32) uint16 {
+	bits := math.Float32bits(f)
+	if bits&0x7FFFFFFF > 0x7F800000 {
+		return uint16(bits>>16) | 0x40 // rounding could carry a NaN into an infinity
+	}
+	return uint16((bits + 0x7FFF + bits>>16&1) >> 16)
+}
+
+// ToF32 is the value of the bfloat16 with these bits. Every bfloat16 is a float32.
+func ToF32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
+
+// Round is f rounded to a bfloat16: what is left of f after it was stored as one.
+func Round(f float32) float32 { return ToF32(FromF32(f)) }
+
+// HalfToF32 is the value of the IEEE binary16 with these bits. Every one of them is a float32, subnormal ones too.
+func HalfToF32(bits uint16) float32 {
+	sign := uint32(bits&0x8000) << 16
+	exp := uint32(bits >> 10 & 0x1F)
+	frac := uint32(bits & 0x3FF)
+	switch exp {
+	case 0: // zero and subnormal: frac · 2⁻²⁴
+		f := float32(frac) * (1.0 / (1 << 24))
+		return math.Float32frombits(math.Float32bits(f) | sign)
+	case 0x1F:
+		return math.Float32frombits(sign | 0x7F800000 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
+}
+
+// HalfFromF32 rounds f to the nearest IEEE binary16, ties to even, and returns its bits. What is too large becomes an
+// infinity. A NaN stays one.
+func HalfFromF32(f float32) uint16 {
+	bits := math.Float32bits(f)
+	sign := uint16(bits >> 16 & 0x8000)
+	abs := bits & 0x7FFFFFFF
+	switch {
+	case abs > 0x7F800000:
+		return sign | 0x7E00
+	case abs >= 0x477FF000: // 65,520: halfway between the largest and what would be the next
+		return sign | 0x7C00
+	case abs < 0x38800000: // below 2⁻¹⁴: a multiple of 2⁻²⁴. The sum rounds there, to even, as all sums do.
+		const shift = 0.5 // ulp(0.5) = 2⁻²⁴
+		return sign | uint16(math.Float32bits(math.Float32frombits(abs)+shift)-math.Float32bits(shift))
+	}
+	abs += 0xFFF + abs>>13&1
+	return sign | uint16(abs>>13-(127-15)<<10)
+}

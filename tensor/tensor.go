@@ -1,0 +1,124 @@
+// Package tensor holds what a tensor is: a type, a shape and an address, and the conversions between 16-bit and 32-bit
+// floats. It computes nothing and owns no memory: package kernels does both.
+package tensor
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// A Tensor is a contiguous row-major view of memory that something else owns, an arena as a rule. The zero Tensor is no
+// tensor: operations take it where an operand may be absent.
+type Tensor struct {
+	Name  string // for errors and listings; parameters have their Hugging Face name
+	DType DType
+	Shape []int
+	// Addr is the address of the first element: of memory that Go's collector does not know, or on a device. It is a number
+	// so that the collector never takes it for a pointer.
+	Addr uintptr
+}
+
+// Ok says whether t is a tensor at all.
+func (t Tensor) Ok() bool { return t.Addr != 0 }
+
+// Len is the number of elements.
+func (t Tensor) Len() int {
+	n := 1
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+// Bytes is the number of bytes.
+func (t Tensor) Bytes() int { return t.Len() * t.DType.Size() }
+
+// Dim is the size of axis i; a negative i counts from the last.
+func (t Tensor) Dim(i int) int {
+	if i < 0 {
+		i += len(t.Shape)
+	}
+	return t.Shape[i]
+}
+
+// Rows is the product of all sizes but the last: the tensor seen as a matrix with rows of Dim(-1) elements.
+func (t Tensor) Rows() int {
+	n := 1
+	for _, d := range t.Shape[:len(t.Shape)-1] {
+		n *= d
+	}
+	return n
+}
+
+// Slice is the view of rows lo to hi of the first axis. It panics when they are not there.
+func (t Tensor) Slice(lo, hi int) Tensor {
+	if lo < 0 || hi < lo || hi > t.Shape[0] {
+		panic(fmt.Sprintf("tensor: rows %d to %d of %v", lo, hi, t))
+	}
+	row := t.DType.Size()
+	for _, d := range t.Shape[1:] {
+		row *= d
+	}
+	t.Addr += uintptr(lo * row)
+	t.Shape = append([]int{hi - lo}, t.Shape[1:]...)
+	return t
+}
+
+// View is the same memory in another shape, of as many elements. It panics when their numbers differ.
+func (t Tensor) View(shape ...int) Tensor {
+	v := t
+	v.Shape = shape
+	if v.Len() != t.Len() {
+		panic(fmt.Sprintf("tensor: %v seen as %v", t, shape))
+	}
+	return v
+}
+
+// Part is the view of n elements from element at on, in a shape of its own.
+func (t Tensor) Part(at int, shape ...int) Tensor {
+	v := t
+	v.Shape = shape
+	if at < 0 || at+v.Len() > t.Len() {
+		panic(fmt.Sprintf("tensor: %v from element %d of %v", shape, at, t))
+	}
+	v.Addr += uintptr(at * t.DType.Size())
+	return v
+}
+
+// String is the name, type and shape, as in "model.norm.weight F32[64]".
+func (t Tensor) String() string {
+	s := fmt.Sprintf("%v%v", t.DType, t.Shape)
+	if t.Name != "" {
+		s = t.Name + " " + s
+	}
+	return s
+}
+
+// Pointer is the address as a pointer. It means something for memory of this process only, not for a device's.
+func (t Tensor) Pointer() unsafe.Pointer {
+	return *(*unsafe.Pointer)(unsafe.Pointer(&t.Addr)) // the collector does not own what it points at
+}
+
+func view[T any](t Tensor, types ...DType) []T {
+	for _, d := range types {
+		if t.DType == d {
+			return unsafe.Slice((*T)(t.Pointer()), t.Len())
+		}
+	}
+	panic(fmt.Sprintf("tensor: %v is not of type %v", t, types))
+}
+
+// F32 is the elements of an F32 tensor in this process's memory. The slice is the memory itself.
+func (t Tensor) F32() []float32 { return view[float32](t, F32) }
+
+// Half is the bits of the elements of a BF16 or F16 tensor in this process's memory.
+func (t Tensor) Half() []uint16 { return view[uint16](t, BF16, F16) }
+
+// I32 is the elements of an I32 tensor in this process's memory.
+func (t Tensor) I32() []int32 { return view[int32](t, I32) }
+
+// U8 is the elements of a U8 tensor in this process's memory.
+func (t Tensor) U8() []byte { return view[byte](t, U8) }
+
+// Raw is the bytes of a tensor of any type in this process's memory.
+func (t Tensor) Raw() []byte { return unsafe.Slice((*byte)(t.Pointer()), t.Bytes()) }
