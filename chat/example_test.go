@@ -1,0 +1,73 @@
+package chat_test
+
+import (
+	"fmt"
+	"strings"
+
+	"restyle/chat"
+)
+
+// A conversation for Zephyr or TinyLlama, and what of it a training may learn.
+func ExampleFamily_Render() {
+	family, err := chat.ByName("zephyr")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r, err := family.Render([]chat.Message{
+		{Role: "user", Content: "What is </s>?"},
+		{Role: "assistant", Content: "An end."},
+	}, chat.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(r.Text)
+	for _, s := range r.Learn {
+		fmt.Printf("learn  %q\n", r.Text[s.Start:s.End])
+	}
+	for _, s := range r.Markup {
+		fmt.Printf("markup %q\n", r.Text[s.Start:s.End])
+	}
+	// Output:
+	// <|user|>
+	// What is </s>?</s>
+	// <|assistant|>
+	// An end.</s>
+	// learn  "An end.</s>"
+	// markup "<|user|>\n"
+	// markup "</s>\n<|assistant|>\n"
+	// markup "</s>\n"
+}
+
+// The text of chat_template in tokenizer_config.json says how a model is spoken to.
+func ExampleDetect() {
+	family, err := chat.Detect(chat.ChatMLJinja)
+	fmt.Println(family.Name, family.Stops(), err)
+
+	_, err = chat.Detect("{{ messages }}")
+	reason, _, _ := strings.Cut(err.Error(), ":")
+	fmt.Println(reason)
+	// Output:
+	// chatml [<|im_end|> <|endoftext|>] <nil>
+	// chat template with sha256 f24189f08c85a1eb19a737306c3a13e85462ee33d964f28108d64a2485fa2171 is not supported
+}
+
+// When a conversation has become too long for a model, its oldest turns go. Words stand for tokens here.
+func ExampleFamily_Fit() {
+	words := func(r chat.Rendered) int { return len(strings.Fields(r.Text)) }
+	left, gone, err := chat.Raw().Fit([]chat.Message{
+		{Role: "system", Content: "Be brief."},
+		{Role: "user", Content: "Who wrote Faust?"},
+		{Role: "assistant", Content: "Goethe."},
+		{Role: "user", Content: "And Emma?"},
+	}, chat.Options{}, 6, words)
+	for _, m := range left {
+		fmt.Println(m.Role+":", m.Content)
+	}
+	fmt.Println(gone, err)
+	// Output:
+	// system: Be brief.
+	// user: And Emma?
+	// 1 <nil>
+}

@@ -1,0 +1,255 @@
+package chat
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// golden is one rendering by Jinja2, as testdata/make.py and the reference data have it.
+type golden struct {
+	Name     string
+	Messages []Message
+	Options  struct {
+		AddGenerationPrompt bool   `json:"add_generation_prompt"`
+		DateString          string `json:"date_string"`
+		Now                 string
+	}
+	Text      *string
+	Error     *string
+	ErrorType string `json:"error_type"`
+
+	// of testdata/goldens.jsonl
+	Family   string
+	Contents []*[2]int
+	Learn    [][2]int
+
+	// of the reference data
+	Spans        [][2]int  // in code points
+	SpansBytes   [][2]int  `json:"spans_bytes"`
+	ContentSpans []*[2]int `json:"content_spans"` // in code points
+	PrefixOK     *bool     `json:"prefix_ok"`
+}
+
+func readGoldens(t testing.TB, path string) []golden {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []golden
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, len(data)+1)
+	for lines.Scan() {
+		var g golden
+		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		rows = append(rows, g)
+	}
+	return rows
+}
+
+func (g golden) options(t testing.TB) Options {
+	t.Helper()
+	o := Options{AddGenerationPrompt: g.Options.AddGenerationPrompt, DateString: g.Options.DateString}
+	if g.Options.Now != "" {
+		now, err := time.Parse("2006-01-02T15:04:05", g.Options.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Now = now
+	}
+	return o
+}
+
+// check compares a rendering with the text or the error of g; the words are compared where they are the template's own
+// and not Python's. ok is false where g is an error.
+func (g golden) check(t *testing.T, f Family) (r Rendered, ok bool) {
+	t.Helper()
+	r, err := f.Render(g.Messages, g.options(t))
+	if g.Error != nil {
+		var refused *RefusedError
+		switch {
+		case !errors.As(err, &refused):
+			t.Fatalf("got %q and the error %v, want %q", r.Text, err, *g.Error)
+		case *g.Error != "" && (g.ErrorType == "" || g.ErrorType == "TemplateError") && refused.Reason != *g.Error:
+			t.Errorf("refused: %s\nwant     %s", refused.Reason, *g.Error)
+		case refused.Family != f.Name, refused.Reason == "", refused.Advice == "":
+			t.Errorf("refused without a family, reason or advice: %#v", refused)
+		}
+		return Rendered{}, false
+	}
+	if err != nil {
+		t.Fatalf("%v, want %q", err, *g.Text)
+	}
+	if r.Text != *g.Text {
+		t.Fatalf("got  %q\nwant %q", r.Text, *g.Text)
+	}
+	checkParts(t, f, g.Messages, g.options(t), r)
+	return r, true
+}
+
+func TestGoldens(t *testing.T) {
+	seen := map[string]bool{}
+	for _, g := range readGoldens(t, "testdata/goldens.jsonl") {
+		t.Run(g.Family+"/"+g.Name, func(t *testing.T) {
+			f, err := ByName(g.Family)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[g.Family] = true
+			r, ok := g.check(t, f)
+			if !ok {
+				return
+			}
+			for i, want := range g.Contents {
+				got := r.Contents[i]
+				switch {
+				case want != nil && got != Span{want[0], want[1]}:
+					t.Errorf("content of message %d at %v, want %v", i, got, *want)
+				case want == nil && got != Dropped && got.Start != got.End:
+					t.Errorf("content of message %d at %v, want none", i, got)
+				}
+			}
+			if got := pairs(r.Learn); !slices.Equal(got, g.Learn) {
+				t.Errorf("learn %v, want %v", got, g.Learn)
+			}
+		})
+	}
+	for _, name := range Names() {
+		if !seen[name] && name != "raw" {
+			t.Errorf("no golden of %s", name)
+		}
+	}
+}
+
+// reference returns the path of a part of the reference data, or skips.
+func reference(t testing.TB, parts ...string) string {
+	root := os.Getenv("RESTYLE_REFERENCE")
+	if root == "" {
+		t.Skip("needs the reference data: set RESTYLE_REFERENCE to its folder")
+	}
+	return filepath.Join(append([]string{root}, parts...)...)
+}
+
+func TestReferenceGoldens(t *testing.T) {
+	for _, f := range families {
+		if f.Name == "raw" {
+			continue
+		}
+		for _, g := range readGoldens(t, reference(t, "golden", "chat", f.Name+".jsonl")) {
+			t.Run(f.Name+"/"+g.Name, func(t *testing.T) {
+				r, ok := g.check(t, f)
+				if !ok {
+					return
+				}
+				if got := pairs(r.Learn); !slices.Equal(got, g.SpansBytes) {
+					t.Errorf("learn %v, want %v", got, g.SpansBytes)
+				}
+				if len(g.Spans) != len(r.Learn) {
+					t.Fatalf("learn %v, want %v in code points", r.Learn, g.Spans)
+				}
+				for i, want := range g.Spans {
+					if got := points(r.Text, r.Learn[i]); got != want {
+						t.Errorf("learn %v in code points, want %v", got, want)
+					}
+				}
+				if len(g.ContentSpans) != len(r.Contents) {
+					t.Fatalf("contents %v, want %d", r.Contents, len(g.ContentSpans))
+				}
+				for i, want := range g.ContentSpans {
+					switch got := r.Contents[i]; {
+					case want == nil && got != Dropped:
+						t.Errorf("content of message %d at %v, want it dropped", i, got)
+					case want != nil && (got == Dropped || points(r.Text, got) != *want):
+						t.Errorf("content of message %d at %v in bytes, want %v in code points", i, got, *want)
+					}
+				}
+				if len(g.Spans) > 0 {
+					if got := promptsExtend(f, g.Messages, g.options(t), r); got != *g.PrefixOK {
+						t.Errorf("prompts are prefixes: %v, want %v", got, *g.PrefixOK)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestReferenceTemplates(t *testing.T) {
+	for _, f := range families {
+		if f.Name == "raw" {
+			continue
+		}
+		data, err := os.ReadFile(reference(t, "golden", "chat", "templates", f.Name+".jinja"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		bare := strings.TrimSuffix(text, "\n")
+		for _, text := range []string{text, bare, bare + "\n", bare + "\r\n", strings.ReplaceAll(text, "\n", "\r\n")} {
+			if got, err := Detect(text); err != nil || got.Name != f.Name {
+				t.Errorf("%s is detected as %q, %v", f.Name, got.Name, err)
+			}
+		}
+		if got, err := Detect(text + " "); err == nil {
+			t.Errorf("%s with another space is detected as %s", f.Name, got.Name)
+		}
+	}
+}
+
+// TestReferenceStrip compares strip with Python's str.strip on every code point.
+func TestReferenceStrip(t *testing.T) {
+	data, err := os.ReadFile(reference(t, "golden", "tokenizer", "unicode_classes.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var classes struct{ Strip [][2]rune }
+	if err := json.Unmarshal(data, &classes); err != nil {
+		t.Fatal(err)
+	}
+	for r := range utf8.MaxRune + 1 {
+		want := slices.ContainsFunc(classes.Strip, func(c [2]rune) bool { return c[0] <= r && r <= c[1] })
+		if got := strip(string(r)) == ""; got != want {
+			t.Errorf("strip takes U+%04X: %v, want %v", r, got, want)
+		}
+	}
+}
+
+func pairs(spans []Span) [][2]int {
+	out := make([][2]int, len(spans))
+	for i, s := range spans {
+		out[i] = [2]int{s.Start, s.End}
+	}
+	return out
+}
+
+// points is a span counted in code points.
+func points(text string, s Span) [2]int {
+	return [2]int{utf8.RuneCountInString(text[:s.Start]), utf8.RuneCountInString(text[:s.End])}
+}
+
+// promptsExtend tells whether each answer stands behind exactly the prompt that would have asked for it.
+func promptsExtend(f Family, messages []Message, o Options, r Rendered) bool {
+	o.AddGenerationPrompt = true
+	answers := r.Learn
+	for i, m := range messages {
+		if m.Role != "assistant" {
+			continue
+		}
+		before, err := f.Render(messages[:i], o)
+		if err != nil || before.Text != r.Text[:answers[0].Start] {
+			return false
+		}
+		answers = answers[1:]
+	}
+	return len(answers) == 0
+}

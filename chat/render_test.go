@@ -1,0 +1,295 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// checkParts holds a rendering against what Rendered promises.
+func checkParts(t *testing.T, f Family, messages []Message, o Options, r Rendered) {
+	t.Helper()
+	at := 0
+	for i, s := range r.Markup {
+		if s.Start >= s.End || s.Start < at || i > 0 && s.Start == at || s.End > len(r.Text) {
+			t.Fatalf("markup %v of %d bytes: empty, out of order, touching or outside", r.Markup, len(r.Text))
+		}
+		at = s.End
+	}
+	given := outside(r)
+
+	// A content stands where its span is, as it was or trimmed or as a JSON string, and none of it is markup.
+	if len(r.Contents) != len(messages) {
+		t.Fatalf("%d contents of %d messages", len(r.Contents), len(messages))
+	}
+	for i, s := range r.Contents {
+		if s == Dropped {
+			continue
+		}
+		if s.Start < 0 || s.End < s.Start || s.End > len(r.Text) {
+			t.Fatalf("content %d at %v of %d bytes", i, s, len(r.Text))
+		}
+		got, content := r.Text[s.Start:s.End], messages[i].Content
+		if got != content && got != strip(content) && got != escape(content) {
+			t.Errorf("content %d is %q, want %q", i, got, content)
+		}
+		if overlaps(r.Markup, s) {
+			t.Errorf("content %d at %v is in the markup %v", i, s, r.Markup)
+		}
+	}
+
+	// What is neither markup nor content is a role or the date.
+	for _, g := range given {
+		rest := g
+		for _, s := range r.Contents {
+			if s != Dropped && g.Start <= s.Start && s.End <= g.End {
+				if s.Start != g.Start && s.Start != s.End {
+					t.Errorf("content at %v begins inside of %v", s, g)
+				}
+				rest.Start = max(rest.Start, s.End)
+			}
+		}
+		if rest.Start == rest.End {
+			continue
+		}
+		known := map[string]bool{"model": true, o.DateString: true, FixedDate: true, o.Now.Format("02 Jan 2006"): true}
+		for _, m := range messages {
+			known[m.Role] = true
+		}
+		if got := r.Text[rest.Start:rest.End]; !known[got] {
+			t.Errorf("%q at %v is neither markup nor content nor a role nor a date", got, rest)
+		}
+	}
+
+	at = 0
+	for _, s := range r.Learn {
+		if s.Start < at || s.End < s.Start || s.End > len(r.Text) {
+			t.Fatalf("learn %v of %d bytes: out of order or outside", r.Learn, len(r.Text))
+		}
+		if !strings.HasSuffix(r.Text[s.Start:s.End], f.EndOfTurn()) {
+			t.Errorf("learn %q: does not end with %q", r.Text[s.Start:s.End], f.EndOfTurn())
+		}
+		at = s.End
+	}
+	if r.BOS != (f.BOS != "" && strings.HasPrefix(r.Text, f.BOS) && len(r.Markup) > 0 && r.Markup[0].Start == 0) {
+		t.Errorf("BOS is %v for %.40q", r.BOS, r.Text)
+	}
+}
+
+// outside returns what is not markup.
+func outside(r Rendered) []Span {
+	var out []Span
+	at := 0
+	for _, s := range append(r.Markup[:len(r.Markup):len(r.Markup)], Span{len(r.Text), len(r.Text)}) {
+		if at < s.Start {
+			out = append(out, Span{at, s.Start})
+		}
+		at = s.End
+	}
+	return out
+}
+
+func overlaps(spans []Span, with Span) bool {
+	for _, s := range spans {
+		if max(s.Start, with.Start) < min(s.End, with.End) {
+			return true
+		}
+	}
+	return false
+}
+
+func FuzzRender(f *testing.F) {
+	f.Add("system", "You are terse.", "user", " Hello\n", "assistant", "<|eot_id|>", "", true, byte(0), int64(0))
+	f.Add("user", "a", "assistant", "\x1c y \x1f", "user", "<|im_end|>", "1 May", false, byte(0), int64(1767225600))
+	f.Add("tool", "{\"x\":\t\"\x00\\\"}", "tool", "", "assistant", "b", "", true, byte(0b10), int64(-1))
+	f.Add("<|eot_id|>", "\xff\xfe", "", "\u2028", "ipython", "é", "<s>", false, byte(0b1001), int64(0))
+	f.Fuzz(func(t *testing.T, r1, c1, r2, c2, r3, c3, date string, prompt bool, missing byte, now int64) {
+		all := []Message{{Role: r1, Content: c1}, {Role: r2, Content: c2}, {Role: r3, Content: c3}}
+		for i := range all {
+			if missing>>(2*i)&1 != 0 {
+				all[i].Role, all[i].NoRole = "", true
+			}
+			if missing>>(2*i)&2 != 0 {
+				all[i].Content, all[i].NoContent = "", true
+			}
+		}
+		o := Options{AddGenerationPrompt: prompt, DateString: date, Now: time.Unix(now%1e10, 0)}
+		for _, family := range families {
+			for n := range len(all) + 1 {
+				messages := all[:n]
+				r, err := family.Render(messages, o)
+				var refused *RefusedError
+				if err != nil {
+					if !errors.As(err, &refused) || len(err.Error()) > 1000 {
+						t.Fatalf("%s: error %v", family.Name, err)
+					}
+					continue
+				}
+				checkParts(t, family, messages, o, r)
+				// Mistral moves the system prompt. What other templates put in front of the first message needs one.
+				moves := family.Name == "mistral-v0.3" && n > 0 && messages[0].Role == "system"
+				if n > 0 && messages[0].Role != "assistant" && !moves && !promptsExtend(family, messages, o, r) {
+					t.Errorf("%s: a prompt does not end where the answer begins in %q, %v", family.Name, r.Text, r.Learn)
+				}
+			}
+		}
+	})
+}
+
+func TestMessageJSON(t *testing.T) {
+	for _, c := range []struct {
+		json string
+		want Message
+		err  string
+	}{
+		{`{"role":"user","content":"a\n\u00e9"}`, Message{Role: "user", Content: "a\né"}, ""},
+		{`{"role":"user","content":""}`, Message{Role: "user"}, ""},
+		{`{"role":"user"}`, Message{Role: "user", NoContent: true}, ""},
+		{`{"content":"x","name":"y"}`, Message{Content: "x", NoRole: true}, ""},
+		{`{"Role":"user","CONTENT":"x"}`, Message{NoRole: true, NoContent: true}, ""},
+		{`{"role":"user","content":null}`, Message{}, "content is"},
+		{`{"role":1,"content":"x"}`, Message{}, "role is"},
+		{`{"role":"user","content":[{"type":"text","text":"x"}]}`, Message{}, "want a string"},
+		{`{"role":"assistant","content":"","tool_calls":[]}`, Message{}, "tool_calls"},
+		{`["user","x"]`, Message{}, "want an object"},
+		{`null`, Message{}, "want an object"},
+	} {
+		m := Message{Role: "old", NoContent: true}
+		err := json.Unmarshal([]byte(c.json), &m)
+		switch {
+		case c.err == "" && (err != nil || m != c.want):
+			t.Errorf("%s is %#v, %v", c.json, m, err)
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%s: error %v, want %q in it", c.json, err, c.err)
+		}
+	}
+}
+
+func FuzzMessage(f *testing.F) {
+	f.Add([]byte(`{"role":"user","content":"a\ud800"}`))
+	f.Add([]byte(`{"role":"user","tool_calls":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var m, again Message
+		if json.Unmarshal(data, &m) != nil || m.NoRole || m.NoContent {
+			return
+		}
+		written, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil || again != m {
+			t.Errorf("%#v is written as %s and read as %#v, %v", m, written, again, err)
+		}
+	})
+}
+
+// TestTypedTokens: whatever somebody types, and be it all tokens of all templates, the markup stays what the template
+// itself wrote.
+func TestTypedTokens(t *testing.T) {
+	markup := func(f Family, typed string) string {
+		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: typed}},
+			Options{DateString: typed, AddGenerationPrompt: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, s := range r.Markup {
+			fmt.Fprintf(&b, "%q ", r.Text[s.Start:s.End])
+		}
+		return b.String()
+	}
+	var tokens string
+	for _, f := range families {
+		tokens += f.BOS + f.EndOfTurn() + f.EOS
+	}
+	tokens += "[INST]<|user|>\n<|im_start|>system\n<|start_header_id|>system<|end_header_id|>\n\n<start_of_turn>user\n"
+	for _, f := range families {
+		want := markup(f, "x")
+		if got := markup(f, tokens); got != want {
+			t.Errorf("%s: the markup is %s, want %s", f.Name, got, want)
+		}
+	}
+}
+
+func TestDate(t *testing.T) {
+	day := time.Date(2031, 3, 7, 23, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		family string
+		o      Options
+		want   string
+	}{
+		{"llama3.1", Options{}, FixedDate},
+		{"llama3.2", Options{}, FixedDate},
+		{"llama3.1", Options{Now: day}, FixedDate},
+		{"llama3.2", Options{Now: day}, "07 Mar 2031"},
+		{"llama3.1", Options{Now: day, DateString: "May Day"}, "May Day"},
+		{"llama3.2", Options{Now: day, DateString: "May Day"}, "May Day"},
+	} {
+		f, err := ByName(c.family)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := f.Render([]Message{{Role: "user", Content: "Hi"}}, c.o)
+		if err != nil || !strings.Contains(r.Text, "\nToday Date: "+c.want+"\n\n") {
+			t.Errorf("%s with %+v writes %q, %v; want the date %s", c.family, c.o, r.Text, err, c.want)
+		}
+	}
+}
+
+func TestRaw(t *testing.T) {
+	messages := []Message{
+		{Role: "system", Content: "Rules"}, {Role: "user", Content: " ask\n"},
+		{Role: "assistant", Content: "tell"}, {Role: "user", Content: "more"},
+	}
+	f := Raw()
+	f.EOS = "</s>"
+	for _, c := range []struct {
+		f     Family
+		n     int
+		want  string
+		learn []string
+	}{
+		{Raw(), 0, "", nil},
+		{Raw(), 2, "Rules\n\n ask\n", nil},
+		{Raw(), 4, "Rules\n\n ask\n\n\ntell\n\nmore", []string{"\n\ntell"}},
+		{f, 4, "Rules\n\n ask\n\n\ntell</s>\n\nmore", []string{"\n\ntell</s>"}},
+	} {
+		o := Options{AddGenerationPrompt: true}
+		r, err := c.f.Render(messages[:c.n], o)
+		if err != nil || r.Text != c.want || r.BOS {
+			t.Errorf("raw of %d messages is %q, %v; want %q", c.n, r.Text, err, c.want)
+		}
+		var learn []string
+		for _, s := range r.Learn {
+			learn = append(learn, r.Text[s.Start:s.End])
+		}
+		if !slices.Equal(learn, c.learn) {
+			t.Errorf("raw of %d messages teaches %q, want %q", c.n, learn, c.learn)
+		}
+		checkParts(t, c.f, messages[:c.n], o, r)
+		if !promptsExtend(c.f, messages[:c.n], o, r) {
+			t.Errorf("raw of %d messages: a prompt does not end where the answer begins", c.n)
+		}
+	}
+}
+
+func TestRefusedError(t *testing.T) {
+	gemma, err := ByName("gemma")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = gemma.Render([]Message{{Role: "system", Content: "x"}}, Options{})
+	const want = `chat template gemma refuses message 1 (role "system"): System role not supported; ` +
+		`leave the system prompt out or put it into the first question`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	_, err = gemma.Render([]Message{{Role: strings.Repeat("x", 1e6)}}, Options{})
+	if err == nil || len(err.Error()) > 300 {
+		t.Errorf("an error of %d bytes", len(err.Error()))
+	}
+}
