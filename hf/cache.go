@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -210,20 +211,14 @@ func replace(root *os.Root, name string, data []byte) error {
 		return err
 	}
 	temp := name + "." + rand.Text()[:8] + ".tmp"
-	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	err := stage(root, temp, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = root.Rename(temp, name)
-	}
-	if err != nil {
-		root.Remove(temp)
-		return err
-	}
-	return syncDir(root, path.Dir(name))
+	return commit(root, temp, name)
 }
 
 // link makes name in a snapshot a link to its blob. Where the file system has no links the blob itself moves there, as
@@ -241,14 +236,4 @@ func link(root *os.Root, blob, name string) error {
 		return err
 	}
 	return syncDir(root, path.Dir(name))
-}
-
-// syncDir makes a rename in a directory last through a power cut.
-func syncDir(root *os.Root, name string) error {
-	d, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -43,6 +43,7 @@ type fakeHub struct {
 	client *http.Client
 	cache  string
 	commit string
+	kind   Kind
 	files  map[string][]byte
 	lfs    map[string]bool
 	page   int // files on a page of the listing
@@ -59,7 +60,7 @@ func inBubble(t *testing.T, f func(t *testing.T, s *fakeHub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeHub{
-			t: t, cache: t.TempDir(), commit: commit1, page: 1000,
+			t: t, cache: t.TempDir(), commit: commit1, kind: Dataset, page: 1000,
 			files: map[string][]byte{
 				"README.md":                         []byte("a dataset\n"),
 				"data/train-00000-of-00001.parquet": blob(3<<20 + 17),
@@ -122,7 +123,7 @@ func (s *fakeHub) open() *Hub {
 	return &Hub{Endpoint: "http://" + hubHost, Token: canary, Cache: s.cache, Client: s.client}
 }
 
-func (s *fakeHub) ref() Ref { return Ref{Dataset, "owner/name", "main"} }
+func (s *fakeHub) ref() Ref { return Ref{s.kind, "owner/name", "main"} }
 
 // get resolves and fetches one file, and lets the server finish, so that its counters can be read.
 func (s *fakeHub) get(ctx context.Context, h *Hub, name string) (string, error) {
@@ -239,7 +240,7 @@ func (s *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeHub) serveAPI(w http.ResponseWriter, r *http.Request) {
-	const api = "/api/datasets/owner/name"
+	api := "/api/" + string(s.kind) + "s/owner/name"
 	switch r.URL.Path {
 	case api + "/revision/main", api + "/revision/refs/convert/parquet":
 		json.NewEncoder(w).Encode(map[string]any{"id": "owner/name", "sha": s.commit, "siblings": []any{}})
@@ -260,7 +261,11 @@ func (s *fakeHub) serveAPI(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *fakeHub) serveHub(w http.ResponseWriter, r *http.Request) {
-	name, ok := strings.CutPrefix(r.URL.Path, "/datasets/owner/name/resolve/"+s.commit+"/")
+	path := "/owner/name/resolve/" + s.commit + "/"
+	if s.kind == Dataset {
+		path = "/datasets" + path
+	}
+	name, ok := strings.CutPrefix(r.URL.Path, path)
 	data, found := s.files[name]
 	if !ok || !found {
 		w.Header().Set("X-Error-Code", "EntryNotFound")

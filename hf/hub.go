@@ -9,6 +9,14 @@
 //	listing, err := hub.Resolve(ctx, ref)
 //	files, err := listing.Match("*.parquet")
 //	path, err := hub.Fetch(ctx, listing, files[0].Path)
+//
+// The other part reads and writes models: config.json and the files beside it, safetensors in one file or several. All
+// that a file says of sizes is compared with the bytes that are there before memory is asked for.
+//
+//	dir, revision, err := hub.Model(ctx, "owner/name") // or a directory
+//	checkpoint, err := hf.OpenModel(dir)
+//	err = checkpoint.Load(device, params)
+//	err = hf.Save("out", checkpoint, device, params, hf.SaveOptions{})
 package hf
 
 import (

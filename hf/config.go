@@ -1,0 +1,249 @@
+package hf
+
+import (
+	"fmt"
+	"slices"
+
+	"restyle/model"
+)
+
+// family is what a config.json of one model_type means, above all where it leaves keys out. The values are those of
+// the configuration classes of transformers 5.23; those that all have in common stand in parseConfig.
+type family struct {
+	class        string // in "architectures"
+	vocab        int
+	inner        int
+	kvHeads      int // 0: as many as heads
+	headDim      int // 0: hidden_size / num_attention_heads
+	positions    int
+	bos, eos     []int32
+	hasBias      bool // attention_bias is read, and gives all four projections a bias
+	hasMLPBias   bool // mlp_bias is read
+	qkvBias      bool // q, k and v have biases, and no key says so
+	qkNorm       bool
+	window       int  // of sliding_window; 0: there is no such key
+	windowSwitch bool // sliding_window counts only beside use_sliding_window, and from layer max_window_layers on
+}
+
+var families = map[string]family{
+	"llama": {class: "LlamaForCausalLM", vocab: 32000, inner: 11008, positions: 2048, bos: []int32{1}, eos: []int32{2},
+		hasBias: true, hasMLPBias: true},
+	"mistral": {class: "MistralForCausalLM", vocab: 32000, inner: 14336, positions: 131072, bos: []int32{1}, eos: []int32{2},
+		kvHeads: 8, window: 4096},
+	"qwen2": {class: "Qwen2ForCausalLM", vocab: 151936, inner: 22016, positions: 32768,
+		kvHeads: 32, qkvBias: true, window: 4096, windowSwitch: true},
+	"qwen3": {class: "Qwen3ForCausalLM", vocab: 151936, inner: 22016, positions: 32768,
+		kvHeads: 32, headDim: 128, hasBias: true, qkNorm: true, window: 4096, windowSwitch: true},
+}
+
+// unsupported are keys that change what a model computes, the values that change nothing (null never does), and what
+// to do about others.
+var unsupported = []struct {
+	key  string
+	fine []string
+	do   string
+}{
+	{"quantization_config", nil, "quantised weights are not read: take the model's unquantised repository"},
+	{"compression_config", nil, "compressed weights are not read: take the model's uncompressed repository"},
+	{"pretraining_tp", []string{"1"}, "products in slices are not computed: set it to 1, which differs by rounding alone"},
+	{"partial_rotary_factor", []string{"1", "1.0"}, "RoPE over a part of the head is not supported"},
+	{"is_encoder_decoder", []string{"false"}, "only decoders are supported"},
+	{"per_layer_config", nil, "layers that differ are not supported"},
+	{"attention_chunk_size", nil, "attention in chunks is not supported"},
+}
+
+// ParseConfig reads a config.json. Keys that are absent or null mean what they mean to transformers 5.23; RoPE is read in
+// its older spelling (rope_theta, rope_scaling) and its newer (rope_parameters). A model that would not be computed as
+// transformers does is refused, naming the key. Keys that concern only training (attention_dropout, initializer_range)
+// and keys unknown to these models are ignored.
+func ParseConfig(data []byte) (model.Config, error) {
+	o := parseObject(data)
+	c := o.config()
+	if o.err == nil {
+		o.err = c.Validate()
+	}
+	if o.err != nil {
+		return model.Config{}, fmt.Errorf("config.json: %w", o.err)
+	}
+	return c, nil
+}
+
+func (o *object) config() model.Config {
+	f := o.family()
+	c := model.Config{
+		Family:       optional(o, "model_type", ""),
+		Vocab:        get(o, "vocab_size", f.vocab),
+		Dim:          get(o, "hidden_size", 4096),
+		Inner:        get(o, "intermediate_size", f.inner),
+		Layers:       get(o, "num_hidden_layers", 32),
+		Heads:        get(o, "num_attention_heads", 32),
+		MaxPositions: get(o, "max_position_embeddings", f.positions),
+		NormEps:      float32(get(o, "rms_norm_eps", 1e-6)),
+		Tied:         get(o, "tie_word_embeddings", false),
+		OutBias:      f.hasBias && get(o, "attention_bias", false),
+		MLPBias:      f.hasMLPBias && get(o, "mlp_bias", false),
+		QKNorm:       f.qkNorm,
+		PadID:        -1,
+		BOS:          o.ids("bos_token_id", f.bos),
+		EOS:          o.ids("eos_token_id", f.eos),
+	}
+	c.QKVBias = f.qkvBias || c.OutBias
+	c.KVHeads = c.Heads
+	if !o.null("num_key_value_heads") && (f.kvHeads > 0 || o.has("num_key_value_heads")) {
+		c.KVHeads = get(o, "num_key_value_heads", f.kvHeads)
+	}
+	if o.err == nil && (c.Heads < 1 || c.Layers < 1) {
+		o.err = c.Validate() // before there is a division by them
+	}
+	if o.err == nil {
+		c.HeadDim = o.headDim(f, c)
+		c.PadID = o.padID(c.Vocab)
+		c.Window = o.window(f, c.Layers)
+		c.RoPETheta, c.RoPEScaling = o.rope(c.MaxPositions)
+	}
+	return c
+}
+
+// family finds the model's family and refuses what no family has.
+func (o *object) family() family {
+	const supported = "llama, mistral, qwen2 and qwen3 are supported"
+	name := optional(o, "model_type", "")
+	f, ok := families[name]
+	classes := optional(o, "architectures", []string(nil))
+	switch act := get(o, "hidden_act", "silu"); {
+	case name == "":
+		o.fail("there is no model_type: %s", supported)
+	case !ok:
+		o.fail("model_type %.60q: %s", name, supported)
+	case len(classes) > 0 && !slices.Contains(classes, f.class):
+		o.fail("architectures %.60q: of %s models only %s is supported", classes, name, f.class)
+	case act != "silu" && act != "swish":
+		o.fail("hidden_act %.60q: only silu is supported", act)
+	}
+	for _, u := range unsupported {
+		if o.has(u.key) && !slices.Contains(u.fine, string(o.keys[u.key])) {
+			o.fail("%s is %.60s: %s", u.key, o.keys[u.key], u.do)
+		}
+	}
+	return f
+}
+
+func (o *object) headDim(f family, c model.Config) int {
+	// The class for Llama refuses this even where head_dim is given, so no such model was made with it.
+	if c.Dim%c.Heads != 0 && (c.Family == "llama" || !o.has("head_dim") && f.headDim == 0) {
+		o.fail("hidden_size %d is no multiple of the %d attention heads", c.Dim, c.Heads)
+	}
+	if f.headDim > 0 {
+		return get(o, "head_dim", f.headDim)
+	}
+	return optional(o, "head_dim", c.Dim/c.Heads)
+}
+
+// padID counts a negative id from the end, as PyTorch's embedding does.
+func (o *object) padID(vocab int) int {
+	if !o.has("pad_token_id") {
+		return -1
+	}
+	id := get(o, "pad_token_id", 0)
+	if id < -vocab || id >= vocab {
+		o.fail("pad_token_id %d is outside the vocabulary of %d: set it to null", id, vocab)
+	}
+	if id < 0 {
+		id += vocab
+	}
+	return id
+}
+
+// window is the width of the attention window, 0 for none. One in some layers and not in others is refused.
+func (o *object) window(f family, layers int) int {
+	width, first := 0, 0 // from layer first on
+	switch {
+	case f.window == 0 && o.has("sliding_window"):
+		o.fail("sliding_window is %.60s: these models have none; set it to null", o.keys["sliding_window"])
+	case f.windowSwitch && !get(o, "use_sliding_window", false), o.null("sliding_window"):
+	case f.window > 0:
+		width = get(o, "sliding_window", f.window)
+		if width < 1 {
+			o.fail("sliding_window is %d: it must be positive, or null for none", width)
+		}
+		if f.windowSwitch {
+			first = max(get(o, "max_window_layers", 28), 0)
+		}
+	}
+	sliding := layers - min(first, layers)
+	if width == 0 {
+		sliding = 0
+	}
+	if types := optional(o, "layer_types", []string(nil)); types != nil {
+		listed := 0
+		for _, t := range types {
+			switch t {
+			case "sliding_attention":
+				listed++
+			case "full_attention", "attention":
+			default:
+				o.fail("layer_types has %.60q: only full_attention and sliding_attention are supported", t)
+			}
+		}
+		switch {
+		case len(types) != layers:
+			o.fail("layer_types has %d entries for %d layers", len(types), layers)
+		case listed != sliding && (!f.windowSwitch || width == 0):
+			// The classes with no use_sliding_window do not read layer_types.
+			o.fail("layer_types has a sliding window in %d layers, the other keys have one in %d: make them agree", listed, sliding)
+		}
+		sliding = listed
+	}
+	switch sliding {
+	case 0:
+		return 0
+	case layers:
+		return width
+	}
+	o.fail("%d of %d layers have a sliding window: it is supported in all or in none", sliding, layers)
+	return 0
+}
+
+// rope reads the base of RoPE and its scaling, nil for none.
+func (o *object) rope(positions int) (theta float64, scaling *model.Llama3Scaling) {
+	key := "rope_parameters"
+	if o.has("rope_scaling") && string(o.keys["rope_scaling"]) != "{}" {
+		key = "rope_scaling" // the older key wins where both are there
+	}
+	r := &object{}
+	if o.has(key) {
+		r = parseObject(o.keys[key])
+	}
+	theta = get(r, "rope_theta", get(o, "rope_theta", 10000.0))
+	kind := get(r, "rope_type", get(r, "type", "default"))
+	if part := optional(r, "partial_rotary_factor", 1.0); part != 1 {
+		r.fail("partial_rotary_factor is %v: RoPE over a part of the head is not supported", part)
+	}
+	for _, k := range []string{"full_attention", "sliding_attention"} {
+		if r.has(k) {
+			r.fail("%s: RoPE that differs between layers is not supported", k)
+		}
+	}
+	switch kind {
+	case "default":
+	case "llama3":
+		scaling = &model.Llama3Scaling{
+			Factor:         get(r, "factor", 0.0),
+			LowFreqFactor:  get(r, "low_freq_factor", 0.0),
+			HighFreqFactor: get(r, "high_freq_factor", 0.0),
+			// Beside the object it wins over the one inside.
+			OriginalMaxPositions: get(o, "original_max_position_embeddings", get(r, "original_max_position_embeddings", positions)),
+		}
+		for _, k := range []string{"factor", "low_freq_factor", "high_freq_factor"} {
+			if !r.has(k) {
+				r.fail("%s is missing", k)
+			}
+		}
+	default:
+		r.fail("rope_type %.60q: only default and llama3 are supported", kind)
+	}
+	if r.err != nil {
+		o.fail("%s: %w", key, r.err)
+	}
+	return theta, scaling
+}

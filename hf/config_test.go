@@ -1,0 +1,275 @@
+package hf
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"restyle/model"
+)
+
+// recorded is what testdata/record_configs.py wrote of one config.json.
+type recorded struct {
+	Name    string
+	Config  json.RawMessage
+	Refused string
+	Model   *struct {
+		Parameters               int64
+		Tensors                  map[string][]int
+		Layers, Heads, Positions int
+		KVHeads                  int `json:"kv_heads"`
+		HeadDim                  int `json:"head_dim"`
+		Eps, Theta               float64
+		Scaling                  *struct {
+			Factor   float64 `json:"factor"`
+			Low      float64 `json:"low_freq_factor"`
+			High     float64 `json:"high_freq_factor"`
+			Original int     `json:"original_max_position_embeddings"`
+		}
+		Tied     bool
+		Windows  []*int
+		Pad      *int
+		BOS, EOS []int32
+	}
+}
+
+// differ are the cases in which this package does not do what transformers does, with what its error says, or "" where
+// it loads what transformers refuses.
+var differ = map[string]string{
+	"llama, sliding_window 8":                 "sliding_window is 8", // the cache of generate drops what the mask shows
+	"llama, sliding_window 8 switched on":     "sliding_window is 8",
+	"llama, switched on from layer 0":         "sliding_window is 8",
+	"llama, switched on from layer 1":         "sliding_window is 8",
+	"llama, layer_types sliding":              "sliding_window is 8",
+	"qwen2, switched on from layer 1":         "1 of 2 layers have a sliding window",
+	"qwen3, switched on from layer 1":         "1 of 2 layers have a sliding window",
+	"mistral, width that heads do not divide": "no multiple of the 4 attention heads",
+	"qwen2, width that heads do not divide":   "no multiple of the 4 attention heads",
+	"linear":                                  `rope_type "linear"`,
+	"yarn":                                    `rope_type "yarn"`,
+	"gelu":                                    `hidden_act "gelu"`,
+	"quantised":                               "quantization_config",
+	"mixtral":                                 `model_type "mixtral"`,
+	"qwen2, head_dim null":                    "", // meant as absent, as the other classes have it
+	"mistral, key heads null":                 "",
+	"mistral, layer_types sliding":            "", // transformers itself stumbles over these keys
+}
+
+func TestConfigsAsTransformersReadsThem(t *testing.T) {
+	data, err := os.ReadFile("testdata/configs.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []recorded
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) < 100 {
+		t.Fatalf("only %d cases", len(cases))
+	}
+	for _, r := range cases {
+		t.Run(r.Name, func(t *testing.T) {
+			c, err := ParseConfig(r.Config)
+			want, special := differ[r.Name]
+			switch {
+			case special && want == "":
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+			case special || r.Model == nil:
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %v, %v; want an error with %q (transformers: %s)", c, err, want, r.Refused)
+				}
+			case err != nil:
+				t.Errorf("refused: %v", err)
+			default:
+				r.compare(t, c)
+			}
+		})
+	}
+}
+
+func (r recorded) compare(t *testing.T, c model.Config) {
+	m := r.Model
+	want := c
+	want.Layers, want.Heads, want.KVHeads, want.HeadDim, want.MaxPositions = m.Layers, m.Heads, m.KVHeads, m.HeadDim, m.Positions
+	want.NormEps, want.RoPETheta, want.Tied, want.BOS, want.EOS = float32(m.Eps), m.Theta, m.Tied, m.BOS, m.EOS
+	want.RoPEScaling, want.Window, want.PadID = nil, 0, -1
+	if s := m.Scaling; s != nil {
+		want.RoPEScaling = &model.Llama3Scaling{Factor: s.Factor, LowFreqFactor: s.Low, HighFreqFactor: s.High, OriginalMaxPositions: s.Original}
+	}
+	if len(m.Windows) != 1 {
+		t.Errorf("%d kinds of window", len(m.Windows))
+	} else if m.Windows[0] != nil {
+		want.Window = *m.Windows[0]
+	}
+	if m.Pad != nil {
+		want.PadID = *m.Pad
+	}
+	if diff := cmp.Diff(want, c, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	if got := c.ParamCount(); got != m.Parameters {
+		t.Errorf("%d parameters, want %d", got, m.Parameters)
+	}
+	if m.Tensors != nil {
+		got := map[string][]int{}
+		for _, s := range c.Tensors() {
+			got[s.Name] = s.Shape
+		}
+		if diff := cmp.Diff(m.Tensors, got); diff != "" {
+			t.Errorf("tensors (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// TestConfigRefuses goes through what no model can be computed right from.
+func TestConfigRefuses(t *testing.T) {
+	const small = `{"model_type":"llama","vocab_size":48,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":2,"num_attention_heads":4`
+	for _, test := range []struct{ config, want string }{
+		{``, "not a JSON object"},
+		{`null`, "null where a JSON object should be"},
+		{`[]`, "not a JSON object"},
+		{small, "not a JSON object"},
+		{small + "}\xff", "not UTF-8"},
+		{`{}`, "no model_type: llama, mistral"},
+		{`{"model_type":"gemma3"}`, `model_type "gemma3": llama, mistral`},
+		{`{"model_type":7}`, "model_type is 7, which is not a string"},
+		{small + `,"architectures":["LlamaForSequenceClassification"]}`, "only LlamaForCausalLM"},
+		{small + `,"pretraining_tp":2}`, "pretraining_tp is 2: products in slices"},
+		{small + `,"partial_rotary_factor":0.5}`, "partial_rotary_factor is 0.5"},
+		{small + `,"rope_parameters":{"partial_rotary_factor":0.5}}`, "rope_parameters: partial_rotary_factor is 0.5"},
+		{small + `,"rope_parameters":{"full_attention":{"rope_theta":1}}}`, "RoPE that differs between layers"},
+		{small + `,"rope_parameters":[]}`, "rope_parameters: it is not a JSON object"},
+		{small + `,"rope_scaling":{"rope_type":null}}`, "rope_type is null"},
+		{small + `,"rope_theta":-1}`, "the base of RoPE is -1"},
+		{small + `,"rope_theta":1e999}`, "rope_theta is 1e999, which is not a number"},
+		{small + `,"rope_scaling":{"type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4}}`, "low_freq_factor must be smaller"},
+		{small + `,"rope_scaling":{"type":"llama3","factor":0,"low_freq_factor":1,"high_freq_factor":4}}`, "llama3 RoPE scaling: a factor"},
+		{small + `,"per_layer_config":{}}`, "per_layer_config"},
+		{small + `,"layer_types":["full_attention","mamba"]}`, `layer_types has "mamba"`},
+		{small + `,"num_key_value_heads":3}`, "4 query heads cannot share 3 key heads"},
+		{small + `,"num_key_value_heads":8}`, "4 query heads cannot share 8 key heads"},
+		{small + `,"num_attention_heads":5}`, "hidden_size 32 is no multiple of the 5"},
+		{small + `,"num_attention_heads":0}`, "number of heads is 0"},
+		{small + `,"num_hidden_layers":0}`, "number of layers is 0"},
+		{small + `,"num_hidden_layers":99999}`, "number of layers is 99999"},
+		{small + `,"hidden_size":-32}`, "width is -32"},
+		{small + `,"vocab_size":9223372036854775807}`, "vocabulary is 9223372036854775807"},
+		{small + `,"vocab_size":9223372036854775808}`, "which is not a whole number"},
+		{small + `,"intermediate_size":4194304,"hidden_size":4194304,"num_hidden_layers":4096}`, "parameters are more than"},
+		{small + `,"max_position_embeddings":1099511627776}`, "number of positions is 1099511627776: it must be from 1 to 16777216"},
+		{small + `,"rms_norm_eps":-1}`, "epsilon is -1"},
+		{small + `,"rms_norm_eps":1e300}`, "epsilon is +Inf"},
+		{small + `,"head_dim":9}`, "head dimension 9 is odd"},
+		{small + `,"head_dim":4194304}`, "wider than"},
+		{small + `,"pad_token_id":48}`, "pad_token_id 48 is outside the vocabulary of 48: set it to null"},
+		{small + `,"eos_token_id":[1,null]}`, "eos_token_id is [1,null], which is not a token id"},
+		{small + `,"eos_token_id":4294967296}`, "eos_token_id is 4294967296, which is not a token id"},
+		{strings.Replace(small, "llama", "mistral", 1) + `,"sliding_window":0}`, "sliding_window is 0"},
+	} {
+		c, err := ParseConfig([]byte(test.config))
+		if err == nil || !strings.Contains(err.Error(), test.want) || !strings.HasPrefix(err.Error(), "config.json: ") {
+			t.Errorf("%s: got %v, %v; want an error with %q", test.config, c.Family, err, test.want)
+		}
+	}
+}
+
+func TestGenerationConfig(t *testing.T) {
+	plain := GenerationConfig{Temperature: 1, TopK: 50, TopP: 1, RepetitionPenalty: 1}
+	llama := GenerationConfig{BOS: []int32{128000}, EOS: []int32{128001, 128008, 128009}, DoSample: true,
+		Temperature: 0.6, TopK: 50, TopP: 0.9, RepetitionPenalty: 1}
+	for _, test := range []struct {
+		data string
+		want GenerationConfig
+		err  string
+	}{
+		{`{}`, plain, ""},
+		{`{"temperature":null,"top_k":null,"eos_token_id":null}`, plain, ""},
+		{`{"bos_token_id":128000,"do_sample":true,"eos_token_id":[128001,128008,128009],"temperature":0.6,"top_p":0.9,"transformers_version":"4.45.0.dev0"}`, llama, ""},
+		{`{"temperature":-1}`, plain, "temperature is -1"},
+		{`{"top_p":1.5}`, plain, "top_p is 1.5: it must be from 0 to 1"},
+		{`{"top_k":"many"}`, plain, "top_k is"},
+		{`[]`, plain, "not a JSON object"},
+	} {
+		got, err := ParseGenerationConfig([]byte(test.data))
+		if test.err != "" {
+			if err == nil || !strings.Contains(err.Error(), test.err) {
+				t.Errorf("%s: %v, want %q", test.data, err, test.err)
+			}
+		} else if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
+		}
+	}
+}
+
+func TestTokenizerConfig(t *testing.T) {
+	for _, test := range []struct {
+		data string
+		want TokenizerConfig
+		err  string
+	}{
+		{`{}`, TokenizerConfig{}, ""},
+		{`{"chat_template":null,"bos_token":null}`, TokenizerConfig{}, ""},
+		{`{"chat_template":"{{ x }}","bos_token":"<s>","eos_token":{"content":"</s>","lstrip":false}}`, TokenizerConfig{"{{ x }}", "<s>", "</s>"}, ""},
+		{`{"chat_template":[{"name":"tool_use","template":"a"},{"name":"default","template":"b"}]}`, TokenizerConfig{ChatTemplate: "b"}, ""},
+		{`{"chat_template":[{"name":"rag","template":"a"}]}`, TokenizerConfig{}, ""},
+		{`{"chat_template":7}`, TokenizerConfig{}, "chat_template is 7, which is not a string"},
+		{`{"bos_token":{"text":"<s>"}}`, TokenizerConfig{}, "bos_token is"},
+		{`{"bos_token":{"content":"<s>"`, TokenizerConfig{}, "not a JSON object"},
+	} {
+		got, err := ParseTokenizerConfig([]byte(test.data))
+		if test.err != "" {
+			if err == nil || !strings.Contains(err.Error(), test.err) {
+				t.Errorf("%s: %v, want %q", test.data, err, test.err)
+			}
+		} else if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", test.data, err, diff)
+		}
+	}
+}
+
+// FuzzConfig checks that whatever is accepted is a model that can be computed with.
+func FuzzConfig(f *testing.F) {
+	data, err := os.ReadFile("testdata/configs.json")
+	var cases []recorded
+	if err != nil || json.Unmarshal(data, &cases) != nil {
+		f.Fatal("no cases", err)
+	}
+	for _, r := range cases {
+		f.Add([]byte(r.Config))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := ParseConfig(data)
+		if err != nil {
+			if len(err.Error()) > 1000 {
+				t.Errorf("an error of %d bytes", len(err.Error()))
+			}
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+		if c.ParamCount() < 1 || c.ParamCount() > math.MaxInt64/64 {
+			t.Errorf("%d parameters", c.ParamCount())
+		}
+	})
+}
+
+func FuzzTokenizerConfig(f *testing.F) {
+	for _, s := range []string{`{}`, `{"chat_template":[{"name":"default","template":"b"}],"bos_token":{"content":"x"},"eos_token":"y"}`, `{"temperature":1,"top_k":5,"eos_token_id":[1]}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		ParseTokenizerConfig(data)
+		g, err := ParseGenerationConfig(data)
+		if err == nil && (g.TopK < 0 || !(g.Temperature >= 0) || !(g.TopP <= 1)) {
+			t.Errorf("%+v", g)
+		}
+	})
+}

@@ -1,0 +1,26 @@
+package hf_test
+
+import (
+	"fmt"
+	"log"
+
+	"restyle/hf"
+)
+
+// A model's directory is checked as a whole when it is opened; weights are read when they are asked for.
+func ExampleOpenModel() {
+	m, err := hf.OpenModel("testdata/tied")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+	fmt.Println(m.Config.Family, m.Config.ParamCount(), m.DType)
+	norm, shape, err := m.ReadF32("model.norm.weight")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(shape, norm[:2])
+	// Output:
+	// llama 3088 BF16
+	// [16] [0.7421875 -0.044189453]
+}

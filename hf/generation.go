@@ -1,0 +1,89 @@
+package hf
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+)
+
+// GenerationConfig is how a model wants to be asked: its generation_config.json.
+type GenerationConfig struct {
+	BOS []int32 // what a prompt begins with
+	EOS []int32 // any of them ends an answer
+	// DoSample is false for greedy decoding; then the rest means nothing.
+	DoSample          bool
+	Temperature       float64 // default 1
+	TopK              int     // default 50, as in transformers; 0 for off
+	TopP              float64 // default 1, which is off
+	MinP              float64 // default 0, which is off
+	RepetitionPenalty float64 // default 1, which is off
+}
+
+// ParseGenerationConfig reads a generation_config.json. What is absent or null has the default of transformers' generate.
+func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
+	o := parseObject(data)
+	g := GenerationConfig{
+		BOS:               o.ids("bos_token_id", nil),
+		EOS:               o.ids("eos_token_id", nil),
+		DoSample:          optional(o, "do_sample", false),
+		Temperature:       o.within("temperature", 1, 0, math.MaxFloat64),
+		TopK:              int(o.within("top_k", 50, 0, math.MaxInt32)),
+		TopP:              o.within("top_p", 1, 0, 1),
+		MinP:              o.within("min_p", 0, 0, 1),
+		RepetitionPenalty: o.within("repetition_penalty", 1, 1e-6, math.MaxFloat64),
+	}
+	if o.err != nil {
+		return GenerationConfig{}, fmt.Errorf("generation_config.json: %w", o.err)
+	}
+	return g, nil
+}
+
+// within is a number from lo to hi.
+func (o *object) within(key string, absent, lo, hi float64) float64 {
+	v := optional(o, key, absent)
+	if v < lo || v > hi {
+		o.fail("%s is %v: it must be from %v to %v", key, v, lo, hi)
+	}
+	return v
+}
+
+// TokenizerConfig is what a tokenizer_config.json says that a tokenizer.json does not.
+type TokenizerConfig struct {
+	// ChatTemplate is the Jinja source, "" where there is none. Of several named ones it is the one named "default".
+	ChatTemplate string
+	// BOS and EOS are the tokens that templates know as bos_token and eos_token, "" for none.
+	BOS, EOS string
+}
+
+// ParseTokenizerConfig reads a tokenizer_config.json.
+func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
+	o := parseObject(data)
+	c := TokenizerConfig{ChatTemplate: o.template("chat_template"), BOS: o.token("bos_token"), EOS: o.token("eos_token")}
+	if o.err != nil {
+		return TokenizerConfig{}, fmt.Errorf("tokenizer_config.json: %w", o.err)
+	}
+	return c, nil
+}
+
+// template reads a template, or a list of templates with names.
+func (o *object) template(key string) string {
+	var list []struct{ Name, Template string }
+	if !o.has(key) || json.Unmarshal(o.keys[key], &list) != nil {
+		return optional(o, key, "")
+	}
+	for _, t := range list {
+		if t.Name == "default" {
+			return t.Template
+		}
+	}
+	return ""
+}
+
+// token reads a token's text, which may stand in an object beside how the token is split off.
+func (o *object) token(key string) string {
+	var t struct{ Content *string }
+	if !o.has(key) || json.Unmarshal(o.keys[key], &t) != nil || t.Content == nil {
+		return optional(o, key, "")
+	}
+	return *t.Content
+}

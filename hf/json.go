@@ -1,0 +1,133 @@
+package hf
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unicode/utf8"
+)
+
+// maxText bounds the files beside a model's weights. A tokenizer.json has tens of MB at most.
+const maxText = 256 << 20
+
+// readText reads a whole file that belongs to a model and holds no weights.
+func readText(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a file", path)
+	case info.Size() > maxText:
+		return nil, fmt.Errorf("%s has %d bytes: none of its kind has more than %d", path, info.Size(), maxText)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxText))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", path, err)
+	}
+	return data, nil
+}
+
+// object is a JSON object whose keys are read one by one. Unlike a Go struct it tells an absent key from null and one
+// in capitals from one that is not, as Python does. The first thing wrong stays in err; what is read after it means
+// nothing.
+type object struct {
+	keys map[string]json.RawMessage
+	err  error
+}
+
+func parseObject(data []byte) *object {
+	o := &object{}
+	switch err := json.Unmarshal(data, &o.keys); {
+	case !utf8.Valid(data):
+		o.err = errors.New("it is not UTF-8")
+	case err != nil:
+		o.err = fmt.Errorf("it is not a JSON object: %w", err)
+	case o.keys == nil:
+		o.err = errors.New("it is null where a JSON object should be")
+	}
+	return o
+}
+
+func (o *object) fail(format string, a ...any) {
+	if o.err == nil {
+		o.err = fmt.Errorf(format, a...)
+	}
+}
+
+// has tells whether the key is there with a value other than null.
+func (o *object) has(key string) bool {
+	raw, ok := o.keys[key]
+	return ok && string(raw) != "null"
+}
+
+// null tells whether the key is there with the value null.
+func (o *object) null(key string) bool { return string(o.keys[key]) == "null" }
+
+// get is the key's value, or absent where there is no such key. Null is an error; optional is for keys that may be null.
+func get[T any](o *object, key string, absent T) T {
+	if o.null(key) {
+		o.fail("%s is null: give it a value", key)
+	}
+	return optional(o, key, absent)
+}
+
+// optional is the key's value, or absent where there is no such key or it is null.
+func optional[T any](o *object, key string, absent T) T {
+	if !o.has(key) {
+		return absent
+	}
+	var v T
+	if err := json.Unmarshal(o.keys[key], &v); err != nil {
+		o.fail("%s is %.60s, which is not %s", key, o.keys[key], kindOf(v))
+	}
+	return v
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case int:
+		return "a whole number"
+	case float64:
+		return "a number"
+	case bool:
+		return "true or false"
+	case string:
+		return "a string"
+	case []string:
+		return "a list of strings"
+	case map[string]string:
+		return "an object of strings"
+	}
+	return fmt.Sprintf("of type %T", v)
+}
+
+// ids reads token ids: a number or a list of numbers. Null means none.
+func (o *object) ids(key string, absent []int32) []int32 {
+	if _, ok := o.keys[key]; !ok {
+		return absent
+	}
+	var list []*int32 // a null in it must not become 0
+	if o.has(key) && json.Unmarshal(o.keys[key], &list) != nil {
+		list = []*int32{new(int32)}
+		if json.Unmarshal(o.keys[key], list[0]) != nil {
+			list[0] = nil
+		}
+	}
+	var ids []int32
+	for _, id := range list {
+		if id == nil {
+			o.fail("%s is %.60s, which is not a token id or a list of them", key, o.keys[key])
+			return nil
+		}
+		ids = append(ids, *id)
+	}
+	return ids
+}

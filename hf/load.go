@@ -1,0 +1,144 @@
+package hf
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// chunkElements is how many numbers of a weight are read, converted and stored at a time.
+const chunkElements = 1 << 20
+
+// Load fills a model's parameters with the checkpoint's weights, converted to the parameters' type: F32 and BF16 and F16 to
+// F32 without loss, others rounded to nearest even. The files are read a few MB at a time, several parts at once. A weight
+// that is NaN or infinite, or too large for the parameter's type, is an error that names it, and so is a head stored beside
+// a tied embedding from which it differs.
+func (c *Checkpoint) Load(d *kernels.Device, params []model.Param) error {
+	for _, p := range params {
+		info, ok := c.Tensor(p.Name)
+		if !ok {
+			return fmt.Errorf("%s has no weight %s", c.Dir, p.Name)
+		}
+		if !slices.Equal(info.Shape, p.W.Shape) {
+			return fmt.Errorf("%s has %s with shape %s, and the model wants %v", c.Dir, p.Name, shape(info.Shape), p.W.Shape)
+		}
+	}
+	if err := c.checkTied(); err != nil {
+		return err
+	}
+	if err := c.load(d, params); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
+	}
+	return d.Err()
+}
+
+// chunk is a part of a weight on its way to the device.
+type chunk struct {
+	param    *model.Param
+	at, n    int // elements
+	raw, out []byte
+	done     chan error
+}
+
+// load reads and converts chunks in several goroutines, and stores them in this one, to which the device belongs. A few
+// chunks are under way at a time, whose buffers go round.
+func (c *Checkpoint) load(d *kernels.Device, params []model.Param) error {
+	workers := min(runtime.GOMAXPROCS(0), 8)
+	todo := make(chan *chunk, 2*workers)
+	defer close(todo)
+	for range workers {
+		go func() {
+			for k := range todo {
+				k.done <- c.read(k)
+			}
+		}()
+	}
+	var queue []*chunk // the oldest first
+	store := func() error {
+		k := queue[0]
+		if err := <-k.done; err != nil {
+			return err
+		}
+		d.UploadBytes(k.param.W.Part(k.at, k.n), k.out)
+		return nil
+	}
+	for i := range params {
+		p := &params[i]
+		for at := 0; at < p.W.Len(); at += chunkElements {
+			var k *chunk
+			if len(queue) < cap(todo) {
+				k = &chunk{done: make(chan error, 1)}
+			} else {
+				if err := store(); err != nil {
+					return err
+				}
+				k, queue = queue[0], queue[1:]
+			}
+			k.param, k.at, k.n = p, at, min(chunkElements, p.W.Len()-at)
+			queue = append(queue, k)
+			todo <- k
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		if err := store(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads a chunk and converts it.
+func (c *Checkpoint) read(k *chunk) error {
+	name := k.param.Name
+	s := c.weights.where[name]
+	info, _ := s.Tensor(name)
+	from, err := tensor.ParseDType(info.DType)
+	if err != nil {
+		return err
+	}
+	to := k.param.W.DType
+	k.raw = slices.Grow(k.raw[:0], k.n*from.Size())[:k.n*from.Size()]
+	k.out = slices.Grow(k.out[:0], k.n*to.Size())[:k.n*to.Size()]
+	if err := s.ReadAt(name, k.raw, int64(k.at)*int64(from.Size())); err != nil {
+		return err
+	}
+	return named(name, k.at, convert(k.out, to, k.raw, from))
+}
+
+// named puts the weight's name before convert's error, and counts from the weight's beginning.
+func named(name string, at int, err error) error {
+	if u, ok := err.(unfit); ok {
+		return fmt.Errorf("element %d of %s is %s: the file is damaged, or the training that made it went wrong", at+u.at, name, u.what)
+	}
+	return err
+}
+
+// checkTied compares a head that is stored beside a tied embedding with it.
+func (c *Checkpoint) checkTied() error {
+	h, ok := c.Tensor(head)
+	if !ok || !c.Config.Tied {
+		return nil
+	}
+	e, _ := c.Tensor(embedding)
+	same := h.DType == e.DType && slices.Equal(h.Shape, e.Shape)
+	a, b := make([]byte, chunkElements), make([]byte, chunkElements)
+	for at := int64(0); same && at < e.Bytes; at += chunkElements {
+		n := min(chunkElements, e.Bytes-at)
+		if err := c.weights.where[head].ReadAt(head, a[:n], at); err != nil {
+			return err
+		}
+		if err := c.weights.where[embedding].ReadAt(embedding, b[:n], at); err != nil {
+			return err
+		}
+		same = bytes.Equal(a[:n], b[:n])
+	}
+	if !same {
+		return fmt.Errorf("%s: tie_word_embeddings is true, and %s is not %s: set it to false to keep both, or remove the one", c.Dir, head, embedding)
+	}
+	return nil
+}

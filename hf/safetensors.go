@@ -1,0 +1,165 @@
+package hf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+
+	"restyle/tensor"
+)
+
+// Safetensors is an open safetensors file: named tensors behind a header, https://github.com/huggingface/safetensors.
+// The whole header has been checked against the file before anything is read. Its methods may be called from several
+// goroutines at once.
+type Safetensors struct {
+	// Metadata is what the file says of itself; most say {"format": "pt"}.
+	Metadata map[string]string
+
+	path    string
+	file    io.ReaderAt // read, not mapped: a file that shrinks meanwhile is an error then, not a fault
+	entries []entry
+	index   map[string]int
+}
+
+// OpenSafetensors opens a file and reads its header, at most 100 MB of it. A file that is cut off, or whose tensors
+// overlap, leave holes or do not fit their shapes, is an error.
+func OpenSafetensors(path string) (*Safetensors, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path)
+	}
+	var s *Safetensors
+	if err == nil {
+		s, err = readSafetensors(path, f, info.Size())
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func readSafetensors(path string, file io.ReaderAt, size int64) (*Safetensors, error) {
+	fail := func(err error) (*Safetensors, error) { return nil, fmt.Errorf("%s: %w", path, err) }
+	var length [8]byte
+	if size < 8 {
+		return fail(fmt.Errorf("it has %d bytes, too few for a safetensors file", size))
+	}
+	if _, err := file.ReadAt(length[:], 0); err != nil {
+		return fail(err)
+	}
+	n := binary.LittleEndian.Uint64(length[:])
+	switch {
+	case n > maxHeader:
+		return fail(fmt.Errorf("its header claims %d bytes; at most %d are allowed: it is not a safetensors file, or damaged", n, maxHeader))
+	case int64(n) > size-8:
+		return fail(fmt.Errorf("its header claims %d bytes and the file has %d: it was cut off; get it again", n, size))
+	}
+	header := make([]byte, n)
+	if _, err := io.ReadFull(io.NewSectionReader(file, 8, int64(n)), header); err != nil {
+		return fail(err)
+	}
+	entries, metadata, err := parseHeader(header, size-8-int64(n))
+	if err != nil {
+		return fail(err)
+	}
+	s := &Safetensors{metadata, path, file, entries, make(map[string]int, len(entries))}
+	for i := range entries {
+		entries[i].at += 8 + int64(n)
+		s.index[entries[i].name] = i
+	}
+	return s, nil
+}
+
+// Close closes the file.
+func (s *Safetensors) Close() error {
+	if c, ok := s.file.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Names are the tensors' names in the order of their bytes.
+func (s *Safetensors) Names() []string {
+	names := make([]string, len(s.entries))
+	for i, e := range s.entries {
+		names[i] = e.name
+	}
+	return names
+}
+
+// Tensor is what the header says of a tensor.
+func (s *Safetensors) Tensor(name string) (Info, bool) {
+	i, ok := s.index[name]
+	if !ok {
+		return Info{}, false
+	}
+	return s.entries[i].Info, true
+}
+
+// ReadAt reads len(dst) bytes of a tensor, from its byte offset on. Numbers are little-endian.
+func (s *Safetensors) ReadAt(name string, dst []byte, offset int64) error {
+	i, ok := s.index[name]
+	if !ok {
+		return fmt.Errorf("%s has no tensor %.100q", s.path, name)
+	}
+	e := s.entries[i]
+	if offset < 0 || int64(len(dst)) > e.Bytes-offset {
+		return fmt.Errorf("%s: %s has %d bytes, not %d from byte %d on", s.path, name, e.Bytes, len(dst), offset)
+	}
+	if _, err := io.ReadFull(io.NewSectionReader(s.file, e.at+offset, int64(len(dst))), dst); err != nil {
+		return fmt.Errorf("cannot read %s of %s: %w", name, s.path, err)
+	}
+	return nil
+}
+
+// ReadF32 reads a whole tensor of type F32, F16 or BF16 as float32, which loses nothing, and its shape.
+func (s *Safetensors) ReadF32(name string) ([]float32, []int, error) {
+	data, info, err := s.read(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := tensor.ParseDType(info.DType)
+	if err != nil || t != tensor.F32 && t != tensor.F16 && t != tensor.BF16 {
+		return nil, nil, fmt.Errorf("%s: %s is %s, not F32, F16 or BF16", s.path, name, info.DType)
+	}
+	values := make([]float32, len(data)/t.Size())
+	widen(values, data, t)
+	return values, info.Shape, nil
+}
+
+// ReadInts reads a whole tensor of type I64, I32, U8 or BOOL as int64, and its shape.
+func (s *Safetensors) ReadInts(name string) ([]int64, []int, error) {
+	data, info, err := s.read(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	var size int
+	var value func([]byte) int64
+	switch info.DType {
+	case "I64":
+		size, value = 8, func(b []byte) int64 { return int64(binary.LittleEndian.Uint64(b)) }
+	case "I32":
+		size, value = 4, func(b []byte) int64 { return int64(int32(binary.LittleEndian.Uint32(b))) }
+	case "U8", "BOOL":
+		size, value = 1, func(b []byte) int64 { return int64(b[0]) }
+	default:
+		return nil, nil, fmt.Errorf("%s: %s is %s, not I64, I32, U8 or BOOL", s.path, name, info.DType)
+	}
+	values := make([]int64, len(data)/size)
+	for i := range values {
+		values[i] = value(data[i*size:])
+	}
+	return values, info.Shape, nil
+}
+
+func (s *Safetensors) read(name string) ([]byte, Info, error) {
+	info, _ := s.Tensor(name)
+	data := make([]byte, info.Bytes) // these bytes are in the file
+	return data, info, s.ReadAt(name, data, 0)
+}

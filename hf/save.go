@@ -1,0 +1,222 @@
+package hf
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// SaveOptions choose the form of a saved model.
+type SaveOptions struct {
+	// DType is the type of the saved weights: F32, F16 or BF16. 0, the default: each parameter's own.
+	DType tensor.DType
+	// MaxShardBytes is how large a weights file may become before another is begun. 0, the default, is 5e9.
+	MaxShardBytes int64
+}
+
+// companions are the small files that belong to a model: fetched with it where its repository has them, and saved with it
+// as they are.
+var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+	"chat_template.jinja", "tokenizer.model"}
+
+// Save writes a model into a directory, which it creates, in the layout that it was read in: its parameters as
+// safetensors under their Hugging Face names, from's config.json with nothing but the type of the weights changed, and
+// from's tokenizer and other small files. transformers loads the result as it loads the original. A tied head is not
+// written. A parameter that is NaN or infinite, or too large for the saved type, is an error that names it.
+//
+// A model that is already in the directory stays whole until the new one is on the disk. Then the new files get their
+// names; if that is interrupted, there is the old model, the new one, or none that can be opened, but never a
+// mixture of weights.
+func Save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param, o SaveOptions) error {
+	if err := save(dir, from, d, params, o); err != nil {
+		return fmt.Errorf("cannot save the model to %s: %w", dir, err)
+	}
+	return nil
+}
+
+func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param, o SaveOptions) error {
+	if err := complete(from.Config, params); err != nil {
+		return err
+	}
+	if _, ok := dtypeNames[o.DType]; !ok && o.DType != 0 {
+		return fmt.Errorf("weights are not saved as %v: choose F32, F16 or BF16", o.DType)
+	}
+	tensors, need := outputs(d, params, o.DType)
+	config, err := withDType(from.ConfigJSON, tensors[0].DType)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if free, ok := freeSpace(dir); ok && uint64(need) > free {
+		return fmt.Errorf("it needs %d bytes and there are %d free: free some space", need, free)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	s := staging{root: root}
+	defer s.discard()
+	s.bytes("config.json", config)
+	if !sameDir(dir, from.Dir) {
+		for _, name := range companions {
+			s.copy(name, filepath.Join(from.Dir, name))
+		}
+	}
+	weights := []string{singleName}
+	shards := split(tensors, o.MaxShardBytes)
+	if len(shards) > 1 {
+		weights = nil
+		for i := range shards {
+			weights = append(weights, fmt.Sprintf("model-%05d-of-%05d.safetensors", i+1, len(shards)))
+		}
+	}
+	for i, shard := range shards {
+		s.write(weights[i], func(w io.Writer) error { return writeSafetensors(w, map[string]string{"format": "pt"}, shard) })
+	}
+	if len(shards) > 1 {
+		s.bytes(indexName, makeIndex(shards, weights, need))
+		weights = append(weights, indexName)
+	}
+	return s.commit(weights)
+}
+
+// complete checks that the parameters are those of the configuration.
+func complete(c model.Config, params []model.Param) error {
+	shapes := map[string][]int{}
+	for _, p := range params {
+		shapes[p.Name] = p.W.Shape
+	}
+	specs := c.Tensors()
+	for _, spec := range specs {
+		if got, ok := shapes[spec.Name]; !ok || !slices.Equal(got, spec.Shape) {
+			return fmt.Errorf("the parameter %s has shape %v where config.json asks for %v", spec.Name, got, spec.Shape)
+		}
+	}
+	if len(params) != len(specs) {
+		return fmt.Errorf("there are %d parameters where config.json asks for %d", len(params), len(specs))
+	}
+	return nil
+}
+
+// outputs says how each parameter is written, and how many bytes they are together.
+func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []TensorData, total int64) {
+	raw, out := make([]byte, 4*chunkElements), make([]byte, 4*chunkElements)
+	for _, p := range params {
+		t := to
+		if t == 0 {
+			t = p.W.DType
+		}
+		list = append(list, TensorData{p.Name, t, p.W.Shape, func(w io.Writer) error {
+			for at := 0; at < p.W.Len(); at += chunkElements {
+				n := min(chunkElements, p.W.Len()-at)
+				part, raw, out := p.W.Part(at, n), raw[:n*p.W.DType.Size()], out[:n*t.Size()]
+				if err := d.DownloadBytes(raw, part); err != nil {
+					return err
+				}
+				if err := convert(out, t, raw, p.W.DType); err != nil {
+					if u, ok := err.(unfit); ok {
+						return fmt.Errorf("element %d is %s", at+u.at, u.what)
+					}
+					return err
+				}
+				if _, err := w.Write(out); err != nil {
+					return err
+				}
+			}
+			return nil
+		}})
+		total += int64(p.W.Len()) * int64(t.Size())
+	}
+	return list, total
+}
+
+// split deals the tensors out to files in their order. One that is larger than most has a file of its own.
+func split(tensors []TensorData, most int64) [][]TensorData {
+	if most <= 0 {
+		most = 5e9
+	}
+	var shards [][]TensorData
+	var used int64
+	for i, t := range tensors {
+		size, _ := sizeOf(t.DType.String(), t.Shape)
+		if i == 0 || used+size > most {
+			shards = append(shards, nil)
+			used = 0
+		}
+		shards[len(shards)-1] = append(shards[len(shards)-1], t)
+		used += size
+	}
+	return shards
+}
+
+func makeIndex(shards [][]TensorData, files []string, total int64) []byte {
+	where := map[string]string{}
+	for i, shard := range shards {
+		for _, t := range shard {
+			where[t.Name] = files[i]
+		}
+	}
+	data, _ := json.MarshalIndent(map[string]any{ // strings and a number can always be written
+		"metadata":   map[string]int64{"total_size": total},
+		"weight_map": where,
+	}, "", "  ")
+	return append(data, '\n')
+}
+
+// withDType is a config.json with the type of the weights changed, and nothing else: the order of keys and the
+// spelling of numbers stay.
+func withDType(config []byte, t tensor.DType) ([]byte, error) {
+	if o := parseObject(config); o.err != nil {
+		return nil, fmt.Errorf("config.json: %w", o.err)
+	}
+	value, _ := json.Marshal(dtypeNames[t])
+	dec := json.NewDecoder(bytes.NewReader(config)) // of an object, as is known now
+	dec.Token()
+	var out bytes.Buffer
+	next, found := byte('{'), false
+	add := func(key any, raw []byte) {
+		k, _ := json.Marshal(key)
+		fmt.Fprintf(&out, "%c%s:%s", next, k, raw)
+		next = ','
+	}
+	for dec.More() {
+		var raw json.RawMessage
+		key, err1 := dec.Token()
+		err2 := dec.Decode(&raw)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("config.json: %w", err)
+		}
+		if key == "dtype" || key == "torch_dtype" {
+			raw, found = value, true
+		}
+		add(key, raw)
+	}
+	if !found {
+		add("torch_dtype", value) // the name that every version of transformers reads
+	}
+	out.WriteByte('}')
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, out.Bytes(), "", "  "); err != nil {
+		return nil, fmt.Errorf("config.json: %w", err)
+	}
+	indented.WriteByte('\n')
+	return indented.Bytes(), nil
+}
+
+func sameDir(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}

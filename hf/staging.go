@@ -1,0 +1,123 @@
+package hf
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+)
+
+// stage writes a file that does not have its name yet. On the disk it is complete, or it is not there.
+func stage(root *os.Root, temp string, fill func(io.Writer) error) error {
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		root.Remove(temp)
+	}
+	return err
+}
+
+// commit gives a staged file its name.
+func commit(root *os.Root, temp, name string) error {
+	if err := root.Rename(temp, name); err != nil {
+		root.Remove(temp)
+		return err
+	}
+	return syncDir(root, path.Dir(name))
+}
+
+// syncDir makes a rename in a directory last through a power cut.
+func syncDir(root *os.Root, name string) error {
+	d, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// staging is a set of files that get their names together. After the first error it does nothing more.
+type staging struct {
+	root  *os.Root
+	names []string // written so far, each under its name with .tmp behind
+	err   error
+}
+
+func (s *staging) write(name string, fill func(io.Writer) error) {
+	if s.err != nil {
+		return
+	}
+	if s.err = stage(s.root, name+".tmp", fill); s.err == nil {
+		s.names = append(s.names, name)
+	}
+}
+
+func (s *staging) bytes(name string, data []byte) {
+	s.write(name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// copy copies a file, if there is one.
+func (s *staging) copy(name, path string) {
+	data, err := readText(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		s.err = errors.Join(s.err, err)
+	default:
+		s.bytes(name, data)
+	}
+}
+
+// shardName is how transformers and this package name the files of a model in several.
+var shardName = regexp.MustCompile(`^model-\d{5}-of-\d{5}\.safetensors$`)
+
+// commit names the files. Without the index, shards are no model, and beside model.safetensors they and an index do not
+// count: so the file that makes the old set a model goes first, and the one that makes the new set one comes last.
+func (s *staging) commit(weights []string) error {
+	if s.err != nil {
+		return s.err
+	}
+	if len(weights) > 1 {
+		for _, name := range []string{singleName, indexName} {
+			if err := s.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	for len(s.names) > 0 {
+		name := s.names[0]
+		if err := commit(s.root, name+".tmp", name); err != nil {
+			return err
+		}
+		s.names = s.names[1:]
+	}
+	entries, err := fs.ReadDir(s.root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if (name == indexName || shardName.MatchString(name)) && !slices.Contains(weights, name) {
+			if err := s.root.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// discard removes what was not committed.
+func (s *staging) discard() {
+	for _, name := range s.names {
+		s.root.Remove(name + ".tmp")
+	}
+}

@@ -1,0 +1,186 @@
+package hf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The names that a model's own weights have; other .safetensors beside them are not the model's.
+const (
+	singleName = "model.safetensors"
+	indexName  = "model.safetensors.index.json"
+)
+
+// weights are a model's tensors, in one file or several.
+type weights struct {
+	shards []*Safetensors
+	where  map[string]*Safetensors
+}
+
+// openWeights opens model.safetensors, or else the shards of the index. Where both are there the single file counts, as
+// it does for transformers.
+func openWeights(dir string) (*weights, error) {
+	single := filepath.Join(dir, singleName)
+	s, err := OpenSafetensors(single)
+	if errors.Is(err, fs.ErrNotExist) {
+		return openShards(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w := &weights{[]*Safetensors{s}, map[string]*Safetensors{}}
+	for _, name := range s.Names() {
+		w.where[name] = s
+	}
+	return w, nil
+}
+
+func openShards(dir string) (*weights, error) {
+	path := filepath.Join(dir, indexName)
+	data, err := readText(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noWeights(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	files, err := parseIndex(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	w := &weights{where: map[string]*Safetensors{}}
+	if err := w.open(dir, files); err != nil {
+		w.close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return w, nil
+}
+
+// open opens the shards of an index and checks that it and they name the same tensors.
+func (w *weights) open(dir string, files map[string]string) error {
+	var missing []string
+	shards := map[string]*Safetensors{}
+	for _, name := range slices.Compact(slices.Sorted(maps.Values(files))) {
+		s, err := OpenSafetensors(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, name)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		shards[name] = s
+		w.shards = append(w.shards, s)
+	}
+	if missing != nil {
+		return fmt.Errorf("it names %s, which %s not there: get them, or the whole model again", few(missing), are(missing))
+	}
+	var absent, foreign []string
+	for name, file := range files {
+		if _, ok := shards[file].Tensor(name); !ok {
+			absent = append(absent, name+" in "+file)
+		}
+		w.where[name] = shards[file]
+	}
+	for file, s := range shards {
+		for _, name := range s.Names() {
+			if files[name] != file {
+				foreign = append(foreign, name+" in "+file)
+			}
+		}
+	}
+	slices.Sort(absent)
+	slices.Sort(foreign)
+	switch {
+	case absent != nil:
+		return fmt.Errorf("it names %s, which %s not there: the index is of other weights", few(absent), are(absent))
+	case foreign != nil:
+		return fmt.Errorf("it does not name %s: the index is of other weights", few(foreign))
+	}
+	return nil
+}
+
+func (w *weights) close() error {
+	var errs []error
+	for _, s := range w.shards {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// parseIndex reads a model.safetensors.index.json: the file of each tensor. Its total_size is not looked at: writers
+// count it in different ways, and the files' headers say it better.
+func parseIndex(data []byte) (map[string]string, error) {
+	o := parseObject(data)
+	files := get(o, "weight_map", map[string]string(nil))
+	if o.err == nil && len(files) == 0 {
+		o.fail("weight_map is missing or empty")
+	}
+	for name, file := range files {
+		if strings.ContainsAny(file, `/\`) || wrongPath(file) != "" || filepath.Ext(file) != ".safetensors" {
+			o.fail("weight_map has %.100q in %.100q, which is not the name of a .safetensors file beside it", name, file)
+		}
+	}
+	if o.err != nil {
+		return nil, o.err
+	}
+	return files, nil
+}
+
+// noWeights says why a directory's weights cannot be read.
+func noWeights(dir string) error {
+	var names []string
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return errors.Join(err, fmt.Errorf("%s %w", dir, otherWeights(names)))
+}
+
+// otherWeights says which weights of a kind that is not read are among the files.
+func otherWeights(names []string) error {
+	for _, kind := range []struct{ end, do string }{
+		{".bin", "a pickle, which can run any code when it is read: save it again with transformers' save_pretrained, which writes safetensors"},
+		{".pt", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
+		{".pth", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
+		{".gguf", "which is not read: take the repository that it was made from"},
+		{".safetensors", "but no " + singleName + " and no " + indexName + ": it may be an adapter, or no whole model"},
+	} {
+		for _, name := range names {
+			if strings.HasSuffix(name, kind.end) {
+				return fmt.Errorf("has no %s, only %s, %s", singleName, name, kind.do)
+			}
+		}
+	}
+	return fmt.Errorf("has no weights: there is neither %s nor %s", singleName, indexName)
+}
+
+// few lists the first of some names, and how many there are besides.
+func few(names []string) string {
+	const most = 3
+	var list []string
+	for _, name := range names[:min(len(names), most)] {
+		if quoted := strconv.Quote(name); quoted != `"`+name+`"` || len(name) > 100 {
+			name = fmt.Sprintf("%.100q", name)
+		}
+		list = append(list, name)
+	}
+	if more := len(names) - len(list); more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(list, ", "), more)
+	}
+	return strings.Join(list, ", ")
+}
+
+func are(names []string) string {
+	if len(names) == 1 {
+		return "is"
+	}
+	return "are"
+}

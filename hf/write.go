@@ -1,0 +1,121 @@
+package hf
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"restyle/tensor"
+)
+
+// TensorData is a tensor to be written.
+type TensorData struct {
+	Name  string
+	DType tensor.DType
+	Shape []int
+	// Write writes the tensor's bytes, as many as its type and shape say, row-major and little-endian.
+	Write func(io.Writer) error
+}
+
+// WriteSafetensors writes a safetensors file, one tensor after the other, so that memory is needed only for what
+// TensorData.Write holds. The file appears under its name when it is complete and on the disk, in place of one that was
+// there. The same tensors give the same bytes. Metadata {"format": "pt"} is what transformers expects.
+func WriteSafetensors(path string, metadata map[string]string, tensors []TensorData) error {
+	root, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	name := filepath.Base(path)
+	if err := stage(root, name+".tmp", func(w io.Writer) error { return writeSafetensors(w, metadata, tensors) }); err != nil {
+		return fmt.Errorf("cannot write %s: %w", path, err)
+	}
+	return commit(root, name+".tmp", name)
+}
+
+func writeSafetensors(w io.Writer, metadata map[string]string, tensors []TensorData) error {
+	// The widest elements first, so that each tensor begins at a multiple of its element's size.
+	tensors = slices.Clone(tensors)
+	slices.SortStableFunc(tensors, func(a, b TensorData) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
+	header, sizes, err := makeHeader(metadata, tensors)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(header); err != nil {
+		return err
+	}
+	for i, t := range tensors {
+		c := counted{w: w}
+		if err := t.Write(&c); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if c.n != sizes[i] {
+			return fmt.Errorf("%s: %d bytes were written where its type and shape say %d", t.Name, c.n, sizes[i])
+		}
+	}
+	return nil
+}
+
+// makeHeader is the length and the header, padded with spaces to a multiple of 8 bytes, and the size of each tensor.
+func makeHeader(metadata map[string]string, tensors []TensorData) (header []byte, sizes []int64, err error) {
+	buf := bytes.NewBuffer(make([]byte, 8))
+	next := byte('{')
+	add := func(key string, value any) {
+		k, _ := json.Marshal(key) // strings and numbers can always be written
+		v, _ := json.Marshal(value)
+		fmt.Fprintf(buf, "%c%s:%s", next, k, v)
+		next = ','
+	}
+	if metadata != nil {
+		add("__metadata__", metadata)
+	}
+	names := map[string]bool{"__metadata__": true}
+	var at int64
+	for _, t := range tensors {
+		size, err := sizeOf(t.DType.String(), t.Shape)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", t.Name, err)
+		}
+		if names[t.Name] {
+			return nil, nil, fmt.Errorf("there are two tensors with the name %q", t.Name)
+		}
+		names[t.Name] = true
+		add(t.Name, struct {
+			DType   string   `json:"dtype"`
+			Shape   []int    `json:"shape"`
+			Offsets [2]int64 `json:"data_offsets"`
+		}{t.DType.String(), append([]int{}, t.Shape...), [2]int64{at, at + size}})
+		at += size
+		sizes = append(sizes, size)
+	}
+	if next == '{' {
+		buf.WriteByte('{')
+	}
+	buf.WriteByte('}')
+	for buf.Len()%8 != 0 {
+		buf.WriteByte(' ')
+	}
+	if n := buf.Len() - 8; n > maxHeader {
+		return nil, nil, fmt.Errorf("the header has %d bytes; at most %d are allowed", n, maxHeader)
+	}
+	binary.LittleEndian.PutUint64(buf.Bytes(), uint64(buf.Len()-8))
+	return buf.Bytes(), sizes, nil
+}
+
+// counted counts what is written.
+type counted struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
