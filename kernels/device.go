@@ -50,6 +50,9 @@ type Device struct {
 	err    error
 	counts map[string]int
 	arenas map[*Arena]bool
+
+	pads    []*Arena // scratch memory, see scratch.go
+	padPeak int
 }
 
 // Open opens a device: "cpu", "cuda", "cuda:1" or "auto", which is the first GPU where there is one that works and the CPU
@@ -147,6 +150,7 @@ func (d *Device) Sync() error {
 
 // Close gives the device back. It is an error, and a leak, when arenas are still open: it names them.
 func (d *Device) Close() error {
+	d.fail(d.closeScratch())
 	var open []error
 	for a := range d.arenas {
 		open = append(open, fmt.Errorf("arena %s is still open", a.name))

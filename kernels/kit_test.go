@@ -85,10 +85,12 @@ func eachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { // behind the arenas that f closes in this way
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 		f(t, d)
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
 	}
 	if name := os.Getenv("RESTYLE_TEST_DEVICE"); name != "" {
 		t.Run(name, func(t *testing.T) { open(t, name, Options{}) })

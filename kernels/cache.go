@@ -1,0 +1,53 @@
+package kernels
+
+import (
+	"fmt"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// AppendKV copies the keys and values of qkv [rows, (heads+2·kvHeads)·headDim] to the rows of the caches k and v [capacity,
+// kvHeads·headDim] from row at on.
+func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
+	floating("AppendKV", "qkv", qkv)
+	rows, w := qkv.Rows(), k.Dim(-1)
+	want("AppendKV", "k", k, qkv.DType, k.Rows(), w)
+	want("AppendKV", "v", v, qkv.DType, k.Rows(), w)
+	if heads < 1 || kvHeads < 1 || w%kvHeads != 0 || qkv.Dim(-1) != w/kvHeads*(heads+2*kvHeads) || at < 0 || at+rows > k.Rows() {
+		panic(fmt.Sprintf("AppendKV: rows %d to %d of %v from %v with %d heads, %d key/value heads", at, at+rows, k, qkv, heads, kvHeads))
+	}
+	d.ran("append_kv")
+	e := qkv.DType.Size()
+	from, row := qkv.Dim(-1)*e, w*e
+	src, kb, vb := qkv.Raw(), k.Raw()[at*row:], v.Raw()[at*row:]
+	for r := range rows {
+		kv := src[(r+1)*from-2*row:]
+		copy(kb[r*row:][:row], kv)
+		copy(vb[r*row:][:row], kv[row:])
+	}
+}
+
+// AttentionCached is Attention for rows of one sequence that follow start others, whose keys and values are in the caches
+// k and v [capacity, kvHeads·headDim] along with their own: row i of qkv sees the rows of the caches up to start+i. Of m,
+// CuSeqlens is not looked at. y is [rows, heads·headDim]. It serves for chunks of a prompt and for single tokens.
+func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, m Mask) {
+	m.check("AttentionCached")
+	floating("AttentionCached", "qkv", qkv)
+	rows, width := qkv.Rows(), m.KVHeads*m.HeadDim
+	want("AttentionCached", "qkv", qkv, qkv.DType, rows, m.width())
+	want("AttentionCached", "y", y, qkv.DType, rows, m.Heads*m.HeadDim)
+	want("AttentionCached", "k", k, qkv.DType, k.Rows(), width)
+	want("AttentionCached", "v", v, qkv.DType, k.Rows(), width)
+	if start < 0 || start+rows > k.Rows() {
+		panic(fmt.Sprintf("AttentionCached: rows %d to %d of %v", start, start+rows, k))
+	}
+	d.ran("attention_cached")
+	m.CuSeqlens = []int32{0, int32(rows)}
+	a := m.args(qkv, y, tensor.Tensor{})
+	a.K = cpu.Operand{Addr: k.Addr, Stride: width}
+	a.V = cpu.Operand{Addr: v.Addr, Stride: width}
+	a.Ahead = start
+	defer d.release(d.mark())
+	a.Forward(d.scratch("attention", tensor.U8, a.ForwardSpace()).Addr)
+}

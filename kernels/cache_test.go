@@ -1,0 +1,176 @@
+package kernels
+
+import (
+	"fmt"
+	"testing"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// cacheRun is one sequence, qkv of which goes through caches in pieces.
+type cacheRun struct {
+	d         *Device
+	m         Mask
+	a         *Arena
+	qkv, y    tensor.Tensor
+	k, v, lse tensor.Tensor
+}
+
+func newCacheRun(t *testing.T, d *Device, dt tensor.DType, m Mask, rows int) (*cacheRun, []float64) {
+	t.Helper()
+	m.CuSeqlens = []int32{0, int32(rows)}
+	r := &cacheRun{d: d, m: m}
+	cut := func(a *Arena) {
+		r.qkv, r.y = a.New("qkv", dt, rows, m.width()), a.New("y", dt, rows, m.Heads*m.HeadDim)
+		r.k, r.v = a.New("k", dt, rows+5, m.KVHeads*m.HeadDim), a.New("v", dt, rows+5, m.KVHeads*m.HeadDim)
+		r.lse = a.New("lse", tensor.F32, m.Heads, rows)
+	}
+	var err error
+	if r.a, err = d.NewArena("cache", SizeOf(cut)); err != nil {
+		t.Fatal(err)
+	}
+	cut(r.a)
+	c := attentionCase(dt, m, 1)
+	from := c.place(t, d)
+	defer from.arena.Close()
+	d.Copy(r.qkv, from.x["qkv"])
+	return r, from.at["qkv"]
+}
+
+// pieces has the rows from start on go through the caches, so many at a time, and returns y.
+func (r *cacheRun) pieces(t *testing.T, start, atOnce int) []float64 {
+	t.Helper()
+	rows := r.qkv.Rows()
+	r.d.Upload(r.k, make([]float32, r.k.Len()))
+	for i := 0; i < rows; {
+		n := min(atOnce, rows-i)
+		if i < start {
+			n = start
+		}
+		x := r.qkv.Slice(i, i+n)
+		r.d.AppendKV(r.k, r.v, x, r.m.Heads, r.m.KVHeads, i)
+		if i >= start {
+			r.d.AttentionCached(r.y.Slice(i, i+n), x, r.k, r.v, i, r.m)
+		}
+		i += n
+	}
+	return floats(t, r.d, r.y.Slice(start, rows))
+}
+
+// TestAttentionCached has the same come out whether a sequence goes through at once or in pieces, with caches or without.
+func TestAttentionCached(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		d.SetFused(All())
+		for _, dt := range both {
+			// In F32 only the order of sums differs. In BF16 the weights are rounded beside other maxima.
+			limit := map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 4e-3}[dt]
+			for _, m := range []Mask{
+				{Heads: 4, KVHeads: 2, HeadDim: 16},
+				{Heads: 6, KVHeads: 1, HeadDim: 24, Window: 10},
+				{Heads: 3, KVHeads: 3, HeadDim: 10, Window: 1},
+				{Heads: 1, KVHeads: 1, HeadDim: 64, Window: 500},
+			} {
+				r, _ := newCacheRun(t, d, dt, m, 140)
+				d.Attention(r.y, r.lse, r.qkv, r.m)
+				want := floats(t, d, r.y)
+				for _, n := range []int{1, 7, 64, 140} {
+					if e := distance(r.pieces(t, 0, n), want); e > limit {
+						t.Errorf("%v %d/%d heads x%d window %d, %d rows at once: off by %.3g, limit %.1g", dt, m.Heads, m.KVHeads, m.HeadDim, m.Window, n, e, limit)
+					}
+				}
+				if err := r.a.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// TestAttentionCachedLong has few queries follow many keys, which are then worked on in chunks, beside the formula; and the
+// same bytes for any number of threads.
+func TestAttentionCachedLong(t *testing.T) {
+	const rows, start = 1300, 1290
+	formulas := map[string][]float64{}
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, dt := range both {
+			for _, window := range []int{0, 40, 700} {
+				m := Mask{Heads: 4, KVHeads: 2, HeadDim: 16, Window: window}
+				r, x := newCacheRun(t, d, dt, m, rows)
+				name := fmt.Sprint(dt, window)
+				if formulas[name] == nil {
+					formulas[name], _, _ = attentionFormula(r.m, x, nil, exact)
+				}
+				want := formulas[name][start*m.Heads*m.HeadDim:]
+				for _, n := range []int{1, 3, 10} {
+					got := r.pieces(t, start, n)
+					if e := distance(got, want); e > tolerances[dt] {
+						t.Errorf("%v window %d, %d at once: off by %.3g, limit %.1g", dt, window, n, e, tolerances[dt])
+					}
+					withThreads(t, 3, func() {
+						if distance(r.pieces(t, start, n), got) != 0 {
+							t.Errorf("%v window %d, %d at once: another with three threads", dt, window, n)
+						}
+					})
+				}
+				if err := r.a.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}
+
+// TestAppendKV has rows land where they are to, and nothing else change.
+func TestAppendKV(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, dt := range both {
+			const heads, kvHeads, dim, rows, capacity, at = 4, 2, 6, 3, 9, 4
+			var qkv, k, v tensor.Tensor
+			cut := func(a *Arena) {
+				qkv = a.New("qkv", dt, rows, (heads+2*kvHeads)*dim)
+				k, v = a.New("k", dt, capacity, kvHeads*dim), a.New("v", dt, capacity, kvHeads*dim)
+			}
+			a, err := d.NewArena("test", SizeOf(cut))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cut(a)
+			x := make([]float32, qkv.Len())
+			for i := range x {
+				x[i] = float32(i + 1)
+			}
+			d.Upload(qkv, x)
+			for _, c := range []tensor.Tensor{k, v} {
+				d.Upload(c, make([]float32, c.Len()))
+			}
+			d.AppendKV(k, v, qkv, heads, kvHeads, at)
+			for part, c := range []tensor.Tensor{k, v} {
+				for i, got := range floats(t, d, c) {
+					row, col := i/(kvHeads*dim), i%(kvHeads*dim)
+					want := 0.0
+					if row >= at && row < at+rows {
+						want = float64((row-at)*(heads+2*kvHeads)*dim + (heads+part*kvHeads)*dim + col + 1)
+					}
+					if got != want {
+						t.Fatalf("%v part %d row %d column %d is %v, want %v", dt, part, row, col, got, want)
+					}
+				}
+			}
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func withThreads(t *testing.T, n int, f func()) {
+	t.Helper()
+	if err := cpu.SetThreads(n); err != nil {
+		t.Fatal(err)
+	}
+	f()
+	if err := cpu.SetThreads(1); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,77 @@
+// What the sources share. Nothing of CUDA's toolkit is included: a machine may have the compiler and not the headers.
+//
+// A source is compiled once for an element type and a length of rows, which the launch gives as macros:
+//
+//   BF16 or F32   the type T of activations and weights
+//   DIM           elements of a row, so that loops over a row have a known end and the row stays in registers
+//   BLOCK         threads of a block
+#pragma once
+
+#ifdef BF16
+struct T {
+	unsigned short bits;
+};
+inline float value(T x) { return __uint_as_float((unsigned)x.bits << 16); }
+#else
+typedef float T;
+inline float value(T x) { return x; }
+#endif
+
+// WIDTH elements are loaded and stored at once: the 16 bytes that a thread can move, or as many as keep every row aligned.
+constexpr int width(int most) {
+	while (DIM % most != 0) most /= 2;
+	return most;
+}
+constexpr int WIDTH = width(16 / sizeof(T));
+constexpr int VECTORS = DIM / WIDTH; // of a row
+
+template <int BYTES> struct Words;
+template <> struct Words<16> { typedef uint4 type; };
+template <> struct Words<8> { typedef uint2 type; };
+template <> struct Words<4> { typedef unsigned type; };
+template <> struct Words<2> { typedef unsigned short type; };
+typedef Words<WIDTH * sizeof(T)>::type Word;
+
+// A Vector is WIDTH neighbouring elements as they are in memory.
+union Vector {
+	Word word = Word();
+	T at[WIDTH];
+	float operator[](int i) const { return value(at[i]); }
+};
+
+// fetch reads a vector that many blocks want. load and store are for those that are passed over once: marked so, they leave the
+// caches first. To mark one kind and not the other costs a tenth of the bandwidth on an H200.
+inline Vector fetch(const T *rows, long long vector) {
+	Vector v;
+	v.word = ((const Word *)rows)[vector];
+	return v;
+}
+inline Vector load(const T *rows, long long vector) {
+	Vector v;
+	v.word = __ldcs((const Word *)rows + vector);
+	return v;
+}
+
+// rounded makes a vector of floats: to the nearest that T has, ties to even.
+inline Vector rounded(const float (&f)[WIDTH]) {
+	Vector v;
+#ifdef BF16
+	if constexpr (WIDTH == 1) {
+		asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(v.at[0].bits) : "f"(f[0]));
+	} else {
+#pragma unroll
+		for (int i = 0; i < WIDTH; i += 2) {
+			unsigned pair;
+			asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(f[i + 1]), "f"(f[i]));
+			v.at[i].bits = pair;
+			v.at[i + 1].bits = pair >> 16;
+		}
+	}
+#else
+#pragma unroll
+	for (int i = 0; i < WIDTH; i++) v.at[i] = f[i];
+#endif
+	return v;
+}
+
+inline void store(T *rows, long long vector, Vector v) { __stcs((Word *)rows + vector, v.word); }

@@ -1,0 +1,366 @@
+#include "attention.h"
+
+#include <limits.h>
+#include <stddef.h>
+
+#include "pool.h"
+
+// A block is LANES queries by KEYS keys. Its scores are kept with a query in each lane, sᵀ[key][lane], so that maxima and
+// sums over the keys need no work across lanes. The lanes are the rows of a sequence with the query heads that share one
+// key/value head, in this order: with 4 heads a group, 64 lanes are 16 rows.
+//
+// Blocks hold words of 32 bits: a float, or where there are dot products of bfloat16 ("pair") two bfloat16 that follow
+// each other along the dimension that a product sums over. So one product serves both types, and all that attention needs.
+//
+// What is seen is known by TILE keys and GROUP lanes: the rest of a block is neither computed nor read.
+enum { LANES = 64, KEYS = 128, TILE = 8, GROUP = 16, GROUPS = LANES / GROUP };
+
+static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// A block of queries: lanes from lane first on of one sequence and one key/value head.
+struct block {
+	int64_t row, len; // of the sequence: its first row, how many
+	int64_t first;
+	int64_t ahead;
+	int head, kv_head; // the first query head that shares the key/value head
+	int share;         // how many do
+	int lanes, groups;
+	int32_t position[LANES]; // of each lane's query among the sequence's keys; lanes that are not used see what the last one does
+};
+
+// What a block of queries sees of a block of keys, in tiles of keys from the block's first.
+struct view {
+	int begin, end;                         // tiles that any group sees
+	int from[GROUPS], to[GROUPS];           // tiles that the group sees any of
+	int all_from[GROUPS], all_to[GROUPS];   // tiles that the whole group sees all of
+	int32_t key;                            // the block's first
+	int window, groups;
+};
+
+static inline int clamp_tile(int64_t n, int tiles) { return n < 0 ? 0 : n > tiles ? tiles : (int)n; }
+
+static inline int64_t floor_tile(int64_t n) { return n >= 0 ? n / TILE : -((TILE - 1 - n) / TILE); }
+
+static void look(struct view *w, const struct block *b, int64_t key, int64_t end, int window) {
+	int tiles = (int)(round_up(end - key, TILE) / TILE);
+	int64_t wide = window > 0 ? window : INT32_MAX / 2;
+	w->window = (int)wide, w->groups = b->groups, w->key = (int32_t)key;
+	w->begin = tiles, w->end = 0;
+	for (int g = 0; g < b->groups; g++) {
+		int64_t first = b->position[g * GROUP] - key, last = b->position[(g + 1) * GROUP - 1] - key;
+		w->from[g] = clamp_tile(floor_tile(first - wide + 1), tiles);
+		w->to[g] = clamp_tile(floor_tile(last) + 1, tiles);
+		if (w->from[g] > w->to[g]) w->from[g] = w->to[g];
+		w->all_from[g] = clamp_tile(floor_tile(last - wide + 1 + TILE - 1), tiles);
+		w->all_to[g] = clamp_tile(floor_tile(first + 1), tiles);
+		if (w->from[g] == w->to[g]) continue;
+		if (w->from[g] < w->begin) w->begin = w->from[g];
+		if (w->to[g] > w->end) w->end = w->to[g];
+	}
+	if (w->begin > w->end) w->begin = w->end;
+}
+
+// groups_of is which groups see a tile: these follow each other.
+static inline void groups_of(const struct view *w, int t, int *from, int *to) {
+	int g0 = 0, g1 = w->groups;
+	while (g0 < g1 && t >= w->to[g0]) g0++;
+	while (g1 > g0 && t < w->from[g1 - 1]) g1--;
+	*from = g0, *to = g1;
+}
+
+static inline const void *row_of(const cpu_attention *a, const cpu_matrix *m, int64_t row, int64_t head) {
+	return (const char *)m->at + (row * m->stride + head * a->head_dim) * (a->bf16 ? 2 : 4);
+}
+
+static inline const void *lane_row(const cpu_attention *a, const cpu_matrix *m, const struct block *b, int lane) {
+	int64_t at = b->first + lane;
+	return row_of(a, m, b->row + at / b->share, b->head + at % b->share);
+}
+
+// lane_rows and key_rows point at the rows of a block's lanes, and of n keys of which the first live are there; to NULL
+// where there is none.
+static inline void lane_rows(const void **rows, const cpu_attention *a, const cpu_matrix *m, const struct block *b) {
+	for (int i = 0; i < b->groups * GROUP; i++) rows[i] = i < b->lanes ? lane_row(a, m, b, i) : NULL;
+}
+
+static inline void key_rows(const void **rows, const cpu_attention *a, const cpu_matrix *m, const struct block *b, int64_t key,
+                            int64_t live, int n) {
+	const char *at = row_of(a, m, b->row + key, b->kv_head);
+	int64_t step = m->stride * (a->bf16 ? 2 : 4);
+	for (int i = 0; i < n; i++, at += step) rows[i] = i < live ? at : NULL;
+}
+
+static inline float *lane_lse(const cpu_attention *a, const struct block *b, int lane) {
+	int64_t at = b->first + lane;
+	return (float *)a->lse + (b->head + at % b->share) * a->rows + b->row + at / b->share;
+}
+
+static inline int64_t lanes_of(const cpu_attention *a, int64_t len) { return len * (a->heads / a->kv_heads); }
+
+static inline int64_t blocks_of(const cpu_attention *a, int64_t len) { return (lanes_of(a, len) + LANES - 1) / LANES; }
+
+static void block_at(struct block *b, const cpu_attention *a, int64_t row, int64_t len, int kv_head, int64_t first) {
+	int share = a->heads / a->kv_heads;
+	int64_t left = len * share - first;
+	*b = (struct block){.row = row, .len = len, .first = first, .ahead = a->ahead, .head = kv_head * share,
+	                    .kv_head = kv_head, .share = share, .lanes = left < LANES ? (int)left : LANES};
+	b->groups = (int)round_up(b->lanes, GROUP) / GROUP;
+	for (int i = 0; i < b->groups * GROUP; i++)
+		b->position[i] = (int32_t)(b->ahead + (first + (i < b->lanes ? i : b->lanes - 1)) / share);
+}
+
+// A thread's working memory for the forward pass. What is kept from one block of keys to the next: out [LANES][dim], the
+// values' sums, sum, those of the exponentials, and top, the largest scores, that they are taken from.
+struct forward {
+	int64_t dim;
+	float *queries, *keys, *values, *scores, *weights;
+	float *out, *top, *sum, *factor;
+};
+
+// And for the backward pass. Of a chunk of keys: keys and values by rows, keys by depth, dk and dv. Of a block of queries:
+// queries and dy by lanes and by depth, lse in base 2, delta = dy·y, dq. Of both: weights and dscores by rows, dscores by depth.
+struct backward {
+	int64_t dim;
+	float *keys, *values, *keys_depth, *dk, *dv;
+	float *queries, *dys, *queries_depth, *dys_depth, *lse, *delta, *dq;
+	float *scores, *dscores, *weights, *dweights, *dscores_depth;
+};
+
+#define EACH_LEVEL "attention_loops.h"
+#include "each_level.h"
+
+// take cuts so many floats from working memory; from NULL, it counts.
+static float *take(char **at, int64_t floats) {
+	char *p = *at;
+	*at += round_up(floats * 4, 64);
+	return (float *)p;
+}
+
+static int64_t carve_forward(struct forward *f, const cpu_attention *a, char *at) {
+	char *begin = at;
+	int64_t padded = round_up(a->head_dim, GROUP);
+	f->dim = a->head_dim;
+	f->queries = take(&at, padded * LANES);
+	f->keys = take(&at, padded * KEYS);
+	f->values = take(&at, padded * KEYS);
+	f->scores = take(&at, KEYS * LANES);
+	f->weights = take(&at, KEYS / 2 * LANES);
+	f->out = take(&at, padded * LANES);
+	f->top = take(&at, LANES);
+	f->sum = take(&at, LANES);
+	f->factor = take(&at, LANES);
+	return at - begin;
+}
+
+static void (*const attend_keys[CPU_LEVELS])(const cpu_attention *, const struct block *, struct forward *, int64_t,
+                                             int64_t) = AT_EACH_LEVEL(attend_keys);
+static void (*const finish_forward[CPU_LEVELS])(const cpu_attention *, const struct block *, const struct forward *) =
+	AT_EACH_LEVEL(finish_forward);
+static void (*const attend_back[CPU_LEVELS])(const cpu_attention *, struct backward *, int64_t, int64_t, int, int64_t,
+                                             int64_t, float *) = AT_EACH_LEVEL(attend_back);
+static void (*const sum_row[CPU_LEVELS])(const cpu_attention *, void *, float *, int64_t, int64_t) = AT_EACH_LEVEL(sum_row);
+
+struct job {
+	const cpu_attention *a;
+	const int32_t *seqs;
+	char *space;           // of the threads
+	int64_t space_each;
+	char *rest;            // behind it: slabs, partial results
+};
+
+static void forward_task(void *arg, int64_t lo, int64_t hi) {
+	const struct job *j = arg;
+	const cpu_attention *a = j->a;
+	struct forward f;
+	carve_forward(&f, a, j->space + cpu_thread() * j->space_each);
+	for (int64_t item = lo; item < hi; item++) {
+		int64_t at = item, row = 0, len = 0, blocks = 0;
+		for (int s = 0; at >= blocks * a->kv_heads; s++) {
+			at -= blocks * a->kv_heads;
+			row = j->seqs[s], len = j->seqs[s + 1] - row, blocks = blocks_of(a, len);
+		}
+		struct block b; // the last ones see most: begin with them
+		block_at(&b, a, row, len, (int)(at % a->kv_heads), (blocks - 1 - at / a->kv_heads) * LANES);
+		int64_t from = 0, to = b.position[b.lanes - 1] + 1;
+		if (a->window > 0 && b.position[0] >= a->window) from = (b.position[0] - a->window + 1) / TILE * TILE;
+		attend_keys[cpu_level()](a, &b, &f, from, to);
+		finish_forward[cpu_level()](a, &b, &f);
+	}
+}
+
+// Few queries that follow many keys: each key/value head's keys are split into chunks, so that all threads have some. How
+// they are depends on the number of keys alone.
+enum { SPLIT = 512 };
+
+static inline int few_queries(const cpu_attention *a) { return a->ahead > 0 && blocks_of(a, a->rows) == 1; }
+
+static inline int64_t splits_of(const cpu_attention *a) { return (a->ahead + a->rows + SPLIT - 1) / SPLIT; }
+
+static int64_t carve_part(struct forward *f, const cpu_attention *a, char *at) {
+	char *begin = at;
+	f->dim = a->head_dim;
+	f->out = take(&at, round_up(a->head_dim, GROUP) * LANES);
+	f->top = take(&at, LANES);
+	f->sum = take(&at, LANES);
+	return at - begin;
+}
+
+static void split_task(void *arg, int64_t lo, int64_t hi) {
+	const struct job *j = arg;
+	const cpu_attention *a = j->a;
+	struct forward f, part;
+	carve_forward(&f, a, j->space + cpu_thread() * j->space_each);
+	int64_t each = carve_part(&part, a, NULL);
+	for (int64_t item = lo; item < hi; item++) {
+		carve_part(&part, a, j->rest + item * each);
+		f.out = part.out, f.top = part.top, f.sum = part.sum;
+		struct block b;
+		block_at(&b, a, 0, a->rows, (int)(item % a->kv_heads), 0);
+		int64_t from = item / a->kv_heads * SPLIT, to = from + SPLIT, end = a->ahead + a->rows;
+		attend_keys[cpu_level()](a, &b, &f, from, to < end ? to : end);
+	}
+}
+
+// join_task adds up the chunks of each key/value head, in order.
+static void join_task(void *arg, int64_t lo, int64_t hi) {
+	const struct job *j = arg;
+	const cpu_attention *a = j->a;
+	const int64_t padded = round_up(a->head_dim, GROUP);
+	const double scale = 1 / sqrt((double)a->head_dim);
+	struct forward all, part;
+	int64_t each = carve_part(&part, a, NULL);
+	for (int64_t head = lo; head < hi; head++) {
+		struct block b;
+		block_at(&b, a, 0, a->rows, (int)head, 0);
+		carve_part(&all, a, j->rest + head * each);
+		for (int64_t s = 1; s < splits_of(a); s++) {
+			carve_part(&part, a, j->rest + (s * a->kv_heads + head) * each);
+			for (int i = 0; i < b.lanes; i++) {
+				float top = all.top[i] > part.top[i] ? all.top[i] : part.top[i];
+				if (top == -INFINITY) continue;
+				float x = (float)exp((all.top[i] - top) * scale), y = (float)exp((part.top[i] - top) * scale);
+				all.top[i] = top;
+				all.sum[i] = all.sum[i] * x + part.sum[i] * y;
+				for (int64_t e = 0; e < padded; e++)
+					all.out[i * padded + e] = all.out[i * padded + e] * x + part.out[i * padded + e] * y;
+			}
+		}
+		finish_forward[cpu_level()](a, &b, &all);
+	}
+}
+
+int64_t cpu_attention_forward_space(const cpu_attention *a, const int32_t *seqs) {
+	struct forward f;
+	int64_t bytes = cpu_threads() * carve_forward(&f, a, NULL);
+	if (few_queries(a)) bytes += splits_of(a) * a->kv_heads * carve_part(&f, a, NULL);
+	return bytes;
+}
+
+void cpu_attention_forward(const cpu_attention *a, const int32_t *seqs) {
+	struct forward f;
+	struct job j = {.a = a, .seqs = seqs, .space = (char *)a->space, .space_each = carve_forward(&f, a, NULL)};
+	j.rest = j.space + cpu_threads() * j.space_each;
+	if (few_queries(a)) {
+		cpu_parallel(split_task, &j, splits_of(a) * a->kv_heads, 1);
+		cpu_parallel(join_task, &j, a->kv_heads, 1);
+		return;
+	}
+	int64_t blocks = 0;
+	for (int s = 0; s < a->n_seqs; s++) blocks += blocks_of(a, seqs[s + 1] - seqs[s]);
+	cpu_parallel(forward_task, &j, blocks * a->kv_heads, 1);
+}
+
+// In the backward pass a task owns the gradients of a chunk of keys and values, and goes through the queries that see
+// them. Where a sequence has several chunks, what each adds to the queries' gradients is added up in the end.
+static inline int64_t chunk_of(int64_t len) {
+	int64_t quarter = round_up((len + 3) / 4, KEYS);
+	return quarter < 256 ? 256 : quarter;
+}
+
+static inline int64_t chunks_of(int64_t len) { return (len + chunk_of(len) - 1) / chunk_of(len); }
+
+// slab_of is how many floats the gradients of a sequence's queries by one chunk are.
+static inline int64_t slab_of(const cpu_attention *a, int64_t len) { return len * a->heads * round_up(a->head_dim, GROUP); }
+
+static inline int64_t slabs_of(const cpu_attention *a, int64_t len) {
+	return chunks_of(len) > 1 ? chunks_of(len) * slab_of(a, len) : 0;
+}
+
+static int64_t carve_backward(struct backward *f, const cpu_attention *a, const int32_t *seqs, char *at) {
+	char *begin = at;
+	int64_t padded = round_up(a->head_dim, GROUP), chunk = 0;
+	for (int s = 0; s < a->n_seqs; s++) {
+		int64_t len = seqs[s + 1] - seqs[s], n = chunk_of(len) < len ? chunk_of(len) : round_up(len, TILE);
+		if (n > chunk) chunk = n;
+	}
+	f->dim = a->head_dim;
+	float **chunks[] = {&f->keys, &f->values, &f->keys_depth, &f->dk, &f->dv};
+	for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) *chunks[i] = take(&at, padded * chunk);
+	float **blocks[] = {&f->queries, &f->dys, &f->queries_depth, &f->dys_depth, &f->dq};
+	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) *blocks[i] = take(&at, padded * LANES);
+	f->lse = take(&at, LANES);
+	f->delta = take(&at, LANES);
+	f->scores = take(&at, KEYS * LANES);
+	f->dscores = take(&at, KEYS * LANES);
+	f->weights = take(&at, KEYS / 2 * LANES);
+	f->dweights = take(&at, KEYS / 2 * LANES);
+	f->dscores_depth = take(&at, KEYS / 2 * LANES);
+	return at - begin;
+}
+
+static void backward_task(void *arg, int64_t lo, int64_t hi) {
+	const struct job *j = arg;
+	const cpu_attention *a = j->a;
+	struct backward f;
+	carve_backward(&f, a, j->seqs, j->space + cpu_thread() * j->space_each);
+	for (int64_t item = lo; item < hi; item++) {
+		int64_t at = item, row = 0, len = 0, chunks = 0;
+		float *slabs = (float *)j->rest;
+		for (int s = 0; at >= chunks * a->kv_heads; s++) {
+			at -= chunks * a->kv_heads;
+			if (chunks > 0) slabs += slabs_of(a, len);
+			row = j->seqs[s], len = j->seqs[s + 1] - row, chunks = chunks_of(len);
+		}
+		int64_t chunk = at / a->kv_heads, from = chunk * chunk_of(len), to = from + chunk_of(len);
+		attend_back[cpu_level()](a, &f, row, len, (int)(at % a->kv_heads), from, to < len ? to : len,
+		                         chunks > 1 ? slabs + chunk * slab_of(a, len) : NULL);
+	}
+}
+
+static void sum_task(void *arg, int64_t lo, int64_t hi) {
+	const struct job *j = arg;
+	const cpu_attention *a = j->a;
+	const int64_t padded = round_up(a->head_dim, GROUP);
+	float *slabs = (float *)j->rest;
+	for (int s = 0; s < a->n_seqs; s++) {
+		int64_t begin = j->seqs[s], end = j->seqs[s + 1], len = end - begin;
+		for (int64_t row = lo > begin ? lo : begin; slabs_of(a, len) > 0 && row < (hi < end ? hi : end); row++) {
+			int64_t at = row - begin, first = a->window > 0 && at >= a->window ? (at - a->window + 1) / chunk_of(len) : 0;
+			for (int64_t h = 0; h < a->heads; h++)
+				sum_row[cpu_level()](a, (void *)row_of(a, &a->dq, row, h),
+				                     slabs + first * slab_of(a, len) + (at * a->heads + h) * padded,
+				                     at / chunk_of(len) - first + 1, slab_of(a, len));
+		}
+		slabs += slabs_of(a, len);
+	}
+}
+
+int64_t cpu_attention_backward_space(const cpu_attention *a, const int32_t *seqs) {
+	struct backward f;
+	int64_t bytes = cpu_threads() * carve_backward(&f, a, seqs, NULL);
+	for (int s = 0; s < a->n_seqs; s++) bytes += 4 * slabs_of(a, seqs[s + 1] - seqs[s]);
+	return bytes;
+}
+
+void cpu_attention_backward(const cpu_attention *a, const int32_t *seqs) {
+	struct backward f;
+	struct job j = {.a = a, .seqs = seqs, .space = (char *)a->space, .space_each = carve_backward(&f, a, seqs, NULL)};
+	j.rest = j.space + cpu_threads() * j.space_each;
+	int64_t chunks = 0, several = 0;
+	for (int s = 0; s < a->n_seqs; s++) {
+		int64_t n = chunks_of(seqs[s + 1] - seqs[s]);
+		chunks += n, several += n > 1;
+	}
+	cpu_parallel(backward_task, &j, chunks * a->kv_heads, 1);
+	if (several > 0) cpu_parallel(sum_task, &j, a->rows, 16);
+}

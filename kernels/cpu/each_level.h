@@ -1,0 +1,84 @@
+// Compiles one source for every instruction set. A file foo.c says
+//
+//	#define EACH_LEVEL "foo_loops.h"
+//	#include "each_level.h"
+//
+// and foo_loops.h is then included once a level, with LEVEL (the level's name), VLEN (floats in a vector), BF16_DOT (1 where
+// there are dot products of bfloat16) and all of vec.h defined. Whatever foo_loops.h defines is named by AT_LEVEL(name), which
+// is name_avx2 and so on, so that the levels do not meet. Behind the include, foo.c has a table to choose from:
+//
+//	static void (*const foo[CPU_LEVELS])(float *) = AT_EACH_LEVEL(foo);
+//	foo[cpu_level()](x);
+//
+// It is a .h, as these are the files by which the go command knows that it has to compile foo.c again.
+#include "level.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define AT_LEVEL(name) PASTE(name##_, LEVEL)
+
+#if defined(__x86_64__)
+#define AT_EACH_LEVEL(name) \
+	{name##_portable, name##_portable, name##_avx2, name##_avx512, name##_avx512bf16, name##_avx512bf16}
+#else // NEON is part of every arm64: what the compiler makes of the portable source is NEON
+#define AT_EACH_LEVEL(name) {name##_portable, name##_portable}
+#endif
+
+// clang has no push_options, and its attribute reaches the functions between push and pop.
+#if defined(__clang__)
+#define TARGET_PRAGMA(x) _Pragma(#x)
+#define BEGIN_TARGET(features) TARGET_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define END_TARGET _Pragma("clang attribute pop")
+#else
+#define TARGET_PRAGMA(x) _Pragma(#x)
+#define BEGIN_TARGET(features) _Pragma("GCC push_options") TARGET_PRAGMA(GCC target(features))
+#define END_TARGET _Pragma("GCC pop_options")
+#endif
+
+#define LEVEL portable
+#define VLEN 4
+#define BF16_DOT 0
+#include "vec.h"
+#include EACH_LEVEL
+#undef LEVEL
+#undef VLEN
+
+#if defined(__x86_64__)
+
+#define LEVEL avx2
+#define VLEN 8
+BEGIN_TARGET("avx2,fma,f16c")
+#include "vec.h"
+#include EACH_LEVEL
+END_TARGET
+#undef LEVEL
+#undef VLEN
+
+#define LEVEL avx512
+#define VLEN 16
+BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#include "vec.h"
+#include EACH_LEVEL
+END_TARGET
+#undef LEVEL
+#undef BF16_DOT
+
+#define LEVEL avx512bf16
+#define BF16_DOT 1
+BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")
+#include "vec.h"
+#include EACH_LEVEL
+END_TARGET
+#undef LEVEL
+#undef VLEN
+
+#endif
+#undef BF16_DOT

@@ -1,0 +1,289 @@
+// A product is cut into tiles of C, which threads claim one after the other, and k into blocks; a step is one block of one
+// tile. In a step, A's block lies packed in the L2 cache, and B's comes in panels, as wide as a micro-kernel, that lie packed
+// in the L1 cache: each is multiplied with all rows of A.
+//
+// While a step multiplies, what comes next is packed little by little: the next panel of B, and A's block of the next step.
+// Memory is asked for each part a while before it is packed. So the multiplier never waits for memory, and nothing that
+// was asked for lies around for long: where rows are a power of two apart, few lines of a column fit into a cache.
+#include "gemm.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "pool.h"
+
+enum {
+	TILE_ROWS = 312,    // at most: twice as many packed rows fit into an L2 cache of 1 MiB with what else is used
+	TILE_COLUMNS = 512, // at most: enough for packing A to be a small part of the work
+	PACKING = 8,        // what packing a line of one operand costs, in products with a line of the other
+	PARTIAL_STRIDE = TILE_COLUMNS + 16,
+	LARGE_PAGE = 2 << 20,
+};
+
+// A workspace is what a thread needs. Twice, because one is packed while the other is used.
+typedef struct {
+	gemm_unit a[2][(TILE_ROWS + 32) * GEMM_STRIDE]; // whole micro-kernels and vectors
+	gemm_unit b[2][GEMM_DEPTH * GEMM_COLUMNS];
+	float sums[32 * GEMM_COLUMNS];
+	float bias[GEMM_COLUMNS];
+	float partial[TILE_ROWS * PARTIAL_STRIDE]; // sums over the blocks so far, when C is bf16
+} workspace;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+
+static void make_key(void) { pthread_key_create(&key, free); }
+
+// my_workspace is the thread's, made when it is first needed and freed when the thread ends. NULL: no memory.
+static workspace *my_workspace(void) {
+	pthread_once(&once, make_key);
+	workspace *w = pthread_getspecific(key);
+	if (w) return w;
+	size_t bytes = (sizeof *w + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+	w = aligned_alloc(LARGE_PAGE, bytes);
+	if (!w) return NULL;
+#if defined(MADV_HUGEPAGE)
+	madvise(w, bytes, MADV_HUGEPAGE);
+#endif
+	pthread_setspecific(key, w);
+	return w;
+}
+
+static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+static int64_t up(int64_t a, int64_t b) { return parts(a, b) * b; }
+
+// A plan is how a product is cut.
+typedef struct {
+	cpu_gemm_args g;
+	const gemm_level *level;
+	int64_t size, c_size;  // bytes of an element
+	int64_t per_unit;      // elements along k
+	int64_t blocks, depth; // of k: how many, and elements of each but the last
+	int64_t rows, columns; // of a tile
+	int64_t down, tiles;
+	_Atomic int64_t claimed;
+} plan;
+
+// A step is a block of a tile.
+typedef struct {
+	int64_t tile, block;
+} step;
+
+static gemm_source a_source(const plan *p, step s) {
+	const cpu_gemm_args *g = &p->g;
+	int64_t m = s.tile % p->down * p->rows, k = s.block * p->depth;
+	return (gemm_source){
+		.at = (const char *)g->a + (g->trans_a ? k * g->lda + m : m * g->lda + k) * p->size,
+		.stride = g->lda * p->size,
+		.lanes = min(p->rows, g->m - m), .k = min(p->depth, g->k - k),
+		.along_k = !g->trans_a,
+	};
+}
+
+// b_source is the panel of a step that begins at a column of its tile.
+static gemm_source b_source(const plan *p, step s, int64_t column) {
+	const cpu_gemm_args *g = &p->g;
+	int64_t n = s.tile / p->down * p->columns, k = s.block * p->depth, left = min(p->columns, g->n - n) - column;
+	n += column;
+	return (gemm_source){
+		.at = (const char *)g->b + (g->trans_b ? n * g->ldb + k : k * g->ldb + n) * p->size,
+		.stride = g->ldb * p->size,
+		.lanes = min(left, p->level->columns), .k = min(p->depth, g->k - k),
+		.along_k = g->trans_b,
+	};
+}
+
+// A feed packs a source little by little, over so many turns.
+typedef struct {
+	const plan *p;
+	gemm_source src;
+	gemm_unit *dst;
+	int is_b;
+	int64_t lines, group;       // of the source; packed at once
+	int64_t asked, due, packed; // lines
+	int64_t turns, credit;
+	gemm_walk *walk;
+} feed;
+
+static feed begin(const plan *p, gemm_source src, gemm_unit *dst, int is_b, int64_t turns, gemm_walk *walk) {
+	*walk = (gemm_walk){.at = src.at, .stride = src.stride, .length = gemm_length(&src) * p->size};
+	return (feed){
+		.p = p, .src = src, .dst = dst, .is_b = is_b, .turns = turns, .walk = walk,
+		.lines = gemm_lines(&src), .group = GEMM_GROUP * (src.along_k ? 1 : p->per_unit),
+	};
+}
+
+static void pack_to(feed *f, int64_t line) {
+	if (line == f->packed) return;
+	const gemm_level *l = f->p->level;
+	gemm_source s = f->src;
+	int64_t lane = 0, unit = 0;
+	s.at += f->packed * s.stride;
+	if (s.along_k) lane = f->packed, s.lanes = line - f->packed;
+	else unit = f->packed / f->p->per_unit, s.k = line - f->packed;
+	if (f->is_b) l->pack_b(f->dst + unit * l->columns + lane, s, f->p->g.bf16);
+	else l->pack_a(f->dst + lane * GEMM_STRIDE + unit, s, f->p->g.bf16);
+	f->packed = line;
+}
+
+// turn packs what is due, and has the walk ask for a group more.
+static void turn(feed *f) {
+	if (f->packed == f->lines) return;
+	for (f->credit += f->lines; f->credit >= f->turns; f->credit -= f->turns) f->due++;
+	int64_t ask = min(f->due + f->group, f->lines);
+	f->walk->lines += ask - f->asked;
+	f->asked = ask;
+	pack_to(f, f->due == f->lines ? f->lines : f->due / f->group * f->group);
+}
+
+// fill packs a whole source at once.
+static void fill(const plan *p, gemm_source src, gemm_unit *dst, int is_b) {
+	gemm_walk walk;
+	feed f = begin(p, src, dst, is_b, 1, &walk);
+	pack_to(&f, f.lines);
+}
+
+// target is where the sums of a panel go: to C, or, when C cannot hold them as they are, to the sums of the blocks so far.
+static gemm_target target(const plan *p, workspace *w, step s, int64_t column, int64_t width) {
+	const cpu_gemm_args *g = &p->g;
+	int64_t m = s.tile % p->down * p->rows, n = s.tile / p->down * p->columns + column;
+	int last = s.block == p->blocks - 1;
+	float *partial = g->c_bf16 && p->blocks > 1 ? w->partial + column : NULL;
+	if (partial && !last) return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .add = s.block > 0};
+	gemm_target to = {
+		.c = (char *)g->c + (m * g->ldc + n) * p->c_size, .stride = g->ldc * p->c_size,
+		.bf16 = g->c_bf16, .add = g->accumulate || (!partial && s.block > 0),
+		.partial = partial, .partial_stride = partial ? PARTIAL_STRIDE : 0,
+	};
+	if (g->bias && last) {
+		for (int64_t i = 0; i < width; i++) {
+			uint32_t bits = g->bf16 ? (uint32_t)((uint16_t *)g->bias)[n + i] << 16 : ((uint32_t *)g->bias)[n + i];
+			memcpy(&w->bias[i], &bits, 4);
+		}
+		to.bias = w->bias;
+	}
+	return to;
+}
+
+static step claim(plan *p) { return (step){.tile = atomic_fetch_add(&p->claimed, 1)}; }
+
+// run does steps until no tile is left.
+static void run(plan *p) {
+	const gemm_level *l = p->level;
+	workspace *w = my_workspace();
+	if (!w) return; // others will do it
+	step now = claim(p);
+	if (now.tile >= p->tiles) return;
+	if (l->begin) l->begin();
+	int in_a = 0, in_b = 0; // which of two is used
+	fill(p, a_source(p, now), w->a[in_a], 0);
+	fill(p, b_source(p, now, 0), w->b[in_b], 1);
+	for (;;) {
+		int64_t n = now.tile / p->down * p->columns, columns = min(p->columns, p->g.n - n);
+		gemm_source a = a_source(p, now);
+		int64_t units = parts(a.k, p->per_unit), kernels = parts(a.lanes, l->rows);
+		step next = now.block + 1 < p->blocks ? (step){now.tile, now.block + 1} : claim(p);
+		int more = next.tile < p->tiles;
+		gemm_walk walks[GEMM_WALKS];
+		feed next_a = begin(p, more ? a_source(p, next) : (gemm_source){0}, w->a[!in_a], 0, kernels * parts(columns, l->columns), &walks[0]);
+		for (int64_t column = 0; column < columns; column += l->columns) {
+			int64_t width = min(l->columns, columns - column);
+			gemm_source b = {0};
+			if (column + l->columns < columns) b = b_source(p, now, column + l->columns);
+			else if (more) b = b_source(p, next, 0);
+			feed next_b = begin(p, b, w->b[!in_b], 1, kernels, &walks[1]);
+			gemm_target to = target(p, w, now, column, width);
+			for (int64_t i = 0; i < a.lanes; i += l->rows) {
+				int64_t rows = min(l->rows, a.lanes - i);
+				turn(&next_a);
+				turn(&next_b);
+				walks[2] = (gemm_walk){.at = to.c, .stride = to.stride, .length = width * (to.bf16 ? 2 : 4), .lines = rows};
+				l->multiply(w->sums, w->a[in_a] + i * GEMM_STRIDE, w->b[in_b], units, rows, width, p->g.bf16, walks);
+				l->store(w->sums, to, rows, width);
+				to.c += l->rows * to.stride;
+				if (to.partial) to.partial += l->rows * to.partial_stride;
+			}
+			in_b = !in_b;
+		}
+		if (!more) break;
+		in_a = !in_a;
+		now = next;
+	}
+	if (l->end) l->end();
+}
+
+static void run_item(void *arg, int64_t lo, int64_t hi) {
+	for (int64_t i = lo; i < hi; i++) run(arg);
+}
+
+// cut chooses tiles: few and large ones pack least, but every thread needs its share. No sum depends on it.
+static void cut(plan *p, int64_t threads) {
+	const gemm_level *l = p->level;
+	double least = 0;
+	int64_t m = p->g.m, n = p->g.n, down = parts(m, TILE_ROWS), across = parts(n, TILE_COLUMNS);
+	for (int64_t d = down; d < down + 4; d++)
+		for (int64_t a = across; a < across + 2 * threads; a++) {
+			int64_t rows = up(parts(m, d), l->rows), columns = up(parts(n, a), l->columns);
+			if (rows > TILE_ROWS) rows = TILE_ROWS;
+			int64_t rounds = parts(parts(m, rows) * parts(n, columns), threads);
+			double cost = (double)rounds * ((double)rows * columns + PACKING * (rows + columns));
+			if (least > 0 && cost >= least) continue;
+			least = cost, p->rows = rows, p->columns = columns;
+		}
+	p->down = parts(m, p->rows);
+	p->tiles = p->down * parts(n, p->columns);
+}
+
+static void few(void *arg, int64_t lo, int64_t hi) { gemm_level_now()->few(arg, lo, hi); }
+
+int cpu_gemm(const cpu_gemm_args *args) {
+	plan p = {.g = *args, .level = gemm_level_now()};
+	if (p.g.m <= 0 || p.g.n <= 0) return 0;
+	p.size = p.g.bf16 ? 2 : 4, p.c_size = p.g.c_bf16 ? 2 : 4;
+	if (p.g.m <= GEMM_FEW && !p.g.trans_a && p.g.trans_b) {
+		enum { PIECE = 64 << 10 }; // bytes of B
+		cpu_parallel(few, &p.g, p.g.n, PIECE / (p.g.k * p.size + 1) + 1);
+		return 0;
+	}
+	if (!my_workspace()) return ENOMEM;
+	p.per_unit = p.g.bf16 && p.level->pairs ? 2 : 1;
+	int64_t units = parts(p.g.k, p.per_unit);
+	p.blocks = units > GEMM_DEPTH ? parts(units, GEMM_DEPTH) : 1;
+	p.depth = up(parts(units, p.blocks), GEMM_GROUP) * p.per_unit;
+	int64_t threads = cpu_threads();
+	cut(&p, threads);
+	cpu_parallel(run_item, &p, min(threads, p.tiles), 1);
+	run(&p); // what is left when a thread had no memory for its workspace
+	return 0;
+}
+
+typedef struct {
+	uintptr_t sums, matrix;
+	int64_t stride, rows;
+	int sums_bf16, bf16;
+} sums_job;
+
+static void sum_columns(void *arg, int64_t lo, int64_t hi) {
+	enum { WIDTH = 512 };
+	const sums_job *j = arg;
+	for (; lo < hi; lo += WIDTH) {
+		float sums[WIDTH] __attribute__((aligned(64))) = {0};
+		int64_t n = min(WIDTH, hi - lo);
+		gemm_level_now()->sum_columns(sums, (const char *)j->matrix + lo * (j->bf16 ? 2 : 4), j->stride, j->bf16, j->rows, n);
+		gemm_target to = {.c = (char *)j->sums + lo * (j->sums_bf16 ? 2 : 4), .bf16 = j->sums_bf16, .add = 1};
+		int64_t wide = gemm_level_now()->columns;
+		for (int64_t i = 0; i < n; i += wide, to.c += wide * (to.bf16 ? 2 : 4)) gemm_level_now()->store(sums + i, to, 1, min(wide, n - i));
+	}
+}
+
+void cpu_column_sums(uintptr_t sums, int sums_bf16, uintptr_t matrix, int64_t stride, int bf16, int64_t rows, int64_t columns) {
+	sums_job j = {sums, matrix, stride * (bf16 ? 2 : 4), rows, sums_bf16, bf16};
+	cpu_parallel(sum_columns, &j, columns, 512);
+}

@@ -1,0 +1,106 @@
+// Matrix products: what a product is, and what a level gives to gemm.c, which cuts products into pieces.
+#ifndef RESTYLE_GEMM_H
+#define RESTYLE_GEMM_H
+
+#include <stdint.h>
+
+// A cpu_gemm_args is one product: C = A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their rows lie
+// lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
+typedef struct {
+	int64_t m, n, k;
+	uintptr_t a, b, c; // addresses; C must not overlap A and B
+	uintptr_t bias;    // n elements of A's and B's type, added to each row of C; 0: none
+	int64_t lda, ldb, ldc;
+	int trans_a, trans_b;
+	int bf16;          // A, B and bias are bf16, else fp32
+	int c_bf16;        // C is bf16, else fp32
+	int accumulate;    // add to what C holds
+} cpu_gemm_args;
+
+// cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are, in an order that
+// depends on k alone. Returns 0, or ENOMEM.
+int cpu_gemm(const cpu_gemm_args *args);
+
+// cpu_column_sums adds the sum of each column of a [rows, columns] matrix to sums, which are fp32 or of the matrix's type.
+void cpu_column_sums(uintptr_t sums, int sums_bf16, uintptr_t matrix, int64_t stride, int bf16, int64_t rows, int64_t columns);
+
+// cpu_gemm_peak is how many floating-point operations a second all threads do together in a loop that never leaves the
+// registers, with the instructions that products of that type use at this level: the ceiling of cpu_gemm.
+double cpu_gemm_peak(int bf16, double seconds);
+
+// cpu_copy_rate is how many bytes a second all threads read and write together when they copy memory that no cache holds.
+double cpu_copy_rate(double seconds);
+
+// A gemm_unit is 32 bits of a packed operand: one fp32, or two bf16 that follow each other along k.
+typedef uint32_t gemm_unit;
+
+enum {
+	GEMM_DEPTH = 256,              // units along k that are packed at a time
+	GEMM_GROUP = 16,               // they are filled up with zeros to a multiple of this
+	GEMM_STRIDE = GEMM_DEPTH + 16, // units from row to row of packed A; a power of two would put all rows in one set of the L1 cache
+	GEMM_COLUMNS = 32,             // the most columns that a panel of packed B has
+	GEMM_FEW = 8,                  // so many rows are not worth packing B for
+};
+
+// A gemm_source is a part of an operand as it lies in memory: lanes, which are rows of A or columns of B, times k. Its
+// lines run along k, or else along the lanes.
+typedef struct {
+	const char *at;
+	int64_t stride; // bytes from line to line
+	int64_t lanes, k;
+	int along_k;
+} gemm_source;
+
+static inline int64_t gemm_lines(const gemm_source *s) { return s->along_k ? s->lanes : s->k; }
+
+static inline int64_t gemm_length(const gemm_source *s) { return s->along_k ? s->k : s->lanes; }
+
+// A gemm_walk asks for memory that will be needed, one cache line a step, so that it is near when it is.
+typedef struct {
+	const char *at;
+	int64_t stride, length, lines; // bytes from line to line, bytes of a line, how many lines are left
+	int64_t done;                  // bytes of this line
+} gemm_walk;
+
+enum { GEMM_WALKS = 3 }; // that a micro-kernel goes while it multiplies: through A, B and C
+
+static inline void gemm_step(gemm_walk *w) {
+	if (w->lines <= 0) return;
+	__builtin_prefetch(w->at + w->done, 0, 2);
+	w->done += 64;
+	if (w->done < w->length) return;
+	w->done = 0, w->at += w->stride, w->lines--;
+}
+
+// A gemm_target is what becomes of the sums of a micro-kernel: C = sums + partial + bias + C.
+typedef struct {
+	char *c;
+	int64_t stride; // bytes
+	int bf16, add;  // C is bf16; what it holds is added
+	const float *partial;
+	int64_t partial_stride; // floats
+	const float *bias;
+} gemm_target;
+
+// A gemm_level is a product's inner loops for one level.
+typedef struct {
+	int rows, columns; // of a micro-kernel
+	int pairs;         // bf16 is packed as pairs, else it becomes fp32
+	// pack_a writes row-major, GEMM_STRIDE from row to row; pack_b k-major, columns from unit to unit.
+	void (*pack_a)(gemm_unit *dst, gemm_source src, int bf16);
+	void (*pack_b)(gemm_unit *dst, gemm_source src, int bf16);
+	// multiply writes the sums of rows × width products of packed A and B, columns apart.
+	void (*multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]);
+	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
+	// few computes columns lo to hi of a product with at most GEMM_FEW rows, B transposed.
+	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);
+	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, int bf16, int64_t rows, int64_t columns);
+	// peak does the loop of multiply without memory and returns the operations done.
+	double (*peak)(int64_t rounds, int bf16);
+	void (*begin)(void), (*end)(void); // around all multiplications of a thread; NULL: nothing
+} gemm_level;
+
+// gemm_level_now is the level in use.
+const gemm_level *gemm_level_now(void);
+
+#endif

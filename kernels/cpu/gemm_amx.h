@@ -1,0 +1,69 @@
+// The micro-kernel of AMX: 32 × 32 sums of bf16 products in four tiles. The rest is as without tiles, and so is fp32.
+
+BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
+
+enum { AMX_ROWS = 32, TILE = 16 }; // rows of a tile, and units in each
+
+// begin_amx makes all eight tiles as large as they can be.
+static void begin_amx(void) {
+	struct {
+		uint8_t palette, start, reserved[14];
+		uint16_t row_bytes[16];
+		uint8_t rows[16];
+	} __attribute__((aligned(64))) config = {.palette = 1};
+	for (int i = 0; i < 8; i++) config.row_bytes[i] = 4 * TILE, config.rows[i] = TILE;
+	_tile_loadconfig(&config);
+}
+
+static void end_amx(void) { _tile_release(); }
+
+static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
+	if (!bf16) {
+		for (int64_t i = 0; i < rows; i += gemm_avx512bf16.rows) {
+			int64_t high = rows - i < gemm_avx512bf16.rows ? rows - i : gemm_avx512bf16.rows;
+			multiply_avx512bf16(sums + i * GEMM_COLUMNS, a + i * GEMM_STRIDE, b, units, high, width, 0, walks);
+		}
+		return;
+	}
+	_tile_zero(0);
+	_tile_zero(1);
+	_tile_zero(2);
+	_tile_zero(3);
+	for (int64_t k = 0; k < units; k += TILE) {
+		for (int i = 0; i < 4 * GEMM_WALKS; i++) gemm_step(&walks[i % GEMM_WALKS]);
+		_tile_loadd(4, a + k, 4 * GEMM_STRIDE);
+		_tile_loadd(5, a + k + TILE * GEMM_STRIDE, 4 * GEMM_STRIDE);
+		_tile_loadd(6, b + k * GEMM_COLUMNS, 4 * GEMM_COLUMNS);
+		_tile_loadd(7, b + k * GEMM_COLUMNS + TILE, 4 * GEMM_COLUMNS);
+		_tile_dpbf16ps(0, 4, 6);
+		_tile_dpbf16ps(1, 4, 7);
+		_tile_dpbf16ps(2, 5, 6);
+		_tile_dpbf16ps(3, 5, 7);
+	}
+	_tile_stored(0, sums, 4 * GEMM_COLUMNS);
+	_tile_stored(1, sums + TILE, 4 * GEMM_COLUMNS);
+	_tile_stored(2, sums + TILE * GEMM_COLUMNS, 4 * GEMM_COLUMNS);
+	_tile_stored(3, sums + TILE * GEMM_COLUMNS + TILE, 4 * GEMM_COLUMNS);
+}
+
+static double peak_amx(int64_t rounds, int bf16) {
+	if (!bf16) return peak_avx512bf16(rounds, 0);
+	begin_amx();
+	for (int64_t k = 0; k < rounds; k++) {
+		_tile_dpbf16ps(0, 4, 6);
+		_tile_dpbf16ps(1, 4, 7);
+		_tile_dpbf16ps(2, 5, 6);
+		_tile_dpbf16ps(3, 5, 7);
+	}
+	end_amx();
+	return 2.0 * 4 * TILE * TILE * 2 * TILE * (double)rounds;
+}
+
+static const gemm_level gemm_amx = {
+	.rows = AMX_ROWS, .columns = GEMM_COLUMNS, .pairs = 1,
+	.pack_a = pack_a_avx512bf16, .pack_b = pack_b_avx512bf16, .multiply = multiply_amx, .store = store_avx512bf16,
+	.few = few_avx512bf16, .sum_columns = sum_columns_avx512bf16, .peak = peak_amx,
+	.begin = begin_amx, .end = end_amx,
+};
+
+END_TARGET

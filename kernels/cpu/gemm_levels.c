@@ -1,0 +1,24 @@
+// The inner loops of products at each level, and those of AMX.
+#include "gemm.h"
+
+#include <stddef.h>
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
+#endif
+
+#define EACH_LEVEL "gemm_loops.h"
+#include "each_level.h"
+
+#if defined(__x86_64__)
+#include "gemm_amx.h"
+static const gemm_level *const levels[CPU_LEVELS] = {&gemm_portable, &gemm_portable, &gemm_avx2, &gemm_avx512, &gemm_avx512bf16, &gemm_amx};
+#else
+static const gemm_level *const levels[CPU_LEVELS] = {&gemm_portable, &gemm_portable};
+#endif
+
+const gemm_level *gemm_level_now(void) { return levels[cpu_level()]; }

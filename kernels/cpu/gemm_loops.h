@@ -1,0 +1,197 @@
+// Multiplying and storing.
+
+#ifndef RESTYLE_GEMM_LOOPS
+#define RESTYLE_GEMM_LOOPS
+
+#define add_product AT_LEVEL(add_product)
+#define micro_kernel AT_LEVEL(micro_kernel)
+#define smallest_kernel AT_LEVEL(smallest_kernel)
+#define store_as AT_LEVEL(store_as)
+#define dots AT_LEVEL(dots)
+
+enum { AHEAD = 2048 }; // bytes that products with few rows ask for ahead of their use
+
+#endif
+
+// ROWS of the micro-kernel, which is two vectors wide: as many as there are registers for.
+#if VLEN == 16 || defined(__aarch64__)
+#define ROWS 12
+#else
+#define ROWS 6
+#endif
+
+#include "gemm_pack_loops.h"
+
+// add_product is sum + a·b; for pairs, both their products.
+INLINE vec add_product(vec sum, vecuns a, vecuns b, const int pairs) {
+#if BF16_DOT
+	if (pairs) return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#endif
+	return sum + (vec)a * (vec)b;
+}
+
+// micro_kernel multiplies rows × vectors sums, which stay in the registers until the end. Every four units it asks for memory that
+// is needed later: asked for all at once, it would hold up the loads that are needed now.
+INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, gemm_walk walks[GEMM_WALKS], const int rows, const int vectors, const int pairs) {
+	vec sum[ROWS][2];
+	UNROLL for (int i = 0; i < rows; i++)
+		UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = vzero();
+	for (int64_t k = 0; k < units;) {
+		UNROLL for (int i = 0; i < GEMM_WALKS; i++) gemm_step(&walks[i]);
+		for (int64_t end = units - k < 4 ? units : k + 4; k < end; k++, b += 2 * VLEN) {
+			vecuns line[2];
+			UNROLL for (int j = 0; j < vectors; j++) line[j] = *(const vecuns *)(b + j * VLEN);
+			UNROLL for (int i = 0; i < rows; i++) {
+				vecuns one = a[i * GEMM_STRIDE + k] + (vecuns){0};
+				UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = add_product(sum[i][j], one, line[j], pairs);
+			}
+		}
+	}
+	UNROLL for (int i = 0; i < rows; i++)
+		UNROLL for (int j = 0; j < vectors; j++) *(vec *)(sums + i * 2 * VLEN + j * VLEN) = sum[i][j];
+}
+
+// smallest_kernel is the smallest that is large enough, so that edges cost less.
+INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, gemm_walk walks[GEMM_WALKS], int64_t rows, const int vectors, const int pairs) {
+	if (rows > 2 * ROWS / 3) micro_kernel(sums, a, b, units, walks, ROWS, vectors, pairs);
+	else if (rows > ROWS / 3) micro_kernel(sums, a, b, units, walks, 2 * ROWS / 3, vectors, pairs);
+	else micro_kernel(sums, a, b, units, walks, ROWS / 3, vectors, pairs);
+}
+
+static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
+#if BF16_DOT
+	if (bf16) {
+		if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 1);
+		else smallest_kernel(sums, a, b, units, walks, rows, 1, 1);
+		return;
+	}
+#endif
+	if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 0);
+	else smallest_kernel(sums, a, b, units, walks, rows, 1, 0);
+}
+
+static double AT_LEVEL(peak)(int64_t rounds, int bf16) {
+	vec sum[ROWS][2];
+	vecuns one = (vecuns)vset(1e-3f);
+	UNROLL for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = vzero();
+	if (bf16 && BF16_DOT) {
+		for (int64_t k = 0; k < rounds; k++)
+			UNROLL for (int i = 0; i < ROWS; i++)
+				UNROLL for (int j = 0; j < 2; j++) sum[i][j] = add_product(sum[i][j], one, one, 1);
+	} else {
+		for (int64_t k = 0; k < rounds; k++)
+			UNROLL for (int i = 0; i < ROWS; i++)
+				UNROLL for (int j = 0; j < 2; j++) sum[i][j] = add_product(sum[i][j], one, one, 0);
+	}
+	volatile float kept; // so that the sums are not found to be of no use
+	UNROLL for (int i = 0; i < ROWS; i++) kept = sum[i][0][0] + sum[i][1][0];
+	(void)kept;
+	return 2.0 * ROWS * 2 * VLEN * (bf16 && BF16_DOT ? 2 : 1) * (double)rounds;
+}
+
+// store_as is store for one choice of what becomes of the sums.
+INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width, const int bf16, const int add, const int partial, const int bias) {
+	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.partial += to.partial_stride) {
+		float *c = (float *)to.c;
+		uint16_t *h = (uint16_t *)to.c;
+		int64_t j = 0;
+		for (; j + VLEN <= width; j += VLEN) {
+			vec x = vload(sums + j);
+			if (partial) x += vload(to.partial + j);
+			if (bias) x += vload(to.bias + j);
+			if (add) x += bf16 ? vload_bf16(h + j) : vload(c + j);
+			if (bf16) vstore_bf16(h + j, x);
+			else vstore(c + j, x);
+		}
+		int64_t n = width - j;
+		if (n == 0) continue;
+		vec x = vload_part(sums + j, n);
+		if (partial) x += vload_part(to.partial + j, n);
+		if (bias) x += vload_part(to.bias + j, n);
+		if (add) x += bf16 ? vload_bf16_part(h + j, n) : vload_part(c + j, n);
+		if (bf16) vstore_bf16_part(h + j, x, n);
+		else vstore_part(c + j, x, n);
+	}
+}
+
+static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int64_t width) {
+	int choice = (to.bf16 ? 4 : 0) + (to.partial ? 2 : 0) + (to.add ? 1 : 0);
+	if (to.bias) store_as(sums, to, rows, width, to.bf16, to.add, to.partial != NULL, 1);
+	else if (choice == 0) store_as(sums, to, rows, width, 0, 0, 0, 0);
+	else if (choice == 1) store_as(sums, to, rows, width, 0, 1, 0, 0);
+	else if (choice == 4) store_as(sums, to, rows, width, 1, 0, 0, 0);
+	else if (choice == 5) store_as(sums, to, rows, width, 1, 1, 0, 0);
+	else if (choice == 6) store_as(sums, to, rows, width, 1, 0, 1, 0);
+	else store_as(sums, to, rows, width, 1, 1, 1, 0); // partial sums are kept for bf16 only
+}
+
+// dots are the dot products of one line with count others, each in two vectors of sums, in an order that depends on the
+// length alone. The last vector is filled up with zeros.
+INLINE void dots(float *out, const char *line, const char *const *others, int64_t bytes, const int count, const int widened, const int pairs) {
+	const int step = widened ? 2 * VLEN : 4 * VLEN;
+	vec sum[GEMM_FEW][2];
+	UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();
+	int64_t x = 0;
+	for (; x + 2 * step <= bytes; x += 2 * step) {
+		__builtin_prefetch(line + x + AHEAD, 0, 2);
+		UNROLL for (int j = 0; j < 2; j++) {
+			vecuns one = load_units(line + x + j * step, widened);
+			UNROLL for (int i = 0; i < count; i++)
+				sum[i][j] = add_product(sum[i][j], load_units(others[i] + x + j * step, widened), one, pairs);
+		}
+	}
+	for (; x < bytes; x += step) {
+		int64_t n = bytes - x < step ? bytes - x : step;
+		char one[4 * VLEN] = {0}, other[4 * VLEN] = {0};
+		memcpy(one, line + x, n);
+		UNROLL for (int i = 0; i < count; i++) {
+			memcpy(other, others[i] + x, n);
+			sum[i][0] = add_product(sum[i][0], load_units(other, widened), load_units(one, widened), pairs);
+		}
+	}
+	UNROLL for (int i = 0; i < count; i++) out[i] = vsum(sum[i][0] + sum[i][1]);
+}
+
+static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
+	const int size = g->bf16 ? 2 : 4;
+	const char *rows[GEMM_FEW], *line = (const char *)g->b + lo * g->ldb * size;
+	for (int i = 0; i < GEMM_FEW; i++) rows[i] = (const char *)g->a + (i < g->m ? i : g->m - 1) * g->lda * size;
+	for (int64_t n = lo; n < hi; n++, line += g->ldb * size) {
+		float out[GEMM_FEW];
+		int64_t bytes = g->k * size;
+#define DOTS(count) \
+	if (g->bf16) dots(out, line, rows, bytes, count, !BF16_DOT, BF16_DOT); \
+	else dots(out, line, rows, bytes, count, 0, 0);
+		if (g->m > 4) { DOTS(8) }
+		else if (g->m > 2) { DOTS(4) }
+		else if (g->m > 1) { DOTS(2) }
+		else { DOTS(1) }
+#undef DOTS
+		for (int64_t m = 0; m < g->m; m++) {
+			float x = out[m], *c = (float *)g->c + m * g->ldc + n;
+			uint16_t *h = (uint16_t *)g->c + m * g->ldc + n;
+			if (g->bias) x += g->bf16 ? bf16_to_f32(((uint16_t *)g->bias)[n]) : ((float *)g->bias)[n];
+			if (g->accumulate) x += g->c_bf16 ? bf16_to_f32(*h) : *c;
+			if (g->c_bf16) *h = f32_to_bf16(x);
+			else *c = x;
+		}
+	}
+}
+
+static void AT_LEVEL(sum_columns)(float *sums, const char *matrix, int64_t stride, int bf16, int64_t rows, int64_t columns) {
+	for (int64_t i = 0; i < rows; i++, matrix += stride) {
+		const uint16_t *h = (const uint16_t *)matrix;
+		const float *f = (const float *)matrix;
+		int64_t j = 0;
+		for (; j + VLEN <= columns; j += VLEN) vstore(sums + j, vload(sums + j) + (bf16 ? vload_bf16(h + j) : vload(f + j)));
+		for (; j < columns; j++) sums[j] += bf16 ? bf16_to_f32(h[j]) : f[j];
+	}
+}
+
+static const gemm_level AT_LEVEL(gemm) = {
+	.rows = ROWS, .columns = 2 * VLEN, .pairs = BF16_DOT,
+	.pack_a = AT_LEVEL(pack_a), .pack_b = AT_LEVEL(pack_b), .multiply = AT_LEVEL(multiply), .store = AT_LEVEL(store),
+	.few = AT_LEVEL(few), .sum_columns = AT_LEVEL(sum_columns), .peak = AT_LEVEL(peak),
+};
+
+#undef ROWS

@@ -1,0 +1,186 @@
+// Packing: a part of an operand becomes rows (A) or k-major panels (B) of units, its edges filled up with zeros.
+
+#ifndef RESTYLE_GEMM_PACK
+#define RESTYLE_GEMM_PACK
+
+// Vectors as pairs of lanes and as halves of them.
+typedef uint64_t vl4 __attribute__((vector_size(16)));
+typedef uint64_t vl8 __attribute__((vector_size(32)));
+typedef uint64_t vl16 __attribute__((vector_size(64)));
+typedef uint16_t vs16 __attribute__((vector_size(64)));
+
+// low and high interleave the lower and the upper halves of each 16 bytes of two vectors.
+#define low32_4(a, b) SHUFFLE(a, b, 0, 4, 1, 5)
+#define high32_4(a, b) SHUFFLE(a, b, 2, 6, 3, 7)
+#define low64_4(a, b) SHUFFLE(a, b, 0, 2)
+#define high64_4(a, b) SHUFFLE(a, b, 1, 3)
+#define low32_8(a, b) SHUFFLE(a, b, 0, 8, 1, 9, 4, 12, 5, 13)
+#define high32_8(a, b) SHUFFLE(a, b, 2, 10, 3, 11, 6, 14, 7, 15)
+#define low64_8(a, b) SHUFFLE(a, b, 0, 4, 2, 6)
+#define high64_8(a, b) SHUFFLE(a, b, 1, 5, 3, 7)
+#define low32_16(a, b) SHUFFLE(a, b, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define high32_16(a, b) SHUFFLE(a, b, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define low64_16(a, b) SHUFFLE(a, b, 0, 8, 2, 10, 4, 12, 6, 14)
+#define high64_16(a, b) SHUFFLE(a, b, 1, 9, 3, 11, 5, 13, 7, 15)
+
+#define veclong PASTE(vl, VLEN)
+#define transpose AT_LEVEL(transpose)
+#define load_units AT_LEVEL(load_units)
+#define pack_lines AT_LEVEL(pack_lines)
+#define turn_block AT_LEVEL(turn_block)
+#define pack_turned AT_LEVEL(pack_turned)
+#define zip_lines AT_LEVEL(zip_lines)
+#define zip_block AT_LEVEL(zip_block)
+#define zip_turned AT_LEVEL(zip_turned)
+#define pack AT_LEVEL(pack)
+
+#endif
+
+// transpose makes rows of the columns of VLEN vectors: first within the squares of 16 bytes of four vectors each, then with
+// those squares.
+INLINE void transpose(vecuns r[VLEN]) {
+	UNROLL for (int g = 0; g < VLEN; g += 4) {
+		veclong a = (veclong)PASTE(low32_, VLEN)(r[g], r[g + 1]), b = (veclong)PASTE(high32_, VLEN)(r[g], r[g + 1]);
+		veclong c = (veclong)PASTE(low32_, VLEN)(r[g + 2], r[g + 3]), d = (veclong)PASTE(high32_, VLEN)(r[g + 2], r[g + 3]);
+		r[g] = (vecuns)PASTE(low64_, VLEN)(a, c), r[g + 1] = (vecuns)PASTE(high64_, VLEN)(a, c);
+		r[g + 2] = (vecuns)PASTE(low64_, VLEN)(b, d), r[g + 3] = (vecuns)PASTE(high64_, VLEN)(b, d);
+	}
+#if VLEN == 8
+	UNROLL for (int i = 0; i < 4; i++) {
+		veclong a = (veclong)r[i], b = (veclong)r[i + 4];
+		r[i] = (vecuns)SHUFFLE(a, b, 0, 1, 4, 5), r[i + 4] = (vecuns)SHUFFLE(a, b, 2, 3, 6, 7);
+	}
+#elif VLEN == 16
+#define even(a, b) SHUFFLE((veclong)(a), (veclong)(b), 0, 1, 4, 5, 8, 9, 12, 13)
+#define odd(a, b) SHUFFLE((veclong)(a), (veclong)(b), 2, 3, 6, 7, 10, 11, 14, 15)
+	UNROLL for (int i = 0; i < 4; i++) {
+		veclong a = even(r[i], r[i + 4]), b = odd(r[i], r[i + 4]), c = even(r[i + 8], r[i + 12]), d = odd(r[i + 8], r[i + 12]);
+		r[i] = (vecuns)even(a, c), r[i + 4] = (vecuns)even(b, d), r[i + 8] = (vecuns)odd(a, c), r[i + 12] = (vecuns)odd(b, d);
+	}
+#undef even
+#undef odd
+#endif
+}
+
+// load_units is VLEN units as they lie, or made of as many bf16. Packing counts bytes: pairs of bf16 along k are units.
+INLINE vecuns load_units(const char *at, const int widened) {
+	return widened ? (vecuns)vload_bf16((const uint16_t *)at) : (vecuns)vload((const float *)at);
+}
+
+// pack_lines packs n lines that stay lines.
+INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes, const int widened) {
+	const int step = widened ? 2 * VLEN : 4 * VLEN;
+	for (int64_t i = 0; i < n; i++, dst += dst_stride, at += stride) {
+		gemm_unit *to = dst;
+		int64_t x = 0;
+		for (; x + step <= bytes; x += step, to += VLEN) *(vecuns *)to = load_units(at + x, widened);
+		if (x == bytes) continue;
+		char rest[4 * VLEN] = {0};
+		memcpy(rest, at + x, bytes - x);
+		*(vecuns *)to = load_units(rest, widened);
+	}
+}
+
+INLINE void turn_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, const int widened) {
+	vecuns r[VLEN];
+	UNROLL for (int i = 0; i < VLEN; i++) r[i] = load_units(at + i * stride, widened);
+	transpose(r);
+	UNROLL for (int i = 0; i < VLEN; i++) *(vecuns *)(dst + i * dst_stride) = r[i];
+}
+
+// pack_turned packs n lines that become columns.
+INLINE void pack_turned(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes, const int widened) {
+	const int step = widened ? 2 * VLEN : 4 * VLEN;
+	for (int64_t i = 0; i < n; i += VLEN, at += VLEN * stride) {
+		gemm_unit *to = dst + i;
+		for (int64_t x = 0; x < bytes; x += step, to += VLEN * dst_stride) {
+			if (i + VLEN <= n && x + step <= bytes) {
+				turn_block(to, dst_stride, at + x, stride, widened);
+				continue;
+			}
+			char edge[VLEN][4 * VLEN] = {{0}};
+			for (int64_t y = 0; y < VLEN && i + y < n; y++)
+				memcpy(edge[y], at + y * stride + x, bytes - x < step ? bytes - x : step);
+			turn_block(to, dst_stride, edge[0], sizeof edge[0], widened);
+		}
+	}
+}
+
+#if BF16_DOT
+// zip_lines packs lines along the lanes, two of which, for k and k + 1, become one of pairs. It fills up to GEMM_GROUP.
+static void zip_lines(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
+	for (int64_t k = 0; k < src.k || k % (2 * GEMM_GROUP) > 0; k += 2, dst += dst_stride, src.at += 2 * src.stride)
+		for (int64_t x = 0; x < src.lanes; x += 2 * VLEN) {
+			int64_t bytes = 2 * (src.lanes - x < 2 * VLEN ? src.lanes - x : 2 * VLEN);
+			const char *at = src.at + 2 * x;
+			vs16 a = {0}, b = {0};
+			if (bytes == sizeof a && k + 2 <= src.k) {
+				memcpy(&a, at, sizeof a), memcpy(&b, at + src.stride, sizeof b);
+			} else {
+				if (k < src.k) memcpy(&a, at, bytes);
+				if (k + 1 < src.k) memcpy(&b, at + src.stride, bytes);
+			}
+			*(vs16 *)(dst + x) = SHUFFLE(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42,
+				11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
+			*(vs16 *)(dst + x + VLEN) = SHUFFLE(a, b, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56,
+				25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63);
+		}
+}
+
+// zip_block makes pairs within 16 bytes, which is quicker than in order: what transpose makes row 4q + i of belongs to lane
+// 8q + i of the low half, 8q + 4 + i of the high one.
+INLINE void zip_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, const int high) {
+	vecuns r[VLEN];
+	UNROLL for (int i = 0; i < VLEN; i++) {
+		vs16 a, b;
+		memcpy(&a, at + 2 * i * stride, sizeof a), memcpy(&b, at + (2 * i + 1) * stride, sizeof b);
+		r[i] = (vecuns)(high ? SHUFFLE(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47, 20, 52, 21, 53, 22, 54,
+			23, 55, 28, 60, 29, 61, 30, 62, 31, 63) : SHUFFLE(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43,
+			16, 48, 17, 49, 18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59));
+	}
+	transpose(r);
+	UNROLL for (int i = 0; i < VLEN; i++) *(vecuns *)(dst + (i / 4 * 8 + i % 4 + 4 * high) * dst_stride) = r[i];
+}
+
+// zip_turned packs lines along the lanes whose pairs become columns.
+static void zip_turned(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
+	for (int64_t k = 0; k < src.k; k += 2 * VLEN)
+		for (int64_t x = 0; x < src.lanes; x += 2 * VLEN) {
+			const char *at = src.at + k * src.stride + 2 * x;
+			int64_t stride = src.stride;
+			char edge[2 * VLEN][4 * VLEN];
+			if (k + 2 * VLEN > src.k || x + 2 * VLEN > src.lanes) {
+				memset(edge, 0, sizeof edge);
+				int64_t bytes = 2 * (src.lanes - x < 2 * VLEN ? src.lanes - x : 2 * VLEN);
+				for (int64_t y = 0; y < 2 * VLEN && k + y < src.k; y++) memcpy(edge[y], at + y * stride, bytes);
+				at = edge[0], stride = sizeof edge[0];
+			}
+			gemm_unit *to = dst + x * dst_stride + k / 2;
+			zip_block(to, dst_stride, at, stride, 0);
+			zip_block(to, dst_stride, at, stride, 1);
+		}
+}
+#endif
+
+INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, int bf16) {
+	int64_t n = gemm_lines(&src), bytes = gemm_length(&src) * (bf16 ? 2 : 4);
+#if BF16_DOT
+	if (bf16 && !src.along_k) {
+		if (stay) zip_lines(dst, dst_stride, src);
+		else zip_turned(dst, dst_stride, src);
+		return;
+	}
+#else
+	if (bf16) {
+		if (stay) pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, 1);
+		else pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, 1);
+		return;
+	}
+#endif
+	if (stay) pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, 0);
+	else pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, 0);
+}
+
+static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, int bf16) { pack(dst, GEMM_STRIDE, src.along_k, src, bf16); }
+
+static void AT_LEVEL(pack_b)(gemm_unit *dst, gemm_source src, int bf16) { pack(dst, 2 * VLEN, !src.along_k, src, bf16); }

@@ -1,0 +1,66 @@
+// What this machine can do at best, for benchmarks to set their results beside.
+#include "gemm.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "pool.h"
+
+static double now(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+enum { PER_THREAD = 4 }; // pieces: a thread that is held up leaves its share to the others
+
+typedef struct {
+	int64_t rounds, pieces, bytes;
+	int bf16;
+	char *to, *from;
+	double *operations; // of each piece
+} job;
+
+static void spin(void *arg, int64_t lo, int64_t hi) {
+	job *j = arg;
+	for (; lo < hi; lo++) j->operations[lo] = gemm_level_now()->peak(j->rounds, j->bf16);
+}
+
+double cpu_gemm_peak(int bf16, double seconds) {
+	job j = {.rounds = 10000, .pieces = PER_THREAD * cpu_threads(), .bf16 = bf16};
+	j.operations = calloc((size_t)j.pieces, sizeof *j.operations);
+	double best = 0;
+	for (double start = now(); best == 0 || now() - start < seconds;) {
+		double t = now(), sum = 0;
+		cpu_parallel(spin, &j, j.pieces, 1);
+		t = now() - t;
+		for (int64_t i = 0; i < j.pieces; i++) sum += j.operations[i];
+		if (sum / t > best) best = sum / t;
+	}
+	free(j.operations);
+	return best;
+}
+
+static void copy(void *arg, int64_t lo, int64_t hi) {
+	job *j = arg;
+	memcpy(j->to + lo, j->from + lo, (size_t)(hi - lo));
+}
+
+double cpu_copy_rate(double seconds) {
+	job j = {.bytes = 256 << 20};
+	j.to = aligned_alloc(2 << 20, (size_t)j.bytes), j.from = aligned_alloc(2 << 20, (size_t)j.bytes);
+	double best = 0;
+	if (j.to && j.from) {
+		memset(j.to, 1, (size_t)j.bytes), memset(j.from, 2, (size_t)j.bytes);
+		for (double start = now(); best == 0 || now() - start < seconds;) {
+			double t = now();
+			cpu_parallel(copy, &j, j.bytes, 1 << 20);
+			t = now() - t;
+			if (2 * (double)j.bytes / t > best) best = 2 * (double)j.bytes / t;
+		}
+	}
+	free(j.to), free(j.from);
+	return best;
+}

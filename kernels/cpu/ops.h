@@ -1,0 +1,61 @@
+// The operations on rows and elements, for package cpu alone; their formulas are in package kernels, in the files of the
+// same names. Tensors come as addresses. bf16 says whether activations and weights are BF16, or else F32.
+#ifndef RESTYLE_OPS_H
+#define RESTYLE_OPS_H
+
+#include <stdint.h>
+
+// A matrix, or some of its columns: rows begin ld elements apart.
+typedef struct {
+	uintptr_t at;
+	int64_t ld;
+} columns;
+
+// ops_elementwise.c
+void cpu_add(uintptr_t y, uintptr_t a, uintptr_t b, int64_t n, int bf16);
+void cpu_mul(columns y, columns a, columns b, int64_t rows, int64_t cols, int bf16);
+void cpu_silu(columns y, columns x, int64_t rows, int64_t cols, int bf16);
+void cpu_silu_backward(columns dx, columns dy, columns x, int64_t rows, int64_t cols, int bf16);
+void cpu_swiglu(columns y, columns gate, columns up, int64_t rows, int64_t cols, int bf16);
+void cpu_swiglu_backward(columns dgate, columns dup, columns dy, columns gate, columns up, int64_t rows, int64_t cols,
+	int bf16);
+
+// ops_norm.c. cpu_norm_block is how many rows share a row of partials; without partials there are no gradients of weights.
+int64_t cpu_norm_block(int64_t rows, int64_t width);
+void cpu_rmsnorm(uintptr_t y, uintptr_t rstd, uintptr_t x, uintptr_t w, int64_t rows, int64_t dim, float eps, int bf16);
+void cpu_add_rmsnorm(uintptr_t y, uintptr_t rstd, uintptr_t h, uintptr_t a, uintptr_t b, uintptr_t w, int64_t rows,
+	int64_t dim, float eps, int bf16);
+void cpu_rmsnorm_backward(uintptr_t dx, uintptr_t dw, uintptr_t dy, uintptr_t x, uintptr_t w, uintptr_t rstd,
+	uintptr_t partials, int64_t rows, int64_t dim, int add, int bf16);
+void cpu_qknorm(uintptr_t y, uintptr_t rstd, uintptr_t qkv, uintptr_t wq, uintptr_t wk, int64_t rows, int64_t heads,
+	int64_t kv_heads, int64_t head_dim, float eps, int bf16);
+void cpu_qknorm_backward(uintptr_t dqkv, uintptr_t dwq, uintptr_t dwk, uintptr_t dy, uintptr_t qkv, uintptr_t wq,
+	uintptr_t wk, uintptr_t rstd, uintptr_t partials, int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim,
+	int bf16);
+
+// ops_rope.c
+void cpu_rope(uintptr_t qkv, uintptr_t positions, uintptr_t cos, uintptr_t sin, int64_t rows, int64_t heads,
+	int64_t kv_heads, int64_t head_dim, int back, int bf16);
+
+// ops_loss.c
+void cpu_cross_entropy(uintptr_t loss, uintptr_t logits, uintptr_t targets, int64_t rows, int64_t vocab, float scale,
+	int gradient, int bf16);
+void cpu_log_softmax(uintptr_t y, uintptr_t logits, int64_t rows, int64_t vocab, int bf16);
+void cpu_nll(uintptr_t loss, uintptr_t logp, uintptr_t targets, int64_t rows, int64_t vocab);
+void cpu_nll_backward(uintptr_t dlogits, uintptr_t logp, uintptr_t targets, int64_t rows, int64_t vocab, float scale,
+	int bf16);
+
+// ops_optim.c
+typedef struct {
+	float grad_scale, keep, beta1, rest1, beta2, rest2, rate, root, eps;
+} adamw_factors;
+
+void cpu_adamw(uintptr_t w, uintptr_t m, uintptr_t v, uintptr_t g, int64_t n, adamw_factors f, int bf16);
+double cpu_sum_squares(uintptr_t x, int64_t n, int bf16);
+
+// ops_rows.c
+void cpu_gather(uintptr_t y, uintptr_t x, uintptr_t index, int64_t n, int64_t row_bytes);
+void cpu_scatter(uintptr_t dx, uintptr_t dy, uintptr_t index, int64_t n, int64_t rows, int64_t row_bytes);
+void cpu_embedding_backward(uintptr_t dtable, uintptr_t dy, uintptr_t ids, int64_t rows, int64_t dim, int32_t pad, int bf16);
+
+#endif

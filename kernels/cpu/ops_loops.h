@@ -1,0 +1,60 @@
+// What the files of loops share, once a level: elements of either type as vectors, and loops over rows of any length.
+
+#define ld AT_LEVEL(ld)
+#define st AT_LEVEL(st)
+#define stored AT_LEVEL(stored)
+
+// ld is the n elements of p from i on. n is VLEN, and known to be when compiled, but at the end of a row; lanes beyond are 0.
+INLINE vec ld(const void *p, int64_t i, int64_t n, int bf16) {
+	if (bf16) {
+		const uint16_t *h = (const uint16_t *)p + i;
+		return n == VLEN ? vload_bf16(h) : vload_bf16_part(h, n);
+	}
+	const float *f = (const float *)p + i;
+	return n == VLEN ? vload(f) : vload_part(f, n);
+}
+
+// st stores the first n lanes, rounded to the type, from element i of p on.
+INLINE void st(void *p, int64_t i, int64_t n, vec x, int bf16) {
+	if (bf16) {
+		uint16_t *h = (uint16_t *)p + i;
+		n == VLEN ? vstore_bf16(h, x) : vstore_bf16_part(h, x, n);
+	} else {
+		float *f = (float *)p + i;
+		n == VLEN ? vstore(f, x) : vstore_part(f, x, n);
+	}
+}
+
+// stored is what st leaves of x.
+INLINE vec stored(vec x, int bf16) {
+	if (!bf16) return x;
+	vechalf h = vround_bf16(x);
+	return vload_bf16((const uint16_t *)&h);
+}
+
+#ifndef EACH
+
+// EACH has its body run for the vectors that make up the elements from to to: i is where one begins, n its lanes.
+#define EACH(i, n, from, to, ...)                             \
+	do {                                                      \
+		int64_t i = (from);                                   \
+		const int64_t end_ = (to);                            \
+		for (; i + VLEN <= end_; i += VLEN) {                 \
+			enum { n = VLEN };                                \
+			__VA_ARGS__                                       \
+		}                                                     \
+		if (i < end_) {                                       \
+			const int64_t n = end_ - i;                       \
+			__VA_ARGS__                                       \
+		}                                                     \
+	} while (0)
+
+// BOTH_TYPES makes the two tasks of an operation out of its body, name(args, lo, hi, bf16), in which bf16 is a constant.
+#define BOTH_TYPES(name)                                                                                            \
+	static void AT_LEVEL(name##_f32)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, 0); }  \
+	static void AT_LEVEL(name##_bf16)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, 1); }
+
+// BODY begins the body of an operation.
+#define BODY(name, type) INLINE void AT_LEVEL(name##_body)(const type *o, int64_t lo, int64_t hi, const int bf16)
+
+#endif

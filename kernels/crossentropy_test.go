@@ -1,0 +1,173 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// crossEntropy is the formula: every row's loss, and the gradient of their sum times scale.
+func crossEntropy(logits, targets []float64, vocab int, scale float64) (loss, gradient []float64) {
+	for r, target := range targets {
+		x := logits[r*vocab : (r+1)*vocab]
+		most, sum := math.Inf(-1), 0.0
+		for _, v := range x {
+			most = math.Max(most, v)
+		}
+		for _, v := range x {
+			sum += math.Exp(v - most)
+		}
+		lse := most + math.Log(sum)
+		loss = append(loss, lse-x[int(target)])
+		for i, v := range x {
+			g := math.Exp(v - lse)
+			if i == int(target) {
+				g--
+			}
+			gradient = append(gradient, g*scale)
+		}
+	}
+	return loss, gradient
+}
+
+// crossEntropyCase has logits of its own kind, or normal ones where logit is nil.
+func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, i int) float64, gradient bool) opCase {
+	const scale = 0.37
+	logits := operand{name: "logits", t: t, shape: []int{rows, vocab}, fill: logit}
+	targets := operand{name: "targets", t: tensor.I32, shape: []int{rows}, fill: func(r *rand.Rand, i int) float64 {
+		if i == 0 {
+			return float64(vocab - 1)
+		}
+		return float64(r.IntN(vocab))
+	}}
+	c := opCase{
+		op: "crossentropy", name: label(t, rows, vocab),
+		in: []operand{logits, targets}, out: []operand{plain("loss", tensor.F32, rows), logits},
+		forward: func(d *Device, x tensors) { d.CrossEntropy(x["loss"], x["logits"], x["targets"], scale, gradient) },
+		want: func(x values) values {
+			loss, g := crossEntropy(x["logits"], x["targets"], vocab, scale)
+			if !gradient {
+				g = x["logits"]
+			}
+			return values{"loss": loss, "logits": g}
+		},
+		kernels: [2][]string{{"logsoftmax", "nll", "nll_backward"}, {"crossentropy"}},
+	}
+	c.forwardBytes = c.bytes("logits", "logits")
+	if !gradient {
+		c.name += " loss alone"
+		c.kernels[0] = c.kernels[0][:2]
+		c.forwardBytes /= 2
+	}
+	return c
+}
+
+func TestCrossEntropy(t *testing.T) {
+	var cases []opCase
+	for _, t := range both {
+		for _, gradient := range []bool{false, true} {
+			for _, s := range [][2]int{{1, 1}, {3, 7}, {40, 257}, {2, 1029}, {2, 128256}} {
+				cases = append(cases, crossEntropyCase(t, s[0], s[1], nil, gradient))
+			}
+			cases = append(cases,
+				crossEntropyCase(t, 2, 2000, func(*rand.Rand, int) float64 { return 3 }, gradient),
+				crossEntropyCase(t, 3, 1500, func(r *rand.Rand, _ int) float64 { return 1e3 * r.NormFloat64() }, gradient),
+				// Every part of the row has a larger maximum than the one before.
+				crossEntropyCase(t, 2, 5000, func(_ *rand.Rand, i int) float64 { return float64(i%5000) / 50 }, gradient))
+		}
+	}
+	testOps(t, cases)
+}
+
+// TestCrossEntropyGradient compares the gradient with differences of the loss itself.
+func TestCrossEntropyGradient(t *testing.T) {
+	const rows, vocab, h = 2, 11, 1e-2
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, fused := range []bool{false, true} {
+			d.SetFused(Fused{"crossentropy": fused})
+			a := arena(t, d, 1<<12)
+			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
+			d.UploadI32(targets, []int32{3, 10})
+			at := filled(rows*vocab, func(i int) float64 { return math.Sin(float64(i)) })
+			run := func(i int, by float64, gradient bool) []float64 {
+				x := append([]float32(nil), at...)
+				x[i] += float32(by)
+				d.Upload(logits, x)
+				d.CrossEntropy(loss, logits, targets, 1, gradient)
+				return floats(t, d, loss)
+			}
+			run(0, 0, true)
+			gradient := floats(t, d, logits)
+			var numeric []float64
+			for i := range at {
+				up, down := run(i, h, false)[i/vocab], run(i, -h, false)[i/vocab]
+				numeric = append(numeric, (up-down)/(2*h))
+			}
+			// Differences err by h²/6 of the third derivative, 1e-5, and by the rounding of the losses over h, 2e-5.
+			if e := distance(gradient, numeric); e > 1e-4 {
+				t.Errorf("fused %v: off by %.3g", fused, e)
+			}
+		}
+	})
+}
+
+// TestCrossEntropyLimits has logits of −∞ (one chunk of the row is nothing else), a NaN, a target that cannot be, and one
+// that is no column.
+func TestCrossEntropyLimits(t *testing.T) {
+	const vocab = 2100
+	inf := math.Inf(1)
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, typ := range both {
+			for _, fused := range []bool{false, true} {
+				t.Run(fmt.Sprint(typ, fused), func(t *testing.T) {
+					d.SetFused(Fused{"crossentropy": fused})
+					a := arena(t, d, 1<<17)
+					loss, logits, targets := a.New("loss", tensor.F32, 4), a.New("logits", typ, 4, vocab), a.New("targets", tensor.I32, 4)
+					d.UploadI32(targets, []int32{1500, 7, 7, 2099})
+					d.Upload(logits, filled(4*vocab, func(i int) float64 {
+						switch r, c := i/vocab, i%vocab; {
+						case r <= 1 && c < 1100:
+							return -inf
+						case r == 2 && c == 2090:
+							return math.NaN()
+						case r == 3 && c == 2099:
+							return 1e30
+						case r == 3:
+							return -1e30
+						}
+						return 2
+					}))
+					d.CrossEntropy(loss, logits, targets, 1, true)
+					got, g := floats(t, d, loss), floats(t, d, logits)
+					if want := math.Log(1000); math.Abs(got[0]-want) > 1e-6*want {
+						t.Errorf("loss over what can be is %v, want %v", got[0], want)
+					}
+					if got[1] != inf {
+						t.Errorf("loss of what cannot be is %v", got[1])
+					}
+					if !math.IsNaN(got[2]) || !math.IsNaN(g[2*vocab+5]) {
+						t.Errorf("a NaN is lost: loss %v, gradient %v", got[2], g[2*vocab+5])
+					}
+					if got[3] != 0 {
+						t.Errorf("loss of what is certain is %v", got[3])
+					}
+					for i, v := range g {
+						if want := i/vocab == 2; math.IsNaN(v) != want {
+							t.Fatalf("gradient of row %d is %v at %d", i/vocab, v, i%vocab)
+						}
+					}
+					if g[0] != 0 || math.Abs(g[1500]+0.999) > 4e-3 {
+						t.Errorf("gradients %v, %v", g[0], g[1500])
+					}
+					mustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100, not one of 0 to 2099", func() {
+						d.UploadI32(targets, []int32{0, 0, 0, vocab})
+						d.CrossEntropy(loss, logits, targets, 1, true)
+					})
+				})
+			}
+		}
+	})
+}

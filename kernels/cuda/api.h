@@ -1,0 +1,101 @@
+// The part of CUDA's driver API and of NVRTC that is used, declared here so that building needs nothing of CUDA's: the
+// libraries are opened when the program runs. Names, types and values are CUDA's own; a test compares them with NVIDIA's
+// headers where it finds them. A name with a version at its end is how the library spells the symbol.
+#ifndef RESTYLE_CUDA_API_H
+#define RESTYLE_CUDA_API_H
+
+#include <stddef.h>
+
+// CONSTANTS(X) lists values: X(name, value).
+#define CONSTANTS(X) \
+	X(CUDA_SUCCESS, 0) \
+	X(CUDA_ERROR_OUT_OF_MEMORY, 2) \
+	X(CUDA_ERROR_INVALID_DEVICE, 101) \
+	X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16) \
+	X(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 38) \
+	X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75) \
+	X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76) \
+	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
+	X(CU_STREAM_NON_BLOCKING, 1) \
+	X(CU_EVENT_DEFAULT, 0) \
+	X(NVRTC_SUCCESS, 0) \
+	X(NVRTC_ERROR_COMPILATION, 6) \
+	X(NVRTC_ERROR_BUILTIN_OPERATION_FAILURE, 7) \
+	X(NVRTC_ERROR_INTERNAL_ERROR, 11)
+
+#ifndef CUDA_VERSION // in the test, which has NVIDIA's types from NVIDIA
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUevent_st *CUevent;
+typedef struct CUstream_st *CUstream;
+typedef struct _nvrtcProgram *nvrtcProgram;
+
+// Enumerations are passed as int: they are of its size.
+typedef int CUresult;
+typedef int CUdevice_attribute;
+typedef int CUfunction_attribute;
+typedef int nvrtcResult;
+
+enum {
+#define VALUE(name, value) name = value,
+	CONSTANTS(VALUE)
+#undef VALUE
+};
+#endif
+
+// DRIVER(X) lists the functions of libcuda: X(name, parameters), each returning CUresult.
+#define DRIVER(X) \
+	X(cuInit, (unsigned int flags)) \
+	X(cuDriverGetVersion, (int *version)) \
+	X(cuGetErrorName, (CUresult error, const char **name)) \
+	X(cuGetErrorString, (CUresult error, const char **text)) \
+	X(cuDeviceGetCount, (int *count)) \
+	X(cuDeviceGet, (CUdevice *device, int ordinal)) \
+	X(cuDeviceGetName, (char *name, int size, CUdevice device)) \
+	X(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device)) \
+	X(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device)) \
+	X(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device)) \
+	X(cuDevicePrimaryCtxRelease_v2, (CUdevice device)) \
+	X(cuCtxSetCurrent, (CUcontext context)) \
+	X(cuStreamCreate, (CUstream *stream, unsigned int flags)) \
+	X(cuStreamDestroy_v2, (CUstream stream)) \
+	X(cuStreamSynchronize, (CUstream stream)) \
+	X(cuMemGetInfo_v2, (size_t *available, size_t *total)) \
+	X(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes)) \
+	X(cuMemFree_v2, (CUdeviceptr address)) \
+	X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
+	X(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
+	X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \
+	X(cuMemsetD8Async, (CUdeviceptr address, unsigned char value, size_t bytes, CUstream stream)) \
+	X(cuModuleLoadData, (CUmodule *module, const void *image)) \
+	X(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
+	X(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute attribute, int value)) \
+	X(cuLaunchKernel, (CUfunction function, unsigned int gridX, unsigned int gridY, unsigned int gridZ, \
+		unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int shared, CUstream stream, \
+		void **parameters, void **extra)) \
+	X(cuEventCreate, (CUevent *event, unsigned int flags)) \
+	X(cuEventRecord, (CUevent event, CUstream stream)) \
+	X(cuEventSynchronize, (CUevent event)) \
+	X(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end)) \
+	X(cuEventDestroy_v2, (CUevent event))
+
+// COMPILER(X) lists the functions of libnvrtc, each returning nvrtcResult. nvrtcGetErrorString is beside it: it returns text.
+#define COMPILER(X) \
+	X(nvrtcVersion, (int *major, int *minor)) \
+	X(nvrtcGetNumSupportedArchs, (int *count)) \
+	X(nvrtcGetSupportedArchs, (int *archs)) \
+	X(nvrtcCreateProgram, (nvrtcProgram *program, const char *source, const char *name, int headers, \
+		const char *const *contents, const char *const *names)) \
+	X(nvrtcDestroyProgram, (nvrtcProgram *program)) \
+	X(nvrtcCompileProgram, (nvrtcProgram program, int count, const char *const *options)) \
+	X(nvrtcGetProgramLogSize, (nvrtcProgram program, size_t *bytes)) \
+	X(nvrtcGetProgramLog, (nvrtcProgram program, char *log)) \
+	X(nvrtcGetCUBINSize, (nvrtcProgram program, size_t *bytes)) \
+	X(nvrtcGetCUBIN, (nvrtcProgram program, char *image)) \
+	X(nvrtcGetPTXSize, (nvrtcProgram program, size_t *bytes)) \
+	X(nvrtcGetPTX, (nvrtcProgram program, char *image))
+
+#endif

@@ -1,0 +1,104 @@
+package cuda
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A Cache is a folder of compiled programs, one file each, that any number of processes may share. A file is never changed
+// once it is there, and one that is damaged is made anew. The folder may be deleted at any time.
+type Cache struct {
+	Dir string // "" keeps nothing
+}
+
+// DefaultCache is the folder that RESTYLE_CACHE names, or restyle in the user's folder for caches.
+func DefaultCache() Cache {
+	if dir := os.Getenv("RESTYLE_CACHE"); dir != "" {
+		return Cache{dir}
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return Cache{}
+	}
+	return Cache{filepath.Join(dir, "restyle")}
+}
+
+// Compile is c.Compile, or what it returned in an earlier run for the same source, headers, options and GPU with the same
+// compiler. A folder that cannot be written to costs time, not more.
+func (cache Cache) Compile(c *Compiler, p Program, arch string) ([]byte, error) {
+	if cache.Dir == "" {
+		image, _, err := c.Compile(p, arch)
+		return image, err
+	}
+	name := strings.TrimSuffix(filepath.Base(p.Name), filepath.Ext(p.Name))
+	path := filepath.Join(cache.Dir, fmt.Sprintf("%s-%s-%x.cubin", name, arch, key(c, p, arch)))
+	if file, err := os.ReadFile(path); err == nil && len(file) > sha256.Size {
+		// The sum comes after the image, so that tools which read images can read the file.
+		image, sum := file[:len(file)-sha256.Size], file[len(file)-sha256.Size:]
+		if want := sha256.Sum256(image); bytes.Equal(sum, want[:]) {
+			return image, nil
+		}
+	}
+	image, _, err := c.Compile(p, arch)
+	if err == nil {
+		_ = write(path, image)
+	}
+	return image, err
+}
+
+// key is a sum over all that the image depends on, each part with its length so that no two joined are like two others.
+func key(c *Compiler, p Program, arch string) [sha256.Size]byte {
+	parts := []string{"1", c.identity(), p.Name, p.Source, arch}
+	for _, h := range slices.Sorted(maps.Keys(p.Headers)) {
+		parts = append(parts, h, p.Headers[h])
+	}
+	parts = append(parts, p.options(arch)...)
+	var b []byte
+	for _, part := range parts {
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(part)))
+		b = append(b, part...)
+	}
+	return sha256.Sum256(b)
+}
+
+// identity tells compilers apart: by the version, and by the size of the file, since two patches of a version say the same.
+func (c *Compiler) identity() string {
+	var size int64
+	if info, err := os.Stat(c.Path); err == nil {
+		size = info.Size()
+	}
+	return fmt.Sprintf("NVRTC %d.%d, %d bytes", c.Major, c.Minor, size)
+}
+
+// write puts a file in place all at once: who reads it sees all of it or none.
+func write(path string, image []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "*.partial.cubin")
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(image)
+	_, err = f.Write(append(slices.Clone(image), sum[:]...))
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

@@ -1,0 +1,266 @@
+package cuda
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// openStandInCompiler is the stand-in for NVRTC, of version 12.3.
+func openStandInCompiler(t testing.TB) *Compiler {
+	t.Helper()
+	c, err := openCompiler([]string{standIn(t, "libnvrtc")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestArch(t *testing.T) {
+	c := &Compiler{Major: 12, Archs: []int{75, 80, 86, 90, 100}}
+	for _, test := range []struct {
+		major, minor int
+		want         string
+	}{
+		{8, 0, "sm_80"}, {8, 6, "sm_86"}, {8, 9, "sm_86"}, {9, 0, "sm_90a"}, {10, 0, "sm_100a"}, {10, 3, "sm_100"}, {12, 0, "compute_100"}, {7, 5, "sm_75"},
+	} {
+		if got, err := c.Arch(test.major, test.minor); err != nil || got != test.want {
+			t.Errorf("%d.%d: %s, %v, not %s", test.major, test.minor, got, err, test.want)
+		}
+	}
+	if _, err := c.Arch(7, 0); err == nil || !strings.Contains(err.Error(), "capability 7.0") {
+		t.Error(err)
+	}
+}
+
+// TestCompilePasses wants the compiler to be given all of a program, and its answers back.
+func TestCompilePasses(t *testing.T) {
+	c := openStandInCompiler(t)
+	if c.Major != 12 || c.Minor != 3 || len(c.Archs) != 4 || c.Path != standIn(t, "libnvrtc") {
+		t.Errorf("%+v", c)
+	}
+	p := Program{Name: "a.cu", Source: "source", Headers: map[string]string{"b.cuh": "text b", "a.cuh": "text a"}, Options: []string{"-DX=1"}}
+	image, log, err := c.Compile(p, "sm_90a")
+	_, after, _ := strings.Cut(string(image), "\n")
+	if want := "a.cu\nsource\na.cuh: text a\nb.cuh: text b\n--std=c++17\n-default-device\n--gpu-architecture=sm_90a\n-DX=1\n"; err != nil || log != "said" || after != want {
+		t.Errorf("%q, %q, %v", after, log, err)
+	}
+	if image, _, err = c.Compile(p, "compute_90"); err != nil || string(image) != "PTX" {
+		t.Errorf("%q, %v", image, err)
+	}
+	p.Source = "an error"
+	if _, _, err := c.Compile(p, "sm_90"); err == nil || err.Error() != "compile a.cu for sm_90: NVRTC: NVRTC_ERROR_COMPILATION\nsaid" {
+		t.Error(err)
+	}
+}
+
+// TestCompile uses the NVRTC that is there.
+func TestCompile(t *testing.T) {
+	c, err := OpenCompiler(0)
+	if err != nil {
+		t.Skip(err)
+	}
+	p := Program{Name: "scale.cu", Headers: map[string]string{"two.cuh": "constexpr float two() { return 2; }"},
+		Source: "#include \"two.cuh\"\nextern \"C\" __global__ void scale(float *x) { x[threadIdx.x] *= two(); }"}
+	image, _, err := c.Compile(p, "sm_80")
+	if err != nil || !bytes.HasPrefix(image, []byte("\x7fELF")) {
+		t.Errorf("%.20q, %v", image, err)
+	}
+	p.Source += "\nint x = y;"
+	if _, _, err := c.Compile(p, "sm_80"); err == nil || !strings.Contains(err.Error(), `scale.cu(3): error: identifier "y" is undefined`) {
+		t.Error(err)
+	}
+}
+
+// TestCompilerPaths wants a file that is named to be the only one, and no newer CUDA than the driver's.
+func TestCompilerPaths(t *testing.T) {
+	t.Setenv("RESTYLE_NVRTC", "")
+	t.Setenv("VIRTUAL_ENV", t.TempDir())
+	wheel := filepath.Join(os.Getenv("VIRTUAL_ENV"), "lib/python3.12/site-packages/nvidia/cu13/lib")
+	if err := os.MkdirAll(wheel, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(wheel, "libnvrtc.so.13"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	paths := strings.Join(compilerPaths(13), "\n")
+	if !strings.HasPrefix(paths, "libnvrtc.so.13\nlibnvrtc.so.12\n") || !strings.Contains(paths, wheel+"/libnvrtc.so.13") {
+		t.Error(paths)
+	}
+	if paths := strings.Join(compilerPaths(12), "\n"); strings.Contains(paths, "libnvrtc.so.13") {
+		t.Error(paths)
+	}
+	t.Setenv("RESTYLE_NVRTC", "/a/file")
+	if paths := compilerPaths(13); len(paths) != 1 || paths[0] != "/a/file" {
+		t.Error(paths)
+	}
+	if _, err := OpenCompiler(13000); err == nil || !strings.Contains(err.Error(), "\n  /a/file: ") || !strings.Contains(err.Error(), "nvidia-cuda-nvrtc") {
+		t.Error(err)
+	}
+}
+
+// number is how many programs the stand-in had compiled before an image.
+func number(image []byte) string { return string(image[:bytes.IndexByte(image, '\n')]) }
+
+func TestCache(t *testing.T) {
+	c := openStandInCompiler(t)
+	dir := filepath.Join(t.TempDir(), "not", "there")
+	p := Program{Name: "a.cu", Source: "source", Headers: map[string]string{"a.cuh": "h"}, Options: []string{"-DX=1", "-DY=2"}}
+	first, err := Cache{dir}.Compile(c, p, "sm_90a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compile := func(change func(p *Program, c *Compiler, arch *string)) []byte {
+		t.Helper()
+		p, c, arch := p, *c, "sm_90a"
+		p.Headers = map[string]string{"a.cuh": "h"}
+		change(&p, &c, &arch)
+		image, err := Cache{dir}.Compile(&c, p, arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return image
+	}
+	if again := compile(func(*Program, *Compiler, *string) {}); !bytes.Equal(again, first) {
+		t.Error("the same program was compiled twice")
+	}
+	for name, change := range map[string]func(p *Program, c *Compiler, arch *string){
+		"source":   func(p *Program, _ *Compiler, _ *string) { p.Source = "other" },
+		"name":     func(p *Program, _ *Compiler, _ *string) { p.Name = "b.cu" },
+		"header":   func(p *Program, _ *Compiler, _ *string) { p.Headers["a.cuh"] = "i" },
+		"options":  func(p *Program, _ *Compiler, _ *string) { p.Options = []string{"-DX=1 -DY=2"} },
+		"arch":     func(_ *Program, _ *Compiler, arch *string) { *arch = "sm_90" },
+		"version":  func(_ *Program, c *Compiler, _ *string) { c.Minor = 4 },
+		"compiler": func(_ *Program, c *Compiler, _ *string) { c.Path = "testdata/libnvrtc.c" },
+	} {
+		if number(compile(change)) == number(first) {
+			t.Errorf("another %s gave the same image", name)
+		}
+	}
+
+	files, err := filepath.Glob(filepath.Join(dir, "a-sm_90a-*.cubin"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*.partial*"))
+	if err != nil || len(left) != 0 {
+		t.Error(left, err)
+	}
+}
+
+// TestCacheDamage has files that were cut, changed, emptied or made a folder, and wants each made anew.
+func TestCacheDamage(t *testing.T) {
+	c := openStandInCompiler(t)
+	p := Program{Name: "a.cu", Source: "source"}
+	for name, damage := range map[string]func(path string, file []byte) error{
+		"cut":     func(path string, file []byte) error { return os.WriteFile(path, file[:len(file)-1], 0o644) },
+		"empty":   func(path string, _ []byte) error { return os.WriteFile(path, nil, 0o644) },
+		"changed": func(path string, file []byte) error { file[3] ^= 1; return os.WriteFile(path, file, 0o644) },
+		"sum":     func(path string, file []byte) error { return os.WriteFile(path, file[len(file)-32:], 0o644) },
+		"folder": func(path string, _ []byte) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.Mkdir(path, 0o755)
+		},
+	} {
+		cache := Cache{t.TempDir()}
+		first, err := cache.Compile(c, p, "sm_90")
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, _ := filepath.Glob(filepath.Join(cache.Dir, "*"))
+		if len(files) != 1 {
+			t.Fatal(files)
+		}
+		file, err := os.ReadFile(files[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := damage(files[0], file); err != nil {
+			t.Fatal(err)
+		}
+		second, err := cache.Compile(c, p, "sm_90")
+		if err != nil || number(second) == number(first) {
+			t.Errorf("%s: %q, %v", name, second, err)
+		}
+		third, err := cache.Compile(c, p, "sm_90")
+		if err != nil || (name != "folder" && !bytes.Equal(second, third)) {
+			t.Errorf("%s: the new file was not kept: %q, %v", name, third, err)
+		}
+	}
+}
+
+// TestCacheReadOnly has a folder that cannot be made, and none.
+func TestCacheReadOnly(t *testing.T) {
+	c := openStandInCompiler(t)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Join(file, "folder"), ""} {
+		if image, err := (Cache{dir}).Compile(c, Program{Name: "a.cu"}, "sm_90"); err != nil || len(image) == 0 {
+			t.Errorf("%q: %v", dir, err)
+		}
+	}
+}
+
+// TestCacheShared has many that want the same program at once: all get a whole one.
+func TestCacheShared(t *testing.T) {
+	c := openStandInCompiler(t)
+	cache := Cache{t.TempDir()}
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for _, source := range []string{"one", "two", "three"} {
+				image, err := cache.Compile(c, Program{Name: "a.cu", Source: source}, "sm_90")
+				if err != nil || !bytes.Contains(image, []byte("a.cu\n"+source+"\n")) {
+					t.Errorf("%q, %v", image, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if files, err := os.ReadDir(cache.Dir); err != nil || len(files) != 3 {
+		t.Error(files, err)
+	}
+}
+
+func TestDefaultCache(t *testing.T) {
+	t.Setenv("RESTYLE_CACHE", "/a/folder")
+	if c := DefaultCache(); c.Dir != "/a/folder" {
+		t.Error(c)
+	}
+	t.Setenv("RESTYLE_CACHE", "")
+	t.Setenv("HOME", "/home/someone")
+	t.Setenv("XDG_CACHE_HOME", "")
+	if c := DefaultCache(); filepath.Base(c.Dir) != "restyle" {
+		t.Error(c)
+	}
+}
+
+// FuzzCacheFile has any bytes where a cached image should be: what comes back was compiled from the source.
+func FuzzCacheFile(f *testing.F) {
+	c := openStandInCompiler(f)
+	p := Program{Name: "a.cu", Source: "source"}
+	f.Add([]byte(nil))
+	f.Add(make([]byte, 32))
+	f.Add(make([]byte, 33))
+	f.Fuzz(func(t *testing.T, file []byte) {
+		cache := Cache{t.TempDir()}
+		if _, err := cache.Compile(c, p, "sm_90"); err != nil {
+			t.Fatal(err)
+		}
+		files, _ := filepath.Glob(filepath.Join(cache.Dir, "*"))
+		if err := os.WriteFile(files[0], file, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		image, err := cache.Compile(c, p, "sm_90")
+		if err != nil || !bytes.Contains(image, []byte("a.cu\nsource\n")) {
+			t.Errorf("%q, %v", image, err)
+		}
+	})
+}

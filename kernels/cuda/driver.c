@@ -1,0 +1,245 @@
+// libcuda: memory, modules and launches.
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api.h"
+#include "shim.h"
+
+typedef struct {
+#define FIELD(name, parameters) CUresult (*name) parameters;
+	DRIVER(FIELD)
+#undef FIELD
+} driver;
+
+typedef struct {
+	driver *api;
+	uint64_t serial; // never that of another GPU, open or closed
+	CUdevice device;
+	CUcontext context;
+	CUstream stream; // the one that all work is queued on
+} gpu;
+
+uintptr_t cuda_open_driver(const char *path, char *message, int size) {
+	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library) {
+		snprintf(message, size, "%s", dlerror());
+		return 0;
+	}
+	driver *d = calloc(1, sizeof *d);
+#define LOOKUP(name, parameters) \
+	if (!(d->name = (CUresult(*) parameters)dlsym(library, #name))) { \
+		snprintf(message, size, "it has no %s: the driver is too old", #name); \
+		free(d); \
+		return 0; \
+	}
+	DRIVER(LOOKUP)
+#undef LOOKUP
+	return (uintptr_t)d;
+}
+
+static cuda_status status(driver *d, CUresult r) {
+	cuda_status s = {r, "unknown error", "unknown error"};
+	if (r != CUDA_SUCCESS) {
+		d->cuGetErrorName(r, &s.name);
+		d->cuGetErrorString(r, &s.text);
+	}
+	return s;
+}
+
+// bind makes a GPU's context that of the thread. The serial of the last one spares most calls into the driver. It is not
+// the context that is compared: a context opened after another was closed may have its address.
+static CUresult bind(gpu *g) {
+	static __thread uint64_t bound;
+	if (bound == g->serial) {
+		return CUDA_SUCCESS;
+	}
+	CUresult r = g->api->cuCtxSetCurrent(g->context);
+	bound = r == CUDA_SUCCESS ? g->serial : 0;
+	return r;
+}
+
+// start takes a GPU into use and fills in what it is.
+static CUresult start(gpu *g, int ordinal, cuda_device *out) {
+	static _Atomic uint64_t serial;
+	driver *d = g->api;
+	struct {
+		CUdevice_attribute attribute;
+		int *value;
+	} attributes[] = {
+		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &out->major},
+		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &out->minor},
+		{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &out->multiprocessors},
+		{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &out->l2},
+	};
+	size_t memory;
+	CUresult r;
+	if ((r = d->cuInit(0))) return r;
+	if ((r = d->cuDriverGetVersion(&out->driver))) return r;
+	if ((r = d->cuDeviceGetCount(&out->count))) return r;
+	if ((r = d->cuDeviceGet(&g->device, ordinal))) return r;
+	if ((r = d->cuDeviceGetName(out->name, sizeof out->name, g->device))) return r;
+	if ((r = d->cuDeviceTotalMem_v2(&memory, g->device))) return r;
+	out->memory = memory;
+	for (unsigned i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
+		if ((r = d->cuDeviceGetAttribute(attributes[i].value, attributes[i].attribute, g->device))) return r;
+	}
+	// The primary context is the one that other libraries of CUDA use in this process too.
+	if ((r = d->cuDevicePrimaryCtxRetain(&g->context, g->device))) return r;
+	g->serial = atomic_fetch_add(&serial, 1) + 1;
+	if ((r = bind(g)) == CUDA_SUCCESS) r = d->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING);
+	if (r != CUDA_SUCCESS) d->cuDevicePrimaryCtxRelease_v2(g->device);
+	return r;
+}
+
+cuda_status cuda_open(uintptr_t driver_, int ordinal, cuda_device *out) {
+	gpu *g = calloc(1, sizeof *g);
+	driver *d = g->api = (driver *)driver_;
+	CUresult r = start(g, ordinal, out);
+	if (r == CUDA_SUCCESS) {
+		out->gpu = (uintptr_t)g;
+	} else {
+		free(g);
+	}
+	return status(d, r);
+}
+
+// TRY leaves the function that it stands in with the first result that is an error.
+#define TRY(call) \
+	do { \
+		CUresult r_ = (call); \
+		if (r_ != CUDA_SUCCESS) return status(g->api, r_); \
+	} while (0)
+
+#define OK ((cuda_status){0})
+
+cuda_status cuda_close(uintptr_t gpu_) {
+	gpu *g = (gpu *)gpu_;
+	driver *d = g->api;
+	CUresult r = bind(g);
+	if (r == CUDA_SUCCESS) r = d->cuStreamDestroy_v2(g->stream);
+	CUresult released = d->cuDevicePrimaryCtxRelease_v2(g->device);
+	free(g);
+	return status(d, r != CUDA_SUCCESS ? r : released);
+}
+
+cuda_status cuda_memory(uintptr_t gpu_, uint64_t *available, uint64_t *total) {
+	gpu *g = (gpu *)gpu_;
+	size_t a, t;
+	TRY(bind(g));
+	TRY(g->api->cuMemGetInfo_v2(&a, &t));
+	*available = a;
+	*total = t;
+	return OK;
+}
+
+cuda_status cuda_alloc(uintptr_t gpu_, uint64_t bytes, uint64_t *address) {
+	gpu *g = (gpu *)gpu_;
+	CUdeviceptr p = 0;
+	TRY(bind(g));
+	TRY(g->api->cuMemAlloc_v2(&p, bytes));
+	*address = p;
+	return OK;
+}
+
+cuda_status cuda_free(uintptr_t gpu_, uint64_t address) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuMemFree_v2(address));
+	return OK;
+}
+
+cuda_status cuda_upload(uintptr_t gpu_, uint64_t to, const void *from, uint64_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuMemcpyHtoDAsync_v2(to, from, bytes, g->stream));
+	TRY(g->api->cuStreamSynchronize(g->stream));
+	return OK;
+}
+
+cuda_status cuda_download(uintptr_t gpu_, void *to, uint64_t from, uint64_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuMemcpyDtoHAsync_v2(to, from, bytes, g->stream));
+	TRY(g->api->cuStreamSynchronize(g->stream));
+	return OK;
+}
+
+cuda_status cuda_copy(uintptr_t gpu_, uint64_t to, uint64_t from, uint64_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuMemcpyDtoDAsync_v2(to, from, bytes, g->stream));
+	return OK;
+}
+
+cuda_status cuda_fill(uintptr_t gpu_, uint64_t address, uint8_t value, uint64_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuMemsetD8Async(address, value, bytes, g->stream));
+	return OK;
+}
+
+cuda_status cuda_sync(uintptr_t gpu_) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuStreamSynchronize(g->stream));
+	return OK;
+}
+
+cuda_status cuda_load(uintptr_t gpu_, const void *image, uintptr_t *module) {
+	gpu *g = (gpu *)gpu_;
+	CUmodule m;
+	TRY(bind(g));
+	TRY(g->api->cuModuleLoadData(&m, image));
+	*module = (uintptr_t)m;
+	return OK;
+}
+
+cuda_status cuda_function(uintptr_t gpu_, uintptr_t module, const char *name, uintptr_t *function) {
+	gpu *g = (gpu *)gpu_;
+	CUfunction f;
+	TRY(bind(g));
+	TRY(g->api->cuModuleGetFunction(&f, (CUmodule)module, name));
+	*function = (uintptr_t)f;
+	return OK;
+}
+
+cuda_status cuda_allow_shared(uintptr_t gpu_, uintptr_t function, uint32_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuFuncSetAttribute((CUfunction)function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes));
+	return OK;
+}
+
+cuda_status cuda_launch(uintptr_t gpu_, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
+	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count) {
+	gpu *g = (gpu *)gpu_;
+	void *parameters[CUDA_MAX_ARGS]; // the driver reads as many bytes at each as the kernel's parameter has
+	for (int i = 0; i < count; i++) parameters[i] = (void *)&args[i];
+	TRY(bind(g));
+	TRY(g->api->cuLaunchKernel((CUfunction)function, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, g->stream,
+		parameters, NULL));
+	return OK;
+}
+
+cuda_status cuda_mark(uintptr_t gpu_, uintptr_t *mark) {
+	gpu *g = (gpu *)gpu_;
+	CUevent e;
+	TRY(bind(g));
+	TRY(g->api->cuEventCreate(&e, CU_EVENT_DEFAULT));
+	*mark = (uintptr_t)e;
+	TRY(g->api->cuEventRecord(e, g->stream));
+	return OK;
+}
+
+cuda_status cuda_between(uintptr_t gpu_, uintptr_t from, uintptr_t to, float *milliseconds) {
+	gpu *g = (gpu *)gpu_;
+	CUevent a = (CUevent)from, b = (CUevent)to;
+	TRY(bind(g));
+	CUresult r = g->api->cuEventSynchronize(b);
+	if (r == CUDA_SUCCESS) r = g->api->cuEventElapsedTime(milliseconds, a, b);
+	g->api->cuEventDestroy_v2(a);
+	g->api->cuEventDestroy_v2(b);
+	return status(g->api, r);
+}

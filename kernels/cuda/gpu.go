@@ -1,0 +1,238 @@
+package cuda
+
+/*
+#include <stdlib.h>
+#include "shim.h"
+
+#cgo noescape cuda_open_driver
+#cgo nocallback cuda_open_driver
+#cgo noescape cuda_open
+#cgo nocallback cuda_open
+#cgo nocallback cuda_close
+#cgo noescape cuda_memory
+#cgo nocallback cuda_memory
+#cgo noescape cuda_alloc
+#cgo nocallback cuda_alloc
+#cgo nocallback cuda_free
+#cgo noescape cuda_upload
+#cgo nocallback cuda_upload
+#cgo noescape cuda_download
+#cgo nocallback cuda_download
+#cgo nocallback cuda_copy
+#cgo nocallback cuda_fill
+#cgo nocallback cuda_sync
+#cgo noescape cuda_mark
+#cgo nocallback cuda_mark
+#cgo noescape cuda_between
+#cgo nocallback cuda_between
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+)
+
+// Properties are what a GPU is.
+type Properties struct {
+	Name         string // as the driver gives it, "NVIDIA H200"
+	Major, Minor int    // compute capability: 9 and 0 for 9.0
+	SMs          int    // streaming multiprocessors
+	L2           int    // bytes of level 2 cache
+	Memory       int    // bytes in all
+	Driver       int    // the newest CUDA that the driver knows: 13000 for 13.0
+}
+
+// A GPU is one NVIDIA GPU in use by this process.
+type GPU struct {
+	Properties
+	handle C.uintptr_t
+	failed atomic.Pointer[error]    // the first error
+	last   atomic.Pointer[Function] // the kernel launched last, for the text of errors that come out later
+}
+
+// Open takes the GPU of that number, from 0, in the order of the driver, which CUDA_VISIBLE_DEVICES may have changed. The
+// error of a machine without a driver says where it was looked for.
+func Open(ordinal int) (*GPU, error) { return open(driverPaths(), ordinal) }
+
+func open(paths []string, ordinal int) (*GPU, error) {
+	var driver C.uintptr_t
+	err := search("no NVIDIA driver", paths, func(path string, message *C.char, size C.int) bool {
+		p := C.CString(path)
+		defer C.free(unsafe.Pointer(p))
+		driver = C.cuda_open_driver(p, message, size)
+		return driver != 0
+	})
+	if err != nil {
+		return nil, err
+	}
+	var d C.cuda_device
+	if s := C.cuda_open(driver, C.int(ordinal), &d); s.code != 0 {
+		if d.count > 0 && (ordinal < 0 || ordinal >= int(d.count)) {
+			return nil, fmt.Errorf("GPU %d: this machine has %d, numbered from 0", ordinal, int(d.count))
+		}
+		return nil, newError(fmt.Sprintf("open GPU %d", ordinal), s)
+	}
+	return &GPU{handle: d.gpu, Properties: Properties{
+		Name: C.GoString(&d.name[0]), Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors),
+		L2: int(d.l2), Memory: int(d.memory), Driver: int(d.driver),
+	}}, nil
+}
+
+var errClosed = errors.New("GPU: it is closed")
+
+// Close gives the GPU back, and with it all memory and modules, which nothing may use any more. Closing twice does nothing,
+// and after an error there is none here, where it could only be the same.
+func (g *GPU) Close() error {
+	old := g.failed.Swap(&errClosed)
+	if old == &errClosed {
+		return nil
+	}
+	if s := C.cuda_close(g.handle); s.code != 0 && old == nil {
+		return newError("close GPU", s)
+	}
+	return nil
+}
+
+// Err is the first error, nil when there was none. It does not wait.
+func (g *GPU) Err() error {
+	if e := g.failed.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// fail has an error stick, and returns the first of all. Text of it is made only here, where something failed.
+func (g *GPU) fail(s C.cuda_status, format string, args ...any) error {
+	var err error = newError(fmt.Sprintf(format, args...), s)
+	g.failed.CompareAndSwap(nil, &err)
+	return g.Err()
+}
+
+// Free is the memory that is left, and all that there is, in bytes.
+func (g *GPU) Free() (available, total int, err error) {
+	if err := g.Err(); err != nil {
+		return 0, 0, err
+	}
+	var a, t C.uint64_t
+	if s := C.cuda_memory(g.handle, &a, &t); s.code != 0 {
+		return 0, 0, g.fail(s, "ask for the memory left")
+	}
+	return int(a), int(t), nil
+}
+
+// Alloc allocates memory of the GPU, at an address that is a multiple of 256. What is in it is undefined.
+func (g *GPU) Alloc(bytes int) (uintptr, error) {
+	if err := g.Err(); err != nil {
+		return 0, err
+	}
+	var p C.uint64_t
+	s := C.cuda_alloc(g.handle, C.uint64_t(bytes), &p)
+	if s.code == outOfMemory {
+		return 0, newError(fmt.Sprintf("allocate %d bytes", bytes), s)
+	}
+	if s.code != 0 {
+		return 0, g.fail(s, "allocate %d bytes", bytes)
+	}
+	return uintptr(p), nil
+}
+
+// Release gives memory from Alloc back. Kernels that still use it are waited for.
+func (g *GPU) Release(addr uintptr) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	if s := C.cuda_free(g.handle, C.uint64_t(addr)); s.code != 0 {
+		return g.fail(s, "free memory at %#x%v", addr, g.after())
+	}
+	return nil
+}
+
+// Upload copies from this process's memory and waits for it.
+func (g *GPU) Upload(to uintptr, from []byte) error {
+	if err := g.Err(); err != nil || len(from) == 0 {
+		return err
+	}
+	if s := C.cuda_upload(g.handle, C.uint64_t(to), unsafe.Pointer(&from[0]), C.uint64_t(len(from))); s.code != 0 {
+		return g.fail(s, "copy %d bytes to %#x%v", len(from), to, g.after())
+	}
+	return nil
+}
+
+// Download waits for all that is queued and copies to this process's memory.
+func (g *GPU) Download(to []byte, from uintptr) error {
+	if err := g.Err(); err != nil || len(to) == 0 {
+		return err
+	}
+	if s := C.cuda_download(g.handle, unsafe.Pointer(&to[0]), C.uint64_t(from), C.uint64_t(len(to))); s.code != 0 {
+		return g.fail(s, "copy %d bytes from %#x%v", len(to), from, g.after())
+	}
+	return nil
+}
+
+// Copy queues a copy within the GPU's memory.
+func (g *GPU) Copy(to, from uintptr, bytes int) error {
+	if err := g.Err(); err != nil || bytes == 0 {
+		return err
+	}
+	if s := C.cuda_copy(g.handle, C.uint64_t(to), C.uint64_t(from), C.uint64_t(bytes)); s.code != 0 {
+		return g.fail(s, "copy %d bytes from %#x to %#x%v", bytes, from, to, g.after())
+	}
+	return nil
+}
+
+// Fill queues the setting of every byte to a value.
+func (g *GPU) Fill(addr uintptr, value byte, bytes int) error {
+	if err := g.Err(); err != nil || bytes == 0 {
+		return err
+	}
+	if s := C.cuda_fill(g.handle, C.uint64_t(addr), C.uint8_t(value), C.uint64_t(bytes)); s.code != 0 {
+		return g.fail(s, "fill %d bytes at %#x%v", bytes, addr, g.after())
+	}
+	return nil
+}
+
+// Sync waits for all that is queued, and returns the first error.
+func (g *GPU) Sync() error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	if s := C.cuda_sync(g.handle); s.code != 0 {
+		return g.fail(s, "wait%v", g.after())
+	}
+	return nil
+}
+
+// after names, for an error, the kernel that was launched last: a fault comes out of a later call than the one that made it.
+func (g *GPU) after() string {
+	if f := g.last.Load(); f != nil {
+		return ", at or before kernel " + f.name
+	}
+	return ""
+}
+
+// Time queues what f queues and returns the time that it took on the GPU, without what was queued before it.
+func (g *GPU) Time(f func()) (time.Duration, error) {
+	if err := g.Err(); err != nil {
+		return 0, err
+	}
+	var from, to C.uintptr_t
+	if s := C.cuda_mark(g.handle, &from); s.code != 0 {
+		return 0, g.fail(s, "time%v", g.after())
+	}
+	f()
+	if err := g.Err(); err != nil {
+		return 0, err
+	}
+	if s := C.cuda_mark(g.handle, &to); s.code != 0 {
+		return 0, g.fail(s, "time%v", g.after())
+	}
+	var ms C.float
+	if s := C.cuda_between(g.handle, from, to, &ms); s.code != 0 {
+		return 0, g.fail(s, "time%v", g.after())
+	}
+	return time.Duration(float64(ms) * float64(time.Millisecond)), nil
+}

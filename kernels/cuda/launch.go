@@ -1,0 +1,89 @@
+package cuda
+
+/*
+#include <stdlib.h>
+#include "shim.h"
+
+#cgo noescape cuda_load
+#cgo nocallback cuda_load
+#cgo noescape cuda_function
+#cgo nocallback cuda_function
+#cgo nocallback cuda_allow_shared
+#cgo noescape cuda_launch
+#cgo nocallback cuda_launch
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// A Module is a compiled source, loaded. It lasts as long as its GPU.
+type Module struct {
+	gpu    *GPU
+	handle C.uintptr_t
+}
+
+// Load loads what Compile made: an image is refused when it is not for this GPU.
+func (g *GPU) Load(image []byte) (*Module, error) {
+	if len(image) == 0 {
+		return nil, fmt.Errorf("load a module: the image is empty")
+	}
+	if err := g.Err(); err != nil {
+		return nil, err
+	}
+	m := &Module{gpu: g}
+	if s := C.cuda_load(g.handle, unsafe.Pointer(&image[0]), &m.handle); s.code != 0 {
+		return nil, newError(fmt.Sprintf("load a module of %d bytes", len(image)), s)
+	}
+	return m, nil
+}
+
+// A Function is one kernel of a module.
+type Function struct {
+	name   string
+	handle C.uintptr_t
+}
+
+// Function finds a kernel by the name that it has in the source, where it is extern "C". shared is the most dynamic shared
+// memory in bytes that it will be launched with; GPUs give 48 KiB to every kernel, more to those that ask here.
+func (m *Module) Function(name string, shared int) (*Function, error) {
+	if err := m.gpu.Err(); err != nil {
+		return nil, err
+	}
+	n := C.CString(name)
+	defer C.free(unsafe.Pointer(n))
+	f := &Function{name: name}
+	if s := C.cuda_function(m.gpu.handle, m.handle, n, &f.handle); s.code != 0 {
+		return nil, newError("find kernel "+name, s)
+	}
+	if shared > 48<<10 {
+		if s := C.cuda_allow_shared(m.gpu.handle, f.handle, C.uint32_t(shared)); s.code != 0 {
+			return nil, newError(fmt.Sprintf("kernel %s with %d bytes of shared memory", name, shared), s)
+		}
+	}
+	return f, nil
+}
+
+// Dim3 is a size in up to three dimensions; Y and Z of 0 count as 1.
+type Dim3 struct{ X, Y, Z int }
+
+// Launch queues a kernel: grid blocks of block threads with that much dynamic shared memory in bytes. Each argument is a
+// word whose lower bytes are the parameter: an address, an integer, or the bits of a float. Their number and types are not
+// checked here, nor by CUDA. An error sticks and comes out of the next call that returns one.
+func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) {
+	if g.failed.Load() != nil {
+		return
+	}
+	if len(args) > C.CUDA_MAX_ARGS {
+		panic(fmt.Sprintf("launch %s: %d arguments, at most %d", f.name, len(args), C.CUDA_MAX_ARGS))
+	}
+	g.last.Store(f)
+	s := C.cuda_launch(g.handle, f.handle, C.uint32_t(grid.X), C.uint32_t(max(grid.Y, 1)), C.uint32_t(max(grid.Z, 1)),
+		C.uint32_t(block.X), C.uint32_t(max(block.Y, 1)), C.uint32_t(max(block.Z, 1)), C.uint32_t(shared),
+		(*C.uint64_t)(unsafe.SliceData(args)), C.int(len(args)))
+	if s.code != 0 {
+		g.fail(s, "launch %s, grid %v, block %v, shared memory %d", f.name, grid, block, shared)
+	}
+}

@@ -1,0 +1,85 @@
+// What Go calls. Libraries, GPUs, modules, functions and events are numbers to Go: addresses that only this side follows.
+//
+// CUDA's current context belongs to an operating-system thread, and a goroutine may be on another one at every call. So
+// each function here binds the context to the thread that it finds itself on, does its work, and returns what became of it
+// with the text, all in one call. Nothing that Go passes is kept after the return.
+#ifndef RESTYLE_CUDA_SHIM_H
+#define RESTYLE_CUDA_SHIM_H
+
+#include <stdint.h>
+
+// cuda_status is the result of a call: 0, or a library's code with its name and text, which are constants of that library.
+typedef struct {
+	int code;
+	const char *name;
+	const char *text;
+} cuda_status;
+
+typedef struct {
+	uintptr_t gpu; // for the calls below
+	char name[256];
+	int count;  // GPUs of the machine, set when the ordinal is not one of them too
+	int driver; // the newest CUDA that the driver supports, as 13000 for 13.0
+	int major, minor;
+	int multiprocessors;
+	int l2;
+	uint64_t memory;
+} cuda_device;
+
+// cuda_open_driver opens libcuda at a path, for cuda_open. 0: it could not, and message says why.
+uintptr_t cuda_open_driver(const char *path, char *message, int size);
+
+cuda_status cuda_open(uintptr_t driver, int ordinal, cuda_device *device);
+cuda_status cuda_close(uintptr_t gpu);
+
+cuda_status cuda_memory(uintptr_t gpu, uint64_t *available, uint64_t *total);
+cuda_status cuda_alloc(uintptr_t gpu, uint64_t bytes, uint64_t *address);
+cuda_status cuda_free(uintptr_t gpu, uint64_t address);
+
+// Copies to and from host memory return when they are done; the others, and launches, when they are queued. All are done
+// in the order of the calls.
+cuda_status cuda_upload(uintptr_t gpu, uint64_t to, const void *from, uint64_t bytes);
+cuda_status cuda_download(uintptr_t gpu, void *to, uint64_t from, uint64_t bytes);
+cuda_status cuda_copy(uintptr_t gpu, uint64_t to, uint64_t from, uint64_t bytes);
+cuda_status cuda_fill(uintptr_t gpu, uint64_t address, uint8_t value, uint64_t bytes);
+cuda_status cuda_sync(uintptr_t gpu);
+
+cuda_status cuda_load(uintptr_t gpu, const void *image, uintptr_t *module);
+cuda_status cuda_function(uintptr_t gpu, uintptr_t module, const char *name, uintptr_t *function);
+cuda_status cuda_allow_shared(uintptr_t gpu, uintptr_t function, uint32_t bytes);
+
+enum { CUDA_MAX_ARGS = 64 };
+
+// cuda_launch queues a kernel. Each argument is in eight bytes, the smaller ones in the lower of them.
+cuda_status cuda_launch(uintptr_t gpu, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
+	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count);
+
+// cuda_mark queues a point in time, and cuda_between waits for two of them, gives them back, and says how far apart they are.
+cuda_status cuda_mark(uintptr_t gpu, uintptr_t *mark);
+cuda_status cuda_between(uintptr_t gpu, uintptr_t from, uintptr_t to, float *milliseconds);
+
+typedef struct {
+	uintptr_t compiler;
+	int major, minor;
+	int archs[64]; // compute capabilities that it compiles for, as 90 for 9.0
+	int count;
+	char path[1024]; // the file that the loader took
+} cuda_compiler;
+
+// cuda_open_compiler opens libnvrtc at a path. 0: it could not, and message says why.
+int cuda_open_compiler(const char *path, cuda_compiler *compiler, char *message, int size);
+
+// cuda_preload opens a library and leaves it open, so that others that ask for it by its name find it. 0 if it cannot.
+int cuda_preload(const char *path);
+
+typedef struct {
+	char *image; // free, as log
+	uint64_t bytes;
+	char *log;
+} cuda_image;
+
+// cuda_compile compiles a program to machine code, or to PTX.
+cuda_status cuda_compile(uintptr_t compiler, const char *name, const char *source, int headers, const char *const *contents,
+	const char *const *names, int options, const char *const *option, int ptx, cuda_image *image);
+
+#endif

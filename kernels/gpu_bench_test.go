@@ -1,0 +1,149 @@
+package kernels
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"restyle/tensor"
+)
+
+// A gpuCase is an operation timed on a GPU, on operands that are cut from one piece of memory.
+type gpuCase struct {
+	name     string
+	operands []gpuOperand
+	run      func(d *Device, x []tensor.Tensor)
+}
+
+// A gpuOperand is moved so many times, each time whole: 1 for what is read or written, 2 for both.
+type gpuOperand struct {
+	t     tensor.DType
+	shape []int
+	moved int
+}
+
+func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
+	full := func(moved int) gpuOperand { return gpuOperand{t, []int{rows, dim}, moved} }
+	pair := gpuOperand{t, []int{rows, 2 * dim}, 1}
+	rstd, w, dw := gpuOperand{tensor.F32, []int{rows}, 1}, gpuOperand{t, []int{dim}, 1}, gpuOperand{tensor.F32, []int{dim}, 2}
+	return []gpuCase{
+		{"rmsnorm forward", []gpuOperand{full(1), rstd, full(1), w}, func(d *Device, x []tensor.Tensor) {
+			d.RMSNorm(x[0], x[1], x[2], x[3], 1e-5)
+		}},
+		{"rmsnorm backward", []gpuOperand{full(1), dw, full(1), full(1), w, rstd}, func(d *Device, x []tensor.Tensor) {
+			d.RMSNormBackward(x[0], x[1], x[2], x[3], x[4], x[5])
+		}},
+		{"add rmsnorm forward", []gpuOperand{full(1), rstd, full(1), full(1), full(1), w}, func(d *Device, x []tensor.Tensor) {
+			d.AddRMSNorm(x[0], x[1], x[2], x[3], x[4], x[5], 1e-5)
+		}},
+		{"add rmsnorm backward", []gpuOperand{full(2), dw, full(1), full(1), w, rstd}, func(d *Device, x []tensor.Tensor) {
+			d.AddRMSNormBackward(x[0], x[1], x[2], x[3], x[4], x[5])
+		}},
+		{"swiglu forward", []gpuOperand{full(1), pair}, func(d *Device, x []tensor.Tensor) { d.SwiGLU(x[0], x[1]) }},
+		{"swiglu backward", []gpuOperand{pair, full(1), pair}, func(d *Device, x []tensor.Tensor) {
+			d.SwiGLUBackward(x[0], x[1], x[2])
+		}},
+	}
+}
+
+// BenchmarkGPU reports the bandwidth of each operation at the bytes that it must move, and the share that this is of a copy
+// of as many bytes within the GPU's memory, timed in turns with it. Data are random, and several sets of operands take turns,
+// so that no set is found in a cache. -benchtime is of no effect: each is the median of batches of launches.
+//
+//	go test ./kernels -run '^$' -bench GPU -benchtime 1x
+func BenchmarkGPU(b *testing.B) {
+	d, err := Open("cuda", Options{Fused: All()})
+	if err != nil {
+		b.Skip(err)
+	}
+	b.Logf("%+v, NVRTC %d.%d, code for %s", d.gpu.Properties, d.gpu.compiler.Major, d.gpu.compiler.Minor, d.gpu.arch)
+	for _, t := range both {
+		for _, dim := range []int{2048, 8192} {
+			for _, c := range gpuCases(t, 16384, dim) {
+				b.Run(fmt.Sprintf("%s %v 16384x%d", c.name, t, dim), func(b *testing.B) { c.time(b, d) })
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		b.Error(err)
+	}
+}
+
+func (c gpuCase) time(b *testing.B, d *Device) {
+	const sets, batch, batches = 3, 16, 21
+	var x [sets][]tensor.Tensor
+	cut := func(a *Arena) (moved int) {
+		for i := range x {
+			x[i] = nil
+			for _, o := range c.operands {
+				t := a.New("operand", o.t, o.shape...)
+				x[i] = append(x[i], t)
+				moved += o.moved * t.Bytes()
+			}
+		}
+		return moved / sets
+	}
+	a, err := d.NewArena("benchmark", SizeOf(func(a *Arena) { cut(a) }))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Close()
+	moved := cut(a)
+	for i := range x {
+		for _, t := range x[i] {
+			randomise(d, t)
+		}
+	}
+
+	median := func(f func(i int)) time.Duration {
+		var times []time.Duration
+		for range batches {
+			t, err := d.gpu.Time(func() {
+				for i := range batch {
+					f(i % sets)
+				}
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			times = append(times, t/batch)
+		}
+		slices.Sort(times)
+		return times[batches/2]
+	}
+	half := a.Size() / 2 / sets / 256 * 256
+	copySome := func(i int) {
+		from := a.base + uintptr(2*i*half)
+		b.Helper()
+		if err := d.gpu.Copy(from+uintptr(half), from, min(half, moved/2)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	run := func(i int) { c.run(d, x[i]) }
+	median(run) // compiles, and wakes the clocks
+	copied, ran := median(copySome), median(run)
+	copied, ran = min(copied, median(copySome)), min(ran, median(run))
+
+	for b.Loop() {
+	}
+	rate := float64(moved) / ran.Seconds() / 1e12
+	ceiling := float64(2*min(half, moved/2)) / copied.Seconds() / 1e12
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ran.Seconds()*1e6, "µs")
+	b.ReportMetric(rate, "TB/s")
+	b.ReportMetric(ceiling, "copy-TB/s")
+	b.ReportMetric(100*rate/ceiling, "%copy")
+}
+
+// randomise fills a tensor with normal values: a block of them, again and again.
+func randomise(d *Device, t tensor.Tensor) {
+	block := t.View(t.Len()).Slice(0, min(t.Len(), 1<<20))
+	rng := rand.New(rand.NewPCG(1, 2))
+	d.Upload(block, filled(block.Len(), func(int) float64 { return rng.NormFloat64() }))
+	for have := block.Len(); have < t.Len(); have *= 2 {
+		n := min(have, t.Len()-have)
+		d.Copy(t.View(t.Len()).Slice(have, have+n), t.View(t.Len()).Slice(0, n))
+	}
+}

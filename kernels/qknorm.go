@@ -1,0 +1,47 @@
+package kernels
+
+import (
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// QKNorm is RMSNorm over every head of q and k, as Qwen3 has it before RoPE; v is copied. For each row and each of its
+// heads, q with wq and k with wk:
+//
+//	rstd[r,h] = 1 / √(Σᵢ x[r,h,i]² / headDim + eps)
+//	y[r,h,i] = x[r,h,i] · rstd[r,h] · w[i]
+//
+// y and qkv are [rows, (heads + 2·kvHeads) · headDim], wq and wk are [headDim], all of one type; rstd is
+// [rows, heads + kvHeads] F32, kept for the backward pass. y may be qkv.
+func (d *Device) QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, eps float32) {
+	checkQKNorm("QKNorm", "y", y, rstd, qkv, wq, wk, heads, kvHeads)
+	d.ran("qknorm")
+	cpu.QKNorm(y, rstd, qkv, wq, wk, heads, kvHeads, eps)
+}
+
+// QKNormBackward is the gradient of QKNorm: that of RMSNorm for every head of q and k, and dy itself for v. dqkv and dy are
+// as qkv; dwq and dwk, which accumulate over all rows and heads, are [headDim] F32, or both no tensors where the weights
+// are frozen. dqkv may be dy.
+func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Tensor, heads, kvHeads int) {
+	const op = "QKNormBackward"
+	checkQKNorm(op, "dqkv", dqkv, rstd, qkv, wq, wk, heads, kvHeads)
+	want(op, "dy", dy, qkv.DType, qkv.Len())
+	defer d.release(d.mark())
+	var partials tensor.Tensor
+	if dwq.Ok() || dwk.Ok() {
+		want(op, "dwq", dwq, tensor.F32, wq.Len())
+		want(op, "dwk", dwk, tensor.F32, wk.Len())
+		partials = d.scratch("dw of blocks of rows", tensor.F32, cpu.NormBlocks(dqkv.Rows(), dqkv.Dim(-1)), 2*wq.Len())
+	}
+	d.ran("qknorm_backward")
+	cpu.QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials, heads, kvHeads)
+}
+
+func checkQKNorm(op, name string, y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int) {
+	floating(op, name, y)
+	headDim := headSize(op, name, y, heads, kvHeads)
+	want(op, "qkv", qkv, y.DType, y.Len())
+	want(op, "wq", wq, y.DType, headDim)
+	want(op, "wk", wk, y.DType, headDim)
+	want(op, "rstd", rstd, tensor.F32, y.Rows(), heads+kvHeads)
+}

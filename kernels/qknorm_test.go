@@ -1,0 +1,54 @@
+package kernels
+
+import (
+	"fmt"
+	"testing"
+
+	"restyle/tensor"
+)
+
+func qkNormCase(t tensor.DType, rows, heads, kvHeads, headDim int) opCase {
+	const eps = 1e-6
+	width := (heads + 2*kvHeads) * headDim
+	c := opCase{
+		op: "qknorm", name: label(t, rows, width) + fmt.Sprintf(" %d/%d heads", heads, kvHeads),
+		in:  []operand{act("qkv", t, rows, width), par("wq", t, headDim), par("wk", t, headDim)},
+		out: []operand{act("y", t, rows, width), plain("rstd", tensor.F32, rows, heads+kvHeads)},
+		forward: func(d *Device, x tensors) {
+			d.QKNorm(x["y"], x["rstd"], x["qkv"], x["wq"], x["wk"], heads, kvHeads, eps)
+		},
+		backward: func(d *Device, x tensors) {
+			d.QKNormBackward(x["dqkv"], x["dwq"], x["dwk"], x["dy"], x["qkv"], x["wq"], x["wk"], x["rstd"], heads, kvHeads)
+		},
+		want: func(x values) values {
+			var y, rstd []float64
+			for at := 0; at < len(x["qkv"]); at += headDim {
+				head, w := x["qkv"][at:at+headDim], x["wq"]
+				switch h := at % width / headDim; {
+				case h >= heads+kvHeads:
+					y = append(y, head...)
+					continue
+				case h >= heads:
+					w = x["wk"]
+				}
+				n, r := rmsNorm(head, w, eps)
+				y, rstd = append(y, n...), append(rstd, r...)
+			}
+			return values{"y": y, "rstd": rstd}
+		},
+		kernels: [2][]string{{"qknorm", "qknorm_backward"}},
+	}
+	c.forwardBytes = c.bytes("qkv", "y")
+	c.backwardBytes = c.bytes("qkv", "qkv", "y")
+	return c
+}
+
+func TestQKNorm(t *testing.T) {
+	var cases []opCase
+	for _, t := range both {
+		for _, s := range [][4]int{{1, 1, 1, 2}, {3, 4, 2, 16}, {2, 3, 3, 24}, {150, 6, 2, 8}, {2, 5, 1, 128}} {
+			cases = append(cases, qkNormCase(t, s[0], s[1], s[2], s[3]))
+		}
+	}
+	testOps(t, cases)
+}

@@ -1,0 +1,191 @@
+// RMSNorm and its gradient, alone and with the residual add. The formulas are in rmsnorm.go.
+//
+// A row is read once: the threads that share it keep it in registers while they sum over it.
+#include "common.cuh"
+
+// A vector or two a thread: enough to have memory busy, and few enough that many rows are under way at once.
+constexpr int FORWARD = 2, BACKWARD = 1;
+
+// threads is how many share a row, if each is to hold at most so many vectors of it: a power of two, all of the block at
+// most. rmsnorm.go has the same.
+constexpr int threads(int most) {
+	int t = 8;
+	while (t < BLOCK && t * most < VECTORS) t *= 2;
+	return t;
+}
+
+// sum adds up what the THREADS neighbours that share a row have, and gives all of them the same. Called in a loop, turn is to
+// alternate between 0 and 1, so that nobody overwrites what a slower neighbour still reads.
+template <int THREADS> inline float sum(float x, int turn) {
+#pragma unroll
+	for (int i = 1; i < THREADS && i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
+	if constexpr (THREADS > 32) {
+		__shared__ float parts[2][BLOCK / 32];
+		const int warp = threadIdx.x / 32, first = warp - warp % (THREADS / 32);
+		if (threadIdx.x % 32 == 0) parts[turn][warp] = x;
+		__syncthreads();
+		x = 0;
+#pragma unroll
+		for (int i = 0; i < THREADS / 32; i++) x += parts[turn][first + i];
+	}
+	return x;
+}
+
+// forward normalises x, or with ADD h = x + b, which it stores.
+template <bool ADD>
+inline void forward(T *y, float *rstd, T *h, const T *x, const T *b, const T *w, int rows, float eps) {
+	constexpr int THREADS = threads(FORWARD), EACH = (VECTORS + THREADS - 1) / THREADS, ROWS = BLOCK / THREADS;
+	const int lane = threadIdx.x % THREADS, row = blockIdx.x * ROWS + threadIdx.x / THREADS;
+	auto inside = [&](int k) { return row < rows && k * THREADS + lane < VECTORS; };
+	auto at = [&](int k) { return (long long)row * VECTORS + k * THREADS + lane; };
+
+	Vector v[EACH], added[EACH], weight[EACH];
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		v[k] = added[k] = weight[k] = Vector();
+		if (!inside(k)) continue;
+		v[k] = load(x, at(k));
+		if (ADD) added[k] = load(b, at(k));
+		weight[k] = fetch(w, k * THREADS + lane);
+	}
+	float squares = 0;
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		if (ADD) {
+			float s[WIDTH];
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) s[i] = v[k][i] + added[k][i];
+			v[k] = rounded(s);
+		}
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) squares += v[k][i] * v[k][i];
+	}
+	const float scale = 1 / sqrtf(sum<THREADS>(squares, 0) / DIM + eps);
+	if (lane == 0 && row < rows) rstd[row] = scale;
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		if (!inside(k)) continue;
+		float out[WIDTH];
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) out[i] = v[k][i] * scale * weight[k][i];
+		if (ADD) store(h, at(k), v[k]);
+		store(y, at(k), rounded(out));
+	}
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm(T *y, float *rstd, const T *x, const T *w, int rows, float eps) {
+	forward<false>(y, rstd, nullptr, x, nullptr, w, rows, eps);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	add_rmsnorm(T *y, float *rstd, T *h, const T *a, const T *b, const T *w, int rows, float eps) {
+	forward<true>(y, rstd, h, a, b, w, rows, eps);
+}
+
+// rmsnorm_backward writes dx, or adds it to what is there, and, if there are partials, the block's part of dw into its row of
+// partials [grid, DIM]. Blocks go through the rows in strides of the grid, so that there are few parts of dw; while they
+// compute one row, the next is on its way. Two blocks a multiprocessor hide each other's barriers, while a row fits them.
+extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
+	rmsnorm_backward(T *dx, float *partials, const T *dy, const T *x, const T *w, const float *rstd, int rows, int add) {
+	constexpr int THREADS = threads(BACKWARD), EACH = (VECTORS + THREADS - 1) / THREADS, ROWS = BLOCK / THREADS;
+	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
+	auto inside = [&](int k) { return k * THREADS + lane < VECTORS; };
+	auto at = [&](int row, int k) { return (long long)row * VECTORS + k * THREADS + lane; };
+
+	Vector nextX[EACH], nextDy[EACH];
+	float nextScale = 0;
+	auto read = [&](int row) {
+		if (row < rows) nextScale = rstd[row];
+#pragma unroll
+		for (int k = 0; k < EACH; k++) {
+			nextX[k] = nextDy[k] = Vector();
+			if (row >= rows || !inside(k)) continue;
+			nextX[k] = load(x, at(row, k));
+			nextDy[k] = load(dy, at(row, k));
+		}
+	};
+	read(blockIdx.x * ROWS + group);
+
+	Vector weight[EACH];
+	float dw[EACH][WIDTH];
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		weight[k] = inside(k) ? fetch(w, k * THREADS + lane) : Vector();
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) dw[k][i] = 0;
+	}
+	int turn = 0;
+	for (int first = blockIdx.x * ROWS; first < rows; first += stride, turn ^= 1) {
+		const int row = first + group;
+		Vector nowX[EACH], nowDy[EACH], before[EACH];
+		const float scale = nextScale;
+#pragma unroll
+		for (int k = 0; k < EACH; k++) {
+			nowX[k] = nextX[k];
+			nowDy[k] = nextDy[k];
+			before[k] = add && row < rows && inside(k) ? load(dx, at(row, k)) : Vector();
+		}
+		read(row + stride);
+
+		float dot = 0;
+#pragma unroll
+		for (int k = 0; k < EACH; k++) {
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) {
+				dot += nowDy[k][i] * weight[k][i] * nowX[k][i];
+				dw[k][i] += nowDy[k][i] * scale * nowX[k][i];
+			}
+		}
+		const float mean = sum<THREADS>(dot, turn) * scale * scale / DIM; // of g · x̂, times rstd
+#pragma unroll
+		for (int k = 0; k < EACH; k++) {
+			if (row >= rows || !inside(k)) continue;
+			float out[WIDTH];
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) {
+				out[i] = scale * (nowDy[k][i] * weight[k][i] - nowX[k][i] * mean) + before[k][i];
+			}
+			store(dx, at(row, k), rounded(out));
+		}
+	}
+	if (!partials) return;
+
+	float *part = partials + (long long)blockIdx.x * DIM;
+	__shared__ float sums[ROWS > 1 ? ROWS * DIM : 1];
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		if (!inside(k)) continue;
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) {
+			const int column = (k * THREADS + lane) * WIDTH + i;
+			(ROWS > 1 ? sums + group * DIM : part)[column] = dw[k][i];
+		}
+	}
+	if (ROWS == 1) return;
+	__syncthreads();
+	for (int column = threadIdx.x; column < DIM; column += BLOCK) {
+		float total = 0;
+#pragma unroll
+		for (int g = 0; g < ROWS; g++) total += sums[g * DIM + column];
+		part[column] = total;
+	}
+}
+
+// rmsnorm_backward_weight adds the rows of partials [count, DIM] to dw, in an order that depends on count alone.
+extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm_backward_weight(float *dw, const float *partials, int count) {
+	constexpr int COLUMNS = 32, PARTS = BLOCK / COLUMNS;
+	__shared__ float sums[PARTS][COLUMNS];
+	const int column = blockIdx.x * COLUMNS + threadIdx.x % COLUMNS, part = threadIdx.x / COLUMNS;
+	float total = 0;
+	if (column < DIM) {
+#pragma unroll 8
+		for (int i = part; i < count; i += PARTS) total += partials[(long long)i * DIM + column];
+	}
+	sums[part][threadIdx.x % COLUMNS] = total;
+	__syncthreads();
+	if (part == 0 && column < DIM) {
+#pragma unroll
+		for (int i = 1; i < PARTS; i++) total += sums[i][threadIdx.x];
+		dw[column] += total;
+	}
+}

@@ -1,0 +1,160 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// rmsNorm is the formula, row by row.
+func rmsNorm(x, w []float64, eps float64) (y, rstd []float64) {
+	dim := len(w)
+	y = make([]float64, len(x))
+	for r := 0; r < len(x); r += dim {
+		sum := 0.0
+		for _, v := range x[r : r+dim] {
+			sum += v * v
+		}
+		s := 1 / math.Sqrt(sum/float64(dim)+eps)
+		rstd = append(rstd, s)
+		for i := range w {
+			y[r+i] = x[r+i] * s * w[i]
+		}
+	}
+	return y, rstd
+}
+
+// normEps is large where a row is one element: the gradient is what eps leaves of it, with a small one nothing but rounding.
+func normEps(dim int) float32 {
+	if dim == 1 {
+		return 0.5
+	}
+	return 1e-5
+}
+
+func rmsNormCase(t tensor.DType, rows, dim int) opCase {
+	eps := normEps(dim)
+	c := opCase{
+		op: "rmsnorm", name: label(t, rows, dim),
+		in:       []operand{act("x", t, rows, dim), par("w", t, dim)},
+		out:      []operand{act("y", t, rows, dim), plain("rstd", tensor.F32, rows)},
+		forward:  func(d *Device, x tensors) { d.RMSNorm(x["y"], x["rstd"], x["x"], x["w"], eps) },
+		backward: func(d *Device, x tensors) { d.RMSNormBackward(x["dx"], x["dw"], x["dy"], x["x"], x["w"], x["rstd"]) },
+		want: func(x values) values {
+			y, rstd := rmsNorm(x["x"], x["w"], float64(eps))
+			return values{"y": y, "rstd": rstd}
+		},
+		kernels: [2][]string{{"rmsnorm", "rmsnorm_backward"}, {"rmsnorm", "rmsnorm_backward"}},
+	}
+	c.forwardBytes = c.bytes("x", "y")
+	c.backwardBytes = c.bytes("x", "y", "x")
+	return c
+}
+
+func addRMSNormCase(t tensor.DType, rows, dim int) opCase {
+	eps := normEps(dim)
+	c := opCase{
+		op: "rmsnorm", name: label(t, rows, dim) + " and add",
+		in:       []operand{act("h", t, rows, dim), plain("b", t, rows, dim), par("w", t, dim)},
+		out:      []operand{act("h", t, rows, dim), act("y", t, rows, dim), plain("rstd", tensor.F32, rows)},
+		forward:  func(d *Device, x tensors) { d.AddRMSNorm(x["y"], x["rstd"], x["h"], x["h"], x["b"], x["w"], eps) },
+		backward: func(d *Device, x tensors) { d.AddRMSNormBackward(x["dh"], x["dw"], x["dy"], x["h"], x["w"], x["rstd"]) },
+		want: func(x values) values {
+			h := sums(x["h"], x["b"])
+			y, rstd := rmsNorm(h, x["w"], float64(eps))
+			return values{"h": h, "y": y, "rstd": rstd}
+		},
+		kernels: [2][]string{
+			{"add", "rmsnorm", "rmsnorm_backward"},
+			{"add_rmsnorm", "add_rmsnorm_backward"},
+		},
+	}
+	if t == tensor.BF16 {
+		c.tolerance = 8e-3 // rstd is that of a rounded sum: of one element, it is off by as much as that is
+	}
+	c.forwardBytes = c.bytes("h", "b", "h", "y")
+	c.backwardBytes = c.bytes("h", "h", "h", "y")
+	return c
+}
+
+func TestRMSNorm(t *testing.T) {
+	var cases []opCase
+	for _, t := range both {
+		// Shorter than a vector, between vectors, across the blocks of rows whose dw is summed apart.
+		for _, s := range [][2]int{{1, 1}, {3, 7}, {1, 16}, {2, 63}, {5, 64}, {2, 257}, {150, 40}, {300, 24}, {2, 2048}} {
+			cases = append(cases, rmsNormCase(t, s[0], s[1]), addRMSNormCase(t, s[0], s[1]))
+		}
+	}
+	testOps(t, cases)
+}
+
+// TestRMSNormRange has rows of zeros, where eps alone keeps rstd finite, rows of very large and very small elements, and a
+// NaN that must stay in its row.
+func TestRMSNormRange(t *testing.T) {
+	const dim, eps = 200, 1e-6
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, typ := range both {
+			for _, scale := range []float64{0, 1e-18, 1e4, 1e17} {
+				t.Run(fmt.Sprint(typ, scale), func(t *testing.T) {
+					a := arena(t, d, 1<<16)
+					rng := rand.New(rand.NewPCG(4, 5))
+					x, w := a.New("x", typ, 3, dim), a.New("w", typ, dim)
+					y, rstd := a.New("y", typ, 3, dim), a.New("rstd", tensor.F32, 3)
+					dy, dx := a.New("dy", typ, 3, dim), a.New("dx", typ, 3, dim)
+					d.Upload(x, filled(3*dim, func(i int) float64 {
+						if i == 2*dim+5 {
+							return math.NaN()
+						}
+						return scale * rng.NormFloat64()
+					}))
+					d.Upload(w, filled(dim, func(int) float64 { return rng.NormFloat64() }))
+					d.Upload(dy, filled(3*dim, func(int) float64 { return rng.NormFloat64() }))
+					d.RMSNorm(y, rstd, x, w, eps)
+					d.RMSNormBackward(dx, tensor.Tensor{}, dy, x, w, rstd)
+					want, _ := rmsNorm(floats(t, d, x), floats(t, d, w), eps)
+					if e := distance(floats(t, d, y.Slice(0, 2)), want[:2*dim]); e > tolerances[typ] {
+						t.Errorf("y is off by %.3g", e)
+					}
+					for i, v := range floats(t, d, dx) {
+						if bad := math.IsNaN(v) || math.IsInf(v, 0); bad != (i >= 2*dim) {
+							t.Fatalf("dx[%d] is %v", i, v)
+						}
+					}
+				})
+			}
+		}
+	})
+}
+
+// TestRMSNormInPlace has y in x, and dx in dy.
+func TestRMSNormInPlace(t *testing.T) {
+	const rows, dim = 3, 50
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, typ := range both {
+			a := arena(t, d, 1<<16)
+			rng := rand.New(rand.NewPCG(4, 5))
+			var x [6]tensor.Tensor // x, dy, y, dx, and the first two again
+			for i := range x {
+				x[i] = a.New("x", typ, rows, dim)
+			}
+			w, rstd, none := a.New("w", typ, dim), a.New("rstd", tensor.F32, rows), tensor.Tensor{}
+			for _, x := range []tensor.Tensor{x[0], x[1], w} {
+				d.Upload(x, filled(x.Len(), func(int) float64 { return rng.NormFloat64() }))
+			}
+			d.RMSNorm(x[2], rstd, x[0], w, 1e-6)
+			d.RMSNormBackward(x[3], none, x[1], x[0], w, rstd)
+			d.Copy(x[4], x[0])
+			d.Copy(x[5], x[1])
+			d.RMSNormBackward(x[5], none, x[5], x[4], w, rstd)
+			d.RMSNorm(x[4], rstd, x[4], w, 1e-6)
+			for i, name := range []string{"y", "dx"} {
+				if string(bytesOf(t, d, x[2+i])) != string(bytesOf(t, d, x[4+i])) {
+					t.Errorf("%v: %s is another in place", typ, name)
+				}
+			}
+		}
+	})
+}

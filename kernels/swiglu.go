@@ -1,0 +1,73 @@
+package kernels
+
+import (
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// SwiGLU is the gated activation of a Llama's feed-forward layer (Shazeer 2020), with silu(x) = x / (1 + e⁻ˣ):
+//
+//	y[r,i] = silu(gate[r,i]) · up[r,i]
+//
+// gateUp is [rows, 2·inner]: a row's gate, then its up; y is [rows, inner], of the same type.
+//
+// Fused ("swiglu") it is one kernel, and y is rounded once. Unfused: silu, product; silu(gate) is rounded to the type and
+// lies in scratch memory between them.
+func (d *Device) SwiGLU(y, gateUp tensor.Tensor) {
+	checkSwiGLU("SwiGLU", "y", y, "gateUp", gateUp)
+	gate, up := halves(gateUp)
+	if d.fused("swiglu") {
+		d.ran("swiglu")
+		cpu.SwiGLU(cpu.All(y), gate, up)
+		return
+	}
+	defer d.release(d.mark())
+	a := cpu.All(d.scratch("silu", y.DType, y.Rows(), y.Dim(-1)))
+	d.ran("silu")
+	cpu.SiLU(a, gate)
+	d.ran("mul")
+	cpu.Mul(cpu.All(y), a, up)
+}
+
+// SwiGLUBackward is the gradient of SwiGLU. With σ = 1 / (1 + e^−gate):
+//
+//	dgate = dy · up · σ · (1 + gate · (1 − σ))
+//	dup = dy · gate · σ
+//
+// dGateUp and gateUp are [rows, 2·inner], dy is [rows, inner], all of one type. dGateUp may be gateUp.
+//
+// Fused ("swiglu") it is one kernel. Unfused: silu, product (dy · up), product (dup = dy · silu(gate)), gradient of silu;
+// the first two results are rounded to the type and lie in scratch memory.
+func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
+	checkSwiGLU("SwiGLUBackward", "dy", dy, "gateUp", gateUp)
+	want("SwiGLUBackward", "dGateUp", dGateUp, gateUp.DType, gateUp.Len())
+	gate, up := halves(gateUp)
+	dgate, dup := halves(dGateUp.View(gateUp.Shape...))
+	if d.fused("swiglu") {
+		d.ran("swiglu_backward")
+		cpu.SwiGLUBackward(dgate, dup, cpu.All(dy), gate, up)
+		return
+	}
+	defer d.release(d.mark())
+	a := cpu.All(d.scratch("silu", dy.DType, dy.Rows(), dy.Dim(-1)))
+	da := cpu.All(d.scratch("gradient of silu", dy.DType, dy.Rows(), dy.Dim(-1)))
+	d.ran("silu")
+	cpu.SiLU(a, gate)
+	d.ran("mul")
+	cpu.Mul(da, cpu.All(dy), up)
+	d.ran("mul")
+	cpu.Mul(dup, cpu.All(dy), a)
+	d.ran("silu_backward")
+	cpu.SiLUBackward(dgate, da, gate)
+}
+
+// halves are the gate and the up of every row.
+func halves(gateUp tensor.Tensor) (gate, up cpu.Columns) {
+	inner := gateUp.Dim(-1) / 2
+	return cpu.Cut(gateUp, 0, inner), cpu.Cut(gateUp, inner, 2*inner)
+}
+
+func checkSwiGLU(op, name string, y tensor.Tensor, pair string, gateUp tensor.Tensor) {
+	floating(op, name, y)
+	want(op, pair, gateUp, y.DType, y.Rows(), 2*y.Dim(-1))
+}
