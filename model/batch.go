@@ -1,0 +1,129 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"restyle/tensor"
+)
+
+// Ignore is the label of a token that is not trained.
+const Ignore = -100
+
+// A Batch is some sequences of tokens, laid end to end.
+type Batch struct {
+	IDs []int32
+	// Labels are not shifted: the token at position t is trained to predict Labels[t+1] of its own sequence. So the first
+	// label of a sequence means nothing. Ignore is a label that is not trained. Nil where there is no loss.
+	Labels []int32
+	// Starts is where each sequence begins, and the end of the last: the sequences are Starts[i] to Starts[i+1]. Nil: one.
+	Starts []int32
+}
+
+// OneSequence is a batch of one sequence without labels.
+func OneSequence(ids []int32) Batch { return Batch{IDs: ids} }
+
+// Join is a batch of several, in order.
+func Join(batches ...Batch) Batch {
+	j := Batch{Starts: []int32{0}}
+	for _, b := range batches {
+		at := int32(len(j.IDs))
+		j.IDs = append(j.IDs, b.IDs...)
+		j.Labels = append(j.Labels, b.Labels...)
+		for _, s := range b.starts()[1:] {
+			j.Starts = append(j.Starts, at+s)
+		}
+	}
+	return j
+}
+
+func (b Batch) starts() []int32 {
+	if b.Starts == nil {
+		return []int32{0, int32(len(b.IDs))}
+	}
+	return b.Starts
+}
+
+// Trained is how many positions have a label to predict.
+func (b Batch) Trained() int {
+	n := 0
+	b.eachTrained(func(int, int32) { n++ })
+	return n
+}
+
+// eachTrained calls f with every position that predicts something, and what.
+func (b Batch) eachTrained(f func(at int, target int32)) {
+	if b.Labels == nil {
+		return
+	}
+	s := b.starts()
+	for i := range len(s) - 1 {
+		for t := s[i]; t+1 < s[i+1]; t++ {
+			if l := b.Labels[t+1]; l != Ignore {
+				f(int(t), l)
+			}
+		}
+	}
+}
+
+// check says what is wrong with a batch for a model. Such a batch would read memory that is not there.
+func (b Batch) check(c Config, limit int) error {
+	n := len(b.IDs)
+	switch {
+	case n == 0:
+		return fmt.Errorf("batch: no tokens")
+	case n > limit:
+		return fmt.Errorf("batch: %d tokens, and the model was opened for %d at once", n, limit)
+	case b.Labels != nil && len(b.Labels) != n:
+		return fmt.Errorf("batch: %d labels for %d tokens", len(b.Labels), n)
+	}
+	s := b.starts()
+	if len(s) < 2 || s[0] != 0 || int(s[len(s)-1]) != n || !slices.IsSorted(s) {
+		return fmt.Errorf("batch: sequences begin at %v in %d tokens", s, n)
+	}
+	for i := range len(s) - 1 {
+		if length := int(s[i+1] - s[i]); length > c.MaxPositions {
+			return fmt.Errorf("batch: a sequence of %d tokens, and the model has %d positions", length, c.MaxPositions)
+		}
+	}
+	for i, id := range b.IDs {
+		if id < 0 || int(id) >= c.Vocab {
+			return fmt.Errorf("batch: token %d is %d, and the vocabulary has %d: is this the tokenizer of another model?", i, id, c.Vocab)
+		}
+	}
+	for i, l := range b.Labels {
+		if l != Ignore && (l < 0 || int(l) >= c.Vocab) {
+			return fmt.Errorf("batch: label %d is %d, and the vocabulary has %d", i, l, c.Vocab)
+		}
+	}
+	return nil
+}
+
+// positions are where each token stands in its sequence.
+func (b Batch) positions() []int32 {
+	p := make([]int32, len(b.IDs))
+	s := b.starts()
+	for i := range len(s) - 1 {
+		for t := s[i]; t < s[i+1]; t++ {
+			p[t] = t - s[i]
+		}
+	}
+	return p
+}
+
+// longest is the length of the longest sequence.
+func (b Batch) longest() int {
+	n := int32(0)
+	s := b.starts()
+	for i := range len(s) - 1 {
+		n = max(n, s[i+1]-s[i])
+	}
+	return int(n)
+}
+
+// A placed batch is one on the device, with what attention has to know of it.
+type placed struct {
+	ids, positions tensor.Tensor // I32 [rows]
+	rows           int
+	starts         []int32
+}

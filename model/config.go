@@ -1,0 +1,196 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Config is the shape of a Llama and of the models that are one with small changes: Mistral, Qwen2, Qwen3. Every field
+// has the value that counts; what a config.json leaves out has been filled in (package hf reads them).
+type Config struct {
+	// Family is "llama", "mistral", "qwen2" or "qwen3", for messages. What sets a family apart is in the other fields.
+	Family string
+
+	Vocab   int // rows of the embedding
+	Dim     int // width of the residual stream
+	Inner   int // width inside the MLP
+	Layers  int // blocks
+	Heads   int // query heads
+	KVHeads int // key and value heads; query head h reads key head h / (Heads / KVHeads)
+	HeadDim int // width of a head, often but not always Dim / Heads
+
+	// MaxPositions is the longest sequence that the model was made for. Nothing is allocated by it.
+	MaxPositions int
+
+	NormEps float32 // added to the mean square in every RMSNorm
+
+	RoPETheta   float64        // base of the rotary frequencies
+	RoPEScaling *Llama3Scaling // nil for none
+
+	Tied     bool // the head's weight is the embedding's
+	QKVBias  bool // q_proj, k_proj and v_proj have biases
+	OutBias  bool // o_proj has a bias
+	MLPBias  bool // gate_proj, up_proj and down_proj have biases
+	QKNorm   bool // RMSNorm over each head of q and of k before RoPE, one weight of HeadDim for all heads (Qwen3)
+	Window   int  // a position sees itself and the Window-1 before it, in every layer; 0 for all before it
+	PadID    int  // the embedding's row of this id gets no gradient from the input side, as in PyTorch; -1 for none
+	BOS, EOS []int32
+}
+
+// Llama3Scaling stretches the rotary frequencies of Llama 3.1 and later for contexts longer than the pretraining's.
+// A frequency with wavelength w = 2π/f is
+//
+//	kept            where w < OriginalMaxPositions / HighFreqFactor
+//	divided by Factor where w > OriginalMaxPositions / LowFreqFactor
+//	blended between, by s = (OriginalMaxPositions/w - LowFreqFactor) / (HighFreqFactor - LowFreqFactor), to (1-s)·f/Factor + s·f
+type Llama3Scaling struct {
+	Factor, LowFreqFactor, HighFreqFactor float64
+	OriginalMaxPositions                  int
+}
+
+// TensorSpec is one weight of a model as Hugging Face names and lays it out.
+type TensorSpec struct {
+	Name  string // "model.layers.0.self_attn.q_proj.weight"
+	Shape []int  // a matrix is [out, in]
+	Norm  bool   // the weight of an RMSNorm
+	Bias  bool
+}
+
+// Bounds on sizes. They are far above any model's and keep every product of two of them, the number of parameters and
+// their bytes within 63 bits.
+const (
+	maxWidth     = 1 << 22
+	maxVocab     = 1 << 28
+	maxLayers    = 1 << 12
+	maxParams    = 1 << 45
+	maxPositions = 1 << 24 // float32, in which the angles of RoPE are computed, counts exactly to here
+)
+
+// Validate says what keeps the configuration from being a model, naming the value. After it the sizes are positive, the
+// heads divide, and neither ParamCount nor the number of bytes of anything overflows.
+func (c Config) Validate() error {
+	for _, size := range []struct {
+		name       string
+		value, max int
+	}{
+		{"vocabulary", c.Vocab, maxVocab},
+		{"width", c.Dim, maxWidth},
+		{"width of the MLP", c.Inner, maxWidth},
+		{"number of layers", c.Layers, maxLayers},
+		{"number of heads", c.Heads, maxWidth},
+		{"number of key heads", c.KVHeads, maxWidth},
+		{"head dimension", c.HeadDim, maxWidth},
+		{"number of positions", c.MaxPositions, maxPositions},
+	} {
+		if size.value < 1 || size.value > size.max {
+			return fmt.Errorf("the %s is %d: it must be from 1 to %d", size.name, size.value, size.max)
+		}
+	}
+	switch {
+	case c.Heads%c.KVHeads != 0:
+		return fmt.Errorf("%d query heads cannot share %d key heads: the one must be a multiple of the other", c.Heads, c.KVHeads)
+	case c.HeadDim%2 != 0:
+		return fmt.Errorf("the head dimension %d is odd: RoPE turns pairs, so it must be even", c.HeadDim)
+	case c.Heads*c.HeadDim > maxWidth:
+		return fmt.Errorf("%d heads of %d are wider than %d", c.Heads, c.HeadDim, maxWidth)
+	case !(c.NormEps >= 0) || math.IsInf(float64(c.NormEps), 0):
+		return fmt.Errorf("the norm's epsilon is %v: it must be 0 or a small positive number", c.NormEps)
+	case !(c.RoPETheta > 0) || math.IsInf(c.RoPETheta, 0):
+		return fmt.Errorf("the base of RoPE is %v: it must be a positive number", c.RoPETheta)
+	case c.Window < 0:
+		return fmt.Errorf("the attention window is %d: it must be positive, or 0 for none", c.Window)
+	case c.PadID < -1 || c.PadID >= c.Vocab:
+		return fmt.Errorf("the padding id %d is outside the vocabulary of %d", c.PadID, c.Vocab)
+	case c.ParamCount() > maxParams:
+		return fmt.Errorf("%d parameters are more than the %d that any machine could hold", c.ParamCount(), int64(maxParams))
+	}
+	if s := c.RoPEScaling; s != nil {
+		if err := s.validate(); err != nil {
+			return fmt.Errorf("llama3 RoPE scaling: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s Llama3Scaling) validate() error {
+	for _, f := range []float64{s.Factor, s.LowFreqFactor, s.HighFreqFactor, float64(s.OriginalMaxPositions)} {
+		if !(f > 0) || math.IsInf(f, 0) {
+			return fmt.Errorf("a factor or the original length is %v: all must be positive", f)
+		}
+	}
+	if s.LowFreqFactor >= s.HighFreqFactor {
+		return errors.New("low_freq_factor must be smaller than high_freq_factor")
+	}
+	return nil
+}
+
+// ParamCount is the number of parameters, a tied head counted once. It is exact for every Config that is valid.
+func (c Config) ParamCount() int64 {
+	vocab, dim, inner := int64(c.Vocab), int64(c.Dim), int64(c.Inner)
+	q, kv := int64(c.Heads)*int64(c.HeadDim), int64(c.KVHeads)*int64(c.HeadDim)
+	layer := 2*dim + 2*dim*(q+kv) + 3*dim*inner
+	layer += when(c.QKVBias, q+2*kv) + when(c.OutBias, dim) + when(c.MLPBias, 2*inner+dim) + when(c.QKNorm, 2*int64(c.HeadDim))
+	return vocab*dim + int64(c.Layers)*layer + dim + when(!c.Tied, vocab*dim)
+}
+
+func when(b bool, n int64) int64 {
+	if b {
+		return n
+	}
+	return 0
+}
+
+// TensorCount is the length of Tensors, without making them.
+func (c Config) TensorCount() int {
+	layer := 9 + when(c.QKVBias, 3) + when(c.OutBias, 1) + when(c.MLPBias, 3) + when(c.QKNorm, 2)
+	return int(2 + int64(c.Layers)*layer + when(!c.Tied, 1))
+}
+
+// Tensors lists the model's weights in the order in which they lie in memory. The weights of q, k and v follow each
+// other, and so do their biases, and those of gate and up: each such run is one matrix.
+func (c Config) Tensors() []TensorSpec {
+	list := make([]TensorSpec, 0, c.TensorCount())
+	weight := func(name string, shape ...int) {
+		list = append(list, TensorSpec{Name: name + ".weight", Shape: shape})
+	}
+	bias := func(has bool, name string, size int) {
+		if has {
+			list = append(list, TensorSpec{Name: name + ".bias", Shape: []int{size}, Bias: true})
+		}
+	}
+	norm := func(has bool, name string, size int) {
+		if has {
+			list = append(list, TensorSpec{Name: name + ".weight", Shape: []int{size}, Norm: true})
+		}
+	}
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	weight("model.embed_tokens", c.Vocab, c.Dim)
+	for i := range c.Layers {
+		layer := fmt.Sprintf("model.layers.%d.", i)
+		attn, mlp := layer+"self_attn.", layer+"mlp."
+		norm(true, layer+"input_layernorm", c.Dim)
+		weight(attn+"q_proj", q, c.Dim)
+		weight(attn+"k_proj", kv, c.Dim)
+		weight(attn+"v_proj", kv, c.Dim)
+		bias(c.QKVBias, attn+"q_proj", q)
+		bias(c.QKVBias, attn+"k_proj", kv)
+		bias(c.QKVBias, attn+"v_proj", kv)
+		norm(c.QKNorm, attn+"q_norm", c.HeadDim)
+		norm(c.QKNorm, attn+"k_norm", c.HeadDim)
+		weight(attn+"o_proj", c.Dim, q)
+		bias(c.OutBias, attn+"o_proj", c.Dim)
+		norm(true, layer+"post_attention_layernorm", c.Dim)
+		weight(mlp+"gate_proj", c.Inner, c.Dim)
+		weight(mlp+"up_proj", c.Inner, c.Dim)
+		bias(c.MLPBias, mlp+"gate_proj", c.Inner)
+		bias(c.MLPBias, mlp+"up_proj", c.Inner)
+		weight(mlp+"down_proj", c.Dim, c.Inner)
+		bias(c.MLPBias, mlp+"down_proj", c.Dim)
+	}
+	norm(true, "model.norm", c.Dim)
+	if !c.Tied {
+		weight("lm_head", c.Vocab, c.Dim)
+	}
+	return list
+}

@@ -1,0 +1,138 @@
+package model
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// llama1B is Llama-3.2-1B.
+func llama1B() Config {
+	return Config{Family: "llama", Vocab: 128256, Dim: 2048, Inner: 8192, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64,
+		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{32, 1, 4, 8192}, Tied: true, PadID: -1,
+		BOS: []int32{128000}, EOS: []int32{128001, 128008, 128009}}
+}
+
+func TestParamCount(t *testing.T) {
+	if c := llama1B(); c.Validate() != nil || c.ParamCount() != 1_235_814_400 || c.TensorCount() != 146 {
+		t.Errorf("Llama-3.2-1B: %v, %d parameters in %d tensors", c.Validate(), c.ParamCount(), c.TensorCount())
+	}
+	// Whatever the configuration, its list of tensors has as many parameters, each name once.
+	r := rand.New(rand.NewPCG(1, 2))
+	yes := func() bool { return r.IntN(2) == 0 }
+	for range 300 {
+		c := llama1B()
+		c.Vocab, c.Dim, c.Inner, c.Layers = 1+r.IntN(99), 1+r.IntN(99), 1+r.IntN(99), 1+r.IntN(4)
+		c.KVHeads, c.HeadDim = 1+r.IntN(4), 2+2*r.IntN(9)
+		c.Heads = c.KVHeads * (1 + r.IntN(3))
+		c.Tied, c.QKVBias, c.OutBias, c.MLPBias, c.QKNorm = yes(), yes(), yes(), yes(), yes()
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		sum, names := int64(0), map[string]bool{}
+		for _, s := range c.Tensors() {
+			n := int64(1)
+			for _, d := range s.Shape {
+				n *= int64(d)
+			}
+			sum += n
+			names[s.Name] = true
+			if norm := strings.Contains(s.Name, "norm"); s.Norm != norm || s.Bias != strings.HasSuffix(s.Name, ".bias") || (len(s.Shape) == 2) == (s.Norm || s.Bias) {
+				t.Errorf("%+v", s)
+			}
+		}
+		if sum != c.ParamCount() || len(names) != c.TensorCount() || len(c.Tensors()) != len(names) {
+			t.Errorf("%+v: %d parameters in %d tensors, counted as %d in %d", c, sum, len(names), c.ParamCount(), c.TensorCount())
+		}
+	}
+}
+
+// TestTensorsInOrder has the order on which the joined matrices rely.
+func TestTensorsInOrder(t *testing.T) {
+	c := llama1B()
+	c.Layers, c.Tied, c.QKVBias, c.OutBias, c.MLPBias, c.QKNorm = 1, false, true, true, true, true
+	var got []string
+	for _, s := range c.Tensors() {
+		got = append(got, strings.TrimPrefix(s.Name, "model.layers.0."))
+	}
+	want := []string{"model.embed_tokens.weight", "input_layernorm.weight",
+		"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
+		"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.q_norm.weight", "self_attn.k_norm.weight",
+		"self_attn.o_proj.weight", "self_attn.o_proj.bias", "post_attention_layernorm.weight",
+		"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.weight", "mlp.down_proj.bias",
+		"model.norm.weight", "lm_head.weight"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		edit func(*Config)
+		want string
+	}{
+		{func(c *Config) { c.Vocab = 0 }, "the vocabulary is 0: it must be from 1 to"},
+		{func(c *Config) { c.Dim = -1 }, "the width is -1"},
+		{func(c *Config) { c.Inner = math.MaxInt }, "the width of the MLP is 9223372036854775807"},
+		{func(c *Config) { c.Layers = 1 << 13 }, "the number of layers is 8192"},
+		{func(c *Config) { c.Heads = 0 }, "the number of heads is 0"},
+		{func(c *Config) { c.KVHeads = 5 }, "32 query heads cannot share 5 key heads"},
+		{func(c *Config) { c.KVHeads = 64 }, "32 query heads cannot share 64 key heads"},
+		{func(c *Config) { c.HeadDim = 63 }, "the head dimension 63 is odd"},
+		{func(c *Config) { c.HeadDim = 1 << 20 }, "are wider than"},
+		{func(c *Config) { c.MaxPositions = 1 << 40 }, "the number of positions is 1099511627776"},
+		{func(c *Config) { c.NormEps = float32(math.NaN()) }, "epsilon is NaN"},
+		{func(c *Config) { c.RoPETheta = 0 }, "the base of RoPE is 0"},
+		{func(c *Config) { c.RoPETheta = math.Inf(1) }, "the base of RoPE is +Inf"},
+		{func(c *Config) { c.RoPEScaling.Factor = math.NaN() }, "llama3 RoPE scaling: a factor or the original length is NaN"},
+		{func(c *Config) { c.RoPEScaling.HighFreqFactor = 1 }, "low_freq_factor must be smaller than high_freq_factor"},
+		{func(c *Config) { c.Window = -1 }, "the attention window is -1"},
+		{func(c *Config) { c.PadID = 128256 }, "the padding id 128256 is outside the vocabulary of 128256"},
+		{func(c *Config) { c.Dim, c.Inner, c.Layers = maxWidth, maxWidth, maxLayers }, "parameters are more than"},
+	} {
+		c := llama1B()
+		test.edit(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
+		}
+	}
+}
+
+// FuzzValidate checks with integers of any size that no sum or product of a valid configuration overflowed.
+func FuzzValidate(f *testing.F) {
+	f.Add(128256, 2048, 8192, 16, 32, 8, 64, true)
+	f.Add(maxVocab, maxWidth, maxWidth, maxLayers, maxWidth/2, maxWidth/2, 2, false)
+	f.Add(1, 1, 1, 1, 1, 1, 2, false)
+	f.Fuzz(func(t *testing.T, vocab, dim, inner, layers, heads, kvHeads, headDim int, has bool) {
+		c := llama1B()
+		c.Vocab, c.Dim, c.Inner, c.Layers, c.Heads, c.KVHeads, c.HeadDim = vocab, dim, inner, layers, heads, kvHeads, headDim
+		c.Tied, c.QKVBias, c.OutBias, c.MLPBias, c.QKNorm = !has, has, has, has, has
+		if c.Validate() != nil {
+			return
+		}
+		product := func(factors ...int) *big.Int {
+			p := big.NewInt(1)
+			for _, f := range factors {
+				p.Mul(p, big.NewInt(int64(f)))
+			}
+			return p
+		}
+		sum := product(vocab, dim)
+		sum.Add(sum, product(dim))
+		for _, p := range []*big.Int{product(2, dim), product(2, dim, heads, headDim), product(2, dim, kvHeads, headDim), product(3, dim, inner)} {
+			sum.Add(sum, p.Mul(p, big.NewInt(int64(layers))))
+		}
+		if has {
+			sum.Add(sum, product(vocab, dim))
+			for _, p := range []*big.Int{product(heads, headDim), product(2, kvHeads, headDim), product(2, dim), product(2, inner), product(2, headDim)} {
+				sum.Add(sum, p.Mul(p, big.NewInt(int64(layers))))
+			}
+		}
+		if !sum.IsInt64() || sum.Int64() != c.ParamCount() || sum.BitLen() > 57 {
+			t.Errorf("%+v: %v parameters, counted as %d", c, sum, c.ParamCount())
+		}
+	})
+}

@@ -1,0 +1,17 @@
+// Package model is the Llama family, computed by hand: its configuration, its parameters, a forward pass and the backward
+// pass that belongs to it. There is no automatic differentiation. In each file Forward stands above Backward, and the
+// second undoes the first line by line.
+//
+//	h = embed[ids]
+//	for each block:
+//	    h += O(Attention(RoPE(QKV(RMSNorm(h)))))
+//	    h += Down(SwiGLU(GateUp(RMSNorm(h))))
+//	loss = CrossEntropy(Head(RMSNorm(h)))
+//
+// A reader begins with Llama, then block.go, then head.go.
+//
+// Two conventions hold everywhere. Gradients of parameters accumulate (+=) until ZeroGrad, so that a step may consist of
+// several micro-batches; gradients of activations overwrite (=), but for the one of the residual stream, dh, to which each
+// half of a block adds. And sequences of different lengths lie end to end, without padding: attention does not look across
+// their borders, and positions begin again in each.
+package model

@@ -1,0 +1,438 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// shapes are small models that differ in everything that a family can differ in.
+var shapes = map[string]Config{
+	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 20, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, MaxPositions: 64,
+		NormEps: 1e-5, RoPETheta: 10000, RoPEScaling: &Llama3Scaling{Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 16}, Tied: true, PadID: -1},
+	"biases, untied": {Family: "llama", Vocab: 29, Dim: 16, Inner: 11, Layers: 2, Heads: 3, KVHeads: 3, HeadDim: 6, MaxPositions: 64,
+		NormEps: 1e-3, RoPETheta: 500, QKVBias: true, OutBias: true, MLPBias: true, PadID: 5},
+	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 12, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10, MaxPositions: 64,
+		NormEps: 1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
+}
+
+func device(t testing.TB, o kernels.Options) *kernels.Device {
+	t.Helper()
+	d, err := kernels.Open("cpu", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// open makes a model with random weights, the same for the same configuration: large ones, so that every part of it counts.
+func open(t testing.TB, d *kernels.Device, c Config, o Options) *Llama {
+	t.Helper()
+	m, err := New(d, c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	rng := rand.New(rand.NewPCG(7, 7))
+	for _, p := range m.Params() {
+		x := make([]float32, p.W.Len())
+		for i := range x {
+			switch {
+			case p.Decay:
+				x[i] = float32(rng.NormFloat64() * 1.5 / math.Sqrt(float64(p.W.Dim(-1))))
+			case strings.Contains(p.Name, "norm"):
+				x[i] = float32(1 + 0.3*rng.NormFloat64())
+			default:
+				x[i] = float32(0.3 * rng.NormFloat64())
+			}
+		}
+		d.Upload(p.W, x)
+	}
+	return m
+}
+
+// sequence is random tokens of which the first few are not trained.
+func sequence(c Config, seed uint64, n int) Batch {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var b Batch
+	for i := range n {
+		id := int32(rng.IntN(c.Vocab))
+		b.IDs = append(b.IDs, id)
+		if i < n/3 || i == n-2 {
+			id = Ignore
+		}
+		b.Labels = append(b.Labels, id)
+	}
+	return b
+}
+
+// gradients are all of a model's, one after the other.
+func gradients(t testing.TB, m *Llama) []float32 {
+	t.Helper()
+	var all []float32
+	for _, p := range m.Params() {
+		if p.Trained() {
+			g, err := m.d.Floats(p.Grad)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, g...)
+		}
+	}
+	return all
+}
+
+func gradient(t testing.TB, m *Llama, scale float32, batches ...Batch) Loss {
+	t.Helper()
+	m.ZeroGrad()
+	var sum Loss
+	for _, b := range batches {
+		l, err := m.Gradient(b, scale)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum.Sum += l.Sum
+		sum.Trained += l.Trained
+		sum.Tokens = append(sum.Tokens, l.Tokens...)
+	}
+	return sum
+}
+
+func distance(got, want []float32) float64 {
+	var diff, norm float64
+	for i, w := range want {
+		diff += math.Pow(float64(got[i]-w), 2)
+		norm += float64(w) * float64(w)
+	}
+	if d := math.Sqrt(diff / norm); !math.IsNaN(d) {
+		return d
+	}
+	return math.Inf(1)
+}
+
+// TestGradient goes a small way along random directions in the space of one parameter, and compares what the loss does
+// with the gradient.
+func TestGradient(t *testing.T) {
+	for name, c := range shapes {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			t.Run(fmt.Sprint(name, " fused ", fused), func(t *testing.T) {
+				d := device(t, kernels.Options{Fused: fused})
+				m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+				b := Join(sequence(c, 1, 13), sequence(c, 2, 2), sequence(c, 3, 9))
+				n := b.Trained()
+				gradient(t, m, 1/float32(n), b)
+				rng := rand.New(rand.NewPCG(3, 3))
+				var whole float64
+				for _, g := range gradients(t, m) {
+					whole += float64(g) * float64(g)
+				}
+				for _, p := range m.Params() {
+					g, err := d.Floats(p.Grad)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if c.PadID >= 0 && p.Name == "model.embed_tokens.weight" {
+						continue // the row of the padding token has no gradient, though the loss depends on it
+					}
+					w, _ := d.Floats(p.W)
+					// A direction with half of the gradient in it, so that there is something to see, and noise.
+					var norm, along float64
+					direction := make([]float64, len(g))
+					for _, x := range g {
+						norm += float64(x) * float64(x)
+					}
+					for i, x := range g {
+						direction[i] = float64(x)/math.Sqrt(norm+1e-30) + rng.NormFloat64()/math.Sqrt(float64(len(g)))
+						along += direction[i] * float64(x)
+					}
+					at := func(step float64) float64 {
+						x := make([]float32, len(w))
+						var real float64 // what float32 leaves of the step
+						for i := range x {
+							x[i] = float32(float64(w[i]) + step*direction[i])
+							real += float64(x[i]-w[i]) / direction[i]
+						}
+						d.Upload(p.W, x)
+						l, err := m.Loss(b)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return l.Mean()
+					}
+					const h = 4e-3
+					// Five points: the error is of the order h⁴.
+					numeric := (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
+					d.Upload(p.W, w)
+					// The loss is good to about 3e-7, so a difference over h to 1e-4 of a gradient of norm 1.
+					if math.Abs(numeric-along) > 3e-4*math.Sqrt(whole)+2e-3*math.Abs(along) {
+						t.Errorf("%s: the loss falls by %.6g, the gradient says %.6g", p.Name, numeric, along)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestPacked has sequences end to end give what they give one by one, and in another order.
+func TestPacked(t *testing.T) {
+	for name, c := range shapes {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			t.Run(fmt.Sprint(name, " fused ", fused), func(t *testing.T) {
+				m := open(t, device(t, kernels.Options{Fused: fused}), c, Options{DType: tensor.F32, MaxTokens: 64, Train: true})
+				a, b, e := sequence(c, 1, 17), sequence(c, 2, 1), sequence(c, 3, 30)
+				n := a.Trained() + b.Trained() + e.Trained()
+				one := gradient(t, m, 1/float32(n), a, b, e)
+				want := gradients(t, m)
+				for _, together := range [][]Batch{{Join(a, b, e)}, {Join(e, b), a}, {Join(b, e, a)}} {
+					l := gradient(t, m, 1/float32(n), together...)
+					// The same sums in another order.
+					if math.Abs(l.Sum-one.Sum) > 1e-5*one.Sum || l.Trained != n {
+						t.Errorf("loss %v over %d, want %v over %d", l.Sum, l.Trained, one.Sum, n)
+					}
+					if e := distance(gradients(t, m), want); e > 3e-6 {
+						t.Errorf("gradients are off by %.2g", e)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestRecompute has what is computed again be the same bits, and take less memory.
+func TestRecompute(t *testing.T) {
+	for name, c := range shapes {
+		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+			for _, fused := range []kernels.Fused{nil, kernels.All()} {
+				t.Run(fmt.Sprint(name, " ", dtype, " fused ", fused), func(t *testing.T) {
+					d := device(t, kernels.Options{Fused: fused})
+					b := Join(sequence(c, 1, 17), sequence(c, 3, 20))
+					var first []float32
+					var loss Loss
+					memory := math.MaxInt
+					for _, r := range []Recompute{RecomputeNone, RecomputeAttention, RecomputeBlock} {
+						o := Options{DType: dtype, MaxTokens: 37, Train: true, Recompute: r, HeadBytes: 4 * 5 * c.Vocab}
+						m := open(t, d, c, o)
+						l := gradient(t, m, 1, b)
+						g := gradients(t, m)
+						if first == nil {
+							first, loss = g, l
+						}
+						if l.Sum != loss.Sum {
+							t.Errorf("%s: loss %v, want %v", r, l.Sum, loss.Sum)
+						}
+						for i := range g {
+							if math.Float32bits(g[i]) != math.Float32bits(first[i]) {
+								t.Fatalf("%s: gradient %d is %v, want %v", r, i, g[i], first[i])
+							}
+						}
+						if size := MemoryOf(c, o).Activations; size >= memory || size != m.acts.Size() || m.acts.Peak() > size {
+							t.Errorf("%s takes %d bytes, not less than %d; allocated %d, used %d", r, size, memory, m.acts.Size(), m.acts.Peak())
+						} else {
+							memory = size
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestFrozen trains a part, whose gradient is what it is when all is trained.
+func TestFrozen(t *testing.T) {
+	c := shapes["qwen3, window"]
+	d := device(t, kernels.Options{})
+	b := sequence(c, 4, 20)
+	whole := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 20, Train: true})
+	gradient(t, whole, 1, b)
+	want := map[string][]float32{}
+	for _, p := range whole.Params() {
+		want[p.Name], _ = d.Floats(p.Grad)
+	}
+	for what, trained := range map[string]func(string) bool{
+		"MLPs":          func(n string) bool { return strings.Contains(n, ".mlp.") },
+		"last block":    func(n string) bool { return strings.Contains(n, "layers.2.") },
+		"k alone":       func(n string) bool { return strings.Contains(n, "layers.1.self_attn.k_proj") },
+		"norms":         func(n string) bool { return strings.Contains(n, "norm") },
+		"the embedding": func(n string) bool { return strings.Contains(n, "embed") },
+		"nothing":       func(string) bool { return false },
+	} {
+		m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 20, Train: true, Trained: trained})
+		gradient(t, m, 1, b)
+		for _, p := range m.Params() {
+			if p.Trained() != trained(p.Name) {
+				t.Errorf("%s: %s is trained: %v", what, p.Name, p.Trained())
+			}
+			if !p.Trained() {
+				continue
+			}
+			g, _ := d.Floats(p.Grad)
+			if e := distance(g, want[p.Name]); e > 1e-6 {
+				t.Errorf("%s: gradient of %s is off by %.2g", what, p.Name, e)
+			}
+		}
+	}
+}
+
+// TestExtend has a cache, filled in pieces of several sizes and cut back, give the logits of the whole sequence.
+func TestExtend(t *testing.T) {
+	for name, c := range shapes {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, device(t, kernels.Options{Fused: kernels.All()}), c, Options{DType: tensor.F32, MaxTokens: 40})
+			b := sequence(c, 9, 40)
+			want := make([][]float32, 40)
+			if err := m.Logits(b, func(i int, l []float32) { want[i] = append([]float32(nil), l...) }); err != nil {
+				t.Fatal(err)
+			}
+			cache, err := m.NewCache(45)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cache.Close()
+			for _, pieces := range [][]int{{40}, {1, 1, 1, 7, 30}, {39, 1}, {5, 35}} {
+				cache.Trim(0)
+				for _, n := range pieces {
+					at := cache.Len()
+					got, err := m.Extend(cache, b.IDs[at:at+n])
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e := distance(got, want[at+n-1]); e > 3e-6 {
+						t.Errorf("pieces %v: after %d tokens the logits are off by %.2g", pieces, at+n, e)
+					}
+				}
+				// Something else, taken back.
+				if _, err := m.Extend(cache, []int32{1, 2, 3}); err != nil {
+					t.Fatal(err)
+				}
+				cache.Trim(30)
+				got, err := m.Extend(cache, b.IDs[30:36])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if e := distance(got, want[35]); e > 3e-6 {
+					t.Errorf("after a trim the logits are off by %.2g", e)
+				}
+			}
+			for what, ids := range map[string][]int32{"too many": make([]int32, 46), "none": nil, "unknown": {int32(c.Vocab)}, "negative": {-1}} {
+				cache.Trim(0)
+				if _, err := m.Extend(cache, ids); err == nil {
+					t.Errorf("%s: no error", what)
+				}
+			}
+			if _, err := m.NewCache(c.MaxPositions + 1); err == nil {
+				t.Error("a cache for more positions than there are")
+			}
+		})
+	}
+}
+
+// TestFused counts what runs.
+func TestFused(t *testing.T) {
+	c := shapes["llama"]
+	b := sequence(c, 1, 10)
+	run := func(f kernels.Fused) map[string]int {
+		d := device(t, kernels.Options{Fused: f})
+		m := open(t, d, c, Options{MaxTokens: 10, Train: true})
+		d.Counts()
+		gradient(t, m, 1, b)
+		return d.Counts()
+	}
+	unfused, fused := run(nil), run(kernels.All())
+	for k := range unfused {
+		if strings.Contains(k, "fused") {
+			t.Errorf("%s ran without being asked for", k)
+		}
+	}
+	differ := 0
+	for k := range fused {
+		if unfused[k] == 0 {
+			differ++
+		}
+	}
+	if differ < len(kernels.FusedOps) {
+		t.Errorf("with everything fused %v ran, without %v", fused, unfused)
+	}
+}
+
+// TestSameBits runs a step twice, and with other numbers of threads.
+func TestSameBits(t *testing.T) {
+	c := shapes["biases, untied"]
+	b := Join(sequence(c, 1, 30), sequence(c, 2, 9))
+	var first []byte
+	for _, threads := range []int{1, 1, 2, 3} {
+		d := device(t, kernels.Options{Threads: threads, Fused: kernels.All()})
+		m := open(t, d, c, Options{MaxTokens: 40, Train: true})
+		l := gradient(t, m, 0.1, b)
+		bits := fmt.Appendf(nil, "%x", math.Float64bits(l.Sum))
+		for _, g := range gradients(t, m) {
+			bits = fmt.Appendf(bits, " %x", math.Float32bits(g))
+		}
+		if first == nil {
+			first = bits
+		}
+		if !bytes.Equal(bits, first) {
+			t.Errorf("%d threads give other bits", threads)
+		}
+	}
+}
+
+func TestBadBatches(t *testing.T) {
+	c := shapes["llama"]
+	m := open(t, device(t, kernels.Options{}), c, Options{MaxTokens: 80, Train: true})
+	ids := func(n int) []int32 { return make([]int32, n) }
+	for what, b := range map[string]Batch{
+		"no tokens":            {},
+		"more than fit":        {IDs: ids(81), Starts: []int32{0, 40, 81}},
+		"too long a sequence":  {IDs: ids(65)},
+		"labels missing":       {IDs: ids(4), Labels: ids(3)},
+		"a token too large":    {IDs: []int32{1, int32(c.Vocab)}},
+		"a negative token":     {IDs: []int32{1, -1}},
+		"a label too large":    {IDs: ids(2), Labels: []int32{0, int32(c.Vocab)}},
+		"a negative label":     {IDs: ids(2), Labels: []int32{0, -1}},
+		"starts go back":       {IDs: ids(4), Starts: []int32{0, 3, 2, 4}},
+		"starts end elsewhere": {IDs: ids(4), Starts: []int32{0, 3}},
+		"starts begin late":    {IDs: ids(4), Starts: []int32{1, 4}},
+		"no sequence":          {IDs: ids(4), Starts: []int32{0}},
+	} {
+		if _, err := m.Loss(b); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+		if _, err := m.Gradient(b, 1); err == nil {
+			t.Errorf("%s: no error from Gradient", what)
+		}
+	}
+	// Nothing to train is no error: a micro-batch of a step may have nothing.
+	l := gradient(t, m, 1, Batch{IDs: ids(3), Labels: []int32{4, Ignore, Ignore}})
+	if l.Trained != 0 || l.Sum != 0 || !math.IsNaN(l.Mean()) {
+		t.Errorf("%+v", l)
+	}
+	for _, g := range gradients(t, m) {
+		if g != 0 {
+			t.Fatal("nothing was trained, and there is a gradient")
+		}
+	}
+}
+
+// TestMemory has an impossible model be an error, not a crash.
+func TestMemory(t *testing.T) {
+	c := shapes["llama"]
+	c.Vocab, c.Dim = 1<<27, 1<<14
+	if _, err := New(device(t, kernels.Options{}), c, Options{}); err == nil || !strings.Contains(err.Error(), "weights") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,81 @@
+package model
+
+import (
+	"math"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// InvFreq is the angle by which each pair of elements of a head turns from one position to the next, [headDim/2], with
+// Llama-3's scaling where the model has it:
+//
+//	f[i] = theta^(-2i/headDim)
+//
+// Scaling leaves fast frequencies as they are, divides slow ones by Factor, and goes from the one to the other linearly in
+// between (transformers, modeling_rope_utils.py, llama3). All in float64.
+func (c Config) InvFreq() []float64 {
+	f := make([]float64, c.HeadDim/2)
+	for i := range f {
+		f[i] = math.Pow(c.RoPETheta, -2*float64(i)/float64(c.HeadDim))
+	}
+	s := c.RoPEScaling
+	if s == nil {
+		return f
+	}
+	slowest := float64(s.OriginalMaxPositions) / s.LowFreqFactor  // longer wavelengths are divided
+	fastest := float64(s.OriginalMaxPositions) / s.HighFreqFactor // shorter ones stay
+	for i, x := range f {
+		switch wavelength := 2 * math.Pi / x; {
+		case wavelength > slowest:
+			f[i] = x / s.Factor
+		case wavelength >= fastest:
+			keep := (float64(s.OriginalMaxPositions)/wavelength - s.LowFreqFactor) / (s.HighFreqFactor - s.LowFreqFactor)
+			f[i] = (1-keep)*x/s.Factor + keep*x
+		}
+	}
+	return f
+}
+
+// ropeTable is the cosines and sines of all positions from 0 up, each F32 [positions, headDim/2].
+type ropeTable struct {
+	cos, sin tensor.Tensor
+	arena    *kernels.Arena
+}
+
+// ropeFor makes sure that the table reaches to so many positions.
+func (m *Llama) ropeFor(positions int) error {
+	t := &m.rope
+	if t.cos.Ok() && t.cos.Dim(0) >= positions {
+		return nil
+	}
+	if t.cos.Ok() { // at least double, so that a growing cache does not compute it at every token
+		positions = max(positions, min(2*t.cos.Dim(0), m.c.MaxPositions))
+	}
+	positions = max(positions, 64)
+	half := m.c.HeadDim / 2
+	a, err := m.d.NewArena("RoPE's angles", kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, positions, half) }))
+	if err != nil {
+		return err
+	}
+	if err := t.arena.Close(); err != nil {
+		return err
+	}
+	t.arena = a
+	t.cos, t.sin = ropeTensors(a, positions, half)
+	freq := m.c.InvFreq()
+	cos, sin := make([]float32, positions*half), make([]float32, positions*half)
+	for p := range positions {
+		for i, f := range freq {
+			s, c := math.Sincos(float64(p) * f)
+			cos[p*half+i], sin[p*half+i] = float32(c), float32(s)
+		}
+	}
+	m.d.Upload(t.cos, cos)
+	m.d.Upload(t.sin, sin)
+	return nil
+}
+
+func ropeTensors(a *kernels.Arena, positions, half int) (cos, sin tensor.Tensor) {
+	return a.New("cos", tensor.F32, positions, half), a.New("sin", tensor.F32, positions, half)
+}
