@@ -1,0 +1,95 @@
+package tokenizer
+
+import (
+	"sync"
+	"unicode/utf8"
+)
+
+// Classes of characters, as bits. The sets are those of the engines that Hugging Face uses, which know other versions of
+// Unicode than Go's package unicode: \p{L}, \p{N} and \s follow Unicode 16.
+const (
+	letter  uint8 = 1 << iota // \p{L}
+	number                    // \p{N}
+	space                     // \s, which is Unicode's white space, not ASCII's
+	word                      // \w of Rust, around a single_word token
+	numeric                   // what Digits takes for a digit
+	unsure                    // NFC may change it, or change something in front of it
+)
+
+type classTable [utf8.MaxRune + 1]uint8
+
+// classes expands the generated ranges into a byte for each code point, once.
+var classes = sync.OnceValue(func() *classTable {
+	t := new(classTable)
+	for _, set := range []struct {
+		class  uint8
+		ranges []rune
+	}{
+		{letter, letterRanges[:]}, {number, numberRanges[:]}, {space, spaceRanges[:]}, {word, wordRanges[:]}, {numeric, numericRanges[:]},
+	} {
+		for i := 0; i < len(set.ranges); i += 2 {
+			t.mark(set.class, set.ranges[i], set.ranges[i+1])
+		}
+	}
+	markUnsure(t)
+	return t
+})
+
+func (t *classTable) mark(class uint8, first, last rune) {
+	for c := first; c <= last; c++ {
+		t[c] |= class
+	}
+}
+
+// at is the class and the length in bytes of the character at s[i]. A byte that is not UTF-8 is a character without a
+// class, as is U+FFFD.
+func (t *classTable) at(s string, i int) (class uint8, size int) {
+	if c := s[i]; c < utf8.RuneSelf {
+		return t[c], 1
+	}
+	r, size := utf8.DecodeRuneInString(s[i:])
+	return t[r], size
+}
+
+// run is the end of the run of characters at s[i:] that have one of the classes in want.
+func (t *classTable) run(s string, i int, want uint8) int {
+	for i < len(s) {
+		if c := s[i]; c < utf8.RuneSelf {
+			if t[c]&want == 0 {
+				break
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if t[r]&want == 0 {
+			break
+		}
+		i += size
+	}
+	return i
+}
+
+// runWithout is the end of the run of characters at s[i:] that have none of the classes in without.
+func (t *classTable) runWithout(s string, i int, without uint8) int {
+	for i < len(s) {
+		class, size := t.at(s, i)
+		if class&without != 0 {
+			break
+		}
+		i += size
+	}
+	return i
+}
+
+// runBack is the start of the run of characters that ends at s[i] and have one of the classes in want, not below limit.
+func (t *classTable) runBack(s string, i, limit int, want uint8) int {
+	for i > limit {
+		r, size := utf8.DecodeLastRuneInString(s[limit:i])
+		if t[r]&want == 0 {
+			break
+		}
+		i -= size
+	}
+	return i
+}

@@ -1,0 +1,216 @@
+package tokenizer
+
+import (
+	"fmt"
+	"slices"
+)
+
+// component is a normalizer, pre-tokenizer, post-processor or decoder of any type: the fields of those that are known.
+type component struct {
+	Type          string      `json:"type"`
+	Normalizers   []component `json:"normalizers"`
+	PreTokenizers []component `json:"pretokenizers"`
+	Processors    []component `json:"processors"`
+	Decoders      []component `json:"decoders"`
+
+	Pattern struct{ String, Regex *string } `json:"pattern"` // Split, Replace
+	Content string                          `json:"content"` // Replace, Strip
+
+	Behavior         string `json:"behavior"` // Split
+	Invert           bool   `json:"invert"`
+	AddPrefixSpace   *bool  `json:"add_prefix_space"` // ByteLevel, Metaspace
+	UseRegex         *bool  `json:"use_regex"`        // ByteLevel
+	IndividualDigits bool   `json:"individual_digits"`
+	Replacement      string `json:"replacement"` // Metaspace
+	PrependScheme    string `json:"prepend_scheme"`
+	Split            *bool  `json:"split"`
+	Prepend          string `json:"prepend"`
+	Start            int    `json:"start"` // Strip
+	Stop             int    `json:"stop"`
+
+	Single        []templatePiece `json:"single"` // TemplateProcessing
+	SpecialTokens map[string]struct {
+		IDs []int32 `json:"ids"`
+	} `json:"special_tokens"`
+}
+
+type templatePiece struct {
+	Sequence, SpecialToken *struct {
+		ID string `json:"id"`
+	}
+}
+
+// flatten lists the members of nested sequences in order; none for nil.
+func flatten(c *component, members func(*component) []component) []component {
+	if c == nil {
+		return nil
+	}
+	if c.Type != "Sequence" {
+		return []component{*c}
+	}
+	var out []component
+	list := members(c)
+	for i := range list {
+		out = append(out, flatten(&list[i], members)...)
+	}
+	return out
+}
+
+func readNormalizer(c *component) ([]rewrite, error) {
+	var steps []rewrite
+	for _, c := range flatten(c, func(c *component) []component { return c.Normalizers }) {
+		switch c.Type {
+		case "NFC":
+			steps = append(steps, nfc)
+		case "Prepend":
+			steps = append(steps, prepend(c.Prepend))
+		case "Replace":
+			old, err := c.replaced()
+			if err != nil {
+				return nil, fmt.Errorf("normalizer: %w", err)
+			}
+			steps = append(steps, replaceAll(old, c.Content))
+		default:
+			return nil, fmt.Errorf("normalizer %q is not supported: NFC, Prepend, Replace and Sequence are", c.Type)
+		}
+	}
+	return steps, nil
+}
+
+// replaced is the text that a Replace looks for.
+func (c *component) replaced() (string, error) {
+	switch {
+	case c.Pattern.Regex != nil:
+		return "", fmt.Errorf("the pattern %q of Replace is not supported: only a string is", *c.Pattern.Regex)
+	case c.Pattern.String == nil || *c.Pattern.String == "":
+		return "", fmt.Errorf("a Replace without a pattern")
+	}
+	return *c.Pattern.String, nil
+}
+
+// readPreTokenizer fills in what changes the text (which can only come first) and what splits it, and says whether the
+// vocabulary is byte-level.
+func (t *Tokenizer) readPreTokenizer(c *component) (byteLevel bool, err error) {
+	list := flatten(c, func(c *component) []component { return c.PreTokenizers })
+	for i, c := range list {
+		if byteLevel {
+			return false, fmt.Errorf("pre_tokenizer %q behind ByteLevel is not supported", c.Type)
+		}
+		switch c.Type {
+		case "Split":
+			split, err := c.split()
+			if err != nil {
+				return false, err
+			}
+			t.splits = append(t.splits, split)
+		case "Digits":
+			t.splits = append(t.splits, digits(c.IndividualDigits))
+		case "ByteLevel":
+			if byteLevel = true; c.AddPrefixSpace != nil && *c.AddPrefixSpace {
+				if i > 0 {
+					return false, fmt.Errorf("pre_tokenizer: add_prefix_space behind another pre-tokenizer is not supported")
+				}
+				t.preparation = append(t.preparation, metaspace(" ", "always"))
+			}
+			if c.UseRegex == nil || *c.UseRegex {
+				t.splits = append(t.splits, patterns[GPT2Pattern])
+			}
+		case "Metaspace":
+			if i > 0 {
+				return false, fmt.Errorf("pre_tokenizer: Metaspace behind another pre-tokenizer is not supported")
+			}
+			scheme, err := c.scheme()
+			if err != nil {
+				return false, fmt.Errorf("pre_tokenizer: %w", err)
+			}
+			t.preparation = append(t.preparation, metaspace(c.Replacement, scheme))
+			if c.Split == nil || *c.Split {
+				t.splits = append(t.splits, beforeEvery(c.Replacement))
+			}
+		default:
+			return false, fmt.Errorf("pre_tokenizer %q is not supported: Split, Digits, ByteLevel, Metaspace and Sequence are", c.Type)
+		}
+	}
+	return byteLevel, nil
+}
+
+// split finds the splitter of a Split. Every known pattern matches all of any text, so that keeping the matches and
+// dropping what lies between them is the same as isolating them.
+func (c *component) split() (splitter, error) {
+	switch {
+	case c.Pattern.Regex == nil:
+		return nil, fmt.Errorf("pre_tokenizer: a Split without a Regex is not supported")
+	case patterns[*c.Pattern.Regex] == nil:
+		return nil, fmt.Errorf("pre_tokenizer: the split pattern %q is not known to this package, which knows those of GPT-2, Llama 3 and Qwen2", *c.Pattern.Regex)
+	case c.Behavior == "Isolated" && !c.Invert, c.Behavior == "Removed" && c.Invert:
+		return patterns[*c.Pattern.Regex], nil
+	}
+	return nil, fmt.Errorf("pre_tokenizer: a Split with behavior %q and invert %v is not supported: Isolated and false are", c.Behavior, c.Invert)
+}
+
+// scheme is the prepend_scheme of a Metaspace; older files have add_prefix_space instead.
+func (c *component) scheme() (string, error) {
+	scheme := c.PrependScheme
+	if scheme == "" {
+		scheme = "always"
+	}
+	if c.AddPrefixSpace != nil && !*c.AddPrefixSpace {
+		if c.PrependScheme != "" && scheme != "never" {
+			return "", fmt.Errorf("a Metaspace with add_prefix_space false and prepend_scheme %q: make them agree", scheme)
+		}
+		scheme = "never"
+	}
+	if c.Replacement == "" || !slices.Contains([]string{"always", "first", "never"}, scheme) {
+		return "", fmt.Errorf("a Metaspace with replacement %q and prepend_scheme %q is not supported", c.Replacement, scheme)
+	}
+	return scheme, nil
+}
+
+// readTemplate finds the ids that the post-processor puts in front of a text and behind it.
+func readTemplate(c *component, v *vocab) (before, after []int32, err error) {
+	found := false
+	for _, c := range flatten(c, func(c *component) []component { return c.Processors }) {
+		switch {
+		case c.Type == "ByteLevel": // moves offsets only
+		case c.Type == "TemplateProcessing" && !found:
+			found = true
+			if before, after, err = c.template(v); err != nil {
+				return nil, nil, fmt.Errorf("post_processor: %w", err)
+			}
+		default:
+			return nil, nil, fmt.Errorf("post_processor %q is not supported here: one TemplateProcessing is, and ByteLevel", c.Type)
+		}
+	}
+	return before, after, nil
+}
+
+func (c *component) template(v *vocab) (before, after []int32, err error) {
+	texts := 0
+	for _, p := range c.Single {
+		switch {
+		case p.Sequence != nil && p.Sequence.ID == "A":
+			texts++
+		case p.SpecialToken != nil:
+			token, ok := c.SpecialTokens[p.SpecialToken.ID]
+			if !ok {
+				return nil, nil, fmt.Errorf("the template names %q, which is not in its special_tokens", p.SpecialToken.ID)
+			}
+			for _, id := range token.IDs {
+				if !v.has(id) {
+					return nil, nil, fmt.Errorf("the template's %q has id %d, which no token has", p.SpecialToken.ID, id)
+				}
+			}
+			if texts == 0 {
+				before = append(before, token.IDs...)
+			} else {
+				after = append(after, token.IDs...)
+			}
+		default:
+			return nil, nil, fmt.Errorf("the template for one text has a piece that is neither the text nor a special token")
+		}
+	}
+	if texts != 1 {
+		return nil, nil, fmt.Errorf("the template for one text has the text %d times: want once", texts)
+	}
+	return before, after, nil
+}

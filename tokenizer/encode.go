@@ -1,0 +1,214 @@
+package tokenizer
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sort"
+	"sync"
+	"sync/atomic"
+)
+
+// Span is the bytes [Start, End) of a text.
+type Span struct{ Start, End int }
+
+// Everywhere lets special tokens be recognised in the whole text, as Hugging Face does by default. Text that a user or
+// a data set can write must not be encoded so: it could end its own turn.
+var Everywhere = []Span{{0, math.MaxInt}}
+
+// EncodeOptions say how special tokens come into an encoding. The zero value makes none at all.
+type EncodeOptions struct {
+	// AddSpecial puts in what the file's post-processor adds to a text, such as <|begin_of_text|> in front.
+	AddSpecial bool
+
+	// Special are the parts of the text, ascending and without overlap, where the spelling of a special token is that
+	// token; everywhere else it is ordinary text. A token has to lie within one of them. Added tokens that are not special
+	// are found in any case, as Hugging Face finds them.
+	Special []Span
+}
+
+// Encoding is a text as tokens. Token i stands for the bytes of the text from where token i-1 ends (0 for the first) to
+// Ends[i]; so the tokens tile the text. Tokens that were added to it stand for none. Of a character that a normalizer
+// has replaced and whose replacement is cut, the first token has all bytes.
+type Encoding struct {
+	IDs  []int32
+	Ends []int32
+}
+
+// Tokens are the tokens [first, end) that hold the bytes of a span: from the one that holds its first byte to the one
+// that holds its last. For an empty span first equals end.
+func (e Encoding) Tokens(s Span) (first, end int) {
+	find := func(end int) int { return sort.Search(len(e.Ends), func(i int) bool { return int(e.Ends[i]) >= end }) }
+	first = find(s.Start + 1)
+	if s.End <= s.Start {
+		return first, first
+	}
+	return first, min(find(s.End)+1, len(e.Ends))
+}
+
+// Encode turns a text into tokens. The text should be UTF-8; the package comment says what becomes of other bytes. It
+// panics for a text of 2 GiB or more, and for spans that do not ascend.
+func (t *Tokenizer) Encode(text string, o EncodeOptions) Encoding {
+	if len(text) > math.MaxInt32 {
+		panic(fmt.Sprintf("tokenizer: a text of %d bytes: encode it in parts below 2 GiB", len(text)))
+	}
+	e := t.encoder()
+	defer t.release(e)
+	e.ids, e.ends = make([]int32, 0, len(text)/3+4), make([]int32, 0, len(text)/3+4)
+	if o.AddSpecial {
+		e.add(t.before, 0)
+	}
+	if len(o.Special) == 1 && o.Special[0].Start <= 0 && o.Special[0].End >= len(text) {
+		t.encodePart(e, text, 0, true)
+	} else {
+		done, last := 0, 0
+		for _, span := range o.Special {
+			if span.Start < last || span.End < span.Start {
+				panic(fmt.Sprintf("tokenizer: Special has [%d, %d) behind a span that ends at %d: spans have to ascend", span.Start, span.End, last))
+			}
+			last = span.End
+			from, to := min(span.Start, len(text)), min(span.End, len(text))
+			for _, c := range t.specials.cuts(nil, text[from:to], true) {
+				t.encodePart(e, text[done:max(done, from+c.from)], done, false)
+				done = max(done, from+c.to)
+				e.add([]int32{c.id}, done)
+			}
+		}
+		t.encodePart(e, text[done:], done, false)
+	}
+	if o.AddSpecial {
+		e.add(t.after, len(text))
+	}
+	return Encoding{e.ids, e.ends}
+}
+
+// EncodeBatch encodes many texts with the same options, on as many threads as GOMAXPROCS allows.
+func (t *Tokenizer) EncodeBatch(texts []string, o EncodeOptions) []Encoding {
+	out := make([]Encoding, len(texts))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(texts)) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(texts)); i = next.Add(1) - 1 {
+				out[i] = t.Encode(texts[i], o)
+			}
+		})
+	}
+	all.Wait()
+	return out
+}
+
+// encodePart encodes a text, or the part of it that begins at base, between special tokens that were cut out.
+func (t *Tokenizer) encodePart(e *encoder, text string, base int, specials bool) {
+	e.cuts[0] = t.raw.cuts(e.cuts[0][:0], text, specials)
+	done := 0
+	for _, c := range e.cuts[0] {
+		if done < c.from {
+			t.encodeRaw(e, stretch{text: text[done:c.from], base: base + done}, specials)
+		}
+		e.add([]int32{c.id}, base+c.to)
+		done = c.to
+	}
+	if done < len(text) {
+		t.encodeRaw(e, stretch{text: text[done:], base: base + done}, specials)
+	}
+}
+
+// encodeRaw normalises a stretch and encodes it.
+func (t *Tokenizer) encodeRaw(e *encoder, s stretch, specials bool) {
+	for _, f := range t.normalizer {
+		s = f(s)
+	}
+	e.cuts[1] = t.normalized.cuts(e.cuts[1][:0], s.text, specials)
+	done := 0
+	for _, c := range e.cuts[1] {
+		if done < c.from {
+			t.encodeNormalized(e, s.cut(done, c.from))
+		}
+		e.add([]int32{c.id}, s.end(c.to))
+		done = c.to
+	}
+	if done < len(s.text) {
+		t.encodeNormalized(e, s.cut(done, len(s.text)))
+	}
+}
+
+// encodeNormalized splits a stretch without added tokens into words and encodes them.
+func (t *Tokenizer) encodeNormalized(e *encoder, s stretch) {
+	for _, f := range t.preparation {
+		s = f(s)
+	}
+	first := len(e.ids)
+	base := s.base
+	if s.origin != nil {
+		base = 0
+	}
+	t.encodeWords(e, s.text, 0, len(s.text), base, t.splits)
+	if s.origin != nil {
+		for i := first; i < len(e.ends); i++ {
+			e.ends[i] = int32(s.origin[e.ends[i]])
+		}
+	}
+	e.settle(first)
+}
+
+// encodeWords splits text[from:to] by each of the splitters in turn and encodes the words.
+func (t *Tokenizer) encodeWords(e *encoder, text string, from, to, base int, splits []splitter) {
+	if len(splits) == 0 {
+		e.encodeWord(text, from, to, base)
+		return
+	}
+	for from < to {
+		n := splits[0](t.classes, text[from:to])
+		if len(splits) == 1 {
+			e.encodeWord(text, from, from+n, base)
+		} else {
+			t.encodeWords(e, text, from, from+n, base, splits[1:])
+		}
+		from += n
+	}
+}
+
+// add appends tokens that end at a byte of the text.
+func (e *encoder) add(ids []int32, end int) {
+	first := len(e.ids)
+	e.ids = append(e.ids, ids...)
+	for range ids {
+		e.ends = append(e.ends, int32(end))
+	}
+	e.settle(first)
+}
+
+// settle keeps the ends ascending where a token has taken in white space that others claim too (see matcher.cuts).
+func (e *encoder) settle(first int) {
+	if first == 0 {
+		return
+	}
+	last := e.ends[first-1]
+	for i := first; i < len(e.ends) && e.ends[i] < last; i++ {
+		e.ends[i] = last
+	}
+}
+
+// encoder takes one that no other goroutine uses.
+func (t *Tokenizer) encoder() *encoder {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.idle); n > 0 {
+		e := t.idle[n-1]
+		t.idle = t.idle[:n-1]
+		return e
+	}
+	return &encoder{merger: merger{bpe: &t.model, vocab: &t.vocab}, cache: make([][2]wordSlot, 1<<cacheBits)}
+}
+
+// release gives an encoder back for the next text. What a very long word took is let go.
+func (t *Tokenizer) release(e *encoder) {
+	e.ids, e.ends = nil, nil
+	if cap(e.symbols) > 1<<16 {
+		e.symbols, e.heap = nil, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.idle = append(t.idle, e)
+}

@@ -1,0 +1,247 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// testFile is the contents of a file of testdata.
+func testFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func mustParse(t testing.TB, data []byte) *Tokenizer {
+	t.Helper()
+	tok, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+// with is bytelevel.json or fallback.json with one top-level part, or one field of the model, replaced.
+func with(t testing.TB, file, key, part string) []byte {
+	t.Helper()
+	if field, ok := strings.CutPrefix(key, "model."); ok {
+		key, part = "model", `{"`+field+`":`+part+`}`
+	}
+	return patched(t, file, map[string]json.RawMessage{key: json.RawMessage(part)})
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, test := range []struct{ name, key, part, want string }{
+		{"model type", "model.type", `"Unigram"`, `model type "Unigram"`},
+		{"dropout", "model.dropout", `0.1`, "dropout 0.1"},
+		{"prefix", "model.continuing_subword_prefix", `"##"`, `continuing_subword_prefix "##"`},
+		{"suffix", "model.end_of_word_suffix", `"</w>"`, `end_of_word_suffix "</w>"`},
+		{"version", "version", `"2.0"`, `version "2.0"`},
+		{"normalizer", "normalizer", `{"type":"Lowercase"}`, `normalizer "Lowercase"`},
+		{"normalizer inside", "normalizer", `{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]}`, `normalizer "NFKC"`},
+		{"replace by pattern", "normalizer", `{"type":"Replace","pattern":{"Regex":"a+"},"content":"b"}`, `"a+"`},
+		{"replace nothing", "normalizer", `{"type":"Replace","pattern":{"String":""},"content":"b"}`, "without a pattern"},
+		{"pre-tokenizer", "pre_tokenizer", `{"type":"BertPreTokenizer"}`, `pre_tokenizer "BertPreTokenizer"`},
+		{"split pattern", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated","invert":false}`, `"\\w+" is not known`},
+		{"split string", "pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated","invert":false}`, "without a Regex"},
+		{"split behavior", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":` + quote(Qwen2Pattern) + `},"behavior":"Removed","invert":false}`, `behavior "Removed"`},
+		{"behind ByteLevel", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`, `"Digits" behind ByteLevel`},
+		{"Metaspace second", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"Metaspace","replacement":"_"}]}`, "Metaspace behind"},
+		{"Metaspace scheme", "pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"last"}`, `"last"`},
+		{"Metaspace contradiction", "pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"first","add_prefix_space":false}`, "make them agree"},
+		{"space in front of what", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"ByteLevel","add_prefix_space":true}]}`, "add_prefix_space"},
+		{"post-processor", "post_processor", `{"type":"BertProcessing"}`, `post_processor "BertProcessing"`},
+		{"template without text", "post_processor", `{"type":"TemplateProcessing","single":[],"special_tokens":{}}`, "0 times"},
+		{"template's token", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{}}`, `"x"`},
+		{"template's id", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{"x":{"ids":[123456]}}}`, "123456"},
+		{"template for two", "post_processor", `{"type":"TemplateProcessing","single":[{"Sequence":{"id":"B"}}],"special_tokens":{}}`, "neither"},
+		{"no decoder", "decoder", `null`, "no decoder"},
+		{"decoder", "decoder", `{"type":"WordPiece"}`, `decoder "WordPiece"`},
+		{"decoder of the other kind", "decoder", `{"type":"Fuse"}`, "does not fit"},
+		{"vocab an array", "model.vocab", `["a"]`, "want '{'"},
+		{"id too large", "model.vocab", `{"a":4294967295}`, "more than this package can hold"},
+		{"id beyond the file", "model.vocab", `{"a":2000000}`, "2000000 is out of range"},
+		{"id negative", "model.vocab", `{"a":-1}`, "found '-'"},
+		{"id no number", "model.vocab", `{"a":"b"}`, `want a token's id`},
+		{"two tokens one id", "model.vocab", `{"a":7,"b":7}`, `"a" and "b" both have id 7`},
+		{"one token two ids", "model.vocab", `{"a":7,"a":8}`, `"a" has two ids, 7 and 8`},
+		{"one odd token two ids", "model.vocab", `{"☕":7,"☕":8}`, `"☕" has two ids, 7 and 8`},
+		{"merge of unknown tokens", "model.merges", `["a nonsense"]`, `"nonsense" is not in the vocabulary`},
+		{"merge into an unknown token", "model.merges", `[["z","q"]]`, `"zq" is not in the vocabulary`},
+		{"merge of one", "model.merges", `["a"]`, "not two tokens"},
+		{"merge of three", "model.merges", `["a b c"]`, "not two tokens"},
+		{"merge of three, listed", "model.merges", `[["a","b","c"]]`, "a merge of 3 tokens"},
+		{"merges no array", "model.merges", `{}`, "want '['"},
+		{"added token without content", "added_tokens", `[{"id":600,"content":""}]`, "no content"},
+		{"added token on another's id", "added_tokens", `[{"id":5,"content":"<x>"}]`, `id 5, which "&" has`},
+		{"added token with another id", "added_tokens", `[{"id":700,"content":"&"}]`, "it also stands for id 5"},
+		{"added token's id", "added_tokens", `[{"id":-1,"content":"<x>"}]`, "id -1 is out of range"},
+		{"added token's form", "added_tokens", `[{"id":"x"}]`, "added_tokens"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse(with(t, "bytelevel.json", test.key, test.part))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %s", err, test.want)
+			}
+		})
+	}
+	for _, test := range []struct{ name, data, want string }{
+		{"empty", "", "cut short"},
+		{"not JSON", "<html>", "'<'"},
+		{"an array", "[]", "'['"},
+		{"no model", "{}", "no model"},
+		{"no merges", `{"model":{"vocab":{}}}`, "no model with a vocab and merges"},
+		{"more behind", `{"model":{"vocab":{},"merges":[]}} x`, "behind the end"},
+		{"not UTF-8", "{\"\xff\":1}", "not"},
+		{"half a surrogate", `{"\ud800":1}`, "surrogate"},
+		{"bad escape", `{"\x":1}`, "backslash"},
+		{"a pointer of Git LFS", "version https://git-lfs.github.com/spec/v1", "not the JSON"},
+		{"deep", `{"a":` + strings.Repeat("[", 1<<20), "cut short"},
+		{"deep component", `{"normalizer":` + strings.Repeat(`{"type":"Sequence","normalizers":[`, 20000) + strings.Repeat("]}", 20000) + `}`, "normalizer"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := Parse([]byte(test.data)); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want one with %s", err, test.want)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "tokenizer.json")
+	if err := os.WriteFile(path, []byte("{"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("Load: error %v does not name the file", err)
+	}
+	if _, err := Load(path + "x"); !os.IsNotExist(err) {
+		t.Errorf("Load of no file: error %v", err)
+	}
+}
+
+func quote(s string) string {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// TestParseCut cuts the file short everywhere: an error each time, and none that takes more than the file deserves.
+func TestParseCut(t *testing.T) {
+	data := testFile(t, "bytelevel.json")
+	end := len(strings.TrimRight(string(data), "\n"))
+	var before, after runtime.MemStats
+	for n := 0; n < end; n += 13 {
+		runtime.ReadMemStats(&before)
+		if _, err := Parse(data[:n]); err == nil {
+			t.Fatalf("no error for the first %d of %d bytes", n, len(data))
+		}
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {
+			t.Fatalf("%d bytes allocated for a file of %d", used, n)
+		}
+	}
+}
+
+// TestParseForms reads the forms that files have had over the years.
+func TestParseForms(t *testing.T) {
+	text := "It's 1984, x  y"
+	want := mustParse(t, testFile(t, "bytelevel.json")).Encode(text, EncodeOptions{}).IDs
+	for _, test := range []struct{ name, key, part string }{
+		{"no type of model", "model.type", "null"},
+		{"empty prefix and suffix", "model.continuing_subword_prefix", `""`},
+		{"unknown parts", "x", `{"a":[1,{"b":"}"}],"c":"\""}`},
+		{"truncation and padding", "truncation", `{"max_length":4,"stride":0}`},
+	} {
+		tok, err := Parse(with(t, "bytelevel.json", test.key, test.part))
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		} else if got := tok.Encode(text, EncodeOptions{}).IDs; !equal(got, want) {
+			t.Errorf("%s: %v, want %v", test.name, got, want)
+		}
+	}
+	// A vocabulary with holes, escapes, white space, merges in the old form with their header.
+	tok := mustParse(t, []byte(` { "model" : { "merges" : [ "#version: 0.2" , "a b" , [ "ab" , "\u0063" ] ] ,
+		"vocab" : { "\u0061" : 1 , "b" : 3 , "c":4, "ab":9, "abc" : 12, "\ud83d\ude00\n":20 } } , "decoder":{"type":"Fuse"} } `))
+	if got := tok.Encode("abcabb", EncodeOptions{}).IDs; !equal(got, []int32{12, 9, 3}) {
+		t.Errorf("abcabb: %v", got)
+	}
+	if tok.VocabSize() != 6 || tok.MaxID() != 20 || tok.Token(20) != "😀\n" || tok.Token(2) != "" || tok.Bytes(2) != nil {
+		t.Errorf("size %d, largest id %d, token 20 %q, token 2 %q", tok.VocabSize(), tok.MaxID(), tok.Token(20), tok.Token(2))
+	}
+	if got := tok.Decode([]int32{12, 2, -1, 1 << 30, 9}, true); got != "abcab" {
+		t.Errorf("decoded with ids that no token has: %q", got)
+	}
+	if id, ok := tok.TokenID("nothing"); ok {
+		t.Errorf("the id of a token that is not there: %d", id)
+	}
+}
+
+func equal(a, b []int32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestSpecial(t *testing.T) {
+	tok := mustParse(t, testFile(t, "bytelevel.json"))
+	bos, _ := tok.TokenID("<|begin_of_text|>")
+	cat, _ := tok.TokenID("cat")
+	if !tok.IsSpecial(bos) || tok.IsSpecial(cat) || tok.IsSpecial(-1) || tok.IsSpecial(1<<20) {
+		t.Error("IsSpecial is wrong")
+	}
+	if ids := tok.SpecialIDs(); len(ids) != 3 || ids[0] != bos {
+		t.Errorf("special ids %v", ids)
+	}
+	if tok.Token(bos) != "<|begin_of_text|>" || string(tok.Bytes(bos)) != "<|begin_of_text|>" {
+		t.Errorf("token %d is %q, %q", bos, tok.Token(bos), tok.Bytes(bos))
+	}
+	if id, ok := tok.TokenID("Ġthe"); !ok || string(tok.Bytes(id)) != " the" {
+		t.Errorf("Ġthe stands for %q", tok.Bytes(id))
+	}
+}
+
+// FuzzParse reads hostile files; what can be read can be used.
+func FuzzParse(f *testing.F) {
+	// Small files: those of testdata would keep the fuzzer busy with making them smaller.
+	f.Add([]byte(`{"added_tokens":[{"id":5,"content":" ","rstrip":true,"normalized":true}],"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":""},` +
+		`"decoder":{"type":"Fuse"},"model":{"unk_token":"a","vocab":{"a":0,"b":1,"ab":2,"":3},"merges":["a b",["ab",""]]}}`))
+	f.Add([]byte(`{"version":"1.0","added_tokens":[{"id":9,"content":"<s>","special":true,"lstrip":true,"single_word":true}],"normalizer":{"type":"NFC"},` +
+		`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"ByteLevel","add_prefix_space":false}]},` +
+		`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"B"}},{"Sequence":{"id":"A"}}],"special_tokens":{"B":{"ids":[9]}}},` +
+		`"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","ignore_merges":true,"vocab":{"a":0,"b":1,"\u0120":2,"ab":3,"\u0120ab":4,"Ã":5,"\u2615":6},"merges":[["a","b"],["\u0120","ab"]]}}`))
+	f.Add([]byte(`{"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},{"type":"Replace","pattern":{"String":" "},"content":"▁"}]},` +
+		`"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]},` +
+		`"model":{"byte_fallback":true,"fuse_unk":true,"unk_token":"u","vocab":{"u":0,"<0xFF>":1,"<0xC3>":2,"<0xA9>":3,"▁":4,"a":5,"▁a":6},"merges":["▁ a"]}}`))
+	f.Add([]byte(`{"pre_tokenizer":{"type":"Metaspace","replacement":"_","prepend_scheme":"first","split":false},"decoder":{"type":"Metaspace","replacement":"_"},` +
+		`"model":{"vocab":{"_":0,"a":1,"_a":2,"a_":3},"merges":["a _","_ a"]}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		tok, err := Parse(data)
+		if err != nil {
+			return
+		}
+		for _, text := range []string{"", "ab a  b <s> \u00e9\u0301 1984\n", "a\xff▁ b"} {
+			for _, o := range []EncodeOptions{{}, {AddSpecial: true, Special: Everywhere}, {Special: []Span{{1, 3}, {4, 9}}}} {
+				e := tok.Encode(text, o)
+				for i, id := range e.IDs {
+					if !tok.has(id) || i > 0 && e.Ends[i] < e.Ends[i-1] || int(e.Ends[i]) > len(text) {
+						t.Fatalf("%q: ids %v, ends %v", text, e.IDs, e.Ends)
+					}
+				}
+				tok.Decode(e.IDs, true)
+			}
+		}
+	})
+}
