@@ -12,39 +12,42 @@ import (
 	"restyle/dataset"
 )
 
-var update = flag.Bool("update", false, "write the parts of README.md that follow from the code and the data")
+var update = flag.Bool("update", false, "write the parts of README.md and docs/gen.md that follow from the code and the data")
 
-// TestReadme keeps what the README quotes the same as what it quotes: the help text, and three rows of the dataset.
+// TestReadme keeps what the documents quote the same as what they quote: three rows of the dataset, and the help text.
 func TestReadme(t *testing.T) {
-	const path = "../../README.md"
-	readme, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var help bytes.Buffer
 	if code, done := defaults().flags(&help).Parse([]string{"-h"}); code != 0 || !done {
 		t.Fatalf("-h: %d", code)
 	}
-	want := part(t, string(readme), "flags", "```\n"+help.String()+"```\n")
-	want = part(t, want, "rows", shownRows(t))
-	if want == string(readme) {
-		return
+	for _, c := range []struct{ path, part, body string }{
+		{"../../README.md", "rows", shownRows(t)},
+		{"../../docs/gen.md", "flags", "```\n" + help.String() + "```\n"},
+	} {
+		text, err := os.ReadFile(c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := part(t, c.path, string(text), c.part, c.body)
+		if want == string(text) {
+			continue
+		}
+		if !*update {
+			t.Fatalf("%s is not up to date: go test ./cmd/gen -run TestReadme -update", c.path)
+		}
+		if _, err := dataset.WriteFile(c.path, []byte(want)); err != nil {
+			t.Fatal(err)
+		}
+		os.Remove(c.path + ".bak")
 	}
-	if !*update {
-		t.Fatalf("README.md is not up to date: go test ./cmd/gen -run TestReadme -update")
-	}
-	if _, err := dataset.WriteFile(path, []byte(want)); err != nil {
-		t.Fatal(err)
-	}
-	os.Remove(path + ".bak")
 }
 
 // part replaces what stands between the marks of a name.
-func part(t *testing.T, text, name, body string) string {
+func part(t *testing.T, path, text, name, body string) string {
 	before, rest, ok := strings.Cut(text, "<!-- "+name+" -->\n")
 	_, after, ok2 := strings.Cut(rest, "<!-- /"+name+" -->\n")
 	if !ok || !ok2 {
-		t.Fatalf("README.md has no part %q", name)
+		t.Fatalf("%s has no part %q", path, name)
 	}
 	return before + "<!-- " + name + " -->\n" + body + "<!-- /" + name + " -->\n" + after
 }
