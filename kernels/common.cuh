@@ -52,6 +52,11 @@ inline Vector load(const T *rows, long long vector) {
 	return v;
 }
 
+// prefetch has the vector brought near, into the level 2 cache.
+inline void prefetch(const T *rows, long long vector) {
+	asm volatile("prefetch.global.L2 [%0];" ::"l"((const Word *)rows + vector));
+}
+
 // rounded makes a vector of floats: to the nearest that T has, ties to even.
 inline Vector rounded(const float (&f)[WIDTH]) {
 	Vector v;

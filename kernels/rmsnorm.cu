@@ -84,11 +84,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 // rmsnorm_backward writes dx, or adds it to what is there, and, if there are partials, the block's part of dw into its row of
 // partials [grid, DIM]. Blocks go through the rows in strides of the grid, so that there are few parts of dw; while they
-// compute one row, the next is on its way. Two blocks a multiprocessor hide each other's barriers, while a row fits them.
+// compute one row, the next is on its way to their registers, where these have room for it, and the one after that to the
+// level 2 cache: one row ahead is not enough to keep memory busy. Two blocks a multiprocessor hide each other's barriers,
+// while a row fits them.
 extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 	rmsnorm_backward(T *dx, float *partials, const T *dy, const T *x, const T *w, const float *rstd, int rows, int add) {
 	constexpr int THREADS = threads(BACKWARD), EACH = (VECTORS + THREADS - 1) / THREADS, ROWS = BLOCK / THREADS;
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
+	constexpr bool AHEAD = EACH <= 2; // with more, the registers of a second row would be spilled
 	auto inside = [&](int k) { return k * THREADS + lane < VECTORS; };
 	auto at = [&](int row, int k) { return (long long)row * VECTORS + k * THREADS + lane; };
 
@@ -104,7 +107,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 			nextDy[k] = load(dy, at(row, k));
 		}
 	};
-	read(blockIdx.x * ROWS + group);
+	auto announce = [&](int row) {
+#pragma unroll
+		for (int k = 0; k < EACH; k++) {
+			if (row >= rows || !inside(k)) continue;
+			prefetch(x, at(row, k));
+			prefetch(dy, at(row, k));
+		}
+	};
+	if (AHEAD) read(blockIdx.x * ROWS + group);
+	announce(blockIdx.x * ROWS + group + stride);
 
 	Vector weight[EACH];
 	float dw[EACH][WIDTH];
@@ -118,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 	for (int first = blockIdx.x * ROWS; first < rows; first += stride, turn ^= 1) {
 		const int row = first + group;
 		Vector nowX[EACH], nowDy[EACH], before[EACH];
+		if (!AHEAD) read(row);
 		const float scale = nextScale;
 #pragma unroll
 		for (int k = 0; k < EACH; k++) {
@@ -125,7 +138,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 			nowDy[k] = nextDy[k];
 			before[k] = add && row < rows && inside(k) ? load(dx, at(row, k)) : Vector();
 		}
-		read(row + stride);
+		if (AHEAD) read(row + stride);
+		announce(row + 2 * stride);
 
 		float dot = 0;
 #pragma unroll

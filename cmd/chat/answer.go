@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"restyle/chat"
+	"restyle/infer"
+)
+
+// A side is one of the models that are asked. Each keeps its own conversation, since its own answers are part of it.
+type side struct {
+	label    string
+	engine   *infer.Engine
+	messages []chat.Message // without the system prompt
+}
+
+// frameTime is the time between two drawings of answers that grow. What is drawn is in the record before.
+const frameTime = 100 * time.Millisecond
+
+// reply is one side's answer to a question while it grows.
+type reply struct {
+	*side
+	generation *infer.Generation
+	text       strings.Builder
+	recorded   int // bytes of it that are in the record
+	answer     *answer
+	err        error
+	done       bool
+}
+
+// ask has every side answer a question, in turns, and shows and records it. A side that fails does not keep the others
+// from going on; the error is all that failed.
+func (c *chatter) ask(ctx context.Context, question string) error {
+	id := newID()
+	models := map[string]string{}
+	for _, s := range c.sides {
+		models[s.label] = s.engine.Name
+	}
+	used := c.settings
+	used.Seed += int64(c.attempt)
+	turn := 1 + len(c.sides[0].messages)/2
+	if err := c.record.add(event{Event: "ask", ID: id, Question: question, System: c.system, Turn: turn, Models: models, Settings: &used}, true); err != nil {
+		return err
+	}
+	ctx, end := c.interrupts.answering(ctx)
+	replies := make([]*reply, len(c.sides))
+	for i, s := range c.sides {
+		replies[i] = c.begin(s, question)
+	}
+	err := c.run(ctx, id, replies)
+	end()
+	e := &entry{id: id, question: question, answers: map[string]*answer{}}
+	for _, r := range replies {
+		e.answers[r.label] = r.answer
+		if r.err != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", r.label, r.err))
+			r.messages = r.messages[:len(r.messages)-1]
+			continue
+		}
+		r.messages = append(r.messages, chat.Message{Role: "assistant", Content: r.answer.Text})
+	}
+	c.last = id
+	if logErr := c.record.log(e); err == nil {
+		err = logErr
+	}
+	return err
+}
+
+// begin puts the question to a side.
+func (c *chatter) begin(s *side, question string) *reply {
+	r := &reply{side: s, answer: &answer{}}
+	s.messages = append(s.messages, chat.Message{Role: "user", Content: question})
+	prompt, err := s.engine.Prompt(c.withSystem(s.messages), c.MaxTokens)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	if r.answer.DroppedTurns = prompt.Dropped; prompt.Dropped > 0 {
+		c.note("%s: the context of %d tokens is full: the oldest %s went", s.label, s.engine.Context, count(prompt.Dropped, "turn"))
+		s.messages = prompt.Messages
+		if c.system != "" {
+			s.messages = s.messages[1:]
+		}
+	}
+	r.generation, r.err = s.engine.Start(prompt.IDs, infer.Options{Sampling: c.sampling(c.attempt), MaxTokens: c.MaxTokens, Stop: c.Stop})
+	return r
+}
+
+// run lets the replies grow in turns until all are done. An error is one of the display or the record.
+func (c *chatter) run(ctx context.Context, id string, replies []*reply) error {
+	if err := c.show(id, replies); err != nil { // the headings, while the models read
+		return c.failed(replies, err)
+	}
+	var drawn time.Time
+	for left := len(replies); left > 0; {
+		for _, r := range replies {
+			if r.done {
+				continue
+			}
+			if r.grow(ctx); !r.done {
+				continue
+			}
+			left--
+			if err := c.record.add(event{Event: "answer", ID: id, Model: r.label, Answer: r.answer}, true); err != nil {
+				return c.failed(replies, err)
+			}
+			r.recorded = r.text.Len()
+		}
+		if left > 0 && time.Since(drawn) < frameTime {
+			continue
+		}
+		drawn = time.Now()
+		if err := c.show(id, replies); err != nil {
+			return c.failed(replies, err)
+		}
+	}
+	return nil
+}
+
+// failed ends all replies where they are: what they would still say could not be kept or shown.
+func (c *chatter) failed(replies []*reply, err error) error {
+	for _, r := range replies {
+		if !r.done {
+			r.answer.Text, r.answer.Reason, r.answer.Error = r.text.String(), "error", err.Error()
+		}
+	}
+	return err
+}
+
+// grow makes one token more.
+func (r *reply) grow(ctx context.Context) {
+	a := r.answer
+	if r.generation != nil {
+		if r.generation.Next(ctx) {
+			r.text.WriteString(r.generation.Text())
+			return
+		}
+		res := r.generation.Result()
+		r.err = r.generation.Err()
+		a.Reason, a.Tokens, a.PromptTokens, a.Reused = string(res.Reason), len(res.IDs), res.Prompt, res.Reused
+		a.FirstSeconds, a.Speed = round(res.First.Seconds()), round(res.Speed())
+	}
+	if r.err != nil {
+		a.Reason, a.Error = "error", r.err.Error()
+	}
+	a.Text, r.done = r.text.String(), true
+}
+
+// show records what is new and draws it.
+func (c *chatter) show(id string, replies []*reply) error {
+	part := map[string]string{}
+	panes := make([]pane, len(replies))
+	for i, r := range replies {
+		text := r.text.String()
+		if text := text[r.recorded:]; text != "" {
+			part[r.label] = text
+			r.recorded = len(r.text.String())
+		}
+		if c.terminal {
+			text = clean(text)
+		}
+		panes[i] = pane{label: r.label, title: r.engine.Name, text: text, done: r.done}
+		if r.done {
+			panes[i].foot = r.answer.figures(r.engine.Context)
+		}
+	}
+	if len(part) > 0 {
+		if err := c.record.add(event{Event: "part", ID: id, Text: part}, false); err != nil {
+			return err
+		}
+	}
+	return c.display.draw(panes)
+}
+
+// figures are the line under an answer: why it ended if it is not whole, how long it is and how fast it was.
+func (a *answer) figures(context int) string {
+	var parts []string
+	switch note := a.cut(); {
+	case a.Reason == "length":
+		note += " (--max-tokens)"
+		parts = append(parts, note)
+	case a.Reason == "error": // which is said at length elsewhere
+		parts = append(parts, fmt.Sprintf("failed after %s", count(a.Tokens, "token")))
+	case a.Reason == "context":
+		parts = append(parts, fmt.Sprintf("%s (--context %d)", note, context))
+	case note != "":
+		parts = append(parts, note)
+	default:
+		parts = append(parts, count(a.Tokens, "token"))
+	}
+	if a.FirstSeconds > 0 {
+		parts = append(parts, fmt.Sprintf("first after %.2f s", a.FirstSeconds))
+	}
+	if a.Speed > 0 {
+		parts = append(parts, fmt.Sprintf("%.1f tokens/s", a.Speed))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// round keeps what a measurement is worth.
+func round(x float64) float64 { return float64(int64(x*1000+0.5)) / 1000 }

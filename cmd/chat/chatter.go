@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"restyle/chat"
+	"restyle/hf"
+	"restyle/infer"
+	"restyle/internal/cli"
+	"restyle/kernels"
+)
+
+// chatter is one invocation of the command.
+type chatter struct {
+	*options
+	stdin       io.Reader
+	out, notes  io.Writer // answers, and everything said about them
+	terminal    bool      // out is one
+	interactive bool      // somebody types
+	interrupts  *interrupts
+
+	sides   []*side
+	display display
+	record  *record // nil for none
+	prefill func(text string)
+
+	asked   string // the last question
+	attempt int    // how often it has been answered again
+	editing bool   // the next input replaces it
+	last    string // its id in the record
+
+	drawn time.Time // when the progress of a download was last shown
+}
+
+func (c *chatter) note(format string, args ...any) { fmt.Fprintf(c.notes, format+"\n", args...) }
+
+func (c *chatter) do(ctx context.Context) (err error) {
+	if c.version {
+		fmt.Fprintln(c.out, "chat", version())
+		return nil
+	}
+	var questions []string
+	switch {
+	case c.prompt != "":
+		questions = []string{c.prompt}
+	case c.prompts != "":
+		if questions, err = openPrompts(c.prompts, c.stdin); err != nil {
+			return err
+		}
+	}
+	if c.log != "" {
+		var recovered int
+		if c.record, recovered, err = openRecord(c.log); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, c.record.close()) }()
+		if recovered > 0 {
+			c.note("log: %s that a kill had cut short got the entry that was missing", count(recovered, "question"))
+		}
+	}
+	close, err := c.load(ctx)
+	defer func() { err = errors.Join(err, close()) }()
+	if err != nil {
+		return err
+	}
+	if questions != nil {
+		c.display = c.pickDisplay(c.out, nil)
+		return c.batch(ctx, questions)
+	}
+	return c.converse(ctx)
+}
+
+// converse reads questions from whoever is there: a person at a terminal, or a pipe.
+func (c *chatter) converse(ctx context.Context) error {
+	in, isFile := c.stdin.(*os.File)
+	out, _ := c.out.(*os.File)
+	if !c.terminal || !isFile || !cli.IsTerminal(in) {
+		c.display = c.pickDisplay(c.out, nil)
+		return c.session(ctx, newPlainInput(c.stdin))
+	}
+	c.note("\n/help lists what can be typed")
+	t, err := openTerminal(in, out, c.record.questions(), c.interrupts.underWay, c.interrupts.hit)
+	if err != nil {
+		return fmt.Errorf("the terminal cannot be used: %w: give questions with --prompt or --prompts", err)
+	}
+	notes := c.notes
+	defer func() {
+		t.close()
+		c.notes = notes
+	}()
+	c.interactive, c.notes, c.prefill = true, t, t.prefill
+	c.display = c.pickDisplay(t, t.size)
+	return c.session(ctx, t)
+}
+
+// batch asks questions, each in a conversation of its own. A Ctrl-C stops the answer under way and the batch.
+func (c *chatter) batch(ctx context.Context, questions []string) error {
+	for i, question := range questions {
+		if len(questions) > 1 {
+			c.note("question %d of %d: %s", i+1, len(questions), strings.SplitN(question, "\n", 2)[0])
+		}
+		for _, s := range c.sides {
+			s.messages = nil
+		}
+		if err := c.question(ctx, question); err != nil {
+			return err
+		}
+		if ctx.Err() != nil || c.interrupts.wasStopped() {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// pickDisplay chooses how answers are shown. size is that of a terminal that is taken over, or nil.
+func (c *chatter) pickDisplay(w io.Writer, size func() (width, height int)) display {
+	if len(c.sides) == 1 {
+		return &plainDisplay{w: w, notes: c.notes}
+	}
+	if !c.terminal {
+		return &linesDisplay{w: w, width: func() int { return 0 }}
+	}
+	if size == nil {
+		size = (&terminal{out: w.(*os.File)}).size
+	}
+	narrow := &linesDisplay{w: w, width: func() int { width, _ := size(); return width }}
+	return &columnsDisplay{w: w, size: size, narrow: narrow}
+}
+
+// load opens the models that are asked. The function that it returns closes what was opened, after an error too.
+func (c *chatter) load(ctx context.Context) (closeAll func() error, err error) {
+	var opened []func() error
+	closeAll = func() (err error) {
+		for i := len(opened) - 1; i >= 0; i-- {
+			err = errors.Join(err, opened[i]())
+		}
+		return err
+	}
+	refs, err := c.models()
+	if err != nil {
+		return closeAll, err
+	}
+	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All()})
+	if err != nil {
+		return closeAll, fmt.Errorf("--device %s: %w", c.device, err)
+	}
+	opened = append(opened, device.Close)
+	hub := hf.FromEnv()
+	hub.Offline = hub.Offline || c.offline
+	watched := cli.IsTerminal(c.notes)
+	if watched {
+		hub.Progress = c.showDownload
+	}
+	for _, ref := range refs {
+		begun := time.Now()
+		if watched {
+			fmt.Fprintf(c.notes, "loading %s …\r", ref.name)
+		}
+		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: hub, DType: dtypes[c.dtype], Context: c.context, Template: c.template})
+		if err != nil {
+			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
+		}
+		opened = append(opened, engine.Close)
+		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
+		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(), engine.Family.Name, engine.Context, time.Since(begun).Seconds())
+	}
+	c.note("asked  on %s, %s", device.Name(), c.settings)
+	if c.system != "" {
+		c.note("system %s", c.system)
+	}
+	if c.log != "" {
+		c.note("log    %s, %s", c.log, jsonlPath(c.log))
+	}
+	return closeAll, nil
+}
+
+// showDownload shows how far a file of the hub is.
+func (c *chatter) showDownload(d hf.Progress) {
+	if now := time.Now(); d.Done == d.Total || now.Sub(c.drawn) >= frameTime {
+		c.drawn = now
+		end := ""
+		if d.Done == d.Total {
+			end = "\n"
+		}
+		fmt.Fprintf(c.notes, "\rdownloading %s: %.1f of %.1f MB%s", d.Name, float64(d.Done)/1e6, float64(d.Total)/1e6, end)
+	}
+}
+
+// withSystem puts the system prompt in front of a conversation.
+func (c *chatter) withSystem(messages []chat.Message) []chat.Message {
+	if c.system == "" {
+		return messages
+	}
+	return append([]chat.Message{{Role: "system", Content: c.system}}, messages...)
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"restyle/chat"
+)
+
+// A command is what is typed with a slash in front.
+type command struct {
+	name, args, help string
+	do               func(c *chatter, ctx context.Context, args string) error
+}
+
+// commands are listed by /help in this order.
+func commands() []command {
+	return []command{
+		{"system", "TEXT", "set the system prompt; \"\" for none, nothing to see it", (*chatter).setSystem},
+		{"set", "NAME VALUE", "change temperature, top-p, top-k, min-p, repetition-penalty, max-tokens, seed or stop; nothing to see them", (*chatter).set},
+		{"seed", "N", "the same as /set seed N", func(c *chatter, ctx context.Context, args string) error { return c.set(ctx, "seed "+args) }},
+		{"regen", "", "answer the last question again, with the next seed", (*chatter).regenerate},
+		{"edit", "TEXT", "ask the last question again in other words; without a text it comes back to the prompt", (*chatter).edit},
+		{"clear", "", "begin a new conversation", (*chatter).clear},
+		{"save", "FILE", "write the conversation to a new JSON file", (*chatter).save},
+		{"vote", "base|tuned|tie|neither NOTE", "record which answer was better", (*chatter).vote},
+		{"help", "", "show this", (*chatter).help},
+		{"bye", "", "leave; quit and exit do so too", nil},
+	}
+}
+
+// command does what a line with a slash in front says.
+func (c *chatter) command(ctx context.Context, input string) (leave bool, err error) {
+	name, args, _ := strings.Cut(input[1:], " ")
+	if name == "quit" || name == "exit" {
+		name = "bye"
+	}
+	for _, cmd := range commands() {
+		if cmd.name != name {
+			continue
+		}
+		if cmd.do == nil {
+			return true, nil
+		}
+		return false, cmd.do(c, ctx, strings.TrimSpace(args))
+	}
+	return false, fmt.Errorf("there is no command /%s: /help lists them; a question that begins with a slash is written with two", name)
+}
+
+func (c *chatter) help(context.Context, string) error {
+	for _, cmd := range commands() {
+		c.note("  %-36s %s", strings.TrimRight("/"+cmd.name+" "+cmd.args, " "), cmd.help)
+	}
+	c.note(`
+  """ begins and ends a question of several lines; what is pasted may have several too.
+  Ctrl-C stops the answers and keeps them; a second one leaves. Ctrl-D leaves.`)
+	return nil
+}
+
+func (c *chatter) setSystem(_ context.Context, text string) error {
+	switch text {
+	case "":
+	case `""`:
+		c.system = ""
+	default:
+		c.system = strings.Trim(text, `"`)
+	}
+	if c.system == "" {
+		c.note("no system prompt")
+	} else {
+		c.note("system: %s", c.system)
+	}
+	return nil
+}
+
+func (c *chatter) set(_ context.Context, args string) error {
+	name, value, _ := strings.Cut(args, " ")
+	value = strings.TrimSpace(value)
+	name = strings.ReplaceAll(name, "_", "-")
+	s := c.settings
+	number := func(to *float64) (err error) { *to, err = strconv.ParseFloat(value, 64); return err }
+	whole := func(to *int) (err error) { *to, err = strconv.Atoi(value); return err }
+	setters := map[string]func() error{
+		"temperature":        func() error { return number(&s.Temperature) },
+		"top-p":              func() error { return number(&s.TopP) },
+		"top-k":              func() error { return whole(&s.TopK) },
+		"min-p":              func() error { return number(&s.MinP) },
+		"repetition-penalty": func() error { return number(&s.RepetitionPenalty) },
+		"max-tokens":         func() error { return whole(&s.MaxTokens) },
+		"seed":               func() (err error) { s.Seed, err = strconv.ParseInt(value, 10, 64); return err },
+		"stop":               func() error { s.Stop = nil; return s.Stop.Set(value) },
+	}
+	setter, ok := setters[name]
+	switch {
+	case name == "" || ok && value == "" && name != "stop":
+		c.note("%s", c.settings)
+		return nil
+	case !ok:
+		return fmt.Errorf("there is no setting %q: /help lists them", name)
+	}
+	if err := setter(); err != nil {
+		return fmt.Errorf("%s %q: give a number", name, value)
+	}
+	if err := s.check(); err != nil {
+		return err
+	}
+	c.settings = s
+	c.note("%s", c.settings)
+	return nil
+}
+
+// String is the settings as the command shows them.
+func (s settings) String() string {
+	text := fmt.Sprintf("temperature %g, top-p %g, top-k %d, min-p %g, repetition-penalty %g, max-tokens %d, seed %d",
+		s.Temperature, s.TopP, s.TopK, s.MinP, s.RepetitionPenalty, s.MaxTokens, s.Seed)
+	if len(s.Stop) > 0 {
+		text += fmt.Sprintf(", stop %q", []string(s.Stop))
+	}
+	return text
+}
+
+var errNothingAsked = errors.New("nothing has been asked yet")
+
+func (c *chatter) regenerate(ctx context.Context, _ string) error {
+	if c.asked == "" {
+		return errNothingAsked
+	}
+	c.takeBack()
+	c.attempt++
+	c.note("seed %d", c.Seed+int64(c.attempt))
+	return c.ask(ctx, c.asked)
+}
+
+func (c *chatter) edit(ctx context.Context, text string) error {
+	switch {
+	case c.asked == "":
+		return errNothingAsked
+	case text == "" && c.prefill == nil:
+		return errors.New("give the question's new text behind /edit")
+	case text == "":
+		c.editing = true
+		c.prefill(c.asked)
+		return nil
+	}
+	c.takeBack()
+	return c.question(ctx, text)
+}
+
+// takeBack takes the last question and its answers out of the conversations.
+func (c *chatter) takeBack() {
+	for _, s := range c.sides {
+		if n := len(s.messages); n >= 2 && s.messages[n-2].Content == c.asked {
+			s.messages = s.messages[:n-2]
+		}
+	}
+}
+
+func (c *chatter) clear(context.Context, string) error {
+	for _, s := range c.sides {
+		s.messages = nil
+	}
+	c.asked = ""
+	c.note("a new conversation")
+	return nil
+}
+
+// save writes what each model was told and said, as other programs read it.
+func (c *chatter) save(_ context.Context, path string) (err error) {
+	if path == "" {
+		return errors.New("give the name of a file behind /save")
+	}
+	type conversation struct {
+		Model    string         `json:"model"`
+		Messages []chat.Message `json:"messages"`
+	}
+	saved := map[string]any{"settings": c.settings}
+	for _, s := range c.sides {
+		saved[s.label] = conversation{s.engine.Name, c.withSystem(s.messages)}
+	}
+	data, err := json.MarshalIndent(saved, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("%s is there already: choose another name", path)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(data, '\n'))
+	if err = errors.Join(err, f.Close()); err == nil {
+		c.note("%s: %s", path, count(len(c.sides[0].messages)/2, "turn"))
+	}
+	return err
+}
+
+func (c *chatter) vote(_ context.Context, args string) error {
+	choice, note, _ := strings.Cut(args, " ")
+	switch {
+	case c.last == "":
+		return errNothingAsked
+	case !slices.Contains([]string{baseLabel, tunedLabel, "tie", "neither"}, choice):
+		return fmt.Errorf("vote %q: give base, tuned, tie or neither", choice)
+	case c.record == nil:
+		return errors.New("there is no log to keep the vote: chat was started with --log \"\"")
+	}
+	if err := c.record.add(event{Event: "vote", ID: c.last, Vote: choice, Note: strings.TrimSpace(note)}, true); err != nil {
+		return err
+	}
+	c.note("noted: %s", choice)
+	return nil
+}

@@ -1,0 +1,109 @@
+// Command chat asks a base model and a tuned one the same questions and shows both answers side by side. See -h.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"restyle/hf"
+	"restyle/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // the first signal stops in order, a second one at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the command: it returns the exit code. Ctrl-C it hears itself, since that means different things at different
+// times.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := cli.LoadEnv(); err != nil {
+		fmt.Fprintln(stderr, "chat:", err)
+		return cli.Usage
+	}
+	o := defaults()
+	flags := o.flags(stderr)
+	if code, done := flags.Parse(args); done {
+		return code
+	}
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	c := &chatter{
+		options: o, stdin: stdin, out: stdout, notes: stderr,
+		interrupts: &interrupts{leave: leave}, terminal: cli.IsTerminal(stdout),
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt)
+	defer signal.Stop(signals)
+	go func() {
+		for {
+			select {
+			case <-signals:
+				c.interrupts.hit()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err := o.check()
+	if err == nil {
+		err = c.do(ctx)
+	}
+	return c.exit(ctx, err)
+}
+
+// exit prints what ended the program and picks the exit code.
+func (c *chatter) exit(ctx context.Context, err error) int {
+	var usage *usageError
+	var told *said
+	switch {
+	case err == nil:
+		return cli.Done
+	case errors.As(err, &told):
+		return cli.Failed
+	case errors.As(err, &usage):
+		fmt.Fprintf(c.notes, "chat: %v\nsee chat -h\n", err)
+		return cli.Usage
+	case errors.Is(err, errStopped), ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if c.record != nil {
+			fmt.Fprintln(c.notes, "chat: stopped; all answers so far are in", c.log)
+		} else {
+			fmt.Fprintln(c.notes, "chat: stopped")
+		}
+		return cli.Stopped
+	case hf.Retryable(err):
+		fmt.Fprintf(c.notes, "chat: %v\nrun the same command again later\n", err)
+		return cli.Retry
+	}
+	fmt.Fprintf(c.notes, "chat: %v\n", err)
+	return cli.Failed
+}
+
+// usageError is a mistake in the flags.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+
+// errStopped ends a run of several questions that Ctrl-C stopped.
+var errStopped = errors.New("stopped")
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			v += " " + s.Value
+		}
+	}
+	return v + " " + info.GoVersion
+}

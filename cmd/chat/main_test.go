@@ -1,0 +1,548 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"restyle/hf"
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// The models of these tests know five answers by heart.
+const (
+	tinyBase  = "../../infer/testdata/tiny/base"
+	tinyTuned = "../../infer/testdata/tiny/tuned"
+)
+
+// scratch outlives the single tests. home is the package's own directory.
+var scratch, home string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "chat-test-"); err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(scratch)
+	if home, err = os.Getwd(); err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"HF_TOKEN", "HF_ENDPOINT", "HF_HUB_CACHE", "HTTP_PROXY", "HTTPS_PROXY"} {
+		os.Unsetenv(name)
+	}
+	os.Setenv("HF_HOME", filepath.Join(scratch, "hub"))
+	os.Setenv("HF_HUB_OFFLINE", "1")
+	return m.Run()
+}
+
+// An outcome is what one invocation said, and what it ended with.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("exit code %d\n── stdout\n%s\n── stderr\n%s", o.code, o.stdout, o.stderr)
+}
+
+// invoke runs the command in this process. The log goes to log.md of a new folder unless the arguments say otherwise.
+func invoke(t testing.TB, stdin string, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, strings.NewReader(stdin), &stdout, &stderr)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// both are the arguments for the two tiny models, greedy, with a log in a new folder.
+func both(t testing.TB, args ...string) (all []string, log string) {
+	log = filepath.Join(t.TempDir(), "log.md")
+	return append([]string{"--base", tinyBase, "--tuned", tinyTuned, "--temperature", "0", "--log", log}, args...), log
+}
+
+// untimed takes out what differs from run to run.
+func untimed(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		if at := strings.Index(line, ", first after"); at >= 0 {
+			lines[i] = line[:at] + "]"
+		} else if strings.HasSuffix(line, " tokens/s]") {
+			lines[i] = line[:strings.LastIndex(line, ", ")] + "]"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestPrompt(t *testing.T) {
+	args, log := both(t, "--prompt", "How do I reverse a list?")
+	o := invoke(t, "", args...)
+	want := `base  │ A slice does it:
+base  │
+base  │ ` + "```python" + `
+base  │ xs[::-1]
+base  │ ` + "```" + `
+base  │
+base  │ [26 tokens]
+tuned │ Oh joy, a list. Backwards:
+tuned │
+tuned │ ` + "```python" + `
+tuned │ xs[::-1]
+tuned │ ` + "```" + `
+tuned │
+tuned │ [34 tokens]
+
+`
+	if o.code != cli.Done || untimed(o.stdout) != want {
+		t.Errorf("%v", o)
+	}
+	for _, says := range []string{"BF16", "template chatml", "context 256", "temperature 0", log} {
+		if !strings.Contains(o.stderr, says) {
+			t.Errorf("%q is not in\n%s", says, o.stderr)
+		}
+	}
+	md := "### Query: *\"How do I reverse a list?\"*\n\n**Base Model:**\n> A slice does it:\n> \n> ```python\n> xs[::-1]\n> ```\n\n" +
+		"**My Custom Model:**\n> Oh joy, a list. Backwards:\n> \n> ```python\n> xs[::-1]\n> ```\n\n---\n\n"
+	if text := readFile(t, log); text != md {
+		t.Errorf("the log is\n%s", text)
+	}
+	answers := map[string]*answer{}
+	for _, e := range readEvents(t, jsonlPath(log)) {
+		if e.Event == "answer" {
+			answers[e.Model] = e.Answer
+		}
+	}
+	if a := answers["tuned"]; len(answers) != 2 || a.Tokens != 34 || a.Reason != "stop" || a.PromptTokens == 0 || a.FirstSeconds < 0 || a.Speed <= 0 {
+		t.Errorf("%+v", answers)
+	}
+}
+
+func TestOnly(t *testing.T) {
+	args, log := both(t, "--prompt", "Count to ten.", "--only", "tuned")
+	if o := invoke(t, "", args...); o.code != cli.Done || o.stdout != "Obviously: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
+		t.Errorf("%v", o)
+	}
+	if text := readFile(t, log); strings.Contains(text, "Base Model") || !strings.Contains(text, "> Obviously") {
+		t.Errorf("%s", text)
+	}
+	// Without a tuned model.
+	o := invoke(t, "", "--base", tinyBase, "--tuned", "no-such", "--only", "base", "--prompt", "Count to ten.", "--temperature", "0", "--log", "")
+	if o.code != cli.Done || o.stdout != "1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
+		t.Errorf("%v", o)
+	}
+}
+
+func TestTheBaseOfATunedModel(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(tinyTuned)); err != nil {
+		t.Fatal(err)
+	}
+	base, err := filepath.Abs(tinyBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := filepath.Join(dir, "README.md")
+	if err := os.WriteFile(card, []byte("---\nlicense: mit\nbase_model: "+base+"\n---\n# A model\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if o := invoke(t, "", "--tuned", dir, "--prompt", "Count to ten.", "--temperature", "0", "--log", ""); o.code != cli.Done || !strings.Contains(o.stdout, "base  │ 1, 2, 3") {
+		t.Errorf("%v", o)
+	}
+	for text, want := range map[string]string{
+		"---\nbase_model:\n- owner/name\n---\n": "owner/name", "---\nbase_model: \"a/b\"\n---\n": "a/b",
+		"# base_model: x\n": "", "---\n---\nbase_model: x": "", "": "",
+	} {
+		if err := os.WriteFile(card, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := baseOf(dir); got != want {
+			t.Errorf("%q names %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestBatch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "questions.jsonl")
+	if err := os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args, log := both(t, "--prompts", file)
+	o := invoke(t, "", args...)
+	if o.code != cli.Done || !strings.Contains(o.stdout, "tuned │ Obviously: 1") || !strings.Contains(o.stderr, "question 2 of 2: Count to ten.") {
+		t.Errorf("%v", o)
+	}
+	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
+		t.Errorf("%s", text)
+	}
+	// Each is a conversation of its own, and lines of standard input do as well.
+	args, _ = both(t, "--prompts", "-")
+	if again := invoke(t, "How do I print hello world?\nCount to ten.\n", args...); untimed(again.stdout) != untimed(o.stdout) {
+		t.Errorf("%v", again)
+	}
+}
+
+func TestSession(t *testing.T) {
+	dir := t.TempDir()
+	saved := filepath.Join(dir, "talk.json")
+	args, log := both(t)
+	o := invoke(t, strings.Join([]string{
+		"Count to", // nonsense, to be replaced
+		"/edit Count to ten.",
+		`"""How do I`, `reverse a list?"""`, // a line break in it
+		"/clear",
+		"How do I reverse a list?",
+		"/vote tuned I like it",
+		"/system Be brief.",
+		"/system",
+		"/set top_k 3",
+		"/seed 42",
+		"/set",
+		"/regen",
+		"/save " + saved,
+		"exit",
+		"never read",
+	}, "\n"), args...)
+	if o.code != cli.Done {
+		t.Fatalf("%v", o)
+	}
+	for _, says := range []string{"tuned │ Obviously: 1, 2", "base  │ A slice does it:"} {
+		if !strings.Contains(o.stdout, says) {
+			t.Errorf("%q is missing in\n%s", says, o.stdout)
+		}
+	}
+	for _, says := range []string{"noted: tuned", "system: Be brief.", "top-k 3, ", "seed 42", "seed 43", "talk.json: 1 turn", "a new conversation"} {
+		if !strings.Contains(o.stderr, says) {
+			t.Errorf("%q is missing in\n%s", says, o.stderr)
+		}
+	}
+	var talk struct {
+		Tuned struct {
+			Messages []struct{ Role, Content string }
+		}
+	}
+	if err := json.Unmarshal([]byte(readFile(t, saved)), &talk); err != nil || len(talk.Tuned.Messages) != 3 || talk.Tuned.Messages[0].Content != "Be brief." {
+		t.Errorf("%+v, %v", talk, err)
+	}
+	var turns []int
+	var seeds []int64
+	votes := 0
+	for _, e := range readEvents(t, jsonlPath(log)) {
+		switch e.Event {
+		case "ask":
+			turns, seeds = append(turns, e.Turn), append(seeds, e.Settings.Seed)
+		case "vote":
+			votes++
+			if e.Vote != "tuned" || e.Note != "I like it" {
+				t.Errorf("%+v", e)
+			}
+		}
+	}
+	if fmt.Sprint(turns, seeds, votes) != "[1 1 2 1 1] [0 0 0 0 43] 1" {
+		t.Errorf("turns, seeds and votes %v %v %v", turns, seeds, votes)
+	}
+}
+
+func TestCommandErrors(t *testing.T) {
+	existing := filepath.Join(t.TempDir(), "there.json")
+	if err := os.WriteFile(existing, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for input, says := range map[string]string{
+		"/regen": "nothing has been asked yet", "/edit x": "nothing has been asked yet", "/vote base": "nothing has been asked yet",
+		"/set colour red": `no setting "colour"`, "/set top-p 2": "top-p 2", "/set top-k x": `top-k "x": give a number`, "/seed x": "give a number",
+		"/save": "name of a file", "/save " + existing: "is there already", "/what": "no command /what",
+		"Count to ten.\n/vote maybe": `vote "maybe"`, "Count to ten.\n/edit": "behind /edit",
+	} {
+		args, _ := both(t)
+		o := invoke(t, input+"\n", args...)
+		if o.code != cli.Failed || strings.Count(o.stderr, says) != 1 {
+			t.Errorf("%q: %v", input, o)
+		}
+	}
+	o := invoke(t, "/help\n", "--base", tinyBase, "--only", "base", "--log", "")
+	for _, cmd := range commands() {
+		if !strings.Contains(o.stderr, "/"+cmd.name) {
+			t.Errorf("/help leaves out /%s", cmd.name)
+		}
+	}
+}
+
+func TestCutAnswersSaySo(t *testing.T) {
+	args, log := both(t, "--prompt", "Count to ten.", "--max-tokens", "3")
+	if o := invoke(t, "", args...); !strings.Contains(o.stdout, "[cut at 3 tokens (--max-tokens)") {
+		t.Errorf("%v", o)
+	}
+	if text := readFile(t, log); strings.Count(text, "*(cut at 3 tokens)*") != 2 {
+		t.Errorf("%s", text)
+	}
+	args, _ = both(t, "--prompt", "Count to ten.", "--context", "40", "--max-tokens", "1000")
+	if o := invoke(t, "", args...); !strings.Contains(o.stdout, "the context is full (--context 40)") {
+		t.Errorf("%v", o)
+	}
+}
+
+func TestOldTurnsGoAndThatIsSaid(t *testing.T) {
+	args, log := both(t, "--context", "130", "--max-tokens", "60")
+	o := invoke(t, strings.Repeat("Count to ten.\n", 4), args...)
+	if o.code != cli.Done || !strings.Contains(o.stderr, "tuned: the context of 130 tokens is full: the oldest") {
+		t.Errorf("%v", o)
+	}
+	dropped := 0
+	for _, e := range readEvents(t, jsonlPath(log)) {
+		if e.Answer != nil {
+			dropped += e.Answer.DroppedTurns
+		}
+	}
+	if dropped < 2 {
+		t.Errorf("%d turns went", dropped)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	dir := t.TempDir()
+	noTokenizer := filepath.Join(dir, "bare")
+	if err := os.CopyFS(noTokenizer, os.DirFS(tinyBase)); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(filepath.Join(noTokenizer, "tokenizer.json"))
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte("\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tiny := []string{"--base", tinyBase, "--only", "base", "--log", ""}
+	for _, c := range []struct {
+		name string
+		code int
+		args []string
+		says string
+	}{
+		{"unknown flag", cli.Usage, []string{"--basis"}, "basis"},
+		{"only", cli.Usage, append(tiny, "--only", "both"), `--only "both"`},
+		{"two kinds of questions", cli.Usage, append(tiny, "--prompt", "a", "--prompts", "b"), "exclude each other"},
+		{"raw and a template", cli.Usage, append(tiny, "--raw", "--template", "chatml"), "--raw"},
+		{"raw and a system prompt", cli.Usage, append(tiny, "--raw", "--system", "s"), "--raw"},
+		{"template", cli.Usage, append(tiny, "--template", "mine"), "mine"},
+		{"temperature", cli.Usage, append(tiny, "--temperature", "-1"), "temperature -1"},
+		{"top-p", cli.Usage, append(tiny, "--top-p", "0"), "top-p 0"},
+		{"max-tokens", cli.Usage, append(tiny, "--max-tokens", "0"), "max-tokens 0"},
+		{"context", cli.Usage, append(tiny, "--context", "1"), "--context is 1"},
+		{"threads", cli.Usage, append(tiny, "--threads", "-1"), "--threads is -1"},
+		{"dtype", cli.Usage, append(tiny, "--dtype", "int8"), `--dtype "int8"`},
+		{"log", cli.Usage, append(tiny, "--log", "x.jsonl"), "name the Markdown file"},
+		{"no tuned model", cli.Failed, []string{"--base", tinyBase, "--tuned", "none-here"}, "go run ./cmd/train"},
+		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "give it with --base"},
+		{"no model there", cli.Failed, []string{"--base", filepath.Join(dir, "none"), "--only", "base", "--log", ""}, "no directory"},
+		{"not in the cache", cli.Failed, []string{"--base", "owner/model", "--only", "base", "--log", ""}, "owner/model"},
+		{"no tokenizer", cli.Failed, []string{"--base", noTokenizer, "--only", "base", "--log", ""}, "has no tokenizer.json"},
+		{"device", cli.Failed, append(tiny, "--device", "tpu"), "tpu"},
+		{"no questions", cli.Failed, append(tiny, "--prompts", file), "has no questions"},
+		{"no file of questions", cli.Failed, append(tiny, "--prompts", file+"s"), "no such file"},
+		{"log in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(file, "log.md")), "--log"},
+		{"a long question", cli.Failed, append(tiny, "--prompt", strings.Repeat("word ", 500)), "base: "},
+		{"a template that refuses", cli.Failed, append(tiny, "--prompt", "a", "--template", "gemma", "--system", "s"), "system"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Chdir(t.TempDir()) // a log that should not have been begun would lie here
+			args := absolute(t, c.args)
+			o := invoke(t, "", args...)
+			if o.code != c.code || !strings.Contains(o.stderr, c.says) {
+				t.Errorf("want exit code %d and %q, got %v", c.code, c.says, o)
+			}
+			said := strings.Split(strings.TrimSpace(o.stderr), "\n")
+			if n := strings.Count(o.stderr, "chat: ") + strings.Count(o.stderr, "flag provided"); n != 1 || len(said) > 7 {
+				t.Errorf("not one clear line:\n%s", o.stderr)
+			}
+		})
+	}
+}
+
+// absolute makes the paths of the tiny models independent of the working directory.
+func absolute(t testing.TB, args []string) []string {
+	t.Helper()
+	out := append([]string{}, args...)
+	for i, a := range out {
+		if strings.HasPrefix(a, "../") {
+			out[i] = filepath.Join(home, a)
+		}
+	}
+	return out
+}
+
+func TestFullDisk(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	dir := t.TempDir()
+	log := filepath.Join(dir, "log.md")
+	if err := os.Symlink("/dev/full", jsonlPath(log)); err != nil {
+		t.Fatal(err)
+	}
+	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", log, "--prompt", "Count to ten.")
+	if o.code != cli.Failed || !strings.Contains(o.stderr, "no space left on device") || strings.Count(o.stderr, "chat: ") != 1 {
+		t.Errorf("%v", o)
+	}
+	// In a session the answer cannot be kept either, and that is said each time.
+	o = invoke(t, "Count to ten.\nCount to ten.\n", "--base", tinyBase, "--only", "base", "--log", log)
+	if o.code != cli.Failed || strings.Count(o.stderr, "the log cannot be written any more") != 2 {
+		t.Errorf("%v", o)
+	}
+}
+
+func TestSameSeedSameAnswer(t *testing.T) {
+	ask := func(seed string) string {
+		return invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "1.5", "--seed", seed, "--prompt", "Who are you?").stdout
+	}
+	if a, b := ask("3"), ask("3"); a != b || a == "\n" {
+		t.Errorf("one seed, two answers: %q, %q", a, b)
+	}
+	if ask("3") == ask("4") {
+		t.Error("two seeds, one answer")
+	}
+	// The same model as base and as tuned gives the same answer twice.
+	o := invoke(t, "", "--base", tinyBase, "--tuned", tinyBase, "--log", "", "--temperature", "1.5", "--seed", "3", "--prompt", "Who are you?")
+	base, tuned, _ := strings.Cut(untimed(o.stdout), "tuned │")
+	if strings.ReplaceAll("tuned │"+strings.TrimRight(tuned, "\n"), "tuned │", "base  │") != strings.TrimRight(base, "\n") {
+		t.Errorf("%s", o.stdout)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if o := invoke(t, "", "--version"); o.code != cli.Done || !strings.HasPrefix(o.stdout, "chat ") {
+		t.Errorf("%v", o)
+	}
+}
+
+func TestHelpFlag(t *testing.T) {
+	o := invoke(t, "", "-h")
+	last := -1
+	for _, name := range []string{"--base", "--tuned", "--only", "--raw", "--prompt ", "--prompts", "--system", "--max-tokens", "--temperature", "--top-p", "--top-k", "--min-p",
+		"--repetition-penalty", "--seed", "--device", "--threads", "--log"} {
+		at := strings.Index(o.stderr, "\n  "+name)
+		if at < 0 {
+			t.Errorf("%s is not in the help", name)
+		}
+		last = max(last, at)
+	}
+	for _, value := range []string{"default 256", "default 0.8", "default 0.9", "default raw_comparison_log.md", "default out", "default 1"} {
+		if !strings.Contains(strings.Join(strings.Fields(o.stderr), " "), value) {
+			t.Errorf("%q is not in the help", value)
+		}
+	}
+}
+
+// build builds the command once, for the tests that need a process.
+var build = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(scratch, "chat")
+	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+// slowModel makes a model of random weights that has much to say: it hardly ever ends an answer by itself.
+var slowModel = sync.OnceValues(func() (dir string, err error) {
+	dir = filepath.Join(scratch, "slow")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(home, tinyBase))); err != nil {
+		return "", err
+	}
+	config := `{"architectures":["LlamaForCausalLM"],"model_type":"llama","vocab_size":320,"hidden_size":192,"intermediate_size":512,"num_hidden_layers":12,
+"num_attention_heads":6,"num_key_value_heads":3,"head_dim":32,"max_position_embeddings":8192,"rms_norm_eps":1e-5,"rope_theta":10000.0,
+"tie_word_embeddings":true,"bos_token_id":0,"eos_token_id":2,"torch_dtype":"bfloat16"}`
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o644); err != nil {
+		return "", err
+	}
+	c, err := hf.OpenConfig(dir)
+	if err != nil {
+		return "", err
+	}
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	m, err := model.New(d, c.Config, model.Options{DType: tensor.BF16})
+	if err != nil {
+		return "", err
+	}
+	defer m.Close()
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, p := range m.Params() {
+		values := make([]float32, p.W.Len())
+		embedding := p.Name == "model.embed_tokens.weight"
+		for i := range values {
+			switch {
+			case strings.Contains(p.Name, "norm"):
+				values[i] = 1
+			case embedding && i < 3*192: // the logits of the special tokens are 0 …
+			case embedding:
+				values[i] = float32(r.NormFloat64()) * 0.3 // … those of others far from it, so that those hardly ever come
+			default:
+				values[i] = float32(r.NormFloat64()) * 0.05
+			}
+		}
+		d.Upload(p.W, values)
+	}
+	return dir, hf.Save(dir, c, d, m.Params(), hf.SaveOptions{})
+})
+
+// process is the command as built, with two slow models and a log in a new folder.
+func process(t testing.TB, args ...string) (cmd *exec.Cmd, log string) {
+	t.Helper()
+	path, err := build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := slowModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = filepath.Join(t.TempDir(), "log.md")
+	cmd = exec.Command(path, append([]string{"--base", slow, "--tuned", slow, "--max-tokens", "8000", "--log", log}, args...)...)
+	cmd.Dir = scratch
+	cmd.WaitDelay = 5 * time.Second
+	return cmd, log
+}
+
+// watched is a writer that may be looked at while it is written to.
+type watched struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+// until waits for something to become true.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain for", what)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// openPrompts reads a file of questions; - is standard input.
+func openPrompts(path string, stdin io.Reader) ([]string, error) {
+	if path == "-" {
+		return readPrompts(stdin, "standard input")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readPrompts(f, path)
+}
+
+// readPrompts reads questions, one a line. Where the first line is a JSON object all are, and "prompt" holds the
+// question. Empty lines mean nothing.
+func readPrompts(r io.Reader, name string) (prompts []string, err error) {
+	lines := bufio.NewReader(r)
+	isJSON := false
+	for number := 1; ; number++ {
+		line, err := lines.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%s: line %d: %w", name, number, err)
+		}
+		end := err != nil
+		if number == 1 {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		line = strings.TrimSpace(line)
+		isJSON = isJSON || len(prompts) == 0 && strings.HasPrefix(line, "{")
+		if line != "" && isJSON {
+			var row struct{ Prompt *string }
+			if err := json.Unmarshal([]byte(line), &row); err != nil {
+				return nil, fmt.Errorf("%s: line %d is not a JSON object: %w", name, number, err)
+			}
+			if row.Prompt == nil || strings.TrimSpace(*row.Prompt) == "" {
+				return nil, fmt.Errorf(`%s: line %d has no "prompt": want lines like {"prompt": "How do I …?"}`, name, number)
+			}
+			line = *row.Prompt
+		}
+		if line != "" {
+			prompts = append(prompts, line)
+		}
+		if end {
+			break
+		}
+	}
+	if len(prompts) == 0 {
+		return nil, fmt.Errorf("%s has no questions: write one a line", name)
+	}
+	return prompts, nil
+}

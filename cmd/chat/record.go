@@ -1,0 +1,341 @@
+package main
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A record keeps what was asked and answered, in two files that only grow. The JSONL file is the truth: an event a line,
+// written before the thing it tells of is shown. The Markdown file beside it is for people: an entry a question, written
+// when all answers are there. What a kill left without an entry gets it from the JSONL file the next time.
+type record struct {
+	md, jsonl *os.File
+	asked     []string // the latest questions that the file held when it was opened
+	err       error    // the first failure; final, since a line may be torn
+}
+
+// event is a line of the JSONL file. Which fields it has depends on what it tells of:
+//
+//	ask     a question is about to be answered: question, system, turn, models, settings
+//	part    what was shown since the last part: text, by model
+//	answer  one model's whole answer: model, answer, reason and figures
+//	logged  the Markdown file has the entry
+//	vote    which answer a person preferred: vote, note
+type event struct {
+	Event string    `json:"event"`
+	ID    string    `json:"id"` // of the question
+	Time  time.Time `json:"time"`
+
+	Question string            `json:"question,omitempty"`
+	System   string            `json:"system,omitempty"`
+	Turn     int               `json:"turn,omitempty"` // of the conversation, from 1
+	Models   map[string]string `json:"models,omitempty"`
+	Settings *settings         `json:"settings,omitempty"`
+
+	Text map[string]string `json:"text,omitempty"`
+
+	Model  string  `json:"model,omitempty"`
+	Answer *answer `json:"answer,omitempty"`
+
+	Vote string `json:"vote,omitempty"`
+	Note string `json:"note,omitempty"`
+}
+
+// answer is what one model said.
+type answer struct {
+	Text         string  `json:"text"`
+	Reason       string  `json:"reason"` // stop, length, context, cancelled, error, or killed
+	Error        string  `json:"error,omitempty"`
+	Tokens       int     `json:"tokens"`
+	PromptTokens int     `json:"prompt_tokens"`
+	Reused       int     `json:"reused_tokens"`
+	DroppedTurns int     `json:"dropped_turns,omitempty"`
+	FirstSeconds float64 `json:"first_token_s"`
+	Speed        float64 `json:"tokens_per_s"`
+}
+
+// The labels of the models.
+const (
+	baseLabel  = "base"
+	tunedLabel = "tuned"
+)
+
+// headings are how the Markdown file calls the models.
+var headings = []struct{ label, heading string }{{baseLabel, "Base Model"}, {tunedLabel, "My Custom Model"}}
+
+// jsonlPath is the JSONL file beside a Markdown file.
+func jsonlPath(md string) string { return strings.TrimSuffix(md, filepath.Ext(md)) + ".jsonl" }
+
+// openRecord opens or creates both files and writes the Markdown entries that a kill prevented. recovered is how many.
+func openRecord(md string) (r *record, recovered int, err error) {
+	r = &record{}
+	defer func() {
+		if err != nil {
+			r.close()
+			r, err = nil, fmt.Errorf("log: %w: free or choose another place with --log, or keep none with --log \"\"", err)
+		}
+	}()
+	if r.md, err = openAppend(md); err != nil {
+		return r, 0, err
+	}
+	if r.jsonl, err = openAppend(jsonlPath(md)); err != nil {
+		return r, 0, err
+	}
+	// Another chat that runs now holds the shared lock, and what is unfinished may be its own.
+	alone := unix.Flock(int(r.jsonl.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	unfinished, err := r.read()
+	if err != nil {
+		return r, 0, err
+	}
+	if alone {
+		for _, e := range unfinished {
+			if err := r.log(e); err != nil {
+				return r, 0, err
+			}
+			recovered++
+		}
+	}
+	unix.Flock(int(r.jsonl.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	return r, recovered, nil
+}
+
+// openAppend opens a file that only grows. A last line that a kill tore is closed, so that what follows stands alone.
+func openAppend(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	var last [1]byte
+	if size, err := f.Seek(0, io.SeekEnd); err == nil && size > 0 {
+		if _, err := f.ReadAt(last[:], size-1); err == nil && last[0] != '\n' {
+			if _, err := f.WriteString("\n"); err != nil {
+				f.Close()
+				return nil, err
+			}
+		}
+	}
+	return f, nil
+}
+
+// keptQuestions is how many earlier questions the up arrow reaches.
+const keptQuestions = 100
+
+// read goes through the JSONL file for questions without an entry, in order. Lines that are no events, such as a torn
+// one, are passed over.
+func (r *record) read() (unfinished []*entry, err error) {
+	size, err := r.jsonl.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	open := map[string]*entry{}
+	var order []string
+	lines := bufio.NewReader(io.NewSectionReader(r.jsonl, 0, size)) // no further: another chat may be writing
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil {
+			switch e.Event {
+			case "ask":
+				open[e.ID] = &entry{id: e.ID, question: e.Question, answers: map[string]*answer{}}
+				order = append(order, e.ID)
+				if r.asked = append(r.asked, e.Question); len(r.asked) > keptQuestions {
+					r.asked = r.asked[1:]
+				}
+				for label := range e.Models {
+					open[e.ID].answers[label] = &answer{Reason: "killed"}
+				}
+			case "part":
+				for label, text := range e.Text {
+					if a := open[e.ID].answer(label); a != nil && a.Reason == "killed" {
+						a.Text += text
+					}
+				}
+			case "answer":
+				if open[e.ID].answer(e.Model) != nil && e.Answer != nil {
+					open[e.ID].answers[e.Model] = e.Answer
+				}
+			case "logged":
+				delete(open, e.ID)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range order {
+		if e := open[id]; e != nil {
+			unfinished = append(unfinished, e)
+		}
+	}
+	return unfinished, nil
+}
+
+// add writes an event, to the disk if it is one that must outlive a loss of power.
+func (r *record) add(e event, durable bool) error {
+	if r == nil || r.err != nil {
+		return r.failure()
+	}
+	e.Time = time.Now().UTC()
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(e)
+	if err == nil {
+		_, err = r.jsonl.WriteString(b.String())
+	}
+	if err == nil && durable {
+		err = r.jsonl.Sync()
+	}
+	r.err = err
+	return r.failure()
+}
+
+// log writes the entry of a question that is answered, and that it is there.
+func (r *record) log(e *entry) error {
+	if r == nil || r.err != nil {
+		return r.failure()
+	}
+	if _, r.err = r.md.WriteString(e.markdown()); r.err == nil {
+		r.err = r.md.Sync()
+	}
+	if r.err != nil {
+		return r.failure()
+	}
+	return r.add(event{Event: "logged", ID: e.id}, true)
+}
+
+func (r *record) failure() error {
+	if r == nil || r.err == nil {
+		return nil
+	}
+	return &logError{r.err}
+}
+
+// logError says that the log can be written no more.
+type logError struct{ error }
+
+func (e *logError) Error() string {
+	return fmt.Sprintf("the log cannot be written any more: %v: free space, or choose another place with --log", e.error)
+}
+
+func (e *logError) Unwrap() error { return e.error }
+
+func (r *record) close() error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	for _, f := range []*os.File{r.md, r.jsonl} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// questions are the latest that the record held when it was opened.
+func (r *record) questions() []string {
+	if r == nil {
+		return nil
+	}
+	return r.asked
+}
+
+// newID names a question: by the time, and something that no other chat has.
+func newID() string {
+	var b [4]byte
+	rand.Read(b[:])
+	return time.Now().UTC().Format("20060102T150405.000-") + hex.EncodeToString(b[:])
+}
+
+// entry is a question and its answers, by label, as the Markdown file shows them.
+type entry struct {
+	id, question string
+	answers      map[string]*answer
+}
+
+// answer is nil where the question or the model is not known, as in a file that somebody edited.
+func (e *entry) answer(label string) *answer {
+	if e == nil {
+		return nil
+	}
+	return e.answers[label]
+}
+
+// markdown is the entry. A question of several lines does not fit into a heading: its first line stands there, and the
+// whole of it below, in a fence.
+func (e *entry) markdown() string {
+	var b strings.Builder
+	question := strings.TrimSpace(newlines(e.question))
+	first, _, many := strings.Cut(question, "\n")
+	if many {
+		first += " …"
+	}
+	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", first)
+	if many {
+		fence := strings.Repeat("`", max(3, longestRun(question, '`')+1))
+		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", fence, question, fence)
+	}
+	for _, h := range headings {
+		a := e.answers[h.label]
+		if a == nil {
+			continue
+		}
+		text := strings.ReplaceAll(strings.TrimSpace(newlines(a.Text)), "\n", "\n> ")
+		fmt.Fprintf(&b, "**%s:**\n> %s\n\n", h.heading, text)
+		if note := a.cut(); note != "" {
+			fmt.Fprintf(&b, "*(%s)*\n\n", note)
+		}
+	}
+	b.WriteString("---\n\n")
+	return b.String()
+}
+
+// cut says why an answer is not whole, and nothing where it is.
+func (a *answer) cut() string {
+	switch a.Reason {
+	case "length":
+		return "cut at " + count(a.Tokens, "token")
+	case "context":
+		return "cut after " + count(a.Tokens, "token") + ": the context is full"
+	case "cancelled":
+		return "stopped by the user after " + count(a.Tokens, "token")
+	case "killed":
+		return "cut: the program was killed"
+	case "error":
+		return "cut: " + a.Error
+	}
+	return ""
+}
+
+// newlines makes every kind of line break that Markdown knows one kind.
+func newlines(s string) string {
+	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
+}
+
+func longestRun(s string, c byte) (longest int) {
+	run := 0
+	for i := range len(s) {
+		if s[i] != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}

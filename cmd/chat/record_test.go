@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func readEvents(t testing.TB, path string) (events []event) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err == nil {
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+func TestMarkdown(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		e    entry
+		want string
+	}{
+		{"the original's form", entry{question: "give me the code", answers: map[string]*answer{
+			"base": {Text: "Here:\n\n```python\nx = 1\n```", Reason: "stop"}, "tuned": {Text: " Sigh. ", Reason: "stop"}}},
+			"### Query: *\"give me the code\"*\n\n**Base Model:**\n> Here:\n> \n> ```python\n> x = 1\n> ```\n\n**My Custom Model:**\n> Sigh.\n\n---\n\n"},
+		{"one model, cut", entry{question: "q", answers: map[string]*answer{"tuned": {Text: "a", Reason: "length", Tokens: 256}}},
+			"### Query: *\"q\"*\n\n**My Custom Model:**\n> a\n\n*(cut at 256 tokens)*\n\n---\n\n"},
+		{"several lines, with a fence inside", entry{question: "what is\r\n````\nthis\n````", answers: map[string]*answer{"base": {Text: "a", Reason: "stop"}}},
+			"### Query: *\"what is …\"*\n\n`````\nwhat is\n````\nthis\n````\n`````\n\n**Base Model:**\n> a\n\n---\n\n"},
+		{"nothing breaks out of the quotation", entry{question: "q", answers: map[string]*answer{"base": {Text: "a\r---\r\n### Query", Reason: "stop"}}},
+			"### Query: *\"q\"*\n\n**Base Model:**\n> a\n> ---\n> ### Query\n\n---\n\n"},
+	} {
+		if got := c.e.markdown(); got != c.want {
+			t.Errorf("%s:\n%q, want\n%q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRecord(t *testing.T) {
+	md := filepath.Join(t.TempDir(), "log.md")
+	for round := range 2 {
+		r, recovered, err := openRecord(md)
+		if err != nil || recovered != 0 || len(r.questions()) != round {
+			t.Fatal(recovered, r.questions(), err)
+		}
+		id := newID()
+		for _, e := range []event{
+			{Event: "ask", ID: id, Question: "q <b>", Models: map[string]string{"base": "b", "tuned": "t"}, Settings: &settings{}},
+			{Event: "part", ID: id, Text: map[string]string{"base": "ans"}},
+			{Event: "answer", ID: id, Model: "base", Answer: &answer{Text: "answer", Reason: "stop"}},
+		} {
+			if err := r.add(e, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.log(&entry{id: id, question: "q <b>", answers: map[string]*answer{"base": {Text: "answer"}}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(readFile(t, md), "### Query: *\"q <b>\"*"); n != 2 {
+		t.Errorf("%d entries:\n%s", n, readFile(t, md))
+	}
+	if events := readEvents(t, jsonlPath(md)); len(events) != 8 || events[0].Question != "q <b>" || events[3].Event != "logged" {
+		t.Errorf("%+v", events)
+	}
+	if text := readFile(t, jsonlPath(md)); !strings.Contains(text, `"question":"q <b>"`) {
+		t.Errorf("the record is hard to read:\n%s", text)
+	}
+}
+
+// TestRecover cuts the record of a question off at many places, as kills do, and opens it again.
+func TestRecover(t *testing.T) {
+	dir := t.TempDir()
+	md := filepath.Join(dir, "log.md")
+	r, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := map[string]string{"base": "b", "tuned": "t"}
+	for _, e := range []event{
+		{Event: "ask", ID: "1", Question: "first", Models: models},
+		{Event: "part", ID: "1", Text: map[string]string{"base": "on", "tuned": "t"}},
+		{Event: "part", ID: "1", Text: map[string]string{"base": "e", "tuned": "w"}},
+		{Event: "answer", ID: "1", Model: "base", Answer: &answer{Text: "one", Reason: "stop"}},
+		{Event: "answer", ID: "1", Model: "tuned", Answer: &answer{Text: "two", Reason: "stop"}},
+	} {
+		if err := r.add(e, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.close()
+	whole := readFile(t, jsonlPath(md))
+	ask := strings.Index(whole, "\n") + 1
+	parts := strings.LastIndex(whole, `{"event":"part"`)
+	for n := 0; n <= len(whole); n++ {
+		if n%17 != 0 && n < len(whole)-2 && n != ask-1 && n != parts {
+			continue // each takes an fsync
+		}
+		os.Remove(md)
+		if err := os.WriteFile(jsonlPath(md), []byte(whole[:n]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for again := range 2 {
+			r, recovered, err := openRecord(md)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.close()
+			want := 0
+			if again == 0 && n >= ask-1 { // the line break at its end does not have to be there
+				want = 1
+			}
+			if recovered != want {
+				t.Fatalf("cut off at byte %d of %d, opened %d times: %d entries were written, want %d", n, len(whole), again+1, recovered, want)
+			}
+		}
+		text := readFile(t, md)
+		switch {
+		case n < ask-1:
+			if text != "" {
+				t.Errorf("an entry of nothing: %q", text)
+			}
+		case n >= len(whole)-1:
+			if want := "### Query: *\"first\"*\n\n**Base Model:**\n> one\n\n**My Custom Model:**\n> two\n\n---\n\n"; text != want {
+				t.Errorf("%q", text)
+			}
+		case n >= parts:
+			if !strings.Contains(text, "> on") || !strings.Contains(text, "cut: the program was killed") {
+				t.Errorf("cut off at byte %d: what was shown is lost:\n%s", n, text)
+			}
+		}
+	}
+}
+
+func TestARunningChatIsNotRecovered(t *testing.T) {
+	md := filepath.Join(t.TempDir(), "log.md")
+	first, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.add(event{Event: "ask", ID: "1", Question: "q", Models: map[string]string{"base": "b"}}, true); err != nil {
+		t.Fatal(err)
+	}
+	second, recovered, err := openRecord(md)
+	if err != nil || recovered != 0 {
+		t.Errorf("a second chat wrote %d entries of the first, %v", recovered, err)
+	}
+	first.close()
+	second.close()
+	third, recovered, err := openRecord(md)
+	if err != nil || recovered != 1 {
+		t.Errorf("%d entries, %v", recovered, err)
+	}
+	third.close()
+}
+
+func TestTornMarkdown(t *testing.T) {
+	md := filepath.Join(t.TempDir(), "log.md")
+	if err := os.WriteFile(md, []byte("### Query: *\"to"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.log(&entry{id: "1", question: "q", answers: map[string]*answer{"base": {Text: "a"}}})
+	r.close()
+	if text := readFile(t, md); !strings.HasPrefix(text, "### Query: *\"to\n### Query: *\"q\"*\n") {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestRecordErrors(t *testing.T) {
+	dir := t.TempDir()
+	if _, _, err := openRecord(filepath.Join(dir, "no/such/folder/log.md")); err == nil || !strings.Contains(err.Error(), "--log") {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+	// A full disk: /dev/full takes nothing.
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("this system has no /dev/full")
+	}
+	md := filepath.Join(dir, "log.md")
+	r, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.jsonl.Close()
+	r.jsonl = full
+	for range 2 {
+		err := r.add(event{Event: "ask", ID: "1"}, true)
+		var logErr *logError
+		if !errors.As(err, &logErr) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space") {
+			t.Errorf("a full disk: %v", err)
+		}
+	}
+	if err := r.log(&entry{id: "1"}); err == nil || readFile(t, md) != "" {
+		t.Error("after a failure nothing more is written")
+	}
+}
+
+func TestNoRecord(t *testing.T) {
+	var r *record
+	if r.add(event{}, true) != nil || r.log(&entry{}) != nil || r.close() != nil || r.questions() != nil {
+		t.Error("without a log everything is well")
+	}
+}

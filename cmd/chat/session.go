@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+)
+
+// A lineReader gives what is typed, line by line. At the end it gives io.EOF, and at a Ctrl-C errInterrupt.
+type lineReader interface {
+	readLine(ctx context.Context, prompt string) (string, error)
+}
+
+var errInterrupt = errors.New("interrupted")
+
+// The prompts of a session.
+const (
+	ask  = ">>> "
+	more = "... "
+)
+
+// session reads questions and commands until it is left. Where nobody looks on, the first thing that goes wrong is its
+// error, at the end.
+func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
+	interrupted := false // a second Ctrl-C leaves
+	for {
+		line, err := c.readInput(ctx, in)
+		switch {
+		case errors.Is(err, errInterrupt) && !interrupted:
+			interrupted = true
+			c.note("Ctrl-C again leaves, and so does /bye")
+			continue
+		case errors.Is(err, errInterrupt), errors.Is(err, io.EOF):
+			return failed
+		case err != nil:
+			return err
+		}
+		interrupted = false
+		leave, err := c.take(ctx, line)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			c.note("chat: %v", err)
+			if failed == nil && !c.interactive {
+				failed = &said{err}
+			}
+		}
+		if leave {
+			return failed
+		}
+		interrupted = c.interrupts.wasStopped()
+	}
+}
+
+// said is an error that the user has been told of already.
+type said struct{ error }
+
+func (e *said) Unwrap() error { return e.error }
+
+// quotes stand around a question of several lines.
+const quotes = `"""`
+
+// readInput reads a line, or what stands between triple quotes.
+func (c *chatter) readInput(ctx context.Context, in lineReader) (string, error) {
+	line, err := in.readLine(ctx, ask)
+	rest, quoted := strings.CutPrefix(strings.TrimSpace(line), quotes)
+	if err != nil || !quoted {
+		return strings.TrimSpace(line), err
+	}
+	for {
+		if text, done := strings.CutSuffix(strings.TrimRight(rest, " \t"), quotes); done {
+			return strings.Trim(text, "\n"), nil
+		}
+		if line, err = in.readLine(ctx, more); err != nil {
+			return strings.Trim(rest, "\n"), endsQuote(err)
+		}
+		rest += "\n" + line
+	}
+}
+
+// endsQuote lets the end of the input end a quotation too.
+func endsQuote(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// take does what one input says. A question that begins with a slash is written with two.
+func (c *chatter) take(ctx context.Context, input string) (leave bool, err error) {
+	edited := c.editing
+	c.editing = false
+	if edited && input != "" {
+		c.takeBack()
+		return false, c.question(ctx, input)
+	}
+	switch {
+	case input == "":
+		return false, nil
+	case input == "quit" || input == "exit":
+		return true, nil
+	case strings.HasPrefix(input, "//"):
+		return false, c.question(ctx, input[1:])
+	case strings.HasPrefix(input, "/"):
+		return c.command(ctx, input)
+	}
+	return false, c.question(ctx, input)
+}
+
+// question asks something new.
+func (c *chatter) question(ctx context.Context, text string) error {
+	c.asked, c.attempt = text, 0
+	return c.ask(ctx, text)
+}

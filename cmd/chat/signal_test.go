@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"restyle/internal/cli"
+)
+
+func exitCode(err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+// TestInterruptOfOneQuestion sends the signal of a Ctrl-C into an answer: it is kept, and the program ends.
+func TestInterruptOfOneQuestion(t *testing.T) {
+	cmd, log := process(t, "--prompt", "hello")
+	var stdout, stderr watched
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a part of the answer", func() bool { return strings.Contains(tryRead(jsonlPath(log)), `"part"`) })
+	cmd.Process.Signal(syscall.SIGINT)
+	if code := exitCode(cmd.Wait()); code != cli.Stopped {
+		t.Errorf("exit code %d\n%s", code, stderr.String())
+	}
+	if text := readFile(t, log); strings.Count(text, "stopped by the user after") != 2 {
+		t.Errorf("%s", text)
+	}
+	if !strings.Contains(stdout.String(), "stopped by the user") || !strings.Contains(stderr.String(), "chat: stopped") {
+		t.Errorf("%s\n%s", stdout.String(), stderr.String())
+	}
+}
+
+func tryRead(path string) string {
+	data, _ := os.ReadFile(path)
+	return string(data)
+}
+
+// TestInterruptInASession stops one answer, goes on, and leaves with the second in a row.
+func TestInterruptInASession(t *testing.T) {
+	cmd, log := process(t)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr watched
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	events := func(kind string) int { return strings.Count(tryRead(jsonlPath(log)), `"event":"`+kind+`"`) }
+	io.WriteString(in, "first\n")
+	until(t, "the first answer", func() bool { return events("part") > 0 })
+	cmd.Process.Signal(syscall.SIGINT)
+	until(t, "its end", func() bool { return events("logged") == 1 })
+	io.WriteString(in, "second\n")
+	until(t, "the second answer", func() bool { return events("ask") == 2 })
+	cmd.Process.Signal(syscall.SIGINT)
+	until(t, "its end", func() bool { return events("logged") == 2 })
+	time.Sleep(50 * time.Millisecond)
+	cmd.Process.Signal(syscall.SIGINT)
+	if code := exitCode(cmd.Wait()); code != cli.Stopped {
+		t.Errorf("exit code %d\n%s", code, stderr.String())
+	}
+	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestTerminate ends in order at SIGTERM, with the answer kept.
+func TestTerminate(t *testing.T) {
+	cmd, log := process(t, "--prompt", "hello")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "a part of the answer", func() bool { return strings.Contains(tryRead(jsonlPath(log)), `"part"`) })
+	cmd.Process.Signal(syscall.SIGTERM)
+	if code := exitCode(cmd.Wait()); code != cli.Stopped {
+		t.Errorf("exit code %d", code)
+	}
+	if text := readFile(t, log); strings.Count(text, "stopped by the user after") != 2 {
+		t.Errorf("%s", text)
+	}
+}

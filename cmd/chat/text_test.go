@@ -1,0 +1,84 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		width      int
+		want       []string
+	}{
+		{"empty", "", 10, []string{""}},
+		{"fits", "hello", 5, []string{"hello"}},
+		{"at a space", "hello world", 8, []string{"hello", "world"}},
+		{"just fits", "hello world", 11, []string{"hello world"}},
+		{"the space is what does not fit", "hello world", 5, []string{"hello", "world"}},
+		{"several spaces", "hello   world", 6, []string{"hello", "world"}},
+		{"line breaks", "a\n\nb\n", 5, []string{"a", "", "b", ""}},
+		{"a long word", "abcdefghij", 4, []string{"abcd", "efgh", "ij"}},
+		{"a long word behind a short one", "x abcdefghij", 4, []string{"x", "abcd", "efgh", "ij"}},
+		{"indentation stays", "    return x", 8, []string{"    retu", "rn x"}},
+		{"indentation, then a break", "    a = b + c", 10, []string{"    a = b", "+ c"}},
+		{"tabs", "a\tb\n\tc", 20, []string{"a   b", "    c"}},
+		{"wide characters", "世界世界", 5, []string{"世界", "世界"}},
+		{"a wide character in a narrow column", "世a", 1, []string{"世", "a"}},
+		{"accents take no column", "e\u0301e\u0301e\u0301", 2, []string{"e\u0301e\u0301", "e\u0301"}},
+		{"emoji", "🙂🙂🙂", 4, []string{"🙂🙂", "🙂"}},
+	} {
+		if got := wrap(c.text, c.width); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// FuzzWrap checks what the display relies on: no line is too wide, nothing but spaces is lost, and text that grows changes
+// no line but the last.
+func FuzzWrap(f *testing.F) {
+	f.Add("hello wide 世界 world", "and\tmore", 7)
+	f.Add("    indented\n\n", " x", 3)
+	f.Add("a\u0301\u0301", "\u0301b", 1)
+	f.Fuzz(func(t *testing.T, text, grown string, width int) {
+		if width < 1 || width > 200 || len(text) > 4000 {
+			return
+		}
+		text, grown = clean(strings.ToValidUTF8(text, "?")), clean(strings.ToValidUTF8(grown, "?"))
+		lines := wrap(text, width)
+		for _, line := range lines {
+			if n := textColumns(line); n > width && strings.Count(line, "")-1 > 1 && n-textColumns(lastRune(line)) > width {
+				t.Errorf("line %q is %d columns wide, the column %d", line, n, width)
+			}
+		}
+		bare := strings.NewReplacer(" ", "", "\n", "", "\t", "")
+		if got, want := bare.Replace(strings.Join(lines, "")), bare.Replace(text); got != want {
+			t.Errorf("%q became %q", want, got)
+		}
+		longer := wrap(text+grown, width)
+		if n := len(lines) - 1; len(longer) < n || !slices.Equal(longer[:n], lines[:n]) {
+			t.Errorf("%q grew by %q and changed earlier lines:\n%q\n%q", text, grown, lines, longer)
+		}
+	})
+}
+
+func lastRune(s string) string {
+	r := []rune(s)
+	return string(r[len(r)-1:])
+}
+
+func TestClean(t *testing.T) {
+	for _, c := range [][2]string{
+		{"plain\ttext\n", "plain\ttext\n"},
+		{"a\r\nb\rc", "a\nb\nc"},
+		{"\x1b[2Jgone", "␛[2Jgone"},
+		{"bell\a nul\x00 del\x7f", "bell␇ nul␀ del␡"},
+		{"\u009b31m", "\uFFFD31m"},
+		{"\u202etxt.exe", "\uFFFDtxt.exe"},
+	} {
+		if got := clean(c[0]); got != c[1] {
+			t.Errorf("%q became %q, want %q", c[0], got, c[1])
+		}
+	}
+}

@@ -1,0 +1,363 @@
+package infer
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// vector is one line of recorded sampling: logits, and what is left of them under several settings.
+type vector struct {
+	Name    string
+	Vocab   int
+	Logits  []byte `json:"logits_f32_le"`
+	History []int32
+	Argmax  int32
+	Cases   []struct {
+		Params struct {
+			Temperature       *float64
+			TopK              int     `json:"top_k"`
+			TopP              float64 `json:"top_p"`
+			MinP              float64 `json:"min_p"`
+			RepetitionPenalty float64 `json:"repetition_penalty"`
+		}
+		Kept  []int32
+		Probs []float64
+		Tie   bool `json:"top_p_tie"`
+	}
+}
+
+func (v vector) logits() []float32 {
+	logits := make([]float32, v.Vocab)
+	for i := range logits {
+		logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.Logits[4*i:]))
+	}
+	return logits
+}
+
+func readVectors(t *testing.T, path string) (all []vector) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var v vector
+		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// reference is where recorded outputs of other programs are, beside the repository's own.
+func reference(t testing.TB, elem ...string) string {
+	t.Helper()
+	dir := os.Getenv("RESTYLE_REFERENCE")
+	if dir == "" {
+		t.Skip("RESTYLE_REFERENCE is not set")
+	}
+	return filepath.Join(append([]string{dir}, elem...)...)
+}
+
+func TestRecordedSampling(t *testing.T) {
+	if cases := compareVectors(t, readVectors(t, "testdata/sampling.jsonl")); cases < 80 {
+		t.Errorf("only %d cases were compared", cases)
+	}
+}
+
+func TestReferenceSampling(t *testing.T) {
+	if cases := compareVectors(t, readVectors(t, reference(t, "golden/infer/sampling.jsonl"))); cases != 439 {
+		t.Errorf("%d cases were compared, there are 439", cases)
+	}
+}
+
+func compareVectors(t *testing.T, vectors []vector) (cases int) {
+	for _, v := range vectors {
+		logits := v.logits()
+		before := slices.Clone(logits)
+		greedy, err := NewSampler(Sampling{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := greedy.Next(logits); err != nil || id != v.Argmax {
+			t.Errorf("%s: greedy chose %d, %v; want %d", v.Name, id, err, v.Argmax)
+		}
+		for _, c := range v.Cases {
+			cases++
+			p := c.Params
+			settings := Sampling{Temperature: 1, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, RepetitionPenalty: p.RepetitionPenalty}
+			if p.Temperature != nil {
+				settings.Temperature = *p.Temperature
+			}
+			name := fmt.Sprintf("%s %+v", v.Name, settings)
+			s, err := NewSampler(settings, v.History)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			ids, probs, err := s.Distribution(logits)
+			if err != nil {
+				t.Error(name, err)
+				continue
+			}
+			want := c.Probs
+			if c.Tie { // which of several equals stay is not defined
+				want = slices.Sorted(slices.Values(want))
+				slices.Sort(probs)
+			} else if !slices.Equal(ids, c.Kept) {
+				t.Errorf("%s: kept %v, want %v", name, ids, c.Kept)
+				continue
+			}
+			if len(probs) != len(want) {
+				t.Errorf("%s: %d kept, want %d", name, len(probs), len(want))
+				continue
+			}
+			for i := range probs {
+				// Probabilities that were computed in float32 are 3.2e-7 from those in float64.
+				if !(math.Abs(probs[i]-want[i]) <= 1e-6) {
+					t.Errorf("%s: probability %d is %v, want %v", name, i, probs[i], want[i])
+					break
+				}
+			}
+		}
+		if !slices.Equal(logits, before) {
+			t.Errorf("%s: the logits were changed", v.Name)
+		}
+	}
+	return cases
+}
+
+// TestCut compares the cut with a full sort, on scores of every shape that makes bins uneven.
+func TestCut(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	shapes := map[string]func(i int) float32{
+		"normal":  func(int) float32 { return float32(r.NormFloat64()) },
+		"rounded": func(int) float32 { return float32(math.Round(r.NormFloat64())) },
+		"equal":   func(int) float32 { return 3 },
+		"outlier": func(i int) float32 {
+			if i == 17 {
+				return 1e38
+			}
+			return float32(r.NormFloat64())
+		},
+		"both ends": func(i int) float32 { return []float32{-3e38, 3e38, float32(r.NormFloat64())}[i%3] },
+		"steep":     func(i int) float32 { return float32(math.Exp(r.NormFloat64() * 8)) },
+	}
+	for name, shape := range shapes {
+		for _, n := range []int{1, 2, 63, 64, 65, 66, 1000, 5003} {
+			s := &Sampler{active: make([]int32, n)}
+			for i := range n {
+				s.scores = append(s.scores, shape(i))
+				s.weights = append(s.weights, r.Float64())
+			}
+			order := make([]int, n)
+			for i := range order {
+				order[i] = i
+			}
+			slices.SortStableFunc(order, func(a, b int) int {
+				switch {
+				case s.scores[a] > s.scores[b]:
+					return -1
+				case s.scores[a] < s.scores[b]:
+					return 1
+				}
+				return 0
+			})
+			for _, k := range []int{1, 2, n / 3, n - 1, n} {
+				if k < 1 || k > n {
+					continue
+				}
+				score, end := ones(s).cut(float64(k))
+				if want := order[k-1]; end != want || score != s.scores[want] {
+					t.Errorf("%s, %d scores: number %d is %d (%v), want %d (%v)", name, n, k, end, score, want, s.scores[want])
+				}
+				// The same with weights: the cut is put in the middle of a weight, out of rounding's way.
+				var above float64
+				for _, i := range order[:k-1] {
+					above += s.weights[i]
+				}
+				if _, end := s.cut(above + s.weights[order[k-1]]/2); end != order[k-1] {
+					t.Errorf("%s, %d scores: the weights reach the limit at %d, want %d", name, n, end, order[k-1])
+				}
+			}
+			if _, end := s.cut(math.Inf(1)); end != order[n-1] {
+				t.Errorf("%s, %d scores: without reaching the limit all are taken, not up to %d", name, n, end)
+			}
+		}
+	}
+}
+
+// ones is the sampler with every weight 1, so that a limit on them is a number of candidates.
+func ones(s *Sampler) *Sampler {
+	c := *s
+	c.weights = slices.Repeat([]float64{1}, len(s.scores))
+	return &c
+}
+
+func TestExp(t *testing.T) {
+	for x := 0.0; x > -680; x = 1.01*x - 0.001 {
+		if got, want := exp(x), math.Exp(x); !(math.Abs(got-want) <= 1e-9*want) {
+			t.Errorf("exp(%v) is %v, want %v", x, got, want)
+		}
+	}
+	for _, x := range []float64{-690, -691, -1e6, math.Inf(-1)} {
+		if got := exp(x); got > 1e-299 {
+			t.Errorf("exp(%v) is %v", x, got)
+		}
+	}
+}
+
+// TestDraws counts what is drawn: 20,000 draws from four tokens. A count of n trials with probability p has the standard
+// deviation sqrt(n·p·(1-p)), at most 71 here; five of them are allowed.
+func TestDraws(t *testing.T) {
+	want := []float64{0.5, 0.3, 0.15, 0.05}
+	logits := make([]float32, 4)
+	for i, p := range want {
+		logits[i] = float32(math.Log(p))
+	}
+	const n = 20000
+	s, err := NewSampler(Sampling{Temperature: 1, Seed: 7}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := make([]float64, 4)
+	for range n {
+		id, err := s.Next(logits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		counts[id]++
+	}
+	for i, p := range want {
+		if d := math.Abs(counts[i] - n*p); d > 5*math.Sqrt(n*p*(1-p)) {
+			t.Errorf("token %d came %v times of %d, want about %v", i, counts[i], n, n*p)
+		}
+	}
+}
+
+func TestSeed(t *testing.T) {
+	logits := make([]float32, 1000)
+	draw := func(seed uint64) (ids []int32) {
+		s, err := NewSampler(Sampling{Temperature: 1, Seed: seed}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			id, err := s.Next(logits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, id)
+		}
+		return ids
+	}
+	if !slices.Equal(draw(3), draw(3)) {
+		t.Error("one seed gives two answers")
+	}
+	if slices.Equal(draw(3), draw(4)) {
+		t.Error("two seeds give one answer")
+	}
+	// The draws must never change from version to version: a seed that was written down is to be worth something.
+	if got, want := draw(0)[:4], []int32{449, 65, 532, 689}; !slices.Equal(got, want) {
+		t.Errorf("seed 0 draws %v, it used to draw %v", got, want)
+	}
+}
+
+func TestBrokenLogits(t *testing.T) {
+	inf := float32(math.Inf(1))
+	nan := float32(math.NaN())
+	for name, logits := range map[string][]float32{
+		"NaN": {1, nan, 2}, "+Inf": {1, inf}, "all -Inf": {-inf, -inf}, "none": {},
+	} {
+		for _, temperature := range []float64{0, 1} {
+			s, err := NewSampler(Sampling{Temperature: temperature, TopK: 2, TopP: 0.5}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id, err := s.Next(logits); err == nil {
+				t.Errorf("%s: chose %d", name, id)
+			}
+		}
+	}
+}
+
+func TestTinyTemperatures(t *testing.T) {
+	logits := []float32{-3, 40, 12, 39.9}
+	for _, temperature := range []float64{1e-3, 1e-30, 1e-45, math.SmallestNonzeroFloat64} {
+		s, err := NewSampler(Sampling{Temperature: temperature, TopP: 0.9, TopK: 3}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, err := s.Next(logits); err != nil || id != 1 {
+			t.Errorf("temperature %v chose %d, %v", temperature, id, err)
+		}
+	}
+}
+
+func TestSamplingCheck(t *testing.T) {
+	nan := math.NaN()
+	for _, s := range []Sampling{
+		{Temperature: -1}, {Temperature: nan}, {Temperature: math.Inf(1)}, {TopK: -1}, {TopP: -0.1}, {TopP: 1.1}, {TopP: nan},
+		{MinP: -1}, {MinP: 2}, {MinP: nan}, {RepetitionPenalty: -1}, {RepetitionPenalty: nan},
+	} {
+		if _, err := NewSampler(s, nil); err == nil {
+			t.Errorf("%+v was taken", s)
+		}
+	}
+}
+
+func BenchmarkExp(b *testing.B) {
+	for name, f := range map[string]func(float64) float64{"ours": exp, "math": math.Exp} {
+		b.Run(name, func(b *testing.B) {
+			v := make([]float64, 4096)
+			for b.Loop() {
+				for i := range v {
+					v[i] = f(-float64(i) / 100)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSampler is one token from a vocabulary of Llama-3's size, with logits as a language model has them: most far
+// below the highest.
+func BenchmarkSampler(b *testing.B) {
+	r := rand.New(rand.NewPCG(5, 6))
+	logits := make([]float32, 128256)
+	for i := range logits {
+		logits[i] = float32(r.NormFloat64() * 3)
+	}
+	for name, s := range map[string]Sampling{
+		"greedy":      {},
+		"temperature": {Temperature: 0.8},
+		"top-p":       {Temperature: 0.8, TopP: 0.9},
+		"top-k":       {Temperature: 0.8, TopK: 40},
+		"all":         {Temperature: 0.8, TopK: 40, TopP: 0.9, MinP: 0.05, RepetitionPenalty: 1.1},
+	} {
+		b.Run(name, func(b *testing.B) {
+			sampler, err := NewSampler(s, []int32{1, 2, 3})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := sampler.Next(logits); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
