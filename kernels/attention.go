@@ -43,7 +43,12 @@ func (m Mask) checkRows(op string, rows int) {
 //	s[i,j] = q[i]·k[j] / √headDim         for the j that i sees
 //	y[i]   = Σⱼ exp(s[i,j] - lse[i]) v[j],  lse[i] = log Σⱼ exp(s[i,j])
 //
-// y is [rows, heads·headDim], lse [heads, rows] in F32, kept for the backward pass.
+// y is [rows, heads·headDim], of the same type, and lse [heads, rows] in F32: the backward pass needs it.
+//
+// Fused ("attention") it is one kernel, an online softmax over blocks of keys (Dao et al. 2022): of the scores only a block
+// at a time exists. Unfused, for each sequence: scores, softmax, values; the scores lie in scratch memory, [heads, len, len]
+// in F32, and the weights in the type of qkv. Either way scores and softmax are in float32, and in BF16 the weights are
+// rounded before they meet the values where the CPU has dot products of bfloat16.
 func (d *Device) Attention(y, lse, qkv tensor.Tensor, m Mask) {
 	m.check("Attention")
 	floating("Attention", "qkv", qkv)
@@ -87,7 +92,10 @@ func (m Mask) parts(qkv tensor.Tensor) (q, k, v cpu.Operand) {
 //	ds[i,j] = p[i,j] (dy[i]·v[j] - dy[i]·y[i])
 //	dq[i]   = Σⱼ ds[i,j] k[j] / √headDim,  dk[j] = Σᵢ ds[i,j] q[i] / √headDim
 //
-// The sums for k and v go over the query heads that share them too.
+// The sums for k and v go over the query heads that share them too. dy, y and dqkv are of the type of qkv.
+//
+// Fused ("attention") it is one kernel that computes the scores again, block by block. Unfused, for each sequence: scores,
+// weights, gradients of values, weights, scores, queries and keys, each over all heads and in scratch memory.
 func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, m Mask) {
 	m.check("AttentionBackward")
 	floating("AttentionBackward", "qkv", qkv)

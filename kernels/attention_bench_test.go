@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
@@ -18,8 +20,8 @@ func packed(n int32) []int32 {
 	return seqs
 }
 
-// BenchmarkAttention reports GFLOP/s of what causal attention needs at least: half of each sequence's square, 2 products
-// forward, 5 backward.
+// BenchmarkAttention reports GFLOP/s of what causal attention needs at least, half of each sequence's square, 2 products
+// forward and 5 backward; and what share this is of the ceiling, measured before and after. The median run counts.
 func BenchmarkAttention(b *testing.B) {
 	for _, m := range []Mask{
 		{CuSeqlens: []int32{0, 512}, Heads: 8, KVHeads: 4, HeadDim: 32},
@@ -27,38 +29,43 @@ func BenchmarkAttention(b *testing.B) {
 		{CuSeqlens: []int32{0, 512}, Heads: 32, KVHeads: 8, HeadDim: 64},
 		{CuSeqlens: []int32{0, 2048}, Heads: 32, KVHeads: 8, HeadDim: 64},
 	} {
-		flops := 0.0
-		for s, begin := range m.CuSeqlens[:len(m.CuSeqlens)-1] {
-			n := float64(m.CuSeqlens[s+1] - begin)
-			flops += 2 * n * n / 2 * float64(m.Heads*m.HeadDim)
-		}
+		product := 0.0
+		m.each(func(begin, end int) {
+			n := float64(end - begin)
+			product += 2 * n * n / 2 * float64(m.Heads*m.HeadDim)
+		})
 		for _, t := range both {
 			for _, fused := range []string{"unfused", "fused"} {
-				for _, pass := range []string{"forward", "backward"} {
-					name := fmt.Sprintf("%v/%dx%d/%d_sequences/%d_rows/%s/%s", t, m.Heads, m.HeadDim, len(m.CuSeqlens)-1, m.CuSeqlens[len(m.CuSeqlens)-1], fused, pass)
+				c := attentionCase(t, m, 1)
+				for _, pass := range []struct {
+					name     string
+					run      func(*Device, tensors)
+					products float64
+				}{{"forward", c.forward, 2}, {"backward", c.backward, 5}} {
+					n := len(m.CuSeqlens) - 1
+					name := fmt.Sprintf("%v/%dx%d/%d_rows/%d_sequences/%s/%s", t, m.Heads, m.HeadDim, m.CuSeqlens[n], n, fused, pass.name)
 					b.Run(name, func(b *testing.B) {
 						d, err := Open("cpu", Options{Fused: Fused{"attention": fused == "fused"}})
 						if err != nil {
 							b.Fatal(err)
 						}
 						defer d.Close()
-						c := attentionCase(t, m, 1)
 						r := c.place(b, d)
 						defer r.arena.Close()
 						c.forward(d, r.x)
-						f, run := 2*flops, c.forward
-						if pass == "backward" {
-							f, run = 5*flops, c.backward
-						}
+						pass.run(d, r.x)
+						peak := cpu.Peak(t == tensor.BF16, 20*time.Millisecond)
 						var times []float64
 						for b.Loop() {
 							at := b.Elapsed()
-							run(d, r.x)
+							pass.run(d, r.x)
 							times = append(times, (b.Elapsed() - at).Seconds())
 						}
+						peak = max(peak, cpu.Peak(t == tensor.BF16, 20*time.Millisecond))
 						slices.Sort(times)
-						b.ReportMetric(f/times[len(times)/2]/1e9, "GFLOP/s")
-						b.ReportMetric(f/times[0]/1e9, "best_GFLOP/s")
+						rate := pass.products * product / times[len(times)/2]
+						b.ReportMetric(rate/1e9, "GFLOP/s")
+						b.ReportMetric(100*rate/peak, "%ceiling")
 					})
 				}
 			}
@@ -66,4 +73,47 @@ func BenchmarkAttention(b *testing.B) {
 	}
 }
 
-var _ = tensor.F32
+// BenchmarkAttentionCached reports GB/s of keys and values read for one token that follows 2,048, in as many layers as no
+// cache holds, and what share this is of what a copy reads and writes.
+func BenchmarkAttentionCached(b *testing.B) {
+	const start, layers = 2048, 32
+	m := Mask{Heads: 32, KVHeads: 8, HeadDim: 64}
+	for _, t := range both {
+		b.Run(t.String(), func(b *testing.B) {
+			d, err := Open("cpu", Options{Fused: All()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			var qkv, y, caches tensor.Tensor
+			cut := func(a *Arena) {
+				qkv, y = a.New("qkv", t, 1, m.width()), a.New("y", t, 1, m.Heads*m.HeadDim)
+				caches = a.New("caches", t, 2*layers, start+1, m.KVHeads*m.HeadDim)
+			}
+			a, err := d.NewArena("caches", SizeOf(cut))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer a.Close()
+			cut(a)
+			for i := range caches.Raw() {
+				caches.Raw()[i] = 0x3e
+			}
+			layer := func(i int) tensor.Tensor { return caches.Slice(i, i+1).View(start+1, m.KVHeads*m.HeadDim) }
+			copied := cpu.CopyRate(100 * time.Millisecond)
+			var times []float64
+			for b.Loop() {
+				at := b.Elapsed()
+				for l := range layers {
+					d.AttentionCached(y, qkv, layer(2*l), layer(2*l+1), start, m)
+				}
+				times = append(times, (b.Elapsed() - at).Seconds())
+			}
+			copied = max(copied, cpu.CopyRate(100*time.Millisecond))
+			slices.Sort(times)
+			rate := float64(caches.Bytes()) / times[len(times)/2]
+			b.ReportMetric(rate/1e9, "GB/s")
+			b.ReportMetric(100*rate/copied, "%copy")
+		})
+	}
+}

@@ -202,6 +202,35 @@ func TestAttentionShapes(t *testing.T) {
 	})
 }
 
+// TestAttentionThreads has the same bytes come out of any number of threads, where there is work for more than those.
+func TestAttentionThreads(t *testing.T) {
+	m := Mask{CuSeqlens: []int32{0, 90, 700}, Heads: 4, KVHeads: 2, HeadDim: 16}
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, dt := range both {
+			for _, fused := range []bool{false, true} {
+				d.SetFused(Fused{"attention": fused})
+				c := attentionCase(dt, m, 1)
+				r := c.place(t, d)
+				var want [3][]byte
+				for _, n := range []int{1, 2, 3, 5} {
+					withThreads(t, n, func() {
+						c.forward(d, r.x)
+						c.backward(d, r.x)
+					})
+					for i, name := range []string{"y", "lse", "dqkv"} {
+						if n == 1 {
+							want[i] = bytesOf(t, d, r.x[name])
+						} else if !bytes.Equal(bytesOf(t, d, r.x[name]), want[i]) {
+							t.Errorf("%s, fused %v: %s is another with %d threads", c.name, fused, name, n)
+						}
+					}
+				}
+				r.arena.Close()
+			}
+		}
+	})
+}
+
 // TestAttentionBF16 has the error be at most twice that of a chain of operations that each round to bfloat16.
 func TestAttentionBF16(t *testing.T) {
 	m := Mask{CuSeqlens: []int32{0, 100, 161}, Heads: 4, KVHeads: 2, HeadDim: 32}

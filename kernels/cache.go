@@ -30,7 +30,8 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 
 // AttentionCached is Attention for rows of one sequence that follow start others, whose keys and values are in the caches
 // k and v [capacity, kvHeads·headDim] along with their own: row i of qkv sees the rows of the caches up to start+i. Of m,
-// CuSeqlens is not looked at. y is [rows, heads·headDim]. It serves for chunks of a prompt and for single tokens.
+// CuSeqlens is not looked at. y is [rows, heads·headDim]. It serves for chunks of a prompt, and for single tokens, for
+// which it goes through the caches once, from end to end. It is one kernel, fused or not.
 func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, m Mask) {
 	m.check("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
@@ -49,5 +50,9 @@ func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, m Mask) 
 	a.V = cpu.Operand{Addr: v.Addr, Stride: width}
 	a.Ahead = start
 	defer d.release(d.mark())
+	if rows == 1 {
+		a.Decode(d.scratch("attention", tensor.U8, a.DecodeSpace()).Addr)
+		return
+	}
 	a.Forward(d.scratch("attention", tensor.U8, a.ForwardSpace()).Addr)
 }

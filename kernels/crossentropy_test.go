@@ -46,7 +46,13 @@ func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, 
 	c := opCase{
 		op: "crossentropy", name: label(t, rows, vocab),
 		in: []operand{logits, targets}, out: []operand{plain("loss", tensor.F32, rows), logits},
-		forward: func(d *Device, x tensors) { d.CrossEntropy(x["loss"], x["logits"], x["targets"], scale, gradient) },
+		forward: func(d *Device, x tensors) {
+			var dlogits tensor.Tensor
+			if gradient {
+				dlogits = x["logits"]
+			}
+			d.CrossEntropy(x["loss"], dlogits, x["logits"], x["targets"], scale)
+		},
 		want: func(x values) values {
 			loss, g := crossEntropy(x["logits"], x["targets"], vocab, scale)
 			if !gradient {
@@ -96,7 +102,11 @@ func TestCrossEntropyGradient(t *testing.T) {
 				x := append([]float32(nil), at...)
 				x[i] += float32(by)
 				d.Upload(logits, x)
-				d.CrossEntropy(loss, logits, targets, 1, gradient)
+				var dlogits tensor.Tensor
+				if gradient {
+					dlogits = logits
+				}
+				d.CrossEntropy(loss, dlogits, logits, targets, 1)
 				return floats(t, d, loss)
 			}
 			run(0, 0, true)
@@ -108,6 +118,37 @@ func TestCrossEntropyGradient(t *testing.T) {
 			}
 			// Differences err by h²/6 of the third derivative, 1e-5, and by the rounding of the losses over h, 2e-5.
 			if e := distance(gradient, numeric); e > 1e-4 {
+				t.Errorf("fused %v: off by %.3g", fused, e)
+			}
+		}
+	})
+}
+
+// TestCrossEntropyRounds has F32 logits give a BF16 gradient: the F32 one, rounded once.
+func TestCrossEntropyRounds(t *testing.T) {
+	const rows, vocab = 3, 1027
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, fused := range []bool{false, true} {
+			d.SetFused(Fused{"crossentropy": fused})
+			a := arena(t, d, 1<<17)
+			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
+			half := a.New("dlogits", tensor.BF16, rows, vocab)
+			d.UploadI32(targets, []int32{3, 1026, 0})
+			x := filled(rows*vocab, func(i int) float64 { return 4 * math.Sin(float64(i)) })
+			d.Upload(logits, x)
+			d.CrossEntropy(loss, half, logits, targets, 0.3)
+			kept := floats(t, d, logits)
+			for i := range kept {
+				if kept[i] != float64(x[i]) {
+					t.Fatalf("fused %v: the logits changed", fused)
+				}
+			}
+			want := make([]float64, len(x))
+			for i, v := range x {
+				want[i] = float64(v)
+			}
+			_, want = crossEntropy(want, []float64{3, 1026, 0}, vocab, 0.3)
+			if e := distance(floats(t, d, half), want); e > tolerances[tensor.BF16]/2 {
 				t.Errorf("fused %v: off by %.3g", fused, e)
 			}
 		}
@@ -140,7 +181,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 						}
 						return 2
 					}))
-					d.CrossEntropy(loss, logits, targets, 1, true)
+					d.CrossEntropy(loss, logits, logits, targets, 1)
 					got, g := floats(t, d, loss), floats(t, d, logits)
 					if want := math.Log(1000); math.Abs(got[0]-want) > 1e-6*want {
 						t.Errorf("loss over what can be is %v, want %v", got[0], want)
@@ -164,7 +205,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 					}
 					mustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100, not one of 0 to 2099", func() {
 						d.UploadI32(targets, []int32{0, 0, 0, vocab})
-						d.CrossEntropy(loss, logits, targets, 1, true)
+						d.CrossEntropy(loss, logits, logits, targets, 1)
 					})
 				})
 			}

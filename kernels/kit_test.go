@@ -320,8 +320,9 @@ func (c opCase) testGradients(t *testing.T, d *Device, r *run) {
 		y := c.want(x)
 		for _, o := range c.out {
 			if o.grad != none {
+				dy := r.at["d"+o.name]
 				for i, v := range y[o.name] {
-					sum += v * r.at["d"+o.name][i]
+					sum += v * dy[i]
 				}
 			}
 		}

@@ -15,6 +15,11 @@ import (
 func (d *Device) RMSNorm(y, rstd, x, w tensor.Tensor, eps float32) {
 	checkNorm("RMSNorm", "y", y, rstd, x, w)
 	d.ran("rmsnorm")
+	if d.gpu != nil {
+		d.launch(kernel{"rmsnorm.cu", "rmsnorm", w.DType, w.Len()}, normGrid(y, w), normBlock, 0,
+			addr(y), addr(rstd), addr(x), addr(w), i32(y.Rows()), f32(eps))
+		return
+	}
 	cpu.RMSNorm(y, rstd, x, w, eps)
 }
 
@@ -29,7 +34,7 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	checkNormGradient("RMSNormBackward", dw, dy, x, w)
 	defer d.release(d.mark())
 	d.ran("rmsnorm_backward")
-	cpu.RMSNormBackward(dx, dw, dy, x, w, rstd, d.normPartials(dw, x), false)
+	d.normBackward(dx, dw, dy, x, w, rstd, false)
 }
 
 // AddRMSNorm adds to the residual stream and normalises the sum:
@@ -51,6 +56,11 @@ func (d *Device) AddRMSNorm(y, rstd, h, a, b, w tensor.Tensor, eps float32) {
 		return
 	}
 	d.ran("add_rmsnorm")
+	if d.gpu != nil {
+		d.launch(kernel{"rmsnorm.cu", "add_rmsnorm", w.DType, w.Len()}, normGrid(y, w), normBlock, 0,
+			addr(y), addr(rstd), addr(h), addr(a), addr(b), addr(w), i32(y.Rows()), f32(eps))
+		return
+	}
 	cpu.AddRMSNorm(y, rstd, h, a, b, w, eps)
 }
 
@@ -74,15 +84,57 @@ func (d *Device) AddRMSNormBackward(dh, dw, dy, h, w, rstd tensor.Tensor) {
 		return
 	}
 	d.ran("add_rmsnorm_backward")
-	cpu.RMSNormBackward(dh, dw, dy, h, w, rstd, d.normPartials(dw, h), true)
+	d.normBackward(dh, dw, dy, h, w, rstd, true)
 }
 
-// normPartials is scratch memory for the sums of dw over blocks of rows, none where w is frozen.
-func (d *Device) normPartials(dw, x tensor.Tensor) tensor.Tensor {
-	if !dw.Ok() {
-		return tensor.Tensor{}
+// The threads of a block, forward and backward.
+const normBlock, normBackwardBlock = 256, 512
+
+// normThreads is how many threads share a row, if each has at most so many of its vectors; rmsnorm.cu has the same.
+func normThreads(w tensor.Tensor, most, block int) int {
+	t := 8
+	for t < block && t*most < vectors(w.DType, w.Len()) {
+		t *= 2
 	}
-	return d.scratch("dw of blocks of rows", tensor.F32, cpu.NormBlocks(x.Len()/dw.Len(), dw.Len()), dw.Len())
+	return t
+}
+
+// normGrid is the blocks that have all rows between them.
+func normGrid(y, w tensor.Tensor) int {
+	return blocks(y.Rows()*normThreads(w, 2, normBlock), normBlock)
+}
+
+// normBackwardGrid is the blocks that run at once, or fewer where there are fewer rows.
+func (d *Device) normBackwardGrid(dx, w tensor.Tensor) int {
+	resident := d.gpu.SMs
+	if vectors(w.DType, w.Len()) <= normBackwardBlock {
+		resident *= 2
+	}
+	return min(resident, blocks(dx.Rows()*normThreads(w, 1, normBackwardBlock), normBackwardBlock))
+}
+
+// normBackward is both gradients; dw is summed over blocks of rows first, in scratch memory, unless w is frozen.
+func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
+	dim, blocks := w.Len(), 0
+	if d.gpu != nil {
+		blocks = d.normBackwardGrid(dx, w)
+	} else {
+		blocks = cpu.NormBlocks(dx.Rows(), dim)
+	}
+	var partials tensor.Tensor
+	if dw.Ok() {
+		partials = d.scratch("dw of blocks of rows", tensor.F32, blocks, dim)
+	}
+	if d.gpu == nil {
+		cpu.RMSNormBackward(dx, dw, dy, x, w, rstd, partials, add)
+		return
+	}
+	d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward", w.DType, dim}, blocks, normBackwardBlock, 0,
+		addr(dx), addr(partials), addr(dy), addr(x), addr(w), addr(rstd), i32(dx.Rows()), flag(add))
+	if dw.Ok() {
+		d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward_weight", w.DType, dim}, (dim+31)/32, normBackwardBlock, 0,
+			addr(dw), addr(partials), i32(blocks))
+	}
 }
 
 func checkNorm(op, name string, y, rstd, x, w tensor.Tensor) {

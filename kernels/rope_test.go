@@ -79,8 +79,11 @@ func TestRoPEFar(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
 		a := arena(t, d, 2*most*half*4+1<<16)
 		cos, sin := a.New("cos", tensor.F32, most, half), a.New("sin", tensor.F32, most, half)
-		d.Upload(cos, filled(most*half, func(i int) float64 { return math.Cos(angle(i/half, i%half, headDim)) }))
-		d.Upload(sin, filled(most*half, func(i int) float64 { return math.Sin(angle(i/half, i%half, headDim)) }))
+		last := func(x tensor.Tensor, f func(float64) float64) {
+			d.Upload(x.Slice(most-1, most), filled(half, func(i int) float64 { return f(angle(most-1, i, headDim)) }))
+		}
+		last(cos, math.Cos)
+		last(sin, math.Sin)
 		x, p := a.New("x", tensor.F32, 1, width), a.New("p", tensor.I32, 1)
 		d.UploadI32(p, []int32{most - 1})
 		before := filled(width, func(i int) float64 { return math.Sin(float64(i)) })

@@ -10,7 +10,7 @@ import (
 // again for the same.
 func TestScratch(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
-		var grown int
+		var size int
 		for range 3 {
 			func() {
 				defer d.release(d.mark())
@@ -27,19 +27,19 @@ func TestScratch(t *testing.T) {
 					t.Error("what was taken first is another:", got)
 				}
 			}()
-			if grown > 0 && d.ScratchBytes() != grown {
-				t.Errorf("%d bytes, %d before", d.ScratchBytes(), grown)
+			if len(d.pads) != 1 || d.mark() != 0 {
+				t.Fatalf("%d pieces, %d bytes in use", len(d.pads), d.mark())
 			}
-			grown = d.ScratchBytes()
-			if len(d.pads) != 1 || d.pads[0].used != 0 {
-				t.Errorf("%d pieces", len(d.pads))
+			if size > 0 && d.pads[0].size != size {
+				t.Errorf("%d bytes, %d before", d.pads[0].size, size)
 			}
+			size = d.pads[0].size
 		}
-		if want := 1<<21 + 256; d.ScratchPeak() != want {
+		if want := 1<<21 + align; d.ScratchPeak() != want {
 			t.Errorf("peak is %d, want %d", d.ScratchPeak(), want)
 		}
-		if err := d.ReserveScratch(1 << 23); err != nil || d.ScratchBytes() != 1<<23 {
-			t.Errorf("reserved %d, %v", d.ScratchBytes(), err)
+		if err := d.ReserveScratch(1 << 23); err != nil || d.pads[0].size != 1<<23 {
+			t.Errorf("reserved %d, %v", d.pads[0].size, err)
 		}
 		if err := d.ReserveScratch(1 << 60); err == nil {
 			t.Error("2^60 bytes were there")

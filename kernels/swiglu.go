@@ -18,15 +18,18 @@ func (d *Device) SwiGLU(y, gateUp tensor.Tensor) {
 	gate, up := halves(gateUp)
 	if d.fused("swiglu") {
 		d.ran("swiglu")
+		if d.gpu != nil {
+			d.launch(kernel{"swiglu.cu", "swiglu", y.DType, y.Dim(-1)}, swigluGrid(y), swigluBlock, 0,
+				addr(y), addr(gateUp), i32(y.Rows()))
+			return
+		}
 		cpu.SwiGLU(cpu.All(y), gate, up)
 		return
 	}
 	defer d.release(d.mark())
 	a := cpu.All(d.scratch("silu", y.DType, y.Rows(), y.Dim(-1)))
-	d.ran("silu")
-	cpu.SiLU(a, gate)
-	d.ran("mul")
-	cpu.Mul(cpu.All(y), a, up)
+	d.silu(a, gate)
+	d.mul(cpu.All(y), a, up)
 }
 
 // SwiGLUBackward is the gradient of SwiGLU. With σ = 1 / (1 + e^−gate):
@@ -45,20 +48,63 @@ func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
 	dgate, dup := halves(dGateUp.View(gateUp.Shape...))
 	if d.fused("swiglu") {
 		d.ran("swiglu_backward")
+		if d.gpu != nil {
+			d.launch(kernel{"swiglu.cu", "swiglu_backward", dy.DType, dy.Dim(-1)}, swigluGrid(dy), swigluBlock, 0,
+				addr(dGateUp), addr(dy), addr(gateUp), i32(dy.Rows()))
+			return
+		}
 		cpu.SwiGLUBackward(dgate, dup, cpu.All(dy), gate, up)
 		return
 	}
 	defer d.release(d.mark())
 	a := cpu.All(d.scratch("silu", dy.DType, dy.Rows(), dy.Dim(-1)))
 	da := cpu.All(d.scratch("gradient of silu", dy.DType, dy.Rows(), dy.Dim(-1)))
+	d.silu(a, gate)
+	d.mul(da, cpu.All(dy), up)
+	d.mul(dup, cpu.All(dy), a)
+	d.siluBackward(dgate, da, gate)
+}
+
+// swigluBlock is the threads of a block, of which each has one vector.
+const swigluBlock = 256
+
+func swigluGrid(y tensor.Tensor) int {
+	return blocks(y.Rows()*vectors(y.DType, y.Dim(-1)), swigluBlock)
+}
+
+// The steps of the unfused bodies.
+
+func (d *Device) silu(y, x cpu.Columns) {
 	d.ran("silu")
-	cpu.SiLU(a, gate)
-	d.ran("mul")
-	cpu.Mul(da, cpu.All(dy), up)
-	d.ran("mul")
-	cpu.Mul(dup, cpu.All(dy), a)
+	if d.gpu == nil {
+		cpu.SiLU(y, x)
+		return
+	}
+	rows, cols, t := y.Size()
+	d.launch(kernel{"swiglu.cu", "silu", t, cols}, blocks(rows*vectors(t, cols), 256), 256, 0,
+		uint64(y.Addr()), i32(y.Stride()), uint64(x.Addr()), i32(x.Stride()), i32(rows))
+}
+
+func (d *Device) siluBackward(dx, dy, x cpu.Columns) {
 	d.ran("silu_backward")
-	cpu.SiLUBackward(dgate, da, gate)
+	if d.gpu == nil {
+		cpu.SiLUBackward(dx, dy, x)
+		return
+	}
+	rows, cols, t := dx.Size()
+	d.launch(kernel{"swiglu.cu", "silu_backward", t, cols}, blocks(rows*vectors(t, cols), 256), 256, 0,
+		uint64(dx.Addr()), i32(dx.Stride()), uint64(dy.Addr()), i32(dy.Stride()), uint64(x.Addr()), i32(x.Stride()), i32(rows))
+}
+
+func (d *Device) mul(y, a, b cpu.Columns) {
+	d.ran("mul")
+	if d.gpu == nil {
+		cpu.Mul(y, a, b)
+		return
+	}
+	rows, cols, t := y.Size()
+	d.launch(kernel{"swiglu.cu", "mul", t, cols}, blocks(rows*vectors(t, cols), 256), 256, 0,
+		uint64(y.Addr()), i32(y.Stride()), uint64(a.Addr()), i32(a.Stride()), uint64(b.Addr()), i32(b.Stride()), i32(rows))
 }
 
 // halves are the gate and the up of every row.

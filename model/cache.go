@@ -67,7 +67,7 @@ type inferActs struct {
 	h, mid, x, t             tensor.Tensor
 	rstd, rstdQ              tensor.Tensor
 	raw, qkv, y, gateUp, act tensor.Tensor
-	logits                   tensor.Tensor // [1, vocab]
+	logits                   tensor.Tensor // F32 [1, vocab]
 }
 
 func (m *Llama) cutInfer(a *kernels.Arena, rows int) (s inferActs) {
@@ -86,7 +86,7 @@ func (m *Llama) cutInfer(a *kernels.Arena, rows int) (s inferActs) {
 	s.y = a.New("y", t, rows, c.Heads*c.HeadDim)
 	s.gateUp = a.New("gateUp", t, rows, 2*c.Inner)
 	s.act = a.New("act", t, rows, c.Inner)
-	s.logits = a.New("logits", t, 1, c.Vocab)
+	s.logits = a.New("logits", tensor.F32, 1, c.Vocab)
 	return s
 }
 

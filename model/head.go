@@ -7,19 +7,27 @@ import (
 
 // The head multiplies with the vocabulary, which for a large one is a fifth of all arithmetic and, as a matrix of logits,
 // more memory than all else. So positions that are not trained are dropped before it, and the others go through it in
-// pieces: a piece's logits become its loss and, in place, its gradient, before the next piece's are computed.
+// pieces: a piece's logits become its loss and its gradient before the next piece's are computed.
+//
+// Logits are F32 whatever the model is: the loss is a difference of two of them, and rounded to BF16 those of a trained
+// model, which reach 20, are off by up to 0.06 each.
 
 // headActs are what the head needs besides.
 type headActs struct {
 	index, targets tensor.Tensor // I32 [trained]
 	loss           tensor.Tensor // F32 [trained]
 	x, dx          tensor.Tensor // [trained, dim] the trained rows of the last norm's output, and their gradient
-	logits         tensor.Tensor // [piece, vocab]
+	logits         tensor.Tensor // F32 [piece, vocab]
+	dlogits        tensor.Tensor // [piece, vocab] of the model's type; in F32 it is the logits' own place
 }
 
 // piece is how many rows of logits there are at a time.
 func (m *Llama) piece(rows int) int {
-	return max(1, min(rows, m.o.HeadBytes/(m.c.Vocab*m.o.DType.Size())))
+	row := m.c.Vocab * tensor.F32.Size()
+	if m.o.Train && m.o.DType != tensor.F32 {
+		row += m.c.Vocab * m.o.DType.Size()
+	}
+	return max(1, min(rows, m.o.HeadBytes/row))
 }
 
 func (m *Llama) cutHead(a *kernels.Arena, rows, trained int) (h headActs) {
@@ -31,7 +39,10 @@ func (m *Llama) cutHead(a *kernels.Arena, rows, trained int) (h headActs) {
 	if m.o.Train {
 		h.dx = a.New("head dx", t, trained, c.Dim)
 	}
-	h.logits = a.New("logits", t, m.piece(rows), c.Vocab)
+	h.logits = a.New("logits", tensor.F32, m.piece(rows), c.Vocab)
+	if h.dlogits = h.logits; m.o.Train && t != tensor.F32 {
+		h.dlogits = a.New("dlogits", t, m.piece(rows), c.Vocab)
+	}
 	return h
 }
 
@@ -55,9 +66,13 @@ func (m *Llama) headLoss(b Batch, s *activations, scale float32, gradient bool) 
 		hi := min(lo+h.logits.Dim(0), l.Trained)
 		x, logits := h.x.Slice(lo, hi), h.logits.Slice(0, hi-lo)
 		d.Linear(logits, x, m.head.w, tensor.Tensor{})
-		d.CrossEntropy(h.loss.Slice(lo, hi), logits, h.targets.Slice(lo, hi), scale, gradient)
+		var dlogits tensor.Tensor
 		if gradient {
-			d.LinearBackward(h.dx.Slice(lo, hi), m.head.dw, tensor.Tensor{}, logits, x, m.head.w)
+			dlogits = h.dlogits.Slice(0, hi-lo)
+		}
+		d.CrossEntropy(h.loss.Slice(lo, hi), dlogits, logits, h.targets.Slice(lo, hi), scale)
+		if gradient {
+			d.LinearBackward(h.dx.Slice(lo, hi), m.head.dw, tensor.Tensor{}, dlogits, x, m.head.w)
 		}
 	}
 	if gradient {

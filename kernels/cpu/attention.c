@@ -1,39 +1,29 @@
 #include "attention.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stddef.h>
+#include <string.h>
 
+#include "attention_parts.h"
 #include "pool.h"
 
-// A block is LANES queries by KEYS keys. Its scores are kept with a query in each lane, sᵀ[key][lane], so that maxima and
-// sums over the keys need no work across lanes. The lanes are the rows of a sequence with the query heads that share one
-// key/value head, in this order: with 4 heads a group, 64 lanes are 16 rows.
-//
-// Blocks hold words of 32 bits: a float, or where there are dot products of bfloat16 ("pair") two bfloat16 that follow
-// each other along the dimension that a product sums over. So one product serves both types, and all that attention needs.
-//
-// What is seen is known by TILE keys and GROUP lanes: the rest of a block is neither computed nor read.
-enum { LANES = 64, KEYS = 128, TILE = 8, GROUP = 16, GROUPS = LANES / GROUP };
-
-static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-// A block of queries: lanes from lane first on of one sequence and one key/value head.
+// A block of queries of one sequence and one key/value head.
 struct block {
-	int64_t row, len; // of the sequence: its first row, how many
-	int64_t first;
-	int64_t ahead;
-	int head, kv_head; // the first query head that shares the key/value head
-	int share;         // how many do
-	int lanes, groups;
-	int32_t position[LANES]; // of each lane's query among the sequence's keys; lanes that are not used see what the last one does
+	int64_t row;              // the sequence's first
+	int kv_head, head, share; // the key/value head, the first query head that shares it, and how many do
+	int lanes, groups;        // in use
+	// Of each lane: its row in the sequence, its head among those that share, and where its query stands among the keys.
+	// Lanes that are not used see what the last one does.
+	int32_t lane_row[LANES], lane_head[LANES], position[LANES];
 };
 
 // What a block of queries sees of a block of keys, in tiles of keys from the block's first.
 struct view {
-	int begin, end;                         // tiles that any group sees
-	int from[GROUPS], to[GROUPS];           // tiles that the group sees any of
-	int all_from[GROUPS], all_to[GROUPS];   // tiles that the whole group sees all of
-	int32_t key;                            // the block's first
+	int begin, end;                       // tiles that any group sees
+	int from[GROUPS], to[GROUPS];         // tiles that the group sees any of
+	int all_from[GROUPS], all_to[GROUPS]; // tiles that the whole group sees all of
+	int32_t key;                          // the block's first
 	int window, groups;
 };
 
@@ -68,13 +58,8 @@ static inline void groups_of(const struct view *w, int t, int *from, int *to) {
 	*from = g0, *to = g1;
 }
 
-static inline const void *row_of(const cpu_attention *a, const cpu_matrix *m, int64_t row, int64_t head) {
-	return (const char *)m->at + (row * m->stride + head * a->head_dim) * (a->bf16 ? 2 : 4);
-}
-
 static inline const void *lane_row(const cpu_attention *a, const cpu_matrix *m, const struct block *b, int lane) {
-	int64_t at = b->first + lane;
-	return row_of(a, m, b->row + at / b->share, b->head + at % b->share);
+	return row_of(a, m, b->row + b->lane_row[lane], b->head + b->lane_head[lane]);
 }
 
 // lane_rows and key_rows point at the rows of a block's lanes, and of n keys of which the first live are there; to NULL
@@ -91,22 +76,26 @@ static inline void key_rows(const void **rows, const cpu_attention *a, const cpu
 }
 
 static inline float *lane_lse(const cpu_attention *a, const struct block *b, int lane) {
-	int64_t at = b->first + lane;
-	return (float *)a->lse + (b->head + at % b->share) * a->rows + b->row + at / b->share;
+	return (float *)a->lse + (b->head + b->lane_head[lane]) * a->rows + b->row + b->lane_row[lane];
 }
 
 static inline int64_t lanes_of(const cpu_attention *a, int64_t len) { return len * (a->heads / a->kv_heads); }
 
 static inline int64_t blocks_of(const cpu_attention *a, int64_t len) { return (lanes_of(a, len) + LANES - 1) / LANES; }
 
+// block_at is the block of the lanes from lane first on of a sequence of len rows.
 static void block_at(struct block *b, const cpu_attention *a, int64_t row, int64_t len, int kv_head, int64_t first) {
 	int share = a->heads / a->kv_heads;
 	int64_t left = len * share - first;
-	*b = (struct block){.row = row, .len = len, .first = first, .ahead = a->ahead, .head = kv_head * share,
-	                    .kv_head = kv_head, .share = share, .lanes = left < LANES ? (int)left : LANES};
+	*b = (struct block){.row = row, .kv_head = kv_head, .head = kv_head * share, .share = share,
+	                    .lanes = left < LANES ? (int)left : LANES};
 	b->groups = (int)round_up(b->lanes, GROUP) / GROUP;
-	for (int i = 0; i < b->groups * GROUP; i++)
-		b->position[i] = (int32_t)(b->ahead + (first + (i < b->lanes ? i : b->lanes - 1)) / share);
+	int32_t at = (int32_t)(first / share), h = (int32_t)(first % share);
+	for (int i = 0; i < b->groups * GROUP; i++) {
+		b->lane_row[i] = at, b->lane_head[i] = h;
+		b->position[i] = (int32_t)a->ahead + at;
+		if (i + 1 < b->lanes && ++h == share) h = 0, at++;
+	}
 }
 
 // A thread's working memory for the forward pass. What is kept from one block of keys to the next: out [LANES][dim], the
@@ -128,13 +117,6 @@ struct backward {
 
 #define EACH_LEVEL "attention_loops.h"
 #include "each_level.h"
-
-// take cuts so many floats from working memory; from NULL, it counts.
-static float *take(char **at, int64_t floats) {
-	char *p = *at;
-	*at += round_up(floats * 4, 64);
-	return (float *)p;
-}
 
 static int64_t carve_forward(struct forward *f, const cpu_attention *a, char *at) {
 	char *begin = at;
@@ -163,9 +145,9 @@ static void (*const sum_row[CPU_LEVELS])(const cpu_attention *, void *, float *,
 struct job {
 	const cpu_attention *a;
 	const int32_t *seqs;
-	char *space;           // of the threads
+	char *space; // of the threads
 	int64_t space_each;
-	char *rest;            // behind it: slabs, partial results
+	char *slabs; // behind it
 };
 
 static void forward_task(void *arg, int64_t lo, int64_t hi) {
@@ -188,83 +170,14 @@ static void forward_task(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-// Few queries that follow many keys: each key/value head's keys are split into chunks, so that all threads have some. How
-// they are depends on the number of keys alone.
-enum { SPLIT = 512 };
-
-static inline int few_queries(const cpu_attention *a) { return a->ahead > 0 && blocks_of(a, a->rows) == 1; }
-
-static inline int64_t splits_of(const cpu_attention *a) { return (a->ahead + a->rows + SPLIT - 1) / SPLIT; }
-
-static int64_t carve_part(struct forward *f, const cpu_attention *a, char *at) {
-	char *begin = at;
-	f->dim = a->head_dim;
-	f->out = take(&at, round_up(a->head_dim, GROUP) * LANES);
-	f->top = take(&at, LANES);
-	f->sum = take(&at, LANES);
-	return at - begin;
-}
-
-static void split_task(void *arg, int64_t lo, int64_t hi) {
-	const struct job *j = arg;
-	const cpu_attention *a = j->a;
-	struct forward f, part;
-	carve_forward(&f, a, j->space + cpu_thread() * j->space_each);
-	int64_t each = carve_part(&part, a, NULL);
-	for (int64_t item = lo; item < hi; item++) {
-		carve_part(&part, a, j->rest + item * each);
-		f.out = part.out, f.top = part.top, f.sum = part.sum;
-		struct block b;
-		block_at(&b, a, 0, a->rows, (int)(item % a->kv_heads), 0);
-		int64_t from = item / a->kv_heads * SPLIT, to = from + SPLIT, end = a->ahead + a->rows;
-		attend_keys[cpu_level()](a, &b, &f, from, to < end ? to : end);
-	}
-}
-
-// join_task adds up the chunks of each key/value head, in order.
-static void join_task(void *arg, int64_t lo, int64_t hi) {
-	const struct job *j = arg;
-	const cpu_attention *a = j->a;
-	const int64_t padded = round_up(a->head_dim, GROUP);
-	const double scale = 1 / sqrt((double)a->head_dim);
-	struct forward all, part;
-	int64_t each = carve_part(&part, a, NULL);
-	for (int64_t head = lo; head < hi; head++) {
-		struct block b;
-		block_at(&b, a, 0, a->rows, (int)head, 0);
-		carve_part(&all, a, j->rest + head * each);
-		for (int64_t s = 1; s < splits_of(a); s++) {
-			carve_part(&part, a, j->rest + (s * a->kv_heads + head) * each);
-			for (int i = 0; i < b.lanes; i++) {
-				float top = all.top[i] > part.top[i] ? all.top[i] : part.top[i];
-				if (top == -INFINITY) continue;
-				float x = (float)exp((all.top[i] - top) * scale), y = (float)exp((part.top[i] - top) * scale);
-				all.top[i] = top;
-				all.sum[i] = all.sum[i] * x + part.sum[i] * y;
-				for (int64_t e = 0; e < padded; e++)
-					all.out[i * padded + e] = all.out[i * padded + e] * x + part.out[i * padded + e] * y;
-			}
-		}
-		finish_forward[cpu_level()](a, &b, &all);
-	}
-}
-
-int64_t cpu_attention_forward_space(const cpu_attention *a, const int32_t *seqs) {
+int64_t cpu_attention_forward_space(const cpu_attention *a) {
 	struct forward f;
-	int64_t bytes = cpu_threads() * carve_forward(&f, a, NULL);
-	if (few_queries(a)) bytes += splits_of(a) * a->kv_heads * carve_part(&f, a, NULL);
-	return bytes;
+	return cpu_threads() * carve_forward(&f, a, NULL);
 }
 
 void cpu_attention_forward(const cpu_attention *a, const int32_t *seqs) {
 	struct forward f;
 	struct job j = {.a = a, .seqs = seqs, .space = (char *)a->space, .space_each = carve_forward(&f, a, NULL)};
-	j.rest = j.space + cpu_threads() * j.space_each;
-	if (few_queries(a)) {
-		cpu_parallel(split_task, &j, splits_of(a) * a->kv_heads, 1);
-		cpu_parallel(join_task, &j, a->kv_heads, 1);
-		return;
-	}
 	int64_t blocks = 0;
 	for (int s = 0; s < a->n_seqs; s++) blocks += blocks_of(a, seqs[s + 1] - seqs[s]);
 	cpu_parallel(forward_task, &j, blocks * a->kv_heads, 1);
@@ -315,7 +228,7 @@ static void backward_task(void *arg, int64_t lo, int64_t hi) {
 	carve_backward(&f, a, j->seqs, j->space + cpu_thread() * j->space_each);
 	for (int64_t item = lo; item < hi; item++) {
 		int64_t at = item, row = 0, len = 0, chunks = 0;
-		float *slabs = (float *)j->rest;
+		float *slabs = (float *)j->slabs;
 		for (int s = 0; at >= chunks * a->kv_heads; s++) {
 			at -= chunks * a->kv_heads;
 			if (chunks > 0) slabs += slabs_of(a, len);
@@ -331,7 +244,7 @@ static void sum_task(void *arg, int64_t lo, int64_t hi) {
 	const struct job *j = arg;
 	const cpu_attention *a = j->a;
 	const int64_t padded = round_up(a->head_dim, GROUP);
-	float *slabs = (float *)j->rest;
+	float *slabs = (float *)j->slabs;
 	for (int s = 0; s < a->n_seqs; s++) {
 		int64_t begin = j->seqs[s], end = j->seqs[s + 1], len = end - begin;
 		for (int64_t row = lo > begin ? lo : begin; slabs_of(a, len) > 0 && row < (hi < end ? hi : end); row++) {
@@ -355,7 +268,7 @@ int64_t cpu_attention_backward_space(const cpu_attention *a, const int32_t *seqs
 void cpu_attention_backward(const cpu_attention *a, const int32_t *seqs) {
 	struct backward f;
 	struct job j = {.a = a, .seqs = seqs, .space = (char *)a->space, .space_each = carve_backward(&f, a, seqs, NULL)};
-	j.rest = j.space + cpu_threads() * j.space_each;
+	j.slabs = j.space + cpu_threads() * j.space_each;
 	int64_t chunks = 0, several = 0;
 	for (int s = 0; s < a->n_seqs; s++) {
 		int64_t n = chunks_of(seqs[s + 1] - seqs[s]);

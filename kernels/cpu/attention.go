@@ -7,6 +7,10 @@ package cpu
 #cgo nocallback cpu_attention_forward
 #cgo noescape cpu_attention_backward
 #cgo nocallback cpu_attention_backward
+#cgo noescape cpu_attention_decode
+#cgo nocallback cpu_attention_decode
+#cgo noescape cpu_attention_decode_space
+#cgo nocallback cpu_attention_decode_space
 #cgo noescape cpu_attention_forward_space
 #cgo nocallback cpu_attention_forward_space
 #cgo noescape cpu_attention_backward_space
@@ -55,7 +59,7 @@ func (a *AttentionArgs) seqs() *C.int32_t { return (*C.int32_t)(unsafe.SliceData
 // ForwardSpace is how many bytes of working memory Forward needs; it does not grow with the square of anything.
 func (a *AttentionArgs) ForwardSpace() int {
 	c := a.c(0)
-	return int(C.cpu_attention_forward_space(&c, a.seqs()))
+	return int(C.cpu_attention_forward_space(&c))
 }
 
 // BackwardSpace is how many bytes of working memory Backward needs.
@@ -74,4 +78,16 @@ func (a *AttentionArgs) Forward(space uintptr) {
 func (a *AttentionArgs) Backward(space uintptr) {
 	c := a.c(space)
 	C.cpu_attention_backward(&c, a.seqs())
+}
+
+// DecodeSpace is how many bytes of working memory Decode needs.
+func (a *AttentionArgs) DecodeSpace() int {
+	c := a.c(0)
+	return int(C.cpu_attention_decode_space(&c))
+}
+
+// Decode is Forward for one query, without LSE, in the order in which K and V lie in memory.
+func (a *AttentionArgs) Decode(space uintptr) {
+	c := a.c(space)
+	C.cpu_attention_decode(&c)
 }

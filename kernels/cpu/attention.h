@@ -26,10 +26,15 @@ typedef struct {
 } cpu_attention;
 
 // cpu_attention_forward_space and cpu_attention_backward_space are how many bytes of working memory the passes need.
-int64_t cpu_attention_forward_space(const cpu_attention *a, const int32_t *seqs);
+int64_t cpu_attention_forward_space(const cpu_attention *a);
 int64_t cpu_attention_backward_space(const cpu_attention *a, const int32_t *seqs);
 
 void cpu_attention_forward(const cpu_attention *a, const int32_t *seqs);
 void cpu_attention_backward(const cpu_attention *a, const int32_t *seqs);
+
+// cpu_attention_decode is the forward pass of a single query, row 0 of q, that follows ahead keys, in the order in
+// which these lie in memory.
+int64_t cpu_attention_decode_space(const cpu_attention *a);
+void cpu_attention_decode(const cpu_attention *a);
 
 #endif

@@ -105,9 +105,8 @@ INLINE void backward_chunk(int pair, int bf16, const cpu_attention *a, struct ba
 		if (a->window > 0 && first / b.share >= hi + a->window) break;
 		backward_block(pair, bf16, a, &b, f, lo, hi);
 		for (int i = 0; i < b.lanes; i++) {
-			int64_t at = first + i;
 			if (slab)
-				memcpy(slab + (at / b.share * a->heads + b.head + at % b.share) * padded, f->dq + i * padded,
+				memcpy(slab + (b.lane_row[i] * (int64_t)a->heads + b.head + b.lane_head[i]) * padded, f->dq + i * padded,
 				       (size_t)padded * sizeof(float));
 			else
 				store_row(bf16, (void *)lane_row(a, &a->dq, &b, i), f->dq + i * padded, scale, dim);

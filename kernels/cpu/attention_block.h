@@ -1,6 +1,9 @@
 // What the forward and the backward pass of attention are made of: products of blocks that lie in the cache, and copies
 // that bring rows of memory into the order in which products read them. attention.c says what a block is.
 
+// CALLED functions are too long to be inlined wherever they are used; not every file uses them all.
+#define CALLED static __attribute__((noinline, unused))
+
 #define dot_step AT_LEVEL(dot_step)
 #define tile AT_LEVEL(tile)
 #define product AT_LEVEL(product)
@@ -62,7 +65,7 @@ INLINE void product_of(int pair, float *c, int64_t ldc, const float *a, int64_t 
 }
 
 // product is product_of, compiled for each kind that there is.
-static __attribute__((noinline)) void product(int pair, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth,
+CALLED void product(int pair, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth,
                                               const float *b, int64_t ldb, int64_t rows, int64_t vectors, int64_t depth,
                                               int fresh) {
 #if BF16_DOT
@@ -92,7 +95,7 @@ INLINE void copy_rows(int pair, int bf16, float *out, int64_t ld, const void *co
 			vstore(out + i * ld + at, rows[i] ? load_words(pair, bf16, rows[i], at, words) : vzero());
 }
 
-static __attribute__((noinline)) void pack_rows(int pair, int bf16, float *out, int64_t ld, const void *const *rows,
+CALLED void pack_rows(int pair, int bf16, float *out, int64_t ld, const void *const *rows,
                                                 int64_t n, int64_t words) {
 	if (bf16 && !pair) copy_rows(0, 1, out, ld, rows, n, words);
 	else copy_rows(0, 0, out, ld, rows, n, words);
@@ -100,7 +103,7 @@ static __attribute__((noinline)) void pack_rows(int pair, int bf16, float *out, 
 
 // pack_depth copies n rows of dim elements so that rows are what a product sums over: out is [n][ld] floats, or pairs of
 // rows, [n/2][ld].
-static __attribute__((noinline)) void pack_depth(int pair, int bf16, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t dim) {
+CALLED void pack_depth(int pair, int bf16, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t dim) {
 	if (!pair) {
 		pack_rows(0, bf16, out, ld, rows, n, dim);
 		return;
@@ -171,14 +174,14 @@ INLINE void copy_lanes(int pair, int bf16, float *out, const void *const *rows, 
 		}
 }
 
-static __attribute__((noinline)) void pack_lanes(int pair, int bf16, float *out, const void *const *rows, int64_t n,
+CALLED void pack_lanes(int pair, int bf16, float *out, const void *const *rows, int64_t n,
                                                  int64_t words) {
 	if (bf16 && !pair) copy_lanes(0, 1, out, rows, n, words);
 	else copy_lanes(0, 0, out, rows, n, words);
 }
 
 // dot_rows is the product of two rows in memory, summed in float.
-static __attribute__((noinline)) float dot_rows(int bf16, const void *a, const void *b, int64_t dim) {
+CALLED float dot_rows(int bf16, const void *a, const void *b, int64_t dim) {
 	vec sum = vzero();
 	for (int64_t at = 0; at < dim; at += VLEN)
 		sum += load_words(0, bf16, a, at, dim) * load_words(0, bf16, b, at, dim);
@@ -186,7 +189,7 @@ static __attribute__((noinline)) float dot_rows(int bf16, const void *a, const v
 }
 
 // store_row stores f·x, rounded once if it is to be bfloat16.
-static __attribute__((noinline)) void store_row(int bf16, void *row, const float *x, float f, int64_t dim) {
+CALLED void store_row(int bf16, void *row, const float *x, float f, int64_t dim) {
 	for (int64_t at = 0; at < dim; at += VLEN) {
 		vec y = vload(x + at) * f;
 		int64_t left = dim - at;

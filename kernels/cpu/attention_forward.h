@@ -130,14 +130,11 @@ static void AT_LEVEL(attend_keys)(const cpu_attention *a, const struct block *b,
 // finish_forward divides by the sums and stores what came out.
 static void AT_LEVEL(finish_forward)(const cpu_attention *a, const struct block *b, const struct forward *f) {
 	const int64_t padded = round_up(f->dim, GROUP);
+	const double scale = 1 / sqrt((double)f->dim);
 	for (int i = 0; i < b->lanes; i++) {
 		float r = 1 / f->sum[i];
 		void *y = (void *)lane_row(a, &a->y, b, i);
-		if (a->bf16) store_row(1, y, f->out + i * padded, r, f->dim);
-		else store_row(0, y, f->out + i * padded, r, f->dim);
-		if (a->lse) {
-			double scale = 1 / sqrt((double)f->dim);
-			*lane_lse(a, b, i) = (float)(f->top[i] * scale + logf(f->sum[i]));
-		}
+		store_row(a->bf16, y, f->out + i * padded, r, f->dim);
+		if (a->lse) *lane_lse(a, b, i) = (float)(f->top[i] * scale + logf(f->sum[i]));
 	}
 }

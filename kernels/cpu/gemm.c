@@ -17,10 +17,10 @@
 #include "pool.h"
 
 enum {
-	TILE_ROWS = 312,    // at most: twice as many packed rows fit into an L2 cache of 1 MiB with what else is used
-	TILE_COLUMNS = 512, // at most: enough for packing A to be a small part of the work
-	PACKING = 8,        // what packing a line of one operand costs, in products with a line of the other
-	PARTIAL_STRIDE = TILE_COLUMNS + 16,
+	TILE_ROWS = 312,       // at most: twice as many packed rows fit into an L2 cache of 1 MiB with what else is used
+	TILE_COLUMNS = 2048,   // at most: enough for packing A to be a small part of the work
+	PARTIAL_COLUMNS = 512, // at most, where sums over the blocks so far are kept
+	PARTIAL_STRIDE = PARTIAL_COLUMNS + 16,
 	LARGE_PAGE = 2 << 20,
 };
 
@@ -227,13 +227,14 @@ static void run_item(void *arg, int64_t lo, int64_t hi) {
 static void cut(plan *p, int64_t threads) {
 	const gemm_level *l = p->level;
 	double least = 0;
-	int64_t m = p->g.m, n = p->g.n, down = parts(m, TILE_ROWS), across = parts(n, TILE_COLUMNS);
+	int64_t m = p->g.m, n = p->g.n, most = p->g.c_bf16 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
+	int64_t down = parts(m, TILE_ROWS), across = parts(n, most);
 	for (int64_t d = down; d < down + 4; d++)
 		for (int64_t a = across; a < across + 2 * threads; a++) {
 			int64_t rows = up(parts(m, d), l->rows), columns = up(parts(n, a), l->columns);
 			if (rows > TILE_ROWS) rows = TILE_ROWS;
 			int64_t rounds = parts(parts(m, rows) * parts(n, columns), threads);
-			double cost = (double)rounds * ((double)rows * columns + PACKING * (rows + columns));
+			double cost = (double)rounds * ((double)rows * columns + l->packing * (rows + columns));
 			if (least > 0 && cost >= least) continue;
 			least = cost, p->rows = rows, p->columns = columns;
 		}

@@ -86,6 +86,7 @@ typedef struct {
 typedef struct {
 	int rows, columns; // of a micro-kernel
 	int pairs;         // bf16 is packed as pairs, else it becomes fp32
+	int packing;       // what packing a line of one operand costs, in products with a line of the other
 	// pack_a writes row-major, GEMM_STRIDE from row to row; pack_b k-major, columns from unit to unit.
 	void (*pack_a)(gemm_unit *dst, gemm_source src, int bf16);
 	void (*pack_b)(gemm_unit *dst, gemm_source src, int bf16);

@@ -9,7 +9,7 @@
 #define store_as AT_LEVEL(store_as)
 #define dots AT_LEVEL(dots)
 
-enum { AHEAD = 2048 }; // bytes that products with few rows ask for ahead of their use
+enum { AHEAD = 8192 }; // bytes that products with few rows ask for ahead of their use
 
 #endif
 
@@ -133,8 +133,8 @@ INLINE void dots(float *out, const char *line, const char *const *others, int64_
 	UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();
 	int64_t x = 0;
 	for (; x + 2 * step <= bytes; x += 2 * step) {
-		__builtin_prefetch(line + x + AHEAD, 0, 2);
 		UNROLL for (int j = 0; j < 2; j++) {
+			__builtin_prefetch(line + x + j * step + AHEAD, 0, 3);
 			vecuns one = load_units(line + x + j * step, widened);
 			UNROLL for (int i = 0; i < count; i++)
 				sum[i][j] = add_product(sum[i][j], load_units(others[i] + x + j * step, widened), one, pairs);
@@ -189,7 +189,7 @@ static void AT_LEVEL(sum_columns)(float *sums, const char *matrix, int64_t strid
 }
 
 static const gemm_level AT_LEVEL(gemm) = {
-	.rows = ROWS, .columns = 2 * VLEN, .pairs = BF16_DOT,
+	.rows = ROWS, .columns = 2 * VLEN, .pairs = BF16_DOT, .packing = 8,
 	.pack_a = AT_LEVEL(pack_a), .pack_b = AT_LEVEL(pack_b), .multiply = AT_LEVEL(multiply), .store = AT_LEVEL(store),
 	.few = AT_LEVEL(few), .sum_columns = AT_LEVEL(sum_columns), .peak = AT_LEVEL(peak),
 };

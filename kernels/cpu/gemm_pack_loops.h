@@ -147,17 +147,17 @@ static void zip_turned(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
 	for (int64_t k = 0; k < src.k; k += 2 * VLEN)
 		for (int64_t x = 0; x < src.lanes; x += 2 * VLEN) {
 			const char *at = src.at + k * src.stride + 2 * x;
-			int64_t stride = src.stride;
-			char edge[2 * VLEN][4 * VLEN];
-			if (k + 2 * VLEN > src.k || x + 2 * VLEN > src.lanes) {
-				memset(edge, 0, sizeof edge);
+			char square[2 * VLEN][4 * VLEN] __attribute__((aligned(64)));
+			if (k + 2 * VLEN <= src.k && x + 2 * VLEN <= src.lanes) {
+				UNROLL for (int y = 0; y < 2 * VLEN; y++) memcpy(square[y], at + y * src.stride, sizeof square[y]);
+			} else {
+				memset(square, 0, sizeof square);
 				int64_t bytes = 2 * (src.lanes - x < 2 * VLEN ? src.lanes - x : 2 * VLEN);
-				for (int64_t y = 0; y < 2 * VLEN && k + y < src.k; y++) memcpy(edge[y], at + y * stride, bytes);
-				at = edge[0], stride = sizeof edge[0];
+				for (int64_t y = 0; y < 2 * VLEN && k + y < src.k; y++) memcpy(square[y], at + y * src.stride, bytes);
 			}
 			gemm_unit *to = dst + x * dst_stride + k / 2;
-			zip_block(to, dst_stride, at, stride, 0);
-			zip_block(to, dst_stride, at, stride, 1);
+			zip_block(to, dst_stride, square[0], sizeof square[0], 0);
+			zip_block(to, dst_stride, square[0], sizeof square[0], 1);
 		}
 }
 #endif

@@ -56,7 +56,7 @@ import "restyle/tensor"
 
 func at(x tensor.Tensor) C.uintptr_t { return C.uintptr_t(x.Addr) }
 func size(n int) C.int64_t           { return C.int64_t(n) }
-func bf16(x tensor.Tensor) C.int     { return C.int(flag(x.DType == tensor.BF16)) }
+func bf16(x tensor.Tensor) C.int     { return flag(x.DType == tensor.BF16) }
 
 // Columns is a matrix, or some of its columns.
 type Columns struct {
@@ -69,6 +69,13 @@ func All(x tensor.Tensor) Columns { return Cut(x, 0, x.Dim(-1)) }
 
 // Cut is the columns of a matrix from lo to hi.
 func Cut(x tensor.Tensor, lo, hi int) Columns { return Columns{x, lo, hi - lo} }
+
+// Addr is the address of the first element, and Stride the elements from one row to the next.
+func (c Columns) Addr() uintptr { return c.x.Addr + uintptr(c.first*c.x.DType.Size()) }
+func (c Columns) Stride() int   { return c.x.Dim(-1) }
+
+// Size is the rows and columns, and the elements' type.
+func (c Columns) Size() (rows, cols int, t tensor.DType) { return c.x.Rows(), c.cols, c.x.DType }
 
 func (c Columns) c() C.columns {
 	return C.columns{at: C.uintptr_t(c.x.Addr + uintptr(c.first*c.x.DType.Size())), ld: size(c.x.Dim(-1))}
@@ -131,7 +138,7 @@ func NormBlocks(rows, width int) int {
 // tensor where there is no dw.
 func RMSNormBackward(dx, dw, dy, x, w, rstd, partials tensor.Tensor, add bool) {
 	C.cpu_rmsnorm_backward(at(dx), at(dw), at(dy), at(x), at(w), at(rstd), at(partials), size(dx.Rows()), size(w.Len()),
-		C.int(flag(add)), bf16(dx))
+		flag(add), bf16(dx))
 }
 
 // QKNorm is the norm of every head of q and k.
@@ -150,13 +157,13 @@ func QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials tensor.Tenso
 // RoPE turns the heads of q and k, or back.
 func RoPE(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int, back bool) {
 	C.cpu_rope(at(qkv), at(positions), at(cos), at(sin), size(qkv.Rows()), size(heads), size(kvHeads), size(2*cos.Dim(-1)),
-		C.int(flag(back)), bf16(qkv))
+		flag(back), bf16(qkv))
 }
 
-// CrossEntropy is the loss of each row, and the gradient in place of the logits.
-func CrossEntropy(loss, logits, targets tensor.Tensor, scale float32, gradient bool) {
-	C.cpu_cross_entropy(at(loss), at(logits), at(targets), size(logits.Rows()), size(logits.Dim(-1)), C.float(scale),
-		C.int(flag(gradient)), bf16(logits))
+// CrossEntropy is the loss of each row, and the gradient, if dlogits is a tensor.
+func CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scale float32) {
+	C.cpu_cross_entropy(at(loss), at(dlogits), at(logits), at(targets), size(logits.Rows()), size(logits.Dim(-1)),
+		C.float(scale), bf16(dlogits), bf16(logits))
 }
 
 // LogSoftmax is y = logits − log Σ exp(logits) of each row, in F32.

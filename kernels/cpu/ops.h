@@ -38,8 +38,8 @@ void cpu_rope(uintptr_t qkv, uintptr_t positions, uintptr_t cos, uintptr_t sin, 
 	int64_t kv_heads, int64_t head_dim, int back, int bf16);
 
 // ops_loss.c
-void cpu_cross_entropy(uintptr_t loss, uintptr_t logits, uintptr_t targets, int64_t rows, int64_t vocab, float scale,
-	int gradient, int bf16);
+void cpu_cross_entropy(uintptr_t loss, uintptr_t dlogits, uintptr_t logits, uintptr_t targets, int64_t rows, int64_t vocab,
+	float scale, int to_bf16, int bf16);
 void cpu_log_softmax(uintptr_t y, uintptr_t logits, int64_t rows, int64_t vocab, int bf16);
 void cpu_nll(uintptr_t loss, uintptr_t logp, uintptr_t targets, int64_t rows, int64_t vocab);
 void cpu_nll_backward(uintptr_t dlogits, uintptr_t logp, uintptr_t targets, int64_t rows, int64_t vocab, float scale,

@@ -3,6 +3,7 @@
 #define ld AT_LEVEL(ld)
 #define st AT_LEVEL(st)
 #define stored AT_LEVEL(stored)
+#define exp_for AT_LEVEL(exp_for)
 
 // ld is the n elements of p from i on. n is VLEN, and known to be when compiled, but at the end of a row; lanes beyond are 0.
 INLINE vec ld(const void *p, int64_t i, int64_t n, int bf16) {
@@ -31,6 +32,9 @@ INLINE vec stored(vec x, int bf16) {
 	vechalf h = vround_bf16(x);
 	return vload_bf16((const uint16_t *)&h);
 }
+
+// exp_for is eˣ for x < 89, as exact as is of use where what becomes of it is rounded to the type: in BF16, to 4e-6.
+INLINE vec exp_for(vec x, int bf16) { return bf16 ? vexp2_rough(x * 0x1.715476p+0f) : vexp(x); }
 
 #ifndef EACH
 

@@ -4,11 +4,11 @@
 
 typedef struct {
 	float *loss, *logp;
-	char *logits;
+	char *logits, *dlogits;
 	const int32_t *targets;
 	int64_t vocab;
 	float scale;
-	int gradient;
+	int to_bf16; // the type of dlogits
 } loss_operands;
 
 #define EACH_LEVEL "ops_loss_loops.h"
@@ -18,10 +18,10 @@ TASKS(cross_entropy);
 TASKS(log_softmax);
 TASKS(nll_backward);
 
-void cpu_cross_entropy(uintptr_t loss, uintptr_t logits, uintptr_t targets, int64_t rows, int64_t vocab, float scale,
-	int gradient, int bf16) {
-	loss_operands o = {.loss = (float *)loss, .logits = (char *)logits, .targets = (int32_t *)targets, .vocab = vocab,
-		.scale = scale, .gradient = gradient};
+void cpu_cross_entropy(uintptr_t loss, uintptr_t dlogits, uintptr_t logits, uintptr_t targets, int64_t rows, int64_t vocab,
+	float scale, int to_bf16, int bf16) {
+	loss_operands o = {.loss = (float *)loss, .logits = (char *)logits, .dlogits = (char *)dlogits,
+		.targets = (int32_t *)targets, .vocab = vocab, .scale = scale, .to_bf16 = to_bf16};
 	cpu_parallel(cross_entropy[bf16][cpu_level()], &o, rows, piece(vocab * (bf16 ? 2 : 4)));
 }
 

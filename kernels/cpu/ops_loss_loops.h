@@ -3,7 +3,6 @@
 #define most_of AT_LEVEL(most_of)
 #define keep AT_LEVEL(keep)
 #define softmax_sum AT_LEVEL(softmax_sum)
-#define exp_to AT_LEVEL(exp_to)
 #define element AT_LEVEL(element)
 #define set_element AT_LEVEL(set_element)
 
@@ -47,9 +46,6 @@ INLINE double softmax_sum(const void *x, int64_t count, float *base, const int b
 	return sum;
 }
 
-// exp_to is eˣ as exact as the type that it becomes.
-INLINE vec exp_to(vec x, const int bf16) { return bf16 ? vexp2_rough(x * 0x1.715476p+0f) : vexp(x); }
-
 INLINE float element(const void *x, int64_t i, const int bf16) {
 	return bf16 ? bf16_to_f32(((const uint16_t *)x)[i]) : ((const float *)x)[i];
 }
@@ -67,10 +63,12 @@ BODY(cross_entropy, loss_operands) {
 		double sum = softmax_sum(x, o->vocab, &base, bf16);
 		float loss = (float)(log(sum) - ((double)element(x, t, bf16) - base));
 		o->loss[r] = loss;
-		if (!o->gradient) continue;
+		if (!o->dlogits) continue;
+		void *dx = o->dlogits + r * o->vocab * (o->to_bf16 ? 2 : 4);
 		float scale = (float)(o->scale / sum);
-		EACH(i, n, 0, o->vocab, { st(x, i, n, scale * exp_to(ld(x, i, n, bf16) - base, bf16), bf16); });
-		set_element(x, t, o->scale * expm1f(-loss), bf16);
+		if (o->to_bf16) EACH(i, n, 0, o->vocab, { st(dx, i, n, scale * exp_for(ld(x, i, n, bf16) - base, 1), 1); });
+		else EACH(i, n, 0, o->vocab, { st(dx, i, n, scale * exp_for(ld(x, i, n, bf16) - base, 0), 0); });
+		set_element(dx, t, o->scale * expm1f(-loss), o->to_bf16);
 	}
 }
 BOTH_TYPES(cross_entropy)
@@ -91,7 +89,7 @@ BODY(nll_backward, loss_operands) {
 		void *dx = o->logits + r * o->vocab * (bf16 ? 2 : 4);
 		const float *logp = o->logp + r * o->vocab;
 		int64_t t = o->targets[r];
-		EACH(i, n, 0, o->vocab, { st(dx, i, n, o->scale * exp_to(ld(logp, i, n, 0), bf16), bf16); });
+		EACH(i, n, 0, o->vocab, { st(dx, i, n, o->scale * exp_for(ld(logp, i, n, 0), bf16), bf16); });
 		set_element(dx, t, o->scale * expm1f(logp[t]), bf16);
 	}
 }

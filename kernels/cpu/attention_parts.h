@@ -1,0 +1,30 @@
+// What the files of attention share: the sizes of its blocks, and where rows lie.
+#ifndef RESTYLE_ATTENTION_PARTS_H
+#define RESTYLE_ATTENTION_PARTS_H
+
+#include "attention.h"
+
+// A block is LANES queries by KEYS keys. Its scores are kept with a query in each lane, sᵀ[key][lane], so that maxima and
+// sums over the keys need no work across lanes. The lanes are the rows of a sequence with the query heads that share one
+// key/value head, in this order: with 4 heads a group, 64 lanes are 16 rows.
+//
+// Blocks hold words of 32 bits: a float, or where there are dot products of bfloat16 ("pair") two bfloat16 that follow
+// each other along the dimension that a product sums over. So one product serves both types, and all that attention needs.
+//
+// What is seen is known by TILE keys and GROUP lanes: the rest of a block is neither computed nor read.
+enum { LANES = 64, KEYS = 128, TILE = 8, GROUP = 16, GROUPS = LANES / GROUP };
+
+static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+static inline const void *row_of(const cpu_attention *a, const cpu_matrix *m, int64_t row, int64_t head) {
+	return (const char *)m->at + (row * m->stride + head * a->head_dim) * (a->bf16 ? 2 : 4);
+}
+
+// take cuts so many floats from working memory; from NULL, it counts.
+static float *take(char **at, int64_t floats) {
+	char *p = *at;
+	*at += round_up(floats * 4, 64);
+	return (float *)p;
+}
+
+#endif

@@ -1,0 +1,425 @@
+package cpu_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// eachLevel runs f at every level that this machine has.
+func eachLevel(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	defer cpu.Use(cpu.Current())
+	for _, l := range cpu.Levels() {
+		t.Run(l.String(), func(t *testing.T) {
+			cpu.Use(l)
+			f(t)
+		})
+	}
+}
+
+// A fence is memory that ends, or begins, exactly where pages begin that nobody may touch: one byte too far is a fault.
+type fence struct {
+	mem  []byte
+	data []byte
+}
+
+func newFence(t testing.TB, bytes int, atEnd bool) fence {
+	t.Helper()
+	page := unix.Getpagesize()
+	size := (bytes + page - 1) / page * page
+	mem, err := unix.Mmap(-1, 0, size+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, outside := range [][]byte{mem[:page], mem[page+size:]} {
+		if err := unix.Mprotect(outside, unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := page
+	if atEnd {
+		from += size - bytes
+	}
+	return fence{mem, mem[from : from+bytes]}
+}
+
+func (f fence) free(t testing.TB) {
+	if err := unix.Munmap(f.mem); err != nil {
+		t.Error(err)
+	}
+}
+
+// A grid is a matrix of a test: rows stride elements apart, with NaN between them, so that a sum that reads what does not
+// belong to the matrix shows it.
+type grid struct {
+	fence
+	bf16                  bool
+	rows, columns, stride int
+}
+
+func newGrid(t testing.TB, bf16 bool, rows, columns, gap int, atEnd bool) *grid {
+	g := &grid{bf16: bf16, rows: rows, columns: columns, stride: columns + gap}
+	g.fence = newFence(t, max(0, (rows-1)*g.stride+columns)*g.size(), atEnd)
+	for i := range len(g.data) / g.size() {
+		g.put(i, math.NaN())
+	}
+	return g
+}
+
+func (g *grid) size() int {
+	if g.bf16 {
+		return 2
+	}
+	return 4
+}
+
+func (g *grid) put(i int, x float64) {
+	if g.bf16 {
+		*(*uint16)(unsafe.Pointer(&g.data[2*i])) = tensor.FromF32(float32(x))
+	} else {
+		*(*float32)(unsafe.Pointer(&g.data[4*i])) = float32(x)
+	}
+}
+
+func (g *grid) at(i int) float64 {
+	if g.bf16 {
+		return float64(tensor.ToF32(*(*uint16)(unsafe.Pointer(&g.data[2*i]))))
+	}
+	return float64(*(*float32)(unsafe.Pointer(&g.data[4*i])))
+}
+
+// fill gives every element of the matrix a value.
+func (g *grid) fill(rng *rand.Rand) *grid {
+	for r := range g.rows {
+		for c := range g.columns {
+			g.put(r*g.stride+c, rng.NormFloat64())
+		}
+	}
+	return g
+}
+
+// values are the elements in float64; of a transposed one, as it is meant.
+func (g *grid) values(transposed bool) []float64 {
+	v := make([]float64, 0, g.rows*g.columns)
+	if transposed {
+		for c := range g.columns {
+			for r := range g.rows {
+				v = append(v, g.at(r*g.stride+c))
+			}
+		}
+		return v
+	}
+	for r := range g.rows {
+		for c := range g.columns {
+			v = append(v, g.at(r*g.stride+c))
+		}
+	}
+	return v
+}
+
+func (g *grid) operand(transposed bool) cpu.Operand {
+	return cpu.Operand{Addr: uintptr(unsafe.Pointer(unsafe.SliceData(g.data))), Stride: g.stride, Transposed: transposed}
+}
+
+// A gemmCase is a product and what is special about it.
+type gemmCase struct {
+	m, n, k        int
+	transA, transB bool
+	bf16, cBF16    bool
+	add, bias      bool
+	gap            int
+	atEnd          bool
+}
+
+func (c gemmCase) String() string {
+	return fmt.Sprintf("%dx%dx%d transposed %v %v bf16 %v %v add %v bias %v gap %d", c.m, c.n, c.k, c.transA, c.transB, c.bf16, c.cBF16, c.add, c.bias, c.gap)
+}
+
+// grids are the operands of a case.
+func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
+	rng := rand.New(rand.NewPCG(uint64(c.m), uint64(c.n*1000+c.k)))
+	stored := func(rows, columns int, transposed bool) *grid {
+		if transposed {
+			rows, columns = columns, rows
+		}
+		return newGrid(t, c.bf16, rows, columns, c.gap, c.atEnd).fill(rng)
+	}
+	a, b := stored(c.m, c.k, c.transA), stored(c.k, c.n, c.transB)
+	y := newGrid(t, c.cBF16, c.m, c.n, c.gap, c.atEnd)
+	if c.add {
+		y.fill(rng)
+	}
+	p = cpu.Product{M: c.m, N: c.n, K: c.k, A: a.operand(c.transA), B: b.operand(c.transB), C: y.operand(false), BF16: c.bf16, CBF16: c.cBF16, Add: c.add}
+	all = []*grid{a, b, y}
+	if c.bias {
+		all = append(all, newGrid(t, c.bf16, 1, c.n, 0, c.atEnd).fill(rng))
+		p.Bias = all[3].operand(false).Addr
+	}
+	return p, all
+}
+
+// run computes a case and compares it with the sums in float64. A sum of k float32 products, in any order, is off by at most
+// k·2⁻²⁴ times the sum of their sizes (Higham 2002, 4.4); dot products of pairs round twice a step; bias and C are two terms
+// more. A result in bfloat16 is rounded by another 2⁻⁸.
+func (c gemmCase) run(t *testing.T) {
+	t.Helper()
+	p, g := c.grids(t)
+	defer func() {
+		for _, x := range g {
+			x.free(t)
+		}
+	}()
+	a, b, before := g[0].values(c.transA), g[1].values(c.transB), g[2].values(false)
+	cpu.Gemm(p)
+	got := g[2].values(false)
+	for i := range c.m {
+		for j := range c.n {
+			var want, sizes float64
+			for k := range c.k {
+				x := a[i*c.k+k] * b[k*c.n+j]
+				want, sizes = want+x, sizes+math.Abs(x)
+			}
+			if c.bias {
+				x := g[3].at(j)
+				want, sizes = want+x, sizes+math.Abs(x)
+			}
+			if c.add {
+				x := before[i*c.n+j]
+				want, sizes = want+x, sizes+math.Abs(x)
+			}
+			limit := 2 * float64(c.k+2) * 0x1p-24 * sizes
+			if c.cBF16 {
+				limit += 0x1p-8 * (math.Abs(want) + limit)
+			}
+			if e := math.Abs(got[i*c.n+j] - want); !(e <= limit) {
+				t.Fatalf("%v: element %d, %d is %g, not %g: off by %g, limit %g", c, i, j, got[i*c.n+j], want, e, limit)
+			}
+		}
+	}
+	for i := range len(g[2].data) / g[2].size() {
+		if i%g[2].stride >= c.n && !math.IsNaN(g[2].at(i)) {
+			t.Fatalf("%v: written between the rows of C", c)
+		}
+	}
+}
+
+// odd are sizes about every size of a vector, a micro-kernel and a group; each comes up in each dimension.
+var odd = []int{1, 2, 3, 7, 8, 9, 13, 15, 17, 31, 33, 63, 65, 100, 129, 257}
+
+func TestGemm(t *testing.T) {
+	defer cpu.SetThreads(cpu.Threads())
+	if err := cpu.SetThreads(2); err != nil {
+		t.Fatal(err)
+	}
+	eachLevel(t, func(t *testing.T) {
+		count := 0
+		for shift := range 3 {
+			for i, m := range odd {
+				for kind := range 16 {
+					c := gemmCase{
+						m: m, n: odd[(5*i+3*shift+kind)%len(odd)], k: odd[(7*i+5*shift+3*kind)%len(odd)],
+						transA: kind&1 != 0, transB: kind&2 != 0, bf16: kind&4 != 0, cBF16: kind&8 != 0,
+					}
+					c.add, c.bias = count%2 == 0, count%3 == 0
+					c.gap, c.atEnd = []int{0, 1, 5, 64}[count%4], count/4%2 == 0
+					c.run(t)
+					count++
+				}
+			}
+		}
+	})
+}
+
+// TestGemmBlocks has sizes beyond a tile and beyond a block of k, in several threads.
+func TestGemmBlocks(t *testing.T) {
+	defer cpu.SetThreads(cpu.Threads())
+	if err := cpu.SetThreads(3); err != nil {
+		t.Fatal(err)
+	}
+	eachLevel(t, func(t *testing.T) {
+		for _, size := range [][3]int{{17, 65, 1100}, {330, 40, 600}, {315, 515, 37}, {9, 1030, 515}} {
+			for kind := range 16 {
+				gemmCase{
+					m: size[0], n: size[1], k: size[2],
+					transA: kind&1 != 0, transB: kind&2 != 0, bf16: kind&4 != 0, cBF16: kind&8 != 0,
+					add: kind&3 == 1, bias: kind&3 == 2, atEnd: true,
+				}.run(t)
+			}
+		}
+	})
+}
+
+// TestGemmThreads wants the same bits from any number of threads, and from several products at a time.
+func TestGemmThreads(t *testing.T) {
+	defer cpu.SetThreads(cpu.Threads())
+	cases := []gemmCase{
+		{m: 300, n: 200, k: 700, transB: true, bf16: true, cBF16: true},
+		{m: 700, n: 130, k: 300, transA: true, bf16: true, add: true},
+		{m: 90, n: 600, k: 513, add: true},
+		{m: 3, n: 999, k: 300, transB: true, bf16: true, cBF16: true},
+	}
+	eachLevel(t, func(t *testing.T) {
+		for _, c := range cases {
+			var first []byte
+			for _, threads := range []int{1, 2, 3, 5} {
+				if err := cpu.SetThreads(threads); err != nil {
+					t.Fatal(err)
+				}
+				results := make([][]byte, 3)
+				var wait sync.WaitGroup
+				for i := range results {
+					p, g := c.grids(t)
+					wait.Go(func() {
+						cpu.Gemm(p)
+						results[i] = slices.Clone(g[2].data)
+						for _, x := range g {
+							x.free(t)
+						}
+					})
+				}
+				wait.Wait()
+				for _, r := range results {
+					if first == nil {
+						first = r
+					}
+					if !slices.Equal(r, first) {
+						t.Errorf("%v: another result with %d threads", c, threads)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestGemmRows wants the same bits for a row, whatever other rows there are, among few rows and among many.
+func TestGemmRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	const n, k = 70, 333
+	for _, most := range []int{8, 50} {
+		eachLevel(t, func(t *testing.T) {
+			for _, bf16 := range []bool{false, true} {
+				a, b := newGrid(t, bf16, most, k, 0, true).fill(rng), newGrid(t, bf16, n, k, 0, true).fill(rng)
+				var whole []float64
+				for m := most; m > most-8; m-- {
+					y := newGrid(t, false, m, n, 0, true)
+					cpu.Gemm(cpu.Product{M: m, N: n, K: k, A: a.operand(false), B: b.operand(true), C: y.operand(false), BF16: bf16})
+					v := y.values(false)
+					if m == most {
+						whole = v
+					}
+					if !slices.Equal(v, whole[:m*n]) {
+						t.Errorf("bf16 %v: rows are others when there are %d", bf16, m)
+					}
+					y.free(t)
+				}
+				a.free(t)
+				b.free(t)
+			}
+		})
+	}
+}
+
+// TestGemmNotFinite has a NaN and an infinity in one row and one column: they, and nothing else, show it.
+func TestGemmNotFinite(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for kind := range 8 {
+			for _, m := range []int{5, 31} {
+				c := gemmCase{m: m, n: 33, k: 35, transA: kind&1 != 0, transB: kind&2 != 0, bf16: kind&4 != 0, gap: 1}
+				p, g := c.grids(t)
+				put := func(g *grid, transposed bool, row, column int, x float64) {
+					if transposed {
+						row, column = column, row
+					}
+					g.put(row*g.stride+column, x)
+				}
+				put(g[0], c.transA, 2, 34, math.NaN())
+				put(g[1], c.transB, 33, 7, math.Inf(-1))
+				cpu.Gemm(p)
+				for i, x := range g[2].values(false) {
+					nan, inf := i/c.n == 2, i%c.n == 7
+					if math.IsNaN(x) != nan || !nan && math.IsInf(x, 0) != inf {
+						t.Fatalf("%v: element %d, %d is %g", c, i/c.n, i%c.n, x)
+					}
+				}
+				for _, x := range g {
+					x.free(t)
+				}
+			}
+		}
+	})
+}
+
+// TestGemmNothing has sums of no products, and no sums at all.
+func TestGemmNothing(t *testing.T) {
+	eachLevel(t, func(t *testing.T) {
+		for _, m := range []int{3, 30} {
+			for _, c := range []gemmCase{{}, {cBF16: true}, {add: true}, {bias: true, transB: true}, {bias: true, add: true, bf16: true, transA: true}} {
+				c.m, c.n = m, 40
+				c.run(t)
+			}
+		}
+		cpu.Gemm(cpu.Product{N: 3, K: 3})
+		cpu.Gemm(cpu.Product{M: 3, K: 3})
+	})
+}
+
+func TestGemmRefuses(t *testing.T) {
+	x := make([]float32, 16)
+	o := cpu.Operand{Addr: uintptr(unsafe.Pointer(&x[0])), Stride: 4}
+	short, turned := o, o
+	short.Stride, turned.Transposed = 3, true
+	for name, p := range map[string]cpu.Product{
+		"stride of A": {M: 4, N: 4, K: 4, A: short, B: o, C: o}, "no B": {M: 4, N: 4, K: 4, A: o, C: o},
+		"C transposed": {M: 4, N: 4, K: 4, A: o, B: o, C: turned}, "negative": {M: -1, N: 4, K: 4, A: o, B: o, C: o},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("accepted")
+				}
+			}()
+			cpu.Gemm(p)
+		})
+	}
+}
+
+func TestColumnSums(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	eachLevel(t, func(t *testing.T) {
+		for _, n := range append([]int{600, 1025}, odd...) {
+			for kind := range 4 {
+				const rows = 19
+				x := newGrid(t, kind&1 != 0, rows, n, 3, true).fill(rng)
+				sums := newGrid(t, kind&2 != 0, 1, n, 0, true).fill(rng)
+				before := sums.values(false)
+				cpu.ColumnSums(sums.operand(false).Addr, sums.bf16, x.operand(false), x.bf16, rows, n)
+				v := x.values(false)
+				for j, got := range sums.values(false) {
+					want, sizes := before[j], math.Abs(before[j])
+					for i := range rows {
+						want, sizes = want+v[i*n+j], sizes+math.Abs(v[i*n+j])
+					}
+					limit := (rows + 1) * 0x1p-24 * sizes
+					if sums.bf16 {
+						limit += 0x1p-8 * (math.Abs(want) + limit)
+					}
+					if e := math.Abs(got - want); !(e <= limit) {
+						t.Fatalf("column %d of %d is %g, not %g", j, n, got, want)
+					}
+				}
+				x.free(t)
+				sums.free(t)
+			}
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// layers are the linear layers of a model of five million parameters and of Llama-3.2-1B.
+var layers = []struct {
+	model, name string
+	in, out     int
+}{
+	{"5M", "qkv", 256, 512}, {"5M", "o", 256, 256}, {"5M", "gateUp", 256, 1376}, {"5M", "down", 688, 256}, {"5M", "head", 256, 2048},
+	{"1B", "qkv", 2048, 3072}, {"1B", "o", 2048, 2048}, {"1B", "gateUp", 2048, 16384}, {"1B", "down", 8192, 2048}, {"1B", "head", 2048, 128256},
+}
+
+// clock is the time that the calling thread has computed, where operations run on it alone: others that use the machine do
+// not count. Where they run on several threads it is the time of day.
+func clock() time.Duration {
+	if cpu.Threads() > 1 {
+		return time.Duration(time.Now().UnixNano())
+	}
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {
+		return time.Duration(time.Now().UnixNano())
+	}
+	return time.Duration(t.Nano())
+}
+
+// BenchmarkLinear reports GFLOP/s of the fastest run, packing included, and beside it the ceiling, that of a loop that never
+// leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
+//
+//	go test ./kernels -run '^$' -bench Linear -benchtime 0.2s
+//	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
+func BenchmarkLinear(b *testing.B) {
+	for _, t := range both {
+		for _, l := range layers {
+			for _, rows := range []int{2048, 300} {
+				if l.out > 100_000 && rows > 300 {
+					continue // the head takes its rows in pieces
+				}
+				b.Run(fmt.Sprintf("%v/%s_%s/%d", t, l.model, l.name, rows), func(b *testing.B) {
+					d, x, done := place(b, t, rows, l.in, l.out)
+					defer done()
+					none := tensor.Tensor{}
+					flops := 2 * float64(rows) * float64(l.in) * float64(l.out)
+					ceiling := func() float64 { return cpu.Peak(t == tensor.BF16, 5*time.Millisecond) }
+					timed(b, "y", flops, ceiling, func() { d.Linear(x["y"], x["x"], x["w"], none) })
+					timed(b, "dx", flops, ceiling, func() { d.LinearBackward(x["dx"], none, none, x["y"], none, x["w"]) })
+					timed(b, "dw", flops, ceiling, func() { d.LinearBackward(none, x["dw"], none, x["y"], x["x"], none) })
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkLinearFew has as few rows as decoding has: a product that only streams the weight. It reports GB/s of the weight
+// and as the ceiling those of a copy, what it reads and what it writes.
+func BenchmarkLinearFew(b *testing.B) {
+	for _, t := range both {
+		for _, l := range layers {
+			if l.model == "5M" {
+				continue // in the cache
+			}
+			for _, rows := range []int{1, 2, 4, 8} {
+				b.Run(fmt.Sprintf("%v/%s_%s/%d", t, l.model, l.name, rows), func(b *testing.B) {
+					d, x, done := place(b, t, rows, l.in, l.out)
+					defer done()
+					ceiling := func() float64 { return cpu.CopyRate(50 * time.Millisecond) }
+					timed(b, "y", float64(x["w"].Bytes()), ceiling, func() { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) })
+				})
+			}
+		}
+	}
+}
+
+// place is a device and the operands of a layer.
+func place(b *testing.B, t tensor.DType, rows, in, out int) (*Device, tensors, func()) {
+	runtime.LockOSThread()
+	d, err := Open("cpu", Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	x := tensors{}
+	cut := func(a *Arena) {
+		x["x"], x["dx"], x["y"] = a.New("x", t, rows, in), a.New("dx", t, rows, in), a.New("y", t, rows, out)
+		x["w"], x["dw"] = a.New("w", t, out, in), a.New("dw", tensor.F32, out, in)
+	}
+	a, err := d.NewArena("benchmark", SizeOf(cut))
+	if err != nil {
+		b.Fatal(err)
+	}
+	cut(a)
+	row := make([]float32, max(in, out))
+	for i := range row {
+		row[i] = float32(math.Sin(float64(i)))
+	}
+	for _, name := range []string{"x", "w"} {
+		for r := range x[name].Rows() {
+			d.Upload(x[name].Slice(r, r+1), row[:in])
+		}
+	}
+	return d, x, func() {
+		defer runtime.UnlockOSThread()
+		if err := a.Close(); err != nil {
+			b.Error(err)
+		}
+		if err := d.Close(); err != nil {
+			b.Error(err)
+		}
+	}
+}
+
+// timed reports work a nanosecond in the fastest run, and its share of the ceiling.
+func timed(b *testing.B, name string, work float64, ceiling func() float64, run func()) {
+	b.Run(name, func(b *testing.B) {
+		most := ceiling()
+		run()
+		best := time.Duration(math.MaxInt64)
+		for b.Loop() {
+			begin := clock()
+			run()
+			best = min(best, clock()-begin)
+		}
+		most = max(most, ceiling()) / 1e9
+		rate := work / float64(best)
+		b.ReportMetric(rate, "G/s")
+		b.ReportMetric(most, "ceiling-G/s")
+		b.ReportMetric(100*rate/most, "%")
+	})
+}

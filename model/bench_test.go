@@ -1,0 +1,133 @@
+package model
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// The models of the speed comparisons: one of five million parameters, and two blocks of Llama-3.2-1B with a small
+// vocabulary.
+var benchModels = []struct {
+	name string
+	c    Config
+}{
+	{"starter", Config{Family: "llama", Vocab: 2048, Dim: 256, Inner: 688, Layers: 6, Heads: 8, KVHeads: 4, HeadDim: 32,
+		MaxPositions: 2048, NormEps: 1e-5, RoPETheta: 10000, Tied: true, PadID: -1}},
+	{"llama-3.2-1b-2layers", Config{Family: "llama", Vocab: 4096, Dim: 2048, Inner: 8192, Layers: 2, Heads: 32, KVHeads: 8, HeadDim: 64,
+		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, Tied: true, PadID: -1,
+		RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}},
+}
+
+// BenchmarkGradient is forward and backward of four micro-batches of 512 tokens, every one of them trained: a training step
+// without the optimiser. It reports the median step; FLOPs are 6 a parameter of a product and token, and causal attention.
+func BenchmarkGradient(b *testing.B) {
+	for _, bm := range benchModels {
+		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
+			for _, fused := range []kernels.Fused{nil, kernels.All()} {
+				b.Run(fmt.Sprintf("%s/%v/fused=%v", bm.name, dtype, fused), func(b *testing.B) {
+					const seq, micro = 512, 4
+					c := bm.c
+					d := device(b, kernels.Options{Fused: fused})
+					m := open(b, d, c, Options{DType: dtype, MaxTokens: seq, Train: true})
+					rng := rand.New(rand.NewPCG(1, 2))
+					var batches []Batch
+					for range micro {
+						x := Batch{IDs: make([]int32, seq)}
+						for i := range x.IDs {
+							x.IDs[i] = int32(rng.IntN(c.Vocab))
+						}
+						x.Labels = x.IDs
+						batches = append(batches, x)
+					}
+					step := func() time.Duration {
+						start := time.Now()
+						m.ZeroGrad()
+						for _, x := range batches {
+							if _, err := m.Gradient(x, 1.0/(micro*(seq-1))); err != nil {
+								b.Fatal(err)
+							}
+						}
+						return time.Since(start)
+					}
+					step()
+					var all []time.Duration
+					for b.Loop() {
+						all = append(all, step())
+					}
+					slices.Sort(all)
+					matmul := c.Layers*(c.Dim*2*(c.Heads+c.KVHeads)*c.HeadDim+3*c.Dim*c.Inner) + c.Vocab*c.Dim
+					flops := float64(6*matmul + 6*c.Layers*seq*c.Heads*c.HeadDim)
+					rate := micro * seq / all[len(all)/2].Seconds()
+					b.ReportMetric(rate, "tok/s")
+					b.ReportMetric(micro*seq/all[0].Seconds(), "best-tok/s")
+					b.ReportMetric(rate*flops/1e9, "GFLOP/s")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkDecode is Extend by one token behind a short prompt, at the sizes of Llama-3.2-1B's blocks: bound by the memory
+// through which all weights come once a token. Beside it stands what a copy reaches in the same minute.
+func BenchmarkDecode(b *testing.B) {
+	for _, layers := range []int{4} {
+		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
+			b.Run(fmt.Sprintf("%dlayers/%v", layers, dtype), func(b *testing.B) {
+				c := benchModels[1].c
+				c.Layers, c.Vocab = layers, 32064 // as many weights of the head to each block as the whole model has
+				d := device(b, kernels.Options{Fused: kernels.All()})
+				m, err := New(d, c, Options{DType: dtype})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer m.Close()
+				bytes := 0
+				for _, p := range m.Params() {
+					d.Upload(p.W, ramp(p.W.Len()))
+					bytes += p.W.Bytes()
+				}
+				cache, err := m.NewCache(256)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer cache.Close()
+				next := func() time.Duration {
+					cache.Trim(min(cache.Len(), 64))
+					start := time.Now()
+					if _, err := m.Extend(cache, []int32{7}); err != nil {
+						b.Fatal(err)
+					}
+					return time.Since(start)
+				}
+				if _, err := m.Extend(cache, make([]int32, 64)); err != nil {
+					b.Fatal(err)
+				}
+				next()
+				var all []time.Duration
+				for b.Loop() {
+					all = append(all, next())
+				}
+				slices.Sort(all)
+				gbs := float64(bytes) / all[len(all)/2].Seconds() / 1e9
+				b.ReportMetric(1/all[len(all)/2].Seconds(), "tok/s")
+				b.ReportMetric(gbs, "GB/s")
+				b.ReportMetric(100*gbs/cpu.CopyRate(300*time.Millisecond), "%copy")
+			})
+		}
+	}
+}
+
+func ramp(n int) []float32 {
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(i%251-125) / 4000
+	}
+	return x
+}
