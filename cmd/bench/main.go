@@ -1,0 +1,95 @@
+// Command bench measures what this module does: against recorded results, against the machine, against other programs.
+// Its first word says which. See -h.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"restyle/internal/cli"
+)
+
+const about = `
+bench measures. Each measurement has flags of its own: bench parity -h
+
+  bench parity PATH...    how far every figure is from recorded reference outputs`
+
+// commands are the measurements by name.
+var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
+	"parity": runParity,
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal stops in order, a second one at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the command: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if err := cli.LoadEnv(); err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return cli.Usage
+	}
+	if len(args) == 0 {
+		fmt.Fprintln(stderr, "bench: say what to measure, as in bench parity PATH; see bench -h")
+		return cli.Usage
+	}
+	command, ok := commands[args[0]]
+	if !ok {
+		flags := cli.New("bench", about, stderr)
+		if code, done := flags.Parse(args[:1]); done { // -h, or a flag that is none
+			return code
+		}
+		fmt.Fprintf(stderr, "bench: there is no measurement %q; see bench -h\n", args[0])
+		return cli.Usage
+	}
+	return command(ctx, args[1:], stdout, stderr)
+}
+
+// split takes apart flags, with their values, and what else is among them, so that paths may come before flags and after.
+func split(set *flag.FlagSet, args []string) (flags, paths []string) {
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			return flags, append(paths, args[i+1:]...)
+		case len(arg) < 2 || arg[0] != '-':
+			paths = append(paths, arg)
+			continue
+		}
+		flags = append(flags, arg)
+		if takesNext(set, arg) && i+1 < len(args) {
+			i++
+			flags = append(flags, args[i])
+		}
+	}
+	return flags, paths
+}
+
+// takesNext tells whether a flag's value is the argument behind it.
+func takesNext(set *flag.FlagSet, arg string) bool {
+	name := arg[1:]
+	if name[0] == '-' {
+		name = name[1:]
+	}
+	f := set.Lookup(name)
+	if f == nil {
+		return false // its value is behind an =, or it does not exist, which will be said
+	}
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return !ok || !b.IsBoolFlag()
+}
+
+// printJSON writes the last line of a finished run.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"restyle/cmd/bench/parity"
+	"restyle/internal/cli"
+	"restyle/kernels"
+)
+
+const aboutParity = `
+bench parity PATH... compares what this module computes with recorded reference outputs, in every folder under the paths:
+models' logits, hidden states, gradients and training steps, tokenizers, chat templates, sampling.
+
+  bench parity ../reference/golden
+  bench parity ../reference/golden --quick --only 'golden/model/*'
+
+It exits with 1 when a figure is beyond its limit, is missing, or is present and was not compared. A folder is recognised
+by its files, so any that was recorded in the same form can be given.`
+
+// parityOptions are the flags.
+type parityOptions struct {
+	json    string
+	each    bool
+	quick   bool
+	only    string
+	fused   string
+	device  string
+	threads int
+}
+
+func (o *parityOptions) flags(out io.Writer) *cli.Flags {
+	f := cli.New("bench parity", aboutParity, out)
+	f.Group("What is compared")
+	f.Add(&o.only, "only", "only folders whose name, or its last part, fits this `pattern`, such as 'qwen*' or golden/chat")
+	f.Add(&o.quick, "quick", "of a model at full size only the short row's forward pass and the first block: seconds in place of minutes, 5 GB in place of 13")
+	f.Add(&o.fused, "fused", "how models are computed: none (one operation a kernel), all (fused ones), both, or a `set` such as rmsnorm,swiglu")
+
+	f.Group("What is printed")
+	f.Add(&o.each, "each", "a line for every comparison, not only for the worst of each kind")
+	f.Add(&o.json, "json", "also write the table, and everything about it, as JSON to this `file`")
+
+	f.Group("Where it runs")
+	f.Add(&o.device, "device", "cpu, cuda, cuda:N, or auto: a GPU where there is one")
+	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
+	return f
+}
+
+func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := &parityOptions{fused: "both", device: "cpu"}
+	flags := o.flags(stderr)
+	known, paths := split(flags.FlagSet, args)
+	if code, done := flags.Parse(known); done {
+		return code
+	}
+	fused, err := o.sets()
+	switch {
+	case err == nil && len(paths) == 0:
+		err = fmt.Errorf("give the folder of the reference outputs")
+	case err == nil && o.threads < 0:
+		err = fmt.Errorf("--threads is %d: give a number of threads, or 0 for all", o.threads)
+	case err == nil:
+		_, err = path.Match(o.only, "")
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench parity: %v\nsee bench parity -h\n", err)
+		return cli.Usage
+	}
+	start := time.Now()
+	show := &progress{out: stderr, on: cli.IsTerminal(stderr), start: start}
+	report, err := parity.Run(ctx, paths, parity.Options{
+		Device: o.device, Threads: o.threads, Fused: fused, Quick: o.quick, Only: o.only, Progress: show.step,
+	})
+	show.clear()
+	if err == nil {
+		err = o.print(report, time.Since(start), stdout)
+	}
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "bench parity: stopped")
+		return cli.Failed
+	case err != nil:
+		fmt.Fprintf(stderr, "bench parity: %v\n", err)
+		return cli.Failed
+	case !report.OK:
+		return cli.Failed
+	}
+	return cli.Done
+}
+
+// sets are the sets of fused operations to compute with.
+func (o *parityOptions) sets() ([]kernels.Fused, error) {
+	if o.fused == "both" {
+		return []kernels.Fused{{}, kernels.All()}, nil
+	}
+	f, err := kernels.ParseFused(o.fused)
+	if err != nil {
+		return nil, fmt.Errorf("--fused: %w, or both", err)
+	}
+	return []kernels.Fused{f}, nil
+}
+
+// result is what is written as JSON: the report, and with --json its rows.
+type result struct {
+	Command     string  `json:"command"`
+	Seconds     float64 `json:"seconds"`
+	Comparisons int     `json:"comparisons"`
+	*parity.Report
+	Rows []parity.Row `json:"rows,omitempty"`
+}
+
+// print writes the table, the file and the last line.
+func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout io.Writer) error {
+	rows := report.Rows
+	if !o.each {
+		rows = report.Summary()
+	}
+	if err := report.Write(stdout, rows); err != nil {
+		return err
+	}
+	r := result{Command: "parity", Seconds: took.Round(time.Millisecond).Seconds(), Comparisons: len(report.Rows), Report: report}
+	if o.json != "" {
+		full := r
+		full.Rows = rows
+		data, err := json.MarshalIndent(full, "", " ")
+		if err == nil {
+			err = os.WriteFile(o.json, append(data, '\n'), 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+	}
+	return printJSON(stdout, r)
+}
+
+// progress shows on a terminal what takes long.
+type progress struct {
+	out    io.Writer
+	on     bool
+	start  time.Time
+	folder string
+	shown  int
+}
+
+// step shows what is about to be computed, and how long the rest of its folder will take.
+func (p *progress) step(folder, what string, done float64) {
+	if !p.on {
+		return
+	}
+	if folder != p.folder {
+		p.folder, p.start = folder, time.Now()
+	}
+	line := fmt.Sprintf("%s: %s, %.0f %%", folder, what, 100*done)
+	if done > 0.05 {
+		took := time.Since(p.start)
+		line += fmt.Sprintf(", %v left", time.Duration(float64(took)*(1-done)/done).Round(time.Second))
+	}
+	p.clear()
+	fmt.Fprint(p.out, line)
+	p.shown = len(line)
+}
+
+// clear takes the line away.
+func (p *progress) clear() {
+	if p.shown > 0 {
+		fmt.Fprint(p.out, "\r", strings.Repeat(" ", p.shown), "\r")
+		p.shown = 0
+	}
+}

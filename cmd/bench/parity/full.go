@@ -1,0 +1,408 @@
+package parity
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"restyle/hf"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+)
+
+func isFull(f *folder) bool {
+	if !f.hasFile("golden.json") || !f.hasFile("config.json") || f.hasFile("golden.safetensors") {
+		return false
+	}
+	probe := folder{dir: f.dir}
+	j, err := probe.figures("golden.json")
+	return err == nil && j.hasAny("generator.")
+}
+
+// A fullFolder is a model at full size and what was computed from it.
+type fullFolder struct {
+	*folder
+	j      *figures
+	c      model.Config
+	seed   uint64
+	rows   []model.Batch
+	inputs fullInputs
+	hashed bool // the weights have been compared
+
+	own fullOwn
+}
+
+// fullInputs is what golden.json says of its inputs.
+type fullInputs struct {
+	Rows, Labels    [][]int32
+	Trained         []float64 `json:"trained_tokens"`
+	LogitPositions  [][]int   `json:"logit_positions"`
+	HiddenPositions [][]int   `json:"hidden_positions"`
+	VocabIDs        []int     `json:"vocab_ids"`
+	HiddenColumns   []int     `json:"hidden_columns"`
+}
+
+// fullOwn is what float32 has computed here, as a whole. What is stored are samples of it; BF16 is held against the whole.
+type fullOwn struct {
+	hidden []map[string][]float32   // of each row
+	grads  map[string]tensor.Tensor // rounded to BF16, which is a tenth of what they are compared with
+	arena  *kernels.Arena
+}
+
+// A stage is a part of the work with its share of the time, in passes forward over all rows in float32.
+type stage struct {
+	what string
+	cost float64
+	run  func() error
+}
+
+func compareFull(f *folder) (err error) {
+	m := fullFolder{folder: f}
+	if m.j, err = f.figures("golden.json"); err != nil {
+		return err
+	}
+	ck, err := hf.OpenConfig(f.dir)
+	if err != nil {
+		return err
+	}
+	m.c = f.config(ck.Config)
+	if err := m.describe(); err != nil {
+		return err
+	}
+	defer func() { m.own.arena.Close() }()
+	work := []stage{{"", 0, nil}}
+	if f.o.Quick {
+		work = m.quick()
+	} else {
+		work = m.whole()
+	}
+	total, done := 0.0, 0.0
+	for _, s := range work {
+		total += s.cost
+	}
+	for _, s := range work {
+		f.progress(s.what, done/total)
+		if err := s.run(); err != nil {
+			return fmt.Errorf("%s: %w", s.what, err)
+		}
+		done += s.cost
+	}
+	if f.o.Quick {
+		m.j.strikeAll("", leftOut)
+	}
+	return nil
+}
+
+// describe compares what follows from the configuration and the seed alone.
+func (m *fullFolder) describe() error {
+	j := m.j
+	for _, note := range []string{"about", "adamw.not_decayed", "inputs.rows", "inputs.labels", "inputs.logit_positions", "inputs.hidden_positions", "seed"} {
+		j.strike(note, input)
+	}
+	j.strikeAll("libraries.", input)
+	for _, others := range []string{"noise.", "mistakes.", "bfloat16.figures."} {
+		j.strikeAll(others, yardstick)
+	}
+	j.get("seed", &m.seed)
+	for path, v := range map[string]any{"rows": &m.inputs.Rows, "labels": &m.inputs.Labels, "trained_tokens": &m.inputs.Trained,
+		"logit_positions": &m.inputs.LogitPositions, "hidden_positions": &m.inputs.HiddenPositions,
+		"vocab_ids": &m.inputs.VocabIDs, "hidden_columns": &m.inputs.HiddenColumns} {
+		if !j.get("inputs."+path, v) {
+			return fmt.Errorf("golden.json: inputs.%s cannot be used", path)
+		}
+	}
+	in := m.inputs
+	if err := in.check(m.c); err != nil {
+		return fmt.Errorf("golden.json: %w", err)
+	}
+	var counts []float64
+	for r, ids := range in.Rows {
+		m.rows = append(m.rows, model.Batch{IDs: ids, Labels: in.Labels[r], Starts: []int32{0, int32(len(ids))}})
+		counts = append(counts, float64(m.rows[r].Trained()))
+	}
+	m.compare("trained tokens", j.key("inputs.trained_tokens"), farthest(counts, in.Trained), exact)
+	j.compare("trained tokens", "forward.trained_tokens", float64(trained(m.rows)), exact)
+	j.compare("parameters", "parameters", float64(m.c.ParamCount()), exact)
+	m.compare("inv_freq", j.key("inv_freq"), relatives(m.c.InvFreq(), j.numbers("inv_freq")), limitInvFreq)
+
+	j.compare("generator", "generator.scale", scale, exact)
+	hash := ""
+	j.get("generator.hash_of_index_0_of_stream_vocab", &hash)
+	vocab, hidden := newStream(m.seed, "vocab"), newStream(m.seed, "hidden")
+	m.compare("generator", j.key("generator.hash_of_index_0_of_stream_vocab"), differ(hash == fmt.Sprintf("%016x", vocab.hash(0))), exact)
+	m.compare("generator", j.key("inputs.vocab_ids"), drawnApart(vocab, m.c.Vocab, in.VocabIDs), exact)
+	m.compare("generator", j.key("inputs.hidden_columns"), drawnApart(hidden, m.c.Dim, in.HiddenColumns), exact)
+	return nil
+}
+
+// check says what would lead outside of what the model computes.
+func (in fullInputs) check(c model.Config) error {
+	n := len(in.Rows)
+	if n == 0 || len(in.Labels) != n || len(in.LogitPositions) != n || len(in.HiddenPositions) != n {
+		return fmt.Errorf("inputs are not of one number of rows")
+	}
+	inside := func(list []int, limit int) bool {
+		for _, x := range list {
+			if x < 0 || x >= limit {
+				return false
+			}
+		}
+		return true
+	}
+	for r, ids := range in.Rows {
+		if len(ids) == 0 || len(in.Labels[r]) != len(ids) || !inside(in.LogitPositions[r], len(ids)) || !inside(in.HiddenPositions[r], len(ids)) {
+			return fmt.Errorf("inputs: row %d has positions or labels that are not there", r)
+		}
+	}
+	if !inside(in.VocabIDs, c.Vocab) || !inside(in.HiddenColumns, c.Dim) {
+		return fmt.Errorf("inputs: vocab_ids or hidden_columns are outside of the model")
+	}
+	return nil
+}
+
+// drawnApart counts the numbers below limit that are not those of the stream.
+func drawnApart(s stream, limit int, list []int) (n float64) {
+	for i, x := range list {
+		n += differ(int(s.hash(i)%uint64(limit)) == x)
+	}
+	return n
+}
+
+// quick is the short row's forward pass, and the first block of the others: there RoPE's scaling shows.
+func (m *fullFolder) quick() []stage {
+	var l, one *model.Llama
+	work := []stage{}
+	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
+		work = append(work, stage{"the first block", 0.3, func() (err error) {
+			c := m.c
+			c.Layers = 1
+			if one, err = m.open(c, model.Options{DType: t, MaxTokens: tokens(m.rows)}); err != nil {
+				return err
+			}
+			defer one.Close()
+			return m.eachFused(t, func() error { return m.firstBlock(one) })
+		}})
+		work = append(work, stage{"weights", 0.5, func() (err error) {
+			l, err = m.open(m.c, model.Options{DType: t, MaxTokens: len(m.rows[0].IDs)})
+			return err
+		}})
+		work = append(work, stage{"the first row", 0.3, func() error {
+			defer l.Close()
+			return m.eachFused(t, func() error {
+				loss, err := l.Loss(m.batch(m.rows[0]))
+				if err != nil {
+					return err
+				}
+				m.compareLoss(t, 0, loss)
+				return m.forward(l, t, 0)
+			})
+		}})
+	}
+	return work
+}
+
+func (m *fullFolder) eachFused(t tensor.DType, f func() error) error {
+	for _, fused := range m.o.Fused {
+		m.d.SetFused(fused)
+		m.computedIn(t, fused)
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole is everything: in float32 forward, greedy, gradients, AdamW and SGD with each set of fused operations, and then the
+// same in BF16 without the steps. The weights are made anew where they were moved.
+func (m *fullFolder) whole() []stage {
+	longest := 0
+	for _, b := range m.rows {
+		longest = max(longest, len(b.IDs))
+	}
+	var l *model.Llama
+	options := model.Options{MaxTokens: longest, Train: true, Recompute: model.RecomputeBlock}
+	share := func(r int) float64 { return float64(len(m.rows[r].IDs)) / float64(tokens(m.rows)) }
+	var work []stage
+	add := func(cost float64, what string, run func() error) { work = append(work, stage{what, cost, run}) }
+	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
+		speed := map[tensor.DType]float64{tensor.F32: 1, tensor.BF16: 0.4}[t]
+		add(0.3, "weights", func() (err error) {
+			options.DType = t
+			l, err = m.open(m.c, options)
+			return err
+		})
+		for i, fused := range m.o.Fused {
+			add(0, "settings", func() error {
+				m.d.SetFused(fused)
+				m.computedIn(t, fused)
+				return nil
+			})
+			for r := len(m.rows) - 1; r >= 0; r-- { // the long row first, while there are no gradients
+				add(speed*share(r), fmt.Sprintf("row %d forward, %v", r, t), func() error { return m.forward(l, t, r) })
+			}
+			if m.j.hasAny("greedy.") {
+				add(0.2*speed, fmt.Sprintf("greedy, %v", t), func() error { return m.greedy(l, t) })
+			}
+			add(4*speed, fmt.Sprintf("gradients, %v", t), func() error { return m.gradients(l, t) })
+			if t == tensor.BF16 {
+				continue
+			}
+			if m.j.hasAny("adamw.") {
+				for _, path := range m.adamwPaths() {
+					add(1.2, "a step of AdamW", func() error { return m.adamw(l, path) })
+					add(0.2, "weights", func() error { return m.fill(l) })
+				}
+			}
+			if m.j.hasAny("sgd.") {
+				add(11, "steps of SGD", func() error { return m.sgd(l) })
+				if i+1 < len(m.o.Fused) {
+					add(0.2, "weights", func() error { return m.fill(l) })
+				}
+			}
+		}
+		add(0, "memory", func() error { return l.Close() })
+	}
+	return work
+}
+
+// open makes a model with generated weights.
+func (m *fullFolder) open(c model.Config, o model.Options) (*model.Llama, error) {
+	l, err := model.New(m.d, c, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.fill(l); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// adamwPaths are the paths of the losses after a step of AdamW: one with the learning rate beside it, and others that name
+// theirs.
+func (m *fullFolder) adamwPaths() (paths []string) {
+	for path := range m.j.values {
+		if path == "adamw.loss" || strings.HasPrefix(path, "adamw.loss_with_lr_") {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// adamw compares the loss after one step from zero moments, with the gradients that are there. One parameter at a time
+// has moments, or they would be as large again as weights and gradients.
+func (m *fullFolder) adamw(l *model.Llama, path string) error {
+	rate := m.j.input("adamw.lr")
+	if _, named, ok := strings.Cut(path, "loss_with_lr_"); ok {
+		var err error
+		if rate, err = strconv.ParseFloat(named, 64); err != nil {
+			return err
+		}
+	}
+	betas := m.j.numbers("adamw.betas")
+	m.j.strike("adamw.betas", input)
+	if len(betas) != 2 {
+		return fmt.Errorf("betas %v are not two", betas)
+	}
+	c := optim.AdamWConfig{Beta1: betas[0], Beta2: betas[1], Eps: m.j.input("adamw.eps"), Decay: m.j.input("adamw.weight_decay")}
+	for _, p := range l.Params() {
+		o, err := optim.NewAdamW(m.d, []model.Param{p}, c)
+		if err != nil {
+			return err
+		}
+		o.Step(rate, 1)
+		if err := o.Close(); err != nil {
+			return err
+		}
+	}
+	loss, err := m.loss(l)
+	m.j.compare("loss after AdamW", path, loss, fullStep)
+	return err
+}
+
+// loss is that of all rows.
+func (m *fullFolder) loss(l *model.Llama) (float64, error) {
+	var losses []model.Loss
+	for _, b := range m.rows {
+		loss, err := l.Loss(m.batch(b))
+		if err != nil {
+			return math.NaN(), err
+		}
+		losses = append(losses, loss)
+	}
+	return mean(losses), nil
+}
+
+// sgd compares the losses and norms of steps w -= lr·gradient. The gradients of the first are there.
+func (m *fullFolder) sgd(l *model.Llama) error {
+	j := m.j
+	rate := float32(j.input("sgd.lr"))
+	steps := len(j.numbers("sgd.grad_norm"))
+	var losses, norms []float64
+	for step := range steps + 1 {
+		var loss float64
+		var err error
+		if step < steps {
+			l.ZeroGrad()
+			var all []model.Loss
+			if all, err = m.gradient(l, m.rows); err == nil {
+				loss = mean(all)
+				var norm float64
+				norm, err = optim.Norm(m.d, l.Params())
+				norms = append(norms, norm)
+			}
+		} else {
+			loss, err = m.loss(l)
+		}
+		if err != nil {
+			return err
+		}
+		losses = append(losses, loss)
+		if step == steps {
+			break
+		}
+		for _, p := range l.Params() {
+			if err := m.descend(p, rate); err != nil {
+				return err
+			}
+		}
+	}
+	m.compare("losses of SGD", j.key("sgd.loss"), relatives(losses, j.numbers("sgd.loss")), fullStep)
+	m.compare("gradient norms of SGD", j.key("sgd.grad_norm"), relatives(norms, j.numbers("sgd.grad_norm")), fullStep)
+	return nil
+}
+
+// descend moves a parameter against its gradient.
+func (m *fullFolder) descend(p model.Param, rate float32) error {
+	return inPieces(p.W.Len(), func(at, n int) error {
+		w, err := m.d.Floats(p.W.Part(at, n))
+		if err != nil {
+			return err
+		}
+		g, err := m.d.Floats(p.Grad.Part(at, n))
+		if err != nil {
+			return err
+		}
+		for i := range w {
+			w[i] -= rate * g[i]
+		}
+		m.d.Upload(p.W.Part(at, n), w)
+		return nil
+	})
+}
+
+// inPieces calls f for pieces of n elements that fit into memory beside the model.
+func inPieces(n int, f func(at, n int) error) error {
+	const piece = 1 << 23
+	for at := 0; at < n; at += piece {
+		if err := f(at, min(piece, n-at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

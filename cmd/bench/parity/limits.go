@@ -1,0 +1,45 @@
+package parity
+
+// How far a figure may be from the reference. Errors of tensors are ‖x - reference‖ / ‖reference‖ over the whole tensor
+// unless a name says otherwise. PyTorch's own float32 is up to 1e-6 from the truth in outputs of small models and 2.4e-6 in
+// their gradients; mistakes are off by 1e-4 and more, most of them by 5e-2.
+const (
+	exact = 0 // ids, texts, hashes, numbers of things
+
+	limitInvFreq = 1e-6  // each; PyTorch's float32 table is up to 4e-7 from the formula
+	limitOutput  = 1e-5  // float32 logits, hidden states, losses, gradients, norms of gradients
+	limitEach    = 1e-4  // largest single difference over the rms; PyTorch 9e-6
+	limitRate    = 1e-12 // learning rates: the same formula in float64
+
+	limitFinal        = 1e-5 // parameters after ten steps; another float32 path of PyTorch differs by 4e-8
+	limitWay          = 1e-3 // of the way they went, ‖p - reference‖ / ‖reference - start‖; the same, 2e-5
+	limitFinalKeyBias = 1e-4 // a key bias hardly has a gradient, and Adam divides noise by noise: 6e-6
+	limitWayKeyBias   = 1e-2 // the same, 7e-4
+
+	limitGap         = 1e-4 // of the two largest logits, absolute; right float32 computations differ by 3e-5
+	limitGapBF16     = 0.5  // BF16 must agree on the next token where the gap is larger; PyTorch's differs up to 0.11
+	limitLossBF16    = 2e-3 // PyTorch's own error is a difference of two numbers, small by luck, and no measure
+	timesBF16        = 2    // PyTorch's own error; another of its BF16 paths has 0.7 to 1.4 times
+	timesBF16Small   = 3    // in tensors of fewer elements than smallTensor, where the same has 0.6 to 1.65 times
+	smallTensor      = 100
+	limitProbability = 1e-6 // absolute; float32 and float64 differ by 3.2e-7
+)
+
+// At full size rows are longer and blocks more, and noise about five times that of the small models.
+const (
+	fullLogSumExp   = 1e-4 // absolute; PyTorch 1.3e-6
+	fullNorm        = 1e-5 // hidden states' norms, gradients' norms; 4.9e-7
+	fullLogits      = 2e-5 // 4.6e-6
+	fullEach        = 1e-4 // 2.1e-5
+	fullArgmaxLogit = 1e-4 // absolute
+	fullDot         = 1e-4 // difference over the norm of that gradient; 2.3e-5
+	fullGradEach    = 2e-4 // over the rms of the stored values; 4.3e-5
+	fullStep        = 1e-4 // losses and norms after a step; two paths of PyTorch differ by 6.4e-7 after AdamW's
+	fullGap         = 2e-4 // absolute; 1e-5
+
+	fullLogSumExpBF16 = 0.01 // absolute; PyTorch's BF16 0.0018
+	fullNormBF16      = 0.01 // gradients' norms; 0.0038
+	fullDotBF16       = 0.3  // 0.15
+	fullGradEachBF16  = 0.5  // 0.24
+	fullGapBF16       = 0.3
+)

@@ -1,0 +1,87 @@
+package parity
+
+import "math"
+
+// float is what reference values come as: float32 from tensors, float64 from JSON.
+type float interface{ float32 | float64 }
+
+// norm is ‖x‖, summed in float64.
+func norm[F float](x []F) float64 {
+	var sum float64
+	for _, v := range x {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}
+
+// apart is ‖x - truth‖, and +Inf where they are not of one length or there is nothing to compare.
+func apart[F, G float](x []F, truth []G) float64 {
+	if len(x) != len(truth) || len(x) == 0 {
+		return math.Inf(1)
+	}
+	var sum float64
+	for i, v := range x {
+		d := float64(v) - float64(truth[i])
+		sum += d * d
+	}
+	return math.Sqrt(sum)
+}
+
+// byNorm is ‖x - truth‖ / ‖truth‖.
+func byNorm[F, G float](x []F, truth []G) float64 { return over(apart(x, truth), norm(truth)) }
+
+// farthest is the largest |x - truth|, and +Inf where they are not of one length.
+func farthest[F, G float](x []F, truth []G) float64 {
+	if len(x) != len(truth) || len(x) == 0 {
+		return math.Inf(1)
+	}
+	var worst float64
+	for i, v := range x {
+		d := math.Abs(float64(v) - float64(truth[i]))
+		if math.IsNaN(d) {
+			return d
+		}
+		worst = max(worst, d)
+	}
+	return worst
+}
+
+// byRMS is the largest |x - truth| over the rms of truth.
+func byRMS[F, G float](x []F, truth []G) float64 { return over(farthest(x, truth), rms(truth)) }
+
+func rms[F float](x []F) float64 { return norm(x) / math.Sqrt(float64(len(x))) }
+
+// relative is |x / truth - 1|.
+func relative(x, truth float64) float64 { return over(math.Abs(x-truth), math.Abs(truth)) }
+
+// relatives is the largest of them.
+func relatives(x, truth []float64) float64 {
+	if len(x) != len(truth) || len(x) == 0 {
+		return math.Inf(1)
+	}
+	var worst float64
+	for i := range x {
+		d := relative(x[i], truth[i])
+		if math.IsNaN(d) {
+			return d
+		}
+		worst = max(worst, d)
+	}
+	return worst
+}
+
+// over is a / b, where no difference from nothing is no error.
+func over(a, b float64) float64 {
+	if a == 0 && b == 0 {
+		return 0
+	}
+	return a / b
+}
+
+// differ is 0 for what is equal and 1 for what is not.
+func differ(equal bool) float64 {
+	if equal {
+		return 0
+	}
+	return 1
+}

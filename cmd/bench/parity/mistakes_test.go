@@ -1,0 +1,319 @@
+package parity
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/model"
+)
+
+// A trap is a mistake that others have made. Made on purpose it must show in a figure, by at least so much.
+type trap struct {
+	name    string
+	mistake mistake
+	figure  string  // whose name begins so
+	least   float64 // of its error
+	applies func(c model.Config) bool
+}
+
+// always and the rest say to which models a trap applies.
+func always(model.Config) bool       { return true }
+func scaled(c model.Config) bool     { return c.RoPEScaling != nil }
+func grouped(c model.Config) bool    { return c.KVHeads > 1 && c.KVHeads < c.Heads }
+func tied(c model.Config) bool       { return c.Tied }
+func padded(c model.Config) bool     { return c.PadID >= 0 }
+func narrowed(c model.Config) bool   { return c.Window > 0 }
+func unwindowed(c model.Config) bool { return c.Window == 0 }
+func plainHeads(c model.Config) bool { return c.HeadDim*c.Heads != c.Dim && !c.QKNorm }
+
+var traps = []trap{
+	{"interleaved rotation", mistake{weights: interleave}, "logits", 5e-2, func(c model.Config) bool { return !c.QKNorm }},
+	{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "logits", 1e-3, scaled},
+	{"another factor of RoPE scaling", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 2 })}, "inv_freq", 0.1, scaled},
+	{"another low factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.LowFreqFactor *= 1.5 })}, "inv_freq", 1e-3, scaled},
+	{"another high factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.HighFreqFactor *= 1.5 })}, "inv_freq", 1e-3, scaled},
+	{"another original length", mistake{config: scaling(func(s *model.Llama3Scaling) { s.OriginalMaxPositions *= 2 })}, "inv_freq", 1e-3, scaled},
+	{"scaled frequencies 0.1 % off", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 1.001 })}, "inv_freq", 9e-4, scaled},
+	{"another base of RoPE", mistake{config: func(c *model.Config) { c.RoPETheta *= 1.1 }}, "logits", 1e-3, always},
+	{"query head h reads key head h mod kvHeads", mistake{weights: wrongKeyHead}, "logits", 5e-2, grouped},
+	{"scores scaled by hidden / heads", mistake{weights: scaleScores}, "logits", 5e-3, plainHeads},
+	{"eps ten times as large", mistake{config: func(c *model.Config) { c.NormEps *= 10 }}, "logits", 1e-5, always},
+	{"gate and up exchanged", mistake{weights: exchangeGateUp}, "logits", 5e-2, always},
+	{"labels not shifted", mistake{batch: shiftLabels(1)}, "loss", 1e-3, always},
+	{"labels shifted twice", mistake{batch: shiftLabels(-1)}, "loss", 1e-3, always},
+	{"every token trained", mistake{batch: trainAll}, "gradient", 1e-3, always},
+	{"the first label of a row counted too", mistake{scale: func(b model.Batch, s float32) float32 {
+		n := float32(b.Trained())
+		return s * n / (n + float32(len(b.Starts)-1))
+	}}, "gradient", 1e-2, always},
+	{"sequences that see each other", mistake{batch: oneSequence}, "logits", 1e-2, func(c model.Config) bool { return c.Window == 0 }},
+	{"no window", mistake{config: func(c *model.Config) { c.Window = 0 }}, "logits", 5e-2, narrowed},
+	{"a window one too wide", mistake{config: func(c *model.Config) { c.Window++ }}, "logits", 1e-2, narrowed},
+	{"a window where it is switched off", mistake{config: func(c *model.Config) { c.Window = 8 }}, "logits", 1e-3, unwindowed},
+	{"the padding's row of the embedding trained", mistake{config: func(c *model.Config) { c.PadID = -1 }}, "gradient", 1e-2, padded},
+	{"biases left out", mistake{weights: zeroed(".bias")}, "logits", 1e-2, func(c model.Config) bool { return c.QKVBias }},
+	{"no norm of q and k", mistake{weights: flattenQKNorm}, "logits", 1e-2, func(c model.Config) bool { return c.QKNorm }},
+}
+
+// TestTraps makes each mistake with each of the repository's models.
+func TestTraps(t *testing.T) { checkTraps(t, "testdata/llama", "testdata/qwen2") }
+
+// TestReferenceTraps makes them with those of the reference folder.
+func TestReferenceTraps(t *testing.T) {
+	var folders []string
+	for _, name := range []string{"llama_gqa_tied_rope3", "llama_headdim24_rope3", "llama_pad_in_text", "mistral_window8", "qwen2", "qwen3"} {
+		folders = append(folders, reference(t, "model", name))
+	}
+	checkTraps(t, folders...)
+}
+
+func checkTraps(t *testing.T, folders ...string) {
+	made := map[string]bool{}
+	for _, folder := range folders {
+		c := configOf(t, folder)
+		for _, trap := range traps {
+			if !trap.applies(c) {
+				continue
+			}
+			made[trap.name] = true
+			t.Run(folder+"/"+trap.name, func(t *testing.T) { trap.check(t, folder) })
+		}
+	}
+	for _, trap := range traps {
+		if !made[trap.name] {
+			t.Logf("no model here can show: %s", trap.name)
+		}
+	}
+}
+
+func (tr trap) check(t *testing.T, folder string) {
+	r, err := Run(context.Background(), []string{folder}, Options{Fused: []kernels.Fused{kernels.All()}, mistake: tr.mistake})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.OK {
+		t.Fatal("it does not show")
+	}
+	if got := r.worst("fp32", tr.figure); !(got >= tr.least) {
+		t.Errorf("error %.2g in %s, want %.2g or more", got, tr.figure, tr.least)
+	}
+}
+
+// worst is the largest error of the figures whose name begins so, computed so, or before anything was.
+func (r *Report) worst(run, figure string) (worst float64) {
+	for _, row := range r.Rows {
+		if strings.HasPrefix(row.Figure, figure) && (strings.HasPrefix(row.Run, run) || row.Run == "") && row.Note == "" {
+			worst = max(worst, float64(row.Error))
+		}
+	}
+	return worst
+}
+
+func configOf(t *testing.T, folder string) (c model.Config) {
+	t.Helper()
+	_, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{}, mistake: mistake{config: func(have *model.Config) { c = *have }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestTrapsOfLarge makes mistakes with a model whose weights follow from a seed. An untied head shows as the half of the
+// embedding's gradient that is gone.
+func TestTrapsOfLarge(t *testing.T) {
+	for _, trap := range []trap{
+		{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "hidden states", 1e-3, nil},
+		{"interleaved rotation", mistake{weights: interleave}, "hidden states", 1e-3, nil},
+		{"query head h reads key head h mod kvHeads", mistake{weights: wrongKeyHead}, "hidden states", 1e-3, nil},
+		{"eps 1e-6", mistake{config: func(c *model.Config) { c.NormEps = 1e-6 }}, "hidden states", 1e-3, nil},
+		{"gate and up exchanged", mistake{weights: exchangeGateUp}, "hidden states", 1e-3, nil},
+		{"labels not shifted", mistake{batch: shiftLabels(1)}, "loss", 1e-5, nil},
+		{"labels shifted twice", mistake{batch: shiftLabels(-1)}, "loss", 1e-5, nil},
+		{"every token trained", mistake{batch: trainAll}, "gradient norm", 1e-3, nil},
+		{"mean of the rows' means", mistake{scale: func(b model.Batch, s float32) float32 { return 1 / float32(2*b.Trained()) }}, "gradient norm", 1e-3, nil},
+		{"a head of its own", mistake{config: untie}, "logits", 0.5, nil},
+		{"the head's part of the embedding's gradient dropped", mistake{config: untie, weights: copyHead}, "gradient norm, each", 1e-2, nil},
+	} {
+		t.Run(trap.name, func(t *testing.T) { trap.check(t, "testdata/large") })
+	}
+}
+
+// TestReferenceFullMistakes makes mistakes at full size, and wants about the errors that the recording found.
+func TestReferenceFullMistakes(t *testing.T) {
+	long(t)
+	folder := reference(t, "full")
+	for _, c := range []struct {
+		name    string
+		mistake mistake
+		block0  [2]float64 // what the recording says of the error in block.0, of each row
+	}{
+		{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, [2]float64{0.010, 0.073}},
+		{"interleaved rotation", mistake{weights: interleave}, [2]float64{0.77, 0.85}},
+		{"query head h reads key head h mod 8", mistake{weights: wrongKeyHead}, [2]float64{1.39, 1.40}},
+		{"eps 1e-6", mistake{config: func(c *model.Config) { c.NormEps = 1e-6 }}, [2]float64{0.021, 0.022}},
+		{"gate and up exchanged", mistake{weights: exchangeGateUp}, [2]float64{0.71, 0.73}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{kernels.All()}, mistake: c.mistake})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for row, want := range c.block0 {
+				at := fmt.Sprintf("golden.json forward.rows.%d.hidden.block.0.values", row)
+				i := slices.IndexFunc(r.Rows, func(x Row) bool { return x.At == at && strings.HasPrefix(x.Run, "bf16") })
+				// By norm of 96 values of a whole state; and BF16 adds its own 0.01.
+				if got := float64(r.Rows[i].Error); r.OK || got < 0.5*want || got > 2*math.Hypot(want, 0.01) {
+					t.Errorf("row %d: error %.3g, want about %.3g", row, got, want)
+				}
+			}
+		})
+	}
+}
+
+func scaling(f func(*model.Llama3Scaling)) func(*model.Config) {
+	return func(c *model.Config) {
+		s := *c.RoPEScaling
+		f(&s)
+		c.RoPEScaling = &s
+	}
+}
+
+func untie(c *model.Config) { c.Tied = false }
+
+// edit changes the weights of every parameter whose name ends so.
+func edit(d *kernels.Device, l *model.Llama, suffix string, f func(w []float32, row int) []float32) {
+	for _, p := range l.Params() {
+		if strings.HasSuffix(p.Name, suffix) {
+			w, err := d.Floats(p.W)
+			if err != nil {
+				panic(err)
+			}
+			d.Upload(p.W, f(w, p.W.Len()/p.W.Dim(0)))
+		}
+	}
+}
+
+// move puts row i of a matrix, or element i of a vector, at place(i).
+func move(place func(i int) int) func(w []float32, row int) []float32 {
+	return func(w []float32, row int) []float32 {
+		out := make([]float32, len(w))
+		for i := range len(w) / row {
+			copy(out[place(i)*row:], w[i*row:][:row])
+		}
+		return out
+	}
+}
+
+// interleave orders q and k so that the half-split rotation turns the pairs that an interleaved one would.
+func interleave(d *kernels.Device, l *model.Llama) {
+	n := l.Config().HeadDim
+	place := func(i int) int {
+		head, e := i/n*n, i%n
+		return head + e/2 + e%2*(n/2)
+	}
+	for _, name := range []string{"q_proj.weight", "k_proj.weight", "q_proj.bias", "k_proj.bias"} {
+		edit(d, l, name, move(place))
+	}
+}
+
+// wrongKeyHead puts query head h where it reads key head h mod kvHeads, and reads its result from there.
+func wrongKeyHead(d *kernels.Device, l *model.Llama) {
+	c := l.Config()
+	place := func(i int) int {
+		head, e := i/c.HeadDim, i%c.HeadDim
+		return (head%c.KVHeads*(c.Heads/c.KVHeads)+head/c.KVHeads)*c.HeadDim + e
+	}
+	for _, name := range []string{"q_proj.weight", "q_proj.bias"} {
+		edit(d, l, name, move(place))
+	}
+	edit(d, l, "o_proj.weight", func(w []float32, row int) []float32 {
+		out := make([]float32, len(w))
+		for i := range w {
+			out[i/row*row+place(i%row)] = w[i]
+		}
+		return out
+	})
+}
+
+// scaleScores makes scores as large as if they were divided by the root of hidden / heads.
+func scaleScores(d *kernels.Device, l *model.Llama) {
+	c := l.Config()
+	s := float32(math.Sqrt(float64(c.HeadDim*c.Heads) / float64(c.Dim)))
+	for _, name := range []string{"q_proj.weight", "q_proj.bias"} {
+		edit(d, l, name, func(w []float32, _ int) []float32 {
+			for i := range w {
+				w[i] *= s
+			}
+			return w
+		})
+	}
+}
+
+func exchangeGateUp(d *kernels.Device, l *model.Llama) {
+	params := map[string]model.Param{}
+	for _, p := range l.Params() {
+		params[p.Name] = p
+	}
+	for name, gate := range params {
+		up, ok := params[strings.Replace(name, "gate_proj", "up_proj", 1)]
+		if !ok || !strings.Contains(name, "gate_proj") {
+			continue
+		}
+		a, _ := d.Floats(gate.W)
+		b, _ := d.Floats(up.W)
+		d.Upload(gate.W, b)
+		d.Upload(up.W, a)
+	}
+}
+
+func zeroed(suffix string) func(*kernels.Device, *model.Llama) {
+	return func(d *kernels.Device, l *model.Llama) {
+		edit(d, l, suffix, func(w []float32, _ int) []float32 { return make([]float32, len(w)) })
+	}
+}
+
+// flattenQKNorm takes the weights out of the norms of q and k.
+func flattenQKNorm(d *kernels.Device, l *model.Llama) {
+	for _, name := range []string{"q_norm.weight", "k_norm.weight"} {
+		edit(d, l, name, func(w []float32, _ int) []float32 { return slices.Repeat([]float32{1}, len(w)) })
+	}
+}
+
+// copyHead gives an untied head the embedding's weights: all but the gradient is right.
+func copyHead(d *kernels.Device, l *model.Llama) {
+	for _, p := range l.Params() {
+		if p.Name == "lm_head.weight" {
+			d.Copy(p.W, l.Params()[0].W)
+		}
+	}
+}
+
+// shiftLabels moves the labels of each sequence by so many places to the right.
+func shiftLabels(by int) func(model.Batch) model.Batch {
+	return func(b model.Batch) model.Batch {
+		labels := slices.Repeat([]int32{model.Ignore}, len(b.Labels))
+		for i, l := range b.Labels {
+			if at := i + by; at >= 0 && at < len(labels) {
+				labels[at] = l
+			}
+		}
+		b.Labels = labels
+		return b
+	}
+}
+
+func trainAll(b model.Batch) model.Batch {
+	b.Labels = b.IDs
+	return b
+}
+
+// oneSequence makes one sequence of several.
+func oneSequence(b model.Batch) model.Batch {
+	b.Starts = []int32{0, int32(len(b.IDs))}
+	return b
+}

@@ -1,0 +1,367 @@
+package parity
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"restyle/hf"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+var modelFiles = []string{
+	"golden.json", "golden.safetensors", "packing.safetensors", "accumulation.safetensors", "training.safetensors",
+	"greedy.json", "vocab.json", "prompts.json", // the last says what was asked for when greedy.json was made
+	"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
+	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+}
+
+func isModel(f *folder) bool { return f.hasFile("golden.safetensors") && f.hasFile("config.json") }
+
+// A modelFolder is a small model and what was computed from it.
+type modelFolder struct {
+	*folder
+	g  *tensors // golden.safetensors
+	j  *figures // golden.json
+	ck *hf.Checkpoint
+	c  model.Config
+}
+
+func compareModel(f *folder) (err error) {
+	m := modelFolder{folder: f}
+	if m.g, err = f.tensors("golden.safetensors"); err != nil {
+		return err
+	}
+	defer m.g.st.Close()
+	if m.j, err = f.figures("golden.json"); err != nil {
+		return err
+	}
+	if m.ck, err = hf.OpenModel(f.dir); err != nil {
+		return err
+	}
+	defer m.ck.Close()
+	m.c = f.config(m.ck.Config)
+	m.configuration()
+	parts := []struct {
+		file    string
+		compare func() error
+	}{
+		{"packing.safetensors", m.packing},
+		{"accumulation.safetensors", m.accumulation},
+		{"training.safetensors", m.training},
+		{"greedy.json", m.greedy},
+	}
+	for _, fused := range f.o.Fused {
+		f.d.SetFused(fused)
+		f.computedIn(tensor.F32, fused)
+		own, err := m.forward(tensor.F32, nil)
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			if section, _, _ := strings.Cut(p.file, "."); f.hasFile(p.file) || m.j.hasAny(section+".") {
+				if err := p.compare(); err != nil {
+					return fmt.Errorf("%s: %w", p.file, err)
+				}
+			}
+		}
+		f.computedIn(tensor.BF16, fused)
+		if _, err := m.forward(tensor.BF16, own); err != nil {
+			return err
+		}
+		if f.hasFile("greedy.json") {
+			if err := m.greedyBF16(); err != nil {
+				return err
+			}
+		}
+	}
+	return m.g.err
+}
+
+// computedIn names the rows that follow by type and by the operations that are fused.
+func (f *folder) computedIn(t tensor.DType, fused kernels.Fused) {
+	name := fused.String()
+	switch name {
+	case "none":
+		name = "unfused"
+	case "all":
+		name = "fused"
+	}
+	f.run = map[tensor.DType]string{tensor.F32: "fp32", tensor.BF16: "bf16"}[t] + ", " + name
+}
+
+func (f *folder) config(c model.Config) model.Config {
+	if f.o.mistake.config != nil {
+		f.o.mistake.config(&c)
+	}
+	return c
+}
+
+// open loads the model.
+func (m *modelFolder) open(o model.Options) (*model.Llama, error) {
+	l, err := model.New(m.d, m.c, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.ck.Load(m.d, l.Params()); err != nil {
+		l.Close()
+		return nil, err
+	}
+	if m.o.mistake.weights != nil {
+		m.o.mistake.weights(m.d, l)
+	}
+	return l, nil
+}
+
+// configuration compares what follows from config.json alone.
+func (m *modelFolder) configuration() {
+	for _, note := range []string{"about", "variant", "seed"} {
+		m.j.strike(note, input)
+	}
+	m.j.strikeAll("libraries.", input)
+	m.compare("inv_freq", m.g.key("rope.inv_freq"), relatives(m.c.InvFreq(), float64s(m.g.floats("rope.inv_freq"))), limitInvFreq)
+	if !m.j.hasAny("rope_branches.") {
+		return
+	}
+	plain := m.c
+	plain.RoPEScaling = nil
+	counts := map[string]int{}
+	for i, f := range m.c.InvFreq() {
+		switch ratio := plain.InvFreq()[i] / f; {
+		case ratio == 1:
+			counts["kept"]++
+		case m.c.RoPEScaling != nil && relative(ratio, m.c.RoPEScaling.Factor) < 1e-12:
+			counts["divided"]++
+		default:
+			counts["blended"]++
+		}
+	}
+	for _, branch := range []string{"kept", "blended", "divided"} {
+		m.j.compare("RoPE branches", "rope_branches."+branch, float64(counts[branch]), exact)
+	}
+}
+
+// A pass is what a model computes from one batch.
+type pass struct {
+	loss   model.Loss
+	hidden map[string][]float32
+	logits []float32
+	grads  map[string][]float32
+}
+
+// compute runs a batch forward and backward, and once more for its logits.
+func (f *folder) compute(l *model.Llama, b model.Batch) (*pass, error) {
+	p := &pass{hidden: map[string][]float32{}}
+	l.Watch = func(name string, h tensor.Tensor) { p.hidden[name], _ = f.d.Floats(h) } // an error sticks to the device
+	l.ZeroGrad()
+	losses, err := f.gradient(l, []model.Batch{b})
+	if err != nil {
+		return nil, err
+	}
+	p.loss = losses[0]
+	l.Watch = nil
+	if p.grads, err = f.gradients(l); err != nil {
+		return nil, err
+	}
+	err = l.Logits(f.batch(b), func(_ int, logits []float32) { p.logits = append(p.logits, logits...) })
+	return p, err
+}
+
+// gradients are all gradients of a model by name.
+func (f *folder) gradients(l *model.Llama) (map[string][]float32, error) {
+	grads := map[string][]float32{}
+	for _, p := range l.Params() {
+		g, err := f.d.Floats(p.Grad)
+		if err != nil {
+			return nil, err
+		}
+		grads[p.Name] = g
+	}
+	return grads, nil
+}
+
+// normOfAll is the norm of all gradients as one vector, which is that of their norms.
+func normOfAll(grads map[string][]float32) float64 {
+	var norms []float64
+	for _, g := range grads {
+		norms = append(norms, norm(g))
+	}
+	slices.Sort(norms)
+	return norm(norms)
+}
+
+// forward compares one forward and backward pass. In BF16 own is the same in float32, which has passed its own comparison:
+// it stands in for gradients that are not stored.
+func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
+	rows := m.g.rows("")
+	if m.g.err != nil || len(rows) == 0 {
+		return nil, m.g.err
+	}
+	b := model.Join(rows...)
+	var first *pass
+	for _, r := range []model.Recompute{model.RecomputeNone, model.RecomputeAttention, model.RecomputeBlock} {
+		l, err := m.open(model.Options{DType: t, MaxTokens: len(b.IDs), Train: true, Recompute: r})
+		if err != nil {
+			return nil, err
+		}
+		p, err := m.compute(l, b)
+		if closed := l.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return nil, err
+		}
+		if first == nil {
+			first = p
+			continue
+		}
+		m.property("bits with --recompute", string(r), float64(first.bitsApart(p)), exact)
+	}
+	if t == tensor.BF16 {
+		m.forwardBF16(first, own)
+	} else {
+		m.forwardF32(first, b)
+	}
+	return first, nil
+}
+
+// bitsApart counts the tensors in which two passes are not equal to the bit.
+func (p *pass) bitsApart(q *pass) int {
+	n := 0
+	count := func(a, b []float32) {
+		if !slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) {
+			n++
+		}
+	}
+	count(p.loss.Tokens, q.loss.Tokens)
+	count(p.logits, q.logits)
+	for name := range p.grads {
+		count(p.grads[name], q.grads[name])
+	}
+	return n
+}
+
+func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
+	g, j := m.g, m.j
+	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), limitOutput)
+	m.compare("logits, each / rms", g.key("logits"), byRMS(p.logits, m.live("logits")), limitEach)
+	names := []string{"embed"}
+	for i := range m.c.Layers {
+		names = append(names, fmt.Sprintf("block.%d", i))
+	}
+	for _, name := range append(names, "norm") {
+		truth := m.live("hidden." + name)
+		m.compare("hidden states", g.key("hidden."+name), byNorm(p.hidden[name], truth), limitOutput)
+		m.compare("hidden states, each / rms", g.key("hidden."+name), byRMS(p.hidden[name], truth), limitEach)
+	}
+	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitOutput)
+	m.compare("token_loss", g.key("token_loss"), byNorm(spread(p.loss, b), m.live("token_loss")), limitOutput)
+	j.compare("loss", "forward.loss", p.loss.Mean(), limitOutput)
+	j.compareIf("loss", "forward.loss_float64", p.loss.Mean(), limitOutput)
+	j.compare("trained tokens", "forward.trained_tokens", float64(p.loss.Trained), exact)
+	j.compare("logits, norm", "forward.logits_norm", norm(p.logits), limitOutput)
+	j.compareIf("logits, norm", "forward.logits_norm_float64", norm(p.logits), limitOutput)
+	j.strike("forward.logits_error", yardstick)
+
+	whole := normOfAll(p.grads)
+	j.compare("gradient norm", "forward.grad_norm", whole, limitOutput)
+	j.compareIf("gradient norm", "forward.grad_norm_float64", whole, limitOutput)
+	if j.hasAny("forward.grad_norm_of_each_float64.") { // in place of the gradients
+		for _, spec := range m.c.Tensors() {
+			j.compare("gradient norm", "forward.grad_norm_of_each_float64."+spec.Name, norm(p.grads[spec.Name]), limitOutput)
+		}
+		return
+	}
+	m.compare("gradient norm", g.key("grad_norm"), byNorm([]float64{whole}, g.floats("grad_norm")), limitOutput)
+	m.compareGradients(g, "", p.grads)
+	j.strikeAll("forward.grad_error.", yardstick)
+}
+
+// compareGradients compares all gradients with those of a file.
+func (m *modelFolder) compareGradients(t *tensors, prefix string, grads map[string][]float32) {
+	for _, spec := range m.c.Tensors() {
+		name := prefix + "grad." + spec.Name
+		m.compare(prefix+"gradient", t.key(name), byNorm(grads[spec.Name], t.floats(name)), limitOutput)
+	}
+}
+
+func (m *modelFolder) forwardBF16(p, own *pass) {
+	g, j := m.g, m.j
+	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitLossBF16)
+	j.compare("loss beside PyTorch's", "bfloat16.loss", p.loss.Mean(), 2*limitLossBF16) // either may be that far from the truth
+	j.strike("bfloat16.loss_error", yardstick)
+	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), timesBF16*j.limit("bfloat16.logits_error"))
+
+	stored := !j.hasAny("forward.grad_norm_of_each_float64.")
+	worst, ours, theirs := 0.0, 0.0, 0.0 // of the gradients' errors; and those of all as one vector, squared
+	for _, spec := range m.c.Tensors() {
+		grad, truth := p.grads[spec.Name], own.grads[spec.Name]
+		if stored {
+			truth = g.floats("grad." + spec.Name)
+		}
+		limit := j.limit("bfloat16.grad_error." + spec.Name)
+		worst = max(worst, limit)
+		theirs += math.Pow(limit*norm(truth), 2)
+		ours += math.Pow(apart(grad, truth), 2)
+		times := float64(timesBF16)
+		if len(grad) < smallTensor {
+			times = timesBF16Small
+		}
+		m.property("gradient", spec.Name, byNorm(grad, truth), times*limit)
+	}
+	truth := normOfAll(own.grads)
+	whole := math.Sqrt(theirs) / truth
+	if j.has("bfloat16.grad_error_whole") {
+		whole = j.limit("bfloat16.grad_error_whole")
+	}
+	m.property("gradient, whole", "", math.Sqrt(ours)/truth, timesBF16*whole)
+	// A norm is no farther off than the vector; ours may be twice as far as PyTorch's, and so the two three times apart.
+	j.compare("gradient norm beside PyTorch's", "bfloat16.grad_norm", normOfAll(p.grads), (timesBF16+1)*whole)
+}
+
+// live are the rows of a tensor [B, T, …] that are not padding, in the order of the batch.
+func (m *modelFolder) live(name string) []float32 {
+	all := m.g.floats(name)
+	mask, _ := m.g.ints("attention_mask")
+	return livePart(all, mask)
+}
+
+func livePart(all []float32, mask []int64) []float32 {
+	if len(mask) == 0 || len(all)%len(mask) != 0 {
+		return nil
+	}
+	width := len(all) / len(mask)
+	var list []float32
+	for i, on := range mask {
+		if on != 0 {
+			list = append(list, all[i*width:][:width]...)
+		}
+	}
+	return list
+}
+
+// spread puts the losses of the trained positions where these stand in the batch, zeros elsewhere.
+func spread(l model.Loss, b model.Batch) []float32 {
+	out := make([]float32, len(b.IDs))
+	n := 0
+	for i := range len(b.Starts) - 1 {
+		for t := b.Starts[i]; t+1 < b.Starts[i+1]; t++ {
+			if b.Labels[t+1] != model.Ignore && n < len(l.Tokens) {
+				out[t] = l.Tokens[n]
+				n++
+			}
+		}
+	}
+	return out
+}
+
+func float64s(x []float32) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = float64(v)
+	}
+	return out
+}

@@ -1,0 +1,193 @@
+package parity
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+)
+
+// must runs and wants every figure within its limit, and none passed over.
+func must(t *testing.T, o Options, paths ...string) *Report {
+	t.Helper()
+	r, err := Run(context.Background(), paths, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range r.Rows {
+		if !row.OK {
+			t.Errorf("%s, %s: %s of %s is %.3g, limit %.3g %s", row.Folder, row.Run, row.Figure, row.At, float64(row.Error), float64(row.Limit), row.Note)
+		}
+	}
+	c := r.Counts
+	if sum := c.Compared + c.Limits + c.Inputs + c.LeftOut + c.Unsupported; c.Open != 0 || sum != c.Present || r.OK != (r.Failed == 0) {
+		t.Errorf("%d figures are present, %+v, ok %v", c.Present, c, r.OK)
+	}
+	return r
+}
+
+// TestOwn is the proof in the repository itself: tiny models and what PyTorch computed from them.
+func TestOwn(t *testing.T) {
+	r := must(t, Options{}, "testdata")
+	if r.Partial || r.Counts.Compared < 350 || len(r.Folders) != 3 {
+		t.Errorf("only %+v in %q, partial %v", r.Counts, r.Folders, r.Partial)
+	}
+	for _, run := range []string{"fp32, unfused", "fp32, fused", "bf16, unfused", "bf16, fused"} {
+		for _, folder := range r.Folders {
+			if !slices.ContainsFunc(r.Rows, func(row Row) bool {
+				return row.Run == run && row.Folder == folder && strings.Contains(row.Figure, "gradient")
+			}) {
+				t.Errorf("%s: no gradient was compared in %s", folder, run)
+			}
+		}
+	}
+}
+
+// TestOwnQuick leaves out what takes long at full size, and says so.
+func TestOwnQuick(t *testing.T) {
+	r := must(t, Options{Quick: true}, "testdata/large")
+	if !r.Partial || r.Counts.LeftOut == 0 || len(r.LeftOut) == 0 {
+		t.Errorf("partial %v, left out %d: %q", r.Partial, r.Counts.LeftOut, r.LeftOut)
+	}
+	if !slices.ContainsFunc(r.Rows, func(row Row) bool { return strings.Contains(row.At, "rows.1.hidden.block.0") }) {
+		t.Error("the first block of the long row was not compared")
+	}
+}
+
+// TestOwnSampling is the sampler's own recording, which has the same form.
+func TestOwnSampling(t *testing.T) {
+	r := must(t, Options{Only: "testdata"}, "../../../infer/testdata")
+	if r.Counts.Compared < 150 {
+		t.Errorf("only %+v", r.Counts)
+	}
+}
+
+// reference is the folder of reference outputs that are not in the repository.
+func reference(t *testing.T, elem ...string) string {
+	t.Helper()
+	root := os.Getenv("RESTYLE_REFERENCE")
+	if root == "" {
+		t.Skip("RESTYLE_REFERENCE is not set: it names the folder of reference outputs")
+	}
+	return filepath.Join(append([]string{root, "golden"}, elem...)...)
+}
+
+// needMemory skips where a model at full size would not fit.
+func needMemory(t *testing.T, gib int) {
+	t.Helper()
+	data, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return // another system: try
+	}
+	_, rest, _ := strings.Cut(string(data), "MemAvailable:")
+	fields := strings.Fields(rest)
+	if len(fields) > 0 {
+		if kib, err := strconv.Atoi(fields[0]); err == nil && kib < gib<<20 {
+			t.Skipf("needs %d GiB of memory, and %d are free", gib, kib>>20)
+		}
+	}
+}
+
+// TestReference compares all small models, tokenizers, chat templates and distributions of the reference folder.
+func TestReference(t *testing.T) {
+	root := reference(t)
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || e.Name() == "full" {
+			continue
+		}
+		t.Run(e.Name(), func(t *testing.T) {
+			r := must(t, Options{}, filepath.Join(root, e.Name()))
+			if r.Partial || r.Counts.LeftOut > 0 || (r.Counts.Unsupported > 0) != (e.Name() == "optim") {
+				t.Errorf("%+v", r.Counts)
+			}
+		})
+	}
+}
+
+// TestReferenceFull is the quick part of the model at full size.
+func TestReferenceFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a model of 1.2 billion parameters")
+	}
+	root := reference(t, "full")
+	needMemory(t, 8)
+	must(t, Options{Quick: true, Fused: []kernels.Fused{kernels.All()}}, root)
+}
+
+// long skips what takes many minutes.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("RESTYLE_LONG") == "" {
+		t.Skip("takes many minutes: set RESTYLE_LONG to run it")
+	}
+	needMemory(t, 15)
+}
+
+// TestReferenceFullWhole is all of it.
+func TestReferenceFullWhole(t *testing.T) {
+	long(t)
+	if r := must(t, Options{}, reference(t, "full")); r.Partial {
+		t.Error("it was only a part")
+	}
+}
+
+// TestThreads: results have the same bits with any number of threads.
+func TestThreads(t *testing.T) {
+	var first []Row
+	for _, threads := range []int{1, 2, runtime.NumCPU() + 1} {
+		r := must(t, Options{Threads: threads}, "testdata/llama")
+		if first == nil {
+			first = r.Rows
+			continue
+		}
+		if !slices.Equal(r.Rows, first) {
+			t.Errorf("with %d threads other errors come out than with one", threads)
+		}
+	}
+}
+
+// TestPaths says what is wrong with a request.
+func TestPaths(t *testing.T) {
+	empty := t.TempDir()
+	file := filepath.Join(empty, "note.md")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path, only, device, want string
+	}{
+		{empty, "", "", "no reference output in " + empty},
+		{filepath.Join(empty, "none"), "", "", "no such file"},
+		{file, "", "", "is not a folder"},
+		{"testdata", "nothing", "", "fits \"nothing\""},
+		{"testdata", "[", "", "syntax error in pattern"},
+		{"testdata", "", "tpu", "device \"tpu\""},
+	} {
+		if _, err := Run(context.Background(), []string{c.path}, Options{Only: c.only, Device: c.device}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %s %s: %v, want %q", c.path, c.only, c.device, err, c.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Run(ctx, []string{"testdata"}, Options{}); err == nil {
+		t.Error("it ran though it was stopped")
+	}
+}
+
+// TestOnly: a part is said to be one; a folder given twice, or within another, is compared once.
+func TestOnly(t *testing.T) {
+	r := must(t, Options{Only: "qwen*"}, "testdata", "testdata/qwen2")
+	if !r.Partial || !slices.Equal(r.Folders, []string{"testdata/qwen2"}) {
+		t.Errorf("partial %v, %q", r.Partial, r.Folders)
+	}
+}

@@ -1,0 +1,184 @@
+package parity
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Row is one comparison, or in a summary the worst of several of one kind.
+type Row struct {
+	Folder string `json:"folder"`
+	Run    string `json:"run,omitempty"` // how it was computed: "fp32, fused"
+	Figure string `json:"figure"`        // what kind of figure: "gradient"
+	At     string `json:"at,omitempty"`  // which one: its file and name
+	Count  int    `json:"count"`         // how many comparisons the row stands for
+	Error  Number `json:"error"`
+	Limit  Number `json:"limit"`
+	OK     bool   `json:"ok"`
+	Note   string `json:"note,omitempty"` // what is wrong where there is no figure to say it
+}
+
+// A Number is a float64 that JSON can hold: what is not finite is written as a string.
+type Number float64
+
+// MarshalJSON writes the number.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
+		return json.Marshal(fmt.Sprint(f))
+	}
+	return json.Marshal(float64(n))
+}
+
+// Counts say what became of the figures that are in the folders. Present is the sum of the others.
+type Counts struct {
+	Present     int `json:"present"`
+	Compared    int `json:"compared"`
+	Limits      int `json:"used_as_limit"` // or describe other programs' errors
+	Inputs      int `json:"inputs"`
+	LeftOut     int `json:"left_out"` // by a flag
+	Unsupported int `json:"not_yet_supported"`
+	Open        int `json:"not_compared"` // each of which is a failure
+}
+
+func (c *Counts) add(l ledger) {
+	for _, f := range l.fates {
+		c.Present++
+		switch f {
+		case open:
+			c.Open++
+		case compared:
+			c.Compared++
+		case yardstick:
+			c.Limits++
+		case input:
+			c.Inputs++
+		case leftOut:
+			c.LeftOut++
+		case unsupported:
+			c.Unsupported++
+		}
+	}
+}
+
+// A Report is what Run found.
+type Report struct {
+	Device  string   `json:"device"`
+	Folders []string `json:"folders"`
+	Counts  Counts   `json:"figures"`
+	// Partial says that a flag left something out.
+	Partial bool `json:"partial"`
+	OK      bool `json:"ok"`
+	// Failed is how many comparisons were beyond their limit, or could not be made.
+	Failed int `json:"failed"`
+	// Rows are all comparisons in the order in which they were made. Summary joins them.
+	Rows []Row `json:"-"`
+	// Unsupported names what is counted as not yet supported, LeftOut what a flag left out, by folder and file.
+	Unsupported []string `json:"not_yet_supported,omitempty"`
+	LeftOut     []string `json:"left_out,omitempty"`
+}
+
+func (r *Report) add(row Row) {
+	row.Count = 1
+	row.OK = row.Note == "" && row.Error <= row.Limit
+	if !row.OK {
+		r.Failed++
+	}
+	r.Rows = append(r.Rows, row)
+}
+
+// Summary has one row for each folder, run and kind of figure: the one that is worst against its limit. Each failure of
+// another kind than a number stands for itself.
+func (r *Report) Summary() []Row {
+	type key struct{ folder, run, figure, note string }
+	at := map[key]int{}
+	var rows []Row
+	for _, row := range r.Rows {
+		k := key{row.Folder, row.Run, row.Figure, row.Note}
+		i, seen := at[k]
+		if !seen {
+			at[k] = len(rows)
+			rows = append(rows, row)
+			continue
+		}
+		s := &rows[i]
+		n := s.Count + 1
+		if worse(row, *s) {
+			*s = row
+		}
+		s.Count = n
+	}
+	return rows
+}
+
+// worse tells whether a is farther beyond its limit than b, or closer to it.
+func worse(a, b Row) bool {
+	return a.share() > b.share()
+}
+
+// share is the error in limits; what is no number is infinitely wrong.
+func (r Row) share() float64 {
+	switch share := float64(r.Error / r.Limit); {
+	case r.Error == 0:
+		return 0
+	case math.IsNaN(share):
+		return math.Inf(1)
+	default:
+		return share
+	}
+}
+
+// Write prints the rows as a table and, below it, how many figures are present and how many were compared.
+func (r *Report) Write(w io.Writer, rows []Row) error {
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(t, "WHAT\tRUN\tFIGURE\tOF\tERROR\tLIMIT\tVERDICT\tWORST")
+	for _, row := range rows {
+		verdict := "ok"
+		switch {
+		case row.Note != "":
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\t\tFAILED\t%s\n", row.Folder, row.Run, row.Figure, row.Count, strings.TrimSpace(row.At+" "+row.Note))
+			continue
+		case !row.OK:
+			verdict = "BEYOND"
+		case row.Error == 0:
+			row.At = "" // none is worse than others
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", row.Folder, row.Run, row.Figure, row.Count, short(row.Error), short(row.Limit), verdict, row.At)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	c := r.Counts
+	lines := []string{"", fmt.Sprintf("%d folders, %d comparisons, %d failed", len(r.Folders), len(r.Rows), r.Failed)}
+	if c.Unsupported > 0 {
+		lines = append(lines, fmt.Sprintf("%d figures are not yet supported: %s", c.Unsupported, strings.Join(r.Unsupported, ", ")))
+	}
+	if c.LeftOut > 0 {
+		lines = append(lines, fmt.Sprintf("%d figures were left out: %s", c.LeftOut, strings.Join(r.LeftOut, ", ")))
+	}
+	if r.Partial {
+		lines = append(lines, "this was only a part: flags left something out")
+	}
+	lines = append(lines, fmt.Sprintf("%d figures present, %d compared, %d used as limits, %d inputs, %d left out, %d not yet supported, %d passed over",
+		c.Present, c.Compared, c.Limits, c.Inputs, c.LeftOut, c.Unsupported, c.Open))
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	return err
+}
+
+func short(n Number) string {
+	if n == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%.2g", float64(n))
+}
+
+// globs says whether a folder's name, or the last part of it, fits a pattern.
+func globs(pattern, name string) bool {
+	whole, _ := path.Match(pattern, name)
+	last, _ := path.Match(pattern, path.Base(name))
+	return whole || last
+}

@@ -1,0 +1,273 @@
+package parity
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"restyle/hf"
+)
+
+// Tensors are a safetensors file of figures. What is asked for and not there is entered as missing and read as nothing,
+// which compares with nothing.
+type tensors struct {
+	f    *folder
+	file string
+	st   *hf.Safetensors
+	err  error // the first of reading
+}
+
+// tensors opens a file and enters each of its tensors in the ledger.
+func (f *folder) tensors(file string) (*tensors, error) {
+	st, err := hf.OpenSafetensors(f.path(file))
+	if err != nil {
+		return nil, err
+	}
+	t := &tensors{f: f, file: file, st: st}
+	for _, name := range st.Names() {
+		f.enter(t.key(name))
+	}
+	return t, nil
+}
+
+func (t *tensors) key(name string) string { return t.file + " " + name }
+
+func (t *tensors) has(name string) bool { return t.f.has(t.key(name)) }
+
+// find says whether a tensor is there, and enters it as missing where it is not.
+func (t *tensors) find(name string) bool {
+	if !t.has(name) {
+		t.f.missing(t.key(name))
+		return false
+	}
+	return true
+}
+
+// floats is a tensor of floating-point numbers.
+func (t *tensors) floats(name string) []float32 {
+	if !t.find(name) {
+		return nil
+	}
+	v, _, err := t.st.ReadF32(name)
+	if t.err == nil {
+		t.err = err
+	}
+	return v
+}
+
+// ints is a tensor of whole numbers, and its shape.
+func (t *tensors) ints(name string) ([]int64, []int) {
+	if !t.find(name) {
+		return nil, nil
+	}
+	v, shape, err := t.st.ReadInts(name)
+	if t.err == nil {
+		t.err = err
+	}
+	return v, shape
+}
+
+func (t *tensors) close() error {
+	err := t.st.Close()
+	if t.err != nil {
+		err = t.err
+	}
+	return err
+}
+
+// figures are the numbers, texts and lists of a JSON file, each under its path: "forward.loss".
+type figures struct {
+	f      *folder
+	file   string
+	values map[string]any
+}
+
+// figures reads a file and enters each figure in the ledger. A list of numbers, or of lists of numbers, is one figure.
+func (f *folder) figures(file string) (*figures, error) {
+	data, err := os.ReadFile(f.path(file))
+	if err != nil {
+		return nil, err
+	}
+	var v any
+	if err := unmarshal(data, &v); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.path(file), err)
+	}
+	j := &figures{f, file, map[string]any{}}
+	j.flatten("", v)
+	return j, nil
+}
+
+// unmarshal is json.Unmarshal, but for numbers, which keep their digits: a seed may need all 64 bits.
+func unmarshal(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(v)
+}
+
+func (j *figures) flatten(path string, v any) {
+	under := func(name string) string {
+		if path == "" {
+			return name
+		}
+		return path + "." + name
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			j.flatten(under(name), v[name])
+		}
+		return
+	case []any:
+		if slices.ContainsFunc(v, hasObject) {
+			for i, e := range v {
+				j.flatten(under(strconv.Itoa(i)), e)
+			}
+			return
+		}
+	}
+	j.f.enter(j.key(path))
+	j.values[path] = v
+}
+
+func hasObject(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, hasObject)
+	}
+	return false
+}
+
+func (j *figures) key(path string) string { return j.file + " " + path }
+
+func (j *figures) has(path string) bool { return j.f.has(j.key(path)) }
+
+// hasAny says whether there is any figure whose path begins so.
+func (j *figures) hasAny(prefix string) bool {
+	for path := range j.values {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// get decodes a figure. What is missing, or of another type, is entered as a failure and left as it is.
+func (j *figures) get(path string, v any) bool {
+	if !j.has(path) {
+		j.f.missing(j.key(path))
+		return false
+	}
+	data, err := json.Marshal(j.values[path])
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		j.f.fail("unreadable", j.key(path), err.Error())
+	}
+	return err == nil
+}
+
+// number is a figure that is one number, NaN where it is none.
+func (j *figures) number(path string) float64 {
+	v := math.NaN()
+	j.get(path, &v)
+	return v
+}
+
+// numbers is a figure that is a list of numbers, or of lists of numbers, which are joined.
+func (j *figures) numbers(path string) []float64 {
+	var v any
+	j.get(path, &v)
+	var list []float64
+	var walk func(any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case float64:
+			list = append(list, v)
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	walk(v)
+	return list
+}
+
+// compare compares one number with ours, relatively.
+func (j *figures) compare(figure, path string, ours, limit float64) {
+	j.f.compare(figure, j.key(path), relative(ours, j.number(path)), limit)
+}
+
+// compareIf compares one number with ours where it is there: what a recording need not have.
+func (j *figures) compareIf(figure, path string, ours, limit float64) {
+	if j.has(path) {
+		j.compare(figure, path, ours, limit)
+	}
+}
+
+// input is a number that was given to the program.
+func (j *figures) input(path string) float64 {
+	j.strike(path, input)
+	return j.number(path)
+}
+
+// limit is a number that says how far another program is off.
+func (j *figures) limit(path string) float64 {
+	j.strike(path, yardstick)
+	return j.number(path)
+}
+
+func (j *figures) strike(path string, fate fate) {
+	if j.has(path) {
+		j.f.strike(j.key(path), fate)
+	}
+}
+
+func (j *figures) strikeAll(prefix string, fate fate) { j.f.strikeAll(j.key(prefix), fate) }
+
+// eachLine calls what with each line of a JSONL file.
+func (f *folder) eachLine(file string, what func(n int, line []byte) error) error {
+	in, err := os.Open(f.path(file))
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 64<<20)
+	n := 0
+	for lines.Scan() {
+		n++
+		if err := what(n, lines.Bytes()); err != nil {
+			return fmt.Errorf("%s, line %d: %w", f.path(file), n, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", f.path(file), err)
+	}
+	return nil
+}
+
+// fields reads a line as an object and enters its fields in the ledger as "file line.field". Those named are inputs.
+func (f *folder) fields(file string, n int, line []byte, inputs ...string) (fields map[string]json.RawMessage, key func(string) string, err error) {
+	if err := json.Unmarshal(line, &fields); err != nil {
+		return nil, nil, err
+	}
+	key = func(name string) string { return fmt.Sprintf("%s %d.%s", file, n, name) }
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		f.enter(key(name))
+		if slices.Contains(inputs, name) {
+			f.strike(key(name), input)
+		}
+	}
+	return fields, key, nil
+}

@@ -1,0 +1,339 @@
+package parity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+)
+
+// packing compares several sequences in one row, and the same as rows of their own.
+func (m *modelFolder) packing() error {
+	t, err := m.tensors("packing.safetensors")
+	if err != nil {
+		return err
+	}
+	defer t.st.Close()
+	packed := m.packed(t)
+	rows := t.rows("rows.")
+	if t.err != nil || len(packed.IDs) == 0 || len(rows) == 0 {
+		return t.err
+	}
+	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: max(tokens(rows), t.length()), Train: true})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+
+	j := m.j
+	one, err := m.compute(l, packed)
+	if err != nil {
+		return err
+	}
+	m.compare("packed logits", t.key("packed.logits"), byNorm(one.logits, first(t.floats("packed.logits"), len(one.logits))), limitOutput)
+	m.compare("packed loss", t.key("packed.loss"), byNorm([]float64{one.loss.Mean()}, t.floats("packed.loss")), limitOutput)
+	j.compare("packed loss", "packing.loss", one.loss.Mean(), limitOutput)
+	j.compareIf("packed loss", "packing.loss_float64", one.loss.Mean(), limitOutput)
+	j.compare("packed gradient norm", "packing.grad_norm", normOfAll(one.grads), limitOutput)
+	j.compareIf("packed gradient norm", "packing.grad_norm_float64", normOfAll(one.grads), limitOutput)
+	j.compare("trained tokens", "packing.trained_tokens", float64(one.loss.Trained), exact)
+	m.compareGradients(t, "packed.", one.grads)
+
+	l.ZeroGrad()
+	losses, err := m.gradient(l, rows)
+	if err != nil {
+		return err
+	}
+	grads, err := m.gradients(l)
+	if err != nil {
+		return err
+	}
+	m.compare("rows' loss", t.key("rows.loss"), byNorm([]float64{mean(losses)}, t.floats("rows.loss")), limitOutput)
+	j.compare("rows' loss", "packing.loss_rows", mean(losses), limitOutput)
+	m.compareGradients(t, "rows.", grads)
+
+	// What comes out when sequences see each other must come out when they are one.
+	leaky, err := m.leaky(t, l)
+	if err != nil {
+		return err
+	}
+	j.compare("loss of one long sequence", "packing.loss_if_sequences_see_each_other", leaky.Mean(), limitOutput)
+	j.strikeAll("packing.grad_error.", yardstick)
+	j.strikeAll("packing.largest_difference", yardstick)
+	return t.err
+}
+
+// first are the first n numbers, or as many as there are.
+func first(x []float32, n int) []float32 { return x[:min(n, len(x))] }
+
+// length is the number of tokens in the packed row, padding included.
+func (t *tensors) length() int {
+	ids, _ := t.ints("packed.input_ids")
+	return len(ids)
+}
+
+// packed reads the packed row, without the padding at its end, and compares what is recorded of its sequences with where
+// they start.
+func (m *modelFolder) packed(t *tensors) model.Batch {
+	ids, _ := t.ints("packed.input_ids")
+	labels, _ := t.ints("packed.labels")
+	starts, _ := t.ints("packed.cu_seqlens")
+	for _, name := range []string{"packed.input_ids", "packed.labels", "packed.cu_seqlens"} {
+		if t.has(name) {
+			m.strike(t.key(name), input)
+		}
+	}
+	if len(starts) < 2 || len(labels) != len(ids) || starts[0] != 0 || !slices.IsSorted(starts) || starts[len(starts)-1] > int64(len(ids)) {
+		if t.err == nil {
+			t.err = fmt.Errorf("packed.cu_seqlens %v does not fit %d ids and %d labels", starts, len(ids), len(labels))
+		}
+		return model.Batch{}
+	}
+	n := len(ids)
+	live := int(starts[len(starts)-1])
+	b := model.Batch{IDs: int32s(ids[:live]), Labels: int32s(labels[:live]), Starts: int32s(starts)}
+
+	// As it is recorded: padding is a sequence of its own.
+	sequence, position := make([]int64, n), make([]int64, n)
+	var lengths []float64
+	for i := range len(starts) {
+		end := n
+		if i+1 < len(starts) {
+			end = int(starts[i+1])
+			lengths = append(lengths, float64(starts[i+1]-starts[i]))
+		}
+		for at := int(starts[i]); at < end; at++ {
+			sequence[at], position[at] = int64(i), int64(at)-starts[i]
+		}
+	}
+	recorded, _ := t.ints("packed.may_see")
+	see := make([]int64, len(recorded))
+	for q := range n {
+		if len(see) != n*n {
+			break
+		}
+		for k := 0; k <= q; k++ {
+			if sequence[q] == sequence[k] {
+				see[q*n+k] = 1
+			}
+		}
+	}
+	for _, list := range []struct {
+		name string
+		ours []int64
+	}{{"packed.sequence_ids", sequence}, {"packed.position_ids", position}, {"packed.may_see", see}} {
+		got, _ := t.ints(list.name)
+		m.compare("where sequences are", t.key(list.name), differ(len(got) > 0 && slices.Equal(got, list.ours)), exact)
+	}
+	m.compare("where sequences are", m.j.key("packing.lengths"), farthest(lengths, m.j.numbers("packing.lengths")), exact)
+	m.compare("where sequences are", m.j.key("packing.padding"), differ(float64(n-live) == m.j.number("packing.padding")), exact)
+	return b
+}
+
+// leaky is the loss of the whole packed row, padding included, as one sequence.
+func (m *modelFolder) leaky(t *tensors, l *model.Llama) (model.Loss, error) {
+	ids, _ := t.ints("packed.input_ids")
+	labels, _ := t.ints("packed.labels")
+	return l.Loss(model.Batch{IDs: int32s(ids), Labels: int32s(labels)})
+}
+
+func int32s(x []int64) []int32 {
+	out := make([]int32, len(x))
+	for i, v := range x {
+		out[i] = int32(v)
+	}
+	return out
+}
+
+// accumulation compares one step of several micro-batches.
+func (m *modelFolder) accumulation() error {
+	t, err := m.tensors("accumulation.safetensors")
+	if err != nil {
+		return err
+	}
+	defer t.st.Close()
+	var micro []model.Batch
+	for i := 0; t.has(fmt.Sprintf("micro.%d.input_ids", i)); i++ {
+		rows := t.rows(fmt.Sprintf("micro.%d.", i))
+		if t.err != nil {
+			return t.err
+		}
+		micro = append(micro, model.Join(rows...))
+	}
+	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: max(1, tokens(micro)), Train: true})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+
+	j := m.j
+	losses, err := m.gradient(l, micro)
+	if err != nil {
+		return err
+	}
+	grads, err := m.gradients(l)
+	if err != nil {
+		return err
+	}
+	var counts, sums []float64
+	for _, l := range losses {
+		counts = append(counts, float64(l.Trained))
+		sums = append(sums, l.Sum)
+	}
+	m.compare("trained tokens", j.key("accumulation.trained_tokens"), farthest(counts, j.numbers("accumulation.trained_tokens")), exact)
+	m.compare("accumulated loss", j.key("accumulation.loss_sum"), relatives(sums, j.numbers("accumulation.loss_sum")), limitOutput)
+	m.compare("accumulated loss", t.key("loss"), byNorm([]float64{mean(losses)}, t.floats("loss")), limitOutput)
+	j.compare("accumulated loss", "accumulation.loss", mean(losses), limitOutput)
+	j.compareIf("accumulated loss", "accumulation.loss_float64", mean(losses), limitOutput)
+	j.compare("accumulated gradient norm", "accumulation.grad_norm", normOfAll(grads), limitOutput)
+	j.compareIf("accumulated gradient norm", "accumulation.grad_norm_float64", normOfAll(grads), limitOutput)
+	m.compareGradients(t, "", grads)
+	j.strikeAll("accumulation.grad_error.", yardstick)
+
+	// The mistake that everybody makes once, made on purpose: the mean of the micro-batches' means.
+	l.ZeroGrad()
+	wrong := 0.0
+	for i, b := range micro {
+		if losses[i].Trained == 0 {
+			continue
+		}
+		loss, err := l.Gradient(b, 1/float32(len(micro)*losses[i].Trained))
+		if err != nil {
+			return err
+		}
+		wrong += loss.Mean() / float64(len(micro))
+	}
+	if grads, err = m.gradients(l); err != nil {
+		return err
+	}
+	j.compare("mean of means", "accumulation.mean_of_means_is_wrong.loss", wrong, limitOutput)
+	j.compare("mean of means", "accumulation.mean_of_means_is_wrong.grad_norm", normOfAll(grads), limitOutput)
+	return t.err
+}
+
+// training compares some steps of AdamW with clipping, warm-up and cosine.
+func (m *modelFolder) training() error {
+	t, err := m.tensors("training.safetensors")
+	if err != nil {
+		return err
+	}
+	defer t.st.Close()
+	j := m.j
+	rows := t.rows("")
+	steps := int(j.input("training.optimizer.steps"))
+	if t.err != nil || steps < 1 || len(rows)%steps != 0 {
+		return fmt.Errorf("%d rows do not make %d steps (%w)", len(rows), steps, t.err)
+	}
+	each := len(rows) / steps
+
+	l, err := m.open(model.Options{DType: tensor.F32, MaxTokens: tokens(rows), Train: true})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	start, err := m.weights(l)
+	if err != nil {
+		return err
+	}
+	betas := j.numbers("training.optimizer.betas")
+	j.strike("training.optimizer.betas", input)
+	if len(betas) != 2 {
+		return fmt.Errorf("betas %v are not two", betas)
+	}
+	o, err := optim.NewAdamW(m.d, l.Params(), optim.AdamWConfig{
+		Beta1: betas[0], Beta2: betas[1], Eps: j.input("training.optimizer.eps"), Decay: j.input("training.optimizer.weight_decay"),
+	})
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	rate := optim.Cosine(j.input("training.optimizer.lr"), int(j.input("training.optimizer.warmup_steps")), steps)
+	clip := j.input("training.optimizer.clip")
+
+	var losses, norms, rates, counts []float64
+	for step := range steps {
+		b := model.Join(rows[step*each:][:each]...)
+		l.ZeroGrad()
+		loss, err := m.gradient(l, []model.Batch{b})
+		if err != nil {
+			return err
+		}
+		norm, err := optim.Norm(m.d, l.Params())
+		if err != nil {
+			return err
+		}
+		o.Step(rate(step), optim.Clip(norm, clip))
+		losses, norms = append(losses, mean(loss)), append(norms, norm)
+		rates, counts = append(rates, rate(step)), append(counts, float64(loss[0].Trained))
+	}
+	m.compare("trained tokens", j.key("training.trained_tokens"), farthest(counts, j.numbers("training.trained_tokens")), exact)
+	m.compare("learning rates", j.key("training.lr"), byRMS(rates, j.numbers("training.lr")), limitRate)
+	for _, list := range []struct {
+		name string
+		ours []float64
+	}{{"loss", losses}, {"grad_norm", norms}} {
+		path := "training." + list.name
+		m.compare(list.name+" of training", j.key(path), relatives(list.ours, j.numbers(path)), limitOutput)
+		if path += "_float64"; j.has(path) {
+			m.compare(list.name+" of training", j.key(path), relatives(list.ours, j.numbers(path)), limitOutput)
+		}
+	}
+	after, err := l.Loss(model.Join(rows[:each]...))
+	if err != nil {
+		return err
+	}
+	j.compare("loss after training", "training.first_batch_loss_after", after.Mean(), limitOutput)
+
+	var still []string
+	for _, p := range l.Params() {
+		if !p.Decay {
+			still = append(still, p.Name)
+		}
+	}
+	var want []string
+	j.get("training.not_decayed", &want)
+	slices.Sort(still)
+	slices.Sort(want)
+	m.compare("what is not decayed", j.key("training.not_decayed"), differ(slices.Equal(still, want)), exact)
+	return m.compareFinal(t, l, start)
+}
+
+// weights are all parameters of a model by name.
+func (f *folder) weights(l *model.Llama) (map[string][]float32, error) {
+	weights := map[string][]float32{}
+	for _, p := range l.Params() {
+		w, err := f.d.Floats(p.W)
+		if err != nil {
+			return nil, err
+		}
+		weights[p.Name] = w
+	}
+	return weights, nil
+}
+
+// compareFinal compares the parameters after training, and the way that they went.
+func (m *modelFolder) compareFinal(t *tensors, l *model.Llama, start map[string][]float32) error {
+	end, err := m.weights(l)
+	if err != nil {
+		return err
+	}
+	for _, spec := range m.c.Tensors() {
+		got, from, want := end[spec.Name], start[spec.Name], t.floats("final."+spec.Name)
+		limit, limitWay := limitFinal, limitWay
+		if isKeyBias(spec.Name) {
+			limit, limitWay = limitFinalKeyBias, limitWayKeyBias
+		}
+		key := t.key("final." + spec.Name)
+		m.compare("final parameters", key, byNorm(got, want), limit)
+		m.compare("way of the parameters", key, over(apart(got, want), apart(want, from)), limitWay)
+	}
+	m.j.strikeAll("training.final_error.", yardstick)
+	m.j.strikeAll("training.way_error.", yardstick)
+	m.j.strike("training.largest_element_difference", yardstick)
+	return t.err
+}
+
+func isKeyBias(name string) bool { return strings.HasSuffix(name, "k_proj.bias") }
