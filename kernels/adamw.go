@@ -20,6 +20,7 @@ import (
 // w is F32 or BF16, rounded to nearest; m, v and g are F32 of its length. g stays as it is. The factors that are the same
 // for all elements are computed in float64. In BF16 an update below half a unit in the last place of its weight is lost.
 func (d *Device) AdamW(w, m, v, g tensor.Tensor, lr, beta1, beta2, eps, decay, gradScale float32, step int) {
+	d.onlyCPU("AdamW")
 	const op = "AdamW"
 	floating(op, "w", w)
 	want(op, "m", m, tensor.F32, w.Len())

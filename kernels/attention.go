@@ -50,6 +50,7 @@ func (m Mask) checkRows(op string, rows int) {
 // in F32, and the weights in the type of qkv. Either way scores and softmax are in float32, and in BF16 the weights are
 // rounded before they meet the values where the CPU has dot products of bfloat16.
 func (d *Device) Attention(y, lse, qkv tensor.Tensor, m Mask) {
+	d.onlyCPU("Attention")
 	m.check("Attention")
 	floating("Attention", "qkv", qkv)
 	rows := qkv.Rows()
@@ -97,6 +98,7 @@ func (m Mask) parts(qkv tensor.Tensor) (q, k, v cpu.Operand) {
 // Fused ("attention") it is one kernel that computes the scores again, block by block. Unfused, for each sequence: scores,
 // weights, gradients of values, weights, scores, queries and keys, each over all heads and in scratch memory.
 func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, m Mask) {
+	d.onlyCPU("AttentionBackward")
 	m.check("AttentionBackward")
 	floating("AttentionBackward", "qkv", qkv)
 	rows := qkv.Rows()

@@ -10,6 +10,7 @@ import (
 // AppendKV copies the keys and values of qkv [rows, (heads+2·kvHeads)·headDim] to the rows of the caches k and v [capacity,
 // kvHeads·headDim] from row at on.
 func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
+	d.onlyCPU("AppendKV")
 	floating("AppendKV", "qkv", qkv)
 	rows, w := qkv.Rows(), k.Dim(-1)
 	want("AppendKV", "k", k, qkv.DType, k.Rows(), w)
@@ -33,6 +34,7 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 // CuSeqlens is not looked at. y is [rows, heads·headDim]. It serves for chunks of a prompt, and for single tokens, for
 // which it goes through the caches once, from end to end. It is one kernel, fused or not.
 func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, m Mask) {
+	d.onlyCPU("AttentionCached")
 	m.check("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
 	rows, width := qkv.Rows(), m.KVHeads*m.HeadDim

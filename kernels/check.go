@@ -27,3 +27,11 @@ func floating(op, operand string, x tensor.Tensor) {
 		panic(fmt.Sprintf("%s: %s is %v, which is neither F32 nor BF16", op, operand, x))
 	}
 }
+
+// onlyCPU panics with the operation's name on a GPU, where it has no kernel yet: its CPU path would take a device's address
+// for one of this process.
+func (d *Device) onlyCPU(op string) {
+	if d.gpu != nil {
+		panic(op + ": there is no kernel for a GPU yet")
+	}
+}

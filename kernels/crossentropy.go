@@ -18,6 +18,7 @@ import (
 // Fused ("crossentropy") it is one kernel that keeps nothing but the row's maximum and sum. Unfused: log-softmax into F32
 // scratch memory of the logits' shape, the loss, and the gradient, one kernel each.
 func (d *Device) CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scale float32) {
+	d.onlyCPU("CrossEntropy")
 	const op = "CrossEntropy"
 	floating(op, "logits", logits)
 	want(op, "loss", loss, tensor.F32, logits.Rows())

@@ -18,7 +18,6 @@ package kernels
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -55,19 +54,13 @@ type Device struct {
 	padPeak int
 }
 
-// Open opens a device: "cpu", "cuda", "cuda:1" or "auto", which is the first GPU where there is one that works and the CPU
-// otherwise. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
+// Open opens a device: "cpu", "cuda", "cuda:1" or "auto", which is the best that every operation runs on: the CPU, while most
+// have no kernel for a GPU. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
 func Open(name string, o Options) (*Device, error) {
 	d := &Device{name: name, opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}}
 	kind, ordinal, numbered := strings.Cut(name, ":")
 	switch {
-	case name == "cpu":
-		return d, d.openCPU()
-	case name == "auto":
-		if g, err := openGPU(0, o); err == nil {
-			d.name, d.gpu = "cuda:0", g
-			return d, nil
-		}
+	case name == "cpu", name == "auto":
 		d.name = "cpu"
 		return d, d.openCPU()
 	case kind == "cuda":
@@ -138,7 +131,12 @@ func (d *Device) fail(err error) {
 }
 
 // Err is the first error of this device, nil when there was none. It does not wait for kernels that still run.
-func (d *Device) Err() error { return d.err }
+func (d *Device) Err() error {
+	if d.gpu != nil {
+		d.fail(d.gpu.Err())
+	}
+	return d.err
+}
 
 // Sync waits until everything that was started is done, and returns the first error of this device.
 func (d *Device) Sync() error {
@@ -284,6 +282,3 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 	}
 	d.fail(d.gpu.copy(dst.Addr, src.Addr, src.Bytes()))
 }
-
-// isFinite is for the checks of scalars that come from outside.
-func isFinite(f float32) bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }

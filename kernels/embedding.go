@@ -14,6 +14,7 @@ import (
 // table is [vocab, dim], ids is [rows] I32, y is [rows, dim] of the table's type. An id that is no row of the table is a
 // mistake of the program.
 func (d *Device) Embedding(y, table, ids tensor.Tensor) {
+	d.onlyCPU("Embedding")
 	floating("Embedding", "table", table)
 	want("Embedding", "ids", ids, tensor.I32, ids.Len())
 	want("Embedding", "y", y, table.DType, ids.Len(), table.Dim(-1))
@@ -28,6 +29,7 @@ func (d *Device) Embedding(y, table, ids tensor.Tensor) {
 //
 // dtable is [vocab, dim] F32, dy is [rows, dim] F32 or BF16. A pad of -1 is none.
 func (d *Device) EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
+	d.onlyCPU("EmbeddingBackward")
 	floating("EmbeddingBackward", "dy", dy)
 	want("EmbeddingBackward", "ids", ids, tensor.I32, dy.Rows())
 	want("EmbeddingBackward", "dtable", dtable, tensor.F32, dtable.Rows(), dy.Dim(-1))

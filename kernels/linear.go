@@ -21,6 +21,7 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) { d.linear("Linear", y, x, 
 func (d *Device) LinearAdd(y, x, w, bias tensor.Tensor) { d.linear("LinearAdd", y, x, w, bias, true) }
 
 func (d *Device) linear(op string, y, x, w, bias tensor.Tensor, add bool) {
+	d.onlyCPU(op)
 	rows, in, out := checkLinear(op, y, x, w)
 	want(op, "w", w, x.DType, out, in)
 	if bias.Ok() {
@@ -44,6 +45,7 @@ func (d *Device) linear(op string, y, x, w, bias tensor.Tensor, add bool) {
 // dy is [rows, out] of x's and w's type, dx [rows, in], dw [out, in], dbias [out], each of them F32 or BF16, or no tensor:
 // then it is not computed. x may be no tensor without dw, and w none without dx. dx may be dy's neighbour, but no part of it.
 func (d *Device) LinearBackward(dx, dw, dbias, dy, x, w tensor.Tensor) {
+	d.onlyCPU("LinearBackward")
 	const op = "LinearBackward"
 	floating(op, "dy", dy)
 	bf16 := dy.DType == tensor.BF16

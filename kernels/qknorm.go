@@ -14,6 +14,7 @@ import (
 // y and qkv are [rows, (heads + 2·kvHeads) · headDim], wq and wk are [headDim], all of one type; rstd is
 // [rows, heads + kvHeads] F32, kept for the backward pass. y may be qkv.
 func (d *Device) QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, eps float32) {
+	d.onlyCPU("QKNorm")
 	checkQKNorm("QKNorm", "y", y, rstd, qkv, wq, wk, heads, kvHeads)
 	d.ran("qknorm")
 	cpu.QKNorm(y, rstd, qkv, wq, wk, heads, kvHeads, eps)
@@ -23,6 +24,7 @@ func (d *Device) QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, 
 // as qkv; dwq and dwk, which accumulate over all rows and heads, are [headDim] F32, or both no tensors where the weights
 // are frozen. dqkv may be dy.
 func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Tensor, heads, kvHeads int) {
+	d.onlyCPU("QKNormBackward")
 	const op = "QKNormBackward"
 	checkQKNorm(op, "dqkv", dqkv, rstd, qkv, wq, wk, heads, kvHeads)
 	want(op, "dy", dy, qkv.DType, qkv.Len())

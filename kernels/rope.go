@@ -16,6 +16,7 @@ import (
 // qkv is [rows, (heads + 2·kvHeads) · headDim]; v stays as it is. positions is [rows] I32; cos and sin are
 // [positions, headDim/2] F32. A position without a row there is a mistake of the program.
 func (d *Device) RoPE(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {
+	d.onlyCPU("RoPE")
 	d.checkRoPE("RoPE", qkv, positions, cos, sin, heads, kvHeads)
 	d.ran("rope")
 	cpu.RoPE(qkv, positions, cos, sin, heads, kvHeads, false)
@@ -23,6 +24,7 @@ func (d *Device) RoPE(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int
 
 // RoPEBackward is the gradient of RoPE, in place: the turn back, which is RoPE with −sin.
 func (d *Device) RoPEBackward(dqkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {
+	d.onlyCPU("RoPEBackward")
 	d.checkRoPE("RoPEBackward", dqkv, positions, cos, sin, heads, kvHeads)
 	d.ran("rope_backward")
 	cpu.RoPE(dqkv, positions, cos, sin, heads, kvHeads, true)

@@ -13,6 +13,7 @@ import (
 //
 // x is [rows, dim], index is [n] I32, y is [n, dim] of x's type. An index that is no row is a mistake of the program.
 func (d *Device) GatherRows(y, x, index tensor.Tensor) {
+	d.onlyCPU("GatherRows")
 	floating("GatherRows", "x", x)
 	want("GatherRows", "index", index, tensor.I32, index.Len())
 	want("GatherRows", "y", y, x.DType, index.Len(), x.Dim(-1))
@@ -27,6 +28,7 @@ func (d *Device) GatherRows(y, x, index tensor.Tensor) {
 //
 // dx is [rows, dim], dy is [n, dim] of the same type, index is [n] I32 and strictly increasing.
 func (d *Device) ScatterRows(dx, dy, index tensor.Tensor) {
+	d.onlyCPU("ScatterRows")
 	floating("ScatterRows", "dx", dx)
 	want("ScatterRows", "index", index, tensor.I32, index.Len())
 	want("ScatterRows", "dy", dy, dx.DType, index.Len(), dx.Dim(-1))

@@ -11,6 +11,7 @@ import (
 //
 // It is added up in float64, over blocks that depend on the sizes alone, and so neither overflows nor depends on threads.
 func (d *Device) SumSquares(xs ...tensor.Tensor) (sum float64) {
+	d.onlyCPU("SumSquares")
 	for _, x := range xs {
 		floating("SumSquares", "x", x)
 		d.ran("sum_squares")

@@ -80,6 +80,9 @@ func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !d.IsCPU() {
+		return nil, fmt.Errorf("model: %s: only a few operations have kernels for a GPU yet: open it on the CPU", d.Name())
+	}
 	m := &Llama{c: c, o: o, d: d}
 	fail := func(err error) (*Llama, error) { return nil, errors.Join(err, m.Close()) }
 	size := MemoryOf(c, o)
