@@ -44,17 +44,22 @@ func (p *page) qwen25() error {
 			}
 			p.turn(chatml, i, m.Role, m.Content)
 		case "tool":
-			if i == 0 || p.messages[i-1].Role != "tool" {
-				p.own("<|im_start|>user")
-			}
-			p.own("\n<tool_response>\n")
-			p.content(i, m.Content)
-			p.own("\n</tool_response>")
-			if i == len(p.messages)-1 || p.messages[i+1].Role != "tool" {
-				p.own(chatml.end + chatml.gap)
-			}
+			p.toolResult(i)
 		}
 	}
 	p.prompt(chatml, "assistant")
 	return nil
+}
+
+// toolResult writes message i, the result of a tool. Several in a row share a user turn.
+func (p *page) toolResult(i int) {
+	if i == 0 || p.messages[i-1].Role != "tool" {
+		p.own("<|im_start|>user")
+	}
+	p.own("\n<tool_response>\n")
+	p.content(i, p.messages[i].Content)
+	p.own("\n</tool_response>")
+	if i == len(p.messages)-1 || p.messages[i+1].Role != "tool" {
+		p.own(chatml.end + chatml.gap)
+	}
 }

@@ -82,6 +82,12 @@ var families = []Family{
 		sha256: []string{"cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f"},
 	},
 	{
+		Name: "qwen3", EOS: "<|im_end|>",
+		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
+		render: (*page).qwen3,
+		sha256: []string{"a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8"},
+	},
+	{
 		Name: "smollm2", EOS: "<|im_end|>",
 		endOfTurn: "<|im_end|>", stops: []string{"<|endoftext|>"},
 		render: (*page).smollm2,

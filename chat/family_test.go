@@ -68,6 +68,7 @@ func TestStops(t *testing.T) {
 		"llama3.2":     {"<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"},
 		"chatml":       {"<|im_end|>", "<|endoftext|>"},
 		"qwen2.5":      {"<|im_end|>", "<|endoftext|>"},
+		"qwen3":        {"<|im_end|>", "<|endoftext|>"},
 		"smollm2":      {"<|im_end|>", "<|endoftext|>"},
 		"zephyr":       {"</s>"},
 		"mistral-v0.3": {"</s>"},

@@ -143,7 +143,7 @@ func reference(t testing.TB, parts ...string) string {
 
 func TestReferenceGoldens(t *testing.T) {
 	for _, f := range families {
-		if f.Name == "raw" {
+		if f.Name == "raw" || f.Name == "qwen3" { // which the reference data does not have
 			continue
 		}
 		for _, g := range readGoldens(t, reference(t, "golden", "chat", f.Name+".jsonl")) {
@@ -186,7 +186,7 @@ func TestReferenceGoldens(t *testing.T) {
 
 func TestReferenceTemplates(t *testing.T) {
 	for _, f := range families {
-		if f.Name == "raw" {
+		if f.Name == "raw" || f.Name == "qwen3" { // which the reference data does not have
 			continue
 		}
 		data, err := os.ReadFile(reference(t, "golden", "chat", "templates", f.Name+".jinja"))

@@ -35,7 +35,7 @@ type Rendered struct {
 	BOS bool
 
 	// Markup is the text that the template itself wrote: in order, not empty, and no two touch. What lies between was
-	// given to it: contents, roles and the date. A tokenizer may recognise special tokens inside of these spans and
+	// given to it: contents, roles, the date, and the thoughts that Qwen3 cuts off the front of an answer. A tokenizer may recognise special tokens inside of these spans and
 	// nowhere else; apart from that it must not cut the text at their ends, since words and line breaks go across.
 	Markup []Span
 
@@ -43,7 +43,8 @@ type Rendered struct {
 	// the token that ends it, without the header in front and the line break behind.
 	Learn []Span
 
-	// Contents has one span for each message: where its content stands, trimmed as the template does it, or Dropped.
+	// Contents has one span for each message: where its content stands, trimmed as the template does it and without
+	// thoughts, or Dropped.
 	Contents []Span
 }
 

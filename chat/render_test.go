@@ -34,6 +34,11 @@ func checkParts(t *testing.T, f Family, messages []Message, o Options, r Rendere
 			t.Fatalf("content %d at %v of %d bytes", i, s, len(r.Text))
 		}
 		got, content := r.Text[s.Start:s.End], messages[i].Content
+		if f.Name == "qwen3" && messages[i].Role == "assistant" {
+			if _, content = think(content); got == strings.TrimLeft(content, "\n") {
+				content = got
+			}
+		}
 		if got != content && got != strip(content) && got != escape(content) {
 			t.Errorf("content %d is %q, want %q", i, got, content)
 		}
@@ -59,6 +64,9 @@ func checkParts(t *testing.T, f Family, messages []Message, o Options, r Rendere
 		known := map[string]bool{"model": true, o.DateString: true, FixedDate: true, o.Now.Format("02 Jan 2006"): true}
 		for _, m := range messages {
 			known[m.Role] = true
+			if thoughts, _ := think(m.Content); f.Name == "qwen3" {
+				known[strings.Trim(thoughts, "\n")] = true
+			}
 		}
 		if got := r.Text[rest.Start:rest.End]; !known[got] {
 			t.Errorf("%q at %v is neither markup nor content nor a role nor a date", got, rest)
@@ -106,6 +114,7 @@ func FuzzRender(f *testing.F) {
 	f.Add("system", "You are terse.", "user", " Hello\n", "assistant", "<|eot_id|>", "", true, byte(0), int64(0))
 	f.Add("user", "a", "assistant", "\x1c y \x1f", "user", "<|im_end|>", "1 May", false, byte(0), int64(1767225600))
 	f.Add("tool", "{\"x\":\t\"\x00\\\"}", "tool", "", "assistant", "b", "", true, byte(0b10), int64(-1))
+	f.Add("user", "a", "assistant", "\n<think>\n b <think>\n\nc\n</think>\n\n d</think>\ne", "tool", "f", "", true, byte(0), int64(0))
 	f.Add("<|eot_id|>", "\xff\xfe", "", "\u2028", "ipython", "é", "<s>", false, byte(0b1001), int64(0))
 	f.Fuzz(func(t *testing.T, r1, c1, r2, c2, r3, c3, date string, prompt bool, missing byte, now int64) {
 		all := []Message{{Role: r1, Content: c1}, {Role: r2, Content: c2}, {Role: r3, Content: c3}}
@@ -132,6 +141,14 @@ func FuzzRender(f *testing.F) {
 				checkParts(t, family, messages, o, r)
 				// Mistral moves the system prompt. What other templates put in front of the first message needs one.
 				moves := family.Name == "mistral-v0.3" && n > 0 && messages[0].Role == "system"
+				// Qwen3 gives the last answer a place for thoughts, and takes it away when another follows.
+				answers := 0
+				for _, m := range messages {
+					if m.Role == "assistant" {
+						answers++
+					}
+				}
+				moves = moves || family.Name == "qwen3" && answers > 1
 				if n > 0 && messages[0].Role != "assistant" && !moves && !promptsExtend(family, messages, o, r) {
 					t.Errorf("%s: a prompt does not end where the answer begins in %q, %v", family.Name, r.Text, r.Learn)
 				}

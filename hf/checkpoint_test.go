@@ -130,7 +130,7 @@ func TestRecordedModels(t *testing.T) {
 					t.Errorf("type %v, want %v", c.DType, stored)
 				}
 				d, params := newParams(t, c.Config, dtype)
-				if err := c.Load(d, params); err != nil {
+				if err := c.Load(t.Context(), d, params); err != nil {
 					t.Fatal(err)
 				}
 				if len(params) != len(want) {
@@ -184,7 +184,7 @@ func TestReferenceModels(t *testing.T) {
 			}
 			defer c.Close()
 			d, params := newParams(t, c.Config, tensor.F32)
-			if err := c.Load(d, params); err != nil {
+			if err := c.Load(t.Context(), d, params); err != nil {
 				t.Fatal(err)
 			}
 			golden, err := OpenSafetensors(filepath.Join(dir, "golden.safetensors"))
@@ -287,7 +287,7 @@ func TestBadModels(t *testing.T) {
 				dtype = tensor.F32
 			}
 			d, params := newParams(t, c.Config, dtype)
-			err = c.Load(d, params)
+			err = c.Load(t.Context(), d, params)
 			if test.load == "" && err != nil || test.load != "" && (err == nil || !strings.Contains(err.Error(), test.load)) {
 				t.Errorf("loading: %v, want %q", err, test.load)
 			}

@@ -15,7 +15,7 @@
 //
 //	dir, revision, err := hub.Model(ctx, "owner/name") // or a directory
 //	checkpoint, err := hf.OpenModel(dir)
-//	err = checkpoint.Load(device, params)
+//	err = checkpoint.Load(ctx, device, params)
 //	err = hf.Save("out", checkpoint, device, params, hf.SaveOptions{})
 package hf
 

@@ -2,6 +2,7 @@ package hf
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -17,8 +18,8 @@ const chunkElements = 1 << 20
 // Load fills a model's parameters with the checkpoint's weights, converted to the parameters' type: F32 and BF16 and F16 to
 // F32 without loss, others rounded to nearest even. The files are read a few MB at a time, several parts at once. A weight
 // that is NaN or infinite, or too large for the parameter's type, is an error that names it, and so is a head stored beside
-// a tied embedding from which it differs.
-func (c *Checkpoint) Load(d *kernels.Device, params []model.Param) error {
+// a tied embedding from which it differs. It ends early when ctx does, with its error.
+func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model.Param) error {
 	for _, p := range params {
 		info, ok := c.Tensor(p.Name)
 		if !ok {
@@ -31,7 +32,7 @@ func (c *Checkpoint) Load(d *kernels.Device, params []model.Param) error {
 	if err := c.checkTied(); err != nil {
 		return err
 	}
-	if err := c.load(d, params); err != nil {
+	if err := c.load(ctx, d, params); err != nil {
 		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	return d.Err()
@@ -47,7 +48,7 @@ type chunk struct {
 
 // load reads and converts chunks in several goroutines, and stores them in this one, to which the device belongs. A few
 // chunks are under way at a time, whose buffers go round.
-func (c *Checkpoint) load(d *kernels.Device, params []model.Param) error {
+func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)
 	todo := make(chan *chunk, 2*workers)
 	defer close(todo)
@@ -70,6 +71,9 @@ func (c *Checkpoint) load(d *kernels.Device, params []model.Param) error {
 	for i := range params {
 		p := &params[i]
 		for at := 0; at < p.W.Len(); at += chunkElements {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			var k *chunk
 			if len(queue) < cap(todo) {
 				k = &chunk{done: make(chan error, 1)}

@@ -30,7 +30,8 @@ var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer
 
 // Save writes a model into a directory, which it creates, in the layout that it was read in: its parameters as
 // safetensors under their Hugging Face names, from's config.json with nothing but the type of the weights changed, and
-// from's tokenizer and other small files. transformers loads the result as it loads the original. A tied head is not
+// from's tokenizer and other small files; those that from lacks are removed, since a chat template or tokenizer of another
+// model would be taken for this one's. transformers loads the result as it loads the original. A tied head is not
 // written. A parameter that is NaN or infinite, or too large for the saved type, is an error that names it.
 //
 // A model that is already in the directory stays whole until the new one is on the disk. Then the new files get their

@@ -28,7 +28,7 @@ func load(t *testing.T, dir string, dtype tensor.DType) (*Checkpoint, *kernels.D
 	}
 	t.Cleanup(func() { c.Close() })
 	d, params := newParams(t, c.Config, dtype)
-	if err := c.Load(d, params); err != nil {
+	if err := c.Load(t.Context(), d, params); err != nil {
 		t.Fatal(err)
 	}
 	return c, d, params
@@ -119,7 +119,7 @@ func TestSaveFromScratch(t *testing.T) {
 		t.Error(err)
 	}
 	d, params := newParams(t, from.Config, tensor.F32)
-	if err := from.Load(d, params); err == nil || !strings.Contains(err.Error(), "has no weight") {
+	if err := from.Load(t.Context(), d, params); err == nil || !strings.Contains(err.Error(), "has no weight") {
 		t.Error(err)
 	}
 	for _, p := range params {
@@ -298,7 +298,7 @@ func TestChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Load(d, params); err == nil || !strings.Contains(err.Error(), "element 2097155 of "+embedding+" is NaN") {
+	if err := c.Load(t.Context(), d, params); err == nil || !strings.Contains(err.Error(), "element 2097155 of "+embedding+" is NaN") {
 		t.Error(err)
 	}
 }
@@ -336,5 +336,34 @@ print("same")
 		if err != nil || !strings.HasSuffix(string(out), "same\n") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
+	}
+}
+
+// TestSaveOverAnotherModel: what the new model has no file for must not come from the one that was there.
+func TestSaveOverAnotherModel(t *testing.T) {
+	from, d, params := load(t, "testdata/tied", tensor.BF16)
+	dir := t.TempDir()
+	for _, name := range []string{"chat_template.jinja", "tokenizer.json", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("another's"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Save(dir, from, d, params, SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"config.json", "generation_config.json", singleName, "notes.txt"}
+	if diff := cmp.Diff(want, files(t, dir)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Saved over itself a model keeps what it has.
+	again, d, params := load(t, dir, tensor.BF16)
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte("its own"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := Save(dir, again, d, params, SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err != nil {
+		t.Error(err)
 	}
 }

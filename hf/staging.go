@@ -46,6 +46,7 @@ func syncDir(root *os.Root, name string) error {
 type staging struct {
 	root  *os.Root
 	names []string // written so far, each under its name with .tmp behind
+	gone  []string // that the new set lacks, and that an older one may have
 	err   error
 }
 
@@ -65,11 +66,12 @@ func (s *staging) bytes(name string, data []byte) {
 	})
 }
 
-// copy copies a file, if there is one.
+// copy copies a file. Where there is none, one of that name in the directory goes: it belongs to what was there before.
 func (s *staging) copy(name, path string) {
 	data, err := readText(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		s.gone = append(s.gone, name)
 	case err != nil:
 		s.err = errors.Join(s.err, err)
 	default:
@@ -106,7 +108,8 @@ func (s *staging) commit(weights []string) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if (name == indexName || shardName.MatchString(name)) && !slices.Contains(weights, name) {
+		oldWeights := (name == indexName || shardName.MatchString(name)) && !slices.Contains(weights, name)
+		if oldWeights || slices.Contains(s.gone, name) {
 			if err := s.root.Remove(name); err != nil {
 				return err
 			}

@@ -96,7 +96,7 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Load(d, m.Params()); err != nil {
+	if err := c.Load(ctx, d, m.Params()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	if e, err = New(m, o.Context, c.Generation.EOS); err != nil {

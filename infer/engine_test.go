@@ -3,6 +3,7 @@ package infer
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"math"
@@ -139,7 +140,7 @@ func TestReferenceAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		if err := c.Load(d, m.Params()); err != nil {
+		if err := c.Load(t.Context(), d, m.Params()); err != nil {
 			t.Fatal(err)
 		}
 		e, err := New(m, 0, c.Generation.EOS)
@@ -416,4 +417,13 @@ func Example() {
 	// print("hello world")
 	// ```
 	// (stop)
+}
+
+// TestOpenCancelled: a model that nobody waits for any more is given back.
+func TestOpenCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Open(ctx, cpu(t), "testdata/tiny/base", OpenOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
 }

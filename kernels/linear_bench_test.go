@@ -84,7 +84,6 @@ func BenchmarkLinearFew(b *testing.B) {
 
 // place is a device and the operands of a layer.
 func place(b *testing.B, t tensor.DType, rows, in, out int) (*Device, tensors, func()) {
-	runtime.LockOSThread()
 	d, err := Open("cpu", Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -109,7 +108,6 @@ func place(b *testing.B, t tensor.DType, rows, in, out int) (*Device, tensors, f
 		}
 	}
 	return d, x, func() {
-		defer runtime.UnlockOSThread()
 		if err := a.Close(); err != nil {
 			b.Error(err)
 		}
@@ -122,6 +120,8 @@ func place(b *testing.B, t tensor.DType, rows, in, out int) (*Device, tensors, f
 // timed reports work a nanosecond in the fastest run, and its share of the ceiling.
 func timed(b *testing.B, name string, work float64, ceiling func() float64, run func()) {
 	b.Run(name, func(b *testing.B) {
+		runtime.LockOSThread() // whose time it is that clock tells
+		defer runtime.UnlockOSThread()
 		most := ceiling()
 		run()
 		best := time.Duration(math.MaxInt64)

@@ -64,7 +64,7 @@ const (
 	maxVocab     = 1 << 28
 	maxLayers    = 1 << 12
 	maxParams    = 1 << 45
-	maxPositions = 1 << 24 // float32, in which the angles of RoPE are computed, counts exactly to here
+	maxPositions = 1 << 24 // float32, in which others compute the angles of RoPE, counts exactly to here
 )
 
 // Validate says what keeps the configuration from being a model, naming the value. After it the sizes are positive, the

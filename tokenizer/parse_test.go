@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -244,4 +245,18 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestLoadOfAPipe: what is no file is an error, and nothing waits for somebody to write it.
+func TestLoadOfAPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "tokenizer.json")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip(err)
+	}
+	for _, path := range []string{pipe, dir} {
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "is not a file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }

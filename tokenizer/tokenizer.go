@@ -31,6 +31,13 @@ type Tokenizer struct {
 // Load reads a tokenizer.json. Errors name the file and say what is wrong in it; a pattern, component or model type
 // that this package does not know is one.
 func Load(path string) (*Tokenizer, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // a pipe would be waited for without end
+		return nil, fmt.Errorf("%s is not a file", path)
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

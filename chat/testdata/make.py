@@ -1,7 +1,7 @@
 """Writes goldens.jsonl: python3 make.py FOLDER (needs Jinja2 3.1.6), with what Jinja2 renders from the published
 templates. FOLDER holds them as <family>.jinja, byte for byte as their sha256 below says. They are the value of
 chat_template in the tokenizer_config.json of Meta-Llama-3-8B-Instruct, Llama-3.1-8B-Instruct, Llama-3.2-1B-Instruct,
-Qwen2.5-0.5B-Instruct, SmolLM2-135M-Instruct, zephyr-7b-beta (TinyLlama-1.1B-Chat has the same), Mistral-7B-Instruct-v0.3
+Qwen2.5-0.5B-Instruct, Qwen3-0.6B, SmolLM2-135M-Instruct, zephyr-7b-beta (TinyLlama-1.1B-Chat has the same), Mistral-7B-Instruct-v0.3
 and gemma-2-2b-it, and the plain ChatML that many models carry.
 
 A line is a rendering, or with "error" what the template raised ("" where it was Jinja itself), of one family and
@@ -27,6 +27,7 @@ FAMILIES = {
     "llama3.2": ("5816fce10444e03c2e9ee1ef8a4a1ea61ae7e69e438613f3b17b69d0426223a4", "<|begin_of_text|>", "<|eot_id|>", "<|eot_id|>"),
     "chatml": ("153280e3ff55d19da1398bdb3914ee2a51b80429bfaedde11d7d216c39db80f3", "", "<|im_end|>", "<|im_end|>"),
     "qwen2.5": ("cd8e9439f0570856fd70470bf8889ebd8b5d1107207f67a5efb46e342330527f", "", "<|im_end|>", "<|im_end|>"),
+    "qwen3": ("a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8", "", "<|im_end|>", "<|im_end|>"),
     "smollm2": ("872be49dbb638044ad01b60388f48d469ff2980e5f0dccdc22ec907db54d0788", "", "<|im_end|>", "<|im_end|>"),
     "zephyr": ("66291cf0045c2425a3a667cf3cbb7af2b11f09e025c02f97245323ab79119362", "<s>", "</s>", "</s>"),
     "mistral-v0.3": ("e16746b40344d6c5b5265988e0328a0bf7277be86f1c335156eae07e29c82826", "<s>", "</s>", "</s>"),
@@ -59,6 +60,13 @@ CONVERSATIONS = {
     "no content": ([{"role": U}, (A, "Pardon?")], {}),
     "a system prompt without content": ([{"role": S}, (U, "Anyone?")], {}),
     "no role": ([{"content": "Who am I?"}], {}),
+    "thoughts": (
+        [(U, "Think of a number."), (A, "<think>\nLuck helps.\n</think>\n\nSeven."), (U, "Another?"),
+         (A, "<think>\n\nOne more, then.\n\n</think>\n\nEight.")], {}),
+    "thoughts between results": (
+        [(U, "Weather now?"), (A, "<think>\nMust look.\n</think>\n\nWait."), ("tool", "drizzle"), (A, "Looking on."),
+         ("tool", "sleet"), (U, "<tool_response>hail</tool_response>"), (A, "a</think>b<think>c</think>\n\nWet.")], {}),
+    "an answer begun": ([(U, "Go on."), (A, "\n\n\nI shall")], {}),
 }
 
 
@@ -87,6 +95,12 @@ def place(text, content):
     return None
 
 
+def answer(message):
+    """What a message says behind its thoughts."""
+    _, thoughts, rest = message.get("content", "").rpartition("</think>")
+    return rest.lstrip("\n") if thoughts else rest
+
+
 def row(family, source, name):
     _, bos, eos, end = FAMILIES[family]
     messages, options = CONVERSATIONS[name]
@@ -96,12 +110,15 @@ def row(family, source, name):
         text = render(source, bos, eos, messages, options)
     except jinja2.exceptions.TemplateError as e:
         return out | {"error": "" if isinstance(e, jinja2.exceptions.UndefinedError) else str(e)}
-    contents = [place(text, m.get("content", "")) for m in messages]
+    contents = [place(text, answer(m) if family == "qwen3" else m.get("content", "")) for m in messages]
     learn = []
     for m, span in zip(messages, contents):
         if m.get("role") == A:
             start, stop = span[0], span[1] + len(end)
             assert text.encode()[span[1] : stop] == end.encode(), text
+            if family == "qwen3":  # thoughts, or the place for them, are learnt too
+                header = b"<|im_start|>assistant\n"
+                start = text.encode().rindex(header, 0, start) + len(header)
             learn.append([start - (family == "mistral-v0.3"), stop])
     return out | {"text": text, "contents": contents, "learn": learn}
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"restyle/internal/cli"
@@ -41,16 +42,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench: say what to measure, as in bench parity PATH; see bench -h")
 		return cli.Usage
 	}
-	command, ok := commands[args[0]]
-	if !ok {
-		flags := cli.New("bench", about, stderr)
-		if code, done := flags.Parse(args[:1]); done { // -h, or a flag that is none
-			return code
-		}
-		fmt.Fprintf(stderr, "bench: there is no measurement %q; see bench -h\n", args[0])
-		return cli.Usage
+	if command, ok := commands[args[0]]; ok {
+		return command(ctx, args[1:], stdout, stderr)
 	}
-	return command(ctx, args[1:], stdout, stderr)
+	if strings.HasPrefix(args[0], "-") { // -h, or a flag that is none
+		code, _ := cli.New("bench", about, stderr).Parse(args[:1])
+		return code
+	}
+	fmt.Fprintf(stderr, "bench: there is no measurement %q; see bench -h\n", args[0])
+	return cli.Usage
 }
 
 // split takes apart flags, with their values, and what else is among them, so that paths may come before flags and after.

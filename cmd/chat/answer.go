@@ -33,7 +33,7 @@ type reply struct {
 }
 
 // ask has every side answer a question, in turns, and shows and records it. A side that fails does not keep the others
-// from going on; the error is all that failed.
+// from going on; the error is then an unanswered one.
 func (c *chatter) ask(ctx context.Context, question string) error {
 	id := newID()
 	models := map[string]string{}
@@ -53,11 +53,12 @@ func (c *chatter) ask(ctx context.Context, question string) error {
 	}
 	err := c.run(ctx, id, replies)
 	end()
+	var failed []error
 	e := &entry{id: id, question: question, answers: map[string]*answer{}}
 	for _, r := range replies {
 		e.answers[r.label] = r.answer
 		if r.err != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", r.label, r.err))
+			failed = append(failed, fmt.Errorf("%s: %w", r.label, r.err))
 			r.messages = r.messages[:len(r.messages)-1]
 			continue
 		}
@@ -67,8 +68,19 @@ func (c *chatter) ask(ctx context.Context, question string) error {
 	if logErr := c.record.log(e); err == nil {
 		err = logErr
 	}
-	return err
+	switch {
+	case failed == nil:
+		return err
+	case err == nil:
+		return &unanswered{errors.Join(failed...)}
+	}
+	return errors.Join(append(failed, err)...)
 }
+
+// unanswered is an error of a question that models could not answer. What is asked next has nothing to do with it.
+type unanswered struct{ error }
+
+func (e *unanswered) Unwrap() error { return e.error }
 
 // begin puts the question to a side.
 func (c *chatter) begin(s *side, question string) *reply {

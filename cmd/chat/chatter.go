@@ -54,6 +54,10 @@ func (c *chatter) do(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	models, err := c.models()
+	if err != nil {
+		return err
+	}
 	if c.log != "" {
 		var recovered int
 		if c.record, recovered, err = openRecord(c.log); err != nil {
@@ -64,7 +68,7 @@ func (c *chatter) do(ctx context.Context) (err error) {
 			c.note("log: %s that a kill had cut short got the entry that was missing", count(recovered, "question"))
 		}
 	}
-	close, err := c.load(ctx)
+	close, err := c.load(ctx, models)
 	defer func() { err = errors.Join(err, close()) }()
 	if err != nil {
 		return err
@@ -99,8 +103,9 @@ func (c *chatter) converse(ctx context.Context) error {
 	return c.session(ctx, t)
 }
 
-// batch asks questions, each in a conversation of its own. A Ctrl-C stops the answer under way and the batch.
-func (c *chatter) batch(ctx context.Context, questions []string) error {
+// batch asks questions, each in a conversation of its own. One that cannot be answered keeps the others from nothing: it
+// is told of, and the first such error is the batch's. A Ctrl-C stops the answer under way and the batch.
+func (c *chatter) batch(ctx context.Context, questions []string) (failed error) {
 	for i, question := range questions {
 		if len(questions) > 1 {
 			c.note("question %d of %d: %s", i+1, len(questions), strings.SplitN(question, "\n", 2)[0])
@@ -109,13 +114,19 @@ func (c *chatter) batch(ctx context.Context, questions []string) error {
 			s.messages = nil
 		}
 		if err := c.question(ctx, question); err != nil {
-			return err
+			if !errors.As(err, new(*unanswered)) {
+				return err
+			}
+			c.note("chat: %v", err)
+			if failed == nil {
+				failed = &said{err}
+			}
 		}
 		if ctx.Err() != nil || c.interrupts.wasStopped() {
 			return errStopped
 		}
 	}
-	return nil
+	return failed
 }
 
 // pickDisplay chooses how answers are shown. size is that of a terminal that is taken over, or nil.
@@ -134,17 +145,13 @@ func (c *chatter) pickDisplay(w io.Writer, size func() (width, height int)) disp
 }
 
 // load opens the models that are asked. The function that it returns closes what was opened, after an error too.
-func (c *chatter) load(ctx context.Context) (closeAll func() error, err error) {
+func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() error, err error) {
 	var opened []func() error
 	closeAll = func() (err error) {
 		for i := len(opened) - 1; i >= 0; i-- {
 			err = errors.Join(err, opened[i]())
 		}
 		return err
-	}
-	refs, err := c.models()
-	if err != nil {
-		return closeAll, err
 	}
 	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All()})
 	if err != nil {

@@ -23,7 +23,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"system", "TEXT", "set the system prompt; \"\" for none, nothing to see it", (*chatter).setSystem},
-		{"set", "NAME VALUE", "change temperature, top-p, top-k, min-p, repetition-penalty, max-tokens, seed or stop; nothing to see them", (*chatter).set},
+		{"set", "NAME VALUE", "change temperature, top-p, top-k, min-p, repetition-penalty, max-tokens, seed or stop (without a VALUE: none); nothing to see them", (*chatter).set},
 		{"seed", "N", "the same as /set seed N", func(c *chatter, ctx context.Context, args string) error { return c.set(ctx, "seed "+args) }},
 		{"regen", "", "answer the last question again, with the next seed", (*chatter).regenerate},
 		{"edit", "TEXT", "ask the last question again in other words; without a text it comes back to the prompt", (*chatter).edit},
@@ -94,7 +94,12 @@ func (c *chatter) set(_ context.Context, args string) error {
 		"repetition-penalty": func() error { return number(&s.RepetitionPenalty) },
 		"max-tokens":         func() error { return whole(&s.MaxTokens) },
 		"seed":               func() (err error) { s.Seed, err = strconv.ParseInt(value, 10, 64); return err },
-		"stop":               func() error { s.Stop = nil; return s.Stop.Set(value) },
+		"stop": func() error {
+			if s.Stop = nil; value != "" {
+				s.Stop = stops{value}
+			}
+			return nil
+		},
 	}
 	setter, ok := setters[name]
 	switch {

@@ -48,11 +48,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			case <-signals:
 				c.interrupts.hit()
 			case <-ctx.Done():
+				signal.Stop(signals) // another Ctrl-C leaves at once, whatever is being waited for
 				return
 			}
 		}
 	}()
-	err := o.check()
+	err := o.check(flags.Given)
 	if err == nil {
 		err = c.do(ctx)
 	}

@@ -196,6 +196,39 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// TestBatchGoesOn: a question that cannot be answered is told of, and the others are answered.
+func TestBatchGoesOn(t *testing.T) {
+	args, log := both(t, "--prompts", "-")
+	o := invoke(t, strings.Repeat("word ", 500)+"\nCount to ten.\n", args...)
+	if o.code != cli.Failed || !strings.Contains(o.stdout, "tuned │ Obviously: 1") || strings.Count(o.stderr, "chat: ") != 1 {
+		t.Errorf("%v", o)
+	}
+	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
+		t.Errorf("%s", text)
+	}
+}
+
+func TestStop(t *testing.T) {
+	for _, c := range []struct{ stop, want string }{{", 4", "1, 2, 3\n"}, {" 5,", "1, 2, 3, 4,\n"}} {
+		o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt", "Count to ten.", "--stop", c.stop)
+		if o.code != cli.Done || o.stdout != c.want {
+			t.Errorf("%q: %v", c.stop, o)
+		}
+	}
+	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt", "How do I reverse a list?", "--stop", "\n")
+	if o.stdout != "A slice does it:\n" {
+		t.Errorf("a line break: %v", o)
+	}
+	if o := invoke(t, "", "--stop", ""); o.code != cli.Usage || !strings.Contains(o.stderr, "-stop") {
+		t.Errorf("nothing: %v", o)
+	}
+	// While chatting: set, and taken back.
+	o = invoke(t, "/set stop , 4\nCount to ten.\n/set stop\n/regen\n", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0")
+	if o.code != cli.Done || o.stdout != "1, 2, 3\n1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
+		t.Errorf("%v", o)
+	}
+}
+
 func TestSession(t *testing.T) {
 	dir := t.TempDir()
 	saved := filepath.Join(dir, "talk.json")
@@ -345,11 +378,14 @@ func TestErrors(t *testing.T) {
 		{"dtype", cli.Usage, append(tiny, "--dtype", "int8"), `--dtype "int8"`},
 		{"log", cli.Usage, append(tiny, "--log", "x.jsonl"), "name the Markdown file"},
 		{"no tuned model", cli.Failed, []string{"--base", tinyBase, "--tuned", "none-here"}, "go run ./cmd/train"},
+		{"no tuned model in a path", cli.Failed, []string{"--base", tinyBase, "--tuned", "./runs/none"}, "go run ./cmd/train"},
 		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "give it with --base"},
 		{"no model there", cli.Failed, []string{"--base", filepath.Join(dir, "none"), "--only", "base", "--log", ""}, "no directory"},
 		{"not in the cache", cli.Failed, []string{"--base", "owner/model", "--only", "base", "--log", ""}, "owner/model"},
 		{"no tokenizer", cli.Failed, []string{"--base", noTokenizer, "--only", "base", "--log", ""}, "has no tokenizer.json"},
 		{"device", cli.Failed, append(tiny, "--device", "tpu"), "tpu"},
+		{"an empty question", cli.Usage, append(tiny, "--prompt", " "), "--prompt is empty"},
+		{"an empty name of questions", cli.Usage, append(tiny, "--prompts", ""), "--prompts is empty"},
 		{"no questions", cli.Failed, append(tiny, "--prompts", file), "has no questions"},
 		{"no file of questions", cli.Failed, append(tiny, "--prompts", file+"s"), "no such file"},
 		{"log in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(file, "log.md")), "--log"},
@@ -366,6 +402,9 @@ func TestErrors(t *testing.T) {
 			said := strings.Split(strings.TrimSpace(o.stderr), "\n")
 			if n := strings.Count(o.stderr, "chat: ") + strings.Count(o.stderr, "flag provided"); n != 1 || len(said) > 7 {
 				t.Errorf("not one clear line:\n%s", o.stderr)
+			}
+			if _, err := os.Stat("raw_comparison_log.md"); err == nil {
+				t.Error("a log was begun")
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"restyle/hf"
 	"restyle/tensor"
 )
 
@@ -19,7 +20,8 @@ type modelRef struct{ label, name string }
 // models are those that the flags ask for, the base model first.
 func (c *chatter) models() ([]modelRef, error) {
 	tuned := modelRef{tunedLabel, c.tuned}
-	if c.only != baseLabel && !strings.Contains(c.tuned, "/") { // a hub id has a slash
+	// Said before anything is loaded. A name that can be a hub id is looked for there.
+	if _, err := hf.ParseRef(hf.Model, c.tuned); c.only != baseLabel && (err != nil || !strings.Contains(c.tuned, "/")) {
 		if _, err := os.Stat(c.tuned); err != nil {
 			return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or ask a base model alone with --base DIR --only base", c.tuned)
 		}

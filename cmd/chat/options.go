@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -40,14 +41,28 @@ type options struct {
 
 // settings are how answers are made. They can be changed while chatting.
 type settings struct {
-	Temperature       float64  `json:"temperature"`
-	TopP              float64  `json:"top_p"`
-	TopK              int      `json:"top_k"`
-	MinP              float64  `json:"min_p"`
-	RepetitionPenalty float64  `json:"repetition_penalty"`
-	MaxTokens         int      `json:"max_tokens"`
-	Seed              int64    `json:"seed"`
-	Stop              cli.List `json:"stop,omitempty"`
+	Temperature       float64 `json:"temperature"`
+	TopP              float64 `json:"top_p"`
+	TopK              int     `json:"top_k"`
+	MinP              float64 `json:"min_p"`
+	RepetitionPenalty float64 `json:"repetition_penalty"`
+	MaxTokens         int     `json:"max_tokens"`
+	Seed              int64   `json:"seed"`
+	Stop              stops   `json:"stop,omitempty"`
+}
+
+// stops are texts at which an answer ends. A flag gives one as it is: commas, spaces and line breaks are part of it.
+type stops []string
+
+func (s *stops) String() string { return fmt.Sprintf("%q", []string(*s)) }
+
+// Set adds a text.
+func (s *stops) Set(text string) error {
+	if text == "" {
+		return errors.New("it is empty: leave the flag out")
+	}
+	*s = append(*s, text)
+	return nil
 }
 
 func defaults() *options {
@@ -80,7 +95,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.MinP, "min-p", "leave out tokens less probable than this share of the most probable one's; 0 for none")
 	f.Add(&o.RepetitionPenalty, "repetition-penalty", "above 1, tokens that are there already become less probable; 1 for none")
 	f.Add(&o.Seed, "seed", "decides the draws; an answer can be told again from it")
-	f.Add(&o.Stop, "stop", "end an answer at this `text`; may be repeated, commas separate several")
+	f.Add(&o.Stop, "stop", "end an answer at this `text`; may be repeated")
 	f.Add(&o.context, "context", "most tokens of a conversation; no more than a model was made for are used. When it is full the oldest turns go")
 
 	f.Group("Where it runs")
@@ -95,8 +110,12 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 }
 
 // check finds what is wrong with the flags by themselves.
-func (o *options) check() error {
+func (o *options) check(given func(flag string) bool) error {
 	switch {
+	case given("prompt") && strings.TrimSpace(o.prompt) == "":
+		return usagef("--prompt is empty: give a question, or leave it out to type some")
+	case given("prompts") && o.prompts == "":
+		return usagef("--prompts is empty: give the name of a file, or - for standard input")
 	case o.only != "" && o.only != baseLabel && o.only != tunedLabel:
 		return usagef("--only %q is neither base nor tuned", o.only)
 	case o.prompt != "" && o.prompts != "":

@@ -83,7 +83,7 @@ func openRecord(md string) (r *record, recovered int, err error) {
 	defer func() {
 		if err != nil {
 			r.close()
-			r, err = nil, fmt.Errorf("log: %w: free or choose another place with --log, or keep none with --log \"\"", err)
+			r, err = nil, fmt.Errorf("log: %w: choose another place with --log, or keep none with --log \"\"", err)
 		}
 	}()
 	if r.md, err = openAppend(md); err != nil {

@@ -28,7 +28,7 @@ func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
 		line, err := c.readInput(ctx, in)
 		switch {
 		case errors.Is(err, errInterrupt) && !interrupted:
-			interrupted = true
+			interrupted, c.editing = true, false
 			c.note("Ctrl-C again leaves, and so does /bye")
 			continue
 		case errors.Is(err, errInterrupt), errors.Is(err, io.EOF):

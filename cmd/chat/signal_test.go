@@ -93,3 +93,33 @@ func TestTerminate(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// TestInterruptWhileWaiting leaves at the second Ctrl-C where the first cannot be heeded: here in the middle of reading a
+// list of questions.
+func TestInterruptWhileWaiting(t *testing.T) {
+	cmd, _ := process(t, "--prompts", "-")
+	if _, err := cmd.StdinPipe(); err != nil { // that nobody writes to
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left := make(chan struct{})
+	time.AfterFunc(10*time.Second, func() { cmd.Process.Kill() })
+	go func() {
+		cmd.Wait()
+		close(left)
+	}()
+	begun := time.Now()
+	for {
+		cmd.Process.Signal(syscall.SIGINT)
+		select {
+		case <-left:
+			if status := cmd.ProcessState.Sys().(syscall.WaitStatus); time.Since(begun) > 9*time.Second || status.Signal() == syscall.SIGKILL {
+				t.Error("it goes on")
+			}
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}

@@ -167,3 +167,27 @@ func TestInterrupts(t *testing.T) {
 		t.Error("without an answer the first leaves")
 	}
 }
+
+// lines are what somebody types; "^C" is a Ctrl-C.
+type lines []string
+
+func (l *lines) readLine(context.Context, string) (string, error) {
+	if len(*l) == 0 {
+		return "", io.EOF
+	}
+	line := (*l)[0]
+	*l = (*l)[1:]
+	if line == "^C" {
+		return "", errInterrupt
+	}
+	return line, nil
+}
+
+// TestInterruptedEdit: a Ctrl-C gives up the editing, and what is typed then is a question, or a command, of its own.
+func TestInterruptedEdit(t *testing.T) {
+	var notes strings.Builder
+	c := &chatter{options: defaults(), notes: &notes, interrupts: &interrupts{}, asked: "first", prefill: func(string) {}}
+	if err := c.session(t.Context(), &lines{"/edit", "^C", "/set"}); err != nil || !strings.Contains(notes.String(), "temperature 0.8") {
+		t.Errorf("%v: %s", err, notes.String())
+	}
+}

@@ -73,7 +73,8 @@ static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit 
 static double AT_LEVEL(peak)(int64_t rounds, int bf16) {
 	vec sum[ROWS][2];
 	vecuns one = (vecuns)vset(1e-3f);
-	UNROLL for (int i = 0; i < ROWS; i++) sum[i][0] = sum[i][1] = vzero();
+	UNROLL for (int i = 0; i < ROWS; i++) // no two alike, or they would be computed once
+		UNROLL for (int j = 0; j < 2; j++) sum[i][j] = vset(2 * i + j);
 	if (bf16 && BF16_DOT) {
 		for (int64_t k = 0; k < rounds; k++)
 			UNROLL for (int i = 0; i < ROWS; i++)

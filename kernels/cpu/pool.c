@@ -42,6 +42,8 @@ static inline void rest(void) {
 static void work(void) {
 	uint64_t seen = atomic_load(&board);
 	while ((uint32_t)seen > 0) {
+		// Looked at before every claim: if the claim succeeds, the number of threads has been this since before the job began.
+		if (number >= atomic_load(&threads)) return;
 		if (!atomic_compare_exchange_weak(&board, &seen, seen - 1)) continue;
 		int64_t lo = (job_pieces - (int64_t)(uint32_t)seen) * job_grain;
 		int64_t hi = lo + job_grain < job_items ? lo + job_grain : job_items;

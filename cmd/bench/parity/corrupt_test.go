@@ -131,6 +131,8 @@ func changed(v any) any {
 		return 1.5*f + 1
 	case string:
 		return v + "x"
+	case bool:
+		return !v
 	case []any:
 		if len(v) > 0 {
 			return append([]any{changed(v[0])}, v[1:]...)

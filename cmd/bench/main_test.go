@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+)
+
+func bench(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// lastLine is the JSON object that a finished run ends with.
+func lastLine(t *testing.T, stdout string) map[string]any {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
+	var v map[string]any
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
+		t.Fatalf("the last line is no JSON object: %v\n%s", err, lines[len(lines)-1])
+	}
+	return v
+}
+
+func TestUsage(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		code int
+		want string // on stderr
+	}{
+		{"", cli.Usage, "say what to measure"},
+		{"-h", cli.Done, "bench parity PATH"},
+		{"--nothing", cli.Usage, "see bench -h"},
+		{"paritty x", cli.Usage, `no measurement "paritty"`},
+		{"parity -h", cli.Done, "--quick"},
+		{"parity", cli.Usage, "give the folder"},
+		{"parity x --fused warp", cli.Usage, `"warp" is not one of`},
+		{"parity x --threads -1", cli.Usage, "--threads is -1"},
+		{"parity x --threads many", cli.Usage, "invalid value"},
+		{"parity x --only [", cli.Usage, "syntax error in pattern"},
+		{"parity x --nothing", cli.Usage, "flag provided but not defined"},
+		{"parity no/such/folder", cli.Failed, "no such file"},
+		{"parity parity/testdata --device tpu", cli.Failed, `device "tpu"`},
+	} {
+		code, stdout, stderr := bench(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+			t.Errorf("bench %s: exit %d, stderr %q, stdout %q; want %d and %q", c.args, code, stderr, stdout, c.code, c.want)
+		}
+	}
+}
+
+// TestParity runs the command on the repository's own recordings, with paths and flags in any order.
+func TestParity(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "parity.json")
+	code, stdout, stderr := bench(t, "parity", "--only", "qwen2", "parity/testdata", "--json="+file, "--fused=all")
+	if code != cli.Done || stderr != "" {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	for _, want := range []string{"testdata/qwen2  bf16, fused  gradient", " ok ", "figures present, ", "only a part"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("there is no %q in\n%s", want, stdout)
+		}
+	}
+	last := lastLine(t, stdout)
+	if last["command"] != "parity" || last["ok"] != true || last["partial"] != true || last["rows"] != nil {
+		t.Errorf("the last line is %v", last)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full struct {
+		OK   bool
+		Rows []struct {
+			Folder, Figure string
+			Count          int
+			Error, Limit   float64
+			OK             bool
+		}
+	}
+	if err := json.Unmarshal(data, &full); err != nil || !full.OK || len(full.Rows) < 10 || !full.Rows[0].OK || full.Rows[0].Count == 0 {
+		t.Errorf("%s: %v, %+v", file, err, full)
+	}
+}
+
+// TestBeyond: a figure beyond its limit is exit 1, with the table and the last line all the same.
+func TestBeyond(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "qwen2")
+	if err := os.CopyFS(dir, os.DirFS("parity/testdata/qwen2")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "golden.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := bytes.Replace(data, []byte(`"loss": `), []byte(`"loss": 1`), 1)
+	if err := os.WriteFile(path, changed, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := bench(t, "parity", dir, "--each")
+	if code != cli.Failed || stderr != "" {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	if !strings.Contains(stdout, "BEYOND") || !strings.Contains(stdout, "golden.json forward.loss") {
+		t.Errorf("it does not say what is beyond its limit:\n%s", stdout)
+	}
+	if last := lastLine(t, stdout); last["ok"] != false || last["failed"] != 2.0 { // with nothing fused, and with everything
+		t.Errorf("the last line is %v", last)
+	}
+	if code, _, stderr := bench(t, "parity", dir, "--json", filepath.Join(dir, "no", "folder.json")); code != cli.Failed || !strings.Contains(stderr, "--json") {
+		t.Errorf("a file that cannot be written: exit %d, %q", code, stderr)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"parity", "parity/testdata"}, &out, &errs); code != cli.Failed || !strings.Contains(errs.String(), "stopped") {
+		t.Errorf("exit %d, %q", code, errs.String())
+	}
+}
+
+func TestSplit(t *testing.T) {
+	set := (&parityOptions{}).flags(&bytes.Buffer{}).FlagSet
+	for _, c := range []struct{ args, flags, paths string }{
+		{"a b", "", "a b"},
+		{"a --quick b", "--quick", "a b"},
+		{"--only x a -threads 2 b", "--only x -threads 2", "a b"},
+		{"--only=x a", "--only=x", "a"},
+		{"a --quick -- --only x", "--quick", "a --only x"},
+		{"- a --only", "--only", "- a"},
+		{"--unknown a", "--unknown", "a"},
+	} {
+		flags, paths := split(set, strings.Fields(c.args))
+		if !slices.Equal(flags, strings.Fields(c.flags)) || !slices.Equal(paths, strings.Fields(c.paths)) {
+			t.Errorf("%s: flags %q, paths %q", c.args, flags, paths)
+		}
+	}
+}
