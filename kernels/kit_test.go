@@ -30,8 +30,8 @@ type opCase struct {
 	tolerance float64
 	// kernels are those that have to have run, and no others, unfused and fused. Nil: not compared.
 	kernels [2][]string
-	// What a run must move and compute at least; 0 for cases that are not timed.
-	forwardBytes, forwardFlops, backwardBytes, backwardFlops float64
+	// What a run must move at least; 0 for cases that are not timed.
+	forwardBytes, backwardBytes float64
 }
 
 type (

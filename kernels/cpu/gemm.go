@@ -76,7 +76,8 @@ func Gemm(p Product) {
 
 func (o Operand) check(name string, rows, columns int) {
 	if rows < 0 || columns < 0 || rows > 1 && o.Stride < columns || rows > 0 && columns > 0 && o.Addr == 0 {
-		panic(fmt.Sprintf("cpu.Gemm: %s is stored as [%d, %d] with rows %d elements apart at address %#x", name, rows, columns, o.Stride, o.Addr))
+		panic(fmt.Sprintf("cpu.Gemm: %s is stored as [%d, %d] with rows %d elements apart at address %#x",
+			name, rows, columns, o.Stride, o.Addr))
 	}
 }
 
@@ -90,7 +91,8 @@ func flag(b bool) C.int {
 // ColumnSums adds to each of sums the sum of a column of a [rows, columns] matrix, which is bfloat16 or float32: the
 // gradient of a bias. The sums are added up in float32 and rounded once.
 func ColumnSums(sums uintptr, sumsBF16 bool, matrix Operand, bf16 bool, rows, columns int) {
-	C.cpu_column_sums(C.uintptr_t(sums), flag(sumsBF16), C.uintptr_t(matrix.Addr), C.int64_t(matrix.Stride), flag(bf16), C.int64_t(rows), C.int64_t(columns))
+	C.cpu_column_sums(C.uintptr_t(sums), flag(sumsBF16), C.uintptr_t(matrix.Addr), C.int64_t(matrix.Stride), flag(bf16),
+		C.int64_t(rows), C.int64_t(columns))
 }
 
 // Peak is how many floating-point operations a second all threads do together in a loop that never leaves the registers,

@@ -91,7 +91,8 @@ typedef struct {
 	void (*pack_a)(gemm_unit *dst, gemm_source src, int bf16);
 	void (*pack_b)(gemm_unit *dst, gemm_source src, int bf16);
 	// multiply writes the sums of rows × width products of packed A and B, columns apart.
-	void (*multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]);
+	void (*multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
+		int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]);
 	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
 	// few computes columns lo to hi of a product with at most GEMM_FEW rows, B transposed.
 	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);

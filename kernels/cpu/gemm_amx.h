@@ -17,7 +17,8 @@ static void begin_amx(void) {
 
 static void end_amx(void) { _tile_release(); }
 
-static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
+static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
+	int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
 	if (!bf16) {
 		for (int64_t i = 0; i < rows; i += gemm_avx512bf16.rows) {
 			int64_t high = rows - i < gemm_avx512bf16.rows ? rows - i : gemm_avx512bf16.rows;

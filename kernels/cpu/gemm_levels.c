@@ -16,7 +16,9 @@
 
 #if defined(__x86_64__)
 #include "gemm_amx.h"
-static const gemm_level *const levels[CPU_LEVELS] = {&gemm_portable, &gemm_portable, &gemm_avx2, &gemm_avx512, &gemm_avx512bf16, &gemm_amx};
+static const gemm_level *const levels[CPU_LEVELS] = {
+	&gemm_portable, &gemm_portable, &gemm_avx2, &gemm_avx512, &gemm_avx512bf16, &gemm_amx,
+};
 #else
 static const gemm_level *const levels[CPU_LEVELS] = {&gemm_portable, &gemm_portable};
 #endif

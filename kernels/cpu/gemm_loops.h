@@ -30,9 +30,10 @@ INLINE vec add_product(vec sum, vecuns a, vecuns b, const int pairs) {
 	return sum + (vec)a * (vec)b;
 }
 
-// micro_kernel multiplies rows × vectors sums, which stay in the registers until the end. Every four units it asks for memory that
-// is needed later: asked for all at once, it would hold up the loads that are needed now.
-INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, gemm_walk walks[GEMM_WALKS], const int rows, const int vectors, const int pairs) {
+// micro_kernel multiplies. Its sums, rows × vectors, stay in the registers until the end. Every four units it asks for memory
+// that is needed later: asked for all at once, it would hold up the loads that are needed now.
+INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
+	gemm_walk walks[GEMM_WALKS], const int rows, const int vectors, const int pairs) {
 	vec sum[ROWS][2];
 	UNROLL for (int i = 0; i < rows; i++)
 		UNROLL for (int j = 0; j < vectors; j++) sum[i][j] = vzero();
@@ -52,13 +53,15 @@ INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, in
 }
 
 // smallest_kernel is the smallest that is large enough, so that edges cost less.
-INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, gemm_walk walks[GEMM_WALKS], int64_t rows, const int vectors, const int pairs) {
+INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
+	gemm_walk walks[GEMM_WALKS], int64_t rows, const int vectors, const int pairs) {
 	if (rows > 2 * ROWS / 3) micro_kernel(sums, a, b, units, walks, ROWS, vectors, pairs);
 	else if (rows > ROWS / 3) micro_kernel(sums, a, b, units, walks, 2 * ROWS / 3, vectors, pairs);
 	else micro_kernel(sums, a, b, units, walks, ROWS / 3, vectors, pairs);
 }
 
-static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units, int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
+static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
+	int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
 #if BF16_DOT
 	if (bf16) {
 		if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 1);
@@ -91,7 +94,8 @@ static double AT_LEVEL(peak)(int64_t rounds, int bf16) {
 }
 
 // store_as is store for one choice of what becomes of the sums.
-INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width, const int bf16, const int add, const int partial, const int bias) {
+INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width,
+	const int bf16, const int add, const int partial, const int bias) {
 	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.partial += to.partial_stride) {
 		float *c = (float *)to.c;
 		uint16_t *h = (uint16_t *)to.c;
@@ -128,7 +132,8 @@ static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int
 
 // dots are the dot products of one line with count others, each in two vectors of sums, in an order that depends on the
 // length alone. The last vector is filled up with zeros.
-INLINE void dots(float *out, const char *line, const char *const *others, int64_t bytes, const int count, const int widened, const int pairs) {
+INLINE void dots(float *out, const char *line, const char *const *others, int64_t bytes,
+	const int count, const int widened, const int pairs) {
 	const int step = widened ? 2 * VLEN : 4 * VLEN;
 	vec sum[GEMM_FEW][2];
 	UNROLL for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = vzero();

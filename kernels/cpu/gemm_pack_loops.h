@@ -68,7 +68,8 @@ INLINE vecuns load_units(const char *at, const int widened) {
 }
 
 // pack_lines packs n lines that stay lines.
-INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes, const int widened) {
+INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
+	const int widened) {
 	const int step = widened ? 2 * VLEN : 4 * VLEN;
 	for (int64_t i = 0; i < n; i++, dst += dst_stride, at += stride) {
 		gemm_unit *to = dst;
@@ -89,7 +90,8 @@ INLINE void turn_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64
 }
 
 // pack_turned packs n lines that become columns.
-INLINE void pack_turned(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes, const int widened) {
+INLINE void pack_turned(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
+	const int widened) {
 	const int step = widened ? 2 * VLEN : 4 * VLEN;
 	for (int64_t i = 0; i < n; i += VLEN, at += VLEN * stride) {
 		gemm_unit *to = dst + i;

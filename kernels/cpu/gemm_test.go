@@ -142,7 +142,8 @@ type gemmCase struct {
 }
 
 func (c gemmCase) String() string {
-	return fmt.Sprintf("%dx%dx%d transposed %v %v bf16 %v %v add %v bias %v gap %d", c.m, c.n, c.k, c.transA, c.transB, c.bf16, c.cBF16, c.add, c.bias, c.gap)
+	return fmt.Sprintf("%dx%dx%d transposed %v %v bf16 %v %v add %v bias %v gap %d",
+		c.m, c.n, c.k, c.transA, c.transB, c.bf16, c.cBF16, c.add, c.bias, c.gap)
 }
 
 // grids are the operands of a case.
@@ -159,7 +160,10 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 	if c.add {
 		y.fill(rng)
 	}
-	p = cpu.Product{M: c.m, N: c.n, K: c.k, A: a.operand(c.transA), B: b.operand(c.transB), C: y.operand(false), BF16: c.bf16, CBF16: c.cBF16, Add: c.add}
+	p = cpu.Product{
+		M: c.m, N: c.n, K: c.k, A: a.operand(c.transA), B: b.operand(c.transB), C: y.operand(false),
+		BF16: c.bf16, CBF16: c.cBF16, Add: c.add,
+	}
 	all = []*grid{a, b, y}
 	if c.bias {
 		all = append(all, newGrid(t, c.bf16, 1, c.n, 0, c.atEnd).fill(rng))
