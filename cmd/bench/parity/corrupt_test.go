@@ -30,8 +30,8 @@ func compareFolder(t testing.TB, dir string) (*Report, *folder) {
 	if err != nil || f == nil {
 		t.Fatalf("%s: no folder, %v", dir, err)
 	}
-	f.o, f.d, f.report = Options{Device: "cpu", Fused: []kernels.Fused{kernels.All()}}, d, &Report{}
-	f.compareAll(context.Background())
+	f.ctx, f.o, f.d, f.report = context.Background(), Options{Device: "cpu", Fused: []kernels.Fused{kernels.All()}}, d, &Report{}
+	f.compareAll()
 	return f.report, f
 }
 

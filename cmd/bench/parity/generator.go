@@ -1,10 +1,17 @@
 package parity
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"unsafe"
+
+	"restyle/model"
+	"restyle/tensor"
 )
 
 // The weights of a model too large to store follow from a seed: element i of a parameter is a hash of the seed, the
@@ -78,4 +85,80 @@ func sums(n int, f func(lo, hi int) float64) float64 {
 		total += p
 	}
 	return total
+}
+
+// fill makes the weights of a model, and the first time compares them with what is recorded of them.
+func (m *fullFolder) fill(l *model.Llama) error {
+	bits := make([]uint16, 0)
+	floats := make([]float32, 0)
+	for _, p := range l.Params() {
+		s := newStream(m.seed, p.Name)
+		sum := sha256.New()
+		first := make([]float32, 4)
+		err := inPieces(p.W.Len(), func(at, n int) error {
+			bits = slices.Grow(bits[:0], n)[:n]
+			inParts(n, func(_, lo, hi int) {
+				for i := lo; i < hi; i++ {
+					bits[i] = s.weight(at + i)
+				}
+			})
+			raw := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(bits))), 2*n)
+			if !m.hashed {
+				sum.Write(raw)
+				for i := range first[:min(4, n)] {
+					if at == 0 {
+						first[i] = tensor.ToF32(bits[i])
+					}
+				}
+			}
+			part := p.W.Part(at, n)
+			if part.DType == tensor.BF16 {
+				m.d.UploadBytes(part, raw)
+				return m.d.Err()
+			}
+			floats = slices.Grow(floats[:0], n)[:n]
+			inParts(n, func(_, lo, hi int) {
+				for i := lo; i < hi; i++ {
+					floats[i] = tensor.ToF32(bits[i])
+				}
+			})
+			m.d.Upload(part, floats)
+			return m.d.Err()
+		})
+		if err != nil {
+			return err
+		}
+		if !m.hashed {
+			m.compareWeight(p, hex.EncodeToString(sum.Sum(nil)), first)
+		}
+	}
+	m.hashed = m.hashed || len(l.Params()) == m.c.TensorCount()
+	if m.o.mistake.weights != nil {
+		m.o.mistake.weights(m.d, l)
+	}
+	return nil
+}
+
+func (m *fullFolder) compareWeight(p model.Param, sum string, first []float32) {
+	at := "weights." + p.Name + "."
+	if !m.j.has(at + "sha256") {
+		m.missing(m.j.key(at + "sha256"))
+		return
+	}
+	if m.j.has(at+"sha256") && m.fates[m.j.key(at+"sha256")] == compared {
+		return // by a smaller model of the same weights
+	}
+	var want string
+	var shape []int
+	m.j.get(at+"sha256", &want)
+	m.j.get(at+"shape", &shape)
+	m.compare("weights", m.j.key(at+"sha256"), differ(sum == want), exact)
+	m.compare("weights", m.j.key(at+"shape"), differ(slices.Equal(shape, p.W.Shape)), exact)
+	// Written with the digits that float32 needs, which as float64 is not quite the same number.
+	stored := m.j.numbers(at + "first")
+	same := len(stored) == len(first)
+	for i := range stored {
+		same = same && float32(stored[i]) == first[i]
+	}
+	m.compare("weights", m.j.key(at+"first"), differ(same), exact)
 }

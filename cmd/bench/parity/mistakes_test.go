@@ -25,7 +25,6 @@ type trap struct {
 func always(model.Config) bool       { return true }
 func scaled(c model.Config) bool     { return c.RoPEScaling != nil }
 func grouped(c model.Config) bool    { return c.KVHeads > 1 && c.KVHeads < c.Heads }
-func tied(c model.Config) bool       { return c.Tied }
 func padded(c model.Config) bool     { return c.PadID >= 0 }
 func narrowed(c model.Config) bool   { return c.Window > 0 }
 func unwindowed(c model.Config) bool { return c.Window == 0 }

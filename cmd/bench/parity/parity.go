@@ -68,6 +68,7 @@ type folder struct {
 	name   string // for the report
 	files  []string
 	run    string // how what is compared now was computed
+	ctx    context.Context
 }
 
 // Run compares every folder of reference outputs under the paths. The error is about the request or the machine; what is
@@ -96,11 +97,11 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 			r.Partial = true
 			continue
 		}
+		f.ctx, f.o, f.d, f.report = ctx, o, d, r
+		f.compareAll()
 		if err := ctx.Err(); err != nil {
 			return nil, errors.Join(err, d.Close())
 		}
-		f.o, f.d, f.report = o, d, r
-		f.compareAll(ctx)
 		r.Folders = append(r.Folders, f.name)
 		r.Counts.add(f.ledger)
 	}
@@ -184,7 +185,7 @@ func openFolder(root, dir string) (*folder, error) {
 }
 
 // compareAll compares a folder, and enters as failures what went wrong and what was passed over.
-func (f *folder) compareAll(ctx context.Context) {
+func (f *folder) compareAll() {
 	k := f.kind()
 	if k == nil {
 		f.fail("folder", "", "it is of no known kind: its files are "+strings.Join(f.files, ", "))
@@ -202,8 +203,8 @@ func (f *folder) compareAll(ctx context.Context) {
 	for _, name := range f.with(open) {
 		f.fail("passed over", name, "it is present and was not compared")
 	}
-	f.report.Unsupported = append(f.report.Unsupported, f.short(f.with(unsupported))...)
-	f.report.LeftOut = append(f.report.LeftOut, f.short(f.with(leftOut))...)
+	r := f.report
+	r.Limits, r.Unsupported, r.LeftOut = few(r.Limits, f.with(yardstick)), few(r.Unsupported, f.with(unsupported)), few(r.LeftOut, f.with(leftOut))
 }
 
 // kind recognises a folder by its files.
@@ -214,22 +215,6 @@ func (f *folder) kind() *kind {
 		}
 	}
 	return nil
-}
-
-// short lists figures by their files and the first part of their names.
-func (f *folder) short(names []string) (list []string) {
-	for _, name := range names {
-		file, figure, _ := strings.Cut(name, " ")
-		first, _, _ := strings.Cut(figure, ".")
-		s := f.name + "/" + file
-		if strings.HasSuffix(file, ".json") {
-			s += " " + first
-		}
-		if !slices.Contains(list, s) {
-			list = append(list, s)
-		}
-	}
-	return list
 }
 
 func (f *folder) hasFile(name string) bool { return slices.Contains(f.files, name) }

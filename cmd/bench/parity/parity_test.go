@@ -26,7 +26,7 @@ func must(t *testing.T, o Options, paths ...string) *Report {
 		}
 	}
 	c := r.Counts
-	if sum := c.Compared + c.Limits + c.Inputs + c.LeftOut + c.Unsupported; c.Open != 0 || sum != c.Present || r.OK != (r.Failed == 0) {
+	if sum := c.Compared + c.Limits + c.LeftOut + c.Unsupported; c.Open != 0 || sum != c.Present || r.OK != (r.Failed == 0) {
 		t.Errorf("%d figures are present, %+v, ok %v", c.Present, c, r.OK)
 	}
 	return r

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -34,20 +35,22 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// Counts say what became of the figures that are in the folders. Present is the sum of the others.
+// Counts say what became of the figures that are in the folders. Present is the sum of the others, but for the inputs.
 type Counts struct {
 	Present     int `json:"present"`
 	Compared    int `json:"compared"`
-	Limits      int `json:"used_as_limit"` // or describe other programs' errors
-	Inputs      int `json:"inputs"`
-	LeftOut     int `json:"left_out"` // by a flag
+	Limits      int `json:"used_as_limit"` // errors of other programs, by which ours are measured
+	LeftOut     int `json:"left_out"`      // by a flag
 	Unsupported int `json:"not_yet_supported"`
-	Open        int `json:"not_compared"` // each of which is a failure
+	Open        int `json:"passed_over"` // each of which is a failure
+	Inputs      int `json:"inputs"`      // what was given to the program, and words about it
 }
 
 func (c *Counts) add(l ledger) {
 	for _, f := range l.fates {
-		c.Present++
+		if f != input {
+			c.Present++
+		}
 		switch f {
 		case open:
 			c.Open++
@@ -77,7 +80,8 @@ type Report struct {
 	Failed int `json:"failed"`
 	// Rows are all comparisons in the order in which they were made. Summary joins them.
 	Rows []Row `json:"-"`
-	// Unsupported names what is counted as not yet supported, LeftOut what a flag left out, by folder and file.
+	// Limits, Unsupported and LeftOut name what is counted so, each kind of figure once.
+	Limits      []string `json:"used_as_limit,omitempty"`
 	Unsupported []string `json:"not_yet_supported,omitempty"`
 	LeftOut     []string `json:"left_out,omitempty"`
 }
@@ -154,19 +158,53 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 	}
 	c := r.Counts
 	lines := []string{"", fmt.Sprintf("%d folders, %d comparisons, %d failed", len(r.Folders), len(r.Rows), r.Failed)}
-	if c.Unsupported > 0 {
-		lines = append(lines, fmt.Sprintf("%d figures are not yet supported: %s", c.Unsupported, strings.Join(r.Unsupported, ", ")))
-	}
-	if c.LeftOut > 0 {
-		lines = append(lines, fmt.Sprintf("%d figures were left out: %s", c.LeftOut, strings.Join(r.LeftOut, ", ")))
+	for _, part := range []struct {
+		count int
+		what  string
+		names []string
+	}{
+		{c.Limits, "are other programs' own errors, which serve as limits", r.Limits},
+		{c.Unsupported, "are not yet supported", r.Unsupported},
+		{c.LeftOut, "were left out", r.LeftOut},
+	} {
+		if part.count > 0 {
+			lines = append(lines, fmt.Sprintf("%d figures %s: %s", part.count, part.what, strings.Join(part.names, ", ")))
+		}
 	}
 	if r.Partial {
 		lines = append(lines, "this was only a part: flags left something out")
 	}
-	lines = append(lines, fmt.Sprintf("%d figures present, %d compared, %d used as limits, %d inputs, %d left out, %d not yet supported, %d passed over",
-		c.Present, c.Compared, c.Limits, c.Inputs, c.LeftOut, c.Unsupported, c.Open))
+	lines = append(lines, fmt.Sprintf("%d figures present, %d compared, %d used as limits, %d not yet supported, %d left out, %d passed over",
+		c.Present, c.Compared, c.Limits, c.Unsupported, c.LeftOut, c.Open))
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
+}
+
+// few joins names of figures that differ by their parameter, row or line alone, and lists what is left once.
+func few(list, names []string) []string {
+	for _, name := range names {
+		name, _, _ = strings.Cut(name, ".model.")
+		name, _, _ = strings.Cut(name, ".lm_head.")
+		parts := strings.Split(name, ".")
+		for i, part := range parts {
+			if strings.Trim(part, "0123456789") == "" {
+				parts[i] = "*"
+			}
+		}
+		name = strings.Join(parts, ".")
+		for _, group := range []string{".json noise", ".json mistakes", ".json bfloat16.figures", ".json bfloat16.hidden_error", ".json forward.rows", ".json gradients"} {
+			if at := strings.Index(name, group); at >= 0 {
+				name = name[:at+len(group)]
+			}
+		}
+		if file, _, ok := strings.Cut(name, ".safetensors "); ok {
+			name = file + ".safetensors"
+		}
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
 }
 
 func short(n Number) string {

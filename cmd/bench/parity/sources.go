@@ -74,14 +74,6 @@ func (t *tensors) ints(name string) ([]int64, []int) {
 	return v, shape
 }
 
-func (t *tensors) close() error {
-	err := t.st.Close()
-	if t.err != nil {
-		err = t.err
-	}
-	return err
-}
-
 // figures are the numbers, texts and lists of a JSON file, each under its path: "forward.loss".
 type figures struct {
 	f      *folder

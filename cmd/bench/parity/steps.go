@@ -224,8 +224,11 @@ func (m *modelFolder) training() error {
 	j := m.j
 	rows := t.rows("")
 	steps := int(j.input("training.optimizer.steps"))
-	if t.err != nil || steps < 1 || len(rows)%steps != 0 {
-		return fmt.Errorf("%d rows do not make %d steps (%w)", len(rows), steps, t.err)
+	if t.err != nil {
+		return t.err
+	}
+	if steps < 1 || len(rows)%steps != 0 {
+		return fmt.Errorf("%d rows do not make %d steps", len(rows), steps)
 	}
 	each := len(rows) / steps
 
