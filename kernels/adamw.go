@@ -19,7 +19,7 @@ import (
 //
 // w is F32 or BF16, rounded to nearest; m, v and g are F32 of its length. g stays as it is. The factors that are the same
 // for all elements are computed in float64. In BF16 an update below half a unit in the last place of its weight is lost.
-func (d *Device) AdamW(w, m, v, g tensor.Tensor, lr, beta1, beta2, eps, decay, gradScale float32, step int) {
+func (d *Device) AdamW(w, m, v, g tensor.Tensor, lr, beta1, beta2, eps, decay, gradScale float64, step int) {
 	d.onlyCPU("AdamW")
 	const op = "AdamW"
 	floating(op, "w", w)
@@ -30,14 +30,14 @@ func (d *Device) AdamW(w, m, v, g tensor.Tensor, lr, beta1, beta2, eps, decay, g
 		panic(fmt.Sprintf("%s: step %d is before the first, which is 1", op, step))
 	}
 	d.ran("adamw")
-	t, b1, b2 := float64(step), float64(beta1), float64(beta2)
+	t := float64(step)
 	cpu.AdamW(w, m, v, g, cpu.AdamWFactors{
-		GradScale: gradScale,
-		Keep:      float32(1 - float64(lr)*float64(decay)),
-		Beta1:     beta1, Rest1: float32(1 - b1),
-		Beta2: beta2, Rest2: float32(1 - b2),
-		Rate: float32(float64(lr) / (1 - math.Pow(b1, t))),
-		Root: float32(1 / math.Sqrt(1-math.Pow(b2, t))),
-		Eps:  eps,
+		GradScale: float32(gradScale),
+		Keep:      float32(1 - lr*decay),
+		Beta1:     float32(beta1), Rest1: float32(1 - beta1),
+		Beta2: float32(beta2), Rest2: float32(1 - beta2),
+		Rate: float32(lr / (1 - math.Pow(beta1, t))),
+		Root: float32(1 / math.Sqrt(1-math.Pow(beta2, t))),
+		Eps:  float32(eps),
 	})
 }

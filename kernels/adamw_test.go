@@ -11,8 +11,7 @@ import (
 
 func adamWCase(t tensor.DType, n, step int) opCase {
 	const lr, eps, decay, gradScale = 0.3, 1e-8, 0.01, 0.25
-	b1, b2 := float32(0.9), float32(0.999)
-	beta1, beta2 := float64(b1), float64(b2) // what they are in float32
+	const beta1, beta2 = 0.9, 0.999
 	state := func(name string) operand {
 		return operand{name: name, t: tensor.F32, shape: []int{n}, fill: func(r *rand.Rand, i int) float64 {
 			if i%5 == 0 {
@@ -27,7 +26,7 @@ func adamWCase(t tensor.DType, n, step int) opCase {
 		in:  []operand{w, m, v, plain("g", tensor.F32, n)},
 		out: []operand{w, m, v},
 		forward: func(d *Device, x tensors) {
-			d.AdamW(x["w"], x["m"], x["v"], x["g"], lr, b1, b2, eps, decay, gradScale, step)
+			d.AdamW(x["w"], x["m"], x["v"], x["g"], lr, beta1, beta2, eps, decay, gradScale, step)
 		},
 		want: func(x values) values {
 			w, m, v := make([]float64, n), make([]float64, n), make([]float64, n)

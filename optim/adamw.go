@@ -82,8 +82,7 @@ func (o *AdamW) Step(lr, scale float64) {
 		if p.Decay {
 			decay = o.c.Decay
 		}
-		o.d.AdamW(p.W, o.m[i], o.v[i], p.Grad, float32(lr), float32(o.c.Beta1), float32(o.c.Beta2), float32(o.c.Eps),
-			float32(decay), float32(scale), o.step)
+		o.d.AdamW(p.W, o.m[i], o.v[i], p.Grad, lr, o.c.Beta1, o.c.Beta2, o.c.Eps, decay, scale, o.step)
 	}
 }
 

@@ -28,6 +28,7 @@ type fullFolder struct {
 	inputs fullInputs
 	hashed bool // the weights have been compared
 
+	l   *model.Llama // the model that stages work with, nil where there is none
 	own fullOwn
 }
 
@@ -68,7 +69,10 @@ func compareFull(f *folder) (err error) {
 	if err := m.describe(); err != nil {
 		return err
 	}
-	defer func() { m.own.arena.Close() }()
+	defer func() {
+		m.close() // where a stage failed
+		m.own.arena.Close()
+	}()
 	work := m.whole()
 	if f.o.Quick {
 		work = m.quick()
@@ -170,32 +174,35 @@ func drawnApart(s stream, limit int, list []int) (n float64) {
 
 // quick is the short row's forward pass, and the first block of the others: there RoPE's scaling shows.
 func (m *fullFolder) quick() []stage {
-	var l, one *model.Llama
-	work := []stage{}
+	var work []stage
 	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
-		work = append(work, stage{"the first block", 0.3, func() (err error) {
+		work = append(work, stage{"the first block", 0.3, func() error {
 			c := m.c
 			c.Layers = 1
-			if one, err = m.open(c, model.Options{DType: t, MaxTokens: tokens(m.rows)}); err != nil {
+			if err := m.open(c, model.Options{DType: t, MaxTokens: tokens(m.rows)}); err != nil {
 				return err
 			}
-			defer one.Close()
-			return m.eachFused(t, func() error { return m.firstBlock(one) })
+			if err := m.eachFused(t, func() error { return m.firstBlock(m.l) }); err != nil {
+				return err
+			}
+			return m.close()
 		}})
-		work = append(work, stage{"weights", 0.5, func() (err error) {
-			l, err = m.open(m.c, model.Options{DType: t, MaxTokens: len(m.rows[0].IDs)})
-			return err
+		work = append(work, stage{"weights", 0.5, func() error {
+			return m.open(m.c, model.Options{DType: t, MaxTokens: len(m.rows[0].IDs)})
 		}})
 		work = append(work, stage{"the first row", 0.3, func() error {
-			defer l.Close()
-			return m.eachFused(t, func() error {
-				loss, err := l.Loss(m.batch(m.rows[0]))
+			err := m.eachFused(t, func() error {
+				loss, err := m.l.Loss(m.batch(m.rows[0]))
 				if err != nil {
 					return err
 				}
 				m.compareLoss(t, 0, loss)
-				return m.forward(l, t, 0)
+				return m.forward(m.l, t, 0)
 			})
+			if err != nil {
+				return err
+			}
+			return m.close()
 		}})
 	}
 	return work
@@ -219,17 +226,15 @@ func (m *fullFolder) whole() []stage {
 	for _, b := range m.rows {
 		longest = max(longest, len(b.IDs))
 	}
-	var l *model.Llama
 	options := model.Options{MaxTokens: longest, Train: true, Recompute: model.RecomputeBlock}
 	share := func(r int) float64 { return float64(len(m.rows[r].IDs)) / float64(tokens(m.rows)) }
 	var work []stage
 	add := func(cost float64, what string, run func() error) { work = append(work, stage{what, cost, run}) }
 	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
 		speed := map[tensor.DType]float64{tensor.F32: 1, tensor.BF16: 0.4}[t]
-		add(0.3, "weights", func() (err error) {
+		add(0.3, "weights", func() error {
 			options.DType = t
-			l, err = m.open(m.c, options)
-			return err
+			return m.open(m.c, options)
 		})
 		for i, fused := range m.o.Fused {
 			add(0, "settings", func() error {
@@ -238,42 +243,46 @@ func (m *fullFolder) whole() []stage {
 				return nil
 			})
 			for r := len(m.rows) - 1; r >= 0; r-- { // the long row first, while there are no gradients
-				add(speed*share(r), fmt.Sprintf("row %d forward, %v", r, t), func() error { return m.forward(l, t, r) })
+				add(speed*share(r), fmt.Sprintf("row %d forward, %v", r, t), func() error { return m.forward(m.l, t, r) })
 			}
 			if m.j.hasAny("greedy.") {
-				add(0.2*speed, fmt.Sprintf("greedy, %v", t), func() error { return m.greedy(l, t) })
+				add(0.2*speed, fmt.Sprintf("greedy, %v", t), func() error { return m.greedy(m.l, t) })
 			}
-			add(4*speed, fmt.Sprintf("gradients, %v", t), func() error { return m.gradients(l, t) })
+			add(4*speed, fmt.Sprintf("gradients, %v", t), func() error { return m.gradients(m.l, t) })
 			if t == tensor.BF16 {
 				continue
 			}
 			if m.j.hasAny("adamw.") {
 				for _, path := range m.adamwPaths() {
-					add(1.2, "a step of AdamW", func() error { return m.adamw(l, path) })
-					add(0.2, "weights", func() error { return m.fill(l) })
+					add(1.2, "a step of AdamW", func() error { return m.adamw(m.l, path) })
+					add(0.2, "weights", func() error { return m.fill(m.l) })
 				}
 			}
 			if m.j.hasAny("sgd.") {
-				add(11, "steps of SGD", func() error { return m.sgd(l) })
+				add(11, "steps of SGD", func() error { return m.sgd(m.l) })
 				if i+1 < len(m.o.Fused) {
-					add(0.2, "weights", func() error { return m.fill(l) })
+					add(0.2, "weights", func() error { return m.fill(m.l) })
 				}
 			}
 		}
-		add(0, "memory", func() error { return l.Close() })
+		add(0, "memory", m.close)
 	}
 	return work
 }
 
-// open makes a model with generated weights.
-func (m *fullFolder) open(c model.Config, o model.Options) (*model.Llama, error) {
-	l, err := model.New(m.d, c, o)
-	if err != nil {
-		return nil, err
+// open makes the model that stages work with, from generated weights.
+func (m *fullFolder) open(c model.Config, o model.Options) (err error) {
+	if m.l, err = model.New(m.d, c, o); err != nil {
+		return err
 	}
-	if err := m.fill(l); err != nil {
-		l.Close()
-		return nil, err
+	return m.fill(m.l)
+}
+
+func (m *fullFolder) close() error {
+	l := m.l
+	m.l = nil
+	if l == nil {
+		return nil
 	}
-	return l, nil
+	return l.Close()
 }

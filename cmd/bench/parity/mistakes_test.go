@@ -145,6 +145,7 @@ func TestTrapsOfLarge(t *testing.T) {
 // TestReferenceFullMistakes makes mistakes at full size, and wants about the errors that the recording found.
 func TestReferenceFullMistakes(t *testing.T) {
 	long(t)
+	needMemory(t, 8)
 	folder := reference(t, "full")
 	for _, c := range []struct {
 		name    string

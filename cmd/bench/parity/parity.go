@@ -204,7 +204,9 @@ func (f *folder) compareAll() {
 		f.fail("passed over", name, "it is present and was not compared")
 	}
 	r := f.report
-	r.Limits, r.Unsupported, r.LeftOut = few(r.Limits, f.with(yardstick)), few(r.Unsupported, f.with(unsupported)), few(r.LeftOut, f.with(leftOut))
+	r.Limits = few(r.Limits, "", f.with(yardstick))
+	r.Unsupported = few(r.Unsupported, f.name, f.with(unsupported))
+	r.LeftOut = few(r.LeftOut, f.name, f.with(leftOut))
 }
 
 // kind recognises a folder by its files.

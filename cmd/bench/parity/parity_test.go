@@ -130,12 +130,12 @@ func long(t *testing.T) {
 	if os.Getenv("RESTYLE_LONG") == "" {
 		t.Skip("takes many minutes: set RESTYLE_LONG to run it")
 	}
-	needMemory(t, 15)
 }
 
 // TestReferenceFullWhole is all of it.
 func TestReferenceFullWhole(t *testing.T) {
 	long(t)
+	needMemory(t, 15)
 	if r := must(t, Options{}, reference(t, "full")); r.Partial {
 		t.Error("it was only a part")
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -18,6 +19,7 @@ type Row struct {
 	Figure string `json:"figure"`        // what kind of figure: "gradient"
 	At     string `json:"at,omitempty"`  // which one: its file and name
 	Count  int    `json:"count"`         // how many comparisons the row stands for
+	Failed int    `json:"failed,omitempty"`
 	Error  Number `json:"error"`
 	Limit  Number `json:"limit"`
 	OK     bool   `json:"ok"`
@@ -90,13 +92,14 @@ func (r *Report) add(row Row) {
 	row.Count = 1
 	row.OK = row.Note == "" && row.Error <= row.Limit
 	if !row.OK {
+		row.Failed = 1
 		r.Failed++
 	}
 	r.Rows = append(r.Rows, row)
 }
 
-// Summary has one row for each folder, run and kind of figure: the one that is worst against its limit. Each failure of
-// another kind than a number stands for itself.
+// Summary has one row for each folder, run and kind of figure: the one whose error is the largest in limits, with how many
+// there are and how many of them failed. What failed without a number is not joined.
 func (r *Report) Summary() []Row {
 	type key struct{ folder, run, figure, note string }
 	at := map[key]int{}
@@ -110,18 +113,13 @@ func (r *Report) Summary() []Row {
 			continue
 		}
 		s := &rows[i]
-		n := s.Count + 1
-		if worse(row, *s) {
+		n, failed := s.Count+1, s.Failed+row.Failed
+		if row.share() > s.share() {
 			*s = row
 		}
-		s.Count = n
+		s.Count, s.Failed = n, failed
 	}
 	return rows
-}
-
-// worse tells whether a is farther beyond its limit than b, or closer to it.
-func worse(a, b Row) bool {
-	return a.share() > b.share()
 }
 
 // share is the error in limits; what is no number is infinitely wrong.
@@ -147,7 +145,7 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\t\tFAILED\t%s\n", row.Folder, row.Run, row.Figure, row.Count, strings.TrimSpace(row.At+" "+row.Note))
 			continue
 		case !row.OK:
-			verdict = "BEYOND"
+			verdict = fmt.Sprintf("BEYOND (%d)", row.Failed)
 		case row.Error == 0:
 			row.At = "" // none is worse than others
 		}
@@ -180,27 +178,21 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 	return err
 }
 
-// few joins names of figures that differ by their parameter, row or line alone, and lists what is left once.
-func few(list, names []string) []string {
+var (
+	ordinal = regexp.MustCompile(`([ .])\d+\.`) // the number of a line, a row or a case
+	section = regexp.MustCompile(`^(\S+\.json (noise|mistakes|gradients|greedy|sgd|adamw|bfloat16\.figures|bfloat16\.hidden_error|forward\.rows))\b.*`)
+)
+
+// few lists kinds of figures: names that differ by their parameter, row or line alone are one, and so is a file of tensors.
+func few(list []string, folder string, names []string) []string {
 	for _, name := range names {
 		name, _, _ = strings.Cut(name, ".model.")
 		name, _, _ = strings.Cut(name, ".lm_head.")
-		parts := strings.Split(name, ".")
-		for i, part := range parts {
-			if strings.Trim(part, "0123456789") == "" {
-				parts[i] = "*"
-			}
-		}
-		name = strings.Join(parts, ".")
-		for _, group := range []string{".json noise", ".json mistakes", ".json bfloat16.figures", ".json bfloat16.hidden_error", ".json forward.rows", ".json gradients"} {
-			if at := strings.Index(name, group); at >= 0 {
-				name = name[:at+len(group)]
-			}
-		}
+		name = ordinal.ReplaceAllString(section.ReplaceAllString(name, "$1"), "${1}*.")
 		if file, _, ok := strings.Cut(name, ".safetensors "); ok {
 			name = file + ".safetensors"
 		}
-		if !slices.Contains(list, name) {
+		if name = path.Join(folder, name); !slices.Contains(list, name) {
 			list = append(list, name)
 		}
 	}
