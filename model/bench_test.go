@@ -118,7 +118,7 @@ func BenchmarkDecode(b *testing.B) {
 				gbs := float64(bytes) / all[len(all)/2].Seconds() / 1e9
 				b.ReportMetric(1/all[len(all)/2].Seconds(), "tok/s")
 				b.ReportMetric(gbs, "GB/s")
-				b.ReportMetric(100*gbs/cpu.CopyRate(300*time.Millisecond), "%copy")
+				b.ReportMetric(100*gbs*1e9/cpu.CopyRate(300*time.Millisecond), "%copy")
 			})
 		}
 	}
