@@ -13,14 +13,8 @@ import (
 //
 // x is [rows, in], w [out, in], bias [out] or no tensor, all of one type; y is [rows, out], F32 or BF16. Sums are in
 // float32, and each is rounded once.
-func (d *Device) Linear(y, x, w, bias tensor.Tensor) { d.linear("Linear", y, x, w, bias, false) }
-
-// LinearAdd is Linear onto what y holds, such as the residual stream:
-//
-//	y += x·wᵀ + bias
-func (d *Device) LinearAdd(y, x, w, bias tensor.Tensor) { d.linear("LinearAdd", y, x, w, bias, true) }
-
-func (d *Device) linear(op string, y, x, w, bias tensor.Tensor, add bool) {
+func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
+	const op = "Linear"
 	d.onlyCPU(op)
 	rows, in, out := checkLinear(op, y, x, w)
 	want(op, "w", w, x.DType, out, in)
@@ -32,11 +26,11 @@ func (d *Device) linear(op string, y, x, w, bias tensor.Tensor, add bool) {
 		M: rows, N: out, K: in,
 		A: cpu.Operand{Addr: x.Addr, Stride: in}, B: cpu.Operand{Addr: w.Addr, Stride: in, Transposed: true},
 		C: cpu.Operand{Addr: y.Addr, Stride: out}, Bias: bias.Addr,
-		BF16: x.DType == tensor.BF16, CBF16: y.DType == tensor.BF16, Add: add,
+		BF16: x.DType == tensor.BF16, CBF16: y.DType == tensor.BF16,
 	})
 }
 
-// LinearBackward is the gradient of Linear, and of LinearAdd, whose y passes its own on unchanged:
+// LinearBackward is the gradient of Linear:
 //
 //	dx = dy·w
 //	dw += dyᵀ·x

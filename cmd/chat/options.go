@@ -99,7 +99,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.context, "context", "most tokens of a conversation; no more than a model was made for are used. When it is full the oldest turns go")
 
 	f.Group("Where it runs")
-	f.Add(&o.device, "device", "`auto|cpu|cuda|cuda:N`")
+	f.Add(&o.device, "device", "where the models are, `auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `auto|bf16|fp32`; auto is bf16 but for weights that are stored in fp32")
 	f.Add(&o.threads, "threads", "CPU threads; 0 for as many as GOMAXPROCS says")
 
