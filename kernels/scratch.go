@@ -63,9 +63,11 @@ func (d *Device) ReserveScratch(bytes int) error {
 // ScratchPeak is the largest number of bytes that operations had for their intermediates at a time.
 func (d *Device) ScratchPeak() int { return d.padPeak }
 
+// leastScratch is the smallest piece that scratch memory grows by.
+const leastScratch = 1 << 20
+
 func (d *Device) growScratch(bytes int) error {
-	const least = 1 << 20
-	a, err := d.NewArena("the intermediates of operations", max(bytes, least))
+	a, err := d.NewArena("the intermediates of operations", max(bytes, leastScratch))
 	if err != nil {
 		return err
 	}

@@ -26,22 +26,23 @@ func (m *Llama) NewCache(capacity int) (*Cache, error) {
 		return nil, fmt.Errorf("cache: %d tokens, and the model has 1 to %d positions", capacity, m.c.MaxPositions)
 	}
 	c := &Cache{m: m, next: make([]float32, m.c.Vocab)}
-	cut := func(a *kernels.Arena) {
-		c.k, c.v = nil, nil
-		for i := range m.blocks {
-			c.k = append(c.k, a.New(fmt.Sprintf("keys %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
-			c.v = append(c.v, a.New(fmt.Sprintf("values %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
-		}
-	}
 	if err := m.ropeFor(capacity); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.arena, err = m.d.NewArena("cache", kernels.SizeOf(cut)); err != nil {
+	if c.arena, err = m.d.NewArena("cache", kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, capacity) })); err != nil {
 		return nil, err
 	}
-	cut(c.arena)
+	c.k, c.v = m.cutCache(c.arena, capacity)
 	return c, nil
+}
+
+func (m *Llama) cutCache(a *kernels.Arena, capacity int) (k, v []tensor.Tensor) {
+	for i := range m.c.Layers {
+		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
+		v = append(v, a.New(fmt.Sprintf("values %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
+	}
+	return k, v
 }
 
 // Len is the number of tokens in the cache.

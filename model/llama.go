@@ -37,6 +37,11 @@ type Options struct {
 	// MaxTokens is the largest number of tokens in one batch for Loss, Gradient and Logits. Default 0: there are none, and the
 	// model can only Extend caches.
 	MaxTokens int
+	// Longest is the longest sequence of a batch. Default 0: as long as MaxTokens and the model's positions allow.
+	Longest int
+	// Context is the most positions of caches (NewCache) for which memory is counted and set aside beforehand. Default 0: it
+	// is taken when a cache is made.
+	Context int
 	// Train gives the model gradients, and Gradient the activations that it needs.
 	Train bool
 	// Trained chooses by Hugging Face name the parameters that get one. Nil: all.
@@ -76,7 +81,7 @@ func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	o, err := o.withDefaults()
+	o, err := o.withDefaults(c)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +90,7 @@ func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
 	}
 	m := &Llama{c: c, o: o, d: d}
 	fail := func(err error) (*Llama, error) { return nil, errors.Join(err, m.Close()) }
-	size := MemoryOf(c, o)
+	size := MemoryOf(d, c, o)
 	if m.weights, err = d.NewArena("weights", size.Weights); err != nil {
 		return fail(err)
 	}
@@ -100,7 +105,7 @@ func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
 		}
 	}
 	var pairs map[string]pair
-	pairs, m.params = allocate(c, o.DType, m.weights, m.grads, o.Trained)
+	pairs, m.params = o.allocate(c, m.weights, m.grads)
 	m.embed = need(pairs, "model.embed_tokens.weight")
 	m.norm = need(pairs, "model.norm.weight")
 	m.head = m.embed
@@ -112,10 +117,18 @@ func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
 	}
 	m.findLowest()
 	m.ZeroGrad()
+	if n := o.positions(); n > 0 {
+		if err := m.ropeFor(n); err != nil {
+			return fail(err)
+		}
+	}
+	if err := d.ReserveScratch(size.Scratch); err != nil {
+		return fail(err)
+	}
 	return m, nil
 }
 
-func (o Options) withDefaults() (Options, error) {
+func (o Options) withDefaults(c Config) (Options, error) {
 	if o.DType == 0 {
 		o.DType = tensor.BF16
 	}
@@ -134,37 +147,77 @@ func (o Options) withDefaults() (Options, error) {
 	if o.HeadBytes <= 0 {
 		o.HeadBytes = defaultHeadBytes
 	}
-	if o.MaxTokens < 0 {
-		return o, fmt.Errorf("model: %d tokens at once", o.MaxTokens)
+	if o.MaxTokens < 0 || o.Longest < 0 || o.Context < 0 || o.Context > c.MaxPositions {
+		return o, fmt.Errorf("model: %d tokens at once, sequences of %d, a cache of %d: there are %d positions", o.MaxTokens, o.Longest, o.Context, c.MaxPositions)
+	}
+	if most := min(o.MaxTokens, c.MaxPositions); o.Longest == 0 || o.Longest > most {
+		o.Longest = most
 	}
 	return o, nil
 }
 
 // Memory is what a model takes by purpose, in bytes.
-type Memory struct{ Weights, Gradients, Activations int }
+type Memory struct {
+	Weights, Gradients, Activations int
+	Angles                          int // RoPE's table
+	Cache                           int // of Options.Context positions, and what is computed beside it: taken by NewCache and Extend
+	Scratch                         int // of operations, while they run; the device's, which all its models share
+}
 
-// MemoryOf is what New would allocate. It is the same arithmetic, and allocates nothing.
-func MemoryOf(c Config, o Options) Memory {
-	o, err := o.withDefaults()
+// MemoryOf is what New would allocate, and with Options.Context a cache. It is the same arithmetic, and allocates nothing.
+func MemoryOf(d *kernels.Device, c Config, o Options) Memory {
+	o, err := o.withDefaults(c)
 	if err != nil {
 		return Memory{}
 	}
 	m := &Llama{c: c, o: o}
 	var s Memory
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
-		g := kernels.SizeOf(func(g *kernels.Arena) {
-			if !o.Train {
-				g = nil
-			}
-			allocate(c, o.DType, w, g, o.Trained)
-		})
-		s.Gradients = g
+		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { o.allocate(c, w, g) })
 	})
+	if n := o.positions(); n > 0 {
+		s.Angles = kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, ropeRows(n), c.HeadDim/2) })
+	}
+	if o.Context > 0 {
+		s.Cache = kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, o.Context) }) +
+			kernels.SizeOf(func(a *kernels.Arena) { m.cutInfer(a, min(chunk, c.MaxPositions)) })
+	}
+	sizes := kernels.Sizes{
+		Type: o.DType, Rows: o.MaxTokens, Longest: o.Longest, Logits: m.piece(o.MaxTokens), Dim: c.Dim, Inner: c.Inner, Vocab: c.Vocab,
+		Mask: m.mask(nil), QKNorm: c.QKNorm, Backward: o.Train,
+	}
 	if o.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(a *kernels.Arena) { m.cut(a, o.MaxTokens, o.MaxTokens) })
+		s.Scratch = d.ScratchOf(sizes)
+	}
+	if o.Context > 0 { // the prompt of an answer goes through in chunks
+		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(chunk, o.Context), min(chunk, o.Context), 0, false, o.Context
+		s.Scratch = max(s.Scratch, d.ScratchOf(sizes))
 	}
 	return s
 }
+
+// ParamsOf lists the parameters of a model as Params does, with no memory behind them: for estimates.
+func ParamsOf(c Config, o Options) (params []Param) {
+	o, err := o.withDefaults(c)
+	if err != nil {
+		return nil
+	}
+	kernels.SizeOf(func(w *kernels.Arena) {
+		kernels.SizeOf(func(g *kernels.Arena) { _, params = o.allocate(c, w, g) })
+	})
+	return params
+}
+
+func (o Options) allocate(c Config, weights, gradients *kernels.Arena) (map[string]pair, []Param) {
+	if !o.Train {
+		gradients = nil
+	}
+	return allocate(c, o.DType, weights, gradients, o.Trained)
+}
+
+// positions is how far RoPE's table has to reach for what the model was opened for.
+func (o Options) positions() int { return max(o.Longest, o.Context) }
 
 // Config is the model's configuration.
 func (m *Llama) Config() Config { return m.c }

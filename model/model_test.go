@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -240,7 +241,7 @@ func TestRecompute(t *testing.T) {
 								t.Fatalf("%s: gradient %d is %v, want %v", r, i, g[i], first[i])
 							}
 						}
-						if size := MemoryOf(c, o).Activations; size >= memory || size != m.acts.Size() || m.acts.Peak() > size {
+						if size := MemoryOf(d, c, o).Activations; size >= memory || size != m.acts.Size() || m.acts.Peak() > size {
 							t.Errorf("%s takes %d bytes, not less than %d; allocated %d, used %d", r, size, memory, m.acts.Size(), m.acts.Peak())
 						} else {
 							memory = size
@@ -434,5 +435,101 @@ func TestMemory(t *testing.T) {
 	c.Vocab, c.Dim = 1<<27, 1<<14
 	if _, err := New(device(t, kernels.Options{}), c, Options{}); err == nil || !strings.Contains(err.Error(), "weights") {
 		t.Error(err)
+	}
+}
+
+// TestMemoryIsWhatIsEstimated runs what a model is opened for, over sequences of awkward lengths, and compares every arena
+// with its estimate. Nothing may be allocated after New but the cache.
+func TestMemoryIsWhatIsEstimated(t *testing.T) {
+	for name, c := range shapes {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+				t.Run(fmt.Sprint(name, " ", dtype, " fused ", fused), func(t *testing.T) {
+					d := device(t, kernels.Options{Fused: fused, Threads: 3})
+					o := Options{DType: dtype, MaxTokens: 90, Longest: 40, Context: 30, Train: true}
+					size := MemoryOf(d, c, o)
+					m := open(t, d, c, o)
+					gradient(t, m, 1, Join(sequence(c, 1, 40), sequence(c, 2, 40), sequence(c, 3, 10)))
+					gradient(t, m, 1, Join(sequence(c, 4, 30), sequence(c, 5, 30), sequence(c, 6, 30)))
+					if _, err := m.Loss(sequence(c, 7, 1)); err != nil {
+						t.Fatal(err)
+					}
+					cache, err := m.NewCache(30)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer cache.Close()
+					for _, n := range []int{20, 1, 9} {
+						if _, err := m.Extend(cache, sequence(c, 8, n).IDs); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for _, x := range []struct {
+						what      string
+						got, want int
+					}{
+						{"weights", m.weights.Size(), size.Weights},
+						{"gradients", m.grads.Size(), size.Gradients},
+						{"activations", m.acts.Size(), size.Activations},
+						{"angles", m.rope.arena.Size(), size.Angles},
+						{"cache", cache.arena.Size() + m.infer.Size(), size.Cache},
+					} {
+						if x.got != x.want {
+							t.Errorf("%s: %d bytes, estimated %d", x.what, x.got, x.want)
+						}
+					}
+					if got := d.ScratchPeak(); got > size.Scratch {
+						t.Errorf("operations needed %d bytes of scratch memory, estimated %d", got, size.Scratch)
+					}
+					params := m.Params()
+					for i, p := range ParamsOf(c, o) {
+						if q := params[i]; p.Name != q.Name || p.W.Len() != q.W.Len() || p.Trained() != q.Trained() || p.Decay != q.Decay {
+							t.Errorf("parameter %d is %v, estimated %v", i, q, p)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestInit looks at the first weights of a model: their spread, that norms are 1, and that they follow from the seed.
+func TestInit(t *testing.T) {
+	c := shapes["qwen3, window"]
+	d := device(t, kernels.Options{})
+	var first []float32
+	for _, seed := range []uint64{7, 7, 8} {
+		m := open(t, d, c, Options{DType: tensor.F32})
+		m.Init(seed, 0.02)
+		var all []float32
+		for i, p := range m.Params() {
+			x, err := d.Floats(p.W)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, x...)
+			mean, squares := 0.0, 0.0
+			for _, x := range x {
+				mean += float64(x) / float64(p.W.Len())
+				squares += float64(x) * float64(x) / float64(p.W.Len())
+			}
+			if c.Tensors()[i].Norm {
+				if mean != 1 || squares != 1 {
+					t.Errorf("%s is not all ones", p.Name)
+				}
+				continue
+			}
+			// The deviation of a sample of n is off by 1/√2n of itself; five times that.
+			n := float64(p.W.Len())
+			if dev := math.Sqrt(squares); math.Abs(dev-0.02) > 0.02*5/math.Sqrt(2*n) || math.Abs(mean) > 0.02*5/math.Sqrt(n) {
+				t.Errorf("%s: mean %g, deviation %g", p.Name, mean, dev)
+			}
+		}
+		switch {
+		case first == nil:
+			first = all
+		case slices.Equal(first, all) != (seed == 7):
+			t.Errorf("seed %d: the same weights as with 7: %v", seed, seed != 7)
+		}
 	}
 }

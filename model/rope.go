@@ -52,7 +52,7 @@ func (m *Llama) ropeFor(positions int) error {
 	if t.cos.Ok() { // at least double, so that a growing cache does not compute it at every token
 		positions = max(positions, min(2*t.cos.Dim(0), m.c.MaxPositions))
 	}
-	positions = max(positions, 64)
+	positions = ropeRows(positions)
 	half := m.c.HeadDim / 2
 	a, err := m.d.NewArena("RoPE's angles", kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, positions, half) }))
 	if err != nil {
@@ -75,6 +75,9 @@ func (m *Llama) ropeFor(positions int) error {
 	m.d.Upload(t.sin, sin)
 	return nil
 }
+
+// ropeRows is the least that a table is made for.
+func ropeRows(positions int) int { return max(positions, 64) }
 
 func ropeTensors(a *kernels.Arena, positions, half int) (cos, sin tensor.Tensor) {
 	return a.New("cos", tensor.F32, positions, half), a.New("sin", tensor.F32, positions, half)

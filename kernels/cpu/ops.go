@@ -128,6 +128,9 @@ func AddRMSNorm(y, rstd, h, a, b, w tensor.Tensor, eps float32) {
 	C.cpu_add_rmsnorm(at(y), at(rstd), at(h), at(a), at(b), at(w), size(y.Rows()), size(w.Len()), C.float(eps), bf16(y))
 }
 
+// MostNormBlocks is the largest number that NormBlocks gives (MOST_BLOCKS of cpu_norm_block).
+const MostNormBlocks = 64
+
 // NormBlocks is how many blocks of rows have partial sums of dw, of rows that have so many elements.
 func NormBlocks(rows, width int) int {
 	block := int(C.cpu_norm_block(size(rows), size(width)))
