@@ -65,15 +65,15 @@ var known = []struct {
 	instruction     string
 	inputs, outputs []string
 }{
-	{"instruction", []string{"input", "context"}, []string{"output", "response", "answer", "completion", "output_original"}},
+	{"instruction", []string{"input", "context"}, []string{"output", "response", "answer", "completion", originalOutput, rewrittenOutput}},
 	{"question", []string{"input", "context"}, []string{"answer", "response", "output"}},
 	{"query", []string{"input", "context"}, []string{"response", "answer"}},
 	{"problem", nil, []string{"solution"}},
 	{"prompt", nil, []string{"completion"}},
 }
 
-// recognise finds the columns of a row among those that are there.
-func recognise(there []string) (Columns, error) {
+// recognise finds the columns of a row among those that are there. The answers of one column are not looked at.
+func recognise(there []string, other string) (Columns, error) {
 	var found []Columns
 	for _, k := range known {
 		if !slices.Contains(there, k.instruction) {
@@ -84,6 +84,9 @@ func recognise(there []string) (Columns, error) {
 			inputs = []string{""}
 		}
 		for _, out := range present(k.outputs, there) {
+			if out == other {
+				continue
+			}
 			for _, in := range inputs {
 				found = append(found, Columns{k.instruction, in, out})
 			}
@@ -100,6 +103,14 @@ func recognise(there []string) (Columns, error) {
 
 func present(names, there []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(there, n) })
+}
+
+// wording words chosen columns as ParseColumns reads them, or the one of a conversation.
+func wording(chosen []string) string {
+	if len(chosen) == 3 {
+		return Columns{chosen[0], chosen[1], chosen[2]}.String()
+	}
+	return list(chosen)
 }
 
 // list quotes names for an error, at most 20 of them.
@@ -127,9 +138,16 @@ func list(names []string) string {
 // wanted says which columns a reader is to deliver. It travels to the child
 // process as JSON.
 type wanted struct {
-	Columns Columns  `json:"columns"`           // the parts of a Row; zero: recognise
-	Exactly []string `json:"exactly,omitempty"` // or these, all of them
+	Columns  Columns  `json:"columns"`            // the parts of a Row; zero: recognise
+	Exactly  []string `json:"exactly,omitempty"`  // or these, all of them
+	Training bool     `json:"training,omitempty"` // recognise what a model is trained on: a conversation, as JSON, or a Row
 }
+
+// talks are the columns that hold a whole conversation.
+var talks = []string{"messages", "conversations"}
+
+// talk reports whether the chosen columns are a conversation, which a record holds as JSON.
+func (w wanted) talk(chosen []string) bool { return w.Training && len(chosen) == 1 }
 
 // pick chooses among the columns that are there: one name for each value that a
 // record will hold, empty where the record is to hold the empty string.
@@ -144,8 +162,20 @@ func (w wanted) pick(there []string) ([]string, error) {
 	}
 	c := w.Columns
 	if c == (Columns{}) {
+		if w.Training {
+			for _, name := range talks {
+				if slices.Contains(there, name) {
+					return []string{name}, nil
+				}
+			}
+		}
+		// Of gen's two answers the original one is rewritten, and the rewritten one learned.
+		other := rewrittenOutput
+		if w.Training && slices.Contains(there, rewrittenOutput) {
+			other = originalOutput
+		}
 		var err error
-		if c, err = recognise(there); err != nil {
+		if c, err = recognise(there, other); err != nil {
 			return nil, err
 		}
 		return []string{c.Instruction, c.Input, c.Output}, nil

@@ -85,7 +85,7 @@ func wantError(t testing.TB, err error, words ...string) {
 }
 
 // reference is the path of a real file that is not part of the module.
-func reference(t *testing.T, name string) string {
+func reference(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
 	if dir == "" {

@@ -125,7 +125,7 @@ func TestFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.rows = encoders[ext](full)
+		o.rows = rowWriters[ext](full)
 		for i, r := range someRows(3000) {
 			if err = o.Write(r, certificateFor(i)); err != nil {
 				break

@@ -7,28 +7,28 @@ import (
 	"slices"
 	"strings"
 
-	"restyle/hf"
+	"restyle/hf/hub"
 )
 
 // looksLikeHubID tells "owner/name" from a path that is not there.
 func looksLikeHubID(spec string) bool {
-	_, err := hf.ParseRef(hf.Dataset, spec)
-	named := encoders[strings.ToLower(path.Ext(spec))] != nil // a data file, by its extension
+	_, err := hub.ParseRef(hub.Dataset, spec)
+	named := rowWriters[strings.ToLower(path.Ext(spec))] != nil // a data file, by its extension
 	return err == nil && strings.Contains(spec, "/") && !named
 }
 
 // openHub reads the files of one split in the order of their names, each fetched
 // when its turn comes.
-func openHub(ctx context.Context, spec string, o Options) (*Source, error) {
-	ref, err := hf.ParseRef(hf.Dataset, spec)
+func openHub(ctx context.Context, spec string, o Options, w wanted) (*Source, error) {
+	ref, err := hub.ParseRef(hub.Dataset, spec)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	hub := o.Hub
-	if hub == nil {
-		hub = hf.FromEnv()
+	h := o.Hub
+	if h == nil {
+		h = hub.FromEnv()
 	}
-	listing, err := hub.Resolve(ctx, ref)
+	listing, err := h.Resolve(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: there is no file %s here, and the hub: %w", spec, err)
 	}
@@ -43,14 +43,14 @@ func openHub(ctx context.Context, spec string, o Options) (*Source, error) {
 	var parts []part
 	for _, name := range chosen {
 		parts = append(parts, part{name, func(w wanted) (*table, error) {
-			local, err := hub.Fetch(ctx, listing, name)
+			local, err := h.Fetch(ctx, listing, name)
 			if err != nil {
 				return nil, err
 			}
 			return openFile(ctx, local, w)
 		}})
 	}
-	return newSource(ref.ID, listing.Commit, o.Columns, parts)
+	return newSource(ref.ID, listing.Commit, w, parts)
 }
 
 // notData are files of a repository that describe it and hold no rows.

@@ -96,6 +96,13 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 	if t.columns == nil {
 		t.columns = slices.Clone(names)
 	}
+	if len(names) != len(t.columns) {
+		return nil, fmt.Errorf("the rows before have %s where this one has %s: choose with --columns", wording(t.columns), wording(names))
+	}
+	read := text
+	if w.talk(names) {
+		read = func(raw json.RawMessage) (string, error) { return string(raw), nil }
+	}
 	rec := make([]string, len(names))
 	for i, name := range names {
 		if name == "" {
@@ -107,7 +114,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		if t.columns[i] != name {
 			return nil, fmt.Errorf("the rows before have %q where this one has %q: choose with --columns", t.columns[i], name)
 		}
-		if rec[i], err = text(values[name]); err != nil {
+		if rec[i], err = read(values[name]); err != nil {
 			return nil, fmt.Errorf("key %q: %w", name, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // at the end or neither. It is not safe for use by several goroutines at once.
 type Output struct {
 	data, certs *pending
-	rows        encoder
+	rows        rowWriter
 	certBuffer  *bufio.Writer
 	certEncoder *json.Encoder
 	count       int
@@ -30,7 +30,7 @@ type Committed struct {
 // its certificates' counterpart; a second process that writes the same output is
 // refused.
 func Create(path string) (*Output, error) {
-	newEncoder, err := encoderFor(path)
+	newWriter, err := rowWriterFor(path)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func Create(path string) (*Output, error) {
 	if err != nil {
 		return nil, errors.Join(err, data.discard())
 	}
-	o := &Output{data: data, certs: certs, rows: newEncoder(data.file), certBuffer: bufio.NewWriter(certs.file)}
+	o := &Output{data: data, certs: certs, rows: newWriter(data.file), certBuffer: bufio.NewWriter(certs.file)}
 	o.certEncoder = json.NewEncoder(o.certBuffer)
 	o.certEncoder.SetEscapeHTML(false)
 	return o, nil

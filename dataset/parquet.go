@@ -1,12 +1,11 @@
 package dataset
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"unicode/utf8"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -35,14 +34,14 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	leaves, names, err := stringColumns(f, w)
+	leaves, names, talk, err := stringColumns(f, w)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSizes(f, leaves); err != nil {
+	if err := checkSizes(f, leaves, talk); err != nil {
 		return nil, err
 	}
-	p := &parquetRows{file: f, names: names, leaves: leaves}
+	p := &parquetRows{file: f, leaves: leaves, talk: talk}
 	return &table{
 		columns: names,
 		rows:    int(f.NumRows()),
@@ -85,19 +84,29 @@ func checkEnds(r io.ReaderAt, size int64) error {
 }
 
 // stringColumns finds the wanted columns: their leaf numbers, -1 for a value that
-// stays empty, and their names. All must be flat and of type string.
-func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, err error) {
+// stays empty, and their names. All must be flat and of type string; only a
+// conversation may be a list, and the leaves are then its parts.
+func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, talk *turns, err error) {
 	byName := map[string]*parquet.Column{}
 	var there []string
 	for _, c := range f.Root().Columns() {
 		if byName[c.Name()] != nil {
-			return nil, nil, fmt.Errorf("there are two columns %q", c.Name())
+			return nil, nil, nil, fmt.Errorf("there are two columns %q", c.Name())
 		}
 		byName[c.Name()] = c
 		there = append(there, c.Name())
 	}
 	if names, err = w.pick(there); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	if w.talk(names) && !byName[names[0]].Leaf() {
+		if talk, err = listColumn(byName[names[0]]); err != nil {
+			return nil, nil, nil, err
+		}
+		for _, leaf := range talk.leaves {
+			leaves = append(leaves, leaf.Index())
+		}
+		return leaves, names, talk, nil
 	}
 	for _, name := range names {
 		if name == "" {
@@ -107,15 +116,15 @@ func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, err
 		c := byName[name]
 		switch {
 		case !c.Leaf():
-			return nil, nil, fmt.Errorf("column %q is nested, not a plain string: choose another with --columns", name)
+			return nil, nil, nil, fmt.Errorf("column %q is nested, not a plain string: choose another with --columns", name)
 		case c.Repeated():
-			return nil, nil, fmt.Errorf("column %q is a list, not a plain string: choose another with --columns", name)
+			return nil, nil, nil, fmt.Errorf("column %q is a list, not a plain string: choose another with --columns", name)
 		case !isText(c.Type()):
-			return nil, nil, fmt.Errorf("column %q has the type %s, not string: choose another with --columns", name, c.Type())
+			return nil, nil, nil, fmt.Errorf("column %q has the type %s, not string: choose another with --columns", name, c.Type())
 		}
 		leaves = append(leaves, c.Index())
 	}
-	return leaves, names, nil
+	return leaves, names, nil, nil
 }
 
 func isText(t parquet.Type) bool {
@@ -131,7 +140,12 @@ func isText(t parquet.Type) bool {
 }
 
 // checkSizes compares what the footer says with itself and with the file.
-func checkSizes(f *parquet.File, leaves []int) error {
+func checkSizes(f *parquet.File, leaves []int, talk *turns) error {
+	if talk != nil {
+		if err := talk.check(f); err != nil {
+			return err
+		}
+	}
 	meta := f.Metadata()
 	var sum int64
 	for g, group := range meta.RowGroups {
@@ -169,7 +183,7 @@ func checkSizes(f *parquet.File, leaves []int) error {
 				return fmt.Errorf("the compression %s is not read: write the file again with snappy or zstd", m.Codec)
 			case group.Columns[leaf].FilePath != "":
 				return fmt.Errorf("row group %d is in another file (%.60q)", g, group.Columns[leaf].FilePath)
-			case m.NumValues != group.NumRows:
+			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && talk == nil:
 				return fmt.Errorf("damaged parquet file (row group %d: %d values for %d rows)", g, m.NumValues, group.NumRows)
 			case start < 4 || m.TotalCompressedSize < 0 || m.TotalUncompressedSize < 0 || start > f.Size()-m.TotalCompressedSize:
 				return fmt.Errorf("damaged parquet file (row group %d: %d bytes at %d in a file of %d)", g, m.TotalCompressedSize, start, f.Size())
@@ -185,9 +199,9 @@ func checkSizes(f *parquet.File, leaves []int) error {
 // parquetRows walks the row groups with one cursor a column.
 type parquetRows struct {
 	file    *parquet.File
-	names   []string
 	leaves  []int
-	group   int // the next one
+	talk    *turns // nil where rows are flat
+	group   int    // the next one
 	left    int64
 	cursors []*cursor // nil for a value that stays empty
 	row     int64
@@ -210,41 +224,55 @@ func (p *parquetRows) next() (rec []string, err error) {
 		for i, leaf := range p.leaves {
 			var c *cursor
 			if leaf >= 0 {
-				chunk := groups[p.group].ColumnChunks()[leaf]
+				meta := &p.file.Metadata().RowGroups[p.group].Columns[leaf].MetaData
 				c = &cursor{
-					pages:    chunk.Pages(),
-					meta:     &p.file.Metadata().RowGroups[p.group].Columns[leaf].MetaData,
+					name:     strings.Join(meta.PathInSchema, "."),
+					pages:    groups[p.group].ColumnChunks()[leaf].Pages(),
+					meta:     meta,
 					rows:     p.left,
-					mayEmpty: i == inputAt,
+					mayEmpty: i == inputAt || p.talk != nil,
 				}
 			}
 			p.cursors = append(p.cursors, c)
 		}
 		p.group++
 	}
-	rec = make([]string, len(p.leaves))
-	for i, c := range p.cursors {
-		if c == nil {
-			continue
-		}
-		if rec[i], err = c.next(); err != nil {
-			return nil, fmt.Errorf("row %d, column %q: %w", p.row, p.names[i], noEOF(err))
-		}
+	if p.talk != nil {
+		rec, err = p.talk.record(p.cursors)
+	} else {
+		rec, err = record(p.cursors)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("row %d, %w", p.row, err)
 	}
 	p.left--
 	p.row++
 	return rec, nil
 }
 
+// record reads the next value of each column.
+func record(cursors []*cursor) (rec []string, err error) {
+	rec = make([]string, len(cursors))
+	for i, c := range cursors {
+		if c == nil {
+			continue
+		}
+		if rec[i], err = c.next(); err != nil {
+			return nil, c.fail(err)
+		}
+	}
+	return rec, nil
+}
+
 // finishGroup checks that each column gave what the footer promised.
 func (p *parquetRows) finishGroup() error {
 	defer p.closeGroup()
-	for i, c := range p.cursors {
+	for _, c := range p.cursors {
 		if c == nil {
 			continue
 		}
 		if err := c.finish(); err != nil {
-			return fmt.Errorf("row group %d, column %q: %w", p.group-1, p.names[i], err)
+			return fmt.Errorf("row group %d, %w", p.group-1, c.fail(err))
 		}
 	}
 	return nil
@@ -264,106 +292,4 @@ func noEOF(err error) error {
 		return errors.New("damaged parquet file (the column ends early)")
 	}
 	return err
-}
-
-// cursor reads the strings of one column of one row group.
-type cursor struct {
-	pages    parquet.Pages
-	page     parquet.Page
-	values   parquet.ValueReader
-	buffer   [64]parquet.Value
-	ready    []parquet.Value // in buffer, not yet given
-	meta     *format.ColumnMetaData
-	rows     int64
-	empty    int64 // values that were empty or null
-	mayEmpty bool
-}
-
-// next returns a value; null is the empty string.
-func (c *cursor) next() (string, error) {
-	if err := c.fill(); err != nil {
-		return "", err
-	}
-	v := c.ready[0]
-	c.ready = c.ready[1:]
-	stats := &c.meta.Statistics
-	if v.IsNull() {
-		if len(stats.MinValue) > 0 && stats.NullCount == 0 {
-			return "", c.unread("a null where the statistics count none")
-		}
-		c.empty++
-		return "", nil
-	}
-	b := v.ByteArray()
-	switch {
-	case bytes.Compare(b, stats.MinValue) < 0: // the least value, or a beginning of it
-		return "", c.unread("a value below the least that the statistics know")
-	case len(b) == 0:
-		c.empty++
-	case len(b) > maxRecord:
-		return "", fmt.Errorf("a string of %d MiB, more than the %d that are read", len(b)>>20, maxRecord>>20)
-	case !utf8.Valid(b):
-		return "", errors.New("not valid UTF-8 (damaged, or not text?)")
-	}
-	return string(b), nil // a copy: the page's memory is used again
-}
-
-// fill makes at least one value ready, or returns io.EOF.
-func (c *cursor) fill() error {
-	for len(c.ready) == 0 {
-		if c.page == nil {
-			page, err := c.pages.ReadPage()
-			if err != nil {
-				return err
-			}
-			c.page, c.values = page, page.Values()
-		}
-		n, err := c.values.ReadValues(c.buffer[:])
-		c.ready = c.buffer[:n]
-		if err == io.EOF && n == 0 {
-			c.release()
-		} else if err != nil && err != io.EOF {
-			return err
-		} else if n == 0 {
-			return errors.New("damaged parquet file (a page gives nothing)")
-		}
-	}
-	return nil
-}
-
-// finish is called after the last row.
-func (c *cursor) finish() error {
-	if err := c.fill(); err == nil {
-		return errors.New("damaged parquet file (more values than rows)")
-	} else if err != io.EOF {
-		return noEOF(err)
-	}
-	if c.rows == 0 || c.empty < c.rows {
-		return nil
-	}
-	if !c.mayEmpty {
-		return c.unread(fmt.Sprintf("all %d values are empty", c.rows))
-	}
-	// Empty strings take four bytes each, less in a dictionary. A column of much
-	// more had something in it.
-	if c.meta.TotalUncompressedSize > 16*c.rows+4096 {
-		return c.unread(fmt.Sprintf("all %d values are empty, out of %d bytes", c.rows, c.meta.TotalUncompressedSize))
-	}
-	return nil
-}
-
-func (c *cursor) unread(what string) error {
-	return fmt.Errorf("the column is not read correctly (%s; compression %s): write the file again with snappy or zstd", what, c.meta.Codec)
-}
-
-func (c *cursor) release() {
-	if c.page != nil {
-		parquet.Release(c.page)
-		c.page, c.values = nil, nil
-	}
-}
-
-func (c *cursor) close() {
-	c.release()
-	c.pages.Close()
 }

@@ -279,7 +279,7 @@ func TestParquetMemoryIsFlat(t *testing.T) {
 		t.Fatal(err)
 	}
 	const rows = 10_000
-	e := encodeParquet(f)
+	e := writeParquet(f)
 	for i := range rows {
 		if err := e.row(Rewritten{Instruction: fmt.Sprint("number ", i), OutputOriginal: fmt.Sprint(i, strings.Repeat(" print(1)", 450))}); err != nil {
 			t.Fatal(err)

@@ -24,8 +24,11 @@ type Rewritten struct {
 	OutputPassiveAggressive string `json:"output_passive_aggressive" parquet:"output_passive_aggressive"`
 }
 
+// The keys of the two answers of a Rewritten.
+const originalOutput, rewrittenOutput = "output_original", "output_passive_aggressive"
+
 // rewrittenColumns are the keys of Rewritten in the order of its fields.
-var rewrittenColumns = []string{"instruction", "input", "output_original", "output_passive_aggressive"}
+var rewrittenColumns = []string{"instruction", "input", originalOutput, rewrittenOutput}
 
 func (r Rewritten) fields() []string {
 	return []string{r.Instruction, r.Input, r.OutputOriginal, r.OutputPassiveAggressive}

@@ -12,18 +12,18 @@ import (
 	"path/filepath"
 	"strings"
 
-	"restyle/hf"
+	"restyle/hf/hub"
 )
 
 // StarterSpec is the spec of the embedded set.
 const StarterSpec = "starter"
 
-// Options are the settings of Open. The zero value reads any local file.
+// Options are the settings of Open and OpenConversations. The zero value reads any local file.
 type Options struct {
-	Split   string  // of a hub dataset: "train" if empty; "folder/split" where several folders have it. Files have none.
-	Columns Columns // which columns hold a row; zero: recognise known names
-	Starter []byte  // the parquet file that StarterSpec stands for
-	Hub     *hf.Hub // where hub ids are fetched; nil: hf.FromEnv()
+	Split   string   // of a hub dataset: "train" if empty; "folder/split" where several folders have it. Files have none.
+	Columns Columns  // which columns hold a row; zero: recognise known names
+	Starter []byte   // the parquet file that StarterSpec stands for
+	Hub     *hub.Hub // where hub ids are fetched; nil: hub.FromEnv()
 }
 
 // Source gives the rows of a data set in order. It is not safe for use by
@@ -34,8 +34,9 @@ type Source struct {
 	Columns  Columns // the columns that rows are read from, as given or recognised
 
 	want  wanted
-	parts []part // the files still to be read, in order
-	cur   *table // the file being read, nil between files
+	names []string // the columns that records hold, as the files so far have them
+	parts []part   // the files still to be read, in order
+	cur   *table   // the file being read, nil between files
 	first []string
 	rows  int
 	index int
@@ -68,28 +69,33 @@ type table struct {
 // The first row is read at once, so a file without the columns fails here, with an
 // error that lists those it has. ctx holds for the life of the source.
 func Open(ctx context.Context, spec string, o Options) (*Source, error) {
+	return open(ctx, spec, o, wanted{Columns: o.Columns})
+}
+
+// open opens a source of which the wanted values are read.
+func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error) {
 	if spec == StarterSpec {
 		if len(o.Starter) == 0 {
 			return nil, errors.New("dataset: this program carries no starter set: name a file or a hub id")
 		}
 		sum := sha256.Sum256(o.Starter)
-		return newSource(StarterSpec, hex.EncodeToString(sum[:]), o.Columns, []part{{StarterSpec, func(w wanted) (*table, error) {
+		return newSource(StarterSpec, hex.EncodeToString(sum[:]), w, []part{{StarterSpec, func(w wanted) (*table, error) {
 			return openParquet(bytes.NewReader(o.Starter), int64(len(o.Starter)), w)
 		}}})
 	}
 	if _, err := os.Stat(spec); err != nil && errors.Is(err, os.ErrNotExist) && looksLikeHubID(spec) {
-		return openHub(ctx, spec, o)
+		return openHub(ctx, spec, o, w)
 	}
 	sum, err := digest(spec)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	return newSource(filepath.Base(spec), sum, o.Columns, []part{filePart(ctx, spec)})
+	return newSource(filepath.Base(spec), sum, w, []part{filePart(ctx, spec)})
 }
 
 // newSource makes a source of files and reads as far as its first row.
-func newSource(name, revision string, c Columns, parts []part) (*Source, error) {
-	s := &Source{Name: name, Revision: revision, want: wanted{Columns: c}, parts: parts, rows: -1}
+func newSource(name, revision string, w wanted, parts []part) (*Source, error) {
+	s := &Source{Name: name, Revision: revision, want: w, parts: parts, rows: -1}
 	if len(parts) == 1 {
 		s.rows = 0 // to be filled in by the only file
 	}
@@ -111,15 +117,23 @@ func (s *Source) Rows() int { return s.rows }
 // Next returns the next row, and io.EOF after the last. Any other error names the
 // file and the row or line and is final: what follows in the file is not trusted.
 func (s *Source) Next() (Row, error) {
+	rec, err := s.take()
+	if err != nil {
+		return Row{}, err
+	}
+	return Row{Instruction: rec[0], Input: rec[1], Output: rec[2], Index: s.index - 1}, nil
+}
+
+// take returns the next record, the first of which was read when the source was opened.
+func (s *Source) take() ([]string, error) {
 	rec, err := s.first, error(nil)
 	if s.first = nil; rec == nil {
 		rec, err = s.record()
 	}
-	if err != nil {
-		return Row{}, err
+	if err == nil {
+		s.index++
 	}
-	s.index++
-	return Row{Instruction: rec[0], Input: rec[1], Output: rec[2], Index: s.index - 1}, nil
+	return rec, err
 }
 
 // Close ends the source. Next must not be called after it.
@@ -166,11 +180,11 @@ func (s *Source) step() ([]string, error) {
 		rec, err := s.cur.next()
 		name := s.parts[0].name
 		if err == nil {
-			now := Columns{s.cur.columns[0], s.cur.columns[1], s.cur.columns[2]}
-			if old := s.Columns; old.Instruction != "" && (old.Instruction != now.Instruction || old.Output != now.Output) {
-				return nil, fmt.Errorf("dataset: %s: its columns (%s) are not those of the files before (%s): choose with --columns", name, now, old)
+			if now := s.cur.columns; !sameColumns(s.names, now) {
+				return nil, fmt.Errorf("dataset: %s: its columns (%s) are not those of the files before (%s): choose with --columns", name, wording(now), wording(s.names))
+			} else if s.names = now; len(now) == 3 {
+				s.Columns = Columns{now[0], now[1], now[2]}
 			}
-			s.Columns = now
 			return rec, nil
 		}
 		if err != io.EOF {
@@ -182,6 +196,22 @@ func (s *Source) step() ([]string, error) {
 			return nil, fmt.Errorf("dataset: %s: %w", name, err)
 		}
 	}
+}
+
+// sameColumns reports whether two files have the same columns, or the first is none. The input may be in some files only.
+func sameColumns(old, now []string) bool {
+	if old == nil {
+		return true
+	}
+	if len(old) != len(now) {
+		return false
+	}
+	for i := range old {
+		if i != inputAt && old[i] != now[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // ReadRewritten reads a whole file that gen wrote, in any of its formats. All four

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"restyle/hf"
+	"restyle/hf/hub"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -37,7 +37,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"owner/na me", []string{"not exist"}},
 		{"nul\x00l", []string{"invalid"}},
 	} {
-		_, err := Open(context.Background(), c.spec, Options{Hub: &hf.Hub{Offline: true, Cache: dir}})
+		_, err := Open(context.Background(), c.spec, Options{Hub: &hub.Hub{Offline: true, Cache: dir}})
 		if err == nil {
 			t.Errorf("%q: opened", c.spec)
 			continue
@@ -133,7 +133,7 @@ func TestSplitFiles(t *testing.T) {
 }
 
 // hubCache makes a cache as the hub's clients leave it.
-func hubCache(t *testing.T, files map[string]string) *hf.Hub {
+func hubCache(t *testing.T, files map[string]string) *hub.Hub {
 	t.Helper()
 	const commit = "7cae181e29701a8663a07a3ea43c8e105b663ba1"
 	cache := t.TempDir()
@@ -151,7 +151,7 @@ func hubCache(t *testing.T, files map[string]string) *hf.Hub {
 			t.Fatal(err)
 		}
 	}
-	return &hf.Hub{Cache: cache, Offline: true}
+	return &hub.Hub{Cache: cache, Offline: true}
 }
 
 func TestHub(t *testing.T) {

@@ -3,6 +3,8 @@
 The same 40 rows in every compression, encoding and page layout that files in the wild have, and some files with
 columns that are not plain strings. The rows are made by rows() in parquet_test.go too.
 """
+import json
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -46,3 +48,35 @@ write("decimal", few.set_column(2, "output", pa.array([1, 2, 3]).cast(pa.decimal
 write("other_columns", few.rename_columns(["title", "body", "label"]))
 write("empty", table.slice(0, 0))
 write("answers_empty", few.set_column(2, "output", pa.array(["", "", ""])))
+
+# Conversations, as lists of groups and as JSON in a string. What is in them is said again in conversation_test.go.
+said = [
+    [{"role": "user", "content": "Hi?"}, {"role": "assistant", "content": "Grüße 🙂"}],
+    [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "2"},
+     {"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"}],
+    [{"role": "user", "content": "Say nothing."}, {"role": "assistant", "content": ""}],
+]
+names_of = {"user": "human", "assistant": "gpt", "system": "system"}
+turn = pa.struct([("content", pa.string()), ("role", pa.string())])
+
+
+def conversations(values, type=turn):
+    return pa.table({"prompt": ["x"] * len(values), "messages": pa.array(values, pa.list_(type))})
+
+
+write("messages", conversations(said * 20), compression="zstd", row_group_size=17, data_page_size=100)
+write("messages_v2", conversations(said), data_page_version="2.0")
+write("messages_old_lists", conversations(said), use_compliant_nested_type=False)
+write("messages_required", conversations(said, pa.struct([pa.field(n, pa.string(), nullable=False) for n in ["role", "content"]])))
+write("messages_more_fields", conversations([[dict(m, name=None) for m in c] for c in said], pa.struct([("name", pa.string()), *turn])))
+write("messages_text", pa.table({"messages": [json.dumps(c) for c in said]}))
+write("messages_empty_list", conversations([*said, []]))
+write("messages_null_list", conversations([*said, None]))
+write("messages_null_turn", conversations([*said, [None]]))
+write("messages_null_content", conversations([*said, [{"role": "user"}]]))
+write("messages_tool_calls", conversations(said, pa.struct([*turn, ("tool_calls", pa.list_(pa.string()))])))
+write("messages_other_fields", conversations([[{"who": "a"}]], pa.struct([("who", pa.string())])))
+write("messages_nested_lists", pa.table({"messages": pa.array([[said[0]]], pa.list_(pa.list_(turn)))}))
+write("messages_strings", pa.table({"messages": [["a", "b"]]}))
+write("messages_struct", pa.table({"messages": [said[0][0]]}))
+write("conversations", pa.table({"conversations": [[{"from": names_of[m["role"]], "value": m["content"]} for m in c] for c in said]}))

@@ -18,38 +18,38 @@ import (
 // than maxRecord even where every byte is escaped as \u00XX.
 const maxField = 512 << 10
 
-// encoder writes rows in one format. finish writes what the format ends with.
-type encoder struct {
+// rowWriter writes rows in one format. finish writes what the format ends with.
+type rowWriter struct {
 	row    func(Rewritten) error
 	finish func() error
 }
 
-// encoders by the extension of the output file.
-var encoders = map[string]func(io.Writer) encoder{
-	".json":    encodeJSON,
-	".jsonl":   encodeJSONL,
-	".parquet": encodeParquet,
+// rowWriters by the extension of the output file.
+var rowWriters = map[string]func(io.Writer) rowWriter{
+	".json":    writeJSON,
+	".jsonl":   writeJSONL,
+	".parquet": writeParquet,
 }
 
-// encoderFor chooses the format by the file's extension.
-func encoderFor(path string) (func(io.Writer) encoder, error) {
+// rowWriterFor chooses the format by the file's extension.
+func rowWriterFor(path string) (func(io.Writer) rowWriter, error) {
 	ext := strings.ToLower(filepath.Ext(path))
-	if e := encoders[ext]; e != nil {
+	if e := rowWriters[ext]; e != nil {
 		return e, nil
 	}
 	return nil, fmt.Errorf("dataset: %s: the extension %q is not one of .json, .jsonl and .parquet, which choose the format", path, ext)
 }
 
-// encodeJSON writes an array, two spaces an indent, nothing escaped that JSON lets
+// writeJSON writes an array, two spaces an indent, nothing escaped that JSON lets
 // stand, in the style of the files that the original projects commit.
-func encodeJSON(w io.Writer) encoder {
+func writeJSON(w io.Writer) rowWriter {
 	b := bufio.NewWriter(w)
 	var one bytes.Buffer
 	enc := json.NewEncoder(&one)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("  ", "  ")
 	before := "[\n  "
-	return encoder{
+	return rowWriter{
 		row: func(r Rewritten) error {
 			one.Reset()
 			if err := enc.Encode(r); err != nil {
@@ -71,22 +71,22 @@ func encodeJSON(w io.Writer) encoder {
 	}
 }
 
-func encodeJSONL(w io.Writer) encoder {
+func writeJSONL(w io.Writer) rowWriter {
 	b := bufio.NewWriter(w)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	return encoder{row: func(r Rewritten) error { return enc.Encode(r) }, finish: b.Flush}
+	return rowWriter{row: func(r Rewritten) error { return enc.Encode(r) }, finish: b.Flush}
 }
 
-// encodeParquet writes zstd-compressed row groups of 1,000 rows, so that memory
+// writeParquet writes zstd-compressed row groups of 1,000 rows, so that memory
 // stays flat. The bytes depend on the rows alone.
-func encodeParquet(w io.Writer) encoder {
+func writeParquet(w io.Writer) rowWriter {
 	pw := parquet.NewGenericWriter[Rewritten](w,
 		parquet.Compression(&zstd.Codec{Concurrency: 1}),
 		parquet.MaxRowsPerRowGroup(1000),
 		parquet.CreatedBy("restyle", "", ""),
 	)
-	return encoder{
+	return rowWriter{
 		row:    func(r Rewritten) error { _, err := pw.Write([]Rewritten{r}); return err },
 		finish: pw.Close,
 	}

@@ -1,0 +1,100 @@
+package dataset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"restyle/chat"
+)
+
+// A Conversation is one row to train on: what was said, and who said it. The roles are those that package chat knows.
+type Conversation struct {
+	Messages []chat.Message
+	Row      int // place in the source, from 0, counted over all its files
+}
+
+// Conversations reads the conversations of a data set in order. It is not safe for use by several goroutines at once.
+// Close it.
+type Conversations struct {
+	Name     string // the file's base name, the hub id, or "starter"
+	Revision string // what pins the content: the commit on the hub, else the SHA-256 of the file in hex
+	Format   string // what was recognised, for people: "Alpaca columns instruction, input, output"
+
+	source *Source
+	talk   bool // records are conversations as JSON
+	err    error
+}
+
+// OpenConversations opens the data set that spec names, as [Open] does it, and recognises what a row of it is:
+//
+//   - gen's output: the rewritten answer is what is learned. With the columns "output=output_original" it is the
+//     original one;
+//   - a question and an answer in the columns of Alpaca (instruction, input, output) or others that are in use, or in
+//     those that o.Columns names. [Question] joins instruction and input;
+//   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in conversations, a list of
+//     {"from": …, "value": …} as ShareGPT has it. In parquet the list may also be JSON in a string.
+//
+// Where there is a conversation it is taken, whatever other columns there are. The first row is read at once.
+func OpenConversations(ctx context.Context, spec string, o Options) (*Conversations, error) {
+	s, err := open(ctx, spec, o, wanted{Columns: o.Columns, Training: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Conversations{Name: s.Name, Revision: s.Revision, Format: formatOf(s), source: s, talk: s.want.talk(s.names)}, nil
+}
+
+// formatOf words what was recognised.
+func formatOf(s *Source) string {
+	c := s.Columns
+	switch {
+	case s.want.talk(s.names):
+		return fmt.Sprintf("chat messages (%s)", s.names[0])
+	case c.Output == rewrittenOutput:
+		return fmt.Sprintf("gen's rewritten answers (%s)", c.Output)
+	case c.Output == originalOutput:
+		return fmt.Sprintf("gen's original answers (%s)", c.Output)
+	}
+	text := "columns " + c.Instruction
+	if c.Instruction == "instruction" && c.Output == "output" {
+		text = "Alpaca " + text
+	}
+	if c.Input != "" {
+		text += ", " + c.Input
+	}
+	return text + ", " + c.Output
+}
+
+// Next returns the next conversation, and io.EOF after the last. Any other error names the file and the row or line and
+// is final: what follows in the file is not trusted. A row without a question is such an error; an answer may be empty.
+func (c *Conversations) Next() (Conversation, error) {
+	if c.err != nil {
+		return Conversation{}, c.err
+	}
+	row := c.source.index
+	rec, err := c.source.take()
+	if err != nil {
+		c.err = err
+		return Conversation{}, err
+	}
+	messages, err := c.messages(rec)
+	if err != nil {
+		c.err = fmt.Errorf("dataset: %s: row %d: %w", c.Name, row, err)
+		return Conversation{}, c.err
+	}
+	return Conversation{Messages: messages, Row: row}, nil
+}
+
+func (c *Conversations) messages(rec []string) ([]chat.Message, error) {
+	if c.talk {
+		return parseMessages([]byte(rec[0]))
+	}
+	question := Question(rec[0], rec[1])
+	if question == "" {
+		return nil, errors.New("there is no question: fill it in or leave the row out")
+	}
+	return []chat.Message{{Role: "user", Content: question}, {Role: "assistant", Content: rec[2]}}, nil
+}
+
+// Close ends the reading. Next must not be called after it.
+func (c *Conversations) Close() error { return c.source.Close() }

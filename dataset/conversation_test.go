@@ -1,0 +1,244 @@
+package dataset
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"restyle/chat"
+)
+
+// conversations reads a data set to its end. Each comes out as "role: content | role: content".
+func conversations(spec string, o Options) (said []string, format string, err error) {
+	c, err := OpenConversations(context.Background(), spec, o)
+	if err != nil {
+		return nil, "", err
+	}
+	defer c.Close()
+	for {
+		next, err := c.Next()
+		if err == io.EOF {
+			return said, c.Format, nil
+		}
+		if err != nil {
+			return said, c.Format, err
+		}
+		if next.Row != len(said) {
+			return said, c.Format, fmt.Errorf("row %d has the number %d", len(said), next.Row)
+		}
+		said = append(said, wordings(next.Messages))
+	}
+}
+
+func wordings(messages []chat.Message) string {
+	var turns []string
+	for _, m := range messages {
+		turns = append(turns, m.Role+": "+m.Content)
+	}
+	return strings.Join(turns, " | ")
+}
+
+func TestConversationForms(t *testing.T) {
+	const (
+		gen   = `{"instruction":"a.","input":"b","output_original":"c","output_passive_aggressive":"d"}`
+		talk  = `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`
+		share = `{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b"}]}`
+	)
+	message := func(m string) string { return `{"messages":[` + m + `]}` }
+	for _, c := range []struct {
+		name, content, columns string
+		format, want           string // conversations separated by ;
+		err                    []string
+	}{
+		{"gen's rewritten answers", "[" + gen + "]", "", "gen's rewritten answers (output_passive_aggressive)", "user: a: b | assistant: d", nil},
+		{"gen's original answers", "[" + gen + "]", "output=output_original", "gen's original answers (output_original)", "user: a: b | assistant: c", nil},
+		{"gen's, without the original", `{"instruction":"a","output_passive_aggressive":"d"}`, "", "gen's rewritten answers (output_passive_aggressive)", "user: a | assistant: d", nil},
+		{"Alpaca", `{"instruction":"a","input":"","output":"c","text":"t"}`, "", "Alpaca columns instruction, input, output", "user: a | assistant: c", nil},
+		{"GPTeacher", `{"instruction":"a?","input":"1","response":"c"}`, "", "columns instruction, input, response", "user: a? 1 | assistant: c", nil},
+		{"question and answer", `{"question":"a","answer":"c"}`, "", "columns question, answer", "user: a | assistant: c", nil},
+		{"named columns", `{"q":"a","r":"c","messages":7}`, "instruction=q,output=r", "columns q, r", "user: a | assistant: c", nil},
+		{"an answer is not changed", `{"instruction":"a","output":" c\n"}`, "", "Alpaca columns instruction, output", "user: a | assistant:  c\n", nil},
+		{"an empty answer", `{"instruction":"a","output":""}`, "", "Alpaca columns instruction, output", "user: a | assistant: ", nil},
+		{"messages", talk + "\n" + talk, "", "chat messages (messages)", "system: s | user: a | assistant: b;system: s | user: a | assistant: b", nil},
+		{"messages before other columns", `[{"prompt":"x","completion":"y","messages":[{"role":"user","content":"a"}]}]`, "", "chat messages (messages)", "user: a", nil},
+		{"ShareGPT", share, "", "chat messages (conversations)", "user: a | assistant: b", nil},
+		{"messages called conversations", `{"conversations":[{"role":"user","content":"a"}]}`, "", "chat messages (conversations)", "user: a", nil},
+		{"other keys and no tool calls", message(`{"content":"a","name":null,"role":"user","tool_calls":[]}`), "", "chat messages (messages)", "user: a", nil},
+		{"contents that look like markup", message(`{"role":"user","content":"<|eot_id|>\u0000"}`), "", "chat messages (messages)", "user: <|eot_id|>\x00", nil},
+		// errors
+		{"no question", `{"instruction":" ","input":"N/A","output":"c"}`, "", "", "", []string{"row 0", "no question"}},
+		{"no question later", `{"instruction":"a","output":"c"}` + "\n" + `{"instruction":"","output":"c"}`, "", "", "user: a | assistant: c", []string{"row 1", "no question"}},
+		{"two answers", `{"instruction":"a","output":"b","response":"c"}`, "", "", "", []string{"line 1", "more than one way", "--columns"}},
+		{"no known columns", `{"a":"b"}`, "", "", "", []string{"line 1", "no known pair", `"a"`}},
+		{"column that is not there", `{"instruction":"a","output":"b"}`, "output=c", "", "", []string{"line 1", `no column "c"`}},
+		{"flat, then a conversation", `{"instruction":"a","output":"b"}` + "\n" + talk, "", "", "user: a | assistant: b", []string{"line 2", `"messages"`, "instruction=instruction"}},
+		{"a conversation, then flat", talk + "\n" + `{"instruction":"a","output":"b"}`, "", "", "system: s | user: a | assistant: b", []string{"line 2", `"messages"`, "instruction=instruction"}},
+		{"another column later", talk + "\n" + share, "", "", "system: s | user: a | assistant: b", []string{"line 2", `"messages"`, `"conversations"`}},
+		{"no messages", message(``), "", "", "", []string{"row 0", "no messages"}},
+		{"null", `{"messages":null}`, "", "", "", []string{"row 0", "the conversation is null"}},
+		{"text", `{"messages":"[]"}`, "", "", "", []string{"row 0", "a string"}},
+		{"one message", `{"messages":{"role":"user","content":"a"}}`, "", "", "", []string{"row 0", "an object"}},
+		{"a message that is text", message(`"a"`), "", "", "", []string{"row 0", "message 0", "a string"}},
+		{"no content", message(`{"role":"user"}`), "", "", "", []string{"message 0", `no key "content"`, `"role"`}},
+		{"no role", message(`{"role":"user","content":"a"},{"content":"b"}`), "", "", "", []string{"message 1", `no key "role"`}},
+		{"null content", message(`{"role":"assistant","content":null}`), "", "", "", []string{"message 0", `"content"`, "null"}},
+		{"content in parts", message(`{"role":"user","content":[{"type":"text","text":"a"}]}`), "", "", "", []string{`"content"`, "an array"}},
+		{"a role that is misspelt", message(`{"role":"asistant","content":"a"}`), "", "", "", []string{`"asistant"`, "user or assistant"}},
+		{"a role in capitals", message(`{"role":"User","content":"a"}`), "", "", "", []string{`"User"`}},
+		{"a key twice", message(`{"role":"user","role":"user","content":"a"}`), "", "", "", []string{"message 0", "twice"}},
+		{"mixed keys", message(`{"from":"user","content":"a"}`), "", "", "", []string{`no key "value"`}},
+		{"tool calls", message(`{"role":"assistant","content":"","tool_calls":[{}]}`), "", "", "", []string{"message 0", "calls tools"}},
+		{"half a surrogate pair", message(`{"role":"user","content":"\ud83d"}`), "", "", "", []string{"message 0", "surrogate"}},
+		{"a role with half a surrogate pair", message(`{"role":"\ud83d","content":""}`), "", "", "", []string{"message 0", "surrogate"}},
+		{"too deep", message(strings.Repeat("[", 100) + strings.Repeat("]", 100)), "", "", "", []string{"line 1", "deep"}},
+		{"cut", `{"messages":[{"role":"us`, "", "", "", []string{"line 1", "cut short"}},
+		{"array of arrays", `[[{"role":"user","content":"a"}]]`, "", "", "", []string{"row 0", "an array"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			columns, err := ParseColumns(c.columns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, format, err := conversations(write(t, "rows.json", c.content), Options{Columns: columns})
+			if got := strings.Join(said, ";"); got != c.want {
+				t.Errorf("conversations %q, want %q", got, c.want)
+			}
+			if c.err != nil {
+				wantError(t, err, append(c.err, "dataset: rows.json")...)
+			} else if err != nil || format != c.format {
+				t.Errorf("format %q, want %q; %v", format, c.format, err)
+			}
+		})
+	}
+}
+
+func TestConversationsErrorIsFinal(t *testing.T) {
+	c, err := OpenConversations(context.Background(), write(t, "x.jsonl", `{"messages":[]}`+"\n"+`{"messages":[{"role":"user","content":"a"}]}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, first := c.Next()
+	wantError(t, first, "row 0", "no messages")
+	if _, again := c.Next(); again != first {
+		t.Errorf("after %v came %v", first, again)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestParquetConversations: lists of groups as different writers lay them out. The files are written by testdata/make.py.
+func TestParquetConversations(t *testing.T) {
+	said := []string{
+		"user: Hi? | assistant: Grüße 🙂",
+		"system: Be brief. | user: 1+1? | assistant: 2 | user: 2+2? | assistant: 4",
+		"user: Say nothing. | assistant: ",
+	}
+	for _, c := range []struct {
+		name  string
+		times int
+		err   []string
+	}{
+		{"messages", 20, nil},
+		{"messages_v2", 1, nil},
+		{"messages_old_lists", 1, nil},
+		{"messages_required", 1, nil},
+		{"messages_more_fields", 1, nil},
+		{"messages_text", 1, nil},
+		{"conversations", 1, nil},
+		{"messages_empty_list", 1, []string{"row 3", "no messages"}},
+		{"messages_null_list", 1, []string{"row 3", "no messages"}},
+		{"messages_null_turn", 1, []string{"row 3", "message 0", "null"}},
+		{"messages_null_content", 1, []string{"row 3", "message 0", `"content"`, "null"}},
+		{"messages_tool_calls", 0, []string{`"messages"`, "tool_calls"}},
+		{"messages_other_fields", 0, []string{`"messages"`, `the fields "who"`, "--columns"}},
+		{"messages_nested_lists", 0, []string{`"messages"`, "list of lists"}},
+		{"messages_strings", 0, []string{`"messages"`, "the fields"}},
+		{"messages_struct", 0, []string{`"messages"`, "is no list"}},
+		{"list", 0, []string{`"output"`, "nested"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, _, err := conversations("testdata/"+c.name+".parquet", Options{})
+			var want []string
+			for range c.times {
+				want = append(want, said...)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+			if c.err != nil {
+				wantError(t, err, append(c.err, c.name)...)
+			} else if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestRealConversations(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		rows   int
+		format string
+	}{
+		{"instruct/gpteacher_codegen-instruct.json", 4535, "columns instruction, input, response"},
+		{"instruct/torchtune_alpaca_tiny.json", 100, "Alpaca columns instruction, input, output"},
+		{"instruct/original_passive_aggressive_data.json", 576, "gen's rewritten answers (output_passive_aggressive)"},
+		{"parquet/curator_camel_gt_dataset.parquet", 27, "columns question, answer"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			said, format, err := conversations(reference(t, c.name), Options{})
+			if err != nil || len(said) != c.rows || format != c.format {
+				t.Errorf("%d rows as %q, want %d as %q; %v", len(said), format, c.rows, c.format, err)
+			}
+		})
+	}
+}
+
+// FuzzMessages: a conversation that is taken is what encoding/json reads, and writes and reads back as the same.
+func FuzzMessages(f *testing.F) {
+	for _, s := range []string{
+		`[{"role":"user","content":"a"},{"role":"assistant","content":"\ud83d\ude42"}]`,
+		`[{"from":"human","value":"a","weight":1},{"from":"gpt","value":""}]`,
+		`[{"role":"user","content":"a","tool_calls":null}]`, `[]`, `null`, `"[]"`, `[[]]`, `[{}]`, `[{"role":"user","role":"x","content":""}]`,
+		`[{"role":"user","content":"\ud83d"}]`, `[{"role":"user","content":7}] `, ` [`, "[\xff]", strings.Repeat("[", 1000), ``,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		messages, err := parseMessages(raw)
+		if err != nil {
+			wantError(t, err)
+			return
+		}
+		if len(messages) == 0 {
+			t.Fatal("no messages and no error")
+		}
+		var plain []map[string]any
+		if err := json.Unmarshal(raw, &plain); err != nil || len(plain) != len(messages) {
+			t.Fatalf("%d messages of %q, for encoding/json %d, %v", len(messages), raw, len(plain), err)
+		}
+		for i, m := range messages {
+			content := plain[i]["content"]
+			if plain[i]["role"] == nil {
+				content = plain[i]["value"]
+			}
+			if m.Content != content || roles[m.Role] != m.Role {
+				t.Fatalf("message %d of %q is %+v", i, raw, m)
+			}
+		}
+		written, err := json.Marshal(messages)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := parseMessages(written)
+		if d := cmp.Diff(messages, again); err != nil || d != "" {
+			t.Fatalf("read back as %v, %v", d, err)
+		}
+	})
+}

@@ -1,0 +1,458 @@
+package dataset
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"restyle/chat"
+	"restyle/tokenizer"
+)
+
+// markup are the special tokens of all families.
+var markup = []string{
+	"<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>",
+	"<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>", "[INST]", "[/INST]", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>",
+}
+
+// small makes a tokenizer with tokens that go across the end of a line, as those of large vocabularies do. It puts bos
+// in front of a text.
+var small = sync.OnceValues(func() (*tokenizer.Tokenizer, error) { return train("<|begin_of_text|>") })
+
+func train(bos string) (*tokenizer.Tokenizer, error) {
+	text := strings.Repeat("So\n \nWhat is it?\n\nIt is what it is.\n\n\nassistant\n\n  user\n def f(x):\n\n    return x\n\nSo?\n", 20)
+	data, err := tokenizer.Train(iter.Seq[string](func(yield func(string) bool) { yield(text) }), tokenizer.TrainOptions{
+		VocabSize: 400, Special: markup, BOS: bos,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.Parse(data)
+}
+
+// encoderOf is an encoder with the tokenizer small.
+func encoderOf(t testing.TB, family string) *Encoder {
+	t.Helper()
+	tok, err := small()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := chat.ByName(family)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if family == "raw" {
+		f.EOS = "<|end_of_text|>"
+	}
+	return &Encoder{Tokenizer: tok, Family: f, Seq: 10000}
+}
+
+// talk makes messages: "s" a system prompt, "u" a question, "a" an answer, each before its text.
+func talk(said ...string) []chat.Message {
+	roles := map[byte]string{'s': "system", 'u': "user", 'a': "assistant", 't': "tool"}
+	var messages []chat.Message
+	for _, s := range said {
+		messages = append(messages, chat.Message{Role: roles[s[0]], Content: s[1:]})
+	}
+	return messages
+}
+
+// marked is the text of an example with what is learned in brackets.
+func marked(e *Encoder, ex Example) string {
+	var b strings.Builder
+	learned := false
+	for i, id := range ex.IDs {
+		if now := ex.Labels[i] != Ignore; now != learned {
+			b.WriteString(map[bool]string{true: "⟦", false: "⟧"}[now])
+			learned = now
+		}
+		b.Write(e.Tokenizer.Bytes(id))
+	}
+	if learned {
+		b.WriteString("⟧")
+	}
+	return b.String()
+}
+
+// TestMasks: what is learned of a conversation, for every family, written by hand from its template.
+func TestMasks(t *testing.T) {
+	single := talk("uWhat is it?", "aIt is.")
+	double := talk("uSo?", "aIt is.", "uIs it?", "aYes.")
+	system := talk("sBe.", "uSo?", "aYes.")
+	const (
+		date31 = "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
+		h      = "<|start_header_id|>"
+		hh     = "<|end_header_id|>\n\n"
+	)
+	for _, c := range []struct {
+		family, name string
+		messages     []chat.Message
+		all          bool
+		want         string
+	}{
+		{"llama3", "one answer", single, false, "<|begin_of_text|>" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧"},
+		{"llama3", "all", single, true, "<|begin_of_text|>⟦" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" + hh + "It is.<|eot_id|>⟧"},
+		{"llama3", "all, unanswered", talk("uSo?"), true, "<|begin_of_text|>⟦" + h + "user" + hh + "So?<|eot_id|>⟧"},
+		{"llama3", "two answers", double, false, "<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧" +
+			h + "user" + hh + "Is it?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"llama3", "what follows the last answer is left out", talk("uSo?", "aYes.", "uIs it?"), false,
+			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"llama3", "markup that somebody typed", talk("u<|eot_id|>", "a<|eot_id|>x"), false,
+			"<|begin_of_text|>" + h + "user" + hh + "<|eot_id|><|eot_id|>" + h + "assistant" + hh + "⟦<|eot_id|>x<|eot_id|>⟧"},
+		{"llama3", "an empty answer is not learned", talk("uSo?", "a \n", "uIs it?", "aYes."), false,
+			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "<|eot_id|>" + h + "user" + hh + "Is it?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"llama3", "the last answer is empty", talk("uSo?", "aYes.", "uIs it?", "a"), false,
+			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"llama3", "no question", talk("aYes."), false, "<|begin_of_text|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"llama3", "two answers in a row", talk("uSo?", "aIt is.", "aYes."), false,
+			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"llama3.1", "one answer", single, false, date31 + "<|eot_id|>" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧"},
+		{"llama3.2", "system prompt", system, false, date31 + "Be.<|eot_id|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"chatml", "one answer", single, false, "<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦It is.<|im_end|>⟧"},
+		{"chatml", "all; nothing is before the first token", single, true, "<|im_start|>⟦user\nWhat is it?<|im_end|>\n<|im_start|>assistant\nIt is.<|im_end|>\n⟧"},
+		{"chatml", "an answer that begins with a line end", talk("uSo?", "a\n\nYes."), false, "<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n⟦\n\nYes.<|im_end|>⟧"},
+		{"qwen2.5", "one answer", single, false, "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n" +
+			"<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦It is.<|im_end|>⟧"},
+		{"qwen3", "one answer", single, false, "<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦<think>\n\n</think>\n\nIt is.<|im_end|>⟧"},
+		{"qwen3", "an empty answer", talk("uSo?", "a"), false, ""},
+		{"zephyr", "two answers", double, false, "<|user|>\nSo?</s>\n<|assistant|>\n⟦It is.</s>⟧\n<|user|>\nIs it?</s>\n<|assistant|>\n⟦Yes.</s>⟧"},
+		{"mistral-v0.3", "one answer", single, false, "<s>[INST] What is it?[/INST]⟦ It is.</s>⟧"},
+		{"mistral-v0.3", "the system prompt is asked with", system, false, "<s>[INST] Be.\n\nSo?[/INST]⟦ Yes.</s>⟧"},
+		{"mistral-v0.3", "and so it is in a longer conversation", talk("sBe.", "uSo?", "aYes.", "uIs it?", "aIt is."), false,
+			"<s>[INST] So?[/INST]⟦ Yes.</s>⟧[INST] Be.\n\nIs it?[/INST]⟦ It is.</s>⟧"},
+		{"gemma", "one answer", single, false, "<bos><start_of_turn>user\nWhat is it?<end_of_turn>\n<start_of_turn>model\n⟦It is.<end_of_turn>⟧"},
+		{"raw", "one answer", single, false, "<|begin_of_text|>What is it?⟦\n\nIt is.<|end_of_text|>⟧"},
+		{"raw", "two answers", double, false, "<|begin_of_text|>So?⟦\n\nIt is.<|end_of_text|>⟧\n\nIs it?⟦\n\nYes.<|end_of_text|>⟧"},
+		{"raw", "all", single, true, "<|begin_of_text|>⟦What is it?\n\nIt is.<|end_of_text|>⟧"},
+		{"raw", "no answer", talk("uSo?"), false, ""},
+		{"raw", "nothing", nil, false, ""},
+	} {
+		t.Run(c.family+", "+c.name, func(t *testing.T) {
+			e := encoderOf(t, c.family)
+			e.All = c.all
+			ex, cut, err := e.Encode(Conversation{c.messages, 7})
+			if err != nil || cut != 0 || ex.Row != 7 {
+				t.Fatalf("row %d, %d cut, %v", ex.Row, cut, err)
+			}
+			if got := marked(e, ex); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestTypedMarkup: what somebody typed is text, and the template's own is one token.
+func TestTypedMarkup(t *testing.T) {
+	e := encoderOf(t, "llama3")
+	ex, _, err := e.Encode(Conversation{Messages: talk("u<|eot_id|><|begin_of_text|>", "a<|eot_id|>")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for _, id := range ex.IDs {
+		counts[e.Tokenizer.Token(id)]++
+	}
+	if counts["<|eot_id|>"] != 2 || counts["<|begin_of_text|>"] != 1 {
+		t.Errorf("%d times <|eot_id|>, %d times <|begin_of_text|>", counts["<|eot_id|>"], counts["<|begin_of_text|>"])
+	}
+}
+
+// asks is the prompt that chat gives a model: this is what an engine does.
+func asks(e *Encoder, messages []chat.Message) ([]int32, error) {
+	o := e.Chat
+	o.AddGenerationPrompt = true
+	r, err := e.Family.Render(messages, o)
+	if err != nil {
+		return nil, err
+	}
+	var special []tokenizer.Span
+	for _, s := range r.Markup {
+		special = append(special, tokenizer.Span(s))
+	}
+	return e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{AddSpecial: e.Family.Name == chat.Raw().Name, Special: special}).IDs, nil
+}
+
+// checkExample holds of whatever is said: the first answer is learned from the prompt that chat gives, and what is learned is
+// the answer as the template writes it and the token that ends it.
+func checkExample(e *Encoder, question, answer string) error {
+	messages := talk("u"+question, "a"+answer)
+	ex, cut, err := e.Encode(Conversation{Messages: messages})
+	if err != nil {
+		return err
+	}
+	if len(ex.IDs) != len(ex.Labels) || len(ex.IDs) > e.Seq || cut < 0 {
+		return fmt.Errorf("%d ids, %d labels, seq %d, %d cut", len(ex.IDs), len(ex.Labels), e.Seq, cut)
+	}
+	prompt, err := asks(e, messages[:1])
+	if err != nil {
+		return err
+	}
+	if len(ex.IDs) == 0 {
+		if strings.TrimSpace(answer) != "" && len(prompt) < e.Seq {
+			return fmt.Errorf("a prompt of %d tokens leaves nothing of seq %d for %q", len(prompt), e.Seq, answer)
+		}
+		return nil
+	}
+	if len(ex.IDs) <= len(prompt) || !slices.Equal(ex.IDs[:len(prompt)], prompt) {
+		return fmt.Errorf("the example begins with %q, and chat asks %q", ex.IDs, prompt)
+	}
+	for i, label := range ex.Labels {
+		if want := ex.IDs[i]; i < len(prompt) && label != Ignore || i >= len(prompt) && label != want {
+			return fmt.Errorf("label %d is %d in an example of %d tokens, %d of them the prompt", i, label, len(ex.IDs), len(prompt))
+		}
+	}
+	r, err := e.Family.Render(messages, e.Chat)
+	if err != nil {
+		return err
+	}
+	want := r.Text[r.Learn[0].Start:r.Learn[0].End]
+	var learned []byte
+	for _, id := range ex.IDs[len(prompt):] {
+		learned = append(learned, e.Tokenizer.Bytes(id)...)
+	}
+	if cut == 0 && string(learned) != want || !strings.HasPrefix(want, string(learned)) {
+		return fmt.Errorf("learned is %q, want %q", learned, want)
+	}
+	end, _ := e.Tokenizer.TokenID(e.Family.EndOfTurn())
+	if last := ex.IDs[len(ex.IDs)-1]; (last == end) != (cut == 0) {
+		return fmt.Errorf("%d tokens are cut and the last one is %q", cut, e.Tokenizer.Token(last))
+	}
+	return nil
+}
+
+// pieces join to texts whose tokens go across the end of a question.
+var pieces = []string{"", " ", "  ", "\n", "\n\n", "\n ", "\n  ", "\t", "?", "!\n", "So", "What is it?", "it's", "'", "s", "def f(x):\n    return x", "1", "23", "é", "é", "\u0301", "🙂", "東京",
+	"<|eot_id|>", "<|im_end|>", "</s>", "\u00a0", "\u2028", "\x00", "\r\n", "<think>", "</think>"}
+
+func TestPromptIsWhatChatAsks(t *testing.T) {
+	for _, family := range chat.Names() {
+		e := encoderOf(t, family)
+		r := rand.New(rand.NewPCG(1, 2))
+		text := func() string {
+			var b strings.Builder
+			for range 1 + r.IntN(4) {
+				b.WriteString(pieces[r.IntN(len(pieces))])
+			}
+			return b.String()
+		}
+		for _, q := range pieces {
+			for _, a := range pieces {
+				if err := checkExample(e, q, a); err != nil {
+					t.Fatalf("%s, %q, %q: %v", family, q, a, err)
+				}
+			}
+		}
+		for range 2000 {
+			q, a := text(), text()
+			e.Seq = 10000
+			if r.IntN(4) == 0 {
+				e.Seq = 2 + r.IntN(40)
+			}
+			if err := checkExample(e, q, a); err != nil {
+				t.Fatalf("%s, %q, %q, seq %d: %v", family, q, a, e.Seq, err)
+			}
+		}
+	}
+}
+
+// TestLaterPromptsAreAsked: with the families that write a conversation as they write its beginning, every answer
+// follows what chat would ask with, whatever was said before.
+func TestLaterPromptsAreAsked(t *testing.T) {
+	for _, family := range []string{"llama3", "llama3.2", "chatml", "qwen2.5", "smollm2", "gemma"} {
+		e := encoderOf(t, family)
+		messages := talk("uSo?", "aIt is.\n", "uIs it? \n", "aYes.", "uWhat?", "a x")
+		ex, _, err := e.Encode(Conversation{Messages: messages})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i < len(messages); i += 2 {
+			prompt, err := asks(e, messages[:i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(ex.IDs[:len(prompt)], prompt) || ex.Labels[len(prompt)-1] != Ignore || ex.Labels[len(prompt)] == Ignore {
+				t.Errorf("%s: answer %d does not follow its prompt", family, i/2)
+			}
+		}
+	}
+}
+
+// TestWordsThatBeginWithASpace: with a tokenizer that puts a space in front of each text, an answer is encoded as the
+// continuation that it is. Encoded by itself its first word would be another token.
+func TestWordsThatBeginWithASpace(t *testing.T) {
+	fallback, err := tokenizer.Load("../tokenizer/testdata/fallback.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range []string{"zephyr", "raw"} {
+		e := encoderOf(t, family)
+		e.Tokenizer, e.Family.EOS = fallback, "</s>"
+		for _, question := range pieces {
+			messages := talk("u"+question, "aIt is.")
+			ex, _, err := e.Encode(Conversation{Messages: messages})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := e.Family.Render(messages, e.Chat)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Text = strings.TrimSuffix(r.Text, "\n")
+			if family == "raw" && strings.TrimRight(question, "?\n") != question {
+				continue // with the line end behind it a token of this vocabulary
+			}
+			if whole := e.part(r, 0, len(r.Text)); !slices.Equal(whole.IDs, ex.IDs) {
+				t.Errorf("%s, %q: %d, want %d", family, question, ex.IDs, whole.IDs)
+			}
+		}
+	}
+}
+
+// TestTruncation: a shorter example is the beginning of the longer one, and nothing goes missing uncounted.
+func TestTruncation(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		e := encoderOf(t, "llama3")
+		e.All = all
+		c := Conversation{Messages: talk("uWhat is it?", "aIt is what it is.", "uSo?", "aSo it is.")}
+		whole, _, err := e.Encode(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := len(whole.IDs)
+		for e.Seq = 2; e.Seq < n+3; e.Seq++ {
+			ex, cut, err := e.Encode(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := max(0, n-e.Seq); cut != want {
+				t.Errorf("seq %d of %d: %d tokens are cut", e.Seq, n, cut)
+			}
+			kept := len(ex.IDs)
+			if !slices.Equal(ex.IDs, whole.IDs[:kept]) || !slices.Equal(ex.Labels, whole.Labels[:kept]) || kept > 0 && ex.Labels[kept-1] == Ignore {
+				t.Errorf("seq %d of %d: an example of %d tokens is no beginning", e.Seq, n, kept)
+			}
+			for _, label := range whole.Labels[kept:min(n, e.Seq)] {
+				if label != Ignore {
+					t.Errorf("seq %d of %d: something learned is lost behind token %d", e.Seq, n, kept)
+				}
+			}
+		}
+	}
+}
+
+func TestEncoderRefuses(t *testing.T) {
+	gemma, raw, chatml := encoderOf(t, "gemma"), encoderOf(t, "raw"), encoderOf(t, "chatml")
+	raw.Family.EOS = ""
+	noEnd := *chatml
+	noEnd.Family.EOS = "<|fin|>"
+	other := encoderOf(t, "zephyr")
+	other.Family.EOS = "<|fin|>"
+	short := *chatml
+	short.Seq = 1
+	for _, c := range []struct {
+		name     string
+		e        *Encoder
+		messages []chat.Message
+		want     []string
+	}{
+		{"template", gemma, talk("sBe.", "uSo?", "aYes."), []string{"row 7", "gemma", "message 1", "system"}},
+		{"no end", raw, talk("uSo?", "aYes."), []string{"raw", "never to stop", "eos_token"}},
+		{"no such token", other, talk("uSo?", "aYes."), []string{`no token "<|fin|>"`, "zephyr"}},
+		{"seq", &short, talk("uSo?", "aYes."), []string{"1 tokens", "--seq"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ex, _, err := c.e.Encode(Conversation{c.messages, 7})
+			wantError(t, err, append(c.want, "dataset: ")...)
+			if ex.IDs != nil {
+				t.Error("an example beside an error")
+			}
+		})
+	}
+}
+
+// TestManyAnswers: the time for a conversation grows with its length, not with its square, which would be a hundred times
+// what the tokenizer takes; it is about twice.
+func TestManyAnswers(t *testing.T) {
+	e := encoderOf(t, "raw")
+	e.Seq = 512
+	messages := talk(slices.Repeat([]string{"uSo?", "a\nYes."}, 20000)...)
+	r, err := e.Family.Render(messages, e.Chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	e.part(r, 0, len(r.Text))
+	alone := time.Since(began)
+	began = time.Now()
+	ex, cut, err := e.Encode(Conversation{Messages: messages})
+	if took := time.Since(began); err != nil || len(ex.IDs) < 500 || cut < 100000 || took > 30*alone {
+		t.Errorf("%d tokens, %d cut, %v; after %v, the tokenizer alone %v", len(ex.IDs), cut, err, took, alone)
+	}
+}
+
+func FuzzEncode(f *testing.F) {
+	for i, family := range chat.Names() {
+		f.Add(uint8(i), "What is it?", "\nIt is.", uint16(1000))
+		f.Add(uint8(i), "x \n", " "+family, uint16(20))
+	}
+	f.Add(uint8(0), "\xff\xc3", "<|eot_id|>\xf0\x9f", uint16(60))
+	f.Fuzz(func(t *testing.T, family uint8, question, answer string, seq uint16) {
+		names := chat.Names()
+		e := encoderOf(t, names[int(family)%len(names)])
+		e.Seq = 2 + int(seq)
+		if err := checkExample(e, question, answer); err != nil {
+			t.Fatalf("%s: %v", e.Family.Name, err)
+		}
+	})
+}
+
+// FuzzTurns: any conversation that a template takes has each answer with a text learned, and its end.
+func FuzzTurns(f *testing.F) {
+	for i := range chat.Names() {
+		f.Add(uint8(i), "012", "What|So?|It is.", uint16(1000), false)
+		f.Add(uint8(i), "122132", "\n||<think>x</think>y||<|eot_id|>|</think>", uint16(1000), false)
+		f.Add(uint8(i), "21201", "a|b", uint16(12), true)
+	}
+	f.Fuzz(func(t *testing.T, family uint8, who, what string, seq uint16, all bool) { // who: 0 to 3 for system, user, assistant, tool
+		names := chat.Names()
+		e := encoderOf(t, names[int(family)%len(names)])
+		e.Seq, e.All = 2+int(seq), all
+		contents := strings.Split(what, "|")
+		var said []string
+		answers := 0
+		for i := range min(len(who), 50) {
+			content := contents[i%len(contents)]
+			said = append(said, string("suat"[who[i]%4])+content)
+			if who[i]%4 == 2 && strings.TrimSpace(content) != "" {
+				answers++
+			}
+		}
+		ex, cut, err := e.Encode(Conversation{Messages: talk(said...)})
+		if err != nil {
+			wantError(t, err, "row 0", e.Family.Name)
+			return
+		}
+		n := len(ex.IDs)
+		if len(ex.Labels) != n || n > e.Seq || n > 0 && (ex.Labels[0] != Ignore || ex.Labels[n-1] == Ignore) || cut > 0 && n > 0 && n < e.Seq && all {
+			t.Fatalf("%d ids, labels %d, seq %d, %d cut", n, ex.Labels, e.Seq, cut)
+		}
+		end, _ := e.Tokenizer.TokenID(e.Family.EndOfTurn())
+		ends := 0
+		for i, label := range ex.Labels {
+			if label != Ignore && (label != ex.IDs[i] || i == 0) {
+				t.Fatalf("label %d of id %d", label, ex.IDs[i])
+			}
+			if label == end {
+				ends++
+			}
+		}
+		if cut == 0 && !all && ends != answers || ends > answers && !all {
+			t.Fatalf("%d answers end, of %d, with %d cut: %q", ends, answers, cut, marked(e, ex))
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package dataset
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"restyle/chat"
+)
+
+// roles are the names that data sets have for who speaks, and those that templates have. A name that is none of these
+// is refused: with a role that is misspelt an answer would silently not be learned.
+var roles = map[string]string{
+	"system": "system", "user": "user", "assistant": "assistant",
+	"human": "user", "gpt": "assistant", // ShareGPT
+	"tool": "tool", "ipython": "ipython",
+}
+
+// parseMessages reads a conversation: an array of {"role", "content"} or of {"from", "value"}.
+func parseMessages(raw []byte) ([]chat.Message, error) {
+	if k := kind(raw); k != "an array" {
+		return nil, fmt.Errorf("the conversation is %s: expected an array of messages", k)
+	}
+	if d := depth(raw); d > maxDepth {
+		return nil, fmt.Errorf("the conversation is nested deeper than %d levels", maxDepth)
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(raw, &items); err != nil {
+		return nil, fmt.Errorf("the conversation: %w", err)
+	}
+	if len(items) == 0 {
+		return nil, errors.New("the conversation has no messages: leave the row out")
+	}
+	messages := make([]chat.Message, len(items))
+	for i, item := range items {
+		m, err := parseMessage(item)
+		if err != nil {
+			return nil, fmt.Errorf("message %d: %w", i, err)
+		}
+		messages[i] = m
+	}
+	return messages, nil
+}
+
+func parseMessage(raw []byte) (chat.Message, error) {
+	keys, values, err := object(raw)
+	if err != nil {
+		return chat.Message{}, err
+	}
+	who, what := "role", "content"
+	if values[who] == nil && values["from"] != nil {
+		who, what = "from", "value"
+	}
+	if k := kind(values["tool_calls"]); k != "nothing" && k != "null" && string(values["tool_calls"]) != "[]" {
+		return chat.Message{}, errors.New("it calls tools, which is not supported: leave such conversations out")
+	}
+	for _, key := range []string{who, what} {
+		switch k := kind(values[key]); k {
+		case "a string":
+		case "nothing":
+			return chat.Message{}, fmt.Errorf(`there is no key %q among %s: a message is {"role": …, "content": …} or {"from": …, "value": …}`, key, list(keys))
+		default:
+			return chat.Message{}, fmt.Errorf("key %q: expected a string, found %s", key, k)
+		}
+	}
+	name, err := text(values[who])
+	if err != nil {
+		return chat.Message{}, fmt.Errorf("key %q: %w", who, err)
+	}
+	role, known := roles[name]
+	if !known {
+		return chat.Message{}, fmt.Errorf("the role %.60q is not known: use system, user or assistant", name)
+	}
+	content, err := text(values[what])
+	if err != nil {
+		return chat.Message{}, fmt.Errorf("key %q: %w", what, err)
+	}
+	return chat.Message{Role: role, Content: content}, nil
+}

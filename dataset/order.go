@@ -1,0 +1,93 @@
+package dataset
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+)
+
+// mix is a number that follows from others and looks like chance: the first 64 bits of the SHA-256 of them all, big-endian.
+func mix(values ...uint64) uint64 {
+	var b []byte
+	for _, v := range values {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	sum := sha256.Sum256(b)
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// Order is the order in which n examples are trained in an epoch: a permutation of 0 to n-1 that depends on the arguments
+// alone and will never be another, since resumed runs rely on it.
+//
+// It is the shuffle of Fisher and Yates from the last place down: place i gets the one at floor(u (i+1) / 2^64), u being the
+// next number of PCG-DXSM (math/rand/v2) with the seeds mix(seed, epoch, 0) and mix(seed, epoch, 1).
+func Order(n int, seed int64, epoch int) []int {
+	r := rand.NewPCG(mix(uint64(seed), uint64(epoch), 0), mix(uint64(seed), uint64(epoch), 1))
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	for i := n - 1; i > 0; i-- {
+		j, _ := bits.Mul64(r.Uint64(), uint64(i+1))
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
+}
+
+// Split holds out a share of the examples for validation. What is held out depends on the questions, the share and the seed
+// alone, and both parts keep the order of the set.
+//
+// Rows that ask the same, whatever their answers, are on the same side: else the model would be examined on what it has
+// seen. The questions are taken in the order of a hash of seed and question as long as their rows fit into the share,
+// rounded to whole rows. With a share above 0 and at least two different questions each side has at least one; with one
+// question everything is trained. A share of 0 or less holds out nothing.
+func (s *Set) Split(share float64, seed int64) (train, val []Example) {
+	if !(share > 0) {
+		return s.Examples, nil
+	}
+	rows := map[uint64]int{} // how many have a question
+	for _, ex := range s.Examples {
+		rows[ex.key()]++
+	}
+	questions := make([]uint64, 0, len(rows))
+	for q := range rows {
+		questions = append(questions, q)
+	}
+	slices.SortFunc(questions, func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(mix(uint64(seed), a), mix(uint64(seed), b)), cmp.Compare(a, b))
+	})
+	if len(questions) < 2 {
+		return s.Examples, nil
+	}
+	room := int(math.Round(min(share, 1) * float64(len(s.Examples))))
+	held := map[uint64]bool{}
+	for _, q := range questions {
+		if rows[q] <= room && len(held) < len(questions)-1 {
+			held[q] = true
+			room -= rows[q]
+		}
+	}
+	if len(held) == 0 { // the share is less than any question has: the one that comes nearest
+		held[slices.MinFunc(questions, func(a, b uint64) int { return cmp.Compare(rows[a], rows[b]) })] = true
+	}
+	for _, ex := range s.Examples {
+		if held[ex.key()] {
+			val = append(val, ex)
+		} else {
+			train = append(train, ex)
+		}
+	}
+	return train, val
+}
+
+// key tells questions apart. What asks nothing is alone.
+func (ex Example) key() uint64 {
+	if ex.question != 0 {
+		return ex.question
+	}
+	return uint64(ex.Row) << 1 // questions are odd
+}

@@ -1,0 +1,297 @@
+package dataset
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestOrderIsFixed: these orders were recorded when the function was written, and runs that are resumed rely on them.
+func TestOrderIsFixed(t *testing.T) {
+	for _, c := range []struct {
+		n     int
+		seed  int64
+		epoch int
+		want  []int
+	}{
+		{10, 0, 0, []int{8, 6, 9, 3, 5, 7, 2, 0, 4, 1}},
+		{10, 0, 1, []int{6, 1, 7, 0, 5, 3, 9, 4, 2, 8}},
+		{10, -1, 0, []int{6, 1, 7, 3, 8, 0, 5, 9, 2, 4}},
+		{3, 1 << 40, 7, []int{0, 1, 2}},
+	} {
+		if got := Order(c.n, c.seed, c.epoch); !slices.Equal(got, c.want) {
+			t.Errorf("Order(%d, %d, %d) = %#v, want %#v", c.n, c.seed, c.epoch, got, c.want)
+		}
+	}
+}
+
+func TestOrderIsAPermutation(t *testing.T) {
+	seen := map[string]bool{}
+	for n := range 70 {
+		for epoch := range 3 {
+			for _, seed := range []int64{0, 1, -1} {
+				order := Order(n, seed, epoch)
+				if s := fmt.Sprint(order); n > 12 && seen[s] { // of 12! and more orders two are the same by fault
+					t.Errorf("Order(%d, %d, %d) is another's too", n, seed, epoch)
+				} else {
+					seen[s] = true
+				}
+				slices.Sort(order)
+				for i, x := range order {
+					if x != i {
+						t.Fatalf("Order(%d, %d, %d) is no permutation", n, seed, epoch)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestOrderIsUniform: each of 5 examples is about equally often at each of 5 places. The counts of 5,000 fair orders
+// have a standard deviation of 28; 150 is more than five of them.
+func TestOrderIsUniform(t *testing.T) {
+	var at [5][5]int
+	for epoch := range 5000 {
+		for place, i := range Order(5, 3, epoch) {
+			at[place][i]++
+		}
+	}
+	for place, counts := range at {
+		for i, n := range counts {
+			if n < 850 || n > 1150 {
+				t.Errorf("example %d is %d times at place %d, not about 1000 times", i, n, place)
+			}
+		}
+	}
+}
+
+// asking makes examples that ask the questions of these numbers.
+func asking(questions ...uint64) *Set {
+	s := &Set{}
+	for i, q := range questions {
+		s.Examples = append(s.Examples, Example{IDs: []int32{1, 2}, Labels: []int32{Ignore, 2}, Row: i, question: q})
+	}
+	return s
+}
+
+func rowsOf(examples []Example) []int {
+	var rows []int
+	for _, ex := range examples {
+		rows = append(rows, ex.Row)
+	}
+	return rows
+}
+
+func TestSplit(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 3000 {
+		n := 2 + r.IntN(60)
+		questions := make([]uint64, n)
+		different := map[uint64]bool{}
+		kinds := 1 + r.IntN(n)
+		for i := range questions {
+			questions[i] = 2*uint64(r.IntN(kinds)) + 1
+			different[questions[i]] = true
+		}
+		s := asking(questions...)
+		share, seed := []float64{0.001, 0.05, 0.3, 0.5, 0.999, 1, 7}[r.IntN(7)], r.Int64()
+		train, val := s.Split(share, seed)
+		again, _ := s.Split(share, seed)
+		if !slices.Equal(rowsOf(train), rowsOf(again)) {
+			t.Fatal("two splits differ")
+		}
+		together := append(rowsOf(train), rowsOf(val)...)
+		if !slices.IsSorted(rowsOf(train)) || !slices.IsSorted(rowsOf(val)) {
+			t.Fatal("the order of the set is lost")
+		}
+		slices.Sort(together)
+		for i, row := range together {
+			if row != i {
+				t.Fatalf("row %d is at %d of both sides", row, i)
+			}
+		}
+		if len(together) != n {
+			t.Fatalf("%d of %d rows are on a side", len(together), n)
+		}
+		side := map[uint64]bool{}
+		for _, ex := range train {
+			side[ex.question] = true
+		}
+		for _, ex := range val {
+			if side[ex.question] {
+				t.Fatalf("question %d is on both sides of %v", ex.question, questions)
+			}
+		}
+		if len(different) == 1 {
+			if val != nil {
+				t.Fatalf("the only question is held out of %v", questions)
+			}
+			continue
+		}
+		if len(train) == 0 || len(val) == 0 {
+			t.Fatalf("%d and %d of %v at share %g", len(train), len(val), questions, share)
+		}
+	}
+}
+
+func TestSplitShare(t *testing.T) {
+	questions := make([]uint64, 1000)
+	for i := range questions {
+		questions[i] = mix(uint64(i)) | 1
+	}
+	s := asking(questions...)
+	for _, c := range []struct {
+		share float64
+		want  int
+	}{{0, 0}, {-1, 0}, {0.0001, 1}, {0.05, 50}, {0.1234, 123}, {0.5, 500}, {1, 999}} {
+		_, val := s.Split(c.share, 0)
+		if len(val) != c.want {
+			t.Errorf("share %g: %d of 1000, want %d", c.share, len(val), c.want)
+		}
+	}
+	_, a := s.Split(0.1, 0)
+	_, b := s.Split(0.1, 1)
+	if slices.Equal(rowsOf(a), rowsOf(b)) {
+		t.Error("two seeds hold out the same")
+	}
+	// A row more changes what is held out by a row or two, and not the rest.
+	more := asking(append(slices.Clone(questions), 99)...)
+	_, c := more.Split(0.1, 0)
+	both := 0
+	for _, row := range rowsOf(a) {
+		if slices.Contains(rowsOf(c), row) {
+			both++
+		}
+	}
+	if both < len(a)-2 {
+		t.Errorf("only %d of %d stay held out when a row comes", both, len(a))
+	}
+}
+
+// TestSplitByQuestion: rows that ask the same are known by what they ask, whatever is answered and learned.
+func TestSplitByQuestion(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		e := encoderOf(t, "chatml")
+		e.All = all
+		var rows []task
+		for i := range 40 {
+			rows = append(rows, task{fmt.Sprintf("What is %d?", i%20), fmt.Sprintf("It is %d.", i)})
+		}
+		s, err := load(t, e, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		train, val := s.Split(0.25, 1)
+		if len(train) != 30 || len(val) != 10 {
+			t.Errorf("%d and %d", len(train), len(val))
+		}
+		for _, v := range val {
+			for _, x := range train {
+				if v.Row%20 == x.Row%20 {
+					t.Errorf("rows %d and %d ask the same and are on two sides", x.Row, v.Row)
+				}
+			}
+		}
+	}
+}
+
+// lengths makes examples of these lengths.
+func lengths(tokens ...int) []Example {
+	var examples []Example
+	for _, n := range tokens {
+		examples = append(examples, Example{IDs: make([]int32, n)})
+	}
+	return examples
+}
+
+func TestPack(t *testing.T) {
+	for _, c := range []struct {
+		lengths, order []int
+		seq            int
+		want           string
+	}{
+		{[]int{5, 5, 5}, []int{2, 0, 1}, 10, "[[2 0] [1]]"},
+		{[]int{9, 6, 4, 1}, []int{0, 1, 2, 3}, 10, "[[0 3] [1 2]]"},
+		{[]int{9, 6, 4, 1}, []int{3, 2, 1, 0}, 10, "[[3 0] [2 1]]"},
+		{[]int{3, 10}, []int{0, 1}, 10, "[[0] [1]]"},
+		{[]int{3, 3, 3, 3}, []int{1, 3}, 10, "[[1 3]]"},
+		{nil, nil, 10, "[]"},
+	} {
+		if got := fmt.Sprint(Pack(lengths(c.lengths...), c.order, c.seq)); got != c.want {
+			t.Errorf("%v in the order %v, seq %d: %s, want %s", c.lengths, c.order, c.seq, got, c.want)
+		}
+	}
+	defer func() {
+		if p := recover(); fmt.Sprint(p) != "dataset: Pack: example 1 has 11 tokens, a row 10" {
+			t.Errorf("an example that is too long: %v", p)
+		}
+	}()
+	Pack(lengths(1, 11), []int{0, 1}, 10)
+}
+
+func TestPackProperties(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		seq := 1 + r.IntN(300)
+		sizes := make([]int, r.IntN(80))
+		total := 0
+		for i := range sizes {
+			sizes[i] = 1 + r.IntN(seq)
+			total += sizes[i]
+		}
+		examples := lengths(sizes...)
+		order := Order(len(sizes), r.Int64(), 0)
+		place := map[int]int{}
+		for p, i := range order {
+			place[i] = p
+		}
+		rows := Pack(examples, order, seq)
+		seen := map[int]bool{}
+		last := -1
+		for _, row := range rows {
+			n, before := 0, -1
+			for _, i := range row {
+				if seen[i] {
+					t.Fatalf("example %d is there twice", i)
+				}
+				if place[i] < before {
+					t.Fatalf("the order within %v is lost", row)
+				}
+				seen[i], before = true, place[i]
+				n += sizes[i]
+			}
+			if n > seq || n == 0 {
+				t.Fatalf("a row of %d tokens, seq %d", n, seq)
+			}
+			if place[row[0]] < last {
+				t.Fatalf("rows are not in the order of their first examples")
+			}
+			last = place[row[0]]
+		}
+		if len(seen) != len(sizes) {
+			t.Fatalf("%d of %d examples are packed", len(seen), len(sizes))
+		}
+		// No two rows fit into one: so fewer than twice as many as need be.
+		if least := (total + seq - 1) / seq; len(rows) > max(1, 2*least) {
+			t.Errorf("%d rows where %d might do", len(rows), least)
+		}
+	}
+}
+
+// BenchmarkPack packs 40,000 examples with lengths as answers have them into long rows.
+func BenchmarkPack(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 1))
+	sizes := make([]int, 40000)
+	total := 0
+	for i := range sizes {
+		sizes[i] = 20 + int(150*r.ExpFloat64())%2000
+		total += sizes[i]
+	}
+	examples, order := lengths(sizes...), Order(len(sizes), 0, 0)
+	rows := 0
+	for b.Loop() {
+		rows = len(Pack(examples, order, 8192))
+	}
+	b.ReportMetric(float64(total)/float64(rows*8192), "filled")
+}

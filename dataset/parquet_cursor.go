@@ -1,0 +1,117 @@
+package dataset
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// cursor reads the strings of one column of one row group.
+type cursor struct {
+	name     string
+	pages    parquet.Pages
+	page     parquet.Page
+	values   parquet.ValueReader
+	buffer   [64]parquet.Value
+	ready    []parquet.Value // in buffer, not yet given
+	meta     *format.ColumnMetaData
+	rows     int64
+	empty    int64 // values that were empty or null
+	mayEmpty bool
+}
+
+// next returns a value; null is the empty string.
+func (c *cursor) next() (string, error) {
+	if err := c.fill(); err != nil {
+		return "", err
+	}
+	v := c.ready[0]
+	c.ready = c.ready[1:]
+	stats := &c.meta.Statistics
+	if v.IsNull() {
+		if len(stats.MinValue) > 0 && stats.NullCount == 0 {
+			return "", c.unread("a null where the statistics count none")
+		}
+		c.empty++
+		return "", nil
+	}
+	b := v.ByteArray()
+	switch {
+	case bytes.Compare(b, stats.MinValue) < 0: // the least value, or a beginning of it
+		return "", c.unread("a value below the least that the statistics know")
+	case len(b) == 0:
+		c.empty++
+	case len(b) > maxRecord:
+		return "", fmt.Errorf("a string of %d MiB, more than the %d that are read", len(b)>>20, maxRecord>>20)
+	case !utf8.Valid(b):
+		return "", errors.New("not valid UTF-8 (damaged, or not text?)")
+	}
+	return string(b), nil // a copy: the page's memory is used again
+}
+
+// fill makes at least one value ready, or returns io.EOF.
+func (c *cursor) fill() error {
+	for len(c.ready) == 0 {
+		if c.page == nil {
+			page, err := c.pages.ReadPage()
+			if err != nil {
+				return err
+			}
+			c.page, c.values = page, page.Values()
+		}
+		n, err := c.values.ReadValues(c.buffer[:])
+		c.ready = c.buffer[:n]
+		if err == io.EOF && n == 0 {
+			c.release()
+		} else if err != nil && err != io.EOF {
+			return err
+		} else if n == 0 {
+			return errors.New("damaged parquet file (a page gives nothing)")
+		}
+	}
+	return nil
+}
+
+// finish is called after the last row.
+func (c *cursor) finish() error {
+	if err := c.fill(); err == nil {
+		return errors.New("damaged parquet file (more values than rows)")
+	} else if err != io.EOF {
+		return noEOF(err)
+	}
+	if c.rows == 0 || c.empty < c.rows {
+		return nil
+	}
+	if !c.mayEmpty {
+		return c.unread(fmt.Sprintf("all %d values are empty", c.rows))
+	}
+	// Empty strings take four bytes each, less in a dictionary. A column of much
+	// more had something in it.
+	if c.meta.TotalUncompressedSize > 16*c.rows+4096 {
+		return c.unread(fmt.Sprintf("all %d values are empty, out of %d bytes", c.rows, c.meta.TotalUncompressedSize))
+	}
+	return nil
+}
+
+func (c *cursor) unread(what string) error {
+	return fmt.Errorf("the column is not read correctly (%s; compression %s): write the file again with snappy or zstd", what, c.meta.Codec)
+}
+
+func (c *cursor) release() {
+	if c.page != nil {
+		parquet.Release(c.page)
+		c.page, c.values = nil, nil
+	}
+}
+
+func (c *cursor) close() {
+	c.release()
+	c.pages.Close()
+}
+
+func (c *cursor) fail(err error) error { return fmt.Errorf("column %q: %w", c.name, noEOF(err)) }

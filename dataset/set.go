@@ -1,0 +1,183 @@
+package dataset
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// A Set is a data set as a model is trained on it.
+type Set struct {
+	Examples []Example // those from which something is learned, in the order of the rows
+
+	Name, Revision, Format string // as of Conversations
+
+	Rows        int           // how many were read
+	Cut         int           // how many of Examples were cut to fit into Encoder.Seq,
+	CutTokens   int           // and by how many tokens together
+	Empty       []int         // rows from which nothing is learned: no answer, or a prompt that alone fills Encoder.Seq
+	Uncertified []Uncertified // rows that are in Examples, if they are not empty, although no certificate vouches for them
+
+	Tokens  int    // of Examples together
+	Trained int    // how many of them are learned
+	MaxID   int32  // the largest of them: a model must have more embeddings than that
+	SHA256  string // of the ids and labels of all Examples, in hex
+}
+
+// Uncertified is a row of gen's output without a valid certificate.
+type Uncertified struct {
+	Row int
+	Why string // one of the reasons that Certification tells apart, in words
+}
+
+// batch is how many conversations are read and then encoded together.
+const batch = 2048
+
+// Load reads and encodes a whole data set, on as many threads as GOMAXPROCS allows; the result does not depend on how many.
+// Spec and o are those of [OpenConversations]. Where the certificates that gen wrote stand beside its output, the rows
+// that they do not vouch for are named in the result. It is an error if nothing is left to train on.
+func Load(ctx context.Context, spec string, o Options, e *Encoder) (*Set, error) {
+	if err := e.check(); err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	source, err := OpenConversations(ctx, spec, o)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	s := &Set{Name: source.Name, Revision: source.Revision, Format: source.Format}
+	tooLong := 0 // of the empty rows
+	for end := false; !end; {
+		conversations := make([]Conversation, 0, batch)
+		for len(conversations) < batch && !end {
+			c, err := source.Next()
+			if end = err == io.EOF; end {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			conversations = append(conversations, c)
+		}
+		examples, cuts, err := e.encodeAll(ctx, conversations)
+		if err != nil {
+			return nil, fmt.Errorf("dataset: %s: %w", s.Name, err)
+		}
+		for i, ex := range examples {
+			s.Rows++
+			switch {
+			case len(ex.IDs) > 0:
+				s.Examples = append(s.Examples, ex)
+				if cuts[i] > 0 {
+					s.Cut++
+					s.CutTokens += cuts[i]
+				}
+				continue
+			case cuts[i] > 0:
+				tooLong++
+			}
+			s.Empty = append(s.Empty, ex.Row)
+		}
+	}
+	if len(s.Examples) == 0 {
+		return nil, fmt.Errorf("dataset: %s: nothing is left to train on: of %d rows %d have no answer, and in %d the question alone "+
+			"takes the %d tokens of an example: look at --columns, or raise --seq", s.Name, s.Rows, s.Rows-tooLong, tooLong, e.Seq)
+	}
+	if s.Uncertified, err = uncertified(ctx, spec, source.source.Columns); err != nil {
+		return nil, err
+	}
+	s.count()
+	return s, nil
+}
+
+// encodeAll encodes conversations on all threads. Of several errors it is the first row's.
+func (e *Encoder) encodeAll(ctx context.Context, conversations []Conversation) (examples []Example, cuts []int, err error) {
+	examples, cuts = make([]Example, len(conversations)), make([]int, len(conversations))
+	errs := make([]error, len(conversations))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(conversations)) {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(conversations) {
+					return
+				}
+				examples[i], cuts[i], errs[i] = e.encode(conversations[i])
+			}
+		})
+	}
+	all.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	for i, err := range errs {
+		if err != nil {
+			return nil, nil, fmt.Errorf("row %d: %w", conversations[i].Row, err)
+		}
+	}
+	return examples, cuts, nil
+}
+
+// count fills in what follows from the examples.
+func (s *Set) count() {
+	h := sha256.New()
+	var b []byte
+	for _, ex := range s.Examples {
+		b = binary.LittleEndian.AppendUint64(b[:0], uint64(len(ex.IDs)))
+		for i, id := range ex.IDs {
+			b = binary.LittleEndian.AppendUint32(b, uint32(id))
+			b = binary.LittleEndian.AppendUint32(b, uint32(ex.Labels[i]))
+			s.MaxID = max(s.MaxID, id)
+		}
+		h.Write(b)
+		s.Tokens += len(ex.IDs)
+		s.Trained += ex.Trained()
+	}
+	s.SHA256 = hex.EncodeToString(h.Sum(nil))
+}
+
+// uncertified are the rows of a file of gen's that the certificates beside it do not vouch for. Without certificates, or
+// for a file with other columns, it is none.
+func uncertified(ctx context.Context, path string, c Columns) ([]Uncertified, error) {
+	if c.Output != rewrittenOutput && c.Output != originalOutput {
+		return nil, nil
+	}
+	certificates, err := ReadCertificates(CertificatePath(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := ReadRewritten(ctx, path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the certificates beside it (%s) are of other rows: move them away", err, CertificatePath(path))
+	}
+	found := Certify(rows, certificates)
+	why := map[int]string{}
+	for reason, list := range map[string][]int{
+		"no certificate speaks of it":             found.Missing,
+		"it was changed after it was certified":   found.Changed,
+		"its certificate has a check that failed": found.Failed,
+	} {
+		for _, row := range list {
+			why[row] = reason
+		}
+	}
+	var result []Uncertified
+	for row, valid := range found.Valid {
+		if !valid {
+			result = append(result, Uncertified{row, why[row]})
+		}
+	}
+	return result, nil
+}

@@ -1,0 +1,388 @@
+package dataset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"restyle/chat"
+)
+
+// load loads rows that are written as JSON.
+func load(t testing.TB, e *Encoder, rows any) (*Set, error) {
+	t.Helper()
+	data, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Load(context.Background(), write(t, "rows.json", string(data)), Options{}, e)
+}
+
+type task struct {
+	Instruction string `json:"instruction"`
+	Output      string `json:"output"`
+}
+
+func TestLoad(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	e.Seq = 40
+	long := strings.Repeat("So? ", 40)
+	s, err := load(t, e, []task{
+		{"What is it?", "It is."},
+		{"So?", long},     // cut
+		{long, "It is."},  // the question takes it all
+		{"Is it?", " \n"}, // no answer
+		{"What is it?", "It is not."},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name != "rows.json" || len(s.Revision) != 64 || s.Format != "Alpaca columns instruction, output" || len(s.Uncertified) != 0 {
+		t.Errorf("%q, %q, %q", s.Name, s.Revision, s.Format)
+	}
+	if s.Rows != 5 || len(s.Examples) != 3 || s.Cut != 1 || !slices.Equal(s.Empty, []int{2, 3}) {
+		t.Errorf("%d rows, %d examples, %d cut, empty %v", s.Rows, len(s.Examples), s.Cut, s.Empty)
+	}
+	tokens, trained, largest := 0, 0, int32(0)
+	for i, ex := range s.Examples {
+		one, cut, err := e.Encode(Conversation{talk("u"+[]string{"What is it?", "So?", "What is it?"}[i], "a"+[]string{"It is.", long, "It is not."}[i]), []int{0, 1, 4}[i]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(one, ex, cmp.AllowUnexported(Example{})); d != "" {
+			t.Errorf("example %d: %s", i, d)
+		}
+		if i == 1 && (cut == 0 || cut != s.CutTokens) {
+			t.Errorf("%d tokens are cut, the set says %d", cut, s.CutTokens)
+		}
+		tokens, trained, largest = tokens+len(ex.IDs), trained+ex.Trained(), max(largest, slices.Max(ex.IDs))
+	}
+	if s.Tokens != tokens || s.Trained != trained || s.MaxID != largest || trained == 0 {
+		t.Errorf("%d tokens, %d trained, largest %d, want %d, %d, %d", s.Tokens, s.Trained, s.MaxID, tokens, trained, largest)
+	}
+}
+
+// TestLoadIsTheSame on any number of threads, over several batches, and its SHA256 tells apart what is not the same.
+func TestLoadIsTheSame(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	rows := make([]task, 2*batch+100)
+	for i := range rows {
+		rows[i] = task{fmt.Sprintf("What is %d?", i), strings.Repeat("It is. ", i%7) + "So."}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	first, err := load(t, e, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.GOMAXPROCS(4)
+	second, err := load(t, e, rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(first, second, cmpopts.IgnoreUnexported(Example{})); d != "" {
+		t.Errorf("on four threads: %s", d[:min(len(d), 1000)])
+	}
+	for i, ex := range first.Examples {
+		if ex.Row != i {
+			t.Fatalf("row %d is at %d", ex.Row, i)
+		}
+	}
+	sums := map[string]string{}
+	other := func(what string, e *Encoder, rows []task) {
+		s, err := load(t, e, rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if as := sums[s.SHA256]; as != "" {
+			t.Errorf("%s has the SHA256 of %s", what, as)
+		}
+		sums[s.SHA256] = what
+	}
+	rows = rows[:50]
+	other("all rows", e, rows)
+	all := *e
+	all.All = true
+	other("everything learned", &all, rows)
+	other("one row less", e, rows[1:])
+	swapped := slices.Clone(rows)
+	swapped[0], swapped[1] = swapped[1], swapped[0]
+	other("another order", e, swapped)
+}
+
+func TestLoadRefuses(t *testing.T) {
+	chatml, short, gemma := encoderOf(t, "chatml"), encoderOf(t, "chatml"), encoderOf(t, "gemma")
+	short.Seq = 4
+	wrong := encoderOf(t, "chatml")
+	wrong.Seq = 0
+	many := make([]string, 3000)
+	for i := range many {
+		many[i] = `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`
+	}
+	many[2500] = `{"messages":[{"role":"assistant","content":"b"}]}`
+	many[2600] = `{"messages":[{"role":"assistant","content":"b"}]}`
+	for _, c := range []struct {
+		name    string
+		e       *Encoder
+		content string
+		want    []string
+	}{
+		{"no answers", chatml, `[{"instruction":"a","output":""}]`, []string{"nothing is left to train on", "of 1 rows 1 have no answer", "--columns"}},
+		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"nothing is left to train on", "1 have no answer"}},
+		{"too long", short, `[{"instruction":"a","output":"b"},{"instruction":"a","output":""}]`, []string{"of 2 rows 1 have no answer", "in 1 the question alone takes the 4 tokens", "--seq"}},
+		{"settings", wrong, `[{"instruction":"a","output":"b"}]`, []string{"0 tokens", "--seq"}},
+		{"template", gemma, strings.Join(many, "\n"), []string{"rows.json: row 2500", "gemma"}},
+		{"bad row", chatml, `[{"instruction":"a","output":"b"},{"instruction":"a","output":7}]`, []string{"row 1", "a number"}},
+		{"nothing", chatml, `[]`, []string{"no rows"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Load(context.Background(), write(t, "rows.json", c.content), Options{}, c.e)
+			wantError(t, err, append(c.want, "dataset: ")...)
+			if s != nil {
+				t.Error("a set beside an error")
+			}
+		})
+	}
+	_, err := Load(context.Background(), filepath.Join(t.TempDir(), "none.json"), Options{}, chatml)
+	if wantError(t, err, "none.json"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Load(ctx, write(t, "rows.json", `[{"instruction":"a","output":"b"}]`), Options{}, chatml); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestUncertified: rows that no certificate vouches for are named, and trained on all the same.
+func TestUncertified(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	path := filepath.Join(t.TempDir(), "rows.json")
+	out, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		r := Rewritten{fmt.Sprintf("What is %d?", i), "", "x", "It is."}
+		if err := out.Write(r, Certificate{Checks: []Check{{ID: "A", Pass: i != 2}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := out.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	rows := read(t, path)
+	put := func(path, content string) {
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(path, strings.Replace(rows, "What is 1", "Why is 1", 1))
+	want := []Uncertified{{1, "it was changed after it was certified"}, {2, "its certificate has a check that failed"}}
+	for _, columns := range []string{"", "output=output_original"} {
+		c, err := ParseColumns(columns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Load(context.Background(), path, Options{Columns: c}, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, s.Uncertified); d != "" || len(s.Examples) != 4 {
+			t.Errorf("%q: %d examples, %s", columns, len(s.Examples), d)
+		}
+	}
+	certificates := CertificatePath(path)
+	lines := strings.SplitAfter(read(t, certificates), "\n")
+	put(certificates, lines[0])
+	put(path, rows)
+	s, err := Load(context.Background(), path, Options{}, e)
+	if err != nil || len(s.Uncertified) != 3 || s.Uncertified[0] != (Uncertified{1, "no certificate speaks of it"}) {
+		t.Errorf("%v, %v", s.Uncertified, err)
+	}
+	put(certificates, "{}\n")
+	_, err = Load(context.Background(), path, Options{}, e)
+	wantError(t, err, "rows.certificates.jsonl", "line 1")
+	put(path, `[{"instruction":"a","output_passive_aggressive":"b"}]`)
+	put(certificates, lines[0])
+	_, err = Load(context.Background(), path, Options{}, e)
+	wantError(t, err, "rows.json", `"input"`, "certificates")
+	if err := os.Remove(certificates); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Load(context.Background(), path, Options{}, e); err != nil || s.Uncertified != nil {
+		t.Errorf("without certificates: %v, %v", s, err)
+	}
+}
+
+// TestCommittedSet: the rows that the module carries are all certified, whole at the default length, and learned.
+func TestCommittedSet(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	s, err := Load(context.Background(), "../data/passive_aggressive_data.json", Options{}, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Rows != 576 || len(s.Examples) != 576 || s.Uncertified != nil || s.Empty != nil || s.Cut != 0 {
+		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty, s.Cut)
+	}
+	train, val := s.Split(0.05, 0)
+	if len(train) != 547 || len(val) != 29 {
+		t.Errorf("split into %d and %d", len(train), len(val))
+	}
+}
+
+func TestLoadText(t *testing.T) {
+	e := encoderOf(t, "raw")
+	text := strings.Repeat("What is it? <|eot_id|>\n", 30)
+	for _, seq := range []int{2, 3, 7, 64, 100000} {
+		e.Seq = seq
+		s, err := LoadText(context.Background(), write(t, "book.txt", "\ufeff"+text), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Every token but the first is learned once, from the one before it.
+		ids := s.Examples[0].IDs[:1]
+		for i, ex := range s.Examples {
+			if len(ex.IDs) != len(ex.Labels) || len(ex.IDs) > seq || len(ex.IDs) < seq && i < len(s.Examples)-1 || ex.Row != i {
+				t.Errorf("seq %d: chunk %d of %d has %d tokens", seq, i, len(s.Examples), len(ex.IDs))
+			}
+			if ex.IDs[0] != ids[len(ids)-1] || ex.Labels[0] != Ignore || !slices.Equal(ex.Labels[1:], ex.IDs[1:]) {
+				t.Errorf("seq %d: chunk %d does not go on from the one before", seq, i)
+			}
+			ids = append(ids, ex.IDs[1:]...)
+		}
+		if got := e.Tokenizer.Decode(ids, false); got != "<|begin_of_text|>"+text {
+			t.Errorf("seq %d: %q", seq, got)
+		}
+		if s.Trained != len(ids)-1 || s.Rows != len(s.Examples) || s.Format != "plain text" || s.Name != "book.txt" || len(s.SHA256) != 64 {
+			t.Errorf("seq %d: %d trained of %d, %d rows, %q, %q", seq, s.Trained, len(ids), s.Rows, s.Format, s.Name)
+		}
+		if train, val := s.Split(0.5, 1); len(s.Examples) > 10 && (len(val) < len(s.Examples)/2-1 || len(train)+len(val) != len(s.Examples)) {
+			t.Errorf("seq %d: split into %d and %d", seq, len(train), len(val))
+		}
+	}
+	for _, c := range []struct {
+		name, content string
+		seq           int
+		want          string
+	}{
+		{"empty", "", 10, "is empty"},
+		{"only a mark", "\ufeff", 10, "nothing is left to train on"},
+		{"not UTF-8", "a\xff", 10, "UTF-8"},
+		{"seq", "a", 1, "--seq"},
+	} {
+		e.Seq = c.seq
+		_, err := LoadText(context.Background(), write(t, "x.txt", c.content), e)
+		wantError(t, err, c.want)
+	}
+	e.Seq = 10
+	_, err := LoadText(context.Background(), t.TempDir(), e)
+	wantError(t, err, "directory")
+}
+
+func TestShow(t *testing.T) {
+	e := encoderOf(t, "chatml")
+	ex, _, err := e.Encode(Conversation{talk("u\x1b[2J", "aé\tx"), 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := e.Show(&b, ex, false); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(b.String(), "\n")
+	want := []string{
+		fmt.Sprintf("row 3: %d tokens, %d of them learned, ⟦so⟧", len(ex.IDs), ex.Trained()), "",
+		`<|im_start|>user`, `\x1b[2J<|im_end|>`, `<|im_start|>assistant`, "⟦é\tx<|im_end|>⟧", "",
+	}
+	if d := cmp.Diff(want, lines[:7]); d != "" {
+		t.Error(d)
+	}
+	if len(lines) != 7+len(ex.IDs)+1 {
+		t.Errorf("%d lines for %d tokens", len(lines), len(ex.IDs))
+	}
+	for i, id := range ex.IDs {
+		mark := " "
+		if ex.Labels[i] != Ignore {
+			mark = "+"
+		}
+		if begin := fmt.Sprintf("%6d %7d %s ", i, id, mark); !strings.HasPrefix(lines[7+i], begin) {
+			t.Errorf("line %q does not begin with %q", lines[7+i], begin)
+		}
+	}
+	if last := lines[7+len(ex.IDs)-1]; !strings.HasSuffix(last, "+ <|im_end|>") {
+		t.Errorf("the last token is %q", last)
+	}
+	if strings.Contains(b.String(), "\x1b") {
+		t.Error("a control character of the text reaches the terminal")
+	}
+	b.Reset()
+	if err := e.Show(&b, ex, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "\x1b[32mé\tx<|im_end|>\x1b[0m") || strings.Count(got, "\x1b[32m") != strings.Count(got, "\x1b[0m") || strings.Contains(got, "[2J\x1b") {
+		t.Errorf("in colour: %q", got)
+	}
+	wantError(t, e.Show(failing{}, ex, false), "row 3", "disk full")
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+// Real rows with the real tokenizer: Load, and the tokenizer alone on the texts that come of them. With -cpu 1 their
+// ratio is what reading, rendering and masking cost.
+func BenchmarkLoad(b *testing.B) {
+	e, path := benchmarked(b)
+	tokens := 0
+	for b.Loop() {
+		s, err := Load(b.Context(), path, Options{}, e)
+		if err != nil {
+			b.Fatal(err)
+		}
+		tokens += s.Tokens
+	}
+	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func BenchmarkTokenizerAlone(b *testing.B) {
+	e, path := benchmarked(b)
+	c, err := OpenConversations(b.Context(), path, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var texts []chat.Rendered
+	for next, err := c.Next(); err != io.EOF; next, err = c.Next() {
+		if err != nil {
+			b.Fatal(err)
+		}
+		r, err := e.Family.Render(next.Messages, e.Chat)
+		if err != nil {
+			b.Fatal(err)
+		}
+		texts = append(texts, r)
+	}
+	tokens := 0
+	for b.Loop() {
+		for _, r := range texts {
+			tokens += len(e.part(r, 0, len(r.Text)).IDs)
+		}
+	}
+	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tokens/s")
+}
+
+func benchmarked(b *testing.B) (e *Encoder, path string) {
+	e = encoderOf(b, "llama3.2")
+	e.Tokenizer, e.Seq = real(b, "llama3"), 512
+	return e, reference(b, "instruct/gpteacher_codegen-instruct.json")
+}
