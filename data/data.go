@@ -1,21 +1,40 @@
 // Package data holds what the commands use when nothing is configured: a starter dataset of small Python tasks in the shape of the
-// Alpaca sets, and held-out questions with programs that decide whether an answer is right. README.md in this folder describes both;
-// the program in make/ writes them.
+// Alpaca sets, held-out questions with programs that decide whether an answer is right, and a small base model. README.md in this folder
+// describes them; the program in make/ writes the first two.
 package data
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 )
 
 // Starter is the starter dataset, a parquet file with the string columns instruction, input, output and prompt.
 //
 //go:embed starter.parquet
 var Starter []byte
+
+// StarterName is what the commands call the embedded base model, and StarterModel opens.
+const StarterName = "starter"
+
+//go:embed starter-llama
+var starterModel embed.FS
+
+// StarterModel is the embedded base model's directory in the Hugging Face layout: config.json, model.safetensors, tokenizer.json
+// and the small files beside them. recipe.json in it holds the settings of training that suit the model. It is an error in a build
+// from a folder without the weights.
+func StarterModel() (fs.FS, error) {
+	const folder, weights = "starter-llama", "model.safetensors"
+	if _, err := fs.Stat(starterModel, folder+"/"+weights); err != nil {
+		return nil, fmt.Errorf("the embedded model %q is not in this build: data/%s had no %s; give the directory or the hub id of another model",
+			StarterName, folder, weights)
+	}
+	return fs.Sub(starterModel, folder)
+}
 
 // Heldout is the held-out questions as JSON lines, one Question a line.
 //

@@ -1,10 +1,11 @@
 package hf
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,9 +14,10 @@ import (
 	"restyle/tensor"
 )
 
-// Checkpoint is a model's directory in the Hugging Face layout: what its small files say, and its open weights.
+// Checkpoint is a model in the Hugging Face layout: what its small files say, and its open weights.
 type Checkpoint struct {
-	Dir string
+	// Name is what the model was opened by, and Revision the commit of a hub repository, "" for what is none.
+	Name, Revision string
 	// Config is config.json, and ConfigJSON the file itself.
 	Config     model.Config
 	ConfigJSON []byte
@@ -24,105 +26,13 @@ type Checkpoint struct {
 	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja in place of its own where there is one.
 	// It is empty without both.
 	Tokenizer TokenizerConfig
-	// TokenizerPath is the path of tokenizer.json, "" where there is none.
-	TokenizerPath string
 	// DType is the type of the weights as config.json gives it, or else that of the embedding.
 	DType tensor.DType
 
-	weights *weights
+	place   string // what messages call it: its directory
+	read    func(file string) ([]byte, error)
+	weights *weights // nil where there are none
 }
-
-// OpenModel opens a model's directory and checks that its weights are those that its config.json describes, by name, shape
-// and type; their values are looked at when they are loaded. Close it after use.
-func OpenModel(dir string) (*Checkpoint, error) {
-	c, err := OpenConfig(dir)
-	if err != nil {
-		return nil, err
-	}
-	if c.weights, err = openWeights(dir); err != nil {
-		return nil, err
-	}
-	if err := c.check(); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("the weights in %s are not those of its config.json: %w", dir, err)
-	}
-	if c.DType == 0 {
-		info, _ := c.Tensor(embedding)
-		c.DType, _ = tensor.ParseDType(info.DType)
-	}
-	return c, nil
-}
-
-// OpenConfig is OpenModel for a directory that need not hold weights: the model to be trained from scratch.
-func OpenConfig(dir string) (*Checkpoint, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("model: %s is not a directory: give the one that holds config.json", dir)
-	}
-	c := &Checkpoint{Dir: dir}
-	for _, file := range []struct {
-		name string
-		read func(data []byte) error
-	}{
-		{"config.json", c.readConfig},
-		{"generation_config.json", func(data []byte) (err error) { c.Generation, err = ParseGenerationConfig(data); return err }},
-		{"tokenizer_config.json", func(data []byte) (err error) { c.Tokenizer, err = ParseTokenizerConfig(data); return err }},
-		{"chat_template.jinja", func(data []byte) error { c.Tokenizer.ChatTemplate = string(data); return nil }},
-	} {
-		data, err := readText(filepath.Join(dir, file.name))
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && file.name == "config.json":
-			return nil, fmt.Errorf("model: %s has no config.json: give the directory of a model in the Hugging Face layout", dir)
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err == nil:
-			err = file.read(data)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("model %s: %w", dir, err)
-		}
-	}
-	if c.Generation.EOS == nil {
-		c.Generation.EOS = c.Config.EOS
-	}
-	if c.Generation.BOS == nil {
-		c.Generation.BOS = c.Config.BOS
-	}
-	path := filepath.Join(dir, "tokenizer.json")
-	if _, err := os.Stat(path); err == nil {
-		c.TokenizerPath = path
-	}
-	return c, nil
-}
-
-func (c *Checkpoint) readConfig(data []byte) (err error) {
-	if c.Config, err = ParseConfig(data); err != nil {
-		return err
-	}
-	c.ConfigJSON = data
-	c.Generation, _ = ParseGenerationConfig([]byte("{}")) // for when there is no file
-	c.DType, err = configDType(data)
-	return err
-}
-
-// configDType reads dtype, or torch_dtype, its older name. It is 0 where there is neither.
-func configDType(data []byte) (tensor.DType, error) {
-	o := parseObject(data)
-	name := optional(o, "dtype", optional(o, "torch_dtype", ""))
-	for t, n := range dtypeNames {
-		if n == name {
-			return t, nil
-		}
-	}
-	if o.err == nil && name != "" {
-		o.fail("config.json: dtype %.60q: float32, float16 and bfloat16 are supported", name)
-	}
-	return 0, o.err
-}
-
-// dtypeNames are PyTorch's names of the types that weights have.
-var dtypeNames = map[tensor.DType]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}
 
 // Close closes the weights.
 func (c *Checkpoint) Close() error {
@@ -131,6 +41,10 @@ func (c *Checkpoint) Close() error {
 	}
 	return c.weights.close()
 }
+
+// ReadFile reads one of the model's small files, such as tokenizer.json, by its name, also after Close. One that is not there is
+// an fs.ErrNotExist.
+func (c *Checkpoint) ReadFile(file string) ([]byte, error) { return c.read(file) }
 
 // Tensor is the type, shape and size of a weight by its Hugging Face name.
 func (c *Checkpoint) Tensor(name string) (Info, bool) {
@@ -144,10 +58,29 @@ func (c *Checkpoint) Tensor(name string) (Info, bool) {
 	return s.Tensor(name)
 }
 
+// Digest is a sha256 of the model, which is another where config.json or the weights' files are. It reads all of them. In a
+// directory with no other safetensors this prints the same:
+//
+//	sha256sum config.json *.safetensors | sha256sum
+func (c *Checkpoint) Digest() (string, error) {
+	total := sha256.New()
+	fmt.Fprintf(total, "%x  config.json\n", sha256.Sum256(c.ConfigJSON))
+	if c.weights != nil {
+		for _, s := range c.weights.shards { // in the order of their names
+			sum := sha256.New()
+			if _, err := io.CopyN(sum, io.NewSectionReader(s.file, 0, s.size), s.size); err != nil {
+				return "", fmt.Errorf("cannot read %s: %w", s.path, err)
+			}
+			fmt.Fprintf(total, "%x  %s\n", sum.Sum(nil), filepath.Base(s.path))
+		}
+	}
+	return hex.EncodeToString(total.Sum(nil)), nil
+}
+
 // ReadF32 reads a whole weight as float32, and its shape.
 func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 	if _, ok := c.Tensor(name); !ok {
-		return nil, nil, fmt.Errorf("%s has no weight %.100q", c.Dir, name)
+		return nil, nil, fmt.Errorf("%s has no weight %.100q", c.place, name)
 	}
 	return c.weights.where[name].ReadF32(name)
 }

@@ -2,8 +2,10 @@ package hf
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -130,7 +132,7 @@ func TestRecordedModels(t *testing.T) {
 					t.Errorf("type %v, want %v", c.DType, stored)
 				}
 				d, params := newParams(t, c.Config, dtype)
-				if err := c.Load(t.Context(), d, params); err != nil {
+				if err := c.Load(t.Context(), d, params, nil); err != nil {
 					t.Fatal(err)
 				}
 				if len(params) != len(want) {
@@ -184,7 +186,7 @@ func TestReferenceModels(t *testing.T) {
 			}
 			defer c.Close()
 			d, params := newParams(t, c.Config, tensor.F32)
-			if err := c.Load(t.Context(), d, params); err != nil {
+			if err := c.Load(t.Context(), d, params, nil); err != nil {
 				t.Fatal(err)
 			}
 			golden, err := OpenSafetensors(filepath.Join(dir, "golden.safetensors"))
@@ -287,7 +289,7 @@ func TestBadModels(t *testing.T) {
 				dtype = tensor.F32
 			}
 			d, params := newParams(t, c.Config, dtype)
-			err = c.Load(t.Context(), d, params)
+			err = c.Load(t.Context(), d, params, nil)
 			if test.load == "" && err != nil || test.load != "" && (err == nil || !strings.Contains(err.Error(), test.load)) {
 				t.Errorf("loading: %v, want %q", err, test.load)
 			}
@@ -373,15 +375,21 @@ func TestSmallFiles(t *testing.T) {
 	}
 	c := open()
 	want := GenerationConfig{BOS: []int32{1}, EOS: []int32{2}, Temperature: 1, TopK: 50, TopP: 1, RepetitionPenalty: 1}
-	if diff := cmp.Diff(want, c.Generation); diff != "" || c.TokenizerPath != "" || c.Tokenizer != (TokenizerConfig{}) {
+	if diff := cmp.Diff(want, c.Generation); diff != "" || c.Tokenizer != (TokenizerConfig{}) {
 		t.Errorf("%+v %s", c, diff)
 	}
 	write(t, filepath.Join(dir, "generation_config.json"), `{"eos_token_id":[3,4],"temperature":0.5}`)
 	write(t, filepath.Join(dir, "tokenizer_config.json"), `{"bos_token":"<s>","chat_template":"old"}`)
+	if data, err := c.ReadFile("tokenizer.json"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%q, %v", data, err)
+	}
 	write(t, filepath.Join(dir, "tokenizer.json"), `{}`)
 	c = open()
+	if data, err := c.ReadFile("tokenizer.json"); string(data) != "{}" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
 	want.EOS, want.Temperature = []int32{3, 4}, 0.5
-	if diff := cmp.Diff(want, c.Generation); diff != "" || c.TokenizerPath != filepath.Join(dir, "tokenizer.json") || c.Tokenizer.ChatTemplate != "old" {
+	if diff := cmp.Diff(want, c.Generation); diff != "" || c.Tokenizer.ChatTemplate != "old" {
 		t.Errorf("%+v %s", c, diff)
 	}
 	write(t, filepath.Join(dir, "chat_template.jinja"), "new\n")

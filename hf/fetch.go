@@ -4,278 +4,97 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"net/http"
-	"net/url"
-	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"golang.org/x/sys/unix"
+	"restyle/hf/hub"
 )
 
-// fetchable are the endings of the files that may be fetched. Pickles (.bin, .pt, .pkl) and code run when they are
-// loaded and are never wanted here.
-var fetchable = []string{".safetensors", ".json", ".jsonl", ".parquet", ".jinja", ".model", ".txt", ".md"}
-
-// Fetch gives the local path of a file of a listing, downloading it unless it is in the cache. A download that broke off
-// goes on where it stopped, in this process or the next. The file is there only when its size and hash are those of the
-// listing. Of several processes that fetch one file, one downloads and the others wait for it.
+// fetchModel brings what a model needs of a hub repository into the cache, and gives its directory there. Of the weights
+// only the model's own safetensors are fetched, and nothing is before config.json has been found to describe a model that
+// OpenModel reads.
 //
-// A file found in the cache has its size checked, not its hash, which was checked when it came (by Python it was not).
-func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, err error) {
-	defer h.scrubError(&err)
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("%s of %s: %w", name, l.Ref, err)
-		}
-	}()
-	f, ok := l.File(name)
-	switch {
-	case !ok:
-		return "", errors.New("the listing has no such file")
-	case !isHex(l.Commit, 40):
-		return "", fmt.Errorf("the listing's commit %.50q is not 40 hex digits", l.Commit)
-	case wrongPath(name) != "":
-		return "", fmt.Errorf("unfit as a file name: %s", wrongPath(name))
-	case !slices.Contains(fetchable, strings.ToLower(path.Ext(name))):
-		return "", fmt.Errorf("not fetched: only %s files are, never pickles or code", strings.Join(fetchable, " "))
+// Offline, a small file that the cache lacks counts as absent: Python may not have wanted it.
+func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err error) {
+	if _, ok := l.File("config.json"); !ok {
+		return "", fmt.Errorf("%s%s has no config.json: it is no model in the Hugging Face layout", l.Ref, within(h))
 	}
-	if err := l.Ref.check(); err != nil {
-		return "", err
-	}
-	r, err := h.repo(l.Ref)
+	local, err := h.Fetch(ctx, l, "config.json")
 	if err != nil {
 		return "", err
 	}
-	pointer := snapshot(l.Commit, name)
-	local, ok = r.cached(pointer, f.Size)
+	data, err := directory(filepath.Dir(local)).readText("config.json")
+	if err != nil {
+		return "", err
+	}
+	if _, err := ParseConfig(data); err != nil {
+		return "", fmt.Errorf("%s: %w", l.Ref, err)
+	}
+	files, err := weightFiles(ctx, h, l)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range companions {
+		if _, ok := l.File(name); !ok {
+			continue
+		}
+		if _, err := h.Fetch(ctx, l, name); err != nil && !h.Offline {
+			return "", err
+		}
+	}
+	for _, name := range files {
+		if _, err := h.Fetch(ctx, l, name); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Dir(local), nil
+}
+
+// within says in errors that a repository may well have what its copy in the cache lacks.
+func within(h *hub.Hub) string {
 	if h.Offline {
-		if !ok {
-			return "", fmt.Errorf("not in the cache %s and HF_HUB_OFFLINE is set: unset it, or fetch once with a network", r.dir)
+		return " in the cache (HF_HUB_OFFLINE is set)"
+	}
+	return ""
+}
+
+// weightFiles are the repository's files that hold the model's weights.
+func weightFiles(ctx context.Context, h *hub.Hub, l hub.Listing) ([]string, error) {
+	if _, ok := l.File(singleName); ok {
+		return []string{singleName}, nil
+	}
+	if _, ok := l.File(indexName); !ok {
+		var names []string
+		for _, f := range l.Files {
+			names = append(names, f.Path)
 		}
-		return local, nil
+		return nil, fmt.Errorf("%s%s %w", l.Ref, within(h), otherWeights(names))
 	}
-	if ok {
-		// A cache that cannot be written serves all the same.
-		if root, err := os.OpenRoot(r.dir); err == nil {
-			record(root, l)
-			root.Close()
-		}
-		return local, nil
-	}
-	if err := f.check(); err != nil {
-		return "", err
-	}
-	root, err := r.open()
+	local, err := h.Fetch(ctx, l, indexName)
 	if err != nil {
-		return "", fmt.Errorf("cannot write the cache: %w", err)
+		return nil, err
 	}
-	defer root.Close()
-	release, err := lockFile(ctx, filepath.Join(r.locks, f.etag()+".lock"))
+	data, err := directory(filepath.Dir(local)).readText(indexName)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	defer release()
-	if _, ok := r.cached(pointer, f.Size); !ok {
-		blob := "blobs/" + f.etag()
-		if _, ok := r.cached(blob, f.Size); !ok {
-			if err := h.download(ctx, root, l, f, blob); err != nil {
-				return "", err
-			}
-		}
-		if err := link(root, blob, pointer); err != nil {
-			return "", fmt.Errorf("cannot write the cache: %w", err)
-		}
-	}
-	if err := record(root, l); err != nil {
-		return "", fmt.Errorf("cannot write the cache: %w", err)
-	}
-	return local, nil
-}
-
-// download brings a file's content under the name blob, complete and checked.
-func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, blob string) error {
-	temp := blob + ".incomplete"
-	p, err := openPart(ctx, root, temp, f)
+	where, err := parseIndex(data)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("%s of %s: %w", indexName, l.Ref, err)
 	}
-	defer p.Close()
-	for again := false; ; again = true {
-		if err := enoughSpace(p.File, f.Size-p.done); err != nil {
-			return err
-		}
-		err := retry(ctx, func() (int64, error) {
-			before := p.done
-			err := h.fill(ctx, root, l, f, p)
-			return p.done - before, err
-		})
-		if err != nil {
-			return err
-		}
-		want, got := firstOf(f.SHA256, f.BlobID), p.hash()
-		if got == want {
-			break
-		}
-		// Pieces of different answers may not fit together: the part may be of another time, or of another program.
-		if !p.joined || again {
-			root.Remove(temp)
-			forget(root, l.Commit)
-			return fmt.Errorf("damaged: its hash is %s where the listing has %s; the download was deleted, try again", got, want)
-		}
-		if err := p.reset(); err != nil {
-			return err
+	var files, missing []string
+	for _, file := range where {
+		files = append(files, file)
+	}
+	slices.Sort(files)
+	files = slices.Compact(files)
+	for _, file := range files {
+		if _, ok := l.File(file); !ok {
+			missing = append(missing, file)
 		}
 	}
-	// After a failed sync the kernel may drop what it could not write and report success the next time.
-	if err := errors.Join(p.Sync(), p.Close()); err != nil {
-		root.Remove(temp)
-		return diskError(err, f.Size)
+	if missing != nil {
+		return nil, errors.New(l.Ref.String() + " lacks " + few(missing) + ", which its index names")
 	}
-	if err := root.Rename(temp, blob); err != nil {
-		return fmt.Errorf("cannot write the cache: %w", err)
-	}
-	return syncDir(root, path.Dir(blob))
-}
-
-// fill sends one request for what the part lacks and appends what comes.
-func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *part) error {
-	if p.done == f.Size {
-		return nil
-	}
-	endpoint, err := h.endpoint()
-	if err != nil {
-		return err
-	}
-	address := endpoint.String() + "/"
-	if l.Ref.Kind == Dataset {
-		address += "datasets/"
-	}
-	address += l.Ref.ID + "/resolve/" + l.Commit
-	for piece := range strings.SplitSeq(f.Path, "/") {
-		address += "/" + url.PathEscape(piece)
-	}
-	// Ranges and lengths of a compressed answer would count other bytes.
-	header := http.Header{"Accept-Encoding": {"identity"}}
-	if p.done > 0 {
-		header.Set("Range", fmt.Sprintf("bytes=%d-", p.done))
-		if p.etag != "" {
-			header.Set("If-Range", p.etag)
-		}
-	}
-	a, err := h.get(ctx, address, header)
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	if err := contradicts(a.hub, l, f); err != nil {
-		forget(root, l.Commit)
-		return err
-	}
-	length := a.ContentLength
-	switch a.StatusCode {
-	case http.StatusOK:
-		if length >= 0 && length != f.Size {
-			return fmt.Errorf("the hub offers %d bytes where its listing has %d: try again, or look whether a proxy is in between", length, f.Size)
-		}
-		if err := p.reset(); err != nil { // the range was not honoured
-			return err
-		}
-	case http.StatusPartialContent:
-		var first, last, total int64
-		n, _ := fmt.Sscanf(a.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &total)
-		if n < 2 || first != p.done || n == 3 && total != f.Size {
-			asked := p.done
-			return errors.Join(p.reset(), transient{error: fmt.Errorf("asked for the bytes from %d on, got %.100q", asked, a.Header.Get("Content-Range"))})
-		}
-		p.joined = p.joined || p.done > 0
-	case http.StatusRequestedRangeNotSatisfiable:
-		return errors.Join(p.reset(), transient{error: errors.New("the server has no bytes where the download broke off")})
-	default:
-		return h.refused(a, l.Ref)
-	}
-	if enc := a.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return fmt.Errorf("the server sends it compressed (%.50s) though asked not to: look whether a proxy is in between", enc)
-	}
-	p.etag = a.Header.Get("ETag")
-	if !strings.HasPrefix(p.etag, `"`) {
-		p.etag = "" // a weak one cannot vouch for bytes
-	}
-	return h.receive(a, f, p)
-}
-
-// receive appends the answer's body to the part.
-func (h *Hub) receive(a *answer, f File, p *part) error {
-	report := func() {
-		if h.Progress != nil {
-			h.Progress(Progress{f.Path, p.done, f.Size})
-		}
-	}
-	report()
-	buf := make([]byte, 256<<10)
-	for {
-		n, err := a.Read(buf)
-		if int64(n) > f.Size-p.done {
-			return errors.Join(p.reset(), fmt.Errorf("the server sends more than the %d bytes of the listing: try again, or look whether a proxy is in between", f.Size))
-		}
-		if n > 0 {
-			if err := p.append(buf[:n]); err != nil {
-				return diskError(err, f.Size-p.done)
-			}
-			report()
-		}
-		switch {
-		case err == io.EOF && p.done == f.Size:
-			return nil
-		case err != nil:
-			return transient{error: fmt.Errorf("the download broke off after %d of %d bytes: %w", p.done, f.Size, err)}
-		}
-	}
-}
-
-// contradicts compares what the hub says of the file that it sends, or redirects to, with the listing, so that a wrong
-// one is found before it is downloaded. Headers that are missing, as mirrors leave them out, contradict nothing.
-func contradicts(hub http.Header, l Listing, f File) error {
-	tag := strings.Trim(strings.TrimPrefix(hub.Get("X-Linked-Etag"), "W/"), `"`)
-	for _, c := range []struct{ what, got, want string }{
-		{"commit", hub.Get("X-Repo-Commit"), l.Commit},
-		{"size", hub.Get("X-Linked-Size"), fmt.Sprint(f.Size)},
-		{"hash", tag, f.etag()},
-	} {
-		if c.got != "" && c.got != c.want {
-			return fmt.Errorf("the hub sends a file of %s %.100q where its listing has %s: list it again", c.what, c.got, c.want)
-		}
-	}
-	return nil
-}
-
-// enoughSpace compares what is still to come with what the disk has free.
-func enoughSpace(f *os.File, need int64) error {
-	dir := filepath.Dir(f.Name())
-	if free, ok := freeSpace(dir); ok && need > 0 && uint64(need) > free {
-		return fmt.Errorf("needs %d more bytes and %s has %d free: free some space, or set HF_HUB_CACHE to another disk", need, dir, free)
-	}
-	return nil // where it is not known, it will show when writing
-}
-
-// diskError explains an error of writing, above all that of a disk that filled up on the way.
-func diskError(err error, need int64) error {
-	var at *fs.PathError
-	if (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)) && errors.As(err, &at) {
-		dir := filepath.Dir(at.Path)
-		free, _ := freeSpace(dir)
-		return fmt.Errorf("needs %d more bytes and %s has %d free: free some space and run again, what came so far is kept: %w", need, dir, free, err)
-	}
-	return fmt.Errorf("cannot write the cache: %w", err)
-}
-
-// freeSpace is the number of bytes that this user may still write to the disk of dir.
-func freeSpace(dir string) (uint64, bool) {
-	var st unix.Statfs_t
-	err := unix.Statfs(dir, &st)
-	return uint64(st.Bavail) * uint64(st.Bsize), err == nil
+	return files, nil
 }

@@ -4,36 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"unicode/utf8"
 )
-
-// maxText bounds the files beside a model's weights. A tokenizer.json has tens of MB at most.
-const maxText = 256 << 20
-
-// readText reads a whole file that belongs to a model and holds no weights.
-func readText(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", path)
-	case info.Size() > maxText:
-		return nil, fmt.Errorf("%s has %d bytes: none of its kind has more than %d", path, info.Size(), maxText)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxText))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", path, err)
-	}
-	return data, nil
-}
 
 // object is a JSON object whose keys are read one by one. Unlike a Go struct it tells an absent key from null and one
 // in capitals from one that is not, as Python does. The first thing wrong stays in err; what is read after it means

@@ -19,21 +19,32 @@ const chunkElements = 1 << 20
 // F32 without loss, others rounded to nearest even. The files are read a few MB at a time, several parts at once. A weight
 // that is NaN or infinite, or too large for the parameter's type, is an error that names it, and so is a head stored beside
 // a tied embedding from which it differs. It ends early when ctx does, with its error.
-func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model.Param) error {
+//
+// progress, unless it is nil, is told from time to time how many bytes of the weights are loaded, and of how many; the last
+// time it is all of them. It is called by the goroutine that called Load.
+func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model.Param, progress func(done, total int64)) error {
+	var total int64
 	for _, p := range params {
 		info, ok := c.Tensor(p.Name)
 		if !ok {
-			return fmt.Errorf("%s has no weight %s", c.Dir, p.Name)
+			return fmt.Errorf("%s has no weight %s", c.place, p.Name)
 		}
 		if !slices.Equal(info.Shape, p.W.Shape) {
-			return fmt.Errorf("%s has %s with shape %s, and the model wants %v", c.Dir, p.Name, shape(info.Shape), p.W.Shape)
+			return fmt.Errorf("%s has %s with shape %s, and the model wants %v", c.place, p.Name, shape(info.Shape), p.W.Shape)
 		}
+		total += info.Bytes
 	}
 	if err := c.checkTied(); err != nil {
 		return err
 	}
-	if err := c.load(ctx, d, params); err != nil {
-		return fmt.Errorf("%s: %w", c.Dir, err)
+	var done int64
+	stored := func(bytes int) {
+		if done += int64(bytes); progress != nil {
+			progress(done, total)
+		}
+	}
+	if err := c.load(ctx, d, params, stored); err != nil {
+		return fmt.Errorf("%s: %w", c.place, err)
 	}
 	return d.Err()
 }
@@ -48,14 +59,14 @@ type chunk struct {
 
 // load reads and converts chunks in several goroutines, and stores them in this one, to which the device belongs. A few
 // chunks are under way at a time, whose buffers go round.
-func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param) error {
+func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param, stored func(bytes int)) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)
 	todo := make(chan *chunk, 2*workers)
 	defer close(todo)
 	for range workers {
 		go func() {
 			for k := range todo {
-				k.done <- c.read(k)
+				k.done <- c.readChunk(k)
 			}
 		}()
 	}
@@ -66,6 +77,7 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 			return err
 		}
 		d.UploadBytes(k.param.W.Part(k.at, k.n), k.out)
+		stored(len(k.raw))
 		return nil
 	}
 	for i := range params {
@@ -96,8 +108,8 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 	return nil
 }
 
-// read reads a chunk and converts it.
-func (c *Checkpoint) read(k *chunk) error {
+// readChunk reads a chunk and converts it.
+func (c *Checkpoint) readChunk(k *chunk) error {
 	name := k.param.Name
 	s := c.weights.where[name]
 	info, _ := s.Tensor(name)
@@ -142,7 +154,7 @@ func (c *Checkpoint) checkTied() error {
 		same = bytes.Equal(a[:n], b[:n])
 	}
 	if !same {
-		return fmt.Errorf("%s: tie_word_embeddings is true, and %s is not %s: set it to false to keep both, or remove the one", c.Dir, head, embedding)
+		return fmt.Errorf("%s: tie_word_embeddings is true, and %s is not %s: set it to false to keep both, or remove the one", c.place, head, embedding)
 	}
 	return nil
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 
 	"restyle/tensor"
 )
@@ -17,7 +17,8 @@ type Safetensors struct {
 	Metadata map[string]string
 
 	path    string
-	file    io.ReaderAt // read, not mapped: a file that shrinks meanwhile is an error then, not a fault
+	file    io.ReaderAt // of size bytes; read, not mapped: a file that shrinks meanwhile is an error then, not a fault
+	size    int64
 	entries []entry
 	index   map[string]int
 }
@@ -25,18 +26,20 @@ type Safetensors struct {
 // OpenSafetensors opens a file and reads its header, at most 100 MB of it. A file that is cut off, or whose tensors
 // overlap, leave holes or do not fit their shapes, is an error.
 func OpenSafetensors(path string) (*Safetensors, error) {
-	f, err := os.Open(path)
+	return openSafetensors(directory(filepath.Dir(path)), filepath.Base(path))
+}
+
+func openSafetensors(files source, name string) (*Safetensors, error) {
+	f, size, err := files.open(name)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a file", path)
+	at, ok := f.(io.ReaderAt)
+	if !ok {
+		f.Close()
+		return nil, fmt.Errorf("%s cannot be read in parts: it is no io.ReaderAt", files.path(name))
 	}
-	var s *Safetensors
-	if err == nil {
-		s, err = readSafetensors(path, f, info.Size())
-	}
+	s, err := readSafetensors(files.path(name), at, size)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -68,7 +71,7 @@ func readSafetensors(path string, file io.ReaderAt, size int64) (*Safetensors, e
 	if err != nil {
 		return fail(err)
 	}
-	s := &Safetensors{metadata, path, file, entries, make(map[string]int, len(entries))}
+	s := &Safetensors{metadata, path, file, size, entries, make(map[string]int, len(entries))}
 	for i := range entries {
 		entries[i].at += 8 + int64(n)
 		s.index[entries[i].name] = i

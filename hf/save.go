@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -21,6 +21,8 @@ type SaveOptions struct {
 	DType tensor.DType
 	// MaxShardBytes is how large a weights file may become before another is begun. 0, the default, is 5e9.
 	MaxShardBytes int64
+	// Card is the model card, saved as README.md. Without one, a README.md that is there stays.
+	Card []byte
 }
 
 // companions are the small files that belong to a model: fetched with it where its repository has them, and saved with it
@@ -59,7 +61,7 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if free, ok := freeSpace(dir); ok && uint64(need) > free {
+	if free, ok := disk.Free(dir); ok && uint64(need) > free {
 		return fmt.Errorf("it needs %d bytes and there are %d free: free some space", need, free)
 	}
 	root, err := os.OpenRoot(dir)
@@ -70,10 +72,11 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	s := staging{root: root}
 	defer s.discard()
 	s.bytes("config.json", config)
-	if !sameDir(dir, from.Dir) {
-		for _, name := range companions {
-			s.copy(name, filepath.Join(from.Dir, name))
-		}
+	for _, name := range companions {
+		s.copy(name, from)
+	}
+	if o.Card != nil {
+		s.bytes("README.md", o.Card)
 	}
 	weights := []string{singleName}
 	shards := split(tensors, o.MaxShardBytes)
@@ -214,10 +217,4 @@ func withDType(config []byte, t tensor.DType) ([]byte, error) {
 	}
 	indented.WriteByte('\n')
 	return indented.Bytes(), nil
-}
-
-func sameDir(a, b string) bool {
-	x, err1 := os.Stat(a)
-	y, err2 := os.Stat(b)
-	return err1 == nil && err2 == nil && os.SameFile(x, y)
 }

@@ -28,14 +28,14 @@ func load(t *testing.T, dir string, dtype tensor.DType) (*Checkpoint, *kernels.D
 	}
 	t.Cleanup(func() { c.Close() })
 	d, params := newParams(t, c.Config, dtype)
-	if err := c.Load(t.Context(), d, params); err != nil {
+	if err := c.Load(t.Context(), d, params, nil); err != nil {
 		t.Fatal(err)
 	}
 	return c, d, params
 }
 
-// files lists a directory.
-func files(t *testing.T, dir string) (names []string) {
+// list lists a directory.
+func list(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestSave(t *testing.T) {
 		if err := Save(dir, from, d, params, SaveOptions{MaxShardBytes: test.max}); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(test.want, files(t, dir)); diff != "" {
+		if diff := cmp.Diff(test.want, list(t, dir)); diff != "" {
 			t.Errorf("%d bytes a shard (-want +got):\n%s", test.max, diff)
 		}
 		sameWeights(t, dir, d, params)
@@ -119,7 +119,7 @@ func TestSaveFromScratch(t *testing.T) {
 		t.Error(err)
 	}
 	d, params := newParams(t, from.Config, tensor.F32)
-	if err := from.Load(t.Context(), d, params); err == nil || !strings.Contains(err.Error(), "has no weight") {
+	if err := from.Load(t.Context(), d, params, nil); err == nil || !strings.Contains(err.Error(), "has no weight") {
 		t.Error(err)
 	}
 	for _, p := range params {
@@ -154,7 +154,7 @@ func TestSaveRefuses(t *testing.T) {
 	if err := Save(dir, from, d, params, SaveOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	before := files(t, dir)
+	before := list(t, dir)
 	spoil := func(f float32) func() ([]model.Param, SaveOptions) {
 		return func() ([]model.Param, SaveOptions) {
 			d.Upload(params[9].W.Part(5, 1), []float32{f})
@@ -172,7 +172,7 @@ func TestSaveRefuses(t *testing.T) {
 		if err := Save(dir, from, d, p, o); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v, want %q", err, want)
 		}
-		if diff := cmp.Diff(before, files(t, dir)); diff != "" {
+		if diff := cmp.Diff(before, list(t, dir)); diff != "" {
 			t.Errorf("files (-want +got):\n%s", diff)
 		}
 	}
@@ -197,7 +197,7 @@ func TestSaveToAFullDisk(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", size, err, want)
 		}
-		if left := files(t, dir); len(left) > 0 {
+		if left := list(t, dir); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}
 	}
@@ -224,7 +224,7 @@ func TestInterruptedSave(t *testing.T) {
 			if err := write(t, dir, 0, sizes[0]); err != nil {
 				t.Fatal(err)
 			}
-			if n := len(files(t, dir)); sizes[0] == 5000 && n != 6 {
+			if n := len(list(t, dir)); sizes[0] == 5000 && n != 6 {
 				t.Fatalf("%d files; the names below are of three shards", n)
 			}
 			os.Rename(filepath.Join(dir, blocked), filepath.Join(dir, "aside"))
@@ -233,7 +233,7 @@ func TestInterruptedSave(t *testing.T) {
 			}
 			err := write(t, dir, 1, sizes[1])
 			os.RemoveAll(filepath.Join(dir, blocked))
-			for _, name := range files(t, dir) {
+			for _, name := range list(t, dir) {
 				if strings.HasSuffix(name, ".tmp") {
 					t.Errorf("%v: %s is left", sizes, name)
 				}
@@ -298,7 +298,7 @@ func TestChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Load(t.Context(), d, params); err == nil || !strings.Contains(err.Error(), "element 2097155 of "+embedding+" is NaN") {
+	if err := c.Load(t.Context(), d, params, nil); err == nil || !strings.Contains(err.Error(), "element 2097155 of "+embedding+" is NaN") {
 		t.Error(err)
 	}
 }
@@ -352,7 +352,7 @@ func TestSaveOverAnotherModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"config.json", "generation_config.json", singleName, "notes.txt"}
-	if diff := cmp.Diff(want, files(t, dir)); diff != "" {
+	if diff := cmp.Diff(want, list(t, dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// Saved over itself a model keeps what it has.

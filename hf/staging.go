@@ -5,42 +5,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"regexp"
 	"slices"
+
+	"restyle/internal/disk"
 )
-
-// stage writes a file that does not have its name yet. On the disk it is complete, or it is not there.
-func stage(root *os.Root, temp string, fill func(io.Writer) error) error {
-	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-	if err != nil {
-		return err
-	}
-	err = fill(f)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		root.Remove(temp)
-	}
-	return err
-}
-
-// commit gives a staged file its name.
-func commit(root *os.Root, temp, name string) error {
-	if err := root.Rename(temp, name); err != nil {
-		root.Remove(temp)
-		return err
-	}
-	return syncDir(root, path.Dir(name))
-}
-
-// syncDir makes a rename in a directory last through a power cut.
-func syncDir(root *os.Root, name string) error {
-	d, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
 
 // staging is a set of files that get their names together. After the first error it does nothing more.
 type staging struct {
@@ -54,7 +23,7 @@ func (s *staging) write(name string, fill func(io.Writer) error) {
 	if s.err != nil {
 		return
 	}
-	if s.err = stage(s.root, name+".tmp", fill); s.err == nil {
+	if s.err = disk.Stage(s.root, name+".tmp", fill); s.err == nil {
 		s.names = append(s.names, name)
 	}
 }
@@ -66,9 +35,10 @@ func (s *staging) bytes(name string, data []byte) {
 	})
 }
 
-// copy copies a file. Where there is none, one of that name in the directory goes: it belongs to what was there before.
-func (s *staging) copy(name, path string) {
-	data, err := readText(path)
+// copy copies one of a model's files. Where there is none, one of that name in the directory goes: it belongs to what was
+// there before.
+func (s *staging) copy(name string, from *Checkpoint) {
+	data, err := from.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		s.gone = append(s.gone, name)
@@ -97,7 +67,7 @@ func (s *staging) commit(weights []string) error {
 	}
 	for len(s.names) > 0 {
 		name := s.names[0]
-		if err := commit(s.root, name+".tmp", name); err != nil {
+		if err := disk.Commit(s.root, name+".tmp", name); err != nil {
 			return err
 		}
 		s.names = s.names[1:]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -26,11 +25,10 @@ type weights struct {
 
 // openWeights opens model.safetensors, or else the shards of the index. Where both are there the single file counts, as
 // it does for transformers.
-func openWeights(dir string) (*weights, error) {
-	single := filepath.Join(dir, singleName)
-	s, err := OpenSafetensors(single)
+func openWeights(files source) (*weights, error) {
+	s, err := openSafetensors(files, singleName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return openShards(dir)
+		return openShards(files)
 	}
 	if err != nil {
 		return nil, err
@@ -42,33 +40,32 @@ func openWeights(dir string) (*weights, error) {
 	return w, nil
 }
 
-func openShards(dir string) (*weights, error) {
-	path := filepath.Join(dir, indexName)
-	data, err := readText(path)
+func openShards(files source) (*weights, error) {
+	data, err := files.readText(indexName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noWeights(dir)
+		return nil, noWeights(files)
 	}
 	if err != nil {
 		return nil, err
 	}
-	files, err := parseIndex(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	w := &weights{where: map[string]*Safetensors{}}
-	if err := w.open(dir, files); err != nil {
+	where, err := parseIndex(data)
+	if err == nil {
+		err = w.open(files, where)
+	}
+	if err != nil {
 		w.close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", files.path(indexName), err)
 	}
 	return w, nil
 }
 
-// open opens the shards of an index and checks that it and they name the same tensors.
-func (w *weights) open(dir string, files map[string]string) error {
+// open opens the shards of an index, which says where each tensor is, and checks that it and they name the same tensors.
+func (w *weights) open(files source, index map[string]string) error {
 	var missing []string
 	shards := map[string]*Safetensors{}
-	for _, name := range slices.Compact(slices.Sorted(maps.Values(files))) {
-		s, err := OpenSafetensors(filepath.Join(dir, name))
+	for _, name := range slices.Compact(slices.Sorted(maps.Values(index))) {
+		s, err := openSafetensors(files, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, name)
 			continue
@@ -83,7 +80,7 @@ func (w *weights) open(dir string, files map[string]string) error {
 		return fmt.Errorf("it names %s, which %s not there: get them, or the whole model again", few(missing), are(missing))
 	}
 	var absent, foreign []string
-	for name, file := range files {
+	for name, file := range index {
 		if _, ok := shards[file].Tensor(name); !ok {
 			absent = append(absent, name+" in "+file)
 		}
@@ -91,7 +88,7 @@ func (w *weights) open(dir string, files map[string]string) error {
 	}
 	for file, s := range shards {
 		for _, name := range s.Names() {
-			if files[name] != file {
+			if index[name] != file {
 				foreign = append(foreign, name+" in "+file)
 			}
 		}
@@ -124,7 +121,7 @@ func parseIndex(data []byte) (map[string]string, error) {
 		o.fail("weight_map is missing or empty")
 	}
 	for name, file := range files {
-		if strings.ContainsAny(file, `/\`) || wrongPath(file) != "" || filepath.Ext(file) != ".safetensors" {
+		if strings.ContainsAny(file, `/\`) || !fs.ValidPath(file) || filepath.Ext(file) != ".safetensors" {
 			o.fail("weight_map has %.100q in %.100q, which is not the name of a .safetensors file beside it", name, file)
 		}
 	}
@@ -134,14 +131,14 @@ func parseIndex(data []byte) (map[string]string, error) {
 	return files, nil
 }
 
-// noWeights says why a directory's weights cannot be read.
-func noWeights(dir string) error {
+// noWeights says why a model's weights cannot be read.
+func noWeights(files source) error {
 	var names []string
-	entries, err := os.ReadDir(dir)
+	entries, err := fs.ReadDir(files.fsys, ".")
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	return errors.Join(err, fmt.Errorf("%s %w", dir, otherWeights(names)))
+	return errors.Join(err, fmt.Errorf("%s %w", files.name, otherWeights(names)))
 }
 
 // otherWeights says which weights of a kind that is not read are among the files.

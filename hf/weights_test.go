@@ -73,7 +73,7 @@ func TestIndex(t *testing.T) {
 			}
 			defer c.Close()
 			d, params := newParams(t, c.Config, tensor.F32)
-			if err := c.Load(t.Context(), d, params); err != nil {
+			if err := c.Load(t.Context(), d, params, nil); err != nil {
 				t.Fatal(err)
 			}
 			want := newWeights(t, smallConfig, tensor.F32)

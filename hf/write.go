@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"restyle/internal/disk"
 	"restyle/tensor"
 )
 
@@ -33,10 +34,10 @@ func WriteSafetensors(path string, metadata map[string]string, tensors []TensorD
 	}
 	defer root.Close()
 	name := filepath.Base(path)
-	if err := stage(root, name+".tmp", func(w io.Writer) error { return writeSafetensors(w, metadata, tensors) }); err != nil {
+	if err := disk.Stage(root, name+".tmp", func(w io.Writer) error { return writeSafetensors(w, metadata, tensors) }); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	return commit(root, name+".tmp", name)
+	return disk.Commit(root, name+".tmp", name)
 }
 
 func writeSafetensors(w io.Writer, metadata map[string]string, tensors []TensorData) error {

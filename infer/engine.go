@@ -5,10 +5,10 @@ package infer
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"restyle/chat"
 	"restyle/hf"
+	"restyle/hf/hub"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -17,15 +17,20 @@ import (
 
 // OpenOptions are how a model is opened. The zero value takes all of it from the model's files.
 type OpenOptions struct {
-	// Hub is where models are fetched from. Default nil: hf.FromEnv.
-	Hub *hf.Hub
+	// Hub is where models are fetched from. Default nil: hub.FromEnv.
+	Hub *hub.Hub
 	// DType is the type of weights and activations, BF16 or F32. Default 0: F32 where the weights are stored in it, else BF16.
 	DType tensor.DType
 	// Context is the most tokens of a prompt and its answer together, for which memory is taken. It is cut down to what the
 	// model was made for. Default 0: 4096.
 	Context int
+	// Progress, when set, is told how many bytes of the weights are loaded, and of how many. See hf.Checkpoint.Load.
+	Progress func(done, total int64)
 	// Template names a chat template (chat.Names) to use instead of the model's own. "raw" uses none.
 	Template string
+	// MaxTokens is the largest number of tokens in one batch for Model.Loss and Model.Logits, for which memory is taken.
+	// Default 0: none, which is enough for answers.
+	MaxTokens int
 }
 
 const defaultContext = 4096
@@ -52,38 +57,18 @@ type Engine struct {
 	current *Generation // the one that may go on
 }
 
-// Open opens a model for asking: a directory, or a hub repository as owner/name or owner/name@revision. It reads the
+// Open opens a model for asking, by a name that hf.Open knows: starter, a directory, or a hub repository. It reads the
 // weights to the device, the tokenizer, the chat template and the generation config, and refuses a tokenizer that is not
 // the model's.
 func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e *Engine, err error) {
-	hub := o.Hub
-	if hub == nil {
-		hub = hf.FromEnv()
-	}
-	dir, revision, err := hub.Model(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	c, err := hf.OpenModel(dir)
+	c, err := hf.Open(ctx, o.Hub, name)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	// The cheap checks come before the weights are read.
-	family, err := pickFamily(c, o.Template)
+	l, err := LanguageOf(c, o.Template) // cheap, and so before the weights are read
 	if err != nil {
 		return nil, err
-	}
-	if c.TokenizerPath == "" {
-		return nil, fmt.Errorf("%s has no tokenizer.json, without which nothing can be asked: "+
-			"get the file from the model's repository, or save it with transformers (AutoTokenizer.from_pretrained, save_pretrained)", dir)
-	}
-	tok, err := tokenizer.Load(c.TokenizerPath)
-	if err != nil {
-		return nil, err
-	}
-	if err := compare(tok, c); err != nil {
-		return nil, fmt.Errorf("%s is not the tokenizer of this model: %w; take tokenizer.json and weights from the same place", c.TokenizerPath, err)
 	}
 	dtype := o.DType
 	if dtype == 0 {
@@ -92,28 +77,18 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 			dtype = tensor.F32
 		}
 	}
-	m, err := model.New(d, c.Config, model.Options{DType: dtype})
+	m, err := model.New(d, c.Config, model.Options{DType: dtype, MaxTokens: o.MaxTokens})
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Load(ctx, d, m.Params()); err != nil {
+	if err := c.Load(ctx, d, m.Params(), o.Progress); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	if e, err = New(m, o.Context, c.Generation.EOS); err != nil {
+	if e, err = Over(m, l, o.Context); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	e.Name, e.Family, e.Tokenizer = name, family, tok
-	if len(revision) >= 12 {
-		e.Name += " (" + revision[:12] + ")"
-	}
-	for _, text := range family.Stops() {
-		if id, ok := tok.TokenID(text); ok {
-			e.ends[id] = true
-		}
-	}
-	e.stream = func() (func(int32) string, func() string) {
-		s := tok.Stream(true)
-		return s.Add, s.Flush
+	if e.Name = name; len(c.Revision) >= 12 {
+		e.Name += " (" + c.Revision[:12] + ")"
 	}
 	closeCache := e.close
 	e.close = func() error { return errors.Join(closeCache(), m.Close()) }
@@ -144,54 +119,32 @@ func New(m *model.Llama, context int, ends []int32) (*Engine, error) {
 	return e, nil
 }
 
+// Over makes an engine of a model that somebody else holds, such as one in training, and that speaks l. The model is to be
+// closed after the engine.
+func Over(m *model.Llama, l Language, context int) (*Engine, error) {
+	e, err := New(m, context, l.Ends)
+	if err != nil {
+		return nil, err
+	}
+	e.Family, e.Tokenizer = l.Family, l.Tokenizer
+	e.stream = func() (func(int32) string, func() string) {
+		s := l.Tokenizer.Stream(true)
+		return s.Add, s.Flush
+	}
+	return e, nil
+}
+
 // DType is the type of the model's weights and activations.
 func (e *Engine) DType() tensor.DType { return e.Model.DType() }
 
 // Close gives back what the engine holds: its cache, and a model that Open opened.
 func (e *Engine) Close() error { return e.close() }
 
-// forget empties the cache.
-func (e *Engine) forget() {
+// Forget empties the cache. It is called when the weights of the model have changed: what the engine read before them it would
+// otherwise take for read.
+func (e *Engine) Forget() {
 	e.held = e.held[:0]
 	e.trim(0)
-}
-
-// pickFamily chooses the chat template.
-func pickFamily(c *hf.Checkpoint, name string) (f chat.Family, err error) {
-	if name != "" {
-		f, err = chat.ByName(name)
-	} else {
-		f, err = chat.Detect(c.Tokenizer.ChatTemplate)
-	}
-	if err != nil {
-		return f, err
-	}
-	if c.Tokenizer.BOS != "" {
-		f.BOS = c.Tokenizer.BOS
-	}
-	if c.Tokenizer.EOS != "" {
-		f.EOS = c.Tokenizer.EOS
-	}
-	return f, nil
-}
-
-// compare finds out that a tokenizer belongs to another model: it has ids that the model has no embedding for, lacks the
-// tokens that end the model's answers, or is less than half as large. (Embeddings are often somewhat larger than the
-// vocabulary, for the sake of round sizes.)
-func compare(t *tokenizer.Tokenizer, c *hf.Checkpoint) error {
-	vocab := c.Config.Vocab
-	switch {
-	case int(t.MaxID()) >= vocab:
-		return fmt.Errorf("its ids go up to %d, and the model has embeddings for %d", t.MaxID(), vocab)
-	case 2*t.VocabSize() < vocab:
-		return fmt.Errorf("it has %d tokens, and the model has embeddings for %d", t.VocabSize(), vocab)
-	}
-	for _, id := range c.Generation.EOS {
-		if t.Token(id) == "" {
-			return fmt.Errorf("it has no token %d, with which the model ends an answer", id)
-		}
-	}
-	return nil
 }
 
 // A Prompt is a conversation as the model reads it.

@@ -140,7 +140,7 @@ func TestReferenceAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		if err := c.Load(t.Context(), d, m.Params()); err != nil {
+		if err := c.Load(t.Context(), d, m.Params(), nil); err != nil {
 			t.Fatal(err)
 		}
 		e, err := New(m, 0, c.Generation.EOS)
@@ -182,7 +182,7 @@ func TestCachedEqualsUncached(t *testing.T) {
 	ids := readRuns(t, "testdata/tiny/base/greedy.json")[0].Prompt
 	var want []float32
 	for _, size := range []int{len(ids), 1, 2, 7, len(ids) - 1} {
-		e.forget()
+		e.Forget()
 		var logits []float32
 		for part := range slices.Chunk(ids, size) {
 			var err error
@@ -240,7 +240,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("%q, %d tokens reused after a prompt of %d and an answer of %d", text, second.Reused, r.Prompt, len(r.IDs))
 	}
 	// The same from an empty cache.
-	e.forget()
+	e.Forget()
 	if again, fresh := answerOf(t, e, messages, Options{}); again != text || fresh.Reused != 0 {
 		t.Errorf("from an empty cache %q, %d reused", again, fresh.Reused)
 	}

@@ -201,7 +201,7 @@ func (g *Generation) read(ctx context.Context) (logits []float32, err error) {
 		}
 		if logits, err = e.extend(ids); err != nil {
 			err = fmt.Errorf("after %d tokens: %w", len(e.held), err)
-			e.forget()
+			e.Forget()
 			return nil, err
 		}
 		e.held = append(e.held, ids...)

@@ -208,7 +208,7 @@ func TestLongPromptsAreReadInChunks(t *testing.T) {
 	// A cancel is heard between two chunks.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	e.forget()
+	e.Forget()
 	e.extend = func(ids []int32) ([]float32, error) {
 		cancel()
 		return extend(ids)

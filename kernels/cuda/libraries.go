@@ -90,16 +90,19 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// search opens the first library that opens. The error lists every path with what was wrong.
+// search opens the first library that opens. The error lists every path with what was wrong, in one line.
 func search(failure string, paths []string, open func(path string, message *C.char, size C.int) bool) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: tried", failure)
+	var tried []string
 	for _, path := range paths {
 		var message [1024]C.char
 		if open(path, &message[0], C.int(len(message))) {
 			return nil
 		}
-		fmt.Fprintf(&b, "\n  %s: %s", path, C.GoString(&message[0]))
+		wrong := strings.TrimPrefix(C.GoString(&message[0]), path+": ")
+		if wrong == "cannot open shared object file: No such file or directory" { // of this library, not of one that it needs
+			wrong = "not there"
+		}
+		tried = append(tried, fmt.Sprintf("%s (%s)", path, wrong))
 	}
-	return fmt.Errorf("%s", b.String())
+	return fmt.Errorf("%s: tried %s", failure, strings.Join(tried, ", "))
 }

@@ -1,4 +1,4 @@
-package hf
+package hub
 
 import (
 	"path/filepath"

@@ -1,4 +1,4 @@
-package hf
+package hub
 
 import (
 	"crypto/rand"
@@ -11,6 +11,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"restyle/internal/disk"
 )
 
 // repo is one repository's folder in the cache, laid out as huggingface_hub lays it out:
@@ -211,14 +213,14 @@ func replace(root *os.Root, name string, data []byte) error {
 		return err
 	}
 	temp := name + "." + rand.Text()[:8] + ".tmp"
-	err := stage(root, temp, func(w io.Writer) error {
+	err := disk.Stage(root, temp, func(w io.Writer) error {
 		_, err := w.Write(data)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return commit(root, temp, name)
+	return disk.Commit(root, temp, name)
 }
 
 // link makes name in a snapshot a link to its blob. Where the file system has no links the blob itself moves there, as
@@ -235,5 +237,5 @@ func link(root *os.Root, blob, name string) error {
 		root.Remove(temp)
 		return err
 	}
-	return syncDir(root, path.Dir(name))
+	return disk.SyncDir(root, path.Dir(name))
 }

@@ -1,23 +1,13 @@
-// Package hf reads what the Hugging Face hub and its file formats offer.
+// Package hub downloads files of a dataset or model repository of the Hugging Face hub into the standard cache, the one
+// that Python's huggingface_hub keeps: what Python has downloaded is found, offline too, and Python finds what was
+// downloaded here. Unlike Python it checks the hash of every file before the file gets its name in the cache.
 //
-// The hub part downloads files of a dataset or model repository into the standard cache, the one that Python's
-// huggingface_hub keeps: what Python has downloaded is found, offline too, and Python finds what was downloaded here.
-// Unlike Python it checks the hash of every file before the file gets its name in the cache.
-//
-//	hub := hf.FromEnv()
-//	ref, err := hf.ParseRef(hf.Dataset, "owner/name@main")
-//	listing, err := hub.Resolve(ctx, ref)
+//	h := hub.FromEnv()
+//	ref, err := hub.ParseRef(hub.Dataset, "owner/name@main")
+//	listing, err := h.Resolve(ctx, ref)
 //	files, err := listing.Match("*.parquet")
-//	path, err := hub.Fetch(ctx, listing, files[0].Path)
-//
-// The other part reads and writes models: config.json and the files beside it, safetensors in one file or several. All
-// that a file says of sizes is compared with the bytes that are there before memory is asked for.
-//
-//	dir, revision, err := hub.Model(ctx, "owner/name") // or a directory
-//	checkpoint, err := hf.OpenModel(dir)
-//	err = checkpoint.Load(ctx, device, params)
-//	err = hf.Save("out", checkpoint, device, params, hf.SaveOptions{})
-package hf
+//	path, err := h.Fetch(ctx, listing, files[0].Path)
+package hub
 
 import (
 	"fmt"

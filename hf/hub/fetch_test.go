@@ -1,0 +1,730 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// layout lists the cache: links with their targets, files with their sizes.
+func layout(t *testing.T, cache string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	err := filepath.WalkDir(cache, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, _ := filepath.Rel(cache, name)
+		if target, err := os.Readlink(name); err == nil {
+			got[rel] = "-> " + target
+			return nil
+		}
+		info, err := d.Info()
+		got[rel] = fmt.Sprint(info.Size())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestFetchWritesTheStandardLayout(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		h := s.open()
+		for name, want := range s.files {
+			local, err := s.get(t.Context(), h, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wantLocal := filepath.Join(s.cache, "datasets--owner--name/snapshots", commit1, name); local != wantLocal {
+				t.Errorf("local path %s, want %s", local, wantLocal)
+			}
+			if got, err := os.ReadFile(local); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s: %d bytes, %v; want %d", name, len(got), err, len(want))
+			}
+		}
+		readme, parquet, empty := s.etag("README.md"), s.etag(big), s.etag("empty.txt")
+		const repo = "datasets--owner--name/"
+		got := layout(t, s.cache)
+		delete(got, repo+"trees/"+commit1+".json")
+		want := map[string]string{
+			repo + "blobs/" + readme:                     "10",
+			repo + "blobs/" + parquet:                    fmt.Sprint(len(s.files[big])),
+			repo + "blobs/" + empty:                      "0",
+			repo + "snapshots/" + commit1 + "/README.md": "-> ../../blobs/" + readme,
+			repo + "snapshots/" + commit1 + "/empty.txt": "-> ../../blobs/" + empty,
+			repo + "snapshots/" + commit1 + "/" + big:    "-> ../../../blobs/" + parquet,
+			repo + "refs/main":                           "40",
+			".locks/" + repo + readme + ".lock":          "0",
+			".locks/" + repo + parquet + ".lock":         "0",
+			".locks/" + repo + empty + ".lock":           "0",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("cache (-want +got):\n%s", diff)
+		}
+		if ref, _ := os.ReadFile(filepath.Join(s.cache, repo, "refs/main")); string(ref) != commit1 {
+			t.Errorf("refs/main is %q", ref)
+		}
+		// Everything again costs one question for the commit a time and not one byte.
+		sent, api := s.sent, s.api
+		for name := range s.files {
+			if _, err := s.get(t.Context(), h, name); err != nil {
+				t.Error(err)
+			}
+		}
+		if s.sent != sent || s.api != api+len(s.files) {
+			t.Errorf("second round: %d bytes, %d questions; want 0 and %d", s.sent-sent, s.api-api, len(s.files))
+		}
+	})
+}
+
+// TestFetchFaults runs every misbehaviour of a server that a client meets. Where wantErr is empty the file must come
+// out right all the same; where it is not, nothing may be left under the file's name.
+func TestFetchFaults(t *testing.T) {
+	serve := func(name string, edit func([]byte) []byte) func(s *fakeHub, w http.ResponseWriter, r *http.Request) {
+		return func(s *fakeHub, w http.ResponseWriter, r *http.Request) {
+			data := edit(slices.Clone(s.files[name]))
+			w.Header().Set("Content-Length", fmt.Sprint(len(data)))
+			w.Write(data)
+		}
+	}
+	flip := serve(big, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+	tests := []struct {
+		name    string
+		file    string // default big
+		prepare func(s *fakeHub)
+		wantErr string
+		sent    int           // bytes of the file sent, -1 for any
+		atLeast time.Duration // waited
+		atMost  time.Duration
+		retry   bool // the error is Retryable
+	}{
+		{name: "cut four times", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				return n < 5 && cut(s.serveCDN, w, r, 100_001)
+			}
+		}},
+		{name: "cut for ever", wantErr: "gave up after 6 tries: the download broke off after 60 of", retry: true, sent: -1, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool { return cut(s.serveCDN, w, r, 10) }
+		}},
+		{name: "cut each MiB is progress", sent: -1, prepare: func(s *fakeHub) {
+			s.files[big] = blob(9 << 20)
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				return n < 9 && cut(s.serveCDN, w, r, 1<<20)
+			}
+		}},
+		{name: "small file cut", file: "README.md", sent: 10, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				return n < 3 && cut(s.serveHub, w, r, 3)
+			}
+		}},
+		{name: "longer by its header", wantErr: "offers 3145746 bytes where its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				serve(big, func(b []byte) []byte { return append(b, 0) })(s, w, r)
+				return true
+			}
+		}},
+		{name: "shorter by its header", wantErr: "offers 3145744 bytes where its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				serve(big, func(b []byte) []byte { return b[1:] })(s, w, r)
+				return true
+			}
+		}},
+		{name: "longer, without a length", wantErr: "sends more than the 3145745 bytes", sent: -1, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.(*counter).ResponseWriter.(http.Flusher).Flush()
+				w.Write(append(slices.Clone(s.files[big]), 0))
+				return true
+			}
+		}},
+		{name: "without a length", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.(*counter).ResponseWriter.(http.Flusher).Flush()
+				w.Write(s.files[big])
+				return true
+			}
+		}},
+		{name: "corrupted", wantErr: "damaged: its hash is", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool { flip(s, w, r); return true }
+		}},
+		{name: "small file corrupted", file: "README.md", wantErr: "damaged: its hash is", sent: 10, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.Write([]byte("A dataset\n")); return true }
+		}},
+		{name: "range ignored", sent: 3<<20 + 17 + 1000, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				r.Header.Del("Range")
+				return n == 1 && cut(s.serveCDN, w, r, 1000)
+			}
+		}},
+		{name: "another range than asked for", sent: -1, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n == 2 {
+					r.Header.Set("Range", "bytes=5-")
+				}
+				return n == 1 && cut(s.serveCDN, w, r, 1000)
+			}
+		}},
+		{name: "416", sent: 3<<20 + 17 + 1000, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n == 2 {
+					w.WriteHeader(416)
+				}
+				return n == 2 || n == 1 && cut(s.serveCDN, w, r, 1000)
+			}
+		}},
+		{name: "ETag changes between", sent: 3<<20 + 17 + 1000, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n == 1 {
+					w.Header().Set("ETag", `"old"`)
+					cut(func(w http.ResponseWriter, r *http.Request) { w.Write(s.files[big]) }, w, r, 1000)
+				}
+				if r.Header.Get("If-Range") != `"old"` {
+					s.t.Errorf("If-Range is %q", r.Header.Get("If-Range"))
+				}
+				return false
+			}
+		}},
+		{name: "content changes between under one ETag", sent: 2*(3<<20+17) - 0, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n == 1 {
+					w.Header().Set("ETag", `"cdn-1"`)
+					cut(func(w http.ResponseWriter, r *http.Request) { w.Write(make([]byte, len(s.files[big]))) }, w, r, 1000)
+				}
+				return false
+			}
+		}},
+		{name: "429 with seconds", sent: 3<<20 + 17, atLeast: 77 * time.Second, atMost: 79 * time.Second, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("Retry-After", "77")
+				if n == 1 {
+					w.WriteHeader(429)
+				}
+				return n == 1
+			}
+		}},
+		{name: "503 with a date", sent: 3<<20 + 17, atLeast: 88 * time.Second, atMost: 91 * time.Second, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("Retry-After", time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))
+				if n == 1 {
+					w.WriteHeader(503)
+				}
+				return n == 1
+			}
+		}},
+		{name: "429 for an hour", wantErr: "asks to wait 1h0m0s; try again then", retry: true, atMost: time.Second, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("Retry-After", "3600")
+				w.WriteHeader(429)
+				return true
+			}
+		}},
+		{name: "500 for ever", wantErr: "gave up after 6 tries: hub.localhost answered 500", retry: true, atMost: time.Minute, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.WriteHeader(500); return true }
+		}},
+		{name: "500 at first", sent: 3<<20 + 17, atMost: time.Minute, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n < 6 {
+					w.WriteHeader(500 + n)
+				}
+				return n < 6
+			}
+		}},
+		{name: "signed address run out", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n == 1 {
+					w.WriteHeader(403)
+				}
+				return n == 1
+			}
+		}},
+		{name: "redirect loop", wantErr: "redirects without end: stopped after 10 redirects", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				http.Redirect(w, r, "http://"+cdnHost+"/x", http.StatusTemporaryRedirect)
+				return true
+			}
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				http.Redirect(w, r, "http://"+hubHost+"/y", http.StatusTemporaryRedirect)
+				return true
+			}
+		}},
+		{name: "redirect to a file", wantErr: "is not a web address", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("Location", "file:///etc/passwd")
+				w.WriteHeader(302)
+				return true
+			}
+		}},
+		{name: "redirect to nowhere", wantErr: "redirects without end", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.WriteHeader(302); return true }
+		}},
+		{name: "renamed repository", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n == 1 {
+					w.Header().Set("Location", r.URL.Path+"?renamed")
+					w.WriteHeader(307)
+				}
+				return n == 1
+			}
+		}},
+		{name: "stall once", sent: 3<<20 + 17, atLeast: 30 * time.Second, atMost: 35 * time.Second, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				if n > 1 {
+					return false
+				}
+				w.Header().Set("Content-Length", fmt.Sprint(len(s.files[big])))
+				w.Write(s.files[big][:1000])
+				w.(*counter).ResponseWriter.(http.Flusher).Flush()
+				s.wait(func() { <-r.Context().Done() })
+				return true
+			}
+		}},
+		{name: "no headers ever", wantErr: "cannot reach hub.localhost: nothing came for 30s", retry: true, atMost: 5 * time.Minute, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				s.wait(func() { <-r.Context().Done() })
+				return true
+			}
+		}},
+		{name: "slow but alive", sent: 3<<20 + 17, atLeast: time.Hour, prepare: func(s *fakeHub) {
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("Content-Length", fmt.Sprint(len(s.files[big])))
+				for part := range slices.Chunk(s.files[big], 16<<10) {
+					w.Write(part)
+					w.(*counter).ResponseWriter.(http.Flusher).Flush()
+					s.pause(20 * time.Second)
+				}
+				return true
+			}
+		}},
+		{name: "compressed", file: "README.md", wantErr: "compressed (gzip)", sent: -1, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("Content-Encoding", "gzip")
+				w.Write(s.files["README.md"])
+				return true
+			}
+		}},
+		{name: "another hash announced", wantErr: "sends a file of hash", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("X-Linked-Etag", `W/"`+strings.Repeat("0", 64)+`"`)
+				http.Redirect(w, r, "http://"+cdnHost+"/"+big, http.StatusFound)
+				return true
+			}
+		}},
+		{name: "another commit announced", wantErr: "sends a file of commit", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("X-Repo-Commit", commit2)
+				http.Redirect(w, r, "http://"+cdnHost+"/"+big, http.StatusFound)
+				return true
+			}
+		}},
+		{name: "403", wantErr: `forbids access (403): "no"`, prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("X-Error-Message", "no")
+				w.WriteHeader(403)
+				return true
+			}
+		}},
+		{name: "token echoed", wantErr: "Bearer [redact", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("X-Error-Message", strings.Repeat("x", 180)+r.Header.Get("Authorization"))
+				w.WriteHeader(400)
+				return true
+			}
+		}},
+		{name: "file gone", wantErr: "the repository has no such file", prepare: func(s *fakeHub) {
+			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				w.Header().Set("X-Error-Code", "EntryNotFound")
+				w.WriteHeader(404)
+				return true
+			}
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *fakeHub) {
+				test.prepare(s)
+				name := firstOf(test.file, big)
+				start := time.Now()
+				local, err := s.get(t.Context(), s.open(), name)
+				waited := time.Since(start)
+				if test.wantErr != "" {
+					if err == nil || !strings.Contains(err.Error(), test.wantErr) {
+						t.Fatalf("error %v, want one with %q", err, test.wantErr)
+					}
+					if Retryable(err) != test.retry {
+						t.Errorf("Retryable is %v", !test.retry)
+					}
+					for file := range layout(t, s.cache) {
+						if strings.Contains(file, "snapshots") || strings.Contains(file, "refs") ||
+							strings.Contains(file, "blobs") && !strings.HasSuffix(file, ".incomplete") ||
+							strings.HasSuffix(file, ".incomplete") && strings.Contains(err.Error(), "deleted") {
+							t.Errorf("left behind: %s", file)
+						}
+					}
+				} else {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got, err := os.ReadFile(local); err != nil || !bytes.Equal(got, s.files[name]) {
+						t.Errorf("%d bytes, %v; want %d", len(got), err, len(s.files[name]))
+					}
+					for file := range layout(t, s.cache) {
+						if strings.HasSuffix(file, ".incomplete") {
+							t.Errorf("left behind: %s", file)
+						}
+					}
+				}
+				if test.sent >= 0 && s.sent != test.sent && (test.sent > 0 || test.wantErr == "") {
+					t.Errorf("%d bytes sent, want %d", s.sent, test.sent)
+				}
+				if waited < test.atLeast || test.atMost > 0 && waited > test.atMost {
+					t.Errorf("took %s, want %s to %s", waited, test.atLeast, test.atMost)
+				}
+			})
+		})
+	}
+}
+
+// TestWrongListing: a listing whose hash is wrong is asked for again after the damage was found.
+func TestWrongListing(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		h := s.open()
+		l, err := h.Resolve(t.Context(), s.ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree := filepath.Join(s.cache, "datasets--owner--name/trees", commit1+".json")
+		data, err := os.ReadFile(tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(tree, bytes.ReplaceAll(data, []byte(s.etag("README.md")), []byte(strings.Repeat("0", 40))), 0o666)
+		if _, err := s.get(t.Context(), h, "README.md"); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Fatalf("error %v", err)
+		}
+		if _, err := s.get(t.Context(), h, "README.md"); err != nil {
+			t.Errorf("with a fresh listing: %v", err)
+		}
+		if _, err := h.Fetch(t.Context(), l, "README.md"); err != nil {
+			t.Errorf("from the cache: %v", err)
+		}
+	})
+}
+
+// TestCancelAndResume breaks a download off at random places, as a kill would, and goes on with a new Hub. Each byte
+// is sent once.
+func TestCancelAndResume(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		size := len(s.files[big])
+		for _, at := range []int{1, 300_000, size - 1} {
+			ctx, cancel := context.WithCancel(t.Context())
+			h := s.open()
+			var last Progress
+			h.Progress = func(p Progress) { last = p }
+			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+				var from int
+				fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from)
+				w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, size-1, size))
+				if from > 0 {
+					w.WriteHeader(206)
+				}
+				w.Write(s.files[big][from:at])
+				w.(*counter).ResponseWriter.(http.Flusher).Flush()
+				s.pause(time.Second)
+				cancel()
+				s.wait(func() { <-r.Context().Done() })
+				return true
+			}
+			start := time.Now()
+			_, err := s.get(ctx, h, big)
+			if !errors.Is(err, context.Canceled) || time.Since(start) > 2*time.Second {
+				t.Fatalf("after %s: %v", time.Since(start), err)
+			}
+			if want := (Progress{big, int64(at), int64(size)}); last != want {
+				t.Errorf("progress %v, want %v", last, want)
+			}
+		}
+		s.onCDN = nil
+		h := s.open()
+		var done []int64
+		h.Progress = func(p Progress) { done = append(done, p.Done) }
+		if _, err := s.get(t.Context(), h, big); err != nil {
+			t.Fatal(err)
+		}
+		if s.sent != size {
+			t.Errorf("%d bytes sent, want %d", s.sent, size)
+		}
+		if want := []int64{int64(size - 1), int64(size)}; !slices.Equal(done, want) {
+			t.Errorf("progress %v, want %v", done, want)
+		}
+	})
+}
+
+// TestForeignPart: what lies in the part file may be anything.
+func TestForeignPart(t *testing.T) {
+	for name, part := range map[string]func(b []byte) []byte{
+		"garbage":         func(b []byte) []byte { return []byte("garbage") },
+		"garbage of size": func(b []byte) []byte { return make([]byte, len(b)) },
+		"longer":          func(b []byte) []byte { return make([]byte, len(b)+1) },
+		"whole and right": func(b []byte) []byte { return b },
+		"right so far":    func(b []byte) []byte { return b[:len(b)/2] },
+		"empty":           func(b []byte) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, s *fakeHub) {
+				blobs := filepath.Join(s.cache, "datasets--owner--name/blobs")
+				os.MkdirAll(blobs, 0o777)
+				os.WriteFile(filepath.Join(blobs, s.etag(big)+".incomplete"), part(s.files[big]), 0o666)
+				local, err := s.get(t.Context(), s.open(), big)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, _ := os.ReadFile(local); !bytes.Equal(got, s.files[big]) {
+					t.Error("wrong content")
+				}
+				if name == "whole and right" && s.sent != 0 {
+					t.Errorf("%d bytes sent", s.sent)
+				}
+			})
+		})
+	}
+}
+
+func TestConcurrentFetches(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		s.onCDN = func(http.ResponseWriter, *http.Request, int) bool { s.pause(3 * time.Second); return false }
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				if _, err := s.fetch(t.Context(), s.open(), big); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		synctest.Wait()
+		if s.cdn != 1 || s.sent != len(s.files[big]) {
+			t.Errorf("%d requests, %d bytes; want 1 and %d", s.cdn, s.sent, len(s.files[big]))
+		}
+	})
+}
+
+func TestLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		name := filepath.Join(s.cache, "a/b.lock")
+		release, err := lockFile(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := lockFile(ctx, name); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), name) {
+			t.Errorf("while held: %v", err)
+		}
+		// Someone clears the locks: the old file's lock must not count.
+		os.Remove(name)
+		second, err := lockFile(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A lock won on a file that was removed meanwhile is no lock on the name.
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if !stillThere(f, name) {
+			t.Error("the file is not seen to be there")
+		}
+		release()
+		if _, err := lockFile(ctx, name); err == nil {
+			t.Error("two hold the lock")
+		}
+		second()
+		os.Remove(name)
+		if stillThere(f, name) {
+			t.Error("a removed file counts")
+		}
+		os.WriteFile(name, nil, 0o666)
+		if stillThere(f, name) {
+			t.Error("another file of the name counts")
+		}
+		if third, err := lockFile(t.Context(), name); err != nil {
+			t.Error(err)
+		} else {
+			third()
+		}
+	})
+}
+
+// TestNothingWrongIsAccepted throws random damage at a client that has a listing it can trust.
+func TestNothingWrongIsAccepted(t *testing.T) {
+	const rounds = 1000
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		s.files["a.txt"], s.files["b.txt"] = blob(500), blob(900)[400:]
+		h := s.open()
+		l, err := h.Resolve(t.Context(), s.ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted := 0
+		x := uint32(7)
+		random := func(n int) int { x = x*1664525 + 1013904223; return int(x>>8) % n }
+		s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+			data := slices.Clone(s.files["a.txt"])
+			switch random(5) {
+			case 0:
+				data[random(len(data))] ^= 1 << random(8)
+			case 1:
+				data = data[:random(len(data))]
+			case 2:
+				data = append(data, make([]byte, 1+random(9))...)
+			case 3:
+				data = slices.Clone(s.files["b.txt"])
+			case 4:
+				i := random(len(data) - 1)
+				data = slices.Concat(data[i+1:], data[:i+1])
+				data[0] ^= 0x80
+			}
+			if random(2) == 0 {
+				w.(*counter).ResponseWriter.(http.Flusher).Flush() // no length
+			}
+			w.Write(data)
+			return true
+		}
+		for range rounds {
+			_, err := h.Fetch(t.Context(), l, "a.txt")
+			s.checkError(err)
+			if err == nil {
+				accepted++
+				os.RemoveAll(filepath.Join(s.cache, "datasets--owner--name"))
+			}
+		}
+		if accepted > 0 {
+			t.Errorf("%d of %d damaged answers accepted", accepted, rounds)
+		}
+		s.onHub = nil
+		if _, err := h.Fetch(t.Context(), l, "a.txt"); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+func TestFetchRefuses(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		h := s.open()
+		git, lfs := strings.Repeat("a", 40), strings.Repeat("b", 64)
+		good := Listing{Ref: s.ref(), Commit: commit1}
+		for _, test := range []struct {
+			name, want string
+			file       File
+			edit       func(*Listing)
+		}{
+			{"not listed", "no such file", File{Path: "other.json", BlobID: git}, nil},
+			{"pickle", "never pickles or code", File{Path: "x.bin", BlobID: git}, nil},
+			{"code", "never pickles or code", File{Path: "a/x.PY", BlobID: git}, nil},
+			{"evil name", "unfit as a file name", File{Path: "../../x.json", BlobID: git}, nil},
+			{"evil hash", "sha256", File{Path: "x.json", BlobID: git, SHA256: "../../x"}, nil},
+			{"evil commit", "not 40 hex digits", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Commit = "../.." }},
+			{"evil id", "not a hub repository", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Ref.ID = "../x" }},
+			{"negative size", "negative", File{Path: "x.json", BlobID: git, Size: -1}, nil},
+			{"too large for the disk", "needs 1152921504606846976 more bytes and", File{Path: "x.json", BlobID: git, SHA256: lfs, Size: 1 << 60}, nil},
+		} {
+			l := good
+			l.Files = []File{test.file}
+			if test.edit != nil {
+				test.edit(&l)
+			}
+			name := test.file.Path
+			if test.name == "not listed" {
+				name = "x.json"
+			}
+			_, err := h.Fetch(t.Context(), l, name)
+			s.checkError(err)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s: %v, want %q", test.name, err, test.want)
+			}
+		}
+		if s.api+s.hub+s.cdn > 0 {
+			t.Error("asked the hub")
+		}
+	})
+}
+
+// TestLinksLeadNowhere: links that lie in the cache do not make Fetch write outside of it.
+func TestLinksLeadNowhere(t *testing.T) {
+	for _, trap := range []string{"snapshots", "snapshots/" + commit1, "snapshots/" + commit1 + "/data", "part"} {
+		inBubble(t, func(t *testing.T, s *fakeHub) {
+			outside := t.TempDir()
+			victim := filepath.Join(outside, "victim")
+			os.WriteFile(victim, []byte("mine"), 0o666)
+			repo := filepath.Join(s.cache, "datasets--owner--name")
+			at, target := filepath.Join(repo, trap), outside
+			if trap == "part" {
+				at, target = filepath.Join(repo, "blobs", s.etag(big)+".incomplete"), victim
+			}
+			os.MkdirAll(filepath.Dir(at), 0o777)
+			if err := os.Symlink(target, at); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.get(t.Context(), s.open(), big)
+			if got := layout(t, outside); err == nil || len(got) != 1 || got["victim"] != "4" {
+				t.Errorf("%s: error %v, outside %v", trap, err, got)
+			}
+		})
+	}
+}
+
+func TestReadOnlyAndBrokenCaches(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		h := s.open()
+		h.Cache = filepath.Join(s.cache, "file", "hub")
+		os.WriteFile(filepath.Join(s.cache, "file"), nil, 0o666)
+		if _, err := s.get(t.Context(), h, big); err == nil || !strings.Contains(err.Error(), "cannot write the cache") {
+			t.Errorf("cache under a file: %v", err)
+		}
+		h.Cache = ""
+		if _, err := s.get(t.Context(), h, big); err == nil || !strings.Contains(err.Error(), "set HF_HUB_CACHE") {
+			t.Errorf("no cache: %v", err)
+		}
+		// A link to a blob that was deleted, and one to a blob that was cut short, are made good.
+		h.Cache = s.cache
+		local, err := s.get(t.Context(), h, big)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blob, err := filepath.EvalSymlinks(local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spoil := range []func() error{
+			func() error { return os.Remove(blob) },
+			func() error { return os.Truncate(blob, 5) },
+			func() error { return os.Remove(local) },
+			func() error { os.Remove(local); return os.WriteFile(local, []byte("x"), 0o666) },
+		} {
+			if err := spoil(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.get(t.Context(), h, big); err != nil {
+				t.Error(err)
+			}
+			if got, err := os.ReadFile(local); err != nil || !bytes.Equal(got, s.files[big]) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,322 @@
+package hf
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"restyle/data"
+	"restyle/hf/hub"
+	"restyle/tensor"
+)
+
+// TestOpenFS opens a model that is no directory, and gets what its directory gives.
+func TestOpenFS(t *testing.T) {
+	for _, dir := range []string{"testdata/tied", "testdata/sharded"} {
+		files := fstest.MapFS{"tokenizer.json": {Data: []byte(`{"a":1}`)}}
+		for _, name := range list(t, dir) {
+			text, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = &fstest.MapFile{Data: text}
+		}
+		c, err := OpenModelFS(files, "the test's model")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		want, d, params := load(t, dir, tensor.F32)
+		if diff := cmp.Diff(want.Config, c.Config); diff != "" || c.DType != want.DType || c.Name != "the test's model" {
+			t.Errorf("%s: %v %s %s", dir, c.DType, c.Name, diff)
+		}
+		_, again := newParams(t, c.Config, tensor.F32)
+		if err := c.Load(t.Context(), d, again, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range params {
+			a, _ := d.Floats(p.W)
+			if b, _ := d.Floats(again[i].W); !cmp.Equal(a, b) {
+				t.Errorf("%s: %s is another", dir, p.Name)
+			}
+		}
+		// What is saved of it has its companions.
+		out := t.TempDir()
+		if err := Save(out, c, d, params, SaveOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(out, "tokenizer.json")); string(text) != `{"a":1}` {
+			t.Errorf("%s, %v", text, err)
+		}
+		// Faults name it.
+		delete(files, "config.json")
+		if _, err := OpenModelFS(files, "the test's model"); err == nil || !strings.Contains(err.Error(), "the test's model has no config.json") {
+			t.Error(err)
+		}
+		files["config.json"] = &fstest.MapFile{Data: c.ConfigJSON}
+		for name := range files {
+			if filepath.Ext(name) == ".safetensors" {
+				files[name].Data = files[name].Data[:len(files[name].Data)-1]
+			}
+		}
+		if _, err := OpenModelFS(files, "the test's model"); err == nil || !strings.Contains(err.Error(), "the test's model/model") || !strings.Contains(err.Error(), "cut off") {
+			t.Error(err)
+		}
+	}
+}
+
+// sequential is a file system whose files can only be read from the beginning on.
+type sequential struct{ fs.FS }
+
+func (s sequential) Open(name string) (fs.File, error) {
+	f, err := s.FS.Open(name)
+	return struct{ fs.File }{f}, err
+}
+
+func TestOpenFSNeedsReaderAt(t *testing.T) {
+	_, err := OpenModelFS(sequential{os.DirFS("testdata/tied")}, "a stream")
+	if err == nil || !strings.Contains(err.Error(), "a stream/model.safetensors cannot be read in parts") {
+		t.Error(err)
+	}
+}
+
+// TestPipes: a pipe that nobody writes to is an error, and is not waited for.
+func TestPipes(t *testing.T) {
+	for _, name := range []string{"config.json", "tokenizer_config.json", singleName} {
+		dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
+		os.Remove(filepath.Join(dir, name))
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o666); err != nil {
+			t.Skip("no pipes here: ", err)
+		}
+		done := make(chan error, 1)
+		go func() {
+			_, err := OpenModel(dir)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)+" is not a file") {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s is waited for", name)
+		}
+	}
+}
+
+// TestOpenNames: a directory wins over a hub repository of the name, and the embedded model over a directory.
+func TestOpenNames(t *testing.T) {
+	t.Chdir(t.TempDir())
+	model := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
+	for _, name := range []string{"owner/name", data.StarterName} {
+		if err := os.CopyFS(name, os.DirFS(model)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	offline := &hub.Hub{Offline: true, Cache: t.TempDir()}
+	for _, name := range []string{"owner/name", "./" + data.StarterName} {
+		c, err := Open(t.Context(), offline, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Name != name || c.Revision != "" || c.Config.Vocab != 12 {
+			t.Errorf("%+v", c)
+		}
+		c.Close()
+	}
+	c, err := Open(t.Context(), offline, data.StarterName)
+	if _, absent := data.StarterModel(); absent != nil {
+		if err == nil || err.Error() != absent.Error() {
+			t.Errorf("%v, want %v", err, absent)
+		}
+	} else if err != nil {
+		t.Error(err)
+	} else {
+		if c.Name != data.StarterName || c.Config.Vocab == 12 {
+			t.Errorf("%+v", c)
+		}
+		c.Close()
+	}
+	if _, err := Open(t.Context(), offline, "owner/other"); err == nil || !strings.Contains(err.Error(), `no directory "owner/other"`) {
+		t.Error(err)
+	}
+}
+
+// TestStarter loads the embedded model, where this build has it, and finds what is needed to ask and to train it.
+func TestStarter(t *testing.T) {
+	c, err := Open(t.Context(), nil, data.StarterName)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer c.Close()
+	d, params := newParams(t, c.Config, tensor.BF16)
+	if err := c.Load(t.Context(), d, params, nil); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"tokenizer.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", "recipe.json"} {
+		if _, err := c.ReadFile(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if c.Config.ParamCount() > 5_000_000 || len(c.Generation.EOS) == 0 || c.Tokenizer.ChatTemplate == "" {
+		t.Errorf("%d parameters, %+v, %+v", c.Config.ParamCount(), c.Generation, c.Tokenizer)
+	}
+}
+
+// TestNewModel saves a model of which there was nothing but what was in memory.
+func TestNewModel(t *testing.T) {
+	files := map[string][]byte{"config.json": []byte(smallConfig), "tokenizer.json": []byte("{}"),
+		"chat_template.jinja": []byte("x"), "generation_config.json": []byte(`{"eos_token_id":7}`)}
+	c, err := NewModel(files)
+	if err != nil || c.Tokenizer.ChatTemplate != "x" || !cmp.Equal(c.Generation.EOS, []int32{7}) {
+		t.Fatal(c, err)
+	}
+	if _, err := c.ReadFile("tokenizer_config.json"); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	_, d, params := load(t, writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32)), tensor.F32)
+	dir := t.TempDir()
+	card := []byte("---\nbase_model: x\n---\n")
+	if err := Save(dir, c, d, params, SaveOptions{Card: card}); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"README.md", "chat_template.jinja", "config.json", "generation_config.json", singleName, "tokenizer.json"}
+	if diff := cmp.Diff(want, list(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	for name, want := range files {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); name != "config.json" && !bytes.Equal(got, want) {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
+	}
+	sameWeights(t, dir, d, params)
+	// A card is kept where none is given, and replaced where one is.
+	for _, next := range [][]byte{nil, []byte("another")} {
+		if next != nil {
+			card = next
+		}
+		if err := Save(dir, c, d, params, SaveOptions{Card: next}); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(filepath.Join(dir, "README.md")); !bytes.Equal(got, card) {
+			t.Errorf("%q, want %q", got, card)
+		}
+	}
+	// The weights and their configuration alone, as a checkpoint of training has them.
+	bare, err := NewModel(map[string][]byte{"config.json": c.ConfigJSON})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if err := Save(dir, bare, d, params, SaveOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"config.json", singleName}, list(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	for want, files := range map[string]map[string][]byte{
+		"the new model has no config.json":    {"tokenizer.json": nil},
+		"config.json: it is not a JSON":       {"config.json": nil},
+		"generation_config.json: it is not a": {"config.json": []byte(smallConfig), "generation_config.json": []byte("x")},
+	} {
+		if _, err := NewModel(files); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestDigest(t *testing.T) {
+	digest := func(dir string) string {
+		t.Helper()
+		c, err := OpenModel(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		sum, err := c.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	seen := map[string]string{}
+	for _, source := range []string{"testdata/tied", "testdata/sharded"} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
+			t.Fatal(err)
+		}
+		first := digest(dir)
+		cmd := exec.Command("sh", "-c", "sha256sum config.json *.safetensors | sha256sum")
+		cmd.Dir = dir
+		if out, err := cmd.Output(); err != nil {
+			t.Log("not compared with sha256sum: ", err)
+		} else if want, _, _ := strings.Cut(string(out), " "); first != want {
+			t.Errorf("%s: %s, sha256sum says %s", source, first, want)
+		}
+		// Companions do not count, each byte of config and weights does.
+		write(t, filepath.Join(dir, "tokenizer.json"), "{}")
+		if again := digest(dir); again != first {
+			t.Errorf("%s: another digest for another tokenizer", source)
+		}
+		seen[first] = source
+		for _, name := range list(t, dir) {
+			if name != "config.json" && filepath.Ext(name) != ".safetensors" {
+				continue
+			}
+			path := filepath.Join(dir, name)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			old := text[len(text)-1]
+			if text[len(text)-1] ^= 1; name == "config.json" {
+				text = append(text[:len(text)-1], old, ' ')
+			}
+			write(t, path, string(text))
+			sum := digest(dir)
+			if other := seen[sum]; other != "" {
+				t.Errorf("%s changed has the digest of %s", path, other)
+			}
+			seen[sum] = path
+		}
+	}
+	none, err := OpenConfig("testdata/tied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := none.Digest(); err != nil || seen[sum] != "" {
+		t.Error(sum, err)
+	}
+}
+
+// TestProgress: what Load tells grows chunk by chunk to all of the bytes.
+func TestProgress(t *testing.T) {
+	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`, `"hidden_size":800`).Replace(smallConfig)
+	c, d, params := load(t, writeModel(t, config, newWeights(t, config, tensor.F32)), tensor.BF16)
+	var last, want int64
+	calls := 0
+	for _, p := range params {
+		want += int64(4 * p.W.Len()) // as they are stored
+	}
+	if err := c.Load(t.Context(), d, params, func(done, total int64) {
+		if calls++; done <= last || done > total || total != want {
+			t.Errorf("%d after %d, of %d; want %d", done, last, total, want)
+		}
+		last = done
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if last != want || calls <= len(params) {
+		t.Errorf("ended at %d of %d, after %d calls", last, want, calls)
+	}
+}

@@ -1,0 +1,26 @@
+package infer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestBaseOf(t *testing.T) {
+	dir := t.TempDir()
+	card := filepath.Join(dir, "README.md")
+	if got := BaseOf(dir); got != "" {
+		t.Errorf("no card names %q", got)
+	}
+	for text, want := range map[string]string{
+		"---\nbase_model:\n- owner/name\n---\n": "owner/name", "---\nbase_model: \"a/b\"\n---\n": "a/b",
+		"# base_model: x\n": "", "---\n---\nbase_model: x": "", "": "",
+	} {
+		if err := os.WriteFile(card, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := BaseOf(dir); got != want {
+			t.Errorf("%q names %q, want %q", text, got, want)
+		}
+	}
+}
