@@ -8,36 +8,157 @@ import (
 	"restyle/tensor"
 )
 
+// AdamWState is what AdamW keeps of one tensor between steps.
+type AdamWState struct {
+	// M and V are the moments, of w's length. F32: they themselves. U8: codes of m in the signed dynamic map, and of √v in the
+	// unsigned one, times the scale of their block. Before the first step all bytes are zero.
+	M, V tensor.Tensor
+	// MScale and VScale are the scales of codes, [QuantizeBlocks(n)] F32; no tensors where M and V are F32.
+	MScale, VScale tensor.Tensor
+	// Master is behind a BF16 weight, of its length. F32: the weight itself, of which w is the rounding. U8: the residual of a
+	// weight of 24 bits, see AdamW; zero where w is exact. No tensor: there is none, and nothing either for a weight in F32.
+	Master tensor.Tensor
+}
+
+// AdamWStep are the constants of one step, the same for all tensors but for Decay and Tensor.
+type AdamWStep struct {
+	LR, Beta1, Beta2, Eps float64
+	Decay                 float64 // weight decay, times LR
+	GradScale             float64 // of the gradient: where clipping comes in
+	Step                  int     // 1 for the first
+	// Stochastic rounds a BF16 weight that has no master up or down at random, from Seed, Step, Tensor and the element alone.
+	Stochastic bool
+	Seed       uint64
+	Tensor     int // the number of the tensor, so that no two share random numbers
+	// BNB computes bitsandbytes' update; see AdamW.
+	BNB bool
+}
+
 // AdamW is one step of Adam with decoupled weight decay (Loshchilov & Hutter 2019), in PyTorch's order of operations. For
-// each element, with t = step, which is 1 for the first:
+// each element, with t = Step:
 //
-//	g ← g · gradScale
-//	w ← w − lr · decay · w
+//	g ← g · GradScale
+//	w ← w − LR · Decay · w
 //	m ← β₁ · m + (1 − β₁) · g
 //	v ← β₂ · v + (1 − β₂) · g²
-//	w ← w − lr / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + eps)
+//	w ← w − LR / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + Eps)
 //
-// w is F32 or BF16, rounded to nearest; m, v and g are F32 of its length. g stays as it is. The factors that are the same
-// for all elements are computed in float64. In BF16 an update below half a unit in the last place of its weight is lost.
-func (d *Device) AdamW(w, m, v, g tensor.Tensor, lr, beta1, beta2, eps, decay, gradScale float64, step int) {
+// w is F32 or BF16; g is F32 of its length and stays as it is. All is computed in float32, the factors that are the same for
+// all elements in float64, and w is rounded once. An update of fine-tuning is often less than half a unit in the last place
+// of a BF16 weight, and would be lost; what becomes of it is decided by s.Master:
+//
+//   - F32: a master. It takes the update, and w is the BF16 nearest to it.
+//   - U8: a residual, as in FlashOptim (arXiv 2602.23349). With the bits of a float32 as integers, f₂₄ is its upper 24 of 32
+//     bits, rounded to nearest, ties to even; w is (f₂₄ + 128) >> 8 and the residual f₂₄ − (w << 8), from −128 to 127. So
+//     f₂₄ = (w << 8) + residual is what the next step begins from: a master of 24 bits in 3 bytes. w is the BF16 nearest to
+//     it, ties away from zero. Where that is infinite, f₂₄ may still be finite; a NaN stays one.
+//   - none, and Stochastic: w is one of the two BF16 beside the result, the nearer the likelier, so that on average it is the
+//     result itself.
+//   - none: w is the nearest BF16, ties to even.
+//
+// In 8 bits (Dettmers et al. 2022, arXiv 2110.02861) the update uses m and √v before they are coded. It is √v that is coded,
+// which halves the decades that it has to span, and never as 0 unless v is: bitsandbytes codes v, and where a small v becomes
+// 0 and its m does not, the next update is m / Eps, millions of times what it should be. m is coded as the nearest, and so
+// may be 0. Blocks whose largest m is below 2⁻¹²⁸ are coded as zeros. A gradient that is not finite makes the scales of its
+// block so, and all its weights from the next step on: look at the norm before the step.
+//
+// BNB is the update of bitsandbytes 0.50 instead, as its CUDA kernels compute it, with exact square roots and reciprocals: v
+// itself is coded; 1 − β is that of float32; w is rounded after the update and again after decay, which comes last; an
+// element of m whose code has another sign takes the code beside it; in 8 bits the state of an element whose gradient is not
+// finite becomes 0, and its weight stays. It goes with no master, and rounds to nearest.
+//
+// No result depends on the number of threads.
+func (d *Device) AdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) {
 	d.onlyCPU("AdamW")
+	weight := checkAdamW(w, g, s, c)
+	d.ran("adamw")
+	f := adamWFactors(c)
+	if c.BNB {
+		f = bnbFactors(c)
+	}
+	cpu.AdamW(cpu.AdamWTensors{W: w, G: g, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Rest: s.Master},
+		weight, f, dynamicMap(true), dynamicMap(false))
+}
+
+// checkAdamW is what a step does with the weight, if everything fits together.
+func checkAdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) cpu.Weight {
 	const op = "AdamW"
 	floating(op, "w", w)
-	want(op, "m", m, tensor.F32, w.Len())
-	want(op, "v", v, tensor.F32, w.Len())
-	want(op, "g", g, tensor.F32, w.Len())
-	if step < 1 {
-		panic(fmt.Sprintf("%s: step %d is before the first, which is 1", op, step))
+	n := w.Len()
+	want(op, "g", g, tensor.F32, n)
+	if s.MScale.Ok() || s.VScale.Ok() {
+		want(op, "m", s.M, tensor.U8, n)
+		want(op, "v", s.V, tensor.U8, n)
+		want(op, "the scale of m", s.MScale, tensor.F32, QuantizeBlocks(n))
+		want(op, "the scale of v", s.VScale, tensor.F32, QuantizeBlocks(n))
+	} else {
+		want(op, "m", s.M, tensor.F32, n)
+		want(op, "v", s.V, tensor.F32, n)
 	}
-	d.ran("adamw")
-	t := float64(step)
-	cpu.AdamW(w, m, v, g, cpu.AdamWFactors{
-		GradScale: float32(gradScale),
-		Keep:      float32(1 - lr*decay),
-		Beta1:     float32(beta1), Rest1: float32(1 - beta1),
-		Beta2: float32(beta2), Rest2: float32(1 - beta2),
-		Rate: float32(lr / (1 - math.Pow(beta1, t))),
-		Root: float32(1 / math.Sqrt(1-math.Pow(beta2, t))),
-		Eps:  float32(eps),
-	})
+	if c.Step < 1 {
+		panic(fmt.Sprintf("%s: step %d is before the first, which is 1", op, c.Step))
+	}
+	if s.Master.Ok() {
+		if w.DType != tensor.BF16 || c.BNB || c.Stochastic {
+			panic(fmt.Sprintf("%s: %v has a master, %v, which goes with BF16 weights and neither BNB nor Stochastic", op, w, s.Master))
+		}
+		if s.Master.DType == tensor.U8 {
+			want(op, "the residual", s.Master, tensor.U8, n)
+			return cpu.WeightSplit8
+		}
+		want(op, "the master", s.Master, tensor.F32, n)
+		return cpu.WeightMaster
+	}
+	if c.BNB && c.Stochastic {
+		panic(op + ": BNB rounds to nearest, not stochastically")
+	}
+	switch half := w.DType == tensor.BF16; {
+	case c.BNB && half:
+		return cpu.WeightBNBBF16
+	case c.BNB:
+		return cpu.WeightBNBF32
+	case half && c.Stochastic:
+		return cpu.WeightStochastic
+	case half:
+		return cpu.WeightBF16
+	}
+	return cpu.WeightF32
+}
+
+func adamWFactors(c AdamWStep) cpu.AdamWFactors {
+	t := float64(c.Step)
+	return cpu.AdamWFactors{
+		GradScale: float32(c.GradScale),
+		Keep:      float32(1 - c.LR*c.Decay),
+		Beta1:     float32(c.Beta1), Rest1: float32(1 - c.Beta1),
+		Beta2: float32(c.Beta2), Rest2: float32(1 - c.Beta2),
+		Rate: float32(c.LR / (1 - math.Pow(c.Beta1, t))),
+		Root: float32(1 / math.Sqrt(1-math.Pow(c.Beta2, t))),
+		Eps:  float32(c.Eps),
+		Seed: mix64(mix64(mix64(c.Seed)+uint64(c.Step)) + uint64(c.Tensor)),
+	}
+}
+
+// bnbFactors are those of bitsandbytes' kernels, which compute them in float32.
+func bnbFactors(c AdamWStep) cpu.AdamWFactors {
+	b1, b2, lr := float32(c.Beta1), float32(c.Beta2), float32(c.LR)
+	power := func(b float32) float32 { return float32(math.Pow(float64(b), float64(c.Step))) }
+	root := float32(math.Sqrt(float64(1 - power(b2))))
+	return cpu.AdamWFactors{
+		GradScale: float32(c.GradScale),
+		Keep:      float32(1 - float64(lr)*float64(float32(c.Decay))),
+		Beta1:     b1, Rest1: 1 - b1,
+		Beta2: b2, Rest2: 1 - b2,
+		Rate: float32(root*lr) * -float32(1/(1-power(b1))),
+		Root: root,
+		Eps:  float32(c.Eps),
+	}
+}
+
+// mix64 is SplitMix64's step (Steele, Lea & Flood 2014): every bit of the result depends on every bit of x.
+func mix64(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
 }

@@ -1,17 +1,19 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 
+	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
-func adamWCase(t tensor.DType, n, step int) opCase {
-	const lr, eps, decay, gradScale = 0.3, 1e-8, 0.01, 0.25
-	const beta1, beta2 = 0.9, 0.999
+// adamWCase has moments in F32, and a master in F32 behind a BF16 weight where master says so.
+func adamWCase(t tensor.DType, n, step int, master bool) opCase {
+	c := AdamWStep{LR: 0.3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 0.25, Step: step}
 	state := func(name string) operand {
 		return operand{name: name, t: tensor.F32, shape: []int{n}, fill: func(r *rand.Rand, i int) float64 {
 			if i%5 == 0 {
@@ -21,62 +23,449 @@ func adamWCase(t tensor.DType, n, step int) opCase {
 		}}
 	}
 	w, m, v := plain("w", t, n), state("m"), state("v")
-	c := opCase{
+	k := opCase{
 		op: "adamw", name: label(t, n) + fmt.Sprint(" step ", step),
 		in:  []operand{w, m, v, plain("g", tensor.F32, n)},
 		out: []operand{w, m, v},
 		forward: func(d *Device, x tensors) {
-			d.AdamW(x["w"], x["m"], x["v"], x["g"], lr, beta1, beta2, eps, decay, gradScale, step)
+			d.AdamW(x["w"], x["g"], AdamWState{M: x["m"], V: x["v"], Master: x["master"]}, c)
 		},
 		want: func(x values) values {
+			from := x["w"]
+			if master {
+				from = x["master"]
+			}
 			w, m, v := make([]float64, n), make([]float64, n), make([]float64, n)
 			for i, g := range x["g"] {
-				g *= gradScale
-				m[i] = beta1*x["m"][i] + (1-beta1)*g
-				v[i] = beta2*x["v"][i] + (1-beta2)*g*g
-				mhat := m[i] / (1 - math.Pow(beta1, float64(step)))
-				vhat := v[i] / (1 - math.Pow(beta2, float64(step)))
-				w[i] = x["w"][i]*(1-lr*decay) - lr*mhat/(math.Sqrt(vhat)+eps)
+				w[i], m[i], v[i] = adamW64(from[i], x["m"][i], x["v"][i], g, c)
+			}
+			if master {
+				return values{"w": w, "m": m, "v": v, "master": w}
 			}
 			return values{"w": w, "m": m, "v": v}
 		},
 		tolerance: map[tensor.DType]float64{tensor.F32: 5e-7, tensor.BF16: 3e-3}[t], // one rounding; m and v are F32
 		kernels:   [2][]string{{"adamw"}},
 	}
-	c.forwardBytes = c.bytes("w", "w", "m", "m", "v", "v", "g")
-	return c
+	k.forwardBytes = k.bytes("w", "w", "m", "m", "v", "v", "g")
+	if master {
+		k.name += " master"
+		k.in = append(k.in, plain("master", tensor.F32, n))
+		k.out = append(k.out, k.in[4])
+		k.forwardBytes += k.bytes("master", "master") - k.bytes("w") // w is written alone
+	}
+	return k
+}
+
+// adamW64 is the formula for one element.
+func adamW64(w, m, v, g float64, c AdamWStep) (w1, m1, v1 float64) {
+	g *= c.GradScale
+	m = c.Beta1*m + (1-c.Beta1)*g
+	v = c.Beta2*v + (1-c.Beta2)*g*g
+	mHat, vHat := m/(1-math.Pow(c.Beta1, float64(c.Step))), v/(1-math.Pow(c.Beta2, float64(c.Step)))
+	return w*(1-c.LR*c.Decay) - c.LR*mHat/(math.Sqrt(vHat)+c.Eps), m, v
 }
 
 func TestAdamW(t *testing.T) {
 	var cases []opCase
-	for _, t := range both {
-		for _, n := range []int{1, 7, 64, 5003} {
-			for _, step := range []int{1, 10, 100000} {
-				cases = append(cases, adamWCase(t, n, step))
-			}
+	for _, n := range []int{1, 7, 64, 255, 256, 257, 5003} {
+		for _, step := range []int{1, 10, 100000} {
+			cases = append(cases, adamWCase(tensor.F32, n, step, false), adamWCase(tensor.BF16, n, step, false),
+				adamWCase(tensor.BF16, n, step, true))
 		}
 	}
 	testOps(t, cases)
 }
 
+// A form is one of AdamW's: how moments are kept, and what is behind the weight.
+type form struct {
+	name       string
+	weight     tensor.DType
+	codes      bool
+	master     tensor.DType // 0: none
+	stochastic bool
+	bnb        bool
+}
+
+var forms = []form{
+	{name: "F32", weight: tensor.F32},
+	{name: "BF16 nearest", weight: tensor.BF16},
+	{name: "BF16 stochastic", weight: tensor.BF16, stochastic: true},
+	{name: "BF16 split8", weight: tensor.BF16, master: tensor.U8},
+	{name: "BF16 master", weight: tensor.BF16, master: tensor.F32},
+	{name: "F32 8 bits", weight: tensor.F32, codes: true},
+	{name: "BF16 nearest 8 bits", weight: tensor.BF16, codes: true},
+	{name: "BF16 stochastic 8 bits", weight: tensor.BF16, codes: true, stochastic: true},
+	{name: "BF16 split8 8 bits", weight: tensor.BF16, codes: true, master: tensor.U8},
+	{name: "BF16 master 8 bits", weight: tensor.BF16, codes: true, master: tensor.F32},
+	{name: "F32 bnb", weight: tensor.F32, bnb: true},
+	{name: "BF16 bnb", weight: tensor.BF16, bnb: true},
+	{name: "F32 bnb 8 bits", weight: tensor.F32, codes: true, bnb: true},
+	{name: "BF16 bnb 8 bits", weight: tensor.BF16, codes: true, bnb: true},
+}
+
+// A stepper is one tensor with its state in one form.
+type stepper struct {
+	d     *Device
+	f     form
+	arena *Arena
+	w, g  tensor.Tensor
+	s     AdamWState
+	c     AdamWStep
+	guard []tensor.Tensor
+}
+
+// stepper places a tensor of n elements, its state zero, with guards behind all of them.
+func (f form) stepper(t testing.TB, d *Device, w []float32) *stepper {
+	t.Helper()
+	n := len(w)
+	x := &stepper{d: d, f: f, c: AdamWStep{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1,
+		Stochastic: f.stochastic, BNB: f.bnb}}
+	cut := func(a *Arena) {
+		x.guard = nil
+		next := func(name string, t tensor.DType, n int) tensor.Tensor {
+			y := a.New(name, t, n)
+			x.guard = append(x.guard, a.New("guard", tensor.U8, align))
+			return y
+		}
+		state := tensor.F32
+		if f.codes {
+			state = tensor.U8
+			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, QuantizeBlocks(n)), next("v scale", tensor.F32, QuantizeBlocks(n))
+		}
+		x.w, x.g = next("w", f.weight, n), next("g", tensor.F32, n)
+		x.s.M, x.s.V = next("m", state, n), next("v", state, n)
+		if f.master != 0 {
+			x.s.Master = next("master", f.master, n)
+		}
+	}
+	x.arena = arena(t, d, SizeOf(cut))
+	cut(x.arena)
+	for _, y := range x.state() {
+		d.Zero(y)
+	}
+	for _, g := range x.guard {
+		d.UploadBytes(g, bytes.Repeat([]byte{guardByte}, align))
+	}
+	d.Upload(x.w, w)
+	if f.master == tensor.F32 {
+		now, _ := d.Floats(x.w)
+		d.Upload(x.s.Master, now)
+	}
+	return x
+}
+
+func (x *stepper) state() (list []tensor.Tensor) {
+	for _, y := range []tensor.Tensor{x.s.M, x.s.V, x.s.MScale, x.s.VScale, x.s.Master} {
+		if y.Ok() {
+			list = append(list, y)
+		}
+	}
+	return list
+}
+
+// bytes are those of the weight and everything behind it.
+func (x *stepper) bytes(t testing.TB) (all []byte) {
+	for _, y := range append(x.state(), x.w) {
+		all = append(all, bytesOf(t, x.d, y)...)
+	}
+	return all
+}
+
+func (x *stepper) step(g []float32) {
+	x.d.Upload(x.g, g)
+	x.c.Step++
+	x.d.AdamW(x.w, x.g, x.s, x.c)
+}
+
+// weights are the weights with all that is known of them.
+func (x *stepper) weights(t testing.TB) []float64 {
+	switch x.f.master {
+	case tensor.F32:
+		return floats(t, x.d, x.s.Master)
+	case tensor.U8:
+		residual, w := bytesOf(t, x.d, x.s.Master), floats(t, x.d, x.w)
+		for i, r := range residual {
+			f24 := int32(math.Float32bits(float32(w[i]))>>16)<<8 + int32(int8(r))
+			w[i] = float64(math.Float32frombits(uint32(f24) << 8))
+		}
+		return w
+	}
+	return floats(t, x.d, x.w)
+}
+
+// moments are m and √v as they are kept.
+func (x *stepper) moments(t testing.TB) (m, root []float64) {
+	if !x.f.codes {
+		m, root = floats(t, x.d, x.s.M), floats(t, x.d, x.s.V)
+		for i := range root {
+			root[i] = math.Sqrt(root[i])
+		}
+		return m, root
+	}
+	a, err := x.d.NewArena("moments", 2*(4*x.w.Len()+align))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	y, z := a.New("m", tensor.F32, x.w.Len()), a.New("v", tensor.F32, x.w.Len())
+	x.d.Dequantize(y, x.s.M, x.s.MScale, true)
+	x.d.Dequantize(z, x.s.V, x.s.VScale, false)
+	m, root = floats(t, x.d, y), floats(t, x.d, z)
+	if x.f.bnb {
+		for i := range root {
+			root[i] = math.Sqrt(root[i])
+		}
+	}
+	return m, root
+}
+
+// gradients of a step: zeros, ordinary ones, and blocks that span many decades.
+func gradients(n, step int) []float32 {
+	rng := rand.New(rand.NewPCG(uint64(n), uint64(step)))
+	return filled(n, func(i int) float64 {
+		g := rng.NormFloat64()
+		switch i / 64 % 6 {
+		case 1:
+			return 0
+		case 2:
+			return g * math.Pow(10, float64(-i%9))
+		case 3:
+			return g * 1e-12
+		case 4:
+			return math.Exp(3 * g)
+		}
+		return g
+	})
+}
+
+var oddSizes = []int{1, 255, 256, 257, 8977}
+
+// TestAdamWForms compares one step after the other with the formula in float64, each from the state that the one before it
+// left.
+func TestAdamWForms(t *testing.T) {
+	// The largest relative error of a weight, beside that of the update: how it is rounded; in float32, after decay too.
+	rounding := map[tensor.DType]float64{tensor.F32: 0x1p-22, tensor.BF16: 0x1p-8 + 0x1p-23}
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, f := range forms {
+			for _, n := range oddSizes {
+				x := f.stepper(t, d, filled(n, func(i int) float64 { return math.Sin(float64(i)) }))
+				x.c.GradScale = 0.5
+				for range 4 {
+					w := x.weights(t)
+					m, root := x.moments(t)
+					g := gradients(n, x.c.Step)
+					x.step(g)
+					moved := x.weights(t)
+					newM, newRoot := x.moments(t)
+					off := rounding[f.weight]
+					switch {
+					case f.master == tensor.F32:
+						off = 0x1p-22
+					case f.master == tensor.U8:
+						off = 0x1p-16 // half of the last of 16 bits, and the float32 before
+					case f.stochastic:
+						off *= 2
+					}
+					var exactM, exactRoot []float64
+					for i := range w {
+						w1, m1, v1 := adamW64(w[i], m[i], root[i]*root[i], float64(g[i]), x.c)
+						exactM, exactRoot = append(exactM, m1), append(exactRoot, math.Sqrt(v1))
+						limit := off*math.Abs(w1) + 2e-6*math.Abs(w1-w[i])
+						if f.bnb { // 1 − 0.999 in float32 is 4.7e-5 more, its root half of that; and it rounds twice
+							limit += off*math.Abs(w1) + 1e-4*math.Abs(w1-w[i])
+						}
+						if math.Abs(moved[i]-w1) > limit {
+							t.Fatalf("%s, %d elements, step %d: weight %d went from %v to %v, want %v", f.name, n, x.c.Step, i, w[i], moved[i], w1)
+						}
+					}
+					if f.codes {
+						x.checkCodes(t, exactM, exactRoot, newM, newRoot)
+						continue
+					}
+					for i := range w {
+						if e := math.Abs(newM[i] - exactM[i]); e > 3e-7*(math.Abs(m[i])+math.Abs(float64(g[i]))) {
+							t.Fatalf("%s: m[%d] is %v, want %v", f.name, i, newM[i], exactM[i])
+						}
+						if e := math.Abs(newRoot[i] - exactRoot[i]); e > 3e-5*exactRoot[i]+1e-22 { // as above, in bnb; below, v is subnormal
+							t.Fatalf("%s: √v[%d] is %v, want %v", f.name, i, newRoot[i], exactRoot[i])
+						}
+					}
+				}
+				for i, g := range x.guard {
+					if b := bytesOf(t, d, g); bytes.Count(b, []byte{guardByte}) != len(b) {
+						t.Errorf("%s, %d elements: tensor %d was written beyond its end", f.name, n, i)
+					}
+				}
+			}
+		}
+	})
+}
+
+// checkCodes wants each moment at the nearest number of its map, scales that are the blocks' largest, and no √v that became
+// nothing.
+func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64) {
+	t.Helper()
+	mapM, mapV := DynamicMap(true), DynamicMap(false)
+	codesM, codesV := bytesOf(t, x.d, x.s.M), bytesOf(t, x.d, x.s.V)
+	scaleM, scaleV := floats(t, x.d, x.s.MScale), floats(t, x.d, x.s.VScale)
+	for b := range scaleM {
+		lo, hi := b*QuantizeBlock, min(len(m), (b+1)*QuantizeBlock)
+		var largestM, largestV float64
+		for i := lo; i < hi; i++ {
+			v := exactRoot[i]
+			if x.f.bnb {
+				v *= v
+			}
+			largestM, largestV = max(largestM, math.Abs(exactM[i])), max(largestV, v)
+		}
+		if math.Abs(scaleM[b]-largestM) > 3e-6*largestM || math.Abs(scaleV[b]-largestV) > 1e-4*largestV {
+			t.Fatalf("%s: block %d has scales %v and %v, want %v and %v", x.f.name, b, scaleM[b], scaleV[b], largestM, largestV)
+		}
+		for i := lo; i < hi; i++ {
+			v, kept := exactRoot[i], root[i]
+			if x.f.bnb {
+				v, kept = v*v, kept*kept
+			} else if v > 0 && codesV[i] == 0 && scaleV[b] > 0 {
+				t.Fatalf("%s: √v[%d] is %v, and became nothing", x.f.name, i, v)
+			}
+			for _, c := range []struct {
+				what         string
+				exact, kept  float64
+				scale, slack float64
+				code         byte
+				numbers      []float32
+			}{{"m", exactM[i], m[i], scaleM[b], 1e-6, codesM[i], mapM}, {"v", v, kept, scaleV[b], 1e-4, codesV[i], mapV}} {
+				best := math.Inf(1)
+				for _, number := range c.numbers {
+					best = min(best, math.Abs(float64(number)*c.scale-c.exact))
+				}
+				// A sign rule takes the nearest of its sign; a v that must not be 0 the least that is not.
+				if x.f.bnb && c.what == "m" || c.code == 1 {
+					best = max(best, 5.5e-7*c.scale)
+				}
+				if e := math.Abs(c.kept - c.exact); e > best+c.slack*math.Abs(c.exact)+1e-12*c.scale {
+					t.Fatalf("%s: %s[%d] is %v and was kept as %v, code %d: %v away, and the nearest is %v", x.f.name, c.what, i, c.exact, c.kept, c.code, e, best)
+				}
+			}
+		}
+	}
+}
+
+// TestAdamWThreads wants the same bits from any number of threads.
+func TestAdamWThreads(t *testing.T) {
+	d, err := Open("cpu", Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range forms {
+		var first []byte
+		for _, threads := range []int{1, 2, 3} {
+			if err := cpu.SetThreads(threads); err != nil {
+				t.Fatal(err)
+			}
+			x := f.stepper(t, d, filled(8977, func(i int) float64 { return math.Sin(float64(i)) }))
+			for range 3 {
+				x.step(gradients(8977, x.c.Step))
+			}
+			if all := x.bytes(t); first == nil {
+				first = all
+			} else if !bytes.Equal(all, first) {
+				t.Errorf("%s: %d threads give other bits than one", f.name, threads)
+			}
+		}
+	}
+	if err := cpu.SetThreads(1); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestAdamWAtRest has gradients of zero from the first step on: nothing but decay happens, and no 0/0.
 func TestAdamWAtRest(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
-		a := arena(t, d, 1<<12)
-		var x [4]tensor.Tensor
-		for i := range x {
-			x[i] = a.New("x", tensor.F32, 20)
-			d.Zero(x[i])
-		}
-		d.Upload(x[0], filled(20, func(int) float64 { return 2 }))
-		d.AdamW(x[0], x[1], x[2], x[3], 0.5, 0.9, 0.999, 1e-8, 0.5, 1, 1)
-		for _, w := range floats(t, d, x[0]) {
-			if w != 1.5 {
-				t.Fatalf("w is %v, want 1.5", w)
+		for _, f := range forms {
+			x := f.stepper(t, d, filled(300, func(int) float64 { return 2 }))
+			x.c.LR, x.c.Decay = 0.5, 0.5
+			x.step(make([]float32, 300))
+			for i, w := range x.weights(t) {
+				if w != 1.5 {
+					t.Fatalf("%s: weight %d is %v, want 1.5", f.name, i, w)
+				}
+			}
+			x.c.LR = 0
+			x.step(filled(300, func(i int) float64 { return float64(i) }))
+			for i, w := range x.weights(t) {
+				if w != 1.5 {
+					t.Fatalf("%s: weight %d moved to %v without a learning rate", f.name, i, w)
+				}
 			}
 		}
-		mustPanic(t, "no step", "AdamW: step 0 is before the first", func() {
-			d.AdamW(x[0], x[1], x[2], x[3], 0.5, 0.9, 0.999, 1e-8, 0.5, 1, 0)
-		})
 	})
+}
+
+// TestAdamWSpoiled: a gradient that is not finite shows, within two steps, in all of its block; bitsandbytes hides it.
+func TestAdamWSpoiled(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, f := range forms {
+			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+				x := f.stepper(t, d, filled(600, func(int) float64 { return 1 }))
+				g := gradients(600, 0)
+				g[300] = float32(bad)
+				x.step(g)
+				x.step(gradients(600, 1))
+				spoiled := 0
+				for i, w := range x.weights(t) {
+					if ok := !math.IsNaN(w) && !math.IsInf(w, 0); !ok {
+						spoiled++
+						if i/QuantizeBlock != 1 {
+							t.Errorf("%s: %v spoiled weight %d of another block", f.name, bad, i)
+						}
+					}
+				}
+				want := 1
+				if f.codes {
+					want = QuantizeBlock
+				}
+				if f.codes && f.bnb {
+					want = 0
+				}
+				if spoiled != want {
+					t.Errorf("%s: %v spoiled %d weights, want %d", f.name, bad, spoiled, want)
+				}
+			}
+		}
+	})
+}
+
+func TestAdamWContract(t *testing.T) {
+	d, err := Open("cpu", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := arena(t, d, 1<<16)
+	n := 300
+	f32, half, codes := a.New("f32", tensor.F32, n), a.New("half", tensor.BF16, n), a.New("codes", tensor.U8, n)
+	scale, short := a.New("scale", tensor.F32, 2), a.New("short", tensor.F32, 1)
+	eight := AdamWState{M: codes, V: codes, MScale: scale, VScale: scale}
+	with := func(s AdamWState, f func(*AdamWState)) AdamWState { f(&s); return s }
+	for _, c := range []struct {
+		name, want string
+		w, g       tensor.Tensor
+		s          AdamWState
+		step       AdamWStep
+	}{
+		{"no step", "AdamW: step 0 is before the first", f32, f32, AdamWState{M: f32, V: f32}, AdamWStep{}},
+		{"codes for a weight", "AdamW: w is codes", codes, f32, eight, AdamWStep{Step: 1}},
+		{"short gradient", "AdamW: g is short", f32, short, eight, AdamWStep{Step: 1}},
+		{"codes without scales", "AdamW: m is codes", f32, f32, AdamWState{M: codes, V: codes}, AdamWStep{Step: 1}},
+		{"one scale", "AdamW: the scale of v is", f32, f32, with(eight, func(s *AdamWState) { s.VScale = tensor.Tensor{} }), AdamWStep{Step: 1}},
+		{"too few scales", "AdamW: the scale of m is short", f32, f32, with(eight, func(s *AdamWState) { s.MScale = short }), AdamWStep{Step: 1}},
+		{"master of F32", "AdamW: f32 F32[300] has a master", f32, f32, with(eight, func(s *AdamWState) { s.Master = f32 }), AdamWStep{Step: 1}},
+		{"short master", "AdamW: the master is short", half, f32, with(eight, func(s *AdamWState) { s.Master = short }), AdamWStep{Step: 1}},
+		{"short residual", "AdamW: the residual is", half, f32, with(eight, func(s *AdamWState) { s.Master = codes.Slice(0, 5) }), AdamWStep{Step: 1}},
+		{"bnb and random", "AdamW: BNB rounds to nearest", half, f32, eight, AdamWStep{Step: 1, BNB: true, Stochastic: true}},
+		{"bnb and master", "AdamW: half BF16[300] has a master", half, f32, with(eight, func(s *AdamWState) { s.Master = f32 }), AdamWStep{Step: 1, BNB: true}},
+	} {
+		mustPanic(t, c.name, c.want, func() { d.AdamW(c.w, c.g, c.s, c.step) })
+	}
 }

@@ -282,3 +282,19 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 	}
 	d.fail(d.gpu.copy(dst.Addr, src.Addr, src.Bytes()))
 }
+
+// Level is the instruction set that operations on the CPU use, as Options.Level names it, and "" on a GPU.
+func (d *Device) Level() string {
+	if d.gpu != nil {
+		return ""
+	}
+	return cpu.Current().String()
+}
+
+// Allocated is how many bytes of memory the device's open arenas take, its scratch memory among them.
+func (d *Device) Allocated() (bytes int) {
+	for a := range d.arenas {
+		bytes += a.size
+	}
+	return bytes
+}

@@ -1,7 +1,9 @@
-// Package optim moves parameters: AdamW, the global norm by which gradients are clipped, and how the learning rate runs.
+// Package optim moves parameters: AdamW with its state in 8 or 32 bits and a master behind weights in BF16, the global norm
+// by which gradients are clipped, and how the learning rate runs.
 package optim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -10,29 +12,42 @@ import (
 	"restyle/tensor"
 )
 
-// AdamWConfig are the constants of AdamW (Loshchilov and Hutter, arXiv 1711.05101). NewAdamW takes them as they are:
-// begin with DefaultAdamW.
-type AdamWConfig struct {
+// A Master is what stands behind a weight in BF16, so that updates smaller than its last place are not lost. kernels.AdamW
+// says how each works. Weights in F32 need none, whichever is chosen.
+type Master string
+
+// The masters.
+const (
+	Split8     Master = "split8" // 8 more bits a weight: a master of 24 bits
+	Stochastic Master = "sr"     // nothing: weights are rounded stochastically
+	FP32       Master = "fp32"   // the weight in F32
+	NoMaster   Master = "none"   // nothing: weights are rounded to nearest, and most of a fine-tuning run is lost
+)
+
+// ParseMaster is the master of that name.
+func ParseMaster(s string) (Master, error) {
+	switch m := Master(s); m {
+	case Split8, Stochastic, FP32, NoMaster:
+		return m, nil
+	}
+	return "", fmt.Errorf("master %q: it is one of split8, sr, fp32, none", s)
+}
+
+// Config is how AdamW (Loshchilov and Hutter, arXiv 1711.05101) moves weights. New takes it as it is: begin with Default.
+type Config struct {
 	Beta1, Beta2 float64 // decay of the means of gradients and of their squares
 	Eps          float64 // added to the root of the second
 	Decay        float64 // weight decay per step, times the learning rate; of parameters that have Decay
+	Bits         int     // of the moments: 8, in blocks, or 32
+	Master       Master
+	BNB          bool   // bitsandbytes' update to the letter; it has no master
+	Seed         uint64 // of stochastic rounding
 }
 
-// DefaultAdamW is what PyTorch takes: betas 0.9 and 0.999, eps 1e-8, decay 0.01.
-var DefaultAdamW = AdamWConfig{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01}
+// Default is PyTorch's: betas 0.9 and 0.999, eps 1e-8, decay 0.01; with moments in 8 bits and masters of 24.
+var Default = Config{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, Bits: 8, Master: Split8}
 
-// AdamW is the optimiser with its state in float32: two moments a parameter.
-type AdamW struct {
-	c      AdamWConfig
-	d      *kernels.Device
-	params []model.Param
-	m, v   []tensor.Tensor // F32, of each parameter
-	arena  *kernels.Arena
-	step   int
-}
-
-// NewAdamW is an optimiser of those parameters that are trained, with all moments zero.
-func NewAdamW(d *kernels.Device, params []model.Param, c AdamWConfig) (*AdamW, error) {
+func (c Config) check() error {
 	for _, x := range []struct {
 		name string
 		v    float64
@@ -44,50 +59,166 @@ func NewAdamW(d *kernels.Device, params []model.Param, c AdamWConfig) (*AdamW, e
 		{"decay", c.Decay, c.Decay >= 0 && !math.IsInf(c.Decay, 0)},
 	} {
 		if !x.ok {
-			return nil, fmt.Errorf("AdamW: %s %v makes no sense", x.name, x.v)
+			return fmt.Errorf("AdamW: %s %v makes no sense", x.name, x.v)
 		}
 	}
-	o := &AdamW{c: c, d: d}
-	for _, p := range params {
-		if p.Trained() {
-			o.params = append(o.params, p)
-		}
+	if c.Bits != 8 && c.Bits != 32 {
+		return fmt.Errorf("AdamW: moments of %d bits: there are those of 8 and of 32", c.Bits)
 	}
-	var err error
-	if o.arena, err = d.NewArena("optimiser state", kernels.SizeOf(o.cut)); err != nil {
+	if _, err := ParseMaster(string(c.Master)); err != nil {
+		return fmt.Errorf("AdamW: %w", err)
+	}
+	if c.BNB && c.Master != NoMaster {
+		return fmt.Errorf("AdamW: master %s: bitsandbytes has none, use %s", c.Master, NoMaster)
+	}
+	return nil
+}
+
+// small is how many elements a tensor has at least whose moments are in 8 bits, as in bitsandbytes.
+const small = 4096
+
+// small says whether a parameter keeps its moments in F32, and a master in F32 where there is one at all: those that are
+// too few to matter, and norms and biases, where every element does. In bitsandbytes size alone decides.
+func (c Config) small(p model.Param) bool {
+	return p.W.Len() < small || len(p.W.Shape) < 2 && !c.BNB
+}
+
+// AdamW is the optimiser: parameters, and what it keeps of each.
+type AdamW struct {
+	c      Config
+	d      *kernels.Device
+	params []model.Param // those that are trained
+	state  []kernels.AdamWState
+	arena  *kernels.Arena
+	step   int
+}
+
+// New is an optimiser of those parameters that are trained, with all moments zero. Masters begin as the weights are now. It
+// is an error when the configuration makes no sense, or there is not enough memory.
+func New(d *kernels.Device, params []model.Param, c Config) (*AdamW, error) {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
-	o.cut(o.arena)
-	for i := range o.params {
-		d.Zero(o.m[i])
-		d.Zero(o.v[i])
+	o := &AdamW{c: c, d: d, params: trained(params)}
+	var err error
+	if o.arena, err = d.NewArena("optimiser state", SizeOf(params, c)); err != nil {
+		return nil, err
+	}
+	o.state = cut(o.arena, o.params, c)
+	for i, p := range o.params {
+		for _, x := range tensors(o.state[i]) {
+			d.Zero(x)
+		}
+		if m := o.state[i].Master; m.Ok() && m.DType == tensor.F32 {
+			err = errors.Join(err, widen(d, m, p.W))
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, o.Close())
 	}
 	return o, nil
 }
 
-func (o *AdamW) cut(a *kernels.Arena) {
-	o.m, o.v = nil, nil
-	for _, p := range o.params {
-		o.m = append(o.m, a.New("m "+p.Name, tensor.F32, p.W.Len()))
-		o.v = append(o.v, a.New("v "+p.Name, tensor.F32, p.W.Len()))
+// widen copies BF16 values to F32 in pieces that need little memory beside.
+func widen(d *kernels.Device, dst, src tensor.Tensor) error {
+	const piece = 1 << 20
+	for at, n := 0, src.Len(); at < n; at += piece {
+		part := min(piece, n-at)
+		x, err := d.Floats(src.Part(at, part))
+		if err != nil {
+			return err
+		}
+		d.Upload(dst.Part(at, part), x)
 	}
+	return nil
 }
 
-// Step moves every parameter once, against its gradient times scale (which is where clipping comes in), with learning
-// rate lr. With an lr of 0 the moments advance and nothing moves.
+// SizeOf is the bytes that New allocates, by the same arithmetic. The parameters may come from arenas that only count.
+func SizeOf(params []model.Param, c Config) int {
+	return kernels.SizeOf(func(a *kernels.Arena) { cut(a, trained(params), c) })
+}
+
+func trained(params []model.Param) (list []model.Param) {
+	for _, p := range params {
+		if p.Trained() {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// cut is the state of each parameter, without contents.
+func cut(a *kernels.Arena, params []model.Param, c Config) []kernels.AdamWState {
+	list := make([]kernels.AdamWState, len(params))
+	for i, p := range params {
+		n, s := p.W.Len(), &list[i]
+		if c.Bits == 8 && !c.small(p) {
+			s.M = a.New(p.Name+".m", tensor.U8, n)
+			s.MScale = a.New(p.Name+".m_absmax", tensor.F32, kernels.QuantizeBlocks(n))
+			s.V = a.New(p.Name+".v", tensor.U8, n)
+			s.VScale = a.New(p.Name+".v_absmax", tensor.F32, kernels.QuantizeBlocks(n))
+		} else {
+			s.M = a.New(p.Name+".m", tensor.F32, n)
+			s.V = a.New(p.Name+".v", tensor.F32, n)
+		}
+		switch {
+		case p.W.DType != tensor.BF16 || c.Master == NoMaster:
+		case c.Master == FP32 || c.small(p):
+			s.Master = a.New(p.Name+".master", tensor.F32, n)
+		case c.Master == Split8:
+			s.Master = a.New(p.Name+".residual", tensor.U8, n)
+		}
+	}
+	return list
+}
+
+// tensors are those that a state has.
+func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
+	for _, x := range []tensor.Tensor{s.M, s.MScale, s.V, s.VScale, s.Master} {
+		if x.Ok() {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// Step moves every parameter once, against its gradient times scale (which is where clipping comes in), with learning rate
+// lr. With an lr of 0 the moments advance and nothing moves. Gradients that are not finite spoil the state: ask Norm first.
 func (o *AdamW) Step(lr, scale float64) {
 	o.step++
+	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: scale, Step: o.step,
+		Seed: o.c.Seed, BNB: o.c.BNB}
 	for i, p := range o.params {
-		decay := 0.0
+		c.Tensor, c.Decay = i, 0
 		if p.Decay {
-			decay = o.c.Decay
+			c.Decay = o.c.Decay
 		}
-		o.d.AdamW(p.W, o.m[i], o.v[i], p.Grad, lr, o.c.Beta1, o.c.Beta2, o.c.Eps, decay, scale, o.step)
+		c.Stochastic = o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()
+		o.d.AdamW(p.W, p.Grad, o.state[i], c)
 	}
 }
 
-// Steps is how often Step was called.
+// Steps is how often Step was called, or what SetSteps said and the calls since.
 func (o *AdamW) Steps() int { return o.step }
+
+// SetSteps has the next step be the one after so many, as when State was restored. It panics below 0.
+func (o *AdamW) SetSteps(n int) {
+	if n < 0 {
+		panic(fmt.Sprintf("AdamW: %d steps", n))
+	}
+	o.step = n
+}
+
+// State is everything that the optimiser keeps, in an order that depends on parameters and configuration alone: the tensors
+// <parameter>.m and .v; in 8 bits .m_absmax and .v_absmax, F32; and .residual, U8, or .master, F32. They are the memory
+// itself. Who stores their bytes, the weights and Steps, and restores them in an optimiser made in the same way, goes on with
+// the same bits.
+func (o *AdamW) State() (list []tensor.Tensor) {
+	for _, s := range o.state {
+		list = append(list, tensors(s)...)
+	}
+	return list
+}
 
 // Close gives the state's memory back.
 func (o *AdamW) Close() error { return o.arena.Close() }

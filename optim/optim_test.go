@@ -2,34 +2,13 @@ package optim
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
 )
-
-// TestCosine has the rates of a short run worked out by hand.
-func TestCosine(t *testing.T) {
-	s := Cosine(1e-3, 3, 10)
-	for step, want := range map[int]float64{
-		0: 0, 1: 1e-3 / 3, 2: 2e-3 / 3, 3: 1e-3,
-		10: 0, 50: 0, // it does not rise again
-	} {
-		if got := s(step); math.Abs(got-want) > 1e-12 {
-			t.Errorf("step %d: %g, want %g", step, got, want)
-		}
-	}
-	if got, want := s(5)+s(8), 1e-3; math.Abs(got-want) > 1e-12 {
-		t.Errorf("steps as far from the middle add up to %g, want %g", got, want)
-	}
-	if got := Cosine(1, 0, 4)(0); got != 1 {
-		t.Errorf("without warm-up it begins with %g", got)
-	}
-	if got := Cosine(1, 5, 5)(5); math.IsNaN(got) {
-		t.Error("a run that is all warm-up ends with NaN")
-	}
-}
 
 func TestClip(t *testing.T) {
 	for _, c := range []struct{ norm, limit, want float64 }{
@@ -69,8 +48,8 @@ func TestAdamW(t *testing.T) {
 		}
 		d.Upload(params[p].W, x)
 	}
-	c := DefaultAdamW
-	o, err := NewAdamW(d, params, c)
+	c := Default
+	o, err := New(d, params, c) // too small for 8 bits
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,9 +105,15 @@ func TestAdamW(t *testing.T) {
 	if o.Steps() != 3 {
 		t.Errorf("%d steps", o.Steps())
 	}
-	for _, bad := range []AdamWConfig{{Beta1: 1, Beta2: 0.9, Eps: 1e-8}, {Beta1: 0.9, Beta2: -1, Eps: 1e-8}, {Beta1: 0.9, Beta2: 0.9}, {Beta1: 0.9, Beta2: 0.9, Eps: 1, Decay: math.NaN()}} {
-		if _, err := NewAdamW(d, params, bad); err == nil {
-			t.Errorf("%+v was taken", bad)
+	for _, bad := range []func(*Config){
+		func(c *Config) { c.Beta1 = 1 }, func(c *Config) { c.Beta2 = -1 }, func(c *Config) { c.Eps = 0 },
+		func(c *Config) { c.Decay = math.NaN() }, func(c *Config) { c.Bits = 4 }, func(c *Config) { c.Master = "" },
+		func(c *Config) { c.BNB = true },
+	} {
+		c := Default
+		bad(&c)
+		if _, err := New(d, params, c); err == nil || !strings.HasPrefix(err.Error(), "AdamW: ") {
+			t.Errorf("%+v: %v", c, err)
 		}
 	}
 }

@@ -4,14 +4,22 @@ BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-ti
 
 enum { AMX_ROWS = 32, TILE = 16 }; // rows of a tile, and units in each
 
+// The intrinsics do not tell the compiler all that they read: gcc 12's _tile_loadconfig names 8 of the 64 bytes, and
+// _tile_loadd none. So the configuration is a constant, which no optimisation takes apart, and what tiles are loaded from is
+// in memory before.
+#define IN_MEMORY() __asm__ volatile("" ::: "memory")
+
 // begin_amx makes all eight tiles as large as they can be.
 static void begin_amx(void) {
-	struct {
+	static const struct {
 		uint8_t palette, start, reserved[14];
 		uint16_t row_bytes[16];
 		uint8_t rows[16];
-	} __attribute__((aligned(64))) config = {.palette = 1};
-	for (int i = 0; i < 8; i++) config.row_bytes[i] = 4 * TILE, config.rows[i] = TILE;
+	} __attribute__((aligned(64))) config = {
+		.palette = 1,
+		.row_bytes = {4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE, 4 * TILE},
+		.rows = {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE},
+	};
 	_tile_loadconfig(&config);
 }
 
@@ -26,6 +34,7 @@ static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, in
 		}
 		return;
 	}
+	IN_MEMORY();
 	_tile_zero(0);
 	_tile_zero(1);
 	_tile_zero(2);

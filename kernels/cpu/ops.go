@@ -36,10 +36,6 @@ package cpu
 #cgo nocallback cpu_nll
 #cgo noescape cpu_nll_backward
 #cgo nocallback cpu_nll_backward
-#cgo noescape cpu_adamw
-#cgo nocallback cpu_adamw
-#cgo noescape cpu_sum_squares
-#cgo nocallback cpu_sum_squares
 #cgo noescape cpu_gather
 #cgo nocallback cpu_gather
 #cgo noescape cpu_scatter
@@ -197,28 +193,4 @@ func Scatter(dx, dy, index tensor.Tensor) {
 // EmbeddingBackward is dtable[ids[r]] += dy[r] where the id is not pad.
 func EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 	C.cpu_embedding_backward(at(dtable), at(dy), at(ids), size(ids.Len()), size(dtable.Dim(-1)), C.int32_t(pad), bf16(dy))
-}
-
-// AdamWFactors are what is the same for all elements of a tensor in a step of AdamW.
-type AdamWFactors struct {
-	GradScale    float32 // of g
-	Keep         float32 // what decay leaves of w
-	Beta1, Rest1 float32 // β₁, 1 − β₁
-	Beta2, Rest2 float32
-	Rate         float32 // lr / (1 − β₁ᵗ)
-	Root         float32 // 1 / √(1 − β₂ᵗ)
-	Eps          float32
-}
-
-// AdamW is one step.
-func AdamW(w, m, v, g tensor.Tensor, f AdamWFactors) {
-	C.cpu_adamw(at(w), at(m), at(v), at(g), size(w.Len()), C.adamw_factors{
-		grad_scale: C.float(f.GradScale), keep: C.float(f.Keep), beta1: C.float(f.Beta1), rest1: C.float(f.Rest1),
-		beta2: C.float(f.Beta2), rest2: C.float(f.Rest2), rate: C.float(f.Rate), root: C.float(f.Root), eps: C.float(f.Eps),
-	}, bf16(w))
-}
-
-// SumSquares is Σ x² in float64.
-func SumSquares(x tensor.Tensor) float64 {
-	return float64(C.cpu_sum_squares(at(x), size(x.Len()), bf16(x)))
 }

@@ -45,13 +45,37 @@ void cpu_nll(uintptr_t loss, uintptr_t logp, uintptr_t targets, int64_t rows, in
 void cpu_nll_backward(uintptr_t dlogits, uintptr_t logp, uintptr_t targets, int64_t rows, int64_t vocab, float scale,
 	int bf16);
 
-// ops_optim.c
+// ops_optim.c. Blocks of ADAMW_BLOCK elements share a scale where state is 8-bit codes.
+enum { ADAMW_BLOCK = 256, DECADES = 7 };
+
+// A map from codes to numbers from -1 or 0 to 1. Indices are those of its magnitudes, from 0 on.
+typedef struct {
+	float value[ADAMW_BLOCK];              // of the code
+	float above[ADAMW_BLOCK];              // what a magnitude must exceed to have an index larger than this
+	float slope[DECADES], offset[DECADES]; // the lines whose least is an index at most that of x, and at least that less one
+	uint8_t value_bytes[4][ADAMW_BLOCK], above_bytes[4][ADAMW_BLOCK]; // the tables again, their bytes apart, lowest first
+} dynamic_map;
+
+// What a step does with the weight, by what stands behind it; and bitsandbytes' own update, of either type.
+enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 };
+
 typedef struct {
 	float grad_scale, keep, beta1, rest1, beta2, rest2, rate, root, eps;
+	uint32_t seed[2]; // of stochastic rounding in this tensor and step
 } adamw_factors;
 
-void cpu_adamw(uintptr_t w, uintptr_t m, uintptr_t v, uintptr_t g, int64_t n, adamw_factors f, int bf16);
+// m_scale is 0 where m and v are F32, and rest where w has nothing behind it.
+typedef struct {
+	uintptr_t w, g, m, v, m_scale, v_scale, rest;
+	int64_t n;
+	int weight;
+} adamw_tensors;
+
+void cpu_adamw(const adamw_tensors *x, const adamw_factors *f, const dynamic_map *m_map, const dynamic_map *v_map);
+void cpu_quantize(uintptr_t codes, uintptr_t scale, uintptr_t x, int64_t n, const dynamic_map *map, int is_signed);
+void cpu_dequantize(uintptr_t x, uintptr_t codes, uintptr_t scale, int64_t n, const dynamic_map *map, int is_signed);
 double cpu_sum_squares(uintptr_t x, int64_t n, int bf16);
+void cpu_read(uintptr_t x, int64_t bytes);
 
 // ops_rows.c
 void cpu_gather(uintptr_t y, uintptr_t x, uintptr_t index, int64_t n, int64_t row_bytes);

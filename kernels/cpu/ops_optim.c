@@ -1,40 +1,75 @@
 #include "ops.h"
-#include "ops_piece.h"
 #include "pool.h"
 
 typedef struct {
-	void *w;
-	float *m, *v;
-	const float *g;
+	adamw_tensors x;
 	adamw_factors f;
+	const dynamic_map *m_map, *v_map;
 } adamw_operands;
 
+// A block of a tensor: ADAMW_BLOCK elements from element first on, whether they lie in the tensor or, at its end, in a copy
+// with room for all of them.
 typedef struct {
-	const void *x;
-	int64_t count, block;
-	double *sums; // one a block
-} squares_operands;
+	char *w, *m, *v, *rest;
+	const float *g;
+	float *m_scale, *v_scale;
+	int64_t first;
+} adamw_block;
 
+typedef struct {
+	uint8_t *codes;
+	float *scale, *x;
+	int64_t n;
+	const dynamic_map *map;
+	int is_signed;
+} quantize_operands;
+
+// The bytes of an element of w and of what is behind it, by what a step does with them.
+static const int64_t weight_bytes[] = {4, 2, 2, 2, 2, 4, 2}, rest_bytes[] = {0, 0, 4, 1, 0, 0, 0};
+
+#define VBMI 0
 #define EACH_LEVEL "ops_optim_loops.h"
 #include "each_level.h"
+#undef VBMI
 
-TASKS(adamw);
-TASKS(sum_squares);
+// One level more, for these operations alone: AVX-512 with permutations of bytes, which the first machines with dot products
+// of BF16 lack. Nothing in it computes other numbers.
+#if defined(__x86_64__)
+#define LEVEL avx512vbmi
+#define VLEN 16
+#define BF16_DOT 1
+#define VBMI 1
+BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vbmi")
+#include "vec.h"
+#include EACH_LEVEL
+END_TARGET
 
-void cpu_adamw(uintptr_t w, uintptr_t m, uintptr_t v, uintptr_t g, int64_t n, adamw_factors f, int bf16) {
-	adamw_operands o = {(void *)w, (float *)m, (float *)v, (float *)g, f};
-	cpu_parallel(adamw[bf16][cpu_level()], &o, n, piece(16));
+static cpu_task vbmi_or(cpu_task other, cpu_task vbmi) {
+	return cpu_level() >= CPU_AVX512BF16 && __builtin_cpu_supports("avx512vbmi") ? vbmi : other;
+}
+#define TASK(name) vbmi_or(name[cpu_level()], name##_avx512vbmi)
+#else
+#define TASK(name) name[cpu_level()]
+#endif
+
+static const cpu_task adamw[CPU_LEVELS] = AT_EACH_LEVEL(adamw);
+static const cpu_task quantize[CPU_LEVELS] = AT_EACH_LEVEL(quantize);
+static const cpu_task dequantize[CPU_LEVELS] = AT_EACH_LEVEL(dequantize);
+
+// A piece is whole blocks.
+enum { PIECE_BLOCKS = 8 };
+
+void cpu_adamw(const adamw_tensors *x, const adamw_factors *f, const dynamic_map *m_map, const dynamic_map *v_map) {
+	adamw_operands o = {*x, *f, m_map, v_map};
+	cpu_parallel(TASK(adamw), &o, x->n, PIECE_BLOCKS * ADAMW_BLOCK);
 }
 
-double cpu_sum_squares(uintptr_t x, int64_t n, int bf16) {
-	enum { MOST_BLOCKS = 1024 };
-	double sums[MOST_BLOCKS];
-	int64_t block = piece(4), least = (n + MOST_BLOCKS - 1) / MOST_BLOCKS;
-	if (block < least) block = least;
-	int64_t blocks = (n + block - 1) / block;
-	squares_operands o = {(void *)x, n, block, sums};
-	cpu_parallel(sum_squares[bf16][cpu_level()], &o, blocks, 1);
-	double sum = 0;
-	for (int64_t b = 0; b < blocks; b++) sum += sums[b];
-	return sum;
+void cpu_quantize(uintptr_t codes, uintptr_t scale, uintptr_t x, int64_t n, const dynamic_map *map, int is_signed) {
+	quantize_operands o = {(uint8_t *)codes, (float *)scale, (float *)x, n, map, is_signed};
+	cpu_parallel(TASK(quantize), &o, n, PIECE_BLOCKS * ADAMW_BLOCK);
+}
+
+void cpu_dequantize(uintptr_t x, uintptr_t codes, uintptr_t scale, int64_t n, const dynamic_map *map, int is_signed) {
+	quantize_operands o = {(uint8_t *)codes, (float *)scale, (float *)x, n, map, is_signed};
+	cpu_parallel(TASK(dequantize), &o, n, PIECE_BLOCKS * ADAMW_BLOCK);
 }

@@ -1,33 +1,240 @@
 #include "ops_loops.h"
+#include "ops_optim_codes.h"
 
-BODY(adamw, adamw_operands) {
-	adamw_factors f = o->f;
-	EACH(i, n, lo, hi, {
-		vec g = ld(o->g, i, n, 0) * f.grad_scale;
-		vec m = f.beta1 * ld(o->m, i, n, 0) + f.rest1 * g;
-		vec v = f.beta2 * ld(o->v, i, n, 0) + f.rest2 * (g * g);
-		vec w = ld(o->w, i, n, bf16) * f.keep;
-		st(o->m, i, n, m, 0);
-		st(o->v, i, n, v, 0);
-		st(o->w, i, n, w - f.rate * (m / (vsqrt(v) * f.root + f.eps)), bf16);
-	});
-}
-BOTH_TYPES(adamw)
+#define state_f32 AT_LEVEL(state_f32)
+#define state_codes AT_LEVEL(state_codes)
+#define state_bnb_f32 AT_LEVEL(state_bnb_f32)
+#define state_bnb_codes AT_LEVEL(state_bnb_codes)
+#define weight_new AT_LEVEL(weight_new)
+#define split AT_LEVEL(split)
+#define joined AT_LEVEL(joined)
+#define mixed AT_LEVEL(mixed)
+#define stochastic AT_LEVEL(stochastic)
+#define weight_bnb AT_LEVEL(weight_bnb)
+#define weight_loop AT_LEVEL(weight_loop)
+#define step_block AT_LEVEL(step_block)
 
-// Squares are added up in float64. The lanes of a vector are spread over two, and a block's total is what they hold in the
-// end, lane after lane.
-BODY(sum_squares, squares_operands) {
-	for (int64_t b = lo; b < hi; b++) {
-		int64_t from = b * o->block, to = from + o->block < o->count ? from + o->block : o->count;
-		typedef double wide __attribute__((vector_size(8 * VLEN)));
-		wide s = {0};
-		EACH(i, n, from, to, {
-			wide x = __builtin_convertvector(ld(o->x, i, n, bf16), wide);
-			s += x * x;
-		});
-		double sum = 0;
-		for (int k = 0; k < VLEN; k++) sum += s[k];
-		o->sums[b] = sum;
+// A step goes through a tensor in blocks, and twice through each: the state first, which leaves in u what the weights are to
+// lose, then the weights. So neither has to know of the forms of the other. u stays in the nearest cache.
+
+static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
+	const adamw_factors f = o->f;
+	EACH_OF_BLOCK(i) {
+		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale;
+		vec m = f.beta1 * ld(b->m, i, VLEN, 0) + f.rest1 * g;
+		vec v = f.beta2 * ld(b->v, i, VLEN, 0) + f.rest2 * (g * g);
+		st(b->m, i, VLEN, m, 0);
+		st(b->v, i, VLEN, v, 0);
+		vstore(u + i, f.rate * (m / (vsqrt(v) * f.root + f.eps)));
 	}
 }
-BOTH_TYPES(sum_squares)
+
+static void state_codes(const adamw_operands *o, const adamw_block *b, float *u) {
+	const adamw_factors f = o->f;
+	float m[ADAMW_BLOCK], s[ADAMW_BLOCK];
+	decode(o->m_map, b->m, *b->m_scale, m);
+	decode(o->v_map, b->v, *b->v_scale, s);
+	EACH_OF_BLOCK(i) {
+		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale, root = vload(s + i);
+		vec m1 = f.beta1 * vload(m + i) + f.rest1 * g;
+		root = vsqrt(f.beta2 * (root * root) + f.rest2 * (g * g));
+		vstore(m + i, m1);
+		vstore(s + i, root);
+		vstore(u + i, f.rate * (m1 / (root * f.root + f.eps)));
+	}
+	*b->m_scale = largest(m);
+	*b->v_scale = largest(s);
+	encode_m(o->m_map, m, *b->m_scale, b->m);
+	encode_v(o->v_map, s, *b->v_scale, b->v, 1);
+}
+
+// bitsandbytes' own update, product by product as its kernels round them; u is a multiple of what the weights gain.
+
+static void state_bnb_f32(const adamw_operands *o, const adamw_block *b, float *u) {
+	const adamw_factors f = o->f;
+	EACH_OF_BLOCK(i) {
+		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale;
+		vec m = vfma(ld(b->m, i, VLEN, 0), vset(f.beta1), f.rest1 * g);
+		vec v = vfma(ld(b->v, i, VLEN, 0), vset(f.beta2), f.rest2 * (g * g));
+		st(b->m, i, VLEN, m, 0);
+		st(b->v, i, VLEN, v, 0);
+		vstore(u + i, m * (1 / vfma(vset(f.root), vset(f.eps), vsqrt(v))));
+	}
+}
+
+static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float *u) {
+	const adamw_factors f = o->f;
+	float m[ADAMW_BLOCK], v[ADAMW_BLOCK];
+	decode(o->m_map, b->m, *b->m_scale, m);
+	decode(o->v_map, b->v, *b->v_scale, v);
+	EACH_OF_BLOCK(i) {
+		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale, m1 = vload(m + i), v1 = vload(v + i);
+		vecint finite = (vecint)(g - g == 0);
+		m1 = vfma(g, vset(f.rest1), m1 * f.beta1);
+		v1 = o->x.weight == WEIGHT_BNB_BF16 ? vfma(v1, vset(f.beta2), f.rest2 * g * g) : vfma(g, f.rest2 * g, v1 * f.beta2);
+		m1 = vselect(finite, m1, vzero());
+		v1 = vselect(finite, v1, vzero());
+		vstore(m + i, m1);
+		vstore(v + i, v1);
+		vec by = 1 / vfma(vset(f.root), vset(f.eps), vsqrt(v1));
+		vstore(u + i, vselect(finite, m1 * by, vset(__builtin_nanf("")))); // weight_bnb leaves these alone
+	}
+	*b->m_scale = largest(m);
+	*b->v_scale = largest(v);
+	encode_m(o->m_map, m, *b->m_scale, b->m);
+	encode_v(o->v_map, v, *b->v_scale, b->v, 0);
+	if (*b->m_scale == 0) memset(b->m, 0, ADAMW_BLOCK); // what its search makes of 0/0
+	EACH_OF_BLOCK(i) { // a code whose sign bit is not m's gives way to its neighbour: upwards, where m is more than zero
+		vecint code = load_bytes(b->m, i), wrong = (code - 127) >> 31 ^ (vecint)vload(m + i) >> 31;
+		store_bytes(b->m, i, code + (wrong & (((vecint)(vload(m + i) > 0) & 2) - 1)));
+	}
+}
+
+INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.keep - u; }
+
+// joined is the float of 24 bits whose upper 16 are a BF16 weight's, rounded, and whose residual is what they lack.
+INLINE vec joined(vecint weight, vecint residual) { return (vec)((weight << 16) + ((residual << 24) >> 16)); }
+
+// split is the way back, for any float: to the nearest of 24 bits, ties to even, and then to the nearest BF16, ties away from
+// zero, as the residual goes from -128 to 127. Carries run into the exponent, as they should; of a NaN nothing is kept but
+// that it is one.
+INLINE vecuns split(vec x) {
+	vecuns u = (vecuns)x, nan = (vecuns)(x != x);
+	u = (u + 0x7F + (u >> 8 & 1)) >> 8;
+	return (nan & 0x7FC000) | (~nan & u);
+}
+
+// mixed is 32 bits that look random, of element i: two rounds of a multiplicative hash, each with a key of its own. Counters
+// need no state, and no order.
+INLINE vecuns mixed(vecuns i, const uint32_t *seed) {
+	for (int k = 0; k < 2; k++) {
+		i ^= (vecuns){0} + seed[k];
+		i = (i ^ i >> 16) * 0x7FEB352Du;
+		i = (i ^ i >> 15) * 0x846CA68Bu;
+		i ^= i >> 16;
+	}
+	return i;
+}
+
+// stochastic is the bits of a BF16 beside x, of which the nearer is the likelier: 16 random bits are added to those that are
+// cut off. A NaN or infinity stays what it is.
+INLINE vecuns stochastic(vec x, vecuns random) {
+	vecuns u = (vecuns)x, finite = (vecuns)(x - x == 0);
+	u += (random >> 16) & finite;
+	return u >> 16 | ((vecuns)(x != x) & 0x40);
+}
+
+// weight_bnb adds and then decays, and rounds after both. What is no number stays as it was where state is codes.
+INLINE vec weight_bnb(const adamw_operands *o, vec w, vec u, int bf16) {
+	vec moved = stored(stored(vfma(vset(o->f.rate), u, w), bf16) * o->f.keep, bf16);
+	return o->x.m_scale ? vselect((vecint)(u == u), moved, w) : moved;
+}
+
+INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const float *u, const int kind) {
+	vecuns lane;
+	for (int i = 0; i < VLEN; i++) lane[i] = (uint32_t)b->first + i;
+	const uint32_t seed[2] = {o->f.seed[0], o->f.seed[1] + (uint32_t)(b->first >> 32)};
+	EACH_OF_BLOCK(i) {
+		vec lost = vload(u + i);
+		vecuns r;
+		switch (kind) {
+		case WEIGHT_F32: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, 0), lost), 0); break;
+		case WEIGHT_BF16: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, 1), lost), 1); break;
+		case WEIGHT_MASTER: {
+			vec w = weight_new(o, ld(b->rest, i, VLEN, 0), lost);
+			st(b->rest, i, VLEN, w, 0);
+			st(b->w, i, VLEN, w, 1);
+			break;
+		}
+		case WEIGHT_SPLIT8: {
+			vecint high = (vecint)ld(b->w, i, VLEN, 1) >> 16;
+			r = split(weight_new(o, joined(high, load_bytes(b->rest, i)), lost));
+			store_bytes(b->rest, i, (vecint)r);
+			vechalf h = __builtin_convertvector((r + 0x80) >> 8, vechalf);
+			memcpy(b->w + 2 * i, &h, sizeof h);
+			break;
+		}
+		case WEIGHT_STOCHASTIC: {
+			r = stochastic(weight_new(o, ld(b->w, i, VLEN, 1), lost), mixed(lane + (uint32_t)i, seed));
+			vechalf h = __builtin_convertvector(r, vechalf);
+			memcpy(b->w + 2 * i, &h, sizeof h);
+			break;
+		}
+		case WEIGHT_BNB_F32: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, 0), lost, 0), 0); break;
+		case WEIGHT_BNB_BF16: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, 1), lost, 1), 1); break;
+		}
+	}
+}
+
+static void step_block(const adamw_operands *o, const adamw_block *b) {
+	float u[ADAMW_BLOCK];
+	int bnb = o->x.weight >= WEIGHT_BNB_F32;
+	if (o->x.m_scale) bnb ? state_bnb_codes(o, b, u) : state_codes(o, b, u);
+	else bnb ? state_bnb_f32(o, b, u) : state_f32(o, b, u);
+	switch (o->x.weight) { // each with its kind a constant
+	case WEIGHT_F32: weight_loop(o, b, u, WEIGHT_F32); break;
+	case WEIGHT_BF16: weight_loop(o, b, u, WEIGHT_BF16); break;
+	case WEIGHT_MASTER: weight_loop(o, b, u, WEIGHT_MASTER); break;
+	case WEIGHT_SPLIT8: weight_loop(o, b, u, WEIGHT_SPLIT8); break;
+	case WEIGHT_STOCHASTIC: weight_loop(o, b, u, WEIGHT_STOCHASTIC); break;
+	case WEIGHT_BNB_F32: weight_loop(o, b, u, WEIGHT_BNB_F32); break;
+	case WEIGHT_BNB_BF16: weight_loop(o, b, u, WEIGHT_BNB_BF16); break;
+	}
+}
+
+static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
+	const adamw_operands *o = arg;
+	const adamw_tensors *x = &o->x;
+	const int64_t w = weight_bytes[x->weight], rest = rest_bytes[x->weight], state = x->m_scale ? 1 : 4;
+	for (int64_t i = lo; i < hi; i += ADAMW_BLOCK) {
+		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->rest + i * rest,
+			(const float *)x->g + i, (float *)x->m_scale + i / ADAMW_BLOCK, (float *)x->v_scale + i / ADAMW_BLOCK, i};
+		int64_t n = hi - i;
+		if (n >= ADAMW_BLOCK) {
+			step_block(o, &b);
+			continue;
+		}
+		// The end of the tensor, with what bitsandbytes takes for the elements beyond: their m enters the largest.
+		float g[ADAMW_BLOCK] = {0}, fw[ADAMW_BLOCK] = {0}, m[ADAMW_BLOCK] = {0}, v[ADAMW_BLOCK] = {0}, more[ADAMW_BLOCK] = {0};
+		if (x->m_scale) memset(m, x->weight >= WEIGHT_BNB_F32 ? 128 : 127, sizeof m);
+		adamw_block end = {(char *)fw, (char *)m, (char *)v, (char *)more, g, b.m_scale, b.v_scale, i};
+		memcpy(g, b.g, n * 4);
+		memcpy(fw, b.w, n * w);
+		memcpy(m, b.m, n * state);
+		memcpy(v, b.v, n * state);
+		if (rest) memcpy(more, b.rest, n * rest);
+		step_block(o, &end);
+		memcpy(b.w, fw, n * w);
+		memcpy(b.m, m, n * state);
+		memcpy(b.v, v, n * state);
+		if (rest) memcpy(b.rest, more, n * rest);
+	}
+}
+
+static void AT_LEVEL(quantize)(void *arg, int64_t lo, int64_t hi) {
+	const quantize_operands *o = arg;
+	for (int64_t at = lo; at < hi; at += ADAMW_BLOCK) {
+		int64_t n = hi - at < ADAMW_BLOCK ? hi - at : ADAMW_BLOCK;
+		float x[ADAMW_BLOCK] = {0};
+		uint8_t codes[ADAMW_BLOCK];
+		memcpy(x, o->x + at, n * 4);
+		float scale = o->scale[at / ADAMW_BLOCK] = largest(x);
+		EACH_OF_BLOCK(i) if (!o->is_signed) vstore(x + i, vmax(vload(x + i), vzero()));
+		if (scale == 0) memset(codes, 0, ADAMW_BLOCK);
+		else if (o->is_signed) encode_m(o->map, x, scale, codes);
+		else encode_v(o->map, x, scale, codes, 0);
+		memcpy(o->codes + at, codes, n);
+	}
+}
+
+static void AT_LEVEL(dequantize)(void *arg, int64_t lo, int64_t hi) {
+	const quantize_operands *o = arg;
+	for (int64_t at = lo; at < hi; at += ADAMW_BLOCK) {
+		int64_t n = hi - at < ADAMW_BLOCK ? hi - at : ADAMW_BLOCK;
+		float x[ADAMW_BLOCK];
+		uint8_t codes[ADAMW_BLOCK] = {0};
+		memcpy(codes, o->codes + at, n);
+		decode(o->map, codes, o->scale[at / ADAMW_BLOCK], x);
+		memcpy(o->x + at, x, n * 4);
+	}
+}

@@ -38,9 +38,10 @@ func (m *fullFolder) adamw(l *model.Llama, path string) error {
 	if len(betas) != 2 {
 		return fmt.Errorf("betas %v are not two", betas)
 	}
-	c := optim.AdamWConfig{Beta1: betas[0], Beta2: betas[1], Eps: m.j.input("adamw.eps"), Decay: m.j.input("adamw.weight_decay")}
+	c := optim.Config{Beta1: betas[0], Beta2: betas[1], Eps: m.j.input("adamw.eps"), Decay: m.j.input("adamw.weight_decay"),
+		Bits: 32, Master: optim.NoMaster}
 	for _, p := range l.Params() {
-		o, err := optim.NewAdamW(m.d, []model.Param{p}, c)
+		o, err := optim.New(m.d, []model.Param{p}, c)
 		if err != nil {
 			return err
 		}

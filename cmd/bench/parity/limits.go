@@ -23,6 +23,13 @@ const (
 	timesBF16Small   = 3    // in tensors of fewer elements than smallTensor, where the same has 0.6 to 1.65 times
 	smallTensor      = 100
 	limitProbability = 1e-6 // absolute; float32 and float64 differ by 3.2e-7
+
+	// bitsandbytes approximates roots and reciprocals; the same formulas with exact ones are off by this much.
+	limitUlps       = 1    // of moments and scales; 0
+	limitCodes      = 1e-3 // share of codes that are the next one: those on a midpoint; 2.4e-4
+	limitWayBNB     = 3e-4 // of the way that weights went; 8e-5. The same for PyTorch's AdamW, 7e-5
+	limitWayBNBBF16 = 0.02 // 6.3e-3, which is one weight that rounded the other way where a step is about an ulp
+	limitOther      = 0.01 // share of BF16 weights that are others; 0.004
 )
 
 // At full size rows are longer and blocks more, and noise about five times that of the small models.

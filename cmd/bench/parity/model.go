@@ -107,7 +107,7 @@ func (m *modelFolder) open(o model.Options) (*model.Llama, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.ck.Load(context.Background(), m.d, l.Params()); err != nil {
+	if err := m.ck.Load(context.Background(), m.d, l.Params(), nil); err != nil {
 		l.Close()
 		return nil, err
 	}

@@ -246,8 +246,9 @@ func (m *modelFolder) training() error {
 	if len(betas) != 2 {
 		return fmt.Errorf("betas %v are not two", betas)
 	}
-	o, err := optim.NewAdamW(m.d, l.Params(), optim.AdamWConfig{
+	o, err := optim.New(m.d, l.Params(), optim.Config{
 		Beta1: betas[0], Beta2: betas[1], Eps: j.input("training.optimizer.eps"), Decay: j.input("training.optimizer.weight_decay"),
+		Bits: 32, Master: optim.NoMaster,
 	})
 	if err != nil {
 		return err

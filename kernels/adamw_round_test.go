@@ -1,0 +1,185 @@
+package kernels
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// rounded is a weight after a step whose exact result is x: w, m and v begin as nothing, m loses half of itself, a rate of 2
+// makes up for it, and the denominator is 1.
+func rounded(t *testing.T, d *Device, f form, x []float32, edit func(*AdamWStep)) *stepper {
+	t.Helper()
+	s := f.stepper(t, d, make([]float32, len(x)))
+	m := make([]float32, len(x))
+	for i, v := range x {
+		m[i] = -v
+	}
+	d.Upload(s.s.M, m)
+	s.c.Beta1, s.c.LR, s.c.Eps, s.c.Decay = 0.5, 1, 1, 0
+	if edit != nil {
+		edit(&s.c)
+	}
+	s.step(make([]float32, len(x)))
+	return s
+}
+
+// awkward are float32 about everything that rounding to 16 and 24 bits has corners at, of both signs: ties, carries into the
+// exponent, subnormal numbers, the largest, infinity, NaN; and any others.
+func awkward() (x []float32) {
+	for _, high := range []uint32{0x0000, 0x0001, 0x007F, 0x0080, 0x3F7F, 0x3F80, 0x3F81, 0x7EFF, 0x7F00, 0x7F7F} {
+		for _, low := range []uint32{0, 2, 0x7E, 0x80, 0x82, 0xFE, 0x100, 0x102, 0x180, 0x7F00, 0x7F7E, 0x7F80, 0x7F82, 0x7FFE, 0x8000, 0x8002,
+			0x8080, 0x80FE, 0xFF00, 0xFF7E, 0xFF80, 0xFF82, 0xFFFE} {
+			for _, sign := range []uint32{0, 0x80000000} {
+				x = append(x, math.Float32frombits(sign|high<<16|low)) // even, so that half of it is exact
+			}
+		}
+	}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 4000 {
+		x = append(x, float32(rng.NormFloat64()*math.Pow(10, float64(rng.IntN(60)-30))))
+	}
+	inf := float32(math.Inf(1))
+	return append(x, inf, -inf, float32(math.NaN()), 0)
+}
+
+// TestSplit8 compares the 24 bits that are kept of any result with their definition on integers, and wants them to come
+// back, and to stay, when nothing more happens.
+func TestSplit8(t *testing.T) {
+	f := form{name: "split8", weight: tensor.BF16, master: tensor.U8}
+	x := awkward()
+	eachDevice(t, func(t *testing.T, d *Device) {
+		s := rounded(t, d, f, x, nil)
+		w, residual := make([]uint16, len(x)), bytesOf(t, d, s.s.Master)
+		for i, b := range bytesOf(t, d, s.w) {
+			w[i/2] |= uint16(b) << (8 * (i % 2))
+		}
+		for i, v := range x {
+			u := uint64(math.Float32bits(v))
+			if math.IsNaN(float64(v)) {
+				u = 0x7FC00000
+			}
+			if v == 0 {
+				u = 0 // w − u of zeros is +0
+			}
+			f24 := u >> 8
+			if rest := u & 0xFF; rest > 0x80 || rest == 0x80 && f24&1 == 1 {
+				f24++
+			}
+			want := (f24 + 0x80) >> 8
+			if uint64(w[i]) != want || int(int8(residual[i])) != int(f24)-int(want<<8) {
+				t.Fatalf("%v (%#08x) became %#04x and %d, want %#04x and %d", v, math.Float32bits(v), w[i], int8(residual[i]), want, int(f24)-int(want<<8))
+			}
+		}
+		before := append(bytesOf(t, d, s.w), residual...)
+		d.Zero(s.s.M)
+		s.step(make([]float32, len(x)))
+		if !bytes.Equal(append(bytesOf(t, d, s.w), bytesOf(t, d, s.s.Master)...), before) {
+			t.Error("a step of nothing changes weights")
+		}
+	})
+}
+
+// TestStochasticNeighbours: a result becomes one of the two BF16 beside it, itself where it is one, and what is infinite or
+// no number stays so; with the same bits at every level.
+func TestStochasticNeighbours(t *testing.T) {
+	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
+	x := awkward()
+	var first []byte
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for seed := range uint64(3) {
+			s := rounded(t, d, f, x, func(c *AdamWStep) { c.Seed = seed })
+			for i, got := range floats(t, d, s.w) {
+				u := math.Float32bits(x[i])
+				down := float64(math.Float32frombits(u &^ 0xFFFF))
+				up := float64(math.Float32frombits((u + 0xFFFF) &^ 0xFFFF))
+				if math.IsNaN(float64(x[i])) {
+					if !math.IsNaN(got) {
+						t.Fatalf("NaN became %v", got)
+					}
+				} else if got != down && got != up {
+					t.Fatalf("%v became %v, which is neither %v nor %v", x[i], got, down, up)
+				}
+			}
+			if seed > 0 {
+				continue
+			}
+			if all := bytesOf(t, d, s.w); first == nil {
+				first = all
+			} else if !bytes.Equal(all, first) {
+				t.Error("another level rounds in another way")
+			}
+		}
+	})
+}
+
+// TestStochasticUnbiased: the share that is rounded up is the distance from below, and rounding one element says nothing
+// about others, about other tensors, seeds and steps.
+func TestStochasticUnbiased(t *testing.T) {
+	d, err := Open("cpu", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
+	const n = 1 << 18
+	// ups says which elements are rounded up, all of the same value between 1 and the next BF16, 1 + 2⁻⁷.
+	ups := func(share float64, edit func(*AdamWStep)) []float64 {
+		x := filled(n, func(int) float64 { return 1 + share*0x1p-7 })
+		w := floats(t, d, rounded(t, d, f, x, edit).w)
+		for i, v := range w {
+			w[i] = (v - 1) * 0x1p7
+		}
+		return w
+	}
+	for _, share := range []float64{0, 0x1p-12, 0.125, 0.5, 0.75, 1 - 0x1p-12} {
+		var sum float64
+		for _, up := range ups(share, nil) {
+			sum += up
+		}
+		// Five deviations of a binomial.
+		if limit := 5 * math.Sqrt(share*(1-share)/n); math.Abs(sum/n-share) > limit {
+			t.Errorf("of %v, %v are rounded up; limit %v", share, sum/n, limit)
+		}
+	}
+	first := ups(0.5, nil)
+	for name, other := range map[string][]float64{
+		"the next step":       ups(0.5, func(c *AdamWStep) { c.Step++; c.LR *= 1.5 }), // the rate is LR / (1 − ½²)
+		"another tensor":      ups(0.5, func(c *AdamWStep) { c.Tensor = 1 }),
+		"another seed":        ups(0.5, func(c *AdamWStep) { c.Seed = 1 }),
+		"the next element":    append(first[1:n:n], first[0]),
+		"two elements on":     append(first[2:n:n], first[:2]...),
+		"16 elements on":      append(first[16:n:n], first[:16]...),
+		"256 elements on":     append(first[256:n:n], first[:256]...),
+		"2048 elements on":    append(first[2048:n:n], first[:2048]...),
+		"65536 elements on":   append(first[65536:n:n], first[:65536]...),
+		"every second, twice": nil,
+	} {
+		if other == nil {
+			for i := range n {
+				other = append(other, first[i^1])
+			}
+		}
+		var both float64
+		for i := range first {
+			both += (2*first[i] - 1) * (2*other[i] - 1)
+		}
+		if both /= n; math.Abs(both) > 5/math.Sqrt(n)*math.Sqrt2 { // five deviations; pairs may be counted twice
+			t.Errorf("%s goes along with this one: correlation %v", name, both)
+		}
+	}
+	// Runs of four: all sixteen patterns as often.
+	var patterns [16]float64
+	for i := 0; i < n; i += 4 {
+		patterns[int(first[i])+2*int(first[i+1])+4*int(first[i+2])+8*int(first[i+3])]++
+	}
+	var chi float64
+	for _, p := range patterns {
+		chi += (p - n/64) * (p - n/64) / (n / 64)
+	}
+	if chi > 44 { // 15 degrees of freedom, one in 10,000
+		t.Errorf("patterns of four are uneven: χ² is %v, %v", chi, patterns)
+	}
+}

@@ -1,0 +1,129 @@
+package cpu
+
+/*
+#include "ops.h"
+
+#cgo noescape cpu_adamw
+#cgo nocallback cpu_adamw
+#cgo noescape cpu_quantize
+#cgo nocallback cpu_quantize
+#cgo noescape cpu_dequantize
+#cgo nocallback cpu_dequantize
+#cgo noescape cpu_sum_squares
+#cgo nocallback cpu_sum_squares
+#cgo noescape cpu_read
+#cgo nocallback cpu_read
+*/
+import "C"
+
+import (
+	"math"
+
+	"restyle/tensor"
+)
+
+// AdamWBlock is how many elements have one scale where AdamW's state is codes.
+const AdamWBlock = C.ADAMW_BLOCK
+
+// A Weight is what a step of AdamW does with the weight, by its type and by what stands behind it.
+type Weight int
+
+// The forms of weights.
+const (
+	WeightF32        Weight = C.WEIGHT_F32
+	WeightBF16       Weight = C.WEIGHT_BF16
+	WeightMaster     Weight = C.WEIGHT_MASTER     // BF16, with an F32 behind it
+	WeightSplit8     Weight = C.WEIGHT_SPLIT8     // BF16, with a residual behind it
+	WeightStochastic Weight = C.WEIGHT_STOCHASTIC // BF16, rounded stochastically
+	WeightBNBF32     Weight = C.WEIGHT_BNB_F32    // bitsandbytes' update
+	WeightBNBBF16    Weight = C.WEIGHT_BNB_BF16
+)
+
+// AdamWFactors are what is the same for all elements of a tensor in a step of AdamW. kernels.AdamW has the formulas.
+type AdamWFactors struct {
+	GradScale    float32 // of g
+	Keep         float32 // what decay leaves of w
+	Beta1, Rest1 float32 // β₁, 1 − β₁
+	Beta2, Rest2 float32
+	Rate         float32 // lr / (1 − β₁ᵗ); for bitsandbytes −lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ)
+	Root         float32 // 1 / √(1 − β₂ᵗ); for bitsandbytes √(1 − β₂ᵗ)
+	Eps          float32
+	Seed         uint64 // of stochastic rounding, for this tensor and step
+}
+
+// AdamWTensors are a parameter and its state. MScale and VScale are no tensors where M and V are F32, and Rest is none where
+// nothing stands behind the weight.
+type AdamWTensors struct {
+	W, G, M, V, MScale, VScale, Rest tensor.Tensor
+}
+
+// AdamW is one step.
+func AdamW(x AdamWTensors, weight Weight, f AdamWFactors, m, v *DynamicMap) {
+	C.cpu_adamw(&C.adamw_tensors{
+		w: at(x.W), g: at(x.G), m: at(x.M), v: at(x.V), m_scale: at(x.MScale), v_scale: at(x.VScale), rest: at(x.Rest),
+		n: size(x.W.Len()), weight: C.int(weight),
+	}, &C.adamw_factors{
+		grad_scale: C.float(f.GradScale), keep: C.float(f.Keep), beta1: C.float(f.Beta1), rest1: C.float(f.Rest1),
+		beta2: C.float(f.Beta2), rest2: C.float(f.Rest2), rate: C.float(f.Rate), root: C.float(f.Root), eps: C.float(f.Eps),
+		seed: [2]C.uint32_t{C.uint32_t(f.Seed), C.uint32_t(f.Seed >> 32)},
+	}, &m.c, &v.c)
+}
+
+// A DynamicMap is a map from codes to numbers, and what finds the nearest of them.
+type DynamicMap struct {
+	c      C.dynamic_map
+	signed C.int
+}
+
+// NewDynamicMap prepares a map of 256 numbers in their order, as kernels.DynamicMap has them.
+func NewDynamicMap(values []float32, signed bool) *DynamicMap {
+	m := &DynamicMap{signed: flag(signed)}
+	magnitudes, each, first := values, 2, 1 // how many numbers the lowest decade has, and the index of its first
+	if signed {
+		magnitudes, each = values[127:], 1
+	}
+	for i, v := range values {
+		m.c.value[i] = C.float(v)
+	}
+	for i, v := range magnitudes[:len(magnitudes)-1] {
+		// Halfway, x has the even one of the two codes. In the signed map these are odd indices.
+		middle := (v + magnitudes[i+1]) * 0.5
+		if i%2 == 1 != signed {
+			middle = math.Nextafter32(middle, 0)
+		}
+		m.c.above[i] = C.float(middle)
+	}
+	// Decade i is 0.1 to 1 times 10ⁱ⁻⁶, and has n = each · 2ⁱ numbers, each in the middle of a part of its own. Its first
+	// has index first + n − each, to which x adds n · (x · 10⁶⁻ⁱ − 0.1) / 0.9. With ½ less, the whole part of that is the
+	// index of x or the one below.
+	for i := range m.c.slope {
+		n := float64(int(each) << i)
+		m.c.slope[i] = C.float(n * math.Pow(10, float64(6-i)) / 0.9)
+		m.c.offset[i] = C.float(float64(first) + n - float64(each) - n/9 - 0.5)
+	}
+	for i := range m.c.value {
+		value, above := math.Float32bits(float32(m.c.value[i])), math.Float32bits(float32(m.c.above[i]))
+		for k := range 4 {
+			m.c.value_bytes[k][i], m.c.above_bytes[k][i] = C.uint8_t(value>>(8*k)), C.uint8_t(above>>(8*k))
+		}
+	}
+	return m
+}
+
+// Quantize is the codes of x, and the largest magnitude of each block.
+func Quantize(codes, scale, x tensor.Tensor, m *DynamicMap) {
+	C.cpu_quantize(at(codes), at(scale), at(x), size(x.Len()), &m.c, m.signed)
+}
+
+// Dequantize is the way back.
+func Dequantize(x, codes, scale tensor.Tensor, m *DynamicMap) {
+	C.cpu_dequantize(at(x), at(codes), at(scale), size(x.Len()), &m.c, m.signed)
+}
+
+// SumSquares is Σ x² in float64.
+func SumSquares(x tensor.Tensor) float64 {
+	return float64(C.cpu_sum_squares(at(x), size(x.Len()), bf16(x)))
+}
+
+// Read reads a large tensor, but for its end, and does nothing with it: how fast memory can be read.
+func Read(x tensor.Tensor) { C.cpu_read(at(x), size(x.Bytes())) }
