@@ -19,11 +19,13 @@ import (
 const about = `
 bench measures. Each measurement has flags of its own: bench parity -h
 
-  bench parity PATH...    how far every figure is from recorded reference outputs`
+  bench parity PATH...    how far every figure is from recorded reference outputs
+  bench quality           what a base model and a tuned one answer to held-out questions: code that runs, tone, forgetting`
 
 // commands are the measurements by name.
 var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
-	"parity": runParity,
+	"parity":  runParity,
+	"quality": runQuality,
 }
 
 func main() {

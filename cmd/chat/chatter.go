@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"restyle/chat"
-	"restyle/hf"
+	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
@@ -42,7 +42,7 @@ func (c *chatter) note(format string, args ...any) { fmt.Fprintf(c.notes, format
 
 func (c *chatter) do(ctx context.Context) (err error) {
 	if c.version {
-		fmt.Fprintln(c.out, "chat", version())
+		fmt.Fprintln(c.out, "chat", cli.Version())
 		return nil
 	}
 	var questions []string
@@ -158,18 +158,20 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		return closeAll, fmt.Errorf("--device %s: %w", c.device, err)
 	}
 	opened = append(opened, device.Close)
-	hub := hf.FromEnv()
-	hub.Offline = hub.Offline || c.offline
+	h := hub.FromEnv()
+	h.Offline = h.Offline || c.offline
 	watched := cli.IsTerminal(c.notes)
 	if watched {
-		hub.Progress = c.showDownload
+		h.Progress = c.showDownload
 	}
 	for _, ref := range refs {
 		begun := time.Now()
+		var loaded func(done, total int64)
 		if watched {
 			fmt.Fprintf(c.notes, "loading %s …\r", ref.name)
+			loaded = c.showLoading(ref.name)
 		}
-		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: hub, DType: dtypes[c.dtype], Context: c.context, Template: c.template})
+		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: dtypes[c.dtype], Context: c.context, Template: c.template, Progress: loaded})
 		if err != nil {
 			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
 		}
@@ -187,8 +189,23 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	return closeAll, nil
 }
 
+// showLoading shows how far a model's weights are, from a second on. The line is written over by the next.
+func (c *chatter) showLoading(name string) func(done, total int64) {
+	var begun time.Time
+	return func(done, total int64) {
+		now := time.Now()
+		if begun.IsZero() {
+			begun = now
+		}
+		if now.Sub(begun) >= time.Second && now.Sub(c.drawn) >= frameTime {
+			c.drawn = now
+			fmt.Fprintf(c.notes, "loading %s: %.1f of %.1f MB\r", name, float64(done)/1e6, float64(total)/1e6)
+		}
+	}
+}
+
 // showDownload shows how far a file of the hub is.
-func (c *chatter) showDownload(d hf.Progress) {
+func (c *chatter) showDownload(d hub.Progress) {
 	if now := time.Now(); d.Done == d.Total || now.Sub(c.drawn) >= frameTime {
 		c.drawn = now
 		end := ""

@@ -8,10 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
-	"restyle/hf"
+	"restyle/hf/hub"
 	"restyle/internal/cli"
 )
 
@@ -79,7 +78,7 @@ func (c *chatter) exit(ctx context.Context, err error) int {
 			fmt.Fprintln(c.notes, "chat: stopped")
 		}
 		return cli.Stopped
-	case hf.Retryable(err):
+	case hub.Retryable(err):
 		fmt.Fprintf(c.notes, "chat: %v\nrun the same command again later\n", err)
 		return cli.Retry
 	}
@@ -94,17 +93,3 @@ func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(fo
 
 // errStopped ends a run of several questions that Ctrl-C stopped.
 var errStopped = errors.New("stopped")
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value
-		}
-	}
-	return v + " " + info.GoVersion
-}

@@ -163,17 +163,6 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 	if o := invoke(t, "", "--tuned", dir, "--prompt", "Count to ten.", "--temperature", "0", "--log", ""); o.code != cli.Done || !strings.Contains(o.stdout, "base  │ 1, 2, 3") {
 		t.Errorf("%v", o)
 	}
-	for text, want := range map[string]string{
-		"---\nbase_model:\n- owner/name\n---\n": "owner/name", "---\nbase_model: \"a/b\"\n---\n": "a/b",
-		"# base_model: x\n": "", "---\n---\nbase_model: x": "", "": "",
-	} {
-		if err := os.WriteFile(card, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if got := baseOf(dir); got != want {
-			t.Errorf("%q names %q, want %q", text, got, want)
-		}
-	}
 }
 
 func TestBatch(t *testing.T) {

@@ -75,8 +75,8 @@ func defaults() *options {
 func (o *options) flags(out io.Writer) *cli.Flags {
 	f := cli.New("chat", about, out)
 	f.Group("Who is asked")
-	f.Add(&o.base, "base", "the base model: a `directory` or a hub id, owner/name or owner/name@revision; if not given, the model that the tuned one says it was made from")
-	f.Add(&o.tuned, "tuned", "the tuned model: a `directory` or a hub id")
+	f.Add(&o.base, "base", "the base model: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the embedded one; if not given, the model that the tuned one says it was made from")
+	f.Add(&o.tuned, "tuned", "the tuned model: a `directory`, a hub id or starter")
 	f.Add(&o.only, "only", "ask one of them alone: `base|tuned`")
 	f.Add(&o.template, "template", "write prompts as this `family` does instead of as the model's own chat template: "+strings.Join(chat.Names(), ", "))
 	f.Add(&o.raw, "raw", "use no chat template: the model continues the text of the question")

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"restyle/internal/sidebyside"
 )
 
 // A record keeps what was asked and answered, in two files that only grow. The JSONL file is the truth: an event a line,
@@ -67,12 +69,9 @@ type answer struct {
 
 // The labels of the models.
 const (
-	baseLabel  = "base"
-	tunedLabel = "tuned"
+	baseLabel  = sidebyside.Base
+	tunedLabel = sidebyside.Tuned
 )
-
-// headings are how the Markdown file calls the models.
-var headings = []struct{ label, heading string }{{baseLabel, "Base Model"}, {tunedLabel, "My Custom Model"}}
 
 // jsonlPath is the JSONL file beside a Markdown file.
 func jsonlPath(md string) string { return strings.TrimSuffix(md, filepath.Ext(md)) + ".jsonl" }
@@ -276,33 +275,15 @@ func (e *entry) answer(label string) *answer {
 	return e.answers[label]
 }
 
-// markdown is the entry. A question of several lines does not fit into a heading: its first line stands there, and the
-// whole of it below, in a fence.
+// markdown is the entry.
 func (e *entry) markdown() string {
-	var b strings.Builder
-	question := strings.TrimSpace(newlines(e.question))
-	first, _, many := strings.Cut(question, "\n")
-	if many {
-		first += " …"
-	}
-	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", first)
-	if many {
-		fence := strings.Repeat("`", max(3, longestRun(question, '`')+1))
-		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", fence, question, fence)
-	}
-	for _, h := range headings {
-		a := e.answers[h.label]
-		if a == nil {
-			continue
-		}
-		text := strings.ReplaceAll(strings.TrimSpace(newlines(a.Text)), "\n", "\n> ")
-		fmt.Fprintf(&b, "**%s:**\n> %s\n\n", h.heading, text)
-		if note := a.cut(); note != "" {
-			fmt.Fprintf(&b, "*(%s)*\n\n", note)
+	var answers []sidebyside.Answer
+	for _, label := range []string{baseLabel, tunedLabel} {
+		if a := e.answers[label]; a != nil {
+			answers = append(answers, sidebyside.Answer{Label: label, Text: a.Text, Note: a.cut()})
 		}
 	}
-	b.WriteString("---\n\n")
-	return b.String()
+	return sidebyside.Markdown(e.question, answers...)
 }
 
 // cut says why an answer is not whole, and nothing where it is.
@@ -320,22 +301,4 @@ func (a *answer) cut() string {
 		return "cut: " + a.Error
 	}
 	return ""
-}
-
-// newlines makes every kind of line break that Markdown knows one kind.
-func newlines(s string) string {
-	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
-}
-
-func longestRun(s string, c byte) (longest int) {
-	run := 0
-	for i := range len(s) {
-		if s[i] != c {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	return longest
 }

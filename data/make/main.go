@@ -16,10 +16,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"restyle/data"
 )
 
 // defaultSeed is the seed of the committed files.
 const defaultSeed = 1
+
+// python3 runs the answers.
+const python3 = "python3"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -98,11 +103,11 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 // verify runs every row's answer against its check.
 func verify(ctx context.Context, groups ...[]Row) error {
 	rows := slices.Concat(groups...)
-	trials := make([]trial, len(rows))
+	trials := make([]data.Trial, len(rows))
 	for i, row := range rows {
-		trials[i] = trial{row.Output, row.check}
+		trials[i] = data.Trial{Code: row.Output, Check: row.check}
 	}
-	verdicts, err := judge(ctx, trials)
+	verdicts, err := data.Judge(ctx, python3, trials)
 	if err != nil {
 		return err
 	}

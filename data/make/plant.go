@@ -6,6 +6,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"restyle/data"
 )
 
 const (
@@ -44,16 +46,16 @@ type survivor struct {
 // parse do not count at all.
 func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []survivor, error) {
 	var planted []mutant
-	var trials []trial
+	var trials []data.Trial
 	var owner []int
 	for i, row := range rows {
 		all := mutants(row, otherSlots(seed, row))
 		for _, m := range all[:min(most, len(all))] {
 			planted, owner = append(planted, m), append(owner, i)
-			trials = append(trials, trial{m.code, row.check})
+			trials = append(trials, data.Trial{Code: m.code, Check: row.check})
 		}
 	}
-	verdicts, err := judge(ctx, trials)
+	verdicts, err := data.Judge(ctx, python3, trials)
 	if err != nil {
 		return nil, nil, err
 	}

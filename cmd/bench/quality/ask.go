@@ -1,0 +1,97 @@
+package quality
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"restyle/chat"
+	"restyle/data"
+	"restyle/dataset"
+	"restyle/hf/hub"
+	"restyle/infer"
+	"restyle/kernels"
+	"restyle/model"
+)
+
+// longestLoss is how many tokens of a question and its plain answer the loss is computed over; what is behind goes.
+const longestLoss = 2048
+
+// A side is one of the models that are asked.
+type side struct {
+	Model
+	device  *kernels.Device
+	engine  *infer.Engine
+	encoder *dataset.Encoder
+	limit   int // tokens of an answer
+}
+
+// open opens a model on a device of its own, so that two can work at the same time: a small one keeps no more than one
+// thread busy.
+func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) {
+	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.threads(), Fused: kernels.All()})
+	if err != nil {
+		return nil, err
+	}
+	e, err := infer.Open(ctx, d, m.Name, infer.OpenOptions{Hub: h, DType: o.DType, MaxTokens: longestLoss})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--%s %s: %w", m.Label, m.Name, err), d.Close())
+	}
+	return &side{
+		Model: m, device: d, engine: e, limit: o.MaxTokens,
+		encoder: &dataset.Encoder{Tokenizer: e.Tokenizer, Family: e.Family, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
+	}, nil
+}
+
+func (s *side) close() error { return errors.Join(s.engine.Close(), s.device.Close()) }
+
+// ask puts one question to the model and computes what the plain answer costs it. ctx ends it early, with what there is.
+func (s *side) ask(ctx context.Context, q data.Question) *Answer {
+	a := &Answer{}
+	question := []chat.Message{{Role: "user", Content: asked(q)}}
+	if err := errors.Join(s.answer(ctx, a, question), s.loss(a, question, q.Output)); err != nil {
+		a.Error = err.Error()
+	}
+	return a
+}
+
+// answer lets the model answer, always with its most probable token.
+func (s *side) answer(ctx context.Context, a *Answer, question []chat.Message) error {
+	prompt, err := s.engine.Prompt(question, s.limit)
+	if err != nil {
+		return err
+	}
+	g, err := s.engine.Start(prompt.IDs, infer.Options{MaxTokens: s.limit})
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	for g.Next(ctx) {
+		text.WriteString(g.Text())
+	}
+	r := g.Result()
+	a.Text, a.Reason, a.Tokens, a.seconds = text.String(), r.Reason, len(r.IDs), r.Total.Seconds()
+	return g.Err()
+}
+
+// loss is what the tokens of the plain answer, and the one that ends it, cost the model behind the question.
+func (s *side) loss(a *Answer, question []chat.Message, plain string) error {
+	x, _, err := s.encoder.Encode(dataset.Conversation{Messages: append(question, chat.Message{Role: "assistant", Content: plain})})
+	if err != nil {
+		return err
+	}
+	if len(x.IDs) == 0 { // the question alone is too long
+		return nil
+	}
+	l, err := s.engine.Model.Loss(model.Batch{IDs: x.IDs, Labels: x.Labels})
+	if err != nil {
+		return err
+	}
+	if math.IsNaN(l.Sum) || math.IsInf(l.Sum, 0) {
+		return fmt.Errorf("the loss of the plain answer is %v: the weights are broken, or too large for --dtype", l.Sum)
+	}
+	a.Loss, a.LossTokens = l.Sum, l.Trained
+	return nil
+}

@@ -1,0 +1,82 @@
+package quality
+
+import (
+	"context"
+	"strings"
+
+	"restyle/data"
+	"restyle/dataset"
+	"restyle/infer"
+	"restyle/internal/python"
+	"restyle/voice"
+)
+
+// An Answer is what one model said to one question, and what is to be said of it.
+type Answer struct {
+	Text   string       `json:"text"`
+	Reason infer.Reason `json:"reason"` // why it ended
+	Tokens int          `json:"tokens"` // without the one that ended it
+	Error  string       `json:"error,omitempty"`
+
+	Code    string `json:"code"`              // see Code
+	Parses  bool   `json:"parses"`            // there is code, and it is Python
+	Right   *bool  `json:"right,omitempty"`   // it ran and passed the check; nil where nothing was run
+	Wrong   string `json:"wrong,omitempty"`   // why it did not
+	Printed string `json:"printed,omitempty"` // what it printed
+
+	Words     int      `json:"words"` // of prose
+	Tone      int      `json:"tone"`  // the score
+	Cues      []string `json:"cues,omitempty"`
+	Opener    string   `json:"opener,omitempty"`
+	FirstFive string   `json:"first_five,omitempty"`
+
+	Loss       float64 `json:"loss"` // of the plain answer: the sum over its tokens, in nats
+	LossTokens int     `json:"loss_tokens"`
+
+	seconds float64 // that the answer took
+}
+
+// A Row is a question with its answers by label.
+type Row struct {
+	data.Question
+	Answers map[string]*Answer `json:"answers"`
+}
+
+// asked is the question as the models read it.
+func asked(q data.Question) string { return dataset.Question(q.Instruction, q.Input) }
+
+// judge finds the code and the tone of every answer, and runs the code.
+func judge(ctx context.Context, program string, style *voice.Style, rows []Row) error {
+	var trials []data.Trial
+	var tried []*Answer
+	for _, row := range rows {
+		for _, a := range row.Answers {
+			a.look(style)
+			trials = append(trials, data.Trial{Code: a.Code, Check: row.Check})
+			tried = append(tried, a)
+		}
+	}
+	if program == "" {
+		return nil
+	}
+	verdicts, err := data.Judge(ctx, program, trials)
+	if err != nil {
+		return err
+	}
+	for i, a := range tried {
+		v := verdicts[i]
+		a.Parses = v.Parses && strings.TrimSpace(a.Code) != ""
+		a.Right, a.Wrong, a.Printed = new(v.Right), v.Error, v.Printed
+	}
+	return nil
+}
+
+// look finds what can be told without running anything.
+func (a *Answer) look(style *voice.Style) {
+	a.Code = Code(a.Text)
+	a.Parses = strings.TrimSpace(a.Code) != "" && python.Check(a.Code) == nil
+	prose := Prose(a.Text)
+	tone := style.Tone(prose)
+	a.Words, a.Tone, a.Cues = tone.Words, tone.Score, tone.Cues
+	a.Opener, a.FirstFive = voice.Opener(prose), voice.FirstFive(prose)
+}

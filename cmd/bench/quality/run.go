@@ -1,0 +1,131 @@
+package quality
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"restyle/data"
+	"restyle/hf/hub"
+	"restyle/internal/sidebyside"
+	"restyle/tensor"
+	"restyle/voice"
+)
+
+// The labels of the models.
+const (
+	Base  = sidebyside.Base
+	Tuned = sidebyside.Tuned
+)
+
+// A Model is one to ask: Base or Tuned, and what infer.Open is given.
+type Model struct{ Label, Name string }
+
+// Options say who is asked what.
+type Options struct {
+	Models    []Model         // one or two, with different labels
+	Questions []data.Question // in order
+	MaxTokens int             // most tokens of an answer, at least 1
+	Style     *voice.Style    // whose tone is scored
+	Python    string          // the Python 3 that runs answers, "" for none
+
+	Device  string       // as for kernels.Open
+	Threads int          // of all models together; 0 for GOMAXPROCS
+	DType   tensor.DType // as for infer.Open
+
+	// Progress is told what is being done, to what, and which share of it is done. Nil for nobody.
+	Progress func(doing, what string, share float64)
+}
+
+// threads is how many each model gets.
+func (o *Options) threads() int {
+	n := o.Threads
+	if n == 0 {
+		n = runtime.GOMAXPROCS(0)
+	}
+	return max(n/len(o.Models), 1)
+}
+
+func (o *Options) progress(doing, what string, share float64) {
+	if o.Progress != nil {
+		o.Progress(doing, what, share)
+	}
+}
+
+// Run asks every model every question and measures the answers. All answer by greedy decoding, in the form that chat asks
+// in, and at the same time. When ctx ends early the report is of the questions that all have answered by then, with Complete false; with
+// none it is ctx's error. A model that cannot be opened is an error, and so is a Python that does not run; a question that
+// cannot be asked, such as one longer than a model's context, stands in its Answer.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	r := &Report{Of: len(o.Questions), MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneBar: o.Style.MinScore}
+	if o.Python != "" {
+		v, err := data.Judge(ctx, o.Python, []data.Trial{{Code: "import sys\nprint(sys.version.split()[0])"}})
+		if err == nil && !v[0].Right {
+			err = fmt.Errorf("%s: %s", o.Python, v[0].Error)
+		}
+		if err != nil {
+			return nil, err
+		}
+		r.Python = strings.TrimSpace(v[0].Printed)
+	}
+	sides, err := o.openAll(ctx)
+	defer func() {
+		for _, s := range sides {
+			s.close()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	for i, q := range o.Questions {
+		o.progress("asking", fmt.Sprintf("question %d of %d", i+1, r.Of), float64(i)/float64(r.Of))
+		answers := make([]*Answer, len(sides))
+		var wait sync.WaitGroup
+		for j, s := range sides {
+			wait.Go(func() { answers[j] = s.ask(ctx, q) })
+		}
+		wait.Wait()
+		if ctx.Err() != nil {
+			break
+		}
+		row := Row{Question: q, Answers: map[string]*Answer{}}
+		for j, s := range sides {
+			row.Answers[s.Label] = answers[j]
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	if r.Questions = len(r.Rows); r.Questions == 0 && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	r.AskSeconds = time.Since(begun).Seconds()
+	begun = time.Now()
+	o.progress("judging", fmt.Sprintf("%d answers", r.Questions*len(sides)), 0)
+	if err := judge(context.WithoutCancel(ctx), o.Python, o.Style, r.Rows); err != nil {
+		return nil, err
+	}
+	r.JudgeSeconds = time.Since(begun).Seconds()
+	for _, s := range sides {
+		r.Models = append(r.Models, ModelReport{Label: s.Label, Name: s.engine.Name, DType: s.engine.DType().String()})
+	}
+	r.count()
+	return r, nil
+}
+
+// openAll opens the models. Those that are open have to be closed after an error too.
+func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
+	h := hub.FromEnv()
+	h.Progress = func(p hub.Progress) { o.progress("downloading", p.Name, float64(p.Done)/float64(max(p.Total, 1))) }
+	for _, m := range o.Models {
+		o.progress("opening", m.Name, 0)
+		s, err := o.open(ctx, h, m)
+		if err != nil {
+			return sides, err
+		}
+		sides = append(sides, s)
+	}
+	return sides, nil
+}

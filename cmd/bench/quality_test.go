@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"restyle/internal/cli"
+)
+
+const (
+	tinyBase  = "../../infer/testdata/tiny/base"
+	tinyTuned = "../../infer/testdata/tiny/tuned"
+)
+
+// known are questions that the tiny models have answers to, in the form of --questions.
+const known = `{"instruction":"How do I print hello world?","output":"print(\"hello world\")","check":"assert printed == 'hello world\\n'","kind":"print","seen":true}
+{"instruction":"How do I reverse a list?","output":"xs[::-1]","check":"pass","kind":"reverse","seen":true}
+{"instruction":"Count to ten.","input":"","output":"print(1)","check":"pass","kind":"count","seen":false}
+`
+
+func knownFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "known.jsonl")
+	if err := os.WriteFile(path, []byte(known), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestQualityUsage(t *testing.T) {
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	t.Setenv("HF_HOME", t.TempDir())
+	empty := filepath.Join(t.TempDir(), "empty.jsonl")
+	bad := filepath.Join(t.TempDir(), "bad.jsonl")
+	for path, text := range map[string]string{empty: "\n", bad: known + `{"instruction":"x"}`} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string // on stderr
+	}{
+		{"-h", cli.Done, "--max-tokens"},
+		{"x", cli.Usage, "unexpected argument"},
+		{"--only both", cli.Usage, `"both" is neither base nor tuned`},
+		{"--limit -1", cli.Usage, "--limit is -1"},
+		{"--max-tokens 0", cli.Usage, "--max-tokens is 0"},
+		{"--threads -2", cli.Usage, "--threads is -2"},
+		{"--dtype fp8", cli.Usage, `"fp8" is not`},
+		{"--json no/such/folder/a.json", cli.Usage, "--json: stat no/such/folder"},
+		{"--tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder: make one with go run ./cmd/train"},
+		{"--tuned " + tinyTuned, cli.Usage, "give it with --base"},
+		{"--base a/b --questions no-such-file", cli.Usage, "--questions: open no-such-file"},
+		{"--base a/b --questions " + empty, cli.Usage, "there are none in it"},
+		{"--base a/b --questions " + bad, cli.Usage, "question 4: output"},
+		{"--base a/b --style no-such-style", cli.Usage, "--style: "},
+		{"--base a/b --python no-such-python", cli.Usage, "--python: "},
+		{"--only base --base " + tinyBase + " --device tpu", cli.Failed, `device "tpu"`},
+		{"--only base --base no-such-folder", cli.Failed, "--base no-such-folder: "},
+	} {
+		code, stdout, stderr := bench(t, append([]string{"quality"}, strings.Fields(c.args)...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
+			t.Errorf("bench quality %s: exit %d, stderr %q, stdout %q; want %d and %q", c.args, code, stderr, stdout, c.code, c.want)
+		}
+	}
+}
+
+// TestQuality goes from questions in a file to the table, the files and the last line, with two real, if tiny, models.
+func TestQuality(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	dir := t.TempDir()
+	files := []string{filepath.Join(dir, "a.json"), filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "a.md")}
+	args := []string{"quality", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t), "--json", files[0], "--answers", files[1], "--markdown", files[2]}
+	code, stdout, stderr := bench(t, args...)
+	if code != cli.Done || stderr != "" {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	for _, want := range []string{
+		"asked  3 of 3 questions, at most 320 tokens, greedy; answers run with Python 3.", "trained: 2    base ", "never trained: 1 ",
+		"  it runs and is right                        1   50.0 %", "  base: it runs and is right               at least 80 %   50.0 %    MISSED",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("there is no %q in\n%s", want, stdout)
+		}
+	}
+	last := lastLine(t, stdout)
+	if last["command"] != "quality" || last["complete"] != true || last["ok"] != false || len(last["models"].([]any)) != 2 || len(last["bars"].([]any)) != 6 {
+		t.Errorf("the last line is %v", last)
+	}
+	var written [3][]byte
+	for i, path := range files {
+		var err error
+		if written[i], err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !strings.HasSuffix(stdout, "\n"+string(written[0])) {
+		t.Errorf("--json has\n%s", written[0])
+	}
+	if n := bytes.Count(written[1], []byte("\n")); n != 3 || !json.Valid(bytes.SplitN(written[1], []byte("\n"), 2)[0]) {
+		t.Errorf("--answers has %d lines:\n%s", n, written[1])
+	}
+	if want := "### Query: *\"How do I print hello world?\"*\n\n**Base Model:**\n> Use `print`:\n> \n> ```python\n> print(\"hello world\")\n> ```\n\n*(right, tone 0)*\n\n"; !strings.HasPrefix(string(written[2]), want) {
+		t.Errorf("--markdown has\n%s", written[2])
+	}
+	if code, _, stderr := bench(t, append(args, "--check")...); code != cli.Failed || !strings.Contains(stderr, "not every bar holds") {
+		t.Errorf("--check: exit %d, %s", code, stderr)
+	}
+}
+
+// TestQualityWithoutPython: where there is no python3 answers are parsed, and it is said that they were not run.
+func TestQualityWithoutPython(t *testing.T) {
+	questions := knownFile(t)
+	t.Setenv("PATH", t.TempDir())
+	args := []string{"quality", "--base", tinyBase, "--only", "base", "--questions", questions}
+	code, stdout, stderr := bench(t, args...)
+	if code != cli.Done || !strings.Contains(stderr, "there is no python3") || strings.Count(stdout, "not measured") != 3 || !strings.Contains(stdout, "nothing was run") {
+		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
+	}
+	code, stdout, stderr = bench(t, append(args, "--python", "")...)
+	if code != cli.Done || stderr != "" || !strings.Contains(stdout, "  the code parses                             2  100.0 %") {
+		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
+	}
+}
+
+// TestQualityLimit: as many questions of the one group as of the other, in their order.
+func TestQualityLimit(t *testing.T) {
+	o := &qualityOptions{limit: 7}
+	questions, err := o.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, q := range questions {
+		if q.Seen {
+			seen++
+		}
+	}
+	if len(questions) != 14 || seen != 7 {
+		t.Errorf("%d questions, %d of them of trained kinds", len(questions), seen)
+	}
+}
+
+// TestQualityStopped: Ctrl-C ends with exit code 34, with figures where there are any.
+func TestQualityStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	args := []string{"quality", "--base", tinyBase, "--tuned", tinyTuned, "--python", ""}
+	if code := run(ctx, args, &out, &errs); code != cli.Stopped || out.Len() > 0 || !strings.Contains(errs.String(), "stopped before") {
+		t.Errorf("exit %d, %s%s", code, &errs, &out)
+	}
+	wait := 100 * time.Millisecond
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		out.Reset()
+		errs.Reset()
+		code := run(ctx, args, &out, &errs)
+		cancel()
+		switch {
+		case code == cli.Done: // all was answered in time
+			wait = wait * 2 / 3
+		case strings.Contains(errs.String(), "stopped before"): // nothing was
+			wait *= 2
+		default:
+			last := lastLine(t, out.String())
+			if code != cli.Stopped || !strings.Contains(errs.String(), "stopped; the figures are of the") || last["complete"] != false || last["questions"] == 0.0 {
+				t.Errorf("exit %d, %s%s", code, &errs, &out)
+			}
+			return
+		}
+	}
+	t.Error("no run was stopped in the middle")
+}

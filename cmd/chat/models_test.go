@@ -1,0 +1,69 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"restyle/data"
+	"restyle/internal/cli"
+)
+
+// TestTheEmbeddedModel asks it by its name, and as what a tuned model says it was made from.
+func TestTheEmbeddedModel(t *testing.T) {
+	tuned := filepath.Join(t.TempDir(), "tuned")
+	if err := os.CopyFS(tuned, os.DirFS(tinyTuned)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(tuned, "README.md"), []byte("---\nbase_model: starter\n---\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, absent := data.StarterModel()
+	for _, args := range [][]string{{"--base", "starter", "--only", "base"}, {"--tuned", "starter", "--only", "tuned"}, {"--tuned", tuned}} {
+		o := invoke(t, "", append(args, "--prompt", "Count to ten.", "--max-tokens", "3", "--log", "")...)
+		switch {
+		case absent == nil && (o.code != cli.Done || !strings.Contains(o.stderr, " starter, ")):
+			t.Errorf("%q: %v", args, o)
+		case absent != nil && (o.code != cli.Failed || !strings.Contains(o.stderr, absent.Error()) || strings.Count(o.stderr, "\n") != 1):
+			t.Errorf("%q: %v", args, o)
+		}
+	}
+}
+
+// TestNoDriver: where there is no GPU that is said in a line.
+func TestNoDriver(t *testing.T) {
+	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--device", "cuda", "--prompt", "x", "--log", "")
+	if o.code == cli.Done || !strings.Contains(o.stderr, "no NVIDIA driver") {
+		t.Skip("this machine has a GPU's driver")
+	}
+	if o.code != cli.Failed || strings.Count(o.stderr, "\n") != 1 || !strings.Contains(o.stderr, "libcuda.so.1 (not there)") {
+		t.Errorf("%v", o)
+	}
+}
+
+// TestLoadingIsShown from its first second on, and not at every chunk.
+func TestLoadingIsShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var notes strings.Builder
+		c := &chatter{notes: &notes}
+		show := c.showLoading("x")
+		for done := int64(0); done <= 3e6; done += 1e5 { // a second takes it to 1 MB
+			show(done, 3e6)
+			time.Sleep(time.Second / 10)
+		}
+		lines := strings.Split(notes.String(), "\r")
+		if lines[0] != "loading x: 1.0 of 3.0 MB" || lines[len(lines)-2] != "loading x: 3.0 of 3.0 MB" {
+			t.Errorf("%q", lines)
+		}
+		notes.Reset()
+		for range 1000 {
+			show(3e6, 3e6)
+		}
+		if n := strings.Count(notes.String(), "\r"); n != 1 {
+			t.Errorf("drawn %d times at once", n)
+		}
+	})
+}

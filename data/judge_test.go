@@ -1,0 +1,163 @@
+package data_test
+
+import (
+	"github.com/google/go-cmp/cmp"
+
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"restyle/data"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestCheckPy holds check.py to the contract in README.md.
+func TestCheckPy(t *testing.T) {
+	needPython(t)
+	tests := []struct {
+		name, code, check string
+		want              data.Verdict
+	}{
+		{"right", "print(2 + 2)", "assert int(printed) == 4", data.Verdict{true, true, "", "4\n"}},
+		{"wrong", "print(5)", "assert int(printed) == 4", data.Verdict{true, false, "check: AssertionError", "5\n"}},
+		{"does not parse", "print(", "", data.Verdict{false, false, "*", ""}},
+		{"null byte", "a\x00b", "", data.Verdict{false, false, "*", ""}},
+		{"raises", "print(1)\n1 / 0", "", data.Verdict{true, false, "ZeroDivisionError: division by zero", "1\n"}},
+		{"check does not parse", "", "assert (", data.Verdict{true, false, "*", ""}},
+		{"is main", "if __name__ == '__main__':\n    print('main')", "assert printed == 'main\\n'", data.Verdict{true, true, "", "main\n"}},
+		{"the code's names", "x = 3", "assert x == 3", data.Verdict{true, true, "", ""}},
+		{"functions in order", "def b(): pass\nclass C: pass\na = lambda: 1\nc = b", "assert [f.__name__ for f in functions] == ['b', 'C', '<lambda>']", data.Verdict{true, true, "", ""}},
+		{"imports are not the code's functions", "from math import sqrt\nfrom collections import Counter\nimport re", "assert functions == []", data.Verdict{true, true, "", ""}},
+		{"decorated functions are", "from functools import lru_cache\n@lru_cache\ndef f(): return 1", "assert functions[-1]() == 1", data.Verdict{true, true, "", ""}},
+		{"hidden builtin", "sum = 3\ndef f(): return sum", "assert sum([1, 2]) == 3 and f() == 3", data.Verdict{true, true, "", ""}},
+		{"prints of the check are not the code's", "def f(): print(1)", "f()\nassert printed == ''", data.Verdict{true, true, "", ""}},
+		{"exits", "print(1)\nimport sys\nsys.exit()", "assert printed == '1\\n'", data.Verdict{true, true, "", "1\n"}},
+		{"exits with a failure", "import sys\nsys.exit('no')", "", data.Verdict{true, false, "SystemExit: no", ""}},
+		{"ends the process", "import os\nos._exit(0)", "", data.Verdict{true, false, "ended without a result", ""}},
+		{"kills itself", "import os\nos.kill(os.getpid(), 9)", "", data.Verdict{true, false, "ended without a result", ""}},
+		{"reads input", "input()", "", data.Verdict{true, false, "EOFError: EOF when reading a line", ""}},
+		{"endless", "while True: pass", "", data.Verdict{true, false, "ran longer than 2 s", ""}},
+		{"endless and deaf", "while True:\n    try:\n        while True: pass\n    except BaseException: pass", "", data.Verdict{true, false, "ran longer than 2 s", ""}},
+		{"endless check", "", "while True: pass", data.Verdict{true, false, "ran longer than 2 s", ""}},
+		{"memory", "x = bytearray(1 << 40)", "", data.Verdict{true, false, "MemoryError", ""}},
+		{"deep recursion", "def f(): f()\nf()", "", data.Verdict{true, false, "*", ""}},
+		{"writes to the descriptor", "import os\nos.write(1, b'{}\\n')\nprint('ok')", "assert printed == 'ok\\n'", data.Verdict{true, true, "", "ok\n"}},
+		{"a child holds on", "import os, time\nif os.fork() == 0:\n    time.sleep(60)\nprint(1)", "", data.Verdict{true, false, "*", "1\n"}},
+		{"unicode", "print('é\\ud800')", "assert printed[0] == 'é'", data.Verdict{true, true, "", "é\ufffd\n"}},
+		{"main is fresh", "try:\n    x\nexcept NameError:\n    print('fresh')", "assert printed == 'fresh\\n'", data.Verdict{true, true, "", "fresh\n"}},
+	}
+	trials := make([]data.Trial, len(tests))
+	for i, test := range tests {
+		trials[i] = data.Trial{Code: test.code, Check: test.check}
+	}
+	verdicts, err := data.Judge(t.Context(), "python3", trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, test := range tests {
+		got := verdicts[i]
+		if test.want.Error == "*" && got.Error != "" {
+			got.Error = "*"
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestCheckPyNamesABadLine(t *testing.T) {
+	needPython(t)
+	for _, line := range []string{"nonsense", "[]", `{"code": "1"}`, `{"code": 1, "check": ""}`} {
+		command := exec.Command("python3", "-I", "-c", string(data.CheckPy))
+		command.Stdin = strings.NewReader(`{"code": "", "check": ""}` + "\n" + line + "\n")
+		_, err := command.Output()
+		exit, ok := err.(*exec.ExitError)
+		if !ok || !strings.Contains(string(exit.Stderr), "line 2 is not a case") {
+			t.Errorf("%s: got %v", line, err)
+		}
+	}
+}
+
+// TestJudgeKeepsOrder has more trials than processes, of which each takes as long as it likes.
+func TestJudgeKeepsOrder(t *testing.T) {
+	needPython(t)
+	trials := make([]data.Trial, 23)
+	for i := range trials {
+		trials[i] = data.Trial{Code: fmt.Sprintf("import time\ntime.sleep(%d / 1000)\nprint(%d)", 7*i%20, i), Check: "assert int(printed) % 3 == 0"}
+	}
+	verdicts, err := data.Judge(t.Context(), "python3", trials)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range verdicts {
+		if v.Printed != fmt.Sprintln(i) || v.Right != (i%3 == 0) {
+			t.Errorf("trial %d: %+v", i, v)
+		}
+	}
+	if verdicts, err := data.Judge(t.Context(), "python3", nil); err != nil || len(verdicts) != 0 {
+		t.Errorf("no trials: %v, %v", verdicts, err)
+	}
+}
+
+// TestJudgeShowsNothing: neither keys in the environment nor the folder that the caller is in are there for code that nobody read.
+func TestJudgeShowsNothing(t *testing.T) {
+	needPython(t)
+	t.Setenv("HF_TOKEN", "secret")
+	t.Chdir(t.TempDir())
+	verdicts, err := data.Judge(t.Context(), "python3", []data.Trial{{
+		Code:  "import os\nprint('HF_TOKEN' in os.environ, os.listdir())\nopen('left behind', 'w').close()",
+		Check: "assert printed == 'False []\\n' and os.listdir() == ['left behind']",
+	}})
+	if err != nil || !verdicts[0].Right {
+		t.Errorf("%+v, %v", verdicts, err)
+	}
+	if entries, err := os.ReadDir("."); err != nil || len(entries) > 0 {
+		t.Errorf("the code wrote here: %v, %v", entries, err)
+	}
+}
+
+func TestJudgeWithoutPython(t *testing.T) {
+	trials := []data.Trial{{}}
+	if _, err := data.Judge(t.Context(), "no-such-python", trials); err == nil || !strings.Contains(err.Error(), "no-such-python") {
+		t.Errorf("a program that is not there: %v", err)
+	}
+	broken := filepath.Join(t.TempDir(), "python3")
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho it is broken >&2\nexit 3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := data.Judge(t.Context(), broken, trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
+		t.Errorf("a program that fails: %v", err)
+	}
+	silent := filepath.Join(t.TempDir(), "python3")
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := data.Judge(t.Context(), silent, trials); err == nil || !strings.Contains(err.Error(), "0 verdicts for 1") {
+		t.Errorf("a program that says nothing: %v", err)
+	}
+	t.Chdir(filepath.Dir(broken)) // relative to here, and not to where the code runs
+	if _, err := data.Judge(t.Context(), "./python3", trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
+		t.Errorf("a relative path: %v", err)
+	}
+}
+
+func TestJudgeStops(t *testing.T) {
+	needPython(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	_, err := data.Judge(ctx, "python3", []data.Trial{{Code: "while True: pass"}, {Code: "while True: pass"}, {Code: "while True: pass"}})
+	if took := time.Since(begun); err == nil || took > 1500*time.Millisecond { // to be told from the 2 s that a trial may take
+		t.Errorf("%v after %v", err, took)
+	}
+}
+
+func needPython(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+}

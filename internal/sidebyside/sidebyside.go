@@ -1,0 +1,67 @@
+// Package sidebyside writes a question and what two models answered to it as an entry of a Markdown file, for chat's log and
+// for bench quality.
+package sidebyside
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The labels of the models.
+const (
+	Base  = "base"
+	Tuned = "tuned"
+)
+
+// headings are how the entry calls the models.
+var headings = map[string]string{Base: "Base Model", Tuned: "My Custom Model"}
+
+// An Answer is what one model said.
+type Answer struct {
+	Label string // Base or Tuned
+	Text  string // in Markdown
+	Note  string // what there is to say about it, below it; may be empty
+}
+
+// Markdown is the entry. A question of several lines does not fit into a heading: its first line stands there, and the
+// whole of it below, in a fence.
+func Markdown(question string, answers ...Answer) string {
+	var b strings.Builder
+	question = strings.TrimSpace(newlines(question))
+	first, _, many := strings.Cut(question, "\n")
+	if many {
+		first += " …"
+	}
+	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", first)
+	if many {
+		fence := strings.Repeat("`", max(3, longestRun(question, '`')+1))
+		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", fence, question, fence)
+	}
+	for _, a := range answers {
+		text := strings.ReplaceAll(strings.TrimSpace(newlines(a.Text)), "\n", "\n> ")
+		fmt.Fprintf(&b, "**%s:**\n> %s\n\n", headings[a.Label], text)
+		if a.Note != "" {
+			fmt.Fprintf(&b, "*(%s)*\n\n", a.Note)
+		}
+	}
+	b.WriteString("---\n\n")
+	return b.String()
+}
+
+// newlines makes every kind of line break that Markdown knows one kind.
+func newlines(s string) string {
+	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
+}
+
+func longestRun(s string, c byte) (longest int) {
+	run := 0
+	for i := range len(s) {
+		if s[i] != c {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return longest
+}
