@@ -1,0 +1,76 @@
+package checkpoint
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// mount puts a file system over an empty directory.
+func mount(t *testing.T, flags uintptr, options string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", flags, options); err != nil {
+		t.Skip("cannot mount a file system: ", err)
+	}
+	t.Cleanup(func() { syscall.Unmount(dir, syscall.MNT_DETACH) })
+	return dir
+}
+
+func TestFullDisk(t *testing.T) {
+	root := filepath.Join(mount(t, 0, "size=256k"), "checkpoints")
+	write(t, root, 1)
+	large := content(2)
+	large["model.safetensors"] = strings.Repeat("x", 1<<20)
+	err := Write(root, 2, filler(large))
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	wantError(t, err, Dir(root, 2), "no space left", "MiB when there was no room", "0.2 MiB are free", "make room")
+	if got := names(t, root); len(got) != 1 {
+		t.Error("there is", got)
+	}
+	found, err := Latest(root)
+	if err != nil || found.Step != 1 {
+		t.Error(found, err)
+	}
+
+	free, err := Free(filepath.Join(root, "not", "yet"))
+	if err != nil || free <= 0 || free >= 256<<10 {
+		t.Error(free, err)
+	}
+	if err := Room(root, free); err != nil {
+		t.Error(err)
+	}
+	wantError(t, Room(root, 1<<30), root, "needs 1024.0 MiB", "0.2 MiB are free", "make room")
+}
+
+func TestReadOnly(t *testing.T) {
+	root := mount(t, syscall.MS_RDONLY, "")
+	wantError(t, Write(filepath.Join(root, "checkpoints"), 1, filler(content(1))), root, "read-only", "choose a folder")
+	wantError(t, Write(root, 1, filler(content(1))), root, "read-only", "choose a folder")
+	_, err := Lock(root)
+	wantError(t, err, root, "read-only", "choose a folder")
+	if _, err := Latest(root); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+}
+
+// TestNoDirectory has a file where a directory should be.
+func TestNoDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	overwrite(t, file, nil)
+	for _, root := range []string{file, filepath.Join(file, "checkpoints")} {
+		wantError(t, Write(root, 1, filler(content(1))), file, "not a directory")
+		_, err := Latest(root)
+		wantError(t, err, file, "not a directory")
+		_, err = Keep(root, 1)
+		wantError(t, err, file, "not a directory")
+	}
+	if data, err := os.ReadFile(file); err != nil || len(data) != 0 {
+		t.Error(err)
+	}
+}

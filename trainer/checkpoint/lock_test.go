@@ -1,0 +1,202 @@
+package checkpoint
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The test binary is also the process that is killed and the one that wants a lock: childJob says which, childDir where.
+const (
+	childJob = "CHECKPOINT_TEST_JOB"
+	childDir = "CHECKPOINT_TEST_DIR"
+)
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(childDir)
+	switch os.Getenv(childJob) {
+	case "":
+		os.Exit(m.Run())
+	case "lock":
+		lockAndTell(dir)
+	case "loop":
+		writeForEver(dir)
+	case "once":
+		writeOnce(dir)
+	}
+}
+
+// child starts a process that does a job.
+func child(t *testing.T, job, dir string, wrapper ...string) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append(wrapper, self)
+	cmd = exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), childJob+"="+job, childDir+"="+dir)
+	if in, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return cmd, in, bufio.NewReader(stdout)
+}
+
+// lockAndTell tries for the lock once it is told to, says what came of it and stays until its input ends.
+func lockAndTell(dir string) {
+	in := bufio.NewReader(os.Stdin)
+	in.ReadString('\n')
+	if _, err := Lock(dir); err != nil {
+		os.Stdout.WriteString(err.Error() + "\n")
+	} else {
+		os.Stdout.WriteString("locked\n")
+	}
+	in.ReadString('\n')
+}
+
+// TestLockRace starts 20 processes at once for one directory: one gets it, and 19 are told who has it. When the winner is
+// killed, the next one gets it.
+func TestLockRace(t *testing.T) {
+	const starts = 20
+	dir := filepath.Join(t.TempDir(), "a run")
+	cmds := make([]*exec.Cmd, starts)
+	ins, outs := make([]io.WriteCloser, starts), make([]*bufio.Reader, starts)
+	for i := range starts {
+		cmds[i], ins[i], outs[i] = child(t, "lock", dir)
+	}
+	for _, in := range ins {
+		io.WriteString(in, "go\n")
+	}
+	winner := -1
+	var told []string
+	for i, out := range outs {
+		line, err := out.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line != "locked\n" {
+			told = append(told, line)
+		} else if winner >= 0 {
+			t.Fatal("two have the lock")
+		} else {
+			winner = i
+		}
+	}
+	if winner < 0 {
+		t.Fatal("nobody has the lock:", told[0])
+	}
+	for _, line := range told {
+		if !strings.Contains(line, dir) || !strings.Contains(line, ErrLocked.Error()) || !strings.Contains(line, "wait for it or stop it") {
+			t.Error(line)
+		}
+	}
+	_, err := Lock(dir)
+	if !errors.Is(err, ErrLocked) {
+		t.Fatal(err)
+	}
+	host, _ := os.Hostname()
+	wantError(t, err, "process", host, time.Now().Format("2006-"))
+
+	if err := cmds[winner].Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	cmds[winner].Wait()
+	unlock, err := Lock(dir)
+	if err != nil {
+		t.Fatal("after kill -9:", err)
+	}
+	if _, err := Lock(dir); !errors.Is(err, ErrLocked) {
+		t.Error("the same process may lock it twice:", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	if unlock, err = Lock(dir); err != nil {
+		t.Fatal("after unlock:", err)
+	}
+	unlock()
+}
+
+// TestLockMoved has holders who set the directory aside, as a new run does with an old one, while others try for it: a
+// lock on the directory that was moved is none on the one that has its name.
+func TestLockMoved(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "run")
+	var holders, taken atomic.Int32
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 200 {
+				unlock, err := Lock(dir)
+				if errors.Is(err, ErrLocked) {
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d have the lock", n)
+				}
+				runtime.Gosched()
+				holders.Add(-1)
+				if err := os.Rename(dir, fmt.Sprintf("%s.bak%d", dir, taken.Add(1))); err != nil {
+					t.Error(err)
+				}
+				unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if taken.Load() < 20 {
+		t.Errorf("the lock was taken only %d times", taken.Load())
+	}
+}
+
+// TestLockFile has something else where the lock should be, and things in it that are not to be printed.
+func TestLockFile(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	overwrite(t, file, nil)
+	_, err := Lock(filepath.Join(file, "run"))
+	wantError(t, err, "cannot make", "choose a folder")
+	if err := os.Mkdir(filepath.Join(dir, ".lock"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Lock(dir)
+	wantError(t, err, "cannot write in "+dir)
+
+	dir = t.TempDir()
+	unlock, err := Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	for _, text := range []string{"", "no end of line", "\x1b[2J\n", strings.Repeat("x", 10000)} {
+		overwrite(t, filepath.Join(dir, ".lock"), []byte(text))
+		if _, err := Lock(dir); !errors.Is(err, ErrLocked) || strings.Contains(err.Error(), "(") || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("with %.20q in the file: %v", text, err)
+		}
+	}
+}

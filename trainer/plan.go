@@ -1,0 +1,200 @@
+package trainer
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"restyle/dataset"
+	"restyle/model"
+	"restyle/optim"
+)
+
+// A Plan is which examples each step of a run takes. It follows from settings and examples alone.
+type Plan struct {
+	Steps     int // of the whole run
+	MaxTokens int // most tokens that go through the model at once
+	Longest   int // most tokens of an example
+	Padded    int // tokens of an example if it were padded to Settings.Seq
+
+	s        Settings
+	examples []dataset.Example
+	ends     []int   // the step behind the last one of each epoch
+	epoch    int     // the one that rows are of
+	rows     [][]int // the examples of each row; a row is one example unless there is packing
+}
+
+// NewPlan lays out a run. It is an error when there is nothing to train on.
+func NewPlan(s Settings, examples []dataset.Example) (*Plan, error) {
+	if len(examples) == 0 {
+		return nil, fmt.Errorf("there is no example to train on")
+	}
+	p := &Plan{s: s, examples: examples, epoch: -1, Padded: s.Seq}
+	for _, e := range examples {
+		p.Longest = max(p.Longest, len(e.IDs))
+	}
+	epochs := s.Epochs
+	if epochs == 0 { // as many as the steps need
+		epochs = s.MaxSteps
+	}
+	for e := 0; e < epochs && (s.MaxSteps == 0 || p.Steps < s.MaxSteps); e++ {
+		n := len(examples)
+		if s.Packing {
+			p.load(e)
+			n = len(p.rows)
+		}
+		each := s.Batch * s.Accumulate
+		p.Steps += (n + each - 1) / each
+		p.ends = append(p.ends, p.Steps)
+	}
+	if s.MaxSteps > 0 {
+		p.Steps = min(p.Steps, s.MaxSteps)
+	}
+	// Micro-batches share one pass as long as they have no more tokens than one of them may have: it costs no memory beyond
+	// what the settings ask for. Where all of a step is smaller than that, so is the pass.
+	p.MaxTokens = s.Batch * s.Seq
+	if !s.Packing {
+		p.MaxTokens = min(p.MaxTokens, s.Batch*s.Accumulate*p.Longest)
+	}
+	return p, nil
+}
+
+// load makes the rows of an epoch.
+func (p *Plan) load(epoch int) {
+	if p.epoch == epoch {
+		return
+	}
+	p.epoch = epoch
+	order := dataset.Order(len(p.examples), p.s.Seed, epoch)
+	if p.s.Packing {
+		p.rows = dataset.Pack(p.examples, order, p.s.Seq)
+		return
+	}
+	p.rows = make([][]int, len(order))
+	for i := range order {
+		p.rows[i] = order[i : i+1]
+	}
+}
+
+// Epoch is the epoch of a step, from 0.
+func (p *Plan) Epoch(step int) int {
+	for e, end := range p.ends {
+		if step < end {
+			return e
+		}
+	}
+	return len(p.ends) - 1
+}
+
+// EndsEpoch says whether a step is the last of its epoch.
+func (p *Plan) EndsEpoch(step int) bool { return step+1 == p.ends[p.Epoch(step)] }
+
+// Done is how much of the data has been seen before a step, in epochs.
+func (p *Plan) Done(step int) float64 {
+	e := p.Epoch(step)
+	first := 0
+	if e > 0 {
+		first = p.ends[e-1]
+	}
+	return float64(e) + float64(step-first)/float64(p.ends[e]-first)
+}
+
+// Step is the batches of a step, each for one pass through the model, and how many examples they have. The last step of an
+// epoch may have fewer than the others.
+func (p *Plan) Step(step int) (batches []model.Batch, examples int) {
+	e := p.Epoch(step)
+	p.load(e)
+	if e > 0 {
+		step -= p.ends[e-1]
+	}
+	each := p.s.Batch * p.s.Accumulate
+	rows := p.rows[step*each : min((step+1)*each, len(p.rows))]
+	var now []model.Batch
+	tokens := 0
+	for len(rows) > 0 {
+		n := min(p.s.Batch, len(rows))
+		var micro []model.Batch
+		for _, row := range rows[:n] {
+			for _, i := range row {
+				micro = append(micro, batch(p.examples[i]))
+				examples++
+			}
+		}
+		rows = rows[n:]
+		size := count(micro)
+		if tokens > 0 && tokens+size > p.MaxTokens {
+			batches = append(batches, model.Join(now...))
+			now, tokens = nil, 0
+		}
+		now, tokens = append(now, micro...), tokens+size
+	}
+	return append(batches, model.Join(now...)), examples
+}
+
+func batch(e dataset.Example) model.Batch { return model.Batch{IDs: e.IDs, Labels: e.Labels} }
+
+func count(batches []model.Batch) (tokens int) {
+	for _, b := range batches {
+		tokens += len(b.IDs)
+	}
+	return tokens
+}
+
+// inPasses lays examples end to end, in order, into as few passes of at most limit tokens as that order allows.
+func inPasses(examples []dataset.Example, limit int) (passes []model.Batch) {
+	var now []model.Batch
+	tokens := 0
+	for _, e := range examples {
+		if tokens > 0 && tokens+len(e.IDs) > limit {
+			passes = append(passes, model.Join(now...))
+			now, tokens = nil, 0
+		}
+		now, tokens = append(now, batch(e)), tokens+len(e.IDs)
+	}
+	if tokens > 0 {
+		passes = append(passes, model.Join(now...))
+	}
+	return passes
+}
+
+// schedule is the learning rate of each step.
+func (p *Plan) schedule() optim.Schedule {
+	warmup := p.s.Warmup
+	if warmup < 1 {
+		warmup *= float64(p.Steps)
+	}
+	s, err := optim.ParseSchedule(p.s.Schedule, p.s.LR, int(warmup+0.5), p.Steps)
+	if err != nil {
+		panic(err) // Check has seen it
+	}
+	return s
+}
+
+// Write writes every step as a JSON object a line: its learning rate, and the ids, labels and borders of the sequences of each
+// of its passes. It is for training the same in another program.
+func (p *Plan) Write(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	enc := json.NewEncoder(out)
+	rate := p.schedule()
+	type pass struct {
+		IDs    []int32 `json:"ids"`
+		Labels []int32 `json:"labels"`
+		Starts []int32 `json:"starts"`
+	}
+	for step := range p.Steps {
+		line := struct {
+			Step   int     `json:"step"`
+			LR     float64 `json:"lr"`
+			Passes []pass  `json:"passes"`
+		}{Step: step + 1, LR: rate(step)}
+		batches, _ := p.Step(step)
+		for _, b := range batches {
+			line.Passes = append(line.Passes, pass{b.IDs, b.Labels, b.Starts})
+		}
+		if err := enc.Encode(line); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}

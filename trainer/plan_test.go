@@ -1,0 +1,221 @@
+package trainer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"restyle/dataset"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// TestPlan goes through every step of runs of awkward sizes: each epoch has each example once, in the order of that epoch; no
+// pass is larger than was planned, and none smaller than it could be.
+func TestPlan(t *testing.T) {
+	examples := learnable(41, 1)
+	for _, packing := range []bool{false, true} {
+		for _, c := range []struct{ batch, accumulate, epochs, max int }{{1, 1, 1, 0}, {1, 4, 3, 0}, {2, 3, 2, 0}, {64, 2, 2, 0}, {2, 2, 3, 13}, {2, 2, 0, 25}} {
+			t.Run(fmt.Sprint(packing, c), func(t *testing.T) {
+				s := tinySettings()
+				s.Packing, s.Batch, s.Accumulate, s.Epochs, s.MaxSteps = packing, c.batch, c.accumulate, c.epochs, c.max
+				p, err := NewPlan(s, examples)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var seen []string
+				epoch, total := 0, 0
+				flush := func() {
+					if len(seen) < len(examples) && c.max > 0 {
+						return // the run ends within an epoch
+					}
+					var want []string
+					order := dataset.Order(len(examples), s.Seed, epoch)
+					for _, i := range order {
+						want = append(want, fmt.Sprint(examples[i].IDs))
+					}
+					if packing {
+						slices.Sort(seen)
+						slices.Sort(want)
+					}
+					if !slices.Equal(seen, want) {
+						t.Errorf("epoch %d has other examples, or another order", epoch)
+					}
+					seen = nil
+				}
+				for step := range p.Steps {
+					if e := p.Epoch(step); e != epoch {
+						flush()
+						epoch = e
+					}
+					batches, n := p.Step(step)
+					if !packing && n > c.batch*c.accumulate {
+						t.Errorf("step %d has %d examples", step, n)
+					}
+					for i, b := range batches {
+						if len(b.IDs) > p.MaxTokens {
+							t.Errorf("step %d has a pass of %d tokens, planned for %d", step, len(b.IDs), p.MaxTokens)
+						}
+						if i > 0 && len(batches[i-1].IDs)+len(b.IDs) <= p.MaxTokens && c.batch == 1 {
+							t.Errorf("step %d: passes %d and %d could be one", step, i-1, i)
+						}
+						for j := range len(b.Starts) - 1 {
+							seen = append(seen, fmt.Sprint(b.IDs[b.Starts[j]:b.Starts[j+1]]))
+						}
+						total += len(b.Starts) - 1
+					}
+					if done := p.Done(step + 1); done <= p.Done(step) {
+						t.Errorf("step %d goes from %v to %v epochs", step, p.Done(step), done)
+					}
+				}
+				flush()
+				if c.max == 0 && total != c.epochs*len(examples) {
+					t.Errorf("%d examples in all, want %d", total, c.epochs*len(examples))
+				}
+				if c.max > 0 && p.Steps != c.max {
+					t.Errorf("%d steps, want %d", p.Steps, c.max)
+				}
+			})
+		}
+	}
+	if _, err := NewPlan(tinySettings(), nil); err == nil {
+		t.Error("a plan without examples")
+	}
+}
+
+// TestStepIsOneStep compares the gradient of a step with the same gradient computed in other ways: all examples in one pass,
+// each alone, and in packed rows. In fp32 they differ by rounding alone: the sums have other orders.
+func TestStepIsOneStep(t *testing.T) {
+	s := tinySettings()
+	s.DType, s.Batch, s.Accumulate = tensor.F32, 3, 4
+	gradient := func(batches []model.Batch) (float64, []float32) {
+		r := tiny(t, t.TempDir(), s, func(r *Run) {})
+		trained := 0
+		for _, b := range batches {
+			trained += b.Trained()
+		}
+		big, err := model.New(r.Model.Device(), r.Model.Config(), model.Options{DType: s.DType, MaxTokens: 400, Train: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer big.Close()
+		big.Init(3, 0.05)
+		sum := 0.0
+		for _, b := range batches {
+			l, err := big.Gradient(b, float32(1/float64(trained)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += l.Sum
+		}
+		var all []float32
+		for _, p := range big.Params() {
+			all = append(all, p.Grad.F32()...)
+		}
+		return sum / float64(trained), all
+	}
+	plan := tiny(t, t.TempDir(), s).Plan
+	batches, n := plan.Step(1)
+	if n != 12 || len(batches) < 2 {
+		t.Fatalf("%d examples in %d passes: this compares nothing", n, len(batches))
+	}
+	loss, want := gradient(batches)
+	joined := model.Join(batches...)
+	var alone []model.Batch
+	for i := range len(joined.Starts) - 1 {
+		lo, hi := joined.Starts[i], joined.Starts[i+1]
+		alone = append(alone, model.Batch{IDs: joined.IDs[lo:hi], Labels: joined.Labels[lo:hi]})
+	}
+	for name, other := range map[string][]model.Batch{"one pass": {joined}, "each alone": alone} {
+		l, got := gradient(other)
+		if math.Abs(l-loss) > 1e-6*loss {
+			t.Errorf("%s: loss %v, want %v", name, l, loss)
+		}
+		var diff, norm float64
+		for i := range got {
+			diff += math.Pow(float64(got[i]-want[i]), 2)
+			norm += math.Pow(float64(want[i]), 2)
+		}
+		if e := math.Sqrt(diff / norm); e > 1e-5 {
+			t.Errorf("%s: the gradient is %.1e of itself off", name, e)
+		}
+	}
+}
+
+// TestBatchesWritten reads back what --write-batches writes.
+func TestBatchesWritten(t *testing.T) {
+	p := tiny(t, t.TempDir(), tinySettings()).Plan
+	var out bytes.Buffer
+	if err := p.Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(&out)
+	for step := range p.Steps {
+		var line struct {
+			Step   int
+			LR     float64
+			Passes []struct{ IDs, Labels, Starts []int32 }
+		}
+		if err := dec.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		want, _ := p.Step(step)
+		if line.Step != step+1 || line.LR != p.schedule()(step) || len(line.Passes) != len(want) || !slices.Equal(line.Passes[0].Labels, want[0].Labels) {
+			t.Errorf("step %d is written otherwise", step+1)
+		}
+	}
+}
+
+// TestSettings has every setting that makes no sense be refused by name.
+func TestSettings(t *testing.T) {
+	if err := tinySettings().Check(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Settings){
+		"epochs": func(s *Settings) { s.Epochs = 0 }, "batch": func(s *Settings) { s.Batch = 0 }, "accumulate": func(s *Settings) { s.Accumulate = -1 },
+		"seq": func(s *Settings) { s.Seq = 1 }, "lr": func(s *Settings) { s.LR = math.NaN() }, "warmup": func(s *Settings) { s.Warmup = -1 },
+		"clip": func(s *Settings) { s.Clip = -1 }, "schedule": func(s *Settings) { s.Schedule = "square" }, "pattern": func(s *Settings) { s.Freeze = []string{"["} },
+		"keep": func(s *Settings) { s.Keep = 0 }, "max-steps": func(s *Settings) { s.MaxSteps = -1 }, "save-every": func(s *Settings) { s.SaveEvery = -2 },
+		"eval-every": func(s *Settings) { s.EvalEvery = -2 }, "patience": func(s *Settings) { s.Patience = -2 }, "sample-every": func(s *Settings) { s.SampleEvery = -2 },
+	} {
+		s := tinySettings()
+		change(&s)
+		if err := s.Check(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(name)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestPatterns has parameters be chosen by parts of their names.
+func TestPatterns(t *testing.T) {
+	const q, norm, embed = "model.layers.10.self_attn.q_proj.weight", "model.norm.weight", "model.embed_tokens.weight"
+	for _, c := range []struct {
+		freeze, only []string
+		q, norm, emb bool
+	}{
+		{nil, nil, true, true, true},
+		{[]string{"self_attn"}, nil, false, true, true},
+		{[]string{"layers.1"}, nil, true, true, true},
+		{[]string{"layers.10"}, nil, false, true, true},
+		{[]string{"layers.1*"}, nil, false, true, true},
+		{nil, []string{"*_proj"}, true, false, false},
+		{[]string{"q_proj"}, []string{"self_attn", "norm"}, false, true, false},
+		{[]string{"model.layers.*.weight"}, nil, false, true, true},
+		{[]string{embed}, nil, true, true, false},
+		{[]string{"proj"}, nil, true, true, true},
+	} {
+		s := Settings{Freeze: c.freeze, TrainOnly: c.only}
+		if s.Trained(q) != c.q || s.Trained(norm) != c.norm || s.Trained(embed) != c.emb {
+			t.Errorf("freeze %v, train only %v: %v %v %v", c.freeze, c.only, s.Trained(q), s.Trained(norm), s.Trained(embed))
+		}
+	}
+	params := []model.Param{{Name: q}, {Name: norm}}
+	for _, s := range []Settings{{Freeze: []string{"proj"}}, {Freeze: []string{"*"}}, {TrainOnly: []string{"mlp"}}} {
+		if err := s.CheckPatterns(params); err == nil {
+			t.Errorf("%+v was taken", s)
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkRow is one measurement for benchmark_log.csv. A figure that is 0 or not finite was not measured and leaves its
+// cell empty.
+type BenchmarkRow struct {
+	Time          time.Time     // of the measurement's end; written as local time, in seconds
+	Mode          string        // standard, fused, torch-eager or torch-compile
+	Wall          time.Duration // of the measured steps
+	TotalTokens   int64         // real tokens, without padding; the rates follow from them and Wall
+	TrainedTokens int64         // those that the loss saw
+	PaddedTokens  int64         // those that were computed, padding included
+	PeakMemory    int64         // bytes
+	TFLOPS        float64       // 10^12 floating-point operations a second that the model needed
+	PeakShare     float64       // of the device's peak, from 0 to 1
+	Joules        float64       // of the device over Wall
+	Device        string        // such as "NVIDIA H200"
+	DType         string        // such as "bf16"
+	Model         string        // path or hub id
+	Batch         int           // examples a micro-batch
+	Seq           int           // tokens an example at most
+	Accumulate    int           // micro-batches a step
+	Label         string        // the user's own
+	Version       string        // of restyle
+}
+
+// benchmarkColumns are the columns in the order of a new file. The first six are those of the original project, in its
+// formats.
+var benchmarkColumns = []struct {
+	name string
+	cell func(r BenchmarkRow) string
+}{
+	{"Timestamp", func(r BenchmarkRow) string { return r.Time.Local().Format(time.DateTime) }},
+	{"Mode", func(r BenchmarkRow) string { return r.Mode }},
+	{"Wall_Time_s", func(r BenchmarkRow) string { return decimals(4, r.Wall.Seconds()) }},
+	{"Total_Tokens", func(r BenchmarkRow) string { return count(r.TotalTokens) }},
+	{"Tokens_Sec", func(r BenchmarkRow) string { return decimals(2, float64(r.TotalTokens)/r.Wall.Seconds()) }},
+	{"Tokens_Min", func(r BenchmarkRow) string { return decimals(2, float64(r.TotalTokens)/r.Wall.Minutes()) }},
+	{"Trained_Tokens", func(r BenchmarkRow) string { return count(r.TrainedTokens) }},
+	{"Padded_Tokens", func(r BenchmarkRow) string { return count(r.PaddedTokens) }},
+	{"Peak_Memory_MiB", func(r BenchmarkRow) string { return decimals(1, float64(r.PeakMemory)/(1<<20)) }},
+	{"TFLOPS", func(r BenchmarkRow) string { return decimals(4, r.TFLOPS) }},
+	{"Peak_Share", func(r BenchmarkRow) string { return decimals(4, r.PeakShare) }},
+	{"Joules", func(r BenchmarkRow) string { return decimals(1, r.Joules) }},
+	{"Device", func(r BenchmarkRow) string { return r.Device }},
+	{"Dtype", func(r BenchmarkRow) string { return r.DType }},
+	{"Model", func(r BenchmarkRow) string { return r.Model }},
+	{"Batch", func(r BenchmarkRow) string { return count(int64(r.Batch)) }},
+	{"Seq", func(r BenchmarkRow) string { return count(int64(r.Seq)) }},
+	{"Accumulate", func(r BenchmarkRow) string { return count(int64(r.Accumulate)) }},
+	{"Label", func(r BenchmarkRow) string { return r.Label }},
+	{"Version", func(r BenchmarkRow) string { return r.Version }},
+}
+
+// originalColumns is how many of benchmarkColumns the original project's file has.
+const originalColumns = 6
+
+func decimals(n int, v float64) string {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'f', n, 64)
+}
+
+func count(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// AppendBenchmark adds a row to a CSV file with one write, under a lock, so that runs which end at the same time do not
+// mix their rows. A new or empty file gets the header first. An existing file gets what its own header names, in its
+// order: so the original project's file, with its six columns, stays as it is and gets those six. A file whose header is
+// not made of our columns, the original's six among them, is an error and is not touched.
+func AppendBenchmark(path string, r BenchmarkRow) error {
+	f, err := openBenchmark(path, os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // and with it the lock
+	columns, size, err := benchmarkHeader(f)
+	if err != nil {
+		return fmt.Errorf("benchmark log %s: %w", path, err)
+	}
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	if size == 0 {
+		header := make([]string, len(benchmarkColumns))
+		for i, c := range benchmarkColumns {
+			header[i] = c.name
+		}
+		w.Write(header) // into memory: it cannot fail, nor can what follows
+	} else {
+		var last [1]byte
+		if _, err := f.ReadAt(last[:], size-1); err != nil {
+			return fmt.Errorf("benchmark log: %w", err)
+		}
+		if last[0] != '\n' { // somebody's editor, or a row that was torn
+			b.WriteByte('\n')
+		}
+	}
+	row := make([]string, len(columns))
+	for i, c := range columns {
+		row[i] = strings.Join(strings.Fields(benchmarkColumns[c].cell(r)), " ") // a row is one line
+	}
+	w.Write(row)
+	w.Flush()
+	if _, err := f.WriteAt(b.Bytes(), size); err != nil {
+		f.Truncate(size) // half a row would spoil the next
+		return fmt.Errorf("benchmark log: %w", err)
+	}
+	return nil
+}
+
+// CheckBenchmark is nil if AppendBenchmark will find a file, or a place for one, that it can write: a run learns it
+// before it starts, not when it ends. It creates nothing.
+func CheckBenchmark(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := unix.Access(filepath.Dir(path), unix.W_OK); err != nil {
+			return fmt.Errorf("benchmark log %s: no file can be made there: %w: choose another place with --benchmark-log", path, err)
+		}
+		return nil
+	}
+	f, err := openBenchmark(path, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, _, err := benchmarkHeader(f); err != nil {
+		return fmt.Errorf("benchmark log %s: %w", path, err)
+	}
+	return nil
+}
+
+// lockPatience is how long AppendBenchmark waits for others who write the same file, which takes each of them an instant.
+const lockPatience = 10 * time.Second
+
+// openBenchmark opens the file and locks it.
+func openBenchmark(path string, create int) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("benchmark log %s: it is not a regular file (%s): choose another place with --benchmark-log", path, info.Mode().Type())
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|create, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("benchmark log: %w: choose another place with --benchmark-log", err)
+	}
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		waits := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR)
+		if waits && time.Since(start) < lockPatience {
+			continue
+		}
+		if waits {
+			f.Close()
+			return nil, fmt.Errorf("benchmark log %s: another process has kept it locked for %v: choose another place with --benchmark-log", path, lockPatience)
+		}
+		return f, nil // locked, or on a file system without locks, where one write has to do
+	}
+}
+
+// maxHeader is how far the first line of a benchmark log is looked for, in bytes.
+const maxHeader = 64 << 10
+
+// benchmarkHeader returns which of our columns a file has, in its order, and its size.
+func benchmarkHeader(f *os.File) (columns []int, size int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	head := make([]byte, min(info.Size(), maxHeader))
+	if _, err := f.ReadAt(head, 0); err != nil {
+		return nil, 0, err
+	}
+	columns, err = parseHeader(head)
+	return columns, info.Size(), err
+}
+
+// parseHeader takes the columns from the beginning of a file. An empty one is to have all.
+func parseHeader(head []byte) (columns []int, err error) {
+	names := make([]string, len(benchmarkColumns))
+	for i, c := range benchmarkColumns {
+		names[i] = c.name
+		columns = append(columns, i)
+	}
+	if len(head) == 0 {
+		return columns, nil
+	}
+	const advice = "move the file away or choose another with --benchmark-log"
+	line, _, _ := bytes.Cut(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("\n"))
+	header, err := csv.NewReader(bytes.NewReader(line)).Read()
+	if err != nil {
+		return nil, fmt.Errorf("its first line is not a header of comma-separated columns: %s", advice)
+	}
+	columns = columns[:0]
+	for _, name := range header {
+		i := slices.Index(names, strings.TrimSpace(name))
+		if i < 0 || slices.Contains(columns, i) {
+			return nil, fmt.Errorf("its header has a column %.60q, which is not one of ours or is there twice: %s", name, advice)
+		}
+		columns = append(columns, i)
+	}
+	for i, name := range names[:originalColumns] {
+		if !slices.Contains(columns, i) {
+			return nil, fmt.Errorf("its header lacks the column %s: %s", name, advice)
+		}
+	}
+	return columns, nil
+}

@@ -1,0 +1,311 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+)
+
+// Curve is what LossSVG draws. Values that are not finite are gaps.
+type Curve struct {
+	Title      string       // default "Training loss"
+	XLabel     string       // what X counts; default "step"
+	Steps      []CurveStep  // in the order of X
+	Validation []CurvePoint // in the order of X; may be empty
+}
+
+// CurveStep is one optimiser step.
+type CurveStep struct {
+	X    float64 // the step's number, or the tokens seen so far
+	Loss float64 // training loss of the step
+	Rate float64 // learning rate
+}
+
+// CurvePoint is one evaluation.
+type CurvePoint struct {
+	X    float64
+	Loss float64
+}
+
+// The picture's measures in pixels, and its colours, which stand on a background of their own so that a dark page does
+// not swallow them.
+const (
+	pictureWidth, pictureHeight = 960, 560
+	plotLeft, plotRight         = 72, 932
+	lossTop, lossBottom         = 104, 400
+	rateTop, rateBottom         = 444, 504
+	columns                     = 500 // stretches that a long run is thinned to
+
+	style = `text{font:13px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fill:#57606a}
+.title{font-size:19px;font-weight:600;fill:#1f2328}.name{font-weight:600;fill:#424a53}
+.x{text-anchor:middle}.y,.end{text-anchor:end}
+.grid{stroke:#e4e7eb}.axis{stroke:#8c959f}
+path,.line{fill:none;stroke-linejoin:round;stroke-linecap:round}
+.step{stroke:#a5c8f0;stroke-width:1}.smooth{stroke:#1864ab;stroke-width:2.5}
+.validation{stroke:#d9480f;stroke-width:2}.dot{fill:#d9480f;stroke:#fff;stroke-width:1.5}.point{fill:#1864ab}
+.best{fill:#fff;stroke:#d9480f;stroke-width:3}.value{font-weight:600;fill:#b03a0a}.halo{stroke:#fff;stroke-width:5;stroke-linejoin:round}
+.rate{stroke:#2b8a3e;stroke-width:2}.ratepoint{fill:#2b8a3e}`
+)
+
+// panel maps values to pixels.
+type panel struct {
+	xLow, xHigh, yLow, yHigh float64
+	top, bottom              float64
+}
+
+func (p panel) x(v float64) float64 {
+	return plotLeft + (v-p.xLow)/(p.xHigh-p.xLow)*(plotRight-plotLeft)
+}
+
+// y is kept near the panel: what leaves it is clipped anyway, and viewers fail on coordinates without bounds.
+func (p panel) y(v float64) float64 {
+	y := p.bottom - (v-p.yLow)/(p.yHigh-p.yLow)*(p.bottom-p.top)
+	return min(max(y, p.top-100), p.bottom+100)
+}
+
+// drawing collects the picture.
+type drawing struct{ bytes.Buffer }
+
+func (d *drawing) add(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
+
+// LossSVG draws a run as an SVG picture: above, the training loss of every step as a thin line, smoothed as a thick one,
+// and the validation loss with the best marked; below, the learning rate. The same curve gives the same bytes. Runs of
+// any length draw at once: long ones are thinned to 1,000 points that keep every extreme.
+func LossSVG(w io.Writer, c Curve) error {
+	c.Title, c.XLabel = cmp.Or(c.Title, "Training loss"), cmp.Or(c.XLabel, "step")
+	losses, rates := make([]CurvePoint, 0, len(c.Steps)), make([]CurvePoint, 0, len(c.Steps))
+	for _, s := range c.Steps {
+		if shown(s.X) {
+			losses, rates = append(losses, CurvePoint{s.X, s.Loss}), append(rates, CurvePoint{s.X, s.Rate})
+		}
+	}
+	validation := slices.DeleteFunc(slices.Clone(c.Validation), func(p CurvePoint) bool { return !shown(p.X) || !shown(p.Loss) })
+
+	var d drawing
+	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img">`, pictureWidth, pictureHeight)
+	d.add("<title>%s</title>", escape(c.Title))
+	d.add("<style>%s</style>", style)
+	d.add(`<clipPath id="plot"><rect x="%d" y="%d" width="%d" height="%d"/></clipPath>`,
+		plotLeft-6, lossTop-6, plotRight-plotLeft+12, lossBottom-lossTop+12)
+	d.add(`<rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fff" stroke="#d0d7de"/>`, pictureWidth-1, pictureHeight-1)
+	d.add(`<text class="title" x="24" y="38">%s</text>`, escape(c.Title))
+	d.add(`<text x="24" y="62">%s</text>`, escape(summary(c.XLabel, losses, validation)))
+	d.legend(len(losses), len(validation))
+
+	loss, rate := d.axes(c.XLabel, losses, validation, rates)
+	d.add(`<g clip-path="url(#plot)">`)
+	if len(losses) < fewSteps {
+		d.line("smooth", loss, losses)
+		d.dots("point", 3, loss, losses)
+	} else {
+		d.line("step", loss, thin(losses, columns))
+		usual := slices.Clone(losses)
+		for i := range usual { // a spike that leaves the picture must not take the thick line with it
+			if shown(usual[i].Loss) {
+				usual[i].Loss = min(usual[i].Loss, loss.yHigh)
+			}
+		}
+		d.line("smooth", loss, thin(smooth(usual, float64(len(losses))/60), columns))
+	}
+	d.line("validation", loss, thin(validation, columns))
+	if len(validation) <= 60 {
+		d.dots("dot", 4, loss, validation)
+	}
+	d.add("</g>")
+	d.best(loss, validation)
+	d.line("rate", rate, thin(rates, columns))
+	if len(rates) == 1 {
+		d.dots("ratepoint", 3, rate, rates)
+	}
+	d.add("</svg>")
+	_, err := w.Write(d.Bytes())
+	return err
+}
+
+// fewSteps is how many steps a run has at least for its steps to be smoothed.
+const fewSteps = 20
+
+// axes draws both panels without their lines.
+func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (loss, rate panel) {
+	var xs []float64
+	for _, p := range slices.Concat(losses, validation) {
+		xs = append(xs, p.X)
+	}
+	xLow, xHigh, _ := span(xs)
+	if flat := !(xHigh-xLow > 1e-9*max(math.Abs(xLow), math.Abs(xHigh))); flat || xLow > 0 && xLow <= xHigh/2 {
+		xLow, xHigh, _ = span(append(xs, 0)) // from zero on
+	}
+	if xLow == xHigh {
+		xHigh = xLow + 1
+	}
+	low, high := lossRange(heights(losses), heights(validation))
+	yTicks, yStep := ticks(low, high, 6, 0)
+	_, rateHigh, _ := span(append(heights(rates), 0))
+	rateTicks := []float64{0, rateHigh}
+	if rateHigh == 0 {
+		rateHigh, rateTicks = 1, []float64{0}
+	}
+	loss = panel{xLow, xHigh, yTicks[0], yTicks[len(yTicks)-1], lossTop, lossBottom}
+	rate = panel{xLow, xHigh, 0, rateHigh * 1.08, rateTop, rateBottom}
+
+	for _, y := range yTicks {
+		d.across(loss.y(y), fixed(y, yStep))
+	}
+	for _, y := range rateTicks {
+		d.across(rate.y(y), power(y))
+	}
+	xTicks, _ := ticks(xLow, xHigh, 8, 1)
+	for _, x := range xTicks {
+		if x < xLow || x > xHigh {
+			continue
+		}
+		at := loss.x(x)
+		d.add(`<path class="grid" d="M%.1f %dV%dM%.1[1]f %dV%d"/>`, at, lossTop, lossBottom, rateTop, rateBottom)
+		d.add(`<text class="x" x="%.1f" y="%d">%s</text>`, at, rateBottom+20, short(x))
+	}
+	d.add(`<path class="axis" d="M%d %dH%dM%[1]d %[4]dH%[3]d"/>`, plotLeft, lossBottom, plotRight, rateBottom)
+	d.add(`<text class="name" x="%d" y="%d">loss</text>`, plotLeft, lossTop-12)
+	d.add(`<text class="name" x="%d" y="%d">learning rate</text>`, plotLeft, rateTop-10)
+	d.add(`<text class="name x" x="%d" y="%d">%s</text>`, (plotLeft+plotRight)/2, rateBottom+42, escape(xLabel))
+	if _, top, ok := span(heights(losses)); ok && top > loss.yHigh {
+		d.add(`<text class="end" x="%d" y="%d">spikes up to %s leave the picture</text>`, plotRight, lossTop-12, significant(top))
+	}
+	return loss, rate
+}
+
+// across draws a line of the grid with its number.
+func (d *drawing) across(y float64, label string) {
+	d.add(`<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, plotLeft, y, plotRight, plotLeft-10, y+4.5, label)
+}
+
+// line draws a line through the points, broken at gaps. A point between gaps becomes a dot.
+func (d *drawing) line(class string, p panel, points []CurvePoint) {
+	var path bytes.Buffer
+	pen := byte('M')
+	for i, q := range points {
+		if !shown(q.Loss) {
+			pen = 'M'
+			continue
+		}
+		fmt.Fprintf(&path, "%c%.1f %.1f", pen, p.x(q.X), p.y(q.Loss))
+		if alone := pen == 'M' && (i+1 == len(points) || !shown(points[i+1].Loss)); alone {
+			path.WriteString("h0")
+		}
+		pen = 'L'
+	}
+	if path.Len() > 0 {
+		d.add(`<path class="%s" d="%s"/>`, class, path.Bytes())
+	}
+}
+
+func (d *drawing) dots(class string, radius int, p panel, points []CurvePoint) {
+	for _, q := range points {
+		if shown(q.Loss) {
+			d.add(`<circle class="%s" r="%d" cx="%.1f" cy="%.1f"/>`, class, radius, p.x(q.X), p.y(q.Loss))
+		}
+	}
+}
+
+// best marks the lowest validation loss, with its value on the side where there is room.
+func (d *drawing) best(p panel, validation []CurvePoint) {
+	i := lowest(validation)
+	if i < 0 {
+		return
+	}
+	x, y := p.x(validation[i].X), p.y(validation[i].Loss)
+	d.add(`<circle class="best" r="6" cx="%.1f" cy="%.1f"/>`, x, y)
+	below, anchor := -14.0, "middle" // the training loss is mostly lower
+	if y+below < p.top+12 {
+		below = 24
+	}
+	if x > plotRight-60 {
+		x, anchor = plotRight, "end"
+	} else if x < plotLeft+60 {
+		x, anchor = plotLeft+4, "start"
+	}
+	for _, class := range []string{"value halo", "value"} { // the first is its outline, which keeps it apart from the lines
+		d.add(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">best %.4g</text>`, class, x, y+below, anchor, validation[i].Loss)
+	}
+}
+
+// legend explains the lines, from the right edge to the left.
+func (d *drawing) legend(steps, validation int) {
+	x := plotRight
+	for _, line := range []struct {
+		class, name string
+		width       int // of the name, about
+		there       bool
+	}{
+		{"validation", "validation", 72, validation > 0},
+		{"smooth", "training", 60, steps > 0 && steps < fewSteps},
+		{"smooth", "training, smoothed", 126, steps >= fewSteps},
+		{"step", "each step", 64, steps >= fewSteps},
+	} {
+		if line.there {
+			d.add(`<text class="end" x="%d" y="38">%s</text><path class="%s" d="M%d 33.5h18"/>`, x, line.name, line.class, x-line.width-24)
+			x -= line.width + 44
+		}
+	}
+}
+
+// summary is the run in one line.
+func summary(xLabel string, losses, validation []CurvePoint) string {
+	known := slices.DeleteFunc(slices.Clone(losses), func(p CurvePoint) bool { return !shown(p.Loss) })
+	if len(known) == 0 && len(validation) == 0 {
+		return "nothing to show yet"
+	}
+	var s string
+	if n := len(known); n > 0 {
+		// A tenth of the run at each end, at most 20 steps: one step alone says little.
+		few := min(20, max(1, n/10))
+		s = fmt.Sprintf("%d steps, training loss %.4g to %.4g", len(losses), mean(known[:few]), mean(known[n-few:]))
+		if n == 1 {
+			s = fmt.Sprintf("1 step, training loss %.4g", known[0].Loss)
+		}
+		if gaps := len(losses) - n; gaps > 0 {
+			s += fmt.Sprintf(", %d without a finite loss", gaps)
+		}
+	}
+	if i := lowest(validation); i >= 0 {
+		if s != "" {
+			s += "; "
+		}
+		s += fmt.Sprintf("best validation loss %.4g at %s %s", validation[i].Loss, xLabel, short(validation[i].X))
+	}
+	return s
+}
+
+func lowest(points []CurvePoint) int {
+	best := -1
+	for i, p := range points {
+		if best < 0 || p.Loss < points[best].Loss {
+			best = i
+		}
+	}
+	return best
+}
+
+func mean(points []CurvePoint) (m float64) {
+	for _, p := range points {
+		m += p.Loss / float64(len(points))
+	}
+	return m
+}
+
+func heights(points []CurvePoint) []float64 {
+	out := make([]float64, len(points))
+	for i, p := range points {
+		out[i] = p.Loss
+	}
+	return out
+}
+
+func escape(s string) []byte {
+	var b bytes.Buffer
+	xml.EscapeText(&b, []byte(s)) // into memory: it cannot fail
+	return b.Bytes()
+}

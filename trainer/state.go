@@ -1,0 +1,221 @@
+package trainer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"restyle/hf"
+	"restyle/tensor"
+	"restyle/trainer/checkpoint"
+	"restyle/trainer/report"
+)
+
+// State is a run between two steps, beside its weights and the optimiser's state: state.json of a checkpoint.
+type State struct {
+	Format    int               `json:"format"` // of this file: formatNow
+	Step      int               `json:"step"`   // steps done, skipped ones included
+	Updates   int               `json:"updates"`
+	Tokens    int64             `json:"tokens"`
+	Trained   int64             `json:"trained"`
+	Examples  int64             `json:"examples"`
+	Skipped   int               `json:"skipped"`
+	InARow    int               `json:"skipped_in_a_row"`
+	Loss      report.Number     `json:"loss"`
+	Best      *Best             `json:"best,omitempty"`
+	SinceBest int               `json:"evaluations_since_best"`
+	Metrics   int64             `json:"metrics_bytes"` // length of metrics.jsonl
+	Seconds   float64           `json:"seconds"`       // spent in steps
+	Identity  map[string]string `json:"identity"`
+	Decisions map[string]string `json:"decisions"`
+}
+
+// Best is the best evaluation so far.
+type Best struct {
+	Step int           `json:"step"`
+	Loss report.Number `json:"val_loss"`
+}
+
+const formatNow = 1
+
+var nan = report.Number(math.NaN())
+
+const stateName, optimizerName = "state.json", "optimizer.safetensors"
+
+// save writes a checkpoint of the state between two steps.
+func (r *Run) save() error {
+	start := time.Now()
+	r.phase("save")
+	if err := r.metrics.Sync(); err != nil {
+		return err
+	}
+	root := CheckpointsIn(r.Dir)
+	err := checkpoint.Write(root, r.state.Step, func(dir string) error {
+		if err := r.saveModel(dir); err != nil {
+			return err
+		}
+		var tensors []hf.TensorData
+		for _, t := range r.Optimizer.State() {
+			tensors = append(tensors, hf.TensorData{Name: t.Name, DType: t.DType, Shape: t.Shape, Write: func(w io.Writer) error { return r.download(w, t) }})
+		}
+		if err := hf.WriteSafetensors(filepath.Join(dir, optimizerName), nil, tensors); err != nil {
+			return err
+		}
+		r.state.Format, r.state.Updates = formatNow, r.Optimizer.Steps()
+		data, err := json.MarshalIndent(r.state, "", "  ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, stateName), append(data, '\n'), 0o666)
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := checkpoint.Keep(root, r.Settings.Keep); err != nil {
+		return err
+	}
+	if b := r.state.Best; b != nil {
+		if err := r.Forget(b.Step); err != nil {
+			return err
+		}
+	}
+	r.observe(Saved{r.state.Step, checkpoint.Dir(root, r.state.Step), time.Since(start).Seconds()})
+	return nil
+}
+
+// saveModel writes the weights as they are, in the layout that every other program reads.
+func (r *Run) saveModel(dir string) error {
+	return hf.Save(dir, r.From, r.Model.Device(), r.Model.Params(), hf.SaveOptions{})
+}
+
+// download writes a tensor's bytes, a piece at a time.
+func (r *Run) download(w io.Writer, t tensor.Tensor) error {
+	flat := t.View(t.Len())
+	piece := (4 << 20) / t.DType.Size()
+	buf := make([]byte, min(piece, t.Len())*t.DType.Size())
+	for lo := 0; lo < t.Len(); lo += piece {
+		part := flat.Slice(lo, min(lo+piece, t.Len()))
+		if err := r.Model.Device().DownloadBytes(buf[:part.Bytes()], part); err != nil {
+			return err
+		}
+		if _, err := w.Write(buf[:part.Bytes()]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// load reads the weights of a checkpoint.
+func (r *Run) load(ctx context.Context, dir string) error {
+	c, err := hf.OpenModel(dir)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Load(ctx, r.Model.Device(), r.Model.Params(), nil)
+}
+
+// restore brings back the state that save wrote.
+func (r *Run) restore(ctx context.Context, dir string) error {
+	s, err := ReadState(dir)
+	if err != nil {
+		return err
+	}
+	if err := Same(s.Identity, r.Identity); err != nil {
+		return err
+	}
+	if name := filepath.Base(checkpoint.Dir("", s.Step)); strings.HasPrefix(filepath.Base(dir), "step-") && filepath.Base(dir) != name {
+		return fmt.Errorf("checkpoint %s: its %s is that of %s: it was put together from several", dir, stateName, name)
+	}
+	if err := r.load(ctx, dir); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	if err := r.restoreOptimizer(filepath.Join(dir, optimizerName)); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
+	r.Optimizer.SetSteps(s.Updates)
+	s.Decisions = r.Decisions
+	r.state = s
+	return r.Model.Device().Sync()
+}
+
+func (r *Run) restoreOptimizer(path string) error {
+	f, err := hf.OpenSafetensors(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	state := r.Optimizer.State()
+	if names := f.Names(); len(names) != len(state) {
+		return fmt.Errorf("%s has %d tensors, and this optimiser's state is %d", optimizerName, len(names), len(state))
+	}
+	for _, t := range state {
+		info, ok := f.Tensor(t.Name)
+		if !ok || info.Bytes != int64(t.Bytes()) || info.DType != t.DType.String() {
+			return fmt.Errorf("%s: the state of %s is missing or of another size", optimizerName, t.Name)
+		}
+		flat := t.View(t.Len())
+		piece := (4 << 20) / t.DType.Size()
+		buf := make([]byte, min(piece, t.Len())*t.DType.Size())
+		for lo := 0; lo < t.Len(); lo += piece {
+			part := flat.Slice(lo, min(lo+piece, t.Len()))
+			if err := f.ReadAt(t.Name, buf[:part.Bytes()], int64(lo*t.DType.Size())); err != nil {
+				return err
+			}
+			r.Model.Device().UploadBytes(part, buf[:part.Bytes()])
+		}
+	}
+	return nil
+}
+
+// ReadState reads state.json of a checkpoint.
+func ReadState(dir string) (s State, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, stateName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, fmt.Errorf("checkpoint %s has no %s: it is a model, not a state of a run", dir, stateName)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("checkpoint %s: %s: %w", dir, stateName, err)
+	}
+	if s.Format != formatNow {
+		return s, fmt.Errorf("checkpoint %s: %s has format %d, and this program reads %d: resume it with the version that made it", dir, stateName, s.Format, formatNow)
+	}
+	if s.Step < 0 || s.Updates < 0 || s.Updates > s.Step || s.Metrics < 0 {
+		return s, fmt.Errorf("checkpoint %s: %s makes no sense: step %d, %d updates", dir, stateName, s.Step, s.Updates)
+	}
+	return s, nil
+}
+
+// Same names every entry in which two identities differ: what a run was made of, and what it would be made of now.
+func Same(then, now map[string]string) error {
+	var faults []string
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if then[name] != now[name] {
+			faults = append(faults, fmt.Sprintf("%s was %s and is now %s", name, orNothing(then[name]), orNothing(now[name])))
+		}
+	}
+	if faults == nil {
+		return nil
+	}
+	return fmt.Errorf("it would not be the same run: %s", strings.Join(faults, "; "))
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "nothing"
+	}
+	return s
+}

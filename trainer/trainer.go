@@ -1,0 +1,222 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"restyle/dataset"
+	"restyle/hf"
+	"restyle/model"
+	"restyle/optim"
+	"restyle/trainer/checkpoint"
+	"restyle/trainer/report"
+)
+
+// ErrStopped is what Run returns when its context ended it early: the state is in a checkpoint.
+var ErrStopped = errors.New("stopped early, with a checkpoint")
+
+// mostSkipped is how many steps in a row may be skipped before a run gives up.
+const mostSkipped = 5
+
+// A Run is one training run. All fields but those marked optional are set before Open.
+type Run struct {
+	Settings  Settings
+	Plan      *Plan
+	Model     *model.Llama // with its weights, opened for Plan.MaxTokens and Train
+	Optimizer *optim.AdamW
+	Val       []dataset.Example // optional: for the validation loss
+	Dir       string            // checkpoints and metrics.jsonl are in it
+
+	// From is the model's own files, which go with its weights wherever they are saved.
+	From *hf.Checkpoint
+	// Identity is what a resume has to find unchanged, by name: the data, the model, the recipe.
+	Identity map[string]string
+	// Decisions are what bits also depend on and was chosen for this machine, by name.
+	Decisions map[string]string
+
+	// Answer, optional, answers the sample questions with the model as it is and says how much tone they have.
+	Answer func() ([]Sample, error)
+	// Observe, optional, is told of everything as it happens: Step, Evaluation, Saved, Phase.
+	Observe func(event any)
+
+	state   State
+	metrics *report.Metrics
+	began   time.Time
+}
+
+// A Sample is an answer to a sample question.
+type Sample struct {
+	Question string `json:"question"`
+	Answer   string `json:"answer"`
+	Tone     int    `json:"tone"` // the style's score
+}
+
+// Step is what one optimiser step did.
+type Step struct {
+	Step     int           `json:"step"` // from 1
+	Epoch    float64       `json:"epoch"`
+	Loss     report.Number `json:"loss"` // mean over the trained tokens of the step, nats, before the update
+	LR       float64       `json:"lr"`
+	GradNorm report.Number `json:"grad_norm"` // before clipping
+	Examples int           `json:"examples"`
+	Tokens   int           `json:"tokens"`
+	Trained  int           `json:"trained"` // tokens that the loss saw
+	Skipped  bool          `json:"skipped,omitempty"`
+	Seconds  float64       `json:"seconds"`
+}
+
+// Evaluation is a look at the model between two steps.
+type Evaluation struct {
+	Step    int           `json:"step"` // steps done
+	Loss    report.Number `json:"val_loss"`
+	Best    bool          `json:"best"`
+	Samples []Sample      `json:"samples,omitempty"`
+	Tone    *float64      `json:"tone,omitempty"` // mean over Samples
+	Seconds float64       `json:"seconds"`
+}
+
+// Saved says that a checkpoint is on the disk.
+type Saved struct {
+	Step    int
+	Dir     string
+	Seconds float64
+}
+
+// Phase is what a run is doing from now on: "step 12", "evaluate", "save", "done".
+type Phase string
+
+// Result is how a run ended.
+type Result struct {
+	State
+	Stopped string // why it ended before its last step: "" or what the patience was with
+}
+
+// CheckpointsIn is where a run keeps its checkpoints.
+func CheckpointsIn(dir string) string { return filepath.Join(dir, "checkpoints") }
+
+// bestIn is where the weights of the best evaluation are. The one before stays until a checkpoint knows the new one, so that
+// every checkpoint finds the best that it tells of.
+func bestIn(dir string, step int) string {
+	return filepath.Join(CheckpointsIn(dir), fmt.Sprintf("best-%06d", step))
+}
+
+// Start begins a new run, or with a checkpoint's directory goes on from there. Close it.
+func (r *Run) Start(ctx context.Context, from string) (err error) {
+	r.state = State{Identity: r.Identity, Decisions: r.Decisions}
+	if from != "" {
+		if err := r.restore(ctx, from); err != nil {
+			return err
+		}
+	}
+	r.metrics, err = report.OpenMetrics(filepath.Join(r.Dir, "metrics.jsonl"), r.state.Metrics)
+	return err
+}
+
+// State is where the run is.
+func (r *Run) State() State { return r.state }
+
+// Close closes the run's files.
+func (r *Run) Close() error {
+	if r.metrics == nil {
+		return nil
+	}
+	return r.metrics.Close()
+}
+
+// Run goes on until the last step. When ctx is done it finishes the step it is in, saves, and returns ErrStopped. At the end
+// the model has the best weights by validation loss, or the last where there is none.
+func (r *Run) Run(ctx context.Context) (Result, error) {
+	r.began = time.Now()
+	rate := r.Plan.schedule()
+	var res Result
+	if r.state.Step == 0 {
+		if err := r.evaluate(); err != nil {
+			return res, err
+		}
+	}
+	for r.state.Step < r.Plan.Steps && !r.exhausted() {
+		if err := r.step(rate); err != nil {
+			return res, err
+		}
+		s := r.state.Step
+		if r.due(r.Settings.EvalEvery) {
+			if err := r.evaluate(); err != nil {
+				return res, err
+			}
+		} else if r.Settings.SampleEvery > 0 && s%r.Settings.SampleEvery == 0 {
+			if err := r.sample(); err != nil {
+				return res, err
+			}
+		}
+		stop := ctx.Err() != nil && s < r.Plan.Steps
+		if stop || r.due(r.Settings.SaveEvery) || r.exhausted() {
+			if err := r.save(); err != nil {
+				return res, err
+			}
+		}
+		if stop {
+			return Result{State: r.state}, ErrStopped
+		}
+	}
+	r.phase("done")
+	res.State = r.state
+	if r.exhausted() && r.state.Step < r.Plan.Steps {
+		res.Stopped = fmt.Sprintf("no better validation loss in %d evaluations", r.state.SinceBest)
+	}
+	if b := r.state.Best; b != nil && b.Step != r.state.Step {
+		if err := r.load(context.Background(), bestIn(r.Dir, b.Step)); err != nil {
+			return res, fmt.Errorf("the best weights: %w", err)
+		}
+	}
+	return res, r.metrics.Sync()
+}
+
+// due says whether something that is done every n steps, or with 0 at the end of each epoch, is to be done now. After the
+// last step it is.
+func (r *Run) due(n int) bool {
+	switch done := r.state.Step; {
+	case done == r.Plan.Steps:
+		return true
+	case n == 0:
+		return r.Plan.EndsEpoch(done - 1)
+	default:
+		return done%n == 0
+	}
+}
+
+// exhausted says whether the patience is over.
+func (r *Run) exhausted() bool {
+	return r.Settings.Patience > 0 && r.state.SinceBest >= r.Settings.Patience
+}
+
+func (r *Run) observe(event any) {
+	if r.Observe != nil {
+		r.Observe(event)
+	}
+}
+
+func (r *Run) phase(format string, args ...any) { r.observe(Phase(fmt.Sprintf(format, args...))) }
+
+// write adds a line to the metrics, and tells of the event.
+func (r *Run) write(event any) error {
+	if err := r.metrics.Write(event); err != nil {
+		return err
+	}
+	r.state.Metrics = r.metrics.Offset()
+	r.observe(event)
+	return nil
+}
+
+// Forget removes the best weights but those of the evaluation after so many steps; -1 for all, once they are elsewhere.
+func (r *Run) Forget(but int) error {
+	dirs, err := filepath.Glob(filepath.Join(CheckpointsIn(r.Dir), "best-*"))
+	for _, dir := range dirs {
+		if but < 0 || dir != bestIn(r.Dir, but) {
+			err = errors.Join(err, checkpoint.Remove(dir))
+		}
+	}
+	return err
+}
