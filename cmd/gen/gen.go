@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,8 @@ import (
 
 	"restyle/data"
 	"restyle/dataset"
-	"restyle/hf"
+	"restyle/hf/hub"
+	"restyle/internal/cli"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 	"restyle/voice"
@@ -40,7 +40,7 @@ func (g *gen) say(format string, args ...any) { fmt.Fprintf(g.stderr, format+"\n
 
 func (g *gen) do(ctx context.Context) (err error) {
 	if g.version {
-		fmt.Fprintln(g.stdout, "gen", version())
+		fmt.Fprintln(g.stdout, "gen", cli.Version())
 		return nil
 	}
 	if g.voice, err = voice.Load(g.style); err != nil {
@@ -57,9 +57,9 @@ func (g *gen) do(ctx context.Context) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
-	hub := hf.FromEnv()
-	hub.Progress = g.showDownload
-	g.src, err = dataset.Open(ctx, g.source, dataset.Options{Split: g.split, Columns: columns, Starter: data.Starter, Hub: hub})
+	h := hub.FromEnv()
+	h.Progress = g.showDownload
+	g.src, err = dataset.Open(ctx, g.source, dataset.Options{Split: g.split, Columns: columns, Starter: data.Starter, Hub: h})
 	if err != nil {
 		return err
 	}
@@ -372,18 +372,4 @@ func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
 		g.say("%s: %s", g.card, outcome)
 	}
 	return err
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "(unknown)"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value
-		}
-	}
-	return v + " " + info.GoVersion
 }

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"restyle/dataset"
-	"restyle/hf"
+	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/teacher"
 	"restyle/teacher/openai"
@@ -76,7 +76,7 @@ func (g *gen) exit(ctx context.Context, err error) int {
 	case errors.As(err, &different), errors.Is(err, teacher.ErrLocked):
 		fmt.Fprintf(g.stderr, "gen: %v\n", err)
 		return cli.Failed
-	case errors.As(err, &unavailable), hf.Retryable(err):
+	case errors.As(err, &unavailable), hub.Retryable(err):
 		fmt.Fprintf(g.stderr, "gen: %v\nwhat was answered so far is kept; run the same command again later\n", err)
 		return cli.Retry
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"restyle/hf"
+	"restyle/hf/hub"
 	"restyle/teacher"
 )
 
@@ -151,7 +151,7 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 }
 
 // showDownload shows how far a file of the hub is: redrawn on a terminal, every few seconds elsewhere.
-func (g *gen) showDownload(d hf.Progress) {
+func (g *gen) showDownload(d hub.Progress) {
 	every := plainLine
 	if g.terminal {
 		every = redraw

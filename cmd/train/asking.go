@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	"restyle/dataset"
+	"restyle/infer"
+	"restyle/model"
+	"restyle/trainer"
+)
+
+// sampleTokens is the most tokens of a sample answer.
+const sampleTokens = 160
+
+// asking answers a few questions with the model as it is, to hear its tone.
+type asking struct {
+	t         *train
+	engine    *infer.Engine
+	questions []string
+	prompts   [][]int32
+}
+
+// asking takes the first held-out examples, or of all where none is held out. In plain text, the beginnings of pieces are
+// continued.
+func (t *train) asking(ctx context.Context, m *model.Llama) (*asking, error) {
+	a := &asking{t: t}
+	var err error
+	if a.engine, err = infer.Over(m, t.language, t.answers); err != nil {
+		return nil, err
+	}
+	from := t.val
+	if len(from) == 0 {
+		from = t.train
+	}
+	from = from[:min(t.samples, len(from))]
+	if t.text != "" {
+		for _, e := range from {
+			a.add(t.language.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
+		}
+		return a, nil
+	}
+	conversations, err := t.conversations(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range conversations {
+		last := len(c.Messages)
+		for last > 0 && c.Messages[last-1].Role != "user" {
+			last--
+		}
+		if last == 0 {
+			continue
+		}
+		prompt, err := a.engine.Prompt(c.Messages[:last], sampleTokens)
+		if err != nil {
+			continue // one that is too long to be answered
+		}
+		a.add(c.Messages[last-1].Content, prompt.IDs)
+	}
+	return a, nil
+}
+
+func (a *asking) add(question string, prompt []int32) {
+	a.questions, a.prompts = append(a.questions, question), append(a.prompts, prompt)
+}
+
+// conversations reads the rows of some examples once more, as text.
+func (t *train) conversations(ctx context.Context, of []dataset.Example) (found []dataset.Conversation, err error) {
+	source, err := dataset.OpenConversations(ctx, t.data, t.sourceOptions(t.data))
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	for len(found) < len(of) {
+		c, err := source.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(of, func(e dataset.Example) bool { return e.Row == c.Row }) {
+			found = append(found, c)
+		}
+	}
+	return found, nil
+}
+
+// answer asks everything, always taking the most probable token.
+func (a *asking) answer() (samples []trainer.Sample, err error) {
+	a.engine.Forget()
+	for i, prompt := range a.prompts {
+		text, err := a.one(prompt)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text, Tone: a.t.tone.Tone(text).Score})
+	}
+	return samples, nil
+}
+
+func (a *asking) one(prompt []int32) (text string, err error) {
+	g, err := a.engine.Start(prompt, infer.Options{MaxTokens: sampleTokens})
+	if err != nil {
+		return "", err
+	}
+	for g.Next(context.Background()) {
+		text += g.Text()
+	}
+	return text, g.Err()
+}
+
+func (a *asking) close() error { return a.engine.Close() }

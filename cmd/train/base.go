@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"restyle/chat"
+	"restyle/data"
+	"restyle/dataset"
+	"restyle/hf"
+	"restyle/hf/hub"
+	"restyle/infer"
+	"restyle/tokenizer"
+)
+
+// base opens the model to start from, as far as its small files: the weights are read later.
+func (t *train) base(ctx context.Context) (c *hf.Checkpoint, err error) {
+	if t.fromScratch != "" {
+		return t.newModel(ctx)
+	}
+	return hf.Open(ctx, t.hub(), t.model)
+}
+
+func (t *train) hub() *hub.Hub {
+	h := hub.FromEnv()
+	h.Offline = h.Offline || t.offline
+	return h
+}
+
+// Tokens of a new model's own, the last ones of its vocabulary: what ends a text, and what ChatML is made of.
+const endOfText, turnStart, turnEnd = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
+
+// newModel puts together the files of a model to be trained from nothing: the config that was given, and a tokenizer that
+// was given or is made from the data.
+func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
+	path := t.fromScratch
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "config.json")
+	}
+	config, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--from-scratch: %w: give a config.json, or the directory of one", err)
+	}
+	files := map[string][]byte{"config.json": config}
+	where, given := filepath.Dir(path), false
+	if t.tokenizer != "" {
+		if where, given = t.tokenizer, true; filepath.Ext(where) == ".json" {
+			where = filepath.Dir(where)
+		}
+	}
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "generation_config.json"} {
+		data, err := os.ReadFile(filepath.Join(where, name))
+		switch {
+		case err == nil:
+			files[name] = data
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("--from-scratch: %w", err)
+		case name == "tokenizer.json" && given:
+			return nil, fmt.Errorf("--tokenizer: there is no tokenizer.json in %s", where)
+		}
+	}
+	if files["tokenizer.json"] == nil {
+		if err := t.newTokenizer(ctx, files); err != nil {
+			return nil, err
+		}
+	}
+	c, err := hf.NewModel(files)
+	if err != nil {
+		return nil, fmt.Errorf("--from-scratch %s: %w", t.fromScratch, err)
+	}
+	return c, nil
+}
+
+// newTokenizer makes a vocabulary of the config's size from the data, and says in the config which tokens end a text.
+func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error {
+	c, err := hf.ParseConfig(files["config.json"])
+	if err != nil {
+		return fmt.Errorf("--from-scratch %s: %w", t.fromScratch, err)
+	}
+	t.note("making a vocabulary of %d tokens from the data", c.Vocab)
+	special := []string{endOfText, turnStart, turnEnd}
+	var failed error
+	file, err := tokenizer.Train(t.texts(ctx, &failed), tokenizer.TrainOptions{
+		VocabSize: c.Vocab, Pattern: tokenizer.Llama3Pattern, SingleDigits: true, Special: special,
+	})
+	if err = errors.Join(failed, err); err != nil {
+		return err
+	}
+	tok, err := tokenizer.Parse(file)
+	if err != nil {
+		return err
+	}
+	if int(tok.MaxID()) >= c.Vocab {
+		return fmt.Errorf("--from-scratch: vocab_size is %d, and the smallest vocabulary has %d tokens: 256 bytes and %d special ones", c.Vocab, tok.VocabSize(), len(special))
+	}
+	end, _ := tok.TokenID(turnEnd)
+	text, _ := tok.TokenID(endOfText)
+	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText, "clean_up_tokenization_spaces": false,
+		"model_max_length": c.MaxPositions}
+	ends := []int32{end, text}
+	if t.text != "" { // nobody asks it: it continues
+		settings["eos_token"], ends = endOfText, []int32{text}
+	} else {
+		settings["chat_template"] = chat.ChatMLJinja
+	}
+	var config map[string]any
+	if err := json.Unmarshal(files["config.json"], &config); err != nil {
+		return err
+	}
+	config["bos_token_id"], config["eos_token_id"], config["pad_token_id"] = nil, ends[0], text
+	for name, v := range map[string]any{
+		"config.json": config, "tokenizer_config.json": settings,
+		"generation_config.json": map[string]any{"eos_token_id": ends, "pad_token_id": text},
+	} {
+		if files[name], err = json.MarshalIndent(v, "", "  "); err != nil {
+			return err
+		}
+		files[name] = append(files[name], '\n')
+	}
+	files["tokenizer.json"] = file
+	return nil
+}
+
+// texts are what a vocabulary is made from: the plain text, or all that is said in the conversations of --data and
+// --vocab-data. What goes wrong is put into failed, and ends it.
+func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if t.text != "" {
+			text, err := os.ReadFile(t.text)
+			if *failed = err; err == nil {
+				yield(string(text))
+			}
+			return
+		}
+		for _, spec := range []string{t.data, t.vocabData} {
+			if spec == "" {
+				continue
+			}
+			source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
+			for err == nil {
+				var c dataset.Conversation
+				if c, err = source.Next(); err != nil {
+					break
+				}
+				for _, m := range c.Messages {
+					if !yield(m.Content) {
+						err = io.EOF
+						break
+					}
+				}
+			}
+			if source != nil {
+				source.Close()
+			}
+			if err != io.EOF {
+				*failed = err
+				return
+			}
+		}
+	}
+}
+
+// sourceOptions are how a data set is opened. The columns are those of --data alone.
+func (t *train) sourceOptions(spec string) dataset.Options {
+	o := dataset.Options{Split: t.split, Starter: data.Starter, Hub: t.hub()}
+	if spec == t.data && t.columns != "" {
+		o.Columns, _ = dataset.ParseColumns(t.columns) // check has seen it
+	}
+	return o
+}
+
+// examples reads and encodes the data.
+func (t *train) examples(ctx context.Context, l infer.Language, positions int) (*dataset.Set, *dataset.Encoder, error) {
+	e := &dataset.Encoder{Tokenizer: l.Tokenizer, Family: l.Family, Seq: t.seq, All: t.trainOn == "all"}
+	if t.seq > positions {
+		return nil, nil, usagef("--seq %d: the model has %d positions: give no more", t.seq, positions)
+	}
+	if t.text != "" {
+		s, err := dataset.LoadText(ctx, t.text, e)
+		return s, e, err
+	}
+	s, err := dataset.Load(ctx, t.data, t.sourceOptions(t.data), e)
+	if err != nil && t.data == defaultData && !t.given.Given("data") && errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: make it with go run ./cmd/gen, or give another set with --data", err)
+	}
+	return s, e, err
+}

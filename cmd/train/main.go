@@ -1,0 +1,76 @@
+// Command train fine-tunes a model on a dataset, or trains one from nothing. See -h.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"restyle/dataset"
+	"restyle/hf/hub"
+	"restyle/internal/cli"
+	"restyle/trainer"
+)
+
+func main() {
+	if dataset.IsChild() {
+		os.Exit(dataset.ChildMain())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal stops in order, a second one at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil))
+}
+
+// run is the command: it returns the exit code. watch, which may be nil, is told what the training does.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch func(trainer.Phase)) int {
+	if err := cli.LoadEnv(); err != nil {
+		fmt.Fprintln(stderr, "train:", err)
+		return cli.Usage
+	}
+	o := defaults()
+	flags := o.flags(stderr)
+	if code, done := flags.Parse(args); done {
+		return code
+	}
+	if o.version {
+		fmt.Fprintln(stdout, "train", cli.Version())
+		return cli.Done
+	}
+	t := &train{options: o, given: flags, stdout: stdout, stderr: stderr, terminal: cli.IsTerminal(stderr), watch: watch}
+	err := t.do(ctx)
+	return t.exit(ctx, err)
+}
+
+// exit says what ended the program and picks the exit code.
+func (t *train) exit(ctx context.Context, err error) int {
+	var usage *usageError
+	switch {
+	case err == nil:
+		return cli.Done
+	case errors.As(err, &usage):
+		fmt.Fprintf(t.stderr, "train: %v\nsee train -h\n", err)
+		return cli.Usage
+	case errors.Is(err, trainer.ErrStopped):
+		fmt.Fprintf(t.stderr, "train: stopped after step %d of %d; all of it is in %s: go on with --resume\n", t.run.State().Step, t.run.Plan.Steps, t.out)
+		return cli.Stopped
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		fmt.Fprintln(t.stderr, "train: stopped before the first step; nothing was changed")
+		return cli.Stopped
+	case hub.Retryable(err):
+		fmt.Fprintf(t.stderr, "train: %v\nrun the same command again later\n", err)
+		return cli.Retry
+	}
+	fmt.Fprintf(t.stderr, "train: %v\n", err)
+	return cli.Failed
+}
+
+// usageError is a mistake in the flags.
+type usageError struct{ error }
+
+func (e *usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }

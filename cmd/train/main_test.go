@@ -1,0 +1,318 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"restyle/dataset"
+	"restyle/internal/cli"
+	"restyle/trainer"
+)
+
+// childVariable has the test binary be the command, in a process that can be killed. It tells on file 3 what it does.
+const childVariable = "RESTYLE_TEST_TRAIN"
+
+func TestMain(m *testing.M) {
+	if dataset.IsChild() {
+		os.Exit(dataset.ChildMain())
+	}
+	if os.Getenv(childVariable) != "" {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(ctx, stop)
+		phases := os.NewFile(3, "phases")
+		os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(p trainer.Phase) { fmt.Fprintln(phases, p) }))
+	}
+	os.Exit(m.Run())
+}
+
+// outcome is what a call of the command came to.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("exit %d\nstdout: %s\nstderr: %s", o.code, o.stdout, o.stderr)
+}
+
+// invoke runs the command in this process.
+func invoke(t testing.TB, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(context.Background(), args, &stdout, &stderr, nil)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+func must(t testing.TB, code int, args ...string) outcome {
+	t.Helper()
+	o := invoke(t, args...)
+	if o.code != code {
+		t.Fatalf("train %s: want exit %d: %v", strings.Join(args, " "), code, o)
+	}
+	return o
+}
+
+// command is the command as a process.
+func command(args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0], args...)
+	c.Env = append(os.Environ(), childVariable+"=1")
+	return c
+}
+
+const tinyBase = "../../infer/testdata/tiny/base"
+
+// rows writes a data set of short questions and answers.
+func rows(t testing.TB, n int) string {
+	t.Helper()
+	var list []map[string]string
+	for i := range n {
+		list = append(list, map[string]string{"instruction": fmt.Sprintf("add %d and %d", i, i+1), "output": fmt.Sprintf("print(%d + %d)", i, i+1)})
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "rows.json")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// small are the flags of a run of a second.
+func small(t testing.TB, out string, more ...string) []string {
+	return append([]string{"--model", tinyBase, "--data", rows(t, 40), "--out", out, "--benchmark-log", filepath.Join(t.TempDir(), "log.csv"),
+		"--seq", "128", "--epochs", "2", "--lr", "1e-3", "--val", "0.1", "--samples", "1", "--fused"}, more...)
+}
+
+// figuresOf reads the last line on standard output.
+func figuresOf(t testing.TB, o outcome) (f figures) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &f); err != nil {
+		t.Fatalf("%v: %v", err, o)
+	}
+	return f
+}
+
+// TestRun goes through a run as a person would, and looks at all that it leaves.
+func TestRun(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	log := filepath.Join(t.TempDir(), "bench.csv")
+	args := small(t, out, "--benchmark-log", log, "--label", "a test")
+	o := must(t, cli.Done, args...)
+	f := figuresOf(t, o)
+	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Trained || f.Tokens == 0 {
+		t.Errorf("figures %+v", f)
+	}
+	for _, want := range []string{"36 examples to train on, 4 held out", "optimiser state", "* lr ", "Alpaca columns"} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("%q is not in %v", want, o)
+		}
+	}
+	for _, want := range []string{"step 1/18", "step 10/18", "validation loss", "has the weights after step"} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is not in %v", want, o)
+		}
+	}
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "README.md",
+		"metrics.jsonl", "loss.svg", "run.json", "tensorboard", "checkpoints/step-000018/optimizer.safetensors"} {
+		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	card, err := os.ReadFile(filepath.Join(out, "README.md"))
+	if err != nil || !strings.Contains(string(card), "\nbase_model: /") {
+		t.Errorf("the model card says %s, %v", card, err)
+	}
+	row, err := os.ReadFile(log)
+	if err != nil || !strings.Contains(string(row), "a test") || !strings.Contains(string(row), ",fused,") {
+		t.Errorf("the benchmark log says %s, %v", row, err)
+	}
+
+	// The same again: the finished run is set aside, and the weights are the same, bit for bit.
+	again := must(t, cli.Done, args...)
+	if !strings.Contains(again.stderr, "is kept as "+out+".bak") {
+		t.Errorf("a second run: %v", again)
+	}
+	for _, name := range []string{"model.safetensors", "checkpoints/step-000018/optimizer.safetensors"} {
+		if !bytes.Equal(readFile(t, filepath.Join(out, name)), readFile(t, filepath.Join(out+".bak", name))) {
+			t.Errorf("%s of the second run differs", name)
+		}
+	}
+	must(t, cli.Done, args...)
+	if _, err := os.Stat(out + ".bak.2"); err != nil {
+		t.Error(err)
+	}
+	if o := must(t, cli.Done, append(args, "--resume")...); !strings.Contains(o.stderr, "is finished") {
+		t.Errorf("resuming a finished run: %v", o)
+	}
+}
+
+func readFile(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestSignals stops a run with signals: the first one saves and exits with 34, and another run may go on.
+func TestSignals(t *testing.T) {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		t.Run(s.String(), func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out")
+			args := small(t, out, "--save-every", "1000")
+			c := command(args...)
+			phases, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer phases.Close()
+			var stderr bytes.Buffer
+			c.ExtraFiles, c.Stderr = []*os.File{w}, &stderr
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			waitFor(phases, "step 5")
+			if err := c.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait()
+			if code := c.ProcessState.ExitCode(); code != cli.Stopped || !strings.Contains(stderr.String(), "go on with --resume") {
+				t.Fatalf("exit %d: %s", code, &stderr)
+			}
+			if o := must(t, cli.Failed, args...); !strings.Contains(o.stderr, "--resume") || !strings.Contains(o.stderr, "--restart") {
+				t.Errorf("a new run into it: %v", o)
+			}
+			if o := must(t, cli.Done, append(args, "--resume")...); !strings.Contains(o.stderr, "going on after step") || figuresOf(t, o).Steps != 18 {
+				t.Errorf("resumed: %v", o)
+			}
+		})
+	}
+}
+
+// TestRefused has everything that cannot be done end in one clear error, before anything is written.
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	out := filepath.Join(dir, "out")
+	full := filepath.Join(dir, "full")
+	if err := os.Mkdir(full, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	file("full/letter.txt", "dear")
+	for name, c := range map[string]struct {
+		code int
+		args []string
+		want string
+	}{
+		"an argument":             {cli.Usage, []string{"go"}, "unexpected argument"},
+		"no such data":            {cli.Failed, small(t, out, "--data", filepath.Join(dir, "none.json")), "none.json"},
+		"empty data":              {cli.Failed, small(t, out, "--data", file("empty.json", "[]")), "no rows"},
+		"answers without text":    {cli.Failed, small(t, out, "--data", file("silent.json", `[{"instruction": "a", "output": ""}]`)), "nothing"},
+		"not JSON":                {cli.Failed, small(t, out, "--data", file("x.json", "hello")), "neither parquet nor"},
+		"a long row":              {cli.Failed, small(t, out, "--seq", "4"), "--seq"},
+		"no such model":           {cli.Failed, small(t, out, "--model", filepath.Join(dir, "none")), "none"},
+		"a long seq":              {cli.Usage, small(t, out, "--seq", "100000"), "positions"},
+		"a pattern for nothing":   {cli.Usage, small(t, out, "--freeze", "proj"), "fits no parameter"},
+		"nothing to train":        {cli.Usage, small(t, out, "--freeze", "*"), "nothing is left to train"},
+		"a strange out":           {cli.Failed, small(t, full), "no run of train (letter.txt)"},
+		"nothing to resume":       {cli.Failed, small(t, out, "--resume"), "there is no run in"},
+		"resume and restart":      {cli.Usage, small(t, out, "--resume", "--restart"), "leave one out"},
+		"no memory":               {cli.Failed, small(t, out, "--max-memory", "100kB"), "this run takes"},
+		"an optimiser":            {cli.Usage, small(t, out, "--optimizer", "sgd"), "adamw8bit nor adamw"},
+		"a preset":                {cli.Usage, small(t, out, "--preset", "huge"), "8gb, starter-base"},
+		"text and data":           {cli.Usage, small(t, out, "--text", "x"), "exclude each other"},
+		"from scratch and model":  {cli.Usage, small(t, out, "--from-scratch", "x"), "leave one out"},
+		"a size":                  {cli.Usage, small(t, out, "--max-memory", "lots"), "write it as 8GiB"},
+		"fused":                   {cli.Usage, small(t, out, "--fused=gelu"), "gelu"},
+		"patience without any":    {cli.Usage, small(t, out, "--patience", "2", "--val", "0"), "--patience"},
+		"a tokenizer of its own":  {cli.Usage, small(t, out, "--tokenizer", "x"), "belong to --from-scratch"},
+		"bnb and a master":        {cli.Usage, small(t, out, "--bnb", "--master", "sr"), "--bnb has no master"},
+		"an out that is a file":   {cli.Failed, small(t, file("plain", "x")), "plain"},
+		"a graphics card":         {cli.Failed, small(t, out, "--device", "cuda"), "cuda"},
+		"too many threads":        {cli.Failed, small(t, out, "--threads", "5000"), "threads"},
+		"a style":                 {cli.Usage, small(t, out, "--style", "polite"), "polite"},
+		"a model's own tokenizer": {cli.Failed, []string{"--from-scratch", file("config.json", "{}"), "--data", rows(t, 3), "--out", out}, "config.json"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := must(t, c.code, c.args...)
+			if !strings.Contains(o.stderr, c.want) {
+				t.Errorf("%q is not in %v", c.want, o)
+			}
+			if lines := strings.Count(strings.TrimSpace(o.stderr), "\n"); lines > 2 {
+				t.Errorf("one clear error: %v", o)
+			}
+			if _, err := os.Stat(out); err == nil {
+				t.Error("the result's directory was made")
+			}
+		})
+	}
+}
+
+// TestLooks has what only looks write nothing.
+func TestLooks(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	if o := must(t, cli.Done, small(t, out, "--dry-run")...); !strings.Contains(o.stdout, "together") {
+		t.Error(o)
+	}
+	if o := must(t, cli.Done, small(t, out, "--show-example")...); !strings.Contains(o.stdout, "⟦") {
+		t.Error(o)
+	}
+	if o := must(t, cli.Done, "--version"); !strings.HasPrefix(o.stdout, "train ") {
+		t.Error(o)
+	}
+	if o := must(t, cli.Done, "-h"); !strings.Contains(o.stderr, "--accumulate") || !strings.Contains(o.stderr, "default 2e-05") {
+		t.Error(o)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the result's directory was made")
+	}
+}
+
+// TestFromScratch trains a new model on plain text and on questions, each with a vocabulary of its own, and tunes it further.
+func TestFromScratch(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.json")
+	text := filepath.Join(dir, "text.txt")
+	if err := os.WriteFile(config, []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 32,
+		"intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+		"max_position_embeddings": 128, "tie_word_embeddings": true}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(text, []byte(strings.Repeat("To be, or not to be, that is the question.\n", 200)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]string{"text": {"--text", text}, "questions": {"--data", rows(t, 40)}} {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(dir, name)
+			args := append([]string{"--from-scratch", config, "--out", out, "--seq", "64", "--lr", "1e-2", "--epochs", "3", "--benchmark-log", "", "--fused"}, data...)
+			f := figuresOf(t, must(t, cli.Done, args...))
+			if f.ValLoss == nil || float64(*f.ValLoss) > 4 {
+				t.Errorf("figures %+v", f)
+			}
+			tuned := figuresOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64", "--benchmark-log", "", "--max-steps", "2"))
+			if tuned.Steps != 2 {
+				t.Errorf("tuned further: %+v", tuned)
+			}
+		})
+	}
+}

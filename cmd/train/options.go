@@ -1,0 +1,289 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"restyle/chat"
+	"restyle/dataset"
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+	"restyle/trainer"
+)
+
+const about = `
+train fine-tunes a model on a dataset of questions and answers.
+
+  train --fused                                                     the embedded starter model on what gen wrote
+  train --fused --model meta-llama/Llama-3.2-1B-Instruct            a real one, from the Hugging Face hub
+  train --from-scratch config.json --text shakespeare.txt           a new one
+
+The result is in out/, in the layout that every other program reads; go run ./cmd/chat asks it. Ctrl-C finishes the step and
+saves; --resume goes on, bit for bit as if nothing had happened, also after a kill. Settings and memory are printed before
+anything is allocated; --dry-run ends there.`
+
+// options are the flags.
+type options struct {
+	data, split, columns, text string
+	trainOn, template          string
+	val                        float64
+	showExample, offline       bool
+
+	model, fromScratch, tokenizer, vocabData string
+	out                                      string
+	resume, restart                          bool
+
+	epochs, maxSteps, batch, accumulate, seq int
+	packing                                  bool
+	lr                                       float64
+	schedule                                 string
+	warmup, weightDecay, clip                float64
+	optimizer, master, dtype                 string
+	bnb                                      bool
+	freeze, trainOnly                        cli.List
+	recompute                                string
+	seed                                     int64
+
+	evalEvery, patience, saveEvery, keep int
+	sampleEvery, samples                 int
+
+	device    string
+	fused     fusedFlag
+	threads   int
+	sync      bool
+	maxMemory bytesFlag
+
+	dryRun, version      bool
+	preset               string
+	label, benchmark     string
+	style                string
+	batches              string
+	logEvery             int
+	originalSampleTokens int
+}
+
+const defaultData = "data/passive_aggressive_data.json"
+
+func defaults() *options {
+	return &options{
+		data: defaultData, split: "train", trainOn: "responses", val: 0.05,
+		model: "starter", out: "out",
+		epochs: 3, batch: 1, accumulate: 4, seq: 512, lr: 2e-5, schedule: "cosine", warmup: 0.03, weightDecay: 0.01, clip: 1,
+		optimizer: "adamw8bit", master: "split8", dtype: "bf16", recompute: "none",
+		keep: 2, samples: 3, device: "auto", benchmark: "benchmark_log.csv", style: "passive-aggressive", logEvery: 10,
+	}
+}
+
+func (o *options) flags(out io.Writer) *cli.Flags {
+	f := cli.New("train", about, out)
+	f.Group("What is learned")
+	f.Add(&o.data, "data", "a `file` (JSON, JSONL or parquet: gen's, Alpaca's columns, or chat messages), a hub id (owner/name or owner/name@revision), or starter, the embedded set")
+	f.Add(&o.split, "split", "the split of a hub dataset")
+	f.Add(&o.columns, "columns", "which columns hold a row, as `instruction=A,input=B,output=C`, where they are not recognised or others are wanted")
+	f.Add(&o.text, "text", "plain text instead: a `file` that is learned from end to end")
+	f.Add(&o.trainOn, "train-on", "what the loss sees, `responses|all`: the answers alone, or questions and template too")
+	f.Add(&o.template, "template", "write conversations as this `family` does instead of as the model's own chat template: "+strings.Join(chat.Names(), ", "))
+	f.Add(&o.val, "val", "share of the examples that is held out for the validation loss; 0 for none")
+	f.Add(&o.showExample, "show-example", "print one example with its tokens and what the loss sees, and end")
+
+	f.Group("Which model")
+	f.Add(&o.model, "model", "the model to tune: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the embedded one")
+	f.Add(&o.fromScratch, "from-scratch", "train a new model of this shape: a `config.json`, or a directory that has one and, perhaps, a tokenizer.json")
+	f.Add(&o.tokenizer, "tokenizer", "with --from-scratch: a `file` or directory with the tokenizer.json to use; if not given, and none is beside the config, one is made from the data")
+	f.Add(&o.vocabData, "vocab-data", "with --from-scratch: more `data` that the vocabulary is made from, though it is not trained on")
+	f.Add(&o.offline, "offline", "take hub models and datasets from the cache alone")
+	f.Add(&o.out, "out", "the `directory` of the result")
+	f.Add(&o.resume, "resume", "go on with the unfinished run in --out, from its last checkpoint")
+	f.Add(&o.restart, "restart", "set an unfinished run in --out aside, as .bak, and begin anew")
+
+	f.Group("How it is learned")
+	f.Add(&o.epochs, "epochs", "how often each example is seen")
+	f.Add(&o.maxSteps, "max-steps", "end after so many steps; 0 for no limit")
+	f.Add(&o.batch, "batch", "examples of a micro-batch")
+	f.Add(&o.accumulate, "accumulate", "micro-batches of a step: it has batch × accumulate examples")
+	f.Add(&o.seq, "seq", "most tokens of an example; what is longer is cut, and counted")
+	f.Add(&o.packing, "packing", "fill rows of --seq tokens with several examples, that do not see each other: fewer, larger steps")
+	f.Add(&o.lr, "lr", "the highest learning rate")
+	f.Add(&o.schedule, "schedule", "how it runs after the warmup: `cosine|linear|constant|wsd`")
+	f.Add(&o.warmup, "warmup", "how long it rises: below 1 a share of all steps, else steps")
+	f.Add(&o.weightDecay, "weight-decay", "decoupled weight decay, times the learning rate; none on norms and biases")
+	f.Add(&o.clip, "clip", "limit of the gradient's global norm; 0 for none")
+	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`: state in 8 bits, or in 32")
+	f.Add(&o.master, "master", "how a bf16 weight keeps updates smaller than its last place: `split8|sr|fp32`, 8 more bits, stochastic rounding, or a copy in fp32")
+	f.Add(&o.bnb, "bnb", "bitsandbytes' AdamW8bit to the letter, which loses small updates; for comparisons")
+	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
+	f.Add(&o.freeze, "freeze", "parameters that are not trained: `patterns` of whole parts of their names, such as embed_tokens,layers.0")
+	f.Add(&o.trainOnly, "train-only", "train only parameters that fit these `patterns`, such as mlp")
+	f.Add(&o.recompute, "recompute", "what is computed twice to save memory: `none|attention|block`")
+	f.Add(&o.seed, "seed", "decides the order of examples, what is held out, and first weights")
+
+	f.Group("What is looked at and kept on the way")
+	f.Add(&o.evalEvery, "eval-every", "steps between validations; 0: after each epoch. One is made before the first step, too")
+	f.Add(&o.patience, "patience", "validations without a better one after which it ends; 0: never")
+	f.Add(&o.saveEvery, "save-every", "steps between checkpoints; 0: after each epoch")
+	f.Add(&o.keep, "keep", "how many checkpoints are kept")
+	f.Add(&o.samples, "samples", "questions that are answered at each validation, and scored for their tone; 0 for none")
+	f.Add(&o.sampleEvery, "sample-every", "steps between such answers; 0: at each validation")
+	f.Add(&o.style, "style", "the style that the tone is scored by: a built-in name or a `file`")
+	f.Add(&o.logEvery, "log-every", "steps between lines of progress where there is no terminal")
+
+	f.Group("Where it runs")
+	f.Add(&o.device, "device", "`auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
+	f.Add(&o.fused, "fused", "run operations as one kernel each: alone for all, or a `set` such as --fused=rmsnorm,swiglu or --fused=all,-attention; of "+strings.Join(kernels.FusedOps, ", "))
+	f.Add(&o.threads, "threads", "CPU threads; 0 for as many as GOMAXPROCS says. The result does not depend on it")
+	f.Add(&o.sync, "sync", "wait for every kernel, so that an error names the one that failed; slow")
+	f.Add(&o.maxMemory, "max-memory", "refuse to take more memory than this `size`, such as 8GiB; what is free, if not given")
+
+	f.Group("Besides")
+	f.Add(&o.preset, "preset", "a named set of the other flags, each of which can still be given: "+presetNames())
+	f.Add(&o.dryRun, "dry-run", "print settings and memory, and end")
+	f.Add(&o.batches, "write-batches", "also write every step's tokens and labels, and its learning rate, to this JSONL `file`: to train the same in another program")
+	f.Add(&o.benchmark, "benchmark-log", "the CSV `file` that gets a row for each finished run; empty for none")
+	f.Add(&o.label, "label", "a name for this run, in that row")
+	f.Add(&o.version, "version", "print the version")
+	return f
+}
+
+// settings are what the flags say, checked.
+func (o *options) settings() (trainer.Settings, error) {
+	s := trainer.Settings{
+		Epochs: o.epochs, MaxSteps: o.maxSteps, Batch: o.batch, Accumulate: o.accumulate, Seq: o.seq, Packing: o.packing,
+		LR: o.lr, Schedule: o.schedule, Warmup: o.warmup, Clip: o.clip, Freeze: o.freeze, TrainOnly: o.trainOnly,
+		EvalEvery: o.evalEvery, Patience: o.patience, Seed: o.seed, SaveEvery: o.saveEvery, Keep: o.keep, SampleEvery: o.sampleEvery,
+	}
+	s.Optimizer = optim.Default
+	s.Optimizer.Decay, s.Optimizer.BNB, s.Optimizer.Seed = o.weightDecay, o.bnb, uint64(o.seed)
+	switch o.optimizer {
+	case "adamw8bit":
+		s.Optimizer.Bits = 8
+	case "adamw":
+		s.Optimizer.Bits = 32
+	default:
+		return s, fmt.Errorf("--optimizer %q is neither adamw8bit nor adamw", o.optimizer)
+	}
+	switch o.dtype {
+	case "bf16":
+		s.DType = tensor.BF16
+	case "fp32":
+		s.DType = tensor.F32
+	default:
+		return s, fmt.Errorf("--dtype %q is neither bf16 nor fp32", o.dtype)
+	}
+	var err error
+	if s.Optimizer.Master, err = optim.ParseMaster(o.master); err != nil {
+		return s, fmt.Errorf("--master: %w", err)
+	}
+	if o.bnb {
+		s.Optimizer.Master = optim.NoMaster
+	}
+	if s.Recompute, err = model.ParseRecompute(o.recompute); err != nil {
+		return s, fmt.Errorf("--%w", err)
+	}
+	if err := s.Check(); err != nil {
+		return s, fmt.Errorf("--%w", err)
+	}
+	return s, nil
+}
+
+// check finds what is wrong with the flags by themselves.
+func (o *options) check(given func(flag string) bool) error {
+	switch {
+	case o.resume && o.restart:
+		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
+	case o.text != "" && given("data"):
+		return usagef("--text and --data exclude each other: leave one out")
+	case o.fromScratch != "" && given("model"):
+		return usagef("--from-scratch makes a new model and --model tunes one: leave one out")
+	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
+		return usagef("--tokenizer and --vocab-data belong to --from-scratch: a model to tune has its own tokenizer")
+	case o.trainOn != "responses" && o.trainOn != "all":
+		return usagef("--train-on %q is neither responses nor all", o.trainOn)
+	case !(o.val >= 0 && o.val < 1):
+		return usagef("--val %v: give a share of the examples, from 0 up to but not 1", o.val)
+	case o.samples < 0:
+		return usagef("--samples %d: give a number of questions, or 0 for none", o.samples)
+	case o.logEvery < 1:
+		return usagef("--log-every %d: give a number of steps", o.logEvery)
+	case o.threads < 0:
+		return usagef("--threads %d: give a number of threads, or 0 for all", o.threads)
+	case o.patience > 0 && o.val == 0:
+		return usagef("--patience waits for a better validation loss, and --val 0 measures none: leave one out")
+	case o.bnb && o.optimizer != "adamw8bit":
+		return usagef("--bnb is bitsandbytes' 8-bit AdamW: it needs --optimizer adamw8bit")
+	case o.bnb && given("master"):
+		return usagef("--bnb has no master: leave --master out")
+	case o.out == "":
+		return usagef("--out is empty: give the directory of the result")
+	}
+	if o.template != "" {
+		if _, err := chat.ByName(o.template); err != nil {
+			return usagef("--template: %v", err)
+		}
+	}
+	if _, err := dataset.ParseColumns(o.columns); o.columns != "" && err != nil {
+		return usagef("--columns: %v", err)
+	}
+	if _, err := o.settings(); err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+// fusedFlag is a set of operations, or all of them where the flag has no value.
+type fusedFlag struct{ kernels.Fused }
+
+func (f *fusedFlag) String() string { return f.Fused.String() }
+
+// IsBoolFlag lets --fused stand alone.
+func (f *fusedFlag) IsBoolFlag() bool { return true }
+
+// Set reads the set.
+func (f *fusedFlag) Set(s string) (err error) {
+	f.Fused, err = kernels.ParseFused(s)
+	return err
+}
+
+// bytesFlag is a number of bytes, written with a unit.
+type bytesFlag int
+
+func (b *bytesFlag) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return kernels.Bytes(int(*b))
+}
+
+// Set reads such as 8GiB, 8GB, 8g, 500MB or a bare number of bytes.
+func (b *bytesFlag) Set(s string) error {
+	text := strings.ToLower(strings.TrimSpace(s))
+	unit := 1.0
+	for _, u := range []struct {
+		suffix string
+		size   float64
+	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40}, {"b", 1}} {
+		if number, ok := strings.CutSuffix(text, u.suffix); ok {
+			text, unit = strings.TrimSpace(number), u.size
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n*unit >= 1) || n*unit > 1<<60 {
+		return fmt.Errorf("%q is no size: write it as 8GiB or 500MB", s)
+	}
+	*b = bytesFlag(n * unit)
+	return nil
+}
+
+// threadCount is how many threads run.
+func (o *options) threadCount() int {
+	if o.threads > 0 {
+		return o.threads
+	}
+	return runtime.GOMAXPROCS(0)
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"restyle/kernels"
+	"restyle/trainer"
+	"restyle/trainer/report"
+)
+
+// outputs are what a run shows and leaves behind while it goes on: progress, TensorBoard events, the loss curve.
+type outputs struct {
+	t      *train
+	events *report.Events
+	bar    *progressbar.ProgressBar // nil where there is no terminal
+	curve  report.Curve
+	recent []trainer.Step // for the speed and the mean loss of what is shown
+	last   *trainer.Evaluation
+	drawn  time.Time
+	failed error // of the files; the run goes on, and ends with it
+}
+
+// redraw is the time between two drawings of the progress.
+const redraw = 100 * time.Millisecond
+
+func (t *train) openOutputs() (*outputs, error) {
+	o := &outputs{t: t}
+	o.curve.Title = "restyle: " + t.title()
+	done := t.run.State()
+	// What a resumed run did before is in its metrics.
+	steps, err := report.ReadMetrics[metricsLine](filepath.Join(t.out, "metrics.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range steps {
+		o.plot(l)
+	}
+	first := 0
+	if done.Step > 0 {
+		first = done.Step + 1 // what TensorBoard has from there on was done by a run that was killed
+	}
+	if o.events, err = report.Create(filepath.Join(t.out, "tensorboard"), first); err != nil {
+		return nil, err
+	}
+	if t.terminal {
+		o.bar = progressbar.NewOptions(t.plan.Steps, progressbar.OptionSetWriter(t.stderr), progressbar.OptionSetWidth(16),
+			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(0))
+		_ = o.bar.Set(done.Step)
+	}
+	return o, nil
+}
+
+// A metricsLine is any line of metrics.jsonl.
+type metricsLine struct {
+	Step    int            `json:"step"`
+	Loss    *report.Number `json:"loss"`
+	LR      float64        `json:"lr"`
+	ValLoss *report.Number `json:"val_loss"`
+}
+
+func (o *outputs) plot(l metricsLine) {
+	if l.Loss != nil {
+		o.curve.Steps = append(o.curve.Steps, report.CurveStep{X: float64(l.Step), Loss: float64(*l.Loss), Rate: l.LR})
+	}
+	if l.ValLoss != nil {
+		o.curve.Validation = append(o.curve.Validation, report.CurvePoint{X: float64(l.Step), Loss: float64(*l.ValLoss)})
+	}
+}
+
+// observe is told of everything.
+func (o *outputs) observe(event any) {
+	switch e := event.(type) {
+	case trainer.Phase:
+		if o.t.watch != nil {
+			o.t.watch(e)
+		}
+	case trainer.Step:
+		o.step(e)
+	case trainer.Evaluation:
+		o.evaluation(e)
+	case trainer.Saved:
+		o.fail(errors.Join(o.events.Flush(), o.draw()))
+		o.say("checkpoint %s, %.1f s", e.Dir, e.Seconds)
+	}
+}
+
+func (o *outputs) step(s trainer.Step) {
+	loss := s.Loss
+	o.plot(metricsLine{Step: s.Step, Loss: &loss, LR: s.LR})
+	o.recent = append(o.recent, s)
+	if len(o.recent) > 20 {
+		o.recent = o.recent[1:]
+	}
+	o.events.Scalar(s.Step, report.TagLoss, float64(s.Loss))
+	o.events.Scalar(s.Step, report.TagLearningRate, s.LR)
+	o.events.Scalar(s.Step, report.TagGradNorm, float64(s.GradNorm))
+	o.events.Scalar(s.Step, report.TagSpeed, float64(s.Tokens)/s.Seconds)
+	if s.Skipped {
+		o.say("step %d: the gradient is not finite: skipped", s.Step)
+	}
+	plan := o.t.plan
+	switch {
+	case o.bar == nil && (s.Step%o.t.logEvery == 0 || s.Step == plan.Steps || s.Step == 1):
+		o.t.note("step %d/%d, epoch %.2f: %s", s.Step, plan.Steps, s.Epoch, o.line(s))
+	case o.bar != nil && time.Since(o.drawn) > redraw:
+		o.drawn = time.Now()
+		o.bar.Describe(o.line(s))
+		_ = o.bar.Set(s.Step)
+	}
+}
+
+// line is how a run goes, over the last steps.
+func (o *outputs) line(s trainer.Step) string {
+	var seconds, tokens, trained, loss float64
+	for _, r := range o.recent {
+		seconds += r.Seconds
+		tokens += float64(r.Tokens)
+		trained += float64(r.Trained)
+		loss += float64(r.Loss) / float64(len(o.recent))
+	}
+	left := time.Duration(seconds / float64(len(o.recent)) * float64(o.t.plan.Steps-s.Step) * float64(time.Second))
+	return fmt.Sprintf("loss %.3f, lr %.1e, grad %.2f, %s tok/s (%s learned), %s left",
+		loss, s.LR, float64(s.GradNorm), short(tokens/seconds), short(trained/seconds), left.Round(time.Second))
+}
+
+// short is a number as people read it: 950, 14.2k.
+func short(x float64) string {
+	if x < 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.1fk", x/1000)
+}
+
+func (o *outputs) evaluation(e trainer.Evaluation) {
+	o.last = &e
+	var parts []string
+	if loss := e.Loss; len(o.t.val) > 0 && loss == loss {
+		o.plot(metricsLine{Step: e.Step, ValLoss: &loss})
+		o.events.Scalar(e.Step, report.TagEvalLoss, float64(loss))
+		best := ""
+		if e.Best && e.Step > 0 {
+			best = ", the best so far"
+		}
+		parts = append(parts, fmt.Sprintf("validation loss %.4f%s", float64(loss), best))
+	}
+	if e.Tone != nil {
+		o.events.Scalar(e.Step, report.TagTone, *e.Tone)
+		parts = append(parts, fmt.Sprintf("tone %.1f", *e.Tone))
+	}
+	for _, s := range e.Samples {
+		o.events.Text(e.Step, report.TagResponse, "**"+s.Question+"**\n\n"+s.Answer)
+	}
+	if parts != nil {
+		o.say("after step %d: %s", e.Step, strings.Join(parts, ", "))
+	}
+	o.fail(errors.Join(o.events.Flush(), o.draw()))
+}
+
+// say prints a line above the progress.
+func (o *outputs) say(format string, args ...any) {
+	if o.bar != nil {
+		_ = o.bar.Clear()
+	}
+	o.t.note(format, args...)
+}
+
+func (o *outputs) fail(err error) { o.failed = errors.Join(o.failed, err) }
+
+// draw writes the loss curve.
+func (o *outputs) draw() error {
+	if len(o.curve.Steps) == 0 {
+		return nil
+	}
+	var svg bytes.Buffer
+	if err := report.LossSVG(&svg, o.curve); err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(o.t.out, "loss.svg"), svg.Bytes())
+}
+
+func (o *outputs) close() error {
+	if o.bar != nil {
+		_ = o.bar.Clear()
+	}
+	return errors.Join(o.draw(), o.events.Close())
+}
+
+// title says in a few words what is trained on what.
+func (t *train) title() string {
+	return fmt.Sprintf("%s on %s", t.modelName(), t.set.Name)
+}
+
+func (t *train) modelName() string {
+	if t.fromScratch != "" {
+		return "new model"
+	}
+	return t.origin.Name
+}
+
+// loading shows how far the reading of weights is, where it takes long enough to be watched.
+func (t *train) loading() func(done, total int64) {
+	if !t.terminal {
+		return nil
+	}
+	began, drawn := time.Now(), time.Time{}
+	return func(done, total int64) {
+		if time.Since(began) < time.Second || done < total && time.Since(drawn) < redraw {
+			return
+		}
+		drawn = time.Now()
+		end := "\r"
+		if done == total {
+			end = "\n"
+		}
+		fmt.Fprintf(t.stderr, "reading the weights: %s of %s%s", kernels.Bytes(int(done)), kernels.Bytes(int(total)), end)
+	}
+}

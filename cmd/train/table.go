@@ -1,0 +1,211 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"golang.org/x/sys/unix"
+
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/trainer"
+)
+
+// setDefaults gives flags values that the command line has not given them, and remembers where those come from.
+func (t *train) setDefaults(values map[string]string, source string) error {
+	set, err := setDefaults(t.given, values, source)
+	for _, name := range set {
+		t.from[name] = source
+	}
+	return err
+}
+
+func (t *train) mark(source string) func(*flag.Flag) {
+	return func(f *flag.Flag) { t.from[f.Name] = source }
+}
+
+// notSettings are flags that say what to do, not how.
+var notSettings = map[string]bool{"dry-run": true, "show-example": true, "version": true, "resume": true, "restart": true, "preset": true, "write-batches": true}
+
+// allSettings is every flag's value, by name.
+func (t *train) allSettings() map[string]string {
+	all := map[string]string{}
+	t.given.VisitAll(func(f *flag.Flag) {
+		if !notSettings[f.Name] {
+			all[f.Name] = f.Value.String()
+		}
+	})
+	return all
+}
+
+// printSettings prints all that the run is made of, and what memory it takes.
+func (t *train) printSettings(m trainer.Memory) {
+	c := t.origin.Config
+	w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
+	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
+	row("model", "%s: %s parameters, %d layers of %d, vocabulary %s", t.modelName(), thousands(c.ParamCount()), c.Layers, c.Dim, thousands(int64(c.Vocab)))
+	row("data", "%s: %s rows, %s", t.set.Name, thousands(int64(t.set.Rows)), t.set.Format)
+	learned := int64(0)
+	tokens := int64(0)
+	for _, e := range t.train {
+		learned += int64(e.Trained())
+		tokens += int64(len(e.IDs))
+	}
+	row("", "%s examples to train on, %s held out; %s tokens, %s of them learned; the longest has %d",
+		thousands(int64(len(t.train))), thousands(int64(len(t.val))), thousands(tokens), thousands(learned), t.plan.Longest)
+	for _, s := range t.warnings() {
+		row("", "%s", s)
+	}
+	params := model.ParamsOf(c, t.settings.ModelOptions(t.plan, t.answers))
+	var trained int64
+	for _, p := range params {
+		if p.Trained() {
+			trained += int64(p.W.Len())
+		}
+	}
+	if trained < c.ParamCount() {
+		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
+	}
+	row("steps", "%s of %d examples, in passes of up to %d tokens", thousands(int64(t.plan.Steps)), t.settings.Batch*t.settings.Accumulate, t.plan.MaxTokens)
+	row("device", "%s", t.where())
+	w.Flush()
+
+	fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r the model's recipe)")
+	w = tabwriter.NewWriter(t.stdout, 0, 0, 1, ' ', 0)
+	n := 0
+	t.given.VisitAll(func(f *flag.Flag) {
+		if notSettings[f.Name] {
+			return
+		}
+		mark := " "
+		switch source := t.from[f.Name]; {
+		case source == "given":
+			mark = "*"
+		case strings.HasPrefix(source, "preset"):
+			mark = "p"
+		case source != "":
+			mark = "r"
+		}
+		value := f.Value.String()
+		if value == "" || value == "[]" {
+			value = "-"
+		}
+		end := "\t"
+		if n++; n%3 == 0 {
+			end = "\n"
+		}
+		fmt.Fprintf(w, "%s %s\t%s\t%s", mark, f.Name, value, end)
+	})
+	fmt.Fprintln(w)
+	w.Flush()
+
+	fmt.Fprintln(t.stdout, "\nmemory")
+	w = tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, p := range m.Parts {
+		fmt.Fprintf(w, "%s\t%s\t\n", p.What, kernels.Bytes(p.Bytes))
+	}
+	fmt.Fprintf(w, "together\t%s\t\n", kernels.Bytes(m.Total()))
+	w.Flush()
+	fmt.Fprintln(t.stdout)
+}
+
+// where is the device in words.
+func (t *train) where() string {
+	s := t.device.Name()
+	if level := t.device.Level(); level != "" {
+		s += fmt.Sprintf(" (%s), %d threads", level, t.threadCount())
+	}
+	return s + ", fused operations: " + t.fused.String()
+}
+
+// warnings are what a person should know of the data.
+func (t *train) warnings() (list []string) {
+	s := t.set
+	if s.Cut > 0 {
+		list = append(list, fmt.Sprintf("%s examples are longer than --seq %d and lose %s tokens at their end", thousands(int64(s.Cut)), t.seq, thousands(int64(s.CutTokens))))
+	}
+	if n := len(s.Empty); n > 0 {
+		list = append(list, fmt.Sprintf("nothing is learned from %s: no answer, or a question that alone fills --seq", rowsOf(s.Empty)))
+	}
+	if n := len(s.Uncertified); n > 0 {
+		rows := make([]int, n)
+		for i, u := range s.Uncertified {
+			rows[i] = u.Row
+		}
+		list = append(list, fmt.Sprintf("no certificate vouches for %s (%s)", rowsOf(rows), s.Uncertified[0].Why))
+	}
+	return list
+}
+
+// rowsOf names rows, the first few of many.
+func rowsOf(rows []int) string {
+	var names []string
+	for _, r := range rows[:min(5, len(rows))] {
+		names = append(names, strconv.Itoa(r))
+	}
+	text := strings.Join(names, ", ")
+	switch n := len(rows); {
+	case n == 1:
+		return "row " + text
+	case n > 5:
+		return fmt.Sprintf("%s rows (%s, …)", thousands(int64(n)), text)
+	default:
+		return fmt.Sprintf("%d rows (%s)", n, text)
+	}
+}
+
+// thousands is a number with commas.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func joinOr(list []string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
+}
+
+// freeMemory is how many bytes a process can still take: what the system says is available, or what is left of the limit of
+// this process's control group where there is one. 0 where that is not known.
+func freeMemory() (bytes int) {
+	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
+		for line := range strings.Lines(string(data)) {
+			if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
+				n, _ := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")))
+				bytes = n << 10
+			}
+		}
+	}
+	limit, used := readNumber("/sys/fs/cgroup/memory.max"), readNumber("/sys/fs/cgroup/memory.current")
+	if left := limit - used; limit > 0 && left > 0 && (bytes == 0 || left < bytes) {
+		bytes = left
+	}
+	return bytes
+}
+
+func readNumber(path string) int {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	return n
+}
+
+// peakMemory is the most memory that this process had, in bytes.
+func peakMemory() int64 {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return maxRSS(int64(u.Maxrss))
+}
