@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -180,4 +182,40 @@ func uncertified(ctx context.Context, path string, c Columns) ([]Uncertified, er
 		}
 	}
 	return result, nil
+}
+
+// Join is a set of several: their rows are counted on from one to the next. Of one set it is that set.
+func Join(sets ...*Set) *Set {
+	if len(sets) == 1 {
+		return sets[0]
+	}
+	all := &Set{}
+	h := sha256.New()
+	var names, formats []string
+	for _, s := range sets {
+		for _, e := range s.Examples {
+			e.Row += all.Rows
+			all.Examples = append(all.Examples, e)
+		}
+		for _, row := range s.Empty {
+			all.Empty = append(all.Empty, all.Rows+row)
+		}
+		for _, u := range s.Uncertified {
+			all.Uncertified = append(all.Uncertified, Uncertified{all.Rows + u.Row, u.Why})
+		}
+		names = append(names, s.Name)
+		if !slices.Contains(formats, s.Format) {
+			formats = append(formats, s.Format)
+		}
+		all.Rows += s.Rows
+		all.Cut += s.Cut
+		all.CutTokens += s.CutTokens
+		all.Tokens += s.Tokens
+		all.Trained += s.Trained
+		all.MaxID = max(all.MaxID, s.MaxID)
+		fmt.Fprintln(h, s.SHA256)
+	}
+	all.Name, all.Format = strings.Join(names, " and "), strings.Join(formats, "; ")
+	all.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return all
 }

@@ -386,3 +386,20 @@ func benchmarked(b *testing.B) (e *Encoder, path string) {
 	e.Tokenizer, e.Seq = real(b, "llama3"), 512
 	return e, reference(b, "instruct/gpteacher_codegen-instruct.json")
 }
+
+// TestJoin counts rows and everything else on from one set to the next.
+func TestJoin(t *testing.T) {
+	a := &Set{Name: "a", Format: "x", Rows: 3, Examples: []Example{{IDs: []int32{1, 2}, Row: 0}, {IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Trained: 2, MaxID: 3, SHA256: "s"}
+	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0}, Uncertified: []Uncertified{{1, "why"}}, Cut: 1, CutTokens: 7, Tokens: 1, MaxID: 9, SHA256: "r"}
+	if Join(a) != a {
+		t.Error("a set of one is another")
+	}
+	j := Join(a, b)
+	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 || b.Examples[0].Row != 1 ||
+		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Cut != 1 || j.CutTokens != 7 || j.Tokens != 4 || j.Trained != 2 || j.MaxID != 9 {
+		t.Errorf("%+v", j)
+	}
+	if k := Join(b, a); k.SHA256 == j.SHA256 || j.SHA256 == "" {
+		t.Error("the order does not matter to the hash")
+	}
+}

@@ -68,21 +68,28 @@ func (a *asking) add(question string, prompt []int32) {
 
 // conversations reads the rows of some examples once more, as text.
 func (t *train) conversations(ctx context.Context, of []dataset.Example) (found []dataset.Conversation, err error) {
-	source, err := dataset.OpenConversations(ctx, t.data, t.sourceOptions(t.data))
-	if err != nil {
-		return nil, err
-	}
-	defer source.Close()
-	for len(found) < len(of) {
-		c, err := source.Next()
-		if err == io.EOF {
-			break
-		}
+	first := 0 // row of the data set at hand
+	for _, spec := range t.sources() {
+		source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(of, func(e dataset.Example) bool { return e.Row == c.Row }) {
-			found = append(found, c)
+		n := 0
+		for ; len(found) < len(of); n++ {
+			var c dataset.Conversation
+			if c, err = source.Next(); err != nil {
+				break
+			}
+			if slices.ContainsFunc(of, func(e dataset.Example) bool { return e.Row == first+c.Row }) {
+				found = append(found, c)
+			}
+		}
+		first += n
+		if closed := source.Close(); err == nil || err == io.EOF {
+			err = closed
+		}
+		if err != nil || len(found) == len(of) {
+			return found, err
 		}
 	}
 	return found, nil

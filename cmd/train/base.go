@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"restyle/chat"
 	"restyle/data"
@@ -139,10 +140,11 @@ func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 			}
 			return
 		}
-		for _, spec := range []string{t.data, t.vocabData} {
-			if spec == "" {
-				continue
-			}
+		specs := t.sources()
+		if t.vocabData != "" {
+			specs = append(slices.Clone(specs), t.vocabData)
+		}
+		for _, spec := range specs {
 			source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
 			for err == nil {
 				var c dataset.Conversation
@@ -170,7 +172,7 @@ func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 // sourceOptions are how a data set is opened. The columns are those of --data alone.
 func (t *train) sourceOptions(spec string) dataset.Options {
 	o := dataset.Options{Split: t.split, Starter: data.Starter, Hub: t.hub()}
-	if spec == t.data && t.columns != "" {
+	if spec != t.vocabData && t.columns != "" {
 		o.Columns, _ = dataset.ParseColumns(t.columns) // check has seen it
 	}
 	return o
@@ -186,9 +188,16 @@ func (t *train) examples(ctx context.Context, l infer.Language, positions int) (
 		s, err := dataset.LoadText(ctx, t.text, e)
 		return s, e, err
 	}
-	s, err := dataset.Load(ctx, t.data, t.sourceOptions(t.data), e)
-	if err != nil && t.data == defaultData && !t.given.Given("data") && errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: make it with go run ./cmd/gen, or give another set with --data", err)
+	var sets []*dataset.Set
+	for _, spec := range t.sources() {
+		s, err := dataset.Load(ctx, spec, t.sourceOptions(spec), e)
+		if err != nil {
+			if len(t.data) == 0 && errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("%w: make it with go run ./cmd/gen, or give another set with --data", err)
+			}
+			return nil, nil, err
+		}
+		sets = append(sets, s)
 	}
-	return s, e, err
+	return dataset.Join(sets...), e, nil
 }

@@ -30,10 +30,11 @@ anything is allocated; --dry-run ends there.`
 
 // options are the flags.
 type options struct {
-	data, split, columns, text string
-	trainOn, template          string
-	val                        float64
-	showExample, offline       bool
+	data                 cli.List
+	split, columns, text string
+	trainOn, template    string
+	val                  float64
+	showExample, offline bool
 
 	model, fromScratch, tokenizer, vocabData string
 	out                                      string
@@ -68,11 +69,19 @@ type options struct {
 	originalSampleTokens int
 }
 
+// sources are the data sets that are trained on.
+func (o *options) sources() []string {
+	if len(o.data) == 0 {
+		return []string{defaultData}
+	}
+	return o.data
+}
+
 const defaultData = "data/passive_aggressive_data.json"
 
 func defaults() *options {
 	return &options{
-		data: defaultData, split: "train", trainOn: "responses", val: 0.05,
+		split: "train", trainOn: "responses", val: 0.05,
 		model: "starter", out: "out",
 		epochs: 3, batch: 1, accumulate: 4, seq: 512, lr: 2e-5, schedule: "cosine", warmup: 0.03, weightDecay: 0.01, clip: 1,
 		optimizer: "adamw8bit", master: "split8", dtype: "bf16", recompute: "none",
@@ -83,7 +92,7 @@ func defaults() *options {
 func (o *options) flags(out io.Writer) *cli.Flags {
 	f := cli.New("train", about, out)
 	f.Group("What is learned")
-	f.Add(&o.data, "data", "a `file` (JSON, JSONL or parquet: gen's, Alpaca's columns, or chat messages), a hub id (owner/name or owner/name@revision), or starter, the embedded set")
+	f.Add(&o.data, "data", "a `file` (JSON, JSONL or parquet: gen's, Alpaca's columns, or chat messages), a hub id (owner/name or owner/name@revision), or starter, the embedded set; may be repeated (default "+defaultData+")")
 	f.Add(&o.split, "split", "the split of a hub dataset")
 	f.Add(&o.columns, "columns", "which columns hold a row, as `instruction=A,input=B,output=C`, where they are not recognised or others are wanted")
 	f.Add(&o.text, "text", "plain text instead: a `file` that is learned from end to end")
@@ -196,7 +205,7 @@ func (o *options) check(given func(flag string) bool) error {
 	switch {
 	case o.resume && o.restart:
 		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
-	case o.text != "" && given("data"):
+	case o.text != "" && len(o.data) > 0:
 		return usagef("--text and --data exclude each other: leave one out")
 	case o.fromScratch != "" && given("model"):
 		return usagef("--from-scratch makes a new model and --model tunes one: leave one out")
