@@ -9,7 +9,7 @@
 //	tokenizer  vectors*.jsonl beside tokenizer*.json, stream.jsonl, unicode_classes.json, or corpus.txt with merges
 //	chat       one <family>.jsonl a chat template: conversations and what they are rendered to
 //	infer      sampling.jsonl: logits and the distributions that are left of them
-//	optim      bitsandbytes' 8-bit AdamW, which is not supported yet and counted by name
+//	optim      a safetensors file with bitsandbytes' dynamic maps: its 8-bit AdamW on CUDA, PyTorch's AdamW on the CPU
 //
 // Each figure in a folder is entered in a ledger before anything is computed, and struck out when it has been compared or
 // served as an input or a limit. What is left at the end is a failure that names it, so nothing is passed over in silence.

@@ -1,0 +1,374 @@
+package optim
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// place allocates parameters with gradients, and a device for them on one thread.
+func place(t *testing.T, dtype tensor.DType, shapes ...[]int) (*kernels.Device, []model.Param) {
+	t.Helper()
+	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var params []model.Param
+	cut := func(a *kernels.Arena) {
+		params = nil
+		for i, s := range shapes {
+			name := fmt.Sprint("p", i)
+			params = append(params, model.Param{Name: name, W: a.New(name, dtype, s...), Grad: a.New("grad "+name, tensor.F32, s...), Decay: len(s) > 1})
+		}
+	}
+	a, err := d.NewArena("test", kernels.SizeOf(cut))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close() })
+	cut(a)
+	return d, params
+}
+
+func normal(seed uint64, n int, scale float64) []float32 {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(scale * rng.NormFloat64())
+	}
+	return x
+}
+
+func floats(t *testing.T, d *kernels.Device, x tensor.Tensor) []float32 {
+	t.Helper()
+	v, err := d.Floats(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// configs are all forms.
+func configs() (list []Config) {
+	for _, bits := range []int{8, 32} {
+		for _, m := range []Master{Split8, Stochastic, FP32, NoMaster} {
+			c := Default
+			c.Bits, c.Master, c.Seed = bits, m, 7
+			list = append(list, c)
+		}
+		c := Default
+		c.Bits, c.Master, c.BNB = bits, NoMaster, true
+		list = append(list, c)
+	}
+	return list
+}
+
+// TestState: which tensors there are, their names and types, and that SizeOf knows their size.
+func TestState(t *testing.T) {
+	shapes := [][]int{{64, 64}, {4095, 1}, {5000}, {65, 64}}
+	for _, c := range []struct {
+		dtype  tensor.DType
+		edit   func(*Config)
+		want   string // of the first, a matrix of 4,096; and of the second and third, too small or a vector
+		little string
+	}{
+		{tensor.BF16, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32, residual U8", "m F32, v F32, master F32"},
+		{tensor.BF16, func(c *Config) { c.Master = Stochastic }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32, master F32"},
+		{tensor.BF16, func(c *Config) { c.Master = FP32 }, "m U8, m_absmax F32, v U8, v_absmax F32, master F32", "m F32, v F32, master F32"},
+		{tensor.BF16, func(c *Config) { c.Master = NoMaster }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32"},
+		{tensor.BF16, func(c *Config) { c.Bits = 32 }, "m F32, v F32, residual U8", "m F32, v F32, master F32"},
+		{tensor.F32, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32"},
+	} {
+		d, params := place(t, c.dtype, shapes...)
+		config := Default
+		c.edit(&config)
+		o, err := New(d, params, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, seen, size := map[string][]string{}, map[string]bool{}, 0
+		for _, x := range o.State() {
+			param, what, _ := strings.Cut(x.Name, ".")
+			got[param] = append(got[param], what+" "+x.DType.String())
+			if seen[x.Name] {
+				t.Errorf("two tensors are called %s", x.Name)
+			}
+			seen[x.Name] = true
+			size += x.Bytes()
+		}
+		for param, want := range map[string]string{"p0": c.want, "p1": c.little, "p2": c.little, "p3": c.want} {
+			if list := strings.Join(got[param], ", "); list != want {
+				t.Errorf("%v %+v: %s has %s, want %s", c.dtype, config, param, list, want)
+			}
+		}
+		if n := SizeOf(params, config); n != o.arena.Size() || n < size || n > size+256*len(seen) {
+			t.Errorf("SizeOf says %d, %d were allocated for %d bytes", n, o.arena.Size(), size)
+		}
+		var counted int
+		kernels.SizeOf(func(a *kernels.Arena) { // nothing is behind these
+			var list []model.Param
+			for i, s := range shapes {
+				list = append(list, model.Param{Name: fmt.Sprint("p", i), W: a.New("w", c.dtype, s...), Grad: a.New("g", tensor.F32, s...)})
+			}
+			counted = SizeOf(list, config)
+		})
+		if counted != o.arena.Size() {
+			t.Errorf("of parameters without memory it is %d, not %d", counted, o.arena.Size())
+		}
+		if err := o.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestResume stores weights, state and Steps after five steps, goes on for five, and restores them in an optimiser of its
+// own: the same bits come out, on another number of threads too.
+func TestResume(t *testing.T) {
+	for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
+		for _, c := range configs() {
+			d, params := place(t, dtype, []int{67, 64}, []int{300}, []int{20, 20})
+			for i, p := range params {
+				d.Upload(p.W, normal(uint64(i), p.W.Len(), 0.02))
+			}
+			run := func(o *AdamW, to int) {
+				for o.Steps() < to {
+					for i, p := range params {
+						d.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
+					}
+					o.Step(1e-3, 0.5)
+				}
+			}
+			snapshot := func(o *AdamW) (all [][]byte) {
+				list := o.State()
+				for _, p := range params {
+					list = append(list, p.W)
+				}
+				for _, x := range list {
+					all = append(all, bytes.Clone(x.Raw()))
+				}
+				return all
+			}
+			o, err := New(d, params, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(o, 5)
+			half := snapshot(o)
+			run(o, 10)
+			whole := snapshot(o)
+			if slices.EqualFunc(half, whole, bytes.Equal) {
+				t.Fatal("nothing happened")
+			}
+			o.Close()
+
+			if o, err = New(d, params, c); err != nil {
+				t.Fatal(err)
+			}
+			list := o.State()
+			for _, p := range params {
+				list = append(list, p.W)
+			}
+			for i, x := range list {
+				d.UploadBytes(x, half[i])
+			}
+			o.SetSteps(5)
+			if err := cpu.SetThreads(3); err != nil {
+				t.Fatal(err)
+			}
+			run(o, 10)
+			if !slices.EqualFunc(snapshot(o), whole, bytes.Equal) {
+				t.Errorf("%v, %+v: a run that was resumed ends with other bits", dtype, c)
+			}
+			o.Close()
+		}
+	}
+}
+
+// TestLostUpdates takes 500 steps of fine-tuning: weights of deviation 0.02 in BF16, a learning rate of 2e-5 that falls along
+// a cosine, gradients that are three parts noise and one part signal. What each master keeps of the way that AdamW in float32
+// goes, ⟨way, its way⟩ / ‖its way‖², and how far it is off, ‖way − its way‖ / ‖its way‖. The moments are in float32, so that
+// nothing but rounding differs.
+func TestLostUpdates(t *testing.T) {
+	const n, steps, lr = 4096, 500, 2e-5
+	start, signal := normal(1, n, 0.02), normal(2, n, 0.3e-3)
+	run := func(dtype tensor.DType, c Config) (way []float64) {
+		d, params := place(t, dtype, []int{n, 1})
+		p := params[0]
+		half := make([]float32, n)
+		for i, w := range start {
+			half[i] = tensor.Round(w)
+		}
+		d.Upload(p.W, half)
+		o, err := New(d, params, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+		rate := Cosine(lr, 0, steps)
+		for step := range steps {
+			g := normal(uint64(1000+step), n, 1e-3)
+			for i := range g {
+				g[i] += signal[i]
+			}
+			d.Upload(p.Grad, g)
+			o.Step(rate(step), 1)
+		}
+		end := floats(t, d, p.W)
+		for _, x := range o.State() {
+			switch {
+			case strings.HasSuffix(x.Name, ".master"):
+				end = floats(t, d, x)
+			case strings.HasSuffix(x.Name, ".residual"):
+				for i, r := range x.U8() {
+					end[i] = math.Float32frombits(math.Float32bits(end[i]) + uint32(int32(int8(r))<<8))
+				}
+			}
+		}
+		for i, w := range end {
+			way = append(way, float64(w)-float64(half[i]))
+		}
+		return way
+	}
+	c := Default
+	c.Decay, c.Bits, c.Master = 0, 32, NoMaster
+	truth := run(tensor.F32, c)
+	for _, x := range []struct {
+		master          Master
+		least, most     float64 // share kept
+		closer, farther float64 // relative error
+	}{
+		// The noise of stochastic rounding is a random walk; 24 bits round 256 times as finely, to nearest; a master in
+		// float32 is what it is compared with.
+		{NoMaster, 0.05, 0.35, 0.7, 1},
+		{Stochastic, 0.97, 1.03, 0, 0.4},
+		{Split8, 0.99, 1.01, 0, 0.01},
+		{FP32, 1, 1, 0, 0},
+	} {
+		c.Master = x.master
+		way := run(tensor.BF16, c)
+		var along, off, whole float64
+		for i, w := range truth {
+			along, off, whole = along+way[i]*w, off+(way[i]-w)*(way[i]-w), whole+w*w
+		}
+		kept, far := along/whole, math.Sqrt(off/whole)
+		t.Logf("%-6s keeps %.1f %% of the way and is %.2f %% off", x.master, 100*kept, 100*far)
+		if kept < x.least || kept > x.most || far < x.closer || far > x.farther {
+			t.Errorf("%s keeps %v of the way and is %v off", x.master, kept, far)
+		}
+	}
+}
+
+// TestNoExplosion has blocks whose gradients span so many decades that bitsandbytes codes v as nothing where m is something,
+// and takes steps of hundreds to millions of learning rates. Ours stay with the exact update, which is at most 7.3 lr.
+func TestNoExplosion(t *testing.T) {
+	const lr, steps = 1e-3, 50
+	kinds := map[string]func(i int, rng *rand.Rand) float64{
+		"one a million times the others": func(i int, rng *rand.Rand) float64 {
+			g := 1e-6 * rng.NormFloat64()
+			if i == 100 {
+				return 1
+			}
+			return g
+		},
+		"log-normal, sigma 3": func(_ int, rng *rand.Rand) float64 {
+			return 1e-3 * math.Copysign(math.Exp(3*rng.NormFloat64()), rng.NormFloat64())
+		},
+		"every decade from 1e-8 to 1e2": func(i int, _ *rand.Rand) float64 {
+			return math.Pow(10, -8+10*float64(i)/255) * float64(1-2*(i%2))
+		},
+	}
+	for name, gradient := range kinds {
+		largest := func(c Config) (worst float64) {
+			d, params := place(t, tensor.F32, []int{4096, 1})
+			o, err := New(d, params, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer o.Close()
+			rng := rand.New(rand.NewPCG(5, 6))
+			before := make([]float32, 4096)
+			for range steps {
+				g := make([]float32, 4096)
+				for i := range g {
+					g[i] = float32(gradient(i%256, rng))
+				}
+				d.Upload(params[0].Grad, g)
+				o.Step(lr, 1)
+				after := floats(t, d, params[0].W)
+				for i, w := range after {
+					worst = max(worst, math.Abs(float64(w)-float64(before[i]))/lr)
+				}
+				before = after
+			}
+			return worst
+		}
+		ours := Default
+		theirs := ours
+		theirs.Master, theirs.BNB = NoMaster, true
+		exact := ours
+		exact.Bits = 32
+		a, b, e := largest(ours), largest(theirs), largest(exact)
+		t.Logf("%s: the largest update is %.3g lr in 8 bits, %.3g exactly, %.3g of bitsandbytes", name, a, e, b)
+		if a > 5 || b < 100 {
+			t.Errorf("%s: the largest update is %v lr, and %v of bitsandbytes", name, a, b)
+		}
+	}
+}
+
+// TestEightBits follows AdamW in float32 with moments in 8 bits: the way differs by the quantisation's noise alone.
+func TestEightBits(t *testing.T) {
+	const n, steps, lr = 8977, 200, 1e-3
+	run := func(bits int) []float32 {
+		d, params := place(t, tensor.F32, []int{n, 1})
+		c := Default
+		c.Bits = bits
+		o, err := New(d, params, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer o.Close()
+		scale := normal(9, n, 1)
+		for step := range steps {
+			g := normal(uint64(step), n, 1e-3)
+			for i := range g {
+				g[i] = (g[i] + 3e-4) * float32(math.Exp(float64(scale[i]))) // log-normal, sigma 1
+			}
+			d.Upload(params[0].Grad, g)
+			o.Step(lr, 1)
+		}
+		return floats(t, d, params[0].W)
+	}
+	exact, eight := run(32), run(8)
+	var off, whole float64
+	for i, w := range exact {
+		off += float64(eight[i]-w) * float64(eight[i]-w)
+		whole += float64(w) * float64(w)
+	}
+	far := math.Sqrt(off / whole)
+	t.Logf("after %d steps the way is %.1f %% off", steps, 100*far)
+	if far > 0.08 { // a step is some 11 % off at this spread, and not always to the same side
+		t.Errorf("the way is %v off", far)
+	}
+}
+
+func TestParseMaster(t *testing.T) {
+	for _, s := range []string{"split8", "sr", "fp32", "none"} {
+		if m, err := ParseMaster(s); string(m) != s || err != nil {
+			t.Errorf("%s: %v, %v", s, m, err)
+		}
+	}
+	for _, s := range []string{"", "split16", "SR"} {
+		if _, err := ParseMaster(s); err == nil || !strings.Contains(err.Error(), "split8, sr, fp32, none") {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+}
