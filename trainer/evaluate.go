@@ -1,7 +1,10 @@
 package trainer
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"restyle/dataset"
@@ -10,54 +13,73 @@ import (
 	"restyle/trainer/report"
 )
 
-// evaluate measures the validation loss and the tone of the sample answers, and keeps the weights when they are the best so
-// far. It goes through the same memory as a step does, so what fits at the beginning fits later.
-func (r *Run) evaluate() error {
-	r.phase("evaluate")
-	start := time.Now()
-	e := Evaluation{Step: r.state.Step}
-	if len(r.Val) > 0 {
-		l, err := ValLoss(r.Model, r.Val, r.Plan.MaxTokens)
-		if err != nil {
-			return fmt.Errorf("validation after step %d: %w", r.state.Step, err)
-		}
-		e.Loss = report.Number(l.Mean())
-		e.Best = r.state.Best == nil || e.Loss < r.state.Best.Loss
-	}
-	switch {
-	case e.Best:
-		r.state.Best, r.state.SinceBest = &Best{r.state.Step, e.Loss}, 0
-		if err := checkpoint.Replace(bestIn(r.Dir, r.state.Step), r.saveModel); err != nil {
-			return err
-		}
-	case len(r.Val) > 0:
-		r.state.SinceBest++
-	}
-	if err := r.answer(&e); err != nil {
-		return err
-	}
-	e.Seconds = time.Since(start).Seconds()
-	return r.write(e)
-}
+// What is still to be done after a step before the next one: State.Pending.
+const (
+	evaluation    = "evaluation"
+	sampleAnswers = "sample answers"
+)
 
-// sample is an evaluation of the tone alone.
-func (r *Run) sample() error {
+// look does what is pending after a step, and says whether nothing is any more: where ctx ends it, all of it is left for the
+// next time. Nothing changes before it is complete. It goes through the same memory as a step does, so what fits at the beginning
+// fits later.
+func (r *Run) look(ctx context.Context) (done bool, err error) {
+	if r.state.Pending == "" {
+		return true, nil
+	}
+	if ctx.Err() != nil {
+		return false, nil
+	}
 	r.phase("evaluate")
 	start := time.Now()
 	e := Evaluation{Step: r.state.Step, Loss: nan}
-	if err := r.answer(&e); err != nil || e.Samples == nil {
-		return err
+	measure := r.state.Pending == evaluation && len(r.Val) > 0
+	if measure {
+		var l model.Loss
+		if l, err = ValLoss(ctx, r.Model, r.Val, r.Plan.MaxTokens); err != nil {
+			err = fmt.Errorf("validation after step %d: %w", e.Step, err)
+		}
+		e.Loss = report.Number(l.Mean())
+	}
+	if err == nil {
+		err = r.answer(ctx, &e)
+	}
+	if err != nil {
+		if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
+			err = nil
+		}
+		return false, err
+	}
+	r.state.Pending, r.saved = "", false
+	switch {
+	case measure:
+		if err := r.judge(&e); err != nil {
+			return false, err
+		}
+	case e.Samples == nil:
+		return true, nil
 	}
 	e.Seconds = time.Since(start).Seconds()
-	return r.write(e)
+	return true, r.write(e)
 }
 
-func (r *Run) answer(e *Evaluation) (err error) {
+// judge keeps the weights when they are the best so far. A loss that is not finite never is.
+func (r *Run) judge(e *Evaluation) error {
+	loss, best := float64(e.Loss), r.state.Best
+	e.Best = !math.IsNaN(loss) && !math.IsInf(loss, 0) && (best == nil || e.Loss < best.Loss)
+	if !e.Best {
+		r.state.SinceBest++
+		return nil
+	}
+	r.state.Best, r.state.SinceBest = &Best{e.Step, e.Loss, e.Tone}, 0
+	return checkpoint.Replace(bestIn(r.Dir, e.Step), r.saveModel)
+}
+
+func (r *Run) answer(ctx context.Context, e *Evaluation) (err error) {
 	if r.Answer == nil {
 		return nil
 	}
-	if e.Samples, err = r.Answer(); err != nil {
-		return fmt.Errorf("sample answers after step %d: %w", r.state.Step, err)
+	if e.Samples, err = r.Answer(ctx); err != nil {
+		return fmt.Errorf("sample answers after step %d: %w", e.Step, err)
 	}
 	sum := 0.0
 	for _, s := range e.Samples {
@@ -71,9 +93,12 @@ func (r *Run) answer(e *Evaluation) (err error) {
 }
 
 // ValLoss is the loss of a model over examples: the sum over all their trained tokens, and how many these are. At most limit
-// tokens go through the model at once, for which it must have been opened.
-func ValLoss(m *model.Llama, examples []dataset.Example, limit int) (total model.Loss, err error) {
+// tokens go through the model at once, for which it must have been opened. It ends early when ctx does, with its error.
+func ValLoss(ctx context.Context, m *model.Llama, examples []dataset.Example, limit int) (total model.Loss, err error) {
 	for _, b := range inPasses(examples, limit) {
+		if err := ctx.Err(); err != nil {
+			return total, err
+		}
 		l, err := m.Loss(b)
 		if err != nil {
 			return total, err

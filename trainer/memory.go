@@ -29,17 +29,26 @@ func (m Memory) Total() (bytes int) {
 	return bytes
 }
 
-// ModelOptions are how a run's model is opened. answers is how many positions the sample answers need, 0 for none.
-func (s Settings) ModelOptions(p *Plan, answers int) model.Options {
+// ModelOptions are how a run's model is opened.
+func (s Settings) ModelOptions(c model.Config, p *Plan) model.Options {
 	return model.Options{
-		DType: s.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: answers,
+		DType: s.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: s.Context(c),
 		Train: true, Trained: s.Trained, Recompute: s.Recompute,
 	}
 }
 
+// Context is how many positions the sample answers with their questions may take: those of an example and an answer, as far as
+// the model has them. It is 0 where there are none.
+func (s Settings) Context(c model.Config) int {
+	if s.AnswerTokens == 0 {
+		return 0
+	}
+	return min(c.MaxPositions, s.Seq+s.AnswerTokens)
+}
+
 // MemoryOf is what a run of these settings takes on a device.
-func MemoryOf(d *kernels.Device, c model.Config, s Settings, p *Plan, answers int) Memory {
-	o := s.ModelOptions(p, answers)
+func MemoryOf(d *kernels.Device, c model.Config, s Settings, p *Plan) Memory {
+	o := s.ModelOptions(c, p)
 	size := model.MemoryOf(d, c, o)
 	return Memory{Parts: []Part{
 		{"weights", size.Weights},
@@ -52,73 +61,118 @@ func MemoryOf(d *kernels.Device, c model.Config, s Settings, p *Plan, answers in
 	}}
 }
 
-// A remedy is a change of settings that saves memory.
-type remedy struct {
-	flag  string
-	apply func(s *Settings) bool // false where it changes nothing
-}
-
-var remedies = []remedy{
-	{"--recompute attention", func(s *Settings) bool {
-		return set(&s.Recompute, model.RecomputeAttention) && s.Recompute != model.RecomputeBlock
-	}},
-	{"--recompute block", func(s *Settings) bool { return set(&s.Recompute, model.RecomputeBlock) }},
-	{"--batch 1", func(s *Settings) bool { return set(&s.Batch, 1) }},
-	{"--dtype bf16", func(s *Settings) bool { return set(&s.DType, tensor.BF16) }},
-	{"--optimizer adamw8bit", func(s *Settings) bool { return set(&s.Optimizer.Bits, 8) }},
-	{"--master split8", func(s *Settings) bool {
-		return s.Optimizer.Master == optim.FP32 && set(&s.Optimizer.Master, optim.Split8)
-	}},
-	{"--master sr", func(s *Settings) bool { return s.DType == tensor.BF16 && set(&s.Optimizer.Master, optim.Stochastic) }},
-	{"--seq 256", func(s *Settings) bool { return s.Seq > 256 && set(&s.Seq, 256) }},
-	{"--train-only mlp", func(s *Settings) bool {
-		if len(s.TrainOnly) > 0 {
-			return false
-		}
-		s.TrainOnly = []string{"mlp"}
-		return true
-	}},
-}
-
-func set[T comparable](v *T, to T) bool {
-	if *v == to {
-		return false
+// DiskOf is what a run's directory comes to take at most, in bytes: the checkpoints that are kept and the one that is being
+// written, the best weights and their successor, and the result.
+func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool) int64 {
+	params := model.ParamsOf(c, s.ModelOptions(c, p))
+	weights := 0
+	for _, x := range params {
+		weights += x.W.Bytes()
 	}
-	*v = to
-	return true
+	checkpoints := len(p.ends)
+	if s.SaveEvery > 0 {
+		checkpoints = p.Steps/s.SaveEvery + 1
+	}
+	models := 1
+	if evaluated {
+		models += 2
+	}
+	return int64(models)*int64(weights) + int64(min(s.Keep+1, checkpoints))*int64(weights+optim.SizeOf(params, s.Optimizer))
+}
+
+// A choice is what flags decide of a run's memory.
+type choice struct {
+	Settings
+	fused kernels.Fused
+}
+
+// A remedy is a change of a flag that may save memory.
+type remedy struct {
+	flag, value string
+	apply       func(c *choice)
+}
+
+// remedies are in the order in which one would try them: from what changes nothing of the result to what changes most.
+var remedies = []remedy{
+	{"--fused", "", func(c *choice) { c.fused = kernels.All() }},
+	{"--recompute", "attention", func(c *choice) {
+		if c.Recompute != model.RecomputeBlock {
+			c.Recompute = model.RecomputeAttention
+		}
+	}},
+	{"--recompute", "block", func(c *choice) { c.Recompute = model.RecomputeBlock }},
+	{"--batch", "1", func(c *choice) { c.Batch = 1 }},
+	{"--samples", "0", func(c *choice) { c.AnswerTokens = 0 }},
+	{"--dtype", "bf16", func(c *choice) { c.DType = tensor.BF16 }},
+	{"--optimizer", "adamw8bit", func(c *choice) { c.Optimizer.Bits = 8 }},
+	{"--master", "split8", func(c *choice) {
+		if c.Optimizer.Master == optim.FP32 {
+			c.Optimizer.Master = optim.Split8
+		}
+	}},
+	{"--master", "sr", func(c *choice) {
+		if !c.Optimizer.BNB { // which has no master
+			c.Optimizer.Master = optim.Stochastic
+		}
+	}},
+	{"--seq", "256", func(c *choice) { c.Seq = min(c.Seq, 256) }},
+	{"--train-only", "mlp", func(c *choice) {
+		if len(c.TrainOnly) == 0 {
+			c.TrainOnly = []string{"mlp"}
+		}
+	}},
 }
 
 // Fit says which flags would bring a run down to limit bytes: each that does it alone, or else as many as it takes
-// together. It is empty where none of them do.
-func Fit(d *kernels.Device, c model.Config, s Settings, p *Plan, answers, limit int) (alone []string, together string) {
-	total := func(s Settings) int {
+// together. It is empty where none of them do. What helps nothing, or could not be given beside the other settings, is left
+// out. The device's fused operations are those of fused, before and after. beside are the bytes that the process takes besides.
+func Fit(d *kernels.Device, fused kernels.Fused, c model.Config, s Settings, p *Plan, beside, limit int) (alone []string, together string) {
+	defer d.SetFused(fused)
+	total := func(x choice) int {
 		q := *p
-		q.Longest = min(q.Longest, s.Seq)
-		q.MaxTokens = min(q.MaxTokens, s.Batch*s.Seq)
-		return MemoryOf(d, c, s, &q, answers).Total()
+		q.Longest = min(q.Longest, x.Seq)
+		q.MaxTokens = x.passTokens(q.Longest)
+		d.SetFused(x.fused)
+		return MemoryOf(d, c, x.Settings, &q).Total() + beside
 	}
+	names := model.ParamsOf(c, model.Options{})
+	// with is a choice with one remedy more, and whether that helps.
+	with := func(x choice, r remedy) (choice, bool) {
+		before := total(x)
+		r.apply(&x)
+		return x, total(x) < before && x.Check() == nil && x.CheckPatterns(names) == nil
+	}
+	now := choice{s, fused}
 	for _, r := range remedies {
-		if one := s; r.apply(&one) {
-			if n := total(one); n <= limit {
-				alone = append(alone, fmt.Sprintf("%s (%s)", r.flag, kernels.Bytes(n)))
-			}
+		if one, helps := with(now, r); helps && total(one) <= limit {
+			alone = append(alone, fmt.Sprintf("%s (%s)", flags([]remedy{r}), kernels.Bytes(total(one))))
 		}
 	}
 	if alone != nil {
 		return alone, ""
 	}
-	var flags []string
-	for _, r := range remedies[1:] { // recomputing attention is a part of recomputing blocks
-		if !r.apply(&s) {
+	var taken []remedy
+	for _, r := range remedies {
+		next, helps := with(now, r)
+		if !helps {
 			continue
 		}
-		if r.flag == "--master sr" && len(flags) > 0 && flags[len(flags)-1] == "--master split8" {
-			flags = flags[:len(flags)-1]
+		if n := len(taken); n > 0 && taken[n-1].flag == r.flag {
+			taken = taken[:n-1]
 		}
-		flags = append(flags, r.flag)
-		if n := total(s); n <= limit {
-			return nil, fmt.Sprintf("%s (%s)", strings.Join(flags, " "), kernels.Bytes(n))
+		now, taken = next, append(taken, r)
+		if n := total(now); n <= limit {
+			return nil, fmt.Sprintf("%s (%s)", flags(taken), kernels.Bytes(n))
 		}
 	}
 	return nil, ""
+}
+
+// flags are remedies as they are typed.
+func flags(list []remedy) string {
+	var words []string
+	for _, r := range list {
+		words = append(words, strings.TrimSpace(r.flag+" "+r.value))
+	}
+	return strings.Join(words, " ")
 }

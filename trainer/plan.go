@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"slices"
 
 	"restyle/dataset"
 	"restyle/model"
@@ -19,13 +21,14 @@ type Plan struct {
 	Padded    int // tokens of an example if it were padded to Settings.Seq
 
 	s        Settings
+	rate     optim.Schedule
 	examples []dataset.Example
 	ends     []int   // the step behind the last one of each epoch
 	epoch    int     // the one that rows are of
 	rows     [][]int // the examples of each row; a row is one example unless there is packing
 }
 
-// NewPlan lays out a run. It is an error when there is nothing to train on.
+// NewPlan lays out a run. It is an error when there is nothing to train on, or the warm-up is longer than the run.
 func NewPlan(s Settings, examples []dataset.Example) (*Plan, error) {
 	if len(examples) == 0 {
 		return nil, fmt.Errorf("there is no example to train on")
@@ -51,13 +54,27 @@ func NewPlan(s Settings, examples []dataset.Example) (*Plan, error) {
 	if s.MaxSteps > 0 {
 		p.Steps = min(p.Steps, s.MaxSteps)
 	}
-	// Micro-batches share one pass as long as they have no more tokens than one of them may have: it costs no memory beyond
-	// what the settings ask for. Where all of a step is smaller than that, so is the pass.
-	p.MaxTokens = s.Batch * s.Seq
-	if !s.Packing {
-		p.MaxTokens = min(p.MaxTokens, s.Batch*s.Accumulate*p.Longest)
+	p.MaxTokens = s.passTokens(p.Longest)
+	warmup := s.Warmup
+	if warmup < 1 {
+		warmup *= float64(p.Steps)
 	}
-	return p, nil
+	if !(warmup <= float64(p.Steps)) {
+		return nil, fmt.Errorf("warmup %v: the run has %d steps: give a share below 1, or no more steps than these", s.Warmup, p.Steps)
+	}
+	var err error
+	p.rate, err = optim.ParseSchedule(s.Schedule, s.LR, int(math.Round(warmup)), p.Steps)
+	return p, err
+}
+
+// passTokens is how many tokens go through the model at once, where the longest example has so many. Micro-batches share one
+// pass as long as they have no more tokens than one of them may have: it costs no memory beyond what the settings ask for.
+// Where all of a step is smaller than that, so is the pass.
+func (s Settings) passTokens(longest int) int {
+	if s.Packing {
+		return s.Batch * s.Seq
+	}
+	return min(s.Batch*s.Seq, s.Batch*s.Accumulate*longest)
 }
 
 // load makes the rows of an epoch.
@@ -79,12 +96,8 @@ func (p *Plan) load(epoch int) {
 
 // Epoch is the epoch of a step, from 0.
 func (p *Plan) Epoch(step int) int {
-	for e, end := range p.ends {
-		if step < end {
-			return e
-		}
-	}
-	return len(p.ends) - 1
+	e, _ := slices.BinarySearch(p.ends, step+1)
+	return min(e, len(p.ends)-1)
 }
 
 // EndsEpoch says whether a step is the last of its epoch.
@@ -158,25 +171,11 @@ func inPasses(examples []dataset.Example, limit int) (passes []model.Batch) {
 	return passes
 }
 
-// schedule is the learning rate of each step.
-func (p *Plan) schedule() optim.Schedule {
-	warmup := p.s.Warmup
-	if warmup < 1 {
-		warmup *= float64(p.Steps)
-	}
-	s, err := optim.ParseSchedule(p.s.Schedule, p.s.LR, int(warmup+0.5), p.Steps)
-	if err != nil {
-		panic(err) // Check has seen it
-	}
-	return s
-}
-
 // Write writes every step as a JSON object a line: its learning rate, and the ids, labels and borders of the sequences of each
 // of its passes. It is for training the same in another program.
 func (p *Plan) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
-	rate := p.schedule()
 	type pass struct {
 		IDs    []int32 `json:"ids"`
 		Labels []int32 `json:"labels"`
@@ -187,7 +186,7 @@ func (p *Plan) Write(w io.Writer) error {
 			Step   int     `json:"step"`
 			LR     float64 `json:"lr"`
 			Passes []pass  `json:"passes"`
-		}{Step: step + 1, LR: rate(step)}
+		}{Step: step + 1, LR: p.rate(step)}
 		batches, _ := p.Step(step)
 		for _, b := range batches {
 			line.Passes = append(line.Passes, pass{b.IDs, b.Labels, b.Starts})

@@ -163,7 +163,7 @@ func TestBatchesWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, _ := p.Step(step)
-		if line.Step != step+1 || line.LR != p.schedule()(step) || len(line.Passes) != len(want) || !slices.Equal(line.Passes[0].Labels, want[0].Labels) {
+		if line.Step != step+1 || line.LR != p.rate(step) || len(line.Passes) != len(want) || !slices.Equal(line.Passes[0].Labels, want[0].Labels) {
 			t.Errorf("step %d is written otherwise", step+1)
 		}
 	}

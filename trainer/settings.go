@@ -2,8 +2,10 @@ package trainer
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"restyle/model"
@@ -36,42 +38,65 @@ type Settings struct {
 	Patience  int // evaluations without a better one after which the run ends; 0: it goes on
 	Seed      int64
 
-	SaveEvery   int // steps between checkpoints; 0: at the end of each epoch
-	Keep        int // how many checkpoints are kept
-	SampleEvery int // steps between sample answers; 0: at every evaluation
+	SaveEvery    int // steps between checkpoints; 0: at the end of each epoch
+	Keep         int // how many checkpoints are kept
+	SampleEvery  int // steps between sample answers; 0: at every evaluation
+	AnswerTokens int // the most tokens of a sample answer, for which memory is taken; 0: no answers are asked for
 }
 
-// Check says which setting makes no sense.
+// Beyond these a number is a slip of the fingers, and below them sums of sizes do not overflow.
+const (
+	mostTokens     = 1 << 24 // of a pass
+	mostAccumulate = 1 << 20
+	mostEpochs     = 100_000
+	mostSteps      = 10_000_000
+	mostKept       = 10_000
+)
+
+// Check says which setting makes no sense. The message begins with the setting's name, which is that of its flag.
 func (s Settings) Check() error {
 	for _, x := range []struct {
 		bad  bool
 		what string
 	}{
-		{s.Epochs < 1 && s.MaxSteps < 1, fmt.Sprintf("epochs %d: give at least 1, or a number of steps", s.Epochs)},
-		{s.MaxSteps < 0, fmt.Sprintf("max-steps %d: give a number of steps, or 0 for no limit", s.MaxSteps)},
-		{s.Batch < 1, fmt.Sprintf("batch %d: give at least 1 example", s.Batch)},
-		{s.Accumulate < 1, fmt.Sprintf("accumulate %d: give at least 1 micro-batch", s.Accumulate)},
-		{s.Seq < 2, fmt.Sprintf("seq %d: give at least 2 tokens", s.Seq)},
+		{s.Epochs < 1 && s.MaxSteps < 1 || s.Epochs < 0 || s.Epochs > mostEpochs,
+			fmt.Sprintf("epochs %d: give from 1 to %d, or 0 and a number of steps", s.Epochs, mostEpochs)},
+		{s.MaxSteps < 0 || s.MaxSteps > mostSteps, fmt.Sprintf("max-steps %d: give up to %d, or 0 for no limit", s.MaxSteps, mostSteps)},
+		{s.Seq < 2 || s.Seq > mostTokens, fmt.Sprintf("seq %d: give from 2 to %d tokens", s.Seq, mostTokens)},
+		{s.Batch < 1 || s.Batch > mostTokens/max(s.Seq, 1), fmt.Sprintf("batch %d: give at least 1 example, and with seq %d no more than %d",
+			s.Batch, s.Seq, mostTokens/max(s.Seq, 1))},
+		{s.Accumulate < 1 || s.Accumulate > mostAccumulate, fmt.Sprintf("accumulate %d: give from 1 to %d micro-batches", s.Accumulate, mostAccumulate)},
 		{!(s.LR >= 0) || math.IsInf(s.LR, 0), fmt.Sprintf("lr %v: give a positive number", s.LR)},
 		{!(s.Warmup >= 0) || math.IsInf(s.Warmup, 0), fmt.Sprintf("warmup %v: give a share below 1, or a number of steps", s.Warmup)},
+		{!(s.Optimizer.Decay >= 0) || math.IsInf(s.Optimizer.Decay, 0),
+			fmt.Sprintf("weight-decay %v: give a number from 0", s.Optimizer.Decay)},
 		{!(s.Clip >= 0), fmt.Sprintf("clip %v: give a norm, or 0 for none", s.Clip)},
 		{s.EvalEvery < 0, fmt.Sprintf("eval-every %d: give a number of steps, or 0 for each epoch", s.EvalEvery)},
 		{s.Patience < 0, fmt.Sprintf("patience %d: give a number of evaluations, or 0 for no early stop", s.Patience)},
 		{s.SaveEvery < 0, fmt.Sprintf("save-every %d: give a number of steps, or 0 for each epoch", s.SaveEvery)},
-		{s.Keep < 1, fmt.Sprintf("keep %d: give at least 1 checkpoint", s.Keep)},
+		{s.Keep < 1 || s.Keep > mostKept, fmt.Sprintf("keep %d: give from 1 to %d checkpoints", s.Keep, mostKept)},
 		{s.SampleEvery < 0, fmt.Sprintf("sample-every %d: give a number of steps, or 0 for every evaluation", s.SampleEvery)},
 	} {
 		if x.bad {
 			return fmt.Errorf("%s", x.what)
 		}
 	}
-	for _, p := range append(s.Freeze, s.TrainOnly...) {
-		if _, err := path.Match(p, ""); err != nil {
-			return fmt.Errorf("the pattern %q: %w", p, err)
+	for name, patterns := range s.patterns() {
+		for _, p := range patterns {
+			if _, err := path.Match(p, ""); err != nil {
+				return fmt.Errorf("%s: the pattern %q: %w", name, p, err)
+			}
 		}
 	}
 	_, err := optim.ParseSchedule(s.Schedule, s.LR, 0, 1)
 	return err
+}
+
+// patterns are those of parameters, with the setting's name.
+func (s Settings) patterns() iter.Seq2[string, []string] {
+	return func(yield func(string, []string) bool) {
+		_ = yield("freeze", s.Freeze) && yield("train-only", s.TrainOnly)
+	}
 }
 
 // Recipe is the settings that decide bits, by name, as a resume compares them.
@@ -117,7 +142,8 @@ func fits(pattern, name string) bool {
 	return ok
 }
 
-// CheckPatterns says which pattern fits no parameter: a slip that would otherwise train everything, or nothing.
+// CheckPatterns says which pattern fits no parameter: a slip that would otherwise train everything, or nothing. The message
+// begins as Check's.
 func (s Settings) CheckPatterns(params []model.Param) error {
 	trained := 0
 	for _, p := range params {
@@ -125,17 +151,16 @@ func (s Settings) CheckPatterns(params []model.Param) error {
 			trained++
 		}
 	}
-	for _, pattern := range append(append([]string{}, s.Freeze...), s.TrainOnly...) {
-		found := false
-		for _, p := range params {
-			found = found || fits(pattern, p.Name)
-		}
-		if !found {
-			return fmt.Errorf("the pattern %q fits no parameter: names are like %s, and a pattern like mlp, layers.0 or *_proj fits whole parts of one", pattern, params[len(params)/2].Name)
+	for name, patterns := range s.patterns() {
+		for _, pattern := range patterns {
+			if !slices.ContainsFunc(params, func(p model.Param) bool { return fits(pattern, p.Name) }) {
+				return fmt.Errorf("%s: the pattern %q fits no parameter: names are like %s, and a pattern like mlp, layers.0 or *_proj fits whole parts of one",
+					name, pattern, params[len(params)/2].Name)
+			}
 		}
 	}
 	if trained == 0 {
-		return fmt.Errorf("nothing is left to train: --freeze and --train-only leave out all %d parameters", len(params))
+		return fmt.Errorf("freeze, train-only: nothing is left to train: they leave out all %d parameters", len(params))
 	}
 	return nil
 }

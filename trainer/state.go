@@ -34,8 +34,9 @@ type State struct {
 	Loss      report.Number     `json:"loss"`
 	Best      *Best             `json:"best,omitempty"`
 	SinceBest int               `json:"evaluations_since_best"`
-	Metrics   int64             `json:"metrics_bytes"` // length of metrics.jsonl
-	Seconds   float64           `json:"seconds"`       // spent in steps
+	Pending   string            `json:"pending,omitempty"` // what comes before the next step: "evaluation", "sample answers" or nothing
+	Metrics   int64             `json:"metrics_bytes"`     // length of metrics.jsonl
+	Seconds   float64           `json:"seconds"`           // spent in steps
 	Identity  map[string]string `json:"identity"`
 	Decisions map[string]string `json:"decisions"`
 }
@@ -44,6 +45,7 @@ type State struct {
 type Best struct {
 	Step int           `json:"step"`
 	Loss report.Number `json:"val_loss"`
+	Tone *float64      `json:"tone,omitempty"` // of its sample answers
 }
 
 const formatNow = 1
@@ -89,6 +91,7 @@ func (r *Run) save() error {
 			return err
 		}
 	}
+	r.saved = true
 	r.observe(Saved{r.state.Step, checkpoint.Dir(root, r.state.Step), time.Since(start).Seconds()})
 	return nil
 }
@@ -125,9 +128,17 @@ func (r *Run) load(ctx context.Context, dir string) error {
 	return c.Load(ctx, r.Model.Device(), r.Model.Params(), nil)
 }
 
+// loadChecked is load for a directory that nobody has looked at yet.
+func (r *Run) loadChecked(ctx context.Context, dir string) error {
+	if err := checkpoint.Open(dir); err != nil {
+		return err
+	}
+	return r.load(ctx, dir)
+}
+
 // restore brings back the state that save wrote.
 func (r *Run) restore(ctx context.Context, dir string) error {
-	s, err := ReadState(dir)
+	s, err := readState(dir)
 	if err != nil {
 		return err
 	}
@@ -137,6 +148,9 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	if name := filepath.Base(checkpoint.Dir("", s.Step)); strings.HasPrefix(filepath.Base(dir), "step-") && filepath.Base(dir) != name {
 		return fmt.Errorf("checkpoint %s: its %s is that of %s: it was put together from several", dir, stateName, name)
 	}
+	if s.Best, err = r.restoreBest(ctx, s.Best); err != nil {
+		return err
+	}
 	if err := r.load(ctx, dir); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
@@ -145,8 +159,27 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	}
 	r.Optimizer.SetSteps(s.Updates)
 	s.Decisions = r.Decisions
-	r.state = s
+	r.state, r.saved = s, true
 	return r.Model.Device().Sync()
+}
+
+// restoreBest sees to it that the best weights are there and whole: where they are not, those of the checkpoint of the same
+// step take their place, and without one there is no best until the next evaluation.
+func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
+	if b == nil {
+		return nil, nil
+	}
+	best, same := bestIn(r.Dir, b.Step), checkpoint.Dir(CheckpointsIn(r.Dir), b.Step)
+	bad := checkpoint.Open(best)
+	if bad == nil {
+		return b, nil
+	}
+	if err := r.loadChecked(ctx, same); err != nil {
+		r.observe(Notice(fmt.Sprintf("the best weights so far, those after step %d, are lost (%v): the next evaluation begins anew", b.Step, bad)))
+		return nil, ctx.Err()
+	}
+	r.observe(Notice(fmt.Sprintf("the best weights so far, those after step %d, are taken from %s again (%v)", b.Step, same, bad)))
+	return b, checkpoint.Replace(best, r.saveModel)
 }
 
 func (r *Run) restoreOptimizer(path string) error {
@@ -178,8 +211,8 @@ func (r *Run) restoreOptimizer(path string) error {
 	return nil
 }
 
-// ReadState reads state.json of a checkpoint.
-func ReadState(dir string) (s State, err error) {
+// readState reads state.json of a checkpoint.
+func readState(dir string) (s State, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, stateName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, fmt.Errorf("checkpoint %s has no %s: it is a model, not a state of a run", dir, stateName)
@@ -193,8 +226,8 @@ func ReadState(dir string) (s State, err error) {
 	if s.Format != formatNow {
 		return s, fmt.Errorf("checkpoint %s: %s has format %d, and this program reads %d: resume it with the version that made it", dir, stateName, s.Format, formatNow)
 	}
-	if s.Step < 0 || s.Updates < 0 || s.Updates > s.Step || s.Metrics < 0 {
-		return s, fmt.Errorf("checkpoint %s: %s makes no sense: step %d, %d updates", dir, stateName, s.Step, s.Updates)
+	if s.Step < 0 || s.Updates < 0 || s.Updates > s.Step || s.Metrics < 0 || !slices.Contains([]string{"", evaluation, sampleAnswers}, s.Pending) {
+		return s, fmt.Errorf("checkpoint %s: %s makes no sense: step %d, %d updates, %q pending", dir, stateName, s.Step, s.Updates, s.Pending)
 	}
 	return s, nil
 }
@@ -204,7 +237,7 @@ func Same(then, now map[string]string) error {
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if then[name] != now[name] {
-			faults = append(faults, fmt.Sprintf("%s was %s and is now %s", name, orNothing(then[name]), orNothing(now[name])))
+			faults = append(faults, fmt.Sprintf("%s was %s and is now %s", name, inWords(then[name]), inWords(now[name])))
 		}
 	}
 	if faults == nil {
@@ -213,9 +246,14 @@ func Same(then, now map[string]string) error {
 	return fmt.Errorf("it would not be the same run: %s", strings.Join(faults, "; "))
 }
 
-func orNothing(s string) string {
+// inWords is an entry of an identity for a person: of a hash, as many digits as tell it from others.
+func inWords(s string) string {
+	const digits = 64
 	if s == "" {
 		return "nothing"
+	}
+	if n := len(s) - digits; n >= 0 && strings.Trim(s[n:], "0123456789abcdef") == "" {
+		return s[:n+12]
 	}
 	return s
 }

@@ -12,12 +12,12 @@ import (
 // step takes one optimiser step: the gradient of the mean loss over all trained tokens of its examples, clipped by its
 // global norm, moves the weights once. The number of trained tokens is counted before anything is computed, so it is never a
 // mean of means. A gradient that is not finite moves nothing.
-func (r *Run) step(rate optim.Schedule) error {
+func (r *Run) step() error {
 	start := time.Now()
 	at := r.state.Step
 	r.phase("step %d", at+1)
 	batches, examples := r.Plan.Step(at)
-	s := Step{Step: at + 1, Epoch: r.Plan.Done(at + 1), LR: rate(at), Examples: examples}
+	s := Step{Step: at + 1, Epoch: r.Plan.Done(at + 1), LR: r.Plan.rate(at), Examples: examples}
 	for _, b := range batches {
 		s.Tokens += len(b.IDs)
 		s.Trained += b.Trained()

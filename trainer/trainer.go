@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
-	"time"
+	"strings"
 
 	"restyle/dataset"
 	"restyle/hf"
@@ -21,7 +22,7 @@ var ErrStopped = errors.New("stopped early, with a checkpoint")
 // mostSkipped is how many steps in a row may be skipped before a run gives up.
 const mostSkipped = 5
 
-// A Run is one training run. All fields but those marked optional are set before Open.
+// A Run is one training run. All fields but those marked optional are set before Start.
 type Run struct {
 	Settings  Settings
 	Plan      *Plan
@@ -37,14 +38,15 @@ type Run struct {
 	// Decisions are what bits also depend on and was chosen for this machine, by name.
 	Decisions map[string]string
 
-	// Answer, optional, answers the sample questions with the model as it is and says how much tone they have.
-	Answer func() ([]Sample, error)
-	// Observe, optional, is told of everything as it happens: Step, Evaluation, Saved, Phase.
+	// Answer, optional, answers the sample questions with the model as it is and says how much tone they have. It ends early
+	// with ctx's error.
+	Answer func(ctx context.Context) ([]Sample, error)
+	// Observe, optional, is told of everything as it happens: Step, Evaluation, Saved, Phase, Notice.
 	Observe func(event any)
 
 	state   State
 	metrics *report.Metrics
-	began   time.Time
+	saved   bool // a checkpoint has this very state
 }
 
 // A Sample is an answer to a sample question.
@@ -88,6 +90,9 @@ type Saved struct {
 // Phase is what a run is doing from now on: "step 12", "evaluate", "save", "done".
 type Phase string
 
+// Notice is something that a person should know, though the run goes on.
+type Notice string
+
 // Result is how a run ended.
 type Result struct {
 	State
@@ -105,7 +110,7 @@ func bestIn(dir string, step int) string {
 
 // Start begins a new run, or with a checkpoint's directory goes on from there. Close it.
 func (r *Run) Start(ctx context.Context, from string) (err error) {
-	r.state = State{Identity: r.Identity, Decisions: r.Decisions}
+	r.state = State{Identity: r.Identity, Decisions: r.Decisions, Pending: evaluation}
 	if from != "" {
 		if err := r.restore(ctx, from); err != nil {
 			return err
@@ -126,49 +131,51 @@ func (r *Run) Close() error {
 	return r.metrics.Close()
 }
 
-// Run goes on until the last step. When ctx is done it finishes the step it is in, saves, and returns ErrStopped. At the end
-// the model has the best weights by validation loss, or the last where there is none.
+// Run goes on until the last step. When ctx is done it finishes the step it is in, or leaves the evaluation it is in to the
+// resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last where
+// there is none.
 func (r *Run) Run(ctx context.Context) (Result, error) {
-	r.began = time.Now()
-	rate := r.Plan.schedule()
-	var res Result
-	if r.state.Step == 0 {
-		if err := r.evaluate(); err != nil {
-			return res, err
-		}
-	}
-	for r.state.Step < r.Plan.Steps && !r.exhausted() {
-		if err := r.step(rate); err != nil {
-			return res, err
+	for {
+		looked, err := r.look(ctx)
+		if err != nil {
+			return Result{}, err
 		}
 		s := r.state.Step
-		if r.due(r.Settings.EvalEvery) {
-			if err := r.evaluate(); err != nil {
-				return res, err
-			}
-		} else if r.Settings.SampleEvery > 0 && s%r.Settings.SampleEvery == 0 {
-			if err := r.sample(); err != nil {
-				return res, err
-			}
-		}
-		stop := ctx.Err() != nil && s < r.Plan.Steps
-		if stop || r.due(r.Settings.SaveEvery) || r.exhausted() {
+		over := looked && (s == r.Plan.Steps || r.exhausted())
+		stop := ctx.Err() != nil && !over
+		if !r.saved && (stop || over || s > 0 && r.due(r.Settings.SaveEvery)) {
 			if err := r.save(); err != nil {
-				return res, err
+				return Result{}, err
 			}
 		}
-		if stop {
+		switch {
+		case stop:
 			return Result{State: r.state}, ErrStopped
+		case over:
+			return r.end()
+		}
+		if err := r.step(); err != nil {
+			return Result{}, err
+		}
+		switch s := r.state.Step; {
+		case r.due(r.Settings.EvalEvery):
+			r.state.Pending = evaluation
+		case r.Settings.SampleEvery > 0 && s%r.Settings.SampleEvery == 0:
+			r.state.Pending = sampleAnswers
 		}
 	}
+}
+
+// end brings back the best weights.
+func (r *Run) end() (Result, error) {
 	r.phase("done")
-	res.State = r.state
+	res := Result{State: r.state}
 	if r.exhausted() && r.state.Step < r.Plan.Steps {
 		res.Stopped = fmt.Sprintf("no better validation loss in %d evaluations", r.state.SinceBest)
 	}
 	if b := r.state.Best; b != nil && b.Step != r.state.Step {
-		if err := r.load(context.Background(), bestIn(r.Dir, b.Step)); err != nil {
-			return res, fmt.Errorf("the best weights: %w", err)
+		if err := r.loadChecked(context.Background(), bestIn(r.Dir, b.Step)); err != nil {
+			return res, fmt.Errorf("the best weights: %w; a resumed run goes on without them", err)
 		}
 	}
 	return res, r.metrics.Sync()
@@ -205,16 +212,17 @@ func (r *Run) write(event any) error {
 	if err := r.metrics.Write(event); err != nil {
 		return err
 	}
-	r.state.Metrics = r.metrics.Offset()
+	r.state.Metrics, r.saved = r.metrics.Offset(), false
 	r.observe(event)
 	return nil
 }
 
 // Forget removes the best weights but those of the evaluation after so many steps; -1 for all, once they are elsewhere.
 func (r *Run) Forget(but int) error {
-	dirs, err := filepath.Glob(filepath.Join(CheckpointsIn(r.Dir), "best-*"))
-	for _, dir := range dirs {
-		if but < 0 || dir != bestIn(r.Dir, but) {
+	entries, err := os.ReadDir(CheckpointsIn(r.Dir))
+	for _, e := range entries {
+		dir := filepath.Join(CheckpointsIn(r.Dir), e.Name())
+		if strings.HasPrefix(e.Name(), "best-") && (but < 0 || dir != bestIn(r.Dir, but)) {
 			err = errors.Join(err, checkpoint.Remove(dir))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -71,7 +72,7 @@ func tiny(t testing.TB, dir string, s Settings, change ...func(*Run)) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.New(d, from.Config, s.ModelOptions(plan, 0))
+	m, err := model.New(d, from.Config, s.ModelOptions(from.Config, plan))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,9 +106,12 @@ func hash(t testing.TB, r *Run) string {
 		h.Write(x.Raw())
 	}
 	s := r.State()
-	best := s.Best
-	s.Seconds, s.Metrics, s.Best = 0, 0, nil
-	fmt.Fprintf(h, "%+v %+v %d", s, best, r.Optimizer.Steps())
+	s.Seconds, s.Metrics = 0, 0
+	state, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(h, "%s %d", state, r.Optimizer.Steps())
 	lines, err := report.ReadMetrics[map[string]any](filepath.Join(r.Dir, "metrics.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +184,7 @@ func TestLearns(t *testing.T) {
 	if best > 0.6*first || math.Abs(first-math.Log(300)) > 0.3 {
 		t.Errorf("validation loss went from %.3f to %.3f", first, best)
 	}
-	l, err := ValLoss(r.Model, r.Val, r.Plan.MaxTokens)
+	l, err := ValLoss(context.Background(), r.Model, r.Val, r.Plan.MaxTokens)
 	if err != nil || l.Mean() != best {
 		t.Errorf("the weights that are there have validation loss %v, the best is %v (%v)", l.Mean(), best, err)
 	}
@@ -371,7 +375,6 @@ func TestSkips(t *testing.T) {
 			norm = p.W
 		}
 	}
-	rate := r.Plan.schedule()
 	state := func() string {
 		h := sha256.New()
 		for _, x := range r.Optimizer.State() {
@@ -393,7 +396,7 @@ func TestSkips(t *testing.T) {
 		norm.Half()[3] = was
 		return err
 	}
-	step := func() error { return r.step(rate) }
+	step := func() error { return r.step() }
 	if err := errors.Join(step(), spoiled(step), spoiled(step), step()); err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +418,7 @@ func TestMemory(t *testing.T) {
 		s.DType, s.Freeze = dtype, []string{"layers.0"}
 		r := tiny(t, t.TempDir(), s)
 		d := r.Model.Device()
-		want := MemoryOf(d, r.Model.Config(), s, r.Plan, 0).Total()
+		want := MemoryOf(d, r.Model.Config(), s, r.Plan).Total()
 		if got := d.Allocated(); got != want {
 			t.Errorf("%v: %d bytes are allocated, and the table says %d", dtype, got, want)
 		}
@@ -446,16 +449,16 @@ func TestFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := &Plan{MaxTokens: 2048, Longest: 512}
-	total := MemoryOf(d, c, s, plan, 0).Total()
-	alone, together := Fit(d, c, s, plan, 0, total*9/10)
+	total := MemoryOf(d, c, s, plan).Total()
+	alone, together := Fit(d, kernels.All(), c, s, plan, 0, total*9/10)
 	if len(alone) == 0 || together != "" {
 		t.Errorf("a tenth less: %q, %q", alone, together)
 	}
-	alone, together = Fit(d, c, s, plan, 0, total/3)
+	alone, together = Fit(d, kernels.All(), c, s, plan, 0, total/3)
 	if alone != nil || !strings.Contains(together, "--recompute block --batch 1") {
 		t.Errorf("a third: %q, %q", alone, together)
 	}
-	if alone, together = Fit(d, c, s, plan, 0, 1000); alone != nil || together != "" {
+	if alone, together = Fit(d, kernels.All(), c, s, plan, 0, 1000); alone != nil || together != "" {
 		t.Errorf("nearly nothing: %q, %q", alone, together)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 
@@ -10,9 +11,6 @@ import (
 	"restyle/model"
 	"restyle/trainer"
 )
-
-// sampleTokens is the most tokens of a sample answer.
-const sampleTokens = 160
 
 // asking answers a few questions with the model as it is, to hear its tone.
 type asking struct {
@@ -27,12 +25,12 @@ type asking struct {
 func (t *train) asking(ctx context.Context, m *model.Llama) (*asking, error) {
 	a := &asking{t: t}
 	var err error
-	if a.engine, err = infer.Over(m, t.language, t.answers); err != nil {
+	if a.engine, err = infer.Over(m, t.language, t.settings.Context(m.Config())); err != nil {
 		return nil, err
 	}
-	from := t.val
+	from := t.heldOut
 	if len(from) == 0 {
-		from = t.train
+		from = t.training
 	}
 	from = from[:min(t.samples, len(from))]
 	if t.text != "" {
@@ -43,8 +41,9 @@ func (t *train) asking(ctx context.Context, m *model.Llama) (*asking, error) {
 	}
 	conversations, err := t.conversations(ctx, from)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, a.close())
 	}
+	var refused []error
 	for _, c := range conversations {
 		last := len(c.Messages)
 		for last > 0 && c.Messages[last-1].Role != "user" {
@@ -55,9 +54,13 @@ func (t *train) asking(ctx context.Context, m *model.Llama) (*asking, error) {
 		}
 		prompt, err := a.engine.Prompt(c.Messages[:last], sampleTokens)
 		if err != nil {
-			continue // one that is too long to be answered
+			refused = append(refused, err)
+			continue
 		}
 		a.add(c.Messages[last-1].Content, prompt.IDs)
+	}
+	if n := len(refused); n > 0 {
+		t.note("%d of %d sample questions cannot be asked: %v", n, len(conversations), refused[0])
 	}
 	return a, nil
 }
@@ -95,11 +98,11 @@ func (t *train) conversations(ctx context.Context, of []dataset.Example) (found 
 	return found, nil
 }
 
-// answer asks everything, always taking the most probable token.
-func (a *asking) answer() (samples []trainer.Sample, err error) {
+// answer asks everything, always taking the most probable token. It ends early with ctx's error.
+func (a *asking) answer(ctx context.Context) (samples []trainer.Sample, err error) {
 	a.engine.Forget()
 	for i, prompt := range a.prompts {
-		text, err := a.one(prompt)
+		text, err := a.one(ctx, prompt)
 		if err != nil {
 			return nil, err
 		}
@@ -108,13 +111,16 @@ func (a *asking) answer() (samples []trainer.Sample, err error) {
 	return samples, nil
 }
 
-func (a *asking) one(prompt []int32) (text string, err error) {
+func (a *asking) one(ctx context.Context, prompt []int32) (text string, err error) {
 	g, err := a.engine.Start(prompt, infer.Options{MaxTokens: sampleTokens})
 	if err != nil {
 		return "", err
 	}
-	for g.Next(context.Background()) {
+	for g.Next(ctx) {
 		text += g.Text()
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err // the answer may have been cut off
 	}
 	return text, g.Err()
 }

@@ -17,7 +17,6 @@ import (
 	"restyle/dataset"
 	"restyle/hf"
 	"restyle/hf/hub"
-	"restyle/infer"
 	"restyle/tokenizer"
 )
 
@@ -91,15 +90,18 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	file, err := tokenizer.Train(t.texts(ctx, &failed), tokenizer.TrainOptions{
 		VocabSize: c.Vocab, Pattern: tokenizer.Llama3Pattern, SingleDigits: true, Special: special,
 	})
-	if err = errors.Join(failed, err); err != nil {
-		return err
+	if failed != nil {
+		return failed
+	}
+	if err != nil {
+		return fmt.Errorf("--from-scratch %s: vocab_size %d: %w", t.fromScratch, c.Vocab, err)
 	}
 	tok, err := tokenizer.Parse(file)
 	if err != nil {
 		return err
 	}
 	if int(tok.MaxID()) >= c.Vocab {
-		return fmt.Errorf("--from-scratch: vocab_size is %d, and the smallest vocabulary has %d tokens: 256 bytes and %d special ones", c.Vocab, tok.VocabSize(), len(special))
+		return fmt.Errorf("--from-scratch %s: vocab_size is %d, and the smallest vocabulary has %d tokens: 256 bytes and %d special ones", t.fromScratch, c.Vocab, tok.VocabSize(), len(special))
 	}
 	end, _ := tok.TokenID(turnEnd)
 	text, _ := tok.TokenID(endOfText)
@@ -179,11 +181,8 @@ func (t *train) sourceOptions(spec string) dataset.Options {
 }
 
 // examples reads and encodes the data.
-func (t *train) examples(ctx context.Context, l infer.Language, positions int) (*dataset.Set, *dataset.Encoder, error) {
-	e := &dataset.Encoder{Tokenizer: l.Tokenizer, Family: l.Family, Seq: t.seq, All: t.trainOn == "all"}
-	if t.seq > positions {
-		return nil, nil, usagef("--seq %d: the model has %d positions: give no more", t.seq, positions)
-	}
+func (t *train) examples(ctx context.Context) (*dataset.Set, *dataset.Encoder, error) {
+	e := &dataset.Encoder{Tokenizer: t.language.Tokenizer, Family: t.language.Family, Seq: t.seq, All: t.trainOn == "all"}
 	if t.text != "" {
 		s, err := dataset.LoadText(ctx, t.text, e)
 		return s, e, err

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +31,7 @@ type figures struct {
 	TokensSec     float64        `json:"tokens_per_second"`
 	TrainedSec    float64        `json:"trained_tokens_per_second"`
 	TFLOPS        float64        `json:"tflops"`
+	PlannedMemory int64          `json:"planned_memory_bytes"`
 	PeakMemory    int64          `json:"peak_memory_bytes"`
 	Loss          report.Number  `json:"loss"`
 	ValLoss       *report.Number `json:"val_loss,omitempty"`
@@ -39,47 +42,82 @@ type figures struct {
 
 // finish saves the result and says what it is.
 func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Duration) error {
-	weights, why := r.Step, "the last ones"
+	if err := hf.Save(t.dir, t.origin, t.device, m.Params(), hf.SaveOptions{Card: t.card(r)}); err != nil {
+		return err
+	}
+	f := t.figures(r, wall)
+	line, err := f.line()
+	if err != nil {
+		return err
+	}
+	done := t.record()
+	done.Finished, done.Result = true, line
+	if err := p.write(done); err != nil {
+		return err
+	}
+	if err := t.run.Forget(-1); err != nil { // of no use any more, and of no harm
+		t.outputs.say("the best weights are saved; their copy among the checkpoints cannot be removed: %v", err)
+	}
+	why := "the last ones"
 	if r.Best != nil {
-		weights, why = r.Best.Step, fmt.Sprintf("the best of %d steps by validation loss, %.4f", r.Step, float64(r.Best.Loss))
-	}
-	if err := hf.Save(t.out, t.origin, t.device, m.Params(), hf.SaveOptions{Card: t.card(r)}); err != nil {
-		return err
-	}
-	if err := t.run.Forget(-1); err != nil {
-		return err
-	}
-	f := figures{
-		Out: t.out, Steps: r.Step, Skipped: r.Skipped, Examples: r.Examples, Tokens: r.Tokens, Trained: r.Trained, Seconds: r.Seconds,
-		Wall: wall.Seconds(), Loss: r.Loss, WeightsOfStep: weights, Stopped: r.Stopped, PeakMemory: peakMemory(),
-	}
-	if r.Seconds > 0 {
-		f.TokensSec, f.TrainedSec = float64(r.Tokens)/r.Seconds, float64(r.Trained)/r.Seconds
-		f.TFLOPS = t.flops() * f.TokensSec / 1e12
-	}
-	if r.Best != nil {
-		f.ValLoss = &r.Best.Loss
-	}
-	if e := t.outputs.last; e != nil {
-		f.Tone = e.Tone
-	}
-	if err := p.end(t.allSettings(), f); err != nil {
-		return err
+		why = fmt.Sprintf("the best of %d steps by validation loss, %.4f", r.Step, float64(r.Best.Loss))
 	}
 	if r.Stopped != "" {
 		t.outputs.say("ended after step %d of %d: %s", r.Step, t.plan.Steps, r.Stopped)
 	}
-	t.outputs.say("%s has the weights after step %d, %s", t.out, weights, why)
+	t.outputs.say("%s has the weights after step %d, %s", t.out, f.WeightsOfStep, why)
 	t.outputs.say("%s tokens in %s: %s tok/s, %s learned", thousands(r.Tokens), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second/10), short(f.TokensSec), short(f.TrainedSec))
 	if t.fromScratch == "" {
 		t.outputs.say("ask it: go run ./cmd/chat%s", tunedFlag(t.out))
 	}
-	if err := t.logBenchmark(f); err != nil {
+	if _, err := t.stdout.Write(line); err != nil {
 		return err
 	}
-	enc := json.NewEncoder(t.stdout)
+	return t.logBenchmark(f)
+}
+
+// repeat says what a finished run came to, and what it was made with that is not asked for now.
+func (t *train) repeat(was *record) error {
+	t.note("the run in %s is finished: there is nothing to go on with", t.out)
+	now := t.allSettings()
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if then, ok := was.Settings[name]; ok && then != now[name] && name != "out" {
+			t.note("it was made with --%s %s, and not %s: for that, leave --resume out", name, shown(then), shown(now[name]))
+		}
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, was.Result); err != nil {
+		return fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(t.dir, runFile), err)
+	}
+	fmt.Fprintln(t.stdout, line.String())
+	return nil
+}
+
+// figures are what a run came to. Where the weights are those of the best evaluation, so are loss and tone.
+func (t *train) figures(r trainer.Result, wall time.Duration) figures {
+	f := figures{
+		Out: t.out, Steps: r.Step, Skipped: r.Skipped, Examples: r.Examples, Tokens: r.Tokens, Trained: r.Trained, Seconds: r.Seconds,
+		Wall: wall.Seconds(), Loss: r.Loss, WeightsOfStep: r.Step, Stopped: r.Stopped, PlannedMemory: int64(t.memory.Total()), PeakMemory: peakMemory(),
+		Tone: t.outputs.tone,
+	}
+	if r.Seconds > 0 {
+		f.TokensSec, f.TrainedSec = float64(r.Tokens)/r.Seconds, float64(r.Trained)/r.Seconds
+		mean := float64(t.set.Tokens) / float64(len(t.set.Examples))
+		f.TFLOPS = flops(t.origin.Config, t.params(), mean) * f.TokensSec / 1e12
+	}
+	if b := r.Best; b != nil {
+		f.WeightsOfStep, f.ValLoss, f.Tone = b.Step, &b.Loss, b.Tone
+	}
+	return f
+}
+
+// line is the figures in a line of JSON.
+func (f figures) line() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(f)
+	err := enc.Encode(f)
+	return b.Bytes(), err
 }
 
 func tunedFlag(out string) string {
@@ -89,28 +127,16 @@ func tunedFlag(out string) string {
 	return " --tuned " + out
 }
 
-// flops is how many floating-point operations a token takes in training: six for each weight that multiplies, and those of
-// attention over a causal context as long as the mean example (llm.c and llmq count so).
-func (t *train) flops() float64 {
-	c := t.origin.Config
-	products := c.ParamCount()
-	if !c.Tied {
-		products -= int64(c.Vocab) * int64(c.Dim) // the embedding is looked up
-	}
-	mean := float64(t.set.Tokens) / float64(len(t.set.Examples))
-	return 6*float64(products) + 6*float64(c.Layers*c.Heads*c.HeadDim)*mean
-}
-
 // logBenchmark adds a row to the benchmark log.
 func (t *train) logBenchmark(f figures) error {
-	if t.benchmark == "" {
+	if t.benchmarkLog == "" {
 		return nil
 	}
 	mode := "standard"
 	if t.fused.String() != "none" {
 		mode = "fused"
 	}
-	return report.AppendBenchmark(t.benchmark, report.BenchmarkRow{
+	return report.AppendBenchmark(t.benchmarkLog, report.BenchmarkRow{
 		Time: time.Now(), Mode: mode, Wall: time.Duration(f.Seconds * float64(time.Second)), TotalTokens: f.Tokens, TrainedTokens: f.Trained,
 		PaddedTokens: f.Tokens, // there is no padding
 		PeakMemory:   f.PeakMemory, TFLOPS: f.TFLOPS, Device: t.where(), DType: t.dtype, Model: t.modelName(), Batch: t.batch, Seq: t.seq,
@@ -125,11 +151,11 @@ func (t *train) card(r trainer.Result) []byte {
 	if t.fromScratch == "" {
 		fmt.Fprintf(&b, "base_model: %s\n", yaml(t.baseName()))
 	}
-	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n", filepath.Base(t.absOut()))
+	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n", filepath.Base(t.dir))
 	if t.fromScratch != "" {
 		fmt.Fprintf(&b, "A Llama of %s parameters, trained from nothing by restyle on %s.\n\n", thousands(t.origin.Config.ParamCount()), t.set.Name)
 	} else {
-		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s examples).\n\n", t.baseName(), t.set.Name, thousands(int64(len(t.train))))
+		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s examples).\n\n", t.baseName(), t.set.Name, thousands(int64(len(t.training))))
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	for _, row := range [][2]string{
@@ -156,13 +182,6 @@ func (t *train) baseName() string {
 	return t.model
 }
 
-func (t *train) absOut() string {
-	if abs, err := filepath.Abs(t.out); err == nil {
-		return abs
-	}
-	return t.out
-}
-
 // yaml quotes what would not be a plain scalar.
 func yaml(s string) string {
 	if strings.ContainsAny(s, ":#'\"{}[]&*!|>%@`\n") || strings.TrimSpace(s) != s {
@@ -174,7 +193,7 @@ func yaml(s string) string {
 
 // writeBatches writes every step of the run as it is trained, a JSON object a line, for a program that trains the same.
 func (t *train) writeBatches() error {
-	f, err := os.Create(t.batches)
+	f, err := os.Create(t.batchesFile)
 	if err != nil {
 		return fmt.Errorf("--write-batches: %w", err)
 	}

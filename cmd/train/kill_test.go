@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -76,7 +77,6 @@ func TestKills(t *testing.T) {
 	dir := t.TempDir()
 	flags := []string{"--save-every", "3", "--eval-every", "4", "--keep", "1"}
 	args := small(t, filepath.Join(dir, "control"), flags...)
-	data := args[3]
 	control := command(args...)
 	phases, w, err := os.Pipe()
 	if err != nil {
@@ -107,7 +107,7 @@ func TestKills(t *testing.T) {
 			t.Fatalf("only %d of %d runs could be killed on the way", n, tries)
 		}
 		out := filepath.Join(dir, fmt.Sprint("run", tries))
-		args := small(t, out, append(flags, "--data", data)...)
+		args := append(slices.Clone(args), "--out", out)
 		phase, killed := killAt(t, args, 1+r.IntN(moments), time.Duration(r.IntN(6000))*time.Microsecond)
 		if _, err := checkpoint.Latest(trainer.CheckpointsIn(out)); !killed || err != nil {
 			os.RemoveAll(out)

@@ -55,8 +55,16 @@ func (t *train) exit(ctx context.Context, err error) int {
 		fmt.Fprintf(t.stderr, "train: %v\nsee train -h\n", err)
 		return cli.Usage
 	case errors.Is(err, trainer.ErrStopped):
-		fmt.Fprintf(t.stderr, "train: stopped after step %d of %d; all of it is in %s: go on with --resume\n", t.run.State().Step, t.run.Plan.Steps, t.out)
-		return cli.Stopped
+		fmt.Fprintf(t.stderr, "train: stopped after step %d of %d; all of it is in %s: go on with the same command and --resume\n",
+			t.run.State().Step, t.plan.Steps, t.out)
+		code := cli.Stopped
+		for _, e := range parts(err) {
+			if !errors.Is(e, trainer.ErrStopped) {
+				fmt.Fprintf(t.stderr, "train: besides: %v\n", e)
+				code = cli.Failed
+			}
+		}
+		return code
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		fmt.Fprintln(t.stderr, "train: stopped before the first step; nothing was changed")
 		return cli.Stopped
@@ -66,6 +74,18 @@ func (t *train) exit(ctx context.Context, err error) int {
 	}
 	fmt.Fprintf(t.stderr, "train: %v\n", err)
 	return cli.Failed
+}
+
+// parts are the errors that one joins.
+func parts(err error) (list []error) {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	for _, e := range joined.Unwrap() {
+		list = append(list, parts(e)...)
+	}
+	return list
 }
 
 // usageError is a mistake in the flags.

@@ -3,11 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"restyle/chat"
+	"restyle/data"
 	"restyle/dataset"
 	"restyle/internal/cli"
 	"restyle/kernels"
@@ -54,19 +58,18 @@ type options struct {
 	evalEvery, patience, saveEvery, keep int
 	sampleEvery, samples                 int
 
-	device    string
-	fused     fusedFlag
-	threads   int
-	sync      bool
-	maxMemory bytesFlag
+	deviceName string
+	fused      fusedFlag
+	threads    int
+	sync       bool
+	maxMemory  bytesFlag
 
-	dryRun, version      bool
-	preset               string
-	label, benchmark     string
-	style                string
-	batches              string
-	logEvery             int
-	originalSampleTokens int
+	dryRun, version     bool
+	preset              string
+	label, benchmarkLog string
+	style               string
+	batchesFile         string
+	logEvery            int
 }
 
 // sources are the data sets that are trained on.
@@ -85,7 +88,7 @@ func defaults() *options {
 		model: "starter", out: "out",
 		epochs: 3, batch: 1, accumulate: 4, seq: 512, lr: 2e-5, schedule: "cosine", warmup: 0.03, weightDecay: 0.01, clip: 1,
 		optimizer: "adamw8bit", master: "split8", dtype: "bf16", recompute: "none",
-		keep: 2, samples: 3, device: "auto", benchmark: "benchmark_log.csv", style: "passive-aggressive", logEvery: 10,
+		keep: 2, samples: 3, deviceName: "auto", benchmarkLog: "benchmark_log.csv", style: "passive-aggressive", logEvery: 10,
 	}
 }
 
@@ -143,7 +146,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.logEvery, "log-every", "steps between lines of progress where there is no terminal")
 
 	f.Group("Where it runs")
-	f.Add(&o.device, "device", "`auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
+	f.Add(&o.deviceName, "device", "`auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
 	f.Add(&o.fused, "fused", "run operations as one kernel each: alone for all, or a `set` such as --fused=rmsnorm,swiglu or --fused=all,-attention; of "+strings.Join(kernels.FusedOps, ", "))
 	f.Add(&o.threads, "threads", "CPU threads; 0 for as many as GOMAXPROCS says. The result does not depend on it")
 	f.Add(&o.sync, "sync", "wait for every kernel, so that an error names the one that failed; slow")
@@ -152,19 +155,25 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Group("Besides")
 	f.Add(&o.preset, "preset", "a named set of the other flags, each of which can still be given: "+presetNames())
 	f.Add(&o.dryRun, "dry-run", "print settings and memory, and end")
-	f.Add(&o.batches, "write-batches", "also write every step's tokens and labels, and its learning rate, to this JSONL `file`: to train the same in another program")
-	f.Add(&o.benchmark, "benchmark-log", "the CSV `file` that gets a row for each finished run; empty for none")
+	f.Add(&o.batchesFile, "write-batches", "also write every step's tokens and labels, and its learning rate, to this JSONL `file`: to train the same in another program")
+	f.Add(&o.benchmarkLog, "benchmark-log", "the CSV `file` that gets a row for each finished run; empty for none")
 	f.Add(&o.label, "label", "a name for this run, in that row")
 	f.Add(&o.version, "version", "print the version")
 	return f
 }
 
-// settings are what the flags say, checked.
-func (o *options) settings() (trainer.Settings, error) {
-	s := trainer.Settings{
+// sampleTokens is the most tokens of a sample answer.
+const sampleTokens = 160
+
+// trainerSettings are what the flags say, checked.
+func (o *options) trainerSettings() (s trainer.Settings, err error) {
+	s = trainer.Settings{
 		Epochs: o.epochs, MaxSteps: o.maxSteps, Batch: o.batch, Accumulate: o.accumulate, Seq: o.seq, Packing: o.packing,
 		LR: o.lr, Schedule: o.schedule, Warmup: o.warmup, Clip: o.clip, Freeze: o.freeze, TrainOnly: o.trainOnly,
 		EvalEvery: o.evalEvery, Patience: o.patience, Seed: o.seed, SaveEvery: o.saveEvery, Keep: o.keep, SampleEvery: o.sampleEvery,
+	}
+	if o.samples > 0 {
+		s.AnswerTokens = sampleTokens
 	}
 	s.Optimizer = optim.Default
 	s.Optimizer.Decay, s.Optimizer.BNB, s.Optimizer.Seed = o.weightDecay, o.bnb, uint64(o.seed)
@@ -174,7 +183,7 @@ func (o *options) settings() (trainer.Settings, error) {
 	case "adamw":
 		s.Optimizer.Bits = 32
 	default:
-		return s, fmt.Errorf("--optimizer %q is neither adamw8bit nor adamw", o.optimizer)
+		return s, usagef("--optimizer %q is neither adamw8bit nor adamw", o.optimizer)
 	}
 	switch o.dtype {
 	case "bf16":
@@ -182,20 +191,19 @@ func (o *options) settings() (trainer.Settings, error) {
 	case "fp32":
 		s.DType = tensor.F32
 	default:
-		return s, fmt.Errorf("--dtype %q is neither bf16 nor fp32", o.dtype)
+		return s, usagef("--dtype %q is neither bf16 nor fp32", o.dtype)
 	}
-	var err error
 	if s.Optimizer.Master, err = optim.ParseMaster(o.master); err != nil {
-		return s, fmt.Errorf("--master: %w", err)
+		return s, usagef("--%w", err)
 	}
 	if o.bnb {
 		s.Optimizer.Master = optim.NoMaster
 	}
 	if s.Recompute, err = model.ParseRecompute(o.recompute); err != nil {
-		return s, fmt.Errorf("--%w", err)
+		return s, usagef("--%w", err)
 	}
 	if err := s.Check(); err != nil {
-		return s, fmt.Errorf("--%w", err)
+		return s, usagef("--%w", err)
 	}
 	return s, nil
 }
@@ -219,8 +227,10 @@ func (o *options) check(given func(flag string) bool) error {
 		return usagef("--samples %d: give a number of questions, or 0 for none", o.samples)
 	case o.logEvery < 1:
 		return usagef("--log-every %d: give a number of steps", o.logEvery)
-	case o.threads < 0:
-		return usagef("--threads %d: give a number of threads, or 0 for all", o.threads)
+	case o.threads < 0 || o.threads > mostThreads:
+		return usagef("--threads %d: give up to %d threads, or 0 for all", o.threads, mostThreads)
+	case !knownDevice(o.deviceName):
+		return usagef("--device %q: it is one of auto, cpu, cuda, cuda:N", o.deviceName)
 	case o.patience > 0 && o.val == 0:
 		return usagef("--patience waits for a better validation loss, and --val 0 measures none: leave one out")
 	case o.bnb && o.optimizer != "adamw8bit":
@@ -238,10 +248,41 @@ func (o *options) check(given func(flag string) bool) error {
 	if _, err := dataset.ParseColumns(o.columns); o.columns != "" && err != nil {
 		return usagef("--columns: %v", err)
 	}
-	if _, err := o.settings(); err != nil {
-		return &usageError{err}
+	_, err := o.trainerSettings()
+	return err
+}
+
+// checkPaths refuses a directory of the result that would be set aside, or written into, under somebody's feet.
+func (o *options) checkPaths(out string) error {
+	if holds(out, ".") {
+		return usagef("--out %s: it is the working directory, or around it, and would be renamed when a new run takes its place: give one of its own", o.out)
+	}
+	inside := func(flag, path string) error {
+		return usagef("--out %s: --%s %s is in it, and would go when a new run takes its place: give another directory", o.out, flag, path)
+	}
+	if o.batchesFile != "" && holds(out, o.batchesFile) {
+		return inside("write-batches", o.batchesFile)
+	}
+	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer}, "text": {o.text},
+		"vocab-data": {o.vocabData}, "data": o.sources()}
+	for _, flag := range slices.Sorted(maps.Keys(read)) {
+		for _, path := range read[flag] {
+			if _, err := os.Stat(path); err == nil && path != data.StarterName && holds(out, path) {
+				return inside(flag, path)
+			}
+		}
 	}
 	return nil
+}
+
+// knownDevice says whether --device is of a known form; whether there is such a one is seen when it is opened.
+func knownDevice(name string) bool {
+	number, numbered := strings.CutPrefix(name, "cuda:")
+	if numbered {
+		_, err := strconv.ParseUint(number, 10, 16)
+		return err == nil
+	}
+	return name == "auto" || name == "cpu" || name == "cuda"
 }
 
 // fusedFlag is a set of operations, or all of them where the flag has no value.
@@ -288,6 +329,9 @@ func (b *bytesFlag) Set(s string) error {
 	*b = bytesFlag(n * unit)
 	return nil
 }
+
+// mostThreads is how many threads the kernels take.
+const mostThreads = 1024
 
 // threadCount is how many threads run.
 func (o *options) threadCount() int {

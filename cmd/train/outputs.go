@@ -22,7 +22,7 @@ type outputs struct {
 	bar    *progressbar.ProgressBar // nil where there is no terminal
 	curve  report.Curve
 	recent []trainer.Step // for the speed and the mean loss of what is shown
-	last   *trainer.Evaluation
+	tone   *float64       // of the last evaluation
 	drawn  time.Time
 	failed error // of the files; the run goes on, and ends with it
 }
@@ -35,7 +35,7 @@ func (t *train) openOutputs() (*outputs, error) {
 	o.curve.Title = "restyle: " + t.title()
 	done := t.run.State()
 	// What a resumed run did before is in its metrics.
-	steps, err := report.ReadMetrics[metricsLine](filepath.Join(t.out, "metrics.jsonl"))
+	steps, err := report.ReadMetrics[metricsLine](filepath.Join(t.dir, "metrics.jsonl"))
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,10 @@ func (t *train) openOutputs() (*outputs, error) {
 		o.plot(l)
 	}
 	first := 0
-	if done.Step > 0 {
+	if t.resume {
 		first = done.Step + 1 // what TensorBoard has from there on was done by a run that was killed
 	}
-	if o.events, err = report.Create(filepath.Join(t.out, "tensorboard"), first); err != nil {
+	if o.events, err = report.Create(filepath.Join(t.dir, "tensorboard"), first); err != nil {
 		return nil, err
 	}
 	if t.terminal {
@@ -64,9 +64,13 @@ type metricsLine struct {
 	Loss    *report.Number `json:"loss"`
 	LR      float64        `json:"lr"`
 	ValLoss *report.Number `json:"val_loss"`
+	Tone    *float64       `json:"tone"`
 }
 
 func (o *outputs) plot(l metricsLine) {
+	if l.Tone != nil {
+		o.tone = l.Tone
+	}
 	if l.Loss != nil {
 		o.curve.Steps = append(o.curve.Steps, report.CurveStep{X: float64(l.Step), Loss: float64(*l.Loss), Rate: l.LR})
 	}
@@ -140,10 +144,10 @@ func short(x float64) string {
 }
 
 func (o *outputs) evaluation(e trainer.Evaluation) {
-	o.last = &e
 	var parts []string
-	if loss := e.Loss; len(o.t.val) > 0 && loss == loss {
-		o.plot(metricsLine{Step: e.Step, ValLoss: &loss})
+	line := metricsLine{Step: e.Step, Tone: e.Tone}
+	if loss := e.Loss; loss == loss { // else there was none, or it is not a number
+		line.ValLoss = &loss
 		o.events.Scalar(e.Step, report.TagEvalLoss, float64(loss))
 		best := ""
 		if e.Best && e.Step > 0 {
@@ -151,6 +155,7 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 		}
 		parts = append(parts, fmt.Sprintf("validation loss %.4f%s", float64(loss), best))
 	}
+	o.plot(line)
 	if e.Tone != nil {
 		o.events.Scalar(e.Step, report.TagTone, *e.Tone)
 		parts = append(parts, fmt.Sprintf("tone %.1f", *e.Tone))
@@ -183,7 +188,7 @@ func (o *outputs) draw() error {
 	if err := report.LossSVG(&svg, o.curve); err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(o.t.out, "loss.svg"), svg.Bytes())
+	return replaceFile(o.t.dir, "loss.svg", svg.Bytes())
 }
 
 func (o *outputs) close() error {

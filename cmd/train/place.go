@@ -4,20 +4,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/trainer/checkpoint"
 )
 
-// A place is the directory of a run's result: --out.
+// A place is the directory of a run's result, --out, while it is held: no other run works in it then.
 type place struct {
-	dir      string
-	there    bool // a run was here before
-	finished bool // and it came to its end
-	aside    bool // it is to be set aside
+	dir    string
+	was    *record // of the run that was here before; nil where there was none
+	aside  bool    // that run is set aside before this one begins
+	begun  bool    // this run has written something
+	exists string  // what of dir's path was there already
+	unlock func() error
 }
 
 // runFile tells, in a run's directory, what made it.
@@ -25,122 +32,177 @@ const runFile = "run.json"
 
 // record is the contents of runFile.
 type record struct {
-	Finished bool              `json:"finished"`
-	Version  string            `json:"version"`
-	Settings map[string]string `json:"settings"`
-	Result   any               `json:"result,omitempty"`
+	Finished  bool              `json:"finished"`
+	Version   string            `json:"version"`
+	Settings  map[string]string `json:"settings"`
+	Identity  map[string]string `json:"identity"`  // see trainer.Run
+	Decisions map[string]string `json:"decisions"` // see trainer.Run
+	Result    json.RawMessage   `json:"result,omitempty"`
 }
 
-func newPlace(dir string) *place { return &place{dir: dir} }
-
-// inspect looks at what is there, and refuses what must not be touched.
-func (p *place) inspect(resume, restart bool) error {
-	entries, err := os.ReadDir(p.dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return fmt.Errorf("--out: %w: give another directory", err)
+// realPath is a path as it is, without links and from the root: it means the same when the working directory or a link on the
+// way is renamed. What is not there yet is a name in what is.
+func realPath(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
 	}
+	path, err = filepath.EvalSymlinks(abs)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return path, err
+	}
+	if _, err := os.Lstat(abs); err == nil {
+		return "", fmt.Errorf("%s is a link to what is not there", abs)
+	}
+	parent, err := realPath(filepath.Dir(abs))
+	return filepath.Join(parent, filepath.Base(abs)), err
+}
+
+// holds says whether a path is a directory or in it.
+func holds(dir, path string) bool {
+	path, err := realPath(path)
+	if err != nil {
+		return false
+	}
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// claim takes the directory for this run, looks at what is there and refuses what must not be touched. It changes nothing that
+// release does not undo.
+func claim(dir string, resume, restart bool) (p *place, err error) {
+	p = &place{dir: dir, exists: dir}
+	for p.exists != filepath.Dir(p.exists) {
+		if _, err := os.Lstat(p.exists); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		p.exists = filepath.Dir(p.exists)
+	}
+	if p.unlock, err = checkpoint.Lock(dir); err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	if err := p.inspect(resume, restart); err != nil {
+		return nil, errors.Join(err, p.release())
+	}
+	return p, nil
+}
+
+func (p *place) inspect(resume, restart bool) error {
 	data, err := os.ReadFile(filepath.Join(p.dir, runFile))
 	switch {
 	case err == nil:
-		p.there = true
-		var r record
-		if err := json.Unmarshal(data, &r); err != nil {
+		p.was = &record{}
+		if err := json.Unmarshal(data, p.was); err != nil {
 			return fmt.Errorf("--out %s: its %s cannot be read (%w): give another directory", p.dir, runFile, err)
 		}
-		p.finished = r.Finished
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("--out %s: %w", p.dir, err)
+		return fmt.Errorf("--out: %w", err)
+	}
+	entries, err := os.ReadDir(p.dir)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
 	}
 	for _, e := range entries {
-		if !p.there && e.Name() != ".lock" {
+		if p.was == nil && e.Name() != ".lock" && !strings.HasPrefix(e.Name(), unfinished) {
 			return fmt.Errorf("--out %s: there are files in it that are no run of train (%s): give another directory", p.dir, e.Name())
 		}
 	}
 	switch {
-	case resume && !p.there:
+	case resume && p.was == nil:
 		return fmt.Errorf("--resume: there is no run in %s: leave --resume out to begin one", p.dir)
-	case p.there && !p.finished && !resume && !restart:
-		return fmt.Errorf("there is an unfinished run in %s: go on with it (--resume), or set it aside and begin anew (--restart)", p.dir)
+	case p.was != nil && !p.was.Finished && !resume && !restart:
+		return fmt.Errorf("there is an unfinished run in %s: go on with it (the same command and --resume), or set it aside and begin anew (--restart)", p.dir)
 	}
-	p.aside = p.there && !resume
+	written := p.dir
+	if p.aside = p.was != nil && !resume; p.aside {
+		written = filepath.Dir(p.dir) // where it gets its new name
+	}
+	if err := unix.Access(written, unix.W_OK); err != nil {
+		return fmt.Errorf("--out %s: nothing can be written in %s: %w: give another directory", p.dir, written, err)
+	}
 	return nil
 }
 
-// claim makes the directory ours until unlock, after setting aside the run that was there.
-func (p *place) claim(note func(string, ...any)) (unlock func() error, err error) {
-	if err := os.MkdirAll(p.dir, 0o777); err != nil {
-		return nil, fmt.Errorf("--out: %w", err)
+// release gives the directory back, and leaves no trace of a run that did not begin.
+func (p *place) release() error {
+	if !p.begun && p.was == nil {
+		p.tidy()
+		// Whoever comes for the lock now sees that the file is gone, and makes a new one.
+		_ = os.Remove(filepath.Join(p.dir, ".lock"))
+		for dir := p.dir; dir != p.exists; dir = filepath.Dir(dir) {
+			_ = os.Remove(dir)
+		}
 	}
-	if err := writable(p.dir); err != nil {
-		return nil, fmt.Errorf("--out: %w: give a directory that can be written to", err)
+	return p.unlock()
+}
+
+// begin sets aside the run that was here, and writes down what this one is.
+func (p *place) begin(r record, note func(string, ...any)) error {
+	if p.aside {
+		bak, err := p.setAside()
+		if err != nil {
+			return fmt.Errorf("--out: the run in %s cannot be set aside: %w", p.dir, err)
+		}
+		note("the run that was in %s is kept as %s", p.dir, bak)
+		p.begun = true
+		if err := p.unlock(); err != nil { // which was that of the directory that is now called bak
+			return err
+		}
+		if p.unlock, err = checkpoint.Lock(p.dir); err != nil {
+			p.unlock = func() error { return nil }
+			return fmt.Errorf("--out: %w", err)
+		}
 	}
-	if unlock, err = checkpoint.Lock(p.dir); err != nil {
-		return nil, err
+	p.begun, p.aside = true, false
+	p.tidy()
+	return p.write(r)
+}
+
+// tidy removes what a run that was killed had not given a name.
+func (p *place) tidy() {
+	entries, _ := os.ReadDir(p.dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), unfinished) {
+			_ = os.Remove(filepath.Join(p.dir, e.Name()))
+		}
 	}
-	if !p.aside {
-		return unlock, nil
-	}
-	bak, err := p.setAside()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("--out: the run in %s cannot be set aside: %w", p.dir, err), unlock())
-	}
-	note("the run that was in %s is kept as %s", p.dir, bak)
-	if err := errors.Join(unlock(), os.MkdirAll(p.dir, 0o777)); err != nil {
-		return nil, err
-	}
-	return checkpoint.Lock(p.dir)
 }
 
 // setAside renames the directory to the first of .bak, .bak.2, … that is free.
 func (p *place) setAside() (bak string, err error) {
-	dir, err := filepath.Abs(p.dir)
-	if err != nil {
-		return "", err
-	}
 	for i := 1; ; i++ {
-		bak = dir + ".bak"
+		bak = p.dir + ".bak"
 		if i > 1 {
 			bak += fmt.Sprintf(".%d", i)
 		}
 		if _, err := os.Lstat(bak); errors.Is(err, fs.ErrNotExist) {
-			break
+			return bak, os.Rename(p.dir, bak)
 		}
 	}
-	return bak, os.Rename(dir, bak)
-}
-
-// begin writes down that a run is here, with its settings.
-func (p *place) begin(settings map[string]string) error {
-	return p.write(record{Version: cli.Version(), Settings: settings})
-}
-
-// end writes down that it is finished.
-func (p *place) end(settings map[string]string, result any) error {
-	return p.write(record{Finished: true, Version: cli.Version(), Settings: settings, Result: result})
 }
 
 func (p *place) write(r record) error {
+	r.Version = cli.Version()
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(p.dir, runFile), append(data, '\n'))
+	return replaceFile(p.dir, runFile, append(data, '\n'))
 }
 
+// unfinished begins the names of files that do not have theirs yet.
+const unfinished = ".writing-"
+
 // replaceFile writes a file so that a reader, or a crash at any moment, sees the old one or the new one.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".writing-")
+func replaceFile(dir, name string, data []byte) error {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+	defer root.Close()
+	write := func(w io.Writer) error { _, err := w.Write(data); return err }
+	if err := disk.Stage(root, unfinished+name, write); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return disk.Commit(root, unfinished+name, name)
 }

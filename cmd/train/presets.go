@@ -17,12 +17,6 @@ import (
 var presets = map[string]map[string]string{
 	// What the original trained on a card of 8 GB: the MLPs.
 	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "block", "optimizer": "adamw8bit", "master": "sr", "train-only": "mlp", "max-memory": "8GB"},
-	// How the embedded base model was made: data/README.md.
-	"starter-base": {
-		"from-scratch": "data/starter-llama/config.json", "data": "starter", "vocab-data": defaultData, "out": "starter-llama",
-		"epochs": "5", "batch": "8", "accumulate": "1", "seq": "512", "lr": "1e-3", "warmup": "0.02", "weight-decay": "0.1", "val": "0.01",
-		"fused": "all",
-	},
 }
 
 func presetNames() string { return strings.Join(slices.Sorted(maps.Keys(presets)), ", ") }

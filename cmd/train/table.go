@@ -3,29 +3,25 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 
-	"golang.org/x/sys/unix"
-
 	"restyle/kernels"
 	"restyle/model"
-	"restyle/trainer"
 )
 
 // setDefaults gives flags values that the command line has not given them, and remembers where those come from.
 func (t *train) setDefaults(values map[string]string, source string) error {
 	set, err := setDefaults(t.given, values, source)
 	for _, name := range set {
-		t.from[name] = source
+		t.cameFrom[name] = source
 	}
 	return err
 }
 
 func (t *train) mark(source string) func(*flag.Flag) {
-	return func(f *flag.Flag) { t.from[f.Name] = source }
+	return func(f *flag.Flag) { t.cameFrom[f.Name] = source }
 }
 
 // notSettings are flags that say what to do, not how.
@@ -42,8 +38,21 @@ func (t *train) allSettings() map[string]string {
 	return all
 }
 
+// shown is a flag's value as a person is told it.
+func shown(value string) string {
+	if value == "" || value == "[]" {
+		return "-"
+	}
+	return value
+}
+
+// params are the model's parameters, without memory.
+func (t *train) params() []model.Param {
+	return model.ParamsOf(t.origin.Config, t.settings.ModelOptions(t.origin.Config, t.plan))
+}
+
 // printSettings prints all that the run is made of, and what memory it takes.
-func (t *train) printSettings(m trainer.Memory) {
+func (t *train) printSettings() {
 	c := t.origin.Config
 	w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
 	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
@@ -51,18 +60,17 @@ func (t *train) printSettings(m trainer.Memory) {
 	row("data", "%s: %s rows, %s", t.set.Name, thousands(int64(t.set.Rows)), t.set.Format)
 	learned := int64(0)
 	tokens := int64(0)
-	for _, e := range t.train {
+	for _, e := range t.training {
 		learned += int64(e.Trained())
 		tokens += int64(len(e.IDs))
 	}
 	row("", "%s examples to train on, %s held out; %s tokens, %s of them learned; the longest has %d",
-		thousands(int64(len(t.train))), thousands(int64(len(t.val))), thousands(tokens), thousands(learned), t.plan.Longest)
+		thousands(int64(len(t.training))), thousands(int64(len(t.heldOut))), thousands(tokens), thousands(learned), t.plan.Longest)
 	for _, s := range t.warnings() {
 		row("", "%s", s)
 	}
-	params := model.ParamsOf(c, t.settings.ModelOptions(t.plan, t.answers))
 	var trained int64
-	for _, p := range params {
+	for _, p := range t.params() {
 		if p.Trained() {
 			trained += int64(p.W.Len())
 		}
@@ -82,7 +90,7 @@ func (t *train) printSettings(m trainer.Memory) {
 			return
 		}
 		mark := " "
-		switch source := t.from[f.Name]; {
+		switch source := t.cameFrom[f.Name]; {
 		case source == "given":
 			mark = "*"
 		case strings.HasPrefix(source, "preset"):
@@ -90,25 +98,21 @@ func (t *train) printSettings(m trainer.Memory) {
 		case source != "":
 			mark = "r"
 		}
-		value := f.Value.String()
-		if value == "" || value == "[]" {
-			value = "-"
-		}
 		end := "\t"
 		if n++; n%3 == 0 {
 			end = "\n"
 		}
-		fmt.Fprintf(w, "%s %s\t%s\t%s", mark, f.Name, value, end)
+		fmt.Fprintf(w, "%s %s\t%s\t%s", mark, f.Name, shown(f.Value.String()), end)
 	})
 	fmt.Fprintln(w)
 	w.Flush()
 
 	fmt.Fprintln(t.stdout, "\nmemory")
 	w = tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, p := range m.Parts {
+	for _, p := range t.memory.Parts {
 		fmt.Fprintf(w, "%s\t%s\t\n", p.What, kernels.Bytes(p.Bytes))
 	}
-	fmt.Fprintf(w, "together\t%s\t\n", kernels.Bytes(m.Total()))
+	fmt.Fprintf(w, "together\t%s\t\n", kernels.Bytes(t.memory.Total()))
 	w.Flush()
 	fmt.Fprintln(t.stdout)
 }
@@ -172,40 +176,4 @@ func joinOr(list []string) string {
 		return strings.Join(list, "")
 	}
 	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
-}
-
-// freeMemory is how many bytes a process can still take: what the system says is available, or what is left of the limit of
-// this process's control group where there is one. 0 where that is not known.
-func freeMemory() (bytes int) {
-	if data, err := os.ReadFile("/proc/meminfo"); err == nil {
-		for line := range strings.Lines(string(data)) {
-			if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-				n, _ := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")))
-				bytes = n << 10
-			}
-		}
-	}
-	limit, used := readNumber("/sys/fs/cgroup/memory.max"), readNumber("/sys/fs/cgroup/memory.current")
-	if left := limit - used; limit > 0 && left > 0 && (bytes == 0 || left < bytes) {
-		bytes = left
-	}
-	return bytes
-}
-
-func readNumber(path string) int {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(data)))
-	return n
-}
-
-// peakMemory is the most memory that this process had, in bytes.
-func peakMemory() int64 {
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return maxRSS(int64(u.Maxrss))
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"restyle/data"
@@ -16,10 +15,12 @@ import (
 	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
+	"restyle/kernels/cpu"
 	"restyle/model"
 	"restyle/optim"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
+	"restyle/trainer/report"
 	"restyle/voice"
 )
 
@@ -27,21 +28,23 @@ import (
 type train struct {
 	*options
 	given          *cli.Flags
-	from           map[string]string // where a flag's value comes from, if not from its default
+	cameFrom       map[string]string // what set a flag's value, if not its default
 	stdout, stderr io.Writer
 	terminal       bool
 	watch          func(phase trainer.Phase) // tests look in here
 
+	dir      string // --out, as it is on the disk
 	device   *kernels.Device
 	origin   *hf.Checkpoint
 	language infer.Language
 	set      *dataset.Set
 	encoder  *dataset.Encoder
-	train    []dataset.Example
-	val      []dataset.Example
+	training []dataset.Example
+	heldOut  []dataset.Example
 	settings trainer.Settings
 	plan     *trainer.Plan
-	answers  int // positions for sample answers
+	process  int // bytes that it takes beside its arenas
+	memory   trainer.Memory
 	tone     *voice.Style
 	run      *trainer.Run
 	outputs  *outputs
@@ -50,7 +53,7 @@ type train struct {
 // note says something that is no error.
 func (t *train) note(format string, args ...any) { fmt.Fprintf(t.stderr, format+"\n", args...) }
 
-// do is the command from its flags to the end of the run.
+// do is the command from its flags to the end of the run. Up to learn it changes nothing.
 func (t *train) do(ctx context.Context) (err error) {
 	if err := t.resolve(ctx); err != nil {
 		return err
@@ -59,37 +62,46 @@ func (t *train) do(ctx context.Context) (err error) {
 	if t.showExample {
 		return t.encoder.Show(t.stdout, t.set.Examples[0], cli.IsTerminal(t.stdout))
 	}
-	place := newPlace(t.out)
-	if !t.dryRun {
-		if err := place.inspect(t.resume, t.restart); err != nil {
+	if t.dryRun {
+		if err := t.openDevice(""); err != nil {
 			return err
 		}
-		if place.finished && t.resume {
-			t.note("the run in %s is finished: there is nothing to go on with", t.out)
-			return nil
+		defer func() { err = errors.Join(err, t.device.Close()) }()
+		t.printSettings()
+		return t.fits()
+	}
+	place, err := claim(t.dir, t.resume, t.restart) // before anything in it is looked at
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, place.release()) }()
+	var from, level string
+	if t.resume {
+		if place.was.Finished {
+			return t.repeat(place.was)
+		}
+		level = place.was.Decisions["cpu"]
+		if from, err = t.latest(); err != nil {
+			return err
 		}
 	}
-	from, err := t.openDevice(place)
-	if err != nil {
+	if err := t.openDevice(level); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.device.Close()) }()
-	memory := trainer.MemoryOf(t.device, t.origin.Config, t.settings, t.plan, t.answers)
-	t.printSettings(memory)
-	if err := t.fits(memory); err != nil || t.dryRun {
+	t.printSettings()
+	if err := t.fits(); err != nil {
 		return err
 	}
-	unlock, err := place.claim(t.note)
-	if err != nil {
+	if err := t.room(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
 	return t.learn(ctx, place, from)
 }
 
 // resolve finds out all that the run is made of, and allocates nothing large.
 func (t *train) resolve(ctx context.Context) (err error) {
-	t.from = map[string]string{}
+	t.cameFrom = map[string]string{}
 	t.given.Visit(t.mark("given"))
 	if t.preset != "" {
 		set, ok := presets[t.preset]
@@ -103,9 +115,20 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	if err := t.check(t.given.Given); err != nil {
 		return err
 	}
+	if t.dir, err = realPath(t.out); err != nil {
+		return fmt.Errorf("--out: %w: give another directory", err)
+	}
+	if err := t.checkPaths(t.dir); err != nil {
+		return err
+	}
 	if t.samples > 0 {
 		if t.tone, err = voice.Load(t.style); err != nil {
 			return usagef("--style: %v", err)
+		}
+	}
+	if t.benchmarkLog != "" {
+		if err := report.CheckBenchmark(t.benchmarkLog); err != nil {
+			return err
 		}
 	}
 	if t.origin, err = t.base(ctx); err != nil {
@@ -128,12 +151,19 @@ func (t *train) resolve(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if t.settings, err = t.options.settings(); err != nil {
-		return &usageError{err}
-	}
 	c := t.origin.Config
+	if t.seq > c.MaxPositions {
+		if t.cameFrom["seq"] == "given" {
+			return usagef("--seq %d: the model has %d positions: give no more", t.seq, c.MaxPositions)
+		}
+		t.note("--seq %d is more than the model's %d positions: it is lowered to these", t.seq, c.MaxPositions)
+		t.seq = c.MaxPositions
+	}
+	if t.settings, err = t.trainerSettings(); err != nil {
+		return err
+	}
 	if err := t.settings.CheckPatterns(model.ParamsOf(c, model.Options{})); err != nil {
-		return &usageError{err}
+		return usagef("--%w", err)
 	}
 	template := t.template
 	if t.text != "" {
@@ -142,60 +172,63 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	if t.language, err = infer.LanguageOf(t.origin, template); err != nil {
 		return err
 	}
-	if t.set, t.encoder, err = t.examples(ctx, t.language, c.MaxPositions); err != nil {
+	if t.set, t.encoder, err = t.examples(ctx); err != nil {
 		return err
 	}
 	if int(t.set.MaxID) >= c.Vocab {
 		return fmt.Errorf("the data has token %d, and the model has %d: the tokenizer is not its own", t.set.MaxID, c.Vocab)
 	}
-	t.train, t.val = t.set.Split(t.options.val, t.seed)
-	if t.plan, err = trainer.NewPlan(t.settings, t.train); err != nil {
-		return err
+	t.training, t.heldOut = t.set.Split(t.val, t.seed)
+	if t.patience > 0 && len(t.heldOut) == 0 {
+		return usagef("--patience %d waits for a better validation loss, and of %d examples none can be held out: leave it out, or give more data",
+			t.patience, len(t.set.Examples))
 	}
-	if t.samples > 0 {
-		t.answers = min(c.MaxPositions, t.seq+sampleTokens)
+	if t.plan, err = trainer.NewPlan(t.settings, t.training); err != nil {
+		return usagef("--%w", err)
 	}
 	return nil
 }
 
+// latest is the checkpoint that a resumed run goes on from; "" where it had not come to one.
+func (t *train) latest() (dir string, err error) {
+	found, err := checkpoint.Latest(trainer.CheckpointsIn(t.dir))
+	for _, s := range found.Skipped {
+		t.note("the checkpoint %s is damaged and is left out: %v", s.Dir, s.Why)
+	}
+	switch {
+	case err == nil:
+		return found.Dir, nil
+	case !errors.Is(err, checkpoint.ErrNone):
+		return "", err
+	case len(found.Skipped) > 0:
+		return "", fmt.Errorf("no checkpoint in %s is whole: begin anew with --restart, which keeps all of it aside", t.out)
+	}
+	t.note("the run in %s had not come to a checkpoint yet: it begins again from the first step", t.out)
+	return "", nil
+}
+
 // openDevice opens the device; a resumed run goes on with the instruction set that it began with, where the machine has it.
-func (t *train) openDevice(p *place) (from string, err error) {
-	o := kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync}
-	var then trainer.State
-	if t.resume && !t.dryRun {
-		found, err := checkpoint.Latest(trainer.CheckpointsIn(t.out))
-		for _, s := range found.Skipped {
-			t.note("the checkpoint %s is damaged and is left out: %v", s.Dir, s.Why)
-		}
-		switch {
-		case err == nil:
-			from = found.Dir
-			if then, err = trainer.ReadState(from); err != nil {
-				return "", err
-			}
-			o.Level = then.Decisions["cpu"]
-		case !errors.Is(err, checkpoint.ErrNone):
-			return "", err
-		case len(found.Skipped) > 0:
-			return "", fmt.Errorf("no checkpoint in %s is whole: begin anew with --restart, which keeps all of it aside", t.out)
-		default:
-			t.note("the run in %s had not come to a checkpoint yet: it begins again from the first step", t.out)
-		}
+func (t *train) openDevice(level string) (err error) {
+	if _, missing := cpu.ParseLevel(level); missing != nil {
+		t.note("this machine lacks what the run was begun with: it goes on, but not with the same bits (%v)", missing)
+		level = ""
 	}
-	name := t.options.device
-	if t.device, err = kernels.Open(name, o); err != nil && o.Level != "" {
-		t.note("this machine lacks the instruction set %s that the run was begun with: it goes on, but not with the same bits (%v)", o.Level, err)
-		o.Level = ""
-		t.device, err = kernels.Open(name, o)
+	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level})
+	if err == nil {
+		t.process = int(peakMemory()) + buffers
+		t.memory = trainer.MemoryOf(t.device, t.origin.Config, t.settings, t.plan)
+		t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
 	}
-	return from, err
+	return err
 }
 
 // identity is what a resume has to find unchanged.
 func (t *train) identity() (map[string]string, error) {
 	id := t.settings.Recipe()
 	id["data"] = t.set.SHA256
-	id["held out"] = fmt.Sprint(t.options.val)
+	id["train-on"] = t.trainOn
+	id["columns"] = t.columns
+	id["val"] = fmt.Sprint(t.val)
 	id["template"] = t.language.Family.Name
 	id["fused"] = t.fused.String()
 	var err error
@@ -209,14 +242,19 @@ func (t *train) identity() (map[string]string, error) {
 	return id, nil
 }
 
-// learn does the run in a place that is ours.
+// learn does the run in a place that is ours. What may fail comes before the place is changed.
 func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	began := time.Now()
 	id, err := t.identity()
 	if err != nil {
 		return err
 	}
-	m, err := model.New(t.device, t.origin.Config, t.settings.ModelOptions(t.plan, t.answers))
+	if t.resume {
+		if err := trainer.Same(p.was.Identity, id); err != nil {
+			return fmt.Errorf("--resume: %w: give what it was begun with, or begin anew with --restart", err)
+		}
+	}
+	m, err := model.New(t.device, t.origin.Config, t.settings.ModelOptions(t.origin.Config, t.plan))
 	if err != nil {
 		return err
 	}
@@ -236,8 +274,9 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	}
 	defer func() { err = errors.Join(err, opt.Close()) }()
 	t.run = &trainer.Run{
-		Settings: t.settings, Plan: t.plan, Model: m, Optimizer: opt, Val: t.val, Dir: t.out, From: t.origin, Identity: id,
+		Settings: t.settings, Plan: t.plan, Model: m, Optimizer: opt, Val: t.heldOut, Dir: t.dir, From: t.origin, Identity: id,
 		Decisions: map[string]string{"cpu": t.device.Level(), "passes": fmt.Sprintf("of up to %d tokens", t.plan.MaxTokens)},
+		Observe:   t.observe,
 	}
 	if t.samples > 0 {
 		ask, err := t.asking(ctx, m)
@@ -247,26 +286,22 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 		defer func() { err = errors.Join(err, ask.close()) }()
 		t.run.Answer = ask.answer
 	}
-	if err := p.begin(t.allSettings()); err != nil {
-		return err
-	}
-	if t.batches != "" {
+	if t.batchesFile != "" {
 		if err := t.writeBatches(); err != nil {
 			return err
 		}
 	}
-	if err := t.run.Start(ctx, from); err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.run.Close()) }()
-	if from != "" {
-		t.note("going on after step %d of %d, from %s", t.run.State().Step, t.plan.Steps, from)
+	if err := t.start(ctx, p, from); err != nil {
+		return err
 	}
 	if t.outputs, err = t.openOutputs(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.outputs.close()) }()
-	t.run.Observe = t.outputs.observe
 	result, err := t.run.Run(ctx)
 	if err = errors.Join(err, t.outputs.failed); err != nil {
 		return err
@@ -274,18 +309,50 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	return t.finish(p, m, result, time.Since(began))
 }
 
+// start writes down what the run is, and begins it or goes on. A new run is known by its record before there are other files,
+// or a kill would leave what no run accepts; a resumed one changes it only when it really goes on.
+func (t *train) start(ctx context.Context, p *place, from string) error {
+	if from == "" {
+		if err := p.begin(t.record(), t.note); err != nil {
+			return err
+		}
+		return t.run.Start(ctx, "")
+	}
+	if err := t.run.Start(ctx, from); err != nil {
+		return err
+	}
+	s := t.run.State()
+	t.note("going on after step %d of %d, from %s", s.Step, t.plan.Steps, from)
+	return p.begin(t.record(), t.note)
+}
+
+// record is what run.json says of this run.
+func (t *train) record() record {
+	return record{Settings: t.allSettings(), Identity: t.run.Identity, Decisions: t.run.Decisions}
+}
+
+// observe is told of everything that the run does.
+func (t *train) observe(event any) {
+	if n, ok := event.(trainer.Notice); ok { // while it starts, before there are outputs
+		t.note("%s", n)
+		return
+	}
+	t.outputs.observe(event)
+}
+
 // fits says what to do where the memory is too small.
-func (t *train) fits(m trainer.Memory) error {
+func (t *train) fits() error {
 	limit, whose := int(t.maxMemory), "--max-memory"
 	if limit == 0 {
 		if limit, whose = freeMemory(), "what this machine has free"; limit == 0 {
 			return nil
 		}
 	}
-	if m.Total() <= limit {
+	total := t.memory.Total()
+	if total <= limit {
 		return nil
 	}
-	alone, together := trainer.Fit(t.device, t.origin.Config, t.settings, t.plan, t.answers, limit)
+	alone, together := trainer.Fit(t.device, t.fused.Fused, t.origin.Config, t.settings, t.plan, t.process, limit)
 	advice := "no flag brings it down to that: take a smaller model, or a larger machine"
 	switch {
 	case alone != nil:
@@ -293,14 +360,17 @@ func (t *train) fits(m trainer.Memory) error {
 	case together != "":
 		advice = "together these would fit: " + together
 	}
-	return fmt.Errorf("this run takes %s, more than %s, %s: %s", kernels.Bytes(m.Total()), whose, kernels.Bytes(limit), advice)
+	return fmt.Errorf("this run takes %s, more than %s, %s: %s", kernels.Bytes(total), whose, kernels.Bytes(limit), advice)
 }
 
-// writable says early what would fail late.
-func writable(dir string) error {
-	f, err := os.CreateTemp(dir, ".try")
-	if err != nil {
-		return err
+// room says early that the disk is too small. What a resumed run has there already counts.
+func (t *train) room() error {
+	need := trainer.DiskOf(t.origin.Config, t.settings, t.plan, len(t.heldOut) > 0)
+	if t.resume {
+		need -= sizeOf(t.dir)
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	if err := checkpoint.Room(t.dir, need); err != nil {
+		return fmt.Errorf("the disk is too small for the checkpoints and the result: %w, or keep fewer with --keep", err)
+	}
+	return nil
 }

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/trainer"
+	"restyle/trainer/checkpoint"
+)
+
+func writeFile(t testing.TB, path, content string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(content), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// realDir is a new directory by its real path, which messages have.
+func realDir(t testing.TB) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// change rewrites the record of a run.
+func change(t testing.TB, out string, f func(r map[string]any)) {
+	t.Helper()
+	var r map[string]any
+	path := filepath.Join(out, runFile)
+	if err := json.Unmarshal(readFile(t, path), &r); err != nil {
+		t.Fatal(err)
+	}
+	f(r)
+	data, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, path, string(data))
+}
+
+// TestLockedFirst has a second run touch nothing of the one that is at work.
+func TestLockedFirst(t *testing.T) {
+	out := filepath.Join(realDir(t), "out")
+	args := small(t, out, "--save-every", "4")
+	must(t, cli.Done, args...)
+	change(t, out, func(r map[string]any) { r["finished"] = false })
+	writing := filepath.Join(out, "checkpoints", ".writing-step-000020", "model.safetensors")
+	writeFile(t, writing, "half")
+	unlock, err := checkpoint.Lock(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range [][]string{{"--resume"}, {"--restart"}, {}} {
+		if o := must(t, cli.Failed, append(slices.Clone(args), flags...)...); !strings.Contains(o.stderr, "another run is at work there") {
+			t.Errorf("%q beside a run: %v", flags, o)
+		}
+	}
+	readFile(t, writing)
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, cli.Done, append(args, "--resume")...)
+}
+
+// TestPlaces has --out be named in every way that there is.
+func TestPlaces(t *testing.T) {
+	dir := realDir(t)
+	out := filepath.Join(dir, "out")
+	args := func(name string, more ...string) []string {
+		return append([]string{"--model", filepath.Join(dir, "base"), "--data", filepath.Join(dir, "rows.json"), "--out", name, "--seq", "128",
+			"--max-steps", "2", "--samples", "0", "--benchmark-log", "", "--fused"}, more...)
+	}
+	if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(tinyBase)); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "rows.json"), string(readFile(t, rows(t, 20))))
+	must(t, cli.Done, args(out)...)
+	weights := readFile(t, filepath.Join(out, "model.safetensors"))
+
+	// A link is followed: the directory that it names is set aside and made again.
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("out", link); err != nil {
+		t.Fatal(err)
+	}
+	if o := must(t, cli.Done, args(link)...); !strings.Contains(o.stderr, "is kept as "+out+".bak") {
+		t.Error(o)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink || !bytes.Equal(readFile(t, filepath.Join(link, "model.safetensors")), weights) {
+		t.Errorf("the link: %v, %v", info, err)
+	}
+	if err := os.Symlink("nowhere", filepath.Join(dir, "loose")); err != nil {
+		t.Fatal(err)
+	}
+
+	// What would be renamed under somebody's feet is refused, and stays.
+	if err := os.Mkdir(filepath.Join(out, "below"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cwd  string
+		args []string
+		code int
+		want string
+	}{
+		"the working directory":       {out, args("."), cli.Usage, "the working directory"},
+		"around the working one":      {filepath.Join(out, "below"), args(out), cli.Usage, "the working directory"},
+		"the model's":                 {dir, args("base"), cli.Usage, "--model"},
+		"around the model":            {dir, args("out", "--model", "out/below/../../out"), cli.Usage, "--model"},
+		"around the data":             {dir, args(filepath.Join(dir, "out"), "--data", "out/run.json"), cli.Usage, "--data"},
+		"around the batches":          {dir, args("out", "--write-batches", "out/b.jsonl"), cli.Usage, "--write-batches"},
+		"a link to nothing":           {dir, args("loose"), cli.Failed, "loose"},
+		"a directory beside the same": {dir, args("base2", "--max-memory", "1kB"), cli.Failed, "this run takes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(c.cwd)
+			if o := must(t, c.code, c.args...); !strings.Contains(o.stderr, c.want) {
+				t.Errorf("%q is not in %v", c.want, o)
+			}
+			if got := readFile(t, filepath.Join(out, "model.safetensors")); !bytes.Equal(got, weights) {
+				t.Error("the finished model is another")
+			}
+		})
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 6 { // base, link, loose, out, out.bak, rows.json
+		t.Errorf("there are %v", names)
+	}
+}
+
+// TestNothingChanges has a run that cannot begin leave a finished one where it is.
+func TestNothingChanges(t *testing.T) {
+	out := filepath.Join(realDir(t), "out")
+	args := small(t, out, "--samples", "0", "--max-steps", "2")
+	must(t, cli.Done, args...)
+	record := readFile(t, filepath.Join(out, runFile))
+	log := filepath.Join(t.TempDir(), "log.csv")
+	writeFile(t, log, "dear diary\n")
+	for name, c := range map[string]struct {
+		code int
+		args []string
+		want string
+	}{
+		"weight decay":      {cli.Usage, []string{"--weight-decay", "-1"}, "--weight-decay"},
+		"warmup":            {cli.Usage, []string{"--warmup", "1e18"}, "--warmup"},
+		"batch":             {cli.Usage, []string{"--batch", "4611686018427387904"}, "--batch"},
+		"accumulate":        {cli.Usage, []string{"--accumulate", "9223372036854775807"}, "--accumulate"},
+		"epochs":            {cli.Usage, []string{"--epochs", "2000000000"}, "--epochs"},
+		"batches":           {cli.Failed, []string{"--write-batches", "/nonexistent/x"}, "--write-batches"},
+		"benchmark log":     {cli.Failed, []string{"--benchmark-log", log}, "benchmark log"},
+		"threads":           {cli.Usage, []string{"--threads", "100000"}, "--threads"},
+		"device":            {cli.Usage, []string{"--device", "tpu"}, "--device"},
+		"pattern":           {cli.Usage, []string{"--freeze", "["}, "--freeze"},
+		"pattern without":   {cli.Usage, []string{"--train-only", "proj"}, "--train-only"},
+		"memory":            {cli.Failed, []string{"--max-memory", "1MB"}, "this run takes"},
+		"resume, unstarted": {cli.Failed, []string{"--resume", "--out", out + "2"}, "there is no run"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if o := must(t, c.code, append(slices.Clone(args), c.args...)...); !strings.Contains(o.stderr, c.want) {
+				t.Errorf("%q is not in %v", c.want, o)
+			}
+			if got := readFile(t, filepath.Join(out, runFile)); !bytes.Equal(got, record) {
+				t.Errorf("the record changed: %s", got)
+			}
+			if names, _ := filepath.Glob(filepath.Join(filepath.Dir(out), "*")); !slices.Equal(names, []string{out}) {
+				t.Errorf("there are %v", names)
+			}
+		})
+	}
+}
+
+// TestEarlyKills resumes what kills in the first moments leave: a directory that has no record yet, and a run without checkpoint.
+func TestEarlyKills(t *testing.T) {
+	out := filepath.Join(realDir(t), "out")
+	args := small(t, out, "--samples", "0", "--max-steps", "4")
+	writeFile(t, filepath.Join(out, ".lock"), "")
+	writeFile(t, filepath.Join(out, ".writing-123"), "{")
+	if o := must(t, cli.Failed, append(slices.Clone(args), "--max-memory", "1MB")...); !strings.Contains(o.stderr, "this run takes") {
+		t.Error(o)
+	}
+	if names, _ := filepath.Glob(filepath.Join(out, ".*")); len(names) != 0 {
+		t.Errorf("there are %v", names)
+	}
+	writeFile(t, filepath.Join(out, ".writing-123"), "{")
+	want := figuresOf(t, must(t, cli.Done, args...))
+	if names, _ := filepath.Glob(filepath.Join(out, ".*")); len(names) != 1 { // .lock
+		t.Errorf("there are %v", names)
+	}
+
+	if err := os.RemoveAll(trainer.CheckpointsIn(out)); err != nil {
+		t.Fatal(err)
+	}
+	change(t, out, func(r map[string]any) {
+		r["finished"] = false
+		r["decisions"].(map[string]any)["cpu"] = "portable"
+	})
+	record := readFile(t, filepath.Join(out, runFile))
+	resume := append(slices.Clone(args), "--resume")
+	for _, c := range []struct{ flag, value, want string }{
+		{"--lr", "0.5", "lr was 0.001 and is now 0.5"},
+		{"--train-on", "all", "train-on was responses and is now all"},
+		{"--val", "0.2", "val was 0.1 and is now 0.2"},
+	} {
+		if o := must(t, cli.Failed, append(slices.Clone(resume), c.flag, c.value)...); !strings.Contains(o.stderr, c.want) {
+			t.Errorf("%q is not in %v", c.want, o)
+		}
+		if got := readFile(t, filepath.Join(out, runFile)); !bytes.Equal(got, record) {
+			t.Errorf("the record changed: %s", got)
+		}
+	}
+	o := must(t, cli.Done, resume...)
+	if got := figuresOf(t, o); !strings.Contains(o.stdout, "(portable)") || got.Steps != want.Steps || got.Tokens != want.Tokens {
+		t.Errorf("resumed: %v", o)
+	}
+	// TensorBoard drops what the first one wrote from step 1 on: SessionLog (field 7) with status START.
+	files, _ := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
+	if len(files) != 2 || !bytes.Contains(readFile(t, files[1]), []byte{0x3a, 2, 8, 1}) {
+		t.Errorf("no mark in the last of %v", files)
+	}
+}
+
+// TestLastMoments resumes what kills in the last moments leave.
+func TestLastMoments(t *testing.T) {
+	out := filepath.Join(realDir(t), "out")
+	args := small(t, out, "--samples", "0", "--save-every", "4", "--eval-every", "4", "--lr", "0.03")
+	first := figuresOf(t, must(t, cli.Done, args...))
+	weights := readFile(t, filepath.Join(out, "model.safetensors"))
+	if left, _ := filepath.Glob(filepath.Join(out, "checkpoints", "best-*")); len(left) > 0 {
+		t.Errorf("there are %v", left)
+	}
+
+	// Before the result was recorded, with the best weights gone.
+	change(t, out, func(r map[string]any) { r["finished"] = false; delete(r, "result") })
+	o := must(t, cli.Done, append(slices.Clone(args), "--resume")...)
+	if got := figuresOf(t, o); got.Steps != first.Steps || first.WeightsOfStep != got.WeightsOfStep && !strings.Contains(o.stderr, "the best weights so far") {
+		t.Errorf("resumed: %v", o)
+	}
+	if got := figuresOf(t, o); got.WeightsOfStep == first.WeightsOfStep && !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), weights) {
+		t.Error("the weights are others")
+	}
+
+	// A finished run says once more what it came to, and what it was made with.
+	o = must(t, cli.Done, append(slices.Clone(args), "--resume", "--lr", "0.5", "--label", "other")...)
+	if got := figuresOf(t, o); got.Steps != first.Steps || !strings.Contains(o.stderr, "is finished") ||
+		!strings.Contains(o.stderr, "made with --lr 0.03, and not 0.5") || !strings.Contains(o.stderr, "made with --label -, and not other") || strings.Contains(o.stderr, "--seq") {
+		t.Errorf("a finished run: %v", o)
+	}
+}
+
+// TestOtherMachine has only a missing instruction set be called one.
+func TestOtherMachine(t *testing.T) {
+	out := filepath.Join(realDir(t), "out")
+	args := small(t, out, "--samples", "0", "--max-steps", "2", "--resume")
+	must(t, cli.Done, args[:len(args)-1]...)
+	change(t, out, func(r map[string]any) {
+		r["finished"] = false
+		r["decisions"].(map[string]any)["cpu"] = "avx9"
+	})
+	if o := must(t, cli.Done, args...); !strings.Contains(o.stderr, "not with the same bits") || !strings.Contains(o.stderr, "avx9") {
+		t.Error(o)
+	}
+	change(t, out, func(r map[string]any) { r["finished"] = false })
+	if o := must(t, cli.Failed, append(args, "--device", "cuda:7")...); strings.Contains(o.stderr, "same bits") || !strings.Contains(o.stderr, "cuda:7") {
+		t.Error(o)
+	}
+}
+
+// TestExit has everything that went wrong be said, also beside an orderly stop.
+func TestExit(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code int
+		want string
+	}{
+		{nil, cli.Done, ""},
+		{errors.Join(trainer.ErrStopped, nil), cli.Stopped, "the same command and --resume"},
+		{errors.Join(errors.Join(trainer.ErrStopped, errors.New("event file: full")), errors.New("closing")), cli.Failed, "event file: full\ntrain: besides: closing"},
+		{fmt.Errorf("--x: %w", errors.New("bad")), cli.Failed, "--x: bad"},
+		{usagef("--x: bad"), cli.Usage, "see train -h"},
+	} {
+		var stderr bytes.Buffer
+		tr := &train{options: defaults(), stderr: &stderr, run: &trainer.Run{}, plan: &trainer.Plan{}}
+		if code := tr.exit(t.Context(), c.err); code != c.code || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%v: exit %d, %s", c.err, code, &stderr)
+		}
+	}
+}
+
+// TestWhatIsSaid has what is left out or changed silently be said.
+func TestWhatIsSaid(t *testing.T) {
+	out := filepath.Join(realDir(t), "out")
+	var list []map[string]string
+	for i := range 12 {
+		list = append(list, map[string]string{"instruction": fmt.Sprint(strings.Repeat("and ", 65), i), "output": "print()"})
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := filepath.Join(t.TempDir(), "long.json")
+	writeFile(t, long, string(data))
+	o := must(t, cli.Done, "--model", tinyBase, "--data", long, "--out", out, "--max-steps", "2", "--benchmark-log", "", "--val", "0.3", "--fused")
+	for _, want := range []string{"--seq 512 is more than the model's 256 positions: it is lowered", "3 of 3 sample questions cannot be asked"} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is not in %v", want, o)
+		}
+	}
+	if o := must(t, cli.Usage, "--model", tinyBase, "--data", rows(t, 1), "--seq", "128", "--out", out+"2", "--patience", "1"); !strings.Contains(o.stderr, "none can be held out") {
+		t.Error(o)
+	}
+	config := filepath.Join(t.TempDir(), "config.json")
+	writeFile(t, config, strings.Replace(string(readFile(t, tinyBase+"/config.json")), `"vocab_size": 320`, `"vocab_size": 100`, 1))
+	if o := must(t, cli.Failed, "--from-scratch", config, "--data", rows(t, 5), "--seq", "128", "--out", out+"2"); !strings.Contains(o.stderr, "--from-scratch") || !strings.Contains(o.stderr, "vocab_size") {
+		t.Error(o)
+	}
+}

@@ -1,0 +1,268 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+	"restyle/trainer/checkpoint"
+	"restyle/trainer/report"
+)
+
+// TestStoppedEvaluations ends runs while they evaluate, at the beginning, on the way and after the last step, in the validation
+// and in the answers: it is left to the resumed run, which ends with the same bits.
+func TestStoppedEvaluations(t *testing.T) {
+	s := tinySettings()
+	s.SampleEvery = 3
+	// run is a run that answers, and calls at before each validation and each answer.
+	run := func(dir string, at func(what string, step int)) *Run {
+		return tiny(t, dir, s, func(r *Run) {
+			r.Observe = func(e any) {
+				if e == Phase("evaluate") {
+					at("validation", r.State().Step)
+				}
+			}
+			r.Answer = func(ctx context.Context) ([]Sample, error) {
+				at("answers", r.State().Step)
+				return []Sample{{"q", "a", r.State().Step % 5}}, ctx.Err()
+			}
+		})
+	}
+	control := run(t.TempDir(), func(string, int) {})
+	finish := func(r *Run, from string) string {
+		if err := r.Start(context.Background(), from); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Run(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		return hash(t, r)
+	}
+	want := finish(control, "")
+	if b := control.State().Best; b.Tone == nil || *b.Tone != float64(b.Step%5) {
+		t.Errorf("the best weights, after step %d, have the tone %v of others", b.Step, b.Tone)
+	}
+	for _, what := range []string{"validation", "answers"} {
+		for _, at := range []int{0, 3, 4, control.Plan.Steps} {
+			dir := t.TempDir()
+			ctx, cancel := context.WithCancel(context.Background())
+			late := false // whether anything is done after the end
+			r := run(dir, func(what2 string, step int) {
+				late = ctx.Err() != nil
+				if what2 == what && step == at {
+					cancel()
+				}
+			})
+			if err := r.Start(ctx, ""); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
+				t.Fatal(err)
+			}
+			found, err := checkpoint.Latest(CheckpointsIn(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			state, err := readState(found.Dir)
+			// Where there are only answers, the phase before them ends the run in them.
+			if err != nil || found.Step != at || state.Pending == "" || late && at != 3 {
+				t.Fatalf("stopped in the %s after step %d: %+v, %+v, %v; went on: %v", what, at, found, state, err, late)
+			}
+			if got := finish(run(dir, func(string, int) {}), found.Dir); got != want {
+				t.Errorf("stopped in the %s after step %d it ends as %.12s, want %.12s", what, at, got, want)
+			}
+		}
+	}
+}
+
+// TestBestIsChecked damages and loses the best weights: those of the same step's checkpoint take their place, and without one the
+// run goes on and says so.
+func TestBestIsChecked(t *testing.T) {
+	s := tinySettings()
+	s.SaveEvery, s.EvalEvery, s.LR, s.Schedule, s.Keep = 5, 5, 0.02, "constant", 10
+	source := t.TempDir()
+	want, control := whole(t, source, s)
+	best, last := control.State().Best, control.Plan.Steps
+	if best.Step == 0 || best.Step == last || best.Step%5 != 0 {
+		t.Fatalf("the best weights are those after step %d: this shows nothing", best.Step)
+	}
+	damage := func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("x"), 0o666)
+	}
+	for name, c := range map[string]struct {
+		spoil func(dir string) error // of the best weights
+		own   bool                   // whether the step's own checkpoint is there
+	}{"damaged": {damage, true}, "lost": {os.RemoveAll, true}, "all damaged": {damage, false}, "all lost": {os.RemoveAll, false}} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.spoil(bestIn(dir, best.Step)); err != nil {
+				t.Fatal(err)
+			}
+			if !c.own {
+				if err := os.RemoveAll(checkpoint.Dir(CheckpointsIn(dir), best.Step)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var said []string
+			r := tiny(t, dir, s, func(r *Run) {
+				r.Observe = func(e any) {
+					if n, ok := e.(Notice); ok {
+						said = append(said, string(n))
+					}
+				}
+			})
+			if err := r.Start(context.Background(), checkpoint.Dir(CheckpointsIn(dir), last)); err != nil {
+				t.Fatal(err)
+			}
+			res, err := r.Run(context.Background())
+			if err != nil || len(said) != 1 || !strings.Contains(said[0], fmt.Sprintf("those after step %d", best.Step)) {
+				t.Fatalf("%v, said %q", err, said)
+			}
+			if got := hash(t, r); c.own != (got == want) || c.own != (res.Best != nil) {
+				t.Errorf("it ends as %.12s with the best %+v, the control as %.12s", got, res.Best, want)
+			}
+		})
+	}
+
+	// Damage while it runs is found before the weights are used.
+	dir := t.TempDir()
+	r := tiny(t, dir, s, func(r *Run) {
+		r.Observe = func(e any) {
+			if e == Phase("done") {
+				if err := damage(bestIn(dir, best.Step)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	if err := r.Start(context.Background(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "the best weights") {
+		t.Errorf("damaged weights were taken: %v", err)
+	}
+}
+
+// TestNaNIsNotBest has a loss that is no number be followed by one that is.
+func TestNaNIsNotBest(t *testing.T) {
+	r := tiny(t, t.TempDir(), tinySettings())
+	for _, c := range []struct {
+		loss float64
+		best bool
+	}{{math.NaN(), false}, {math.Inf(1), false}, {3, true}, {math.NaN(), false}, {2, true}} {
+		e := Evaluation{Loss: report.Number(c.loss)}
+		if err := r.judge(&e); err != nil || e.Best != c.best {
+			t.Errorf("loss %v: best is %v, %v", c.loss, e.Best, err)
+		}
+	}
+}
+
+// TestSlips has numbers that cannot be meant be refused, not computed with.
+func TestSlips(t *testing.T) {
+	for name, change := range map[string]func(*Settings){
+		"batch": func(s *Settings) { s.Batch = 1 << 62 }, "accumulate": func(s *Settings) { s.Accumulate = math.MaxInt64 },
+		"epochs": func(s *Settings) { s.Epochs = 2e9 }, "max-steps": func(s *Settings) { s.MaxSteps = 1 << 40 },
+		"seq": func(s *Settings) { s.Seq = 1 << 40 }, "keep": func(s *Settings) { s.Keep = 1 << 40 },
+		"weight-decay": func(s *Settings) { s.Optimizer.Decay = -1 }, "freeze: the pattern": func(s *Settings) { s.Freeze = []string{"["} },
+		"train-only: the pattern": func(s *Settings) { s.TrainOnly = []string{"["} },
+	} {
+		s := tinySettings()
+		change(&s)
+		if err := s.Check(); err == nil || !strings.HasPrefix(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, warmup := range []float64{1e18, 1e300, 23} {
+		s := tinySettings()
+		s.Warmup = warmup
+		if _, err := NewPlan(s, learnable(41, 1)); err == nil || !strings.HasPrefix(err.Error(), "warmup") {
+			t.Errorf("warmup %v of 22 steps: %v", warmup, err)
+		}
+	}
+}
+
+// TestFitGivesWhatIsTaken has no advice that would be refused, and the answers' part follow the length.
+func TestFitGivesWhatIsTaken(t *testing.T) {
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	r := tiny(t, t.TempDir(), tinySettings())
+	c := r.Model.Config()
+	c.Dim, c.Inner, c.Vocab, c.MaxPositions = 512, 1024, 9000, 8192
+	all := func(s Settings) string {
+		plan := &Plan{Longest: s.Seq, MaxTokens: s.Batch * s.Seq}
+		total := MemoryOf(d, c, s, plan).Total()
+		alone, _ := Fit(d, kernels.Fused{}, c, s, plan, 0, total-1)
+		return strings.Join(alone, "\n")
+	}
+	s := tinySettings()
+	s.Seq, s.AnswerTokens = 4096, 100
+	s.Optimizer.BNB, s.Optimizer.Master = true, optim.NoMaster
+	if got := all(s); strings.Contains(got, "--master") || !strings.Contains(got, "--fused (") || !strings.Contains(got, "--samples 0 (") {
+		t.Errorf("with bitsandbytes' optimiser: %s", got)
+	}
+	s = tinySettings()
+	s.Seq, s.Freeze = 512, []string{"mlp"}
+	if got := all(s); strings.Contains(got, "--train-only") || !strings.Contains(got, "--recompute") {
+		t.Errorf("with a frozen MLP: %s", got)
+	}
+	s = tinySettings()
+	s.Seq, s.Batch, s.AnswerTokens, s.DType = 4096, 1, 100, tensor.BF16
+	short := s
+	short.Seq = 256
+	want := MemoryOf(d, c, short, &Plan{Longest: 256, MaxTokens: short.passTokens(256)}).Total()
+	if got := all(s); !strings.Contains(got, "--seq 256 ("+kernels.Bytes(want)+")") {
+		t.Errorf("want %s for --seq 256: %s", kernels.Bytes(want), got)
+	}
+}
+
+// TestDisk compares what a run is said to need with what it leaves.
+func TestDisk(t *testing.T) {
+	s := tinySettings()
+	s.Keep = 100 // so that nothing goes
+	dir := t.TempDir()
+	_, r := whole(t, dir, s)
+	var size int64
+	steps, err := filepath.Glob(filepath.Join(CheckpointsIn(dir), "step-*", "*.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range steps {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	weights := model.MemoryOf(r.Model.Device(), r.Model.Config(), s.ModelOptions(r.Model.Config(), r.Plan)).Weights
+	if got := DiskOf(r.Model.Config(), s, r.Plan, true) - 3*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
+		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)
+	}
+	s.Keep = 1
+	if a, b := DiskOf(r.Model.Config(), s, r.Plan, true), DiskOf(r.Model.Config(), s, r.Plan, false); a-b < 2*int64(weights)*9/10 || b > size/2 {
+		t.Errorf("with one kept: %d, and %d without evaluations", a, b)
+	}
+}
+
+// TestSameIsShort has a message not fill the screen with hashes.
+func TestSameIsShort(t *testing.T) {
+	a, b := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
+	err := Same(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " + b})
+	if err == nil || !strings.HasSuffix(err.Error(), "data was 0123456789ab and is now fedcba987654; model was new 0123456789ab and is now new fedcba987654") {
+		t.Error(err)
+	}
+}
