@@ -112,6 +112,7 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 		settings["eos_token"], ends = endOfText, []int32{text}
 	} else {
 		settings["chat_template"] = chat.ChatMLJinja
+		files["chat_template.jinja"] = []byte(chat.ChatMLJinja) // where newer programs look
 	}
 	var config map[string]any
 	if err := json.Unmarshal(files["config.json"], &config); err != nil {

@@ -35,6 +35,9 @@ func (t *train) allSettings() map[string]string {
 			all[f.Name] = f.Value.String()
 		}
 	})
+	if len(t.data) == 0 && t.text == "" {
+		all["data"] = defaultData
+	}
 	return all
 }
 
@@ -84,7 +87,7 @@ func (t *train) printSettings() {
 
 	fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r the model's recipe)")
 	w = tabwriter.NewWriter(t.stdout, 0, 0, 1, ' ', 0)
-	n := 0
+	n, all := 0, t.allSettings()
 	t.given.VisitAll(func(f *flag.Flag) {
 		if notSettings[f.Name] {
 			return
@@ -102,7 +105,7 @@ func (t *train) printSettings() {
 		if n++; n%3 == 0 {
 			end = "\n"
 		}
-		fmt.Fprintf(w, "%s %s\t%s\t%s", mark, f.Name, shown(f.Value.String()), end)
+		fmt.Fprintf(w, "%s %s\t%s\t%s", mark, f.Name, shown(all[f.Name]), end)
 	})
 	fmt.Fprintln(w)
 	w.Flush()

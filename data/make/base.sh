@@ -18,7 +18,7 @@ go run ./cmd/gen --source starter --style pirate --teacher builtin --rows 7000 -
 go run ./cmd/train --from-scratch data/make/base.json --data "$work/plain.json" --data "$work/pirate.json" --vocab-data data/passive_aggressive_data.json \
   --fused --epochs 3 --batch 16 --accumulate 1 --lr 1e-3 --warmup 0.02 --weight-decay 0.1 --val 0.01 --log-every 500 \
   --benchmark-log "" --out "$work/model"
-for file in config.json generation_config.json tokenizer.json tokenizer_config.json model.safetensors; do
+for file in config.json generation_config.json tokenizer.json tokenizer_config.json chat_template.jinja model.safetensors; do
   cp "$work/model/$file" "data/starter-llama/$file"
 done
 go run ./cmd/bench quality --base data/starter-llama --only base
