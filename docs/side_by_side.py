@@ -35,7 +35,7 @@ def main() -> None:
     top = PAD + LINE * len(question) + 26
     height = top + 40 + LINE * max(len(lines) for _, lines in sides) + PAD
     total = 2 * WIDTH + 3 * PAD
-    p = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{total}" height="{height}" viewBox="0 0 {total} {height}" role="img" '
+    p = [f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" width="{total}" height="{height}" viewBox="0 0 {total} {height}" role="img" '
          f'aria-label="{escape(ask["question"], {chr(34): "&quot;"})} answered by the base and the tuned model">',
          '<style>text{font:13px ui-monospace,Menlo,Consolas,monospace;white-space:pre}.q{fill:#f0f3f6;font-weight:600}.h{fill:#8b949e}'
          '.prose{fill:#c9d1d9}.code{fill:#7ee787}</style>',
