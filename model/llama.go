@@ -49,11 +49,11 @@ type Options struct {
 	// Recompute is what is not kept for the backward pass. Default none.
 	Recompute Recompute
 	// HeadBytes bounds the memory for logits: as many rows at a time are multiplied with the head as fit, at least one.
-	// Default 64 MiB.
+	// Default 512 MiB: a piece costs the head's gradient being read and written once, so it should have hundreds of rows.
 	HeadBytes int
 }
 
-const defaultHeadBytes = 64 << 20
+const defaultHeadBytes = 512 << 20
 
 // Llama is a model of the family that Config describes, on one device.
 type Llama struct {
