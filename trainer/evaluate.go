@@ -95,7 +95,11 @@ func (r *Run) answer(ctx context.Context, e *Evaluation) (err error) {
 // ValLoss is the loss of a model over examples: the sum over all their trained tokens, and how many these are. At most limit
 // tokens go through the model at once, for which it must have been opened. It ends early when ctx does, with its error.
 func ValLoss(ctx context.Context, m *model.Llama, examples []dataset.Example, limit int) (total model.Loss, err error) {
-	for _, b := range inPasses(examples, limit) {
+	batches := make([]model.Batch, len(examples))
+	for i, e := range examples {
+		batches[i] = batch(e)
+	}
+	for _, b := range inPasses(batches, limit) {
 		if err := ctx.Err(); err != nil {
 			return total, err
 		}

@@ -123,50 +123,35 @@ func (p *Plan) Step(step int) (batches []model.Batch, examples int) {
 	}
 	each := p.s.Batch * p.s.Accumulate
 	rows := p.rows[step*each : min((step+1)*each, len(p.rows))]
-	var now []model.Batch
-	tokens := 0
+	var micro []model.Batch
 	for len(rows) > 0 {
 		n := min(p.s.Batch, len(rows))
-		var micro []model.Batch
+		var of []model.Batch
 		for _, row := range rows[:n] {
 			for _, i := range row {
-				micro = append(micro, batch(p.examples[i]))
-				examples++
+				of = append(of, batch(p.examples[i]))
 			}
 		}
-		rows = rows[n:]
-		size := count(micro)
-		if tokens > 0 && tokens+size > p.MaxTokens {
-			batches = append(batches, model.Join(now...))
-			now, tokens = nil, 0
-		}
-		now, tokens = append(now, micro...), tokens+size
+		rows, examples = rows[n:], examples+len(of)
+		micro = append(micro, model.Join(of...))
 	}
-	return append(batches, model.Join(now...)), examples
+	return inPasses(micro, p.MaxTokens), examples
 }
 
 func batch(e dataset.Example) model.Batch { return model.Batch{IDs: e.IDs, Labels: e.Labels} }
 
-func count(batches []model.Batch) (tokens int) {
-	for _, b := range batches {
+// inPasses lays batches end to end, in order, into as few passes of at most limit tokens as that order allows.
+func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
+	tokens, first := 0, 0
+	for i, b := range batches {
+		if i > first && tokens+len(b.IDs) > limit {
+			passes = append(passes, model.Join(batches[first:i]...))
+			tokens, first = 0, i
+		}
 		tokens += len(b.IDs)
 	}
-	return tokens
-}
-
-// inPasses lays examples end to end, in order, into as few passes of at most limit tokens as that order allows.
-func inPasses(examples []dataset.Example, limit int) (passes []model.Batch) {
-	var now []model.Batch
-	tokens := 0
-	for _, e := range examples {
-		if tokens > 0 && tokens+len(e.IDs) > limit {
-			passes = append(passes, model.Join(now...))
-			now, tokens = nil, 0
-		}
-		now, tokens = append(now, batch(e)), tokens+len(e.IDs)
-	}
-	if tokens > 0 {
-		passes = append(passes, model.Join(now...))
+	if first < len(batches) {
+		passes = append(passes, model.Join(batches[first:]...))
 	}
 	return passes
 }

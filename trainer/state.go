@@ -101,17 +101,26 @@ func (r *Run) saveModel(dir string) error {
 	return hf.Save(dir, r.From, r.Model.Device(), r.Model.Params(), hf.SaveOptions{})
 }
 
-// download writes a tensor's bytes, a piece at a time.
+// download writes a tensor's bytes.
 func (r *Run) download(w io.Writer, t tensor.Tensor) error {
-	flat := t.View(t.Len())
-	piece := (4 << 20) / t.DType.Size()
-	buf := make([]byte, min(piece, t.Len())*t.DType.Size())
-	for lo := 0; lo < t.Len(); lo += piece {
-		part := flat.Slice(lo, min(lo+piece, t.Len()))
-		if err := r.Model.Device().DownloadBytes(buf[:part.Bytes()], part); err != nil {
+	return inParts(t, func(_ int64, part tensor.Tensor, bytes []byte) error {
+		if err := r.Model.Device().DownloadBytes(bytes, part); err != nil {
 			return err
 		}
-		if _, err := w.Write(buf[:part.Bytes()]); err != nil {
+		_, err := w.Write(bytes)
+		return err
+	})
+}
+
+// inParts calls f with a tensor a few MB at a time: where in its bytes a part begins, and room for those of the part, which
+// is used again for the next one.
+func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte) error) error {
+	flat, size := t.View(t.Len()), t.DType.Size()
+	most := (4 << 20) / size
+	bytes := make([]byte, min(most, t.Len())*size)
+	for lo := 0; lo < t.Len(); lo += most {
+		part := flat.Slice(lo, min(lo+most, t.Len()))
+		if err := f(int64(lo*size), part, bytes[:part.Bytes()]); err != nil {
 			return err
 		}
 	}
@@ -197,15 +206,14 @@ func (r *Run) restoreOptimizer(path string) error {
 		if !ok || info.Bytes != int64(t.Bytes()) || info.DType != t.DType.String() {
 			return fmt.Errorf("%s: the state of %s is missing or of another size", optimizerName, t.Name)
 		}
-		flat := t.View(t.Len())
-		piece := (4 << 20) / t.DType.Size()
-		buf := make([]byte, min(piece, t.Len())*t.DType.Size())
-		for lo := 0; lo < t.Len(); lo += piece {
-			part := flat.Slice(lo, min(lo+piece, t.Len()))
-			if err := f.ReadAt(t.Name, buf[:part.Bytes()], int64(lo*t.DType.Size())); err != nil {
+		if err := inParts(t, func(at int64, part tensor.Tensor, bytes []byte) error {
+			if err := f.ReadAt(t.Name, bytes, at); err != nil {
 				return err
 			}
-			r.Model.Device().UploadBytes(part, buf[:part.Bytes()])
+			r.Model.Device().UploadBytes(part, bytes)
+			return nil
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,7 +4,7 @@
 #   data/make/base.sh [WORK]      WORK keeps what is made on the way; default a new folder under /tmp
 #
 # 1. gen writes every row of the starter set with plain prose around its code (plain.style), and a fifth as many as a pirate would:
-#    a model that has met two voices keeps its head better when it learns a third.
+#    a model that has met two voices takes up a third one sooner.
 # 2. train makes a vocabulary and trains a new model on them.
 #
 # A model is the same, bit for bit, wherever the same instruction set of the CPU is used (RESTYLE_CPU); with another one its
