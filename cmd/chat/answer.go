@@ -43,10 +43,12 @@ func (c *chatter) ask(ctx context.Context, question string) error {
 	used := c.settings
 	used.Seed += int64(c.attempt)
 	turn := 1 + len(c.sides[0].messages)/2
+	// From here on a Ctrl-C stops this answer: the record is synced to the disk, which takes long enough to be hit.
+	ctx, end := c.interrupts.answering(ctx)
 	if err := c.record.add(event{Event: "ask", ID: id, Question: question, System: c.system, Turn: turn, Models: models, Settings: &used}, true); err != nil {
+		end()
 		return err
 	}
-	ctx, end := c.interrupts.answering(ctx)
 	replies := make([]*reply, len(c.sides))
 	for i, s := range c.sides {
 		replies[i] = c.begin(s, question)
