@@ -82,8 +82,8 @@ func (s Secret) scrub(text string, prose bool) string {
 	}
 	_, spelt := s.open()
 	found := spelt.find(text, nil, prose, nil)
-	if plain, at := unescape(text); plain != text {
-		found = spelt.find(plain, at, prose, found)
+	for _, r := range unescape(text) {
+		found = spelt.find(r.text, r.at, prose, found)
 	}
 	if len(found) == 0 {
 		return text
@@ -218,32 +218,40 @@ func isWords(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz-_") == ""
 }
 
-// unescape resolves %41, \u0041 and \x41, and returns for every byte of the
-// result, and for its end, the offset in text that it came from.
-func unescape(text string) (string, []int) {
+// decoded is a text as it may be understood; at tells, for every byte of it and
+// for its end, the offset in the original that it came from.
+type decoded struct {
+	text string
+	at   []int
+}
+
+// unescape returns the readings of a text with escapes: %41, \u0041 and \x41
+// resolved; and, since what looks like an escape may be the end of something else
+// with a key right behind it (the 9 of "%29", say), every escape's last characters
+// as they are with the start of what follows, one after the other.
+func unescape(text string) []decoded {
 	if !strings.Contains(text, "%") && !strings.Contains(text, `\`) {
-		return text, nil
+		return nil
 	}
+	type escape struct{ from, to, next int } // next is an offset in plain
+	var escapes []escape
 	plain := make([]byte, 0, len(text))
 	at := make([]int, 0, len(text)+1)
 	for i := 0; i < len(text); {
-		digits := 0
+		skip, digits := 1, 0
 		switch {
 		case text[i] == '%':
 			digits = 2
-		case text[i] == '\\' && i+1 < len(text) && text[i+1] == 'x':
-			digits = 2
-		case text[i] == '\\' && i+1 < len(text) && text[i+1] == 'u':
-			digits = 4
-		}
-		skip := 1
-		if text[i] == '\\' {
-			skip = 2
+		case strings.HasPrefix(text[i:], `\x`):
+			skip, digits = 2, 2
+		case strings.HasPrefix(text[i:], `\u`):
+			skip, digits = 2, 4
 		}
 		at = append(at, i)
 		if digits > 0 && i+skip+digits <= len(text) {
 			if n, err := strconv.ParseUint(text[i+skip:i+skip+digits], 16, 32); err == nil && n < 0x80 {
 				plain = append(plain, byte(n))
+				escapes = append(escapes, escape{i, i + skip + digits, len(plain)})
 				i += skip + digits
 				continue
 			}
@@ -251,5 +259,18 @@ func unescape(text string) (string, []int) {
 		plain = append(plain, text[i])
 		i++
 	}
-	return string(plain), append(at, len(text))
+	at = append(at, len(text))
+
+	var tails []byte
+	var tailsAt []int
+	for _, e := range escapes {
+		for i := e.from + 1; i < e.to; i++ {
+			tails, tailsAt = append(tails, text[i]), append(tailsAt, i)
+		}
+		// Longer runs are seen in plain, whatever stands before them.
+		end := min(e.next+2*gram, len(plain))
+		tails, tailsAt = append(tails, plain[e.next:end]...), append(tailsAt, at[e.next:end]...)
+		tails, tailsAt = append(tails, 0), append(tailsAt, at[end]) // no key goes on over a NUL
+	}
+	return []decoded{{string(plain), at}, {string(tails), append(tailsAt, len(text))}}
 }

@@ -92,6 +92,9 @@ func FuzzScrub(f *testing.F) {
 	f.Add("before ", canary, " after")
 	f.Add("%", `\u0061\u0062`, "%2")
 	f.Add(strings.Repeat("s", 9), "sk-cAn4r%79%2BZq9%2FxW7vT2", "")
+	// What looks like an escape ends with a character of the key.
+	f.Add("%2", "9%2FxW7vT2", "")
+	f.Add(`\u005`, "9%2FxW7vT2", "%41")
 	f.Fuzz(func(t *testing.T, before, middle, after string) {
 		s := NewSecret(canary)
 		for _, text := range []string{before + middle + after, before + canary + after} {
