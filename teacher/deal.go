@@ -1,6 +1,12 @@
 package teacher
 
-import "restyle/voice"
+import (
+	"hash/fnv"
+	"io"
+	"strings"
+
+	"restyle/voice"
+)
 
 // A Card is what was dealt to one row before anything was asked, so that variety neither depends on the order in which
 // answers arrive nor is left to the teacher's taste.
@@ -15,21 +21,70 @@ type Card struct {
 // lengths are the numbers of words asked for: the band is the one that acceptance allows, less room to miss it.
 var lengths = []int{45, 60, 80, 100, 120}
 
-// dealCard deals the card of the nth row that is good enough to be asked about.
-func dealCard(s *voice.Style, seed uint64, n int) Card {
+// A dealer deals the cards of a run's rows, in the source's order.
+type dealer struct {
+	style   *voice.Style
+	seed    uint64
+	rows    int   // how many cards were dealt
+	openers []int // how often each of the style's openers was
+	order   []int // the openers, shuffled by the seed
+}
+
+func newDealer(s *voice.Style, seed uint64) *dealer {
+	d := &dealer{style: s, seed: seed, openers: make([]int, len(s.Openers))}
+	for i := range s.Openers {
+		d.order = append(d.order, whole(seed, 1, len(s.Openers), i))
+	}
+	return d
+}
+
+// card deals the card of the next row that is good enough to be asked about.
+func (d *dealer) card(question string) Card {
+	n, s := d.rows, d.style
+	d.rows++
 	c := Card{
-		Opener:   s.Openers[deal(seed, 1, n, len(s.Openers))],
-		Skeleton: deal(seed, 3, n, len(s.Skeletons)),
-		Words:    lengths[deal(seed, 4, n, len(lengths))],
+		Opener:   s.Openers[d.opener(question)],
+		Skeleton: deal(d.seed, 3, n, len(s.Skeletons)),
+		Words:    lengths[deal(d.seed, 4, n, len(lengths))],
 	}
 	if len(s.Devices) > 0 {
-		c.Device = s.Devices[deal(seed, 2, n, len(s.Devices))]
+		c.Device = s.Devices[deal(d.seed, 2, n, len(s.Devices))]
 	}
 	for len(c.Examples) < min(3, len(s.Examples)) {
 		// Three different examples: the round-robin of one deck never repeats a card within half a round.
-		c.Examples = append(c.Examples, deal(seed, 5, 3*n+len(c.Examples), len(s.Examples)))
+		c.Examples = append(c.Examples, deal(d.seed, 5, 3*n+len(c.Examples), len(s.Examples)))
 	}
 	return c
+}
+
+// openerMost is the share of the rows that one opener is dealt to at most. It leaves room in the diversity budget for what
+// is refused.
+const openerMost = 0.025
+
+// opener deals an opener by the words that the question begins with: the first of them, two where that would deal one opener
+// too often, then three. What is left gets the opener that was dealt least. A model can learn what follows from the question,
+// and answers different questions in different ways; openers dealt by chance teach it that all are as good, and then it takes
+// the same one every time.
+func (d *dealer) opener(question string) int {
+	k := len(d.openers)
+	most := max(2, int(max(openerMost, 1.2/float64(k))*float64(d.rows)))
+	words := strings.Fields(strings.ToLower(question))
+	for i := range min(3, len(words)) {
+		h := fnv.New64a()
+		io.WriteString(h, strings.Join(words[:i+1], " "))
+		if o := int(mix(d.seed, 1, h.Sum64()) % uint64(k)); d.openers[o] < most {
+			d.openers[o]++
+			return o
+		}
+	}
+	least := d.order[0]
+	for _, o := range d.order {
+		if d.openers[o] < d.openers[least] {
+			least = o
+		}
+	}
+	d.openers[least]++
+	return least
 }
 
 // deal says which of k cards the nth row gets. Every k rows in turn get each card once, and the same card never comes

@@ -29,7 +29,7 @@ type decider struct {
 	answered bool // the teacher has answered something, and not only refused; guarded too
 
 	failures int               // rows given up since the last one was accepted
-	dealt    int               // rows that were fit to be asked about
+	cards    *dealer           // for rows that are fit to be asked about
 	window   []*task           // to be decided, in the order of their turns
 	ahead    []*task           // started beside: spare rows, in order
 	ended    bool              // the source has no more rows
@@ -120,7 +120,7 @@ func (d *decider) read(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil || d.Most > 0 && d.dealt == d.Most {
+		if err != nil || d.Most > 0 && d.cards.rows == d.Most {
 			d.ended = true
 			if err != nil && err != io.EOF {
 				d.fault = err // the rows before it are decided all the same
@@ -133,7 +133,8 @@ func (d *decider) read(ctx context.Context) error {
 			d.refused(row.Index, 0, dataset.Check{ID: "S4", Value: "an earlier row asks and answers the same"})
 			continue
 		}
-		t, unfit, err := d.examine(row, d.dealt)
+		turn := d.cards.rows
+		t, unfit, err := d.examine(row, d.cards)
 		if err != nil {
 			return err
 		}
@@ -142,8 +143,7 @@ func (d *decider) read(ctx context.Context) error {
 			d.refused(row.Index, 0, *unfit)
 			continue
 		}
-		t.turn = d.dealt
-		d.dealt++
+		t.turn = turn
 		d.ahead = append(d.ahead, t)
 		d.start(ctx, t)
 		return nil
@@ -172,8 +172,8 @@ func (d *decider) enqueue(t *task) {
 	d.window = slices.Insert(d.window, at, t)
 }
 
-// examine makes the checks on a source row, and deals a card to one that is fit: its nth.
-func (r *Run) examine(row dataset.Row, n int) (t *task, unfit *dataset.Check, err error) {
+// examine makes the checks on a source row, and deals a card to one that is fit.
+func (r *Run) examine(row dataset.Row, cards *dealer) (t *task, unfit *dataset.Check, err error) {
 	question := dataset.Question(row.Instruction, row.Input)
 	c := newCandidate(r.Style, question, Split(row.Output), "")
 	verdicts, unfit := run(sourceChecks, c)
@@ -193,7 +193,7 @@ func (r *Run) examine(row dataset.Row, n int) (t *task, unfit *dataset.Check, er
 	}
 	return &task{source: verdicts, prompt: Prompt{
 		Style: r.Style, Row: row, Question: question, Parts: c.parts, Comments: r.Comments,
-		Card: dealCard(r.Style, r.Seed, n),
+		Card: cards.card(question),
 	}}, nil, nil
 }
 

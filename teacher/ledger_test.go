@@ -36,6 +36,65 @@ func TestDealIsFairAndSpaced(t *testing.T) {
 	}
 }
 
+func TestOpenersAreDealtByQuestion(t *testing.T) {
+	names := func(k int) (all []string) {
+		for i := range k {
+			all = append(all, fmt.Sprintf("Opener n%d", i))
+		}
+		return all
+	}
+	for _, k := range []int{minOpeners, 34, 105} {
+		d, again := newDealer(&voice.Style{Openers: names(k)}, 3), newDealer(&voice.Style{Openers: names(k)}, 3)
+		rng := rand.New(rand.NewPCG(1, uint64(k)))
+		counts, shared := map[string]int{}, map[string]map[string]int{}
+		const rows = 4000
+		for n := range rows {
+			// A third begins with the same word, which is too many for one opener; the others have one of 60 first words.
+			first := "Write"
+			if rng.IntN(3) > 0 {
+				first = fmt.Sprintf("Verb%d", rng.IntN(60))
+			}
+			question := fmt.Sprintf("%s a%d b%d c", first, rng.IntN(9), rng.IntN(9))
+			c := d.card(question)
+			if other := again.card(question); other.Opener != c.Opener {
+				t.Fatalf("k %d, row %d: %q and %q", k, n, c.Opener, other.Opener)
+			}
+			counts[c.Opener]++
+			if shared[first] == nil {
+				shared[first] = map[string]int{}
+			}
+			shared[first][c.Opener]++
+			// What the ledger would refuse: the opener of a tenth of the rows.
+			if n > 100 && counts[c.Opener] > budget(openerShare, n, 3) {
+				t.Fatalf("k %d, row %d: %q has been dealt %d times", k, n, c.Opener, counts[c.Opener])
+			}
+		}
+		if len(counts) != k {
+			t.Errorf("%d of %d openers were dealt", len(counts), k)
+		}
+		most := 0
+		for _, n := range shared["Verb7"] {
+			most = max(most, n)
+		}
+		// A first word of one row in ninety has an opener of its own; where openers are few, it may have to give way.
+		all := 0
+		for _, n := range shared["Verb7"] {
+			all += n
+		}
+		if k == 105 && most < all*2/3 {
+			t.Errorf("%d of %d rows with the same first word have the same opener", most, all)
+		}
+	}
+	// Upper and lower case, and what follows, make no difference while there is room.
+	d := newDealer(&voice.Style{Openers: names(105)}, 0)
+	if a, b := d.card("Reverse a list").Opener, d.card("reverse the string").Opener; a != b {
+		t.Errorf("%q and %q", a, b)
+	}
+	if d.card("").Opener == "" {
+		t.Error("no opener for an empty question")
+	}
+}
+
 // randomProse is text that repeats itself often, so that every rule of the ledger has something to refuse.
 func randomProse(rng *rand.Rand) string {
 	var b strings.Builder

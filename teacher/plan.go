@@ -17,6 +17,7 @@ type Plan struct {
 // Plan reads the source as far as the run would at least, and asks nothing.
 func (r *Run) Plan(ctx context.Context) (Plan, error) {
 	plan := Plan{Unfit: map[string]int{}}
+	cards := newDealer(r.Style, r.Seed)
 	for r.Rows == 0 || plan.Fit < r.Rows {
 		row, err := r.Source.Next()
 		if err == io.EOF {
@@ -29,7 +30,7 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 			return plan, err
 		}
 		plan.Source++
-		t, unfit, err := r.examine(row, plan.Fit)
+		t, unfit, err := r.examine(row, cards)
 		if err != nil {
 			return plan, err
 		}

@@ -32,8 +32,8 @@ const (
 
 // A Run makes a dataset: it takes rows from Source until Rows of them are accepted. Its result depends on the source,
 // the settings and what the teacher answers, and on nothing else: not on the order in which answers arrive, not on how
-// many are asked at once, not on how often it was killed. That holds because what is dealt to a row depends on its place
-// alone, and because rows are accepted or refused in an order that follows from the source's.
+// many are asked at once, not on how often it was killed. That holds because what is dealt to a row depends on it and on
+// the rows before it alone, and because rows are accepted or refused in an order that follows from the source's.
 type Run struct {
 	Style    *voice.Style
 	Teacher  Teacher
@@ -126,7 +126,7 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	defer wg.Wait()
 	defer cancel()
 
-	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), seen: map[[16]byte]bool{}}
+	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), cards: newDealer(r.Style, r.Seed), seen: map[[16]byte]bool{}}
 	d.sum = Summary{Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{}, First: map[string]string{}}
 	err := d.run(ctx)
 	return d.summary(), err

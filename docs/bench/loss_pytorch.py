@@ -41,17 +41,17 @@ def main() -> None:
         step = json.loads(line)
         if step["step"] not in ours:
             break
-        sequences = []
-        for b in step["passes"]:
-            starts = b["starts"]
-            for lo, hi in zip(starts, starts[1:]):
-                sequences.append((b["ids"][lo:hi], b["labels"][lo:hi]))
-        trained = sum(sum(label != -100 for label in labels[1:]) for _, labels in sequences)
+        passes = [[(b["ids"][lo:hi], b["labels"][lo:hi]) for lo, hi in zip(b["starts"], b["starts"][1:])] for b in step["passes"]]
+        trained = sum(sum(label != -100 for label in labels[1:]) for rows in passes for _, labels in rows)
         total = 0.0
         optimizer.zero_grad(set_to_none=True)
-        for ids, labels in sequences:
-            logits = model(input_ids=torch.tensor([ids])).logits[0, :-1].float()
-            loss = torch.nn.functional.cross_entropy(logits, torch.tensor(labels[1:]), ignore_index=-100, reduction="sum")
+        for rows in passes:
+            # Padding stands at the end, where no token of a causal model sees it.
+            longest = max(len(ids) for ids, _ in rows)
+            ids = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in rows])
+            labels = torch.tensor([labels[1:] + [-100] * (longest - len(labels)) for _, labels in rows])
+            logits = model(input_ids=ids).logits[:, :-1].float()
+            loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
             (loss / trained).backward()
             total += loss.item()
         torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip)
