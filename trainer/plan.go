@@ -28,6 +28,23 @@ type Plan struct {
 	rows     [][]int // the examples of each row; a row is one example unless there is packing
 }
 
+// Left is how often something that is done every so many steps, or with 0 at the end of each epoch, and after the last step, is
+// done after a step of the run.
+func (p *Plan) Left(every, step int) (times int) {
+	if step >= p.Steps {
+		return 0
+	}
+	if every > 0 {
+		return (p.Steps+every-1)/every - step/every
+	}
+	for _, end := range p.ends {
+		if end > step {
+			times++
+		}
+	}
+	return times
+}
+
 // NewPlan lays out a run. It is an error when there is nothing to train on, or the warm-up is longer than the run.
 func NewPlan(s Settings, examples []dataset.Example) (*Plan, error) {
 	if len(examples) == 0 {

@@ -78,6 +78,18 @@ func TestPlan(t *testing.T) {
 				if c.max > 0 && p.Steps != c.max {
 					t.Errorf("%d steps, want %d", p.Steps, c.max)
 				}
+				for _, every := range []int{0, 1, 3, p.Steps, p.Steps + 1} {
+					r := &Run{Plan: p}
+					left := 0
+					for step := p.Steps; step >= 0; step-- {
+						if got := p.Left(every, step); got != left {
+							t.Errorf("every %d, after step %d of %d: %d times left, want %d", every, step, p.Steps, got, left)
+						}
+						if r.state.Step = step; step > 0 && r.due(every) {
+							left++
+						}
+					}
+				}
 			})
 		}
 	}

@@ -23,6 +23,8 @@ type outputs struct {
 	curve  report.Curve
 	recent []trainer.Step // for the speed and the mean loss of what is shown
 	tone   *float64       // of the last evaluation
+	looked float64        // seconds of the last evaluation
+	saved  float64        // and of the last checkpoint
 	drawn  time.Time
 	failed error // of the files; the run goes on, and ends with it
 }
@@ -91,6 +93,7 @@ func (o *outputs) observe(event any) {
 	case trainer.Evaluation:
 		o.evaluation(e)
 	case trainer.Saved:
+		o.saved = e.Seconds
 		o.fail(errors.Join(o.events.Flush(), o.draw()))
 		o.say("checkpoint %s, %.1f s", e.Dir, e.Seconds)
 	}
@@ -130,9 +133,10 @@ func (o *outputs) line(s trainer.Step) string {
 		trained += float64(r.Trained)
 		loss += float64(r.Loss) / float64(len(o.recent))
 	}
-	left := time.Duration(seconds / float64(len(o.recent)) * float64(o.t.plan.Steps-s.Step) * float64(time.Second))
+	left := seconds / float64(len(o.recent)) * float64(o.t.plan.Steps-s.Step)
+	left += o.looked*float64(o.t.plan.Left(o.t.settings.EvalEvery, s.Step)) + o.saved*float64(o.t.plan.Left(o.t.settings.SaveEvery, s.Step))
 	return fmt.Sprintf("loss %.3f, lr %.1e, grad %.2f, %s tok/s (%s learned), %s left",
-		loss, s.LR, float64(s.GradNorm), short(tokens/seconds), short(trained/seconds), left.Round(time.Second))
+		loss, s.LR, float64(s.GradNorm), short(tokens/seconds), short(trained/seconds), time.Duration(left*float64(time.Second)).Round(time.Second))
 }
 
 // short is a number as people read it: 950, 14.2k.
@@ -144,6 +148,7 @@ func short(x float64) string {
 }
 
 func (o *outputs) evaluation(e trainer.Evaluation) {
+	o.looked = e.Seconds
 	var parts []string
 	line := metricsLine{Step: e.Step, Tone: e.Tone}
 	if loss := e.Loss; loss == loss { // else there was none, or it is not a number

@@ -232,6 +232,7 @@ func TestTicks(t *testing.T) {
 	}
 	for _, c := range []struct{ got, want string }{
 		{power(0), "0"}, {power(2e-5), "2e-5"}, {power(3e-4 * 0.5), "1.5e-4"}, {power(0.1 + 0.2), "3e-1"}, {power(1), "1e0"},
+		{fixed(1.5e6, 2e5), "1.5M"}, {fixed(2e9, 1e9), "2G"}, {fixed(999999, 1), "999999"},
 		{short(0), "0"}, {short(250), "250"}, {short(9999), "9999"}, {short(20000), "20k"}, {short(1.5e6), "1.5M"}, {short(2e9), "2G"},
 	} {
 		if c.got != c.want {

@@ -131,6 +131,9 @@ func ticks(low, high float64, n int, least float64) (at []float64, step float64)
 
 // fixed writes a number with as many decimals as tell it from the next one, step away.
 func fixed(v, step float64) string {
+	if math.Abs(v) >= 1e6 && step >= math.Abs(v)/1e4 { // too wide for the margin, and short tells it from the next one
+		return short(v)
+	}
 	return strconv.FormatFloat(v, 'f', min(9, max(0, int(math.Ceil(-math.Log10(step)-1e-9)))), 64)
 }
 
