@@ -181,8 +181,13 @@ func (e *Engine) encode(r chat.Rendered) []int32 {
 	for i, s := range r.Markup {
 		markup[i] = tokenizer.Span(s)
 	}
-	return e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{
-		AddSpecial: e.Family.Name == chat.Raw().Name, // a template writes its own
+	raw := e.Family.Name == chat.Raw().Name
+	ids := e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{
+		AddSpecial: raw, // a template writes its own
 		Special:    markup,
 	}).IDs
+	for raw && len(ids) > 1 && e.ends[ids[len(ids)-1]] {
+		ids = ids[:len(ids)-1] // some tokenizers end a text, but the answer goes on from here
+	}
+	return ids
 }

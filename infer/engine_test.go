@@ -306,6 +306,37 @@ func TestRaw(t *testing.T) {
 	if text := e.Tokenizer.Decode(p.IDs, false); text != "How do I" {
 		t.Errorf("the prompt is %q", text)
 	}
+
+	// A tokenizer that puts a beginning before a text and an end after it: the end would be the end of the answer.
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/tiny/base")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "tokenizer.json")
+	var file map[string]any
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	file["post_processor"] = json.RawMessage(`{"type":"TemplateProcessing",
+		"single":[{"SpecialToken":{"id":"<|endoftext|>"}},{"Sequence":{"id":"A"}},{"SpecialToken":{"id":"<|im_end|>"}}],
+		"special_tokens":{"<|endoftext|>":{"ids":[0]},"<|im_end|>":{"ids":[2]}}}`)
+	if data, err = json.Marshal(file); err == nil {
+		err = os.WriteFile(path, data, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err = open(t, dir, OpenOptions{Template: "raw"}).Prompt(question("How do I"), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := e.Tokenizer.Decode(p.IDs, false); text != "<|endoftext|>How do I" {
+		t.Errorf("the prompt is %q", text)
+	}
 }
 
 func TestOpenErrors(t *testing.T) {
