@@ -35,6 +35,9 @@ type OpenOptions struct {
 
 const defaultContext = 4096
 
+// DTypes are the types of weights and activations by the names that people give them; auto leaves it to the model's files.
+var DTypes = map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp32": tensor.F32}
+
 // An Engine is a model that can be asked. It makes one answer at a time and is not safe for concurrent use.
 type Engine struct {
 	// Name is what the model was opened by, with the commit of a hub repository.

@@ -48,7 +48,7 @@ func (o *parityOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.json, "json", "also write the table, and everything about it, as JSON to this `file`")
 
 	f.Group("Where it runs")
-	f.Add(&o.device, "device", "where the models are, `auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
+	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
 	return f
 }

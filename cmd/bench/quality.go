@@ -16,7 +16,6 @@ import (
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
-	"restyle/tensor"
 	"restyle/voice"
 )
 
@@ -68,8 +67,8 @@ func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.style, "style", "whose tone is scored: a built-in `style` or a style file")
 
 	f.Group("Where the models are")
-	f.Add(&o.device, "device", "where the models are, `auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
-	f.Add(&o.dtype, "dtype", "type of weights and activations, `auto|bf16|fp32`; auto is bf16 but for weights that are stored in fp32")
+	f.Add(&o.device, "device", cli.DeviceHelp)
+	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
 	f.Add(&o.threads, "threads", "CPU threads of both models together; 0 for as many as GOMAXPROCS says")
 
 	f.Group("What comes of it")
@@ -130,8 +129,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 
 // resolve turns the flags into what is to be done. All that can be wrong without a model is found here.
 func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Options, err error) {
-	dtypes := map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp32": tensor.F32}
-	dtype, known := dtypes[o.dtype]
+	dtype, known := infer.DTypes[o.dtype]
 	switch {
 	case o.only != "" && o.only != quality.Base && o.only != quality.Tuned:
 		return q, fmt.Errorf("--only %q is neither base nor tuned", o.only)

@@ -171,7 +171,7 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 			fmt.Fprintf(c.notes, "loading %s …\r", ref.name)
 			loaded = c.showLoading(ref.name)
 		}
-		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: dtypes[c.dtype], Context: c.context, Template: c.template, Progress: loaded})
+		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype], Context: c.context, Template: c.template, Progress: loaded})
 		if err != nil {
 			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
 		}

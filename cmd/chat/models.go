@@ -8,11 +8,7 @@ import (
 	"restyle/data"
 	"restyle/hf/hub"
 	"restyle/infer"
-	"restyle/tensor"
 )
-
-// dtypes are the types that --dtype names. 0 lets the model's files decide.
-var dtypes = map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp32": tensor.F32}
 
 // A modelRef is a model to open, by a name that hf.Open knows.
 type modelRef struct{ label, name string }

@@ -99,8 +99,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.context, "context", "most tokens of a conversation; no more than a model was made for are used. When it is full the oldest turns go")
 
 	f.Group("Where it runs")
-	f.Add(&o.device, "device", "where the models are, `auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
-	f.Add(&o.dtype, "dtype", "type of weights and activations, `auto|bf16|fp32`; auto is bf16 but for weights that are stored in fp32")
+	f.Add(&o.device, "device", cli.DeviceHelp)
+	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
 	f.Add(&o.threads, "threads", "CPU threads; 0 for as many as GOMAXPROCS says")
 
 	f.Group("What is kept")
@@ -111,6 +111,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 
 // check finds what is wrong with the flags by themselves.
 func (o *options) check(given func(flag string) bool) error {
+	_, known := infer.DTypes[o.dtype]
 	switch {
 	case given("prompt") && strings.TrimSpace(o.prompt) == "":
 		return usagef("--prompt is empty: give a question, or leave it out to type some")
@@ -128,7 +129,7 @@ func (o *options) check(given func(flag string) bool) error {
 		return usagef("--context is %d: give a number of tokens", o.context)
 	case o.threads < 0:
 		return usagef("--threads is %d: give a number of threads, or 0 for all", o.threads)
-	case o.dtype != "auto" && o.dtype != "bf16" && o.dtype != "fp32":
+	case !known:
 		return usagef("--dtype %q is not auto, bf16 or fp32", o.dtype)
 	case strings.EqualFold(filepath.Ext(o.log), ".jsonl"):
 		return usagef("--log %q names the record: name the Markdown file, and the record goes beside it as .jsonl", o.log)

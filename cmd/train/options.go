@@ -146,7 +146,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.logEvery, "log-every", "steps between lines of progress where there is no terminal")
 
 	f.Group("Where it runs")
-	f.Add(&o.deviceName, "device", "`auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused")
+	f.Add(&o.deviceName, "device", cli.DeviceHelp)
 	f.Add(&o.fused, "fused", "run operations as one kernel each: alone for all, or a `set` such as --fused=rmsnorm,swiglu or --fused=all,-attention; of "+strings.Join(kernels.FusedOps, ", "))
 	f.Add(&o.threads, "threads", "CPU threads; 0 for as many as GOMAXPROCS says. The result does not depend on it")
 	f.Add(&o.sync, "sync", "wait for every kernel, so that an error names the one that failed; slow")
