@@ -62,7 +62,7 @@ func benchmarkStep(b *testing.B, config string, dtype tensor.DType) {
 	}
 	s := Settings{MaxSteps: 10000, Batch: 1, Accumulate: micro, Seq: seq, LR: 2e-5, Schedule: "constant", Clip: 1,
 		Optimizer: optim.Default, DType: dtype, Recompute: model.RecomputeNone, Keep: 1}
-	plan, err := NewPlan(s, examples)
+	plan, err := NewPlan(s, examples, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

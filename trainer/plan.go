@@ -17,7 +17,7 @@ import (
 type Plan struct {
 	Steps     int // of the whole run
 	MaxTokens int // most tokens that go through the model at once
-	Longest   int // most tokens of an example
+	Longest   int // most tokens of an example, held out or not
 	Padded    int // tokens of an example if it were padded to Settings.Seq
 
 	s        Settings
@@ -45,13 +45,14 @@ func (p *Plan) Left(every, step int) (times int) {
 	return times
 }
 
-// NewPlan lays out a run. It is an error when there is nothing to train on, or the warm-up is longer than the run.
-func NewPlan(s Settings, examples []dataset.Example) (*Plan, error) {
+// NewPlan lays out a run over examples; what is held out from it only has to fit. It is an error when there is nothing to train
+// on, or the warm-up is longer than the run.
+func NewPlan(s Settings, examples, heldOut []dataset.Example) (*Plan, error) {
 	if len(examples) == 0 {
 		return nil, fmt.Errorf("there is no example to train on")
 	}
 	p := &Plan{s: s, examples: examples, epoch: -1, Padded: s.Seq}
-	for _, e := range examples {
+	for _, e := range slices.Concat(examples, heldOut) {
 		p.Longest = max(p.Longest, len(e.IDs))
 	}
 	epochs := s.Epochs

@@ -22,7 +22,7 @@ func TestPlan(t *testing.T) {
 			t.Run(fmt.Sprint(packing, c), func(t *testing.T) {
 				s := tinySettings()
 				s.Packing, s.Batch, s.Accumulate, s.Epochs, s.MaxSteps = packing, c.batch, c.accumulate, c.epochs, c.max
-				p, err := NewPlan(s, examples)
+				p, err := NewPlan(s, examples, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,8 +93,29 @@ func TestPlan(t *testing.T) {
 			})
 		}
 	}
-	if _, err := NewPlan(tinySettings(), nil); err == nil {
+	if _, err := NewPlan(tinySettings(), nil, nil); err == nil {
 		t.Error("a plan without examples")
+	}
+}
+
+// TestHeldOutIsLongest: what is held out goes through the same memory, also where nothing that is trained on is as long.
+func TestHeldOutIsLongest(t *testing.T) {
+	s := tinySettings()
+	s.Batch, s.Accumulate, s.Seq = 1, 1, 64
+	examples, heldOut := learnable(9, 1), learnable(3, 2)
+	for len(heldOut[1].IDs) <= 40 {
+		heldOut[1].IDs = append(heldOut[1].IDs, 7)
+		heldOut[1].Labels = append(heldOut[1].Labels, 7)
+	}
+	for _, packing := range []bool{false, true} {
+		s.Packing = packing
+		p, err := NewPlan(s, examples, heldOut)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if longest := len(heldOut[1].IDs); p.Longest != longest || p.MaxTokens < longest {
+			t.Errorf("packing %v: planned for examples of %d tokens, %d at once; one that is held out has %d", packing, p.Longest, p.MaxTokens, longest)
+		}
 	}
 }
 

@@ -187,7 +187,7 @@ func TestSlips(t *testing.T) {
 	for _, warmup := range []float64{1e18, 1e300, 23} {
 		s := tinySettings()
 		s.Warmup = warmup
-		if _, err := NewPlan(s, learnable(41, 1)); err == nil || !strings.HasPrefix(err.Error(), "warmup") {
+		if _, err := NewPlan(s, learnable(41, 1), nil); err == nil || !strings.HasPrefix(err.Error(), "warmup") {
 			t.Errorf("warmup %v of 22 steps: %v", warmup, err)
 		}
 	}

@@ -68,7 +68,7 @@ func tiny(t testing.TB, dir string, s Settings, change ...func(*Run)) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := NewPlan(s, learnable(41, 1))
+	plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
 	if err != nil {
 		t.Fatal(err)
 	}

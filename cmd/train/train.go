@@ -183,7 +183,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 		return usagef("--patience %d waits for a better validation loss, and of %d examples none can be held out: leave it out, or give more data",
 			t.patience, len(t.set.Examples))
 	}
-	if t.plan, err = trainer.NewPlan(t.settings, t.training); err != nil {
+	if t.plan, err = trainer.NewPlan(t.settings, t.training, t.heldOut); err != nil {
 		return usagef("--%w", err)
 	}
 	return nil
