@@ -29,6 +29,9 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 		if !g.key.Empty() && g.options.teacher == "auto" {
 			g.say("OPENAI_API_KEY is set but no model: using the built-in rewriter. Set --model (and --base-url if it is not OpenAI's) to use the key.")
 		}
+		if !g.rowsGiven {
+			g.rows = builtinRows
+		}
 		return teacher.Builtin{}, nil
 	}
 	if len(g.baseURLs) == 0 && !batch {

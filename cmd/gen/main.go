@@ -46,6 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if code, done := flags.Parse(args); done {
 		return code
 	}
+	o.rowsGiven = flags.Given("rows")
 	g := &gen{options: o, key: secret, stdout: stdout, stderr: stderr, terminal: cli.IsTerminal(unwrap(stderr)), start: time.Now()}
 	err := o.check()
 	if err == nil {

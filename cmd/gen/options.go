@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,7 +58,13 @@ type options struct {
 	report       bool
 	emit, ingest string
 	version      bool
+
+	rowsGiven bool
 }
+
+// builtinRows is how many rows the built-in rewriter makes where nobody says. A small model learns more from many rows that
+// it sees twice than from a few that it sees often, and forgets less: bench quality tells.
+const builtinRows = 2304
 
 func defaults() *options {
 	return &options{
@@ -75,7 +82,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.source, "source", "a parquet, JSON or JSONL `file`, a dataset on the Hugging Face hub as owner/name or owner/name@revision, or starter, the embedded set")
 	f.Add(&o.split, "split", "which split of a hub dataset")
 	f.Add(&o.columns, "columns", "which columns hold what, as `instruction=A,input=B,output=C`; recognised where they have usual names")
-	f.Add(&o.rows, "rows", "how many rows to make; 0 for as many as the source gives")
+	f.Add(&o.rows, "rows", "how many rows to make; 0 for as many as the source gives. If not given, the built-in rewriter, which costs nothing, makes "+strconv.Itoa(builtinRows))
 
 	f.Group("Where it goes")
 	f.Add(&o.out, "out", "the dataset, as .json, .jsonl or .parquet; certificates go beside it. What is there and differs is kept as `file`.bak")
