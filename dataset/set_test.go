@@ -232,7 +232,7 @@ func TestCommittedSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Rows != 576 || len(s.Examples) != 576 || s.Uncertified != nil || s.Empty != nil || s.Cut != 0 {
+	if s.Rows != 2304 || len(s.Examples) != 2304 || s.Uncertified != nil || s.Empty != nil || s.Cut != 0 {
 		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty, s.Cut)
 	}
 	train, val := s.Split(0.05, 0)
