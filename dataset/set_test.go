@@ -236,7 +236,7 @@ func TestCommittedSet(t *testing.T) {
 		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty, s.Cut)
 	}
 	train, val := s.Split(0.05, 0)
-	if len(train) != 547 || len(val) != 29 {
+	if len(train) != 2189 || len(val) != 115 {
 		t.Errorf("split into %d and %d", len(train), len(val))
 	}
 }
