@@ -37,6 +37,24 @@ func TestBuiltinStyles(t *testing.T) {
 			if s.About == "" || s.System == "" || len(s.banned) == 0 {
 				t.Error("no about line, system prompt or banned words")
 			}
+			// A model that always takes the likeliest phrase must still be in the voice: in the default style each carries it.
+			for block, pool := range s.pools {
+				if test.name != Default || block == "comment" {
+					continue
+				}
+				for _, p := range pool {
+					if s.Tone(p.literal()).Score == 0 {
+						t.Errorf("[%s] has no word of the lexicon in %q", block, p.literal())
+					}
+				}
+			}
+			for opener, pool := range s.openings {
+				for _, p := range pool {
+					if test.name == Default && s.Tone(p.literal()).Score == 0 {
+						t.Errorf("opener %q has no word of the lexicon in %q", opener, p.literal())
+					}
+				}
+			}
 			sighs := 0
 			for _, o := range s.Openers {
 				if strings.HasPrefix(o, "sigh") {
