@@ -17,6 +17,9 @@ type Plan struct {
 // Plan reads the source as far as the run would at least, and asks nothing.
 func (r *Run) Plan(ctx context.Context) (Plan, error) {
 	plan := Plan{Unfit: map[string]int{}}
+	if err := varied(r.Style); err != nil {
+		return plan, err
+	}
 	cards := newDealer(r.Style, r.Seed)
 	for r.Rows == 0 || plan.Fit < r.Rows {
 		row, err := r.Source.Next()

@@ -508,6 +508,20 @@ func TestComments(t *testing.T) {
 	f.sound(t, 20)
 }
 
+// TestStyleWithoutOpeners: a style that could not vary its answers is refused in one line, before anything is asked.
+func TestStyleWithoutOpeners(t *testing.T) {
+	style := filepath.Join(t.TempDir(), "bare.style")
+	if err := os.WriteFile(style, []byte("name: bare\n\n[system]\nBe terse.\n\n[lexicon]\n1 fine\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range []string{"--dry-run", "--preview=1", "--comments"} {
+		o := must(t, cli.Failed, "--source", tasks(t, 5), "--out", newFolder(t).out, "--style", style, how)
+		if !strings.Contains(o.stderr, "0 different openers") {
+			t.Errorf("%s: %s", how, o.stderr)
+		}
+	}
+}
+
 // TestOutputs has every format hold the same rows, and read back as a source.
 func TestOutputs(t *testing.T) {
 	source := tasks(t, 60)
