@@ -57,8 +57,8 @@ func (d *dealer) card(question string) Card {
 	return c
 }
 
-// openerMost is the share of the rows that one opener is dealt to at most. It leaves room in the diversity budget for what
-// is refused.
+// openerMost is the share of the rows that one opener is dealt to at most; in a style with few openers it is a fifth more than
+// an even share. That leaves room in the diversity budget for what is refused.
 const openerMost = 0.025
 
 // opener deals an opener by the words that the question begins with: the first of them, two where that would deal one opener

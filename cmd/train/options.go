@@ -210,6 +210,13 @@ func (o *options) trainerSettings() (s trainer.Settings, err error) {
 
 // check finds what is wrong with the flags by themselves.
 func (o *options) check(given func(flag string) bool) error {
+	for flag, value := range map[string]string{
+		"data": strings.Join(o.data, ","), "text": o.text, "model": o.model, "from-scratch": o.fromScratch, "tokenizer": o.tokenizer, "vocab-data": o.vocabData,
+	} {
+		if given(flag) && strings.TrimSpace(value) == "" { // an unset variable of a script, not a wish for the default
+			return usagef("--%s is empty: give its value, or leave it out", flag)
+		}
+	}
 	switch {
 	case o.resume && o.restart:
 		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
