@@ -72,12 +72,12 @@ func (d *Device) AdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) {
 	d.onlyCPU("AdamW")
 	weight := checkAdamW(w, g, s, c)
 	d.ran("adamw")
-	f := adamWFactors(c)
+	f, v := adamWFactors(c), dynamicMaps().root
 	if c.BNB {
-		f = bnbFactors(c)
+		f, v = bnbFactors(c), dynamicMaps().v
 	}
 	cpu.AdamW(cpu.AdamWTensors{W: w, G: g, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Rest: s.Master},
-		weight, f, dynamicMap(true), dynamicMap(false))
+		weight, f, dynamicMaps().m, v)
 }
 
 // checkAdamW is what a step does with the weight, if everything fits together.
@@ -132,10 +132,13 @@ func adamWFactors(c AdamWStep) cpu.AdamWFactors {
 		Keep:      float32(1 - c.LR*c.Decay),
 		Beta1:     float32(c.Beta1), Rest1: float32(1 - c.Beta1),
 		Beta2: float32(c.Beta2), Rest2: float32(1 - c.Beta2),
-		Rate: float32(c.LR / (1 - math.Pow(c.Beta1, t))),
-		Root: float32(1 / math.Sqrt(1-math.Pow(c.Beta2, t))),
-		Eps:  float32(c.Eps),
-		Seed: mix64(mix64(mix64(c.Seed)+uint64(c.Step)) + uint64(c.Tensor)),
+		Rate:     float32(c.LR / (1 - math.Pow(c.Beta1, t))),
+		Root:     float32(1 / math.Sqrt(1-math.Pow(c.Beta2, t))),
+		Eps:      float32(c.Eps),
+		GainM:    float32((1 - c.Beta1) * c.GradScale),
+		GainRoot: float32(math.Sqrt(1-c.Beta2) * c.GradScale),
+		KeepRoot: float32(math.Sqrt(c.Beta2)),
+		Seed:     mix64(mix64(mix64(c.Seed)+uint64(c.Step)) + uint64(c.Tensor)),
 	}
 }
 

@@ -47,10 +47,11 @@ func DynamicMap(signed bool) []float32 {
 	return list
 }
 
-// dynamicMaps are the maps of m, signed, and of v, unsigned.
-var dynamicMaps = sync.OnceValue(func() (maps struct{ m, v *cpu.DynamicMap }) {
-	maps.m = cpu.NewDynamicMap(DynamicMap(true), true)
-	maps.v = cpu.NewDynamicMap(DynamicMap(false), false)
+// dynamicMaps are the maps of m, signed, of v, unsigned, and of √v, where only 0 becomes 0.
+var dynamicMaps = sync.OnceValue(func() (maps struct{ m, v, root *cpu.DynamicMap }) {
+	maps.m = cpu.NewDynamicMap(DynamicMap(true), true, false)
+	maps.v = cpu.NewDynamicMap(DynamicMap(false), false, false)
+	maps.root = cpu.NewDynamicMap(DynamicMap(false), false, true)
 	return maps
 })
 

@@ -50,10 +50,13 @@ enum { ADAMW_BLOCK = 256, DECADES = 7 };
 
 // A map from codes to numbers from -1 or 0 to 1. Indices are those of its magnitudes, from 0 on.
 typedef struct {
+	// The bytes of value and above apart, lowest first. Vectors of them should not lie across lines of the cache: tables of
+	// bytes come before all else.
+	uint8_t value_bytes[4][ADAMW_BLOCK], above_bytes[4][ADAMW_BLOCK];
+	uint16_t base[2][32], rise[2][32];     // the lines below by the exponent of a magnitude, for the two decades that it can meet
 	float value[ADAMW_BLOCK];              // of the code
 	float above[ADAMW_BLOCK];              // what a magnitude must exceed to have an index larger than this
 	float slope[DECADES], offset[DECADES]; // the lines whose least is an index at most that of x, and at least that less one
-	uint8_t value_bytes[4][ADAMW_BLOCK], above_bytes[4][ADAMW_BLOCK]; // the tables again, their bytes apart, lowest first
 } dynamic_map;
 
 // What a step does with the weight, by what stands behind it; and bitsandbytes' own update, of either type.
@@ -61,6 +64,7 @@ enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC,
 
 typedef struct {
 	float grad_scale, keep, beta1, rest1, beta2, rest2, rate, root, eps;
+	float gain_m, gain_root, keep_root; // of g and of √v, where √v is what is kept
 	uint32_t seed[2]; // of stochastic rounding in this tensor and step
 } adamw_factors;
 

@@ -48,6 +48,9 @@ type AdamWFactors struct {
 	Rate         float32 // lr / (1 − β₁ᵗ); for bitsandbytes −lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ)
 	Root         float32 // 1 / √(1 − β₂ᵗ); for bitsandbytes √(1 − β₂ᵗ)
 	Eps          float32
+	GainM        float32 // where state is codes, (1 − β₁) · GradScale: what g adds to m
+	GainRoot     float32 // √(1 − β₂) · GradScale: what |g| is as a part of √v
+	KeepRoot     float32 // √β₂
 	Seed         uint64 // of stochastic rounding, for this tensor and step
 }
 
@@ -65,6 +68,7 @@ func AdamW(x AdamWTensors, weight Weight, f AdamWFactors, m, v *DynamicMap) {
 	}, &C.adamw_factors{
 		grad_scale: C.float(f.GradScale), keep: C.float(f.Keep), beta1: C.float(f.Beta1), rest1: C.float(f.Rest1),
 		beta2: C.float(f.Beta2), rest2: C.float(f.Rest2), rate: C.float(f.Rate), root: C.float(f.Root), eps: C.float(f.Eps),
+		gain_m: C.float(f.GainM), gain_root: C.float(f.GainRoot), keep_root: C.float(f.KeepRoot),
 		seed: [2]C.uint32_t{C.uint32_t(f.Seed), C.uint32_t(f.Seed >> 32)},
 	}, &m.c, &v.c)
 }
@@ -75,8 +79,9 @@ type DynamicMap struct {
 	signed C.int
 }
 
-// NewDynamicMap prepares a map of 256 numbers in their order, as kernels.DynamicMap has them.
-func NewDynamicMap(values []float32, signed bool) *DynamicMap {
+// NewDynamicMap prepares a map of 256 numbers in their order, as kernels.DynamicMap has them. In a lasting one nothing but 0
+// itself has the code of 0.
+func NewDynamicMap(values []float32, signed, lasting bool) *DynamicMap {
 	m := &DynamicMap{signed: flag(signed)}
 	magnitudes, each, first := values, 2, 1 // how many numbers the lowest decade has, and the index of its first
 	if signed {
@@ -93,6 +98,9 @@ func NewDynamicMap(values []float32, signed bool) *DynamicMap {
 		}
 		m.c.above[i] = C.float(middle)
 	}
+	if lasting {
+		m.c.above[0] = 0
+	}
 	// Decade i is 0.1 to 1 times 10ⁱ⁻⁶, and has n = each · 2ⁱ numbers, each in the middle of a part of its own. Its first
 	// has index first + n − each, to which x adds n · (x · 10⁶⁻ⁱ − 0.1) / 0.9. With ½ less, the whole part of that is the
 	// index of x or the one below.
@@ -100,6 +108,19 @@ func NewDynamicMap(values []float32, signed bool) *DynamicMap {
 		n := float64(int(each) << i)
 		m.c.slope[i] = C.float(n * math.Pow(10, float64(6-i)) / 0.9)
 		m.c.offset[i] = C.float(float64(first) + n - float64(each) - n/9 - 0.5)
+	}
+	// By exponent: numbers from 2ᵉ to 2ᵉ⁺¹ with the seven bits that follow the first, e from -31 to 0. Lines are in 256ths, and
+	// ¼ higher: what is cut off of a number is less than 0.56 of an index, so that the whole part is still the index or the one
+	// below.
+	decade := func(x float64) int { return min(max(int(math.Floor(math.Log10(x)))+7, 0), len(m.c.slope)-1) }
+	for e := -31; e <= 0; e++ {
+		at := (e + 127) % 32 // the low bits of the exponent as floats have it
+		low := math.Ldexp(1, e)
+		for k, i := range []int{decade(low), decade(2 * low)} {
+			slope, offset := float64(m.c.slope[i]), float64(m.c.offset[i])
+			m.c.base[k][at] = C.uint16_t(math.Round(256 * (slope*low + offset + 0.25)))
+			m.c.rise[k][at] = C.uint16_t(math.Round(256 * slope * low)) // over the binade, of which a number has a part
+		}
 	}
 	for i := range m.c.value {
 		value, above := math.Float32bits(float32(m.c.value[i])), math.Float32bits(float32(m.c.above[i]))

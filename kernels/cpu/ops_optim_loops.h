@@ -2,6 +2,7 @@
 #include "ops_optim_codes.h"
 
 #define state_f32 AT_LEVEL(state_f32)
+#define keep_codes AT_LEVEL(keep_codes)
 #define state_codes AT_LEVEL(state_codes)
 #define state_bnb_f32 AT_LEVEL(state_bnb_f32)
 #define state_bnb_codes AT_LEVEL(state_bnb_codes)
@@ -10,8 +11,11 @@
 #define joined AT_LEVEL(joined)
 #define mixed AT_LEVEL(mixed)
 #define stochastic AT_LEVEL(stochastic)
+#define weight_stochastic AT_LEVEL(weight_stochastic)
 #define weight_bnb AT_LEVEL(weight_bnb)
+#define weight_split8 AT_LEVEL(weight_split8)
 #define weight_loop AT_LEVEL(weight_loop)
+#define fetch AT_LEVEL(fetch)
 #define step_block AT_LEVEL(step_block)
 
 // A step goes through a tensor in blocks, and twice through each: the state first, which leaves in u what the weights are to
@@ -29,23 +33,30 @@ static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	}
 }
 
-static void state_codes(const adamw_operands *o, const adamw_block *b, float *u) {
+// state_codes leaves m and √v as they are coded by keep_codes, after the weights: so much later that the largest of them are
+// known by then.
+static void state_codes(const adamw_operands *o, const adamw_block *b, float *m, float *s, float *u) {
 	const adamw_factors f = o->f;
-	float m[ADAMW_BLOCK], s[ADAMW_BLOCK];
-	decode(o->m_map, b->m, *b->m_scale, m);
-	decode(o->v_map, b->v, *b->v_scale, s);
+	decode(o->m_map, b->m, f.beta1 * *b->m_scale, m, 1);
+	decode(o->v_map, b->v, f.keep_root * *b->v_scale, s, 0);
+	vecuns most_m = {0}, most_s = {0};
 	EACH_OF_BLOCK(i) {
-		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale, root = vload(s + i);
-		vec m1 = f.beta1 * vload(m + i) + f.rest1 * g;
-		root = vsqrt(f.beta2 * (root * root) + f.rest2 * (g * g));
+		vec g = ld(b->g, i, VLEN, 0), root = vload(s + i), h = g * f.gain_root;
+		vec m1 = vfma(g, vset(f.gain_m), vload(m + i));
+		root = vsqrt(vfma(root, root, h * h));
+		most_m = larger(most_m, (vecuns)m1 & 0x7FFFFFFF);
+		most_s = larger(most_s, (vecuns)root);
 		vstore(m + i, m1);
 		vstore(s + i, root);
-		vstore(u + i, f.rate * (m1 / (root * f.root + f.eps)));
+		vstore(u + i, f.rate * (m1 / vfma(root, vset(f.root), vset(f.eps))));
 	}
-	*b->m_scale = largest(m);
-	*b->v_scale = largest(s);
+	*b->m_scale = largest_lane(most_m);
+	*b->v_scale = largest_lane(most_s);
+}
+
+static void keep_codes(const adamw_operands *o, const adamw_block *b, const float *m, const float *s) {
 	encode_m(o->m_map, m, *b->m_scale, b->m);
-	encode_v(o->v_map, s, *b->v_scale, b->v, 1);
+	encode_v(o->v_map, s, *b->v_scale, b->v);
 }
 
 // bitsandbytes' own update, product by product as its kernels round them; u is a multiple of what the weights gain.
@@ -65,8 +76,8 @@ static void state_bnb_f32(const adamw_operands *o, const adamw_block *b, float *
 static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
 	float m[ADAMW_BLOCK], v[ADAMW_BLOCK];
-	decode(o->m_map, b->m, *b->m_scale, m);
-	decode(o->v_map, b->v, *b->v_scale, v);
+	decode(o->m_map, b->m, *b->m_scale, m, 1);
+	decode(o->v_map, b->v, *b->v_scale, v, 0);
 	EACH_OF_BLOCK(i) {
 		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale, m1 = vload(m + i), v1 = vload(v + i);
 		vecint finite = (vecint)(g - g == 0);
@@ -82,7 +93,7 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 	*b->m_scale = largest(m);
 	*b->v_scale = largest(v);
 	encode_m(o->m_map, m, *b->m_scale, b->m);
-	encode_v(o->v_map, v, *b->v_scale, b->v, 0);
+	encode_v(o->v_map, v, *b->v_scale, b->v);
 	if (*b->m_scale == 0) memset(b->m, 0, ADAMW_BLOCK); // what its search makes of 0/0
 	EACH_OF_BLOCK(i) { // a code whose sign bit is not m's gives way to its neighbour: upwards, where m is more than zero
 		vecint code = load_bytes(b->m, i), wrong = (code - 127) >> 31 ^ (vecint)vload(m + i) >> 31;
@@ -100,11 +111,45 @@ INLINE vec joined(vecint weight, vecint residual) { return (vec)((weight << 16) 
 // that it is one.
 INLINE vecuns split(vec x) {
 	vecuns u = (vecuns)x, nan = (vecuns)(x != x);
-	u = (u + 0x7F + (u >> 8 & 1)) >> 8;
-	return (nan & 0x7FC000) | (~nan & u);
+	u = (nan & 0x7FC00000) | (~nan & u);
+	return (u + 0x7F + (u >> 8 & 1)) >> 8;
 }
 
-// mixed is 32 bits that look random, of element i: two rounds of a multiplicative hash, each with a key of its own. Counters
+#if VBMI
+
+// weight_split8 is what weight_loop does for WEIGHT_SPLIT8, with permutations of bytes.
+static void weight_split8(const adamw_operands *o, const adamw_block *b, const float *u) {
+	// To 16 lanes from two weights and two residuals of 32 and 64: a zero, the residual, the weight. Then for every group of 16.
+	const __m512i lanes = _mm512_setr_epi32(0x01004000, 0x03024100, 0x05044200, 0x07064300, 0x09084400, 0x0B0A4500, 0x0D0C4600,
+		0x0F0E4700, 0x11104800, 0x13124900, 0x15144A00, 0x17164B00, 0x19184C00, 0x1B1A4D00, 0x1D1C4E00, 0x1F1E4F00);
+	const __m512i second = _mm512_setr_epi32(0x0D090501, 0x1D191511, 0x2D292521, 0x3D393531, 0x4D494541, 0x5D595551, 0x6D696561,
+		0x7D797571, 0, 0, 0, 0, 0, 0, 0, 0);
+	const __m512i flip = _mm512_set1_epi8(-128), one = _mm512_set1_epi32(1), nan = _mm512_set1_epi32(0x7FC00000);
+	const __m512i not_nan = _mm512_set1_epi32(0x11111100); // what fixupimm takes from x: the eight classes but the first two, NaN
+	const vec keep = vset(o->f.keep);
+	char *restrict weight = b->w, *restrict residual = b->rest;
+	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) {
+		// A residual and 128 is not below zero, and weight · 65536 + (residual + 128) · 256 needs no carry.
+		__m512i rest = _mm512_xor_si512(_mm512_loadu_si512(residual + i), flip), z[4];
+		for (int q = 0; q < 4; q++) {
+			__m512i from = _mm512_add_epi8(lanes, _mm512_set1_epi32(q % 2 * 0x20200000 + q * 0x1000));
+			__m512i w = _mm512_loadu_si512(weight + 2 * i + 64 * (q / 2));
+			w = _mm512_maskz_permutex2var_epi8(0xEEEEEEEEEEEEEEEE, w, from, rest);
+			__m512 x = (__m512)((vec)((vecint)w - 0x8000) * keep - vload(u + i + 16 * q));
+			__m512i y = (__m512i)_mm512_fixupimm_ps((__m512)nan, x, not_nan, 0);
+			// split's 24 bits, and half of the weight's last: that flips the residual's highest bit.
+			z[q] = _mm512_add_epi32((__m512i)((vecint)y + 0x807F), _mm512_and_si512(_mm512_srli_epi32(y, 8), one));
+		}
+		for (int q = 0; q < 4; q += 2) _mm512_storeu_si512(weight + 2 * i + 32 * q, _mm512_permutex2var_epi16(z[q], UPPER, z[q + 1]));
+		rest = _mm512_inserti64x4(_mm512_permutex2var_epi8(z[0], second, z[1]),
+			_mm512_castsi512_si256(_mm512_permutex2var_epi8(z[2], second, z[3])), 1);
+		_mm512_storeu_si512(residual + i, _mm512_xor_si512(rest, flip));
+	}
+}
+
+#endif
+
+// mixed is 32 bits that look random, of a number i: two rounds of a multiplicative hash, each with a key of its own. Counters
 // need no state, and no order.
 INLINE vecuns mixed(vecuns i, const uint32_t *seed) {
 	for (int k = 0; k < 2; k++) {
@@ -120,8 +165,25 @@ INLINE vecuns mixed(vecuns i, const uint32_t *seed) {
 // cut off. A NaN or infinity stays what it is.
 INLINE vecuns stochastic(vec x, vecuns random) {
 	vecuns u = (vecuns)x, finite = (vecuns)(x - x == 0);
-	u += (random >> 16) & finite;
+	u += random & finite;
 	return u >> 16 | ((vecuns)(x != x) & 0x40);
+}
+
+// weight_stochastic is the weights of WEIGHT_STOCHASTIC. A number of 32 bits is enough for two: those of an element of the
+// block's first half, and of the element as far into the second.
+static void weight_stochastic(const adamw_operands *o, const adamw_block *b, const float *u) {
+	vecuns lane;
+	for (int i = 0; i < VLEN; i++) lane[i] = (uint32_t)b->first + i;
+	const uint32_t seed[2] = {o->f.seed[0], o->f.seed[1] + (uint32_t)(b->first >> 32)};
+	for (int64_t i = 0; i < ADAMW_BLOCK / 2; i += VLEN) {
+		vecuns random = mixed(lane + (uint32_t)i, seed);
+		for (int half = 0; half < 2; half++, random >>= 16) {
+			const int64_t at = i + half * ADAMW_BLOCK / 2;
+			vecuns r = stochastic(weight_new(o, ld(b->w, at, VLEN, 1), vload(u + at)), random & 0xFFFF);
+			vechalf h = __builtin_convertvector(r, vechalf);
+			memcpy(b->w + 2 * at, &h, sizeof h);
+		}
+	}
 }
 
 // weight_bnb adds and then decays, and rounds after both. What is no number stays as it was where state is codes.
@@ -131,12 +193,8 @@ INLINE vec weight_bnb(const adamw_operands *o, vec w, vec u, int bf16) {
 }
 
 INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const float *u, const int kind) {
-	vecuns lane;
-	for (int i = 0; i < VLEN; i++) lane[i] = (uint32_t)b->first + i;
-	const uint32_t seed[2] = {o->f.seed[0], o->f.seed[1] + (uint32_t)(b->first >> 32)};
 	EACH_OF_BLOCK(i) {
 		vec lost = vload(u + i);
-		vecuns r;
 		switch (kind) {
 		case WEIGHT_F32: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, 0), lost), 0); break;
 		case WEIGHT_BF16: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, 1), lost), 1); break;
@@ -148,15 +206,9 @@ INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const flo
 		}
 		case WEIGHT_SPLIT8: {
 			vecint high = (vecint)ld(b->w, i, VLEN, 1) >> 16;
-			r = split(weight_new(o, joined(high, load_bytes(b->rest, i)), lost));
+			vecuns r = split(weight_new(o, joined(high, load_bytes(b->rest, i)), lost));
 			store_bytes(b->rest, i, (vecint)r);
 			vechalf h = __builtin_convertvector((r + 0x80) >> 8, vechalf);
-			memcpy(b->w + 2 * i, &h, sizeof h);
-			break;
-		}
-		case WEIGHT_STOCHASTIC: {
-			r = stochastic(weight_new(o, ld(b->w, i, VLEN, 1), lost), mixed(lane + (uint32_t)i, seed));
-			vechalf h = __builtin_convertvector(r, vechalf);
 			memcpy(b->w + 2 * i, &h, sizeof h);
 			break;
 		}
@@ -167,19 +219,31 @@ INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const flo
 }
 
 static void step_block(const adamw_operands *o, const adamw_block *b) {
-	float u[ADAMW_BLOCK];
+	_Alignas(64) float u[ADAMW_BLOCK], m[ADAMW_BLOCK], s[ADAMW_BLOCK];
 	int bnb = o->x.weight >= WEIGHT_BNB_F32;
-	if (o->x.m_scale) bnb ? state_bnb_codes(o, b, u) : state_codes(o, b, u);
+	if (o->x.m_scale) bnb ? state_bnb_codes(o, b, u) : state_codes(o, b, m, s, u);
 	else bnb ? state_bnb_f32(o, b, u) : state_f32(o, b, u);
 	switch (o->x.weight) { // each with its kind a constant
 	case WEIGHT_F32: weight_loop(o, b, u, WEIGHT_F32); break;
 	case WEIGHT_BF16: weight_loop(o, b, u, WEIGHT_BF16); break;
 	case WEIGHT_MASTER: weight_loop(o, b, u, WEIGHT_MASTER); break;
+#if VBMI
+	case WEIGHT_SPLIT8: weight_split8(o, b, u); break;
+#else
 	case WEIGHT_SPLIT8: weight_loop(o, b, u, WEIGHT_SPLIT8); break;
-	case WEIGHT_STOCHASTIC: weight_loop(o, b, u, WEIGHT_STOCHASTIC); break;
+#endif
+	case WEIGHT_STOCHASTIC: weight_stochastic(o, b, u); break;
 	case WEIGHT_BNB_F32: weight_loop(o, b, u, WEIGHT_BNB_F32); break;
 	case WEIGHT_BNB_BF16: weight_loop(o, b, u, WEIGHT_BNB_BF16); break;
 	}
+	if (o->x.m_scale && !bnb) keep_codes(o, b, m, s);
+}
+
+// fetch asks for a block, which may lie beyond the end, of elements of so many bytes. Left alone, processors see late that
+// streams of bytes go on.
+INLINE void fetch(const char *p, int64_t size) {
+	for (; size > 0; size--, p += ADAMW_BLOCK)
+		for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) __builtin_prefetch(p + i);
 }
 
 static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
@@ -191,6 +255,11 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 			(const float *)x->g + i, (float *)x->m_scale + i / ADAMW_BLOCK, (float *)x->v_scale + i / ADAMW_BLOCK, i};
 		int64_t n = hi - i;
 		if (n >= ADAMW_BLOCK) {
+			fetch((const char *)(b.g + 3 * ADAMW_BLOCK), 4);
+			fetch(b.w + 3 * ADAMW_BLOCK * w, w);
+			fetch(b.m + 3 * ADAMW_BLOCK * state, state);
+			fetch(b.v + 3 * ADAMW_BLOCK * state, state);
+			fetch(b.rest + 3 * ADAMW_BLOCK * rest, rest);
 			step_block(o, &b);
 			continue;
 		}
@@ -222,7 +291,7 @@ static void AT_LEVEL(quantize)(void *arg, int64_t lo, int64_t hi) {
 		EACH_OF_BLOCK(i) if (!o->is_signed) vstore(x + i, vmax(vload(x + i), vzero()));
 		if (scale == 0) memset(codes, 0, ADAMW_BLOCK);
 		else if (o->is_signed) encode_m(o->map, x, scale, codes);
-		else encode_v(o->map, x, scale, codes, 0);
+		else encode_v(o->map, x, scale, codes);
 		memcpy(o->codes + at, codes, n);
 	}
 }
@@ -234,7 +303,7 @@ static void AT_LEVEL(dequantize)(void *arg, int64_t lo, int64_t hi) {
 		float x[ADAMW_BLOCK];
 		uint8_t codes[ADAMW_BLOCK] = {0};
 		memcpy(codes, o->codes + at, n);
-		decode(o->map, codes, o->scale[at / ADAMW_BLOCK], x);
+		decode(o->map, codes, o->scale[at / ADAMW_BLOCK], x, o->is_signed);
 		memcpy(o->x + at, x, n * 4);
 	}
 }
