@@ -54,7 +54,7 @@ typedef struct {
 	// bytes come before all else.
 	uint8_t value_bytes[4][ADAMW_BLOCK], above_bytes[4][ADAMW_BLOCK];
 	uint16_t base[2][32], rise[2][32];     // the lines below by the exponent of a magnitude, for the two decades that it can meet
-	float value[ADAMW_BLOCK];              // of the code
+	float value[ADAMW_BLOCK];              // of the code; its square in a map of roots
 	float above[ADAMW_BLOCK];              // what a magnitude must exceed to have an index larger than this
 	float slope[DECADES], offset[DECADES]; // the lines whose least is an index at most that of x, and at least that less one
 } dynamic_map;

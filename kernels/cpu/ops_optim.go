@@ -51,7 +51,7 @@ type AdamWFactors struct {
 	GainM        float32 // where state is codes, (1 − β₁) · GradScale: what g adds to m
 	GainRoot     float32 // √(1 − β₂) · GradScale: what |g| is as a part of √v
 	KeepRoot     float32 // √β₂
-	Seed         uint64 // of stochastic rounding, for this tensor and step
+	Seed         uint64  // of stochastic rounding, for this tensor and step
 }
 
 // AdamWTensors are a parameter and its state. MScale and VScale are no tensors where M and V are F32, and Rest is none where
@@ -79,9 +79,9 @@ type DynamicMap struct {
 	signed C.int
 }
 
-// NewDynamicMap prepares a map of 256 numbers in their order, as kernels.DynamicMap has them. In a lasting one nothing but 0
-// itself has the code of 0.
-func NewDynamicMap(values []float32, signed, lasting bool) *DynamicMap {
+// NewDynamicMap prepares a map of 256 numbers in their order, as kernels.DynamicMap has them. In a map of roots, codes are those
+// of √v and numbers are v, and nothing but 0 itself has the code of 0.
+func NewDynamicMap(values []float32, signed, roots bool) *DynamicMap {
 	m := &DynamicMap{signed: flag(signed)}
 	magnitudes, each, first := values, 2, 1 // how many numbers the lowest decade has, and the index of its first
 	if signed {
@@ -89,6 +89,9 @@ func NewDynamicMap(values []float32, signed, lasting bool) *DynamicMap {
 	}
 	for i, v := range values {
 		m.c.value[i] = C.float(v)
+		if roots {
+			m.c.value[i] = C.float(v * v)
+		}
 	}
 	for i, v := range magnitudes[:len(magnitudes)-1] {
 		// Halfway, x has the even one of the two codes. In the signed map these are odd indices.
@@ -98,7 +101,7 @@ func NewDynamicMap(values []float32, signed, lasting bool) *DynamicMap {
 		}
 		m.c.above[i] = C.float(middle)
 	}
-	if lasting {
+	if roots {
 		m.c.above[0] = 0
 	}
 	// Decade i is 0.1 to 1 times 10ⁱ⁻⁶, and has n = each · 2ⁱ numbers, each in the middle of a part of its own. Its first

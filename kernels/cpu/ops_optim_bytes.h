@@ -43,12 +43,15 @@ INLINE __m512i lines32(const dynamic_map *map, __m512i h) {
 #define UPPER_MIXED _mm512_setr_epi32(0x07050301, 0x27252321, 0x47454341, 0x67656361, 0x0F0D0B09, 0x2F2D2B29, 0x4F4D4B49, \
 	0x6F6D6B69, 0x17151311, 0x37353331, 0x57555351, 0x77757371, 0x1F1D1B19, 0x3F3D3B39, 0x5F5D5B59, 0x7F7D7B79)
 
-// guess64 is the index of 64 magnitudes or the one below, of x · by; in the signed map, where indices need seven bits, with
-// the sign for an eighth.
-INLINE __m512i guess64(const dynamic_map *map, const float *x, float by, const int is_signed) {
+// guess64 is the index of 64 magnitudes or the one below, of x · by, which x becomes; in the signed map x loses its sign, and
+// indices, which need but seven bits there, have it for an eighth.
+INLINE __m512i guess64(const dynamic_map *map, float *x, float by, const int is_signed) {
 	__m512i h[2], r[2];
 	for (int q = 0; q < 2; q++) {
-		h[q] = _mm512_permutex2var_epi16((__m512i)(vload(x + 32 * q) * by), UPPER, (__m512i)(vload(x + 32 * q + 16) * by));
+		vecint y[2];
+		for (int k = 0; k < 2; k++) y[k] = (vecint)(vload(x + 32 * q + 16 * k) * by);
+		h[q] = _mm512_permutex2var_epi16((__m512i)y[0], UPPER, (__m512i)y[1]);
+		for (int k = 0; k < 2; k++) vstore(x + 32 * q + 16 * k, (vec)(is_signed ? y[k] & 0x7FFFFFFF : y[k]));
 		r[q] = lines32(map, is_signed ? _mm512_and_si512(h[q], _mm512_set1_epi16(0x7FFF)) : h[q]);
 	}
 	__m512i j = _mm512_permutex2var_epi8(r[0], UPPER_MIXED, r[1]);
@@ -62,15 +65,12 @@ INLINE __m512i negative(__m512i x) {
 	return _mm512_max_epi8(_mm512_min_epi8(x, _mm512_setzero_si512()), _mm512_set1_epi8(-1));
 }
 
-// index64 is the index itself, of x · by without a sign, from a guess j, of which tables of 128 do not see the highest bit.
-INLINE __m512i index64(const dynamic_map *map, const float *x, float by, __m512i j, const int n) {
+// index64 is the index itself of what guess64 left in x, from its guess j, of which tables of 128 do not see the highest bit.
+INLINE __m512i index64(const dynamic_map *map, const float *x, __m512i j, const int n) {
 	__m512i above[4], bytes[4];
 	for (int k = 0; k < 4; k++) bytes[k] = plane(map->above_bytes[k], j, n);
 	joined64(bytes, above);
-	for (int q = 0; q < 4; q++) {
-		vecint y = (vecint)(vload(x + 16 * q) * by);
-		above[q] = (__m512i)((vecint)above[q] - (n == 128 ? y & 0x7FFFFFFF : y));
-	}
+	for (int q = 0; q < 4; q++) above[q] = (__m512i)((vecint)above[q] - (vecint)vload(x + 16 * q));
 	__m512i more = _mm512_packs_epi16(_mm512_packs_epi32(above[0], above[1]), _mm512_packs_epi32(above[2], above[3]));
 	if (n == 128) j = _mm512_and_si512(j, _mm512_set1_epi8(127));
 	return _mm512_sub_epi8(j, negative(more));
@@ -92,24 +92,24 @@ static void decode(const dynamic_map *restrict map, const void *restrict codes, 
 
 // Guesses come first for all of a block: a processor looks but so far ahead, and the way from a number to its code is long.
 
-static void encode_m(const dynamic_map *restrict map, const float *restrict x, float scale, void *restrict codes) {
+static void encode_m(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
 	const __m512i zero = _mm512_set1_epi8(127);
 	__m512i guess[ADAMW_BLOCK / 64];
 	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) guess[i / 64] = guess64(map, x + i, by, 1);
 	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) {
-		__m512i j = index64(map, x + i, by, guess[i / 64], 128), minus = negative(guess[i / 64]);
+		__m512i j = index64(map, x + i, guess[i / 64], 128), minus = negative(guess[i / 64]);
 		j = _mm512_ternarylogic_epi32(minus, _mm512_subs_epu8(zero, j), _mm512_add_epi8(zero, j), 0xCA);
 		_mm512_storeu_si512((char *)codes + i, _mm512_permutexvar_epi32(NATURAL, j));
 	}
 }
 
-static void encode_v(const dynamic_map *restrict map, const float *restrict x, float scale, void *restrict codes) {
+static void encode_v(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
 	__m512i guess[ADAMW_BLOCK / 64];
 	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) guess[i / 64] = guess64(map, x + i, by, 0);
 	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) {
-		__m512i j = index64(map, x + i, by, guess[i / 64], 256);
+		__m512i j = index64(map, x + i, guess[i / 64], 256);
 		_mm512_storeu_si512((char *)codes + i, _mm512_permutexvar_epi32(NATURAL, j));
 	}
 }

@@ -138,8 +138,9 @@ static void decode(const dynamic_map *restrict map, const void *restrict codes, 
 	EACH_OF_BLOCK(i) vstore(x + i, lookup(map->value, load_bytes(codes, i), 256) * scale);
 }
 
-// encode_m is the codes of x / scale in the signed map. There is no number for -1: it has the code of the next to it.
-static void encode_m(const dynamic_map *restrict map, const float *restrict x, float scale, void *restrict codes) {
+// encode_m is the codes of x / scale in the signed map, and x is spent. There is no number for -1: it has the code of the next
+// to it.
+static void encode_m(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
 	EACH_OF_BLOCK(i) {
 		vec y = vload(x + i) * by;
@@ -150,8 +151,8 @@ static void encode_m(const dynamic_map *restrict map, const float *restrict x, f
 	}
 }
 
-// encode_v is the codes of x / scale, not below zero, in an unsigned map.
-static void encode_v(const dynamic_map *restrict map, const float *restrict x, float scale, void *restrict codes) {
+// encode_v is the codes of x / scale, not below zero, in an unsigned map; x is spent.
+static void encode_v(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
 	EACH_OF_BLOCK(i) store_bytes(codes, i, index_of(map, vload(x + i) * by, 256));
 }

@@ -38,12 +38,13 @@ static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 static void state_codes(const adamw_operands *o, const adamw_block *b, float *m, float *s, float *u) {
 	const adamw_factors f = o->f;
 	decode(o->m_map, b->m, f.beta1 * *b->m_scale, m, 1);
-	decode(o->v_map, b->v, f.keep_root * *b->v_scale, s, 0);
+	const float root_scale = f.keep_root * *b->v_scale;
+	decode(o->v_map, b->v, root_scale * root_scale, s, 0); // the map's numbers are squares
 	vecuns most_m = {0}, most_s = {0};
 	EACH_OF_BLOCK(i) {
-		vec g = ld(b->g, i, VLEN, 0), root = vload(s + i), h = g * f.gain_root;
+		vec g = ld(b->g, i, VLEN, 0), h = g * f.gain_root;
 		vec m1 = vfma(g, vset(f.gain_m), vload(m + i));
-		root = vsqrt(vfma(root, root, h * h));
+		vec root = vsqrt(vfma(h, h, vload(s + i)));
 		most_m = larger(most_m, (vecuns)m1 & 0x7FFFFFFF);
 		most_s = larger(most_s, (vecuns)root);
 		vstore(m + i, m1);
@@ -54,7 +55,7 @@ static void state_codes(const adamw_operands *o, const adamw_block *b, float *m,
 	*b->v_scale = largest_lane(most_s);
 }
 
-static void keep_codes(const adamw_operands *o, const adamw_block *b, const float *m, const float *s) {
+static void keep_codes(const adamw_operands *o, const adamw_block *b, float *m, float *s) {
 	encode_m(o->m_map, m, *b->m_scale, b->m);
 	encode_v(o->v_map, s, *b->v_scale, b->v);
 }
@@ -75,7 +76,7 @@ static void state_bnb_f32(const adamw_operands *o, const adamw_block *b, float *
 
 static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
-	float m[ADAMW_BLOCK], v[ADAMW_BLOCK];
+	float m[ADAMW_BLOCK], v[ADAMW_BLOCK], spent[ADAMW_BLOCK];
 	decode(o->m_map, b->m, *b->m_scale, m, 1);
 	decode(o->v_map, b->v, *b->v_scale, v, 0);
 	EACH_OF_BLOCK(i) {
@@ -92,7 +93,8 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 	}
 	*b->m_scale = largest(m);
 	*b->v_scale = largest(v);
-	encode_m(o->m_map, m, *b->m_scale, b->m);
+	memcpy(spent, m, sizeof m);
+	encode_m(o->m_map, spent, *b->m_scale, b->m);
 	encode_v(o->v_map, v, *b->v_scale, b->v);
 	if (*b->m_scale == 0) memset(b->m, 0, ADAMW_BLOCK); // what its search makes of 0/0
 	EACH_OF_BLOCK(i) { // a code whose sign bit is not m's gives way to its neighbour: upwards, where m is more than zero
