@@ -76,6 +76,7 @@ func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.json, "json", "also write the figures as JSON to this `file`")
 	f.Add(&o.answers, "answers", "also write every question with its answers and what was found in them as JSON lines to this `file`")
 	f.Add(&o.markdown, "markdown", "also write the answers side by side as Markdown, in the form of chat's log, to this `file`")
+	f.MayBeEmpty("python")
 	return f
 }
 

@@ -106,6 +106,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Group("What is kept")
 	f.Add(&o.log, "log", "the Markdown `file` to which every question and its answers are appended, with a .jsonl beside it; empty for none")
 	f.Add(&o.version, "version", "print the version")
+	f.MayBeEmpty("log", "system")
 	return f
 }
 
@@ -113,10 +114,6 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 func (o *options) check(given func(flag string) bool) error {
 	_, known := infer.DTypes[o.dtype]
 	switch {
-	case given("prompt") && strings.TrimSpace(o.prompt) == "":
-		return usagef("--prompt is empty: give a question, or leave it out to type some")
-	case given("prompts") && o.prompts == "":
-		return usagef("--prompts is empty: give the name of a file, or - for standard input")
 	case o.only != "" && o.only != baseLabel && o.only != tunedLabel:
 		return usagef("--only %q is neither base nor tuned", o.only)
 	case o.prompt != "" && o.prompts != "":

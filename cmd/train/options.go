@@ -159,6 +159,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.benchmarkLog, "benchmark-log", "the CSV `file` that gets a row for each finished run; empty for none")
 	f.Add(&o.label, "label", "a name for this run, in that row")
 	f.Add(&o.version, "version", "print the version")
+	f.MayBeEmpty("benchmark-log", "label")
 	return f
 }
 
@@ -210,13 +211,6 @@ func (o *options) trainerSettings() (s trainer.Settings, err error) {
 
 // check finds what is wrong with the flags by themselves.
 func (o *options) check(given func(flag string) bool) error {
-	for flag, value := range map[string]string{
-		"data": strings.Join(o.data, ","), "text": o.text, "model": o.model, "from-scratch": o.fromScratch, "tokenizer": o.tokenizer, "vocab-data": o.vocabData,
-	} {
-		if given(flag) && strings.TrimSpace(value) == "" { // an unset variable of a script, not a wish for the default
-			return usagef("--%s is empty: give its value, or leave it out", flag)
-		}
-	}
 	switch {
 	case o.resume && o.restart:
 		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
@@ -244,8 +238,6 @@ func (o *options) check(given func(flag string) bool) error {
 		return usagef("--bnb is bitsandbytes' 8-bit AdamW: it needs --optimizer adamw8bit")
 	case o.bnb && given("master"):
 		return usagef("--bnb has no master: leave --master out")
-	case o.out == "":
-		return usagef("--out is empty: give the directory of the result")
 	}
 	if o.template != "" {
 		if _, err := chat.ByName(o.template); err != nil {

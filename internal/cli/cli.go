@@ -32,6 +32,7 @@ type Flags struct {
 	usage  func()
 	groups []group
 	env    map[string]string // flag -> environment variable
+	empty  map[string]bool   // flags that may be given as ""
 }
 
 type group struct {
@@ -41,7 +42,7 @@ type group struct {
 
 // New returns an empty set. about is shown above the flags in the help, which goes to out.
 func New(name, about string, out io.Writer) *Flags {
-	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}}
+	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, empty: map[string]bool{}}
 	f.SetOutput(out)
 	f.FlagSet.Usage = func() {} // a mistake is told in a line; the help is for those who ask
 	f.usage = func() {
@@ -87,6 +88,14 @@ func (f *Flags) Add(v any, name, usage string) {
 // Env lets an environment variable give a flag's value where the command line does not.
 func (f *Flags) Env(name, variable string) { f.env[name] = variable }
 
+// MayBeEmpty lets flags of text be given as "". Any other that is empty is refused: it is an unset variable of a script, and
+// the default is not what was meant.
+func (f *Flags) MayBeEmpty(names ...string) {
+	for _, name := range names {
+		f.empty[name] = true
+	}
+}
+
 // Parse reads the arguments and then the environment. done is true where the command has nothing more to do, with the
 // exit code; what was wrong has been said.
 func (f *Flags) Parse(args []string) (code int, done bool) {
@@ -102,8 +111,19 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 		fmt.Fprintf(f.Output(), "%s: unexpected argument %q: flags come as --name value; see %s -h\n", f.Name(), f.Arg(0), f.Name())
 		return Usage, true
 	}
-	given := map[string]bool{}
-	f.Visit(func(fl *flag.Flag) { given[fl.Name] = true })
+	given, empty := map[string]bool{}, ""
+	f.Visit(func(fl *flag.Flag) {
+		given[fl.Name] = true
+		if g, ok := fl.Value.(flag.Getter); ok && !f.empty[fl.Name] {
+			if text, ok := g.Get().(string); ok && strings.TrimSpace(text) == "" {
+				empty = fl.Name
+			}
+		}
+	})
+	if empty != "" {
+		fmt.Fprintf(f.Output(), "%s: --%s is empty: give its value, or leave it out\n", f.Name(), empty)
+		return Usage, true
+	}
 	for name, variable := range f.env {
 		if value := os.Getenv(variable); value != "" && !given[name] {
 			if err := f.Set(name, value); err != nil {
@@ -171,8 +191,11 @@ type List []string
 
 func (l *List) String() string { return fmt.Sprint([]string(*l)) }
 
-// Set adds values; several may be given at once, with commas between them.
+// Set adds values; several may be given at once, with commas between them, and one at least.
 func (l *List) Set(s string) error {
+	if strings.Trim(s, ", \t\n") == "" {
+		return errors.New("it is empty: give its value, or leave it out")
+	}
 	for _, v := range strings.Split(s, ",") {
 		if v = strings.TrimSpace(v); v != "" {
 			*l = append(*l, v)

@@ -38,6 +38,7 @@ func TestParse(t *testing.T) {
 		{"unknown flag", []string{"--row"}, "", Usage, true, "flag provided but not defined: -row", "[]"},
 		{"bad value", []string{"--rows", "many"}, "", Usage, true, `invalid value "many" for flag -rows`, "[]"},
 		{"argument", []string{"out.json"}, "", Usage, true, `unexpected argument "out.json"`, "[]"},
+		{"empty list", []string{"--base-url", " ,"}, "", Usage, true, "flag -base-url: it is empty", "[]"},
 		{"help", []string{"-h"}, "", Done, true, "--rows N", "[]"},
 	} {
 		t.Setenv("TOOL_URL", c.env)
