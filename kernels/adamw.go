@@ -56,7 +56,8 @@ type AdamWStep struct {
 //     result itself.
 //   - none: w is the nearest BF16, ties to even.
 //
-// In 8 bits (Dettmers et al. 2022, arXiv 2110.02861) the update uses m and √v before they are coded. It is √v that is coded,
+// In 8 bits (Dettmers et al. 2022, arXiv 2110.02861) the update uses m and √v before they are coded, and a block's scales and
+// GradScale enter the factors β and 1 − β, which saves products and rounds otherwise. It is √v that is coded,
 // which halves the decades that it has to span, and never as 0 unless v is: bitsandbytes codes v, and where a small v becomes
 // 0 and its m does not, the next update is m / Eps, millions of times what it should be. m is coded as the nearest, and so
 // may be 0. Blocks whose largest m is below 2⁻¹²⁸ are coded as zeros. A gradient that is not finite makes the scales of its

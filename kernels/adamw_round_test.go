@@ -116,6 +116,14 @@ func TestStochasticNeighbours(t *testing.T) {
 	})
 }
 
+// swapped is x with each element in the place of the one whose index differs in one bit.
+func swapped(x []float64, bit int) (y []float64) {
+	for i := range x {
+		y = append(y, x[i^bit])
+	}
+	return y
+}
+
 // TestStochasticUnbiased: the share that is rounded up is the distance from below, and rounding one element says nothing
 // about others, about other tensors, seeds and steps.
 func TestStochasticUnbiased(t *testing.T) {
@@ -146,22 +154,18 @@ func TestStochasticUnbiased(t *testing.T) {
 	}
 	first := ups(0.5, nil)
 	for name, other := range map[string][]float64{
-		"the next step":       ups(0.5, func(c *AdamWStep) { c.Step++; c.LR *= 1.5 }), // the rate is LR / (1 − ½²)
-		"another tensor":      ups(0.5, func(c *AdamWStep) { c.Tensor = 1 }),
-		"another seed":        ups(0.5, func(c *AdamWStep) { c.Seed = 1 }),
-		"the next element":    append(first[1:n:n], first[0]),
-		"two elements on":     append(first[2:n:n], first[:2]...),
-		"16 elements on":      append(first[16:n:n], first[:16]...),
-		"256 elements on":     append(first[256:n:n], first[:256]...),
-		"2048 elements on":    append(first[2048:n:n], first[:2048]...),
-		"65536 elements on":   append(first[65536:n:n], first[:65536]...),
-		"every second, twice": nil,
+		"the next step":          ups(0.5, func(c *AdamWStep) { c.Step++; c.LR *= 1.5 }), // the rate is LR / (1 − ½²)
+		"another tensor":         ups(0.5, func(c *AdamWStep) { c.Tensor = 1 }),
+		"another seed":           ups(0.5, func(c *AdamWStep) { c.Seed = 1 }),
+		"the next element":       append(first[1:n:n], first[0]),
+		"two elements on":        append(first[2:n:n], first[:2]...),
+		"16 elements on":         append(first[16:n:n], first[:16]...),
+		"256 elements on":        append(first[256:n:n], first[:256]...),
+		"2048 elements on":       append(first[2048:n:n], first[:2048]...),
+		"65536 elements on":      append(first[65536:n:n], first[:65536]...),
+		"every second, twice":    swapped(first, 1),
+		"the block's other half": swapped(first, QuantizeBlock/2), // which shares random numbers of 32 bits
 	} {
-		if other == nil {
-			for i := range n {
-				other = append(other, first[i^1])
-			}
-		}
 		var both float64
 		for i := range first {
 			both += (2*first[i] - 1) * (2*other[i] - 1)

@@ -77,7 +77,7 @@ func TestQuantize(t *testing.T) {
 				x = append(x, float32(math.Pow(10, -8*rng.Float64()))*float32(1-2*rng.IntN(2)))
 			}
 			for bits := uint32(0); bits < math.Float32bits(1); bits += 7919 { // a prime: no bit keeps its value
-				x = append(x, math.Float32frombits(bits))
+				x = append(x, math.Float32frombits(bits|bits<<31)) // every second below zero
 			}
 			x = append(x, 0, float32(math.Copysign(0, -1)), 1, -1, 1e-38, 1e-45, -1e-45, math.Nextafter32(1, 0), math.Nextafter32(-1, 0))
 			for i, v := range x {

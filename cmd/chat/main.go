@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			}
 		}
 	}()
-	err := o.check(flags.Given)
+	err := o.check()
 	if err == nil {
 		err = c.do(ctx)
 	}

@@ -111,7 +111,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 }
 
 // check finds what is wrong with the flags by themselves.
-func (o *options) check(given func(flag string) bool) error {
+func (o *options) check() error {
 	_, known := infer.DTypes[o.dtype]
 	switch {
 	case o.only != "" && o.only != baseLabel && o.only != tunedLabel:

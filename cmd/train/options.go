@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -131,7 +132,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.bnb, "bnb", "bitsandbytes' AdamW8bit to the letter, which loses small updates; for comparisons")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 	f.Add(&o.freeze, "freeze", "parameters that are not trained: `patterns` of whole parts of their names, such as embed_tokens,layers.0")
-	f.Add(&o.trainOnly, "train-only", "train only parameters that fit these `patterns`, such as mlp")
+	f.Add(&o.trainOnly, "train-only", "train only parameters that fit these `patterns`, such as mlp; '*' for all of them again, where a preset names some")
 	f.Add(&o.recompute, "recompute", "what is computed twice to save memory: `none|attention|block`")
 	f.Add(&o.seed, "seed", "decides the order of examples, what is held out, and first weights")
 
@@ -294,6 +295,9 @@ func (f *fusedFlag) IsBoolFlag() bool { return true }
 
 // Set reads the set.
 func (f *fusedFlag) Set(s string) (err error) {
+	if strings.TrimSpace(s) == "" {
+		return errors.New("it is empty: give a set, none, or the flag alone")
+	}
 	f.Fused, err = kernels.ParseFused(s)
 	return err
 }

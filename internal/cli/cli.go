@@ -125,7 +125,7 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 		return Usage, true
 	}
 	for name, variable := range f.env {
-		if value := os.Getenv(variable); value != "" && !given[name] {
+		if value := os.Getenv(variable); strings.TrimSpace(value) != "" && !given[name] {
 			if err := f.Set(name, value); err != nil {
 				fmt.Fprintf(f.Output(), "%s: the environment variable %s does not fit --%s: %v\n", f.Name(), variable, name, err)
 				return Usage, true

@@ -17,6 +17,10 @@ func sample(out *bytes.Buffer) (*Flags, *int, *List, *time.Duration) {
 	f.Group("Second")
 	f.Add(&urls, "base-url", "where, as a `URL`")
 	f.Env("base-url", "TOOL_URL")
+	var name, note string
+	f.Add(&name, "name", "a `name`")
+	f.Add(&note, "note", "a `text`; empty for none")
+	f.MayBeEmpty("note")
 	f.Add(&wait, "wait", strings.Repeat("a long explanation that has to be wrapped ", 5))
 	return f, &rows, &urls, &wait
 }
@@ -39,6 +43,9 @@ func TestParse(t *testing.T) {
 		{"bad value", []string{"--rows", "many"}, "", Usage, true, `invalid value "many" for flag -rows`, "[]"},
 		{"argument", []string{"out.json"}, "", Usage, true, `unexpected argument "out.json"`, "[]"},
 		{"empty list", []string{"--base-url", " ,"}, "", Usage, true, "flag -base-url: it is empty", "[]"},
+		{"empty text", []string{"--name", " "}, "", Usage, true, "tool: --name is empty", "[]"},
+		{"text that may be empty", []string{"--note="}, "", Done, false, "", "[]"},
+		{"blank environment", nil, " ", Done, false, "", "[]"},
 		{"help", []string{"-h"}, "", Done, true, "--rows N", "[]"},
 	} {
 		t.Setenv("TOOL_URL", c.env)

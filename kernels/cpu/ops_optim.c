@@ -33,7 +33,7 @@ static const int64_t weight_bytes[] = {4, 2, 2, 2, 2, 4, 2}, rest_bytes[] = {0, 
 #undef VBMI
 
 // One level more, for these operations alone: AVX-512 with permutations of bytes, which the first machines with dot products
-// of BF16 lack. Nothing in it computes other numbers from finite ones.
+// of BF16 lack. Nothing in it computes other numbers.
 #if defined(__x86_64__)
 #define LEVEL avx512vbmi
 #define VLEN 16

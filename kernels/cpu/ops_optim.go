@@ -48,10 +48,11 @@ type AdamWFactors struct {
 	Rate         float32 // lr / (1 − β₁ᵗ); for bitsandbytes −lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ)
 	Root         float32 // 1 / √(1 − β₂ᵗ); for bitsandbytes √(1 − β₂ᵗ)
 	Eps          float32
-	GainM        float32 // where state is codes, (1 − β₁) · GradScale: what g adds to m
-	GainRoot     float32 // √(1 − β₂) · GradScale: what |g| is as a part of √v
-	KeepRoot     float32 // √β₂
-	Seed         uint64  // of stochastic rounding, for this tensor and step
+	// Where state is codes, and not for bitsandbytes, these three stand for GradScale, Rest1, Beta2 and Rest2.
+	GainM    float32 // (1 − β₁) · GradScale: what g adds to m
+	GainRoot float32 // √(1 − β₂) · GradScale: what |g| is as a part of √v
+	KeepRoot float32 // √β₂
+	Seed     uint64  // of stochastic rounding, for this tensor and step
 }
 
 // AdamWTensors are a parameter and its state. MScale and VScale are no tensors where M and V are F32, and Rest is none where

@@ -1,4 +1,4 @@
-// The codes of ops_optim_codes.h with permutations of bytes, 64 numbers at a time. Codes of finite numbers are the same.
+// The codes of ops_optim_codes.h with permutations of bytes, 64 numbers at a time. The codes are the same.
 
 #define plane AT_LEVEL(plane)
 #define joined64 AT_LEVEL(joined64)
@@ -6,6 +6,7 @@
 #define guess64 AT_LEVEL(guess64)
 #define negative AT_LEVEL(negative)
 #define index64 AT_LEVEL(index64)
+#define zeros AT_LEVEL(zeros)
 
 // plane is t[j mod n] for n = 128 or 256.
 INLINE __m512i plane(const uint8_t *t, __m512i j, const int n) {
@@ -90,9 +91,17 @@ static void decode(const dynamic_map *restrict map, const void *restrict codes, 
 	}
 }
 
+// A scale that is not finite leaves nothing but zeros, as dividing by it does.
+INLINE int zeros(float scale, void *codes, int zero) {
+	if (scale - scale == 0) return 0;
+	memset(codes, zero, ADAMW_BLOCK);
+	return 1;
+}
+
 // Guesses come first for all of a block: a processor looks but so far ahead, and the way from a number to its code is long.
 
 static void encode_m(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
+	if (zeros(scale, codes, 127)) return;
 	const float by = reciprocal(scale);
 	const __m512i zero = _mm512_set1_epi8(127);
 	__m512i guess[ADAMW_BLOCK / 64];
@@ -105,6 +114,7 @@ static void encode_m(const dynamic_map *restrict map, float *restrict x, float s
 }
 
 static void encode_v(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
+	if (zeros(scale, codes, 0)) return;
 	const float by = reciprocal(scale);
 	__m512i guess[ADAMW_BLOCK / 64];
 	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) guess[i / 64] = guess64(map, x + i, by, 0);

