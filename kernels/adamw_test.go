@@ -326,3 +326,39 @@ func TestAdamWContract(t *testing.T) {
 		mustPanic(t, c.name, c.want, func() { d.AdamW(c.w, c.g, c.s, c.step) })
 	}
 }
+
+// TestAdamWLevels wants the same state from every level where it is codes: also from gradients whose squares are infinite,
+// and from ones that are no numbers.
+func TestAdamWLevels(t *testing.T) {
+	const n = 5*QuantizeBlock + 77
+	first := map[string][]byte{}
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, f := range forms {
+			if !f.codes {
+				continue
+			}
+			x := f.stepper(t, d, filled(n, func(i int) float64 { return math.Sin(float64(i)) }))
+			for range 3 {
+				g := gradients(n, x.c.Step)
+				g[QuantizeBlock+9] = 1e25
+				g[2*QuantizeBlock+9] = float32(math.Inf(-1))
+				g[3*QuantizeBlock+9] = float32(math.NaN())
+				x.step(g)
+			}
+			var all []byte
+			for _, y := range []tensor.Tensor{x.s.M, x.s.V} {
+				all = append(all, bytesOf(t, d, y)...)
+			}
+			for _, y := range []tensor.Tensor{x.s.MScale, x.s.VScale} {
+				for _, scale := range floats(t, d, y) { // a NaN is one, whatever its bits
+					all = append(all, fmt.Sprint(scale, " ")...)
+				}
+			}
+			if first[f.name] == nil {
+				first[f.name] = all
+			} else if !bytes.Equal(all, first[f.name]) {
+				t.Errorf("%s: the state is another than at the first level", f.name)
+			}
+		}
+	})
+}

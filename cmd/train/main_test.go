@@ -244,6 +244,7 @@ func TestRefused(t *testing.T) {
 		"an empty text":           {cli.Usage, []string{"--text=", "--out", out}, "--text is empty"},
 		"an empty model":          {cli.Usage, small(t, out, "--model", " "), "--model is empty"},
 		"an empty out":            {cli.Usage, small(t, "", "--seq", "64"), "--out is empty"},
+		"an empty fused":          {cli.Usage, small(t, out, "--fused="), "it is empty"},
 		"text and data":           {cli.Usage, small(t, out, "--text", "x"), "exclude each other"},
 		"from scratch and model":  {cli.Usage, small(t, out, "--from-scratch", "x"), "leave one out"},
 		"a size":                  {cli.Usage, small(t, out, "--max-memory", "lots"), "write it as 8GiB"},

@@ -26,9 +26,9 @@ typedef uint8_t vb16 __attribute__((vector_size(16)));
 #define encode_m AT_LEVEL(encode_m)
 #define encode_v AT_LEVEL(encode_v)
 
-// vfma is a·b + c, rounded once at every level: where the compilers may choose which product they fuse, what they choose is
-// no specification. Without an instruction for it the product is exact in double, and the sum is rounded twice: that is another
-// number once in 2²⁹, and ten times as fast as libm's.
+// vfma is a·b + c, rounded once: where the compilers may choose which product they fuse, what they choose is no specification.
+// A processor without an instruction for it adds in double, where the product is exact, and rounds twice: libm's function rounds
+// once, and is a call for every lane.
 INLINE vec vfma(vec a, vec b, vec c) {
 #if VLEN == 16
 	return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -36,7 +36,7 @@ INLINE vec vfma(vec a, vec b, vec c) {
 	return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
 	for (int i = 0; i < VLEN; i++)
-#if defined(__FP_FAST_FMAF)
+#if defined(__FP_FAST_FMAF) || defined(__aarch64__)
 		a[i] = __builtin_fmaf(a[i], b[i], c[i]);
 #else
 		a[i] = (float)((double)a[i] * b[i] + c[i]);
