@@ -26,7 +26,11 @@ var ErrLocked = errors.New("another run is at work there")
 func Lock(dir string) (unlock func() error, err error) {
 	path := filepath.Join(dir, ".lock")
 	for {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		err := os.MkdirAll(dir, 0o777)
+		if errors.Is(err, fs.ErrExist) && movable(dir) {
+			continue // it was there, and then it was not
+		}
+		if err != nil {
 			return nil, fmt.Errorf("cannot make %s: %w: choose a folder that can be written", dir, err)
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o666)
@@ -50,6 +54,12 @@ func Lock(dir string) (unlock func() error, err error) {
 		}
 		return f.Close, nil
 	}
+}
+
+// movable is whether dir is a directory or nothing: another process may have made it or set it aside.
+func movable(dir string) bool {
+	info, err := os.Lstat(dir)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir()
 }
 
 // take locks the file.
