@@ -50,8 +50,8 @@ enum { ADAMW_BLOCK = 256, DECADES = 7 };
 
 // A map from codes to numbers from -1 or 0 to 1. Indices are those of its magnitudes, from 0 on.
 typedef struct {
-	// The bytes of value and above apart, lowest first. Vectors of them should not lie across lines of the cache: tables of
-	// bytes come before all else.
+	// The bytes of value and above apart, lowest first. They come before all else so that vectors of them begin where lines of
+	// the cache do; those of a signed map's magnitudes, from its middle on, do not.
 	uint8_t value_bytes[4][ADAMW_BLOCK], above_bytes[4][ADAMW_BLOCK];
 	uint16_t base[2][32], rise[2][32];     // the lines below by the exponent of a magnitude, for the two decades that it can meet
 	float value[ADAMW_BLOCK];              // of the code; its square in a map of roots

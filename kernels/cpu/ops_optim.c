@@ -57,8 +57,7 @@ static const cpu_task quantize[CPU_LEVELS] = AT_EACH_LEVEL(quantize);
 static const cpu_task dequantize[CPU_LEVELS] = AT_EACH_LEVEL(dequantize);
 
 // A piece is whole blocks: a sixteenth of what there is, so that the threads end together, but not so small that each of them
-// jumps about in memory: with 8 blocks a piece, two threads are as slow as one. Codes are bytes, and what prefetches them
-// has to begin anew at every jump.
+// jumps about in memory, for what prefetches it begins anew at every jump.
 enum { LEAST_BLOCKS = 8, MOST_BLOCKS = 512 };
 
 static int64_t piece_of(int64_t n) {
