@@ -71,6 +71,9 @@ func (r *Run) judge(e *Evaluation) error {
 		return nil
 	}
 	r.state.Best, r.state.SinceBest = &Best{e.Step, e.Loss, e.Tone}, 0
+	if err := r.forget(nil); err != nil { // those that were the best since the last checkpoint: a resumed run finds them again
+		return err
+	}
 	return checkpoint.Replace(bestIn(r.Dir, e.Step), r.saveModel)
 }
 

@@ -62,7 +62,7 @@ func MemoryOf(d *kernels.Device, c model.Config, s Settings, p *Plan) Memory {
 }
 
 // DiskOf is what a run's directory comes to take at most, in bytes: the checkpoints that are kept and the one that is being
-// written, the best weights and their successor, and the result.
+// written, the best weights of which each of them tells, and the result.
 func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool) int64 {
 	params := model.ParamsOf(c, s.ModelOptions(c, p))
 	weights := 0
@@ -73,11 +73,12 @@ func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool) int64 {
 	if s.SaveEvery > 0 {
 		checkpoints = p.Steps/s.SaveEvery + 1
 	}
+	checkpoints = min(s.Keep+1, checkpoints)
 	models := 1
 	if evaluated {
-		models += 2
+		models += checkpoints
 	}
-	return int64(models)*int64(weights) + int64(min(s.Keep+1, checkpoints))*int64(weights+optim.SizeOf(params, s.Optimizer))
+	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, s.Optimizer))
 }
 
 // A choice is what flags decide of a run's memory.

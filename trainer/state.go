@@ -57,7 +57,7 @@ const stateName, optimizerName = "state.json", "optimizer.safetensors"
 // save writes a checkpoint of the state between two steps.
 func (r *Run) save() error {
 	start := time.Now()
-	r.phase("save")
+	r.observe(Saving)
 	if err := r.metrics.Sync(); err != nil {
 		return err
 	}
@@ -83,15 +83,10 @@ func (r *Run) save() error {
 	if err != nil {
 		return err
 	}
-	if _, err := checkpoint.Keep(root, r.Settings.Keep); err != nil {
+	r.saved, r.anew = true, false
+	if err := r.prune(); err != nil {
 		return err
 	}
-	if b := r.state.Best; b != nil {
-		if err := r.Forget(b.Step); err != nil {
-			return err
-		}
-	}
-	r.saved = true
 	r.observe(Saved{r.state.Step, checkpoint.Dir(root, r.state.Step), time.Since(start).Seconds()})
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"restyle/dataset"
@@ -47,6 +49,7 @@ type Run struct {
 	state   State
 	metrics *report.Metrics
 	saved   bool // a checkpoint has this very state
+	anew    bool // metrics.jsonl was gone: until there is a checkpoint, none knows of the new one
 }
 
 // A Sample is an answer to a sample question.
@@ -87,8 +90,11 @@ type Saved struct {
 	Seconds float64
 }
 
-// Phase is what a run is doing from now on: "step 12", "evaluate", "save", "done".
+// Phase is what a run is doing from now on: "step 12", "evaluate", Saving, "done".
 type Phase string
+
+// Saving is the phase of writing a checkpoint. What is written beside it has to be on the disk by then.
+const Saving Phase = "save"
 
 // Notice is something that a person should know, though the run goes on.
 type Notice string
@@ -102,8 +108,7 @@ type Result struct {
 // CheckpointsIn is where a run keeps its checkpoints.
 func CheckpointsIn(dir string) string { return filepath.Join(dir, "checkpoints") }
 
-// bestIn is where the weights of the best evaluation are. The one before stays until a checkpoint knows the new one, so that
-// every checkpoint finds the best that it tells of.
+// bestIn is where the weights of the best evaluation are. Those that a checkpoint tells of stay as long as it does.
 func bestIn(dir string, step int) string {
 	return filepath.Join(CheckpointsIn(dir), fmt.Sprintf("best-%06d", step))
 }
@@ -116,8 +121,18 @@ func (r *Run) Start(ctx context.Context, from string) (err error) {
 			return err
 		}
 	}
-	r.metrics, err = report.OpenMetrics(filepath.Join(r.Dir, "metrics.jsonl"), r.state.Metrics)
-	return err
+	path := filepath.Join(r.Dir, "metrics.jsonl")
+	if r.metrics, err = report.OpenMetrics(path, r.state.Metrics); err != nil {
+		return err
+	}
+	if now := r.metrics.Offset(); now != r.state.Metrics {
+		r.observe(Notice(fmt.Sprintf("%s is gone, with the figures of the first %d steps: a new one begins", path, r.state.Step)))
+		r.state.Metrics, r.saved, r.anew = now, false, true
+	}
+	if from == "" {
+		return nil
+	}
+	return r.prune() // a run that was killed may not have come to it
 }
 
 // State is where the run is.
@@ -143,7 +158,7 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 		s := r.state.Step
 		over := looked && (s == r.Plan.Steps || r.exhausted())
 		stop := ctx.Err() != nil && !over
-		if !r.saved && (stop || over || s > 0 && r.due(r.Settings.SaveEvery)) {
+		if !r.saved && (stop || over || r.anew || s > 0 && r.due(r.Settings.SaveEvery)) {
 			if err := r.save(); err != nil {
 				return Result{}, err
 			}
@@ -217,13 +232,48 @@ func (r *Run) write(event any) error {
 	return nil
 }
 
-// Forget removes the best weights but those of the evaluation after so many steps; -1 for all, once they are elsewhere.
-func (r *Run) Forget(but int) error {
-	entries, err := os.ReadDir(CheckpointsIn(r.Dir))
+// prune removes the checkpoints that are too many, and the best weights of which none of the others tells.
+func (r *Run) prune() error {
+	if _, err := checkpoint.Keep(CheckpointsIn(r.Dir), r.Settings.Keep); err != nil {
+		return err
+	}
+	return r.forget(r.state.Best)
+}
+
+// forget removes the best weights but those, and the ones that a checkpoint tells of.
+func (r *Run) forget(but *Best) error {
+	root := CheckpointsIn(r.Dir)
+	steps, err := checkpoint.Steps(root)
+	if err != nil {
+		return err
+	}
+	known := []*Best{but}
+	for _, step := range steps {
+		if s, err := readState(checkpoint.Dir(root, step)); err == nil { // one that is damaged is nothing to go on from
+			known = append(known, s.Best)
+		}
+	}
+	var dirs []string
+	for _, b := range known {
+		if b != nil {
+			dirs = append(dirs, bestIn(r.Dir, b.Step))
+		}
+	}
+	return Forget(r.Dir, dirs...)
+}
+
+// Forget removes the best weights of the run in dir but those in the directories named: all, once they are elsewhere.
+func Forget(dir string, but ...string) error {
+	root := CheckpointsIn(dir)
+	err := checkpoint.Tidy(root)
+	entries, err2 := os.ReadDir(root)
+	if !errors.Is(err2, fs.ErrNotExist) {
+		err = errors.Join(err, err2)
+	}
 	for _, e := range entries {
-		dir := filepath.Join(CheckpointsIn(r.Dir), e.Name())
-		if strings.HasPrefix(e.Name(), "best-") && (but < 0 || dir != bestIn(r.Dir, but)) {
-			err = errors.Join(err, checkpoint.Remove(dir))
+		best := filepath.Join(root, e.Name())
+		if strings.HasPrefix(e.Name(), "best-") && !slices.Contains(but, best) {
+			err = errors.Join(err, checkpoint.Remove(best))
 		}
 	}
 	return err

@@ -27,7 +27,10 @@ func main() {
 		os.Exit(dataset.ChildMain())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the first signal stops in order, a second one at once
+	context.AfterFunc(ctx, func() { // the first signal stops in order, a second one at once
+		signal.Ignore(syscall.SIGPIPE) // Ctrl-C ends tee and its like, too: their pipe must not end this
+		stop()
+	})
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

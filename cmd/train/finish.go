@@ -50,12 +50,15 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 	if err != nil {
 		return err
 	}
+	if err := t.logBenchmark(f); err != nil { // before the run counts as finished, or a kill between them would lose the row
+		return err
+	}
 	done := t.record()
 	done.Finished, done.Result = true, line
 	if err := p.write(done); err != nil {
 		return err
 	}
-	if err := t.run.Forget(-1); err != nil { // of no use any more, and of no harm
+	if err := trainer.Forget(t.dir); err != nil { // of no use any more, and of no harm
 		t.outputs.say("the best weights are saved; their copy among the checkpoints cannot be removed: %v", err)
 	}
 	why := "the last ones"
@@ -70,15 +73,16 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 	if t.fromScratch == "" {
 		t.outputs.say("ask it: go run ./cmd/chat%s", tunedFlag(t.out))
 	}
-	if _, err := t.stdout.Write(line); err != nil {
-		return err
-	}
-	return t.logBenchmark(f)
+	_, err = t.stdout.Write(line)
+	return err
 }
 
 // repeat says what a finished run came to, and what it was made with that is not asked for now.
 func (t *train) repeat(was *record) error {
 	t.note("the run in %s is finished: there is nothing to go on with", t.out)
+	if err := trainer.Forget(t.dir); err != nil { // it may have been killed before it came to that
+		t.note("the copy of the best weights among the checkpoints cannot be removed: %v", err)
+	}
 	now := t.allSettings()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if then, ok := was.Settings[name]; ok && then != now[name] && name != "out" {
@@ -89,8 +93,8 @@ func (t *train) repeat(was *record) error {
 	if err := json.Compact(&line, was.Result); err != nil {
 		return fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(t.dir, runFile), err)
 	}
-	fmt.Fprintln(t.stdout, line.String())
-	return nil
+	_, err := fmt.Fprintln(t.stdout, line.String())
+	return err
 }
 
 // figures are what a run came to. Where the weights are those of the best evaluation, so are loss and tone.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -63,6 +64,21 @@ func wholeState(t *testing.T, out string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// names are all that is in a run's directory, but for TensorBoard's files, which have numbers of processes.
+func names(t *testing.T, out string) (list []string) {
+	t.Helper()
+	if err := filepath.WalkDir(out, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "tensorboard" {
+			return fs.SkipDir
+		}
+		list = append(list, strings.TrimPrefix(path, out))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 // TestKills kills real runs with SIGKILL at random moments, some of them again after they were resumed, and has each end as the
 // run that nothing happened to. Kills before the first checkpoint and after the end prove nothing and are not counted. How many
 // fell into which phase is printed. RESTYLE_LONG has 200 of them.
@@ -98,6 +114,7 @@ func TestKills(t *testing.T) {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
 	want := wholeState(t, filepath.Join(dir, "control"))
+	files := names(t, filepath.Join(dir, "control"))
 
 	r := rand.New(rand.NewPCG(1, 2))
 	counted := map[string]int{}
@@ -107,7 +124,8 @@ func TestKills(t *testing.T) {
 			t.Fatalf("only %d of %d runs could be killed on the way", n, tries)
 		}
 		out := filepath.Join(dir, fmt.Sprint("run", tries))
-		args := append(slices.Clone(args), "--out", out)
+		log := filepath.Join(dir, "log.csv")
+		args := append(slices.Clone(args), "--out", out, "--benchmark-log", log)
 		phase, killed := killAt(t, args, 1+r.IntN(moments), time.Duration(r.IntN(6000))*time.Microsecond)
 		if _, err := checkpoint.Latest(trainer.CheckpointsIn(out)); !killed || err != nil {
 			os.RemoveAll(out)
@@ -127,6 +145,13 @@ func TestKills(t *testing.T) {
 		if got := wholeState(t, out); got != want {
 			t.Errorf("killed in %q, the run ends as %.12s, want %.12s", phase, got, want)
 		}
+		if got := names(t, out); !slices.Equal(got, files) {
+			t.Errorf("killed in %q, the run leaves %q, want %q", phase, got, files)
+		}
+		if _, err := os.Stat(log); err != nil {
+			t.Errorf("killed in %q, the run has no row in the benchmark log: %v", phase, err)
+		}
+		os.Remove(log)
 		os.RemoveAll(out)
 	}
 	t.Logf("%d kills, %d of them twice, by phase: %v", kills, again, counted)

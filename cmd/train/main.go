@@ -66,8 +66,12 @@ func (t *train) exit(ctx context.Context, err error) int {
 		}
 		return code
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		fmt.Fprintln(t.stderr, "train: stopped before the first step; nothing was changed")
-		return cli.Stopped
+		if t.resume {
+			fmt.Fprintln(t.stderr, "train: stopped before it went on; nothing was changed: run the same command again")
+			return cli.Stopped
+		}
+		fmt.Fprintln(t.stderr, "train: stopped before the first step; nothing was changed: run the same command again")
+		return cli.Retry
 	case hub.Retryable(err):
 		fmt.Fprintf(t.stderr, "train: %v\nrun the same command again later\n", err)
 		return cli.Retry

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,6 +18,8 @@ import (
 	"restyle/dataset"
 	"restyle/internal/cli"
 	"restyle/trainer"
+	"restyle/trainer/checkpoint"
+	"restyle/trainer/report"
 )
 
 // childVariable has the test binary be the command, in a process that can be killed. It tells on file 3 what it does.
@@ -202,6 +206,98 @@ func TestSignals(t *testing.T) {
 		})
 	}
 }
+
+// TestDeadPipes has whoever reads the output go away, as tee does with a Ctrl-C: the run goes on, and a signal saves it.
+func TestDeadPipes(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	args := small(t, out, "--save-every", "1000", "--epochs", "40", "--log-every", "1")
+	c := command(args...)
+	phases, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer phases.Close()
+	c.ExtraFiles = []*os.File{w}
+	for _, end := range []*io.Writer{&c.Stdout, &c.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		*end = w
+		defer w.Close()
+		go func() { // until the run is under way
+			_, _ = io.CopyN(io.Discard, r, 500)
+			r.Close()
+		}()
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	waitFor(phases, "step 50")
+	if err := c.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if code := c.ProcessState.ExitCode(); code != cli.Stopped {
+		t.Fatalf("exit %d, %v", code, c.ProcessState)
+	}
+	if found, err := checkpoint.Latest(trainer.CheckpointsIn(out)); err != nil || found.Step < 50 {
+		t.Fatal(found, err)
+	}
+}
+
+// TestEventsFirst has the events of all steps of a checkpoint be in their file before it is written.
+func TestEventsFirst(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	var steps, saves int
+	code := run(context.Background(), small(t, out, "--save-every", "3"), io.Discard, io.Discard, func(p trainer.Phase) {
+		switch {
+		case strings.HasPrefix(string(p), "step "):
+			steps++
+		case p == trainer.Saving:
+			saves++
+			files, _ := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
+			if len(files) != 1 {
+				t.Fatal(files)
+			}
+			if n := bytes.Count(readFile(t, files[0]), []byte(report.TagLoss)); n != steps {
+				t.Errorf("events of %d steps, of %d", n, steps)
+			}
+		}
+	})
+	if code != cli.Done || saves < 6 {
+		t.Errorf("exit %d after %d checkpoints", code, saves)
+	}
+}
+
+// TestFullOutput cannot print its result, which is kept all the same, and counted.
+func TestFullOutput(t *testing.T) {
+	out, log := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "log.csv")
+	args := small(t, out, "--max-steps", "3", "--benchmark-log", log)
+	var stderr bytes.Buffer
+	if code := run(context.Background(), args, full{}, &stderr, nil); code != cli.Failed || !strings.Contains(stderr.String(), "full") {
+		t.Errorf("exit %d: %s", code, &stderr)
+	}
+	best := filepath.Join(trainer.CheckpointsIn(out), "best-000003") // as a kill leaves it after the end
+	if err := os.MkdirAll(best, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if f := figuresOf(t, must(t, cli.Done, append(args, "--resume")...)); f.Steps != 3 {
+		t.Errorf("%+v", f)
+	}
+	if rows := strings.Count(string(readFile(t, log)), "\n"); rows != 2 {
+		t.Errorf("the benchmark log has %d lines", rows)
+	}
+	if _, err := os.Stat(best); err == nil {
+		t.Error("the best weights are still there")
+	}
+}
+
+// full is an output with no room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("it is full") }
 
 // TestRefused has everything that cannot be done end in one clear error, before anything is written.
 func TestRefused(t *testing.T) {

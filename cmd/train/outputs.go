@@ -44,9 +44,9 @@ func (t *train) openOutputs() (*outputs, error) {
 	for _, l := range steps {
 		o.plot(l)
 	}
-	first := 0
-	if t.resume {
-		first = done.Step + 1 // what TensorBoard has from there on was done by a run that was killed
+	first := done.Step + 1 // what TensorBoard has from there on was done by a run that was killed
+	if done.Step == 0 && done.Pending != "" {
+		first = 0
 	}
 	if o.events, err = report.Create(filepath.Join(t.dir, "tensorboard"), first); err != nil {
 		return nil, err
@@ -85,6 +85,9 @@ func (o *outputs) plot(l metricsLine) {
 func (o *outputs) observe(event any) {
 	switch e := event.(type) {
 	case trainer.Phase:
+		if e == trainer.Saving {
+			o.fail(o.events.Sync())
+		}
 		if o.t.watch != nil {
 			o.t.watch(e)
 		}
@@ -94,7 +97,7 @@ func (o *outputs) observe(event any) {
 		o.evaluation(e)
 	case trainer.Saved:
 		o.saved = e.Seconds
-		o.fail(errors.Join(o.events.Flush(), o.draw()))
+		o.fail(o.draw())
 		o.say("checkpoint %s, %.1f s", e.Dir, e.Seconds)
 	}
 }

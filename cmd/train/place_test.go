@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -221,7 +222,7 @@ func TestEarlyKills(t *testing.T) {
 	if got := figuresOf(t, o); !strings.Contains(o.stdout, "(portable)") || got.Steps != want.Steps || got.Tokens != want.Tokens {
 		t.Errorf("resumed: %v", o)
 	}
-	// TensorBoard drops what the first one wrote from step 1 on: SessionLog (field 7) with status START.
+	// TensorBoard drops what the first one wrote: SessionLog (field 7) with status START.
 	files, _ := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
 	if len(files) != 2 || !bytes.Contains(readFile(t, files[1]), []byte{0x3a, 2, 8, 1}) {
 		t.Errorf("no mark in the last of %v", files)
@@ -291,6 +292,16 @@ func TestExit(t *testing.T) {
 		tr := &train{options: defaults(), stderr: &stderr, run: &trainer.Run{}, plan: &trainer.Plan{}}
 		if code := tr.exit(t.Context(), c.err); code != c.code || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%v: exit %d, %s", c.err, code, &stderr)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for resume, want := range map[bool]int{false: cli.Retry, true: cli.Stopped} { // as docs/train.md says how to go on
+		var stderr bytes.Buffer
+		tr := &train{options: defaults(), stderr: &stderr}
+		tr.resume = resume
+		if code := tr.exit(ctx, fmt.Errorf("reading: %w", ctx.Err())); code != want || !strings.Contains(stderr.String(), "run the same command again") {
+			t.Errorf("stopped early: exit %d, %s", code, &stderr)
 		}
 	}
 }

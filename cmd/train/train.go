@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"restyle/data"
@@ -294,6 +296,7 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // where tee and its like are gone, with the same Ctrl-C or before it, nothing is shown, and all is saved
 	defer func() { err = errors.Join(err, t.run.Close()) }()
 	if err := t.start(ctx, p, from); err != nil {
 		return err

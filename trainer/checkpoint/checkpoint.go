@@ -56,7 +56,7 @@ func Write(root string, step int, fill func(dir string) error) error {
 	if step < 0 {
 		return fmt.Errorf("checkpoint of step %d: a step is 0 or more", step)
 	}
-	if err := settleAll(root); err != nil {
+	if err := Tidy(root); err != nil {
 		return err
 	}
 	return Replace(Dir(root, step), fill)
@@ -66,10 +66,10 @@ func Write(root string, step int, fill func(dir string) error) error {
 // named, never deleted. Where there is none the error wraps [ErrNone] and names what was skipped, as does the Found
 // beside it. What killed runs left is removed.
 func Latest(root string) (Found, error) {
-	if err := settleAll(root); err != nil {
+	if err := Tidy(root); err != nil {
 		return Found{}, err
 	}
-	steps, err := list(root)
+	steps, err := Steps(root)
 	if err != nil {
 		return Found{}, err
 	}
@@ -96,10 +96,10 @@ func Keep(root string, n int) (removed []string, err error) {
 	if n < 1 {
 		return nil, fmt.Errorf("checkpoints to keep in %s: %d: at least 1 has to stay", root, n)
 	}
-	if err := settleAll(root); err != nil {
+	if err := Tidy(root); err != nil {
 		return nil, err
 	}
-	steps, err := list(root)
+	steps, err := Steps(root)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +129,8 @@ func Keep(root string, n int) (removed []string, err error) {
 
 func stepName(step int) string { return fmt.Sprintf("step-%06d", step) }
 
-// list returns the steps that have a checkpoint in root, whole or not, the newest first.
-func list(root string) ([]int, error) {
+// Steps returns the steps that have a checkpoint in root, whole or not, the newest first.
+func Steps(root string) ([]int, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -148,8 +148,9 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// settleAll settles every directory in root.
-func settleAll(root string) error {
+// Tidy ends in root what runs that were killed had begun: it removes what was being written or removed, and brings back what
+// was to be replaced.
+func Tidy(root string) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

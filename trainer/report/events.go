@@ -37,10 +37,10 @@ type Events struct {
 // eventPrefix is how TensorBoard knows its files.
 const eventPrefix = "events.out.tfevents."
 
-// Create makes a new event file in a directory, which is made if it is missing. resumeStep is 0 for a new run; for one that
-// goes on, it is the first step that is done again, one more than the last step in the checkpoint. The file then begins
-// with a mark (SessionLog START) at which TensorBoard drops what earlier files have of that step and of later ones.
-func Create(dir string, resumeStep int) (*Events, error) {
+// Create makes a new event file in a directory, which is made if it is missing. first is the first step of which it will have
+// events, 0 for a new run: the file begins with a mark (SessionLog START) at which TensorBoard drops what earlier files, those of
+// a run that was killed, have of that step and of later ones.
+func Create(dir string, first int) (*Events, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("event file: %w", err)
 	}
@@ -59,11 +59,9 @@ func Create(dir string, resumeStep int) (*Events, error) {
 	}
 	e := &Events{file: f, w: bufio.NewWriterSize(f, 64<<10)}
 	e.event(0, func(m *message) { m.text(eventFileVersion, "brain.Event:2") })
-	if resumeStep > 0 {
-		e.event(resumeStep, func(m *message) {
-			m.message(eventSessionLog, func(m *message) { m.integer(sessionStatus, sessionStart) })
-		})
-	}
+	e.event(first, func(m *message) {
+		m.message(eventSessionLog, func(m *message) { m.integer(sessionStatus, sessionStart) })
+	})
 	return e, e.Flush()
 }
 
@@ -154,6 +152,17 @@ func (e *Events) Flush() error {
 		if err := e.w.Flush(); err != nil {
 			e.err = fmt.Errorf("event file: %w", err)
 		}
+	}
+	return e.err
+}
+
+// Sync makes what was added last through a power cut. A checkpoint of the steps in it is written after it.
+func (e *Events) Sync() error {
+	if err := e.Flush(); err != nil {
+		return err
+	}
+	if err := e.file.Sync(); err != nil {
+		e.err = fmt.Errorf("event file: %w", err)
 	}
 	return e.err
 }

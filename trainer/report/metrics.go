@@ -142,11 +142,8 @@ func (m *Metrics) Close() error {
 	return errors.Join(m.Sync(), m.file.Close())
 }
 
-// maxLine is the longest line that ReadMetrics takes, in bytes.
-const maxLine = 1 << 20
-
 // ReadMetrics reads every line of a metrics.jsonl, such as to draw the whole curve of a run that was resumed. A torn last
-// line is left out; any other line that is not a T is an error with its number. Lines have at most 1 MiB.
+// line is left out; any other line that is not a T is an error with its number.
 func ReadMetrics[T any](path string) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -154,21 +151,19 @@ func ReadMetrics[T any](path string) ([]T, error) {
 	}
 	defer f.Close()
 	var all []T
-	r := bufio.NewReaderSize(f, maxLine)
+	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
-		line, err := r.ReadSlice('\n')
-		switch {
-		case err == io.EOF:
+		line, err := r.ReadBytes('\n')
+		if err == io.EOF {
 			return all, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			err = fmt.Errorf("it is longer than %d bytes", maxLine)
-		case err == nil:
-			var v T
-			if err = json.Unmarshal(line, &v); err == nil {
-				all = append(all, v)
-				continue
-			}
 		}
-		return nil, fmt.Errorf("metrics: %s: line %d: %w", path, n, err)
+		var v T
+		if err == nil {
+			err = json.Unmarshal(line, &v)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("metrics: %s: line %d: %w", path, n, err)
+		}
+		all = append(all, v)
 	}
 }
