@@ -201,8 +201,15 @@ func TestOlderCheckpoint(t *testing.T) {
 			}
 		}
 	})
+	unknown := bestIn(dir, 99) // as a kill leaves it before a checkpoint tells of it
+	if err := os.Mkdir(unknown, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	if err := again.Start(context.Background(), found.Dir); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := os.Stat(unknown); err == nil {
+		t.Error("weights of which no checkpoint tells are kept")
 	}
 	if _, err := again.Run(context.Background()); err != nil {
 		t.Fatal(err)

@@ -7,11 +7,10 @@
 # 2. gen writes every row with plain prose around its code (plain.style), and four in ten as a pirate would.
 # 3. train goes on with those: how to say it. A model that has met two voices takes up a third one sooner.
 #
-# The vocabulary is the one that is there, so that the same weights come of it; without --tokenizer, train makes one from the
-# rows.
+# The vocabulary is the one that is there; without --tokenizer, train makes one from the rows.
 #
-# A model is the same, bit for bit, wherever the same instruction set of the CPU is used (RESTYLE_CPU); with another one its
-# last bits differ, and so, after thousands of steps, do its answers, here and there.
+# A model is the same, bit for bit, wherever the same version of train and the same instruction set of the CPU (RESTYLE_CPU)
+# are used; with others its last bits differ, and so, after thousands of steps, do its answers, here and there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 work=${1:-$(mktemp -d)}
