@@ -41,7 +41,7 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	if err := checkSizes(f, leaves, talk); err != nil {
 		return nil, err
 	}
-	p := &parquetRows{file: f, leaves: leaves, talk: talk}
+	p := &parquetRows{file: f, leaves: leaves, talk: talk, filled: make([]bool, len(leaves))}
 	return &table{
 		columns: names,
 		rows:    int(f.NumRows()),
@@ -108,8 +108,8 @@ func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, tal
 		}
 		return leaves, names, talk, nil
 	}
-	for _, name := range names {
-		if name == "" {
+	for i, name := range names {
+		if name == "" || i == inputAt && byName[name].Leaf() && isNull(byName[name].Type()) {
 			leaves = append(leaves, -1)
 			continue
 		}
@@ -136,6 +136,16 @@ func isText(t parquet.Type) bool {
 		return true
 	}
 	_, ok := l.Value.(*format.StringType)
+	return ok
+}
+
+// isNull is whether a column has no type, for it has no values: what pandas writes of a column of None.
+func isNull(t parquet.Type) bool {
+	l := t.LogicalType()
+	if l == nil {
+		return false
+	}
+	_, ok := l.Value.(*format.NullType)
 	return ok
 }
 
@@ -204,6 +214,7 @@ type parquetRows struct {
 	group   int    // the next one
 	left    int64
 	cursors []*cursor // nil for a value that stays empty
+	filled  []bool    // whether there was something in a column
 	row     int64
 }
 
@@ -215,7 +226,7 @@ func (p *parquetRows) next() (rec []string, err error) {
 		}
 		groups := p.file.RowGroups()
 		if p.group == len(groups) {
-			return nil, io.EOF
+			return nil, p.end()
 		}
 		if p.left = groups[p.group].NumRows(); p.left == 0 {
 			p.group++
@@ -267,15 +278,29 @@ func record(cursors []*cursor) (rec []string, err error) {
 // finishGroup checks that each column gave what the footer promised.
 func (p *parquetRows) finishGroup() error {
 	defer p.closeGroup()
-	for _, c := range p.cursors {
+	for i, c := range p.cursors {
 		if c == nil {
 			continue
 		}
 		if err := c.finish(); err != nil {
 			return fmt.Errorf("row group %d, %w", p.group-1, c.fail(err))
 		}
+		p.filled[i] = p.filled[i] || c.empty < c.rows
 	}
 	return nil
+}
+
+// end is io.EOF, or what is wrong with the file as a whole.
+func (p *parquetRows) end() error {
+	if p.talk == nil && p.row > 0 {
+		for i, leaf := range p.leaves {
+			if i != inputAt && leaf >= 0 && !p.filled[i] {
+				name := strings.Join(p.file.Metadata().RowGroups[0].Columns[leaf].MetaData.PathInSchema, ".")
+				return fmt.Errorf("column %q: all %d values are empty: choose another with --columns", name, p.row)
+			}
+		}
+	}
+	return io.EOF
 }
 
 func (p *parquetRows) closeGroup() {

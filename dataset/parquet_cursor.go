@@ -21,6 +21,7 @@ type cursor struct {
 	ready    []parquet.Value // in buffer, not yet given
 	meta     *format.ColumnMetaData
 	rows     int64
+	nulls    int64
 	empty    int64 // values that were empty or null
 	mayEmpty bool
 }
@@ -37,6 +38,7 @@ func (c *cursor) next() (string, error) {
 		if len(stats.MinValue) > 0 && stats.NullCount == 0 {
 			return "", c.unread("a null where the statistics count none")
 		}
+		c.nulls++
 		c.empty++
 		return "", nil
 	}
@@ -85,6 +87,10 @@ func (c *cursor) finish() error {
 		return noEOF(err)
 	}
 	if c.rows == 0 || c.empty < c.rows {
+		return nil
+	}
+	// Statistics that say the same are believed: so many nulls, and nothing larger than the empty string.
+	if s := &c.meta.Statistics; s.NullCount == c.nulls && (c.nulls == c.rows || s.MaxValue != nil && len(s.MaxValue) == 0) {
 		return nil
 	}
 	if !c.mayEmpty {

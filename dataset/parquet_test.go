@@ -49,7 +49,7 @@ func TestParquetRefused(t *testing.T) {
 		{"other_columns", "", []string{"no known pair", `"title", "body", "label"`}},
 		{"other_columns", "instruction=title,output=tags", []string{`no column "tags"`, `"title", "body", "label"`}},
 		{"empty", "", []string{"empty.parquet has no rows"}},
-		{"answers_empty", "", []string{`"output"`, "not read correctly", "all 3 values are empty"}},
+		{"answers_empty", "", []string{`"output"`, "all 3 values are empty", "choose another"}},
 	} {
 		columns, err := ParseColumns(c.columns)
 		if err != nil {
@@ -137,6 +137,33 @@ func TestParquetAllNull(t *testing.T) {
 		} else if err != nil || len(rows) != 2 {
 			t.Errorf("%v, %v", rows, err)
 		}
+	}
+}
+
+// TestParquetEmptyGroup has row groups in which nothing was answered, between others, and an input that has no type.
+func TestParquetEmptyGroup(t *testing.T) {
+	type row struct {
+		Instruction string  `parquet:"instruction"`
+		Input       *string `parquet:"input,optional"`
+		Output      *string `parquet:"output"`
+	}
+	a, none := "a", ""
+	var b bytes.Buffer
+	w := parquet.NewGenericWriter[row](&b)
+	for _, group := range [][]row{{{"q0", &a, &a}}, {{"q1", &a, nil}, {"q2", &a, nil}}, {{"q3", &a, &none}}, {{"q4", nil, nil}, {"q5", &a, &a}}} {
+		if _, err := w.Write(group); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
+	if err != nil || len(rows) != 6 || rows[0].Output != "a" || rows[2].Output != "" || rows[3].Output != "" || rows[5].Output != "a" {
+		t.Errorf("%v, %v", rows, err)
 	}
 }
 
