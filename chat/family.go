@@ -154,8 +154,8 @@ func Detect(template string) (Family, error) {
 			}
 		}
 	}
-	return Family{}, fmt.Errorf("chat template with sha256 %s is not supported: use --raw to ask without a template, "+
-		"or --template NAME if it writes the same as one of %s", hash(template), strings.Join(Names(), ", "))
+	return Family{}, fmt.Errorf("chat template with sha256 %s is not supported: give --template NAME "+
+		"if it writes the same as one of %s; raw is without a template", hash(template), strings.Join(Names(), ", "))
 }
 
 func hash(text string) string {

@@ -27,7 +27,7 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s is detected as %s", c.name, f.Name)
 			continue
 		}
-		for _, part := range []string{hash(c.template), "llama3.2", "gemma", "--raw", "--template NAME"} {
+		for _, part := range []string{hash(c.template), "llama3.2", "gemma", "raw is without a template", "--template NAME"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %q lacks %s", c.name, err, part)
 			}

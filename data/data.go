@@ -4,6 +4,7 @@
 package data
 
 import (
+	"bufio"
 	"bytes"
 	"embed"
 	"encoding/json"
@@ -64,7 +65,11 @@ func Questions() ([]Question, error) { return ParseQuestions(bytes.NewReader(Hel
 // that names the line.
 func ParseQuestions(r io.Reader) ([]Question, error) {
 	var questions []Question
-	decoder := json.NewDecoder(r)
+	b := bufio.NewReader(r)
+	if mark, _ := b.Peek(3); string(mark) == "\xef\xbb\xbf" { // as Windows programs begin a file
+		_, _ = b.Discard(3)
+	}
+	decoder := json.NewDecoder(b)
 	for {
 		var q Question
 		err := decoder.Decode(&q)
@@ -73,7 +78,7 @@ func ParseQuestions(r io.Reader) ([]Question, error) {
 		}
 		n := len(questions) + 1
 		if err != nil {
-			return nil, fmt.Errorf("question %d: %w; give one JSON object a line", n, err)
+			return nil, fmt.Errorf("question %d: not a JSON object in UTF-8 (%w): give one a line", n, err)
 		}
 		if err := q.validate(); err != nil {
 			return nil, fmt.Errorf("question %d: %w", n, err)

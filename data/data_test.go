@@ -79,6 +79,7 @@ func TestParseQuestions(t *testing.T) {
 		{"empty", "", "", 0},
 		{"one", good, "", 1},
 		{"two", good + "\n" + good + "\n", "", 2},
+		{"a byte order mark", "\ufeff" + good, "", 1},
 		{"unknown key", `{"instruction":"a","output":"b","check":"c","more":1}`, "", 1},
 		{"no check", good + "\n" + `{"instruction":"a","output":"b"}`, "question 2: check", 0},
 		{"no output", `{"instruction":"a","check":"c"}`, "question 1: output", 0},

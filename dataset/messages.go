@@ -54,6 +54,10 @@ func parseMessage(raw []byte) (chat.Message, error) {
 	if k := kind(values["tool_calls"]); k != "nothing" && k != "null" && string(values["tool_calls"]) != "[]" {
 		return chat.Message{}, errors.New("it calls tools, which is not supported: leave such conversations out")
 	}
+	// Learning it all the same would teach what the row says not to.
+	if w := values["weight"]; w != nil && string(w) != "1" && string(w) != "1.0" && kind(w) != "null" {
+		return chat.Message{}, fmt.Errorf("its weight is %.20s, and all answers are learned alike: leave such conversations out, or the weights", w)
+	}
 	for _, key := range []string{who, what} {
 		switch k := kind(values[key]); k {
 		case "a string":

@@ -50,8 +50,10 @@ func listColumn(c *parquet.Column) (*turns, error) {
 			}
 		}
 		if len(t.leaves) == len(keys) {
-			if calls := inner.Column("tool_calls"); calls != nil {
-				return fail("has tool_calls")
+			for _, key := range []string{"tool_calls", "weight"} {
+				if inner.Column(key) != nil {
+					return nil, fmt.Errorf("column %q has %s, which is not supported: write the file without it", c.Name(), key)
+				}
 			}
 			return t, nil
 		}

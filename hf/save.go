@@ -131,7 +131,7 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 				}
 				if err := convert(out, t, raw, p.W.DType); err != nil {
 					if u, ok := err.(unfit); ok {
-						return fmt.Errorf("element %d is %s", at+u.at, u.what)
+						return fmt.Errorf("element %d is %s: the training that made it went wrong, as with too large a learning rate or weight decay", at+u.at, u.what)
 					}
 					return err
 				}

@@ -94,6 +94,9 @@ func (d *Device) openCPU() error {
 		want = os.Getenv("RESTYLE_CPU")
 	}
 	level, err := cpu.ParseLevel(want)
+	if err != nil && d.opts.Level == "" {
+		err = fmt.Errorf("RESTYLE_CPU: %w", err)
+	}
 	if err != nil {
 		return err
 	}

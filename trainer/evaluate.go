@@ -33,7 +33,7 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 	start := time.Now()
 	e := Evaluation{Step: r.state.Step, Loss: nan}
 	measure := r.state.Pending == evaluation && len(r.Val) > 0
-	if measure {
+	if e.Looked = measure; measure {
 		var l model.Loss
 		if l, err = ValLoss(ctx, r.Model, r.Val, r.Plan.MaxTokens); err != nil {
 			err = fmt.Errorf("validation after step %d: %w", e.Step, err)
@@ -82,7 +82,12 @@ func (r *Run) answer(ctx context.Context, e *Evaluation) (err error) {
 		return nil
 	}
 	if e.Samples, err = r.Answer(ctx); err != nil {
-		return fmt.Errorf("sample answers after step %d: %w", e.Step, err)
+		if ctx.Err() != nil {
+			return err
+		}
+		// Whether a model that cannot answer is worth going on with is for the validation and the gradients to say.
+		r.observe(Notice(fmt.Sprintf("after step %d: no sample answers: %v", e.Step, err)))
+		e.Samples = nil
 	}
 	sum := 0.0
 	for _, s := range e.Samples {

@@ -66,7 +66,7 @@ func (s Settings) Check() error {
 		{s.Batch < 1 || s.Batch > mostTokens/max(s.Seq, 1), fmt.Sprintf("batch %d: give at least 1 example, and with seq %d no more than %d",
 			s.Batch, s.Seq, mostTokens/max(s.Seq, 1))},
 		{s.Accumulate < 1 || s.Accumulate > mostAccumulate, fmt.Sprintf("accumulate %d: give from 1 to %d micro-batches", s.Accumulate, mostAccumulate)},
-		{!(s.LR >= 0) || math.IsInf(s.LR, 0), fmt.Sprintf("lr %v: give a positive number", s.LR)},
+		{!(s.LR >= 0) || math.IsInf(s.LR, 0), fmt.Sprintf("lr %v: give a number of 0 or more", s.LR)},
 		{!(s.Warmup >= 0) || math.IsInf(s.Warmup, 0), fmt.Sprintf("warmup %v: give a share below 1, or a number of steps", s.Warmup)},
 		{!(s.Optimizer.Decay >= 0) || math.IsInf(s.Optimizer.Decay, 0),
 			fmt.Sprintf("weight-decay %v: give a number from 0", s.Optimizer.Decay)},

@@ -78,6 +78,7 @@ type Evaluation struct {
 	Step    int           `json:"step"` // steps done
 	Loss    report.Number `json:"val_loss"`
 	Best    bool          `json:"best"`
+	Looked  bool          `json:"-"` // whether there was a validation; else Loss is NaN
 	Samples []Sample      `json:"samples,omitempty"`
 	Tone    *float64      `json:"tone,omitempty"` // mean over Samples
 	Seconds float64       `json:"seconds"`

@@ -143,10 +143,8 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	case !known:
 		return q, fmt.Errorf("--dtype %q is not auto, bf16 or fp32", o.dtype)
 	}
-	for flag, path := range map[string]string{"json": o.json, "answers": o.answers, "markdown": o.markdown} {
-		if _, err := os.Stat(filepath.Dir(path)); path != "" && err != nil { // said now, and not when all is answered
-			return q, fmt.Errorf("--%s: %w", flag, err)
-		}
+	if err := o.checkFiles(); err != nil {
+		return q, err
 	}
 	q = quality.Options{MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype}
 	if q.Models, err = o.models(); err != nil {
@@ -164,6 +162,32 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 		}
 	}
 	return q, nil
+}
+
+// checkFiles finds what is wrong with the files to be written now, and not when all is answered.
+func (o *qualityOptions) checkFiles() error {
+	taken := map[string]string{} // by path: which flag
+	for _, file := range []struct{ flag, path string }{{"questions", o.questions}, {"json", o.json}, {"answers", o.answers}, {"markdown", o.markdown}} {
+		if file.path == "" {
+			continue
+		}
+		_, err := os.Stat(filepath.Dir(file.path))
+		path := file.path
+		if err == nil {
+			path, err = filepath.Abs(file.path)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", file.flag, err)
+		}
+		if real, err := filepath.EvalSymlinks(path); err == nil { // else there is no such file yet
+			path = real
+		}
+		if other, ok := taken[path]; ok {
+			return fmt.Errorf("--%s and --%s are the same file, %s: give each its own", other, file.flag, file.path)
+		}
+		taken[path] = file.flag
+	}
+	return nil
 }
 
 // models are those that the flags ask for, the base model first.

@@ -57,6 +57,8 @@ func TestQualityUsage(t *testing.T) {
 		{"--threads -2", cli.Usage, "--threads is -2"},
 		{"--dtype fp8", cli.Usage, `"fp8" is not`},
 		{"--json no/such/folder/a.json", cli.Usage, "--json: stat no/such/folder"},
+		{"--json " + bad + " --questions " + bad, cli.Usage, "--questions and --json are the same file"},
+		{"--json x --markdown ./x", cli.Usage, "--json and --markdown are the same file"},
 		{"--tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder: make one with go run ./cmd/train"},
 		{"--tuned " + tinyTuned, cli.Usage, "give it with --base"},
 		{"--base a/b --questions no-such-file", cli.Usage, "--questions: open no-such-file"},

@@ -343,6 +343,9 @@ func TestErrors(t *testing.T) {
 	}
 	os.Remove(filepath.Join(noTokenizer, "tokenizer.json"))
 	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(filepath.Join(dir, "diary.jsonl"), []byte("{\"prompt\": \"a\"}\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(file, []byte("\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -366,6 +369,8 @@ func TestErrors(t *testing.T) {
 		{"threads", cli.Usage, append(tiny, "--threads", "-1"), "--threads is -1"},
 		{"dtype", cli.Usage, append(tiny, "--dtype", "int8"), `--dtype "int8"`},
 		{"log", cli.Usage, append(tiny, "--log", "x.jsonl"), "name the Markdown file"},
+		{"log of another kind", cli.Usage, append(tiny, "--prompt", "a", "--log", "config.json"), "ends in .md"},
+		{"record in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(dir, "diary.md")), "a file of something else"},
 		{"no tuned model", cli.Failed, []string{"--base", tinyBase, "--tuned", "none-here"}, "go run ./cmd/train"},
 		{"no tuned model in a path", cli.Failed, []string{"--base", tinyBase, "--tuned", "./runs/none"}, "go run ./cmd/train"},
 		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "give it with --base"},
@@ -389,7 +394,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("want exit code %d and %q, got %v", c.code, c.says, o)
 			}
 			said := strings.Split(strings.TrimSpace(o.stderr), "\n")
-			if n := strings.Count(o.stderr, "chat: ") + strings.Count(o.stderr, "flag provided"); n != 1 || len(said) > 7 {
+			if n := strings.Count(o.stderr, "chat: "); n != 1 || len(said) > 7 {
 				t.Errorf("not one clear line:\n%s", o.stderr)
 			}
 			if _, err := os.Stat("raw_comparison_log.md"); err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"restyle/chat"
@@ -130,6 +131,8 @@ func (o *options) check() error {
 		return usagef("--dtype %q is not auto, bf16 or fp32", o.dtype)
 	case strings.EqualFold(filepath.Ext(o.log), ".jsonl"):
 		return usagef("--log %q names the record: name the Markdown file, and the record goes beside it as .jsonl", o.log)
+	case o.log != "" && !slices.Contains([]string{"", ".md", ".markdown", ".txt"}, strings.ToLower(filepath.Ext(o.log))):
+		return usagef("--log %q is not named as Markdown: answers are appended to it: give a name that ends in .md", o.log)
 	}
 	if o.raw {
 		o.template = chat.Raw().Name

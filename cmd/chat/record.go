@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,6 +86,9 @@ func openRecord(md string) (r *record, recovered int, err error) {
 			r, err = nil, fmt.Errorf("log: %w: choose another place with --log, or keep none with --log \"\"", err)
 		}
 	}()
+	if err := isRecord(jsonlPath(md)); err != nil {
+		return r, 0, err
+	}
 	if r.md, err = openAppend(md); err != nil {
 		return r, 0, err
 	}
@@ -107,6 +111,29 @@ func openRecord(md string) (r *record, recovered int, err error) {
 	}
 	unix.Flock(int(r.jsonl.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	return r, recovered, nil
+}
+
+// isRecord refuses a file that is there and is none of chat's: one that does not begin with an event. A kill may have left the
+// beginning of one.
+func isRecord(path string) error {
+	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	const begins = `{"event":`
+	head := make([]byte, len(begins))
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return err
+	}
+	if string(head[:n]) != begins[:n] {
+		return fmt.Errorf("%s, in which the record would be, is a file of something else", path)
+	}
+	return nil
 }
 
 // openAppend opens a file that only grows. A last line that a kill tore is closed, so that what follows stands alone.

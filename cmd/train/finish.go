@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"restyle/hf"
 	"restyle/internal/cli"
@@ -124,9 +125,15 @@ func (f figures) line() ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// tunedFlag is how chat is told of the result, as a shell takes it.
 func tunedFlag(out string) string {
 	if out == "out" {
 		return ""
+	}
+	if strings.ContainsFunc(out, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+=:@%", r)
+	}) {
+		out = "'" + strings.ReplaceAll(out, "'", `'\''`) + "'"
 	}
 	return " --tuned " + out
 }
@@ -197,7 +204,7 @@ func yaml(s string) string {
 
 // writeBatches writes every step of the run as it is trained, a JSON object a line, for a program that trains the same.
 func (t *train) writeBatches() error {
-	f, err := os.Create(t.batchesFile)
+	f, err := os.OpenFile(t.batchesFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return fmt.Errorf("--write-batches: %w", err)
 	}

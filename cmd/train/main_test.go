@@ -218,6 +218,7 @@ func TestDeadPipes(t *testing.T) {
 	}
 	defer phases.Close()
 	c.ExtraFiles = []*os.File{w}
+	var readers []*os.File
 	for _, end := range []*io.Writer{&c.Stdout, &c.Stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -225,15 +226,17 @@ func TestDeadPipes(t *testing.T) {
 		}
 		*end = w
 		defer w.Close()
-		go func() { // until the run is under way
-			_, _ = io.CopyN(io.Discard, r, 500)
-			r.Close()
-		}()
+		readers = append(readers, r)
+		go func() { _, _ = io.Copy(io.Discard, r) }()
 	}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	w.Close()
+	waitFor(phases, "step 3")
+	for _, r := range readers {
+		r.Close()
+	}
 	waitFor(phases, "step 50")
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -35,7 +36,7 @@ anything is allocated; --dry-run ends there.`
 
 // options are the flags.
 type options struct {
-	data                 cli.List
+	data                 cli.Paths
 	split, columns, text string
 	trainOn, template    string
 	val                  float64
@@ -217,6 +218,8 @@ func (o *options) check(given func(flag string) bool) error {
 		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
 	case o.text != "" && len(o.data) > 0:
 		return usagef("--text and --data exclude each other: leave one out")
+	case o.text != "" && o.columns != "":
+		return usagef("--columns names those of a data set, and --text has none: leave one out")
 	case o.fromScratch != "" && given("model"):
 		return usagef("--from-scratch makes a new model and --model tunes one: leave one out")
 	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
@@ -260,8 +263,16 @@ func (o *options) checkPaths(out string) error {
 	inside := func(flag, path string) error {
 		return usagef("--out %s: --%s %s is in it, and would go when a new run takes its place: give another directory", o.out, flag, path)
 	}
-	if o.batchesFile != "" && holds(out, o.batchesFile) {
-		return inside("write-batches", o.batchesFile)
+	if o.batchesFile != "" {
+		if holds(out, o.batchesFile) {
+			return inside("write-batches", o.batchesFile)
+		}
+		if _, err := os.Lstat(o.batchesFile); err == nil {
+			return usagef("--write-batches %s: there is such a file: give a new name", o.batchesFile)
+		}
+		if _, err := os.Stat(filepath.Dir(o.batchesFile)); err != nil {
+			return fmt.Errorf("--write-batches: %w: give a name in a directory that is there", err)
+		}
 	}
 	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer}, "text": {o.text},
 		"vocab-data": {o.vocabData}, "data": o.sources()}

@@ -154,8 +154,10 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	o.looked = e.Seconds
 	var parts []string
 	line := metricsLine{Step: e.Step, Tone: e.Tone}
-	if loss := e.Loss; loss == loss { // else there was none, or it is not a number
-		line.ValLoss = &loss
+	if loss := e.Loss; e.Looked {
+		if loss == loss { // a number
+			line.ValLoss = &loss
+		}
 		o.events.Scalar(e.Step, report.TagEvalLoss, float64(loss))
 		best := ""
 		if e.Best && e.Step > 0 {

@@ -157,6 +157,7 @@ func TestNothingChanges(t *testing.T) {
 		"accumulate":        {cli.Usage, []string{"--accumulate", "9223372036854775807"}, "--accumulate"},
 		"epochs":            {cli.Usage, []string{"--epochs", "2000000000"}, "--epochs"},
 		"batches":           {cli.Failed, []string{"--write-batches", "/nonexistent/x"}, "--write-batches"},
+		"batches in a file": {cli.Usage, []string{"--write-batches", log}, "there is such a file"},
 		"benchmark log":     {cli.Failed, []string{"--benchmark-log", log}, "benchmark log"},
 		"threads":           {cli.Usage, []string{"--threads", "100000"}, "--threads"},
 		"device":            {cli.Usage, []string{"--device", "tpu"}, "--device"},
@@ -171,6 +172,9 @@ func TestNothingChanges(t *testing.T) {
 			}
 			if got := readFile(t, filepath.Join(out, runFile)); !bytes.Equal(got, record) {
 				t.Errorf("the record changed: %s", got)
+			}
+			if got := readFile(t, log); string(got) != "dear diary\n" {
+				t.Errorf("a file of the user's is now %s", got)
 			}
 			if names, _ := filepath.Glob(filepath.Join(filepath.Dir(out), "*")); !slices.Equal(names, []string{out}) {
 				t.Errorf("there are %v", names)
@@ -327,6 +331,31 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 	if o := must(t, cli.Usage, "--model", tinyBase, "--data", rows(t, 1), "--seq", "128", "--out", out+"2", "--patience", "1"); !strings.Contains(o.stderr, "none can be held out") {
 		t.Error(o)
+	}
+	bare := filepath.Join(realDir(t), "bare") // a model without a chat template, and a name with a comma
+	if err := os.CopyFS(bare, os.DirFS(tinyBase)); err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(filepath.Join(bare, "chat_template.jinja"))
+	change := string(readFile(t, filepath.Join(bare, "tokenizer_config.json")))
+	var settings map[string]any
+	if err := json.Unmarshal([]byte(change), &settings); err != nil {
+		t.Fatal(err)
+	}
+	delete(settings, "chat_template")
+	data, _ = json.Marshal(settings)
+	writeFile(t, filepath.Join(bare, "tokenizer_config.json"), string(data))
+	comma := filepath.Join(t.TempDir(), "a,b.json")
+	writeFile(t, comma, string(readFile(t, rows(t, 5))))
+	if o := must(t, cli.Done, "--model", bare, "--data", comma, "--seq", "128", "--dry-run"); !strings.Contains(o.stdout, "nothing marks who speaks") {
+		t.Error(o)
+	}
+	// A rate at which everything overflows, with answers and validations: it is said what went wrong, and what to do.
+	o = must(t, cli.Failed, small(t, filepath.Join(realDir(t), "wild"), "--lr", "1e10", "--eval-every", "2", "--schedule", "constant", "--warmup", "0")...)
+	for _, want := range []string{"validation loss NaN", "no sample answers", "take a smaller --lr"} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is not in %v", want, o)
+		}
 	}
 	config := filepath.Join(t.TempDir(), "config.json")
 	writeFile(t, config, strings.Replace(string(readFile(t, tinyBase+"/config.json")), `"vocab_size": 320`, `"vocab_size": 100`, 1))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"restyle/chat"
 	"restyle/kernels"
 	"restyle/model"
 )
@@ -81,7 +82,10 @@ func (t *train) printSettings() {
 	if trained < c.ParamCount() {
 		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
 	}
-	row("steps", "%s of %d examples, in passes of up to %d tokens", thousands(int64(t.plan.Steps)), t.settings.Batch*t.settings.Accumulate, t.plan.MaxTokens)
+	row("steps", "%s of %s examples, in passes of up to %d tokens", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)), t.plan.MaxTokens)
+	if t.text == "" && t.template == "" && t.language.Family.Name == chat.Raw().Name {
+		row("template", "none: the model has none, and nothing marks who speaks; --template gives one, such as chatml")
+	}
 	row("device", "%s", t.where())
 	w.Flush()
 
@@ -157,11 +161,11 @@ func rowsOf(rows []int) string {
 	text := strings.Join(names, ", ")
 	switch n := len(rows); {
 	case n == 1:
-		return "row " + text
+		return "row " + text + " (the first is 0)"
 	case n > 5:
-		return fmt.Sprintf("%s rows (%s, …)", thousands(int64(n)), text)
+		return fmt.Sprintf("%s rows (%s, …; the first is 0)", thousands(int64(n)), text)
 	default:
-		return fmt.Sprintf("%d rows (%s)", n, text)
+		return fmt.Sprintf("%d rows (%s; the first is 0)", n, text)
 	}
 }
 

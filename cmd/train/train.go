@@ -217,7 +217,7 @@ func (t *train) openDevice(level string) (err error) {
 	}
 	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level})
 	if err == nil {
-		t.process = int(peakMemory()) + buffers
+		t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
 		t.memory = trainer.MemoryOf(t.device, t.origin.Config, t.settings, t.plan)
 		t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
 	}
@@ -336,8 +336,12 @@ func (t *train) record() record {
 
 // observe is told of everything that the run does.
 func (t *train) observe(event any) {
-	if n, ok := event.(trainer.Notice); ok { // while it starts, before there are outputs
-		t.note("%s", n)
+	if n, ok := event.(trainer.Notice); ok {
+		if t.outputs == nil { // while it starts
+			t.note("%s", n)
+		} else {
+			t.outputs.say("%s", n)
+		}
 		return
 	}
 	t.outputs.observe(event)

@@ -99,12 +99,16 @@ func (f *Flags) MayBeEmpty(names ...string) {
 // Parse reads the arguments and then the environment. done is true where the command has nothing more to do, with the
 // exit code; what was wrong has been said.
 func (f *Flags) Parse(args []string) (code int, done bool) {
-	switch err := f.FlagSet.Parse(args); {
+	out := f.Output()
+	f.SetOutput(io.Discard) // the package would print it without the command's name
+	err := f.FlagSet.Parse(args)
+	f.SetOutput(out)
+	switch {
 	case errors.Is(err, flag.ErrHelp):
 		f.usage()
 		return Done, true
-	case err != nil: // the package has said which
-		fmt.Fprintf(f.Output(), "see %s -h\n", f.Name())
+	case err != nil:
+		fmt.Fprintf(out, "%s: %v\nsee %s -h\n", f.Name(), err, f.Name())
 		return Usage, true
 	}
 	if f.NArg() > 0 {
@@ -186,6 +190,22 @@ func wrap(text string, width int, indent string) string {
 	return b.String()
 }
 
+// Paths is a flag of a path that may be given several times.
+type Paths []string
+
+func (p *Paths) String() string { return fmt.Sprint([]string(*p)) }
+
+// Set adds a path, as it is.
+func (p *Paths) Set(s string) error {
+	if strings.TrimSpace(s) == "" {
+		return errEmpty
+	}
+	*p = append(*p, s)
+	return nil
+}
+
+var errEmpty = errors.New("it is empty: give its value, or leave it out")
+
 // List is a flag that may be given several times.
 type List []string
 
@@ -194,7 +214,7 @@ func (l *List) String() string { return fmt.Sprint([]string(*l)) }
 // Set adds values; several may be given at once, with commas between them, and one at least.
 func (l *List) Set(s string) error {
 	if strings.Trim(s, ", \t\n") == "" {
-		return errors.New("it is empty: give its value, or leave it out")
+		return errEmpty
 	}
 	for _, v := range strings.Split(s, ",") {
 		if v = strings.TrimSpace(v); v != "" {

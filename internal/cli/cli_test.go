@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		{"environment", nil, "http://a, http://b", Done, false, "", "[http://a http://b]"},
 		{"flag wins", []string{"--base-url", "http://c"}, "http://a", Done, false, "", "[http://c]"},
 		{"repeated", []string{"--base-url", "http://c", "-base-url=http://d"}, "", Done, false, "", "[http://c http://d]"},
-		{"unknown flag", []string{"--row"}, "", Usage, true, "flag provided but not defined: -row", "[]"},
+		{"unknown flag", []string{"--row"}, "", Usage, true, "tool: flag provided but not defined: -row", "[]"},
 		{"bad value", []string{"--rows", "many"}, "", Usage, true, `invalid value "many" for flag -rows`, "[]"},
 		{"argument", []string{"out.json"}, "", Usage, true, `unexpected argument "out.json"`, "[]"},
 		{"empty list", []string{"--base-url", " ,"}, "", Usage, true, "flag -base-url: it is empty", "[]"},

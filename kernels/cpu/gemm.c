@@ -38,12 +38,14 @@ static pthread_key_t key;
 
 static void make_key(void) { pthread_key_create(&key, free); }
 
+int64_t cpu_gemm_workspace(void) { return ((int64_t)sizeof(workspace) + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE; }
+
 // my_workspace is the thread's, made when it is first needed and freed when the thread ends. NULL: no memory.
 static workspace *my_workspace(void) {
 	pthread_once(&once, make_key);
 	workspace *w = pthread_getspecific(key);
 	if (w) return w;
-	size_t bytes = (sizeof *w + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE;
+	size_t bytes = (size_t)cpu_gemm_workspace();
 	w = aligned_alloc(LARGE_PAGE, bytes);
 	if (!w) return NULL;
 #if defined(MADV_HUGEPAGE)

@@ -36,6 +36,9 @@ type Product struct {
 	Add     bool    // add to what C holds, instead of overwriting it
 }
 
+// GemmWorkspace is how many bytes each thread takes for what it packs, from its first product on.
+func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
+
 // Gemm computes a product on the threads of the pool.
 //
 // Sums are in float32 and each is rounded once, when it is stored; their order depends on K and the level alone: neither on

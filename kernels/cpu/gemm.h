@@ -24,6 +24,9 @@ int cpu_gemm(const cpu_gemm_args *args);
 // cpu_column_sums adds the sum of each column of a [rows, columns] matrix to sums, which are fp32 or of the matrix's type.
 void cpu_column_sums(uintptr_t sums, int sums_bf16, uintptr_t matrix, int64_t stride, int bf16, int64_t rows, int64_t columns);
 
+// cpu_gemm_workspace is how many bytes each thread takes for what it packs, from its first product on.
+int64_t cpu_gemm_workspace(void);
+
 // cpu_gemm_peak is how many floating-point operations a second all threads do together in a loop that never leaves the
 // registers, with the instructions that products of that type use at this level: the ceiling of cpu_gemm.
 double cpu_gemm_peak(int bf16, double seconds);
