@@ -78,7 +78,7 @@ func ParseQuestions(r io.Reader) ([]Question, error) {
 		}
 		n := len(questions) + 1
 		if err != nil {
-			return nil, fmt.Errorf("question %d: not a JSON object in UTF-8 (%w): give one a line", n, err)
+			return nil, fmt.Errorf("question %d: %w: give one JSON object a line, in UTF-8", n, err)
 		}
 		if err := q.validate(); err != nil {
 			return nil, fmt.Errorf("question %d: %w", n, err)

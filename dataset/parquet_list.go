@@ -19,7 +19,8 @@ import (
 type turns struct {
 	keys    []string // who and what: role and content, or from and value
 	leaves  []*parquet.Column
-	element int // the definition level from which on there is an element
+	unused  []*parquet.Column // that would mean something if there were anything in them
+	element int               // the definition level from which on there is an element
 }
 
 // listColumn finds the parts of a conversation in a column.
@@ -51,8 +52,8 @@ func listColumn(c *parquet.Column) (*turns, error) {
 		}
 		if len(t.leaves) == len(keys) {
 			for _, key := range []string{"tool_calls", "weight"} {
-				if inner.Column(key) != nil {
-					return nil, fmt.Errorf("column %q has %s, which is not supported: write the file without it", c.Name(), key)
+				if field := inner.Column(key); field != nil {
+					t.unused = append(t.unused, field)
 				}
 			}
 			return t, nil
@@ -74,7 +75,28 @@ func (t *turns) check(f *parquet.File) error {
 			}
 		}
 	}
+	for _, field := range t.unused {
+		if !hollow(f, field) {
+			return fmt.Errorf("the messages have %s, which is not supported: write the file without it", field.Name())
+		}
+	}
 	return nil
+}
+
+// hollow is whether the statistics say of a column, or of all that are in it, that it has nothing but nulls.
+func hollow(f *parquet.File, c *parquet.Column) bool {
+	if !c.Leaf() {
+		return !slices.ContainsFunc(c.Columns(), func(c *parquet.Column) bool { return !hollow(f, c) })
+	}
+	for _, group := range f.Metadata().RowGroups {
+		if c.Index() >= len(group.Columns) {
+			return false
+		}
+		if meta := &group.Columns[c.Index()].MetaData; meta.Statistics.NullCount != meta.NumValues {
+			return false
+		}
+	}
+	return true
 }
 
 // record reads the next conversation with a cursor for each leaf.

@@ -140,7 +140,7 @@ func TestParquetAllNull(t *testing.T) {
 	}
 }
 
-// TestParquetEmptyGroup has row groups in which nothing was answered, between others, and an input that has no type.
+// TestParquetEmptyGroup has row groups in which nothing was answered, between others, and inputs that are not there.
 func TestParquetEmptyGroup(t *testing.T) {
 	type row struct {
 		Instruction string  `parquet:"instruction"`
@@ -163,6 +163,26 @@ func TestParquetEmptyGroup(t *testing.T) {
 	}
 	rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
 	if err != nil || len(rows) != 6 || rows[0].Output != "a" || rows[2].Output != "" || rows[3].Output != "" || rows[5].Output != "a" {
+		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+// TestParquetNullInput has an input whose column has no type, as pandas writes one of None alone.
+func TestParquetNullInput(t *testing.T) {
+	text := parquet.String()
+	schema := parquet.NewSchema("row", parquet.Group{"instruction": text, "input": parquet.Optional(parquet.Leaf(parquet.NullType)), "output": text})
+	var b bytes.Buffer
+	w := parquet.NewWriter(&b, schema)
+	for range 3 { // columns are in the order of their names
+		if _, err := w.WriteRows([]parquet.Row{{parquet.NullValue().Level(0, 0, 0), parquet.ValueOf("q").Level(0, 0, 1), parquet.ValueOf("a").Level(0, 0, 2)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
+	if err != nil || len(rows) != 3 || rows[2].Instruction != "q" || rows[2].Input != "" || rows[2].Output != "a" {
 		t.Errorf("%v, %v", rows, err)
 	}
 }

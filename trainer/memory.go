@@ -62,21 +62,23 @@ func MemoryOf(d *kernels.Device, c model.Config, s Settings, p *Plan) Memory {
 }
 
 // DiskOf is what a run's directory comes to take at most, in bytes: the checkpoints that are kept and the one that is being
-// written, the best weights of which each of them tells, and the result.
-func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool) int64 {
+// written, the best weights of which each of them tells, and the result. there is how many checkpoints a run has that goes on.
+func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool, there int) int64 {
 	params := model.ParamsOf(c, s.ModelOptions(c, p))
 	weights := 0
 	for _, x := range params {
 		weights += x.W.Bytes()
 	}
-	checkpoints := len(p.ends)
-	if s.SaveEvery > 0 {
-		checkpoints = p.Steps/s.SaveEvery + 1
+	times := func(every int) int {
+		if every > 0 {
+			return p.Steps/every + 1
+		}
+		return len(p.ends)
 	}
-	checkpoints = min(s.Keep+1, checkpoints)
+	checkpoints := min(s.Keep+1, there+times(s.SaveEvery))
 	models := 1
 	if evaluated {
-		models += checkpoints
+		models += min(checkpoints, 1+times(s.EvalEvery))
 	}
 	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, s.Optimizer))
 }

@@ -219,63 +219,76 @@ func TestOlderCheckpoint(t *testing.T) {
 	}
 }
 
-// TestMetricsGone loses metrics.jsonl of a run that was stopped. It is said, and what a kill soon after it leaves can be resumed.
+// TestMetricsGone loses metrics.jsonl of a run that was stopped. It is said, and what a kill soon after it leaves can be resumed:
+// one in a later step, or while the checkpoint is written that knows of the new file, with an evaluation still to be made.
 func TestMetricsGone(t *testing.T) {
-	s := tinySettings()
-	s.SaveEvery = 100
-	dir, killed := t.TempDir(), t.TempDir()
-	at := func(step int, do func()) func(*Run) {
-		return func(r *Run) {
-			r.Observe = func(e any) {
-				if e, ok := e.(Step); ok && e.Step == step {
-					do()
+	for name, c := range map[string]struct {
+		evalEvery int
+		killed    func(e any) bool
+		said      int
+	}{
+		"in a step":      {4, func(e any) bool { s, ok := e.(Step); return ok && s.Step == 7 }, 1},
+		"while it saves": {5, func(e any) bool { return e == Saving }, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := tinySettings()
+			s.SaveEvery, s.EvalEvery = 100, c.evalEvery
+			dir, killed := t.TempDir(), t.TempDir()
+			ctx, cancel := context.WithCancel(context.Background())
+			r := tiny(t, dir, s, func(r *Run) {
+				r.Observe = func(e any) {
+					if e, ok := e.(Step); ok && e.Step == 5 {
+						cancel()
+					}
 				}
+			})
+			if err := r.Start(ctx, ""); err != nil {
+				t.Fatal(err)
 			}
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := tiny(t, dir, s, at(5, cancel))
-	if err := r.Start(ctx, ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
-		t.Fatal(err)
-	}
-	if err := os.Remove(filepath.Join(dir, "metrics.jsonl")); err != nil {
-		t.Fatal(err)
-	}
-	var said []any
-	goOn := func(dir string, change func(*Run)) string {
-		found, err := checkpoint.Latest(CheckpointsIn(dir))
-		if err != nil || found.Step != 5 {
-			t.Fatal(found, err)
-		}
-		r := tiny(t, dir, s, change)
-		observe := r.Observe
-		r.Observe = func(e any) {
-			if n, ok := e.(Notice); ok {
-				said = append(said, n)
+			if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
+				t.Fatal(err)
 			}
-			observe(e)
-		}
-		if err := r.Start(context.Background(), found.Dir); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Run(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		return hash(t, r)
-	}
-	want := goOn(dir, at(7, func() {
-		if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // what a kill would leave
-			t.Error(err)
-		}
-	}))
-	if len(said) != 1 || !strings.Contains(fmt.Sprint(said...), "metrics.jsonl is gone, with the figures of the first 5 steps") {
-		t.Errorf("said %q", said)
-	}
-	if got := goOn(killed, at(0, nil)); got != want || len(said) != 1 {
-		t.Errorf("it ends as %.12s, want %.12s; said %q", got, want, said)
+			if err := os.Remove(filepath.Join(dir, "metrics.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			goOn := func(dir string, watch func(e any)) string {
+				found, err := checkpoint.Latest(CheckpointsIn(dir))
+				if err != nil || found.Step != 5 {
+					t.Fatal(found, err)
+				}
+				r := tiny(t, dir, s, func(r *Run) {
+					r.Observe = func(e any) {
+						if n, ok := e.(Notice); ok {
+							said = append(said, string(n))
+						}
+						watch(e)
+					}
+				})
+				if err := r.Start(context.Background(), found.Dir); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := r.Run(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				return hash(t, r)
+			}
+			copied := false
+			want := goOn(dir, func(e any) {
+				if c.killed(e) && !copied {
+					copied = true
+					if err := os.CopyFS(killed, os.DirFS(dir)); err != nil { // what a kill would leave
+						t.Error(err)
+					}
+				}
+			})
+			if len(said) != 1 || !strings.Contains(said[0], "metrics.jsonl is gone, with the figures of the first 5 steps") {
+				t.Errorf("said %q", said)
+			}
+			if got := goOn(killed, func(any) {}); got != want || len(said) != c.said {
+				t.Errorf("it ends as %.12s, want %.12s; said %q", got, want, said)
+			}
+		})
 	}
 }
 
@@ -373,12 +386,12 @@ func TestDisk(t *testing.T) {
 		size += info.Size()
 	}
 	weights := model.MemoryOf(r.Model.Device(), r.Model.Config(), s.ModelOptions(r.Model.Config(), r.Plan)).Weights
-	models := int64(len(steps)/2 + 1)                                                                                              // the best that each of them may know, and the result
-	if got := DiskOf(r.Model.Config(), s, r.Plan, true) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
+	models := int64(len(steps)/2 + 1)                                                                                                 // the best that each of them may know, and the result
+	if got := DiskOf(r.Model.Config(), s, r.Plan, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
 		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)
 	}
 	s.Keep = 1
-	if a, b := DiskOf(r.Model.Config(), s, r.Plan, true), DiskOf(r.Model.Config(), s, r.Plan, false); a-b < 2*int64(weights)*9/10 || b > size/2 {
+	if a, b := DiskOf(r.Model.Config(), s, r.Plan, true, 0), DiskOf(r.Model.Config(), s, r.Plan, false, 0); a-b < 2*int64(weights)*9/10 || b > size/2 {
 		t.Errorf("with one kept: %d, and %d without evaluations", a, b)
 	}
 }

@@ -151,6 +151,11 @@ func (r *Run) Close() error {
 // resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last where
 // there is none.
 func (r *Run) Run(ctx context.Context) (Result, error) {
+	if r.anew {
+		if err := r.save(); err != nil {
+			return Result{}, err
+		}
+	}
 	for {
 		looked, err := r.look(ctx)
 		if err != nil {
@@ -159,7 +164,7 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 		s := r.state.Step
 		over := looked && (s == r.Plan.Steps || r.exhausted())
 		stop := ctx.Err() != nil && !over
-		if !r.saved && (stop || over || r.anew || s > 0 && r.due(r.Settings.SaveEvery)) {
+		if !r.saved && (stop || over || s > 0 && r.due(r.Settings.SaveEvery)) {
 			if err := r.save(); err != nil {
 				return Result{}, err
 			}
@@ -250,7 +255,11 @@ func (r *Run) forget(but *Best) error {
 	}
 	known := []*Best{but}
 	for _, step := range steps {
-		if s, err := readState(checkpoint.Dir(root, step)); err == nil { // one that is damaged is nothing to go on from
+		s, err := readState(checkpoint.Dir(root, step))
+		if of := new(fs.PathError); errors.As(err, &of) && !errors.Is(err, fs.ErrNotExist) {
+			return nil // another time: this one may be whole
+		}
+		if err == nil { // one that is damaged is nothing to go on from
 			known = append(known, s.Best)
 		}
 	}

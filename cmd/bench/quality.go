@@ -168,7 +168,7 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 func (o *qualityOptions) checkFiles() error {
 	taken := map[string]string{} // by path: which flag
 	for _, file := range []struct{ flag, path string }{{"questions", o.questions}, {"json", o.json}, {"answers", o.answers}, {"markdown", o.markdown}} {
-		if file.path == "" {
+		if info, err := os.Stat(file.path); file.path == "" || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
 		_, err := os.Stat(filepath.Dir(file.path))

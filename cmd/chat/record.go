@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -130,7 +131,8 @@ func isRecord(path string) error {
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return err
 	}
-	if string(head[:n]) != begins[:n] {
+	line, _, torn := bytes.Cut(head[:n], []byte("\n"))
+	if !strings.HasPrefix(begins, string(line)) || torn && len(line) == 0 {
 		return fmt.Errorf("%s, in which the record would be, is a file of something else", path)
 	}
 	return nil

@@ -95,6 +95,31 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestRecordIsOurs refuses what is no record, and takes one whose first line a kill tore, as often as it is opened.
+func TestRecordIsOurs(t *testing.T) {
+	for text, ours := range map[string]bool{"": true, `{"ev`: true, `{"event":"ask","id":"1"}` + "\n": true, "\n": false, "[]": false, `{"prompt":"a"}` + "\n": false} {
+		md := filepath.Join(t.TempDir(), "log.md")
+		if err := os.WriteFile(jsonlPath(md), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			r, _, err := openRecord(md)
+			if ours != (err == nil) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			if err != nil {
+				break
+			}
+			if err := errors.Join(r.add(event{Event: "ask", ID: newID(), Question: "q"}, true), r.close()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := readFile(t, jsonlPath(md)); !strings.HasPrefix(got, text) || !ours && got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
+
 // TestRecover cuts the record of a question off at many places, as kills do, and opens it again.
 func TestRecover(t *testing.T) {
 	dir := t.TempDir()

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -74,7 +76,9 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 	if t.fromScratch == "" {
 		t.outputs.say("ask it: go run ./cmd/chat%s", tunedFlag(t.out))
 	}
-	_, err = t.stdout.Write(line)
+	if _, err = t.stdout.Write(line); errors.Is(err, syscall.EPIPE) { // nobody listens, and run.json has it
+		return nil
+	}
 	return err
 }
 
@@ -204,7 +208,15 @@ func yaml(s string) string {
 
 // writeBatches writes every step of the run as it is trained, a JSON object a line, for a program that trains the same.
 func (t *train) writeBatches() error {
-	f, err := os.OpenFile(t.batchesFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	how := os.O_WRONLY
+	info, err := os.Stat(t.batchesFile)
+	switch {
+	case err != nil:
+		how |= os.O_CREATE | os.O_EXCL
+	case info.Mode().IsRegular(): // of the run that is gone on with: it has every step
+		return nil
+	}
+	f, err := os.OpenFile(t.batchesFile, how, 0o666)
 	if err != nil {
 		return fmt.Errorf("--write-batches: %w", err)
 	}
@@ -213,6 +225,9 @@ func (t *train) writeBatches() error {
 		err = cerr
 	}
 	if err != nil {
+		if how&os.O_EXCL != 0 {
+			_ = os.Remove(t.batchesFile) // the same command makes it again
+		}
 		return fmt.Errorf("--write-batches: %w", err)
 	}
 	return nil

@@ -177,7 +177,8 @@ func TestSignals(t *testing.T) {
 		t.Run(s.String(), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
 			args := small(t, out, "--save-every", "1000", "--epochs", "40")
-			c := command(args...)
+			batches := []string{"--write-batches", filepath.Join(t.TempDir(), "batches.jsonl")}
+			c := command(append(batches, args...)...)
 			phases, w, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
@@ -200,7 +201,7 @@ func TestSignals(t *testing.T) {
 			if o := must(t, cli.Failed, args...); !strings.Contains(o.stderr, "--resume") || !strings.Contains(o.stderr, "--restart") {
 				t.Errorf("a new run into it: %v", o)
 			}
-			if o := must(t, cli.Done, append(args, "--resume")...); !strings.Contains(o.stderr, "going on after step") || figuresOf(t, o).Steps != 360 {
+			if o := must(t, cli.Done, append(append(batches, args...), "--resume")...); !strings.Contains(o.stderr, "going on after step") || figuresOf(t, o).Steps != 360 {
 				t.Errorf("resumed: %v", o)
 			}
 		})

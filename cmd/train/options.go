@@ -267,7 +267,7 @@ func (o *options) checkPaths(out string) error {
 		if holds(out, o.batchesFile) {
 			return inside("write-batches", o.batchesFile)
 		}
-		if _, err := os.Lstat(o.batchesFile); err == nil {
+		if info, err := os.Stat(o.batchesFile); err == nil && info.Mode().IsRegular() && !o.resume {
 			return usagef("--write-batches %s: there is such a file: give a new name", o.batchesFile)
 		}
 		if _, err := os.Stat(filepath.Dir(o.batchesFile)); err != nil {

@@ -288,13 +288,13 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 		defer func() { err = errors.Join(err, ask.close()) }()
 		t.run.Answer = ask.answer
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if t.batchesFile != "" {
 		if err := t.writeBatches(); err != nil {
 			return err
 		}
-	}
-	if err := ctx.Err(); err != nil {
-		return err
 	}
 	signal.Ignore(syscall.SIGPIPE) // where tee and its like are gone, with the same Ctrl-C or before it, nothing is shown, and all is saved
 	defer func() { err = errors.Join(err, t.run.Close()) }()
@@ -372,7 +372,14 @@ func (t *train) fits() error {
 
 // room says early that the disk is too small. What a resumed run has there already counts.
 func (t *train) room() error {
-	need := trainer.DiskOf(t.origin.Config, t.settings, t.plan, len(t.heldOut) > 0)
+	there, err := checkpoint.Steps(trainer.CheckpointsIn(t.dir))
+	if err != nil {
+		return err
+	}
+	if !t.resume {
+		there = nil // they are set aside
+	}
+	need := trainer.DiskOf(t.origin.Config, t.settings, t.plan, len(t.heldOut) > 0, len(there))
 	if t.resume {
 		need -= sizeOf(t.dir)
 	}

@@ -27,7 +27,7 @@ func Lock(dir string) (unlock func() error, err error) {
 	path := filepath.Join(dir, ".lock")
 	for {
 		err := os.MkdirAll(dir, 0o777)
-		if errors.Is(err, fs.ErrExist) && movable(dir) {
+		if of := new(fs.PathError); errors.Is(err, fs.ErrExist) && errors.As(err, &of) && movable(of.Path) {
 			continue // it was there, and then it was not
 		}
 		if err != nil {

@@ -183,8 +183,10 @@ func TestLockFile(t *testing.T) {
 	if err := os.Symlink("missing", nowhere); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Lock(nowhere)
-	wantError(t, err, "cannot make", "choose a folder")
+	for _, dir := range []string{nowhere, filepath.Join(nowhere, "run")} {
+		_, err = Lock(dir)
+		wantError(t, err, "cannot make", "choose a folder")
+	}
 	if err := os.Mkdir(filepath.Join(dir, ".lock"), 0o777); err != nil {
 		t.Fatal(err)
 	}

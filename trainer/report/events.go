@@ -37,8 +37,8 @@ type Events struct {
 // eventPrefix is how TensorBoard knows its files.
 const eventPrefix = "events.out.tfevents."
 
-// Create makes a new event file in a directory, which is made if it is missing. first is the first step of which it will have
-// events, 0 for a new run: the file begins with a mark (SessionLog START) at which TensorBoard drops what earlier files, those of
+// Create makes a new event file in a directory, which is made if it is missing. first is the first step that will be done, 0 for
+// a new run: the file begins with a mark (SessionLog START) at which TensorBoard drops what earlier files, those of
 // a run that was killed, have of that step and of later ones.
 func Create(dir string, first int) (*Events, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
