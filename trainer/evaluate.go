@@ -31,9 +31,8 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 	}
 	r.phase("evaluate")
 	start := time.Now()
-	e := Evaluation{Step: r.state.Step, Loss: nan}
-	measure := r.state.Pending == evaluation && len(r.Val) > 0
-	if e.Looked = measure; measure {
+	e := Evaluation{Step: r.state.Step, Loss: nan, Measured: r.state.Pending == evaluation && len(r.Val) > 0}
+	if e.Measured {
 		var l model.Loss
 		if l, err = ValLoss(ctx, r.Model, r.Val, r.Plan.MaxTokens); err != nil {
 			err = fmt.Errorf("validation after step %d: %w", e.Step, err)
@@ -51,7 +50,7 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 	}
 	r.state.Pending, r.saved = "", false
 	switch {
-	case measure:
+	case e.Measured:
 		if err := r.judge(&e); err != nil {
 			return false, err
 		}

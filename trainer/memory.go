@@ -69,16 +69,10 @@ func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool, there int) int6
 	for _, x := range params {
 		weights += x.W.Bytes()
 	}
-	times := func(every int) int {
-		if every > 0 {
-			return p.Steps/every + 1
-		}
-		return len(p.ends)
-	}
-	checkpoints := min(s.Keep+1, there+times(s.SaveEvery))
+	checkpoints := min(s.Keep+1, there+p.Left(s.SaveEvery, 0))
 	models := 1
 	if evaluated {
-		models += min(checkpoints, 1+times(s.EvalEvery))
+		models += min(checkpoints, 1+p.Left(s.EvalEvery, 0)) // one is made before the first step
 	}
 	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, s.Optimizer))
 }

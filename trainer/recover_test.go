@@ -155,19 +155,14 @@ func TestBestIsChecked(t *testing.T) {
 	}
 }
 
-// TestOlderCheckpoint damages the newest checkpoint of a run that was stopped: the one before finds the best weights that it
-// tells of, and ends with the same bits.
-func TestOlderCheckpoint(t *testing.T) {
-	s := tinySettings()
-	s.EvalEvery, s.SaveEvery = 1, 6
-	want, _ := whole(t, t.TempDir(), s)
-	dir, most := t.TempDir(), 0
+// stopped runs until after a step, as Ctrl-C ends it. watch is told of everything.
+func stopped(t *testing.T, dir string, s Settings, after int, watch func(e any)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := tiny(t, dir, s, func(r *Run) {
 		r.Observe = func(e any) {
-			best, _ := filepath.Glob(filepath.Join(CheckpointsIn(dir), "best-*"))
-			most = max(most, len(best))
-			if e, ok := e.(Step); ok && e.Step == 10 {
+			watch(e)
+			if s, ok := e.(Step); ok && s.Step == after {
 				cancel()
 			}
 		}
@@ -176,8 +171,21 @@ func TestOlderCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
-		t.Fatal(err)
+		t.Fatalf("stopped after step %d: %v", after, err)
 	}
+}
+
+// TestOlderCheckpoint damages the newest checkpoint of a run that was stopped: the one before finds the best weights that it
+// tells of, and ends with the same bits.
+func TestOlderCheckpoint(t *testing.T) {
+	s := tinySettings()
+	s.EvalEvery, s.SaveEvery = 1, 6
+	want, _ := whole(t, t.TempDir(), s)
+	dir, most := t.TempDir(), 0
+	stopped(t, dir, s, 10, func(any) {
+		best, _ := filepath.Glob(filepath.Join(CheckpointsIn(dir), "best-*"))
+		most = max(most, len(best))
+	})
 	if most > s.Keep+1 {
 		t.Errorf("there were %d best weights at a time, beside %d checkpoints", most, s.Keep)
 	}
@@ -234,20 +242,7 @@ func TestMetricsGone(t *testing.T) {
 			s := tinySettings()
 			s.SaveEvery, s.EvalEvery = 100, c.evalEvery
 			dir, killed := t.TempDir(), t.TempDir()
-			ctx, cancel := context.WithCancel(context.Background())
-			r := tiny(t, dir, s, func(r *Run) {
-				r.Observe = func(e any) {
-					if e, ok := e.(Step); ok && e.Step == 5 {
-						cancel()
-					}
-				}
-			})
-			if err := r.Start(ctx, ""); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
-				t.Fatal(err)
-			}
+			stopped(t, dir, s, 5, func(any) {})
 			if err := os.Remove(filepath.Join(dir, "metrics.jsonl")); err != nil {
 				t.Fatal(err)
 			}
@@ -386,11 +381,19 @@ func TestDisk(t *testing.T) {
 		size += info.Size()
 	}
 	weights := model.MemoryOf(r.Model.Device(), r.Model.Config(), s.ModelOptions(r.Model.Config(), r.Plan)).Weights
-	models := int64(len(steps)/2 + 1)                                                                                                 // the best that each of them may know, and the result
+	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)                                                             // the best that each checkpoint may know, and the result
 	if got := DiskOf(r.Model.Config(), s, r.Plan, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
 		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)
 	}
+	s.EvalEvery, s.SaveEvery = 0, 1
+	if a, b := DiskOf(r.Model.Config(), s, r.Plan, true, 0), DiskOf(r.Model.Config(), s, r.Plan, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(1+s.Epochs)) > 0.1 { // arenas round sizes up
+		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", 1+s.Epochs, a-b)
+	}
+	s = tinySettings()
 	s.Keep = 1
+	if got, more := DiskOf(r.Model.Config(), s, r.Plan, true, 0), DiskOf(r.Model.Config(), s, r.Plan, true, 5); got != more {
+		t.Errorf("with one kept: %d, and %d where there are five", got, more)
+	}
 	if a, b := DiskOf(r.Model.Config(), s, r.Plan, true, 0), DiskOf(r.Model.Config(), s, r.Plan, false, 0); a-b < 2*int64(weights)*9/10 || b > size/2 {
 		t.Errorf("with one kept: %d, and %d without evaluations", a, b)
 	}

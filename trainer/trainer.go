@@ -75,13 +75,13 @@ type Step struct {
 
 // Evaluation is a look at the model between two steps.
 type Evaluation struct {
-	Step    int           `json:"step"` // steps done
-	Loss    report.Number `json:"val_loss"`
-	Best    bool          `json:"best"`
-	Looked  bool          `json:"-"` // whether there was a validation; else Loss is NaN
-	Samples []Sample      `json:"samples,omitempty"`
-	Tone    *float64      `json:"tone,omitempty"` // mean over Samples
-	Seconds float64       `json:"seconds"`
+	Step     int           `json:"step"` // steps done
+	Loss     report.Number `json:"val_loss"`
+	Best     bool          `json:"best"`
+	Measured bool          `json:"-"` // whether there was a validation; else Loss is NaN
+	Samples  []Sample      `json:"samples,omitempty"`
+	Tone     *float64      `json:"tone,omitempty"` // mean over Samples
+	Seconds  float64       `json:"seconds"`
 }
 
 // Saved says that a checkpoint is on the disk.
@@ -128,7 +128,7 @@ func (r *Run) Start(ctx context.Context, from string) (err error) {
 	}
 	if now := r.metrics.Offset(); now != r.state.Metrics {
 		r.observe(Notice(fmt.Sprintf("%s is gone, with the figures of the first %d steps: a new one begins", path, r.state.Step)))
-		r.state.Metrics, r.saved, r.anew = now, false, true
+		r.state.Metrics, r.anew = now, true
 	}
 	if from == "" {
 		return nil

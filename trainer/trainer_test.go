@@ -223,20 +223,7 @@ func TestResume(t *testing.T) {
 					continue
 				}
 				dir := t.TempDir()
-				ctx, cancel := context.WithCancel(context.Background())
-				r := tiny(t, dir, s, func(r *Run) {
-					r.Observe = func(e any) {
-						if s, ok := e.(Step); ok && s.Step == stop {
-							cancel()
-						}
-					}
-				})
-				if err := r.Start(ctx, ""); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
-					t.Fatalf("stopped after step %d: %v", stop, err)
-				}
+				stopped(t, dir, s, stop, func(any) {})
 				found, err := checkpoint.Latest(CheckpointsIn(dir))
 				if err != nil || found.Step != stop {
 					t.Fatalf("stopped after step %d, and the checkpoint is %+v, %v", stop, found, err)

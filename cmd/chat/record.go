@@ -131,8 +131,8 @@ func isRecord(path string) error {
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return err
 	}
-	line, _, torn := bytes.Cut(head[:n], []byte("\n"))
-	if !strings.HasPrefix(begins, string(line)) || torn && len(line) == 0 {
+	line, _, ended := bytes.Cut(head[:n], []byte("\n"))
+	if !strings.HasPrefix(begins, string(line)) || ended && len(line) == 0 {
 		return fmt.Errorf("%s, in which the record would be, is a file of something else", path)
 	}
 	return nil

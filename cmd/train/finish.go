@@ -214,6 +214,7 @@ func (t *train) writeBatches() error {
 	case err != nil:
 		how |= os.O_CREATE | os.O_EXCL
 	case info.Mode().IsRegular(): // of the run that is gone on with: it has every step
+		t.note("--write-batches: %s is there, and stays as it is", t.batchesFile)
 		return nil
 	}
 	f, err := os.OpenFile(t.batchesFile, how, 0o666)

@@ -94,22 +94,13 @@ func TestKills(t *testing.T) {
 	flags := []string{"--save-every", "3", "--eval-every", "4", "--keep", "1"}
 	args := small(t, filepath.Join(dir, "control"), flags...)
 	control := command(args...)
-	phases, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	control.ExtraFiles = []*os.File{w}
 	var stderr bytes.Buffer
 	control.Stderr = &stderr
-	if err := control.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	phases := begin(t, control)
 	moments := 0
 	for lines := bufio.NewScanner(phases); lines.Scan(); {
 		moments++
 	}
-	phases.Close()
 	if err := control.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
@@ -161,16 +152,7 @@ func TestKills(t *testing.T) {
 func killAt(t *testing.T, args []string, n int, later time.Duration) (phase string, killed bool) {
 	t.Helper()
 	c := command(args...)
-	phases, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer phases.Close()
-	c.ExtraFiles = []*os.File{w}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	phases := begin(t, c)
 	lines := bufio.NewScanner(phases)
 	for range n {
 		if !lines.Scan() {

@@ -72,6 +72,22 @@ func command(args ...string) *exec.Cmd {
 	return c
 }
 
+// begin starts the command; what it does can be read from phases.
+func begin(t *testing.T, c *exec.Cmd) (phases *os.File) {
+	t.Helper()
+	phases, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { phases.Close() })
+	c.ExtraFiles = []*os.File{w}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return phases
+}
+
 const tinyBase = "../../infer/testdata/tiny/base"
 
 // rows writes a data set of short questions and answers.
@@ -179,17 +195,9 @@ func TestSignals(t *testing.T) {
 			args := small(t, out, "--save-every", "1000", "--epochs", "40")
 			batches := []string{"--write-batches", filepath.Join(t.TempDir(), "batches.jsonl")}
 			c := command(append(batches, args...)...)
-			phases, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer phases.Close()
 			var stderr bytes.Buffer
-			c.ExtraFiles, c.Stderr = []*os.File{w}, &stderr
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			w.Close()
+			c.Stderr = &stderr
+			phases := begin(t, c)
 			waitFor(phases, "step 5")
 			if err := c.Process.Signal(s); err != nil {
 				t.Fatal(err)
@@ -213,12 +221,6 @@ func TestDeadPipes(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--save-every", "1000", "--epochs", "40", "--log-every", "1")
 	c := command(args...)
-	phases, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer phases.Close()
-	c.ExtraFiles = []*os.File{w}
 	var readers []*os.File
 	for _, end := range []*io.Writer{&c.Stdout, &c.Stderr} {
 		r, w, err := os.Pipe()
@@ -230,10 +232,7 @@ func TestDeadPipes(t *testing.T) {
 		readers = append(readers, r)
 		go func() { _, _ = io.Copy(io.Discard, r) }()
 	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	phases := begin(t, c)
 	waitFor(phases, "step 3")
 	for _, r := range readers {
 		r.Close()

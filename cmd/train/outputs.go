@@ -154,7 +154,7 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	o.looked = e.Seconds
 	var parts []string
 	line := metricsLine{Step: e.Step, Tone: e.Tone}
-	if loss := e.Loss; e.Looked {
+	if loss := e.Loss; e.Measured {
 		if loss == loss { // a number
 			line.ValLoss = &loss
 		}
