@@ -1,0 +1,178 @@
+// Command mutants plants single faults in the code, one at a time, and counts how many of them the tests find. It is run by
+// hand, since it takes a build and a test run per fault:
+//
+//	go run ./internal/mutants                      # all of them
+//	go run ./internal/mutants -run '^trainer/'     # those whose names match
+//	go run ./internal/mutants -list                # names only
+//
+// A fault replaces one piece of text in one file ([mutant]). The file on the disk is not touched: the changed copy goes to
+// the compiler through Go's -overlay. A fault is found if any of its tests fails, and survives if all pass. Tests that
+// read sources from the disk see the code without the fault.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// mutant is one fault.
+type mutant struct {
+	name  string // area/what, unique
+	file  string // path from the module's root
+	old   string // text that occurs once in the file
+	new   string // what stands there instead
+	tests string // packages, and flags of go test such as -run, with spaces between them
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	pattern := flags.String("run", "", "plant the faults whose `name` matches this regular expression; default all")
+	list := flags.Bool("list", false, "print names and stop")
+	verbose := flags.Bool("v", false, "print the end of what the tests print")
+	short := flags.Bool("short", false, "run the tests with -short")
+	timeout := flags.Duration("timeout", 10*time.Minute, "limit for the tests of one fault; past it the fault counts as found")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	match, err := regexp.Compile(*pattern)
+	if err != nil {
+		fmt.Fprintf(stderr, "mutants: -run %s: %v\n", *pattern, err)
+		return 2
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		fmt.Fprintln(stderr, "mutants:", err)
+		return 1
+	}
+	counts := map[verdict]int{}
+	for _, m := range mutants() {
+		if !match.MatchString(m.name) {
+			continue
+		}
+		if *list {
+			fmt.Fprintln(stdout, m.name)
+			continue
+		}
+		start := time.Now()
+		v, out := plant(ctx, root, m, *short, *timeout)
+		if ctx.Err() != nil {
+			return 1
+		}
+		counts[v]++
+		fmt.Fprintf(stdout, "%-9s %5.1f s  %s\n", v, time.Since(start).Seconds(), m.name)
+		if *verbose || v == broken {
+			fmt.Fprintln(stdout, tail(out, 2000))
+		}
+	}
+	if *list {
+		return 0
+	}
+	planted := counts[found] + counts[survived]
+	fmt.Fprintf(stdout, "%d of %d found, %d survived, %d could not be planted\n",
+		counts[found], planted, counts[survived], counts[broken])
+	if counts[survived]+counts[broken] > 0 {
+		return 1
+	}
+	return 0
+}
+
+// verdict is what came of a fault.
+type verdict string
+
+const (
+	found    verdict = "found"
+	survived verdict = "SURVIVED"
+	broken   verdict = "BROKEN" // the text is not in the file once, or the code with the fault does not compile
+)
+
+// plant runs the tests of one fault. out is what they printed.
+func plant(ctx context.Context, root string, m mutant, short bool, timeout time.Duration) (v verdict, out string) {
+	changed, err := m.apply(root)
+	if err != nil {
+		return broken, err.Error()
+	}
+	dir, err := os.MkdirTemp("", "mutant-")
+	if err != nil {
+		return broken, err.Error()
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, filepath.Base(m.file))
+	overlay := filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, m.file): file}})
+	if err != nil {
+		return broken, err.Error()
+	}
+	for name, data := range map[string][]byte{file: changed, overlay: replace} {
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			return broken, err.Error()
+		}
+	}
+	// The flag goes through the environment, so that a test which builds a command builds it with the fault.
+	environ := append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	goTest := func(extra ...string) ([]byte, error) {
+		args := append([]string{"test", "-vet=off", "-timeout", timeout.String()}, extra...)
+		cmd := exec.CommandContext(ctx, "go", append(args, strings.Fields(m.tests)...)...)
+		cmd.Dir, cmd.Env = root, environ
+		return cmd.CombinedOutput()
+	}
+	var flags []string
+	if short {
+		flags = []string{"-short"}
+	}
+	b, err := goTest(flags...)
+	switch {
+	case err == nil:
+		return survived, string(b)
+	case strings.Contains(string(b), "[build failed]") || strings.Contains(string(b), "[setup failed]"):
+		return broken, string(b)
+	}
+	return found, string(b)
+}
+
+// apply returns the file's text with the fault in it.
+func (m mutant) apply(root string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(root, m.file))
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(text), m.old); n != 1 {
+		return nil, fmt.Errorf("%s: its text occurs %d times in %s, not once: %q", m.name, n, m.file, m.old)
+	}
+	return []byte(strings.Replace(string(text), m.old, m.new, 1)), nil
+}
+
+func moduleRoot() (string, error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOMOD: %w", err)
+	}
+	file := strings.TrimSpace(string(out))
+	if filepath.Base(file) != "go.mod" {
+		return "", fmt.Errorf("the working directory is not in the module: run it from the repository")
+	}
+	return filepath.Dir(file), nil
+}
+
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "..." + s[len(s)-n:]
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTable: a change of the code that takes a fault's text away must take the fault along.
+func TestTable(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, m := range mutants() {
+		if seen[m.name] {
+			t.Errorf("%s is there twice", m.name)
+		}
+		seen[m.name] = true
+		if !strings.Contains(m.name, "/") || strings.ContainsAny(m.name, " \t\n") {
+			t.Errorf("%q: a name is area/what, without spaces", m.name)
+		}
+		if _, err := m.apply(root); err != nil {
+			t.Error(err)
+		}
+		if m.old == m.new {
+			t.Errorf("%s changes nothing", m.name)
+		}
+		packages := 0
+		for _, word := range strings.Fields(m.tests) {
+			if dir, ok := strings.CutPrefix(word, "./"); ok {
+				packages++
+				if _, err := os.Stat(filepath.Join(root, strings.TrimSuffix(dir, "..."))); err != nil {
+					t.Errorf("%s: %v", m.name, err)
+				}
+			}
+		}
+		if packages == 0 {
+			t.Errorf("%s: no package in its tests %q", m.name, m.tests)
+		}
+	}
+}
+
+// TestPlant plants faults in a module of four lines.
+func TestPlant(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":      "module small\n\ngo 1.26\n",
+		"add.go":      "package small\n\nfunc add(a, b int) int { return a + b }\n\nconst unused = 1\n",
+		"add_test.go": "package small\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif add(2, 3) != 5 {\n\t\tt.Fail()\n\t}\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		m    mutant
+		want verdict
+	}{
+		{mutant{"a/found", "add.go", "a + b", "a - b", "."}, found},
+		{mutant{"a/survives", "add.go", "unused = 1", "unused = 2", "."}, survived},
+		{mutant{"a/does-not-compile", "add.go", "a + b", "a + c", "."}, broken},
+		{mutant{"a/not-there", "add.go", "a * b", "a", "."}, broken},
+		{mutant{"a/not-once", "add.go", "a", "b", "."}, broken},
+	} {
+		if got, out := plant(t.Context(), root, c.m, false, time.Minute); got != c.want {
+			t.Errorf("%s: %s, not %s\n%s", c.m.name, got, c.want, out)
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"-run", "("}, &out, &errs); code != 2 || errs.Len() == 0 {
+		t.Errorf("a bad expression: exit %d, %q", code, errs.String())
+	}
+	out.Reset()
+	if code := run(t.Context(), []string{"-list", "-run", "^no such area/"}, &out, &errs); code != 0 || out.Len() != 0 {
+		t.Errorf("a list of nothing: exit %d, %q", code, out.String())
+	}
+}

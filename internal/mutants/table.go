@@ -1,0 +1,9 @@
+package main
+
+import "slices"
+
+// mutants returns the faults of all areas.
+func mutants() []mutant {
+	return slices.Concat(trainerMutants, usersMutants, kernelsMutants, modelsMutants, filesMutants, serverMutants,
+		gendataMutants, sandboxMutants, diskMutants, filterMutants)
+}

@@ -1,0 +1,4 @@
+package main
+
+// modelsMutants are the faults of the model, the optimizer and inference.
+var modelsMutants = []mutant{}

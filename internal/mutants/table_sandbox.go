@@ -1,0 +1,4 @@
+package main
+
+// sandboxMutants are the faults of running the code of answers.
+var sandboxMutants = []mutant{}
