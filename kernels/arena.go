@@ -3,9 +3,11 @@ package kernels
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
+	"restyle/internal/memory"
 	"restyle/tensor"
 )
 
@@ -26,8 +28,9 @@ type Arena struct {
 }
 
 // NewArena allocates an arena of so many bytes, for a purpose that errors and listings name. This is the one place where
-// memory can run out, and the error says how much was wanted and by whom. On the CPU it begins as zeros, on a GPU as
-// whatever was there.
+// memory can run out, and the error says how much was wanted, for what, and how much there is. On the CPU it is an error to
+// want more than the machine and the process's control group have, less what other arenas were promised. There an arena
+// begins as zeros, on a GPU as whatever was there.
 func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	a := &Arena{d: d, name: name, size: bytes}
 	if bytes < 0 {
@@ -37,7 +40,8 @@ func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	if d.gpu != nil {
 		a.base, err = d.gpu.alloc(max(bytes, align))
 	} else {
-		a.mem, a.base, err = mapMemory(max(bytes, align))
+		a.mem, err = mapMemory(max(bytes, align))
+		a.base = addressOf(a.mem)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("memory for %s: %s on %s: %w", name, Bytes(bytes), d.name, err)
@@ -98,18 +102,46 @@ func (a *Arena) Close() error {
 	if a.d.gpu != nil {
 		return a.d.gpu.free(a.base)
 	}
-	return unix.Munmap(a.mem)
+	return unmapMemory(a.mem)
 }
+
+// promised is how many bytes are mapped for the arenas of all devices. The system lets a program map more than there is,
+// takes a page from what is free when it is first touched, and ends the program if there is none. So what is promised and
+// not touched yet counts as free to the system, and is not.
+var promised struct {
+	sync.Mutex
+	bytes int
+}
+
+// freeMemory and residentMemory ask the system. Tests answer for it.
+var freeMemory, residentMemory = memory.Free, memory.Resident
 
 // mapMemory asks the system for zeroed pages, large ones where it has them: a model is walked through from end to end, and
 // with small pages the address look-ups cost more than the reading.
-func mapMemory(bytes int) ([]byte, uintptr, error) {
+func mapMemory(bytes int) ([]byte, error) {
+	promised.Lock()
+	defer promised.Unlock()
+	if free, whose, ok := freeMemory(); ok {
+		// What else is resident, such as Go's heap, counts as if it were of arenas: little, beside a model.
+		if free -= max(0, promised.bytes-residentMemory()); bytes > free {
+			return nil, fmt.Errorf("%s has only %s left: take a smaller model or fewer tokens at a time, or close other programs",
+				whose, Bytes(max(free, 0)))
+		}
+	}
 	mem, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
+	promised.bytes += bytes
 	wantLargePages(mem)
-	return mem, addressOf(mem), nil
+	return mem, nil
+}
+
+func unmapMemory(mem []byte) error {
+	promised.Lock()
+	defer promised.Unlock()
+	promised.bytes -= len(mem)
+	return unix.Munmap(mem)
 }
 
 // Bytes is a number of bytes as people read it, such as "1.4 GiB".

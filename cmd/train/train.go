@@ -16,6 +16,7 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/memory"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/model"
@@ -351,9 +352,11 @@ func (t *train) observe(event any) {
 func (t *train) fits() error {
 	limit, whose := int(t.maxMemory), "--max-memory"
 	if limit == 0 {
-		if limit, whose = freeMemory(), "what this machine has free"; limit == 0 {
+		free, of, known := memory.Free()
+		if !known {
 			return nil
 		}
+		limit, whose = free, "what "+of+" has free"
 	}
 	total := t.memory.Total()
 	if total <= limit {

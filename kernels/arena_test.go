@@ -1,0 +1,144 @@
+package kernels
+
+import (
+	"strings"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// answer has a test say what memory there is.
+func answer(t *testing.T, free int, whose string, resident int) {
+	t.Helper()
+	f, r := freeMemory, residentMemory
+	t.Cleanup(func() { freeMemory, residentMemory = f, r })
+	freeMemory = func() (int, string, bool) { return free, whose, whose != "" }
+	residentMemory = func() int { return resident }
+}
+
+// TestArenaRefused has more memory be wanted than there is, and than is left of it where arenas that nobody has touched yet
+// were promised some.
+func TestArenaRefused(t *testing.T) {
+	d, err := Open("cpu", Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	before := promised.bytes
+	const mib = 1 << 20
+	answer(t, 10*mib, "control group /a", before)
+	want := func(bytes int, message string) {
+		t.Helper()
+		a, err := d.NewArena("weights", bytes)
+		if err == nil {
+			a.Close()
+		}
+		if message == "" && err != nil || message != "" && (err == nil || !strings.Contains(err.Error(), message)) {
+			t.Errorf("%d MiB: %v, want %q", bytes/mib, err, message)
+		}
+	}
+	want(10*mib, "")
+	want(10*mib+1, "memory for weights: 10.0 MiB on cpu: control group /a has only 10.0 MiB left: take a smaller model")
+
+	a := arena(t, d, 6*mib)
+	want(4*mib, "")
+	want(5*mib, "memory for weights: 5.0 MiB on cpu: control group /a has only 4.0 MiB left")
+	answer(t, 4*mib, "control group /a", before+6*mib) // now it is touched, and taken off what is free
+	want(4*mib, "")
+	want(5*mib, "has only 4.0 MiB left")
+	answer(t, 4*mib, "control group /a", before+60*mib) // as is much else
+	want(4*mib, "")
+	want(5*mib, "has only 4.0 MiB left")
+	answer(t, 1*mib, "control group /a", before)
+	want(1, "has only 0 B left")
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	want(mib, "")
+
+	answer(t, 0, "", 0) // nobody knows
+	want(mib, "")
+	if promised.bytes != before {
+		t.Errorf("%d bytes are promised to arenas that are closed", promised.bytes-before)
+	}
+}
+
+// TestArenaBeyondTheMachine wants 64 TiB of this machine, which maps them if it promises more than it has.
+func TestArenaBeyondTheMachine(t *testing.T) {
+	d, err := Open("cpu", Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.NewArena("weights", 64<<40); err == nil || !strings.Contains(err.Error(), "memory for weights: 64.0 TiB on cpu") {
+		t.Error(err)
+	}
+	if _, err := d.NewArena("weights", -1); err == nil || !strings.Contains(err.Error(), "-1 bytes are not a size") {
+		t.Error(err)
+	}
+}
+
+// TestArena cuts tensors at multiples of align, gives back down to a mark, and knows its peak; SizeOf is the same arithmetic.
+func TestArena(t *testing.T) {
+	d, err := Open("cpu", Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := func(a *Arena) (x, y tensor.Tensor) {
+		x = a.New("x", tensor.BF16, 3, 5)
+		m := a.Mark()
+		a.New("for a while", tensor.U8, 2*align+1)
+		a.Release(m)
+		y = a.New("y", tensor.F32, 7)
+		return x, y
+	}
+	size := SizeOf(func(a *Arena) {
+		if cut(a); !a.Counting() {
+			t.Error("an arena of SizeOf has memory")
+		}
+	})
+	if size != 3*align+1 {
+		t.Errorf("it needs %d bytes", size)
+	}
+	a, err := d.NewArena("test", size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := cut(a)
+	if x.Addr%align != 0 || y.Addr != x.Addr+align || a.Peak() != size || a.Size() != size || a.Counting() || d.Allocated() != size {
+		t.Errorf("%#x, %#x, %d of %d bytes, %d in all", x.Addr, y.Addr, a.Peak(), a.Size(), d.Allocated())
+	}
+	for i, v := range append(floats(t, d, x), floats(t, d, y)...) {
+		if v != 0 {
+			t.Errorf("it begins with %v at %d", v, i)
+		}
+	}
+	mustPanic(t, "too much", "arena test: z F32[1000] does not fit: 512 of 769 bytes", func() { a.New("z", tensor.F32, 1000) })
+	mustPanic(t, "a byte too much", "arena test: z U8[258] does not fit", func() { a.New("z", tensor.U8, size-2*align+1) })
+	mustPanic(t, "no shape", "arena test: z F32[] is no tensor", func() { a.New("z", tensor.F32) })
+	mustPanic(t, "less than nothing", "arena test: z F32[-1] is no tensor", func() { a.New("z", tensor.F32, -1) })
+	mustPanic(t, "no type", "arena test: ", func() { a.New("z", 0, 1) })
+	mustPanic(t, "a mark ahead", "arena test: released to 513 of 512", func() { a.Release(a.Mark() + 1) })
+	mustPanic(t, "a mark before the first", "arena test: released to -1 of 512", func() { a.Release(-1) })
+	if err := d.Close(); err == nil || err.Error() != "arena test is still open" {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := (*Arena)(nil).Close(); err != nil || d.Close() != nil || d.Allocated() != 0 {
+		t.Errorf("%v, %d bytes are left", err, d.Allocated())
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for n, want := range map[int]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1 << 20: "1.0 MiB", 3 << 29: "1.5 GiB", 5 << 40: "5.0 TiB", 1 << 50: "1024.0 TiB",
+	} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d is %q, not %q", n, got, want)
+		}
+	}
+}
