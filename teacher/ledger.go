@@ -12,36 +12,24 @@ const (
 	firstShare    = 0.05 // … first five words
 	sentenceShare = 0.03 // … sentence of the prose
 	shingleShare  = 0.08 // … five words in a row, anywhere in the prose
-	maxJaccard    = 0.50 // and the overlap of five-word shingles at which two rows count as one
 )
 
-// A Ledger holds what the accepted rows have said, and refuses a row that would make the set say it too often. Shares
-// are of the rows accepted so far, so that they hold at whatever row the run ends; while there are too few rows for a
-// share to mean anything, two or three uses are free. It is not safe for concurrent use: rows are admitted in the
-// source's order by one goroutine, which is what makes its verdicts repeatable.
+// A Ledger holds what the accepted rows have said, and refuses a row that would make the set say it too often, or that
+// nearly repeats one row. Shares are of the rows accepted so far, so that they hold at whatever row the run ends; while there
+// are too few rows for a share to mean anything, two or three uses are free. What a row costs, in time and memory, does not
+// depend on how many were accepted before it. A Ledger is not safe for concurrent use: rows are admitted in the source's
+// order by one goroutine, which is what makes its verdicts repeatable.
 type Ledger struct {
-	rows      int
-	openers   map[string]int
-	devices   map[string]int
-	firsts    map[string]int
-	sentences map[string]int
-
-	// An inverted index from shingle to the rows that have it, as linked lists in two flat slices: a slice a shingle
-	// would cost three words each, and there are some sixty new shingles a row.
-	shingles map[uint64]posting
-	row      []int32
-	next     []int32
-	size     []int32 // shingles of each accepted row
-	shared   []int32 // scratch: shingles in common with each accepted row
+	rows                                          int
+	openers, devices, firsts, sentences, shingles tally
+	texts                                         copies
 }
-
-type posting struct{ head, count int32 }
 
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
-		openers: map[string]int{}, devices: map[string]int{}, firsts: map[string]int{}, sentences: map[string]int{},
-		shingles: map[uint64]posting{},
+		openers: newTally(maxTallied), devices: newTally(maxTallied), firsts: newTally(maxTallied),
+		sentences: newTally(maxTallied), shingles: newTally(maxTallied),
 	}
 }
 
@@ -53,73 +41,43 @@ func budget(share float64, n, free int) int { return max(free, int(share*float64
 func (l *Ledger) Admit(prose, device string) (refusal string) {
 	n := l.rows + 1
 	opener, first := voice.Opener(prose), voice.FirstFive(prose)
-	if l.openers[opener] >= budget(openerShare, n, 3) {
+	openerHash, deviceHash, firstHash := hashOf(opener), hashOf(device), hashOf(first)
+	if l.openers.count(openerHash) >= budget(openerShare, n, 3) {
 		return fmt.Sprintf("too many answers already open with %q", opener)
 	}
-	if device != "" && l.devices[device] >= budget(openerShare, n, 3) {
+	if device != "" && l.devices.count(deviceHash) >= budget(openerShare, n, 3) {
 		return fmt.Sprintf("too many answers already use the device %q", device)
 	}
-	if l.firsts[first] >= budget(firstShare, n, 2) {
+	if l.firsts.count(firstHash) >= budget(firstShare, n, 2) {
 		return fmt.Sprintf("too many answers already begin %q", first)
 	}
 	sentences := distinct(voice.Sentences(prose))
 	for _, s := range sentences {
-		if l.sentences[s] >= budget(sentenceShare, n, 2) {
+		if l.sentences.count(hashOf(s)) >= budget(sentenceShare, n, 2) {
 			return fmt.Sprintf("too many answers already contain the sentence %q", s)
 		}
 	}
 	shingles := distinct(voice.Shingles(prose, 5))
-	if refusal := l.overlap(shingles, n); refusal != "" {
-		return refusal
+	for _, s := range shingles {
+		if l.shingles.count(s) >= budget(shingleShare, n, 3) {
+			return "too many answers already share a run of five words with this one"
+		}
+	}
+	if !l.texts.admit(shingles) {
+		return "it is nearly the same text as an earlier answer"
 	}
 
-	l.openers[opener]++
-	l.devices[device]++
-	l.firsts[first]++
-	for _, s := range sentences {
-		l.sentences[s]++
-	}
-	for _, s := range shingles {
-		p, ok := l.shingles[s]
-		if !ok {
-			p.head = -1
-		}
-		l.row = append(l.row, int32(l.rows))
-		l.next = append(l.next, p.head)
-		l.shingles[s] = posting{head: int32(len(l.row) - 1), count: p.count + 1}
-	}
-	l.size = append(l.size, int32(len(shingles)))
-	l.shared = append(l.shared, 0)
 	l.rows = n
-	return ""
-}
-
-// overlap refuses shingles that are too common, and rows that share too many of them with one accepted row.
-func (l *Ledger) overlap(shingles []uint64, n int) (refusal string) {
-	var touched []int32
+	l.openers.add(openerHash)
+	l.devices.add(deviceHash)
+	l.firsts.add(firstHash)
+	for _, s := range sentences {
+		l.sentences.add(hashOf(s))
+	}
 	for _, s := range shingles {
-		p, ok := l.shingles[s]
-		if !ok {
-			continue
-		}
-		if int(p.count) >= budget(shingleShare, n, 3) {
-			refusal = "too many answers already share a run of five words with this one"
-			break
-		}
-		for i := p.head; i >= 0; i = l.next[i] {
-			if l.shared[l.row[i]]++; l.shared[l.row[i]] == 1 {
-				touched = append(touched, l.row[i])
-			}
-		}
+		l.shingles.add(s)
 	}
-	for _, r := range touched {
-		common := int(l.shared[r])
-		l.shared[r] = 0
-		if union := len(shingles) + int(l.size[r]) - common; refusal == "" && float64(common) >= maxJaccard*float64(union) {
-			refusal = "it is nearly the same text as an earlier answer"
-		}
-	}
-	return refusal
+	return ""
 }
 
 // distinct drops repetitions, keeping the order.

@@ -1,0 +1,108 @@
+package teacher
+
+import "slices"
+
+// copies finds rows that have nearly the text of an earlier one, in time that does not grow with the number of rows.
+//
+// Each row has bands of bandWidth minima: the smallest values that so many hash functions take on its shingles. Two rows
+// agree in a minimum with the probability of their Jaccard index J (Broder, "On the resemblance and containment of
+// documents", 1997), in a band with J³, and so in one of the bands nearly always if they are near copies: all but one pair
+// in 200 that share just half of their shingles, one in 16,000 that share 60 %. Rows that agree in a band are then compared
+// shingle by shingle, so no row is taken for a copy that is none.
+type copies struct {
+	rows  []*shingled
+	heads [bands][]int32 // by a hash of the band's minima: the latest row with it, from 1; 0 for none
+	asked int            // how often admit was called
+}
+
+// A shingled row is its text as far as the comparison needs it.
+type shingled struct {
+	prints []uint32     // 32 bits of each shingle, in ascending order
+	next   [bands]int32 // the row before it with the same hash of a band, from 1; 0 for none
+	asked  int          // the call of admit that compared it last
+}
+
+const (
+	bands     = 40
+	bandWidth = 3
+	slots     = 1 << 17 // hashes of a band
+	maxChain  = 256     // rows with the same hash of a band that are looked at, the latest first
+)
+
+// minimum holds the odd factors of the hash functions, high bits of a product each (Dietzfelbinger et al. 1997).
+var minimum = func() (factors [bands * bandWidth]uint64) {
+	for i := range factors {
+		factors[i] = mix(0x5b1d, uint64(i)) | 1
+	}
+	return factors
+}()
+
+// signature returns the slot of each band.
+func signature(shingles []uint64) (slot [bands]uint32) {
+	for b := range slot {
+		var low [bandWidth]uint64
+		for i := range low {
+			factor := minimum[b*bandWidth+i]
+			low[i] = ^uint64(0)
+			for _, s := range shingles {
+				low[i] = min(low[i], s*factor)
+			}
+		}
+		slot[b] = uint32(mix(low[0], low[1], low[2]) % slots)
+	}
+	return slot
+}
+
+// admit adds a row with these different shingles, unless an earlier row is nearly the same.
+func (c *copies) admit(shingles []uint64) bool {
+	if len(shingles) == 0 {
+		return true
+	}
+	row := &shingled{prints: make([]uint32, len(shingles))}
+	for i, s := range shingles {
+		row.prints[i] = uint32(s)
+	}
+	slices.Sort(row.prints)
+	c.asked++
+	at := signature(shingles)
+	for b, slot := range at {
+		if c.heads[b] == nil {
+			c.heads[b] = make([]int32, slots)
+		}
+		row.next[b] = c.heads[b][slot]
+		for i, n := row.next[b], 0; i > 0 && n < maxChain; n++ {
+			other := c.rows[i-1]
+			if other.asked != c.asked {
+				other.asked = c.asked
+				if alike(row.prints, other.prints) {
+					return false
+				}
+			}
+			i = other.next[b]
+		}
+	}
+	c.rows = append(c.rows, row)
+	for b, slot := range at {
+		c.heads[b][slot] = int32(len(c.rows))
+	}
+	return true
+}
+
+// alike tells whether two sorted lists have half of what is in either in common: a Jaccard index of at least 1/2. Then at
+// most a third of both lists together is in one of them only.
+func alike(a, b []uint32) bool {
+	left := (len(a) + len(b)) / 3
+	for len(a) > 0 && len(b) > 0 && left >= 0 {
+		switch {
+		case a[0] == b[0]:
+			a, b = a[1:], b[1:]
+		case a[0] < b[0]:
+			a = a[1:]
+			left--
+		default:
+			b = b[1:]
+			left--
+		}
+	}
+	return len(a)+len(b) <= left
+}

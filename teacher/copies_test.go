@@ -1,0 +1,91 @@
+package teacher
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// randomShingles are n different numbers.
+func randomShingles(rng *rand.Rand, n int) []uint64 {
+	list := make([]uint64, n)
+	for i := range list {
+		list[i] = rng.Uint64()
+	}
+	return list
+}
+
+// TestCopiesAreFound makes pairs of rows that share so many of their shingles, among rows that share a little with all.
+func TestCopiesAreFound(t *testing.T) {
+	for _, c := range []struct {
+		common, own int // shingles of a pair: in both, and in each alone
+		found       [2]int
+	}{
+		{100, 0, [2]int{1000, 1000}},
+		{80, 10, [2]int{1000, 1000}}, // 80 % of both together
+		{60, 20, [2]int{999, 1000}},
+		{50, 25, [2]int{985, 1000}}, // just half
+		{50, 26, [2]int{0, 0}},
+		{20, 60, [2]int{0, 0}},
+	} {
+		rng := rand.New(rand.NewPCG(uint64(c.common), uint64(c.own)))
+		var all copies
+		stock := randomShingles(rng, 200)
+		found := 0
+		for range 1000 {
+			pair := randomShingles(rng, c.common)
+			// Copies need not begin alike, nor have their words in the same places.
+			first, second := append(randomShingles(rng, c.own), pair...), append(pair[:c.common:c.common], randomShingles(rng, c.own)...)
+			other := append(randomShingles(rng, 60), stock[rng.IntN(150):][:20]...)
+			if !all.admit(first) || !all.admit(other) {
+				t.Fatalf("%d in common: a row was taken for a copy that is none", c.common)
+			}
+			if !all.admit(second) {
+				found++
+			}
+		}
+		if found < c.found[0] || found > c.found[1] {
+			t.Errorf("%d in common, %d in each alone: %d of 1000 copies found, expected %v", c.common, c.own, found, c.found)
+		}
+	}
+}
+
+// TestCopiesAreComparedWithFew has rows that all agree in every band: zero is the minimum of every hash function.
+func TestCopiesAreComparedWithFew(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var all copies
+	for range 4 * maxChain {
+		if !all.admit(append(randomShingles(rng, 20), 0)) {
+			t.Fatal("a row was taken for a copy that is none")
+		}
+	}
+	compared := 0
+	for _, row := range all.rows {
+		if row.asked == all.asked {
+			compared++
+		}
+	}
+	if compared != maxChain {
+		t.Errorf("the last row was compared with %d of %d, expected %d", compared, len(all.rows), maxChain)
+	}
+}
+
+// TestCopyAfterRefusal has a copy refused again and again: it leaves nothing behind.
+func TestCopyAfterRefusal(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	var all copies
+	row := randomShingles(rng, 60)
+	if !all.admit(row) {
+		t.Fatal("the first row is no copy")
+	}
+	for range 3 {
+		if all.admit(row) {
+			t.Fatal("the same row was admitted twice")
+		}
+	}
+	if len(all.rows) != 1 {
+		t.Errorf("%d rows are kept", len(all.rows))
+	}
+	if !all.admit(nil) || !all.admit(nil) {
+		t.Error("rows without shingles are no copies")
+	}
+}
