@@ -36,8 +36,7 @@ func main() {
 
 // run is the command: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if err := cli.LoadEnv(); err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
+	if _, ok := cli.LoadEnv("bench", stderr); !ok {
 		return cli.Usage
 	}
 	if len(args) == 0 {

@@ -23,8 +23,7 @@ func main() {
 // run is the command: it returns the exit code. Ctrl-C it hears itself, since that means different things at different
 // times.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if err := cli.LoadEnv(); err != nil {
-		fmt.Fprintln(stderr, "chat:", err)
+	if _, ok := cli.LoadEnv("chat", stderr); !ok {
 		return cli.Usage
 	}
 	o := defaults()

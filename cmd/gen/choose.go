@@ -52,7 +52,7 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	if batch {
 		return g.remote, nil
 	}
-	pool, model, err := g.connect(ctx, g.baseURLs, g.model)
+	pool, model, err := g.connect(ctx, g.baseURLs, g.baseKey, g.model)
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 }
 
 // connect makes a pool and asks its servers which models they have. Without a name it takes the only one.
-func (g *gen) connect(ctx context.Context, urls []string, model string) (*openai.Pool, string, error) {
+func (g *gen) connect(ctx context.Context, urls []string, key openai.Secret, model string) (*openai.Pool, string, error) {
 	pool, err := openai.New(openai.Options{
-		BaseURLs: urls, APIKey: g.key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
+		BaseURLs: urls, APIKey: key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
 		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout, TotalTimeout: g.totalTimeout,
 		DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
 	})
@@ -128,14 +128,14 @@ func shorten(list []string) string {
 }
 
 func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
-	urls := []string(g.judgeURLs)
+	urls, key := []string(g.judgeURLs), g.key
 	if len(urls) == 0 {
-		urls = g.baseURLs
+		urls, key = g.baseURLs, g.baseKey
 	}
 	if len(urls) == 0 {
 		return nil, usagef("--judge needs a server: set --judge-url")
 	}
-	pool, model, err := g.connect(ctx, urls, g.judge)
+	pool, model, err := g.connect(ctx, urls, key, g.judge)
 	if err != nil {
 		return nil, fmt.Errorf("judge: %w", err)
 	}

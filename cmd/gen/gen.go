@@ -25,7 +25,7 @@ import (
 // gen is one invocation of the command.
 type gen struct {
 	*options
-	key            openai.Secret
+	key, baseKey   openai.Secret // the key; the key for the servers of --base-url, which may be none
 	stdout, stderr io.Writer
 	terminal       bool
 	start          time.Time

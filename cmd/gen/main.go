@@ -36,8 +36,8 @@ func main() {
 
 // run is the command: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if err := cli.LoadEnv(); err != nil {
-		fmt.Fprintln(stderr, "gen:", err)
+	env, ok := cli.LoadEnv("gen", stderr)
+	if !ok {
 		return cli.Usage
 	}
 	secret := openai.NewSecret(os.Getenv("OPENAI_API_KEY"))
@@ -50,7 +50,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	o.rowsGiven = flags.Given("rows")
-	g := &gen{options: o, key: secret, stdout: stdout, stderr: stderr, terminal: cli.IsTerminal(unwrap(stderr)), start: time.Now()}
+	g := &gen{options: o, key: secret, baseKey: secret, stdout: stdout, stderr: stderr,
+		terminal: cli.IsTerminal(unwrap(stderr)), start: time.Now()}
+	if flags.ByEnv("base-url") && env.Gave("OPENAI_BASE_URL") && !env.Gave("OPENAI_API_KEY") && !secret.Empty() {
+		g.baseKey = openai.Secret{}
+		g.say("the teacher's address is from .env and OPENAI_API_KEY is not: no key is sent there. " +
+			"If you trust the address, give it as --base-url or in the environment")
+	}
 	err := o.check()
 	if err == nil {
 		err = g.do(ctx)

@@ -27,8 +27,7 @@ func main() {
 
 // run is the command: it returns the exit code. watch, which may be nil, is told what the training does.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch func(trainer.Phase)) int {
-	if err := cli.LoadEnv(); err != nil {
-		fmt.Fprintln(stderr, "train:", err)
+	if _, ok := cli.LoadEnv("train", stderr); !ok {
 		return cli.Usage
 	}
 	o := defaults()

@@ -7,13 +7,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"runtime/debug"
 	"strings"
 	"time"
 
-	"github.com/joho/godotenv"
 	"golang.org/x/term"
 )
 
@@ -32,6 +30,7 @@ type Flags struct {
 	usage  func()
 	groups []group
 	env    map[string]string // flag -> environment variable
+	byEnv  map[string]bool   // flags whose value an environment variable gave
 	empty  map[string]bool   // flags that may be given as ""
 }
 
@@ -42,7 +41,7 @@ type group struct {
 
 // New returns an empty set. about is shown above the flags in the help, which goes to out.
 func New(name, about string, out io.Writer) *Flags {
-	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, empty: map[string]bool{}}
+	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, byEnv: map[string]bool{}, empty: map[string]bool{}}
 	f.SetOutput(out)
 	f.FlagSet.Usage = func() {} // a mistake is told in a line; the help is for those who ask
 	f.usage = func() {
@@ -134,10 +133,14 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 				fmt.Fprintf(f.Output(), "%s: the environment variable %s does not fit --%s: %v\n", f.Name(), variable, name, err)
 				return Usage, true
 			}
+			f.byEnv[name] = true
 		}
 	}
 	return Done, false
 }
+
+// ByEnv reports whether an environment variable gave a flag its value.
+func (f *Flags) ByEnv(name string) bool { return f.byEnv[name] }
 
 // Given tells whether a flag has been set, by the command line or the environment.
 func (f *Flags) Given(name string) (given bool) {
@@ -222,19 +225,6 @@ func (l *List) Set(s string) error {
 		}
 	}
 	return nil
-}
-
-// LoadEnv reads .env in the working directory, if there is one. Variables that are set already keep their values.
-func LoadEnv() error {
-	err := godotenv.Load(".env")
-	switch {
-	case err == nil || errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.As(err, new(*fs.PathError)):
-		return fmt.Errorf("cannot read .env: %w", err)
-	}
-	// The library's message quotes what it could not read, which may be a key.
-	return errors.New(".env is not of the form NAME=value, one a line: mend it or move it away")
 }
 
 // IsTerminal tells whether w is a terminal that a person looks at.

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,29 +76,5 @@ func TestHelp(t *testing.T) {
 		if len(line) > 100 {
 			t.Errorf("a line of %d characters: %q", len(line), line)
 		}
-	}
-}
-
-func TestLoadEnv(t *testing.T) {
-	t.Chdir(t.TempDir())
-	t.Setenv("TOOL_SET", "real")
-	os.Unsetenv("TOOL_NEW")
-	t.Cleanup(func() { os.Unsetenv("TOOL_NEW") })
-	if err := LoadEnv(); err != nil {
-		t.Errorf("no file is no error: %v", err)
-	}
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(filepath.Join(".", ".env"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("TOOL_SET=file\nTOOL_NEW=file\n")
-	if err := LoadEnv(); err != nil || os.Getenv("TOOL_SET") != "real" || os.Getenv("TOOL_NEW") != "file" {
-		t.Errorf("%v %q %q", err, os.Getenv("TOOL_SET"), os.Getenv("TOOL_NEW"))
-	}
-	write("TOOL_KEY \"sk-very-secret-value\n=x")
-	if err := LoadEnv(); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("a broken file: %v", err)
 	}
 }

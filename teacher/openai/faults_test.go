@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-const host = "teacher.test:80"
+const host = "teacher.localhost:80"
 
 // Handlers for the scenes. KEY in a text becomes the key in many spellings.
 
@@ -242,8 +242,8 @@ var scenes = []struct {
 	{"501", status(501, ""), dies, "501", 0},
 	{"204", status(204, ""), dies, notAnAnswer, 0},
 	{"redirect, other host", status(307, "", "Location", "http://thief.test/v1/KEY?key=KEY"), dies, "redirect", 0},
-	{"redirect, other port", status(308, "", "Location", "http://teacher.test:8080/v1"), dies, "redirect", 0},
-	{"redirect to TLS", status(301, "", "Location", "https://teacher.test/v1/chat/completions"), dies, "redirect", 0},
+	{"redirect, other port", status(308, "", "Location", "http://teacher.localhost:8080/v1"), dies, "redirect", 0},
+	{"redirect to TLS", status(301, "", "Location", "https://teacher.localhost/v1/chat/completions"), dies, "redirect", 0},
 	{"redirect to GET", status(302, "", "Location", "/login"), dies, "redirect", 0},
 	{"redirect to itself", status(307, "", "Location", "/v1/chat/completions"), dies, "redirect", 0},
 	{"redirect nowhere", status(307, ""), dies, "redirect", 0},
@@ -306,10 +306,10 @@ var scenes = []struct {
 	}, retries, "connection lost", 0},
 }
 
-// testPool is a pool with one endpoint, teacher.test, on n.
+// testPool is a pool with one endpoint, teacher.localhost, on n.
 func testPool(t *testing.T, n *network, change func(*Options)) *Pool {
 	t.Helper()
-	o := Options{BaseURLs: []string{"http://teacher.test/v1"}, APIKey: NewSecret(canary), JitterSeed: 1, MaxAnswerBytes: 4 << 20, dial: n.dial}
+	o := Options{BaseURLs: []string{"http://teacher.localhost/v1"}, APIKey: NewSecret(canary), JitterSeed: 1, MaxAnswerBytes: 4 << 20, dial: n.dial}
 	if change != nil {
 		change(&o)
 	}
@@ -352,7 +352,7 @@ func TestScenes(t *testing.T) {
 					n := newNetwork()
 					defer n.close()
 					thief := 0
-					for _, other := range []string{"thief.test:80", "teacher.test:8080", "teacher.test:443"} {
+					for _, other := range []string{"thief.test:80", "teacher.localhost:8080", "teacher.localhost:443"} {
 						n.set(other, func(c net.Conn) { thief++; c.Close() })
 					}
 					var calls atomic.Int64
@@ -385,7 +385,7 @@ func TestScenes(t *testing.T) {
 						if err != nil || a.Text != text {
 							t.Fatalf("got %.80q, error %v; want the answer %.80q", a.Text, err, text)
 						}
-						if a.FinishReason != "stop" || a.Endpoint != "http://teacher.test/v1" {
+						if a.FinishReason != "stop" || a.Endpoint != "http://teacher.localhost/v1" {
 							t.Errorf("answer %+v", a)
 						}
 					case refuses, dies, retries, waits:

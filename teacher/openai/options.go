@@ -13,7 +13,8 @@ import (
 // Options configure a [Pool]. Zero values take the default named at each field.
 type Options struct {
 	// BaseURLs are the endpoints, such as "http://localhost:8000/v1"; requests go
-	// to <base>/chat/completions. At least one; no user, query or fragment.
+	// to <base>/chat/completions. At least one; no user, query or fragment. With a
+	// key, https, unless the host is this machine.
 	BaseURLs []string
 	// APIKey is sent as a bearer token to the hosts of BaseURLs and nowhere else.
 	APIKey Secret
@@ -80,6 +81,12 @@ func (o Options) withDefaults() (Options, error) {
 		for _, c := range []byte(o.APIKey.reveal()) {
 			if c <= ' ' || c >= 0x7f {
 				return o, fmt.Errorf("the API key contains a space, a line break or a character outside ASCII: copy it again")
+			}
+		}
+		for _, raw := range urls {
+			if u, err := url.Parse(raw); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+				return o, fmt.Errorf("base URL %s: the API key would cross the network unencrypted: use https, "+
+					"tunnel the server to localhost (ssh -L), or leave the key out", raw)
 			}
 		}
 	}
@@ -151,4 +158,10 @@ func checkURL(raw string) (string, error) {
 		return "", fmt.Errorf("%q: leave off /chat/completions, it is added", raw)
 	}
 	return normalURL(u), nil
+}
+
+// isLoopback reports whether a host is this machine, by name or address.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }

@@ -37,7 +37,7 @@ func reading(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-func two(o *Options) { o.BaseURLs = []string{"http://a.test/v1", "http://b.test/v1"} }
+func two(o *Options) { o.BaseURLs = []string{"http://a.localhost/v1", "http://b.localhost/v1"} }
 
 func TestWireIsExact(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
@@ -72,7 +72,7 @@ func TestWireIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want2 := Answer{Text: goodText, FinishReason: "stop", Model: "m", Endpoint: "http://teacher.test/v1", PromptTokens: 7, CompletionTokens: 3, Attempts: 1}
+		want2 := Answer{Text: goodText, FinishReason: "stop", Model: "m", Endpoint: "http://teacher.localhost/v1", PromptTokens: 7, CompletionTokens: 3, Attempts: 1}
 		a.Latency, a.FirstToken = 0, 0
 		if a != want2 {
 			t.Errorf("got %+v", a)
@@ -180,8 +180,8 @@ func TestFixedConcurrency(t *testing.T) {
 			busy.Add(-1)
 			stream(goodStream)(w, r)
 		})
-		n.serve("a.test:80", h)
-		n.serve("b.test:80", h)
+		n.serve("a.localhost:80", h)
+		n.serve("b.localhost:80", h)
 		p := testPool(t, n, func(o *Options) { two(o); o.Concurrency = 7 })
 		defer p.Close()
 		start := time.Now()
@@ -244,17 +244,17 @@ func TestFailover(t *testing.T) {
 			bubble(t, func(t *testing.T, n *network) {
 				var bad, good atomic.Int64
 				h := map[string]http.HandlerFunc{"500": status(500, "KEY"), "401": status(401, "KEY"), "cut": cut,
-					"429": status(429, "KEY", "Retry-After", "60"), "redirect": status(307, "", "Location", "http://b.test/")}[how]
+					"429": status(429, "KEY", "Retry-After", "60"), "redirect": status(307, "", "Location", "http://b.localhost/")}[how]
 				if h != nil {
-					n.serve("a.test:80", reading(func(w http.ResponseWriter, r *http.Request) { bad.Add(1); h(w, r) }))
+					n.serve("a.localhost:80", reading(func(w http.ResponseWriter, r *http.Request) { bad.Add(1); h(w, r) }))
 				}
-				n.serve("b.test:80", reading(func(w http.ResponseWriter, r *http.Request) { good.Add(1); stream(goodStream)(w, r) }))
+				n.serve("b.localhost:80", reading(func(w http.ResponseWriter, r *http.Request) { good.Add(1); stream(goodStream)(w, r) }))
 				p := testPool(t, n, two)
 				defer p.Close()
 				start := time.Now()
 				for range 100 {
 					a, err := p.Complete(context.Background(), testBody(t))
-					if err != nil || a.Endpoint != "http://b.test/v1" {
+					if err != nil || a.Endpoint != "http://b.localhost/v1" {
 						t.Fatalf("%+v, %v", a, err)
 					}
 				}
@@ -282,12 +282,12 @@ func TestFailover(t *testing.T) {
 func TestRecovery(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var a atomic.Int64
-		n.serve("b.test:80", reading(wait(time.Second, stream(goodStream))))
+		n.serve("b.localhost:80", reading(wait(time.Second, stream(goodStream))))
 		p := testPool(t, n, func(o *Options) { two(o); o.Concurrency = 4 })
 		defer p.Close()
 		go func() {
 			time.Sleep(5 * time.Minute)
-			n.serve("a.test:80", reading(wait(time.Second, func(w http.ResponseWriter, r *http.Request) { a.Add(1); stream(goodStream)(w, r) })))
+			n.serve("a.localhost:80", reading(wait(time.Second, func(w http.ResponseWriter, r *http.Request) { a.Add(1); stream(goodStream)(w, r) })))
 		}()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
@@ -343,7 +343,7 @@ func TestAllDead(t *testing.T) {
 		}
 		// Later calls find out sooner, and still notice when it is back.
 		time.Sleep(time.Hour)
-		n.serve("b.test:80", reading(stream(goodStream)))
+		n.serve("b.localhost:80", reading(stream(goodStream)))
 		for i := 0; ; i++ {
 			_, err := p.Complete(context.Background(), testBody(t))
 			if err == nil {
@@ -359,7 +359,7 @@ func TestAllDead(t *testing.T) {
 func TestAllRetired(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var calls atomic.Int64
-		for _, host := range []string{"a.test:80", "b.test:80"} {
+		for _, host := range []string{"a.localhost:80", "b.localhost:80"} {
 			n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) { calls.Add(1); status(401, "KEY")(w, r) }))
 		}
 		p := testPool(t, n, two)
@@ -383,9 +383,9 @@ func TestBalance(t *testing.T) {
 		var urls []string
 		calls := make([]atomic.Int64, 4)
 		for i := range calls {
-			urls = append(urls, fmt.Sprintf("http://e%d.test/v1", i))
+			urls = append(urls, fmt.Sprintf("http://e%d.localhost/v1", i))
 			slow := time.Duration(i+1) * 100 * time.Millisecond
-			n.serve(fmt.Sprintf("e%d.test:80", i), reading(func(w http.ResponseWriter, r *http.Request) {
+			n.serve(fmt.Sprintf("e%d.localhost:80", i), reading(func(w http.ResponseWriter, r *http.Request) {
 				calls[i].Add(1)
 				time.Sleep(slow)
 				stream(goodStream)(w, r)
@@ -502,8 +502,8 @@ func TestStorm(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			stream(events(delta(string(body)), finishStop, done))(w, r)
 		})
-		n.serve("a.test:80", h)
-		n.serve("b.test:80", h)
+		n.serve("a.localhost:80", h)
+		n.serve("b.localhost:80", h)
 		p := testPool(t, n, func(o *Options) { two(o); o.Retries = 20 })
 		defer p.Close()
 		var wg sync.WaitGroup
@@ -581,7 +581,7 @@ func TestModels(t *testing.T) {
 
 func TestModelsOfSeveral(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
-		n.serve("b.test:80", reading(status(200, `{"data":[{"id":"m"}]}`)))
+		n.serve("b.localhost:80", reading(status(200, `{"data":[{"id":"m"}]}`)))
 		p := testPool(t, n, two)
 		defer p.Close()
 		got, err := p.Models(context.Background())

@@ -89,7 +89,7 @@ func TestSockets(t *testing.T) {
 	}
 	for _, test := range []struct{ name, url, want, reason string }{
 		{"refused", "http://" + closed.Addr().String(), "*openai.Unavailable", "unreachable"},
-		{"no such host", "http://no-such-host.invalid", "*openai.Unavailable", "unreachable"},
+		{"no such host", "https://no-such-host.invalid", "*openai.Unavailable", "unreachable"},
 		{"reset at once", reset(0), "*openai.Unavailable", "connection lost"},
 		{"reset in the headers", reset(10), "*openai.Unavailable", "connection lost"},
 		{"reset in the answer", reset(40), "*openai.Unavailable", "connection lost"},

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/joho/godotenv"
+)
+
+// dotEnvNames are the settings that .env may give, in the order in which they are printed. All else in it is left alone:
+// .env comes with a folder, such as somebody's repository, and must not choose a proxy, or a library or compiled kernels
+// that would be loaded.
+var dotEnvNames = []struct {
+	name   string
+	secret bool
+}{
+	{"OPENAI_BASE_URL", false},
+	{"OPENAI_API_KEY", true},
+	{"TEACHER_MODEL", false},
+	{"HF_ENDPOINT", false},
+	{"HF_TOKEN", true},
+	{"HF_HOME", false},
+	{"HF_HUB_CACHE", false},
+	{"HF_HUB_OFFLINE", false},
+	{"RESTYLE_CPU", false},
+}
+
+// environmentOnly are settings that .env may not give and that people may expect to work there.
+var environmentOnly = []string{"RESTYLE_NVRTC", "RESTYLE_CACHE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
+	"http_proxy", "https_proxy", "all_proxy", "no_proxy", "HF_TOKEN_PATH", "CUDA_HOME", "CUDA_PATH"}
+
+// maxDotEnv is more than any .env of settings has, in bytes.
+const maxDotEnv = 1 << 20
+
+// DotEnv holds the settings that .env gave, by name.
+type DotEnv map[string]string
+
+// LoadEnv reads .env in the working directory, if there is one, into the process's environment. A variable that is set
+// already keeps its value. Only the names that .env.example has are read, and nothing that makes the program load code.
+// LoadEnv prints a line with what it took, keys hidden. ok is false if .env cannot be used; LoadEnv has printed why.
+//
+// An address must not come from .env while its key comes from elsewhere: whoever made the folder would get the user's
+// key. LoadEnv sees to that for the hub, by taking the token out of the process's environment. For the teacher see
+// [DotEnv.Gave]: there a flag may still replace the address.
+func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
+	text, open, err := readDotEnv()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, true
+	}
+	var all map[string]string
+	if err == nil {
+		if all, err = godotenv.UnmarshalBytes(text); err != nil {
+			// The library's message quotes what it could not read, which may be a key.
+			err = errors.New(".env is not of the form NAME=value, one a line: mend it or move it away")
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", command, err)
+		return nil, false
+	}
+	env = DotEnv{}
+	var taken []string
+	secrets := false
+	for _, n := range dotEnvNames {
+		value, there := all[n.name]
+		if _, set := os.LookupEnv(n.name); set || !there || strings.TrimSpace(value) == "" {
+			continue
+		}
+		if err := os.Setenv(n.name, value); err != nil {
+			fmt.Fprintf(stderr, "%s: .env: %s cannot be set: mend its value\n", command, n.name)
+			return nil, false
+		}
+		env[n.name] = value
+		if n.secret {
+			value, secrets = "(hidden)", true
+		}
+		taken = append(taken, n.name+"="+Clean(withoutUser(value)))
+	}
+	if len(taken) > 0 {
+		fmt.Fprintf(stderr, "%s: from .env: %s\n", command, strings.Join(taken, " "))
+	}
+	for _, name := range environmentOnly {
+		if _, there := all[name]; there {
+			fmt.Fprintf(stderr, "%s: .env: %s is not read from there: set it in the environment if you trust its value\n", command, name)
+		}
+	}
+	if secrets && open {
+		fmt.Fprintf(stderr, "%s: .env holds a key and other users can read it: chmod 600 .env\n", command)
+	}
+	if env.Gave("HF_ENDPOINT") && !env.Gave("HF_TOKEN") {
+		for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"} {
+			os.Unsetenv(name)
+		}
+		os.Setenv("HF_TOKEN_PATH", os.DevNull)
+		fmt.Fprintf(stderr, "%s: the hub's address is from .env, so it gets no token but one from .env\n", command)
+	}
+	return env, true
+}
+
+// withoutUser takes the user and the password out of addresses.
+func withoutUser(value string) string {
+	if !strings.Contains(value, "@") {
+		return value
+	}
+	parts := strings.Split(value, ",")
+	for i, part := range parts {
+		u, err := url.Parse(strings.TrimSpace(part))
+		if err != nil {
+			return "(not an address)"
+		}
+		u.User = nil
+		parts[i] = u.String()
+	}
+	return strings.Join(parts, ",")
+}
+
+// Gave reports whether .env gave a setting.
+func (e DotEnv) Gave(name string) bool { return e[name] != "" }
+
+// readDotEnv returns the file's text, and whether users besides its owner may read it.
+func readDotEnv() (text []byte, open bool, err error) {
+	fail := func(err error) ([]byte, bool, error) { return nil, false, fmt.Errorf("cannot read .env: %w", err) }
+	f, err := os.OpenFile(".env", os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not make the command wait
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return fail(err)
+	case !info.Mode().IsRegular():
+		return fail(fmt.Errorf("it is not a regular file (%s): move it away", info.Mode().Type()))
+	}
+	if text, err = io.ReadAll(io.LimitReader(f, maxDotEnv+1)); err != nil {
+		return fail(err)
+	}
+	if len(text) > maxDotEnv {
+		return fail(fmt.Errorf("it has over %d bytes: move it away", maxDotEnv))
+	}
+	return text, info.Mode().Perm()&0o077 != 0, nil
+}

@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text from outside safe to print: line breaks become \n, and other control characters, with which a text
+// could move the cursor or rename the window, become visible signs. So do the marks that turn the direction of writing,
+// with which a line could pose as another, and bytes that are no UTF-8.
+func Clean(s string) string {
+	if !strings.ContainsFunc(s, unsafe) && utf8.ValidString(s) {
+		return s
+	}
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case !unsafe(r):
+			return r
+		case r == '\r':
+			return '\n'
+		case r < ' ':
+			return '␀' + r
+		case r == 0x7f:
+			return '␡'
+		}
+		return utf8.RuneError
+	}, s)
+}
+
+func unsafe(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
+}
+
+// Printed returns a writer that makes everything visible that goes through it to w; see [Clean]. A command wraps its
+// output and error streams in it once, so that no name, error text or answer from outside reaches a terminal or a log
+// raw. What the command itself draws with control sequences goes to [Raw].
+//
+// A character whose bytes arrive in two writes is put together.
+func Printed(w io.Writer) io.Writer { return &printed{w: w} }
+
+type printed struct {
+	w    io.Writer
+	rest []byte // the beginning of a character
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	text := append(p.rest, b...)
+	end := len(text)
+	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
+		if c := text[len(text)-i]; utf8.RuneStart(c) {
+			if !utf8.FullRune(text[len(text)-i:]) {
+				end -= i
+			}
+			break
+		}
+	}
+	out := Clean(string(text[:end]))
+	p.rest = append([]byte(nil), text[end:]...)
+	if _, err := io.WriteString(p.w, out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// Unwrap returns the writer below.
+func (p *printed) Unwrap() io.Writer { return p.w }
+
+// Raw returns the writer at the bottom of writers that have a method Unwrap, such as Printed's.
+func Raw(w io.Writer) io.Writer {
+	for {
+		u, ok := w.(interface{ Unwrap() io.Writer })
+		if !ok {
+			return w
+		}
+		w = u.Unwrap()
+	}
+}

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestPrinted(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"plain", "a b\tc\nd é 漢 🙂 ‏עברית\n", "a b\tc\nd é 漢 🙂 ‏עברית\n"},
+		{"colors", "\x1b[31mred\x1b[0m", "␛[31mred␛[0m"},
+		{"window's title", "\x1b]0;owned\x07", "␛]0;owned␇"},
+		{"C1", "a\u009b2Jb", "a\ufffd2Jb"},
+		{"C1 as a byte", "a\x9b2Jb", "a\ufffd2Jb"},
+		{"back over the line", "good\rbad", "good\nbad"},
+		{"backspace and delete", "a\bb\x7f", "a␈b␡"},
+		{"direction", "a\u202eb\u2066c", "a\ufffdb\ufffdc"},
+		{"NUL", "a\x00b", "a␀b"},
+	} {
+		for size := 1; size <= len(c.text); size++ { // however it is cut
+			var out bytes.Buffer
+			w := Printed(&out)
+			for rest := c.text; rest != ""; {
+				n := min(size, len(rest))
+				if m, err := io.WriteString(w, rest[:n]); m != n || err != nil {
+					t.Fatal(m, err)
+				}
+				rest = rest[n:]
+			}
+			if got := out.String(); got != c.want {
+				t.Errorf("%s in pieces of %d: %q, not %q", c.name, size, got, c.want)
+			}
+		}
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestPrintedFails(t *testing.T) {
+	if n, err := Printed(broken{}).Write([]byte("a")); n != 0 || err == nil {
+		t.Errorf("%d %v", n, err)
+	}
+}
+
+func TestRaw(t *testing.T) {
+	var out bytes.Buffer
+	if Raw(Printed(Printed(&out))) != io.Writer(&out) || Raw(&out) != io.Writer(&out) {
+		t.Error("the writer below is another")
+	}
+}
+
+func FuzzPrinted(f *testing.F) {
+	f.Add("a\x1b[31m", 2)
+	f.Add("\xe6\xbc\xa2\x9b", 1)
+	f.Fuzz(func(t *testing.T, text string, cut int) {
+		var whole, parts bytes.Buffer
+		io.WriteString(Printed(&whole), text)
+		w := Printed(&parts)
+		cut = max(0, min(cut, len(text)))
+		io.WriteString(w, text[:cut])
+		io.WriteString(w, text[cut:])
+		if !strings.Contains(text, "\r") && whole.String() != parts.String() { // \r\n in two writes becomes two line breaks
+			t.Errorf("%q, and in two writes %q", whole.String(), parts.String())
+		}
+		if !utf8.Valid(whole.Bytes()) || strings.ContainsFunc(whole.String(), unsafe) {
+			t.Errorf("%q", whole.String())
+		}
+	})
+}
