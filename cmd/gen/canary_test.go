@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"restyle/internal/cli"
 )
@@ -99,15 +98,17 @@ func TestKeyUnasked(t *testing.T) {
 		if err != nil {
 			return
 		}
-		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n"+`{"data":[{"id":"fake"}]}`)
-		time.Sleep(20 * time.Millisecond) // until the connection is idle
-		io.WriteString(conn, "HTTP/1.1 200 "+canary+"\r\n"+canary+"\r\n")
-		time.Sleep(200 * time.Millisecond)
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n"+`{"data":[{"id":"fake"}]}`+
+			"HTTP/1.1 200 "+canary+"\r\n"+canary+"\r\n")
+		io.Copy(io.Discard, conn) // until the client hangs up
 		conn.Close()
 	}))
 	f := newFolder(t)
 	cmd, stdout, stderr := process(t, runArgs(f, tasks(t, 10), "http://"+listener.Addr().String()+"/v1", "--retries", "0", "--dead-timeout", "300ms")...)
 	cmd.Run()
+	if !strings.Contains(stderr.String(), "Unsolicited response") {
+		t.Errorf("net/http says nothing of it: %s", stderr)
+	}
 	if found := leak(stdout.String() + stderr.String()); found != "" {
 		t.Errorf("the key is there %s:\n%s%s", found, stdout, stderr)
 	}

@@ -210,7 +210,8 @@ func TestPassingFaults(t *testing.T) {
 				t.Error("the result is another than without the fault")
 			}
 			calls, distinct := s.counts()
-			if calls != distinct+int(hit.Load()) {
+			// On a busy machine a good answer may be too slow, too, where the timeouts are short.
+			if n := distinct + int(hit.Load()); calls < n || calls > n && !slices.Contains(slow, fault.name) {
 				t.Errorf("%d calls for %d prompts and %d faults", calls, distinct, hit.Load())
 			}
 			lastLine(t, o)
@@ -374,8 +375,8 @@ func TestUnreachable(t *testing.T) {
 			if o.code != c.code || !strings.Contains(o.stderr, c.says) || strings.Count(o.stderr, "gen: ") != 1 {
 				t.Errorf("want exit code %d and one message that says %q, got %v", c.code, c.says, o)
 			}
-			if took := time.Since(start); took > 5*time.Second {
-				t.Errorf("it took %v to find out", took)
+			if took := time.Since(start); took > time.Minute {
+				t.Errorf("it took %v to find out", took) // it has waited for somebody to come back
 			}
 			if files := f.files(t); len(files) > 0 {
 				t.Errorf("it left %v", files)

@@ -575,19 +575,24 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestProgress has no terminal: lines of their own, without control characters.
+// TestProgress has no terminal: lines of their own, without control characters. The server holds its answers back until
+// there is one.
 func TestProgress(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes as long as a line is far from the next")
-	}
 	t.Parallel()
-	s := newServer(t, nil)
-	s.set(func() { s.latency = func(uint64) time.Duration { return 130 * time.Millisecond } })
-	f := newFolder(t)
-	o := must(t, cli.Done, "--source", tasks(t, 120), "--rows", "50", "--out", f.out, "--base-url", s.base(), "--model", "fake", "--concurrency", "1",
-		"--price-in", "1", "--price-out", "1")
-	line := regexp.MustCompile(`(?m)^\d+/50 rows, .*accepted.*\$.*in flight of 1, 1/1 servers`).FindString(o.stderr)
-	if line == "" || strings.ContainsAny(o.stderr, "\r\x1b") {
+	var stdout, stderr said
+	line := regexp.MustCompile(`(?m)^\d+/50 rows, .*accepted.*\$.*in flight of 1, 1/1 servers`)
+	s := newServer(t, func(c call) bool {
+		if calls, _ := c.s.counts(); calls > 10 {
+			for !line.MatchString(stderr.String()) && c.r.Context().Err() == nil {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		return false
+	})
+	code := run(t.Context(), []string{"--source", tasks(t, 120), "--rows", "50", "--out", newFolder(t).out, "--base-url", s.base(), "--model", "fake",
+		"--concurrency", "1", "--price-in", "1", "--price-out", "1"}, &stdout, &stderr)
+	o := outcome{code, stdout.String(), stderr.String()}
+	if code != cli.Done || strings.ContainsAny(o.stderr, "\r\x1b") {
 		t.Error(o)
 	}
 	if lastLine(t, o)["cost_usd"] == nil {

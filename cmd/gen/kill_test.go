@@ -1,282 +1,294 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"restyle/dataset"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 )
 
-// The phases of a run in which a kill can find it.
-const (
-	beforeFirst = "before the first record"
-	midWrite    = "mid-write"
-	midRun      = "mid-run"
-	saving      = "while saving"
-	afterEnd    = "after the end"
-)
-
-// A campaign is one kind of run that is killed again and again.
-type campaign struct {
+// A point is a moment of a run at which it is killed. Each is made, not waited for: a server holds its answers back until
+// the process is dead, or the kernel ends the process at a byte of a file.
+type point struct {
 	name  string
-	share int // of the kills, in tenths
-	rows  int
-	pad   int // makes the journal's lines so long that writing one takes time
-	live  bool
-	kinds []kind
+	call  int     // the server's call, from 1, at which it answers nobody any more
+	half  bool    // but sends the beginning of its answer to that one
+	grow  int64   // bytes that the journal may grow by
+	share float64 // of the larger file of the result that may be written
 }
 
-// A kind is a way to choose the moment of a kill.
-type kind string
-
-const (
-	anytime    kind = "anytime"     // over the whole length of a run
-	early      kind = "early"       // while the process starts
-	onGrowth   kind = "on growth"   // when the journal is seen to grow
-	lastAnswer kind = "last answer" // soon after the journal has the last answer that the run needs
-)
-
-var campaigns = []campaign{
-	{"a server", 6, 100, 0, true, []kind{anytime, anytime, anytime, early, lastAnswer}},
-	{"a server with long answers", 2, 8, 1 << 20, true, []kind{onGrowth}},
-	{"the built-in rewriter", 2, 250, 0, false, []kind{anytime, anytime, early, lastAnswer}},
+var points = []point{
+	{name: "in the journal's first record", grow: 100},
+	{name: "before the first answer", call: 1},
+	{name: "at the first byte of an answer's record", grow: 1},
+	{name: "with requests in flight", call: 30},
+	{name: "in an answer's record", grow: 200},
+	{name: "in the middle of an answer", call: 40, half: true},
+	{name: "while the result is written", share: 0.5},
+	{name: "at the last byte of the result", share: 1},
 }
 
-// TestKill kills real runs with SIGKILL at random moments and starts them again until they are through. They end in the
-// bytes of a run that nobody killed, no answer is asked for again that is in the journal, and nothing is left over.
-// RESTYLE_KILLS sets how many kills are wanted; kills that came too late to hit anything do not count.
+// TestKill kills real runs at every point, one after the other in one folder, and lets them through in the end. They end
+// in the bytes of a run that nobody killed, no answer is asked for again that is in the journal, and nothing is left over.
+// Then come kills at random moments, which are counted and need not hit anything: RESTYLE_LONG has 200 of them.
 func TestKill(t *testing.T) {
-	want := 50
-	if testing.Short() {
-		want = 10
+	random := 4
+	if os.Getenv("RESTYLE_LONG") != "" {
+		random = 200
 	}
-	if s := os.Getenv("RESTYLE_KILLS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal("RESTYLE_KILLS:", err)
+	for _, live := range []bool{true, false} {
+		name := "the built-in rewriter"
+		if live {
+			name = "a server"
 		}
-		want = n
-	}
-	phases := map[string]int{}
-	counted := 0
-	for _, c := range campaigns {
-		t.Run(c.name, func(t *testing.T) {
-			found := c.run(t, max(1, want*c.share/10))
-			for phase, n := range found {
-				phases[phase] += n
-				if phase != afterEnd {
-					counted += n
+		t.Run(name, func(t *testing.T) {
+			g := besiege(t, live)
+			r := g.begin()
+			for _, p := range points {
+				if g.s == nil && p.call > 0 || runtime.GOOS != "linux" && p.call == 0 {
+					continue // nobody to hold anything back; no dieAt
 				}
+				g.killAt(r, p)
 			}
-			t.Log(found)
+			g.finish(r)
+			hits := 0
+			for range random / 2 {
+				r := g.begin()
+				for range 2 {
+					if g.killSometime(r) {
+						hits++
+					}
+				}
+				g.finish(r)
+			}
+			t.Logf("%d of %d random kills found the run at work", hits, random/2*2)
 		})
 	}
-	for _, phase := range []string{beforeFirst, midWrite, midRun, saving, afterEnd} {
-		fmt.Printf("%4d kills %s\n", phases[phase], phase)
-		if want >= 50 && phases[phase] == 0 && phase != afterEnd {
-			t.Errorf("no kill fell %s", phase)
-		}
-	}
-	fmt.Printf("%4d kills counted\n", counted)
-	if counted < want {
-		t.Errorf("%d kills counted, want %d", counted, want)
-	}
 }
 
-// siege is one campaign under way.
+// siege is one kind of run that is killed again and again.
 type siege struct {
-	campaign
 	t       *testing.T
 	s       *server // nil for the built-in rewriter
 	args    []string
-	control string        // what an uninterrupted run makes
-	length  time.Duration // and how long that takes
+	control string        // what a run makes that nobody kills
+	larger  int64         // bytes of the larger of its two files
+	length  time.Duration // and how long it takes
 	needed  int           // and how many answers
-	phases  map[string]int
-	next    int // kind to come
-
-	lost map[string]int // body -> kills that found it asked and not in the journal
-	most int            // of them at one kill
 }
 
-func (c campaign) run(t *testing.T, kills int) map[string]int {
-	g := &siege{campaign: c, t: t, phases: map[string]int{}}
-	g.args = []string{"--source", tasks(t, 2*c.rows), "--rows", strconv.Itoa(c.rows)}
-	if c.live {
+// besieged is one run under way.
+type besieged struct {
+	folder
+	kills int
+	lost  map[string]int // body -> kills that found it asked and not in the journal
+}
+
+func (r *besieged) journal() string { return filepath.Join(r.out+".work", "journal.log") }
+
+func besiege(t *testing.T, live bool) *siege {
+	const rows = 100
+	g := &siege{t: t, args: []string{"--rows", strconv.Itoa(rows)}}
+	if live {
 		g.s = newServer(t, nil)
 		g.s.set(func() {
 			g.s.latency = func(hash uint64) time.Duration { return time.Duration(1+hash%20) * time.Millisecond }
 		})
-		g.s.set(func() { g.s.pad = c.pad })
-		g.args = append(g.args, "--base-url", g.s.base(), "--model", "fake")
+		g.args = append(g.args, "--source", tasks(t, 2*rows), "--base-url", g.s.base(), "--model", "fake")
 	} else {
 		g.args = append(g.args, "--teacher", "builtin")
 	}
-	f := newFolder(t)
-	cmd, _, stderr := process(t, append(g.args, "--out", f.out)...)
+	r := g.begin()
 	start := time.Now()
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("the control run: %v\n%s", err, stderr)
-	}
-	g.length, g.control = time.Since(start), f.result(t)
-	g.needed = len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
+	g.through(r)
+	g.length, g.control = time.Since(start), r.result(t)
+	g.larger = max(fileSize(t, r.out), fileSize(t, dataset.CertificatePath(r.out)))
+	g.needed = len(answers([]byte(read(t, r.journal()))))
 	if g.s != nil {
 		if calls, distinct := g.s.counts(); calls != g.needed || distinct != g.needed {
-			t.Errorf("the control run made %d calls for %d prompts and has %d answers", calls, distinct, g.needed)
+			t.Fatalf("the control run made %d calls for %d prompts and has %d answers", calls, distinct, g.needed)
 		}
 	}
-	for left := kills; left > 0; {
-		left -= g.chain(left)
+	if size := fileSize(t, r.journal()); size >= g.larger {
+		t.Fatalf("the journal has %d bytes, the larger file of the result %d: nothing can be cut off there", size, g.larger)
 	}
-	t.Logf("at most %d requests in flight at a kill", g.most)
-	return g.phases
+	return g
 }
 
-// chain kills one run again and again until it is through, or has been killed often enough and is let through. It
-// returns how many of the kills count.
-func (g *siege) chain(most int) (counted int) {
-	t, f := g.t, newFolder(g.t)
-	journal := filepath.Join(f.out+".work", "journal.log")
+// begin makes the folder of a run, and has the server forget the one before.
+func (g *siege) begin() *besieged {
 	if g.s != nil {
-		g.s.mu.Lock()
-		g.s.calls = 0
-		clear(g.s.asked)
-		g.s.mu.Unlock()
+		g.s.set(func() {
+			g.s.calls = 0
+			clear(g.s.asked)
+		})
 	}
-	g.lost = map[string]int{}
-	for {
-		cmd, _, stderr := process(t, append(g.args, "--out", f.out)...)
-		size, asked := fileSize(journal), g.asked()
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
-		if counted < most {
-			g.await(g.kinds[g.next%len(g.kinds)], journal, size, ended)
-			g.next++
-			cmd.Process.Signal(syscall.SIGKILL)
-		}
-		err := <-ended
-		if text := stderr.String(); strings.Contains(text, "checksums") || leak(text) != "" {
-			t.Fatalf("after %d kills: %s", counted, text)
-		}
-		if cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
-			phase := g.phase(journal, size, asked)
-			g.phases[phase]++
-			if phase != afterEnd {
-				counted++
+	return &besieged{folder: newFolder(g.t), lost: map[string]int{}}
+}
+
+// killAt starts the run and kills it at a point.
+func (g *siege) killAt(r *besieged, p point) {
+	t, before := g.t, int64(0)
+	if r.kills > 0 {
+		before = fileSize(t, r.journal())
+	}
+	asked := g.asked()
+	cmd, stdout, stderr := process(t, append(g.args, "--out", r.out)...)
+	limit := int64(p.share * float64(g.larger-1))
+	if p.grow > 0 {
+		limit = before + p.grow
+	}
+	if limit > 0 {
+		cmd.Env = append(cmd.Env, growth+"="+strconv.FormatInt(limit, 10))
+	}
+	reached := make(chan struct{})
+	if p.call > 0 {
+		var calls atomic.Int64
+		g.s.set(func() {
+			g.s.fault = func(c call) bool {
+				n := int(calls.Add(1))
+				if n < p.call {
+					return false
+				}
+				if n == p.call && p.half {
+					begun(c, 4)
+				}
+				if n == p.call {
+					close(reached)
+				}
+				hang(c)
+				return true
 			}
-			continue
-		}
-		if counted < most {
-			g.phases[afterEnd]++ // the kill came too late
-		}
-		if err != nil {
-			t.Fatalf("after %d kills: %v\n%s", counted, err, stderr)
-		}
-		break
+		})
 	}
-	if f.result(t) != g.control {
-		t.Errorf("after %d kills the run made something else", counted)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	if files := f.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
-		t.Errorf("after %d kills there are %v", counted, files)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		cmd.Wait()
+	}()
+	select {
+	case <-reached:
+		cmd.Process.Signal(syscall.SIGKILL)
+		<-ended
+	case <-ended:
 	}
-	j, err := teacher.OpenJournal(f.out + ".work")
+	want := syscall.SIGKILL
+	if p.call == 0 {
+		want = syscall.SIGXFSZ
+	}
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != want {
+		t.Fatalf("%s: it ended with %v instead of %v\n%s%s", p.name, cmd.ProcessState, want, stdout, stderr)
+	}
+	b := read(t, r.journal())
+	if torn := !strings.HasSuffix(b, "\n"); p.grow > 0 && (!torn || int64(len(b)) != limit) {
+		t.Errorf("%s: the journal has %d bytes, want %d and half a line at its end", p.name, len(b), limit)
+	}
+	g.mourn(r, asked, stderr.String())
+	if p.share == 1 && len(answers([]byte(b))) != g.needed {
+		t.Errorf("%s: %d answers of %d are there", p.name, len(answers([]byte(b))), g.needed)
+	}
+	if g.s != nil {
+		g.s.set(func() { g.s.fault = nil })
+	}
+}
+
+// killSometime starts the run and kills it at a random moment, and tells whether that came in time.
+func (g *siege) killSometime(r *besieged) (hit bool) {
+	asked := g.asked()
+	cmd, _, stderr := process(g.t, append(g.args, "--out", r.out)...)
+	if err := cmd.Start(); err != nil {
+		g.t.Fatal(err)
+	}
+	kill := time.AfterFunc(time.Duration(rand.Float64()*float64(g.length)), func() { cmd.Process.Signal(syscall.SIGKILL) })
+	err := cmd.Wait()
+	kill.Stop()
+	hit = cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled()
+	if !hit && err != nil {
+		g.t.Fatalf("after %d kills: %v\n%s", r.kills, err, stderr)
+	}
+	if hit {
+		g.mourn(r, asked, stderr.String())
+	}
+	return hit
+}
+
+// mourn enters what a kill has cost, asked being what the server was asked before that process, and looks at what it said.
+func (g *siege) mourn(r *besieged, asked map[string]int, stderr string) {
+	if strings.Contains(stderr, "checksums") || leak(stderr) != "" {
+		g.t.Errorf("after %d kills: %s", r.kills, stderr)
+	}
+	r.kills++
+	if g.s == nil {
+		return
+	}
+	g.s.outlive()
+	journal, err := os.ReadFile(r.journal())
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		g.t.Fatal(err)
+	}
+	there := answers(journal)
+	for body, n := range g.asked() {
+		if n > asked[body] && !there[openai.Key(g.s.base(), []byte(body))] {
+			r.lost[body]++
+		}
+	}
+}
+
+// through runs to the end.
+func (g *siege) through(r *besieged) {
+	cmd, _, stderr := process(g.t, append(g.args, "--out", r.out)...)
+	if err := cmd.Run(); err != nil {
+		g.t.Fatalf("after %d kills: %v\n%s", r.kills, err, stderr)
+	}
+}
+
+// finish runs to the end and compares with the run that nobody killed.
+func (g *siege) finish(r *besieged) {
+	t := g.t
+	g.through(r)
+	if r.result(t) != g.control {
+		t.Errorf("after %d kills the run made something else", r.kills)
+	}
+	if files := r.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
+		t.Errorf("after %d kills there are %v", r.kills, files)
+	}
+	j, err := teacher.OpenJournal(r.out + ".work")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if j.Damaged > 0 || j.Torn > 0 {
-		t.Errorf("after %d kills the journal has %d damaged lines and %d bytes too many", counted, j.Damaged, j.Torn)
+		t.Errorf("after %d kills the journal has %d damaged lines and %d bytes too many", r.kills, j.Damaged, j.Torn)
 	}
 	j.Close()
-	g.countCalls()
-	return counted
-}
-
-// countCalls compares what the server was asked with what it had to be asked: every prompt once, and once more for each
-// kill that found it asked and not written down.
-func (g *siege) countCalls() {
 	if g.s == nil {
 		return
 	}
-	g.s.mu.Lock()
-	defer g.s.mu.Unlock()
-	if len(g.s.asked) != g.needed {
-		g.t.Errorf("%d different prompts, the control run had %d", len(g.s.asked), g.needed)
+	// Every prompt is asked once, and once more for each kill that found it asked and not written down.
+	asked := g.asked()
+	if len(asked) != g.needed {
+		t.Errorf("%d different prompts, the control run had %d", len(asked), g.needed)
 	}
-	for body, n := range g.s.asked {
-		if n > 1+g.lost[body] {
-			g.t.Errorf("one prompt was asked %d times, and was in flight at %d kills", n, g.lost[body])
+	for body, n := range asked {
+		if n > 1+r.lost[body] {
+			t.Errorf("one prompt was asked %d times, and was in flight at %d kills", n, r.lost[body])
 		}
-	}
-}
-
-// await returns at the moment that a kind chooses, or when the process has ended.
-func (g *siege) await(k kind, journal string, size int64, ended chan error) {
-	after := time.Duration(rand.Float64() * float64(g.length))
-	if k == early {
-		after = time.Duration(rand.IntN(60)) * time.Millisecond
-	}
-	var reached func() bool
-	switch k {
-	case onGrowth:
-		lines := rand.IntN(3)
-		last := size
-		after, reached = 0, func() bool {
-			if n := fileSize(journal); n > last {
-				// Growth by more than a page a look is somebody writing; a record of the run itself is shorter.
-				if lines--; lines < 0 && n-last > 4096 {
-					return true
-				}
-				last = n
-			}
-			return false
-		}
-	case lastAnswer:
-		after = time.Duration(rand.IntN(8_000)) * time.Microsecond
-		reached = func() bool {
-			b, _ := os.ReadFile(journal)
-			return bytes.Count(b, []byte(`"answer":{`)) >= g.needed
-		}
-	}
-	over := func() bool {
-		select {
-		case err := <-ended:
-			ended <- err
-			return true
-		default:
-			return false
-		}
-	}
-	if k == lastAnswer && reached() { // there already: this process has only the rows to put together
-		after, reached = time.Duration(rand.Float64()*float64(g.length)), nil
-	}
-	for reached != nil && !reached() {
-		if over() {
-			return
-		}
-		if k == lastAnswer {
-			time.Sleep(200 * time.Microsecond)
-		}
-	}
-	select {
-	case err := <-ended:
-		ended <- err
-	case <-time.After(after):
 	}
 }
 
@@ -290,55 +302,23 @@ func (g *siege) asked() map[string]int {
 	return maps.Clone(g.s.asked)
 }
 
-// phase tells where a kill found the run, by what it left, and enters what it lost; size is the journal's and asked the
-// server's count before the process began.
-func (g *siege) phase(journal string, size int64, asked map[string]int) string {
-	b, err := os.ReadFile(journal)
-	if err != nil && !os.IsNotExist(err) {
-		g.t.Fatal(err)
-	}
-	torn := len(b) > 0 && b[len(b)-1] != '\n'
-	there := answers(b)
-	if g.s != nil {
-		g.s.settle()
-		lost := 0
-		for body, n := range g.asked() {
-			if n > asked[body] && !there[openai.Key(g.s.base(), []byte(body))] {
-				g.lost[body]++
-				lost++
-			}
-		}
-		g.most = max(g.most, lost)
-	}
-	switch {
-	case torn:
-		return midWrite
-	case bytes.Contains(b, []byte(`"done":{`)):
-		return afterEnd
-	case len(there) == g.needed:
-		return saving
-	case int64(len(b)) <= size:
-		return beforeFirst
-	}
-	return midRun
-}
-
 // answers are the keys that a journal has an answer for.
 func answers(journal []byte) map[string]bool {
 	keys := map[string]bool{}
-	for line := range bytes.Lines(journal) {
+	for line := range strings.Lines(string(journal)) {
 		var record struct{ Answer *struct{ Key string } }
-		if len(line) > 9 && json.Unmarshal(line[9:], &record) == nil && record.Answer != nil {
+		if len(line) > 9 && json.Unmarshal([]byte(line[9:]), &record) == nil && record.Answer != nil {
 			keys[record.Answer.Key] = true
 		}
 	}
 	return keys
 }
 
-func fileSize(path string) int64 {
+func fileSize(t testing.TB, path string) int64 {
+	t.Helper()
 	info, err := os.Stat(path)
 	if err != nil {
-		return 0
+		t.Fatal(err)
 	}
 	return info.Size()
 }

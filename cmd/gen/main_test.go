@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,16 +27,6 @@ import (
 // canary is the API key of every run in these tests. No output of any of them may hold it: see leak.
 var canary = randomKey()
 
-// build builds the command once, for the tests that need a process to kill or an exit code to see.
-var build = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(scratch, "gen")
-	out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
-
 // scratch outlives the single tests.
 var scratch string
 
@@ -43,8 +34,12 @@ func TestMain(m *testing.M) {
 	if dataset.IsChild() { // a parquet file is decoded by a process of this same program
 		os.Exit(dataset.ChildMain())
 	}
+	if os.Getenv(asGen) != "" {
+		asCommand()
+	}
 	flag.Parse()
 	flag.Set("test.parallel", "12") // most of these tests wait
+	plainLine = 50 * time.Millisecond
 	os.Exit(testMain(m))
 }
 
@@ -275,14 +270,33 @@ func tasks(t testing.TB, n int) string {
 	return path
 }
 
-// process is the command as built, ready to start, with the key in its environment.
+// asGen is set in the environment of a process of this program that is gen; growth is how many bytes the files may grow
+// to that such a process writes, before it dies.
+const asGen, growth = "RESTYLE_TEST_AS_GEN", "RESTYLE_TEST_GROWTH"
+
+// asCommand is what such a process does instead of testing.
+func asCommand() {
+	if s := os.Getenv(growth); s != "" {
+		n, err := strconv.ParseUint(s, 10, 64)
+		if err == nil {
+			err = dieAt(n)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	main()
+}
+
+// process is the command, ready to start, with the key in its environment: it can be killed, and has an exit code.
 func process(t testing.TB, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	t.Helper()
-	path, err := build()
+	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd = exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), asGen+"=1")
 	cmd.Dir = scratch
 	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr

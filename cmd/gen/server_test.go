@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -28,7 +29,6 @@ type server struct {
 	// These are changed with set once the server is up.
 	latency func(hash uint64) time.Duration // of an answer; nil for none
 	models  []string                        // what it says that it has
-	pad     int                             // bytes of thinking aloud before each answer
 	good    bool                            // all of its answers can be used
 
 	// fault has the first say on a request for a completion, the nth with this body (from 0); it returns whether it has
@@ -40,6 +40,7 @@ type server struct {
 	asked    map[string]int // by body
 	inFlight int
 	most     int
+	open     int // connections
 }
 
 // set changes how the server behaves from now on.
@@ -62,7 +63,16 @@ type call struct {
 func newServer(t testing.TB, fault func(call) bool) *server {
 	t.Helper()
 	s := &server{models: []string{"fake"}, asked: map[string]int{}, fault: fault}
-	s.Server = httptest.NewServer(s)
+	s.Server = httptest.NewUnstartedServer(s)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			s.set(func() { s.open++ })
+		case http.StateClosed, http.StateHijacked:
+			s.set(func() { s.open-- })
+		}
+	}
+	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
@@ -81,7 +91,17 @@ func (s *server) counts() (calls, distinct int) {
 	return s.calls, len(s.asked)
 }
 
-// settle waits until the server has seen the last of a client that is gone: what it sent may lie in a socket for a while.
+// outlive waits until the server has seen the last of all its clients, which are dead.
+func (s *server) outlive() {
+	for open := 1; open > 0; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		open = s.open + s.inFlight
+		s.mu.Unlock()
+	}
+	s.settle()
+}
+
+// settle waits until the server has seen the last of what a client sent that has stopped: it may lie in a socket for a while.
 func (s *server) settle() {
 	for before, same := -1, 0; same < 4; time.Sleep(5 * time.Millisecond) {
 		s.mu.Lock()
@@ -95,7 +115,7 @@ func (s *server) settle() {
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	models, fault, latency, pad, good := s.models, s.fault, s.latency, s.pad, s.good
+	models, fault, latency, good := s.models, s.fault, s.latency, s.good
 	s.mu.Unlock()
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/models"):
@@ -149,7 +169,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !good {
 		text, finish = q.answer()
 	}
-	c.stream(strings.Repeat("Hm, let me think. ", pad/18)+text, finish)
+	c.stream(text, finish)
 }
 
 // stream sends an answer in the usual way, in a few pieces.

@@ -15,7 +15,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -100,8 +99,12 @@ func TestSockets(t *testing.T) {
 		{"TLS handshake never ends", "https://" + listen(t, func(c net.Conn) { time.Sleep(time.Second); c.Close() }), "*openai.Unavailable", "unreachable"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p, err := New(Options{BaseURLs: []string{test.url + "/v1"}, APIKey: NewSecret(canary), Backoff: time.Millisecond, Retries: 2,
-				ConnectTimeout: 50 * time.Millisecond, DeadTimeout: 10 * time.Millisecond, JitterSeed: 1})
+			o := Options{BaseURLs: []string{test.url + "/v1"}, APIKey: NewSecret(canary), Backoff: time.Millisecond, Retries: 2,
+				DeadTimeout: 10 * time.Millisecond, JitterSeed: 1}
+			if strings.Contains(test.name, "never ends") {
+				o.ConnectTimeout = 50 * time.Millisecond
+			}
+			p, err := New(o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,41 +147,29 @@ func TestRedirectKeepsKey(t *testing.T) {
 
 // Connections are kept: as many as requests at once, not one a request.
 func TestConnectionsAreReused(t *testing.T) {
-	var opened atomic.Int64
-	// The end of the body comes a moment after the end of the stream.
-	s := httptest.NewUnstartedServer(then(goodStream, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Millisecond) }))
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
+	bubble(t, func(t *testing.T, n *network) {
+		// The end of the body comes a moment after the end of the stream.
+		n.serve(host, reading(then(goodStream, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Millisecond) })))
+		var opened atomic.Int64
+		dial := func(ctx context.Context, kind, address string) (net.Conn, error) {
 			opened.Add(1)
+			return n.dial(ctx, kind, address)
 		}
-	}
-	s.Start()
-	defer s.Close()
-	p, err := New(Options{BaseURLs: []string{s.URL}, Concurrency: 16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := runtime.NumGoroutine()
-	var wg sync.WaitGroup
-	for range 16 {
-		wg.Go(func() {
-			for range 40 {
-				if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
-					t.Error(err)
+		p := testPool(t, n, func(o *Options) { o.Concurrency, o.dial = 16, dial })
+		defer p.Close()
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for range 40 {
+					if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
+						t.Error(err)
+					}
 				}
-			}
-		})
-	}
-	wg.Wait()
-	if opened.Load() > 64 {
-		t.Errorf("%d connections for 640 requests, 16 at once", opened.Load())
-	}
-	p.Close()
-	for range 100 {
-		if runtime.NumGoroutine() <= before {
-			return
+			})
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+		wg.Wait()
+		if opened.Load() > 16 {
+			t.Errorf("%d connections for 640 requests, 16 at once", opened.Load())
+		}
+	})
 }
