@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"strings"
 	"time"
 
 	"restyle/cmd/bench/parity"
@@ -74,11 +73,11 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return cli.Usage
 	}
 	start := time.Now()
-	show := &progress{out: stderr, on: cli.IsTerminal(stderr), start: start}
+	show := &progress{status: cli.NewStatusLine(stderr), start: start}
 	report, err := parity.Run(ctx, paths, parity.Options{
 		Device: o.device, Threads: o.threads, Fused: fused, Quick: o.quick, Only: o.only, Progress: show.step,
 	})
-	show.clear()
+	show.status.Clear()
 	if err == nil {
 		err = o.print(report, time.Since(start), stdout)
 	}
@@ -142,18 +141,13 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 
 // progress shows on a terminal what takes long.
 type progress struct {
-	out    io.Writer
-	on     bool
+	status *cli.StatusLine
 	start  time.Time
 	folder string
-	shown  int
 }
 
 // step shows what is about to be computed, and how long the rest of its folder will take.
 func (p *progress) step(folder, what string, done float64) {
-	if !p.on {
-		return
-	}
 	if folder != p.folder {
 		p.folder, p.start = folder, time.Now()
 	}
@@ -162,15 +156,5 @@ func (p *progress) step(folder, what string, done float64) {
 		took := time.Since(p.start)
 		line += fmt.Sprintf(", %v left", time.Duration(float64(took)*(1-done)/done).Round(time.Second))
 	}
-	p.clear()
-	fmt.Fprint(p.out, line)
-	p.shown = len(line)
-}
-
-// clear takes the line away.
-func (p *progress) clear() {
-	if p.shown > 0 {
-		fmt.Fprint(p.out, "\r", strings.Repeat(" ", p.shown), "\r")
-		p.shown = 0
-	}
+	p.status.Draw(line)
 }

@@ -91,7 +91,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stderr, "bench quality: %v\nsee bench quality -h\n", err)
 		return cli.Usage
 	}
-	show := &progress{out: stderr, on: cli.IsTerminal(stderr)}
+	show := &progress{status: cli.NewStatusLine(stderr)}
 	var drawn time.Time
 	options.Progress = func(doing, what string, share float64) {
 		if now := time.Now(); doing != show.folder || now.Sub(drawn) > 100*time.Millisecond {
@@ -104,7 +104,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	}
 	begun := time.Now()
 	report, err := quality.Run(ctx, options)
-	show.clear()
+	show.status.Clear()
 	if err == nil {
 		err = o.print(report, time.Since(begun), stdout, stderr)
 	}

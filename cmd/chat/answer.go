@@ -9,6 +9,7 @@ import (
 
 	"restyle/chat"
 	"restyle/infer"
+	"restyle/internal/cli"
 )
 
 // A side is one of the models that are asked. Each keeps its own conversation, since its own answers are part of it.
@@ -175,7 +176,7 @@ func (c *chatter) show(id string, replies []*reply) error {
 			r.recorded = len(r.text.String())
 		}
 		if c.terminal {
-			text = clean(text)
+			text = cli.Clean(text)
 		}
 		panes[i] = pane{label: r.label, title: r.engine.Name, text: text, done: r.done}
 		if r.done {

@@ -20,9 +20,10 @@ import (
 type chatter struct {
 	*options
 	stdin       io.Reader
-	out, notes  io.Writer // answers, and everything said about them
-	terminal    bool      // out is one
-	interactive bool      // somebody types
+	out, notes  io.Writer       // answers, and everything said about them
+	status      *cli.StatusLine // the notes at first, until a session takes the terminal over
+	terminal    bool            // out is one
+	interactive bool            // somebody types
 	interrupts  *interrupts
 
 	sides   []*side
@@ -160,18 +161,13 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	opened = append(opened, device.Close)
 	h := hub.FromEnv()
 	h.Offline = h.Offline || c.offline
-	watched := cli.IsTerminal(c.notes)
-	if watched {
+	if c.status.On() {
 		h.Progress = c.showDownload
 	}
 	for _, ref := range refs {
 		begun := time.Now()
-		var loaded func(done, total int64)
-		if watched {
-			fmt.Fprintf(c.notes, "loading %s …\r", ref.name)
-			loaded = c.showLoading(ref.name)
-		}
-		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype], Context: c.context, Template: c.template, Progress: loaded})
+		c.status.Draw(fmt.Sprintf("loading %s …", ref.name))
+		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype], Context: c.context, Template: c.template, Progress: c.showLoading(ref.name)})
 		if err != nil {
 			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
 		}
@@ -199,7 +195,7 @@ func (c *chatter) showLoading(name string) func(done, total int64) {
 		}
 		if now.Sub(begun) >= time.Second && now.Sub(c.drawn) >= frameTime {
 			c.drawn = now
-			fmt.Fprintf(c.notes, "loading %s: %.1f of %.1f MB\r", name, float64(done)/1e6, float64(total)/1e6)
+			c.status.Draw(fmt.Sprintf("loading %s: %.1f of %.1f MB", name, float64(done)/1e6, float64(total)/1e6))
 		}
 	}
 }
@@ -208,11 +204,10 @@ func (c *chatter) showLoading(name string) func(done, total int64) {
 func (c *chatter) showDownload(d hub.Progress) {
 	if now := time.Now(); d.Done == d.Total || now.Sub(c.drawn) >= frameTime {
 		c.drawn = now
-		end := ""
-		if d.Done == d.Total {
-			end = "\n"
+		line := fmt.Sprintf("downloading %s: %.1f of %.1f MB", d.Name, float64(d.Done)/1e6, float64(d.Total)/1e6)
+		if c.status.Draw(line); d.Done == d.Total {
+			c.note("%s", line)
 		}
-		fmt.Fprintf(c.notes, "\rdownloading %s: %.1f of %.1f MB%s", d.Name, float64(d.Done)/1e6, float64(d.Total)/1e6, end)
 	}
 }
 

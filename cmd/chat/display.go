@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"restyle/internal/cli"
 )
 
 // A pane is what is shown of one model's answer.
@@ -30,14 +32,14 @@ const gutter = " │ "
 // lines are a pane's lines in a column of that width: the answer without empty lines at its end and, behind one, its
 // foot. Only the last line can still change until the pane is done.
 func (p pane) lines(width int) []string {
-	lines := wrap(p.text, width)
+	lines := cli.Wrap(p.text, width)
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
 	if !p.done {
 		return lines
 	}
-	return append(append(lines, ""), wrap(p.foot, width)...)
+	return append(append(lines, ""), cli.Wrap(p.foot, width)...)
 }
 
 // columnsDisplay shows two panes side by side on a terminal that is wide enough. Rows that cannot change any more are
@@ -69,7 +71,7 @@ func (d *columnsDisplay) draw(panes []pane) error {
 	} else { // a terminal of another width has broken the old rows anew: they stay above, and all are drawn again
 		d.settled, d.width = 0, width
 		column := columnWidth(width)
-		heading := func(p pane) string { s := p.label + ": " + p.title; return s[:fit(s, column)] }
+		heading := func(p pane) string { s := p.label + ": " + p.title; return s[:cli.Fit(s, column)] }
 		writeRow(&b, heading(panes[0]), heading(panes[1]), column)
 		writeRow(&b, strings.Repeat("─", column), strings.Repeat("─", column), column)
 	}
@@ -160,7 +162,7 @@ func (d *linesDisplay) draw(panes []pane) error {
 		prefix := fmt.Sprintf("%-5s", p.label) + gutter
 		width := 1 << 30
 		if d.fixed > 0 {
-			width = max(1, d.fixed-textColumns(prefix))
+			width = max(1, d.fixed-cli.Columns(prefix))
 		}
 		lines := p.lines(width)
 		sure := len(lines)

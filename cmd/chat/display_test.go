@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"restyle/internal/cli"
 )
 
 // screen is a terminal as far as the command uses one: lines that scroll up and out at the top, and the few control
@@ -95,7 +97,7 @@ func (s *screen) put(r rune) {
 		return
 	}
 	row := &s.rows[s.y]
-	n := columns(r)
+	n := cli.Columns(string(r))
 	if n == 0 && s.x > 0 {
 		(*row)[s.x-1] += string(r)
 		return
@@ -227,7 +229,7 @@ func TestGrowth(t *testing.T) {
 			if i < len(right) {
 				r = right[i]
 			}
-			want = append(want, strings.TrimRight(fmt.Sprintf("%s%s%s%s", l, strings.Repeat(" ", column-textColumns(l)), gutter, r), " "))
+			want = append(want, strings.TrimRight(fmt.Sprintf("%s%s%s%s", l, strings.Repeat(" ", column-cli.Columns(l)), gutter, r), " "))
 		}
 		got := s.lines()
 		if len(got) < 4 || !slices.Equal(got[2:len(got)-2], want) {

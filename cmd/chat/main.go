@@ -33,8 +33,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
+	status := cli.NewStatusLine(stderr)
 	c := &chatter{
-		options: o, stdin: stdin, out: stdout, notes: stderr,
+		options: o, stdin: stdin, out: stdout, notes: status, status: status,
 		interrupts: &interrupts{leave: leave}, terminal: cli.IsTerminal(stdout),
 	}
 	signals := make(chan os.Signal, 1)

@@ -200,7 +200,7 @@ func TestKill(t *testing.T) {
 				}
 			}
 			seen += shown.Len()
-			if want := bare.Replace(shown.String()); !strings.HasPrefix(bare.Replace(clean(kept[label])), want) {
+			if want := bare.Replace(shown.String()); !strings.HasPrefix(bare.Replace(cli.Clean(kept[label])), want) {
 				t.Errorf("%s showed\n%q, the record has\n%q", label, want, kept[label])
 			}
 		}

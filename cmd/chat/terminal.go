@@ -12,6 +12,8 @@ import (
 	"sync"
 
 	"golang.org/x/term"
+
+	"restyle/internal/cli"
 )
 
 // A terminal reads what is typed, with editing and history, and shows what is written. It is in raw mode from open to
@@ -78,7 +80,7 @@ func (t *terminal) size() (width, height int) {
 }
 
 // prefill puts a text on the line to come, to be edited.
-func (t *terminal) prefill(text string) { t.keys.prefill(joinLines(clean(text))) }
+func (t *terminal) prefill(text string) { t.keys.prefill(joinLines(cli.Clean(text))) }
 
 // Write shows text; in raw mode a terminal moves to the beginning of the line only where it is told.
 func (t *terminal) Write(p []byte) (int, error) {

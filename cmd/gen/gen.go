@@ -27,7 +27,7 @@ type gen struct {
 	*options
 	key, baseKey   openai.Secret // the key; the key for the servers of --base-url, which may be none
 	stdout, stderr io.Writer
-	terminal       bool
+	status         *cli.StatusLine // stderr is this
 	start          time.Time
 	drawn          time.Time // when the progress of a download was last shown
 

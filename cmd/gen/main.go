@@ -42,7 +42,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	secret := openai.NewSecret(os.Getenv("OPENAI_API_KEY"))
 	// Whatever goes out has the key taken out once more, so that no message from anywhere can carry it.
-	stdout, stderr = scrubbed{stdout, secret}, scrubbed{stderr, secret}
+	status := cli.NewStatusLine(stderr)
+	status.W = scrubbed{stderr, secret}
+	stdout, stderr = scrubbed{stdout, secret}, status
 	log.SetOutput(stderr) // net/http quotes servers there
 	o := defaults()
 	flags := o.flags(stderr)
@@ -50,8 +52,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	o.rowsGiven = flags.Given("rows")
-	g := &gen{options: o, key: secret, baseKey: secret, stdout: stdout, stderr: stderr,
-		terminal: cli.IsTerminal(unwrap(stderr)), start: time.Now()}
+	g := &gen{options: o, key: secret, baseKey: secret, stdout: stdout, stderr: status,
+		status: status, start: time.Now()}
 	if flags.ByEnv("base-url") && env.Gave("OPENAI_BASE_URL") && !env.Gave("OPENAI_API_KEY") && !secret.Empty() {
 		g.baseKey = openai.Secret{}
 		g.say("the teacher's address is from .env and OPENAI_API_KEY is not: no key is sent there. " +
@@ -114,13 +116,6 @@ func (s scrubbed) Write(p []byte) (int, error) {
 	}
 	_, err := io.WriteString(s.Writer, s.key.Scrub(string(p)))
 	return len(p), err
-}
-
-func unwrap(w io.Writer) io.Writer {
-	if s, ok := w.(scrubbed); ok {
-		return s.Writer
-	}
-	return w
 }
 
 // printJSON writes the last line of a finished run.

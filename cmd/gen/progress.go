@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"restyle/hf/hub"
 	"restyle/teacher"
@@ -16,7 +13,7 @@ import (
 // A progress shows how far a run is: one line that is redrawn on a terminal, a line every few seconds elsewhere.
 type progress struct {
 	g     *gen
-	bar   *progressbar.ProgressBar // nil where there is no terminal
+	total int // rows that the run is to make, or that the source has; -1 where it is not known
 	quit  chan struct{}
 	ended chan struct{}
 
@@ -50,15 +47,11 @@ func (g *gen) startProgress(r *teacher.Run) *progress {
 		p.mu.Unlock()
 	}
 	every := plainLine
-	if g.terminal {
+	if g.status.On() {
 		every = redraw
-		total := r.Rows
-		if total == 0 {
-			total = g.src.Rows() // -1 draws a spinner
-		}
-		p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(g.stderr), progressbar.OptionSetWidth(20),
-			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(0))
+	}
+	if p.total = r.Rows; p.total == 0 {
+		p.total = g.src.Rows()
 	}
 	go func() {
 		defer close(p.ended)
@@ -82,7 +75,7 @@ func (p *progress) draw() {
 	p.mu.Unlock()
 	p.warnIfDead()
 	line := p.line(s, time.Now())
-	if p.bar == nil {
+	if !p.g.status.On() {
 		goal := ""
 		if s.Target > 0 {
 			goal = fmt.Sprintf("/%d", s.Target)
@@ -90,8 +83,7 @@ func (p *progress) draw() {
 		fmt.Fprintf(p.g.stderr, "%d%s rows, %s\n", s.Accepted, goal, line)
 		return
 	}
-	p.bar.Describe(line)
-	p.bar.Set(s.Accepted)
+	p.g.status.DrawBar(s.Accepted, p.total, line)
 }
 
 // warnIfDead says once that no server is left, since nothing else moves while the run waits for one.
@@ -101,7 +93,7 @@ func (p *progress) warnIfDead() {
 	}
 	alive := p.g.remote.Pool.Stats().Alive > 0
 	if !alive && !p.dead {
-		p.g.say("\nno server is alive; waiting up to %v for one (--dead-timeout), then stopping with all answers kept", p.g.deadTimeout)
+		p.g.say("no server is alive; waiting up to %v for one (--dead-timeout), then stopping with all answers kept", p.g.deadTimeout)
 	}
 	p.dead = !alive
 }
@@ -154,18 +146,16 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 // showDownload shows how far a file of the hub is: redrawn on a terminal, every few seconds elsewhere.
 func (g *gen) showDownload(d hub.Progress) {
 	every := plainLine
-	if g.terminal {
+	if g.status.On() {
 		every = redraw
 	}
 	if now := time.Now(); d.Done == d.Total || now.Sub(g.drawn) >= every {
 		g.drawn = now
 		line := fmt.Sprintf("downloading %s: %.1f of %.1f MB", d.Name, float64(d.Done)/1e6, float64(d.Total)/1e6)
-		if g.terminal && d.Done < d.Total {
-			fmt.Fprintf(g.stderr, "\r%s", line)
-		} else if g.terminal {
-			fmt.Fprintf(g.stderr, "\r%s\n", line)
+		if g.status.On() && d.Done < d.Total {
+			g.status.Draw(line)
 		} else {
-			fmt.Fprintln(g.stderr, line)
+			g.say("%s", line)
 		}
 	}
 }
@@ -174,8 +164,5 @@ func (g *gen) showDownload(d hub.Progress) {
 func (p *progress) stop() {
 	close(p.quit)
 	<-p.ended
-	if p.bar != nil {
-		p.bar.Finish()
-		io.WriteString(p.g.stderr, "\r")
-	}
+	p.g.status.Clear()
 }

@@ -62,19 +62,19 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 		return err
 	}
 	if err := trainer.Forget(t.dir); err != nil { // of no use any more, and of no harm
-		t.outputs.say("the best weights are saved; their copy among the checkpoints cannot be removed: %v", err)
+		t.note("the best weights are saved; their copy among the checkpoints cannot be removed: %v", err)
 	}
 	why := "the last ones"
 	if r.Best != nil {
 		why = fmt.Sprintf("the best of %d steps by validation loss, %.4f", r.Step, float64(r.Best.Loss))
 	}
 	if r.Stopped != "" {
-		t.outputs.say("ended after step %d of %d: %s", r.Step, t.plan.Steps, r.Stopped)
+		t.note("ended after step %d of %d: %s", r.Step, t.plan.Steps, r.Stopped)
 	}
-	t.outputs.say("%s has the weights after step %d, %s", t.out, f.WeightsOfStep, why)
-	t.outputs.say("%s tokens in %s: %s tok/s, %s learned", thousands(r.Tokens), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second/10), short(f.TokensSec), short(f.TrainedSec))
+	t.note("%s has the weights after step %d, %s", t.out, f.WeightsOfStep, why)
+	t.note("%s tokens in %s: %s tok/s, %s learned", thousands(r.Tokens), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second/10), short(f.TokensSec), short(f.TrainedSec))
 	if t.fromScratch == "" {
-		t.outputs.say("ask it: go run ./cmd/chat%s", tunedFlag(t.out))
+		t.note("ask it: go run ./cmd/chat%s", tunedFlag(t.out))
 	}
 	if _, err = t.stdout.Write(line); errors.Is(err, syscall.EPIPE) { // nobody listens, and run.json has it
 		return nil

@@ -39,7 +39,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 		fmt.Fprintln(stdout, "train", cli.Version())
 		return cli.Done
 	}
-	t := &train{options: o, given: flags, stdout: stdout, stderr: stderr, terminal: cli.IsTerminal(stderr), watch: watch}
+	status := cli.NewStatusLine(stderr)
+	t := &train{options: o, given: flags, stdout: stdout, stderr: status, status: status, watch: watch}
 	err := t.do(ctx)
 	return t.exit(ctx, err)
 }

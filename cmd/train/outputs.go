@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
-
 	"restyle/kernels"
 	"restyle/trainer"
 	"restyle/trainer/report"
@@ -19,7 +17,6 @@ import (
 type outputs struct {
 	t      *train
 	events *report.Events
-	bar    *progressbar.ProgressBar // nil where there is no terminal
 	curve  report.Curve
 	recent []trainer.Step // for the speed and the mean loss of what is shown
 	tone   *float64       // of the last evaluation
@@ -51,12 +48,7 @@ func (t *train) openOutputs() (*outputs, error) {
 	if o.events, err = report.Create(filepath.Join(t.dir, "tensorboard"), first); err != nil {
 		return nil, err
 	}
-	if t.terminal {
-		o.bar = progressbar.NewOptions(t.plan.Steps, progressbar.OptionSetWriter(t.stderr), progressbar.OptionSetWidth(16),
-			progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(0))
-		_ = o.bar.Set(done.Step)
-	}
+	t.status.DrawBar(done.Step, t.plan.Steps, "")
 	return o, nil
 }
 
@@ -98,7 +90,7 @@ func (o *outputs) observe(event any) {
 	case trainer.Saved:
 		o.saved = e.Seconds
 		o.fail(o.draw())
-		o.say("checkpoint %s, %.1f s", e.Dir, e.Seconds)
+		o.t.note("checkpoint %s, %.1f s", e.Dir, e.Seconds)
 	}
 }
 
@@ -114,20 +106,19 @@ func (o *outputs) step(s trainer.Step) {
 	o.events.Scalar(s.Step, report.TagGradNorm, float64(s.GradNorm))
 	o.events.Scalar(s.Step, report.TagSpeed, float64(s.Tokens)/s.Seconds)
 	if s.Skipped {
-		o.say("step %d: the gradient is not finite: skipped", s.Step)
+		o.t.note("step %d: the gradient is not finite: skipped", s.Step)
 	}
 	plan := o.t.plan
 	switch {
-	case o.bar == nil && (s.Step%o.t.logEvery == 0 || s.Step == plan.Steps || s.Step == 1):
+	case !o.t.status.On() && (s.Step%o.t.logEvery == 0 || s.Step == plan.Steps || s.Step == 1):
 		o.t.note("step %d/%d, epoch %.2f: %s", s.Step, plan.Steps, s.Epoch, o.line(s))
-	case o.bar != nil && time.Since(o.drawn) > redraw:
+	case time.Since(o.drawn) > redraw:
 		o.drawn = time.Now()
-		o.bar.Describe(o.line(s))
-		_ = o.bar.Set(s.Step)
+		o.t.status.DrawBar(s.Step, plan.Steps, o.line(s))
 	}
 }
 
-// line is how a run goes, over the last steps.
+// line is how a run goes, over the last steps. What a person looks for first comes first: a narrow terminal cuts the end.
 func (o *outputs) line(s trainer.Step) string {
 	var seconds, tokens, trained, loss float64
 	for _, r := range o.recent {
@@ -138,8 +129,8 @@ func (o *outputs) line(s trainer.Step) string {
 	}
 	left := seconds / float64(len(o.recent)) * float64(o.t.plan.Steps-s.Step)
 	left += o.looked*float64(o.t.plan.Left(o.t.settings.EvalEvery, s.Step)) + o.saved*float64(o.t.plan.Left(o.t.settings.SaveEvery, s.Step))
-	return fmt.Sprintf("loss %.3f, lr %.1e, grad %.2f, %s tok/s (%s learned), %s left",
-		loss, s.LR, float64(s.GradNorm), short(tokens/seconds), short(trained/seconds), time.Duration(left*float64(time.Second)).Round(time.Second))
+	return fmt.Sprintf("loss %.3f, %s left, %s tok/s (%s learned), grad %.2f, lr %.1e",
+		loss, time.Duration(left*float64(time.Second)).Round(time.Second), short(tokens/seconds), short(trained/seconds), float64(s.GradNorm), s.LR)
 }
 
 // short is a number as people read it: 950, 14.2k.
@@ -174,17 +165,9 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 		o.events.Text(e.Step, report.TagResponse, "**"+s.Question+"**\n\n"+s.Answer)
 	}
 	if parts != nil {
-		o.say("after step %d: %s", e.Step, strings.Join(parts, ", "))
+		o.t.note("after step %d: %s", e.Step, strings.Join(parts, ", "))
 	}
 	o.fail(errors.Join(o.events.Flush(), o.draw()))
-}
-
-// say prints a line above the progress.
-func (o *outputs) say(format string, args ...any) {
-	if o.bar != nil {
-		_ = o.bar.Clear()
-	}
-	o.t.note(format, args...)
 }
 
 func (o *outputs) fail(err error) { o.failed = errors.Join(o.failed, err) }
@@ -202,9 +185,7 @@ func (o *outputs) draw() error {
 }
 
 func (o *outputs) close() error {
-	if o.bar != nil {
-		_ = o.bar.Clear()
-	}
+	o.t.status.Clear()
 	return errors.Join(o.draw(), o.events.Close())
 }
 
@@ -222,19 +203,14 @@ func (t *train) modelName() string {
 
 // loading shows how far the reading of weights is, where it takes long enough to be watched.
 func (t *train) loading() func(done, total int64) {
-	if !t.terminal {
-		return nil
-	}
 	began, drawn := time.Now(), time.Time{}
 	return func(done, total int64) {
-		if time.Since(began) < time.Second || done < total && time.Since(drawn) < redraw {
-			return
+		switch {
+		case done == total:
+			t.status.Clear()
+		case time.Since(began) >= time.Second && time.Since(drawn) >= redraw:
+			drawn = time.Now()
+			t.status.Draw(fmt.Sprintf("reading the weights: %s of %s", kernels.Bytes(int(done)), kernels.Bytes(int(total))))
 		}
-		drawn = time.Now()
-		end := "\r"
-		if done == total {
-			end = "\n"
-		}
-		fmt.Fprintf(t.stderr, "reading the weights: %s of %s%s", kernels.Bytes(int(done)), kernels.Bytes(int(total)), end)
 	}
 }

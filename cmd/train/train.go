@@ -33,7 +33,7 @@ type train struct {
 	given          *cli.Flags
 	cameFrom       map[string]string // what set a flag's value, if not its default
 	stdout, stderr io.Writer
-	terminal       bool
+	status         *cli.StatusLine           // stderr is this
 	watch          func(phase trainer.Phase) // tests look in here
 
 	dir      string // --out, as it is on the disk
@@ -338,11 +338,7 @@ func (t *train) record() record {
 // observe is told of everything that the run does.
 func (t *train) observe(event any) {
 	if n, ok := event.(trainer.Notice); ok {
-		if t.outputs == nil { // while it starts
-			t.note("%s", n)
-		} else {
-			t.outputs.say("%s", n)
-		}
+		t.note("%s", n)
 		return
 	}
 	t.outputs.observe(event)

@@ -170,27 +170,7 @@ func (f *Flags) help(out io.Writer, fl *flag.Flag) {
 	} else {
 		head += "\n" + strings.Repeat(" ", column)
 	}
-	fmt.Fprintln(out, head+wrap(usage, 100-column, strings.Repeat(" ", column)))
-}
-
-// wrap breaks text into lines of at most width characters, indented from the second on.
-func wrap(text string, width int, indent string) string {
-	var b strings.Builder
-	n := 0
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case n+1+len(word) > width:
-			b.WriteString("\n" + indent)
-			n = 0
-		default:
-			b.WriteString(" ")
-			n++
-		}
-		b.WriteString(word)
-		n += len(word)
-	}
-	return b.String()
+	fmt.Fprintln(out, head+strings.Join(Wrap(usage, 100-column), "\n"+strings.Repeat(" ", column)))
 }
 
 // Paths is a flag of a path that may be given several times.

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"slices"
@@ -29,7 +29,7 @@ func TestWrap(t *testing.T) {
 		{"accents take no column", "e\u0301e\u0301e\u0301", 2, []string{"e\u0301e\u0301", "e\u0301"}},
 		{"emoji", "🙂🙂🙂", 4, []string{"🙂🙂", "🙂"}},
 	} {
-		if got := wrap(c.text, c.width); !slices.Equal(got, c.want) {
+		if got := Wrap(c.text, c.width); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -45,10 +45,10 @@ func FuzzWrap(f *testing.F) {
 		if width < 1 || width > 200 || len(text) > 4000 {
 			return
 		}
-		text, grown = clean(strings.ToValidUTF8(text, "?")), clean(strings.ToValidUTF8(grown, "?"))
-		lines := wrap(text, width)
+		text, grown = Clean(strings.ToValidUTF8(text, "?")), Clean(strings.ToValidUTF8(grown, "?"))
+		lines := Wrap(text, width)
 		for _, line := range lines {
-			if n := textColumns(line); n > width && strings.Count(line, "")-1 > 1 && n-textColumns(lastRune(line)) > width {
+			if n := Columns(line); n > width && strings.Count(line, "")-1 > 1 && n-Columns(lastRune(line)) > width {
 				t.Errorf("line %q is %d columns wide, the column %d", line, n, width)
 			}
 		}
@@ -56,7 +56,7 @@ func FuzzWrap(f *testing.F) {
 		if got, want := bare.Replace(strings.Join(lines, "")), bare.Replace(text); got != want {
 			t.Errorf("%q became %q", want, got)
 		}
-		longer := wrap(text+grown, width)
+		longer := Wrap(text+grown, width)
 		if n := len(lines) - 1; len(longer) < n || !slices.Equal(longer[:n], lines[:n]) {
 			t.Errorf("%q grew by %q and changed earlier lines:\n%q\n%q", text, grown, lines, longer)
 		}
@@ -77,7 +77,7 @@ func TestClean(t *testing.T) {
 		{"\u009b31m", "\uFFFD31m"},
 		{"\u202etxt.exe", "\uFFFDtxt.exe"},
 	} {
-		if got := clean(c[0]); got != c[1] {
+		if got := Clean(c[0]); got != c[1] {
 			t.Errorf("%q became %q, want %q", c[0], got, c[1])
 		}
 	}

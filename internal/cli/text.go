@@ -1,37 +1,9 @@
-package main
+package cli
 
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
-
-// clean makes a model's text safe to put on a terminal: line breaks become \n, and other control characters, with which
-// a text could move the cursor or rename the window, become visible signs. So do the marks that turn the direction of
-// writing, with which a line could pose as another.
-func clean(s string) string {
-	if !strings.ContainsFunc(s, unsafe) {
-		return s
-	}
-	s = strings.ReplaceAll(s, "\r\n", "\n")
-	return strings.Map(func(r rune) rune {
-		switch {
-		case !unsafe(r):
-			return r
-		case r == '\r':
-			return '\n'
-		case r < ' ':
-			return '␀' + r
-		case r == 0x7f:
-			return '␡'
-		}
-		return utf8.RuneError
-	}, s)
-}
-
-func unsafe(r rune) bool {
-	return unicode.IsControl(r) && r != '\n' && r != '\t' || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
-}
 
 // wide are the characters that take two columns: East Asian Wide and Fullwidth, and emoji (Unicode 16's
 // EastAsianWidth.txt, neighbouring ranges joined over unassigned gaps).
@@ -60,9 +32,9 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-// columns is how many columns a character takes on a terminal. Terminals do not agree on joined emoji: this is how
+// runeColumns is how many columns a character takes on a terminal. Terminals do not agree on joined emoji: this is how
 // wcwidth counts them, character by character.
-func columns(r rune) int {
+func runeColumns(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
@@ -74,31 +46,32 @@ func columns(r rune) int {
 	return 1
 }
 
-func textColumns(s string) (n int) {
+// Columns is how many columns clean text takes on a terminal.
+func Columns(s string) (n int) {
 	for _, r := range s {
-		n += columns(r)
+		n += runeColumns(r)
 	}
 	return n
 }
 
-// fit is how many bytes of s go into so many columns, at least one character.
-func fit(s string, width int) int {
+// Fit is how many bytes of s go into so many columns, at least one character.
+func Fit(s string, width int) int {
 	taken := 0
 	for i, r := range s {
-		if taken += columns(r); taken > width && i > 0 {
+		if taken += runeColumns(r); taken > width && i > 0 {
 			return i
 		}
 	}
 	return len(s)
 }
 
-// wrap breaks clean text into lines of at most width columns: at line breaks, else at spaces, and inside of words that
+// Wrap breaks clean text into lines of at most width columns: at line breaks, else at spaces, and inside of words that
 // are longer than a line. Text that grows at its end changes no line but the last.
-func wrap(text string, width int) (lines []string) {
+func Wrap(text string, width int) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = expandTabs(line)
 		for {
-			n := fit(line, width)
+			n := Fit(line, width)
 			if n == len(line) {
 				lines = append(lines, line)
 				break
@@ -132,7 +105,7 @@ func expandTabs(line string) string {
 			continue
 		}
 		b.WriteRune(r)
-		at += columns(r)
+		at += runeColumns(r)
 	}
 	return b.String()
 }
