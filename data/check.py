@@ -1,35 +1,37 @@
-"""Decide whether answers are right by running them.
+"""Run code, and checks of it, in processes that share nothing. Started twice by judge.go, once to be each side:
 
-Reads JSON lines {"code", "check"} from stdin and writes, in the same order, JSON lines
-{"parses": bool, "right": bool, "error": str, "printed": str}.
+    answer   runs the code and then does what the other side asks of its functions and classes
+    check    runs the check, and says what came of it
 
-Each case runs in a child process of its own, with limits on time, memory and file size. The code is executed as
-__main__ with stdout captured and nothing on stdin. Then the check is executed in a copy of the code's namespace, less
-the names that hide a builtin, with two more names: `printed` (what the code printed) and `functions` (the functions
-and classes that the code defined, in order). An exception or a failed assert in either makes the answer wrong; a
-sys.exit() in the code ends it as it would end a program. Needs os.fork, so a Unix.
+This process only waits for a case, forks a child that reads it and does the work, and kills what the child has left; it
+never reads a case itself, so that no later child finds one in its memory. The descriptors are
+
+    0   the case, a line of JSON: the text of the code, or of the check
+    1   lines of JSON: {"python": version} once; of each case {"process": number of the child}; then, of answer, {"left": bool,
+        "clean": bool} when all of it has ended; of check {"parses"}, {"printed"}, {"error"}, {"right"}, each if known, and {"ended": true}
+    3   messages from the other side
+    4   messages to the other side
+
+and 9, in a sandbox, is a folder with its /proc. Needs os.fork, so a Unix.
 """
 
 import ast
-import builtins
-import io
-import json
-import os
+import gc
 import resource
 import select
 import signal
-import sys
-import time
-import types
 import warnings
 
 # Modules that answers and checks often import, loaded once so that no child has to.
-for _name in "bisect calendar collections decimal functools heapq itertools math operator re statistics string".split():
+for _name in "bisect calendar contextlib dataclasses functools heapq itertools re statistics string".split():
     __import__(_name)
 
-SECONDS = 2
-MEMORY = 512 << 20
+CASE, RESULT, FROM, TO, PROC = 0, 1, 3, 4, 9
+SECONDS = 3  # of the processor, a process; judge.go ends a case after less time than that
+MEMORY = 512 << 20  # of one process, and of all together where /proc can be had
+PROCESSES = 24  # with their threads
 PRINTED = 20_000
+TEXT = 300  # of an error
 
 
 def defined(namespace):
@@ -45,122 +47,212 @@ def defined(namespace):
 def describe(error):
     """One line: the exception's type and the first line of its text."""
     text = (str(error).splitlines() or [""])[0]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return (f"{type(error).__name__}: {text}" if text else type(error).__name__)[:TEXT]
 
 
-def run(code, check, report):
-    """Run one case; report(parses=…) and so on may be called several times, the last value of a key counts."""
+def read_case():
+    """The case that waits."""
+    pieces = []
+    while not pieces or b"\n" not in pieces[-1]:
+        piece = os.read(CASE, 1 << 16)
+        if not piece:
+            os._exit(0)
+        pieces.append(piece)
+    return json.loads(b"".join(pieces))
+
+
+def limit(alone):
+    """Limit this process and all that come of it."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if alone:  # or else all processes of the user would count
+        resource.setrlimit(resource.RLIMIT_NPROC, (PROCESSES, PROCESSES))
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    except (ValueError, OSError):
+        pass  # macOS has no such limit
+
+
+def lines(descriptor):
+    """A function that writes facts to a descriptor, a line of JSON each."""
+    def say(**facts):
+        line = memoryview(json.dumps(facts).encode() + b"\n")
+        while line:
+            line = line[os.write(descriptor, line):]
+    return say
+
+
+def answer():
+    """Run the code, then serve the check."""
+    code = read_case()
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    peer = Peer(FROM, TO, DOES)
     warnings.simplefilter("ignore")
     try:
         program = compile(ast.parse(code, "answer.py"), "answer.py", "exec")
     except Exception as error:
-        report(parses=False, error=describe(error))
-        return
-    report(parses=True)
+        peer.send({"parses": False, "error": describe(error)})
+        peer.receive()
+    peer.send({"parses": True})
 
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
+    sys.stdin, sys.stderr = io.StringIO(), io.StringIO()
     sys.stdout = captured = io.StringIO()
+    problem = ""
     try:
         exec(program, module.__dict__)
     except SystemExit as error:
-        if error.code not in (None, 0):
-            report(error=describe(error))
-            return
+        problem = "" if error.code in (None, 0) else describe(error)
     except BaseException as error:
-        report(error=describe(error))
-        return
-    finally:
-        printed = captured.getvalue()
-        report(printed=printed[:PRINTED])
+        problem = describe(error)
+    namespace = {name: value for name, value in module.__dict__.items() if not hasattr(builtins, name)}
+    functions = defined(module.__dict__)
 
-    namespace = {name: value for name, value in module.__dict__.items() if name == "__builtins__" or not hasattr(builtins, name)}
-    namespace.update(__name__="__main__", printed=printed, functions=defined(module.__dict__))
-    sys.stdout = io.StringIO()
+    def names(of):
+        return {name: namespace[name] for name in (namespace if of is None else of) if name in namespace}
+
+    peer.send({"printed": captured.getvalue(), "error": problem, "names": peer.pack(names), "functions": peer.pack(functions)})
+    while True:
+        peer.answer(peer.receive())
+
+
+def names_in(code):
+    """The names that a program mentions."""
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= names_in(constant)
+    return found
+
+
+def check():
+    """Run the check beside what the other side has run."""
+    text = read_case()
+    say = lines(os.dup(RESULT))
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    warnings.simplefilter("ignore")
+    sys.stdin, sys.stderr, sys.stdout = io.StringIO(), io.StringIO(), io.StringIO()
+    peer = Peer(FROM, TO, {"call": DOES["call"]})
     try:
-        exec(compile(check, "check.py", "exec"), namespace)
+        judge(text, peer, say)
+    except Ended as error:
+        say(error=describe(error).partition(": ")[2])
+        return
     except BaseException as error:
-        report(error="check: " + describe(error))
-        return
-    report(right=True)
-
-
-def child(code, check, pipe):
-    """The child's whole life: limits, the case, the result into the pipe. Never returns."""
+        say(error="check: " + describe(error))
+    # The last message says that all processes of the other side have ended: what is behind it is no later case's.
+    peer.send({"gone": True})
     try:
-        os.setsid()
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS + 1, SECONDS + 1))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-        try:
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        except (ValueError, OSError):
-            pass  # macOS has no such limit
-        null = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, 1, 2):
-            os.dup2(null, descriptor)
-        sys.stdin = io.StringIO()
-        sys.stderr = io.StringIO()
-
-        def report(**facts):
-            line = json.dumps(facts).encode() + b"\n"
-            while line:
-                line = line[os.write(pipe, line):]
-
-        run(code, check, report)
-    finally:
-        os._exit(0)
-
-
-def judge(code, check):
-    """Run one case in a child and return its result."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reading)
-        child(code, check, writing)
-    os.close(writing)
-    deadline = time.monotonic() + SECONDS
-    result = {"parses": False, "right": False, "error": "", "printed": ""}
-    received = b""
-    ended = False
-    while not ended:
-        ready, _, _ = select.select([reading], [], [], max(0, deadline - time.monotonic()))
-        if not ready:
-            break
-        piece = os.read(reading, 1 << 16)
-        received += piece
-        ended = not piece
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # it has ended, or has not reached setsid
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
+        while True:
+            peer.receive()
+    except BaseException:
         pass
-    os.waitpid(pid, 0)
-    os.close(reading)
-    for line in received.split(b"\n")[:-1]:
-        result.update(json.loads(line))
-    if not ended:
-        result.update(right=False, error=f"ran longer than {SECONDS} s")
-    elif not result["right"] and not result["error"]:
-        result["error"] = "ended without a result"
-    return result
 
 
-def main():
-    for number, line in enumerate(sys.stdin, 1):
-        try:
-            case = json.loads(line)
-            code, check = case["code"], case["check"]
-            if not isinstance(code, str) or not isinstance(check, str):
-                raise TypeError("code and check must be strings")
-        except (ValueError, KeyError, TypeError) as error:
-            sys.exit(f"line {number} is not a case, {describe(error)}: give one JSON object with code and check a line")
-        sys.stdout.write(json.dumps(judge(code, check)) + "\n")
-        sys.stdout.flush()
+def judge(text, peer, say):
+    first = peer.receive()
+    if first.get("parses") is not True:
+        say(parses=False, error=str(first.get("error"))[:TEXT])
+        return
+    say(parses=True)
+    ran = peer.receive()
+    printed = ran["printed"]
+    if not isinstance(printed, str):
+        raise ValueError("not a text")
+    say(printed=printed[:PRINTED])
+    if ran["error"] != "":
+        say(error=str(ran["error"])[:TEXT])
+        return
+    program = compile(text, "check.py", "exec")
+    wanted = names_in(program)
+    everything = wanted & {"globals", "locals", "vars", "dir", "eval", "exec"}
+    namespace = dict(peer.unpack(ran["names"])(None if everything else sorted(wanted))) if wanted else {}
+    namespace.update(__name__="__main__", printed=printed)
+    if everything or "functions" in wanted:
+        namespace["functions"] = peer.unpack(ran["functions"])
+    exec(program, namespace)
+    say(right=True)
+
+
+def used():
+    """Bytes of memory that all processes here have."""
+    total = 0
+    for name in os.listdir(PROC):
+        if name.isdigit() and name != "1":
+            try:
+                with open(os.open(f"{name}/statm", os.O_RDONLY, dir_fd=PROC)) as file:
+                    total += int(file.read().split()[1])
+            except (OSError, IndexError):
+                pass  # it has ended
+    return total * resource.getpagesize()
+
+
+def wait(child, alone):
+    """Wait for the child, and end it when all processes together have more memory than they may."""
+    if not alone or not has_proc:
+        os.waitpid(child, 0)
+        return
+    while os.waitpid(child, os.WNOHANG)[0] == 0:
+        if signal.sigtimedwait([signal.SIGCHLD], 0.02) is None and used() > MEMORY:
+            os.kill(child, signal.SIGKILL)
+
+
+def clear(child, alone):
+    """Kill what the child has left, and tell whether it left anything."""
+    try:
+        os.kill(-1, signal.SIGKILL) if alone else os.killpg(child, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return False
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        return True
+
+
+def main(side):
+    global has_proc
+    alone = os.getpid() == 1
+    try:
+        has_proc = alone and bool(os.listdir(PROC))
+    except OSError:
+        has_proc = False
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # of its own namespace's processes, process 1 ignores what it does not handle
+    say = lines(RESULT)
+    say(python=sys.version.split()[0])
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+    gc.freeze()
+    mode = os.stat(".").st_mode
+    poll = select.poll()
+    poll.register(CASE, select.POLLIN)
+    while any(events & select.POLLIN for _, events in poll.poll()):
+        child = os.fork()
+        if child == 0:
+            try:
+                if not alone:
+                    os.setsid()
+                os.closerange(TO + 1, 1024)
+                say(process=os.getpid())
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+                limit(alone)
+                side()
+            finally:
+                os._exit(0)
+        wait(child, alone)
+        left = clear(child, alone)
+        if side is answer:
+            os.write(TO, b"\n")  # ends a line that the child has begun
+            lines(TO)(gone=True)
+            say(left=left, clean=os.listdir() == [] and os.stat(".").st_mode == mode)
+        else:
+            say(ended=True)
 
 
 if __name__ == "__main__":
-    main()
+    main({"answer": answer, "check": check}[sys.argv[1]])

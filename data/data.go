@@ -42,11 +42,14 @@ func StarterModel() (fs.FS, error) {
 //go:embed heldout.jsonl
 var Heldout []byte
 
-// CheckPy is the Python program that runs answers against the checks of their questions: JSON lines {"code", "check"} on its standard
-// input, JSON lines {"parses", "right", "error", "printed"} on its standard output. It runs as python3 -I -c CheckPy, on Unix.
-//
-//go:embed check.py
-var CheckPy []byte
+// RemotePy and CheckPy, in this order, are the Python program of which Judge runs two: one runs answers, the other the checks of
+// their questions.
+var (
+	//go:embed remote.py
+	RemotePy []byte
+	//go:embed check.py
+	CheckPy []byte
+)
 
 // A Question is a held-out task.
 type Question struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,16 +12,17 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
+
+	"restyle/internal/sandbox"
 )
 
 // A Trial is code to run against a check.
 type Trial struct {
-	Code  string `json:"code"`
-	Check string `json:"check"` // of a Question
+	Code  string
+	Check string // of a Question
 }
 
-// A Verdict is what CheckPy says of a Trial.
+// A Verdict is what came of a Trial.
 type Verdict struct {
 	Parses  bool   `json:"parses"`
 	Right   bool   `json:"right"`   // it ran, and the check passed
@@ -28,23 +30,32 @@ type Verdict struct {
 	Printed string `json:"printed"` // what the code printed, up to 20,000 characters of it
 }
 
-// Judge runs trials through CheckPy and returns their verdicts in order. python is the Python 3 to use: a path, or a name to
-// look for in PATH. There is one process for each processor, and each trial has a child of that with limits on time and
-// memory. The code sees an empty folder, which is removed with all that it left there, and no environment variables; no
-// further is it kept from anything that the user of this process may do. An error is that Python failed, not the code.
+// Judge runs trials and returns their verdicts in order. python is the Python 3 to use: a path, or a name to look for in PATH.
+//
+// The code and the check of a trial run in a sandbox each (see package sandbox), with limits on time, memory, processes
+// and output. The check's gets nothing from the code's but data and answers to its questions, so that the code cannot give itself a verdict. An
+// error is that Python failed, or ErrUnavailable of package sandbox, and not the code: that is in the verdict, whatever it did.
+//
+// There are two processes for each processor, and each trial is a child of both. While trials run, other processes of the user
+// cannot read this one's memory or environment.
 func Judge(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
-	program, err := exec.LookPath(python)
-	if err == nil {
-		program, err = filepath.Abs(program) // it starts in another folder
-	}
+	return judge(ctx, python, trials, true)
+}
+
+// JudgeUnprotected is Judge without the sandboxes, for a machine that has none: the code may read and change all that the
+// user of this process may, reach the network, and leave processes behind. It has no environment variables and starts in an
+// empty folder.
+func JudgeUnprotected(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
+	return judge(ctx, python, trials, false)
+}
+
+func judge(ctx context.Context, python string, trials []Trial, protected bool) ([]Verdict, error) {
+	defer sandbox.Hide()()
+	program, err := lookPython(ctx, python)
 	if err != nil {
 		return nil, fmt.Errorf("judging: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "restyle-judge-")
-	if err != nil {
-		return nil, fmt.Errorf("judging: %w", err)
-	}
-	defer os.RemoveAll(dir)
+	program.protected = protected
 	verdicts := make([]Verdict, len(trials))
 	workers := min(runtime.NumCPU(), len(trials))
 	failures := make([]error, workers)
@@ -52,39 +63,86 @@ func Judge(ctx context.Context, python string, trials []Trial) ([]Verdict, error
 	for w := range workers {
 		wait.Go(func() {
 			from, to := w*len(trials)/workers, (w+1)*len(trials)/workers
-			failures[w] = judgePart(ctx, program, dir, trials[from:to], verdicts[from:to])
+			failures[w] = judgePart(ctx, program, trials[from:to], verdicts[from:to])
 		})
 	}
 	wait.Wait()
 	for _, err := range failures {
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("judging: %w", err)
 		}
 	}
 	return verdicts, nil
 }
 
-func judgePart(ctx context.Context, program, dir string, trials []Trial, verdicts []Verdict) error {
-	var input, problem bytes.Buffer
-	encoder := json.NewEncoder(&input)
-	for _, t := range trials {
-		if err := encoder.Encode(t); err != nil {
-			return err
+// judgePart judges trials one after another.
+func judgePart(ctx context.Context, program *interpreter, trials []Trial, verdicts []Verdict) error {
+	var p *pair
+	for i, t := range trials {
+		if p == nil {
+			var err error
+			if p, err = startPair(ctx, program); err != nil {
+				return err
+			}
+		}
+		again := p.judge(ctx, t, &verdicts[i])
+		if !again {
+			p.stop()
+			p = nil
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	command := exec.CommandContext(ctx, program, "-I", "-c", string(CheckPy))
-	command.Dir, command.Env = dir, []string{}                // keys and tokens stand in the environment, and nobody has read the code
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the caller, who has ctx
-	command.Stdin, command.Stderr = &input, &problem
-	output, err := command.Output()
+	if p != nil {
+		p.stop()
+	}
+	return ctx.Err()
+}
+
+// An interpreter is a Python 3 that has been looked at.
+type interpreter struct {
+	Program   string   `json:"program"` // without symbolic links
+	Visible   []string `json:"visible"` // where its modules and libraries are
+	protected bool
+}
+
+// look is a program that says where Python has what it needs.
+const look = `
+import dataclasses, decimal, fractions, json, os, statistics, sys
+paths = set(sys.path)
+try:
+    with open("/proc/self/maps") as maps:
+        paths |= {os.path.dirname(line.split(None, 5)[5]) for line in maps if ".so" in line and "/" in line}
+except OSError:
+    pass  # not Linux
+print(json.dumps({"program": os.path.realpath(sys.executable), "visible": sorted(p for p in paths if os.path.isabs(p))}))`
+
+// lookPython finds a Python, and asks it where it is: what stands in PATH may be a script that starts another.
+func lookPython(ctx context.Context, python string) (*interpreter, error) {
+	path, err := exec.LookPath(python)
+	if err == nil {
+		path, err = filepath.Abs(path) // it starts in another folder
+	}
 	if err != nil {
-		return fmt.Errorf("running check.py with %s: %w %s", program, err, strings.TrimSpace(problem.String()))
+		return nil, err
 	}
-	decoder := json.NewDecoder(bytes.NewReader(output))
-	for i := range verdicts {
-		if err := decoder.Decode(&verdicts[i]); err != nil {
-			return fmt.Errorf("check.py gave %d verdicts for %d trials: %w", i, len(verdicts), err)
-		}
+	command := exec.CommandContext(ctx, path, "-I", "-c", look)
+	command.Dir, command.Env = "/", []string{}
+	output, err := command.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil, fmt.Errorf("%s: %w %s", path, err, bytes.TrimSpace(exit.Stderr))
 	}
-	return nil
+	if err != nil {
+		return nil, err
+	}
+	found := &interpreter{}
+	if err := json.Unmarshal(output, found); err != nil || !filepath.IsAbs(found.Program) {
+		return nil, fmt.Errorf("%s is no Python 3: asked where it is, it says %q", path, strings.TrimSpace(string(output)))
+	}
+	if _, err := os.Stat(found.Program); err != nil {
+		return nil, err
+	}
+	return found, nil
 }

@@ -16,6 +16,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/sandbox"
 	"restyle/voice"
 )
 
@@ -32,8 +33,10 @@ The code of an answer is its first fence tagged python, py, or not at all; an an
 Tone and openers are looked for in what stands outside of fences. Answers are made as chat makes them, always with the
 most probable token.
 
-The answers are run, with limits on time and memory, no environment variables and an empty folder to be in, but in no
-sandbox: what your user may do, they may. --python "" runs nothing. Ctrl-C prints the figures of what is answered by then.`
+The answers are run in a sandbox that Linux makes of namespaces: they see Python and an empty folder, no other file or
+process and no network, and have limits on time, memory, processes and output. Checks run in another, so that an answer cannot
+say of itself that it is right. Without a sandbox nothing is asked: --python "" measures what needs no running, and
+--run-code-unprotected lets answers do what your user may. Ctrl-C prints the figures of what is answered by then.`
 
 // qualityOptions are the flags.
 type qualityOptions struct {
@@ -43,6 +46,7 @@ type qualityOptions struct {
 	limit     int
 	maxTokens int
 	python    string
+	unsafe    bool
 	style     string
 
 	device, dtype string
@@ -64,6 +68,7 @@ func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.limit, "limit", "no more than this many `questions` of trained kinds, and as many of others; 0 for all")
 	f.Add(&o.maxTokens, "max-tokens", "most tokens of an answer")
 	f.Add(&o.python, "python", "the Python 3 that runs answers, a `name` or path; empty to run nothing and only tell whether they parse")
+	f.Add(&o.unsafe, "run-code-unprotected", "run answers without a sandbox, where there is none: code that a model wrote and nobody has read may then read, change and send away all that your user may")
 	f.Add(&o.style, "style", "whose tone is scored: a built-in `style` or a style file")
 
 	f.Group("Where the models are")
@@ -115,6 +120,9 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	case hub.Retryable(err):
 		fmt.Fprintf(stderr, "bench quality: %v\nrun the same command again later\n", err)
 		return cli.Retry
+	case errors.Is(err, sandbox.ErrUnavailable):
+		fmt.Fprintf(stderr, "bench quality: %v\nthe answers of a model are code that nobody has read: run none of it with --python \"\", or give --run-code-unprotected and let it do all that your user may\n", err)
+		return cli.Failed
 	case err != nil:
 		fmt.Fprintf(stderr, "bench quality: %v\n", err)
 		return cli.Failed
@@ -146,7 +154,7 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	if err := o.checkFiles(); err != nil {
 		return q, err
 	}
-	q = quality.Options{MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype}
+	q = quality.Options{Unprotected: o.unsafe, MaxTokens: o.maxTokens, Device: o.device, Threads: o.threads, DType: dtype}
 	if q.Models, err = o.models(); err != nil {
 		return q, err
 	}

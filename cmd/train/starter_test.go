@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"restyle/cmd/bench/quality"
 	"restyle/data"
 	"restyle/internal/cli"
+	"restyle/internal/sandbox"
 	"restyle/voice"
 )
 
@@ -35,6 +37,8 @@ func TestStarter(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		python = "" // then answers are parsed, not run
+	} else if _, err := data.Judge(t.Context(), python, []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
+		python = ""
 	}
 	report, err := quality.Run(context.Background(), quality.Options{
 		Models: []quality.Model{{Label: "base", Name: data.StarterName}, {Label: "tuned", Name: out}}, Questions: questions[:40], MaxTokens: 320, Style: style, Python: python,

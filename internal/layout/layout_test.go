@@ -26,10 +26,11 @@ var layers = [][]string{
 	{"kernels/cuda", "kernels/cpu"},
 	{"tensor", "hf/hub"},
 	{"data", "internal"},
+	{"internal/sandbox"},
 }
 
 // alone are the packages that import nothing of the module.
-var alone = []string{"voice", "tensor", "teacher/openai", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk", "data"}
+var alone = []string{"voice", "tensor", "teacher/openai", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk", "internal/sandbox"}
 
 func layer(t *testing.T, path string) (int, string) {
 	for p := path; p != "."; p = filepath.Dir(p) {

@@ -46,20 +46,20 @@ type Row struct {
 func asked(q data.Question) string { return dataset.Question(q.Instruction, q.Input) }
 
 // judge finds the code and the tone of every answer, and runs the code.
-func judge(ctx context.Context, program string, style *voice.Style, rows []Row) error {
+func (o *Options) judge(ctx context.Context, rows []Row) error {
 	var trials []data.Trial
 	var tried []*Answer
 	for _, row := range rows {
 		for _, a := range row.Answers {
-			a.look(style)
+			a.look(o.Style)
 			trials = append(trials, data.Trial{Code: a.Code, Check: row.Check})
 			tried = append(tried, a)
 		}
 	}
-	if program == "" {
+	if o.Python == "" {
 		return nil
 	}
-	verdicts, err := data.Judge(ctx, program, trials)
+	verdicts, err := o.run(ctx, trials)
 	if err != nil {
 		return err
 	}

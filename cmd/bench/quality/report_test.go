@@ -57,7 +57,7 @@ func reportOf(t *testing.T, python string) *Report {
 		Questions: 5, Of: 5, ToneBar: style.MinScore, Style: style.Name, MaxTokens: 20, Rows: recorded(),
 		Models: []ModelReport{{Label: Base, Name: "b", DType: "BF16"}, {Label: Tuned, Name: "t", DType: "BF16"}},
 	}
-	if err := judge(t.Context(), python, style, r.Rows); err != nil {
+	if err := (&Options{Python: python, Style: style}).judge(t.Context(), r.Rows); err != nil {
 		t.Fatal(err)
 	}
 	r.count()
@@ -266,7 +266,7 @@ func TestBarsCanBeMet(t *testing.T) {
 		rude := strings.Replace(row.OutputPassiveAggressive, row.OutputOriginal, q.Output, 1)
 		r.Rows = append(r.Rows, Row{q, map[string]*Answer{Base: {Text: q.Output, Reason: infer.Stopped}, Tuned: {Text: rude, Reason: infer.Stopped}}})
 	}
-	if err := judge(t.Context(), "python3", style, r.Rows); err != nil {
+	if err := (&Options{Python: "python3", Style: style}).judge(t.Context(), r.Rows); err != nil {
 		t.Fatal(err)
 	}
 	r.count()

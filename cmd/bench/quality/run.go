@@ -32,6 +32,9 @@ type Options struct {
 	Style     *voice.Style    // whose tone is scored
 	Python    string          // the Python 3 that runs answers, "" for none
 
+	// Unprotected runs answers as this process's user, free to do what the user may, and not in a sandbox.
+	Unprotected bool
+
 	Device  string       // as for kernels.Open
 	Threads int          // of all models together; 0 for GOMAXPROCS
 	DType   tensor.DType // as for infer.Open
@@ -49,6 +52,14 @@ func (o *Options) threads() int {
 	return max(n/len(o.Models), 1)
 }
 
+// run runs code with checks.
+func (o *Options) run(ctx context.Context, trials []data.Trial) ([]data.Verdict, error) {
+	if o.Unprotected {
+		return data.JudgeUnprotected(ctx, o.Python, trials)
+	}
+	return data.Judge(ctx, o.Python, trials)
+}
+
 func (o *Options) progress(doing, what string, share float64) {
 	if o.Progress != nil {
 		o.Progress(doing, what, share)
@@ -57,12 +68,12 @@ func (o *Options) progress(doing, what string, share float64) {
 
 // Run asks every model every question and measures the answers. All answer by greedy decoding, in the form that chat asks
 // in, and at the same time. When ctx ends early the report is of the questions that all have answered by then, with Complete false; with
-// none it is ctx's error. A model that cannot be opened is an error, and so is a Python that does not run; a question that
-// cannot be asked, such as one longer than a model's context, stands in its Answer.
+// none it is ctx's error. A model that cannot be opened is an error, and so is a Python that does not run, or runs in no sandbox (see data.Judge); a
+// question that cannot be asked, such as one longer than a model's context, stands in its Answer.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Of: len(o.Questions), MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneBar: o.Style.MinScore}
 	if o.Python != "" {
-		v, err := data.Judge(ctx, o.Python, []data.Trial{{Code: "import sys\nprint(sys.version.split()[0])"}})
+		v, err := o.run(ctx, []data.Trial{{Code: "import sys\nprint(sys.version.split()[0])"}})
 		if err == nil && !v[0].Right {
 			err = fmt.Errorf("%s: %s", o.Python, v[0].Error)
 		}
@@ -104,7 +115,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	r.AskSeconds = time.Since(begun).Seconds()
 	begun = time.Now()
 	o.progress("judging", fmt.Sprintf("%d answers", r.Questions*len(sides)), 0)
-	if err := judge(context.WithoutCancel(ctx), o.Python, o.Style, r.Rows); err != nil {
+	if err := o.judge(context.WithoutCancel(ctx), r.Rows); err != nil {
 		return nil, err
 	}
 	r.JudgeSeconds = time.Since(begun).Seconds()

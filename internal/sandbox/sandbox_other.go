@@ -1,0 +1,23 @@
+//go:build !linux || !(amd64 || arm64)
+
+package sandbox
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+)
+
+// Command returns ErrUnavailable.
+func Command(Options) (*exec.Cmd, error) {
+	return nil, fmt.Errorf("%w: it needs Linux on amd64 or arm64, and this is %s on %s", ErrUnavailable, runtime.GOOS, runtime.GOARCH)
+}
+
+// Start returns ErrUnavailable.
+func Start(c *exec.Cmd) error {
+	_, err := Command(Options{})
+	return err
+}
+
+// Hide does nothing.
+func Hide() (show func()) { return func() {} }
