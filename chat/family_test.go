@@ -84,6 +84,14 @@ func TestStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	llama, err := ByName("llama3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	llama.BOS = "" // as of a tokenizer that has none
+	if r, err := llama.Render([]Message{{Role: "user", Content: "x"}}, Options{}); err != nil || r.BOS {
+		t.Errorf("without a BOS: %+v, %v", r, err)
+	}
 	f.EOS = "<|endoftext|>"
 	r, err := f.Render([]Message{{Role: "assistant", Content: "x"}}, Options{})
 	if err != nil || r.Text != "<|assistant|>\nx<|endoftext|>\n" || !slices.Equal(f.Stops(), []string{f.EOS}) {

@@ -208,7 +208,7 @@ func FuzzMessage(f *testing.F) {
 // itself wrote.
 func TestTypedTokens(t *testing.T) {
 	markup := func(f Family, typed string) string {
-		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: typed}},
+		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: "<think>" + typed + "</think>" + typed}},
 			Options{DateString: typed, AddGenerationPrompt: true})
 		if err != nil {
 			t.Fatal(err)
@@ -229,6 +229,21 @@ func TestTypedTokens(t *testing.T) {
 		if got := markup(f, tokens); got != want {
 			t.Errorf("%s: the markup is %s, want %s", f.Name, got, want)
 		}
+	}
+	// A role is given to a template as much as a content is. Most templates take none but their own.
+	taken := ""
+	for _, f := range families {
+		r, err := f.Render([]Message{{Role: "user", Content: "x"}, {Role: tokens, Content: "x"}}, Options{})
+		if err != nil || !strings.Contains(r.Text, tokens) {
+			continue
+		}
+		taken += f.Name + " "
+		if at := strings.Index(r.Text, tokens); overlaps(r.Markup, Span{at, at + len(tokens)}) {
+			t.Errorf("%s: the role at %d is in the markup %v", f.Name, at, r.Markup)
+		}
+	}
+	if taken != "llama3 llama3.1 llama3.2 chatml smollm2 gemma " {
+		t.Errorf("templates that write any role: %s", taken)
 	}
 }
 
@@ -308,5 +323,23 @@ func TestRefusedError(t *testing.T) {
 	_, err = gemma.Render([]Message{{Role: strings.Repeat("x", 1e6)}}, Options{})
 	if err == nil || len(err.Error()) > 300 {
 		t.Errorf("an error of %d bytes", len(err.Error()))
+	}
+}
+
+// TestEscape compares escape with encoding/json, which writes what Python does but for two line breaks of Unicode.
+func TestEscape(t *testing.T) {
+	for c := range rune(0x100) {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		if err := e.Encode("x" + string(c)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := `"`+escape("x"+string(c))+`"`, strings.TrimSuffix(b.String(), "\n"); got != want {
+			t.Errorf("%q is written as %s, want %s", c, got, want)
+		}
+	}
+	if got := escape("\u2028\u2029"); got != "\u2028\u2029" {
+		t.Errorf("line breaks of Unicode are written as %+q", got)
 	}
 }

@@ -56,9 +56,37 @@ func flatten(c *component, members func(*component) []component) []component {
 	return out
 }
 
-func readNormalizer(c *component) ([]rewrite, error) {
+// maxGrowth is how many bytes one byte of text may become. A space written as ▁, with another in front, is 12 of them if the
+// normalizer says so twice. A file of a few KB could otherwise ask for any amount of memory: each of its Replaces multiplies.
+const maxGrowth = 64
+
+// checkGrowth refuses components that together could make a text more than maxGrowth times as long.
+func checkGrowth(part string, list []component) error {
+	grown := 1.0 // bytes that a text of one byte may become
+	for _, c := range list {
+		switch c.Type {
+		case "NFC":
+			grown *= 3 // for UTF-8, the most that there is (unicode.org/faq/normalization.html)
+		case "Prepend":
+			grown += float64(len(c.Prepend))
+		case "Replace":
+			if c.Pattern.String != nil && len(c.Content) > len(*c.Pattern.String) {
+				grown *= float64(len(c.Content)) / float64(len(*c.Pattern.String))
+			}
+		case "Metaspace":
+			grown = (grown + 1) * float64(len(c.Replacement))
+		}
+		if grown > maxGrowth {
+			return fmt.Errorf("%s: up to its %s it could make a text more than %d times as long, which no published one does: this file is damaged or hostile",
+				part, c.Type, maxGrowth)
+		}
+	}
+	return nil
+}
+
+func readNormalizer(list []component) ([]rewrite, error) {
 	var steps []rewrite
-	for _, c := range flatten(c, func(c *component) []component { return c.Normalizers }) {
+	for _, c := range list {
 		switch c.Type {
 		case "NFC":
 			steps = append(steps, nfc)
@@ -90,8 +118,7 @@ func (c *component) replaced() (string, error) {
 
 // readPreTokenizer fills in what changes the text (which can only come first) and what splits it, and says whether the
 // vocabulary is byte-level.
-func (t *Tokenizer) readPreTokenizer(c *component) (byteLevel bool, err error) {
-	list := flatten(c, func(c *component) []component { return c.PreTokenizers })
+func (t *Tokenizer) readPreTokenizer(list []component) (byteLevel bool, err error) {
 	for i, c := range list {
 		if byteLevel {
 			return false, fmt.Errorf("pre_tokenizer %q behind ByteLevel is not supported", c.Type)

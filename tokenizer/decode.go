@@ -24,9 +24,8 @@ type decoder struct {
 type replacement struct{ old, text string }
 
 // readDecoder reads a decoder and checks that it is of the same kind as the pre-tokenizer.
-func readDecoder(c *component, byteLevel bool) (decoder, error) {
+func readDecoder(list []component, byteLevel bool) (decoder, error) {
 	var d decoder
-	list := flatten(c, func(c *component) []component { return c.Decoders })
 	if len(list) == 0 {
 		return d, fmt.Errorf("there is no decoder: a tokenizer.json without one is not supported")
 	}

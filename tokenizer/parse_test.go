@@ -125,6 +125,64 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestGrowth refuses normalizers and decoders that make text longer and longer, and takes those that stay within bounds.
+func TestGrowth(t *testing.T) {
+	replace := func(old, text string) string {
+		return `{"type":"Replace","pattern":{"String":` + quote(old) + `},"content":` + quote(text) + `}`
+	}
+	prepend := func(text string) string { return `{"type":"Prepend","prepend":` + quote(text) + `}` }
+	metaspace := func(mark string) string { return `{"type":"Metaspace","replacement":` + quote(mark) + `}` }
+	many := func(n int, c string) string { return strings.TrimSuffix(strings.Repeat(c+",", n), ",") }
+	for _, test := range []struct {
+		name, key, list string
+		ok              bool
+	}{
+		{"spaces", "normalizer", prepend("▁") + "," + replace(" ", "▁"), true},
+		{"doubled 6 times", "normalizer", many(6, replace("a", "aa")), true},
+		{"doubled 7 times", "normalizer", many(7, replace("a", "aa")), false},
+		{"half as much again, 10 times", "normalizer", many(10, replace("ab", "aba")), true},
+		{"half as much again, 11 times", "normalizer", many(11, replace("ab", "aba")), false},
+		{"6 KB of doubling", "normalizer", many(80, replace("a", "aa")), false},
+		{"shorter", "normalizer", many(80, replace("aa", "a")), true},
+		{"the same length", "normalizer", many(80, replace("a", "b")), true},
+		{"a long text in place of a byte", "normalizer", replace("a", strings.Repeat("b", 65)), false},
+		{"a text of 63 in front", "normalizer", prepend(strings.Repeat("b", 63)), true},
+		{"a text of 64 in front", "normalizer", prepend(strings.Repeat("b", 64)), false},
+		{"in front, then doubled", "normalizer", prepend(strings.Repeat("b", 40)) + "," + replace("b", "bb"), false},
+		{"composed twice", "normalizer", many(3, `{"type":"NFC"}`), true},
+		{"composed again and again", "normalizer", many(4, `{"type":"NFC"}`), false},
+		{"spaces of 32", "pre_tokenizer", metaspace(strings.Repeat("_", 32)), true},
+		{"spaces of 33", "pre_tokenizer", metaspace(strings.Repeat("_", 33)), false},
+		{"decoded as 64", "decoder", many(6, replace("a", "aa")), true},
+		{"decoded as 128", "decoder", many(7, replace("a", "aa")), false},
+	} {
+		list := map[string]string{"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}[test.key]
+		parts := map[string]json.RawMessage{"normalizer": json.RawMessage("null")}
+		parts[test.key] = json.RawMessage(`{"type":"Sequence","` + list + `":[` + test.list + `]}`)
+		_, err := Parse(patched(t, "fallback.json", parts))
+		if test.ok && err != nil || !test.ok && (err == nil || !strings.Contains(err.Error(), "64 times as long")) {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+	// What the two do to a text one after the other is bounded together.
+	data := patched(t, "fallback.json", map[string]json.RawMessage{
+		"normalizer":    json.RawMessage(`{"type":"Sequence","normalizers":[` + many(5, replace("a", "aa")) + `]}`),
+		"pre_tokenizer": json.RawMessage(metaspace("___")),
+	})
+	if _, err := Parse(data); err == nil || !strings.Contains(err.Error(), "normalizer and pre_tokenizer") {
+		t.Error(err)
+	}
+}
+
+// grown are the texts that the normalizer and the pre-tokenizer make of one.
+func (t *Tokenizer) grown(text string) string {
+	s := stretch{text: t.normalize(text)}
+	for _, f := range t.preparation {
+		s = f(s)
+	}
+	return s.text
+}
+
 func quote(s string) string {
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -176,6 +234,12 @@ func TestParseForms(t *testing.T) {
 	if tok.VocabSize() != 6 || tok.MaxID() != 20 || tok.Token(20) != "😀\n" || tok.Token(2) != "" || tok.Bytes(2) != nil {
 		t.Errorf("size %d, largest id %d, token 20 %q, token 2 %q", tok.VocabSize(), tok.MaxID(), tok.Token(20), tok.Token(2))
 	}
+	// Where a pair stands twice the later rank holds: without the third merge "abc" would be [ab c].
+	tok = mustParse(t, []byte(`{"model":{"merges":["a b","b c","a b"],"vocab":{"a":0,"b":1,"c":2,"ab":3,"bc":4}},"decoder":{"type":"Fuse"}}`))
+	if got := tok.Encode("abcab", EncodeOptions{}).IDs; !equal(got, []int32{0, 4, 3}) {
+		t.Errorf("a pair that is listed twice: abcab is %v", got)
+	}
+	tok = mustParse(t, []byte(`{"model":{"vocab":{"a":1,"b":3,"c":4,"ab":9,"abc":12},"merges":[]},"decoder":{"type":"Fuse"}}`))
 	if got := tok.Decode([]int32{12, 2, -1, 1 << 30, 9}, true); got != "abcab" {
 		t.Errorf("decoded with ids that no token has: %q", got)
 	}
@@ -228,12 +292,23 @@ func FuzzParse(f *testing.F) {
 		`"model":{"byte_fallback":true,"fuse_unk":true,"unk_token":"u","vocab":{"u":0,"<0xFF>":1,"<0xC3>":2,"<0xA9>":3,"▁":4,"a":5,"▁a":6},"merges":["▁ a"]}}`))
 	f.Add([]byte(`{"pre_tokenizer":{"type":"Metaspace","replacement":"_","prepend_scheme":"first","split":false},"decoder":{"type":"Metaspace","replacement":"_"},` +
 		`"model":{"vocab":{"_":0,"a":1,"_a":2,"a_":3},"merges":["a _","_ a"]}}`))
+	f.Add([]byte(`{"normalizer":{"type":"Sequence","normalizers":[{"type":"Replace","pattern":{"String":"a"},"content":"aaaa"},{"type":"Prepend","prepend":"aa"},` +
+		`{"type":"Replace","pattern":{"String":"aa"},"content":"aaa"}]},"pre_tokenizer":{"type":"Metaspace","replacement":"aa"},` +
+		`"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"a"},"content":"aaaa"},{"type":"Fuse"}]},"model":{"vocab":{"a":0,"aa":1},"merges":["a a"]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tok, err := Parse(data)
 		if err != nil {
 			return
 		}
-		for _, text := range []string{"", "ab a  b <s> \u00e9\u0301 1984\n", "a\xff▁ b"} {
+		for id, piece := range tok.decoder.pieces {
+			if len(piece) > maxGrowth*maxGrowth*len(tok.texts[id]) { // a token that is normalised is so before it is decoded
+				t.Fatalf("token %q decodes to %d bytes", tok.texts[id], len(piece))
+			}
+		}
+		for _, text := range []string{"", "a", " ", "ab a  b <s> \u00e9\u0301 1984\n", "a\xff▁ b"} {
+			if grown := tok.grown(text); len(grown) > maxGrowth*len(text) {
+				t.Fatalf("%q becomes %d bytes", text, len(grown))
+			}
 			for _, o := range []EncodeOptions{{}, {AddSpecial: true, Special: Everywhere}, {Special: []Span{{1, 3}, {4, 9}}}} {
 				e := tok.Encode(text, o)
 				for i, id := range e.IDs {

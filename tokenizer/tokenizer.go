@@ -59,14 +59,23 @@ func Parse(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{classes: classes()}
-	byteLevel, err := t.readPreTokenizer(doc.PreTokenizer)
+	normalizer := flatten(doc.Normalizer, func(c *component) []component { return c.Normalizers })
+	preTokenizer := flatten(doc.PreTokenizer, func(c *component) []component { return c.PreTokenizers })
+	decoder := flatten(doc.Decoder, func(c *component) []component { return c.Decoders })
+	byteLevel, err := t.readPreTokenizer(preTokenizer)
 	if err != nil {
 		return nil, err
 	}
-	if t.normalizer, err = readNormalizer(doc.Normalizer); err != nil {
+	if t.normalizer, err = readNormalizer(normalizer); err != nil {
 		return nil, err
 	}
-	if t.decoder, err = readDecoder(doc.Decoder, byteLevel); err != nil {
+	if t.decoder, err = readDecoder(decoder, byteLevel); err != nil {
+		return nil, err
+	}
+	if err := checkGrowth("normalizer and pre_tokenizer", slices.Concat(normalizer, preTokenizer)); err != nil {
+		return nil, err
+	}
+	if err := checkGrowth("decoder", decoder); err != nil {
 		return nil, err
 	}
 	entries, err := doc.Model.readVocab()
