@@ -21,8 +21,8 @@ func (d *Device) QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, 
 }
 
 // QKNormBackward is the gradient of QKNorm: that of RMSNorm for every head of q and k, and dy itself for v. dqkv and dy are
-// as qkv; dwq and dwk, which accumulate over all rows and heads, are [headDim] F32, or both no tensors where the weights
-// are frozen. dqkv may be dy.
+// as qkv; dwq and dwk, which accumulate over all rows and heads, are [headDim] F32, or no tensor if that weight is frozen.
+// dqkv may be dy.
 func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Tensor, heads, kvHeads int) {
 	d.onlyCPU("QKNormBackward")
 	const op = "QKNormBackward"
@@ -30,9 +30,13 @@ func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Ten
 	want(op, "dy", dy, qkv.DType, qkv.Len())
 	defer d.release(d.mark())
 	var partials tensor.Tensor
-	if dwq.Ok() || dwk.Ok() {
+	if dwq.Ok() {
 		want(op, "dwq", dwq, tensor.F32, wq.Len())
+	}
+	if dwk.Ok() {
 		want(op, "dwk", dwk, tensor.F32, wk.Len())
+	}
+	if dwq.Ok() || dwk.Ok() {
 		partials = d.scratch("dw of blocks of rows", tensor.F32, cpu.NormBlocks(dqkv.Rows(), dqkv.Dim(-1)), 2*wq.Len())
 	}
 	d.ran("qknorm_backward")

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"restyle/tensor"
 )
 
-func qkNormCase(t tensor.DType, rows, heads, kvHeads, headDim int) opCase {
+// qkNormCase has a gradient of each weight but those that are frozen.
+func qkNormCase(t tensor.DType, rows, heads, kvHeads, headDim int, frozen ...string) opCase {
 	const eps = 1e-6
 	width := (heads + 2*kvHeads) * headDim
 	c := opCase{
@@ -40,6 +42,12 @@ func qkNormCase(t tensor.DType, rows, heads, kvHeads, headDim int) opCase {
 		},
 		kernels: [2][]string{{"qknorm", "qknorm_backward"}},
 	}
+	for i, o := range c.in {
+		if slices.Contains(frozen, o.name) {
+			c.in[i].grad = none
+			c.name += " without d" + o.name
+		}
+	}
 	c.forwardBytes = c.bytes("qkv", "y")
 	c.backwardBytes = c.bytes("qkv", "qkv", "y")
 	return c
@@ -51,6 +59,7 @@ func TestQKNorm(t *testing.T) {
 		for _, s := range [][4]int{{1, 1, 1, 2}, {3, 4, 2, 16}, {2, 3, 3, 24}, {150, 6, 2, 8}, {2, 5, 1, 128}} {
 			cases = append(cases, qkNormCase(t, s[0], s[1], s[2], s[3]))
 		}
+		cases = append(cases, qkNormCase(t, 150, 6, 2, 8, "wq"), qkNormCase(t, 3, 4, 2, 16, "wk"), qkNormCase(t, 3, 4, 2, 16, "wq", "wk"))
 	}
 	testOps(t, cases)
 }

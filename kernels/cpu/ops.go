@@ -147,7 +147,7 @@ func QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, eps float32)
 }
 
 // QKNormBackward is the gradient of QKNorm. partials are [NormBlocks(rows, elements of a row), 2·headDim], or no tensor where
-// there are no dwq and dwk.
+// there is neither dwq nor dwk.
 func QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials tensor.Tensor, heads, kvHeads int) {
 	C.cpu_qknorm_backward(at(dqkv), at(dwq), at(dwk), at(dy), at(qkv), at(wq), at(wk), at(rstd), at(partials),
 		size(dqkv.Rows()), size(heads), size(kvHeads), size(wq.Len()), bf16(dqkv))

@@ -74,9 +74,7 @@ void cpu_qknorm_backward(uintptr_t dqkv, uintptr_t dwq, uintptr_t dwk, uintptr_t
 	norm o = {.y = (void *)dqkv, .dy = (void *)dy, .x = (void *)qkv, .w = (void *)wq, .wk = (void *)wk, .rstd = (float *)rstd,
 		.partials = (float *)partials, .dim = head_dim, .heads = heads, .kv_heads = kv_heads};
 	backward(qknorm_backward, &o, rows, (heads + 2 * kv_heads) * head_dim, 2 * head_dim, bf16);
-	if (!partials) return;
-	o.dw = (float *)dwq;
-	sum_partials[cpu_level()](&o, 0, head_dim);
-	o.dw = (float *)dwk, o.partials += head_dim;
-	sum_partials[cpu_level()](&o, 0, head_dim);
+	float *const dw[] = {(float *)dwq, (float *)dwk};
+	for (int i = 0; i < 2; i++, o.partials += head_dim)
+		if ((o.dw = dw[i])) sum_partials[cpu_level()](&o, 0, head_dim);
 }
