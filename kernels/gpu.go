@@ -20,7 +20,7 @@ type gpu struct {
 	arch      string
 	cache     cuda.Cache
 	modules   map[build]*cuda.Module
-	functions map[launched]*cuda.Function
+	functions functions
 }
 
 // A kernel names a __global__ function and what its source is compiled for, as common.cuh says.
@@ -47,7 +47,7 @@ func openGPU(ordinal int, _ Options) (*gpu, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gpu{GPU: device, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}, functions: map[launched]*cuda.Function{}}
+	g := &gpu{GPU: device, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}, functions: functions{}}
 	if device.Major < 8 {
 		err = fmt.Errorf("%s has compute capability %d.%d: bfloat16 needs 8.0 (Ampere) or newer", device.Name, device.Major, device.Minor)
 	}
@@ -71,13 +71,10 @@ func (d *Device) launch(k kernel, grid, block, shared int, args ...uint64) {
 	if d.err != nil || grid == 0 {
 		return
 	}
-	f := d.gpu.functions[launched{k, block}]
-	if f == nil {
-		var err error
-		if f, err = d.gpu.function(k, block, shared); err != nil {
-			d.fail(err)
-			return
-		}
+	f, err := d.gpu.functions.get(launched{k, block}, shared, d.gpu.function)
+	if err != nil {
+		d.fail(err)
+		return
 	}
 	d.gpu.Launch(f, cuda.Dim3{X: grid}, cuda.Dim3{X: block}, shared, args...)
 	if d.opts.Sync {
@@ -117,17 +114,35 @@ func vectors(t tensor.DType, dim int) int {
 	return dim / width
 }
 
+// functions are the kernels found so far, with the most dynamic shared memory that each may be launched with. It belongs to the
+// function on the GPU, not to our copy: asked for less, it would have less, so it only grows.
+type functions map[launched]struct {
+	*cuda.Function
+	shared int
+}
+
+// get returns a kernel that may be launched with so much shared memory. It calls find unless it has found one.
+func (fs functions) get(l launched, shared int, find func(launched, int) (*cuda.Function, error)) (*cuda.Function, error) {
+	f, found := fs[l]
+	if found && shared <= f.shared {
+		return f.Function, nil
+	}
+	var err error
+	if f.Function, err = find(l, shared); err != nil {
+		return nil, err
+	}
+	f.shared = shared
+	fs[l] = f
+	return f.Function, nil
+}
+
 // function compiles a kernel's source, or finds it compiled, and loads it.
-func (g *gpu) function(k kernel, block, shared int) (*cuda.Function, error) {
-	m, err := g.module(build{k.source, k.t, k.dim, block})
+func (g *gpu) function(l launched, shared int) (*cuda.Function, error) {
+	m, err := g.module(build{l.source, l.t, l.dim, l.block})
 	if err != nil {
 		return nil, err
 	}
-	f, err := m.Function(k.name, shared)
-	if err == nil {
-		g.functions[launched{k, block}] = f
-	}
-	return f, err
+	return m.Function(l.name, shared)
 }
 
 func (g *gpu) module(b build) (*cuda.Module, error) {

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -166,6 +168,51 @@ func TestCompile(t *testing.T) {
 	files, err := fs.Glob(sources, "*.cu")
 	if err != nil || len(files) != 3 {
 		t.Errorf("%v are not the sources that were compiled: %v", files, err)
+	}
+}
+
+// TestFunctions has a kernel be found once, and again for more shared memory than it may have, but never for less, which
+// would take memory away from it.
+func TestFunctions(t *testing.T) {
+	var asked []string
+	fs := functions{}
+	get := func(l launched, shared int) *cuda.Function {
+		t.Helper()
+		f, err := fs.get(l, shared, func(l launched, shared int) (*cuda.Function, error) {
+			asked = append(asked, fmt.Sprintln(l.name, l.t, l.dim, l.block, "with", shared))
+			if shared > 200 {
+				return nil, errors.New("too much")
+			}
+			return new(cuda.Function), nil
+		})
+		if (err != nil) != (shared > 200) || (f == nil) != (shared > 200) {
+			t.Errorf("%v, %d bytes: %v, %v", l, shared, f, err)
+		}
+		return f
+	}
+	a := launched{kernel{"k.cu", "k", tensor.F32, 64}, 256}
+	first := get(a, 0)
+	if get(a, 0) != first {
+		t.Error("the same kernel is another")
+	}
+	get(a, 100)
+	get(a, 50)
+	get(a, 100)
+	get(a, 101)
+	get(a, 201) // an error is not kept
+	get(a, 101)
+	for _, other := range []launched{
+		{kernel{"k.cu", "l", tensor.F32, 64}, 256}, {kernel{"k.cu", "k", tensor.BF16, 64}, 256},
+		{kernel{"k.cu", "k", tensor.F32, 65}, 256}, {kernel{"k.cu", "k", tensor.F32, 64}, 128},
+	} {
+		get(other, 0)
+	}
+	want := []string{
+		"k F32 64 256 with 0\n", "k F32 64 256 with 100\n", "k F32 64 256 with 101\n", "k F32 64 256 with 201\n",
+		"l F32 64 256 with 0\n", "k BF16 64 256 with 0\n", "k F32 65 256 with 0\n", "k F32 64 128 with 0\n",
+	}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked for %q, want %q", asked, want)
 	}
 }
 
