@@ -14,9 +14,11 @@ import (
 
 // attentionFormula is attention and its gradients in float64, from x [rows, width] and, where there is any, dy. Every
 // intermediate goes through round: the identity, or what stores it in a 16-bit type, as a chain of single operations does.
-func attentionFormula(m Mask, x, dy []float64, round func(float64) float64) (y, lse, dx []float64) {
+// sizes is the sum of the sizes of all that an element of dx is a sum of.
+func attentionFormula(m Mask, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
 	rows, w, n, share := len(x)/m.width(), m.width(), m.HeadDim, m.Heads/m.KVHeads
 	y, lse, dx = make([]float64, rows*m.Heads*n), make([]float64, m.Heads*rows), make([]float64, len(x))
+	sizes = make([]float64, len(x))
 	scale := 1 / math.Sqrt(float64(n))
 	p := make([]float64, rows)
 	m.each(func(begin, end int) {
@@ -51,13 +53,21 @@ func attentionFormula(m Mask, x, dy []float64, round func(float64) float64) (y, 
 					continue
 				}
 				g := dy[(i*m.Heads+h)*n:][:n]
-				delta := dot(g, out)
+				delta, deltaSize := dot(g, out), 0.0
+				for e := range n {
+					deltaSize += math.Abs(g[e] * out[e])
+				}
 				for j := first; j <= i; j++ {
-					ds := round(round(p[j]*(round(dot(g, x[j*w+vc:][:n]))-delta)) * scale)
+					dp := round(dot(g, x[j*w+vc:][:n]))
+					ds := round(round(p[j]*(dp-delta)) * scale)
+					size := p[j] * (math.Abs(dp) + deltaSize) * scale
 					for e := range n {
 						dx[i*w+h*n+e] += ds * x[j*w+kc+e]
 						dx[j*w+kc+e] += ds * q[e]
 						dx[j*w+vc+e] += p[j] * g[e]
+						sizes[i*w+h*n+e] += size * math.Abs(x[j*w+kc+e])
+						sizes[j*w+kc+e] += size * math.Abs(q[e])
+						sizes[j*w+vc+e] += p[j] * math.Abs(g[e])
 					}
 				}
 			}
@@ -66,7 +76,7 @@ func attentionFormula(m Mask, x, dy []float64, round func(float64) float64) (y, 
 	for i := range dx {
 		dx[i] = round(dx[i])
 	}
-	return y, lse, dx
+	return y, lse, dx, sizes
 }
 
 func exact(x float64) float64       { return x }
@@ -95,7 +105,7 @@ func attentionCase(t tensor.DType, m Mask, spread float64) opCase {
 		forward:  func(d *Device, x tensors) { d.Attention(x["y"], x["lse"], x["qkv"], m) },
 		backward: func(d *Device, x tensors) { d.AttentionBackward(x["dqkv"], x["dy"], x["y"], x["lse"], x["qkv"], m) },
 		want: func(x values) values {
-			y, lse, _ := attentionFormula(m, x["qkv"], nil, exact)
+			y, lse, _, _ := attentionFormula(m, x["qkv"], nil, exact)
 			return values{"y": y, "lse": lse}
 		},
 		tolerance: attentionTolerance(t, spread),
@@ -104,6 +114,13 @@ func attentionCase(t tensor.DType, m Mask, spread float64) opCase {
 			"attention_weights", "attention_dvalues", "attention_dweights", "attention_delta", "attention_dscores", "attention_dqueries", "attention_dkeys", "attention_store",
 		}, {"attention", "attention_backward"}},
 	}
+	// An element may be off by more than all are on average. In BF16 it is rounded, and so are the weights and the scores'
+	// gradients of which it is a sum.
+	each := limit{elementLimits[t].relative, 4 * c.tolerance}
+	if t == tensor.BF16 {
+		each.rms = 0x1p-6
+	}
+	c.elements = map[string]limit{"y": each, "dqkv": each}
 	return c
 }
 
@@ -161,7 +178,7 @@ func attentionShapes() (list []Mask) {
 }
 
 func TestAttentionShapes(t *testing.T) {
-	type recorded struct{ y, lse, dx []float64 }
+	type recorded struct{ y, lse, dx, sizes []float64 }
 	formulas := map[string]recorded{}
 	eachDevice(t, func(t *testing.T, d *Device) {
 		for _, dt := range both {
@@ -175,7 +192,7 @@ func TestAttentionShapes(t *testing.T) {
 						r := c.place(t, d)
 						f, ok := formulas[c.name]
 						if !ok {
-							f.y, f.lse, f.dx = attentionFormula(m, r.at["qkv"], r.at["dy"], exact)
+							f.y, f.lse, f.dx, f.sizes = attentionFormula(m, r.at["qkv"], r.at["dy"], exact)
 							formulas[c.name] = f
 						}
 						d.SetFused(Fused{"attention": fused})
@@ -189,6 +206,25 @@ func TestAttentionShapes(t *testing.T) {
 						compare("y", f.y, min(c.tolerance, 6e-3))
 						compare("lse", f.lse, 2e-6)
 						compare("dqkv", f.dx, c.tolerance)
+						for _, x := range []struct {
+							name string
+							want []float64
+						}{{"y", f.y}, {"lse", f.lse}} {
+							c.compareEach(t, x.name, r.x[x.name].DType, floats(t, d, r.x[x.name]), x.want)
+						}
+						// Terms may be larger than their sum. In each, the weight is rounded, and y, which dy·y has, and the score's
+						// gradient.
+						term := 2 * c.tolerance
+						if dt == tensor.BF16 {
+							term = 2 * 0x1p-8
+						}
+						for i, got := range floats(t, d, r.x["dqkv"]) {
+							limit := elementLimits[dt].relative*math.Abs(f.dx[i]) + term*f.sizes[i]
+							if !(math.Abs(got-f.dx[i]) <= limit) {
+								t.Errorf("%s, fused %v: dqkv[%d] is %g, want %g, limit %.3g", c.name, fused, i, got, f.dx[i], limit)
+								break
+							}
+						}
 						for i, g := range r.guard {
 							if b := bytesOf(t, d, g); bytes.Count(b, []byte{guardByte}) != len(b) {
 								t.Errorf("%s: operand %d was written beyond its end", c.name, i)
@@ -240,8 +276,8 @@ func TestAttentionBF16(t *testing.T) {
 			c := attentionCase(tensor.BF16, m, 1)
 			r := c.place(t, d)
 			if y == nil {
-				y, _, dx = attentionFormula(m, r.at["qkv"], r.at["dy"], exact)
-				chainY, _, chainDX = attentionFormula(m, r.at["qkv"], r.at["dy"], roundToBF16)
+				y, _, dx, _ = attentionFormula(m, r.at["qkv"], r.at["dy"], exact)
+				chainY, _, chainDX, _ = attentionFormula(m, r.at["qkv"], r.at["dy"], roundToBF16)
 			}
 			d.SetFused(Fused{"attention": fused})
 			c.forward(d, r.x)

@@ -99,7 +99,7 @@ func TestAttentionCachedLong(t *testing.T) {
 				r, x := newCacheRun(t, d, dt, m, rows)
 				name := fmt.Sprint(dt, window)
 				if formulas[name] == nil {
-					formulas[name], _, _ = attentionFormula(r.m, x, nil, exact)
+					formulas[name], _, _, _ = attentionFormula(r.m, x, nil, exact)
 				}
 				want := formulas[name][start*m.Heads*m.HeadDim:]
 				for _, n := range []int{1, 3, 10} {

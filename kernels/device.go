@@ -52,6 +52,9 @@ type Device struct {
 
 	pads    []*Arena // scratch memory, see scratch.go
 	padPeak int
+	// Tests put guards around scratch memory when it is cut, and look at them before it is released down to a mark.
+	cutScratch func(a *Arena, name string, t tensor.DType, shape ...int) tensor.Tensor
+	released   func(mark int)
 }
 
 // Open opens a device: "cpu", "cuda", "cuda:1" or "auto", which is the best that every operation runs on: the CPU, while most

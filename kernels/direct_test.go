@@ -1,9 +1,12 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
+
+	"restyle/tensor"
 )
 
 // What tests use that run operations themselves, without a case.
@@ -41,4 +44,43 @@ func mustPanic(t *testing.T, what, message string, f func()) {
 		}
 	}()
 	f()
+}
+
+// guardScratch has scratch memory begin as NaN, between guards of a page that operations must leave as they are.
+func guardScratch(t testing.TB, d *Device) {
+	const zone = 4096
+	type guarded struct {
+		mark   int
+		name   string
+		guards [2]tensor.Tensor
+	}
+	var all []guarded
+	d.cutScratch = func(a *Arena, name string, typ tensor.DType, shape ...int) tensor.Tensor {
+		mark := d.mark()
+		before := a.New("guard", tensor.U8, zone)
+		x := a.New(name, typ, shape...)
+		after := a.New("guard", tensor.U8, zone)
+		if a.Counting() {
+			return x
+		}
+		// The guard behind begins at x's last byte, before its own first.
+		end := x.Addr + uintptr(x.Bytes())
+		after = tensor.Tensor{DType: tensor.U8, Shape: []int{zone + int(after.Addr-end)}, Addr: end}
+		for _, g := range []tensor.Tensor{before, after} {
+			d.UploadBytes(g, bytes.Repeat([]byte{guardByte}, g.Bytes()))
+		}
+		d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
+		all = append(all, guarded{mark, fmt.Sprint(x), [2]tensor.Tensor{before, after}})
+		return x
+	}
+	d.released = func(mark int) {
+		for n := len(all); n > 0 && all[n-1].mark >= mark; n-- {
+			for i, g := range all[n-1].guards {
+				if b := bytesOf(t, d, g); bytes.Count(b, []byte{guardByte}) != len(b) {
+					t.Errorf("%s: written %s", all[n-1].name, [2]string{"before its beginning", "beyond its end"}[i])
+				}
+			}
+			all = all[:n-1]
+		}
+	}
 }

@@ -3,6 +3,7 @@ package kernels
 import (
 	"bytes"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -28,6 +29,8 @@ type opCase struct {
 	want func(x values) values
 	// tolerance is the largest ‖got − want‖ / ‖want‖ of an output or a gradient. Default: tolerances[type of the output].
 	tolerance float64
+	// elements is how far each element may be off, by the names of outputs and gradients. Default: elementLimits[its type].
+	elements map[string]limit
 	// kernels are those that have to have run, and no others, unfused and fused. Nil: not compared.
 	kernels [2][]string
 	// What a run must move at least; 0 for cases that are not timed.
@@ -73,8 +76,33 @@ func plain(name string, t tensor.DType, shape ...int) operand {
 }
 
 // tolerances by the type of what is stored. F32: sums of a few thousand terms lose a few units of 2⁻²⁴; BF16: one rounding
-// is off by 2⁻⁹ at most, 2⁻⁹/√3 on average, and gradients see two or three of them.
+// is off by 2⁻⁸ at most, by about 2⁻⁸/√6 on average, and gradients see two or three of them.
 var tolerances = map[tensor.DType]float64{tensor.F32: 2e-6, tensor.BF16: 6e-3}
+
+// A limit is how far one element may be off: relative to itself, and to the root mean square of its tensor.
+type limit struct{ relative, rms float64 }
+
+// elementLimits by the type of what is stored. F32: a few products are rounded by 2⁻²⁴ each. A sum of n terms of deviation 1 has
+// the root mean square √n and rounds n times by up to 2⁻²⁴ of what it is so far: as these are as often up as down, by √n · 2⁻²⁴
+// of √n in all, which for 4,096 terms is 2⁻¹⁸; 2⁻¹⁷ leaves room for the worst of many elements. BF16: the same in float32, and
+// one rounding of 2⁻⁸. What is rounded more often, or sums what was rounded, has a limit of its own.
+var elementLimits = map[tensor.DType]limit{tensor.F32: {0x1p-21, 0x1p-17}, tensor.BF16: {0x1p-8 + 0x1p-14, 0x1p-17}}
+
+// farthest returns the element that is farthest off, as a multiple of what it may be off by.
+func (l limit) farthest(got, want []float64) (at int, times float64) {
+	sum := 0.0
+	for _, w := range want {
+		sum += w * w
+	}
+	rms := math.Sqrt(sum / float64(len(want)))
+	for i, w := range want {
+		off := math.Abs(got[i] - w)
+		if n := off / (l.relative*math.Abs(w) + l.rms*rms); n > times || math.IsNaN(off) {
+			at, times = i, n
+		}
+	}
+	return at, times
+}
 
 // eachDevice runs f on every device and instruction set that there is. With RESTYLE_TEST_DEVICE set, on that one alone,
 // which has to be there.
@@ -90,6 +118,7 @@ func eachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 				t.Error(err)
 			}
 		})
+		guardScratch(t, d)
 		f(t, d)
 	}
 	if name := os.Getenv("RESTYLE_TEST_DEVICE"); name != "" {
@@ -107,6 +136,13 @@ var both = []tensor.DType{tensor.F32, tensor.BF16}
 // testOps proves a list of cases on every device.
 func testOps(t *testing.T, cases []opCase) {
 	t.Helper()
+	formulas := map[string]*formula{}
+	for _, c := range cases {
+		if formulas[c.id()] != nil {
+			t.Fatalf("two cases are %s", c.id())
+		}
+		formulas[c.id()] = &formula{gradients: map[string]gradientSample{}}
+	}
 	eachDevice(t, func(t *testing.T, d *Device) {
 		for _, c := range cases {
 			modes := []bool{false}
@@ -114,14 +150,29 @@ func testOps(t *testing.T, cases []opCase) {
 				modes = []bool{false, true}
 			}
 			for _, fused := range modes {
-				name := c.op + " " + c.name
+				name := c.id()
 				if fused {
 					name += " fused"
 				}
-				t.Run(name, func(t *testing.T) { c.test(t, d, fused) })
+				t.Run(name, func(t *testing.T) { c.test(t, d, fused, formulas[c.id()]) })
 			}
 		}
 	})
+}
+
+// id is a case's name among all.
+func (c opCase) id() string { return c.op + " " + c.name }
+
+// A formula is what a case's formula gives, which is the same on every device: the outputs, and parts of the gradients.
+type formula struct {
+	outputs   values
+	gradients map[string]gradientSample // by the input
+}
+
+// A gradientSample is the gradient at some elements of an input.
+type gradientSample struct {
+	at     []int
+	values []float64
 }
 
 // run is a case with its operands in memory.
@@ -172,7 +223,9 @@ func (c opCase) place(t testing.TB, d *Device) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rng := rand.New(rand.NewPCG(1, uint64(len(c.name))))
+	hash := fnv.New64a()
+	hash.Write([]byte(c.id()))
+	rng := rand.New(rand.NewPCG(1, hash.Sum64())) // of its own: other cases come and go
 	store := func(o operand, x tensor.Tensor) []float64 {
 		v := make([]float64, x.Len())
 		f32, i32 := make([]float32, len(v)), make([]int32, len(v))
@@ -251,7 +304,7 @@ func floats(t testing.TB, d *Device, x tensor.Tensor) []float64 {
 	return v
 }
 
-func (c opCase) test(t *testing.T, d *Device, fused bool) {
+func (c opCase) test(t *testing.T, d *Device, fused bool, f *formula) {
 	if fused {
 		d.SetFused(All())
 	} else {
@@ -263,26 +316,19 @@ func (c opCase) test(t *testing.T, d *Device, fused bool) {
 			t.Error(err)
 		}
 	}()
+	if f.outputs == nil {
+		f.outputs = c.want(r.at)
+	}
 	d.Counts()
 	c.forward(d, r.x)
-
-	want := c.want(r.at)
 	for _, o := range c.out {
-		w, compared := want[o.name]
-		if !compared {
-			continue
-		}
-		limit := c.tolerance
-		if limit == 0 {
-			limit = tolerances[o.t]
-		}
-		if e := distance(floats(t, d, r.x[o.name]), w); e > limit {
-			t.Errorf("%s is off by %.3g, limit %.1g", o.name, e, limit)
+		if want, compared := f.outputs[o.name]; compared {
+			c.compare(t, o.name, o.t, floats(t, d, r.x[o.name]), want)
 		}
 	}
 	if c.backward != nil {
 		c.backward(d, r.x)
-		c.testGradients(t, d, r)
+		c.testGradients(t, d, r, f)
 	}
 	if ran := c.kernels[btoi(fused)]; ran != nil {
 		counts := d.Counts()
@@ -306,6 +352,31 @@ func (c opCase) test(t *testing.T, d *Device, fused bool) {
 	}
 }
 
+// compare wants values of a type to be near what the formula gives: all together, and each of them.
+func (c opCase) compare(t *testing.T, name string, typ tensor.DType, got, want []float64) {
+	t.Helper()
+	tolerance := c.tolerance
+	if tolerance == 0 {
+		tolerance = tolerances[typ]
+	}
+	if e := distance(got, want); !(e <= tolerance) {
+		t.Errorf("%s is off by %.3g, limit %.1g", name, e, tolerance)
+	}
+	c.compareEach(t, name, typ, got, want)
+}
+
+// compareEach is compare for each element alone.
+func (c opCase) compareEach(t *testing.T, name string, typ tensor.DType, got, want []float64) {
+	t.Helper()
+	l, own := c.elements[name]
+	if !own {
+		l = elementLimits[typ]
+	}
+	if i, n := l.farthest(got, want); !(n <= 1) {
+		t.Errorf("%s: %s[%d] is %g, want %g, %.3g times as far off as it may be", c.id(), name, i, got[i], want[i], n)
+	}
+}
+
 func btoi(b bool) int {
 	if b {
 		return 1
@@ -313,51 +384,28 @@ func btoi(b bool) int {
 	return 0
 }
 
-// testGradients compares gradients with central differences of the formula in float64: L = Σ dy·y over the outputs that
-// have one, at up to 40 elements of each input.
-func (c opCase) testGradients(t *testing.T, d *Device, r *run) {
-	loss := func(x values) (sum float64) {
-		y := c.want(x)
-		for _, o := range c.out {
-			if o.grad != none {
-				dy := r.at["d"+o.name]
-				for i, v := range y[o.name] {
-					sum += v * dy[i]
-				}
-			}
-		}
-		return sum
-	}
-	rng := rand.New(rand.NewPCG(2, 3))
+// testGradients compares gradients with central differences of the formula in float64, L = Σ dy·y over the outputs that have
+// one: at all elements of a small input, and at some of a large one.
+func (c opCase) testGradients(t *testing.T, d *Device, r *run, f *formula) {
 	for _, o := range c.in {
 		if o.grad == none {
 			continue
 		}
+		s, ok := f.gradients[o.name]
+		if !ok {
+			s = c.differences(r.at, o.name)
+			f.gradients[o.name] = s
+		}
 		all := floats(t, d, r.x["d"+o.name])
-		x := r.at[o.name]
-		samples := rng.Perm(len(x))
-		var got, numeric []float64
-		for _, i := range samples[:min(40, len(x))] {
-			at, h := x[i], 1e-5*max(1, math.Abs(x[i]))
-			x[i] = at + h
-			up := loss(r.at)
-			x[i] = at - h
-			down := loss(r.at)
-			x[i] = at
-			g := all[i]
+		got, typ := make([]float64, len(s.at)), o.t
+		for k, i := range s.at {
+			got[k] = all[i]
 			if o.grad == accumulated {
-				g -= r.at["d"+o.name][i]
+				got[k] -= r.at["d"+o.name][i]
+				typ = tensor.F32
 			}
-			got, numeric = append(got, g), append(numeric, (up-down)/(2*h))
 		}
-		limit := c.tolerance
-		if limit == 0 {
-			limit = tolerances[o.t]
-		}
-		// The differences themselves are good to about 1e-9 of the loss over h.
-		if e := distance(got, numeric); e > max(limit, 1e-6)*2 {
-			t.Errorf("d%s is off by %.3g, limit %.1g", o.name, e, 2*limit)
-		}
+		c.compare(t, "d"+o.name, typ, got, s.values) // differences are good to about 1e-9 of the loss
 		for i, g := range all {
 			if math.IsNaN(g) {
 				t.Errorf("d%s[%d] was not written", o.name, i)
@@ -365,6 +413,39 @@ func (c opCase) testGradients(t *testing.T, d *Device, r *run) {
 			}
 		}
 	}
+}
+
+// differences is the gradient of an input at up to 40 of its elements, or more, up to all, while the formula is computed for no
+// more than a million elements in all.
+func (c opCase) differences(at values, input string) (s gradientSample) {
+	loss := func() (sum float64) {
+		y := c.want(at)
+		for _, o := range c.out {
+			if o.grad != none {
+				dy := at["d"+o.name]
+				for i, v := range y[o.name] {
+					sum += v * dy[i]
+				}
+			}
+		}
+		return sum
+	}
+	x, size := at[input], 0
+	for _, v := range at {
+		size += len(v)
+	}
+	n := min(max(40, 1<<20/size), len(x))
+	s.at = rand.New(rand.NewPCG(2, 3)).Perm(len(x))[:n]
+	for _, i := range s.at {
+		v, h := x[i], 1e-5*max(1, math.Abs(x[i]))
+		x[i] = v + h
+		up := loss()
+		x[i] = v - h
+		down := loss()
+		x[i] = v
+		s.values = append(s.values, (up-down)/(2*h))
+	}
+	return s
 }
 
 // testThreads runs a case again with more threads and wants the same bytes.

@@ -15,13 +15,17 @@ import (
 // The memory stays with the device, as much as operations ever had at a time, until Close. When it has to grow and cannot,
 // scratch panics; ReserveScratch beforehand returns an error instead.
 func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tensor {
-	need := SizeOf(func(a *Arena) { a.New(name, t, shape...) })
+	cut := (*Arena).New
+	if d.cutScratch != nil {
+		cut = d.cutScratch
+	}
+	need := SizeOf(func(a *Arena) { cut(a, name, t, shape...) })
 	if n := len(d.pads); n == 0 || d.pads[n-1].size-d.pads[n-1].used < need {
 		if err := d.growScratch(need); err != nil {
 			panic(err.Error())
 		}
 	}
-	x := d.pads[len(d.pads)-1].New(name, t, shape...)
+	x := cut(d.pads[len(d.pads)-1], name, t, shape...)
 	d.padPeak = max(d.padPeak, d.mark())
 	return x
 }
@@ -37,6 +41,9 @@ func (d *Device) mark() (used int) {
 // release gives back the scratch memory that was taken since the mark. What is in use cannot move, so the memory grows in
 // pieces; when nothing is in use any more, they become one.
 func (d *Device) release(mark int) {
+	if d.released != nil {
+		d.released(mark)
+	}
 	used := d.mark()
 	for i := len(d.pads) - 1; used > mark; i-- {
 		back := min(d.pads[i].used, used-mark)

@@ -10,6 +10,7 @@ import (
 // again for the same.
 func TestScratch(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
+		d.cutScratch, d.released = nil, nil
 		var size int
 		for range 3 {
 			func() {

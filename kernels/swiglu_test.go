@@ -25,6 +25,10 @@ func swiGLUCase(t tensor.DType, rows, inner int) opCase {
 		},
 		kernels: [2][]string{{"silu", "mul", "silu_backward"}, {"swiglu", "swiglu_backward"}},
 	}
+	if t == tensor.BF16 {
+		// Unfused, silu, and dy·up, are rounded before they are multiplied, and the product is.
+		c.elements = map[string]limit{"y": {0x1.1p-7, 0}, "dgateUp": {0x1.1p-7, 0x1p-17}}
+	}
 	c.forwardBytes = c.bytes("gateUp", "y")
 	c.backwardBytes = c.bytes("gateUp", "gateUp", "y")
 	return c
