@@ -37,8 +37,8 @@ func TestOutcomes(t *testing.T) {
 		t.Error("the .bak is not the file before")
 	}
 	second := read(t, path)
-	if d := save(t, path, someRows(7)); d.Data != Replaced || read(t, path+".bak") != second {
-		t.Errorf("the .bak is not the file just before: %+v", d)
+	if d := save(t, path, someRows(7)); d.Data != Replaced || read(t, path+".bak.2") != second || read(t, path+".bak") != first {
+		t.Errorf("the .bak.2 is not the file just before: %+v", d)
 	}
 	// The same length, other bytes.
 	rows := someRows(7)
@@ -46,7 +46,10 @@ func TestOutcomes(t *testing.T) {
 	if d := save(t, path, rows); d.Data != Replaced {
 		t.Errorf("one letter: %+v", d)
 	}
-	want := []string{"out.certificates.jsonl", "out.certificates.jsonl.bak", "out.json", "out.json.bak"}
+	var want []string
+	for _, name := range []string{"out.certificates.jsonl", "out.json"} {
+		want = append(want, name, name+".bak", name+".bak.2", name+".bak.3")
+	}
 	if got := folder(t, dir); !slices.Equal(got, want) {
 		t.Errorf("left behind: %q", got)
 	}
@@ -161,27 +164,28 @@ func TestWriteFile(t *testing.T) {
 	for _, c := range []struct {
 		data string
 		want Outcome
-		bak  string
-	}{{"one", Written, ""}, {"one", Unchanged, ""}, {"two", Replaced, "one"}, {"", Replaced, "two"}, {"", Unchanged, "two"}} {
+		kept []string // path.bak, path.bak.2
+	}{{"one", Written, nil}, {"one", Unchanged, nil}, {"two", Replaced, []string{"one"}}, {"", Replaced, []string{"one", "two"}},
+		{"", Unchanged, []string{"one", "two"}}, {"two", Replaced, []string{"one", "two", ""}}, {"", Replaced, []string{"one", "two", ""}}} {
 		got, err := WriteFile(path, []byte(c.data))
 		if err != nil || got != c.want || read(t, path) != c.data {
 			t.Errorf("%q: %v, %v", c.data, got, err)
 		}
-		if c.bak != "" && read(t, path+".bak") != c.bak {
-			t.Errorf("%q: .bak %q", c.data, read(t, path+".bak"))
+		if names := folder(t, filepath.Dir(path)); len(names) != 1+len(c.kept) {
+			t.Errorf("%q: there is %q", c.data, names)
+		}
+		for i, want := range c.kept {
+			bak := path + []string{".bak", ".bak.2", ".bak.3"}[i]
+			if read(t, bak) != want {
+				t.Errorf("%q: %s has %q, want %q", c.data, bak, read(t, bak), want)
+			}
 		}
 	}
-	if names := folder(t, filepath.Dir(path)); len(names) != 2 {
-		t.Errorf("left behind: %q", names)
-	}
-	// A kill between making the second name and renaming leaves .bak the same file.
-	if err := errors.Join(os.Remove(path+".bak"), os.Link(path, path+".bak"), os.WriteFile(path+".bak.tmp", nil, 0o666)); err != nil {
+	// A kill between making the second name and renaming leaves a .bak that is the same file.
+	if err := os.Link(path, path+".bak.4"); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(path, []byte("three")); err != nil || o != Replaced || read(t, path+".bak") != "" {
-		t.Error(o, err)
-	}
-	if names := folder(t, filepath.Dir(path)); len(names) != 2 {
-		t.Errorf("left behind: %q", names)
+	if o, err := WriteFile(path, []byte("three")); err != nil || o != Replaced || len(folder(t, filepath.Dir(path))) != 5 {
+		t.Error(o, err, folder(t, filepath.Dir(path)))
 	}
 }

@@ -26,9 +26,8 @@ type Committed struct {
 }
 
 // Create starts an output. The extension of path chooses the format: .json (an
-// array), .jsonl or .parquet (zstd). Until Commit everything is in <path>.tmp and
-// its certificates' counterpart; a second process that writes the same output is
-// refused.
+// array), .jsonl or .parquet (zstd). Until Commit both files have other names; a second
+// process that writes the same output is refused.
 func Create(path string) (*Output, error) {
 	newWriter, err := rowWriterFor(path)
 	if err != nil {
@@ -42,7 +41,7 @@ func Create(path string) (*Output, error) {
 	if err != nil {
 		return nil, errors.Join(err, data.discard())
 	}
-	o := &Output{data: data, certs: certs, rows: newWriter(data.file), certBuffer: bufio.NewWriter(certs.file)}
+	o := &Output{data: data, certs: certs, rows: newWriter(data), certBuffer: bufio.NewWriter(certs)}
 	o.certEncoder = json.NewEncoder(o.certBuffer)
 	o.certEncoder.SetEscapeHTML(false)
 	return o, nil
@@ -94,7 +93,7 @@ func (o *Output) Commit() (Committed, error) {
 	data, certs := o.data, o.certs
 	o.data, o.certs, o.err = nil, nil, errors.New("dataset: the output is closed")
 	// Both must be able to reach the disk before either is shown.
-	if err = errors.Join(data.file.Sync(), certs.file.Sync()); err != nil {
+	if err = errors.Join(data.Sync(), certs.Sync()); err != nil {
 		return Committed{}, errors.Join(fmt.Errorf("dataset: %w", err), data.discard(), certs.discard())
 	}
 	if result.Certificates, err = certs.commit(); err != nil {

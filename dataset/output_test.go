@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"restyle/internal/disk"
 )
 
 // someRows differ in every way that a format might trip over.
@@ -191,7 +193,8 @@ func TestKillBetween(t *testing.T) {
 	if _, err := o.certs.commit(); err != nil {
 		t.Fatal(err)
 	}
-	o.data.file.Close() // killed: the lock goes, the .tmp stays
+	o.data.Close() // killed: the locks go, the files stay
+	o.data.lock.Close()
 
 	rows, err := ReadRewritten(context.Background(), path)
 	if err != nil || !slices.Equal(rows, before) {
@@ -268,13 +271,14 @@ func TestKills(t *testing.T) {
 		if len(certs) != len(rows) {
 			between++
 		}
-		if slices.ContainsFunc(folder(t, dir), func(n string) bool { return strings.HasSuffix(n, ".tmp") }) {
+		if slices.ContainsFunc(folder(t, dir), disk.IsPending) {
 			leftovers++
 		}
 	}
-	t.Logf("40 kills: %d left a .tmp, %d fell between the two renames", leftovers, between)
+	t.Logf("40 kills: %d left a pending file, %d fell between the two renames", leftovers, between)
 	save(t, path, someRows(21))
-	if names := folder(t, dir); len(names) != 4 {
+	names := folder(t, dir)
+	if slices.ContainsFunc(names, func(n string) bool { return disk.IsPending(n) || strings.HasSuffix(n, ".lock") }) {
 		t.Errorf("left behind: %q", names)
 	}
 }

@@ -14,8 +14,8 @@ import (
 // staging is a set of files that get their names together. After the first error it does nothing more.
 type staging struct {
 	root  *os.Root
-	names []string // written so far, each under its name with .tmp behind
-	gone  []string // that the new set lacks, and that an older one may have
+	files []*disk.Pending // written so far
+	gone  []string        // that the new set lacks, and that an older one may have
 	err   error
 }
 
@@ -23,9 +23,15 @@ func (s *staging) write(name string, fill func(io.Writer) error) {
 	if s.err != nil {
 		return
 	}
-	if s.err = disk.Stage(s.root, name+".tmp", fill); s.err == nil {
-		s.names = append(s.names, name)
+	f, err := disk.CreateIn(s.root, name, 0o666)
+	if err == nil {
+		s.files = append(s.files, f)
+		err = fill(f)
 	}
+	if err == nil {
+		err = f.Sync()
+	}
+	s.err = err
 }
 
 func (s *staging) bytes(name string, data []byte) {
@@ -65,12 +71,10 @@ func (s *staging) commit(weights []string) error {
 			}
 		}
 	}
-	for len(s.names) > 0 {
-		name := s.names[0]
-		if err := disk.Commit(s.root, name+".tmp", name); err != nil {
+	for _, f := range s.files {
+		if err := f.Commit(); err != nil {
 			return err
 		}
-		s.names = s.names[1:]
 	}
 	entries, err := fs.ReadDir(s.root.FS(), ".")
 	if err != nil {
@@ -90,7 +94,7 @@ func (s *staging) commit(weights []string) error {
 
 // discard removes what was not committed.
 func (s *staging) discard() {
-	for _, name := range s.names {
-		s.root.Remove(name + ".tmp")
+	for _, f := range s.files {
+		f.Discard()
 	}
 }

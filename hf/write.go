@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"restyle/internal/disk"
@@ -28,16 +26,15 @@ type TensorData struct {
 // TensorData.Write holds. The file appears under its name when it is complete and on the disk, in place of one that was
 // there. The same tensors give the same bytes. Metadata {"format": "pt"} is what transformers expects.
 func WriteSafetensors(path string, metadata map[string]string, tensors []TensorData) error {
-	root, err := os.OpenRoot(filepath.Dir(path))
+	f, err := disk.Create(path, 0o666)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	name := filepath.Base(path)
-	if err := disk.Stage(root, name+".tmp", func(w io.Writer) error { return writeSafetensors(w, metadata, tensors) }); err != nil {
+	defer f.Discard()
+	if err := writeSafetensors(f, metadata, tensors); err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	return disk.Commit(root, name+".tmp", name)
+	return f.Commit()
 }
 
 func writeSafetensors(w io.Writer, metadata map[string]string, tensors []TensorData) error {

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"restyle/internal/disk"
 )
 
 // A Journal is the append-only record of a work folder: one line an attempt, written at once. It holds every answer
@@ -30,8 +30,8 @@ type Journal struct {
 	Damaged int // whole lines that did not match their checksum, skipped
 
 	dir  string
-	lock *os.File
-	file *os.File
+	lock *disk.File
+	file *disk.File
 
 	mu      sync.Mutex
 	size    int64
@@ -100,35 +100,33 @@ const (
 	syncEvery   = 50 * time.Millisecond
 )
 
-// ErrLocked means that another run is working in the folder.
-var ErrLocked = errors.New("another run is at work")
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // OpenJournal opens the journal of a work folder, making both where they do not exist, and locks the folder until
-// Close. It is an error wrapping [ErrLocked] if another process has it.
+// Close. It is an error wrapping [disk.ErrLocked] if another process has it.
 func OpenJournal(dir string) (*Journal, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir, err := disk.Follow(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700) // prompts and answers are the user's own
+	}
+	if err != nil {
 		return nil, fmt.Errorf("work folder: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	lock, err := disk.Lock(filepath.Join(dir, "lock"))
+	if errors.Is(err, disk.ErrLocked) {
+		return nil, fmt.Errorf("work folder: %w: wait for it, or give this run its own --out or --work", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("work folder %s cannot be written: %w", dir, err)
 	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer lock.Close()
-		holder, _ := io.ReadAll(io.LimitReader(lock, 32))
-		return nil, fmt.Errorf("work folder %s: %w (process %s): wait for it, or give this run its own --out or --work",
-			dir, ErrLocked, bytes.TrimSpace(holder))
-	}
-	// The number is for the message above alone; the lock is the kernel's and dies with the process.
-	lock.Truncate(0)
-	lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 
 	j := &Journal{dir: dir, lock: lock, answers: map[string]span{}, failed: map[[2]int]int{}, wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), stopped: make(chan struct{})}
 	path := filepath.Join(dir, journalName)
-	j.file, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	j.file, err = disk.Open(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = disk.SyncDir(dir) // what is synced in the file must be found under its name
+	}
 	if err == nil {
 		err = j.load()
 	}
@@ -286,8 +284,6 @@ func (j *Journal) sync() {
 	if !dirty {
 		return
 	}
-	// A failed fsync is final: the kernel may mark the pages clean, so trying again would prove nothing
-	// (Rebello et al., "Can Applications Recover from fsync Failures?", 2020).
 	if err := j.file.Sync(); err != nil {
 		j.mu.Lock()
 		if j.err == nil {
@@ -428,7 +424,7 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// SetAside renames the journal of a work folder to journal.log.bak, or .bak2 and so on where that is taken, and returns
+// SetAside renames the journal of a work folder to journal.log.bak, or .bak.2 and so on if that is taken, and returns
 // the new path, "" if there was nothing to set aside. It takes the folder's lock while it does.
 func SetAside(dir string) (kept string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, journalName)); errors.Is(err, os.ErrNotExist) {
@@ -439,12 +435,5 @@ func SetAside(dir string) (kept string, err error) {
 		return "", err
 	}
 	defer j.Close()
-	path := filepath.Join(dir, journalName)
-	kept = path + ".bak"
-	for n := 2; ; n++ { // the answers in an older one may have cost money
-		if _, err := os.Lstat(kept); errors.Is(err, os.ErrNotExist) {
-			return kept, os.Rename(path, kept)
-		}
-		kept = fmt.Sprintf("%s.bak%d", path, n)
-	}
+	return disk.SetAside(filepath.Join(dir, journalName))
 }

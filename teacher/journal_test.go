@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"restyle/internal/disk"
 )
 
 func openJournal(t *testing.T, dir string) *Journal {
@@ -152,7 +154,7 @@ func TestJournalLock(t *testing.T) {
 	dir := t.TempDir()
 	if os.Getenv("RESTYLE_LOCK_DIR") != "" {
 		_, err := OpenJournal(os.Getenv("RESTYLE_LOCK_DIR"))
-		if !errors.Is(err, ErrLocked) {
+		if !errors.Is(err, disk.ErrLocked) {
 			t.Fatalf("the lock did not hold: %v", err)
 		}
 		return

@@ -15,8 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"restyle/internal/disk"
 	"restyle/internal/sidebyside"
 )
 
@@ -24,7 +23,7 @@ import (
 // written before the thing it tells of is shown. The Markdown file beside it is for people: an entry a question, written
 // when all answers are there. What a kill left without an entry gets it from the JSONL file the next time.
 type record struct {
-	md, jsonl *os.File
+	md, jsonl *disk.File
 	asked     []string // the latest questions that the file held when it was opened
 	err       error    // the first failure; final, since a line may be torn
 }
@@ -87,17 +86,24 @@ func openRecord(md string) (r *record, recovered int, err error) {
 			r, err = nil, fmt.Errorf("log: %w: choose another place with --log, or keep none with --log \"\"", err)
 		}
 	}()
-	if err := isRecord(jsonlPath(md)); err != nil {
+	jsonl, err := disk.Follow(jsonlPath(md))
+	if err != nil {
+		return r, 0, err
+	}
+	if md, err = disk.Follow(md); err != nil {
+		return r, 0, err
+	}
+	if err := isRecord(jsonl); err != nil {
 		return r, 0, err
 	}
 	if r.md, err = openAppend(md); err != nil {
 		return r, 0, err
 	}
-	if r.jsonl, err = openAppend(jsonlPath(md)); err != nil {
+	if r.jsonl, err = openAppend(jsonl); err != nil {
 		return r, 0, err
 	}
 	// Another chat that runs now holds the shared lock, and what is unfinished may be its own.
-	alone := unix.Flock(int(r.jsonl.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	alone := r.jsonl.TryLock(false) == nil
 	unfinished, err := r.read()
 	if err != nil {
 		return r, 0, err
@@ -110,17 +116,17 @@ func openRecord(md string) (r *record, recovered int, err error) {
 			recovered++
 		}
 	}
-	unix.Flock(int(r.jsonl.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	r.jsonl.TryLock(true)
 	return r, recovered, nil
 }
 
 // isRecord refuses a file that is there and is none of chat's: one that does not begin with an event. A kill may have left the
 // beginning of one.
 func isRecord(path string) error {
-	if info, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+	f, err := disk.Open(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
@@ -138,9 +144,10 @@ func isRecord(path string) error {
 	return nil
 }
 
-// openAppend opens a file that only grows. A last line that a kill tore is closed, so that what follows stands alone.
-func openAppend(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+// openAppend opens a file that only grows, for its owner alone if it is new: questions and answers are private. A last line
+// that a kill tore is closed, so that what follows stands alone.
+func openAppend(path string) (*disk.File, error) {
+	f, err := disk.Open(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +274,7 @@ func (r *record) close() error {
 		return nil
 	}
 	var errs []error
-	for _, f := range []*os.File{r.md, r.jsonl} {
+	for _, f := range []*disk.File{r.md, r.jsonl} {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}

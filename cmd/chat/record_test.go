@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/disk"
 )
 
 func readFile(t testing.TB, path string) string {
@@ -238,7 +240,7 @@ func TestRecordErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.jsonl.Close()
-	r.jsonl = full
+	r.jsonl = &disk.File{File: full}
 	for range 2 {
 		err := r.add(event{Event: "ask", ID: "1"}, true)
 		var logErr *logError

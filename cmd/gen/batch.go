@@ -2,10 +2,10 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"os"
 	"path/filepath"
 
+	"restyle/internal/disk"
 	"restyle/teacher"
 )
 
@@ -43,20 +43,23 @@ func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
 
 // batchFile is a file of requests that appears whole or not at all.
 type batchFile struct {
-	path string
-	file *os.File
-	buf  *bufio.Writer
+	*disk.Pending
+	buf *bufio.Writer
 }
 
 func createBatch(path string) (*batchFile, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, err
+	path, err := disk.Follow(path)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
 	}
-	f, err := os.Create(path + ".tmp") // a fixed name, so that kills do not pile them up
 	if err != nil {
 		return nil, err
 	}
-	return &batchFile{path: path, file: f, buf: bufio.NewWriter(f)}, nil
+	f, err := disk.Create(path, 0o600) // for its owner alone: it has the prompts
+	if err != nil {
+		return nil, err
+	}
+	return &batchFile{f, bufio.NewWriter(f)}, nil
 }
 
 func (b *batchFile) add(key string, body []byte) error {
@@ -64,14 +67,8 @@ func (b *batchFile) add(key string, body []byte) error {
 }
 
 func (b *batchFile) commit() error {
-	err := errors.Join(b.buf.Flush(), b.file.Sync(), b.file.Chmod(0o644), b.file.Close())
-	if err == nil {
-		err = os.Rename(b.file.Name(), b.path)
+	if err := b.buf.Flush(); err != nil {
+		return err
 	}
-	return err
-}
-
-func (b *batchFile) discard() {
-	b.file.Close()
-	os.Remove(b.file.Name())
+	return b.Commit()
 }

@@ -221,7 +221,7 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		if batch, err = createBatch(g.emit); err != nil {
 			return err
 		}
-		defer batch.discard()
+		defer batch.Discard()
 		pending = batch.add
 		r.Spare = max(8, g.rows/10)
 	}

@@ -18,6 +18,7 @@ import (
 	"restyle/dataset"
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 )
@@ -85,7 +86,7 @@ func (g *gen) exit(ctx context.Context, err error) int {
 		}
 		fmt.Fprintln(g.stderr, "gen: stopped; run the same command again to go on")
 		return cli.Stopped
-	case errors.As(err, &different), errors.Is(err, teacher.ErrLocked):
+	case errors.As(err, &different), errors.Is(err, disk.ErrLocked):
 		fmt.Fprintf(g.stderr, "gen: %v\n", err)
 		return cli.Failed
 	case errors.As(err, &unavailable), hub.Retryable(err):

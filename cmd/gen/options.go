@@ -85,7 +85,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.rows, "rows", "how many rows to make; 0 for as many as the source gives. If not given, the built-in rewriter, which costs nothing, makes "+strconv.Itoa(builtinRows))
 
 	f.Group("Where it goes")
-	f.Add(&o.out, "out", "the dataset, as .json, .jsonl or .parquet; certificates go beside it. What is there and differs is kept as `file`.bak")
+	f.Add(&o.out, "out", "the dataset, as .json, .jsonl or .parquet; certificates go beside it. What is there and differs is kept as `file`.bak, .bak.2 and so on")
 	f.Add(&o.card, "card", "also write a dataset card for the hub, in Markdown, to this `file`")
 	f.Add(&o.work, "work", "the `folder` of the journal, which holds every answer ever received; <out>.work if not given")
 	f.Add(&o.restart, "restart", "set the journal of an earlier run aside (as journal.log.bak) and begin anew")

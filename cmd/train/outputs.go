@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/trainer"
 	"restyle/trainer/report"
@@ -181,7 +182,7 @@ func (o *outputs) draw() error {
 	if err := report.LossSVG(&svg, o.curve); err != nil {
 		return err
 	}
-	return replaceFile(o.t.dir, "loss.svg", svg.Bytes())
+	return disk.Write(filepath.Join(o.t.dir, "loss.svg"), svg.Bytes(), 0o666)
 }
 
 func (o *outputs) close() error {

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -103,7 +101,7 @@ func (p *place) inspect(resume, restart bool) error {
 		return fmt.Errorf("--out: %w", err)
 	}
 	for _, e := range entries {
-		if p.was == nil && e.Name() != ".lock" && !strings.HasPrefix(e.Name(), unfinished) {
+		if p.was == nil && e.Name() != ".lock" && !disk.IsPending(e.Name()) {
 			return fmt.Errorf("--out %s: there are files in it that are no run of train (%s): give another directory", p.dir, e.Name())
 		}
 	}
@@ -126,7 +124,7 @@ func (p *place) inspect(resume, restart bool) error {
 // release gives the directory back, and leaves no trace of a run that did not begin.
 func (p *place) release() error {
 	if !p.begun && p.was == nil {
-		p.tidy()
+		disk.Tidy(p.dir)
 		// Whoever comes for the lock now sees that the file is gone, and makes a new one.
 		_ = os.Remove(filepath.Join(p.dir, ".lock"))
 		for dir := p.dir; dir != p.exists; dir = filepath.Dir(dir) {
@@ -139,7 +137,7 @@ func (p *place) release() error {
 // begin sets aside the run that was here, and writes down what this one is.
 func (p *place) begin(r record, note func(string, ...any)) error {
 	if p.aside {
-		bak, err := p.setAside()
+		bak, err := disk.SetAside(p.dir)
 		if err != nil {
 			return fmt.Errorf("--out: the run in %s cannot be set aside: %w", p.dir, err)
 		}
@@ -154,31 +152,8 @@ func (p *place) begin(r record, note func(string, ...any)) error {
 		}
 	}
 	p.begun, p.aside = true, false
-	p.tidy()
+	disk.Tidy(p.dir)
 	return p.write(r)
-}
-
-// tidy removes what a run that was killed had not given a name.
-func (p *place) tidy() {
-	entries, _ := os.ReadDir(p.dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), unfinished) {
-			_ = os.Remove(filepath.Join(p.dir, e.Name()))
-		}
-	}
-}
-
-// setAside renames the directory to the first of .bak, .bak.2, … that is free.
-func (p *place) setAside() (bak string, err error) {
-	for i := 1; ; i++ {
-		bak = p.dir + ".bak"
-		if i > 1 {
-			bak += fmt.Sprintf(".%d", i)
-		}
-		if _, err := os.Lstat(bak); errors.Is(err, fs.ErrNotExist) {
-			return bak, os.Rename(p.dir, bak)
-		}
-	}
 }
 
 func (p *place) write(r record) error {
@@ -187,22 +162,5 @@ func (p *place) write(r record) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(p.dir, runFile, append(data, '\n'))
-}
-
-// unfinished begins the names of files that do not have theirs yet.
-const unfinished = ".writing-"
-
-// replaceFile writes a file so that a reader, or a crash at any moment, sees the old one or the new one.
-func replaceFile(dir, name string, data []byte) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	write := func(w io.Writer) error { _, err := w.Write(data); return err }
-	if err := disk.Stage(root, unfinished+name, write); err != nil {
-		return err
-	}
-	return disk.Commit(root, unfinished+name, name)
+	return disk.Write(filepath.Join(p.dir, runFile), append(data, '\n'), 0o666)
 }

@@ -1,11 +1,9 @@
 package hub
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -212,15 +210,7 @@ func replace(root *os.Root, name string, data []byte) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
-	temp := name + "." + rand.Text()[:8] + ".tmp"
-	err := disk.Stage(root, temp, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return disk.Commit(root, temp, name)
+	return disk.WriteIn(root, name, data, 0o666)
 }
 
 // link makes name in a snapshot a link to its blob. Where the file system has no links the blob itself moves there, as
@@ -229,13 +219,15 @@ func link(root *os.Root, blob, name string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
-	temp := blob + "." + rand.Text()[:8] + ".link"
-	if err := root.Symlink(strings.Repeat("../", strings.Count(name, "/"))+blob, temp); err != nil {
-		return root.Rename(blob, name)
+	target := strings.Repeat("../", strings.Count(name, "/")) + blob
+	err := root.Symlink(target, name)
+	if errors.Is(err, fs.ErrExist) { // of a blob that was deleted, or something else
+		if err = root.Remove(name); err == nil {
+			err = root.Symlink(target, name)
+		}
 	}
-	if err := root.Rename(temp, name); err != nil {
-		root.Remove(temp)
-		return err
+	if err != nil {
+		return disk.RenameIn(root, blob, name)
 	}
-	return disk.SyncDir(root, path.Dir(name))
+	return disk.SyncDirIn(root, path.Dir(name))
 }

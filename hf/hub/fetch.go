@@ -77,11 +77,11 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 		return "", fmt.Errorf("cannot write the cache: %w", err)
 	}
 	defer root.Close()
-	release, err := lockFile(ctx, filepath.Join(r.locks, f.etag()+".lock"))
+	lock, err := r.lock(ctx, f.etag())
 	if err != nil {
 		return "", err
 	}
-	defer release()
+	defer lock.Close()
 	if _, ok := r.cached(pointer, f.Size); !ok {
 		blob := "blobs/" + f.etag()
 		if _, ok := r.cached(blob, f.Size); !ok {
@@ -101,14 +101,13 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 
 // download brings a file's content under the name blob, complete and checked.
 func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, blob string) error {
-	temp := blob + ".incomplete"
-	p, err := openPart(ctx, root, temp, f)
+	p, err := openPart(ctx, root, blob, f)
 	if err != nil {
 		return err
 	}
 	defer p.Close()
 	for again := false; ; again = true {
-		if err := enoughSpace(p.File, f.Size-p.done); err != nil {
+		if err := enoughSpace(p.Name(), f.Size-p.done); err != nil {
 			return err
 		}
 		err := retry(ctx, func() (int64, error) {
@@ -125,7 +124,7 @@ func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, bl
 		}
 		// Pieces of different answers may not fit together: the part may be of another time, or of another program.
 		if !p.joined || again {
-			root.Remove(temp)
+			p.Discard()
 			forget(root, l.Commit)
 			return fmt.Errorf("damaged: its hash is %s where the listing has %s; the download was deleted, try again", got, want)
 		}
@@ -133,15 +132,10 @@ func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, bl
 			return err
 		}
 	}
-	// After a failed sync the kernel may drop what it could not write and report success the next time.
-	if err := errors.Join(p.Sync(), p.Close()); err != nil {
-		root.Remove(temp)
+	if err := p.Commit(); err != nil {
 		return diskError(err, f.Size)
 	}
-	if err := root.Rename(temp, blob); err != nil {
-		return fmt.Errorf("cannot write the cache: %w", err)
-	}
-	return disk.SyncDir(root, path.Dir(blob))
+	return nil
 }
 
 // fill sends one request for what the part lacks and appends what comes.
@@ -256,8 +250,8 @@ func contradicts(hub http.Header, l Listing, f File) error {
 }
 
 // enoughSpace compares what is still to come with what the disk has free.
-func enoughSpace(f *os.File, need int64) error {
-	dir := filepath.Dir(f.Name())
+func enoughSpace(path string, need int64) error {
+	dir := filepath.Dir(path)
 	if free, ok := disk.Free(dir); ok && need > 0 && uint64(need) > free {
 		return fmt.Errorf("needs %d more bytes and %s has %d free: free some space, or set HF_HUB_CACHE to another disk", need, dir, free)
 	}

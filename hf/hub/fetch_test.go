@@ -522,50 +522,33 @@ func TestConcurrentFetches(t *testing.T) {
 	})
 }
 
+// TestLock: the lock is the one of Python's filelock, and the user's group may take it too.
 func TestLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		name := filepath.Join(s.cache, "a/b.lock")
-		release, err := lockFile(t.Context(), name)
+		r := repo{locks: filepath.Join(s.cache, "a")}
+		first, err := r.lock(t.Context(), "b")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := lockFile(ctx, name); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), name) {
+		if _, err := r.lock(ctx, "b"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), name) {
 			t.Errorf("while held: %v", err)
 		}
-		// Someone clears the locks: the old file's lock must not count.
-		os.Remove(name)
-		second, err := lockFile(t.Context(), name)
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o664 || info.Size() != 0 {
+			t.Errorf("%v, %v", info, err)
+		}
+		first.Close()
+		second, err := r.lock(ctx, "c")
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A lock won on a file that was removed meanwhile is no lock on the name.
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if !stillThere(f, name) {
-			t.Error("the file is not seen to be there")
-		}
-		release()
-		if _, err := lockFile(ctx, name); err == nil {
-			t.Error("two hold the lock")
-		}
-		second()
-		os.Remove(name)
-		if stillThere(f, name) {
-			t.Error("a removed file counts")
-		}
-		os.WriteFile(name, nil, 0o666)
-		if stillThere(f, name) {
-			t.Error("another file of the name counts")
-		}
-		if third, err := lockFile(t.Context(), name); err != nil {
+		second.Close()
+		if third, err := r.lock(t.Context(), "b"); err != nil {
 			t.Error(err)
 		} else {
-			third()
+			third.Close()
 		}
 	})
 }

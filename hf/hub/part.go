@@ -9,11 +9,13 @@ import (
 	"hash"
 	"io"
 	"os"
+
+	"restyle/internal/disk"
 )
 
 // part is a file that is being downloaded, and the hash of what is there of it.
 type part struct {
-	*os.File
+	*disk.Pending
 	file   File
 	sum    hash.Hash
 	done   int64
@@ -21,13 +23,13 @@ type part struct {
 	etag   string // of the answer that the bytes came with, "" when not known
 }
 
-// openPart opens or creates the part file and hashes what an earlier download left there.
-func openPart(ctx context.Context, root *os.Root, name string, f File) (*part, error) {
-	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666)
+// openPart opens or creates the part of a blob and hashes what an earlier download left there.
+func openPart(ctx context.Context, root *os.Root, blob string, f File) (*part, error) {
+	file, err := disk.Resume(root, blob+".incomplete", blob, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("cannot write the cache: %w", err)
 	}
-	p := &part{File: file, file: f}
+	p := &part{Pending: file, file: f}
 	p.sum = p.newHash()
 	for n, chunk := int64(1), int64(16<<20); err == nil && n > 0 && p.done <= f.Size; p.done += n {
 		if n, err = io.Copy(p.sum, io.LimitReader(file, chunk)); ctx.Err() != nil {

@@ -1,48 +1,107 @@
-// Package disk writes files that are complete, or are not there, also after a power cut.
+// Package disk writes files that are complete, or are not there, also after a power cut; locks files; and follows no
+// link that somebody else has put in the way.
+//
+// What changes the disk goes through [Watch], by which tests count the calls, see their order and make them fail.
 package disk
 
 import (
 	"errors"
-	"io"
+	"io/fs"
 	"os"
-	"path"
+	"path/filepath"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
 
-// Stage writes a file that does not have its name yet, in what fill writes. On the disk it is complete, or it is not there.
-func Stage(root *os.Root, temp string, fill func(io.Writer) error) error {
-	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
-	if err != nil {
-		return err
-	}
-	err = fill(f)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		root.Remove(temp)
-	}
-	return err
+// tree resolves names: paths, or an *os.Root, which no name and no link leads out of.
+type tree interface {
+	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
+	Stat(name string) (fs.FileInfo, error)
+	Lstat(name string) (fs.FileInfo, error)
+	Rename(old, new string) error
+	Remove(name string) error
 }
 
-// Commit gives a staged file its name, in place of one that has it. The name lasts through a power cut.
-func Commit(root *os.Root, temp, name string) error {
-	if err := root.Rename(temp, name); err != nil {
-		root.Remove(temp)
-		return err
-	}
-	return SyncDir(root, path.Dir(name))
+// paths is the tree of all paths.
+type paths struct{}
+
+func (paths) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return os.OpenFile(name, flag, perm)
+}
+func (paths) Stat(name string) (fs.FileInfo, error)  { return os.Stat(name) }
+func (paths) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
+func (paths) Rename(old, new string) error           { return os.Rename(old, new) }
+func (paths) Remove(name string) error               { return os.Remove(name) }
+
+var watcher atomic.Pointer[func(op string, names ...string) error]
+
+// Watch calls f before each call of this package that changes the disk, until stop is called: "create", "write",
+// "truncate", "sync", "link", "rename", "remove" and "syncdir", with the names that the call takes. If f returns an
+// error, the call fails with it; a write still writes half, as on a disk that fills up. Watch is for tests, one at a
+// time.
+func Watch(f func(op string, names ...string) error) (stop func()) {
+	watcher.Store(&f)
+	return func() { watcher.Store(nil) }
 }
 
-// SyncDir makes the renames in a directory of root last through a power cut.
-func SyncDir(root *os.Root, name string) error {
-	d, err := root.Open(name)
+func watch(op string, names ...string) error {
+	if f := watcher.Load(); f != nil {
+		if err := (*f)(op, names...); err != nil {
+			return &fs.PathError{Op: op, Path: names[0], Err: err}
+		}
+	}
+	return nil
+}
+
+// Rename renames a file or directory. SyncDir makes the new name last.
+func Rename(old, new string) error { return rename(paths{}, old, new) }
+
+// RenameIn is [Rename] in root, with SyncDirIn.
+func RenameIn(root *os.Root, old, new string) error {
+	if err := rename(root, old, new); err != nil {
+		return err
+	}
+	return SyncDirIn(root, filepath.Dir(new))
+}
+
+func rename(t tree, old, new string) error {
+	if err := watch("rename", old, new); err != nil {
+		return err
+	}
+	return t.Rename(old, new)
+}
+
+func remove(t tree, name string) error {
+	if err := watch("remove", name); err != nil {
+		return err
+	}
+	return t.Remove(name)
+}
+
+// SyncDir makes the names in a directory last through a power cut. Some file systems cannot sync a directory; that is no
+// error, since nothing can be done there.
+func SyncDir(dir string) error { return syncDir(paths{}, dir) }
+
+// SyncDirIn is [SyncDir] for a directory in root.
+func SyncDirIn(root *os.Root, dir string) error { return syncDir(root, dir) }
+
+func syncDir(t tree, dir string) error {
+	d, err := t.OpenFile(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	return d.Sync()
+	if err = watch("syncdir", dir); err == nil {
+		err = d.Sync()
+	}
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	return err
 }
 
-// Free is the number of bytes that this user may still write to the disk of dir, false where that is not known.
+// Free returns the number of bytes that this user may still write to the disk of dir, and false if that is not known.
 func Free(dir string) (uint64, bool) {
 	var st unix.Statfs_t
 	err := unix.Statfs(dir, &st)

@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"restyle/internal/disk"
 )
 
 // A Cache is a folder of compiled programs, one file each, that any number of processes may share. A file is never changed
@@ -39,7 +42,7 @@ func (cache Cache) Compile(c *Compiler, p Program, arch string) ([]byte, error) 
 	}
 	name := strings.TrimSuffix(filepath.Base(p.Name), filepath.Ext(p.Name))
 	path := filepath.Join(cache.Dir, fmt.Sprintf("%s-%s-%x.cubin", name, arch, key(c, p, arch)))
-	if file, err := os.ReadFile(path); err == nil && len(file) > sha256.Size {
+	if file, err := read(path); err == nil && len(file) > sha256.Size {
 		// The sum comes after the image, so that tools which read images can read the file.
 		image, sum := file[:len(file)-sha256.Size], file[len(file)-sha256.Size:]
 		if want := sha256.Sum256(image); bytes.Equal(sum, want[:]) {
@@ -47,10 +50,20 @@ func (cache Cache) Compile(c *Compiler, p Program, arch string) ([]byte, error) 
 		}
 	}
 	image, _, err := c.Compile(p, arch)
-	if err == nil {
-		_ = write(path, image)
+	if err == nil && os.MkdirAll(cache.Dir, 0o700) == nil {
+		sum := sha256.Sum256(image)
+		_ = disk.Write(path, append(slices.Clone(image), sum[:]...), 0o600)
 	}
 	return image, err
+}
+
+func read(path string) ([]byte, error) {
+	f, err := disk.Open(path, os.O_RDONLY, 0) // what another user put there is not run
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }
 
 // key is a sum over all that the image depends on, each part with its length so that no two joined are like two others.
@@ -75,30 +88,4 @@ func (c *Compiler) identity() string {
 		size = info.Size()
 	}
 	return fmt.Sprintf("NVRTC %d.%d, %d bytes", c.Major, c.Minor, size)
-}
-
-// write puts a file in place all at once: who reads it sees all of it or none.
-func write(path string, image []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), "*.partial.cubin")
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(image)
-	_, err = f.Write(append(slices.Clone(image), sum[:]...))
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }

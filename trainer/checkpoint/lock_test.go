@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"restyle/internal/disk"
 )
 
 // The test binary is also the process that is killed and the one that wants a lock: childJob says which, childDir where.
@@ -107,12 +109,12 @@ func TestLockRace(t *testing.T) {
 		t.Fatal("nobody has the lock:", told[0])
 	}
 	for _, line := range told {
-		if !strings.Contains(line, dir) || !strings.Contains(line, ErrLocked.Error()) || !strings.Contains(line, "wait for it or stop it") {
+		if !strings.Contains(line, dir) || !strings.Contains(line, disk.ErrLocked.Error()) || !strings.Contains(line, "wait for it or stop it") {
 			t.Error(line)
 		}
 	}
 	_, err := Lock(dir)
-	if !errors.Is(err, ErrLocked) {
+	if !errors.Is(err, disk.ErrLocked) {
 		t.Fatal(err)
 	}
 	host, _ := os.Hostname()
@@ -126,7 +128,7 @@ func TestLockRace(t *testing.T) {
 	if err != nil {
 		t.Fatal("after kill -9:", err)
 	}
-	if _, err := Lock(dir); !errors.Is(err, ErrLocked) {
+	if _, err := Lock(dir); !errors.Is(err, disk.ErrLocked) {
 		t.Error("the same process may lock it twice:", err)
 	}
 	if err := unlock(); err != nil {
@@ -149,7 +151,7 @@ func TestLockMoved(t *testing.T) {
 		wg.Go(func() {
 			for taken.Load() < 200 {
 				unlock, err := Lock(dir)
-				if errors.Is(err, ErrLocked) {
+				if errors.Is(err, disk.ErrLocked) {
 					runtime.Gosched()
 					continue
 				}
@@ -201,7 +203,7 @@ func TestLockFile(t *testing.T) {
 	defer unlock()
 	for _, text := range []string{"", "no end of line", "\x1b[2J\n", strings.Repeat("x", 10000)} {
 		overwrite(t, filepath.Join(dir, ".lock"), []byte(text))
-		if _, err := Lock(dir); !errors.Is(err, ErrLocked) || strings.Contains(err.Error(), "(") || strings.Contains(err.Error(), "\x1b") {
+		if _, err := Lock(dir); !errors.Is(err, disk.ErrLocked) || strings.Contains(err.Error(), "(") || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("with %.20q in the file: %v", text, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"restyle/internal/disk"
 )
 
 // The names of a directory that is not in place, before its own name. They are fixed, so that what a killed run leaves
@@ -51,15 +51,15 @@ func place(temp, dir string) error {
 	var err error
 	hadOld := exists(dir)
 	if hadOld {
-		err = os.Rename(dir, old) // for a rename does not replace a directory that has files
+		err = disk.Rename(dir, old) // for a rename does not replace a directory that has files
 	}
 	if err == nil {
-		err = os.Rename(temp, dir)
+		err = disk.Rename(temp, dir)
 	}
 	if err != nil {
 		return errors.Join(failed(dir, 0, err), settle(dir))
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
+	if err := disk.SyncDir(filepath.Dir(dir)); err != nil {
 		return failed(dir, 0, err)
 	}
 	if hadOld {
@@ -81,7 +81,7 @@ func seal(dir string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := disk.Open(filepath.Join(dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func seal(dir string) error {
 		return err
 	}
 	for i := len(dirs) - 1; i >= 0; i-- { // from the inside out
-		if err := syncDir(dirs[i]); err != nil {
+		if err := disk.SyncDir(dirs[i]); err != nil {
 			return err
 		}
 	}
@@ -104,11 +104,11 @@ func Remove(dir string) error { return remove(dir, beside(dir, beingRemoved)) }
 func remove(dir, gone string) error {
 	err := discard(gone)
 	if err == nil {
-		err = os.Rename(dir, gone)
+		err = disk.Rename(dir, gone)
 	}
 	if err == nil {
 		// The new name first: files that go while the old one is still on the disk would leave half a checkpoint.
-		err = syncDir(filepath.Dir(dir))
+		err = disk.SyncDir(filepath.Dir(dir))
 	}
 	if err == nil {
 		err = os.RemoveAll(gone)
@@ -126,7 +126,7 @@ func settle(dir string) error {
 		if exists(dir) {
 			err = errors.Join(err, remove(old, beside(dir, beingRemoved)))
 		} else {
-			err = errors.Join(err, os.Rename(old, dir))
+			err = errors.Join(err, disk.Rename(old, dir))
 		}
 	}
 	if err != nil {
@@ -173,17 +173,4 @@ func Tidy(root string) error {
 // beside is the name that a directory has while it is not in place.
 func beside(dir, state string) string {
 	return filepath.Join(filepath.Dir(dir), state+filepath.Base(dir))
-}
-
-// syncDir makes the names in a directory last through a power cut.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
-		return err // some file systems cannot sync a directory; nothing can be done there
-	}
-	return nil
 }

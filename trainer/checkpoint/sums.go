@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"restyle/internal/disk"
 )
 
 const (
@@ -185,7 +187,7 @@ func parseSums(data []byte) ([]entry, error) {
 func digest(dir string, names []string, durable bool) ([]entry, error) {
 	entries, errs := make([]entry, len(names)), make([]error, len(names))
 	one := func(i int, buf []byte) error {
-		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(names[i])))
+		f, err := disk.Open(filepath.Join(dir, filepath.FromSlash(names[i])), os.O_RDONLY, 0)
 		if err != nil {
 			return err
 		}

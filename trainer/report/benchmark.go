@@ -2,9 +2,11 @@ package report
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"os"
@@ -15,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"restyle/internal/disk"
 )
 
 // BenchmarkRow is one measurement for benchmark_log.csv. A figure that is 0 or not finite was not measured and leaves its
@@ -90,7 +94,7 @@ func count(n int64) string {
 // order: so the original project's file, with its six columns, stays as it is and gets those six. A file whose header is
 // not made of our columns, the original's six among them, is an error and is not touched.
 func AppendBenchmark(path string, r BenchmarkRow) error {
-	f, err := openBenchmark(path, os.O_CREATE)
+	f, err := openBenchmark(path)
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,10 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 	}
 	w.Write(row)
 	w.Flush()
-	if _, err := f.WriteAt(b.Bytes(), size); err != nil {
+	if _, err = f.Seek(size, io.SeekStart); err == nil {
+		_, err = f.Write(b.Bytes())
+	}
+	if err != nil {
 		f.Truncate(size) // half a row would spoil the next
 		return fmt.Errorf("benchmark log: %w", err)
 	}
@@ -138,7 +145,7 @@ func CheckBenchmark(path string) error {
 		}
 		return nil
 	}
-	f, err := openBenchmark(path, 0)
+	f, err := openBenchmark(path)
 	if err != nil {
 		return err
 	}
@@ -152,34 +159,26 @@ func CheckBenchmark(path string) error {
 // lockPatience is how long AppendBenchmark waits for others who write the same file, which takes each of them an instant.
 const lockPatience = 10 * time.Second
 
-// openBenchmark opens the file and locks it.
-func openBenchmark(path string, create int) (*os.File, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("benchmark log %s: it is not a regular file (%s): choose another place with --benchmark-log", path, info.Mode().Type())
+// openBenchmark opens the file and locks it. On a file system without locks one write has to do.
+func openBenchmark(path string) (*disk.File, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lockPatience, fmt.Errorf("it was locked for %v", lockPatience))
+	defer cancel()
+	path, err := disk.Follow(path)
+	var f *disk.File
+	if err == nil {
+		f, err = disk.LockWait(ctx, path)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|create, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("benchmark log: %w: choose another place with --benchmark-log", err)
 	}
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		waits := errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, unix.EINTR)
-		if waits && time.Since(start) < lockPatience {
-			continue
-		}
-		if waits {
-			f.Close()
-			return nil, fmt.Errorf("benchmark log %s: another process has kept it locked for %v: choose another place with --benchmark-log", path, lockPatience)
-		}
-		return f, nil // locked, or on a file system without locks, where one write has to do
-	}
+	return f, nil
 }
 
 // maxHeader is how far the first line of a benchmark log is looked for, in bytes.
 const maxHeader = 64 << 10
 
 // benchmarkHeader returns which of our columns a file has, in its order, and its size.
-func benchmarkHeader(f *os.File) (columns []int, size int64, err error) {
+func benchmarkHeader(f *disk.File) (columns []int, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, 0, err

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"restyle/internal/disk"
 )
 
 // Tags under which a run's figures stand in TensorBoard. The first three are those of the original project.
@@ -28,7 +30,7 @@ const (
 // event.proto. The few fields that are used are written by hand (proto.go), because TensorBoard's own messages come to Go
 // only with all of TensorFlow's. It is for one goroutine. The first error stays and comes out of Flush and Close.
 type Events struct {
-	file *os.File
+	file *disk.File
 	w    *bufio.Writer
 	buf  message
 	err  error
@@ -53,7 +55,7 @@ func Create(dir string, first int) (*Events, error) {
 		host = "localhost"
 	}
 	name := fmt.Sprintf("%s%010d.%s.%d.0", eventPrefix, stamp, host, os.Getpid())
-	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := disk.Open(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("event file: %w", err)
 	}

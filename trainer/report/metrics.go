@@ -9,12 +9,14 @@ import (
 	"io"
 	"math"
 	"os"
+
+	"restyle/internal/disk"
 )
 
 // Metrics is metrics.jsonl: one JSON object a line, each with a single write, so that a reader beside the run sees whole
 // lines. It is for one goroutine.
 type Metrics struct {
-	file   *os.File
+	file   *disk.File
 	offset int64
 	err    error // the first write that failed
 	line   bytes.Buffer
@@ -46,10 +48,7 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 // a torn one is cut. A file that is gone begins anew, whatever the offset; one that is shorter, or that has no line end at
 // offset, is another file and an error.
 func OpenMetrics(path string, offset int64) (*Metrics, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("metrics: %s is not a regular file (%s): move it away", path, info.Mode().Type())
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	f, err := disk.Open(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}

@@ -1,0 +1,146 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is an open file whose writes and syncs go through [Watch].
+type File struct {
+	*os.File
+	failed error // of the first Sync that failed
+}
+
+// Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens regular files
+// only and never waits for the other end of a FIFO. It follows no link at path itself: call [Follow] first if a link of
+// the user's own is welcome. In a directory that several users write in, such as /tmp, it refuses another user's file.
+func Open(path string, flag int, perm fs.FileMode) (*File, error) {
+	return open(paths{}, path, flag, perm)
+}
+
+func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
+	if flag&os.O_CREATE != 0 {
+		if err := watch("create", name); err != nil {
+			return nil, err
+		}
+	}
+	f, err := t.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
+	// A link, a FIFO or socket without its other end, or a directory.
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file: remove it or choose another name")}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = fmt.Errorf("it is not a regular file (%s): remove it or choose another name", info.Mode().Type())
+	default:
+		err = trust(t, name, info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	return &File{File: f}, nil
+}
+
+// Follow returns the path that a link at path leads to, through further links, whether a file is there or not; a path
+// that is no link is returned as it is. In a directory that others write in, another user's link is an error: it could
+// lead to any file of this user's.
+func Follow(path string) (string, error) {
+	for range 40 {
+		info, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode()&fs.ModeSymlink == 0 {
+			return path, nil
+		}
+		if err == nil {
+			err = trust(paths{}, path, info)
+		}
+		if err != nil {
+			return "", err
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return "", err
+		}
+		if !filepath.IsAbs(target) {
+			dir, _ := filepath.Split(path) // unlike Join it leaves link/.. to the system
+			target = dir + target
+		}
+		path = target
+	}
+	return "", &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
+}
+
+// trust refuses a link in a directory that others write in, and a file in one with the sticky bit, if it belongs neither
+// to this user nor to the directory's owner, and there a file with a second name. Linux does the same by default
+// (protected_symlinks, protected_regular, protected_hardlinks in proc(5)), but not everywhere.
+func trust(t tree, name string, info fs.FileInfo) error {
+	dir, err := t.Stat(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	link := info.Mode()&fs.ModeSymlink != 0
+	if dir.Mode()&0o022 == 0 || !link && dir.Mode()&fs.ModeSticky == 0 {
+		return nil
+	}
+	of, ok := info.Sys().(*syscall.Stat_t)
+	owner, ok2 := dir.Sys().(*syscall.Stat_t)
+	if !ok || !ok2 || (int(of.Uid) == os.Geteuid() || of.Uid == owner.Uid) && (link || of.Nlink == 1) {
+		return nil
+	}
+	return fmt.Errorf("%s belongs to user %d or has a second name, in a directory that others write in: choose another name", name, of.Uid)
+}
+
+// Write writes b.
+func (f *File) Write(b []byte) (int, error) {
+	if err := watch("write", f.Name()); err != nil {
+		n, _ := f.File.Write(b[:len(b)/2])
+		return n, err
+	}
+	return f.File.Write(b)
+}
+
+// WriteString writes s.
+func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
+
+// ReadFrom writes what r has.
+func (f *File) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{f}, r)
+}
+
+// Truncate changes the size of the file.
+func (f *File) Truncate(size int64) error {
+	if err := watch("truncate", f.Name()); err != nil {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
+// Sync makes what was written last through a power cut. A failure is final, and every later Sync returns it: the kernel
+// may have marked as clean what it could not write (Rebello et al., Can Applications Recover from fsync Failures?, 2020).
+func (f *File) Sync() error {
+	if f.failed == nil {
+		if f.failed = watch("sync", f.Name()); f.failed == nil {
+			f.failed = f.File.Sync()
+		}
+	}
+	return f.failed
+}
+
+// named reports whether name still stands for the file.
+func (f *File) named(t tree, name string) bool {
+	mine, err1 := f.Stat()
+	there, err2 := t.Lstat(name)
+	return err1 == nil && err2 == nil && os.SameFile(mine, there)
+}

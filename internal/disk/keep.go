@@ -1,0 +1,98 @@
+package disk
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// bakName returns the n-th name that Keep and SetAside try, from 1: path.bak, path.bak.2, path.bak.3 and so on.
+func bakName(path string, n int) string {
+	if n == 1 {
+		return path + ".bak"
+	}
+	return fmt.Sprintf("%s.bak.%d", path, n)
+}
+
+// Keep gives the file at path a second name before another file takes its place: the first of path.bak, path.bak.2 and
+// so on that is free. It returns that name, or the one under which the same bytes are kept already. It replaces
+// no file, and there is no moment without a file at path, except on a file system without hard links.
+func Keep(path string) (bak string, err error) {
+	for n := 1; ; n++ {
+		bak = bakName(path, n)
+		if err = watch("link", path, bak); err == nil {
+			err = os.Link(path, bak)
+		}
+		switch {
+		case err == nil:
+			return bak, SyncDir(filepath.Dir(path))
+		case !errors.Is(err, fs.ErrExist):
+			return SetAside(path)
+		case sameFiles(path, bak):
+			return bak, nil
+		}
+	}
+}
+
+// SetAside renames the file or directory at path to the first of path.bak, path.bak.2 and so on that is free, and returns
+// the new name.
+func SetAside(path string) (bak string, err error) {
+	for n := 1; ; n++ {
+		bak = bakName(path, n)
+		if _, err := os.Lstat(bak); err == nil {
+			continue
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if err := Rename(path, bak); err != nil {
+			return "", err
+		}
+		return bak, SyncDir(filepath.Dir(path))
+	}
+}
+
+func sameFiles(a, b string) bool {
+	f, err := Open(a, os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	same, err := Same(b, f)
+	return same && err == nil
+}
+
+// Same reports whether the regular file at path has the bytes of f.
+func Same(path string, f *File) (bool, error) {
+	other, err := Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return false, err
+	}
+	defer other.Close()
+	as, err1 := other.Stat()
+	bs, err2 := f.Stat()
+	if err := errors.Join(err1, err2); err != nil || as.Size() != bs.Size() {
+		return false, err
+	}
+	if os.SameFile(as, bs) {
+		return true, nil
+	}
+	a, b := io.NewSectionReader(other, 0, as.Size()), io.NewSectionReader(f, 0, as.Size())
+	x, y := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, err := io.ReadFull(a, x)
+		m, err2 := io.ReadFull(b, y)
+		if n != m || !bytes.Equal(x[:n], y[:m]) {
+			return false, nil
+		}
+		if err != nil || err2 != nil {
+			if err == io.EOF || err == io.ErrUnexpectedEOF {
+				return true, nil
+			}
+			return false, errors.Join(err, err2)
+		}
+	}
+}

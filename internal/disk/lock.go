@@ -1,0 +1,122 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrLocked means that another process has the lock.
+	ErrLocked = errors.New("another run is at work there")
+	// ErrNoLocks means that the file system has no locks.
+	ErrNoLocks = errors.New("the file system has no locks")
+)
+
+// TryLock locks the file for this process until it is closed or the process ends in any way; shared admits others that
+// lock it shared. It does not wait. The error is or wraps [ErrLocked] or [ErrNoLocks], or is that of flock(2).
+func (f *File) TryLock(shared bool) error {
+	how := unix.LOCK_EX
+	if shared {
+		how = unix.LOCK_SH
+	}
+	for {
+		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrLocked
+		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOLCK):
+			return fmt.Errorf("%w: %w", ErrNoLocks, err)
+		case !errors.Is(err, unix.EINTR):
+			return err
+		}
+	}
+}
+
+// Lock takes the lock that the file at path stands for, in a directory that exists, until the file is closed or the process
+// ends in any way. It does not wait: if another process has the lock, the error wraps [ErrLocked] and names that process.
+//
+// The lock is flock(2) on the file, so it is the kernel's, and a killed process blocks nobody. What is written in the file
+// (process, host, start) is for the message only. The holder may remove or rename the file, or its directory: whoever
+// waits for the old file notices. Over NFS the lock holds between hosts from Linux 2.6.12 on.
+func Lock(path string) (*File, error) {
+	f, err := lock(path, func(f *File) error { return fmt.Errorf("%w%s", ErrLocked, f.holder()) })
+	if err == nil {
+		f.sign()
+	}
+	return f, err
+}
+
+// LockWait takes the lock on the file at path as [Lock] does, but waits for it until ctx ends, and leaves what is in the
+// file as it is. Python's filelock takes the same lock. On a file system without locks it locks nothing.
+func LockWait(ctx context.Context, path string) (*File, error) {
+	pause := time.Millisecond
+	return lock(path, func(*File) error {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		pause = min(2*pause, 100*time.Millisecond)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ErrLocked, context.Cause(ctx))
+		case <-timer.C:
+			return nil
+		}
+	}, ErrNoLocks)
+}
+
+// lock opens and locks the file. While another process has it, it calls busy, until that returns an error. An error of
+// the lock itself that is one of without counts as none.
+func lock(path string, busy func(*File) error, without ...error) (*File, error) {
+	for {
+		f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		err = f.TryLock(false)
+		for _, e := range without {
+			if errors.Is(err, e) {
+				return f, nil
+			}
+		}
+		if err == nil && f.named(paths{}, path) { // else whoever had the lock has removed or moved the file
+			return f, nil
+		}
+		if errors.Is(err, ErrLocked) {
+			err = busy(f)
+		}
+		f.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+}
+
+// Remove removes the file of a lock, if nobody but users of [Lock] locks it, and gives the lock back.
+func (f *File) Remove() error { return errors.Join(remove(paths{}, f.Name()), f.Close()) }
+
+// sign writes into the file who has it. It is cut after it is written, so that there is never a moment without a name. A
+// file with a second name is left alone: that may be a file of the user's.
+func (f *File) sign() {
+	host, _ := os.Hostname()
+	line := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().Format(time.DateTime))
+	var st unix.Stat_t
+	if unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 1 {
+		_, _ = f.WriteAt([]byte(line), 0) // without it the message names nobody
+		_ = f.File.Truncate(int64(len(line)))
+	}
+}
+
+// holder returns who has the lock, in brackets, or nothing if that cannot be told.
+func (f *File) holder() string {
+	data, _ := io.ReadAll(io.NewSectionReader(f, 0, 256))
+	line, _, whole := strings.Cut(string(data), "\n")
+	if !whole || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return ""
+	}
+	return " (" + line + ")"
+}
