@@ -131,7 +131,7 @@ func TestAppendKV(t *testing.T) {
 				qkv = a.New("qkv", dt, rows, (heads+2*kvHeads)*dim)
 				k, v = a.New("k", dt, capacity, kvHeads*dim), a.New("v", dt, capacity, kvHeads*dim)
 			}
-			a, err := d.NewArena("test", SizeOf(cut))
+			a, err := d.NewArena("test", SizeOf(cut)+1<<12)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,6 +157,21 @@ func TestAppendKV(t *testing.T) {
 					}
 				}
 			}
+			// Up to the last row, and no further.
+			d.AppendKV(k, v, qkv, heads, kvHeads, capacity-rows)
+			for at, message := range map[int]string{
+				capacity - rows + 1: "AppendKV: rows 7 to 10 of k", capacity: "AppendKV: rows 9 to 12 of k", -1: "AppendKV: rows -1 to 2 of k",
+			} {
+				mustPanic(t, "a row beyond the cache", message, func() { d.AppendKV(k, v, qkv, heads, kvHeads, at) })
+			}
+			y := a.New("y", dt, rows, heads*dim)
+			m := Mask{Heads: heads, KVHeads: kvHeads, HeadDim: dim}
+			d.AttentionCached(y, qkv, k, v, capacity-rows, m)
+			for start, message := range map[int]string{capacity - rows + 1: "AttentionCached: rows 7 to 10 of k", -1: "AttentionCached: rows -1 to 2 of k"} {
+				mustPanic(t, "a row beyond the cache", message, func() { d.AttentionCached(y, qkv, k, v, start, m) })
+			}
+			mustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
+			mustPanic(t, "a v of another length", "AppendKV: v is", func() { d.AppendKV(k, v.Slice(0, 3), qkv, heads, kvHeads, 0) })
 			if err := a.Close(); err != nil {
 				t.Error(err)
 			}

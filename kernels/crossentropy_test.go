@@ -216,3 +216,100 @@ func TestCrossEntropyLimits(t *testing.T) {
 		}
 	})
 }
+
+// TestCrossEntropyEnds has rows that end within a vector, of logits so far below zero that one of 0 beside them, as vectors have
+// it beyond the end of a row, would be all of the sum; and of ones so far above that it would be the least.
+func TestCrossEntropyEnds(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, typ := range both {
+			for _, vocab := range []int{1, 3, 7, 17, 31, 63, 65, 1024 + 5} {
+				for _, level := range []float64{-500, -60, 60} {
+					for _, fused := range []bool{false, true} {
+						d.SetFused(Fused{"crossentropy": fused})
+						a := arena(t, d, 1<<14)
+						loss, logits, targets := a.New("loss", tensor.F32, 2), a.New("logits", typ, 2, vocab), a.New("targets", tensor.I32, 2)
+						last := float64(vocab - 1)
+						d.UploadI32(targets, []int32{0, int32(last)})
+						d.Upload(logits, filled(2*vocab, func(i int) float64 { return level + float64(i%5) }))
+						wantLoss, want := crossEntropy(floats(t, d, logits), []float64{0, last}, vocab, 1)
+						d.CrossEntropy(loss, logits, logits, targets, 1)
+						// Logits have an ulp of 2⁻¹⁵ at most, which log-softmax rounds to.
+						for i, got := range floats(t, d, loss) {
+							if math.Abs(got-wantLoss[i]) > 1e-6*wantLoss[i]+1e-4 {
+								t.Errorf("%v, %d about %v, fused %v: loss %v, want %v", typ, vocab, level, fused, got, wantLoss[i])
+							}
+						}
+						for i, got := range floats(t, d, logits) {
+							if math.Abs(got-want[i]) > (1e-4+elementLimits[typ].relative)*math.Abs(want[i])+1e-7 {
+								t.Fatalf("%v, %d about %v, fused %v: gradient %d is %v, want %v", typ, vocab, level, fused, i, got, want[i])
+							}
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestCrossEntropySmallLoss has targets that are nearly certain. The loss is the logarithm of a sum just above 1 and no more
+// exact than this, 2⁻²³; but the target's gradient, e^−loss − 1, is as exact as the loss itself.
+func TestCrossEntropySmallLoss(t *testing.T) {
+	const vocab, scale = 3, 0.25
+	var x []float32
+	for above := float32(1); above < 16; above += 0.25 { // losses from 0.5 to 1e-7
+		x = append(x, 40+above, 40, -1000)
+	}
+	rows := len(x) / vocab
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, fused := range []bool{false, true} {
+			d.SetFused(Fused{"crossentropy": fused})
+			a := arena(t, d, 1<<14)
+			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
+			d.UploadI32(targets, make([]int32, rows))
+			d.Upload(logits, x)
+			d.CrossEntropy(loss, logits, logits, targets, scale)
+			l, g := floats(t, d, loss), floats(t, d, logits)
+			for r := range rows {
+				if want := math.Log1p(math.Exp(float64(x[r*vocab+1] - x[r*vocab]))); math.Abs(l[r]-want) > 0x1p-22 {
+					t.Errorf("fused %v: loss %v, want %v", fused, l[r], want)
+				}
+				if want := scale * math.Expm1(-l[r]); math.Abs(g[r*vocab]-want) > 0x1p-22*math.Abs(want) {
+					t.Errorf("fused %v: with a loss of %v, the target's gradient is %v, want %v", fused, l[r], g[r*vocab], want)
+				}
+			}
+			// A logit of 40 above the others has a loss of e⁻⁴⁰ or nothing, whatever the logits' size.
+			d.Upload(logits.Slice(0, 1), []float32{1e4, 1e4 - 40, 1e4 - 50})
+			d.CrossEntropy(loss, tensor.Tensor{}, logits, targets, scale)
+			if got := floats(t, d, loss)[0]; got < 0 || got > 1e-17 {
+				t.Errorf("fused %v: the loss of what is certain is %v", fused, got)
+			}
+		}
+	})
+}
+
+// TestCrossEntropyRoundsTarget has a target that cannot be: its gradient is −scale, rounded to nearest, ties to even.
+func TestCrossEntropyRoundsTarget(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		a := arena(t, d, 1<<12)
+		loss, logits, targets := a.New("loss", tensor.F32, 1), a.New("logits", tensor.F32, 1, 2), a.New("targets", tensor.I32, 1)
+		half := a.New("dlogits", tensor.BF16, 1, 2)
+		d.UploadI32(targets, []int32{1})
+		d.Upload(logits, []float32{0, float32(math.Inf(-1))})
+		for _, fused := range []bool{false, true} {
+			d.SetFused(Fused{"crossentropy": fused})
+			for _, high := range []uint32{0x3F80, 0x3F81, 0x3FFF, 0x4000, 0x7F00, 0x7F7F} {
+				for _, low := range []uint32{0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF} {
+					scale := math.Float32frombits(high<<16 | low)
+					d.CrossEntropy(loss, half, logits, targets, scale)
+					if got, want := float32(floats(t, d, half)[1]), tensor.Round(-scale); got != want {
+						t.Fatalf("fused %v: %v became %v, not %v", fused, -scale, got, want)
+					}
+				}
+			}
+			d.CrossEntropy(loss, half, logits, targets, math.Float32frombits(0x7F800001))
+			if got := floats(t, d, half)[1]; !math.IsNaN(got) {
+				t.Errorf("fused %v: a NaN became %v", fused, got)
+			}
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package cpu_test
+
+import (
+	"math"
+	"testing"
+	"unsafe"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// TestRoundToBF16 rounds every float32 about the corners of BF16, and of each NaN some, in whole vectors and in parts of one: to
+// nearest, ties to even, a NaN to a NaN.
+func TestRoundToBF16(t *testing.T) {
+	var x []float32
+	for high := range uint32(1 << 16) {
+		for _, low := range []uint32{0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF} {
+			x = append(x, math.Float32frombits(high<<16|low))
+		}
+	}
+	eachLevel(t, func(t *testing.T) {
+		for _, columns := range []int{64, 3, 5, 15} {
+			rows := len(x) / columns
+			got := make([]uint16, rows*columns)
+			cpu.StoreRows(cpu.Operand{Addr: address(got), Stride: columns}, address(x), rows, columns, true)
+			for i, h := range got {
+				want, exponent := tensor.FromF32(x[i]), math.Float32bits(x[i])&0x7F800000
+				switch nan := x[i] != x[i]; {
+				case nan && h&0x7F80 == 0x7F80 && h&0x7F != 0, !nan && h == want:
+				case exponent == 0 && h == want&0x8000 && cpu.Current() >= cpu.AVX512BF16: // its instruction takes these for zeros
+				default:
+					t.Fatalf("in rows of %d, %#08x became %#04x, not %#04x", columns, math.Float32bits(x[i]), h, want)
+				}
+			}
+		}
+	})
+}
+
+// address is where a slice begins.
+func address[T any](x []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(x))) }
+
+// TestExp compares the exponential, which a gradient of log-softmax gives as it is, with that in float64: in float32 it is off by
+// 2 ulp at most, also where it underflows gradually, and as the compilers may fuse a product with a sum or not, by one more; what
+// becomes BF16 by 4e-6. Lengths are not those of vectors.
+func TestExp(t *testing.T) {
+	var x []float32
+	for i := float32(-110); i < 88.7; i += 0x1p-10 {
+		x = append(x, i)
+	}
+	inf := float32(math.Inf(1))
+	x = append(x, -104.5, -1e30, -inf, 0, 0, float32(math.NaN()))
+	logp, target := floats(x), []int32{int32(len(x) - 2)} // whose gradient is another
+	eachLevel(t, func(t *testing.T) {
+		single, half := make([]float32, len(x)), make([]uint16, len(x))
+		at := tensor.Tensor{DType: tensor.I32, Shape: []int{1}, Addr: address(target)}
+		cpu.NLLBackward(floats(single), logp, at, 1)
+		h := tensor.Tensor{DType: tensor.BF16, Shape: []int{1, len(x)}, Addr: address(half)}
+		cpu.NLLBackward(h, logp, at, 1)
+		for i, x := range x {
+			want := math.Exp(float64(x))
+			switch {
+			case i == len(single)-2:
+				continue
+			case x != x:
+				if single[i] == single[i] || tensor.Round(tensor.ToF32(half[i])) == tensor.ToF32(half[i]) {
+					t.Errorf("of NaN it is %v and %#04x", single[i], half[i])
+				}
+				continue
+			}
+			ulp := math.Max(math.Ldexp(1, math.Ilogb(want)-23), 0x1p-149)
+			if off := math.Abs(float64(single[i]) - want); !(off <= 2*ulp) {
+				t.Fatalf("e^%v is %v, want %v, %.2g ulp", x, single[i], want, off/ulp)
+			}
+			// What is subnormal may become 0.
+			if off := math.Abs(float64(tensor.ToF32(half[i])) - want); !(off <= (0x1p-8+4e-6)*want || want < 0x1p-126 && off <= 0x1p-126) {
+				t.Fatalf("e^%v is %v in BF16, want %v", x, tensor.ToF32(half[i]), want)
+			}
+		}
+	})
+}
+
+// floats is a row of float32.
+func floats(x []float32) tensor.Tensor {
+	return tensor.Tensor{DType: tensor.F32, Shape: []int{1, len(x)}, Addr: address(x)}
+}

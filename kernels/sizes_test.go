@@ -1,0 +1,164 @@
+package kernels
+
+import (
+	"fmt"
+	"testing"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// TestScratchOf wants the scratch memory that an operation takes, and that is said of it beforehand, to be the same to the byte,
+// where that operation takes more than any other.
+func TestScratchOf(t *testing.T) {
+	const f32, bf16 = tensor.F32, tensor.BF16
+	mask := Mask{Heads: 4, KVHeads: 2, HeadDim: 32}
+	single := Mask{Heads: 1, KVHeads: 1, HeadDim: 2}
+	norms := Sizes{Rows: 64, Longest: 1, Dim: 8192, Mask: single, Backward: true}
+	long := Sizes{Rows: 600, Longest: 300, Dim: 8, Mask: mask}
+	wide := Sizes{Rows: 40, Longest: 20, Dim: 8, Mask: Mask{Heads: 2, KVHeads: 1, HeadDim: 1024}}
+	longBackward, wideBackward := long, wide
+	longBackward.Backward, wideBackward.Backward = true, true
+	for _, c := range []struct {
+		fused bool
+		s     Sizes
+		run   func(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor)
+	}{
+		{false, norms, runNormBackward},
+		{true, norms, runNormBackward},
+		{false, Sizes{Rows: 30, Longest: 1, Dim: 16384, Mask: single, Backward: true}, runNormBackward},
+		{false, Sizes{Rows: 64, Longest: 1, Dim: 8, Mask: Mask{Heads: 2, KVHeads: 1, HeadDim: 4096}, QKNorm: true, Backward: true}, runQKNormBackward},
+		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Mask: single}, runSwiGLU},
+		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Mask: single, Backward: true}, runSwiGLU},
+		{false, Sizes{Rows: 10, Longest: 1, Logits: 4, Vocab: 131072, Mask: single}, runCrossEntropy},
+		{false, long, runAttention},
+		{false, longBackward, runAttention},
+		{true, Sizes{Rows: 600, Longest: 600, Dim: 8, Mask: mask, Backward: true}, runAttention}, // several chunks of keys
+		{true, wide, runAttention},
+		{true, wideBackward, runAttention},
+		{false, Sizes{Rows: 40, Longest: 40, Mask: wide.Mask, Context: 50}, runCached},
+		{false, Sizes{Rows: 1, Longest: 1, Mask: Mask{Heads: 32, KVHeads: 8, HeadDim: 128}, Context: 40000}, runCached},
+		{true, Sizes{Rows: 1, Longest: 1, Mask: Mask{Heads: 32, KVHeads: 8, HeadDim: 128, Window: 30000}, Context: 40000}, runCached},
+	} {
+		for _, dt := range []tensor.DType{f32, bf16} {
+			for _, threads := range []int{1, 3} {
+				c.s.Type = dt
+				o := Options{Threads: threads}
+				if c.fused {
+					o.Fused = All()
+				}
+				d, err := Open("cpu", o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var left []*Arena
+				c.run(d, c.s, func(t tensor.DType, shape ...int) tensor.Tensor {
+					a, err := d.NewArena("operand", SizeOf(func(a *Arena) { a.New("x", t, shape...) }))
+					if err != nil {
+						panic(err)
+					}
+					left = append(left, a)
+					return a.New("x", t, shape...)
+				})
+				name := fmt.Sprintf("fused %v, %d threads, %+v", c.fused, threads, c.s)
+				whole := func(n int) int { return (n + align - 1) / align * align }
+				if got, want := whole(d.ScratchPeak()), whole(d.ScratchOf(c.s)); got != want || got <= leastScratch {
+					t.Errorf("%s: %d bytes were taken, and %d said", name, got, want)
+				}
+				for _, a := range left {
+					a.Close()
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	if err := cpu.SetThreads(1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMostBlocks: fewer rows may be cut into more blocks than more rows are.
+func TestMostBlocks(t *testing.T) {
+	for _, width := range []int{8, 100, 3000, 100000} {
+		largest := 0
+		for rows := range 2000 {
+			n := cpu.NormBlocks(rows, width)
+			if largest = max(largest, n); mostBlocks(rows, width) < largest || n > cpu.MostNormBlocks {
+				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest, mostBlocks(rows, width))
+			}
+		}
+	}
+}
+
+func runNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	full := func() tensor.Tensor { return x(s.Type, s.Rows, s.Dim) }
+	d.AddRMSNormBackward(full(), x(tensor.F32, s.Dim), full(), full(), x(s.Type, s.Dim), x(tensor.F32, s.Rows))
+}
+
+func runQKNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	m := s.Mask
+	full := func() tensor.Tensor { return x(s.Type, s.Rows, m.width()) }
+	w := func(t tensor.DType) tensor.Tensor { return x(t, m.HeadDim) }
+	d.QKNormBackward(full(), w(tensor.F32), w(tensor.F32), full(), full(), w(s.Type), w(s.Type), x(tensor.F32, s.Rows, m.Heads+m.KVHeads), m.Heads, m.KVHeads)
+}
+
+func runSwiGLU(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	y, both := x(s.Type, s.Rows, s.Inner), x(s.Type, s.Rows, 2*s.Inner)
+	if d.SwiGLU(y, both); s.Backward {
+		d.SwiGLUBackward(both, y, both)
+	}
+}
+
+func runCrossEntropy(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	logits := x(s.Type, s.Logits, s.Vocab)
+	d.CrossEntropy(x(tensor.F32, s.Logits), logits, logits, x(tensor.I32, s.Logits), 1)
+}
+
+func runAttention(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	m := s.Mask
+	for n := 0; n <= s.Rows; n += s.Longest {
+		m.CuSeqlens = append(m.CuSeqlens, int32(n))
+	}
+	y, lse, qkv := x(s.Type, s.Rows, m.Heads*m.HeadDim), x(tensor.F32, m.Heads, s.Rows), x(s.Type, s.Rows, m.width())
+	if d.Attention(y, lse, qkv, m); s.Backward {
+		d.AttentionBackward(x(s.Type, s.Rows, m.width()), y, y, lse, qkv, m)
+	}
+}
+
+func runCached(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	m := s.Mask
+	cache := func() tensor.Tensor { return x(s.Type, s.Context, m.KVHeads*m.HeadDim) }
+	d.AttentionCached(x(s.Type, s.Rows, m.Heads*m.HeadDim), x(s.Type, s.Rows, m.width()), cache(), cache(), s.Context-s.Rows, m)
+}
+
+// TestScratchOfThreads wants every thread to have working memory of its own for attention: three have three times as much as one.
+func TestScratchOfThreads(t *testing.T) {
+	defer func() {
+		if err := cpu.SetThreads(1); err != nil {
+			t.Error(err)
+		}
+	}()
+	m := Mask{CuSeqlens: []int32{0, 200}, Heads: 4, KVHeads: 2, HeadDim: 32} // one chunk of keys: no sums of several
+	a := m.args(tensor.Tensor{DType: tensor.F32, Shape: []int{200, m.width()}}, tensor.Tensor{}, tensor.Tensor{})
+	one := a
+	one.CuSeqlens, one.Ahead = []int32{0, 1}, 999 // eight chunks of keys
+	forward, backward, decode := map[int]int{}, map[int]int{}, map[int]int{}
+	for _, n := range []int{1, 2, 3} {
+		if err := cpu.SetThreads(n); err != nil {
+			t.Fatal(err)
+		}
+		forward[n], backward[n], decode[n] = a.ForwardSpace(), a.BackwardSpace(), one.DecodeSpace()
+	}
+	if forward[3] != 3*forward[1] || backward[3] != 3*backward[1] {
+		t.Errorf("forward %v, backward %v", forward, backward)
+	}
+	// The scores of a chunk, each thread its own, and the sums of the chunks, which are there whoever makes them.
+	const scores, sums = (4*128 + 16) * 4, 8 * (4*32*4 + 64 + 64)
+	for n, got := range decode {
+		if want := sums + n*scores; got != want {
+			t.Errorf("%d threads decode in %d bytes, not %d", n, got, want)
+		}
+	}
+}
