@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -45,10 +46,11 @@ type Certificate struct {
 	Judge          *Judge  `json:"judge,omitempty"`
 }
 
-// CertificatePath is where the certificates of an output file stand: "x.json"
-// (or .jsonl, .parquet) has them in "x.certificates.jsonl".
+// CertificatePath returns the path of the certificates of an output file: of "x.json" it is "x.certificates.jsonl". Every
+// other name keeps its extension, so that no two files share certificates: of "x.parquet" it is
+// "x.parquet.certificates.jsonl".
 func CertificatePath(out string) string {
-	return strings.TrimSuffix(out, filepath.Ext(out)) + ".certificates.jsonl"
+	return strings.TrimSuffix(out, ".json") + ".certificates.jsonl"
 }
 
 // ReadCertificates reads a certificates file. Errors name the line. Keys that are
@@ -115,6 +117,23 @@ type Certification struct {
 	Missing []int // no certificate speaks of this row
 	Changed []int // the certificate of this place is for a text that is in no row any more
 	Failed  []int // the certificate records a check that did not pass
+}
+
+// Why says why no certificate vouches for a row, "" where one does.
+func (c Certification) Why(row int) string {
+	for _, list := range []struct {
+		rows []int
+		why  string
+	}{
+		{c.Missing, "no certificate speaks of it"},
+		{c.Changed, "it was changed after it was certified"},
+		{c.Failed, "its certificate has a check that failed"},
+	} {
+		if _, found := slices.BinarySearch(list.rows, row); found {
+			return list.why
+		}
+	}
+	return ""
 }
 
 // Certify matches rows with certificates by content, so that rows may be

@@ -113,7 +113,8 @@ func TestReadCertificates(t *testing.T) {
 
 func TestCertificatePath(t *testing.T) {
 	for out, want := range map[string]string{
-		"x.json": "x.certificates.jsonl", "data/x.jsonl": "data/x.certificates.jsonl", "a.b.parquet": "a.b.certificates.jsonl",
+		"x.json": "x.certificates.jsonl", "data/x.jsonl": "data/x.jsonl.certificates.jsonl", "a.b.parquet": "a.b.parquet.certificates.jsonl",
+		"x.JSON": "x.JSON.certificates.jsonl", "a.b.json": "a.b.certificates.jsonl",
 		"data/passive_aggressive_data.json": "data/passive_aggressive_data.certificates.jsonl",
 	} {
 		if got := CertificatePath(out); got != want {

@@ -91,7 +91,9 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 	}
 	names, err := w.pick(keys)
 	if err != nil {
-		return nil, err
+		if names = t.lacking(keys); names == nil {
+			return nil, err
+		}
 	}
 	if t.columns == nil {
 		t.columns = slices.Clone(names)
@@ -119,6 +121,21 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		}
 	}
 	return rec, nil
+}
+
+// lacking returns the columns of the rows before, where an object has a part of them and no more than that is wrong with it:
+// a row without its answer is a row with an empty one, as where the answer is null. It returns nil for any other object.
+func (t *table) lacking(keys []string) []string {
+	if len(t.columns) != 3 || !slices.ContainsFunc(t.columns, func(c string) bool { return c != "" && slices.Contains(keys, c) }) {
+		return nil
+	}
+	names := slices.Clone(t.columns)
+	for i, name := range names {
+		if !slices.Contains(keys, name) {
+			names[i] = ""
+		}
+	}
+	return names
 }
 
 // object takes a JSON object apart: its keys in order, and their raw values. It is

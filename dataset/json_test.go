@@ -72,6 +72,8 @@ func TestJSONForms(t *testing.T) {
 		{"zip", "PK\x03\x04rest", "", []string{"zip archive"}},
 		{"LFS pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "", []string{"git lfs pull"}},
 		{"UTF-16", "\xff\xfe[\x00", "", []string{"UTF-16"}},
+		{"UTF-16, little-endian, unmarked", "[\x00{\x00", "", []string{"UTF-16", "convert it to UTF-8"}},
+		{"UTF-16, big-endian, unmarked", "\x00{\x00\"", "", []string{"UTF-16"}},
 		{"web page", "<!doctype html><title>404</title>", "", []string{"web page"}},
 		{"arrow", "ARROW1\x00\x00", "", []string{"Arrow"}},
 		// wrong later: the rows before come, then one error with the place
@@ -86,7 +88,10 @@ func TestJSONForms(t *testing.T) {
 		{"bad second line", row + "\n\n" + `{"instruction":"a","output":nul}`, "a|b|c", []string{"line 3", "invalid character"}},
 		{"array in lines", row + "\n[]", "a|b|c", []string{"line 2", "an array"}},
 		{"other keys later", row + "\n" + `{"question":"a","answer":"b"}`, "a|b|c", []string{"line 2", `"instruction"`, `"question"`}},
-		{"no answer later", "[" + row + `,{"instruction":"a"}]`, "a|b|c", []string{"row 1", "no known pair"}},
+		{"no answer later", "[" + row + `,{"instruction":"d"},{"instruction":"e","output":null},` + row + "]", "a|b|c;d||;e||;a|b|c", nil},
+		{"no question later", row + "\n" + `{"output":"e"}`, "a|b|c;||e", nil},
+		{"neither later", "[" + row + `,{"title":"a"}]`, "a|b|c", []string{"row 1", "no known pair"}},
+		{"another answer later", "[" + row + `,{"instruction":"a","response":"b"}]`, "a|b|c", []string{"row 1", "the rows before have"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows, _, err := all(write(t, "rows.json", c.content), Options{})

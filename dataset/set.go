@@ -165,20 +165,10 @@ func uncertified(ctx context.Context, path string, c Columns) ([]Uncertified, er
 		return nil, fmt.Errorf("%w: the certificates beside it (%s) are of other rows: move them away", err, CertificatePath(path))
 	}
 	found := Certify(rows, certificates)
-	why := map[int]string{}
-	for reason, list := range map[string][]int{
-		"no certificate speaks of it":             found.Missing,
-		"it was changed after it was certified":   found.Changed,
-		"its certificate has a check that failed": found.Failed,
-	} {
-		for _, row := range list {
-			why[row] = reason
-		}
-	}
 	var result []Uncertified
 	for row, valid := range found.Valid {
 		if !valid {
-			result = append(result, Uncertified{row, why[row]})
+			result = append(result, Uncertified{row, found.Why(row)})
 		}
 	}
 	return result, nil

@@ -322,6 +322,8 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	}
 	start = strings.TrimLeft(strings.TrimPrefix(start, "\ufeff"), " \t\r\n")
 	switch {
+	case strings.Contains(start[:min(2, len(start))], "\x00"): // the other half of the first character
+		return nil, errors.New("this is UTF-16 or UTF-32 text without a byte-order mark: convert it to UTF-8")
 	case strings.HasPrefix(start, "["):
 		return openJSON(f, w)
 	case strings.HasPrefix(start, "{"):

@@ -126,12 +126,19 @@ func (d *decider) checkAnswer(t *task) {
 		return
 	}
 	c := newCandidate(p.Style, p.Question, p.Parts, text)
-	t.prose = c.prose
+	prose := c.prose
 	if p.Comments {
 		c.prose += "\n" + remarks // whatever is said beside the code is held to the same rules
 	}
 	verdicts, failed := run(textChecks, c)
 	t.text, t.failed = text, failed
+	if failed == nil {
+		device := p.Card.Device.Name
+		if len(p.Style.Devices) < minOpeners {
+			device = "" // few devices are dealt out evenly, and that is all that can be had
+		}
+		t.said = saidIn(prose, device)
+	}
 	t.verdicts = append([]dataset.Check{{ID: "A1", Pass: true, Value: "stop"}}, verdicts...)
 }
 

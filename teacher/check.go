@@ -19,7 +19,19 @@ const (
 	maxSource = 1200 //
 	maxRow    = 1800 // characters of question and rewrite together: what fits in 512 tokens of a Llama-3 vocabulary
 	maxRatio  = 15   // times the source's length that a rewrite may have
+
+	// maxLook is how many bytes of a source row are looked at at all: one with more is too long whatever is in it.
+	maxLook = 64 << 10
 )
+
+// tooLong is the failed check of a source row that is too long to be taken apart, nil for any other.
+func tooLong(instruction, input, output string) *dataset.Check {
+	n := len(instruction) + len(input) + len(output)
+	if n <= maxLook {
+		return nil
+	}
+	return &dataset.Check{ID: "S2", Value: fmt.Sprintf("%d bytes, allowed are at most %d characters with the question", n, maxRow)}
+}
 
 // A candidate is a rewrite on its way into the dataset, with what the checks look at.
 type candidate struct {
@@ -98,6 +110,9 @@ func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *datase
 // Audit makes every check that a finished row allows, on a row from anywhere: S1 to A12 without A10, and A1 by the look
 // of the text's end, since how it was finished is not known.
 func Audit(style *voice.Style, r dataset.Rewritten) []dataset.Check {
+	if failed := tooLong(r.Instruction, r.Input, r.OutputOriginal+r.OutputPassiveAggressive); failed != nil {
+		return []dataset.Check{*failed}
+	}
 	c := newCandidate(style, dataset.Question(r.Instruction, r.Input), Split(r.OutputOriginal), r.OutputPassiveAggressive)
 	verdicts, _ := run(sourceChecks, c)
 	whole, value := endsWhole(c)
@@ -122,6 +137,9 @@ func sourceIsPython(c *candidate) (bool, string) {
 }
 
 func sourceLength(c *candidate) (bool, string) {
+	if !strings.ContainsFunc(c.question, unicode.IsLetter) {
+		return false, "the question has no words"
+	}
 	n := c.sourceLen()
 	value := fmt.Sprintf("%d characters", n)
 	if n < minSource || n > maxSource {

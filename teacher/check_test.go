@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -77,6 +78,7 @@ func TestChecks(t *testing.T) {
 		{"an indented block", add("There:\n\n    print(total(prices))\n\nFine."), "A2"},
 		{"output after a tab", add("There:\n\n\tfine\n\nFine."), "A2"},
 		{"an indented line of a paragraph", add("There:\n    fine."), ""},
+		{"nothing is asked", func(r *dataset.Rewritten) { r.Instruction, r.Input = " ", "[3, 4, 5]?" }, "S2"},
 		{"source and question are too long", func(r *dataset.Rewritten) { r.Input = strings.Repeat("more of it ", 160) }, "S2 A9"},
 		{"source in the voice", source("# Sigh. Obviously nobody read the docs, I suppose.\n" + sampleCode), "S3"},
 		{"a renamed variable", after("result += price", "result += prices"), "A3"},
@@ -428,5 +430,27 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 		if d := cumulative[k] - want; d > 4 || d < -4 {
 			t.Errorf("after %d conditions: %d rows, measured %d", k+1, cumulative[k], want)
 		}
+	}
+}
+
+// TestLongSources has rows of megabytes: they are too long without a look at their code.
+func TestLongSources(t *testing.T) {
+	code := strings.Repeat("x = [1, 2, 3]\n", 700_000)
+	r := &Run{Style: passiveAggressive(t)}
+	cards := newDealer(r.Style, 0)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, row := range []dataset.Row{{Instruction: "Why?", Output: code}, {Instruction: code, Output: sampleCode}, {Instruction: "Why?", Input: code, Output: sampleCode}} {
+		if _, unfit, err := r.examine(row, cards); err != nil || unfit == nil || unfit.ID != "S2" {
+			t.Errorf("%+v, %v", unfit, err)
+		}
+	}
+	rewritten := sample(func(r *dataset.Rewritten) { r.OutputPassiveAggressive += code })
+	if v := Audit(r.Style, rewritten); len(v) != 1 || v[0].Pass || v[0].ID != "S2" {
+		t.Errorf("%+v", v)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("it took %d MiB", took>>20)
 	}
 }

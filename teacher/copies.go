@@ -53,8 +53,8 @@ func signature(shingles []uint64) (slot [bands]uint32) {
 	return slot
 }
 
-// admit adds a row with these different shingles, unless an earlier row is nearly the same.
-func (c *copies) admit(shingles []uint64) bool {
+// admit adds a row with these different shingles and their signature, unless an earlier row is nearly the same.
+func (c *copies) admit(shingles []uint64, at [bands]uint32) bool {
 	if len(shingles) == 0 {
 		return true
 	}
@@ -64,7 +64,6 @@ func (c *copies) admit(shingles []uint64) bool {
 	}
 	slices.Sort(row.prints)
 	c.asked++
-	at := signature(shingles)
 	for b, slot := range at {
 		if c.heads[b] == nil {
 			c.heads[b] = make([]int32, slots)

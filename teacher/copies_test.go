@@ -14,6 +14,8 @@ func randomShingles(rng *rand.Rand, n int) []uint64 {
 	return list
 }
 
+func (c *copies) add(shingles []uint64) bool { return c.admit(shingles, signature(shingles)) }
+
 // TestCopiesAreFound makes pairs of rows that share so many of their shingles, among rows that share a little with all.
 func TestCopiesAreFound(t *testing.T) {
 	for _, c := range []struct {
@@ -36,10 +38,10 @@ func TestCopiesAreFound(t *testing.T) {
 			// Copies need not begin alike, nor have their words in the same places.
 			first, second := append(randomShingles(rng, c.own), pair...), append(pair[:c.common:c.common], randomShingles(rng, c.own)...)
 			other := append(randomShingles(rng, 60), stock[rng.IntN(150):][:20]...)
-			if !all.admit(first) || !all.admit(other) {
+			if !all.add(first) || !all.add(other) {
 				t.Fatalf("%d in common: a row was taken for a copy that is none", c.common)
 			}
-			if !all.admit(second) {
+			if !all.add(second) {
 				found++
 			}
 		}
@@ -54,7 +56,7 @@ func TestCopiesAreComparedWithFew(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var all copies
 	for range 4 * maxChain {
-		if !all.admit(append(randomShingles(rng, 20), 0)) {
+		if !all.add(append(randomShingles(rng, 20), 0)) {
 			t.Fatal("a row was taken for a copy that is none")
 		}
 	}
@@ -74,18 +76,18 @@ func TestCopyAfterRefusal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var all copies
 	row := randomShingles(rng, 60)
-	if !all.admit(row) {
+	if !all.add(row) {
 		t.Fatal("the first row is no copy")
 	}
 	for range 3 {
-		if all.admit(row) {
+		if all.add(row) {
 			t.Fatal("the same row was admitted twice")
 		}
 	}
 	if len(all.rows) != 1 {
 		t.Errorf("%d rows are kept", len(all.rows))
 	}
-	if !all.admit(nil) || !all.admit(nil) {
+	if !all.add(nil) || !all.add(nil) {
 		t.Error("rows without shingles are no copies")
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"sync"
 
 	"restyle/dataset"
-	"restyle/voice"
 )
 
 // A decider is the one goroutine that decides, row after row in the order of their turns.
@@ -35,7 +34,6 @@ type decider struct {
 	ended    bool              // the source has no more rows
 	fault    error             // what made it end, if it was not its end
 	seen     map[[16]byte]bool // hashes of the rows read
-	held     int               // rows that cannot be decided before a batch is answered
 	out      []*accepted
 }
 
@@ -62,7 +60,7 @@ func (d *decider) run(ctx context.Context) error {
 			d.Progress(d.summary())
 		}
 	}
-	if d.held > 0 {
+	if d.sum.Pending > 0 {
 		for _, t := range d.ahead {
 			if err := wait(ctx, t.done); err != nil {
 				return err
@@ -93,7 +91,7 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 // and Spare beside. It always fills up before the next decision, so that what stands in the window depends on the
 // decisions before and on nothing else.
 func (d *decider) fill(ctx context.Context) error {
-	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.held < d.Rows) {
+	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.sum.Pending < d.Rows) {
 		if len(d.ahead) == 0 {
 			if err := d.read(ctx); err != nil {
 				return err
@@ -174,6 +172,9 @@ func (d *decider) enqueue(t *task) {
 
 // examine makes the checks on a source row, and deals a card to one that is fit.
 func (r *Run) examine(row dataset.Row, cards *dealer) (t *task, unfit *dataset.Check, err error) {
+	if unfit := tooLong(row.Instruction, row.Input, row.Output); unfit != nil {
+		return nil, unfit, nil
+	}
 	question := dataset.Question(row.Instruction, row.Input)
 	c := newCandidate(r.Style, question, Split(row.Output), "")
 	verdicts, unfit := run(sourceChecks, c)
@@ -200,7 +201,7 @@ func (r *Run) examine(row dataset.Row, cards *dealer) (t *task, unfit *dataset.C
 // limit is how many rows may be under way: one until the teacher has answered at all, so that a dead or a wrong one
 // fails once and not a thousand times.
 func (d *decider) limit() int {
-	if !d.begun() && d.held == 0 {
+	if !d.begun() && d.sum.Pending == 0 {
 		return 1
 	}
 	return lookAhead
@@ -239,7 +240,6 @@ func (d *decider) count(f func(*Summary)) {
 func (d *decider) decide(ctx context.Context, t *task) error {
 	switch {
 	case errors.Is(t.err, ErrPending):
-		d.held++
 		return d.await(t)
 	case t.err != nil:
 		return t.err
@@ -247,11 +247,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		d.settle(t)
 		return d.useless(t)
 	}
-	device := t.prompt.Card.Device.Name
-	if len(d.Style.Devices) < minOpeners {
-		device = "" // few devices are dealt out evenly, and that is all that can be had
-	}
-	if refusal := d.ledger.Admit(t.prose, device); refusal != "" {
+	if refusal := d.ledger.Admit(t.said); refusal != "" {
 		t.failed = &dataset.Check{ID: "A10", Value: refusal}
 		if t.prompt.Attempt == attempts {
 			d.settle(t)
@@ -262,12 +258,9 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		d.enqueue(t)
 		return nil
 	}
-	if d.held > 0 {
-		// Rows before this one are not there yet, so it is not decided. The ledger goes on all the same, to tell which
-		// rows it will most likely refuse: they are asked about again in this batch instead of the next but one.
-		d.held++
-		return nil
-	}
+	// Where rows before this one wait for a batch, this decision may not be the last: the run that has their answers takes
+	// all decisions again. Until then the row is good, and those that the ledger will most likely refuse are asked about
+	// again in this batch instead of the next but one.
 	d.accept(ctx, t)
 	d.settle(t)
 	return nil
@@ -283,7 +276,7 @@ func (d *decider) useless(t *task) error {
 	switch refused := t.answer.Finish == refusedFinish; {
 	case refused && !d.begun() && d.failures >= maxRefusals:
 		return fmt.Errorf("the teacher refuses every request; the last: %s", t.answer.Text)
-	case d.sum.Accepted > 0 || d.held > 0 || d.failures < maxUseless:
+	case d.sum.Accepted > 0 || d.sum.Pending > 0 || d.failures < maxUseless:
 		return nil
 	}
 	return fmt.Errorf("none of the first %d answers passed the checks; the last failed %s: %s: is the model able to follow the instructions? --preview 1 shows what it is asked and says, --restart asks anew",
@@ -332,7 +325,7 @@ func (d *decider) accept(ctx context.Context, t *task) {
 			Style: d.Style.Name, StyleSHA256: d.Style.SHA256, PromptSHA256: hex.EncodeToString(prompt[:]),
 			Seed: int64(d.Seed), Attempt: p.Attempt,
 			Checks: append(append(t.source, t.verdicts...),
-				dataset.Check{ID: "A10", Pass: true, Value: fmt.Sprintf("opens with %q, device %s", voice.Opener(t.prose), p.Card.Device.Name)}),
+				dataset.Check{ID: "A10", Pass: true, Value: fmt.Sprintf("opens with %q, device %s", t.said.opener, p.Card.Device.Name)}),
 		},
 		judged: make(chan struct{}),
 	}

@@ -167,8 +167,8 @@ func (j *Journal) load() error {
 	return err
 }
 
-// readLine returns the next line without its newline, how many bytes it took, and whether its newline was there. A
-// line beyond maxLine comes back empty: no record is that long.
+// readLine returns the next line without its newline, how many bytes it took, and whether its newline was there; at the end
+// of the file it takes 0 bytes. A line beyond maxLine comes back empty: no record is that long.
 func readLine(r *bufio.Reader) (line []byte, n int, whole bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -183,7 +183,7 @@ func readLine(r *bufio.Reader) (line []byte, n int, whole bool, err error) {
 			return bytes.TrimSuffix(line, []byte("\n")), n, true, nil
 		case bufio.ErrBufferFull:
 		case io.EOF:
-			return nil, n, false, nil
+			return line, n, false, nil
 		default:
 			return nil, n, false, err
 		}

@@ -51,6 +51,7 @@ func (g *Judge) Opinion(ctx context.Context, j *Journal, p *Prompt, text string)
 
 // parseOpinion reads the first JSON object of a judge's answer; models like to put words and fences around it.
 func parseOpinion(text string) (*dataset.Judge, error) {
+	text = afterThoughts(text, "{")
 	start := strings.IndexByte(text, '{')
 	if start < 0 {
 		return nil, fmt.Errorf("the judge gave no JSON object")

@@ -36,48 +36,78 @@ func NewLedger() *Ledger {
 // budget is how many of n rows may share a thing.
 func budget(share float64, n, free int) int { return max(free, int(share*float64(n))) }
 
-// Admit records the prose of a row, and the device it was dealt, if the budget allows them. If not it records nothing
-// and says which rule they break in words that a teacher can act on.
-func (l *Ledger) Admit(prose, device string) (refusal string) {
-	n := l.rows + 1
-	opener, first := voice.Opener(prose), voice.FirstFive(prose)
-	openerHash, deviceHash, firstHash := hashOf(opener), hashOf(device), hashOf(first)
-	if l.openers.count(openerHash) >= budget(openerShare, n, 3) {
-		return fmt.Sprintf("too many answers already open with %q", opener)
+// A said is what a row says, as far as the ledger compares it.
+type said struct {
+	opener, device, first string
+	sentences             []string // different ones
+	shingles              []uint64 // different ones
+	bands                 [bands]uint32
+}
+
+// saidIn looks at the prose of a row and the device it was dealt.
+func saidIn(prose, device string) said {
+	s := said{
+		opener: voice.Opener(prose), device: device, first: voice.FirstFive(prose),
+		sentences: distinct(voice.Sentences(prose)), shingles: distinct(voice.Shingles(prose, 5)),
 	}
-	if device != "" && l.devices.count(deviceHash) >= budget(openerShare, n, 3) {
-		return fmt.Sprintf("too many answers already use the device %q", device)
+	s.bands = signature(s.shingles)
+	return s
+}
+
+// Admit records what a row says if the budget allows it. If not it records nothing and says which rule the row breaks in
+// words that a teacher can act on.
+func (l *Ledger) Admit(s said) (refusal string) {
+	if refusal := l.excess(s, 1); refusal != "" {
+		return refusal
 	}
-	if l.firsts.count(firstHash) >= budget(firstShare, n, 2) {
-		return fmt.Sprintf("too many answers already begin %q", first)
+	if !l.texts.admit(s.shingles, s.bands) {
+		return nearCopy
 	}
-	sentences := distinct(voice.Sentences(prose))
-	for _, s := range sentences {
-		if l.sentences.count(hashOf(s)) >= budget(sentenceShare, n, 2) {
-			return fmt.Sprintf("too many answers already contain the sentence %q", s)
+	l.record(s)
+	return ""
+}
+
+const nearCopy = "it is nearly the same text as an earlier answer"
+
+// excess returns which thing more rows than the budget allows have in common with s, "" if none, should so many rows that
+// say s be added.
+func (l *Ledger) excess(s said, added int) string {
+	over := func(t *tally, hash uint64, share float64, free int) bool {
+		return t.count(hash)+added > budget(share, l.rows+added, free)
+	}
+	if over(&l.openers, hashOf(s.opener), openerShare, 3) {
+		return fmt.Sprintf("too many answers already open with %q", s.opener)
+	}
+	if s.device != "" && over(&l.devices, hashOf(s.device), openerShare, 3) {
+		return fmt.Sprintf("too many answers already use the device %q", s.device)
+	}
+	if over(&l.firsts, hashOf(s.first), firstShare, 2) {
+		return fmt.Sprintf("too many answers already begin %q", s.first)
+	}
+	for _, sentence := range s.sentences {
+		if over(&l.sentences, hashOf(sentence), sentenceShare, 2) {
+			return fmt.Sprintf("too many answers already contain the sentence %q", sentence)
 		}
 	}
-	shingles := distinct(voice.Shingles(prose, 5))
-	for _, s := range shingles {
-		if l.shingles.count(s) >= budget(shingleShare, n, 3) {
+	for _, shingle := range s.shingles {
+		if over(&l.shingles, shingle, shingleShare, 3) {
 			return "too many answers already share a run of five words with this one"
 		}
 	}
-	if !l.texts.admit(shingles) {
-		return "it is nearly the same text as an earlier answer"
-	}
-
-	l.rows = n
-	l.openers.add(openerHash)
-	l.devices.add(deviceHash)
-	l.firsts.add(firstHash)
-	for _, s := range sentences {
-		l.sentences.add(hashOf(s))
-	}
-	for _, s := range shingles {
-		l.shingles.add(s)
-	}
 	return ""
+}
+
+func (l *Ledger) record(s said) {
+	l.rows++
+	l.openers.add(hashOf(s.opener))
+	l.devices.add(hashOf(s.device))
+	l.firsts.add(hashOf(s.first))
+	for _, sentence := range s.sentences {
+		l.sentences.add(hashOf(sentence))
+	}
+	for _, shingle := range s.shingles {
+		l.shingles.add(shingle)
+	}
 }
 
 // distinct drops repetitions, keeping the order.

@@ -129,7 +129,7 @@ func TestLedgerBudget(t *testing.T) {
 	refusals := map[string]int{}
 	for range 3000 {
 		prose := randomProse(rng)
-		if refusal := l.Admit(prose, ""); refusal != "" {
+		if refusal := l.Admit(saidIn(prose, "")); refusal != "" {
 			refusals[strings.SplitN(refusal, `"`, 2)[0]]++
 			continue
 		}
@@ -137,7 +137,7 @@ func TestLedgerBudget(t *testing.T) {
 		if rng.IntN(50) == 0 { // a near copy of an accepted row must not pass
 			words := strings.Fields(rows[rng.IntN(len(rows))])
 			words[len(words)-2] = "changed"
-			if l.Admit(strings.Join(words, " "), "") == "" {
+			if l.Admit(saidIn(strings.Join(words, " "), "")) == "" {
 				t.Fatalf("a near copy was accepted: %q", words)
 			}
 		}
@@ -195,12 +195,12 @@ func TestLedgerBudget(t *testing.T) {
 func TestLedgerRefusalRecordsNothing(t *testing.T) {
 	l := NewLedger()
 	a := "Oh good, another question about lists that nobody has ever asked before today."
-	if r := l.Admit(a, "x"); r != "" {
+	if r := l.Admit(saidIn(a, "x")); r != "" {
 		t.Fatal(r)
 	}
 	before := fmt.Sprintf("%+v %+v %+v %d", l.rows, l.openers, l.sentences, len(l.texts.rows))
 	for range 2 {
-		if l.Admit(a, "x") == "" {
+		if l.Admit(saidIn(a, "x")) == "" {
 			t.Fatal("the same text was accepted twice")
 		}
 	}

@@ -87,9 +87,30 @@ func shown(question string, blocks []string, prose, card string) string {
 // stopSequence ends an answer; servers cut it off, so an answer may or may not end in it.
 const stopSequence = "</rewrite>"
 
+// The tags between which reasoning models think, in servers that leave the thoughts in the answer. Some chat templates
+// write the first tag into the prompt, so that the answer has only the second.
+const thinks, thought = "<think>", "</think>"
+
+// thinking tells whether an answer ended before its thoughts did.
+func thinking(text string) bool {
+	return strings.HasPrefix(strings.TrimSpace(text), thinks) && !strings.Contains(text, thought)
+}
+
+// afterThoughts returns what an answer says after its thoughts, which may well talk about the tag that the answer stands in.
+func afterThoughts(text, tag string) string {
+	if _, after, ok := strings.Cut(text, thought); ok && strings.Contains(after, tag) {
+		return after
+	}
+	return text
+}
+
 // unwrap takes the rewrite, and the comments if there are any, out of a teacher's answer. What stands outside the tags
 // is dropped.
 func unwrap(text string) (rewrite, comments string, err error) {
+	if thinking(text) {
+		return "", "", fmt.Errorf("it ended inside its thoughts: think less, and answer after %s", thought)
+	}
+	text = afterThoughts(text, "<rewrite>")
 	before, body, found := strings.Cut(text, "<rewrite>")
 	if !found {
 		return "", "", fmt.Errorf("the answer has no <rewrite> tag")

@@ -43,6 +43,9 @@ func (t *Remote) Request(p *Prompt) Request {
 			}
 		}
 	}
+	if thinking(p.Previous) {
+		r.Stop = nil // its thoughts named the tag, which ended them
+	}
 	for _, m := range p.Messages() {
 		r.Messages = append(r.Messages, openai.Message(m))
 	}

@@ -34,6 +34,7 @@ type Report struct {
 	Failed    map[string]int // rows that fail a check, by check
 	Clean     int            // rows that fail none
 	Certified int            // rows with a certificate that holds
+	Failures  []Failure      // the first of the rows that fail a check or whose certificate does not hold, in order
 	Openers   []Count        // the most frequent first
 	Firsts    []Count        // first five words
 	Sentences []Count
@@ -41,6 +42,15 @@ type Report struct {
 	Tone      []int // rows by tone score, the last for that score and above
 	Words     [3]int
 }
+
+// A Failure is what is wrong with one row.
+type Failure struct {
+	Row   int    // from 0
+	Check string // its ID, or "certificate"
+	Why   string
+}
+
+const namedFailures = 20 // in a report
 
 // Count is how often something occurs.
 type Count struct {
@@ -50,31 +60,48 @@ type Count struct {
 
 const toneBuckets = 21
 
-// NewReport makes every check anew on rows from anywhere and counts what they share.
+// NewReport makes every check anew on rows from anywhere and counts what they share. A row fails A10 if it says what more
+// rows of the whole set say than the diversity budget allows, or nearly repeats an earlier row.
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	ledger := NewLedger()
-	var words []int
+	says := func(row dataset.Rewritten) said { return saidIn(voice.Prose(row.OutputPassiveAggressive), "") }
 	for _, row := range rows {
+		ledger.record(says(row))
+	}
+	certification := dataset.Certify(rows, certs)
+	var words []int
+	for i, row := range rows {
 		clean := true
-		for _, c := range Audit(style, row) {
-			if !c.Pass {
-				r.Failed[c.ID]++
-				clean = false
+		fail := func(check, why string) {
+			if len(r.Failures) < namedFailures {
+				r.Failures = append(r.Failures, Failure{i, check, why})
 			}
 		}
-		prose := voice.Prose(row.OutputPassiveAggressive)
-		if ledger.Admit(prose, "") != "" {
-			r.Failed["A10"]++
-			clean = false
+		said := says(row)
+		excess := ledger.excess(said, 0)
+		if !ledger.texts.admit(said.shingles, said.bands) && excess == "" {
+			excess = nearCopy
+		}
+		for _, c := range append(Audit(style, row), dataset.Check{ID: "A10", Pass: excess == "", Value: excess}) {
+			if !c.Pass {
+				r.Failed[c.ID]++
+				fail(c.ID, c.Value)
+				clean = false
+			}
 		}
 		if clean {
 			r.Clean++
 		}
-		openers[voice.Opener(prose)]++
-		firsts[voice.FirstFive(prose)]++
-		for _, s := range distinct(voice.Sentences(prose)) {
+		if certification.Valid[i] {
+			r.Certified++
+		} else if certs != nil {
+			fail("certificate", certification.Why(i))
+		}
+		openers[said.opener]++
+		firsts[said.first]++
+		for _, s := range said.sentences {
 			sentences[s]++
 		}
 		t := style.Tone(row.OutputPassiveAggressive)
@@ -86,11 +113,6 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 			if _, device, ok := strings.Cut(k.Value, ", device "); ok && k.ID == "A10" {
 				devices[device]++
 			}
-		}
-	}
-	for _, valid := range dataset.Certify(rows, certs).Valid {
-		if valid {
-			r.Certified++
 		}
 	}
 	r.Openers, r.Firsts, r.Sentences, r.Devices = ranked(openers), ranked(firsts), ranked(sentences), ranked(devices)
@@ -118,6 +140,12 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 		fmt.Fprintf(&b, "  %-4s %s  %s\n", c[0], share(r.Failed[c[0]]), c[1])
 	}
 	fmt.Fprintf(&b, "  %-4s %s\n", "none", share(r.Clean))
+	if len(r.Failures) > 0 {
+		fmt.Fprintf(&b, "\nwhat is wrong, the first %d of it, by row from 0\n", len(r.Failures))
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, "  row %d, %s: %.300s\n", f.Row, f.Check, f.Why)
+	}
 	table := func(title string, counts []Count) {
 		fmt.Fprintf(&b, "\n%s: %d different, the most frequent\n", title, len(counts))
 		for _, c := range counts[:min(10, len(counts))] {

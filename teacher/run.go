@@ -98,7 +98,7 @@ type task struct {
 
 	// The outcome of the latest attempt.
 	text     string // the rewrite as it would be stored
-	prose    string
+	said     said
 	answer   Answer
 	request  Request
 	key      string

@@ -94,10 +94,34 @@ func TestUnwrap(t *testing.T) {
 		{"no tag", "A.", "", "", "no <rewrite> tag"},
 		{"two tags", "<rewrite>A<rewrite>B", "", "", "more than one"},
 		{"empty", "<rewrite></rewrite>", "", "", ""},
+		{"thoughts", "<think>\nI must use <rewrite> and <comments> tags.\n</think>\n\n<rewrite>\nA.", "A.", "", ""},
+		{"thoughts and comments", " <think><rewrite>x</rewrite></think><comments>L1: y</comments><rewrite>A.</rewrite>", "A.", "L1: y", ""},
+		{"thoughts begun by the prompt", "so <rewrite> it is.</think><rewrite>A.", "A.", "", ""},
+		{"thoughts without an end", "<think>They want it in <rewrite>", "", "", "inside its thoughts"},
+		{"an answer that speaks of thoughts", "<rewrite>You said </think>, naturally.", "You said </think>, naturally.", "", ""},
+		{"an empty thought", "<think></think>A.", "", "", "no <rewrite> tag"},
 	} {
 		rewrite, comments, err := unwrap(c.answer)
 		if rewrite != c.rewrite || comments != c.comments || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: got %q, %q, %v", c.name, rewrite, comments, err)
 		}
+	}
+}
+
+// TestThoughtsThatNameTheStop has a model's thoughts end at the stop sequence: it is asked again without one.
+func TestThoughtsThatNameTheStop(t *testing.T) {
+	p := &Prompt{Style: passiveAggressive(t), Question: "How?", Parts: Split(sampleCode)}
+	remote := &Remote{Model: "m", MaxTokens: 9}
+	stops := func() bool { return strings.Contains(string(remote.Request(p).Body), `"stop":["</rewrite>"]`) }
+	if !stops() {
+		t.Fatalf("%s", remote.Request(p).Body)
+	}
+	p.Reason, p.Previous = "it is too short", "<think>Hm.</think><rewrite>A."
+	if !stops() {
+		t.Error("an answer after thoughts is not stopped any more")
+	}
+	p.Previous = "<think>The answer ends in "
+	if stops() {
+		t.Error("the thoughts will be cut again")
 	}
 }

@@ -31,9 +31,10 @@ type gen struct {
 	start          time.Time
 	drawn          time.Time // when the progress of a download was last shown
 
-	voice  *voice.Style
-	src    *dataset.Source
-	remote *teacher.Remote // nil for the built-in rewriter
+	voice      *voice.Style
+	src        *dataset.Source
+	sourceRows int             // -1 if not known
+	remote     *teacher.Remote // nil for the built-in rewriter
 }
 
 func (g *gen) say(format string, args ...any) { fmt.Fprintf(g.stderr, format+"\n", args...) }
@@ -53,17 +54,16 @@ func (g *gen) do(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	columns, err := dataset.ParseColumns(g.columns)
-	if err != nil {
-		return &usageError{err}
-	}
-	h := hub.FromEnv()
-	h.Progress = g.showDownload
-	g.src, err = dataset.Open(ctx, g.source, dataset.Options{Split: g.split, Columns: columns, Starter: data.Starter, Hub: h})
-	if err != nil {
+	if g.src, err = g.open(ctx); err != nil {
 		return err
 	}
 	defer g.src.Close()
+	g.sourceRows = g.src.Rows()
+	if paid := g.remote != nil && g.preview == 0; g.sourceRows < 0 && (paid || g.rows == 0) {
+		if err := g.survey(ctx); err != nil {
+			return err
+		}
+	}
 	g.showSettings(t)
 	switch {
 	case g.dryRun:
@@ -72,6 +72,41 @@ func (g *gen) do(ctx context.Context) (err error) {
 		return g.showPreview(ctx, t)
 	}
 	return g.make(ctx, t)
+}
+
+func (g *gen) open(ctx context.Context) (*dataset.Source, error) {
+	columns, err := dataset.ParseColumns(g.columns)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	h := hub.FromEnv()
+	h.Progress = g.showDownload
+	return dataset.Open(ctx, g.source, dataset.Options{Split: g.split, Columns: columns, Starter: data.Starter, Hub: h})
+}
+
+// survey reads a local file that does not state its number of rows once to its end: it counts them, and finds damage
+// before anything is asked. Files of the hub are fetched as far as they are read, and no further.
+func (g *gen) survey(ctx context.Context) error {
+	if !exists(g.source) {
+		return nil
+	}
+	src, err := g.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	for n := 0; ; n++ {
+		switch _, err := src.Next(); {
+		case err == io.EOF:
+			g.sourceRows = n
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+	}
 }
 
 // settings are what the result depends on, beside the source and the teacher's answers.
@@ -101,7 +136,7 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 
 func (g *gen) showSettings(t teacher.Teacher) {
 	rows := ""
-	if n := g.src.Rows(); n >= 0 {
+	if n := g.sourceRows; n >= 0 {
 		rows = fmt.Sprintf(", %d rows", n)
 	}
 	g.say("source      %s (%.12s%s), %s", g.src.Name, g.src.Revision, rows, g.src.Columns)

@@ -115,7 +115,14 @@ func (g *gen) showReport(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(g.stdout, "\nplot: %s\n", plot)
-	return printJSON(g.stdout, map[string]any{"rows": report.Rows, "clean": report.Clean, "certified": report.Certified, "failed": report.Failed})
+	if err := printJSON(g.stdout, map[string]any{"rows": report.Rows, "clean": report.Clean, "certified": report.Certified, "failed": report.Failed}); err != nil {
+		return err
+	}
+	if len(report.Failures) > 0 {
+		return fmt.Errorf("%s: %d of %d rows fail a check, %d have a certificate that holds: the report names the first",
+			g.out, report.Rows-report.Clean, report.Rows, report.Certified)
+	}
+	return nil
 }
 
 func exists(path string) bool {

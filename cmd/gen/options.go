@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -118,7 +119,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Group("Looking before and after")
 	f.Add(&o.preview, "preview", "show the first `N` rows before and after, with their checks, and write nothing")
 	f.Add(&o.dryRun, "dry-run", "show the settings, the first prompt, and what the run would take; ask nothing, write nothing")
-	f.Add(&o.report, "report", "check the rows of --out anew and show the yield, the openers and the tone; write a plot of the tone")
+	f.Add(&o.report, "report", "check the rows of --out anew and show the yield, the openers and the tone; write a plot of the tone. Ends with 1 and names rows if any fails")
 	f.Add(&o.priceIn, "price-in", "US dollars a million prompt tokens, to show the cost")
 	f.Add(&o.priceOut, "price-out", "US dollars a million completion tokens, to show the cost")
 
@@ -168,6 +169,13 @@ func (o *options) check() error {
 	default:
 		return usagef("--out %q has the extension %q: use .json, .jsonl or .parquet", o.out, ext)
 	}
+	for _, file := range []struct{ flag, path string }{
+		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"card", o.card}, {"emit-batch", o.emit},
+	} {
+		if !o.report && sameFile(file.path, o.source) {
+			return usagef("--%s would overwrite %s, which is --source: choose another name", file.flag, file.path)
+		}
+	}
 	if o.extra != "" {
 		extra := map[string]any{}
 		if err := json.Unmarshal([]byte(o.extra), &extra); err != nil {
@@ -185,4 +193,14 @@ func (o *options) check() error {
 		}
 	}
 	return nil
+}
+
+// sameFile tells whether two paths lead to one file, however they are spelled.
+func sameFile(a, b string) bool {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }

@@ -25,9 +25,9 @@ type progress struct {
 }
 
 type moment struct {
-	at       time.Time
-	accepted int
-	tokens   int
+	at     time.Time
+	done   int // rows
+	tokens int
 }
 
 const (
@@ -51,7 +51,7 @@ func (g *gen) startProgress(r *teacher.Run) *progress {
 		every = redraw
 	}
 	if p.total = r.Rows; p.total == 0 {
-		p.total = g.src.Rows()
+		p.total = g.sourceRows
 	}
 	go func() {
 		defer close(p.ended)
@@ -100,7 +100,11 @@ func (p *progress) warnIfDead() {
 
 // line is what is said beside the count of rows.
 func (p *progress) line(s teacher.Summary, now time.Time) string {
-	p.rates = append(p.rates, moment{now, s.Accepted, s.Out})
+	done, all := s.Accepted, s.Target
+	if all == 0 { // as many rows as the source gives
+		done, all = s.Source, p.g.sourceRows
+	}
+	p.rates = append(p.rates, moment{now, done, s.Out})
 	for len(p.rates) > 2 && now.Sub(p.rates[0].at) > window {
 		p.rates = p.rates[1:]
 	}
@@ -118,8 +122,8 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 		if s.Out > first.tokens {
 			add("%.0f tokens/s", float64(s.Out-first.tokens)/dt)
 		}
-		if speed := float64(s.Accepted-first.accepted) / dt; speed > 0 && s.Target > 0 {
-			add("ETA %s", time.Duration(float64(s.Target-s.Accepted)/speed*float64(time.Second)).Round(time.Second))
+		if speed := float64(done-first.done) / dt; speed > 0 && all > 0 {
+			add("ETA %s", time.Duration(float64(all-done)/speed*float64(time.Second)).Round(time.Second))
 		}
 	}
 	if cost := p.g.cost(s); cost != nil {

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"restyle/dataset"
+	"restyle/internal/cli"
+	"restyle/teacher"
+)
+
+// rowsOf reads a source that tasks wrote.
+func rowsOf(t testing.TB, path string) (rows []map[string]any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(read(t, path)), &rows); err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+func writeRows(t testing.TB, path string, rows []map[string]any) {
+	t.Helper()
+	b, err := json.Marshal(rows)
+	if err == nil {
+		err = os.WriteFile(path, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSourceIsNotOverwritten names the source as a result, in several spellings.
+func TestSourceIsNotOverwritten(t *testing.T) {
+	dir := t.TempDir()
+	source := filepath.Join(dir, "rows.json")
+	b := read(t, tasks(t, 20))
+	if err := os.WriteFile(source, []byte(b), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	soft, hard, other := filepath.Join(dir, "soft.json"), filepath.Join(dir, "hard.json"), filepath.Join(dir, "certs.json")
+	if err := os.Symlink("rows.json", soft); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(source, hard); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("rows.json", filepath.Join(dir, "certs.certificates.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	before := tree(t, dir)
+	for _, out := range []string{source, dir + "/./rows.json", dir + "/../" + filepath.Base(dir) + "/rows.json", soft, hard, other} {
+		o := must(t, cli.Usage, "--source", source, "--out", out)
+		if !strings.Contains(o.stderr, "--out") || !strings.Contains(o.stderr, "--source") {
+			t.Errorf("%s: %v", out, o)
+		}
+	}
+	must(t, cli.Usage, "--source", soft, "--out", source)
+	must(t, cli.Usage, "--source", source, "--out", filepath.Join(dir, "x.json"), "--card", hard)
+	must(t, cli.Usage, "--source", source, "--out", filepath.Join(dir, "x.json"), "--model", "m", "--emit-batch", soft)
+	if after := tree(t, dir); after != before {
+		t.Errorf("something was written:\n%s\n%s", before, after)
+	}
+}
+
+// TestRowsWithoutAnswer has rows that lack what a row needs: they are counted and named, and the others are made.
+func TestRowsWithoutAnswer(t *testing.T) {
+	source := tasks(t, 60)
+	rows := rowsOf(t, source)
+	delete(rows[2], "output")
+	rows[4]["output"] = nil
+	rows[6]["instruction"], rows[6]["input"] = "", " \n"
+	rows[8]["instruction"], rows[8]["input"] = "...?", "<noinput>"
+	delete(rows[10], "instruction")
+	rows[12]["output"] = strings.Repeat("x = [1, 2, 3]\n", 700_000) // 10 MB
+	writeRows(t, source, rows)
+	f := newFolder(t)
+	s := newServer(t, nil)
+	o := must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake")
+	unfit := lastLine(t, o)["unfit"].(map[string]any)
+	if n := unfit["S1"].(float64) + unfit["S2"].(float64); n < 6 || !strings.Contains(o.stderr, "first, row 2: ") {
+		t.Errorf("%v, %v", unfit, o)
+	}
+	made, err := dataset.ReadRewritten(t.Context(), f.out)
+	if err != nil || len(made) != 20 {
+		t.Fatalf("%d rows, %v", len(made), err)
+	}
+	for _, r := range made {
+		if strings.Trim(r.Instruction, " .?") == "" || r.OutputOriginal == "" {
+			t.Errorf("a row was made of %+v", r)
+		}
+	}
+}
+
+// TestDamageIsFoundFirst has a source that is damaged far behind the rows that are asked for.
+func TestDamageIsFoundFirst(t *testing.T) {
+	source := tasks(t, 200)
+	whole := read(t, source)
+	if err := os.WriteFile(source, []byte(whole[:len(whole)-20]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := newFolder(t)
+	s := newServer(t, nil)
+	o := must(t, cli.Failed, "--source", source, "--rows", "0", "--out", f.out, "--base-url", s.base(), "--model", "fake")
+	if calls, _ := s.counts(); calls != 0 || !strings.Contains(o.stderr, "cut short") {
+		t.Errorf("%d calls, %v", calls, o)
+	}
+}
+
+// TestCertificatesOfTwoOutputs writes two formats beside each other: both keep their certificates.
+func TestCertificatesOfTwoOutputs(t *testing.T) {
+	source, dir := tasks(t, 60), t.TempDir()
+	for i, name := range []string{"a.json", "a.jsonl", "a.parquet"} {
+		must(t, cli.Done, "--source", source, "--rows", []string{"10", "20", "30"}[i], "--teacher", "builtin", "--out", filepath.Join(dir, name))
+	}
+	for i, name := range []string{"a.json", "a.jsonl", "a.parquet"} {
+		if o := must(t, cli.Done, "--report", "--out", filepath.Join(dir, name)); lastLine(t, o)["certified"].(float64) != float64(10*i+10) {
+			t.Errorf("%s: %v", name, o)
+		}
+	}
+}
+
+// TestReportFails reports on rows of which some are bad.
+func TestReportFails(t *testing.T) {
+	f := newFolder(t)
+	must(t, cli.Done, "--source", tasks(t, 60), "--rows", "20", "--teacher", "builtin", "--out", f.out)
+	rows, err := dataset.ReadRewritten(t.Context(), f.out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows[3].OutputPassiveAggressive += "\n\nAs an AI language model I cannot say more."
+	rows[7] = rows[5]
+	b, err := json.Marshal(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.out, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := must(t, cli.Failed, "--report", "--out", f.out)
+	for _, want := range []string{"row 3, A6: it refuses", "row 3, certificate: it was changed", "row 7, A10: "} {
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("it does not say %q: %v", want, o)
+		}
+	}
+	// What rows 5 and 7 say is then too much for two more rows that say a part of it.
+	if v := lastLine(t, o); v["clean"].(float64) != 16 || v["certified"].(float64) != 19 || !strings.Contains(o.stderr, "4 of 20 rows fail") {
+		t.Error(o)
+	}
+}
+
+// TestBatchWithoutOne leaves one answer of a batch out: all other rows can be used, and the answer makes the rest.
+func TestBatchWithoutOne(t *testing.T) {
+	source := tasks(t, 60)
+	f, whole := newFolder(t), newFolder(t)
+	args := func(f folder) []string {
+		return []string{"--source", source, "--rows", "0", "--out", f.out, "--model", "fake"}
+	}
+	file := filepath.Join(f.dir, "batch.jsonl")
+	o := must(t, cli.Done, append(args(f), "--emit-batch", file)...)
+	results, requests := answerBatch(t, file, false)
+	lines := strings.Split(read(t, results), "\n")
+	// The first line of the batch is the first row's.
+	first, _, _ := strings.Cut(read(t, file), "\n")
+	var id struct {
+		CustomID string `json:"custom_id"`
+	}
+	if err := json.Unmarshal([]byte(first), &id); err != nil {
+		t.Fatal(err)
+	}
+	var one string
+	var others []string
+	for _, line := range lines {
+		if strings.Contains(line, id.CustomID) {
+			one = line
+		} else {
+			others = append(others, line)
+		}
+	}
+	torn := strings.Join(others, "\n") + "\n" + one[:len(one)/2] // the transfer of the last answer was cut
+	if err := os.WriteFile(results, []byte(torn), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o = must(t, cli.Stopped, append(args(f), "--ingest-batch", results)...)
+	if !strings.Contains(o.stderr, "1 unreadable lines") {
+		t.Errorf("the torn line is not counted: %v", o)
+	}
+	partial, err := dataset.ReadRewritten(t.Context(), filepath.Join(f.dir, "data.partial.json"))
+	if err != nil || len(partial) < requests*3/4 {
+		t.Fatalf("%d rows of %d answers, %v, %v", len(partial), requests-1, err, o)
+	}
+
+	// Every answer in one file, with no newline after the last, and then the batch in two parts, end in the same bytes.
+	finish := func(f folder, results string) string {
+		for round := 0; ; round++ {
+			o := invoke(t, append(args(f), "--ingest-batch", results)...)
+			if o.code == cli.Done {
+				return read(t, f.out)
+			}
+			if round > 4 {
+				t.Fatal(o)
+			}
+			file := filepath.Join(f.dir, "more.jsonl")
+			if o := must(t, cli.Done, append(args(f), "--emit-batch", file)...); lastLine(t, o)["rows"] != nil {
+				return read(t, f.out)
+			}
+			results, _ = answerBatch(t, file, false)
+		}
+	}
+	if err := os.WriteFile(results, []byte(strings.Join(append(others, one), "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	must(t, cli.Done, append(args(whole), "--emit-batch", filepath.Join(whole.dir, "batch.jsonl"))...)
+	if finish(whole, results) != finish(f, results) {
+		t.Error("the answer that came later made another dataset")
+	}
+}
+
+// TestETA has the time that is left follow from the source's size where all of it is wanted.
+func TestETA(t *testing.T) {
+	for _, c := range []struct {
+		target, sourceRows int
+		want               string
+	}{
+		{100, -1, "ETA 8s"},  // 20 of 100 accepted in 2 seconds
+		{0, 225, "ETA 16s"},  // 25 of 225 rows read
+		{0, -1, ""},          // nobody knows
+		{100, 225, "ETA 8s"}, // the target decides
+	} {
+		p := &progress{g: &gen{options: defaults(), sourceRows: c.sourceRows}}
+		start := time.Now()
+		p.line(teacher.Summary{Target: c.target}, start)
+		line := p.line(teacher.Summary{Target: c.target, Accepted: 20, Source: 25}, start.Add(2*time.Second))
+		if c.want == "" && strings.Contains(line, "ETA") || !strings.Contains(line, c.want) {
+			t.Errorf("%+v: %s", c, line)
+		}
+	}
+}
