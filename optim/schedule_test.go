@@ -54,8 +54,11 @@ func TestParseSchedule(t *testing.T) {
 			}
 		}
 	}
-	if s, _ := ParseSchedule("wsd", 1, 0, 100); s(80) != 1 || s(81) == 1 {
-		t.Error("wsd does not begin to fall after four fifths")
+	// wsd falls in a fifth of the steps, rounded up: at is where it begins to.
+	for total, at := range map[int]int{100: 80, 101: 80, 99: 79, 96: 76, 11: 8, 5: 4, 1: 0} {
+		if s, _ := ParseSchedule("wsd", 1, 0, total); s(at) != 1 || s(at+1) == 1 {
+			t.Errorf("wsd of %d steps does not begin to fall after %d", total, at)
+		}
 	}
 	for _, c := range []struct {
 		name          string

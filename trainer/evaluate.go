@@ -33,11 +33,11 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 	start := time.Now()
 	e := Evaluation{Step: r.state.Step, Loss: nan, Measured: r.state.Pending == evaluation && len(r.Val) > 0}
 	if e.Measured {
-		var l model.Loss
-		if l, err = ValLoss(ctx, r.Model, r.Val, r.Plan.MaxTokens); err != nil {
+		var loss float64
+		if loss, err = r.validation(ctx); err != nil {
 			err = fmt.Errorf("validation after step %d: %w", e.Step, err)
 		}
-		e.Loss = report.Number(l.Mean())
+		e.Loss = report.Number(loss)
 	}
 	if err == nil {
 		err = r.answer(ctx, &e)
@@ -97,6 +97,11 @@ func (r *Run) answer(ctx context.Context, e *Evaluation) (err error) {
 		e.Tone = &mean
 	}
 	return nil
+}
+
+func (r *Run) valLoss(ctx context.Context) (float64, error) {
+	l, err := ValLoss(ctx, r.Model, r.Val, r.Plan.MaxTokens)
+	return l.Mean(), err
 }
 
 // ValLoss is the loss of a model over examples: the sum over all their trained tokens, and how many these are. At most limit

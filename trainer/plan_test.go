@@ -98,6 +98,39 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestPasses has as many tokens go through the model at once as a micro-batch may have, and no more than a step has.
+func TestPasses(t *testing.T) {
+	for _, c := range []struct {
+		batch, accumulate int
+		packing           bool
+		longest, want     int
+	}{
+		{1, 4, false, 32, 32}, {3, 4, false, 32, 96}, {3, 4, false, 10, 96}, {3, 4, false, 5, 60}, {1, 4, false, 5, 20}, {3, 4, true, 5, 96},
+	} {
+		s := Settings{Batch: c.batch, Accumulate: c.accumulate, Packing: c.packing, Seq: 32}
+		if got := s.passTokens(c.longest); got != c.want {
+			t.Errorf("%+v: %d tokens", c, got)
+		}
+	}
+}
+
+// TestWarmup has a share of the steps be the nearest whole number of them.
+func TestWarmup(t *testing.T) {
+	for warmup, steps := range map[float64]int{0: 0, 0.02: 0, 0.03: 1, 0.16: 4, 0.2: 4, 0.21: 5, 1: 1, 7: 7, 22: 22} {
+		s := tinySettings()
+		s.Schedule, s.Warmup = "constant", warmup
+		p, err := NewPlan(s, learnable(41, 1), nil)
+		if err != nil || p.Steps != 22 {
+			t.Fatal(p, err)
+		}
+		for step := range p.Steps {
+			if at := step >= steps; at != (p.rate(step) == s.LR) {
+				t.Errorf("warmup %v of %d steps: step %d has the rate %v of %v", warmup, p.Steps, step, p.rate(step), s.LR)
+			}
+		}
+	}
+}
+
 // TestHeldOutIsLongest: what is held out goes through the same memory, also where nothing that is trained on is as long.
 func TestHeldOutIsLongest(t *testing.T) {
 	s := tinySettings()

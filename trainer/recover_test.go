@@ -88,12 +88,13 @@ func TestStoppedEvaluations(t *testing.T) {
 // run goes on and says so.
 func TestBestIsChecked(t *testing.T) {
 	s := tinySettings()
-	s.SaveEvery, s.EvalEvery, s.LR, s.Schedule, s.Keep = 5, 5, 0.02, "constant", 10
+	s.SaveEvery, s.EvalEvery, s.Keep = 5, 5, 10
+	script := finds(bestAfter(10))
 	source := t.TempDir()
-	want, control := whole(t, source, s)
+	want, control := whole(t, source, s, script)
 	best, last := control.State().Best, control.Plan.Steps
-	if best.Step == 0 || best.Step == last || best.Step%5 != 0 {
-		t.Fatalf("the best weights are those after step %d: this shows nothing", best.Step)
+	if best.Step != 10 {
+		t.Fatalf("the best weights are those after step %d", best.Step)
 	}
 	damage := func(dir string) error {
 		return os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("x"), 0o666)
@@ -116,7 +117,7 @@ func TestBestIsChecked(t *testing.T) {
 				}
 			}
 			var said []string
-			r := tiny(t, dir, s, func(r *Run) {
+			r := tiny(t, dir, s, script, func(r *Run) {
 				r.Observe = func(e any) {
 					if n, ok := e.(Notice); ok {
 						said = append(said, string(n))
@@ -138,7 +139,7 @@ func TestBestIsChecked(t *testing.T) {
 
 	// Damage while it runs is found before the weights are used.
 	dir := t.TempDir()
-	r := tiny(t, dir, s, func(r *Run) {
+	r := tiny(t, dir, s, script, func(r *Run) {
 		r.Observe = func(e any) {
 			if e == Phase("done") {
 				if err := damage(bestIn(dir, best.Step)); err != nil {
@@ -156,17 +157,16 @@ func TestBestIsChecked(t *testing.T) {
 }
 
 // stopped runs until after a step, as Ctrl-C ends it. watch is told of everything.
-func stopped(t *testing.T, dir string, s Settings, after int, watch func(e any)) {
+func stopped(t *testing.T, dir string, s Settings, after int, watch func(e any), change ...func(*Run)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r := tiny(t, dir, s, func(r *Run) {
-		r.Observe = func(e any) {
-			watch(e)
-			if s, ok := e.(Step); ok && s.Step == after {
-				cancel()
-			}
+	r := tiny(t, dir, s, change...)
+	r.Observe = func(e any) {
+		watch(e)
+		if s, ok := e.(Step); ok && s.Step == after {
+			cancel()
 		}
-	})
+	}
 	if err := r.Start(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -180,12 +180,13 @@ func stopped(t *testing.T, dir string, s Settings, after int, watch func(e any))
 func TestOlderCheckpoint(t *testing.T) {
 	s := tinySettings()
 	s.EvalEvery, s.SaveEvery = 1, 6
-	want, _ := whole(t, t.TempDir(), s)
+	script := finds(bestAfter(100)) // every validation finds the best weights so far
+	want, _ := whole(t, t.TempDir(), s, script)
 	dir, most := t.TempDir(), 0
 	stopped(t, dir, s, 10, func(any) {
 		best, _ := filepath.Glob(filepath.Join(CheckpointsIn(dir), "best-*"))
 		most = max(most, len(best))
-	})
+	}, script)
 	if most > s.Keep+1 {
 		t.Errorf("there were %d best weights at a time, beside %d checkpoints", most, s.Keep)
 	}
@@ -202,7 +203,7 @@ func TestOlderCheckpoint(t *testing.T) {
 	if err != nil || found.Dir != older {
 		t.Fatal(found, err)
 	}
-	again := tiny(t, dir, s, func(r *Run) {
+	again := tiny(t, dir, s, script, func(r *Run) {
 		r.Observe = func(e any) {
 			if n, ok := e.(Notice); ok {
 				t.Error(n)

@@ -111,6 +111,9 @@ func (s Settings) Recipe() map[string]string {
 	} {
 		r[name] = fmt.Sprint(v)
 	}
+	if s.Optimizer.Seed != uint64(s.Seed) {
+		r["seed"] += fmt.Sprintf(" (of rounding %d)", s.Optimizer.Seed)
+	}
 	return r
 }
 

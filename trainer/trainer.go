@@ -46,6 +46,8 @@ type Run struct {
 	// Observe, optional, is told of everything as it happens: Step, Evaluation, Saved, Phase, Notice.
 	Observe func(event any)
 
+	validation func(context.Context) (float64, error) // the mean loss over Val, unless a test says what it is
+
 	state   State
 	metrics *report.Metrics
 	saved   bool // a checkpoint has this very state
@@ -116,6 +118,9 @@ func bestIn(dir string, step int) string {
 
 // Start begins a new run, or with a checkpoint's directory goes on from there. Close it.
 func (r *Run) Start(ctx context.Context, from string) (err error) {
+	if r.validation == nil {
+		r.validation = r.valLoss
+	}
 	r.state = State{Identity: r.Identity, Decisions: r.Decisions, Pending: evaluation}
 	if from != "" {
 		if err := r.restore(ctx, from); err != nil {

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -59,11 +60,17 @@ func tinySettings() Settings {
 // tiny is a run of the small model in a directory, not yet started.
 func tiny(t testing.TB, dir string, s Settings, change ...func(*Run)) *Run {
 	t.Helper()
+	return tinyOf(t, tinyConfig, dir, s, change...)
+}
+
+// tinyOf is tiny of another small model.
+func tinyOf(t testing.TB, config, dir string, s Settings, change ...func(*Run)) *Run {
+	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All(), Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"config.json": []byte(tinyConfig)}
+	files := map[string][]byte{"config.json": []byte(config)}
 	from, err := hf.NewModel(files)
 	if err != nil {
 		t.Fatal(err)
@@ -197,38 +204,67 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// TestResume stops runs after every step, as Ctrl-C does, and goes on in a new process's memory: the end has the same bits as
-// that of a run that was never stopped. Every form of optimiser state and of batches is tried.
-func TestResume(t *testing.T) {
-	forms := map[string]func(*Settings){
-		"split8": func(s *Settings) {},
-		"sr":     func(s *Settings) { s.Optimizer.Master = optim.Stochastic },
-		"fp32 master, 32 bits, packing": func(s *Settings) {
-			s.Optimizer.Master, s.Optimizer.Bits, s.Packing, s.SaveEvery = optim.FP32, 32, true, 2
-		},
-		"fp32, wsd, frozen": func(s *Settings) {
-			s.DType, s.Schedule, s.Freeze, s.EvalEvery = tensor.F32, "wsd", []string{"embed_tokens"}, 0
-		},
-		"bnb, max-steps, patience": func(s *Settings) {
-			s.Optimizer.BNB, s.Optimizer.Master, s.MaxSteps, s.Patience, s.LR = true, optim.NoMaster, 9, 2, 0.1
-		},
+// finds has the validations of a run find these losses, by step, and not what they are: which weights are the best, and when the
+// patience is over, is then the same on every machine.
+func finds(loss func(step int) float64) func(*Run) {
+	return func(r *Run) {
+		r.validation = func(context.Context) (float64, error) { return loss(r.state.Step), nil }
 	}
-	for name, change := range forms {
+}
+
+// bestAfter is a course of losses that falls until a step, and rises from there on.
+func bestAfter(best int) func(step int) float64 {
+	return func(step int) float64 { return 1 + math.Abs(float64(step-best)) }
+}
+
+// TestResume stops runs between steps, as Ctrl-C does, and goes on in a new process's memory: the end has the same bits as
+// that of a run that was never stopped. Every form of optimiser state and of batches is tried, and in one of them the moments
+// around every validation, checkpoint and end of an epoch. RESTYLE_LONG stops after every step of all.
+func TestResume(t *testing.T) {
+	forms := map[string]struct {
+		settings func(*Settings)
+		run      func(*Run)
+		stops    []int
+	}{
+		"split8": {func(s *Settings) {}, func(*Run) {}, []int{1, 2, 3, 4, 11, 12, 21}},
+		"sr":     {func(s *Settings) { s.Optimizer.Master = optim.Stochastic }, func(*Run) {}, []int{1, 10, 19}},
+		"fp32 master, 32 bits, packing": {func(s *Settings) {
+			s.Optimizer.Master, s.Optimizer.Bits, s.Packing, s.SaveEvery = optim.FP32, 32, true, 2
+		}, func(*Run) {}, []int{1, 5, 8}},
+		"fp32, wsd, frozen": {func(s *Settings) {
+			s.DType, s.Schedule, s.Freeze, s.EvalEvery = tensor.F32, "wsd", []string{"embed_tokens"}, 0
+		}, func(*Run) {}, []int{1, 12, 19}},
+		"bnb, max-steps, patience": {func(s *Settings) {
+			s.Optimizer.BNB, s.Optimizer.Master, s.MaxSteps, s.EvalEvery, s.Patience, s.LR = true, optim.NoMaster, 20, 2, 3, 0.1
+		}, finds(bestAfter(4)), []int{3, 5, 8, 9}}, // it ends after step 10
+	}
+	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
 			s := tinySettings()
-			change(&s)
-			want, control := whole(t, t.TempDir(), s)
-			for stop := 1; stop < control.State().Step; stop++ {
-				if stop%4 != 1 && (name != "split8" || testing.Short()) {
-					continue
+			form.settings(&s)
+			want, control := whole(t, t.TempDir(), s, form.run)
+			last := control.State().Step
+			stops := form.stops
+			if os.Getenv("RESTYLE_LONG") != "" {
+				stops = nil
+				for stop := 1; stop < last; stop++ {
+					stops = append(stops, stop)
+				}
+			}
+			if s.Patience > 0 && last != 10 {
+				t.Errorf("the patience ended it after step %d", last)
+			}
+			for _, stop := range stops {
+				if stop >= last {
+					t.Fatalf("a stop after step %d of %d", stop, last)
 				}
 				dir := t.TempDir()
-				stopped(t, dir, s, stop, func(any) {})
+				stopped(t, dir, s, stop, func(any) {}, form.run)
 				found, err := checkpoint.Latest(CheckpointsIn(dir))
 				if err != nil || found.Step != stop {
 					t.Fatalf("stopped after step %d, and the checkpoint is %+v, %v", stop, found, err)
 				}
-				again := tiny(t, dir, s)
+				again := tiny(t, dir, s, form.run)
 				if err := again.Start(context.Background(), found.Dir); err != nil {
 					t.Fatal(err)
 				}
@@ -246,28 +282,26 @@ func TestResume(t *testing.T) {
 // TestStateIsNeeded loses one part of the state at a time: the end must then differ, or TestResume proves nothing.
 func TestStateIsNeeded(t *testing.T) {
 	s := tinySettings()
-	s.SaveEvery, s.LR, s.Schedule = 5, 0.05, "constant" // so large a rate that the best weights are not the last ones
+	s.SaveEvery = 5
+	script := finds(bestAfter(8))
 	dir := t.TempDir()
-	want, control := whole(t, dir, s)
-	if best := control.State().Best.Step; best >= 20 {
-		t.Fatalf("the best weights are those after step %d: this shows nothing", best)
+	want, control := whole(t, dir, s, script)
+	if best := control.State().Best.Step; best != 8 {
+		t.Fatalf("the best weights are those after step %d", best)
 	}
 	from := checkpoint.Dir(CheckpointsIn(dir), 20)
 	if err := checkpoint.Open(from); err != nil {
 		t.Fatal(err)
 	}
 	continued := func(spoil func(r *Run)) string {
-		r := tiny(t, t.TempDir(), s)
+		r := tiny(t, t.TempDir(), s, script)
 		lines, err := os.ReadFile(filepath.Join(dir, "metrics.jsonl"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		best, err := filepath.Glob(filepath.Join(CheckpointsIn(dir), "best-*"))
-		if err != nil || len(best) != 1 {
-			t.Fatal(best, err)
-		}
+		best := bestIn(dir, 8)
 		if err := errors.Join(os.WriteFile(filepath.Join(r.Dir, "metrics.jsonl"), lines, 0o666),
-			os.CopyFS(filepath.Join(CheckpointsIn(r.Dir), filepath.Base(best[0])), os.DirFS(best[0]))); err != nil {
+			os.CopyFS(filepath.Join(CheckpointsIn(r.Dir), filepath.Base(best)), os.DirFS(best))); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Start(context.Background(), from); err != nil {
@@ -291,22 +325,59 @@ func TestStateIsNeeded(t *testing.T) {
 		"skipped":                func(r *Run) { r.state.Skipped = 3 },
 		"best":                   func(r *Run) { r.state.Best = nil },
 		"since best":             func(r *Run) { r.state.SinceBest += 5 },
-		"weights":                func(r *Run) { r.Model.Device().Zero(r.Model.Params()[1].W) },
+	}
+	// Of the tensors, all is lost. A lost bit might make no difference: two steps later it may be rounded away.
+	lose := func(r *Run, x tensor.Tensor) {
+		if !slices.ContainsFunc(x.Raw(), func(b byte) bool { return b != 0 }) {
+			t.Errorf("%s is all zero: to lose it shows nothing", x.Name)
+		}
+		r.Model.Device().Zero(x)
 	}
 	r := tiny(t, t.TempDir(), s)
-	for _, x := range r.Optimizer.State() {
-		// One bit of every tensor of the state: those that are all zero, such as residuals of weights that are exact, change too.
-		spoils[x.Name] = func(r *Run) {
-			for _, y := range r.Optimizer.State() {
-				if y.Name == x.Name {
-					y.Raw()[y.Bytes()-1] ^= 0x10
-				}
-			}
-		}
+	for i, p := range r.Model.Params() {
+		spoils[p.Name] = func(r *Run) { lose(r, r.Model.Params()[i].W) }
+	}
+	for i, x := range r.Optimizer.State() {
+		spoils[x.Name] = func(r *Run) { lose(r, r.Optimizer.State()[i]) }
 	}
 	for name, spoil := range spoils {
 		if got := continued(spoil); got == want {
 			t.Errorf("%s: lost, and the end is the same", name)
+		}
+	}
+}
+
+// TestPatience has validations find losses, and looks at which is the best and after which one the run ends.
+func TestPatience(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		patience  int
+		losses    []float64 // of the validations, every second step from 0 on
+		best, end int       // steps
+	}{
+		{1, []float64{3, 4}, 0, 2},
+		{2, []float64{3, 4, 5}, 0, 4},
+		{2, []float64{3, 3, 3}, 0, 4},           // as good is no better
+		{2, []float64{3, 4, 2, 4, 5}, 4, 8},     // a better one is waited for anew
+		{2, []float64{3, 4, 2, 4, 1, 2}, 8, 12}, // and so is the next
+		{2, []float64{3, nan, inf}, 0, 4},
+		{2, []float64{nan, 3, nan, 3}, 2, 6},
+		{12, []float64{3, 4}, 0, 22}, // all of them are after step 22, the last
+		{0, []float64{3, 4}, 0, 22},
+	} {
+		s := tinySettings()
+		s.EvalEvery, s.SaveEvery, s.Patience = 2, 100, c.patience
+		r := tiny(t, t.TempDir(), s, finds(func(step int) float64 { return c.losses[min(step/2, len(c.losses)-1)] }))
+		if err := r.Start(context.Background(), ""); err != nil {
+			t.Fatal(err)
+		}
+		res, err := r.Run(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Best == nil || res.Best.Step != c.best || res.Step != c.end || (res.Stopped == "") != (c.end == 22) {
+			t.Errorf("patience %d of %v: the best is %+v, the end after step %d (%q), want %d and %d",
+				c.patience, c.losses, res.Best, res.Step, res.Stopped, c.best, c.end)
 		}
 	}
 }
@@ -326,26 +397,206 @@ func TestResumeRefuses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "lr was 0.003 and is now 0.001") || !strings.Contains(err.Error(), "seed was 5 and is now 6") {
 		t.Errorf("another recipe: %v", err)
 	}
-	for file, damage := range map[string]func(string) string{
-		"state.json":            func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 9`, 1) },
-		"optimizer.safetensors": func(s string) string { return s[:len(s)-1] },
-		"model.safetensors":     func(s string) string { return s[:len(s)/2] },
+	older, err := os.ReadFile(filepath.Join(checkpoint.Dir(CheckpointsIn(dir), 21), stateName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		file   string
+		damage func(string) string
+		want   string
+	}{
+		{stateName, func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 9`, 1) }, "has format 9"},
+		{stateName, func(string) string { return string(older) }, "is that of step-000021"},
+		{stateName, func(s string) string { return strings.Replace(s, `"step": 22`, `"pending": "lunch", "step": 22`, 1) }, `"lunch" pending`},
+		{stateName, func(s string) string { return strings.Replace(s, `"updates": 22`, `"updates": 23`, 1) }, "23 updates"},
+		{optimizerName, func(s string) string { return s[:len(s)-1] }, optimizerName},
+		{"model.safetensors", func(s string) string { return s[:len(s)/2] }, "model.safetensors"},
 	} {
 		copied := filepath.Join(t.TempDir(), filepath.Base(found.Dir))
 		if err := os.CopyFS(copied, os.DirFS(found.Dir)); err != nil {
 			t.Fatal(err)
 		}
-		data, err := os.ReadFile(filepath.Join(copied, file))
+		data, err := os.ReadFile(filepath.Join(copied, c.file))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(copied, file), []byte(damage(string(data))), 0o666); err != nil {
+		damaged := c.damage(string(data))
+		if damaged == string(data) {
+			t.Fatalf("%s: nothing is damaged", c.want)
+		}
+		if err := os.WriteFile(filepath.Join(copied, c.file), []byte(damaged), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if err := tiny(t, dir, s).Start(context.Background(), copied); err == nil || !strings.Contains(err.Error(), copied) {
-			t.Errorf("%s: %v", file, err)
+		err = tiny(t, dir, s).Start(context.Background(), copied)
+		if err == nil || !strings.Contains(err.Error(), copied) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.want, err)
 		}
 	}
+}
+
+// TestRecipe changes one setting after another: each that decides bits has to be another recipe, and no other.
+func TestRecipe(t *testing.T) {
+	free := []string{"Recompute", "SaveEvery", "Keep", "SampleEvery", "AnswerTokens"}
+	s := tinySettings()
+	was := s.Recipe()
+	var try func(of reflect.Value)
+	try = func(of reflect.Value) {
+		for i := range of.NumField() {
+			name, field := of.Type().Field(i).Name, of.Field(i)
+			before := reflect.ValueOf(field.Interface())
+			switch {
+			case field.Kind() == reflect.Struct:
+				try(field)
+				continue
+			case field.Kind() == reflect.Bool:
+				field.SetBool(!field.Bool())
+			case field.Kind() == reflect.String:
+				field.SetString("another")
+			case field.Kind() == reflect.Slice:
+				field.Set(reflect.ValueOf([]string{"another"}))
+			case field.CanFloat():
+				field.SetFloat(0.123)
+			case field.CanUint():
+				field.SetUint(field.Uint() + 1)
+			default:
+				field.SetInt(field.Int() + 1)
+			}
+			if same := Same(was, s.Recipe()) == nil; same != slices.Contains(free, name) {
+				t.Errorf("another %s: the same run is %v", name, same)
+			}
+			field.Set(before)
+		}
+	}
+	try(reflect.ValueOf(&s).Elem())
+}
+
+// TestLossNotFinite has a loss that is not finite, of a gradient that is, move nothing: the token that is to be learned has the
+// logit -∞.
+func TestLossNotFinite(t *testing.T) {
+	config := strings.Replace(tinyConfig, `"tie_word_embeddings": true`, `"tie_word_embeddings": false`, 1)
+	s := tinySettings()
+	s.DType, s.TrainOnly = tensor.F32, []string{"lm_head"}
+	r := tinyOf(t, config, t.TempDir(), s)
+	var head tensor.Tensor
+	for _, p := range r.Model.Params() {
+		if p.Name == "lm_head.weight" {
+			head = p.W
+		}
+	}
+	example := dataset.Example{IDs: []int32{5, 7}, Labels: []int32{dataset.Ignore, 7}}
+	var err error
+	if r.Plan, err = NewPlan(s, []dataset.Example{example}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var last Step
+	r.Observe = func(e any) {
+		if s, ok := e.(Step); ok {
+			last = s
+		}
+	}
+	if err := r.Start(context.Background(), ""); err != nil {
+		t.Fatal(err)
+	}
+	// The row of the token's head and what it is multiplied with have opposite signs, and a product beyond F32.
+	row := head.F32()[7*64 : 8*64]
+	for _, p := range r.Model.Params() {
+		if p.Name == "model.norm.weight" {
+			p.W.F32()[0] = 1e10
+		}
+	}
+	for _, huge := range []float32{-3e38, 3e38} {
+		clear(row)
+		row[0] = huge
+		before := slices.Clone(head.F32())
+		if err := r.step(); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(before, head.F32()) || !last.Skipped {
+			t.Errorf("a step with the loss %v and the norm %v moved something", last.Loss, last.GradNorm)
+		}
+		if n := float64(last.GradNorm); math.IsInf(float64(last.Loss), 1) && !math.IsNaN(n) && !math.IsInf(n, 0) {
+			return
+		}
+	}
+	t.Error("no loss of +∞ had a finite gradient: this shows nothing")
+}
+
+// TestSkippedAreKept stops a run between steps that are skipped: the resumed one ends with the same bits, and counts those in a
+// row from the first on.
+func TestSkippedAreKept(t *testing.T) {
+	s := tinySettings()
+	s.SaveEvery = 100
+	// spoiling has the gradients of steps from first to last be no numbers, by a weight that is none as long as they are computed.
+	spoiling := func(first, last int) (of func(*Run), watch func(any)) {
+		var weight *uint16
+		var was uint16
+		of = func(r *Run) {
+			for _, p := range r.Model.Params() {
+				if p.Name == "model.norm.weight" {
+					weight, was = &p.W.Half()[3], 0
+				}
+			}
+		}
+		watch = func(e any) {
+			var step int
+			if p, ok := e.(Phase); ok {
+				if _, err := fmt.Sscanf(string(p), "step %d", &step); err == nil && step >= first && step <= last {
+					was, *weight = *weight, 0x7fc0 // NaN
+				}
+			}
+			if s, ok := e.(Step); ok && s.Step >= first && s.Step <= last {
+				*weight = was
+			}
+		}
+		return of, watch
+	}
+	for _, last := range []int{5, 7} {
+		of, watch := spoiling(3, last)
+		r := tiny(t, t.TempDir(), s, of)
+		r.Observe = watch
+		if err := r.Start(context.Background(), ""); err != nil {
+			t.Fatal(err)
+		}
+		_, want := r.Run(context.Background())
+		if (want == nil) != (last-3+1 < mostSkipped) {
+			t.Errorf("steps 3 to %d were skipped: %v", last, want)
+		}
+
+		dir := t.TempDir()
+		of, watch = spoiling(3, last)
+		stopped(t, dir, s, 4, watch, of)
+		of, watch = spoiling(3, last)
+		again := tiny(t, dir, s, of)
+		again.Observe = watch
+		if err := again.Start(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 4)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again.Run(context.Background()); fmt.Sprint(err) != fmt.Sprint(want) {
+			t.Errorf("resumed: %v, want %v", err, want)
+		}
+		if a, b := hash(t, again), hash(t, r); want == nil && a != b {
+			t.Errorf("with steps 3 to %d skipped it ends as %.12s, want %.12s", last, a, b)
+		}
+	}
+}
+
+// TestSyncedFirst has no checkpoint tell of metrics that could not be brought to the disk.
+func TestSyncedFirst(t *testing.T) {
+	r := tiny(t, t.TempDir(), tinySettings())
+	if err := r.Start(context.Background(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.metrics.Close(); err != nil { // no file can be synced after that
+		t.Fatal(err)
+	}
+	if err := r.save(); err == nil {
+		t.Error("a checkpoint was written")
+	}
+	if steps, err := checkpoint.Steps(CheckpointsIn(r.Dir)); err != nil || len(steps) > 0 {
+		t.Errorf("there are checkpoints of steps %v, %v", steps, err)
+	}
+	r.metrics = nil
 }
 
 // TestSkips has a gradient that is not finite move nothing, and end the run when it stays so.
