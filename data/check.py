@@ -83,12 +83,18 @@ def lines(descriptor):
     return say
 
 
-def answer():
-    """Run the code, then serve the check."""
-    code = read_case()
+def silence():
+    """Nothing is read from or written to the descriptors that a program expects."""
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
+    os.close(null)
+
+
+def answer():
+    """Run the code, then serve the check."""
+    code = read_case()
+    silence()
     peer = Peer(FROM, TO, DOES)
     warnings.simplefilter("ignore")
     try:
@@ -133,9 +139,7 @@ def check():
     """Run the check beside what the other side has run."""
     text = read_case()
     say = lines(os.dup(RESULT))
-    null = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(null, descriptor)
+    silence()
     warnings.simplefilter("ignore")
     sys.stdin, sys.stderr, sys.stdout = io.StringIO(), io.StringIO(), io.StringIO()
     peer = Peer(FROM, TO, {"call": DOES["call"]})

@@ -19,8 +19,10 @@ import (
 	"restyle/internal/sandbox"
 )
 
+// trialTime is how long a trial may take.
+var trialTime = 2 * time.Second
+
 const (
-	trialTime = 2 * time.Second  // of a trial
 	startTime = 60 * time.Second // of Python, on a machine that does much else
 	longest   = 1 << 20          // a line, in bytes: 20,000 characters printed, each of them twelve bytes, and the rest
 )

@@ -1,0 +1,10 @@
+package data
+
+import "time"
+
+// SetTrialTime sets how long a trial may take, until the function that it returns is called.
+func SetTrialTime(d time.Duration) (restore func()) {
+	old := trialTime
+	trialTime = d
+	return func() { trialTime = old }
+}
