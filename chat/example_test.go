@@ -42,7 +42,11 @@ func ExampleFamily_Render() {
 
 // The text of chat_template in tokenizer_config.json says how a model is spoken to.
 func ExampleDetect() {
-	family, err := chat.Detect(chat.ChatMLJinja)
+	chatml, err := chat.ByName("chatml")
+	if err != nil {
+		panic(err)
+	}
+	family, err := chat.Detect(chatml.Jinja())
 	fmt.Println(family.Name, family.Stops(), err)
 
 	_, err = chat.Detect("{{ messages }}")

@@ -3,7 +3,7 @@ package chat
 import (
 	"cmp"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -17,7 +17,8 @@ type Family struct {
 	Name string
 
 	// BOS and EOS are what the template's variables bos_token and eos_token stand for. They are the family's usual ones
-	// and may be set to those of a model's tokenizer_config.json. A template that does not write them ignores them.
+	// and may be set to those of a model's tokenizer_config.json. A template that does not write them ignores them. Raw's
+	// BOS is what the tokenizer puts in front of every text, and matters to Jinja alone.
 	BOS, EOS string
 
 	endOfTurn string   // closes every turn; empty: EOS does
@@ -32,11 +33,26 @@ type Family struct {
 // one belongs in front is for the model's tokenizer to say. EOS closes an answer and is empty until it is set.
 func Raw() Family { return Family{Name: "raw", render: (*page).raw} }
 
-// ChatMLJinja is a ChatML template in Jinja for the tokenizer_config.json of a model that is trained from nothing, so
-// that other programs write its prompts as the family "chatml" here does.
-//
-//go:embed chatml.jinja
-var ChatMLJinja string
+//go:embed templates/*.jinja
+var templates embed.FS
+
+// rawBOS begins Raw's template in Jinja if the tokenizer puts a BOS in front of a text: other programs add none to
+// what a template writes.
+const rawBOS = "{{- bos_token -}}\n"
+
+// Jinja returns a chat template in Jinja of our own making, for the files of a model that is asked in this form. Other
+// programs then write the same as Render, and Detect knows it. It has no part for tools but their results. Raw's
+// begins with bos_token if BOS is set.
+func (f Family) Jinja() string {
+	text, err := templates.ReadFile("templates/" + f.Name + ".jinja")
+	if err != nil {
+		panic("chat: " + err.Error()) // a family without its file
+	}
+	if f.Name == Raw().Name && f.BOS != "" {
+		return rawBOS + string(text)
+	}
+	return string(text)
+}
 
 // families has the sha256 of each template text that models are published with. Where all line breaks stand in string
 // literals, the second one is of the spelling with \n; ChatML also has a form that first gives add_generation_prompt
@@ -72,7 +88,6 @@ var families = []Family{
 			"fcf7a096fe99a48fd9ad2b250bf9237e96e8f48bffec1c7ea4d3f225176cd40e",
 			"58c1a1f04baa7adaeaba1f90267c3d57d9396f0c1f0129bdde9e76d3c6784af7", // with a default
 			"d7b5b8c7b58f7a6bf868aa46a5f73ee976d7292f40fcb9c3e7a1defd8d235cfb",
-			"ed4184dbda54f94e04f4d8dbda2a35c50a66cee56d74642797c666a3e9a75748", // ChatMLJinja
 		},
 	},
 	{
@@ -138,7 +153,7 @@ func ByName(name string) (Family, error) {
 }
 
 // Detect returns the family of a template by its text, the value of chat_template in tokenizer_config.json or the
-// contents of chat_template.jinja. The text must be the published one to the letter, save for the kind of its line
+// contents of chat_template.jinja. The text must be the published one or Jinja's to the letter, save for the kind of its line
 // breaks and one at the end, which Jinja does not see either. The empty text, a model without a template, is Raw.
 func Detect(template string) (Family, error) {
 	if template == "" {
@@ -149,9 +164,12 @@ func Detect(template string) (Family, error) {
 	for _, text := range []string{bare, bare + "\n"} {
 		sum := hash(text)
 		for _, f := range families {
-			if slices.Contains(f.sha256, sum) {
+			if slices.Contains(f.sha256, sum) || text == f.Jinja() {
 				return f, nil
 			}
+		}
+		if text == rawBOS+Raw().Jinja() {
+			return Raw(), nil
 		}
 	}
 	return Family{}, fmt.Errorf("chat template with sha256 %s is not supported: give --template NAME "+

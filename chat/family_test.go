@@ -7,12 +7,17 @@ import (
 )
 
 func TestDetect(t *testing.T) {
+	chatml, err := ByName("chatml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	chatmlJinja := chatml.Jinja()
 	for _, c := range []struct{ name, template, want string }{
 		{"no template", "", "raw"},
-		{"our own ChatML", ChatMLJinja, "chatml"},
-		{"our own ChatML, no line break at the end", strings.TrimSuffix(ChatMLJinja, "\n"), "chatml"},
-		{"our own ChatML on Windows", strings.ReplaceAll(ChatMLJinja, "\n", "\r\n"), "chatml"},
-		{"our own ChatML, shortened", ChatMLJinja[1:], ""},
+		{"our own ChatML", chatmlJinja, "chatml"},
+		{"our own ChatML, no line break at the end", strings.TrimSuffix(chatmlJinja, "\n"), "chatml"},
+		{"our own ChatML on Windows", strings.ReplaceAll(chatmlJinja, "\n", "\r\n"), "chatml"},
+		{"our own ChatML, shortened", chatmlJinja[1:], ""},
 		{"a line break", "\n", ""},
 		{"another", "{{ messages[0]['content'] }}", ""},
 	} {

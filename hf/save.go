@@ -1,9 +1,7 @@
 package hf
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -179,42 +177,20 @@ func makeIndex(shards [][]TensorData, files []string, total int64) []byte {
 	return append(data, '\n')
 }
 
-// withDType is a config.json with the type of the weights changed, and nothing else: the order of keys and the
-// spelling of numbers stay.
+// withDType is a config.json with the type of the weights changed, and nothing else.
 func withDType(config []byte, t tensor.DType) ([]byte, error) {
-	if o := parseObject(config); o.err != nil {
+	o := parseObject(config)
+	if o.err != nil {
 		return nil, fmt.Errorf("config.json: %w", o.err)
 	}
-	value, _ := json.Marshal(dtypeNames[t])
-	dec := json.NewDecoder(bytes.NewReader(config)) // of an object, as is known now
-	dec.Token()
-	var out bytes.Buffer
-	next, found := byte('{'), false
-	add := func(key any, raw []byte) {
-		k, _ := json.Marshal(key)
-		fmt.Fprintf(&out, "%c%s:%s", next, k, raw)
-		next = ','
-	}
-	for dec.More() {
-		var raw json.RawMessage
-		key, err1 := dec.Token()
-		err2 := dec.Decode(&raw)
-		if err := errors.Join(err1, err2); err != nil {
-			return nil, fmt.Errorf("config.json: %w", err)
+	changed := map[string]any{}
+	for _, name := range []string{"dtype", "torch_dtype"} {
+		if _, ok := o.keys[name]; ok {
+			changed[name] = dtypeNames[t]
 		}
-		if key == "dtype" || key == "torch_dtype" {
-			raw, found = value, true
-		}
-		add(key, raw)
 	}
-	if !found {
-		add("torch_dtype", value) // the name that every version of transformers reads
+	if len(changed) == 0 {
+		changed["torch_dtype"] = dtypeNames[t] // the name that every version of transformers reads
 	}
-	out.WriteByte('}')
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, out.Bytes(), "", "  "); err != nil {
-		return nil, fmt.Errorf("config.json: %w", err)
-	}
-	indented.WriteByte('\n')
-	return indented.Bytes(), nil
+	return edited("config.json", config, changed)
 }

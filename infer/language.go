@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"restyle/chat"
 	"restyle/hf"
@@ -38,6 +39,9 @@ func LanguageOf(c *hf.Checkpoint, template string) (l Language, err error) {
 	if err := compare(l.Tokenizer, c); err != nil {
 		return l, fmt.Errorf("tokenizer.json of %s is not the tokenizer of this model: %w; take it and the weights from the same place", c.Name, err)
 	}
+	if err := l.fits(c.Name, template); err != nil {
+		return l, err
+	}
 	l.Ends = c.Generation.EOS
 	for _, text := range l.Family.Stops() {
 		if id, ok := l.Tokenizer.TokenID(text); ok {
@@ -45,6 +49,61 @@ func LanguageOf(c *hf.Checkpoint, template string) (l Language, err error) {
 		}
 	}
 	return l, nil
+}
+
+// fits refuses a template that was asked for by name if the vocabulary lacks what it begins a text or ends an answer with:
+// the model could never end one. Raw has neither, and learns what the tokenizer puts in front of every text.
+func (l *Language) fits(model, template string) error {
+	if l.Family.Name == chat.Raw().Name {
+		l.Family.BOS = ""
+		if first := l.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true}); first.Ends[0] == 0 {
+			l.Family.BOS = l.Tokenizer.Token(first.IDs[0])
+		}
+		return nil
+	}
+	if template == "" {
+		return nil
+	}
+	missing := lacks(l.Tokenizer, l.Family)
+	if missing == "" {
+		return nil
+	}
+	var others []string
+	for _, name := range chat.Names() {
+		if f, err := chat.ByName(name); err == nil && lacks(l.Tokenizer, f) == "" {
+			others = append(others, name)
+		}
+	}
+	return fmt.Errorf("--template %s: the vocabulary of %s has no token %s, which this template needs: use one of %s",
+		template, model, missing, strings.Join(others, ", "))
+}
+
+// lacks returns the token of a family that a vocabulary does not have, the one that begins a text or ends an answer; ""
+// if both are there.
+func lacks(t *tokenizer.Tokenizer, f chat.Family) string {
+	needed := []string{f.EndOfTurn()}
+	if r, err := f.Render([]chat.Message{{Role: "user"}}, chat.Options{}); err == nil && r.BOS {
+		needed = append(needed, f.BOS)
+	}
+	for _, token := range needed {
+		if _, ok := t.TokenID(token); !ok && token != "" {
+			return token
+		}
+	}
+	return ""
+}
+
+// Apply makes a model's small files say what this language is, so that whoever opens them, or what Save makes of them,
+// asks in the same form. Files that say it already stay as they are. changed is false then.
+func (l Language) Apply(c *hf.Checkpoint) (changed bool, err error) {
+	if own, err := chat.Detect(c.Tokenizer.ChatTemplate); err == nil && own.Name == l.Family.Name {
+		return false, nil
+	}
+	end, ok := l.Tokenizer.TokenID(l.Family.EndOfTurn())
+	if !ok {
+		end = -1
+	}
+	return true, c.SetTemplate(hf.ChatTemplate{Jinja: l.Family.Jinja(), BOS: l.Family.BOS, EOS: l.Family.EOS, End: end})
 }
 
 // pickFamily chooses the chat template.

@@ -111,8 +111,12 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	if t.text != "" { // nobody asks it: it continues
 		settings["eos_token"], ends = endOfText, []int32{text}
 	} else {
-		settings["chat_template"] = chat.ChatMLJinja
-		files["chat_template.jinja"] = []byte(chat.ChatMLJinja) // where newer programs look
+		chatml, err := chat.ByName("chatml")
+		if err != nil {
+			return err
+		}
+		settings["chat_template"] = chatml.Jinja()
+		files["chat_template.jinja"] = []byte(chatml.Jinja()) // where newer programs look
 	}
 	var config map[string]any
 	if err := json.Unmarshal(files["config.json"], &config); err != nil {

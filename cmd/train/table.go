@@ -83,7 +83,10 @@ func (t *train) printSettings() {
 		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
 	}
 	row("steps", "%s of %s examples, in passes of up to %d tokens", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)), t.plan.MaxTokens)
-	if t.text == "" && t.template == "" && t.language.Family.Name == chat.Raw().Name {
+	switch raw := t.language.Family.Name == chat.Raw().Name; {
+	case t.newTemplate:
+		row("template", "%s, which the result is saved with in place of the model's own", t.language.Family.Name)
+	case t.text == "" && t.template == "" && raw:
 		row("template", "none: the model has none, and nothing marks who speaks; --template gives one, such as chatml")
 	}
 	row("device", "%s", t.where())

@@ -36,21 +36,22 @@ type train struct {
 	status         *cli.StatusLine           // stderr is this
 	watch          func(phase trainer.Phase) // tests look in here
 
-	dir      string // --out, as it is on the disk
-	device   *kernels.Device
-	origin   *hf.Checkpoint
-	language infer.Language
-	set      *dataset.Set
-	encoder  *dataset.Encoder
-	training []dataset.Example
-	heldOut  []dataset.Example
-	settings trainer.Settings
-	plan     *trainer.Plan
-	process  int // bytes that it takes beside its arenas
-	memory   trainer.Memory
-	tone     *voice.Style
-	run      *trainer.Run
-	outputs  *outputs
+	dir         string // --out, as it is on the disk
+	device      *kernels.Device
+	origin      *hf.Checkpoint
+	language    infer.Language
+	newTemplate bool // the model is asked in another form than its base
+	set         *dataset.Set
+	encoder     *dataset.Encoder
+	training    []dataset.Example
+	heldOut     []dataset.Example
+	settings    trainer.Settings
+	plan        *trainer.Plan
+	process     int // bytes that it takes beside its arenas
+	memory      trainer.Memory
+	tone        *voice.Style
+	run         *trainer.Run
+	outputs     *outputs
 }
 
 // note says something that is no error.
@@ -173,6 +174,9 @@ func (t *train) resolve(ctx context.Context) (err error) {
 		template = "raw"
 	}
 	if t.language, err = infer.LanguageOf(t.origin, template); err != nil {
+		return err
+	}
+	if t.newTemplate, err = t.language.Apply(t.origin); err != nil {
 		return err
 	}
 	if t.set, t.encoder, err = t.examples(ctx); err != nil {

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/chat"
+	"restyle/hf"
+	"restyle/infer"
+	"restyle/internal/cli"
+)
+
+// TestTemplateIsSaved: what a model was trained with is how its result is asked, whatever its base had.
+func TestTemplateIsSaved(t *testing.T) {
+	plain := filepath.Join(t.TempDir(), "plain.txt")
+	if err := os.WriteFile(plain, []byte(strings.Repeat("To be, or not to be. ", 200)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--template", "zephyr"}, "zephyr"},
+		{[]string{"--template", "raw"}, "raw"},
+		{[]string{"--template", "chatml"}, "chatml"},
+		{nil, "chatml"},
+		{[]string{"--text", plain}, "raw"},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		args := append(small(t, out, "--max-steps", "1", "--samples", "0"), c.args...)
+		if c.want == "raw" && c.args[0] == "--text" {
+			args = append([]string{"--model", tinyBase, "--out", out, "--benchmark-log", "", "--seq", "64", "--max-steps", "1", "--samples", "0"}, c.args...)
+		}
+		o := must(t, cli.Done, args...)
+		if said := strings.Contains(o.stdout, "which the result is saved with"); said != (c.want != "chatml") {
+			t.Errorf("%v: said of another template: %v\n%v", c.args, said, o)
+		}
+		m, err := hf.Open(t.Context(), nil, out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		l, err := infer.LanguageOf(m, "")
+		if err != nil || l.Family.Name != c.want {
+			t.Errorf("%v: asked as %q, %v", c.args, l.Family.Name, err)
+		}
+		// Both places where other programs look say the same; what needed no change has none.
+		settings, err := hf.ParseTokenizerConfig(readFile(t, filepath.Join(out, "tokenizer_config.json")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		family, err := chat.Detect(settings.ChatTemplate)
+		if err != nil || family.Name != c.want {
+			t.Errorf("%v: tokenizer_config.json has the template of %q, %v", c.args, family.Name, err)
+		}
+		if same := string(readFile(t, filepath.Join(out, "tokenizer_config.json"))) == string(readFile(t, filepath.Join(tinyBase, "tokenizer_config.json"))); same != (c.want == "chatml") {
+			t.Errorf("%v: tokenizer_config.json is as it was: %v", c.args, same)
+		}
+	}
+}
+
+// TestTemplateNeedsTokens: a template that the tokenizer has no tokens for is refused before anything is written.
+func TestTemplateNeedsTokens(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	o := must(t, cli.Failed, small(t, out, "--template", "llama3")...)
+	if !strings.Contains(o.stderr, "has no token <|eot_id|>") {
+		t.Error(o)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("the directory was made")
+	}
+}

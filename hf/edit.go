@@ -1,0 +1,72 @@
+package hf
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// edited is a file that holds a JSON object, with some of its values changed or added, and nothing else: the order of keys
+// and the spelling of numbers stay.
+func edited(file string, data []byte, changed map[string]any) ([]byte, error) {
+	if o := parseObject(data); o.err != nil {
+		return nil, fmt.Errorf("%s: %w", file, o.err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data)) // of an object, as is known now
+	dec.Token()
+	var out bytes.Buffer
+	next, left := byte('{'), maps.Clone(changed) // left to be added
+	add := func(key, value any) error {
+		k, err1 := plainJSON(key)
+		v, err2 := plainJSON(value)
+		fmt.Fprintf(&out, "%c%s:%s", next, k, v)
+		next = ','
+		return errors.Join(err1, err2)
+	}
+	for dec.More() {
+		var raw json.RawMessage
+		key, err1 := dec.Token()
+		err2 := dec.Decode(&raw)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		var value any = raw
+		if name, _ := key.(string); changed[name] != nil {
+			value = changed[name]
+			delete(left, name)
+		}
+		if err := add(key, value); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if err := add(name, left[name]); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	if next == '{' {
+		out.WriteByte('{')
+	}
+	out.WriteByte('}')
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, out.Bytes(), "", "  "); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	indented.WriteByte('\n')
+	return indented.Bytes(), nil
+}
+
+// plainJSON is a value in JSON with <, > and & as they are.
+func plainJSON(value any) ([]byte, error) {
+	if raw, ok := value.(json.RawMessage); ok {
+		return raw, nil
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

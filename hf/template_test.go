@@ -1,0 +1,68 @@
+package hf
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSetTemplate(t *testing.T) {
+	files := map[string][]byte{
+		"config.json":            []byte(smallConfig),
+		"tokenizer_config.json":  []byte(`{"z":1.50,"chat_template":"old","bos_token":"<s>","a":"<&>","chat_template":"older"}`),
+		"generation_config.json": []byte(`{"temperature":0.70,"eos_token_id":5}`),
+		"chat_template.jinja":    []byte("old"),
+		"tokenizer.json":         []byte("{}"),
+	}
+	c, err := NewModel(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetTemplate(ChatTemplate{Jinja: "{{ '<new>' }}\n", BOS: "<x>", EOS: "</x>", End: 7}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"tokenizer_config.json": "{\n  \"z\": 1.50,\n  \"chat_template\": \"{{ '<new>' }}\\n\",\n  \"bos_token\": \"<s>\",\n  \"a\": \"<&>\",\n" +
+			"  \"chat_template\": \"{{ '<new>' }}\\n\",\n  \"eos_token\": \"</x>\"\n}\n",
+		"generation_config.json": "{\n  \"temperature\": 0.70,\n  \"eos_token_id\": [\n    7,\n    5\n  ]\n}\n",
+		"chat_template.jinja":    "{{ '<new>' }}\n",
+		"tokenizer.json":         "{}",
+		"config.json":            smallConfig,
+	} {
+		if got, err := c.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if want := (TokenizerConfig{ChatTemplate: "{{ '<new>' }}\n", BOS: "<s>", EOS: "</x>"}); c.Tokenizer != want {
+		t.Errorf("%+v", c.Tokenizer)
+	}
+	if !slices.Equal(c.Generation.EOS, []int32{7, 5}) || c.Generation.Temperature != 0.7 {
+		t.Errorf("%+v", c.Generation)
+	}
+
+	// Once more with the same end: it is not there twice. Without one, nothing is added.
+	for _, end := range []int32{7, -1} {
+		if err := c.SetTemplate(ChatTemplate{Jinja: "x", End: end}); err != nil || !slices.Equal(c.Generation.EOS, []int32{7, 5}) {
+			t.Errorf("end %d: %v, %v", end, c.Generation.EOS, err)
+		}
+	}
+}
+
+// TestSetTemplateWithoutFiles: a model that has neither file gets them. Ends that config.json names stay ends.
+func TestSetTemplateWithoutFiles(t *testing.T) {
+	config := strings.Replace(smallConfig, "{", `{"eos_token_id":[3,4],`, 1)
+	c, err := NewModel(map[string][]byte{"config.json": []byte(config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetTemplate(ChatTemplate{Jinja: "x", BOS: "<s>", End: 2}); err != nil {
+		t.Fatal(err)
+	}
+	data, err := c.ReadFile("tokenizer_config.json")
+	if err != nil || string(data) != "{\n  \"bos_token\": \"<s>\",\n  \"chat_template\": \"x\"\n}\n" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if !slices.Equal(c.Generation.EOS, []int32{2, 3, 4}) {
+		t.Errorf("%v", c.Generation.EOS)
+	}
+}

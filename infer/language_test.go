@@ -1,0 +1,134 @@
+package infer
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/chat"
+	"restyle/hf"
+)
+
+// withTokens is the tiny base model's small files with other texts for its two special tokens, and a tokenizer_config.json that
+// names none.
+func withTokens(t *testing.T, begin, end string) *hf.Checkpoint {
+	t.Helper()
+	files := map[string][]byte{}
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json"} {
+		data, err := os.ReadFile(filepath.Join("testdata/tiny/base", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if name == "tokenizer.json" {
+			quoted := func(s string) string { data, _ := json.Marshal(s); return string(data) }
+			text = strings.ReplaceAll(text, `"<|endoftext|>"`, quoted(begin))
+			text = strings.ReplaceAll(text, `"<|im_end|>"`, quoted(end))
+		}
+		files[name] = []byte(text)
+	}
+	files["tokenizer_config.json"] = []byte(`{"chat_template":"of another model"}`)
+	c, err := hf.NewModel(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestApply: whatever template a model is trained with, its files then say so.
+func TestApply(t *testing.T) {
+	talk := []chat.Message{{Role: "user", Content: "How?"}, {Role: "assistant", Content: "So."}, {Role: "user", Content: "And?"}}
+	for _, name := range chat.Names() {
+		family, err := chat.ByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := withTokens(t, cmp.Or(family.BOS, "<|endoftext|>"), cmp.Or(family.EndOfTurn(), "<|im_end|>"))
+		trained, err := LanguageOf(c, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if changed, err := trained.Apply(c); err != nil || !changed {
+			t.Errorf("%s: changed %v, %v", name, changed, err)
+		}
+		asked, err := LanguageOf(c, "")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		o := chat.Options{AddGenerationPrompt: true}
+		want, err1 := trained.Family.Render(talk, o)
+		got, err2 := asked.Family.Render(talk, o)
+		if err1 != nil || err2 != nil || asked.Family.Name != name || got.Text != want.Text {
+			t.Errorf("%s is asked as %s: %q, %v, trained %q, %v", name, asked.Family.Name, got.Text, err2, want.Text, err1)
+		}
+		if !slices.Equal(asked.Ends, trained.Ends) && !slices.Equal(slices.Compact(slices.Sorted(slices.Values(asked.Ends))), slices.Compact(slices.Sorted(slices.Values(trained.Ends)))) {
+			t.Errorf("%s ends at %v, trained %v", name, asked.Ends, trained.Ends)
+		}
+		if want.BOS && c.Tokenizer.BOS != family.BOS {
+			t.Errorf("%s: other programs know %q as the BOS", name, c.Tokenizer.BOS)
+		}
+		if end, _ := trained.Tokenizer.TokenID(family.EndOfTurn()); name != "raw" && !slices.Contains(c.Generation.EOS, end) {
+			t.Errorf("%s: other programs end at %v", name, c.Generation.EOS)
+		}
+		if changed, err := asked.Apply(c); err != nil || changed {
+			t.Errorf("%s: once more: changed %v, %v", name, changed, err)
+		}
+	}
+}
+
+// TestTemplateDoesNotFit: a template whose tokens the vocabulary lacks is refused, with those that would do.
+func TestTemplateDoesNotFit(t *testing.T) {
+	for _, c := range []struct{ begin, end, template, says string }{
+		{"<|endoftext|>", "<|im_end|>", "llama3", "has no token <|eot_id|>, which this template needs: use one of chatml, qwen2.5, qwen3, smollm2, raw"},
+		{"<other>", "<|eot_id|>", "llama3.2", "has no token <|begin_of_text|>"},
+		{"<bos>", "<end>", "gemma", "has no token <end_of_turn>"},
+		{"<|begin_of_text|>", "<|eot_id|>", "chatml", "has no token <|im_end|>, which this template needs: use one of llama3, llama3.1, llama3.2, raw"},
+		{"<s>", "</s>", "zephyr", ""},
+		{"<no>", "</s>", "zephyr", ""}, // which writes no BOS
+		{"<no>", "</s>", "mistral-v0.3", "has no token <s>"},
+	} {
+		_, err := LanguageOf(withTokens(t, c.begin, c.end), c.template)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s with %s and %s: %v, want %q", c.template, c.begin, c.end, err, c.says)
+		}
+	}
+}
+
+// TestRawBOS: a tokenizer that puts a BOS in front of every text has other programs' raw prompts begin with it.
+func TestRawBOS(t *testing.T) {
+	c := withTokens(t, "<s>", "</s>")
+	l, err := LanguageOf(c, "raw")
+	if err != nil || l.Family.BOS != "" {
+		t.Fatalf("BOS %q, %v", l.Family.BOS, err)
+	}
+	data, err := c.ReadFile("tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file map[string]any
+	if err := json.Unmarshal(data, &file); err != nil {
+		t.Fatal(err)
+	}
+	file["post_processor"] = json.RawMessage(`{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],
+		"special_tokens":{"<s>":{"ids":[0]}}}`)
+	tokenizer, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{"config.json": c.ConfigJSON, "tokenizer.json": tokenizer, "chat_template.jinja": []byte("another")}
+	if c, err = hf.NewModel(files); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = LanguageOf(c, "raw"); err != nil || l.Family.BOS != "<s>" {
+		t.Fatalf("BOS %q, %v", l.Family.BOS, err)
+	}
+	if _, err := l.Apply(c); err != nil || !strings.HasPrefix(c.Tokenizer.ChatTemplate, "{{- bos_token -}}") || c.Tokenizer.BOS != "<s>" {
+		t.Errorf("%+v, %v", c.Tokenizer, err)
+	}
+}
