@@ -168,7 +168,17 @@ func TestBarFits(t *testing.T) {
 			t.Errorf("%d columns: %q, want %q", width, got, want)
 		}
 	}
-	s, line := newScreen(t, 80)
+	s, line := newScreen(t, 21)
+	for text, want := range map[string]string{
+		"éééééééééé 123456789": "éééééééééé 123456789", // 20 columns, and one to spare
+		"世界世界世界 1234567":       "世界世界世界 1234567",
+		"世界世界世界 12345678":      "世界世界世界 123456…",
+	} {
+		if line.Draw(text); s.lines()[0] != want {
+			t.Errorf("%q in 21 columns is drawn as %q, want %q", text, s.lines()[0], want)
+		}
+	}
+	s, line = newScreen(t, 80)
 	line.DrawBar(7, -1, "rows")
 	if got := s.lines()[0]; !strings.HasSuffix(got, "(7/-) rows") {
 		t.Errorf("without a known total: %q", got)
