@@ -72,6 +72,14 @@ func rename(t tree, old, new string) error {
 	return t.Rename(old, new)
 }
 
+// RemoveAll removes a file or a directory with all that is in it. What is not there is no error.
+func RemoveAll(path string) error {
+	if err := watch("remove", path); err != nil {
+		return err
+	}
+	return os.RemoveAll(path)
+}
+
 func remove(t tree, name string) error {
 	if err := watch("remove", name); err != nil {
 		return err

@@ -39,7 +39,7 @@ func Replace(dir string, fill func(dir string) error) error {
 	}
 	if err != nil {
 		written := size(temp)
-		os.RemoveAll(temp) // what cannot be removed now is removed by the next settle
+		disk.RemoveAll(temp) // what cannot be removed now is removed by the next settle
 		return failed(dir, written, err)
 	}
 	return place(temp, dir)
@@ -111,7 +111,7 @@ func remove(dir, gone string) error {
 		err = disk.SyncDir(filepath.Dir(dir))
 	}
 	if err == nil {
-		err = os.RemoveAll(gone)
+		err = disk.RemoveAll(gone)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot remove checkpoint %s: %w", dir, err)
@@ -140,7 +140,7 @@ func discard(path string) error {
 	if !exists(path) {
 		return nil
 	}
-	return os.RemoveAll(path)
+	return disk.RemoveAll(path)
 }
 
 func exists(path string) bool {

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -92,7 +93,8 @@ func count(n int64) string {
 // AppendBenchmark adds a row to a CSV file with one write, under a lock, so that runs which end at the same time do not
 // mix their rows. A new or empty file gets the header first. An existing file gets what its own header names, in its
 // order: so the original project's file, with its six columns, stays as it is and gets those six. A file whose header is
-// not made of our columns, the original's six among them, is an error and is not touched.
+// not made of our columns, the original's six among them, is an error and is not touched. A text that a spreadsheet would
+// take for a formula gets an apostrophe in front.
 func AppendBenchmark(path string, r BenchmarkRow) error {
 	f, err := openBenchmark(path)
 	if err != nil {
@@ -122,7 +124,7 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 	}
 	row := make([]string, len(columns))
 	for i, c := range columns {
-		row[i] = strings.Join(strings.Fields(benchmarkColumns[c].cell(r)), " ") // a row is one line
+		row[i] = inert(strings.Join(strings.Fields(benchmarkColumns[c].cell(r)), " ")) // a row is one line
 	}
 	w.Write(row)
 	w.Flush()
@@ -134,6 +136,15 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 		return fmt.Errorf("benchmark log: %w", err)
 	}
 	return nil
+}
+
+// inert puts an apostrophe before a cell that a spreadsheet would run as a formula: a label or the name of a model may come
+// from anywhere. No figure of ours begins with a sign.
+func inert(cell string) string {
+	if r, _ := utf8.DecodeRuneInString(cell); strings.ContainsRune("=+-@＝＋－＠", r) {
+		return "'" + cell
+	}
+	return cell
 }
 
 // CheckBenchmark is nil if AppendBenchmark will find a file, or a place for one, that it can write: a run learns it

@@ -1,0 +1,151 @@
+package checkpoint
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"restyle/internal/disk"
+)
+
+// watch records the calls that change the disk as "op NAME" or "rename FROM TO", with names relative to root, and fails
+// the one with the number fail, from 0.
+func watch(t *testing.T, root string, fail int) (events *[]string, stop func()) {
+	t.Helper()
+	events = new([]string)
+	var mu sync.Mutex // files are synced at once
+	return events, disk.Watch(func(op string, names ...string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		event := op
+		for _, name := range names {
+			rel, err := filepath.Rel(root, name)
+			if err != nil {
+				t.Error(err)
+			}
+			event += " " + rel
+		}
+		*events = append(*events, event)
+		if len(*events)-1 == fail {
+			return syscall.EIO
+		}
+		return nil
+	})
+}
+
+// TestSyncOrder compares the order of syncs, renames and removals with the protocol. SIGKILL cannot show a missing sync:
+// what was written stays in the page cache. A power cut would.
+func TestSyncOrder(t *testing.T) {
+	root := t.TempDir()
+	for step := 1; step <= 2; step++ {
+		write(t, root, step)
+	}
+	events, stop := watch(t, root, -1)
+	defer stop()
+	for range 2 {
+		write(t, root, 3)
+	}
+	if _, err := Keep(root, 2); err != nil {
+		t.Fatal(err)
+	}
+	at := 0
+	// next moves to the first of these events from at on, and fails if there is none.
+	next := func(event string) int {
+		i := slices.Index((*events)[at:], event)
+		if i < 0 {
+			t.Fatalf("no %q after event %d in\n%s", event, at, strings.Join(*events, "\n"))
+		}
+		return at + i
+	}
+	temp := beingWritten + "step-000003"
+	for round := range 2 {
+		rename := next("rename " + temp + " step-000003")
+		last := at
+		for name := range content(3) {
+			last = max(last, next("sync "+filepath.Join(temp, name)))
+		}
+		at = last
+		for _, event := range []string{"sync " + filepath.Join(temp, sumsName), "syncdir " + filepath.Join(temp, "optimizer"), "syncdir " + temp} {
+			at = next(event)
+		}
+		if at > rename {
+			t.Error("renamed before it was on the disk")
+		}
+		at = rename
+		at = next("syncdir .")
+		if round == 1 { // only now may the old one go
+			at = next("rename " + beingReplaced + "step-000003 " + beingRemoved + "step-000003")
+			at = next("syncdir .")
+			at = next("remove " + beingRemoved + "step-000003")
+		}
+	}
+	// The new name first: files that go while the old one is still on the disk would leave half a checkpoint.
+	at = next("rename step-000001 " + beingRemoved + "step-000001")
+	at = next("syncdir .")
+	next("remove " + beingRemoved + "step-000001")
+}
+
+// TestEveryCallFails fails each call that changes the disk once: there is always a newest checkpoint that is sound, and it is
+// the new one if its writing gave no error.
+func TestEveryCallFails(t *testing.T) {
+	for fail := 0; ; fail++ {
+		root := t.TempDir()
+		write(t, root, 1)
+		write(t, root, 2)
+		events, stop := watch(t, root, fail)
+		err := errors.Join(Write(root, 2, filler(content(2))), Write(root, 3, filler(content(3))))
+		_, err2 := Keep(root, 1)
+		stop()
+		if len(*events) <= fail {
+			if err != nil || err2 != nil || fail < 20 {
+				t.Errorf("%d calls, none fails: %v, %v", fail, err, err2)
+			}
+			break
+		}
+		found, e := Latest(root)
+		if e != nil || found.Skipped != nil || found.Step < 2 || err == nil && found.Step != 3 {
+			t.Errorf("%s fails (%v, %v): found %+v, %v", (*events)[fail], err, err2, found, e)
+		}
+		if strings.HasPrefix((*events)[fail], "sync") && !errors.Is(err, syscall.EIO) && !errors.Is(err2, syscall.EIO) {
+			t.Errorf("%s fails, and nobody hears of it: %v, %v", (*events)[fail], err, err2)
+		}
+	}
+}
+
+// TestNeighboursLinks has links of every name that a checkpoint has while it is made, and of the lock's.
+func TestNeighboursLinks(t *testing.T) {
+	outside := t.TempDir()
+	victim := filepath.Join(outside, "victim")
+	overwrite(t, victim, []byte("mine"))
+	for _, target := range []string{victim, outside, filepath.Join(outside, "missing")} {
+		root := t.TempDir()
+		write(t, root, 1)
+		for _, name := range []string{beingWritten, beingReplaced, beingRemoved} {
+			if err := os.Symlink(target, filepath.Join(root, name+"step-000002")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			write(t, root, 2)
+		}
+		if err := Open(Dir(root, 2)); err != nil {
+			t.Error(err)
+		}
+		if err := os.Symlink(target, filepath.Join(root, ".lock")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Lock(root)
+		wantError(t, err, ".lock", "not a regular file")
+		if data, err := os.ReadFile(victim); err != nil || string(data) != "mine" {
+			t.Errorf("the victim has %q, %v", data, err)
+		}
+		if entries, err := os.ReadDir(outside); err != nil || len(entries) != 1 {
+			t.Error(entries, err)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package report
+
+import (
+	"encoding/csv"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"restyle/internal/disk"
+)
+
+// watch records the calls that change the disk and fails the one that is fail.
+func watch(t *testing.T, fail string) (events *[]string) {
+	events = new([]string)
+	t.Cleanup(disk.Watch(func(op string, names ...string) error {
+		event := op + " " + filepath.Base(names[0])
+		*events = append(*events, event)
+		if event == fail {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	return events
+}
+
+// TestNothingRunsInASpreadsheet: no cell of free text begins as a formula does.
+func TestNothingRunsInASpreadsheet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b.csv")
+	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", " \t=1": "'=1", "\r\n=1": "'=1",
+		"＝1": "'＝1", `=cmd|' /C calc'!A0`: `'=cmd|' /C calc'!A0`, "a=1": "a=1", "": "", "\xff=": "\xff=", "meta-llama/x-1": "meta-llama/x-1"} {
+		os.Remove(path)
+		r := benchmarkRow
+		r.Mode, r.Device, r.DType, r.Model, r.Label, r.Version = text, text, text, text, text, text
+		if err := AppendBenchmark(path, r); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range rows[0] {
+			if slices.Contains([]string{"Mode", "Device", "Dtype", "Model", "Label", "Version"}, name) && rows[1][i] != want {
+				t.Errorf("%s of %q: %q, want %q", name, text, rows[1][i], want)
+			}
+		}
+	}
+}
+
+// TestBenchmarkHalfARow: half a row is cut off again.
+func TestBenchmarkHalfARow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b.csv")
+	if err := AppendBenchmark(path, benchmarkRow); err != nil {
+		t.Fatal(err)
+	}
+	whole := readFile(t, path)
+	watch(t, "write b.csv")
+	if err := AppendBenchmark(path, benchmarkRow); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
+	}
+	if got := readFile(t, path); got != whole {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestMetricsDisk: Sync syncs, half a line is cut off again, and the first failure is final.
+func TestMetricsDisk(t *testing.T) {
+	for _, call := range []string{"write m.jsonl", "sync m.jsonl"} {
+		path := filepath.Join(t.TempDir(), "m.jsonl")
+		m, err := OpenMetrics(path, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events := watch(t, "")
+		if err := errors.Join(m.Write(1), m.Sync()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"write m.jsonl", "sync m.jsonl"}; !slices.Equal(*events, want) {
+			t.Errorf("%q, want %q", *events, want)
+		}
+		watch(t, call)
+		first := errors.Join(m.Write(2), m.Sync())
+		watch(t, "")
+		for _, err := range []error{first, m.Write(3), m.Sync(), m.Close()} {
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%s: %v", call, err)
+			}
+		}
+		if got := readFile(t, path); call == "write m.jsonl" && got != "1\n" {
+			t.Errorf("%s: %q", call, got)
+		}
+	}
+}
+
+func TestEventsAreSynced(t *testing.T) {
+	e, err := Create(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := watch(t, "")
+	if err := e.Sync(); err != nil || len(*events) != 1 || !strings.HasPrefix((*events)[0], "sync "+eventPrefix) {
+		t.Errorf("%v, %q", err, *events)
+	}
+	e.Close()
+}
+
+// TestNeighboursLinks has links where the run's files are to be. The benchmark log may be a link of the user's own.
+func TestNeighboursLinks(t *testing.T) {
+	outside, dir := t.TempDir(), t.TempDir()
+	victim := filepath.Join(outside, "victim")
+	writeFile(t, victim, "mine")
+	path := filepath.Join(dir, "metrics.jsonl")
+	for _, target := range []string{victim, filepath.Join(outside, "missing")} {
+		os.Remove(path)
+		if err := os.Symlink(target, path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := OpenMetrics(path, -1)
+		wantError(t, err, path, "not a regular file")
+	}
+	link, log := filepath.Join(dir, "b.csv"), filepath.Join(outside, "b.csv")
+	if err := os.Symlink(log, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(CheckBenchmark(link), AppendBenchmark(link, benchmarkRow), CheckBenchmark(link)); err != nil || readFile(t, log) == "" {
+		t.Error(err)
+	}
+	if os.Geteuid() == 0 { // who can play another user
+		was := readFile(t, log)
+		if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(link, 4321, -1)); err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{CheckBenchmark(link), AppendBenchmark(link, benchmarkRow)} {
+			wantError(t, err, "user 4321", "--benchmark-log")
+		}
+		if readFile(t, log) != was {
+			t.Error("written through another user's link")
+		}
+	}
+	if readFile(t, victim) != "mine" {
+		t.Errorf("the victim has %q", readFile(t, victim))
+	}
+}
