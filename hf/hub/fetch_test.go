@@ -12,11 +12,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"restyle/internal/disk"
 )
 
 // layout lists the cache: links with their targets, files with their sizes.
@@ -522,6 +525,54 @@ func TestConcurrentFetches(t *testing.T) {
 	})
 }
 
+// TestFetchIsSynced: a blob is on the disk before it has its name, and its name before there is a link to it.
+func TestFetchIsSynced(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeHub) {
+		var events []string
+		fail := ""
+		defer disk.Watch(func(op string, names ...string) error {
+			if op == "write" {
+				return nil
+			}
+			event := op
+			for _, name := range names {
+				if name = filepath.Base(name); disk.IsPending(name) {
+					name = "TEMP"
+				}
+				event += " " + name
+			}
+			events = append(events, strings.ReplaceAll(event, s.etag(big), "BLOB"))
+			if events[len(events)-1] == fail {
+				return syscall.EIO
+			}
+			return nil
+		})()
+		h := s.open()
+		l, err := h.Resolve(t.Context(), s.ref())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// What a failed sync may have lost is never named.
+		fail = "sync BLOB.incomplete"
+		if _, err := h.Fetch(t.Context(), l, big); !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+		blobs := filepath.Join(s.cache, "datasets--owner--name", "blobs")
+		if left, err := os.ReadDir(blobs); err != nil || len(left) != 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+		fail, events = "", nil
+		if _, err := h.Fetch(t.Context(), l, big); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"create BLOB.lock", "create BLOB.incomplete", "truncate BLOB.incomplete", "sync BLOB.incomplete", "rename BLOB.incomplete BLOB", "syncdir blobs", "syncdir data",
+			"create TEMP", "sync TEMP", "rename TEMP main", "syncdir refs"}
+		if i := slices.Index(events, want[0]); i < 0 || !slices.Equal(events[i:], want) {
+			t.Errorf("%q, want %q", events, want)
+		}
+	})
+}
+
 // TestLock: the lock is the one of Python's filelock, and the user's group may take it too.
 func TestLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
@@ -649,15 +700,20 @@ func TestFetchRefuses(t *testing.T) {
 
 // TestLinksLeadNowhere: links that lie in the cache do not make Fetch write outside of it.
 func TestLinksLeadNowhere(t *testing.T) {
-	for _, trap := range []string{"snapshots", "snapshots/" + commit1, "snapshots/" + commit1 + "/data", "part"} {
+	for _, trap := range []string{"snapshots", "snapshots/" + commit1, "snapshots/" + commit1 + "/data", "part", "lock", "missing lock"} {
 		inBubble(t, func(t *testing.T, s *fakeHub) {
 			outside := t.TempDir()
 			victim := filepath.Join(outside, "victim")
 			os.WriteFile(victim, []byte("mine"), 0o666)
 			repo := filepath.Join(s.cache, "datasets--owner--name")
 			at, target := filepath.Join(repo, trap), outside
-			if trap == "part" {
+			switch trap {
+			case "part":
 				at, target = filepath.Join(repo, "blobs", s.etag(big)+".incomplete"), victim
+			case "lock":
+				at, target = filepath.Join(s.cache, ".locks", "datasets--owner--name", s.etag(big)+".lock"), victim
+			case "missing lock":
+				at, target = filepath.Join(s.cache, ".locks", "datasets--owner--name", s.etag(big)+".lock"), filepath.Join(outside, "missing")
 			}
 			os.MkdirAll(filepath.Dir(at), 0o777)
 			if err := os.Symlink(target, at); err != nil {

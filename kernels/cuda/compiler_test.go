@@ -2,11 +2,16 @@ package cuda
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+
+	"restyle/internal/disk"
 )
 
 // openStandInCompiler is the stand-in for NVRTC, of version 12.3.
@@ -145,9 +150,49 @@ func TestCache(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "*.partial*"))
-	if err != nil || len(left) != 0 {
+	left, err := os.ReadDir(dir)
+	if err != nil || slices.ContainsFunc(left, func(e os.DirEntry) bool { return disk.IsPending(e.Name()) }) {
 		t.Error(left, err)
+	}
+	for path, want := range map[string]os.FileMode{dir: 0o700, files[0]: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+// TestCacheLinks has a neighbour's link or FIFO where an image is kept: it is neither run, nor waited for, nor written to.
+func TestCacheLinks(t *testing.T) {
+	c := openStandInCompiler(t)
+	p := Program{Name: "a.cu", Source: "source"}
+	cache := Cache{t.TempDir()}
+	first, err := cache.Compile(c, p, "sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(cache.Dir, "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	planted := filepath.Join(t.TempDir(), "planted")
+	for name, trap := range map[string]func() error{
+		"link": func() error { return errors.Join(os.Rename(files[0], planted), os.Symlink(planted, files[0])) },
+		"fifo": func() error { return errors.Join(os.Remove(files[0]), syscall.Mkfifo(files[0], 0o666)) },
+	} {
+		if err := trap(); err != nil {
+			t.Fatal(err)
+		}
+		was, _ := os.ReadFile(planted)
+		second, err := cache.Compile(c, p, "sm_90")
+		if err != nil || number(second) == number(first) {
+			t.Errorf("%s: %q, %v", name, second, err)
+		}
+		if now, _ := os.ReadFile(planted); !bytes.Equal(was, now) {
+			t.Errorf("%s: it was written to", name)
+		}
+		if info, err := os.Lstat(files[0]); err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s: it still stands there", name)
+		}
 	}
 }
 

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"restyle/internal/disk"
+)
+
+// TestRecordIsSynced: what is asked, before it is answered; an entry, before the record says that it is there.
+func TestRecordIsSynced(t *testing.T) {
+	md := filepath.Join(t.TempDir(), "log.md")
+	r, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	var events []string
+	defer disk.Watch(func(op string, names ...string) error {
+		events = append(events, op+" "+filepath.Base(names[0]))
+		return nil
+	})()
+	if err := errors.Join(r.add(event{Event: "ask", ID: "1"}, true), r.add(event{Event: "part", ID: "1"}, false), r.log(&entry{id: "1"})); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"write log.jsonl", "sync log.jsonl", "write log.jsonl", "write log.md", "sync log.md", "write log.jsonl", "sync log.jsonl"}
+	if !slices.Equal(events, want) {
+		t.Errorf("%q, want %q", events, want)
+	}
+}
+
+// TestRecordEveryCallFails fails each call once. Whatever was asked has one entry after the next start.
+func TestRecordEveryCallFails(t *testing.T) {
+	for fail := 0; ; fail++ {
+		md := filepath.Join(t.TempDir(), "log.md")
+		n := -1
+		stop := disk.Watch(func(string, ...string) error {
+			if n++; n == fail {
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		r, _, err := openRecord(md)
+		asked := false
+		if err == nil {
+			err = r.add(event{Event: "ask", ID: "1", Question: "q", Models: map[string]string{"base": "b"}}, true)
+			asked = err == nil
+		}
+		if asked {
+			err = r.log(&entry{id: "1", question: "q", answers: map[string]*answer{"base": {Text: "whole"}}})
+		}
+		r.close()
+		stop()
+		if (err == nil) != (n < fail) || err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("call %d of %d fails: %v", fail, n, err)
+		}
+		r, recovered, err := openRecord(md)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.close()
+		if entries := strings.Count(readFile(t, md), "### Query"); asked && entries-recovered > 1 || asked && entries == 0 {
+			t.Errorf("call %d fails: %d entries, %d of them recovered", fail, entries, recovered)
+		}
+		if n < fail {
+			break
+		}
+	}
+}
+
+// TestRecordIsPrivate: questions and answers are for their owner alone, and so is what /save writes.
+func TestRecordIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	log, saved := filepath.Join(dir, "log.md"), filepath.Join(dir, "saved.json")
+	if o := invoke(t, "Count to ten.\n/save "+saved+"\n", "--base", tinyBase, "--only", "base", "--log", log); o.code != 0 {
+		t.Fatal(o)
+	}
+	for _, path := range []string{log, jsonlPath(log), saved} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+	}
+}
+
+// TestRecordThroughLinks: a link of the user's own is followed, to what is not there yet too; another user's is not.
+func TestRecordThroughLinks(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	md := filepath.Join(dir, "log.md")
+	for _, path := range []string{md, jsonlPath(md)} {
+		if err := os.Symlink(filepath.Join(outside, filepath.Base(path)), path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		r, _, err := openRecord(md)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(r.log(&entry{id: "1", question: "q"}), r.close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was := readFile(t, filepath.Join(outside, "log.md")) + readFile(t, filepath.Join(outside, "log.jsonl"))
+	if os.Geteuid() == 0 { // who can play another user
+		if err := os.Chmod(dir, 0o777|fs.ModeSticky); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{md, jsonlPath(md)} {
+			if err := os.Lchown(path, 4321, -1); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := openRecord(md); err == nil || !strings.Contains(err.Error(), "user 4321") || !strings.Contains(err.Error(), "--log") {
+				t.Errorf("%s: %v", path, err)
+			}
+			os.Lchown(path, 0, -1)
+		}
+	}
+	if got := readFile(t, filepath.Join(outside, "log.md")) + readFile(t, filepath.Join(outside, "log.jsonl")); got != was {
+		t.Errorf("written through another user's link: %q", got)
+	}
+	pipe := filepath.Join(outside, "pipe.md")
+	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openRecord(pipe); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Error(err)
+	}
+}
