@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"restyle/internal/disk"
 )
 
 // Check is the result of one acceptance check.
@@ -56,7 +57,7 @@ func CertificatePath(out string) string {
 // ReadCertificates reads a certificates file. Errors name the line. Keys that are
 // not known are ignored, so that a later version may add some.
 func ReadCertificates(path string) ([]Certificate, error) {
-	f, err := os.Open(path)
+	f, err := disk.OpenInput(path)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}

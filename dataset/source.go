@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"restyle/hf/hub"
+	"restyle/internal/disk"
 )
 
 // StarterSpec is the spec of the embedded set.
@@ -266,7 +267,7 @@ func digest(path string) (string, error) {
 	if err := regular(path); err != nil {
 		return "", err
 	}
-	f, err := os.Open(path)
+	f, err := disk.OpenInput(path)
 	if err != nil {
 		return "", err
 	}
@@ -294,7 +295,7 @@ var foreign = []struct{ magic, what string }{
 
 // openFile opens a local file by what is in it.
 func openFile(ctx context.Context, path string, w wanted) (*table, error) {
-	f, err := os.Open(path)
+	f, err := disk.OpenInput(path)
 	if err != nil {
 		return nil, err
 	}

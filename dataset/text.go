@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"restyle/internal/disk"
 	"restyle/tokenizer"
 )
 
@@ -61,7 +62,7 @@ func readText(path string) (string, error) {
 	if info.Size() > math.MaxInt32 {
 		return "", fmt.Errorf("%s has %d bytes, more than the 2 GiB that are encoded as a whole: train on a part", path, info.Size())
 	}
-	b, err := os.ReadFile(path)
+	b, err := disk.ReadInput(path)
 	if err != nil {
 		return "", err
 	}

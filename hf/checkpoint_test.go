@@ -306,7 +306,7 @@ func TestBadDirectories(t *testing.T) {
 		want string
 	}{
 		{"no config", func(dir string) { os.Remove(dir + "/config.json") }, "has no config.json: give the directory"},
-		{"config a directory", func(dir string) { os.Remove(dir + "/config.json"); os.Mkdir(dir+"/config.json", 0o777) }, "config.json is not a file"},
+		{"config a directory", func(dir string) { os.Remove(dir + "/config.json"); os.Mkdir(dir+"/config.json", 0o777) }, "config.json: not a file but a directory"},
 		{"config of nothing", func(dir string) { write(t, dir+"/config.json", "") }, "config.json: it is not a JSON object"},
 		{"untied", func(dir string) { write(t, dir+"/config.json", untied) }, "lm_head.weight is missing: if the model's head is its embedding, set tie_word_embeddings"},
 		{"a type that is none", func(dir string) {

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"restyle/internal/disk"
 )
 
 // maxText bounds the files beside a model's weights. A tokenizer.json has tens of MB at most.
@@ -19,24 +22,26 @@ type source struct {
 }
 
 // directory is the source of files on the disk.
-func directory(dir string) source { return source{os.DirFS(dir), dir} }
+func directory(dir string) source { return source{DirFS(dir), dir} }
 
 // path is what messages call a file.
 func (s source) path(file string) string { return filepath.Join(s.name, file) }
 
-// open opens a regular file and gives its size. Another kind of file is not opened: a pipe would be waited for without end.
+// open opens a regular file and gives its size.
 func (s source) open(file string) (f fs.File, size int64, err error) {
-	info, err := fs.Stat(s.fsys, file)
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not a file", s.path(file))
-	}
-	if err == nil {
-		f, err = s.fsys.Open(file)
-	}
+	f, err = s.fsys.Open(file)
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
 		return nil, 0, &fs.PathError{Op: at.Op, Path: s.path(file), Err: at.Err}
 	}
 	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: s.path(file), Err: errors.New("not a file")}
+	}
+	if err != nil {
+		f.Close()
 		return nil, 0, err
 	}
 	return f, info.Size(), nil
@@ -57,4 +62,51 @@ func (s source) readText(file string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read %s: %w", s.path(file), err)
 	}
 	return data, nil
+}
+
+// DirFS returns the files of a model's directory, which somebody else may have made: regular files only. The small ones are
+// copied into what is saved, so a link among them must not lead to a file of the user's elsewhere: it may lead to a file in
+// the directory or to a blob of a hub cache. Weights may be linked from anywhere, as from a larger disk, since what is not
+// a safetensors file is not read.
+func DirFS(dir string) fs.FS { return folder(dir) }
+
+type folder string
+
+func (d folder) Open(name string) (fs.File, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	path := filepath.Join(string(d), filepath.FromSlash(name))
+	if filepath.Ext(name) != ".safetensors" {
+		if err := d.within(path); err != nil {
+			return nil, err
+		}
+	}
+	return disk.OpenInput(path)
+}
+
+// ReadDir lists a directory in the folder.
+func (d folder) ReadDir(name string) ([]fs.DirEntry, error) {
+	return os.ReadDir(filepath.Join(string(d), filepath.FromSlash(name)))
+}
+
+// within refuses a link that leads out of the folder, unless it is to one of the blobs of a hub cache: a snapshot is made of
+// links to models--owner--name/blobs, and directories that older versions of huggingface_hub fetched have some too.
+func (d folder) within(path string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	root, err := filepath.EvalSymlinks(string(d))
+	if err != nil {
+		return err
+	}
+	rel, err := filepath.Rel(root, target)
+	blobs := filepath.Dir(target)
+	if err == nil && filepath.IsLocal(rel) ||
+		filepath.Base(blobs) == "blobs" && strings.HasPrefix(filepath.Base(filepath.Dir(blobs)), "models--") {
+		return nil
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("a link to %q, outside of the model's directory: "+
+		"put the file itself there, since it is copied into what is saved", target)}
 }

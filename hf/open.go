@@ -60,7 +60,7 @@ func OpenModel(dir string) (*Checkpoint, error) {
 	if err := checkDirectory(dir); err != nil {
 		return nil, err
 	}
-	return OpenModelFS(os.DirFS(dir), dir)
+	return OpenModelFS(DirFS(dir), dir)
 }
 
 // OpenModelFS is OpenModel for files of any kind, which messages call by name. Those of the weights must be io.ReaderAt, as
@@ -136,6 +136,11 @@ func newCheckpoint(name string, read func(file string) ([]byte, error)) (*Checkp
 			err = file.read(data)
 		}
 		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", name, err)
+		}
+	}
+	for _, file := range companions { // what cannot be copied is found out before a training, not after it
+		if _, err := read(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("model %s: %w", name, err)
 		}
 	}

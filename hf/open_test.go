@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -98,19 +97,103 @@ func TestPipes(t *testing.T) {
 		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o666); err != nil {
 			t.Skip("no pipes here: ", err)
 		}
-		done := make(chan error, 1)
-		go func() {
-			_, err := OpenModel(dir)
-			done <- err
-		}()
-		select {
-		case err := <-done:
-			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)+" is not a file") {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Errorf("%s is waited for", name)
+		if _, err := OpenModel(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)+": not a file but a named pipe") {
+			t.Error(err)
 		}
+	}
+}
+
+// TestLinks: a model's small files are copied into what is saved, so that none may be a link to a file elsewhere. Links
+// within the directory and to the blobs of a hub cache are files like any other, and weights may be anywhere.
+func TestLinks(t *testing.T) {
+	private := filepath.Join(t.TempDir(), "private.json")
+	write(t, private, `{"password":"x"}`)
+	link := func(target, path string) {
+		t.Helper()
+		os.Remove(path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.Symlink(target, path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inBlobs := filepath.Join(t.TempDir(), "blobs", "private.json")
+	if err := os.Mkdir(filepath.Dir(inBlobs), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	write(t, inBlobs, "{}")
+	for _, name := range append(companions, "config.json") {
+		dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
+		path, aside := filepath.Join(dir, name), filepath.Join(dir, "aside")
+		refused := func(what string) {
+			t.Helper()
+			for _, open := range []func(string) (*Checkpoint, error){OpenModel, OpenConfig} {
+				if _, err := open(dir); err == nil || !strings.Contains(err.Error(), path+": a link to ") || !strings.Contains(err.Error(), "outside") {
+					t.Errorf("%s, %s: %v", name, what, err)
+				}
+			}
+		}
+		link(private, path)
+		refused("a link out of the directory")
+		link(inBlobs, path)
+		refused("a link to what is no hub cache")
+		link("aside", path)
+		link(private, aside)
+		refused("a link to a link")
+		link("aside/private.json", path)
+		link(filepath.Dir(private), aside)
+		refused("a link through a directory")
+		link(filepath.Join("..", "private.json"), path)
+		write(t, filepath.Join(dir, "..", "private.json"), "{}")
+		refused("a link to the directory above")
+
+		os.Remove(aside)
+		write(t, aside, `{"eos_token_id":7}`)
+		if name == "config.json" {
+			write(t, aside, smallConfig)
+		}
+		link("aside", path)
+		c, err := OpenModel(dir)
+		if err != nil {
+			t.Errorf("%s, a link in the directory: %v", name, err)
+			continue
+		}
+		if _, err := c.ReadFile(name); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+	}
+	// A snapshot of the hub's cache, a directory with links to the cache, and a directory with weights from another disk.
+	made := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
+	write(t, filepath.Join(made, "tokenizer.json"), "{}")
+	repo := filepath.Join(t.TempDir(), "models--owner--name")
+	snapshot, local, split := filepath.Join(repo, "snapshots", "0123"), t.TempDir(), t.TempDir()
+	for _, name := range list(t, made) {
+		blob := filepath.Join(repo, "blobs", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(blob), 0o777), os.Rename(filepath.Join(made, name), blob)); err != nil {
+			t.Fatal(err)
+		}
+		link(filepath.Join("..", "..", "blobs", name), filepath.Join(snapshot, name))
+		link(blob, filepath.Join(local, name))
+		if name != singleName {
+			if err := os.Link(blob, filepath.Join(split, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	elsewhere := filepath.Join(t.TempDir(), "large.safetensors")
+	if err := os.Link(filepath.Join(repo, "blobs", singleName), elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	link(elsewhere, filepath.Join(split, singleName))
+	for _, dir := range []string{snapshot, local, split} {
+		c, err := OpenModel(dir)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if data, err := c.ReadFile("tokenizer.json"); string(data) != "{}" {
+			t.Errorf("%s: %q, %v", dir, data, err)
+		}
+		c.Close()
 	}
 }
 

@@ -2,15 +2,16 @@ package infer
 
 import (
 	"bufio"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"restyle/internal/disk"
 )
 
 // BaseOf reads which model a tuned one was made from: base_model in the front matter of its model card, README.md, where
 // the hub looks for it too. It is empty where that is not said.
 func BaseOf(dir string) string {
-	f, err := os.Open(filepath.Join(dir, "README.md"))
+	f, err := disk.OpenInput(filepath.Join(dir, "README.md"))
 	if err != nil {
 		return ""
 	}

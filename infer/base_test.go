@@ -1,8 +1,10 @@
 package infer
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -22,5 +24,12 @@ func TestBaseOf(t *testing.T) {
 		if got := BaseOf(dir); got != want {
 			t.Errorf("%q names %q, want %q", text, got, want)
 		}
+	}
+	// A pipe that nobody writes to is no card, and is not waited for.
+	if err := errors.Join(os.Remove(card), syscall.Mkfifo(card, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if got := BaseOf(dir); got != "" {
+		t.Errorf("a pipe names %q", got)
 	}
 }

@@ -44,7 +44,7 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "config.json")
 	}
-	config, err := os.ReadFile(path)
+	config, err := fs.ReadFile(hf.DirFS(filepath.Dir(path)), filepath.Base(path))
 	if err != nil {
 		return nil, fmt.Errorf("--from-scratch: %w: give a config.json, or the directory of one", err)
 	}
@@ -56,7 +56,7 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 		}
 	}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "generation_config.json"} {
-		data, err := os.ReadFile(filepath.Join(where, name))
+		data, err := fs.ReadFile(hf.DirFS(where), name)
 		switch {
 		case err == nil:
 			files[name] = data

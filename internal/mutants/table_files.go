@@ -44,6 +44,13 @@ var filesMutants = []mutant{
 	{"files/nfc-blocked-mark", "tokenizer/nfc.go", "last < class", "last <= class", "./tokenizer"},
 	{"files/nfc-marks-unsorted", "tokenizer/nfc.go", "slices.SortStableFunc(out[from:i],", "slices.SortStableFunc(out[from:from],", "./tokenizer"},
 
+	{"files/link-out-followed", "hf/files.go", "if err := d.within(path); err != nil {", "if err := d.within(path); err != nil && path == \"\" {", "./hf"},
+	{"files/link-to-parent-followed", "hf/files.go", "filepath.IsLocal(rel)", "!filepath.IsAbs(rel)", "./hf"},
+	{"files/link-to-any-blobs", "hf/files.go", "filepath.Dir(blobs)), \"models--\")", "filepath.Dir(blobs)), \"\")", "./hf"},
+	{"files/weights-not-linked", "hf/files.go", "if filepath.Ext(name) != \".safetensors\" {", "{", "./hf"},
+	{"files/companions-unseen", "hf/open.go", "for _, file := range companions { // what", "for _, file := range companions[:0] { // what", "./hf"},
+	{"files/any-kind-opened", "internal/disk/read.go", "!info.Mode().IsRegular()", "info.Mode().IsDir()", "./internal/disk"},
+
 	{"files/role-becomes-special", "chat/render.go", "p.given(role)", "p.own(role)", "./chat"},
 	{"files/date-becomes-special", "chat/llama.go", "p.given(date)", "p.own(date)", "./chat"},
 	{"files/thoughts-become-special", "chat/qwen3.go", `p.given(strings.Trim(thoughts, "\n"))`, `p.own(strings.Trim(thoughts, "\n"))`, "./chat"},
