@@ -44,6 +44,7 @@ type candidate struct {
 	known    map[string]bool
 	source   string // code and question: what a stated value may come from
 	context  string // the source's lexemes, made when they are first looked at
+	scored   *voice.Tone
 }
 
 func newCandidate(style *voice.Style, question string, parts Parts, text string) *candidate {
@@ -63,6 +64,15 @@ func newCandidate(style *voice.Style, question string, parts Parts, text string)
 	}
 	c.source = strings.Join(parts.Blocks, "\n") + "\n" + question
 	return c
+}
+
+// tone is the tone of the text.
+func (c *candidate) tone() voice.Tone {
+	if c.scored == nil {
+		t := c.style.Tone(c.text)
+		c.scored = &t
+	}
+	return *c.scored
 }
 
 // A check is one condition that every row has to meet. Its function returns a value to record: where it fails, the
@@ -321,17 +331,29 @@ func containsAny(text string, words []string) bool {
 
 // noMeta accepts what the question or the code brings up itself.
 func noMeta(c *candidate) (bool, string) {
-	lower := strings.ToLower(c.prose)
+	said := func(patterns *regexp.Regexp, text string) string {
+		for _, m := range patterns.FindAllString(text, -1) {
+			if !c.bringsUp(m) {
+				return fmt.Sprintf("it mentions %q", m)
+			}
+		}
+		return ""
+	}
+	if containsAny(strings.ToLower(c.prose), leakWords) {
+		if why := said(leakPatterns, c.prose); why != "" {
+			return false, why
+		}
+	}
 	for _, talk := range []struct {
 		words    []string
 		patterns *regexp.Regexp
-	}{{leakWords, leakPatterns}, {metaWords, metaPatterns}, {askedWords, askedPatterns}} {
-		if !containsAny(lower, talk.words) {
-			continue
-		}
-		for _, m := range talk.patterns.FindAllString(c.prose, -1) {
-			if !c.bringsUp(m) {
-				return false, fmt.Sprintf("it mentions %q", m)
+	}{{metaWords, metaPatterns}, {askedWords, askedPatterns}} {
+		for sentence := range sentences(c.prose) { // no pattern goes beyond one, and few sentences have such a word
+			if !containsAny(strings.ToLower(sentence), talk.words) {
+				continue
+			}
+			if why := said(talk.patterns, sentence); why != "" {
+				return false, why
 			}
 		}
 	}
@@ -360,7 +382,7 @@ func noRefusal(c *candidate) (bool, string) {
 }
 
 func toneThere(c *candidate) (bool, string) {
-	t := c.style.Tone(c.text)
+	t := c.tone()
 	value := fmt.Sprintf("score %d, %d cues, %.1f per 100 words", t.Score, len(t.Cues), t.Density)
 	switch low, high := c.style.Density[0], c.style.Density[1]; {
 	case t.Score < c.style.MinScore || len(t.Cues) < c.style.MinCues:
@@ -379,7 +401,7 @@ func noBanned(c *candidate) (bool, string) {
 }
 
 func lengthRight(c *candidate) (bool, string) {
-	words := c.style.Tone(c.text).Words
+	words := c.tone().Words
 	chars := utf8.RuneCountInString(c.text)
 	row := utf8.RuneCountInString(c.question) + chars
 	ratio := float64(chars) / float64(max(1, c.sourceLen()))

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"restyle/internal/python"
 )
@@ -39,7 +40,7 @@ var resultWords = []string{"output", "result", "value", "answer", "sum", "total"
 // mayState tells cheaply whether the patterns have anything to find: a statement takes a word for what comes out and a
 // value, and most sentences do not have both.
 func mayState(sentence string) bool {
-	return (strings.ContainsAny(sentence, "`[({\"'“0123456789") || containsAny(sentence, []string{"True", "False", "None"})) &&
+	return (strings.ContainsAny(sentence, "`[({\"“0123456789") || strings.Count(sentence, "'") > 1 || containsAny(sentence, []string{"True", "False", "None"})) &&
 		containsAny(strings.ToLower(sentence), resultWords)
 }
 
@@ -92,6 +93,9 @@ func nothingInvented(c *candidate) (bool, string) {
 				}
 			}
 		}
+	}
+	if !strings.ContainsAny(c.prose, "0123456789[{(") {
+		return true, fmt.Sprintf("%d stated, all in the source", stated)
 	}
 	for _, m := range precise.FindAllStringSubmatchIndex(c.prose, -1) {
 		value, rest := c.prose[m[0]:m[1]], c.prose[m[1]:]
@@ -207,11 +211,19 @@ func firstLine(s string) string {
 	return strings.ToValidUTF8(line, "")
 }
 
-// Traces of tokens that a decoder should have turned into text, and of byte sequences that it cut in two.
-// controls are characters that cannot be seen: controls but for line breaks and tabs, and marks that turn the direction
-// of writing, with which a text can show something else than it says.
-var controls = regexp.MustCompile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+// invisible tells of characters that cannot be seen: controls but for line breaks and tabs, and marks that turn the
+// direction of writing, with which a text can show something else than it says.
+func invisible(r rune) bool {
+	switch {
+	case r < ' ':
+		return r != '\t' && r != '\n' && r != '\r'
+	case r < 0x200e:
+		return r == 0x7f
+	}
+	return r <= 0x200f || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || r == 0xfeff
+}
 
+// tokenTraces are traces of tokens that a decoder should have turned into text, and of byte sequences that it cut in two.
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
 
 // cleanUp is what Hugging Face's decoder does when clean_up_tokenization_spaces is on: it takes spaces out of code and
@@ -220,8 +232,9 @@ var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " 
 
 // noArtefacts looks for decoder traces in the text, and for code that differs from the source by the clean-up alone.
 func noArtefacts(c *candidate) (bool, string) {
-	if m := controls.FindString(c.prose); m != "" {
-		return false, fmt.Sprintf("it contains the invisible character %+q", m)
+	if at := strings.IndexFunc(c.prose, invisible); at >= 0 {
+		r, _ := utf8.DecodeRuneInString(c.prose[at:])
+		return false, fmt.Sprintf("it contains the invisible character %+q", string(r))
 	}
 	if m := tokenTraces.FindString(c.text); m != "" && !strings.Contains(c.question+strings.Join(c.parts.Blocks, "\n"), m) {
 		return false, fmt.Sprintf("it contains %q, a trace of tokens", m)

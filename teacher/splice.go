@@ -64,7 +64,7 @@ func (p Parts) Join(rewrite string) (string, error) {
 	want := 1
 	lines := strings.Split(bare.String(), "\n")
 	for i, line := range lines {
-		if !placeholders.MatchString(line) {
+		if !strings.Contains(line, "[[") || !placeholders.MatchString(line) {
 			continue
 		}
 		if strings.ToUpper(strings.Trim(line, " \t\r*_:`")) != placeholder(want) || want > len(p.Blocks) {
@@ -198,6 +198,9 @@ func fencesClosed(c *candidate) (bool, string) {
 		case !p.code:
 			if found := placeholders.FindString(p.text); found != "" {
 				return false, found + " is left over"
+			}
+			if !strings.Contains(p.text, "    ") && !strings.Contains(p.text, "\t") {
+				continue
 			}
 			if found := indentedBlock.FindString(p.text); found != "" {
 				return false, fmt.Sprintf("%q is indented like a block of code", strings.TrimSpace(found))

@@ -17,20 +17,31 @@ func Keyword(question string) string {
 	}
 	padded := b.String()
 	for _, k := range keywords {
-		for _, form := range []string{k, plural(k)} {
-			if form == "" {
-				continue
-			}
-			if strings.Contains(padded, " "+strings.ToLower(strings.ReplaceAll(form, "-", " "))+" ") {
-				return k
-			}
+		if strings.Contains(padded, k.one) || k.many != "" && strings.Contains(padded, k.many) {
+			return k.text
 		}
 	}
 	return ""
 }
 
+// A keyword is a subject and its two forms in padded text: in lower case, between spaces.
+type keyword struct{ text, one, many string }
+
+func keywordsOf(list string) (all []keyword) {
+	padded := func(form string) string {
+		if form == "" {
+			return ""
+		}
+		return " " + strings.ToLower(strings.ReplaceAll(form, "-", " ")) + " "
+	}
+	for text := range strings.SplitSeq(list, "\n") {
+		all = append(all, keyword{text, padded(text), padded(plural(text))})
+	}
+	return all
+}
+
 // keywords are the subjects that Keyword knows, the particular before the general.
-var keywords = strings.Split(`palindrome
+var keywords = keywordsOf(`palindrome
 anagram
 pangram
 Fibonacci
@@ -140,4 +151,4 @@ integer
 number
 text
 function
-class`, "\n")
+class`)

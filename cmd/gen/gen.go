@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,6 +224,8 @@ func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end
 
 // make is the main job: the dataset.
 func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
+	// What is known of the rows so far grows with their number and stays; twice as much would be too much.
+	defer debug.SetGCPercent(debug.SetGCPercent(30))
 	out, err := dataset.Create(g.out)
 	if err != nil {
 		return err
