@@ -136,7 +136,7 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 			return fmt.Errorf("--json: %w", err)
 		}
 	}
-	return printJSON(stdout, r)
+	return cli.PrintJSON(stdout, r)
 }
 
 // progress shows on a terminal what takes long.

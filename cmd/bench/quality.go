@@ -278,7 +278,7 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 		flag, path string
 		write      func(w io.Writer) error
 	}{
-		{"json", o.json, func(w io.Writer) error { return printJSON(w, v) }},
+		{"json", o.json, func(w io.Writer) error { return cli.PrintJSON(w, v) }},
 		{"answers", o.answers, r.WriteAnswers},
 		{"markdown", o.markdown, r.WriteMarkdown},
 	} {
@@ -294,5 +294,5 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 			failed = append(failed, fmt.Errorf("--%s: %w", file.flag, err))
 		}
 	}
-	return errors.Join(append(failed, printJSON(stdout, v))...)
+	return errors.Join(append(failed, cli.PrintJSON(stdout, v))...)
 }

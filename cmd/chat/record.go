@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/internal/sidebyside"
 )
@@ -225,13 +226,7 @@ func (r *record) add(e event, durable bool) error {
 		return r.failure()
 	}
 	e.Time = time.Now().UTC()
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(e)
-	if err == nil {
-		_, err = r.jsonl.WriteString(b.String())
-	}
+	err := cli.PrintJSON(r.jsonl, e)
 	if err == nil && durable {
 		err = r.jsonl.Sync()
 	}

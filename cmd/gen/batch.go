@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/teacher"
 )
@@ -38,7 +39,7 @@ func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
 		return err
 	}
 	g.say("%s: %d requests; have them answered, then run the same command with --ingest-batch RESULTS", g.emit, sum.Pending)
-	return printJSON(g.stdout, map[string]any{"batch": g.emit, "requests": sum.Pending, "rows_decided": sum.Accepted})
+	return cli.PrintJSON(g.stdout, map[string]any{"batch": g.emit, "requests": sum.Pending, "rows_decided": sum.Accepted})
 }
 
 // batchFile is a file of requests that appears whole or not at all.

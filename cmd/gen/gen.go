@@ -310,7 +310,7 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 
 // finish prints the figures as the last line.
 func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done dataset.Committed) error {
-	return printJSON(g.stdout, struct {
+	return cli.PrintJSON(g.stdout, struct {
 		Out          string   `json:"out"`
 		Rows         int      `json:"rows"`
 		Outcome      string   `json:"outcome"`

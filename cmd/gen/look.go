@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"restyle/dataset"
+	"restyle/internal/cli"
 	"restyle/teacher"
 )
 
@@ -82,7 +83,7 @@ func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 			g.say("about $%.2f, at most", (float64(in)*g.priceIn+float64(out)*g.priceOut)/1e6)
 		}
 	}
-	return printJSON(g.stdout, map[string]any{"source_rows": plan.Source, "fit": plan.Fit, "prompt_tokens_estimate": plan.PromptBytes / 4})
+	return cli.PrintJSON(g.stdout, map[string]any{"source_rows": plan.Source, "fit": plan.Fit, "prompt_tokens_estimate": plan.PromptBytes / 4})
 }
 
 // showReport checks a finished dataset anew.
@@ -115,7 +116,7 @@ func (g *gen) showReport(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(g.stdout, "\nplot: %s\n", plot)
-	if err := printJSON(g.stdout, map[string]any{"rows": report.Rows, "clean": report.Clean, "certified": report.Certified, "failed": report.Failed}); err != nil {
+	if err := cli.PrintJSON(g.stdout, map[string]any{"rows": report.Rows, "clean": report.Clean, "certified": report.Certified, "failed": report.Failed}); err != nil {
 		return err
 	}
 	if len(report.Failures) > 0 {

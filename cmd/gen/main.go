@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -117,11 +116,4 @@ func (s scrubbed) Write(p []byte) (int, error) {
 	}
 	_, err := io.WriteString(s.Writer, s.key.Scrub(string(p)))
 	return len(p), err
-}
-
-// printJSON writes the last line of a finished run.
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }

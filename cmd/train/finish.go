@@ -49,7 +49,7 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 		return err
 	}
 	f := t.figures(r, wall)
-	line, err := f.line()
+	line, err := cli.JSONLine(f)
 	if err != nil {
 		return err
 	}
@@ -118,15 +118,6 @@ func (t *train) figures(r trainer.Result, wall time.Duration) figures {
 		f.WeightsOfStep, f.ValLoss, f.Tone = b.Step, &b.Loss, b.Tone
 	}
 	return f
-}
-
-// line is the figures in a line of JSON.
-func (f figures) line() ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(f)
-	return b.Bytes(), err
 }
 
 // tunedFlag is how chat is told of the result, as a shell takes it.

@@ -1,7 +1,6 @@
 package quality
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"restyle/infer"
+	"restyle/internal/cli"
 	"restyle/internal/sidebyside"
 )
 
@@ -196,10 +196,8 @@ func (b *Bar) words() string {
 
 // WriteAnswers writes every question with its answers as JSON lines.
 func (r *Report) WriteAnswers(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
 	for _, row := range r.Rows {
-		if err := enc.Encode(row); err != nil {
+		if err := cli.PrintJSON(w, row); err != nil {
 			return err
 		}
 	}
