@@ -35,6 +35,7 @@ func main() {
 
 // run is the command: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = cli.Printed(stdout), cli.Printed(stderr)
 	if _, ok := cli.LoadEnv("bench", stderr); !ok {
 		return cli.Usage
 	}

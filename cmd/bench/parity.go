@@ -73,7 +73,7 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 		return cli.Usage
 	}
 	start := time.Now()
-	show := &progress{status: cli.NewStatusLine(stderr), start: start}
+	show := &progress{status: cli.NewStatusLine(cli.Raw(stderr)), start: start}
 	report, err := parity.Run(ctx, paths, parity.Options{
 		Device: o.device, Threads: o.threads, Fused: fused, Quick: o.quick, Only: o.only, Progress: show.step,
 	})

@@ -96,7 +96,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stderr, "bench quality: %v\nsee bench quality -h\n", err)
 		return cli.Usage
 	}
-	show := &progress{status: cli.NewStatusLine(stderr)}
+	show := &progress{status: cli.NewStatusLine(cli.Raw(stderr))}
 	var drawn time.Time
 	options.Progress = func(doing, what string, share float64) {
 		if now := time.Now(); doing != show.folder || now.Sub(drawn) > 100*time.Millisecond {

@@ -175,10 +175,7 @@ func (c *chatter) show(id string, replies []*reply) error {
 			part[r.label] = text
 			r.recorded = len(r.text.String())
 		}
-		if c.terminal {
-			text = cli.Clean(text)
-		}
-		panes[i] = pane{label: r.label, title: r.engine.Name, text: text, done: r.done}
+		panes[i] = pane{label: r.label, title: cli.Clean(r.engine.Name), text: cli.Clean(text), done: r.done}
 		if r.done {
 			panes[i].foot = r.answer.figures(r.engine.Context)
 		}

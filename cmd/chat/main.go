@@ -23,19 +23,20 @@ func main() {
 // run is the command: it returns the exit code. Ctrl-C it hears itself, since that means different things at different
 // times.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if _, ok := cli.LoadEnv("chat", stderr); !ok {
+	status := cli.NewStatusLine(stderr)
+	notes := cli.Printed(status)
+	if _, ok := cli.LoadEnv("chat", notes); !ok {
 		return cli.Usage
 	}
 	o := defaults()
-	flags := o.flags(stderr)
+	flags := o.flags(notes)
 	if code, done := flags.Parse(args); done {
 		return code
 	}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	status := cli.NewStatusLine(stderr)
 	c := &chatter{
-		options: o, stdin: stdin, out: stdout, notes: status, status: status,
+		options: o, stdin: stdin, out: stdout, notes: notes, status: status,
 		interrupts: &interrupts{leave: leave}, terminal: cli.IsTerminal(stdout),
 	}
 	signals := make(chan os.Signal, 1)

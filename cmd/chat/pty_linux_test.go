@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -27,6 +28,7 @@ type console struct {
 
 	mu     sync.Mutex
 	screen *screen
+	raw    bytes.Buffer // all that came out
 }
 
 func newConsole(t testing.TB, width, height int) *console {
@@ -58,6 +60,7 @@ func newConsole(t testing.TB, width, height int) *console {
 		for {
 			n, err := keys.Read(buf)
 			c.mu.Lock()
+			c.raw.Write(buf[:n])
 			c.screen.Write(buf[:n])
 			c.mu.Unlock()
 			if err != nil {

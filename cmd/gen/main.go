@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Whatever goes out has the key taken out once more, so that no message from anywhere can carry it.
 	status := cli.NewStatusLine(stderr)
 	status.W = scrubbed{stderr, secret}
-	stdout, stderr = scrubbed{stdout, secret}, status
+	stdout, stderr = cli.Printed(scrubbed{stdout, secret}), cli.Printed(status)
 	log.SetOutput(stderr) // net/http quotes servers there
 	o := defaults()
 	flags := o.flags(stderr)
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	o.rowsGiven = flags.Given("rows")
-	g := &gen{options: o, key: secret, baseKey: secret, stdout: stdout, stderr: status,
+	g := &gen{options: o, key: secret, baseKey: secret, stdout: stdout, stderr: stderr,
 		status: status, start: time.Now()}
 	if flags.ByEnv("base-url") && env.Gave("OPENAI_BASE_URL") && !env.Gave("OPENAI_API_KEY") && !secret.Empty() {
 		g.baseKey = openai.Secret{}

@@ -27,6 +27,8 @@ func main() {
 
 // run is the command: it returns the exit code. watch, which may be nil, is told what the training does.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch func(trainer.Phase)) int {
+	status := cli.NewStatusLine(stderr)
+	stdout, stderr = cli.Printed(stdout), cli.Printed(status)
 	if _, ok := cli.LoadEnv("train", stderr); !ok {
 		return cli.Usage
 	}
@@ -39,8 +41,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 		fmt.Fprintln(stdout, "train", cli.Version())
 		return cli.Done
 	}
-	status := cli.NewStatusLine(stderr)
-	t := &train{options: o, given: flags, stdout: stdout, stderr: status, status: status, watch: watch}
+	t := &train{options: o, given: flags, stdout: stdout, stderr: stderr, status: status, watch: watch}
 	err := t.do(ctx)
 	return t.exit(ctx, err)
 }

@@ -64,7 +64,7 @@ func (t *train) do(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, t.origin.Close()) }()
 	if t.showExample {
-		return t.encoder.Show(t.stdout, t.set.Examples[0], cli.IsTerminal(t.stdout))
+		return t.encoder.Show(cli.Raw(t.stdout), t.set.Examples[0], cli.IsTerminal(t.stdout))
 	}
 	if t.dryRun {
 		if err := t.openDevice(""); err != nil {

@@ -207,9 +207,9 @@ func (l *List) Set(s string) error {
 	return nil
 }
 
-// IsTerminal tells whether w is a terminal that a person looks at.
+// IsTerminal tells whether w, or what is below it, is a terminal that a person looks at; see [Raw].
 func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := Raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 

@@ -32,7 +32,7 @@ func TerminalWidth(w io.Writer) func() int {
 		return nil
 	}
 	return func() int {
-		width, _, err := term.GetSize(int(w.(*os.File).Fd()))
+		width, _, err := term.GetSize(int(Raw(w).(*os.File).Fd()))
 		if err != nil || width < 1 {
 			return 80
 		}

@@ -5,6 +5,8 @@ package sidebyside
 import (
 	"fmt"
 	"strings"
+
+	"restyle/internal/cli"
 )
 
 // The labels of the models.
@@ -23,11 +25,11 @@ type Answer struct {
 	Note  string // what there is to say about it, below it; may be empty
 }
 
-// Markdown is the entry. A question of several lines does not fit into a heading: its first line stands there, and the
+// Markdown is the entry, with no character in it that a terminal obeys. A question of several lines does not fit into a heading: its first line stands there, and the
 // whole of it below, in a fence.
 func Markdown(question string, answers ...Answer) string {
 	var b strings.Builder
-	question = strings.TrimSpace(newlines(question))
+	question = strings.TrimSpace(cli.Clean(question))
 	first, _, many := strings.Cut(question, "\n")
 	if many {
 		first += " …"
@@ -38,19 +40,14 @@ func Markdown(question string, answers ...Answer) string {
 		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", fence, question, fence)
 	}
 	for _, a := range answers {
-		text := strings.ReplaceAll(strings.TrimSpace(newlines(a.Text)), "\n", "\n> ")
+		text := strings.ReplaceAll(strings.TrimSpace(cli.Clean(a.Text)), "\n", "\n> ")
 		fmt.Fprintf(&b, "**%s:**\n> %s\n\n", headings[a.Label], text)
 		if a.Note != "" {
-			fmt.Fprintf(&b, "*(%s)*\n\n", a.Note)
+			fmt.Fprintf(&b, "*(%s)*\n\n", cli.Clean(a.Note))
 		}
 	}
 	b.WriteString("---\n\n")
 	return b.String()
-}
-
-// newlines makes every kind of line break that Markdown knows one kind.
-func newlines(s string) string {
-	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
 }
 
 func longestRun(s string, c byte) (longest int) {
