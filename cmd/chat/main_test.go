@@ -337,6 +337,20 @@ func TestOldTurnsGoAndThatIsSaid(t *testing.T) {
 	}
 }
 
+// withGemmaTokens is the tiny base model with other texts for its special tokens.
+func withGemmaTokens(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(tinyBase)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "tokenizer.json")
+	text := strings.NewReplacer(`"<|endoftext|>"`, `"<bos>"`, `"<|im_end|>"`, `"<end_of_turn>"`).Replace(readFile(t, path))
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	noTokenizer := filepath.Join(dir, "bare")
@@ -386,7 +400,9 @@ func TestErrors(t *testing.T) {
 		{"no file of questions", cli.Failed, append(tiny, "--prompts", file+"s"), "no such file"},
 		{"log in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(file, "log.md")), "--log"},
 		{"a long question", cli.Failed, append(tiny, "--prompt", strings.Repeat("word ", 500)), "base: "},
-		{"a template that refuses", cli.Failed, append(tiny, "--prompt", "a", "--template", "gemma", "--system", "s"), "system"},
+		{"a template that refuses", cli.Failed, []string{"--base", withGemmaTokens(t), "--only", "base", "--log", "", "--prompt", "a",
+			"--template", "gemma", "--system", "s"}, "gemma refuses message 1 (role \"system\")"},
+		{"a template without its tokens", cli.Failed, append(tiny, "--prompt", "a", "--template", "llama3"), "has no token <|eot_id|>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir()) // a log that should not have been begun would lie here
