@@ -19,13 +19,13 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 		p.Previous, p.Reason = t.answer.Text, t.failed.Value
 		p.Longer = t.answer.Finish == "length"
 	}
-	if t.err = context.Cause(ctx); t.err != nil {
-		return
-	}
 	p.Attempt++
 	p.Seed = attemptSeed(d.Seed, p.Row.Index, p.Attempt)
 	t.failed, t.verdicts = nil, nil
 	t.request = d.Teacher.Request(p)
+	if t.err = context.Cause(ctx); t.err != nil {
+		return
+	}
 	var found bool
 	if t.answer, found = d.Journal.Find(t.request.Keys); found {
 		d.count(func(s *Summary) { s.Replayed++ })
@@ -47,30 +47,33 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 		return d.enter(t, a, key, err)
 	}
 	var refused *Refused
-	var unavailable *openai.Unavailable
 	switch {
 	case errors.Is(err, ErrPending):
 		t.key = key
 		return a, err
+	case errors.As(err, &refused) && refused.Status == 0:
+		return Answer{Finish: refusedFinish, Text: refused.Reason}, nil // it is found again for nothing
 	case errors.As(err, &refused) && d.begun():
-		return d.enter(t, Answer{Finish: refusedFinish, Text: refused.Reason}, key, nil)
+		return d.enter(t, Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, key, nil)
 	case errors.As(err, &refused):
 		// A teacher that has answered nothing yet may refuse for a reason that will be mended, a wrong parameter, say.
 		// Such a refusal is not kept as an answer, so that the run can be tried again.
-		return Answer{Finish: refusedFinish, Text: refused.Reason},
-			d.Journal.Fail(FailureRecord{Row: p.Row.Index, Attempt: p.Attempt, Error: err.Error()})
-	}
-	alive := errors.As(err, &unavailable) && !unavailable.AllDead
-	if alive {
-		if e := d.Journal.Fail(FailureRecord{Row: p.Row.Index, Attempt: p.Attempt, Error: err.Error()}); e != nil {
-			return a, e
-		}
-	}
-	if alive && (unavailable.Others >= otherAnswers || d.Journal.Failures(p.Row.Index, p.Attempt) >= maxFailures) {
-		// The teacher is there, but not for this request, and not for want of trying: one row must not stop all others.
-		return d.enter(t, Answer{Finish: refusedFinish, Text: err.Error()}, t.request.Keys[0], nil)
+		return Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, d.fail(t, err)
+	case onlyThis(err):
+		return a, errors.Join(err, d.fail(t, err))
 	}
 	return a, err
+}
+
+// onlyThis tells whether a request found no answer while others did: the teacher is there, and its row alone has to wait.
+func onlyThis(err error) bool {
+	var unavailable *openai.Unavailable
+	return errors.As(err, &unavailable) && !unavailable.AllDead && unavailable.Others > 0
+}
+
+// fail puts a request that brought no answer into the journal, for people to read.
+func (d *decider) fail(t *task, err error) error {
+	return d.Journal.Fail(FailureRecord{Row: t.prompt.Row.Index, Attempt: t.prompt.Attempt, Error: err.Error()})
 }
 
 // enter counts an answer and puts it into the journal.

@@ -154,7 +154,7 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 	case r == nil:
 		return key, a, "it has no response", nil
 	case r.StatusCode == 400 || r.StatusCode == 413 || r.StatusCode == 422: // never, for this request
-		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), Endpoint: batchEndpoint}, "", nil
+		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), Status: r.StatusCode, Endpoint: batchEndpoint}, "", nil
 	case r.StatusCode != 200 && r.StatusCode != 0: // vllm run-batch leaves it out in some versions
 		return key, a, fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), nil
 	case said(r.Body.Error) != "":

@@ -59,7 +59,7 @@ func (Builtin) Ask(_ context.Context, p *Prompt, r Request) (Answer, string, err
 		return Answer{}, "", fmt.Errorf("%w; or have a model rewrite, with --model", err)
 	}
 	if err != nil {
-		return Answer{}, r.Keys[0], &Refused{err.Error()}
+		return Answer{}, r.Keys[0], &Refused{Reason: err.Error()}
 	}
 	var out strings.Builder
 	if c.Comments != "" {

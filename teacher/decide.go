@@ -34,6 +34,7 @@ type decider struct {
 	ended    bool              // the source has no more rows
 	fault    error             // what made it end, if it was not its end
 	seen     map[[16]byte]bool // hashes of the rows read
+	noAnswer error             // why the first row has none that waits until the run is continued
 	out      []*accepted
 }
 
@@ -46,10 +47,10 @@ func (d *decider) run(ctx context.Context) error {
 			break
 		}
 		t := d.window[0]
-		d.window = d.window[1:]
 		if err := wait(ctx, t.done); err != nil {
 			return err
 		}
+		d.window = d.window[1:]
 		if err := d.decide(ctx, t); err != nil {
 			return err
 		}
@@ -75,7 +76,23 @@ func (d *decider) run(ctx context.Context) error {
 	if err := d.flush(ctx); err != nil {
 		return err
 	}
-	return d.fault
+	return errors.Join(d.noAnswer, d.fault)
+}
+
+// waiting is how many rows are left without an answer.
+func (d *decider) waiting() int {
+	answered, open := 0, d.sum.Waiting
+	for _, t := range d.window {
+		if _, found := d.Journal.Find(t.request.Keys); found || t.err == nil { // the run may have ended before it looked
+			answered++
+		} else {
+			open++
+		}
+	}
+	if d.Rows > 0 && !d.ended {
+		return d.Rows - d.sum.Accepted - answered // those that are yet to be read, too
+	}
+	return open
 }
 
 func wait(ctx context.Context, done <-chan struct{}) error {
@@ -91,7 +108,7 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 // and Spare beside. It always fills up before the next decision, so that what stands in the window depends on the
 // decisions before and on nothing else.
 func (d *decider) fill(ctx context.Context) error {
-	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.sum.Pending < d.Rows) {
+	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.sum.Pending+d.sum.Waiting < d.Rows) {
 		if len(d.ahead) == 0 {
 			if err := d.read(ctx); err != nil {
 				return err
@@ -241,7 +258,14 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 	switch {
 	case errors.Is(t.err, ErrPending):
 		return d.await(t)
+	case onlyThis(t.err):
+		d.sum.Waiting++
+		if d.noAnswer == nil {
+			d.noAnswer = fmt.Errorf("row %d: %w", t.prompt.Row.Index, t.err)
+		}
+		return nil
 	case t.err != nil:
+		d.sum.Waiting++
 		return t.err
 	case t.failed != nil:
 		d.settle(t)
@@ -258,7 +282,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		d.enqueue(t)
 		return nil
 	}
-	// Where rows before this one wait for a batch, this decision may not be the last: the run that has their answers takes
+	// Where rows before this one wait for a batch or until the run is continued, this decision may not be the last: the run that has their answers takes
 	// all decisions again. Until then the row is good, and those that the ledger will most likely refuse are asked about
 	// again in this batch instead of the next but one.
 	d.accept(ctx, t)

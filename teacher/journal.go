@@ -36,7 +36,6 @@ type Journal struct {
 	mu      sync.Mutex
 	size    int64
 	answers map[string]span // key -> where the line stands
-	failed  map[[2]int]int  // row and attempt -> requests that brought no answer
 	run     *RunRecord      // the last run that was begun
 	done    *DoneRecord     // its end, nil while it is unfinished
 	begun   bool            // it has received an answer: there is something to lose
@@ -120,7 +119,7 @@ func OpenJournal(dir string) (*Journal, error) {
 		return nil, fmt.Errorf("work folder %s cannot be written: %w", dir, err)
 	}
 
-	j := &Journal{dir: dir, lock: lock, answers: map[string]span{}, failed: map[[2]int]int{}, wake: make(chan struct{}, 1),
+	j := &Journal{dir: dir, lock: lock, answers: map[string]span{}, wake: make(chan struct{}, 1),
 		closing: make(chan struct{}), stopped: make(chan struct{})}
 	path := filepath.Join(dir, journalName)
 	j.file, err = disk.Open(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -207,19 +206,16 @@ func (j *Journal) take(rec record, at span) {
 	switch {
 	case rec.Answer != nil:
 		j.begun = true
-		if _, ok := j.answers[rec.Answer.Key]; !ok { // the first answer stands, so that a replay repeats the run
+		if _, ok := j.answers[rec.Answer.Key]; !ok && rec.Answer.stands() { // the first, so that a replay repeats the run
 			j.answers[rec.Answer.Key] = at
 		}
 	case rec.Run != nil:
 		if j.done != nil || j.run == nil || len(differences(j.run.Settings, rec.Run.Settings)) > 0 {
 			j.begun = false
-			clear(j.failed)
 		}
 		j.run, j.done = rec.Run, nil
 	case rec.Done != nil:
 		j.done = rec.Done
-	case rec.Failure != nil:
-		j.failed[[2]int{rec.Failure.Row, rec.Failure.Attempt}]++
 	}
 }
 
@@ -325,13 +321,6 @@ func (j *Journal) Add(rec AnswerRecord) error { return j.append(record{Answer: &
 
 // Fail records a request that brought none.
 func (j *Journal) Fail(rec FailureRecord) error { return j.append(record{Failure: &rec}) }
-
-// Failures is how often a row's attempt has been recorded as having brought no answer.
-func (j *Journal) Failures(row, attempt int) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.failed[[2]int{row, attempt}]
-}
 
 // A DifferentRun is the error of [Journal.Begin] for a folder whose unfinished run was made with other settings.
 type DifferentRun struct{ Differences []string }

@@ -105,6 +105,44 @@ func TestJournalDamage(t *testing.T) {
 	}
 }
 
+// TestRefusals has refusals as this version writes them, and as an earlier one did, which took a server's bad spell for an
+// answer. What the server said of the request stands, what befell the request is asked again.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		text   string
+		status int
+		stands bool
+	}{
+		{"too long", 400, true},
+		{"http://h/v1 refused the request (400): 400 Bad Request: temperature: too hot", 0, true},
+		{"http://h/v1 refused the request (413): 413", 0, true},
+		{"status 422 {\"message\":\"no\"}", 0, true},
+		{"http://h/v1 refused the request (429): Request too large", 0, false},
+		{"http://h/v1 refused the request (answer too large): the answer is longer than 4 MiB", 0, false},
+		{"gave up after 6 sends; the last failure: http://h/v1: 503 Service Unavailable", 0, false},
+		{"gave up after 2 sends; the last failure: http://h/v1: refused the request (400)", 0, false},
+	} {
+		dir := t.TempDir()
+		j := openJournal(t, dir)
+		add := func(a Answer) {
+			if err := j.Add(AnswerRecord{Key: key(1), Answer: a}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(Answer{Finish: refusedFinish, Text: c.text, Status: c.status})
+		j.Close()
+		j = openJournal(t, dir)
+		if _, ok := j.Find([]string{key(1)}); ok != c.stands {
+			t.Errorf("%q stands: %v", c.text, ok)
+		}
+		add(Answer{Finish: "stop", Text: "later"})
+		if a, _ := j.Find([]string{key(1)}); (a.Text == "later") == c.stands {
+			t.Errorf("%q, and then another answer: %q", c.text, a.Text)
+		}
+		j.Close()
+	}
+}
+
 func TestJournalBegin(t *testing.T) {
 	dir := t.TempDir()
 	settings := []Setting{{"seed", "0"}, {"model", "m"}}

@@ -76,7 +76,7 @@ func (t *Remote) render(r openai.Request) Request {
 // Ask sends the request to one of the servers.
 func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
 	if r.Body == nil {
-		return Answer{}, "", &Refused{r.Keys[0]}
+		return Answer{}, "", &Refused{Reason: r.Keys[0]}
 	}
 	if t.Pool == nil {
 		return Answer{}, r.Keys[len(r.Keys)-1], ErrPending
@@ -89,7 +89,7 @@ func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 	runtime.Gosched() // the request that got this one's slot goes out before the answer is checked
 	var refused *openai.RequestRefused
 	if errors.As(err, &refused) {
-		return Answer{}, openai.Key(refused.Endpoint, r.Body), &Refused{refused.Error()}
+		return Answer{}, openai.Key(refused.Endpoint, r.Body), &Refused{refused.Error(), refused.Status}
 	}
 	if err != nil {
 		return Answer{}, "", err

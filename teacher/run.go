@@ -17,11 +17,6 @@ const (
 	// and not a time, so that the order of decisions stays the same; enough rows that few runs ever wait for one.
 	deferral = 256
 
-	// A request that the teacher keeps failing on costs its row, and not the run, if so many others were answered
-	// meanwhile, or if it has stopped so many runs.
-	otherAnswers = 20
-	maxFailures  = 3
-
 	maxRefusals = 3  // requests that the teacher may refuse before it answers any
 	maxUseless  = 20 // rows that may be given up before the first is accepted
 
@@ -79,9 +74,10 @@ type Summary struct {
 	GivenUp  map[string]int `json:"given_up"`
 	// First is the first refusal by each check, in the source's order, with its row.
 	First    map[string]string `json:"first_refusals,omitempty"`
-	Calls    int               `json:"calls"`   // requests answered by the teacher in this run
-	Replayed int               `json:"replays"` // requests answered from the journal
-	Pending  int               `json:"pending"` // rows that wait for a batch
+	Calls    int               `json:"calls"`             // requests answered by the teacher in this run
+	Replayed int               `json:"replays"`           // requests answered from the journal
+	Pending  int               `json:"pending"`           // rows that wait for a batch
+	Waiting  int               `json:"waiting,omitempty"` // rows left without an answer by a run that ended early
 	In       int               `json:"prompt_tokens"`
 	Out      int               `json:"completion_tokens"`
 
@@ -123,12 +119,15 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
 
 	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), cards: newDealer(r.Style, r.Seed), seen: map[[16]byte]bool{}}
 	d.sum = Summary{Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{}, First: map[string]string{}}
 	err := d.run(ctx)
+	cancel()
+	wg.Wait()
+	if err != nil {
+		d.sum.Waiting = d.waiting()
+	}
 	return d.summary(), err
 }
 

@@ -119,7 +119,7 @@ func (s *scripted) Ask(ctx context.Context, p *Prompt, r Request) (Answer, strin
 		a.Finish = "content_filter"
 	case 4:
 		if p.Attempt == 1 {
-			return Answer{}, key, &Refused{"400: too long"}
+			return Answer{}, key, &Refused{"400: too long", 400}
 		}
 	case 5:
 		a.Text = "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, it is fine. I suppose somebody has to write this down for you again.\n\n[[CODE_1]]\n</rewrite>"

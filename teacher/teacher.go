@@ -12,6 +12,8 @@ package teacher
 import (
 	"context"
 	"errors"
+	"regexp"
+	"slices"
 )
 
 // A Teacher answers prompts. It is safe for concurrent use.
@@ -42,10 +44,27 @@ type Answer struct {
 	PromptTokens     int    `json:"prompt_tokens,omitempty"`
 	CompletionTokens int    `json:"completion_tokens,omitempty"`
 	Milliseconds     int64  `json:"ms,omitempty"`
+	Status           int    `json:"status,omitempty"` // of a refusal: what the teacher said of the request, as an HTTP status
+}
+
+// A refusal that an earlier version wrote has its status in its text, if it has one. That version also took it for a
+// refusal that a server was out of order for a while.
+var statedRefusal = regexp.MustCompile(`^(?:\S+ refused the request \(|status )(4\d\d)\b`)
+
+// stands tells whether a is what the teacher says of the request, and not what befell it on its way.
+func (a Answer) stands() bool {
+	if a.Finish != refusedFinish || a.Status != 0 {
+		return true
+	}
+	m := statedRefusal.FindStringSubmatch(a.Text)
+	return m != nil && !slices.Contains([]string{"401", "403", "408", "429"}, m[1])
 }
 
 // Refused is the error for a request that the teacher rejects for what it is: the row fails and the run goes on.
-type Refused struct{ Reason string }
+type Refused struct {
+	Reason string
+	Status int // HTTP status by which a server said so; 0 if the request could not even be made
+}
 
 func (e *Refused) Error() string { return e.Reason }
 

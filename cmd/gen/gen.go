@@ -274,6 +274,10 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 	}
 	if err != nil {
 		g.savePartial(out, sum)
+		var unavailable *openai.Unavailable
+		if errors.As(err, &unavailable) {
+			err = fmt.Errorf("%w\nrows that wait for an answer: %d", err, sum.Waiting)
+		}
 		return err
 	}
 	if sum.Pending > 0 {

@@ -236,6 +236,24 @@ func (f folder) sound(t testing.TB, rows int) {
 // tasks writes a source of n different small tasks as JSON, some of them unfit, and returns its path.
 func tasks(t testing.TB, n int) string {
 	t.Helper()
+	return writeTasks(t, n, func(i int, row map[string]string) {
+		switch {
+		case i%17 == 5:
+			row["output"] = "def broken(:\n    return"
+		case i%19 == 7:
+			row["output"] = "x = 1"
+		}
+	})
+}
+
+// fitTasks is tasks of which none is unfit.
+func fitTasks(t testing.TB, n int) string {
+	t.Helper()
+	return writeTasks(t, n, func(int, map[string]string) {})
+}
+
+func writeTasks(t testing.TB, n int, spoil func(i int, row map[string]string)) string {
+	t.Helper()
 	nouns := []string{"prices", "scores", "lengths", "ages", "weights", "votes", "orders", "points", "marks", "speeds"}
 	rows := make([]map[string]string, n)
 	for i := range rows {
@@ -247,16 +265,13 @@ func tasks(t testing.TB, n int) string {
 				"            kept.append(value * 2)\n    return kept", noun, i),
 		}
 		switch {
-		case i%17 == 5:
-			row["output"] = "def broken(:\n    return"
-		case i%19 == 7:
-			row["output"] = "x = 1"
 		case i%23 == 3:
 			row["output"] = "First the function.\n\n```python\n" + row["output"] + "\n```\n\nThen the call.\n\n```python\n" +
 				fmt.Sprintf("keep_%s_%d([])", noun, i) + "\n```\n"
 		case i%3 == 1:
 			row["input"] = fmt.Sprintf("[%d, %d, %d]", i, i+1, i+2)
 		}
+		spoil(i, row)
 		rows[i] = row
 	}
 	b, err := json.Marshal(rows)

@@ -17,7 +17,7 @@ type progress struct {
 	quit  chan struct{}
 	ended chan struct{}
 
-	dead bool // no server is alive, and that has been said
+	dead bool // no server answers, and that has been said
 
 	mu    sync.Mutex
 	sum   teacher.Summary
@@ -73,8 +73,9 @@ func (p *progress) draw() {
 	p.mu.Lock()
 	s := p.sum
 	p.mu.Unlock()
-	p.warnIfDead()
-	line := p.line(s, time.Now())
+	now := time.Now()
+	p.warnIfDead(now)
+	line := p.line(s, now)
 	if !p.g.status.On() {
 		goal := ""
 		if s.Target > 0 {
@@ -86,17 +87,24 @@ func (p *progress) draw() {
 	p.g.status.DrawBar(s.Accepted, p.total, line)
 }
 
-// warnIfDead says once that no server is left, since nothing else moves while the run waits for one.
-func (p *progress) warnIfDead() {
+// warnIfDead says once that no server answers, since nothing else moves while the run waits for one.
+func (p *progress) warnIfDead(now time.Time) {
 	if p.g.remote == nil || p.g.remote.Pool == nil {
 		return
 	}
-	alive := p.g.remote.Pool.Stats().Alive > 0
-	if !alive && !p.dead {
-		p.g.say("no server is alive; waiting up to %v for one (--dead-timeout), then stopping with all answers kept", p.g.deadTimeout)
+	st := p.g.remote.Pool.Stats()
+	dead := !st.DeadAt.IsZero()
+	if since := st.DeadAt.Add(-p.g.deadTimeout); dead && !p.dead && (st.Alive == 0 || now.Sub(since) >= plainLine) {
+		p.dead = true
+		p.g.say("no server answers; waiting until %s for one (--dead-timeout %v), then stopping with all answers kept", clock(st.DeadAt), p.g.deadTimeout)
+		for _, e := range st.Endpoints {
+			p.g.say("  %s is %s until %s: %s", e.URL, e.State, clock(e.Until), e.Reason)
+		}
 	}
-	p.dead = !alive
+	p.dead = p.dead && dead
 }
+
+func clock(t time.Time) string { return t.Format(time.TimeOnly) }
 
 // line is what is said beside the count of rows.
 func (p *progress) line(s teacher.Summary, now time.Time) string {

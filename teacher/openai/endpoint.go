@@ -22,6 +22,7 @@ type endpoint struct {
 	answered bool   // it has given an answer in this run
 
 	pausedUntil time.Time // it asked for a wait
+	throttled   bool      // it has told us to slow down since its last answer
 
 	// The circuit is open while opened > 0: nothing is sent but, from probeAt
 	// on, one request at a time to see whether it is back.
@@ -35,6 +36,9 @@ type endpoint struct {
 }
 
 func (e *endpoint) alive() bool { return e.retired == nil && e.opened == 0 }
+
+// answers reports whether there is reason to think that it will answer a request that is sent now.
+func (e *endpoint) answers() bool { return e.alive() && !e.throttled }
 
 // room reports whether a request may be sent at now.
 func (e *endpoint) room(now time.Time) bool {
@@ -60,7 +64,13 @@ func (e *endpoint) wakes(now time.Time) time.Time {
 }
 
 // worked closes the circuit.
-func (e *endpoint) worked() { e.failures, e.opened, e.reason = 0, 0, "" }
+func (e *endpoint) worked() { e.failures, e.opened, e.reason, e.throttled = 0, 0, "", false }
+
+// slowDown says that it is there, but wants to be left alone. The circuit closes: nothing is broken.
+func (e *endpoint) slowDown(reason string) {
+	e.worked()
+	e.reason, e.throttled = reason, true
+}
 
 // failed counts a failure, and opens the circuit after a few. Requests that were
 // under way when it opened do not lengthen the wait: only a probe does.
@@ -81,9 +91,9 @@ func (e *endpoint) stats(now time.Time) EndpointStats {
 	case e.retired != nil:
 		s.State, s.Reason = "retired", e.retired.message
 	case e.opened > 0:
-		s.State = "down"
-	case now.Before(e.pausedUntil):
-		s.State = "paused"
+		s.State, s.Until = "down", e.probeAt
+	case now.Before(e.pausedUntil) || e.throttled:
+		s.State, s.Until = "paused", e.pausedUntil
 	default:
 		s.Reason = ""
 	}

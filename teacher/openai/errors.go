@@ -2,13 +2,12 @@ package openai
 
 import "fmt"
 
-// RequestRefused means that this request will never be answered (statuses 400,
-// 413, 422 and their like, or an answer beyond [Options.MaxAnswerBytes]); others
-// may be.
+// RequestRefused means that the endpoint will not answer this request, whatever
+// it does for others: it says so by a status of 400, 413, 422 or their like.
 type RequestRefused struct {
 	Endpoint string // base URL
-	Status   int    // HTTP status, 200 when the refusal came inside a stream
-	Reason   string // short and stable, such as "400" or "answer too large"
+	Status   int    // HTTP status; the one that it stands for when the refusal came inside a stream
+	Reason   string // short and stable, such as "400"
 	Message  string // what the endpoint said, without the key, 512 bytes at most
 }
 
@@ -36,13 +35,13 @@ type Unavailable struct {
 	Reason   string // of the last failure, such as "503" or "stall"
 	Attempts int    // requests sent for this one
 	Others   int    // requests that were answered while this one was tried
-	AllDead  bool   // no endpoint has been alive for Options.DeadTimeout
+	AllDead  bool   // no endpoint has answered for Options.DeadTimeout
 	Message  string // the last failure, without the key
 }
 
 func (e *Unavailable) Error() string {
 	if e.AllDead {
-		return fmt.Sprintf("no endpoint is reachable; the last failure: %s: %s", e.Endpoint, e.Message)
+		return fmt.Sprintf("no endpoint answers; the last failure: %s: %s", e.Endpoint, e.Message)
 	}
 	return fmt.Sprintf("gave up after %d sends; the last failure: %s: %s", e.Attempts, e.Endpoint, e.Message)
 }

@@ -183,7 +183,7 @@ func (x *exchange) explain(ctx context.Context, err error) *failure {
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return &failure{kind: refused, status: http.StatusOK, reason: errTooLarge.Error(),
+		return &failure{kind: broken, status: http.StatusOK, reason: errTooLarge.Error(),
 			message: "the answer is longer than " + mib(x.limit)}
 	case cause == errFirstToken:
 		return &failure{kind: broken, overload: true, reason: cause.Error(), message: "no token within " + x.watch.o.FirstTokenTimeout.String()}

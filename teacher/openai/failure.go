@@ -104,7 +104,7 @@ func fromStatus(status int, header http.Header, body []byte, url string, now tim
 	case status == 404:
 		advice = "check the base URL and the model"
 	case status == 429 && strings.Contains(strings.ToLower(said.message), "request too large"):
-		f.kind, f.overload = refused, false
+		f.kind, f.overload = broken, false // no wait makes it smaller
 	}
 	if f.kind == throttled || f.kind == broken {
 		f.wait = askedWait(header, status == 429, now)

@@ -45,7 +45,8 @@ type Options struct {
 	Backoff time.Duration
 	// ThrottleTimeout is how long a request may be told to slow down. Default 30 min.
 	ThrottleTimeout time.Duration
-	// DeadTimeout is how long requests wait while no endpoint is alive. Default 2 min.
+	// DeadTimeout is how long requests wait without any answer while every endpoint is
+	// down or asks to be left alone. Default 2 min.
 	DeadTimeout time.Duration
 
 	// MaxAnswerBytes bounds a response as it is read, decompressed, framing

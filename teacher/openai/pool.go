@@ -40,6 +40,9 @@ type Stats struct {
 	PromptTokens     int64 // over those answers
 	CompletionTokens int64
 
+	// DeadAt is when those that wait give up if no endpoint answers before; zero while one is expected to.
+	DeadAt time.Time
+
 	Retries    map[string]int // failed attempts that were tried again, by reason
 	FirstRetry string         // the first of them: the endpoint and what happened
 	Endpoints  []EndpointStats
@@ -48,10 +51,11 @@ type Stats struct {
 // EndpointStats is a snapshot of one endpoint.
 type EndpointStats struct {
 	URL      string
-	State    string // "alive", "paused" (asked to wait), "down" (probed now and then) or "retired" (see Reason)
+	State    string // "alive", "paused" (asked us to slow down), "down" (probed now and then) or "retired" (see Reason)
 	InFlight int
 	Limit    int
-	Reason   string // the last failure while not alive
+	Until    time.Time // while down or paused, nothing is sent before
+	Reason   string    // the last failure while not alive
 }
 
 // EndpointModels is what one endpoint says that it serves.
@@ -119,11 +123,7 @@ func (p *Pool) complete(ctx context.Context, body []byte, first bool) (Answer, e
 		if err != nil {
 			return Answer{}, err
 		}
-		if t.sent++; t.sent == 1 {
-			p.mu.Lock()
-			t.answers = p.tally.Answers
-			p.mu.Unlock()
-		}
+		p.countSend(t)
 		a, f := p.attempt(ctx, s.e, body)
 		if err := p.judge(ctx, t, s, a, f); err != nil {
 			return Answer{}, err
@@ -132,6 +132,19 @@ func (p *Pool) complete(ctx context.Context, body []byte, first bool) (Answer, e
 			a.Attempts = t.sent
 			return a, nil
 		}
+	}
+}
+
+func (p *Pool) countSend(t *turn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.sent++; t.sent == 1 {
+		t.answers = p.tally.Answers
+		return
+	}
+	p.tally.Retries[t.last.reason]++
+	if p.tally.FirstRetry == "" {
+		p.tally.FirstRetry = t.lastURL + ": " + t.last.message
 	}
 }
 
@@ -169,7 +182,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	case fatal:
 		e.retired = f
 	case throttled:
-		e.worked()
+		e.slowDown(f.message)
 		if t.throttle.IsZero() {
 			t.throttle = now
 		}
@@ -195,16 +208,15 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 		}
 	}
 	bound := min(p.o.Backoff<<min(t.tries, 20), longestBackoff)
-	wait := max(f.wait, time.Duration(p.random.Float64()*float64(bound)))
+	wait := time.Duration(p.random.Float64() * float64(bound))
 	t.tries++
-	p.tally.Retries[f.reason]++
-	if p.tally.FirstRetry == "" {
-		p.tally.FirstRetry = e.url + ": " + f.message
-	}
 	for i := range p.endpoints {
 		if p.endpoints[i] == e {
 			t.after[i] = now.Add(wait)
 		}
+	}
+	if f.wait >= p.o.DeadTimeout {
+		f.wait = p.o.DeadTimeout / 2 // it cannot be sat out: ask once more before giving up
 	}
 	if pause := now.Add(f.wait); pause.After(e.pausedUntil) {
 		e.pausedUntil = pause
@@ -228,6 +240,9 @@ func (p *Pool) Stats() Stats {
 	now, s := time.Now(), p.tally
 	s.Retries = maps.Clone(p.tally.Retries)
 	s.InFlight, s.Waiting, s.Total = p.inFlight, p.waiting.Len(), len(p.endpoints)
+	if !p.deadSince.IsZero() {
+		s.DeadAt = p.deadSince.Add(p.o.DeadTimeout)
+	}
 	for _, e := range p.endpoints {
 		s.Endpoints = append(s.Endpoints, e.stats(now))
 		if e.alive() {

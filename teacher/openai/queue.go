@@ -136,20 +136,21 @@ func (p *Pool) choose(t *turn, now time.Time) *endpoint {
 }
 
 // checkDead fails everyone who waits once no endpoint can be used any more, or
-// none has been alive for DeadTimeout.
+// all have been down or asked us to slow down for DeadTimeout, without an answer.
 func (p *Pool) checkDead(now time.Time) {
-	usable := false
+	usable, working := false, false
 	for _, e := range p.endpoints {
-		if e.alive() {
+		if e.answers() {
 			p.deadSince = time.Time{}
 			return
 		}
 		usable = usable || e.retired == nil
+		working = working || e.alive() && e.inFlight > 0 // on what it has not turned away
 	}
 	if p.deadSince.IsZero() {
 		p.deadSince = now
 	}
-	if usable && now.Sub(p.deadSince) < p.o.DeadTimeout {
+	if usable && (working || now.Sub(p.deadSince) < p.o.DeadTimeout) {
 		return
 	}
 	for p.waiting.Len() > 0 {
@@ -164,6 +165,11 @@ func (p *Pool) whyDead(t *turn, usable bool) error {
 	e := p.endpoints[0]
 	if !usable {
 		return e.retired.fatal(e.url)
+	}
+	for _, other := range p.endpoints {
+		if e.retired != nil {
+			e = other
+		}
 	}
 	if t.last == nil { // never sent: others have found out
 		return &Unavailable{Endpoint: e.url, Reason: "unreachable", AllDead: true, Message: e.reason}

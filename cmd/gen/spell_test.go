@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"restyle/internal/cli"
+)
+
+var waiting = regexp.MustCompile(`rows that wait for an answer: (\d+)`)
+
+// TestBadSpell has a server that goes through a bad spell, in every way that is not an answer to the request itself. First
+// it fails a few requests among many that it answers, then all of them; then it is well again. Nothing that it did then
+// costs a row: the source has none to spare, and the run ends in the bytes of one that nothing disturbed. RESTYLE_LONG
+// has 320 rows.
+func TestBadSpell(t *testing.T) {
+	t.Parallel()
+	rows := 64
+	if os.Getenv("RESTYLE_LONG") != "" {
+		rows = 320
+	}
+	source := fitTasks(t, rows)
+	args := func(f folder, s *server, more ...string) []string {
+		return append([]string{"--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--base-url", s.base(), "--model", "fake"}, more...)
+	}
+	well := func(t *testing.T) *server {
+		s := newServer(t, nil)
+		s.set(func() { s.good = true })
+		return s
+	}
+	f := newFolder(t)
+	must(t, cli.Done, args(f, well(t))...)
+	f.sound(t, rows)
+	want := f.result(t)
+	modes := 0
+	for _, fault := range faults {
+		if fault.name == "400" || fault.name == "413" || fault.name == "422" {
+			continue // what the server says of the request itself
+		}
+		modes++
+		t.Run(fault.name, func(t *testing.T) {
+			t.Parallel()
+			f, s := newFolder(t), well(t)
+			journal := filepath.Join(f.out+".work", "journal.log")
+			spell := func(fails func(c call, n int) bool) outcome {
+				var calls atomic.Int64
+				s.set(func() {
+					s.fault = func(c call) bool {
+						if !fails(c, int(calls.Add(1))) {
+							return false
+						}
+						fault.f(c)
+						return true
+					}
+				})
+				return invoke(t, args(f, s, append(hurry(fault.name), "--retries", "1", "--dead-timeout", "300ms")...)...)
+			}
+			code := fault.code
+			for i, fails := range []func(c call, n int) bool{
+				func(c call, n int) bool { return n > 10 && c.hash%8 == 0 },
+				func(_ call, n int) bool { return n > 2 },
+			} {
+				o := spell(fails)
+				if o.code != code {
+					t.Fatalf("spell %d: want exit code %d, got %v", i, code, o)
+				}
+				kept := len(answers([]byte(read(t, journal))))
+				if m := waiting.FindStringSubmatch(o.stderr); code == cli.Retry && (m == nil || m[1] != fmt.Sprint(rows-kept)) {
+					t.Errorf("want %d of %d rows to wait, got %v", rows-kept, rows, o)
+				}
+				if text := read(t, journal); strings.Contains(text, `"finish":"refused"`) {
+					t.Errorf("what was no answer is kept as one:\n%s", text)
+				}
+			}
+			s.set(func() { s.fault = nil })
+			must(t, cli.Done, args(f, s)...)
+			if f.result(t) != want {
+				t.Error("the result is another than that of an undisturbed run")
+			}
+		})
+	}
+	if modes < 24 {
+		t.Errorf("%d ways to fail", modes)
+	}
+}
