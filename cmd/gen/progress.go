@@ -149,6 +149,9 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 			add("%d retries", retries)
 		}
 	}
+	if s.Waiting > 0 {
+		add("%d rows wait for an answer", s.Waiting)
+	}
 	if reasons := s.Reasons(); reasons != "" {
 		add("refused: %s", reasons)
 	}
