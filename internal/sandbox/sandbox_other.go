@@ -19,5 +19,8 @@ func Start(c *exec.Cmd) error {
 	return err
 }
 
+// Refused returns nil: no command runs.
+func Refused(error, string) error { return nil }
+
 // Hide does nothing.
 func Hide() (show func()) { return func() {} }
