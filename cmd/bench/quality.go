@@ -262,6 +262,9 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 	with := "nothing was run"
 	if r.Python != "" {
 		with = "answers run with Python " + r.Python
+		if o.unsafe {
+			with += ", unprotected"
+		}
 	}
 	fmt.Fprintf(stdout, "asked  %d of %d questions, at most %d tokens, greedy; %s; tone of the style %s\n\n", r.Questions, r.Of, r.MaxTokens, with, r.Style)
 	if err := r.Write(stdout); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"restyle/data"
 	"restyle/internal/cli"
+	"restyle/internal/sandbox"
 )
 
 const (
@@ -84,6 +87,9 @@ func TestQuality(t *testing.T) {
 	dir := t.TempDir()
 	files := []string{filepath.Join(dir, "a.json"), filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "a.md")}
 	args := []string{"quality", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t), "--json", files[0], "--answers", files[1], "--markdown", files[2]}
+	if _, err := data.Judge(t.Context(), "python3", []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
+		args = append(args, "--run-code-unprotected")
+	}
 	code, stdout, stderr := bench(t, args...)
 	if code != cli.Done || stderr != "" {
 		t.Fatalf("exit %d, %s", code, stderr)

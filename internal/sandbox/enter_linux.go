@@ -149,7 +149,8 @@ func proc() error {
 	return errors.Join(err, unix.Unmount(path, unix.MNT_DETACH))
 }
 
-// drop gives up all rights that this process has in its namespaces, and every file that it has inherited but is not meant for it.
+// drop gives up all rights that this process has in its namespaces: with none in the bounding set, none is left when it becomes
+// the program. Every file that it has inherited but is not meant for it is closed then, too.
 func (p *plan) drop() error {
 	for c := range uintptr(unix.CAP_LAST_CAP + 24) { // and those of newer kernels
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && (err != unix.EINVAL || c <= unix.CAP_CHECKPOINT_RESTORE) {
@@ -163,11 +164,6 @@ func (p *plan) drop() error {
 				return errno
 			}
 		}
-	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err

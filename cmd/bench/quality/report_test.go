@@ -3,6 +3,7 @@ package quality
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os/exec"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"restyle/data"
 	"restyle/dataset"
 	"restyle/infer"
+	"restyle/internal/sandbox"
 	"restyle/voice"
 )
 
@@ -46,6 +48,12 @@ func recorded() []Row {
 	}
 }
 
+// noSandbox tells whether this machine has none. The answers here are the tests' own.
+func noSandbox(t *testing.T) bool {
+	_, err := data.Judge(t.Context(), "python3", []data.Trial{{}})
+	return errors.Is(err, sandbox.ErrUnavailable)
+}
+
 // reportOf judges the recorded answers. Without Python nothing is run.
 func reportOf(t *testing.T, python string) *Report {
 	t.Helper()
@@ -57,7 +65,7 @@ func reportOf(t *testing.T, python string) *Report {
 		Questions: 5, Of: 5, ToneBar: style.MinScore, Style: style.Name, MaxTokens: 20, Rows: recorded(),
 		Models: []ModelReport{{Label: Base, Name: "b", DType: "BF16"}, {Label: Tuned, Name: "t", DType: "BF16"}},
 	}
-	if err := (&Options{Python: python, Style: style}).judge(t.Context(), r.Rows); err != nil {
+	if err := (&Options{Python: python, Unprotected: noSandbox(t), Style: style}).judge(t.Context(), r.Rows); err != nil {
 		t.Fatal(err)
 	}
 	r.count()
@@ -266,7 +274,7 @@ func TestBarsCanBeMet(t *testing.T) {
 		rude := strings.Replace(row.OutputPassiveAggressive, row.OutputOriginal, q.Output, 1)
 		r.Rows = append(r.Rows, Row{q, map[string]*Answer{Base: {Text: q.Output, Reason: infer.Stopped}, Tuned: {Text: rude, Reason: infer.Stopped}}})
 	}
-	if err := (&Options{Python: "python3", Style: style}).judge(t.Context(), r.Rows); err != nil {
+	if err := (&Options{Python: "python3", Unprotected: noSandbox(t), Style: style}).judge(t.Context(), r.Rows); err != nil {
 		t.Fatal(err)
 	}
 	r.count()
