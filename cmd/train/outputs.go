@@ -36,8 +36,8 @@ func (t *train) openOutputs() (*outputs, error) {
 	done := t.run.State()
 	// What a resumed run did before is in its metrics.
 	steps, err := report.ReadMetrics[metricsLine](filepath.Join(t.dir, "metrics.jsonl"))
-	if err != nil {
-		return nil, err
+	if err != nil { // nothing of the run depends on them
+		t.note("%v: the curve goes without what cannot be read, and the file stays as it is", err)
 	}
 	for _, l := range steps {
 		o.plot(l)

@@ -70,20 +70,23 @@ func OpenMetrics(path string, offset int64) (*Metrics, error) {
 	return m, nil
 }
 
+// newFile is what can be done about a file that is not the checkpoint's. Nothing in it decides a bit of the run.
+const newFile = "it is damaged, or was changed: rename it and run the same command again, which goes on with the same bits and begins a new file"
+
 // lineEnd is where the next line goes in a file of size bytes.
 func lineEnd(f io.ReaderAt, size, offset int64) (int64, error) {
 	switch {
 	case size == 0 || offset == 0:
 		return 0, nil
 	case offset > size:
-		return 0, fmt.Errorf("it has %d bytes where the checkpoint knows of %d: it was changed; move it away to begin a new one", size, offset)
+		return 0, fmt.Errorf("it has %d bytes where the checkpoint knows of %d: %s", size, offset, newFile)
 	case offset > 0:
 		var last [1]byte
 		if _, err := f.ReadAt(last[:], offset-1); err != nil {
 			return 0, err
 		}
 		if last[0] != '\n' {
-			return 0, fmt.Errorf("byte %d, where the checkpoint's last line ends, is inside a line: it was changed; move it away to begin a new one", offset)
+			return 0, fmt.Errorf("byte %d, where the checkpoint's last line ends, is inside a line: %s", offset, newFile)
 		}
 		return offset, nil
 	}
@@ -142,7 +145,8 @@ func (m *Metrics) Close() error {
 }
 
 // ReadMetrics reads every line of a metrics.jsonl, such as to draw the whole curve of a run that was resumed. A torn last
-// line is left out; any other line that is not a T is an error with its number.
+// line is left out. Any other line that is not a T is left out too: the error beside the others names the first such line and
+// says how many there are.
 func ReadMetrics[T any](path string) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -150,19 +154,26 @@ func ReadMetrics[T any](path string) ([]T, error) {
 	}
 	defer f.Close()
 	var all []T
+	var first error
+	damaged := 0
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
-		if err == io.EOF {
+		switch {
+		case err == io.EOF && first != nil:
+			return all, fmt.Errorf("metrics: %s: %w (%d damaged of %d lines)", path, first, damaged, n-1)
+		case err == io.EOF:
 			return all, nil
+		case err != nil:
+			return all, fmt.Errorf("metrics: %s: line %d: %w", path, n, err)
 		}
 		var v T
-		if err == nil {
-			err = json.Unmarshal(line, &v)
+		if err := json.Unmarshal(line, &v); err == nil {
+			all = append(all, v)
+			continue
+		} else if first == nil {
+			first = fmt.Errorf("line %d: %w", n, err)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("metrics: %s: line %d: %w", path, n, err)
-		}
-		all = append(all, v)
+		damaged++
 	}
 }

@@ -122,7 +122,7 @@ func TestOpenMetrics(t *testing.T) {
 		{strings.Repeat("x", 64<<10) + "\n" + strings.Repeat("y", 64<<10-1), -1, strings.Repeat("x", 64<<10) + "\n", ""},
 		{"a\nb\n", 3, "", "inside a line"},
 		{"a\nb\n", 5, "", "it has 4 bytes where the checkpoint knows of 5"},
-		{"a\nb", math.MaxInt64, "", "move it away"},
+		{"a\nb", math.MaxInt64, "", "rename it and run the same command again"},
 		{"", 7, "", ""}, // gone or emptied: a new one
 	} {
 		writeFile(t, path, c.text)
@@ -195,16 +195,20 @@ func TestReadMetrics(t *testing.T) {
 		{"", "", 0},
 		{`{"step":1}`, "", 0}, // torn, if only by its line end
 		{"{\"step\":1}\n{\"st", "", 1},
-		{"{\"step\":1}\n\n", "line 2", 0},
-		{"{\"step\":1}\n[]\n", "line 2", 0},
+		{"{\"step\":1}\n\n", "line 2: unexpected end of JSON input (1 damaged of 2 lines)", 1},
+		{"{\"step\":1}\n[]\n{\"step\":3}\n{\"sTep\"}\n{\"step\":5}\n{\"to", "line 2: json: cannot unmarshal array", 3},
+		{"{\"step\":1}\n[]\n{\"step\":3}\n{\"step\"}\n", "(2 damaged of 4 lines)", 2},
 		{strings.Repeat(" ", 3<<20) + "{}\n{}\n", "", 2}, // as long as the answers to sample questions may be
 	} {
 		writeFile(t, path, c.text)
 		got, err := ReadMetrics[stepLine](path)
 		if c.err != "" {
 			wantError(t, err, path, c.err)
-		} else if err != nil || len(got) != c.n {
-			t.Errorf("%q: %v, %v", c.text, got, err)
+		} else if err != nil {
+			t.Errorf("%q: %v", c.text, err)
+		}
+		if len(got) != c.n {
+			t.Errorf("%q: %d lines, want %d", c.text, len(got), c.n)
 		}
 	}
 	_, err := ReadMetrics[stepLine](path + "none")
