@@ -19,7 +19,8 @@
 //   - the best weights, in a directory of their own beside the checkpoints, which are looked at before they are needed;
 //   - the lines of metrics.jsonl up to the checkpoint; those behind it are cut off and written again;
 //   - the identity, which has to be the same: data, model, and all settings that decide bits (Settings.Recipe). Other settings,
-//     such as how often it is saved, may change;
+//     such as how often it is saved, may change. Epochs and the limit of steps may grow, also after the last step: the learning
+//     rate is from there on that of the longer run;
 //   - the decisions, which were taken for the machine that it began on: the instruction set, and how micro-batches share
 //     passes. Results of another instruction set differ in their last bits.
 //

@@ -174,9 +174,9 @@ func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
 	return passes
 }
 
-// Write writes every step as a JSON object a line: its learning rate, and the ids, labels and borders of the sequences of each
-// of its passes. It is for training the same in another program.
-func (p *Plan) Write(w io.Writer) error {
+// Write writes every step but the first ones, which are so many, as a JSON object a line: its learning rate, and the ids, labels
+// and borders of the sequences of each of its passes. It is for training the same in another program.
+func (p *Plan) Write(w io.Writer, first int) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	type pass struct {
@@ -184,7 +184,7 @@ func (p *Plan) Write(w io.Writer) error {
 		Labels []int32 `json:"labels"`
 		Starts []int32 `json:"starts"`
 	}
-	for step := range p.Steps {
+	for step := first; step < p.Steps; step++ {
 		line := struct {
 			Step   int     `json:"step"`
 			LR     float64 `json:"lr"`

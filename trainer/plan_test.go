@@ -215,7 +215,7 @@ func TestStepIsOneStep(t *testing.T) {
 func TestBatchesWritten(t *testing.T) {
 	p := tiny(t, t.TempDir(), tinySettings()).Plan
 	var out bytes.Buffer
-	if err := p.Write(&out); err != nil {
+	if err := p.Write(&out, 0); err != nil {
 		t.Fatal(err)
 	}
 	dec := json.NewDecoder(&out)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,9 +35,10 @@ type State struct {
 	Loss      report.Number     `json:"loss"`
 	Best      *Best             `json:"best,omitempty"`
 	SinceBest int               `json:"evaluations_since_best"`
-	Pending   string            `json:"pending,omitempty"` // what comes before the next step: "evaluation", "sample answers" or nothing
-	Metrics   int64             `json:"metrics_bytes"`     // length of metrics.jsonl
-	Seconds   float64           `json:"seconds"`           // spent in steps
+	Pending   string            `json:"pending,omitempty"`      // what comes before the next step: "evaluation", "sample answers" or nothing
+	Metrics   int64             `json:"metrics_bytes"`          // length of metrics.jsonl
+	Seconds   float64           `json:"seconds"`                // spent in steps
+	Longer    int               `json:"longer_since,omitempty"` // the step after which the run was last made longer; 0: never
 	Identity  map[string]string `json:"identity"`
 	Decisions map[string]string `json:"decisions"`
 }
@@ -149,6 +151,9 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	if err := Same(s.Identity, r.Identity); err != nil {
 		return err
 	}
+	if err := r.lengthen(&s); err != nil {
+		return fmt.Errorf("checkpoint %s: %w", dir, err)
+	}
 	if name := filepath.Base(checkpoint.Dir("", s.Step)); strings.HasPrefix(filepath.Base(dir), "step-") && filepath.Base(dir) != name {
 		return fmt.Errorf("checkpoint %s: its %s is that of %s: it was put together from several", dir, stateName, name)
 	}
@@ -179,6 +184,10 @@ func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 		return b, nil
 	}
 	if err := r.loadChecked(ctx, same); err != nil {
+		if r.Ended {
+			return nil, fmt.Errorf("the best weights, those after step %d, are no longer among the checkpoints (%w): they are the result "+
+				"in %s, which this run would replace with others: train that one further in a directory of its own", b.Step, bad, r.Dir)
+		}
 		r.observe(Notice(fmt.Sprintf("the best weights so far, those after step %d, are lost (%v): the next evaluation begins anew", b.Step, bad)))
 		return nil, ctx.Err()
 	}
@@ -235,11 +244,51 @@ func readState(dir string) (s State, err error) {
 	return s, nil
 }
 
-// Same names every entry in which two identities differ: what a run was made of, and what it would be made of now.
+// lengthen has a state go on in this run, which may have more steps than the one that saved it.
+func (r *Run) lengthen(s *State) error {
+	was := r.Settings
+	for name, n := range map[string]*int{"epochs": &was.Epochs, "max-steps": &was.MaxSteps} {
+		text, ok := s.Identity[name]
+		if !ok {
+			continue
+		}
+		var err error
+		if *n, err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%s: %s %q is no number", stateName, name, text)
+		}
+	}
+	s.Identity = r.Identity
+	if was.Epochs == r.Settings.Epochs && was.MaxSteps == r.Settings.MaxSteps {
+		return nil
+	}
+	shorter, err := NewPlan(was, r.Plan.examples, nil)
+	if err != nil {
+		return err
+	}
+	if shorter.Steps < r.Plan.Steps {
+		s.Longer = s.Step
+		r.observe(Notice(fmt.Sprintf("the run is made longer: it has %d steps, and had %d; after step %d the learning rate goes on as in a run "+
+			"of that length, with %.3g where it would have been %.3g", r.Plan.Steps, shorter.Steps, s.Step, r.Plan.rate(s.Step), shorter.rate(s.Step))))
+	}
+	return nil
+}
+
+// grows are the entries of an identity that may grow: a run can be made longer. 0 stands for no limit.
+var grows = []string{"epochs", "max-steps"}
+
+// grown says whether a limit is now another that lets a run go at least as far.
+func grown(then, now string) bool {
+	a, err1 := strconv.Atoi(then)
+	b, err2 := strconv.Atoi(now)
+	return err1 == nil && err2 == nil && a != 0 && (b == 0 || b > a)
+}
+
+// Same names every entry in which two identities differ: what a run was made of, and what it would be made of now. Epochs and
+// max-steps may have grown.
 func Same(then, now map[string]string) error {
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {
-		if then[name] != now[name] {
+		if then[name] != now[name] && !(slices.Contains(grows, name) && grown(then[name], now[name])) {
 			faults = append(faults, fmt.Sprintf("%s was %s and is now %s", name, inWords(then[name]), inWords(now[name])))
 		}
 	}

@@ -40,6 +40,10 @@ type Run struct {
 	// Decisions are what bits also depend on and was chosen for this machine, by name.
 	Decisions map[string]string
 
+	// Ended, optional, says that the checkpoint that it goes on from is of a run that came to its end, which is now longer: the
+	// result in Dir has its best weights. Where no others are left, Start refuses, for this run would replace them.
+	Ended bool
+
 	// Answer, optional, answers the sample questions with the model as it is and says how much tone they have. It ends early
 	// with ctx's error.
 	Answer func(ctx context.Context) ([]Sample, error)
@@ -268,26 +272,20 @@ func (r *Run) forget(but *Best) error {
 			known = append(known, s.Best)
 		}
 	}
-	var dirs []string
+	var stay []string
 	for _, b := range known {
 		if b != nil {
-			dirs = append(dirs, bestIn(r.Dir, b.Step))
+			stay = append(stay, bestIn(r.Dir, b.Step))
 		}
 	}
-	return Forget(r.Dir, dirs...)
-}
-
-// Forget removes the best weights of the run in dir but those in the directories named: all, once they are elsewhere.
-func Forget(dir string, but ...string) error {
-	root := CheckpointsIn(dir)
-	err := checkpoint.Tidy(root)
+	err = checkpoint.Tidy(root)
 	entries, err2 := os.ReadDir(root)
 	if !errors.Is(err2, fs.ErrNotExist) {
 		err = errors.Join(err, err2)
 	}
 	for _, e := range entries {
 		best := filepath.Join(root, e.Name())
-		if strings.HasPrefix(e.Name(), "best-") && !slices.Contains(but, best) {
+		if strings.HasPrefix(e.Name(), "best-") && !slices.Contains(stay, best) {
 			err = errors.Join(err, checkpoint.Remove(best))
 		}
 	}

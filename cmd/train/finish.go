@@ -61,9 +61,6 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 	if err := p.write(done); err != nil {
 		return err
 	}
-	if err := trainer.Forget(t.dir); err != nil { // of no use any more, and of no harm
-		t.note("the best weights are saved; their copy among the checkpoints cannot be removed: %v", err)
-	}
 	why := "the last ones"
 	if r.Best != nil {
 		why = fmt.Sprintf("the best of %d steps by validation loss, %.4f", r.Step, float64(r.Best.Loss))
@@ -82,11 +79,26 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 	return err
 }
 
-// repeat says what a finished run came to, and what it was made with that is not asked for now.
-func (t *train) repeat(was *record) error {
-	t.note("the run in %s is finished: there is nothing to go on with", t.out)
-	if err := trainer.Forget(t.dir); err != nil { // it may have been killed before it came to that
-		t.note("the copy of the best weights among the checkpoints cannot be removed: %v", err)
+// makesLonger says whether this run is to have more steps than the one that was finished. Where its patience was over, more would
+// change nothing.
+func (t *train) makesLonger(was figures) bool { return was.Stopped == "" && t.plan.Steps > was.Steps }
+
+// resultOf are the figures that a finished run came to.
+func (t *train) resultOf(was *record) (f figures, err error) {
+	if err := json.Unmarshal(was.Result, &f); err != nil {
+		return f, fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(t.dir, runFile), err)
+	}
+	return f, nil
+}
+
+// repeat says what a finished run came to, how it can be gone on with, and what it was made with that is not asked for now.
+func (t *train) repeat(was *record, result figures) error {
+	if result.Stopped != "" {
+		t.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not change that; "+
+			"to train its result further, give it as --model and another --out", t.out, result.Steps, result.Stopped)
+	} else {
+		t.note("the run in %s is finished, after step %d: to go on with it, give the same command with larger --epochs than %s or --max-steps than %s "+
+			"(0: no limit), whichever ended it", t.out, result.Steps, was.Identity["epochs"], was.Identity["max-steps"])
 	}
 	now := t.allSettings()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -96,7 +108,7 @@ func (t *train) repeat(was *record) error {
 	}
 	var line bytes.Buffer
 	if err := json.Compact(&line, was.Result); err != nil {
-		return fmt.Errorf("the result in %s cannot be read: %w", filepath.Join(t.dir, runFile), err)
+		return err
 	}
 	_, err := fmt.Fprintln(t.stdout, line.String())
 	return err
@@ -197,8 +209,27 @@ func yaml(s string) string {
 	return s
 }
 
-// writeBatches writes every step of the run as it is trained, a JSON object a line, for a program that trains the same.
-func (t *train) writeBatches() error {
+// checkBatches refuses a file of the steps of a run that is to have more of them now.
+func (t *train) checkBatches(was *record) error {
+	if !t.resume || t.batchesFile == "" {
+		return nil
+	}
+	now := t.settings.Recipe()
+	if was.Identity["epochs"] == now["epochs"] && was.Identity["max-steps"] == now["max-steps"] {
+		return nil
+	}
+	if _, err := os.Stat(t.batchesFile); err == nil {
+		return usagef("--write-batches %s: it has the steps of the run before it was made longer: give a new name, for those from here on", t.batchesFile)
+	}
+	return nil
+}
+
+// writeBatches writes every step of the run but the first ones, which are so many, as it is trained, a JSON object a line, for a
+// program that trains the same.
+func (t *train) writeBatches(first int) error {
+	if t.batchesFile == "" {
+		return nil
+	}
 	how := os.O_WRONLY
 	info, err := os.Stat(t.batchesFile)
 	switch {
@@ -212,7 +243,7 @@ func (t *train) writeBatches() error {
 	if err != nil {
 		return fmt.Errorf("--write-batches: %w", err)
 	}
-	err = t.plan.Write(f)
+	err = t.plan.Write(f, first)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -113,7 +113,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.vocabData, "vocab-data", "with --from-scratch: more `data` that the vocabulary is made from, though it is not trained on")
 	f.Add(&o.offline, "offline", "take hub models and datasets from the cache alone")
 	f.Add(&o.out, "out", "the `directory` of the result")
-	f.Add(&o.resume, "resume", "go on with the unfinished run in --out, from its last checkpoint")
+	f.Add(&o.resume, "resume", "go on with the run in --out, from its last checkpoint: an unfinished one, or one that is to have more --epochs or --max-steps than it had")
 	f.Add(&o.restart, "restart", "set an unfinished run in --out aside, as .bak, and begin anew")
 
 	f.Group("How it is learned")

@@ -82,12 +82,21 @@ func (t *train) do(ctx context.Context) (err error) {
 	var from, level string
 	if t.resume {
 		if place.was.Finished {
-			return t.repeat(place.was)
+			result, err := t.resultOf(place.was)
+			if err != nil || !t.makesLonger(result) {
+				return errors.Join(err, t.repeat(place.was, result))
+			}
 		}
 		level = place.was.Decisions["cpu"]
 		if from, err = t.latest(); err != nil {
 			return err
 		}
+		if from == "" && place.was.Finished {
+			return fmt.Errorf("the run in %s is finished and has no checkpoint to go on from: to train its result further, give it as --model and another --out", t.out)
+		}
+	}
+	if err := t.checkBatches(place.was); err != nil {
+		return err
 	}
 	if err := t.openDevice(level); err != nil {
 		return err
@@ -258,7 +267,7 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	}
 	if t.resume {
 		if err := trainer.Same(p.was.Identity, id); err != nil {
-			return fmt.Errorf("--resume: %w: give what it was begun with, or begin anew with --restart", err)
+			return fmt.Errorf("--resume: %w: give what it was begun with (--epochs and --max-steps may be larger), or begin anew with --restart", err)
 		}
 	}
 	m, err := model.New(t.device, t.origin.Config, t.settings.ModelOptions(t.origin.Config, t.plan))
@@ -283,7 +292,7 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	t.run = &trainer.Run{
 		Settings: t.settings, Plan: t.plan, Model: m, Optimizer: opt, Val: t.heldOut, Dir: t.dir, From: t.origin, Identity: id,
 		Decisions: map[string]string{"cpu": t.device.Level(), "passes": fmt.Sprintf("of up to %d tokens", t.plan.MaxTokens)},
-		Observe:   t.observe,
+		Observe:   t.observe, Ended: t.resume && p.was.Finished,
 	}
 	if t.samples > 0 {
 		ask, err := t.asking(ctx, m)
@@ -295,11 +304,6 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	}
 	if err := ctx.Err(); err != nil {
 		return err
-	}
-	if t.batchesFile != "" {
-		if err := t.writeBatches(); err != nil {
-			return err
-		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // where tee and its like are gone, with the same Ctrl-C or before it, nothing is shown, and all is saved
 	defer func() { err = errors.Join(err, t.run.Close()) }()
@@ -321,6 +325,9 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 // or a kill would leave what no run accepts; a resumed one changes it only when it really goes on.
 func (t *train) start(ctx context.Context, p *place, from string) error {
 	if from == "" {
+		if err := t.writeBatches(0); err != nil {
+			return err
+		}
 		if err := p.begin(t.record(), t.note); err != nil {
 			return err
 		}
@@ -330,6 +337,9 @@ func (t *train) start(ctx context.Context, p *place, from string) error {
 		return err
 	}
 	s := t.run.State()
+	if err := t.writeBatches(s.Longer); err != nil {
+		return err
+	}
 	t.note("going on after step %d of %d, from %s", s.Step, t.plan.Steps, from)
 	return p.begin(t.record(), t.note)
 }

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/trainer"
+)
+
+// TestLonger goes on from a finished run: what it says of how, with more epochs, with fewer, and with other settings besides.
+func TestLonger(t *testing.T) {
+	out, log := filepath.Join(realDir(t), "out"), filepath.Join(t.TempDir(), "log.csv")
+	args := small(t, out, "--samples", "0", "--benchmark-log", log)
+	resume := append(slices.Clone(args), "--resume")
+	must(t, cli.Done, args...)
+	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "larger --epochs than 2 or --max-steps than 0") || figuresOf(t, o).Steps != 18 {
+		t.Errorf("a finished run: %v", o)
+	}
+	weights := readFile(t, filepath.Join(out, "model.safetensors"))
+	if o := must(t, cli.Failed, append(resume, "--epochs", "3", "--lr", "0.5")...); !strings.Contains(o.stderr, "lr was 0.001 and is now 0.5") {
+		t.Errorf("more epochs at another rate: %v", o)
+	}
+	batches := filepath.Join(t.TempDir(), "batches.jsonl")
+	writeFile(t, batches, "those of 18 steps\n")
+	if o := must(t, cli.Usage, append(resume, "--epochs", "3", "--write-batches", batches)...); !strings.Contains(o.stderr, "give a new name") {
+		t.Errorf("more epochs and old batches: %v", o)
+	}
+	if !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), weights) {
+		t.Error("a run that did not begin changed the weights")
+	}
+
+	batches += "2"
+	o := must(t, cli.Done, append(resume, "--epochs", "3", "--write-batches", batches)...)
+	if f := figuresOf(t, o); f.Steps != 27 || !strings.Contains(o.stderr, "it has 27 steps, and had 18") || !strings.Contains(o.stderr, "going on after step 18 of 27") {
+		t.Errorf("more epochs: %v", o)
+	}
+	if lines := readFile(t, batches); bytes.Count(lines, []byte("\n")) != 9 || !bytes.HasPrefix(lines, []byte(`{"step":19,`)) {
+		t.Errorf("the batches are %.200s", lines)
+	}
+	if rows := bytes.Count(readFile(t, log), []byte("\n")); rows != 3 {
+		t.Errorf("the benchmark log has %d lines", rows)
+	}
+	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "made with --epochs 3, and not 2") || figuresOf(t, o).Steps != 27 {
+		t.Errorf("fewer epochs: %v", o)
+	}
+
+	if err := os.RemoveAll(trainer.CheckpointsIn(out)); err != nil {
+		t.Fatal(err)
+	}
+	if o := must(t, cli.Failed, append(resume, "--epochs", "4")...); !strings.Contains(o.stderr, "no checkpoint to go on from") {
+		t.Errorf("more epochs without checkpoints: %v", o)
+	}
+}
+
+// TestPatienceIsOver asks for more steps of a run that its patience ended. With a learning rate of 0 no validation is better than
+// the first.
+func TestPatienceIsOver(t *testing.T) {
+	out := filepath.Join(realDir(t), "out")
+	args := small(t, out, "--samples", "0", "--lr", "0", "--eval-every", "2", "--patience", "2")
+	if f := figuresOf(t, must(t, cli.Done, args...)); f.Steps != 4 {
+		t.Errorf("%+v", f)
+	}
+	if o := must(t, cli.Done, append(args, "--epochs", "9", "--resume")...); figuresOf(t, o).Steps != 4 || !strings.Contains(o.stderr, "give it as --model and another --out") {
+		t.Error(o)
+	}
+}
+
+// TestDamagedMetrics resumes where metrics.jsonl is damaged: a line is left out of the curve, and what is no longer the
+// checkpoint's file is to be renamed. Either way the run ends as it would have.
+func TestDamagedMetrics(t *testing.T) {
+	dir := realDir(t)
+	out := filepath.Join(dir, "out")
+	args := small(t, out, "--samples", "0")
+	resume := append(slices.Clone(args), "--epochs", "3", "--resume")
+	must(t, cli.Done, args...)
+	metrics := filepath.Join(out, "metrics.jsonl")
+	good := readFile(t, metrics)
+	end := bytes.IndexByte(good, '\n')
+	damage := func(at int) {
+		bad := slices.Clone(good)
+		bad[at] ^= 0x10
+		writeFile(t, metrics, string(bad))
+	}
+	var want []byte
+	for name, at := range map[string]int{"a digit or brace": end - 1, "a line's end": end, "the last line's end": len(good) - 1} {
+		t.Run(name, func(t *testing.T) {
+			this := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+			if err := os.CopyFS(this, os.DirFS(out)); err != nil {
+				t.Fatal(err)
+			}
+			resume := append(resume, "--out", this)
+			metrics = filepath.Join(this, "metrics.jsonl")
+			damage(at)
+			if name == "the last line's end" {
+				if o := must(t, cli.Failed, resume...); !strings.Contains(o.stderr, "rename it and run the same command again") {
+					t.Error(o)
+				}
+				if err := os.Rename(metrics, metrics+".damaged"); err != nil {
+					t.Fatal(err)
+				}
+				if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "is gone, with the figures of the first 18 steps") {
+					t.Error(o)
+				}
+			} else if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "line 1: ") || !strings.Contains(o.stderr, "1 damaged of") {
+				t.Error(o)
+			}
+			got := readFile(t, filepath.Join(this, "checkpoints", "step-000027", "model.safetensors"))
+			if want == nil {
+				want = got
+			}
+			if !bytes.Equal(got, want) {
+				t.Error("it ends with other weights")
+			}
+		})
+	}
+}

@@ -1,0 +1,161 @@
+package trainer
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/trainer/checkpoint"
+	"restyle/trainer/report"
+)
+
+// TestLonger goes on from a run that has ended, with more epochs: it keeps the lines of its metrics, the best weights and what is
+// left of the patience, has the learning rates of the longer run from there on, and may be stopped and resumed as any other.
+func TestLonger(t *testing.T) {
+	s := tinySettings()
+	s.SaveEvery, s.Patience = 100, 6 // validations after steps 0, 4, 8 (the best), 12, 16, 20, 22; 24, 28: the sixth without a better one
+	script := finds(bestAfter(8))
+	ended := t.TempDir()
+	_, before := whole(t, ended, s, script)
+	if before.state.Step != 22 || before.state.SinceBest != 4 {
+		t.Fatalf("the run ended with %+v", before.state)
+	}
+	longer := s
+	longer.Epochs = 3
+	var said []string
+	goOn := func(dir string, s Settings, ended bool, stop int) *Run {
+		t.Helper()
+		found, err := checkpoint.Latest(CheckpointsIn(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		r := tiny(t, dir, s, script)
+		r.Ended, said = ended, nil
+		r.Observe = func(e any) {
+			if n, ok := e.(Notice); ok {
+				said = append(said, string(n))
+			}
+			if s, ok := e.(Step); ok && s.Step == stop {
+				cancel()
+			}
+		}
+		if err := r.Start(ctx, found.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Run(ctx); (err == ErrStopped) != (stop > 0) || err != nil && stop == 0 {
+			t.Fatal(err)
+		}
+		return r
+	}
+	whole, parts := t.TempDir(), t.TempDir()
+	for _, dir := range []string{whole, parts} {
+		if err := os.CopyFS(dir, os.DirFS(ended)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := goOn(whole, longer, true, 0)
+	rate := fmt.Sprintf("with %.3g where it would have been 0", r.Plan.rate(22))
+	if len(said) != 1 || !strings.Contains(said[0], "it has 33 steps, and had 22") || !strings.Contains(said[0], rate) {
+		t.Errorf("said %q, want %q", said, rate)
+	}
+	if b := r.state.Best; r.state.Step != 28 || r.state.SinceBest != 6 || b == nil || b.Step != 8 || r.state.Longer != 22 {
+		t.Errorf("it ends with %+v", r.state)
+	}
+	steps, err := report.ReadMetrics[Step](filepath.Join(whole, "metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, l := range steps {
+		if l.Tokens == 0 { // a validation
+			continue
+		}
+		plan := before.Plan
+		if n++; n > 22 {
+			plan = r.Plan
+		}
+		if l.Step != n || l.LR != plan.rate(n-1) {
+			t.Errorf("the %dth step in the metrics is %d, with the rate %v", n, l.Step, l.LR)
+		}
+	}
+	if n != 28 {
+		t.Errorf("the metrics have %d steps", n)
+	}
+	if err := r.load(context.Background(), bestIn(whole, 8)); err != nil {
+		t.Fatal(err)
+	}
+	want := hash(t, r) // with the best weights, which are there already unless something is wrong
+	goOn(parts, longer, true, 25)
+	again := goOn(parts, longer, false, 0)
+	if got := hash(t, again); got != want || len(said) > 0 {
+		t.Errorf("stopped and resumed it ends as %.12s, want %.12s; said %q", got, want, said)
+	}
+
+	// What is shorter is another run.
+	found, err := checkpoint.Latest(CheckpointsIn(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tiny(t, whole, s, script).Start(context.Background(), found.Dir); err == nil || !strings.Contains(err.Error(), "epochs was 3 and is now 2") {
+		t.Errorf("fewer epochs: %v", err)
+	}
+	// The best weights that are the result are not lost to others.
+	if err := os.RemoveAll(bestIn(ended, 8)); err != nil {
+		t.Fatal(err)
+	}
+	lost := tiny(t, ended, longer, script)
+	lost.Ended = true
+	if err := lost.Start(context.Background(), checkpoint.Dir(CheckpointsIn(ended), 22)); err == nil || !strings.Contains(err.Error(), "no longer among the checkpoints") {
+		t.Errorf("without the best weights: %v", err)
+	}
+}
+
+// TestLongerWithin goes on from a run that --max-steps ended within an epoch. With a constant rate, it ends with the bits of one
+// that had all steps from the beginning.
+func TestLongerWithin(t *testing.T) {
+	s := tinySettings()
+	s.Schedule, s.Warmup = "constant", 0
+	unheld := func(r *Run) { r.Val = nil }
+	_, control := whole(t, t.TempDir(), s, unheld)
+	short := s
+	short.MaxSteps = 9
+	dir := t.TempDir()
+	whole(t, dir, short, unheld)
+	r := tiny(t, dir, s, unheld)
+	if err := r.Start(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 9)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range control.Model.Params() {
+		if !bytes.Equal(p.W.Raw(), r.Model.Params()[i].W.Raw()) {
+			t.Errorf("%s has other bits", p.Name)
+		}
+	}
+	if r.state.Step != 22 || r.state.Examples != control.state.Examples {
+		t.Errorf("it ends with %+v", r.state)
+	}
+}
+
+// TestSameMayGrow has epochs and the limit of steps be others only where the run becomes longer.
+func TestSameMayGrow(t *testing.T) {
+	for _, c := range []struct {
+		name, then, now string
+		same            bool
+	}{
+		{"epochs", "2", "2", true}, {"epochs", "2", "3", true}, {"epochs", "3", "2", false}, {"epochs", "10", "9", false}, {"epochs", "9", "10", true},
+		{"epochs", "2", "0", true}, {"epochs", "0", "2", false}, {"max-steps", "5", "6", true}, {"max-steps", "5", "0", true},
+		{"max-steps", "0", "500", false}, {"max-steps", "", "5", false}, {"batch", "1", "2", false}, {"seed", "1", "2", false},
+	} {
+		err := Same(map[string]string{c.name: c.then}, map[string]string{c.name: c.now})
+		if (err == nil) != c.same {
+			t.Errorf("%s was %q and is now %q: %v", c.name, c.then, c.now, err)
+		}
+	}
+}
