@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -23,16 +21,6 @@ import (
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
 )
-
-// waitFor reads phases until one begins with a text, or there are no more.
-func waitFor(phases io.Reader, phase string) bool {
-	for lines := bufio.NewScanner(phases); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), phase) {
-			return true
-		}
-	}
-	return false
-}
 
 // wholeState is a hash of all that a finished run left: weights, optimiser, counters, metrics but for times, and the result.
 func wholeState(t *testing.T, out string) string {
@@ -79,27 +67,32 @@ func names(t *testing.T, out string) (list []string) {
 	return list
 }
 
-// TestKills kills real runs with SIGKILL at random moments, some of them again after they were resumed, and has each end as the
-// run that nothing happened to. Kills before the first checkpoint and after the end prove nothing and are not counted. How many
-// fell into which phase is printed. RESTYLE_LONG has 200 of them.
+// TestKills kills real runs with SIGKILL, some of them again after they were resumed, and has each end as the run that nothing
+// happened to. Each is held at the beginning of a phase when the kill comes, from the one after the first checkpoint to the last.
+// Then there are some at random moments, which are only counted. RESTYLE_LONG has all phases, and 200 random kills.
 func TestKills(t *testing.T) {
-	kills := 24
+	every, random := 3, 3 // every third phase: steps, evaluations and checkpoints alike
 	switch {
 	case os.Getenv("RESTYLE_LONG") != "":
-		kills = 200
+		every, random = 1, 200
 	case testing.Short():
-		kills = 6
+		every, random = 6, 0
 	}
 	dir := t.TempDir()
-	flags := []string{"--save-every", "3", "--eval-every", "4", "--keep", "1"}
+	flags := []string{"--save-every", "3", "--eval-every", "4", "--keep", "1", "--samples", "0"}
 	args := small(t, filepath.Join(dir, "control"), flags...)
 	control := command(args...)
 	var stderr bytes.Buffer
 	control.Stderr = &stderr
-	phases := begin(t, control)
-	moments := 0
-	for lines := bufio.NewScanner(phases); lines.Scan(); {
-		moments++
+	c := begin(t, control)
+	c.on.Close()
+	var phases []string
+	first := 0 // phase after the first checkpoint
+	for p := c.next(); p != ""; p = c.next() {
+		phases = append(phases, p)
+		if p == string(trainer.Saving) && first == 0 {
+			first = len(phases)
+		}
 	}
 	if err := control.Wait(); err != nil {
 		t.Fatalf("%v: %s", err, &stderr)
@@ -109,25 +102,25 @@ func TestKills(t *testing.T) {
 
 	r := rand.New(rand.NewPCG(1, 2))
 	counted := map[string]int{}
-	again := 0
-	for n, tries := 0, 0; n < kills; tries++ {
-		if tries > 6*kills {
-			t.Fatalf("only %d of %d runs could be killed on the way", n, tries)
-		}
-		out := filepath.Join(dir, fmt.Sprint("run", tries))
-		log := filepath.Join(dir, "log.csv")
+	log := filepath.Join(dir, "log.csv")
+	kill := func(what string, n, again int, later time.Duration) {
+		out := filepath.Join(dir, "run")
+		defer os.RemoveAll(out)
+		defer os.Remove(log)
 		args := append(slices.Clone(args), "--out", out, "--benchmark-log", log)
-		phase, killed := killAt(t, args, 1+r.IntN(moments), time.Duration(r.IntN(6000))*time.Microsecond)
+		phase, killed := killAt(t, args, n, later)
 		if _, err := checkpoint.Latest(trainer.CheckpointsIn(out)); !killed || err != nil {
-			os.RemoveAll(out)
-			continue
+			if later == 0 {
+				t.Fatalf("%s: killed %v in %q, and %v", what, killed, phase, err)
+			}
+			return // it proves nothing
 		}
-		n++
-		counted[phase]++
+		kind, _, _ := strings.Cut(phase, " ")
+		counted[what+kind]++
 		resume := append(args, "--resume")
-		if r.IntN(3) == 0 {
-			if _, killed := killAt(t, resume, 1+r.IntN(moments), time.Duration(r.IntN(6000))*time.Microsecond); killed {
-				again++
+		if again > 0 {
+			if _, killed := killAt(t, resume, again, later); killed {
+				counted["again "+what]++
 			}
 		}
 		if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "going on after step") && !strings.Contains(o.stderr, "is finished") {
@@ -142,31 +135,42 @@ func TestKills(t *testing.T) {
 		if _, err := os.Stat(log); err != nil {
 			t.Errorf("killed in %q, the run has no row in the benchmark log: %v", phase, err)
 		}
-		os.Remove(log)
-		os.RemoveAll(out)
 	}
-	t.Logf("%d kills, %d of them twice, by phase: %v", kills, again, counted)
+	for n := first; n < len(phases); n += every {
+		again := 0
+		if (n-first)/every%3 == 0 && n+4 < len(phases) {
+			again = 2 // the second phase after it was resumed
+		}
+		kill("held in ", n+1, again, 0)
+	}
+	kill("held in ", len(phases), 0, 0)
+	for range random {
+		kill("at random in ", 1+r.IntN(len(phases)), r.IntN(6)-3, time.Duration(1+r.IntN(6000))*time.Microsecond)
+	}
+	t.Logf("kills by phase: %v", counted)
 }
 
-// killAt starts a run and kills it a moment after it told of its nth phase. It says in which it was, without numbers.
+// killAt starts a run and kills it when it waits in its nth phase, or as much later, when it goes on without waiting. It says in
+// which phase it was.
 func killAt(t *testing.T, args []string, n int, later time.Duration) (phase string, killed bool) {
 	t.Helper()
-	c := command(args...)
-	phases := begin(t, c)
-	lines := bufio.NewScanner(phases)
+	c := begin(t, command(args...))
 	for range n {
-		if !lines.Scan() {
+		p := c.next()
+		if p == "" {
 			break
 		}
-		phase = lines.Text()
+		phase = p
 	}
-	time.Sleep(later)
+	if later > 0 {
+		c.on.Close()
+		time.Sleep(later)
+	}
 	_ = c.Process.Kill()
-	for lines.Scan() { // what it told before it died
-		phase = lines.Text()
+	for p := c.next(); p != ""; p = c.next() { // what it told before it died
+		phase = p
 	}
 	_ = c.Wait()
 	status, _ := c.ProcessState.Sys().(syscall.WaitStatus)
-	phase, _, _ = strings.Cut(phase, " ")
-	return phase, status.Signaled() && phase != "done"
+	return phase, status.Signaled()
 }

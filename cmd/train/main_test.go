@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -22,7 +23,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// childVariable has the test binary be the command, in a process that can be killed. It tells on file 3 what it does.
+// childVariable has the test binary be the command, in a process that can be killed. It tells on file 3 what it does, and when it
+// was signalled, and goes on with each phase when a byte, or the end, comes on file 4.
 const childVariable = "RESTYLE_TEST_TRAIN"
 
 func TestMain(m *testing.M) {
@@ -31,9 +33,15 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(childVariable) != "" {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		context.AfterFunc(ctx, stop)
-		phases := os.NewFile(3, "phases")
-		os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(p trainer.Phase) { fmt.Fprintln(phases, p) }))
+		phases, on := os.NewFile(3, "phases"), os.NewFile(4, "on")
+		context.AfterFunc(ctx, func() {
+			stop()
+			fmt.Fprintln(phases, signalled)
+		})
+		os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(p trainer.Phase) {
+			fmt.Fprintln(phases, p)
+			_, _ = on.Read(make([]byte, 1))
+		}))
 	}
 	os.Exit(m.Run())
 }
@@ -72,20 +80,76 @@ func command(args ...string) *exec.Cmd {
 	return c
 }
 
-// begin starts the command; what it does can be read from phases.
-func begin(t *testing.T, c *exec.Cmd) (phases *os.File) {
+// signalled is what a child tells when a signal has reached it.
+const signalled = "signalled"
+
+// A child is the command in a process of its own, which waits at the beginning of each of its phases.
+type child struct {
+	*exec.Cmd
+	lines *bufio.Scanner
+	on    *os.File
+	waits bool
+}
+
+// begin starts the command.
+func begin(t *testing.T, c *exec.Cmd) *child {
 	t.Helper()
-	phases, w, err := os.Pipe()
+	lines, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { phases.Close() })
-	c.ExtraFiles = []*os.File{w}
+	waits, on, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.ExtraFiles = []*os.File{w, waits}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		lines.Close()
+		on.Close()
+	})
 	w.Close()
-	return phases
+	waits.Close()
+	return &child{c, bufio.NewScanner(lines), on, false}
+}
+
+// next lets the child begin the phase in which it waits, if any, and is the next one, in which it waits then, or "" when it has
+// ended.
+func (c *child) next() string {
+	if c.waits {
+		_, _ = c.on.Write([]byte{'\n'})
+	}
+	if c.waits = c.lines.Scan(); !c.waits {
+		return ""
+	}
+	return c.lines.Text()
+}
+
+// until lets the child go on until it waits in a phase.
+func (c *child) until(t *testing.T, phase string) {
+	t.Helper()
+	for p := c.next(); p != phase; p = c.next() {
+		if p == "" {
+			t.Fatalf("it ended before %q", phase)
+		}
+	}
+}
+
+// signal sends a signal to the child, waits until it is there, and lets it go on to the end.
+func (c *child) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	if err := c.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+	for c.lines.Text() != signalled {
+		if !c.lines.Scan() {
+			t.Fatalf("%v ended it at once", s)
+		}
+	}
+	c.on.Close()
+	_ = c.Wait()
 }
 
 const tinyBase = "../../infer/testdata/tiny/base"
@@ -192,24 +256,21 @@ func TestSignals(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		t.Run(s.String(), func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out")
-			args := small(t, out, "--save-every", "1000", "--epochs", "40")
+			args := small(t, out, "--save-every", "1000")
 			batches := []string{"--write-batches", filepath.Join(t.TempDir(), "batches.jsonl")}
 			c := command(append(batches, args...)...)
 			var stderr bytes.Buffer
 			c.Stderr = &stderr
-			phases := begin(t, c)
-			waitFor(phases, "step 5")
-			if err := c.Process.Signal(s); err != nil {
-				t.Fatal(err)
-			}
-			_ = c.Wait()
+			child := begin(t, c)
+			child.until(t, "step 5")
+			child.signal(t, s)
 			if code := c.ProcessState.ExitCode(); code != cli.Stopped || !strings.Contains(stderr.String(), "the same command and --resume") {
 				t.Fatalf("exit %d: %s", code, &stderr)
 			}
 			if o := must(t, cli.Failed, args...); !strings.Contains(o.stderr, "--resume") || !strings.Contains(o.stderr, "--restart") {
 				t.Errorf("a new run into it: %v", o)
 			}
-			if o := must(t, cli.Done, append(append(batches, args...), "--resume")...); !strings.Contains(o.stderr, "going on after step") || figuresOf(t, o).Steps != 360 {
+			if o := must(t, cli.Done, append(append(batches, args...), "--resume")...); !strings.Contains(o.stderr, "going on after step 5 of 18") || figuresOf(t, o).Steps != 18 {
 				t.Errorf("resumed: %v", o)
 			}
 		})
@@ -219,7 +280,7 @@ func TestSignals(t *testing.T) {
 // TestDeadPipes has whoever reads the output go away, as tee does with a Ctrl-C: the run goes on, and a signal saves it.
 func TestDeadPipes(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	args := small(t, out, "--save-every", "1000", "--epochs", "40", "--log-every", "1")
+	args := small(t, out, "--save-every", "1000", "--log-every", "1")
 	c := command(args...)
 	var readers []*os.File
 	for _, end := range []*io.Writer{&c.Stdout, &c.Stderr} {
@@ -232,20 +293,17 @@ func TestDeadPipes(t *testing.T) {
 		readers = append(readers, r)
 		go func() { _, _ = io.Copy(io.Discard, r) }()
 	}
-	phases := begin(t, c)
-	waitFor(phases, "step 3")
+	child := begin(t, c)
+	child.until(t, "step 3")
 	for _, r := range readers {
 		r.Close()
 	}
-	waitFor(phases, "step 50")
-	if err := c.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	_ = c.Wait()
+	child.until(t, "step 9")
+	child.signal(t, syscall.SIGINT)
 	if code := c.ProcessState.ExitCode(); code != cli.Stopped {
 		t.Fatalf("exit %d, %v", code, c.ProcessState)
 	}
-	if found, err := checkpoint.Latest(trainer.CheckpointsIn(out)); err != nil || found.Step < 50 {
+	if found, err := checkpoint.Latest(trainer.CheckpointsIn(out)); err != nil || found.Step != 9 {
 		t.Fatal(found, err)
 	}
 }
@@ -282,18 +340,11 @@ func TestFullOutput(t *testing.T) {
 	if code := run(context.Background(), args, full{}, &stderr, nil); code != cli.Failed || !strings.Contains(stderr.String(), "full") {
 		t.Errorf("exit %d: %s", code, &stderr)
 	}
-	best := filepath.Join(trainer.CheckpointsIn(out), "best-000003") // as a kill leaves it after the end
-	if err := os.MkdirAll(best, 0o777); err != nil {
-		t.Fatal(err)
-	}
 	if f := figuresOf(t, must(t, cli.Done, append(args, "--resume")...)); f.Steps != 3 {
 		t.Errorf("%+v", f)
 	}
 	if rows := strings.Count(string(readFile(t, log)), "\n"); rows != 2 {
 		t.Errorf("the benchmark log has %d lines", rows)
-	}
-	if _, err := os.Stat(best); err == nil {
-		t.Error("the best weights are still there")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
 )
@@ -187,15 +188,19 @@ func TestNothingChanges(t *testing.T) {
 func TestEarlyKills(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "4")
+	pending := filepath.Join(out, ".restyle-"+strings.Repeat("A", 26)+".tmp")
+	if !disk.IsPending(filepath.Base(pending)) {
+		t.Fatal("the names of pending files are others")
+	}
 	writeFile(t, filepath.Join(out, ".lock"), "")
-	writeFile(t, filepath.Join(out, ".writing-123"), "{")
+	writeFile(t, pending, "{")
 	if o := must(t, cli.Failed, append(slices.Clone(args), "--max-memory", "1MB")...); !strings.Contains(o.stderr, "this run takes") {
 		t.Error(o)
 	}
 	if names, _ := filepath.Glob(filepath.Join(out, ".*")); len(names) != 0 {
 		t.Errorf("there are %v", names)
 	}
-	writeFile(t, filepath.Join(out, ".writing-123"), "{")
+	writeFile(t, pending, "{")
 	want := figuresOf(t, must(t, cli.Done, args...))
 	if names, _ := filepath.Glob(filepath.Join(out, ".*")); len(names) != 1 { // .lock
 		t.Errorf("there are %v", names)
@@ -239,8 +244,14 @@ func TestLastMoments(t *testing.T) {
 	args := small(t, out, "--samples", "0", "--save-every", "4", "--eval-every", "4", "--lr", "0.03")
 	first := figuresOf(t, must(t, cli.Done, args...))
 	weights := readFile(t, filepath.Join(out, "model.safetensors"))
-	if left, _ := filepath.Glob(filepath.Join(out, "checkpoints", "best-*")); len(left) > 0 {
-		t.Errorf("there are %v", left)
+	best, err := filepath.Glob(filepath.Join(out, "checkpoints", "best-*"))
+	if err != nil || len(best) == 0 {
+		t.Errorf("there are %v, %v", best, err)
+	}
+	for _, dir := range best {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
 	}
 
 	// Before the result was recorded, with the best weights gone.
