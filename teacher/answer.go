@@ -100,6 +100,9 @@ func (d *decider) checkAnswer(t *task) {
 	case a.Finish == refusedFinish:
 		fail("A1", "the teacher refuses the request: "+a.Text)
 		return
+	case a.Finish == openai.KeyInAnswer:
+		fail("A1", openai.KeyInAnswer)
+		return
 	case a.Finish == "length":
 		fail("A1", "it was cut off at the limit of its length: write a shorter one")
 		return

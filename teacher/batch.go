@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"restyle/teacher/openai"
 )
 
 // A batchLine is one request in the JSONL form of OpenAI's Batch API, which vllm run-batch and LiteLLM read too.
@@ -42,7 +44,9 @@ type Ingested struct {
 
 // IngestBatch takes the answers out of a file of batch results, whatever their order, and enters them in the journal.
 // Of several answers to one request it takes the same one whatever their order is.
-func IngestBatch(r io.Reader, j *Journal) (Ingested, error) {
+//
+// Of an answer that has the secret in it, nothing is kept but openai.KeyInAnswer as its finish reason.
+func IngestBatch(r io.Reader, j *Journal, secret openai.Secret) (Ingested, error) {
 	var in Ingested
 	complain := func(n *int, line int, format string, args ...any) {
 		if *n++; in.FirstError == "" {
@@ -63,6 +67,9 @@ func IngestBatch(r io.Reader, j *Journal) (Ingested, error) {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
 		if len(line) > 0 || size > maxLine {
 			key, a, failure, err := parseResult(line)
+			if secret.In(a.Text + "\n" + a.Finish + "\n" + a.Model) {
+				a = Answer{Finish: openai.KeyInAnswer, Endpoint: batchEndpoint}
+			}
 			had, twice := answers[key]
 			switch {
 			case err != nil:

@@ -239,6 +239,9 @@ func noArtefacts(c *candidate) (bool, string) {
 	if m := tokenTraces.FindString(c.text); m != "" && !strings.Contains(c.question+strings.Join(c.parts.Blocks, "\n"), m) {
 		return false, fmt.Sprintf("it contains %q, a trace of tokens", m)
 	}
+	if strings.Contains(c.question+c.text, "[redacted]") { // what earlier versions put for the API key
+		return false, `"[redacted]" stands in it`
+	}
 	for _, p := range c.pieces {
 		for _, b := range c.parts.Blocks {
 			if !p.code || cleanUp.Replace(b) == b {

@@ -346,14 +346,14 @@ func TestBatchEqualsLive(t *testing.T) {
 		}
 		results := answerBatch(t, requests.Bytes(), live, round)
 		j := openJournal(t, dir)
-		in, err := IngestBatch(bytes.NewReader(results), j)
+		in, err := IngestBatch(bytes.NewReader(results), j, openai.Secret{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if round == 1 && (in.Failed == 0 || in.Duplicates == 0 || in.Unreadable == 0 || in.FirstError == "") {
 			t.Errorf("not every fault was seen: %+v", in)
 		}
-		again, err := IngestBatch(bytes.NewReader(results), j)
+		again, err := IngestBatch(bytes.NewReader(results), j, openai.Secret{})
 		if err != nil || again.Answers != 0 || again.Known != in.Answers {
 			t.Errorf("a second ingestion took something: %+v %v", again, err)
 		}
@@ -455,7 +455,7 @@ func FuzzIngestBatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		j := openJournal(t, t.TempDir())
 		defer j.Close()
-		in, err := IngestBatch(bytes.NewReader(b), j)
+		in, err := IngestBatch(bytes.NewReader(b), j, openai.Secret{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func (g *gen) takeBatch(j *teacher.Journal) error {
 		return err
 	}
 	defer f.Close()
-	in, err := teacher.IngestBatch(f, j)
+	in, err := teacher.IngestBatch(f, j, g.key)
 	if err != nil {
 		return err
 	}

@@ -159,3 +159,49 @@ func TestKeyInBrokenEnv(t *testing.T) {
 		})
 	}
 }
+
+// TestPlaceholderKey has a key that is a word of the answers: they are taken as they are, and what is said on the terminal
+// does without it.
+func TestPlaceholderKey(t *testing.T) {
+	source := fitTasks(t, 20)
+	make := func(key string) (result string, o outcome) {
+		t.Setenv("OPENAI_API_KEY", key)
+		f, s := newFolder(t), newServer(t, nil)
+		s.set(func() { s.good = true })
+		args := []string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"}
+		o = must(t, cli.Done, args...)
+		return f.result(t), o
+	}
+	want, _ := make("")
+	for _, key := range []string{"Obviously", "basic", "fake", "value"} {
+		if !strings.Contains(want, key) {
+			t.Fatalf("no answer has %q in it", key)
+		}
+		got, o := make(key)
+		if got != want {
+			t.Errorf("key %q: the result is another", key)
+		}
+		if strings.Contains(o.stderr, key) || lastLine(t, o)["teacher"] != "fake" {
+			t.Errorf("key %q: %v", key, o)
+		}
+	}
+}
+
+// TestRedacted has a server answer with what earlier versions put for the key: no such row is accepted.
+func TestRedacted(t *testing.T) {
+	f := newFolder(t)
+	s := newServer(t, func(c call) bool {
+		q, _ := parseQuery(c.body)
+		text, finish := q.good()
+		if c.hash%4 == 0 {
+			text = strings.Replace(text, "the ", "the [redacted] ", 1)
+		}
+		c.stream(text, finish)
+		return true
+	})
+	must(t, cli.Done, runArgs(f, tasks(t, 2*faultRows), s.base())...)
+	f.sound(t, faultRows)
+	if journal := read(t, filepath.Join(f.out+".work", "journal.log")); !strings.Contains(journal, "[redacted]") || strings.Contains(f.result(t), "[redacted]") {
+		t.Error("it was never said, or accepted")
+	}
+}

@@ -44,7 +44,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Whatever goes out has the key taken out once more, so that no message from anywhere can carry it.
 	status := cli.NewStatusLine(stderr)
 	status.W = scrubbed{stderr, secret}
-	stdout, stderr = cli.Printed(scrubbed{stdout, secret}), cli.Printed(status)
+	if !secret.Dummy() { // else it may be a word of the results
+		stdout = scrubbed{stdout, secret}
+	}
+	stdout, stderr = cli.Printed(stdout), cli.Printed(status)
 	log.SetOutput(stderr) // net/http quotes servers there
 	o := defaults()
 	flags := o.flags(stderr)

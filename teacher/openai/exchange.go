@@ -111,10 +111,14 @@ func (p *Pool) attempt(ctx context.Context, e *endpoint, body []byte) (Answer, *
 	if f != nil {
 		return Answer{}, x.clean(f)
 	}
+	if text := a.text.String() + "\n" + a.finish + "\n" + a.model; x.key.In(text) {
+		a.text.Reset()
+		a.finish, a.model = KeyInAnswer, ""
+	}
 	return Answer{
-		Text:             x.key.scrubAnswer(a.text.String()),
-		FinishReason:     x.key.scrubAnswer(a.finish),
-		Model:            x.key.scrubAnswer(a.model),
+		Text:             a.text.String(),
+		FinishReason:     a.finish,
+		Model:            a.model,
 		Endpoint:         e.url,
 		PromptTokens:     a.usage.PromptTokens,
 		CompletionTokens: a.usage.CompletionTokens,

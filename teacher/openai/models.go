@@ -67,7 +67,10 @@ func (p *Pool) models(ctx context.Context, url string) EndpointModels {
 		if id == "" {
 			id = m.Name
 		}
-		list.Models = append(list.Models, shorten(plainText(p.o.APIKey.scrubAnswer(id))))
+		if p.o.APIKey.In(id) {
+			id = p.o.APIKey.Scrub(id)
+		}
+		list.Models = append(list.Models, shorten(plainText(id)))
 	}
 	list.Missing = len(list.Models) == 0
 	return list

@@ -13,10 +13,14 @@ import (
 
 const longestBackoff = time.Minute
 
+// KeyInAnswer stands as the finish reason of an answer that has the API key in it,
+// in place of all that the endpoint said: such an answer goes no further.
+const KeyInAnswer = "the API key is in it"
+
 // Answer is one whole completion.
 type Answer struct {
 	Text         string // what the model wrote, without its reasoning
-	FinishReason string // as sent: "stop", "length", "content_filter", ...
+	FinishReason string // as sent: "stop", "length", "content_filter", ...; or KeyInAnswer
 	Model        string // the model that the endpoint says it was; may differ from the one asked for
 	Endpoint     string // base URL
 

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 const redacted = "[redacted]"
@@ -67,24 +70,11 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // Scrub returns text with the key replaced by "[redacted]": as it is, with
 // percent, \u or \x escapes, in base64 (both alphabets, wherever it starts) and
 // in hexadecimal; and not only the whole key but every run of 8 or more of its
-// characters. A key shorter than 4 characters is nobody's secret and stays.
-func (s Secret) Scrub(text string) string { return s.scrub(text, false) }
-
-// scrubAnswer is Scrub for what an answer is made of. People give dummy keys to
-// servers that need none (ollama, EMPTY, sk-no-key-required): there, a key of less
-// than 8 characters, or a part of one that is nothing but lower-case words, is
-// text and must not be damaged.
-func (s Secret) scrubAnswer(text string) string { return s.scrub(text, true) }
-
-func (s Secret) scrub(text string, prose bool) string {
-	if s.Empty() {
-		return text
-	}
-	_, spelt := s.open()
-	found := spelt.find(text, nil, prose, nil)
-	for _, r := range unescape(text) {
-		found = spelt.find(r.text, r.at, prose, found)
-	}
+// characters, and its ends around asterisks or dots. It is for logs and errors: a
+// short key may be a word of theirs, which is no loss. Of a key shorter than 4
+// characters only what stands alone is replaced.
+func (s Secret) Scrub(text string) string {
+	found := s.find(text, false)
 	if len(found) == 0 {
 		return text
 	}
@@ -102,6 +92,57 @@ func (s Secret) scrub(text string, prose bool) string {
 	}
 	b.WriteString(text[done:])
 	return b.String()
+}
+
+// leastSecret is the length from which a key is taken for a secret. People give
+// dummies to servers that need none (ollama, EMPTY, sk-no-key-required).
+const leastSecret = 20
+
+// Dummy reports whether there is no key, or one too short for a secret. It may be
+// a word of anybody's text, which must not be changed because of it.
+func (s Secret) Dummy() bool { return s.Empty() || len(s.reveal()) < leastSecret }
+
+// In reports whether a text gives the key away, in one of the spellings that Scrub
+// knows. It is for data, which is used as it is or not at all: a dummy is in
+// nothing, and neither is a part of a key that is nothing but lower-case words.
+func (s Secret) In(text string) bool { return !s.Dummy() && len(s.find(text, true)) > 0 }
+
+func (s Secret) find(text string, prose bool) []span {
+	if s.Empty() {
+		return nil
+	}
+	_, spelt := s.open()
+	found := spelt.find(text, nil, prose, nil)
+	for _, r := range unescape(text) {
+		found = spelt.find(r.text, r.at, prose, found)
+	}
+	if !prose {
+		found = append(found, masked(s.reveal(), text)...)
+	}
+	return found
+}
+
+// mask is what servers put for the middle of a key that they repeat.
+var mask = regexp.MustCompile(`[*•…]+|\.{3,}`)
+
+// masked finds the ends of key around a mask: four characters or more, before and
+// after together.
+func masked(key, text string) (found []span) {
+	for _, m := range mask.FindAllStringIndex(text, -1) {
+		before, after := 0, 0
+		for n := 1; n < len(key); n++ {
+			if strings.HasSuffix(text[:m[0]], key[:n]) {
+				before = n
+			}
+			if strings.HasPrefix(text[m[1]:], key[len(key)-n:]) {
+				after = n
+			}
+		}
+		if before+after >= 4 {
+			found = append(found, span{m[0] - before, m[1] + after})
+		}
+	}
+	return found
 }
 
 type span struct{ from, to int }
@@ -147,7 +188,7 @@ func newForms(key string) *forms {
 
 func (f *forms) add(text string, least int, raw bool) {
 	if len(text) < gram {
-		if len(text) >= 4 {
+		if raw || len(text) >= 4 {
 			f.short = append(f.short, text)
 		}
 		return
@@ -182,8 +223,10 @@ func (f *forms) find(text string, at []int, prose bool, found []span) []span {
 				if i < 0 {
 					break
 				}
-				mark(from+i, from+i+len(s))
 				from += i + len(s)
+				if len(s) >= 4 || standsAlone(text, from-len(s), from) {
+					mark(from-len(s), from)
+				}
 			}
 		}
 	}
@@ -212,6 +255,14 @@ func (f *forms) find(text string, at []int, prose bool, found []span) []span {
 		}
 	}
 	return found
+}
+
+// standsAlone tells whether no letter or digit touches text[from:to].
+func standsAlone(text string, from, to int) bool {
+	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	return !word(before) && !word(after)
 }
 
 func isWords(s string) bool {

@@ -57,21 +57,58 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// The keys that people give to servers which need none must not damage answers.
-func TestScrubAnswer(t *testing.T) {
-	text := "The required token is EMPTY; ollama and no-key-required are words."
-	for _, key := range []string{"EMPTY", "ollama", "none", "x", "sk-no-key-required", "required-keys"} {
-		if got := NewSecret(key).scrubAnswer(text); got != text {
-			t.Errorf("key %q made %q", key, got)
+// The keys that people give to servers which need none are in no answer, but go out of what is logged.
+func TestDummies(t *testing.T) {
+	text := "The required token is EMPTY; ollama and sk-no-key-required are words. So is anything; a 1, too."
+	for _, key := range []string{"EMPTY", "ollama", "anything", "a", "1", "sk-no-key-required", "required"} {
+		s := NewSecret(key)
+		if !s.Dummy() || s.In(text) || s.In(key) {
+			t.Errorf("key %q is taken for a secret", key)
+		}
+		want := strings.ReplaceAll(text, key, redacted)
+		switch key {
+		case "sk-no-key-required":
+			want = strings.ReplaceAll(want, "required", redacted) // a part of it
+		case "a":
+			want = strings.ReplaceAll(text, " a ", " "+redacted+" ")
+		}
+		if got := s.Scrub(text); got != want {
+			t.Errorf("key %q made %q, want %q", key, got, want)
 		}
 	}
-	if got := NewSecret("EMPTY").Scrub(text); strings.Contains(got, "EMPTY") {
-		t.Errorf("got %q", got)
+	placeholder := NewSecret("put-your-own-api-key-here")
+	if placeholder.Dummy() || placeholder.In("put your own api-key-here") || !placeholder.In("put-your-own-api-key-here.") {
+		t.Error("a key of 25 characters is in what has it all, and in no words of it")
+	}
+	for n, dummy := range map[int]bool{19: true, 20: false} {
+		if NewSecret(canary[:n]).Dummy() != dummy || NewSecret(canary[:n]).In(canary) == dummy {
+			t.Errorf("a key of %d characters", n)
+		}
 	}
 	s := NewSecret(canary)
 	for _, leaked := range []string{canary, canary[4:15], fmt.Sprintf("%x", canary)} {
-		if got := s.scrubAnswer("x " + leaked); leak(got) != "" {
-			t.Errorf("%q became %q", leaked, got)
+		if !s.In("x " + leaked) {
+			t.Errorf("%q is not found", leaked)
+		}
+	}
+	if s.In(text) || (Secret{}).In(text) {
+		t.Error("found where there is none")
+	}
+}
+
+// A server that repeats the key may leave out its middle.
+func TestMaskedKey(t *testing.T) {
+	s, last := NewSecret(canary), canary[len(canary)-4:]
+	for _, c := range [][2]string{
+		{"provided: " + canary[:7] + "********" + last + ".", "provided: " + redacted + "."},
+		{"provided: ****" + last, "provided: " + redacted},
+		{canary[:4] + "…", redacted},
+		{canary[:3] + "..." + canary[len(canary)-1:] + " is wrong", redacted + " is wrong"},
+		{canary[:3] + "...", canary[:3] + "..."}, // sk- is no secret
+		{"a ** b, and so on ...", "a ** b, and so on ..."},
+	} {
+		if got := s.Scrub(c[0]); got != c[1] {
+			t.Errorf("%q became %q, want %q", c[0], got, c[1])
 		}
 	}
 }
