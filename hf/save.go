@@ -59,7 +59,7 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	if free, ok := disk.Free(dir); ok && uint64(need) > free {
+	if free, err := disk.Free(dir); err == nil && need > free {
 		return fmt.Errorf("it needs %d bytes and there are %d free: free some space", need, free)
 	}
 	root, err := os.OpenRoot(dir)

@@ -252,7 +252,7 @@ func contradicts(hub http.Header, l Listing, f File) error {
 // enoughSpace compares what is still to come with what the disk has free.
 func enoughSpace(path string, need int64) error {
 	dir := filepath.Dir(path)
-	if free, ok := disk.Free(dir); ok && need > 0 && uint64(need) > free {
+	if free, err := disk.Free(dir); err == nil && need > free {
 		return fmt.Errorf("needs %d more bytes and %s has %d free: free some space, or set HF_HUB_CACHE to another disk", need, dir, free)
 	}
 	return nil // where it is not known, it will show when writing

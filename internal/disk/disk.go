@@ -109,9 +109,20 @@ func syncDir(t tree, dir string) error {
 	return err
 }
 
-// Free returns the number of bytes that this user may still write to the disk of dir, and false if that is not known.
-func Free(dir string) (uint64, bool) {
-	var st unix.Statfs_t
-	err := unix.Statfs(dir, &st)
-	return uint64(st.Bavail) * uint64(st.Bsize), err == nil
+// Free returns the number of bytes that this user may still write to the disk of dir. A directory that does not exist
+// yet counts as the nearest one above it that does.
+func Free(dir string) (int64, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		var st unix.Statfs_t
+		err := unix.Statfs(dir, &st)
+		if parent := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && parent != dir {
+			dir = parent
+			continue
+		}
+		return int64(uint64(st.Bavail) * uint64(st.Bsize)), err
+	}
 }

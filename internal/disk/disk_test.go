@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -639,13 +640,45 @@ func TestSame(t *testing.T) {
 	}
 }
 
+// TestFree compares with df, within what others may write meanwhile.
 func TestFree(t *testing.T) {
-	if n, ok := Free(t.TempDir()); ok && n == 0 {
-		t.Skip("the disk is full")
-	} else if !ok {
-		t.Error("not known")
+	dir := t.TempDir()
+	out, err := exec.Command("df", "-Pk", dir).Output()
+	if err != nil {
+		t.Skip("there is no df: ", err)
 	}
-	if _, ok := Free(filepath.Join(t.TempDir(), "none")); ok {
-		t.Error("known of a folder that is not there")
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	fields := strings.Fields(lines[len(lines)-1])
+	kib, err := strconv.ParseInt(fields[len(fields)-3], 10, 64)
+	if err != nil {
+		t.Skip(string(out))
+	}
+	for _, dir := range []string{dir, filepath.Join(dir, "not", "yet")} {
+		if n, err := Free(dir); err != nil || n < kib<<9 || n > kib<<11 {
+			t.Errorf("%s: %d bytes, df says %d KiB: %v", dir, n, kib, err)
+		}
+	}
+	file := filepath.Join(dir, "file")
+	put(t, file, "")
+	if _, err := Free(filepath.Join(file, "x")); !errors.Is(err, syscall.ENOTDIR) {
+		t.Error(err)
+	}
+}
+
+// TestRenameIn: the new name lasts.
+func TestRenameIn(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	put(t, filepath.Join(dir, "x"), "")
+	list := calls(t, nil)
+	if err := RenameIn(root, "x", "y"); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"rename x y", "syncdir ."}; !slices.Equal(*list, want) {
+		t.Errorf("%q, want %q", *list, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"restyle/internal/disk"
 )
 
 // mount puts a file system over an empty directory.
@@ -38,7 +40,7 @@ func TestFullDisk(t *testing.T) {
 		t.Error(found, err)
 	}
 
-	free, err := Free(filepath.Join(root, "not", "yet"))
+	free, err := disk.Free(filepath.Join(root, "not", "yet"))
 	if err != nil || free <= 0 || free >= 256<<10 {
 		t.Error(free, err)
 	}

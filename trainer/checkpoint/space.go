@@ -7,35 +7,16 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-)
 
-// Free returns how many bytes a directory can still take: those of its file system that are open to this user. A
-// directory that does not exist yet counts as the nearest one above it that does.
-func Free(dir string) (int64, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return 0, err
-	}
-	for {
-		var st unix.Statfs_t
-		err := unix.Statfs(dir, &st)
-		if err == nil {
-			return int64(uint64(st.Bavail) * uint64(st.Bsize)), nil
-		}
-		parent := filepath.Dir(dir)
-		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
-			return 0, fmt.Errorf("free space of %s: %w", dir, err)
-		}
-		dir = parent
-	}
-}
+	"restyle/internal/disk"
+)
 
 // Room is nil if a directory can take need bytes more. For a run that keeps n checkpoints it is asked for n+1: the new
 // one is complete before an old one goes.
 func Room(dir string, need int64) error {
-	free, err := Free(dir)
+	free, err := disk.Free(dir)
 	if err != nil {
-		return err
+		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if need > free {
 		return fmt.Errorf("%s needs %s and %s are free: make room or choose another folder", dir, inMiB(need), inMiB(free))
@@ -49,7 +30,7 @@ func failed(dir string, written int64, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT):
 		free := "an unknown rest is"
-		if n, e := Free(filepath.Dir(dir)); e == nil {
+		if n, e := disk.Free(filepath.Dir(dir)); e == nil {
 			free = inMiB(n) + " are"
 		}
 		return fmt.Errorf("%w: it had %s when there was no room for more, now %s free: make room; what was there before it is whole",
