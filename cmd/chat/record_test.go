@@ -86,7 +86,7 @@ func TestRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := strings.Count(readFile(t, md), "### Query: *\"q <b>\"*"); n != 2 {
+	if n := strings.Count(readFile(t, md), "### Query: *\"q &lt;b>\"*"); n != 2 {
 		t.Errorf("%d entries:\n%s", n, readFile(t, md))
 	}
 	if events := readEvents(t, jsonlPath(md)); len(events) != 8 || events[0].Question != "q <b>" || events[3].Event != "logged" {

@@ -207,6 +207,19 @@ func TestSyncFailureIsFinal(t *testing.T) {
 	}
 }
 
+// TestSyncIsTheSystems: a pipe cannot be synced, and the system says so.
+func TestSyncIsTheSystems(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if err := (&File{File: w}).Sync(); err == nil {
+		t.Error("a pipe was synced")
+	}
+}
+
 // TestHalfAWrite: a disk that fills up takes the first part of a write.
 func TestHalfAWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
@@ -219,7 +232,7 @@ func TestHalfAWrite(t *testing.T) {
 	if n, err := f.WriteString("abcdef"); n != 3 || !errors.Is(err, syscall.ENOSPC) {
 		t.Error(n, err)
 	}
-	if _, err := io.Copy(f, strings.NewReader("ghij")); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := f.ReadFrom(strings.NewReader("ghij")); !errors.Is(err, syscall.ENOSPC) {
 		t.Error("a copy passes by the watcher:", err)
 	}
 	if err := f.Truncate(0); !errors.Is(err, syscall.EIO) || read(t, path) != "abcgh" {
@@ -365,6 +378,7 @@ func TestLock(t *testing.T) {
 	wantError(t, errors.New(said), ErrLocked.Error())
 	end()
 	f.Close()
+	put(t, path, strings.Repeat("what a longer name has left\n", 10))
 	f, err = Lock(path)
 	if err != nil {
 		t.Fatal(err)
@@ -413,6 +427,32 @@ func TestLockOfAnotherFile(t *testing.T) {
 	defer got.Close()
 	if _, err := Lock(path); !errors.Is(err, ErrLocked) {
 		t.Error("two have the lock:", err)
+	}
+}
+
+// TestLockLeavesNothingOpen: a lock that was refused costs no descriptor.
+func TestLockLeavesNothingOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	open := func() int {
+		names, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(names)
+	}
+	before := open()
+	for range 20 {
+		if _, err := Lock(path); !errors.Is(err, ErrLocked) {
+			t.Fatal(err)
+		}
+	}
+	if after := open(); after >= before+20 {
+		t.Errorf("%d descriptors were open, and %d are", before, after)
 	}
 }
 
@@ -656,6 +696,11 @@ func TestFree(t *testing.T) {
 	for _, dir := range []string{dir, filepath.Join(dir, "not", "yet")} {
 		if n, err := Free(dir); err != nil || n < kib<<9 || n > kib<<11 {
 			t.Errorf("%s: %d bytes, df says %d KiB: %v", dir, n, kib, err)
+		}
+	}
+	if shm, err := Free("/dev/shm"); err == nil { // mostly a file system of its own
+		if n, err := Free("/dev/shm/not/yet"); err != nil || n < shm/2 || n > 2*shm {
+			t.Errorf("%d bytes, or %d, %v", shm, n, err)
 		}
 	}
 	file := filepath.Join(dir, "file")

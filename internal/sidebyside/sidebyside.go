@@ -25,8 +25,8 @@ type Answer struct {
 	Note  string // what there is to say about it, below it; may be empty
 }
 
-// Markdown is the entry, with no character in it that a terminal obeys. A question of several lines does not fit into a heading: its first line stands there, and the
-// whole of it below, in a fence.
+// Markdown is the entry, with no character in it that a terminal obeys and no HTML that a viewer renders. A question of
+// several lines does not fit into a heading: its first line stands there, and the whole of it below, in a fence.
 func Markdown(question string, answers ...Answer) string {
 	var b strings.Builder
 	question = strings.TrimSpace(cli.Clean(question))
@@ -34,16 +34,16 @@ func Markdown(question string, answers ...Answer) string {
 	if many {
 		first += " …"
 	}
-	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", first)
+	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", escape(first))
 	if many {
 		fence := strings.Repeat("`", max(3, longestRun(question, '`')+1))
 		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", fence, question, fence)
 	}
 	for _, a := range answers {
-		text := strings.ReplaceAll(strings.TrimSpace(cli.Clean(a.Text)), "\n", "\n> ")
+		text := strings.ReplaceAll(inert(strings.TrimSpace(cli.Clean(a.Text))), "\n", "\n> ")
 		fmt.Fprintf(&b, "**%s:**\n> %s\n\n", headings[a.Label], text)
 		if a.Note != "" {
-			fmt.Fprintf(&b, "*(%s)*\n\n", cli.Clean(a.Note))
+			fmt.Fprintf(&b, "*(%s)*\n\n", escape(cli.Clean(a.Note)))
 		}
 	}
 	b.WriteString("---\n\n")

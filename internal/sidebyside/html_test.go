@@ -1,0 +1,85 @@
+package sidebyside
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestNoHTML: outside of what is code for every reader of Markdown no tag begins. X stands for a tag.
+func TestNoHTML(t *testing.T) {
+	const tag, safe = "<img src=x>", "&lt;img src=x>"
+	for _, c := range []struct {
+		text string
+		code bool // the X stays a tag
+	}{
+		{"X", false},
+		{"a\n\n    X", false},
+		{"```\nX\n```", true},
+		{"```html\na\n\nX\n```\nb", true},
+		{"~~~ a`b\nX", true},
+		{"   ```\n   X\n   ```", true},
+		{"````\n```\nX\n````", true},
+		{"```\na\n```\nX", false},
+		{"```\na\n   ````  \nX", false},
+		{"```\na\n    ```\nX", true},
+		{"```\na\n``` b\nX", true},
+		{"~~~\n```\n~~~\nX", false},
+		{"``` a`b\nX", false},
+		{"    ```\nX", false},
+		{"\t```\nX", false},
+		{"- ```\n  ```\nX", false}, // opened in a list, closed in it: what looks like an opening is none
+		{"- a\n  ```\nX", false},   // a fence in a list ends with the list
+		{"1. a\n   ```\n   X\n   ```", true},
+		{"1. ```\nX", false},
+		{"> ```\nX", false},
+		{"`X`", true},
+		{"a `` ` X `` b", true},
+		{"`a`X`b`", false},
+		{"`a``X`", true},
+		{"`a` ``X`", false},
+		{"a ` b\n` X `", false}, // the first pairs with the second
+		{"a ` b\n\n` X `", true},
+		{"\\` X `", false},
+		{"a\n```\n` b\n```\n`X`", true},
+	} {
+		text := strings.ReplaceAll(c.text, "X", tag)
+		want := strings.ReplaceAll(c.text, "X", safe)
+		if c.code {
+			want = text
+		}
+		if got := inert(text); got != want {
+			t.Errorf("%q gives %q", text, got)
+		}
+	}
+	for _, text := range []string{"a < b", "1<2", "<", "x <= y", "&lt;"} {
+		if got := inert(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+	for _, text := range []string{"</b>", "<!-- a", "<?php", "\\<b>", "<http://x>"} {
+		if got := inert(text); strings.Contains(got, text[strings.Index(text, "<"):]) {
+			t.Errorf("%q stays %q", text, got)
+		}
+	}
+	if got := Markdown("<b>q", Answer{Base, "<i>a", "<u>n"}); strings.Contains(strings.ReplaceAll(got, "\n> ", ""), "<") {
+		t.Errorf("%q", got)
+	}
+	if got := Markdown("a\n<b>"); !strings.Contains(got, "```\na\n<b>\n```") {
+		t.Errorf("%q", got)
+	}
+}
+
+// FuzzInert: nothing but < changes, and outside of lines with backticks or tildes every tag is gone.
+func FuzzInert(f *testing.F) {
+	f.Add("```\n<a>\n```\n<b>")
+	f.Add("- ```\n<a `<b>`")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := inert(text)
+		if strings.ReplaceAll(got, "&lt;", "<") != strings.ReplaceAll(text, "&lt;", "<") {
+			t.Fatalf("%q became %q", text, got)
+		}
+		if !strings.ContainsAny(text, "`~") && htmlStart.MatchString(got) {
+			t.Fatalf("%q became %q", text, got)
+		}
+	})
+}
