@@ -253,37 +253,135 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// TestFrozen trains a part, whose gradient is what it is when all is trained.
+// TestFrozen trains a part: its gradient is the same bits as when everything is trained, and nothing else has one. Among the
+// parts is each parameter alone, since a backward pass that stops too early or skips a branch shows only there.
 func TestFrozen(t *testing.T) {
-	c := shapes["qwen3, window"]
-	d := device(t, kernels.Options{})
-	b := sequence(c, 4, 20)
-	whole := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 20, Train: true})
-	gradient(t, whole, 1, b)
-	want := map[string][]float32{}
-	for _, p := range whole.Params() {
-		want[p.Name], _ = d.Floats(p.Grad)
+	for name, c := range shapes {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+				t.Run(fmt.Sprint(name, " ", dtype, " fused ", fused), func(t *testing.T) {
+					d := device(t, kernels.Options{Fused: fused})
+					b := sequence(c, 4, 20)
+					grads := func(trained func(string) bool) map[string][]float32 {
+						m := open(t, d, c, Options{DType: dtype, MaxTokens: 20, Train: true, Trained: trained})
+						gradient(t, m, 1, b)
+						all := map[string][]float32{}
+						for _, p := range m.Params() {
+							if p.Trained() {
+								all[p.Name], _ = d.Floats(p.Grad)
+							}
+						}
+						return all
+					}
+					want := grads(nil)
+					parts := map[string]func(string) bool{
+						"MLPs":       func(n string) bool { return strings.Contains(n, ".mlp.") },
+						"last block": func(n string) bool { return strings.Contains(n, fmt.Sprintf("layers.%d.", c.Layers-1)) },
+						"norms":      func(n string) bool { return strings.Contains(n, "norm") },
+						"biases":     func(n string) bool { return strings.HasSuffix(n, ".bias") },
+						"nothing":    func(string) bool { return false },
+					}
+					for _, spec := range c.Tensors() {
+						parts[spec.Name] = func(n string) bool { return n == spec.Name }
+						if norm := slices.Max(want[spec.Name]) - slices.Min(want[spec.Name]); norm == 0 {
+							t.Errorf("%s: its gradient is all %v, which shows nothing", spec.Name, want[spec.Name][0])
+						}
+					}
+					for what, trained := range parts {
+						got := grads(trained)
+						for _, spec := range c.Tensors() {
+							g, ok := got[spec.Name]
+							switch {
+							case ok != trained(spec.Name):
+								t.Errorf("%s: %s is trained: %v", what, spec.Name, ok)
+							case ok && !slices.EqualFunc(g, want[spec.Name], sameBits):
+								t.Errorf("%s: the gradient of %s is %v…, want %v…", what, spec.Name, g[:4], want[spec.Name][:4])
+							}
+						}
+					}
+				})
+			}
+		}
 	}
-	for what, trained := range map[string]func(string) bool{
-		"MLPs":          func(n string) bool { return strings.Contains(n, ".mlp.") },
-		"last block":    func(n string) bool { return strings.Contains(n, "layers.2.") },
-		"k alone":       func(n string) bool { return strings.Contains(n, "layers.1.self_attn.k_proj") },
-		"norms":         func(n string) bool { return strings.Contains(n, "norm") },
-		"the embedding": func(n string) bool { return strings.Contains(n, "embed") },
-		"nothing":       func(string) bool { return false },
-	} {
-		m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 20, Train: true, Trained: trained})
-		gradient(t, m, 1, b)
-		for _, p := range m.Params() {
-			if p.Trained() != trained(p.Name) {
-				t.Errorf("%s: %s is trained: %v", what, p.Name, p.Trained())
+}
+
+func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+
+// TestPieces has the head go through its rows in pieces of as many as HeadBytes holds. Losses and gradients are those of one
+// piece but for the order of sums, and the logits take no more memory than HeadBytes.
+func TestPieces(t *testing.T) {
+	for name, c := range shapes {
+		for _, o := range []Options{
+			{DType: tensor.F32, MaxTokens: 40}, {DType: tensor.BF16, MaxTokens: 40},
+			{DType: tensor.F32, MaxTokens: 40, Train: true}, {DType: tensor.BF16, MaxTokens: 40, Train: true},
+		} {
+			row := 4 * c.Vocab // of logits; a gradient in BF16 has a place of its own
+			if o.Train && o.DType == tensor.BF16 {
+				row += 2 * c.Vocab
 			}
-			if !p.Trained() {
-				continue
-			}
-			g, _ := d.Floats(p.Grad)
-			if e := distance(g, want[p.Name]); e > 1e-6 {
-				t.Errorf("%s: gradient of %s is off by %.2g", what, p.Name, e)
+			b := Join(sequence(c, 1, 17), sequence(c, 2, 23))
+			n := b.Trained()
+			var want Loss
+			var grads []float32
+			logits := make([][]float32, 40)
+			for _, rows := range []int{40, n, n - 1, 7, 1, 0} { // HeadBytes of no row is one row
+				d := device(t, kernels.Options{Fused: kernels.All()})
+				o.HeadBytes = max(1, rows*row+row-1)
+				what := fmt.Sprintf("%s, %v, train %v, %d rows at a time", name, o.DType, o.Train, rows)
+				m := open(t, d, c, o)
+				d.Counts()
+				var l Loss
+				if o.Train {
+					l = gradient(t, m, 1/float32(n), b)
+				} else {
+					var err error
+					if l, err = m.Loss(b); err != nil {
+						t.Fatal(err)
+					}
+				}
+				piece := max(1, rows)
+				if got, want := d.Counts()["crossentropy"], (n+piece-1)/piece; got != want {
+					t.Errorf("%s: %d pieces, want %d", what, got, want)
+				}
+				if size := MemoryOf(d, c, o).Activations; size != m.acts.Size() || m.acts.Peak() > size {
+					t.Errorf("%s: %d bytes of activations, estimated %d, used %d", what, m.acts.Size(), size, m.acts.Peak())
+				}
+				whole := o
+				whole.HeadBytes = 40 * row
+				// Of a model that is trained, the head's memory is the blocks' gradients' afterwards: what is saved may be less.
+				// Each of the tensors begins at a border.
+				saved, least := MemoryOf(d, c, whole).Activations-m.acts.Size(), (40-piece)*row-2*256
+				if saved > (40-piece)*row+2*256 || saved < 0 || !o.Train && saved < least {
+					t.Errorf("%s: it saves %d bytes, want %d", what, saved, (40-piece)*row)
+				}
+				if want.Tokens == nil {
+					want = l
+				}
+				if e := distance(l.Tokens, want.Tokens); e > 1e-6 || math.Abs(l.Sum-want.Sum) > 1e-6*want.Sum || l.Trained != n {
+					t.Errorf("%s: the loss is %v over %d, off by %.2g, want %v over %d", what, l.Sum, l.Trained, e, want.Sum, n)
+				}
+				if o.Train {
+					g := gradients(t, m)
+					if grads == nil {
+						grads = g
+					}
+					// In BF16 another order of the head's sums is another rounding of single gradients of activations.
+					if e := distance(g, grads); e > map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 1e-3}[o.DType] {
+						t.Errorf("%s: gradients are off by %.2g", what, e)
+					}
+				}
+				seen := 0
+				if err := m.Logits(b, func(i int, l []float32) {
+					if logits[i] == nil {
+						logits[i] = slices.Clone(l)
+					}
+					if e := distance(l, logits[i]); i != seen || e > 1e-6 {
+						t.Errorf("%s: the logits of position %d, which comes after %d, are off by %.2g", what, i, seen-1, e)
+					}
+					seen++
+				}); err != nil || seen != 40 {
+					t.Errorf("%s: logits of %d positions, %v", what, seen, err)
+				}
 			}
 		}
 	}
@@ -328,6 +426,9 @@ func TestExtend(t *testing.T) {
 				if e := distance(got, want[35]); e > 3e-6 {
 					t.Errorf("after a trim the logits are off by %.2g", e)
 				}
+			}
+			if _, err := m.Extend(cache, make([]int32, cache.Capacity()-cache.Len()+1)); err == nil {
+				t.Errorf("%d tokens in a cache of %d, and one too many was taken", cache.Len(), cache.Capacity())
 			}
 			for what, ids := range map[string][]int32{"too many": make([]int32, 46), "none": nil, "unknown": {int32(c.Vocab)}, "negative": {-1}} {
 				cache.Trim(0)
@@ -495,43 +596,113 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 	}
 }
 
-// TestInit looks at the first weights of a model: their spread, that norms are 1, and that they follow from the seed.
-func TestInit(t *testing.T) {
-	c := shapes["qwen3, window"]
-	d := device(t, kernels.Options{})
-	var first []float32
-	for _, seed := range []uint64{7, 7, 8} {
-		m := open(t, d, c, Options{DType: tensor.F32})
-		m.Init(seed, 0.02)
-		var all []float32
-		for i, p := range m.Params() {
-			x, err := d.Floats(p.W)
+// TestMemoryOfInference: an engine's model has nothing but caches, and what its operations need must be set aside for them.
+func TestMemoryOfInference(t *testing.T) {
+	for name, c := range shapes {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			d := device(t, kernels.Options{Fused: fused, Threads: 3})
+			o := Options{Context: 60}
+			size := MemoryOf(d, c, o)
+			m := open(t, d, c, o)
+			cache, err := m.NewCache(60)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, x...)
-			mean, squares := 0.0, 0.0
-			for _, x := range x {
-				mean += float64(x) / float64(p.W.Len())
-				squares += float64(x) * float64(x) / float64(p.W.Len())
-			}
-			if c.Tensors()[i].Norm {
-				if slices.Min(x) != 1 || slices.Max(x) != 1 {
-					t.Errorf("%s is not all ones", p.Name)
+			defer cache.Close()
+			for _, n := range []int{50, 1, 9} {
+				if _, err := m.Extend(cache, sequence(c, 8, n).IDs); err != nil {
+					t.Fatal(err)
 				}
-				continue
 			}
-			// The deviation of a sample of n is off by 1/√2n of itself; five times that.
-			n := float64(p.W.Len())
-			if dev := math.Sqrt(squares); math.Abs(dev-0.02) > 0.02*5/math.Sqrt(2*n) || math.Abs(mean) > 0.02*5/math.Sqrt(n) {
-				t.Errorf("%s: mean %g, deviation %g", p.Name, mean, dev)
+			if got := d.ScratchPeak(); got > size.Scratch {
+				t.Errorf("%s, fused %v: operations needed %d bytes of scratch memory, estimated %d", name, fused, got, size.Scratch)
+			}
+			if size.Gradients != 0 || size.Activations != 0 || cache.arena.Size()+m.infer.Size() != size.Cache {
+				t.Errorf("%s, fused %v: estimated %+v", name, fused, size)
 			}
 		}
-		switch {
-		case first == nil:
-			first = all
-		case slices.Equal(first, all) != (seed == 7):
-			t.Errorf("seed %d: the same weights as with 7: %v", seed, seed != 7)
+	}
+}
+
+// TestInit looks at the first weights of a model: their spread, that norms are 1 and biases 0, that no two matrices are alike,
+// and that they follow from the seed.
+func TestInit(t *testing.T) {
+	for name, c := range shapes {
+		d := device(t, kernels.Options{})
+		var first []float32
+		for _, o := range []struct {
+			seed uint64
+			std  float64
+		}{{7, 0.02}, {7, 0.02}, {8, 0.02}, {7, 0.5}} {
+			m := open(t, d, c, Options{DType: tensor.F32})
+			m.Init(o.seed, o.std)
+			var all []float32
+			begins := map[[4]float32]string{}
+			for i, p := range m.Params() {
+				x, err := d.Floats(p.W)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, x...)
+				mean, squares := 0.0, 0.0
+				for _, x := range x {
+					mean += float64(x) / float64(p.W.Len())
+					squares += float64(x) * float64(x) / float64(p.W.Len())
+				}
+				spec := c.Tensors()[i]
+				if p.Decay == (spec.Norm || spec.Bias) {
+					t.Errorf("%s, %s: it decays: %v", name, p.Name, p.Decay)
+				}
+				if spec.Norm || spec.Bias {
+					want := float32(0)
+					if spec.Norm {
+						want = 1
+					}
+					if slices.Min(x) != want || slices.Max(x) != want {
+						t.Errorf("%s, %s: it begins at %v to %v, want %v", name, p.Name, slices.Min(x), slices.Max(x), want)
+					}
+					continue
+				}
+				if other, ok := begins[[4]float32(x)]; ok {
+					t.Errorf("%s: %s and %s begin with the same weights", name, p.Name, other)
+				}
+				begins[[4]float32(x)] = p.Name
+				// The deviation of a sample of n is off by 1/√2n of itself; five times that.
+				n := float64(p.W.Len())
+				if dev := math.Sqrt(squares); math.Abs(dev-o.std) > o.std*5/math.Sqrt(2*n) || math.Abs(mean) > o.std*5/math.Sqrt(n) {
+					t.Errorf("%s, %s: mean %g, deviation %g, want %g", name, p.Name, mean, dev, o.std)
+				}
+			}
+			switch {
+			case first == nil:
+				first = all
+			case slices.Equal(first, all) != (o.seed == 7 && o.std == 0.02):
+				t.Errorf("%s, seed %d, deviation %v: the same weights as with 7 and 0.02: %v", name, o.seed, o.std, slices.Equal(first, all))
+			}
+		}
+	}
+}
+
+// TestPadding: the padding token's row of the embedding gets no gradient where the token is read, as in PyTorch.
+func TestPadding(t *testing.T) {
+	c := shapes["biases, untied"]
+	d := device(t, kernels.Options{})
+	m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 8, Train: true})
+	gradient(t, m, 1, Batch{IDs: []int32{1, int32(c.PadID), 2, 3}, Labels: []int32{Ignore, 4, 6, 7}})
+	for _, p := range m.Params() {
+		if p.Name != "model.embed_tokens.weight" {
+			continue
+		}
+		g, err := d.Floats(p.Grad)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range c.Vocab {
+			row := g[id*c.Dim:][:c.Dim]
+			read := id == 1 || id == 2 // the last token predicts nothing
+			if got := slices.Min(row) != 0 || slices.Max(row) != 0; got != read {
+				t.Errorf("token %d has a gradient: %v", id, got)
+			}
 		}
 	}
 }

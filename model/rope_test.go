@@ -3,6 +3,9 @@ package model
 import (
 	"math"
 	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
 )
 
 // TestInvFreq has the frequencies of Llama 3.2 at the borders of the three ranges, worked out apart from the code.
@@ -28,7 +31,39 @@ func TestInvFreq(t *testing.T) {
 	if kept != 15 || blended != 3 || divided != 14 {
 		t.Errorf("%d kept, %d blended, %d divided", kept, blended, divided)
 	}
+	// As transformers' formula (modeling_rope_utils.py, llama3) gives them in float64.
+	for i, want := range map[int]float64{14: 0.003211445994752591, 15: 0.001290547928209264, 16: 0.00042955679655936815,
+		17: 9.70828780262767e-05, 18: 1.9461638184831125e-05} {
+		if math.Abs(f[i]/want-1) > 1e-14 {
+			t.Errorf("frequency %d is %g, want %g", i, f[i], want)
+		}
+	}
 	if plain[0] != 1 || math.Abs(plain[32/2]-math.Pow(500000, -0.5)) > 1e-18 {
 		t.Error(plain)
+	}
+}
+
+// TestRoPETable makes tables that reach to the last position that is asked for, one after the other.
+func TestRoPETable(t *testing.T) {
+	c := shapes["llama"]
+	c.MaxPositions = 1000
+	d := device(t, kernels.Options{})
+	m := open(t, d, c, Options{DType: tensor.F32})
+	freq := c.InvFreq()
+	for _, n := range []int{64, 65, 130, 131, 900, 1000} {
+		if err := m.ropeFor(n); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.rope.cos.Dim(0); got < n {
+			t.Fatalf("angles of %d positions, want %d", got, n)
+		}
+		cos, _ := d.Floats(m.rope.cos)
+		sin, _ := d.Floats(m.rope.sin)
+		for i, f := range freq {
+			at, angle := (n-1)*len(freq)+i, float64(n-1)*f
+			if cos[at] != float32(math.Cos(angle)) || sin[at] != float32(math.Sin(angle)) {
+				t.Errorf("position %d, frequency %d: %v, %v, want those of %v", n-1, i, cos[at], sin[at], angle)
+			}
+		}
 	}
 }

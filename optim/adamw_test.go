@@ -2,6 +2,7 @@ package optim
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -78,15 +79,20 @@ func TestState(t *testing.T) {
 	for _, c := range []struct {
 		dtype  tensor.DType
 		edit   func(*Config)
-		want   string // of the first, a matrix of 4,096; and of the second and third, too small or a vector
-		little string
+		want   string // of the first, a matrix of 4,096
+		little string // of the second, which is too small for 8 bits, and of the third, a vector of 5,000
+		vector string // of the third, if it is another
 	}{
-		{tensor.BF16, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32, residual U8", "m F32, v F32, master F32"},
-		{tensor.BF16, func(c *Config) { c.Master = Stochastic }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32, master F32"},
-		{tensor.BF16, func(c *Config) { c.Master = FP32 }, "m U8, m_absmax F32, v U8, v_absmax F32, master F32", "m F32, v F32, master F32"},
-		{tensor.BF16, func(c *Config) { c.Master = NoMaster }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32"},
-		{tensor.BF16, func(c *Config) { c.Bits = 32 }, "m F32, v F32, residual U8", "m F32, v F32, master F32"},
-		{tensor.F32, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32"},
+		{tensor.BF16, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32, residual U8", "m F32, v F32, master F32", ""},
+		{tensor.BF16, func(c *Config) { c.Master = Stochastic }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32, master F32", ""},
+		{tensor.BF16, func(c *Config) { c.Master = FP32 }, "m U8, m_absmax F32, v U8, v_absmax F32, master F32", "m F32, v F32, master F32", ""},
+		{tensor.BF16, func(c *Config) { c.Master = NoMaster }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32", ""},
+		{tensor.BF16, func(c *Config) { c.Bits = 32 }, "m F32, v F32, residual U8", "m F32, v F32, master F32", ""},
+		{tensor.F32, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32", ""},
+		// bitsandbytes goes by size alone, and is given vectors too.
+		{tensor.BF16, func(c *Config) { c.Master, c.BNB = NoMaster, true }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32",
+			"m U8, m_absmax F32, v U8, v_absmax F32"},
+		{tensor.BF16, func(c *Config) { c.Master, c.BNB, c.Bits = NoMaster, true, 32 }, "m F32, v F32", "m F32, v F32", ""},
 	} {
 		d, params := place(t, c.dtype, shapes...)
 		config := Default
@@ -105,7 +111,7 @@ func TestState(t *testing.T) {
 			seen[x.Name] = true
 			size += x.Bytes()
 		}
-		for param, want := range map[string]string{"p0": c.want, "p1": c.little, "p2": c.little, "p3": c.want} {
+		for param, want := range map[string]string{"p0": c.want, "p1": c.little, "p2": cmp.Or(c.vector, c.little), "p3": c.want} {
 			if list := strings.Join(got[param], ", "); list != want {
 				t.Errorf("%v %+v: %s has %s, want %s", c.dtype, config, param, list, want)
 			}
@@ -189,6 +195,84 @@ func TestResume(t *testing.T) {
 				t.Errorf("%v, %+v: a run that was resumed ends with other bits", dtype, c)
 			}
 			o.Close()
+		}
+	}
+}
+
+// TestStochasticRounding: how a weight is rounded depends on the seed, the step, the tensor and the place of the weight, and on
+// nothing else. Were two of them drawn alike, their errors would add up instead of cancelling.
+func TestStochasticRounding(t *testing.T) {
+	const n = 4096
+	for _, bits := range []int{8, 32} {
+		run := func(seed uint64) (weights [][]float32) { // of two tensors that are alike, after each of two steps
+			c := Default
+			c.Bits, c.Master, c.Decay, c.Seed = bits, Stochastic, 0, seed
+			d, params := place(t, tensor.BF16, []int{n, 1}, []int{n, 1})
+			o, err := New(d, params, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer o.Close()
+			for range 2 {
+				for _, p := range params {
+					d.Upload(p.W, slices.Repeat([]float32{1}, n))
+					d.Upload(p.Grad, slices.Repeat([]float32{1}, n))
+				}
+				o.Step(1.0/512, 1) // half of the last place of 1 in BF16 below it: up or down
+				for _, p := range params {
+					weights = append(weights, floats(t, d, p.W))
+				}
+			}
+			return weights
+		}
+		first := run(7)
+		if !slices.EqualFunc(first, run(7), slices.Equal) {
+			t.Errorf("%d bits: the same seed rounds in another way", bits)
+		}
+		draws := append(first, run(8)...)
+		for i, x := range draws {
+			// Of 4,096 draws 64 are two deviations from their mean; 1 - 1/512 lies between two weights.
+			moved := 0
+			for _, w := range x {
+				if w != 1 {
+					moved++
+				}
+			}
+			if moved < n/2-5*32 || moved > n/2+5*32 {
+				t.Errorf("%d bits: %d of %d weights moved, by half of the distance to the next", bits, moved, n)
+			}
+			for j, y := range draws[:i] {
+				same := 0
+				for k := range x {
+					if x[k] == y[k] {
+						same++
+					}
+				}
+				if same < n/2-5*32 || same > n/2+5*32 {
+					t.Errorf("%d bits: of two draws, %d and %d, %d of %d are alike", bits, i, j, same, n)
+				}
+			}
+		}
+	}
+}
+
+// TestMasterBegins: a master in F32 begins as the weights are, all of them, however large the tensor is.
+func TestMasterBegins(t *testing.T) {
+	const n = 2<<20 + 5
+	d, params := place(t, tensor.BF16, []int{n, 1}, []int{300})
+	for i, p := range params {
+		d.Upload(p.W, normal(uint64(i), p.W.Len(), 0.02))
+	}
+	c := Default
+	c.Master = FP32
+	o, err := New(d, params, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	for i, p := range params {
+		if !slices.Equal(floats(t, d, o.state[i].Master), floats(t, d, p.W)) {
+			t.Errorf("the master of %s is not its weights", p.Name)
 		}
 	}
 }
