@@ -105,6 +105,13 @@ func (r *reducer) reduce(tokens []Token) error {
 		t := &tokens[i]
 		if docstring {
 			if n := docstringTokens(tokens[i:]); n > 0 {
+				for _, t := range tokens[i : i+n] { // it does not count, but it has to be Python
+					if t.Kind == String {
+						if _, err := literal(t.Text).decode(); err != nil {
+							return &SyntaxError{Line: t.Line, Msg: err.Error()}
+						}
+					}
+				}
 				i += n - 1
 				docstring = false
 				continue

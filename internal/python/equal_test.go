@@ -53,6 +53,9 @@ var pairs = []struct {
 	{`x = '\ud800'`, `x = "\uD800"`, true},
 	{`x = '\N{bullet}'`, `x = "\N{BULLET}"`, true},
 	{`x = '\xe9'`, `x = 'é'`, true},
+	{`'\x'`, ``, false}, // no docstring: no Python
+	{`"a" '\x'`, `"a"`, false},
+	{`'\x41'`, ``, true},
 	{`x = 'a'`, `x = 'b'`, false},
 	{`x = 'a'`, `x = 'a '`, false},
 	{`x = 'a'`, `x = b'a'`, false},
