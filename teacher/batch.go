@@ -47,19 +47,36 @@ type Ingested struct {
 //
 // Of an answer that has the secret in it, nothing is kept but openai.KeyInAnswer as its finish reason.
 func IngestBatch(r io.Reader, j *Journal, secret openai.Secret) (Ingested, error) {
-	var in Ingested
+	answers, order, in, err := readResults(r, secret)
+	if err != nil {
+		return in, err
+	}
+	for _, key := range order {
+		if _, known := j.Find([]string{key}); known {
+			in.Known++
+			continue
+		}
+		in.Answers++
+		if err := j.Add(AnswerRecord{Key: key, Row: -1, Answer: answers[key]}); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
+}
+
+// readResults reads a file of batch results: the answers by key, and the keys in the order of the file.
+func readResults(r io.Reader, secret openai.Secret) (answers map[string]Answer, order []string, in Ingested, err error) {
 	complain := func(n *int, line int, format string, args ...any) {
 		if *n++; in.FirstError == "" {
 			in.FirstError = fmt.Sprintf("line %d: ", line) + fmt.Sprintf(format, args...)
 		}
 	}
-	answers := map[string]Answer{}
-	var order []string
-	br := bufio.NewReaderSize(r, 1<<20)
+	answers = map[string]Answer{}
+	br := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
 		line, size, whole, err := readLine(br)
 		if err != nil {
-			return in, fmt.Errorf("batch results: line %d: %w", n, err)
+			return nil, nil, in, fmt.Errorf("batch results: line %d: %w", n, err)
 		}
 		if size == 0 {
 			break
@@ -90,17 +107,7 @@ func IngestBatch(r io.Reader, j *Journal, secret openai.Secret) (Ingested, error
 			break
 		}
 	}
-	for _, key := range order {
-		if _, known := j.Find([]string{key}); known {
-			in.Known++
-			continue
-		}
-		in.Answers++
-		if err := j.Add(AnswerRecord{Key: key, Row: -1, Answer: answers[key]}); err != nil {
-			return in, err
-		}
-	}
-	return in, nil
+	return answers, order, in, nil
 }
 
 // better chooses between two answers to one request: a whole one, and else the one that sorts first.

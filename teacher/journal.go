@@ -3,6 +3,7 @@ package teacher
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,10 +36,10 @@ type Journal struct {
 
 	mu      sync.Mutex
 	size    int64
-	answers map[string]span // key -> where the line stands
-	run     *RunRecord      // the last run that was begun
-	done    *DoneRecord     // its end, nil while it is unfinished
-	begun   bool            // it has received an answer: there is something to lose
+	answers map[[16]byte]span // hash of the key -> where the line stands
+	run     *RunRecord        // the last run that was begun
+	done    *DoneRecord       // its end, nil while it is unfinished
+	begun   bool              // it has received an answer: there is something to lose
 	dirty   bool
 	err     error         // the first write or fsync that failed; final
 	wake    chan struct{} // something was written
@@ -119,8 +120,8 @@ func OpenJournal(dir string) (*Journal, error) {
 		return nil, fmt.Errorf("work folder %s cannot be written: %w", dir, err)
 	}
 
-	j := &Journal{dir: dir, lock: lock, answers: map[string]span{}, wake: make(chan struct{}, 1),
-		closing: make(chan struct{}), stopped: make(chan struct{})}
+	j := emptyJournal()
+	j.dir, j.lock = dir, lock
 	path := filepath.Join(dir, journalName)
 	j.file, err = disk.Open(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
@@ -137,9 +138,28 @@ func OpenJournal(dir string) (*Journal, error) {
 	return j, nil
 }
 
-// load reads the file that is there: it indexes the answers, cuts a torn tail off and goes to the end.
+func emptyJournal() *Journal {
+	return &Journal{answers: map[[16]byte]span{}, wake: make(chan struct{}, 1),
+		closing: make(chan struct{}), stopped: make(chan struct{})}
+}
+
+// load reads the file that is there, cuts a torn tail off and goes to the end.
 func (j *Journal) load() error {
-	r := bufio.NewReaderSize(j.file, 1<<20)
+	if err := j.index(j.file); err != nil {
+		return err
+	}
+	if j.Torn > 0 {
+		if err := j.file.Truncate(j.size); err != nil {
+			return err
+		}
+	}
+	_, err := j.file.Seek(j.size, io.SeekStart)
+	return err
+}
+
+// index takes the records of a whole journal in.
+func (j *Journal) index(journal io.Reader) error {
+	r := bufio.NewReaderSize(journal, 64<<10)
 	for {
 		line, n, whole, err := readLine(r)
 		if err != nil {
@@ -147,7 +167,7 @@ func (j *Journal) load() error {
 		}
 		if !whole {
 			j.Torn = n
-			break
+			return nil
 		}
 		rec, ok := decode(line)
 		if !ok {
@@ -157,13 +177,6 @@ func (j *Journal) load() error {
 		}
 		j.size += int64(n)
 	}
-	if j.Torn > 0 {
-		if err := j.file.Truncate(j.size); err != nil {
-			return err
-		}
-	}
-	_, err := j.file.Seek(j.size, io.SeekStart)
-	return err
 }
 
 // readLine returns the next line without its newline, how many bytes it took, and whether its newline was there; at the end
@@ -201,13 +214,19 @@ func decode(line []byte) (record, bool) {
 	return rec, json.Unmarshal(line[9:], &rec) == nil
 }
 
+// short is the first half of a key's SHA-256: what the index keeps of it, a quarter of what the key itself would take.
+func short(key string) [16]byte {
+	sum := sha256.Sum256([]byte(key))
+	return [16]byte(sum[:16])
+}
+
 // take enters a record into the index.
 func (j *Journal) take(rec record, at span) {
 	switch {
 	case rec.Answer != nil:
 		j.begun = true
-		if _, ok := j.answers[rec.Answer.Key]; !ok && rec.Answer.stands() { // the first, so that a replay repeats the run
-			j.answers[rec.Answer.Key] = at
+		if _, ok := j.answers[short(rec.Answer.Key)]; !ok && rec.Answer.stands() { // the first, so that a replay repeats the run
+			j.answers[short(rec.Answer.Key)] = at
 		}
 	case rec.Run != nil:
 		if j.done != nil || j.run == nil || len(differences(j.run.Settings, rec.Run.Settings)) > 0 {
@@ -219,17 +238,26 @@ func (j *Journal) take(rec record, at span) {
 	}
 }
 
-// append writes one record with a single write.
-func (j *Journal) append(rec record) error {
+// encode returns the line of a record.
+func encode(rec record) ([]byte, error) {
 	var buf bytes.Buffer
 	buf.WriteString("00000000 ")
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(rec); err != nil {
-		return err
+		return nil, err
 	}
 	line := buf.Bytes()
 	copy(line, fmt.Sprintf("%08x", crc32.Checksum(line[9:len(line)-1], castagnoli)))
+	return line, nil
+}
+
+// append writes one record with a single write.
+func (j *Journal) append(rec record) error {
+	line, err := encode(rec)
+	if err != nil {
+		return err
+	}
 
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -294,7 +322,7 @@ func (j *Journal) Find(keys []string) (Answer, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, key := range keys {
-		at, ok := j.answers[key]
+		at, ok := j.answers[short(key)]
 		if !ok {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"restyle/dataset"
 	"restyle/teacher/openai"
@@ -452,18 +453,21 @@ func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round
 func FuzzIngestBatch(f *testing.F) {
 	f.Add([]byte(`{"custom_id":"` + key(1) + `","response":{"status_code":200,"body":{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}}}`))
 	f.Add([]byte("{}\n[]\nnull\n"))
+	f.Add([]byte(`{"custom_id":"` + key(2) + `","response":{"status_code":400,"body":{"error":{"message":"no"}}}}` + "\n" + `{"custom_id":"` + key(3) + `","error":"late"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		j := openJournal(t, t.TempDir())
-		defer j.Close()
-		in, err := IngestBatch(bytes.NewReader(b), j, openai.Secret{})
+		answers, order, in, err := readResults(bytes.NewReader(b), openai.Secret{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Answers > bytes.Count(b, []byte("\n"))+1 {
-			t.Fatalf("%d answers out of %d bytes", in.Answers, len(b))
+		lines := bytes.Count(b, []byte("\n")) + 1
+		if len(order) != len(answers) || len(answers)+in.Duplicates+in.Failed+in.Unreadable > lines {
+			t.Fatalf("%d answers and %+v out of %d lines", len(answers), in, lines)
 		}
-		if a, ok := j.Find([]string{key(1)}); ok && a.Finish == "" {
-			t.Fatal("an answer without a finish reason was taken")
+		for _, key := range order {
+			a, ok := answers[key]
+			if !ok || a.Finish == "" || len(key) != 64 || !utf8.ValidString(a.Text) {
+				t.Fatalf("%q: %+v was taken", key, a)
+			}
 		}
 	})
 }

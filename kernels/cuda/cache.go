@@ -42,19 +42,32 @@ func (cache Cache) Compile(c *Compiler, p Program, arch string) ([]byte, error) 
 	}
 	name := strings.TrimSuffix(filepath.Base(p.Name), filepath.Ext(p.Name))
 	path := filepath.Join(cache.Dir, fmt.Sprintf("%s-%s-%x.cubin", name, arch, key(c, p, arch)))
-	if file, err := read(path); err == nil && len(file) > sha256.Size {
-		// The sum comes after the image, so that tools which read images can read the file.
-		image, sum := file[:len(file)-sha256.Size], file[len(file)-sha256.Size:]
-		if want := sha256.Sum256(image); bytes.Equal(sum, want[:]) {
+	if file, err := read(path); err == nil {
+		if image, ok := unsealed(file); ok {
 			return image, nil
 		}
 	}
 	image, _, err := c.Compile(p, arch)
 	if err == nil && os.MkdirAll(cache.Dir, 0o700) == nil {
-		sum := sha256.Sum256(image)
-		_ = disk.Write(path, append(slices.Clone(image), sum[:]...), 0o600)
+		_ = disk.Write(path, sealed(image), 0o600)
 	}
 	return image, err
+}
+
+// sealed is the file of an image. The sum comes after the image, so that tools which read images can read the file.
+func sealed(image []byte) []byte {
+	sum := sha256.Sum256(image)
+	return append(slices.Clone(image), sum[:]...)
+}
+
+// unsealed returns the image of a file, if it is whole.
+func unsealed(file []byte) (image []byte, ok bool) {
+	if len(file) <= sha256.Size {
+		return nil, false
+	}
+	image, sum := file[:len(file)-sha256.Size], file[len(file)-sha256.Size:]
+	want := sha256.Sum256(image)
+	return image, bytes.Equal(sum, want[:])
 }
 
 func read(path string) ([]byte, error) {

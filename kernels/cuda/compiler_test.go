@@ -287,25 +287,42 @@ func TestDefaultCache(t *testing.T) {
 	}
 }
 
-// FuzzCacheFile has any bytes where a cached image should be: what comes back was compiled from the source.
-func FuzzCacheFile(f *testing.F) {
-	c := openStandInCompiler(f)
+// TestCacheFileDamaged has files that Compile did not write in the place of one that it did.
+func TestCacheFileDamaged(t *testing.T) {
+	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
-	f.Add([]byte(nil))
-	f.Add(make([]byte, 32))
-	f.Add(make([]byte, 33))
-	f.Fuzz(func(t *testing.T, file []byte) {
+	for _, file := range [][]byte{nil, make([]byte, 32), make([]byte, 33), []byte("PTX")} {
 		cache := Cache{t.TempDir()}
 		if _, err := cache.Compile(c, p, "sm_90"); err != nil {
 			t.Fatal(err)
 		}
 		files, _ := filepath.Glob(filepath.Join(cache.Dir, "*"))
-		if err := os.WriteFile(files[0], file, 0o644); err != nil {
+		if err := os.WriteFile(files[0], file, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		image, err := cache.Compile(c, p, "sm_90")
 		if err != nil || !bytes.Contains(image, []byte("a.cu\nsource\n")) {
 			t.Errorf("%q, %v", image, err)
+		}
+	}
+}
+
+// FuzzCacheFile takes any bytes for a cached file, and changes a bit of a good one.
+func FuzzCacheFile(f *testing.F) {
+	f.Add([]byte(nil), uint(0))
+	f.Add(make([]byte, 33), uint(1))
+	f.Add(sealed([]byte("PTX")), uint(7))
+	f.Fuzz(func(t *testing.T, file []byte, at uint) {
+		if image, ok := unsealed(file); ok && !bytes.Equal(sealed(image), file) {
+			t.Fatalf("%x was taken for %x", file, image)
+		}
+		whole := sealed(file)
+		if image, ok := unsealed(whole); ok != (len(file) > 0) || ok && !bytes.Equal(image, file) {
+			t.Fatalf("%x is read back as %x, %v", file, image, ok)
+		}
+		whole[at%uint(len(whole))] ^= 1 << (at % 8)
+		if _, ok := unsealed(whole); ok {
+			t.Fatalf("%x was taken, with a bit changed", whole)
 		}
 	})
 }

@@ -56,6 +56,9 @@ func compareModel(f *folder) (err error) {
 		{"greedy.json", m.greedy},
 	}
 	for _, fused := range f.o.Fused {
+		if err := f.ctx.Err(); err != nil {
+			return err
+		}
 		f.d.SetFused(fused)
 		f.computedIn(tensor.F32, fused)
 		own, err := m.forward(tensor.F32, nil)
