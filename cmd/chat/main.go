@@ -15,9 +15,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop) // the first signal stops in order, a second one at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(run(cli.StopContext(syscall.SIGTERM, syscall.SIGHUP), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 // run is the command: it returns the exit code. Ctrl-C it hears itself, since that means different things at different

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -605,7 +606,10 @@ func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	want := clean(t, source)
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(sent) {
+			continue // as nohup has it
+		}
 		f := newFolder(t)
 		s := newServer(t, nil)
 		s.set(func() { s.latency = func(uint64) time.Duration { return 5 * time.Millisecond } })
@@ -626,30 +630,30 @@ func TestInterrupt(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-reached
-		cmd.Process.Signal(signal)
+		cmd.Process.Signal(sent)
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != cli.Stopped {
-			t.Errorf("%v: exit code %d\n%s", signal, code, stderr)
+			t.Errorf("%v: exit code %d\n%s", sent, code, stderr)
 		}
 		if !strings.Contains(stderr.String(), "run the same command again") || stdout.Len() > 0 {
-			t.Errorf("%v: %s%s", signal, stdout, stderr)
+			t.Errorf("%v: %s%s", sent, stdout, stderr)
 		}
 		partial := filepath.Join(f.dir, "data.partial.json")
 		if rows, err := dataset.ReadRewritten(t.Context(), partial); err != nil || len(rows) == 0 {
-			t.Errorf("%v: what was made so far: %d rows, %v", signal, len(rows), err)
+			t.Errorf("%v: what was made so far: %d rows, %v", sent, len(rows), err)
 		}
 		s.settle()
 		s.set(func() { s.fault = nil })
 		before, _ := s.counts()
 		must(t, cli.Done, args...)
 		if f.result(t) != want {
-			t.Errorf("%v: the result is another", signal)
+			t.Errorf("%v: the result is another", sent)
 		}
 		if after, _ := s.counts(); after-before > 30 {
-			t.Errorf("%v: asked %d times after the stop", signal, after-before)
+			t.Errorf("%v: asked %d times after the stop", sent, after-before)
 		}
 		if files := f.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
-			t.Errorf("%v: there are %v", signal, files)
+			t.Errorf("%v: there are %v", sent, files)
 		}
 	}
 }

@@ -26,11 +26,9 @@ func main() {
 	if dataset.IsChild() {
 		os.Exit(dataset.ChildMain())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, func() { // the first signal stops in order, a second one at once
-		signal.Ignore(syscall.SIGPIPE) // Ctrl-C ends tee and its like, too: their pipe must not end this
-		stop()
-	})
+	ctx := cli.StopContext(cli.StopSignals...)
+	// Ctrl-C ends tee and its like, too: their pipe must not end this.
+	context.AfterFunc(ctx, func() { signal.Ignore(syscall.SIGPIPE) })
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"restyle/dataset"
 	"restyle/hf/hub"
@@ -20,9 +18,7 @@ func main() {
 	if dataset.IsChild() {
 		os.Exit(dataset.ChildMain())
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the first signal stops in order, a second one at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, nil))
+	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr, nil))
 }
 
 // run is the command: it returns the exit code. watch, which may be nil, is told what the training does.

@@ -32,12 +32,9 @@ func TestMain(m *testing.M) {
 		os.Exit(dataset.ChildMain())
 	}
 	if os.Getenv(childVariable) != "" {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		ctx := cli.StopContext(cli.StopSignals...)
 		phases, on := os.NewFile(3, "phases"), os.NewFile(4, "on")
-		context.AfterFunc(ctx, func() {
-			stop()
-			fmt.Fprintln(phases, signalled)
-		})
+		context.AfterFunc(ctx, func() { fmt.Fprintln(phases, signalled) })
 		os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, func(p trainer.Phase) {
 			fmt.Fprintln(phases, p)
 			_, _ = on.Read(make([]byte, 1))
@@ -253,8 +250,11 @@ func readFile(t testing.TB, path string) []byte {
 
 // TestSignals stops a run with signals: the first one saves and exits with 34, and another run may go on.
 func TestSignals(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(s.String(), func(t *testing.T) {
+			if signal.Ignored(s) {
+				t.Skip("this signal is ignored, as nohup has it, and stays so")
+			}
 			out := filepath.Join(t.TempDir(), "out")
 			args := small(t, out, "--save-every", "1000")
 			batches := []string{"--write-batches", filepath.Join(t.TempDir(), "batches.jsonl")}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const waits = "RESTYLE_TEST_WAITS" // has the test binary wait for a signal and say which one it was
+
+func TestMain(m *testing.M) {
+	if os.Getenv(waits) != "" {
+		ctx := StopContext(StopSignals...)
+		fmt.Println("ready")
+		<-ctx.Done()
+		fmt.Println(context.Cause(ctx))
+		os.Exit(Stopped)
+	}
+	os.Exit(m.Run())
+}
+
+// TestStopContext sends signals to a process. Where SIGHUP was ignored before it began, as under nohup, only the next one is heard.
+func TestStopContext(t *testing.T) {
+	for _, c := range []struct {
+		trap    string
+		signals []syscall.Signal
+		want    string
+	}{
+		{"-", []syscall.Signal{syscall.SIGINT}, "interrupt"},
+		{"-", []syscall.Signal{syscall.SIGTERM}, "terminated"},
+		{"-", []syscall.Signal{syscall.SIGHUP}, "hangup"},
+		{"''", []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM}, "terminated"},
+	} {
+		if c.trap == "-" && signal.Ignored(c.signals[0]) {
+			continue // for this test, too, and a shell cannot take that back
+		}
+		cmd := exec.Command("sh", "-c", "trap "+c.trap+` HUP; exec "$0"`, os.Args[0])
+		cmd.Env = append(os.Environ(), waits+"=1")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(out)
+		lines.Scan() // it is ready
+		for _, s := range c.signals {
+			if err := cmd.Process.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines.Scan()
+		if !strings.Contains(lines.Text(), c.want) {
+			t.Errorf("trap %s, %v: stopped by %q, want %q", c.trap, c.signals, lines.Text(), c.want)
+		}
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != Stopped {
+			t.Errorf("%v: exit code %d", c.signals, code)
+		}
+	}
+}
