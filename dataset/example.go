@@ -265,17 +265,22 @@ func beginning(t *tokenizer.Tokenizer) tokenizer.Encoding {
 	return tokenizer.Encoding{IDs: p.IDs[:n:n], Ends: p.Ends[:n:n]}
 }
 
-// asked is a number for what is said up to the first answer, and never 0.
+// asked is a number for all that is said in a conversation but its answers. It is 0 for one that asks nothing: that has answers and
+// perhaps a system prompt, and nothing else.
 func asked(messages []chat.Message) uint64 {
-	h := sha256.New()
+	h, asks := sha256.New(), false
 	for _, m := range messages {
 		if m.Role == "assistant" {
-			break
+			continue
 		}
+		asks = asks || m.Role != "system"
 		for _, s := range []string{m.Role, m.Content} {
 			h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(s))))
 			h.Write([]byte(s))
 		}
+	}
+	if !asks {
+		return 0
 	}
 	return binary.BigEndian.Uint64(h.Sum(nil)) | 1
 }

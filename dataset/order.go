@@ -41,8 +41,8 @@ func Order(n int, seed int64, epoch int) []int {
 // Split holds out a share of the examples for validation. What is held out depends on the questions, the share and the seed
 // alone, and both parts keep the order of the set.
 //
-// Rows that ask the same, whatever their answers, are on the same side: else the model would be examined on what it has
-// seen. The questions are taken in the order of a hash of seed and question as long as their rows fit into the share,
+// Rows that ask the same from their first message to their last answer, whatever the answers, are on the same side: else the
+// model would be examined on what it has seen. The questions are taken in the order of a hash of seed and question as long as their rows fit into the share,
 // rounded to whole rows. With a share above 0 and at least two different questions each side has at least one; with one
 // question everything is trained. A share of 0 or less holds out nothing.
 func (s *Set) Split(share float64, seed int64) (train, val []Example) {

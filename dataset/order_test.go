@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"restyle/chat"
 )
 
 // TestOrderIsFixed: these orders were recorded when the function was written, and runs that are resumed rely on them.
@@ -294,4 +296,85 @@ func BenchmarkPack(b *testing.B) {
 		rows = len(Pack(examples, order, 8192))
 	}
 	b.ReportMetric(float64(total)/float64(rows*8192), "filled")
+}
+
+// TestAsked: what tells rows apart is all that is asked in them, and by whom. Answers do not count.
+func TestAsked(t *testing.T) {
+	same := [][]chat.Message{
+		talk("uHello", "aHi.", "uAnd two?", "aFour."),
+		talk("uHello", "aOh.", "uAnd two?", "aTwo."),
+	}
+	for _, c := range same {
+		if asked(c) != asked(same[0]) || asked(c) == 0 {
+			t.Errorf("%v: %d, want %d", c, asked(c), asked(same[0]))
+		}
+	}
+	seen := map[uint64]string{asked(same[0]): "hello"}
+	for _, c := range [][]chat.Message{
+		talk("uHello", "aHi.", "uAnd three?", "aSix."), // the same beginning
+		talk("aHello.", "uOne?", "aOne."),              // answers first
+		talk("aHello.", "uTwo?", "aTwo."),
+		talk("sBe.", "uOne?", "aOne."),
+		talk("uBe.", "uOne?", "aOne."), // other roles
+		talk("uBe.One?", "aOne."),      // cut elsewhere
+		talk("uBe", "u.One?", "aOne."),
+	} {
+		q := asked(c)
+		if q == 0 || seen[q] != "" {
+			t.Errorf("%v has the number %d of %s", c, q, seen[q])
+		}
+		seen[q] = fmt.Sprint(c)
+	}
+	for _, c := range [][]chat.Message{talk("aYes."), talk("sBe.", "aYes."), nil} {
+		if q := asked(c); q != 0 {
+			t.Errorf("%v asks nothing, and has the number %d", c, q)
+		}
+	}
+}
+
+// TestSplitTellsOpenersApart: conversations that all begin with the same greeting are held out by what they go on to ask.
+func TestSplitTellsOpenersApart(t *testing.T) {
+	for _, opener := range []string{"uHello", "aWelcome."} {
+		s := &Set{}
+		for i := range 20 {
+			messages := append(talk(opener), talk("aHi.", fmt.Sprintf("uWhat is %d?", i/2), "aA number.")...)
+			s.Examples = append(s.Examples, Example{IDs: []int32{1, 2}, Labels: []int32{Ignore, 2}, Row: i, question: asked(messages)})
+		}
+		train, val := s.Split(0.5, 0)
+		if len(train) != 10 || len(val) != 10 {
+			t.Errorf("%s: %d and %d", opener, len(train), len(val))
+		}
+		held := map[int]bool{}
+		for _, e := range val {
+			held[e.Row/2] = true
+		}
+		for _, e := range train {
+			if held[e.Row/2] {
+				t.Errorf("%s: question %d is on both sides", opener, e.Row/2)
+			}
+		}
+	}
+}
+
+// TestIdentity: the sum of a set changes with each id, each label and where an example ends.
+func TestIdentity(t *testing.T) {
+	sum := func(examples ...Example) string {
+		s := &Set{Examples: examples}
+		s.count()
+		return s.SHA256
+	}
+	seen := map[string]int{}
+	for i, examples := range [][]Example{
+		{{IDs: []int32{1, 2, 3}, Labels: []int32{Ignore, 2, 3}}},
+		{{IDs: []int32{1, 2, 4}, Labels: []int32{Ignore, 2, 3}}},
+		{{IDs: []int32{1, 2, 3}, Labels: []int32{Ignore, Ignore, 3}}},
+		{{IDs: []int32{1, 2, 3}, Labels: []int32{Ignore, 2, Ignore}}},
+		{{IDs: []int32{1, 2}, Labels: []int32{Ignore, 2}}, {IDs: []int32{3}, Labels: []int32{3}}},
+		{{IDs: []int32{1}, Labels: []int32{Ignore}}, {IDs: []int32{2, 3}, Labels: []int32{2, 3}}},
+	} {
+		if before, ok := seen[sum(examples...)]; ok {
+			t.Errorf("sets %d and %d have the same sum", before, i)
+		}
+		seen[sum(examples...)] = i
+	}
 }
