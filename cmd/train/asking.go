@@ -33,7 +33,7 @@ func (t *train) asking(ctx context.Context, m *model.Llama) (*asking, error) {
 		from = t.training
 	}
 	from = from[:min(t.samples, len(from))]
-	if t.text != "" {
+	if len(t.text) > 0 {
 		for _, e := range from {
 			a.add(t.language.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
 		}

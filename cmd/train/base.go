@@ -108,7 +108,7 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText, "clean_up_tokenization_spaces": false,
 		"model_max_length": c.MaxPositions}
 	ends := []int32{end, text}
-	if t.text != "" { // nobody asks it: it continues
+	if len(t.text) > 0 { // nobody asks it: it continues
 		settings["eos_token"], ends = endOfText, []int32{text}
 	} else {
 		chatml, err := chat.ByName("chatml")
@@ -140,11 +140,13 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 // --vocab-data. What goes wrong is put into failed, and ends it.
 func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if t.text != "" {
-			text, err := os.ReadFile(t.text)
-			if *failed = err; err == nil {
-				yield(string(text))
+		for _, path := range t.text {
+			text, err := os.ReadFile(path)
+			if *failed = err; err != nil || !yield(string(text)) {
+				return
 			}
+		}
+		if len(t.text) > 0 {
 			return
 		}
 		specs := t.sources()
@@ -188,11 +190,17 @@ func (t *train) sourceOptions(spec string) dataset.Options {
 // examples reads and encodes the data.
 func (t *train) examples(ctx context.Context) (*dataset.Set, *dataset.Encoder, error) {
 	e := &dataset.Encoder{Tokenizer: t.language.Tokenizer, Family: t.language.Family, Seq: t.seq, All: t.trainOn == "all"}
-	if t.text != "" {
-		s, err := dataset.LoadText(ctx, t.text, e)
-		return s, e, err
-	}
 	var sets []*dataset.Set
+	for _, path := range t.text {
+		s, err := dataset.LoadText(ctx, path, e)
+		if err != nil {
+			return nil, nil, err
+		}
+		sets = append(sets, s)
+	}
+	if len(sets) > 0 {
+		return dataset.Join(sets...), e, nil
+	}
 	for _, spec := range t.sources() {
 		s, err := dataset.Load(ctx, spec, t.sourceOptions(spec), e)
 		if err != nil {

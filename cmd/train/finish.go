@@ -73,7 +73,8 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 	if t.fromScratch == "" {
 		t.note("ask it: go run ./cmd/chat%s", tunedFlag(t.out))
 	}
-	if _, err = t.stdout.Write(line); errors.Is(err, syscall.EPIPE) { // nobody listens, and run.json has it
+	// Where the reader or the terminal is gone, nobody listens, and run.json has it.
+	if _, err = t.stdout.Write(line); errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
 		return nil
 	}
 	return err

@@ -36,8 +36,8 @@ anything is allocated; --dry-run ends there.`
 
 // options are the flags.
 type options struct {
-	data                 cli.Paths
-	split, columns, text string
+	data, text           cli.Paths
+	split, columns       string
 	trainOn, template    string
 	val                  float64
 	showExample, offline bool
@@ -100,7 +100,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.data, "data", "a `file` (JSON, JSONL or parquet: gen's, Alpaca's columns, or chat messages), a hub id (owner/name or owner/name@revision), or starter, the embedded set; may be repeated (default "+defaultData+")")
 	f.Add(&o.split, "split", "the split of a hub dataset")
 	f.Add(&o.columns, "columns", "which columns hold a row, as `instruction=A,input=B,output=C`, where they are not recognised or others are wanted")
-	f.Add(&o.text, "text", "plain text instead: a `file` that is learned from end to end")
+	f.Add(&o.text, "text", "plain text instead: a `file` that is learned from end to end; may be repeated")
 	f.Add(&o.trainOn, "train-on", "what the loss sees, `responses|all`: the answers alone, or questions and template too")
 	f.Add(&o.template, "template", "write conversations as this `family` does instead of as the model's own chat template: "+strings.Join(chat.Names(), ", "))
 	f.Add(&o.val, "val", "share of the examples that is held out for the validation loss; 0 for none")
@@ -123,7 +123,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.accumulate, "accumulate", "micro-batches of a step: it has batch × accumulate examples")
 	f.Add(&o.seq, "seq", "most tokens of an example; what is longer is cut, and counted")
 	f.Add(&o.packing, "packing", "fill rows of --seq tokens with several examples, that do not see each other: fewer, larger steps")
-	f.Add(&o.lr, "lr", "the highest learning rate")
+	f.Add(&o.lr, "lr", "the highest learning rate; with --from-scratch it depends on the size by default, as do --epochs and --weight-decay")
 	f.Add(&o.schedule, "schedule", "how it runs after the warmup: `cosine|linear|constant|wsd`")
 	f.Add(&o.warmup, "warmup", "how long it rises: below 1 a share of all steps, else steps")
 	f.Add(&o.weightDecay, "weight-decay", "decoupled weight decay, times the learning rate; none on norms and biases")
@@ -131,7 +131,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`: state in 8 bits, or in 32")
 	f.Add(&o.master, "master", "how a bf16 weight keeps updates smaller than its last place: `split8|sr|fp32`, 8 more bits, stochastic rounding, or a copy in fp32")
 	f.Add(&o.bnb, "bnb", "bitsandbytes' AdamW8bit to the letter, which loses small updates; for comparisons")
-	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
+	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`; of a model whose weights are stored in fp16, fp32 by default")
 	f.Add(&o.freeze, "freeze", "parameters that are not trained: `patterns` of whole parts of their names, such as embed_tokens,layers.0")
 	f.Add(&o.trainOnly, "train-only", "train only parameters that fit these `patterns`, such as mlp; '*' for all of them again, where a preset names some")
 	f.Add(&o.recompute, "recompute", "what is computed twice to save memory: `none|attention|block`")
@@ -216,9 +216,9 @@ func (o *options) check(given func(flag string) bool) error {
 	switch {
 	case o.resume && o.restart:
 		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
-	case o.text != "" && len(o.data) > 0:
+	case len(o.text) > 0 && len(o.data) > 0:
 		return usagef("--text and --data exclude each other: leave one out")
-	case o.text != "" && o.columns != "":
+	case len(o.text) > 0 && o.columns != "":
 		return usagef("--columns names those of a data set, and --text has none: leave one out")
 	case o.fromScratch != "" && given("model"):
 		return usagef("--from-scratch makes a new model and --model tunes one: leave one out")
@@ -274,7 +274,7 @@ func (o *options) checkPaths(out string) error {
 			return fmt.Errorf("--write-batches: %w: give a name in a directory that is there", err)
 		}
 	}
-	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer}, "text": {o.text},
+	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer}, "text": o.text,
 		"vocab-data": {o.vocabData}, "data": o.sources()}
 	for _, flag := range slices.Sorted(maps.Keys(read)) {
 		for _, path := range read[flag] {

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"restyle/data"
 	"restyle/hf"
 	"restyle/internal/cli"
+	"restyle/tensor"
 )
 
 // presets are named sets of flags.
@@ -61,4 +63,41 @@ func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 		return nil, fmt.Errorf("the model's %s: %w", recipeFile, err)
 	}
 	return recipe, nil
+}
+
+// suit gives flags that nobody has given the values that suit the model: those of the starter model's recipe, those of a
+// model of this size that begins with random weights, and F32 for weights in F16, which BF16 would not keep.
+func (t *train) suit() error {
+	values, source := map[string]string{}, "the model"
+	switch {
+	case t.fromScratch != "":
+		values, source = scratch(t.origin.Config.ParamCount()), "its size"
+	case t.model == data.StarterName:
+		var err error
+		if values, err = recipeOf(t.origin); err != nil {
+			return err
+		}
+	case t.origin.DType == tensor.F16:
+		values["dtype"] = "fp32"
+	}
+	if err := t.setDefaults(values, source); err != nil {
+		return err
+	}
+	return t.check(func(string) bool { return false })
+}
+
+// scratch returns the settings for a new model of that many parameters. A small model bears and needs larger steps than
+// fine-tuning takes, and to see its data more often.
+func scratch(params int64) map[string]string {
+	s := map[string]string{"lr": "3e-4", "epochs": "10", "weight-decay": "0.1"}
+	for _, size := range []struct {
+		most int64
+		lr   string
+	}{{5e6, "3e-3"}, {50e6, "1e-3"}, {500e6, "6e-4"}} {
+		if params <= size.most {
+			s["lr"] = size.lr
+			break
+		}
+	}
+	return s
 }

@@ -10,6 +10,7 @@ import (
 	"restyle/chat"
 	"restyle/kernels"
 	"restyle/model"
+	"restyle/tensor"
 )
 
 // setDefaults gives flags values that the command line has not given them, and remembers where those come from.
@@ -36,7 +37,7 @@ func (t *train) allSettings() map[string]string {
 			all[f.Name] = f.Value.String()
 		}
 	})
-	if len(t.data) == 0 && t.text == "" {
+	if len(t.data) == 0 && len(t.text) == 0 {
 		all["data"] = defaultData
 	}
 	return all
@@ -83,16 +84,19 @@ func (t *train) printSettings() {
 		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
 	}
 	row("steps", "%s of %s examples, in passes of up to %d tokens", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)), t.plan.MaxTokens)
+	if row := t.typeRow(); row != "" {
+		fmt.Fprintf(w, "type\t%s\n", row)
+	}
 	switch raw := t.language.Family.Name == chat.Raw().Name; {
 	case t.newTemplate:
 		row("template", "%s, which the result is saved with in place of the model's own", t.language.Family.Name)
-	case t.text == "" && t.template == "" && raw:
+	case len(t.text) == 0 && t.template == "" && raw:
 		row("template", "none: the model has none, and nothing marks who speaks; --template gives one, such as chatml")
 	}
 	row("device", "%s", t.where())
 	w.Flush()
 
-	fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r the model's recipe)")
+	fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r chosen for this model)")
 	w = tabwriter.NewWriter(t.stdout, 0, 0, 1, ' ', 0)
 	n, all := 0, t.allSettings()
 	t.given.VisitAll(func(f *flag.Flag) {
@@ -127,6 +131,22 @@ func (t *train) printSettings() {
 	fmt.Fprintln(t.stdout)
 }
 
+// typeRow says what the type that the model is trained in means for its weights, if they are stored in another.
+func (t *train) typeRow() string {
+	stored := t.origin.DType
+	if t.fromScratch != "" || stored == t.settings.DType {
+		return ""
+	}
+	lost := map[tensor.DType]string{tensor.F16: "3 of their 11", tensor.F32: "16 of their 24"}[stored]
+	switch {
+	case t.settings.DType == tensor.F32 && stored == tensor.F16:
+		return "the weights are stored in F16 and trained in F32, which keeps them as they are; --dtype bf16 would lose " + lost + " bits"
+	case t.settings.DType == tensor.F32:
+		return ""
+	}
+	return fmt.Sprintf("the weights are stored in %v and trained in %v, which loses %s bits; --dtype fp32 keeps all", stored, t.settings.DType, lost)
+}
+
 // where is the device in words.
 func (t *train) where() string {
 	s := t.device.Name()
@@ -141,6 +161,13 @@ func (t *train) warnings() (list []string) {
 	s := t.set
 	if s.Cut > 0 {
 		list = append(list, fmt.Sprintf("%s examples are longer than --seq %d and lose %s tokens at their end", thousands(int64(s.Cut)), t.seq, thousands(int64(s.CutTokens))))
+	}
+	if t.val > 0 && len(t.heldOut) == 0 {
+		why := "all examples ask the same"
+		if len(s.Examples) == 1 {
+			why = "there is one example"
+		}
+		list = append(list, "nothing can be held out for a validation loss: "+why)
 	}
 	if n := len(s.Empty); n > 0 {
 		list = append(list, fmt.Sprintf("nothing is learned from %s: no answer, or a question that alone fills --seq", rowsOf(s.Empty)))

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"restyle/data"
 	"restyle/dataset"
 	"restyle/hf"
 	"restyle/infer"
@@ -152,17 +151,8 @@ func (t *train) resolve(ctx context.Context) (err error) {
 			t.origin.Close()
 		}
 	}()
-	if t.fromScratch == "" && t.model == data.StarterName {
-		recipe, err := recipeOf(t.origin)
-		if err == nil {
-			err = t.setDefaults(recipe, "its recipe")
-		}
-		if err == nil {
-			err = t.check(func(string) bool { return false })
-		}
-		if err != nil {
-			return err
-		}
+	if err := t.suit(); err != nil {
+		return err
 	}
 	c := t.origin.Config
 	if t.seq > c.MaxPositions {
@@ -179,7 +169,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 		return usagef("--%w", err)
 	}
 	template := t.template
-	if t.text != "" {
+	if len(t.text) > 0 {
 		template = "raw"
 	}
 	if t.language, err = infer.LanguageOf(t.origin, template); err != nil {

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/hf"
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// stored writes the tiny base model with its weights in another type.
+func stored(t *testing.T, dtype tensor.DType) string {
+	t.Helper()
+	from, err := hf.OpenModel(tinyBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	m, err := model.New(d, from.Config, model.Options{DType: tensor.F32, MaxTokens: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := from.Load(t.Context(), d, m.Params(), nil); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "model")
+	if err := hf.Save(dir, from, d, m.Params(), hf.SaveOptions{DType: dtype}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestStoredType: weights in F16 are trained in F32, which loses nothing of them, and where a type loses something it is said.
+func TestStoredType(t *testing.T) {
+	for _, c := range []struct {
+		stored  tensor.DType
+		flag    string
+		trained string
+		says    string
+	}{
+		{tensor.F16, "", "fp32", "stored in F16 and trained in F32, which keeps them"},
+		{tensor.F16, "bf16", "bf16", "stored in F16 and trained in BF16, which loses 3 of their 11 bits"},
+		{tensor.F32, "", "bf16", "stored in F32 and trained in BF16, which loses 16 of their 24 bits"},
+		{tensor.F32, "fp32", "fp32", ""},
+		{tensor.BF16, "", "bf16", ""},
+	} {
+		args := small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--model", stored(t, c.stored))
+		if c.flag != "" {
+			args = append(args, "--dtype", c.flag)
+		}
+		o := must(t, cli.Done, args...)
+		if !hasSetting(o.stdout, "dtype", c.trained) {
+			t.Errorf("%v %s: not trained in %s: %v", c.stored, c.flag, c.trained, o)
+		}
+		if c.says == "" && strings.Contains(o.stdout, "are stored in") || !strings.Contains(o.stdout, c.says) {
+			t.Errorf("%v %s: want %q: %v", c.stored, c.flag, c.says, o)
+		}
+	}
+}
+
+// hasSetting tells whether the table of settings has a flag with that value.
+func hasSetting(table, flag, value string) bool {
+	fields := strings.Fields(table)
+	for i := range len(fields) - 1 {
+		if fields[i] == flag && fields[i+1] == value {
+			return true
+		}
+	}
+	return false
+}
+
+// TestScratchDefaults: a new model has a learning rate by its size, unless one is given.
+func TestScratchDefaults(t *testing.T) {
+	for _, c := range []struct {
+		params int64
+		lr     string
+	}{{1000, "3e-3"}, {5_000_000, "3e-3"}, {5_000_001, "1e-3"}, {50_000_000, "1e-3"}, {500_000_000, "6e-4"}, {500_000_001, "3e-4"}} {
+		if got := scratch(c.params)["lr"]; got != c.lr {
+			t.Errorf("%d parameters: --lr %s, want %s", c.params, got, c.lr)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(tinyBase, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(config, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	dry := []string{"--dry-run", "--from-scratch", config, "--data", rows(t, 40), "--out", filepath.Join(t.TempDir(), "out"), "--seq", "64"}
+	o := must(t, cli.Done, dry...)
+	for flag, value := range map[string]string{"lr": "0.003", "epochs": "10", "weight-decay": "0.1"} {
+		if !hasSetting(o.stdout, flag, value) || !strings.Contains(o.stdout, "r "+flag+" ") {
+			t.Errorf("--%s %s is not in the table as chosen for the model: %v", flag, value, o)
+		}
+	}
+	o = must(t, cli.Done, append(dry, "--lr", "5e-4", "--preset", "8gb")...)
+	if !hasSetting(o.stdout, "lr", "0.0005") || !strings.Contains(o.stdout, "* lr ") {
+		t.Errorf("a given --lr does not win: %v", o)
+	}
+}
+
+// TestTexts: several texts are all trained on, and a vocabulary is made from all of them.
+func TestTexts(t *testing.T) {
+	dir := t.TempDir()
+	var config map[string]any
+	if err := json.Unmarshal(readFile(t, filepath.Join(tinyBase, "config.json")), &config); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"config.json": string(data), "a.txt": strings.Repeat("alpha ", 300), "b.txt": strings.Repeat("omega ", 500)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	args := []string{"--dry-run", "--from-scratch", file("config.json"), "--out", file("out"), "--seq", "16", "--val", "0"}
+	tokens := func(args ...string) string {
+		o := must(t, cli.Done, args...)
+		_, after, _ := strings.Cut(o.stdout, "held out; ")
+		n, _, _ := strings.Cut(after, " ")
+		return n
+	}
+	both := append(args, "--text", file("a.txt"), "--text", file("b.txt"))
+	o := must(t, cli.Done, both...)
+	if !strings.Contains(o.stdout, "a.txt and b.txt") {
+		t.Errorf("%v", o)
+	}
+	if tokens(both...) == tokens(append(args, "--text", file("b.txt"))...) {
+		t.Error("the second text alone is trained on")
+	}
+}
