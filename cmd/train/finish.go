@@ -70,8 +70,13 @@ func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Dur
 	}
 	t.note("%s has the weights after step %d, %s", t.out, f.WeightsOfStep, why)
 	t.note("%s tokens in %s: %s tok/s, %s learned", thousands(r.Tokens), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second/10), short(f.TokensSec), short(f.TrainedSec))
-	if t.fromScratch == "" {
-		t.note("ask it: go run ./cmd/chat%s", tunedFlag(t.out))
+	switch flag := tunedFlag(t.out); {
+	case t.fromScratch == "":
+		t.note("ask it: go run ./cmd/chat%s", flag)
+	case len(t.text) > 0:
+		t.note("have it go on with a text: go run ./cmd/chat%s --only tuned --raw --prompt TEXT", flag)
+	default:
+		t.note("ask it: go run ./cmd/chat%s --only tuned", flag)
 	}
 	// Where the reader or the terminal is gone, nobody listens, and run.json has it.
 	if _, err = t.stdout.Write(line); errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {

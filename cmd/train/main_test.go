@@ -391,7 +391,7 @@ func TestRefused(t *testing.T) {
 		"an optimiser":            {cli.Usage, small(t, out, "--optimizer", "sgd"), "adamw8bit nor adamw"},
 		"a preset":                {cli.Usage, small(t, out, "--preset", "huge"), "there are 8gb"},
 		"an empty data":           {cli.Usage, []string{"--data", "x.json", "--data", "", "--out", out}, "-data: it is empty"},
-		"an empty text":           {cli.Usage, []string{"--text=", "--out", out}, "--text is empty"},
+		"an empty text":           {cli.Usage, []string{"--text=", "--out", out}, "flag -text: it is empty"},
 		"an empty model":          {cli.Usage, small(t, out, "--model", " "), "--model is empty"},
 		"an empty out":            {cli.Usage, small(t, "", "--seq", "64"), "--out is empty"},
 		"an empty fused":          {cli.Usage, small(t, out, "--fused="), "it is empty"},

@@ -89,7 +89,7 @@ func (t *train) suit() error {
 // scratch returns the settings for a new model of that many parameters. A small model bears and needs larger steps than
 // fine-tuning takes, and to see its data more often.
 func scratch(params int64) map[string]string {
-	s := map[string]string{"lr": "3e-4", "epochs": "10", "weight-decay": "0.1"}
+	s := map[string]string{"lr": "3e-4", "epochs": "6", "weight-decay": "0.1"}
 	for _, size := range []struct {
 		most int64
 		lr   string

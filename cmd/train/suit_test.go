@@ -101,7 +101,7 @@ func TestScratchDefaults(t *testing.T) {
 	}
 	dry := []string{"--dry-run", "--from-scratch", config, "--data", rows(t, 40), "--out", filepath.Join(t.TempDir(), "out"), "--seq", "64"}
 	o := must(t, cli.Done, dry...)
-	for flag, value := range map[string]string{"lr": "0.003", "epochs": "10", "weight-decay": "0.1"} {
+	for flag, value := range map[string]string{"lr": "0.003", "epochs": "6", "weight-decay": "0.1"} {
 		if !hasSetting(o.stdout, flag, value) || !strings.Contains(o.stdout, "r "+flag+" ") {
 			t.Errorf("--%s %s is not in the table as chosen for the model: %v", flag, value, o)
 		}
