@@ -277,6 +277,20 @@ func TestSeed(t *testing.T) {
 	}
 }
 
+// TestPenaltyFallsOnTheAnswer: on what was drawn as on the prompt, once however often it was said.
+func TestPenaltyFallsOnTheAnswer(t *testing.T) {
+	s, err := NewSampler(Sampling{RepetitionPenalty: 2}, []int32{3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logits := []float32{8, 6, 5, 9}
+	for i, want := range []int32{0, 1, 2, 3, 3} { // 9 counts as 4.5 from the start, 8 as 4 once it was drawn, and so on
+		if got, err := s.Next(logits); err != nil || got != want {
+			t.Errorf("draw %d: %d, want %d (%v)", i, got, want, err)
+		}
+	}
+}
+
 func TestBrokenLogits(t *testing.T) {
 	inf := float32(math.Inf(1))
 	nan := float32(math.NaN())

@@ -144,6 +144,25 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestFirstAnswerStands: a second answer to the same request changes nothing, so that a replay repeats the run.
+func TestFirstAnswerStands(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, dir)
+	for _, text := range []string{"first", "second"} {
+		if err := j.Add(AnswerRecord{Key: key(1), Answer: Answer{Text: text, Finish: "stop"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, when := range []string{"at once", "after reopening"} {
+		if a, ok := j.Find([]string{key(0), key(1)}); !ok || a.Text != "first" {
+			t.Errorf("%s: %q", when, a.Text)
+		}
+		j.Close()
+		j = openJournal(t, dir)
+	}
+	j.Close()
+}
+
 func TestJournalBegin(t *testing.T) {
 	dir := t.TempDir()
 	settings := []Setting{{"seed", "0"}, {"model", "m"}}

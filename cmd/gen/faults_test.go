@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -373,6 +374,28 @@ func TestUnreachable(t *testing.T) {
 			}
 			if files := f.files(t); len(files) > 0 {
 				t.Errorf("it left %v", files)
+			}
+		})
+	}
+}
+
+// TestNoWaitInSilence has a server that asks for a wait without end: the run says until when it waits, gives up after
+// --dead-timeout, and says how many rows wait.
+func TestNoWaitInSilence(t *testing.T) {
+	t.Parallel()
+	source := fitTasks(t, faultRows)
+	for name, fault := range map[string]func(call){
+		"Retry-After: 1e99": status(429, "slow down", "Retry-After", "1e99"), "always 429": status(429, "slow down"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFolder(t)
+			s := newServer(t, always(fault))
+			o := must(t, cli.Retry, runArgs(f, source, s.base(), "--dead-timeout", "1s")...)
+			for _, want := range []string{`no server answers; waiting until \d\d:\d\d:\d\d for one`, ` is paused until \d\d:\d\d:\d\d: 429 .*slow down`,
+				"no endpoint answers; the last failure: .*429", fmt.Sprintf("rows that wait for an answer: %d\n", faultRows)} {
+				if !regexp.MustCompile(want).MatchString(o.stderr) {
+					t.Errorf("it does not say %q: %v", want, o)
+				}
 			}
 		})
 	}

@@ -191,7 +191,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 			t.throttle = now
 		}
 		if now.Sub(t.throttle) >= p.o.ThrottleTimeout {
-			return t.unavailable()
+			return p.unavailable(t)
 		}
 	case unreachable:
 		e.failed(now, s.probe, f.message, p.random.Float64())
@@ -206,9 +206,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 			break
 		}
 		if t.attempts++; t.attempts > p.o.Retries {
-			err := t.unavailable()
-			err.Others = int(p.tally.Answers - t.answers)
-			return err
+			return p.unavailable(t)
 		}
 	}
 	bound := min(p.o.Backoff<<min(t.tries, 20), longestBackoff)

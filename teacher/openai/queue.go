@@ -174,13 +174,13 @@ func (p *Pool) whyDead(t *turn, usable bool) error {
 	if t.last == nil { // never sent: others have found out
 		return &Unavailable{Endpoint: e.url, Reason: "unreachable", AllDead: true, Message: e.reason}
 	}
-	err := t.unavailable()
+	err := p.unavailable(t)
 	err.AllDead = true
 	return err
 }
 
-func (t *turn) unavailable() *Unavailable {
-	return &Unavailable{Endpoint: t.lastURL, Reason: t.last.reason, Attempts: t.sent, Message: t.last.message}
+func (p *Pool) unavailable(t *turn) *Unavailable {
+	return &Unavailable{Endpoint: t.lastURL, Reason: t.last.reason, Attempts: t.sent, Others: int(p.tally.Answers - t.answers), Message: t.last.message}
 }
 
 // setTimer arranges for dispatch to run when time alone lets it do more.

@@ -1,0 +1,207 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// one plays to the request with this body, and answers every other.
+func one(body string, play http.HandlerFunc) http.HandlerFunc {
+	return reading(func(w http.ResponseWriter, r *http.Request) {
+		if b, _ := io.ReadAll(r.Body); string(b) == body {
+			play(w, r)
+			return
+		}
+		stream(goodStream)(w, r)
+	})
+}
+
+// among completes a request while others keep the endpoint in good repute.
+func among(t *testing.T, p *Pool, body string, pause time.Duration) (Answer, error) {
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := p.Complete(ctx, []byte("another")); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			time.Sleep(pause)
+		}
+	})
+	a, err := p.Complete(context.Background(), []byte(body))
+	stop()
+	wg.Wait()
+	return a, err
+}
+
+// A request is sent as often as it is told to be, and the error says what others got meanwhile.
+func TestRetriesAreCounted(t *testing.T) {
+	for _, retries := range []int{-1, 1, 3} {
+		bubble(t, func(t *testing.T, n *network) {
+			var calls int
+			n.serve(host, one("bad", func(w http.ResponseWriter, r *http.Request) { calls++; status(500, "")(w, r) }))
+			p := testPool(t, n, func(o *Options) { o.Retries = retries })
+			defer p.Close()
+			_, err := among(t, p, "bad", 100*time.Millisecond)
+			var u *Unavailable
+			if want := max(0, retries) + 1; !errors.As(err, &u) || calls != want || u.Attempts != want || u.AllDead || retries > 0 && u.Others == 0 {
+				t.Errorf("%d retries: %d calls, %+v", retries, calls, err)
+			}
+			if got := p.Stats().Retries["500"]; got != calls-1 {
+				t.Errorf("%d calls, %d tried again", calls, got)
+			}
+		})
+	}
+}
+
+// Being told to slow down uses up no retry; but a request that is told so while others are answered gives up in the end.
+func TestThrottleTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		n.serve(host, one("bad", status(429, "")))
+		p := testPool(t, n, func(o *Options) { o.Retries = -1 })
+		defer p.Close()
+		start := time.Now()
+		_, err := among(t, p, "bad", 10*time.Second)
+		var u *Unavailable
+		if d := time.Since(start); !errors.As(err, &u) || u.AllDead || u.Others == 0 || d < 30*time.Minute || d > 32*time.Minute {
+			t.Errorf("after %v: %v", d, err)
+		}
+	})
+}
+
+// Finding out whether an endpoint is back uses up no retry.
+func TestProbesAreFree(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		start := time.Now()
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			if time.Since(start) < 90*time.Second {
+				status(503, "")(w, r)
+				return
+			}
+			stream(goodStream)(w, r)
+		}))
+		p := testPool(t, n, func(o *Options) { o.Retries = 2 })
+		defer p.Close()
+		var wg sync.WaitGroup
+		for range 3 { // whose first failures open the circuit
+			wg.Go(func() {
+				if a, err := p.Complete(context.Background(), testBody(t)); err != nil || a.Attempts < 2 {
+					t.Errorf("%+v, %v", a, err)
+				}
+			})
+		}
+		wg.Wait()
+		if s := p.Stats(); s.Retries["503"] < 6 {
+			t.Errorf("%v: not asked again while it was down", s.Retries)
+		}
+	})
+}
+
+// Requests go to the endpoint that has the least to do.
+func TestLeastBusyIsNext(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		var calls [2]atomic.Int64
+		for i, address := range []string{"a.localhost:80", "b.localhost:80"} {
+			n.serve(address, reading(func(w http.ResponseWriter, r *http.Request) {
+				calls[i].Add(1)
+				wait(time.Minute, stream(goodStream))(w, r)
+			}))
+		}
+		p := testPool(t, n, func(o *Options) { two(o); o.Concurrency = 6 })
+		defer p.Close()
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if a, b := calls[0].Load(), calls[1].Load(); a != 3 || b != 3 {
+			t.Errorf("%d requests at one, %d at the other", a, b)
+		}
+		wg.Wait()
+	})
+}
+
+// What ends everything is not tried again, and is not said to be.
+func TestFatalIsNotTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		n.serve("a.localhost:80", reading(status(401, "")))
+		n.serve("b.localhost:80", reading(wait(time.Second, status(401, ""))))
+		p := testPool(t, n, two)
+		defer p.Close()
+		if _, err := p.Complete(context.Background(), testBody(t)); err == nil {
+			t.Error("answered")
+		}
+		if s := p.Stats(); s.Retries["401"] != 1 { // at the other endpoint
+			t.Errorf("tried again: %v", s.Retries)
+		}
+	})
+}
+
+// A wait that is asked for is visible while it lasts, and is cut where it would outlast all patience.
+func TestWaitIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		after string
+		pause time.Duration // that is kept
+	}{{"90", 90 * time.Second}, {"120", time.Minute}, {"1e99", time.Minute}} {
+		bubble(t, func(t *testing.T, n *network) {
+			n.serve(host, reading(status(429, "slow down", "Retry-After", c.after)))
+			p := testPool(t, n, nil)
+			defer p.Close()
+			start := time.Now()
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := p.Complete(context.Background(), testBody(t))
+				var u *Unavailable
+				if d := time.Since(start); !errors.As(err, &u) || !u.AllDead || u.Reason != "429" || d != 2*time.Minute {
+					t.Errorf("%s: after %v: %v", c.after, d, err)
+				}
+			})
+			time.Sleep(time.Second)
+			s := p.Stats()
+			if e := s.Endpoints[0]; !s.DeadAt.Equal(start.Add(2*time.Minute)) || e.State != "paused" || !e.Until.Equal(start.Add(c.pause)) || e.Reason == "" {
+				t.Errorf("%s: %+v", c.after, s)
+			}
+			wg.Wait()
+		})
+	}
+	// A request that was let in is waited for, however many others are turned away.
+	bubble(t, func(t *testing.T, n *network) {
+		p := testPool(t, n, func(o *Options) { o.FirstTokenTimeout = time.Hour })
+		defer p.Close()
+		start := time.Now()
+		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+			if b, _ := io.ReadAll(r.Body); string(b) == "slow" {
+				wait(10*time.Minute, stream(goodStream))(w, r)
+				return
+			}
+			if time.Since(start) < 10*time.Minute {
+				status(429, "")(w, r)
+				return
+			}
+			stream(goodStream)(w, r)
+		}))
+		var wg sync.WaitGroup
+		for _, body := range []string{"slow", "turned away", "turned away, too"} {
+			wg.Go(func() {
+				if _, err := p.Complete(context.Background(), []byte(body)); err != nil {
+					t.Errorf("%s: %v", body, err)
+				}
+			})
+		}
+		wg.Wait()
+		if s := p.Stats(); !s.DeadAt.IsZero() {
+			t.Errorf("answered, and given up at %v", s.DeadAt)
+		}
+	})
+}
