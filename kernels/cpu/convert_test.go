@@ -40,8 +40,7 @@ func TestRoundToBF16(t *testing.T) {
 func address[T any](x []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(x))) }
 
 // TestExp compares the exponential, which a gradient of log-softmax gives as it is, with that in float64: in float32 it is off by
-// 2 ulp at most, also where it underflows gradually, and as the compilers may fuse a product with a sum or not, by one more; what
-// becomes BF16 by 4e-6. Lengths are not those of vectors.
+// 2 ulp at most, also where it underflows gradually; what becomes BF16, by 4e-6. Lengths are not those of vectors.
 func TestExp(t *testing.T) {
 	var x []float32
 	for i := float32(-110); i < 88.7; i += 0x1p-10 {
