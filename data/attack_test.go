@@ -4,6 +4,7 @@ package data_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -82,7 +83,7 @@ for call in (os.unlink, os.rmdir, shutil.rmtree):
         except OSError: pass`},
 	{name: "read a private file", code: `
 import os
-for path in ("$FOLDER/kept", os.path.expanduser("~/kept"), "$HOME/kept", "/etc/passwd", "/etc/shadow", "$FOLDER", "$HOME", "/proc", "/sys", "/run"):
+for path in ("$FOLDER/kept", os.path.expanduser("~/kept"), "$HOME/kept", "/etc/passwd", "/etc/shadow", "$FOLDER", "$HOME", "/proc", "/sys", "/run", "/.proc", "/.old"):
     if os.path.exists(path): print("got", path)`},
 	{name: "files that were open", code: `
 import os
@@ -449,14 +450,41 @@ func attacked(t *testing.T) {
 	}
 }
 
+// TestJudgeStops: a trial that runs ends with the caller's context.
+func TestJudgeStops(t *testing.T) {
+	needPython(t)
+	defer data.SetTrialTime(time.Minute)()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	mark := fmt.Sprintf("restyle-stopped-%d", os.Getpid())
+	go func() {
+		for !running(t, mark+"\x00") && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		cancel()
+	}()
+	begun := time.Now()
+	_, err := data.Judge(ctx, "python3", []data.Trial{{Code: marked(mark)}, {Code: "while True: pass"}, {Code: "while True: pass"}})
+	if took := time.Since(begun); !errors.Is(err, context.Canceled) || took > 50*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	if running(t, mark+"\x00") {
+		t.Error("it still runs")
+	}
+}
+
+// marked is code that sleeps in a process that running finds.
+func marked(mark string) string {
+	return fmt.Sprintf("import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(1000)', %q])", mark)
+}
+
 // TestKilled: when the judging process is killed, so is what it runs.
 func TestKilled(t *testing.T) {
 	needPython(t)
 	mark := "restyle-killed-" + os.Getenv("RESTYLE_KILLED")
 	if os.Getenv("RESTYLE_KILLED") != "" {
 		defer data.SetTrialTime(time.Minute)()
-		_, err := data.Judge(t.Context(), "python3", []data.Trial{{
-			Code: fmt.Sprintf("import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(1000)', %q])", mark)}})
+		_, err := data.Judge(t.Context(), "python3", []data.Trial{{Code: marked(mark)}})
 		t.Fatal(err)
 	}
 	mark += fmt.Sprint(os.Getpid())

@@ -1,4 +1,71 @@
 package main
 
+// Tests that find the faults of this area.
+const (
+	attacked = "./data -run ^TestAttacks$"
+	reached  = "./data -run ^TestAttacks$/^as_nobody"
+)
+
+const (
+	enterGo = "internal/sandbox/enter_linux.go"
+	startGo = "internal/sandbox/sandbox_linux.go"
+	pairGo  = "data/judge_pair.go"
+	checkPy = "data/check.py"
+	farPy   = "data/remote.py"
+)
+
 // sandboxMutants are the faults of running the code of answers.
-var sandboxMutants = []mutant{}
+var sandboxMutants = []mutant{
+	{"sandbox/the-network-is-shared", startGo, "unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC", "unix.CLONE_NEWNS | unix.CLONE_NEWIPC", "./internal/sandbox"},
+	{"sandbox/names-are-shared", startGo, "unix.CLONE_NEWIPC | unix.CLONE_NEWUTS", "unix.CLONE_NEWIPC", "./internal/sandbox"},
+	{"sandbox/root-stays-root", startGo, "p.ID = nobody", "p.ID = 0", attacked},
+	{"sandbox/a-hidden-process-starts-none", startGo, "if hiders > 0 {", "if hiders > 1<<30 {", reached},
+	{"sandbox/nothing-is-hidden", startGo, "set(1, 0)", "set(1, 1)", reached},
+	{"sandbox/a-refusal-is-a-failure", startGo, "exit.ExitCode() == refused", "exit.ExitCode() == refused+1", "./internal/sandbox"},
+	{"sandbox/folders-can-be-written", enterGo, "uint64(unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID)", "uint64(unix.MOUNT_ATTR_NOSUID)", reached},
+	{"sandbox/setuid-programs", enterGo, "uint64(unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID)", "uint64(unix.MOUNT_ATTR_RDONLY)", reached},
+	{"sandbox/the-old-root-stays", enterGo, "unix.Unmount(old, unix.MNT_DETACH)", "error(nil)", "./internal/sandbox"},
+	{"sandbox/proc-stays", enterGo, "errors.Join(err, unix.Unmount(path, unix.MNT_DETACH))", "err", reached},
+	{"sandbox/as-many-files-as-it-likes", enterGo, ",nr_inodes=64", "", reached},
+	{"sandbox/capabilities-can-be-gained", enterGo, "range uintptr(unix.CAP_LAST_CAP + 24)", "range uintptr(0)", reached},
+	{"sandbox/new-privileges", enterGo, "unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)", "error(nil)", "./internal/sandbox"},
+	{"sandbox/it-outlives-who-started-it", enterGo, "unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)", "unix.PR_SET_PDEATHSIG, uintptr(0)", "./data -run ^TestKilled$"},
+	{"sandbox/open-files-are-inherited", enterGo, "unix.CloseRange(Proc+1, 1<<31, unix.CLOSE_RANGE_CLOEXEC)", "error(nil)", "./internal/sandbox"},
+	{"sandbox/sockets", enterGo, "\tunix.SYS_SOCKET,\n", "", reached},
+	{"sandbox/ptrace", enterGo, "unix.SYS_PTRACE, ", "", reached},
+	{"sandbox/memory-of-others", enterGo, "unix.SYS_PROCESS_VM_READV, ", "", reached},
+	{"sandbox/priority-of-others", enterGo, "unix.SYS_SETPRIORITY, ", "", reached},
+	{"sandbox/files-in-memory", enterGo, "unix.SYS_MEMFD_CREATE, ", "", reached},
+	{"sandbox/shared-memory", enterGo, "unix.SYS_SHMGET, ", "", reached},
+	{"sandbox/namespaces-in-it", enterGo, "unix.SYS_UNSHARE, ", "", reached},
+	{"sandbox/namespaces-of-children", enterGo, "unless(unix.BPF_JSET, namespaces)", "unless(unix.BPF_JSET, 0)", reached},
+	{"sandbox/clone3", enterGo, "unless(unix.BPF_JEQ, unix.SYS_CLONE3)", "unless(unix.BPF_JEQ, 1<<29)", reached},
+	{"sandbox/limits-of-others", enterGo, "unless(unix.BPF_JGT, 0)", "unless(unix.BPF_JGT, 1<<30)", reached},
+
+	{"sandbox/no-end-in-time", pairGo, "set(deadline)\n", "\n", "./data -run ^TestCheckPy$ -timeout 60s"},
+	{"sandbox/not-stopped-with-its-caller", pairGo, "set(time.Unix(1, 0))", "set(deadline)", "./data -run ^TestJudgeStops$"},
+	{"sandbox/right-with-processes-left", pairGo, "case v.Right && f.Left != nil && *f.Left:", "case false:", attacked},
+	{"sandbox/a-folder-with-files-goes-on", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && p.silent()", attacked},
+	{"sandbox/words-of-one-answer-for-the-next", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && f.Clean", attacked},
+	{"sandbox/unprotected-unasked", "data/judge.go", "return judge(ctx, python, trials, true)", "return judge(ctx, python, trials, false)", reached},
+	{"sandbox/bench-runs-unprotected", "cmd/bench/quality/run.go", "if o.Unprotected {", "if true {", "./cmd/bench -run ^TestNoSandbox$"},
+	{"sandbox/bench-has-no-way-out", "cmd/bench/quality.go", "errors.Is(err, sandbox.ErrUnavailable)", "false", "./cmd/bench -run ^TestNoSandbox$"},
+
+	{"sandbox/no-limit-of-files", checkPy, "resource.RLIMIT_FSIZE, (0, 0)", "resource.RLIMIT_FSIZE, (1, 1)", reached},
+	{"sandbox/no-limit-of-processes", checkPy, "RLIMIT_NPROC, (PROCESSES, PROCESSES)", "RLIMIT_NPROC, (999, 999)", reached},
+	{"sandbox/no-limit-of-memory", checkPy, "RLIMIT_AS, (MEMORY, MEMORY)", "RLIMIT_AS, (MEMORY << 9, MEMORY << 9)", reached},
+	{"sandbox/no-limit-of-memory-of-all", checkPy, "used() > MEMORY", "used() > MEMORY << 9", "./data -run ^TestMemoryOfAll$"},
+	{"sandbox/children-live-on", checkPy, "os.kill(-1, signal.SIGKILL) if alone", "os.kill(-1, 0) if alone", "./data -run ^TestAttacks$ -timeout 120s"},
+	{"sandbox/proc-for-answers", checkPy, "os.closerange(TO + 1, 1024)", "pass", attacked},
+	{"sandbox/builtins-of-the-answer", checkPy, "if not hasattr(builtins, name) and name != \"__builtins__\"}\n    namespace.update", "}\n    namespace.update", attacked},
+	{"sandbox/functions-of-the-check-are-open", checkPy, "if name not in (\"__name__\", \"__qualname__\", \"__doc__\", \"__module__\"):", "if False:", attacked},
+	{"sandbox/the-answer-may-ask-for-anything", checkPy, "{\"call\": DOES[\"call\"], \"getattr\": name_of}", "DOES", attacked},
+	{"sandbox/an-error-without-end", checkPy, "f\"{type(error).__name__}: {text}\" if text else type(error).__name__)[:TEXT]", "f\"{type(error).__name__}: {text}\" if text else type(error).__name__)", attacked},
+	{"sandbox/messages-without-end", farPy, "or size > MESSAGE:", "or False:", attacked},
+	{"sandbox/equality-is-the-answer's", farPy, "return NotImplemented if data is None else getattr(operator, name)(data, other)", "return peer_of(self).ask(name, self, other)", attacked},
+	{"sandbox/arithmetic-is-the-answer's", farPy, "if not is_remote(other) or inside(self, \"_derived\") or inside(other, \"_derived\"):", "if False:", attacked},
+	{"sandbox/numbers-of-what-saw-data", farPy, "if inside(self, \"_derived\"):\n            raise", "if False:\n            raise", attacked},
+	{"sandbox/membership-is-the-answer's", farPy, "if inside(self, \"_made\") or is_remote(item):", "if True:", attacked},
+	{"sandbox/changed-arguments-are-lost", farPy, "            change(args[index], self.unpack(value))\n", "            pass\n", "./data -run ^TestRemote$"},
+	{"sandbox/printing-in-a-call-is-lost", farPy, "sys.stdout.write(message[\"printed\"])", "pass", "./data -run ^TestRemote$"},
+}

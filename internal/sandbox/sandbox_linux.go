@@ -39,11 +39,12 @@ func Command(o Options) (*exec.Cmd, error) {
 	p := plan{Options: o, Links: map[string]string{}}
 	for _, path := range append(append(system[:len(system):len(system)], o.Visible...), o.Program) {
 		path = filepath.Clean(path)
-		if target, err := os.Readlink(path); err == nil && filepath.Dir(path) == "/" {
-			p.Links[path] = target // /lib and its like, which lead to what is in the list too
-			continue
-		}
 		real, err := filepath.EvalSymlinks(path)
+		first, _, _ := strings.Cut(path[1:], "/")
+		if target, err := os.Readlink("/" + first); err == nil { // /lib and its like
+			p.Links["/"+first] = target
+			path = real
+		}
 		if err == nil && !p.shows(path) {
 			p.Binds = append(p.Binds, [2]string{real, path})
 		}
