@@ -397,9 +397,33 @@ func TestOpenErrors(t *testing.T) {
 
 func TestSmallerTokenizer(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{})
-	for vocab, same := range map[int]bool{320: true, 384: true, 1000: false, 128256: false} {
+	for vocab, same := range map[int]bool{319: false, 320: true, 384: true, 1000: false, 128256: false} {
 		if err := compare(e.Tokenizer, &hf.Checkpoint{Config: model.Config{Vocab: vocab}}); (err == nil) != same {
 			t.Errorf("%d tokens for %d embeddings: %v", e.Tokenizer.VocabSize(), vocab, err)
+		}
+	}
+}
+
+// TestEnds: an answer ends with the tokens of the model's generation config and with those of its template.
+func TestEnds(t *testing.T) {
+	c, err := hf.OpenModel("testdata/tiny/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, own := range [][]int32{nil, {2}, {5}} {
+		c.Generation.EOS = own
+		l, err := LanguageOf(c, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range append(slices.Clone(own), 0, 2) { // <|endoftext|> and <|im_end|> of ChatML
+			if !slices.Contains(l.Ends, id) {
+				t.Errorf("with %v in the generation config an answer ends with %v, without %d", own, l.Ends, id)
+			}
+		}
+		if !slices.Equal(c.Generation.EOS, own) {
+			t.Errorf("the generation config is now %v", c.Generation.EOS)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // script is a model that answers from a list: after the prompt come these tokens, then token 0 forever. It keeps what it
@@ -131,6 +132,17 @@ func TestGenerate(t *testing.T) {
 		}
 		if r.First <= 0 || r.Total < r.First {
 			t.Errorf("%s: first token after %v of %v", c.name, r.First, r.Total)
+		}
+	}
+}
+
+func TestSpeed(t *testing.T) {
+	for want, r := range map[float64]Result{
+		2: {IDs: make([]int32, 5), First: time.Second, Total: 3 * time.Second}, // four tokens in the two seconds after the first
+		0: {IDs: make([]int32, 1), First: time.Second, Total: 3 * time.Second},
+	} {
+		if got := r.Speed(); got != want {
+			t.Errorf("%+v: %v tokens a second, want %v", r, got, want)
 		}
 	}
 }

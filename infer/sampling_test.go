@@ -291,6 +291,17 @@ func TestPenaltyFallsOnTheAnswer(t *testing.T) {
 	}
 }
 
+// TestDrawTakesNothingImpossible: where the uniform number's share of the sum is rounded up to the sum itself, the last
+// candidate that has any weight is drawn.
+func TestDrawTakesNothingImpossible(t *testing.T) {
+	for step := range uint64(50) {
+		s := &Sampler{step: step, ids: []int32{3, 4, 5}, weights: []float64{0, math.SmallestNonzeroFloat64, 0}}
+		if got := s.draw(); got != 4 {
+			t.Fatalf("token %d was drawn, which has no weight", got)
+		}
+	}
+}
+
 func TestBrokenLogits(t *testing.T) {
 	inf := float32(math.Inf(1))
 	nan := float32(math.NaN())

@@ -63,7 +63,7 @@ var filesMutants = []mutant{
 	{"files/fit-drops-system", "chat/fit.go", `m.Role == "system" || i > first+second`, `i > first+second`, "./chat"},
 	{"files/fit-one-too-few", "chat/fit.go", "if tokens <= limit {", "if tokens < limit {", "./chat"},
 	{"files/fit-keeps-answer", "chat/fit.go", "i > first+second", "i >= first+second", "./chat"},
-	{"files/detect-anything", "chat/family.go", "if slices.Contains(f.sha256, sum) {", "if sum != \"\" {", "./chat"},
+	{"files/detect-anything", "chat/family.go", "slices.Contains(f.sha256, sum) ||", "sum != \"\" ||", "./chat"},
 	{"files/stops-without-eos", "chat/family.go", "[]string{f.EndOfTurn(), f.EOS}", "[]string{f.EndOfTurn()}", "./chat"},
 	{"files/mistral-system-in-every-question", "chat/mistral.go", "i == len(p.messages)-1 && first == 1", "first == 1", "./chat"},
 	{"files/mistral-order", "chat/mistral.go", "question := true\n", "question := false\n", "./chat"},

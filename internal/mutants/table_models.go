@@ -103,7 +103,6 @@ var modelsMutants = []mutant{
 	{"models/penalty-of-negative", "infer/sampling.go", "s.scores[id] = score * penalty", "s.scores[id] = score / penalty", "./infer"},
 	{"models/penalty-blind-to-answer", "infer/sampling.go", "s.step++\n\ts.remember(id)", "s.step++", "./infer"},
 	{"models/penalty-blind-to-prompt", "infer/sampling.go", "for _, id := range prompt {\n\t\tsampler.remember(id)", "for _, id := range prompt[:0] {\n\t\tsampler.remember(id)", "./infer"},
-	{"models/penalty-twice", "infer/sampling.go", "s.penalises() && !s.seen[id]", "s.penalises()", "./infer"},
 	{"models/draw-ignores-step", "infer/sampling.go", "uniform(s.Seed, s.step)", "uniform(s.Seed, 0)", "./infer"},
 	{"models/draw-ignores-seed", "infer/sampling.go", "uniform(s.Seed, s.step)", "uniform(0, s.step)", "./infer"},
 	{"models/draw-of-nothing", "infer/sampling.go", "if w == 0 {\n\t\t\tcontinue", "if w < 0 {\n\t\t\tcontinue", "./infer"},
