@@ -34,7 +34,7 @@ func TestScratchOf(t *testing.T) {
 		{false, long, runAttention},
 		{false, longBackward, runAttention},
 		{true, Sizes{Rows: 600, Longest: 600, Dim: 8, Mask: mask, Backward: true}, runAttention}, // several chunks of keys
-		{true, Sizes{Rows: 1200, Longest: 600, Dim: 8, Mask: single, Backward: true}, runAttention},
+		{true, Sizes{Rows: 1200, Longest: 600, Dim: 8, Mask: mask, Backward: true}, runAttention},
 		{true, wide, runAttention},
 		{true, wideBackward, runAttention},
 		{false, Sizes{Rows: 40, Longest: 40, Mask: wide.Mask, Context: 50}, runCached},
