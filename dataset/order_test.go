@@ -318,6 +318,8 @@ func TestAsked(t *testing.T) {
 		talk("uBe.", "uOne?", "aOne."), // other roles
 		talk("uBe.One?", "aOne."),      // cut elsewhere
 		talk("uBe", "u.One?", "aOne."),
+		talk("uoneusertwo", "aOne."), // cut where a role could begin
+		talk("uone", "utwo", "aOne."),
 	} {
 		q := asked(c)
 		if q == 0 || seen[q] != "" {

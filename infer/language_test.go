@@ -11,6 +11,7 @@ import (
 
 	"restyle/chat"
 	"restyle/hf"
+	"restyle/tensor"
 )
 
 // withTokens is the tiny base model's small files with other texts for its two special tokens, and a tokenizer_config.json that
@@ -130,5 +131,25 @@ func TestRawBOS(t *testing.T) {
 	}
 	if _, err := l.Apply(c); err != nil || !strings.HasPrefix(c.Tokenizer.ChatTemplate, "{{- bos_token -}}") || c.Tokenizer.BOS != "<s>" {
 		t.Errorf("%+v, %v", c.Tokenizer, err)
+	}
+}
+
+// TestStoredType: weights are asked in F32 unless they are stored in BF16, which has fewer digits than F16.
+func TestStoredType(t *testing.T) {
+	d := cpu(t)
+	from := open(t, "testdata/tiny/base", OpenOptions{DType: tensor.F32})
+	source, err := hf.OpenModel("testdata/tiny/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	for stored, want := range map[tensor.DType]tensor.DType{tensor.F16: tensor.F32, tensor.F32: tensor.F32, tensor.BF16: tensor.BF16} {
+		dir := filepath.Join(t.TempDir(), "model")
+		if err := hf.Save(dir, source, d, from.Model.Params(), hf.SaveOptions{DType: stored}); err != nil {
+			t.Fatal(err)
+		}
+		if got := open(t, dir, OpenOptions{}).DType(); got != want {
+			t.Errorf("weights in %v are asked in %v, want %v", stored, got, want)
+		}
 	}
 }

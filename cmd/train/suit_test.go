@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -131,10 +132,14 @@ func TestTexts(t *testing.T) {
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	args := []string{"--dry-run", "--from-scratch", file("config.json"), "--out", file("out"), "--seq", "16", "--val", "0"}
-	tokens := func(args ...string) string {
+	tokens := func(args ...string) int {
 		o := must(t, cli.Done, args...)
 		_, after, _ := strings.Cut(o.stdout, "held out; ")
-		n, _, _ := strings.Cut(after, " ")
+		text, _, _ := strings.Cut(after, " ")
+		n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
 		return n
 	}
 	both := append(args, "--text", file("a.txt"), "--text", file("b.txt"))
@@ -142,7 +147,26 @@ func TestTexts(t *testing.T) {
 	if !strings.Contains(o.stdout, "a.txt and b.txt") {
 		t.Errorf("%v", o)
 	}
-	if tokens(both...) == tokens(append(args, "--text", file("b.txt"))...) {
-		t.Error("the second text alone is trained on")
+	// The vocabulary has a token for each of the two words, so each text has as many tokens as words, and a few that chunks share.
+	if n := tokens(both...); n < 800 || n > 900 {
+		t.Errorf("%d tokens of 300 and 500 words", n)
+	}
+}
+
+// TestNothingHeldOut: where --val can hold nothing out, the table says so and why.
+func TestNothingHeldOut(t *testing.T) {
+	for _, c := range []struct{ data, says string }{
+		{`[{"instruction":"joke","output":"a"},{"instruction":"joke","output":"b"}]`, "nothing can be held out for a validation loss: all examples ask the same"},
+		{`[{"instruction":"joke","output":"a"}]`, "nothing can be held out for a validation loss: there is one example"},
+		{`[{"instruction":"joke","output":"a"},{"instruction":"pun","output":"b"}]`, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "rows.json")
+		if err := os.WriteFile(path, []byte(c.data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		o := must(t, cli.Done, "--dry-run", "--model", tinyBase, "--data", path, "--val", "0.5", "--out", filepath.Join(t.TempDir(), "out"))
+		if c.says == "" && strings.Contains(o.stdout, "can be held out") || !strings.Contains(o.stdout, c.says) {
+			t.Errorf("%s: want %q: %v", c.data, c.says, o)
+		}
 	}
 }
