@@ -205,3 +205,32 @@ func TestRedacted(t *testing.T) {
 		t.Error("it was never said, or accepted")
 	}
 }
+
+// TestKeyInExtra has a key among the fields of --extra: it is sent, and is written nowhere.
+func TestKeyInExtra(t *testing.T) {
+	source := fitTasks(t, faultRows)
+	must(t, cli.Usage, runArgs(newFolder(t), source, "http://127.0.0.1:1/v1", "--extra", `{"api_key":"`+canary+`"}`)...)
+	for _, c := range []struct{ extra, secret, kept string }{
+		{`{"api_key":"pw1"}`, "pw1", `{\"api_key\":\"sha256 `},
+		{`{"headers":{"X":["0123456789abcdefXYZ"]},"top_k":40}`, "0123456789abcdefXYZ", `\"top_k\":40`},
+		{`{"top_k":40, "mode":"fast"}`, "", `"{\"top_k\":40, \"mode\":\"fast\"}"`},
+	} {
+		f := newFolder(t)
+		s := newServer(t, nil)
+		s.set(func() { s.good = true })
+		args := runArgs(f, source, s.base(), "--extra", c.extra)
+		must(t, cli.Done, args...)
+		journal := read(t, filepath.Join(f.out+".work", "journal.log"))
+		if c.secret != "" && strings.Contains(journal, c.secret) || !strings.Contains(journal, c.kept) {
+			t.Errorf("%s: the journal has %.600s", c.extra, journal)
+		}
+		for body := range s.asked {
+			if !strings.Contains(body, c.secret) {
+				t.Errorf("%s: it was not sent: %s", c.extra, body)
+			}
+		}
+		if o := must(t, cli.Done, args...); lastLine(t, o)["calls"].(float64) != 0 {
+			t.Errorf("%s: asked again", c.extra)
+		}
+	}
+}

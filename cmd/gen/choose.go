@@ -44,6 +44,9 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 		return nil, usagef("a batch needs --model: the model that will answer it")
 	}
 	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens}
+	if g.key.In(g.extra) {
+		return nil, usagef("--extra has OPENAI_API_KEY in it, which goes with every request as a header: leave it out")
+	}
 	if g.extra != "" {
 		if err := json.Unmarshal([]byte(g.extra), &g.remote.Extra); err != nil {
 			return nil, usagef("--extra: %v", err)

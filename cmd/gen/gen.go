@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -130,9 +134,46 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 		s = append(s,
 			teacher.Setting{Name: "temperature", Value: strconv.FormatFloat(g.temperature, 'g', -1, 64)},
 			teacher.Setting{Name: "max tokens", Value: strconv.Itoa(g.maxTokens)},
-			teacher.Setting{Name: "extra", Value: g.extra})
+			teacher.Setting{Name: "extra", Value: g.extraSetting()})
 	}
 	return s
+}
+
+// secretName is in the names of fields that hold keys.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|auth`)
+
+// extraSetting is --extra as the journal has it: of what may be a key, its hash, and all else as it was given.
+func (g *gen) extraSetting() string {
+	hidden := false
+	var hide func(name string, v any) any
+	hide = func(name string, v any) any {
+		switch v := v.(type) {
+		case string:
+			if secretName.MatchString(name) || len(v) >= 16 && !strings.ContainsAny(v, " \t\n") || g.key.Scrub(v) != v {
+				hidden = true
+				sum := sha256.Sum256([]byte(v))
+				return "sha256 " + hex.EncodeToString(sum[:8])
+			}
+		case []any:
+			for i := range v {
+				v[i] = hide(name, v[i])
+			}
+		case map[string]any:
+			for field := range v {
+				v[field] = hide(field, v[field])
+			}
+		}
+		return v
+	}
+	var extra any
+	if json.Unmarshal([]byte(g.extra), &extra) != nil {
+		return g.extra // there is none
+	}
+	shown, err := json.Marshal(hide("", extra))
+	if err != nil || !hidden {
+		return g.extra
+	}
+	return string(shown)
 }
 
 func (g *gen) showSettings(t teacher.Teacher) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,7 +12,20 @@ import (
 	"restyle/internal/cli"
 )
 
-var waiting = regexp.MustCompile(`rows that wait for an answer: (\d+)`)
+var (
+	waiting  = regexp.MustCompile(`rows that wait for an answer: (\d+)`)
+	accepted = regexp.MustCompile(`source rows \d+, accepted (\d+)`)
+)
+
+// number is what a text says by a pattern, -1 if it says nothing of the kind.
+func number(pattern *regexp.Regexp, text string) int {
+	m := pattern.FindStringSubmatch(text)
+	if m == nil {
+		return -1
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
 
 // TestBadSpell has a server that goes through a bad spell, in every way that is not an answer to the request itself. First
 // it fails a few requests among many that it answers, then all of them; then it is well again. Nothing that it did then
@@ -71,8 +83,9 @@ func TestBadSpell(t *testing.T) {
 					t.Fatalf("spell %d: want exit code %d, got %v", i, code, o)
 				}
 				kept := len(answers([]byte(read(t, journal))))
-				if m := waiting.FindStringSubmatch(o.stderr); code == cli.Retry && (m == nil || m[1] != fmt.Sprint(rows-kept)) {
-					t.Errorf("want %d of %d rows to wait, got %v", rows-kept, rows, o)
+				// A row whose answer resembles others too much may wait for a second one.
+				if n := number(waiting, o.stderr); code == cli.Retry && (n < rows-kept || n > rows-number(accepted, o.stderr)) {
+					t.Errorf("%d answers are there, %d rows wait: %v", kept, n, o)
 				}
 				if text := read(t, journal); strings.Contains(text, `"finish":"refused"`) {
 					t.Errorf("what was no answer is kept as one:\n%s", text)
