@@ -25,7 +25,7 @@ var serverMutants = []mutant{
 	{"server/the-endpoint-not-in-the-key", "teacher/openai/request.go", "	fmt.Fprintf(h, \"%d %s\\n\", len(endpoint), endpoint)\n", "	fmt.Fprintf(h, \"%d\\n\", len(endpoint))\n", "./teacher/openai"},
 	{"server/a-key-of-19-characters-a-secret", "teacher/openai/secret.go", "const leastSecret = 20", "const leastSecret = 19", "./teacher/openai"},
 	{"server/a-key-of-20-characters-a-dummy", "teacher/openai/secret.go", "const leastSecret = 20", "const leastSecret = 21", "./teacher/openai"},
-	{"server/answers-with-the-key-given-on", "teacher/openai/exchange.go", "x.key.In(text) {", "false {", "./teacher/openai"},
+	{"server/answers-with-the-key-given-on", "teacher/openai/exchange.go", "x.key.In(text) {", "x.key.In(text) && false {", "./teacher/openai"},
 	{"server/masked-keys-shown", "teacher/openai/secret.go", "if before+after >= 4 {", "if before+after >= 40 {", "./teacher/openai"},
 	{"server/redacted-accepted", "teacher/invented.go", "strings.Contains(c.question+c.text, \"[redacted]\")", "false", "./cmd/gen"},
 	{"server/a-bad-spell-taken-for-a-refusal", "teacher/teacher.go", "	return m != nil && !slices", "	return m == nil || !slices", "./teacher"},

@@ -205,3 +205,46 @@ func TestWaitIsSeen(t *testing.T) {
 		}
 	})
 }
+
+// The total timeout holds in every phase, also where the answer began just before it.
+func TestTotalTimeoutHolds(t *testing.T) {
+	bubble(t, func(t *testing.T, n *network) {
+		n.serve(host, reading(wait(14*time.Minute+50*time.Second, then(events(delta("Su")), silence))))
+		p := testPool(t, n, func(o *Options) { o.Retries, o.FirstTokenTimeout = -1, 15*time.Minute })
+		defer p.Close()
+		start := time.Now()
+		_, err := p.Complete(context.Background(), testBody(t))
+		if reasonOf(err) != "total timeout" || time.Since(start) != 15*time.Minute {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+	})
+}
+
+// An endpoint that turns some away with 503 or 529 while it answers others has too much to do: it gets less, and is not
+// taken for dead.
+func TestOverload(t *testing.T) {
+	for _, code := range []int{503, 529} {
+		bubble(t, func(t *testing.T, n *network) {
+			var busy atomic.Int64
+			n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
+				defer busy.Add(-1)
+				if busy.Add(1) > 1 {
+					status(code, "")(w, r)
+					return
+				}
+				wait(time.Hour, stream(goodStream))(w, r)
+			}))
+			p := testPool(t, n, func(o *Options) { o.FirstTokenTimeout, o.TotalTimeout, o.Retries = 2*time.Hour, 2*time.Hour, -1 })
+			defer p.Close()
+			var wg sync.WaitGroup
+			for range startLimit {
+				wg.Go(func() { p.Complete(context.Background(), testBody(t)) })
+			}
+			time.Sleep(time.Minute)
+			if s := p.Stats(); s.Alive != 1 || s.Limit >= startLimit || s.InFlight != 1 {
+				t.Errorf("%d: %+v", code, s)
+			}
+			wg.Wait()
+		})
+	}
+}
