@@ -3,14 +3,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 )
 
 const about = `
@@ -48,6 +52,31 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	fmt.Fprintf(stderr, "bench: there is no measurement %q; see bench -h\n", args[0])
 	return cli.Usage
+}
+
+// writeFile writes a file of results. One of that name with other contents is kept as name.bak; what is no file, such as
+// /dev/stdout, is written to.
+func writeFile(path string, data []byte) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return os.WriteFile(path, data, 0o644)
+	}
+	path, err := disk.Follow(path)
+	if err != nil {
+		return err
+	}
+	old, err := disk.ReadInput(path)
+	switch {
+	case err == nil && bytes.Equal(old, data):
+		return nil
+	case err == nil:
+		_, err = disk.Keep(path)
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return disk.Write(path, data, 0o644)
 }
 
 // split takes apart flags, with their values, and what else is among them, so that paths may come before flags and after.

@@ -148,3 +148,34 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteFile: results replace no file of the user's without keeping it, and links are followed.
+func TestWriteFile(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link.json")
+	if err := os.Symlink("a.json", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one", "one", "two", "three"} {
+		if err := writeFile(link, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{"a.json": "three", "link.json": "three", "a.json.bak": "one", "a.json.bak.2": "two"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 4 {
+		t.Errorf("%v, %v", entries, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("the link is gone: %v", err)
+	}
+	if err := writeFile(os.DevNull, []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if err := writeFile(dir, nil); err == nil {
+		t.Error("a directory was written to")
+	}
+}

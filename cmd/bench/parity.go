@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"time"
 
@@ -130,7 +129,7 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 		full.Rows = rows
 		data, err := json.MarshalIndent(full, "", " ")
 		if err == nil {
-			err = os.WriteFile(o.json, append(data, '\n'), 0o644)
+			err = writeFile(o.json, append(data, '\n'))
 		}
 		if err != nil {
 			return fmt.Errorf("--json: %w", err)

@@ -30,7 +30,8 @@ the loss on the plain answers, which rises when a model forgets.
   bench quality --check                                   exit code 1 unless every bar holds
 
 The code of an answer is its first fence tagged python, py, or not at all; an answer without any fence is code as a whole.
-Tone and openers are looked for in what stands outside of fences. Answers are made as chat makes them, always with the
+A question whose check fails the question's own answer is named, and no answer to it counts as right or wrong. Tone and
+openers are looked for in what stands outside of fences. A file of results that exists already is kept as FILE.bak. Answers are made as chat makes them, always with the
 most probable token.
 
 The answers are run in a sandbox that Linux makes of namespaces: they see Python and an empty folder, no other file or
@@ -275,6 +276,9 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 			fmt.Fprintf(stderr, "bench quality: %s: %d questions went wrong, the first: %s\n", m.Label, n, r.FirstError(m.Label))
 		}
 	}
+	if n, first := r.Broken(); n > 0 {
+		fmt.Fprintf(stderr, "bench quality: the checks of %d questions fail their own answers, so no answer to these counts as right or wrong; the first: %s\n", n, first)
+	}
 	v := qualityResult{Command: "quality", Seconds: took.Round(time.Millisecond).Seconds(), Report: r}
 	var failed []error
 	for _, file := range []struct {
@@ -291,7 +295,7 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 		var b bytes.Buffer
 		err := file.write(&b)
 		if err == nil {
-			err = os.WriteFile(file.path, b.Bytes(), 0o644)
+			err = writeFile(file.path, b.Bytes())
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("--%s: %w", file.flag, err))

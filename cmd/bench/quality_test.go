@@ -24,7 +24,7 @@ const (
 
 // known are questions that the tiny models have answers to, in the form of --questions.
 const known = `{"instruction":"How do I print hello world?","output":"print(\"hello world\")","check":"assert printed == 'hello world\\n'","kind":"print","seen":true}
-{"instruction":"How do I reverse a list?","output":"xs[::-1]","check":"pass","kind":"reverse","seen":true}
+{"instruction":"How do I reverse a list?","output":"xs = [1]\nprint(xs[::-1])","check":"pass","kind":"reverse","seen":true}
 {"instruction":"Count to ten.","input":"","output":"print(1)","check":"pass","kind":"count","seen":false}
 `
 

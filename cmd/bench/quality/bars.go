@@ -58,7 +58,7 @@ func (f *Figures) right() *float64 {
 	if f.Right == nil {
 		return nil
 	}
-	return f.percent(*f.Right)
+	return new(100 * float64(*f.Right) / float64(f.Answers-f.Broken))
 }
 
 // lost is how many more in a hundred answers were right before the fine-tuning, nil where that is not known. Both models
@@ -67,5 +67,5 @@ func lost(base, tuned *Figures) *float64 {
 	if base.Right == nil || tuned.Right == nil {
 		return nil
 	}
-	return base.percent(*base.Right - *tuned.Right)
+	return new(100 * float64(*base.Right-*tuned.Right) / float64(base.Answers-base.Broken))
 }

@@ -9,10 +9,11 @@ import (
 // Figures are what is counted over the answers of one model.
 type Figures struct {
 	Answers int  `json:"answers"`
-	Failed  int  `json:"failed"`          // questions that could not be asked, or without a loss
-	Parse   int  `json:"parse"`           // answers with code that is Python
-	Right   *int `json:"right,omitempty"` // that ran and passed the check; nil where nothing was run
-	Stop    int  `json:"stop"`            // that the model ended by itself
+	Failed  int  `json:"failed"`           // questions that could not be asked, or without a loss
+	Parse   int  `json:"parse"`            // answers with code that is Python
+	Broken  int  `json:"broken,omitempty"` // answers to questions whose checks fail their own answers
+	Right   *int `json:"right,omitempty"`  // of the others, that ran and passed the check; nil where nothing was run
+	Stop    int  `json:"stop"`             // that the model ended by itself
 
 	Tone     int     `json:"tone"`      // that score at least the style's MinScore
 	ToneMean float64 `json:"tone_mean"` // score
@@ -40,6 +41,7 @@ func figuresOf(answers []*Answer, tone int) Figures {
 	for _, a := range answers {
 		f.Failed += count(a.Error != "")
 		f.Parse += count(a.Parses)
+		f.Broken += count(a.Broken != "")
 		f.Stop += count(a.Reason == infer.Stopped)
 		f.Tone += count(a.Tone >= tone)
 		f.ToneMean += float64(a.Tone) / float64(len(answers))

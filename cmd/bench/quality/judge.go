@@ -20,9 +20,10 @@ type Answer struct {
 
 	Code    string `json:"code"`              // see Code
 	Parses  bool   `json:"parses"`            // there is code, and it is Python
-	Right   *bool  `json:"right,omitempty"`   // it ran and passed the check; nil where nothing was run
+	Right   *bool  `json:"right,omitempty"`   // it ran and passed the check; nil where nothing was run, or the question is broken
 	Wrong   string `json:"wrong,omitempty"`   // why it did not
 	Printed string `json:"printed,omitempty"` // what it printed
+	Broken  string `json:"broken,omitempty"`  // why the question's own answer fails its check, which then says nothing of this one
 
 	Words     int      `json:"words"` // of prose
 	Tone      int      `json:"tone"`  // the score
@@ -50,6 +51,9 @@ func (o *Options) judge(ctx context.Context, rows []Row) error {
 	var trials []data.Trial
 	var tried []*Answer
 	for _, row := range rows {
+		trials = append(trials, data.Trial{Code: Code(row.Output), Check: row.Check})
+	}
+	for _, row := range rows {
 		for _, a := range row.Answers {
 			a.look(o.Style)
 			trials = append(trials, data.Trial{Code: a.Code, Check: row.Check})
@@ -64,9 +68,16 @@ func (o *Options) judge(ctx context.Context, rows []Row) error {
 		return err
 	}
 	for i, a := range tried {
-		v := verdicts[i]
+		v := verdicts[len(rows)+i]
 		a.Parses = v.Parses && strings.TrimSpace(a.Code) != ""
 		a.Right, a.Wrong, a.Printed = new(v.Right), v.Error, v.Printed
+	}
+	for i := range rows {
+		for _, a := range rows[i].Answers {
+			if a.Broken = verdicts[i].Error; a.Broken != "" {
+				a.Right, a.Wrong = nil, ""
+			}
+		}
 	}
 	return nil
 }

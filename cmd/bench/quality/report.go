@@ -88,6 +88,21 @@ func (r *Report) FirstError(label string) string {
 	return ""
 }
 
+// Broken is how many questions have answers of their own that fail their checks, and what is wrong with the first.
+func (r *Report) Broken() (n int, first string) {
+	for _, row := range r.Rows {
+		for _, a := range row.Answers { // all say the same
+			if a.Broken != "" {
+				if n++; n == 1 {
+					first = fmt.Sprintf("%q: %s", row.Instruction, a.Broken)
+				}
+			}
+			break
+		}
+	}
+	return n, first
+}
+
 // Write writes the figures as a table for people.
 func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -145,7 +160,7 @@ func (r *Report) lines() []line {
 			if f.Right == nil {
 				return "not measured"
 			}
-			return f.share(*f.Right)
+			return fmt.Sprintf("%4d  %5.1f %%", *f.Right, *f.right())
 		}},
 		{"stops by itself", func(f *Figures) string { return f.share(f.Stop) }},
 		{fmt.Sprintf("tone score %d or more", r.ToneBar), func(f *Figures) string { return f.share(f.Tone) }},

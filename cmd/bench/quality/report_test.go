@@ -72,6 +72,43 @@ func reportOf(t *testing.T, python string) *Report {
 	return r
 }
 
+// TestBrokenQuestions: a check that fails its question's own answer counts neither for nor against a model.
+func TestBrokenQuestions(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("python3 is not installed")
+	}
+	o := Options{Python: "python3", Unprotected: noSandbox(t)}
+	var err error
+	if o.Style, err = voice.Builtin(voice.Default); err != nil {
+		t.Fatal(err)
+	}
+	rows := recorded()[:3]
+	rows[1].Check = "assert printed == 'four'"
+	if err := o.judge(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows {
+		for label, a := range row.Answers {
+			if broken := i == 1; broken != (a.Right == nil) || broken != (a.Broken == "check: AssertionError") || broken && (a.Wrong != "" || a.Printed == "" && label == Tuned) {
+				t.Errorf("question %d, %s: %+v", i, label, a)
+			}
+		}
+	}
+	r := &Report{Rows: rows, Questions: 3, Of: 3, Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
+	r.count()
+	for _, m := range r.Models {
+		if f := m.Seen; f.Answers != 3 || f.Broken != 1 || *f.Right != 2 || *f.right() != 100 {
+			t.Errorf("%s: %+v", m.Label, f)
+		}
+	}
+	if l := lost(&r.Models[0].Seen, &r.Models[1].Seen); *l != 0 {
+		t.Errorf("%v are lost", *l)
+	}
+	if n, first := r.Broken(); n != 1 || first != `"Print the sum of the list.": check: AssertionError` {
+		t.Errorf("%d, %s", n, first)
+	}
+}
+
 // TestFigures holds the counts against those made by hand.
 func TestFigures(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
