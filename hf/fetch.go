@@ -53,7 +53,7 @@ func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err
 // within says in errors that a repository may well have what its copy in the cache lacks.
 func within(h *hub.Hub) string {
 	if h.Offline {
-		return " in the cache (HF_HUB_OFFLINE is set)"
+		return " in the cache (offline: --offline, HF_HUB_OFFLINE)"
 	}
 	return ""
 }

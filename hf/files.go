@@ -1,6 +1,7 @@
 package hf
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -61,8 +62,16 @@ func (s source) readText(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", s.path(file), err)
 	}
+	if bytes.HasPrefix(data, []byte(pointerStart)) {
+		return nil, fmt.Errorf("%s: %w", s.path(file), errPointer)
+	}
 	return data, nil
 }
+
+var errPointer = errors.New("it is a pointer of Git LFS, not the file itself: fetch that with git lfs pull")
+
+// pointerStart is how a pointer of Git LFS begins.
+const pointerStart = "version https://git-lfs."
 
 // DirFS returns the files of a model's directory, which somebody else may have made: regular files only. The small ones are
 // copied into what is saved, so a link among them must not lead to a file of the user's elsewhere: it may lead to a file in

@@ -28,7 +28,7 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 		c.Name = name
 		return c, nil
 	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
+	if _, err := os.Stat(name); err == nil { // a file is refused, with what to give
 		return OpenModel(name)
 	}
 	ref, err := hub.ParseRef(hub.Model, name)

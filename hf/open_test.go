@@ -403,3 +403,35 @@ func TestProgress(t *testing.T) {
 		t.Errorf("ended at %d of %d, after %d calls", last, want, calls)
 	}
 }
+
+// TestPointers: a clone without Git LFS has pointers in place of large files. That is said, of weights and of small files.
+func TestPointers(t *testing.T) {
+	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 123456\n"
+	for _, name := range []string{singleName, "config.json", "tokenizer_config.json"} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS("testdata/tied")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(pointer), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := OpenModel(dir)
+		if err == nil || !strings.Contains(err.Error(), name+": it is a pointer of Git LFS") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOpenFile: a file is no model, and no name to ask the hub for.
+func TestOpenFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model.safetensors")
+	if err := os.WriteFile(path, []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(path))
+	for _, name := range []string{path, "model.safetensors"} {
+		if _, err := Open(t.Context(), nil, name); err == nil || !strings.Contains(err.Error(), "is not a directory: give the one that holds config.json") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -56,6 +56,9 @@ func readSafetensors(path string, file io.ReaderAt, size int64) (*Safetensors, e
 	if _, err := file.ReadAt(length[:], 0); err != nil {
 		return fail(err)
 	}
+	if string(length[:]) == pointerStart[:len(length)] {
+		return fail(errPointer)
+	}
 	n := binary.LittleEndian.Uint64(length[:])
 	switch {
 	case n > maxHeader:

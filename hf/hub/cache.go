@@ -58,7 +58,7 @@ func (r repo) offline(ref Ref) (Listing, error) {
 	if !isHex(commit, 40) {
 		data, err := os.ReadFile(filepath.Join(r.dir, "refs", filepath.FromSlash(ref.Revision)))
 		if commit = strings.TrimSpace(string(data)); err != nil || !isHex(commit, 40) {
-			return Listing{}, fmt.Errorf("%s is not in the cache %s and HF_HUB_OFFLINE is set: unset it, or fetch once with a network", ref, r.dir)
+			return Listing{}, fmt.Errorf("%s is not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", ref, r.dir)
 		}
 	}
 	files, err := r.readTree(commit)
@@ -69,7 +69,7 @@ func (r repo) offline(ref Ref) (Listing, error) {
 		return Listing{}, fmt.Errorf("%s: %w", ref, err)
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "snapshots", commit)); err != nil {
-		return Listing{}, fmt.Errorf("%s: commit %s is not in the cache %s and HF_HUB_OFFLINE is set: unset it, or fetch once with a network", ref, commit, r.dir)
+		return Listing{}, fmt.Errorf("%s: commit %s is not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", ref, commit, r.dir)
 	}
 	return Listing{ref, commit, files}, nil
 }

@@ -49,7 +49,7 @@ func TestOffline(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *fakeHub) {
 			h := s.open()
 			h.Offline = true
-			if _, err := h.Resolve(t.Context(), s.ref()); err == nil || !strings.Contains(err.Error(), "HF_HUB_OFFLINE is set: unset it") {
+			if _, err := h.Resolve(t.Context(), s.ref()); err == nil || !strings.Contains(err.Error(), "offline (--offline, HF_HUB_OFFLINE) nothing is fetched") {
 				t.Errorf("empty cache: %v", err)
 			}
 			pythonCache(t, s, trees)
@@ -77,7 +77,7 @@ func TestOffline(t *testing.T) {
 				}
 			}
 			// With its listing, what the snapshot lacks is known to be missing.
-			want := "HF_HUB_OFFLINE is set"
+			want := "offline (--offline, HF_HUB_OFFLINE)"
 			if !trees {
 				want = "no such file"
 			}

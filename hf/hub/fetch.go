@@ -57,7 +57,7 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 	local, ok = r.cached(pointer, f.Size)
 	if h.Offline {
 		if !ok {
-			return "", fmt.Errorf("not in the cache %s and HF_HUB_OFFLINE is set: unset it, or fetch once with a network", r.dir)
+			return "", fmt.Errorf("not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", r.dir)
 		}
 		return local, nil
 	}
