@@ -132,16 +132,19 @@ func (c *chatter) batch(ctx context.Context, questions []string) (failed error) 
 
 // pickDisplay chooses how answers are shown. size is that of a terminal that is taken over, or nil.
 func (c *chatter) pickDisplay(w io.Writer, size func() (width, height int)) display {
-	if len(c.sides) == 1 {
-		return &plainDisplay{w: w, notes: c.notes}
-	}
-	if !c.terminal {
-		return &linesDisplay{w: w, width: func() int { return 0 }}
-	}
-	if size == nil {
+	if size == nil && c.terminal {
 		size = (&terminal{out: w.(*os.File)}).size
 	}
-	narrow := &linesDisplay{w: w, width: func() int { width, _ := size(); return width }}
+	width := func() int { width, _ := size(); return width }
+	switch {
+	case len(c.sides) == 1 && c.terminal:
+		return &plainDisplay{w: w, notes: c.notes, width: width}
+	case len(c.sides) == 1:
+		return &plainDisplay{w: w, notes: c.notes}
+	case !c.terminal:
+		return &linesDisplay{w: w, width: func() int { return 0 }}
+	}
+	narrow := &linesDisplay{w: w, width: width}
 	return &columnsDisplay{w: w, size: size, narrow: narrow}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"restyle/chat"
+	"restyle/internal/cli"
 )
 
 // A command is what is typed with a slash in front.
@@ -54,11 +55,20 @@ func (c *chatter) command(ctx context.Context, input string) (leave bool, err er
 }
 
 func (c *chatter) help(context.Context, string) error {
+	width := 80
+	if t, ok := cli.Raw(c.notes).(*terminal); ok {
+		width, _ = t.size()
+	}
 	for _, cmd := range commands() {
-		c.note("  %-36s %s", strings.TrimRight("/"+cmd.name+" "+cmd.args, " "), cmd.help)
+		head, column := fmt.Sprintf("  %-36s ", strings.TrimRight("/"+cmd.name+" "+cmd.args, " ")), 39
+		if width < 80 { // what it does stands under it
+			head, column = strings.TrimRight(head, " ")+"\n      ", 6
+		}
+		c.note("%s%s", head, strings.Join(cli.Wrap(cmd.help, max(1, width-column)), "\n"+strings.Repeat(" ", column)))
 	}
 	c.note(`
-  """ begins and ends a question of several lines; what is pasted may have several too.
+  """ begins and ends a question of several lines; what is pasted may have
+  several too.
   Ctrl-C stops the answers and keeps them; a second one leaves. Ctrl-D leaves.`)
 	return nil
 }

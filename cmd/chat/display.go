@@ -184,22 +184,41 @@ func (d *linesDisplay) draw(panes []pane) error {
 // plainDisplay shows one pane's text as it comes and its foot elsewhere: for one model alone.
 type plainDisplay struct {
 	w, notes io.Writer
-	shown    int // bytes
+	width    func() int // of the terminal, whose lines then break between words; nil: they break where the answer does
+	fixed    int        // the width when the answer began
+	shown    int        // bytes
 }
 
 func (d *plainDisplay) draw(panes []pane) error {
 	p := panes[0]
-	text := p.text[d.shown:]
-	d.shown = len(p.text)
+	if d.shown == 0 && d.width != nil {
+		d.fixed = d.width()
+	}
+	text, foot := p.text, p.foot
+	if d.width != nil {
+		text, foot = settled(p.text, d.fixed, p.done), strings.Join(cli.Wrap(p.foot, d.fixed), "\n")
+	}
+	more := text[min(d.shown, len(text)):]
+	d.shown = len(text)
 	if p.done {
 		d.shown = 0
-		if !strings.HasSuffix(p.text, "\n") {
-			text += "\n"
+		if !strings.HasSuffix(text, "\n") {
+			more += "\n"
 		}
 	}
-	if _, err := io.WriteString(d.w, text); err != nil || !p.done {
+	if _, err := io.WriteString(d.w, more); err != nil || !p.done {
 		return err
 	}
-	_, err := fmt.Fprintf(d.notes, "\n%s\n\n", p.foot)
+	_, err := fmt.Fprintf(d.notes, "\n%s\n\n", foot)
 	return err
+}
+
+// settled is text in lines of that width, as far as no text after it can change it: without its last word, which may grow and go
+// to the next line.
+func settled(text string, width int, done bool) string {
+	lines := cli.Wrap(text, width)
+	if last := &lines[len(lines)-1]; !done {
+		*last = strings.TrimRight((*last)[:max(0, strings.LastIndexByte(*last, ' '))], " ")
+	}
+	return strings.Join(lines, "\n")
 }

@@ -289,3 +289,40 @@ func TestPlain(t *testing.T) {
 		t.Errorf("out %q, notes %q", out.String(), notes.String())
 	}
 }
+
+// TestPlainWraps: on a terminal the lines of one model's answer break between words, however it comes.
+func TestPlainWraps(t *testing.T) {
+	answer := "You may sort it with sorted, which is what everybody does.\n\n    x = 1\n世界 世界世界 supercalifragilisticexpialidocious  end"
+	for _, width := range []int{10, 24, 80} {
+		s := newScreen(t, width, 50) // which complains of what is written behind its edge
+		d := &plainDisplay{w: s, notes: s, width: func() int { return width }}
+		for n := range len(answer) {
+			if utf8.ValidString(answer[:n]) {
+				if err := d.draw([]pane{{text: answer[:n]}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := d.draw([]pane{{text: answer, done: true, foot: "[cut at 20 tokens]"}}); err != nil {
+			t.Fatal(err)
+		}
+		want := append(append(cli.Wrap(answer, width), ""), cli.Wrap("[cut at 20 tokens]", width)...)
+		if got := s.lines(); !slices.Equal(got[:len(want)], want) {
+			t.Errorf("%d columns:\n%q\nwant\n%q", width, got, want)
+		}
+	}
+}
+
+// TestHelpFits in 80 columns, which is what a terminal has at least, and where no width is known.
+func TestHelpFits(t *testing.T) {
+	var notes strings.Builder
+	c := &chatter{notes: &notes}
+	if err := c.help(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(notes.String()) {
+		if n := cli.Columns(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
