@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -52,11 +53,11 @@ func other(t *testing.T, what, path string) (said string, end func()) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	end = func() {
+	end = sync.OnceFunc(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 		in.Close()
-	}
+	})
 	t.Cleanup(end)
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
@@ -391,42 +392,112 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockOfAnotherFile: a lock on a file that was removed or renamed is none on its name.
+// flocks has f called in place of flock(2), which it gets.
+func flocks(t *testing.T, f func(fd, how int, flock func(fd, how int) error) error) {
+	was := flock
+	flock = func(fd, how int) error { return f(fd, how, was) }
+	t.Cleanup(func() { flock = was })
+}
+
+// TestLockOfAnotherFile moves the file between its opening and its locking, as whoever had the lock may do: a lock on a
+// file that was moved is none on its name.
 func TestLockOfAnotherFile(t *testing.T) {
+	for name, take := range map[string]func(path string) (*File, error){
+		"Lock":     Lock,
+		"LockWait": func(path string) (*File, error) { return LockWait(t.Context(), path) },
+	} {
+		path := filepath.Join(t.TempDir(), "lock")
+		moves := 2
+		flocks(t, func(fd, how int, flock func(fd, how int) error) error {
+			if moves--; moves >= 0 {
+				if err := os.Rename(path, fmt.Sprint(path, moves)); err != nil {
+					t.Error(err)
+				}
+			}
+			return flock(fd, how)
+		})
+		f, err := take(path)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if !f.named(paths{}, path) || moves >= 0 {
+			t.Errorf("%s has the lock of another file", name)
+		}
+		if _, err := Lock(path); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s: two have the lock: %v", name, err)
+		}
+		f.Close()
+	}
+	// A pending file that was taken for abandoned between the two is begun again.
 	dir := t.TempDir()
-	path := filepath.Join(dir, "lock")
-	first, err := Lock(path)
+	first := true
+	flocks(t, func(fd, how int, flock func(fd, how int) error) error {
+		if first {
+			first = false
+			Tidy(dir)
+		}
+		return flock(fd, how)
+	})
+	p, err := Create(filepath.Join(dir, "x"), 0o666)
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits := make(chan *File)
-	go func() {
-		f, err := LockWait(context.Background(), path)
+	if first || !p.named(paths{}, p.temp) {
+		t.Error("the file that is written has no name")
+	}
+	if err := p.Commit(); err != nil || len(folder(t, dir)) != 1 {
+		t.Error(err, folder(t, dir))
+	}
+}
+
+// TestFlockFails has a system call that is interrupted, and file systems without locks.
+func TestFlockFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
+	interrupted := false
+	flocks(t, func(fd, how int, flock func(fd, how int) error) error {
+		if interrupted = !interrupted; interrupted {
+			return syscall.EINTR
+		}
+		return flock(fd, how)
+	})
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for _, e := range []error{syscall.ENOSYS, syscall.ENOTSUP, syscall.ENOLCK} {
+		flocks(t, func(int, int, func(fd, how int) error) error { return e })
+		if _, err := Lock(path); !errors.Is(err, ErrNoLocks) || !errors.Is(err, e) {
+			t.Errorf("%v: %v", e, err)
+		}
+		if f, err = LockWait(t.Context(), path); err != nil {
+			t.Errorf("%v: %v", e, err)
+		} else {
+			f.Close()
+		}
+		// Whose a pending file is cannot be told, so it stays.
+		p, err := Create(filepath.Join(dir, "x"), 0o666)
 		if err != nil {
+			t.Fatal(err)
+		}
+		Tidy(dir)
+		if err := p.Commit(); err != nil {
+			t.Errorf("%v: %v", e, err)
+		}
+	}
+	flocks(t, func(int, int, func(fd, how int) error) error { return syscall.EIO })
+	for _, take := range []func() error{
+		func() error { _, err := Lock(path); return err },
+		func() error { _, err := LockWait(t.Context(), path); return err },
+		func() error { _, err := Create(filepath.Join(dir, "y"), 0o666); return err },
+	} {
+		if err := take(); !errors.Is(err, syscall.EIO) {
 			t.Error(err)
 		}
-		waits <- f
-	}()
-	if err := os.Rename(path, path+".old"); err != nil {
-		t.Fatal(err)
 	}
-	second, err := Lock(path)
-	if errors.Is(err, ErrLocked) {
-		second = nil // the other was faster
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	first.Close()
-	if second != nil {
-		if !second.named(paths{}, path) || first.named(paths{}, path) {
-			t.Error("it is not known which file has the name")
-		}
-		second.Close()
-	}
-	got := <-waits
-	defer got.Close()
-	if _, err := Lock(path); !errors.Is(err, ErrLocked) {
-		t.Error("two have the lock:", err)
+	if got := folder(t, dir); len(got) != 2 {
+		t.Errorf("there is %q", got)
 	}
 }
 

@@ -19,6 +19,8 @@ var (
 	ErrNoLocks = errors.New("the file system has no locks")
 )
 
+var flock = unix.Flock // in tests, one that fails
+
 // TryLock locks the file for this process until it is closed or the process ends in any way; shared admits others that
 // lock it shared. It does not wait. The error is or wraps [ErrLocked] or [ErrNoLocks], or is that of flock(2).
 func (f *File) TryLock(shared bool) error {
@@ -27,7 +29,7 @@ func (f *File) TryLock(shared bool) error {
 		how = unix.LOCK_SH
 	}
 	for {
-		switch err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB); {
+		switch err := flock(int(f.Fd()), how|unix.LOCK_NB); {
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return ErrLocked
 		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOLCK):
@@ -45,7 +47,7 @@ func (f *File) TryLock(shared bool) error {
 // (process, host, start) is for the message only. The holder may remove or rename the file, or its directory: whoever
 // waits for the old file notices. Over NFS the lock holds between hosts from Linux 2.6.12 on.
 func Lock(path string) (*File, error) {
-	f, err := lock(path, func(f *File) error { return fmt.Errorf("%w%s", ErrLocked, f.holder()) })
+	f, err := lock(path, true, func(f *File) error { return fmt.Errorf("%w%s", ErrLocked, f.holder()) })
 	if err == nil {
 		f.sign()
 	}
@@ -56,7 +58,7 @@ func Lock(path string) (*File, error) {
 // file as it is. Python's filelock takes the same lock. On a file system without locks it locks nothing.
 func LockWait(ctx context.Context, path string) (*File, error) {
 	pause := time.Millisecond
-	return lock(path, func(*File) error {
+	return lock(path, false, func(*File) error {
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		pause = min(2*pause, 100*time.Millisecond)
@@ -66,22 +68,20 @@ func LockWait(ctx context.Context, path string) (*File, error) {
 		case <-timer.C:
 			return nil
 		}
-	}, ErrNoLocks)
+	})
 }
 
-// lock opens and locks the file. While another process has it, it calls busy, until that returns an error. An error of
-// the lock itself that is one of without counts as none.
-func lock(path string, busy func(*File) error, without ...error) (*File, error) {
+// lock opens and locks the file; must is whether that takes a file system with locks. While another process has the lock,
+// it calls busy, until that returns an error.
+func lock(path string, must bool, busy func(*File) error) (*File, error) {
 	for {
 		f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
 		if err != nil {
 			return nil, err
 		}
 		err = f.TryLock(false)
-		for _, e := range without {
-			if errors.Is(err, e) {
-				return f, nil
-			}
+		if !must && errors.Is(err, ErrNoLocks) {
+			return f, nil
 		}
 		if err == nil && f.named(paths{}, path) { // else whoever had the lock has removed or moved the file
 			return f, nil
