@@ -296,7 +296,7 @@ func TestPending(t *testing.T) {
 		t.Error(err)
 	}
 	// The narrower permissions win.
-	for _, c := range []struct{ old, new, want fs.FileMode }{{0o600, 0o644, 0o600}, {0o644, 0o600, 0o600}, {0o640, 0o644, 0o640}} {
+	for _, c := range []struct{ old, new, want fs.FileMode }{{0o600, 0o644, 0o600}, {0o644, 0o600, 0o600}, {0o640, 0o644, 0o640}, {0o660, 0o644, 0o640}} {
 		if err := errors.Join(os.WriteFile(path, nil, 0o666), os.Chmod(path, c.old), Write(path, nil, c.new)); err != nil {
 			t.Fatal(err)
 		}
@@ -313,6 +313,33 @@ func TestPending(t *testing.T) {
 	}
 	if got := folder(t, dir); len(got) != 2 {
 		t.Errorf("there is %q", got)
+	}
+}
+
+// TestTakenName: whatever has the random name already stays as it is.
+func TestTakenName(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	put(t, victim, "mine")
+	for _, trap := range []func(temp string) error{
+		func(temp string) error { return os.Link(victim, temp) },
+		func(temp string) error { return os.Symlink(victim, temp) },
+		func(temp string) error { return os.Symlink(filepath.Join(dir, "missing"), temp) },
+	} {
+		taken := ""
+		stop := Watch(func(op string, names ...string) error {
+			if op == "create" && taken == "" {
+				taken = names[0]
+				return trap(taken)
+			}
+			return nil
+		})
+		err := Write(filepath.Join(dir, "x"), []byte("new"), 0o666)
+		stop()
+		if err != nil || read(t, victim) != "mine" || read(t, filepath.Join(dir, "x")) != "new" || len(folder(t, dir)) != 3 {
+			t.Errorf("%v, the victim has %q, there is %q", err, read(t, victim), folder(t, dir))
+		}
+		os.Remove(taken)
 	}
 }
 
@@ -701,8 +728,12 @@ func TestKeep(t *testing.T) {
 			t.Errorf("%s: the name does not last: %q", c.text, *list)
 		}
 	}
+	list := calls(t, nil)
 	if bak, err := SetAside(path); err != nil || bak != path+".bak.4" || read(t, bak) != "one" {
 		t.Error(bak, err)
+	}
+	if want := []string{"rename x x.bak.4", "syncdir " + filepath.Base(dir)}; !slices.Equal(*list, want) {
+		t.Errorf("%q, want %q", *list, want)
 	}
 	if got := read(t, path+".bak"); got != "somebody else's" {
 		t.Errorf("the first .bak has %q", got)
