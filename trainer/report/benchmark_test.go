@@ -94,6 +94,7 @@ func TestBenchmarkRefuses(t *testing.T) {
 		{sixColumns + ",Colour\n", `"Colour"`},
 		{sixColumns + ",Mode\n", `"Mode"`},
 		{"Timestamp,Mode\n", "lacks the column Wall_Time_s"},
+		{strings.TrimSuffix(sixColumns, ",Tokens_Min") + "\n", "lacks the column Tokens_Min"},
 		{"\n\n", "not a header"},
 		{"\"\n", "not a header"},
 		{strings.Repeat("x", 1<<20), "not one of ours"},

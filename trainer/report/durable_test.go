@@ -3,6 +3,8 @@ package report
 import (
 	"encoding/csv"
 	"errors"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -105,6 +107,32 @@ func TestEventsAreSynced(t *testing.T) {
 		t.Errorf("%v, %q", err, *events)
 	}
 	e.Close()
+}
+
+// TestEventsTakeNoFile: an event file that appears under the new one's name in the last moment stays as it is.
+func TestEventsTakeNoFile(t *testing.T) {
+	theirs := ""
+	defer disk.Watch(func(op string, names ...string) error {
+		if op == "create" {
+			theirs = names[0]
+			writeFile(t, theirs, "theirs")
+		}
+		return nil
+	})()
+	if _, err := Create(t.TempDir(), 0); !errors.Is(err, fs.ErrExist) || readFile(t, theirs) != "theirs" {
+		t.Error(err)
+	}
+}
+
+// TestShortSeriesKeepsItsGaps: what is short enough is not thinned.
+func TestShortSeriesKeepsItsGaps(t *testing.T) {
+	points := []CurvePoint{{Loss: 1}, {Loss: math.NaN()}, {Loss: 2}, {Loss: 3}}
+	if got := thin(points, 2); len(got) != 4 {
+		t.Error(got)
+	}
+	if got := thin(points, 1); len(got) != 2 {
+		t.Error(got)
+	}
 }
 
 // TestNeighboursLinks has links where the run's files are to be. The benchmark log may be a link of the user's own.

@@ -130,11 +130,8 @@ func (m *Metrics) Offset() int64 { return m.offset }
 
 // Sync makes what was written last through a power cut. A checkpoint that keeps Offset is written after it.
 func (m *Metrics) Sync() error {
-	if m.err != nil {
-		return m.err
-	}
-	if err := m.file.Sync(); err != nil {
-		m.err = fmt.Errorf("metrics: %w", err) // final: a second fsync proves nothing
+	if err := m.file.Sync(); err != nil && m.err == nil {
+		m.err = fmt.Errorf("metrics: %w", err)
 	}
 	return m.err
 }
