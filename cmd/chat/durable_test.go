@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -72,6 +73,56 @@ func TestRecordEveryCallFails(t *testing.T) {
 			break
 		}
 	}
+}
+
+// TestTwoChats: two that run at once lose nothing of each other's, and the one that stays is not recovered by a third.
+func TestTwoChats(t *testing.T) {
+	md := filepath.Join(t.TempDir(), "log.md")
+	first, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.close()
+	for _, r := range []*record{first, second, first, second} {
+		if err := r.add(event{Event: "ask", ID: newID(), Question: "q", Models: map[string]string{"base": "b"}}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if events := readEvents(t, jsonlPath(md)); len(events) != 4 {
+		t.Errorf("%d events of 4 are there", len(events))
+	}
+	first.close()
+	third, recovered, err := openRecord(md)
+	if err != nil || recovered != 0 {
+		t.Errorf("%d entries of a running chat were written, %v", recovered, err)
+	}
+	third.close()
+}
+
+// TestRecordRead: what an answer says is not added to, and the latest questions are remembered.
+func TestRecordRead(t *testing.T) {
+	md := filepath.Join(t.TempDir(), "log.md")
+	r, _, err := openRecord(md)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range keptQuestions + 3 {
+		r.add(event{Event: "ask", ID: fmt.Sprint(i), Question: fmt.Sprint(i), Models: map[string]string{"base": "b"}}, false)
+		r.add(event{Event: "answer", ID: fmt.Sprint(i), Model: "base", Answer: &answer{Text: "whole", Reason: "stop"}}, false)
+		r.add(event{Event: "part", ID: fmt.Sprint(i), Text: map[string]string{"base": "more"}}, false)
+	}
+	unfinished, err := r.read()
+	if err != nil || len(unfinished) != keptQuestions+3 || unfinished[0].answers["base"].Text != "whole" {
+		t.Errorf("%d unfinished, %+v, %v", len(unfinished), unfinished[0].answers["base"], err)
+	}
+	if asked := r.questions(); len(asked) != keptQuestions || asked[0] != "3" || asked[keptQuestions-1] != fmt.Sprint(keptQuestions+2) {
+		t.Errorf("%d questions: %q", len(asked), asked)
+	}
+	r.close()
 }
 
 // TestRecordIsPrivate: questions and answers are for their owner alone, and so is what /save writes.

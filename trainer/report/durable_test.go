@@ -85,6 +85,10 @@ func TestMetricsDisk(t *testing.T) {
 		}
 		watch(t, call)
 		first := errors.Join(m.Write(2), m.Sync())
+		watch(t, "sync m.jsonl")
+		if err := m.Sync(); call == "write m.jsonl" && !strings.Contains(err.Error(), "make room") {
+			t.Errorf("the first error is forgotten: %v", err)
+		}
 		watch(t, "")
 		for _, err := range []error{first, m.Write(3), m.Sync(), m.Close()} {
 			if !errors.Is(err, syscall.ENOSPC) {
