@@ -7,8 +7,9 @@ This process only waits for a case, forks a child that reads it and does the wor
 never reads a case itself, so that no later child finds one in its memory. The descriptors are
 
     0   the case, a line of JSON: the text of the code, or of the check
-    1   lines of JSON: {"python": version} once; of each case {"process": number of the child}; then, of answer, {"left": bool,
-        "clean": bool} when all of it has ended; of check {"parses"}, {"printed"}, {"error"}, {"right"}, each if known, and {"ended": true}
+    1   lines of JSON: {"python": version} once; of each case {"process": number of the child}; then, of answer,
+        {"left": bool, "clean": bool} when all of it has ended; of check {"parses"}, {"printed"}, {"error"}, {"right"}, each
+        if known, and {"ended": true}
     3   messages from the other side
     4   messages to the other side
 
@@ -121,7 +122,8 @@ def answer():
     def names(of):
         return {name: namespace[name] for name in (namespace if of is None else of) if name in namespace}
 
-    peer.send({"printed": captured.getvalue(), "error": problem, "names": peer.pack(names), "functions": peer.pack(functions)})
+    peer.send({"printed": captured.getvalue(), "error": problem,
+               "names": peer.pack(names), "functions": peer.pack(functions)})
     while True:
         peer.answer(peer.receive())
 
@@ -236,7 +238,7 @@ def main(side):
         has_proc = alone and bool(os.listdir(PROC))
     except OSError:
         has_proc = False
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # of its own namespace's processes, process 1 ignores what it does not handle
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what process 1 does not handle, its namespace's processes cannot do to it
     say = lines(RESULT)
     say(python=sys.version.split()[0])
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])

@@ -1,11 +1,12 @@
 """Objects of one process in another, for a check that must not share a process with the code that it checks.
 
-A Peer talks JSON lines with the Peer of the other process. Data go over as data: numbers, text, containers of data, a few
-types of the standard library. Anything else stays where it is, and the other side gets a Remote that asks for what is done with it.
+A Peer talks JSON lines with the Peer of the other process. Data go over as data: numbers, text, containers of data, a
+few types of the standard library. Anything else stays where it is, and the other side gets a Remote, which asks for what
+is done with it.
 
 The side of the check must learn nothing from a value that the code made but data. So a comparison of a Remote with data
-is never the other side's to decide: it is one with the data that the object is, such as a named tuple's items, or the two differ.
-Arithmetic of a Remote with data may give another Remote, and that one no number. Objects of the check are functions to
+is never the other side's to decide: it is one with the data that the object is, such as a named tuple's items, or the
+two differ. Arithmetic of a Remote with data may give another Remote, and that one no number. Objects of the check are functions to
 the other side, which can call them and nothing else.
 """
 
@@ -32,19 +33,25 @@ class Ended(BaseException):
 
 # Types that go over as their name and what makes them again.
 MADE = {
-    bytes: lambda v: (list(v),), bytearray: lambda v: (list(v),), complex: lambda v: (v.real, v.imag), range: lambda v: (v.start, v.stop, v.step),
-    tuple: lambda v: (list(v),), set: lambda v: (list(v),), frozenset: lambda v: (list(v),), slice: lambda v: (v.start, v.stop, v.step),
-    dict: lambda v: ([list(item) for item in v.items()],), collections.OrderedDict: lambda v: ([list(item) for item in v.items()],),
-    collections.Counter: lambda v: (dict(v),), collections.deque: lambda v: (list(v), v.maxlen), decimal.Decimal: lambda v: (str(v),),
-    fractions.Fraction: lambda v: (v.numerator, v.denominator), datetime.timedelta: lambda v: (v.days, v.seconds, v.microseconds),
-    datetime.date: lambda v: (v.year, v.month, v.day), datetime.time: lambda v: (v.hour, v.minute, v.second, v.microsecond),
+    **dict.fromkeys((bytes, bytearray, tuple, set, frozenset), lambda v: (list(v),)),
+    **dict.fromkeys((dict, collections.OrderedDict), lambda v: ([list(item) for item in v.items()],)),
+    **dict.fromkeys((range, slice), lambda v: (v.start, v.stop, v.step)),
+    complex: lambda v: (v.real, v.imag),
+    collections.Counter: lambda v: (dict(v),),
+    collections.deque: lambda v: (list(v), v.maxlen),
+    decimal.Decimal: lambda v: (str(v),),
+    fractions.Fraction: lambda v: (v.numerator, v.denominator),
+    datetime.timedelta: lambda v: (v.days, v.seconds, v.microseconds),
+    datetime.date: lambda v: (v.year, v.month, v.day),
+    datetime.time: lambda v: (v.hour, v.minute, v.second, v.microsecond),
     datetime.datetime: lambda v: (v.year, v.month, v.day, v.hour, v.minute, v.second, v.microsecond),
 }
 DATA = (list, str, int, float)  # those that go over as they are
 NAMED = {kind.__name__: kind for kind in MADE}
 TYPES = {name: value for name, value in vars(builtins).items() if isinstance(value, type)}
 TYPE_NAMES = {value: name for name, value in TYPES.items()}
-CLASSES = {**TYPES, **NAMED, **{kind.__name__: kind for kind in (types.FunctionType, types.MethodType, types.CodeType, types.GeneratorType)}}
+SHOWN = (types.FunctionType, types.MethodType, types.CodeType, types.GeneratorType)  # what isinstance says of a Remote
+CLASSES = {**TYPES, **NAMED, **{kind.__name__: kind for kind in SHOWN}}
 CHANGED = (list, dict, set, bytearray)  # arguments that a function may change, and that are then sent back
 
 # What a Peer may be asked to do with an object.
@@ -52,8 +59,8 @@ DOES = {name: getattr(operator, name) for name in (
     "eq ne lt le gt ge add sub mul truediv floordiv mod pow matmul lshift rshift and_ or_ xor neg pos invert index "
     "getitem setitem delitem contains").split()}
 DOES.update((function.__name__, function) for function in (
-    abs, bool, bytes, complex, delattr, dir, divmod, float, format, getattr, hash, int, isinstance, issubclass, iter, len, next, repr, reversed,
-    round, setattr, str, math.ceil, math.floor, math.trunc))
+    abs, bool, bytes, complex, delattr, dir, divmod, float, format, getattr, hash, int, isinstance, issubclass, iter, len,
+    next, repr, reversed, round, setattr, str, math.ceil, math.floor, math.trunc))
 DOES["call"] = lambda function, /, *args, **named: function(*args, **named)
 DOES["enter"] = lambda manager: type(manager).__enter__(manager)
 DOES["leave"] = lambda manager, *error: type(manager).__exit__(manager, *error)
@@ -126,11 +133,12 @@ class Peer:
             if value in self.errors.values():
                 return {"yours": next(n for n, e in self.errors.items() if e is value)}
             if issubclass(value, BaseException):
-                return {"error": self.number(value), "name": value.__name__, "bases": [self.pack(b) for b in value.__bases__]}
+                bases = [self.pack(b) for b in value.__bases__]
+                return {"error": self.number(value), "name": value.__name__, "bases": bases}
             return {"class": self.number(value)}
         if kind is dataclasses.Field and self.serve is DOES:
-            return {"field": [self.pack(getattr(value, name, None)) for name in ("name", "type", "init", "repr", "compare")],
-                    "is": str(getattr(value._field_type, "name", ""))}
+            known = [self.pack(getattr(value, name, None)) for name in ("name", "type", "init", "repr", "compare")]
+            return {"field": known, "is": str(getattr(value._field_type, "name", ""))}
         if isinstance(value, type(sys)):
             return {"module": value.__name__, "object": self.number(value)}
         base = base_of(kind) or kind
@@ -174,9 +182,11 @@ class Peer:
                 BaseException.__init__(self, *args)
                 self._remote = peer.ask("call", Remote(peer, number), *args, **named)
 
-            bases = tuple(b for b in map(self.unpack, value["bases"]) if isinstance(b, type) and issubclass(b, BaseException))
+            bases = [self.unpack(b) for b in value["bases"]]
+            bases = tuple(b for b in bases if isinstance(b, type) and issubclass(b, BaseException))
             self.errors[number] = type(str(value["name"]), bases or (Exception,), {
-                "__init__": __init__, "__str__": lambda self: str(self._remote), "__getattr__": lambda self, name: getattr(self.__dict__["_remote"], name)})
+                "__init__": __init__, "__str__": lambda self: str(self._remote),
+                "__getattr__": lambda self, name: getattr(self.__dict__["_remote"], name)})
         return self.errors[number]
 
     def ask(self, what, *args, **named):
@@ -217,12 +227,13 @@ class Peer:
         reply = {}
         args = [self.unpack(a) for a in message["args"]]
         try:
-            reply["value"] = self.pack(self.serve[message["do"]](*args, **{k: self.unpack(v) for k, v in message["named"].items()}))
+            named = {k: self.unpack(v) for k, v in message["named"].items()}
+            reply["value"] = self.pack(self.serve[message["do"]](*args, **named))
         except Ended:
             raise
         except BaseException as error:
-            reply["raised"] = {"class": self.pack(type(error)), "object": {"object": self.number(error)}, "args": [self.pack(a) for a in error.args],
-                               "text": str(error)}
+            reply["raised"] = {"class": self.pack(type(error)), "object": {"object": self.number(error)},
+                               "args": [self.pack(a) for a in error.args], "text": str(error)}
         if self.serve is DOES:
             changed = [[i, self.pack(a)] for i, a in enumerate(args) if type(a) in CHANGED]
             reply["changed"] = [[i, value] for i, value in changed if value != message["args"][i]]

@@ -31,8 +31,8 @@ the loss on the plain answers, which rises when a model forgets.
 
 The code of an answer is its first fence tagged python, py, or not at all; an answer without any fence is code as a whole.
 A question whose check fails the question's own answer is named, and no answer to it counts as right or wrong. Tone and
-openers are looked for in what stands outside of fences. A file of results that exists already is kept as FILE.bak. Answers are made as chat makes them, always with the
-most probable token.
+openers are looked for in what stands outside of fences. Answers are made as chat makes them, always with the most probable
+token. A file of results that exists already is kept as FILE.bak.
 
 The answers are run in a sandbox that Linux makes of namespaces: they see Python and an empty folder, no other file or
 process and no network, and have limits on time, memory, processes and output. Checks run in another, so that an answer cannot
