@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"restyle/chat"
 	"restyle/tokenizer"
@@ -375,8 +375,8 @@ func TestEncoderRefuses(t *testing.T) {
 	}
 }
 
-// TestManyAnswers: the time for a conversation grows with its length, not with its square, which would be a hundred times
-// what the tokenizer takes; it is about twice.
+// TestManyAnswers: the work for a conversation grows with its length, not with its square. What is allocated counts it: a square
+// would be a hundred times what the tokenizer allocates; it is about twice.
 func TestManyAnswers(t *testing.T) {
 	e := encoderOf(t, "raw")
 	e.Seq = 512
@@ -385,14 +385,21 @@ func TestManyAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	e.part(r, 0, len(r.Text))
-	alone := time.Since(began)
-	began = time.Now()
-	ex, cut, err := e.Encode(Conversation{Messages: messages})
-	if took := time.Since(began); err != nil || len(ex.IDs) < 500 || cut < 100000 || took > 30*alone {
-		t.Errorf("%d tokens, %d cut, %v; after %v, the tokenizer alone %v", len(ex.IDs), cut, err, took, alone)
+	allocated := func(f func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
 	}
+	alone := allocated(func() { e.part(r, 0, len(r.Text)) })
+	var ex Example
+	var cut int
+	all := allocated(func() { ex, cut, err = e.Encode(Conversation{Messages: messages}) })
+	if err != nil || len(ex.IDs) < 500 || cut < 100000 || all > 30*alone {
+		t.Errorf("%d tokens, %d cut, %v; %d bytes allocated, by the tokenizer alone %d", len(ex.IDs), cut, err, all, alone)
+	}
+	t.Logf("%d bytes allocated, by the tokenizer alone %d", all, alone)
 }
 
 func FuzzEncode(f *testing.F) {

@@ -591,7 +591,7 @@ func (w *watched) String() string {
 // until waits for something to become true.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("waited in vain for", what)
 		}
