@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/model"
+	"restyle/optim"
 	"restyle/tensor"
 )
 
@@ -207,6 +209,63 @@ func TestStepIsOneStep(t *testing.T) {
 		}
 		if e := math.Sqrt(diff / norm); e > 1e-5 {
 			t.Errorf("%s: the gradient is %.1e of itself off", name, e)
+		}
+	}
+}
+
+// TestUpdate compares two steps with the same computed apart: all examples of a step in one pass, the norm, the clipping and the
+// update with the step's learning rate. In fp32 they differ by rounding alone.
+func TestUpdate(t *testing.T) {
+	s := tinySettings()
+	s.DType, s.Optimizer.Bits, s.Batch, s.Accumulate, s.Clip, s.Warmup, s.Schedule = tensor.F32, 32, 1, 8, 0.01, 0, "linear"
+	r := tiny(t, t.TempDir(), s)
+	joined := s
+	joined.Batch, joined.Accumulate = 8, 1
+	want := tiny(t, t.TempDir(), joined)
+	state := func(r *Run) (list []tensor.Tensor) {
+		for _, p := range r.Model.Params() {
+			list = append(list, p.W)
+		}
+		return append(list, r.Optimizer.State()...)
+	}
+	var before [][]float32
+	for _, x := range state(want) {
+		before = append(before, slices.Clone(x.F32()))
+	}
+	var passes []model.Batch
+	for step := range 2 {
+		of, _ := want.Plan.Step(step)
+		want.Model.ZeroGrad()
+		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Trained()))); err != nil || len(of) != 1 {
+			t.Fatal(len(of), err)
+		}
+		norm, err := optim.Norm(want.Model.Device(), want.Model.Params())
+		if err != nil || norm < 2*s.Clip {
+			t.Fatalf("a norm of %v, which is not clipped, shows nothing: %v", norm, err)
+		}
+		want.Optimizer.Step(want.Plan.rate(step), s.Clip/norm)
+		passes, _ = r.Plan.Step(step)
+	}
+	if len(passes) < 3 || passes[0].Trained() == passes[1].Trained() {
+		t.Fatalf("%d passes, with as many trained tokens: this compares nothing", len(passes))
+	}
+	if err := r.Start(context.Background(), ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := r.step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := state(want)
+	for i, x := range state(r) {
+		var diff, norm float64
+		for j, v := range x.F32() {
+			diff += math.Pow(float64(v-moved[i].F32()[j]), 2)
+			norm += math.Pow(float64(moved[i].F32()[j]-before[i][j]), 2)
+		}
+		if e := math.Sqrt(diff / norm); !(e < 1e-2) { // AdamW's first steps make much of tiny gradients
+			t.Errorf("%s moves by %.1e of the way elsewhere", x.Name, e)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -436,6 +437,54 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
+// TestOtherState has a resume refuse the state of another optimiser: with a tensor more, or with one of another size or type.
+func TestOtherState(t *testing.T) {
+	s := tinySettings()
+	r := tiny(t, t.TempDir(), s)
+	path := filepath.Join(t.TempDir(), optimizerName)
+	for _, c := range []struct {
+		what   string
+		change func(list []hf.TensorData) []hf.TensorData
+		want   string
+	}{
+		{"the same", func(list []hf.TensorData) []hf.TensorData { return list }, ""},
+		{"one more", func(list []hf.TensorData) []hf.TensorData {
+			more := list[0]
+			more.Name = "another"
+			return append(list, more)
+		}, "tensors, and this optimiser's state is"},
+		{"a longer one", func(list []hf.TensorData) []hf.TensorData {
+			list[0].Shape = []int{list[0].Shape[0] + 256}
+			return list
+		}, "missing or of another size"},
+		{"another type", func(list []hf.TensorData) []hf.TensorData {
+			list[0].DType, list[0].Shape = tensor.BF16, []int{list[0].Shape[0] / 2}
+			return list
+		}, "missing or of another size"},
+		{"another name", func(list []hf.TensorData) []hf.TensorData {
+			list[0].Name = "another"
+			return list
+		}, "missing or of another size"},
+	} {
+		var list []hf.TensorData
+		for _, x := range r.Optimizer.State() {
+			list = append(list, hf.TensorData{Name: x.Name, DType: x.DType, Shape: []int{x.Len()}})
+		}
+		list = c.change(list)
+		for i, x := range list {
+			size := x.Shape[0] * x.DType.Size()
+			list[i].Write = func(w io.Writer) error { _, err := w.Write(make([]byte, size)); return err }
+		}
+		if err := hf.WriteSafetensors(path, nil, list); err != nil {
+			t.Fatal(err)
+		}
+		err := r.restoreOptimizer(path)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
 // TestRecipe changes one setting after another: each that decides bits has to be another recipe, and no other.
 func TestRecipe(t *testing.T) {
 	free := []string{"Recompute", "SaveEvery", "Keep", "SampleEvery", "AnswerTokens"}
@@ -472,55 +521,89 @@ func TestRecipe(t *testing.T) {
 	try(reflect.ValueOf(&s).Elem())
 }
 
-// TestLossNotFinite has a loss that is not finite, of a gradient that is, move nothing: the token that is to be learned has the
-// logit -∞.
-func TestLossNotFinite(t *testing.T) {
+// TestNotFinite has a step move nothing whose loss alone is not finite, and one whose gradient alone is not. What the hidden state
+// of the last token begins with is multiplied with a column of the head that has one sign for the token that is to be learned,
+// and the other one or nothing for all others.
+func TestNotFinite(t *testing.T) {
 	config := strings.Replace(tinyConfig, `"tie_word_embeddings": true`, `"tie_word_embeddings": false`, 1)
-	s := tinySettings()
-	s.DType, s.TrainOnly = tensor.F32, []string{"lm_head"}
-	r := tinyOf(t, config, t.TempDir(), s)
-	var head tensor.Tensor
-	for _, p := range r.Model.Params() {
-		if p.Name == "lm_head.weight" {
-			head = p.W
+	for _, c := range []struct {
+		what           string
+		trained        string
+		norm           float32 // what the hidden state is multiplied with
+		others         float32 // what others than the token have, of the token's weight
+		loss, gradient bool    // whether they are finite
+	}{
+		{"the token has the logit -∞", "lm_head", 1e10, 0, false, true},
+		{"the gradient is beyond F32", "model.norm.weight", 1e-37, -1, true, false},
+	} {
+		s := tinySettings()
+		s.DType, s.TrainOnly = tensor.F32, []string{c.trained}
+		r := tinyOf(t, config, t.TempDir(), s)
+		var head, norm tensor.Tensor
+		for _, p := range r.Model.Params() {
+			switch p.Name {
+			case "lm_head.weight":
+				head = p.W
+			case "model.norm.weight":
+				norm = p.W
+			}
 		}
-	}
-	example := dataset.Example{IDs: []int32{5, 7}, Labels: []int32{dataset.Ignore, 7}}
-	var err error
-	if r.Plan, err = NewPlan(s, []dataset.Example{example}, nil); err != nil {
-		t.Fatal(err)
-	}
-	var last Step
-	r.Observe = func(e any) {
-		if s, ok := e.(Step); ok {
-			last = s
-		}
-	}
-	if err := r.Start(context.Background(), ""); err != nil {
-		t.Fatal(err)
-	}
-	// The row of the token's head and what it is multiplied with have opposite signs, and a product beyond F32.
-	row := head.F32()[7*64 : 8*64]
-	for _, p := range r.Model.Params() {
-		if p.Name == "model.norm.weight" {
-			p.W.F32()[0] = 1e10
-		}
-	}
-	for _, huge := range []float32{-3e38, 3e38} {
-		clear(row)
-		row[0] = huge
-		before := slices.Clone(head.F32())
-		if err := r.step(); err != nil {
+		example := dataset.Example{IDs: []int32{5, 7}, Labels: []int32{dataset.Ignore, 7}}
+		var err error
+		if r.Plan, err = NewPlan(s, []dataset.Example{example}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(before, head.F32()) || !last.Skipped {
-			t.Errorf("a step with the loss %v and the norm %v moved something", last.Loss, last.GradNorm)
+		var last Step
+		r.Observe = func(e any) {
+			if s, ok := e.(Step); ok {
+				last = s
+			}
 		}
-		if n := float64(last.GradNorm); math.IsInf(float64(last.Loss), 1) && !math.IsNaN(n) && !math.IsInf(n, 0) {
-			return
+		if err := r.Start(context.Background(), ""); err != nil {
+			t.Fatal(err)
+		}
+		finite := func(n report.Number) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
+		shown := false
+		for _, huge := range []float32{-3e38, 3e38} { // one of them is of the sign that makes the token improbable
+			for row := range 300 {
+				head.F32()[row*64] = c.others * huge
+			}
+			head.F32()[7*64] = huge
+			norm.F32()[0] = c.norm
+			before := append(slices.Clone(head.F32()), norm.F32()...)
+			if err := r.step(); err != nil {
+				t.Fatal(err)
+			}
+			moved := !slices.Equal(before, append(slices.Clone(head.F32()), norm.F32()...))
+			if ok := finite(last.Loss) && finite(last.GradNorm); last.Skipped == ok || moved && !ok {
+				t.Errorf("%s: a step with the loss %v and the norm %v was skipped: %v, and moved: %v", c.what, last.Loss, last.GradNorm, last.Skipped, moved)
+			}
+			shown = shown || finite(last.Loss) == c.loss && finite(last.GradNorm) == c.gradient
+		}
+		if !shown {
+			t.Errorf("%s: this shows nothing", c.what)
 		}
 	}
-	t.Error("no loss of +∞ had a finite gradient: this shows nothing")
+}
+
+// TestSamplesAlone has sample answers that are due between validations be no validation.
+func TestSamplesAlone(t *testing.T) {
+	s := tinySettings()
+	s.EvalEvery, s.SampleEvery, s.SaveEvery, s.MaxSteps = 4, 3, 100, 10
+	var measured, answered []int
+	whole(t, t.TempDir(), s, func(r *Run) {
+		r.validation = func(context.Context) (float64, error) {
+			measured = append(measured, r.state.Step)
+			return 1, nil
+		}
+		r.Answer = func(context.Context) ([]Sample, error) {
+			answered = append(answered, r.state.Step)
+			return []Sample{{"q", "a", 1}}, nil
+		}
+	})
+	if !slices.Equal(measured, []int{0, 4, 8, 10}) || !slices.Equal(answered, []int{0, 3, 4, 6, 8, 9, 10}) {
+		t.Errorf("validations after steps %v, answers after %v", measured, answered)
+	}
 }
 
 // TestSkippedAreKept stops a run between steps that are skipped: the resumed one ends with the same bits, and counts those in a

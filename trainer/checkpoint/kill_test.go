@@ -41,7 +41,8 @@ func writeForEver(root string) {
 }
 
 // TestKill kills such a process again and again with SIGKILL at random moments. Whatever it had said to be written is
-// there and whole; nothing that has a checkpoint's name is anything else.
+// there and whole; nothing that has a checkpoint's name is anything else. Where the kills fall is only counted: TestSettle has
+// every state that one can leave, and TestKillAtEverySyscall every moment.
 func TestKill(t *testing.T) {
 	kills := 60
 	if testing.Short() {
@@ -82,9 +83,6 @@ func TestKill(t *testing.T) {
 		check(t, root, wrote, best)
 	}
 	t.Log(phases)
-	if len(phases) < 3 {
-		t.Errorf("the kills fell only into %v", phases)
-	}
 }
 
 // phase tells from what is left where a kill fell.
