@@ -145,3 +145,12 @@ func FuzzCertificates(f *testing.F) {
 		}
 	})
 }
+
+// TestCertificateWithoutChecks has a certificate that says nothing: it vouches for nothing.
+func TestCertificateWithoutChecks(t *testing.T) {
+	row := Rewritten{Instruction: "a", OutputOriginal: "b", OutputPassiveAggressive: "c"}
+	found := Certify([]Rewritten{row}, []Certificate{{SHA256: row.SHA256()}})
+	if found.Valid[0] || found.Why(0) != "its certificate has a check that failed" {
+		t.Errorf("%+v, %q", found, found.Why(0))
+	}
+}

@@ -3,6 +3,7 @@ package teacher
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -452,5 +453,99 @@ func TestLongSources(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
 		t.Errorf("it took %d MiB", took>>20)
+	}
+}
+
+// TestSecondBlock changes each of two blocks of code in turn.
+func TestSecondBlock(t *testing.T) {
+	const one, two = "def area(width, height):\n    return width * height", "print(area(3, 4))\nprint(area(5, 6))"
+	style := passiveAggressive(t)
+	parts := Split("First:\n```python\n" + one + "\n```\nThen:\n```python\n" + two + "\n```\n")
+	for _, c := range []struct {
+		one, two string
+		pass     bool
+	}{
+		{one, two, true},
+		{one + "  # a remark", two + "  # and another", true},
+		{strings.Replace(one, "*", "+", 1), two, false},
+		{one, strings.Replace(two, "4", "5", 1), false},
+		{two, one, false},
+	} {
+		text, err := Parts{Blocks: []string{c.one, c.two}}.Join("So.\n[[CODE_1]]\nAnd.\n[[CODE_2]]\nFine.")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pass, value := codeKept(newCandidate(style, "How?", parts, text)); pass != c.pass {
+			t.Errorf("%q and %q: %v, %s", c.one, c.two, pass, value)
+		}
+	}
+}
+
+// TestToneBounds sets each limit of a style to what a text has, which passes, and beside it, which does not.
+func TestToneBounds(t *testing.T) {
+	row := sample(nil)
+	text := row.OutputPassiveAggressive
+	tone := passiveAggressive(t).Tone(text)
+	for _, c := range []struct {
+		name   string
+		change func(*voice.Style)
+		pass   bool
+	}{
+		{"the score", func(s *voice.Style) { s.MinScore = tone.Score }, true},
+		{"a higher score", func(s *voice.Style) { s.MinScore = tone.Score + 1 }, false},
+		{"the cues", func(s *voice.Style) { s.MinCues = len(tone.Cues) }, true},
+		{"more cues", func(s *voice.Style) { s.MinCues = len(tone.Cues) + 1 }, false},
+		{"the least density", func(s *voice.Style) { s.Density[0] = tone.Density }, true},
+		{"more density", func(s *voice.Style) { s.Density[0] = math.Nextafter(tone.Density, 1000) }, false},
+		{"the most density", func(s *voice.Style) { s.Density[1] = tone.Density }, true},
+		{"less density", func(s *voice.Style) { s.Density[1] = math.Nextafter(tone.Density, 0) }, false},
+	} {
+		style := *passiveAggressive(t)
+		style.MinScore, style.MinCues, style.Density = 0, 0, [2]float64{0, 1000}
+		c.change(&style)
+		if pass, value := toneThere(newCandidate(&style, row.Instruction, Split(row.OutputOriginal), text)); pass != c.pass {
+			t.Errorf("%s: %v, %s", c.name, pass, value)
+		}
+	}
+}
+
+// TestLengthBounds has texts that are just short or long enough, and one character off.
+func TestLengthBounds(t *testing.T) {
+	style := *passiveAggressive(t)
+	of := func(code, question, text int) *candidate {
+		s := style
+		s.Words = [2]int{1, 1}
+		return newCandidate(&s, strings.Repeat("ä", question), Parts{Blocks: []string{strings.Repeat("x", code)}, Text: placeholder(1)}, strings.Repeat("ä", text))
+	}
+	for _, c := range []struct {
+		f                    func(*candidate) (bool, string)
+		code, question, text int
+		pass                 bool
+	}{
+		{sourceLength, minSource, 10, 0, true},
+		{sourceLength, minSource - 1, 10, 0, false},
+		{sourceLength, maxSource, 10, 0, true},
+		{sourceLength, maxSource + 1, 10, 0, false},
+		{sourceLength, maxSource, maxRow - maxSource - 1, 0, true}, // and a line end
+		{sourceLength, maxSource, maxRow - maxSource, 0, false},
+		{lengthRight, 1000, 100, maxRow - 100, true},
+		{lengthRight, 1000, 100, maxRow - 99, false},
+		{lengthRight, 100, 10, 100 * maxRatio, true},
+		{lengthRight, 100, 10, 100*maxRatio + 1, false},
+	} {
+		if pass, value := c.f(of(c.code, c.question, c.text)); pass != c.pass {
+			t.Errorf("%+v: %v, %s", c, pass, value)
+		}
+	}
+	for words := 1; words <= 4; words++ {
+		s := style
+		s.Words = [2]int{2, 3}
+		c := newCandidate(&s, "q", Parts{Blocks: []string{strings.Repeat("x", 100)}}, strings.Repeat("word ", words))
+		if pass, value := lengthRight(c); pass != (words == 2 || words == 3) {
+			t.Errorf("%d words: %v, %s", words, pass, value)
+		}
+	}
+	if tooLong("", strings.Repeat("a", maxLook-1), "b") != nil || tooLong("a", strings.Repeat("a", maxLook-1), "b") == nil {
+		t.Error("the most that is looked at")
 	}
 }

@@ -208,3 +208,47 @@ func TestLedgerRefusalRecordsNothing(t *testing.T) {
 		t.Errorf("a refused row was recorded: %s, then %s", before, after)
 	}
 }
+
+// TestBudgetBounds fills the budget of each thing and goes one beyond, in a set of 100 rows and in one of ten, where a few
+// uses are free.
+func TestBudgetBounds(t *testing.T) {
+	for name, c := range map[string]struct {
+		set          func(*said)
+		hundred, ten int
+	}{
+		"opener":   {func(s *said) { s.opener = "same" }, 10, 3},
+		"device":   {func(s *said) { s.device = "same" }, 10, 3},
+		"first":    {func(s *said) { s.first = "same" }, 5, 2},
+		"sentence": {func(s *said) { s.sentences = append(s.sentences, "same") }, 3, 2},
+		"shingle":  {func(s *said) { s.shingles = append(s.shingles, 7) }, 8, 3},
+	} {
+		for rows, limit := range map[int]int{100: c.hundred, 10: c.ten} {
+			l := NewLedger()
+			row := func(i int) said {
+				word := fmt.Sprint(i)
+				return said{opener: word, device: "d" + word, first: word, sentences: []string{word}, shingles: []uint64{uint64(i) + 1000}}
+			}
+			for i := range rows - 1 {
+				s := row(i)
+				if i < limit-1 {
+					c.set(&s)
+				}
+				l.record(s)
+			}
+			s := row(rows)
+			c.set(&s)
+			if refusal := l.excess(s, 1); refusal != "" {
+				t.Errorf("%s, %d rows: the last of %d that are allowed is refused: %s", name, rows, limit, refusal)
+			}
+			l.record(s)
+			if refusal := l.excess(s, 0); refusal != "" {
+				t.Errorf("%s, %d rows: %d are allowed and said to be too many: %s", name, rows, limit, refusal)
+			}
+			s = row(rows + 1)
+			c.set(&s)
+			if l.excess(s, 1) == "" {
+				t.Errorf("%s, %d rows: one more than %d is admitted", name, rows, limit)
+			}
+		}
+	}
+}

@@ -17,12 +17,15 @@ func TestTally(t *testing.T) {
 			fresh++
 			thing = fresh
 		}
-		tally.add(thing)
-		exact[thing]++
-		if len(tally.counts) > most {
-			t.Fatalf("it knows %d things", len(tally.counts))
+		floor := tally.floor
+		for range 1 + i%5/4 { // some are added twice
+			tally.add(thing)
+			exact[thing]++
 		}
-		if i == most-10 && tally.floor != 0 {
+		if n := len(tally.counts); n > most || tally.floor > floor && n > most/2+1 {
+			t.Fatalf("it knows %d things", n)
+		}
+		if i == most && tally.floor != 0 {
 			t.Error("it forgot something while there was room")
 		}
 	}
@@ -37,5 +40,31 @@ func TestTally(t *testing.T) {
 	}
 	if got := tally.count(7) - exact[7]; got != 0 {
 		t.Errorf("what was frequent all along is counted %d too high", got)
+	}
+}
+
+// TestTallyForgets has five things where four are known at once: half of that remain, with their counts.
+func TestTallyForgets(t *testing.T) {
+	for _, c := range []struct {
+		added []uint64
+		floor int32
+		left  int
+	}{
+		{[]uint64{1, 1, 1, 2, 2, 3, 4, 5}, 1, 2},
+		{[]uint64{1, 1, 2, 2, 3, 3, 4, 5}, 2, 0},
+	} {
+		tally, exact := newTally(4), map[uint64]int{}
+		for _, thing := range c.added {
+			tally.add(thing)
+			exact[thing]++
+		}
+		if tally.floor != c.floor || len(tally.counts) != c.left {
+			t.Errorf("%v: %+v", c.added, tally)
+		}
+		for thing, n := range exact {
+			if got := tally.count(thing); got != max(n, int(c.floor)) {
+				t.Errorf("%v: %d is counted %d times", c.added, thing, got)
+			}
+		}
 	}
 }
