@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"restyle/internal/memory"
 	"restyle/kernels"
 )
 
@@ -81,16 +81,8 @@ func reference(t *testing.T, elem ...string) string {
 // needMemory skips where a model at full size would not fit.
 func needMemory(t *testing.T, gib int) {
 	t.Helper()
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return // another system: try
-	}
-	_, rest, _ := strings.Cut(string(data), "MemAvailable:")
-	fields := strings.Fields(rest)
-	if len(fields) > 0 {
-		if kib, err := strconv.Atoi(fields[0]); err == nil && kib < gib<<20 {
-			t.Skipf("needs %d GiB of memory, and %d are free", gib, kib>>20)
-		}
+	if free, whose, ok := memory.Free(); ok && free < gib<<30 {
+		t.Skipf("needs %d GiB of memory, and %s has %d left", gib, whose, free>>30)
 	}
 }
 
