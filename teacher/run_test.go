@@ -270,6 +270,43 @@ func TestRunAsksADeadTeacherOnce(t *testing.T) {
 	}
 }
 
+// unlucky is a scripted teacher that has no answer for some rows, though it has for others.
+type unlucky struct {
+	*scripted
+	rows map[int]bool
+}
+
+func (u unlucky) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
+	if u.rows[p.Row.Index] {
+		return Answer{}, "", &openai.Unavailable{Endpoint: "u", Reason: "503", Attempts: 6, Others: 1, Message: "not now"}
+	}
+	return u.scripted.Ask(ctx, p, r)
+}
+
+// TestRowsWait has rows that find no answer: the run goes on with the others, asks for none in their place, and says how
+// many wait. Continued, it asks for those alone.
+func TestRowsWait(t *testing.T) {
+	path := taskRows(t, 300)
+	want := runOnce(t, t.Context(), path, t.TempDir(), &scripted{}, 40, nil)
+	dir, s := t.TempDir(), &scripted{}
+	got := runOnce(t, t.Context(), path, dir, unlucky{s, map[int]bool{10: true, 20: true}}, 40, nil)
+	var unavailable *openai.Unavailable
+	if !errors.As(got.err, &unavailable) || !strings.Contains(got.err.Error(), "row 10") {
+		t.Errorf("it ends with %v", got.err)
+	}
+	if got.sum.Waiting < 2 || got.sum.Accepted < 30 || got.sum.Waiting+got.sum.Accepted != 40 {
+		t.Errorf("%d rows wait, %d are accepted", got.sum.Waiting, got.sum.Accepted)
+	}
+	before := s.calls
+	again := runOnce(t, t.Context(), path, dir, s, 40, nil)
+	if again.err != nil || !bytes.Equal(again.Bytes(), want.Bytes()) {
+		t.Errorf("continued, it makes something else: %v", again.err)
+	}
+	if n := s.calls - before; n < 2 || n > 10 {
+		t.Errorf("continued, it asks %d times", n)
+	}
+}
+
 func TestRunNeverAsksInVain(t *testing.T) {
 	s := &scripted{delay: jitter(time.Millisecond)}
 	got := runOnce(t, t.Context(), taskRows(t, 300), t.TempDir(), s, 40, nil)
