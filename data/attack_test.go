@@ -222,7 +222,7 @@ def add(a, b):
 	{name: "reading the check", code: "def add(a, b): return b.__globals__['wanted']", check: "wanted = 3\nassert add(1, lambda: 0) == wanted"},
 	{name: "a function of the check", code: "def add(a, b): return b", check: "assert add(1, lambda: 2) == 3"},
 	{name: "names of the check", code: "__name__ = 'x'\nprinted = '3'\nfunctions = expected = 3\nlen = abs = lambda *a: 3", check: "assert printed == '3' or functions == 3 or len([]) == 3"},
-	{name: "builtins as names", code: "__builtins__ = {'isinstance': lambda *a: True, 'globals': dict, 'AssertionError': None}\nisinstance = lambda *a: True", check: "globals()\nassert isinstance(1, str)"},
+	{name: "builtins as names", code: "__builtins__ = {'isinstance': lambda *a: True, 'globals': dict, 'AssertionError': None}\nisinstance = lambda *a: True", check: "globals()\nassert isinstance(1, 2)"},
 	{name: "an exception that is none", code: "class AssertionError(BaseException): pass\ndef add(a, b): raise SystemExit(0)"},
 	{name: "output without end", code: "while True: print('x' * 10000)"},
 	{name: "output without end to every file", code: everyFile + "\nwhile True: write(b'x' * 10000)"},
