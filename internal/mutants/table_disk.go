@@ -348,7 +348,7 @@ var diskMutants = []mutant{
 		"./trainer/checkpoint -short -timeout 120s"},
 	{"disk/keep-unsound", "trainer/checkpoint/checkpoint.go",
 		"if n+i == sound {",
-		"if false {",
+		"if n+i == sound && false {",
 		"./trainer/checkpoint -short -timeout 120s"},
 	{"disk/keep-none-sound", "trainer/checkpoint/checkpoint.go",
 		"if sound < 0 {\n",

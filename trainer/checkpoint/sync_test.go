@@ -149,3 +149,13 @@ func TestNeighboursLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestKeepOfNoMore: with no more checkpoints than are to stay, Keep reads none, and a damaged one is no error of its.
+func TestKeepOfNoMore(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, 1)
+	overwrite(t, filepath.Join(Dir(root, 1), "state.json"), []byte("damaged"))
+	if removed, err := Keep(root, 1); err != nil || removed != nil {
+		t.Error(removed, err)
+	}
+}
