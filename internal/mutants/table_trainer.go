@@ -103,7 +103,7 @@ var trainerMutants = []mutant{
 	{"trainer/nothing is pruned at a start", "trainer/trainer.go",
 		"return r.prune() // a run", "return nil // a run", "./trainer -run OlderCheckpoint"},
 	{"report/metrics are not synced", "trainer/report/metrics.go",
-		"if err := m.file.Sync(); err != nil {", "if err := error(nil); err != nil {", "./trainer -run SyncedFirst"},
+		"if err := m.file.Sync(); err != nil && m.err == nil {", "if err := error(nil); err != nil && m.err == nil {", "./trainer -run SyncedFirst"},
 	{"report/metrics behind the checkpoint stay", "trainer/report/metrics.go",
 		"err = f.Truncate(m.offset)", "err = nil", "./trainer/report"},
 	{"report/half a line stays on a full disk", "trainer/report/metrics.go",
