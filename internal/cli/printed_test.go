@@ -11,7 +11,7 @@ import (
 
 func TestPrinted(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
-		{"plain", "a b\tc\nd é 漢 🙂 ‏עברית\n", "a b\tc\nd é 漢 🙂 ‏עברית\n"},
+		{"plain", "a b\tc\nd é 漢 🙂 \u200fעברית\n", "a b\tc\nd é 漢 🙂 \u200fעברית\n"},
 		{"colors", "\x1b[31mred\x1b[0m", "␛[31mred␛[0m"},
 		{"window's title", "\x1b]0;owned\x07", "␛]0;owned␇"},
 		{"C1", "a\u009b2Jb", "a\ufffd2Jb"},
