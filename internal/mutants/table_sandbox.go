@@ -62,10 +62,10 @@ var sandboxMutants = []mutant{
 	{"sandbox/the-answer-may-ask-for-anything", checkPy, "{\"call\": DOES[\"call\"], \"getattr\": name_of}", "DOES", attacked},
 	{"sandbox/an-error-without-end", checkPy, "f\"{type(error).__name__}: {text}\" if text else type(error).__name__)[:TEXT]", "f\"{type(error).__name__}: {text}\" if text else type(error).__name__)", attacked},
 	{"sandbox/messages-without-end", farPy, "or size > MESSAGE:", "or False:", attacked},
-	{"sandbox/equality-is-the-answer's", farPy, "return NotImplemented if data is None else getattr(operator, name)(data, other)", "return peer_of(self).ask(name, self, other)", attacked},
-	{"sandbox/arithmetic-is-the-answer's", farPy, "if not is_remote(other) or inside(self, \"_derived\") or inside(other, \"_derived\"):", "if False:", attacked},
+	{"sandbox/equality-is-the-answers", farPy, "return NotImplemented if data is None else getattr(operator, name)(data, other)", "return peer_of(self).ask(name, self, other)", attacked},
+	{"sandbox/arithmetic-is-the-answers", farPy, "if not is_remote(other) or inside(self, \"_derived\") or inside(other, \"_derived\"):", "if False:", attacked},
 	{"sandbox/numbers-of-what-saw-data", farPy, "if inside(self, \"_derived\"):\n            raise", "if False:\n            raise", attacked},
-	{"sandbox/membership-is-the-answer's", farPy, "if inside(self, \"_made\") or is_remote(item):", "if True:", attacked},
+	{"sandbox/membership-is-the-answers", farPy, "if inside(self, \"_made\") or is_remote(item):", "if True:", attacked},
 	{"sandbox/changed-arguments-are-lost", farPy, "            change(args[index], self.unpack(value))\n", "            pass\n", "./data -run ^TestRemote$"},
 	{"sandbox/printing-in-a-call-is-lost", farPy, "sys.stdout.write(message[\"printed\"])", "pass", "./data -run ^TestRemote$"},
 }
