@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"restyle/cmd/bench/quality"
@@ -17,25 +18,33 @@ import (
 	"restyle/voice"
 )
 
-// TestStarter is the main job, made small: the embedded model learns from the shortest rows of what gen wrote, at a larger rate, and
-// then has the voice and still writes Python. RESTYLE_LONG has it learn from all rows for longer. What the whole of it comes to,
-// bench quality measures.
+// TestStarter is the main job, made small: the embedded model learns from the shortest rows of what gen wrote, at a larger
+// rate. What differs between instruction sets by no more than rounding is judged: the loss on what was held out, and that
+// some of the voice is in answers that had none. RESTYLE_LONG has it learn from all rows for longer, and judges the answers
+// one by one. What the whole of it comes to, bench quality measures.
 func TestStarter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds of a processor")
 	}
-	// The bars are a good half of what is reached, so that another instruction set, or a small change of numbers, is above them.
-	rows, flags := shortest(t, 160), []string{"--max-steps", "40", "--lr", "8e-4"}
-	asked, loss, stop, parse, tone, right := 10, 3.5, 6, 3, 3, 1
-	if os.Getenv("RESTYLE_LONG") != "" {
-		rows, flags = "../../"+defaultData, []string{"--max-steps", "250"}
-		asked, loss, stop, parse, tone, right = 40, 2, 36, 30, 15, 20
+	long := os.Getenv("RESTYLE_LONG") != ""
+	rows, flags, asked := shortest(t, 160), []string{"--max-steps", "40", "--lr", "8e-4"}, 10
+	if long {
+		rows, flags, asked = "../../"+defaultData, []string{"--max-steps", "250"}, 40
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	o := must(t, cli.Done, append(flags, "--fused", "--data", rows, "--out", out, "--benchmark-log", "")...)
 	f := figuresOf(t, o)
-	if f.ValLoss == nil || float64(*f.ValLoss) > loss {
-		t.Errorf("the validation loss is %v", f.ValLoss)
+	var before struct {
+		ValLoss float64 `json:"val_loss"`
+	}
+	first, _, _ := strings.Cut(string(readFile(t, filepath.Join(out, "metrics.jsonl"))), "\n")
+	if err := json.Unmarshal([]byte(first), &before); err != nil {
+		t.Fatal(err)
+	}
+	if f.ValLoss == nil || float64(*f.ValLoss) > 2.0/3*before.ValLoss { // 0.41 of it is reached
+		t.Errorf("the validation loss was %v and is %v", before.ValLoss, f.ValLoss)
+	} else {
+		t.Logf("validation loss %.3f, then %.3f", before.ValLoss, *f.ValLoss)
 	}
 	questions, err := data.Questions()
 	if err != nil {
@@ -63,7 +72,8 @@ func TestStarter(t *testing.T) {
 	if base.Parse < asked*9/10 || python != "" && *base.Right < asked*3/4 || base.Tone > 0 {
 		t.Errorf("the base model: %+v", base)
 	}
-	if tuned.Stop < stop || tuned.Parse < parse || tuned.Tone < tone || python != "" && *tuned.Right < right {
+	if tuned.Failed > 0 || tuned.ToneMean <= base.ToneMean ||
+		long && (tuned.Stop < 36 || tuned.Parse < 30 || tuned.Tone < 15 || python != "" && *tuned.Right < 20) {
 		t.Errorf("the tuned model: %+v", tuned)
 	}
 }
