@@ -419,6 +419,19 @@ func attacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d trials took %v", len(trials), time.Since(begun))
+	// On a busy machine what is to be right may take too long, too. It gets a minute then.
+	for i := range verdicts {
+		if verdicts[i].Right || i%2 == 0 && i/2 >= len(reaching) || !strings.HasPrefix(verdicts[i].Error, "ran longer than") {
+			continue
+		}
+		restore := data.SetTrialTime(time.Minute)
+		again, err := data.Judge(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials[i:i+1])
+		restore()
+		if err != nil {
+			t.Fatal(err)
+		}
+		verdicts[i] = again[0]
+	}
 	for i, v := range verdicts {
 		if i%2 == 1 {
 			if !v.Right {
@@ -542,7 +555,7 @@ func TestNoSandbox(t *testing.T) {
 	}
 	if os.Getenv("RESTYLE_NO_SANDBOX") != "" {
 		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
-			t.Fatal(err)
+			t.Skip("namespaces cannot be forbidden here: ", err) // as in a container whose /proc/sys is read-only
 		}
 		mark := filepath.Join(t.TempDir(), "mark")
 		trials := []data.Trial{{Code: "open(" + fmt.Sprintf("%q", mark) + ", 'w')"}}
@@ -570,6 +583,9 @@ func TestNoSandbox(t *testing.T) {
 	output, err := command.CombinedOutput()
 	if _, started := err.(*exec.ExitError); err != nil && !started {
 		t.Skip("the kernel makes no namespaces here, not even one to forbid them in: ", err)
+	}
+	if bytes.Contains(output, []byte("--- SKIP: TestNoSandbox")) {
+		t.Skipf("%s", output)
 	}
 	if err != nil || !bytes.Contains(output, []byte("--- PASS: TestNoSandbox")) {
 		t.Errorf("%v\n%s", err, output)

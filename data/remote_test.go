@@ -2,6 +2,7 @@ package data_test
 
 import (
 	"testing"
+	"time"
 
 	"restyle/data"
 )
@@ -9,6 +10,7 @@ import (
 // TestRemote: what a check can do with what an answer made, in the other process.
 func TestRemote(t *testing.T) {
 	needPython(t)
+	defer data.SetTrialTime(time.Minute)() // a busy machine may take longer than an answer may
 	tests := []struct{ name, code, check string }{
 		{"data of all types", `
 import collections, datetime, decimal, fractions

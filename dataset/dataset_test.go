@@ -8,11 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/metrics"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 )
 
 func TestMain(m *testing.M) {
@@ -98,31 +95,19 @@ func reference(t testing.TB, name string) string {
 	return path
 }
 
-// peakHeap is by how many bytes the heap's objects grew, at most, while f ran.
-func peakHeap(f func()) uint64 {
-	var peak atomic.Uint64
-	stop, done := make(chan bool), make(chan bool)
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-	runtime.GC()
-	runtime.GC() // pools lose what they hold the second time
-	metrics.Read(s)
-	before := s[0].Value.Uint64()
-	go func() {
-		defer close(done)
-		for {
-			metrics.Read(s)
-			peak.Store(max(peak.Load(), s[0].Value.Uint64()))
-			select {
-			case <-stop:
-				return
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
-	}()
-	f()
-	close(stop)
-	<-done
-	return peak.Load() - min(before, peak.Load())
+// growth is by how many bytes what is kept in the heap has grown, at most, when f calls look. What the collector has yet to
+// free does not count: how much that is depends on when it ran.
+func growth(f func(look func())) int {
+	kept := func() int {
+		runtime.GC()
+		runtime.GC() // pools lose what they hold the second time
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before, most := kept(), 0
+	f(func() { most = max(most, kept()-before) })
+	return most
 }
 
 // sampleRows are those of testdata/make.py.

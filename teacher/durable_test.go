@@ -163,7 +163,9 @@ func TestNeighboursLinks(t *testing.T) {
 		return // only root can play another user
 	}
 	os.Chmod(shared, 0o777|os.ModeSticky)
-	os.Lchown(link, 4321, -1)
+	if err := os.Lchown(link, 4321, -1); err != nil {
+		t.Skip("this root can play nobody: ", err) // as in a user namespace that has no other user
+	}
 	if _, err := OpenJournal(link); err == nil || !strings.Contains(err.Error(), "user 4321") {
 		t.Error(err)
 	}

@@ -28,13 +28,16 @@ func TestNoSandbox(t *testing.T) {
 		if _, started := err.(*exec.ExitError); err != nil && !started {
 			t.Skip("the kernel makes no namespaces here, not even one to forbid them in: ", err)
 		}
+		if bytes.Contains(output, []byte("--- SKIP: TestNoSandbox")) {
+			t.Skipf("%s", output)
+		}
 		if err != nil || !bytes.Contains(output, []byte("--- PASS: TestNoSandbox")) {
 			t.Errorf("%v\n%s", err, output)
 		}
 		return
 	}
 	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
-		t.Fatal(err)
+		t.Skip("namespaces cannot be forbidden here: ", err) // as in a container whose /proc/sys is read-only
 	}
 	ask := []string{"quality", "--only", "base", "--base", tinyBase, "--questions", knownFile(t)}
 	code, stdout, stderr := bench(t, ask...)

@@ -103,14 +103,19 @@ func TestKeyUnasked(t *testing.T) {
 		io.Copy(io.Discard, conn) // until the client hangs up
 		conn.Close()
 	}))
-	f := newFolder(t)
-	cmd, stdout, stderr := process(t, runArgs(f, tasks(t, 10), "http://"+listener.Addr().String()+"/v1", "--retries", "0", "--dead-timeout", "300ms")...)
-	cmd.Run()
-	if !strings.Contains(stderr.String(), "Unsolicited response") {
-		t.Errorf("net/http says nothing of it: %s", stderr)
+	source, said := tasks(t, 10), false
+	for range 10 { // net/http says it only if it looks before the next request takes the connection
+		cmd, stdout, stderr := process(t, runArgs(newFolder(t), source, "http://"+listener.Addr().String()+"/v1", "--retries", "0", "--dead-timeout", "300ms")...)
+		cmd.Run()
+		if found := leak(stdout.String() + stderr.String()); found != "" {
+			t.Errorf("the key is there %s:\n%s%s", found, stdout, stderr)
+		}
+		if said = strings.Contains(stderr.String(), "Unsolicited response"); said {
+			break
+		}
 	}
-	if found := leak(stdout.String() + stderr.String()); found != "" {
-		t.Errorf("the key is there %s:\n%s%s", found, stdout, stderr)
+	if !said {
+		t.Error("net/http never says anything of it")
 	}
 }
 

@@ -42,7 +42,7 @@ func TestFullDisk(t *testing.T) {
 	if !strings.Contains(o.stderr, "no space left") || !strings.Contains(o.stderr, "make room") {
 		t.Error(o)
 	}
-	s.settle()
+	s.outlive(t)
 	before, _ := s.counts()
 	kept := len(answers([]byte(read(t, filepath.Join(dir, "work", "journal.log")))))
 	if kept == 0 {
@@ -78,7 +78,7 @@ func TestFullDisk(t *testing.T) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
 		t.Fatal(err)
 	}
-	s.settle()
+	s.outlive(t)
 	before, _ = s.counts()
 	kept = len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
 	must(t, cli.Done, args...)

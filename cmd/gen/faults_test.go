@@ -269,7 +269,7 @@ func TestLastingFaults(t *testing.T) {
 				if _, err := os.Stat(f.out); err == nil {
 					t.Error("a run that failed wrote its output")
 				}
-				s.settle()
+				s.outlive(t)
 				broken.Store(false)
 				before, _ := s.counts()
 				kept := len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
@@ -323,12 +323,6 @@ func TestRefusedForWhatItIs(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -348,7 +342,7 @@ func TestUnreachable(t *testing.T) {
 		code      int
 		says      string
 	}{
-		{"refused", "http://" + address + "/v1", cli.Retry, "connection refused"},
+		{"refused", "http://127.0.0.1:1/v1", cli.Retry, "connection refused"},
 		{"silent", "http://" + silent.Addr().String() + "/v1", cli.Retry, "within"},
 		{"silent, with TLS", "https://" + silent.Addr().String() + "/v1", cli.Retry, "timeout"},
 		{"TLS that is not trusted", untrusted.URL + "/v1", cli.Failed, "certificate"},

@@ -642,7 +642,7 @@ func TestInterrupt(t *testing.T) {
 		if rows, err := dataset.ReadRewritten(t.Context(), partial); err != nil || len(rows) == 0 {
 			t.Errorf("%v: what was made so far: %d rows, %v", sent, len(rows), err)
 		}
-		s.settle()
+		s.outlive(t)
 		s.set(func() { s.fault = nil })
 		before, _ := s.counts()
 		must(t, cli.Done, args...)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -40,7 +41,7 @@ type server struct {
 	asked    map[string]int // by body
 	inFlight int
 	most     int
-	open     int // connections
+	epoch    int // how often it has outlived its clients
 }
 
 // set changes how the server behaves from now on.
@@ -64,13 +65,10 @@ func newServer(t testing.TB, fault func(call) bool) *server {
 	t.Helper()
 	s := &server{models: []string{"fake"}, asked: map[string]int{}, fault: fault}
 	s.Server = httptest.NewUnstartedServer(s)
-	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			s.set(func() { s.open++ })
-		case http.StateClosed, http.StateHijacked:
-			s.set(func() { s.open-- })
-		}
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return context.WithValue(ctx, epoch{}, s.epoch)
 	}
 	s.Start()
 	t.Cleanup(s.Close)
@@ -91,26 +89,20 @@ func (s *server) counts() (calls, distinct int) {
 	return s.calls, len(s.asked)
 }
 
-// outlive waits until the server has seen the last of all its clients, which are dead.
-func (s *server) outlive() {
-	for open := 1; open > 0; time.Sleep(time.Millisecond) {
-		s.mu.Lock()
-		open = s.open + s.inFlight
-		s.mu.Unlock()
-	}
-	s.settle()
-}
+// epoch is the key of the epoch in which a connection was accepted.
+type epoch struct{}
 
-// settle waits until the server has seen the last of what a client sent that has stopped: it may lie in a socket for a while.
-func (s *server) settle() {
-	for before, same := -1, 0; same < 4; time.Sleep(5 * time.Millisecond) {
-		s.mu.Lock()
-		calls, inFlight := s.calls, s.inFlight
-		s.mu.Unlock()
-		if same++; inFlight > 0 || calls != before {
-			before, same = calls, 0
-		}
+// outlive has the server take nothing more from its clients so far, which are dead or have stopped: what they sent may lie
+// in a socket for a while. Connections are accepted in order, so that when it answers a new one it has them all.
+func (s *server) outlive(t testing.TB) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get(s.base() + "/models")
+	if err != nil {
+		t.Fatal(err)
 	}
+	resp.Body.Close()
+	s.set(func() { s.epoch++ })
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -143,6 +135,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
+	if at, _ := r.Context().Value(epoch{}).(int); at != s.epoch {
+		s.mu.Unlock()
+		return // so has this one
+	}
 	s.calls++
 	nth := s.asked[string(body)]
 	s.asked[string(body)]++

@@ -163,7 +163,7 @@ func TestNeighboursLinks(t *testing.T) {
 	if os.Geteuid() == 0 { // who can play another user
 		was := readFile(t, log)
 		if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(link, 4321, -1)); err != nil {
-			t.Fatal(err)
+			t.Skip("this root can play nobody: ", err)
 		}
 		for _, err := range []error{CheckBenchmark(link), AppendBenchmark(link, benchmarkRow)} {
 			wantError(t, err, "user 4321", "--benchmark-log")
