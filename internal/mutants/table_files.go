@@ -54,7 +54,7 @@ var filesMutants = []mutant{
 	{"files/save-unsynced", "hf/staging.go", "err = f.Sync()", "err = nil", "./hf"},
 	{"files/save-index-first", "hf/save.go", "for i, shard := range shards {\n\t\ts.write(", "if len(shards) > 1 {\n\t\ts.bytes(indexName, makeIndex(shards, weights, need))\n\t}\n\tfor i, shard := range shards {\n\t\ts.write(", "./hf"},
 	{"files/save-keeps-single", "hf/staging.go", "if len(weights) > 1 {", "if false {", "./hf"},
-	{"files/save-keeps-old-shards", "hf/staging.go", "oldWeights || slices.Contains(s.gone, name)", "slices.Contains(s.gone, name)", "./hf"},
+	{"files/save-keeps-old-shards", "hf/staging.go", "oldWeights || slices.Contains(s.gone, name)", "oldWeights && false || slices.Contains(s.gone, name)", "./hf"},
 	{"files/save-keeps-old-companions", "hf/staging.go", "oldWeights || slices.Contains(s.gone, name)", "oldWeights", "./hf"},
 	{"files/shard-exactly-full", "hf/save.go", "used+size > most", "used+size >= most", "./hf"},
 	{"files/shard-counts-on", "hf/save.go", "shards = append(shards, nil)\n\t\t\tused = 0", "shards = append(shards, nil)", "./hf"},

@@ -49,7 +49,7 @@ var sandboxMutants = []mutant{
 	{"sandbox/words-of-one-answer-for-the-next", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && f.Clean", attacked},
 	{"sandbox/unprotected-unasked", "data/judge.go", "return judge(ctx, python, trials, true)", "return judge(ctx, python, trials, false)", reached},
 	{"sandbox/bench-runs-unprotected", "cmd/bench/quality/run.go", "if o.Unprotected {", "if true {", "./cmd/bench -run ^TestNoSandbox$"},
-	{"sandbox/bench-has-no-way-out", "cmd/bench/quality.go", "errors.Is(err, sandbox.ErrUnavailable)", "false", "./cmd/bench -run ^TestNoSandbox$"},
+	{"sandbox/bench-has-no-way-out", "cmd/bench/quality.go", "errors.Is(err, sandbox.ErrUnavailable)", "errors.Is(err, sandbox.ErrUnavailable) && false", "./cmd/bench -run ^TestNoSandbox$"},
 
 	{"sandbox/no-limit-of-files", checkPy, "resource.RLIMIT_FSIZE, (0, 0)", "resource.RLIMIT_FSIZE, (1, 1)", reached},
 	{"sandbox/no-limit-of-processes", checkPy, "RLIMIT_NPROC, (PROCESSES, PROCESSES)", "RLIMIT_NPROC, (999, 999)", reached},
