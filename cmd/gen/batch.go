@@ -2,8 +2,11 @@ package main
 
 import (
 	"bufio"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"restyle/internal/cli"
 	"restyle/internal/disk"
@@ -12,7 +15,8 @@ import (
 
 // takeBatch enters the results of a batch in the journal.
 func (g *gen) takeBatch(j *teacher.Journal) error {
-	f, err := os.Open(g.ingest)
+	// A named pipe that nobody writes to must not keep the command from hearing signals.
+	f, err := os.OpenFile(g.ingest, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -45,7 +49,8 @@ func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
 // batchFile is a file of requests that appears whole or not at all.
 type batchFile struct {
 	*disk.Pending
-	buf *bufio.Writer
+	path string
+	buf  *bufio.Writer
 }
 
 func createBatch(path string) (*batchFile, error) {
@@ -60,16 +65,31 @@ func createBatch(path string) (*batchFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &batchFile{f, bufio.NewWriter(f)}, nil
+	return &batchFile{f, path, bufio.NewWriter(f)}, nil
 }
 
 func (b *batchFile) add(key string, body []byte) error {
 	return teacher.WriteBatchLine(b.buf, key, body)
 }
 
+// commit puts the file in place. Another file of that name, which may hold answers that were paid for, is kept as .bak.
 func (b *batchFile) commit() error {
 	if err := b.buf.Flush(); err != nil {
 		return err
+	}
+	switch same, err := disk.Same(b.path, b.File); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case same:
+		return b.Discard()
+	default:
+		if err := b.Sync(); err != nil {
+			return err
+		}
+		if _, err := disk.Keep(b.path); err != nil {
+			return err
+		}
 	}
 	return b.Commit()
 }

@@ -169,11 +169,21 @@ func (o *options) check() error {
 	default:
 		return usagef("--out %q has the extension %q: use .json, .jsonl or .parquet", o.out, ext)
 	}
-	for _, file := range []struct{ flag, path string }{
+	outputs := []struct{ flag, path string }{
 		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"card", o.card}, {"emit-batch", o.emit},
-	} {
-		if !o.report && sameFile(file.path, o.source) {
+	}
+	for i, file := range outputs {
+		for _, before := range outputs[:i] {
+			if file.path != "" && sameFile(file.path, before.path) {
+				return usagef("--%s and --%s write the same file, %s: give each its own", file.flag, before.flag, file.path)
+			}
+		}
+		switch {
+		case o.report || file.path == "":
+		case sameFile(file.path, o.source):
 			return usagef("--%s would overwrite %s, which is --source: choose another name", file.flag, file.path)
+		case o.ingest != "" && sameFile(file.path, o.ingest):
+			return usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
 		}
 	}
 	if o.extra != "" {
@@ -195,8 +205,13 @@ func (o *options) check() error {
 	return nil
 }
 
-// sameFile tells whether two paths lead to one file, however they are spelled.
+// sameFile tells whether two paths lead to one file, however they are spelled, or would if it were made.
 func sameFile(a, b string) bool {
+	if whole, err := filepath.Abs(a); err == nil {
+		if other, err := filepath.Abs(b); err == nil && whole == other {
+			return true
+		}
+	}
 	x, err := os.Stat(a)
 	if err != nil {
 		return false

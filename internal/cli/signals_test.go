@@ -17,12 +17,22 @@ const waits = "RESTYLE_TEST_WAITS" // has the test binary wait for a signal and 
 
 func TestMain(m *testing.M) {
 	if os.Getenv(waits) != "" {
+		grace = 0
+		if os.Getenv(waits) == "grace" {
+			grace = time.Hour
+		}
 		ctx := StopContext(StopSignals...)
 		fmt.Println("ready")
 		<-ctx.Done()
 		fmt.Println(context.Cause(ctx))
-		syscall.Kill(os.Getpid(), syscall.SIGTERM) // the second signal, which does not let it come to the end of the wait
-		time.Sleep(10 * time.Second)
+		for range 1000 { // of which the second ends it if there is no grace, or one of the next on a busy machine
+			syscall.Kill(os.Getpid(), syscall.SIGTERM)
+			if grace > 0 {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(10 * time.Millisecond)
 		os.Exit(Done)
 	}
 	os.Exit(m.Run())
@@ -34,17 +44,19 @@ func TestStopContext(t *testing.T) {
 		trap    string
 		signals []syscall.Signal
 		want    string
+		grace   string
 	}{
-		{"-", []syscall.Signal{syscall.SIGINT}, "interrupt"},
-		{"-", []syscall.Signal{syscall.SIGTERM}, "terminated"},
-		{"-", []syscall.Signal{syscall.SIGHUP}, "hangup"},
-		{"''", []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM}, "terminated"},
+		{"-", []syscall.Signal{syscall.SIGINT}, "interrupt", "none"},
+		{"-", []syscall.Signal{syscall.SIGTERM}, "terminated", "none"},
+		{"-", []syscall.Signal{syscall.SIGTERM}, "terminated", "grace"},
+		{"-", []syscall.Signal{syscall.SIGHUP}, "hangup", "none"},
+		{"''", []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM}, "terminated", "none"},
 	} {
 		if c.trap == "-" && signal.Ignored(c.signals[0]) {
 			continue // for this test, too, and a shell cannot take that back
 		}
 		cmd := exec.Command("sh", "-c", "trap "+c.trap+` HUP; exec "$0"`, os.Args[0])
-		cmd.Env = append(os.Environ(), waits+"=1")
+		cmd.Env = append(os.Environ(), waits+"="+c.grace)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +76,11 @@ func TestStopContext(t *testing.T) {
 			t.Errorf("trap %s, %v: stopped by %q, want %q", c.trap, c.signals, lines.Text(), c.want)
 		}
 		cmd.Wait()
-		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
+		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if c.grace == "grace" && !status.Exited() {
+			t.Errorf("%v: the same wish, said twice, ends it: %v", c.signals, cmd.ProcessState)
+		}
+		if c.grace == "none" && status.Signal() != syscall.SIGTERM {
 			t.Errorf("%v: the second signal does not end it: %v", c.signals, cmd.ProcessState)
 		}
 	}

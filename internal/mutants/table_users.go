@@ -33,7 +33,7 @@ var usersMutants = []mutant{
 	{"users/vocabulary-of-one-text", "cmd/train/base.go", "if *failed = err; err != nil || !yield(string(text)) {", "if *failed = err; err != nil || !yield(string(text)) || true {", "./cmd/train -run Texts"},
 	{"users/hangup-unheard", "internal/cli/signals.go", "syscall.SIGTERM, syscall.SIGHUP}", "syscall.SIGTERM}", "./internal/cli -run StopContext"},
 	{"users/nohup-ends", "internal/cli/signals.go", "s != syscall.SIGHUP || !signal.Ignored(s)", "s != nil", "./internal/cli -run StopContext"},
-	{"users/second-signal-swallowed", "internal/cli/signals.go", "		stop()\n", "		_ = stop\n", "./internal/cli -run StopContext"},
+	{"users/second-signal-swallowed", "internal/cli/signals.go", "		time.AfterFunc(grace, stop)\n", "		_ = stop\n", "./internal/cli -run StopContext"},
 	{"users/identity-blind-to-labels", "dataset/set.go", "uint32(ex.Labels[i])", "uint32(ex.IDs[i])", "./dataset -run Identity"},
 	{"users/identity-blind-to-ids", "dataset/set.go", "b = binary.LittleEndian.AppendUint32(b, uint32(id))", "b = binary.LittleEndian.AppendUint32(b, 0)", "./dataset -run Identity"},
 	{"users/identity-blind-to-ends", "dataset/set.go", "b = binary.LittleEndian.AppendUint64(b[:0], uint64(len(ex.IDs)))", "b = b[:0]", "./dataset -run Identity"},

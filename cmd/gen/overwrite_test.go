@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"restyle/dataset"
+	"restyle/internal/cli"
+)
+
+// TestEmitBatchKeepsAFile: results that were paid for, named by mistake, are not lost.
+func TestEmitBatchKeepsAFile(t *testing.T) {
+	source, dir := tasks(t, 20), t.TempDir()
+	batch := filepath.Join(dir, "paid.jsonl")
+	if err := os.WriteFile(batch, []byte("paid answers\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--source", source, "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"), "--emit-batch", batch}
+	for range 2 { // the same requests again are no reason to keep anything
+		must(t, cli.Done, args...)
+	}
+	if got := read(t, batch+".bak"); got != "paid answers\n" {
+		t.Errorf("kept is %q", got)
+	}
+	if _, err := os.Stat(batch + ".bak.2"); err == nil {
+		t.Error("a file with the same bytes was kept")
+	}
+}
+
+// TestOutputsOfOneName: no output takes the place of another one, or of the batch that is read.
+func TestOutputsOfOneName(t *testing.T) {
+	source := tasks(t, 20)
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("results.jsonl", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"--card", "out.json"},
+		{"--card", "./out.json"},
+		{"--card", dataset.CertificatePath("out.json")},
+		{"--model", "m", "--emit-batch", "out.json"},
+		{"--model", "m", "--emit-batch", "card.md", "--card", "card.md"},
+		{"--model", "m", "--ingest-batch", "results.jsonl", "--emit-batch", "results.jsonl"},
+	} {
+		o := must(t, cli.Usage, append([]string{"--source", source, "--rows", "5", "--out", "out.json"}, args...)...)
+		if !strings.Contains(o.stderr, args[len(args)-2]) {
+			t.Errorf("%q: %v", args, o)
+		}
+	}
+}
+
+// TestBatchFromAPipe: a named pipe that nobody writes to has nothing in it; it is not waited for.
+func TestBatchFromAPipe(t *testing.T) {
+	dir := t.TempDir()
+	pipe := filepath.Join(dir, "results")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("this file system has no pipes: ", err)
+	}
+	must(t, cli.Stopped, "--source", tasks(t, 20), "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"), "--ingest-batch", pipe)
+}
