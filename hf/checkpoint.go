@@ -26,8 +26,6 @@ type Checkpoint struct {
 	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja in place of its own where there is one.
 	// It is empty without both.
 	Tokenizer TokenizerConfig
-	// DType is the type of the weights as config.json gives it, or else that of the embedding.
-	DType tensor.DType
 
 	place   string // what messages call it: its directory
 	read    func(file string) ([]byte, error)
@@ -40,6 +38,19 @@ func (c *Checkpoint) Close() error {
 		return nil
 	}
 	return c.weights.close()
+}
+
+// DTypes counts the weights' numbers by the types in the headers of their files. What config.json says of types is not read:
+// it is often another. Without weights there are none.
+func (c *Checkpoint) DTypes() map[tensor.DType]int64 {
+	counts := map[tensor.DType]int64{}
+	for _, spec := range c.Config.Tensors() {
+		info, _ := c.Tensor(spec.Name)
+		if t, err := tensor.ParseDType(info.DType); err == nil {
+			counts[t] += info.Bytes / int64(t.Size())
+		}
+	}
+	return counts
 }
 
 // ReadFile reads one of the model's small files, such as tokenizer.json, by its name, also after Close. One that is not there is

@@ -14,13 +14,13 @@ func ExampleOpenModel() {
 		log.Fatal(err)
 	}
 	defer m.Close()
-	fmt.Println(m.Config.Family, m.Config.ParamCount(), m.DType)
+	fmt.Println(m.Config.Family, m.Config.ParamCount(), m.DTypes())
 	norm, shape, err := m.ReadF32("model.norm.weight")
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(shape, norm[:2])
 	// Output:
-	// llama 3088 BF16
+	// llama 3088 map[BF16:3088]
 	// [16] [0.7421875 -0.044189453]
 }

@@ -9,7 +9,6 @@ import (
 
 	"restyle/data"
 	"restyle/hf/hub"
-	"restyle/tensor"
 )
 
 // Open opens a model by the name that a user gives: data.StarterName for the embedded model, the path of a directory, or
@@ -77,10 +76,6 @@ func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	if err := c.check(); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("the weights in %s are not those of its config.json: %w", name, err)
-	}
-	if c.DType == 0 {
-		info, _ := c.Tensor(embedding)
-		c.DType, _ = tensor.ParseDType(info.DType)
 	}
 	return c, nil
 }
@@ -158,25 +153,6 @@ func (c *Checkpoint) readConfig(data []byte) (err error) {
 		return err
 	}
 	c.ConfigJSON = data
-	c.Generation, _ = ParseGenerationConfig([]byte("{}")) // for when there is no file
-	c.DType, err = configDType(data)
+	c.Generation, err = ParseGenerationConfig([]byte("{}")) // for when there is no file
 	return err
 }
-
-// configDType reads dtype, or torch_dtype, its older name. It is 0 where there is neither.
-func configDType(data []byte) (tensor.DType, error) {
-	o := parseObject(data)
-	name := optional(o, "dtype", optional(o, "torch_dtype", ""))
-	for t, n := range dtypeNames {
-		if n == name {
-			return t, nil
-		}
-	}
-	if o.err == nil && name != "" {
-		o.fail("config.json: dtype %.60q: float32, float16 and bfloat16 are supported", name)
-	}
-	return 0, o.err
-}
-
-// dtypeNames are PyTorch's names of the types that weights have.
-var dtypeNames = map[tensor.DType]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}

@@ -36,8 +36,8 @@ func TestOpenFS(t *testing.T) {
 		}
 		defer c.Close()
 		want, d, params := load(t, dir, tensor.F32)
-		if diff := cmp.Diff(want.Config, c.Config); diff != "" || c.DType != want.DType || c.Name != "the test's model" {
-			t.Errorf("%s: %v %s %s", dir, c.DType, c.Name, diff)
+		if diff := cmp.Diff(want.Config, c.Config); diff != "" || !cmp.Equal(c.DTypes(), want.DTypes()) || c.Name != "the test's model" {
+			t.Errorf("%s: %v %s %s", dir, c.DTypes(), c.Name, diff)
 		}
 		_, again := newParams(t, c.Config, tensor.F32)
 		if err := c.Load(t.Context(), d, again, nil); err != nil {

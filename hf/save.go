@@ -177,6 +177,9 @@ func makeIndex(shards [][]TensorData, files []string, total int64) []byte {
 	return append(data, '\n')
 }
 
+// dtypeNames are PyTorch's names of the types that weights have.
+var dtypeNames = map[tensor.DType]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}
+
 // withDType is a config.json with the type of the weights changed, and nothing else.
 func withDType(config []byte, t tensor.DType) ([]byte, error) {
 	o := parseObject(config)

@@ -19,8 +19,8 @@ import (
 type OpenOptions struct {
 	// Hub is where models are fetched from. Default nil: hub.FromEnv.
 	Hub *hub.Hub
-	// DType is the type of weights and activations, BF16 or F32. Default 0: BF16 where the weights are stored in it, else
-	// F32, since BF16 has fewer digits than F16, too.
+	// DType is the type of weights and activations, BF16 or F32. Default 0: BF16 if most weights are stored in it and none in
+	// F16, of which BF16 would lose digits; else F32.
 	DType tensor.DType
 	// Context is the most tokens of a prompt and its answer together, for which memory is taken. It is cut down to what the
 	// model was made for. Default 0: 4096.
@@ -77,7 +77,7 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 	dtype := o.DType
 	if dtype == 0 {
 		dtype = tensor.F32
-		if c.DType == tensor.BF16 {
+		if n := c.DTypes(); n[tensor.BF16] > n[tensor.F32] && n[tensor.F16] == 0 {
 			dtype = tensor.BF16
 		}
 	}

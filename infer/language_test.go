@@ -134,7 +134,8 @@ func TestRawBOS(t *testing.T) {
 	}
 }
 
-// TestStoredType: weights are asked in F32 unless they are stored in BF16, which has fewer digits than F16.
+// TestStoredType: weights are asked in F32 unless they are stored in BF16, which has fewer digits than F16. The
+// files' headers decide, not config.json.
 func TestStoredType(t *testing.T) {
 	d := cpu(t)
 	from := open(t, "testdata/tiny/base", OpenOptions{DType: tensor.F32})
@@ -148,8 +149,17 @@ func TestStoredType(t *testing.T) {
 		if err := hf.Save(dir, source, d, from.Model.Params(), hf.SaveOptions{DType: stored}); err != nil {
 			t.Fatal(err)
 		}
-		if got := open(t, dir, OpenOptions{}).DType(); got != want {
-			t.Errorf("weights in %v are asked in %v, want %v", stored, got, want)
+		for _, said := range []string{"float32", "float16", "bfloat16"} {
+			config := strings.ReplaceAll(string(source.ConfigJSON), "bfloat16", said)
+			if !strings.Contains(config, said) {
+				t.Fatalf("%s: no type to change", config)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(config), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if got := open(t, dir, OpenOptions{}).DType(); got != want {
+				t.Errorf("weights in %v, %s in config.json: asked in %v, want %v", stored, said, got, want)
+			}
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`: state in 8 bits, or in 32")
 	f.Add(&o.master, "master", "how a bf16 weight keeps updates smaller than its last place: `split8|sr|fp32`, 8 more bits, stochastic rounding, or a copy in fp32")
 	f.Add(&o.bnb, "bnb", "bitsandbytes' AdamW8bit to the letter, which loses small updates; for comparisons")
-	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`; of a model whose weights are stored in fp16, fp32 by default")
+	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`; default fp32 if any of the model's weights are stored in fp16")
 	f.Add(&o.freeze, "freeze", "parameters that are not trained: `patterns` of whole parts of their names, such as embed_tokens,layers.0")
 	f.Add(&o.trainOnly, "train-only", "train only parameters that fit these `patterns`, such as mlp; '*' for all of them again, where a preset names some")
 	f.Add(&o.recompute, "recompute", "what is computed twice to save memory: `none|attention|block`")

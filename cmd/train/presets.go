@@ -66,7 +66,7 @@ func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 }
 
 // suit gives flags that nobody has given the values that suit the model: those of the starter model's recipe, those of a
-// model of this size that begins with random weights, and F32 for weights in F16, which BF16 would not keep.
+// model of this size that begins with random weights, and F32 if any weights are in F16, which BF16 would not keep.
 func (t *train) suit() error {
 	values, source := map[string]string{}, "the model"
 	switch {
@@ -77,7 +77,7 @@ func (t *train) suit() error {
 		if values, err = recipeOf(t.origin); err != nil {
 			return err
 		}
-	case t.origin.DType == tensor.F16:
+	case t.origin.DTypes()[tensor.F16] > 0:
 		values["dtype"] = "fp32"
 	}
 	if err := t.setDefaults(values, source); err != nil {

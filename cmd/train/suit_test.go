@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,30 +45,90 @@ func stored(t *testing.T, dtype tensor.DType) string {
 	return dir
 }
 
+// mixed writes the tiny base model with the weights whose names have part in them in one type and the others in another.
+func mixed(t *testing.T, part string, matching, others tensor.DType) string {
+	t.Helper()
+	dir := stored(t, others)
+	file := filepath.Join(dir, "model.safetensors")
+	open := func(file string) *hf.Safetensors {
+		s, err := hf.OpenSafetensors(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	a, b := open(filepath.Join(stored(t, matching), "model.safetensors")), open(file)
+	var list []hf.TensorData
+	for _, name := range b.Names() {
+		from, dtype := b, others
+		if strings.Contains(name, part) {
+			from, dtype = a, matching
+		}
+		info, _ := from.Tensor(name)
+		list = append(list, hf.TensorData{Name: name, DType: dtype, Shape: info.Shape, Write: func(w io.Writer) error {
+			data := make([]byte, info.Bytes)
+			if err := from.ReadAt(name, data, 0); err != nil {
+				return err
+			}
+			_, err := w.Write(data)
+			return err
+		}})
+	}
+	if err := hf.WriteSafetensors(file, nil, list); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// saying changes the type that a model's config.json says its weights have.
+func saying(t *testing.T, dir, dtype string) string {
+	t.Helper()
+	path := filepath.Join(dir, "config.json")
+	config := regexp.MustCompile(`"(torch_)?dtype": "\w+"`)
+	data := readFile(t, path)
+	if !config.Match(data) {
+		t.Fatalf("%s names no type", data)
+	}
+	if err := os.WriteFile(path, config.ReplaceAll(data, []byte(`"dtype": "`+dtype+`"`)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // TestStoredType: weights in F16 are trained in F32, which loses nothing of them, and where a type loses something it is said.
+// The files' headers decide what is stored, not config.json.
 func TestStoredType(t *testing.T) {
 	for _, c := range []struct {
-		stored  tensor.DType
+		name    string
+		model   string
 		flag    string
 		trained string
 		says    string
 	}{
-		{tensor.F16, "", "fp32", "stored in F16 and trained in F32, which keeps them"},
-		{tensor.F16, "bf16", "bf16", "stored in F16 and trained in BF16, which loses 3 of their 11 bits"},
-		{tensor.F32, "", "bf16", "stored in F32 and trained in BF16, which loses 16 of their 24 bits"},
-		{tensor.F32, "fp32", "fp32", ""},
-		{tensor.BF16, "", "bf16", ""},
+		{"F16", stored(t, tensor.F16), "", "fp32", "stored in F16 and trained in F32, which keeps them"},
+		{"F16 in BF16", stored(t, tensor.F16), "bf16", "bf16", "stored in F16 and trained in BF16, which loses 3 of the 11 bits of F16"},
+		{"F32", stored(t, tensor.F32), "", "bf16", "stored in F32 and trained in BF16, which loses 16 of the 24 bits of F32"},
+		{"F32 in F32", stored(t, tensor.F32), "fp32", "fp32", ""},
+		{"BF16", stored(t, tensor.BF16), "", "bf16", ""},
+		{"BF16 in F32", stored(t, tensor.BF16), "fp32", "fp32", ""},
+		{"F16, said to be BF16", saying(t, stored(t, tensor.F16), "bfloat16"), "", "fp32", "stored in F16 and trained in F32, which keeps them"},
+		{"BF16, said to be F16", saying(t, stored(t, tensor.BF16), "float16"), "", "bf16", ""},
+		{"F32, said to be BF16", saying(t, stored(t, tensor.F32), "bfloat16"), "", "bf16", "which loses 16 of the 24 bits of F32"},
+		{"norms in F16", mixed(t, "norm", tensor.F16, tensor.BF16), "", "fp32", "and F16 (160 values) and trained in F32, which keeps them"},
+		{"norms in F32", mixed(t, "norm", tensor.F32, tensor.BF16), "", "bf16", "and F32 (160 values) and trained in BF16, which loses 16 of the 24 bits of F32;"},
+		{"norms in F32, the rest in F16", mixed(t, "norm", tensor.F32, tensor.F16), "bf16", "bf16", "which loses 3 of the 11 bits of F16 and 16 of the 24 bits of F32;"},
 	} {
-		args := small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--model", stored(t, c.stored))
+		args := small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--model", c.model)
 		if c.flag != "" {
 			args = append(args, "--dtype", c.flag)
 		}
 		o := must(t, cli.Done, args...)
 		if !hasSetting(o.stdout, "dtype", c.trained) {
-			t.Errorf("%v %s: not trained in %s: %v", c.stored, c.flag, c.trained, o)
+			t.Errorf("%s: not trained in %s: %v", c.name, c.trained, o)
 		}
 		if c.says == "" && strings.Contains(o.stdout, "are stored in") || !strings.Contains(o.stdout, c.says) {
-			t.Errorf("%v %s: want %q: %v", c.stored, c.flag, c.says, o)
+			t.Errorf("%s: want %q: %v", c.name, c.says, o)
 		}
 	}
 }

@@ -133,18 +133,36 @@ func (t *train) printSettings() {
 
 // typeRow says what the type that the model is trained in means for its weights, if they are stored in another.
 func (t *train) typeRow() string {
-	stored := t.origin.DType
-	if t.fromScratch != "" || stored == t.settings.DType {
-		return ""
+	counts := t.origin.DTypes()
+	var all int64
+	for _, n := range counts {
+		all += n
 	}
-	lost := map[tensor.DType]string{tensor.F16: "3 of their 11", tensor.F32: "16 of their 24"}[stored]
+	var stored, lost []string // what BF16 loses
+	for _, c := range []struct {
+		dtype tensor.DType
+		lost  string
+	}{{tensor.BF16, ""}, {tensor.F16, "3 of the 11 bits of F16"}, {tensor.F32, "16 of the 24 bits of F32"}} {
+		switch n := counts[c.dtype]; {
+		case n == 0:
+			continue
+		case n == all:
+			stored = append(stored, c.dtype.String())
+		default:
+			stored = append(stored, fmt.Sprintf("%v (%s values)", c.dtype, thousands(n)))
+		}
+		if c.lost != "" {
+			lost = append(lost, c.lost)
+		}
+	}
+	row := "the weights are stored in " + strings.Join(stored, " and ") + " and trained in " + t.settings.DType.String()
 	switch {
-	case t.settings.DType == tensor.F32 && stored == tensor.F16:
-		return "the weights are stored in F16 and trained in F32, which keeps them as they are; --dtype bf16 would lose " + lost + " bits"
-	case t.settings.DType == tensor.F32:
-		return ""
+	case t.settings.DType == tensor.BF16 && lost != nil:
+		return row + ", which loses " + strings.Join(lost, " and ") + "; --dtype fp32 keeps all"
+	case t.settings.DType == tensor.F32 && counts[tensor.F16] > 0:
+		return row + ", which keeps them as they are; --dtype bf16 would lose " + strings.Join(lost, " and ")
 	}
-	return fmt.Sprintf("the weights are stored in %v and trained in %v, which loses %s bits; --dtype fp32 keeps all", stored, t.settings.DType, lost)
+	return ""
 }
 
 // where is the device in words.

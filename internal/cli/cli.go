@@ -231,5 +231,5 @@ func Version() string {
 // The help of flags that several commands have.
 const (
 	DeviceHelp = "where the model is, `auto|cpu|cuda|cuda:N`; auto is the CPU as long as most operations have no kernel for a GPU, and cuda is refused"
-	DTypeHelp  = "type of weights and activations, `auto|bf16|fp32`; auto is bf16 for weights that are stored in it, and fp32 for others, which it keeps as they are"
+	DTypeHelp  = "type of weights and activations, `auto|bf16|fp32`; auto is bf16 if most weights are stored in it and none in fp16, else fp32"
 )
