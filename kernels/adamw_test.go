@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"restyle/kernels/cpu"
@@ -255,6 +256,31 @@ func TestAdamWAtRest(t *testing.T) {
 				if w != 1.5 {
 					t.Fatalf("%s: weight %d moved to %v without a learning rate", f.name, i, w)
 				}
+			}
+		}
+	})
+}
+
+// TestAdamWEnd has moments that become nothing in a block that the tensor ends in. What lies beyond the end counts for nothing,
+// but in bitsandbytes, which takes it for elements of code 128.
+func TestAdamWEnd(t *testing.T) {
+	const n = QuantizeBlock + 1
+	zero, scales := bytes.Repeat([]byte{127}, n), []float32{1, 1}
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, f := range forms {
+			if !f.codes {
+				continue
+			}
+			x := f.stepper(t, d, make([]float32, n))
+			d.UploadBytes(x.s.M, zero)
+			d.Upload(x.s.MScale, scales)
+			x.step(make([]float32, n))
+			want := []float64{0, 0}
+			if f.bnb {
+				want[1] = float64(float32(x.c.Beta1) * DynamicMap(true)[128])
+			}
+			if got := floats(t, d, x.s.MScale); !slices.Equal(got, want) {
+				t.Errorf("%s: the scales of m are %v, want %v", f.name, got, want)
 			}
 		}
 	})

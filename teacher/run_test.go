@@ -307,6 +307,47 @@ func TestRowsWait(t *testing.T) {
 	}
 }
 
+// TestRowsWaitAtTheEnd has a run end at one row while others beside it are answered and others are not: all wait but those
+// that are answered.
+func TestRowsWaitAtTheEnd(t *testing.T) {
+	const rows, dead, last = 40, 10, 20
+	u := &ending{dead: dead, last: last}
+	for row := range last + 1 {
+		if row != dead && row%17 != 5 && row%19 != 7 { // those that taskRows has as no good
+			u.answers.Add(1)
+		}
+	}
+	got := runOnce(t, t.Context(), taskRows(t, 100), t.TempDir(), u, rows, nil)
+	var unavailable *openai.Unavailable
+	if !errors.As(got.err, &unavailable) {
+		t.Fatalf("it ends with %v", got.err)
+	}
+	const before, beside = 8, 10
+	if got.sum.Accepted != before || got.sum.Calls != before+beside || got.sum.Waiting != rows-before-beside {
+		t.Errorf("%d rows are accepted, %d answered, %d wait", got.sum.Accepted, got.sum.Calls, got.sum.Waiting)
+	}
+}
+
+// ending is a teacher that is gone at one row, once it has answered those up to another; it answers no row after that.
+type ending struct {
+	Builtin
+	dead, last int
+	answers    sync.WaitGroup // that are missing
+}
+
+func (e *ending) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
+	switch row := p.Row.Index; {
+	case row == e.dead:
+		e.answers.Wait()
+		return Answer{}, "", &openai.Unavailable{Endpoint: "e", Reason: "503", Attempts: 6, AllDead: true}
+	case row > e.last:
+		<-ctx.Done()
+		return Answer{}, "", ctx.Err()
+	}
+	defer e.answers.Done()
+	return e.Builtin.Ask(ctx, p, r)
+}
+
 func TestRunNeverAsksInVain(t *testing.T) {
 	s := &scripted{delay: jitter(time.Millisecond)}
 	got := runOnce(t, t.Context(), taskRows(t, 300), t.TempDir(), s, 40, nil)
