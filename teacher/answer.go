@@ -132,9 +132,9 @@ func (d *decider) checkAnswer(t *task) {
 		return
 	}
 	c := newCandidate(p.Style, p.Question, p.Parts, text)
-	prose := c.prose
+	prose := c.said()
 	if p.Comments {
-		c.prose += "\n" + remarks // whatever is said beside the code is held to the same rules
+		c.words, c.prose = nil, c.prose+"\n"+remarks // whatever is said beside the code is held to the same rules
 	}
 	verdicts, failed := run(textChecks, c)
 	t.text, t.failed = text, failed

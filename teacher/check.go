@@ -2,6 +2,7 @@ package teacher
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,13 +38,14 @@ func tooLong(instruction, input, output string) *dataset.Check {
 type candidate struct {
 	style    *voice.Style
 	question string
-	parts    Parts   // of the source's answer
-	text     string  // the rewrite as it would be stored
-	pieces   []piece // of the text
-	prose    string  // the text outside its fences
-	known    map[string]bool
-	source   string // code and question: what a stated value may come from
-	context  string // the source's lexemes, made when they are first looked at
+	parts    Parts           // of the source's answer
+	text     string          // the rewrite as it would be stored
+	pieces   []piece         // of the text
+	prose    string          // the text outside its fences
+	words    *voice.Text     // the prose, read when it is first looked at
+	known    map[string]bool // see isName
+	source   string          // code and question: what a stated value may come from
+	context  string          // the source's lexemes, made when they are first looked at
 	scored   *voice.Tone
 }
 
@@ -56,12 +58,6 @@ func newCandidate(style *voice.Style, question string, parts Parts, text string)
 		}
 	}
 	c.prose = prose.String()
-	c.known = map[string]bool{}
-	for _, b := range parts.Blocks {
-		for name := range python.Identifiers(b) {
-			c.known[name] = true
-		}
-	}
 	c.source = strings.Join(parts.Blocks, "\n") + "\n" + question
 	return c
 }
@@ -69,10 +65,30 @@ func newCandidate(style *voice.Style, question string, parts Parts, text string)
 // tone is the tone of the text.
 func (c *candidate) tone() voice.Tone {
 	if c.scored == nil {
-		t := c.style.Tone(c.text)
+		t := c.style.Tone(voice.Read(c.text))
 		c.scored = &t
 	}
 	return *c.scored
+}
+
+// said is the prose as the style looks at it.
+func (c *candidate) said() voice.Text {
+	if c.words == nil {
+		t := voice.Read(c.prose)
+		c.words = &t
+	}
+	return *c.words
+}
+
+// isName tells whether the source's code has a name.
+func (c *candidate) isName(name string) bool {
+	if c.known == nil {
+		c.known = map[string]bool{}
+		for _, b := range c.parts.Blocks {
+			maps.Copy(c.known, python.Identifiers(b))
+		}
+	}
+	return c.known[name]
 }
 
 // A check is one condition that every row has to meet. Its function returns a value to record: where it fails, the
@@ -162,7 +178,7 @@ func sourceLength(c *candidate) (bool, string) {
 }
 
 func sourcePlain(c *candidate) (bool, string) {
-	score := c.style.Tone(strings.Join(c.parts.Blocks, "\n") + "\n" + c.parts.Prose()).Score
+	score := c.style.Tone(voice.Read(strings.Join(c.parts.Blocks, "\n") + "\n" + c.parts.Prose())).Score
 	return score < c.style.MinScore, fmt.Sprintf("score %d", score)
 }
 
@@ -245,7 +261,7 @@ func (c *candidate) knows(snippet string) bool {
 	for _, t := range tokens {
 		switch t.Kind {
 		case python.Name:
-			if !c.known[t.Text] && !python.IsKeyword(t.Text) && !python.IsBuiltin(t.Text) && !hasWord(c.question, t.Text) {
+			if !c.isName(t.Text) && !python.IsKeyword(t.Text) && !python.IsBuiltin(t.Text) && !hasWord(c.question, t.Text) {
 				return false
 			}
 		case python.Number, python.String, python.FStringStart:
@@ -314,12 +330,12 @@ var (
 const cannot = `(?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not)`
 
 // The literal words without which the patterns above cannot match, in lower case: looking for them first saves most of
-// the time that the patterns take.
+// the time that the patterns take, so they are as long as they can be.
 var (
-	metaWords    = []string{"writ", "wrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "prompt", "instruct", "request"}
-	askedWords   = []string{"tone", "persona", "register", "voice", "style", "version", "answer", "response", "reply", "explanation", "sarcas", "condescen", "snark", "words", "as instructed"}
-	leakWords    = []string{"question:", "principal", "original", "persona", "prompt", "<", "few-shot", "placeholder", "code_"}
-	refusalWords = []string{" ai", "language model", "artificial", "sorry", "can't", "can’t", "cannot", "can not", "won't", "won’t", "will not", "unable", "not able", "decline", "against my"}
+	metaWords    = []string{"rewrit", "re-writ", "rewrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "as per", "as you"}
+	askedWords   = []string{"tone", "persona", "register", "voice", "style", "revised ", "reworded ", "rephrased ", "sarcas", "condescen", "snark", "rude ", " words", "as instructed"}
+	leakWords    = []string{"question:", "principal", "original answer", "persona", "prompt", "</", "<q", "<c", "<r", "<e", "few-shot", "placeholder", "code_"}
+	refusalWords = []string{" ai", "language model", "artificial", "sorry", "i can't", "i can’t", "i cannot", "i can not", "i won't", "i won’t", "i will not", "m unable", "m not able", "decline", "against my"}
 )
 
 // topics are stems of what A5 looks for that a question may be about, without hyphens and spaces.
@@ -339,7 +355,8 @@ func noMeta(c *candidate) (bool, string) {
 		}
 		return ""
 	}
-	if containsAny(strings.ToLower(c.prose), leakWords) {
+	lower := strings.ToLower(c.prose)
+	if containsAny(lower, leakWords) {
 		if why := said(leakPatterns, c.prose); why != "" {
 			return false, why
 		}
@@ -348,6 +365,9 @@ func noMeta(c *candidate) (bool, string) {
 		words    []string
 		patterns *regexp.Regexp
 	}{{metaWords, metaPatterns}, {askedWords, askedPatterns}} {
+		if !containsAny(lower, talk.words) {
+			continue
+		}
 		for sentence := range sentences(c.prose) { // no pattern goes beyond one, and few sentences have such a word
 			if !containsAny(strings.ToLower(sentence), talk.words) {
 				continue
@@ -357,7 +377,7 @@ func noMeta(c *candidate) (bool, string) {
 			}
 		}
 	}
-	if c.style.Repeats(c.prose) {
+	if c.style.Repeats(c.said()) {
 		return false, "it repeats several words of its instructions in a row"
 	}
 	return true, "none"
@@ -394,7 +414,7 @@ func toneThere(c *candidate) (bool, string) {
 }
 
 func noBanned(c *candidate) (bool, string) {
-	if word := c.style.BannedIn(c.prose); word != "" {
+	if word := c.style.BannedIn(c.said()); word != "" {
 		return false, fmt.Sprintf("it uses %q", word)
 	}
 	return true, "none"

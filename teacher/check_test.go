@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -261,14 +262,38 @@ func checkPreFilters(t *testing.T, text string) {
 			t.Errorf("the words of %s hide %q", f.name, m)
 		}
 	}
+	if m := tokenTraces.FindString(text); m != traceIn(text) {
+		t.Errorf("the words of traces hide %q", m)
+	}
 	for sentence := range sentences(text) {
-		for _, pattern := range statedResults {
-			if m := pattern.FindString(sentence); m != "" && !mayState(sentence) {
-				t.Errorf("the words of results hide %q", m)
+		for i, pattern := range statedResults {
+			var fast [][3]int
+			for at := range stated(sentence, pattern) {
+				fast = append(fast, at)
+			}
+			var all [][3]int // by the pattern alone, wherever a word begins
+			for _, m := range anywhere[i].FindAllStringSubmatchIndex(sentence, -1) {
+				all = append(all, [3]int{m[0], m[2], m[3]})
+			}
+			if !slices.Equal(fast, all) || len(all) > 0 && !mayState(sentence) {
+				t.Errorf("results in %q: found at %v, with a value that may be stated: %t; by the pattern alone %v", sentence, fast, mayState(sentence), all)
 			}
 		}
 	}
+	for _, m := range precise.FindAllString(text, -1) {
+		if !mayBePrecise(text) {
+			t.Errorf("a value as precise as %q is hidden in %q", m, text)
+		}
+	}
 }
+
+// anywhere are statedResults as patterns for a whole sentence.
+var anywhere = func() (all []*regexp.Regexp) {
+	for _, p := range statedResults {
+		all = append(all, regexp.MustCompile(strings.Replace(p.String(), "^(?i)", `(?i)\b`, 1)))
+	}
+	return all
+}()
 
 func TestPreFilters(t *testing.T) {
 	for _, c := range sentenceTable {
@@ -279,12 +304,12 @@ func TestPreFilters(t *testing.T) {
 		"It was rewritten.", "A passive-aggressive one.", "In a voice of a weary man.", "As per your request.", "The right persona.", "A snarky reply.",
 		"A rude explanation.", "The reworded answer.", "The rephrased response.", "Condescension as ordered.", "In the given register.", "A principal engineer.",
 		"The original answer.", "few-shot", "<code", "As an AI.", "As an artificial intelligence.", "As a language model.", "I'm unable to help.", "I am not able to comply.",
-		"I will decline.", "Against my guidelines.", "I can not assist.", "I will not comply.", "It yields 7.", "It evaluates to 7.", "It amounts to 7.", "It adds up to 7.",
+		"I will decline.", "Against my guidelines.", "</s>", "a<s>", "\u0120a", "\u010a", "a\u2581b", "\ufffd", "<|end_of_text|>", "<0x0A>", "[INST]", "[/INST]", "I can not assist.", "I will not comply.", "It yields 7.", "It evaluates to 7.", "It amounts to 7.", "It adds up to 7.",
 		"It sums to 7.", "It leaves you with 7.", "It turns into 7.", "It spits out 7.", "It equals 7.", "It produces 7.", "You'll see 7.", "You get 7.", "It displays None.",
 		"Outputting 7.", "The mean is 7.", "The median is 7.", "The product is 7.", "The maximum is 7.", "The minimum is 7.", "The count is 7.", "The length is 7.",
 		"The difference is 7.", "The total = 7.", "It results in 7.", "Printing 7.", "Returning 7.", "It comes back as 7.", "It comes out with True.", "The return value: 7.",
 	} {
-		hits := statedResults[0].MatchString(text) || statedResults[1].MatchString(text) || metaPatterns.MatchString(text) ||
+		hits := anywhere[0].MatchString(text) || anywhere[1].MatchString(text) || tokenTraces.MatchString(text) || metaPatterns.MatchString(text) ||
 			askedPatterns.MatchString(text) || leakPatterns.MatchString(text) || refusalPatterns.MatchString(text)
 		if !hits {
 			t.Errorf("no pattern finds anything in %q", text)
@@ -485,7 +510,7 @@ func TestSecondBlock(t *testing.T) {
 func TestToneBounds(t *testing.T) {
 	row := sample(nil)
 	text := row.OutputPassiveAggressive
-	tone := passiveAggressive(t).Tone(text)
+	tone := passiveAggressive(t).Tone(voice.Read(text))
 	for _, c := range []struct {
 		name   string
 		change func(*voice.Style)

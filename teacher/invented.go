@@ -24,24 +24,65 @@ const (
 		`ends? up (?:with|as)|becomes?|turns? into|equals?|amounts? to|(?:adds? up|sums?) to|leaves (?:you|us) with`
 )
 
-// statedResults find the places where prose says what comes out of the code.
+// statedResults tell whether prose that begins with a word for what comes out of the code goes on to say what.
 var statedResults = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)\b(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
+	regexp.MustCompile(`^(?i)(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
 		literal + `|` + quotedValue + `|` + codeValue + `)`),
-	regexp.MustCompile(`(?i)\b(?:` + comesOut + `)\b[^.!?\n]{0,25}?[\s(:](` + literal + `|` + codeValue + `)`),
-	regexp.MustCompile(`(?i)\b(?:` + comesOut + `)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+(` + quotedValue + `)`),
+	regexp.MustCompile(`^(?i)(?:` + comesOut + `)\b[^.!?\n]{0,25}?[\s(:](` + literal + `|` + codeValue + `)`),
+	regexp.MustCompile(`^(?i)(?:` + comesOut + `)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+(` + quotedValue + `)`),
 }
 
-// resultWords are what the patterns above look for, in lower case and cut to what all forms share.
-var resultWords = []string{"output", "result", "value", "answer", "sum", "total", "average", "mean", "median", "product", "maximum", "minimum",
-	"count", "length", "difference", "print", "return", "display", "yield", "produc", "evaluate", "come", "give", "get", "see", "spit",
-	"end", "turn", "equal", "amount", "add", "leave"}
+// stems are the beginnings of the words that the patterns above begin with, in lower case, by their first letter. The
+// patterns are slow, and most words begin no statement.
+var stems = func() (by [256][]string) {
+	for _, s := range []string{"output", "result", "return", "printed", "answer", "sum", "total", "average", "mean", "median", "product",
+		"maximum", "minimum", "count", "length", "difference", "print", "display", "yield", "produce", "evaluate", "come", "give",
+		"you", "spit", "end", "become", "turn", "equal", "amount", "add", "leave"} {
+		by[s[0]] = append(by[s[0]], s)
+	}
+	return by
+}()
 
-// mayState tells cheaply whether the patterns have anything to find: a statement takes a word for what comes out and a
-// value, and most sentences do not have both.
+// stated yields where a sentence states a result by one of statedResults: from and to of the value, and where its
+// statement begins. Statements do not overlap.
+func stated(sentence string, pattern *regexp.Regexp) iter.Seq[[3]int] {
+	return func(yield func([3]int) bool) {
+		for at := 0; at < len(sentence); at++ {
+			if !mayBegin(sentence, at) {
+				continue
+			}
+			if m := pattern.FindStringSubmatchIndex(sentence[at:]); m != nil {
+				if !yield([3]int{at, at + m[2], at + m[3]}) {
+					return
+				}
+				at += m[1] - 1
+			}
+		}
+	}
+}
+
+// mayBegin tells whether a word with one of the stems stands at a place.
+func mayBegin(sentence string, at int) bool {
+	if at > 0 && isWord(sentence[at-1]) {
+		return false
+	}
+	for _, s := range stems[sentence[at]|0x20] {
+		if rest := sentence[at:]; len(rest) >= len(s) && strings.EqualFold(rest[:len(s)], s) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWord is \w of a pattern: \b lies between a byte that is one and a byte that is not.
+func isWord(b byte) bool {
+	return b == '_' || '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z'
+}
+
+// mayState tells cheaply whether there is a value that a statement could end with.
 func mayState(sentence string) bool {
-	return (strings.ContainsAny(sentence, "`[({\"“0123456789") || strings.Count(sentence, "'") > 1 || containsAny(sentence, []string{"True", "False", "None"})) &&
-		containsAny(strings.ToLower(sentence), resultWords)
+	return strings.ContainsAny(sentence, "`[({\"“0123456789") || strings.Count(sentence, "'") > 1 ||
+		containsAny(sentence, []string{"True", "False", "None"})
 }
 
 var (
@@ -68,6 +109,29 @@ func statesValue(sentence string, start, from, to int) bool {
 // that count nothing, and brackets around two elements or more that no name or call stands before.
 var precise = regexp.MustCompile(`-?\b\d+\.\d+\b|-?\b\d{2,}\b|(?:^|[^\w\])])(` + bracketed + `)`)
 
+// mayBePrecise tells cheaply whether there may be such a value: two digits or a digit and a point, a bracket that lists, or
+// a parenthesis that begins with a literal.
+func mayBePrecise(prose string) bool {
+	for rest := prose; ; {
+		i := strings.IndexAny(rest, "0123456789[{(")
+		if i < 0 || i+1 == len(rest) {
+			return false
+		}
+		mark, after := rest[i], rest[i+1:]
+		rest = after
+		switch next := after[0]; {
+		case mark == '[' || mark == '{':
+			return true
+		case mark != '(':
+			if next == '.' || '0' <= next && next <= '9' {
+				return true
+			}
+		case strings.IndexAny(strings.TrimLeft(after, " \t\n\v\f\r"), "-'\"0123456789") == 0:
+			return true
+		}
+	}
+}
+
 // nothingInvented rejects a fenced block that the source does not have, and a value that stands neither in the code nor
 // in the question where it is stated as a result or could hardly be anything else. It cannot tell whether a value that
 // stands there is the right one; so it only lets through what nobody had to compute.
@@ -77,25 +141,25 @@ func nothingInvented(c *candidate) (bool, string) {
 			return false, fmt.Sprintf("it has a block that the source does not contain: %q", firstLine(p.text))
 		}
 	}
-	stated := 0
+	found := 0
 	for sentence := range sentences(c.prose) {
 		if !mayState(sentence) {
 			continue
 		}
 		for _, pattern := range statedResults {
-			for _, m := range pattern.FindAllStringSubmatchIndex(sentence, -1) {
-				if !statesValue(sentence, m[0], m[2], m[3]) {
+			for at := range stated(sentence, pattern) {
+				if !statesValue(sentence, at[0], at[1], at[2]) {
 					continue
 				}
-				stated++
-				if value := sentence[m[2]:m[3]]; !c.contains(value) {
+				found++
+				if value := sentence[at[1]:at[2]]; !c.contains(value) {
 					return false, fmt.Sprintf("it states a result, %s, that the source does not contain", value)
 				}
 			}
 		}
 	}
-	if !strings.ContainsAny(c.prose, "0123456789[{(") {
-		return true, fmt.Sprintf("%d stated, all in the source", stated)
+	if !mayBePrecise(c.prose) {
+		return true, fmt.Sprintf("%d stated, all in the source", found)
 	}
 	for _, m := range precise.FindAllStringSubmatchIndex(c.prose, -1) {
 		value, rest := c.prose[m[0]:m[1]], c.prose[m[1]:]
@@ -112,7 +176,7 @@ func nothingInvented(c *candidate) (bool, string) {
 			return false, fmt.Sprintf("it has a value, %s, that the source does not contain", value)
 		}
 	}
-	return true, fmt.Sprintf("%d stated, all in the source", stated)
+	return true, fmt.Sprintf("%d stated, all in the source", found)
 }
 
 // sentences cuts prose where a full stop, a question or an exclamation mark is followed by white space, which ends every
@@ -147,7 +211,7 @@ func (c *candidate) isOwnCode(p piece) bool {
 		return false
 	}
 	for _, t := range tokens {
-		if t.Kind == python.Name && (c.known[t.Text] || python.IsKeyword(t.Text)) && !isConstant(t.Text) {
+		if t.Kind == python.Name && (c.isName(t.Text) || python.IsKeyword(t.Text)) && !isConstant(t.Text) {
 			return true
 		}
 	}
@@ -226,6 +290,9 @@ func invisible(r rune) bool {
 // tokenTraces are traces of tokens that a decoder should have turned into text, and of byte sequences that it cut in two.
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
 
+// traceWords are what every trace has.
+var traceWords = []string{"\u0120", "\u010a", "\u2581", "\ufffd", "<|", "<s>", "</s>", "<0x", "[INST]", "[/INST]"}
+
 // cleanUp is what Hugging Face's decoder does when clean_up_tokenization_spaces is on: it takes spaces out of code and
 // prose alike, so that ' '.join becomes ”.join.
 var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " ' ", "'", " n't", "n't", " 'm", "'m", " 's", "'s", " 've", "'ve", " 're", "'re")
@@ -236,7 +303,7 @@ func noArtefacts(c *candidate) (bool, string) {
 		r, _ := utf8.DecodeRuneInString(c.prose[at:])
 		return false, fmt.Sprintf("it contains the invisible character %+q", string(r))
 	}
-	if m := tokenTraces.FindString(c.text); m != "" && !strings.Contains(c.question+strings.Join(c.parts.Blocks, "\n"), m) {
+	if m := traceIn(c.text); m != "" && !strings.Contains(c.question+strings.Join(c.parts.Blocks, "\n"), m) {
 		return false, fmt.Sprintf("it contains %q, a trace of tokens", m)
 	}
 	if strings.Contains(c.question+c.text, "[redacted]") { // what earlier versions put for the API key
@@ -244,7 +311,7 @@ func noArtefacts(c *candidate) (bool, string) {
 	}
 	for _, p := range c.pieces {
 		for _, b := range c.parts.Blocks {
-			if !p.code || cleanUp.Replace(b) == b {
+			if !p.code || p.text == b || cleanUp.Replace(b) == b {
 				continue
 			}
 			if ok, _ := python.Equal(b, p.text); ok {
@@ -256,4 +323,12 @@ func noArtefacts(c *candidate) (bool, string) {
 		}
 	}
 	return true, "none"
+}
+
+// traceIn returns the first trace of tokens in a text, "" if there is none.
+func traceIn(text string) string {
+	if !containsAny(text, traceWords) {
+		return ""
+	}
+	return tokenTraces.FindString(text)
 }

@@ -45,10 +45,10 @@ type said struct {
 }
 
 // saidIn looks at the prose of a row and the device it was dealt.
-func saidIn(prose, device string) said {
+func saidIn(prose voice.Text, device string) said {
 	s := said{
-		opener: voice.Opener(prose), device: device, first: voice.FirstFive(prose),
-		sentences: distinct(voice.Sentences(prose)), shingles: distinct(voice.Shingles(prose, 5)),
+		opener: prose.Opener(), device: device, first: prose.FirstFive(),
+		sentences: distinct(prose.Sentences()), shingles: distinct(prose.Shingles(5)),
 	}
 	s.bands = signature(s.shingles)
 	return s

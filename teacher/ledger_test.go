@@ -129,7 +129,7 @@ func TestLedgerBudget(t *testing.T) {
 	refusals := map[string]int{}
 	for range 3000 {
 		prose := randomProse(rng)
-		if refusal := l.Admit(saidIn(prose, "")); refusal != "" {
+		if refusal := l.Admit(saidIn(voice.Read(prose), "")); refusal != "" {
 			refusals[strings.SplitN(refusal, `"`, 2)[0]]++
 			continue
 		}
@@ -137,7 +137,7 @@ func TestLedgerBudget(t *testing.T) {
 		if rng.IntN(50) == 0 { // a near copy of an accepted row must not pass
 			words := strings.Fields(rows[rng.IntN(len(rows))])
 			words[len(words)-2] = "changed"
-			if l.Admit(saidIn(strings.Join(words, " "), "")) == "" {
+			if l.Admit(saidIn(voice.Read(strings.Join(words, " ")), "")) == "" {
 				t.Fatalf("a near copy was accepted: %q", words)
 			}
 		}
@@ -145,13 +145,13 @@ func TestLedgerBudget(t *testing.T) {
 	openers, firsts, sentences, shingles := map[string]int{}, map[string]int{}, map[string]int{}, map[uint64]int{}
 	sets := make([]map[uint64]bool, len(rows))
 	for i, r := range rows {
-		openers[voice.Opener(r)]++
-		firsts[voice.FirstFive(r)]++
-		for _, s := range distinct(voice.Sentences(r)) {
+		openers[voice.Read(r).Opener()]++
+		firsts[voice.Read(r).FirstFive()]++
+		for _, s := range distinct(voice.Read(r).Sentences()) {
 			sentences[s]++
 		}
 		sets[i] = map[uint64]bool{}
-		for _, s := range distinct(voice.Shingles(r, 5)) {
+		for _, s := range distinct(voice.Read(r).Shingles(5)) {
 			shingles[s]++
 			sets[i][s] = true
 		}
@@ -195,12 +195,12 @@ func TestLedgerBudget(t *testing.T) {
 func TestLedgerRefusalRecordsNothing(t *testing.T) {
 	l := NewLedger()
 	a := "Oh good, another question about lists that nobody has ever asked before today."
-	if r := l.Admit(saidIn(a, "x")); r != "" {
+	if r := l.Admit(saidIn(voice.Read(a), "x")); r != "" {
 		t.Fatal(r)
 	}
 	before := fmt.Sprintf("%+v %+v %+v %d", l.rows, l.openers, l.sentences, len(l.texts.rows))
 	for range 2 {
-		if l.Admit(saidIn(a, "x")) == "" {
+		if l.Admit(saidIn(voice.Read(a), "x")) == "" {
 			t.Fatal("the same text was accepted twice")
 		}
 	}

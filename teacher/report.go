@@ -66,7 +66,7 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	ledger := NewLedger()
-	says := func(row dataset.Rewritten) said { return saidIn(voice.Prose(row.OutputPassiveAggressive), "") }
+	says := func(row dataset.Rewritten) said { return saidIn(voice.Read(row.OutputPassiveAggressive), "") }
 	for _, row := range rows {
 		ledger.record(says(row))
 	}
@@ -104,7 +104,7 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 		for _, s := range said.sentences {
 			sentences[s]++
 		}
-		t := style.Tone(row.OutputPassiveAggressive)
+		t := style.Tone(voice.Read(row.OutputPassiveAggressive))
 		r.Tone[min(t.Score, toneBuckets-1)]++
 		words = append(words, t.Words)
 	}

@@ -32,7 +32,7 @@ func (p *parser) validate() {
 func (p *parser) mark() {
 	ids := map[string]int{}
 	for _, l := range p.phrases {
-		if word := p.style.BannedIn(l.literal); word != "" {
+		if word := p.style.BannedIn(Read(l.literal)); word != "" {
 			p.failAt(l.line, "phrase has the banned word %q", word)
 		}
 		for _, t := range tokens(l.literal, -1) {
@@ -119,10 +119,10 @@ func (p *parser) validateExample(line int, e Example) {
 	if strings.Count("\n"+e.Rewrite+"\n", "\n[[CODE_1]]\n") != 1 || strings.Count(e.Rewrite, "[[") != 1 {
 		p.failAt(line, "example's rewrite must have [[CODE_1]] exactly once, on a line of its own")
 	}
-	if err := s.Accepts(s.Tone(e.Rewrite)); err != nil {
+	if err := s.Accepts(s.Tone(Read(e.Rewrite))); err != nil {
 		p.failAt(line, "example is not in the voice: %w", err)
 	}
-	if word := s.BannedIn(e.Rewrite); word != "" {
+	if word := s.BannedIn(Read(e.Rewrite)); word != "" {
 		p.failAt(line, "example has the banned word %q", word)
 	}
 }

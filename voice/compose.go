@@ -57,11 +57,11 @@ func (s *Style) Compose(f Facts, d Deal) (string, error) {
 			last = errors.New("nothing in it is about this question or this code")
 			continue
 		}
-		words := tokens(Prose(text), -1)
-		if last = s.Accepts(s.tone(words)); last != nil {
+		read := Read(text)
+		if last = s.Accepts(s.Tone(read)); last != nil {
 			continue
 		}
-		if banned := s.bannedIn(words); banned != "" {
+		if banned := s.BannedIn(read); banned != "" {
 			last = fmt.Errorf("%q is a banned word", banned)
 			continue
 		}

@@ -117,10 +117,10 @@ func TestBudget(t *testing.T) {
 				}
 				checkAnswer(t, s, facts[i], d, text)
 				prose := Prose(text)
-				openers.add([]string{Opener(prose)})
-				fives.add([]string{FirstFive(prose)})
-				sentences.add(Sentences(prose))
-				shingles := Shingles(prose, 5)
+				openers.add([]string{Read(prose).Opener()})
+				fives.add([]string{Read(prose).FirstFive()})
+				sentences.add(Read(prose).Sentences())
+				shingles := Read(prose).Shingles(5)
 				slices.Sort(shingles)
 				shingles = slices.Compact(shingles)
 				var keys []string
@@ -164,17 +164,17 @@ func checkAnswer(t *testing.T, s *Style, f Facts, d Deal, text string) {
 		t.Helper()
 		t.Errorf("%s\n%+v\n%+v\n%s", fmt.Sprintf(format, args...), d, f, text)
 	}
-	if Opener(text) != d.Opener {
-		fail("opener %q, dealt %q", Opener(text), d.Opener)
+	if Read(text).Opener() != d.Opener {
+		fail("opener %q, dealt %q", Read(text).Opener(), d.Opener)
 	}
-	tone := s.Tone(text)
+	tone := s.Tone(Read(text))
 	if err := s.Accepts(tone); err != nil {
 		fail("%v", err)
 	}
 	if tone.Score < 3 || len(tone.Cues) < 2 || tone.Words < 25 || tone.Words > 220 {
 		fail("tone %+v", tone)
 	}
-	if word := s.BannedIn(text); word != "" {
+	if word := s.BannedIn(Read(text)); word != "" {
 		fail("banned word %q", word)
 	}
 	if m := metaWords.FindString(text); m != "" {
@@ -202,7 +202,7 @@ func checkAnswer(t *testing.T, s *Style, f Facts, d Deal, text string) {
 		}
 	}
 	seen := map[string]bool{}
-	for _, sentence := range Sentences(Prose(text)) {
+	for _, sentence := range Read(Prose(text)).Sentences() {
 		if seen[sentence] {
 			fail("sentence twice: %q", sentence)
 		}

@@ -63,7 +63,7 @@ func Parse(name string, src []byte) (*Style, error) {
 		return nil, errors.Join(p.problems...)
 	}
 	p.style.told = map[uint64]bool{}
-	for _, h := range Shingles(p.style.System, repeated) {
+	for _, h := range Read(p.style.System).Shingles(repeated) {
 		p.style.told[h] = true
 	}
 	return p.style, nil
@@ -349,7 +349,7 @@ func (p *parser) phrase(text string) {
 		p.style.pools[p.section] = append(p.style.pools[p.section], phrase)
 		return
 	}
-	key := Opener(literal)
+	key := Read(literal).Opener()
 	if len(tokens(phrase.parts[0].text, 2)) < 2 {
 		p.fail("opener %q: its first two words must be plain words, without slots", clip(text))
 		return

@@ -216,7 +216,7 @@ func TestUserStyle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Accepts(s.Tone(text)); err != nil {
+		if err := s.Accepts(s.Tone(Read(text))); err != nil {
 			t.Errorf("%v:\n%s", err, text)
 		}
 		seen[text] = true

@@ -27,7 +27,7 @@ func TestBuiltinStyles(t *testing.T) {
 			for _, pool := range s.openings {
 				phrases += len(pool)
 				if len(pool) < 2 && test.name == Default {
-					t.Errorf("one phrase for the opener %q", Opener(pool[0].literal()))
+					t.Errorf("one phrase for the opener %q", Read(pool[0].literal()).Opener())
 				}
 			}
 			t.Logf("%d openers, %d devices, %d examples, %d skeletons, %d phrases", len(s.Openers), len(s.Devices), len(s.Examples), len(s.Skeletons), phrases)
@@ -43,14 +43,14 @@ func TestBuiltinStyles(t *testing.T) {
 					continue
 				}
 				for _, p := range pool {
-					if s.Tone(p.literal()).Score == 0 {
+					if s.Tone(Read(p.literal())).Score == 0 {
 						t.Errorf("[%s] has no word of the lexicon in %q", block, p.literal())
 					}
 				}
 			}
 			for opener, pool := range s.openings {
 				for _, p := range pool {
-					if test.name == Default && s.Tone(p.literal()).Score == 0 {
+					if test.name == Default && s.Tone(Read(p.literal())).Score == 0 {
 						t.Errorf("opener %q has no word of the lexicon in %q", opener, p.literal())
 					}
 				}
@@ -76,7 +76,7 @@ func TestBuiltinStyles(t *testing.T) {
 			}
 			var openers, devices []string
 			for _, e := range s.Examples {
-				openers = append(openers, Opener(e.Rewrite))
+				openers = append(openers, Read(e.Rewrite).Opener())
 				devices = append(devices, e.Device)
 				code := strings.FieldsFunc(e.Code, func(r rune) bool { return !wordRune(r) })
 				for _, inline := range inlineCode.FindAllString(e.Rewrite, -1) {
@@ -103,12 +103,12 @@ func bankSentences(s *Style) []string {
 	var out []string
 	for _, pool := range s.pools {
 		for _, p := range pool {
-			out = append(out, Sentences(p.literal())...)
+			out = append(out, Read(p.literal()).Sentences()...)
 		}
 	}
 	for _, pool := range s.openings {
 		for _, p := range pool {
-			out = append(out, Sentences(p.literal())...)
+			out = append(out, Read(p.literal()).Sentences()...)
 		}
 	}
 	return out

@@ -76,19 +76,32 @@ func lower(word string) string {
 	return word
 }
 
+// Text is the prose of a text, split into words once for all that is asked of it.
+type Text struct {
+	prose string
+	words []token
+}
+
+// Read returns the prose of a text (see Prose).
+func Read(text string) Text {
+	prose := Prose(text)
+	return Text{prose, tokens(prose, -1)}
+}
+
 // Opener returns the key of a text's opening: its first two words in lower case, without punctuation or markdown, so
 // that "*Sigh.* Fine" and "sigh, fine" are the same opener. A text of one word has that word as its key.
-func Opener(text string) string { return firstWords(text, 2) }
+func (t Text) Opener() string { return t.first(2) }
 
 // FirstFive returns the first five words of a text, normalised as Opener does.
-func FirstFive(text string) string { return firstWords(text, 5) }
+func (t Text) FirstFive() string { return t.first(5) }
 
-func firstWords(text string, n int) string {
-	words := make([]string, 0, n)
-	for _, t := range tokens(text, n) {
-		words = append(words, t.word)
+func (t Text) first(n int) string {
+	var words [5]string
+	n = min(n, len(t.words))
+	for i, w := range t.words[:n] {
+		words[i] = w.word
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words[:n], " ")
 }
 
 // Prose returns a text without its fenced code blocks and without lines that hold nothing but a placeholder such as
@@ -139,16 +152,15 @@ func isPlaceholder(s string) bool {
 // abbreviations end in a full stop that does not end a sentence.
 var abbreviations = []string{"e.g", "i.e", "etc", "vs", "cf", "Mr", "Mrs", "Dr"}
 
-// Sentences splits prose into sentences, each normalised to its words in lower case with single spaces: what is
+// Sentences splits the text into sentences, each normalised to its words in lower case with single spaces: what is
 // compared when repeated sentences are counted. A sentence ends at a full stop, question or exclamation mark or an
 // ellipsis before white space, or at an empty line. Stops inside inline code, in abbreviations such as "e.g.", and an
 // ellipsis before a lower-case word do not end one.
-func Sentences(prose string) []string {
+func (t Text) Sentences() []string {
 	var out, words []string
-	ts := tokens(prose, -1)
-	for i, t := range ts {
-		words = append(words, t.word)
-		if i+1 < len(ts) && !endsSentence(prose, t, ts[i+1]) {
+	for i, w := range t.words {
+		words = append(words, w.word)
+		if i+1 < len(t.words) && !endsSentence(t.prose, w, t.words[i+1]) {
 			continue
 		}
 		out = append(out, strings.Join(words, " "))
@@ -194,18 +206,17 @@ func endsSentence(prose string, a, b token) bool {
 	return true
 }
 
-// Shingles returns a 64-bit hash (FNV-1a) of each run of n words of prose, in order and with repetitions. A prose of
+// Shingles returns a 64-bit hash (FNV-1a) of each run of n words of the text, in order and with repetitions. A text of
 // fewer than n words has none, and so has an n below one.
-func Shingles(prose string, n int) []uint64 {
-	ts := tokens(prose, -1)
-	if n < 1 || len(ts) < n {
+func (t Text) Shingles(n int) []uint64 {
+	if n < 1 || len(t.words) < n {
 		return nil
 	}
-	out := make([]uint64, 0, len(ts)-n+1)
-	for i := range len(ts) - n + 1 {
+	out := make([]uint64, 0, len(t.words)-n+1)
+	for i := range len(t.words) - n + 1 {
 		h := uint64(fnvOffset)
-		for _, t := range ts[i : i+n] {
-			h = fnv1a(h, t.word)
+		for _, w := range t.words[i : i+n] {
+			h = fnv1a(h, w.word)
 			h = (h ^ ' ') * fnvPrime // so that "ab c" and "a bc" differ
 		}
 		out = append(out, h)

@@ -41,10 +41,10 @@ func TestOpener(t *testing.T) {
 		{"Été Über 2 x_1", "été über", "été über 2 x_1"},
 		{"dogs' 'n cats", "dogs n", "dogs n cats"},
 	} {
-		if got := Opener(test.in); got != test.opener {
+		if got := Read(test.in).Opener(); got != test.opener {
 			t.Errorf("Opener(%q) = %q, want %q", test.in, got, test.opener)
 		}
-		if got := FirstFive(test.in); got != test.five {
+		if got := Read(test.in).FirstFive(); got != test.five {
 			t.Errorf("FirstFive(%q) = %q, want %q", test.in, got, test.five)
 		}
 	}
@@ -70,28 +70,28 @@ func TestSentences(t *testing.T) {
 		{"Ask Dr. Who. Metc. So", []string{"ask dr who", "metc", "so"}},
 		{"Really?! Yes.", []string{"really", "yes"}},
 	} {
-		if got := Sentences(test.in); !slices.Equal(got, test.want) {
+		if got := Read(test.in).Sentences(); !slices.Equal(got, test.want) {
 			t.Errorf("Sentences(%q) = %q, want %q", test.in, got, test.want)
 		}
 	}
 }
 
 func TestShingles(t *testing.T) {
-	if got := Shingles("one two three four", 5); got != nil {
+	if got := Read("one two three four").Shingles(5); got != nil {
 		t.Errorf("four words have %d shingles of five", len(got))
 	}
-	if got := Shingles("one two", 0); got != nil {
+	if got := Read("one two").Shingles(0); got != nil {
 		t.Errorf("n = 0 gives %v", got)
 	}
-	a := Shingles("One, two: three four FIVE. One two three four five", 5)
+	a := Read("One, two: three four FIVE. One two three four five").Shingles(5)
 	if len(a) != 6 || a[0] != a[5] || a[0] == a[1] {
 		t.Errorf("shingles %x", a)
 	}
-	if Shingles("ab c", 2)[0] == Shingles("a bc", 2)[0] {
+	if Read("ab c").Shingles(2)[0] == Read("a bc").Shingles(2)[0] {
 		t.Error("word boundaries do not count")
 	}
 	// The hash is part of no file, but a changed one would hide that two versions count differently.
-	if got, want := Shingles("a", 1)[0], uint64(0x89c0207b5452844); got != want {
+	if got, want := Read("a").Shingles(1)[0], uint64(0x89c0207b5452844); got != want {
 		t.Errorf("hash %#x, want %#x", got, want)
 	}
 }
@@ -119,18 +119,18 @@ func TestTone(t *testing.T) {
 		{"read read the docs", 2, []string{"read the docs"}},
 		{"fine_print fine2 fine-print", 1, []string{"fine"}},
 	} {
-		got := s.Tone(test.in)
+		got := s.Tone(Read(test.in))
 		if got.Score != test.score || !slices.Equal(got.Cues, test.cues) {
 			t.Errorf("Tone(%q) = %+v, want score %d, cues %q", test.in, got, test.score, test.cues)
 		}
 	}
-	if got := s.Tone("Fine, it is fine, `x`."); got.Words != 5 || got.Density != 40 {
+	if got := s.Tone(Read("Fine, it is fine, `x`.")); got.Words != 5 || got.Density != 40 {
 		t.Errorf("words %d, density %g; want 5 and 40", got.Words, got.Density)
 	}
-	if got := s.BannedIn("What the HECK?"); got != "heck" {
+	if got := s.BannedIn(Read("What the HECK?")); got != "heck" {
 		t.Errorf("banned word %q", got)
 	}
-	if got := s.BannedIn("`heck` checks hecklers\n```\nheck\n```\n"); got != "" {
+	if got := s.BannedIn(Read("`heck` checks hecklers\n```\nheck\n```\n")); got != "" {
 		t.Errorf("banned word %q where there is none", got)
 	}
 	for _, test := range []struct {
@@ -161,9 +161,9 @@ func TestToneIsLinear(t *testing.T) {
 	for _, unit := range []string{"`", "``` ", "`a``b", "\n`", "```\n", "~", "fine ", "read the ", "of course ", "'a", "’", "\xff", "(", "e.g. ", "a.\n\n", "x"} {
 		text := strings.Repeat(unit, 1<<20/len(unit))
 		start := time.Now()
-		s.Tone(text)
-		Sentences(text)
-		Opener(text)
+		s.Tone(Read(text))
+		Read(text).Sentences()
+		Read(text).Opener()
 		Ask(text)
 		Keyword(text)
 		if d := time.Since(start); d > 3*time.Second {
@@ -180,7 +180,7 @@ func BenchmarkTone(b *testing.B) {
 	text := strings.Repeat("Fine. I suppose that you could not read the docs, so here is `print`, obviously.\n", 1<<20/81)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		s.Tone(text)
+		s.Tone(Read(text))
 	}
 }
 
@@ -221,10 +221,10 @@ func TestToneReference(t *testing.T) {
 	high, falseAlarms := 0, 0
 	rows := reference(t, "original_passive_aggressive_data.json")
 	for _, r := range rows {
-		if s.Tone(r.Rewrite).Score >= 3 {
+		if s.Tone(Read(r.Rewrite)).Score >= 3 {
 			high++
 		}
-		if s.Tone(r.Output).Score >= 3 {
+		if s.Tone(Read(r.Output)).Score >= 3 {
 			falseAlarms++
 		}
 	}
@@ -235,7 +235,7 @@ func TestToneReference(t *testing.T) {
 	plain := 0
 	rows = reference(t, "gpteacher_codegen-instruct.json")
 	for _, r := range rows {
-		if s.Tone(r.Response).Score >= 3 {
+		if s.Tone(Read(r.Response)).Score >= 3 {
 			plain++
 		}
 	}
@@ -258,12 +258,12 @@ func FuzzTone(f *testing.F) {
 		if len(prose) > len(text) {
 			t.Fatal("prose is longer than the text")
 		}
-		tone := s.Tone(text)
+		tone := s.Tone(Read(text))
 		if tone.Score < len(tone.Cues) || (len(tone.Cues) == 0) != (tone.Density == 0) {
 			t.Fatalf("%+v", tone)
 		}
 		words := 0
-		for _, sentence := range Sentences(prose) {
+		for _, sentence := range Read(prose).Sentences() {
 			if sentence == "" || !utf8.ValidString(sentence) {
 				t.Fatalf("sentence %q", sentence)
 			}
@@ -272,11 +272,11 @@ func FuzzTone(f *testing.F) {
 		if words != tone.Words {
 			t.Fatalf("sentences have %d words, the tone %d", words, tone.Words)
 		}
-		if n := len(Shingles(prose, 5)); n != max(0, words-4) {
+		if n := len(Read(prose).Shingles(5)); n != max(0, words-4) {
 			t.Fatalf("%d shingles of %d words", n, words)
 		}
-		if five := FirstFive(text); !strings.HasPrefix(five, Opener(text)) || len(strings.Fields(five)) > 5 {
-			t.Fatalf("first five %q, opener %q", five, Opener(text))
+		if five := Read(text).FirstFive(); !strings.HasPrefix(five, Read(text).Opener()) || len(strings.Fields(five)) > 5 {
+			t.Fatalf("first five %q, opener %q", five, Read(text).Opener())
 		}
 	})
 }

@@ -14,15 +14,13 @@ type Tone struct {
 	Density float64  // cues per 100 words, repetitions included
 }
 
-// Tone scores the prose of a text (see Prose) with the style's lexicon. Cues match whole words in any case, never
+// Tone scores a text with the style's lexicon. Cues match whole words in any case, never
 // inside inline code. Each distinct cue counts once: saying "sigh" ten times is no more in the voice than saying it
 // once, but it does raise the density.
-func (s *Style) Tone(text string) Tone { return s.tone(tokens(Prose(text), -1)) }
-
-func (s *Style) tone(ts []token) Tone {
-	t := Tone{Words: len(ts)}
+func (s *Style) Tone(text Text) Tone {
+	t := Tone{Words: len(text.words)}
 	hits := 0
-	s.lexicon.match(ts, func(c *cue) bool {
+	s.lexicon.match(text.words, func(c *cue) bool {
 		hits++
 		for _, seen := range t.Cues {
 			if seen == c.text {
@@ -58,18 +56,16 @@ func (s *Style) Accepts(t Tone) error {
 // repeated is how many words in a row of the system prompt an answer may not have: fewer come together by chance.
 const repeated = 5
 
-// Repeats tells whether prose has five words in a row that stand in the system prompt: then a model recites what it was
+// Repeats tells whether a text has five words in a row that stand in the system prompt: then a model recites what it was
 // told instead of doing it.
-func (s *Style) Repeats(prose string) bool {
-	return slices.ContainsFunc(Shingles(prose, repeated), func(h uint64) bool { return s.told[h] })
+func (s *Style) Repeats(text Text) bool {
+	return slices.ContainsFunc(text.Shingles(repeated), func(h uint64) bool { return s.told[h] })
 }
 
-// BannedIn returns the first banned word or phrase in the prose of a text, or "".
-func (s *Style) BannedIn(text string) string { return s.bannedIn(tokens(Prose(text), -1)) }
-
-func (s *Style) bannedIn(ts []token) string {
+// BannedIn returns the first banned word or phrase in a text, or "".
+func (s *Style) BannedIn(text Text) string {
 	found := ""
-	s.banned.match(ts, func(c *cue) bool {
+	s.banned.match(text.words, func(c *cue) bool {
 		found = c.text
 		return false
 	})

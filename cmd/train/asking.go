@@ -10,6 +10,7 @@ import (
 	"restyle/infer"
 	"restyle/model"
 	"restyle/trainer"
+	"restyle/voice"
 )
 
 // asking answers a few questions with the model as it is, to hear its tone.
@@ -106,7 +107,7 @@ func (a *asking) answer(ctx context.Context) (samples []trainer.Sample, err erro
 		if err != nil {
 			return nil, err
 		}
-		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text, Tone: a.t.tone.Tone(text).Score})
+		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text, Tone: a.t.tone.Tone(voice.Read(text)).Score})
 	}
 	return samples, nil
 }

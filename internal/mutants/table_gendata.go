@@ -19,7 +19,7 @@ var gendataMutants = []mutant{
 	{"gendata/empty-question", "teacher/check.go", "!strings.ContainsFunc(c.question, unicode.IsLetter)", "c.question == \"\"", "./teacher -run TestChecks"},
 	{"gendata/too-long-unseen", "teacher/check.go", "n <= maxLook", "n <= maxLook*1000", "./teacher -run TestL"},
 	{"gendata/meta-across-no-sentence", "teacher/check.go", "{metaWords, metaPatterns}, {askedWords, askedPatterns}", "{metaWords, metaPatterns}", "./teacher -run TestSentences"},
-	{"gendata/leak-unseen", "teacher/check.go", "containsAny(strings.ToLower(c.prose), leakWords)", "containsAny(c.prose, leakWords)", "./teacher -run TestSentences|TestChecks"},
+	{"gendata/leak-unseen", "teacher/check.go", "containsAny(lower, leakWords)", "containsAny(c.prose, leakWords)", "./teacher -run TestSentences|TestChecks"},
 	{"gendata/budget-early", "teacher/ledger.go", "t.count(hash)+added > budget", "t.count(hash)+added >= budget", "./teacher -run TestBudgetBounds"},
 	{"gendata/budget-late", "teacher/ledger.go", "t.count(hash)+added > budget", "t.count(hash) > budget", "./teacher -run TestBudgetBounds"},
 	{"gendata/budget-free", "teacher/ledger.go", "max(free, int(share*float64(n)))", "int(share*float64(n))", "./teacher -run TestBudgetBounds"},

@@ -87,7 +87,8 @@ func (a *Answer) look(style *voice.Style) {
 	a.Code = Code(a.Text)
 	a.Parses = strings.TrimSpace(a.Code) != "" && python.Check(a.Code) == nil
 	prose := Prose(a.Text)
-	tone := style.Tone(prose)
+	read := voice.Read(prose)
+	tone := style.Tone(read)
 	a.Words, a.Tone, a.Cues = tone.Words, tone.Score, tone.Cues
-	a.Opener, a.FirstFive = voice.Opener(prose), voice.FirstFive(prose)
+	a.Opener, a.FirstFive = read.Opener(), read.FirstFive()
 }
