@@ -260,5 +260,5 @@ func notJSON(data []byte, err error) error {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
 		return errors.New("the hub answered with a web page instead of JSON: check HF_ENDPOINT, and whether a proxy or a login page is in between")
 	}
-	return fmt.Errorf("the hub's answer is not the JSON that it should be: %w", err)
+	return fmt.Errorf("the hub's answer is not the JSON that it should be: %.300s", err) // which may quote a number of any length
 }
