@@ -20,6 +20,7 @@ import (
 //	snapshots/<commit>/<path>      a relative symlink to the blob
 //	refs/<revision>                the commit that a branch or tag stood for when last asked
 //	trees/<commit>.json            the listing of a commit
+//	verified/<etag>                what a blob's size and times were when its hash was right; restyle's own
 //
 // Locks are beside it, in .locks/<folder>/<etag>.lock. Python's .no_exist, which remembers files that a repository
 // lacks, is neither read nor written: a listing says it better. Files get the permissions of the umask, as Python's
@@ -43,14 +44,6 @@ func (h *Hub) repo(ref Ref) (repo, error) {
 
 // snapshot is the path of a file within the folder.
 func snapshot(commit, name string) string { return "snapshots/" + commit + "/" + name }
-
-// cached gives the path of a file that is there with the size that it should have, through links of any kind: a user
-// may keep parts of the cache on another disk, and Python may share blobs between repositories.
-func (r repo) cached(name string, size int64) (string, bool) {
-	full := filepath.Join(r.dir, filepath.FromSlash(name))
-	info, err := os.Stat(full)
-	return full, err == nil && info.Mode().IsRegular() && info.Size() == size
-}
 
 // offline lists ref from the cache alone.
 func (r repo) offline(ref Ref) (Listing, error) {

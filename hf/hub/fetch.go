@@ -27,7 +27,8 @@ var fetchable = []string{".safetensors", ".json", ".jsonl", ".parquet", ".jinja"
 // goes on where it stopped, in this process or the next. The file is there only when its size and hash are those of the
 // listing. Of several processes that fetch one file, one downloads and the others wait for it.
 //
-// A file found in the cache has its size checked, not its hash, which was checked when it came (by Python it was not).
+// The hash of a file found in the cache is checked too, once, and again when the file has changed since. A damaged one is
+// downloaded again; offline it is an error.
 func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, err error) {
 	defer h.scrubError(&err)
 	defer func() {
@@ -54,20 +55,30 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 		return "", err
 	}
 	pointer := snapshot(l.Commit, name)
-	local, ok = r.cached(pointer, f.Size)
-	if h.Offline {
-		if !ok {
-			return "", fmt.Errorf("not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", r.dir)
-		}
+	local, err = r.cached(ctx, pointer, f)
+	switch {
+	case err == nil && h.Offline:
 		return local, nil
-	}
-	if ok {
+	case errors.Is(err, fs.ErrNotExist) && h.Offline:
+		return "", fmt.Errorf("not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", r.dir)
+	case errors.Is(err, errDamaged) && h.Offline:
+		return "", fmt.Errorf("%w, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it again without that", err)
+	case err == nil:
 		// A cache that cannot be written serves all the same.
 		if root, err := os.OpenRoot(r.dir); err == nil {
 			record(root, l)
 			root.Close()
 		}
 		return local, nil
+	case errors.Is(err, errDamaged):
+		damage := err
+		defer func() {
+			if err != nil {
+				err = fmt.Errorf("%w, and it could not be fetched again: %w", damage, err)
+			}
+		}()
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", err
 	}
 	if err := f.check(); err != nil {
 		return "", err
@@ -82,9 +93,9 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 		return "", err
 	}
 	defer lock.Close()
-	if _, ok := r.cached(pointer, f.Size); !ok {
+	if _, err := r.cached(ctx, pointer, f); err != nil {
 		blob := "blobs/" + f.etag()
-		if _, ok := r.cached(blob, f.Size); !ok {
+		if _, err := r.cached(ctx, blob, f); err != nil {
 			if err := h.download(ctx, root, l, f, blob); err != nil {
 				return "", err
 			}

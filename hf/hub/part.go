@@ -30,30 +30,25 @@ func openPart(ctx context.Context, root *os.Root, blob string, f File) (*part, e
 		return nil, fmt.Errorf("cannot write the cache: %w", err)
 	}
 	p := &part{Pending: file, file: f}
-	p.sum = p.newHash()
-	for n, chunk := int64(1), int64(16<<20); err == nil && n > 0 && p.done <= f.Size; p.done += n {
-		if n, err = io.Copy(p.sum, io.LimitReader(file, chunk)); ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-	}
-	if err == nil && p.done > f.Size {
+	p.sum = f.newHash()
+	if p.done, err = copyHash(ctx, p.sum, file, f.Size); err == nil && p.done > f.Size {
 		err = p.reset()
 	}
 	if err != nil {
 		file.Close()
-		return nil, fmt.Errorf("cannot read the cache: %w", err)
+		return nil, err
 	}
 	p.joined = p.done > 0
 	return p, nil
 }
 
 // newHash is sha256 of the content for large-file storage, and git's hash of a blob otherwise.
-func (p *part) newHash() hash.Hash {
-	if p.file.SHA256 != "" {
+func (f File) newHash() hash.Hash {
+	if f.SHA256 != "" {
 		return sha256.New()
 	}
 	sum := sha1.New()
-	fmt.Fprintf(sum, "blob %d\x00", p.file.Size)
+	fmt.Fprintf(sum, "blob %d\x00", f.Size)
 	return sum
 }
 
@@ -72,6 +67,6 @@ func (p *part) reset() error {
 		return err
 	}
 	_, err := p.Seek(0, io.SeekStart)
-	p.sum, p.done, p.joined, p.etag = p.newHash(), 0, false, ""
+	p.sum, p.done, p.joined, p.etag = p.file.newHash(), 0, false, ""
 	return err
 }
