@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/internal/sandbox/sandboxtest"
 )
 
 // TestNoSandbox: where the kernel makes no namespaces, nothing is asked until it is said how answers are to be run.
@@ -16,28 +14,8 @@ func TestNoSandbox(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
-	if os.Getenv("RESTYLE_NO_SANDBOX") == "" {
-		command := exec.Command(os.Args[0], "-test.run=^TestNoSandbox$", "-test.v")
-		command.Env = append(os.Environ(), "RESTYLE_NO_SANDBOX=1")
-		command.SysProcAttr = &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
-		}
-		output, err := command.CombinedOutput()
-		if _, started := err.(*exec.ExitError); err != nil && !started {
-			t.Skip("the kernel makes no namespaces here, not even one to forbid them in: ", err)
-		}
-		if bytes.Contains(output, []byte("--- SKIP: TestNoSandbox")) {
-			t.Skipf("%s", output)
-		}
-		if err != nil || !bytes.Contains(output, []byte("--- PASS: TestNoSandbox")) {
-			t.Errorf("%v\n%s", err, output)
-		}
+	if !sandboxtest.Forbidden(t) {
 		return
-	}
-	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
-		t.Skip("namespaces cannot be forbidden here: ", err) // as in a container whose /proc/sys is read-only
 	}
 	ask := []string{"quality", "--only", "base", "--base", tinyBase, "--questions", knownFile(t)}
 	code, stdout, stderr := bench(t, ask...)

@@ -6,10 +6,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,34 +20,70 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run runs a program of the system in a sandbox.
-func run(t *testing.T, program string, args ...string) (output string, err error) {
+// inside is what this program is told where it runs in a sandbox: no program of the system is the same everywhere.
+const inside = "inside"
+
+// command is for the test that calls it to run in a sandbox, where flag.Arg(0) is inside.
+func command(t *testing.T) (c *exec.Cmd, output *bytes.Buffer) {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
-	if err != nil {
-		t.Skip(err)
-	}
-	c, err := Command(Options{Program: path, Args: args})
+	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out, problem bytes.Buffer
-	c.Stdout, c.Stderr = &out, &problem
+	if c, err = Command(Options{Program: program, Args: []string{"-test.run=^" + t.Name() + "$", inside}}); err != nil {
+		t.Fatal(err)
+	}
+	output = new(bytes.Buffer)
+	c.Stdout, c.Stderr = output, output
+	return c, output
+}
+
+// run runs the test that calls it in a sandbox.
+func run(t *testing.T) (output string, err error) {
+	t.Helper()
+	c, out := command(t)
 	if err = Start(c); err == nil {
 		err = c.Wait()
 	}
-	if refused := Refused(err, problem.String()); refused != nil {
+	if refused := Refused(err, out.String()); refused != nil {
 		err = refused
 	}
-	return out.String() + problem.String(), err
+	return out.String(), err
+}
+
+// runs wants it to pass there.
+func runs(t *testing.T) {
+	t.Helper()
+	output, err := run(t)
+	if errors.Is(err, ErrUnavailable) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
 }
 
 // TestAvailable: there is a sandbox wherever the kernel lets a user make a namespace and mount something there. All other tests are
 // skipped where there is none.
 func TestAvailable(t *testing.T) {
+	if flag.Arg(0) == inside {
+		root, err := os.ReadDir("/")
+		own, err2 := os.ReadDir(Folder)
+		if err := errors.Join(err, err2); err != nil || len(own) > 0 {
+			t.Fatalf("%v, %v", err, own)
+		}
+		_, first, _ := strings.Cut(os.Args[0], "/") // this program's own folder is seen
+		first, _, _ = strings.Cut(first, "/")
+		for _, entry := range root {
+			if name := entry.Name(); !slices.Contains([]string{"dev", "etc", "folder", "lib", "lib64", "usr", first}, name) {
+				t.Errorf("/%s is there", name)
+			}
+		}
+		if _, err := os.Stat("/dev/null"); err != nil {
+			t.Error(err)
+		}
+		return
+	}
 	if os.Getenv("RESTYLE_MOUNT") != "" {
 		if err := unix.Mount("tmpfs", "/tmp", "tmpfs", 0, ""); err != nil {
 			t.Fatal(err)
@@ -61,30 +100,22 @@ func TestAvailable(t *testing.T) {
 	if output, err := probe.CombinedOutput(); err != nil {
 		t.Skipf("no namespaces here: %v %s", err, output)
 	}
-	if output, err := run(t, "ls", "-A", "/", Folder); err != nil || !strings.Contains(output, "dev\n") || strings.Contains(output, "home") || strings.Contains(output, "\n.") {
-		t.Errorf("%v, %q", err, output)
+	if output, err := run(t); err != nil {
+		t.Errorf("%v: %s", err, output)
 	}
 }
 
 // TestNamespaces: none is shared with this process.
 func TestNamespaces(t *testing.T) {
-	path, err := exec.LookPath("cat")
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
+	if flag.Arg(0) == inside {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until it has been looked at
+		return
 	}
-	if err != nil {
-		t.Skip(err)
-	}
-	c, err := Command(Options{Program: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, output := command(t)
 	in, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out, problem bytes.Buffer
-	c.Stdout, c.Stderr = &out, &problem
 	if err := Start(c); err != nil {
 		t.Skip(err)
 	}
@@ -97,18 +128,18 @@ func TestNamespaces(t *testing.T) {
 	}
 	_ = in.Close()
 	err = c.Wait()
-	if refused := Refused(err, problem.String()); refused != nil {
+	if refused := Refused(err, output.String()); refused != nil {
 		t.Skip(refused)
 	}
 	if err != nil {
-		t.Error(err)
+		t.Errorf("%v: %s", err, output)
 	}
 }
 
 // TestOpenFiles: a file that this process holds open, as a shell may have handed it down, is none of the program's.
 func TestOpenFiles(t *testing.T) {
 	const as = 15 // beyond those of the sandbox's own
-	if os.Getpid() == 1 {
+	if flag.Arg(0) == inside {
 		if _, err := syscall.Write(as, []byte("x")); err != syscall.EBADF {
 			t.Fatalf("writing to it: %v", err)
 		}
@@ -124,13 +155,7 @@ func TestOpenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(as)
-	output, err := run(t, os.Args[0], "-test.run=^TestOpenFiles$")
-	if errors.Is(err, ErrUnavailable) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Errorf("%v: %s", err, output)
-	}
+	runs(t)
 }
 
 // TestLinks: what is named through a link of the root, such as /lib, is seen under both names.
@@ -160,18 +185,21 @@ func TestLinks(t *testing.T) {
 
 // TestHostname: the machine's name is its own affair.
 func TestHostname(t *testing.T) {
-	output, err := run(t, "uname", "-n")
-	if errors.Is(err, ErrUnavailable) {
-		t.Skip(err)
+	if flag.Arg(0) == inside {
+		if name, err := os.Hostname(); err != nil || name != "sandbox" {
+			t.Errorf("%v, %q", err, name)
+		}
+		return
 	}
-	if err != nil || output != "sandbox\n" {
-		t.Errorf("%v, %q", err, output)
-	}
+	runs(t)
 }
 
 // TestRefused: a program that fails is not a sandbox that is not there, and the other way round.
 func TestRefused(t *testing.T) {
-	if output, err := run(t, "cat", "/no/such/file"); err == nil || errors.Is(err, ErrUnavailable) && !strings.HasPrefix(output, marker) {
+	if flag.Arg(0) == inside {
+		os.Exit(refused)
+	}
+	if output, err := run(t); err == nil || errors.Is(err, ErrUnavailable) && !strings.HasPrefix(output, marker) {
 		t.Errorf("%v, %q", err, output)
 	}
 	c, err := Command(Options{Program: "/no/such/program"})

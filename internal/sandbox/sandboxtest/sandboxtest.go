@@ -1,0 +1,44 @@
+//go:build linux
+
+// Package sandboxtest puts a test where no sandbox can be had.
+package sandboxtest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+)
+
+// Forbidden runs the test that calls it once more, in a process for which the kernel makes no namespaces, and reports what came of
+// it there. It returns true in that process, and false in this one, where the test has to return. Where namespaces cannot be
+// forbidden it skips the test.
+func Forbidden(t *testing.T) bool {
+	t.Helper()
+	const mark = "RESTYLE_NO_SANDBOX"
+	if os.Getenv(mark) != "" {
+		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
+			t.Skip("namespaces cannot be forbidden here: ", err) // as in a container whose /proc/sys is read-only
+		}
+		return true
+	}
+	command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	command.Env = append(os.Environ(), mark+"=1")
+	command.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
+	output, err := command.CombinedOutput()
+	if _, started := err.(*exec.ExitError); err != nil && !started {
+		t.Skip("the kernel makes no namespaces here, not even one to forbid them in: ", err)
+	}
+	if bytes.Contains(output, []byte("--- SKIP: "+t.Name())) {
+		t.Skipf("%s", output)
+	}
+	if err != nil || !bytes.Contains(output, []byte("--- PASS: "+t.Name())) {
+		t.Errorf("%v\n%s", err, output)
+	}
+	return false
+}
