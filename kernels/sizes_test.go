@@ -53,13 +53,13 @@ func TestScratchOf(t *testing.T) {
 					t.Fatal(err)
 				}
 				var left []*Arena
-				c.run(d, c.s, func(t tensor.DType, shape ...int) tensor.Tensor {
-					a, err := d.NewArena("operand", SizeOf(func(a *Arena) { a.New("x", t, shape...) }))
+				c.run(d, c.s, func(of tensor.DType, shape ...int) tensor.Tensor {
+					a, err := d.NewArena("operand", SizeOf(func(a *Arena) { a.New("x", of, shape...) }))
 					if err != nil {
-						panic(err)
+						t.Fatal(err)
 					}
 					left = append(left, a)
-					return a.New("x", t, shape...)
+					return a.New("x", of, shape...)
 				})
 				name := fmt.Sprintf("fused %v, %d threads, %+v", c.fused, threads, c.s)
 				whole := func(n int) int { return (n + align - 1) / align * align }

@@ -68,7 +68,6 @@ func TestInterruptInASession(t *testing.T) {
 	until(t, "the second answer", func() bool { return events("ask") == 2 })
 	cmd.Process.Signal(syscall.SIGINT)
 	until(t, "its end", func() bool { return events("logged") == 2 })
-	time.Sleep(50 * time.Millisecond)
 	cmd.Process.Signal(syscall.SIGINT)
 	if code := exitCode(cmd.Wait()); code != cli.Stopped {
 		t.Errorf("exit code %d\n%s", code, stderr.String())

@@ -382,9 +382,21 @@ func TestNoWaitInSilence(t *testing.T) {
 		"Retry-After: 1e99": status(429, "slow down", "Retry-After", "1e99"), "always 429": status(429, "slow down"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFolder(t)
-			s := newServer(t, always(fault))
-			o := must(t, cli.Retry, runArgs(f, source, s.base(), "--dead-timeout", "1s")...)
+			var stderr said
+			f, s := newFolder(t), newServer(t, nil)
+			s.set(func() {
+				s.fault = always(func(c call) {
+					// The first is turned away at once. The others wait until that has been said, however busy the machine is.
+					for calls, _ := s.counts(); calls > 1 && c.r.Context().Err() == nil && !strings.Contains(stderr.String(), " is paused until "); {
+						time.Sleep(time.Millisecond)
+					}
+					fault(c)
+				})
+			})
+			o := invokeInto(t, t.Context(), &stderr, runArgs(f, source, s.base(), "--dead-timeout", "1s")...)
+			if o.code != cli.Retry {
+				t.Fatal(o)
+			}
 			for _, want := range []string{`no server answers; waiting until \d\d:\d\d:\d\d for one`, ` is paused until \d\d:\d\d:\d\d: 429 .*slow down`,
 				"no endpoint answers; the last failure: .*429", fmt.Sprintf("rows that wait for an answer: %d\n", faultRows)} {
 				if !regexp.MustCompile(want).MatchString(o.stderr) {

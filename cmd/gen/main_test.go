@@ -101,8 +101,14 @@ func invoke(t testing.TB, args ...string) outcome {
 
 func invokeWith(t testing.TB, ctx context.Context, args ...string) outcome {
 	t.Helper()
-	var stdout, stderr said
-	o := outcome{code: run(ctx, args, &stdout, &stderr)}
+	return invokeInto(t, ctx, new(said), args...)
+}
+
+// invokeInto lets others read what the command says while it runs.
+func invokeInto(t testing.TB, ctx context.Context, stderr *said, args ...string) outcome {
+	t.Helper()
+	var stdout said
+	o := outcome{code: run(ctx, args, &stdout, stderr)}
 	o.stdout, o.stderr = stdout.String(), stderr.String()
 	for _, text := range []string{o.stdout, o.stderr} {
 		if found := leak(text); found != "" {

@@ -42,7 +42,7 @@ var sandboxMutants = []mutant{
 	{"sandbox/clone3", enterGo, "unless(unix.BPF_JEQ, unix.SYS_CLONE3)", "unless(unix.BPF_JEQ, 1<<29)", reached},
 	{"sandbox/limits-of-others", enterGo, "unless(unix.BPF_JGT, 0)", "unless(unix.BPF_JGT, 1<<30)", reached},
 
-	{"sandbox/no-end-in-time", pairGo, "set(deadline)\n", "\n", "./data -run ^TestJudgeEnds$"},
+	{"sandbox/no-end-in-time", pairGo, "set(deadline)\n", "\n", "./data -run ^TestJudgeEnds$ -timeout 60s"},
 	{"sandbox/not-stopped-with-its-caller", pairGo, "set(time.Unix(1, 0))", "set(deadline)", "./data -run ^TestJudgeStops$ -timeout 60s"},
 	{"sandbox/right-with-processes-left", pairGo, "case v.Right && f.Left != nil && *f.Left:", "case false:", attacked},
 	{"sandbox/a-folder-with-files-goes-on", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && p.silent()", attacked},

@@ -71,12 +71,6 @@ func TestSockets(t *testing.T) {
 	defer expired.Close()
 	plainHTTP := httptest.NewServer(http.HandlerFunc(stream(goodStream)))
 	defer plainHTTP.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Skipf("no local network: %v", err)
-	}
-	closed.Close()
-
 	reset := func(after int) string {
 		return "http://" + listen(t, func(c net.Conn) {
 			io.ReadFull(c, make([]byte, 100)) // the rest unread, and no lingering: RST
@@ -87,7 +81,7 @@ func TestSockets(t *testing.T) {
 		})
 	}
 	for _, test := range []struct{ name, url, want, reason string }{
-		{"refused", "http://" + closed.Addr().String(), "*openai.Unavailable", "unreachable"},
+		{"refused", "http://127.0.0.1:1", "*openai.Unavailable", "unreachable"},
 		{"no such host", "https://no-such-host.invalid", "*openai.Unavailable", "unreachable"},
 		{"reset at once", reset(0), "*openai.Unavailable", "connection lost"},
 		{"reset in the headers", reset(10), "*openai.Unavailable", "connection lost"},
