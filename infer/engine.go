@@ -46,7 +46,7 @@ type Engine struct {
 	// Context is the most tokens of a prompt and its answer together.
 	Context int
 	// Model is the model, Tokenizer its tokenizer, nil for an engine made by New, and Family its chat template.
-	Model     *model.Llama
+	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer
 	Family    chat.Family
 
@@ -102,7 +102,7 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 // New makes an engine of a model alone: it takes and gives token ids, and no text. context is the most tokens of a prompt
 // and its answer, 0 for 4096, and cut down to the model's; ends are the tokens that end an answer. The model stays the
 // caller's, to be closed after the engine.
-func New(m *model.Llama, context int, ends []int32) (*Engine, error) {
+func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 	if context <= 0 {
 		context = defaultContext
 	}
@@ -125,7 +125,7 @@ func New(m *model.Llama, context int, ends []int32) (*Engine, error) {
 
 // Over makes an engine of a model that somebody else holds, such as one in training, and that speaks l. The model is to be
 // closed after the engine.
-func Over(m *model.Llama, l Language, context int) (*Engine, error) {
+func Over(m *model.Model, l Language, context int) (*Engine, error) {
 	e, err := New(m, context, l.Ends)
 	if err != nil {
 		return nil, err

@@ -156,3 +156,15 @@ func Bytes(n int) string {
 	}
 	return fmt.Sprintf("%.1f %ciB", f, "KMGT"[i])
 }
+
+// Overlay cuts by each function in the same place: for what is never in use at once. What comes after lies behind the largest.
+func (a *Arena) Overlay(cuts ...func()) {
+	mark := a.Mark()
+	end := mark
+	for _, cut := range cuts {
+		a.Release(mark)
+		cut()
+		end = max(end, a.Mark())
+	}
+	a.used = end
+}

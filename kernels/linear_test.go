@@ -29,7 +29,11 @@ func linearCase(t tensor.DType, rows, in, out int, bias bool) opCase {
 		out:     []operand{act("y", t, rows, out)},
 		forward: func(d *Device, x tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"]) },
 		backward: func(d *Device, x tensors) {
-			d.LinearBackward(x["dx"], x["dw"], x["dbias"], x["dy"], x["x"], x["w"])
+			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
+			d.LinearGradient(x["dw"], x["dy"], x["x"], 0, true)
+			if x["dbias"].Ok() {
+				d.BiasGradient(x["dbias"], x["dy"], 0)
+			}
 		},
 		want: func(x values) values {
 			return values{"y": linear(x["x"], x["w"], x["bias"], rows, in, out)}
@@ -77,40 +81,59 @@ func TestLinearToF32(t *testing.T) {
 	testOps(t, cases)
 }
 
-// TestLinearBackwardParts has each gradient computed alone, and a gradient of a weight in bfloat16.
-func TestLinearBackwardParts(t *testing.T) {
+// TestLinearGradients has parts of a weight's gradient be those of the whole, overwritten or added to, and dx added to.
+func TestLinearGradients(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
-		const rows, in, out = 20, 40, 30
-		c := linearCase(tensor.BF16, rows, in, out, true)
-		all, one := c.place(t, d), c.place(t, d)
-		defer all.arena.Close()
-		defer one.arena.Close()
-		c.backward(d, all.x)
-		d.Counts()
-		x, none := one.x, tensor.Tensor{}
-		d.LinearBackward(x["dx"], none, none, x["dy"], none, x["w"])
-		d.LinearBackward(none, x["dw"], none, x["dy"], x["x"], none)
-		d.LinearBackward(none, none, x["dbias"], x["dy"], none, none)
-		for _, name := range []string{"dx", "dw", "dbias"} {
-			if e := distance(floats(t, d, x[name]), floats(t, d, all.x[name])); e != 0 {
-				t.Errorf("%s alone is another by %g", name, e)
+		const rows, in, out, from, n = 20, 40, 30, 7, 11
+		for _, dtype := range both {
+			c := linearCase(dtype, rows, in, out, true)
+			p := c.place(t, d)
+			defer p.arena.Close()
+			x := p.x
+			a, err := d.NewArena("parts", 1<<16)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if d.counts["linear_"+name] != 1 {
-				t.Errorf("kernels that ran: %v", d.counts)
+			defer a.Close()
+			same := func(what string, got, want []float64, limit float64) {
+				t.Helper()
+				if e := distance(got, want); !(e <= limit) {
+					t.Errorf("%v: %s: off by %g", dtype, what, e)
+				}
 			}
-		}
-		a, err := d.NewArena("half", 2*out*in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
-		half := a.New("dw", tensor.BF16, out, in)
-		d.Zero(half)
-		d.Zero(x["dw"])
-		d.LinearBackward(none, half, none, x["dy"], x["x"], none)
-		d.LinearBackward(none, x["dw"], none, x["dy"], x["x"], none)
-		if e := distance(floats(t, d, half), floats(t, d, x["dw"])); e > tolerances[tensor.BF16] {
-			t.Errorf("dw in bfloat16 is off by %g", e)
+			twice := func(x []float64) (y []float64) {
+				for _, v := range x {
+					y = append(y, 2*v)
+				}
+				return y
+			}
+			d.Zero(x["dw"])
+			d.LinearGradient(x["dw"], x["dy"], x["x"], 0, true)
+			whole := floats(t, d, x["dw"])
+			d.LinearGradient(x["dw"], x["dy"], x["x"], 0, false)
+			same("dw over what was there", floats(t, d, x["dw"]), whole, 0)
+
+			// The sums of a part may be cut differently: they differ in the last bits of float32.
+			dw := a.New("dw", tensor.F32, n, in)
+			d.LinearGradient(dw, x["dy"], x["x"], from, false)
+			same("dw of some outputs", floats(t, d, dw), whole[from*in:(from+n)*in], 1e-6)
+			d.LinearGradient(dw, x["dy"], x["x"], from, true)
+			same("dw of some outputs, twice", floats(t, d, dw), twice(whole[from*in:(from+n)*in]), 1e-6)
+			half := a.New("dw", tensor.BF16, n, in)
+			d.LinearGradient(half, x["dy"], x["x"], from, false)
+			same("dw in bfloat16", floats(t, d, half), whole[from*in:(from+n)*in], tolerances[tensor.BF16])
+
+			d.Zero(x["dbias"])
+			d.BiasGradient(x["dbias"], x["dy"], 0)
+			bias := a.New("dbias", tensor.F32, n)
+			d.Zero(bias)
+			d.BiasGradient(bias, x["dy"], from)
+			same("dbias of some outputs", floats(t, d, bias), floats(t, d, x["dbias"])[from:from+n], 0)
+
+			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
+			dx := floats(t, d, x["dx"])
+			d.LinearBackward(x["dx"], x["dy"], x["w"], true)
+			same("dx added to", floats(t, d, x["dx"]), twice(dx), tolerances[dtype])
 		}
 	})
 }
@@ -134,9 +157,11 @@ func TestLinearRefuses(t *testing.T) {
 		"type of w":      func() { d.Linear(y, x, h, none) },
 		"length of bias": func() { d.Linear(y, x, w, x) },
 		"no x":           func() { d.Linear(y, none, w, none) },
-		"shape of dx":    func() { d.LinearBackward(y, none, none, y, none, w) },
-		"shape of dbias": func() { d.LinearBackward(none, none, x, y, none, none) },
-		"type of dy":     func() { d.LinearBackward(x, none, none, a.New("dy", tensor.BF16, 3, 5), none, w) },
+		"shape of dx":    func() { d.LinearBackward(y, y, w, false) },
+		"shape of dbias": func() { d.BiasGradient(x, y, 0) },
+		"past the end":   func() { d.LinearGradient(w, y, x, 1, false) },
+		"before":         func() { d.LinearGradient(w, y, x, -1, false) },
+		"type of dy":     func() { d.LinearBackward(x, a.New("dy", tensor.BF16, 3, 5), w, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

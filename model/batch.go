@@ -3,8 +3,6 @@ package model
 import (
 	"fmt"
 	"slices"
-
-	"restyle/tensor"
 )
 
 // Ignore is the label of a token that is not trained.
@@ -119,11 +117,4 @@ func (b Batch) longest() int {
 		n = max(n, s[i+1]-s[i])
 	}
 	return int(n)
-}
-
-// A placed batch is one on the device, with what attention has to know of it.
-type placed struct {
-	ids, positions tensor.Tensor // I32 [rows]
-	rows           int
-	starts         []int32
 }

@@ -48,9 +48,8 @@ func BenchmarkGradient(b *testing.B) {
 					}
 					step := func() time.Duration {
 						start := time.Now()
-						m.ZeroGrad()
-						for _, x := range batches {
-							if _, err := m.Gradient(x, 1.0/(micro*(seq-1))); err != nil {
+						for i, x := range batches {
+							if _, err := m.Gradient(x, 1.0/(micro*(seq-1)), Gradients{Overwrite: i == 0}); err != nil {
 								b.Fatal(err)
 							}
 						}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"restyle/tensor"
 )
 
 // Config is the shape of a Llama and of the models that are one with small changes: Mistral, Qwen2, Qwen3. Every field
@@ -126,71 +128,34 @@ func (s Llama3Scaling) validate() error {
 }
 
 // ParamCount is the number of parameters, a tied head counted once. It is exact for every Config that is valid.
-func (c Config) ParamCount() int64 {
-	vocab, dim, inner := int64(c.Vocab), int64(c.Dim), int64(c.Inner)
-	q, kv := int64(c.Heads)*int64(c.HeadDim), int64(c.KVHeads)*int64(c.HeadDim)
-	layer := 2*dim + 2*dim*(q+kv) + 3*dim*inner
-	layer += when(c.QKVBias, q+2*kv) + when(c.OutBias, dim) + when(c.MLPBias, 2*inner+dim) + when(c.QKNorm, 2*int64(c.HeadDim))
-	return vocab*dim + int64(c.Layers)*layer + dim + when(!c.Tied, vocab*dim)
-}
-
-func when(b bool, n int64) int64 {
-	if b {
-		return n
-	}
-	return 0
+func (c Config) ParamCount() (n int64) {
+	c.eachTensor(func(p Param, times int) { n += int64(p.W.Len()) * int64(times) })
+	return n
 }
 
 // TensorCount is the length of Tensors, without making them.
-func (c Config) TensorCount() int {
-	layer := 9 + when(c.QKVBias, 3) + when(c.OutBias, 1) + when(c.MLPBias, 3) + when(c.QKNorm, 2)
-	return int(2 + int64(c.Layers)*layer + when(!c.Tied, 1))
+func (c Config) TensorCount() (n int) {
+	c.eachTensor(func(_ Param, times int) { n += times })
+	return n
+}
+
+// eachTensor calls f with every parameter that a model of one block has, and how many of its kind there are in all.
+func (c Config) eachTensor(f func(p Param, times int)) {
+	one := c
+	one.Layers = 1
+	for _, p := range ParamsOf(one, Options{}) {
+		times := 1
+		if p.Block != Outside {
+			times = c.Layers
+		}
+		f(p, times)
+	}
 }
 
 // Tensors lists the model's weights in the order in which they lie in memory. The weights of q, k and v follow each
 // other, and so do their biases, and those of gate and up: each such run is one matrix.
-func (c Config) Tensors() []TensorSpec {
-	list := make([]TensorSpec, 0, c.TensorCount())
-	weight := func(name string, shape ...int) {
-		list = append(list, TensorSpec{Name: name + ".weight", Shape: shape})
-	}
-	bias := func(has bool, name string, size int) {
-		if has {
-			list = append(list, TensorSpec{Name: name + ".bias", Shape: []int{size}, Bias: true})
-		}
-	}
-	norm := func(has bool, name string, size int) {
-		if has {
-			list = append(list, TensorSpec{Name: name + ".weight", Shape: []int{size}, Norm: true})
-		}
-	}
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	weight("model.embed_tokens", c.Vocab, c.Dim)
-	for i := range c.Layers {
-		layer := fmt.Sprintf("model.layers.%d.", i)
-		attn, mlp := layer+"self_attn.", layer+"mlp."
-		norm(true, layer+"input_layernorm", c.Dim)
-		weight(attn+"q_proj", q, c.Dim)
-		weight(attn+"k_proj", kv, c.Dim)
-		weight(attn+"v_proj", kv, c.Dim)
-		bias(c.QKVBias, attn+"q_proj", q)
-		bias(c.QKVBias, attn+"k_proj", kv)
-		bias(c.QKVBias, attn+"v_proj", kv)
-		norm(c.QKNorm, attn+"q_norm", c.HeadDim)
-		norm(c.QKNorm, attn+"k_norm", c.HeadDim)
-		weight(attn+"o_proj", c.Dim, q)
-		bias(c.OutBias, attn+"o_proj", c.Dim)
-		norm(true, layer+"post_attention_layernorm", c.Dim)
-		weight(mlp+"gate_proj", c.Inner, c.Dim)
-		weight(mlp+"up_proj", c.Inner, c.Dim)
-		bias(c.MLPBias, mlp+"gate_proj", c.Inner)
-		bias(c.MLPBias, mlp+"up_proj", c.Inner)
-		weight(mlp+"down_proj", c.Dim, c.Inner)
-		bias(c.MLPBias, mlp+"down_proj", c.Dim)
-	}
-	norm(true, "model.norm", c.Dim)
-	if !c.Tied {
-		weight("lm_head", c.Vocab, c.Dim)
-	}
+func (c Config) Tensors() (list []TensorSpec) {
+	o := Options{DType: tensor.BF16}
+	o.count(c, func(_ parts, b *builder) { list = b.specs })
 	return list
 }

@@ -22,7 +22,7 @@ type headActs struct {
 }
 
 // piece is how many rows of logits there are at a time.
-func (m *Llama) piece(rows int) int {
+func (m *Model) piece(rows int) int {
 	row := m.c.Vocab * tensor.F32.Size()
 	if m.o.Train && m.o.DType != tensor.F32 {
 		row += m.c.Vocab * m.o.DType.Size()
@@ -30,24 +30,25 @@ func (m *Llama) piece(rows int) int {
 	return max(1, min(rows, m.o.HeadBytes/row))
 }
 
-func (m *Llama) cutHead(a *kernels.Arena, rows, trained int) (h headActs) {
+func (m *Model) cutHead(a *kernels.Arena, trained, logits int, keep bool) (h headActs) {
 	c, t := m.c, m.o.DType
 	h.index = a.New("index", tensor.I32, trained)
 	h.targets = a.New("targets", tensor.I32, trained)
 	h.loss = a.New("loss", tensor.F32, trained)
 	h.x = a.New("head x", t, trained, c.Dim)
-	if m.o.Train {
+	if keep {
 		h.dx = a.New("head dx", t, trained, c.Dim)
 	}
-	h.logits = a.New("logits", tensor.F32, m.piece(rows), c.Vocab)
-	if h.dlogits = h.logits; m.o.Train && t != tensor.F32 {
-		h.dlogits = a.New("dlogits", t, m.piece(rows), c.Vocab)
+	h.logits = a.New("logits", tensor.F32, logits, c.Vocab)
+	if h.dlogits = h.logits; keep && t != tensor.F32 {
+		h.dlogits = a.New("dlogits", t, logits, c.Vocab)
 	}
 	return h
 }
 
-// headLoss computes the loss from s.x and, with gradient, leaves the gradient of s.x in s.t.
-func (m *Llama) headLoss(b Batch, s *activations, scale float32, gradient bool) (Loss, error) {
+// headLoss computes the loss from the last norm's output and, with gradient, leaves the gradient of that in p.branch, which
+// the forward pass needs no more.
+func (m *Model) headLoss(b Batch, p *pass, scale float32, gradient bool) (Loss, error) {
 	d := m.d
 	var index, targets []int32
 	b.eachTrained(func(at int, target int32) {
@@ -58,25 +59,25 @@ func (m *Llama) headLoss(b Batch, s *activations, scale float32, gradient bool) 
 	if l.Trained == 0 {
 		return l, d.Sync()
 	}
-	h := s.head
+	h := p.head
 	d.UploadI32(h.index, index)
 	d.UploadI32(h.targets, targets)
-	d.GatherRows(h.x, s.x, h.index)
+	d.GatherRows(h.x, p.last.x, h.index)
 	for lo := 0; lo < l.Trained; lo += h.logits.Dim(0) {
 		hi := min(lo+h.logits.Dim(0), l.Trained)
 		x, logits := h.x.Slice(lo, hi), h.logits.Slice(0, hi-lo)
-		d.Linear(logits, x, m.head.w, tensor.Tensor{})
+		m.head.forward(d, logits, x)
 		var dlogits tensor.Tensor
 		if gradient {
 			dlogits = h.dlogits.Slice(0, hi-lo)
 		}
 		d.CrossEntropy(h.loss.Slice(lo, hi), dlogits, logits, h.targets.Slice(lo, hi), scale)
 		if gradient {
-			d.LinearBackward(h.dx.Slice(lo, hi), m.head.dw, tensor.Tensor{}, dlogits, x, m.head.w)
+			m.head.backward(d, h.dx.Slice(lo, hi), false, dlogits, x, p.overwrite && lo == 0)
 		}
 	}
 	if gradient {
-		d.ScatterRows(s.t, h.dx, h.index)
+		d.ScatterRows(p.branch, h.dx, h.index)
 	}
 	l.Tokens = make([]float32, l.Trained)
 	if err := d.Download(l.Tokens, h.loss); err != nil {
@@ -89,19 +90,19 @@ func (m *Llama) headLoss(b Batch, s *activations, scale float32, gradient bool) 
 }
 
 // Logits calls f with the logits of every position of a batch, in order. The slice is used again for the next one.
-func (m *Llama) Logits(b Batch, f func(position int, logits []float32)) error {
+func (m *Model) Logits(b Batch, f func(position int, logits []float32)) error {
 	b.Labels = nil
-	s, err := m.begin(b)
+	p, err := m.begin(b)
 	if err != nil {
 		return err
 	}
-	m.forward(s)
-	piece := s.head.logits.Dim(0)
+	m.forward(p)
+	piece := p.head.logits.Dim(0)
 	host := make([]float32, piece*m.c.Vocab)
-	for lo := 0; lo < s.rows; lo += piece {
-		hi := min(lo+piece, s.rows)
-		logits := s.head.logits.Slice(0, hi-lo)
-		m.d.Linear(logits, s.x.Slice(lo, hi), m.head.w, tensor.Tensor{})
+	for lo := 0; lo < p.rows; lo += piece {
+		hi := min(lo+piece, p.rows)
+		logits := p.head.logits.Slice(0, hi-lo)
+		m.head.forward(m.d, logits, p.last.x.Slice(lo, hi))
 		if err := m.d.Download(host[:logits.Len()], logits); err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import "math/rand/v2"
 // and standard deviation std (transformers' initializer_range, 0.02 as a rule), norms are 1 and biases 0. The same seed gives
 // the same weights, whatever else the model has: each tensor has a generator of its own, PCG seeded with the seed and the
 // tensor's place in Params.
-func (m *Llama) Init(seed uint64, std float64) {
+func (m *Model) Init(seed uint64, std float64) {
 	specs := m.c.Tensors()
 	for i, p := range m.params {
 		x := make([]float32, p.W.Len())

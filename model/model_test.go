@@ -38,7 +38,7 @@ func device(t testing.TB, o kernels.Options) *kernels.Device {
 }
 
 // open makes a model with random weights, the same for the same configuration: large ones, so that every part of it counts.
-func open(t testing.TB, d *kernels.Device, c Config, o Options) *Llama {
+func open(t testing.TB, d *kernels.Device, c Config, o Options) *Model {
 	t.Helper()
 	m, err := New(d, c, o)
 	if err != nil {
@@ -83,7 +83,7 @@ func sequence(c Config, seed uint64, n int) Batch {
 }
 
 // gradients are all of a model's, one after the other.
-func gradients(t testing.TB, m *Llama) []float32 {
+func gradients(t testing.TB, m *Model) []float32 {
 	t.Helper()
 	var all []float32
 	for _, p := range m.Params() {
@@ -98,12 +98,11 @@ func gradients(t testing.TB, m *Llama) []float32 {
 	return all
 }
 
-func gradient(t testing.TB, m *Llama, scale float32, batches ...Batch) Loss {
+func gradient(t testing.TB, m *Model, scale float32, batches ...Batch) Loss {
 	t.Helper()
-	m.ZeroGrad()
 	var sum Loss
-	for _, b := range batches {
-		l, err := m.Gradient(b, scale)
+	for i, b := range batches {
+		l, err := m.Gradient(b, scale, Gradients{Overwrite: i == 0})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -514,7 +513,7 @@ func TestBadBatches(t *testing.T) {
 		if _, err := m.Loss(b); err == nil {
 			t.Errorf("%s: no error", what)
 		}
-		if _, err := m.Gradient(b, 1); err == nil {
+		if _, err := m.Gradient(b, 1, Gradients{}); err == nil {
 			t.Errorf("%s: no error from Gradient", what)
 		}
 	}

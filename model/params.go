@@ -1,9 +1,7 @@
 package model
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"restyle/kernels"
 	"restyle/tensor"
@@ -17,78 +15,94 @@ type Param struct {
 	W tensor.Tensor
 	// Grad is its gradient, always F32. It is no tensor when the parameter is frozen, or the model was opened without.
 	Grad tensor.Tensor
+	// Block is the block that the parameter belongs to, from 0; Outside for the embedding, the last norm and the head.
+	Block int
 	// Decay says that weight decay applies: to matrices, not to norms and biases.
 	Decay bool
 }
 
+// Outside is the Block of what belongs to none.
+const Outside = -1
+
 // Trained says whether the parameter has a gradient.
 func (p Param) Trained() bool { return p.Grad.Ok() }
 
-// together are parameters that lie behind each other in one matrix, because one product computes all of them.
-var together = [][]string{
-	{"self_attn.q_proj.", "self_attn.k_proj.", "self_attn.v_proj."},
-	{"mlp.gate_proj.", "mlp.up_proj."},
+// A builder makes the tensors that the parts of a model ask for, and keeps the list of them: from it follow the parameters,
+// their names in files, their sizes and their number.
+type builder struct {
+	weights   *kernels.Arena
+	gradients *kernels.Arena // nil: nothing is trained
+	dtype     tensor.DType   // of weights
+	trained   func(name string) bool
+	block     int    // whose parts are being made
+	prefix    string // of their names
+
+	params []Param
+	specs  []TensorSpec
 }
 
-// group is the key under which a parameter shares its matrix with others: its name, with the first of those that belong
-// together in place of its own part.
-func group(name string) string {
-	for _, names := range together {
-		for _, part := range names {
-			if i := strings.Index(name, part); i >= 0 {
-				return name[:i] + names[0] + name[i+len(part):]
-			}
-		}
-	}
-	return name
+// rows is one layer's share of a matrix: its name, and how many outputs it has.
+type rows struct {
+	name string
+	n    int
 }
 
-// A pair is a matrix, or a vector, and its gradient. The gradient is no tensor where nothing in it is trained.
-type pair struct{ w, dw tensor.Tensor }
-
-// allocate cuts all parameters from one arena and their gradients from another, in the order of Config.Tensors. What
-// belongs together becomes one matrix. trained chooses by name; nil gradients: none is.
-func allocate(c Config, t tensor.DType, weights, gradients *kernels.Arena, trained func(string) bool) (map[string]pair, []Param) {
-	specs := c.Tensors()
-	pairs := map[string]pair{}
-	var params []Param
-	for i := 0; i < len(specs); {
-		key := group(specs[i].Name)
-		n := i
-		rows := 0
-		learn := false
-		for ; n < len(specs) && group(specs[n].Name) == key; n++ {
-			rows += specs[n].Shape[0]
-			learn = learn || gradients != nil && trained(specs[n].Name)
-		}
-		shape := slices.Clone(specs[i].Shape)
-		shape[0] = rows
-		p := pair{w: weights.New(key, t, shape...)}
-		if learn {
-			p.dw = gradients.New("grad "+key, tensor.F32, shape...)
-		}
-		pairs[key] = p
-		at := 0
-		for ; i < n; i++ {
-			s := specs[i]
-			q := Param{Name: s.Name, W: p.w.Slice(at, at+s.Shape[0]), Decay: len(s.Shape) > 1}
-			q.W.Name = s.Name
-			if learn && trained(s.Name) {
-				q.Grad = p.dw.Slice(at, at+s.Shape[0])
-				q.Grad.Name = "grad " + s.Name
-			}
-			params = append(params, q)
-			at += s.Shape[0]
-		}
+// linear makes a layer of in inputs, whose outputs are those of several in the files.
+func (b *builder) linear(in int, bias bool, parts ...rows) (l linear) {
+	l.weight = b.weight(parts, func(r rows) TensorSpec {
+		return TensorSpec{Name: r.name + ".weight", Shape: []int{r.n, in}}
+	})
+	if bias {
+		l.bias = b.weight(parts, func(r rows) TensorSpec {
+			return TensorSpec{Name: r.name + ".bias", Shape: []int{r.n}, Bias: true}
+		})
 	}
-	return pairs, params
+	return l
 }
 
-// need is the pair of that name, which the configuration must have given.
-func need(pairs map[string]pair, name string) pair {
-	p, ok := pairs[name]
-	if !ok {
-		panic(fmt.Sprintf("model: no parameter %s", name))
+// norm makes the weight of an RMSNorm.
+func (b *builder) norm(name string, size int) weight {
+	return b.weight([]rows{{name, size}}, func(r rows) TensorSpec {
+		return TensorSpec{Name: r.name + ".weight", Shape: []int{r.n}, Norm: true}
+	})
+}
+
+// weight makes one tensor whose rows are those of several parameters. What is trained whole has its gradient in one piece;
+// otherwise each parameter that is trained has its own.
+func (b *builder) weight(parts []rows, spec func(rows) TensorSpec) (m weight) {
+	var specs []TensorSpec
+	var learn []bool
+	n := 0
+	for _, r := range parts {
+		s := spec(rows{b.prefix + r.name, r.n})
+		specs = append(specs, s)
+		learn = append(learn, b.gradients != nil && b.trained(s.Name))
+		n += r.n
 	}
-	return p
+	shape := slices.Clone(specs[0].Shape)
+	shape[0] = n
+	m.w = b.weights.New(specs[0].Name, b.dtype, shape...)
+	if !slices.Contains(learn, false) {
+		m.grads = []grad{{dw: b.gradients.New("grad "+specs[0].Name, tensor.F32, shape...)}}
+	}
+	at := 0
+	for i, s := range specs {
+		end := at + s.Shape[0]
+		p := Param{Name: s.Name, W: m.w.Slice(at, end), Block: b.block, Decay: len(s.Shape) > 1}
+		p.W.Name = s.Name
+		switch {
+		case !slices.Contains(learn, false):
+			p.Grad = m.grads[0].dw.Slice(at, end)
+		case learn[i]:
+			p.Grad = b.gradients.New("", tensor.F32, s.Shape...)
+			m.grads = append(m.grads, grad{p.Grad, at})
+		}
+		if learn[i] {
+			p.Grad.Name = "grad " + s.Name
+		}
+		b.params = append(b.params, p)
+		at = end
+	}
+	b.specs = append(b.specs, specs...)
+	return m
 }

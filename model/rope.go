@@ -44,7 +44,7 @@ type ropeTable struct {
 }
 
 // ropeFor makes sure that the table reaches to so many positions.
-func (m *Llama) ropeFor(positions int) error {
+func (m *Model) ropeFor(positions int) error {
 	t := &m.rope
 	if t.cos.Ok() && t.cos.Dim(0) >= positions {
 		return nil

@@ -173,7 +173,7 @@ func TestStepIsOneStep(t *testing.T) {
 		big.Init(3, 0.05)
 		sum := 0.0
 		for _, b := range batches {
-			l, err := big.Gradient(b, float32(1/float64(trained)))
+			l, err := big.Gradient(b, float32(1/float64(trained)), model.Gradients{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,8 +235,7 @@ func TestUpdate(t *testing.T) {
 	var passes []model.Batch
 	for step := range 2 {
 		of, _ := want.Plan.Step(step)
-		want.Model.ZeroGrad()
-		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Trained()))); err != nil || len(of) != 1 {
+		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Trained())), model.Gradients{Overwrite: true}); err != nil || len(of) != 1 {
 			t.Fatal(len(of), err)
 		}
 		norm, err := optim.Norm(want.Model.Device(), want.Model.Params())

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"restyle/model"
 	"restyle/optim"
 	"restyle/trainer/report"
 )
@@ -22,10 +23,9 @@ func (r *Run) step() error {
 		s.Tokens += len(b.IDs)
 		s.Trained += b.Trained()
 	}
-	r.Model.ZeroGrad()
 	sum := 0.0
-	for _, b := range batches {
-		l, err := r.Model.Gradient(b, float32(1/float64(s.Trained)))
+	for i, b := range batches {
+		l, err := r.Model.Gradient(b, float32(1/float64(s.Trained)), model.Gradients{Overwrite: i == 0})
 		if err != nil {
 			return fmt.Errorf("step %d: %w", at+1, err)
 		}

@@ -28,7 +28,7 @@ const mostSkipped = 5
 type Run struct {
 	Settings  Settings
 	Plan      *Plan
-	Model     *model.Llama // with its weights, opened for Plan.MaxTokens and Train
+	Model     *model.Model // with its weights, opened for Plan.MaxTokens and Train
 	Optimizer *optim.AdamW
 	Val       []dataset.Example // optional: for the validation loss
 	Dir       string            // checkpoints and metrics.jsonl are in it

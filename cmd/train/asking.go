@@ -23,7 +23,7 @@ type asking struct {
 
 // asking takes the first held-out examples, or of all where none is held out. In plain text, the beginnings of pieces are
 // continued.
-func (t *train) asking(ctx context.Context, m *model.Llama) (*asking, error) {
+func (t *train) asking(ctx context.Context, m *model.Model) (*asking, error) {
 	a := &asking{t: t}
 	var err error
 	if a.engine, err = infer.Over(m, t.language, t.settings.Context(m.Config())); err != nil {

@@ -44,7 +44,7 @@ type figures struct {
 }
 
 // finish saves the result and says what it is.
-func (t *train) finish(p *place, m *model.Llama, r trainer.Result, wall time.Duration) error {
+func (t *train) finish(p *place, m *model.Model, r trainer.Result, wall time.Duration) error {
 	if err := hf.Save(t.dir, t.origin, t.device, m.Params(), hf.SaveOptions{Card: t.card(r)}); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (t *train) figures(r trainer.Result, wall time.Duration) figures {
 	if r.Seconds > 0 {
 		f.TokensSec, f.TrainedSec = float64(r.Tokens)/r.Seconds, float64(r.Trained)/r.Seconds
 		mean := float64(t.set.Tokens) / float64(len(t.set.Examples))
-		f.TFLOPS = flops(t.origin.Config, t.params(), mean) * f.TokensSec / 1e12
+		f.TFLOPS = model.FLOPs(t.origin.Config, t.settings.ModelOptions(t.origin.Config, t.plan), mean) * f.TokensSec / 1e12
 	}
 	if b := r.Best; b != nil {
 		f.WeightsOfStep, f.ValLoss, f.Tone = b.Step, &b.Loss, b.Tone

@@ -53,7 +53,7 @@ var trainerMutants = []mutant{
 	{"trainer/the-rate-of-the-next-step", "trainer/step.go",
 		"LR: r.Plan.rate(at)", "LR: r.Plan.rate(at + 1)", "./trainer -run Longer|Update"},
 	{"trainer/gradients-are-kept", "trainer/step.go",
-		"\tr.Model.ZeroGrad()\n", "", "./trainer -run Learns|Update"},
+		"Overwrite: i == 0", "Overwrite: false", "./trainer -run Learns|Update"},
 	{"trainer/the-gradient-is-not-clipped", "trainer/step.go",
 		"optim.Clip(norm, r.Settings.Clip)", "1", "./trainer -run Learns|Update"},
 	{"trainer/one-skipped-step-too-many", "trainer/step.go",

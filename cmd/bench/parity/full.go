@@ -28,7 +28,7 @@ type fullFolder struct {
 	inputs fullInputs
 	hashed bool // the weights have been compared
 
-	l   *model.Llama // the model that stages work with, nil where there is none
+	l   *model.Model // the model that stages work with, nil where there is none
 	own fullOwn
 }
 

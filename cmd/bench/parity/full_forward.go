@@ -10,7 +10,7 @@ import (
 )
 
 // forward compares one row: its logits and hidden states.
-func (m *fullFolder) forward(l *model.Llama, t tensor.DType, r int) error {
+func (m *fullFolder) forward(l *model.Model, t tensor.DType, r int) error {
 	in, at := m.inputs, fmt.Sprintf("forward.rows.%d.", r)
 	hidden := map[string][]float32{}
 	l.Watch = func(name string, h tensor.Tensor) { hidden[name], _ = m.d.Floats(h) }
@@ -73,7 +73,7 @@ func (m *fullFolder) layers() []string {
 }
 
 // firstBlock compares the first block of every row with a model that has no other.
-func (m *fullFolder) firstBlock(l *model.Llama) error {
+func (m *fullFolder) firstBlock(l *model.Model) error {
 	for r := range m.rows {
 		hidden := map[string][]float32{}
 		l.Watch = func(name string, h tensor.Tensor) { hidden[name], _ = m.d.Floats(h) }
@@ -163,7 +163,7 @@ func (m *fullFolder) compareLoss(t tensor.DType, r int, loss model.Loss) {
 }
 
 // greedy continues the recorded prompt; in BF16 it is fed what float32 chose.
-func (m *fullFolder) greedy(l *model.Llama, t tensor.DType) error {
+func (m *fullFolder) greedy(l *model.Model, t tensor.DType) error {
 	j := m.j
 	var prompt, want []int32
 	j.get("greedy.prompt", &prompt)

@@ -12,9 +12,8 @@ import (
 const embedding = "model.embed_tokens.weight"
 
 // gradients compares the loss of all rows and its gradients.
-func (m *fullFolder) gradients(l *model.Llama, t tensor.DType) error {
+func (m *fullFolder) gradients(l *model.Model, t tensor.DType) error {
 	j := m.j
-	l.ZeroGrad()
 	losses, err := m.gradient(l, m.rows)
 	if err != nil {
 		return err
@@ -136,7 +135,7 @@ func (m *fullFolder) sample(p model.Param) []int {
 }
 
 // keep keeps the gradients of float32, in half the memory.
-func (m *fullFolder) keep(l *model.Llama) (err error) {
+func (m *fullFolder) keep(l *model.Model) (err error) {
 	if m.own.arena == nil {
 		cut := func(a *kernels.Arena) {
 			m.own.grads = map[string]tensor.Tensor{}

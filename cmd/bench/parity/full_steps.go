@@ -25,7 +25,7 @@ func (m *fullFolder) adamwPaths() (paths []string) {
 
 // adamw compares the loss after one step from zero moments, with the gradients that are there. One parameter at a time
 // has moments, or they would be as large again as weights and gradients.
-func (m *fullFolder) adamw(l *model.Llama, path string) error {
+func (m *fullFolder) adamw(l *model.Model, path string) error {
 	rate := m.j.input("adamw.lr")
 	if _, named, ok := strings.Cut(path, "loss_with_lr_"); ok {
 		var err error
@@ -56,7 +56,7 @@ func (m *fullFolder) adamw(l *model.Llama, path string) error {
 }
 
 // loss is that of all rows.
-func (m *fullFolder) loss(l *model.Llama) (float64, error) {
+func (m *fullFolder) loss(l *model.Model) (float64, error) {
 	var losses []model.Loss
 	for _, b := range m.rows {
 		loss, err := l.Loss(m.batch(b))
@@ -69,7 +69,7 @@ func (m *fullFolder) loss(l *model.Llama) (float64, error) {
 }
 
 // sgd compares the losses and norms of steps w -= lr·gradient. The gradients of the first are there.
-func (m *fullFolder) sgd(l *model.Llama) error {
+func (m *fullFolder) sgd(l *model.Model) error {
 	j := m.j
 	rate := float32(j.input("sgd.lr"))
 	steps := len(j.numbers("sgd.grad_norm"))
@@ -78,7 +78,6 @@ func (m *fullFolder) sgd(l *model.Llama) error {
 		var loss float64
 		var err error
 		if step < steps {
-			l.ZeroGrad()
 			var all []model.Loss
 			if all, err = m.gradient(l, m.rows); err == nil {
 				loss = mean(all)

@@ -88,7 +88,7 @@ func sums(n int, f func(lo, hi int) float64) float64 {
 }
 
 // fill makes the weights of a model, and the first time compares them with what is recorded of them.
-func (m *fullFolder) fill(l *model.Llama) error {
+func (m *fullFolder) fill(l *model.Model) error {
 	bits := make([]uint16, 0)
 	floats := make([]float32, 0)
 	for _, p := range l.Params() {

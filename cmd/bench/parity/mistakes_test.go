@@ -186,7 +186,7 @@ func scaling(f func(*model.Llama3Scaling)) func(*model.Config) {
 func untie(c *model.Config) { c.Tied = false }
 
 // edit changes the weights of every parameter whose name ends so.
-func edit(d *kernels.Device, l *model.Llama, suffix string, f func(w []float32, row int) []float32) {
+func edit(d *kernels.Device, l *model.Model, suffix string, f func(w []float32, row int) []float32) {
 	for _, p := range l.Params() {
 		if strings.HasSuffix(p.Name, suffix) {
 			w, err := d.Floats(p.W)
@@ -210,7 +210,7 @@ func move(place func(i int) int) func(w []float32, row int) []float32 {
 }
 
 // interleave orders q and k so that the half-split rotation turns the pairs that an interleaved one would.
-func interleave(d *kernels.Device, l *model.Llama) {
+func interleave(d *kernels.Device, l *model.Model) {
 	n := l.Config().HeadDim
 	place := func(i int) int {
 		head, e := i/n*n, i%n
@@ -222,7 +222,7 @@ func interleave(d *kernels.Device, l *model.Llama) {
 }
 
 // wrongKeyHead puts query head h where it reads key head h mod kvHeads, and reads its result from there.
-func wrongKeyHead(d *kernels.Device, l *model.Llama) {
+func wrongKeyHead(d *kernels.Device, l *model.Model) {
 	c := l.Config()
 	place := func(i int) int {
 		head, e := i/c.HeadDim, i%c.HeadDim
@@ -241,7 +241,7 @@ func wrongKeyHead(d *kernels.Device, l *model.Llama) {
 }
 
 // scaleScores makes scores as large as if they were divided by the root of hidden / heads.
-func scaleScores(d *kernels.Device, l *model.Llama) {
+func scaleScores(d *kernels.Device, l *model.Model) {
 	c := l.Config()
 	s := float32(math.Sqrt(float64(c.HeadDim*c.Heads) / float64(c.Dim)))
 	for _, name := range []string{"q_proj.weight", "q_proj.bias"} {
@@ -254,7 +254,7 @@ func scaleScores(d *kernels.Device, l *model.Llama) {
 	}
 }
 
-func exchangeGateUp(d *kernels.Device, l *model.Llama) {
+func exchangeGateUp(d *kernels.Device, l *model.Model) {
 	params := map[string]model.Param{}
 	for _, p := range l.Params() {
 		params[p.Name] = p
@@ -271,21 +271,21 @@ func exchangeGateUp(d *kernels.Device, l *model.Llama) {
 	}
 }
 
-func zeroed(suffix string) func(*kernels.Device, *model.Llama) {
-	return func(d *kernels.Device, l *model.Llama) {
+func zeroed(suffix string) func(*kernels.Device, *model.Model) {
+	return func(d *kernels.Device, l *model.Model) {
 		edit(d, l, suffix, func(w []float32, _ int) []float32 { return make([]float32, len(w)) })
 	}
 }
 
 // flattenQKNorm takes the weights out of the norms of q and k.
-func flattenQKNorm(d *kernels.Device, l *model.Llama) {
+func flattenQKNorm(d *kernels.Device, l *model.Model) {
 	for _, name := range []string{"q_norm.weight", "k_norm.weight"} {
 		edit(d, l, name, func(w []float32, _ int) []float32 { return slices.Repeat([]float32{1}, len(w)) })
 	}
 }
 
 // copyHead gives an untied head the embedding's weights: all but the gradient is right.
-func copyHead(d *kernels.Device, l *model.Llama) {
+func copyHead(d *kernels.Device, l *model.Model) {
 	for _, p := range l.Params() {
 		if p.Name == "lm_head.weight" {
 			d.Copy(p.W, l.Params()[0].W)

@@ -105,7 +105,7 @@ func (f *folder) config(c model.Config) model.Config {
 }
 
 // open loads the model.
-func (m *modelFolder) open(o model.Options) (*model.Llama, error) {
+func (m *modelFolder) open(o model.Options) (*model.Model, error) {
 	l, err := model.New(m.d, m.c, o)
 	if err != nil {
 		return nil, err
@@ -157,10 +157,9 @@ type pass struct {
 }
 
 // compute runs a batch forward and backward, and once more for its logits.
-func (f *folder) compute(l *model.Llama, b model.Batch) (*pass, error) {
+func (f *folder) compute(l *model.Model, b model.Batch) (*pass, error) {
 	p := &pass{hidden: map[string][]float32{}}
 	l.Watch = func(name string, h tensor.Tensor) { p.hidden[name], _ = f.d.Floats(h) } // an error sticks to the device
-	l.ZeroGrad()
 	losses, err := f.gradient(l, []model.Batch{b})
 	if err != nil {
 		return nil, err
@@ -175,7 +174,7 @@ func (f *folder) compute(l *model.Llama, b model.Batch) (*pass, error) {
 }
 
 // gradients are all gradients of a model by name.
-func (f *folder) gradients(l *model.Llama) (map[string][]float32, error) {
+func (f *folder) gradients(l *model.Model) (map[string][]float32, error) {
 	grads := map[string][]float32{}
 	for _, p := range l.Params() {
 		g, err := f.d.Floats(p.Grad)

@@ -35,7 +35,7 @@ type Options struct {
 // A mistake is made on purpose by tests, to see that it shows.
 type mistake struct {
 	config  func(*model.Config)
-	weights func(*kernels.Device, *model.Llama)
+	weights func(*kernels.Device, *model.Model)
 	batch   func(model.Batch) model.Batch
 	scale   func(b model.Batch, scale float32) float32 // of the gradient of one batch of a step
 }

@@ -66,17 +66,17 @@ func tokens(batches []model.Batch) (n int) {
 	return n
 }
 
-// gradient adds the gradients of some batches to a model's, as one step: scaled by one over the number of trained tokens in
+// gradient computes the gradients of some batches, as one step: scaled by one over the number of trained tokens in
 // all of them. It returns the loss of each.
-func (f *folder) gradient(l *model.Llama, batches []model.Batch) ([]model.Loss, error) {
+func (f *folder) gradient(l *model.Model, batches []model.Batch) ([]model.Loss, error) {
 	scale := 1 / float32(max(1, trained(batches)))
 	var losses []model.Loss
-	for _, b := range batches {
+	for i, b := range batches {
 		b, s := f.batch(b), scale
 		if f.o.mistake.scale != nil {
 			s = f.o.mistake.scale(b, scale)
 		}
-		loss, err := l.Gradient(b, s)
+		loss, err := l.Gradient(b, s, model.Gradients{Overwrite: i == 0})
 		if err != nil {
 			return nil, err
 		}

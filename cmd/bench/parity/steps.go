@@ -42,7 +42,6 @@ func (m *modelFolder) packing() error {
 	j.compare("trained tokens", "packing.trained_tokens", float64(one.loss.Trained), exact)
 	m.compareGradients(t, "packed.", one.grads)
 
-	l.ZeroGrad()
 	losses, err := m.gradient(l, rows)
 	if err != nil {
 		return err
@@ -134,7 +133,7 @@ func (m *modelFolder) packed(t *tensors) model.Batch {
 }
 
 // leaky is the loss of the whole packed row, padding included, as one sequence.
-func (m *modelFolder) leaky(t *tensors, l *model.Llama) (model.Loss, error) {
+func (m *modelFolder) leaky(t *tensors, l *model.Model) (model.Loss, error) {
 	ids, _ := t.ints("packed.input_ids")
 	labels, _ := t.ints("packed.labels")
 	return l.Loss(model.Batch{IDs: int32s(ids), Labels: int32s(labels)})
@@ -194,16 +193,16 @@ func (m *modelFolder) accumulation() error {
 	j.strikeAll("accumulation.grad_error.", yardstick)
 
 	// The mistake that everybody makes once, made on purpose: the mean of the micro-batches' means.
-	l.ZeroGrad()
-	wrong := 0.0
+	wrong, first := 0.0, true
 	for i, b := range micro {
 		if losses[i].Trained == 0 {
 			continue
 		}
-		loss, err := l.Gradient(b, 1/float32(len(micro)*losses[i].Trained))
+		loss, err := l.Gradient(b, 1/float32(len(micro)*losses[i].Trained), model.Gradients{Overwrite: first})
 		if err != nil {
 			return err
 		}
+		first = false
 		wrong += loss.Mean() / float64(len(micro))
 	}
 	if grads, err = m.gradients(l); err != nil {
@@ -260,7 +259,6 @@ func (m *modelFolder) training() error {
 	var losses, norms, rates, counts []float64
 	for step := range steps {
 		b := model.Join(rows[step*each:][:each]...)
-		l.ZeroGrad()
 		loss, err := m.gradient(l, []model.Batch{b})
 		if err != nil {
 			return err
@@ -306,7 +304,7 @@ func (m *modelFolder) training() error {
 }
 
 // weights are all parameters of a model by name.
-func (f *folder) weights(l *model.Llama) (map[string][]float32, error) {
+func (f *folder) weights(l *model.Model) (map[string][]float32, error) {
 	weights := map[string][]float32{}
 	for _, p := range l.Params() {
 		w, err := f.d.Floats(p.W)
@@ -319,7 +317,7 @@ func (f *folder) weights(l *model.Llama) (map[string][]float32, error) {
 }
 
 // compareFinal compares the parameters after training, and the way that they went.
-func (m *modelFolder) compareFinal(t *tensors, l *model.Llama, start map[string][]float32) error {
+func (m *modelFolder) compareFinal(t *tensors, l *model.Model, start map[string][]float32) error {
 	end, err := m.weights(l)
 	if err != nil {
 		return err

@@ -48,6 +48,9 @@ type Options struct {
 	Trained func(name string) bool
 	// Recompute is what is not kept for the backward pass. Default none.
 	Recompute Recompute
+	// ReuseGradients has the gradients of all blocks lie in the same memory, one block's at a time: who needs them takes them
+	// in Gradients.After. Default: all are kept.
+	ReuseGradients bool
 	// HeadBytes bounds the memory for logits: as many rows at a time are multiplied with the head as fit, at least one.
 	// Default 512 MiB: a piece costs the head's gradient being read and written once, so it should have hundreds of rows.
 	HeadBytes int
@@ -55,16 +58,13 @@ type Options struct {
 
 const defaultHeadBytes = 512 << 20
 
-// Llama is a model of the family that Config describes, on one device.
-type Llama struct {
-	c       Config
-	o       Options
-	d       *kernels.Device
+// Model is a model that Config describes, on one device.
+type Model struct {
+	c Config
+	o Options
+	d *kernels.Device
+	parts
 	params  []Param
-	embed   pair // [vocab, dim]
-	blocks  []block
-	norm    pair // [dim]
-	head    pair // [vocab, dim]; the same as embed where they are tied
 	rope    ropeTable
 	weights *kernels.Arena
 	grads   *kernels.Arena // nil without Train
@@ -77,7 +77,7 @@ type Llama struct {
 }
 
 // New allocates a model whose weights are not yet anything. Load them into Params.
-func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
+func New(d *kernels.Device, c Config, o Options) (*Model, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
 	if !d.IsCPU() {
 		return nil, fmt.Errorf("model: %s: only a few operations have kernels for a GPU yet: open it on the CPU", d.Name())
 	}
-	m := &Llama{c: c, o: o, d: d}
-	fail := func(err error) (*Llama, error) { return nil, errors.Join(err, m.Close()) }
+	m := &Model{c: c, o: o, d: d}
+	fail := func(err error) (*Model, error) { return nil, errors.Join(err, m.Close()) }
 	size := MemoryOf(d, c, o)
 	if m.weights, err = d.NewArena("weights", size.Weights); err != nil {
 		return fail(err)
@@ -104,19 +104,9 @@ func New(d *kernels.Device, c Config, o Options) (*Llama, error) {
 			return fail(err)
 		}
 	}
-	var pairs map[string]pair
-	pairs, m.params = o.allocate(c, m.weights, m.grads)
-	m.embed = need(pairs, "model.embed_tokens.weight")
-	m.norm = need(pairs, "model.norm.weight")
-	m.head = m.embed
-	if !c.Tied {
-		m.head = need(pairs, "lm_head.weight")
-	}
-	for i := range c.Layers {
-		m.blocks = append(m.blocks, newBlock(c, pairs, i))
-	}
-	m.findLowest()
-	m.ZeroGrad()
+	b := o.builder(m.weights, m.grads)
+	m.parts, m.params = newParts(c, b, o.ReuseGradients), b.params
+	m.zeroGradients()
 	if n := o.positions(); n > 0 {
 		if err := m.ropeFor(n); err != nil {
 			return fail(err)
@@ -170,24 +160,24 @@ func MemoryOf(d *kernels.Device, c Config, o Options) Memory {
 	if err != nil {
 		return Memory{}
 	}
-	m := &Llama{c: c, o: o}
+	m := &Model{c: c, o: o}
 	var s Memory
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
-		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { o.allocate(c, w, g) })
+		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(c, o.builder(w, g), o.ReuseGradients) })
 	})
 	if n := o.positions(); n > 0 {
 		s.Angles = kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, ropeRows(n), c.HeadDim/2) })
 	}
 	if o.Context > 0 {
 		s.Cache = kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, o.Context) }) +
-			kernels.SizeOf(func(a *kernels.Arena) { m.cutInfer(a, min(chunk, c.MaxPositions)) })
+			kernels.SizeOf(func(a *kernels.Arena) { m.cutExtend(a, min(chunk, c.MaxPositions)) })
 	}
 	sizes := kernels.Sizes{
 		Type: o.DType, Rows: o.MaxTokens, Longest: o.Longest, Logits: m.piece(o.MaxTokens), Dim: c.Dim, Inner: c.Inner, Vocab: c.Vocab,
-		Mask: m.mask(nil), QKNorm: c.QKNorm, Backward: o.Train,
+		Mask: c.mask(nil), QKNorm: c.QKNorm, Backward: o.Train,
 	}
 	if o.MaxTokens > 0 {
-		s.Activations = kernels.SizeOf(func(a *kernels.Arena) { m.cut(a, o.MaxTokens, o.MaxTokens) })
+		s.Activations = kernels.SizeOf(func(a *kernels.Arena) { m.cut(a, o.MaxTokens, o.MaxTokens, m.piece(o.MaxTokens), o.Train) })
 		s.Scratch = d.ScratchOf(sizes)
 	}
 	if o.Context > 0 { // the prompt of an answer goes through in chunks
@@ -203,54 +193,72 @@ func ParamsOf(c Config, o Options) (params []Param) {
 	if err != nil {
 		return nil
 	}
-	kernels.SizeOf(func(w *kernels.Arena) {
-		kernels.SizeOf(func(g *kernels.Arena) { _, params = o.allocate(c, w, g) })
-	})
+	o.count(c, func(_ parts, b *builder) { params = b.params })
 	return params
 }
 
-func (o Options) allocate(c Config, weights, gradients *kernels.Arena) (map[string]pair, []Param) {
+// FLOPs is how many floating-point operations a token takes in training. Each weight that multiplies takes two forward, two
+// for the gradient of its input where anything before it is trained, and two for its own where it is trained itself: six as a
+// rule (llm.c and llmq count so, and every token in the head, too). Attention over a causal context of this many positions
+// takes two for each pair forward and four backward.
+func FLOPs(c Config, o Options, context float64) (total float64) {
+	o, err := o.withDefaults(c)
+	if err != nil {
+		return 0
+	}
+	o.count(c, func(p parts, _ *builder) {
+		below := p.embed.trained()
+		for i := range p.blocks {
+			total += p.blocks[i].flops(context)
+			below = below || p.blocks[i].trained()
+		}
+		total += p.head.flops(below || p.norm.trained())
+	})
+	return total
+}
+
+// count makes the parts of a model with no memory behind them.
+func (o Options) count(c Config, f func(parts, *builder)) {
+	kernels.SizeOf(func(w *kernels.Arena) {
+		kernels.SizeOf(func(g *kernels.Arena) {
+			b := o.builder(w, g)
+			f(newParts(c, b, o.ReuseGradients), b)
+		})
+	})
+}
+
+// builder cuts from these arenas what the options ask for.
+func (o Options) builder(weights, gradients *kernels.Arena) *builder {
 	if !o.Train {
 		gradients = nil
 	}
-	return allocate(c, o.DType, weights, gradients, o.Trained)
+	return &builder{weights: weights, gradients: gradients, dtype: o.DType, trained: o.Trained, block: Outside}
 }
 
 // positions is how far RoPE's table has to reach for what the model was opened for.
 func (o Options) positions() int { return max(o.Longest, o.Context) }
 
 // Config is the model's configuration.
-func (m *Llama) Config() Config { return m.c }
+func (m *Model) Config() Config { return m.c }
 
 // Device is where the model is.
-func (m *Llama) Device() *kernels.Device { return m.d }
+func (m *Model) Device() *kernels.Device { return m.d }
 
 // DType is the type of its weights and activations.
-func (m *Llama) DType() tensor.DType { return m.o.DType }
+func (m *Model) DType() tensor.DType { return m.o.DType }
 
 // Params are all parameters, in the order in which they lie in memory. A tied head is not one: it is the embedding.
-func (m *Llama) Params() []Param { return m.params }
+func (m *Model) Params() []Param { return m.params }
 
-// ZeroGrad sets all gradients to zero: the beginning of a step.
-func (m *Llama) ZeroGrad() {
+// Close gives the model's memory back.
+func (m *Model) Close() error {
+	return errors.Join(m.weights.Close(), m.grads.Close(), m.acts.Close(), m.infer.Close(), m.rope.arena.Close())
+}
+
+func (m *Model) zeroGradients() {
 	for _, p := range m.params {
 		if p.Trained() {
 			m.d.Zero(p.Grad)
 		}
-	}
-}
-
-// Close gives the model's memory back.
-func (m *Llama) Close() error {
-	return errors.Join(m.weights.Close(), m.grads.Close(), m.acts.Close(), m.infer.Close(), m.rope.arena.Close())
-}
-
-// findLowest tells each block whether anything below it is trained: where nothing is, the backward pass stops.
-func (m *Llama) findLowest() {
-	below := m.embed.dw.Ok()
-	for i := range m.blocks {
-		b := &m.blocks[i]
-		b.below = below
-		below = below || b.trained()
 	}
 }

@@ -1,0 +1,149 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// byName are a model's gradients.
+func byName(t *testing.T, m *Model) map[string][]float32 {
+	t.Helper()
+	all := map[string][]float32{}
+	for _, p := range m.Params() {
+		if p.Trained() {
+			g, err := m.d.Floats(p.Grad)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[p.Name] = g
+		}
+	}
+	return all
+}
+
+// TestTrainedAlone has one kind of parameter trained at a time get the gradient that it has among all, from products of its own
+// size, and nothing else any.
+func TestTrainedAlone(t *testing.T) {
+	for name, c := range shapes {
+		t.Run(name, func(t *testing.T) {
+			d := device(t, kernels.Options{Fused: kernels.All()})
+			b := Join(sequence(c, 1, 13), sequence(c, 2, 9))
+			whole := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+			gradient(t, whole, 1, b)
+			want := byName(t, whole)
+			kinds := map[string]bool{}
+			for _, p := range whole.Params() {
+				_, kind, _ := strings.Cut(p.Name, "layers.0.")
+				if kind == "" || kinds[kind] {
+					continue
+				}
+				kinds[kind] = true
+				alone := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Trained: func(n string) bool { return strings.HasSuffix(n, kind) }})
+				gradient(t, alone, 1, b)
+				got := byName(t, alone)
+				if len(got) != c.Layers {
+					t.Errorf("%s: %d gradients for %d blocks", kind, len(got), c.Layers)
+				}
+				bytes := 0
+				for name, g := range got {
+					bytes += 4 * len(g)
+					// The products of a part may be cut into other pieces than those of the whole.
+					if e := distance(g, want[name]); e > 1e-6 {
+						t.Errorf("%s alone is off by %.2g", name, e)
+					}
+				}
+				// Each is rounded up to where tensors begin.
+				if size := alone.grads.Size(); size < bytes || size > bytes+256*c.Layers {
+					t.Errorf("%s: gradients of %d bytes take %d", kind, bytes, size)
+				}
+			}
+		})
+	}
+}
+
+// TestOverwrite has a step's first batch leave nothing of the step before, whatever it was, also where a batch has nothing to train.
+func TestOverwrite(t *testing.T) {
+	for name, c := range shapes {
+		t.Run(name, func(t *testing.T) {
+			m := open(t, device(t, kernels.Options{}), c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+			one, other := sequence(c, 1, 13), sequence(c, 2, 20)
+			gradient(t, m, 1, one)
+			want := gradients(t, m)
+			gradient(t, m, 1, other, other)
+			gradient(t, m, 1, one)
+			if got := gradients(t, m); !slices.Equal(got, want) {
+				t.Errorf("off by %.2g", distance(got, want))
+			}
+			none := one
+			none.Labels = nil
+			gradient(t, m, 1, none, one)
+			if got := gradients(t, m); !slices.Equal(got, want) {
+				t.Errorf("after a batch without labels off by %.2g", distance(got, want))
+			}
+		})
+	}
+}
+
+// TestAfter takes each block's gradients as they become final, where blocks share their memory and where they do not.
+func TestAfter(t *testing.T) {
+	for name, c := range shapes {
+		t.Run(name, func(t *testing.T) {
+			d := device(t, kernels.Options{Fused: kernels.All()})
+			b := sequence(c, 1, 30)
+			kept := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+			gradient(t, kept, 1, b)
+			want := byName(t, kept)
+			for _, reuse := range []bool{false, true} {
+				m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true, ReuseGradients: reuse})
+				got := map[string][]float32{}
+				var order []int
+				for range 2 { // the second finds what the first left
+					order = nil
+					if _, err := m.Gradient(b, 1, Gradients{Overwrite: true, After: func(block int) {
+						order = append(order, block)
+						for _, p := range m.Params() {
+							if p.Block == block {
+								g, err := d.Floats(p.Grad)
+								if err != nil {
+									t.Fatal(err)
+								}
+								got[p.Name] = g
+							}
+						}
+					}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				wanted := []int{Outside}
+				for i := range c.Layers {
+					wanted = append([]int{i}, wanted...)
+				}
+				if !slices.Equal(order, wanted) {
+					t.Errorf("reuse %t: blocks came in the order %v, want %v", reuse, order, wanted)
+				}
+				for name, g := range want {
+					if !slices.Equal(got[name], g) {
+						t.Errorf("reuse %t: %s is another", reuse, name)
+					}
+				}
+				if less := m.grads.Size() < kept.grads.Size(); less != reuse {
+					t.Errorf("reuse %t: gradients take %d bytes, kept %d", reuse, m.grads.Size(), kept.grads.Size())
+				}
+			}
+		})
+	}
+	t.Run("adding to what another block left", func(t *testing.T) {
+		c := shapes["llama"]
+		m := open(t, device(t, kernels.Options{}), c, Options{MaxTokens: 40, Train: true, ReuseGradients: true})
+		defer func() {
+			if recover() == nil {
+				t.Error("it was not refused")
+			}
+		}()
+		m.Gradient(sequence(c, 1, 30), 1, Gradients{})
+	})
+}
