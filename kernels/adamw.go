@@ -20,6 +20,21 @@ type AdamWState struct {
 	Master tensor.Tensor
 }
 
+// Part is the state of n elements from element first on, a multiple of QuantizeBlock: see AdamWStep.First.
+func (s AdamWState) Part(first, n int) AdamWState {
+	part := func(x tensor.Tensor, first, n int) tensor.Tensor {
+		if !x.Ok() {
+			return x
+		}
+		return x.Part(first, n)
+	}
+	blocks := QuantizeBlocks(n)
+	return AdamWState{
+		M: part(s.M, first, n), V: part(s.V, first, n), Master: part(s.Master, first, n),
+		MScale: part(s.MScale, first/QuantizeBlock, blocks), VScale: part(s.VScale, first/QuantizeBlock, blocks),
+	}
+}
+
 // AdamWStep are the constants of one step, the same for all tensors but for Decay and Tensor.
 type AdamWStep struct {
 	LR, Beta1, Beta2, Eps float64
@@ -30,6 +45,9 @@ type AdamWStep struct {
 	Stochastic bool
 	Seed       uint64
 	Tensor     int // the number of the tensor, so that no two share random numbers
+	// First is the element of the tensor that w begins with, where w, its gradient and its state are a range of the tensor's: a
+	// multiple of QuantizeBlock. Default 0. Range by range, a step has the bits of one on the whole.
+	First int
 	// BNB computes bitsandbytes' update; see AdamW.
 	BNB bool
 }
@@ -77,7 +95,7 @@ func (d *Device) AdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) {
 	if c.BNB {
 		f, v = bnbFactors(c), dynamicMaps().v
 	}
-	cpu.AdamW(cpu.AdamWTensors{W: w, G: g, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Rest: s.Master},
+	cpu.AdamW(cpu.AdamWTensors{W: w, G: g, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Rest: s.Master, First: c.First},
 		weight, f, dynamicMaps().m, v)
 }
 
@@ -95,6 +113,9 @@ func checkAdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) cpu.Weight {
 	} else {
 		want(op, "m", s.M, tensor.F32, n)
 		want(op, "v", s.V, tensor.F32, n)
+	}
+	if c.First < 0 || c.First%QuantizeBlock != 0 {
+		panic(fmt.Sprintf("%s: a range from element %d on, which is no multiple of %d", op, c.First, QuantizeBlock))
 	}
 	if c.Step < 1 {
 		panic(fmt.Sprintf("%s: step %d is before the first, which is 1", op, c.Step))

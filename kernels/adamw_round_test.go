@@ -187,3 +187,36 @@ func TestStochasticUnbiased(t *testing.T) {
 		t.Errorf("patterns of four are uneven: χ² is %v, %v", chi, patterns)
 	}
 }
+
+// TestAdamWRanges has steps range by range, in any order, leave the bits of steps on the whole tensor.
+func TestAdamWRanges(t *testing.T) {
+	const n = 5*QuantizeBlock + 77
+	rng := rand.New(rand.NewPCG(5, 6))
+	draw := func() []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	w, g := draw(), draw()
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, f := range forms {
+			whole, parts := f.stepper(t, d, w), f.stepper(t, d, w)
+			for range 3 {
+				whole.step(g)
+				parts.c.Step++
+				d.Upload(parts.g, g)
+				for _, r := range [][2]int{{3 * QuantizeBlock, n}, {0, QuantizeBlock}, {QuantizeBlock, 3 * QuantizeBlock}} {
+					first, size := r[0], r[1]-r[0]
+					c := parts.c
+					c.First = first
+					d.AdamW(parts.w.Part(first, size), parts.g.Part(first, size), parts.s.Part(first, size), c)
+				}
+			}
+			if !bytes.Equal(whole.bytes(t), parts.bytes(t)) {
+				t.Errorf("%s: the bits differ", f.name)
+			}
+		}
+	})
+}

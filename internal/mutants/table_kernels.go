@@ -418,6 +418,8 @@ var kernelsMutants = []mutant{
 		"if (bias) x += vload_part(to.bias + j, n);",
 		"",
 		"./kernels/cpu -run Gemm|Column"},
+	{"kernels/adamw-range-from-zero", "kernels/cpu/ops_optim_loops.h", "const int64_t first = o->x.first + b->first;", "const int64_t first = b->first;", "./kernels -run AdamW"},
+	{"kernels/adamw-range-scales", "kernels/adamw.go", "part(s.VScale, first/QuantizeBlock, blocks)", "part(s.VScale, 0, blocks)", "./kernels -run AdamW"},
 	{"kernels/adamw-seed", "kernels/adamw.go",
 		"mix64(mix64(mix64(c.Seed)+uint64(c.Step)) + uint64(c.Tensor))",
 		"mix64(mix64(uint64(c.Step)) + uint64(c.Tensor))",

@@ -71,7 +71,7 @@ typedef struct {
 // m_scale is 0 where m and v are F32, and rest where w has nothing behind it.
 typedef struct {
 	uintptr_t w, g, m, v, m_scale, v_scale, rest;
-	int64_t n;
+	int64_t n, first; // elements, and the parameter's element that the first of them is
 	int weight;
 } adamw_tensors;
 

@@ -56,16 +56,17 @@ type AdamWFactors struct {
 }
 
 // AdamWTensors are a parameter and its state. MScale and VScale are no tensors where M and V are F32, and Rest is none where
-// nothing stands behind the weight.
+// nothing stands behind the weight. First is which of the parameter's elements the first is, a multiple of AdamWBlock.
 type AdamWTensors struct {
 	W, G, M, V, MScale, VScale, Rest tensor.Tensor
+	First                            int
 }
 
 // AdamW is one step.
 func AdamW(x AdamWTensors, weight Weight, f AdamWFactors, m, v *DynamicMap) {
 	C.cpu_adamw(&C.adamw_tensors{
 		w: at(x.W), g: at(x.G), m: at(x.M), v: at(x.V), m_scale: at(x.MScale), v_scale: at(x.VScale), rest: at(x.Rest),
-		n: size(x.W.Len()), weight: C.int(weight),
+		n: size(x.W.Len()), first: size(x.First), weight: C.int(weight),
 	}, &C.adamw_factors{
 		grad_scale: C.float(f.GradScale), keep: C.float(f.Keep), beta1: C.float(f.Beta1), rest1: C.float(f.Rest1),
 		beta2: C.float(f.Beta2), rest2: C.float(f.Rest2), rate: C.float(f.Rate), root: C.float(f.Root), eps: C.float(f.Eps),

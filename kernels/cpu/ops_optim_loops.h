@@ -176,8 +176,9 @@ INLINE vecuns stochastic(vec x, vecuns random) {
 // block's first half, and of the element as far into the second.
 static void weight_stochastic(const adamw_operands *o, const adamw_block *b, const float *u) {
 	vecuns lane;
-	for (int i = 0; i < VLEN; i++) lane[i] = (uint32_t)b->first + i;
-	const uint32_t seed[2] = {o->f.seed[0], o->f.seed[1] + (uint32_t)(b->first >> 32)};
+	const int64_t first = o->x.first + b->first;
+	for (int i = 0; i < VLEN; i++) lane[i] = (uint32_t)first + i;
+	const uint32_t seed[2] = {o->f.seed[0], o->f.seed[1] + (uint32_t)(first >> 32)};
 	for (int64_t i = 0; i < ADAMW_BLOCK / 2; i += VLEN) {
 		vecuns random = mixed(lane + (uint32_t)i, seed);
 		for (int half = 0; half < 2; half++, random >>= 16) {
