@@ -11,24 +11,30 @@ import (
 )
 
 // Outcome says what putting a file in place did.
-type Outcome int
+type Outcome struct {
+	State State
+	// Kept is the name under which the old file is kept, if it was replaced.
+	Kept string
+}
+
+// State is what became of the file at the path.
+type State int
 
 const (
-	Written   Outcome = iota + 1 // there was no such file
-	Unchanged                    // the file had these bytes already and was not touched
-	Replaced                     // the file differed; the old one is now <name>.bak, or .bak.2 and so on
+	Written   State = iota + 1 // there was no such file
+	Unchanged                  // the file had these bytes already and was not touched
+	Replaced                   // the file differed
 )
 
-// String words the outcome for a person: "written", "unchanged" or "replaced, the
-// old file is kept as .bak, .bak.2 or the next that is free".
+// String words the outcome for a person: "written", "unchanged" or "replaced, the old file is kept as data.json.bak".
 func (o Outcome) String() string {
-	switch o {
+	switch o.State {
 	case Written:
 		return "written"
 	case Unchanged:
 		return "unchanged"
 	case Replaced:
-		return "replaced, the old file is kept as .bak, .bak.2 or the next that is free"
+		return "replaced, the old file is kept as " + o.Kept
 	}
 	return "not written"
 }
@@ -38,10 +44,10 @@ func (o Outcome) String() string {
 func WriteFile(path string, data []byte) (Outcome, error) {
 	p, err := createPending(path)
 	if err != nil {
-		return 0, err
+		return Outcome{}, err
 	}
 	if _, err := p.Write(data); err != nil {
-		return 0, errors.Join(err, p.discard())
+		return Outcome{}, errors.Join(err, p.discard())
 	}
 	return p.commit()
 }
@@ -87,7 +93,7 @@ func (p *pending) discard() error { return errors.Join(p.Discard(), p.lock.Remov
 func (p *pending) commit() (Outcome, error) {
 	outcome, err := p.place()
 	if err = errors.Join(err, p.discard()); err != nil {
-		return 0, fmt.Errorf("dataset: %w", err)
+		return Outcome{}, fmt.Errorf("dataset: %w", err)
 	}
 	return outcome, nil
 }
@@ -95,17 +101,18 @@ func (p *pending) commit() (Outcome, error) {
 func (p *pending) place() (Outcome, error) {
 	same, err := disk.Same(p.path, p.File)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Written, p.CommitAs(p.path)
+		return Outcome{State: Written}, p.CommitAs(p.path)
 	}
 	if same || err != nil {
-		return Unchanged, err
+		return Outcome{State: Unchanged}, err
 	}
 	// The new file must be able to reach the disk before anything is done to the old one.
 	if err := p.Sync(); err != nil {
-		return 0, err
+		return Outcome{}, err
 	}
-	if _, err := disk.Keep(p.path); err != nil {
-		return 0, err
+	kept, err := disk.Keep(p.path)
+	if err != nil {
+		return Outcome{}, err
 	}
-	return Replaced, p.CommitAs(p.path)
+	return Outcome{Replaced, kept}, p.CommitAs(p.path)
 }

@@ -14,7 +14,7 @@ func TestOutcomes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
 	certs := CertificatePath(path)
-	if d := save(t, path, someRows(5)); d.Data != Written || d.Certificates != Written {
+	if d := save(t, path, someRows(5)); d.Data.State != Written || d.Certificates.State != Written {
 		t.Errorf("first: %+v", d)
 	}
 	first := read(t, path)
@@ -22,7 +22,7 @@ func TestOutcomes(t *testing.T) {
 	if err := errors.Join(os.Chtimes(path, old, old), os.Chtimes(certs, old, old)); err != nil {
 		t.Fatal(err)
 	}
-	if d := save(t, path, someRows(5)); d.Data != Unchanged || d.Certificates != Unchanged {
+	if d := save(t, path, someRows(5)); d.Data.State != Unchanged || d.Certificates.State != Unchanged {
 		t.Errorf("again: %+v", d)
 	}
 	for _, p := range []string{path, certs} {
@@ -30,20 +30,20 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s was touched: %v, %v", p, info.ModTime(), err)
 		}
 	}
-	if d := save(t, path, someRows(6)); d.Data != Replaced || d.Certificates != Replaced {
+	if d := save(t, path, someRows(6)); d.Data.State != Replaced || d.Certificates.State != Replaced {
 		t.Errorf("other rows: %+v", d)
 	}
 	if read(t, path+".bak") != first {
 		t.Error("the .bak is not the file before")
 	}
 	second := read(t, path)
-	if d := save(t, path, someRows(7)); d.Data != Replaced || read(t, path+".bak.2") != second || read(t, path+".bak") != first {
+	if d := save(t, path, someRows(7)); d.Data.State != Replaced || read(t, path+".bak.2") != second || read(t, path+".bak") != first {
 		t.Errorf("the .bak.2 is not the file just before: %+v", d)
 	}
 	// The same length, other bytes.
 	rows := someRows(7)
 	rows[6].Instruction = "Tusk 6"
-	if d := save(t, path, rows); d.Data != Replaced {
+	if d := save(t, path, rows); d.Data.State != Replaced {
 		t.Errorf("one letter: %+v", d)
 	}
 	var want []string
@@ -151,7 +151,7 @@ func TestLinksStay(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, []byte("[]\n"), 0o666), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(link, []byte("new")); err != nil || o != Replaced {
+	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != Replaced {
 		t.Fatal(o, err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 || read(t, target) != "new" {
@@ -161,16 +161,21 @@ func TestLinksStay(t *testing.T) {
 
 func TestWriteFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b", "README.md")
+	old := ""
 	for _, c := range []struct {
 		data string
-		want Outcome
+		want State
 		kept []string // path.bak, path.bak.2
 	}{{"one", Written, nil}, {"one", Unchanged, nil}, {"two", Replaced, []string{"one"}}, {"", Replaced, []string{"one", "two"}},
 		{"", Unchanged, []string{"one", "two"}}, {"two", Replaced, []string{"one", "two", ""}}, {"", Replaced, []string{"one", "two", ""}}} {
 		got, err := WriteFile(path, []byte(c.data))
-		if err != nil || got != c.want || read(t, path) != c.data {
+		if err != nil || got.State != c.want || (got.Kept != "") != (c.want == Replaced) || read(t, path) != c.data {
 			t.Errorf("%q: %v, %v", c.data, got, err)
 		}
+		if c.want == Replaced && (read(t, got.Kept) != old || got.String() != "replaced, the old file is kept as "+got.Kept) {
+			t.Errorf("%q: %v, and the old file had %q", c.data, got, old)
+		}
+		old = c.data
 		if names := folder(t, filepath.Dir(path)); len(names) != 1+len(c.kept) {
 			t.Errorf("%q: there is %q", c.data, names)
 		}
@@ -185,7 +190,7 @@ func TestWriteFile(t *testing.T) {
 	if err := os.Link(path, path+".bak.4"); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(path, []byte("three")); err != nil || o != Replaced || len(folder(t, filepath.Dir(path))) != 5 {
+	if o, err := WriteFile(path, []byte("three")); err != nil || o.State != Replaced || len(folder(t, filepath.Dir(path))) != 5 {
 		t.Error(o, err, folder(t, filepath.Dir(path)))
 	}
 }

@@ -80,7 +80,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "new", "out"+ext)
 			done := save(t, path, rows)
-			if done.Data != Written || done.Certificates != Written || done.Rows != n || done.DataPath != path {
+			if done.Data.State != Written || done.Certificates.State != Written || done.Rows != n || done.DataPath != path {
 				t.Errorf("%+v", done)
 			}
 			got, err := ReadRewritten(context.Background(), path)
@@ -207,7 +207,7 @@ func TestKillBetween(t *testing.T) {
 	if c := Certify(rows, certs); !slices.Equal(c.Valid, []bool{true, true, true, true, false}) {
 		t.Errorf("%+v", c)
 	}
-	if d := save(t, path, after); d.Data != Replaced || d.Certificates != Unchanged {
+	if d := save(t, path, after); d.Data.State != Replaced || d.Certificates.State != Unchanged {
 		t.Errorf("the second run: %+v", d)
 	}
 	if rows, err := ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, after) {
@@ -363,7 +363,7 @@ func TestCommitAs(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := o.CommitAs(other)
-	if err != nil || done.DataPath != other || done.Data != Written || read(t, path) != whole {
+	if err != nil || done.DataPath != other || done.Data.State != Written || read(t, path) != whole {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if rows, err := ReadRewritten(context.Background(), other); err != nil || !slices.Equal(rows, someRows(1)) {

@@ -3,7 +3,9 @@ package teacher
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -43,6 +45,8 @@ type Ingested struct {
 }
 
 // IngestBatch takes the answers out of a file of batch results, whatever their order, and enters them in the journal.
+// A file in which no line is a result is an error: it is another file.
+//
 // Of several answers to one request it takes the same one whatever their order is.
 //
 // Of an answer that has the secret in it, nothing is kept but openai.KeyInAnswer as its finish reason.
@@ -50,6 +54,12 @@ func IngestBatch(r io.Reader, j *Journal, secret openai.Secret) (Ingested, error
 	answers, order, in, err := readResults(r, secret)
 	if err != nil {
 		return in, err
+	}
+	if len(order)+in.Failed == 0 {
+		if in.FirstError == "" {
+			in.FirstError = "it is empty"
+		}
+		return in, fmt.Errorf("no line of it is a batch result (%s): give the file in which the batch server wrote its answers", in.FirstError)
 	}
 	for _, key := range order {
 		if _, known := j.Find([]string{key}); known {
@@ -146,6 +156,10 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 		return "", a, "", fmt.Errorf("it is not valid UTF-8")
 	}
 	if err := json.Unmarshal(line, &result); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) { // its text names Go's types
+			return "", a, "", fmt.Errorf("not a batch result: %s is a JSON %s", cmp.Or(kind.Field, "the line"), kind.Value)
+		}
 		return "", a, "", fmt.Errorf("not a batch result: %w", err)
 	}
 	if result.CustomID == nil || len(*result.CustomID) != 64 || strings.Trim(*result.CustomID, "0123456789abcdef") != "" {

@@ -528,6 +528,32 @@ func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round
 	return []byte(strings.Join(lines, "\n") + "\n{\"custom_id\": \"cut sho")
 }
 
+// TestIngestAnotherFile: a file without a single batch result is an error that says so in the words of JSON.
+func TestIngestAnotherFile(t *testing.T) {
+	const end = "): give the file in which the batch server wrote its answers"
+	for text, want := range map[string]string{
+		"":                        "no line of it is a batch result (it is empty" + end,
+		"\n\n":                    "(it is empty" + end,
+		"[\n{\"a\":1}]\n":         "(line 1: not a batch result: ",
+		`["a"]`:                   "(line 1: not a batch result: the line is a JSON array" + end,
+		`{"response":{"body":7}}`: "(line 1: not a batch result: response.body is a JSON number" + end,
+		`{"custom_id":"x"}`:       "(line 1: it has no custom_id that --emit-batch wrote",
+		"# Title\n\ntext":         "(line 1: not a batch result: invalid character '#'",
+	} {
+		j := openJournal(t, t.TempDir())
+		in, err := IngestBatch(strings.NewReader(text), j, openai.Secret{})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "struct") || in.Answers != 0 {
+			t.Errorf("%q: %+v, %v, want %q", text, in, err, want)
+		}
+		// One result among such lines is taken.
+		one := text + "\n" + `{"custom_id":"` + key(9) + `","error":"late"}`
+		if in, err := IngestBatch(strings.NewReader(one), j, openai.Secret{}); err != nil || in.Failed != 1 {
+			t.Errorf("%q and a result: %+v, %v", text, in, err)
+		}
+		j.Close()
+	}
+}
+
 func FuzzIngestBatch(f *testing.F) {
 	f.Add([]byte(`{"custom_id":"` + key(1) + `","response":{"status_code":200,"body":{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}}}`))
 	f.Add([]byte("{}\n[]\nnull\n"))

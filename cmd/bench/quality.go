@@ -16,6 +16,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/internal/cli"
+	"restyle/internal/disk"
 	"restyle/internal/sandbox"
 	"restyle/voice"
 )
@@ -128,7 +129,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stderr, "bench quality: %v\n", err)
 		return cli.Failed
 	case !report.Complete:
-		fmt.Fprintf(stderr, "bench quality: stopped; the figures are of the %d of %d questions that were answered by then\n", report.Questions, report.Of)
+		fmt.Fprintf(stderr, "bench quality: stopped; the figures are of the questions that were answered by then, %d of %d\n", report.Questions, report.Of)
 		return cli.Stopped
 	case o.check && !report.OK:
 		fmt.Fprintln(stderr, "bench quality: not every bar holds")
@@ -224,7 +225,7 @@ func (o *qualityOptions) read() ([]data.Question, error) {
 	text := data.Heldout
 	if o.questions != "" {
 		var err error
-		if text, err = os.ReadFile(o.questions); err != nil {
+		if text, err = disk.ReadInput(o.questions); err != nil {
 			return nil, fmt.Errorf("--questions: %w", err)
 		}
 	}
@@ -267,17 +268,17 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 			with += ", unprotected"
 		}
 	}
-	fmt.Fprintf(stdout, "asked  %d of %d questions, at most %d tokens, greedy; %s; tone of the style %s\n\n", r.Questions, r.Of, r.MaxTokens, with, r.Style)
+	fmt.Fprintf(stdout, "asked  %d of %s, at most %d tokens, greedy; %s; tone of the style %s\n\n", r.Questions, cli.Count(r.Of, "question"), r.MaxTokens, with, r.Style)
 	if err := r.Write(stdout); err != nil {
 		return err
 	}
 	for _, m := range r.Models {
 		if n := m.Seen.Failed + m.Unseen.Failed; n > 0 {
-			fmt.Fprintf(stderr, "bench quality: %s: %d questions went wrong, the first: %s\n", m.Label, n, r.FirstError(m.Label))
+			fmt.Fprintf(stderr, "bench quality: %s: %s went wrong, the first: %s\n", m.Label, cli.Count(n, "question"), r.FirstError(m.Label))
 		}
 	}
-	if n, first := r.Broken(); n > 0 {
-		fmt.Fprintf(stderr, "bench quality: the checks of %d questions fail their own answers, so no answer to these counts as right or wrong; the first: %s\n", n, first)
+	if broken := r.Broken(); broken != "" {
+		fmt.Fprintf(stderr, "bench quality: %s\n", broken)
 	}
 	v := qualityResult{Command: "quality", Seconds: took.Round(time.Millisecond).Seconds(), Report: r}
 	var failed []error

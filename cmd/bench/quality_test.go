@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,6 +48,10 @@ func TestQualityUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args string
 		code int
@@ -65,6 +70,7 @@ func TestQualityUsage(t *testing.T) {
 		{"--tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder: make one with go run ./cmd/train"},
 		{"--tuned " + tinyTuned, cli.Usage, "give it with --base"},
 		{"--base a/b --questions no-such-file", cli.Usage, "--questions: open no-such-file"},
+		{"--base a/b --questions " + pipe, cli.Usage, "not a file but a named pipe"},
 		{"--base a/b --questions " + empty, cli.Usage, "there are none in it"},
 		{"--base a/b --questions " + bad, cli.Usage, "question 4: output"},
 		{"--base a/b --style no-such-style", cli.Usage, "--style: "},

@@ -95,7 +95,7 @@ func (c *chatter) begin(s *side, question string) *reply {
 		return r
 	}
 	if r.answer.DroppedTurns = prompt.Dropped; prompt.Dropped > 0 {
-		c.note("%s: the context of %d tokens is full: the oldest %s went", s.label, s.engine.Context, count(prompt.Dropped, "turn"))
+		c.note("%s: the context of %d tokens is full: the oldest %s went", s.label, s.engine.Context, cli.Count(prompt.Dropped, "turn"))
 		s.messages = prompt.Messages
 		if c.system != "" {
 			s.messages = s.messages[1:]
@@ -196,13 +196,13 @@ func (a *answer) figures(context int) string {
 		note += " (--max-tokens)"
 		parts = append(parts, note)
 	case a.Reason == "error": // which is said at length elsewhere
-		parts = append(parts, fmt.Sprintf("failed after %s", count(a.Tokens, "token")))
+		parts = append(parts, fmt.Sprintf("failed after %s", cli.Count(a.Tokens, "token")))
 	case a.Reason == "context":
 		parts = append(parts, fmt.Sprintf("%s (--context %d)", note, context))
 	case note != "":
 		parts = append(parts, note)
 	default:
-		parts = append(parts, count(a.Tokens, "token"))
+		parts = append(parts, cli.Count(a.Tokens, "token"))
 	}
 	if a.FirstSeconds > 0 {
 		parts = append(parts, fmt.Sprintf("first after %.2f s", a.FirstSeconds))
@@ -211,13 +211,6 @@ func (a *answer) figures(context int) string {
 		parts = append(parts, fmt.Sprintf("%.1f tokens/s", a.Speed))
 	}
 	return "[" + strings.Join(parts, ", ") + "]"
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // round keeps what a measurement is worth.

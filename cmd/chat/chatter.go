@@ -66,7 +66,7 @@ func (c *chatter) do(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, c.record.close()) }()
 		if recovered > 0 {
-			c.note("log: %s that a kill had cut short got the entry that was missing", count(recovered, "question"))
+			c.note("log: %s that a kill had cut short got the entry that was missing", cli.Count(recovered, "question"))
 		}
 	}
 	close, err := c.load(ctx, models)

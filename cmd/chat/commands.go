@@ -211,7 +211,7 @@ func (c *chatter) save(_ context.Context, path string) (err error) {
 	}
 	_, err = f.Write(append(data, '\n'))
 	if err = errors.Join(err, f.Close()); err == nil {
-		c.note("%s: %s", path, count(len(c.sides[0].messages)/2, "turn"))
+		c.note("%s: %s", path, cli.Count(len(c.sides[0].messages)/2, "turn"))
 	}
 	return err
 }

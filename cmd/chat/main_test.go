@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -365,6 +366,14 @@ func TestErrors(t *testing.T) {
 	if err := os.WriteFile(file, []byte("\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	pipe := filepath.Join(dir, "pipe.md")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	questions := filepath.Join(dir, "questions.md")
+	if err := errors.Join(os.WriteFile(questions, []byte("one\ntwo\n"), 0o600), os.Symlink(questions, filepath.Join(dir, "link.md"))); err != nil {
+		t.Fatal(err)
+	}
 	tiny := []string{"--base", tinyBase, "--only", "base", "--log", ""}
 	for _, c := range []struct {
 		name string
@@ -398,6 +407,10 @@ func TestErrors(t *testing.T) {
 		{"an empty name of questions", cli.Usage, append(tiny, "--prompts", ""), "--prompts is empty"},
 		{"no questions", cli.Failed, append(tiny, "--prompts", file), "has no questions"},
 		{"no file of questions", cli.Failed, append(tiny, "--prompts", file+"s"), "no such file"},
+		{"a pipe of questions", cli.Failed, append(tiny, "--prompts", pipe), "pipe.md: not a file but a named pipe"},
+		{"the log among the questions", cli.Usage, append(tiny, "--prompts", questions, "--log", filepath.Join(dir, ".", "questions.md")), "give another name to the log"},
+		{"the log among the questions by a link", cli.Usage, append(tiny, "--prompts", questions, "--log", filepath.Join(dir, "link.md")), "give another name to the log"},
+		{"the record among the questions", cli.Usage, append(tiny, "--prompts", filepath.Join(dir, "diary.jsonl"), "--log", filepath.Join(dir, "diary.md")), "give another name to the log"},
 		{"log in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(file, "log.md")), "--log"},
 		{"a long question", cli.Failed, append(tiny, "--prompt", strings.Repeat("word ", 500)), "base: "},
 		{"a template that refuses", cli.Failed, []string{"--base", withGemmaTokens(t), "--only", "base", "--log", "", "--prompt", "a",

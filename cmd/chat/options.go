@@ -133,6 +133,8 @@ func (o *options) check() error {
 		return usagef("--log %q names the record: name the Markdown file, and the record goes beside it as .jsonl", o.log)
 	case o.log != "" && !slices.Contains([]string{"", ".md", ".markdown", ".txt"}, strings.ToLower(filepath.Ext(o.log))):
 		return usagef("--log %q is not named as Markdown: answers are appended to it: give a name that ends in .md", o.log)
+	case o.log != "" && o.prompts != "" && (cli.SameFile(o.prompts, o.log) || cli.SameFile(o.prompts, jsonlPath(o.log))):
+		return usagef("--prompts %s is also where --log %s puts the answers: give another name to the log", o.prompts, o.log)
 	}
 	if o.raw {
 		o.template = chat.Raw().Name

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"restyle/internal/disk"
 )
 
 // openPrompts reads a file of questions; - is standard input.
@@ -15,7 +16,7 @@ func openPrompts(path string, stdin io.Reader) ([]string, error) {
 	if path == "-" {
 		return readPrompts(stdin, "standard input")
 	}
-	f, err := os.Open(path)
+	f, err := disk.OpenInput(path)
 	if err != nil {
 		return nil, err
 	}

@@ -321,11 +321,11 @@ func (e *entry) markdown() string {
 func (a *answer) cut() string {
 	switch a.Reason {
 	case "length":
-		return "cut at " + count(a.Tokens, "token")
+		return "cut at " + cli.Count(a.Tokens, "token")
 	case "context":
-		return "cut after " + count(a.Tokens, "token") + ": the context is full"
+		return "cut after " + cli.Count(a.Tokens, "token") + ": the context is full"
 	case "cancelled":
-		return "stopped by the user after " + count(a.Tokens, "token")
+		return "stopped by the user after " + cli.Count(a.Tokens, "token")
 	case "killed":
 		return "cut: the program was killed"
 	case "error":

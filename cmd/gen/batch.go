@@ -3,10 +3,10 @@ package main
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"restyle/internal/cli"
 	"restyle/internal/disk"
@@ -15,18 +15,17 @@ import (
 
 // takeBatch enters the results of a batch in the journal.
 func (g *gen) takeBatch(j *teacher.Journal) error {
-	// A named pipe that nobody writes to must not keep the command from hearing signals.
-	f, err := os.OpenFile(g.ingest, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := disk.OpenInput(g.ingest)
 	if err != nil {
-		return err
+		return fmt.Errorf("--ingest-batch: %w", err)
 	}
 	defer f.Close()
 	in, err := teacher.IngestBatch(f, j, g.key)
 	if err != nil {
-		return err
+		return fmt.Errorf("--ingest-batch %s: %w", g.ingest, err)
 	}
-	g.say("%s: %d new answers, %d known before, %d duplicates, %d errors, %d unreadable lines",
-		g.ingest, in.Answers, in.Known, in.Duplicates, in.Failed, in.Unreadable)
+	g.say("%s: %s, %d known before, %s, %s, %s", g.ingest, cli.Count(in.Answers, "new answer"), in.Known,
+		cli.Count(in.Duplicates, "duplicate"), cli.Count(in.Failed, "error"), cli.Count(in.Unreadable, "unreadable line"))
 	if in.FirstError != "" {
 		g.say("the first problem: %s", in.FirstError)
 	}
@@ -36,13 +35,17 @@ func (g *gen) takeBatch(j *teacher.Journal) error {
 // waitForBatch ends an invocation whose requests wait for somebody else's answers.
 func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
 	if batch == nil {
-		g.say("%d requests have no answer yet: run the same command with --emit-batch FILE instead of --ingest-batch to write them", sum.Pending)
+		g.say("%s without an answer: run the same command with --emit-batch FILE instead of --ingest-batch to write what is missing", cli.Count(sum.Pending, "request"))
 		return errIncomplete
 	}
-	if err := batch.commit(); err != nil {
+	kept, err := batch.commit()
+	if err != nil {
 		return err
 	}
-	g.say("%s: %d requests; have them answered, then run the same command with --ingest-batch RESULTS", g.emit, sum.Pending)
+	if kept != "" {
+		g.say("the old %s is kept as %s", g.emit, kept)
+	}
+	g.say("%s: %s; have the file answered, then run the same command with --ingest-batch RESULTS", g.emit, cli.Count(sum.Pending, "request"))
 	return cli.PrintJSON(g.stdout, map[string]any{"batch": g.emit, "requests": sum.Pending, "rows_decided": sum.Accepted})
 }
 
@@ -72,24 +75,24 @@ func (b *batchFile) add(key string, body []byte) error {
 	return teacher.WriteBatchLine(b.buf, key, body)
 }
 
-// commit puts the file in place. Another file of that name, which may hold answers that were paid for, is kept as .bak.
-func (b *batchFile) commit() error {
+// commit puts the file in place. Another file of that name, which may hold answers that were paid for, is kept under the name that it returns.
+func (b *batchFile) commit() (kept string, err error) {
 	if err := b.buf.Flush(); err != nil {
-		return err
+		return "", err
 	}
 	switch same, err := disk.Same(b.path, b.File); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return err
+		return "", err
 	case same:
-		return b.Discard()
+		return "", b.Discard()
 	default:
 		if err := b.Sync(); err != nil {
-			return err
+			return "", err
 		}
-		if _, err := disk.Keep(b.path); err != nil {
-			return err
+		if kept, err = disk.Keep(b.path); err != nil {
+			return "", err
 		}
 	}
-	return b.Commit()
+	return kept, b.Commit()
 }

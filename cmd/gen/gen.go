@@ -179,7 +179,7 @@ func (g *gen) extraSetting() string {
 func (g *gen) showSettings(t teacher.Teacher) {
 	rows := ""
 	if n := g.sourceRows; n >= 0 {
-		rows = fmt.Sprintf(", %d rows", n)
+		rows = ", " + cli.Count(n, "row")
 	}
 	g.say("source      %s (%.12s%s), %s", g.src.Name, g.src.Revision, rows, g.src.Columns)
 	who := "the built-in rewriter: rules and a phrase bank, no language model"
@@ -224,10 +224,10 @@ func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
 		return nil, err
 	}
 	if j.Torn > 0 {
-		g.say("the journal's last line was cut short by a kill: dropped %d bytes", j.Torn)
+		g.say("the journal's last line was cut short by a kill: dropped %s", cli.Count(j.Torn, "byte"))
 	}
 	if j.Damaged > 0 {
-		g.say("warning: %d lines of the journal do not match their checksums and were skipped: their answers are asked for again", j.Damaged)
+		g.say("warning: skipped %s of the journal, for the checksums do not match: gen asks again for the answers", cli.Count(j.Damaged, "line"))
 	}
 	var endpoints []string
 	if g.remote != nil {
@@ -242,7 +242,7 @@ func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
 		g.remote.Endpoints = all
 	}
 	if resumed {
-		g.say("resuming: %d answers are there already", j.Answers())
+		g.say("resuming with %s from the journal", cli.Count(j.Answers(), "answer"))
 	}
 	return j, nil
 }
@@ -341,9 +341,9 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		return err
 	}
 	if sum.Accepted < g.rows {
-		g.say("warning: the source gave %d of the %d rows asked for: it has no more", sum.Accepted, g.rows)
+		g.say("warning: of the %[2]d rows asked for the source gave %[1]d: it has no more", sum.Accepted, g.rows)
 	}
-	g.say("%s: %d rows, %s", done.DataPath, done.Rows, done.Data)
+	g.say("%s: %s, %s", done.DataPath, cli.Count(done.Rows, "row"), done.Data)
 	g.say("%s: %s", done.CertsPath, done.Certificates)
 	if g.card != "" {
 		if err := g.writeCard(t, sum); err != nil {
@@ -409,7 +409,7 @@ func (g *gen) savePartial(out *dataset.Output, sum teacher.Summary) {
 	if done, err := out.CommitAs(g.partial()); err != nil {
 		g.say("warning: the rows made so far could not be written to %s: %v; their answers are in the journal", g.partial(), err)
 	} else {
-		g.say("the %d rows made so far are in %s", done.Rows, done.DataPath)
+		g.say("%s so far in %s", cli.Count(done.Rows, "row"), done.DataPath)
 	}
 }
 

@@ -120,8 +120,8 @@ func (g *gen) showReport(ctx context.Context) error {
 		return err
 	}
 	if len(report.Failures) > 0 {
-		return fmt.Errorf("%s: %d of %d rows fail a check, %d have a certificate that holds: the report names the first",
-			g.out, report.Rows-report.Clean, report.Rows, report.Certified)
+		return fmt.Errorf("%s: %d of %s fail a check, certificates that hold: %d: the report names the first row",
+			g.out, report.Rows-report.Clean, cli.Count(report.Rows, "row"), report.Certified)
 	}
 	return nil
 }

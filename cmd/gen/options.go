@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -174,15 +173,15 @@ func (o *options) check() error {
 	}
 	for i, file := range outputs {
 		for _, before := range outputs[:i] {
-			if file.path != "" && sameFile(file.path, before.path) {
+			if file.path != "" && cli.SameFile(file.path, before.path) {
 				return usagef("--%s and --%s write the same file, %s: give each its own", file.flag, before.flag, file.path)
 			}
 		}
 		switch {
 		case o.report || file.path == "":
-		case sameFile(file.path, o.source):
+		case cli.SameFile(file.path, o.source):
 			return usagef("--%s would overwrite %s, which is --source: choose another name", file.flag, file.path)
-		case o.ingest != "" && sameFile(file.path, o.ingest):
+		case o.ingest != "" && cli.SameFile(file.path, o.ingest):
 			return usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
 		}
 	}
@@ -203,19 +202,4 @@ func (o *options) check() error {
 		}
 	}
 	return nil
-}
-
-// sameFile tells whether two paths lead to one file, however they are spelled, or would if it were made.
-func sameFile(a, b string) bool {
-	if whole, err := filepath.Abs(a); err == nil {
-		if other, err := filepath.Abs(b); err == nil && whole == other {
-			return true
-		}
-	}
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	return err == nil && os.SameFile(x, y)
 }

@@ -52,12 +52,15 @@ func TestOutputsOfOneName(t *testing.T) {
 	}
 }
 
-// TestBatchFromAPipe: a named pipe that nobody writes to has nothing in it; it is not waited for.
+// TestBatchFromAPipe: a named pipe that nobody writes to is refused, and not waited for.
 func TestBatchFromAPipe(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "results")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip("this file system has no pipes: ", err)
 	}
-	must(t, cli.Stopped, "--source", tasks(t, 20), "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"), "--ingest-batch", pipe)
+	o := must(t, cli.Failed, "--source", tasks(t, 20), "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"), "--ingest-batch", pipe)
+	if !strings.Contains(o.stderr, "results: not a file but a named pipe") {
+		t.Error(o)
+	}
 }

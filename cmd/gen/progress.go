@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"restyle/hf/hub"
+	"restyle/internal/cli"
 	"restyle/teacher"
 )
 
@@ -146,11 +147,11 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 			retries += n
 		}
 		if retries > 0 {
-			add("%d retries", retries)
+			add("%s tried again", cli.Count(retries, "request"))
 		}
 	}
 	if s.Waiting > 0 {
-		add("%d rows wait for an answer", s.Waiting)
+		add("waiting for an answer: %s", cli.Count(s.Waiting, "row"))
 	}
 	if reasons := s.Reasons(); reasons != "" {
 		add("refused: %s", reasons)

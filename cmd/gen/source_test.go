@@ -185,7 +185,7 @@ func TestBatchWithoutOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	o = must(t, cli.Stopped, append(args(f), "--ingest-batch", results)...)
-	if !strings.Contains(o.stderr, "1 unreadable lines") {
+	if !strings.Contains(o.stderr, "1 unreadable line") {
 		t.Errorf("the torn line is not counted: %v", o)
 	}
 	partial, err := dataset.ReadRewritten(t.Context(), filepath.Join(f.dir, "data.partial.json"))

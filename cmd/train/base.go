@@ -17,6 +17,7 @@ import (
 	"restyle/dataset"
 	"restyle/hf"
 	"restyle/hf/hub"
+	"restyle/internal/disk"
 	"restyle/tokenizer"
 )
 
@@ -141,7 +142,7 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, path := range t.text {
-			text, err := os.ReadFile(path)
+			text, err := disk.ReadInput(path)
 			if *failed = err; err != nil || !yield(string(text)) {
 				return
 			}

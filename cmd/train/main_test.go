@@ -369,6 +369,11 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	file("full/letter.txt", "dear")
+	pipe := filepath.Join(dir, "pipe.txt")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := file("shape.json", string(readFile(t, filepath.Join(tinyBase, "config.json"))))
 	for name, c := range map[string]struct {
 		code int
 		args []string
@@ -406,6 +411,8 @@ func TestRefused(t *testing.T) {
 		"a graphics card":         {cli.Failed, small(t, out, "--device", "cuda"), "cuda"},
 		"too many threads":        {cli.Usage, small(t, out, "--threads", "5000"), "threads"},
 		"a style":                 {cli.Usage, small(t, out, "--style", "polite"), "polite"},
+		"a pipe of text":          {cli.Failed, []string{"--from-scratch", config, "--text", pipe, "--out", out}, "not a file but a named pipe"},
+		"a style from a pipe":     {cli.Usage, small(t, out, "--style", pipe), "is not a regular file"},
 		"a model's own tokenizer": {cli.Failed, []string{"--from-scratch", file("config.json", "{}"), "--data", rows(t, 3), "--out", out}, "config.json"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -178,7 +178,7 @@ func (t *train) where() string {
 func (t *train) warnings() (list []string) {
 	s := t.set
 	if s.Cut > 0 {
-		list = append(list, fmt.Sprintf("%s examples are longer than --seq %d and lose %s tokens at their end", thousands(int64(s.Cut)), t.seq, thousands(int64(s.CutTokens))))
+		list = append(list, fmt.Sprintf("longer than --seq %d and cut: %s of %s examples, by %s tokens in all", t.seq, thousands(int64(s.Cut)), thousands(int64(len(s.Examples))), thousands(int64(s.CutTokens))))
 	}
 	if t.val > 0 && len(t.heldOut) == 0 {
 		why := "all examples ask the same"

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -226,6 +227,29 @@ func Version() string {
 		}
 	}
 	return v + " " + info.GoVersion
+}
+
+// Count returns a number with what is counted, whose plural takes an s: "1 row", "2 rows".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// SameFile reports whether two paths lead to one file, however they are spelled, or would if it were made.
+func SameFile(a, b string) bool {
+	if whole, err := filepath.Abs(a); err == nil {
+		if other, err := filepath.Abs(b); err == nil && whole == other {
+			return true
+		}
+	}
+	x, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Stat(b)
+	return err == nil && os.SameFile(x, y)
 }
 
 // The help of flags that several commands have.

@@ -49,7 +49,7 @@ var gendataMutants = []mutant{
 	{"gendata/certified-failed", "dataset/certificate.go", "passed[c.SHA256] = passed[c.SHA256] || ok", "passed[c.SHA256] = true", "./dataset -run TestCertify"},
 	{"gendata/certified-empty", "dataset/certificate.go", "ok := len(c.Checks) > 0", "ok := true", "./dataset -run TestCertificateWithoutChecks"},
 	{"gendata/why", "dataset/certificate.go", "{c.Changed, \"it was changed", "{c.Missing, \"it was changed", "./dataset ./cmd/gen -run TestCertify|TestReportFails"},
-	{"gendata/source-overwritten", "cmd/gen/options.go", "os.SameFile(x, y)", "x == y", "./cmd/gen -run TestSourceIsNotOverwritten"},
+	{"gendata/source-overwritten", "internal/cli/cli.go", "os.SameFile(x, y)", "x == y", "./cmd/gen -run TestSourceIsNotOverwritten"},
 	{"gendata/docstring-unread", "internal/python/equal.go", "if t.Kind == String {\n\t\t\t\t\t\tif", "if false {\n\t\t\t\t\t\tif", "./internal/python -run TestEqual"},
 	{"gendata/string-kind", "internal/python/equal.go", "run.bytes = run.bytes || s.bytes", "", "./internal/python -run TestEqual"},
 	{"gendata/number-underscore", "internal/python/equal.go", "strings.ReplaceAll(t.Text, \"_\", \"\")", "t.Text", "./internal/python -run TestEqual"},

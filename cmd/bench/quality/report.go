@@ -88,19 +88,28 @@ func (r *Report) FirstError(label string) string {
 	return ""
 }
 
-// Broken is how many questions have answers of their own that fail their checks, and what is wrong with the first.
-func (r *Report) Broken() (n int, first string) {
+// Broken says which questions have answers of their own that fail their checks, and why: how many, and the first ten, a line
+// each. It is "" if there are none.
+func (r *Report) Broken() string {
+	const most = 10
+	text, n := "", 0
 	for _, row := range r.Rows {
 		for _, a := range row.Answers { // all say the same
 			if a.Broken != "" {
-				if n++; n == 1 {
-					first = fmt.Sprintf("%q: %s", row.Instruction, a.Broken)
+				if n++; n <= most {
+					text += fmt.Sprintf("\n  %q: %s", row.Instruction, a.Broken)
 				}
 			}
 			break
 		}
 	}
-	return n, first
+	if n == 0 {
+		return ""
+	}
+	if n > most {
+		text += fmt.Sprintf("\n  and %d more: --answers FILE gives the reason of each as \"broken\"", n-most)
+	}
+	return cli.Count(n, "question") + " with a check that its own answer fails, so that answers to it count neither as right nor as wrong:" + text
 }
 
 // Write writes the figures as a table for people.
@@ -250,7 +259,7 @@ func (a *Answer) note() string {
 		parts = append(parts, "wrong: "+a.Wrong)
 	}
 	if a.Reason != infer.Stopped && a.Error == "" {
-		parts = append(parts, fmt.Sprintf("cut after %d tokens", a.Tokens))
+		parts = append(parts, "cut after "+cli.Count(a.Tokens, "token"))
 	}
 	parts = append(parts, fmt.Sprintf("tone %d", a.Tone))
 	return strings.ReplaceAll(strings.Join(parts, ", "), "\n", "; ")

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,8 +106,19 @@ func TestBrokenQuestions(t *testing.T) {
 	if l := lost(&r.Models[0].Seen, &r.Models[1].Seen); *l != 0 {
 		t.Errorf("%v are lost", *l)
 	}
-	if n, first := r.Broken(); n != 1 || first != `"Print the sum of the list.": check: AssertionError` {
-		t.Errorf("%d, %s", n, first)
+	const reason = "\n  \"Print the sum of the list.\": check: AssertionError"
+	if got := r.Broken(); !strings.HasPrefix(got, "1 question with ") || !strings.HasSuffix(got, ":"+reason) {
+		t.Errorf("one question: %s", got)
+	}
+	for _, n := range []int{10, 11, 13} {
+		many := &Report{Rows: slices.Repeat(rows[1:2], n)}
+		left := fmt.Sprintf("\n  and %d more: --answers FILE", n-10)
+		if got := many.Broken(); !strings.HasPrefix(got, fmt.Sprint(n, " questions with ")) || strings.Count(got, reason) != 10 || strings.Contains(got, left) != (n > 10) {
+			t.Errorf("%d questions: %s", n, got)
+		}
+	}
+	if got := (&Report{Rows: rows[:1]}).Broken(); got != "" {
+		t.Errorf("no question: %s", got)
 	}
 }
 
