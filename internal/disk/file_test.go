@@ -1,0 +1,191 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestSyncFailureIsFinal: what a failed sync has lost, a second one does not bring back.
+func TestSyncFailureIsFinal(t *testing.T) {
+	dir := t.TempDir()
+	p, err := Create(filepath.Join(dir, "x"), 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := Watch(func(op string, _ ...string) error {
+		if op == "sync" {
+			return syscall.EIO
+		}
+		return nil
+	})
+	first := p.Sync()
+	stop()
+	for _, err := range []error{first, p.Sync(), p.Commit()} {
+		if !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+	}
+	if got := folder(t, dir); len(got) != 0 {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// TestSyncIsTheSystems: a pipe cannot be synced, and the system says so.
+func TestSyncIsTheSystems(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if err := (&File{File: w}).Sync(); err == nil {
+		t.Error("a pipe was synced")
+	}
+}
+
+// TestHalfAWrite: a disk that fills up takes the first part of a write.
+func TestHalfAWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	calls(t, map[string]error{"write x": syscall.ENOSPC, "truncate x": syscall.EIO})
+	if n, err := f.WriteString("abcdef"); n != 3 || !errors.Is(err, syscall.ENOSPC) {
+		t.Error(n, err)
+	}
+	if _, err := f.ReadFrom(strings.NewReader("ghij")); !errors.Is(err, syscall.ENOSPC) {
+		t.Error("a copy passes by the watcher:", err)
+	}
+	if err := f.Truncate(0); !errors.Is(err, syscall.EIO) || read(t, path) != "abcgh" {
+		t.Errorf("%v, %q", err, read(t, path))
+	}
+}
+
+// TestNothingThroughLinks has links, FIFOs and second names of the victim's file where ours are to be.
+func TestNothingThroughLinks(t *testing.T) {
+	dir := t.TempDir()
+	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "x")
+	for what, trap := range map[string]func() error{
+		"link":     func() error { return os.Symlink(victim, path) },
+		"dangling": func() error { return os.Symlink(filepath.Join(dir, "missing"), path) },
+		"fifo":     func() error { return syscall.Mkfifo(path, 0o666) },
+		"folder":   func() error { return os.Mkdir(path, 0o777) },
+	} {
+		put(t, victim, "mine")
+		if err := trap(); err != nil {
+			t.Fatal(err)
+		}
+		for flag, name := range map[int]string{os.O_RDWR | os.O_CREATE: "both", os.O_WRONLY | os.O_CREATE | os.O_APPEND: "write"} {
+			_, err := Open(path, flag, 0o666)
+			if err == nil {
+				t.Errorf("%s: opened to %s", what, name)
+			}
+		}
+		_, err := Lock(path)
+		if err == nil || errors.Is(err, ErrLocked) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if read(t, victim) != "mine" || len(folder(t, dir)) != 2 {
+			t.Errorf("%s: the victim has %q, there is %q", what, read(t, victim), folder(t, dir))
+		}
+		os.Remove(path)
+	}
+	// Who has the lock is not written into a file with a second name.
+	if err := os.Link(victim, path); err != nil {
+		t.Skip(err)
+	}
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if read(t, victim) != "mine" {
+		t.Errorf("the victim has %q", read(t, victim))
+	}
+}
+
+func TestFollow(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "a", "x"), "")
+	for name, target := range map[string]string{"one": "two", "two": "link/../x", "link": "a/b", "abs": filepath.Join(dir, "a", "x"),
+		"gone": "a/new", "loop": "pool", "pool": "loop"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := filepath.Join(dir, "a", "x")
+	for _, name := range []string{"one", "abs", "a/x"} {
+		got, err := Follow(filepath.Join(dir, name))
+		a, err1 := os.Lstat(got)
+		b, err2 := os.Lstat(want)
+		if err := errors.Join(err, err1, err2); err != nil || !os.SameFile(a, b) {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	if got, err := Follow(filepath.Join(dir, "gone")); err != nil || got != filepath.Join(dir, "a", "new") {
+		t.Error(got, err)
+	}
+	if got, err := Follow(filepath.Join(dir, "none")); err != nil || got != filepath.Join(dir, "none") {
+		t.Error(got, err)
+	}
+	if _, err := Follow(filepath.Join(dir, "loop")); !errors.Is(err, syscall.ELOOP) {
+		t.Error(err)
+	}
+}
+
+// TestNeighbour has another user's links and files where everybody may write.
+func TestNeighbour(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can play another user")
+	}
+	dir := t.TempDir()
+	link, file, both := filepath.Join(dir, "link"), filepath.Join(dir, "file"), filepath.Join(dir, "both")
+	put(t, file, "theirs")
+	put(t, both, "mine")
+	if err := errors.Join(os.Symlink(file, link), os.Lchown(link, 4321, -1), os.Chown(file, 4321, -1), os.Link(both, both+".2")); err != nil {
+		t.Skip("this root can play nobody: ", err) // as in a user namespace that has no other user
+	}
+	for _, c := range []struct {
+		mode                   fs.FileMode
+		owner                  int
+		followed, opened, both bool
+	}{
+		{0o755, 0, true, true, true},
+		{0o777, 0, false, true, true},
+		{0o775, 0, false, true, true},
+		{0o777 | fs.ModeSticky, 0, false, false, false},
+		{0o777 | fs.ModeSticky, 4321, true, true, false},
+		{0o755 | fs.ModeSticky, 0, true, true, true},
+	} {
+		if err := errors.Join(os.Chown(dir, c.owner, -1), os.Chmod(dir, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Follow(link); (err == nil) != c.followed {
+			t.Errorf("%v: the link: %v", c.mode, err)
+		} else if err != nil {
+			wantError(t, err, link, "user 4321", "choose another name")
+		}
+		for path, want := range map[string]bool{file: c.opened, both: c.both} {
+			f, err := Open(path, os.O_RDWR, 0)
+			if (err == nil) != want {
+				t.Errorf("%v: %s: %v", c.mode, path, err)
+			}
+			if err == nil {
+				f.Close()
+			}
+		}
+	}
+	if got := read(t, file); got != "theirs" {
+		t.Errorf("it has %q", got)
+	}
+}

@@ -1,0 +1,83 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestKeep(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x")
+	put(t, path+".bak", "somebody else's")
+	for _, c := range []struct{ text, want string }{{"one", ".bak.2"}, {"one", ".bak.2"}, {"two", ".bak.3"}, {"one", ".bak.2"}} {
+		if err := Write(path, []byte(c.text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		list := calls(t, nil)
+		bak, err := Keep(path)
+		if err != nil || bak != path+c.want || read(t, bak) != c.text || read(t, path) != c.text {
+			t.Errorf("%s: %s, %v", c.text, bak, err)
+		}
+		if n := len(*list); c.text == "two" && ((*list)[n-2] != "link x x.bak.3" || (*list)[n-1] != "syncdir "+filepath.Base(dir)) {
+			t.Errorf("%s: the name does not last: %q", c.text, *list)
+		}
+	}
+	list := calls(t, nil)
+	if bak, err := SetAside(path); err != nil || bak != path+".bak.4" || read(t, bak) != "one" {
+		t.Error(bak, err)
+	}
+	if want := []string{"rename x x.bak.4", "syncdir " + filepath.Base(dir)}; !slices.Equal(*list, want) {
+		t.Errorf("%q, want %q", *list, want)
+	}
+	if got := read(t, path+".bak"); got != "somebody else's" {
+		t.Errorf("the first .bak has %q", got)
+	}
+	if _, err := Keep(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	// A file system without links.
+	put(t, path, "three")
+	calls(t, map[string]error{"link x x.bak": syscall.EPERM})
+	if bak, err := Keep(path); err != nil || bak != path+".bak.5" || read(t, bak) != "three" {
+		t.Error(bak, err)
+	}
+	calls(t, nil)
+	// A neighbour's links in the way are not followed, whatever they lead to.
+	dir = t.TempDir()
+	path = filepath.Join(dir, "x")
+	put(t, path, "four")
+	for i, target := range []string{"x", "missing"} {
+		if err := os.Symlink(target, bakName(path, i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bak, err := Keep(path); err != nil || bak != path+".bak.3" {
+		t.Error(bak, err)
+	}
+	if bak, err := SetAside(path); err != nil || bak != path+".bak.4" {
+		t.Error(bak, err)
+	}
+}
+
+func TestSame(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	long := strings.Repeat("x", 64<<10)
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{{"", "", true}, {"x", "x", true}, {"x", "y", false}, {"x", "", false}, {long, long, true}, {long + "a", long + "b", false},
+		{long + long, long + long, true}, {"a" + long, "b" + long, false}} {
+		put(t, a, c.a)
+		put(t, b, c.b)
+		if got := sameFiles(a, b); got != c.want {
+			t.Errorf("%.10q… of %d bytes and %.10q… of %d: %v", c.a, len(c.a), c.b, len(c.b), got)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestLock: one process has it, and the next is told which; a killed one blocks nobody.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	said, end := other(t, "lock", path)
+	if said != "<nil>" {
+		t.Fatal(said)
+	}
+	host, _ := os.Hostname()
+	_, err := Lock(path)
+	if !errors.Is(err, ErrLocked) {
+		t.Fatal(err)
+	}
+	wantError(t, err, path, "process", host, "since 2")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err = LockWait(ctx, path)
+	if !errors.Is(err, ErrLocked) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	time.AfterFunc(time.Millisecond, end)
+	f, err := LockWait(t.Context(), path)
+	if err != nil {
+		t.Fatal("after kill -9:", err)
+	}
+	if text := read(t, path); !strings.HasPrefix(text, "process") {
+		t.Errorf("a lock that was waited for wrote %q", text)
+	}
+	said, end = other(t, "lock", path)
+	wantError(t, errors.New(said), ErrLocked.Error())
+	end()
+	f.Close()
+	put(t, path, strings.Repeat("what a longer name has left\n", 10))
+	f, err = Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("process %d on %s since", os.Getpid(), host); !strings.HasPrefix(read(t, path), want) || strings.Count(read(t, path), "\n") != 1 {
+		t.Errorf("it says %q", read(t, path))
+	}
+	if err := f.Remove(); err != nil || len(folder(t, filepath.Dir(path))) != 0 {
+		t.Error(err)
+	}
+}
+
+// flocks has f called in place of flock(2), which it gets.
+func flocks(t *testing.T, f func(fd, how int, flock func(fd, how int) error) error) {
+	was := flock
+	flock = func(fd, how int) error { return f(fd, how, was) }
+	t.Cleanup(func() { flock = was })
+}
+
+// TestLockOfAnotherFile moves the file between its opening and its locking, as whoever had the lock may do: a lock on a
+// file that was moved is none on its name.
+func TestLockOfAnotherFile(t *testing.T) {
+	for name, take := range map[string]func(path string) (*File, error){
+		"Lock":     Lock,
+		"LockWait": func(path string) (*File, error) { return LockWait(t.Context(), path) },
+	} {
+		path := filepath.Join(t.TempDir(), "lock")
+		moves := 2
+		flocks(t, func(fd, how int, flock func(fd, how int) error) error {
+			if moves--; moves >= 0 {
+				if err := os.Rename(path, fmt.Sprint(path, moves)); err != nil {
+					t.Error(err)
+				}
+			}
+			return flock(fd, how)
+		})
+		f, err := take(path)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if !f.named(paths{}, path) || moves >= 0 {
+			t.Errorf("%s has the lock of another file", name)
+		}
+		if _, err := Lock(path); !errors.Is(err, ErrLocked) {
+			t.Errorf("%s: two have the lock: %v", name, err)
+		}
+		f.Close()
+	}
+	// A pending file that was taken for abandoned between the two is begun again.
+	dir := t.TempDir()
+	first := true
+	flocks(t, func(fd, how int, flock func(fd, how int) error) error {
+		if first {
+			first = false
+			Tidy(dir)
+		}
+		return flock(fd, how)
+	})
+	p, err := Create(filepath.Join(dir, "x"), 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first || !p.named(paths{}, p.temp) {
+		t.Error("the file that is written has no name")
+	}
+	if err := p.Commit(); err != nil || len(folder(t, dir)) != 1 {
+		t.Error(err, folder(t, dir))
+	}
+}
+
+// TestFlockFails has a system call that is interrupted, and file systems without locks.
+func TestFlockFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock")
+	interrupted := false
+	flocks(t, func(fd, how int, flock func(fd, how int) error) error {
+		if interrupted = !interrupted; interrupted {
+			return syscall.EINTR
+		}
+		return flock(fd, how)
+	})
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for _, e := range []error{syscall.ENOSYS, syscall.ENOTSUP, syscall.ENOLCK} {
+		flocks(t, func(int, int, func(fd, how int) error) error { return e })
+		if _, err := Lock(path); !errors.Is(err, ErrNoLocks) || !errors.Is(err, e) {
+			t.Errorf("%v: %v", e, err)
+		}
+		if f, err = LockWait(t.Context(), path); err != nil {
+			t.Errorf("%v: %v", e, err)
+		} else {
+			f.Close()
+		}
+		// Whose a pending file is cannot be told, so it stays.
+		p, err := Create(filepath.Join(dir, "x"), 0o666)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Tidy(dir)
+		if err := p.Commit(); err != nil {
+			t.Errorf("%v: %v", e, err)
+		}
+	}
+	flocks(t, func(int, int, func(fd, how int) error) error { return syscall.EIO })
+	for _, take := range []func() error{
+		func() error { _, err := Lock(path); return err },
+		func() error { _, err := LockWait(t.Context(), path); return err },
+		func() error { _, err := Create(filepath.Join(dir, "y"), 0o666); return err },
+	} {
+		if err := take(); !errors.Is(err, syscall.EIO) {
+			t.Error(err)
+		}
+	}
+	if got := folder(t, dir); len(got) != 2 {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// TestLockLeavesNothingOpen: a lock that was refused costs no descriptor.
+func TestLockLeavesNothingOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	open := func() int {
+		names, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Skip(err)
+		}
+		return len(names)
+	}
+	before := open()
+	for range 20 {
+		if _, err := Lock(path); !errors.Is(err, ErrLocked) {
+			t.Fatal(err)
+		}
+	}
+	if after := open(); after >= before+20 {
+		t.Errorf("%d descriptors were open, and %d are", before, after)
+	}
+}
+
+// TestShared: those who lock a file shared do not keep each other out.
+func TestShared(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	var f [3]*File
+	for i := range f {
+		var err error
+		if f[i], err = Open(path, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		defer f[i].Close()
+	}
+	if err := errors.Join(f[0].TryLock(false), f[0].TryLock(true), f[1].TryLock(true)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f[2].TryLock(false); err != ErrLocked {
+		t.Error(err)
+	}
+}
+
+// TestHolder has things in the lock's file that are not to be printed.
+func TestHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	f, err := Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, text := range []string{"", "no end of line", "\x1b[2J\n", "\u202e\n", strings.Repeat("x", 10000)} {
+		put(t, path, text)
+		if _, err := Lock(path); !errors.Is(err, ErrLocked) || strings.ContainsAny(err.Error(), "(\x1b") {
+			t.Errorf("with %.20q in the file: %v", text, err)
+		}
+	}
+}

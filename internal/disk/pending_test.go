@@ -1,0 +1,204 @@
+package disk
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// TestWriteOrder: the bytes are on the disk before they have the name, and then the name is.
+func TestWriteOrder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for name, write := range map[string]func() error{
+		"path": func() error { return Write(filepath.Join(dir, "x"), []byte("new"), 0o666) },
+		"root": func() error { return WriteIn(root, "d/x", []byte("new"), 0o666) },
+	} {
+		put(t, filepath.Join(dir, "x"), "old")
+		list := calls(t, nil)
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"create TEMP", "write TEMP", "sync TEMP", "rename TEMP x", "syncdir d"}
+		if !slices.Equal(*list, want) {
+			t.Errorf("%s: %q, want %q", name, *list, want)
+		}
+		if got := folder(t, dir); len(got) != 1 || read(t, filepath.Join(dir, "x")) != "new" {
+			t.Errorf("%s: there is %q", name, got)
+		}
+	}
+	if err := WriteIn(root, "../x", nil, 0o666); err == nil {
+		t.Error("written outside the root")
+	}
+}
+
+// TestWriteFails fails each call of Write: the old file stays as it was, and nothing else.
+func TestWriteFails(t *testing.T) {
+	for _, call := range []string{"create TEMP", "write TEMP", "sync TEMP", "rename TEMP x"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "x")
+		put(t, path, "old")
+		calls(t, map[string]error{call: syscall.ENOSPC})
+		if err := Write(path, []byte("new"), 0o666); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("%s: %v", call, err)
+		}
+		if got := folder(t, dir); len(got) != 1 || read(t, path) != "old" {
+			t.Errorf("%s: there is %q, %q", call, got, read(t, path))
+		}
+	}
+	// Some file systems cannot sync a directory; one that can, and fails, is an error.
+	for err, fails := range map[error]bool{syscall.EINVAL: false, syscall.ENOTSUP: false, syscall.EIO: true} {
+		dir := t.TempDir()
+		calls(t, map[string]error{"syncdir " + filepath.Base(dir): err})
+		if got := Write(filepath.Join(dir, "x"), nil, 0o666); (got != nil) != fails {
+			t.Errorf("the directory's sync gives %v: %v", err, got)
+		}
+	}
+}
+
+// TestKilled: what a killed process has left is removed, and what a live one writes is not.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x")
+	said, end := other(t, "create", path)
+	if said != "<nil>" {
+		t.Fatal(said)
+	}
+	put(t, filepath.Join(dir, ".restyle-mine.tmp"), "a name of the user's own")
+	p, err := Create(path, 0o666)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := folder(t, dir); len(got) != 3 {
+		t.Fatalf("there is %q: the file of a live process is gone", got)
+	}
+	end()
+	Tidy(dir)
+	if got := folder(t, dir); len(got) != 2 || !slices.ContainsFunc(got, IsPending) {
+		t.Fatalf("there is %q", got)
+	}
+	if err := p.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	said, end = other(t, "create", path)
+	end()
+	if got := folder(t, dir); said != "<nil>" || len(got) != 3 {
+		t.Fatalf("%s, %q", said, got)
+	}
+	if err := Write(path, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := folder(t, dir); !slices.Equal(got, []string{".restyle-mine.tmp", "x"}) {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// TestPending: before Commit there is nothing of the name, and after Discard nothing at all.
+func TestPending(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x")
+	p, err := Create(path, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := folder(t, dir); len(got) != 1 || !IsPending(got[0]) {
+		t.Errorf("there is %q", got)
+	}
+	if err := errors.Join(p.Discard(), p.Discard()); err != nil || len(folder(t, dir)) != 0 {
+		t.Error(err, folder(t, dir))
+	}
+	if err := p.Commit(); !errors.Is(err, fs.ErrClosed) {
+		t.Error(err)
+	}
+	// The narrower permissions win.
+	defer syscall.Umask(syscall.Umask(0o022))
+	for _, c := range []struct{ old, new, want fs.FileMode }{{0o600, 0o644, 0o600}, {0o644, 0o600, 0o600}, {0o640, 0o644, 0o640}, {0o660, 0o644, 0o640}} {
+		if err := errors.Join(os.WriteFile(path, nil, 0o666), os.Chmod(path, c.old), Write(path, nil, c.new)); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != c.want {
+			t.Errorf("%v over %v: %v, %v", c.new, c.old, info.Mode(), err)
+		}
+	}
+	// A folder is not replaced.
+	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "folder"), nil, 0o666); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if got := folder(t, dir); len(got) != 2 {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// TestTakenName: whatever has the random name already stays as it is.
+func TestTakenName(t *testing.T) {
+	dir := t.TempDir()
+	victim := filepath.Join(dir, "victim")
+	put(t, victim, "mine")
+	for _, trap := range []func(temp string) error{
+		func(temp string) error { return os.Link(victim, temp) },
+		func(temp string) error { return os.Symlink(victim, temp) },
+		func(temp string) error { return os.Symlink(filepath.Join(dir, "missing"), temp) },
+	} {
+		taken := ""
+		stop := Watch(func(op string, names ...string) error {
+			if op == "create" && taken == "" {
+				taken = names[0]
+				return trap(taken)
+			}
+			return nil
+		})
+		err := Write(filepath.Join(dir, "x"), []byte("new"), 0o666)
+		stop()
+		if err != nil || read(t, victim) != "mine" || read(t, filepath.Join(dir, "x")) != "new" || len(folder(t, dir)) != 3 {
+			t.Errorf("%v, the victim has %q, there is %q", err, read(t, victim), folder(t, dir))
+		}
+		os.Remove(taken)
+	}
+}
+
+func TestResume(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, part := range []string{"one", "two"} {
+		p, err := Resume(root, "x.part", "x", 0o666)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Seek(0, io.SeekEnd); err != nil {
+			t.Fatal(err)
+		}
+		p.WriteString(part)
+		if part == "one" {
+			p.Close()
+		} else if err := p.Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := folder(t, dir); len(got) != 1 || read(t, filepath.Join(dir, "x")) != "onetwo" {
+		t.Errorf("there is %q", got)
+	}
+	if err := os.Symlink("x", filepath.Join(dir, "y.part")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Resume(root, "y.part", "y", 0o666)
+	wantError(t, err, "y.part", "link")
+}
