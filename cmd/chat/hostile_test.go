@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,60 +13,32 @@ import (
 
 // TestHostileTexts puts control sequences wherever chat reads something, and looks at all that it writes for people.
 func TestHostileTexts(t *testing.T) {
-	for name, text := range hostile.Texts {
-		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			model := filepath.Join(dir, text)
-			copyModel := func(from string) {
-				t.Helper()
-				if err := os.CopyFS(model, os.DirFS(from)); err != nil {
-					t.Skip("this file system does not take the name: ", err)
-				}
-			}
-			write := func(name, content string) {
-				t.Helper()
-				if err := os.WriteFile(filepath.Join(model, name), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			copyModel(tinyTuned)
-			quoted, err := json.Marshal(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all, log := both(t)
-			look := func(what string, stdin string, args ...string) {
-				t.Helper()
-				o := invoke(t, stdin, args...)
-				for _, output := range []string{o.stdout, o.stderr} {
-					if found := hostile.Found(output, false); found != "" {
-						t.Errorf("%s: %s", what, found)
-					}
-				}
-			}
-			look("question in a pipe", text+"\n/no such "+text+"\n/save "+filepath.Join(dir, text+".json")+"\n/load "+text+"\n", all...)
-			look("question as a flag", "", append(all, "--prompt", text)...)
-			look("questions of a file", "", append(all, "--prompts", filepath.Join(dir, text+".txt"))...)
-			look("value of a flag", "", append(all, "--temperature", text)...)
-			look("name of a model", "", "--base", model, "--only", "base", "--prompt", "x", "--log", "")
-			look("name of no model", "", "--base", model+"x", "--only", "base", "--prompt", "x", "--log", "")
-			write("README.md", "---\nbase_model: "+strings.NewReplacer("\n", "", "\r", "").Replace(text)+"\n---\n")
-			look("base model of a card", "", "--tuned", model, "--prompt", "x", "--log", "")
-			write("tokenizer_config.json", `{"chat_template": `+string(quoted)+`}`)
-			look("chat template", "", "--base", model, "--only", "base", "--prompt", "x", "--log", "")
-			write("config.json", `{"model_type": `+string(quoted)+`, "architectures": [`+string(quoted)+`]}`)
-			look("configuration", "", "--base", model, "--only", "base", "--prompt", "x", "--log", "")
-			for _, file := range []string{log, strings.TrimSuffix(log, ".md") + ".jsonl"} {
-				b, err := os.ReadFile(file)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if found := hostile.Found(string(b), false); found != "" {
-					t.Errorf("%s: %s", filepath.Base(file), found)
-				}
-			}
-		})
-	}
+	hostile.Each(t, func(t *hostile.Test) {
+		model := filepath.Join(t.Dir, t.Text)
+		if err := os.CopyFS(model, os.DirFS(tinyTuned)); err != nil {
+			t.Skip("this file system does not take the name: ", err)
+		}
+		write := func(name, content string) { t.Write(filepath.Join(t.Text, name), content) }
+		all, log := both(t.T)
+		look := func(what string, stdin string, args ...string) {
+			t.Helper()
+			o := invoke(t.T, stdin, args...)
+			t.Look(what, o.stdout, o.stderr)
+		}
+		look("question in a pipe", t.Text+"\n/no such "+t.Text+"\n/save "+filepath.Join(t.Dir, t.Text+".json")+"\n/load "+t.Text+"\n", all...)
+		look("question as a flag", "", append(all, "--prompt", t.Text)...)
+		look("questions of a file", "", append(all, "--prompts", filepath.Join(t.Dir, t.Text+".txt"))...)
+		look("value of a flag", "", append(all, "--temperature", t.Text)...)
+		look("name of a model", "", "--base", model, "--only", "base", "--prompt", "x", "--log", "")
+		look("name of no model", "", "--base", model+"x", "--only", "base", "--prompt", "x", "--log", "")
+		write("README.md", "---\nbase_model: "+strings.NewReplacer("\n", "", "\r", "").Replace(t.Text)+"\n---\n")
+		look("base model of a card", "", "--tuned", model, "--prompt", "x", "--log", "")
+		write("tokenizer_config.json", `{"chat_template": `+t.JSON+`}`)
+		look("chat template", "", "--base", model, "--only", "base", "--prompt", "x", "--log", "")
+		write("config.json", `{"model_type": `+t.JSON+`, "architectures": [`+t.JSON+`]}`)
+		look("configuration", "", "--base", model, "--only", "base", "--prompt", "x", "--log", "")
+		t.LookAt(log, strings.TrimSuffix(log, ".md")+".jsonl")
+	})
 }
 
 // TestHostileAnswers: an answer arrives a few bytes at a time and is shown as it grows.

@@ -1,0 +1,67 @@
+package hostile
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A Test is that of one of Texts.
+type Test struct {
+	*testing.T
+	Text string
+	JSON string // Text as a string of JSON
+	Dir  string // an empty folder of the test's own
+}
+
+// Each makes a test of each of Texts.
+func Each(t *testing.T, test func(t *Test)) {
+	t.Helper()
+	for name, text := range Texts {
+		t.Run(name, func(t *testing.T) {
+			quoted, err := json.Marshal(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(&Test{t, text, string(quoted), t.TempDir()})
+		})
+	}
+}
+
+// Write makes a file in Dir and returns its path. It skips the test where the file system does not take Text in a name.
+func (t *Test) Write(name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.Dir, name)
+	err := os.WriteFile(path, []byte(content), 0o600)
+	if err != nil && strings.Contains(filepath.Base(name), t.Text) {
+		t.Skip("this file system does not take the name: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Look fails the test if a terminal would obey something in the outputs of what was done.
+func (t *Test) Look(what string, outputs ...string) {
+	t.Helper()
+	for _, output := range outputs {
+		if found := Found(output, false); found != "" {
+			t.Errorf("%s: %s", what, found)
+		}
+	}
+}
+
+// LookAt is Look for files that people read.
+func (t *Test) LookAt(paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Look(filepath.Base(path), string(b))
+	}
+}
