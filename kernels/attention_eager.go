@@ -27,7 +27,7 @@ func (d *Device) eager(qkv, lse tensor.Tensor, m Mask, begin, end int) eager {
 	}
 	e.args = cpu.Scores{
 		Scores: e.scores.Addr, Weights: e.weights.Addr, Heads: m.Heads, Len: n, Window: m.Window,
-		Scale: float32(1 / math.Sqrt(float64(m.HeadDim))), BF16: qkv.DType == tensor.BF16,
+		Scale: float32(1 / math.Sqrt(float64(m.HeadDim))), Type: qkv.DType,
 		LSE: lse.Addr + uintptr(4*begin), LSEStride: rows,
 	}
 	d.ran("attention_scores")
@@ -45,7 +45,7 @@ func (m Mask) value(h int) int { return m.key(h) + m.KVHeads }
 func (e eager) products(of func(h int) cpu.Product) {
 	for h := range e.m.Heads {
 		p := of(h)
-		p.BF16 = e.args.BF16
+		p.BF16 = e.args.Type == tensor.BF16
 		cpu.Gemm(p)
 	}
 }
@@ -76,7 +76,7 @@ func (d *Device) attentionEager(y, lse, qkv tensor.Tensor, m Mask) {
 		e.args.Softmax()
 		d.ran("attention_values")
 		e.products(func(h int) cpu.Product {
-			return cpu.Product{C: e.head(y, h), A: matrix(e.weights, h), B: e.head(e.qkv, m.value(h)), M: n, N: m.HeadDim, K: n, CBF16: e.args.BF16}
+			return cpu.Product{C: e.head(y, h), A: matrix(e.weights, h), B: e.head(e.qkv, m.value(h)), M: n, N: m.HeadDim, K: n, CBF16: e.args.Type == tensor.BF16}
 		})
 	})
 }
@@ -104,19 +104,19 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, m M
 			return cpu.Product{C: matrix(e.scores, h), A: e.head(dy, h), B: transposed(e.head(e.qkv, m.value(h))), M: n, N: n, K: m.HeadDim}
 		})
 		d.ran("attention_delta")
-		cpu.HeadDots(delta.Addr, dy.Addr, y.Addr, m.Heads, n, m.HeadDim, e.args.BF16)
+		cpu.HeadDots(delta.Addr, dy.Addr, y.Addr, m.Heads, n, m.HeadDim, e.args.Type)
 		d.ran("attention_dscores")
 		e.args.SoftmaxBackward(delta.Addr)
 		d.ran("attention_dqueries")
 		e.products(func(h int) cpu.Product {
-			return cpu.Product{C: e.head(dqkv, h), A: matrix(e.weights, h), B: e.head(e.qkv, m.key(h)), M: n, N: m.HeadDim, K: n, CBF16: e.args.BF16}
+			return cpu.Product{C: e.head(dqkv, h), A: matrix(e.weights, h), B: e.head(e.qkv, m.key(h)), M: n, N: m.HeadDim, K: n, CBF16: e.args.Type == tensor.BF16}
 		})
 		d.ran("attention_dkeys")
 		e.products(func(h int) cpu.Product {
 			return cpu.Product{C: e.head(sums, m.key(h)-m.Heads), A: transposed(matrix(e.weights, h)), B: e.head(e.qkv, h), M: n, N: m.HeadDim, K: n, Add: h%share > 0}
 		})
 		d.ran("attention_store")
-		cpu.StoreRows(e.head(dqkv, m.Heads), sums.Addr, n, sums.Dim(-1), e.args.BF16)
+		cpu.StoreRows(e.head(dqkv, m.Heads), sums.Addr, n, sums.Dim(-1), e.args.Type)
 	})
 }
 

@@ -119,7 +119,7 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 	if d.gpu != nil {
 		blocks = d.normBackwardGrid(dx, w)
 	} else {
-		blocks = cpu.NormBlocks(dx.Rows(), dim)
+		blocks = cpu.NormPartials(dx.Rows(), dim)
 	}
 	var partials tensor.Tensor
 	if dw.Ok() {

@@ -83,9 +83,9 @@ func (d *Device) ScratchOf(s Sizes) (most int) {
 // mostBlocks is the most blocks that up to so many rows are cut into. Beyond half of what there are at most, fewer rows may
 // have more.
 func mostBlocks(rows, width int) int {
-	n := cpu.NormBlocks(rows, width)
-	if n > cpu.MostNormBlocks/2 {
-		return cpu.MostNormBlocks
+	n := cpu.NormPartials(rows, width)
+	if n > cpu.MaxNormPartials/2 {
+		return cpu.MaxNormPartials
 	}
 	return n
 }

@@ -85,8 +85,8 @@ func TestMostBlocks(t *testing.T) {
 	for _, width := range []int{8, 100, 3000, 100000} {
 		largest := 0
 		for rows := range 2000 {
-			n := cpu.NormBlocks(rows, width)
-			if largest = max(largest, n); mostBlocks(rows, width) < largest || n > cpu.MostNormBlocks {
+			n := cpu.NormPartials(rows, width)
+			if largest = max(largest, n); mostBlocks(rows, width) < largest || n > cpu.MaxNormPartials {
 				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest, mostBlocks(rows, width))
 			}
 		}

@@ -19,17 +19,17 @@ func (d *Device) SwiGLU(y, gateUp tensor.Tensor) {
 	if d.fused("swiglu") {
 		d.ran("swiglu")
 		if d.gpu != nil {
-			d.launch(kernel{"swiglu.cu", "swiglu", y.DType, y.Dim(-1)}, swigluGrid(y), swigluBlock, 0,
+			d.launch(kernel{"swiglu.cu", "swiglu", y.DType, y.Dim(-1)}, swigluGrid(y.Matrix()), swigluBlock, 0,
 				addr(y), addr(gateUp), i32(y.Rows()))
 			return
 		}
-		cpu.SwiGLU(cpu.All(y), gate, up)
+		cpu.SwiGLU(y.Matrix(), gate, up)
 		return
 	}
 	defer d.release(d.mark())
-	a := cpu.All(d.scratch("silu", y.DType, y.Rows(), y.Dim(-1)))
+	a := d.scratch("silu", y.DType, y.Rows(), y.Dim(-1)).Matrix()
 	d.silu(a, gate)
-	d.mul(cpu.All(y), a, up)
+	d.mul(y.Matrix(), a, up)
 }
 
 // SwiGLUBackward is the gradient of SwiGLU. With σ = 1 / (1 + e^−gate):
@@ -49,68 +49,65 @@ func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
 	if d.fused("swiglu") {
 		d.ran("swiglu_backward")
 		if d.gpu != nil {
-			d.launch(kernel{"swiglu.cu", "swiglu_backward", dy.DType, dy.Dim(-1)}, swigluGrid(dy), swigluBlock, 0,
+			d.launch(kernel{"swiglu.cu", "swiglu_backward", dy.DType, dy.Dim(-1)}, swigluGrid(dy.Matrix()), swigluBlock, 0,
 				addr(dGateUp), addr(dy), addr(gateUp), i32(dy.Rows()))
 			return
 		}
-		cpu.SwiGLUBackward(dgate, dup, cpu.All(dy), gate, up)
+		cpu.SwiGLUBackward(dgate, dup, dy.Matrix(), gate, up)
 		return
 	}
 	defer d.release(d.mark())
-	a := cpu.All(d.scratch("silu", dy.DType, dy.Rows(), dy.Dim(-1)))
-	da := cpu.All(d.scratch("gradient of silu", dy.DType, dy.Rows(), dy.Dim(-1)))
+	a := d.scratch("silu", dy.DType, dy.Rows(), dy.Dim(-1)).Matrix()
+	da := d.scratch("gradient of silu", dy.DType, dy.Rows(), dy.Dim(-1)).Matrix()
 	d.silu(a, gate)
-	d.mul(da, cpu.All(dy), up)
-	d.mul(dup, cpu.All(dy), a)
+	d.mul(da, dy.Matrix(), up)
+	d.mul(dup, dy.Matrix(), a)
 	d.siluBackward(dgate, da, gate)
 }
 
 // swigluBlock is the threads of a block, of which each has one vector.
 const swigluBlock = 256
 
-func swigluGrid(y tensor.Tensor) int {
-	return blocks(y.Rows()*vectors(y.DType, y.Dim(-1)), swigluBlock)
+func swigluGrid(y tensor.Matrix) int {
+	return blocks(y.Rows*vectors(y.DType, y.Cols), swigluBlock)
 }
 
 // The steps of the unfused bodies.
 
-func (d *Device) silu(y, x cpu.Columns) {
+func (d *Device) silu(y, x tensor.Matrix) {
 	d.ran("silu")
 	if d.gpu == nil {
 		cpu.SiLU(y, x)
 		return
 	}
-	rows, cols, t := y.Size()
-	d.launch(kernel{"swiglu.cu", "silu", t, cols}, blocks(rows*vectors(t, cols), 256), 256, 0,
-		uint64(y.Addr()), i32(y.Stride()), uint64(x.Addr()), i32(x.Stride()), i32(rows))
+	d.launch(kernel{"swiglu.cu", "silu", y.DType, y.Cols}, swigluGrid(y), swigluBlock, 0,
+		uint64(y.Addr), i32(y.Stride), uint64(x.Addr), i32(x.Stride), i32(y.Rows))
 }
 
-func (d *Device) siluBackward(dx, dy, x cpu.Columns) {
+func (d *Device) siluBackward(dx, dy, x tensor.Matrix) {
 	d.ran("silu_backward")
 	if d.gpu == nil {
 		cpu.SiLUBackward(dx, dy, x)
 		return
 	}
-	rows, cols, t := dx.Size()
-	d.launch(kernel{"swiglu.cu", "silu_backward", t, cols}, blocks(rows*vectors(t, cols), 256), 256, 0,
-		uint64(dx.Addr()), i32(dx.Stride()), uint64(dy.Addr()), i32(dy.Stride()), uint64(x.Addr()), i32(x.Stride()), i32(rows))
+	d.launch(kernel{"swiglu.cu", "silu_backward", dx.DType, dx.Cols}, swigluGrid(dx), swigluBlock, 0,
+		uint64(dx.Addr), i32(dx.Stride), uint64(dy.Addr), i32(dy.Stride), uint64(x.Addr), i32(x.Stride), i32(dx.Rows))
 }
 
-func (d *Device) mul(y, a, b cpu.Columns) {
+func (d *Device) mul(y, a, b tensor.Matrix) {
 	d.ran("mul")
 	if d.gpu == nil {
 		cpu.Mul(y, a, b)
 		return
 	}
-	rows, cols, t := y.Size()
-	d.launch(kernel{"swiglu.cu", "mul", t, cols}, blocks(rows*vectors(t, cols), 256), 256, 0,
-		uint64(y.Addr()), i32(y.Stride()), uint64(a.Addr()), i32(a.Stride()), uint64(b.Addr()), i32(b.Stride()), i32(rows))
+	d.launch(kernel{"swiglu.cu", "mul", y.DType, y.Cols}, swigluGrid(y), swigluBlock, 0,
+		uint64(y.Addr), i32(y.Stride), uint64(a.Addr), i32(a.Stride), uint64(b.Addr), i32(b.Stride), i32(y.Rows))
 }
 
 // halves are the gate and the up of every row.
-func halves(gateUp tensor.Tensor) (gate, up cpu.Columns) {
+func halves(gateUp tensor.Tensor) (gate, up tensor.Matrix) {
 	inner := gateUp.Dim(-1) / 2
-	return cpu.Cut(gateUp, 0, inner), cpu.Cut(gateUp, inner, 2*inner)
+	return gateUp.Columns(0, inner), gateUp.Columns(inner, 2*inner)
 }
 
 func checkSwiGLU(op, name string, y tensor.Tensor, pair string, gateUp tensor.Tensor) {

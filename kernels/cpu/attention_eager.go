@@ -16,15 +16,17 @@ package cpu
 */
 import "C"
 
+import "restyle/tensor"
+
 // Scores is all scores of one sequence, [Heads][Len][Len]: query i sees the keys from i down to Window-1 before it, or all
 // where Window is 0.
 type Scores struct {
 	Scores     uintptr // floats, not yet scaled
-	Weights    uintptr // float32, or bfloat16
+	Weights    uintptr // of the type
 	Heads, Len int
 	Window     int
 	Scale      float32
-	BF16       bool
+	Type       tensor.DType
 	LSE        uintptr // of head h and query i at h·LSEStride + i, floats
 	LSEStride  int
 }
@@ -32,7 +34,7 @@ type Scores struct {
 func (s *Scores) c() C.cpu_scores {
 	return C.cpu_scores{
 		scores: C.uintptr_t(s.Scores), weights: C.uintptr_t(s.Weights), heads: C.int64_t(s.Heads), len: C.int64_t(s.Len),
-		window: C.int64_t(s.Window), scale: C.float(s.Scale), bf16: half(s.BF16), lse: C.uintptr_t(s.LSE), lse_stride: C.int64_t(s.LSEStride),
+		window: C.int64_t(s.Window), scale: C.float(s.Scale), _type: C.dtype(s.Type), lse: C.uintptr_t(s.LSE), lse_stride: C.int64_t(s.LSEStride),
 	}
 }
 
@@ -56,11 +58,11 @@ func (s *Scores) SoftmaxBackward(delta uintptr) {
 }
 
 // HeadDots is out[h][i] = the product of head h of row i of x and y, [length][heads·dim].
-func HeadDots(out, x, y uintptr, heads, length, dim int, bf16 bool) {
-	C.cpu_head_dots(C.uintptr_t(out), C.uintptr_t(x), C.uintptr_t(y), C.int64_t(heads), C.int64_t(length), C.int64_t(dim), half(bf16))
+func HeadDots(out, x, y uintptr, heads, length, dim int, t tensor.DType) {
+	C.cpu_head_dots(C.uintptr_t(out), C.uintptr_t(x), C.uintptr_t(y), C.int64_t(heads), C.int64_t(length), C.int64_t(dim), C.dtype(t))
 }
 
 // StoreRows rounds n rows of dim floats each to the type of to, and stores them there.
-func StoreRows(to Operand, from uintptr, n, dim int, bf16 bool) {
-	C.cpu_store_rows(C.uintptr_t(to.Addr), C.int64_t(to.Stride), C.uintptr_t(from), C.int64_t(n), C.int64_t(dim), half(bf16))
+func StoreRows(to Operand, from uintptr, n, dim int, t tensor.DType) {
+	C.cpu_store_rows(C.uintptr_t(to.Addr), C.int64_t(to.Stride), C.uintptr_t(from), C.int64_t(n), C.int64_t(dim), C.dtype(t))
 }

@@ -4,14 +4,16 @@
 
 #include <stdint.h>
 
+#include "tensor.h"
+
 // cpu_scores is the scores of one sequence. Row r is query r % len of head r / len; it sees the keys from its own down to
 // the window-th before.
 typedef struct {
 	uintptr_t scores;  // floats, not yet scaled; or the weights' gradients
-	uintptr_t weights; // float, or bfloat16
+	uintptr_t weights; // of the type
 	int64_t heads, len, window;
 	float scale;
-	int32_t bf16;
+	dtype type;
 	uintptr_t lse;      // of head h and query i at h·lse_stride + i
 	int64_t lse_stride;
 } cpu_scores;
@@ -27,9 +29,9 @@ void cpu_softmax_again(const cpu_scores *s);
 void cpu_softmax_backward(const cpu_scores *s, uintptr_t delta);
 
 // cpu_head_dots is out[h][i] = the product of head h of row i of x and y, [len][heads·dim] in either type.
-void cpu_head_dots(uintptr_t out, uintptr_t x, uintptr_t y, int64_t heads, int64_t len, int64_t dim, int32_t bf16);
+void cpu_head_dots(uintptr_t out, uintptr_t x, uintptr_t y, int64_t heads, int64_t len, int64_t dim, dtype type);
 
 // cpu_store_rows stores n rows of floats, dim each, in rows that are stride elements apart.
-void cpu_store_rows(uintptr_t to, int64_t stride, uintptr_t from, int64_t n, int64_t dim, int32_t bf16);
+void cpu_store_rows(uintptr_t to, int64_t stride, uintptr_t from, int64_t n, int64_t dim, dtype type);
 
 #endif

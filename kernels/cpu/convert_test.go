@@ -22,7 +22,7 @@ func TestRoundToBF16(t *testing.T) {
 		for _, columns := range []int{64, 3, 5, 15} {
 			rows := len(x) / columns
 			got := make([]uint16, rows*columns)
-			cpu.StoreRows(cpu.Operand{Addr: address(got), Stride: columns}, address(x), rows, columns, true)
+			cpu.StoreRows(cpu.Operand{Addr: address(got), Stride: columns}, address(x), rows, columns, tensor.BF16)
 			for i, h := range got {
 				want, exponent := tensor.FromF32(x[i]), math.Float32bits(x[i])&0x7F800000
 				switch nan := x[i] != x[i]; {

@@ -1,6 +1,6 @@
-// Package cpu holds the inner loops of the operations on the CPU, in C: each written for several instruction sets, of which
-// the best that the machine has is chosen when the program runs. Package kernels says what each computes; nothing else
-// calls this.
+// Package cpu holds the inner loops of the operations on the CPU, in C: each compiled for several instruction sets, of which
+// the best that the machine has is chosen when the program runs. Package kernels says what each computes, and checks
+// operands; here nothing is checked.
 //
 // No result depends on the number of threads. It may depend, in its last bits, on the level.
 package cpu
@@ -9,8 +9,7 @@ package cpu
 #cgo CFLAGS: -O3 -std=gnu11 -Wall
 #cgo LDFLAGS: -lm -lpthread
 
-#include "level.h"
-#include "pool.h"
+#include "ops.h"
 
 #cgo noescape cpu_set_threads
 #cgo nocallback cpu_set_threads
@@ -23,7 +22,17 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"restyle/tensor"
 )
+
+//go:generate go run restyle/internal/bindings
+
+func c(m tensor.Matrix) C.matrix {
+	return C.matrix{
+		at: C.uintptr_t(m.Addr), rows: C.int64_t(m.Rows), cols: C.int64_t(m.Cols), stride: C.int64_t(m.Stride), _type: C.dtype(m.DType),
+	}
+}
 
 // Level is an instruction set that inner loops are written for. Each has what the ones before it have, but for NEON, which
 // is arm64's.
@@ -101,3 +110,6 @@ func SetThreads(n int) error {
 
 // Threads is the number of threads that operations use.
 func Threads() int { return int(C.cpu_threads()) }
+
+// MaxNormPartials is the largest number that NormPartials gives.
+const MaxNormPartials = C.MAX_NORM_PARTIALS

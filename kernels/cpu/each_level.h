@@ -1,16 +1,19 @@
-// Compiles one source for every instruction set. A file foo.c says
+// Compiles loops for every instruction set. A file foo.c is two things, one after the other:
 //
-//	#define EACH_LEVEL "foo_loops.h"
+//	#ifndef LEVEL
+//	…types that the loops use…
+//	#define EACH_LEVEL "foo.c"
 //	#include "each_level.h"
-//
-// and foo_loops.h is then included once a level, with LEVEL (the level's name), VLEN (floats in a vector), BF16_DOT (1 where
-// there are dot products of bfloat16) and all of vec.h defined. Whatever foo_loops.h defines is named by AT_LEVEL(name), which
-// is name_avx2 and so on, so that the levels do not meet. Behind the include, foo.c has a table to choose from:
-//
 //	static void (*const foo[CPU_LEVELS])(float *) = AT_EACH_LEVEL(foo);
-//	foo[cpu_level()](x);
+//	…functions that call foo[cpu_level()](x)…
+//	#else
+//	static void AT_LEVEL(foo)(float *x) {…}
+//	#endif
 //
-// It is a .h, as these are the files by which the go command knows that it has to compile foo.c again.
+// The loops are so included once a level, with LEVEL (the level's name), VLEN (floats in a vector), BF16_DOT (1 where there are
+// dot products of bfloat16) and all of vec.h defined. Whatever they define is named by AT_LEVEL(name), which is name_avx2 and
+// so on, so that the levels do not meet. Long ones are in a file of their own, which EACH_LEVEL then names: a .h, as the go
+// command compiles every .c by itself too.
 #include "level.h"
 
 #include <math.h>

@@ -4,10 +4,11 @@
 #define st AT_LEVEL(st)
 #define stored AT_LEVEL(stored)
 #define exp_for AT_LEVEL(exp_for)
+#define sigmoid AT_LEVEL(sigmoid)
 
 // ld is the n elements of p from i on. n is VLEN, and known to be when compiled, but at the end of a row; lanes beyond are 0.
-INLINE vec ld(const void *p, int64_t i, int64_t n, int bf16) {
-	if (bf16) {
+INLINE vec ld(const void *p, int64_t i, int64_t n, dtype type) {
+	if (type == BF16) {
 		const uint16_t *h = (const uint16_t *)p + i;
 		return n == VLEN ? vload_bf16(h) : vload_bf16_part(h, n);
 	}
@@ -16,8 +17,8 @@ INLINE vec ld(const void *p, int64_t i, int64_t n, int bf16) {
 }
 
 // st stores the first n lanes, rounded to the type, from element i of p on.
-INLINE void st(void *p, int64_t i, int64_t n, vec x, int bf16) {
-	if (bf16) {
+INLINE void st(void *p, int64_t i, int64_t n, vec x, dtype type) {
+	if (type == BF16) {
 		uint16_t *h = (uint16_t *)p + i;
 		n == VLEN ? vstore_bf16(h, x) : vstore_bf16_part(h, x, n);
 	} else {
@@ -27,14 +28,17 @@ INLINE void st(void *p, int64_t i, int64_t n, vec x, int bf16) {
 }
 
 // stored is what st leaves of x.
-INLINE vec stored(vec x, int bf16) {
-	if (!bf16) return x;
+INLINE vec stored(vec x, dtype type) {
+	if (type != BF16) return x;
 	vechalf h = vround_bf16(x);
 	return vload_bf16((const uint16_t *)&h);
 }
 
 // exp_for is eˣ for x < 89, as exact as is of use where what becomes of it is rounded to the type: in BF16, to 4e-6.
-INLINE vec exp_for(vec x, int bf16) { return bf16 ? vexp2_rough(x * 0x1.715476p+0f) : vexp(x); }
+INLINE vec exp_for(vec x, dtype type) { return type == BF16 ? vexp2_rough(x * 0x1.715476p+0f) : vexp(x); }
+
+// sigmoid is 1 / (1 + e⁻ˣ), and 0 where e⁻ˣ overflows, from e^88.8 on.
+INLINE vec sigmoid(vec x, dtype type) { return 1.0f / (1.0f + exp_for(vmin(vset(88.8f), -x), type)); }
 
 #ifndef EACH
 
@@ -53,12 +57,12 @@ INLINE vec exp_for(vec x, int bf16) { return bf16 ? vexp2_rough(x * 0x1.715476p+
 		}                                                     \
 	} while (0)
 
-// BOTH_TYPES makes the two tasks of an operation out of its body, name(args, lo, hi, bf16), in which bf16 is a constant.
-#define BOTH_TYPES(name)                                                                                            \
-	static void AT_LEVEL(name##_f32)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, 0); }  \
-	static void AT_LEVEL(name##_bf16)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, 1); }
+// BOTH_TYPES makes the two tasks of an operation out of its body, name(args, lo, hi, type), in which type is a constant.
+#define BOTH_TYPES(name)                                                                                             \
+	static void AT_LEVEL(name##_f32)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, F32); } \
+	static void AT_LEVEL(name##_bf16)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, BF16); }
 
 // BODY begins the body of an operation.
-#define BODY(name, type) INLINE void AT_LEVEL(name##_body)(const type *o, int64_t lo, int64_t hi, const int bf16)
+#define BODY(name, operands) INLINE void AT_LEVEL(name##_body)(const operands *o, int64_t lo, int64_t hi, const dtype type)
 
 #endif

@@ -1,6 +1,6 @@
+// Cross-entropy, whole and in the steps that it is made of; kernels/crossentropy.go has the formulas.
+#ifndef LEVEL
 #include "ops.h"
-#include "ops_piece.h"
-#include "pool.h"
 
 typedef struct {
 	float *loss, *logp;
@@ -8,35 +8,137 @@ typedef struct {
 	const int32_t *targets;
 	int64_t vocab;
 	float scale;
-	int to_bf16; // the type of dlogits
+	dtype to; // of dlogits
 } loss_operands;
 
-#define EACH_LEVEL "ops_loss_loops.h"
+#define EACH_LEVEL "ops_loss.c"
 #include "each_level.h"
 
 TASKS(cross_entropy);
 TASKS(log_softmax);
 TASKS(nll_backward);
 
-void cpu_cross_entropy(uintptr_t loss, uintptr_t dlogits, uintptr_t logits, uintptr_t targets, int64_t rows, int64_t vocab,
-	float scale, int to_bf16, int bf16) {
-	loss_operands o = {.loss = (float *)loss, .logits = (char *)logits, .dlogits = (char *)dlogits,
-		.targets = (int32_t *)targets, .vocab = vocab, .scale = scale, .to_bf16 = to_bf16};
-	cpu_parallel(cross_entropy[bf16][cpu_level()], &o, rows, piece(vocab * (bf16 ? 2 : 4)));
+// CrossEntropy is the loss of each row, and the gradient, if dlogits is a tensor.
+void cpu_cross_entropy(tensor loss, tensor dlogits, tensor logits, tensor targets, float scale) {
+	loss_operands o = {.loss = (float *)loss.at, .logits = (char *)logits.at, .dlogits = (char *)dlogits.at,
+		.targets = (int32_t *)targets.at, .vocab = logits.cols, .scale = scale, .to = dlogits.type};
+	cpu_parallel(cross_entropy[logits.type][cpu_level()], &o, logits.rows, grain(logits.cols * size_of(logits.type)));
 }
 
-void cpu_log_softmax(uintptr_t y, uintptr_t logits, int64_t rows, int64_t vocab, int bf16) {
-	loss_operands o = {.logp = (float *)y, .logits = (char *)logits, .vocab = vocab};
-	cpu_parallel(log_softmax[bf16][cpu_level()], &o, rows, piece(vocab * (bf16 ? 6 : 8)));
+// LogSoftmax is y = logits − log Σ exp(logits) of each row, in F32.
+void cpu_log_softmax(tensor y, tensor logits) {
+	loss_operands o = {.logp = (float *)y.at, .logits = (char *)logits.at, .vocab = y.cols};
+	cpu_parallel(log_softmax[logits.type][cpu_level()], &o, y.rows, grain(y.cols * (4 + size_of(logits.type))));
 }
 
-void cpu_nll(uintptr_t loss, uintptr_t logp, uintptr_t targets, int64_t rows, int64_t vocab) {
-	for (int64_t r = 0; r < rows; r++) ((float *)loss)[r] = -((float *)logp)[r * vocab + ((int32_t *)targets)[r]];
+// NLL is loss = −logp[target] of each row.
+void cpu_nll(tensor loss, tensor logp, tensor targets) {
+	const int32_t *t = (int32_t *)targets.at;
+	for (int64_t r = 0; r < logp.rows; r++) ((float *)loss.at)[r] = -((float *)logp.at)[r * logp.cols + t[r]];
 }
 
-void cpu_nll_backward(uintptr_t dlogits, uintptr_t logp, uintptr_t targets, int64_t rows, int64_t vocab, float scale,
-	int bf16) {
-	loss_operands o = {.logp = (float *)logp, .logits = (char *)dlogits, .targets = (int32_t *)targets, .vocab = vocab,
-		.scale = scale};
-	cpu_parallel(nll_backward[bf16][cpu_level()], &o, rows, piece(vocab * (bf16 ? 6 : 8)));
+// NLLBackward is dlogits = (exp(logp) − [i = target]) · scale.
+void cpu_nll_backward(tensor dlogits, tensor logp, tensor targets, float scale) {
+	loss_operands o = {.logp = (float *)logp.at, .logits = (char *)dlogits.at, .targets = (int32_t *)targets.at,
+		.vocab = logp.cols, .scale = scale};
+	cpu_parallel(nll_backward[dlogits.type][cpu_level()], &o, logp.rows, grain(logp.cols * (4 + size_of(dlogits.type))));
 }
+
+#else
+#include "ops_loops.h"
+
+#define most_of AT_LEVEL(most_of)
+#define keep AT_LEVEL(keep)
+#define softmax_sum AT_LEVEL(softmax_sum)
+#define element AT_LEVEL(element)
+#define set_element AT_LEVEL(set_element)
+
+// keep is x with other in the lanes from n on.
+INLINE vec keep(vec x, int64_t n, float other) {
+	static const int32_t lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+	if (n == VLEN) return x;
+	vecint lane;
+	memcpy(&lane, lanes, sizeof lane);
+	return vselect(lane < (int32_t)n, x, vset(other));
+}
+
+// most_of is the largest of the elements from to to. A NaN is none.
+INLINE float most_of(const void *x, int64_t from, int64_t to, const dtype type) {
+	vec top[4]; // one alone would wait for itself
+	for (int k = 0; k < 4; k++) top[k] = vset(-INFINITY);
+	for (; from + 4 * VLEN <= to; from += 4 * VLEN)
+		for (int k = 0; k < 4; k++) top[k] = vmax(ld(x, from + k * VLEN, VLEN, type), top[k]);
+	EACH(i, n, from, to, { top[0] = vmax(keep(ld(x, i, n, type), n, -INFINITY), top[0]); });
+	return vhmax(vmax(vmax(top[0], top[1]), vmax(top[2], top[3])));
+}
+
+// softmax_sum is Σ exp(x − base) over a row, where base is the row's maximum. It goes through the row once, a chunk at a time:
+// first for the chunk's maximum, and then, in the nearest cache, for its exponentials.
+INLINE double softmax_sum(const void *x, int64_t count, float *base, const dtype type) {
+	enum { CHUNK = 1024 };
+	float most = -INFINITY;
+	double sum = 0;
+	*base = 0;
+	for (int64_t from = 0; from < count; from += CHUNK) {
+		int64_t to = from + CHUNK < count ? from + CHUNK : count;
+		float chunk_most = most_of(x, from, to, type);
+		if (chunk_most > most) {
+			sum *= exp((double)most - (double)chunk_most);
+			*base = most = chunk_most; // it stays 0 while there are but -inf: less themselves they would be no number
+		}
+		vec s = vzero();
+		EACH(i, n, from, to, { s += vexp(keep(ld(x, i, n, type), n, -INFINITY) - *base); });
+		sum += vsum(s);
+	}
+	return sum;
+}
+
+INLINE float element(const void *x, int64_t i, const dtype type) {
+	return type == BF16 ? bf16_to_f32(((const uint16_t *)x)[i]) : ((const float *)x)[i];
+}
+
+INLINE void set_element(void *x, int64_t i, float v, const dtype type) {
+	if (type == BF16) ((uint16_t *)x)[i] = f32_to_bf16(v);
+	else ((float *)x)[i] = v;
+}
+
+BODY(cross_entropy, loss_operands) {
+	for (int64_t r = lo; r < hi; r++) {
+		void *x = o->logits + r * o->vocab * size_of(type);
+		int64_t t = o->targets[r];
+		float base;
+		double sum = softmax_sum(x, o->vocab, &base, type);
+		float loss = (float)(log(sum) - ((double)element(x, t, type) - base));
+		o->loss[r] = loss;
+		if (!o->dlogits) continue;
+		void *dx = o->dlogits + r * o->vocab * size_of(o->to);
+		float scale = (float)(o->scale / sum);
+		if (o->to == BF16) EACH(i, n, 0, o->vocab, { st(dx, i, n, scale * exp_for(ld(x, i, n, type) - base, BF16), BF16); });
+		else EACH(i, n, 0, o->vocab, { st(dx, i, n, scale * exp_for(ld(x, i, n, type) - base, F32), F32); });
+		set_element(dx, t, o->scale * expm1f(-loss), o->to);
+	}
+}
+BOTH_TYPES(cross_entropy)
+
+BODY(log_softmax, loss_operands) {
+	for (int64_t r = lo; r < hi; r++) {
+		const void *x = o->logits + r * o->vocab * size_of(type);
+		float *y = o->logp + r * o->vocab;
+		float base;
+		float log_sum = (float)log(softmax_sum(x, o->vocab, &base, type));
+		EACH(i, n, 0, o->vocab, { st(y, i, n, ld(x, i, n, type) - base - log_sum, F32); });
+	}
+}
+BOTH_TYPES(log_softmax)
+
+BODY(nll_backward, loss_operands) {
+	for (int64_t r = lo; r < hi; r++) {
+		void *dx = o->logits + r * o->vocab * size_of(type);
+		const float *logp = o->logp + r * o->vocab;
+		int64_t t = o->targets[r];
+		EACH(i, n, 0, o->vocab, { st(dx, i, n, o->scale * exp_for(ld(logp, i, n, F32), type), type); });
+		set_element(dx, t, o->scale * expm1f(logp[t]), type);
+	}
+}
+BOTH_TYPES(nll_backward)
+#endif

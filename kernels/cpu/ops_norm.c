@@ -1,6 +1,6 @@
+// RMSNorm, AddRMSNorm and QKNorm; kernels/rmsnorm.go and qknorm.go have the formulas.
+#ifndef LEVEL
 #include "ops.h"
-#include "ops_piece.h"
-#include "pool.h"
 
 // One norm, forward or backward. Forward, h is x + b where these are added. Backward, y is the gradient of x.
 typedef struct {
@@ -8,15 +8,15 @@ typedef struct {
 	const void *w, *wk; // wk: that of the keys' heads, where w is that of the queries'
 	float *rstd, *dw, *partials;
 	int64_t dim, heads, kv_heads;
-	int64_t block, blocks, width; // rows that share partials, how many of these there are, floats in each
+	int64_t rows_per_partial, partial_count, width; // floats in each
 	float eps;
 	int add;
 } norm;
 
 // part is where element i of x is.
-static inline void *part(const void *x, int64_t i, int bf16) { return (char *)x + i * (bf16 ? 2 : 4); }
+static inline void *part(const void *x, int64_t i, dtype type) { return (char *)x + i * size_of(type); }
 
-#define EACH_LEVEL "ops_norm_loops.h"
+#define EACH_LEVEL "ops_norm.c"
 #include "each_level.h"
 
 TASKS(rmsnorm);
@@ -26,55 +26,207 @@ TASKS(rmsnorm_backward);
 TASKS(qknorm_backward);
 static const cpu_task sum_partials[CPU_LEVELS] = AT_EACH_LEVEL(sum_partials);
 
-void cpu_rmsnorm(uintptr_t y, uintptr_t rstd, uintptr_t x, uintptr_t w, int64_t rows, int64_t dim, float eps, int bf16) {
-	norm o = {.y = (void *)y, .x = (void *)x, .w = (void *)w, .rstd = (float *)rstd, .dim = dim, .eps = eps};
-	cpu_parallel(rmsnorm[bf16][cpu_level()], &o, rows, piece(dim * 2 * (bf16 ? 2 : 4)));
+// RMSNorm is the norm of every row of x.
+void cpu_rmsnorm(tensor y, tensor rstd, tensor x, tensor w, float eps) {
+	norm o = {.y = (void *)y.at, .x = (void *)x.at, .w = (void *)w.at, .rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
+	cpu_parallel(rmsnorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 2 * size_of(y.type)));
 }
 
-void cpu_add_rmsnorm(uintptr_t y, uintptr_t rstd, uintptr_t h, uintptr_t a, uintptr_t b, uintptr_t w, int64_t rows,
-	int64_t dim, float eps, int bf16) {
-	norm o = {.y = (void *)y, .h = (void *)h, .x = (void *)a, .b = (void *)b, .w = (void *)w, .rstd = (float *)rstd,
-		.dim = dim, .eps = eps};
-	cpu_parallel(add_rmsnorm[bf16][cpu_level()], &o, rows, piece(dim * 4 * (bf16 ? 2 : 4)));
+// AddRMSNorm is h = a + b, and the norm of every row of h.
+void cpu_add_rmsnorm(tensor y, tensor rstd, tensor h, tensor a, tensor b, tensor w, float eps) {
+	norm o = {.y = (void *)y.at, .h = (void *)h.at, .x = (void *)a.at, .b = (void *)b.at, .w = (void *)w.at,
+		.rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
+	cpu_parallel(add_rmsnorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 4 * size_of(y.type)));
 }
 
-void cpu_qknorm(uintptr_t y, uintptr_t rstd, uintptr_t qkv, uintptr_t wq, uintptr_t wk, int64_t rows, int64_t heads,
-	int64_t kv_heads, int64_t head_dim, float eps, int bf16) {
-	norm o = {.y = (void *)y, .x = (void *)qkv, .w = (void *)wq, .wk = (void *)wk, .rstd = (float *)rstd, .dim = head_dim,
-		.heads = heads, .kv_heads = kv_heads, .eps = eps};
-	cpu_parallel(qknorm[bf16][cpu_level()], &o, rows, piece((heads + 2 * kv_heads) * head_dim * 2 * (bf16 ? 2 : 4)));
+// QKNorm is the norm of every head of q and k.
+void cpu_qknorm(tensor y, tensor rstd, tensor qkv, tensor wq, tensor wk, int64_t heads, int64_t kv_heads, float eps) {
+	norm o = {.y = (void *)y.at, .x = (void *)qkv.at, .w = (void *)wq.at, .wk = (void *)wk.at, .rstd = (float *)rstd.at,
+		.dim = wq.cols, .heads = heads, .kv_heads = kv_heads, .eps = eps};
+	cpu_parallel(qknorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 2 * size_of(y.type)));
 }
 
-// Few blocks, so that adding them up is little beside the rows; many, so that threads share them evenly.
-int64_t cpu_norm_block(int64_t rows, int64_t width) {
-	enum { MOST_BLOCKS = 64 };
-	int64_t block = piece(width * 6), least = (rows + MOST_BLOCKS - 1) / MOST_BLOCKS;
-	return block > least ? block : least;
+// Few partials, so that adding them up is little next to the rows; many, so that threads share them evenly.
+static int64_t rows_per_partial(int64_t rows, int64_t width) {
+	int64_t n = grain(width * 6), least = (rows + MAX_NORM_PARTIALS - 1) / MAX_NORM_PARTIALS;
+	return n > least ? n : least;
 }
 
-// backward runs the rows and then adds up the partials: in the order of blocks, whoever computed them.
-static void backward(const cpu_task tasks[2][CPU_LEVELS], norm *o, int64_t rows, int64_t width, int64_t weights, int bf16) {
-	o->block = cpu_norm_block(rows, width);
-	o->blocks = (rows + o->block - 1) / o->block;
-	o->width = weights;
-	cpu_parallel(tasks[bf16][cpu_level()], o, rows, o->block);
+// NormPartials is how many partial sums of weights' gradients rows of so many elements have.
+int64_t cpu_norm_partials(int64_t rows, int64_t width) {
+	int64_t n = rows_per_partial(rows, width);
+	return (rows + n - 1) / n;
 }
 
-void cpu_rmsnorm_backward(uintptr_t dx, uintptr_t dw, uintptr_t dy, uintptr_t x, uintptr_t w, uintptr_t rstd,
-	uintptr_t partials, int64_t rows, int64_t dim, int add, int bf16) {
-	norm o = {.y = (void *)dx, .dw = (float *)dw, .dy = (void *)dy, .x = (void *)x, .w = (void *)w, .rstd = (float *)rstd,
-		.partials = (float *)partials, .dim = dim, .add = add};
-	backward(rmsnorm_backward, &o, rows, dim, dim, bf16);
-	if (partials) cpu_parallel(sum_partials[cpu_level()], &o, dim, piece(o.blocks * 4));
+// backward runs the rows and then adds up the partials: in their order, whoever computed them.
+static void backward(const cpu_task tasks[][CPU_LEVELS], norm *o, tensor dx, int64_t width) {
+	o->rows_per_partial = rows_per_partial(dx.rows, dx.cols);
+	o->partial_count = cpu_norm_partials(dx.rows, dx.cols);
+	o->width = width;
+	cpu_parallel(tasks[dx.type][cpu_level()], o, dx.rows, o->rows_per_partial);
 }
 
-void cpu_qknorm_backward(uintptr_t dqkv, uintptr_t dwq, uintptr_t dwk, uintptr_t dy, uintptr_t qkv, uintptr_t wq,
-	uintptr_t wk, uintptr_t rstd, uintptr_t partials, int64_t rows, int64_t heads, int64_t kv_heads, int64_t head_dim,
-	int bf16) {
-	norm o = {.y = (void *)dqkv, .dy = (void *)dy, .x = (void *)qkv, .w = (void *)wq, .wk = (void *)wk, .rstd = (float *)rstd,
-		.partials = (float *)partials, .dim = head_dim, .heads = heads, .kv_heads = kv_heads};
-	backward(qknorm_backward, &o, rows, (heads + 2 * kv_heads) * head_dim, 2 * head_dim, bf16);
-	float *const dw[] = {(float *)dwq, (float *)dwk};
-	for (int i = 0; i < 2; i++, o.partials += head_dim)
-		if ((o.dw = dw[i])) sum_partials[cpu_level()](&o, 0, head_dim);
+// RMSNormBackward is the gradient of RMSNorm, added to dx if add is true. partials are [NormPartials(rows, dim), dim], or no
+// tensor if there is no dw.
+void cpu_rmsnorm_backward(tensor dx, tensor dw, tensor dy, tensor x, tensor w, tensor rstd, tensor partials, bool add) {
+	norm o = {.y = (void *)dx.at, .dw = (float *)dw.at, .dy = (void *)dy.at, .x = (void *)x.at, .w = (void *)w.at,
+		.rstd = (float *)rstd.at, .partials = (float *)partials.at, .dim = dx.cols, .add = add};
+	backward(rmsnorm_backward, &o, dx, dx.cols);
+	if (partials.at) cpu_parallel(sum_partials[cpu_level()], &o, dx.cols, grain(o.partial_count * 4));
 }
+
+// QKNormBackward is the gradient of QKNorm. partials are [NormPartials(rows, elements of a row), 2·headDim], or no tensor if
+// there is neither dwq nor dwk.
+void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor qkv, tensor wq, tensor wk, tensor rstd,
+	tensor partials, int64_t heads, int64_t kv_heads) {
+	int64_t dim = wq.cols;
+	norm o = {.y = (void *)dqkv.at, .dy = (void *)dy.at, .x = (void *)qkv.at, .w = (void *)wq.at, .wk = (void *)wk.at,
+		.rstd = (float *)rstd.at, .partials = (float *)partials.at, .dim = dim, .heads = heads, .kv_heads = kv_heads};
+	backward(qknorm_backward, &o, dqkv, 2 * dim);
+	float *const dw[] = {(float *)dwq.at, (float *)dwk.at};
+	for (int i = 0; i < 2; i++, o.partials += dim)
+		if ((o.dw = dw[i])) sum_partials[cpu_level()](&o, 0, dim);
+}
+
+#else
+#include "ops_loops.h"
+
+// Rows are handled in groups of a few. Their sums do not wait for each other, nor does one row for the other's root, and
+// what they share, w and dw, is loaded and stored once for all of them.
+#ifndef GROUP
+#define GROUP 4
+#define IN_GROUPS(r, rows, name, ...)                                               \
+	do {                                                                            \
+		int64_t r = 0;                                                              \
+		for (; r + GROUP <= (rows); r += GROUP) AT_LEVEL(name)(__VA_ARGS__, GROUP); \
+		for (; r < (rows); r++) AT_LEVEL(name)(__VA_ARGS__, 1);                     \
+	} while (0)
+#endif
+
+// forward_group normalises the g rows of dim elements from x on. Where h is not NULL, it becomes x + b first, and what is
+// normalised is the sum as it is stored.
+INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd, int64_t dim,
+	float eps, const dtype type, const int g) {
+	vec s[GROUP] = {0};
+	EACH(i, n, 0, dim, {
+		for (int k = 0; k < g; k++) {
+			vec v = ld(x, k * dim + i, n, type);
+			if (h) {
+				v = stored(v + ld(b, k * dim + i, n, type), type);
+				st(h, k * dim + i, n, v, type);
+			}
+			s[k] += v * v;
+		}
+	});
+	for (int k = 0; k < g; k++) rstd[k] = 1.0f / sqrtf(vsum(s[k]) / (float)dim + eps);
+	if (h) x = h;
+	EACH(i, n, 0, dim, {
+		vec weight = ld(w, i, n, type);
+		for (int k = 0; k < g; k++) st(y, k * dim + i, n, ld(x, k * dim + i, n, type) * rstd[k] * weight, type);
+	});
+}
+
+// backward_group is the gradient of g rows. dw, where it is not NULL, are sums that the rows' parts are added to. Where add
+// is not 0, dx holds a gradient already, that this one is added to.
+INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, const void *dy, const void *x, const void *w, const float *rstd,
+	int64_t dim, const int add, const dtype type, const int g) {
+	vec s[GROUP] = {0};
+	EACH(i, n, 0, dim, {
+		vec weight = ld(w, i, n, type);
+		for (int k = 0; k < g; k++) s[k] += ld(dy, k * dim + i, n, type) * weight * (ld(x, k * dim + i, n, type) * rstd[k]);
+	});
+	float mean[GROUP];
+	for (int k = 0; k < g; k++) mean[k] = vsum(s[k]) / (float)dim;
+	EACH(i, n, 0, dim, {
+		vec weight = ld(w, i, n, type);
+		vec sum = dw ? ld(dw, i, n, F32) : vzero();
+		for (int k = 0; k < g; k++) {
+			vec d = ld(dy, k * dim + i, n, type);
+			vec xhat = ld(x, k * dim + i, n, type) * rstd[k];
+			vec gradient = rstd[k] * (d * weight - xhat * mean[k]);
+			if (add) gradient += ld(dx, k * dim + i, n, type);
+			st(dx, k * dim + i, n, gradient, type);
+			sum += d * xhat;
+		}
+		if (dw) st(dw, i, n, sum, F32);
+	});
+}
+
+// forward_rows and backward_rows are the same for any number of rows.
+INLINE void AT_LEVEL(forward_rows)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd, int64_t rows,
+	int64_t dim, float eps, const dtype type) {
+	IN_GROUPS(r, rows, forward_group, part(y, r * dim, type), h ? part(h, r * dim, type) : NULL, part(x, r * dim, type),
+		h ? part(b, r * dim, type) : NULL, w, rstd + r, dim, eps, type);
+}
+
+INLINE void AT_LEVEL(backward_rows)(void *dx, float *dw, const void *dy, const void *x, const void *w, const float *rstd,
+	int64_t rows, int64_t dim, const int add, const dtype type) {
+	IN_GROUPS(r, rows, backward_group, part(dx, r * dim, type), dw, part(dy, r * dim, type), part(x, r * dim, type), w,
+		rstd + r, dim, add, type);
+}
+
+BODY(rmsnorm, norm) {
+	int64_t at = lo * o->dim;
+	AT_LEVEL(forward_rows)(part(o->y, at, type), NULL, part(o->x, at, type), NULL, o->w, o->rstd + lo, hi - lo, o->dim, o->eps,
+		type);
+}
+BOTH_TYPES(rmsnorm)
+
+BODY(add_rmsnorm, norm) {
+	int64_t at = lo * o->dim;
+	AT_LEVEL(forward_rows)(part(o->y, at, type), part(o->h, at, type), part(o->x, at, type), part(o->b, at, type), o->w,
+		o->rstd + lo, hi - lo, o->dim, o->eps, type);
+}
+BOTH_TYPES(add_rmsnorm)
+
+// The heads of a row lie one after the other, as rows do.
+BODY(qknorm, norm) {
+	int64_t normed = o->heads + o->kv_heads, width = (normed + o->kv_heads) * o->dim;
+	for (int64_t r = lo; r < hi; r++) {
+		int64_t q = r * width, k = q + o->heads * o->dim, v = q + normed * o->dim;
+		float *rstd = o->rstd + r * normed;
+		AT_LEVEL(forward_rows)(part(o->y, q, type), NULL, part(o->x, q, type), NULL, o->w, rstd, o->heads, o->dim, o->eps, type);
+		AT_LEVEL(forward_rows)(part(o->y, k, type), NULL, part(o->x, k, type), NULL, o->wk, rstd + o->heads, o->kv_heads, o->dim,
+			o->eps, type);
+		if (o->y != o->x) memcpy(part(o->y, v, type), part(o->x, v, type), (size_t)(o->kv_heads * o->dim * size_of(type)));
+	}
+}
+BOTH_TYPES(qknorm)
+
+// Rows share a row of partials: the weights' gradient of these rows alone.
+BODY(rmsnorm_backward, norm) {
+	float *dw = o->partials ? o->partials + lo / o->rows_per_partial * o->dim : NULL;
+	if (dw) memset(dw, 0, (size_t)o->dim * sizeof *dw);
+	int64_t at = lo * o->dim;
+	void *dx = part(o->y, at, type), *dy = part(o->dy, at, type), *x = part(o->x, at, type);
+	if (o->add) AT_LEVEL(backward_rows)(dx, dw, dy, x, o->w, o->rstd + lo, hi - lo, o->dim, 1, type);
+	else AT_LEVEL(backward_rows)(dx, dw, dy, x, o->w, o->rstd + lo, hi - lo, o->dim, 0, type);
+}
+BOTH_TYPES(rmsnorm_backward)
+
+BODY(qknorm_backward, norm) {
+	int64_t normed = o->heads + o->kv_heads, width = (normed + o->kv_heads) * o->dim;
+	float *dwq = o->partials ? o->partials + lo / o->rows_per_partial * 2 * o->dim : NULL, *dwk = dwq ? dwq + o->dim : NULL;
+	if (dwq) memset(dwq, 0, 2 * (size_t)o->dim * sizeof *dwq);
+	for (int64_t r = lo; r < hi; r++) {
+		int64_t q = r * width, k = q + o->heads * o->dim, v = q + normed * o->dim;
+		const float *rstd = o->rstd + r * normed;
+		AT_LEVEL(backward_rows)(part(o->y, q, type), dwq, part(o->dy, q, type), part(o->x, q, type), o->w, rstd, o->heads,
+			o->dim, 0, type);
+		AT_LEVEL(backward_rows)(part(o->y, k, type), dwk, part(o->dy, k, type), part(o->x, k, type), o->wk, rstd + o->heads,
+			o->kv_heads, o->dim, 0, type);
+		if (o->y != o->dy) memcpy(part(o->y, v, type), part(o->dy, v, type), (size_t)(o->kv_heads * o->dim * size_of(type)));
+	}
+}
+BOTH_TYPES(qknorm_backward)
+
+// sum_partials adds the partials' columns lo to hi to dw, in their order.
+static void AT_LEVEL(sum_partials)(void *arg, int64_t lo, int64_t hi) {
+	const norm *o = arg;
+	EACH(i, n, lo, hi, {
+		vec s = vzero();
+		for (int64_t b = 0; b < o->partial_count; b++) s += ld(o->partials + b * o->width, i, n, F32);
+		st(o->dw, i, n, ld(o->dw, i, n, F32) + s, F32);
+	});
+}
+#endif

@@ -1,5 +1,5 @@
 #include "ops.h"
-#include "pool.h"
+#include "ops_optim.h"
 
 typedef struct {
 	adamw_tensors x;

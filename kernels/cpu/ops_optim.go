@@ -1,7 +1,7 @@
 package cpu
 
 /*
-#include "ops.h"
+#include "ops_optim.h"
 
 #cgo noescape cpu_adamw
 #cgo nocallback cpu_adamw
@@ -9,10 +9,6 @@ package cpu
 #cgo nocallback cpu_quantize
 #cgo noescape cpu_dequantize
 #cgo nocallback cpu_dequantize
-#cgo noescape cpu_sum_squares
-#cgo nocallback cpu_sum_squares
-#cgo noescape cpu_read
-#cgo nocallback cpu_read
 */
 import "C"
 
@@ -21,6 +17,9 @@ import (
 
 	"restyle/tensor"
 )
+
+func at(x tensor.Tensor) C.uintptr_t { return C.uintptr_t(x.Addr) }
+func size(n int) C.int64_t           { return C.int64_t(n) }
 
 // AdamWBlock is how many elements have one scale where AdamW's state is codes.
 const AdamWBlock = C.ADAMW_BLOCK
@@ -145,11 +144,3 @@ func Quantize(codes, scale, x tensor.Tensor, m *DynamicMap) {
 func Dequantize(x, codes, scale tensor.Tensor, m *DynamicMap) {
 	C.cpu_dequantize(at(x), at(codes), at(scale), size(x.Len()), &m.c, m.signed)
 }
-
-// SumSquares is Σ x² in float64.
-func SumSquares(x tensor.Tensor) float64 {
-	return float64(C.cpu_sum_squares(at(x), size(x.Len()), bf16(x)))
-}
-
-// Read reads a large tensor, but for its end, and does nothing with it: how fast memory can be read.
-func Read(x tensor.Tensor) { C.cpu_read(at(x), size(x.Bytes())) }

@@ -25,11 +25,11 @@
 static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
 	EACH_OF_BLOCK(i) {
-		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale;
-		vec m = f.beta1 * ld(b->m, i, VLEN, 0) + f.rest1 * g;
-		vec v = f.beta2 * ld(b->v, i, VLEN, 0) + f.rest2 * (g * g);
-		st(b->m, i, VLEN, m, 0);
-		st(b->v, i, VLEN, v, 0);
+		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale;
+		vec m = f.beta1 * ld(b->m, i, VLEN, F32) + f.rest1 * g;
+		vec v = f.beta2 * ld(b->v, i, VLEN, F32) + f.rest2 * (g * g);
+		st(b->m, i, VLEN, m, F32);
+		st(b->v, i, VLEN, v, F32);
 		vstore(u + i, f.rate * (m / (vsqrt(v) * f.root + f.eps)));
 	}
 }
@@ -43,7 +43,7 @@ static void state_codes(const adamw_operands *o, const adamw_block *b, float *m,
 	decode(o->v_map, b->v, root_scale * root_scale, s, 0); // the map's numbers are squares
 	vecuns most_m = {0}, most_s = {0};
 	EACH_OF_BLOCK(i) {
-		vec g = ld(b->g, i, VLEN, 0), h = g * f.gain_root;
+		vec g = ld(b->g, i, VLEN, F32), h = g * f.gain_root;
 		vec m1 = vfma(g, vset(f.gain_m), vload(m + i));
 		vec root = vsqrt(vfma(h, h, vload(s + i)));
 		most_m = larger(most_m, (vecuns)m1 & 0x7FFFFFFF);
@@ -66,11 +66,11 @@ static void keep_codes(const adamw_operands *o, const adamw_block *b, float *m, 
 static void state_bnb_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
 	EACH_OF_BLOCK(i) {
-		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale;
-		vec m = vfma(ld(b->m, i, VLEN, 0), vset(f.beta1), f.rest1 * g);
-		vec v = vfma(ld(b->v, i, VLEN, 0), vset(f.beta2), f.rest2 * (g * g));
-		st(b->m, i, VLEN, m, 0);
-		st(b->v, i, VLEN, v, 0);
+		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale;
+		vec m = vfma(ld(b->m, i, VLEN, F32), vset(f.beta1), f.rest1 * g);
+		vec v = vfma(ld(b->v, i, VLEN, F32), vset(f.beta2), f.rest2 * (g * g));
+		st(b->m, i, VLEN, m, F32);
+		st(b->v, i, VLEN, v, F32);
 		vstore(u + i, m * (1 / vfma(vset(f.root), vset(f.eps), vsqrt(v))));
 	}
 }
@@ -81,7 +81,7 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 	decode(o->m_map, b->m, *b->m_scale, m, 1);
 	decode(o->v_map, b->v, *b->v_scale, v, 0);
 	EACH_OF_BLOCK(i) {
-		vec g = ld(b->g, i, VLEN, 0) * f.grad_scale, m1 = vload(m + i), v1 = vload(v + i);
+		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale, m1 = vload(m + i), v1 = vload(v + i);
 		vecint finite = (vecint)(g - g == 0);
 		m1 = vfma(g, vset(f.rest1), m1 * f.beta1);
 		v1 = o->x.weight == WEIGHT_BNB_BF16 ? vfma(v1, vset(f.beta2), f.rest2 * g * g) : vfma(g, f.rest2 * g, v1 * f.beta2);
@@ -183,7 +183,7 @@ static void weight_stochastic(const adamw_operands *o, const adamw_block *b, con
 		vecuns random = mixed(lane + (uint32_t)i, seed);
 		for (int half = 0; half < 2; half++, random >>= 16) {
 			const int64_t at = i + half * ADAMW_BLOCK / 2;
-			vecuns r = stochastic(weight_new(o, ld(b->w, at, VLEN, 1), vload(u + at)), random & 0xFFFF);
+			vecuns r = stochastic(weight_new(o, ld(b->w, at, VLEN, BF16), vload(u + at)), random & 0xFFFF);
 			vechalf h = __builtin_convertvector(r, vechalf);
 			memcpy(b->w + 2 * at, &h, sizeof h);
 		}
@@ -191,8 +191,8 @@ static void weight_stochastic(const adamw_operands *o, const adamw_block *b, con
 }
 
 // weight_bnb adds and then decays, and rounds after both. What is no number stays as it was where state is codes.
-INLINE vec weight_bnb(const adamw_operands *o, vec w, vec u, int bf16) {
-	vec moved = stored(stored(vfma(vset(o->f.rate), u, w), bf16) * o->f.keep, bf16);
+INLINE vec weight_bnb(const adamw_operands *o, vec w, vec u, dtype type) {
+	vec moved = stored(stored(vfma(vset(o->f.rate), u, w), type) * o->f.keep, type);
 	return o->x.m_scale ? vselect((vecint)(u == u), moved, w) : moved;
 }
 
@@ -200,24 +200,24 @@ INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const flo
 	EACH_OF_BLOCK(i) {
 		vec lost = vload(u + i);
 		switch (kind) {
-		case WEIGHT_F32: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, 0), lost), 0); break;
-		case WEIGHT_BF16: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, 1), lost), 1); break;
+		case WEIGHT_F32: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, F32), lost), F32); break;
+		case WEIGHT_BF16: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, BF16), lost), BF16); break;
 		case WEIGHT_MASTER: {
-			vec w = weight_new(o, ld(b->rest, i, VLEN, 0), lost);
-			st(b->rest, i, VLEN, w, 0);
-			st(b->w, i, VLEN, w, 1);
+			vec w = weight_new(o, ld(b->rest, i, VLEN, F32), lost);
+			st(b->rest, i, VLEN, w, F32);
+			st(b->w, i, VLEN, w, BF16);
 			break;
 		}
 		case WEIGHT_SPLIT8: {
-			vecint high = (vecint)ld(b->w, i, VLEN, 1) >> 16;
+			vecint high = (vecint)ld(b->w, i, VLEN, BF16) >> 16;
 			vecuns r = split(weight_new(o, joined(high, load_bytes(b->rest, i)), lost));
 			store_bytes(b->rest, i, (vecint)r);
 			vechalf h = __builtin_convertvector((r + 0x80) >> 8, vechalf);
 			memcpy(b->w + 2 * i, &h, sizeof h);
 			break;
 		}
-		case WEIGHT_BNB_F32: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, 0), lost, 0), 0); break;
-		case WEIGHT_BNB_BF16: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, 1), lost, 1), 1); break;
+		case WEIGHT_BNB_F32: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, F32), lost, F32), F32); break;
+		case WEIGHT_BNB_BF16: st(b->w, i, VLEN, weight_bnb(o, ld(b->w, i, VLEN, BF16), lost, BF16), BF16); break;
 		}
 	}
 }

@@ -1,6 +1,6 @@
+// RoPE; kernels/rope.go has the formula.
+#ifndef LEVEL
 #include "ops.h"
-#include "ops_piece.h"
-#include "pool.h"
 
 typedef struct {
 	char *qkv;
@@ -10,14 +10,38 @@ typedef struct {
 	float sign;                 // of the angle
 } rope_operands;
 
-#define EACH_LEVEL "ops_rope_loops.h"
+#define EACH_LEVEL "ops_rope.c"
 #include "each_level.h"
 
 TASKS(rope);
 
-void cpu_rope(uintptr_t qkv, uintptr_t positions, uintptr_t cos, uintptr_t sin, int64_t rows, int64_t heads,
-	int64_t kv_heads, int64_t head_dim, int back, int bf16) {
-	rope_operands o = {(char *)qkv, (int32_t *)positions, (float *)cos, (float *)sin, heads + kv_heads, head_dim / 2,
-		(heads + 2 * kv_heads) * head_dim, back ? -1.0f : 1.0f};
-	cpu_parallel(rope[bf16][cpu_level()], &o, rows, piece(o.width * 2 * (bf16 ? 2 : 4)));
+// RoPE turns the heads of q and k, or back.
+void cpu_rope(tensor qkv, tensor positions, tensor cos, tensor sin, int64_t heads, int64_t kv_heads, bool back) {
+	rope_operands o = {(char *)qkv.at, (int32_t *)positions.at, (float *)cos.at, (float *)sin.at, heads + kv_heads, cos.cols,
+		qkv.cols, back ? -1.0f : 1.0f};
+	cpu_parallel(rope[qkv.type][cpu_level()], &o, qkv.rows, grain(qkv.cols * 2 * size_of(qkv.type)));
 }
+
+#else
+#include "ops_loops.h"
+
+BODY(rope, rope_operands) {
+	int64_t half = o->half, size = size_of(type);
+	for (int64_t r = lo; r < hi; r++) {
+		const float *c = o->cos + o->positions[r] * half, *s = o->sin + o->positions[r] * half;
+		char *x = o->qkv + r * o->width * size;
+		for (int64_t k = 0; k < o->heads; k++, x += 2 * half * size) {
+			void *x2 = x + half * size;
+			EACH(i, n, 0, half, {
+				vec cos = ld(c, i, n, F32);
+				vec sin = o->sign * ld(s, i, n, F32);
+				vec a = ld(x, i, n, type);
+				vec b = ld(x2, i, n, type);
+				st(x, i, n, a * cos - b * sin, type);
+				st(x2, i, n, b * cos + a * sin, type);
+			});
+		}
+	}
+}
+BOTH_TYPES(rope)
+#endif

@@ -1,9 +1,5 @@
-#include "level.h"
+// Rows that are copied, and added to others; kernels/rows.go and embedding.go have the formulas.
 #include "ops.h"
-#include "ops_piece.h"
-#include "pool.h"
-
-#include <string.h>
 
 // Rows that are copied from one matrix to another; index are those of the larger one.
 typedef struct {
@@ -18,9 +14,11 @@ static void gather(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = lo; i < hi; i++) memcpy(o->to + i * o->bytes, o->from + o->index[i] * o->bytes, (size_t)o->bytes);
 }
 
-void cpu_gather(uintptr_t y, uintptr_t x, uintptr_t index, int64_t n, int64_t row_bytes) {
-	row_copies o = {(char *)y, (char *)x, (int32_t *)index, n, 0, row_bytes};
-	cpu_parallel(gather, &o, n, piece(2 * row_bytes));
+// Gather is y[i] = x[index[i]], of whole rows.
+void cpu_gather(tensor y, tensor x, tensor index) {
+	int64_t n = length(index), bytes = x.cols * size_of(x.type);
+	row_copies o = {(char *)y.at, (char *)x.at, (int32_t *)index.at, n, 0, bytes};
+	cpu_parallel(gather, &o, n, grain(2 * bytes));
 }
 
 // Item i writes row index[i] and the zeros before it, from the index before on; item n the zeros behind the last.
@@ -33,9 +31,11 @@ static void scatter(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-void cpu_scatter(uintptr_t dx, uintptr_t dy, uintptr_t index, int64_t n, int64_t rows, int64_t row_bytes) {
-	row_copies o = {(char *)dx, (char *)dy, (int32_t *)index, n, rows, row_bytes};
-	cpu_parallel(scatter, &o, n + 1, piece(2 * row_bytes));
+// Scatter is dx[index[i]] = dy[i], of whole rows, and zero elsewhere. index increases.
+void cpu_scatter(tensor dx, tensor dy, tensor index) {
+	int64_t n = length(index), bytes = dx.cols * size_of(dx.type);
+	row_copies o = {(char *)dx.at, (char *)dy.at, (int32_t *)index.at, n, dx.rows, bytes};
+	cpu_parallel(scatter, &o, n + 1, grain(2 * bytes));
 }
 
 typedef struct {
@@ -44,7 +44,7 @@ typedef struct {
 	const int32_t *ids;
 	int64_t rows, dim;
 	int32_t pad;
-	int bf16;
+	dtype type; // of dy
 } embedding_gradient;
 
 // Each task has some columns to itself, and goes through all rows in their order.
@@ -53,7 +53,7 @@ static void embedding_backward(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t r = 0; r < o->rows; r++) {
 		if (o->ids[r] == o->pad) continue;
 		float *restrict to = o->dtable + o->ids[r] * o->dim;
-		if (o->bf16) {
+		if (o->type == BF16) {
 			const uint16_t *restrict from = (const uint16_t *)o->dy + r * o->dim;
 			for (int64_t i = lo; i < hi; i++) {
 				union { uint32_t bits; float f; } x = {.bits = (uint32_t)from[i] << 16};
@@ -66,9 +66,11 @@ static void embedding_backward(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-void cpu_embedding_backward(uintptr_t dtable, uintptr_t dy, uintptr_t ids, int64_t rows, int64_t dim, int32_t pad, int bf16) {
-	embedding_gradient o = {(float *)dtable, (void *)dy, (int32_t *)ids, rows, dim, pad, bf16};
+// EmbeddingBackward is dtable[ids[r]] += dy[r] where the id is not pad.
+void cpu_embedding_backward(tensor dtable, tensor dy, tensor ids, int64_t pad) {
+	int64_t rows = length(ids), dim = dtable.cols;
+	embedding_gradient o = {(float *)dtable.at, (void *)dy.at, (int32_t *)ids.at, rows, dim, (int32_t)pad, dy.type};
 	enum { LINE = 64 }; // columns: a few cache lines, so that tasks share none
-	int64_t grain = piece(rows * 12);
-	cpu_parallel(embedding_backward, &o, dim, grain > LINE ? (grain + LINE - 1) / LINE * LINE : LINE);
+	int64_t n = grain(rows * 12);
+	cpu_parallel(embedding_backward, &o, dim, n > LINE ? (n + LINE - 1) / LINE * LINE : LINE);
 }
