@@ -350,6 +350,10 @@ func TestBadDirectories(t *testing.T) {
 		{"GGUF", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model.Q4_K_M.gguf") }, "only model.Q4_K_M.gguf, which is not read"},
 		{"an adapter", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/adapter_model.safetensors") }, "only adapter_model.safetensors, but no"},
 		{"cut off", func(dir string) { os.Truncate(dir+"/"+singleName, 4000) }, "the file was cut off"},
+		{"index of files below", func(dir string) {
+			os.Remove(dir + "/" + singleName)
+			write(t, dir+"/"+indexName, `{"weight_map":{"a":"below/x.safetensors"}}`)
+		}, "which is not the name of a .safetensors file beside it"},
 		{"index of nothing", func(dir string) { os.Remove(dir + "/" + singleName); write(t, dir+"/"+indexName, "{}") }, "weight_map is missing or empty"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

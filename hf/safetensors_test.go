@@ -87,7 +87,7 @@ var badFiles = map[string]struct {
 }{
 	"empty":             {nil, "has 0 bytes, too few"},
 	"seven bytes":       {make([]byte, 7), "has 7 bytes, too few"},
-	"header of 2^60":    {binary.LittleEndian.AppendUint64(nil, 1<<60), "claims 1152921504606846976 bytes"},
+	"header of 2^60":    {binary.LittleEndian.AppendUint64(nil, 1<<60), "claims 1152921504606846976 bytes; at most 100000000"},
 	"header of 2^64-1":  {binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "claims 18446744073709551615 bytes"},
 	"header of 99 MB":   {binary.LittleEndian.AppendUint64(nil, 99e6), "was cut off"},
 	"no header":         {file("", 0), "not a JSON object"},

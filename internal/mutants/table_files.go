@@ -63,7 +63,7 @@ var filesMutants = []mutant{
 	{"files/tensors-leave-holes", "hf/header.go", "case e.at > end:", "case false:", "./hf"},
 	{"files/bytes-after-last-tensor", "hf/header.go", "if end != payload {", "if end > payload {", "./hf"},
 	{"files/name-twice", "hf/header.go", "if seen[name] {", "if false {", "./hf"},
-	{"files/size-overflows", "hf/header.go", "int64(d) > math.MaxInt64/n", "false", "./hf"},
+	{"files/size-overflows", "hf/header.go", "int64(d) > math.MaxInt64/n", "int64(d) > math.MaxInt64", "./hf"},
 	{"files/header-of-any-length", "hf/safetensors.go", "case n > maxHeader:", "case n > 1<<62:", "./hf"},
 	{"files/read-beyond-tensor", "hf/safetensors.go", "int64(len(dst)) > e.Bytes-offset", "int64(len(dst)) > e.Bytes", "./hf"},
 	{"files/head-differs-unseen", "hf/load.go", "same = bytes.Equal(a[:n], b[:n])", "_ = bytes.Equal(a[:n], b[:n])", "./hf"},

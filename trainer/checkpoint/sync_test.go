@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -88,6 +89,25 @@ func TestSyncOrder(t *testing.T) {
 	at = next("rename step-000001 " + beingRemoved + "step-000001")
 	at = next("syncdir .")
 	next("remove " + beingRemoved + "step-000001")
+}
+
+// TestOldComesBack: what cannot be replaced is under its name again at once, not only when the next is written.
+func TestOldComesBack(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, 1)
+	was := read(t, Dir(root, 1))
+	defer disk.Watch(func(op string, names ...string) error {
+		if op == "rename" && strings.HasPrefix(filepath.Base(names[0]), beingWritten) {
+			return syscall.EIO
+		}
+		return nil
+	})()
+	if err := Write(root, 1, filler(content(2))); !errors.Is(err, syscall.EIO) {
+		t.Error(err)
+	}
+	if now := names(t, root); len(now) != 1 || !maps.Equal(read(t, Dir(root, 1)), was) {
+		t.Errorf("there is %q", now)
+	}
 }
 
 // TestEveryCallFails fails each call that changes the disk once: there is always a newest checkpoint that is sound, and it is
