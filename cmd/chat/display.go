@@ -145,7 +145,7 @@ func allDone(panes []pane) bool {
 }
 
 // linesDisplay shows the panes' lines as they become complete, each with the label of its pane: for narrow terminals, and
-// for files and pipes.
+// for files and pipes, which get one answer after the other.
 type linesDisplay struct {
 	w     io.Writer
 	width func() int // of the terminal; 0 breaks lines only where the answer does
@@ -171,6 +171,9 @@ func (d *linesDisplay) draw(panes []pane) error {
 		}
 		for ; d.shown[i] < sure; d.shown[i]++ {
 			b.WriteString(strings.TrimRight(prefix+lines[d.shown[i]], " ") + "\n")
+		}
+		if d.fixed == 0 && !p.done {
+			break
 		}
 	}
 	if allDone(panes) {

@@ -251,6 +251,30 @@ func TestResize(t *testing.T) {
 	}
 }
 
+// TestPiped: without a terminal one answer comes after the other, each with its label, however they grow.
+func TestPiped(t *testing.T) {
+	var b strings.Builder
+	d := &linesDisplay{w: &b, width: func() int { return 0 }}
+	for _, step := range []struct {
+		panes []pane
+		want  string
+	}{
+		{two("Use\na", "Oh,\nreally.\nA", false, false), "base  │ Use\n"},
+		{two("Use\na", "Oh,\nreally.\nAgain", false, true), ""},
+		{two("Use\na slice", "Oh,\nreally.\nAgain", true, true), "base  │ a slice\nbase  │\nbase  │ [5 tokens]\n" +
+			"tuned │ Oh,\ntuned │ really.\ntuned │ Again\ntuned │\ntuned │ [cut at 7 tokens (--max-tokens)]\n\n"},
+		{two("new", "a\nb", true, false), "base  │ new\nbase  │\nbase  │ [5 tokens]\ntuned │ a\n"},
+	} {
+		b.Reset()
+		if err := d.draw(step.panes); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != step.want {
+			t.Errorf("got\n%s\nwant\n%s", b.String(), step.want)
+		}
+	}
+}
+
 func TestLines(t *testing.T) {
 	var b strings.Builder
 	d := &linesDisplay{w: &b, width: func() int { return 30 }}

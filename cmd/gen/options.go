@@ -104,7 +104,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.firstTimeout, "first-token-timeout", "most time until the first token of an answer")
 	f.Add(&o.stallTimeout, "stall-timeout", "most time between two pieces of an answer")
 	f.Add(&o.totalTimeout, "total-timeout", "most time for one answer; waiting in gen's own queue counts in none of these")
-	f.Add(&o.deadTimeout, "dead-timeout", "how long to wait without any answer while every server is down or asks to be left alone")
+	f.Add(&o.deadTimeout, "dead-timeout", "how long to wait without any answer while every server is down or tells gen to wait")
 	f.Add(&o.retries, "retries", "how often a failed request is sent again; being told to slow down does not count")
 
 	f.Group("How")

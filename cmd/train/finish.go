@@ -179,7 +179,7 @@ func (t *train) card(r trainer.Result) []byte {
 	if t.fromScratch != "" {
 		fmt.Fprintf(&b, "A Llama of %s parameters, trained from nothing by restyle on %s.\n\n", thousands(t.origin.Config.ParamCount()), t.set.Name)
 	} else {
-		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s examples).\n\n", t.baseName(), t.set.Name, thousands(int64(len(t.training))))
+		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s examples).\n\n", t.publicName(), t.set.Name, thousands(int64(len(t.training))))
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	for _, row := range [][2]string{
@@ -196,7 +196,7 @@ func (t *train) card(r trainer.Result) []byte {
 	return b.Bytes()
 }
 
-// baseName is how the base model is found again, also from elsewhere.
+// baseName is how chat finds the base model again, also from another directory: a hub id, or an absolute path.
 func (t *train) baseName() string {
 	if info, err := os.Stat(t.model); err == nil && info.IsDir() && t.model != "starter" {
 		if abs, err := filepath.Abs(t.model); err == nil {

@@ -215,6 +215,10 @@ func TestRun(t *testing.T) {
 	if err != nil || !strings.Contains(string(card), "\nbase_model: /") {
 		t.Errorf("the model card says %s, %v", card, err)
 	}
+	// What people publish names the base model without the path that leads to it, but where chat has to find it.
+	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") || !strings.Contains(string(plot), "restyle: base on") {
+		t.Errorf("a path is in the model card or in the plot: %s\n%.600s", card, plot)
+	}
 	row, err := os.ReadFile(log)
 	if err != nil || !strings.Contains(string(row), "a test") || !strings.Contains(string(row), ",fused,") {
 		t.Errorf("the benchmark log says %s, %v", row, err)

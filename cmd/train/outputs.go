@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"restyle/data"
 	"restyle/internal/disk"
 	"restyle/kernels"
 	"restyle/trainer"
 	"restyle/trainer/report"
+	"restyle/voice"
 )
 
 // outputs are what a run shows and leaves behind while it goes on: progress, TensorBoard events, the loss curve.
@@ -159,7 +162,7 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	}
 	o.plot(line)
 	if e.Tone != nil {
-		o.events.Scalar(e.Step, report.TagTone, *e.Tone)
+		o.events.Scalar(e.Step, o.t.toneTag(), *e.Tone)
 		parts = append(parts, fmt.Sprintf("tone %.1f", *e.Tone))
 	}
 	for _, s := range e.Samples {
@@ -190,9 +193,17 @@ func (o *outputs) close() error {
 	return errors.Join(o.draw(), o.events.Close())
 }
 
-// title says in a few words what is trained on what.
+// title says in a few words what is trained on what. It stands in files that people publish, so a directory is named
+// without the path that leads to it.
 func (t *train) title() string {
-	return fmt.Sprintf("%s on %s", t.modelName(), t.set.Name)
+	return fmt.Sprintf("%s on %s", t.publicName(), t.set.Name)
+}
+
+func (t *train) publicName() string {
+	if info, err := os.Stat(t.model); err == nil && info.IsDir() && t.fromScratch == "" && t.model != data.StarterName {
+		return filepath.Base(t.baseName())
+	}
+	return t.modelName()
 }
 
 func (t *train) modelName() string {
@@ -200,6 +211,14 @@ func (t *train) modelName() string {
 		return "new model"
 	}
 	return t.origin.Name
+}
+
+// toneTag is the tag of the tone score: that of the original project for the voice that it had, and another for others.
+func (t *train) toneTag() string {
+	if t.tone.Name == voice.Default {
+		return report.TagRudeness
+	}
+	return report.TagTone
 }
 
 // loading shows how far the reading of weights is, where it takes long enough to be watched.

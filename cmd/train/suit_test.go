@@ -15,6 +15,7 @@ import (
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
+	"restyle/voice"
 )
 
 // stored writes the tiny base model with its weights in another type.
@@ -229,6 +230,19 @@ func TestNothingHeldOut(t *testing.T) {
 		o := must(t, cli.Done, "--dry-run", "--model", tinyBase, "--data", path, "--val", "0.5", "--out", filepath.Join(t.TempDir(), "out"))
 		if c.says == "" && strings.Contains(o.stdout, "can be held out") || !strings.Contains(o.stdout, c.says) {
 			t.Errorf("%s: want %q: %v", c.data, c.says, o)
+		}
+	}
+}
+
+// TestToneTag: only the default voice, that of the original project, has the original's tag in TensorBoard.
+func TestToneTag(t *testing.T) {
+	for style, want := range map[string]string{"passive-aggressive": "Metrics/Rudeness_Score", "pirate": "Metrics/Tone_Score"} {
+		s, err := voice.Load(style)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&train{tone: s}).toneTag(); got != want {
+			t.Errorf("%s: %s, want %s", style, got, want)
 		}
 	}
 }

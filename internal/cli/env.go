@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
 	if err == nil {
 		if all, err = godotenv.UnmarshalBytes(text); err != nil {
 			// The library's message quotes what it could not read, which may be a key.
-			err = errors.New(".env is not of the form NAME=value, one a line: mend it or move it away")
+			err = fmt.Errorf(".env%s is not of the form NAME=value: mend it or move the file away", badLine(text))
 		}
 	}
 	if err != nil {
@@ -101,6 +102,21 @@ func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
 		fmt.Fprintf(stderr, "%s: the hub's address is from .env, so it gets no token but one from .env\n", command)
 	}
 	return env, true
+}
+
+// badLine names the line of a .env from which on it cannot be read: the one after the longest beginning that can. It is "" for
+// a file of so many lines that this would take long.
+func badLine(text []byte) string {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	if len(lines) > 1000 {
+		return ""
+	}
+	for n := len(lines) - 1; n >= 0; n-- {
+		if _, err := godotenv.UnmarshalBytes(bytes.Join(lines[:n], nil)); err == nil {
+			return fmt.Sprintf(": line %d", n+1)
+		}
+	}
+	return ""
 }
 
 // withoutUser takes the user and the password out of addresses.

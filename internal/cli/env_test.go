@@ -125,6 +125,22 @@ func TestLoadEnvRefuses(t *testing.T) {
 			}
 		})
 	}
+	for text, want := range map[string]string{
+		"TOOL_KEY \"" + secret + "\n=x":                                     ".env: line 1 is not",
+		"# keys\n\nHF_HOME=a\nHF_TOKEN \"" + secret + "\nTEACHER_MODEL=b\n": ".env: line 4 is not",
+		"TEACHER_MODEL=\"a\nb\"\nHF_HOME=x\nHF_TOKEN " + secret:             ".env: line 4 is not",
+		strings.Repeat("A=b\n", 1200) + "HF_TOKEN " + secret:                ".env is not",
+	} {
+		emptyEnv(t)
+		t.Chdir(t.TempDir())
+		if err := os.WriteFile(".env", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if _, ok := LoadEnv("tool", &out); ok || !strings.Contains(out.String(), want) || strings.Contains(out.String(), secret) {
+			t.Errorf("%.60q: %v %q, want %q", text, ok, out.String(), want)
+		}
+	}
 	emptyEnv(t)
 	t.Chdir(t.TempDir())
 	var out bytes.Buffer

@@ -18,8 +18,9 @@ import (
 // Tags under which a run's figures stand in TensorBoard. The first three are those of the original project.
 const (
 	TagLoss         = "Train/Loss"
-	TagTone         = "Metrics/Rudeness_Score"
-	TagResponse     = "Samples/Response" // text
+	TagRudeness     = "Metrics/Rudeness_Score"
+	TagResponse     = "Samples/Response"   // text
+	TagTone         = "Metrics/Tone_Score" // in place of TagRudeness for a style other than the default
 	TagLearningRate = "Train/Learning_Rate"
 	TagGradNorm     = "Train/Grad_Norm"
 	TagEvalLoss     = "Eval/Loss"
