@@ -65,8 +65,11 @@ func (d *Device) Attention(y, lse, qkv tensor.Tensor, m Mask) {
 	d.ran("attention")
 	a := m.args(qkv, y, lse)
 	defer d.release(d.mark())
-	a.Forward(d.scratch("attention", tensor.U8, a.ForwardSpace()).Addr)
+	a.Forward(attentionScratch(d.scratch, a.ForwardSpace()))
 }
+
+// attentionScratch lays out the working memory of a fused kernel, which says how much it needs, and returns its address.
+func attentionScratch(cut cut, bytes int) uintptr { return cut("attention", tensor.U8, bytes).Addr }
 
 // args has queries, keys and values lie side by side in qkv.
 func (m Mask) args(qkv, y, lse tensor.Tensor) cpu.AttentionArgs {
@@ -117,5 +120,5 @@ func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, m Mask) 
 	a.DQ, a.DK, a.DV = m.parts(dqkv)
 	a.DY = cpu.Operand{Addr: dy.Addr, Stride: m.Heads * m.HeadDim}
 	defer d.release(d.mark())
-	a.Backward(d.scratch("attention", tensor.U8, a.BackwardSpace()).Addr)
+	a.Backward(attentionScratch(d.scratch, a.BackwardSpace()))
 }

@@ -20,11 +20,8 @@ type eager struct {
 // eager makes room for a sequence and computes its scores.
 func (d *Device) eager(qkv, lse tensor.Tensor, m Mask, begin, end int) eager {
 	n, rows := end-begin, qkv.Rows()
-	e := eager{
-		m: m, qkv: qkv.View(rows, m.width()).Slice(begin, end),
-		scores:  d.scratch("attention scores", tensor.F32, m.Heads, n, n),
-		weights: d.scratch("attention weights", qkv.DType, m.Heads, n, n),
-	}
+	e := eager{m: m, qkv: qkv.View(rows, m.width()).Slice(begin, end)}
+	e.scores, e.weights = m.eagerScratch(d.scratch, qkv.DType, n)
 	e.args = cpu.Scores{
 		Scores: e.scores.Addr, Weights: e.weights.Addr, Heads: m.Heads, Len: n, Window: m.Window,
 		Scale: float32(1 / math.Sqrt(float64(m.HeadDim))), Type: qkv.DType,
@@ -35,6 +32,17 @@ func (d *Device) eager(qkv, lse tensor.Tensor, m Mask, begin, end int) eager {
 		return cpu.Product{C: matrix(e.scores, h), A: e.head(e.qkv, h), B: transposed(e.head(e.qkv, m.key(h))), M: n, N: n, K: m.HeadDim}
 	})
 	return e
+}
+
+// eagerScratch lays out the scores and weights of a sequence of n rows.
+func (m Mask) eagerScratch(cut cut, t tensor.DType, n int) (scores, weights tensor.Tensor) {
+	return cut("attention scores", tensor.F32, m.Heads, n, n), cut("attention weights", t, m.Heads, n, n)
+}
+
+// eagerBackwardScratch lays out what the gradient of a sequence of n rows needs besides: the sums for its keys and values, and
+// dy·y.
+func (m Mask) eagerBackwardScratch(cut cut, n int) (sums, delta tensor.Tensor) {
+	return cut("gradients of keys and values", tensor.F32, n, 2*m.KVHeads*m.HeadDim), cut("dy·y", tensor.F32, m.Heads, n)
 }
 
 // key and value are the columns of qkv, in heads, that a query head reads.
@@ -89,8 +97,7 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, m M
 		e, n, rows, width := d.eager(qkv, lse, m, begin, end), end-begin, qkv.Rows(), m.Heads*m.HeadDim
 		y, dy := y.View(rows, width).Slice(begin, end), dy.View(rows, width).Slice(begin, end)
 		dqkv := dqkv.View(rows, m.width()).Slice(begin, end)
-		sums := d.scratch("gradients of keys and values", tensor.F32, n, 2*m.KVHeads*m.HeadDim)
-		delta := d.scratch("dy·y", tensor.F32, m.Heads, n)
+		sums, delta := m.eagerBackwardScratch(d.scratch, n)
 		share := m.Heads / m.KVHeads
 
 		d.ran("attention_weights")

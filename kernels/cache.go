@@ -53,8 +53,8 @@ func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, m Mask) 
 	a.Ahead = start
 	defer d.release(d.mark())
 	if rows == 1 {
-		a.Decode(d.scratch("attention", tensor.U8, a.DecodeSpace()).Addr)
+		a.Decode(attentionScratch(d.scratch, a.DecodeSpace()))
 		return
 	}
-	a.Forward(d.scratch("attention", tensor.U8, a.ForwardSpace()).Addr)
+	a.Forward(attentionScratch(d.scratch, a.ForwardSpace()))
 }

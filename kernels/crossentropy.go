@@ -34,7 +34,7 @@ func (d *Device) CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scal
 		return
 	}
 	defer d.release(d.mark())
-	l := d.scratch("log-softmax", tensor.F32, logits.Rows(), logits.Dim(-1))
+	l := crossEntropyScratch(d.scratch, logits.Rows(), logits.Dim(-1))
 	d.ran("logsoftmax")
 	cpu.LogSoftmax(l, logits)
 	d.ran("nll")
@@ -43,4 +43,9 @@ func (d *Device) CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scal
 		d.ran("nll_backward")
 		cpu.NLLBackward(dlogits, l, targets, scale)
 	}
+}
+
+// crossEntropyScratch lays out the logarithms of probabilities for the unfused body.
+func crossEntropyScratch(cut cut, rows, vocab int) tensor.Tensor {
+	return cut("log-softmax", tensor.F32, rows, vocab)
 }

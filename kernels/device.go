@@ -116,6 +116,9 @@ func (d *Device) IsCPU() bool { return d.gpu == nil }
 // SetFused changes which operations run as one kernel.
 func (d *Device) SetFused(f Fused) { d.opts.Fused = f }
 
+// Fused returns the operations that run as one kernel.
+func (d *Device) Fused() Fused { return d.opts.Fused }
+
 // fused says whether an operation runs as one kernel.
 func (d *Device) fused(op string) bool { return d.opts.Fused[op] }
 

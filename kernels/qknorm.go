@@ -37,7 +37,7 @@ func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Ten
 		want(op, "dwk", dwk, tensor.F32, wk.Len())
 	}
 	if dwq.Ok() || dwk.Ok() {
-		partials = d.scratch("dw of blocks of rows", tensor.F32, cpu.NormPartials(dqkv.Rows(), dqkv.Dim(-1)), 2*wq.Len())
+		partials = normScratch(d.scratch, cpu.NormPartials(dqkv.Rows(), dqkv.Dim(-1)), 2*wq.Len())
 	}
 	d.ran("qknorm_backward")
 	cpu.QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials, heads, kvHeads)

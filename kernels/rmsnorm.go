@@ -78,7 +78,7 @@ func (d *Device) AddRMSNormBackward(dh, dw, dy, h, w, rstd tensor.Tensor) {
 	checkNormGradient("AddRMSNormBackward", dw, dy, h, w)
 	defer d.release(d.mark())
 	if !d.fused("rmsnorm") {
-		dx := d.scratch("norm gradient", h.DType, h.Rows(), h.Dim(-1))
+		dx := addNormScratch(d.scratch, h.DType, h.Rows(), h.Dim(-1))
 		d.RMSNormBackward(dx, dw, dy, h, w, rstd)
 		d.Add(dh, dh, dx)
 		return
@@ -123,7 +123,7 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 	}
 	var partials tensor.Tensor
 	if dw.Ok() {
-		partials = d.scratch("dw of blocks of rows", tensor.F32, blocks, dim)
+		partials = normScratch(d.scratch, blocks, dim)
 	}
 	if d.gpu == nil {
 		cpu.RMSNormBackward(dx, dw, dy, x, w, rstd, partials, add)
@@ -135,6 +135,26 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 		d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward_weight", w.DType, dim}, (dim+31)/32, normBackwardBlock, 0,
 			addr(dw), addr(partials), i32(blocks))
 	}
+}
+
+// addNormScratch lays out the gradient through the norm, before it is added to the residual stream's.
+func addNormScratch(cut cut, t tensor.DType, rows, dim int) tensor.Tensor {
+	return cut("norm gradient", t, rows, dim)
+}
+
+// normScratch lays out the partial sums of weights' gradients.
+func normScratch(cut cut, partials, weights int) tensor.Tensor {
+	return cut("dw partials", tensor.F32, partials, weights)
+}
+
+// maxNormPartials returns an upper bound on cpu.NormPartials(r, width) for all r ≤ rows. Above half its maximum NormPartials is
+// not monotonic in r, so there the bound is the maximum.
+func maxNormPartials(rows, width int) int {
+	n := cpu.NormPartials(rows, width)
+	if n > cpu.MaxNormPartials/2 {
+		return cpu.MaxNormPartials
+	}
+	return n
 }
 
 func checkNorm(op, name string, y, rstd, x, w tensor.Tensor) {

@@ -30,6 +30,10 @@ func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tenso
 	return x
 }
 
+// A cut lays out a tensor: d.scratch for an operation that runs, (*Arena).New to count. Each operation has one function that
+// lays out its scratch memory, for both.
+type cut func(name string, t tensor.DType, shape ...int) tensor.Tensor
+
 // mark is how much scratch memory is in use: a point to which release goes back.
 func (d *Device) mark() (used int) {
 	for _, a := range d.pads {

@@ -63,7 +63,7 @@ func TestScratchOf(t *testing.T) {
 				})
 				name := fmt.Sprintf("fused %v, %d threads, %+v", c.fused, threads, c.s)
 				whole := func(n int) int { return (n + align - 1) / align * align }
-				if got, want := whole(d.ScratchPeak()), whole(d.ScratchOf(c.s)); got != want || got <= leastScratch {
+				if got, want := whole(d.ScratchPeak()), whole(d.ScratchOf(o.Fused, c.s)); got != want || got <= leastScratch {
 					t.Errorf("%s: %d bytes were taken, and %d said", name, got, want)
 				}
 				for _, a := range left {
@@ -80,14 +80,14 @@ func TestScratchOf(t *testing.T) {
 	}
 }
 
-// TestMostBlocks: fewer rows may be cut into more blocks than more rows are.
-func TestMostBlocks(t *testing.T) {
+// TestMaxNormPartials: fewer rows may have more partial sums than more rows have.
+func TestMaxNormPartials(t *testing.T) {
 	for _, width := range []int{8, 100, 3000, 100000} {
 		largest := 0
 		for rows := range 2000 {
 			n := cpu.NormPartials(rows, width)
-			if largest = max(largest, n); mostBlocks(rows, width) < largest || n > cpu.MaxNormPartials {
-				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest, mostBlocks(rows, width))
+			if largest = max(largest, n); maxNormPartials(rows, width) < largest || n > cpu.MaxNormPartials {
+				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest, maxNormPartials(rows, width))
 			}
 		}
 	}

@@ -27,7 +27,7 @@ func (d *Device) SwiGLU(y, gateUp tensor.Tensor) {
 		return
 	}
 	defer d.release(d.mark())
-	a := d.scratch("silu", y.DType, y.Rows(), y.Dim(-1)).Matrix()
+	a, _ := swiGLUScratch(d.scratch, y.DType, y.Rows(), y.Dim(-1), false)
 	d.silu(a, gate)
 	d.mul(y.Matrix(), a, up)
 }
@@ -57,12 +57,20 @@ func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
 		return
 	}
 	defer d.release(d.mark())
-	a := d.scratch("silu", dy.DType, dy.Rows(), dy.Dim(-1)).Matrix()
-	da := d.scratch("gradient of silu", dy.DType, dy.Rows(), dy.Dim(-1)).Matrix()
+	a, da := swiGLUScratch(d.scratch, dy.DType, dy.Rows(), dy.Dim(-1), true)
 	d.silu(a, gate)
 	d.mul(da, dy.Matrix(), up)
 	d.mul(dup, dy.Matrix(), a)
 	d.siluBackward(dgate, da, gate)
+}
+
+// swiGLUScratch lays out silu(gate), and its gradient, for the unfused bodies.
+func swiGLUScratch(cut cut, t tensor.DType, rows, inner int, backward bool) (a, da tensor.Matrix) {
+	a = cut("silu", t, rows, inner).Matrix()
+	if backward {
+		da = cut("gradient of silu", t, rows, inner).Matrix()
+	}
+	return a, da
 }
 
 // swigluBlock is the threads of a block, of which each has one vector.

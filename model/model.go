@@ -90,7 +90,7 @@ func New(d *kernels.Device, c Config, o Options) (*Model, error) {
 	}
 	m := &Model{c: c, o: o, d: d}
 	fail := func(err error) (*Model, error) { return nil, errors.Join(err, m.Close()) }
-	size := MemoryOf(d, c, o)
+	size := MemoryOf(d, d.Fused(), c, o)
 	if m.weights, err = d.NewArena("weights", size.Weights); err != nil {
 		return fail(err)
 	}
@@ -154,8 +154,9 @@ type Memory struct {
 	Scratch                         int // of operations, while they run; the device's, which all its models share
 }
 
-// MemoryOf is what New would allocate, and with Options.Context a cache. It is the same arithmetic, and allocates nothing.
-func MemoryOf(d *kernels.Device, c Config, o Options) Memory {
+// MemoryOf is what New would allocate on a device with these fused operations, and with Options.Context a cache. It is the same
+// arithmetic, and allocates nothing.
+func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 	o, err := o.withDefaults(c)
 	if err != nil {
 		return Memory{}
@@ -178,11 +179,11 @@ func MemoryOf(d *kernels.Device, c Config, o Options) Memory {
 	}
 	if o.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(a *kernels.Arena) { m.cut(a, o.MaxTokens, o.MaxTokens, m.piece(o.MaxTokens), o.Train) })
-		s.Scratch = d.ScratchOf(sizes)
+		s.Scratch = d.ScratchOf(f, sizes)
 	}
 	if o.Context > 0 { // the prompt of an answer goes through in chunks
 		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(chunk, o.Context), min(chunk, o.Context), 0, false, o.Context
-		s.Scratch = max(s.Scratch, d.ScratchOf(sizes))
+		s.Scratch = max(s.Scratch, d.ScratchOf(f, sizes))
 	}
 	return s
 }

@@ -240,7 +240,7 @@ func TestRecompute(t *testing.T) {
 								t.Fatalf("%s: gradient %d is %v, want %v", r, i, g[i], first[i])
 							}
 						}
-						if size := MemoryOf(d, c, o).Activations; size >= memory || size != m.acts.Size() || m.acts.Peak() > size {
+						if size := MemoryOf(d, d.Fused(), c, o).Activations; size >= memory || size != m.acts.Size() || m.acts.Peak() > size {
 							t.Errorf("%s takes %d bytes, not less than %d; allocated %d, used %d", r, size, memory, m.acts.Size(), m.acts.Peak())
 						} else {
 							memory = size
@@ -342,14 +342,14 @@ func TestPieces(t *testing.T) {
 				if got, want := d.Counts()["crossentropy"], (n+piece-1)/piece; got != want {
 					t.Errorf("%s: %d pieces, want %d", what, got, want)
 				}
-				if size := MemoryOf(d, c, o).Activations; size != m.acts.Size() || m.acts.Peak() > size {
+				if size := MemoryOf(d, d.Fused(), c, o).Activations; size != m.acts.Size() || m.acts.Peak() > size {
 					t.Errorf("%s: %d bytes of activations, estimated %d, used %d", what, m.acts.Size(), size, m.acts.Peak())
 				}
 				whole := o
 				whole.HeadBytes = 40 * row
 				// Of a model that is trained, the head's memory is the blocks' gradients' afterwards: what is saved may be less.
 				// Each of the tensors begins at a border.
-				saved, least := MemoryOf(d, c, whole).Activations-m.acts.Size(), (40-piece)*row-2*256
+				saved, least := MemoryOf(d, d.Fused(), c, whole).Activations-m.acts.Size(), (40-piece)*row-2*256
 				if saved > (40-piece)*row+2*256 || saved < 0 || !o.Train && saved < least {
 					t.Errorf("%s: it saves %d bytes, want %d", what, saved, (40-piece)*row)
 				}
@@ -549,7 +549,7 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 				t.Run(fmt.Sprint(name, " ", dtype, " fused ", fused), func(t *testing.T) {
 					d := device(t, kernels.Options{Fused: fused, Threads: 3})
 					o := Options{DType: dtype, MaxTokens: 90, Longest: 40, Context: 30, Train: true}
-					size := MemoryOf(d, c, o)
+					size := MemoryOf(d, d.Fused(), c, o)
 					m := open(t, d, c, o)
 					gradient(t, m, 1, Join(sequence(c, 1, 40), sequence(c, 2, 40), sequence(c, 3, 10)))
 					gradient(t, m, 1, Join(sequence(c, 4, 30), sequence(c, 5, 30), sequence(c, 6, 30)))
@@ -601,7 +601,7 @@ func TestMemoryOfInference(t *testing.T) {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			d := device(t, kernels.Options{Fused: fused, Threads: 3})
 			o := Options{Context: 60}
-			size := MemoryOf(d, c, o)
+			size := MemoryOf(d, d.Fused(), c, o)
 			m := open(t, d, c, o)
 			cache, err := m.NewCache(60)
 			if err != nil {

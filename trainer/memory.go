@@ -46,10 +46,10 @@ func (s Settings) Context(c model.Config) int {
 	return min(c.MaxPositions, s.Seq+s.AnswerTokens)
 }
 
-// MemoryOf is what a run of these settings takes on a device.
-func MemoryOf(d *kernels.Device, c model.Config, s Settings, p *Plan) Memory {
+// MemoryOf is what a run of these settings takes on a device with these fused operations.
+func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, s Settings, p *Plan) Memory {
 	o := s.ModelOptions(c, p)
-	size := model.MemoryOf(d, c, o)
+	size := model.MemoryOf(d, f, c, o)
 	return Memory{Parts: []Part{
 		{"weights", size.Weights},
 		{"gradients", size.Gradients},
@@ -122,15 +122,13 @@ var remedies = []remedy{
 
 // Fit says which flags would bring a run down to limit bytes: each that does it alone, or else as many as it takes
 // together. It is empty where none of them do. What helps nothing, or could not be given beside the other settings, is left
-// out. The device's fused operations are those of fused, before and after. beside are the bytes that the process takes besides.
+// out. fused is the run's. beside are the bytes that the process takes besides.
 func Fit(d *kernels.Device, fused kernels.Fused, c model.Config, s Settings, p *Plan, beside, limit int) (alone []string, together string) {
-	defer d.SetFused(fused)
 	total := func(x choice) int {
 		q := *p
 		q.Longest = min(q.Longest, x.Seq)
 		q.MaxTokens = x.passTokens(q.Longest)
-		d.SetFused(x.fused)
-		return MemoryOf(d, c, x.Settings, &q).Total() + beside
+		return MemoryOf(d, x.fused, c, x.Settings, &q).Total() + beside
 	}
 	names := model.ParamsOf(c, model.Options{})
 	// with is a choice with one remedy more, and whether that helps.

@@ -344,7 +344,7 @@ func TestFitGivesWhatIsTaken(t *testing.T) {
 	c.Dim, c.Inner, c.Vocab, c.MaxPositions = 512, 1024, 9000, 8192
 	all := func(s Settings) string {
 		plan := &Plan{Longest: s.Seq, MaxTokens: s.Batch * s.Seq}
-		total := MemoryOf(d, c, s, plan).Total()
+		total := MemoryOf(d, d.Fused(), c, s, plan).Total()
 		alone, _ := Fit(d, kernels.Fused{}, c, s, plan, 0, total-1)
 		return strings.Join(alone, "\n")
 	}
@@ -363,7 +363,7 @@ func TestFitGivesWhatIsTaken(t *testing.T) {
 	s.Seq, s.Batch, s.AnswerTokens, s.DType = 4096, 1, 100, tensor.BF16
 	short := s
 	short.Seq = 256
-	want := MemoryOf(d, c, short, &Plan{Longest: 256, MaxTokens: short.passTokens(256)}).Total()
+	want := MemoryOf(d, d.Fused(), c, short, &Plan{Longest: 256, MaxTokens: short.passTokens(256)}).Total()
 	if got := all(s); !strings.Contains(got, "--seq 256 ("+kernels.Bytes(want)+")") {
 		t.Errorf("want %s for --seq 256: %s", kernels.Bytes(want), got)
 	}
@@ -387,7 +387,7 @@ func TestDisk(t *testing.T) {
 		}
 		size += info.Size()
 	}
-	weights := model.MemoryOf(r.Model.Device(), r.Model.Config(), s.ModelOptions(r.Model.Config(), r.Plan)).Weights
+	weights := model.MemoryOf(r.Model.Device(), nil, r.Model.Config(), s.ModelOptions(r.Model.Config(), r.Plan)).Weights
 	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)                                                             // the best that each checkpoint may know, and the result
 	if got := DiskOf(r.Model.Config(), s, r.Plan, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
 		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)

@@ -740,7 +740,7 @@ func TestMemory(t *testing.T) {
 		s.DType, s.Freeze = dtype, []string{"layers.0"}
 		r := tiny(t, t.TempDir(), s)
 		d := r.Model.Device()
-		want := MemoryOf(d, r.Model.Config(), s, r.Plan).Total()
+		want := MemoryOf(d, d.Fused(), r.Model.Config(), s, r.Plan).Total()
 		if got := d.Allocated(); got != want {
 			t.Errorf("%v: %d bytes are allocated, and the table says %d", dtype, got, want)
 		}
@@ -771,7 +771,7 @@ func TestFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := &Plan{MaxTokens: 2048, Longest: 512}
-	total := MemoryOf(d, c, s, plan).Total()
+	total := MemoryOf(d, d.Fused(), c, s, plan).Total()
 	alone, together := Fit(d, kernels.All(), c, s, plan, 0, total*9/10)
 	if len(alone) == 0 || together != "" {
 		t.Errorf("a tenth less: %q, %q", alone, together)

@@ -222,7 +222,7 @@ func (t *train) openDevice(level string) (err error) {
 	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level})
 	if err == nil {
 		t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
-		t.memory = trainer.MemoryOf(t.device, t.origin.Config, t.settings, t.plan)
+		t.memory = trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, t.plan)
 		t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
 	}
 	return err

@@ -48,7 +48,7 @@ var modelsMutants = []mutant{
 	{"models/rope-table-short", "model/rope.go", "t.cos.Dim(0) >= positions", "t.cos.Dim(0) >= positions-1", "./model"},
 	{"models/rope-scaling-divides-all", "model/rope.go", "case wavelength > slowest:", "case wavelength > fastest && slowest > 0:", "./model"},
 	{"models/rope-blend", "model/rope.go", "(1-keep)*x/s.Factor + keep*x", "keep*x/s.Factor + (1-keep)*x", "./model"},
-	{"models/memory-without-cache", "model/model.go", "s.Scratch = max(s.Scratch, d.ScratchOf(sizes))", "s.Scratch = max(s.Scratch, 0)", "./model"},
+	{"models/memory-without-cache", "model/model.go", "s.Scratch = max(s.Scratch, d.ScratchOf(f, sizes))", "s.Scratch = max(s.Scratch, 0)", "./model"},
 	{"models/count-of-blocks", "model/config.go", "times = c.Layers", "times = c.Layers - 1", "./model"},
 	{"models/count-of-what-belongs-to-no-block", "model/config.go", "if p.Block != Outside {", "if p.Block == Outside {", "./model"},
 	{"models/part-from-its-first-output", "model/params.go", "grad{p.Grad, at}", "grad{p.Grad, 0}", "./model"},
