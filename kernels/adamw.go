@@ -39,7 +39,7 @@ func (s AdamWState) Part(first, n int) AdamWState {
 type AdamWStep struct {
 	LR, Beta1, Beta2, Eps float64
 	Decay                 float64 // weight decay, times LR
-	GradScale             float64 // of the gradient: where clipping comes in
+	GradScale             float64 // of the gradient, times Control's
 	Step                  int     // 1 for the first
 	// Stochastic rounds a BF16 weight that has no master up or down at random, from Seed, Step, Tensor and the element alone.
 	Stochastic bool
@@ -48,6 +48,8 @@ type AdamWStep struct {
 	// First is the element of the tensor that w begins with, where w, its gradient and its state are a range of the tensor's: a
 	// multiple of QuantizeBlock. Default 0. Range by range, a step has the bits of one on the whole.
 	First int
+	// Control scales the gradient too, and says whether the step is taken at all. Without one it is.
+	Control Control
 	// BNB computes bitsandbytes' update; see AdamW.
 	BNB bool
 }
@@ -91,6 +93,12 @@ func (d *Device) AdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) {
 	d.onlyCPU("AdamW")
 	weight := checkAdamW(w, g, s, c)
 	d.ran("adamw")
+	if x := c.Control.x; x.Ok() {
+		if x.F64()[3] != 1 {
+			return
+		}
+		c.GradScale *= x.F64()[2]
+	}
 	f, v := adamWFactors(c), dynamicMaps().root
 	if c.BNB {
 		f, v = bnbFactors(c), dynamicMaps().v

@@ -48,6 +48,7 @@ type Device struct {
 	gpu    *gpu // nil on the CPU
 	err    error
 	counts map[string]int
+	moved  Transfers
 	arenas map[*Arena]bool
 
 	pads    []*Arena // scratch memory, see scratch.go
@@ -132,6 +133,16 @@ func (d *Device) Counts() map[string]int {
 	return c
 }
 
+// Transfers are how often the host gave a device something, and how often it waited for what comes back.
+type Transfers struct{ Uploads, Waits int }
+
+// Transfers counts those since the last call.
+func (d *Device) Transfers() Transfers {
+	t := d.moved
+	d.moved = Transfers{}
+	return t
+}
+
 // fail keeps the first error.
 func (d *Device) fail(err error) {
 	if d.err == nil && err != nil {
@@ -149,6 +160,7 @@ func (d *Device) Err() error {
 
 // Sync waits until everything that was started is done, and returns the first error of this device.
 func (d *Device) Sync() error {
+	d.moved.Waits++
 	if d.gpu != nil {
 		d.fail(d.gpu.sync())
 	}
@@ -181,6 +193,7 @@ func (d *Device) Upload(dst tensor.Tensor, src []float32) {
 		return
 	}
 	if d.gpu == nil {
+		d.moved.Uploads++
 		round(dst.Half(), src, dst.DType)
 		return
 	}
@@ -207,6 +220,7 @@ func (d *Device) UploadBytes(dst tensor.Tensor, src []byte) {
 	if len(src) == 0 {
 		return
 	}
+	d.moved.Uploads++
 	if d.gpu == nil {
 		copy(dst.Raw(), src)
 		return
@@ -254,6 +268,7 @@ func (d *Device) DownloadBytes(dst []byte, src tensor.Tensor) error {
 	if len(dst) != src.Bytes() {
 		panic(fmt.Sprintf("download: %v into %d bytes", src, len(dst)))
 	}
+	d.moved.Waits++
 	if d.gpu == nil {
 		copy(dst, src.Raw())
 		return d.err

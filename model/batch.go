@@ -49,6 +49,15 @@ func (b Batch) Trained() int {
 	return n
 }
 
+// trained are the positions that predict something, and what.
+func (b Batch) trained() (index, targets []int32) {
+	b.eachTrained(func(at int, target int32) {
+		index = append(index, int32(at))
+		targets = append(targets, target)
+	})
+	return index, targets
+}
+
 // eachTrained calls f with every position that predicts something, and what.
 func (b Batch) eachTrained(f func(at int, target int32)) {
 	if b.Labels == nil {

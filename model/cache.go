@@ -63,7 +63,9 @@ func (c *Cache) Trim(n int) {
 func (c *Cache) Close() error { return c.arena.Close() }
 
 // cutExtend lays out a pass of Extend over rows tokens: whole rows of activations, logits of the last.
-func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass { return m.cut(a, rows, 0, 1, false) }
+func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
+	return m.cut(a, extent{most: min(chunk, m.c.MaxPositions), rows: rows, logits: 1})
+}
 
 // Extend appends tokens to a cache and returns the logits of the last one, [vocab]: what comes next. The slice is
 // used again by the cache's next Extend.
@@ -90,8 +92,7 @@ func (m *Model) Extend(c *Cache, ids []int32) ([]float32, error) {
 		for i := range positions {
 			positions[i] = int32(c.n + i)
 		}
-		m.d.UploadI32(p.ids, ids[:n])
-		m.d.UploadI32(p.positions, positions)
+		p.stage(ids[:n], positions)
 		m.forward(p)
 		ids = ids[n:]
 		if len(ids) == 0 {

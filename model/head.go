@@ -14,11 +14,9 @@ import (
 
 // headActs are what the head needs besides.
 type headActs struct {
-	index, targets tensor.Tensor // I32 [trained]
-	loss           tensor.Tensor // F32 [trained]
-	x, dx          tensor.Tensor // [trained, dim] the trained rows of the last norm's output, and their gradient
-	logits         tensor.Tensor // F32 [piece, vocab]
-	dlogits        tensor.Tensor // [piece, vocab] of the model's type; in F32 it is the logits' own place
+	x, dx   tensor.Tensor // [trained, dim] the trained rows of the last norm's output, and their gradient
+	logits  tensor.Tensor // F32 [piece, vocab]
+	dlogits tensor.Tensor // [piece, vocab] of the model's type; in F32 it is the logits' own place
 }
 
 // piece is how many rows of logits there are at a time.
@@ -30,17 +28,14 @@ func (m *Model) piece(rows int) int {
 	return max(1, min(rows, m.o.HeadBytes/row))
 }
 
-func (m *Model) cutHead(a *kernels.Arena, trained, logits int, keep bool) (h headActs) {
-	c, t := m.c, m.o.DType
-	h.index = a.New("index", tensor.I32, trained)
-	h.targets = a.New("targets", tensor.I32, trained)
-	h.loss = a.New("loss", tensor.F32, trained)
+func (m *Model) cutHead(a *kernels.Arena, e extent) (h headActs) {
+	c, t, trained, logits := m.c, m.o.DType, e.trained, e.logits
 	h.x = a.New("head x", t, trained, c.Dim)
-	if keep {
+	if e.keep {
 		h.dx = a.New("head dx", t, trained, c.Dim)
 	}
 	h.logits = a.New("logits", tensor.F32, logits, c.Vocab)
-	if h.dlogits = h.logits; keep && t != tensor.F32 {
+	if h.dlogits = h.logits; e.keep && t != tensor.F32 {
 		h.dlogits = a.New("dlogits", t, logits, c.Vocab)
 	}
 	return h
@@ -48,45 +43,28 @@ func (m *Model) cutHead(a *kernels.Arena, trained, logits int, keep bool) (h hea
 
 // headLoss computes the loss from the last norm's output and, with gradient, leaves the gradient of that in p.branch, which
 // the forward pass needs no more.
-func (m *Model) headLoss(b Batch, p *pass, scale float32, gradient bool) (Loss, error) {
-	d := m.d
-	var index, targets []int32
-	b.eachTrained(func(at int, target int32) {
-		index = append(index, int32(at))
-		targets = append(targets, target)
-	})
-	l := Loss{Trained: len(index)}
-	if l.Trained == 0 {
-		return l, d.Sync()
+func (m *Model) headLoss(p *pass, scale float32, gradient bool) {
+	d, h, trained := m.d, p.head, p.index.Len()
+	if trained == 0 {
+		return
 	}
-	h := p.head
-	d.UploadI32(h.index, index)
-	d.UploadI32(h.targets, targets)
-	d.GatherRows(h.x, p.last.x, h.index)
-	for lo := 0; lo < l.Trained; lo += h.logits.Dim(0) {
-		hi := min(lo+h.logits.Dim(0), l.Trained)
+	d.GatherRows(h.x, p.last.x, p.index)
+	for lo := 0; lo < trained; lo += h.logits.Dim(0) {
+		hi := min(lo+h.logits.Dim(0), trained)
 		x, logits := h.x.Slice(lo, hi), h.logits.Slice(0, hi-lo)
 		m.head.forward(d, logits, x)
 		var dlogits tensor.Tensor
 		if gradient {
 			dlogits = h.dlogits.Slice(0, hi-lo)
 		}
-		d.CrossEntropy(h.loss.Slice(lo, hi), dlogits, logits, h.targets.Slice(lo, hi), scale)
+		d.CrossEntropy(p.loss.Slice(lo, hi), dlogits, logits, p.targets.Slice(lo, hi), scale)
 		if gradient {
 			m.head.backward(d, h.dx.Slice(lo, hi), false, dlogits, x, p.overwrite && lo == 0)
 		}
 	}
 	if gradient {
-		d.ScatterRows(p.branch, h.dx, h.index)
+		d.ScatterRows(p.branch, h.dx, p.index)
 	}
-	l.Tokens = make([]float32, l.Trained)
-	if err := d.Download(l.Tokens, h.loss); err != nil {
-		return l, err
-	}
-	for _, x := range l.Tokens {
-		l.Sum += float64(x)
-	}
-	return l, nil
 }
 
 // Logits calls f with the logits of every position of a batch, in order. The slice is used again for the next one.

@@ -178,7 +178,9 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 		Mask: c.mask(nil), QKNorm: c.QKNorm, Backward: o.Train,
 	}
 	if o.MaxTokens > 0 {
-		s.Activations = kernels.SizeOf(func(a *kernels.Arena) { m.cut(a, o.MaxTokens, o.MaxTokens, m.piece(o.MaxTokens), o.Train) })
+		s.Activations = kernels.SizeOf(func(a *kernels.Arena) {
+			m.cut(a, extent{most: o.MaxTokens, rows: o.MaxTokens, trained: o.MaxTokens, logits: m.piece(o.MaxTokens), keep: o.Train})
+		})
 		s.Scratch = d.ScratchOf(f, sizes)
 	}
 	if o.Context > 0 { // the prompt of an answer goes through in chunks

@@ -102,7 +102,11 @@ func gradient(t testing.TB, m *Model, scale float32, batches ...Batch) Loss {
 	t.Helper()
 	var sum Loss
 	for i, b := range batches {
-		l, err := m.Gradient(b, scale, Gradients{Overwrite: i == 0})
+		there, err := m.Gradient(b, scale, Gradients{Overwrite: i == 0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := m.Read(there)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,9 +11,13 @@ import (
 // A pass is one way through the model with a batch, forward and perhaps back: where it is, and all activations, cut from one
 // arena in the order in which they are needed.
 type pass struct {
-	d              *kernels.Device
-	rope           *ropeTable
-	ids, positions tensor.Tensor // I32 [rows]
+	d    *kernels.Device
+	rope *ropeTable
+
+	staged         tensor.Tensor // I32 [4, most]: ids, positions, trained rows and their targets, brought to the device as one
+	ids, positions tensor.Tensor // I32 [rows], of staged
+	index, targets tensor.Tensor // I32 [trained], of staged
+	loss           tensor.Tensor // F32 [trained]; nothing else of the pass lies there, so it can be read when all is done
 	rows           int
 	starts         []int32 // where its sequences begin, and the end of the last
 	cache          *Cache  // whose sequence the rows go on; nil for whole sequences
@@ -38,13 +42,23 @@ type grads struct {
 	dact    tensor.Tensor
 }
 
-// cut lays out a pass over rows tokens of which so many are trained, with so many rows of logits at a time. keep says that a
-// backward pass may follow. MemoryOf runs it to count.
-func (m *Model) cut(a *kernels.Arena, rows, trained, logits int, keep bool) *pass {
-	c, t := m.c, m.o.DType
+// extent is how large a pass is.
+type extent struct {
+	most    int  // tokens of the largest pass: what is staged for one lies where it lies for all
+	rows    int  // tokens
+	trained int  // those that predict something
+	logits  int  // rows of logits at a time
+	keep    bool // what a backward pass needs
+}
+
+// cut lays out a pass. MemoryOf runs it to count.
+func (m *Model) cut(a *kernels.Arena, e extent) *pass {
+	c, t, rows, keep := m.c, m.o.DType, e.rows, e.keep
 	p := &pass{d: m.d, rope: &m.rope, rows: rows, recompute: m.o.Recompute}
-	p.ids = a.New("ids", tensor.I32, rows)
-	p.positions = a.New("positions", tensor.I32, rows)
+	p.staged = a.New("staged", tensor.I32, 4, e.most)
+	p.ids, p.positions = p.staged.Part(0, rows), p.staged.Part(e.most, rows)
+	p.index, p.targets = p.staged.Part(2*e.most, e.trained), p.staged.Part(3*e.most, e.trained)
+	p.loss = a.New("loss", tensor.F32, e.trained)
 	var h []tensor.Tensor // the residual stream before each block and behind the last; two that take turns if none is kept
 	for i := range c.Layers + 1 {
 		if !keep && i >= 2 {
@@ -75,7 +89,7 @@ func (m *Model) cut(a *kernels.Arena, rows, trained, logits int, keep bool) *pas
 	if keep {
 		p.dh = a.New("dh", t, rows, c.Dim)
 	}
-	head := func() { p.head = m.cutHead(a, trained, logits, keep) }
+	head := func() { p.head = m.cutHead(a, e) }
 	if !keep {
 		head()
 		return p
@@ -107,11 +121,21 @@ func (m *Model) begin(b Batch) (*pass, error) {
 	}
 	m.acts.Release(0)
 	n := len(b.IDs)
-	p := m.cut(m.acts, n, b.Trained(), m.piece(n), m.o.Train)
+	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Trained(), logits: m.piece(n), keep: m.o.Train})
 	p.starts = b.starts()
-	m.d.UploadI32(p.ids, b.IDs)
-	m.d.UploadI32(p.positions, b.positions())
+	index, targets := b.trained()
+	p.stage(b.IDs, b.positions(), index, targets)
 	return p, nil
+}
+
+// stage brings all that a pass is told to the device, in one piece.
+func (p *pass) stage(lists ...[]int32) {
+	most := p.staged.Dim(1)
+	all := make([]int32, p.staged.Len())
+	for i, list := range lists {
+		copy(all[i*most:(i+1)*most], list)
+	}
+	p.d.UploadI32(p.staged, all)
 }
 
 // forward goes through all blocks and the last norm, whose output is p.last.x.
@@ -183,7 +207,26 @@ func (m *Model) Loss(b Batch) (Loss, error) {
 		return Loss{}, err
 	}
 	m.forward(p)
-	return m.headLoss(b, p, 0, false)
+	m.headLoss(p, 0, false)
+	return m.Read(p.losses())
+}
+
+// Losses are those of a pass, on the device until the next pass.
+type Losses struct {
+	Trained int           // positions
+	Each    tensor.Tensor // F32 [Trained], in order
+}
+
+func (p *pass) losses() Losses { return Losses{p.index.Len(), p.loss} }
+
+// Read waits for losses and brings them to the host.
+func (m *Model) Read(l Losses) (Loss, error) {
+	r := Loss{Trained: l.Trained, Tokens: make([]float32, l.Trained)}
+	err := m.d.Download(r.Tokens, l.Each)
+	for _, x := range r.Tokens {
+		r.Sum += float64(x)
+	}
+	return r, err
 }
 
 // Gradients say what Gradient does with those of before, and who waits for them. The zero value adds.
@@ -195,9 +238,10 @@ type Gradients struct {
 	After func(block int)
 }
 
-// Gradient is the loss of a batch, and computes the gradient of scale · Loss.Sum into Params. For a step of several batches
-// scale is one over the number of trained positions in all of them. The model must have been opened with Train.
-func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Loss, error) {
+// Gradient computes the losses of a batch, and the gradient of scale · their sum into Params. For a step of several batches
+// scale is one over the number of trained positions in all of them. It does not wait for the device. The model must have been
+// opened with Train.
+func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	if !m.o.Train {
 		panic("model: Gradient of a model that was not opened with Train")
 	}
@@ -206,14 +250,12 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Loss, error) {
 	}
 	p, err := m.begin(b)
 	if err != nil {
-		return Loss{}, err
+		return Losses{}, err
 	}
 	p.overwrite = g.Overwrite
 	m.forward(p)
-	l, err := m.headLoss(b, p, scale, true)
-	if err != nil {
-		return l, err
-	}
+	m.headLoss(p, scale, true)
+	l := p.losses()
 	if l.Trained > 0 {
 		m.backward(p, p.branch, g.After)
 	} else if g.Overwrite {
@@ -222,5 +264,5 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Loss, error) {
 	if g.After != nil {
 		g.After(Outside)
 	}
-	return l, m.d.Sync()
+	return l, m.d.Err()
 }

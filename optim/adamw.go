@@ -85,12 +85,13 @@ func (c Config) small(p model.Param) bool {
 
 // AdamW is the optimiser: parameters, and what it keeps of each.
 type AdamW struct {
-	c      Config
-	d      *kernels.Device
-	params []model.Param // those that are trained
-	state  []kernels.AdamWState
-	arena  *kernels.Arena
-	step   int
+	c       Config
+	d       *kernels.Device
+	params  []model.Param // those that are trained
+	state   []kernels.AdamWState
+	arena   *kernels.Arena
+	control kernels.Control
+	step    int
 }
 
 // New is an optimiser of those parameters that are trained, with all moments zero. Masters begin as the weights are now. It
@@ -104,7 +105,8 @@ func New(d *kernels.Device, params []model.Param, c Config) (*AdamW, error) {
 	if o.arena, err = d.NewArena("optimiser state", SizeOf(params, c)); err != nil {
 		return nil, err
 	}
-	o.state = cut(o.arena, o.params, c)
+	o.state, o.control = cut(o.arena, o.params, c)
+	d.Begin(o.control)
 	for i, p := range o.params {
 		for _, x := range tensors(o.state[i]) {
 			d.Zero(x)
@@ -147,8 +149,8 @@ func trained(params []model.Param) (list []model.Param) {
 	return list
 }
 
-// cut is the state of each parameter, without contents.
-func cut(a *kernels.Arena, params []model.Param, c Config) []kernels.AdamWState {
+// cut is the state of each parameter and the control of steps, without contents.
+func cut(a *kernels.Arena, params []model.Param, c Config) ([]kernels.AdamWState, kernels.Control) {
 	list := make([]kernels.AdamWState, len(params))
 	for i, p := range params {
 		n, s := p.W.Len(), &list[i]
@@ -169,7 +171,7 @@ func cut(a *kernels.Arena, params []model.Param, c Config) []kernels.AdamWState 
 			s.Master = a.New(p.Name+".residual", tensor.U8, n)
 		}
 	}
-	return list
+	return list, kernels.NewControl(a)
 }
 
 // tensors are those that a state has.
@@ -182,11 +184,17 @@ func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
 	return list
 }
 
-// Step moves every parameter once, against its gradient times scale (which is where clipping comes in), with learning rate
-// lr. With an lr of 0 the moments advance and nothing moves. Gradients that are not finite spoil the state: ask Norm first.
-func (o *AdamW) Step(lr, scale float64) {
-	o.step++
-	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: scale, Step: o.step,
+// AddLoss adds losses, F32 on the device, to the sum that the next Step tells of, and lets decide.
+func (o *AdamW) AddLoss(losses tensor.Tensor) { o.d.AddLoss(o.control, losses) }
+
+// Step moves every parameter once, against its gradient clipped to a norm of limit (0: as it is), with learning rate lr. With an
+// lr of 0 the moments advance and nothing moves. Where the norm, or the sum of the losses that were added since the last step, is
+// not finite, nothing changes and the step does not count. What is to be done is decided on the device; Step waits for it at the
+// end, and returns its error.
+func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
+	addSquares(o.d, o.control, o.params)
+	o.d.Decide(o.control, limit)
+	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: 1, Control: o.control, Step: o.step + 1,
 		Seed: o.c.Seed, BNB: o.c.BNB}
 	for i, p := range o.params {
 		c.Tensor, c.Decay = i, 0
@@ -196,9 +204,15 @@ func (o *AdamW) Step(lr, scale float64) {
 		c.Stochastic = o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()
 		o.d.AdamW(p.W, p.Grad, o.state[i], c)
 	}
+	r, err := o.d.Record(o.control)
+	o.d.Begin(o.control)
+	if r.Taken {
+		o.step++
+	}
+	return r, err
 }
 
-// Steps is how often Step was called, or what SetSteps said and the calls since.
+// Steps is how many steps were taken, or what SetSteps said and the calls since.
 func (o *AdamW) Steps() int { return o.step }
 
 // SetSteps has the next step be the one after so many, as when State was restored. It panics below 0.

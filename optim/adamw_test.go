@@ -150,7 +150,7 @@ func TestResume(t *testing.T) {
 					for i, p := range params {
 						d.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
 					}
-					o.Step(1e-3, 0.5)
+					take(t, o, 1e-3, 1)
 				}
 			}
 			snapshot := func(o *AdamW) (all [][]byte) {
@@ -218,7 +218,7 @@ func TestStochasticRounding(t *testing.T) {
 					d.Upload(p.W, slices.Repeat([]float32{1}, n))
 					d.Upload(p.Grad, slices.Repeat([]float32{1}, n))
 				}
-				o.Step(1.0/512, 1) // half of the last place of 1 in BF16 below it: up or down
+				take(t, o, 1.0/512, 0) // half of the last place of 1 in BF16 below it: up or down
 				for _, p := range params {
 					weights = append(weights, floats(t, d, p.W))
 				}
@@ -304,7 +304,7 @@ func TestLostUpdates(t *testing.T) {
 				g[i] += signal[i]
 			}
 			d.Upload(p.Grad, g)
-			o.Step(rate(step), 1)
+			take(t, o, rate(step), 0)
 		}
 		end := floats(t, d, p.W)
 		for _, x := range o.State() {
@@ -386,7 +386,7 @@ func TestNoExplosion(t *testing.T) {
 					g[i] = float32(gradient(i%256, rng))
 				}
 				d.Upload(params[0].Grad, g)
-				o.Step(lr, 1)
+				take(t, o, lr, 0)
 				after := floats(t, d, params[0].W)
 				for i, w := range after {
 					worst = max(worst, math.Abs(float64(w)-float64(before[i]))/lr)
@@ -427,7 +427,7 @@ func TestEightBits(t *testing.T) {
 				g[i] = (g[i] + 3e-4) * float32(math.Exp(float64(scale[i]))) // log-normal, sigma 1
 			}
 			d.Upload(params[0].Grad, g)
-			o.Step(lr, 1)
+			take(t, o, lr, 0)
 		}
 		return floats(t, d, params[0].W)
 	}
@@ -454,5 +454,13 @@ func TestParseMaster(t *testing.T) {
 		if _, err := ParseMaster(s); err == nil || !strings.Contains(err.Error(), "split8, sr, fp32, none") {
 			t.Errorf("%q: %v", s, err)
 		}
+	}
+}
+
+// take is a step that must be taken.
+func take(t testing.TB, o *AdamW, lr, limit float64) {
+	t.Helper()
+	if r, err := o.Step(lr, limit); err != nil || !r.Taken {
+		t.Fatal(r, err)
 	}
 }

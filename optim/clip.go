@@ -1,7 +1,7 @@
 package optim
 
 import (
-	"math"
+	"errors"
 
 	"restyle/kernels"
 	"restyle/model"
@@ -9,21 +9,23 @@ import (
 
 // Norm is the global norm of all gradients, ‖g‖ over every element of every trained parameter. It waits for the device,
 // and returns its error. A gradient that is not finite makes it so too.
-func Norm(d *kernels.Device, params []model.Param) (float64, error) {
-	var sum float64
-	for _, p := range params {
-		if p.Trained() {
-			sum += d.SumSquares(p.Grad)
-		}
+func Norm(d *kernels.Device, params []model.Param) (norm float64, err error) {
+	a, err := d.NewArena("norm", kernels.SizeOf(func(a *kernels.Arena) { kernels.NewControl(a) }))
+	if err != nil {
+		return 0, err
 	}
-	return math.Sqrt(sum), d.Sync()
+	defer func() { err = errors.Join(err, a.Close()) }()
+	c := kernels.NewControl(a)
+	d.Begin(c)
+	addSquares(d, c, params)
+	r, err := d.Record(c)
+	return r.Norm, err
 }
 
-// Clip is the scale that brings a gradient of this norm down to limit, and 1 where it is smaller or limit is 0:
-// min(1, limit / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ has it.
-func Clip(norm, limit float64) float64 {
-	if limit <= 0 {
-		return 1
+func addSquares(d *kernels.Device, c kernels.Control, params []model.Param) {
+	for _, p := range params {
+		if p.Trained() {
+			d.AddSquares(c, p.Grad)
+		}
 	}
-	return math.Min(1, limit/(norm+1e-6))
 }

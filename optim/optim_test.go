@@ -1,6 +1,8 @@
 package optim
 
 import (
+	"bytes"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -9,16 +11,6 @@ import (
 	"restyle/model"
 	"restyle/tensor"
 )
-
-func TestClip(t *testing.T) {
-	for _, c := range []struct{ norm, limit, want float64 }{
-		{10, 1, 1 / (10 + 1e-6)}, {0.5, 1, 1}, {10, 0, 1}, {0, 1, 1},
-	} {
-		if got := Clip(c.norm, c.limit); math.Abs(got-c.want) > 1e-15 {
-			t.Errorf("norm %g, limit %g: %g, want %g", c.norm, c.limit, got, c.want)
-		}
-	}
-}
 
 // TestAdamW has three steps of two parameters beside the formula in float64, one of them with decay and one frozen.
 func TestAdamW(t *testing.T) {
@@ -55,7 +47,7 @@ func TestAdamW(t *testing.T) {
 	}
 	defer o.Close()
 	for step := 1; step <= 3; step++ {
-		lr, scale := 1e-2/float64(step), 0.5*float64(step) // AdamW does not see a scale that stays
+		lr, scale := 1e-2/float64(step), 0.5/float64(step) // AdamW does not see a scale that stays
 		for p := range 2 {
 			x := make([]float32, n)
 			for i := range x {
@@ -85,7 +77,9 @@ func TestAdamW(t *testing.T) {
 		if want = math.Sqrt(want); math.Abs(norm-want) > 1e-6*want {
 			t.Errorf("norm %g, want %g", norm, want)
 		}
-		o.Step(lr, scale)
+		if r, err := o.Step(lr, scale*(norm+1e-6)); err != nil || !r.Taken || r.Norm != norm || math.Abs(r.Scale-scale) > 1e-15 {
+			t.Fatalf("%+v, %v", r, err)
+		}
 	}
 	for p := range 2 {
 		got, err := d.Floats(params[p].W)
@@ -114,6 +108,74 @@ func TestAdamW(t *testing.T) {
 		bad(&c)
 		if _, err := New(d, params, c); err == nil || !strings.HasPrefix(err.Error(), "AdamW: ") {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestStepNotTaken has a gradient or a loss that is not finite change nothing at all, and the next step be as if it had not been.
+func TestStepNotTaken(t *testing.T) {
+	for what, spoil := range map[string]func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor){
+		"an infinite gradient": func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
+			d.Upload(g.Part(3, 1), []float32{float32(math.Inf(1))})
+		},
+		"a gradient that is no number": func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
+			d.Upload(g.Part(0, 1), []float32{float32(math.NaN())})
+		},
+		"an infinite loss": func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
+			d.Upload(loss, []float32{1, float32(math.Inf(-1))})
+		},
+	} {
+		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+			var ends [2][]byte
+			for i := range ends {
+				d, params := place(t, dtype, []int{67, 64}, []int{20})
+				a, err := d.NewArena("loss", 256)
+				if err != nil {
+					t.Fatal(err)
+				}
+				loss := a.New("loss", tensor.F32, 2)
+				o, err := New(d, params, Default)
+				if err != nil {
+					t.Fatal(err)
+				}
+				once := func() kernels.Record {
+					o.AddLoss(loss)
+					r, err := o.Step(1e-2, 0.1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return r
+				}
+				fill := func() {
+					d.Upload(loss, []float32{1, 2})
+					for j, p := range params {
+						d.Upload(p.Grad, normal(uint64(j), p.W.Len(), 1))
+					}
+				}
+				fill()
+				if r := once(); !r.Taken || r.Loss != 3 || r.Scale >= 1 {
+					t.Fatalf("%+v", r)
+				}
+				if i == 1 {
+					spoil(d, o, params[0].Grad, loss)
+					if r := once(); r.Taken || o.Steps() != 1 {
+						t.Errorf("%s: %+v after %d steps", what, r, o.Steps())
+					}
+					fill()
+				}
+				if r := once(); !r.Taken || r.Loss != 3 || o.Steps() != 2 {
+					t.Errorf("%s: %+v after %d steps", what, r, o.Steps())
+				}
+				for _, x := range append(o.State(), params[0].W, params[1].W) {
+					ends[i] = append(ends[i], x.Raw()...)
+				}
+				if err := errors.Join(o.Close(), a.Close()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(ends[0], ends[1]) {
+				t.Errorf("%s, %v: it left something", what, dtype)
+			}
 		}
 	}
 }

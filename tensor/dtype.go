@@ -13,12 +13,13 @@ const (
 	I64
 	I32
 	U8
+	F64 // sums over a whole step
 )
 
 var dtypes = [...]struct {
 	name string
 	size int
-}{F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, I64: {"I64", 8}, I32: {"I32", 4}, U8: {"U8", 1}}
+}{F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, I64: {"I64", 8}, I32: {"I32", 4}, U8: {"U8", 1}, F64: {"F64", 8}}
 
 // Size is the number of bytes of an element, 0 for a type that is none.
 func (t DType) Size() int {
@@ -43,5 +44,5 @@ func ParseDType(name string) (DType, error) {
 			return DType(t), nil
 		}
 	}
-	return 0, fmt.Errorf("element type %q is not one of F32, F16, BF16, I64, I32, U8", name)
+	return 0, fmt.Errorf("element type %q is not one of F32, F16, BF16, I64, I32, U8, F64", name)
 }

@@ -111,6 +111,9 @@ func view[T any](t Tensor, types ...DType) []T {
 // F32 is the elements of an F32 tensor in this process's memory. The slice is the memory itself.
 func (t Tensor) F32() []float32 { return view[float32](t, F32) }
 
+// F64 is the elements of an F64 tensor in this process's memory.
+func (t Tensor) F64() []float64 { return view[float64](t, F64) }
+
 // Half is the bits of the elements of a BF16 or F16 tensor in this process's memory.
 func (t Tensor) Half() []uint16 { return view[uint16](t, BF16, F16) }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"restyle/dataset"
+	"restyle/kernels"
 	"restyle/model"
-	"restyle/optim"
 	"restyle/tensor"
 )
 
@@ -173,7 +173,11 @@ func TestStepIsOneStep(t *testing.T) {
 		big.Init(3, 0.05)
 		sum := 0.0
 		for _, b := range batches {
-			l, err := big.Gradient(b, float32(1/float64(trained)), model.Gradients{})
+			there, err := big.Gradient(b, float32(1/float64(trained)), model.Gradients{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := big.Read(there)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,11 +242,9 @@ func TestUpdate(t *testing.T) {
 		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Trained())), model.Gradients{Overwrite: true}); err != nil || len(of) != 1 {
 			t.Fatal(len(of), err)
 		}
-		norm, err := optim.Norm(want.Model.Device(), want.Model.Params())
-		if err != nil || norm < 2*s.Clip {
-			t.Fatalf("a norm of %v, which is not clipped, shows nothing: %v", norm, err)
+		if r, err := want.Optimizer.Step(want.Plan.rate(step), s.Clip); err != nil || r.Norm < 2*s.Clip {
+			t.Fatalf("%+v: a norm that is not clipped shows nothing: %v", r, err)
 		}
-		want.Optimizer.Step(want.Plan.rate(step), s.Clip/norm)
 		passes, _ = r.Plan.Step(step)
 	}
 	if len(passes) < 3 || passes[0].Trained() == passes[1].Trained() {
@@ -266,6 +268,27 @@ func TestUpdate(t *testing.T) {
 		if e := math.Sqrt(diff / norm); !(e < 1e-2) { // AdamW's first steps make much of tiny gradients
 			t.Errorf("%s moves by %.1e of the way elsewhere", x.Name, e)
 		}
+	}
+}
+
+// TestOneWait has a step of several passes give the device each of them once, and wait for the record of all.
+func TestOneWait(t *testing.T) {
+	s := tinySettings()
+	s.Batch, s.Accumulate = 2, 3
+	r := tiny(t, t.TempDir(), s, func(r *Run) {})
+	if err := r.Start(context.Background(), ""); err != nil {
+		t.Fatal(err)
+	}
+	batches, _ := r.Plan.Step(r.state.Step)
+	if len(batches) < 2 {
+		t.Fatalf("%d passes", len(batches))
+	}
+	r.Model.Device().Transfers()
+	if err := r.step(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := r.Model.Device().Transfers(), (kernels.Transfers{Uploads: len(batches), Waits: 1}); got != want {
+		t.Errorf("a step of %d passes: %+v, want %+v", len(batches), got, want)
 	}
 }
 

@@ -2,11 +2,9 @@ package trainer
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"restyle/model"
-	"restyle/optim"
 	"restyle/trainer/report"
 )
 
@@ -23,29 +21,24 @@ func (r *Run) step() error {
 		s.Tokens += len(b.IDs)
 		s.Trained += b.Trained()
 	}
-	sum := 0.0
 	for i, b := range batches {
 		l, err := r.Model.Gradient(b, float32(1/float64(s.Trained)), model.Gradients{Overwrite: i == 0})
 		if err != nil {
 			return fmt.Errorf("step %d: %w", at+1, err)
 		}
-		sum += l.Sum
+		r.Optimizer.AddLoss(l.Each)
 	}
-	norm, err := optim.Norm(r.Model.Device(), r.Model.Params())
+	rec, err := r.Optimizer.Step(s.LR, r.Settings.Clip)
 	if err != nil {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
-	s.Loss, s.GradNorm = report.Number(sum/float64(s.Trained)), report.Number(norm)
+	s.Loss, s.GradNorm = report.Number(rec.Loss/float64(s.Trained)), report.Number(rec.Norm)
 	r.state.InARow++
-	if s.Skipped = math.IsNaN(norm) || math.IsInf(norm, 0) || math.IsNaN(sum) || math.IsInf(sum, 0); s.Skipped {
+	if s.Skipped = !rec.Taken; s.Skipped {
 		r.state.Skipped++
 	} else {
 		r.state.InARow = 0
-		r.Optimizer.Step(s.LR, optim.Clip(norm, r.Settings.Clip))
 		r.state.Loss = s.Loss
-	}
-	if err := r.Model.Device().Sync(); err != nil {
-		return fmt.Errorf("step %d: %w", at+1, err)
 	}
 	s.Seconds = time.Since(start).Seconds()
 	r.state.Step++

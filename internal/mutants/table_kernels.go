@@ -507,7 +507,7 @@ var kernelsMutants = []mutant{
 	{"kernels/squares-rest", "kernels/cpu/ops_optim_squares.c",
 		"EACH(j, n, i, to, { add_squares(s[0]",
 		"EACH(j, n, i, to - 1, { add_squares(s[0]",
-		"./kernels -run SumSquares"},
+		"./kernels -run AddSquares"},
 	{"kernels/columns-stride", "tensor/matrix.go",
 		"hi - lo, t.Dim(-1), t.DType",
 		"hi - lo, hi - lo, t.DType",

@@ -45,7 +45,9 @@ func (m *fullFolder) adamw(l *model.Model, path string) error {
 		if err != nil {
 			return err
 		}
-		o.Step(rate, 1)
+		if _, err := o.Step(rate, 0); err != nil {
+			return err
+		}
 		if err := o.Close(); err != nil {
 			return err
 		}

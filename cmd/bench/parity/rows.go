@@ -76,7 +76,11 @@ func (f *folder) gradient(l *model.Model, batches []model.Batch) ([]model.Loss, 
 		if f.o.mistake.scale != nil {
 			s = f.o.mistake.scale(b, scale)
 		}
-		loss, err := l.Gradient(b, s, model.Gradients{Overwrite: i == 0})
+		there, err := l.Gradient(b, s, model.Gradients{Overwrite: i == 0})
+		if err != nil {
+			return nil, err
+		}
+		loss, err := l.Read(there)
 		if err != nil {
 			return nil, err
 		}

@@ -198,7 +198,11 @@ func (m *modelFolder) accumulation() error {
 		if losses[i].Trained == 0 {
 			continue
 		}
-		loss, err := l.Gradient(b, 1/float32(len(micro)*losses[i].Trained), model.Gradients{Overwrite: first})
+		there, err := l.Gradient(b, 1/float32(len(micro)*losses[i].Trained), model.Gradients{Overwrite: first})
+		if err != nil {
+			return err
+		}
+		loss, err := l.Read(there)
 		if err != nil {
 			return err
 		}
@@ -263,12 +267,11 @@ func (m *modelFolder) training() error {
 		if err != nil {
 			return err
 		}
-		norm, err := optim.Norm(m.d, l.Params())
+		r, err := o.Step(rate(step), clip)
 		if err != nil {
 			return err
 		}
-		o.Step(rate(step), optim.Clip(norm, clip))
-		losses, norms = append(losses, mean(loss)), append(norms, norm)
+		losses, norms = append(losses, mean(loss)), append(norms, r.Norm)
 		rates, counts = append(rates, rate(step)), append(counts, float64(loss[0].Trained))
 	}
 	m.compare("trained tokens", j.key("training.trained_tokens"), farthest(counts, j.numbers("training.trained_tokens")), exact)

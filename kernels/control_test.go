@@ -1,0 +1,120 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// TestAddSquares compares with the sum in float64, over elements whose squares overflow float32 and vanish in it, and wants
+// the same bits from any number of threads.
+func TestAddSquares(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, typ := range both {
+			for _, scale := range []float64{1, 1e-30, 1e30} {
+				var xs []tensor.Tensor
+				var want float64
+				rng := rand.New(rand.NewPCG(6, 7))
+				a := arena(t, d, 1<<20)
+				for _, n := range []int{1, 5, 100, 100003} {
+					x := a.New("x", typ, n)
+					d.Upload(x, filled(n, func(int) float64 { return scale * rng.NormFloat64() }))
+					for _, v := range floats(t, d, x) {
+						want += v * v
+					}
+					xs = append(xs, x)
+				}
+				got := sumSquares(t, d, xs...)
+				if math.Abs(got-want) > 1e-13*want { // both are float64; their orders differ
+					t.Errorf("%v: %v, want %v", typ, got, want)
+				}
+				if !d.IsCPU() {
+					continue
+				}
+				if err := cpu.SetThreads(3); err != nil {
+					t.Fatal(err)
+				}
+				if again := sumSquares(t, d, xs...); again != got {
+					t.Errorf("%v: %v with three threads, %v with one", typ, again, got)
+				}
+				if err := cpu.SetThreads(1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if got := sumSquares(t, d); got != 0 {
+			t.Errorf("of nothing: %v", got)
+		}
+	})
+}
+
+// TestAddSquaresBad says so when a gradient is no number.
+func TestAddSquaresBad(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		for _, bad := range []float64{math.NaN(), math.Inf(1)} {
+			x := arena(t, d, 1<<12).New("x", tensor.F32, 100)
+			d.Upload(x, filled(100, func(i int) float64 { return map[bool]float64{true: bad}[i == 99] }))
+			if got := sumSquares(t, d, x); !math.IsNaN(got) && !math.IsInf(got, 1) {
+				t.Errorf("%v became %v", bad, got)
+			}
+		}
+	})
+}
+
+// sumSquares adds up the squares of some tensors.
+func sumSquares(t *testing.T, d *Device, xs ...tensor.Tensor) float64 {
+	t.Helper()
+	c := control(t, d)
+	for _, x := range xs {
+		d.AddSquares(c, x)
+	}
+	r, err := d.Record(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Norm * r.Norm
+}
+
+func control(t testing.TB, d *Device) Control {
+	t.Helper()
+	c := NewControl(arena(t, d, 256))
+	d.Begin(c)
+	return c
+}
+
+// TestDecide clips and decides by the formula.
+func TestDecide(t *testing.T) {
+	eachDevice(t, func(t *testing.T, d *Device) {
+		clipped := func(norm float64) float64 { return 1 / (norm + 1e-6) }
+		inf, nan := float32(math.Inf(1)), float32(math.NaN())
+		for _, x := range []struct {
+			loss, g []float32
+			limit   float64
+			want    Record
+		}{
+			{[]float32{1, 0.5}, []float32{6, 8}, 1, Record{1.5, 10, clipped(10), true}},
+			{[]float32{2}, []float32{0.375, 0.5}, 1, Record{2, 0.625, 1, true}},
+			{[]float32{2}, []float32{6, 8}, 0, Record{2, 10, 1, true}},
+			{[]float32{2}, []float32{0, 0}, 1, Record{2, 0, 1, true}},
+			{[]float32{inf}, []float32{0, 1}, 1, Record{math.Inf(1), 1, clipped(1), false}},
+			{[]float32{nan}, []float32{0, 1}, 0, Record{math.NaN(), 1, 1, false}},
+			{[]float32{1}, []float32{0, inf}, 1, Record{1, math.Inf(1), 0, false}},
+		} {
+			a, c := arena(t, d, 1<<12), control(t, d)
+			loss, g := a.New("loss", tensor.F32, len(x.loss)), a.New("g", tensor.F32, 2)
+			d.Upload(loss, x.loss)
+			d.Upload(g, x.g)
+			d.AddLoss(c, loss)
+			d.AddSquares(c, g)
+			d.Decide(c, x.limit)
+			got, err := d.Record(c)
+			if err != nil || fmt.Sprint(got) != fmt.Sprint(x.want) {
+				t.Errorf("losses %v, gradient %v, limit %v: %v, %v; want %v", x.loss, x.g, x.limit, got, err, x.want)
+			}
+		}
+	})
+}
