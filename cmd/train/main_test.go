@@ -395,6 +395,7 @@ func TestRefused(t *testing.T) {
 		"nothing to train":        {cli.Usage, small(t, out, "--freeze", "*"), "nothing is left to train"},
 		"a strange out":           {cli.Failed, small(t, full), "no run of train (letter.txt)"},
 		"nothing to resume":       {cli.Failed, small(t, out, "--resume"), "there is no run in"},
+		"same bits of nothing":    {cli.Usage, small(t, out, "--same-bits"), "it needs --resume"},
 		"resume and restart":      {cli.Usage, small(t, out, "--resume", "--restart"), "leave one out"},
 		"no memory":               {cli.Failed, small(t, out, "--max-memory", "100kB"), "this run takes"},
 		"an optimiser":            {cli.Usage, small(t, out, "--optimizer", "sgd"), "adamw8bit nor adamw"},

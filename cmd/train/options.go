@@ -44,7 +44,7 @@ type options struct {
 
 	model, fromScratch, tokenizer, vocabData string
 	out                                      string
-	resume, restart                          bool
+	resume, restart, sameBits                bool
 
 	epochs, maxSteps, batch, accumulate, seq int
 	packing                                  bool
@@ -114,6 +114,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.offline, "offline", "take hub models and datasets from the cache alone")
 	f.Add(&o.out, "out", "the `directory` of the result")
 	f.Add(&o.resume, "resume", "go on with the run in --out, from its last checkpoint: an unfinished one, or one that is to have more --epochs or --max-steps than it had")
+	f.Add(&o.sameBits, "same-bits", "refuse to --resume where this machine cannot go on with the same bits; the default is to go on and say so")
 	f.Add(&o.restart, "restart", "set an unfinished run in --out aside, as .bak, and begin anew")
 
 	f.Group("How it is learned")
@@ -214,6 +215,8 @@ func (o *options) trainerSettings() (s trainer.Settings, err error) {
 // check finds what is wrong with the flags by themselves.
 func (o *options) check(given func(flag string) bool) error {
 	switch {
+	case o.sameBits && !o.resume:
+		return usagef("--same-bits is about going on with a run: it needs --resume")
 	case o.resume && o.restart:
 		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
 	case len(o.text) > 0 && len(o.data) > 0:

@@ -281,7 +281,15 @@ func TestOtherMachine(t *testing.T) {
 		r["finished"] = false
 		r["decisions"].(map[string]any)["cpu"] = "avx9"
 	})
+	strict := append(slices.Clone(args), "--same-bits")
+	if o := must(t, cli.Failed, strict...); !strings.Contains(o.stderr, "--same-bits: this machine lacks") || !strings.Contains(o.stderr, "avx9") {
+		t.Error(o)
+	}
 	if o := must(t, cli.Done, args...); !strings.Contains(o.stderr, "not with the same bits") || !strings.Contains(o.stderr, "avx9") {
+		t.Error(o)
+	}
+	change(t, out, func(r map[string]any) { r["finished"] = false })
+	if o := must(t, cli.Done, strict...); strings.Contains(o.stderr, "same bits") { // run.json has what it went on with
 		t.Error(o)
 	}
 	change(t, out, func(r map[string]any) { r["finished"] = false })

@@ -216,6 +216,9 @@ func (t *train) latest() (dir string, err error) {
 // openDevice opens the device; a resumed run goes on with the instruction set that it began with, where the machine has it.
 func (t *train) openDevice(level string) (err error) {
 	if _, missing := cpu.ParseLevel(level); missing != nil {
+		if t.sameBits {
+			return fmt.Errorf("--same-bits: this machine lacks what the run was begun with (%w): go on on one that has it, or without --same-bits", missing)
+		}
 		t.note("this machine lacks what the run was begun with: it goes on, but not with the same bits (%v)", missing)
 		level = ""
 	}
