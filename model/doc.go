@@ -12,8 +12,8 @@
 // tensors, its activations, its forward and its backward pass in one file. Training, evaluation, recomputation and answers from
 // a cache run the same forward pass.
 //
-// Two conventions hold everywhere. Gradients of parameters accumulate (+=) where Gradients does not say otherwise, so that a step may consist of
-// several micro-batches; gradients of activations overwrite (=), but for the one of the residual stream, dh, to which each
-// half of a block adds. And sequences of different lengths lie end to end, without padding: attention does not look across
-// their borders, and positions begin again in each.
+// Two conventions hold everywhere. Gradients of parameters accumulate (+=) where Gradients does not say otherwise, so that a
+// step may consist of several micro-batches; gradients of activations overwrite (=), but for the one of the residual stream, dh,
+// to which each half of a block adds. And sequences of different lengths lie end to end, without padding: attention does not look
+// across their borders, and positions begin again in each.
 package model
