@@ -116,17 +116,34 @@ var promised struct {
 // freeMemory and residentMemory ask the system. Tests answer for it.
 var freeMemory, residentMemory = memory.Free, memory.Resident
 
+// unpromised is what is free and not promised. What else is resident, such as Go's heap, counts as if it were of arenas: little,
+// beside a model. The caller holds promised's lock.
+func unpromised() (bytes int, whose string, known bool) {
+	free, whose, known := freeMemory()
+	return max(0, free-max(0, promised.bytes-residentMemory())), whose, known
+}
+
+// Free is how many bytes of the device's memory new arenas can get, and whose memory it is, such as "this machine" or a control
+// group. If the system does not tell, known is false.
+func (d *Device) Free() (bytes int, whose string, known bool) {
+	if d.gpu != nil {
+		free, _, err := d.gpu.Free()
+		d.fail(err)
+		return free, d.name, err == nil
+	}
+	promised.Lock()
+	defer promised.Unlock()
+	return unpromised()
+}
+
 // mapMemory asks the system for zeroed pages, large ones where it has them: a model is walked through from end to end, and
 // with small pages the address look-ups cost more than the reading.
 func mapMemory(bytes int) ([]byte, error) {
 	promised.Lock()
 	defer promised.Unlock()
-	if free, whose, ok := freeMemory(); ok {
-		// What else is resident, such as Go's heap, counts as if it were of arenas: little, beside a model.
-		if free -= max(0, promised.bytes-residentMemory()); bytes > free {
-			return nil, fmt.Errorf("%s has only %s left: take a smaller model or fewer tokens at a time, or close other programs",
-				whose, Bytes(max(free, 0)))
-		}
+	if free, whose, ok := unpromised(); ok && bytes > free {
+		return nil, fmt.Errorf("%s has only %s left: take a smaller model or fewer tokens at a time, or close other programs",
+			whose, Bytes(free))
 	}
 	mem, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {

@@ -29,6 +29,11 @@ func TestArenaRefused(t *testing.T) {
 	answer(t, 10*mib, "control group /a", before)
 	want := func(bytes int, message string) {
 		t.Helper()
+		// What the device says is free is what an arena may have.
+		free, whose, known := d.Free()
+		if known && (whose != "control group /a" || (bytes <= free) != (message == "")) {
+			t.Errorf("%d MiB free of %s, known %t, and %d MiB wanted for %q", free/mib, whose, known, bytes/mib, message)
+		}
 		a, err := d.NewArena("weights", bytes)
 		if err == nil {
 			a.Close()
@@ -57,6 +62,9 @@ func TestArenaRefused(t *testing.T) {
 	want(mib, "")
 
 	answer(t, 0, "", 0) // nobody knows
+	if _, _, known := d.Free(); known {
+		t.Error("what nobody knows is known")
+	}
 	want(mib, "")
 	if promised.bytes != before {
 		t.Errorf("%d bytes are promised to arenas that are closed", promised.bytes-before)

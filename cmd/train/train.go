@@ -15,7 +15,6 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
-	"restyle/internal/memory"
 	"restyle/kernels"
 	"restyle/kernels/cpu"
 	"restyle/model"
@@ -226,6 +225,9 @@ func (t *train) openDevice(level string) (err error) {
 	if err == nil {
 		t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
 		t.memory = trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, t.plan)
+		if !t.device.IsCPU() {
+			t.process = 0 // it lies elsewhere
+		}
 		t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
 	}
 	return err
@@ -355,7 +357,7 @@ func (t *train) observe(event any) {
 func (t *train) fits() error {
 	limit, whose := int(t.maxMemory), "--max-memory"
 	if limit == 0 {
-		free, of, known := memory.Free()
+		free, of, known := t.device.Free()
 		if !known {
 			return nil
 		}
