@@ -46,6 +46,10 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 		{"swiglu backward", []gpuOperand{pair, full(1), pair}, func(d *Device, x []tensor.Tensor) {
 			d.SwiGLUBackward(x[0], x[1], x[2])
 		}},
+		{"gelu forward", []gpuOperand{full(1), full(1)}, func(d *Device, x []tensor.Tensor) { d.GELU(x[0], x[1], false) }},
+		{"gelu backward", []gpuOperand{full(1), full(1), full(1)}, func(d *Device, x []tensor.Tensor) {
+			d.GELUBackward(x[0], x[1], x[2], false)
+		}},
 	}
 }
 

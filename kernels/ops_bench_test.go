@@ -37,6 +37,7 @@ func timedCases(t tensor.DType) []opCase {
 		qkNormCase(t, 2048, 32, 8, 64), qkNormCase(t, 512, 8, 4, 32),
 		ropeCase(t, 2048, 32, 8, 64), ropeCase(t, 512, 8, 4, 32),
 		swiGLUCase(t, 2048, 8192), swiGLUCase(t, 512, 688),
+		geluCase(t, 2048, 8192, false), geluCase(t, 512, 688, false), geluCase(t, 2048, 8192, true), geluCase(t, 512, 688, true),
 		embeddingCase(t, 2048, 20000, 2048, 20000), embeddingCase(t, 512, 4096, 256, 4096),
 		rowsCase(t, 2048, 2048, index),
 		crossEntropyCase(t, 300, 128256, nil, true), crossEntropyCase(t, 512, 4096, nil, true),

@@ -15,7 +15,7 @@ func (t Tensor) Matrix() Matrix {
 	if !t.Ok() {
 		return Matrix{}
 	}
-	return t.Columns(0, t.Dim(-1))
+	return Matrix{t.Addr, t.Rows(), t.Dim(-1), t.Dim(-1), t.DType}
 }
 
 // Columns is columns lo to hi of the tensor's rows. It panics when they are not there.

@@ -17,8 +17,8 @@ typedef struct {
 	int accumulate;    // add to what C holds
 } cpu_gemm_args;
 
-// cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are, in an order that
-// depends on k alone. Returns 0, or ENOMEM.
+// cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are, in an order that depends on
+// k, on the level, and on whether there are more than GEMM_FEW rows. Returns 0, or ENOMEM.
 int cpu_gemm(const cpu_gemm_args *args);
 
 // cpu_column_sums adds the sum of each column of a [rows, columns] matrix to sums, which are fp32 or of the matrix's type.

@@ -10,6 +10,12 @@ package cpu
 void cpu_add(tensor y, tensor a, tensor b);
 #cgo noescape cpu_add
 #cgo nocallback cpu_add
+void cpu_gelu(tensor y, tensor x, bool tanh);
+#cgo noescape cpu_gelu
+#cgo nocallback cpu_gelu
+void cpu_gelu_backward(tensor dx, tensor dy, tensor x, bool tanh);
+#cgo noescape cpu_gelu_backward
+#cgo nocallback cpu_gelu_backward
 void cpu_cross_entropy(tensor loss, tensor dlogits, tensor logits, tensor targets, float scale);
 #cgo noescape cpu_cross_entropy
 #cgo nocallback cpu_cross_entropy
@@ -81,6 +87,16 @@ import "restyle/tensor"
 // Add is y = a + b.
 func Add(y, a, b tensor.Tensor) {
 	C.cpu_add(c(y.Matrix()), c(a.Matrix()), c(b.Matrix()))
+}
+
+// GELU is y = x · Φ(x), or x times what the tanh form has for Φ.
+func GELU(y, x tensor.Tensor, tanh bool) {
+	C.cpu_gelu(c(y.Matrix()), c(x.Matrix()), C.bool(tanh))
+}
+
+// GELUBackward is the gradient of GELU.
+func GELUBackward(dx, dy, x tensor.Tensor, tanh bool) {
+	C.cpu_gelu_backward(c(dx.Matrix()), c(dy.Matrix()), c(x.Matrix()), C.bool(tanh))
 }
 
 // CrossEntropy is the loss of each row, and the gradient, if dlogits is a tensor.

@@ -1,0 +1,50 @@
+package kernels
+
+import (
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// GELU is the Gaussian error linear unit (Hendrycks & Gimpel 2016), x times the probability Φ(x) that a normal variable is less:
+//
+//	y = x · Φ(x) = x · erfc(−x / √2) / 2
+//
+// With tanh it is the form that approximates Φ (Hugging Face's gelu_new and gelu_pytorch_tanh):
+//
+//	y = x · (1 + tanh u) / 2,  u = √(2/π) · (x + 0.044715 · x³)
+//
+// y and x are of the same type and length; y may be x. GELU of −∞ is −0, of +∞ +∞, of NaN NaN.
+func (d *Device) GELU(y, x tensor.Tensor, tanh bool) {
+	floating("GELU", "x", x)
+	want("GELU", "y", y, x.DType, x.Len())
+	d.ran("gelu")
+	if d.gpu != nil {
+		d.launch(kernel{"gelu.cu", "gelu", x.DType, x.Dim(-1)}, blocks(x.Rows()*vectors(x.DType, x.Dim(-1)), 256), 256, 0,
+			addr(y), addr(x), i32(x.Rows()), flag(tanh))
+		return
+	}
+	cpu.GELU(y.View(x.Shape...), x, tanh)
+}
+
+// GELUBackward is the gradient of GELU:
+//
+//	dx = dy · (Φ(x) + x · Φ′(x)),  Φ′(x) = e^(−x²/2) / √(2π)
+//
+// and with tanh, where σ = (1 + tanh u) / 2 is in the place of Φ:
+//
+//	dx = dy · (σ + x · 2σ · (1 − σ) · u′),  u′ = √(2/π) · (1 + 3 · 0.044715 · x²)
+//
+// dx, dy and x are of the same type and length; dx may be dy or x.
+func (d *Device) GELUBackward(dx, dy, x tensor.Tensor, tanh bool) {
+	const op = "GELUBackward"
+	floating(op, "x", x)
+	want(op, "dy", dy, x.DType, x.Len())
+	want(op, "dx", dx, x.DType, x.Len())
+	d.ran("gelu_backward")
+	if d.gpu != nil {
+		d.launch(kernel{"gelu.cu", "gelu_backward", x.DType, x.Dim(-1)}, blocks(x.Rows()*vectors(x.DType, x.Dim(-1)), 256), 256, 0,
+			addr(dx), addr(dy), addr(x), i32(x.Rows()), flag(tanh))
+		return
+	}
+	cpu.GELUBackward(dx.View(x.Shape...), dy.View(x.Shape...), x, tanh)
+}
