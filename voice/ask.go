@@ -3,6 +3,7 @@ package voice
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxAsk is the length in bytes of the longest clause that Ask returns, and maxAskWords its length in words: more than
@@ -206,7 +207,11 @@ func dropAsides(s string) string {
 		if end < 0 {
 			break
 		}
-		s = s[:open-1] + s[open+end+1:]
+		rest := s[open+end+1:]
+		if next, _ := utf8.DecodeRuneInString(rest); wordRune(next) {
+			rest = " " + rest // the aside was all that lay between two words
+		}
+		s = s[:open-1] + rest
 	}
 	return strings.TrimRight(s, " .!?,;:-–—…")
 }

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
+
+	"restyle/internal/linear"
 )
 
 func TestProse(t *testing.T) {
@@ -151,24 +153,21 @@ func TestTone(t *testing.T) {
 	}
 }
 
-// TestToneIsLinear scores a mebibyte of each text that could make a scan quadratic. The bound is ten times what is
-// wanted, since tests run on busy machines.
+// TestToneIsLinear scores texts that could make a scan quadratic.
 func TestToneIsLinear(t *testing.T) {
 	s, err := Builtin(Default)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, unit := range []string{"`", "``` ", "`a``b", "\n`", "```\n", "~", "fine ", "read the ", "of course ", "'a", "’", "\xff", "(", "e.g. ", "a.\n\n", "x"} {
-		text := strings.Repeat(unit, 1<<20/len(unit))
-		start := time.Now()
-		s.Tone(Read(text))
-		Read(text).Sentences()
-		Read(text).Opener()
-		Ask(text)
-		Keyword(text)
-		if d := time.Since(start); d > 3*time.Second {
-			t.Errorf("1 MiB of %q took %v", unit, d)
-		}
+		linear.Test(t, strconv.Quote(unit), 1<<15, func(n int) {
+			text := strings.Repeat(unit, n/len(unit))
+			read := Read(text)
+			s.Tone(read)
+			read.Sentences()
+			Ask(text)
+			Keyword(text)
+		})
 	}
 }
 

@@ -2,11 +2,13 @@ package python
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"restyle/internal/linear"
 )
 
 // compareTokens reports the first difference.
@@ -115,20 +117,17 @@ func TestTokenPositions(t *testing.T) {
 
 // TestLinear holds that a long line of anything takes little time and no deep recursion.
 func TestLinear(t *testing.T) {
-	const n = 1 << 17
 	for _, unit := range []string{"(", "[]", "()", "'", `"`, "''", `"""`, " ", "\t", "\\", "\\\n", "\n", "#", "f'{", "f'{x}'", "f\"\"", "{", "}", "f'''{f'", "0", "0_", "1.", "a.", "a(", "-", "not ",
 		"lambda:", "x if y else ", "x,", "x=", "x;", "*", "a[", "if x:\n", "if x:", " \n", "else", "\r", "\x0c", "é", "\\N{", "'\\N{a}'", "f'{x=}'", "with (", "with (a)", "match a:", "match(", "case", "@a\n",
 		"def f(a,", "'' ", "b'' ", "f'{a:{", "x.y", "$", "await ", "yield ", "a:b=", "for a in ", "[a for a in b]", "f'{{", "f'\\", "import a.", "elif x: y\n"} {
-		s := strings.Repeat(unit, n/len(unit))
-		begin := time.Now()
-		Check(s)
-		Check("x = (" + s)
-		Check("f'''" + s + "{" + s)
-		Identifiers(s)
-		Equal(s, s+"x")
-		if d := time.Since(begin); d > 5*time.Second {
-			t.Errorf("%d bytes of %q take %v", n, unit, d)
-		}
+		linear.Test(t, strconv.Quote(unit), 1<<14, func(n int) {
+			s := strings.Repeat(unit, n/len(unit))
+			Check(s)
+			Check("x = (" + s)
+			Check("f'''" + s + "{" + s)
+			Identifiers(s)
+			Equal(s, s+"x")
+		})
 	}
 }
 

@@ -1,0 +1,31 @@
+// Package linear has tests of what must not take a time that grows with the square of what it is given, such as a parser of
+// hostile text.
+package linear
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// Test fails if f(8·n) takes more than 24 times the processor's time of f(n): what is linear takes 8 times, what is quadratic
+// 64 times. Only the time of the thread that runs f counts, so that a busy machine does not matter, and the best of three tries.
+// Less than a millisecond counts as one. f must start no goroutines.
+func Test(t testing.TB, what string, n int, f func(n int)) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	spent := func(n int) time.Duration {
+		begin := threadTime()
+		f(n)
+		return threadTime() - begin
+	}
+	var small, large time.Duration
+	for range 3 {
+		small, large = max(spent(n), time.Millisecond), spent(8*n)
+		if large <= 24*small {
+			return
+		}
+	}
+	t.Errorf("%s: %d takes %v, and %d takes %v", what, n, small, 8*n, large)
+}
