@@ -11,18 +11,16 @@ import "slices"
 // one in 1,400, of those that share 70 % one in 900,000. Agreement in one band alone is too frequent: among rows of stock
 // phrases it is chance.
 type copies struct {
-	rows  []*shingled
-	heads [bands][]int32 // by a hash of the band's minima: the latest row with it, from 1; 0 for none
-	asked int32          // how often admit was called
+	heads  [bands][]int32 // by a hash of the band's minima: the latest row with it, from 1; 0 for none
+	next   [bands][]int32 // of each row: the row before it with the same hash, from 1; 0 for none
+	met    []meeting      // of each row
+	prints [][]uint32     // of each row: 32 bits of each shingle, in ascending order
+	asked  int32          // how often admit was called
 }
 
-// A shingled row is its text as far as the comparison needs it.
-type shingled struct {
-	asked  int32        // the latest call of admit that met it
-	agrees int32        // in how many bands so far
-	next   [bands]int32 // the row before it with the same hash of a band, from 1; 0 for none
-	prints []uint32     // 32 bits of each shingle, in ascending order
-}
+// A meeting is of a row with the latest that was asked about. It stands apart from all else, so that the chains, which are
+// walked for every row, stay in the processor's caches.
+type meeting struct{ asked, agrees int32 }
 
 const (
 	bands     = 40
@@ -60,31 +58,33 @@ func (c *copies) admit(shingles []uint64, at [bands]uint32) bool {
 	if len(shingles) == 0 {
 		return true
 	}
-	row := &shingled{prints: make([]uint32, len(shingles))}
+	prints := make([]uint32, len(shingles))
 	for i, s := range shingles {
-		row.prints[i] = uint32(s)
+		prints[i] = uint32(s)
 	}
-	slices.Sort(row.prints)
+	slices.Sort(prints)
 	c.asked++
+	var before [bands]int32
 	for b, slot := range at {
 		if c.heads[b] == nil {
 			c.heads[b] = make([]int32, slots)
 		}
-		row.next[b] = c.heads[b][slot]
-		for i, n := row.next[b], 0; i > 0 && n < maxChain; n++ {
-			other := c.rows[i-1]
+		before[b] = c.heads[b][slot]
+		for i, n := before[b], 0; i > 0 && n < maxChain; n++ {
+			other := &c.met[i-1]
 			if other.asked != c.asked {
-				other.asked, other.agrees = c.asked, 0
+				*other = meeting{asked: c.asked}
 			}
-			if other.agrees++; other.agrees == 2 && alike(row.prints, other.prints) {
+			if other.agrees++; other.agrees == 2 && alike(prints, c.prints[i-1]) {
 				return false
 			}
-			i = other.next[b]
+			i = c.next[b][i-1]
 		}
 	}
-	c.rows = append(c.rows, row)
+	c.prints, c.met = append(c.prints, prints), append(c.met, meeting{})
 	for b, slot := range at {
-		c.heads[b][slot] = int32(len(c.rows))
+		c.next[b] = append(c.next[b], before[b])
+		c.heads[b][slot] = int32(len(c.met))
 	}
 	return true
 }

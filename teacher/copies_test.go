@@ -61,13 +61,13 @@ func TestCopiesAreComparedWithFew(t *testing.T) {
 		}
 	}
 	compared := 0
-	for _, row := range all.rows {
+	for _, row := range all.met {
 		if row.asked == all.asked {
 			compared++
 		}
 	}
 	if compared != maxChain {
-		t.Errorf("the last row was compared with %d of %d, expected %d", compared, len(all.rows), maxChain)
+		t.Errorf("the last row was compared with %d of %d, expected %d", compared, len(all.met), maxChain)
 	}
 }
 
@@ -84,8 +84,8 @@ func TestCopyAfterRefusal(t *testing.T) {
 			t.Fatal("the same row was admitted twice")
 		}
 	}
-	if len(all.rows) != 1 {
-		t.Errorf("%d rows are kept", len(all.rows))
+	if len(all.met) != 1 {
+		t.Errorf("%d rows are kept", len(all.met))
 	}
 	for range 2 {
 		if !all.add(nil) {

@@ -327,7 +327,7 @@ func noArtefacts(c *candidate) (bool, string) {
 
 // traceIn returns the first trace of tokens in a text, "" if there is none.
 func traceIn(text string) string {
-	if !containsAny(text, traceWords) {
+	if !containsAny(text, traceWords) && utf8.ValidString(text) { // to a pattern, a byte that is no UTF-8 is U+FFFD
 		return ""
 	}
 	return tokenTraces.FindString(text)

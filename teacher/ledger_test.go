@@ -198,13 +198,13 @@ func TestLedgerRefusalRecordsNothing(t *testing.T) {
 	if r := l.Admit(saidIn(voice.Read(a), "x")); r != "" {
 		t.Fatal(r)
 	}
-	before := fmt.Sprintf("%+v %+v %+v %d", l.rows, l.openers, l.sentences, len(l.texts.rows))
+	before := fmt.Sprintf("%+v %+v %+v %d", l.rows, l.openers, l.sentences, len(l.texts.met))
 	for range 2 {
 		if l.Admit(saidIn(voice.Read(a), "x")) == "" {
 			t.Fatal("the same text was accepted twice")
 		}
 	}
-	if after := fmt.Sprintf("%+v %+v %+v %d", l.rows, l.openers, l.sentences, len(l.texts.rows)); after != before {
+	if after := fmt.Sprintf("%+v %+v %+v %d", l.rows, l.openers, l.sentences, len(l.texts.met)); after != before {
 		t.Errorf("a refused row was recorded: %s, then %s", before, after)
 	}
 }
