@@ -53,7 +53,7 @@ var trainerMutants = []mutant{
 	{"trainer/the-rate-of-the-next-step", "trainer/step.go",
 		"LR: r.Plan.rate(at)", "LR: r.Plan.rate(at + 1)", "./trainer -run Longer|Update"},
 	{"trainer/gradients-are-kept", "trainer/step.go",
-		"Overwrite: i == 0", "Overwrite: false", "./trainer -run Learns|Update"},
+		"Overwrite: i == 0", "Overwrite: i < 0", "./trainer -run Learns|Update"},
 	{"trainer/the-gradient-is-not-clipped", "trainer/step.go",
 		"r.Optimizer.Step(s.LR, r.Settings.Clip)", "r.Optimizer.Step(s.LR, 0)", "./trainer -run Learns|Update"},
 	{"trainer/losses-of-the-last-pass", "trainer/step.go",
