@@ -194,7 +194,25 @@ func (o *AdamW) AddLoss(losses tensor.Tensor) { o.d.AddLoss(o.control, losses) }
 func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
 	addSquares(o.d, o.control, o.params)
 	o.d.Decide(o.control, limit)
-	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: 1, Control: o.control, Step: o.step + 1,
+	o.move(lr, o.control)
+	r, err := o.d.Record(o.control)
+	o.d.Begin(o.control)
+	if r.Taken {
+		o.step++
+	}
+	return r, err
+}
+
+// Move is Step against the gradients as they are, whatever they are, without a norm and without a decision: what bitsandbytes
+// does where an element is not finite. It does not wait.
+func (o *AdamW) Move(lr float64) {
+	o.move(lr, kernels.Control{})
+	o.step++
+}
+
+// move takes the step after those that were taken, if control says so.
+func (o *AdamW) move(lr float64, control kernels.Control) {
+	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: 1, Control: control, Step: o.step + 1,
 		Seed: o.c.Seed, BNB: o.c.BNB}
 	for i, p := range o.params {
 		c.Tensor, c.Decay = i, 0
@@ -204,12 +222,6 @@ func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
 		c.Stochastic = o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()
 		o.d.AdamW(p.W, p.Grad, o.state[i], c)
 	}
-	r, err := o.d.Record(o.control)
-	o.d.Begin(o.control)
-	if r.Taken {
-		o.step++
-	}
-	return r, err
 }
 
 // Steps is how many steps were taken, or what SetSteps said and the calls since.

@@ -72,7 +72,7 @@ var modelsMutants = []mutant{
 	{"models/bnb-vectors", "optim/adamw.go", "len(p.W.Shape) < 2 && !c.BNB", "len(p.W.Shape) < 2", "./optim"},
 	{"models/vectors-in-8-bits", "optim/adamw.go", "|| len(p.W.Shape) < 2 && !c.BNB", "", "./optim"},
 	{"models/small-is-one-more", "optim/adamw.go", "p.W.Len() < small ||", "p.W.Len() <= small ||", "./optim"},
-	{"models/step-not-counted", "optim/adamw.go", "o.step++\n", "", "./optim"},
+	{"models/step-not-counted", "optim/adamw.go", "if r.Taken {\n\t\to.step++\n", "if r.Taken {\n", "./optim"},
 	{"models/decay-of-all", "optim/adamw.go", "if p.Decay {", "{", "./optim"},
 	{"models/decay-kept", "optim/adamw.go", "c.Tensor, c.Decay = i, 0", "c.Tensor = i", "./optim"},
 	{"models/grad-scale-ignored", "kernels/adamw.go", "c.GradScale *= x.F64()[2]", "_ = x", "./optim"},
