@@ -271,7 +271,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestOneWait has a step of several passes give the device each of them once, and wait for the record of all.
+// TestOneWait has a step of several passes give the device each of them once, and wait for the record of all, with all losses.
 func TestOneWait(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate = 2, 3
@@ -283,12 +283,24 @@ func TestOneWait(t *testing.T) {
 	if len(batches) < 2 {
 		t.Fatalf("%d passes", len(batches))
 	}
+	var want model.Loss
+	for _, b := range batches {
+		l, err := r.Model.Loss(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Sum, want.Trained = want.Sum+l.Sum, want.Trained+l.Trained
+	}
 	r.Model.Device().Transfers()
 	if err := r.step(); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := r.Model.Device().Transfers(), (kernels.Transfers{Uploads: len(batches), Waits: 1}); got != want {
 		t.Errorf("a step of %d passes: %+v, want %+v", len(batches), got, want)
+	}
+	// The same passes before the step, in the same order: the same bits.
+	if got := float64(r.state.Loss); got != want.Mean() {
+		t.Errorf("the loss of a step of %d passes is %v, of the passes %v", len(batches), got, want.Mean())
 	}
 }
 
