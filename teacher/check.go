@@ -47,6 +47,7 @@ type candidate struct {
 	source   string          // code and question: what a stated value may come from
 	context  string          // the source's lexemes, made when they are first looked at
 	scored   *voice.Tone
+	talked   *uint8 // see talk
 }
 
 func newCandidate(style *voice.Style, question string, parts Parts, text string) *candidate {
@@ -341,40 +342,60 @@ var (
 // topics are stems of what A5 looks for that a question may be about, without hyphens and spaces.
 var topics = []string{"rewr", "passive", "constraint", "tone", "persona", "register", "voice", "style", "version", "prompt", "instruct", "words", "sarcas", "placeholder", "fewshot"}
 
-func containsAny(text string, words []string) bool {
-	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+// The bits of the lists in talkWords.
+const (
+	metaTalk = 1 << iota
+	askedTalk
+	leakTalk
+	refusalTalk
+)
+
+var talkWords = indexWords(metaWords, askedWords, leakWords, refusalWords)
+
+// talk returns the lists of talkWords that the prose has a word of.
+func (c *candidate) talk() uint8 {
+	if c.talked == nil {
+		lists := talkWords.in(strings.ToLower(c.prose))
+		c.talked = &lists
+	}
+	return *c.talked
+}
+
+// mentions returns the first that a pattern finds in the prose and that keep wants, "" if there is none. No match goes beyond a
+// sentence, and few sentences have a word of the list without which there is none.
+func (c *candidate) mentions(list uint8, pattern *regexp.Regexp, keep func(match string) bool) string {
+	if c.talk()&list == 0 {
+		return ""
+	}
+	for sentence := range sentences(c.prose) {
+		if talkWords.in(strings.ToLower(sentence))&list == 0 {
+			continue
+		}
+		for _, m := range pattern.FindAllString(sentence, -1) {
+			if keep(m) {
+				return m
+			}
+		}
+	}
+	return ""
 }
 
 // noMeta accepts what the question or the code brings up itself.
 func noMeta(c *candidate) (bool, string) {
-	said := func(patterns *regexp.Regexp, text string) string {
-		for _, m := range patterns.FindAllString(text, -1) {
-			if !c.bringsUp(m) {
-				return fmt.Sprintf("it mentions %q", m)
+	own := func(match string) bool { return !c.bringsUp(match) }
+	if c.talk()&leakTalk != 0 { // these patterns go beyond a sentence
+		for _, m := range leakPatterns.FindAllString(c.prose, -1) {
+			if own(m) {
+				return false, fmt.Sprintf("it mentions %q", m)
 			}
-		}
-		return ""
-	}
-	lower := strings.ToLower(c.prose)
-	if containsAny(lower, leakWords) {
-		if why := said(leakPatterns, c.prose); why != "" {
-			return false, why
 		}
 	}
 	for _, talk := range []struct {
-		words    []string
-		patterns *regexp.Regexp
-	}{{metaWords, metaPatterns}, {askedWords, askedPatterns}} {
-		if !containsAny(lower, talk.words) {
-			continue
-		}
-		for sentence := range sentences(c.prose) { // no pattern goes beyond one, and few sentences have such a word
-			if !containsAny(strings.ToLower(sentence), talk.words) {
-				continue
-			}
-			if why := said(talk.patterns, sentence); why != "" {
-				return false, why
-			}
+		list    uint8
+		pattern *regexp.Regexp
+	}{{metaTalk, metaPatterns}, {askedTalk, askedPatterns}} {
+		if m := c.mentions(talk.list, talk.pattern, own); m != "" {
+			return false, fmt.Sprintf("it mentions %q", m)
 		}
 	}
 	if c.style.Repeats(c.said()) {
@@ -393,10 +414,8 @@ func (c *candidate) bringsUp(match string) bool {
 }
 
 func noRefusal(c *candidate) (bool, string) {
-	if containsAny(strings.ToLower(c.prose), refusalWords) {
-		if m := refusalPatterns.FindString(c.prose); m != "" {
-			return false, fmt.Sprintf("it refuses: %q", m)
-		}
+	if m := c.mentions(refusalTalk, refusalPatterns, func(string) bool { return true }); m != "" {
+		return false, fmt.Sprintf("it refuses: %q", m)
 	}
 	return true, "none"
 }

@@ -250,25 +250,28 @@ var sentenceTable = []struct{ question, text, fails string }{
 // checkPreFilters fails where a list of words hides what its patterns would find in a text.
 func checkPreFilters(t *testing.T, text string) {
 	t.Helper()
+	c := &candidate{prose: text}
 	for _, f := range []struct {
 		name     string
-		words    []string
+		list     uint8
 		patterns *regexp.Regexp
 	}{
-		{"meta", metaWords, metaPatterns}, {"asked", askedWords, askedPatterns},
-		{"leak", leakWords, leakPatterns}, {"refusal", refusalWords, refusalPatterns},
+		{"meta", metaTalk, metaPatterns}, {"asked", askedTalk, askedPatterns}, {"refusal", refusalTalk, refusalPatterns},
 	} {
-		if m := f.patterns.FindString(text); m != "" && !containsAny(strings.ToLower(text), f.words) {
+		if m := f.patterns.FindString(text); m != c.mentions(f.list, f.patterns, func(string) bool { return true }) {
 			t.Errorf("the words of %s hide %q", f.name, m)
 		}
+	}
+	if m := leakPatterns.FindString(text); m != "" && c.talk()&leakTalk == 0 {
+		t.Errorf("the words of leaks hide %q", m)
 	}
 	if m := tokenTraces.FindString(text); m != traceIn(text) {
 		t.Errorf("the words of traces hide %q", m)
 	}
 	for sentence := range sentences(text) {
-		for i, pattern := range statedResults {
+		for i, s := range statedResults {
 			var fast [][3]int
-			for at := range stated(sentence, pattern) {
+			for at := range stated(sentence, s) {
 				fast = append(fast, at)
 			}
 			var all [][3]int // by the pattern alone, wherever a word begins
@@ -289,8 +292,8 @@ func checkPreFilters(t *testing.T, text string) {
 
 // anywhere are statedResults as patterns for a whole sentence.
 var anywhere = func() (all []*regexp.Regexp) {
-	for _, p := range statedResults {
-		all = append(all, regexp.MustCompile(strings.Replace(p.String(), "^(?i)", `(?i)\b`, 1)))
+	for _, s := range statedResults {
+		all = append(all, regexp.MustCompile(strings.Replace(s.pattern.String(), "^(?i)", `(?i)\b`, 1)))
 	}
 	return all
 }()

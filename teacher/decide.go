@@ -12,6 +12,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 
 	"restyle/dataset"
@@ -30,6 +31,7 @@ type decider struct {
 	failures int               // rows given up since the last one was accepted
 	cards    *dealer           // for rows that are fit to be asked about
 	window   []*task           // to be decided, in the order of their turns
+	deferred []*task           // of those, the ones that are asked about again: only they have a later turn than their row
 	ahead    []*task           // started beside: spare rows, in order
 	ended    bool              // the source has no more rows
 	fault    error             // what made it end, if it was not its end
@@ -51,6 +53,7 @@ func (d *decider) run(ctx context.Context) error {
 			return err
 		}
 		d.window = d.window[1:]
+		d.deferred = slices.DeleteFunc(d.deferred, func(other *task) bool { return other == t })
 		if err := d.decide(ctx, t); err != nil {
 			return err
 		}
@@ -170,7 +173,8 @@ func (d *decider) read(ctx context.Context) error {
 func (d *decider) repeated(row dataset.Row) bool {
 	h := fnv.New128a()
 	for _, s := range []string{row.Instruction, row.Input, row.Output} {
-		fmt.Fprintf(h, "%d %s", len(s), s)
+		h.Write(append(strconv.AppendInt(nil, int64(len(s)), 10), ' '))
+		io.WriteString(h, s)
 	}
 	var key [16]byte
 	h.Sum(key[:0])
@@ -278,6 +282,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 			return d.useless(t)
 		}
 		t.turn += deferral
+		d.deferred = append(d.deferred, t)
 		d.start(ctx, t)
 		d.enqueue(t)
 		return nil
@@ -380,7 +385,10 @@ func (d *decider) accept(ctx context.Context, t *task) {
 // judge only where there is nothing else to do.
 func (d *decider) flush(ctx context.Context) error {
 	undecided := math.MaxInt
-	for _, t := range d.window {
+	if len(d.window) > 0 {
+		undecided = d.window[0].prompt.Row.Index
+	}
+	for _, t := range d.deferred {
 		undecided = min(undecided, t.prompt.Row.Index)
 	}
 	for len(d.out) > 0 && d.out[0].cert.SourceRow < undecided {

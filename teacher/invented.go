@@ -25,33 +25,40 @@ const (
 )
 
 // statedResults tell whether prose that begins with a word for what comes out of the code goes on to say what.
-var statedResults = []*regexp.Regexp{
-	regexp.MustCompile(`^(?i)(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
-		literal + `|` + quotedValue + `|` + codeValue + `)`),
-	regexp.MustCompile(`^(?i)(?:` + comesOut + `)\b[^.!?\n]{0,25}?[\s(:](` + literal + `|` + codeValue + `)`),
-	regexp.MustCompile(`^(?i)(?:` + comesOut + `)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+(` + quotedValue + `)`),
+var statedResults = []statement{
+	{ofResult, regexp.MustCompile(`^(?i)(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
+		literal + `|` + quotedValue + `|` + codeValue + `)`)},
+	{ofOutput, regexp.MustCompile(`^(?i)(?:` + comesOut + `)\b[^.!?\n]{0,25}?[\s(:](` + literal + `|` + codeValue + `)`)},
+	{ofOutput, regexp.MustCompile(`^(?i)(?:` + comesOut + `)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+(` + quotedValue + `)`)},
 }
 
-// stems are the beginnings of the words that the patterns above begin with, in lower case, by their first letter. The
-// patterns are slow, and most words begin no statement.
-var stems = func() (by [256][]string) {
-	for _, s := range []string{"output", "result", "return", "printed", "answer", "sum", "total", "average", "mean", "median", "product",
-		"maximum", "minimum", "count", "length", "difference", "print", "display", "yield", "produce", "evaluate", "come", "give",
-		"you", "spit", "end", "become", "turn", "equal", "amount", "add", "leave"} {
-		by[s[0]] = append(by[s[0]], s)
-	}
-	return by
-}()
+// A statement is a pattern and how it begins.
+type statement struct {
+	begins  uint8 // with a word of whatIs, or of comesOut
+	pattern *regexp.Regexp
+}
+
+const (
+	ofResult = 1 << iota // whatIs
+	ofOutput             // comesOut
+)
+
+// stems are the beginnings of the words that the patterns above begin with, in lower case. The patterns are slow, and most
+// words begin no statement.
+var stems = indexWords([]string{"output", "result", "return", "printed", "answer", "sum", "total", "average", "mean", "median",
+	"product", "maximum", "minimum", "count", "length", "difference"},
+	[]string{"print", "output", "result", "return", "display", "yield", "produce", "evaluate", "come", "give", "you", "spit", "end", "become",
+		"turn", "equal", "amount", "add", "sum", "leave"})
 
 // stated yields where a sentence states a result by one of statedResults: from and to of the value, and where its
 // statement begins. Statements do not overlap.
-func stated(sentence string, pattern *regexp.Regexp) iter.Seq[[3]int] {
+func stated(sentence string, s statement) iter.Seq[[3]int] {
 	return func(yield func([3]int) bool) {
 		for at := 0; at < len(sentence); at++ {
-			if !mayBegin(sentence, at) {
+			if mayBegin(sentence, at)&s.begins == 0 {
 				continue
 			}
-			if m := pattern.FindStringSubmatchIndex(sentence[at:]); m != nil {
+			if m := s.pattern.FindStringSubmatchIndex(sentence[at:]); m != nil {
 				if !yield([3]int{at, at + m[2], at + m[3]}) {
 					return
 				}
@@ -61,17 +68,18 @@ func stated(sentence string, pattern *regexp.Regexp) iter.Seq[[3]int] {
 	}
 }
 
-// mayBegin tells whether a word with one of the stems stands at a place.
-func mayBegin(sentence string, at int) bool {
-	if at > 0 && isWord(sentence[at-1]) {
-		return false
+// mayBegin returns the kinds of statement that may begin at a place, by the stem of the word there.
+func mayBegin(sentence string, at int) (kinds uint8) {
+	rest := sentence[at:]
+	if at > 0 && isWord(sentence[at-1]) || len(rest) < 2 {
+		return 0
 	}
-	for _, s := range stems[sentence[at]|0x20] {
-		if rest := sentence[at:]; len(rest) >= len(s) && strings.EqualFold(rest[:len(s)], s) {
-			return true
+	for _, s := range stems[pair(rest)] { // the pair is the same in capitals
+		if len(rest) >= len(s.word) && strings.EqualFold(rest[:len(s.word)], s.word) {
+			kinds |= s.list
 		}
 	}
-	return false
+	return kinds
 }
 
 // isWord is \w of a pattern: \b lies between a byte that is one and a byte that is not.
@@ -82,8 +90,10 @@ func isWord(b byte) bool {
 // mayState tells cheaply whether there is a value that a statement could end with.
 func mayState(sentence string) bool {
 	return strings.ContainsAny(sentence, "`[({\"“0123456789") || strings.Count(sentence, "'") > 1 ||
-		containsAny(sentence, []string{"True", "False", "None"})
+		constants.in(sentence) != 0
 }
+
+var constants = indexWords([]string{"True", "False", "None"})
 
 var (
 	// A number that counts the thing after it is no value: "10 seconds away", "1 less excuse".
@@ -146,8 +156,8 @@ func nothingInvented(c *candidate) (bool, string) {
 		if !mayState(sentence) {
 			continue
 		}
-		for _, pattern := range statedResults {
-			for at := range stated(sentence, pattern) {
+		for _, s := range statedResults {
+			for at := range stated(sentence, s) {
 				if !statesValue(sentence, at[0], at[1], at[2]) {
 					continue
 				}
@@ -291,7 +301,7 @@ func invisible(r rune) bool {
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
 
 // traceWords are what every trace has.
-var traceWords = []string{"\u0120", "\u010a", "\u2581", "\ufffd", "<|", "<s>", "</s>", "<0x", "[INST]", "[/INST]"}
+var traceWords = indexWords([]string{"\u0120", "\u010a", "\u2581", "\ufffd", "<|", "<s>", "</s>", "<0x", "[INST]", "[/INST]"})
 
 // cleanUp is what Hugging Face's decoder does when clean_up_tokenization_spaces is on: it takes spaces out of code and
 // prose alike, so that ' '.join becomes ”.join.
@@ -327,7 +337,7 @@ func noArtefacts(c *candidate) (bool, string) {
 
 // traceIn returns the first trace of tokens in a text, "" if there is none.
 func traceIn(text string) string {
-	if !containsAny(text, traceWords) && utf8.ValidString(text) { // to a pattern, a byte that is no UTF-8 is U+FFFD
+	if traceWords.in(text) == 0 && utf8.ValidString(text) { // to a pattern, a byte that is no UTF-8 is U+FFFD
 		return ""
 	}
 	return tokenTraces.FindString(text)

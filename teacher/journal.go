@@ -169,11 +169,13 @@ func (j *Journal) index(journal io.Reader) error {
 			j.Torn = n
 			return nil
 		}
-		rec, ok := decode(line)
-		if !ok {
-			j.Damaged++
+		at := span{j.size, int32(n)}
+		if key, ok := answerKey(line); ok {
+			j.enter(key, at)
+		} else if rec, ok := decode(line); ok {
+			j.take(rec, at)
 		} else {
-			j.take(rec, span{j.size, int32(n)})
+			j.Damaged++
 		}
 		j.size += int64(n)
 	}
@@ -204,15 +206,39 @@ func readLine(r *bufio.Reader) (line []byte, n int, whole bool, err error) {
 
 func decode(line []byte) (record, bool) {
 	var rec record
+	return rec, sound(line) && json.Unmarshal(line[9:], &rec) == nil
+}
+
+// sound tells whether a line is as it was written.
+func sound(line []byte) bool {
 	if len(line) < 10 || line[8] != ' ' {
-		return rec, false
+		return false
 	}
 	sum, err := strconv.ParseUint(string(line[:8]), 16, 32)
-	if err != nil || uint32(sum) != crc32.Checksum(line[9:], castagnoli) {
-		return rec, false
-	}
-	return rec, json.Unmarshal(line[9:], &rec) == nil
+	return err == nil && uint32(sum) == crc32.Checksum(line[9:], castagnoli)
 }
+
+// answerKey returns the key of a line with an answer that stands, in a tenth of the time that decode takes: most lines of a
+// journal are such. ok is false for all others, and for those that only decode can tell. A quotation mark within a text is
+// written with a backslash, so what is looked for can only be the field itself.
+func answerKey(line []byte) (key string, ok bool) {
+	const keyAt = 9 + len(answerBegin)
+	if !sound(line) || !bytes.HasPrefix(line[9:], []byte(answerBegin)) || len(line) < keyAt+64 {
+		return "", false
+	}
+	hash, rest := line[keyAt:keyAt+64], line[keyAt+64:]
+	if len(bytes.Trim(hash, "0123456789abcdef")) > 0 || !bytes.HasPrefix(rest, []byte(`",`)) ||
+		bytes.Contains(rest, []byte(answerRefused)) {
+		return "", false
+	}
+	return string(hash), true
+}
+
+// How the line of an answer begins, and what that of a refused one has.
+const (
+	answerBegin   = `{"answer":{"key":"`
+	answerRefused = `"finish":"` + refusedFinish + `"`
+)
 
 // short is the first half of a key's SHA-256: what the index keeps of it, a quarter of what the key itself would take.
 func short(key string) [16]byte {
@@ -223,11 +249,10 @@ func short(key string) [16]byte {
 // take enters a record into the index.
 func (j *Journal) take(rec record, at span) {
 	switch {
+	case rec.Answer != nil && rec.Answer.stands():
+		j.enter(rec.Answer.Key, at)
 	case rec.Answer != nil:
 		j.begun = true
-		if _, ok := j.answers[short(rec.Answer.Key)]; !ok && rec.Answer.stands() { // the first, so that a replay repeats the run
-			j.answers[short(rec.Answer.Key)] = at
-		}
 	case rec.Run != nil:
 		if j.done != nil || j.run == nil || len(differences(j.run.Settings, rec.Run.Settings)) > 0 {
 			j.begun = false
@@ -235,6 +260,14 @@ func (j *Journal) take(rec record, at span) {
 		j.run, j.done = rec.Run, nil
 	case rec.Done != nil:
 		j.done = rec.Done
+	}
+}
+
+// enter puts an answer that stands into the index. The first under a key is the one, so that a replay repeats the run.
+func (j *Journal) enter(key string, at span) {
+	j.begun = true
+	if _, ok := j.answers[short(key)]; !ok {
+		j.answers[short(key)] = at
 	}
 }
 

@@ -241,6 +241,47 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
+// TestAnswerKey: what is read off a line without taking it apart is what the line says.
+func TestAnswerKey(t *testing.T) {
+	answer := func(key string, a Answer) record {
+		return record{Answer: &AnswerRecord{Key: key, Row: 7, Attempt: 2, Answer: a}}
+	}
+	for _, c := range []struct {
+		name  string
+		rec   record
+		quick bool // without decode
+	}{
+		{"an answer", answer(key(1), Answer{Text: "x", Finish: "stop", Model: "m"}), true},
+		{"an answer cut off", answer(key(1), Answer{Text: "x", Finish: "length"}), true},
+		{"a text that looks like a refusal", answer(key(1), Answer{Text: `"finish":"refused"`, Finish: "stop"}), true},
+		{"a text that looks like the end of the line", answer(key(1), Answer{Text: `"}}` + "\n", Finish: "stop"}), true},
+		{"a refusal that stands", answer(key(1), Answer{Text: "no", Finish: refusedFinish, Status: 400}), false},
+		{"a refusal that does not", answer(key(1), Answer{Text: "no", Finish: refusedFinish}), false},
+		{"a key of another kind", answer("k", Answer{Text: "x", Finish: "stop"}), false},
+		{"a long key of another kind", answer(key(1)+"a", Answer{Text: "x", Finish: "stop"}), false},
+		{"a key with an escape", answer(`"`+key(1)[1:], Answer{Text: "x", Finish: "stop"}), false},
+		{"a failure", record{Failure: &FailureRecord{Error: "no"}}, false},
+		{"a run", record{Run: &RunRecord{}}, false},
+	} {
+		line, err := encode(c.rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		got, quick := answerKey(line)
+		if quick != c.quick || quick && got != c.rec.Answer.Key {
+			t.Errorf("%s: %q, %t", c.name, got, quick)
+		}
+		for i := range line {
+			line[i] ^= 1
+			if _, ok := answerKey(line); ok {
+				t.Fatalf("%s: byte %d flipped, and still taken", c.name, i)
+			}
+			line[i] ^= 1
+		}
+	}
+}
+
 // FuzzJournal takes any bytes for a journal, in memory: what it finds there is there, and what is appended is found.
 func FuzzJournal(f *testing.F) {
 	line := func(rec record) []byte {

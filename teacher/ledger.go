@@ -2,6 +2,7 @@ package teacher
 
 import (
 	"fmt"
+	"slices"
 
 	"restyle/voice"
 )
@@ -40,7 +41,7 @@ func budget(share float64, n, free int) int { return max(free, int(share*float64
 type said struct {
 	opener, device, first string
 	sentences             []string // different ones
-	shingles              []uint64 // different ones
+	shingles              []uint64 // different ones, in ascending order
 	bands                 [bands]uint32
 }
 
@@ -48,8 +49,10 @@ type said struct {
 func saidIn(prose voice.Text, device string) said {
 	s := said{
 		opener: prose.Opener(), device: device, first: prose.FirstFive(),
-		sentences: distinct(prose.Sentences()), shingles: distinct(prose.Shingles(5)),
+		sentences: distinct(prose.Sentences()), shingles: prose.Shingles(5),
 	}
+	slices.Sort(s.shingles)
+	s.shingles = slices.Compact(s.shingles)
 	s.bands = signature(s.shingles)
 	return s
 }

@@ -3,6 +3,7 @@ package teacher
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,6 +34,22 @@ func TestDealIsFairAndSpaced(t *testing.T) {
 	}
 	if deal(0, 1, 5, 40) == deal(1, 1, 5, 40) && deal(0, 1, 6, 40) == deal(1, 1, 6, 40) && deal(0, 1, 7, 40) == deal(1, 1, 7, 40) {
 		t.Error("another seed deals the same cards")
+	}
+}
+
+// TestLedgerNearCopy has a second row say what the first said in another order, and little else.
+func TestLedgerNearCopy(t *testing.T) {
+	var sentences []string
+	for i := range 12 {
+		sentences = append(sentences, fmt.Sprintf("Here p%[1]d says q%[1]d and r%[1]d while s%[1]d waits for t%[1]d and u%[1]d.", i))
+	}
+	l := NewLedger()
+	if refusal := l.Admit(saidIn(voice.Read("First of all. "+strings.Join(sentences, " ")), "")); refusal != "" {
+		t.Fatal(refusal)
+	}
+	slices.Reverse(sentences)
+	if refusal := l.Admit(saidIn(voice.Read("Now for another. "+strings.Join(sentences, " ")), "")); refusal != nearCopy {
+		t.Errorf("a near copy: %q", refusal)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestTally(t *testing.T) {
 			tally.add(thing)
 			exact[thing]++
 		}
-		if n := len(tally.counts); n > most || tally.floor > floor && n > most/2+1 {
+		if n := len(tally.above); n > most || tally.floor > floor && n > most/2+1 {
 			t.Fatalf("it knows %d things", n)
 		}
 		if i == most && tally.floor != 0 {
@@ -58,7 +58,7 @@ func TestTallyForgets(t *testing.T) {
 			tally.add(thing)
 			exact[thing]++
 		}
-		if tally.floor != c.floor || len(tally.counts) != c.left {
+		if tally.floor != c.floor || len(tally.above) != c.left {
 			t.Errorf("%v: %+v", c.added, tally)
 		}
 		for thing, n := range exact {

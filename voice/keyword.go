@@ -5,6 +5,24 @@ import "strings"
 // Keyword returns the most telling noun of a question: the earliest entry of a fixed list of programming subjects,
 // particular ones such as "palindrome" before general ones such as "list". It is "" when none occurs.
 func Keyword(question string) string {
+	best := len(keywords)
+	for rest := padded(question); len(rest) > 1; {
+		length := strings.IndexByte(rest[1:], ' ')
+		for _, form := range keywordForms[rest[1:1+length]] {
+			if form.rank < best && strings.HasPrefix(rest, form.padded) {
+				best = form.rank
+			}
+		}
+		rest = rest[1+length:]
+	}
+	if best == len(keywords) {
+		return ""
+	}
+	return keywords[best]
+}
+
+// padded returns the words of a question's first line in lower case, each between spaces.
+func padded(question string) string {
 	if len(question) > 4096 {
 		question = question[:4096]
 	}
@@ -15,33 +33,30 @@ func Keyword(question string) string {
 		b.WriteString(t.word)
 		b.WriteByte(' ')
 	}
-	padded := b.String()
-	for _, k := range keywords {
-		if strings.Contains(padded, k.one) || k.many != "" && strings.Contains(padded, k.many) {
-			return k.text
-		}
-	}
-	return ""
+	return b.String()
 }
 
-// A keyword is a subject and its two forms in padded text: in lower case, between spaces.
-type keyword struct{ text, one, many string }
-
-func keywordsOf(list string) (all []keyword) {
-	padded := func(form string) string {
-		if form == "" {
-			return ""
-		}
-		return " " + strings.ToLower(strings.ReplaceAll(form, "-", " ")) + " "
-	}
-	for text := range strings.SplitSeq(list, "\n") {
-		all = append(all, keyword{text, padded(text), padded(plural(text))})
-	}
-	return all
+// A keywordForm is one of the two forms, singular and plural, of a subject.
+type keywordForm struct {
+	padded string // its words, as padded returns them
+	rank   int    // of the subject in keywords
 }
+
+// keywordForms are the forms of all keywords, by their first words.
+var keywordForms = func() map[string][]keywordForm {
+	by := map[string][]keywordForm{}
+	for rank, subject := range keywords {
+		for _, form := range []string{subject, plural(subject)} {
+			if words := strings.Fields(strings.ToLower(strings.ReplaceAll(form, "-", " "))); len(words) > 0 {
+				by[words[0]] = append(by[words[0]], keywordForm{" " + strings.Join(words, " ") + " ", rank})
+			}
+		}
+	}
+	return by
+}()
 
 // keywords are the subjects that Keyword knows, the particular before the general.
-var keywords = keywordsOf(`palindrome
+var keywords = strings.Split(`palindrome
 anagram
 pangram
 Fibonacci
@@ -151,4 +166,4 @@ integer
 number
 text
 function
-class`)
+class`, "\n")

@@ -273,20 +273,19 @@ typedef struct {
 	int sums_bf16, bf16;
 } sums_job;
 
+enum { SUMS = 512 }; // columns summed at once
+
+// At most SUMS columns from lo on.
 static void sum_columns(void *arg, int64_t lo, int64_t hi) {
-	enum { WIDTH = 512 };
 	const sums_job *j = arg;
-	for (; lo < hi; lo += WIDTH) {
-		float sums[WIDTH] __attribute__((aligned(64))) = {0};
-		int64_t n = min(WIDTH, hi - lo);
-		gemm_level_now()->sum_columns(sums, (const char *)j->matrix + lo * (j->bf16 ? 2 : 4), j->stride, j->bf16, j->rows, n);
-		gemm_target to = {.c = (char *)j->sums + lo * (j->sums_bf16 ? 2 : 4), .bf16 = j->sums_bf16, .add = 1};
-		int64_t wide = gemm_level_now()->columns;
-		for (int64_t i = 0; i < n; i += wide, to.c += wide * (to.bf16 ? 2 : 4)) gemm_level_now()->store(sums + i, to, 1, min(wide, n - i));
-	}
+	float sums[SUMS] __attribute__((aligned(64))) = {0};
+	int64_t n = hi - lo, wide = gemm_level_now()->columns;
+	gemm_level_now()->sum_columns(sums, (const char *)j->matrix + lo * (j->bf16 ? 2 : 4), j->stride, j->bf16, j->rows, n);
+	gemm_target to = {.c = (char *)j->sums + lo * (j->sums_bf16 ? 2 : 4), .bf16 = j->sums_bf16, .add = 1};
+	for (int64_t i = 0; i < n; i += wide, to.c += wide * (to.bf16 ? 2 : 4)) gemm_level_now()->store(sums + i, to, 1, min(wide, n - i));
 }
 
 void cpu_column_sums(uintptr_t sums, int sums_bf16, uintptr_t matrix, int64_t stride, int bf16, int64_t rows, int64_t columns) {
 	sums_job j = {sums, matrix, stride * (bf16 ? 2 : 4), rows, sums_bf16, bf16};
-	cpu_parallel(sum_columns, &j, columns, 512);
+	cpu_parallel(sum_columns, &j, columns, SUMS);
 }
