@@ -99,7 +99,7 @@ func request(s string) string {
 			return ""
 		}
 	}
-	if slices.Contains(dangling, words[len(words)-1]) || words[1] == "you" || strings.Contains(s, ":") || pronounFirst(words) {
+	if !imperatives[words[0]] || slices.Contains(dangling, words[len(words)-1]) || words[1] == "you" || strings.Contains(s, ":") || pronounFirst(words) {
 		return ""
 	}
 	return s
@@ -208,8 +208,8 @@ func dropAsides(s string) string {
 			break
 		}
 		rest := s[open+end+1:]
-		if next, _ := utf8.DecodeRuneInString(rest); wordRune(next) {
-			rest = " " + rest // the aside was all that lay between two words
+		if next, _ := utf8.DecodeRuneInString(rest); wordRune(next) || next == '(' {
+			rest = " " + rest // the aside was all that lay between two words, or another follows
 		}
 		s = s[:open-1] + rest
 	}
