@@ -8,36 +8,39 @@ import (
 	"restyle/tensor"
 )
 
-// Mask says which keys each query sees: of its own sequence, those at or before it, and of these the last Window.
-type Mask struct {
+// AttentionSpec is what attends to what: a query to the keys of its own sequence up to its own position, unless it says otherwise.
+type AttentionSpec struct {
 	// CuSeqlens is where sequences that lie end to end begin: n+1 offsets for n of them, from 0 to the number of rows, on
 	// the host. A sequence may be empty.
 	CuSeqlens []int32
 	// Query head h reads key and value head h / (Heads / KVHeads).
 	Heads, KVHeads, HeadDim int
-	// Window is how many keys a query sees at most, itself counted. 0: all.
+	// Window is how many keys a query sees at most, the last ones, itself counted (Beltagy et al. 2020). 0: all.
 	Window int
+	// Unmasked has a query see the keys behind its position too. It goes with no Window.
+	Unmasked bool
 }
 
 // width is the number of columns of qkv.
-func (m Mask) width() int { return (m.Heads + 2*m.KVHeads) * m.HeadDim }
+func (s AttentionSpec) width() int { return (s.Heads + 2*s.KVHeads) * s.HeadDim }
 
 // check panics with the operation's name unless the sizes fit each other.
-func (m Mask) check(op string) {
-	if m.Heads < 1 || m.KVHeads < 1 || m.Heads%m.KVHeads != 0 || m.HeadDim < 2 || m.HeadDim%2 != 0 || m.Window < 0 {
-		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d", op, m.Heads, m.KVHeads, m.HeadDim, m.Window))
+func (s AttentionSpec) check(op string) {
+	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.HeadDim < 2 || s.HeadDim%2 != 0 ||
+		s.Window < 0 || s.Unmasked && s.Window > 0 {
+		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d, unmasked %t", op, s.Heads, s.KVHeads, s.HeadDim, s.Window, s.Unmasked))
 	}
 }
 
 // checkRows panics with the operation's name unless the sequences make up all rows.
-func (m Mask) checkRows(op string, rows int) {
-	n := len(m.CuSeqlens)
-	if n == 0 || m.CuSeqlens[0] != 0 || int(m.CuSeqlens[n-1]) != rows || !slices.IsSorted(m.CuSeqlens) {
-		panic(fmt.Sprintf("%s: sequences %v of %d rows", op, m.CuSeqlens, rows))
+func (s AttentionSpec) checkRows(op string, rows int) {
+	n := len(s.CuSeqlens)
+	if n == 0 || s.CuSeqlens[0] != 0 || int(s.CuSeqlens[n-1]) != rows || !slices.IsSorted(s.CuSeqlens) {
+		panic(fmt.Sprintf("%s: sequences %v of %d rows", op, s.CuSeqlens, rows))
 	}
 }
 
-// Attention is causal attention within each of several sequences that lie end to end, qkv [rows, (heads+2·kvHeads)·headDim]
+// Attention is attention within each of several sequences that lie end to end, qkv [rows, (heads+2·kvHeads)·headDim]
 // with its positions rotated in:
 //
 //	s[i,j] = q[i]·k[j] / √headDim         for the j that i sees
@@ -49,21 +52,21 @@ func (m Mask) checkRows(op string, rows int) {
 // at a time exists. Unfused, for each sequence: scores, softmax, values; the scores lie in scratch memory, [heads, len, len]
 // in F32, and the weights in the type of qkv. Either way scores and softmax are in float32, and in BF16 the weights are
 // rounded before they meet the values where the CPU has dot products of bfloat16.
-func (d *Device) Attention(y, lse, qkv tensor.Tensor, m Mask) {
+func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	d.onlyCPU("Attention")
-	m.check("Attention")
+	s.check("Attention")
 	floating("Attention", "qkv", qkv)
 	rows := qkv.Rows()
-	m.checkRows("Attention", rows)
-	want("Attention", "qkv", qkv, qkv.DType, rows, m.width())
-	want("Attention", "y", y, qkv.DType, rows, m.Heads*m.HeadDim)
-	want("Attention", "lse", lse, tensor.F32, m.Heads, rows)
+	s.checkRows("Attention", rows)
+	want("Attention", "qkv", qkv, qkv.DType, rows, s.width())
+	want("Attention", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
+	want("Attention", "lse", lse, tensor.F32, s.Heads, rows)
 	if !d.fused("attention") {
-		d.attentionEager(y, lse, qkv, m)
+		d.attentionEager(y, lse, qkv, s)
 		return
 	}
 	d.ran("attention")
-	a := m.args(qkv, y, lse)
+	a := s.args(qkv, y, lse)
 	defer d.release(d.mark())
 	a.Forward(attentionScratch(d.scratch, a.ForwardSpace()))
 }
@@ -71,22 +74,30 @@ func (d *Device) Attention(y, lse, qkv tensor.Tensor, m Mask) {
 // attentionScratch lays out the working memory of a fused kernel, which says how much it needs, and returns its address.
 func attentionScratch(cut cut, bytes int) uintptr { return cut("attention", tensor.U8, bytes).Addr }
 
-// args has queries, keys and values lie side by side in qkv.
-func (m Mask) args(qkv, y, lse tensor.Tensor) cpu.AttentionArgs {
-	a := cpu.AttentionArgs{
-		Y: cpu.Operand{Addr: y.Addr, Stride: m.Heads * m.HeadDim}, LSE: lse.Addr, CuSeqlens: m.CuSeqlens,
-		Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Window: m.Window, BF16: qkv.DType == tensor.BF16,
+// sizes is the arguments without operands: enough to say how much working memory they need.
+func (s AttentionSpec) sizes() cpu.AttentionArgs {
+	return cpu.AttentionArgs{
+		CuSeqlens: s.CuSeqlens, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Causal: !s.Unmasked, Window: s.Window,
 	}
-	a.Q, a.K, a.V = m.parts(qkv)
+}
+
+// args has queries, keys and values lie side by side in qkv.
+func (s AttentionSpec) args(qkv, y, lse tensor.Tensor) cpu.AttentionArgs {
+	a := s.sizes()
+	a.Q, a.K, a.V = s.parts(qkv)
+	a.Y, a.LSE = s.columns(y, 0, s.Heads), lse.Addr
 	return a
 }
 
 // parts is where queries, keys and values lie.
-func (m Mask) parts(qkv tensor.Tensor) (q, k, v cpu.Operand) {
-	at := func(head int) cpu.Operand {
-		return cpu.Operand{Addr: qkv.Addr + uintptr(head*m.HeadDim*qkv.DType.Size()), Stride: m.width()}
-	}
-	return at(0), at(m.Heads), at(m.Heads + m.KVHeads)
+func (s AttentionSpec) parts(qkv tensor.Tensor) (q, k, v tensor.Matrix) {
+	qkv = qkv.View(qkv.Rows(), s.width())
+	return s.columns(qkv, 0, s.Heads), s.columns(qkv, s.Heads, s.KVHeads), s.columns(qkv, s.Heads+s.KVHeads, s.KVHeads)
+}
+
+// columns are those of n heads from head h on.
+func (s AttentionSpec) columns(x tensor.Tensor, h, n int) tensor.Matrix {
+	return x.Columns(h*s.HeadDim, (h+n)*s.HeadDim)
 }
 
 // AttentionBackward is the gradient of Attention by its queries, keys and values, all of dqkv:
@@ -100,25 +111,25 @@ func (m Mask) parts(qkv tensor.Tensor) (q, k, v cpu.Operand) {
 //
 // Fused ("attention") it is one kernel that computes the scores again, block by block. Unfused, for each sequence: scores,
 // weights, gradients of values, weights, scores, queries and keys, each over all heads and in scratch memory.
-func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, m Mask) {
+func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	d.onlyCPU("AttentionBackward")
-	m.check("AttentionBackward")
+	s.check("AttentionBackward")
 	floating("AttentionBackward", "qkv", qkv)
 	rows := qkv.Rows()
-	m.checkRows("AttentionBackward", rows)
-	want("AttentionBackward", "qkv", qkv, qkv.DType, rows, m.width())
-	want("AttentionBackward", "dqkv", dqkv, qkv.DType, rows, m.width())
-	want("AttentionBackward", "dy", dy, qkv.DType, rows, m.Heads*m.HeadDim)
-	want("AttentionBackward", "y", y, qkv.DType, rows, m.Heads*m.HeadDim)
-	want("AttentionBackward", "lse", lse, tensor.F32, m.Heads, rows)
+	s.checkRows("AttentionBackward", rows)
+	want("AttentionBackward", "qkv", qkv, qkv.DType, rows, s.width())
+	want("AttentionBackward", "dqkv", dqkv, qkv.DType, rows, s.width())
+	want("AttentionBackward", "dy", dy, qkv.DType, rows, s.Heads*s.HeadDim)
+	want("AttentionBackward", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
+	want("AttentionBackward", "lse", lse, tensor.F32, s.Heads, rows)
 	if !d.fused("attention") {
-		d.attentionEagerBackward(dqkv, dy, y, lse, qkv, m)
+		d.attentionEagerBackward(dqkv, dy, y, lse, qkv, s)
 		return
 	}
 	d.ran("attention_backward")
-	a := m.args(qkv, y, lse)
-	a.DQ, a.DK, a.DV = m.parts(dqkv)
-	a.DY = cpu.Operand{Addr: dy.Addr, Stride: m.Heads * m.HeadDim}
+	a := s.args(qkv, y, lse)
+	a.DQ, a.DK, a.DV = s.parts(dqkv)
+	a.DY = s.columns(dy, 0, s.Heads)
 	defer d.release(d.mark())
 	a.Backward(attentionScratch(d.scratch, a.BackwardSpace()))
 }

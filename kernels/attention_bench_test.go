@@ -23,7 +23,7 @@ func packed(n int32) []int32 {
 // BenchmarkAttention reports GFLOP/s of what causal attention needs at least, half of each sequence's square, 2 products
 // forward and 5 backward; and what share this is of the ceiling, measured before and after. The median run counts.
 func BenchmarkAttention(b *testing.B) {
-	for _, m := range []Mask{
+	for _, m := range []AttentionSpec{
 		{CuSeqlens: []int32{0, 512}, Heads: 8, KVHeads: 4, HeadDim: 32},
 		{CuSeqlens: packed(512), Heads: 8, KVHeads: 4, HeadDim: 32},
 		{CuSeqlens: []int32{0, 512}, Heads: 32, KVHeads: 8, HeadDim: 64},
@@ -54,14 +54,14 @@ func BenchmarkAttention(b *testing.B) {
 						defer r.arena.Close()
 						c.forward(d, r.x)
 						pass.run(d, r.x)
-						peak := cpu.Peak(t == tensor.BF16, 20*time.Millisecond)
+						peak := cpu.Peak(t, 20*time.Millisecond)
 						var times []float64
 						for b.Loop() {
 							at := b.Elapsed()
 							pass.run(d, r.x)
 							times = append(times, (b.Elapsed() - at).Seconds())
 						}
-						peak = max(peak, cpu.Peak(t == tensor.BF16, 20*time.Millisecond))
+						peak = max(peak, cpu.Peak(t, 20*time.Millisecond))
 						slices.Sort(times)
 						rate := pass.products * product / times[len(times)/2]
 						b.ReportMetric(rate/1e9, "GFLOP/s")
@@ -77,7 +77,7 @@ func BenchmarkAttention(b *testing.B) {
 // cache holds, and what share this is of what a copy reads and writes.
 func BenchmarkAttentionCached(b *testing.B) {
 	const start, layers = 2048, 32
-	m := Mask{Heads: 32, KVHeads: 8, HeadDim: 64}
+	m := AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}
 	for _, t := range both {
 		b.Run(t.String(), func(b *testing.B) {
 			d, err := Open("cpu", Options{Fused: All()})

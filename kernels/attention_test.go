@@ -15,7 +15,7 @@ import (
 // attentionFormula is attention and its gradients in float64, from x [rows, width] and, where there is any, dy. Every
 // intermediate goes through round: the identity, or what stores it in a 16-bit type, as a chain of single operations does.
 // sizes is the sum of the sizes of all that an element of dx is a sum of.
-func attentionFormula(m Mask, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
+func attentionFormula(m AttentionSpec, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
 	rows, w, n, share := len(x)/m.width(), m.width(), m.HeadDim, m.Heads/m.KVHeads
 	y, lse, dx = make([]float64, rows*m.Heads*n), make([]float64, m.Heads*rows), make([]float64, len(x))
 	sizes = make([]float64, len(x))
@@ -25,22 +25,25 @@ func attentionFormula(m Mask, x, dy []float64, round func(float64) float64) (y, 
 		for h := range m.Heads {
 			kc, vc := (m.Heads+h/share)*n, (m.Heads+m.KVHeads+h/share)*n
 			for i := begin; i < end; i++ {
-				first := begin
+				first, last := begin, i
 				if m.Window > 0 {
 					first = max(first, i-m.Window+1)
 				}
+				if m.Unmasked {
+					last = end - 1
+				}
 				q, out := x[i*w+h*n:][:n], y[(i*m.Heads+h)*n:][:n]
 				top, sum := math.Inf(-1), 0.0
-				for j := first; j <= i; j++ {
+				for j := first; j <= last; j++ {
 					p[j] = round(round(dot(q, x[j*w+kc:][:n])) * scale)
 					top = max(top, p[j])
 				}
-				for j := first; j <= i; j++ {
+				for j := first; j <= last; j++ {
 					sum += math.Exp(p[j] - top)
 				}
 				l := top + math.Log(sum)
 				lse[h*rows+i] = l
-				for j := first; j <= i; j++ {
+				for j := first; j <= last; j++ {
 					p[j] = round(math.Exp(p[j] - l))
 					for e, v := range x[j*w+vc:][:n] {
 						out[e] += p[j] * v
@@ -57,7 +60,7 @@ func attentionFormula(m Mask, x, dy []float64, round func(float64) float64) (y, 
 				for e := range n {
 					deltaSize += math.Abs(g[e] * out[e])
 				}
-				for j := first; j <= i; j++ {
+				for j := first; j <= last; j++ {
 					dp := round(dot(g, x[j*w+vc:][:n]))
 					ds := round(round(p[j]*(dp-delta)) * scale)
 					size := p[j] * (math.Abs(dp) + deltaSize) * scale
@@ -90,7 +93,7 @@ func dot(a, b []float64) (s float64) {
 }
 
 // attentionCase is the operation on random values, queries and keys with the deviation spread.
-func attentionCase(t tensor.DType, m Mask, spread float64) opCase {
+func attentionCase(t tensor.DType, m AttentionSpec, spread float64) opCase {
 	rows := int(m.CuSeqlens[len(m.CuSeqlens)-1])
 	qkv := act("qkv", t, rows, m.width())
 	qkv.fill = func(r *rand.Rand, i int) float64 {
@@ -113,6 +116,9 @@ func attentionCase(t tensor.DType, m Mask, spread float64) opCase {
 			"attention_scores", "attention_softmax", "attention_values",
 			"attention_weights", "attention_dvalues", "attention_dweights", "attention_delta", "attention_dscores", "attention_dqueries", "attention_dkeys", "attention_store",
 		}, {"attention", "attention_backward"}},
+	}
+	if m.Unmasked {
+		c.name += " unmasked"
 	}
 	// An element may be off by more than all are on average. In BF16 it is rounded, and so are the weights and the scores'
 	// gradients of which it is a sum.
@@ -140,11 +146,12 @@ func attentionTolerance(t tensor.DType, spread float64) float64 {
 
 func attentionCases() (cases []opCase) {
 	for _, t := range both {
-		for _, m := range []Mask{
+		for _, m := range []AttentionSpec{
 			{CuSeqlens: []int32{0, 1}, Heads: 1, KVHeads: 1, HeadDim: 8},
 			{CuSeqlens: []int32{0, 17}, Heads: 2, KVHeads: 1, HeadDim: 16},
 			{CuSeqlens: []int32{0, 3, 3, 4, 13}, Heads: 3, KVHeads: 3, HeadDim: 10, Window: 4},
 			{CuSeqlens: []int32{0, 20, 41}, Heads: 6, KVHeads: 2, HeadDim: 24},
+			{CuSeqlens: []int32{0, 3, 3, 4, 21}, Heads: 4, KVHeads: 2, HeadDim: 10, Unmasked: true},
 		} {
 			cases = append(cases, attentionCase(t, m, 1))
 		}
@@ -155,25 +162,28 @@ func attentionCases() (cases []opCase) {
 func TestAttention(t *testing.T) { testOps(t, attentionCases()) }
 
 // attentionShapes are many more, for which differences would take too long: the gradients' formula is compared.
-func attentionShapes() (list []Mask) {
+func attentionShapes() (list []AttentionSpec) {
 	for _, n := range []int32{1, 2, 17, 63, 65, 130} {
-		list = append(list, Mask{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: 32})
+		list = append(list, AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: 32})
 	}
 	for _, dim := range []int{8, 14, 16, 24, 32, 40, 64, 80, 96, 128, 192} {
-		list = append(list, Mask{CuSeqlens: []int32{0, 70}, Heads: 2, KVHeads: 2, HeadDim: dim})
+		list = append(list, AttentionSpec{CuSeqlens: []int32{0, 70}, Heads: 2, KVHeads: 2, HeadDim: dim})
 	}
 	for _, heads := range [][2]int{{1, 1}, {3, 1}, {6, 2}, {5, 1}, {70, 1}} {
-		list = append(list, Mask{CuSeqlens: []int32{0, 67}, Heads: heads[0], KVHeads: heads[1], HeadDim: 16})
+		list = append(list, AttentionSpec{CuSeqlens: []int32{0, 67}, Heads: heads[0], KVHeads: heads[1], HeadDim: 16})
 	}
 	for _, window := range []int{1, 2, 8, 17, 64, 100, 1000} {
-		list = append(list, Mask{CuSeqlens: []int32{0, 0, 1, 150, 151, 151, 229}, Heads: 4, KVHeads: 2, HeadDim: 16, Window: window})
+		list = append(list, AttentionSpec{CuSeqlens: []int32{0, 0, 1, 150, 151, 151, 229}, Heads: 4, KVHeads: 2, HeadDim: 16, Window: window})
+	}
+	for _, n := range []int32{1, 2, 17, 65, 130, 300, 600} { // from 257 on, several chunks of keys
+		list = append(list, AttentionSpec{CuSeqlens: []int32{0, 0, n, 2*n + 1}, Heads: 4, KVHeads: 2, HeadDim: 16, Unmasked: true})
 	}
 	return append(list,
-		Mask{CuSeqlens: []int32{0}, Heads: 2, KVHeads: 1, HeadDim: 16}, // no sequence at all
-		Mask{CuSeqlens: []int32{0, 0, 0}, Heads: 2, KVHeads: 1, HeadDim: 16},
-		Mask{CuSeqlens: []int32{0, 0, 1, 3, 60, 61, 200, 200}, Heads: 8, KVHeads: 4, HeadDim: 32},
-		Mask{CuSeqlens: []int32{0, 600, 601}, Heads: 2, KVHeads: 1, HeadDim: 16}, // several chunks of keys
-		Mask{CuSeqlens: []int32{0, 30, 1130}, Heads: 1, KVHeads: 1, HeadDim: 8, Window: 300},
+		AttentionSpec{CuSeqlens: []int32{0}, Heads: 2, KVHeads: 1, HeadDim: 16}, // no sequence at all
+		AttentionSpec{CuSeqlens: []int32{0, 0, 0}, Heads: 2, KVHeads: 1, HeadDim: 16},
+		AttentionSpec{CuSeqlens: []int32{0, 0, 1, 3, 60, 61, 200, 200}, Heads: 8, KVHeads: 4, HeadDim: 32},
+		AttentionSpec{CuSeqlens: []int32{0, 600, 601}, Heads: 2, KVHeads: 1, HeadDim: 16}, // several chunks of keys
+		AttentionSpec{CuSeqlens: []int32{0, 30, 1130}, Heads: 1, KVHeads: 1, HeadDim: 8, Window: 300},
 	)
 }
 
@@ -240,7 +250,7 @@ func TestAttentionShapes(t *testing.T) {
 
 // TestAttentionThreads has the same bytes come out of any number of threads, where there is work for more than those.
 func TestAttentionThreads(t *testing.T) {
-	m := Mask{CuSeqlens: []int32{0, 90, 700}, Heads: 4, KVHeads: 2, HeadDim: 16}
+	m := AttentionSpec{CuSeqlens: []int32{0, 90, 700}, Heads: 4, KVHeads: 2, HeadDim: 16}
 	eachDevice(t, func(t *testing.T, d *Device) {
 		for _, dt := range both {
 			for _, fused := range []bool{false, true} {
@@ -269,7 +279,7 @@ func TestAttentionThreads(t *testing.T) {
 
 // TestAttentionBF16 has the error be at most twice that of a chain of operations that each round to bfloat16.
 func TestAttentionBF16(t *testing.T) {
-	m := Mask{CuSeqlens: []int32{0, 100, 161}, Heads: 4, KVHeads: 2, HeadDim: 32}
+	m := AttentionSpec{CuSeqlens: []int32{0, 100, 161}, Heads: 4, KVHeads: 2, HeadDim: 32}
 	var y, dx, chainY, chainDX []float64
 	eachDevice(t, func(t *testing.T, d *Device) {
 		for _, fused := range []bool{false, true} {
@@ -298,7 +308,7 @@ func TestAttentionBF16(t *testing.T) {
 
 // TestAttentionHugeScores has scores of some ±10⁴ and ±10⁹: weights are 0 and 1, and gradients finite.
 func TestAttentionHugeScores(t *testing.T) {
-	m := Mask{CuSeqlens: []int32{0, 40, 150}, Heads: 4, KVHeads: 2, HeadDim: 16, Window: 33}
+	m := AttentionSpec{CuSeqlens: []int32{0, 40, 150}, Heads: 4, KVHeads: 2, HeadDim: 16, Window: 33}
 	eachDevice(t, func(t *testing.T, d *Device) {
 		for _, dt := range both {
 			for _, spread := range []float64{50, 1.5e4} {
@@ -325,7 +335,7 @@ func TestAttentionHugeScores(t *testing.T) {
 // TestAttentionNeighbours has a sequence's results, to the last bit, be the same whatever lies beside it: NaN too.
 func TestAttentionNeighbours(t *testing.T) {
 	const n, before, after = 77, 31, 40
-	alone := Mask{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: 24}
+	alone := AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: 24}
 	among := alone
 	among.CuSeqlens = []int32{0, 1, before, before + n, before + n, before + n + after}
 	eachDevice(t, func(t *testing.T, d *Device) {
@@ -383,7 +393,7 @@ func toF32(x []float64) []float32 {
 // scores.
 func TestAttentionMemory(t *testing.T) {
 	const n = 4096
-	m := Mask{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 1, HeadDim: 8}
+	m := AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 1, HeadDim: 8}
 	d, err := Open("cpu", Options{Fused: All(), Threads: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -412,22 +422,23 @@ func TestAttentionRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	good := Mask{CuSeqlens: []int32{0, 2, 3}, Heads: 4, KVHeads: 2, HeadDim: 8}
+	good := AttentionSpec{CuSeqlens: []int32{0, 2, 3}, Heads: 4, KVHeads: 2, HeadDim: 8}
 	c := attentionCase(tensor.F32, good, 1)
 	r := c.place(t, d)
 	defer r.arena.Close()
-	for name, change := range map[string]func(m *Mask, x tensors){
-		"heads that do not divide":  func(m *Mask, x tensors) { m.KVHeads = 3 },
-		"no heads":                  func(m *Mask, x tensors) { m.Heads, m.KVHeads = 0, 0 },
-		"an odd head dimension":     func(m *Mask, x tensors) { m.HeadDim = 7 },
-		"a negative window":         func(m *Mask, x tensors) { m.Window = -1 },
-		"rows without sequence":     func(m *Mask, x tensors) { m.CuSeqlens = []int32{0, 2} },
-		"sequences out of order":    func(m *Mask, x tensors) { m.CuSeqlens = []int32{0, 4, 3} },
-		"sequences that begin late": func(m *Mask, x tensors) { m.CuSeqlens = []int32{1, 3} },
-		"no sequences":              func(m *Mask, x tensors) { m.CuSeqlens = nil },
-		"another width":             func(m *Mask, x tensors) { m.HeadDim = 16 },
-		"a short lse":               func(m *Mask, x tensors) { x["lse"] = x["lse"].Part(0, 3) },
-		"a wrong type": func(m *Mask, x tensors) {
+	for name, change := range map[string]func(m *AttentionSpec, x tensors){
+		"heads that do not divide":  func(m *AttentionSpec, x tensors) { m.KVHeads = 3 },
+		"no heads":                  func(m *AttentionSpec, x tensors) { m.Heads, m.KVHeads = 0, 0 },
+		"an odd head dimension":     func(m *AttentionSpec, x tensors) { m.HeadDim = 7 },
+		"a negative window":         func(m *AttentionSpec, x tensors) { m.Window = -1 },
+		"a window without a mask":   func(m *AttentionSpec, x tensors) { m.Window, m.Unmasked = 2, true },
+		"rows without sequence":     func(m *AttentionSpec, x tensors) { m.CuSeqlens = []int32{0, 2} },
+		"sequences out of order":    func(m *AttentionSpec, x tensors) { m.CuSeqlens = []int32{0, 4, 3} },
+		"sequences that begin late": func(m *AttentionSpec, x tensors) { m.CuSeqlens = []int32{1, 3} },
+		"no sequences":              func(m *AttentionSpec, x tensors) { m.CuSeqlens = nil },
+		"another width":             func(m *AttentionSpec, x tensors) { m.HeadDim = 16 },
+		"a short lse":               func(m *AttentionSpec, x tensors) { x["lse"] = x["lse"].Part(0, 3) },
+		"a wrong type": func(m *AttentionSpec, x tensors) {
 			x["y"] = tensor.Tensor{DType: tensor.BF16, Shape: x["y"].Shape, Addr: x["y"].Addr}
 		},
 	} {

@@ -3,7 +3,6 @@ package kernels
 import (
 	"fmt"
 
-	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
@@ -30,27 +29,29 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 }
 
 // AttentionCached is Attention for rows of one sequence that follow start others, whose keys and values are in the caches
-// k and v [capacity, kvHeads·headDim] along with their own: row i of qkv sees the rows of the caches up to start+i. Of m,
+// k and v [capacity, kvHeads·headDim] along with their own: row i of qkv sees the rows of the caches up to start+i. Of s,
 // CuSeqlens is not looked at. y is [rows, heads·headDim]. It serves for chunks of a prompt, and for single tokens, for
-// which it goes through the caches once, from end to end. It is one kernel, fused or not.
-func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, m Mask) {
+// which it goes through the caches once, from end to end. It is one kernel, fused or not. It panics for one that is
+// Unmasked.
+func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s AttentionSpec) {
 	d.onlyCPU("AttentionCached")
-	m.check("AttentionCached")
+	s.check("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
-	rows, width := qkv.Rows(), m.KVHeads*m.HeadDim
-	want("AttentionCached", "qkv", qkv, qkv.DType, rows, m.width())
-	want("AttentionCached", "y", y, qkv.DType, rows, m.Heads*m.HeadDim)
+	rows, width := qkv.Rows(), s.KVHeads*s.HeadDim
+	want("AttentionCached", "qkv", qkv, qkv.DType, rows, s.width())
+	want("AttentionCached", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
 	want("AttentionCached", "k", k, qkv.DType, k.Rows(), width)
 	want("AttentionCached", "v", v, qkv.DType, k.Rows(), width)
+	if s.Unmasked {
+		panic("AttentionCached: keys that are yet to come cannot be seen")
+	}
 	if start < 0 || start+rows > k.Rows() {
 		panic(fmt.Sprintf("AttentionCached: rows %d to %d of %v", start, start+rows, k))
 	}
 	d.ran("attention_cached")
-	m.CuSeqlens = []int32{0, int32(rows)}
-	a := m.args(qkv, y, tensor.Tensor{})
-	a.K = cpu.Operand{Addr: k.Addr, Stride: width}
-	a.V = cpu.Operand{Addr: v.Addr, Stride: width}
-	a.Ahead = start
+	s.CuSeqlens = []int32{0, int32(rows)}
+	a := s.args(qkv, y, tensor.Tensor{})
+	a.K, a.V, a.Ahead = k.Matrix(), v.Matrix(), start
 	defer d.release(d.mark())
 	if rows == 1 {
 		a.Decode(attentionScratch(d.scratch, a.DecodeSpace()))

@@ -11,13 +11,13 @@ import (
 // cacheRun is one sequence, qkv of which goes through caches in pieces.
 type cacheRun struct {
 	d         *Device
-	m         Mask
+	m         AttentionSpec
 	a         *Arena
 	qkv, y    tensor.Tensor
 	k, v, lse tensor.Tensor
 }
 
-func newCacheRun(t *testing.T, d *Device, dt tensor.DType, m Mask, rows int) (*cacheRun, []float64) {
+func newCacheRun(t *testing.T, d *Device, dt tensor.DType, m AttentionSpec, rows int) (*cacheRun, []float64) {
 	t.Helper()
 	m.CuSeqlens = []int32{0, int32(rows)}
 	r := &cacheRun{d: d, m: m}
@@ -65,7 +65,7 @@ func TestAttentionCached(t *testing.T) {
 		for _, dt := range both {
 			// In F32 only the order of sums differs. In BF16 the weights are rounded beside other maxima.
 			limit := map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 4e-3}[dt]
-			for _, m := range []Mask{
+			for _, m := range []AttentionSpec{
 				{Heads: 4, KVHeads: 2, HeadDim: 16},
 				{Heads: 6, KVHeads: 1, HeadDim: 24, Window: 10},
 				{Heads: 3, KVHeads: 3, HeadDim: 10, Window: 1},
@@ -95,7 +95,7 @@ func TestAttentionCachedLong(t *testing.T) {
 	eachDevice(t, func(t *testing.T, d *Device) {
 		for _, dt := range both {
 			for _, window := range []int{0, 40, 700} {
-				m := Mask{Heads: 4, KVHeads: 2, HeadDim: 16, Window: window}
+				m := AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16, Window: window}
 				r, x := newCacheRun(t, d, dt, m, rows)
 				name := fmt.Sprint(dt, window)
 				if formulas[name] == nil {
@@ -165,11 +165,14 @@ func TestAppendKV(t *testing.T) {
 				mustPanic(t, "a row beyond the cache", message, func() { d.AppendKV(k, v, qkv, heads, kvHeads, at) })
 			}
 			y := a.New("y", dt, rows, heads*dim)
-			m := Mask{Heads: heads, KVHeads: kvHeads, HeadDim: dim}
+			m := AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim}
 			d.AttentionCached(y, qkv, k, v, capacity-rows, m)
 			for start, message := range map[int]string{capacity - rows + 1: "AttentionCached: rows 7 to 10 of k", -1: "AttentionCached: rows -1 to 2 of k"} {
 				mustPanic(t, "a row beyond the cache", message, func() { d.AttentionCached(y, qkv, k, v, start, m) })
 			}
+			mustPanic(t, "keys yet to come", "AttentionCached: keys that are yet to come", func() {
+				d.AttentionCached(y, qkv, k, v, 0, AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Unmasked: true})
+			})
 			mustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
 			mustPanic(t, "a v of another length", "AppendKV: v is", func() { d.AppendKV(k, v.Slice(0, 3), qkv, heads, kvHeads, 0) })
 			if err := a.Close(); err != nil {

@@ -52,7 +52,7 @@ func BenchmarkLinear(b *testing.B) {
 					defer done()
 					none := tensor.Tensor{}
 					flops := 2 * float64(rows) * float64(l.in) * float64(l.out)
-					ceiling := func() float64 { return cpu.Peak(t == tensor.BF16, 5*time.Millisecond) }
+					ceiling := func() float64 { return cpu.Peak(t, 5*time.Millisecond) }
 					timed(b, "y", flops, ceiling, func() { d.Linear(x["y"], x["x"], x["w"], none) })
 					timed(b, "dx", flops, ceiling, func() { d.LinearBackward(x["dx"], x["y"], x["w"], false) })
 					timed(b, "dw", flops, ceiling, func() { d.LinearGradient(x["dw"], x["y"], x["x"], 0, true) })

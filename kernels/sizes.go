@@ -10,7 +10,7 @@ type Sizes struct {
 	Rows, Longest     int          // tokens of a batch, and of its longest sequence
 	Logits            int          // rows of logits at a time
 	Dim, Inner, Vocab int
-	Mask              Mask // heads and window; its sequences are not looked at
+	Attention         AttentionSpec // heads and window; its sequences are not looked at
 	QKNorm, Backward  bool
 	Context           int // positions of the cache that the rows, or single ones, are appended to; 0 where there is none
 }
@@ -40,7 +40,7 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 		})
 	}
 	if s.Backward && s.QKNorm {
-		most(func(cut cut) { normScratch(cut, maxNormPartials(s.Rows, s.Mask.width()), 2*s.Mask.HeadDim) })
+		most(func(cut cut) { normScratch(cut, maxNormPartials(s.Rows, s.Attention.width()), 2*s.Attention.HeadDim) })
 	}
 	return need
 }
@@ -48,12 +48,12 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 // attention is ScratchOf for attention alone: of the sequences that need most, which are as many of the longest as there are
 // tokens for, and of one token at the end of a cache.
 func (s Sizes) attention(f Fused, most func(lay func(cut cut))) {
-	m := s.Mask
+	m := s.Attention
 	m.CuSeqlens = []int32{0}
 	for n := 0; n < s.Rows; n += s.Longest {
 		m.CuSeqlens = append(m.CuSeqlens, int32(n+s.Longest))
 	}
-	args := m.args(tensor.Tensor{DType: s.Type}, tensor.Tensor{}, tensor.Tensor{})
+	args := m.sizes()
 	if f["attention"] || s.Context > 0 {
 		most(func(cut cut) { attentionScratch(cut, args.ForwardSpace()) })
 	} else {

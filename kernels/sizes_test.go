@@ -12,11 +12,11 @@ import (
 // where that operation takes more than any other.
 func TestScratchOf(t *testing.T) {
 	const f32, bf16 = tensor.F32, tensor.BF16
-	mask := Mask{Heads: 4, KVHeads: 2, HeadDim: 32}
-	single := Mask{Heads: 1, KVHeads: 1, HeadDim: 2}
-	norms := Sizes{Rows: 64, Longest: 1, Dim: 8192, Mask: single, Backward: true}
-	long := Sizes{Rows: 600, Longest: 300, Dim: 8, Mask: mask}
-	wide := Sizes{Rows: 40, Longest: 20, Dim: 8, Mask: Mask{Heads: 2, KVHeads: 1, HeadDim: 1024}}
+	mask := AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 32}
+	single := AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}
+	norms := Sizes{Rows: 64, Longest: 1, Dim: 8192, Attention: single, Backward: true}
+	long := Sizes{Rows: 600, Longest: 300, Dim: 8, Attention: mask}
+	wide := Sizes{Rows: 40, Longest: 20, Dim: 8, Attention: AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 1024}}
 	longBackward, wideBackward := long, wide
 	longBackward.Backward, wideBackward.Backward = true, true
 	for _, c := range []struct {
@@ -26,20 +26,20 @@ func TestScratchOf(t *testing.T) {
 	}{
 		{false, norms, runNormBackward},
 		{true, norms, runNormBackward},
-		{false, Sizes{Rows: 30, Longest: 1, Dim: 16384, Mask: single, Backward: true}, runNormBackward},
-		{false, Sizes{Rows: 64, Longest: 1, Dim: 8, Mask: Mask{Heads: 2, KVHeads: 1, HeadDim: 4096}, QKNorm: true, Backward: true}, runQKNormBackward},
-		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Mask: single}, runSwiGLU},
-		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Mask: single, Backward: true}, runSwiGLU},
-		{false, Sizes{Rows: 10, Longest: 1, Logits: 4, Vocab: 131072, Mask: single}, runCrossEntropy},
+		{false, Sizes{Rows: 30, Longest: 1, Dim: 16384, Attention: single, Backward: true}, runNormBackward},
+		{false, Sizes{Rows: 64, Longest: 1, Dim: 8, Attention: AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 4096}, QKNorm: true, Backward: true}, runQKNormBackward},
+		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Attention: single}, runSwiGLU},
+		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Attention: single, Backward: true}, runSwiGLU},
+		{false, Sizes{Rows: 10, Longest: 1, Logits: 4, Vocab: 131072, Attention: single}, runCrossEntropy},
 		{false, long, runAttention},
 		{false, longBackward, runAttention},
-		{true, Sizes{Rows: 600, Longest: 600, Dim: 8, Mask: mask, Backward: true}, runAttention}, // several chunks of keys
-		{true, Sizes{Rows: 1200, Longest: 600, Dim: 8, Mask: mask, Backward: true}, runAttention},
+		{true, Sizes{Rows: 600, Longest: 600, Dim: 8, Attention: mask, Backward: true}, runAttention}, // several chunks of keys
+		{true, Sizes{Rows: 1200, Longest: 600, Dim: 8, Attention: mask, Backward: true}, runAttention},
 		{true, wide, runAttention},
 		{true, wideBackward, runAttention},
-		{false, Sizes{Rows: 40, Longest: 40, Mask: wide.Mask, Context: 50}, runCached},
-		{false, Sizes{Rows: 1, Longest: 1, Mask: Mask{Heads: 32, KVHeads: 8, HeadDim: 128}, Context: 40000}, runCached},
-		{true, Sizes{Rows: 1, Longest: 1, Mask: Mask{Heads: 32, KVHeads: 8, HeadDim: 128, Window: 30000}, Context: 40000}, runCached},
+		{false, Sizes{Rows: 40, Longest: 40, Attention: wide.Attention, Context: 50}, runCached},
+		{false, Sizes{Rows: 1, Longest: 1, Attention: AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 128}, Context: 40000}, runCached},
+		{true, Sizes{Rows: 1, Longest: 1, Attention: AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 128, Window: 30000}, Context: 40000}, runCached},
 	} {
 		for _, dt := range []tensor.DType{f32, bf16} {
 			for _, threads := range []int{1, 3} {
@@ -99,7 +99,7 @@ func runNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) te
 }
 
 func runQKNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
-	m := s.Mask
+	m := s.Attention
 	full := func() tensor.Tensor { return x(s.Type, s.Rows, m.width()) }
 	w := func(t tensor.DType) tensor.Tensor { return x(t, m.HeadDim) }
 	d.QKNormBackward(full(), w(tensor.F32), w(tensor.F32), full(), full(), w(s.Type), w(s.Type), x(tensor.F32, s.Rows, m.Heads+m.KVHeads), m.Heads, m.KVHeads)
@@ -118,7 +118,7 @@ func runCrossEntropy(d *Device, s Sizes, x func(t tensor.DType, shape ...int) te
 }
 
 func runAttention(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
-	m := s.Mask
+	m := s.Attention
 	for n := 0; n <= s.Rows; n += s.Longest {
 		m.CuSeqlens = append(m.CuSeqlens, int32(n))
 	}
@@ -129,7 +129,7 @@ func runAttention(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tenso
 }
 
 func runCached(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
-	m := s.Mask
+	m := s.Attention
 	cache := func() tensor.Tensor { return x(s.Type, s.Context, m.KVHeads*m.HeadDim) }
 	d.AttentionCached(x(s.Type, s.Rows, m.Heads*m.HeadDim), x(s.Type, s.Rows, m.width()), cache(), cache(), s.Context-s.Rows, m)
 }
@@ -141,8 +141,8 @@ func TestScratchOfThreads(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	m := Mask{CuSeqlens: []int32{0, 200}, Heads: 4, KVHeads: 2, HeadDim: 32} // one chunk of keys: no sums of several
-	a := m.args(tensor.Tensor{DType: tensor.F32, Shape: []int{200, m.width()}}, tensor.Tensor{}, tensor.Tensor{})
+	m := AttentionSpec{CuSeqlens: []int32{0, 200}, Heads: 4, KVHeads: 2, HeadDim: 32} // one chunk of keys: no sums of several
+	a := m.sizes()
 	one := a
 	one.CuSeqlens, one.Ahead = []int32{0, 1}, 999 // eight chunks of keys
 	forward, backward, decode := map[int]int{}, map[int]int{}, map[int]int{}

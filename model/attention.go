@@ -78,17 +78,17 @@ func (l *attention) attend(p *pass, a *attentionActs, s stream) {
 	if cache := p.cache; cache != nil {
 		k, v := cache.k[l.layer], cache.v[l.layer]
 		d.AppendKV(k, v, a.qkv, c.Heads, c.KVHeads, cache.n)
-		d.AttentionCached(a.y, a.qkv, k, v, cache.n, c.mask(nil))
+		d.AttentionCached(a.y, a.qkv, k, v, cache.n, c.spec(nil))
 		return
 	}
-	d.Attention(a.y, a.lse, a.qkv, c.mask(p.starts))
+	d.Attention(a.y, a.lse, a.qkv, c.spec(p.starts))
 }
 
 // backward takes in p.dh the gradient of the half's output and leaves there that of its input, if below says that it is wanted.
 func (l *attention) backward(p *pass, a *attentionActs, below bool) {
 	d, c, g := p.d, l.c, p.grads
 	l.o.backward(d, g.dy, false, p.dh, a.y, p.overwrite)
-	d.AttentionBackward(g.dqkv, g.dy, a.y, a.lse, a.qkv, c.mask(p.starts))
+	d.AttentionBackward(g.dqkv, g.dy, a.y, a.lse, a.qkv, c.spec(p.starts))
 	d.RoPEBackward(g.dqkv, p.positions, p.rope.cos, p.rope.sin, c.Heads, c.KVHeads)
 	if c.QKNorm {
 		l.qNorm.begin(d, p.overwrite)
@@ -122,6 +122,7 @@ func (l *attention) flops(below bool, context float64) float64 {
 	return n
 }
 
-func (c Config) mask(starts []int32) kernels.Mask {
-	return kernels.Mask{CuSeqlens: starts, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
+// spec is what attends to what, in sequences that begin at starts.
+func (c Config) spec(starts []int32) kernels.AttentionSpec {
+	return kernels.AttentionSpec{CuSeqlens: starts, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
 }

@@ -13,7 +13,7 @@ struct block {
 	int64_t row;              // the sequence's first
 	int kv_head, head, share; // the key/value head, the first query head that shares it, and how many do
 	int lanes, groups;        // in use
-	// Of each lane: its row in the sequence, its head among those that share, and where its query stands among the keys.
+	// Of each lane: its row in the sequence, its head among those that share, and the last key that its query sees.
 	// Lanes that are not used see what the last one does.
 	int32_t lane_row[LANES], lane_head[LANES], position[LANES];
 };
@@ -58,20 +58,20 @@ static inline void groups_of(const struct view *w, int t, int *from, int *to) {
 	*from = g0, *to = g1;
 }
 
-static inline const void *lane_row(const cpu_attention *a, const cpu_matrix *m, const struct block *b, int lane) {
+static inline const void *lane_row(const cpu_attention *a, const matrix *m, const struct block *b, int lane) {
 	return row_of(a, m, b->row + b->lane_row[lane], b->head + b->lane_head[lane]);
 }
 
 // lane_rows and key_rows point at the rows of a block's lanes, and of n keys of which the first live are there; to NULL
 // where there is none.
-static inline void lane_rows(const void **rows, const cpu_attention *a, const cpu_matrix *m, const struct block *b) {
+static inline void lane_rows(const void **rows, const cpu_attention *a, const matrix *m, const struct block *b) {
 	for (int i = 0; i < b->groups * GROUP; i++) rows[i] = i < b->lanes ? lane_row(a, m, b, i) : NULL;
 }
 
-static inline void key_rows(const void **rows, const cpu_attention *a, const cpu_matrix *m, const struct block *b, int64_t key,
+static inline void key_rows(const void **rows, const cpu_attention *a, const matrix *m, const struct block *b, int64_t key,
                             int64_t live, int n) {
 	const char *at = row_of(a, m, b->row + key, b->kv_head);
-	int64_t step = m->stride * (a->bf16 ? 2 : 4);
+	int64_t step = m->stride * size_of(m->type);
 	for (int i = 0; i < n; i++, at += step) rows[i] = i < live ? at : NULL;
 }
 
@@ -93,7 +93,7 @@ static void block_at(struct block *b, const cpu_attention *a, int64_t row, int64
 	int32_t at = (int32_t)(first / share), h = (int32_t)(first % share);
 	for (int i = 0; i < b->groups * GROUP; i++) {
 		b->lane_row[i] = at, b->lane_head[i] = h;
-		b->position[i] = (int32_t)a->ahead + at;
+		b->position[i] = (int32_t)position_of(a, len, at);
 		if (i + 1 < b->lanes && ++h == share) h = 0, at++;
 	}
 }
@@ -252,7 +252,7 @@ static void sum_task(void *arg, int64_t lo, int64_t hi) {
 			for (int64_t h = 0; h < a->heads; h++)
 				sum_row[cpu_level()](a, (void *)row_of(a, &a->dq, row, h),
 				                     slabs + first * slab_of(a, len) + (at * a->heads + h) * padded,
-				                     at / chunk_of(len) - first + 1, slab_of(a, len));
+				                     position_of(a, len, at) / chunk_of(len) - first + 1, slab_of(a, len));
 		}
 		slabs += slabs_of(a, len);
 	}

@@ -18,39 +18,33 @@ package cpu
 */
 import "C"
 
-import "unsafe"
+import (
+	"unsafe"
 
-func (o Operand) rows() C.cpu_matrix {
-	return C.cpu_matrix{at: C.uintptr_t(o.Addr), stride: C.int64_t(o.Stride)}
-}
-
-// half is whether elements are bfloat16, in C.
-func half(bf16 bool) C.int32_t {
-	if bf16 {
-		return 1
-	}
-	return 0
-}
+	"restyle/tensor"
+)
 
 // AttentionArgs is what attends to what, as kernels.Attention and kernels.AttentionCached say.
 type AttentionArgs struct {
-	Q, K, V, Y     Operand // a head has HeadDim columns of Q and Y, a key/value head of K and V
-	DQ, DK, DV, DY Operand // for Backward
-	LSE            uintptr // [heads, rows] floats; 0 where nobody wants it
+	Q, K, V, Y     tensor.Matrix // of one type; a head has HeadDim columns of Q and Y, a key/value head of K and V
+	DQ, DK, DV, DY tensor.Matrix // for Backward
+	LSE            uintptr       // [heads, rows] floats; 0 where nobody wants it
 	// Sequence s has rows CuSeqlens[s] to CuSeqlens[s+1] of Q, K and V.
 	CuSeqlens []int32
 	// Ahead is the number of rows of K and V before those of Q, where there is one sequence.
-	Ahead                           int
-	Heads, KVHeads, HeadDim, Window int
-	BF16                            bool // the type of all matrices; float32 otherwise
+	Ahead                   int
+	Heads, KVHeads, HeadDim int
+	Causal                  bool // a query sees no key behind its own position
+	Window                  int  // keys that a query sees at most, where it is causal; 0: all
 }
 
 func (a *AttentionArgs) c(space uintptr) C.cpu_attention {
 	return C.cpu_attention{
-		q: a.Q.rows(), k: a.K.rows(), v: a.V.rows(), y: a.Y.rows(), dq: a.DQ.rows(), dk: a.DK.rows(), dv: a.DV.rows(), dy: a.DY.rows(),
+		q: c(a.Q), k: c(a.K), v: c(a.V), y: c(a.Y), dq: c(a.DQ), dk: c(a.DK), dv: c(a.DV), dy: c(a.DY),
 		lse: C.uintptr_t(a.LSE), space: C.uintptr_t(space), ahead: C.int64_t(a.Ahead),
 		rows: C.int64_t(a.CuSeqlens[len(a.CuSeqlens)-1]), n_seqs: C.int32_t(len(a.CuSeqlens) - 1),
-		heads: C.int32_t(a.Heads), kv_heads: C.int32_t(a.KVHeads), head_dim: C.int32_t(a.HeadDim), window: C.int32_t(a.Window), bf16: half(a.BF16),
+		heads: C.int32_t(a.Heads), kv_heads: C.int32_t(a.KVHeads), head_dim: C.int32_t(a.HeadDim),
+		causal: C.int32_t(flag(a.Causal)), window: C.int32_t(a.Window),
 	}
 }
 

@@ -1,27 +1,23 @@
-// Causal attention of several sequences that lie end to end, with grouped key/value heads, forward and backward.
+// Attention within each of several sequences that lie end to end, with grouped key/value heads, forward and backward.
 #ifndef RESTYLE_ATTENTION_H
 #define RESTYLE_ATTENTION_H
 
 #include <stdint.h>
 
-// A cpu_matrix is rows of elements, float or bfloat16, so many elements from one row to the next.
-typedef struct {
-	uintptr_t at;
-	int64_t stride;
-} cpu_matrix;
+#include "tensor.h"
 
 // cpu_attention says what attends to what. Sequence s has the queries seqs[s] to seqs[s+1] of q, and as many keys and
 // values of k and v, from the same row on; with ahead > 0, which goes with one sequence only, there are so many keys more,
 // and query i stands at position ahead + i. Head h has columns h·head_dim on.
 typedef struct {
-	cpu_matrix q, k, v, y; // q, y: heads · head_dim columns; k, v: kv_heads · head_dim
-	cpu_matrix dq, dk, dv, dy; // for the backward pass
+	matrix q, k, v, y;     // of one type; q, y: heads · head_dim columns; k, v: kv_heads · head_dim
+	matrix dq, dk, dv, dy; // for the backward pass
 	uintptr_t lse;             // [heads, rows] floats, log of the sum of the exponentials; 0 where nobody wants it
 	int64_t rows;              // seqs[n_seqs]
 	int64_t ahead;
 	int32_t n_seqs, heads, kv_heads, head_dim;
-	int32_t window; // keys that a query sees at most; 0: all
-	int32_t bf16;   // the type of all matrices
+	int32_t causal; // a query sees no key behind its own position
+	int32_t window; // keys that a query sees at most, where it is causal; 0: all
 	uintptr_t space; // what cpu_attention_space says, at a multiple of 64
 } cpu_attention;
 

@@ -6,7 +6,7 @@
 
 // gradient_group makes weights of a group's scores, and the scores' gradients of the weights': p = exp(s - lse) and
 // ds = p·(dp - delta).
-INLINE void gradient_group(int pair, int bf16, const struct block *b, struct backward *f, const struct view *w, int g, float scale) {
+INLINE void gradient_group(int pair, dtype type, const struct block *b, struct backward *f, const struct view *w, int g, float scale) {
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {
 		vecint position;
 		memcpy(&position, b->position + lane, sizeof position);
@@ -17,7 +17,7 @@ INLINE void gradient_group(int pair, int bf16, const struct block *b, struct bac
 				vec p[2], ds[2];
 				for (int i = 0; i < 2; i++) {
 					int64_t at = (n + i) * LANES + lane;
-					p[i] = exp2_for(bf16, vload(f->scores + at) * scale - lse);
+					p[i] = exp2_for(type, vload(f->scores + at) * scale - lse);
 					if (!all) p[i] = vselect(seen(position, w->key + n + i, w->window), p[i], vzero());
 					ds[i] = p[i] * (vload(f->dscores + at) - delta);
 					if (pair) {
@@ -35,7 +35,7 @@ INLINE void gradient_group(int pair, int bf16, const struct block *b, struct bac
 }
 
 // backward_block adds to dk and dv of a chunk, the keys lo to hi, and makes dq of a block of queries.
-INLINE void backward_block(int pair, int bf16, const cpu_attention *a, const struct block *b, struct backward *f, int64_t lo,
+INLINE void backward_block(int pair, dtype type, const cpu_attention *a, const struct block *b, struct backward *f, int64_t lo,
                            int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
 	const int64_t vectors = round_up(dim, VLEN) / VLEN, step = pair ? 2 : 1;
@@ -46,12 +46,12 @@ INLINE void backward_block(int pair, int bf16, const cpu_attention *a, const str
 	lane_rows(dy, a, &a->dy, b);
 	for (int i = 0; i < lanes; i++) {
 		f->lse[i] = i < b->lanes ? *lane_lse(a, b, i) * 1.44269504f : 0;
-		f->delta[i] = i < b->lanes ? dot_rows(bf16, dy[i], lane_row(a, &a->y, b, i), dim) : 0;
+		f->delta[i] = i < b->lanes ? dot_rows(type, dy[i], lane_row(a, &a->y, b, i), dim) : 0;
 	}
-	pack_lanes(pair, bf16, f->queries, q, lanes, words);
-	pack_lanes(pair, bf16, f->dys, dy, lanes, words);
-	pack_depth(pair, bf16, f->queries_depth, padded, q, lanes, dim);
-	pack_depth(pair, bf16, f->dys_depth, padded, dy, lanes, dim);
+	pack_lanes(pair, type, f->queries, q, lanes, words);
+	pack_lanes(pair, type, f->dys, dy, lanes, words);
+	pack_depth(pair, type, f->queries_depth, padded, q, lanes, dim);
+	pack_depth(pair, type, f->dys_depth, padded, dy, lanes, dim);
 	memset(f->dq, 0, (size_t)(lanes * padded) * sizeof(float));
 	const float *weights = pair ? f->weights : f->scores, *dweights = pair ? f->dweights : f->dscores;
 	const float *dscores_depth = pair ? f->dscores_depth : f->dscores;
@@ -61,7 +61,7 @@ INLINE void backward_block(int pair, int bf16, const cpu_attention *a, const str
 		if (w.begin == w.end) continue;
 		score_tiles(pair, f->scores, f->keys + (key - lo) * ldk, ldk, f->queries, &w, words);
 		score_tiles(pair, f->dscores, f->values + (key - lo) * ldk, ldk, f->dys, &w, words);
-		for (int g = 0; g < b->groups; g++) gradient_group(pair, bf16, b, f, &w, g, scale);
+		for (int g = 0; g < b->groups; g++) gradient_group(pair, type, b, f, &w, g, scale);
 		for (int t = w.begin; t < w.end; t++) {
 			int g0, g1;
 			groups_of(&w, t, &g0, &g1);
@@ -82,7 +82,7 @@ INLINE void backward_block(int pair, int bf16, const cpu_attention *a, const str
 
 // backward_chunk makes dk and dv of the keys lo to hi of one key/value head, and what these keys add to dq: that itself
 // where slab is NULL, or sums to be added up, slab [len][heads][dim].
-INLINE void backward_chunk(int pair, int bf16, const cpu_attention *a, struct backward *f, int64_t row, int64_t len,
+INLINE void backward_chunk(int pair, dtype type, const cpu_attention *a, struct backward *f, int64_t row, int64_t len,
                            int kv_head, int64_t lo, int64_t hi, float *slab) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
 	const float scale = (float)(1 / sqrt((double)dim));
@@ -93,35 +93,35 @@ INLINE void backward_chunk(int pair, int bf16, const cpu_attention *a, struct ba
 		int n = (int)round_up(hi - key < KEYS ? hi - key : KEYS, TILE);
 		key_rows(k, a, &a->k, &b, key, hi - key, n);
 		key_rows(v, a, &a->v, &b, key, hi - key, n);
-		pack_rows(pair, bf16, f->keys + (key - lo) * ldk, ldk, k, n, words);
-		pack_rows(pair, bf16, f->values + (key - lo) * ldk, ldk, v, n, words);
-		pack_depth(pair, bf16, f->keys_depth + (key - lo) / (pair ? 2 : 1) * padded, padded, k, n, dim);
+		pack_rows(pair, type, f->keys + (key - lo) * ldk, ldk, k, n, words);
+		pack_rows(pair, type, f->values + (key - lo) * ldk, ldk, v, n, words);
+		pack_depth(pair, type, f->keys_depth + (key - lo) / (pair ? 2 : 1) * padded, padded, k, n, dim);
 	}
 	size_t bytes = (size_t)(round_up(hi - lo, TILE) * padded) * sizeof(float);
 	memset(f->dk, 0, bytes);
 	memset(f->dv, 0, bytes);
-	for (int64_t first = lo * b.share / LANES * LANES; first < len * b.share; first += LANES) {
+	for (int64_t first = a->causal ? lo * b.share / LANES * LANES : 0; first < len * b.share; first += LANES) {
 		block_at(&b, a, row, len, kv_head, first);
 		if (a->window > 0 && first / b.share >= hi + a->window) break;
-		backward_block(pair, bf16, a, &b, f, lo, hi);
+		backward_block(pair, type, a, &b, f, lo, hi);
 		for (int i = 0; i < b.lanes; i++) {
 			if (slab)
 				memcpy(slab + (b.lane_row[i] * (int64_t)a->heads + b.head + b.lane_head[i]) * padded, f->dq + i * padded,
 				       (size_t)padded * sizeof(float));
 			else
-				store_row(bf16, (void *)lane_row(a, &a->dq, &b, i), f->dq + i * padded, scale, dim);
+				store_row(type, (void *)lane_row(a, &a->dq, &b, i), f->dq + i * padded, scale, dim);
 		}
 	}
 	for (int64_t key = lo; key < hi; key++) {
-		store_row(bf16, (void *)row_of(a, &a->dk, row + key, kv_head), f->dk + (key - lo) * padded, scale, dim);
-		store_row(bf16, (void *)row_of(a, &a->dv, row + key, kv_head), f->dv + (key - lo) * padded, 1, dim);
+		store_row(type, (void *)row_of(a, &a->dk, row + key, kv_head), f->dk + (key - lo) * padded, scale, dim);
+		store_row(type, (void *)row_of(a, &a->dv, row + key, kv_head), f->dv + (key - lo) * padded, 1, dim);
 	}
 }
 
 static void AT_LEVEL(attend_back)(const cpu_attention *a, struct backward *f, int64_t row, int64_t len, int kv_head,
                                   int64_t lo, int64_t hi, float *slab) {
-	if (!a->bf16) backward_chunk(0, 0, a, f, row, len, kv_head, lo, hi, slab);
-	else backward_chunk(BF16_DOT, 1, a, f, row, len, kv_head, lo, hi, slab);
+	if (a->q.type == F32) backward_chunk(0, F32, a, f, row, len, kv_head, lo, hi, slab);
+	else backward_chunk(BF16_DOT, BF16, a, f, row, len, kv_head, lo, hi, slab);
 }
 
 // sum_row stores the sum of n rows, each so many floats behind the one before.
@@ -129,5 +129,5 @@ static void AT_LEVEL(sum_row)(const cpu_attention *a, void *row, float *first, i
 	for (int64_t i = 1; i < n; i++)
 		for (int64_t e = 0; e < round_up(a->head_dim, GROUP); e += VLEN)
 			vstore(first + e, vload(first + e) + vload(first + i * apart + e));
-	store_row(a->bf16, row, first, (float)(1 / sqrt((double)a->head_dim)), a->head_dim);
+	store_row(a->q.type, row, first, (float)(1 / sqrt((double)a->head_dim)), a->head_dim);
 }

@@ -78,9 +78,9 @@ CALLED void product(int pair, float *c, int64_t ldc, const float *a, int64_t lda
 }
 
 // load_words is words at to at+VLEN of a row of n words, zeros behind its end.
-INLINE vec load_words(int pair, int bf16, const void *row, int64_t at, int64_t n) {
+INLINE vec load_words(int pair, dtype type, const void *row, int64_t at, int64_t n) {
 	int64_t left = n - at;
-	if (bf16 && !pair) {
+	if (type == BF16 && !pair) {
 		const uint16_t *p = (const uint16_t *)row + at;
 		return left >= VLEN ? vload_bf16(p) : vload_bf16_part(p, left);
 	}
@@ -89,29 +89,29 @@ INLINE vec load_words(int pair, int bf16, const void *row, int64_t at, int64_t n
 }
 
 // copy_rows copies n rows, of so many words, to out [n][ld]. A row that is NULL is zeros.
-INLINE void copy_rows(int pair, int bf16, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t words) {
+INLINE void copy_rows(int pair, dtype type, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t words) {
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t at = 0; at < words; at += VLEN)
-			vstore(out + i * ld + at, rows[i] ? load_words(pair, bf16, rows[i], at, words) : vzero());
+			vstore(out + i * ld + at, rows[i] ? load_words(pair, type, rows[i], at, words) : vzero());
 }
 
-CALLED void pack_rows(int pair, int bf16, float *out, int64_t ld, const void *const *rows,
+CALLED void pack_rows(int pair, dtype type, float *out, int64_t ld, const void *const *rows,
                                                 int64_t n, int64_t words) {
-	if (bf16 && !pair) copy_rows(0, 1, out, ld, rows, n, words);
-	else copy_rows(0, 0, out, ld, rows, n, words);
+	if (type == BF16 && !pair) copy_rows(0, BF16, out, ld, rows, n, words);
+	else copy_rows(0, F32, out, ld, rows, n, words);
 }
 
 // pack_depth copies n rows of dim elements so that rows are what a product sums over: out is [n][ld] floats, or pairs of
 // rows, [n/2][ld].
-CALLED void pack_depth(int pair, int bf16, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t dim) {
+CALLED void pack_depth(int pair, dtype type, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t dim) {
 	if (!pair) {
-		pack_rows(0, bf16, out, ld, rows, n, dim);
+		pack_rows(0, type, out, ld, rows, n, dim);
 		return;
 	}
 	for (int64_t i = 0; i < n; i += 2)
 		for (int64_t at = 0; at < dim; at += VLEN) { // a bfloat16 is the upper half of its float
-			vec even = rows[i] ? load_words(0, 1, rows[i], at, dim) : vzero();
-			vec odd = rows[i + 1] ? load_words(0, 1, rows[i + 1], at, dim) : vzero();
+			vec even = rows[i] ? load_words(0, BF16, rows[i], at, dim) : vzero();
+			vec odd = rows[i + 1] ? load_words(0, BF16, rows[i + 1], at, dim) : vzero();
 			vstore(out + i / 2 * ld + at, (vec)((vecuns)even >> 16 | (vecuns)odd));
 		}
 }
@@ -163,37 +163,37 @@ INLINE void transpose(vec *x) {
 
 // copy_lanes turns n rows, a multiple of VLEN, of so many words to out [words][LANES]: a row in each lane. It writes up to
 // a multiple of VLEN words.
-INLINE void copy_lanes(int pair, int bf16, float *out, const void *const *rows, int64_t n, int64_t words) {
+INLINE void copy_lanes(int pair, dtype type, float *out, const void *const *rows, int64_t n, int64_t words) {
 	for (int64_t lane = 0; lane < n; lane += VLEN)
 		for (int64_t at = 0; at < words; at += VLEN) {
 			vec x[VLEN];
 			for (int i = 0; i < VLEN; i++)
-				x[i] = rows[lane + i] ? load_words(pair, bf16, rows[lane + i], at, words) : vzero();
+				x[i] = rows[lane + i] ? load_words(pair, type, rows[lane + i], at, words) : vzero();
 			transpose(x);
 			for (int i = 0; i < VLEN; i++) vstore(out + (at + i) * LANES + lane, x[i]);
 		}
 }
 
-CALLED void pack_lanes(int pair, int bf16, float *out, const void *const *rows, int64_t n,
+CALLED void pack_lanes(int pair, dtype type, float *out, const void *const *rows, int64_t n,
                                                  int64_t words) {
-	if (bf16 && !pair) copy_lanes(0, 1, out, rows, n, words);
-	else copy_lanes(0, 0, out, rows, n, words);
+	if (type == BF16 && !pair) copy_lanes(0, BF16, out, rows, n, words);
+	else copy_lanes(0, F32, out, rows, n, words);
 }
 
 // dot_rows is the product of two rows in memory, summed in float.
-CALLED float dot_rows(int bf16, const void *a, const void *b, int64_t dim) {
+CALLED float dot_rows(dtype type, const void *a, const void *b, int64_t dim) {
 	vec sum = vzero();
 	for (int64_t at = 0; at < dim; at += VLEN)
-		sum += load_words(0, bf16, a, at, dim) * load_words(0, bf16, b, at, dim);
+		sum += load_words(0, type, a, at, dim) * load_words(0, type, b, at, dim);
 	return vsum(sum);
 }
 
 // store_row stores f·x, rounded once if it is to be bfloat16.
-CALLED void store_row(int bf16, void *row, const float *x, float f, int64_t dim) {
+CALLED void store_row(dtype type, void *row, const float *x, float f, int64_t dim) {
 	for (int64_t at = 0; at < dim; at += VLEN) {
 		vec y = vload(x + at) * f;
 		int64_t left = dim - at;
-		if (bf16) {
+		if (type == BF16) {
 			uint16_t *p = (uint16_t *)row + at;
 			if (left >= VLEN) vstore_bf16(p, y);
 			else vstore_bf16_part(p, y, left);

@@ -11,8 +11,8 @@
 #define near_rows AT_LEVEL(near_rows)
 
 // near_rows asks for one head's share of VLEN rows that will be read next.
-INLINE void near_rows(const cpu_attention *a, const cpu_matrix *m, int64_t row, int64_t end, int64_t head) {
-	const int64_t size = a->bf16 ? 2 : 4, n = end - row < VLEN ? end - row : VLEN;
+INLINE void near_rows(const cpu_attention *a, const matrix *m, int64_t row, int64_t end, int64_t head) {
+	const int64_t size = size_of(a->q.type), n = end - row < VLEN ? end - row : VLEN;
 	const int64_t share = n * a->head_dim * size; // bytes
 	const char *p = (const char *)m->at + row * m->stride * size + head * share;
 	for (int64_t i = 0; i < share; i += 64) __builtin_prefetch(p + i);
@@ -41,15 +41,15 @@ INLINE vec sum_each(vec *x) {
 }
 
 // group_scores is the scores of R heads, whose queries lie at q, by the VLEN / R keys at k, step bytes from one to the next.
-INLINE void group_scores(int R, int pair, int bf16, float *scores, const char *q, int64_t dim, const char *k, int64_t step) {
-	const int64_t keys = VLEN / R, size = bf16 ? 2 : 4, words = pair ? dim / 2 : dim;
+INLINE void group_scores(int R, int pair, dtype type, float *scores, const char *q, int64_t dim, const char *k, int64_t step) {
+	const int64_t keys = VLEN / R, size = size_of(type), words = pair ? dim / 2 : dim;
 	vec sums[VLEN], x[4];
 	for (int i = 0; i < VLEN; i++) sums[i] = vzero();
 	for (int64_t at = 0; at < words; at += VLEN) {
 		const int64_t end = at + VLEN < words ? at + VLEN : words;
-		for (int r = 0; r < R; r++) x[r] = load_words(pair, bf16, q + r * dim * size, at, end);
+		for (int r = 0; r < R; r++) x[r] = load_words(pair, type, q + r * dim * size, at, end);
 		for (int i = 0; i < keys; i++) {
-			vec y = load_words(pair, bf16, k + i * step, at, end);
+			vec y = load_words(pair, type, k + i * step, at, end);
 			for (int r = 0; r < R; r++) sums[r * keys + i] = dot_step(pair, sums[r * keys + i], x[r], y);
 		}
 	}
@@ -58,8 +58,8 @@ INLINE void group_scores(int R, int pair, int bf16, float *scores, const char *q
 }
 
 // chunk_scores is the scores of the keys lo to hi, [heads][CHUNK].
-INLINE void chunk_scores(int pair, int bf16, const cpu_attention *a, float *scores, int64_t lo, int64_t hi) {
-	const int64_t share = a->heads / a->kv_heads, dim = a->head_dim, step = a->k.stride * (bf16 ? 2 : 4);
+INLINE void chunk_scores(int pair, dtype type, const cpu_attention *a, float *scores, int64_t lo, int64_t hi) {
+	const int64_t share = a->heads / a->kv_heads, dim = a->head_dim, step = a->k.stride * size_of(type);
 	for (int64_t key = lo; key < hi; key += VLEN)
 		for (int64_t kv = 0; kv < a->kv_heads; kv++) {
 			const int64_t end = key + VLEN < hi ? key + VLEN : hi;
@@ -74,22 +74,22 @@ INLINE void chunk_scores(int pair, int bf16, const cpu_attention *a, float *scor
 					const int64_t from = few || at + n <= hi ? at : hi - n, by = few ? 0 : step;
 					const char *k = row_of(a, &a->k, from, kv);
 					float *s = scores + h * CHUNK + from - lo;
-					if (heads == 4) group_scores(4, pair, bf16, s, q, dim, k, by);
-					else group_scores(1, pair, bf16, s, q, dim, k, by);
+					if (heads == 4) group_scores(4, pair, type, s, q, dim, k, by);
+					else group_scores(1, pair, type, s, q, dim, k, by);
 				}
 			}
 		}
 }
 
 // sum_values adds the values of n rows at v to R heads' sums: J vectors of them, or of one vector left elements.
-INLINE void sum_values(int R, int J, int bf16, float *out, int64_t ldo, const float *weights, const char *v, int64_t step,
+INLINE void sum_values(int R, int J, dtype type, float *out, int64_t ldo, const float *weights, const char *v, int64_t step,
                        int64_t left, int64_t n) {
 	vec acc[4][4];
 	for (int r = 0; r < R; r++)
 		for (int j = 0; j < J; j++) acc[r][j] = vload(out + r * ldo + j * VLEN);
 	for (int64_t i = 0; i < n; i++, v += step) {
 		vec x[4];
-		for (int j = 0; j < J; j++) x[j] = load_words(0, bf16, v, j * VLEN, J > 1 ? J * VLEN : left);
+		for (int j = 0; j < J; j++) x[j] = load_words(0, type, v, j * VLEN, J > 1 ? J * VLEN : left);
 		for (int r = 0; r < R; r++)
 			for (int j = 0; j < J; j++) acc[r][j] += weights[r * CHUNK + i] * x[j];
 	}
@@ -98,8 +98,8 @@ INLINE void sum_values(int R, int J, int bf16, float *out, int64_t ldo, const fl
 }
 
 // chunk_values adds up the values of the keys lo to hi by their weights, [heads][CHUNK], in out [heads][dim].
-INLINE void chunk_values(int bf16, const cpu_attention *a, float *out, const float *weights, int64_t lo, int64_t hi) {
-	const int64_t dim = a->head_dim, padded = round_up(dim, GROUP), share = a->heads / a->kv_heads, size = bf16 ? 2 : 4;
+INLINE void chunk_values(dtype type, const cpu_attention *a, float *out, const float *weights, int64_t lo, int64_t hi) {
+	const int64_t dim = a->head_dim, padded = round_up(dim, GROUP), share = a->heads / a->kv_heads, size = size_of(type);
 	const int64_t step = a->v.stride * size;
 	memset(out, 0, (size_t)(a->heads * padded) * sizeof(float));
 	for (int64_t key = lo; key < hi; key += VLEN)
@@ -114,18 +114,18 @@ INLINE void chunk_values(int bf16, const cpu_attention *a, float *out, const flo
 					float *o = out + h * padded + at;
 					const char *p = v + at * size;
 					columns = dim - at >= 4 * VLEN ? 4 : 1;
-					if (heads == 4 && columns == 4) sum_values(4, 4, bf16, o, padded, w, p, step, 0, n);
-					else if (heads == 4) sum_values(4, 1, bf16, o, padded, w, p, step, dim - at, n);
-					else if (columns == 4) sum_values(1, 4, bf16, o, padded, w, p, step, 0, n);
-					else sum_values(1, 1, bf16, o, padded, w, p, step, dim - at, n);
+					if (heads == 4 && columns == 4) sum_values(4, 4, type, o, padded, w, p, step, 0, n);
+					else if (heads == 4) sum_values(4, 1, type, o, padded, w, p, step, dim - at, n);
+					else if (columns == 4) sum_values(1, 4, type, o, padded, w, p, step, 0, n);
+					else sum_values(1, 1, type, o, padded, w, p, step, dim - at, n);
 				}
 			}
 		}
 }
 
 static void AT_LEVEL(decode_chunk)(const cpu_attention *a, const struct part *p, float *scores, int64_t lo, int64_t hi) {
-	if (a->bf16) chunk_scores(BF16_DOT, 1, a, scores, lo, hi);
-	else chunk_scores(0, 0, a, scores, lo, hi);
+	if (a->q.type == BF16) chunk_scores(BF16_DOT, BF16, a, scores, lo, hi);
+	else chunk_scores(0, F32, a, scores, lo, hi);
 	const float scale = (float)(1 / sqrt((double)a->head_dim));
 	for (int64_t h = 0; h < a->heads; h++) {
 		float *s = scores + h * CHUNK;
@@ -140,8 +140,8 @@ static void AT_LEVEL(decode_chunk)(const cpu_attention *a, const struct part *p,
 		}
 		p->top[h] = top, p->sum[h] = vsum(sums);
 	}
-	if (a->bf16) chunk_values(1, a, p->out, scores, lo, hi);
-	else chunk_values(0, a, p->out, scores, lo, hi);
+	if (a->q.type == BF16) chunk_values(BF16, a, p->out, scores, lo, hi);
+	else chunk_values(F32, a, p->out, scores, lo, hi);
 }
 
 // add_part has a head's sums take in those of another part: all are then taken from the larger of the largest scores.
@@ -156,5 +156,5 @@ static void AT_LEVEL(add_part)(const struct part *to, const struct part *from, i
 
 static void AT_LEVEL(finish_head)(const cpu_attention *a, const struct part *p, int64_t h) {
 	const int64_t padded = round_up(a->head_dim, GROUP);
-	store_row(a->bf16, (void *)row_of(a, &a->y, 0, h), p->out + h * padded, 1 / p->sum[h], a->head_dim);
+	store_row(a->q.type, (void *)row_of(a, &a->y, 0, h), p->out + h * padded, 1 / p->sum[h], a->head_dim);
 }

@@ -7,7 +7,7 @@
 #define softmax_group AT_LEVEL(softmax_group)
 #define forward_keys AT_LEVEL(forward_keys)
 
-INLINE vec exp2_for(int bf16, vec x) { return bf16 ? vexp2_rough(x) : vexp2(x); }
+INLINE vec exp2_for(dtype type, vec x) { return type == BF16 ? vexp2_rough(x) : vexp2(x); }
 
 // pair_up has each lane of a followed by that of b, in bfloat16.
 INLINE vec pair_up(vec a, vec b) {
@@ -39,7 +39,7 @@ INLINE vecint seen(vecint position, int key, int window) {
 
 // softmax_group turns a group's scores into exponentials of what they are above the largest so far, and says by what
 // factor the sums up to now have to be multiplied.
-INLINE int softmax_group(int pair, int bf16, const struct block *b, struct forward *f, const struct view *w, int g, float scale) {
+INLINE int softmax_group(int pair, dtype type, const struct block *b, struct forward *f, const struct view *w, int g, float scale) {
 	int changed = 0;
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {
 		float *s = f->scores + lane;
@@ -63,12 +63,12 @@ INLINE int softmax_group(int pair, int bf16, const struct block *b, struct forwa
 		top = vmax(top1, top);
 		// Where nothing was seen yet, the largest is -inf: exponents are then taken above 0, and all are 2^-inf = 0.
 		vec above = vselect(top > vset(-INFINITY), top * scale, vzero());
-		vec factor = exp2_for(bf16, before * scale - above);
+		vec factor = exp2_for(type, before * scale - above);
 		vec sum = vload(f->sum + lane) * factor, sum1 = vzero();
 		float *p = pair ? f->weights + lane : s;
 		for (int n = w->from[g] * TILE; n < w->to[g] * TILE; n += 2) {
-			vec p0 = exp2_for(bf16, vload(s + n * LANES) * scale - above);
-			vec p1 = exp2_for(bf16, vload(s + (n + 1) * LANES) * scale - above);
+			vec p0 = exp2_for(type, vload(s + n * LANES) * scale - above);
+			vec p1 = exp2_for(type, vload(s + (n + 1) * LANES) * scale - above);
 			sum += p0, sum1 += p1;
 			if (pair) {
 				vstore(p + n / 2 * LANES, pair_up(p0, p1));
@@ -87,13 +87,13 @@ INLINE int softmax_group(int pair, int bf16, const struct block *b, struct forwa
 
 // forward_keys adds the keys lo to hi to a block of queries that b describes: f->out [LANES][dim] are the sums of the
 // values so far, f->sum those of the exponentials, and f->top the largest scores.
-INLINE void forward_keys(int pair, int bf16, const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo,
+INLINE void forward_keys(int pair, dtype type, const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo,
                          int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
 	const float scale = (float)(1.4426950408889634 / sqrt((double)dim));
 	const void *rows[LANES];
 	lane_rows(rows, a, &a->q, b);
-	pack_lanes(pair, bf16, f->queries, rows, b->groups * GROUP, words);
+	pack_lanes(pair, type, f->queries, rows, b->groups * GROUP, words);
 	memset(f->out, 0, (size_t)(b->groups * GROUP * padded) * sizeof(float));
 	for (int i = 0; i < LANES; i++) f->top[i] = -INFINITY, f->sum[i] = 0;
 	for (int64_t key = lo; key < hi; key += KEYS) {
@@ -104,12 +104,12 @@ INLINE void forward_keys(int pair, int bf16, const cpu_attention *a, const struc
 		const void *krows[KEYS], *vrows[KEYS];
 		key_rows(krows, a, &a->k, b, key, hi - key, n);
 		key_rows(vrows, a, &a->v, b, key, hi - key, n);
-		pack_rows(pair, bf16, f->keys, ldk, krows, n, words);
-		pack_depth(pair, bf16, f->values, padded, vrows, n, dim);
+		pack_rows(pair, type, f->keys, ldk, krows, n, words);
+		pack_depth(pair, type, f->values, padded, vrows, n, dim);
 		score_tiles(pair, f->scores, f->keys, ldk, f->queries, &w, words);
 		for (int g = 0; g < b->groups; g++) {
 			if (w.from[g] == w.to[g]) continue;
-			int changed = softmax_group(pair, bf16, b, f, &w, g, scale);
+			int changed = softmax_group(pair, type, b, f, &w, g, scale);
 			for (int i = g * GROUP; changed && i < (g + 1) * GROUP; i++)
 				if (f->factor[i] != 1)
 					for (int64_t e = 0; e < padded; e += VLEN)
@@ -123,8 +123,8 @@ INLINE void forward_keys(int pair, int bf16, const cpu_attention *a, const struc
 
 // Each in the three types that there are: floats, bfloat16 by floats, and bfloat16 by its own dot products.
 static void AT_LEVEL(attend_keys)(const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
-	if (!a->bf16) forward_keys(0, 0, a, b, f, lo, hi);
-	else forward_keys(BF16_DOT, 1, a, b, f, lo, hi);
+	if (a->q.type == F32) forward_keys(0, F32, a, b, f, lo, hi);
+	else forward_keys(BF16_DOT, BF16, a, b, f, lo, hi);
 }
 
 // finish_forward divides by the sums and stores what came out.
@@ -134,7 +134,7 @@ static void AT_LEVEL(finish_forward)(const cpu_attention *a, const struct block 
 	for (int i = 0; i < b->lanes; i++) {
 		float r = 1 / f->sum[i];
 		void *y = (void *)lane_row(a, &a->y, b, i);
-		store_row(a->bf16, y, f->out + i * padded, r, f->dim);
+		store_row(a->q.type, y, f->out + i * padded, r, f->dim);
 		if (a->lse) *lane_lse(a, b, i) = (float)(f->top[i] * scale + logf(f->sum[i]));
 	}
 }

@@ -16,8 +16,13 @@ enum { LANES = 64, KEYS = 128, TILE = 8, GROUP = 16, GROUPS = LANES / GROUP };
 
 static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-static inline const void *row_of(const cpu_attention *a, const cpu_matrix *m, int64_t row, int64_t head) {
-	return (const char *)m->at + (row * m->stride + head * a->head_dim) * (a->bf16 ? 2 : 4);
+static inline const void *row_of(const cpu_attention *a, const matrix *m, int64_t row, int64_t head) {
+	return (const char *)m->at + (row * m->stride + head * a->head_dim) * size_of(m->type);
+}
+
+// position_of is the last key that a row of a sequence of len rows sees.
+static inline int64_t position_of(const cpu_attention *a, int64_t len, int64_t row) {
+	return a->ahead + (a->causal ? row : len - 1);
 }
 
 // take cuts so many floats from working memory; from NULL, it counts.

@@ -22,7 +22,8 @@ func TestRoundToBF16(t *testing.T) {
 		for _, columns := range []int{64, 3, 5, 15} {
 			rows := len(x) / columns
 			got := make([]uint16, rows*columns)
-			cpu.StoreRows(cpu.Operand{Addr: address(got), Stride: columns}, address(x), rows, columns, tensor.BF16)
+			cpu.StoreRows(tensor.Matrix{Addr: address(got), Rows: rows, Cols: columns, Stride: columns, DType: tensor.BF16},
+				tensor.Tensor{Addr: address(x), DType: tensor.F32, Shape: []int{rows, columns}})
 			for i, h := range got {
 				want, exponent := tensor.FromF32(x[i]), math.Float32bits(x[i])&0x7F800000
 				switch nan := x[i] != x[i]; {

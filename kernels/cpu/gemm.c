@@ -130,8 +130,8 @@ static void pack_to(feed *f, int64_t line) {
 	s.at += f->packed * s.stride;
 	if (s.along_k) lane = f->packed, s.lanes = line - f->packed;
 	else unit = f->packed / f->p->per_unit, s.k = line - f->packed;
-	if (f->is_b) l->pack_b(f->dst + unit * l->columns + lane, s, f->p->g.bf16);
-	else l->pack_a(f->dst + lane * GEMM_STRIDE + unit, s, f->p->g.bf16);
+	if (f->is_b) l->pack_b(f->dst + unit * l->columns + lane, s, f->p->g.type);
+	else l->pack_a(f->dst + lane * GEMM_STRIDE + unit, s, f->p->g.type);
 	f->packed = line;
 }
 
@@ -157,16 +157,16 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 	const cpu_gemm_args *g = &p->g;
 	int64_t m = s.tile % p->down * p->rows, n = s.tile / p->down * p->columns + column;
 	int last = s.block == p->blocks - 1;
-	float *partial = g->c_bf16 && p->blocks > 1 ? w->partial + column : NULL;
-	if (partial && !last) return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .add = s.block > 0};
+	float *partial = g->c_type == BF16 && p->blocks > 1 ? w->partial + column : NULL;
+	if (partial && !last) return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0};
 	gemm_target to = {
 		.c = (char *)g->c + (m * g->ldc + n) * p->c_size, .stride = g->ldc * p->c_size,
-		.bf16 = g->c_bf16, .add = g->accumulate || (!partial && s.block > 0),
+		.type = g->c_type, .add = g->accumulate || (!partial && s.block > 0),
 		.partial = partial, .partial_stride = partial ? PARTIAL_STRIDE : 0,
 	};
 	if (g->bias && last) {
 		for (int64_t i = 0; i < width; i++) {
-			uint32_t bits = g->bf16 ? (uint32_t)((uint16_t *)g->bias)[n + i] << 16 : ((uint32_t *)g->bias)[n + i];
+			uint32_t bits = g->type == BF16 ? (uint32_t)((uint16_t *)g->bias)[n + i] << 16 : ((uint32_t *)g->bias)[n + i];
 			memcpy(&w->bias[i], &bits, 4);
 		}
 		to.bias = w->bias;
@@ -206,8 +206,8 @@ static void run(plan *p) {
 				int64_t rows = min(l->rows, a.lanes - i);
 				turn(&next_a);
 				turn(&next_b);
-				walks[2] = (gemm_walk){.at = to.c, .stride = to.stride, .length = width * (to.bf16 ? 2 : 4), .lines = rows};
-				l->multiply(w->sums, w->a[in_a] + i * GEMM_STRIDE, w->b[in_b], units, rows, width, p->g.bf16, walks);
+				walks[2] = (gemm_walk){.at = to.c, .stride = to.stride, .length = width * size_of(to.type), .lines = rows};
+				l->multiply(w->sums, w->a[in_a] + i * GEMM_STRIDE, w->b[in_b], units, rows, width, p->g.type, walks);
 				l->store(w->sums, to, rows, width);
 				to.c += l->rows * to.stride;
 				if (to.partial) to.partial += l->rows * to.partial_stride;
@@ -229,7 +229,7 @@ static void run_item(void *arg, int64_t lo, int64_t hi) {
 static void cut(plan *p, int64_t threads) {
 	const gemm_level *l = p->level;
 	double least = 0;
-	int64_t m = p->g.m, n = p->g.n, most = p->g.c_bf16 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
+	int64_t m = p->g.m, n = p->g.n, most = p->g.c_type == BF16 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
 	int64_t down = parts(m, TILE_ROWS), across = parts(n, most);
 	for (int64_t d = down; d < down + 4; d++)
 		for (int64_t a = across; a < across + 2 * threads; a++) {
@@ -249,14 +249,14 @@ static void few(void *arg, int64_t lo, int64_t hi) { gemm_level_now()->few(arg, 
 int cpu_gemm(const cpu_gemm_args *args) {
 	plan p = {.g = *args, .level = gemm_level_now()};
 	if (p.g.m <= 0 || p.g.n <= 0) return 0;
-	p.size = p.g.bf16 ? 2 : 4, p.c_size = p.g.c_bf16 ? 2 : 4;
+	p.size = size_of(p.g.type), p.c_size = size_of(p.g.c_type);
 	if (p.g.m <= GEMM_FEW && !p.g.trans_a && p.g.trans_b) {
 		enum { PIECE = 64 << 10 }; // bytes of B
 		cpu_parallel(few, &p.g, p.g.n, PIECE / (p.g.k * p.size + 1) + 1);
 		return 0;
 	}
 	if (!my_workspace()) return ENOMEM;
-	p.per_unit = p.g.bf16 && p.level->pairs ? 2 : 1;
+	p.per_unit = p.g.type == BF16 && p.level->pairs ? 2 : 1;
 	int64_t units = parts(p.g.k, p.per_unit);
 	p.blocks = units > GEMM_DEPTH ? parts(units, GEMM_DEPTH) : 1;
 	p.depth = up(parts(units, p.blocks), GEMM_GROUP) * p.per_unit;
@@ -268,9 +268,8 @@ int cpu_gemm(const cpu_gemm_args *args) {
 }
 
 typedef struct {
-	uintptr_t sums, matrix;
-	int64_t stride, rows;
-	int sums_bf16, bf16;
+	tensor sums;
+	matrix x;
 } sums_job;
 
 enum { SUMS = 512 }; // columns summed at once
@@ -278,14 +277,15 @@ enum { SUMS = 512 }; // columns summed at once
 // At most SUMS columns from lo on.
 static void sum_columns(void *arg, int64_t lo, int64_t hi) {
 	const sums_job *j = arg;
+	const gemm_level *l = gemm_level_now();
+	const int64_t size = size_of(j->x.type), sum_size = size_of(j->sums.type);
 	float sums[SUMS] __attribute__((aligned(64))) = {0};
-	int64_t n = hi - lo, wide = gemm_level_now()->columns;
-	gemm_level_now()->sum_columns(sums, (const char *)j->matrix + lo * (j->bf16 ? 2 : 4), j->stride, j->bf16, j->rows, n);
-	gemm_target to = {.c = (char *)j->sums + lo * (j->sums_bf16 ? 2 : 4), .bf16 = j->sums_bf16, .add = 1};
-	for (int64_t i = 0; i < n; i += wide, to.c += wide * (to.bf16 ? 2 : 4)) gemm_level_now()->store(sums + i, to, 1, min(wide, n - i));
+	l->sum_columns(sums, (const char *)j->x.at + lo * size, j->x.stride * size, j->x.type, j->x.rows, hi - lo);
+	gemm_target to = {.c = (char *)j->sums.at + lo * sum_size, .type = j->sums.type, .add = 1};
+	for (int64_t i = 0; i < hi - lo; i += l->columns, to.c += l->columns * sum_size) l->store(sums + i, to, 1, min(l->columns, hi - lo - i));
 }
 
-void cpu_column_sums(uintptr_t sums, int sums_bf16, uintptr_t matrix, int64_t stride, int bf16, int64_t rows, int64_t columns) {
-	sums_job j = {sums, matrix, stride * (bf16 ? 2 : 4), rows, sums_bf16, bf16};
-	cpu_parallel(sum_columns, &j, columns, SUMS);
+void cpu_column_sums(tensor sums, matrix x) {
+	sums_job j = {sums, x};
+	cpu_parallel(sum_columns, &j, x.cols, SUMS);
 }

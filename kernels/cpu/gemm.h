@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "tensor.h"
+
 // A cpu_gemm_args is one product: C = A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their rows lie
 // lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
 typedef struct {
@@ -12,8 +14,8 @@ typedef struct {
 	uintptr_t bias;    // n elements of A's and B's type, added to each row of C; 0: none
 	int64_t lda, ldb, ldc;
 	int trans_a, trans_b;
-	int bf16;          // A, B and bias are bf16, else fp32
-	int c_bf16;        // C is bf16, else fp32
+	dtype type;        // of A, B and bias: F32 or BF16
+	dtype c_type;      // of C: the same two
 	int accumulate;    // add to what C holds
 } cpu_gemm_args;
 
@@ -21,15 +23,15 @@ typedef struct {
 // k, on the level, and on whether there are more than GEMM_FEW rows. Returns 0, or ENOMEM.
 int cpu_gemm(const cpu_gemm_args *args);
 
-// cpu_column_sums adds the sum of each column of a [rows, columns] matrix to sums, which are fp32 or of the matrix's type.
-void cpu_column_sums(uintptr_t sums, int sums_bf16, uintptr_t matrix, int64_t stride, int bf16, int64_t rows, int64_t columns);
+// cpu_column_sums adds the sum of each column of x to sums, which are fp32 or of the matrix's type.
+void cpu_column_sums(tensor sums, matrix x);
 
 // cpu_gemm_workspace is how many bytes each thread takes for what it packs, from its first product on.
 int64_t cpu_gemm_workspace(void);
 
 // cpu_gemm_peak is how many floating-point operations a second all threads do together in a loop that never leaves the
 // registers, with the instructions that products of that type use at this level: the ceiling of cpu_gemm.
-double cpu_gemm_peak(int bf16, double seconds);
+double cpu_gemm_peak(dtype type, double seconds);
 
 // cpu_copy_rate is how many bytes a second all threads read and write together when they copy memory that no cache holds.
 double cpu_copy_rate(double seconds);
@@ -79,7 +81,8 @@ static inline void gemm_step(gemm_walk *w) {
 typedef struct {
 	char *c;
 	int64_t stride; // bytes
-	int bf16, add;  // C is bf16; what it holds is added
+	dtype type;     // of C
+	int add;        // what it holds is added
 	const float *partial;
 	int64_t partial_stride; // floats
 	const float *bias;
@@ -91,17 +94,17 @@ typedef struct {
 	int pairs;         // bf16 is packed as pairs, else it becomes fp32
 	int packing;       // what packing a line of one operand costs, in products with a line of the other
 	// pack_a writes row-major, GEMM_STRIDE from row to row; pack_b k-major, columns from unit to unit.
-	void (*pack_a)(gemm_unit *dst, gemm_source src, int bf16);
-	void (*pack_b)(gemm_unit *dst, gemm_source src, int bf16);
+	void (*pack_a)(gemm_unit *dst, gemm_source src, dtype type);
+	void (*pack_b)(gemm_unit *dst, gemm_source src, dtype type);
 	// multiply writes the sums of rows × width products of packed A and B, columns apart.
 	void (*multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-		int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]);
+		int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]);
 	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
 	// few computes columns lo to hi of a product with at most GEMM_FEW rows, B transposed.
 	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);
-	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, int bf16, int64_t rows, int64_t columns);
+	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns);
 	// peak does the loop of multiply without memory and returns the operations done.
-	double (*peak)(int64_t rounds, int bf16);
+	double (*peak)(int64_t rounds, dtype type);
 	void (*begin)(void), (*end)(void); // around all multiplications of a thread; NULL: nothing
 } gemm_level;
 

@@ -26,11 +26,11 @@ static void begin_amx(void) {
 static void end_amx(void) { _tile_release(); }
 
 static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
-	if (!bf16) {
+	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {
+	if (type == F32) {
 		for (int64_t i = 0; i < rows; i += gemm_avx512bf16.rows) {
 			int64_t high = rows - i < gemm_avx512bf16.rows ? rows - i : gemm_avx512bf16.rows;
-			multiply_avx512bf16(sums + i * GEMM_COLUMNS, a + i * GEMM_STRIDE, b, units, high, width, 0, walks);
+			multiply_avx512bf16(sums + i * GEMM_COLUMNS, a + i * GEMM_STRIDE, b, units, high, width, F32, walks);
 		}
 		return;
 	}
@@ -56,8 +56,8 @@ static void multiply_amx(float *sums, const gemm_unit *a, const gemm_unit *b, in
 	_tile_stored(3, sums + TILE * GEMM_COLUMNS + TILE, 4 * GEMM_COLUMNS);
 }
 
-static double peak_amx(int64_t rounds, int bf16) {
-	if (!bf16) return peak_avx512bf16(rounds, 0);
+static double peak_amx(int64_t rounds, dtype type) {
+	if (type == F32) return peak_avx512bf16(rounds, F32);
 	begin_amx();
 	for (int64_t k = 0; k < rounds; k++) {
 		_tile_dpbf16ps(0, 4, 6);

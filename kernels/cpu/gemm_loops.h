@@ -61,9 +61,9 @@ INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b,
 }
 
 static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
-	int64_t rows, int64_t width, int bf16, gemm_walk walks[GEMM_WALKS]) {
+	int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]) {
 #if BF16_DOT
-	if (bf16) {
+	if (type == BF16) {
 		if (width > VLEN) smallest_kernel(sums, a, b, units, walks, rows, 2, 1);
 		else smallest_kernel(sums, a, b, units, walks, rows, 1, 1);
 		return;
@@ -73,12 +73,12 @@ static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit 
 	else smallest_kernel(sums, a, b, units, walks, rows, 1, 0);
 }
 
-static double AT_LEVEL(peak)(int64_t rounds, int bf16) {
+static double AT_LEVEL(peak)(int64_t rounds, dtype type) {
 	vec sum[ROWS][2];
 	vecuns one = (vecuns)vset(1e-3f);
 	UNROLL for (int i = 0; i < ROWS; i++) // no two alike, or they would be computed once
 		UNROLL for (int j = 0; j < 2; j++) sum[i][j] = vset(2 * i + j);
-	if (bf16 && BF16_DOT) {
+	if (type == BF16 && BF16_DOT) {
 		for (int64_t k = 0; k < rounds; k++)
 			UNROLL for (int i = 0; i < ROWS; i++)
 				UNROLL for (int j = 0; j < 2; j++) sum[i][j] = add_product(sum[i][j], one, one, 1);
@@ -90,12 +90,12 @@ static double AT_LEVEL(peak)(int64_t rounds, int bf16) {
 	volatile float kept; // so that the sums are not found to be of no use
 	UNROLL for (int i = 0; i < ROWS; i++) kept = sum[i][0][0] + sum[i][1][0];
 	(void)kept;
-	return 2.0 * ROWS * 2 * VLEN * (bf16 && BF16_DOT ? 2 : 1) * (double)rounds;
+	return 2.0 * ROWS * 2 * VLEN * (type == BF16 && BF16_DOT ? 2 : 1) * (double)rounds;
 }
 
 // store_as is store for one choice of what becomes of the sums.
 INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width,
-	const int bf16, const int add, const int partial, const int bias) {
+	const dtype type, const int add, const int partial, const int bias) {
 	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.partial += to.partial_stride) {
 		float *c = (float *)to.c;
 		uint16_t *h = (uint16_t *)to.c;
@@ -104,8 +104,8 @@ INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t wi
 			vec x = vload(sums + j);
 			if (partial) x += vload(to.partial + j);
 			if (bias) x += vload(to.bias + j);
-			if (add) x += bf16 ? vload_bf16(h + j) : vload(c + j);
-			if (bf16) vstore_bf16(h + j, x);
+			if (add) x += type == BF16 ? vload_bf16(h + j) : vload(c + j);
+			if (type == BF16) vstore_bf16(h + j, x);
 			else vstore(c + j, x);
 		}
 		int64_t n = width - j;
@@ -113,21 +113,21 @@ INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t wi
 		vec x = vload_part(sums + j, n);
 		if (partial) x += vload_part(to.partial + j, n);
 		if (bias) x += vload_part(to.bias + j, n);
-		if (add) x += bf16 ? vload_bf16_part(h + j, n) : vload_part(c + j, n);
-		if (bf16) vstore_bf16_part(h + j, x, n);
+		if (add) x += type == BF16 ? vload_bf16_part(h + j, n) : vload_part(c + j, n);
+		if (type == BF16) vstore_bf16_part(h + j, x, n);
 		else vstore_part(c + j, x, n);
 	}
 }
 
 static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int64_t width) {
-	int choice = (to.bf16 ? 4 : 0) + (to.partial ? 2 : 0) + (to.add ? 1 : 0);
-	if (to.bias) store_as(sums, to, rows, width, to.bf16, to.add, to.partial != NULL, 1);
-	else if (choice == 0) store_as(sums, to, rows, width, 0, 0, 0, 0);
-	else if (choice == 1) store_as(sums, to, rows, width, 0, 1, 0, 0);
-	else if (choice == 4) store_as(sums, to, rows, width, 1, 0, 0, 0);
-	else if (choice == 5) store_as(sums, to, rows, width, 1, 1, 0, 0);
-	else if (choice == 6) store_as(sums, to, rows, width, 1, 0, 1, 0);
-	else store_as(sums, to, rows, width, 1, 1, 1, 0); // partial sums are kept for bf16 only
+	int choice = (to.partial ? 2 : 0) + (to.add ? 1 : 0);
+	if (to.bias) store_as(sums, to, rows, width, to.type, to.add, to.partial != NULL, 1);
+	else if (to.type == F32 && choice == 0) store_as(sums, to, rows, width, F32, 0, 0, 0);
+	else if (to.type == F32) store_as(sums, to, rows, width, F32, 1, 0, 0); // partial sums are kept for BF16 only
+	else if (choice == 0) store_as(sums, to, rows, width, BF16, 0, 0, 0);
+	else if (choice == 1) store_as(sums, to, rows, width, BF16, 1, 0, 0);
+	else if (choice == 2) store_as(sums, to, rows, width, BF16, 0, 1, 0);
+	else store_as(sums, to, rows, width, BF16, 1, 1, 0);
 }
 
 // dots are the dot products of one line with count others, each in two vectors of sums, in an order that depends on the
@@ -159,14 +159,14 @@ INLINE void dots(float *out, const char *line, const char *const *others, int64_
 }
 
 static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
-	const int size = g->bf16 ? 2 : 4;
+	const int64_t size = size_of(g->type);
 	const char *rows[GEMM_FEW], *line = (const char *)g->b + lo * g->ldb * size;
 	for (int i = 0; i < GEMM_FEW; i++) rows[i] = (const char *)g->a + (i < g->m ? i : g->m - 1) * g->lda * size;
 	for (int64_t n = lo; n < hi; n++, line += g->ldb * size) {
 		float out[GEMM_FEW];
 		int64_t bytes = g->k * size;
 #define DOTS(count) \
-	if (g->bf16) dots(out, line, rows, bytes, count, !BF16_DOT, BF16_DOT); \
+	if (g->type == BF16) dots(out, line, rows, bytes, count, !BF16_DOT, BF16_DOT); \
 	else dots(out, line, rows, bytes, count, 0, 0);
 		if (g->m > 4) { DOTS(8) }
 		else if (g->m > 2) { DOTS(4) }
@@ -176,21 +176,21 @@ static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
 		for (int64_t m = 0; m < g->m; m++) {
 			float x = out[m], *c = (float *)g->c + m * g->ldc + n;
 			uint16_t *h = (uint16_t *)g->c + m * g->ldc + n;
-			if (g->bias) x += g->bf16 ? bf16_to_f32(((uint16_t *)g->bias)[n]) : ((float *)g->bias)[n];
-			if (g->accumulate) x += g->c_bf16 ? bf16_to_f32(*h) : *c;
-			if (g->c_bf16) *h = f32_to_bf16(x);
+			if (g->bias) x += g->type == BF16 ? bf16_to_f32(((uint16_t *)g->bias)[n]) : ((float *)g->bias)[n];
+			if (g->accumulate) x += g->c_type == BF16 ? bf16_to_f32(*h) : *c;
+			if (g->c_type == BF16) *h = f32_to_bf16(x);
 			else *c = x;
 		}
 	}
 }
 
-static void AT_LEVEL(sum_columns)(float *sums, const char *matrix, int64_t stride, int bf16, int64_t rows, int64_t columns) {
+static void AT_LEVEL(sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns) {
 	for (int64_t i = 0; i < rows; i++, matrix += stride) {
 		const uint16_t *h = (const uint16_t *)matrix;
 		const float *f = (const float *)matrix;
 		int64_t j = 0;
-		for (; j + VLEN <= columns; j += VLEN) vstore(sums + j, vload(sums + j) + (bf16 ? vload_bf16(h + j) : vload(f + j)));
-		for (; j < columns; j++) sums[j] += bf16 ? bf16_to_f32(h[j]) : f[j];
+		for (; j + VLEN <= columns; j += VLEN) vstore(sums + j, vload(sums + j) + (type == BF16 ? vload_bf16(h + j) : vload(f + j)));
+		for (; j < columns; j++) sums[j] += type == BF16 ? bf16_to_f32(h[j]) : f[j];
 	}
 }
 

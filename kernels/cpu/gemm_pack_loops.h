@@ -164,16 +164,16 @@ static void zip_turned(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
 }
 #endif
 
-INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, int bf16) {
-	int64_t n = gemm_lines(&src), bytes = gemm_length(&src) * (bf16 ? 2 : 4);
+INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, dtype type) {
+	int64_t n = gemm_lines(&src), bytes = gemm_length(&src) * size_of(type);
 #if BF16_DOT
-	if (bf16 && !src.along_k) {
+	if (type == BF16 && !src.along_k) {
 		if (stay) zip_lines(dst, dst_stride, src);
 		else zip_turned(dst, dst_stride, src);
 		return;
 	}
 #else
-	if (bf16) {
+	if (type == BF16) {
 		if (stay) pack_lines(dst, dst_stride, src.at, src.stride, n, bytes, 1);
 		else pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, 1);
 		return;
@@ -183,6 +183,6 @@ INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, 
 	else pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, 0);
 }
 
-static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, int bf16) { pack(dst, GEMM_STRIDE, src.along_k, src, bf16); }
+static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype type) { pack(dst, GEMM_STRIDE, src.along_k, src, type); }
 
-static void AT_LEVEL(pack_b)(gemm_unit *dst, gemm_source src, int bf16) { pack(dst, 2 * VLEN, !src.along_k, src, bf16); }
+static void AT_LEVEL(pack_b)(gemm_unit *dst, gemm_source src, dtype type) { pack(dst, 2 * VLEN, !src.along_k, src, type); }

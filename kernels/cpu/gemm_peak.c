@@ -18,18 +18,18 @@ enum { PER_THREAD = 4 }; // pieces: a thread that is held up leaves its share to
 
 typedef struct {
 	int64_t rounds, pieces, bytes;
-	int bf16;
+	dtype type;
 	char *to, *from;
 	double *operations; // of each piece
 } job;
 
 static void spin(void *arg, int64_t lo, int64_t hi) {
 	job *j = arg;
-	for (; lo < hi; lo++) j->operations[lo] = gemm_level_now()->peak(j->rounds, j->bf16);
+	for (; lo < hi; lo++) j->operations[lo] = gemm_level_now()->peak(j->rounds, j->type);
 }
 
-double cpu_gemm_peak(int bf16, double seconds) {
-	job j = {.rounds = 10000, .pieces = PER_THREAD * cpu_threads(), .bf16 = bf16};
+double cpu_gemm_peak(dtype type, double seconds) {
+	job j = {.rounds = 10000, .pieces = PER_THREAD * cpu_threads(), .type = type};
 	j.operations = calloc((size_t)j.pieces, sizeof *j.operations);
 	double best = 0;
 	for (double start = now(); best == 0 || now() - start < seconds;) {

@@ -127,8 +127,15 @@ func (g *grid) values(transposed bool) []float64 {
 	return v
 }
 
-func (g *grid) operand(transposed bool) cpu.Operand {
-	return cpu.Operand{Addr: uintptr(unsafe.Pointer(unsafe.SliceData(g.data))), Stride: g.stride, Transposed: transposed}
+func (g *grid) matrix() tensor.Matrix {
+	return tensor.Matrix{Addr: address(g.data), Rows: g.rows, Cols: g.columns, Stride: g.stride, DType: dtype(g.bf16)}
+}
+
+func dtype(bf16 bool) tensor.DType {
+	if bf16 {
+		return tensor.BF16
+	}
+	return tensor.F32
 }
 
 // A gemmCase is a product and what is special about it.
@@ -160,14 +167,11 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 	if c.add {
 		y.fill(rng)
 	}
-	p = cpu.Product{
-		M: c.m, N: c.n, K: c.k, A: a.operand(c.transA), B: b.operand(c.transB), C: y.operand(false),
-		BF16: c.bf16, CBF16: c.cBF16, Add: c.add,
-	}
+	p = cpu.Product{C: y.matrix(), A: a.matrix(), TransA: c.transA, B: b.matrix(), TransB: c.transB, Add: c.add}
 	all = []*grid{a, b, y}
 	if c.bias {
 		all = append(all, newGrid(t, c.bf16, 1, c.n, 0, c.atEnd).fill(rng))
-		p.Bias = all[3].operand(false).Addr
+		p.Bias = all[3].matrix().Addr
 	}
 	return p, all
 }
@@ -316,7 +320,9 @@ func TestGemmRows(t *testing.T) {
 				var whole []float64
 				for m := most; m > most-8; m-- {
 					y := newGrid(t, false, m, n, 0, true)
-					cpu.Gemm(cpu.Product{M: m, N: n, K: k, A: a.operand(false), B: b.operand(true), C: y.operand(false), BF16: bf16})
+					x := a.matrix()
+					x.Rows = m
+					cpu.Gemm(cpu.Product{C: y.matrix(), A: x, B: b.matrix(), TransB: true})
 					v := y.values(false)
 					if m == most {
 						whole = v
@@ -372,19 +378,29 @@ func TestGemmNothing(t *testing.T) {
 				c.run(t)
 			}
 		}
-		cpu.Gemm(cpu.Product{N: 3, K: 3})
-		cpu.Gemm(cpu.Product{M: 3, K: 3})
+		cpu.Gemm(cpu.Product{C: tensor.Matrix{Cols: 3}})
+		cpu.Gemm(cpu.Product{C: tensor.Matrix{Rows: 3}})
 	})
 }
 
 func TestGemmRefuses(t *testing.T) {
 	x := make([]float32, 16)
-	o := cpu.Operand{Addr: uintptr(unsafe.Pointer(&x[0])), Stride: 4}
-	short, turned := o, o
-	short.Stride, turned.Transposed = 3, true
+	o := tensor.Matrix{Addr: address(x), Rows: 4, Cols: 4, Stride: 4, DType: tensor.F32}
+	with := func(change func(*tensor.Matrix)) tensor.Matrix {
+		m := o
+		change(&m)
+		return m
+	}
 	for name, p := range map[string]cpu.Product{
-		"stride of A": {M: 4, N: 4, K: 4, A: short, B: o, C: o}, "no B": {M: 4, N: 4, K: 4, A: o, C: o},
-		"C transposed": {M: 4, N: 4, K: 4, A: o, B: o, C: turned}, "negative": {M: -1, N: 4, K: 4, A: o, B: o, C: o},
+		"stride of A": {C: o, A: with(func(m *tensor.Matrix) { m.Stride = 3 }), B: o},
+		"no B":        {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Addr = 0 })},
+		"another k":   {C: o, A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
+		"another n":   {C: o, A: o, B: with(func(m *tensor.Matrix) { m.Cols = 3 })},
+		"another m":   {C: o, A: with(func(m *tensor.Matrix) { m.Rows = 3 }), B: o},
+		"turned":      {C: with(func(m *tensor.Matrix) { m.Rows = 3 }), A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
+		"two types":   {C: o, A: o, B: with(func(m *tensor.Matrix) { m.DType = tensor.BF16 })},
+		"integers":    {C: with(func(m *tensor.Matrix) { m.DType = tensor.I32 }), A: o, B: o},
+		"negative":    {C: with(func(m *tensor.Matrix) { m.Rows = -1 }), A: with(func(m *tensor.Matrix) { m.Rows = -1 }), B: o},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -406,7 +422,7 @@ func TestColumnSums(t *testing.T) {
 				x := newGrid(t, kind&1 != 0, rows, n, 3, true).fill(rng)
 				sums := newGrid(t, kind&2 != 0, 1, n, 0, true).fill(rng)
 				before := sums.values(false)
-				cpu.ColumnSums(sums.operand(false).Addr, sums.bf16, x.operand(false), x.bf16, rows, n)
+				cpu.ColumnSums(tensor.Tensor{Addr: address(sums.data), DType: dtype(sums.bf16), Shape: []int{n}}, x.matrix())
 				v := x.values(false)
 				for j, got := range sums.values(false) {
 					want, sizes := before[j], math.Abs(before[j])

@@ -10,6 +10,21 @@ package cpu
 void cpu_add(tensor y, tensor a, tensor b);
 #cgo noescape cpu_add
 #cgo nocallback cpu_add
+void cpu_attention_softmax(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
+#cgo noescape cpu_attention_softmax
+#cgo nocallback cpu_attention_softmax
+void cpu_attention_softmax_again(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
+#cgo noescape cpu_attention_softmax_again
+#cgo nocallback cpu_attention_softmax_again
+void cpu_attention_softmax_backward(tensor weights, tensor delta, tensor scores, int64_t window, bool causal, float scale);
+#cgo noescape cpu_attention_softmax_backward
+#cgo nocallback cpu_attention_softmax_backward
+void cpu_head_dots(tensor y, tensor a, tensor b);
+#cgo noescape cpu_head_dots
+#cgo nocallback cpu_head_dots
+void cpu_store_rows(matrix y, tensor a);
+#cgo noescape cpu_store_rows
+#cgo nocallback cpu_store_rows
 void cpu_gelu(tensor y, tensor x, bool tanh);
 #cgo noescape cpu_gelu
 #cgo nocallback cpu_gelu
@@ -87,6 +102,33 @@ import "restyle/tensor"
 // Add is y = a + b.
 func Add(y, a, b tensor.Tensor) {
 	C.cpu_add(c(y.Matrix()), c(a.Matrix()), c(b.Matrix()))
+}
+
+// AttentionSoftmax makes weights [heads, len, len] of the scores, and lse [heads, len]. What is not seen gets the weight 0. The
+// scores are used up.
+func AttentionSoftmax(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
+	C.cpu_attention_softmax(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
+}
+
+// AttentionSoftmaxAgain makes weights of the scores and lse.
+func AttentionSoftmaxAgain(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
+	C.cpu_attention_softmax_again(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
+}
+
+// AttentionSoftmaxBackward turns the weights into the gradients of the scores, where scores holds the gradients of the weights and
+// delta, [heads, len], Σ dy·y.
+func AttentionSoftmaxBackward(weights, delta, scores tensor.Tensor, window int, causal bool, scale float32) {
+	C.cpu_attention_softmax_backward(c(weights.Matrix()), c(delta.Matrix()), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
+}
+
+// HeadDots is y[h, i] = the product of head h of row i of a and b, [len, heads·dim]; y is [heads, len], F32.
+func HeadDots(y, a, b tensor.Tensor) {
+	C.cpu_head_dots(c(y.Matrix()), c(a.Matrix()), c(b.Matrix()))
+}
+
+// StoreRows is y = a, which is F32, rounded to the type of y.
+func StoreRows(y tensor.Matrix, a tensor.Tensor) {
+	C.cpu_store_rows(c(y), c(a.Matrix()))
 }
 
 // GELU is y = x · Φ(x), or x times what the tanh form has for Φ.
