@@ -16,8 +16,8 @@ func (d *Device) Add(y, a, b tensor.Tensor) {
 	want("Add", "b", b, y.DType, y.Len())
 	d.ran("add")
 	if d.gpu != nil {
-		d.launch(kernel{"add.cu", "add", y.DType, y.Dim(-1)}, blocks(y.Rows()*vectors(y.DType, y.Dim(-1)), 256), 256, 0,
-			addr(y), addr(a), addr(b), i32(y.Rows()))
+		n := vectors(y.Matrix())
+		d.launch(kernel{"add.cu", "add", vectorsOf(y.Matrix())}, each(n), addr(y), addr(a), addr(b), i64(n))
 		return
 	}
 	cpu.Add(y, a, b)

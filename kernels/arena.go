@@ -38,7 +38,7 @@ func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	}
 	var err error
 	if d.gpu != nil {
-		a.base, err = d.gpu.alloc(max(bytes, align))
+		a.base, err = d.gpu.Alloc(max(bytes, align))
 	} else {
 		a.mem, err = mapMemory(max(bytes, align))
 		a.base = addressOf(a.mem)
@@ -100,7 +100,7 @@ func (a *Arena) Close() error {
 	}
 	delete(a.d.arenas, a)
 	if a.d.gpu != nil {
-		return a.d.gpu.free(a.base)
+		return a.d.gpu.Release(a.base)
 	}
 	return unmapMemory(a.mem)
 }

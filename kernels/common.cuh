@@ -1,29 +1,30 @@
 // What the sources share. Nothing of CUDA's toolkit is included: a machine may have the compiler and not the headers.
 //
-// A source is compiled once for an element type and a length of rows, which the launch gives as macros:
+// A source is compiled once for each set of macros that it is launched with. These mean the same in all sources:
 //
+//   BLOCK         threads of a block, which every source is given
 //   BF16 or F32   the type T of activations and weights
+//   WIDTH         elements that a thread loads and stores at once, a Vector
 //   DIM           elements of a row, so that loops over a row have a known end and the row stays in registers
-//   BLOCK         threads of a block
 #pragma once
+
+// thread is the number of this thread in a grid of one dimension.
+inline long long thread() { return (long long)blockIdx.x * BLOCK + threadIdx.x; }
 
 #ifdef BF16
 struct T {
 	unsigned short bits;
 };
 inline float value(T x) { return __uint_as_float((unsigned)x.bits << 16); }
-#else
+#elif defined F32
 typedef float T;
 inline float value(T x) { return x; }
 #endif
 
-// WIDTH elements are loaded and stored at once: the 16 bytes that a thread can move, or as many as keep every row aligned.
-constexpr int width(int most) {
-	while (DIM % most != 0) most /= 2;
-	return most;
-}
-constexpr int WIDTH = width(16 / sizeof(T));
+#ifdef WIDTH
+#ifdef DIM
 constexpr int VECTORS = DIM / WIDTH; // of a row
+#endif
 
 template <int BYTES> struct Words;
 template <> struct Words<16> { typedef uint4 type; };
@@ -79,4 +80,13 @@ inline Vector rounded(const float (&f)[WIDTH]) {
 	return v;
 }
 
+// each makes a vector of what f says for each of its elements.
+template <typename F> inline Vector each(F f) {
+	float out[WIDTH];
+#pragma unroll
+	for (int i = 0; i < WIDTH; i++) out[i] = f(i);
+	return rounded(out);
+}
+
 inline void store(T *rows, long long vector, Vector v) { __stcs((Word *)rows + vector, v.word); }
+#endif

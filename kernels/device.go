@@ -162,7 +162,7 @@ func (d *Device) Err() error {
 func (d *Device) Sync() error {
 	d.moved.Waits++
 	if d.gpu != nil {
-		d.fail(d.gpu.sync())
+		d.fail(d.gpu.Sync())
 	}
 	return d.err
 }
@@ -175,7 +175,7 @@ func (d *Device) Close() error {
 		open = append(open, fmt.Errorf("arena %s is still open", a.name))
 	}
 	if d.gpu != nil {
-		d.fail(d.gpu.close())
+		d.fail(d.gpu.Close())
 	}
 	return errors.Join(append(open, d.err)...)
 }
@@ -225,7 +225,7 @@ func (d *Device) UploadBytes(dst tensor.Tensor, src []byte) {
 		copy(dst.Raw(), src)
 		return
 	}
-	d.fail(d.gpu.upload(dst.Addr, src))
+	d.fail(d.gpu.Upload(dst.Addr, src))
 }
 
 // UploadI32 stores integers in an I32 tensor.
@@ -274,7 +274,7 @@ func (d *Device) DownloadBytes(dst []byte, src tensor.Tensor) error {
 		return d.err
 	}
 	if d.err == nil && len(dst) > 0 {
-		d.fail(d.gpu.download(dst, src.Addr))
+		d.fail(d.gpu.Download(dst, src.Addr))
 	}
 	return d.err
 }
@@ -292,7 +292,7 @@ func (d *Device) Zero(x tensor.Tensor) {
 		clear(x.Raw())
 		return
 	}
-	d.fail(d.gpu.zero(x.Addr, x.Bytes()))
+	d.fail(d.gpu.Fill(x.Addr, 0, x.Bytes()))
 }
 
 // Copy copies a tensor to another of the same type and length.
@@ -304,7 +304,7 @@ func (d *Device) Copy(dst, src tensor.Tensor) {
 		copy(dst.Raw(), src.Raw())
 		return
 	}
-	d.fail(d.gpu.copy(dst.Addr, src.Addr, src.Bytes()))
+	d.fail(d.gpu.Copy(dst.Addr, src.Addr, src.Bytes()))
 }
 
 // Level is the instruction set that operations on the CPU use, as Options.Level names it, and "" on a GPU.

@@ -20,25 +20,22 @@ inline float phi(float x, int tanh, float &slope) {
 
 // Each thread has one vector of the result.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) gelu(T *y, const T *x, int rows, int tanh) {
-	const long long at = (long long)blockIdx.x * BLOCK + threadIdx.x;
-	if (at >= (long long)rows * VECTORS) return;
+extern "C" __global__ void __launch_bounds__(BLOCK) gelu(T *y, const T *x, long long vectors, int tanh) {
+	const long long at = thread();
+	if (at >= vectors) return;
 	const Vector v = load(x, at);
-	float out[WIDTH], slope;
-#pragma unroll
-	for (int i = 0; i < WIDTH; i++) out[i] = atLeast(v[i]) * phi(limited(v[i]), tanh, slope);
-	store(y, at, rounded(out));
+	float slope;
+	store(y, at, each([&](int i) { return atLeast(v[i]) * phi(limited(v[i]), tanh, slope); }));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) gelu_backward(T *dx, const T *dy, const T *x, int rows, int tanh) {
-	const long long at = (long long)blockIdx.x * BLOCK + threadIdx.x;
-	if (at >= (long long)rows * VECTORS) return;
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	gelu_backward(T *dx, const T *dy, const T *x, long long vectors, int tanh) {
+	const long long at = thread();
+	if (at >= vectors) return;
 	const Vector v = load(x, at), d = load(dy, at);
-	float out[WIDTH], slope;
-#pragma unroll
-	for (int i = 0; i < WIDTH; i++) {
+	float slope;
+	store(dx, at, each([&](int i) {
 		const float at16 = limited(v[i]), p = phi(at16, tanh, slope);
-		out[i] = d[i] * (p + at16 * slope);
-	}
-	store(dx, at, rounded(out));
+		return d[i] * (p + at16 * slope);
+	}));
 }

@@ -19,8 +19,8 @@ func (d *Device) GELU(y, x tensor.Tensor, tanh bool) {
 	want("GELU", "y", y, x.DType, x.Len())
 	d.ran("gelu")
 	if d.gpu != nil {
-		d.launch(kernel{"gelu.cu", "gelu", x.DType, x.Dim(-1)}, blocks(x.Rows()*vectors(x.DType, x.Dim(-1)), 256), 256, 0,
-			addr(y), addr(x), i32(x.Rows()), flag(tanh))
+		n := vectors(x.Matrix())
+		d.launch(kernel{"gelu.cu", "gelu", vectorsOf(x.Matrix())}, each(n), addr(y), addr(x), i64(n), flag(tanh))
 		return
 	}
 	cpu.GELU(y.View(x.Shape...), x, tanh)
@@ -42,8 +42,9 @@ func (d *Device) GELUBackward(dx, dy, x tensor.Tensor, tanh bool) {
 	want(op, "dx", dx, x.DType, x.Len())
 	d.ran("gelu_backward")
 	if d.gpu != nil {
-		d.launch(kernel{"gelu.cu", "gelu_backward", x.DType, x.Dim(-1)}, blocks(x.Rows()*vectors(x.DType, x.Dim(-1)), 256), 256, 0,
-			addr(dx), addr(dy), addr(x), i32(x.Rows()), flag(tanh))
+		n := vectors(x.Matrix())
+		d.launch(kernel{"gelu.cu", "gelu_backward", vectorsOf(x.Matrix())}, each(n),
+			addr(dx), addr(dy), addr(x), i64(n), flag(tanh))
 		return
 	}
 	cpu.GELUBackward(dx.View(x.Shape...), dy.View(x.Shape...), x, tanh)

@@ -4,42 +4,92 @@ import (
 	"embed"
 	"fmt"
 	"math"
-	"path"
 
 	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
-//go:embed *.cu *.cuh
+//go:embed *.cu
 var sources embed.FS
+
+//go:embed common.cuh
+var common string
 
 // gpu is the GPU's side of a Device: the GPU, the compiler that makes its code, and the kernels that are compiled so far.
 type gpu struct {
 	*cuda.GPU
-	compiler  *cuda.Compiler
-	arch      string
-	cache     cuda.Cache
-	modules   map[build]*cuda.Module
-	functions functions
+	compiler *cuda.Compiler
+	arch     string
+	cache    cuda.Cache
+	modules  map[build]*cuda.Module
+	launched func(k kernel, g grid) // tests set it, to be told of every launch, of which none is made then
 }
 
-// A kernel names a __global__ function and what its source is compiled for, as common.cuh says.
+// A kernel names a __global__ function, and the macros that its source is compiled with.
 type kernel struct {
-	source, name string       // "rmsnorm.cu", "rmsnorm_backward"
-	t            tensor.DType // of activations and weights
-	dim          int          // elements of a row
+	source, name string // "rmsnorm.cu", "rmsnorm_backward"
+	macros       macros
 }
 
-// launched is a kernel with the threads of its blocks, and build is what a source is compiled for.
-type launched struct {
-	kernel
-	block int
+// macros are those that common.cuh and a source speak of, except BLOCK, which follows from the launch. They are an array, as
+// compiled sources are found by them.
+type macros [6]macro
+
+type macro struct {
+	name  string // "" after the last
+	value int
 }
 
+// with is m and one more. It panics if there is no room.
+func (m macros) with(name string, value int) macros {
+	i := 0
+	for m[i].name != "" {
+		i++
+	}
+	m[i] = macro{name, value}
+	return m
+}
+
+// vectorsOf is the macros of a source that has vectors of x's elements.
+func vectorsOf(x tensor.Matrix) macros {
+	return macros{{x.DType.String(), 1}, {"WIDTH", width(x.DType, x.Cols)}}
+}
+
+// rowsOf is those of one that knows the length of x's rows too.
+func rowsOf(x tensor.Matrix) macros { return vectorsOf(x).with("DIM", x.Cols) }
+
+// width is how many elements a thread loads and stores at once: those of the 16 bytes that it can move, or as many as
+// keep every row of dim aligned.
+func width(t tensor.DType, dim int) int {
+	either := dim | 16/t.Size()
+	return either & -either // the lowest bit of both: the largest power of two that divides them
+}
+
+// vectors is how many vectors of that width x has.
+func vectors(x tensor.Matrix) int { return x.Rows * x.Cols / width(x.DType, x.Cols) }
+
+// A grid is the blocks of a launch, and the threads and bytes of dynamic shared memory that each of them has.
+type grid struct {
+	blocks, threads cuda.Dim3
+	shared          int
+}
+
+// line is a grid of one dimension, without dynamic shared memory.
+func line(blocks, threads int) grid {
+	return grid{blocks: cuda.Dim3{X: blocks}, threads: cuda.Dim3{X: threads}}
+}
+
+// each is a line that has a thread for each of n.
+func each(n int) grid { return line(blocks(n, 256), 256) }
+
+// blocks is how many blocks of so many threads n threads need.
+func blocks(n, threads int) int { return (n + threads - 1) / threads }
+
+// A build is what a source is compiled for.
 type build struct {
-	source     string
-	t          tensor.DType
-	dim, block int
+	source string
+	macros macros
+	block  int
 }
 
 func openGPU(ordinal int, _ Options) (*gpu, error) {
@@ -47,7 +97,7 @@ func openGPU(ordinal int, _ Options) (*gpu, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gpu{GPU: device, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}, functions: functions{}}
+	g := &gpu{GPU: device, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
 	if device.Major < 8 {
 		err = fmt.Errorf("%s has compute capability %d.%d: bfloat16 needs 8.0 (Ampere) or newer", device.Name, device.Major, device.Minor)
 	}
@@ -64,25 +114,29 @@ func openGPU(ordinal int, _ Options) (*gpu, error) {
 	return g, nil
 }
 
-// launch queues a kernel with grid blocks of block threads, which have so many bytes of dynamic shared memory. Arguments are
-// made by addr, i32, f32 and flag, in the order of the kernel's parameters; a test compares each call with the source. The
-// kernel is compiled when it is launched for the first time. What goes wrong sticks to the device.
-func (d *Device) launch(k kernel, grid, block, shared int, args ...uint64) {
-	if d.err != nil || grid == 0 {
+// launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, i32, i64, f32 and
+// flag, in the order of the kernel's parameters; a test compares each call with the source. The source is compiled when it
+// is launched with these macros and so many threads for the first time. What goes wrong sticks to the device.
+func (d *Device) launch(k kernel, g grid, args ...uint64) {
+	if d.err != nil || g.blocks.X == 0 {
 		return
 	}
-	f, err := d.gpu.functions.get(launched{k, block}, shared, d.gpu.function)
+	if d.gpu.launched != nil {
+		d.gpu.launched(k, g)
+		return
+	}
+	f, err := d.gpu.function(k, g.threads.Count())
 	if err != nil {
 		d.fail(err)
 		return
 	}
-	d.gpu.Launch(f, cuda.Dim3{X: grid}, cuda.Dim3{X: block}, shared, args...)
+	d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...)
 	if d.opts.Sync {
 		d.fail(d.gpu.Sync())
 	}
 }
 
-// addr, i32, f32 and flag make an argument. The address of no tensor is 0.
+// addr, i32, i64, f32 and flag make an argument. The address of no tensor is 0.
 func addr(x tensor.Tensor) uint64 { return uint64(x.Addr) }
 
 func i32(n int) uint64 {
@@ -91,6 +145,8 @@ func i32(n int) uint64 {
 	}
 	return uint64(uint32(n))
 }
+
+func i64(n int) uint64 { return uint64(n) }
 
 func f32(x float32) uint64 { return uint64(math.Float32bits(x)) }
 
@@ -102,47 +158,13 @@ func flag(b bool) uint64 {
 	return 0
 }
 
-// blocks is how many blocks of so many threads n threads need.
-func blocks(n, threads int) int { return (n + threads - 1) / threads }
-
-// vectors is how many vectors a row has, as common.cuh cuts it.
-func vectors(t tensor.DType, dim int) int {
-	width := 16 / t.Size()
-	for dim%width != 0 {
-		width /= 2
-	}
-	return dim / width
-}
-
-// functions are the kernels found so far, with the most dynamic shared memory that each may be launched with. It belongs to the
-// function on the GPU, not to our copy: asked for less, it would have less, so it only grows.
-type functions map[launched]struct {
-	*cuda.Function
-	shared int
-}
-
-// get returns a kernel that may be launched with so much shared memory. It calls find unless it has found one.
-func (fs functions) get(l launched, shared int, find func(launched, int) (*cuda.Function, error)) (*cuda.Function, error) {
-	f, found := fs[l]
-	if found && shared <= f.shared {
-		return f.Function, nil
-	}
-	var err error
-	if f.Function, err = find(l, shared); err != nil {
-		return nil, err
-	}
-	f.shared = shared
-	fs[l] = f
-	return f.Function, nil
-}
-
-// function compiles a kernel's source, or finds it compiled, and loads it.
-func (g *gpu) function(l launched, shared int) (*cuda.Function, error) {
-	m, err := g.module(build{l.source, l.t, l.dim, l.block})
+// function finds a kernel whose blocks have so many threads, and compiles its source unless that was done.
+func (g *gpu) function(k kernel, block int) (*cuda.Function, error) {
+	m, err := g.module(build{k.source, k.macros, block})
 	if err != nil {
 		return nil, err
 	}
-	return m.Function(l.name, shared)
+	return m.Function(k.name)
 }
 
 func (g *gpu) module(b build) (*cuda.Module, error) {
@@ -165,37 +187,15 @@ func (g *gpu) module(b build) (*cuda.Module, error) {
 	return m, nil
 }
 
-// program is the source with the macros that common.cuh describes.
+// program is the source with its macros.
 func (b build) program() (cuda.Program, error) {
-	p := cuda.Program{Name: b.source, Headers: map[string]string{}, Options: []string{
-		"-D" + b.t.String(), fmt.Sprintf("-DDIM=%d", b.dim), fmt.Sprintf("-DBLOCK=%d", b.block),
-	}}
-	files, err := sources.ReadDir(".")
-	if err != nil {
-		return p, err
-	}
-	for _, f := range files {
-		text, err := sources.ReadFile(f.Name())
-		switch {
-		case err != nil:
-			return p, err
-		case f.Name() == b.source:
-			p.Source = string(text)
-		case path.Ext(f.Name()) == ".cuh":
-			p.Headers[f.Name()] = string(text)
+	source, err := sources.ReadFile(b.source)
+	p := cuda.Program{Name: b.source, Source: string(source), Headers: map[string]string{"common.cuh": common}}
+	p.Options = append(p.Options, fmt.Sprintf("-DBLOCK=%d", b.block))
+	for _, m := range b.macros {
+		if m.name != "" {
+			p.Options = append(p.Options, fmt.Sprintf("-D%s=%d", m.name, m.value))
 		}
 	}
-	if p.Source == "" {
-		return p, fmt.Errorf("there is no kernel source %s", b.source)
-	}
-	return p, nil
+	return p, err
 }
-
-func (g *gpu) close() error                           { return g.Close() }
-func (g *gpu) sync() error                            { return g.Sync() }
-func (g *gpu) alloc(bytes int) (uintptr, error)       { return g.Alloc(bytes) }
-func (g *gpu) free(addr uintptr) error                { return g.Release(addr) }
-func (g *gpu) upload(dst uintptr, src []byte) error   { return g.Upload(dst, src) }
-func (g *gpu) download(dst []byte, src uintptr) error { return g.Download(dst, src) }
-func (g *gpu) zero(addr uintptr, bytes int) error     { return g.Fill(addr, 0, bytes) }
-func (g *gpu) copy(dst, src uintptr, bytes int) error { return g.Copy(dst, src, bytes) }

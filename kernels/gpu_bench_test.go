@@ -25,6 +25,7 @@ type gpuOperand struct {
 	moved int
 }
 
+// gpuCases are the operations that run on a GPU. What they launch, fused and unfused, is also what TestCompile compiles.
 func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	full := func(moved int) gpuOperand { return gpuOperand{t, []int{rows, dim}, moved} }
 	pair := gpuOperand{t, []int{rows, 2 * dim}, 1}

@@ -1,12 +1,13 @@
 package kernels
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,17 +32,19 @@ func signature(parameters string) (kinds []string, err error) {
 			kinds = append(kinds, "address")
 		case len(words) == 2 && (words[0] == "int" || words[0] == "float"):
 			kinds = append(kinds, words[0])
+		case len(words) == 3 && words[0] == "long" && words[1] == "long":
+			kinds = append(kinds, "long long")
 		default:
-			return nil, fmt.Errorf("parameter %q is no pointer, int or float", strings.TrimSpace(p))
+			return nil, fmt.Errorf("parameter %q is no pointer, int, long long or float", strings.TrimSpace(p))
 		}
 	}
 	return kinds, nil
 }
 
-// TestLaunches compares the arguments of every launch with the parameters of the kernel, in number and kind: nobody else
-// does, neither the compilers nor CUDA. And it wants every kernel to be launched.
-func TestLaunches(t *testing.T) {
-	declared := map[string][]string{} // by "rmsnorm.cu rmsnorm"
+// declarations are the kernels of all sources, by "rmsnorm.cu rmsnorm", with what their parameters are made by.
+func declarations(t *testing.T) map[string][]string {
+	t.Helper()
+	declared := map[string][]string{}
 	for _, f := range sourceFiles(t) {
 		text, err := sources.ReadFile(f)
 		if err != nil {
@@ -58,8 +61,16 @@ func TestLaunches(t *testing.T) {
 			}
 		}
 	}
+	return declared
+}
 
-	made := map[string]string{"addr": "address", "uint64": "address", "i32": "int", "flag": "int", "f32": "float"}
+// TestLaunches compares the arguments of every launch with the parameters of the kernel, in number and kind: nobody else
+// does, neither the compilers nor CUDA. And it wants every kernel to be launched.
+func TestLaunches(t *testing.T) {
+	declared := declarations(t)
+	made := map[string]string{
+		"addr": "address", "uint64": "address", "i32": "int", "flag": "int", "i64": "long long", "f32": "float",
+	}
 	launched := map[string]bool{}
 	goFiles, err := filepath.Glob("*.go")
 	if err != nil {
@@ -93,7 +104,7 @@ func TestLaunches(t *testing.T) {
 			}
 			launched[id] = true
 			var got []string
-			for _, arg := range call.Args[4:] {
+			for _, arg := range call.Args[2:] {
 				kind := "?"
 				if c, ok := arg.(*ast.CallExpr); ok {
 					if f, ok := c.Fun.(*ast.Ident); ok {
@@ -124,44 +135,94 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-// TestCompile compiles every source for every generation of GPU. A kernel that does not keep its row in registers would be
-// right but slow: at the length that most models have, none may spill more than what a compiler's moods make of a few.
+// A launched is what a kernel was launched with.
+type launched struct {
+	kernel
+	grid
+}
+
+// launches is what each operation that runs on a GPU of 132 multiprocessors launches for so many rows, fused and unfused.
+// There is no GPU: nothing runs.
+func launches(t tensor.DType, rows, dim int) (all []launched) {
+	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}}
+	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
+	d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
+	for _, d.opts.Fused = range []Fused{nil, All()} {
+		for _, c := range gpuCases(t, rows, dim) {
+			SizeOf(func(a *Arena) {
+				var x []tensor.Tensor
+				for _, o := range c.operands {
+					x = append(x, a.New("operand", o.t, o.shape...))
+				}
+				c.run(d, x)
+			})
+		}
+	}
+	return all
+}
+
+// builds is what launches has compiled, each once.
+func builds(t tensor.DType, dim int) (all []build) {
+	for _, l := range launches(t, 1000, dim) {
+		if b := (build{l.source, l.macros, l.threads.Count()}); !slices.Contains(all, b) {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// TestCompile compiles every source, with the macros that it is launched with, for every generation of GPU. A kernel that
+// does not keep its row in registers would be right but slow: at the length that most models have, none may spill more than
+// what a compiler's moods make of a few.
 func TestCompile(t *testing.T) {
 	c, err := cuda.OpenCompiler(0)
 	if err != nil {
 		t.Skip(err)
 	}
 	t.Logf("NVRTC %d.%d in %s", c.Major, c.Minor, c.Path)
-	compile := func(b build, arch string) (log string) {
+	compile := func(p cuda.Program, arch string) (log string) {
+		p.Options = append(p.Options, "--ptxas-options=-v")
+		_, log, err := c.Compile(p, arch)
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(log, "warning") {
+			t.Errorf("%s for %s:\n%s", p.Name, arch, log)
+		}
+		return log
+	}
+	program := func(b build) cuda.Program {
 		p, err := b.program()
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Options = append(p.Options, "--ptxas-options=-v")
-		if _, log, err = c.Compile(p, arch); err != nil {
-			t.Error(err)
-		}
-		if strings.Contains(log, "warning") {
-			t.Errorf("%v for %s:\n%s", b, arch, log)
-		}
-		return log
+		return p
 	}
 	spill := regexp.MustCompile(`(\d+) bytes spill stores`)
-	for _, source := range sourceFiles(t) {
-		// More threads than most launches have, so with fewer registers each.
-		b := build{source, tensor.BF16, 2048, 512}
+	var compiled []string
+	for _, b := range builds(tensor.BF16, 2048) {
+		compiled = append(compiled, b.source)
 		for _, arch := range []string{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"} {
-			log := compile(b, arch)
+			log := compile(program(b), arch)
 			for _, m := range spill.FindAllStringSubmatch(log, -1) {
 				if n, err := strconv.Atoi(m[1]); err != nil || n > 32 {
 					t.Errorf("%v for %s spills:\n%s", b, arch, log)
 				}
 			}
 		}
-		b.t = tensor.F32
-		compile(b, "sm_80")
-		b.t, b.dim = tensor.BF16, 63 // no 16 bytes are whole elements of one row
-		compile(b, "sm_80")
+	}
+	slices.Sort(compiled)
+	if got, want := slices.Compact(compiled), sourceFiles(t); !slices.Equal(got, want) {
+		t.Errorf("%v are launched by the cases of gpu_bench_test.go, not %v", got, want)
+	}
+	// 63: no 16 bytes are whole elements of one row.
+	for _, b := range append(builds(tensor.F32, 2048), builds(tensor.BF16, 63)...) {
+		compile(program(b), "sm_80")
+	}
+	for _, m := range []macros{{}, {{"BF16", 1}}, {{"F32", 1}, {"WIDTH", 4}}} { // no more than a source needs
+		p := program(build{"add.cu", m, 256})
+		p.Source = `#include "common.cuh"`
+		compile(p, "sm_80")
 	}
 }
 
@@ -175,53 +236,96 @@ func sourceFiles(t *testing.T) []string {
 	return files
 }
 
-// TestFunctions has a kernel be found once, and again for more shared memory than it may have, but never for less, which
-// would take memory away from it.
-func TestFunctions(t *testing.T) {
-	var asked []string
-	fs := functions{}
-	get := func(l launched, shared int) *cuda.Function {
-		t.Helper()
-		f, err := fs.get(l, shared, func(l launched, shared int) (*cuda.Function, error) {
-			asked = append(asked, fmt.Sprintln(l.name, l.t, l.dim, l.block, "with", shared))
-			if shared > 200 {
-				return nil, errors.New("too much")
-			}
-			return new(cuda.Function), nil
-		})
-		if (err != nil) != (shared > 200) || (f == nil) != (shared > 200) {
-			t.Errorf("%v, %d bytes: %v, %v", l, shared, f, err)
-		}
-		return f
+// TestCases wants the cases that are timed and compiled to launch every kernel that there is.
+func TestCases(t *testing.T) {
+	missing := declarations(t)
+	for _, l := range launches(tensor.F32, 3, 64) {
+		delete(missing, l.source+" "+l.name)
 	}
-	a := launched{kernel{"k.cu", "k", tensor.F32, 64}, 256}
-	first := get(a, 0)
-	if get(a, 0) != first {
-		t.Error("the same kernel is another")
+	if len(missing) > 0 {
+		t.Errorf("no case of gpu_bench_test.go launches %v", slices.Sorted(maps.Keys(missing)))
 	}
-	get(a, 100)
-	get(a, 50)
-	get(a, 100)
-	get(a, 101)
-	get(a, 201) // an error is not kept
-	get(a, 101)
-	for _, other := range []launched{
-		{kernel{"k.cu", "l", tensor.F32, 64}, 256}, {kernel{"k.cu", "k", tensor.BF16, 64}, 256},
-		{kernel{"k.cu", "k", tensor.F32, 65}, 256}, {kernel{"k.cu", "k", tensor.F32, 64}, 128},
+}
+
+// TestVectors wants the widest vectors that keep rows aligned, and a block for every 256 of them.
+func TestVectors(t *testing.T) {
+	for _, test := range []struct {
+		t               tensor.DType
+		rows, dim       int
+		width, n, count int
+	}{
+		{tensor.BF16, 3, 2048, 8, 768, 3}, {tensor.BF16, 3, 2056, 8, 771, 4}, {tensor.BF16, 3, 2052, 4, 1539, 7},
+		{tensor.BF16, 2, 66, 2, 66, 1}, {tensor.BF16, 5, 63, 1, 315, 2}, {tensor.BF16, 0, 64, 8, 0, 0},
+		{tensor.F32, 1, 1024, 4, 256, 1}, {tensor.F32, 1, 1028, 4, 257, 2}, {tensor.F32, 1, 66, 2, 33, 1}, {tensor.F32, 1, 1, 1, 1, 1},
 	} {
-		get(other, 0)
+		x := tensor.Matrix{Addr: align, Rows: test.rows, Cols: test.dim, Stride: test.dim, DType: test.t}
+		all := macros{{test.t.String(), 1}, {"WIDTH", test.width}, {"DIM", test.dim}}
+		if got := rowsOf(x); got != all {
+			t.Errorf("%v: %v, not %v", x, got, all)
+		}
+		all[2] = macro{}
+		if got := vectorsOf(x); got != all {
+			t.Errorf("%v: %v, not %v", x, got, all)
+		}
+		if n := vectors(x); n != test.n || each(n) != line(test.count, 256) {
+			t.Errorf("%v: %d vectors in %v, not %d in %d blocks", x, n, each(n), test.n, test.count)
+		}
 	}
-	want := []string{
-		"k F32 64 256 with 0\n", "k F32 64 256 with 100\n", "k F32 64 256 with 101\n", "k F32 64 256 with 201\n",
-		"l F32 64 256 with 0\n", "k BF16 64 256 with 0\n", "k F32 65 256 with 0\n", "k F32 64 128 with 0\n",
+}
+
+// TestOnePerVector wants the operations that give each vector a thread to launch one for each of the result's.
+func TestOnePerVector(t *testing.T) {
+	const rows, dim = 130, 264
+	for _, l := range launches(tensor.BF16, rows, dim) {
+		if slices.Contains([]string{"add.cu", "gelu.cu", "swiglu.cu"}, l.source) && l.grid != line(17, 256) { // 130 · 33 vectors
+			t.Errorf("%v", l)
+		}
 	}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked for %q, want %q", asked, want)
+}
+
+// TestMacros wants those that are given, and BLOCK, among the compiler's options, and no more than fit.
+func TestMacros(t *testing.T) {
+	m := macros{{"F32", 1}}.with("TILE", 64)
+	p, err := build{"add.cu", m, 256}.program()
+	if want := []string{"-DBLOCK=256", "-DF32=1", "-DTILE=64"}; err != nil || !slices.Equal(p.Options, want) {
+		t.Errorf("%v, %v, not %v", p.Options, err, want)
+	}
+	for range len(m) - 2 {
+		m = m.with("MORE", 0)
+	}
+	mustPanic(t, "one too many", "runtime error: index out of range", func() { m.with("ONE", 1) })
+}
+
+// TestLookup guards what comes before every launch.
+func TestLookup(t *testing.T) {
+	if n := testing.AllocsPerRun(100, lookup(t)); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	look := lookup(b)
+	for b.Loop() {
+		look()
+	}
+}
+
+// lookup finds the module that the norm's gradient is compiled to, which takes the most macros.
+func lookup(t testing.TB) func() {
+	d := &Device{gpu: &gpu{GPU: new(cuda.GPU), modules: map[build]*cuda.Module{}}}
+	x := tensor.Tensor{Addr: align, DType: tensor.BF16, Shape: []int{1, 2048}}
+	m, g := d.normBackwardGrid(x, x)
+	d.gpu.modules[build{"rmsnorm.cu", m, g.threads.Count()}] = new(cuda.Module)
+	return func() {
+		m, g := d.normBackwardGrid(x, x)
+		if _, err := d.gpu.module(build{"rmsnorm.cu", m, g.threads.Count()}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
 func TestUnknownSource(t *testing.T) {
-	if _, err := (build{"none.cu", tensor.F32, 1, 1}).program(); err == nil || !strings.Contains(err.Error(), "none.cu") {
+	if _, err := (build{source: "none.cu"}).program(); err == nil || !strings.Contains(err.Error(), "none.cu") {
 		t.Error(err)
 	}
 }
@@ -232,6 +336,7 @@ func TestArguments(t *testing.T) {
 		"address": {addr(tensor.Tensor{Addr: 1 << 40}), 1 << 40},
 		"none":    {addr(tensor.Tensor{}), 0},
 		"int":     {i32(-1), 0xFFFF_FFFF},
+		"long":    {i64(1 << 40), 1 << 40},
 		"float":   {f32(-2), 0xC000_0000},
 		"true":    {flag(true), 1},
 		"false":   {flag(false), 0},

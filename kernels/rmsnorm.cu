@@ -1,22 +1,16 @@
 // RMSNorm and its gradient, alone and with the residual add. The formulas are in rmsnorm.go.
 //
 // A row is read once: the threads that share it keep it in registers while they sum over it.
+//
+//   THREADS   that share a row: a power of two, BLOCK at most
 #include "common.cuh"
 
-// A vector or two a thread: enough to have memory busy, and few enough that many rows are under way at once.
-constexpr int FORWARD = 2, BACKWARD = 1;
-
-// threads is how many share a row, if each is to hold at most so many vectors of it: a power of two, all of the block at
-// most. rmsnorm.go has the same.
-constexpr int threads(int most) {
-	int t = 8;
-	while (t < BLOCK && t * most < VECTORS) t *= 2;
-	return t;
-}
+constexpr int EACH = (VECTORS + THREADS - 1) / THREADS; // vectors of a row that a thread has
+constexpr int ROWS = BLOCK / THREADS;                   // of a block
 
 // sum adds up what the THREADS neighbours that share a row have, and gives all of them the same. Called in a loop, turn is to
 // alternate between 0 and 1, so that nobody overwrites what a slower neighbour still reads.
-template <int THREADS> inline float sum(float x, int turn) {
+inline float sum(float x, int turn) {
 #pragma unroll
 	for (int i = 1; i < THREADS && i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
 	if constexpr (THREADS > 32) {
@@ -34,7 +28,6 @@ template <int THREADS> inline float sum(float x, int turn) {
 // forward normalises x, or with ADD h = x + b, which it stores.
 template <bool ADD>
 inline void forward(T *y, float *rstd, T *h, const T *x, const T *b, const T *w, int rows, float eps) {
-	constexpr int THREADS = threads(FORWARD), EACH = (VECTORS + THREADS - 1) / THREADS, ROWS = BLOCK / THREADS;
 	const int lane = threadIdx.x % THREADS, row = blockIdx.x * ROWS + threadIdx.x / THREADS;
 	auto inside = [&](int k) { return row < rows && k * THREADS + lane < VECTORS; };
 	auto at = [&](int k) { return (long long)row * VECTORS + k * THREADS + lane; };
@@ -51,25 +44,18 @@ inline void forward(T *y, float *rstd, T *h, const T *x, const T *b, const T *w,
 	float squares = 0;
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
-		if (ADD) {
-			float s[WIDTH];
-#pragma unroll
-			for (int i = 0; i < WIDTH; i++) s[i] = v[k][i] + added[k][i];
-			v[k] = rounded(s);
-		}
+		if (ADD) v[k] = each([&](int i) { return v[k][i] + added[k][i]; });
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) squares += v[k][i] * v[k][i];
 	}
-	const float scale = 1 / sqrtf(sum<THREADS>(squares, 0) / DIM + eps);
+	const float scale = 1 / sqrtf(sum(squares, 0) / DIM + eps);
 	if (lane == 0 && row < rows) rstd[row] = scale;
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
 		if (!inside(k)) continue;
-		float out[WIDTH];
-#pragma unroll
-		for (int i = 0; i < WIDTH; i++) out[i] = v[k][i] * scale * weight[k][i];
+		const Vector out = each([&](int i) { return v[k][i] * scale * weight[k][i]; });
 		if (ADD) store(h, at(k), v[k]);
-		store(y, at(k), rounded(out));
+		store(y, at(k), out);
 	}
 }
 
@@ -89,7 +75,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 // while a row fits them.
 extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 	rmsnorm_backward(T *dx, float *partials, const T *dy, const T *x, const T *w, const float *rstd, int rows, int add) {
-	constexpr int THREADS = threads(BACKWARD), EACH = (VECTORS + THREADS - 1) / THREADS, ROWS = BLOCK / THREADS;
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
 	constexpr bool AHEAD = EACH <= 2; // with more, the registers of a second row would be spilled
 	auto inside = [&](int k) { return k * THREADS + lane < VECTORS; };
@@ -150,16 +135,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 				dw[k][i] += nowDy[k][i] * scale * nowX[k][i];
 			}
 		}
-		const float mean = sum<THREADS>(dot, turn) * scale * scale / DIM; // of g · x̂, times rstd
+		const float mean = sum(dot, turn) * scale * scale / DIM; // of g · x̂, times rstd
 #pragma unroll
 		for (int k = 0; k < EACH; k++) {
 			if (row >= rows || !inside(k)) continue;
-			float out[WIDTH];
-#pragma unroll
-			for (int i = 0; i < WIDTH; i++) {
-				out[i] = scale * (nowDy[k][i] * weight[k][i] - nowX[k][i] * mean) + before[k][i];
-			}
-			store(dx, at(row, k), rounded(out));
+			store(dx, at(row, k), each([&](int i) {
+				return scale * (nowDy[k][i] * weight[k][i] - nowX[k][i] * mean) + before[k][i];
+			}));
 		}
 	}
 	if (!partials) return;

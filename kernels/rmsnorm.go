@@ -16,7 +16,8 @@ func (d *Device) RMSNorm(y, rstd, x, w tensor.Tensor, eps float32) {
 	checkNorm("RMSNorm", "y", y, rstd, x, w)
 	d.ran("rmsnorm")
 	if d.gpu != nil {
-		d.launch(kernel{"rmsnorm.cu", "rmsnorm", w.DType, w.Len()}, normGrid(y, w), normBlock, 0,
+		m, g := normForward(y, w)
+		d.launch(kernel{"rmsnorm.cu", "rmsnorm", m}, g,
 			addr(y), addr(rstd), addr(x), addr(w), i32(y.Rows()), f32(eps))
 		return
 	}
@@ -57,7 +58,8 @@ func (d *Device) AddRMSNorm(y, rstd, h, a, b, w tensor.Tensor, eps float32) {
 	}
 	d.ran("add_rmsnorm")
 	if d.gpu != nil {
-		d.launch(kernel{"rmsnorm.cu", "add_rmsnorm", w.DType, w.Len()}, normGrid(y, w), normBlock, 0,
+		m, g := normForward(y, w)
+		d.launch(kernel{"rmsnorm.cu", "add_rmsnorm", m}, g,
 			addr(y), addr(rstd), addr(h), addr(a), addr(b), addr(w), i32(y.Rows()), f32(eps))
 		return
 	}
@@ -87,53 +89,56 @@ func (d *Device) AddRMSNormBackward(dh, dw, dy, h, w, rstd tensor.Tensor) {
 	d.normBackward(dh, dw, dy, h, w, rstd, true)
 }
 
-// The threads of a block, forward and backward.
-const normBlock, normBackwardBlock = 256, 512
-
-// normThreads is how many threads share a row, if each has at most so many of its vectors; rmsnorm.cu has the same.
-func normThreads(w tensor.Tensor, most, block int) int {
-	t := 8
-	for t < block && t*most < vectors(w.DType, w.Len()) {
+// normThreads is how many threads of a block share a row, if each is to have so many of its vectors at most: a power of
+// two.
+func normThreads(row tensor.Matrix, most, block int) int {
+	t, n := 8, vectors(row)
+	for t < block && t*most < n {
 		t *= 2
 	}
 	return t
 }
 
-// normGrid is the blocks that have all rows between them.
-func normGrid(y, w tensor.Tensor) int {
-	return blocks(y.Rows()*normThreads(w, 2, normBlock), normBlock)
+// normForward has threads for all rows, with a vector or two for each: enough to have memory busy, and few enough that
+// many rows are under way at once.
+func normForward(y, w tensor.Tensor) (macros, grid) {
+	const block = 256
+	row := w.Matrix()
+	threads := normThreads(row, 2, block)
+	return rowsOf(row).with("THREADS", threads), line(blocks(y.Rows()*threads, block), block)
 }
 
-// normBackwardGrid is the blocks that run at once, or fewer where there are fewer rows.
-func (d *Device) normBackwardGrid(dx, w tensor.Tensor) int {
-	resident := d.gpu.SMs
-	if vectors(w.DType, w.Len()) <= normBackwardBlock {
+// normBackwardGrid has as many blocks as run at once, or fewer where there are fewer rows.
+func (d *Device) normBackwardGrid(dx, w tensor.Tensor) (macros, grid) {
+	const block = 512
+	row := w.Matrix()
+	threads, resident := normThreads(row, 1, block), d.gpu.SMs
+	if vectors(row) <= block {
 		resident *= 2
 	}
-	return min(resident, blocks(dx.Rows()*normThreads(w, 1, normBackwardBlock), normBackwardBlock))
+	return rowsOf(row).with("THREADS", threads), line(min(resident, blocks(dx.Rows()*threads, block)), block)
 }
 
 // normBackward is both gradients; dw is summed over blocks of rows first, in scratch memory, unless w is frozen.
 func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
-	dim, blocks := w.Len(), 0
-	if d.gpu != nil {
-		blocks = d.normBackwardGrid(dx, w)
-	} else {
-		blocks = cpu.NormPartials(dx.Rows(), dim)
-	}
+	dim := w.Len()
 	var partials tensor.Tensor
-	if dw.Ok() {
-		partials = normScratch(d.scratch, blocks, dim)
-	}
 	if d.gpu == nil {
+		if dw.Ok() {
+			partials = normScratch(d.scratch, cpu.NormPartials(dx.Rows(), dim), dim)
+		}
 		cpu.RMSNormBackward(dx, dw, dy, x, w, rstd, partials, add)
 		return
 	}
-	d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward", w.DType, dim}, blocks, normBackwardBlock, 0,
+	m, g := d.normBackwardGrid(dx, w)
+	if dw.Ok() {
+		partials = normScratch(d.scratch, g.blocks.X, dim)
+	}
+	d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward", m}, g,
 		addr(dx), addr(partials), addr(dy), addr(x), addr(w), addr(rstd), i32(dx.Rows()), flag(add))
 	if dw.Ok() {
-		d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward_weight", w.DType, dim}, (dim+31)/32, normBackwardBlock, 0,
-			addr(dw), addr(partials), i32(blocks))
+		d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward_weight", m}, line(blocks(dim, 32), g.threads.X),
+			addr(dw), addr(partials), i32(g.blocks.X))
 	}
 }
 

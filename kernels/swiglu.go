@@ -19,7 +19,7 @@ func (d *Device) SwiGLU(y, gateUp tensor.Tensor) {
 	if d.fused("swiglu") {
 		d.ran("swiglu")
 		if d.gpu != nil {
-			d.launch(kernel{"swiglu.cu", "swiglu", y.DType, y.Dim(-1)}, swigluGrid(y.Matrix()), swigluBlock, 0,
+			d.launch(kernel{"swiglu.cu", "swiglu", rowsOf(y.Matrix())}, each(vectors(y.Matrix())),
 				addr(y), addr(gateUp), i32(y.Rows()))
 			return
 		}
@@ -49,7 +49,7 @@ func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
 	if d.fused("swiglu") {
 		d.ran("swiglu_backward")
 		if d.gpu != nil {
-			d.launch(kernel{"swiglu.cu", "swiglu_backward", dy.DType, dy.Dim(-1)}, swigluGrid(dy.Matrix()), swigluBlock, 0,
+			d.launch(kernel{"swiglu.cu", "swiglu_backward", rowsOf(dy.Matrix())}, each(vectors(dy.Matrix())),
 				addr(dGateUp), addr(dy), addr(gateUp), i32(dy.Rows()))
 			return
 		}
@@ -73,13 +73,6 @@ func swiGLUScratch(cut cut, t tensor.DType, rows, inner int, backward bool) (a, 
 	return a, da
 }
 
-// swigluBlock is the threads of a block, of which each has one vector.
-const swigluBlock = 256
-
-func swigluGrid(y tensor.Matrix) int {
-	return blocks(y.Rows*vectors(y.DType, y.Cols), swigluBlock)
-}
-
 // The steps of the unfused bodies.
 
 func (d *Device) silu(y, x tensor.Matrix) {
@@ -88,7 +81,7 @@ func (d *Device) silu(y, x tensor.Matrix) {
 		cpu.SiLU(y, x)
 		return
 	}
-	d.launch(kernel{"swiglu.cu", "silu", y.DType, y.Cols}, swigluGrid(y), swigluBlock, 0,
+	d.launch(kernel{"swiglu.cu", "silu", rowsOf(y)}, each(vectors(y)),
 		uint64(y.Addr), i32(y.Stride), uint64(x.Addr), i32(x.Stride), i32(y.Rows))
 }
 
@@ -98,7 +91,7 @@ func (d *Device) siluBackward(dx, dy, x tensor.Matrix) {
 		cpu.SiLUBackward(dx, dy, x)
 		return
 	}
-	d.launch(kernel{"swiglu.cu", "silu_backward", dx.DType, dx.Cols}, swigluGrid(dx), swigluBlock, 0,
+	d.launch(kernel{"swiglu.cu", "silu_backward", rowsOf(dx)}, each(vectors(dx)),
 		uint64(dx.Addr), i32(dx.Stride), uint64(dy.Addr), i32(dy.Stride), uint64(x.Addr), i32(x.Stride), i32(dx.Rows))
 }
 
@@ -108,7 +101,7 @@ func (d *Device) mul(y, a, b tensor.Matrix) {
 		cpu.Mul(y, a, b)
 		return
 	}
-	d.launch(kernel{"swiglu.cu", "mul", y.DType, y.Cols}, swigluGrid(y), swigluBlock, 0,
+	d.launch(kernel{"swiglu.cu", "mul", rowsOf(y)}, each(vectors(y)),
 		uint64(y.Addr), i32(y.Stride), uint64(a.Addr), i32(a.Stride), uint64(b.Addr), i32(b.Stride), i32(y.Rows))
 }
 

@@ -124,6 +124,62 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
+// TestLaunchShape wants a launch's sizes to arrive each in its place, and a kernel to have as much dynamic shared memory as
+// any launch of it asked for: one that asks for less must not take it away from another.
+func TestLaunchShape(t *testing.T) {
+	g := openStandIn(t, 0)
+	p, err := g.Alloc(32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := g.Load([]byte("kernels\x00"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const without = 48 << 10
+	for _, test := range []struct {
+		grid, block     Dim3
+		shared, allowed int
+		want            [6]uint32
+	}{
+		{Dim3{X: 3}, Dim3{X: 32}, 0, without, [6]uint32{3, 1, 1, 32, 1, 1}},
+		{Dim3{2, 3, 4}, Dim3{5, 6, 7}, 60 << 10, 60 << 10, [6]uint32{2, 3, 4, 5, 6, 7}},
+		{Dim3{X: 2, Z: 4}, Dim3{X: 5, Y: 6}, 50 << 10, 60 << 10, [6]uint32{2, 1, 4, 5, 6, 1}},
+		{Dim3{X: 1}, Dim3{X: 1}, 60<<10 + 1, 60<<10 + 1, [6]uint32{1, 1, 1, 1, 1, 1}},
+		{Dim3{X: 1}, Dim3{X: 1}, 0, 60<<10 + 1, [6]uint32{1, 1, 1, 1, 1, 1}},
+	} {
+		shape, err := m.Function("shape")
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.Launch(shape, test.grid, test.block, test.shared, uint64(p))
+		got := make([]byte, 32)
+		if err := g.Download(got, p); err != nil {
+			t.Fatal(err)
+		}
+		want := make([]byte, 0, 32)
+		for _, n := range append(test.want[:], uint32(test.shared), uint32(test.allowed)) {
+			want = binary.LittleEndian.AppendUint32(want, n)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("grid %v, block %v, %d bytes: % x, not % x", test.grid, test.block, test.shared, got, want)
+		}
+	}
+	g.Launch(kernelOf(t, g, "put"), Dim3{X: 1}, Dim3{X: 1}, 300<<10, uint64(p), 0, 0, 0)
+	const tooMuch = "kernel put with 307200 bytes of shared memory: CUDA_ERROR_INVALID_VALUE"
+	if err := g.Sync(); err == nil || !strings.HasPrefix(err.Error(), tooMuch) {
+		t.Error(err)
+	}
+}
+
+func TestDim3(t *testing.T) {
+	for d, want := range map[Dim3]int{{X: 5}: 5, {}: 0, {5, 6, 7}: 210, {X: 5, Z: 7}: 35, {X: 5, Y: 6}: 30} {
+		if n := d.Count(); n != want {
+			t.Errorf("%v: %d, not %d", d, n, want)
+		}
+	}
+}
+
 func TestLaunchPanicsOnTooManyArguments(t *testing.T) {
 	g := openStandIn(t, 0)
 	defer func() {
@@ -248,20 +304,16 @@ func TestModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Function("none", 0); err == nil || !strings.HasPrefix(err.Error(), "find kernel none: CUDA_ERROR_NOT_FOUND") {
-		t.Error(err)
-	}
-	if _, err := m.Function("put", 300<<10); err == nil || !strings.Contains(err.Error(), "kernel put with 307200 bytes of shared memory") {
+	if _, err := m.Function("none"); err == nil || !strings.HasPrefix(err.Error(), "find kernel none: CUDA_ERROR_NOT_FOUND") {
 		t.Error(err)
 	}
 	if err := g.Err(); err != nil {
 		t.Error("what is not there is no fault:", err)
 	}
-	f, err := m.Function("refuse", 100<<10)
-	if err != nil {
-		t.Fatal(err)
+	f, err := m.Function("put")
+	if again, _ := m.Function("put"); err != nil || again != f {
+		t.Errorf("%p and %p are one kernel, %v", f, again, err)
 	}
-	_ = f
 }
 
 func TestTime(t *testing.T) {
@@ -292,13 +344,17 @@ func TestLaunchAllocatesNothing(t *testing.T) {
 
 func BenchmarkLaunch(b *testing.B) {
 	g := openStandIn(b, 0)
-	put := kernelOf(b, g, "put")
+	m, err := g.Load([]byte("kernels\x00"))
+	if err != nil {
+		b.Fatal(err)
+	}
 	p, err := g.Alloc(16)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
+		put, _ := m.Function("put")
 		g.Launch(put, Dim3{X: 1}, Dim3{X: 1}, 0, uint64(p), 1, 2, 3, 4, 5, 6, 7, 8)
 	}
 }

@@ -16,13 +16,16 @@ import "C"
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 )
 
 // A Module is a compiled source, loaded. It lasts as long as its GPU.
 type Module struct {
-	gpu    *GPU
-	handle C.uintptr_t
+	gpu       *GPU
+	handle    C.uintptr_t
+	lock      sync.Mutex
+	functions map[string]*Function
 }
 
 // Load loads what Compile made: an image is refused when it is not for this GPU.
@@ -33,7 +36,7 @@ func (g *GPU) Load(image []byte) (*Module, error) {
 	if err := g.Err(); err != nil {
 		return nil, err
 	}
-	m := &Module{gpu: g}
+	m := &Module{gpu: g, functions: map[string]*Function{}}
 	if s := C.cuda_load(g.handle, unsafe.Pointer(&image[0]), &m.handle); s.code != 0 {
 		return nil, newError(fmt.Sprintf("load a module of %d bytes", len(image)), s)
 	}
@@ -44,13 +47,19 @@ func (g *GPU) Load(image []byte) (*Module, error) {
 type Function struct {
 	name   string
 	handle C.uintptr_t
+	lock   sync.Mutex
+	shared int // bytes of dynamic shared memory that it was allowed
 }
 
-// Function finds a kernel by the name that it has in the source, where it is extern "C". shared is the most dynamic shared
-// memory in bytes that it will be launched with: without asking, it has 48 KiB with what it declares itself.
-func (m *Module) Function(name string, shared int) (*Function, error) {
+// Function returns the kernel of the name that it has in the source, where it is extern "C".
+func (m *Module) Function(name string) (*Function, error) {
 	if err := m.gpu.Err(); err != nil {
 		return nil, err
+	}
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if f := m.functions[name]; f != nil {
+		return f, nil
 	}
 	n := C.CString(name)
 	defer C.free(unsafe.Pointer(n))
@@ -58,16 +67,30 @@ func (m *Module) Function(name string, shared int) (*Function, error) {
 	if s := C.cuda_function(m.gpu.handle, m.handle, n, &f.handle); s.code != 0 {
 		return nil, newError("find kernel "+name, s)
 	}
-	if shared > 0 {
-		if s := C.cuda_allow_shared(m.gpu.handle, f.handle, C.uint32_t(shared)); s.code != 0 {
-			return nil, newError(fmt.Sprintf("kernel %s with %d bytes of shared memory", name, shared), s)
-		}
-	}
+	m.functions[name] = f
 	return f, nil
+}
+
+// allow has a kernel be launched with so much dynamic shared memory: without asking, it has 48 KiB with what it declares
+// itself. The limit belongs to the function on the GPU: asked for less, it would have less, so it only grows.
+func (g *GPU) allow(f *Function, shared int) error {
+	f.lock.Lock()
+	defer f.lock.Unlock()
+	if shared <= f.shared {
+		return nil
+	}
+	if s := C.cuda_allow_shared(g.handle, f.handle, C.uint32_t(shared)); s.code != 0 {
+		return g.fail(s, "kernel %s with %d bytes of shared memory", f.name, shared)
+	}
+	f.shared = shared
+	return nil
 }
 
 // Dim3 is a size in up to three dimensions; Y and Z of 0 count as 1.
 type Dim3 struct{ X, Y, Z int }
+
+// Count is how many there are in all.
+func (d Dim3) Count() int { return d.X * max(d.Y, 1) * max(d.Z, 1) }
 
 // Launch queues a kernel: grid blocks of block threads with that much dynamic shared memory in bytes. Each argument is a
 // word whose lower bytes are the parameter: an address, an integer, or the bits of a float. Their number and types are not
@@ -78,6 +101,9 @@ func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) 
 	}
 	if len(args) > C.CUDA_MAX_ARGS {
 		panic(fmt.Sprintf("launch %s: %d arguments, at most %d", f.name, len(args), C.CUDA_MAX_ARGS))
+	}
+	if shared > 0 && g.allow(f, shared) != nil {
+		return
 	}
 	g.last.Store(f)
 	s := C.cuda_launch(g.handle, f.handle, C.uint32_t(grid.X), C.uint32_t(max(grid.Y, 1)), C.uint32_t(max(grid.Z, 1)),

@@ -67,7 +67,7 @@ func kernelOf(t testing.TB, g *GPU, name string) *Function {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := m.Function(name, 0)
+	f, err := m.Function(name)
 	if err != nil {
 		t.Fatal(err)
 	}
