@@ -44,7 +44,7 @@ func (c *Checkpoint) Close() error {
 // it is often another. Without weights there are none.
 func (c *Checkpoint) DTypes() map[tensor.DType]int64 {
 	counts := map[tensor.DType]int64{}
-	for _, spec := range c.Config.Tensors() {
+	for _, spec := range c.Config.Params() {
 		info, _ := c.Tensor(spec.Name)
 		if t, err := tensor.ParseDType(info.DType); err == nil {
 			counts[t] += info.Bytes / int64(t.Size())
@@ -110,14 +110,14 @@ func (c *Checkpoint) check() error {
 	}
 	var missing, wrong, unknown, faults []string
 	known := map[string]bool{}
-	for _, spec := range c.Config.Tensors() {
+	for _, spec := range c.Config.Params() {
 		known[spec.Name] = true
 		info, ok := c.Tensor(spec.Name)
 		switch {
 		case !ok:
 			missing = append(missing, spec.Name)
-		case !slices.Equal(info.Shape, spec.Shape):
-			wrong = append(wrong, fmt.Sprintf("%s has shape %s where it should have %v", spec.Name, shape(info.Shape), spec.Shape))
+		case !slices.Equal(info.Shape, spec.W.Shape):
+			wrong = append(wrong, fmt.Sprintf("%s has shape %s where it should have %v", spec.Name, shape(info.Shape), spec.W.Shape))
 		case info.DType != "F32" && info.DType != "F16" && info.DType != "BF16":
 			wrong = append(wrong, fmt.Sprintf("%s is of type %s where only F32, F16 and BF16 are read", spec.Name, info.DType))
 		}

@@ -40,9 +40,9 @@ func newWeights(t testing.TB, config string, dtype tensor.DType) map[string]weig
 		t.Fatal(err)
 	}
 	all, next := map[string]weight{}, float32(0)
-	for _, s := range c.Tensors() {
-		w := weight{dtype, s.Shape, nil}
-		for range count(s.Shape) {
+	for _, s := range c.Params() {
+		w := weight{dtype, s.W.Shape, nil}
+		for range count(s.W.Shape) {
 			next += 0.25
 			w.data = append(w.data, next)
 		}
@@ -105,8 +105,8 @@ func newParams(t testing.TB, c model.Config, dtype tensor.DType) (*kernels.Devic
 	}
 	t.Cleanup(func() { a.Close() })
 	var params []model.Param
-	for _, s := range c.Tensors() {
-		p := model.Param{Name: s.Name, W: a.New(s.Name, dtype, s.Shape...)}
+	for _, s := range c.Params() {
+		p := model.Param{Name: s.Name, W: a.New(s.Name, dtype, s.W.Shape...)}
 		d.Upload(p.W, slices.Repeat([]float32{float32(math.NaN())}, p.W.Len()))
 		params = append(params, p)
 	}
@@ -206,7 +206,7 @@ func TestReferenceModels(t *testing.T) {
 		})
 	}
 	c, err := OpenConfig(filepath.Join(root, "golden/full"))
-	if err != nil || c.Config.ParamCount() != 1235814400 || len(c.Config.Tensors()) != 146 {
+	if err != nil || c.Config.ParamCount() != 1235814400 || len(c.Config.Params()) != 146 {
 		t.Errorf("Llama-3.2-1B: %+v, %v", c, err)
 	}
 }

@@ -119,8 +119,8 @@ func (r recorded) compare(t *testing.T, c model.Config) {
 	}
 	if m.Tensors != nil {
 		got := map[string][]int{}
-		for _, s := range c.Tensors() {
-			got[s.Name] = s.Shape
+		for _, s := range c.Params() {
+			got[s.Name] = s.W.Shape
 		}
 		if diff := cmp.Diff(m.Tensors, got); diff != "" {
 			t.Errorf("tensors (-want +got):\n%s", diff)

@@ -100,10 +100,10 @@ func complete(c model.Config, params []model.Param) error {
 	for _, p := range params {
 		shapes[p.Name] = p.W.Shape
 	}
-	specs := c.Tensors()
+	specs := c.Params()
 	for _, spec := range specs {
-		if got, ok := shapes[spec.Name]; !ok || !slices.Equal(got, spec.Shape) {
-			return fmt.Errorf("the parameter %s has shape %v where config.json asks for %v", spec.Name, got, spec.Shape)
+		if got, ok := shapes[spec.Name]; !ok || !slices.Equal(got, spec.W.Shape) {
+			return fmt.Errorf("the parameter %s has shape %v where config.json asks for %v", spec.Name, got, spec.W.Shape)
 		}
 	}
 	if len(params) != len(specs) {

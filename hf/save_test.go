@@ -248,7 +248,7 @@ func TestInterruptedSave(t *testing.T) {
 			}
 			old, _ := OpenModel("testdata/tied")
 			kinds := map[float32]bool{}
-			for _, s := range c.Config.Tensors() {
+			for _, s := range c.Config.Params() {
 				now, _, err1 := c.ReadF32(s.Name)
 				then, _, err2 := old.ReadF32(s.Name)
 				if err := errors.Join(err1, err2); err != nil {

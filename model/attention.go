@@ -13,6 +13,7 @@ type attention struct {
 	qkv  linear
 	// RMSNorms over each head of q and of k, [headDim], of Qwen3; no tensors in the others.
 	qNorm, kNorm weight
+	rotary       rotary
 	o            linear
 
 	c     Config
@@ -21,7 +22,7 @@ type attention struct {
 
 func newAttention(c Config, b *builder) attention {
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	a := attention{c: c, layer: b.block}
+	a := attention{c: c, layer: b.block, rotary: rotary{c.Heads, c.KVHeads}}
 	a.norm = norm{b.norm("input_layernorm", c.Dim), c.NormEps}
 	a.qkv = b.linear(c.Dim, c.QKVBias, rows{"self_attn.q_proj", q}, rows{"self_attn.k_proj", kv}, rows{"self_attn.v_proj", kv})
 	if c.QKNorm {
@@ -74,7 +75,7 @@ func (l *attention) attend(p *pass, a *attentionActs, s stream) {
 	} else {
 		l.qkv.forward(d, a.qkv, a.x)
 	}
-	d.RoPE(a.qkv, p.positions, p.rope.cos, p.rope.sin, c.Heads, c.KVHeads)
+	l.rotary.forward(p, a.qkv)
 	if cache := p.cache; cache != nil {
 		k, v := cache.k[l.layer], cache.v[l.layer]
 		d.AppendKV(k, v, a.qkv, c.Heads, c.KVHeads, cache.n)
@@ -89,19 +90,14 @@ func (l *attention) backward(p *pass, a *attentionActs, below bool) {
 	d, c, g := p.d, l.c, p.grads
 	l.o.backward(d, g.dy, false, p.dh, a.y, p.overwrite)
 	d.AttentionBackward(g.dqkv, g.dy, a.y, a.lse, a.qkv, c.spec(p.starts))
-	d.RoPEBackward(g.dqkv, p.positions, p.rope.cos, p.rope.sin, c.Heads, c.KVHeads)
+	l.rotary.backward(p, g.dqkv)
 	if c.QKNorm {
 		l.qNorm.begin(d, p.overwrite)
 		l.kNorm.begin(d, p.overwrite)
 		// In place: a head's gradient is read whole before it is written.
 		d.QKNormBackward(g.dqkv, l.qNorm.whole(), l.kNorm.whole(), g.dqkv, a.raw, l.qNorm.w, l.kNorm.w, a.rstdQ, c.Heads, c.KVHeads)
 	}
-	if !below && !l.norm.trained() {
-		l.qkv.backward(d, tensor.Tensor{}, false, g.dqkv, a.x, p.overwrite)
-		return
-	}
-	l.qkv.backward(d, g.dx, false, g.dqkv, a.x, p.overwrite)
-	l.norm.backward(d, p.dh, g.dx, a.normActs, p.overwrite)
+	l.norm.backwardThrough(p, l.qkv, g.dqkv, a.normActs, below)
 }
 
 func (l *attention) trained() bool {

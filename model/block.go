@@ -4,7 +4,7 @@ import "fmt"
 
 // parts are what a model is made of, in the order of their tensors.
 type parts struct {
-	embed  weight // [vocab, dim]
+	embed  embedding
 	blocks []block
 	norm   norm
 	head   linear // [vocab, dim]; the embedding itself where they are tied
@@ -12,7 +12,7 @@ type parts struct {
 
 func newParts(c Config, b *builder, reuse bool) (p parts) {
 	b.block = Outside
-	p.embed = b.linear(c.Dim, false, rows{"model.embed_tokens", c.Vocab}).weight
+	p.embed = embedding{b.linear(c.Dim, false, rows{"model.embed_tokens", c.Vocab}).weight, c.Tied, c.PadID}
 	below := p.embed.trained()
 	block := func(i int) {
 		p.blocks = append(p.blocks, newBlock(c, b, i))
@@ -31,7 +31,7 @@ func newParts(c Config, b *builder, reuse bool) (p parts) {
 		}
 	}
 	p.norm = norm{b.norm("model.norm", c.Dim), c.NormEps}
-	if p.head = (linear{weight: p.embed}); !c.Tied {
+	if p.head = (linear{weight: p.embed.weight}); !c.Tied {
 		p.head = b.linear(c.Dim, false, rows{"lm_head", c.Vocab})
 	}
 	return p

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"restyle/tensor"
 )
 
 // Config is the shape of a Llama and of the models that are one with small changes: Mistral, Qwen2, Qwen3. Every field
@@ -49,14 +47,6 @@ type Config struct {
 type Llama3Scaling struct {
 	Factor, LowFreqFactor, HighFreqFactor float64
 	OriginalMaxPositions                  int
-}
-
-// TensorSpec is one weight of a model as Hugging Face names and lays it out.
-type TensorSpec struct {
-	Name  string // "model.layers.0.self_attn.q_proj.weight"
-	Shape []int  // a matrix is [out, in]
-	Norm  bool   // the weight of an RMSNorm
-	Bias  bool
 }
 
 // Bounds on sizes. They are far above any model's and keep every product of two of them, the number of parameters and
@@ -133,7 +123,7 @@ func (c Config) ParamCount() (n int64) {
 	return n
 }
 
-// TensorCount is the length of Tensors, without making them.
+// TensorCount is the length of Params, of which it makes one block's only.
 func (c Config) TensorCount() (n int) {
 	c.eachTensor(func(_ Param, times int) { n += times })
 	return n
@@ -152,10 +142,6 @@ func (c Config) eachTensor(f func(p Param, times int)) {
 	}
 }
 
-// Tensors lists the model's weights in the order in which they lie in memory. The weights of q, k and v follow each
-// other, and so do their biases, and those of gate and up: each such run is one matrix.
-func (c Config) Tensors() (list []TensorSpec) {
-	o := Options{DType: tensor.BF16}
-	o.count(c, func(_ parts, b *builder) { list = b.specs })
-	return list
-}
+// Params lists the model's parameters in the order in which they lie in memory, with no memory behind them. The weights of q, k and
+// v follow each other, and so do their biases, and those of gate and up: each such run is one matrix.
+func (c Config) Params() []Param { return ParamsOf(c, Options{}) }

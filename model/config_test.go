@@ -33,18 +33,18 @@ func TestParamCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum, names := int64(0), map[string]bool{}
-		for _, s := range c.Tensors() {
+		for _, s := range c.Params() {
 			n := int64(1)
-			for _, d := range s.Shape {
+			for _, d := range s.W.Shape {
 				n *= int64(d)
 			}
 			sum += n
 			names[s.Name] = true
-			if norm := strings.Contains(s.Name, "norm"); s.Norm != norm || s.Bias != strings.HasSuffix(s.Name, ".bias") || (len(s.Shape) == 2) == (s.Norm || s.Bias) {
+			if norm := strings.Contains(s.Name, "norm"); s.Norm != norm || s.Decay == (norm || strings.HasSuffix(s.Name, ".bias")) || (len(s.W.Shape) == 2) != s.Decay {
 				t.Errorf("%+v", s)
 			}
 		}
-		if sum != c.ParamCount() || len(names) != c.TensorCount() || len(c.Tensors()) != len(names) {
+		if sum != c.ParamCount() || len(names) != c.TensorCount() || len(c.Params()) != len(names) {
 			t.Errorf("%+v: %d parameters in %d tensors, counted as %d in %d", c, sum, len(names), c.ParamCount(), c.TensorCount())
 		}
 	}
@@ -55,7 +55,7 @@ func TestTensorsInOrder(t *testing.T) {
 	c := llama1B()
 	c.Layers, c.Tied, c.QKVBias, c.OutBias, c.MLPBias, c.QKNorm = 1, false, true, true, true, true
 	var got []string
-	for _, s := range c.Tensors() {
+	for _, s := range c.Params() {
 		got = append(got, strings.TrimPrefix(s.Name, "model.layers.0."))
 	}
 	want := []string{"model.embed_tokens.weight", "input_layernorm.weight",

@@ -7,16 +7,15 @@ import "math/rand/v2"
 // the same weights, whatever else the model has: each tensor has a generator of its own, PCG seeded with the seed and the
 // tensor's place in Params.
 func (m *Model) Init(seed uint64, std float64) {
-	specs := m.c.Tensors()
 	for i, p := range m.params {
 		x := make([]float32, p.W.Len())
 		switch {
-		case !specs[i].Norm && !specs[i].Bias:
+		case p.Decay:
 			r := rand.New(rand.NewPCG(seed, uint64(i)))
 			for j := range x {
 				x[j] = float32(std * r.NormFloat64())
 			}
-		case specs[i].Norm:
+		case p.Norm:
 			for j := range x {
 				x[j] = 1
 			}

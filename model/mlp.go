@@ -54,12 +54,7 @@ func (l *mlp) backward(p *pass, a *mlpActs, below bool) {
 	d, g := p.d, p.grads
 	l.down.backward(d, g.dact, false, p.dh, a.act, p.overwrite)
 	d.SwiGLUBackward(g.dgateUp, g.dact, a.gateUp)
-	if !below && !l.norm.trained() {
-		l.gateUp.backward(d, tensor.Tensor{}, false, g.dgateUp, a.x, p.overwrite)
-		return
-	}
-	l.gateUp.backward(d, g.dx, false, g.dgateUp, a.x, p.overwrite)
-	l.norm.backward(d, p.dh, g.dx, a.normActs, p.overwrite)
+	l.norm.backwardThrough(p, l.gateUp, g.dgateUp, a.normActs, below)
 }
 
 func (l *mlp) trained() bool { return l.norm.trained() || l.gateUp.trained() || l.down.trained() }

@@ -34,13 +34,19 @@ func (n norm) forward(d *kernels.Device, a normActs, s stream) {
 	}
 }
 
-// backward adds to dh, the gradient of the residual stream, what dx, that of the output, has of it.
-func (n norm) backward(d *kernels.Device, dh, dx tensor.Tensor, a normActs, overwrite bool) {
-	n.begin(d, overwrite)
-	d.AddRMSNormBackward(dh, n.whole(), dx, a.h, n.w, a.rstd)
+// backwardThrough goes from dy, the gradient of the output of the layer behind the norm, back through both. What comes of it is
+// added to p.dh, the gradient of the residual stream, unless nothing there is trained.
+func (n norm) backwardThrough(p *pass, l linear, dy tensor.Tensor, a normActs, below bool) {
+	if !below && !n.trained() {
+		l.backward(p.d, tensor.Tensor{}, false, dy, a.x, p.overwrite)
+		return
+	}
+	l.backward(p.d, p.grads.dx, false, dy, a.x, p.overwrite)
+	n.begin(p.d, p.overwrite)
+	p.d.AddRMSNormBackward(p.dh, n.whole(), p.grads.dx, a.h, n.w, a.rstd)
 }
 
-// backwardFirst is backward where the residual stream ends: it sets dh.
+// backwardFirst is the backward pass of the last norm, where the residual stream ends: it sets dh.
 func (n norm) backwardFirst(d *kernels.Device, dh, dx tensor.Tensor, a normActs, overwrite bool) {
 	n.begin(d, overwrite)
 	d.RMSNormBackward(dh, n.whole(), dx, a.h, n.w, a.rstd)

@@ -19,6 +19,8 @@ type Param struct {
 	Block int
 	// Decay says that weight decay applies: to matrices, not to norms and biases.
 	Decay bool
+	// Norm says that it is the weight of an RMSNorm.
+	Norm bool
 }
 
 // Outside is the Block of what belongs to none.
@@ -38,7 +40,6 @@ type builder struct {
 	prefix    string // of their names
 
 	params []Param
-	specs  []TensorSpec
 }
 
 // rows is one layer's share of a matrix: its name, and how many outputs it has.
@@ -49,60 +50,50 @@ type rows struct {
 
 // linear makes a layer of in inputs, whose outputs are those of several in the files.
 func (b *builder) linear(in int, bias bool, parts ...rows) (l linear) {
-	l.weight = b.weight(parts, func(r rows) TensorSpec {
-		return TensorSpec{Name: r.name + ".weight", Shape: []int{r.n, in}}
-	})
+	l.weight = b.weight(".weight", Param{Decay: true}, parts, in)
 	if bias {
-		l.bias = b.weight(parts, func(r rows) TensorSpec {
-			return TensorSpec{Name: r.name + ".bias", Shape: []int{r.n}, Bias: true}
-		})
+		l.bias = b.weight(".bias", Param{}, parts)
 	}
 	return l
 }
 
 // norm makes the weight of an RMSNorm.
 func (b *builder) norm(name string, size int) weight {
-	return b.weight([]rows{{name, size}}, func(r rows) TensorSpec {
-		return TensorSpec{Name: r.name + ".weight", Shape: []int{r.n}, Norm: true}
-	})
+	return b.weight(".weight", Param{Norm: true}, []rows{{name, size}})
 }
 
-// weight makes one tensor whose rows are those of several parameters. What is trained whole has its gradient in one piece;
-// otherwise each parameter that is trained has its own.
-func (b *builder) weight(parts []rows, spec func(rows) TensorSpec) (m weight) {
-	var specs []TensorSpec
-	var learn []bool
-	n := 0
-	for _, r := range parts {
-		s := spec(rows{b.prefix + r.name, r.n})
-		specs = append(specs, s)
-		learn = append(learn, b.gradients != nil && b.trained(s.Name))
+// weight makes one tensor whose rows, of shape inner, are those of several parameters of a kind, under their names with an ending.
+// What is trained whole has its gradient in one piece; otherwise each parameter that is trained has its own.
+func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) (m weight) {
+	shape := func(n int) []int { return append([]int{n}, inner...) }
+	names, learn, n := make([]string, len(parts)), make([]bool, len(parts)), 0
+	for i, r := range parts {
+		names[i] = b.prefix + r.name + ending
+		learn[i] = b.gradients != nil && b.trained(names[i])
 		n += r.n
 	}
-	shape := slices.Clone(specs[0].Shape)
-	shape[0] = n
-	m.w = b.weights.New(specs[0].Name, b.dtype, shape...)
-	if !slices.Contains(learn, false) {
-		m.grads = []grad{{dw: b.gradients.New("grad "+specs[0].Name, tensor.F32, shape...)}}
+	m.w = b.weights.New(names[0], b.dtype, shape(n)...)
+	whole := !slices.Contains(learn, false)
+	if whole {
+		m.grads = []grad{{dw: b.gradients.New("grad "+names[0], tensor.F32, shape(n)...)}}
 	}
 	at := 0
-	for i, s := range specs {
-		end := at + s.Shape[0]
-		p := Param{Name: s.Name, W: m.w.Slice(at, end), Block: b.block, Decay: len(s.Shape) > 1}
-		p.W.Name = s.Name
+	for i, r := range parts {
+		p := kind
+		p.Name, p.W, p.Block = names[i], m.w.Slice(at, at+r.n), b.block
+		p.W.Name = names[i]
 		switch {
-		case !slices.Contains(learn, false):
-			p.Grad = m.grads[0].dw.Slice(at, end)
+		case whole:
+			p.Grad = m.grads[0].dw.Slice(at, at+r.n)
 		case learn[i]:
-			p.Grad = b.gradients.New("", tensor.F32, s.Shape...)
+			p.Grad = b.gradients.New("", tensor.F32, shape(r.n)...)
 			m.grads = append(m.grads, grad{p.Grad, at})
 		}
 		if learn[i] {
-			p.Grad.Name = "grad " + s.Name
+			p.Grad.Name = "grad " + names[i]
 		}
 		b.params = append(b.params, p)
-		at = end
+		at += r.n
 	}
-	b.specs = append(b.specs, specs...)
 	return m
 }

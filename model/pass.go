@@ -141,7 +141,7 @@ func (p *pass) stage(lists ...[]int32) {
 // forward goes through all blocks and the last norm, whose output is p.last.x.
 func (m *Model) forward(p *pass) {
 	s := stream{h: p.acts[0].attention.h}
-	m.d.Embedding(s.h, m.embed.w, p.ids)
+	m.embed.forward(p, s.h)
 	m.watch("embed", s.h)
 	for i := range m.blocks {
 		a := &p.acts[i]
@@ -168,12 +168,7 @@ func (m *Model) backward(p *pass, dx tensor.Tensor, after func(block int)) {
 			after(i)
 		}
 	}
-	if m.embed.trained() {
-		if !m.c.Tied { // a tied head's gradient is there already
-			m.embed.begin(m.d, p.overwrite)
-		}
-		m.d.EmbeddingBackward(m.embed.whole(), p.dh, p.ids, m.c.PadID)
-	}
+	m.embed.backward(p)
 }
 
 func (m *Model) watch(name string, h tensor.Tensor) {

@@ -37,6 +37,17 @@ func (c Config) InvFreq() []float64 {
 	return f
 }
 
+// A rotary gives attention its positions: it turns each head of q and k by where its token stands.
+type rotary struct{ heads, kvHeads int }
+
+func (r rotary) forward(p *pass, qkv tensor.Tensor) {
+	p.d.RoPE(qkv, p.positions, p.rope.cos, p.rope.sin, r.heads, r.kvHeads)
+}
+
+func (r rotary) backward(p *pass, dqkv tensor.Tensor) {
+	p.d.RoPEBackward(dqkv, p.positions, p.rope.cos, p.rope.sin, r.heads, r.kvHeads)
+}
+
 // ropeTable is the cosines and sines of all positions from 0 up, each F32 [positions, headDim/2].
 type ropeTable struct {
 	cos, sin tensor.Tensor

@@ -273,7 +273,7 @@ func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
 	j.compare("gradient norm", "forward.grad_norm", whole, limitOutput)
 	j.compareIf("gradient norm", "forward.grad_norm_float64", whole, limitOutput)
 	if j.hasAny("forward.grad_norm_of_each_float64.") { // in place of the gradients
-		for _, spec := range m.c.Tensors() {
+		for _, spec := range m.c.Params() {
 			j.compare("gradient norm", "forward.grad_norm_of_each_float64."+spec.Name, norm(p.grads[spec.Name]), limitOutput)
 		}
 		return
@@ -285,7 +285,7 @@ func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
 
 // compareGradients compares all gradients with those of a file.
 func (m *modelFolder) compareGradients(t *tensors, prefix string, grads map[string][]float32) {
-	for _, spec := range m.c.Tensors() {
+	for _, spec := range m.c.Params() {
 		name := prefix + "grad." + spec.Name
 		m.compare(prefix+"gradient", t.key(name), byNorm(grads[spec.Name], t.floats(name)), limitOutput)
 	}
@@ -300,7 +300,7 @@ func (m *modelFolder) forwardBF16(p, own *pass) {
 
 	stored := !j.hasAny("forward.grad_norm_of_each_float64.")
 	worst, ours, theirs := 0.0, 0.0, 0.0 // of the gradients' errors; and those of all as one vector, squared
-	for _, spec := range m.c.Tensors() {
+	for _, spec := range m.c.Params() {
 		grad, truth := p.grads[spec.Name], own.grads[spec.Name]
 		if stored {
 			truth = g.floats("grad." + spec.Name)

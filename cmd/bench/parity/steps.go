@@ -325,7 +325,7 @@ func (m *modelFolder) compareFinal(t *tensors, l *model.Model, start map[string]
 	if err != nil {
 		return err
 	}
-	for _, spec := range m.c.Tensors() {
+	for _, spec := range m.c.Params() {
 		got, from, want := end[spec.Name], start[spec.Name], t.floats("final."+spec.Name)
 		limit, limitWay := limitFinal, limitWay
 		if isKeyBias(spec.Name) {

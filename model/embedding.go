@@ -1,0 +1,23 @@
+package model
+
+import "restyle/tensor"
+
+// The embedding is where the residual stream begins: h = embed[ids].
+type embedding struct {
+	weight // [vocab, dim]
+	tied   bool
+	pad    int // the row of this id gets no gradient from here; -1 for none
+}
+
+func (e embedding) forward(p *pass, h tensor.Tensor) { p.d.Embedding(h, e.w, p.ids) }
+
+// backward adds p.dh, the gradient of the stream, to the rows that were read.
+func (e embedding) backward(p *pass) {
+	if !e.trained() {
+		return
+	}
+	if !e.tied { // a tied head's gradient is there already
+		e.begin(p.d, p.overwrite)
+	}
+	p.d.EmbeddingBackward(e.whole(), p.dh, p.ids, e.pad)
+}
