@@ -8,7 +8,7 @@
 //	    h += Down(SwiGLU(GateUp(RMSNorm(h))))
 //	loss = CrossEntropy(Head(RMSNorm(h)))
 //
-// A reader begins with Model and its pass (pass.go), then goes through a block: attention.go, mlp.go. Each part has its
+// A reader begins with Model and a step of it (step.go), then goes through a block: attention.go, mlp.go. Each part has its
 // tensors, its activations, its forward and its backward pass in one file. Training, evaluation, recomputation and answers from
 // a cache run the same forward pass.
 //

@@ -58,7 +58,7 @@ var trainerMutants = []mutant{
 		"r.Optimizer.Step(s.LR, r.Settings.Clip)", "r.Optimizer.Step(s.LR, 0)", "./trainer -run Learns|Update"},
 	{"trainer/losses-of-the-last-pass", "trainer/step.go",
 		"r.Optimizer.AddLoss(l.Each)", "if i == len(batches)-1 {\n\t\t\tr.Optimizer.AddLoss(l.Each)\n\t\t}", "./trainer"},
-	{"trainer/a-pass-waits", "model/pass.go", "return l, m.d.Err()", "return l, m.d.Sync()", "./trainer -run OneWait"},
+	{"trainer/a-pass-waits", "model/step.go", "return l, m.d.Err()", "return l, m.d.Sync()", "./trainer -run OneWait"},
 	{"trainer/same-bits-ignored", "cmd/train/train.go", "if t.sameBits {", "if false {", "./cmd/train -run OtherMachine"},
 	{"trainer/one-skipped-step-too-many", "trainer/step.go",
 		"r.state.InARow >= mostSkipped", "r.state.InARow > mostSkipped", "./trainer -run Skip"},

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"fmt"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// Recompute is what the forward pass does not keep for the backward pass, which computes it again. The results are the
+// same, bit for bit.
+type Recompute string
+
+const (
+	// RecomputeNone keeps everything.
+	RecomputeNone Recompute = "none"
+	// RecomputeAttention computes the attention half of a block again: norm, q, k, v and attention, not the MLP.
+	RecomputeAttention Recompute = "attention"
+	// RecomputeBlock keeps the input of each block alone.
+	RecomputeBlock Recompute = "block"
+)
+
+// ParseRecompute reads one of none, attention and block.
+func ParseRecompute(s string) (Recompute, error) {
+	switch r := Recompute(s); r {
+	case RecomputeNone, RecomputeAttention, RecomputeBlock:
+		return r, nil
+	}
+	return "", fmt.Errorf("recompute %q: it is one of none, attention, block", s)
+}
+
+// Options are how a model is held in memory. The zero value holds one for inference in BF16.
+type Options struct {
+	// DType is the type of weights and activations: BF16, the default, or F32.
+	DType tensor.DType
+	// MaxTokens is the largest number of tokens in one batch for Loss, Gradient and Logits. Default 0: there are none, and the
+	// model can only Extend caches.
+	MaxTokens int
+	// Longest is the longest sequence of a batch. Default 0: as long as MaxTokens and the model's positions allow.
+	Longest int
+	// Context is the most positions of caches (NewCache) for which memory is counted and set aside beforehand. Default 0: it
+	// is taken when a cache is made.
+	Context int
+	// Train gives the model gradients, and Gradient the activations that it needs.
+	Train bool
+	// Trained chooses by Hugging Face name the parameters that get one. Nil: all.
+	Trained func(name string) bool
+	// Recompute is what is not kept for the backward pass. Default none.
+	Recompute Recompute
+	// ReuseGradients has the gradients of all blocks lie in the same memory, one block's at a time: who needs them takes them
+	// in Gradients.After. Default: all are kept.
+	ReuseGradients bool
+	// HeadBytes bounds the memory for logits: as many rows at a time are multiplied with the head as fit, at least one.
+	// Default 512 MiB: a piece costs the head's gradient being read and written once, so it should have hundreds of rows.
+	HeadBytes int
+}
+
+const defaultHeadBytes = 512 << 20
+
+func (o Options) withDefaults(c Config) (Options, error) {
+	if o.DType == 0 {
+		o.DType = tensor.BF16
+	}
+	if o.DType != tensor.BF16 && o.DType != tensor.F32 {
+		return o, fmt.Errorf("model: type %v is neither BF16 nor F32", o.DType)
+	}
+	if o.Recompute == "" {
+		o.Recompute = RecomputeNone
+	}
+	if _, err := ParseRecompute(string(o.Recompute)); err != nil {
+		return o, err
+	}
+	if o.Trained == nil {
+		o.Trained = func(string) bool { return true }
+	}
+	if o.HeadBytes <= 0 {
+		o.HeadBytes = defaultHeadBytes
+	}
+	if o.MaxTokens < 0 || o.Longest < 0 || o.Context < 0 || o.Context > c.MaxPositions {
+		return o, fmt.Errorf("model: %d tokens at once, sequences of %d, a cache of %d: there are %d positions", o.MaxTokens, o.Longest, o.Context, c.MaxPositions)
+	}
+	if most := min(o.MaxTokens, c.MaxPositions); o.Longest == 0 || o.Longest > most {
+		o.Longest = most
+	}
+	return o, nil
+}
+
+// builder cuts from these arenas what the options ask for.
+func (o Options) builder(weights, gradients *kernels.Arena) *builder {
+	if !o.Train {
+		gradients = nil
+	}
+	return &builder{weights: weights, gradients: gradients, dtype: o.DType, trained: o.Trained, block: Outside}
+}
+
+// positions is how far RoPE's table has to reach for what the model was opened for.
+func (o Options) positions() int { return max(o.Longest, o.Context) }
