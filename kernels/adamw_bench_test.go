@@ -1,4 +1,4 @@
-package kernels
+package kernels_test
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
@@ -18,7 +20,7 @@ func BenchmarkAdamW(b *testing.B) {
 	const n, width = 1 << 24, 2048
 	for _, f := range forms {
 		b.Run(f.name, func(b *testing.B) {
-			d, err := Open("cpu", Options{})
+			d, err := kernels.Open("cpu", kernels.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -33,7 +35,7 @@ func BenchmarkAdamW(b *testing.B) {
 				bytes -= float64(x.w.Bytes()) // whose rounding is written alone
 			}
 			rows := int(bytes) / (8 * width)
-			a := arena(b, d, SizeOf(func(a *Arena) {
+			a := arena(b, d, kernels.SizeOf(func(a *kernels.Arena) {
 				a.New("rows", tensor.F32, 2*rows, width)
 				a.New("index", tensor.I32, rows)
 			}))
@@ -63,9 +65,9 @@ func BenchmarkAdamW(b *testing.B) {
 
 // BenchmarkAddSquares reports GB/s beside those of a plain read of the same bytes, which adds them up as integers.
 func BenchmarkAddSquares(b *testing.B) {
-	for _, t := range both {
+	for _, t := range cases.Types {
 		b.Run(t.String(), func(b *testing.B) {
-			d, err := Open("cpu", Options{})
+			d, err := kernels.Open("cpu", kernels.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package kernels
+package kernels_test
 
 import (
 	"bytes"
@@ -6,12 +6,13 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"restyle/kernels"
 	"restyle/tensor"
 )
 
 // rounded is a weight after a step whose exact result is x: w, m and v begin as nothing, m loses half of itself, a rate of 2
 // makes up for it, and the denominator is 1.
-func rounded(t *testing.T, d *Device, f form, x []float32, edit func(*AdamWStep)) *stepper {
+func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*kernels.AdamWStep)) *stepper {
 	t.Helper()
 	s := f.stepper(t, d, make([]float32, len(x)))
 	m := make([]float32, len(x))
@@ -51,7 +52,7 @@ func awkward() (x []float32) {
 func TestSplit8(t *testing.T) {
 	f := form{name: "split8", weight: tensor.BF16, master: tensor.U8}
 	x := awkward()
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		s := rounded(t, d, f, x, nil)
 		w, residual := make([]uint16, len(x)), bytesOf(t, d, s.s.Master)
 		for i, b := range bytesOf(t, d, s.w) {
@@ -89,9 +90,9 @@ func TestStochasticNeighbours(t *testing.T) {
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	x := awkward()
 	var first []byte
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for seed := range uint64(3) {
-			s := rounded(t, d, f, x, func(c *AdamWStep) { c.Seed = seed })
+			s := rounded(t, d, f, x, func(c *kernels.AdamWStep) { c.Seed = seed })
 			for i, got := range floats(t, d, s.w) {
 				u := math.Float32bits(x[i])
 				down := float64(math.Float32frombits(u &^ 0xFFFF))
@@ -127,14 +128,14 @@ func swapped(x []float64, bit int) (y []float64) {
 // TestStochasticUnbiased: the share that is rounded up is the distance from below, and rounding one element says nothing
 // about others, about other tensors, seeds and steps.
 func TestStochasticUnbiased(t *testing.T) {
-	d, err := Open("cpu", Options{})
+	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	const n = 1 << 18
 	// ups says which elements are rounded up, all of the same value between 1 and the next BF16, 1 + 2⁻⁷.
-	ups := func(share float64, edit func(*AdamWStep)) []float64 {
+	ups := func(share float64, edit func(*kernels.AdamWStep)) []float64 {
 		x := filled(n, func(int) float64 { return 1 + share*0x1p-7 })
 		w := floats(t, d, rounded(t, d, f, x, edit).w)
 		for i, v := range w {
@@ -154,9 +155,9 @@ func TestStochasticUnbiased(t *testing.T) {
 	}
 	first := ups(0.5, nil)
 	for name, other := range map[string][]float64{
-		"the next step":          ups(0.5, func(c *AdamWStep) { c.Step++; c.LR *= 1.5 }), // the rate is LR / (1 − ½²)
-		"another tensor":         ups(0.5, func(c *AdamWStep) { c.Tensor = 1 }),
-		"another seed":           ups(0.5, func(c *AdamWStep) { c.Seed = 1 }),
+		"the next step":          ups(0.5, func(c *kernels.AdamWStep) { c.Step++; c.LR *= 1.5 }), // the rate is LR / (1 − ½²)
+		"another tensor":         ups(0.5, func(c *kernels.AdamWStep) { c.Tensor = 1 }),
+		"another seed":           ups(0.5, func(c *kernels.AdamWStep) { c.Seed = 1 }),
 		"the next element":       append(first[1:n:n], first[0]),
 		"two elements on":        append(first[2:n:n], first[:2]...),
 		"16 elements on":         append(first[16:n:n], first[:16]...),
@@ -164,7 +165,7 @@ func TestStochasticUnbiased(t *testing.T) {
 		"2048 elements on":       append(first[2048:n:n], first[:2048]...),
 		"65536 elements on":      append(first[65536:n:n], first[:65536]...),
 		"every second, twice":    swapped(first, 1),
-		"the block's other half": swapped(first, QuantizeBlock/2), // which shares random numbers of 32 bits
+		"the block's other half": swapped(first, kernels.QuantizeBlock/2), // which shares random numbers of 32 bits
 	} {
 		var both float64
 		for i := range first {
@@ -190,7 +191,7 @@ func TestStochasticUnbiased(t *testing.T) {
 
 // TestAdamWRanges has steps range by range, in any order, leave the bits of steps on the whole tensor.
 func TestAdamWRanges(t *testing.T) {
-	const n = 5*QuantizeBlock + 77
+	const n = 5*kernels.QuantizeBlock + 77
 	rng := rand.New(rand.NewPCG(5, 6))
 	draw := func() []float32 {
 		x := make([]float32, n)
@@ -200,14 +201,14 @@ func TestAdamWRanges(t *testing.T) {
 		return x
 	}
 	w, g := draw(), draw()
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			whole, parts := f.stepper(t, d, w), f.stepper(t, d, w)
 			for range 3 {
 				whole.step(g)
 				parts.c.Step++
 				d.Upload(parts.g, g)
-				for _, r := range [][2]int{{3 * QuantizeBlock, n}, {0, QuantizeBlock}, {QuantizeBlock, 3 * QuantizeBlock}} {
+				for _, r := range [][2]int{{3 * kernels.QuantizeBlock, n}, {0, kernels.QuantizeBlock}, {kernels.QuantizeBlock, 3 * kernels.QuantizeBlock}} {
 					first, size := r[0], r[1]-r[0]
 					c := parts.c
 					c.First = first

@@ -1,10 +1,11 @@
-package kernels
+package kernels_test
 
 import (
 	"bytes"
 	"math"
 	"testing"
 
+	"restyle/kernels"
 	"restyle/tensor"
 )
 
@@ -35,34 +36,36 @@ var forms = []form{
 	{name: "BF16 bnb 8 bits", weight: tensor.BF16, codes: true, bnb: true},
 }
 
+const guardSize, guardByte = 256, 0xA5
+
 // A stepper is one tensor with its state in one form.
 type stepper struct {
-	d     *Device
+	d     *kernels.Device
 	f     form
-	arena *Arena
+	arena *kernels.Arena
 	w, g  tensor.Tensor
-	s     AdamWState
-	c     AdamWStep
+	s     kernels.AdamWState
+	c     kernels.AdamWStep
 	guard []tensor.Tensor
 }
 
 // stepper places a tensor of n elements, its state zero, with guards behind all of them.
-func (f form) stepper(t testing.TB, d *Device, w []float32) *stepper {
+func (f form) stepper(t testing.TB, d *kernels.Device, w []float32) *stepper {
 	t.Helper()
 	n := len(w)
-	x := &stepper{d: d, f: f, c: AdamWStep{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1,
+	x := &stepper{d: d, f: f, c: kernels.AdamWStep{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1,
 		Stochastic: f.stochastic, BNB: f.bnb}}
-	cut := func(a *Arena) {
+	cut := func(a *kernels.Arena) {
 		x.guard = nil
 		next := func(name string, t tensor.DType, n int) tensor.Tensor {
 			y := a.New(name, t, n)
-			x.guard = append(x.guard, a.New("guard", tensor.U8, align))
+			x.guard = append(x.guard, a.New("guard", tensor.U8, guardSize))
 			return y
 		}
 		state := tensor.F32
 		if f.codes {
 			state = tensor.U8
-			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, QuantizeBlocks(n)), next("v scale", tensor.F32, QuantizeBlocks(n))
+			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, kernels.QuantizeBlocks(n)), next("v scale", tensor.F32, kernels.QuantizeBlocks(n))
 		}
 		x.w, x.g = next("w", f.weight, n), next("g", tensor.F32, n)
 		x.s.M, x.s.V = next("m", state, n), next("v", state, n)
@@ -70,13 +73,13 @@ func (f form) stepper(t testing.TB, d *Device, w []float32) *stepper {
 			x.s.Master = next("master", f.master, n)
 		}
 	}
-	x.arena = arena(t, d, SizeOf(cut))
+	x.arena = arena(t, d, kernels.SizeOf(cut))
 	cut(x.arena)
 	for _, y := range x.state() {
 		d.Zero(y)
 	}
 	for _, g := range x.guard {
-		d.UploadBytes(g, bytes.Repeat([]byte{guardByte}, align))
+		d.UploadBytes(g, bytes.Repeat([]byte{guardByte}, guardSize))
 	}
 	d.Upload(x.w, w)
 	if f.master == tensor.F32 {
@@ -134,7 +137,7 @@ func (x *stepper) moments(t testing.TB) (m, root []float64) {
 		}
 		return m, root
 	}
-	a, err := x.d.NewArena("moments", 2*(4*x.w.Len()+align))
+	a, err := x.d.NewArena("moments", 2*(4*x.w.Len()+guardSize))
 	if err != nil {
 		t.Fatal(err)
 	}

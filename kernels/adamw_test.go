@@ -1,4 +1,4 @@
-package kernels
+package kernels_test
 
 import (
 	"bytes"
@@ -8,75 +8,11 @@ import (
 	"slices"
 	"testing"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
-
-// adamWCase has moments in F32, and a master in F32 behind a BF16 weight where master says so.
-func adamWCase(t tensor.DType, n, step int, master bool) opCase {
-	c := AdamWStep{LR: 0.3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 0.25, Step: step}
-	state := func(name string) operand {
-		return operand{name: name, t: tensor.F32, shape: []int{n}, fill: func(r *rand.Rand, i int) float64 {
-			if i%5 == 0 {
-				return 0 // as before the first step
-			}
-			return r.Float64()
-		}}
-	}
-	w, m, v := plain("w", t, n), state("m"), state("v")
-	k := opCase{
-		op: "adamw", name: label(t, n) + fmt.Sprint(" step ", step),
-		in:  []operand{w, m, v, plain("g", tensor.F32, n)},
-		out: []operand{w, m, v},
-		forward: func(d *Device, x tensors) {
-			d.AdamW(x["w"], x["g"], AdamWState{M: x["m"], V: x["v"], Master: x["master"]}, c)
-		},
-		want: func(x values) values {
-			from := x["w"]
-			if master {
-				from = x["master"]
-			}
-			w, m, v := make([]float64, n), make([]float64, n), make([]float64, n)
-			for i, g := range x["g"] {
-				w[i], m[i], v[i] = adamW64(from[i], x["m"][i], x["v"][i], g, c)
-			}
-			if master {
-				return values{"w": w, "m": m, "v": v, "master": w}
-			}
-			return values{"w": w, "m": m, "v": v}
-		},
-		tolerance: map[tensor.DType]float64{tensor.F32: 5e-7, tensor.BF16: 0x1p-8}[t], // one rounding; m and v are F32
-		kernels:   [2][]string{{"adamw"}},
-	}
-	k.forwardBytes = k.bytes("w", "w", "m", "m", "v", "v", "g")
-	if master {
-		k.name += " master"
-		k.in = append(k.in, plain("master", tensor.F32, n))
-		k.out = append(k.out, k.in[4])
-		k.forwardBytes += k.bytes("master", "master") - k.bytes("w") // w is written alone
-	}
-	return k
-}
-
-// adamW64 is the formula for one element.
-func adamW64(w, m, v, g float64, c AdamWStep) (w1, m1, v1 float64) {
-	g *= c.GradScale
-	m = c.Beta1*m + (1-c.Beta1)*g
-	v = c.Beta2*v + (1-c.Beta2)*g*g
-	mHat, vHat := m/(1-math.Pow(c.Beta1, float64(c.Step))), v/(1-math.Pow(c.Beta2, float64(c.Step)))
-	return w*(1-c.LR*c.Decay) - c.LR*mHat/(math.Sqrt(vHat)+c.Eps), m, v
-}
-
-func TestAdamW(t *testing.T) {
-	var cases []opCase
-	for _, n := range []int{1, 7, 64, 255, 256, 257, 5003} {
-		for _, step := range []int{1, 10, 100000} {
-			cases = append(cases, adamWCase(tensor.F32, n, step, false), adamWCase(tensor.BF16, n, step, false),
-				adamWCase(tensor.BF16, n, step, true))
-		}
-	}
-	testOps(t, cases)
-}
 
 // gradients of a step: zeros, ordinary ones, and blocks that span many decades.
 func gradients(n, step int) []float32 {
@@ -104,7 +40,7 @@ var oddSizes = []int{1, 255, 256, 257, 8977}
 func TestAdamWForms(t *testing.T) {
 	// The largest relative error of a weight, beside that of the update: how it is rounded; in float32, after decay too.
 	rounding := map[tensor.DType]float64{tensor.F32: 0x1p-22, tensor.BF16: 0x1p-8 + 0x1p-23}
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			for _, n := range oddSizes {
 				x := f.stepper(t, d, filled(n, func(i int) float64 { return math.Sin(float64(i)) }))
@@ -127,7 +63,7 @@ func TestAdamWForms(t *testing.T) {
 					}
 					var exactM, exactRoot []float64
 					for i := range w {
-						w1, m1, v1 := adamW64(w[i], m[i], root[i]*root[i], float64(g[i]), x.c)
+						w1, m1, v1 := cases.AdamW(w[i], m[i], root[i]*root[i], float64(g[i]), x.c)
 						exactM, exactRoot = append(exactM, m1), append(exactRoot, math.Sqrt(v1))
 						limit := off*math.Abs(w1) + 2e-6*math.Abs(w1-w[i])
 						if f.bnb { // 1 − 0.999 in float32 is 4.7e-5 more, its root half of that; and it rounds twice
@@ -164,11 +100,11 @@ func TestAdamWForms(t *testing.T) {
 // nothing.
 func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64) {
 	t.Helper()
-	mapM, mapV := DynamicMap(true), DynamicMap(false)
+	mapM, mapV := kernels.DynamicMap(true), kernels.DynamicMap(false)
 	codesM, codesV := bytesOf(t, x.d, x.s.M), bytesOf(t, x.d, x.s.V)
 	scaleM, scaleV := floats(t, x.d, x.s.MScale), floats(t, x.d, x.s.VScale)
 	for b := range scaleM {
-		lo, hi := b*QuantizeBlock, min(len(m), (b+1)*QuantizeBlock)
+		lo, hi := b*kernels.QuantizeBlock, min(len(m), (b+1)*kernels.QuantizeBlock)
 		var largestM, largestV float64
 		for i := lo; i < hi; i++ {
 			v := exactRoot[i]
@@ -212,7 +148,7 @@ func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64)
 
 // TestAdamWThreads wants the same bits from any number of threads.
 func TestAdamWThreads(t *testing.T) {
-	d, err := Open("cpu", Options{Threads: 1})
+	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +176,7 @@ func TestAdamWThreads(t *testing.T) {
 
 // TestAdamWAtRest has gradients of zero from the first step on: nothing but decay happens, and no 0/0.
 func TestAdamWAtRest(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			x := f.stepper(t, d, filled(300, func(int) float64 { return 2 }))
 			x.c.LR, x.c.Decay = 0.5, 0.5
@@ -264,9 +200,9 @@ func TestAdamWAtRest(t *testing.T) {
 // TestAdamWEnd has moments that become nothing in a block that the tensor ends in. What lies beyond the end counts for nothing,
 // but in bitsandbytes, which takes it for elements of code 128.
 func TestAdamWEnd(t *testing.T) {
-	const n = QuantizeBlock + 1
+	const n = kernels.QuantizeBlock + 1
 	zero, scales := bytes.Repeat([]byte{127}, n), []float32{1, 1}
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			if !f.codes {
 				continue
@@ -277,7 +213,7 @@ func TestAdamWEnd(t *testing.T) {
 			x.step(make([]float32, n))
 			want := []float64{0, 0}
 			if f.bnb {
-				want[1] = float64(float32(x.c.Beta1) * DynamicMap(true)[128])
+				want[1] = float64(float32(x.c.Beta1) * kernels.DynamicMap(true)[128])
 			}
 			if got := floats(t, d, x.s.MScale); !slices.Equal(got, want) {
 				t.Errorf("%s: the scales of m are %v, want %v", f.name, got, want)
@@ -288,7 +224,7 @@ func TestAdamWEnd(t *testing.T) {
 
 // TestAdamWSpoiled: a gradient that is not finite shows, within two steps, in all of its block; bitsandbytes hides it.
 func TestAdamWSpoiled(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 				x := f.stepper(t, d, filled(600, func(int) float64 { return 1 }))
@@ -300,14 +236,14 @@ func TestAdamWSpoiled(t *testing.T) {
 				for i, w := range x.weights(t) {
 					if ok := !math.IsNaN(w) && !math.IsInf(w, 0); !ok {
 						spoiled++
-						if i/QuantizeBlock != 1 {
+						if i/kernels.QuantizeBlock != 1 {
 							t.Errorf("%s: %v spoiled weight %d of another block", f.name, bad, i)
 						}
 					}
 				}
 				want := 1
 				if f.codes {
-					want = QuantizeBlock
+					want = kernels.QuantizeBlock
 				}
 				if f.codes && f.bnb {
 					want = 0
@@ -321,7 +257,7 @@ func TestAdamWSpoiled(t *testing.T) {
 }
 
 func TestAdamWContract(t *testing.T) {
-	d, err := Open("cpu", Options{})
+	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,36 +265,36 @@ func TestAdamWContract(t *testing.T) {
 	n := 300
 	f32, half, codes := a.New("f32", tensor.F32, n), a.New("half", tensor.BF16, n), a.New("codes", tensor.U8, n)
 	scale, short := a.New("scale", tensor.F32, 2), a.New("short", tensor.F32, 1)
-	eight := AdamWState{M: codes, V: codes, MScale: scale, VScale: scale}
-	with := func(s AdamWState, f func(*AdamWState)) AdamWState { f(&s); return s }
+	eight := kernels.AdamWState{M: codes, V: codes, MScale: scale, VScale: scale}
+	with := func(s kernels.AdamWState, f func(*kernels.AdamWState)) kernels.AdamWState { f(&s); return s }
 	for _, c := range []struct {
 		name, want string
 		w, g       tensor.Tensor
-		s          AdamWState
-		step       AdamWStep
+		s          kernels.AdamWState
+		step       kernels.AdamWStep
 	}{
-		{"no step", "AdamW: step 0 is before the first", f32, f32, AdamWState{M: f32, V: f32}, AdamWStep{}},
-		{"codes for a weight", "AdamW: w is codes", codes, f32, eight, AdamWStep{Step: 1}},
-		{"short gradient", "AdamW: g is short", f32, short, eight, AdamWStep{Step: 1}},
-		{"codes without scales", "AdamW: m is codes", f32, f32, AdamWState{M: codes, V: codes}, AdamWStep{Step: 1}},
-		{"one scale", "AdamW: the scale of v is", f32, f32, with(eight, func(s *AdamWState) { s.VScale = tensor.Tensor{} }), AdamWStep{Step: 1}},
-		{"too few scales", "AdamW: the scale of m is short", f32, f32, with(eight, func(s *AdamWState) { s.MScale = short }), AdamWStep{Step: 1}},
-		{"master of F32", "AdamW: f32 F32[300] has a master", f32, f32, with(eight, func(s *AdamWState) { s.Master = f32 }), AdamWStep{Step: 1}},
-		{"short master", "AdamW: the master is short", half, f32, with(eight, func(s *AdamWState) { s.Master = short }), AdamWStep{Step: 1}},
-		{"short residual", "AdamW: the residual is", half, f32, with(eight, func(s *AdamWState) { s.Master = codes.Slice(0, 5) }), AdamWStep{Step: 1}},
-		{"bnb and random", "AdamW: BNB rounds to nearest", half, f32, eight, AdamWStep{Step: 1, BNB: true, Stochastic: true}},
-		{"bnb and master", "AdamW: half BF16[300] has a master", half, f32, with(eight, func(s *AdamWState) { s.Master = f32 }), AdamWStep{Step: 1, BNB: true}},
+		{"no step", "AdamW: step 0 is before the first", f32, f32, kernels.AdamWState{M: f32, V: f32}, kernels.AdamWStep{}},
+		{"codes for a weight", "AdamW: w is codes", codes, f32, eight, kernels.AdamWStep{Step: 1}},
+		{"short gradient", "AdamW: g is short", f32, short, eight, kernels.AdamWStep{Step: 1}},
+		{"codes without scales", "AdamW: m is codes", f32, f32, kernels.AdamWState{M: codes, V: codes}, kernels.AdamWStep{Step: 1}},
+		{"one scale", "AdamW: the scale of v is", f32, f32, with(eight, func(s *kernels.AdamWState) { s.VScale = tensor.Tensor{} }), kernels.AdamWStep{Step: 1}},
+		{"too few scales", "AdamW: the scale of m is short", f32, f32, with(eight, func(s *kernels.AdamWState) { s.MScale = short }), kernels.AdamWStep{Step: 1}},
+		{"master of F32", "AdamW: f32 F32[300] has a master", f32, f32, with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), kernels.AdamWStep{Step: 1}},
+		{"short master", "AdamW: the master is short", half, f32, with(eight, func(s *kernels.AdamWState) { s.Master = short }), kernels.AdamWStep{Step: 1}},
+		{"short residual", "AdamW: the residual is", half, f32, with(eight, func(s *kernels.AdamWState) { s.Master = codes.Slice(0, 5) }), kernels.AdamWStep{Step: 1}},
+		{"bnb and random", "AdamW: BNB rounds to nearest", half, f32, eight, kernels.AdamWStep{Step: 1, BNB: true, Stochastic: true}},
+		{"bnb and master", "AdamW: half BF16[300] has a master", half, f32, with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), kernels.AdamWStep{Step: 1, BNB: true}},
 	} {
-		mustPanic(t, c.name, c.want, func() { d.AdamW(c.w, c.g, c.s, c.step) })
+		kernels.MustPanic(t, c.name, c.want, func() { d.AdamW(c.w, c.g, c.s, c.step) })
 	}
 }
 
 // TestAdamWLevels wants the same state from every level where it is codes: also from gradients whose squares are infinite,
 // and from ones that are no numbers.
 func TestAdamWLevels(t *testing.T) {
-	const n = 5*QuantizeBlock + 77
+	const n = 5*kernels.QuantizeBlock + 77
 	first := map[string][]byte{}
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			if !f.codes {
 				continue
@@ -366,9 +302,9 @@ func TestAdamWLevels(t *testing.T) {
 			x := f.stepper(t, d, filled(n, func(i int) float64 { return math.Sin(float64(i)) }))
 			for range 3 {
 				g := gradients(n, x.c.Step)
-				g[QuantizeBlock+9] = 1e25
-				g[2*QuantizeBlock+9] = float32(math.Inf(-1))
-				g[3*QuantizeBlock+9] = float32(math.NaN())
+				g[kernels.QuantizeBlock+9] = 1e25
+				g[2*kernels.QuantizeBlock+9] = float32(math.Inf(-1))
+				g[3*kernels.QuantizeBlock+9] = float32(math.NaN())
 				x.step(g)
 			}
 			var all []byte

@@ -45,7 +45,10 @@ func TestArenaRefused(t *testing.T) {
 	want(10*mib, "")
 	want(10*mib+1, "memory for weights: 10.0 MiB on cpu: control group /a has only 10.0 MiB left: take a smaller model")
 
-	a := arena(t, d, 6*mib)
+	a, err := d.NewArena("test", 6*mib)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want(4*mib, "")
 	want(5*mib, "memory for weights: 5.0 MiB on cpu: control group /a has only 4.0 MiB left")
 	answer(t, 4*mib, "control group /a", before+6*mib) // now it is touched, and taken off what is free
@@ -116,18 +119,18 @@ func TestArena(t *testing.T) {
 	if x.Addr%align != 0 || y.Addr != x.Addr+align || a.Peak() != size || a.Size() != size || a.Counting() || d.Allocated() != size {
 		t.Errorf("%#x, %#x, %d of %d bytes, %d in all", x.Addr, y.Addr, a.Peak(), a.Size(), d.Allocated())
 	}
-	for i, v := range append(floats(t, d, x), floats(t, d, y)...) {
+	for i, v := range append(x.Raw(), y.Raw()...) {
 		if v != 0 {
 			t.Errorf("it begins with %v at %d", v, i)
 		}
 	}
-	mustPanic(t, "too much", "arena test: z F32[1000] does not fit: 512 of 769 bytes", func() { a.New("z", tensor.F32, 1000) })
-	mustPanic(t, "a byte too much", "arena test: z U8[258] does not fit", func() { a.New("z", tensor.U8, size-2*align+1) })
-	mustPanic(t, "no shape", "arena test: z F32[] is no tensor", func() { a.New("z", tensor.F32) })
-	mustPanic(t, "less than nothing", "arena test: z F32[-1] is no tensor", func() { a.New("z", tensor.F32, -1) })
-	mustPanic(t, "no type", "arena test: ", func() { a.New("z", 0, 1) })
-	mustPanic(t, "a mark ahead", "arena test: released to 513 of 512", func() { a.Release(a.Mark() + 1) })
-	mustPanic(t, "a mark before the first", "arena test: released to -1 of 512", func() { a.Release(-1) })
+	MustPanic(t, "too much", "arena test: z F32[1000] does not fit: 512 of 769 bytes", func() { a.New("z", tensor.F32, 1000) })
+	MustPanic(t, "a byte too much", "arena test: z U8[258] does not fit", func() { a.New("z", tensor.U8, size-2*align+1) })
+	MustPanic(t, "no shape", "arena test: z F32[] is no tensor", func() { a.New("z", tensor.F32) })
+	MustPanic(t, "less than nothing", "arena test: z F32[-1] is no tensor", func() { a.New("z", tensor.F32, -1) })
+	MustPanic(t, "no type", "arena test: ", func() { a.New("z", 0, 1) })
+	MustPanic(t, "a mark ahead", "arena test: released to 513 of 512", func() { a.Release(a.Mark() + 1) })
+	MustPanic(t, "a mark before the first", "arena test: released to -1 of 512", func() { a.Release(-1) })
 	if err := d.Close(); err == nil || err.Error() != "arena test is still open" {
 		t.Error(err)
 	}

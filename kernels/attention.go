@@ -21,8 +21,8 @@ type AttentionSpec struct {
 	Unmasked bool
 }
 
-// width is the number of columns of qkv.
-func (s AttentionSpec) width() int { return (s.Heads + 2*s.KVHeads) * s.HeadDim }
+// Width is the number of columns of qkv: its query heads, then those of keys, then those of values.
+func (s AttentionSpec) Width() int { return (s.Heads + 2*s.KVHeads) * s.HeadDim }
 
 // check panics with the operation's name unless the sizes fit each other.
 func (s AttentionSpec) check(op string) {
@@ -58,7 +58,7 @@ func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	floating("Attention", "qkv", qkv)
 	rows := qkv.Rows()
 	s.checkRows("Attention", rows)
-	want("Attention", "qkv", qkv, qkv.DType, rows, s.width())
+	want("Attention", "qkv", qkv, qkv.DType, rows, s.Width())
 	want("Attention", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
 	want("Attention", "lse", lse, tensor.F32, s.Heads, rows)
 	if !d.fused("attention") {
@@ -91,7 +91,7 @@ func (s AttentionSpec) args(qkv, y, lse tensor.Tensor) cpu.AttentionArgs {
 
 // parts is where queries, keys and values lie.
 func (s AttentionSpec) parts(qkv tensor.Tensor) (q, k, v tensor.Matrix) {
-	qkv = qkv.View(qkv.Rows(), s.width())
+	qkv = qkv.View(qkv.Rows(), s.Width())
 	return s.columns(qkv, 0, s.Heads), s.columns(qkv, s.Heads, s.KVHeads), s.columns(qkv, s.Heads+s.KVHeads, s.KVHeads)
 }
 
@@ -117,8 +117,8 @@ func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s Attent
 	floating("AttentionBackward", "qkv", qkv)
 	rows := qkv.Rows()
 	s.checkRows("AttentionBackward", rows)
-	want("AttentionBackward", "qkv", qkv, qkv.DType, rows, s.width())
-	want("AttentionBackward", "dqkv", dqkv, qkv.DType, rows, s.width())
+	want("AttentionBackward", "qkv", qkv, qkv.DType, rows, s.Width())
+	want("AttentionBackward", "dqkv", dqkv, qkv.DType, rows, s.Width())
 	want("AttentionBackward", "dy", dy, qkv.DType, rows, s.Heads*s.HeadDim)
 	want("AttentionBackward", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
 	want("AttentionBackward", "lse", lse, tensor.F32, s.Heads, rows)

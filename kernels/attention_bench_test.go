@@ -1,4 +1,4 @@
-package kernels
+package kernels_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
@@ -23,42 +25,42 @@ func packed(n int32) []int32 {
 // BenchmarkAttention reports GFLOP/s of what causal attention needs at least, half of each sequence's square, 2 products
 // forward and 5 backward; and what share this is of the ceiling, measured before and after. The median run counts.
 func BenchmarkAttention(b *testing.B) {
-	for _, m := range []AttentionSpec{
+	for _, m := range []kernels.AttentionSpec{
 		{CuSeqlens: []int32{0, 512}, Heads: 8, KVHeads: 4, HeadDim: 32},
 		{CuSeqlens: packed(512), Heads: 8, KVHeads: 4, HeadDim: 32},
 		{CuSeqlens: []int32{0, 512}, Heads: 32, KVHeads: 8, HeadDim: 64},
 		{CuSeqlens: []int32{0, 2048}, Heads: 32, KVHeads: 8, HeadDim: 64},
 	} {
 		product := 0.0
-		m.each(func(begin, end int) {
-			n := float64(end - begin)
+		for i, end := range m.CuSeqlens[1:] {
+			n := float64(end - m.CuSeqlens[i])
 			product += 2 * n * n / 2 * float64(m.Heads*m.HeadDim)
-		})
-		for _, t := range both {
+		}
+		for _, t := range cases.Types {
 			for _, fused := range []string{"unfused", "fused"} {
-				c := attentionCase(t, m, 1)
+				c := cases.AttentionCase(t, m, 1)
 				for _, pass := range []struct {
 					name     string
-					run      func(*Device, tensors)
+					run      func(*kernels.Device, cases.Tensors)
 					products float64
-				}{{"forward", c.forward, 2}, {"backward", c.backward, 5}} {
+				}{{"forward", c.Forward, 2}, {"backward", c.Backward, 5}} {
 					n := len(m.CuSeqlens) - 1
 					name := fmt.Sprintf("%v/%dx%d/%d_rows/%d_sequences/%s/%s", t, m.Heads, m.HeadDim, m.CuSeqlens[n], n, fused, pass.name)
 					b.Run(name, func(b *testing.B) {
-						d, err := Open("cpu", Options{Fused: Fused{"attention": fused == "fused"}})
+						d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.Fused{"attention": fused == "fused"}})
 						if err != nil {
 							b.Fatal(err)
 						}
 						defer d.Close()
-						r := c.place(b, d)
-						defer r.arena.Close()
-						c.forward(d, r.x)
-						pass.run(d, r.x)
+						r := place(b, d, c)
+						defer r.Close()
+						c.Forward(d, r.X)
+						pass.run(d, r.X)
 						peak := cpu.Peak(t, 20*time.Millisecond)
 						var times []float64
 						for b.Loop() {
 							at := b.Elapsed()
-							pass.run(d, r.x)
+							pass.run(d, r.X)
 							times = append(times, (b.Elapsed() - at).Seconds())
 						}
 						peak = max(peak, cpu.Peak(t, 20*time.Millisecond))
@@ -77,20 +79,20 @@ func BenchmarkAttention(b *testing.B) {
 // cache holds, and what share this is of what a copy reads and writes.
 func BenchmarkAttentionCached(b *testing.B) {
 	const start, layers = 2048, 32
-	m := AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}
-	for _, t := range both {
+	m := kernels.AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}
+	for _, t := range cases.Types {
 		b.Run(t.String(), func(b *testing.B) {
-			d, err := Open("cpu", Options{Fused: All()})
+			d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer d.Close()
 			var qkv, y, caches tensor.Tensor
-			cut := func(a *Arena) {
-				qkv, y = a.New("qkv", t, 1, m.width()), a.New("y", t, 1, m.Heads*m.HeadDim)
+			cut := func(a *kernels.Arena) {
+				qkv, y = a.New("qkv", t, 1, m.Width()), a.New("y", t, 1, m.Heads*m.HeadDim)
 				caches = a.New("caches", t, 2*layers, start+1, m.KVHeads*m.HeadDim)
 			}
-			a, err := d.NewArena("caches", SizeOf(cut))
+			a, err := d.NewArena("caches", kernels.SizeOf(cut))
 			if err != nil {
 				b.Fatal(err)
 			}

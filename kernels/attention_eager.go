@@ -21,7 +21,7 @@ type eager struct {
 // eager makes room for a sequence and computes its scores.
 func (d *Device) eager(qkv, lse tensor.Tensor, s AttentionSpec, begin, end int) eager {
 	e := eager{
-		AttentionSpec: s, d: d, qkv: qkv.View(qkv.Rows(), s.width()).Slice(begin, end),
+		AttentionSpec: s, d: d, qkv: qkv.View(qkv.Rows(), s.Width()).Slice(begin, end),
 		lse: lse.View(s.Heads, qkv.Rows()).Columns(begin, end), scale: float32(1 / math.Sqrt(float64(s.HeadDim))),
 	}
 	e.scores, e.weights = s.eagerScratch(d.scratch, qkv.DType, end-begin)
@@ -81,7 +81,7 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 		defer d.release(d.mark())
 		e, n, rows, width := d.eager(qkv, lse, s, begin, end), end-begin, qkv.Rows(), s.Heads*s.HeadDim
 		y, dy := y.View(rows, width).Slice(begin, end), dy.View(rows, width).Slice(begin, end)
-		dqkv := dqkv.View(rows, s.width()).Slice(begin, end)
+		dqkv := dqkv.View(rows, s.Width()).Slice(begin, end)
 		sums, delta := s.eagerBackwardScratch(d.scratch, n)
 		share := s.Heads / s.KVHeads
 

@@ -38,7 +38,7 @@ func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s Attent
 	s.check("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
 	rows, width := qkv.Rows(), s.KVHeads*s.HeadDim
-	want("AttentionCached", "qkv", qkv, qkv.DType, rows, s.width())
+	want("AttentionCached", "qkv", qkv, qkv.DType, rows, s.Width())
 	want("AttentionCached", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
 	want("AttentionCached", "k", k, qkv.DType, k.Rows(), width)
 	want("AttentionCached", "v", v, qkv.DType, k.Rows(), width)

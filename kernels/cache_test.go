@@ -1,41 +1,43 @@
-package kernels
+package kernels_test
 
 import (
 	"fmt"
 	"testing"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
 // cacheRun is one sequence, qkv of which goes through caches in pieces.
 type cacheRun struct {
-	d         *Device
-	m         AttentionSpec
-	a         *Arena
+	d         *kernels.Device
+	m         kernels.AttentionSpec
+	a         *kernels.Arena
 	qkv, y    tensor.Tensor
 	k, v, lse tensor.Tensor
 }
 
-func newCacheRun(t *testing.T, d *Device, dt tensor.DType, m AttentionSpec, rows int) (*cacheRun, []float64) {
+func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.AttentionSpec, rows int) (*cacheRun, []float64) {
 	t.Helper()
 	m.CuSeqlens = []int32{0, int32(rows)}
 	r := &cacheRun{d: d, m: m}
-	cut := func(a *Arena) {
-		r.qkv, r.y = a.New("qkv", dt, rows, m.width()), a.New("y", dt, rows, m.Heads*m.HeadDim)
+	cut := func(a *kernels.Arena) {
+		r.qkv, r.y = a.New("qkv", dt, rows, m.Width()), a.New("y", dt, rows, m.Heads*m.HeadDim)
 		r.k, r.v = a.New("k", dt, rows+5, m.KVHeads*m.HeadDim), a.New("v", dt, rows+5, m.KVHeads*m.HeadDim)
 		r.lse = a.New("lse", tensor.F32, m.Heads, rows)
 	}
 	var err error
-	if r.a, err = d.NewArena("cache", SizeOf(cut)); err != nil {
+	if r.a, err = d.NewArena("cache", kernels.SizeOf(cut)); err != nil {
 		t.Fatal(err)
 	}
 	cut(r.a)
-	c := attentionCase(dt, m, 1)
-	from := c.place(t, d)
-	defer from.arena.Close()
-	d.Copy(r.qkv, from.x["qkv"])
-	return r, from.at["qkv"]
+	c := cases.AttentionCase(dt, m, 1)
+	from := place(t, d, c)
+	defer from.Close()
+	d.Copy(r.qkv, from.X["qkv"])
+	return r, from.At["qkv"]
 }
 
 // pieces has the rows from start on go through the caches, so many at a time, and returns y.
@@ -60,12 +62,12 @@ func (r *cacheRun) pieces(t *testing.T, start, atOnce int) []float64 {
 
 // TestAttentionCached has the same come out whether a sequence goes through at once or in pieces, with caches or without.
 func TestAttentionCached(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
-		d.SetFused(All())
-		for _, dt := range both {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		d.SetFused(kernels.All())
+		for _, dt := range cases.Types {
 			// In F32 only the order of sums differs. In BF16 the weights are rounded beside other maxima.
 			limit := map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 4e-3}[dt]
-			for _, m := range []AttentionSpec{
+			for _, m := range []kernels.AttentionSpec{
 				{Heads: 4, KVHeads: 2, HeadDim: 16},
 				{Heads: 6, KVHeads: 1, HeadDim: 24, Window: 10},
 				{Heads: 3, KVHeads: 3, HeadDim: 10, Window: 1},
@@ -75,7 +77,7 @@ func TestAttentionCached(t *testing.T) {
 				d.Attention(r.y, r.lse, r.qkv, r.m)
 				want := floats(t, d, r.y)
 				for _, n := range []int{1, 7, 64, 140} {
-					if e := distance(r.pieces(t, 0, n), want); e > limit {
+					if e := cases.Distance(r.pieces(t, 0, n), want); e > limit {
 						t.Errorf("%v %d/%d heads x%d window %d, %d rows at once: off by %.3g, limit %.1g", dt, m.Heads, m.KVHeads, m.HeadDim, m.Window, n, e, limit)
 					}
 				}
@@ -92,23 +94,23 @@ func TestAttentionCached(t *testing.T) {
 func TestAttentionCachedLong(t *testing.T) {
 	const rows, start = 1300, 1290
 	formulas := map[string][]float64{}
-	eachDevice(t, func(t *testing.T, d *Device) {
-		for _, dt := range both {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		for _, dt := range cases.Types {
 			for _, window := range []int{0, 40, 700} {
-				m := AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16, Window: window}
+				m := kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16, Window: window}
 				r, x := newCacheRun(t, d, dt, m, rows)
 				name := fmt.Sprint(dt, window)
 				if formulas[name] == nil {
-					formulas[name], _, _, _ = attentionFormula(r.m, x, nil, exact)
+					formulas[name], _, _, _ = cases.Attention(r.m, x, nil, cases.Exact)
 				}
 				want := formulas[name][start*m.Heads*m.HeadDim:]
 				for _, n := range []int{1, 3, 10} {
 					got := r.pieces(t, start, n)
-					if e := distance(got, want); e > tolerances[dt] {
-						t.Errorf("%v window %d, %d at once: off by %.3g, limit %.1g", dt, window, n, e, tolerances[dt])
+					if e := cases.Distance(got, want); e > cases.Tolerances[dt] {
+						t.Errorf("%v window %d, %d at once: off by %.3g, limit %.1g", dt, window, n, e, cases.Tolerances[dt])
 					}
 					withThreads(t, 3, func() {
-						if distance(r.pieces(t, start, n), got) != 0 {
+						if cases.Distance(r.pieces(t, start, n), got) != 0 {
 							t.Errorf("%v window %d, %d at once: another with three threads", dt, window, n)
 						}
 					})
@@ -123,15 +125,15 @@ func TestAttentionCachedLong(t *testing.T) {
 
 // TestAppendKV has rows land where they are to, and nothing else change.
 func TestAppendKV(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
-		for _, dt := range both {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		for _, dt := range cases.Types {
 			const heads, kvHeads, dim, rows, capacity, at = 4, 2, 6, 3, 9, 4
 			var qkv, k, v tensor.Tensor
-			cut := func(a *Arena) {
+			cut := func(a *kernels.Arena) {
 				qkv = a.New("qkv", dt, rows, (heads+2*kvHeads)*dim)
 				k, v = a.New("k", dt, capacity, kvHeads*dim), a.New("v", dt, capacity, kvHeads*dim)
 			}
-			a, err := d.NewArena("test", SizeOf(cut)+1<<12)
+			a, err := d.NewArena("test", kernels.SizeOf(cut)+1<<12)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,19 +164,19 @@ func TestAppendKV(t *testing.T) {
 			for at, message := range map[int]string{
 				capacity - rows + 1: "AppendKV: rows 7 to 10 of k", capacity: "AppendKV: rows 9 to 12 of k", -1: "AppendKV: rows -1 to 2 of k",
 			} {
-				mustPanic(t, "a row beyond the cache", message, func() { d.AppendKV(k, v, qkv, heads, kvHeads, at) })
+				kernels.MustPanic(t, "a row beyond the cache", message, func() { d.AppendKV(k, v, qkv, heads, kvHeads, at) })
 			}
 			y := a.New("y", dt, rows, heads*dim)
-			m := AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim}
+			m := kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim}
 			d.AttentionCached(y, qkv, k, v, capacity-rows, m)
 			for start, message := range map[int]string{capacity - rows + 1: "AttentionCached: rows 7 to 10 of k", -1: "AttentionCached: rows -1 to 2 of k"} {
-				mustPanic(t, "a row beyond the cache", message, func() { d.AttentionCached(y, qkv, k, v, start, m) })
+				kernels.MustPanic(t, "a row beyond the cache", message, func() { d.AttentionCached(y, qkv, k, v, start, m) })
 			}
-			mustPanic(t, "keys yet to come", "AttentionCached: keys that are yet to come", func() {
-				d.AttentionCached(y, qkv, k, v, 0, AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Unmasked: true})
+			kernels.MustPanic(t, "keys yet to come", "AttentionCached: keys that are yet to come", func() {
+				d.AttentionCached(y, qkv, k, v, 0, kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Unmasked: true})
 			})
-			mustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
-			mustPanic(t, "a v of another length", "AppendKV: v is", func() { d.AppendKV(k, v.Slice(0, 3), qkv, heads, kvHeads, 0) })
+			kernels.MustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
+			kernels.MustPanic(t, "a v of another length", "AppendKV: v is", func() { d.AppendKV(k, v.Slice(0, 3), qkv, heads, kvHeads, 0) })
 			if err := a.Close(); err != nil {
 				t.Error(err)
 			}

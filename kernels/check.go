@@ -28,10 +28,15 @@ func floating(op, operand string, x tensor.Tensor) {
 	}
 }
 
-// onlyCPU panics with the operation's name on a GPU, where it has no kernel yet: its CPU path would take a device's address
-// for one of this process.
+// NoKernel is what an operation panics with, before it does anything, on a device that it has no kernel for.
+type NoKernel struct{ Op string }
+
+func (n NoKernel) Error() string { return n.Op + ": there is no kernel for a GPU yet" }
+
+// onlyCPU panics with NoKernel on a GPU, where an operation has no kernel yet: its CPU path would take a device's address for
+// one of this process.
 func (d *Device) onlyCPU(op string) {
 	if d.gpu != nil {
-		panic(op + ": there is no kernel for a GPU yet")
+		panic(NoKernel{op})
 	}
 }

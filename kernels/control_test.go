@@ -1,4 +1,4 @@
-package kernels
+package kernels_test
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
@@ -13,8 +15,8 @@ import (
 // TestAddSquares compares with the sum in float64, over elements whose squares overflow float32 and vanish in it, and wants
 // the same bits from any number of threads.
 func TestAddSquares(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
-		for _, typ := range both {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		for _, typ := range cases.Types {
 			for _, scale := range []float64{1, 1e-30, 1e30} {
 				var xs []tensor.Tensor
 				var want float64
@@ -54,7 +56,7 @@ func TestAddSquares(t *testing.T) {
 
 // TestAddSquaresBad says so when a gradient is no number.
 func TestAddSquaresBad(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 			x := arena(t, d, 1<<12).New("x", tensor.F32, 100)
 			d.Upload(x, filled(100, func(i int) float64 { return map[bool]float64{true: bad}[i == 99] }))
@@ -66,7 +68,7 @@ func TestAddSquaresBad(t *testing.T) {
 }
 
 // sumSquares adds up the squares of some tensors.
-func sumSquares(t *testing.T, d *Device, xs ...tensor.Tensor) float64 {
+func sumSquares(t *testing.T, d *kernels.Device, xs ...tensor.Tensor) float64 {
 	t.Helper()
 	c := control(t, d)
 	for _, x := range xs {
@@ -79,30 +81,30 @@ func sumSquares(t *testing.T, d *Device, xs ...tensor.Tensor) float64 {
 	return r.Norm * r.Norm
 }
 
-func control(t testing.TB, d *Device) Control {
+func control(t testing.TB, d *kernels.Device) kernels.Control {
 	t.Helper()
-	c := NewControl(arena(t, d, 256))
+	c := kernels.NewControl(arena(t, d, 256))
 	d.Begin(c)
 	return c
 }
 
 // TestDecide clips and decides by the formula.
 func TestDecide(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		clipped := func(norm float64) float64 { return 1 / (norm + 1e-6) }
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
 		for _, x := range []struct {
 			loss, g []float32
 			limit   float64
-			want    Record
+			want    kernels.Record
 		}{
-			{[]float32{1, 0.5}, []float32{6, 8}, 1, Record{1.5, 10, clipped(10), true}},
-			{[]float32{2}, []float32{0.375, 0.5}, 1, Record{2, 0.625, 1, true}},
-			{[]float32{2}, []float32{6, 8}, 0, Record{2, 10, 1, true}},
-			{[]float32{2}, []float32{0, 0}, 1, Record{2, 0, 1, true}},
-			{[]float32{inf}, []float32{0, 1}, 1, Record{math.Inf(1), 1, clipped(1), false}},
-			{[]float32{nan}, []float32{0, 1}, 0, Record{math.NaN(), 1, 1, false}},
-			{[]float32{1}, []float32{0, inf}, 1, Record{1, math.Inf(1), 0, false}},
+			{[]float32{1, 0.5}, []float32{6, 8}, 1, kernels.Record{1.5, 10, clipped(10), true}},
+			{[]float32{2}, []float32{0.375, 0.5}, 1, kernels.Record{2, 0.625, 1, true}},
+			{[]float32{2}, []float32{6, 8}, 0, kernels.Record{2, 10, 1, true}},
+			{[]float32{2}, []float32{0, 0}, 1, kernels.Record{2, 0, 1, true}},
+			{[]float32{inf}, []float32{0, 1}, 1, kernels.Record{math.Inf(1), 1, clipped(1), false}},
+			{[]float32{nan}, []float32{0, 1}, 0, kernels.Record{math.NaN(), 1, 1, false}},
+			{[]float32{1}, []float32{0, inf}, 1, kernels.Record{1, math.Inf(1), 0, false}},
 		} {
 			a, c := arena(t, d, 1<<12), control(t, d)
 			loss, g := a.New("loss", tensor.F32, len(x.loss)), a.New("g", tensor.F32, 2)

@@ -1,103 +1,21 @@
-package kernels
+package kernels_test
 
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/tensor"
 )
-
-// crossEntropy is the formula: every row's loss, and the gradient of their sum times scale.
-func crossEntropy(logits, targets []float64, vocab int, scale float64) (loss, gradient []float64) {
-	for r, target := range targets {
-		x := logits[r*vocab : (r+1)*vocab]
-		most, sum := math.Inf(-1), 0.0
-		for _, v := range x {
-			most = math.Max(most, v)
-		}
-		for _, v := range x {
-			sum += math.Exp(v - most)
-		}
-		lse := most + math.Log(sum)
-		loss = append(loss, lse-x[int(target)])
-		for i, v := range x {
-			g := math.Exp(v - lse)
-			if i == int(target) {
-				g--
-			}
-			gradient = append(gradient, g*scale)
-		}
-	}
-	return loss, gradient
-}
-
-// crossEntropyCase has logits of its own kind, or normal ones where logit is nil.
-func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, i int) float64, gradient bool) opCase {
-	const scale = 0.37
-	logits := operand{name: "logits", t: t, shape: []int{rows, vocab}, fill: logit}
-	targets := operand{name: "targets", t: tensor.I32, shape: []int{rows}, fill: func(r *rand.Rand, i int) float64 {
-		if i == 0 {
-			return float64(vocab - 1)
-		}
-		return float64(r.IntN(vocab))
-	}}
-	c := opCase{
-		op: "crossentropy", name: label(t, rows, vocab),
-		in: []operand{logits, targets}, out: []operand{plain("loss", tensor.F32, rows), logits},
-		forward: func(d *Device, x tensors) {
-			var dlogits tensor.Tensor
-			if gradient {
-				dlogits = x["logits"]
-			}
-			d.CrossEntropy(x["loss"], dlogits, x["logits"], x["targets"], scale)
-		},
-		want: func(x values) values {
-			loss, g := crossEntropy(x["logits"], x["targets"], vocab, scale)
-			if !gradient {
-				g = x["logits"]
-			}
-			return values{"loss": loss, "logits": g}
-		},
-		kernels: [2][]string{{"logsoftmax", "nll", "nll_backward"}, {"crossentropy"}},
-	}
-	if gradient {
-		// Each is as exact as its exponential, however small: logits of some thousand have an ulp of 2⁻¹⁴, and that much of it.
-		c.elements = map[string]limit{"logits": {elementLimits[t].relative + 0x1p-13, 0x1p-40}}
-	}
-	c.forwardBytes = c.bytes("logits", "logits")
-	if !gradient {
-		c.name += " loss alone"
-		c.kernels[0] = c.kernels[0][:2]
-		c.forwardBytes /= 2
-	}
-	return c
-}
-
-func TestCrossEntropy(t *testing.T) {
-	var cases []opCase
-	for _, t := range both {
-		for _, gradient := range []bool{false, true} {
-			for _, s := range [][2]int{{1, 1}, {3, 7}, {40, 257}, {2, 1029}, {2, 128256}} {
-				cases = append(cases, crossEntropyCase(t, s[0], s[1], nil, gradient))
-			}
-			cases = append(cases,
-				crossEntropyCase(t, 2, 2000, func(*rand.Rand, int) float64 { return 3 }, gradient),
-				crossEntropyCase(t, 3, 1500, func(r *rand.Rand, _ int) float64 { return 1e3 * r.NormFloat64() }, gradient),
-				// Every part of the row has a larger maximum than the one before.
-				crossEntropyCase(t, 2, 5000, func(_ *rand.Rand, i int) float64 { return float64(i%5000) / 50 }, gradient))
-		}
-	}
-	testOps(t, cases)
-}
 
 // TestCrossEntropyGradient compares the gradient with differences of the loss itself.
 func TestCrossEntropyGradient(t *testing.T) {
 	const rows, vocab, h = 2, 11, 1e-2
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, fused := range []bool{false, true} {
-			d.SetFused(Fused{"crossentropy": fused})
+			d.SetFused(kernels.Fused{"crossentropy": fused})
 			a := arena(t, d, 1<<12)
 			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
 			d.UploadI32(targets, []int32{3, 10})
@@ -121,7 +39,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 				numeric = append(numeric, (up-down)/(2*h))
 			}
 			// Differences err by h²/6 of the third derivative, 1e-5, and by the rounding of the losses over h, 2e-5.
-			if e := distance(gradient, numeric); e > 1e-4 {
+			if e := cases.Distance(gradient, numeric); e > 1e-4 {
 				t.Errorf("fused %v: off by %.3g", fused, e)
 			}
 		}
@@ -131,9 +49,9 @@ func TestCrossEntropyGradient(t *testing.T) {
 // TestCrossEntropyRounds has F32 logits give a BF16 gradient: the F32 one, rounded once.
 func TestCrossEntropyRounds(t *testing.T) {
 	const rows, vocab = 3, 1027
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, fused := range []bool{false, true} {
-			d.SetFused(Fused{"crossentropy": fused})
+			d.SetFused(kernels.Fused{"crossentropy": fused})
 			a := arena(t, d, 1<<17)
 			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
 			half := a.New("dlogits", tensor.BF16, rows, vocab)
@@ -151,8 +69,8 @@ func TestCrossEntropyRounds(t *testing.T) {
 			for i, v := range x {
 				want[i] = float64(v)
 			}
-			_, want = crossEntropy(want, []float64{3, 1026, 0}, vocab, 0.3)
-			if e := distance(floats(t, d, half), want); e > tolerances[tensor.BF16]/2 {
+			_, want = cases.CrossEntropy(want, []float64{3, 1026, 0}, vocab, 0.3)
+			if e := cases.Distance(floats(t, d, half), want); e > cases.Tolerances[tensor.BF16]/2 {
 				t.Errorf("fused %v: off by %.3g", fused, e)
 			}
 		}
@@ -164,11 +82,11 @@ func TestCrossEntropyRounds(t *testing.T) {
 func TestCrossEntropyLimits(t *testing.T) {
 	const vocab = 2100
 	inf := math.Inf(1)
-	eachDevice(t, func(t *testing.T, d *Device) {
-		for _, typ := range both {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		for _, typ := range cases.Types {
 			for _, fused := range []bool{false, true} {
 				t.Run(fmt.Sprint(typ, fused), func(t *testing.T) {
-					d.SetFused(Fused{"crossentropy": fused})
+					d.SetFused(kernels.Fused{"crossentropy": fused})
 					a := arena(t, d, 1<<17)
 					loss, logits, targets := a.New("loss", tensor.F32, 4), a.New("logits", typ, 4, vocab), a.New("targets", tensor.I32, 4)
 					d.UploadI32(targets, []int32{1500, 7, 7, 2099})
@@ -207,7 +125,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 					if g[0] != 0 || math.Abs(g[1500]+0.999) > 4e-3 {
 						t.Errorf("gradients %v, %v", g[0], g[1500])
 					}
-					mustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100, not one of 0 to 2099", func() {
+					kernels.MustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100, not one of 0 to 2099", func() {
 						d.UploadI32(targets, []int32{0, 0, 0, vocab})
 						d.CrossEntropy(loss, logits, logits, targets, 1)
 					})
@@ -220,18 +138,18 @@ func TestCrossEntropyLimits(t *testing.T) {
 // TestCrossEntropyEnds has rows that end within a vector, of logits so far below zero that one of 0 beside them, as vectors have
 // it beyond the end of a row, would be all of the sum; and of ones so far above that it would be the least.
 func TestCrossEntropyEnds(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
-		for _, typ := range both {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		for _, typ := range cases.Types {
 			for _, vocab := range []int{1, 3, 7, 17, 31, 63, 65, 1024 + 5} {
 				for _, level := range []float64{-500, -60, 60} {
 					for _, fused := range []bool{false, true} {
-						d.SetFused(Fused{"crossentropy": fused})
+						d.SetFused(kernels.Fused{"crossentropy": fused})
 						a := arena(t, d, 1<<14)
 						loss, logits, targets := a.New("loss", tensor.F32, 2), a.New("logits", typ, 2, vocab), a.New("targets", tensor.I32, 2)
 						last := float64(vocab - 1)
 						d.UploadI32(targets, []int32{0, int32(last)})
 						d.Upload(logits, filled(2*vocab, func(i int) float64 { return level + float64(i%5) }))
-						wantLoss, want := crossEntropy(floats(t, d, logits), []float64{0, last}, vocab, 1)
+						wantLoss, want := cases.CrossEntropy(floats(t, d, logits), []float64{0, last}, vocab, 1)
 						d.CrossEntropy(loss, logits, logits, targets, 1)
 						// Logits have an ulp of 2⁻¹⁵ at most, which log-softmax rounds to.
 						for i, got := range floats(t, d, loss) {
@@ -240,7 +158,7 @@ func TestCrossEntropyEnds(t *testing.T) {
 							}
 						}
 						for i, got := range floats(t, d, logits) {
-							if math.Abs(got-want[i]) > (1e-4+elementLimits[typ].relative)*math.Abs(want[i])+1e-7 {
+							if math.Abs(got-want[i]) > (1e-4+cases.ElementLimits[typ].Relative)*math.Abs(want[i])+1e-7 {
 								t.Fatalf("%v, %d about %v, fused %v: gradient %d is %v, want %v", typ, vocab, level, fused, i, got, want[i])
 							}
 						}
@@ -260,9 +178,9 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 		x = append(x, 40+above, 40, -1000)
 	}
 	rows := len(x) / vocab
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, fused := range []bool{false, true} {
-			d.SetFused(Fused{"crossentropy": fused})
+			d.SetFused(kernels.Fused{"crossentropy": fused})
 			a := arena(t, d, 1<<14)
 			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
 			d.UploadI32(targets, make([]int32, rows))
@@ -289,14 +207,14 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 
 // TestCrossEntropyRoundsTarget has a target that cannot be: its gradient is −scale, rounded to nearest, ties to even.
 func TestCrossEntropyRoundsTarget(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		a := arena(t, d, 1<<12)
 		loss, logits, targets := a.New("loss", tensor.F32, 1), a.New("logits", tensor.F32, 1, 2), a.New("targets", tensor.I32, 1)
 		half := a.New("dlogits", tensor.BF16, 1, 2)
 		d.UploadI32(targets, []int32{1})
 		d.Upload(logits, []float32{0, float32(math.Inf(-1))})
 		for _, fused := range []bool{false, true} {
-			d.SetFused(Fused{"crossentropy": fused})
+			d.SetFused(kernels.Fused{"crossentropy": fused})
 			for _, high := range []uint32{0x3F80, 0x3F81, 0x3FFF, 0x4000, 0x7F00, 0x7F7F} {
 				for _, low := range []uint32{0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF} {
 					scale := math.Float32frombits(high<<16 | low)

@@ -53,7 +53,7 @@ type Device struct {
 
 	pads    []*Arena // scratch memory, see scratch.go
 	padPeak int
-	// Tests put guards around scratch memory when it is cut, and look at them before it is released down to a mark.
+	// GuardScratch sets both: how scratch memory is cut, and what looks at it before it is released down to a mark.
 	cutScratch func(a *Arena, name string, t tensor.DType, shape ...int) tensor.Tensor
 	released   func(mark int)
 }

@@ -1,4 +1,4 @@
-package kernels
+package kernels_test
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"restyle/kernels"
 	"restyle/tensor"
 )
 
@@ -18,11 +19,11 @@ func TestDynamicMap(t *testing.T) {
 		false: "305f002cc11278fb769d13b25b9fd0c7c83c8402c40a878fe086f4039fde6398",
 	} {
 		var all []byte
-		for _, v := range DynamicMap(signed) {
+		for _, v := range kernels.DynamicMap(signed) {
 			all = binary.LittleEndian.AppendUint32(all, math.Float32bits(v))
 		}
 		if sum := sha256.Sum256(all); hex.EncodeToString(sum[:]) != want {
-			t.Errorf("signed %v: the map is another: %v", signed, DynamicMap(signed))
+			t.Errorf("signed %v: the map is another: %v", signed, kernels.DynamicMap(signed))
 		}
 	}
 }
@@ -56,9 +57,9 @@ func search(x float32, code []float32, signed bool) byte {
 // TestQuantize wants the code that a search finds for numbers about every midpoint and every number of the maps, where one
 // unit in the last place decides, and for others; and the way back.
 func TestQuantize(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, signed := range []bool{true, false} {
-			code := DynamicMap(signed)
+			code := kernels.DynamicMap(signed)
 			var x []float32
 			about := func(v float32) {
 				down, up := v, v
@@ -87,10 +88,10 @@ func TestQuantize(t *testing.T) {
 			}
 			// Each block begins with its largest, 1, so that nothing is scaled.
 			var in []float32
-			for i := 0; i < len(x); i += QuantizeBlock - 1 {
-				in = append(append(in, 1), x[i:min(len(x), i+QuantizeBlock-1)]...)
+			for i := 0; i < len(x); i += kernels.QuantizeBlock - 1 {
+				in = append(append(in, 1), x[i:min(len(x), i+kernels.QuantizeBlock-1)]...)
 			}
-			n, blocks := len(in), QuantizeBlocks(len(in))
+			n, blocks := len(in), kernels.QuantizeBlocks(len(in))
 			a := arena(t, d, 16*n+1<<12)
 			xs, codes := a.New("x", tensor.F32, n), a.New("codes", tensor.U8, n)
 			scale, back := a.New("scale", tensor.F32, blocks), a.New("back", tensor.F32, n)
@@ -112,18 +113,18 @@ func TestQuantize(t *testing.T) {
 
 // TestQuantizeBlocks has blocks of several scales, one of zeros, one of a NaN, and an end.
 func TestQuantizeBlocks(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
-		const n = 4*QuantizeBlock + 17
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		const n = 4*kernels.QuantizeBlock + 17
 		in := filled(n, func(i int) float64 {
-			switch i / QuantizeBlock {
+			switch i / kernels.QuantizeBlock {
 			case 0:
 				return 0
 			case 1:
 				return 1e-20 * math.Sin(float64(i))
 			case 2:
-				return -3e20 * float64(i%QuantizeBlock)
+				return -3e20 * float64(i%kernels.QuantizeBlock)
 			case 3:
-				return map[bool]float64{true: math.NaN(), false: 1e30}[i%QuantizeBlock == 9]
+				return map[bool]float64{true: math.NaN(), false: 1e30}[i%kernels.QuantizeBlock == 9]
 			}
 			return float64(i%2) - 0.5
 		})
@@ -137,18 +138,18 @@ func TestQuantizeBlocks(t *testing.T) {
 		if s[0] != 0 || !math.IsNaN(s[3]) || s[4] != 0.5 {
 			t.Errorf("scales %v", s)
 		}
-		for _, b := range bytesOf(t, d, codes)[:QuantizeBlock] {
+		for _, b := range bytesOf(t, d, codes)[:kernels.QuantizeBlock] {
 			if b != 0 {
 				t.Fatalf("a block of zeros has code %d", b)
 			}
 		}
 		for i, v := range in {
-			b := i / QuantizeBlock
+			b := i / kernels.QuantizeBlock
 			// The widest part of the map is 9/2⁶ of the decade, half of that away, and −1 is not there.
 			if b != 3 && math.Abs(y[i]-float64(v)) > s[b]*0.0071 {
 				t.Fatalf("element %d, %v, came back as %v", i, v, y[i])
 			}
 		}
-		mustPanic(t, "too few scales", "Quantize: scale is", func() { d.Quantize(codes, scale.Slice(0, 4), x, true) })
+		kernels.MustPanic(t, "too few scales", "Quantize: scale is", func() { d.Quantize(codes, scale.Slice(0, 4), x, true) })
 	})
 }

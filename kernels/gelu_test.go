@@ -1,60 +1,13 @@
-package kernels
+package kernels_test
 
 import (
 	"math"
 	"testing"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/tensor"
 )
-
-// gelu is the formula, and its derivative. Of x beyond ±40, where x³ could overflow, the derivative is 0 or 1.
-func gelu(x float64, tanh bool) (y, slope float64) {
-	near := min(max(x, -40), 40)
-	phi, dphi := math.Erfc(-near/math.Sqrt2)/2, math.Exp(-near*near/2)/math.Sqrt(2*math.Pi)
-	if tanh {
-		u := math.Sqrt(2/math.Pi) * (near + 0.044715*near*near*near)
-		phi = 1 / (1 + math.Exp(-2*u))
-		dphi = 2 * phi / (1 + math.Exp(2*u)) * math.Sqrt(2/math.Pi) * (1 + 3*0.044715*near*near)
-	}
-	return max(x, -40) * phi, phi + near*dphi
-}
-
-func geluCase(t tensor.DType, rows, dim int, tanh bool) opCase {
-	form := " exact"
-	if tanh {
-		form = " tanh"
-	}
-	c := opCase{
-		op: "gelu", name: label(t, rows, dim) + form,
-		in:       []operand{act("x", t, rows, dim)},
-		out:      []operand{act("y", t, rows, dim)},
-		forward:  func(d *Device, x tensors) { d.GELU(x["y"], x["x"], tanh) },
-		backward: func(d *Device, x tensors) { d.GELUBackward(x["dx"], x["dy"], x["x"], tanh) },
-		want: func(x values) values {
-			y := make([]float64, len(x["x"]))
-			for i, v := range x["x"] {
-				y[i], _ = gelu(v, tanh)
-			}
-			return values{"y": y}
-		},
-		kernels: [2][]string{{"gelu", "gelu_backward"}},
-	}
-	c.forwardBytes = c.bytes("x", "y")
-	c.backwardBytes = c.bytes("x", "y", "x")
-	return c
-}
-
-func TestGELU(t *testing.T) {
-	var cases []opCase
-	for _, t := range both {
-		for _, tanh := range []bool{false, true} {
-			for _, s := range [][2]int{{1, 1}, {3, 7}, {2, 16}, {5, 63}, {130, 24}, {2, 688}} {
-				cases = append(cases, geluCase(t, s[0], s[1], tanh))
-			}
-		}
-	}
-	testOps(t, cases)
-}
 
 // TestGELURange goes through the tails, in which nothing cancels, overflows or becomes NaN that is none. Results lie in the place
 // of their inputs.
@@ -67,8 +20,8 @@ func TestGELURange(t *testing.T) {
 	finite := len(xs)
 	xs = append(xs, math.Inf(1), math.Inf(-1), math.NaN())
 	n := len(xs)
-	eachDevice(t, func(t *testing.T, d *Device) {
-		for _, typ := range both {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+		for _, typ := range cases.Types {
 			for _, tanh := range []bool{false, true} {
 				a := arena(t, d, 1<<15)
 				x, dy := a.New("x", typ, 1, n), a.New("dy", typ, 1, n)
@@ -90,7 +43,7 @@ func TestGELURange(t *testing.T) {
 				d.GELU(x, x, tanh)
 				y := floats(t, d, x)
 				for i, v := range at[:finite] {
-					want, wantSlope := gelu(v, tanh)
+					want, wantSlope := cases.GELU(v, tanh)
 					// An exponent of size a is known to 2⁻²⁴ of itself; exp for BF16 is good to 4e-6.
 					a := min(v*v, 200)
 					if tanh {

@@ -65,7 +65,7 @@ func BenchmarkGPU(b *testing.B) {
 		b.Skip(err)
 	}
 	b.Logf("%+v, NVRTC %d.%d, code for %s", d.gpu.Properties, d.gpu.compiler.Major, d.gpu.compiler.Minor, d.gpu.arch)
-	for _, t := range both {
+	for _, t := range []tensor.DType{tensor.F32, tensor.BF16} {
 		for _, dim := range []int{2048, 8192} {
 			for _, c := range gpuCases(t, 16384, dim) {
 				b.Run(fmt.Sprintf("%s %v 16384x%d", c.name, t, dim), func(b *testing.B) { c.time(b, d) })
@@ -149,7 +149,11 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 func randomise(d *Device, t tensor.Tensor) {
 	block := t.View(t.Len()).Slice(0, min(t.Len(), 1<<20))
 	rng := rand.New(rand.NewPCG(1, 2))
-	d.Upload(block, filled(block.Len(), func(int) float64 { return rng.NormFloat64() }))
+	values := make([]float32, block.Len())
+	for i := range values {
+		values[i] = float32(rng.NormFloat64())
+	}
+	d.Upload(block, values)
 	for have := block.Len(); have < t.Len(); have *= 2 {
 		n := min(have, t.Len()-have)
 		d.Copy(t.View(t.Len()).Slice(have, have+n), t.View(t.Len()).Slice(0, n))

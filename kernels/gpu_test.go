@@ -293,7 +293,7 @@ func TestMacros(t *testing.T) {
 	for range len(m) - 2 {
 		m = m.with("MORE", 0)
 	}
-	mustPanic(t, "one too many", "runtime error: index out of range", func() { m.with("ONE", 1) })
+	MustPanic(t, "one too many", "runtime error: index out of range", func() { m.with("ONE", 1) })
 }
 
 // TestLookup guards what comes before every launch.
@@ -345,5 +345,5 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: %#x, not %#x", name, test[0], test[1])
 		}
 	}
-	mustPanic(t, "a large int", "launch: 2147483648 does not fit", func() { i32(1 << 31) })
+	MustPanic(t, "a large int", "launch: 2147483648 does not fit", func() { i32(1 << 31) })
 }

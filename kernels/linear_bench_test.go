@@ -1,4 +1,4 @@
-package kernels
+package kernels_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
@@ -41,14 +43,14 @@ func clock() time.Duration {
 //	go test ./kernels -run '^$' -bench Linear -benchtime 0.2s
 //	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
 func BenchmarkLinear(b *testing.B) {
-	for _, t := range both {
+	for _, t := range cases.Types {
 		for _, l := range layers {
 			for _, rows := range []int{2048, 300} {
 				if l.out > 100_000 && rows > 300 {
 					continue // the head takes its rows in pieces
 				}
 				b.Run(fmt.Sprintf("%v/%s_%s/%d", t, l.model, l.name, rows), func(b *testing.B) {
-					d, x, done := place(b, t, rows, l.in, l.out)
+					d, x, done := layer(b, t, rows, l.in, l.out)
 					defer done()
 					none := tensor.Tensor{}
 					flops := 2 * float64(rows) * float64(l.in) * float64(l.out)
@@ -65,14 +67,14 @@ func BenchmarkLinear(b *testing.B) {
 // BenchmarkLinearFew has as few rows as decoding has: a product that only streams the weight. It reports GB/s of the weight
 // and as the ceiling those of a copy, what it reads and what it writes.
 func BenchmarkLinearFew(b *testing.B) {
-	for _, t := range both {
+	for _, t := range cases.Types {
 		for _, l := range layers {
 			if l.model == "5M" {
 				continue // in the cache
 			}
 			for _, rows := range []int{1, 2, 4, 8} {
 				b.Run(fmt.Sprintf("%v/%s_%s/%d", t, l.model, l.name, rows), func(b *testing.B) {
-					d, x, done := place(b, t, rows, l.in, l.out)
+					d, x, done := layer(b, t, rows, l.in, l.out)
 					defer done()
 					ceiling := func() float64 { return cpu.CopyRate(50 * time.Millisecond) }
 					timed(b, "y", float64(x["w"].Bytes()), ceiling, func() { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) })
@@ -82,18 +84,18 @@ func BenchmarkLinearFew(b *testing.B) {
 	}
 }
 
-// place is a device and the operands of a layer.
-func place(b *testing.B, t tensor.DType, rows, in, out int) (*Device, tensors, func()) {
-	d, err := Open("cpu", Options{})
+// layer is a device and the operands of a layer.
+func layer(b *testing.B, t tensor.DType, rows, in, out int) (*kernels.Device, cases.Tensors, func()) {
+	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	x := tensors{}
-	cut := func(a *Arena) {
+	x := cases.Tensors{}
+	cut := func(a *kernels.Arena) {
 		x["x"], x["dx"], x["y"] = a.New("x", t, rows, in), a.New("dx", t, rows, in), a.New("y", t, rows, out)
 		x["w"], x["dw"] = a.New("w", t, out, in), a.New("dw", tensor.F32, out, in)
 	}
-	a, err := d.NewArena("benchmark", SizeOf(cut))
+	a, err := d.NewArena("benchmark", kernels.SizeOf(cut))
 	if err != nil {
 		b.Fatal(err)
 	}

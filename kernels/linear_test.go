@@ -1,95 +1,22 @@
-package kernels
+package kernels_test
 
 import (
 	"testing"
 
+	"restyle/kernels"
+	"restyle/kernels/cases"
 	"restyle/tensor"
 )
 
-// linear is the formula: row by row, y = x·wᵀ + bias.
-func linear(x, w, bias []float64, rows, in, out int) []float64 {
-	sums := make([]float64, rows*out)
-	for r := range rows {
-		for o := range out {
-			if bias != nil {
-				sums[r*out+o] += bias[o]
-			}
-			for i := range in {
-				sums[r*out+o] += x[r*in+i] * w[o*in+i]
-			}
-		}
-	}
-	return sums
-}
-
-func linearCase(t tensor.DType, rows, in, out int, bias bool) opCase {
-	c := opCase{
-		op: "linear", name: label(t, rows, in, out),
-		in:      []operand{act("x", t, rows, in), par("w", t, out, in)},
-		out:     []operand{act("y", t, rows, out)},
-		forward: func(d *Device, x tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"]) },
-		backward: func(d *Device, x tensors) {
-			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
-			d.LinearGradient(x["dw"], x["dy"], x["x"], 0, true)
-			if x["dbias"].Ok() {
-				d.BiasGradient(x["dbias"], x["dy"], 0)
-			}
-		},
-		want: func(x values) values {
-			return values{"y": linear(x["x"], x["w"], x["bias"], rows, in, out)}
-		},
-		kernels: [2][]string{{"linear", "linear_dx", "linear_dw"}},
-	}
-	if bias {
-		c.name += " and bias"
-		c.in = append(c.in, par("bias", t, out))
-		c.kernels[0] = append(c.kernels[0], "linear_dbias")
-	}
-	return c
-}
-
-func TestLinear(t *testing.T) {
-	var cases []opCase
-	for _, t := range both {
-		for i, size := range [][3]int{
-			{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {8, 100, 65}, {9, 16, 129}, {31, 65, 33}, {33, 40, 65}, {70, 20, 33}, {5, 600, 20},
-		} {
-			cases = append(cases, linearCase(t, size[0], size[1], size[2], i%2 == 1))
-		}
-	}
-	testOps(t, cases)
-}
-
-// TestLinearToF32 has logits in float32, from bfloat16 too.
-func TestLinearToF32(t *testing.T) {
-	var cases []opCase
-	for _, t := range both {
-		for _, rows := range []int{1, 30} {
-			const in, out = 70, 50
-			cases = append(cases, opCase{
-				op: "linear", name: label(t, rows, in, out) + " to F32",
-				in:      []operand{plain("x", t, rows, in), plain("w", t, out, in)},
-				out:     []operand{plain("y", tensor.F32, rows, out)},
-				forward: func(d *Device, x tensors) { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) },
-				want: func(x values) values {
-					return values{"y": linear(x["x"], x["w"], nil, rows, in, out)}
-				},
-				kernels: [2][]string{{"linear"}},
-			})
-		}
-	}
-	testOps(t, cases)
-}
-
 // TestLinearGradients has parts of a weight's gradient be those of the whole, overwritten or added to, and dx added to.
 func TestLinearGradients(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
+	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		const rows, in, out, from, n = 20, 40, 30, 7, 11
-		for _, dtype := range both {
-			c := linearCase(dtype, rows, in, out, true)
-			p := c.place(t, d)
-			defer p.arena.Close()
-			x := p.x
+		for _, dtype := range cases.Types {
+			c := cases.LinearCase(dtype, rows, in, out, true)
+			p := place(t, d, c)
+			defer p.Close()
+			x := p.X
 			a, err := d.NewArena("parts", 1<<16)
 			if err != nil {
 				t.Fatal(err)
@@ -97,7 +24,7 @@ func TestLinearGradients(t *testing.T) {
 			defer a.Close()
 			same := func(what string, got, want []float64, limit float64) {
 				t.Helper()
-				if e := distance(got, want); !(e <= limit) {
+				if e := cases.Distance(got, want); !(e <= limit) {
 					t.Errorf("%v: %s: off by %g", dtype, what, e)
 				}
 			}
@@ -121,7 +48,7 @@ func TestLinearGradients(t *testing.T) {
 			same("dw of some outputs, twice", floats(t, d, dw), twice(whole[from*in:(from+n)*in]), 1e-6)
 			half := a.New("dw", tensor.BF16, n, in)
 			d.LinearGradient(half, x["dy"], x["x"], from, false)
-			same("dw in bfloat16", floats(t, d, half), whole[from*in:(from+n)*in], tolerances[tensor.BF16])
+			same("dw in bfloat16", floats(t, d, half), whole[from*in:(from+n)*in], cases.Tolerances[tensor.BF16])
 
 			d.Zero(x["dbias"])
 			d.BiasGradient(x["dbias"], x["dy"], 0)
@@ -133,13 +60,13 @@ func TestLinearGradients(t *testing.T) {
 			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
 			dx := floats(t, d, x["dx"])
 			d.LinearBackward(x["dx"], x["dy"], x["w"], true)
-			same("dx added to", floats(t, d, x["dx"]), twice(dx), tolerances[dtype])
+			same("dx added to", floats(t, d, x["dx"]), twice(dx), cases.Tolerances[dtype])
 		}
 	})
 }
 
 func TestLinearRefuses(t *testing.T) {
-	d, err := Open("cpu", Options{Threads: 1})
+	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

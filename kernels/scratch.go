@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 
 	"restyle/tensor"
 )
@@ -93,4 +95,49 @@ func (d *Device) closeScratch() error {
 	}
 	d.pads = nil
 	return all
+}
+
+// GuardScratch has scratch memory begin as NaN, between guards of a page, for checking operations: when one releases its scratch
+// memory, report is told what it has written outside. The operations in between are slower. A nil report ends it.
+func (d *Device) GuardScratch(report func(what string)) {
+	if report == nil {
+		d.cutScratch, d.released = nil, nil
+		return
+	}
+	const zone, guardByte = 4096, 0xA5
+	type guarded struct {
+		mark   int
+		name   string
+		guards [2]tensor.Tensor
+	}
+	var all []guarded
+	d.cutScratch = func(a *Arena, name string, typ tensor.DType, shape ...int) tensor.Tensor {
+		mark := d.mark()
+		before := a.New("guard", tensor.U8, zone)
+		x := a.New(name, typ, shape...)
+		after := a.New("guard", tensor.U8, zone)
+		if a.Counting() {
+			return x
+		}
+		// The guard behind begins at x's last byte, before its own first.
+		end := x.Addr + uintptr(x.Bytes())
+		after = tensor.Tensor{DType: tensor.U8, Shape: []int{zone + int(after.Addr-end)}, Addr: end}
+		for _, g := range []tensor.Tensor{before, after} {
+			d.UploadBytes(g, bytes.Repeat([]byte{guardByte}, g.Bytes()))
+		}
+		d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
+		all = append(all, guarded{mark, fmt.Sprint(x), [2]tensor.Tensor{before, after}})
+		return x
+	}
+	d.released = func(mark int) {
+		for n := len(all); n > 0 && all[n-1].mark >= mark; n-- {
+			for i, g := range all[n-1].guards {
+				b := make([]byte, g.Bytes())
+				if d.DownloadBytes(b, g) == nil && bytes.Count(b, []byte{guardByte}) != len(b) {
+					report(fmt.Sprintf("%s: written %s", all[n-1].name, [2]string{"before its beginning", "beyond its end"}[i]))
+				}
+			}
+			all = all[:n-1]
+		}
+	}
 }

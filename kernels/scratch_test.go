@@ -9,14 +9,14 @@ import (
 // TestScratch grows in the middle of an operation without moving what it has, is one piece afterwards, and does not grow
 // again for the same.
 func TestScratch(t *testing.T) {
-	eachDevice(t, func(t *testing.T, d *Device) {
-		d.cutScratch, d.released = nil, nil
+	EachDevice(t, func(t *testing.T, d *Device) {
+		d.GuardScratch(nil)
 		var size int
 		for range 3 {
 			func() {
 				defer d.release(d.mark())
 				a := d.scratch("a", tensor.F32, 10)
-				d.Upload(a, filled(10, func(i int) float64 { return float64(i) }))
+				d.Upload(a, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 				func() {
 					defer d.release(d.mark())
 					b := d.scratch("b", tensor.F32, 1<<19) // more than there is at first
@@ -24,7 +24,7 @@ func TestScratch(t *testing.T) {
 				}()
 				c := d.scratch("c", tensor.F32, 10)
 				d.Zero(c)
-				if got := floats(t, d, a); got[9] != 9 {
+				if got, err := d.Floats(a); err != nil || got[9] != 9 {
 					t.Error("what was taken first is another:", got)
 				}
 			}()

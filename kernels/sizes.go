@@ -40,7 +40,7 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 		})
 	}
 	if s.Backward && s.QKNorm {
-		most(func(cut cut) { normScratch(cut, maxNormPartials(s.Rows, s.Attention.width()), 2*s.Attention.HeadDim) })
+		most(func(cut cut) { normScratch(cut, maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
 	}
 	return need
 }

@@ -100,7 +100,7 @@ func runNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) te
 
 func runQKNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
 	m := s.Attention
-	full := func() tensor.Tensor { return x(s.Type, s.Rows, m.width()) }
+	full := func() tensor.Tensor { return x(s.Type, s.Rows, m.Width()) }
 	w := func(t tensor.DType) tensor.Tensor { return x(t, m.HeadDim) }
 	d.QKNormBackward(full(), w(tensor.F32), w(tensor.F32), full(), full(), w(s.Type), w(s.Type), x(tensor.F32, s.Rows, m.Heads+m.KVHeads), m.Heads, m.KVHeads)
 }
@@ -122,16 +122,16 @@ func runAttention(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tenso
 	for n := 0; n <= s.Rows; n += s.Longest {
 		m.CuSeqlens = append(m.CuSeqlens, int32(n))
 	}
-	y, lse, qkv := x(s.Type, s.Rows, m.Heads*m.HeadDim), x(tensor.F32, m.Heads, s.Rows), x(s.Type, s.Rows, m.width())
+	y, lse, qkv := x(s.Type, s.Rows, m.Heads*m.HeadDim), x(tensor.F32, m.Heads, s.Rows), x(s.Type, s.Rows, m.Width())
 	if d.Attention(y, lse, qkv, m); s.Backward {
-		d.AttentionBackward(x(s.Type, s.Rows, m.width()), y, y, lse, qkv, m)
+		d.AttentionBackward(x(s.Type, s.Rows, m.Width()), y, y, lse, qkv, m)
 	}
 }
 
 func runCached(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
 	m := s.Attention
 	cache := func() tensor.Tensor { return x(s.Type, s.Context, m.KVHeads*m.HeadDim) }
-	d.AttentionCached(x(s.Type, s.Rows, m.Heads*m.HeadDim), x(s.Type, s.Rows, m.width()), cache(), cache(), s.Context-s.Rows, m)
+	d.AttentionCached(x(s.Type, s.Rows, m.Heads*m.HeadDim), x(s.Type, s.Rows, m.Width()), cache(), cache(), s.Context-s.Rows, m)
 }
 
 // TestScratchOfThreads wants every thread to have working memory of its own for attention: three have three times as much as one.

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"infer", "dataset", "teacher/openai"},
 	{"chat", "tokenizer", "hf", "voice"},
 	{"optim"},
-	{"model"},
+	{"model", "kernels/cases"},
 	{"kernels"},
 	{"kernels/cuda", "kernels/cpu"},
 	{"tensor", "hf/hub"},

@@ -1,0 +1,162 @@
+package cases
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// Attention is the formula of attention and its gradients in float64, from x [rows, width] and, where there is any, dy. Every
+// intermediate goes through round: the identity, or what stores it in a 16-bit type, as a chain of single operations does.
+// sizes is the sum of the sizes of all that an element of dx is a sum of.
+func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
+	rows, w, n, share := len(x)/m.Width(), m.Width(), m.HeadDim, m.Heads/m.KVHeads
+	y, lse, dx = make([]float64, rows*m.Heads*n), make([]float64, m.Heads*rows), make([]float64, len(x))
+	sizes = make([]float64, len(x))
+	scale := 1 / math.Sqrt(float64(n))
+	p := make([]float64, rows)
+	for s, first := range m.CuSeqlens[:len(m.CuSeqlens)-1] {
+		begin, end := int(first), int(m.CuSeqlens[s+1])
+		for h := range m.Heads {
+			kc, vc := (m.Heads+h/share)*n, (m.Heads+m.KVHeads+h/share)*n
+			for i := begin; i < end; i++ {
+				first, last := begin, i
+				if m.Window > 0 {
+					first = max(first, i-m.Window+1)
+				}
+				if m.Unmasked {
+					last = end - 1
+				}
+				q, out := x[i*w+h*n:][:n], y[(i*m.Heads+h)*n:][:n]
+				top, sum := math.Inf(-1), 0.0
+				for j := first; j <= last; j++ {
+					p[j] = round(round(dot(q, x[j*w+kc:][:n])) * scale)
+					top = max(top, p[j])
+				}
+				for j := first; j <= last; j++ {
+					sum += math.Exp(p[j] - top)
+				}
+				l := top + math.Log(sum)
+				lse[h*rows+i] = l
+				for j := first; j <= last; j++ {
+					p[j] = round(math.Exp(p[j] - l))
+					for e, v := range x[j*w+vc:][:n] {
+						out[e] += p[j] * v
+					}
+				}
+				for e := range out {
+					out[e] = round(out[e])
+				}
+				if dy == nil {
+					continue
+				}
+				g := dy[(i*m.Heads+h)*n:][:n]
+				delta, deltaSize := dot(g, out), 0.0
+				for e := range n {
+					deltaSize += math.Abs(g[e] * out[e])
+				}
+				for j := first; j <= last; j++ {
+					dp := round(dot(g, x[j*w+vc:][:n]))
+					ds := round(round(p[j]*(dp-delta)) * scale)
+					size := p[j] * (math.Abs(dp) + deltaSize) * scale
+					for e := range n {
+						dx[i*w+h*n+e] += ds * x[j*w+kc+e]
+						dx[j*w+kc+e] += ds * q[e]
+						dx[j*w+vc+e] += p[j] * g[e]
+						sizes[i*w+h*n+e] += size * math.Abs(x[j*w+kc+e])
+						sizes[j*w+kc+e] += size * math.Abs(q[e])
+						sizes[j*w+vc+e] += p[j] * math.Abs(g[e])
+					}
+				}
+			}
+		}
+	}
+	for i := range dx {
+		dx[i] = round(dx[i])
+	}
+	return y, lse, dx, sizes
+}
+
+// Exact rounds nothing.
+func Exact(x float64) float64 { return x }
+
+func dot(a, b []float64) (s float64) {
+	for i := range a {
+		s += a[i] * b[i]
+	}
+	return s
+}
+
+// AttentionCase is the operation on random Values, queries and keys with the deviation spread.
+func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Case {
+	rows := int(m.CuSeqlens[len(m.CuSeqlens)-1])
+	qkv := act("qkv", t, rows, m.Width())
+	qkv.Fill = func(r *rand.Rand, i int) float64 {
+		if i%m.Width() < (m.Heads+m.KVHeads)*m.HeadDim {
+			return r.NormFloat64() * spread
+		}
+		return r.NormFloat64()
+	}
+	c := &Case{
+		Op: "attention", Type: t,
+		Name: fmt.Sprintf("%v heads %d/%d x%d window %d spread %g", m.CuSeqlens, m.Heads, m.KVHeads, m.HeadDim, m.Window, spread),
+		In:   []Operand{qkv}, Out: []Operand{act("y", t, rows, m.Heads*m.HeadDim), plain("lse", tensor.F32, m.Heads, rows)},
+		Forward: func(d *kernels.Device, x Tensors) { d.Attention(x["y"], x["lse"], x["qkv"], m) },
+		Backward: func(d *kernels.Device, x Tensors) {
+			d.AttentionBackward(x["dqkv"], x["dy"], x["y"], x["lse"], x["qkv"], m)
+		},
+		Want: func(x Values) Values {
+			y, lse, _, _ := Attention(m, x["qkv"], nil, Exact)
+			return Values{"y": y, "lse": lse}
+		},
+		Tolerance: attentionTolerance(t, spread),
+		Kernels: [2][]string{{
+			"attention_scores", "attention_softmax", "attention_values",
+			"attention_weights", "attention_dvalues", "attention_dweights", "attention_delta", "attention_dscores",
+			"attention_dqueries", "attention_dkeys", "attention_store",
+		}, {"attention", "attention_backward"}},
+	}
+	if m.Unmasked {
+		c.Name += " unmasked"
+	}
+	// An element may be off by more than all are on average. In BF16 it is rounded, and so are the weights and the scores'
+	// gradients of which it is a sum.
+	each := Limit{ElementLimits[t].Relative, 4 * c.Tolerance}
+	if t == tensor.BF16 {
+		each.RMS = 0x1p-6
+	}
+	c.Elements = map[string]Limit{"y": each, "dqkv": each}
+	return c
+}
+
+// attentionTolerance is the limit for y and the gradients. In F32 the exponents matter: scores of size s have an ulp of
+// s·2⁻²³, which is the relative error of their exponentials; 3e-6 for a spread of 1, four roundings of scores up to 60 for a
+// spread of 4. In BF16 the weights and the scores' gradients are rounded to 2⁻⁹ each, and a gradient sees dy·y of the
+// rounded y too: twice what one rounding may do.
+func attentionTolerance(t tensor.DType, spread float64) float64 {
+	if t == tensor.BF16 {
+		return 1.2e-2
+	}
+	if spread > 1 {
+		return 1.5e-5
+	}
+	return 3e-6
+}
+
+func attentionCases() (cases []*Case) {
+	for _, t := range Types {
+		for _, m := range []kernels.AttentionSpec{
+			{CuSeqlens: []int32{0, 1}, Heads: 1, KVHeads: 1, HeadDim: 8},
+			{CuSeqlens: []int32{0, 17}, Heads: 2, KVHeads: 1, HeadDim: 16},
+			{CuSeqlens: []int32{0, 3, 3, 4, 13}, Heads: 3, KVHeads: 3, HeadDim: 10, Window: 4},
+			{CuSeqlens: []int32{0, 20, 41}, Heads: 6, KVHeads: 2, HeadDim: 24},
+			{CuSeqlens: []int32{0, 3, 3, 4, 21}, Heads: 4, KVHeads: 2, HeadDim: 10, Unmasked: true},
+		} {
+			cases = append(cases, AttentionCase(t, m, 1))
+		}
+	}
+	return cases
+}

@@ -1,0 +1,235 @@
+package cases
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// A Result is what Check found out about a case.
+type Result struct{ Forward, Backward Pass }
+
+// A Pass is what Check found out about one direction of a case.
+type Pass struct {
+	Ran      bool     // false if the case has no such pass or the device no kernel for it
+	NoKernel string   // the operation that the device has no kernel for, "" if it has all
+	Worst    float64  // how far off the worst tensor or element is, as a share of its limit
+	Faults   []string // what is wrong, with the values; none if all is right
+}
+
+func (p *Pass) fault(format string, args ...any) {
+	p.Faults = append(p.Faults, fmt.Sprintf(format, args...))
+}
+
+// run runs one direction. An operation that the device has no kernel for says so by a panic before it does anything; any other
+// panic is a fault.
+func (p *Pass) run(pass func(d *kernels.Device, x Tensors), r *Run) {
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+			p.Ran = true
+		case kernels.NoKernel:
+			p.NoKernel = why.Op
+		default:
+			p.fault("panic: %v", why)
+		}
+	}()
+	pass(r.d, r.X)
+}
+
+// A formula is what a case's formula gives, which is the same on every device: the outputs, and parts of the gradients.
+type formula struct {
+	outputs   Values
+	gradients map[string]sample // by the input
+}
+
+// A sample is the gradient at some elements of an input.
+type sample struct {
+	at     []int
+	values []float64
+}
+
+// Check runs a case, fused or unfused, and makes all its checks. The error is the device's, or that of its memory: then Result
+// tells nothing. Check sets which operations the device fuses, and has nothing guard its scratch memory afterwards.
+func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
+	if fused {
+		d.SetFused(kernels.All())
+	} else {
+		d.SetFused(nil)
+	}
+	r, err := c.Place(d)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.formula.outputs == nil {
+		c.formula = formula{c.Want(r.At), map[string]sample{}}
+	}
+	d.Counts()
+	ran := c.check(&res.Forward, c.Forward, r)
+	if res.Forward.Ran {
+		for _, o := range c.Out {
+			if want, compared := c.formula.outputs[o.Name]; compared {
+				c.compare(&res.Forward, o.Name, o.Type, r.Floats(o.Name), want)
+			}
+		}
+	}
+	last := &res.Forward
+	if c.Backward != nil {
+		last = &res.Backward
+		if !res.Forward.Ran {
+			c.storeOutputs(r)
+		}
+		maps.Copy(ran, c.check(last, c.Backward, r))
+		if last.Ran {
+			c.compareGradients(last, r)
+		}
+	}
+	whole := res.Forward.Ran && last.Ran
+	if names := c.Kernels[index(fused)]; names != nil && whole {
+		if got, want := slices.Sorted(maps.Keys(ran)), slices.Sorted(slices.Values(names)); !slices.Equal(got, want) {
+			last.fault("the kernels %s ran, not %s", strings.Join(got, ", "), strings.Join(want, ", "))
+		}
+	}
+	if d.IsCPU() && whole {
+		err = c.compareThreads(&res, r)
+	}
+	if e := r.Close(); err == nil {
+		err = e
+	}
+	return res, err
+}
+
+// check runs one direction between guards and returns how often each kernel ran.
+func (c *Case) check(p *Pass, pass func(d *kernels.Device, x Tensors), r *Run) map[string]int {
+	r.d.GuardScratch(func(what string) { p.fault("%s", what) })
+	defer r.d.GuardScratch(nil)
+	p.run(pass, r)
+	p.Faults = append(p.Faults, r.Beyond()...)
+	return r.d.Counts()
+}
+
+// storeOutputs stores what the formula gives in the outputs, for a backward pass whose forward pass the device cannot run.
+func (c *Case) storeOutputs(r *Run) {
+	for name, v := range c.formula.outputs {
+		f := make([]float32, len(v))
+		for i := range v {
+			f[i] = float32(v[i])
+		}
+		r.d.Upload(r.X[name], f)
+	}
+}
+
+// compareGradients compares gradients with central differences of the formula in float64, L = Σ dy·y over the outputs that have
+// one: at all elements of a small input, and at some of a large one.
+func (c *Case) compareGradients(p *Pass, r *Run) {
+	for _, o := range c.In {
+		if o.Grad == NoGradient {
+			continue
+		}
+		name := "d" + o.Name
+		s, ok := c.formula.gradients[o.Name]
+		if !ok {
+			s = c.differences(r.At, o.Name)
+			c.formula.gradients[o.Name] = s
+		}
+		all := r.Floats(name)
+		got, t := make([]float64, len(s.at)), o.Type
+		for k, i := range s.at {
+			got[k] = all[i]
+			if o.Grad == Accumulated {
+				got[k] -= r.At[name][i]
+				t = tensor.F32
+			}
+		}
+		c.compare(p, name, t, got, s.values) // differences are good to about 1e-9 of the loss
+		if i := slices.IndexFunc(all, math.IsNaN); i >= 0 {
+			p.fault("%s[%d] was not written", name, i)
+		}
+	}
+}
+
+// differences is the gradient of an input at up to 40 of its elements, or more, up to all, while the formula is computed for no
+// more than a million elements in all.
+func (c *Case) differences(at Values, input string) (s sample) {
+	loss := func() (sum float64) {
+		y := c.Want(at)
+		for _, o := range c.Out {
+			if o.Grad != NoGradient {
+				dy := at["d"+o.Name]
+				for i, v := range y[o.Name] {
+					sum += v * dy[i]
+				}
+			}
+		}
+		return sum
+	}
+	x, size := at[input], 0
+	for _, v := range at {
+		size += len(v)
+	}
+	n := min(max(40, 1<<20/size), len(x))
+	s.at = rand.New(rand.NewPCG(2, 3)).Perm(len(x))[:n]
+	for _, i := range s.at {
+		v, h := x[i], 1e-5*max(1, math.Abs(x[i]))
+		x[i] = v + h
+		up := loss()
+		x[i] = v - h
+		down := loss()
+		x[i] = v
+		s.values = append(s.values, (up-down)/(2*h))
+	}
+	return s
+}
+
+// compareThreads runs a case again with another number of threads and wants the same bytes.
+func (c *Case) compareThreads(res *Result, first *Run) error {
+	before, other := cpu.Threads(), 3
+	if before == other {
+		other = 1
+	}
+	if err := cpu.SetThreads(other); err != nil {
+		return err
+	}
+	again, err := c.Place(first.d)
+	if err == nil {
+		c.check(&res.Forward, c.Forward, again)
+		if c.Backward != nil {
+			c.check(&res.Backward, c.Backward, again)
+		}
+		for _, p := range c.placements() {
+			if bytes.Equal(again.bytes(again.X[p.Name]), first.bytes(first.X[p.Name])) {
+				continue
+			}
+			pass := &res.Forward
+			if c.gradient(p.Name) {
+				pass = &res.Backward
+			}
+			pass.fault("%s is another with %d threads than with %d", p.Name, other, before)
+		}
+		err = again.Close()
+	}
+	if e := cpu.SetThreads(before); err == nil {
+		err = e
+	}
+	return err
+}
+
+// gradient reports whether a name is that of a gradient.
+func (c *Case) gradient(name string) bool {
+	return !slices.ContainsFunc(append(slices.Clone(c.In), c.Out...), func(o Operand) bool { return o.Name == name })
+}
+
+func index(fused bool) int {
+	if fused {
+		return 1
+	}
+	return 0
+}

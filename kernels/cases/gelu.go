@@ -1,0 +1,56 @@
+package cases
+
+import (
+	"math"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// GELU is the formula of GELU, exact or by tanh, and its derivative. Of x beyond ±40, where x³ could overflow, the derivative is 0 or 1.
+func GELU(x float64, tanh bool) (y, slope float64) {
+	near := min(max(x, -40), 40)
+	phi, dphi := math.Erfc(-near/math.Sqrt2)/2, math.Exp(-near*near/2)/math.Sqrt(2*math.Pi)
+	if tanh {
+		u := math.Sqrt(2/math.Pi) * (near + 0.044715*near*near*near)
+		phi = 1 / (1 + math.Exp(-2*u))
+		dphi = 2 * phi / (1 + math.Exp(2*u)) * math.Sqrt(2/math.Pi) * (1 + 3*0.044715*near*near)
+	}
+	return max(x, -40) * phi, phi + near*dphi
+}
+
+func geluCase(t tensor.DType, rows, dim int, tanh bool) *Case {
+	form := " exact"
+	if tanh {
+		form = " tanh"
+	}
+	c := &Case{
+		Op: "gelu", Type: t, Name: label(rows, dim) + form,
+		In:       []Operand{act("x", t, rows, dim)},
+		Out:      []Operand{act("y", t, rows, dim)},
+		Forward:  func(d *kernels.Device, x Tensors) { d.GELU(x["y"], x["x"], tanh) },
+		Backward: func(d *kernels.Device, x Tensors) { d.GELUBackward(x["dx"], x["dy"], x["x"], tanh) },
+		Want: func(x Values) Values {
+			y := make([]float64, len(x["x"]))
+			for i, v := range x["x"] {
+				y[i], _ = GELU(v, tanh)
+			}
+			return Values{"y": y}
+		},
+		Kernels: [2][]string{{"gelu", "gelu_backward"}},
+	}
+	c.ForwardBytes = c.bytes("x", "y")
+	c.BackwardBytes = c.bytes("x", "y", "x")
+	return c
+}
+
+func geluCases() (cases []*Case) {
+	for _, t := range Types {
+		for _, tanh := range []bool{false, true} {
+			for _, s := range [][2]int{{1, 1}, {3, 7}, {2, 16}, {5, 63}, {130, 24}, {2, 688}} {
+				cases = append(cases, geluCase(t, s[0], s[1], tanh))
+			}
+		}
+	}
+	return cases
+}

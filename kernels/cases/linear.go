@@ -1,0 +1,79 @@
+package cases
+
+import (
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// linear is the formula: row by row, y = x·wᵀ + bias.
+func linear(x, w, bias []float64, rows, in, out int) []float64 {
+	sums := make([]float64, rows*out)
+	for r := range rows {
+		for o := range out {
+			if bias != nil {
+				sums[r*out+o] += bias[o]
+			}
+			for i := range in {
+				sums[r*out+o] += x[r*in+i] * w[o*in+i]
+			}
+		}
+	}
+	return sums
+}
+
+// LinearCase is a layer with or without a bias.
+func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
+	c := &Case{
+		Op: "linear", Type: t, Name: label(rows, in, out),
+		In:      []Operand{act("x", t, rows, in), par("w", t, out, in)},
+		Out:     []Operand{act("y", t, rows, out)},
+		Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"]) },
+		Backward: func(d *kernels.Device, x Tensors) {
+			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
+			d.LinearGradient(x["dw"], x["dy"], x["x"], 0, true)
+			if x["dbias"].Ok() {
+				d.BiasGradient(x["dbias"], x["dy"], 0)
+			}
+		},
+		Want: func(x Values) Values {
+			return Values{"y": linear(x["x"], x["w"], x["bias"], rows, in, out)}
+		},
+		Kernels: [2][]string{{"linear", "linear_dx", "linear_dw"}},
+	}
+	if bias {
+		c.Name += " and bias"
+		c.In = append(c.In, par("bias", t, out))
+		c.Kernels[0] = append(c.Kernels[0], "linear_dbias")
+	}
+	return c
+}
+
+func linearCases() (cases []*Case) {
+	for _, t := range Types {
+		for i, size := range [][3]int{
+			{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {8, 100, 65}, {9, 16, 129}, {31, 65, 33}, {33, 40, 65}, {70, 20, 33}, {5, 600, 20},
+		} {
+			cases = append(cases, LinearCase(t, size[0], size[1], size[2], i%2 == 1))
+		}
+	}
+	return cases
+}
+
+func linearToF32Cases() (cases []*Case) {
+	for _, t := range Types {
+		for _, rows := range []int{1, 30} {
+			const in, out = 70, 50
+			cases = append(cases, &Case{
+				Op: "linear", Type: t, Name: label(rows, in, out) + " to F32",
+				In:      []Operand{plain("x", t, rows, in), plain("w", t, out, in)},
+				Out:     []Operand{plain("y", tensor.F32, rows, out)},
+				Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], tensor.Tensor{}) },
+				Want: func(x Values) Values {
+					return Values{"y": linear(x["x"], x["w"], nil, rows, in, out)}
+				},
+				Kernels: [2][]string{{"linear"}},
+			})
+		}
+	}
+	return cases
+}

@@ -1,0 +1,156 @@
+package cases
+
+import (
+	"bytes"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// A Run is a case with its operands in memory.
+type Run struct {
+	X      Tensors // operands and gradients
+	At     Values  // inputs as they are stored
+	d      *kernels.Device
+	arena  *kernels.Arena
+	guards []guard
+}
+
+// A guard is memory behind an operand, which nothing may write to.
+type guard struct {
+	behind string
+	x      tensor.Tensor
+}
+
+const (
+	guardByte = 0xA5
+	guardSize = 256
+)
+
+// Place stores a case's operands, outputs and gradients that are to be overwritten as NaN, with guards between them. Values
+// depend on the case alone.
+func (c *Case) Place(d *kernels.Device) (*Run, error) {
+	r := &Run{X: Tensors{}, At: Values{}, d: d}
+	all := c.placements()
+	cut := func(a *kernels.Arena) {
+		r.guards = nil
+		for _, p := range all {
+			r.X[p.Name] = a.New(p.Name, p.Type, p.Shape...)
+			r.guards = append(r.guards, guard{p.Name, a.New("guard", tensor.U8, guardSize)})
+		}
+	}
+	var err error
+	if r.arena, err = d.NewArena("case", kernels.SizeOf(cut)); err != nil {
+		return nil, err
+	}
+	cut(r.arena)
+	hash := fnv.New64a()
+	hash.Write([]byte(c.ID()))
+	rng := rand.New(rand.NewPCG(1, hash.Sum64())) // of its own: other cases come and go
+	for i, p := range all {
+		if x := r.X[p.Name]; p.given {
+			r.At[p.Name] = p.store(d, x, rng)
+		} else {
+			d.UploadBytes(x, bytes.Repeat([]byte{0xFF}, x.Bytes()))
+		}
+		d.UploadBytes(r.guards[i].x, bytes.Repeat([]byte{guardByte}, guardSize))
+	}
+	return r, nil
+}
+
+// A placement is an operand or a gradient. It is given if it has values before the operation runs: inputs, the gradients of
+// outputs, and those that are added to.
+type placement struct {
+	Operand
+	given bool
+}
+
+// placements are inputs, outputs, and the gradients of both, each once.
+func (c *Case) placements() (all []placement) {
+	add := func(o Operand, given bool) {
+		if !slices.ContainsFunc(all, func(p placement) bool { return p.Name == o.Name }) {
+			all = append(all, placement{o, given})
+		}
+	}
+	for _, o := range c.In {
+		add(o, true)
+	}
+	for _, o := range c.Out {
+		add(o, false)
+	}
+	for _, o := range append(slices.Clone(c.In), c.Out...) {
+		out := slices.ContainsFunc(c.Out, func(p Operand) bool { return p.Name == o.Name })
+		switch name := "d" + o.Name; o.Grad {
+		case Overwritten:
+			add(Operand{Name: name, Type: o.Type, Shape: o.Shape}, out)
+		case Accumulated:
+			add(Operand{Name: name, Type: tensor.F32, Shape: o.Shape}, true)
+		}
+	}
+	return all
+}
+
+// store fills x and returns its values as they are stored.
+func (o Operand) store(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []float64 {
+	v := make([]float64, x.Len())
+	f32, i32 := make([]float32, len(v)), make([]int32, len(v))
+	for i := range v {
+		if o.Fill != nil {
+			v[i] = o.Fill(rng, i)
+		} else {
+			v[i] = rng.NormFloat64()
+		}
+		f32[i], i32[i] = float32(v[i]), int32(v[i])
+		if o.Type == tensor.BF16 {
+			f32[i] = tensor.Round(f32[i])
+		}
+		if o.Type != tensor.I32 {
+			v[i] = float64(f32[i])
+		}
+	}
+	if o.Type == tensor.I32 {
+		d.UploadI32(x, i32)
+	} else {
+		d.Upload(x, f32)
+	}
+	return v
+}
+
+// Beyond says behind which operands something was written.
+func (r *Run) Beyond() (faults []string) {
+	for _, g := range r.guards {
+		if b := r.bytes(g.x); bytes.Count(b, []byte{guardByte}) != len(b) {
+			faults = append(faults, fmt.Sprintf("%s was written beyond its end", g.behind))
+		}
+	}
+	return faults
+}
+
+// Floats are the values of an operand or a gradient as they are now. An error sticks to the device, as Close says.
+func (r *Run) Floats(name string) []float64 {
+	f, _ := r.d.Floats(r.X[name])
+	v := make([]float64, len(f))
+	for i := range f {
+		v[i] = float64(f[i])
+	}
+	return v
+}
+
+// bytes is a tensor's memory, read back.
+func (r *Run) bytes(x tensor.Tensor) []byte {
+	b := make([]byte, x.Bytes())
+	_ = r.d.DownloadBytes(b, x) // sticks to the device
+	return b
+}
+
+// Close gives the operands' memory back, and returns the device's first error.
+func (r *Run) Close() error {
+	if err := r.arena.Close(); err != nil {
+		return err
+	}
+	return r.d.Err()
+}
