@@ -64,7 +64,7 @@ func (c *Cache) Close() error { return c.arena.Close() }
 
 // cutExtend lays out a pass of Extend over rows tokens: whole rows of activations, logits of the last.
 func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
-	return m.cut(a, extent{most: min(chunk, m.c.MaxPositions), rows: rows, logits: 1})
+	return m.cut(a, extent{most: rows, rows: rows, logits: 1})
 }
 
 // Extend appends tokens to a cache and returns the logits of the last one, [vocab]: what comes next. The slice is
@@ -85,8 +85,11 @@ func (m *Model) Extend(c *Cache, ids []int32) ([]float32, error) {
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), chunk)
-		m.infer.Release(0)
-		p := m.cutExtend(m.infer, n)
+		if m.extend == nil || m.extend.rows != n { // answers are made of one token after the other
+			m.infer.Release(0)
+			m.extend = m.cutExtend(m.infer, n)
+		}
+		p := m.extend
 		p.cache = c
 		positions := make([]int32, n)
 		for i := range positions {

@@ -20,6 +20,7 @@ type Model struct {
 	grads   *kernels.Arena // nil without Train
 	acts    *kernels.Arena // nil without MaxTokens
 	infer   *kernels.Arena // of Extend; made when it is first called
+	extend  *pass          // its last
 
 	// Watch, when it is set, is shown the residual stream of Loss, Gradient and Logits as it comes to be: "embed", "block.0"
 	// and so on, and "norm", each [rows, dim]. The tensor changes after the call.

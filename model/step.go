@@ -11,7 +11,7 @@ import (
 // cut lays out a pass. MemoryOf runs it to count.
 func (m *Model) cut(a *kernels.Arena, e extent) *pass {
 	c, t, rows, keep := m.c, m.o.DType, e.rows, e.keep
-	p := &pass{d: m.d, rope: &m.rope, rows: rows, recompute: m.o.Recompute}
+	p := &pass{d: m.d, rope: &m.rope, rows: rows, recompute: m.o.Recompute, acts: make([]acts, 0, c.Layers)}
 	p.staged = a.New("staged", tensor.I32, 4, e.most)
 	p.ids, p.positions = p.staged.Part(0, rows), p.staged.Part(e.most, rows)
 	p.index, p.targets = p.staged.Part(2*e.most, e.trained), p.staged.Part(3*e.most, e.trained)
