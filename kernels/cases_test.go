@@ -30,9 +30,12 @@ func testOp(t *testing.T, op string) {
 	}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, c := range list {
-			t.Run(c.ID(), func(t *testing.T) { testCase(t, d, c, false) })
-			if c.Fusable() {
-				t.Run(c.ID()+" fused", func(t *testing.T) { testCase(t, d, c, true) })
+			for _, fused := range c.Forms() {
+				name := c.ID()
+				if fused {
+					name += " fused"
+				}
+				t.Run(name, func(t *testing.T) { testCase(t, d, c, fused) })
 			}
 		}
 	})

@@ -18,22 +18,19 @@ import (
 func BenchmarkOps(b *testing.B) {
 	for _, t := range cases.Types {
 		for _, c := range cases.Timed(t) {
-			for _, fused := range []kernels.Fused{nil, kernels.All()} {
-				if fused != nil && !c.Fuses() {
-					continue
+			for _, fused := range c.TimedForms() {
+				name, o := c.ID(), kernels.Options{}
+				if fused {
+					name, o.Fused = name+" fused", kernels.All()
 				}
-				name := c.ID()
-				if fused != nil {
-					name += " fused"
-				}
-				b.Run(name, func(b *testing.B) { timeCase(b, c, fused) })
+				b.Run(name, func(b *testing.B) { timeCase(b, c, o) })
 			}
 		}
 	}
 }
 
-func timeCase(b *testing.B, c *cases.Case, fused kernels.Fused) {
-	d, err := kernels.Open("cpu", kernels.Options{Fused: fused})
+func timeCase(b *testing.B, c *cases.Case, o kernels.Options) {
+	d, err := kernels.Open("cpu", o)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -21,11 +21,13 @@ const about = `
 bench measures. Each measurement has flags of its own: bench parity -h
 
   bench parity PATH...    how far every figure is from recorded reference outputs
+  bench ops               what a device can compute, operation by operation, and how far its results are off
   bench quality           what a base model and a tuned one answer to held-out questions: code that runs, tone, forgetting`
 
 // commands are the measurements by name.
 var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
 	"parity":  runParity,
+	"ops":     runOps,
 	"quality": runQuality,
 }
 

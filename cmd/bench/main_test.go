@@ -50,6 +50,14 @@ func TestUsage(t *testing.T) {
 		{"parity x --nothing", cli.Usage, "flag provided but not defined"},
 		{"parity no/such/folder", cli.Failed, "no such file"},
 		{"parity parity/testdata --device tpu", cli.Failed, `device "tpu"`},
+		{"-h", cli.Done, "bench ops "},
+		{"ops -h", cli.Done, "embedding, add, rmsnorm"},
+		{"ops add", cli.Usage, "unexpected argument"},
+		{"ops --op add,warp", cli.Usage, `"warp" is not one of embedding, add,`},
+		{"ops --op", cli.Usage, "flag needs an argument"},
+		{"ops --threads -1", cli.Usage, "--threads is -1"},
+		{"ops --threads 5000", cli.Failed, "5000 is not between 1 and 1024"},
+		{"ops --device tpu", cli.Failed, `device "tpu"`},
 	} {
 		code, stdout, stderr := bench(t, strings.Fields(c.args)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {

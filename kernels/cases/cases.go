@@ -93,11 +93,13 @@ func Ops(list []*Case) (ops []string) {
 // ID is a case's name among all.
 func (c *Case) ID() string { return fmt.Sprintf("%s %v %s", c.Op, c.Type, c.Name) }
 
-// Fusable reports whether the operation can run fused.
-func (c *Case) Fusable() bool { return slices.Contains(kernels.FusedOps, c.Op) }
-
-// Fuses reports whether fused, other kernels run.
-func (c *Case) Fuses() bool { return c.Kernels[1] != nil && !slices.Equal(c.Kernels[0], c.Kernels[1]) }
+// Forms are the ways in which the operation can run: not fused, and fused if it is one of kernels.FusedOps.
+func (c *Case) Forms() []bool {
+	if slices.Contains(kernels.FusedOps, c.Op) {
+		return []bool{false, true}
+	}
+	return []bool{false}
+}
 
 // act and par are inputs with gradients of the two kinds.
 func act(name string, t tensor.DType, shape ...int) Operand {

@@ -60,11 +60,7 @@ type sample struct {
 // Check runs a case, fused or unfused, and makes all its checks. The error is the device's, or that of its memory: then Result
 // tells nothing. Check sets which operations the device fuses, and has nothing guard its scratch memory afterwards.
 func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
-	if fused {
-		d.SetFused(kernels.All())
-	} else {
-		d.SetFused(nil)
-	}
+	setFused(d, fused)
 	r, err := c.Place(d)
 	if err != nil {
 		return Result{}, err
@@ -225,6 +221,14 @@ func (c *Case) compareThreads(res *Result, first *Run) error {
 // gradient reports whether a name is that of a gradient.
 func (c *Case) gradient(name string) bool {
 	return !slices.ContainsFunc(append(slices.Clone(c.In), c.Out...), func(o Operand) bool { return o.Name == name })
+}
+
+func setFused(d *kernels.Device, fused bool) {
+	if fused {
+		d.SetFused(kernels.All())
+	} else {
+		d.SetFused(nil)
+	}
 }
 
 func index(fused bool) int {

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/kernels/cases"
+	"restyle/kernels/cpu"
+)
+
+const aboutOps = `
+bench ops runs the cases of every operation on a device and prints what the device can do: a line
+for each operation, forward and backward, with a cell for each type, unfused and fused.
+
+  ok 41%     right: the worst tensor or element is off by 41% of what it may be off by
+  no kernel  the device has no kernel for it
+  FAIL 2/16  2 of 16 cases are wrong; what is wrong with them is listed below the table
+  -          there is no such form
+
+  bench ops
+  bench ops --op rmsnorm,attention --threads 1
+  bench ops --device cuda --time
+
+Results are compared with the same formulas in float64, gradients with finite differences of the
+formulas. The environment variable RESTYLE_CPU chooses the CPU's instruction set. bench ops exits
+with 1 if any case is wrong.`
+
+// opsOptions are the flags, and the cases that they choose from.
+type opsOptions struct {
+	op      string
+	time    bool
+	json    string
+	device  string
+	threads int
+
+	list  []*cases.Case
+	timed []*cases.Case
+}
+
+func (o *opsOptions) flags(out io.Writer) *cli.Flags {
+	f := cli.New("bench ops", aboutOps, out)
+	f.Group("What is run")
+	f.Add(&o.op, "op", "only these operations, `names` with commas between them; default all: "+strings.Join(cases.Ops(o.list), ", "))
+	f.Add(&o.time, "time", "also time operations at the sizes of models: the fastest of several runs in milliseconds, and the GB/s of what it must read and write; a minute or two, 2 GB of memory")
+
+	f.Group("What is printed")
+	f.Add(&o.json, "json", "also write the table, and everything that is wrong, as JSON to this `file`")
+
+	f.Group("Where it runs")
+	f.Add(&o.device, "device", "where operations run, `auto|cpu|cuda|cuda:N`")
+	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
+	return f
+}
+
+func runOps(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o := &opsOptions{device: "cpu", list: cases.All()}
+	for _, t := range cases.Types {
+		o.timed = append(o.timed, cases.Timed(t)...)
+	}
+	return o.run(ctx, args, stdout, stderr)
+}
+
+func (o *opsOptions) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := o.flags(stderr)
+	if code, done := flags.Parse(args); done {
+		return code
+	}
+	err := o.choose()
+	if err == nil && o.threads < 0 {
+		err = fmt.Errorf("--threads is %d: give a number of threads, or 0 for all", o.threads)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench ops: %v\nsee bench ops -h\n", err)
+		return cli.Usage
+	}
+	status := cli.NewStatusLine(cli.Raw(stderr))
+	report, err := o.measure(ctx, status)
+	status.Clear()
+	if err == nil {
+		err = o.print(report, stdout)
+	}
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "bench ops: stopped")
+		return cli.Failed
+	case err != nil:
+		fmt.Fprintf(stderr, "bench ops: %v\n", err)
+		return cli.Failed
+	case !report.OK:
+		return cli.Failed
+	}
+	return cli.Done
+}
+
+// choose leaves the cases of the operations that --op names.
+func (o *opsOptions) choose() error {
+	if o.op == "" {
+		return nil
+	}
+	var names []string
+	for name := range strings.SplitSeq(o.op, ",") {
+		name = strings.TrimSpace(name)
+		if all := cases.Ops(o.list); !slices.Contains(all, name) {
+			return fmt.Errorf("--op: %q is not one of %s", name, strings.Join(all, ", "))
+		}
+		names = append(names, name)
+	}
+	other := func(c *cases.Case) bool { return !slices.Contains(names, c.Op) }
+	o.list, o.timed = slices.DeleteFunc(o.list, other), slices.DeleteFunc(o.timed, other)
+	return nil
+}
+
+// measure runs all cases. The error is the device's.
+func (o *opsOptions) measure(ctx context.Context, status *cli.StatusLine) (*opsReport, error) {
+	start := time.Now()
+	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads})
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	r := &opsReport{Command: "ops", Device: d.Name(), Cases: len(o.list)}
+	if d.IsCPU() {
+		r.Level, r.Threads = d.Level(), cpu.Threads()
+	}
+	for i, c := range o.list {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		status.Draw(fmt.Sprintf("%s, %d %%", c.ID(), 100*i/len(o.list)))
+		for _, fused := range c.Forms() {
+			result, err := c.Check(d, fused)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.ID(), err)
+			}
+			r.add(c, fused, result)
+		}
+	}
+	if o.time {
+		for _, c := range o.timed {
+			for _, fused := range c.TimedForms() {
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				status.Draw("timing " + c.ID())
+				forward, backward, err := c.Time(d, fused, 200*time.Millisecond)
+				if err != nil {
+					return nil, fmt.Errorf("timing %s: %w", c.ID(), err)
+				}
+				r.addTimes(c, fused, forward, backward)
+			}
+		}
+	}
+	r.OK = r.Failed == 0
+	r.Seconds = time.Since(start).Round(time.Millisecond).Seconds()
+	return r, nil
+}
+
+// print writes the table, the file and the last line.
+func (o *opsOptions) print(r *opsReport, stdout io.Writer) error {
+	if _, err := io.WriteString(stdout, r.text()); err != nil {
+		return err
+	}
+	if o.json != "" {
+		data, err := json.MarshalIndent(r, "", " ")
+		if err == nil {
+			err = writeFile(o.json, append(data, '\n'))
+		}
+		if err != nil {
+			return fmt.Errorf("--json: %w", err)
+		}
+	}
+	last := *r
+	last.Rows, last.Times = nil, nil
+	return cli.PrintJSON(stdout, last)
+}

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"restyle/internal/cli"
+	"restyle/kernels/cases"
+)
+
+// An opsReport is what bench ops found out, as it is written as JSON.
+type opsReport struct {
+	Command string    `json:"command"`
+	Seconds float64   `json:"seconds"`
+	Device  string    `json:"device"`
+	Level   string    `json:"level,omitempty"`   // the CPU's instruction set
+	Threads int       `json:"threads,omitempty"` // of the CPU
+	OK      bool      `json:"ok"`                // no case is wrong
+	Cases   int       `json:"cases"`
+	Failed  int       `json:"failed"`              // cells of the table with a case that is wrong
+	Missing []string  `json:"no_kernel,omitempty"` // operations that the device has no kernel for
+	Rows    []*opsRow `json:"rows,omitempty"`
+	Times   []opsTime `json:"times,omitempty"`
+}
+
+// An opsRow is one cell of the table: an operation in one direction, with one type, fused or not.
+type opsRow struct {
+	Op      string     `json:"op"`
+	Pass    string     `json:"pass"` // forward or backward
+	Type    string     `json:"type"`
+	Fused   bool       `json:"fused"`
+	Cases   int        `json:"cases"`
+	Missing int        `json:"no_kernel,omitempty"` // cases that the device has no kernel for
+	Worst   float64    `json:"worst"`               // of the cases that are right: the error as a share of its limit
+	Faults  []opsFault `json:"faults,omitempty"`
+}
+
+// An opsFault is a case that is wrong.
+type opsFault struct {
+	Case   string   `json:"case"`
+	Faults []string `json:"faults"`
+}
+
+// An opsTime is how long the fastest run of a case took.
+type opsTime struct {
+	Case  string  `json:"case"`
+	Pass  string  `json:"pass"`
+	Fused bool    `json:"fused"`
+	MS    float64 `json:"milliseconds"`
+	GBs   float64 `json:"gb_per_second"`
+}
+
+// row finds a cell, nil if there is none.
+func (r *opsReport) row(op, pass, typ string, fused bool) *opsRow {
+	i := slices.IndexFunc(r.Rows, func(row *opsRow) bool {
+		return row.Op == op && row.Pass == pass && row.Type == typ && row.Fused == fused
+	})
+	if i < 0 {
+		return nil
+	}
+	return r.Rows[i]
+}
+
+// add counts a case's result in the cells of its directions.
+func (r *opsReport) add(c *cases.Case, fused bool, result cases.Result) {
+	passes := []cases.Pass{result.Forward}
+	if c.Backward != nil {
+		passes = append(passes, result.Backward)
+	}
+	for i, p := range passes {
+		name := opsPasses[i]
+		row := r.row(c.Op, name, c.Type.String(), fused)
+		if row == nil {
+			row = &opsRow{Op: c.Op, Pass: name, Type: c.Type.String(), Fused: fused}
+			r.Rows = append(r.Rows, row)
+		}
+		row.Cases++
+		switch {
+		case len(p.Faults) > 0:
+			if row.Faults == nil {
+				r.Failed++
+			}
+			row.Faults = append(row.Faults, opsFault{c.ID(), p.Faults})
+		case p.NoKernel != "":
+			row.Missing++
+			if !slices.Contains(r.Missing, p.NoKernel) {
+				r.Missing = append(r.Missing, p.NoKernel)
+			}
+		default:
+			row.Worst = max(row.Worst, p.Worst)
+		}
+	}
+}
+
+var opsPasses = []string{"forward", "backward"}
+
+// addTimes adds the times of a case. A direction that did not run has none.
+func (r *opsReport) addTimes(c *cases.Case, fused bool, times ...time.Duration) {
+	bytes := []float64{c.ForwardBytes, c.BackwardBytes}
+	for i, t := range times {
+		if t > 0 {
+			r.Times = append(r.Times, opsTime{c.ID(), opsPasses[i], fused, 1e3 * t.Seconds(), bytes[i] / t.Seconds() / 1e9})
+		}
+	}
+}
+
+// text is the report as people read it, no line over 100 columns.
+func (r *opsReport) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "device  %s", r.Device)
+	if r.Level != "" {
+		fmt.Fprintf(&b, ", %s, %s", r.Level, cli.Count(r.Threads, "thread"))
+	}
+	b.WriteString("\n\n")
+	types, forms := []string{""}, []string{"operation"}
+	for _, t := range cases.Types {
+		types, forms = append(types, t.String(), ""), append(forms, form(false), form(true))
+	}
+	line(&b, types)
+	line(&b, forms)
+	var ops []string
+	for _, row := range r.Rows {
+		if !slices.Contains(ops, row.Op) {
+			ops = append(ops, row.Op)
+		}
+	}
+	for _, op := range ops {
+		for _, pass := range opsPasses {
+			if cells := r.cells(op, pass); cells != nil {
+				line(&b, append([]string{strings.TrimSuffix(op+" "+pass, " forward")}, cells...))
+			}
+		}
+	}
+	if len(r.Missing) > 0 {
+		b.WriteString("\n")
+		wrap(&b, fmt.Sprintf("%s has no kernel for %s", r.Device, strings.Join(r.Missing, ", ")))
+	}
+	for _, row := range r.Rows {
+		for i, f := range row.Faults {
+			if i == 0 {
+				fmt.Fprintf(&b, "\nFAIL %s %s, %s, %s\n", row.Op, row.Pass, row.Type, form(row.Fused))
+			}
+			wrap(&b, f.Case+": "+strings.Join(f.Faults, "; "))
+		}
+	}
+	r.writeTimes(&b)
+	b.WriteString("\n")
+	return b.String()
+}
+
+// cells are an operation's, in one direction, nil if it has none in this direction.
+func (r *opsReport) cells(op, pass string) (cells []string) {
+	some := false
+	for _, t := range cases.Types {
+		for _, fused := range []bool{false, true} {
+			row := r.row(op, pass, t.String(), fused)
+			some = some || row != nil
+			cells = append(cells, row.cell())
+		}
+	}
+	if !some {
+		return nil
+	}
+	return cells
+}
+
+func (row *opsRow) cell() string {
+	switch {
+	case row == nil:
+		return "-"
+	case len(row.Faults) > 0:
+		return fmt.Sprintf("FAIL %d/%d", len(row.Faults), row.Cases)
+	case row.Missing == row.Cases:
+		return "no kernel"
+	case row.Missing > 0:
+		return fmt.Sprintf("ok%3.0f%%, not all", 100*row.Worst)
+	}
+	return fmt.Sprintf("ok%3.0f%%", 100*row.Worst)
+}
+
+// writeTimes adds the table of times, a line for each case and form.
+func (r *opsReport) writeTimes(b *strings.Builder) {
+	var names []string
+	cells := map[string]string{}
+	for _, t := range r.Times {
+		name := t.Case
+		if t.Fused {
+			name += " fused"
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		cells[name+t.Pass] = fmt.Sprintf("%8.3f ms%9.1f GB/s", t.MS, t.GBs)
+	}
+	for i, name := range names {
+		if i == 0 {
+			fmt.Fprintf(b, "\n%-50s%-25s%s\n", "fastest run", "forward", "backward")
+		}
+		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-50s%-25s%s", name, cells[name+"forward"], cells[name+"backward"]), " "))
+	}
+}
+
+func form(fused bool) string {
+	if fused {
+		return "fused"
+	}
+	return "unfused"
+}
+
+// line adds a line of the table.
+func line(b *strings.Builder, cells []string) {
+	text := fmt.Sprintf("%-24s", cells[0])
+	for _, c := range cells[1:] {
+		text += fmt.Sprintf("%-18s", c)
+	}
+	b.WriteString(strings.TrimRight(text, " ") + "\n")
+}
+
+// wrap adds a text in lines of at most 100 columns, all but the first indented.
+func wrap(b *strings.Builder, text string) {
+	for i, l := range cli.Wrap(text, 98) {
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		b.WriteString(l + "\n")
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/kernels/cases"
+	"restyle/tensor"
+)
+
+// TestOps prints the table of two operations, one that can be fused and one that cannot.
+func TestOps(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ops.json")
+	code, stdout, stderr := bench(t, "ops", "--op", "swiglu, add", "--threads", "1", "--json", file)
+	if code != cli.Done || stderr != "" {
+		t.Fatalf("exit %d, %s", code, stderr)
+	}
+	lines := strings.Split(stdout, "\n")
+	if !strings.HasPrefix(lines[0], "device  cpu, ") || !strings.HasSuffix(lines[0], ", 1 thread") {
+		t.Errorf("it begins with %q", lines[0])
+	}
+	ok := "ok PERCENT"
+	for i, want := range map[int]string{
+		2: "F32 BF16",
+		3: "operation unfused fused unfused fused",
+		4: "add " + ok + " - " + ok + " -",
+		5: "swiglu " + ok + " " + ok + " " + ok + " " + ok,
+		6: "swiglu backward " + ok + " " + ok + " " + ok + " " + ok,
+		7: "",
+	} {
+		words := strings.Fields(lines[i])
+		for k, w := range words {
+			if strings.HasSuffix(w, "%") {
+				words[k] = "PERCENT"
+			}
+		}
+		if got := strings.Join(words, " "); got != want {
+			t.Errorf("line %d is %q, want %q", i, got, want)
+		}
+	}
+	last := lastLine(t, stdout)
+	if last["command"] != "ops" || last["ok"] != true || last["failed"] != 0.0 || last["threads"] != 1.0 || last["rows"] != nil {
+		t.Errorf("the last line is %v", last)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var full opsReport
+	if err := json.Unmarshal(data, &full); err != nil || len(full.Rows) != 2+8 || full.Cases != len(cases.Of("add"))+len(cases.Of("swiglu")) {
+		t.Errorf("%s: %v, %d rows, %d cases", file, err, len(full.Rows), full.Cases)
+	}
+	for _, row := range full.Rows {
+		if row.Cases == 0 || row.Worst >= 1 || row.Missing > 0 || row.Faults != nil {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// planted runs bench ops with cases of its own.
+func planted(t *testing.T, list []*cases.Case, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	o := &opsOptions{device: "cpu", list: list, timed: slices.Clone(list)}
+	code = o.run(context.Background(), args, &out, &errs)
+	for l := range strings.Lines(out.String()) {
+		if cli.Columns(strings.TrimSuffix(l, "\n")) > 100 && l[0] != '{' {
+			t.Errorf("over 100 columns: %q", l)
+		}
+	}
+	return code, out.String(), errs.String()
+}
+
+// TestOpsFail spoils two cases: the table says in which cells, below it stands what is wrong with which case, and it is exit 1.
+func TestOpsFail(t *testing.T) {
+	list := slices.Concat(cases.Of("swiglu"), cases.Of("add"))
+	bad := func(c *cases.Case) bool { return c.ID() == "swiglu BF16 3x7" || c.ID() == "add F32 7" }
+	for _, c := range list {
+		if right := c.Want; bad(c) {
+			c.Want = func(x cases.Values) cases.Values {
+				y := right(x)
+				y["y"][0]++ // the gradient is the same
+				return y
+			}
+		}
+	}
+	file := filepath.Join(t.TempDir(), "ops.json")
+	code, stdout, stderr := planted(t, list, "--json", file)
+	if code != cli.Failed || stderr != "" {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	for _, want := range []string{
+		"\nadd                     FAIL 1/5          -", "FAIL 1/6          FAIL 1/6\n",
+		"\nFAIL swiglu forward, BF16, unfused\nswiglu BF16 3x7: y is off by ", "\nFAIL swiglu forward, BF16, fused\nswiglu BF16 3x7: y is off by ",
+		"\nFAIL add forward, F32, unfused\nadd F32 7: y is off by ",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("there is no %q in\n%s", want, stdout)
+		}
+	}
+	if n := strings.Count(stdout, "FAIL"); n != 6 {
+		t.Errorf("FAIL is there %d times in\n%s", n, stdout)
+	}
+	if last := lastLine(t, stdout); last["ok"] != false || last["failed"] != 3.0 {
+		t.Errorf("the last line is %v", last)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil || !bytes.Contains(data, []byte(`"case": "add F32 7"`)) || !bytes.Contains(data, []byte("y[0] is ")) {
+		t.Errorf("%v, %s", err, data)
+	}
+	if code, _, stderr := planted(t, list, "--json", filepath.Join(file, "x")); code != cli.Failed || !strings.Contains(stderr, "--json") {
+		t.Errorf("a file that cannot be written: exit %d, %q", code, stderr)
+	}
+}
+
+// TestOpsNoKernel has a device lack kernels: for all of an operation, and for some cases of another.
+func TestOpsNoKernel(t *testing.T) {
+	list := slices.Concat(cases.Of("rope"), cases.Of("linear"))
+	for _, c := range list {
+		lack := func(op string) func(*kernels.Device, cases.Tensors) {
+			return func(*kernels.Device, cases.Tensors) { panic(kernels.NoKernel{Op: op}) }
+		}
+		switch {
+		case c.Op == "rope":
+			c.Forward, c.Backward = lack("RoPE"), lack("RoPEBackward")
+		case strings.HasSuffix(c.Name, " and bias") && c.Type == tensor.BF16:
+			c.Backward = lack("BiasGradient")
+		}
+	}
+	code, stdout, stderr := planted(t, list)
+	if code != cli.Done || stderr != "" {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	for _, want := range []string{
+		"\nrope                    no kernel         -                 no kernel         -\n",
+		"\nrope backward           no kernel         -                 no kernel         -\n",
+		"%, not all   -\n", "\ncpu has no kernel for RoPE, RoPEBackward, BiasGradient\n",
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("there is no %q in\n%s", want, stdout)
+		}
+	}
+	if last := lastLine(t, stdout); last["ok"] != true || len(last["no_kernel"].([]any)) != 3 {
+		t.Errorf("the last line is %v", last)
+	}
+}
+
+// TestOpsTime wants times of every direction of what is timed, and none of the others.
+func TestOpsTime(t *testing.T) {
+	list := cases.Of("swiglu")[:1]
+	list[0].ForwardBytes, list[0].BackwardBytes = 12, 24
+	code, stdout, stderr := planted(t, list, "--time")
+	if code != cli.Done || stderr != "" {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+	for _, name := range []string{"swiglu F32 1x1 ", "swiglu F32 1x1 fused "} {
+		_, rest, _ := strings.Cut(stdout, "\n"+name)
+		if text, _, _ := strings.Cut(rest, "\n"); strings.Count(text, " ms") != 2 || strings.Count(text, " GB/s") != 2 {
+			t.Errorf("%q: no times in\n%s", name, stdout)
+		}
+	}
+	r := &opsReport{}
+	r.addTimes(list[0], true, 3e3, 0) // 3 µs
+	if len(r.Times) != 1 || r.Times[0] != (opsTime{"swiglu F32 1x1", "forward", true, 0.003, 0.004}) {
+		t.Errorf("%+v", r.Times)
+	}
+}
+
+func TestOpsStopped(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	if code := run(ctx, []string{"ops"}, &out, &errs); code != cli.Failed || !strings.Contains(errs.String(), "stopped") || out.Len() > 0 {
+		t.Errorf("exit %d, %q", code, errs.String())
+	}
+}

@@ -1,0 +1,200 @@
+package cases
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// TestAll wants each case once, a case of both types for each operation, and names that --op can take.
+func TestAll(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range All() {
+		if seen[c.ID()] {
+			t.Errorf("two cases are %s", c.ID())
+		}
+		seen[c.ID()] = true
+	}
+	ops := Ops(All())
+	for _, op := range append(slices.Clone(kernels.FusedOps), ops...) {
+		list := Of(op)
+		for _, typ := range Types {
+			if !slices.ContainsFunc(list, func(c *Case) bool { return c.Type == typ }) {
+				t.Errorf("no case of %s with %v", op, typ)
+			}
+		}
+		if strings.ContainsAny(op, ", ") {
+			t.Errorf("the name %q", op)
+		}
+	}
+	for _, typ := range Types {
+		for _, c := range Timed(typ) {
+			if !slices.Contains(ops, c.Op) || c.ForwardBytes == 0 || (c.Backward == nil) != (c.BackwardBytes == 0) {
+				t.Errorf("%s is timed for %v and %v bytes", c.ID(), c.ForwardBytes, c.BackwardBytes)
+			}
+		}
+	}
+}
+
+func open(t *testing.T) *kernels.Device {
+	t.Helper()
+	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// double is y = 2x, forward and backward, by the host: a right case, which the tests below spoil.
+func double() *Case {
+	twice := func(y, x tensor.Tensor) {
+		for i, v := range x.F32() {
+			y.F32()[i] = 2 * v
+		}
+	}
+	return &Case{
+		Op: "swiglu", Type: tensor.F32, Name: "double",
+		In:       []Operand{act("x", tensor.F32, 3, 5)},
+		Out:      []Operand{act("y", tensor.F32, 3, 5)},
+		Forward:  func(_ *kernels.Device, x Tensors) { twice(x["y"], x["x"]) },
+		Backward: func(_ *kernels.Device, x Tensors) { twice(x["dx"], x["dy"]) },
+		Want: func(x Values) Values {
+			y := make([]float64, len(x["x"]))
+			for i, v := range x["x"] {
+				y[i] = 2 * v
+			}
+			return Values{"y": y}
+		},
+	}
+}
+
+// TestCheck spoils a right case in every way that Check looks for, and wants each to be found, in the direction where it is.
+func TestCheck(t *testing.T) {
+	d := open(t)
+	// behind a pass, something else happens.
+	then := func(pass *func(*kernels.Device, Tensors), more func(d *kernels.Device, x Tensors)) {
+		right := *pass
+		*pass = func(d *kernels.Device, x Tensors) { right(d, x); more(d, x) }
+	}
+	for _, test := range []struct {
+		name              string
+		spoil             func(c *Case)
+		forward, backward string // how the first fault begins, "" for none
+	}{
+		{"nothing", func(*Case) {}, "", ""},
+		{"all of the output", func(c *Case) {
+			then(&c.Forward, func(_ *kernels.Device, x Tensors) { copy(x["y"].F32(), x["x"].F32()) })
+		}, "y is off by 0.5, limit 2e-06", ""},
+		{"one element", func(c *Case) {
+			then(&c.Forward, func(_ *kernels.Device, x Tensors) { x["y"].F32()[7] *= 1.01 })
+			c.Tolerance = 1
+		}, "y[7] is ", ""},
+		{"no number", func(c *Case) {
+			then(&c.Forward, func(_ *kernels.Device, x Tensors) { x["y"].F32()[14] = float32(math.NaN()) })
+		}, "y is off by +Inf", ""},
+		{"an output that is not written", func(c *Case) { c.Forward = func(*kernels.Device, Tensors) {} }, "y is off by +Inf", ""},
+		{"a gradient", func(c *Case) {
+			then(&c.Backward, func(_ *kernels.Device, x Tensors) { x["dx"].F32()[0] += 1 })
+		}, "", "dx is off by "},
+		{"a gradient that overwrites", func(c *Case) { c.In[0].Grad = Accumulated }, "", "dx is off by "},
+		{"an element beyond the output", func(c *Case) {
+			then(&c.Forward, func(_ *kernels.Device, x Tensors) {
+				y := x["y"]
+				y.Addr += 4 * 64 // where the guard begins
+				y.F32()[0] = 1
+			})
+		}, "y was written beyond its end", "y was written beyond its end"},
+		{"another kernel", func(c *Case) { c.Kernels[0] = []string{"double"} }, "", "the kernels  ran, not double"},
+		{"one kernel more", func(c *Case) {
+			c.Kernels[0] = []string{}
+			then(&c.Forward, func(d *kernels.Device, x Tensors) { d.Add(x["y"], x["x"], x["x"]) })
+		}, "", "the kernels add ran, not "},
+		{"the number of threads", func(c *Case) {
+			then(&c.Forward, func(_ *kernels.Device, x Tensors) { x["y"].F32()[0] *= 1 + 0x1p-22*float32(cpu.Threads()-1) })
+		}, "y is another with 3 threads than with 1", ""},
+		{"the number of threads, backward", func(c *Case) {
+			then(&c.Backward, func(_ *kernels.Device, x Tensors) { x["dx"].F32()[0] *= 1 + 0x1p-22*float32(cpu.Threads()-1) })
+		}, "", "dx is another with 3 threads than with 1"},
+		{"a mistake of the program", func(c *Case) {
+			c.Forward = func(d *kernels.Device, x Tensors) { d.Add(x["y"], x["x"], tensor.Tensor{}) }
+		}, "panic: Add: b is", ""},
+	} {
+		c := double()
+		test.spoil(c)
+		r, err := c.Check(d, false)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		for i, p := range []Pass{r.Forward, r.Backward} {
+			first, direction, want := "", [2]string{"forward", "backward"}[i], [2]string{test.forward, test.backward}[i]
+			if len(p.Faults) > 0 {
+				first = p.Faults[0]
+			}
+			if !strings.HasPrefix(first, want) || (want == "") != (first == "") {
+				t.Errorf("%s: %s %q, want %q", test.name, direction, p.Faults, want)
+			}
+			if test.name == "nothing" && (!p.Ran || p.NoKernel != "" || !(p.Worst < 1)) {
+				t.Errorf("%s: %+v", direction, p)
+			}
+		}
+		if cpu.Threads() != 1 {
+			t.Errorf("%s: there are %d threads afterwards", test.name, cpu.Threads())
+		}
+	}
+}
+
+// TestCheckFused wants fused and unfused to be what the device is set to, whatever it was before, and its kernels compared with
+// the list of that form.
+func TestCheckFused(t *testing.T) {
+	d := open(t)
+	for _, fused := range []bool{true, false, true} {
+		c := double()
+		c.Kernels = [2][]string{{"silu", "mul"}, {"swiglu"}}
+		c.Out = append(c.Out, plain("z", tensor.F32, 3, 2))
+		c.In = append(c.In, plain("pair", tensor.F32, 3, 4))
+		right := c.Forward
+		c.Forward = func(d *kernels.Device, x Tensors) { right(d, x); d.SwiGLU(x["z"], x["pair"]) }
+		if r, err := c.Check(d, fused); err != nil || len(r.Forward.Faults)+len(r.Backward.Faults) > 0 {
+			t.Errorf("fused %t: %+v, %v", fused, r, err)
+		}
+	}
+}
+
+// TestNoKernel has a device lack a kernel: its operation is named, nothing is compared, and a backward pass whose kernel is there
+// is checked all the same, from what the formula gives.
+func TestNoKernel(t *testing.T) {
+	d := open(t)
+	c := double()
+	c.Kernels[0] = []string{"any"}
+	c.Forward = func(*kernels.Device, Tensors) { panic(kernels.NoKernel{Op: "Double"}) }
+	c.Backward = func(d *kernels.Device, x Tensors) {
+		for i := range x["dx"].F32() { // sees y
+			x["dx"].F32()[i] = x["dy"].F32()[i] * x["y"].F32()[i] / x["x"].F32()[i]
+		}
+	}
+	r, err := c.Check(d, false)
+	if err != nil || r.Forward.Ran || r.Forward.NoKernel != "Double" || len(r.Forward.Faults) > 0 {
+		t.Errorf("forward %+v, %v", r.Forward, err)
+	}
+	if !r.Backward.Ran || len(r.Backward.Faults) > 0 || r.Backward.Worst == 0 {
+		t.Errorf("backward %+v", r.Backward)
+	}
+	if forward, backward, err := c.Time(d, false, 0); err != nil || forward != 0 || backward == 0 {
+		t.Errorf("timed %v, %v, %v", forward, backward, err)
+	}
+	c.Backward = c.Forward
+	if r, err = c.Check(d, false); err != nil || r.Backward.Ran || r.Backward.NoKernel != "Double" || len(r.Backward.Faults) > 0 {
+		t.Errorf("backward %+v, %v", r.Backward, err)
+	}
+}

@@ -1,0 +1,76 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// TestNoKernel has an operation that only the CPU has say so on a GPU, by its name and before it looks at anything.
+func TestNoKernel(t *testing.T) {
+	d := &Device{gpu: &gpu{}, counts: map[string]int{}}
+	none := tensor.Tensor{}
+	for op, f := range map[string]func(){
+		"RoPE":         func() { d.RoPE(none, none, none, none, 1, 1) },
+		"RoPEBackward": func() { d.RoPEBackward(none, none, none, none, 1, 1) },
+		"Attention":    func() { d.Attention(none, none, none, AttentionSpec{}) },
+		"Quantize":     func() { d.Quantize(none, none, none, true) },
+	} {
+		func() {
+			defer func() {
+				if got, ok := recover().(NoKernel); !ok || got.Op != op || got.Error() != op+": there is no kernel for a GPU yet" {
+					t.Errorf("%s: %v", op, got)
+				}
+			}()
+			f()
+		}()
+	}
+	if len(d.counts) > 0 {
+		t.Errorf("%v ran", d.counts)
+	}
+}
+
+// TestGuardScratch writes before and beyond scratch memory, and wants both to be reported when it is released, with its name, and
+// nothing after the guards are gone.
+func TestGuardScratch(t *testing.T) {
+	d, err := Open("cpu", Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var got []string
+	report := func(what string) { got = append(got, what) }
+	use := func(spoil func(x tensor.Tensor)) {
+		defer d.release(d.mark())
+		d.scratch("first", tensor.F32, 9)
+		x := d.scratch("x", tensor.BF16, 3)
+		if v, err := d.Floats(x); err == nil && len(got) == 0 && fmt.Sprint(v) != "[NaN NaN NaN]" && d.released != nil {
+			t.Errorf("scratch memory begins as %v", v)
+		}
+		spoil(x)
+	}
+	write := func(at int) func(x tensor.Tensor) {
+		return func(x tensor.Tensor) {
+			x.DType, x.Shape, x.Addr = tensor.U8, []int{1}, x.Addr+uintptr(at)
+			x.Raw()[0] = 1
+		}
+	}
+	d.GuardScratch(report)
+	use(write(5))
+	if got != nil {
+		t.Errorf("the last byte: %q", got)
+	}
+	use(write(6))
+	use(write(-1))
+	if want := []string{"x BF16[3]: written beyond its end", "x BF16[3]: written before its beginning"}; !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", strings.Join(got, ", "), want)
+	}
+	d.GuardScratch(nil)
+	use(write(6))
+	if len(got) != 2 {
+		t.Errorf("without guards: %q", got)
+	}
+}
