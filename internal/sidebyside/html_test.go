@@ -83,3 +83,17 @@ func FuzzInert(f *testing.F) {
 		}
 	})
 }
+
+// TestHeading: a question is not Markdown, whatever it has in it.
+func TestHeading(t *testing.T) {
+	for question, want := range map[string]string{
+		"Print [3, 4] and 3 & 4": "Print [3, 4] and 3 &amp; 4",
+		"a*b* __c__ `d` e_f":     `a\*b\* \_\_c\_\_ \` + "`d\\`" + ` e\_f`,
+		"[a](http://b) ![c][d]":  `[a\](http://b) ![c\][d]`,
+		`\*a\* <b>`:              `\\\*a\\\* &lt;b>`,
+	} {
+		if got, _, _ := strings.Cut(Markdown(question), "\n"); got != `### Query: *"`+want+`"*` {
+			t.Errorf("%s gives\n%s", question, got)
+		}
+	}
+}

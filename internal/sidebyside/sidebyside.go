@@ -18,6 +18,9 @@ const (
 // headings are how the entry calls the models.
 var headings = map[string]string{Base: "Base Model", Tuned: "My Custom Model"}
 
+// plain keeps what has a meaning in a line of Markdown from having one (CommonMark 0.31, section 2.4).
+var plain = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "](", "\\](", "][", "\\][", "<", "&lt;", "&", "&amp;")
+
 // An Answer is what one model said.
 type Answer struct {
 	Label string // Base or Tuned
@@ -34,7 +37,7 @@ func Markdown(question string, answers ...Answer) string {
 	if many {
 		first += " …"
 	}
-	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", escape(first))
+	fmt.Fprintf(&b, "### Query: *\"%s\"*\n\n", plain.Replace(first))
 	if many {
 		fence := strings.Repeat("`", max(3, longestRun(question, '`')+1))
 		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", fence, question, fence)
