@@ -13,7 +13,7 @@ cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 export RESTYLE_CACHE=$cache
 test=../.bin/kernels.test
-ops="^Test(?i:$(ls ./*.cu | sed 's|./||; s|[.]cu||' | paste -sd '|' -))" # those that run on a GPU: TestAdd for add.cu
+ops="^Test(?i:$(ls ./*.cu | sed 's|./||; s|[.]cu||' | paste -sd '|' -))\$" # those that run on a GPU: TestAdd for add.cu
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
