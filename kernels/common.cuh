@@ -8,6 +8,18 @@
 //   DIM           elements of a row, so that loops over a row have a known end and the row stays in registers
 #pragma once
 
+// exp2Rough is 2^x, off by 2^-22, and reciprocal 1/x, off by an ulp: an instruction each. Subnormal numbers count as 0.
+inline float exp2Rough(float x) {
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+inline float reciprocal(float x) {
+	float y;
+	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+
 // thread is the number of this thread in a grid of one dimension.
 inline long long thread() { return (long long)blockIdx.x * BLOCK + threadIdx.x; }
 
