@@ -11,11 +11,13 @@ import (
 func TestAdd(t *testing.T)          { testOp(t, "add") }
 func TestAttention(t *testing.T)    { testOp(t, "attention") }
 func TestAdamW(t *testing.T)        { testOp(t, "adamw") }
+func TestCached(t *testing.T)       { testOp(t, "cached") }
 func TestCrossEntropy(t *testing.T) { testOp(t, "crossentropy") }
 func TestEmbedding(t *testing.T)    { testOp(t, "embedding") }
 func TestGELU(t *testing.T)         { testOp(t, "gelu") }
 func TestLinear(t *testing.T)       { testOp(t, "linear") }
 func TestQKNorm(t *testing.T)       { testOp(t, "qknorm") }
+func TestQuantized(t *testing.T)    { testOp(t, "quantize") }
 func TestRMSNorm(t *testing.T)      { testOp(t, "rmsnorm") }
 func TestRoPE(t *testing.T)         { testOp(t, "rope") }
 func TestRows(t *testing.T)         { testOp(t, "rows") }

@@ -90,7 +90,7 @@ func dot(a, b []float64) (s float64) {
 	return s
 }
 
-// AttentionCase is the operation on random Values, queries and keys with the deviation spread.
+// AttentionCase is the operation on random values, queries and keys with the deviation spread.
 func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Case {
 	rows := int(m.CuSeqlens[len(m.CuSeqlens)-1])
 	qkv := act("qkv", t, rows, m.Width())
@@ -122,14 +122,19 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	if m.Unmasked {
 		c.Name += " unmasked"
 	}
-	// An element may be off by more than all are on average. In BF16 it is rounded, and so are the weights and the scores'
-	// gradients of which it is a sum.
-	each := Limit{ElementLimits[t].Relative, 4 * c.Tolerance}
+	each := attentionLimit(t, c.Tolerance)
+	c.Elements = map[string]Limit{"y": each, "dqkv": each}
+	return c
+}
+
+// attentionLimit is how far an element of y or of a gradient may be off: by more than all are on average. In BF16 it is rounded,
+// and so are the weights and the scores' gradients of which it is a sum.
+func attentionLimit(t tensor.DType, tolerance float64) Limit {
+	each := Limit{ElementLimits[t].Relative, 4 * tolerance}
 	if t == tensor.BF16 {
 		each.RMS = 0x1p-6
 	}
-	c.Elements = map[string]Limit{"y": each, "dqkv": each}
-	return c
+	return each
 }
 
 // attentionTolerance is the limit for y and the gradients. In F32 the exponents matter: scores of size s have an ulp of

@@ -72,7 +72,7 @@ var Types = []tensor.DType{tensor.F32, tensor.BF16}
 // formula gave.
 func All() []*Case {
 	return slices.Concat(embeddingCases(), addCases(), rmsNormCases(), linearCases(), linearToF32Cases(), qkNormCases(), ropeCases(), attentionCases(),
-		swiGLUCases(), geluCases(), rowsCases(), crossEntropyCases(), adamWCases())
+		cachedAttentionCases(), swiGLUCases(), geluCases(), rowsCases(), crossEntropyCases(), adamWCases(), quantizeCases())
 }
 
 // Of returns the cases of one operation, none if the list has no such operation.

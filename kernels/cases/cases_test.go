@@ -2,6 +2,9 @@ package cases
 
 import (
 	"math"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +27,9 @@ func TestAll(t *testing.T) {
 	for _, op := range append(slices.Clone(kernels.FusedOps), ops...) {
 		list := Of(op)
 		for _, typ := range Types {
+			if op == "quantize" && typ != tensor.F32 {
+				continue
+			}
 			if !slices.ContainsFunc(list, func(c *Case) bool { return c.Type == typ }) {
 				t.Errorf("no case of %s with %v", op, typ)
 			}
@@ -38,6 +44,34 @@ func TestAll(t *testing.T) {
 				t.Errorf("%s is timed for %v and %v bytes", c.ID(), c.ForwardBytes, c.BackwardBytes)
 			}
 		}
+	}
+}
+
+// TestEveryKernel wants each kernel that a device counts to be in some case. What a Control adds up and decides is read as a
+// Record, and has tests of its own.
+func TestEveryKernel(t *testing.T) {
+	listed := []string{"add_squares", "add_loss", "decide"}
+	for _, c := range All() {
+		listed = append(append(listed, c.Kernels[0]...), c.Kernels[1]...)
+	}
+	files, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := 0
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\.(?:ran|products)\("(\w+)"`).FindAllSubmatch(text, -1) {
+			if counted++; !slices.Contains(listed, string(m[1])) {
+				t.Errorf("%s: no case has the kernel %s", f, m[1])
+			}
+		}
+	}
+	if counted < 30 {
+		t.Errorf("only %d kernels were seen", counted)
 	}
 }
 
@@ -101,7 +135,8 @@ func TestCheck(t *testing.T) {
 		}, "y[7] is ", ""},
 		{"no number", func(c *Case) {
 			then(&c.Forward, func(_ *kernels.Device, x Tensors) { x["y"].F32()[14] = float32(math.NaN()) })
-		}, "y is off by +Inf", ""},
+			c.Tolerance = math.Inf(1)
+		}, "y[14] is NaN", ""},
 		{"an output that is not written", func(c *Case) { c.Forward = func(*kernels.Device, Tensors) {} }, "y is off by +Inf", ""},
 		{"a gradient", func(c *Case) {
 			then(&c.Backward, func(_ *kernels.Device, x Tensors) { x["dx"].F32()[0] += 1 })
@@ -151,6 +186,54 @@ func TestCheck(t *testing.T) {
 		if cpu.Threads() != 1 {
 			t.Errorf("%s: there are %d threads afterwards", test.name, cpu.Threads())
 		}
+	}
+}
+
+// TestWorst wants the largest share of a limit, of all elements and of all operands.
+func TestWorst(t *testing.T) {
+	c := &Case{Tolerance: 0.1, Elements: map[string]Limit{"x": {Relative: 0.25}, "y": {RMS: 1}}}
+	var p Pass
+	for _, test := range []struct {
+		name      string
+		got, want []float64
+		worst     float64
+	}{
+		{"x", []float64{1, 2.25, 3}, []float64{1, 2, 3}, 0.25 / math.Sqrt(14) / 0.1},
+		{"x", []float64{1, 2.25, 8}, []float64{1, 2, 8}, 0.25 / math.Sqrt(14) / 0.1}, // less than before
+		{"y", []float64{3, 4, 0}, []float64{3, 4, 0}, 0.25 / math.Sqrt(14) / 0.1},
+		{"x", []float64{1.25, 100}, []float64{1, 100}, 1},
+		{"y", []float64{0, 16, 0, 0}, []float64{0, 0, 0, 16}, math.Sqrt2 / 0.1},
+	} {
+		c.compare(&p, test.name, tensor.F32, test.got, test.want)
+		if math.Abs(p.Worst-test.worst) > 1e-12 {
+			t.Errorf("%v for %v: %v, want %v", test.got, test.want, p.Worst, test.worst)
+		}
+	}
+	if len(p.Faults) != 2 { // the last, of all elements and of the farthest
+		t.Errorf("%q", p.Faults)
+	}
+}
+
+// TestCheckSamples has an element of a gradient be no number that differences were not taken of.
+func TestCheckSamples(t *testing.T) {
+	d := open(t)
+	c := double()
+	c.In[0].Shape, c.Out[0].Shape = []int{3000}, []int{3000}
+	if r, err := c.Check(d, false); err != nil || len(r.Backward.Faults) > 0 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	at := c.formula.gradients["x"].at
+	if len(at) < 40 || len(at) > 1000 {
+		t.Fatalf("%d differences", len(at))
+	}
+	rest := 0
+	for slices.Contains(at, rest) {
+		rest++
+	}
+	right := c.Backward
+	c.Backward = func(d *kernels.Device, x Tensors) { right(d, x); x["dx"].F32()[rest] = float32(math.NaN()) }
+	if r, err := c.Check(d, false); err != nil || len(r.Backward.Faults) != 1 || !strings.HasSuffix(r.Backward.Faults[0], "was not written") {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

@@ -1,0 +1,62 @@
+package cases
+
+import (
+	"fmt"
+	"slices"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// cachedAttentionCase appends the keys and values of rows to caches that have room for three more, and has the rows attend to
+// all of them.
+func cachedAttentionCase(t tensor.DType, start, rows int, m kernels.AttentionSpec) *Case {
+	width, most := m.KVHeads*m.HeadDim, start+rows+3
+	k, v := plain("k", t, most, width), plain("v", t, most, width)
+	tolerance := attentionTolerance(t, 1)
+	return &Case{
+		Op: "cached", Type: t,
+		Name: fmt.Sprintf("%d+%d heads %d/%d x%d window %d", start, rows, m.Heads, m.KVHeads, m.HeadDim, m.Window),
+		In:   []Operand{plain("qkv", t, rows, m.Width()), k, v},
+		Out:  []Operand{plain("y", t, rows, m.Heads*m.HeadDim), k, v},
+		Forward: func(d *kernels.Device, x Tensors) {
+			d.AppendKV(x["k"], x["v"], x["qkv"], m.Heads, m.KVHeads, start)
+			d.AttentionCached(x["y"], x["qkv"], x["k"], x["v"], start, m)
+		},
+		Want: func(x Values) Values {
+			k, v := slices.Clone(x["k"]), slices.Clone(x["v"])
+			all := make([]float64, start*m.Width(), most*m.Width())
+			all = append(all, x["qkv"]...)
+			for r := range start + rows {
+				row := all[r*m.Width():][m.Heads*m.HeadDim : m.Width()]
+				if r < start {
+					copy(row, k[r*width:][:width])
+					copy(row[width:], v[r*width:][:width])
+				} else {
+					copy(k[r*width:][:width], row)
+					copy(v[r*width:][:width], row[width:])
+				}
+			}
+			m := m
+			m.CuSeqlens = []int32{0, int32(start + rows)}
+			y, _, _, _ := Attention(m, all, nil, Exact)
+			return Values{"y": y[start*m.Heads*m.HeadDim:], "k": k, "v": v}
+		},
+		Tolerance: tolerance,
+		Elements:  map[string]Limit{"y": attentionLimit(t, tolerance)},
+		Kernels:   [2][]string{{"append_kv", "attention_cached"}},
+	}
+}
+
+func cachedAttentionCases() (cases []*Case) {
+	for _, t := range Types {
+		for _, rows := range []int{1, 2, 19} { // a token has a kernel of its own
+			for _, start := range []int{0, 7, 300} { // from 257 keys on, several chunks
+				cases = append(cases,
+					cachedAttentionCase(t, start, rows, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16}),
+					cachedAttentionCase(t, start, rows, kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 10, Window: 5}))
+			}
+		}
+	}
+	return cases
+}
