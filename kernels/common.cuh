@@ -9,6 +9,10 @@
 #pragma once
 
 // exp2Rough is 2^x, off by 2^-22, and reciprocal 1/x, off by an ulp: an instruction each. Subnormal numbers count as 0.
+#ifdef EMULATED
+inline float exp2Rough(float x) { return exp2f(x); }
+inline float reciprocal(float x) { return 1 / x; }
+#else
 inline float exp2Rough(float x) {
 	float y;
 	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -19,6 +23,7 @@ inline float reciprocal(float x) {
 	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
 }
+#endif
 
 // thread is the number of this thread in a grid of one dimension.
 inline long long thread() { return (long long)blockIdx.x * BLOCK + threadIdx.x; }
@@ -67,13 +72,17 @@ inline Vector load(const T *rows, long long vector) {
 
 // prefetch has the vector brought near, into the level 2 cache.
 inline void prefetch(const T *rows, long long vector) {
+#ifndef EMULATED
 	asm volatile("prefetch.global.L2 [%0];" ::"l"((const Word *)rows + vector));
+#endif
 }
 
 // rounded makes a vector of floats: to the nearest that T has, ties to even.
 inline Vector rounded(const float (&f)[WIDTH]) {
 	Vector v;
-#ifdef BF16
+#if defined BF16 && defined EMULATED
+	for (int i = 0; i < WIDTH; i++) v.at[i].bits = emulated_bf16(f[i]);
+#elif defined BF16
 	if constexpr (WIDTH == 1) {
 		asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(v.at[0].bits) : "f"(f[0]));
 	} else {

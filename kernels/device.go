@@ -58,8 +58,8 @@ type Device struct {
 	released   func(mark int)
 }
 
-// Open opens a device: "cpu", "cuda", "cuda:1" or "auto", which is the best that every operation runs on: the CPU, while most
-// have no kernel for a GPU. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
+// Open opens a device: "cpu", "cuda", "cuda:1", "emulated", which is a GPU that the CPU plays, for finding mistakes in kernels, or
+// "auto", which is the best that every operation runs on: the CPU, while most have no kernel for a GPU. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
 func Open(name string, o Options) (*Device, error) {
 	d := &Device{name: name, opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}}
 	kind, ordinal, numbered := strings.Cut(name, ":")
@@ -67,6 +67,13 @@ func Open(name string, o Options) (*Device, error) {
 	case name == "cpu", name == "auto":
 		d.name = "cpu"
 		return d, d.openCPU()
+	case name == "emulated":
+		g, err := openEmulated()
+		if err != nil {
+			return nil, fmt.Errorf("device %q: %w", name, err)
+		}
+		d.gpu = g
+		return d, nil
 	case kind == "cuda":
 		n := 0
 		if numbered {
@@ -75,14 +82,14 @@ func Open(name string, o Options) (*Device, error) {
 				return nil, fmt.Errorf("device %q: the number of a GPU comes after the colon, as in cuda:0", name)
 			}
 		}
-		g, err := openGPU(n, o)
+		g, err := openGPU(n)
 		if err != nil {
 			return nil, fmt.Errorf("device %q: %w", name, err)
 		}
 		d.name, d.gpu = fmt.Sprintf("cuda:%d", n), g
 		return d, nil
 	}
-	return nil, fmt.Errorf("device %q: it is one of cpu, cuda, cuda:N, auto", name)
+	return nil, fmt.Errorf("device %q: it is one of cpu, cuda, cuda:N, emulated, auto", name)
 }
 
 func (d *Device) openCPU() error {

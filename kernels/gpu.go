@@ -92,17 +92,28 @@ type build struct {
 	block  int
 }
 
-func openGPU(ordinal int, _ Options) (*gpu, error) {
+func openGPU(ordinal int) (*gpu, error) {
 	device, err := cuda.Open(ordinal)
 	if err != nil {
 		return nil, err
 	}
-	g := &gpu{GPU: device, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
+	compiler, err := cuda.OpenCompiler(device.Driver)
+	return newGPU(device, compiler, err)
+}
+
+func openEmulated() (*gpu, error) {
+	device, compiler, err := cuda.OpenEmulated(cuda.DefaultCache())
+	if err != nil {
+		return nil, err
+	}
+	return newGPU(device, compiler, nil)
+}
+
+// newGPU is a GPU with its compiler, unless err says that there is none.
+func newGPU(device *cuda.GPU, compiler *cuda.Compiler, err error) (*gpu, error) {
+	g := &gpu{GPU: device, compiler: compiler, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
 	if device.Major < 8 {
 		err = fmt.Errorf("%s has compute capability %d.%d: bfloat16 needs 8.0 (Ampere) or newer", device.Name, device.Major, device.Minor)
-	}
-	if err == nil {
-		g.compiler, err = cuda.OpenCompiler(device.Driver)
 	}
 	if err == nil {
 		g.arch, err = g.compiler.Arch(device.Major, device.Minor)

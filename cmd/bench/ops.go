@@ -54,7 +54,7 @@ func (o *opsOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.json, "json", "also write the table, and everything that is wrong, as JSON to this `file`")
 
 	f.Group("Where it runs")
-	f.Add(&o.device, "device", "where operations run, `auto|cpu|cuda|cuda:N`")
+	f.Add(&o.device, "device", "where operations run, `auto|cpu|cuda|cuda:N|emulated`; the last is a GPU that the CPU plays, for finding mistakes in kernels")
 	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
 	return f
 }

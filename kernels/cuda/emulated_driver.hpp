@@ -1,0 +1,436 @@
+// The emulated GPU: the part of CUDA's driver and of NVRTC that restyle uses, in one library. Compiling is the C++ compiler on the
+// same source; launching runs all threads of a block as fibers, block after block, before the launch returns.
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <regex>
+#include <string>
+#include <vector>
+
+extern "C" {
+#include "api.h"
+}
+#include "emulated_device.hpp"
+#undef threadIdx
+#undef blockIdx
+#undef blockDim
+#undef gridDim
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 };
+static const size_t MEMORY = (size_t)4 << 30;
+
+// Memory, by where it begins. Each piece ends where a page begins that nobody may touch, but for what makes its address a multiple
+// of 256, and begins behind another.
+struct piece {
+	char *pages;
+	size_t mapped, bytes;
+};
+static std::mutex lock;
+static std::map<uintptr_t, piece> pieces;
+static size_t in_use;
+static CUresult failed; // the first fault, which every later call answers
+static std::string why;
+
+static bool inside(CUdeviceptr p, size_t bytes) {
+	auto after = pieces.upper_bound(p);
+	if (after == pieces.begin()) return false;
+	--after;
+	return p + bytes <= after->first + after->second.bytes;
+}
+
+// The fibers.
+
+enum fiber_state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, ENDED };
+enum { STACK = 128 << 10, MOST_THREADS = 1024 };
+
+struct fiber {
+	ucontext_t context;
+	char *stack;
+	fiber_state state;
+	uint3 index;
+	uint32_t mask, value; // of the exchange that it waits in
+	uint32_t result;
+	int lane; // that it wants the value of
+};
+
+static fiber fibers[MOST_THREADS];
+static ucontext_t scheduler;
+static emulated_runtime runtime;
+static int running, threads;
+static char *touched; // where the thread that runs found no memory
+static void (*entry)(void **);
+static void **entry_parameters;
+
+static void wait_in(fiber_state s) {
+	fiber &f = fibers[running];
+	f.state = s;
+	swapcontext(&f.context, &scheduler);
+}
+
+static void sync_block() { wait_in(AT_BLOCK_BARRIER); }
+
+static uint32_t exchange(uint32_t mask, uint32_t value, int lane) {
+	fiber &f = fibers[running];
+	f.mask = mask, f.value = value, f.lane = lane;
+	wait_in(AT_WARP_BARRIER);
+	return f.result;
+}
+
+static void fiber_main() {
+	entry(entry_parameters);
+	wait_in(ENDED);
+}
+
+// release_warp lets the lanes of a warp go on when all that an exchange names have come to it.
+static bool release_warp(int first) {
+	uint32_t here = 0, wanted = 0;
+	for (int i = 0; i < 32 && first + i < threads; i++) {
+		if (fibers[first + i].state != AT_WARP_BARRIER) continue;
+		here |= 1u << i;
+		wanted |= fibers[first + i].mask;
+	}
+	for (int i = 0; i < 32; i++) { // lanes that the block does not have
+		if (first + i >= threads) wanted &= ~(1u << i);
+	}
+	if (!here || (wanted & ~here)) return false;
+	for (int i = 0; i < 32; i++) {
+		if (!(here >> i & 1)) continue;
+		fiber &f = fibers[first + i];
+		f.result = here >> f.lane & 1 ? fibers[first + f.lane].value : f.value;
+		f.state = READY;
+	}
+	return true;
+}
+
+// release_block lets a block go on when all of its threads that have not ended are at its barrier.
+static bool release_block() {
+	int waiting = 0;
+	for (int i = 0; i < threads; i++) {
+		if (fibers[i].state == AT_WARP_BARRIER) return false;
+		waiting += fibers[i].state == AT_BLOCK_BARRIER;
+	}
+	for (int i = 0; i < threads; i++) {
+		if (fibers[i].state == AT_BLOCK_BARRIER) fibers[i].state = READY;
+	}
+	return waiting > 0;
+}
+
+// A thread that reads or writes where no memory is ends, and the scheduler goes on. Signals of other threads are not ours.
+static __thread bool launching;
+static struct sigaction before;
+
+static void on_fault(int signal, siginfo_t *info, void *context) {
+	if (!launching) return before.sa_sigaction(signal, info, context);
+	touched = (char *)info->si_addr;
+	fibers[running].state = ENDED;
+	setcontext(&scheduler);
+}
+
+// run_block runs the threads of a block to their ends. It returns what is wrong, "" for nothing.
+static std::string run_block() {
+	for (int i = 0; i < threads; i++) {
+		fiber &f = fibers[i];
+		if (!f.stack) {
+			f.stack = (char *)mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			if (f.stack == MAP_FAILED) return "no memory for its threads' stacks";
+		}
+		getcontext(&f.context);
+		f.context.uc_stack.ss_sp = f.stack, f.context.uc_stack.ss_size = STACK, f.context.uc_link = NULL;
+		makecontext(&f.context, fiber_main, 0);
+		f.state = READY;
+		unsigned x = runtime.blockDim.x, y = runtime.blockDim.y;
+		f.index = {i % x, i / x % y, i / x / y};
+	}
+	for (;;) {
+		bool moved = false;
+		for (int i = 0; i < threads; i++) {
+			if (fibers[i].state != READY) continue;
+			running = i, runtime.threadIdx = fibers[i].index;
+			swapcontext(&scheduler, &fibers[i].context);
+			if (touched) {
+				char text[64];
+				snprintf(text, sizeof text, "thread %d: no memory at %p", i, (void *)touched);
+				return touched = NULL, text;
+			}
+			moved = true;
+		}
+		for (int i = 0; i < threads; i += 32) moved |= release_warp(i);
+		if (moved) continue;
+		if (release_block()) continue;
+		for (int i = 0; i < threads; i++) {
+			if (fibers[i].state != ENDED) {
+				return "thread " + std::to_string(i) + " waits for " +
+				       (fibers[i].state == AT_WARP_BARRIER ? "lanes of its warp that never come" : "others of its block that never come");
+			}
+		}
+		return "";
+	}
+}
+
+// The driver.
+
+struct CUctx_st {};
+struct CUstream_st {};
+static CUctx_st context;
+static CUstream_st stream;
+
+struct CUfunc_st {
+	std::string name;
+	void (*launch)(void **);
+	int shared;
+};
+struct CUmod_st {
+	void *library;
+	std::map<std::string, CUfunc_st> functions;
+};
+
+EXPORT CUresult cuInit(unsigned int) { return CUDA_SUCCESS; }
+EXPORT CUresult cuDriverGetVersion(int *v) { return *v = 13000, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGetCount(int *n) { return *n = 1, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGet(CUdevice *d, int ordinal) { return *d = ordinal, ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
+EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice) { return snprintf(name, size, "emulated GPU"), CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice) { return *bytes = MEMORY, CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute a, CUdevice) {
+	switch (a) {
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 2; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; return CUDA_SUCCESS;
+	}
+	return INVALID_VALUE;
+}
+EXPORT CUresult cuGetErrorName(CUresult r, const char **name) {
+	switch (r) {
+	case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return CUDA_SUCCESS;
+	case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; return CUDA_SUCCESS;
+	case INVALID_IMAGE: *name = "CUDA_ERROR_INVALID_IMAGE"; return CUDA_SUCCESS;
+	case NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; return CUDA_SUCCESS;
+	case ILLEGAL_ADDRESS: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return CUDA_SUCCESS;
+	case LAUNCH_FAILED: *name = "CUDA_ERROR_LAUNCH_FAILED"; return CUDA_SUCCESS;
+	}
+	return INVALID_VALUE;
+}
+EXPORT CUresult cuGetErrorString(CUresult r, const char **text) {
+	*text = r == LAUNCH_FAILED ? why.c_str() : r == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "invalid argument";
+	return CUDA_SUCCESS;
+}
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) { return *c = &context, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return failed = CUDA_SUCCESS; }
+EXPORT CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
+EXPORT CUresult cuStreamCreate(CUstream *s, unsigned int) { return *s = &stream, CUDA_SUCCESS; }
+EXPORT CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
+EXPORT CUresult cuStreamSynchronize(CUstream) { return failed; }
+EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) { return *available = MEMORY - in_use, *total = MEMORY, failed; }
+
+static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
+	std::lock_guard<std::mutex> hold(lock);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	if (failed) return failed;
+	if (bytes == 0) return INVALID_VALUE;
+	if (bytes > MEMORY - in_use) return CUDA_ERROR_OUT_OF_MEMORY;
+	size_t size = up(bytes, page);
+	char *pages = (char *)mmap(NULL, size + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+	memset(pages, 0xFF, size + page); // what nobody has written is NaN
+	mprotect(pages, page, PROT_NONE);
+	mprotect(pages + page + size, page, PROT_NONE);
+	char *at = pages + page + size - up(bytes, 256);
+	pieces[(uintptr_t)at] = {pages, size + 2 * page, bytes};
+	in_use += bytes;
+	*p = (CUdeviceptr)at;
+	return CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
+	std::lock_guard<std::mutex> hold(lock);
+	auto found = pieces.find(p);
+	if (found == pieces.end()) return INVALID_VALUE;
+	munmap(found->second.pages, found->second.mapped);
+	in_use -= found->second.bytes;
+	pieces.erase(found);
+	return failed;
+}
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
+	if (failed) return failed;
+	if (!inside(to, bytes)) return INVALID_VALUE;
+	return memcpy((void *)to, from, bytes), CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream) {
+	if (failed) return failed;
+	if (!inside(from, bytes)) return INVALID_VALUE;
+	return memcpy(to, (void *)from, bytes), CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
+	if (failed) return failed;
+	if (!inside(from, bytes) || !inside(to, bytes)) return INVALID_VALUE;
+	return memmove((void *)to, (void *)from, bytes), CUDA_SUCCESS;
+}
+EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream) {
+	if (failed) return failed;
+	if (!inside(p, bytes)) return INVALID_VALUE;
+	return memset((void *)p, value, bytes), CUDA_SUCCESS;
+}
+
+static const char MAGIC[8] = {'e', 'm', 'u', 'l', 'a', 't', 'e', 'd'};
+
+// An image is MAGIC, its library's length in eight bytes, and the library.
+EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *image) {
+	uint64_t bytes;
+	if (failed) return failed;
+	if (memcmp(image, MAGIC, 8)) return INVALID_IMAGE;
+	memcpy(&bytes, (const char *)image + 8, 8);
+	int file = memfd_create("emulated", MFD_CLOEXEC);
+	if (file < 0 || write(file, (const char *)image + 16, bytes) != (ssize_t)bytes) return INVALID_IMAGE;
+	std::string path = "/proc/self/fd/" + std::to_string(file);
+	void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // the file stays open: two of one name would be one library
+	auto load = library ? (void (*)(emulated_runtime *))dlsym(library, "emulated_load") : NULL;
+	if (!load) return INVALID_IMAGE;
+	load(&runtime);
+	*m = new CUmod_st{library, {}};
+	return CUDA_SUCCESS;
+}
+EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
+	if (failed) return failed;
+	auto launch = (void (*)(void **))dlsym(m->library, (std::string("emulated_") + name).c_str());
+	if (!launch) return NOT_FOUND;
+	*f = &(m->functions[name] = {name, launch, 48 << 10});
+	return CUDA_SUCCESS;
+}
+EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
+	if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > 227 << 10) return INVALID_VALUE;
+	return f->shared = value, failed;
+}
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
+	std::lock_guard<std::mutex> hold(lock);
+	if (failed) return failed;
+	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MOST_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
+	threads = (int)(bx * by * bz), entry = f->launch, entry_parameters = parameters;
+	runtime.sync_block = sync_block, runtime.exchange = exchange;
+	runtime.blockDim = {bx, by, bz}, runtime.gridDim = {gx, gy, gz};
+	for (unsigned z = 0; z < gz; z++)
+		for (unsigned y = 0; y < gy; y++)
+			for (unsigned x = 0; x < gx; x++) {
+				runtime.blockIdx = {x, y, z};
+				struct sigaction mine = {};
+				mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
+				sigaction(SIGSEGV, &mine, &before);
+				launching = true;
+				std::string wrong = run_block();
+				launching = false;
+				sigaction(SIGSEGV, &before, NULL);
+				if (wrong == "") continue;
+				why = "kernel " + f->name + ", block " + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ": " + wrong;
+				failed = LAUNCH_FAILED; // as on a GPU, it comes out of a later call
+				return CUDA_SUCCESS;
+			}
+	return CUDA_SUCCESS;
+}
+
+struct CUevent_st {
+	timespec at;
+};
+EXPORT CUresult cuEventCreate(CUevent *e, unsigned int) { return *e = new CUevent_st(), failed; }
+EXPORT CUresult cuEventRecord(CUevent e, CUstream) { return clock_gettime(CLOCK_MONOTONIC, &e->at), failed; }
+EXPORT CUresult cuEventSynchronize(CUevent) { return failed; }
+EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
+	*ms = 1e3f * (float)(b->at.tv_sec - a->at.tv_sec) + 1e-6f * (float)(b->at.tv_nsec - a->at.tv_nsec);
+	return failed;
+}
+EXPORT CUresult cuEventDestroy_v2(CUevent e) { return delete e, failed; }
+
+// The compiler.
+
+struct _nvrtcProgram {
+	std::string source, name, log, image;
+	std::map<std::string, std::string> headers;
+};
+
+EXPORT const char *nvrtcGetErrorString(nvrtcResult r) { return r == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "the C++ compiler cannot be run"; }
+EXPORT nvrtcResult nvrtcVersion(int *major, int *minor) { return *major = 0, *minor = EMULATED_VERSION, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int *n) { return *n = 1, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetSupportedArchs(int *archs) { return archs[0] = 90, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *p, const char *source, const char *name, int headers, const char *const *contents,
+	const char *const *names) {
+	*p = new _nvrtcProgram{source, name, "", "", {}};
+	for (int i = 0; i < headers; i++) (*p)->headers[names[i]] = contents[i];
+	return NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *p) { return delete *p, *p = NULL, NVRTC_SUCCESS; }
+
+static bool put(const std::string &path, const std::string &text) {
+	FILE *f = fopen(path.c_str(), "w");
+	if (!f) return false;
+	bool ok = fwrite(text.data(), 1, text.size(), f) == text.size();
+	return fclose(f) == 0 && ok;
+}
+
+static std::string get(const std::string &path) {
+	std::string text;
+	char part[1 << 16];
+	FILE *f = fopen(path.c_str(), "r");
+	for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;) text.append(part, n);
+	if (f) fclose(f);
+	return text;
+}
+
+// kernels lists a source's __global__ functions.
+static std::vector<std::string> kernels(const std::string &source) {
+	static const std::regex global("__global__\\s+void\\s+(?:__launch_bounds__\\s*\\((?:[^()]|\\([^()]*\\))*\\)\\s*)?(\\w+)\\s*\\(");
+	std::vector<std::string> names;
+	for (std::sregex_iterator i(source.begin(), source.end(), global), end; i != end; ++i) names.push_back((*i)[1]);
+	return names;
+}
+
+EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *const *options) {
+	char dir[] = "/tmp/restyle-emulated-XXXXXX";
+	if (!mkdtemp(dir)) return NVRTC_ERROR_INTERNAL_ERROR;
+	std::string at = std::string(dir) + "/", end;
+	for (auto &name : kernels(p->source)) end += "EMULATED_KERNEL(" + name + ")\n";
+	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\n#line 1\n" + p->source + "\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
+	for (auto &h : p->headers) ok = ok && put(at + h.first, h.second);
+	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-fno-gnu-unique", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "-x", "c++", at + p->name, "-o", at + "out"};
+	for (int i = 0; i < count; i++)
+		if (!strncmp(options[i], "-D", 2)) words.push_back(options[i]);
+	std::vector<char *> args;
+	for (auto &w : words) args.push_back((char *)w.c_str());
+	args.push_back(NULL);
+	pid_t child = ok ? fork() : -1;
+	if (child == 0) {
+		if (!freopen((at + "log").c_str(), "w", stderr)) _exit(126);
+		dup2(2, 1);
+		execvp(args[0], args.data());
+		_exit(127);
+	}
+	int status = -1;
+	if (child > 0) waitpid(child, &status, 0);
+	p->log = get(at + "log");
+	std::string library = get(at + "out");
+	for (auto &h : p->headers) unlink((at + h.first).c_str());
+	for (auto &name : {p->name, std::string("emulated_device.hpp"), std::string("log"), std::string("out")}) unlink((at + name).c_str());
+	rmdir(dir);
+	if (child < 0 || WEXITSTATUS(status) >= 126) return NVRTC_ERROR_INTERNAL_ERROR;
+	if (status != 0) return NVRTC_ERROR_COMPILATION;
+	uint64_t bytes = library.size();
+	p->image = std::string(MAGIC, 8) + std::string((char *)&bytes, 8) + library;
+	return NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) { return *bytes = p->log.size() + 1, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log) { return memcpy(log, p->log.c_str(), p->log.size() + 1), NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) { return *bytes = p->image.size(), NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *image) { return memcpy(image, p->image.data(), p->image.size()), NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes) { return nvrtcGetCUBINSize(p, bytes); }
+EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *image) { return nvrtcGetCUBIN(p, image); }

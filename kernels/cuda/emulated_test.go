@@ -1,0 +1,186 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+func openEmulated(t *testing.T) (*GPU, *Compiler) {
+	t.Helper()
+	g, c, err := OpenEmulated(Cache{builds.dir})
+	if errors.Is(err, ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	return g, c
+}
+
+const emulatedSource = `
+extern "C" __global__ void __launch_bounds__(BLOCK) reversed(int *to, const int *from, int n) {
+	__shared__ int block[BLOCK];
+	const int at = blockIdx.x * BLOCK + threadIdx.x;
+	block[threadIdx.x] = at < n ? from[at] : 0;
+	__syncthreads();
+	to[at] = block[BLOCK - 1 - threadIdx.x];
+}
+extern "C" __global__ void sum(float *to, const float *from) {
+	float x = from[threadIdx.x];
+	for (int i = 1; i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
+	to[threadIdx.x] = x;
+}
+extern "C" __global__ void place(unsigned *to) {
+	const unsigned x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+	to[(blockIdx.z * gridDim.y * blockDim.y + y) * gridDim.x * blockDim.x + x] = 100 * blockIdx.z + 10 * y + x;
+}
+extern "C" __global__ void beyond(int *to) { to[blockIdx.x * BLOCK + threadIdx.x] = 1; }
+extern "C" __global__ void missing_lanes(float *to) {
+	if (threadIdx.x % 2 == 0) to[threadIdx.x] = __shfl_xor_sync(~0u, 1.0f, 2);
+}
+extern "C" __global__ void crossed(float *to) { // each half of a warp waits where the other is not
+	if (threadIdx.x < 16) to[threadIdx.x] = __shfl_xor_sync(~0u, 1.0f, 16);
+	__syncthreads();
+	if (threadIdx.x >= 16) to[threadIdx.x] = __shfl_xor_sync(~0u, 1.0f, 16);
+}
+extern "C" __global__ void bf16(unsigned *to, const float *from) { to[threadIdx.x] = emulated_bf16(from[threadIdx.x]); }
+`
+
+// emulated is a kernel of emulatedSource on a GPU of its own, with memory for n numbers that are 0, 1, …
+func emulated(t *testing.T, kernel string, n int) (g *GPU, f *Function, from, to uintptr) {
+	t.Helper()
+	g, c := openEmulated(t)
+	image, log, err := c.Compile(Program{Name: "t.cu", Source: emulatedSource, Options: []string{"-DBLOCK=64"}}, "sm_90a")
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	m, err := g.Load(image)
+	if err == nil {
+		f, err = m.Function(kernel)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if from, err = g.Alloc(4 * n); err == nil {
+		to, err = g.Alloc(4 * n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, f, from, to
+}
+
+func words(t *testing.T, g *GPU, at uintptr, n int) (list []uint32) {
+	t.Helper()
+	b := make([]byte, 4*n)
+	if err := g.Download(b, at); err != nil {
+		t.Fatal(err)
+	}
+	for ; len(b) > 0; b = b[4:] {
+		list = append(list, binary.LittleEndian.Uint32(b))
+	}
+	return list
+}
+
+func TestEmulatedBarrier(t *testing.T) {
+	const n = 100
+	g, f, from, to := emulated(t, "reversed", 128)
+	var b []byte
+	for i := range uint32(n) {
+		b = binary.LittleEndian.AppendUint32(b, i+1)
+	}
+	if err := g.Upload(from, b); err != nil {
+		t.Fatal(err)
+	}
+	g.Launch(f, Dim3{X: 2}, Dim3{X: 64}, 0, uint64(to), uint64(from), n)
+	for i, got := range words(t, g, to, 128) {
+		at := i/64*64 + 63 - i%64
+		want := uint32(0)
+		if at < n {
+			want = uint32(at + 1)
+		}
+		if got != want {
+			t.Fatalf("element %d is %d, want %d", i, got, want)
+		}
+	}
+}
+
+func TestEmulatedShuffle(t *testing.T) {
+	g, f, from, to := emulated(t, "sum", 64)
+	var b []byte
+	for i := range 64 {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(i)))
+	}
+	if err := g.Upload(from, b); err != nil {
+		t.Fatal(err)
+	}
+	g.Launch(f, Dim3{X: 1}, Dim3{X: 64}, 0, uint64(to), uint64(from))
+	for i, got := range words(t, g, to, 64) {
+		if want := []float32{31 * 16, 31*16 + 32*32}[i/32]; math.Float32frombits(got) != want {
+			t.Fatalf("lane %d has %v, want %v", i, math.Float32frombits(got), want)
+		}
+	}
+}
+
+func TestEmulatedBF16(t *testing.T) {
+	cases := []struct{ from, to uint32 }{
+		{0x3F800000, 0x3F80}, {0x3F807FFF, 0x3F80}, {0x3F808000, 0x3F80}, {0x3F808001, 0x3F81}, {0x3F818000, 0x3F82}, {0xBF818000, 0xBF82},
+		{0x7F7FFFFF, 0x7F80}, {0x7F800000, 0x7F80}, {0xFF800000, 0xFF80}, {0x7F800001, 0x7FFF}, {0xFFFFFFFF, 0x7FFF}, {0x00008000, 0}, {0x00018000, 2},
+	}
+	g, f, from, to := emulated(t, "bf16", 64)
+	var b []byte
+	for _, c := range cases {
+		b = binary.LittleEndian.AppendUint32(b, c.from)
+	}
+	if err := g.Upload(from, b); err != nil {
+		t.Fatal(err)
+	}
+	g.Launch(f, Dim3{X: 1}, Dim3{X: len(cases)}, 0, uint64(to), uint64(from))
+	for i, got := range words(t, g, to, len(cases)) {
+		if got != cases[i].to {
+			t.Errorf("%#08x becomes %#04x, want %#04x", cases[i].from, got, cases[i].to)
+		}
+	}
+}
+
+func TestEmulatedDimensions(t *testing.T) {
+	g, f, _, to := emulated(t, "place", 2*6*10)
+	g.Launch(f, Dim3{X: 5, Y: 3, Z: 2}, Dim3{X: 2, Y: 2}, 0, uint64(to))
+	for i, got := range words(t, g, to, 2*6*10) {
+		if want := uint32(100*(i/60) + 10*(i/10%6) + i%10); got != want {
+			t.Fatalf("element %d is %d, want %d", i, got, want)
+		}
+	}
+}
+
+// TestEmulatedFaults: what a GPU punishes is named, with the kernel, its block and its thread.
+func TestEmulatedFaults(t *testing.T) {
+	for kernel, want := range map[string]string{
+		"beyond":        "kernel beyond, block 1,0,0: thread 0: no memory at ",
+		"crossed":       "kernel crossed, block 0,0,0: thread 0 waits for lanes of its warp that never come",
+		"missing_lanes": "kernel missing_lanes, block 0,0,0: thread 0 waits for lanes of its warp that never come",
+	} {
+		t.Run(kernel, func(t *testing.T) {
+			g, f, _, to := emulated(t, kernel, 64)
+			g.Launch(f, Dim3{X: 2}, Dim3{X: 64}, 0, uint64(to))
+			if err := g.Sync(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v", err)
+			}
+			if err := g.Download(make([]byte, 4), to); err == nil {
+				t.Error("the fault does not stick")
+			}
+		})
+	}
+}
+
+func TestEmulatedCompiler(t *testing.T) {
+	_, c := openEmulated(t)
+	_, _, err := c.Compile(Program{Name: "wrong.cu", Source: "extern \"C\" __global__ void f() { int x = y; }"}, "sm_90a")
+	if err == nil || !strings.Contains(err.Error(), "wrong.cu:1") {
+		t.Errorf("%v", err)
+	}
+}
