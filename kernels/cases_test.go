@@ -8,39 +8,24 @@ import (
 	"restyle/tensor"
 )
 
-func TestAdd(t *testing.T)          { testOp(t, "add") }
-func TestAttention(t *testing.T)    { testOp(t, "attention") }
-func TestAdamW(t *testing.T)        { testOp(t, "adamw") }
-func TestCached(t *testing.T)       { testOp(t, "cached") }
-func TestCrossEntropy(t *testing.T) { testOp(t, "crossentropy") }
-func TestEmbedding(t *testing.T)    { testOp(t, "embedding") }
-func TestGELU(t *testing.T)         { testOp(t, "gelu") }
-func TestLinear(t *testing.T)       { testOp(t, "linear") }
-func TestQKNorm(t *testing.T)       { testOp(t, "qknorm") }
-func TestQuantized(t *testing.T)    { testOp(t, "quantize") }
-func TestRMSNorm(t *testing.T)      { testOp(t, "rmsnorm") }
-func TestRoPE(t *testing.T)         { testOp(t, "rope") }
-func TestRows(t *testing.T)         { testOp(t, "rows") }
-func TestSwiGLU(t *testing.T)       { testOp(t, "swiglu") }
-
-// testOp proves an operation's cases on every device.
-func testOp(t *testing.T, op string) {
-	t.Helper()
-	list := cases.Of(op)
-	if len(list) == 0 {
-		t.Fatalf("no case of %s", op)
-	}
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, c := range list {
-			for _, fused := range c.Forms() {
-				name := c.ID()
-				if fused {
-					name += " fused"
+// TestOps proves the cases of every operation on every device.
+func TestOps(t *testing.T) {
+	for _, op := range cases.Ops(cases.All()) {
+		t.Run(op, func(t *testing.T) {
+			list := cases.Of(op)
+			kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+				for _, c := range list {
+					for _, fused := range c.Forms() {
+						name := c.ID()
+						if fused {
+							name += " fused"
+						}
+						t.Run(name, func(t *testing.T) { testCase(t, d, c, fused) })
+					}
 				}
-				t.Run(name, func(t *testing.T) { testCase(t, d, c, fused) })
-			}
-		}
-	})
+			})
+		})
+	}
 }
 
 func testCase(t *testing.T, d *kernels.Device, c *cases.Case, fused bool) {

@@ -33,8 +33,8 @@ func TestNoKernel(t *testing.T) {
 	}
 }
 
-// TestGuardScratch writes before and beyond scratch memory, and wants both to be reported when it is released, with its name, and
-// nothing after the guards are gone.
+// TestGuardScratch writes before and beyond scratch memory, and wants both to be reported when it is released, with its
+// name, and nothing after the guards are gone.
 func TestGuardScratch(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
 	if err != nil {

@@ -13,7 +13,7 @@ cache=$(mktemp -d)
 trap 'rm -rf "$cache"' EXIT
 export RESTYLE_CACHE=$cache
 test=../.bin/kernels.test
-ops="^Test(?i:$(ls ./*.cu | sed 's|./||; s|[.]cu||' | paste -sd '|' -))\$" # those that run on a GPU: TestAdd for add.cu
+ops="^TestOps\$/^($(ls ./*.cu | sed 's|./||; s|[.]cu||' | paste -sd '|' -))\$" # those that run on a GPU: TestOps/add for add.cu
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
@@ -32,7 +32,7 @@ check cached $test -test.v -test.run "$ops"
 PATH=$PATH:/usr/local/cuda/bin
 if command -v compute-sanitizer >/dev/null; then
   check memory compute-sanitizer --tool memcheck --error-exitcode 1 $test -test.run "$ops"
-  check races compute-sanitizer --tool racecheck --error-exitcode 1 $test -test.run '^TestRMSNorm$'
+  check races compute-sanitizer --tool racecheck --error-exitcode 1 $test -test.run '^TestOps$/^rmsnorm$'
 fi
 
 echo "== time"

@@ -9,8 +9,8 @@ import (
 	"restyle/kernels/cpu"
 )
 
-// What the tests of the package's inside and those of its operations, which are in kernels_test as they use the list of cases,
-// have in common.
+// What the tests of the package's inside and those of its operations, which are in kernels_test as they use the list of
+// cases, have in common.
 
 // EachDevice runs f on every device and instruction set that there is. With RESTYLE_TEST_DEVICE set, on that one alone,
 // which has to be there.

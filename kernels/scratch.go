@@ -97,8 +97,8 @@ func (d *Device) closeScratch() error {
 	return all
 }
 
-// GuardScratch has scratch memory begin as NaN, between guards of a page, for checking operations: when one releases its scratch
-// memory, report is told what it has written outside. The operations in between are slower. A nil report ends it.
+// GuardScratch has scratch memory begin as NaN, between guards of a page, for checking operations: when one releases its
+// scratch memory, report is told what it has written outside. The operations in between are slower. A nil report ends it.
 func (d *Device) GuardScratch(report func(what string)) {
 	if report == nil {
 		d.cutScratch, d.released = nil, nil
@@ -134,7 +134,8 @@ func (d *Device) GuardScratch(report func(what string)) {
 			for i, g := range all[n-1].guards {
 				b := make([]byte, g.Bytes())
 				if d.DownloadBytes(b, g) == nil && bytes.Count(b, []byte{guardByte}) != len(b) {
-					report(fmt.Sprintf("%s: written %s", all[n-1].name, [2]string{"before its beginning", "beyond its end"}[i]))
+					where := [2]string{"before its beginning", "beyond its end"}[i]
+					report(fmt.Sprintf("%s: written %s", all[n-1].name, where))
 				}
 			}
 			all = all[:n-1]

@@ -79,7 +79,8 @@ func planted(t *testing.T, list []*cases.Case, args ...string) (code int, stdout
 	return code, out.String(), errs.String()
 }
 
-// TestOpsFail spoils two cases: the table says in which cells, below it stands what is wrong with which case, and it is exit 1.
+// TestOpsFail spoils two cases: the table says in which cells, below it stands what is wrong with which case, and it is
+// exit 1.
 func TestOpsFail(t *testing.T) {
 	list := slices.Concat(cases.Of("swiglu"), cases.Of("add"))
 	bad := func(c *cases.Case) bool { return c.ID() == "swiglu BF16 3x7" || c.ID() == "add F32 7" }

@@ -73,3 +73,7 @@ func adamWCases() (cases []*Case) {
 	}
 	return cases
 }
+
+func adamWTimed(t tensor.DType) []*Case {
+	return []*Case{adamWCase(t, 4<<20, 10, false), adamWCase(t, 256*688, 10, false)}
+}

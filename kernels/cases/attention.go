@@ -9,9 +9,9 @@ import (
 	"restyle/tensor"
 )
 
-// Attention is the formula of attention and its gradients in float64, from x [rows, width] and, where there is any, dy. Every
-// intermediate goes through round: the identity, or what stores it in a 16-bit type, as a chain of single operations does.
-// sizes is the sum of the sizes of all that an element of dx is a sum of.
+// Attention is the formula of attention and its gradients in float64, from x [rows, width] and, where there is any, dy.
+// Every intermediate goes through round: the identity, or what stores it in a 16-bit type, as a chain of single
+// operations does. sizes is the sum of the sizes of all that an element of dx is a sum of.
 func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
 	rows, w, n, share := len(x)/m.Width(), m.Width(), m.HeadDim, m.Heads/m.KVHeads
 	y, lse, dx = make([]float64, rows*m.Heads*n), make([]float64, m.Heads*rows), make([]float64, len(x))
@@ -127,8 +127,8 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	return c
 }
 
-// attentionLimit is how far an element of y or of a gradient may be off: by more than all are on average. In BF16 it is rounded,
-// and so are the weights and the scores' gradients of which it is a sum.
+// attentionLimit is how far an element of y or of a gradient may be off: by more than all are on average. In BF16 it is
+// rounded, and so are the weights and the scores' gradients of which it is a sum.
 func attentionLimit(t tensor.DType, tolerance float64) Limit {
 	each := Limit{ElementLimits[t].Relative, 4 * tolerance}
 	if t == tensor.BF16 {
@@ -138,9 +138,9 @@ func attentionLimit(t tensor.DType, tolerance float64) Limit {
 }
 
 // attentionTolerance is the limit for y and the gradients. In F32 the exponents matter: scores of size s have an ulp of
-// s·2⁻²³, which is the relative error of their exponentials; 3e-6 for a spread of 1, four roundings of scores up to 60 for a
-// spread of 4. In BF16 the weights and the scores' gradients are rounded to 2⁻⁹ each, and a gradient sees dy·y of the
-// rounded y too: twice what one rounding may do.
+// s·2⁻²³, which is the relative error of their exponentials; 3e-6 for a spread of 1, four roundings of scores up to 60
+// for a spread of 4. In BF16 the weights and the scores' gradients are rounded to 2⁻⁹ each, and a gradient sees dy·y of
+// the rounded y too: twice what one rounding may do.
 func attentionTolerance(t tensor.DType, spread float64) float64 {
 	if t == tensor.BF16 {
 		return 1.2e-2

@@ -8,8 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// cachedAttentionCase appends the keys and values of rows to caches that have room for three more, and has the rows attend to
-// all of them.
+// cachedAttentionCase appends the keys and values of rows to caches that have room for three more, and has the rows
+// attend to all of them.
 func cachedAttentionCase(t tensor.DType, start, rows int, m kernels.AttentionSpec) *Case {
 	width, most := m.KVHeads*m.HeadDim, start+rows+3
 	k, v := plain("k", t, most, width), plain("v", t, most, width)

@@ -1,9 +1,9 @@
-// Package cases is the list of cases that every operation of kernels is checked and timed by, on every device: a file for each
-// operation, with its formula in float64. Tests and bench ops go through the same list.
+// Package cases is the list of cases that every operation of kernels is checked and timed by, on every device: a file
+// for each operation, with its formula in float64. Tests and bench ops go through the same list.
 //
-// A case says how an operation is run and what comes out of it. From this [Case.Check] makes all the checks: the outputs
-// against the formula, the gradients against finite differences of the formula, fused and unfused, the kernels that ran, the
-// bytes beyond operands and scratch memory, and on the CPU one number of threads against another.
+// A case says how an operation is run and what comes out of it. From this [Case.Check] makes all the checks: the
+// outputs against the formula, the gradients against finite differences of the formula, fused and unfused, the kernels
+// that ran, the bytes beyond operands and scratch memory, and on the CPU one number of threads against another.
 package cases
 
 import (
@@ -22,14 +22,16 @@ type Case struct {
 	Name string       // the shape and what is special about it, unique for the operation and the type
 	// In and Out are the operands. One that is in both is changed in place.
 	In, Out []Operand
-	// Forward and Backward run the operation. The gradient of x is dx: that of an output is random, that of an input to be
-	// computed. A nil Backward has none.
+	// Forward and Backward run the operation. The gradient of x is dx: that of an output is random, that of an input to
+	// be computed. A nil Backward has none.
 	Forward, Backward func(d *kernels.Device, x Tensors)
 	// Want is the formula: the outputs that are compared, in float64, from the inputs as they are stored.
 	Want func(x Values) Values
-	// Tolerance is the largest ‖got − want‖ / ‖want‖ of an output or a gradient. Default: Tolerances[type of the output].
+	// Tolerance is the largest ‖got − want‖ / ‖want‖ of an output or a gradient. Default: Tolerances[type of the
+	// output].
 	Tolerance float64
-	// Elements is how far each element may be off, by the names of outputs and gradients. Default: ElementLimits[its type].
+	// Elements is how far each element may be off, by the names of outputs and gradients. Default: ElementLimits[its
+	// type].
 	Elements map[string]Limit
 	// Kernels are those that have to have run, and no others, unfused and fused. Nil: not compared.
 	Kernels [2][]string
@@ -68,11 +70,45 @@ const (
 // Types are the types that operations compute in.
 var Types = []tensor.DType{tensor.F32, tensor.BF16}
 
-// All returns all cases, operation by operation, in the order in which a model runs them, each with its own memory of what its
-// formula gave.
-func All() []*Case {
-	return slices.Concat(embeddingCases(), addCases(), rmsNormCases(), linearCases(), linearToF32Cases(), qkNormCases(), ropeCases(), attentionCases(),
-		cachedAttentionCases(), swiGLUCases(), geluCases(), rowsCases(), crossEntropyCases(), adamWCases(), quantizeCases())
+// operations are the lists of cases, in the order in which a model runs them: those that are checked, of odd sizes, and
+// those that are timed, of one type. Linear layers and attention are timed by benchmarks of their own.
+var operations = []struct {
+	checked func() []*Case
+	timed   func(t tensor.DType) []*Case
+}{
+	{embeddingCases, embeddingTimed},
+	{addCases, addTimed},
+	{rmsNormCases, rmsNormTimed},
+	{linearCases, nil},
+	{qkNormCases, qkNormTimed},
+	{ropeCases, ropeTimed},
+	{attentionCases, nil},
+	{cachedAttentionCases, nil},
+	{swiGLUCases, swiGLUTimed},
+	{geluCases, geluTimed},
+	{rowsCases, rowsTimed},
+	{crossEntropyCases, crossEntropyTimed},
+	{adamWCases, adamWTimed},
+	{quantizeCases, nil},
+}
+
+// All returns the cases that are checked, each with its own memory of what its formula gave.
+func All() (all []*Case) {
+	for _, o := range operations {
+		all = append(all, o.checked()...)
+	}
+	return all
+}
+
+// Timed returns cases to be timed, of the sizes of Llama-3.2-1B and of a model of five million parameters: memory
+// decides the speed of the first, caches that of the others.
+func Timed(t tensor.DType) (all []*Case) {
+	for _, o := range operations {
+		if o.timed != nil {
+			all = append(all, o.timed(t)...)
+		}
+	}
+	return all
 }
 
 // Of returns the cases of one operation, none if the list has no such operation.
@@ -126,7 +162,8 @@ func label(sizes ...int) (s string) {
 	return s
 }
 
-// bytes is the size of operands by their names, one that is named twice counted twice: what a run reads and writes at least.
+// bytes is the size of operands by their names, one that is named twice counted twice: what a run reads and writes at
+// least.
 func (c *Case) bytes(names ...string) (n float64) {
 	sizes := map[string]float64{}
 	for _, o := range append(slices.Clone(c.In), c.Out...) {

@@ -47,8 +47,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestEveryKernel wants each kernel that a device counts to be in some case. What a Control adds up and decides is read as a
-// Record, and has tests of its own.
+// TestEveryKernel wants each kernel that a device counts to be in some case. What a Control adds up and decides is read
+// as a Record, and has tests of its own.
 func TestEveryKernel(t *testing.T) {
 	listed := []string{"add_squares", "add_loss", "decide"}
 	for _, c := range All() {
@@ -112,7 +112,8 @@ func double() *Case {
 	}
 }
 
-// TestCheck spoils a right case in every way that Check looks for, and wants each to be found, in the direction where it is.
+// TestCheck spoils a right case in every way that Check looks for, and wants each to be found, in the direction where
+// it is.
 func TestCheck(t *testing.T) {
 	d := open(t)
 	// behind a pass, something else happens.
@@ -237,8 +238,8 @@ func TestCheckSamples(t *testing.T) {
 	}
 }
 
-// TestCheckFused wants fused and unfused to be what the device is set to, whatever it was before, and its kernels compared with
-// the list of that form.
+// TestCheckFused wants fused and unfused to be what the device is set to, whatever it was before, and its kernels
+// compared with the list of that form.
 func TestCheckFused(t *testing.T) {
 	d := open(t)
 	for _, fused := range []bool{true, false, true} {
@@ -254,8 +255,8 @@ func TestCheckFused(t *testing.T) {
 	}
 }
 
-// TestNoKernel has a device lack a kernel: its operation is named, nothing is compared, and a backward pass whose kernel is there
-// is checked all the same, from what the formula gives.
+// TestNoKernel has a device lack a kernel: its operation is named, nothing is compared, and a backward pass whose
+// kernel is there is checked all the same, from what the formula gives.
 func TestNoKernel(t *testing.T) {
 	d := open(t)
 	c := double()

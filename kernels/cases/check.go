@@ -29,8 +29,8 @@ func (p *Pass) fault(format string, args ...any) {
 	p.Faults = append(p.Faults, fmt.Sprintf(format, args...))
 }
 
-// run runs one direction. An operation that the device has no kernel for says so by a panic before it does anything; any other
-// panic is a fault.
+// run runs one direction. An operation that the device has no kernel for says so by a panic before it does anything;
+// any other panic is a fault.
 func (p *Pass) run(pass func(d *kernels.Device, x Tensors), r *Run) {
 	defer func() {
 		switch why := recover().(type) {
@@ -57,8 +57,9 @@ type sample struct {
 	values []float64
 }
 
-// Check runs a case, fused or unfused, and makes all its checks. The error is the device's, or that of its memory: then Result
-// tells nothing. Check sets which operations the device fuses, and has nothing guard its scratch memory afterwards.
+// Check runs a case, fused or unfused, and makes all its checks. The error is the device's, or that of its memory: then
+// Result tells nothing. Check sets which operations the device fuses, and has nothing guard its scratch memory
+// afterwards.
 func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
 	setFused(d, fused)
 	r, err := c.Place(d)
@@ -112,7 +113,8 @@ func (c *Case) check(p *Pass, pass func(d *kernels.Device, x Tensors), r *Run) m
 	return r.d.Counts()
 }
 
-// storeOutputs stores what the formula gives in the outputs, for a backward pass whose forward pass the device cannot run.
+// storeOutputs stores what the formula gives in the outputs, for a backward pass whose forward pass the device cannot
+// run.
 func (c *Case) storeOutputs(r *Run) {
 	for name, v := range c.formula.outputs {
 		f := make([]float32, len(v))
@@ -123,8 +125,8 @@ func (c *Case) storeOutputs(r *Run) {
 	}
 }
 
-// compareGradients compares gradients with central differences of the formula in float64, L = Σ dy·y over the outputs that have
-// one: at all elements of a small input, and at some of a large one.
+// compareGradients compares gradients with central differences of the formula in float64, L = Σ dy·y over the outputs
+// that have one: at all elements of a small input, and at some of a large one.
 func (c *Case) compareGradients(p *Pass, r *Run) {
 	for _, o := range c.In {
 		if o.Grad == NoGradient {
@@ -152,8 +154,8 @@ func (c *Case) compareGradients(p *Pass, r *Run) {
 	}
 }
 
-// differences is the gradient of an input at up to 40 of its elements, or more, up to all, while the formula is computed for no
-// more than a million elements in all.
+// differences is the gradient of an input at up to 40 of its elements, or more, up to all, while the formula is
+// computed for no more than a million elements in all.
 func (c *Case) differences(at Values, input string) (s sample) {
 	loss := func() (sum float64) {
 		y := c.Want(at)

@@ -62,7 +62,8 @@ func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, 
 		Kernels: [2][]string{{"logsoftmax", "nll", "nll_backward"}, {"crossentropy"}},
 	}
 	if gradient {
-		// Each is as exact as its exponential, however small: logits of some thousand have an ulp of 2⁻¹⁴, and that much of it.
+		// Each is as exact as its exponential, however small: logits of some thousand have an ulp of 2⁻¹⁴, and that
+		// much of it.
 		c.Elements = map[string]Limit{"logits": {ElementLimits[t].Relative + 0x1p-13, 0x1p-40}}
 	}
 	c.ForwardBytes = c.bytes("logits", "logits")
@@ -88,4 +89,8 @@ func crossEntropyCases() (cases []*Case) {
 		}
 	}
 	return cases
+}
+
+func crossEntropyTimed(t tensor.DType) []*Case {
+	return []*Case{crossEntropyCase(t, 300, 128256, nil, true), crossEntropyCase(t, 512, 4096, nil, true)}
 }

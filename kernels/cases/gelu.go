@@ -7,7 +7,8 @@ import (
 	"restyle/tensor"
 )
 
-// GELU is the formula of GELU, exact or by tanh, and its derivative. Of x beyond ±40, where x³ could overflow, the derivative is 0 or 1.
+// GELU is the formula of GELU, exact or by tanh, and its derivative. Of x beyond ±40, where x³ could overflow, the
+// derivative is 0 or 1.
 func GELU(x float64, tanh bool) (y, slope float64) {
 	near := min(max(x, -40), 40)
 	phi, dphi := math.Erfc(-near/math.Sqrt2)/2, math.Exp(-near*near/2)/math.Sqrt(2*math.Pi)
@@ -53,4 +54,11 @@ func geluCases() (cases []*Case) {
 		}
 	}
 	return cases
+}
+
+func geluTimed(t tensor.DType) []*Case {
+	return []*Case{
+		geluCase(t, 2048, 8192, false), geluCase(t, 512, 688, false),
+		geluCase(t, 2048, 8192, true), geluCase(t, 512, 688, true),
+	}
 }

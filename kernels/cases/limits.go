@@ -6,17 +6,18 @@ import (
 	"restyle/tensor"
 )
 
-// Tolerances by the type of what is stored. F32: sums of a few thousand terms lose a few units of 2⁻²⁴; BF16: one rounding
-// is off by 2⁻⁸ at most, by about 2⁻⁸/√6 on average, and gradients see two or three of them.
+// Tolerances by the type of what is stored. F32: sums of a few thousand terms lose a few units of 2⁻²⁴; BF16: one
+// rounding is off by 2⁻⁸ at most, by about 2⁻⁸/√6 on average, and gradients see two or three of them.
 var Tolerances = map[tensor.DType]float64{tensor.F32: 2e-6, tensor.BF16: 6e-3}
 
 // A Limit is how far one element may be off: relative to itself, and to the root mean square of its tensor.
 type Limit struct{ Relative, RMS float64 }
 
-// ElementLimits by the type of what is stored. F32: a few products are rounded by 2⁻²⁴ each. A sum of n terms of deviation 1 has
-// the root mean square √n and rounds n times by up to 2⁻²⁴ of what it is so far: as these are as often up as down, by √n · 2⁻²⁴
-// of √n in all, which for 4,096 terms is 2⁻¹⁸; 2⁻¹⁷ leaves room for the worst of many elements. BF16: the same in float32, and
-// one rounding of 2⁻⁸. What is rounded more often, or sums what was rounded, has a limit of its own.
+// ElementLimits by the type of what is stored. F32: a few products are rounded by 2⁻²⁴ each. A sum of n terms of
+// deviation 1 has the root mean square √n and rounds n times by up to 2⁻²⁴ of what it is so far: as these are as often
+// up as down, by √n · 2⁻²⁴ of √n in all, which for 4,096 terms is 2⁻¹⁸; 2⁻¹⁷ leaves room for the worst of many
+// elements. BF16: the same in float32, and one rounding of 2⁻⁸. What is rounded more often, or sums what was rounded,
+// has a limit of its own.
 var ElementLimits = map[tensor.DType]Limit{tensor.F32: {0x1p-21, 0x1p-17}, tensor.BF16: {0x1p-8 + 0x1p-14, 0x1p-17}}
 
 // farthest returns the element that is farthest off, as a multiple of what it may be off by.
@@ -51,7 +52,8 @@ func Distance(got, want []float64) float64 {
 	return math.Sqrt(diff)
 }
 
-// compare checks the values of an output or a gradient of type t against what the formula gives: all together, and each of them.
+// compare checks the values of an output or a gradient of type t against what the formula gives: all together, and each
+// of them.
 func (c *Case) compare(p *Pass, name string, t tensor.DType, got, want []float64) {
 	tolerance := c.Tolerance
 	if tolerance == 0 {

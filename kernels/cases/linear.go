@@ -55,13 +55,7 @@ func linearCases() (cases []*Case) {
 		} {
 			cases = append(cases, LinearCase(t, size[0], size[1], size[2], i%2 == 1))
 		}
-	}
-	return cases
-}
-
-func linearToF32Cases() (cases []*Case) {
-	for _, t := range Types {
-		for _, rows := range []int{1, 30} {
+		for _, rows := range []int{1, 30} { // logits in float32, from bfloat16 too
 			const in, out = 70, 50
 			cases = append(cases, &Case{
 				Op: "linear", Type: t, Name: label(rows, in, out) + " to F32",

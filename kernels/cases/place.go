@@ -31,8 +31,8 @@ const (
 	guardSize = 256
 )
 
-// Place stores a case's operands, outputs and gradients that are to be overwritten as NaN, with guards between them. Values
-// depend on the case alone.
+// Place stores a case's operands, outputs and gradients that are to be overwritten as NaN, with guards between them.
+// Values depend on the case alone.
 func (c *Case) Place(d *kernels.Device) (*Run, error) {
 	r := &Run{X: Tensors{}, At: Values{}, d: d}
 	all := c.placements()
@@ -62,8 +62,8 @@ func (c *Case) Place(d *kernels.Device) (*Run, error) {
 	return r, nil
 }
 
-// A placement is an operand or a gradient. It is given if it has values before the operation runs: inputs, the gradients of
-// outputs, and those that are added to.
+// A placement is an operand or a gradient. It is given if it has values before the operation runs: inputs, the
+// gradients of outputs, and those that are added to.
 type placement struct {
 	Operand
 	given bool

@@ -26,7 +26,8 @@ func RMSNorm(x, w []float64, eps float64) (y, rstd []float64) {
 	return y, rstd
 }
 
-// normEps is large where a row is one element: the gradient is what eps leaves of it, with a small one nothing but rounding.
+// normEps is large where a row is one element: the gradient is what eps leaves of it, with a small one nothing but
+// rounding.
 func normEps(dim int) float32 {
 	if dim == 1 {
 		return 0.5
@@ -55,8 +56,8 @@ func rmsNormCase(t tensor.DType, rows, dim int) *Case {
 	return c
 }
 
-// addRMSNormCase has addends in BF16 whose sum is one too: the formula does not round it. TestRMSNormInPlace has sums that are
-// rounded.
+// addRMSNormCase has addends in BF16 whose sum is one too: the formula does not round it. TestRMSNormInPlace has sums
+// that are rounded.
 func addRMSNormCase(t tensor.DType, rows, dim int) *Case {
 	eps := normEps(dim)
 	h, b := act("h", t, rows, dim), plain("b", t, rows, dim)
@@ -101,4 +102,11 @@ func rmsNormCases() (cases []*Case) {
 		}
 	}
 	return cases
+}
+
+func rmsNormTimed(t tensor.DType) []*Case {
+	return []*Case{
+		rmsNormCase(t, 2048, 2048), rmsNormCase(t, 512, 256),
+		addRMSNormCase(t, 2048, 2048), addRMSNormCase(t, 512, 256),
+	}
 }

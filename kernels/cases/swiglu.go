@@ -42,3 +42,7 @@ func swiGLUCases() (cases []*Case) {
 	}
 	return cases
 }
+
+func swiGLUTimed(t tensor.DType) []*Case {
+	return []*Case{swiGLUCase(t, 2048, 8192), swiGLUCase(t, 512, 688)}
+}
