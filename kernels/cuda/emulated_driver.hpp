@@ -69,7 +69,8 @@ static fiber fibers[MOST_THREADS];
 static ucontext_t scheduler;
 static emulated_runtime runtime;
 static int running, threads;
-static char *touched; // where the thread that runs found no memory
+static bool backwards; // every other launch: its blocks, and the threads of each, run in the reverse order, which may not matter
+static char *touched;  // where the thread that runs found no memory
 static void (*entry)(void **);
 static void **entry_parameters;
 
@@ -155,7 +156,8 @@ static std::string run_block() {
 	}
 	for (;;) {
 		bool moved = false;
-		for (int i = 0; i < threads; i++) {
+		for (int n = 0; n < threads; n++) {
+			const int i = backwards ? threads - 1 - n : n;
 			if (fibers[i].state != READY) continue;
 			running = i, runtime.threadIdx = fibers[i].index;
 			swapcontext(&scheduler, &fibers[i].context);
@@ -226,7 +228,7 @@ EXPORT CUresult cuGetErrorString(CUresult r, const char **text) {
 	*text = r == LAUNCH_FAILED ? why.c_str() : r == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "invalid argument";
 	return CUDA_SUCCESS;
 }
-EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) { return *c = &context, CUDA_SUCCESS; }
+EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) { return backwards = false, *c = &context, CUDA_SUCCESS; }
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { return failed = CUDA_SUCCESS; }
 EXPORT CUresult cuCtxSetCurrent(CUcontext) { return CUDA_SUCCESS; }
 EXPORT CUresult cuStreamCreate(CUstream *s, unsigned int) { return *s = &stream, CUDA_SUCCESS; }
@@ -321,22 +323,22 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, u
 	threads = (int)(bx * by * bz), entry = f->launch, entry_parameters = parameters;
 	runtime.sync_block = sync_block, runtime.exchange = exchange;
 	runtime.blockDim = {bx, by, bz}, runtime.gridDim = {gx, gy, gz};
-	for (unsigned z = 0; z < gz; z++)
-		for (unsigned y = 0; y < gy; y++)
-			for (unsigned x = 0; x < gx; x++) {
-				runtime.blockIdx = {x, y, z};
-				struct sigaction mine = {};
-				mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
-				sigaction(SIGSEGV, &mine, &before);
-				launching = true;
-				std::string wrong = run_block();
-				launching = false;
-				sigaction(SIGSEGV, &before, NULL);
-				if (wrong == "") continue;
-				why = "kernel " + f->name + ", block " + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + ": " + wrong;
-				failed = LAUNCH_FAILED; // as on a GPU, it comes out of a later call
-				return CUDA_SUCCESS;
-			}
+	struct sigaction mine = {};
+	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
+	sigaction(SIGSEGV, &mine, &before);
+	launching = true;
+	const uint64_t blocks = (uint64_t)gx * gy * gz;
+	for (uint64_t n = 0; n < blocks && !failed; n++) {
+		const uint64_t i = backwards ? blocks - 1 - n : n;
+		const uint3 at = runtime.blockIdx = {(unsigned)(i % gx), (unsigned)(i / gx % gy), (unsigned)(i / gx / gy)};
+		const std::string wrong = run_block();
+		if (wrong == "") continue;
+		why = "kernel " + f->name + ", block " + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) + ": " + wrong;
+		failed = LAUNCH_FAILED; // as on a GPU, it comes out of a later call
+	}
+	launching = false;
+	sigaction(SIGSEGV, &before, NULL);
+	backwards = !backwards;
 	return CUDA_SUCCESS;
 }
 

@@ -47,6 +47,7 @@ extern "C" __global__ void crossed(float *to) { // each half of a warp waits whe
 	__syncthreads();
 	if (threadIdx.x >= 16) to[threadIdx.x] = __shfl_xor_sync(~0u, 1.0f, 16);
 }
+extern "C" __global__ void race(unsigned *to) { to[0] = 2 * to[0] + blockIdx.x + threadIdx.x; }
 extern "C" __global__ void bf16(unsigned *to, const float *from) { to[threadIdx.x] = emulated_bf16(from[threadIdx.x]); }
 `
 
@@ -143,6 +144,24 @@ func TestEmulatedBF16(t *testing.T) {
 	for i, got := range words(t, g, to, len(cases)) {
 		if got != cases[i].to {
 			t.Errorf("%#08x becomes %#04x, want %#04x", cases[i].from, got, cases[i].to)
+		}
+	}
+}
+
+// TestEmulatedOrders: what depends on the order of blocks or of threads is not the same twice.
+func TestEmulatedOrders(t *testing.T) {
+	for _, c := range []struct{ blocks, threads int }{{4, 1}, {1, 4}} {
+		g, f, _, to := emulated(t, "race", 64)
+		var got []uint32
+		for range 4 {
+			if err := g.Fill(to, 0, 4); err != nil {
+				t.Fatal(err)
+			}
+			g.Launch(f, Dim3{X: c.blocks}, Dim3{X: c.threads}, 0, uint64(to))
+			got = append(got, words(t, g, to, 1)...)
+		}
+		if got[0] == got[1] || got[0] != got[2] || got[1] != got[3] {
+			t.Errorf("%d blocks of %d threads: %v", c.blocks, c.threads, got)
 		}
 	}
 }
