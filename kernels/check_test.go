@@ -14,10 +14,10 @@ func TestNoKernel(t *testing.T) {
 	d := &Device{gpu: &gpu{}, counts: map[string]int{}}
 	none := tensor.Tensor{}
 	for op, f := range map[string]func(){
-		"RoPE":         func() { d.RoPE(none, none, none, none, 1, 1) },
-		"RoPEBackward": func() { d.RoPEBackward(none, none, none, none, 1, 1) },
-		"Attention":    func() { d.Attention(none, none, none, AttentionSpec{}) },
-		"Quantize":     func() { d.Quantize(none, none, none, true) },
+		"Linear":         func() { d.Linear(none, none, none, none) },
+		"LinearBackward": func() { d.LinearBackward(none, none, none, false) },
+		"Attention":      func() { d.Attention(none, none, none, AttentionSpec{}) },
+		"Quantize":       func() { d.Quantize(none, none, none, true) },
 	} {
 		func() {
 			defer func() {

@@ -14,13 +14,12 @@ import (
 // table is [vocab, dim], ids is [rows] I32, y is [rows, dim] of the table's type. An id that is no row of the table is a
 // mistake of the program.
 func (d *Device) Embedding(y, table, ids tensor.Tensor) {
-	d.onlyCPU("Embedding")
 	floating("Embedding", "table", table)
 	want("Embedding", "ids", ids, tensor.I32, ids.Len())
 	want("Embedding", "y", y, table.DType, ids.Len(), table.Dim(-1))
 	d.within("Embedding", "ids", ids, table.Rows())
 	d.ran("embedding")
-	cpu.Gather(y, table, ids)
+	d.gather(y, table, ids)
 }
 
 // EmbeddingBackward adds the gradient of each row to that of the table's row which it came from, in the order of rows:

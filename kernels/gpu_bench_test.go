@@ -30,7 +30,8 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	full := func(moved int) gpuOperand { return gpuOperand{t, []int{rows, dim}, moved} }
 	pair := gpuOperand{t, []int{rows, 2 * dim}, 1}
 	rstd, w, dw := gpuOperand{tensor.F32, []int{rows}, 1}, gpuOperand{t, []int{dim}, 1}, gpuOperand{tensor.F32, []int{dim}, 2}
-	return []gpuCase{
+	positions, angles := gpuOperand{tensor.I32, []int{rows}, 1}, gpuOperand{tensor.F32, []int{rows, 32}, 1} // of heads of 64
+	cases := []gpuCase{
 		{"rmsnorm forward", []gpuOperand{full(1), rstd, full(1), w}, func(d *Device, x []tensor.Tensor) {
 			d.RMSNorm(x[0], x[1], x[2], x[3], 1e-5)
 		}},
@@ -55,7 +56,15 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 		{"gelu tanh backward", []gpuOperand{full(1), full(1), full(1)}, func(d *Device, x []tensor.Tensor) {
 			d.GELUBackward(x[0], x[1], x[2], true)
 		}},
+		{"gather rows", []gpuOperand{full(1), full(1), positions}, func(d *Device, x []tensor.Tensor) { d.GatherRows(x[0], x[1], x[2]) }},
+		{"scatter rows", []gpuOperand{full(1), full(1), positions}, func(d *Device, x []tensor.Tensor) { d.ScatterRows(x[0], x[1], x[2]) }},
 	}
+	if dim%64 == 0 && dim > 128 {
+		cases = append(cases, gpuCase{"rope", []gpuOperand{full(2), positions, angles, angles}, func(d *Device, x []tensor.Tensor) {
+			d.RoPE(x[0], x[1], x[2], x[3], dim/64-2, 1)
+		}})
+	}
+	return cases
 }
 
 // BenchmarkGPU reports the bandwidth of each operation at the bytes that it must move, and the share that this is of a copy
@@ -96,7 +105,7 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 		return moved / sets
 	}
 	moved := 0
-	a, err := d.NewArena("benchmark", SizeOf(func(a *Arena) { moved = cut(a) })+moved+sets*8<<20)
+	a, err := d.NewArena("benchmark", SizeOf(func(a *Arena) { moved = cut(a) })+sets*(moved+8<<20))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -136,6 +145,13 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 	copied, ran := time.Duration(math.MaxInt64), time.Duration(math.MaxInt64)
 	for _, apart := range []int{moved / 2 &^ 255, moved/2&^(1<<21-1) + 1<<21, moved/2&^(1<<21-1) + 3<<20} {
 		copied = min(copied, median(copySome(apart)))
+		for i := range x {
+			for _, t := range x[i] {
+				if t.DType == tensor.I32 { // the copies went over it
+					randomise(d, t)
+				}
+			}
+		}
 		ran = min(ran, median(run))
 	}
 
@@ -151,6 +167,14 @@ func (c gpuCase) time(b *testing.B, d *Device) {
 
 // randomise fills a tensor with normal values: a block of them, again and again.
 func randomise(d *Device, t tensor.Tensor) {
+	if t.DType == tensor.I32 { // the number of a row
+		rows := make([]int32, t.Len())
+		for i := range rows {
+			rows[i] = int32(i)
+		}
+		d.UploadI32(t, rows)
+		return
+	}
 	block := t.View(t.Len()).Slice(0, min(t.Len(), 1<<20))
 	rng := rand.New(rand.NewPCG(1, 2))
 	values := make([]float32, block.Len())

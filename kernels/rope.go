@@ -16,18 +16,26 @@ import (
 // qkv is [rows, (heads + 2·kvHeads) · headDim]; v stays as it is. positions is [rows] I32; cos and sin are
 // [positions, headDim/2] F32. A position without a row there is a mistake of the program.
 func (d *Device) RoPE(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {
-	d.onlyCPU("RoPE")
 	d.checkRoPE("RoPE", qkv, positions, cos, sin, heads, kvHeads)
 	d.ran("rope")
-	cpu.RoPE(qkv, positions, cos, sin, heads, kvHeads, false)
+	d.rope(qkv, positions, cos, sin, heads, kvHeads, false)
 }
 
 // RoPEBackward is the gradient of RoPE, in place: the turn back, which is RoPE with −sin.
 func (d *Device) RoPEBackward(dqkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {
-	d.onlyCPU("RoPEBackward")
 	d.checkRoPE("RoPEBackward", dqkv, positions, cos, sin, heads, kvHeads)
 	d.ran("rope_backward")
-	cpu.RoPE(dqkv, positions, cos, sin, heads, kvHeads, true)
+	d.rope(dqkv, positions, cos, sin, heads, kvHeads, true)
+}
+
+func (d *Device) rope(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int, back bool) {
+	if d.gpu == nil {
+		cpu.RoPE(qkv, positions, cos, sin, heads, kvHeads, back)
+		return
+	}
+	half := tensor.Matrix{Rows: qkv.Rows() * (heads + kvHeads), Cols: cos.Dim(-1), DType: qkv.DType} // the first halves of all heads
+	d.launch(kernel{"rope.cu", "rope", rowsOf(half)}, each(vectors(half)), addr(qkv), addr(positions), addr(cos), addr(sin),
+		i32(qkv.Rows()), i32(heads+kvHeads), i32(qkv.Dim(-1)/width(half.DType, half.Cols)), flag(back))
 }
 
 func (d *Device) checkRoPE(op string, qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {

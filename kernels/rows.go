@@ -13,13 +13,22 @@ import (
 //
 // x is [rows, dim], index is [n] I32, y is [n, dim] of x's type. An index that is no row is a mistake of the program.
 func (d *Device) GatherRows(y, x, index tensor.Tensor) {
-	d.onlyCPU("GatherRows")
 	floating("GatherRows", "x", x)
 	want("GatherRows", "index", index, tensor.I32, index.Len())
 	want("GatherRows", "y", y, x.DType, index.Len(), x.Dim(-1))
 	d.within("GatherRows", "index", index, x.Rows())
 	d.ran("gather_rows")
-	cpu.Gather(y, x, index)
+	d.gather(y, x, index)
+}
+
+// gather is the rows of x that index says, one after the other.
+func (d *Device) gather(y, x, index tensor.Tensor) {
+	if d.gpu == nil {
+		cpu.Gather(y, x, index)
+		return
+	}
+	to := tensor.Matrix{Rows: index.Len(), Cols: x.Dim(-1), DType: x.DType}
+	d.launch(kernel{"rows.cu", "gather_rows", rowsOf(to)}, each(vectors(to)), addr(y), addr(x), addr(index), i32(to.Rows))
 }
 
 // ScatterRows is the gradient of GatherRows: rows go back to where they came from, and the others become zero.
@@ -28,7 +37,6 @@ func (d *Device) GatherRows(y, x, index tensor.Tensor) {
 //
 // dx is [rows, dim], dy is [n, dim] of the same type, index is [n] I32 and strictly increasing.
 func (d *Device) ScatterRows(dx, dy, index tensor.Tensor) {
-	d.onlyCPU("ScatterRows")
 	floating("ScatterRows", "dx", dx)
 	want("ScatterRows", "index", index, tensor.I32, index.Len())
 	want("ScatterRows", "dy", dy, dx.DType, index.Len(), dx.Dim(-1))
@@ -42,5 +50,10 @@ func (d *Device) ScatterRows(dx, dy, index tensor.Tensor) {
 		}
 	}
 	d.ran("scatter_rows")
-	cpu.Scatter(dx, dy, index)
+	if d.gpu == nil {
+		cpu.Scatter(dx, dy, index)
+		return
+	}
+	d.launch(kernel{"rows.cu", "scatter_rows", rowsOf(dx.Matrix())}, each(vectors(dx.Matrix())),
+		addr(dx), addr(dy), addr(index), i32(dx.Rows()), i32(index.Len()))
 }

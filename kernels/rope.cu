@@ -1,0 +1,21 @@
+// RoPE and its gradient. The formula is in rope.go. DIM is half a head: each thread turns one vector of a head's first half with
+// the vector of its second half that belongs to it.
+#include "common.cuh"
+
+// rope turns the first heads of every row, of width vectors, by their positions, or back.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	rope(T *qkv, const int *positions, const float *cos, const float *sin, int rows, int heads, int width, int back) {
+	const long long at = thread(), row = at / VECTORS / heads;
+	if (row >= rows) return;
+	const long long first = row * width + at / VECTORS % heads * 2 * VECTORS + at % VECTORS;
+	const long long angle = (long long)positions[row] * DIM + at % VECTORS * WIDTH;
+	const Vector a = load(qkv, first), b = load(qkv, first + VECTORS);
+	float c[WIDTH], s[WIDTH];
+#pragma unroll
+	for (int i = 0; i < WIDTH; i++) {
+		c[i] = cos[angle + i];
+		s[i] = back ? -sin[angle + i] : sin[angle + i];
+	}
+	store(qkv, first, each([&](int i) { return a[i] * c[i] - b[i] * s[i]; }));
+	store(qkv, first + VECTORS, each([&](int i) { return b[i] * c[i] + a[i] * s[i]; }));
+}
