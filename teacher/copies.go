@@ -79,8 +79,8 @@ func (c *copies) admit(shingles []uint64, at [bands]uint32) bool {
 	return true
 }
 
-// A shelf keeps lists of numbers side by side in boards: a row's own piece of memory would cost the garbage collector more than
-// all comparisons.
+// A shelf keeps lists of numbers side by side in boards, so that there are few pieces of memory for the garbage collector to go
+// through.
 type shelf struct {
 	boards [][]uint32
 	places []place // of each list

@@ -361,7 +361,7 @@ struct _nvrtcProgram {
 	std::map<std::string, std::string> headers;
 };
 
-EXPORT const char *nvrtcGetErrorString(nvrtcResult r) { return r == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "the C++ compiler cannot be run"; }
+EXPORT const char *nvrtcGetErrorString(nvrtcResult r) { return r == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "the C++ compiler cannot be run, or there is no room for its files"; }
 EXPORT nvrtcResult nvrtcVersion(int *major, int *minor) { return *major = 0, *minor = EMULATED_VERSION, NVRTC_SUCCESS; }
 EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int *n) { return *n = 1, NVRTC_SUCCESS; }
 EXPORT nvrtcResult nvrtcGetSupportedArchs(int *archs) { return archs[0] = 90, NVRTC_SUCCESS; }
@@ -398,13 +398,14 @@ static std::vector<std::string> kernels(const std::string &source) {
 }
 
 EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *const *options) {
-	char dir[] = "/tmp/restyle-emulated-XXXXXX";
-	if (!mkdtemp(dir)) return NVRTC_ERROR_INTERNAL_ERROR;
-	std::string at = std::string(dir) + "/", end;
+	const char *folder = getenv("TMPDIR");
+	std::string dir = std::string(folder && *folder ? folder : "/tmp") + "/restyle-emulated-XXXXXX";
+	if (!mkdtemp(&dir[0])) return NVRTC_ERROR_INTERNAL_ERROR;
+	std::string at = dir + "/", end;
 	for (auto &name : kernels(p->source)) end += "EMULATED_KERNEL(" + name + ")\n";
 	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\n#line 1\n" + p->source + "\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
 	for (auto &h : p->headers) ok = ok && put(at + h.first, h.second);
-	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-fno-gnu-unique", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "-x", "c++", at + p->name, "-o", at + "out"};
+	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "-x", "c++", at + p->name, "-o", at + "out"};
 	for (int i = 0; i < count; i++)
 		if (!strncmp(options[i], "-D", 2)) words.push_back(options[i]);
 	std::vector<char *> args;
@@ -423,7 +424,7 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	std::string library = get(at + "out");
 	for (auto &h : p->headers) unlink((at + h.first).c_str());
 	for (auto &name : {p->name, std::string("emulated_device.hpp"), std::string("log"), std::string("out")}) unlink((at + name).c_str());
-	rmdir(dir);
+	rmdir(dir.c_str());
 	if (child < 0 || WEXITSTATUS(status) >= 126) return NVRTC_ERROR_INTERNAL_ERROR;
 	if (status != 0) return NVRTC_ERROR_COMPILATION;
 	uint64_t bytes = library.size();
