@@ -28,14 +28,73 @@ inline float reciprocal(float x) {
 // thread is the number of this thread in a grid of one dimension.
 inline long long thread() { return (long long)blockIdx.x * BLOCK + threadIdx.x; }
 
-#ifdef BF16
-struct T {
+struct bf16 {
 	unsigned short bits;
 };
-inline float value(T x) { return __uint_as_float((unsigned)x.bits << 16); }
+inline float value(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
+inline float value(float x) { return x; }
+
+// narrow rounds n floats to the nearest that the type has, ties to even.
+template <int N> inline void narrow(float (&to)[N], const float (&from)[N]) {
+#pragma unroll
+	for (int i = 0; i < N; i++) to[i] = from[i];
+}
+template <int N> inline void narrow(bf16 (&to)[N], const float (&from)[N]) {
+#ifdef EMULATED
+	for (int i = 0; i < N; i++) to[i].bits = emulated_bf16(from[i]);
+#else
+	if constexpr (N == 1) {
+		asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to[0].bits) : "f"(from[0]));
+	} else {
+#pragma unroll
+		for (int i = 0; i < N; i += 2) {
+			unsigned pair;
+			asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(from[i + 1]), "f"(from[i]));
+			to[i].bits = pair;
+			to[i + 1].bits = pair >> 16;
+		}
+	}
+#endif
+}
+
+template <int BYTES> struct Words { typedef uint4 type; };
+template <> struct Words<8> { typedef uint2 type; };
+template <> struct Words<4> { typedef unsigned type; };
+template <> struct Words<2> { typedef unsigned short type; };
+template <> struct Words<1> { typedef unsigned char type; };
+
+// A Vec is N neighbouring elements as they are in memory, moved in words of up to 16 bytes.
+template <typename E, int N> union Vec {
+	typedef typename Words<N * sizeof(E)>::type Word;
+	static constexpr int WORDS = N * sizeof(E) / sizeof(Word);
+	Word words[WORDS] = {};
+	E at[N];
+	float operator[](int i) const { return value(at[i]); }
+};
+
+// fetchOf reads vector number i of N elements, one that many blocks want. loadOf and store are for those that are passed over
+// once: marked so, they leave the caches first. To mark one kind and not the other costs a tenth of the bandwidth on an H200.
+template <int N, typename E> inline Vec<E, N> fetchOf(const E *from, long long i) {
+	Vec<E, N> v;
+#pragma unroll
+	for (int k = 0; k < v.WORDS; k++) v.words[k] = ((const typename Vec<E, N>::Word *)from)[i * v.WORDS + k];
+	return v;
+}
+template <int N, typename E> inline Vec<E, N> loadOf(const E *from, long long i) {
+	Vec<E, N> v;
+#pragma unroll
+	for (int k = 0; k < v.WORDS; k++) v.words[k] = __ldcs((const typename Vec<E, N>::Word *)from + i * v.WORDS + k);
+	return v;
+}
+template <int N, typename E> inline void store(E *to, long long i, Vec<E, N> v) {
+#pragma unroll
+	for (int k = 0; k < v.WORDS; k++) __stcs((typename Vec<E, N>::Word *)to + i * v.WORDS + k, v.words[k]);
+}
+
+#ifdef BF16
+typedef bf16 T;
 #elif defined F32
 typedef float T;
-inline float value(T x) { return x; }
 #endif
 
 #ifdef WIDTH
@@ -43,71 +102,24 @@ inline float value(T x) { return x; }
 constexpr int VECTORS = DIM / WIDTH; // of a row
 #endif
 
-template <int BYTES> struct Words;
-template <> struct Words<16> { typedef uint4 type; };
-template <> struct Words<8> { typedef uint2 type; };
-template <> struct Words<4> { typedef unsigned type; };
-template <> struct Words<2> { typedef unsigned short type; };
-typedef Words<WIDTH * sizeof(T)>::type Word;
-
-// A Vector is WIDTH neighbouring elements as they are in memory.
-union Vector {
-	Word word = Word();
-	T at[WIDTH];
-	float operator[](int i) const { return value(at[i]); }
-};
-
-// fetch reads a vector that many blocks want. load and store are for those that are passed over once: marked so, they leave the
-// caches first. To mark one kind and not the other costs a tenth of the bandwidth on an H200.
-inline Vector fetch(const T *rows, long long vector) {
-	Vector v;
-	v.word = ((const Word *)rows)[vector];
-	return v;
-}
-inline Vector load(const T *rows, long long vector) {
-	Vector v;
-	v.word = __ldcs((const Word *)rows + vector);
-	return v;
-}
+typedef Vec<T, WIDTH> Vector;
+template <typename E> inline Vec<E, WIDTH> fetch(const E *from, long long i) { return fetchOf<WIDTH>(from, i); }
+template <typename E> inline Vec<E, WIDTH> load(const E *from, long long i) { return loadOf<WIDTH>(from, i); }
 
 // prefetch has the vector brought near, into the level 2 cache.
-inline void prefetch(const T *rows, long long vector) {
+inline void prefetch(const T *rows, long long i) {
 #ifndef EMULATED
-	asm volatile("prefetch.global.L2 [%0];" ::"l"((const Word *)rows + vector));
+	asm volatile("prefetch.global.L2 [%0];" ::"l"((const Vector::Word *)rows + i));
 #endif
 }
 
-// rounded makes a vector of floats: to the nearest that T has, ties to even.
-inline Vector rounded(const float (&f)[WIDTH]) {
-	Vector v;
-#if defined BF16 && defined EMULATED
-	for (int i = 0; i < WIDTH; i++) v.at[i].bits = emulated_bf16(f[i]);
-#elif defined BF16
-	if constexpr (WIDTH == 1) {
-		asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(v.at[0].bits) : "f"(f[0]));
-	} else {
-#pragma unroll
-		for (int i = 0; i < WIDTH; i += 2) {
-			unsigned pair;
-			asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(f[i + 1]), "f"(f[i]));
-			v.at[i].bits = pair;
-			v.at[i + 1].bits = pair >> 16;
-		}
-	}
-#else
-#pragma unroll
-	for (int i = 0; i < WIDTH; i++) v.at[i] = f[i];
-#endif
-	return v;
-}
-
-// each makes a vector of what f says for each of its elements.
-template <typename F> inline Vector each(F f) {
+// each makes a vector of what f says for each of its elements, rounded.
+template <typename E = T, typename F> inline Vec<E, WIDTH> each(F f) {
 	float out[WIDTH];
 #pragma unroll
 	for (int i = 0; i < WIDTH; i++) out[i] = f(i);
-	return rounded(out);
+	Vec<E, WIDTH> v;
+	narrow(v.at, out);
+	return v;
 }
-
-inline void store(T *rows, long long vector, Vector v) { __stcs((Word *)rows + vector, v.word); }
 #endif

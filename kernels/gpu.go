@@ -3,17 +3,15 @@ package kernels
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"math"
 
 	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
-//go:embed *.cu
+//go:embed *.cu *.cuh
 var sources embed.FS
-
-//go:embed common.cuh
-var common string
 
 // gpu is the GPU's side of a Device: the GPU, the compiler that makes its code, and the kernels that are compiled so far.
 type gpu struct {
@@ -201,7 +199,12 @@ func (g *gpu) module(b build) (*cuda.Module, error) {
 // program is the source with its macros.
 func (b build) program() (cuda.Program, error) {
 	source, err := sources.ReadFile(b.source)
-	p := cuda.Program{Name: b.source, Source: string(source), Headers: map[string]string{"common.cuh": common}}
+	p := cuda.Program{Name: b.source, Source: string(source), Headers: map[string]string{}}
+	headers, _ := fs.Glob(sources, "*.cuh") // the pattern is a good one
+	for _, name := range headers {
+		text, _ := sources.ReadFile(name)
+		p.Headers[name] = string(text)
+	}
 	p.Options = append(p.Options, fmt.Sprintf("-DBLOCK=%d", b.block))
 	for _, m := range b.macros {
 		if m.name != "" {
