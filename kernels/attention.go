@@ -13,6 +13,8 @@ type AttentionSpec struct {
 	// CuSeqlens is where sequences that lie end to end begin: n+1 offsets for n of them, from 0 to the number of rows, on
 	// the host. A sequence may be empty.
 	CuSeqlens []int32
+	// Offsets is CuSeqlens on the device, I32 [n+1]. Only a GPU looks at it.
+	Offsets tensor.Tensor
 	// Query head h reads key and value head h / (Heads / KVHeads).
 	Heads, KVHeads, HeadDim int
 	// Window is how many keys a query sees at most, the last ones, itself counted (Beltagy et al. 2020). 0: all.

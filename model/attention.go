@@ -79,17 +79,17 @@ func (l *attention) attend(p *pass, a *attentionActs, s stream) {
 	if cache := p.cache; cache != nil {
 		k, v := cache.k[l.layer], cache.v[l.layer]
 		d.AppendKV(k, v, a.qkv, c.Heads, c.KVHeads, cache.n)
-		d.AttentionCached(a.y, a.qkv, k, v, cache.n, c.spec(nil))
+		d.AttentionCached(a.y, a.qkv, k, v, cache.n, c.spec())
 		return
 	}
-	d.Attention(a.y, a.lse, a.qkv, c.spec(p.starts))
+	d.Attention(a.y, a.lse, a.qkv, p.spec(c))
 }
 
 // backward takes in p.dh the gradient of the half's output and leaves there that of its input, if below says that it is wanted.
 func (l *attention) backward(p *pass, a *attentionActs, below bool) {
 	d, c, g := p.d, l.c, p.grads
 	l.o.backward(d, g.dy, false, p.dh, a.y, p.overwrite)
-	d.AttentionBackward(g.dqkv, g.dy, a.y, a.lse, a.qkv, c.spec(p.starts))
+	d.AttentionBackward(g.dqkv, g.dy, a.y, a.lse, a.qkv, p.spec(c))
 	l.rotary.backward(p, g.dqkv)
 	if c.QKNorm {
 		l.qNorm.begin(d, p.overwrite)
@@ -118,7 +118,14 @@ func (l *attention) flops(below bool, context float64) float64 {
 	return n
 }
 
-// spec is what attends to what, in sequences that begin at starts.
-func (c Config) spec(starts []int32) kernels.AttentionSpec {
-	return kernels.AttentionSpec{CuSeqlens: starts, Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
+// spec is what attends to what, but for the sequences.
+func (c Config) spec() kernels.AttentionSpec {
+	return kernels.AttentionSpec{Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
+}
+
+// spec is what attends to what in a pass.
+func (p *pass) spec(c Config) kernels.AttentionSpec {
+	s := c.spec()
+	s.CuSeqlens, s.Offsets = p.starts, p.offsets
+	return s
 }

@@ -31,7 +31,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 	}
 	sizes := kernels.Sizes{
 		Type: o.DType, Rows: o.MaxTokens, Longest: o.Longest, Logits: m.piece(o.MaxTokens), Dim: c.Dim, Inner: c.Inner, Vocab: c.Vocab,
-		Attention: c.spec(nil), QKNorm: c.QKNorm, Backward: o.Train,
+		Attention: c.spec(), QKNorm: c.QKNorm, Backward: o.Train,
 	}
 	if o.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(a *kernels.Arena) {

@@ -11,12 +11,13 @@ type pass struct {
 	d    *kernels.Device
 	rope *ropeTable
 
-	staged         tensor.Tensor // I32 [4, most]: ids, positions, trained rows and their targets, brought to the device as one
+	staged         tensor.Tensor // I32 [5·most + 1]: all that follows of I32, each from a multiple of most on, brought to the device as one
 	ids, positions tensor.Tensor // I32 [rows], of staged
 	index, targets tensor.Tensor // I32 [trained], of staged
 	loss           tensor.Tensor // F32 [trained]; nothing else of the pass lies there, so it can be read when all is done
+	offsets        tensor.Tensor // I32 [len(starts)], of staged
 	rows           int
-	starts         []int32 // where its sequences begin, and the end of the last
+	starts         []int32 // where its sequences begin, and the end of the last; none of them is empty
 	cache          *Cache  // whose sequence the rows go on; nil for whole sequences
 
 	acts   []acts        // of each block; those that are not kept share their memory
@@ -50,10 +51,10 @@ type extent struct {
 
 // stage brings all that a pass is told to the device, in one piece.
 func (p *pass) stage(lists ...[]int32) {
-	most := p.staged.Dim(1)
+	most := p.staged.Len() / 5
 	all := make([]int32, p.staged.Len())
 	for i, list := range lists {
-		copy(all[i*most:(i+1)*most], list)
+		copy(all[i*most:], list)
 	}
 	p.d.UploadI32(p.staged, all)
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"restyle/kernels"
 	"restyle/tensor"
@@ -12,7 +13,7 @@ import (
 func (m *Model) cut(a *kernels.Arena, e extent) *pass {
 	c, t, rows, keep := m.c, m.o.DType, e.rows, e.keep
 	p := &pass{d: m.d, rope: &m.rope, rows: rows, recompute: m.o.Recompute, acts: make([]acts, 0, c.Layers)}
-	p.staged = a.New("staged", tensor.I32, 4, e.most)
+	p.staged = a.New("staged", tensor.I32, 5*e.most+1)
 	p.ids, p.positions = p.staged.Part(0, rows), p.staged.Part(e.most, rows)
 	p.index, p.targets = p.staged.Part(2*e.most, e.trained), p.staged.Part(3*e.most, e.trained)
 	p.loss = a.New("loss", tensor.F32, e.trained)
@@ -79,9 +80,10 @@ func (m *Model) begin(b Batch) (*pass, error) {
 	m.acts.Release(0)
 	n := len(b.IDs)
 	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Trained(), logits: m.piece(n), keep: m.o.Train})
-	p.starts = b.starts()
+	p.starts = slices.Compact(slices.Clone(b.starts())) // so there are no more than most + 1
+	p.offsets = p.staged.Part(4*m.o.MaxTokens, len(p.starts))
 	index, targets := b.trained()
-	p.stage(b.IDs, b.positions(), index, targets)
+	p.stage(b.IDs, b.positions(), index, targets, p.starts)
 	return p, nil
 }
 

@@ -100,13 +100,15 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 		}
 		return r.NormFloat64()
 	}
+	offsets := plain("offsets", tensor.I32, len(m.CuSeqlens))
+	offsets.Fill = func(_ *rand.Rand, i int) float64 { return float64(m.CuSeqlens[i]) }
 	c := &Case{
 		Op: "attention", Type: t,
 		Name: fmt.Sprintf("%v heads %d/%d x%d window %d spread %g", m.CuSeqlens, m.Heads, m.KVHeads, m.HeadDim, m.Window, spread),
-		In:   []Operand{qkv}, Out: []Operand{act("y", t, rows, m.Heads*m.HeadDim), plain("lse", tensor.F32, m.Heads, rows)},
-		Forward: func(d *kernels.Device, x Tensors) { d.Attention(x["y"], x["lse"], x["qkv"], m) },
+		In:   []Operand{qkv, offsets}, Out: []Operand{act("y", t, rows, m.Heads*m.HeadDim), plain("lse", tensor.F32, m.Heads, rows)},
+		Forward: func(d *kernels.Device, x Tensors) { d.Attention(x["y"], x["lse"], x["qkv"], at(m, x)) },
 		Backward: func(d *kernels.Device, x Tensors) {
-			d.AttentionBackward(x["dqkv"], x["dy"], x["y"], x["lse"], x["qkv"], m)
+			d.AttentionBackward(x["dqkv"], x["dy"], x["y"], x["lse"], x["qkv"], at(m, x))
 		},
 		Want: func(x Values) Values {
 			y, lse, _, _ := Attention(m, x["qkv"], nil, Exact)
@@ -125,6 +127,12 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	each := attentionLimit(t, c.Tolerance)
 	c.Elements = map[string]Limit{"y": each, "dqkv": each}
 	return c
+}
+
+// at is m with the offsets that a run has on its device.
+func at(m kernels.AttentionSpec, x Tensors) kernels.AttentionSpec {
+	m.Offsets = x["offsets"]
+	return m
 }
 
 // attentionLimit is how far an element of y or of a gradient may be off: by more than all are on average. In BF16 it is

@@ -1,0 +1,43 @@
+package model
+
+import (
+	"slices"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// TestStaged wants the offsets of a pass's sequences on the device, where those of every pass lie, and those of empty ones
+// dropped: there may be more of these than tokens.
+func TestStaged(t *testing.T) {
+	c := shapes["llama"]
+	d := device(t, kernels.Options{})
+	m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 5, Train: true})
+	where := tensor.Tensor{}
+	for _, test := range []struct{ starts, want []int32 }{
+		{nil, []int32{0, 3}},
+		{[]int32{0, 1, 3}, []int32{0, 1, 3}},
+		{[]int32{0, 1, 2, 3, 4, 5}, []int32{0, 1, 2, 3, 4, 5}},
+		{[]int32{0, 0, 0, 0, 0, 0, 0, 1, 3, 3, 3}, []int32{0, 1, 3}},
+	} {
+		n := test.want[len(test.want)-1]
+		b := sequence(c, 1, int(n))
+		b.Starts = test.starts
+		p, err := m.begin(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := p.spec(c)
+		if !slices.Equal(s.CuSeqlens, test.want) || !slices.Equal(s.Offsets.I32(), test.want) {
+			t.Errorf("%v: %v, on the device %v, not %v", test.starts, s.CuSeqlens, s.Offsets.I32(), test.want)
+		}
+		if got := p.ids.I32(); !slices.Equal(got, b.IDs) {
+			t.Errorf("%v: ids %v, not %v", test.starts, got, b.IDs)
+		}
+		if where.Ok() && where.Addr != s.Offsets.Addr {
+			t.Errorf("%v: the offsets lie at %#x, not %#x", test.starts, s.Offsets.Addr, where.Addr)
+		}
+		where = s.Offsets
+	}
+}
