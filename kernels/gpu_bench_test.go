@@ -64,6 +64,7 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 			d.RoPE(x[0], x[1], x[2], x[3], dim/64-2, 1)
 		}})
 	}
+	cases = append(cases, productCases(t, rows, dim)...)
 	return cases
 }
 

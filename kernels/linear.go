@@ -15,7 +15,6 @@ import (
 // float32, and each is rounded once.
 func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 	const op = "Linear"
-	d.onlyCPU(op)
 	in, out := checkLinear(op, y, x, w)
 	want(op, "w", w, x.DType, out, in)
 	if bias.Ok() {
@@ -32,7 +31,6 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 // dy is [rows, out], w [out, in] of its type, dx [rows, in] F32 or BF16. dx may be dy's neighbour, but no part of it.
 func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 	const op = "LinearBackward"
-	d.onlyCPU(op)
 	in, out := checkLinear(op, dy, dx, w)
 	want(op, "w", w, dy.DType, out, in)
 	d.ran("linear_dx")
@@ -46,7 +44,6 @@ func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 // dy is [rows, out] and x [rows, in] of its type; dw is [n, in], F32 or BF16.
 func (d *Device) LinearGradient(dw, dy, x tensor.Tensor, from int, add bool) {
 	const op = "LinearGradient"
-	d.onlyCPU(op)
 	floating(op, "dy", dy)
 	floating(op, "dw", dw)
 	in, n := x.Dim(-1), dw.Rows()
@@ -78,9 +75,6 @@ func outputs(op string, dy tensor.Tensor, from, n int) tensor.Matrix {
 	}
 	return dy.Columns(from, from+n)
 }
-
-// product computes a matrix product: the one way to it for all operations.
-func (d *Device) product(p cpu.Product) { cpu.Gemm(p) }
 
 // checkLinear is the sizes of a layer, which the shapes of y, x and w, or of gradients in their places, have to agree on.
 func checkLinear(op string, y, x, w tensor.Tensor) (in, out int) {

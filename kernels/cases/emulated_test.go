@@ -34,7 +34,7 @@ func TestEmulated(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range []string{"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding"} {
+	for _, op := range []string{"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear"} {
 		if !ran[op] {
 			t.Errorf("%s has a kernel, and none ran", op)
 		}

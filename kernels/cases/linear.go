@@ -30,7 +30,9 @@ func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 		Forward: func(d *kernels.Device, x Tensors) { d.Linear(x["y"], x["x"], x["w"], x["bias"]) },
 		Backward: func(d *kernels.Device, x Tensors) {
 			d.LinearBackward(x["dx"], x["dy"], x["w"], false)
-			d.LinearGradient(x["dw"], x["dy"], x["x"], 0, true)
+			half := out / 2 // its gradient in two parts
+			d.LinearGradient(x["dw"].Slice(0, half), x["dy"], x["x"], 0, true)
+			d.LinearGradient(x["dw"].Slice(half, out), x["dy"], x["x"], half, true)
 			if x["dbias"].Ok() {
 				d.BiasGradient(x["dbias"], x["dy"], 0)
 			}
@@ -51,7 +53,7 @@ func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 func linearCases() (cases []*Case) {
 	for _, t := range Types {
 		for i, size := range [][3]int{
-			{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {8, 100, 65}, {9, 16, 129}, {31, 65, 33}, {33, 40, 65}, {70, 20, 33}, {5, 600, 20},
+			{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {8, 100, 65}, {9, 16, 129}, {31, 65, 33}, {33, 40, 65}, {70, 20, 33}, {5, 600, 20}, {64, 128, 72},
 		} {
 			cases = append(cases, LinearCase(t, size[0], size[1], size[2], i%2 == 1))
 		}

@@ -1,0 +1,141 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
+	"restyle/tensor"
+)
+
+// emulated opens the GPU that the CPU plays, until the test ends.
+func emulated(t *testing.T) *Device {
+	d, err := Open("emulated", Options{})
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// TestProduct has a GPU multiply matrices of all layouts and types, whose rows may lie apart and begin anywhere, and compares
+// each element with its sum in float64. What lies between the rows of a result has to stay as it was.
+func TestProduct(t *testing.T) {
+	d := emulated(t)
+	for _, size := range []struct{ m, n, k int }{
+		{1, 1, 1}, {3, 5, 0}, {1, 70, 33}, {65, 66, 17}, {130, 7, 70}, {9, 131, 40},
+	} {
+		for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
+			for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}, {true, true}} {
+				to := []tensor.DType{tensor.F32, tensor.BF16}[(i+size.m)%2]
+				c := productTest{ab, to, size.m, size.n, size.k, layout[0], layout[1], i%2 == 0, i >= 2, 0, 0}
+				c.check(t, d)
+				c.apart, c.from = 5, 3
+				c.check(t, d)
+			}
+		}
+	}
+}
+
+// A productTest is a product of [m, k] and [k, n], or of their transposes in memory. There are so many elements between two
+// rows, and before the first.
+type productTest struct {
+	ab, c          tensor.DType
+	m, n, k        int
+	transA, transB bool
+	bias, add      bool
+	apart, from    int
+}
+
+func (c productTest) check(t *testing.T, d *Device) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, uint64(c.m*1000_000+c.n*1000+c.k)))
+	arena, err := d.NewArena("product", 4*(c.m+8)*(c.k+8)+4*(c.k+8)*(c.n+8)+4*(c.m+8)*(c.n+8)+1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer arena.Close()
+	type element func(i, j int) (at int, value float64)
+	matrix := func(dtype tensor.DType, rows, cols int, transposed bool) (tensor.Matrix, tensor.Tensor, element) {
+		if transposed {
+			rows, cols = cols, rows
+		}
+		stride := cols + c.apart
+		all := arena.New("matrix", dtype, max(1, c.from+rows*stride))
+		values := make([]float32, all.Len())
+		for i := range values {
+			values[i] = float32(rng.NormFloat64())
+			if dtype == tensor.BF16 {
+				values[i] = tensor.Round(values[i])
+			}
+		}
+		d.Upload(all, values)
+		x := tensor.Matrix{Addr: all.Addr + uintptr(c.from*dtype.Size()), Rows: rows, Cols: cols, Stride: stride, DType: dtype}
+		return x, all, func(i, j int) (int, float64) {
+			if transposed {
+				i, j = j, i
+			}
+			n := c.from + i*stride + j
+			return n, float64(values[n])
+		}
+	}
+	a, _, atA := matrix(c.ab, c.m, c.k, c.transA)
+	b, _, atB := matrix(c.ab, c.k, c.n, c.transB)
+	to, all, atC := matrix(c.c, c.m, c.n, false)
+	bias, _, atBias := matrix(c.ab, 1, c.n, false)
+	p := cpu.Product{C: to, A: a, TransA: c.transA, B: b, TransB: c.transB, Add: c.add}
+	if c.bias {
+		p.Bias = bias.Addr
+	}
+	before, err := d.Floats(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.product(p)
+	got, err := d.Floats(all)
+	if err != nil {
+		t.Fatalf("%+v: %v", c, err)
+	}
+	for i := range c.m {
+		for j := range c.n {
+			n, was := atC(i, j)
+			want, size := 0.0, 1.0
+			if c.add {
+				want = was
+			}
+			if c.bias {
+				_, v := atBias(0, j)
+				want += v
+			}
+			for l := range c.k {
+				_, x := atA(i, l)
+				_, y := atB(l, j)
+				want += x * y
+				size += x * x * y * y
+			}
+			limit := 0x1p-22 * math.Sqrt(size) * math.Sqrt(float64(c.k+1))
+			if c.c == tensor.BF16 {
+				limit += 0x1p-8 * math.Abs(want)
+			}
+			if off := math.Abs(float64(got[n]) - want); !(off <= limit) {
+				t.Errorf("%+v: [%d, %d] is %g, not %g", c, i, j, got[n], want)
+				return
+			}
+			before[n] = got[n]
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(before) {
+		t.Errorf("%+v: written between the rows", c)
+	}
+}
