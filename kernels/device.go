@@ -25,6 +25,7 @@ import (
 	"unsafe"
 
 	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	Level string
 	// Fused are the operations that run as one kernel where they have one. Default none: the baseline.
 	Fused Fused
+	// OwnProducts has matrix products on a GPU be restyle's own kernels, even where cuBLASLt is there. Default: cuBLASLt's.
+	OwnProducts bool
 	// Sync waits for every kernel, so that an error is that of the kernel it names. Slow; for finding faults.
 	Sync bool
 }
@@ -73,7 +76,10 @@ func Open(name string, o Options) (*Device, error) {
 			return nil, fmt.Errorf("device %q: %w", name, err)
 		}
 		d.gpu = g
-		return d, nil
+		if !o.OwnProducts {
+			err = d.openBLAS(cuda.OpenEmulatedBLAS)
+		}
+		return d, err
 	case kind == "cuda":
 		n := 0
 		if numbered {
@@ -87,6 +93,9 @@ func Open(name string, o Options) (*Device, error) {
 			return nil, fmt.Errorf("device %q: %w", name, err)
 		}
 		d.name, d.gpu = fmt.Sprintf("cuda:%d", n), g
+		if !o.OwnProducts {
+			d.gpu.noBLAS = d.openBLAS(cuda.OpenBLAS)
+		}
 		return d, nil
 	}
 	return nil, fmt.Errorf("device %q: it is one of cpu, cuda, cuda:N, emulated, auto", name)
@@ -177,6 +186,9 @@ func (d *Device) Sync() error {
 // Close gives the device back. It is an error, and a leak, when arenas are still open: it names them.
 func (d *Device) Close() error {
 	d.fail(d.closeScratch())
+	if d.gpu != nil {
+		d.fail(d.gpu.blas.close())
+	}
 	var open []error
 	for a := range d.arenas {
 		open = append(open, fmt.Errorf("arena %s is still open", a.name))

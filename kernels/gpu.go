@@ -20,6 +20,8 @@ type gpu struct {
 	arch     string
 	cache    cuda.Cache
 	modules  map[build]*cuda.Module
+	blas     *blas                  // nil: products are our own
+	noBLAS   error                  // why they are, where nobody asked for it
 	launched func(k kernel, g grid) // tests set it, to be told of every launch, of which none is made then
 }
 

@@ -11,6 +11,12 @@ func (d *Device) product(p cpu.Product) {
 		cpu.Gemm(p)
 		return
 	}
+	if d.err == nil && d.gpu.blas.multiply(p) {
+		if d.opts.Sync {
+			d.fail(d.gpu.Sync())
+		}
+		return
+	}
 	const tile = 64
 	m, n := p.C.Rows, p.C.Cols
 	aRow, aCol, depth := strides(p.A, p.TransA)

@@ -10,8 +10,28 @@ import (
 
 // TestEmulated runs the kernels for GPUs, in every case that they have, on the GPU that the CPU plays.
 func TestEmulated(t *testing.T) {
+	ran := map[string]bool{}
+	emulated(t, kernels.Options{OwnProducts: true}, All(), ran)
+	for _, op := range []string{"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear"} {
+		if !ran[op] {
+			t.Errorf("%s has a kernel, and none ran", op)
+		}
+	}
+}
+
+// TestEmulatedBLAS runs what multiplies matrices by calls of cuBLASLt.
+func TestEmulatedBLAS(t *testing.T) {
+	ran := map[string]bool{}
+	emulated(t, kernels.Options{}, Of("linear"), ran)
+	if !ran["linear"] {
+		t.Error("no product ran")
+	}
+}
+
+// emulated checks cases and notes which operations have kernels.
+func emulated(t *testing.T, o kernels.Options, list []*Case, ran map[string]bool) {
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
-	d, err := kernels.Open("emulated", kernels.Options{})
+	d, err := kernels.Open("emulated", o)
 	if errors.Is(err, cuda.ErrNoCompiler) {
 		t.Skip(err)
 	}
@@ -19,8 +39,7 @@ func TestEmulated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	ran := map[string]bool{}
-	for _, c := range All() {
+	for _, c := range list {
 		for _, fused := range c.Forms() {
 			r, err := c.Check(d, fused)
 			if err != nil {
@@ -32,11 +51,6 @@ func TestEmulated(t *testing.T) {
 					t.Errorf("%s, fused %t: %s", c.ID(), fused, fault)
 				}
 			}
-		}
-	}
-	for _, op := range []string{"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear"} {
-		if !ran[op] {
-			t.Errorf("%s has a kernel, and none ran", op)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "api.h"
+#include "driver.h"
 #include "shim.h"
 
 typedef struct {
@@ -113,6 +114,14 @@ cuda_status cuda_open(uintptr_t driver_, int ordinal, cuda_device *out) {
 	} while (0)
 
 #define OK ((cuda_status){0})
+
+cuda_status cuda_bind(uintptr_t gpu_) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	return OK;
+}
+
+CUstream cuda_stream(uintptr_t gpu_) { return ((gpu *)gpu_)->stream; }
 
 cuda_status cuda_close(uintptr_t gpu_) {
 	gpu *g = (gpu *)gpu_;

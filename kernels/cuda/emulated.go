@@ -19,8 +19,14 @@ var emulatedDriver string
 //go:embed emulated_device.hpp
 var emulatedDevice string
 
+//go:embed emulated_blas.hpp
+var emulatedBLAS string
+
 //go:embed api.h
 var emulatedAPI string
+
+//go:embed blas.h
+var emulatedBLASAPI string
 
 // ErrNoCompiler is the error of a machine without a C++ compiler, of which the emulated GPU is made.
 var ErrNoCompiler = errors.New("the emulated GPU needs a C++ compiler: install g++ or clang++, or name one in the environment variable CXX")
@@ -44,14 +50,23 @@ func OpenEmulated(cache Cache) (*GPU, *Compiler, error) {
 	return g, c, nil
 }
 
+// OpenEmulatedBLAS opens its stand-in for cuBLASLt.
+func OpenEmulatedBLAS(g *GPU) (*BLAS, error) {
+	library, err := emulator(DefaultCache())
+	if err != nil {
+		return nil, err
+	}
+	return openBLAS(g, []string{library})
+}
+
 // emulator returns the file of the library, which it makes if the cache has none of the same source and compiler.
 func emulator(cache Cache) (string, error) {
 	cxx, err := cxx()
 	if err != nil {
 		return "", err
 	}
-	source := "static const char DEVICE_HPP[] = R\"EMULATED(" + emulatedDevice + ")EMULATED\";\n" + emulatedDriver
-	sum := sha256.Sum256([]byte(cxx + "\x00" + source + "\x00" + emulatedAPI))
+	source := "static const char DEVICE_HPP[] = R\"EMULATED(" + emulatedDevice + ")EMULATED\";\n" + emulatedDriver + emulatedBLAS
+	sum := sha256.Sum256([]byte(cxx + "\x00" + source + "\x00" + emulatedAPI + emulatedBLASAPI))
 	version := binary.LittleEndian.Uint32(sum[:]) >> 1 // code that an older emulation made is no code for this one
 	dir := cache.Dir
 	if dir == "" {
@@ -68,7 +83,7 @@ func emulator(cache Cache) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(work)
-	for name, text := range map[string]string{"driver.cpp": source, "emulated_device.hpp": emulatedDevice, "api.h": emulatedAPI} {
+	for name, text := range map[string]string{"driver.cpp": source, "emulated_device.hpp": emulatedDevice, "api.h": emulatedAPI, "blas.h": emulatedBLASAPI} {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o600); err != nil {
 			return "", err
 		}

@@ -368,8 +368,14 @@ func TestDeclarations(t *testing.T) {
 	for _, folder := range append(folders(), filepath.Join(os.Getenv("RESTYLE_NVRTC"), "../")) {
 		include := filepath.Join(folder, "..", "include")
 		if exists(filepath.Join(include, "cuda.h")) && exists(filepath.Join(include, "nvrtc.h")) {
-			if out, err := exec.Command(gcc, "-fsyntax-only", "-I"+include, "testdata/headers.c").CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", include, err, out)
+			compared := []string{"testdata/headers.c"}
+			if exists(filepath.Join(include, "cublasLt.h")) {
+				compared = append(compared, "testdata/blas.c")
+			}
+			for _, file := range compared {
+				if out, err := exec.Command(gcc, "-fsyntax-only", "-I"+include, file).CombinedOutput(); err != nil {
+					t.Errorf("%s: %v\n%s", include, err, out)
+				}
 			}
 			return
 		}

@@ -24,14 +24,17 @@ func driverPaths() []string {
 // compilerPaths is where NVRTC is looked for: in the file that RESTYLE_NVRTC names, and nowhere else if it is set; where
 // the loader looks; in CUDA's toolkits; in the folders of pip's and conda's packages. A driver loads the machine code of its
 // own major version of CUDA and of older ones: newest is that version, 0 for any.
-func compilerPaths(newest int) []string {
-	if file := os.Getenv("RESTYLE_NVRTC"); file != "" {
+func compilerPaths(newest int) []string { return libraryPaths("RESTYLE_NVRTC", "libnvrtc", newest) }
+
+// libraryPaths is where a library of CUDA's is looked for, whose file an environment variable may name.
+func libraryPaths(variable, library string, newest int) []string {
+	if file := os.Getenv(variable); file != "" {
 		return []string{file}
 	}
 	var names []string
 	for major := 13; major >= 12; major-- {
 		if newest == 0 || major <= newest {
-			names = append(names, fmt.Sprintf("libnvrtc.so.%d", major))
+			names = append(names, fmt.Sprintf("%s.so.%d", library, major))
 		}
 	}
 	paths := names
@@ -45,6 +48,9 @@ func compilerPaths(newest int) []string {
 	return paths
 }
 
+// blasPaths is compilerPaths for cuBLASLt, whose file RESTYLE_CUBLASLT may name.
+func blasPaths(newest int) []string { return libraryPaths("RESTYLE_CUBLASLT", "libcublasLt", newest) }
+
 // folders are those that are there of the ones where CUDA's libraries are installed.
 func folders() []string {
 	machine := map[string]string{"amd64": "x86_64", "arm64": "sbsa"}[runtime.GOARCH]
@@ -56,7 +62,7 @@ func folders() []string {
 	}
 	for _, prefix := range pythons() {
 		packages := prefix + "/lib/python3*/*-packages/nvidia" // Debian's are dist-packages
-		patterns = append(patterns, prefix+"/lib/libnvrtc.so.*/..", packages+"/cu13/lib", packages+"/cuda_nvrtc/lib")
+		patterns = append(patterns, prefix+"/lib/libnvrtc.so.*/..", packages+"/cu13/lib", packages+"/cuda_nvrtc/lib", packages+"/cublas/lib")
 	}
 	var found []string
 	for _, p := range patterns {

@@ -59,6 +59,39 @@ cuda_status cuda_mark(uintptr_t gpu, uintptr_t *mark);
 cuda_status cuda_between(uintptr_t gpu, uintptr_t from, uintptr_t to, float *milliseconds);
 
 typedef struct {
+	uintptr_t library;
+	uint64_t version; // as 130001 for 13.0.1
+	char path[1024];  // the file that the loader took
+} cuda_blas;
+
+// cuda_open_blas opens libcublasLt at a path. 0: it could not, and message says why.
+uintptr_t cuda_open_blas(const char *path, cuda_blas *blas, char *message, int size);
+
+// cuda_blas_start and cuda_blas_stop begin and end its use on a GPU.
+cuda_status cuda_blas_start(uintptr_t gpu, uintptr_t library, uintptr_t *blas);
+cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas);
+
+// cuda_product is a matrix product C = A·B + bias, row after row: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n, k].
+typedef struct {
+	uint64_t m, n, k;
+	int64_t lda, ldb, ldc;             // elements from row to row
+	int trans_a, trans_b, bias;        // 1 or 0
+	int bf16, c_bf16;                  // A and B are BF16, C is; F32 if not
+	uint32_t align_a, align_b, align_c; // the power of two of bytes that each address is a multiple of, 256 at most
+	uint64_t workspace;                // bytes that it may have
+} cuda_product;
+
+enum { CUDA_MAX_ALGORITHMS = 8 };
+
+// cuda_plan looks for algorithms for a product, best first as cuBLASLt thinks. It is an error if there is none.
+cuda_status cuda_plan(uintptr_t gpu, uintptr_t blas, const cuda_product *product, uintptr_t *plan, int *count);
+void cuda_discard_plan(uintptr_t plan);
+
+// cuda_multiply queues a planned product by one of its algorithms. add: onto what C holds.
+cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan, int algorithm, uint64_t a, uint64_t b, uint64_t c, uint64_t bias, int add,
+	uint64_t workspace, uint64_t bytes);
+
+typedef struct {
 	uintptr_t compiler;
 	int major, minor;
 	int archs[64]; // compute capabilities that it compiles for, as 90 for 9.0

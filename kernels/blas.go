@@ -1,0 +1,81 @@
+package kernels
+
+import (
+	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
+	"restyle/tensor"
+)
+
+// blas is cuBLASLt on a GPU, where it is there.
+type blas struct {
+	*cuda.BLAS
+	workspace tensor.Tensor
+	arena     *Arena
+	plans     map[cuda.Shape]*cuda.Plan // nil where it has no algorithm
+}
+
+// blasWorkspace is what cuBLASLt may have for sums of parts: what its own default is on a GPU that has wgmma, and enough for all.
+const blasWorkspace = 32 << 20
+
+// openBLAS takes cuBLASLt into use. Without it, products are restyle's own.
+func (d *Device) openBLAS(open func(*cuda.GPU) (*cuda.BLAS, error)) error {
+	library, err := open(d.gpu.GPU)
+	if err != nil {
+		return err
+	}
+	b := &blas{BLAS: library, plans: map[cuda.Shape]*cuda.Plan{}}
+	if b.arena, err = d.NewArena("the workspace of cuBLASLt", blasWorkspace); err != nil {
+		_ = library.Close()
+		return err
+	}
+	b.workspace = b.arena.New("workspace", tensor.U8, blasWorkspace)
+	d.gpu.blas = b
+	return nil
+}
+
+func (b *blas) close() error {
+	if b == nil {
+		return nil
+	}
+	for _, p := range b.plans {
+		if p != nil {
+			p.Discard()
+		}
+	}
+	err := b.BLAS.Close()
+	if e := b.arena.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// multiply queues a product, or says that there is no cuBLASLt, or that it has no algorithm for it.
+func (b *blas) multiply(p cpu.Product) bool {
+	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType {
+		return false // its bias is of the result's type
+	}
+	s := cuda.Shape{
+		M: p.C.Rows, N: p.C.Cols, K: p.A.Cols, LDA: p.A.Stride, LDB: p.B.Stride, LDC: p.C.Stride, TransA: p.TransA, TransB: p.TransB,
+		Bias: p.Bias != 0, Type: p.A.DType, Result: p.C.DType, AlignA: alignment(p.A.Addr), AlignB: alignment(p.B.Addr), AlignC: alignment(p.C.Addr),
+		Workspace: blasWorkspace,
+	}
+	if p.TransA {
+		s.K = p.A.Rows
+	}
+	plan, planned := b.plans[s]
+	if !planned {
+		plan, _ = b.Plan(s) // without one it is nil
+		b.plans[s] = plan
+	}
+	if plan == nil {
+		return false
+	}
+	plan.Multiply(0, p.A.Addr, p.B.Addr, p.C.Addr, p.Bias, p.Add, b.workspace.Addr, blasWorkspace)
+	return true
+}
+
+// alignment is the largest power of two up to align that an address is a multiple of.
+func alignment(address uintptr) int {
+	either := int(address) | align
+	return either & -either
+}

@@ -1,0 +1,127 @@
+package cuda
+
+/*
+#include <stdlib.h>
+#include "shim.h"
+
+#cgo noescape cuda_open_blas
+#cgo nocallback cuda_open_blas
+#cgo noescape cuda_blas_start
+#cgo nocallback cuda_blas_start
+#cgo nocallback cuda_blas_stop
+#cgo noescape cuda_plan
+#cgo nocallback cuda_plan
+#cgo nocallback cuda_discard_plan
+#cgo nocallback cuda_multiply
+*/
+import "C"
+
+import (
+	"fmt"
+	"unsafe"
+
+	"restyle/tensor"
+)
+
+// A BLAS is cuBLASLt, NVIDIA's library of matrix products, in use on a GPU.
+type BLAS struct {
+	Version int    // 130001 for 13.0.1
+	Path    string // the library's file
+	gpu     *GPU
+	handle  C.uintptr_t
+}
+
+// OpenBLAS finds cuBLASLt, in the file that RESTYLE_CUBLASLT names or where CUDA's toolkits and the packages of pip and conda
+// are, and takes it into use on a GPU.
+func OpenBLAS(g *GPU) (*BLAS, error) { return openBLAS(g, blasPaths(g.Driver/1000)) }
+
+func openBLAS(g *GPU, paths []string) (*BLAS, error) {
+	if err := g.Err(); err != nil {
+		return nil, err
+	}
+	var l C.cuda_blas
+	err := search("cuBLASLt is missing (it is in CUDA's toolkit, and in pip's package nvidia-cublas; RESTYLE_CUBLASLT may name its file)",
+		paths, func(path string, message *C.char, size C.int) bool {
+			p := C.CString(path)
+			defer C.free(unsafe.Pointer(p))
+			return C.cuda_open_blas(p, &l, message, size) != 0
+		})
+	if err != nil {
+		return nil, err
+	}
+	b := &BLAS{Version: int(l.version), Path: C.GoString(&l.path[0]), gpu: g}
+	if s := C.cuda_blas_start(g.handle, l.library, &b.handle); s.code != 0 {
+		return nil, newError("take "+b.Path+" into use", s)
+	}
+	return b, nil
+}
+
+// Close ends its use. Plans must not be used any more.
+func (b *BLAS) Close() error {
+	if b == nil || b.gpu.Err() != nil {
+		return nil
+	}
+	if s := C.cuda_blas_stop(b.gpu.handle, b.handle); s.code != 0 {
+		return b.gpu.fail(s, "give cuBLASLt back")
+	}
+	return nil
+}
+
+// A Shape is what a product is planned by: C = A·B, or with Bias C = A·B + bias on every row, of matrices that lie row after row,
+// C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB.
+type Shape struct {
+	M, N, K                int
+	LDA, LDB, LDC          int // elements from row to row
+	TransA, TransB, Bias   bool
+	Type, Result           tensor.DType // of A, B and bias; of C: F32 or BF16
+	AlignA, AlignB, AlignC int          // powers of two that addresses are multiples of, 256 at most
+	Workspace              int          // bytes that Multiply will be given
+}
+
+// A Plan is a product that cuBLASLt has algorithms for.
+type Plan struct {
+	Algorithms int // how many it has, the best first as the library thinks
+	gpu        *GPU
+	handle     C.uintptr_t
+}
+
+// Plan looks for algorithms. That there are none for a product is an error that does not stick.
+func (b *BLAS) Plan(s Shape) (*Plan, error) {
+	if err := b.gpu.Err(); err != nil {
+		return nil, err
+	}
+	p := &Plan{gpu: b.gpu}
+	product := C.cuda_product{
+		m: C.uint64_t(s.M), n: C.uint64_t(s.N), k: C.uint64_t(s.K), lda: C.int64_t(s.LDA), ldb: C.int64_t(s.LDB), ldc: C.int64_t(s.LDC),
+		trans_a: flag(s.TransA), trans_b: flag(s.TransB), bias: flag(s.Bias),
+		bf16: flag(s.Type == tensor.BF16), c_bf16: flag(s.Result == tensor.BF16),
+		align_a: C.uint32_t(s.AlignA), align_b: C.uint32_t(s.AlignB), align_c: C.uint32_t(s.AlignC), workspace: C.uint64_t(s.Workspace),
+	}
+	var count C.int
+	if r := C.cuda_plan(b.gpu.handle, b.handle, &product, &p.handle, &count); r.code != 0 {
+		return nil, newError(fmt.Sprintf("plan the product %+v", s), r)
+	}
+	p.Algorithms = int(count)
+	return p, nil
+}
+
+// Discard gives a plan back.
+func (p *Plan) Discard() { C.cuda_discard_plan(p.handle) }
+
+// Multiply queues the product by one of the plan's algorithms, onto what C holds if add says so. An error sticks.
+func (p *Plan) Multiply(algorithm int, a, b, c, bias uintptr, add bool, workspace uintptr, bytes int) {
+	if p.gpu.failed.Load() != nil {
+		return
+	}
+	if s := C.cuda_multiply(p.gpu.handle, p.handle, C.int(algorithm), C.uint64_t(a), C.uint64_t(b), C.uint64_t(c), C.uint64_t(bias),
+		flag(add), C.uint64_t(workspace), C.uint64_t(bytes)); s.code != 0 {
+		p.gpu.fail(s, "multiply matrices%v", p.gpu.after())
+	}
+}
+
+func flag(b bool) C.int {
+	if b {
+		return 1
+	}
+	return 0
+}

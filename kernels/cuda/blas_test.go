@@ -1,0 +1,127 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"restyle/tensor"
+)
+
+// multiplied is what the emulated GPU's cuBLASLt makes of a product of small whole numbers, with an address that is off by
+// so many bytes.
+func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
+	t.Helper()
+	t.Setenv("RESTYLE_CACHE", builds.dir)
+	g, _ := openEmulated(t)
+	b, err := OpenEmulatedBLAS(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if b.Version == 0 || b.Path == "" {
+		t.Error(b.Version, b.Path)
+	}
+	place := func(n int, value func(i int) float32) uintptr {
+		var bytes []byte
+		for i := range n {
+			bytes = binary.LittleEndian.AppendUint32(bytes, math.Float32bits(value(i)))
+		}
+		at, err := g.Alloc(len(bytes) + 256)
+		if err == nil {
+			err = g.Upload(at, bytes)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	number := func(i int) float32 { return float32(i%7 - 3) }
+	a, x := place(100, number), place(100, func(i int) float32 { return number(3 * i) })
+	c, bias := place(100, func(int) float32 { return 1000 }), uintptr(0)
+	if s.Bias {
+		bias = place(10, func(i int) float32 { return float32(100 * i) })
+	}
+	work, err := g.Alloc(1 << 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Type, s.Result, s.AlignA, s.AlignB, s.AlignC, s.Workspace = tensor.F32, tensor.F32, 256, 256, 256, 1<<10
+	p, err := b.Plan(s)
+	if err != nil {
+		return nil, err
+	}
+	defer p.Discard()
+	p.Multiply(0, a+uintptr(off), x, c, bias, add, work, 1<<10)
+	got := make([]byte, 400)
+	if err := g.Download(got, c); err != nil {
+		return nil, err
+	}
+	var list []float32
+	for ; len(got) > 0; got = got[4:] {
+		list = append(list, math.Float32frombits(binary.LittleEndian.Uint32(got)))
+	}
+	return list, nil
+}
+
+// TestBLAS wants every form of a product to mean what Shape says.
+func TestBLAS(t *testing.T) {
+	const m, n, k = 3, 4, 5
+	number := func(i int) float32 { return float32(i%7 - 3) }
+	for form := range 16 {
+		ta, tb, bias, add := form&1 > 0, form&2 > 0, form&4 > 0, form&8 > 0
+		s := Shape{M: m, N: n, K: k, LDA: 6, LDB: 7, LDC: 8, TransA: ta, TransB: tb, Bias: bias}
+		got, err := multiplied(t, s, add, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range m {
+			for j := range n {
+				want := float32(0)
+				for e := range k {
+					a, b := i*6+e, e*7+j
+					if ta {
+						a = e*6 + i
+					}
+					if tb {
+						b = j*7 + e
+					}
+					want += number(a) * number(3*b)
+				}
+				if bias {
+					want += float32(100 * j)
+				}
+				if add {
+					want += 1000
+				}
+				if got[i*8+j] != want {
+					t.Errorf("transposed %t, %t, bias %t, add %t: element %d, %d is %v, not %v", ta, tb, bias, add, i, j, got[i*8+j], want)
+				}
+			}
+			if got[i*8+n] != 1000 {
+				t.Errorf("row %d: what lies beside it was written", i)
+			}
+		}
+	}
+}
+
+// TestBLASErrors has a product that there is no algorithm for, an address that is not what was planned, and no library.
+func TestBLASErrors(t *testing.T) {
+	s := Shape{M: 3, N: 4, K: 5, LDA: 4, LDB: 7, LDC: 8}
+	if _, err := multiplied(t, s, false, 0); err == nil || !strings.Contains(err.Error(), "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE") {
+		t.Error(err)
+	}
+	s.LDA = 6
+	if _, err := multiplied(t, s, false, 4); err == nil || !strings.HasPrefix(err.Error(), "multiply matrices") {
+		t.Error(err)
+	}
+	t.Setenv("RESTYLE_CUBLASLT", "/a/file")
+	g := openStandIn(t, 0)
+	if _, err := OpenBLAS(g); err == nil || !strings.Contains(err.Error(), "tried /a/file") {
+		t.Error(err)
+	}
+	if _, err := openBLAS(g, []string{standIn(t, "libcuda")}); err == nil || !strings.Contains(err.Error(), "it has no ") {
+		t.Error(err)
+	}
+}

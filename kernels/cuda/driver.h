@@ -1,0 +1,14 @@
+// What the other libraries need of a GPU that driver.c has opened.
+#ifndef RESTYLE_CUDA_DRIVER_H
+#define RESTYLE_CUDA_DRIVER_H
+
+#include "api.h"
+#include "shim.h"
+
+// cuda_bind makes a GPU's context that of the calling thread.
+cuda_status cuda_bind(uintptr_t gpu);
+
+// cuda_stream is the one that the GPU's work is queued on.
+CUstream cuda_stream(uintptr_t gpu);
+
+#endif

@@ -1,0 +1,128 @@
+// The emulated GPU's cuBLASLt: it reads the descriptors, refuses what they say wrongly, and multiplies.
+
+extern "C" {
+#include "blas.h"
+}
+
+enum { BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13 };
+
+struct cublasLtContext {};
+struct cublasLtMatmulDesc {
+	int compute, scale, transposed[2] = {CUBLAS_OP_N, CUBLAS_OP_N}, epilogue = 1;
+	uint64_t bias = 0;
+};
+struct cublasLtMatrixLayout {
+	int type;
+	uint64_t rows, cols;
+	int64_t ld;
+	uint64_t bytes() const { return ((cols - 1) * ld + rows) * (type == CUDA_R_16BF ? 2 : 4); }
+};
+struct cublasLtMatmulPreference {
+	uint64_t workspace = 0;
+	uint32_t align[4] = {256, 256, 256, 256};
+};
+
+EXPORT size_t cublasLtGetVersion() { return 130001; }
+EXPORT const char *cublasLtGetStatusString(cublasStatus_t r) {
+	switch (r) {
+	case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+	case BLAS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+	case BLAS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+	}
+	return "CUBLAS_STATUS_INTERNAL_ERROR";
+}
+EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *h) { return *h = new cublasLtContext(), CUBLAS_STATUS_SUCCESS; }
+EXPORT cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) { return delete h, CUBLAS_STATUS_SUCCESS; }
+EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t compute, cudaDataType scale) {
+	*d = new cublasLtMatmulDesc();
+	(*d)->compute = compute, (*d)->scale = scale;
+	return compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+EXPORT cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return delete d, CUBLAS_STATUS_SUCCESS; }
+EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes) {
+	void *field;
+	size_t size = 4;
+	switch (a) {
+	case CUBLASLT_MATMUL_DESC_TRANSA: field = &d->transposed[0]; break;
+	case CUBLASLT_MATMUL_DESC_TRANSB: field = &d->transposed[1]; break;
+	case CUBLASLT_MATMUL_DESC_EPILOGUE: field = &d->epilogue; break;
+	case CUBLASLT_MATMUL_DESC_BIAS_POINTER: field = &d->bias, size = 8; break;
+	default: return BLAS_INVALID_VALUE;
+	}
+	if (bytes != size) return BLAS_INVALID_VALUE;
+	return memcpy(field, value, size), CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
+	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows) return BLAS_INVALID_VALUE;
+	return *l = new cublasLtMatrixLayout{type, rows, cols, ld}, CUBLAS_STATUS_SUCCESS;
+}
+EXPORT cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return delete l, CUBLAS_STATUS_SUCCESS; }
+EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) { return *p = new cublasLtMatmulPreference(), CUBLAS_STATUS_SUCCESS; }
+EXPORT cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return delete p, CUBLAS_STATUS_SUCCESS; }
+EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
+	if (a == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == 8) return memcpy(&p->workspace, value, 8), CUBLAS_STATUS_SUCCESS;
+	if (a < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || a > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES || bytes != 4) return BLAS_INVALID_VALUE;
+	return memcpy(&p->align[a - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, 4), CUBLAS_STATUS_SUCCESS;
+}
+
+// blas_sizes are those of D = op(A)·op(B), if the layouts fit each other.
+static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t out, uint64_t *m, uint64_t *n, uint64_t *k) {
+	const bool ta = d->transposed[0] == CUBLAS_OP_T, tb = d->transposed[1] == CUBLAS_OP_T;
+	*m = ta ? a->cols : a->rows, *k = ta ? a->rows : a->cols, *n = tb ? b->rows : b->cols;
+	return *k == (tb ? b->cols : b->rows) && out->rows == *m && out->cols == *n && a->type == b->type;
+}
+
+EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
+	uint64_t m, n, k;
+	*count = 0;
+	if (wanted < 1 || !blas_sizes(desc, a, b, d, &m, &n, &k)) return BLAS_INVALID_VALUE;
+	if (a->type == CUDA_R_32F && d->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+	*count = 1, results[0] = {};
+	for (int i = 0; i < 4; i++) results[0].algo.data[i] = p->align[i]; // what Matmul may rely on
+	return results[0].workspaceSize = p->workspace, CUBLAS_STATUS_SUCCESS;
+}
+
+static float blas_element(const void *p, int type, uint64_t i) {
+	if (type == CUDA_R_32F) return ((const float *)p)[i];
+	uint32_t bits = (uint32_t)((const uint16_t *)p)[i] << 16;
+	float f;
+	return memcpy(&f, &bits, 4), f;
+}
+
+// blas_rows is op(X) or its transpose as floats, a row of k after the other.
+static std::vector<float> blas_rows(const void *p, cublasLtMatrixLayout_t l, uint64_t rows, uint64_t k, bool down) {
+	std::vector<float> x(rows * k);
+	for (uint64_t r = 0; r < rows; r++)
+		for (uint64_t i = 0; i < k; i++) x[r * k + i] = blas_element(p, l->type, down ? r * l->ld + i : i * l->ld + r);
+	return x;
+}
+
+EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
+	cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t, void *D, cublasLtMatrixLayout_t d,
+	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceBytes, cudaStream_t) {
+	uint64_t m, n, k;
+	if (failed) return BLAS_EXECUTION_FAILED;
+	if (!blas_sizes(desc, a, b, d, &m, &n, &k) || C != D) return BLAS_INVALID_VALUE;
+	const void *operands[] = {A, B, C, D};
+	for (int i = 0; i < 4; i++)
+		if ((uintptr_t)operands[i] % algo->data[i]) return BLAS_INVALID_VALUE;
+	const uint64_t bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : 0;
+	if (!inside((uintptr_t)A, a->bytes()) || !inside((uintptr_t)B, b->bytes()) || !inside((uintptr_t)D, d->bytes()) ||
+		!inside((uintptr_t)workspace, workspaceBytes) || (bias && !inside(bias, m * (d->type == CUDA_R_16BF ? 2 : 4)))) return BLAS_EXECUTION_FAILED;
+	memset(workspace, 0xFF, workspaceBytes); // whoever thinks that it is his own finds out
+	const std::vector<float> x = blas_rows(A, a, m, k, desc->transposed[0] == CUBLAS_OP_T), y = blas_rows(B, b, n, k, desc->transposed[1] == CUBLAS_OP_N);
+	for (uint64_t j = 0; j < n; j++) {
+		for (uint64_t i = 0; i < m; i++) {
+			float sum = 0;
+			for (uint64_t e = 0; e < k; e++) sum += x[i * k + e] * y[j * k + e];
+			sum *= *(const float *)alpha;
+			const uint64_t at = j * d->ld + i;
+			if (*(const float *)beta != 0) sum += *(const float *)beta * blas_element(C, d->type, at);
+			if (bias) sum += blas_element((const void *)bias, d->type, i);
+			if (d->type == CUDA_R_32F) ((float *)D)[at] = sum;
+			else ((uint16_t *)D)[at] = emulated_bf16(sum);
+		}
+	}
+	return CUBLAS_STATUS_SUCCESS;
+}
