@@ -33,19 +33,19 @@ type BLAS struct {
 
 // OpenBLAS finds cuBLASLt, in the file that RESTYLE_CUBLASLT names or where CUDA's toolkits and the packages of pip and conda
 // are, and takes it into use on a GPU.
-func OpenBLAS(g *GPU) (*BLAS, error) { return openBLAS(g, blasPaths(g.Driver/1000)) }
+func OpenBLAS(g *GPU) (*BLAS, error) { return openBLAS(g, libcublasLt.paths(g.Driver)) }
 
 func openBLAS(g *GPU, paths []string) (*BLAS, error) {
 	if err := g.Err(); err != nil {
 		return nil, err
 	}
 	var l C.cuda_blas
-	err := search("cuBLASLt is missing (it is in CUDA's toolkit, and in pip's package nvidia-cublas; RESTYLE_CUBLASLT may name its file)",
-		paths, func(path string, message *C.char, size C.int) bool {
-			p := C.CString(path)
-			defer C.free(unsafe.Pointer(p))
-			return C.cuda_open_blas(p, &l, message, size) != 0
-		})
+	missing := fmt.Sprintf("cuBLASLt is missing: install it with %s, or have RESTYLE_CUBLASLT name its file", libcublasLt.install(g.Driver))
+	err := search(missing, paths, func(path string, message *C.char, size C.int) bool {
+		p := C.CString(path)
+		defer C.free(unsafe.Pointer(p))
+		return C.cuda_open_blas(p, &l, message, size) != 0
+	})
 	if err != nil {
 		return nil, err
 	}

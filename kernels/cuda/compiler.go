@@ -27,20 +27,21 @@ type Compiler struct {
 }
 
 // OpenCompiler finds NVRTC, in the file that RESTYLE_NVRTC names or where CUDA's toolkits and the packages of pip and conda
-// are. driver is a GPU's Driver, so that none is taken whose code the driver would not load, or 0 for any.
+// are. driver is a GPU's Driver, so that none is taken whose code the driver would not load, or 0 for any. The error has the command
+// that installs one.
 func OpenCompiler(driver int) (*Compiler, error) {
-	return openCompiler(compilerPaths(driver / 1000))
+	return openCompiler(libnvrtc.paths(driver), libnvrtc.install(driver))
 }
 
-func openCompiler(paths []string) (*Compiler, error) {
+func openCompiler(paths []string, install string) (*Compiler, error) {
 	var c C.cuda_compiler
-	err := search("NVRTC, CUDA's run-time compiler, is missing (it is in CUDA's toolkit, and in pip's package nvidia-cuda-nvrtc; RESTYLE_NVRTC may name its file)",
-		paths, func(path string, message *C.char, size C.int) bool {
-			preloadBuiltins(path)
-			p := C.CString(path)
-			defer C.free(unsafe.Pointer(p))
-			return C.cuda_open_compiler(p, &c, message, size) != 0
-		})
+	missing := fmt.Sprintf("NVRTC, CUDA's run-time compiler, is missing: install it with %s, or have RESTYLE_NVRTC name its file", install)
+	err := search(missing, paths, func(path string, message *C.char, size C.int) bool {
+		preloadBuiltins(path)
+		p := C.CString(path)
+		defer C.free(unsafe.Pointer(p))
+		return C.cuda_open_compiler(p, &c, message, size) != 0
+	})
 	if err != nil {
 		return nil, err
 	}

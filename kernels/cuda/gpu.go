@@ -56,7 +56,7 @@ type GPU struct {
 
 // Open takes the GPU of that number, from 0, in the order of the driver, which CUDA_VISIBLE_DEVICES may have changed. The
 // error of a machine without a driver says where it was looked for.
-func Open(ordinal int) (*GPU, error) { return open(driverPaths(), ordinal) }
+func Open(ordinal int) (*GPU, error) { return open(libcuda.paths(0), ordinal) }
 
 func open(paths []string, ordinal int) (*GPU, error) {
 	var driver C.uintptr_t

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -359,26 +360,31 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 }
 
-// TestDeclarations compares api.h with NVIDIA's headers.
+// TestDeclarations compares what is declared of NVIDIA's libraries with its headers, where they are.
 func TestDeclarations(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
 		t.Skip("gcc is missing")
 	}
-	for _, folder := range append(folders(), filepath.Join(os.Getenv("RESTYLE_NVRTC"), "../")) {
-		include := filepath.Join(folder, "..", "include")
-		if exists(filepath.Join(include, "cuda.h")) && exists(filepath.Join(include, "nvrtc.h")) {
-			compared := []string{"testdata/headers.c"}
-			if exists(filepath.Join(include, "cublasLt.h")) {
-				compared = append(compared, "testdata/blas.c")
-			}
-			for _, file := range compared {
-				if out, err := exec.Command(gcc, "-fsyntax-only", "-I"+include, file).CombinedOutput(); err != nil {
-					t.Errorf("%s: %v\n%s", include, err, out)
-				}
-			}
-			return
+	var folders []string
+	for _, l := range []library{libnvrtc, libcublasLt} {
+		for _, file := range l.paths(0) {
+			folders = append(folders, "-I"+filepath.Join(filepath.Dir(file), "../include"))
 		}
 	}
-	t.Skip("CUDA's headers are missing")
+	for file, headers := range map[string][]string{"headers.c": {"cuda.h", "nvrtc.h"}, "blas.c": {"cublasLt.h"}} {
+		t.Run(file, func(t *testing.T) {
+			for _, h := range headers {
+				if !slices.ContainsFunc(folders, func(folder string) bool {
+					_, err := os.Stat(filepath.Join(folder[len("-I"):], h))
+					return err == nil
+				}) {
+					t.Skip(h + " is missing")
+				}
+			}
+			if out, err := exec.Command(gcc, append(folders, "-fsyntax-only", "testdata/"+file)...).CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
 }

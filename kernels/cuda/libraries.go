@@ -14,86 +14,95 @@ import (
 	"strings"
 )
 
-// driverPaths is where libcuda is looked for. A bare name goes through the loader's own search. It is never libcuda.so:
-// that one comes with the toolkit and is empty.
-func driverPaths() []string {
-	const name = "libcuda.so.1"
-	return []string{name, "/usr/lib/wsl/lib/" + name, "/usr/local/nvidia/lib64/" + name, "/run/opengl-driver/lib/" + name}
+// A library is one of NVIDIA's, which are opened when the program runs, and where it is looked for: in the file that the variable
+// names, and nowhere else if it is set; where the loader looks; in the folders of the driver, or of CUDA's toolkits, of conda and
+// of pip's packages.
+type library struct {
+	file     string // "%d" is CUDA's major version. It is never the name without a number: libcuda.so is empty
+	variable string
+	driver   bool   // it comes with the driver, in one version
+	wheel    string // the folder of pip's package for CUDA 12, in site-packages/nvidia; for CUDA 13 there is one for all
+	pip      string // the name of pip's package for CUDA 13
 }
 
-// compilerPaths is where NVRTC is looked for: in the file that RESTYLE_NVRTC names, and nowhere else if it is set; where
-// the loader looks; in CUDA's toolkits; in the folders of pip's and conda's packages. A driver loads the machine code of its
-// own major version of CUDA and of older ones: newest is that version, 0 for any.
-func compilerPaths(newest int) []string { return libraryPaths("RESTYLE_NVRTC", "libnvrtc", newest) }
+var (
+	libcuda     = library{file: "libcuda.so.1", variable: "RESTYLE_CUDA", driver: true}
+	libnvml     = library{file: "libnvidia-ml.so.1", variable: "RESTYLE_NVML", driver: true}
+	libnvrtc    = library{file: "libnvrtc.so.%d", variable: "RESTYLE_NVRTC", wheel: "cuda_nvrtc", pip: "nvidia-cuda-nvrtc"}
+	libcublasLt = library{file: "libcublasLt.so.%d", variable: "RESTYLE_CUBLASLT", wheel: "cublas", pip: "nvidia-cublas"}
+)
 
-// libraryPaths is where a library of CUDA's is looked for, whose file an environment variable may name.
-func libraryPaths(variable, library string, newest int) []string {
-	if file := os.Getenv(variable); file != "" {
+// The versions of CUDA that are supported. Libraries of one work with every driver of the same major version and of newer ones.
+const oldestCUDA, newestCUDA = 12, 13
+
+// paths is where the library is looked for, in this order. driver is the newest CUDA that the driver knows, as 13000 for 13.0, or
+// 0 for any. A bare name goes through the loader's own search.
+func (l library) paths(driver int) []string {
+	if file := os.Getenv(l.variable); file != "" {
 		return []string{file}
 	}
+	if l.driver {
+		return []string{l.file, "/usr/lib/wsl/lib/" + l.file, "/usr/local/nvidia/lib64/" + l.file, "/run/opengl-driver/lib/" + l.file}
+	}
 	var names []string
-	for major := 13; major >= 12; major-- {
-		if newest == 0 || major <= newest {
-			names = append(names, fmt.Sprintf("%s.so.%d", library, major))
+	for major := newestCUDA; major >= oldestCUDA; major-- {
+		if driver == 0 || major <= driver/1000 {
+			names = append(names, fmt.Sprintf(l.file, major))
 		}
 	}
 	paths := names
-	for _, folder := range folders() {
+	for _, pattern := range l.folders() {
 		for _, name := range names {
-			if file := filepath.Join(folder, name); exists(file) {
-				paths = append(paths, file)
-			}
+			found, _ := filepath.Glob(filepath.Join(pattern, name)) // a pattern that is none finds nothing: a path may hold any sign
+			paths = append(paths, found...)
 		}
 	}
 	return paths
 }
 
-// blasPaths is compilerPaths for cuBLASLt, whose file RESTYLE_CUBLASLT may name.
-func blasPaths(newest int) []string { return libraryPaths("RESTYLE_CUBLASLT", "libcublasLt", newest) }
-
-// folders are those that are there of the ones where CUDA's libraries are installed.
-func folders() []string {
+// folders are patterns of those where CUDA's libraries are installed: by toolkits, conda and pip.
+func (l library) folders() (patterns []string) {
 	machine := map[string]string{"amd64": "x86_64", "arm64": "sbsa"}[runtime.GOARCH]
-	var patterns []string
 	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda", "/usr/local/cuda-*"} {
 		if root != "" {
 			patterns = append(patterns, root+"/lib64", root+"/targets/"+machine+"-linux/lib")
 		}
 	}
-	for _, prefix := range pythons() {
-		packages := prefix + "/lib/python3*/*-packages/nvidia" // Debian's are dist-packages
-		patterns = append(patterns, prefix+"/lib/libnvrtc.so.*/..", packages+"/cu13/lib", packages+"/cuda_nvrtc/lib", packages+"/cublas/lib")
+	prefixes := pythons()
+	for _, prefix := range prefixes {
+		patterns = append(patterns, prefix+"/lib")
 	}
-	var found []string
-	for _, p := range patterns {
-		match, _ := filepath.Glob(p) // the only error is a pattern that is none, of which the environment may have some
-		found = append(found, match...)
+	for _, prefix := range prefixes {
+		packages := prefix + "/lib/python3*/*-packages/nvidia/" // Debian's are dist-packages
+		patterns = append(patterns, packages+"cu13/lib", packages+l.wheel+"/lib")
 	}
-	return found
+	return patterns
+}
+
+// install is the command that installs the library for a driver that knows that CUDA, or for the newest CUDA if it is 0. Of an older
+// major version than the driver's, a library works too; of a newer one, it does not.
+func (l library) install(driver int) string {
+	if driver != 0 && driver/1000 < newestCUDA {
+		return fmt.Sprintf("pip install %s-cu%d", l.pip, oldestCUDA)
+	}
+	return "pip install " + l.pip
 }
 
 // pythons are the prefixes of the Python installations whose packages a user may expect to be found: the activated one, the
 // one that the command python3 runs, the user's, the system's.
-func pythons() []string {
-	prefixes := []string{os.Getenv("VIRTUAL_ENV"), os.Getenv("CONDA_PREFIX")}
+func pythons() (prefixes []string) {
+	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if prefix := os.Getenv(name); prefix != "" {
+			prefixes = append(prefixes, prefix)
+		}
+	}
 	if python, err := exec.LookPath("python3"); err == nil {
 		prefixes = append(prefixes, filepath.Dir(filepath.Dir(python)))
 	}
 	if home, err := os.UserHomeDir(); err == nil {
 		prefixes = append(prefixes, filepath.Join(home, ".local"))
 	}
-	var known []string
-	for _, p := range append(prefixes, "/usr/local", "/usr") {
-		if p != "" {
-			known = append(known, p)
-		}
-	}
-	return known
-}
-
-func exists(file string) bool {
-	_, err := os.Stat(file)
-	return err == nil
+	return append(prefixes, "/usr/local", "/usr")
 }
 
 // search opens the first library that opens. The error lists every path with what was wrong, in one line.
