@@ -198,11 +198,12 @@ func TestCompile(t *testing.T) {
 		}
 		return p
 	}
+	archs := []string{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}
 	spill := regexp.MustCompile(`(\d+) bytes spill stores`)
 	var compiled []string
 	for _, b := range builds(tensor.BF16, 2048) {
 		compiled = append(compiled, b.source)
-		for _, arch := range []string{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"} {
+		for _, arch := range archs {
 			log := compile(program(b), arch)
 			for _, m := range spill.FindAllStringSubmatch(log, -1) {
 				if n, err := strconv.Atoi(m[1]); err != nil || n > 32 {
@@ -224,7 +225,31 @@ func TestCompile(t *testing.T) {
 		p.Source = `#include "common.cuh"`
 		compile(p, "sm_80")
 	}
+	p := program(build{"add.cu", macros{}, 256})
+	p.Source = everyMMA
+	for _, arch := range archs {
+		compile(p, arch)
+	}
 }
+
+// everyMMA calls each function of mma.cuh.
+const everyMMA = `
+#include "common.cuh"
+#include "mma.cuh"
+extern "C" __global__ void every(float *to, const uint4 *from) {
+	extern __shared__ __align__(16) unsigned char shared[];
+	float d[4] = {};
+	unsigned a[4], b[4];
+	copyAsync(shared + 16 * threadIdx.x, from + threadIdx.x, threadIdx.x < 7);
+	copyCommit();
+	copyWait<0>();
+	__syncwarp();
+	ldmatrix(a, shared + 16 * threadIdx.x);
+	ldmatrixTransposed(b, shared + 16 * threadIdx.x);
+	mma(d, a, {b[0], pack(d[0], to[0])});
+	to[threadIdx.x] = d[threadIdx.x % 4];
+}
+`
 
 // sourceFiles lists the CUDA sources.
 func sourceFiles(t *testing.T) []string {

@@ -15,16 +15,13 @@
 #include <mutex>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 extern "C" {
 #include "api.h"
 }
 #include "emulated_device.hpp"
-#undef threadIdx
-#undef blockIdx
-#undef blockDim
-#undef gridDim
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -53,16 +50,27 @@ static bool inside(CUdeviceptr p, size_t bytes) {
 // The fibers.
 
 enum fiber_state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, ENDED };
-enum { STACK = 128 << 10, MOST_THREADS = 1024 };
+enum { STACK = 128 << 10, MOST_THREADS = 1024, MOST_SHARED = 227 << 10 };
+
+// A copy of 16 bytes that was begun. It is done when it is waited for: until then what it goes to is NaN, and what it reads may
+// still change.
+struct copy {
+	char *to;
+	const char *from;
+	bool there;
+	int group;
+};
 
 struct fiber {
 	ucontext_t context;
 	char *stack;
 	fiber_state state;
 	uint3 index;
-	uint32_t mask, value; // of the exchange that it waits in
-	uint32_t result;
-	int lane; // that it wants the value of
+	uint32_t mask; // of the lanes that it waits for
+	const uint32_t *given;
+	int words;
+	std::vector<copy> copies; // that it has not waited for
+	int groups;               // of copies, made so far
 };
 
 static fiber fibers[MOST_THREADS];
@@ -70,7 +78,9 @@ static ucontext_t scheduler;
 static emulated_runtime runtime;
 static int running, threads;
 static bool backwards; // every other launch: its blocks, and the threads of each, run in the reverse order, which may not matter
-static char *touched;  // where the thread that runs found no memory
+static std::string fault; // of the thread that runs
+static emulated_lanes lanes[MOST_THREADS / 32];
+static const int NAN_BYTE = 0xFF; // of what nobody has written
 static void (*entry)(void **);
 static void **entry_parameters;
 
@@ -82,11 +92,33 @@ static void wait_in(fiber_state s) {
 
 static void sync_block() { wait_in(AT_BLOCK_BARRIER); }
 
-static uint32_t exchange(uint32_t mask, uint32_t value, int lane) {
+static const emulated_lanes *meet(uint32_t mask, const uint32_t *given, int words) {
 	fiber &f = fibers[running];
-	f.mask = mask, f.value = value, f.lane = lane;
+	f.mask = mask, f.given = given, f.words = words;
 	wait_in(AT_WARP_BARRIER);
-	return f.result;
+	return &lanes[running / 32];
+}
+
+static void end_with(const char *what) {
+	fault = what;
+	wait_in(ENDED);
+}
+
+static void copy_async(void *to, const void *from, bool there) {
+	fiber &f = fibers[running];
+	if (((uintptr_t)to | (uintptr_t)from) % 16) end_with("an asynchronous copy whose address is no multiple of 16");
+	memset(to, NAN_BYTE, 16);
+	f.copies.push_back({(char *)to, (const char *)from, there, f.groups});
+}
+static void copy_commit() { fibers[running].groups++; }
+static void copy_wait(int newest) {
+	fiber &f = fibers[running];
+	size_t n = 0;
+	for (; n < f.copies.size() && f.copies[n].group < f.groups - newest; n++) {
+		const copy &c = f.copies[n];
+		c.there ? memcpy(c.to, c.from, 16) : memset(c.to, 0, 16);
+	}
+	f.copies.erase(f.copies.begin(), f.copies.begin() + n);
 }
 
 static void fiber_main() {
@@ -94,25 +126,29 @@ static void fiber_main() {
 	wait_in(ENDED);
 }
 
-// release_warp lets the lanes of a warp go on when all that an exchange names have come to it.
+// release_warp lets the lanes of a warp go on that wait for each other, if all are there whom their mask names and the block has.
 static bool release_warp(int first) {
-	uint32_t here = 0, wanted = 0;
 	for (int i = 0; i < 32 && first + i < threads; i++) {
 		if (fibers[first + i].state != AT_WARP_BARRIER) continue;
-		here |= 1u << i;
-		wanted |= fibers[first + i].mask;
+		const uint32_t mask = fibers[first + i].mask;
+		uint32_t here = 0, exist = 0;
+		for (int k = 0; k < 32 && first + k < threads; k++) {
+			const fiber &f = fibers[first + k];
+			here |= (uint32_t)(f.state == AT_WARP_BARRIER && f.mask == mask) << k;
+			exist |= 1u << k;
+		}
+		if (here != (mask & exist)) continue;
+		emulated_lanes &all = lanes[first / 32];
+		all.here = here;
+		for (int k = 0; k < 32; k++) {
+			if (!(here >> k & 1)) continue;
+			fiber &f = fibers[first + k];
+			for (int w = 0; w < f.words; w++) all.given[k][w] = f.given[w];
+			f.state = READY;
+		}
+		return true; // the lanes that another mask names come next time: here is theirs then
 	}
-	for (int i = 0; i < 32; i++) { // lanes that the block does not have
-		if (first + i >= threads) wanted &= ~(1u << i);
-	}
-	if (!here || (wanted & ~here)) return false;
-	for (int i = 0; i < 32; i++) {
-		if (!(here >> i & 1)) continue;
-		fiber &f = fibers[first + i];
-		f.result = here >> f.lane & 1 ? fibers[first + f.lane].value : f.value;
-		f.state = READY;
-	}
-	return true;
+	return false;
 }
 
 // release_block lets a block go on when all of its threads that have not ended are at its barrier.
@@ -134,7 +170,9 @@ static struct sigaction before;
 
 static void on_fault(int signal, siginfo_t *info, void *context) {
 	if (!launching) return before.sa_sigaction(signal, info, context);
-	touched = (char *)info->si_addr;
+	char text[64];
+	snprintf(text, sizeof text, "no memory at %p", info->si_addr);
+	fault = text;
 	fibers[running].state = ENDED;
 	setcontext(&scheduler);
 }
@@ -150,7 +188,7 @@ static std::string run_block() {
 		getcontext(&f.context);
 		f.context.uc_stack.ss_sp = f.stack, f.context.uc_stack.ss_size = STACK, f.context.uc_link = NULL;
 		makecontext(&f.context, fiber_main, 0);
-		f.state = READY;
+		f.state = READY, f.copies.clear(), f.groups = 0;
 		unsigned x = runtime.blockDim.x, y = runtime.blockDim.y;
 		f.index = {i % x, i / x % y, i / x / y};
 	}
@@ -161,11 +199,7 @@ static std::string run_block() {
 			if (fibers[i].state != READY) continue;
 			running = i, runtime.threadIdx = fibers[i].index;
 			swapcontext(&scheduler, &fibers[i].context);
-			if (touched) {
-				char text[64];
-				snprintf(text, sizeof text, "thread %d: no memory at %p", i, (void *)touched);
-				return touched = NULL, text;
-			}
+			if (fault != "") return "thread " + std::to_string(i) + ": " + std::exchange(fault, "");
 			moved = true;
 		}
 		for (int i = 0; i < threads; i += 32) moved |= release_warp(i);
@@ -192,9 +226,11 @@ struct CUfunc_st {
 	std::string name;
 	void (*launch)(void **);
 	int shared;
+	const emulated_module *module;
 };
 struct CUmod_st {
 	void *library;
+	emulated_module given;
 	std::map<std::string, CUfunc_st> functions;
 };
 
@@ -238,20 +274,35 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) { return *avai
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+// mapped is memory of so many bytes, NaN, between pages that nobody may touch. It ends where a page ends.
+static char *mapped(size_t bytes) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *pages = (char *)mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED) return NULL;
+	memset(pages, NAN_BYTE, bytes + page);
+	mprotect(pages, page, PROT_NONE);
+	mprotect(pages + page + bytes, page, PROT_NONE);
+	return pages + page;
+}
+
+// dynamic_shared is where a block's dynamic shared memory is: it ends with the room for the most that there may be.
+static char *dynamic_shared(size_t bytes) {
+	const size_t room = up(MOST_SHARED, 64 << 10); // whole pages
+	static char *const memory = mapped(room);
+	return memory ? memory + room - up(bytes, 16) : NULL;
+}
+
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	std::lock_guard<std::mutex> hold(lock);
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	if (failed) return failed;
 	if (bytes == 0) return INVALID_VALUE;
 	if (bytes > MEMORY - in_use) return CUDA_ERROR_OUT_OF_MEMORY;
-	size_t size = up(bytes, page);
-	char *pages = (char *)mmap(NULL, size + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (pages == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-	memset(pages, 0xFF, size + page); // what nobody has written is NaN
-	mprotect(pages, page, PROT_NONE);
-	mprotect(pages + page + size, page, PROT_NONE);
-	char *at = pages + page + size - up(bytes, 256);
-	pieces[(uintptr_t)at] = {pages, size + 2 * page, bytes};
+	const size_t size = up(bytes, page);
+	char *const memory = mapped(size);
+	if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
+	char *const at = memory + size - up(bytes, 256);
+	pieces[(uintptr_t)at] = {memory - page, size + 2 * page, bytes};
 	in_use += bytes;
 	*p = (CUdeviceptr)at;
 	return CUDA_SUCCESS;
@@ -298,21 +349,21 @@ EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	if (file < 0 || write(file, (const char *)image + 16, bytes) != (ssize_t)bytes) return INVALID_IMAGE;
 	std::string path = "/proc/self/fd/" + std::to_string(file);
 	void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // the file stays open: two of one name would be one library
-	auto load = library ? (void (*)(emulated_runtime *))dlsym(library, "emulated_load") : NULL;
+	auto load = library ? (void (*)(emulated_runtime *, emulated_module *))dlsym(library, "emulated_load") : NULL;
 	if (!load) return INVALID_IMAGE;
-	load(&runtime);
-	*m = new CUmod_st{library, {}};
+	*m = new CUmod_st{library, {}, {}};
+	load(&runtime, &(*m)->given);
 	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	if (failed) return failed;
 	auto launch = (void (*)(void **))dlsym(m->library, (std::string("emulated_") + name).c_str());
 	if (!launch) return NOT_FOUND;
-	*f = &(m->functions[name] = {name, launch, 48 << 10});
+	*f = &(m->functions[name] = {name, launch, 48 << 10, &m->given});
 	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
-	if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > 227 << 10) return INVALID_VALUE;
+	if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > MOST_SHARED) return INVALID_VALUE;
 	return f->shared = value, failed;
 }
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
@@ -321,7 +372,12 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, u
 	if (failed) return failed;
 	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MOST_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
 	threads = (int)(bx * by * bz), entry = f->launch, entry_parameters = parameters;
-	runtime.sync_block = sync_block, runtime.exchange = exchange;
+	runtime.sync_block = sync_block, runtime.meet = meet, runtime.fault = end_with;
+	runtime.copy_async = copy_async, runtime.copy_commit = copy_commit, runtime.copy_wait = copy_wait;
+	char *const dynamic = dynamic_shared(shared);
+	if (!dynamic) return CUDA_ERROR_OUT_OF_MEMORY;
+	const emulated_module &m = *f->module;
+	for (void **p = m.dynamic; p < m.dynamic_end; p++) *p = dynamic;
 	runtime.blockDim = {bx, by, bz}, runtime.gridDim = {gx, gy, gz};
 	struct sigaction mine = {};
 	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -331,6 +387,8 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, u
 	for (uint64_t n = 0; n < blocks && !failed; n++) {
 		const uint64_t i = backwards ? blocks - 1 - n : n;
 		const uint3 at = runtime.blockIdx = {(unsigned)(i % gx), (unsigned)(i / gx % gy), (unsigned)(i / gx / gy)};
+		if (m.shared) memset(m.shared, NAN_BYTE, m.shared_end - m.shared);
+		memset(dynamic, NAN_BYTE, shared);
 		const std::string wrong = run_block();
 		if (wrong == "") continue;
 		why = "kernel " + f->name + ", block " + std::to_string(at.x) + "," + std::to_string(at.y) + "," + std::to_string(at.z) + ": " + wrong;
@@ -397,14 +455,21 @@ static std::vector<std::string> kernels(const std::string &source) {
 	return names;
 }
 
+// translated is a source or header with dynamic shared memory declared as C++ can: as a pointer, which a launch sets.
+static std::string translated(const std::string &source) {
+	static const std::regex dynamic("\\bextern\\s+__shared__\\s+([^;\\[\\]]*\\W)(\\w+)\\s*\\[\\s*\\]\\s*;");
+	return std::regex_replace(source, dynamic, "EMULATED_DYNAMIC $1*$2;");
+}
+
 EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *const *options) {
 	const char *folder = getenv("TMPDIR");
 	std::string dir = std::string(folder && *folder ? folder : "/tmp") + "/restyle-emulated-XXXXXX";
 	if (!mkdtemp(&dir[0])) return NVRTC_ERROR_INTERNAL_ERROR;
 	std::string at = dir + "/", end;
 	for (auto &name : kernels(p->source)) end += "EMULATED_KERNEL(" + name + ")\n";
-	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\n#line 1\n" + p->source + "\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
-	for (auto &h : p->headers) ok = ok && put(at + h.first, h.second);
+	// Of what is in a namespace without a name, even a template's shared memory is in the section where the driver looks for it.
+	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
+	for (auto &h : p->headers) ok = ok && put(at + h.first, translated(h.second));
 	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "-x", "c++", at + p->name, "-o", at + "out"};
 	for (int i = 0; i < count; i++)
 		if (!strncmp(options[i], "-D", 2)) words.push_back(options[i]);
