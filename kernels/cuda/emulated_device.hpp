@@ -27,6 +27,27 @@ struct emulated_module {
 	void **dynamic, **dynamic_end;
 };
 
+// The bits of numbers, which the driver's own products use too.
+inline unsigned __float_as_uint(float x) {
+	unsigned bits;
+	__builtin_memcpy(&bits, &x, 4);
+	return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+	float x;
+	__builtin_memcpy(&x, &bits, 4);
+	return x;
+}
+inline int __float_as_int(float x) { return (int)__float_as_uint(x); }
+inline float __int_as_float(int bits) { return __uint_as_float((unsigned)bits); }
+
+// emulated_bf16 is cvt.rn.bf16.f32: the nearest, ties to even, a NaN to a NaN.
+inline unsigned short emulated_bf16(float x) {
+	const unsigned bits = __float_as_uint(x);
+	if (x != x) return 0x7FFF;
+	return (unsigned short)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
 #ifndef EMULATED_VERSION // the rest is not for the driver
 #define EMULATED 1
 #define __global__
@@ -142,26 +163,6 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
-
-inline unsigned __float_as_uint(float x) {
-	unsigned bits;
-	__builtin_memcpy(&bits, &x, 4);
-	return bits;
-}
-inline float __uint_as_float(unsigned bits) {
-	float x;
-	__builtin_memcpy(&x, &bits, 4);
-	return x;
-}
-inline int __float_as_int(float x) { return (int)__float_as_uint(x); }
-inline float __int_as_float(int bits) { return __uint_as_float((unsigned)bits); }
-
-// emulated_bf16 is cvt.rn.bf16.f32: the nearest, ties to even, a NaN to a NaN.
-inline unsigned short emulated_bf16(float x) {
-	const unsigned bits = __float_as_uint(x);
-	if (x != x) return 0x7FFF;
-	return (unsigned short)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
 
 // Ways to memory differ in speed only.
 template <typename T> inline T __ldg(const T *p) { return *p; }
