@@ -11,8 +11,28 @@ import (
 //
 // They are added up in float64, over blocks that depend on the sizes alone, and so neither overflow nor depend on threads.
 func (d *Device) AddSquares(c Control, x tensor.Tensor) {
-	d.onlyCPU("AddSquares")
 	floating("AddSquares", "x", x)
 	d.ran("add_squares")
-	c.x.F64()[1] += cpu.SumSquares(x)
+	if d.gpu == nil {
+		c.x.F64()[1] += cpu.SumSquares(x)
+		return
+	}
+	defer d.release(d.mark())
+	size, n := x.DType.Size(), x.Len()
+	m := macros{{x.DType.String(), 1}, {"WIDTH", width(x.DType, int(x.Addr)/size)}}
+	g := squaresGrid(n * size)
+	sums := squaresScratch(d.scratch, g.blocks.X)
+	d.launch(kernel{"addsquares.cu", "add_squares", m}, g, addr(sums), addr(x), i64(n))
+	d.launch(kernel{"control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums), i32(g.blocks.X))
+}
+
+// mostSquares is how many blocks add up squares at most: several for each place on a GPU, so that the last are not alone for long.
+const mostSquares = 4096
+
+// squaresGrid has each thread read eight vectors of 16 bytes at a time: once, or more often where there is more to read than that.
+func squaresGrid(bytes int) grid { return line(min(blocks(bytes, 256*8*16), mostSquares), 256) }
+
+// squaresScratch lays out the sums of the blocks.
+func squaresScratch(cut cut, blocks int) tensor.Tensor {
+	return cut("sums of squares", tensor.F64, blocks)
 }

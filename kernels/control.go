@@ -27,11 +27,17 @@ func NewControl(a *Arena) Control { return Control{a.New("control", tensor.F64, 
 // Begin is the beginning of a step: nothing is added up yet.
 func (d *Device) Begin(c Control) { d.Zero(c.x) }
 
-// AddLoss adds losses, F32, one after the other in float64.
+// controlThreads are those of the one block that a kernel for a Control has.
+const controlThreads = 1024
+
+// AddLoss adds losses, F32, in float64 and in an order that their number alone decides.
 func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
-	d.onlyCPU("AddLoss")
-	floating("AddLoss", "losses", losses)
+	want("AddLoss", "losses", losses, tensor.F32, losses.Len())
 	d.ran("add_loss")
+	if d.gpu != nil {
+		d.launch(kernel{"control.cu", "add_loss", macros{}}, line(1, controlThreads), addr(c.x), addr(losses), i32(losses.Len()))
+		return
+	}
 	sum := 0.0
 	for _, x := range losses.F32() {
 		sum += float64(x)
@@ -46,8 +52,11 @@ func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
 //
 // as torch.nn.utils.clip_grad_norm_ has it. The step is taken if loss and norm are finite.
 func (d *Device) Decide(c Control, limit float64) {
-	d.onlyCPU("Decide")
 	d.ran("decide")
+	if d.gpu != nil {
+		d.launch(kernel{"control.cu", "decide", macros{}}, line(1, controlThreads), addr(c.x), f64(limit))
+		return
+	}
 	x := c.x.F64()
 	norm := math.Sqrt(x[1])
 	x[2], x[3] = 1, 0

@@ -15,15 +15,16 @@ import (
 // TestAddSquares compares with the sum in float64, over elements whose squares overflow float32 and vanish in it, and wants
 // the same bits from any number of threads.
 func TestAddSquares(t *testing.T) {
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
 			for _, scale := range []float64{1, 1e-30, 1e30} {
 				var xs []tensor.Tensor
 				var want float64
 				rng := rand.New(rand.NewPCG(6, 7))
 				a := arena(t, d, 1<<20)
-				for _, n := range []int{1, 5, 100, 100003} {
-					x := a.New("x", typ, n)
+				for i, n := range []int{1, 5, 100, 100003, 70001} {
+					odd := 5 * (i % 2) // some begin between vectors
+					x := a.New("x", typ, odd+n).Slice(odd, odd+n)
 					d.Upload(x, filled(n, func(int) float64 { return scale * rng.NormFloat64() }))
 					for _, v := range floats(t, d, x) {
 						want += v * v
@@ -56,7 +57,7 @@ func TestAddSquares(t *testing.T) {
 
 // TestAddSquaresBad says so when a gradient is no number.
 func TestAddSquaresBad(t *testing.T) {
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 			x := arena(t, d, 1<<12).New("x", tensor.F32, 100)
 			d.Upload(x, filled(100, func(i int) float64 { return map[bool]float64{true: bad}[i == 99] }))
@@ -90,7 +91,7 @@ func control(t testing.TB, d *kernels.Device) kernels.Control {
 
 // TestDecide clips and decides by the formula.
 func TestDecide(t *testing.T) {
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		clipped := func(norm float64) float64 { return 1 / (norm + 1e-6) }
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
 		for _, x := range []struct {

@@ -125,8 +125,8 @@ func newGPU(device *cuda.GPU, compiler *cuda.Compiler, err error) (*gpu, error) 
 	return g, nil
 }
 
-// launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, i32, i64, f32 and
-// flag, in the order of the kernel's parameters; a test compares each call with the source. The source is compiled when it
+// launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, i32, i64, f32, f64
+// and flag, in the order of the kernel's parameters; a test compares each call with the source. The source is compiled when it
 // is launched with these macros and so many threads for the first time. What goes wrong sticks to the device.
 func (d *Device) launch(k kernel, g grid, args ...uint64) {
 	if d.err != nil || g.blocks.X == 0 {
@@ -147,7 +147,7 @@ func (d *Device) launch(k kernel, g grid, args ...uint64) {
 	}
 }
 
-// addr, i32, i64, f32 and flag make an argument. The address of no tensor is 0.
+// addr, i32, i64, f32, f64 and flag make an argument. The address of no tensor is 0.
 func addr(x tensor.Tensor) uint64 { return uint64(x.Addr) }
 
 func i32(n int) uint64 {
@@ -160,6 +160,8 @@ func i32(n int) uint64 {
 func i64(n int) uint64 { return uint64(n) }
 
 func f32(x float32) uint64 { return uint64(math.Float32bits(x)) }
+
+func f64(x float64) uint64 { return math.Float64bits(x) }
 
 // flag is an int that is 1 or 0.
 func flag(b bool) uint64 {

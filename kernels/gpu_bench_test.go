@@ -65,6 +65,7 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 		}})
 	}
 	cases = append(cases, productCases(t, rows, dim)...)
+	cases = append(cases, opsCases(t, rows, dim)...)
 	return cases
 }
 
@@ -174,6 +175,10 @@ func randomise(d *Device, t tensor.Tensor) {
 			rows[i] = int32(i)
 		}
 		d.UploadI32(t, rows)
+		return
+	}
+	if t.DType == tensor.F64 { // a sum
+		d.Zero(t)
 		return
 	}
 	block := t.View(t.Len()).Slice(0, min(t.Len(), 1<<20))

@@ -30,12 +30,12 @@ func signature(parameters string) (kinds []string, err error) {
 		switch words := strings.Fields(p); {
 		case strings.Contains(p, "*"):
 			kinds = append(kinds, "address")
-		case len(words) == 2 && (words[0] == "int" || words[0] == "float"):
+		case len(words) == 2 && slices.Contains([]string{"int", "float", "double"}, words[0]):
 			kinds = append(kinds, words[0])
 		case len(words) == 3 && words[0] == "long" && words[1] == "long":
 			kinds = append(kinds, "long long")
 		default:
-			return nil, fmt.Errorf("parameter %q is no pointer, int, long long or float", strings.TrimSpace(p))
+			return nil, fmt.Errorf("parameter %q is no pointer, int, long long, float or double", strings.TrimSpace(p))
 		}
 	}
 	return kinds, nil
@@ -69,7 +69,7 @@ func declarations(t *testing.T) map[string][]string {
 func TestLaunches(t *testing.T) {
 	declared := declarations(t)
 	made := map[string]string{
-		"addr": "address", "uint64": "address", "i32": "int", "flag": "int", "i64": "long long", "f32": "float",
+		"addr": "address", "uint64": "address", "i32": "int", "flag": "int", "i64": "long long", "f32": "float", "f64": "double",
 	}
 	launched := map[string]bool{}
 	goFiles, err := filepath.Glob("*.go")
@@ -363,6 +363,7 @@ func TestArguments(t *testing.T) {
 		"int":     {i32(-1), 0xFFFF_FFFF},
 		"long":    {i64(1 << 40), 1 << 40},
 		"float":   {f32(-2), 0xC000_0000},
+		"double":  {f64(-2), 0xC000_0000_0000_0000},
 		"true":    {flag(true), 1},
 		"false":   {flag(false), 0},
 	} {
@@ -371,4 +372,14 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	MustPanic(t, "a large int", "launch: 2147483648 does not fit", func() { i32(1 << 31) })
+}
+
+// TestSquaresGrid wants a block for every 256 threads that read eight vectors each, and no more of them than the second kernel
+// adds up fast.
+func TestSquaresGrid(t *testing.T) {
+	for bytes, blocks := range map[int]int{0: 0, 1: 1, 32 << 10: 1, 32<<10 + 1: 2, 128 << 20: 4096, 5 << 30: 4096} {
+		if got := squaresGrid(bytes); got != line(blocks, 256) {
+			t.Errorf("%d bytes: %v, not %d blocks", bytes, got, blocks)
+		}
+	}
 }

@@ -1,12 +1,14 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
 )
 
 // What the tests of the package's inside and those of its operations, which are in kernels_test as they use the list of
@@ -16,26 +18,59 @@ import (
 // which has to be there.
 func EachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 	t.Helper()
-	open := func(t *testing.T, name string, o Options) {
-		d, err := Open(name, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { // behind the arenas that f closes in this way
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		d.GuardScratch(func(what string) { t.Error(what) })
-		f(t, d)
-	}
 	if name := os.Getenv("RESTYLE_TEST_DEVICE"); name != "" {
-		t.Run(name, func(t *testing.T) { open(t, name, Options{}) })
+		t.Run(name, func(t *testing.T) { on(t, name, Options{}, f) })
 		return
 	}
 	for _, l := range cpu.Levels() {
-		t.Run(l.String(), func(t *testing.T) { open(t, "cpu", Options{Level: l.String(), Threads: 1}) })
+		t.Run(l.String(), func(t *testing.T) { on(t, "cpu", Options{Level: l.String(), Threads: 1}, f) })
 	}
+}
+
+// EachDeviceAndEmulated is EachDevice for operations that have a kernel for a GPU: f runs on the one that the CPU plays, too.
+func EachDeviceAndEmulated(t *testing.T, f func(t *testing.T, d *Device)) {
+	t.Helper()
+	EachDevice(t, f)
+	if os.Getenv("RESTYLE_TEST_DEVICE") == "" {
+		t.Run("emulated", func(t *testing.T) { on(t, "emulated", Options{}, f) })
+	}
+}
+
+// on runs f on a device whose scratch memory is guarded.
+func on(t *testing.T, name string, o Options, f func(t *testing.T, d *Device)) {
+	t.Helper()
+	d, err := Open(name, o)
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // behind the arenas that f closes in this way
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d.GuardScratch(func(what string) { t.Error(what) })
+	f(t, d)
+}
+
+// TestMain has all tests share what the emulated GPU compiles.
+func TestMain(m *testing.M) {
+	if os.Getenv("RESTYLE_CACHE") != "" {
+		os.Exit(m.Run())
+	}
+	dir, err := os.MkdirTemp("", "restyle")
+	if err == nil {
+		err = os.Setenv("RESTYLE_CACHE", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // MustPanic wants a panic whose message begins so.

@@ -136,6 +136,7 @@ inline unsigned atomicAdd(unsigned *p, unsigned x) { return *p += x, *p - x; }
 // Numbers. Nothing is included: a header of the C++ library takes longer to compile than a kernel.
 extern "C" {
 float expf(float), exp2f(float), expm1f(float), logf(float), log2f(float), log1pf(float), powf(float, float), sqrtf(float);
+double sqrt(double);
 float tanhf(float), erff(float), sinf(float), cosf(float), fabsf(float), fminf(float, float), fmaxf(float, float);
 float fmaf(float, float, float), floorf(float), ceilf(float), truncf(float), rintf(float), ldexpf(float, int), copysignf(float, float);
 }

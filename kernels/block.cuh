@@ -1,0 +1,32 @@
+// What the threads of a block find out together. BLOCK is a power of two, 32 at least.
+#pragma once
+
+// neighbour is what the lane has whose number differs in the bits of i.
+template <typename E> inline E neighbour(E x, int i) {
+	union {
+		E all;
+		unsigned words[sizeof(E) / 4];
+	} u = {x};
+#pragma unroll
+	for (unsigned &w : u.words) w = __shfl_xor_sync(~0u, w, i);
+	return u.all;
+}
+
+// fold joins what all threads of the block have, two by two in an order that BLOCK alone decides, and gives all of them the same.
+template <typename E, typename F> inline E fold(E x, F join) {
+	constexpr int WARPS = BLOCK / 32;
+	__shared__ E parts[WARPS];
+#pragma unroll
+	for (int i = 1; i < 32; i *= 2) x = join(x, neighbour(x, i));
+	__syncthreads(); // some may still read the parts of the fold before
+	if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+	__syncthreads();
+	x = parts[threadIdx.x % WARPS];
+#pragma unroll
+	for (int i = 1; i < WARPS; i *= 2) x = join(x, neighbour(x, i));
+	return x;
+}
+
+inline double blockSum(double x) {
+	return fold(x, [](double a, double b) { return a + b; });
+}
