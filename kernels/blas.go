@@ -49,10 +49,14 @@ func (b *blas) close() error {
 	return err
 }
 
+// leastBLAS is the least size that cuBLASLt is asked for. Of products with sizes of one, and of rows that no 16 bytes divide, its
+// version 13.1 fails to launch some, and rounds others before it adds the bias.
+const leastBLAS = 16
+
 // multiply queues a product, or says that there is no cuBLASLt, or that it has no algorithm for it.
 func (b *blas) multiply(p cpu.Product) bool {
-	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType {
-		return false // its bias is of the result's type
+	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType { // its bias is of the result's type
+		return false
 	}
 	s := cuda.Shape{
 		M: p.C.Rows, N: p.C.Cols, K: p.A.Cols, LDA: p.A.Stride, LDB: p.B.Stride, LDC: p.C.Stride, TransA: p.TransA, TransB: p.TransB,
@@ -61,6 +65,9 @@ func (b *blas) multiply(p cpu.Product) bool {
 	}
 	if p.TransA {
 		s.K = p.A.Rows
+	}
+	if min(s.M, s.N, s.K) < leastBLAS || min(s.AlignA, s.AlignB, s.AlignC, rowAlignment(p.A), rowAlignment(p.B), rowAlignment(p.C)) < 16 {
+		return false
 	}
 	plan, planned := b.plans[s]
 	if !planned {
@@ -79,3 +86,6 @@ func alignment(address uintptr) int {
 	either := int(address) | align
 	return either & -either
 }
+
+// rowAlignment is that of a matrix's rows in bytes.
+func rowAlignment(m tensor.Matrix) int { return alignment(uintptr(m.Stride * m.DType.Size())) }
