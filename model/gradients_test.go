@@ -147,3 +147,43 @@ func TestAfter(t *testing.T) {
 		m.Gradient(sequence(c, 1, 30), 1, Gradients{})
 	})
 }
+
+// TestGradType has the gradients of blocks' matrices in BF16 be those in F32, rounded once, and the others stay F32.
+func TestGradType(t *testing.T) {
+	for name, c := range shapes {
+		t.Run(name, func(t *testing.T) {
+			d := device(t, kernels.Options{})
+			b := sequence(c, 1, 30)
+			full := open(t, d, c, Options{DType: tensor.BF16, MaxTokens: 40, Train: true})
+			half := open(t, d, c, Options{DType: tensor.BF16, MaxTokens: 40, Train: true, GradType: tensor.BF16})
+			gradient(t, full, 1, b)
+			gradient(t, half, 1, b)
+			want := byName(t, full)
+			got := byName(t, half)
+			rounded := 0
+			for _, p := range half.Params() {
+				matrix := p.Block != Outside && p.Decay
+				if matrix != (p.Grad.DType == tensor.BF16) {
+					t.Errorf("the gradient of %s is %v", p.Name, p.Grad.DType)
+				}
+				for i, g := range want[p.Name] {
+					if matrix {
+						g = tensor.ToF32(tensor.FromF32(g))
+					}
+					if got[p.Name][i] != g {
+						t.Fatalf("%s[%d] is %v, want %v", p.Name, i, got[p.Name][i], g)
+					}
+				}
+				if matrix {
+					rounded++
+				}
+			}
+			if rounded == 0 {
+				t.Error("no gradient is BF16")
+			}
+		})
+	}
+	if _, err := (Options{GradType: tensor.I32}).withDefaults(Config{}); err == nil || !strings.Contains(err.Error(), "gradients of type I32") {
+		t.Error(err)
+	}
+}

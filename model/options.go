@@ -50,6 +50,9 @@ type Options struct {
 	// ReuseGradients has the gradients of all blocks lie in the same memory, one block's at a time: who needs them takes them
 	// in Gradients.After. Default: all are kept.
 	ReuseGradients bool
+	// GradType is the type of the gradients of the matrices in blocks: F32, the default, or BF16, which halves them and suits a
+	// step of one batch, whose gradients are each written once. Those of all else, which are sums, stay F32.
+	GradType tensor.DType
 	// HeadBytes bounds the memory for logits: as many rows at a time are multiplied with the head as fit, at least one.
 	// Default 512 MiB: a piece costs the head's gradient being read and written once, so it should have hundreds of rows.
 	HeadBytes int
@@ -63,6 +66,12 @@ func (o Options) withDefaults(c Config) (Options, error) {
 	}
 	if o.DType != tensor.BF16 && o.DType != tensor.F32 {
 		return o, fmt.Errorf("model: type %v is neither BF16 nor F32", o.DType)
+	}
+	if o.GradType == 0 {
+		o.GradType = tensor.F32
+	}
+	if o.GradType != tensor.BF16 && o.GradType != tensor.F32 {
+		return o, fmt.Errorf("model: gradients of type %v, which is neither BF16 nor F32", o.GradType)
 	}
 	if o.Recompute == "" {
 		o.Recompute = RecomputeNone
@@ -90,7 +99,7 @@ func (o Options) builder(weights, gradients *kernels.Arena) *builder {
 	if !o.Train {
 		gradients = nil
 	}
-	return &builder{weights: weights, gradients: gradients, dtype: o.DType, trained: o.Trained, block: Outside}
+	return &builder{weights: weights, gradients: gradients, dtype: o.DType, gradType: o.GradType, trained: o.Trained, block: Outside}
 }
 
 // positions is how far RoPE's table has to reach for what the model was opened for.

@@ -13,7 +13,8 @@ type Param struct {
 	Name string
 	// W is the weight. It may be a part of a larger matrix: q, k and v lie behind each other and are multiplied as one.
 	W tensor.Tensor
-	// Grad is its gradient, always F32. It is no tensor when the parameter is frozen, or the model was opened without.
+	// Grad is its gradient, F32, or what Options.GradType says. It is no tensor when the parameter is frozen, or the model was
+	// opened without.
 	Grad tensor.Tensor
 	// Block is the block that the parameter belongs to, from 0; Outside for the embedding, the last norm and the head.
 	Block int
@@ -35,6 +36,7 @@ type builder struct {
 	weights   *kernels.Arena
 	gradients *kernels.Arena // nil: nothing is trained
 	dtype     tensor.DType   // of weights
+	gradType  tensor.DType   // of the gradients of a block's matrices
 	trained   func(name string) bool
 	block     int    // whose parts are being made
 	prefix    string // of their names
@@ -73,9 +75,13 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 		n += r.n
 	}
 	m.w = b.weights.New(names[0], b.dtype, shape(n)...)
+	gradType := tensor.F32
+	if b.block != Outside && kind.Decay {
+		gradType = b.gradType
+	}
 	whole := !slices.Contains(learn, false)
 	if whole {
-		m.grads = []grad{{dw: b.gradients.New("grad "+names[0], tensor.F32, shape(n)...)}}
+		m.grads = []grad{{dw: b.gradients.New("grad "+names[0], gradType, shape(n)...)}}
 	}
 	at := 0
 	for i, r := range parts {
@@ -86,7 +92,7 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 		case whole:
 			p.Grad = m.grads[0].dw.Slice(at, at+r.n)
 		case learn[i]:
-			p.Grad = b.gradients.New("", tensor.F32, shape(r.n)...)
+			p.Grad = b.gradients.New("", gradType, shape(r.n)...)
 			m.grads = append(m.grads, grad{p.Grad, at})
 		}
 		if learn[i] {
