@@ -4,6 +4,7 @@
 //
 //   BLOCK         threads of a block, which every source is given
 //   BF16 or F32   the type T of activations and weights
+//   TO_BF16       the type To of what is written, where it may be another: BF16, or else F32
 //   WIDTH         elements that a thread loads and stores at once, a Vector
 //   DIM           elements of a row, so that loops over a row have a known end and the row stays in registers
 #pragma once
@@ -95,6 +96,12 @@ template <int N, typename E> inline void store(E *to, long long i, Vec<E, N> v) 
 typedef bf16 T;
 #elif defined F32
 typedef float T;
+#endif
+
+#ifdef TO_BF16
+typedef bf16 To;
+#else
+typedef float To;
 #endif
 
 #ifdef WIDTH

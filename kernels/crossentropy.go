@@ -18,7 +18,6 @@ import (
 // Fused ("crossentropy") it is one kernel that keeps nothing but the row's maximum and sum. Unfused: log-softmax into F32
 // scratch memory of the logits' shape, the loss, and the gradient, one kernel each.
 func (d *Device) CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scale float32) {
-	d.onlyCPU("CrossEntropy")
 	const op = "CrossEntropy"
 	floating(op, "logits", logits)
 	want(op, "loss", loss, tensor.F32, logits.Rows())
@@ -29,20 +28,70 @@ func (d *Device) CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scal
 	}
 	d.within(op, "targets", targets, logits.Dim(-1))
 	if d.fused("crossentropy") {
-		d.ran("crossentropy")
-		cpu.CrossEntropy(loss, dlogits, logits, targets, scale)
+		d.crossEntropy(loss, dlogits, logits, targets, scale)
 		return
 	}
 	defer d.release(d.mark())
 	l := crossEntropyScratch(d.scratch, logits.Rows(), logits.Dim(-1))
-	d.ran("logsoftmax")
-	cpu.LogSoftmax(l, logits)
-	d.ran("nll")
-	cpu.NLL(loss, l, targets)
+	d.logSoftmax(l, logits)
+	d.nll(loss, l, targets)
 	if dlogits.Ok() {
-		d.ran("nll_backward")
-		cpu.NLLBackward(dlogits, l, targets, scale)
+		d.nllBackward(dlogits, l, targets, scale)
 	}
+}
+
+func (d *Device) crossEntropy(loss, dlogits, logits, targets tensor.Tensor, scale float32) {
+	d.ran("crossentropy")
+	if d.gpu == nil {
+		cpu.CrossEntropy(loss, dlogits, logits, targets, scale)
+		return
+	}
+	d.launch(kernel{"crossentropy.cu", "cross_entropy", lossMacros(logits, dlogits)}, line(logits.Rows(), lossThreads),
+		addr(loss), addr(dlogits), addr(logits), addr(targets), i32(logits.Dim(-1)), f32(scale))
+}
+
+func (d *Device) logSoftmax(y, logits tensor.Tensor) {
+	d.ran("logsoftmax")
+	if d.gpu == nil {
+		cpu.LogSoftmax(y, logits)
+		return
+	}
+	d.launch(kernel{"crossentropy.cu", "log_softmax", lossMacros(logits, y)}, line(logits.Rows(), lossThreads),
+		addr(y), addr(logits), i32(y.Dim(-1)))
+}
+
+func (d *Device) nll(loss, logp, targets tensor.Tensor) {
+	d.ran("nll")
+	if d.gpu == nil {
+		cpu.NLL(loss, logp, targets)
+		return
+	}
+	d.launch(kernel{"crossentropy.cu", "nll", lossMacros(logp, logp)}, line(blocks(logp.Rows(), lossThreads), lossThreads),
+		addr(loss), addr(logp), addr(targets), i32(logp.Dim(-1)), i32(logp.Rows()))
+}
+
+func (d *Device) nllBackward(dlogits, logp, targets tensor.Tensor, scale float32) {
+	d.ran("nll_backward")
+	if d.gpu == nil {
+		cpu.NLLBackward(dlogits, logp, targets, scale)
+		return
+	}
+	d.launch(kernel{"crossentropy.cu", "nll_backward", lossMacros(logp, dlogits)}, line(logp.Rows(), lossThreads),
+		addr(dlogits), addr(logp), addr(targets), i32(logp.Dim(-1)), f32(scale))
+}
+
+// lossThreads are those of a block that has a row.
+const lossThreads = 1024
+
+// lossMacros are those of rows that are read from one tensor, and written to another if it is one: of the width that the smaller
+// type has.
+func lossMacros(from, to tensor.Tensor) macros {
+	m := vectorsOf(from.Matrix())
+	if to.DType == tensor.BF16 {
+		m[1].value = width(to.DType, from.Dim(-1))
+		m = m.with("TO_BF16", 1)
+	}
+	return m
 }
 
 // crossEntropyScratch lays out the logarithms of probabilities for the unfused body.

@@ -5,6 +5,9 @@ import "restyle/tensor"
 // opsCases are those of the loss, of the step's control and of what moves rows.
 func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 	full := func(moved int) gpuOperand { return gpuOperand{t, []int{rows, dim}, moved} }
+	pieces := []int{(rows + 3) / 4, 128256 + dim%2} // of logits
+	loss, logits := gpuOperand{tensor.F32, pieces[:1], 1}, gpuOperand{tensor.F32, pieces, 1}
+	targets, dlogits := gpuOperand{tensor.I32, pieces[:1], 1}, gpuOperand{t, pieces, 1}
 	control := gpuOperand{tensor.F64, []int{4}, 2}
 	perRow := gpuOperand{tensor.F32, []int{rows}, 1}
 	return []gpuCase{
@@ -12,6 +15,9 @@ func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 		{"decide", []gpuOperand{control, perRow}, func(d *Device, x []tensor.Tensor) {
 			d.AddLoss(Control{x[0]}, x[1])
 			d.Decide(Control{x[0]}, 1)
+		}},
+		{"cross-entropy", []gpuOperand{loss, dlogits, logits, targets}, func(d *Device, x []tensor.Tensor) {
+			d.CrossEntropy(x[0], x[1], x[2], x[3], 1)
 		}},
 	}
 }

@@ -12,7 +12,7 @@ import (
 func TestEmulated(t *testing.T) {
 	ran := map[string]bool{}
 	emulated(t, kernels.Options{OwnProducts: true}, All(), ran)
-	for _, op := range []string{"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear"} {
+	for _, op := range []string{"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear", "crossentropy"} {
 		if !ran[op] {
 			t.Errorf("%s has a kernel, and none ran", op)
 		}
