@@ -10,11 +10,15 @@
 #define CONSTANTS(X) \
 	X(CUDA_SUCCESS, 0) \
 	X(CUDA_ERROR_OUT_OF_MEMORY, 2) \
+	X(CUDA_ERROR_NO_DEVICE, 100) \
 	X(CUDA_ERROR_INVALID_DEVICE, 101) \
 	X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16) \
+	X(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 20) \
 	X(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 38) \
 	X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75) \
 	X(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76) \
+	X(CU_COMPUTEMODE_PROHIBITED, 2) \
+	X(CU_COMPUTEMODE_EXCLUSIVE_PROCESS, 3) \
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
 	X(CU_STREAM_NON_BLOCKING, 1) \
 	X(CU_EVENT_DEFAULT, 0) \
@@ -32,6 +36,9 @@ typedef struct CUfunc_st *CUfunction;
 typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
 typedef struct _nvrtcProgram *nvrtcProgram;
+typedef struct {
+	char bytes[16];
+} CUuuid;
 
 // Enumerations are passed as int: they are of its size.
 typedef int CUresult;
@@ -55,6 +62,7 @@ enum {
 	X(cuDeviceGetCount, (int *count)) \
 	X(cuDeviceGet, (CUdevice *device, int ordinal)) \
 	X(cuDeviceGetName, (char *name, int size, CUdevice device)) \
+	X(cuDeviceGetUuid_v2, (CUuuid *uuid, CUdevice device)) \
 	X(cuDeviceGetAttribute, (int *value, CUdevice_attribute attribute, CUdevice device)) \
 	X(cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device)) \
 	X(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device)) \

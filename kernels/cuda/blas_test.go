@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
 
@@ -13,7 +14,7 @@ import (
 // so many bytes.
 func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 	t.Helper()
-	t.Setenv("RESTYLE_CACHE", builds.dir)
+	t.Setenv("RESTYLE_CACHE", cudatest.Dir())
 	g, _ := openEmulated(t)
 	b, err := OpenEmulatedBLAS(g)
 	if err != nil {
@@ -121,7 +122,7 @@ func TestBLASErrors(t *testing.T) {
 	if _, err := OpenBLAS(g); err == nil || !strings.Contains(err.Error(), "tried /a/file") {
 		t.Error(err)
 	}
-	if _, err := openBLAS(g, []string{standIn(t, "libcuda")}); err == nil || !strings.Contains(err.Error(), "it has no ") {
+	if _, err := openBLAS(g, []string{cudatest.Library(t, "libcuda")}); err == nil || !strings.Contains(err.Error(), "it has no ") {
 		t.Error(err)
 	}
 }

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"restyle/internal/disk"
+	"restyle/kernels/cuda/cudatest"
 )
 
 // openStandInCompiler is the stand-in for NVRTC, of version 12.3.
 func openStandInCompiler(t testing.TB) *Compiler {
 	t.Helper()
-	c, err := openCompiler([]string{standIn(t, "libnvrtc")}, "")
+	c, err := openCompiler([]string{cudatest.Library(t, "libnvrtc")}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestArch(t *testing.T) {
 // TestCompilePasses wants the compiler to be given all of a program, and its answers back.
 func TestCompilePasses(t *testing.T) {
 	c := openStandInCompiler(t)
-	if c.Major != 12 || c.Minor != 3 || len(c.Archs) != 4 || c.Path != standIn(t, "libnvrtc") {
+	if c.Major != 12 || c.Minor != 3 || len(c.Archs) != 4 || c.Path != cudatest.Library(t, "libnvrtc") {
 		t.Errorf("%+v", c)
 	}
 	p := Program{Name: "a.cu", Source: "source", Headers: map[string]string{"b.cuh": "text b", "a.cuh": "text a"}, Options: []string{"-DX=1"}}

@@ -26,21 +26,26 @@ type Error struct {
 	Code int    // the library's number
 	Name string // the library's name for it, such as "CUDA_ERROR_ILLEGAL_ADDRESS"
 	Text string // the library's words for it
+	Cure string // what to do about it, "" if nobody knows
+
+	opening bool // no work was lost
 }
 
 // Error is all of it, as in "launch swiglu_forward: CUDA_ERROR_INVALID_VALUE: invalid argument".
 func (e *Error) Error() string {
+	text := fmt.Sprintf("%s: %s: %s", e.Op, e.Name, e.Text)
 	if e.Name == e.Text {
-		return fmt.Sprintf("%s: %s %d", e.Op, e.Name, e.Code)
+		text = fmt.Sprintf("%s: %s %d", e.Op, e.Name, e.Code)
 	}
-	return fmt.Sprintf("%s: %s: %s", e.Op, e.Name, e.Text)
+	if e.Cure != "" {
+		text += ": " + e.Cure
+	}
+	return text
 }
-
-const outOfMemory = 2 // CUDA_ERROR_OUT_OF_MEMORY
 
 // OutOfMemory says that the GPU's memory did not suffice. It is the one error that does not stick.
 func (e *Error) OutOfMemory() bool { return e.Code == outOfMemory }
 
 func newError(op string, s C.cuda_status) *Error {
-	return &Error{op, int(s.code), C.GoString(s.name), C.GoString(s.text)}
+	return &Error{Op: op, Code: int(s.code), Name: C.GoString(s.name), Text: C.GoString(s.text), Cure: cures[int(s.code)]}
 }

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api.h"
 #include "driver.h"
@@ -61,10 +62,8 @@ static CUresult bind(gpu *g) {
 	return r;
 }
 
-// start takes a GPU into use and fills in what it is.
-static CUresult start(gpu *g, int ordinal, cuda_device *out) {
-	static _Atomic uint64_t serial;
-	driver *d = g->api;
+// describe fills in what a GPU is, as far as it comes.
+static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *out) {
 	struct {
 		CUdevice_attribute attribute;
 		int *value;
@@ -73,19 +72,38 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &out->minor},
 		{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &out->multiprocessors},
 		{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &out->l2},
+		{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, &out->mode},
 	};
 	size_t memory;
+	CUuuid uuid;
 	CUresult r;
-	if ((r = d->cuInit(0))) return r;
 	if ((r = d->cuDriverGetVersion(&out->driver))) return r;
+	if ((r = d->cuInit(0))) return r;
 	if ((r = d->cuDeviceGetCount(&out->count))) return r;
-	if ((r = d->cuDeviceGet(&g->device, ordinal))) return r;
-	if ((r = d->cuDeviceGetName(out->name, sizeof out->name, g->device))) return r;
-	if ((r = d->cuDeviceTotalMem_v2(&memory, g->device))) return r;
+	if (out->count == 0) return CUDA_ERROR_NO_DEVICE;
+	if ((r = d->cuDeviceGet(device, ordinal))) return r;
+	if ((r = d->cuDeviceGetName(out->name, sizeof out->name, *device))) return r;
+	if ((r = d->cuDeviceGetUuid_v2(&uuid, *device))) return r;
+	memcpy(out->uuid, uuid.bytes, sizeof out->uuid);
+	if ((r = d->cuDeviceTotalMem_v2(&memory, *device))) return r;
 	out->memory = memory;
 	for (unsigned i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
-		if ((r = d->cuDeviceGetAttribute(attributes[i].value, attributes[i].attribute, g->device))) return r;
+		if ((r = d->cuDeviceGetAttribute(attributes[i].value, attributes[i].attribute, *device))) return r;
 	}
+	return CUDA_SUCCESS;
+}
+
+cuda_status cuda_describe(uintptr_t driver_, int ordinal, cuda_device *out) {
+	CUdevice device;
+	return status((driver *)driver_, describe((driver *)driver_, ordinal, &device, out));
+}
+
+// start takes a GPU into use and fills in what it is.
+static CUresult start(gpu *g, int ordinal, cuda_device *out) {
+	static _Atomic uint64_t serial;
+	driver *d = g->api;
+	CUresult r = describe(d, ordinal, &g->device, out);
+	if (r) return r;
 	// The primary context is the one that other libraries of CUDA use in this process too.
 	if ((r = d->cuDevicePrimaryCtxRetain(&g->context, g->device))) return r;
 	g->serial = atomic_fetch_add(&serial, 1) + 1;

@@ -239,6 +239,7 @@ EXPORT CUresult cuDriverGetVersion(int *v) { return *v = 13000, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceGetCount(int *n) { return *n = 1, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceGet(CUdevice *d, int ordinal) { return *d = ordinal, ordinal == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
 EXPORT CUresult cuDeviceGetName(char *name, int size, CUdevice) { return snprintf(name, size, "emulated GPU"), CUDA_SUCCESS; }
+EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice) { return *uuid = {}, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice) { return *bytes = MEMORY, CUDA_SUCCESS; }
 EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute a, CUdevice) {
 	switch (a) {
@@ -246,6 +247,7 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute a, CUdevice)
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 2; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = 0; return CUDA_SUCCESS;
 	}
 	return INVALID_VALUE;
 }

@@ -6,11 +6,13 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"restyle/kernels/cuda/cudatest"
 )
 
 func openEmulated(t *testing.T) (*GPU, *Compiler) {
 	t.Helper()
-	g, c, err := OpenEmulated(Cache{builds.dir})
+	g, c, err := OpenEmulated(Cache{cudatest.Dir()})
 	if errors.Is(err, ErrNoCompiler) {
 		t.Skip(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"restyle/kernels/cuda/cudatest"
 )
 
 // warpSource has each kernel take words [n] to words, the operands of a thread next to each other.
@@ -105,7 +107,7 @@ func warp(t *testing.T, kernel string, blocks int, from []uint32, n int) ([]uint
 		t.Fatal(err)
 	}
 	p := Program{Name: "warp.cu", Source: warpSource, Headers: map[string]string{"mma.cuh": string(header)}}
-	image, err := Cache{builds.dir}.Compile(c, p, "sm_90a")
+	image, err := Cache{cudatest.Dir()}.Compile(c, p, "sm_90a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@ package cuda
 #include <stdlib.h>
 #include "shim.h"
 
-#cgo noescape cuda_open_driver
-#cgo nocallback cuda_open_driver
 #cgo noescape cuda_open
 #cgo nocallback cuda_open
 #cgo nocallback cuda_close
@@ -36,16 +34,6 @@ import (
 	"unsafe"
 )
 
-// Properties are what a GPU is.
-type Properties struct {
-	Name         string // as the driver gives it, "NVIDIA H200"
-	Major, Minor int    // compute capability: 9 and 0 for 9.0
-	SMs          int    // streaming multiprocessors
-	L2           int    // bytes of level 2 cache
-	Memory       int    // bytes in all
-	Driver       int    // the newest CUDA that the driver knows: 13000 for 13.0
-}
-
 // A GPU is one NVIDIA GPU in use by this process.
 type GPU struct {
 	Properties
@@ -54,32 +42,23 @@ type GPU struct {
 	last   atomic.Pointer[Function] // the kernel launched last, for the text of errors that come out later
 }
 
-// Open takes the GPU of that number, from 0, in the order of the driver, which CUDA_VISIBLE_DEVICES may have changed. The
-// error of a machine without a driver says where it was looked for.
+// Open takes the GPU of that number, from 0: the order is nvidia-smi's, unless CUDA_DEVICE_ORDER or CUDA_VISIBLE_DEVICES changes
+// it. The error says what to do.
 func Open(ordinal int) (*GPU, error) { return open(libcuda.paths(0), ordinal) }
 
 func open(paths []string, ordinal int) (*GPU, error) {
-	var driver C.uintptr_t
-	err := search("no NVIDIA driver", paths, func(path string, message *C.char, size C.int) bool {
-		p := C.CString(path)
-		defer C.free(unsafe.Pointer(p))
-		driver = C.cuda_open_driver(p, message, size)
-		return driver != 0
-	})
+	driver, err := openDriver(paths)
 	if err != nil {
 		return nil, err
 	}
-	var d C.cuda_device
-	if s := C.cuda_open(driver, C.int(ordinal), &d); s.code != 0 {
-		if d.count > 0 && (ordinal < 0 || ordinal >= int(d.count)) {
-			return nil, fmt.Errorf("GPU %d: this machine has %d, numbered from 0", ordinal, int(d.count))
-		}
-		return nil, newError(fmt.Sprintf("open GPU %d", ordinal), s)
+	d, err := describe(driver, ordinal)
+	if err != nil {
+		return nil, err
 	}
-	return &GPU{handle: d.gpu, Properties: Properties{
-		Name: C.GoString(&d.name[0]), Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors),
-		L2: int(d.l2), Memory: int(d.memory), Driver: int(d.driver),
-	}}, nil
+	if err := opened(C.cuda_open(driver, C.int(ordinal), &d), ordinal, d); err != nil {
+		return nil, err
+	}
+	return &GPU{handle: d.gpu, Properties: properties(d)}, nil
 }
 
 var errClosed = errors.New("GPU: it is closed")

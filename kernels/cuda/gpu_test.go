@@ -17,16 +17,18 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"restyle/kernels/cuda/cudatest"
 )
 
 func TestOpen(t *testing.T) {
 	g := openStandIn(t, 1)
-	want := Properties{Name: "Stand-in 1", Major: 9, Minor: 1, SMs: 132, L2: 1 << 20, Memory: 1 << 20, Driver: 13000}
+	want := Properties{Name: "Stand-in 1", UUID: "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01", Major: 9, Minor: 1, SMs: 132, L2: 1 << 20, Memory: 1 << 20, Driver: 13000}
 	if d := cmp.Diff(want, g.Properties); d != "" {
 		t.Error(d)
 	}
 	for _, ordinal := range []int{-1, 2} {
-		if _, err := open([]string{standIn(t, "libcuda")}, ordinal); err == nil || !strings.Contains(err.Error(), "this machine has 2, numbered from 0") {
+		if _, err := open([]string{cudatest.Library(t, "libcuda")}, ordinal); err == nil || !strings.Contains(err.Error(), "this machine has 2, numbered from 0") {
 			t.Errorf("GPU %d: %v", ordinal, err)
 		}
 	}
@@ -39,7 +41,7 @@ func TestNoDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	paths := []string{"libthere-is-none.so.1", empty}
-	other := standIn(t, "libnvrtc")
+	other := cudatest.Library(t, "libnvrtc")
 	_, err := open(append(paths, other), 0)
 	for _, want := range append(paths, "no NVIDIA driver", other+" (it has no cuInit", "libthere-is-none.so.1 (not there)") {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -228,7 +230,7 @@ func TestReopen(t *testing.T) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	for range 3 {
-		g, err := open([]string{standIn(t, "libcuda")}, 0)
+		g, err := open([]string{cudatest.Library(t, "libcuda")}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -372,7 +374,7 @@ func TestDeclarations(t *testing.T) {
 			folders = append(folders, "-I"+filepath.Join(filepath.Dir(file), "../include"))
 		}
 	}
-	for file, headers := range map[string][]string{"headers.c": {"cuda.h", "nvrtc.h"}, "blas.c": {"cublasLt.h"}} {
+	for file, headers := range map[string][]string{"headers.c": {"cuda.h", "nvrtc.h"}, "blas.c": {"cublasLt.h"}, "nvml.c": {"nvml.h"}} {
 		t.Run(file, func(t *testing.T) {
 			for _, h := range headers {
 				if !slices.ContainsFunc(folders, func(folder string) bool {
@@ -382,7 +384,7 @@ func TestDeclarations(t *testing.T) {
 					t.Skip(h + " is missing")
 				}
 			}
-			if out, err := exec.Command(gcc, append(folders, "-fsyntax-only", "testdata/"+file)...).CombinedOutput(); err != nil {
+			if out, err := exec.Command(gcc, append(folders, "-fsyntax-only", "-Wno-deprecated-declarations", "testdata/"+file)...).CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})

@@ -38,7 +38,11 @@ func (g *GPU) Load(image []byte) (*Module, error) {
 	}
 	m := &Module{gpu: g, functions: map[string]*Function{}}
 	if s := C.cuda_load(g.handle, unsafe.Pointer(&image[0]), &m.handle); s.code != 0 {
-		return nil, newError(fmt.Sprintf("load a module of %d bytes", len(image)), s)
+		e := newError(fmt.Sprintf("load a module of %d bytes", len(image)), s)
+		if e.Code == noBinaryForGPU || e.Code == unsupportedPTX {
+			e.Cure += " with " + libnvrtc.install(g.Driver)
+		}
+		return nil, e
 	}
 	return m, nil
 }

@@ -18,16 +18,21 @@ typedef struct {
 typedef struct {
 	uintptr_t gpu; // for the calls below
 	char name[256];
+	unsigned char uuid[16];
 	int count;  // GPUs of the machine, set when the ordinal is not one of them too
 	int driver; // the newest CUDA that the driver supports, as 13000 for 13.0
 	int major, minor;
 	int multiprocessors;
 	int l2;
+	int mode; // who may use it
 	uint64_t memory;
 } cuda_device;
 
 // cuda_open_driver opens libcuda at a path, for cuda_open. 0: it could not, and message says why.
 uintptr_t cuda_open_driver(const char *path, char *message, int size);
+
+// cuda_describe fills in what a GPU is, without taking it into use.
+cuda_status cuda_describe(uintptr_t driver, int ordinal, cuda_device *device);
 
 cuda_status cuda_open(uintptr_t driver, int ordinal, cuda_device *device);
 cuda_status cuda_close(uintptr_t gpu);

@@ -1,4 +1,5 @@
-// A stand-in for NVIDIA's driver that keeps its rules, for tests on machines without a GPU: a context belongs to a thread;
+// A stand-in for NVIDIA's driver that keeps its rules, for tests on machines without a GPU: GPUs are numbered in the
+// order of the bus; a context belongs to a thread;
 // memory of a GPU is known by its address, is little, and is checked at every access; a fault comes out of a later call,
 // and then out of every one. Two GPUs. A module is the text "kernels", with these functions:
 //
@@ -6,14 +7,27 @@
 //   shape(int to[8])                             stores its grid, its block, its shared memory, and the most that it may have
 //   fault()                                      reads where no memory is
 //   refuse()                                     cannot be launched
+//
+// Environment variables set the situation. Of numbers with commas between them, each is a GPU's, and others are as usual.
+//
+//   STANDIN_INIT        what cuInit answers
+//   STANDIN_DRIVER      the newest CUDA that the driver knows
+//   STANDIN_GPUS        how many there are, up to four
+//   STANDIN_CAPABILITY  75 for 7.5
+//   STANDIN_MODE        the compute mode; in those that keep this process out, it is kept out
+//   STANDIN_USED        bytes of memory that other processes have
+//   STANDIN_FAULT       what a fault is
+//   STANDIN_LOAD        what loading a module answers
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../api.h"
+#include "../../api.h"
 
-enum { GPUS = 2, BLOCKS = 64, CAPACITY = 1 << 20 };
-enum { FAULT = 700, INVALID_VALUE = 1, INVALID_CONTEXT = 201, NO_DEVICE = 100, INVALID_IMAGE = 200, NOT_FOUND = 500 };
+enum { GPUS = 4, BLOCKS = 64, CAPACITY = 1 << 20 };
+enum { FAULT = 700, INVALID_VALUE = 1, INVALID_CONTEXT = 201, STUB_LIBRARY = 34, UNAVAILABLE = 46, UNKNOWN = 999,
+	INVALID_IMAGE = 200, NOT_FOUND = 500 };
 
 struct CUctx_st {
 	int users;
@@ -27,6 +41,17 @@ struct CUctx_st {
 };
 
 static struct CUctx_st contexts[GPUS];
+
+// setting is a GPU's number in an environment variable.
+static long setting(const char *name, int device, long usual) {
+	const char *text = getenv(name);
+	for (; text && *text && device > 0; device--) {
+		text = strchr(text, ',');
+		if (text) text++;
+	}
+	return text && *text && *text != ',' ? atol(text) : usual;
+}
+static int gpus(void) { return setting("STANDIN_GPUS", 0, 2); }
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct CUctx_st *current;
 static __thread int generation;
@@ -55,46 +80,79 @@ static int inside(CUdeviceptr p, size_t bytes) {
 	return 0;
 }
 
-CUresult cuInit(unsigned int flags) { initialised = 1; return flags ? INVALID_VALUE : CUDA_SUCCESS; }
-CUresult cuDriverGetVersion(int *v) { *v = 13000; return CUDA_SUCCESS; }
-CUresult cuDeviceGetCount(int *n) { *n = GPUS; return initialised ? CUDA_SUCCESS : 3; }
+CUresult cuInit(unsigned int flags) {
+	const char *order = getenv("CUDA_DEVICE_ORDER");
+	CUresult r = flags || !order || strcmp(order, "PCI_BUS_ID") ? INVALID_VALUE : setting("STANDIN_INIT", 0, CUDA_SUCCESS);
+	initialised = r == CUDA_SUCCESS;
+	return r;
+}
+CUresult cuDriverGetVersion(int *v) { *v = setting("STANDIN_DRIVER", 0, 13000); return CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int *n) { *n = gpus(); return initialised ? CUDA_SUCCESS : 3; }
 CUresult cuDeviceGetName(char *name, int size, CUdevice d) {
-	strncpy(name, d ? "Stand-in 1" : "Stand-in 0", size);
+	snprintf(name, size, "Stand-in %d", d);
+	return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice d) {
+	for (int i = 0; i < 15; i++) uuid->bytes[i] = (char)(0xA0 + i);
+	uuid->bytes[15] = d;
 	return CUDA_SUCCESS;
 }
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice d) { *bytes = CAPACITY; return CUDA_SUCCESS; }
 CUresult cuDeviceGet(CUdevice *d, int ordinal) {
 	*d = ordinal;
-	return ordinal >= 0 && ordinal < GPUS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	return ordinal >= 0 && ordinal < gpus() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute a, CUdevice d) {
 	switch (a) {
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; return CUDA_SUCCESS;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = d; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = setting("STANDIN_CAPABILITY", d, 90 + d) / 10; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = setting("STANDIN_CAPABILITY", d, 90 + d) % 10; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = setting("STANDIN_MODE", d, 0); return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; return CUDA_SUCCESS;
 	}
 	return INVALID_VALUE;
 }
 
+static const struct {
+	CUresult code;
+	const char *name, *text;
+} results[] = {
+	{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+	{CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+	{STUB_LIBRARY, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
+	{UNAVAILABLE, "CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy or unavailable"},
+	{CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+	{INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+	{INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+	{209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+	{214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+	{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
+	{NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{FAULT, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+	{702, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
+	{802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
+	{803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"},
+	{804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "forward compatibility was attempted on non supported HW"},
+	{UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+// Of a code that the driver does not know, it leaves name and text as they were.
 CUresult cuGetErrorName(CUresult r, const char **name) {
-	switch (r) {
-	case CUDA_ERROR_OUT_OF_MEMORY: *name = "CUDA_ERROR_OUT_OF_MEMORY"; return CUDA_SUCCESS;
-	case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; return CUDA_SUCCESS;
-	case INVALID_CONTEXT: *name = "CUDA_ERROR_INVALID_CONTEXT"; return CUDA_SUCCESS;
-	case INVALID_IMAGE: *name = "CUDA_ERROR_INVALID_IMAGE"; return CUDA_SUCCESS;
-	case NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; return CUDA_SUCCESS;
-	case FAULT: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return CUDA_SUCCESS;
+	for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
+		if (results[i].code == r) return *name = results[i].name, CUDA_SUCCESS;
 	}
-	return INVALID_VALUE; // as the driver does for a code that it does not know, leaving name as it was
+	return INVALID_VALUE;
 }
 CUresult cuGetErrorString(CUresult r, const char **text) {
-	if (r == FAULT) *text = "an illegal memory access was encountered";
-	if (r == CUDA_ERROR_OUT_OF_MEMORY) *text = "out of memory";
-	return CUDA_SUCCESS;
+	for (unsigned i = 0; i < sizeof results / sizeof *results; i++) {
+		if (results[i].code == r) return *text = results[i].text, CUDA_SUCCESS;
+	}
+	return INVALID_VALUE;
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
+	int mode = setting("STANDIN_MODE", d, 0);
+	if (mode) return mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS ? UNAVAILABLE : UNKNOWN;
 	pthread_mutex_lock(&lock);
 	*c = &contexts[d];
 	contexts[d].users++;
@@ -126,8 +184,11 @@ CUresult cuStreamSynchronize(CUstream s) {
 	LEAVE
 }
 
+// room is the memory that is left.
+static size_t room(void) { return CAPACITY - current->used - setting("STANDIN_USED", current - contexts, 0); }
+
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
-	ENTER *available = CAPACITY - current->used;
+	ENTER *available = room();
 	*total = CAPACITY;
 	LEAVE
 }
@@ -136,7 +197,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	int i = 0;
 	while (i < BLOCKS && current->block[i].at) i++;
 	if (!r && bytes == 0) r = INVALID_VALUE;
-	if (!r && (i == BLOCKS || bytes > CAPACITY - current->used)) r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r && (i == BLOCKS || bytes > room())) r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
 		current->block[i].at = aligned_alloc(256, (bytes + 255) / 256 * 256);
 		current->block[i].bytes = bytes;
@@ -184,7 +245,7 @@ CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes, CUstr
 
 CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	ENTER
-	if (!r && strncmp(image, "kernels", 7)) r = INVALID_IMAGE;
+	if (!r) r = setting("STANDIN_LOAD", 0, strncmp(image, "kernels", 7) ? INVALID_IMAGE : CUDA_SUCCESS);
 	for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++) functions[i].shared = 48 << 10;
 	*m = (CUmodule)current;
 	LEAVE
@@ -212,7 +273,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned
 		r = INVALID_VALUE;
 	}
 	if (!r && !strcmp(f->name, "refuse")) r = INVALID_VALUE;
-	if (!r && !strcmp(f->name, "fault")) current->pending = FAULT;
+	if (!r && !strcmp(f->name, "fault")) current->pending = setting("STANDIN_FAULT", 0, FAULT);
 	if (!r && !strcmp(f->name, "shape")) {
 		memcpy(*(void **)p[0], (int[]){gx, gy, gz, bx, by, bz, shared, f->shared}, 32);
 	}
@@ -223,7 +284,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned
 			memcpy(to + 4, p[2], 4);
 			memcpy(to + 8, p[3], 8);
 		} else {
-			current->pending = FAULT;
+			current->pending = setting("STANDIN_FAULT", 0, FAULT);
 		}
 	}
 	LEAVE

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../api.h"
+#include "../../api.h"
 
 struct _nvrtcProgram {
 	char text[1 << 14], image[1 << 15];
