@@ -34,11 +34,14 @@ func (s AttentionSpec) check(op string) {
 	}
 }
 
-// checkRows panics with the operation's name unless the sequences make up all rows.
-func (s AttentionSpec) checkRows(op string, rows int) {
+// checkSequences panics with the operation's name unless the sequences make up all rows, and are known where they have to be.
+func (d *Device) checkSequences(op string, s AttentionSpec, rows int) {
 	n := len(s.CuSeqlens)
 	if n == 0 || s.CuSeqlens[0] != 0 || int(s.CuSeqlens[n-1]) != rows || !slices.IsSorted(s.CuSeqlens) {
 		panic(fmt.Sprintf("%s: sequences %v of %d rows", op, s.CuSeqlens, rows))
+	}
+	if d.gpu != nil {
+		want(op, "offsets", s.Offsets, tensor.I32, n)
 	}
 }
 
@@ -55,11 +58,10 @@ func (s AttentionSpec) checkRows(op string, rows int) {
 // in F32, and the weights in the type of qkv. Either way scores and softmax are in float32, and in BF16 the weights are
 // rounded before they meet the values where the CPU has dot products of bfloat16.
 func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
-	d.onlyCPU("Attention")
 	s.check("Attention")
 	floating("Attention", "qkv", qkv)
 	rows := qkv.Rows()
-	s.checkRows("Attention", rows)
+	d.checkSequences("Attention", s, rows)
 	want("Attention", "qkv", qkv, qkv.DType, rows, s.Width())
 	want("Attention", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
 	want("Attention", "lse", lse, tensor.F32, s.Heads, rows)
@@ -68,6 +70,11 @@ func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 		return
 	}
 	d.ran("attention")
+	if d.gpu != nil {
+		_, k, v := s.parts(qkv)
+		d.attentionGPU(y, lse, qkv, k, v, 0, s)
+		return
+	}
 	a := s.args(qkv, y, lse)
 	defer d.release(d.mark())
 	a.Forward(attentionScratch(d.scratch, a.ForwardSpace()))
@@ -114,11 +121,10 @@ func (s AttentionSpec) columns(x tensor.Tensor, h, n int) tensor.Matrix {
 // Fused ("attention") it is one kernel that computes the scores again, block by block. Unfused, for each sequence: scores,
 // weights, gradients of values, weights, scores, queries and keys, each over all heads and in scratch memory.
 func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
-	d.onlyCPU("AttentionBackward")
 	s.check("AttentionBackward")
 	floating("AttentionBackward", "qkv", qkv)
 	rows := qkv.Rows()
-	s.checkRows("AttentionBackward", rows)
+	d.checkSequences("AttentionBackward", s, rows)
 	want("AttentionBackward", "qkv", qkv, qkv.DType, rows, s.Width())
 	want("AttentionBackward", "dqkv", dqkv, qkv.DType, rows, s.Width())
 	want("AttentionBackward", "dy", dy, qkv.DType, rows, s.Heads*s.HeadDim)
@@ -129,6 +135,10 @@ func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s Attent
 		return
 	}
 	d.ran("attention_backward")
+	if d.gpu != nil {
+		d.attentionBackwardGPU(dqkv, dy, y, lse, qkv, s)
+		return
+	}
 	a := s.args(qkv, y, lse)
 	a.DQ, a.DK, a.DV = s.parts(dqkv)
 	a.DY = s.columns(dy, 0, s.Heads)

@@ -1,9 +1,8 @@
 package kernels
 
 import (
-	"math"
-
 	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
@@ -15,14 +14,13 @@ type eager struct {
 	qkv             tensor.Tensor // of the sequence: [len, width]
 	lse             tensor.Matrix // [heads, len]
 	scores, weights tensor.Tensor
-	scale           float32
 }
 
 // eager makes room for a sequence and computes its scores.
 func (d *Device) eager(qkv, lse tensor.Tensor, s AttentionSpec, begin, end int) eager {
 	e := eager{
 		AttentionSpec: s, d: d, qkv: qkv.View(qkv.Rows(), s.Width()).Slice(begin, end),
-		lse: lse.View(s.Heads, qkv.Rows()).Columns(begin, end), scale: float32(1 / math.Sqrt(float64(s.HeadDim))),
+		lse: lse.View(s.Heads, qkv.Rows()).Columns(begin, end),
 	}
 	e.scores, e.weights = s.eagerScratch(d.scratch, qkv.DType, end-begin)
 	e.products("attention_scores", func(h int) cpu.Product {
@@ -43,7 +41,7 @@ func (s AttentionSpec) eagerBackwardScratch(cut cut, n int) (sums, delta tensor.
 }
 
 // key and value are the columns of qkv, in heads, that a query head reads.
-func (s AttentionSpec) key(h int) int   { return s.Heads + h/(s.Heads/s.KVHeads) }
+func (s AttentionSpec) key(h int) int   { return s.Heads + h/s.share() }
 func (s AttentionSpec) value(h int) int { return s.key(h) + s.KVHeads }
 
 // head is a head's columns of x.
@@ -67,7 +65,7 @@ func (d *Device) attentionEager(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 		e := d.eager(qkv, lse, s, begin, end)
 		y := y.View(qkv.Rows(), s.Heads*s.HeadDim).Slice(begin, end)
 		d.ran("attention_softmax")
-		cpu.AttentionSoftmax(e.weights, e.lse, e.scores, s.Window, !s.Unmasked, e.scale)
+		e.softmax()
 		e.products("attention_values", func(h int) cpu.Product {
 			return cpu.Product{C: e.head(y, h), A: matrix(e.weights, h), B: e.head(e.qkv, e.value(h))}
 		})
@@ -83,28 +81,27 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 		y, dy := y.View(rows, width).Slice(begin, end), dy.View(rows, width).Slice(begin, end)
 		dqkv := dqkv.View(rows, s.Width()).Slice(begin, end)
 		sums, delta := s.eagerBackwardScratch(d.scratch, n)
-		share := s.Heads / s.KVHeads
 
 		d.ran("attention_weights")
-		cpu.AttentionSoftmaxAgain(e.weights, e.lse, e.scores, s.Window, !s.Unmasked, e.scale)
+		e.softmaxAgain()
 		e.products("attention_dvalues", func(h int) cpu.Product {
-			return cpu.Product{C: e.head(sums, e.value(h)-s.Heads), A: matrix(e.weights, h), TransA: true, B: e.head(dy, h), Add: h%share > 0}
+			return cpu.Product{C: e.head(sums, e.value(h)-s.Heads), A: matrix(e.weights, h), TransA: true, B: e.head(dy, h), Add: h%s.share() > 0}
 		})
 		e.products("attention_dweights", func(h int) cpu.Product {
 			return cpu.Product{C: matrix(e.scores, h), A: e.head(dy, h), B: e.head(e.qkv, e.value(h)), TransB: true}
 		})
 		d.ran("attention_delta")
-		cpu.HeadDots(delta, dy, y)
+		d.headDots(delta, dy, y, s)
 		d.ran("attention_dscores")
-		cpu.AttentionSoftmaxBackward(e.weights, delta, e.scores, s.Window, !s.Unmasked, e.scale)
+		e.softmaxBackward(delta)
 		e.products("attention_dqueries", func(h int) cpu.Product {
 			return cpu.Product{C: e.head(dqkv, h), A: matrix(e.weights, h), B: e.head(e.qkv, e.key(h))}
 		})
 		e.products("attention_dkeys", func(h int) cpu.Product {
-			return cpu.Product{C: e.head(sums, e.key(h)-s.Heads), A: matrix(e.weights, h), TransA: true, B: e.head(e.qkv, h), Add: h%share > 0}
+			return cpu.Product{C: e.head(sums, e.key(h)-s.Heads), A: matrix(e.weights, h), TransA: true, B: e.head(e.qkv, h), Add: h%s.share() > 0}
 		})
 		d.ran("attention_store")
-		cpu.StoreRows(s.columns(dqkv, s.Heads, 2*s.KVHeads), sums)
+		d.storeRows(s.columns(dqkv, s.Heads, 2*s.KVHeads), sums)
 	})
 }
 
@@ -115,4 +112,66 @@ func (s AttentionSpec) each(f func(begin, end int)) {
 			f(int(begin), int(end))
 		}
 	}
+}
+
+// softmax makes weights and lse of the scores, which are used up.
+func (e eager) softmax() {
+	if e.d.gpu == nil {
+		cpu.AttentionSoftmax(e.weights, e.lse, e.scores, e.Window, !e.Unmasked, e.scale())
+		return
+	}
+	m, g := e.rows()
+	e.d.launch(kernel{"attention_eager.cu", "attention_softmax", m}, g, addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride),
+		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+}
+
+// softmaxAgain makes weights of the scores and lse.
+func (e eager) softmaxAgain() {
+	if e.d.gpu == nil {
+		cpu.AttentionSoftmaxAgain(e.weights, e.lse, e.scores, e.Window, !e.Unmasked, e.scale())
+		return
+	}
+	m, g := e.rows()
+	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_again", m}, g, addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride),
+		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+}
+
+// softmaxBackward turns weights into the gradients of the scores, where scores holds the gradients of the weights.
+func (e eager) softmaxBackward(delta tensor.Tensor) {
+	if e.d.gpu == nil {
+		cpu.AttentionSoftmaxBackward(e.weights, delta, e.scores, e.Window, !e.Unmasked, e.scale())
+		return
+	}
+	m, g := e.rows()
+	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_backward", m}, g, addr(e.weights), addr(delta),
+		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+}
+
+// rows is a block for each row of the weights.
+func (e eager) rows() (macros, grid) {
+	return vectorsOf(e.weights.Matrix()), grid{blocks: cuda.Dim3{X: e.lse.Cols, Y: e.Heads}, threads: cuda.Dim3{X: 128}}
+}
+
+// headDots is the product of each head of each row of a and b, in y [heads, rows].
+func (d *Device) headDots(y, a, b tensor.Tensor, s AttentionSpec) {
+	if d.gpu == nil {
+		cpu.HeadDots(y, a, b)
+		return
+	}
+	const threads = 8 // of a head
+	rows := a.Rows()
+	d.launch(kernel{"attention_rows.cu", "head_dots", rowsOf(s.heads(a, s.Heads))}, each(rows*s.Heads*threads),
+		addr(y), addr(a), addr(b), i32(rows), i32(s.Heads))
+}
+
+// storeRows rounds a, F32, to y.
+func (d *Device) storeRows(y tensor.Matrix, a tensor.Tensor) {
+	if d.gpu == nil {
+		cpu.StoreRows(y, a)
+		return
+	}
+	wide := width(y.DType, y.Cols|y.Stride|int(y.Addr)/y.DType.Size()) // y's rows are parts of longer ones
+	m := macros{{y.DType.String(), 1}, {"WIDTH", wide}, {"DIM", y.Cols}}
+	d.launch(kernel{"attention_rows.cu", "store_rows", m}, each(y.Rows*y.Cols/wide),
+		uint64(y.Addr), i32(y.Stride/wide), addr(a), i32(y.Rows))
 }

@@ -9,7 +9,6 @@ import (
 // AppendKV copies the keys and values of qkv [rows, (heads+2·kvHeads)·headDim] to the rows of the caches k and v [capacity,
 // kvHeads·headDim] from row at on.
 func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
-	d.onlyCPU("AppendKV")
 	floating("AppendKV", "qkv", qkv)
 	rows, w := qkv.Rows(), k.Dim(-1)
 	want("AppendKV", "k", k, qkv.DType, k.Rows(), w)
@@ -18,6 +17,12 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 		panic(fmt.Sprintf("AppendKV: rows %d to %d of %v from %v with %d heads, %d key/value heads", at, at+rows, k, qkv, heads, kvHeads))
 	}
 	d.ran("append_kv")
+	if d.gpu != nil {
+		to := tensor.Matrix{Rows: rows, Cols: w, DType: k.DType}
+		d.launch(kernel{"attention_rows.cu", "append_kv", rowsOf(to)}, each(2*vectors(to)), addr(k.Slice(at, at+rows)),
+			addr(v.Slice(at, at+rows)), addr(qkv), i32(qkv.Dim(-1)/width(to.DType, w)), i32(rows))
+		return
+	}
 	e := qkv.DType.Size()
 	from, row := qkv.Dim(-1)*e, w*e
 	src, kb, vb := qkv.Raw(), k.Raw()[at*row:], v.Raw()[at*row:]
@@ -34,7 +39,6 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 // which it goes through the caches once, from end to end. It is one kernel, fused or not. It panics for one that is
 // Unmasked.
 func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s AttentionSpec) {
-	d.onlyCPU("AttentionCached")
 	s.check("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
 	rows, width := qkv.Rows(), s.KVHeads*s.HeadDim
@@ -49,7 +53,15 @@ func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s Attent
 		panic(fmt.Sprintf("AttentionCached: rows %d to %d of %v", start, start+rows, k))
 	}
 	d.ran("attention_cached")
-	s.CuSeqlens = []int32{0, int32(rows)}
+	s.CuSeqlens, s.Offsets = []int32{0, int32(rows)}, tensor.Tensor{}
+	if d.gpu != nil {
+		if rows == 1 {
+			d.attentionDecodeGPU(y, qkv, k, v, start, s)
+			return
+		}
+		d.attentionGPU(y, tensor.Tensor{}, qkv, k.Matrix(), v.Matrix(), start, s)
+		return
+	}
 	a := s.args(qkv, y, tensor.Tensor{})
 	a.K, a.V, a.Ahead = k.Matrix(), v.Matrix(), start
 	defer d.release(d.mark())

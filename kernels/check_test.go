@@ -15,7 +15,6 @@ func TestNoKernel(t *testing.T) {
 	none := tensor.Tensor{}
 	for op, f := range map[string]func(){
 		"BiasGradient": func() { d.BiasGradient(none, none, 0) },
-		"Attention":    func() { d.Attention(none, none, none, AttentionSpec{}) },
 		"Quantize":     func() { d.Quantize(none, none, none, true) },
 	} {
 		func() {
@@ -71,5 +70,20 @@ func TestGuardScratch(t *testing.T) {
 	use(write(6))
 	if len(got) != 2 {
 		t.Errorf("without guards: %q", got)
+	}
+}
+
+// TestOffsets has attention on a GPU refuse sequences that the GPU does not know of.
+func TestOffsets(t *testing.T) {
+	d := &Device{gpu: &gpu{}, counts: map[string]int{}}
+	x := tensor.Tensor{Addr: align, DType: tensor.F32, Shape: []int{3, 12}}
+	for want, offsets := range map[string]tensor.Tensor{
+		"offsets is DType(0)[], not I32[2]": {},
+		"offsets is I32[3], not I32[2]":     {Addr: align, DType: tensor.I32, Shape: []int{3}},
+		"offsets is F32[2], not I32[2]":     {Addr: align, DType: tensor.F32, Shape: []int{2}},
+	} {
+		s := AttentionSpec{CuSeqlens: []int32{0, 3}, Offsets: offsets, Heads: 1, KVHeads: 1, HeadDim: 4}
+		MustPanic(t, want, "Attention: "+want, func() { d.Attention(x, x, x, s) })
+		MustPanic(t, want, "AttentionBackward: "+want, func() { d.AttentionBackward(x, x, x, x, x, s) })
 	}
 }

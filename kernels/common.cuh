@@ -9,6 +9,8 @@
 //   DIM           elements of a row, so that loops over a row have a known end and the row stays in registers
 #pragma once
 
+#define INFINITY __uint_as_float(0x7F800000)
+
 // exp2Rough is 2^x, off by 2^-22, and reciprocal 1/x, off by an ulp: an instruction each. Subnormal numbers count as 0.
 #ifdef EMULATED
 inline float exp2Rough(float x) { return exp2f(x); }

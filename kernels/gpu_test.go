@@ -148,7 +148,7 @@ func launches(t tensor.DType, rows, dim int) (all []launched) {
 	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
 	d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	for _, d.opts.Fused = range []Fused{nil, All()} {
-		for _, c := range gpuCases(t, rows, dim) {
+		for _, c := range append(gpuCases(t, rows, dim), attentionCases(t, rows, dim)...) {
 			SizeOf(func(a *Arena) {
 				var x []tensor.Tensor
 				for _, o := range c.operands {

@@ -152,9 +152,12 @@ func normScratch(cut cut, partials, weights int) tensor.Tensor {
 	return cut("dw partials", tensor.F32, partials, weights)
 }
 
-// maxNormPartials returns an upper bound on cpu.NormPartials(r, width) for all r ≤ rows. Above half its maximum NormPartials is
-// not monotonic in r, so there the bound is the maximum.
-func maxNormPartials(rows, width int) int {
+// maxNormPartials returns an upper bound on the partial sums of any r ≤ rows. On the CPU that is cpu.NormPartials(r, width), which
+// is not monotonic in r above half its maximum, so there the bound is the maximum.
+func (d *Device) maxNormPartials(rows, width int) int {
+	if d.gpu != nil {
+		return 2 * d.gpu.SMs
+	}
 	n := cpu.NormPartials(rows, width)
 	if n > cpu.MaxNormPartials/2 {
 		return cpu.MaxNormPartials

@@ -19,12 +19,12 @@ type Sizes struct {
 // these fused operations: what ReserveScratch is given so that nothing has to grow in the middle of a step. Each operation
 // lays out its own.
 func (d *Device) ScratchOf(f Fused, s Sizes) int {
-	if d.gpu != nil || s.Rows == 0 {
+	if s.Rows == 0 {
 		return 0
 	}
 	need := leastScratch
 	most := func(lay func(cut cut)) { need = max(need, SizeOf(func(a *Arena) { lay(a.New) })) }
-	s.attention(f, most)
+	s.attention(d.gpu != nil, f, most)
 	if !f["swiglu"] {
 		most(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, s.Backward) })
 	}
@@ -36,39 +36,51 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 			if !f["rmsnorm"] {
 				addNormScratch(cut, s.Type, s.Rows, s.Dim)
 			}
-			normScratch(cut, maxNormPartials(s.Rows, s.Dim), s.Dim)
+			normScratch(cut, d.maxNormPartials(s.Rows, s.Dim), s.Dim)
 		})
 	}
 	if s.Backward && s.QKNorm {
-		most(func(cut cut) { normScratch(cut, maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
+		most(func(cut cut) { normScratch(cut, d.maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
 	}
 	return need
 }
 
 // attention is ScratchOf for attention alone: of the sequences that need most, which are as many of the longest as there are
 // tokens for, and of one token at the end of a cache.
-func (s Sizes) attention(f Fused, most func(lay func(cut cut))) {
+func (s Sizes) attention(gpu bool, f Fused, most func(lay func(cut cut))) {
 	m := s.Attention
 	m.CuSeqlens = []int32{0}
 	for n := 0; n < s.Rows; n += s.Longest {
 		m.CuSeqlens = append(m.CuSeqlens, int32(n+s.Longest))
 	}
 	args := m.sizes()
-	if f["attention"] || s.Context > 0 {
-		most(func(cut cut) { attentionScratch(cut, args.ForwardSpace()) })
-	} else {
+	if !f["attention"] && s.Context == 0 {
 		most(func(cut cut) {
 			m.eagerScratch(cut, s.Type, s.Longest)
 			if s.Backward {
 				m.eagerBackwardScratch(cut, s.Longest)
 			}
 		})
+	} else if !gpu {
+		most(func(cut cut) { attentionScratch(cut, args.ForwardSpace()) })
 	}
 	if f["attention"] && s.Backward {
-		most(func(cut cut) { attentionScratch(cut, args.BackwardSpace()) })
+		most(func(cut cut) {
+			if gpu {
+				m.attentionDelta(cut, s.Rows)
+			} else {
+				attentionScratch(cut, args.BackwardSpace())
+			}
+		})
 	}
 	if s.Context > 0 {
-		args.CuSeqlens, args.Ahead = []int32{0, 1}, s.Context-1
-		most(func(cut cut) { attentionScratch(cut, args.DecodeSpace()) })
+		most(func(cut cut) {
+			if gpu {
+				m.attentionParts(cut, s.Context-1)
+			} else {
+				args.CuSeqlens, args.Ahead = []int32{0, 1}, s.Context-1
+				attentionScratch(cut, args.DecodeSpace())
+			}
+		})
 	}
 }

@@ -2,9 +2,11 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
@@ -80,14 +82,50 @@ func TestScratchOf(t *testing.T) {
 	}
 }
 
+// TestScratchOfGPU is TestScratchOf for what differs on a GPU, of which there is none: nothing runs.
+func TestScratchOfGPU(t *testing.T) {
+	heads := AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}
+	window := heads
+	window.Window = 30000
+	for _, c := range []struct {
+		fused bool
+		s     Sizes
+		run   func(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor)
+	}{
+		{false, Sizes{Rows: 600, Longest: 300, Attention: heads}, runAttention},
+		{false, Sizes{Rows: 600, Longest: 300, Dim: 8, Attention: heads, Backward: true}, runAttention},
+		{true, Sizes{Rows: 10000, Longest: 5000, Dim: 8, Attention: heads, Backward: true}, runAttention},
+		{false, Sizes{Rows: 1, Longest: 1, Attention: heads, Context: 40000}, runCached},
+		{true, Sizes{Rows: 1, Longest: 1, Attention: window, Context: 40000}, runCached},
+		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runNormBackward},
+	} {
+		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
+			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}}
+			d.gpu.launched = func(kernel, grid) {}
+			d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
+			if c.fused {
+				d.opts.Fused = All()
+			}
+			SizeOf(func(a *Arena) {
+				c.run(d, c.s, func(of tensor.DType, shape ...int) tensor.Tensor { return a.New("x", of, shape...) })
+			})
+			whole := func(n int) int { return (n + align - 1) / align * align }
+			if got, want := whole(d.padPeak), whole(d.ScratchOf(d.opts.Fused, c.s)); got != want || got <= leastScratch {
+				t.Errorf("fused %v, %+v: %d bytes were taken, and %d said", c.fused, c.s, got, want)
+			}
+		}
+	}
+}
+
 // TestMaxNormPartials: fewer rows may have more partial sums than more rows have.
 func TestMaxNormPartials(t *testing.T) {
+	d := new(Device)
 	for _, width := range []int{8, 100, 3000, 100000} {
 		largest := 0
 		for rows := range 2000 {
 			n := cpu.NormPartials(rows, width)
-			if largest = max(largest, n); maxNormPartials(rows, width) < largest || n > cpu.MaxNormPartials {
-				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest, maxNormPartials(rows, width))
+			if largest = max(largest, n); d.maxNormPartials(rows, width) < largest || n > cpu.MaxNormPartials {
+				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest, d.maxNormPartials(rows, width))
 			}
 		}
 	}
@@ -122,6 +160,7 @@ func runAttention(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tenso
 	for n := 0; n <= s.Rows; n += s.Longest {
 		m.CuSeqlens = append(m.CuSeqlens, int32(n))
 	}
+	m.Offsets = x(tensor.I32, len(m.CuSeqlens))
 	y, lse, qkv := x(s.Type, s.Rows, m.Heads*m.HeadDim), x(tensor.F32, m.Heads, s.Rows), x(s.Type, s.Rows, m.Width())
 	if d.Attention(y, lse, qkv, m); s.Backward {
 		d.AttentionBackward(x(s.Type, s.Rows, m.Width()), y, y, lse, qkv, m)

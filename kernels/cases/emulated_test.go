@@ -12,7 +12,9 @@ import (
 func TestEmulated(t *testing.T) {
 	ran := map[string]bool{}
 	emulated(t, kernels.Options{OwnProducts: true}, All(), ran)
-	for _, op := range []string{"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear", "crossentropy"} {
+	for _, op := range []string{
+		"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear", "crossentropy", "attention", "cached",
+	} {
 		if !ran[op] {
 			t.Errorf("%s has a kernel, and none ran", op)
 		}

@@ -1,0 +1,115 @@
+// Attention of a single query to a cache. A block has BLOCK keys of one key head, and HEADS of the query heads that share it; what
+// the blocks of a head come to, attention_combine puts together. DIM is that of a head.
+#include "common.cuh"
+
+constexpr int PART = DIM + 2; // of a head and a block: the largest score, the sum of weights beside it, and of values
+
+// across combines what all threads of the block have, for each head, and gives all of them the same.
+template <typename F> inline void across(float (&x)[HEADS], F f) {
+	__shared__ float parts[HEADS][BLOCK / 32];
+	__syncthreads(); // nobody reads what an earlier call left
+#pragma unroll
+	for (int h = 0; h < HEADS; h++) {
+#pragma unroll
+		for (int i = 1; i < 32; i *= 2) x[h] = f(x[h], __shfl_xor_sync(~0u, x[h], i));
+		if (threadIdx.x % 32 == 0) parts[h][threadIdx.x / 32] = x[h];
+	}
+	__syncthreads();
+#pragma unroll
+	for (int h = 0; h < HEADS; h++) {
+		x[h] = parts[h][0];
+#pragma unroll
+		for (int i = 1; i < BLOCK / 32; i++) x[h] = f(x[h], parts[h][i]);
+	}
+}
+
+// attention_decode has the query see keys first to last, of rows that lie kvRow elements apart. parts is [heads, blocks, PART].
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	attention_decode(float *parts, const T *q, const T *k, const T *v, int first, int last, int kvRow, int share, float scale) {
+	__shared__ float weights[HEADS][BLOCK];
+	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * BLOCK, n = min(BLOCK, last - from + 1);
+	q += head * DIM;
+	k += (long long)from * kvRow + head / share * DIM;
+	v += (long long)from * kvRow + head / share * DIM;
+	parts += ((long long)head * gridDim.x + blockIdx.x) * PART;
+	const int thread = threadIdx.x;
+
+	float score[HEADS] = {}, top[HEADS], total[HEADS];
+	if (thread < n) {
+#pragma unroll 8
+		for (int c = 0; c < VECTORS; c++) {
+			const Vector key = fetch(k + (long long)thread * kvRow, c);
+#pragma unroll
+			for (int h = 0; h < HEADS; h++) {
+				const Vector query = fetch(q + h * DIM, c);
+#pragma unroll
+				for (int i = 0; i < WIDTH; i++) score[h] += query[i] * key[i];
+			}
+		}
+	}
+#pragma unroll
+	for (int h = 0; h < HEADS; h++) top[h] = score[h] = thread < n ? score[h] * scale : -INFINITY;
+	across(top, [](float a, float b) { return fmaxf(a, b); });
+#pragma unroll
+	for (int h = 0; h < HEADS; h++) weights[h][thread] = total[h] = expf(score[h] - top[h]);
+	across(total, [](float a, float b) { return a + b; });
+	if (thread == 0) {
+#pragma unroll
+		for (int h = 0; h < HEADS; h++) {
+			parts[h * gridDim.x * PART] = top[h];
+			parts[h * gridDim.x * PART + 1] = total[h];
+		}
+	}
+
+	// Threads of a slice have the columns side by side; each slice has its share of the keys.
+	constexpr int SLICES = BLOCK > VECTORS ? BLOCK / VECTORS : 1;
+	__shared__ float sums[SLICES][HEADS][WIDTH * (BLOCK < VECTORS ? BLOCK : VECTORS)];
+	const int slice = thread / VECTORS % SLICES;
+	for (int c0 = 0; c0 < VECTORS; c0 += BLOCK) {
+		const int c = SLICES > 1 ? thread % VECTORS : c0 + thread;
+		const bool mine = SLICES > 1 ? thread < SLICES * VECTORS : c < VECTORS;
+		float sum[HEADS][WIDTH] = {};
+		if (mine) {
+#pragma unroll 4
+			for (int key = slice; key < n; key += SLICES) {
+				const Vector value = fetch(v + (long long)key * kvRow, c);
+#pragma unroll
+				for (int h = 0; h < HEADS; h++) {
+#pragma unroll
+					for (int i = 0; i < WIDTH; i++) sum[h][i] += weights[h][key] * value[i];
+				}
+			}
+#pragma unroll
+			for (int h = 0; h < HEADS; h++) {
+#pragma unroll
+				for (int i = 0; i < WIDTH; i++) sums[slice][h][(c - c0) * WIDTH + i] = sum[h][i];
+			}
+		}
+		__syncthreads();
+		for (int column = thread; column < min(WIDTH * BLOCK, DIM - c0 * WIDTH); column += BLOCK) {
+#pragma unroll
+			for (int h = 0; h < HEADS; h++) {
+				float all = 0;
+#pragma unroll
+				for (int s = 0; s < SLICES; s++) all += sums[s][h][column];
+				parts[h * gridDim.x * PART + 2 + c0 * WIDTH + column] = all;
+			}
+		}
+		__syncthreads();
+	}
+}
+
+// attention_combine makes a head's row of its n parts. A block has one head.
+extern "C" __global__ void __launch_bounds__(BLOCK) attention_combine(T *y, const float *parts, int n) {
+	parts += (long long)blockIdx.x * n * PART;
+	float top = -INFINITY, total = 0;
+	for (int i = 0; i < n; i++) top = fmaxf(top, parts[i * PART]);
+	for (int i = 0; i < n; i++) total += parts[i * PART + 1] * expf(parts[i * PART] - top);
+	for (int column = threadIdx.x; column < DIM; column += BLOCK) {
+		float sum = 0;
+		for (int i = 0; i < n; i++) sum += parts[i * PART + 2 + column] * expf(parts[i * PART] - top);
+		T rounded[1];
+		narrow(rounded, {sum / total});
+		y[blockIdx.x * DIM + column] = rounded[0];
+	}
+}

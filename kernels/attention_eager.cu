@@ -1,0 +1,88 @@
+// The steps of attention whose scores lie in memory whole: those of a head are len rows of len. The formulas are in
+// attention_eager.go. A block has one row. What its query does not see has the weight 0.
+#include "common.cuh"
+
+struct Row {
+	long long at;           // its first vector
+	int vectors, lo, hi;    // how many it has, the first key that the query sees, and the first behind those
+	long long number, head; // of its value in a matrix [heads, len], and its head
+};
+
+inline Row row(int len, int window, int causal) {
+	const int i = blockIdx.x;
+	const long long number = (long long)blockIdx.y * len + i;
+	return {number * (len / WIDTH), len / WIDTH, window && i >= window ? i - window + 1 : 0, causal ? i + 1 : len, number, blockIdx.y};
+}
+
+// across combines what all threads of the block have, and gives all of them the same.
+template <typename F> inline float across(float x, F f) {
+	__shared__ float parts[BLOCK / 32];
+#pragma unroll
+	for (int i = 1; i < 32; i *= 2) x = f(x, __shfl_xor_sync(~0u, x, i));
+	__syncthreads(); // nobody reads what an earlier call left
+	if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
+	__syncthreads();
+	x = parts[0];
+#pragma unroll
+	for (int i = 1; i < BLOCK / 32; i++) x = f(x, parts[i]);
+	return x;
+}
+
+// weigh stores what f makes of each score that is seen.
+template <typename F> inline void weigh(T *weights, const float *scores, const Row &r, F f) {
+	for (int k = threadIdx.x; k < r.vectors; k += BLOCK) {
+		const int j = k * WIDTH;
+		Vector out;
+		if (j + WIDTH > r.lo && j < r.hi) {
+			const Vec<float, WIDTH> s = fetch(scores, r.at + k);
+			out = each([&](int i) { return j + i >= r.lo && j + i < r.hi ? f(s[i]) : 0; });
+		}
+		store(weights, r.at + k, out);
+	}
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	attention_softmax(T *weights, float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
+	const Row r = row(len, window, causal);
+	float top = -INFINITY, total = 0;
+	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK) {
+		const Vec<float, WIDTH> s = fetch(scores, r.at + k);
+		auto seen = [&](int i) { return k * WIDTH + i >= r.lo && k * WIDTH + i < r.hi; };
+		const float before = top;
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) {
+			if (seen(i)) top = fmaxf(top, s[i] * scale);
+		}
+		total *= expf(before - top);
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) {
+			if (seen(i)) total += expf(s[i] * scale - top);
+		}
+	}
+	const float most = across(top, [](float a, float b) { return fmaxf(a, b); });
+	total = across(total > 0 ? total * expf(top - most) : 0, [](float a, float b) { return a + b; });
+	if (threadIdx.x == 0) lse[r.head * lseRow + blockIdx.x] = most + logf(total);
+	weigh(weights, scores, r, [&](float s) { return expf(s * scale - most) / total; });
+}
+
+// attention_softmax_again makes weights of the scores and lse.
+extern "C" __global__ void __launch_bounds__(BLOCK) attention_softmax_again(T *weights, const float *lse, int lseRow, const float *scores,
+                                                                            int len, int window, int causal, float scale) {
+	const Row r = row(len, window, causal);
+	const float of = lse[r.head * lseRow + blockIdx.x];
+	weigh(weights, scores, r, [&](float s) { return expf(s * scale - of); });
+}
+
+// attention_softmax_backward turns weights into gradients of scores, given those of the weights.
+extern "C" __global__ void __launch_bounds__(BLOCK) attention_softmax_backward(T *weights, const float *delta, const float *gradients, int len,
+                                                                               int window, int causal, float scale) {
+	const Row r = row(len, window, causal);
+	const float of = delta[r.number];
+	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK) {
+		const Vector w = fetch(weights, r.at + k);
+		const Vec<float, WIDTH> d = fetch(gradients, r.at + k);
+		store(weights, r.at + k, each([&](int i) {
+			return k * WIDTH + i >= r.lo && k * WIDTH + i < r.hi ? w[i] * (d[i] - of) * scale : 0;
+		}));
+	}
+}

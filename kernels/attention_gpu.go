@@ -1,0 +1,87 @@
+package kernels
+
+import (
+	"math"
+
+	"restyle/kernels/cuda"
+	"restyle/tensor"
+)
+
+// scale is what products of queries and keys are multiplied by.
+func (s AttentionSpec) scale() float32 { return float32(1 / math.Sqrt(float64(s.HeadDim))) }
+
+// share is how many query heads read a key head.
+func (s AttentionSpec) share() int { return s.Heads / s.KVHeads }
+
+// heads are n of so many rows: their DIM is that of a head.
+func (s AttentionSpec) heads(rows tensor.Tensor, n int) tensor.Matrix {
+	return tensor.Matrix{Rows: rows.Rows() * n, Cols: s.HeadDim, DType: rows.DType}
+}
+
+// attentionGPU is Attention, fused. Keys and values are those of qkv, or of caches, with ahead of them before the first query's
+// own. There is no lse if nobody wants it.
+func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
+	const warps = 4
+	rows := qkv.Rows()
+	g := grid{blocks: cuda.Dim3{X: blocks(rows, warps), Y: s.Heads}, threads: cuda.Dim3{X: 32 * warps}}
+	d.launch(kernel{"attention.cu", "attention", rowsOf(s.heads(qkv, s.Heads))}, g,
+		addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(rows),
+		i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+}
+
+// attentionDelta lays out dy·y of each head and row.
+func (s AttentionSpec) attentionDelta(cut cut, rows int) tensor.Tensor {
+	return cut("dy·y", tensor.F32, s.Heads, rows)
+}
+
+// attentionBackwardGPU is AttentionBackward, fused.
+func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
+	defer d.release(d.mark())
+	const warps = 4
+	rows := qkv.Rows()
+	delta := s.attentionDelta(d.scratch, rows)
+	d.headDots(delta, dy, y, s)
+	m, g := rowsOf(s.heads(qkv, s.Heads)), grid{blocks: cuda.Dim3{X: blocks(rows, warps), Y: s.Heads}, threads: cuda.Dim3{X: 32 * warps}}
+	q, k, v := s.parts(qkv)
+	dq, dk, dv := s.parts(dqkv)
+	d.launch(kernel{"attention.cu", "attention_backward_q", m}, g,
+		uint64(dq.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+		i32(len(s.CuSeqlens)-1), i32(rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+	g.blocks.Y = s.KVHeads
+	d.launch(kernel{"attention.cu", "attention_backward_kv", m}, g,
+		uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+		i32(len(s.CuSeqlens)-1), i32(rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+}
+
+// decodeBlock is how many keys of a cache a block has where there is one query.
+const decodeBlock = 128
+
+// seen is the first and the last key that a query at a position sees.
+func (s AttentionSpec) seen(position int) (first, last int) {
+	if s.Window > 0 {
+		first = max(0, position-s.Window+1)
+	}
+	return first, position
+}
+
+// attentionParts lays out what the blocks of keys come to that a query at a position sees.
+func (s AttentionSpec) attentionParts(cut cut, position int) tensor.Tensor {
+	first, last := s.seen(position)
+	return cut("attention parts", tensor.F32, s.Heads, blocks(last-first+1, decodeBlock), s.HeadDim+2)
+}
+
+// attentionDecodeGPU is AttentionCached for a single query.
+func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s AttentionSpec) {
+	defer d.release(d.mark())
+	parts := s.attentionParts(d.scratch, position)
+	first, last := s.seen(position)
+	heads := 8 // of a block: their sums are in registers
+	for s.share()%heads != 0 {
+		heads--
+	}
+	m, n := rowsOf(s.heads(qkv, s.Heads)).with("HEADS", heads), parts.Dim(1)
+	d.launch(kernel{"attention_decode.cu", "attention_decode", m},
+		grid{blocks: cuda.Dim3{X: n, Y: s.Heads / heads}, threads: cuda.Dim3{X: decodeBlock}},
+		addr(parts), addr(qkv), addr(k), addr(v), i32(first), i32(last), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts), i32(n))
+}
