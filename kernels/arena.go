@@ -136,6 +136,14 @@ func (d *Device) Free() (bytes int, whose string, known bool) {
 	return unpromised()
 }
 
+// Capacity is the memory that a GPU has in all, free or not, in bytes, and 0 on the CPU.
+func (d *Device) Capacity() int {
+	if d.gpu == nil {
+		return 0
+	}
+	return d.gpu.Memory
+}
+
 // mapMemory asks the system for zeroed pages, large ones where it has them: a model is walked through from end to end, and
 // with small pages the address look-ups cost more than the reading.
 func mapMemory(bytes int) ([]byte, error) {

@@ -195,12 +195,7 @@ func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
 	addSquares(o.d, o.control, o.params)
 	o.d.Decide(o.control, limit)
 	o.move(lr, o.control)
-	r, err := o.d.Record(o.control)
-	o.d.Begin(o.control)
-	if r.Taken {
-		o.step++
-	}
-	return r, err
+	return o.End()
 }
 
 // Move is Step against the gradients as they are, whatever they are, without a norm and without a decision: what bitsandbytes

@@ -87,13 +87,30 @@ func NewPlan(s Settings, examples, heldOut []dataset.Example) (*Plan, error) {
 
 // passTokens is how many tokens go through the model at once, where the longest example has so many. Micro-batches share one
 // pass as long as they have no more tokens than one of them may have: it costs no memory beyond what the settings ask for.
-// Where all of a step is smaller than that, so is the pass.
+// Where all of a step is smaller than that, so is the pass. With BlockGradients a pass is all of a step.
 func (s Settings) passTokens(longest int) int {
-	if s.Packing {
+	switch {
+	case s.BlockGradients:
+		return s.stepTokens(longest)
+	case s.Packing:
 		return s.Batch * s.Seq
 	}
-	return min(s.Batch*s.Seq, s.Batch*s.Accumulate*longest)
+	return min(s.Batch*s.Seq, s.stepTokens(longest))
 }
+
+// stepTokens is how many tokens a step has at most.
+func (s Settings) stepTokens(longest int) int {
+	if s.Packing {
+		longest = s.Seq
+	}
+	return s.Batch * s.Accumulate * longest
+}
+
+// OnePass says that each step goes through the model at once.
+func (p *Plan) OnePass() bool { return p.MaxTokens >= p.s.stepTokens(p.Longest) }
+
+// Widen has passes of up to so many tokens, instead of what the settings ask for: for a device that is faster with more at a time.
+func (p *Plan) Widen(tokens int) { p.MaxTokens = max(p.MaxTokens, min(tokens, p.s.stepTokens(p.Longest))) }
 
 // load makes the rows of an epoch.
 func (p *Plan) load(epoch int) {

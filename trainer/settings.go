@@ -30,7 +30,11 @@ type Settings struct {
 
 	Optimizer optim.Config
 	DType     tensor.DType
+	GradType  tensor.DType // of the gradients of blocks' matrices: BF16, or 0 for F32
 	Recompute model.Recompute
+	// BlockGradients keeps the gradients of one block at a time and hands them to the optimiser as they become final. The
+	// backward pass runs twice for it, the first time for the norm. A step is one pass then.
+	BlockGradients bool
 	Freeze    []string // patterns of parameters that are not trained
 	TrainOnly []string // patterns of those that are; none: all
 
@@ -113,6 +117,12 @@ func (s Settings) Recipe() map[string]string {
 	}
 	if s.Optimizer.Seed != uint64(s.Seed) {
 		r["seed"] += fmt.Sprintf(" (of rounding %d)", s.Optimizer.Seed)
+	}
+	if s.GradType != 0 { // runs of before had no such choice
+		r["grad-dtype"] = s.GradType.String()
+	}
+	if s.BlockGradients {
+		r["gradients"] = "block"
 	}
 	return r
 }

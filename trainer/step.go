@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"restyle/kernels"
 	"restyle/model"
 	"restyle/trainer/report"
 )
@@ -21,14 +22,11 @@ func (r *Run) step() error {
 		s.Tokens += len(b.IDs)
 		s.Trained += b.Trained()
 	}
-	for i, b := range batches {
-		l, err := r.Model.Gradient(b, float32(1/float64(s.Trained)), model.Gradients{Overwrite: i == 0})
-		if err != nil {
-			return fmt.Errorf("step %d: %w", at+1, err)
-		}
-		r.Optimizer.AddLoss(l.Each)
+	move := r.move
+	if r.Settings.BlockGradients {
+		move = r.moveBlocks
 	}
-	rec, err := r.Optimizer.Step(s.LR, r.Settings.Clip)
+	rec, err := move(batches, float32(1/float64(s.Trained)), s.LR)
 	if err != nil {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
@@ -54,4 +52,32 @@ func (r *Run) step() error {
 			"take a smaller --lr, or --dtype fp32, or look at the data with --show-example", at+1, r.state.InARow)
 	}
 	return nil
+}
+
+// move goes through all batches and takes the step. scale is that of the sum of their losses.
+func (r *Run) move(batches []model.Batch, scale float32, lr float64) (kernels.Record, error) {
+	for i, b := range batches {
+		l, err := r.Model.Gradient(b, scale, model.Gradients{Overwrite: i == 0})
+		if err != nil {
+			return kernels.Record{}, err
+		}
+		r.Optimizer.AddLoss(l.Each)
+	}
+	return r.Optimizer.Step(lr, r.Settings.Clip)
+}
+
+// moveBlocks is move with one block's gradients at a time, for a step of one batch: once through for their norm and what follows
+// from it, and once to move each block as soon as its gradients are there. No block that is still to come sees one that has moved.
+func (r *Run) moveBlocks(batches []model.Batch, scale float32, lr float64) (kernels.Record, error) {
+	o := r.Optimizer
+	l, err := r.Model.Gradient(batches[0], scale, model.Gradients{Overwrite: true, After: o.AddSquares})
+	if err != nil {
+		return kernels.Record{}, err
+	}
+	o.AddLoss(l.Each)
+	o.Decide(r.Settings.Clip)
+	if _, err := r.Model.Gradient(batches[0], scale, model.Gradients{Overwrite: true, After: func(block int) { o.MoveBlock(block, lr) }}); err != nil {
+		return kernels.Record{}, err
+	}
+	return o.End()
 }

@@ -57,6 +57,7 @@ type options struct {
 	recompute                                string
 	seed                                     int64
 
+	gradDType, gradients                 string
 	evalEvery, patience, saveEvery, keep int
 	sampleEvery, samples                 int
 
@@ -89,7 +90,7 @@ func defaults() *options {
 		split: "train", trainOn: "responses", val: 0.05,
 		model: "starter", out: "out",
 		epochs: 3, batch: 1, accumulate: 4, seq: 512, lr: 2e-5, schedule: "cosine", warmup: 0.03, weightDecay: 0.01, clip: 1,
-		optimizer: "adamw8bit", master: "split8", dtype: "bf16", recompute: "none",
+		optimizer: "adamw8bit", master: "split8", dtype: "bf16", recompute: "none", gradDType: "auto", gradients: "step",
 		keep: 2, samples: 3, deviceName: "auto", benchmarkLog: "benchmark_log.csv", style: "passive-aggressive", logEvery: 10,
 	}
 }
@@ -135,6 +136,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`; default fp32 if any of the model's weights are stored in fp16")
 	f.Add(&o.freeze, "freeze", "parameters that are not trained: `patterns` of whole parts of their names, such as embed_tokens,layers.0")
 	f.Add(&o.trainOnly, "train-only", "train only parameters that fit these `patterns`, such as mlp; '*' for all of them again, where a preset names some")
+	f.Add(&o.gradDType, "grad-dtype", "type of the gradients of matrices, `auto|bf16|fp32`: auto is bf16 for a bf16 model on a GPU whose steps are one pass each, and fp32 otherwise")
+	f.Add(&o.gradients, "gradients", "how much of them there is at a time, `step|block`: block hands each block's to the optimiser at once, for which the model is gone through twice; less memory, slower")
 	f.Add(&o.recompute, "recompute", "what is computed twice to save memory: `none|attention|block`")
 	f.Add(&o.seed, "seed", "decides the order of examples, what is held out, and first weights")
 
@@ -196,6 +199,16 @@ func (o *options) trainerSettings() (s trainer.Settings, err error) {
 		s.DType = tensor.F32
 	default:
 		return s, usagef("--dtype %q is neither bf16 nor fp32", o.dtype)
+	}
+	switch o.gradDType {
+	case "auto", "fp32":
+	case "bf16":
+		s.GradType = tensor.BF16
+	default:
+		return s, usagef("--grad-dtype %q is none of auto, bf16 and fp32", o.gradDType)
+	}
+	if s.BlockGradients = o.gradients == "block"; !s.BlockGradients && o.gradients != "step" {
+		return s, usagef("--gradients %q is neither step nor block", o.gradients)
 	}
 	if s.Optimizer.Master, err = optim.ParseMaster(o.master); err != nil {
 		return s, usagef("--%w", err)

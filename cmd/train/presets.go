@@ -17,8 +17,8 @@ import (
 
 // presets are named sets of flags.
 var presets = map[string]map[string]string{
-	// What the original trained on a card of 8 GB: the MLPs.
-	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "block", "optimizer": "adamw8bit", "master": "sr", "train-only": "mlp", "max-memory": "8GB"},
+	// All of a model of a billion parameters on a card of 8 GB.
+	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "block", "optimizer": "adamw8bit", "master": "sr", "gradients": "block", "max-memory": "8GB"},
 }
 
 func presetNames() string { return strings.Join(slices.Sorted(maps.Keys(presets)), ", ") }

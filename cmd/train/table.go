@@ -84,6 +84,9 @@ func (t *train) printSettings() {
 		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
 	}
 	row("steps", "%s of %s examples, in passes of up to %d tokens", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)), t.plan.MaxTokens)
+	if t.settings.GradType != 0 || t.settings.BlockGradients {
+		row("gradients", "%s", t.gradientsRow())
+	}
 	if row := t.typeRow(); row != "" {
 		fmt.Fprintf(w, "type\t%s\n", row)
 	}
@@ -163,6 +166,18 @@ func (t *train) typeRow() string {
 		return row + ", which keeps them as they are; --dtype bf16 would lose " + strings.Join(lost, " and ")
 	}
 	return ""
+}
+
+// gradientsRow says what is unusual about gradients.
+func (t *train) gradientsRow() string {
+	row := "F32"
+	if t.settings.GradType != 0 {
+		row = t.settings.GradType.String() + " of blocks' matrices"
+	}
+	if t.settings.BlockGradients {
+		row += ", one block's at a time: each step goes through the model twice, the first time for their norm"
+	}
+	return row
 }
 
 // where is the device in words.

@@ -19,6 +19,7 @@ import (
 	"restyle/kernels/cpu"
 	"restyle/model"
 	"restyle/optim"
+	"restyle/tensor"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -65,7 +66,7 @@ func (t *train) do(ctx context.Context) (err error) {
 		return t.encoder.Show(cli.Raw(t.stdout), t.set.Examples[0], cli.IsTerminal(t.stdout))
 	}
 	if t.dryRun {
-		if err := t.openDevice(""); err != nil {
+		if err := t.openDevice(record{}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, t.device.Close()) }()
@@ -77,7 +78,8 @@ func (t *train) do(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, place.release()) }()
-	var from, level string
+	var from string
+	var was record // of the run that goes on
 	if t.resume {
 		if place.was.Finished {
 			result, err := t.resultOf(place.was)
@@ -85,7 +87,7 @@ func (t *train) do(ctx context.Context) (err error) {
 				return errors.Join(err, t.repeat(place.was, result))
 			}
 		}
-		level = place.was.Decisions["cpu"]
+		was = *place.was
 		if from, err = t.latest(); err != nil {
 			return err
 		}
@@ -96,7 +98,7 @@ func (t *train) do(ctx context.Context) (err error) {
 	if err := t.checkBatches(place.was); err != nil {
 		return err
 	}
-	if err := t.openDevice(level); err != nil {
+	if err := t.openDevice(was); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.device.Close()) }()
@@ -212,8 +214,10 @@ func (t *train) latest() (dir string, err error) {
 	return "", nil
 }
 
-// openDevice opens the device; a resumed run goes on with the instruction set that it began with, where the machine has it.
-func (t *train) openDevice(level string) (err error) {
+// openDevice opens the device, and decides what depends on it. A run that goes on, which was so, keeps what it began with: the
+// instruction set where the machine has it, how many tokens go through the model at once, and the type of gradients.
+func (t *train) openDevice(was record) (err error) {
+	level := was.Decisions["cpu"]
 	if _, missing := cpu.ParseLevel(level); missing != nil {
 		if t.sameBits {
 			return fmt.Errorf("--same-bits: this machine lacks what the run was begun with (%w): go on on one that has it, or without --same-bits", missing)
@@ -222,15 +226,54 @@ func (t *train) openDevice(level string) (err error) {
 		level = ""
 	}
 	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level})
-	if err == nil {
-		t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
-		t.memory = trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, t.plan)
-		if !t.device.IsCPU() {
-			t.process = 0 // it lies elsewhere
-		}
-		t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
+	if err != nil {
+		return err
 	}
-	return err
+	var passes int
+	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesOf, &passes); n == 1 {
+		t.plan.Widen(passes)
+	} else if t.device.Capacity() > 0 {
+		t.widen()
+	}
+	if t.gradDType == "auto" {
+		half := !t.device.IsCPU() && t.settings.DType == tensor.BF16 && t.plan.OnePass()
+		if was.Identity != nil {
+			half = was.Identity["grad-dtype"] == tensor.BF16.String()
+		}
+		if half {
+			t.settings.GradType = tensor.BF16
+		}
+	}
+	t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
+	t.memory = trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, t.plan)
+	if !t.device.IsCPU() {
+		t.process = 0 // it lies elsewhere
+	}
+	t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
+	return nil
+}
+
+// passesOf is how a run's record says how many tokens go through the model at once.
+const passesOf = "of up to %d tokens"
+
+// mostTogether is how many tokens keep a GPU busy: more at once are no faster.
+const mostTogether = 16384
+
+// widen has micro-batches of a step go through a GPU together, as many as its memory has room for, free or not: what a run computes
+// does not depend on who else uses the GPU.
+func (t *train) widen() {
+	limit := t.device.Capacity() / 10 * 9
+	if t.maxMemory > 0 {
+		limit = min(limit, int(t.maxMemory))
+	}
+	for tokens := mostTogether; tokens > t.plan.MaxTokens; tokens /= 2 {
+		wide := *t.plan
+		wide.Widen(tokens)
+		if trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, &wide).Total() <= limit {
+			t.plan.Widen(tokens)
+			return
+		}
+	}
 }
 
 // identity is what a resume has to find unchanged.
@@ -286,7 +329,7 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	defer func() { err = errors.Join(err, opt.Close()) }()
 	t.run = &trainer.Run{
 		Settings: t.settings, Plan: t.plan, Model: m, Optimizer: opt, Val: t.heldOut, Dir: t.dir, From: t.origin, Identity: id,
-		Decisions: map[string]string{"cpu": t.device.Level(), "passes": fmt.Sprintf("of up to %d tokens", t.plan.MaxTokens)},
+		Decisions: map[string]string{"cpu": t.device.Level(), "passes": fmt.Sprintf(passesOf, t.plan.MaxTokens)},
 		Observe:   t.observe, Ended: t.resume && p.was.Finished,
 	}
 	if t.samples > 0 {

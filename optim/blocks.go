@@ -1,0 +1,48 @@
+package optim
+
+import (
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// A step may also be taken in parts, where the gradients of one block at a time are there: AddSquares for each block, Decide, once
+// more each block's gradients for MoveBlock, and End. Blocks are those of model.Param, and model.Outside.
+
+// AddSquares adds what the gradients of a block add to the square of the norm.
+func (o *AdamW) AddSquares(block int) {
+	for _, p := range o.params {
+		if p.Block == block {
+			o.d.AddSquares(o.control, p.Grad)
+		}
+	}
+}
+
+// Decide says what becomes of the step: see Step.
+func (o *AdamW) Decide(limit float64) { o.d.Decide(o.control, limit) }
+
+// MoveBlock moves the parameters of a block, if the step is taken.
+func (o *AdamW) MoveBlock(block int, lr float64) {
+	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: 1, Control: o.control, Step: o.step + 1,
+		Seed: o.c.Seed, BNB: o.c.BNB}
+	for i, p := range o.params {
+		if p.Block != block {
+			continue
+		}
+		c.Tensor, c.Decay = i, 0
+		if p.Decay {
+			c.Decay = o.c.Decay
+		}
+		c.Stochastic = o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()
+		o.d.AdamW(p.W, p.Grad, o.state[i], c)
+	}
+}
+
+// End waits for the step and returns what it came to.
+func (o *AdamW) End() (kernels.Record, error) {
+	r, err := o.d.Record(o.control)
+	o.d.Begin(o.control)
+	if r.Taken {
+		o.step++
+	}
+	return r, err
+}

@@ -1,0 +1,115 @@
+package trainer
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"path/filepath"
+	"testing"
+
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+	"restyle/trainer/report"
+)
+
+// TestBlockGradients has steps that keep one block's gradients at a time move the weights as steps that keep all do, and be clipped
+// and skipped as they are.
+func TestBlockGradients(t *testing.T) {
+	for _, master := range []optim.Master{optim.Split8, optim.Stochastic} {
+		for _, clip := range []float64{0, 1e6, 0.01} {
+			s := tinySettings()
+			s.Batch, s.Accumulate, s.Epochs, s.MaxSteps, s.Clip, s.Optimizer.Master = 4, 1, 0, 5, clip, master
+			steps := func(block bool) (*Run, []Step) {
+				s := s
+				s.BlockGradients = block
+				if block { // the same step of two micro-batches is one pass all the same
+					s.Batch, s.Accumulate = 2, 2
+				}
+				_, r := whole(t, t.TempDir(), s)
+				lines, err := report.ReadMetrics[Step](filepath.Join(r.Dir, "metrics.jsonl"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return r, lines
+			}
+			all, want := steps(false)
+			block, got := steps(true)
+			if !block.Plan.OnePass() {
+				t.Fatal("a step is several passes")
+			}
+			for i := range want {
+				// The squares of the norm are added up in another order, in float64.
+				if got[i].Loss != want[i].Loss || math.Abs(float64(got[i].GradNorm/want[i].GradNorm)-1) > 1e-12 {
+					t.Errorf("step %d: loss %v, norm %v, want %v, %v", i, got[i].Loss, got[i].GradNorm, want[i].Loss, want[i].GradNorm)
+				}
+			}
+			if clip == 0.01 { // whose factor follows from the norm
+				continue
+			}
+			for i, p := range all.Model.Params() {
+				if !bytes.Equal(p.W.Raw(), block.Model.Params()[i].W.Raw()) {
+					t.Errorf("%s, clip %v: %s is another", master, clip, p.Name)
+				}
+			}
+			for i, x := range all.Optimizer.State() {
+				if !bytes.Equal(x.Raw(), block.Optimizer.State()[i].Raw()) {
+					t.Errorf("%s, clip %v: %s is another", master, clip, x.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestBlockGradientsSkips has a step whose gradient is not finite move nothing.
+func TestBlockGradientsSkips(t *testing.T) {
+	s := tinySettings()
+	s.BlockGradients = true
+	r := tiny(t, t.TempDir(), s)
+	if err := r.Start(context.Background(), ""); err != nil {
+		t.Fatal(err)
+	}
+	var before [][]byte
+	for _, p := range r.Model.Params() {
+		if p.Block == model.Outside && p.Norm {
+			x := make([]float32, p.W.Len())
+			x[0] = float32(math.NaN())
+			r.Model.Device().Upload(p.W, x)
+		}
+		before = append(before, bytes.Clone(p.W.Raw()))
+	}
+	if err := r.step(); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range r.Model.Params() {
+		if !bytes.Equal(before[i], p.W.Raw()) {
+			t.Errorf("%s moved", p.Name)
+		}
+	}
+	if r.State().Skipped != 1 || r.Optimizer.Steps() != 0 {
+		t.Errorf("%d steps skipped, %d taken", r.State().Skipped, r.Optimizer.Steps())
+	}
+}
+
+// TestWiden has passes grow to what a step has, and no further, and never shrink.
+func TestWiden(t *testing.T) {
+	s := tinySettings() // 2 x 2 examples of up to 32 tokens
+	p, err := NewPlan(s, learnable(41, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.MaxTokens != 64 || p.OnePass() {
+		t.Fatalf("passes of up to %d tokens, one %t", p.MaxTokens, p.OnePass())
+	}
+	for _, c := range []struct{ to, tokens int }{{10, 64}, {100, 100}, {50, 100}, {1000, 4 * p.Longest}} {
+		if p.Widen(c.to); p.MaxTokens != c.tokens || p.OnePass() != (c.tokens == 4*p.Longest) {
+			t.Errorf("widened to %d: %d tokens, one pass %t", c.to, p.MaxTokens, p.OnePass())
+		}
+	}
+	if batches, n := p.Step(0); len(batches) != 1 || n != 4 {
+		t.Errorf("%d passes of %d examples", len(batches), n)
+	}
+	if o := (Settings{GradType: tensor.BF16, BlockGradients: true}).ModelOptions(model.Config{}, p); o.GradType != tensor.BF16 || !o.ReuseGradients || o.MaxTokens != 4*p.Longest {
+		t.Errorf("%+v", o)
+	}
+}
