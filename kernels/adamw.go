@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"restyle/kernels/cpu"
 	"restyle/tensor"
@@ -20,38 +21,48 @@ type AdamWState struct {
 	Master tensor.Tensor
 }
 
-// Part is the state of n elements from element first on, a multiple of QuantizeBlock: see AdamWStep.First.
-func (s AdamWState) Part(first, n int) AdamWState {
-	part := func(x tensor.Tensor, first, n int) tensor.Tensor {
-		if !x.Ok() {
-			return x
-		}
-		return x.Part(first, n)
-	}
-	blocks := QuantizeBlocks(n)
-	return AdamWState{
-		M: part(s.M, first, n), V: part(s.V, first, n), Master: part(s.Master, first, n),
-		MScale: part(s.MScale, first/QuantizeBlock, blocks), VScale: part(s.VScale, first/QuantizeBlock, blocks),
-	}
+// An AdamWTensor is a tensor that AdamW moves, or a range of one.
+type AdamWTensor struct {
+	W, G  tensor.Tensor // the weight and its gradient, which stays as it is
+	State AdamWState
+	// Number is the tensor's, so that no two share random numbers.
+	Number int
+	// First is the element of the tensor that W begins with, where W, G and State are a range of the tensor's: a multiple of
+	// QuantizeBlock. Default 0. Range by range, a step has the bits of one on the whole.
+	First int
+	// Still weights do not decay.
+	Still bool
+	// Stochastic rounds a BF16 weight that has no master up or down at random, from Seed, Step, Number and the element alone.
+	Stochastic bool
+	// BNB computes bitsandbytes' update; see AdamW.
+	BNB bool
 }
 
-// AdamWStep are the constants of one step, the same for all tensors but for Decay and Tensor.
+// Part is the range of n elements from element first on, a multiple of QuantizeBlock: see First.
+func (x AdamWTensor) Part(first, n int) AdamWTensor {
+	part := func(x *tensor.Tensor, first, n int) {
+		if x.Ok() {
+			*x = x.Part(first, n)
+		}
+	}
+	for _, each := range []*tensor.Tensor{&x.W, &x.G, &x.State.M, &x.State.V, &x.State.Master} {
+		part(each, first, n)
+	}
+	part(&x.State.MScale, first/QuantizeBlock, QuantizeBlocks(n))
+	part(&x.State.VScale, first/QuantizeBlock, QuantizeBlocks(n))
+	x.First += first
+	return x
+}
+
+// AdamWStep are the constants of one step, the same for all tensors.
 type AdamWStep struct {
 	LR, Beta1, Beta2, Eps float64
 	Decay                 float64 // weight decay, times LR
 	GradScale             float64 // of the gradient, times Control's
 	Step                  int     // 1 for the first
-	// Stochastic rounds a BF16 weight that has no master up or down at random, from Seed, Step, Tensor and the element alone.
-	Stochastic bool
-	Seed       uint64
-	Tensor     int // the number of the tensor, so that no two share random numbers
-	// First is the element of the tensor that w begins with, where w, its gradient and its state are a range of the tensor's: a
-	// multiple of QuantizeBlock. Default 0. Range by range, a step has the bits of one on the whole.
-	First int
+	Seed                  uint64  // of stochastic rounding
 	// Control scales the gradient too, and says whether the step is taken at all. Without one it is.
 	Control Control
-	// BNB computes bitsandbytes' update; see AdamW.
-	BNB bool
 }
 
 // AdamW is one step of Adam with decoupled weight decay (Loshchilov & Hutter 2019), in PyTorch's order of operations. For
@@ -63,9 +74,9 @@ type AdamWStep struct {
 //	v ← β₂ · v + (1 − β₂) · g²
 //	w ← w − LR / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + Eps)
 //
-// w is F32 or BF16; g is F32 of its length and stays as it is. All is computed in float32, the factors that are the same for
+// w is F32 or BF16; g is F32 or BF16, of its length, and stays as it is. All is computed in float32, the factors that are the same for
 // all elements in float64, and w is rounded once. An update of fine-tuning is often less than half a unit in the last place
-// of a BF16 weight, and would be lost; what becomes of it is decided by s.Master:
+// of a BF16 weight, and would be lost; what becomes of it is decided by Master:
 //
 //   - F32: a master. It takes the update, and w is the BF16 nearest to it.
 //   - U8: a residual, as in FlashOptim (arXiv 2602.23349). With the bits of a float32 as integers, f₂₄ is its upper 24 of 32
@@ -89,30 +100,134 @@ type AdamWStep struct {
 // finite becomes 0, and its weight stays. It goes with no master, and rounds to nearest.
 //
 // No result depends on the number of threads.
-func (d *Device) AdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) {
-	d.onlyCPU("AdamW")
-	weight := checkAdamW(w, g, s, c)
+func (d *Device) AdamW(x AdamWTensor, c AdamWStep) {
+	if d.gpu == nil {
+		d.adamWOnCPU(x, c)
+		return
+	}
+	defer d.release(d.mark())
+	d.AdamWAll(d.NewAdamWList(d.scratch("adamw list", tensor.U8, AdamWListSize(1)), []AdamWTensor{x}), c)
+}
+
+func (d *Device) adamWOnCPU(x AdamWTensor, c AdamWStep) {
+	weight := checkAdamW(x)
+	checkAdamWStep(c)
 	d.ran("adamw")
-	if x := c.Control.x; x.Ok() {
-		if x.F64()[3] != 1 {
+	if control := c.Control.x; control.Ok() {
+		if control.F64()[3] != 1 {
 			return
 		}
-		c.GradScale *= x.F64()[2]
+		c.GradScale *= control.F64()[2]
+	}
+	if x.Still {
+		c.Decay = 0
 	}
 	f, v := adamWFactors(c), dynamicMaps().root
-	if c.BNB {
+	if x.BNB {
 		f, v = bnbFactors(c), dynamicMaps().v
 	}
-	cpu.AdamW(cpu.AdamWTensors{W: w, G: g, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Rest: s.Master, First: c.First},
+	f.Seed = mix64(f.Seed + uint64(x.Number))
+	s := x.State
+	cpu.AdamW(cpu.AdamWTensors{W: x.W, G: x.G, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Rest: s.Master, First: x.First},
 		weight, f, dynamicMaps().m, v)
 }
 
+// An AdamWList is tensors that AdamWAll moves together.
+type AdamWList struct {
+	tensors []AdamWTensor
+	runs    []adamWRun // on a GPU: those of a form are moved by one launch
+}
+
+// An adamWRun is the tensors of one form, whose ranges lie one after the other in a GPU's memory.
+type adamWRun struct {
+	macros macros
+	ranges tensor.Tensor
+	blocks int
+	bnb    bool
+}
+
+// adamWRange is how many bytes adamw.cu has for a range.
+const adamWRange = 96
+
+// AdamWListSize is how many bytes of memory NewAdamWList wants for so many tensors.
+func AdamWListSize(tensors int) int { return tensors * adamWRange }
+
+// NewAdamWList makes a list, which stays good as long as its tensors lie where they do. Memory is U8 of AdamWListSize and
+// belongs to the list; on the CPU nothing comes into it.
+func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWList {
+	want("NewAdamWList", "memory", memory, tensor.U8, AdamWListSize(len(list)))
+	l := &AdamWList{tensors: list}
+	if d.gpu == nil {
+		return l
+	}
+	forms := make([]macros, len(list))
+	for i, x := range list {
+		forms[i] = macros{{x.W.DType.String(), 1}, {"G_" + x.G.DType.String(), 1}, {"WEIGHT", int(checkAdamW(x))},
+			{"CODES", int(flag(x.State.MScale.Ok()))}}
+	}
+	at := 0
+	for i, form := range forms {
+		if slices.Contains(forms[:i], form) {
+			continue
+		}
+		run := adamWRun{macros: form, bnb: list[i].BNB}
+		first := at
+		for j := i; j < len(list); j++ {
+			if x := list[j]; forms[j] == form {
+				s, n := x.State, x.W.Len()
+				d.launch(kernel{"adamw.cu", "adamw_range", form}, line(1, adamWThreads),
+					addr(memory), i32(at), addr(x.W), addr(x.G), addr(s.M), addr(s.V), addr(s.MScale), addr(s.VScale), addr(s.Master),
+					i64(n), i64(x.First), i64(run.blocks), i32(x.Number), flag(!x.Still))
+				run.blocks += QuantizeBlocks(n)
+				at++
+			}
+		}
+		run.ranges = memory.Part(first*adamWRange, (at-first)*adamWRange)
+		l.runs = append(l.runs, run)
+	}
+	return l
+}
+
+// adamWThreads are those of a block of adamw.cu, a warp for each block of codes; adamWResident is how many blocks of threads a
+// multiprocessor has room for.
+const adamWThreads, adamWResident = 256, 4
+
+// AdamWAll is AdamW on all tensors of a list, with the same bits. On a GPU it is a launch for each form that there is.
+func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
+	if d.gpu == nil {
+		for _, x := range l.tensors {
+			d.adamWOnCPU(x, c)
+		}
+		return
+	}
+	checkAdamWStep(c)
+	for _, r := range l.runs {
+		d.ran("adamw")
+		f := adamWFactors(c)
+		if r.bnb {
+			f = bnbFactors(c)
+		}
+		d.launch(kernel{"adamw.cu", "adamw", r.macros}, line(min(blocks(32*r.blocks, adamWThreads), adamWResident*d.gpu.SMs), adamWThreads),
+			addr(r.ranges), i64(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.Keep),
+			f32(f.Beta1), f32(f.Beta2), f32(f.Rest1), f32(f.Rest2), f32(f.KeepRoot), f32(f.Rate), f32(f.Root), f32(f.Eps),
+			i64(int(f.Seed)))
+	}
+}
+
+func checkAdamWStep(c AdamWStep) {
+	if c.Step < 1 {
+		panic(fmt.Sprintf("AdamW: step %d is before the first, which is 1", c.Step))
+	}
+}
+
 // checkAdamW is what a step does with the weight, if everything fits together.
-func checkAdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) cpu.Weight {
+func checkAdamW(x AdamWTensor) cpu.Weight {
 	const op = "AdamW"
+	w, s := x.W, x.State
 	floating(op, "w", w)
+	floating(op, "g", x.G)
 	n := w.Len()
-	want(op, "g", g, tensor.F32, n)
+	want(op, "g", x.G, x.G.DType, n)
 	if s.MScale.Ok() || s.VScale.Ok() {
 		want(op, "m", s.M, tensor.U8, n)
 		want(op, "v", s.V, tensor.U8, n)
@@ -122,14 +237,11 @@ func checkAdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) cpu.Weight {
 		want(op, "m", s.M, tensor.F32, n)
 		want(op, "v", s.V, tensor.F32, n)
 	}
-	if c.First < 0 || c.First%QuantizeBlock != 0 {
-		panic(fmt.Sprintf("%s: a range from element %d on, which is no multiple of %d", op, c.First, QuantizeBlock))
-	}
-	if c.Step < 1 {
-		panic(fmt.Sprintf("%s: step %d is before the first, which is 1", op, c.Step))
+	if x.First < 0 || x.First%QuantizeBlock != 0 {
+		panic(fmt.Sprintf("%s: a range from element %d on, which is no multiple of %d", op, x.First, QuantizeBlock))
 	}
 	if s.Master.Ok() {
-		if w.DType != tensor.BF16 || c.BNB || c.Stochastic {
+		if w.DType != tensor.BF16 || x.BNB || x.Stochastic {
 			panic(fmt.Sprintf("%s: %v has a master, %v, which goes with BF16 weights and neither BNB nor Stochastic", op, w, s.Master))
 		}
 		if s.Master.DType == tensor.U8 {
@@ -139,15 +251,15 @@ func checkAdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) cpu.Weight {
 		want(op, "the master", s.Master, tensor.F32, n)
 		return cpu.WeightMaster
 	}
-	if c.BNB && c.Stochastic {
+	if x.BNB && x.Stochastic {
 		panic(op + ": BNB rounds to nearest, not stochastically")
 	}
 	switch half := w.DType == tensor.BF16; {
-	case c.BNB && half:
+	case x.BNB && half:
 		return cpu.WeightBNBBF16
-	case c.BNB:
+	case x.BNB:
 		return cpu.WeightBNBF32
-	case half && c.Stochastic:
+	case half && x.Stochastic:
 		return cpu.WeightStochastic
 	case half:
 		return cpu.WeightBF16
@@ -155,6 +267,7 @@ func checkAdamW(w, g tensor.Tensor, s AdamWState, c AdamWStep) cpu.Weight {
 	return cpu.WeightF32
 }
 
+// adamWFactors are those of a step; a tensor's own Seed follows from this one.
 func adamWFactors(c AdamWStep) cpu.AdamWFactors {
 	t := float64(c.Step)
 	return cpu.AdamWFactors{
@@ -168,7 +281,7 @@ func adamWFactors(c AdamWStep) cpu.AdamWFactors {
 		GainM:    float32((1 - c.Beta1) * c.GradScale),
 		GainRoot: float32(math.Sqrt(1-c.Beta2) * c.GradScale),
 		KeepRoot: float32(math.Sqrt(c.Beta2)),
-		Seed:     mix64(mix64(mix64(c.Seed)+uint64(c.Step)) + uint64(c.Tensor)),
+		Seed:     mix64(mix64(c.Seed) + uint64(c.Step)),
 	}
 }
 

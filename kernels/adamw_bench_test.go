@@ -49,7 +49,7 @@ func BenchmarkAdamW(b *testing.B) {
 			for b.Loop() {
 				x.c.Step++
 				begin := time.Now()
-				d.AdamW(x.w, x.g, x.s, x.c)
+				d.AdamW(x.tensor(), x.c)
 				step = min(step, float64(time.Since(begin)))
 				begin = time.Now()
 				duplicate()

@@ -12,7 +12,7 @@ import (
 
 // rounded is a weight after a step whose exact result is x: w, m and v begin as nothing, m loses half of itself, a rate of 2
 // makes up for it, and the denominator is 1.
-func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*kernels.AdamWStep)) *stepper {
+func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*stepper)) *stepper {
 	t.Helper()
 	s := f.stepper(t, d, make([]float32, len(x)))
 	m := make([]float32, len(x))
@@ -22,7 +22,7 @@ func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*ke
 	d.Upload(s.s.M, m)
 	s.c.Beta1, s.c.LR, s.c.Eps, s.c.Decay = 0.5, 1, 1, 0
 	if edit != nil {
-		edit(&s.c)
+		edit(s)
 	}
 	s.step(make([]float32, len(x)))
 	return s
@@ -92,7 +92,7 @@ func TestStochasticNeighbours(t *testing.T) {
 	var first []byte
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for seed := range uint64(3) {
-			s := rounded(t, d, f, x, func(c *kernels.AdamWStep) { c.Seed = seed })
+			s := rounded(t, d, f, x, func(s *stepper) { s.c.Seed = seed })
 			for i, got := range floats(t, d, s.w) {
 				u := math.Float32bits(x[i])
 				down := float64(math.Float32frombits(u &^ 0xFFFF))
@@ -135,7 +135,7 @@ func TestStochasticUnbiased(t *testing.T) {
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	const n = 1 << 18
 	// ups says which elements are rounded up, all of the same value between 1 and the next BF16, 1 + 2⁻⁷.
-	ups := func(share float64, edit func(*kernels.AdamWStep)) []float64 {
+	ups := func(share float64, edit func(*stepper)) []float64 {
 		x := filled(n, func(int) float64 { return 1 + share*0x1p-7 })
 		w := floats(t, d, rounded(t, d, f, x, edit).w)
 		for i, v := range w {
@@ -155,9 +155,9 @@ func TestStochasticUnbiased(t *testing.T) {
 	}
 	first := ups(0.5, nil)
 	for name, other := range map[string][]float64{
-		"the next step":          ups(0.5, func(c *kernels.AdamWStep) { c.Step++; c.LR *= 1.5 }), // the rate is LR / (1 − ½²)
-		"another tensor":         ups(0.5, func(c *kernels.AdamWStep) { c.Tensor = 1 }),
-		"another seed":           ups(0.5, func(c *kernels.AdamWStep) { c.Seed = 1 }),
+		"the next step":          ups(0.5, func(s *stepper) { s.c.Step++; s.c.LR *= 1.5 }), // the rate is LR / (1 − ½²)
+		"another tensor":         ups(0.5, func(s *stepper) { s.number = 1 }),
+		"another seed":           ups(0.5, func(s *stepper) { s.c.Seed = 1 }),
 		"the next element":       append(first[1:n:n], first[0]),
 		"two elements on":        append(first[2:n:n], first[:2]...),
 		"16 elements on":         append(first[16:n:n], first[:16]...),
@@ -209,10 +209,7 @@ func TestAdamWRanges(t *testing.T) {
 				parts.c.Step++
 				d.Upload(parts.g, g)
 				for _, r := range [][2]int{{3 * kernels.QuantizeBlock, n}, {0, kernels.QuantizeBlock}, {kernels.QuantizeBlock, 3 * kernels.QuantizeBlock}} {
-					first, size := r[0], r[1]-r[0]
-					c := parts.c
-					c.First = first
-					d.AdamW(parts.w.Part(first, size), parts.g.Part(first, size), parts.s.Part(first, size), c)
+					d.AdamW(parts.tensor().Part(r[0], r[1]-r[0]), parts.c)
 				}
 			}
 			if !bytes.Equal(whole.bytes(t), parts.bytes(t)) {

@@ -2,6 +2,7 @@ package kernels_test
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"testing"
 
@@ -17,6 +18,7 @@ type form struct {
 	master     tensor.DType // 0: none
 	stochastic bool
 	bnb        bool
+	gradient   tensor.DType // 0: F32
 }
 
 var forms = []form{
@@ -36,25 +38,33 @@ var forms = []form{
 	{name: "BF16 bnb 8 bits", weight: tensor.BF16, codes: true, bnb: true},
 }
 
+// halfGradients are forms whose gradients are BF16.
+var halfGradients = []form{
+	{name: "BF16 nearest, gradient BF16", weight: tensor.BF16, gradient: tensor.BF16},
+	{name: "BF16 split8 8 bits, gradient BF16", weight: tensor.BF16, codes: true, master: tensor.U8, gradient: tensor.BF16},
+	{name: "F32 bnb 8 bits, gradient BF16", weight: tensor.F32, codes: true, bnb: true, gradient: tensor.BF16},
+}
+
 const guardSize, guardByte = 256, 0xA5
 
 // A stepper is one tensor with its state in one form.
 type stepper struct {
-	d     *kernels.Device
-	f     form
-	arena *kernels.Arena
-	w, g  tensor.Tensor
-	s     kernels.AdamWState
-	c     kernels.AdamWStep
-	guard []tensor.Tensor
+	d      *kernels.Device
+	f      form
+	arena  *kernels.Arena
+	w, g   tensor.Tensor
+	s      kernels.AdamWState
+	number int
+	still  bool
+	c      kernels.AdamWStep
+	guard  []tensor.Tensor
 }
 
 // stepper places a tensor of n elements, its state zero, with guards behind all of them.
 func (f form) stepper(t testing.TB, d *kernels.Device, w []float32) *stepper {
 	t.Helper()
 	n := len(w)
-	x := &stepper{d: d, f: f, c: kernels.AdamWStep{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1,
-		Stochastic: f.stochastic, BNB: f.bnb}}
+	x := &stepper{d: d, f: f, c: kernels.AdamWStep{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1}}
 	cut := func(a *kernels.Arena) {
 		x.guard = nil
 		next := func(name string, t tensor.DType, n int) tensor.Tensor {
@@ -67,7 +77,7 @@ func (f form) stepper(t testing.TB, d *kernels.Device, w []float32) *stepper {
 			state = tensor.U8
 			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, kernels.QuantizeBlocks(n)), next("v scale", tensor.F32, kernels.QuantizeBlocks(n))
 		}
-		x.w, x.g = next("w", f.weight, n), next("g", tensor.F32, n)
+		x.w, x.g = next("w", f.weight, n), next("g", cmp.Or(f.gradient, tensor.F32), n)
 		x.s.M, x.s.V = next("m", state, n), next("v", state, n)
 		if f.master != 0 {
 			x.s.Master = next("master", f.master, n)
@@ -109,7 +119,12 @@ func (x *stepper) bytes(t testing.TB) (all []byte) {
 func (x *stepper) step(g []float32) {
 	x.d.Upload(x.g, g)
 	x.c.Step++
-	x.d.AdamW(x.w, x.g, x.s, x.c)
+	x.d.AdamW(x.tensor(), x.c)
+}
+
+// tensor is what AdamW moves.
+func (x *stepper) tensor() kernels.AdamWTensor {
+	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, Still: x.still, Stochastic: x.f.stochastic, BNB: x.f.bnb}
 }
 
 // weights are the weights with all that is known of them.

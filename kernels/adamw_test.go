@@ -267,26 +267,28 @@ func TestAdamWContract(t *testing.T) {
 	scale, short := a.New("scale", tensor.F32, 2), a.New("short", tensor.F32, 1)
 	eight := kernels.AdamWState{M: codes, V: codes, MScale: scale, VScale: scale}
 	with := func(s kernels.AdamWState, f func(*kernels.AdamWState)) kernels.AdamWState { f(&s); return s }
+	type x = kernels.AdamWTensor
 	for _, c := range []struct {
 		name, want string
-		w, g       tensor.Tensor
-		s          kernels.AdamWState
-		step       kernels.AdamWStep
+		x          x
 	}{
-		{"no step", "AdamW: step 0 is before the first", f32, f32, kernels.AdamWState{M: f32, V: f32}, kernels.AdamWStep{}},
-		{"codes for a weight", "AdamW: w is codes", codes, f32, eight, kernels.AdamWStep{Step: 1}},
-		{"short gradient", "AdamW: g is short", f32, short, eight, kernels.AdamWStep{Step: 1}},
-		{"codes without scales", "AdamW: m is codes", f32, f32, kernels.AdamWState{M: codes, V: codes}, kernels.AdamWStep{Step: 1}},
-		{"one scale", "AdamW: the scale of v is", f32, f32, with(eight, func(s *kernels.AdamWState) { s.VScale = tensor.Tensor{} }), kernels.AdamWStep{Step: 1}},
-		{"too few scales", "AdamW: the scale of m is short", f32, f32, with(eight, func(s *kernels.AdamWState) { s.MScale = short }), kernels.AdamWStep{Step: 1}},
-		{"master of F32", "AdamW: f32 F32[300] has a master", f32, f32, with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), kernels.AdamWStep{Step: 1}},
-		{"short master", "AdamW: the master is short", half, f32, with(eight, func(s *kernels.AdamWState) { s.Master = short }), kernels.AdamWStep{Step: 1}},
-		{"short residual", "AdamW: the residual is", half, f32, with(eight, func(s *kernels.AdamWState) { s.Master = codes.Slice(0, 5) }), kernels.AdamWStep{Step: 1}},
-		{"bnb and random", "AdamW: BNB rounds to nearest", half, f32, eight, kernels.AdamWStep{Step: 1, BNB: true, Stochastic: true}},
-		{"bnb and master", "AdamW: half BF16[300] has a master", half, f32, with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), kernels.AdamWStep{Step: 1, BNB: true}},
+		{"codes for a weight", "AdamW: w is codes", x{W: codes, G: f32, State: eight}},
+		{"codes for a gradient", "AdamW: g is codes", x{W: f32, G: codes, State: eight}},
+		{"short gradient", "AdamW: g is short", x{W: f32, G: short, State: eight}},
+		{"codes without scales", "AdamW: m is codes", x{W: f32, G: f32, State: kernels.AdamWState{M: codes, V: codes}}},
+		{"one scale", "AdamW: the scale of v is", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.VScale = tensor.Tensor{} })}},
+		{"too few scales", "AdamW: the scale of m is short", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.MScale = short })}},
+		{"master of F32", "AdamW: f32 F32[300] has a master", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 })}},
+		{"short master", "AdamW: the master is short", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = short })}},
+		{"short residual", "AdamW: the residual is", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = codes.Slice(0, 5) })}},
+		{"bnb and random", "AdamW: BNB rounds to nearest", x{W: half, G: f32, State: eight, BNB: true, Stochastic: true}},
+		{"bnb and master", "AdamW: half BF16[300] has a master", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), BNB: true}},
+		{"half a block", "AdamW: a range from element 128 on", x{W: f32, G: f32, State: eight, First: 128}},
 	} {
-		kernels.MustPanic(t, c.name, c.want, func() { d.AdamW(c.w, c.g, c.s, c.step) })
+		kernels.MustPanic(t, c.name, c.want, func() { d.AdamW(c.x, kernels.AdamWStep{Step: 1}) })
 	}
+	kernels.MustPanic(t, "no step", "AdamW: step 0 is before the first", func() { d.AdamW(x{W: f32, G: f32, State: eight}, kernels.AdamWStep{}) })
+	kernels.MustPanic(t, "no room", "NewAdamWList: memory is", func() { d.NewAdamWList(codes, []x{{W: f32, G: f32, State: eight}}) })
 }
 
 // TestAdamWLevels wants the same state from every level where it is codes: also from gradients whose squares are infinite,

@@ -28,6 +28,18 @@ inline float reciprocal(float x) {
 }
 #endif
 
+// largestOfWarp is the largest that a lane of the warp gives.
+inline unsigned largestOfWarp(unsigned x) {
+#ifdef EMULATED
+	for (int i = 1; i < 32; i *= 2) x = max(x, __shfl_xor_sync(~0u, x, i));
+	return x;
+#else
+	unsigned most;
+	asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(x));
+	return most;
+#endif
+}
+
 // thread is the number of this thread in a grid of one dimension.
 inline long long thread() { return (long long)blockIdx.x * BLOCK + threadIdx.x; }
 

@@ -70,20 +70,34 @@ func dynamicMap(signed bool) *cpu.DynamicMap {
 // Halfway between two, it is the even code. x is F32, codes U8 of its length, scale [blocks] F32. A block of zeros has codes
 // 0. In the unsigned map what is below zero is coded as 0. A block with a NaN or an infinity has such a scale.
 func (d *Device) Quantize(codes, scale, x tensor.Tensor, signed bool) {
-	d.checkQuantized("Quantize", codes, scale, x)
+	checkQuantized("Quantize", codes, scale, x)
 	d.ran("quantize")
+	if d.gpu != nil {
+		d.launch(kernel{"quantize.cu", "quantize", signMacro(signed)}, warps(QuantizeBlocks(x.Len())),
+			addr(codes), addr(scale), addr(x), i64(x.Len()))
+		return
+	}
 	cpu.Quantize(codes, scale, x, dynamicMap(signed))
 }
 
 // Dequantize is the way back from Quantize: x[i] = map[codes[i]] · scale[i / QuantizeBlock].
 func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
-	d.checkQuantized("Dequantize", codes, scale, x)
+	checkQuantized("Dequantize", codes, scale, x)
 	d.ran("dequantize")
+	if d.gpu != nil {
+		d.launch(kernel{"quantize.cu", "dequantize", signMacro(signed)}, warps(QuantizeBlocks(x.Len())),
+			addr(x), addr(codes), addr(scale), i64(x.Len()))
+		return
+	}
 	cpu.Dequantize(x, codes, scale, dynamicMap(signed))
 }
 
-func (d *Device) checkQuantized(op string, codes, scale, x tensor.Tensor) {
-	d.onlyCPU(op)
+func signMacro(signed bool) macros { return macros{{"SIGNED", int(flag(signed))}} }
+
+// warps is a grid that has a warp for each of n.
+func warps(n int) grid { return each(32 * n) }
+
+func checkQuantized(op string, codes, scale, x tensor.Tensor) {
 	want(op, "x", x, tensor.F32, x.Len())
 	want(op, "codes", codes, tensor.U8, x.Len())
 	want(op, "scale", scale, tensor.F32, QuantizeBlocks(x.Len()))

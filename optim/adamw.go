@@ -5,7 +5,9 @@ package optim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"restyle/kernels"
 	"restyle/model"
@@ -90,6 +92,8 @@ type AdamW struct {
 	params  []model.Param // those that are trained
 	state   []kernels.AdamWState
 	arena   *kernels.Arena
+	all     *kernels.AdamWList // params with their state
+	blocks  map[int]*kernels.AdamWList
 	control kernels.Control
 	step    int
 }
@@ -105,7 +109,9 @@ func New(d *kernels.Device, params []model.Param, c Config) (*AdamW, error) {
 	if o.arena, err = d.NewArena("optimiser state", SizeOf(params, c)); err != nil {
 		return nil, err
 	}
-	o.state, o.control = cut(o.arena, o.params, c)
+	var lists tensor.Tensor
+	o.state, lists, o.control = cut(o.arena, o.params, c)
+	o.list(lists)
 	d.Begin(o.control)
 	for i, p := range o.params {
 		for _, x := range tensors(o.state[i]) {
@@ -149,11 +155,11 @@ func trained(params []model.Param) (list []model.Param) {
 	return list
 }
 
-// cut is the state of each parameter and the control of steps, without contents.
-func cut(a *kernels.Arena, params []model.Param, c Config) ([]kernels.AdamWState, kernels.Control) {
-	list := make([]kernels.AdamWState, len(params))
+// cut is the state of each parameter, memory for a list of them and for lists by block, and the control of steps, without contents.
+func cut(a *kernels.Arena, params []model.Param, c Config) ([]kernels.AdamWState, tensor.Tensor, kernels.Control) {
+	states := make([]kernels.AdamWState, len(params))
 	for i, p := range params {
-		n, s := p.W.Len(), &list[i]
+		n, s := p.W.Len(), &states[i]
 		if c.Bits == 8 && !c.small(p) {
 			s.M = a.New(p.Name+".m", tensor.U8, n)
 			s.MScale = a.New(p.Name+".m_absmax", tensor.F32, kernels.QuantizeBlocks(n))
@@ -171,7 +177,27 @@ func cut(a *kernels.Arena, params []model.Param, c Config) ([]kernels.AdamWState
 			s.Master = a.New(p.Name+".residual", tensor.U8, n)
 		}
 	}
-	return list, kernels.NewControl(a)
+	return states, a.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(params))), kernels.NewControl(a)
+}
+
+// list makes lists, in that memory, of the parameters as AdamW moves them: of all, and of each block.
+func (o *AdamW) list(memory tensor.Tensor) {
+	all, blocks := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
+	for i, p := range o.params {
+		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, Still: !p.Decay, BNB: o.c.BNB,
+			Stochastic: o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()}
+		blocks[p.Block] = append(blocks[p.Block], all[i])
+	}
+	at := 0
+	next := func(list []kernels.AdamWTensor) *kernels.AdamWList {
+		part := memory.Part(at, kernels.AdamWListSize(len(list)))
+		at += part.Len()
+		return o.d.NewAdamWList(part, list)
+	}
+	o.all, o.blocks = next(all), map[int]*kernels.AdamWList{}
+	for _, block := range slices.Sorted(maps.Keys(blocks)) {
+		o.blocks[block] = next(blocks[block])
+	}
 }
 
 // tensors are those that a state has.
@@ -194,29 +220,21 @@ func (o *AdamW) AddLoss(losses tensor.Tensor) { o.d.AddLoss(o.control, losses) }
 func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
 	addSquares(o.d, o.control, o.params)
 	o.d.Decide(o.control, limit)
-	o.move(lr, o.control)
+	o.move(o.all, lr, o.control)
 	return o.End()
 }
 
 // Move is Step against the gradients as they are, whatever they are, without a norm and without a decision: what bitsandbytes
 // does where an element is not finite. It does not wait.
 func (o *AdamW) Move(lr float64) {
-	o.move(lr, kernels.Control{})
+	o.move(o.all, lr, kernels.Control{})
 	o.step++
 }
 
-// move takes the step after those that were taken, if control says so.
-func (o *AdamW) move(lr float64, control kernels.Control) {
-	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: 1, Control: control, Step: o.step + 1,
-		Seed: o.c.Seed, BNB: o.c.BNB}
-	for i, p := range o.params {
-		c.Tensor, c.Decay = i, 0
-		if p.Decay {
-			c.Decay = o.c.Decay
-		}
-		c.Stochastic = o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()
-		o.d.AdamW(p.W, p.Grad, o.state[i], c)
-	}
+// move takes the step after those that were taken, of the parameters of a list, if control says so.
+func (o *AdamW) move(list *kernels.AdamWList, lr float64, control kernels.Control) {
+	o.d.AdamWAll(list, kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, Decay: o.c.Decay, GradScale: 1,
+		Control: control, Step: o.step + 1, Seed: o.c.Seed})
 }
 
 // Steps is how many steps were taken, or what SetSteps said and the calls since.

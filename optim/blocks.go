@@ -1,9 +1,6 @@
 package optim
 
-import (
-	"restyle/kernels"
-	"restyle/tensor"
-)
+import "restyle/kernels"
 
 // A step may also be taken in parts, where the gradients of one block at a time are there: AddSquares for each block, Decide, once
 // more each block's gradients for MoveBlock, and End. Blocks are those of model.Param, and model.Outside.
@@ -22,18 +19,8 @@ func (o *AdamW) Decide(limit float64) { o.d.Decide(o.control, limit) }
 
 // MoveBlock moves the parameters of a block, if the step is taken.
 func (o *AdamW) MoveBlock(block int, lr float64) {
-	c := kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, GradScale: 1, Control: o.control, Step: o.step + 1,
-		Seed: o.c.Seed, BNB: o.c.BNB}
-	for i, p := range o.params {
-		if p.Block != block {
-			continue
-		}
-		c.Tensor, c.Decay = i, 0
-		if p.Decay {
-			c.Decay = o.c.Decay
-		}
-		c.Stochastic = o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()
-		o.d.AdamW(p.W, p.Grad, o.state[i], c)
+	if list := o.blocks[block]; list != nil {
+		o.move(list, lr, o.control)
 	}
 }
 

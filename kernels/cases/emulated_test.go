@@ -14,6 +14,7 @@ func TestEmulated(t *testing.T) {
 	emulated(t, kernels.Options{OwnProducts: true}, All(), ran)
 	for _, op := range []string{
 		"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear", "crossentropy", "attention", "cached",
+		"adamw", "quantize",
 	} {
 		if !ran[op] {
 			t.Errorf("%s has a kernel, and none ran", op)

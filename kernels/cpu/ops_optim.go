@@ -65,7 +65,7 @@ type AdamWTensors struct {
 func AdamW(x AdamWTensors, weight Weight, f AdamWFactors, m, v *DynamicMap) {
 	C.cpu_adamw(&C.adamw_tensors{
 		w: at(x.W), g: at(x.G), m: at(x.M), v: at(x.V), m_scale: at(x.MScale), v_scale: at(x.VScale), rest: at(x.Rest),
-		n: size(x.W.Len()), first: size(x.First), weight: C.int(weight),
+		n: size(x.W.Len()), first: size(x.First), weight: C.int(weight), half_gradient: flag(x.G.DType == tensor.BF16),
 	}, &C.adamw_factors{
 		grad_scale: C.float(f.GradScale), keep: C.float(f.Keep), beta1: C.float(f.Beta1), rest1: C.float(f.Rest1),
 		beta2: C.float(f.Beta2), rest2: C.float(f.Rest2), rate: C.float(f.Rate), root: C.float(f.Root), eps: C.float(f.Eps),

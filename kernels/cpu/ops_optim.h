@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
 	uintptr_t w, g, m, v, m_scale, v_scale, rest;
 	int64_t n, first; // elements, and the parameter's element that the first of them is
-	int weight;
+	int weight, half_gradient; // what a step does with w; 1: g is BF16
 } adamw_tensors;
 
 void cpu_adamw(const adamw_tensors *x, const adamw_factors *f, const dynamic_map *m_map, const dynamic_map *v_map);

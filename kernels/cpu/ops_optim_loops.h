@@ -254,13 +254,17 @@ INLINE void fetch(const void *p, int64_t each) {
 static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 	const adamw_operands *o = arg;
 	const adamw_tensors *x = &o->x;
-	const int64_t w = weight_bytes[x->weight], rest = rest_bytes[x->weight], state = x->m_scale ? 1 : 4;
+	const int64_t w = weight_bytes[x->weight], rest = rest_bytes[x->weight], state = x->m_scale ? 1 : 4, gradient = x->half_gradient ? 2 : 4;
 	for (int64_t i = lo; i < hi; i += ADAMW_BLOCK) {
-		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->rest + i * rest,
-			(const float *)x->g + i, (float *)x->m_scale + i / ADAMW_BLOCK, (float *)x->v_scale + i / ADAMW_BLOCK, i};
+		const char *from = (char *)x->g + i * gradient;
 		int64_t n = hi - i;
+		float g[ADAMW_BLOCK]; // a gradient in BF16, or what is at the end of the tensor
+		if (x->half_gradient)
+			for (int64_t j = 0; j < (n < ADAMW_BLOCK ? n : ADAMW_BLOCK); j++) g[j] = bf16_to_f32(((const uint16_t *)from)[j]);
+		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->rest + i * rest,
+			x->half_gradient ? g : (const float *)from, (float *)x->m_scale + i / ADAMW_BLOCK, (float *)x->v_scale + i / ADAMW_BLOCK, i};
 		if (n >= ADAMW_BLOCK) {
-			fetch(b.g, 4);
+			fetch(from, gradient);
 			fetch(b.w, w);
 			fetch(b.m, state);
 			fetch(b.v, state);
@@ -269,10 +273,11 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 			continue;
 		}
 		// The end of the tensor, with what bitsandbytes takes for the elements beyond: their m enters the largest.
-		float g[ADAMW_BLOCK] = {0}, fw[ADAMW_BLOCK] = {0}, m[ADAMW_BLOCK] = {0}, v[ADAMW_BLOCK] = {0}, more[ADAMW_BLOCK] = {0};
+		float fw[ADAMW_BLOCK] = {0}, m[ADAMW_BLOCK] = {0}, v[ADAMW_BLOCK] = {0}, more[ADAMW_BLOCK] = {0};
 		if (x->m_scale) memset(m, x->weight >= WEIGHT_BNB_F32 ? 128 : 127, sizeof m);
 		adamw_block end = {(char *)fw, (char *)m, (char *)v, (char *)more, g, b.m_scale, b.v_scale, i};
-		memcpy(g, b.g, n * 4);
+		if (b.g != g) memcpy(g, b.g, n * 4);
+		memset(g + n, 0, (ADAMW_BLOCK - n) * 4);
 		memcpy(fw, b.w, n * w);
 		memcpy(m, b.m, n * state);
 		memcpy(v, b.v, n * state);

@@ -1,0 +1,154 @@
+package kernels_test
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cuda"
+	"restyle/tensor"
+)
+
+// emulated is a GPU that the CPU plays.
+func emulated(t *testing.T) *kernels.Device {
+	t.Helper()
+	d, err := kernels.Open("emulated", kernels.Options{})
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales have the same bits; elsewhere
+// a product may be joined with a sum or not.
+func TestAdamWOnGPU(t *testing.T) {
+	const n = 5*kernels.QuantizeBlock + 77
+	gpu := emulated(t)
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
+	for _, f := range append(slices.Clone(forms), halfGradients...) {
+		a, b := f.stepper(t, d, w), f.stepper(t, gpu, w)
+		a.number, b.number = 3, 3
+		for range 3 {
+			g := gradients(n, a.c.Step)
+			a.step(g)
+			b.step(g)
+			limit := map[bool]float64{true: 0x1p-7, false: 0x1p-15}[f.weight == tensor.BF16 && f.master == 0]
+			other := b.weights(t)
+			for i, w := range a.weights(t) {
+				if math.Abs(w-other[i]) > limit*math.Abs(w)+1e-9 {
+					t.Fatalf("%s, step %d: weight %d is %v, and %v on the GPU", f.name, a.c.Step, i, w, other[i])
+				}
+			}
+			for i, x := range []tensor.Tensor{a.s.M, a.s.V, a.s.MScale, a.s.VScale} {
+				y := []tensor.Tensor{b.s.M, b.s.V, b.s.MScale, b.s.VScale}[i]
+				if f.codes {
+					if !bytes.Equal(bytesOf(t, d, x), bytesOf(t, gpu, y)) {
+						t.Fatalf("%s, step %d: %s has other bits on the GPU", f.name, a.c.Step, x.Name)
+					}
+					continue
+				}
+				if !x.Ok() {
+					continue
+				}
+				other := floats(t, gpu, y)
+				for i, m := range floats(t, d, x) {
+					if math.Abs(m-other[i]) > 1e-6*max(math.Abs(m), math.Abs(float64(g[i]))) {
+						t.Fatalf("%s, step %d: %s[%d] is %v, and %v on the GPU", f.name, a.c.Step, x.Name, i, m, other[i])
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestAdamWHalfGradients wants gradients in BF16 to be what the same numbers in F32 are.
+func TestAdamWHalfGradients(t *testing.T) {
+	const n = 3*kernels.QuantizeBlock + 77
+	run := func(t *testing.T, d *kernels.Device) {
+		for _, f := range halfGradients {
+			wide := f
+			wide.gradient = 0
+			w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
+			a, b := f.stepper(t, d, w), wide.stepper(t, d, w)
+			for range 2 {
+				g := gradients(n, a.c.Step)
+				for i := range g {
+					g[i] = tensor.Round(g[i])
+				}
+				a.step(g)
+				b.step(g)
+			}
+			if !bytes.Equal(a.bytes(t), b.bytes(t)) {
+				t.Errorf("%s: the bits differ", f.name)
+			}
+		}
+	}
+	kernels.EachDevice(t, run)
+	t.Run("emulated", func(t *testing.T) { run(t, emulated(t)) })
+}
+
+// TestAdamWAll wants a list to be what its tensors are one by one: of several forms, sizes, numbers, some of them still, ranges
+// among them, with a control that scales the gradient and one that takes no step.
+func TestAdamWAll(t *testing.T) {
+	run := func(t *testing.T, d *kernels.Device) {
+		var one, all []*stepper
+		var list []kernels.AdamWTensor
+		for i, n := range []int{1, 256, 300, 5000, 4096, 511, 77} {
+			f := forms[[]int{8, 7, 4, 8, 8, 8, 7}[i]]
+			w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
+			a, b := f.stepper(t, d, w), f.stepper(t, d, w)
+			a.number, b.number, a.still, b.still = i, i, i%2 == 1, i%2 == 1
+			one, all = append(one, a), append(all, b)
+			if x := b.tensor(); n > 4096 {
+				list = append(list, x.Part(4096, n-4096), x.Part(0, 4096))
+			} else {
+				list = append(list, x)
+			}
+		}
+		l := d.NewAdamWList(arena(t, d, 1<<12).New("list", tensor.U8, kernels.AdamWListSize(len(list))), list)
+		for step := range 4 {
+			c := control(t, d)
+			loss := arena(t, d, 256).New("loss", tensor.F32, 1)
+			d.Upload(loss, []float32{map[bool]float32{true: float32(math.NaN())}[step == 2]})
+			d.AddLoss(c, loss)
+			for i, x := range one {
+				g := gradients(x.w.Len(), step+i)
+				d.Upload(x.g, g)
+				d.Upload(all[i].g, g)
+				d.AddSquares(c, x.g)
+			}
+			d.Decide(c, 0.3)
+			for _, x := range one {
+				x.c.Control, x.c.Step = c, step+1
+				d.AdamW(x.tensor(), x.c)
+			}
+			before := all[3].bytes(t)
+			d.AdamWAll(l, one[0].c)
+			if same := bytes.Equal(all[3].bytes(t), before); same != (step == 2) {
+				t.Errorf("step %d: nothing changed is %v", step, same)
+			}
+			for i, x := range all {
+				if !bytes.Equal(x.bytes(t), one[i].bytes(t)) {
+					t.Errorf("step %d: tensor %d has other bits in the list", step, i)
+				}
+			}
+		}
+	}
+	kernels.EachDevice(t, run)
+	t.Run("emulated", func(t *testing.T) { run(t, emulated(t)) })
+}
