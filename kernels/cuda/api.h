@@ -22,6 +22,7 @@
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
 	X(CU_STREAM_NON_BLOCKING, 1) \
 	X(CU_EVENT_DEFAULT, 0) \
+	X(CU_EVENT_DISABLE_TIMING, 2) \
 	X(NVRTC_SUCCESS, 0) \
 	X(NVRTC_ERROR_COMPILATION, 6) \
 	X(NVRTC_ERROR_BUILTIN_OPERATION_FAILURE, 7) \
@@ -74,6 +75,8 @@ enum {
 	X(cuMemGetInfo_v2, (size_t *available, size_t *total)) \
 	X(cuMemAlloc_v2, (CUdeviceptr *address, size_t bytes)) \
 	X(cuMemFree_v2, (CUdeviceptr address)) \
+	X(cuMemHostAlloc, (void **memory, size_t bytes, unsigned int flags)) \
+	X(cuMemFreeHost, (void *memory)) \
 	X(cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream)) \
 	X(cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t bytes, CUstream stream)) \
 	X(cuMemcpyDtoDAsync_v2, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)) \

@@ -1,5 +1,6 @@
 // libcuda: memory, modules and launches.
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +16,20 @@ typedef struct {
 #undef FIELD
 } driver;
 
+enum { SLOTS = 8, SLOT_BYTES = 2 << 20 };
+
 typedef struct {
 	driver *api;
 	uint64_t serial; // never that of another GPU, open or closed
 	CUdevice device;
 	CUcontext context;
 	CUstream stream; // the one that all work is queued on
+
+	// What is uploaded goes through these slots of pinned memory, in turns: a slot is free again when its event has come.
+	pthread_mutex_t lock;
+	char *slots; // NULL: the system gives no pinned memory
+	CUevent sent[SLOTS];
+	int slot; // the next
 } gpu;
 
 uintptr_t cuda_open_driver(const char *path, char *message, int size) {
@@ -108,6 +117,12 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 	if ((r = d->cuDevicePrimaryCtxRetain(&g->context, g->device))) return r;
 	g->serial = atomic_fetch_add(&serial, 1) + 1;
 	if ((r = bind(g)) == CUDA_SUCCESS) r = d->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING);
+	if (r == CUDA_SUCCESS && d->cuMemHostAlloc((void **)&g->slots, SLOTS * SLOT_BYTES, 0) != CUDA_SUCCESS) g->slots = NULL;
+	for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++) {
+		r = d->cuEventCreate(&g->sent[i], CU_EVENT_DISABLE_TIMING);
+		if (r == CUDA_SUCCESS) r = d->cuEventRecord(g->sent[i], g->stream);
+	}
+	pthread_mutex_init(&g->lock, NULL);
 	if (r != CUDA_SUCCESS) d->cuDevicePrimaryCtxRelease_v2(g->device);
 	return r;
 }
@@ -146,6 +161,9 @@ cuda_status cuda_close(uintptr_t gpu_) {
 	driver *d = g->api;
 	CUresult r = bind(g);
 	if (r == CUDA_SUCCESS) r = d->cuStreamDestroy_v2(g->stream);
+	for (int i = 0; i < SLOTS; i++) d->cuEventDestroy_v2(g->sent[i]);
+	if (g->slots) d->cuMemFreeHost(g->slots);
+	pthread_mutex_destroy(&g->lock);
 	CUresult released = d->cuDevicePrimaryCtxRelease_v2(g->device);
 	free(g);
 	return status(d, r != CUDA_SUCCESS ? r : released);
@@ -177,12 +195,35 @@ cuda_status cuda_free(uintptr_t gpu_, uint64_t address) {
 	return OK;
 }
 
+// send queues the copy of as many bytes as a slot has.
+static CUresult send(gpu *g, uint64_t to, const void *from, uint64_t bytes) {
+	driver *d = g->api;
+	CUevent sent = g->sent[g->slot];
+	char *slot = g->slots + (size_t)g->slot * SLOT_BYTES;
+	CUresult r;
+	if ((r = d->cuEventSynchronize(sent))) return r;
+	memcpy(slot, from, bytes);
+	if ((r = d->cuMemcpyHtoDAsync_v2(to, slot, bytes, g->stream))) return r;
+	g->slot = (g->slot + 1) % SLOTS;
+	return d->cuEventRecord(sent, g->stream);
+}
+
 cuda_status cuda_upload(uintptr_t gpu_, uint64_t to, const void *from, uint64_t bytes) {
 	gpu *g = (gpu *)gpu_;
 	TRY(bind(g));
-	TRY(g->api->cuMemcpyHtoDAsync_v2(to, from, bytes, g->stream));
-	TRY(g->api->cuStreamSynchronize(g->stream));
-	return OK;
+	if (!g->slots) {
+		TRY(g->api->cuMemcpyHtoDAsync_v2(to, from, bytes, g->stream));
+		TRY(g->api->cuStreamSynchronize(g->stream));
+		return OK;
+	}
+	CUresult r = CUDA_SUCCESS;
+	pthread_mutex_lock(&g->lock);
+	for (uint64_t at = 0; at < bytes && r == CUDA_SUCCESS; at += SLOT_BYTES) {
+		const uint64_t n = bytes - at < SLOT_BYTES ? bytes - at : SLOT_BYTES;
+		r = send(g, to + at, (const char *)from + at, n);
+	}
+	pthread_mutex_unlock(&g->lock);
+	return status(g->api, r);
 }
 
 cuda_status cuda_download(uintptr_t gpu_, void *to, uint64_t from, uint64_t bytes) {

@@ -318,6 +318,8 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	pieces.erase(found);
 	return failed;
 }
+EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int) { return (*memory = malloc(bytes)) ? failed : CUDA_ERROR_OUT_OF_MEMORY; }
+EXPORT CUresult cuMemFreeHost(void *memory) { return free(memory), failed; }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
 	if (failed) return failed;
 	if (!inside(to, bytes)) return INVALID_VALUE;

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -203,5 +204,25 @@ func TestEmulatedCompiler(t *testing.T) {
 	_, _, err := c.Compile(Program{Name: "wrong.cu", Source: "extern \"C\" __global__ void f() { int x = y; }"}, "sm_90a")
 	if err == nil || !strings.Contains(err.Error(), "wrong.cu:1") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestUploadPieces has more bytes than the slots of pinned memory hold arrive whole.
+func TestUploadPieces(t *testing.T) {
+	g, _ := openEmulated(t)
+	const n = 19<<20 + 3
+	want, got := make([]byte, n), make([]byte, n)
+	for i := range want {
+		want[i] = byte(i*i>>8 ^ i)
+	}
+	p, err := g.Alloc(n)
+	if err == nil {
+		err = g.Upload(p, want)
+	}
+	if err == nil {
+		err = g.Download(got, p)
+	}
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("the bytes are others, or %v", err)
 	}
 }

@@ -130,7 +130,7 @@ func (g *GPU) Release(addr uintptr) error {
 	return nil
 }
 
-// Upload copies from this process's memory and waits for it.
+// Upload queues a copy from this process's memory, which it has read when it returns.
 func (g *GPU) Upload(to uintptr, from []byte) error {
 	if err := g.Err(); err != nil || len(from) == 0 {
 		return err

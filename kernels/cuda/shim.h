@@ -41,8 +41,8 @@ cuda_status cuda_memory(uintptr_t gpu, uint64_t *available, uint64_t *total);
 cuda_status cuda_alloc(uintptr_t gpu, uint64_t bytes, uint64_t *address);
 cuda_status cuda_free(uintptr_t gpu, uint64_t address);
 
-// Copies to and from host memory return when they are done; the others, and launches, when they are queued. All are done
-// in the order of the calls.
+// A copy to the host returns when it is done; one from there when what it copies has been read, and the others, and launches, when
+// they are queued. All are done in the order of the calls.
 cuda_status cuda_upload(uintptr_t gpu, uint64_t to, const void *from, uint64_t bytes);
 cuda_status cuda_download(uintptr_t gpu, void *to, uint64_t from, uint64_t bytes);
 cuda_status cuda_copy(uintptr_t gpu, uint64_t to, uint64_t from, uint64_t bytes);

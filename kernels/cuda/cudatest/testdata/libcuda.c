@@ -218,6 +218,16 @@ CUresult cuMemFree_v2(CUdeviceptr p) {
 	}
 	LEAVE
 }
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int flags) {
+	ENTER
+	if (!r) *memory = malloc(bytes);
+	LEAVE
+}
+CUresult cuMemFreeHost(void *memory) {
+	ENTER
+	free(memory);
+	LEAVE
+}
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream s) {
 	ENTER
 	if (!r && !inside(to, bytes)) r = INVALID_VALUE;
