@@ -18,14 +18,9 @@ package kernels
 import (
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
-	"strconv"
-	"strings"
 	"unsafe"
 
 	"restyle/kernels/cpu"
-	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
@@ -40,6 +35,8 @@ type Options struct {
 	Fused Fused
 	// OwnProducts has matrix products on a GPU be restyle's own kernels, even where cuBLASLt is there. Default: cuBLASLt's.
 	OwnProducts bool
+	// NoBF16 says that nothing will be BF16, so that a GPU without it, which is one before Ampere, serves too.
+	NoBF16 bool
 	// Sync waits for every kernel, so that an error is that of the kernel it names. Slow; for finding faults.
 	Sync bool
 }
@@ -53,75 +50,13 @@ type Device struct {
 	counts map[string]int
 	moved  Transfers
 	arenas map[*Arena]bool
+	notes  []string
 
 	pads    []*Arena // scratch memory, see scratch.go
 	padPeak int
 	// GuardScratch sets both: how scratch memory is cut, and what looks at it before it is released down to a mark.
 	cutScratch func(a *Arena, name string, t tensor.DType, shape ...int) tensor.Tensor
 	released   func(mark int)
-}
-
-// Open opens a device: "cpu", "cuda", "cuda:1", "emulated", which is a GPU that the CPU plays, for finding mistakes in kernels, or
-// "auto", which is the best that every operation runs on: the CPU, while most have no kernel for a GPU. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
-func Open(name string, o Options) (*Device, error) {
-	d := &Device{name: name, opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}}
-	kind, ordinal, numbered := strings.Cut(name, ":")
-	switch {
-	case name == "cpu", name == "auto":
-		d.name = "cpu"
-		return d, d.openCPU()
-	case name == "emulated":
-		g, err := openEmulated()
-		if err != nil {
-			return nil, fmt.Errorf("device %q: %w", name, err)
-		}
-		d.gpu = g
-		if !o.OwnProducts {
-			err = d.openBLAS(cuda.OpenEmulatedBLAS)
-		}
-		return d, err
-	case kind == "cuda":
-		n := 0
-		if numbered {
-			var err error
-			if n, err = strconv.Atoi(ordinal); err != nil || n < 0 {
-				return nil, fmt.Errorf("device %q: the number of a GPU comes after the colon, as in cuda:0", name)
-			}
-		}
-		g, err := openGPU(n)
-		if err != nil {
-			return nil, fmt.Errorf("device %q: %w", name, err)
-		}
-		d.name, d.gpu = fmt.Sprintf("cuda:%d", n), g
-		if !o.OwnProducts {
-			d.gpu.noBLAS = d.openBLAS(cuda.OpenBLAS)
-		}
-		return d, nil
-	}
-	return nil, fmt.Errorf("device %q: it is one of cpu, cuda, cuda:N, emulated, auto", name)
-}
-
-func (d *Device) openCPU() error {
-	threads := d.opts.Threads
-	if threads == 0 {
-		threads = runtime.GOMAXPROCS(0)
-	}
-	if threads < 1 || threads > 1024 {
-		return fmt.Errorf("threads: %d is not between 1 and 1024, or 0 for all", threads)
-	}
-	want := d.opts.Level
-	if want == "" {
-		want = os.Getenv("RESTYLE_CPU")
-	}
-	level, err := cpu.ParseLevel(want)
-	if err != nil && d.opts.Level == "" {
-		err = fmt.Errorf("RESTYLE_CPU: %w", err)
-	}
-	if err != nil {
-		return err
-	}
-	cpu.Use(level)
-	return cpu.SetThreads(threads)
 }
 
 // Name is the device's name, such as "cpu" or "cuda:0".

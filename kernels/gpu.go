@@ -21,7 +21,6 @@ type gpu struct {
 	cache    cuda.Cache
 	modules  map[build]*cuda.Module
 	blas     *blas                  // nil: products are our own
-	noBLAS   error                  // why they are, where nobody asked for it
 	launched func(k kernel, g grid) // tests set it, to be told of every launch, of which none is made then
 }
 
@@ -90,39 +89,6 @@ type build struct {
 	source string
 	macros macros
 	block  int
-}
-
-func openGPU(ordinal int) (*gpu, error) {
-	device, err := cuda.Open(ordinal)
-	if err != nil {
-		return nil, err
-	}
-	compiler, err := cuda.OpenCompiler(device.Driver)
-	return newGPU(device, compiler, err)
-}
-
-func openEmulated() (*gpu, error) {
-	device, compiler, err := cuda.OpenEmulated(cuda.DefaultCache())
-	if err != nil {
-		return nil, err
-	}
-	return newGPU(device, compiler, nil)
-}
-
-// newGPU is a GPU with its compiler, unless err says that there is none.
-func newGPU(device *cuda.GPU, compiler *cuda.Compiler, err error) (*gpu, error) {
-	g := &gpu{GPU: device, compiler: compiler, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
-	if device.Major < 8 {
-		err = fmt.Errorf("%s has compute capability %d.%d: bfloat16 needs 8.0 (Ampere) or newer", device.Name, device.Major, device.Minor)
-	}
-	if err == nil {
-		g.arch, err = g.compiler.Arch(device.Major, device.Minor)
-	}
-	if err != nil {
-		_ = device.Close()
-		return nil, err
-	}
-	return g, nil
 }
 
 // launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, i32, i64, f32, f64

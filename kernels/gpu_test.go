@@ -175,7 +175,7 @@ func builds(t tensor.DType, dim int) (all []build) {
 // does not keep its row in registers would be right but slow: at the length that most models have, none may spill more than
 // what a compiler's moods make of a few.
 func TestCompile(t *testing.T) {
-	c, err := cuda.OpenCompiler(0)
+	c, err := cuda.OpenCompiler(cuda.Properties{})
 	if err != nil {
 		t.Skip(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"restyle/kernels/cpu"
 	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 )
 
 // What the tests of the package's inside and those of its operations, which are in kernels_test as they use the list of
@@ -58,7 +59,7 @@ func on(t *testing.T, name string, o Options, f func(t *testing.T, d *Device)) {
 // TestMain has all tests share what the emulated GPU compiles.
 func TestMain(m *testing.M) {
 	if os.Getenv("RESTYLE_CACHE") != "" {
-		os.Exit(m.Run())
+		os.Exit(cudatest.Main(m))
 	}
 	dir, err := os.MkdirTemp("", "restyle")
 	if err == nil {
@@ -68,7 +69,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := m.Run()
+	code := cudatest.Main(m)
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }

@@ -15,6 +15,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -26,31 +27,57 @@ type Compiler struct {
 	handle       C.uintptr_t
 }
 
-// OpenCompiler finds NVRTC, in the file that RESTYLE_NVRTC names or where CUDA's toolkits and the packages of pip and conda
-// are. driver is a GPU's Driver, so that none is taken whose code the driver would not load, or 0 for any. The error has the command
-// that installs one.
-func OpenCompiler(driver int) (*Compiler, error) {
-	return openCompiler(libnvrtc.paths(driver), libnvrtc.install(driver))
+// OpenCompiler finds NVRTC for a GPU, in the file that RESTYLE_NVRTC names or where CUDA's toolkits and the packages of pip and conda
+// are: the first that compiles for the GPU, or else the first. None is taken whose code the GPU's driver would not load. No
+// Properties are any GPU. The error has the command that installs one.
+func OpenCompiler(p Properties) (*Compiler, error) {
+	return openCompiler(libnvrtc.paths(p.Driver), p)
 }
 
-func openCompiler(paths []string, install string) (*Compiler, error) {
-	var c C.cuda_compiler
-	missing := fmt.Sprintf("NVRTC, CUDA's run-time compiler, is missing: install it with %s, or have RESTYLE_NVRTC name its file", install)
-	err := search(missing, paths, func(path string, message *C.char, size C.int) bool {
-		preloadBuiltins(path)
-		p := C.CString(path)
-		defer C.free(unsafe.Pointer(p))
-		return C.cuda_open_compiler(p, &c, message, size) != 0
+func openCompiler(paths []string, gpu Properties) (first *Compiler, err error) {
+	missing := fmt.Sprintf("NVRTC, CUDA's run-time compiler, is missing: install it with %s, or have RESTYLE_NVRTC name its file", libnvrtc.install(gpu.Driver))
+	var suits *Compiler
+	err = search(missing, paths, func(path string, message *C.char, size C.int) bool {
+		c := tryCompiler(path, message, size)
+		if c != nil && first == nil {
+			first = c
+		}
+		if c != nil && (gpu.Major == 0 || c.Older(gpu) == "") {
+			suits = c
+		}
+		return suits != nil
 	})
-	if err != nil {
-		return nil, err
+	if suits != nil || first == nil {
+		return suits, err
+	}
+	return first, nil
+}
+
+// tryCompiler opens the library at a path, or says why not.
+func tryCompiler(path string, message *C.char, size C.int) *Compiler {
+	preloadBuiltins(path)
+	p := C.CString(path)
+	defer C.free(unsafe.Pointer(p))
+	var c C.cuda_compiler
+	if C.cuda_open_compiler(p, &c, message, size) == 0 {
+		return nil
 	}
 	var archs []int
 	for _, a := range c.archs[:c.count] {
 		archs = append(archs, int(a))
 	}
 	slices.Sort(archs)
-	return &Compiler{int(c.major), int(c.minor), C.GoString(&c.path[0]), archs, c.compiler}, nil
+	return &Compiler{int(c.major), int(c.minor), C.GoString(&c.path[0]), archs, c.compiler}
+}
+
+// Older says, if the compiler is older than a GPU and makes no code of its own for it, what that means and what to do; "" if not.
+func (c *Compiler) Older(gpu Properties) string {
+	arch, err := c.Arch(gpu.Major, gpu.Minor)
+	if err == nil && !strings.HasPrefix(arch, "compute_") {
+		return ""
+	}
+	return fmt.Sprintf("NVRTC %d.%d in %s is older than %s, of compute capability %d.%d: the driver compiles what it makes, and kernels may be slower: install a newer one with %s --upgrade",
+		c.Major, c.Minor, c.Path, gpu.Name, gpu.Major, gpu.Minor, libnvrtc.install(gpu.Driver))
 }
 
 // preloadBuiltins opens libnvrtc-builtins where it lies beside an NVRTC that is given by its path: some builds look for it
@@ -75,7 +102,7 @@ func (c *Compiler) Arch(major, minor int) (string, error) {
 	capability := 10*major + minor
 	older := slices.DeleteFunc(slices.Clone(c.Archs), func(a int) bool { return a > capability })
 	if len(older) == 0 {
-		return "", fmt.Errorf("GPU of compute capability %d.%d: NVRTC %d.%d in %s compiles for %v: an older CUDA is needed", major, minor, c.Major, c.Minor, c.Path, c.Archs)
+		return "", fmt.Errorf("GPU of compute capability %d.%d: NVRTC %d.%d in %s compiles for %v: install an older CUDA's, or give --device cpu", major, minor, c.Major, c.Minor, c.Path, c.Archs)
 	}
 	switch best := older[len(older)-1]; {
 	case best == capability && major >= 9:
@@ -103,10 +130,10 @@ func (p Program) options(arch string) []string {
 // Compile compiles a program for what Arch named. It returns the image for Load, and what the compiler had to say, which may be
 // something even when all is well. The error holds that too.
 func (c *Compiler) Compile(p Program, arch string) (image []byte, log string, err error) {
-	var strings []*C.char
+	var texts []*C.char
 	text := func(s string) *C.char {
-		strings = append(strings, C.CString(s))
-		return strings[len(strings)-1]
+		texts = append(texts, C.CString(s))
+		return texts[len(texts)-1]
 	}
 	var contents, names, options []*C.char
 	for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
@@ -129,7 +156,7 @@ func (c *Compiler) Compile(p Program, arch string) (image []byte, log string, er
 	image = C.GoBytes(unsafe.Pointer(out.image), C.int(out.bytes))
 	C.free(unsafe.Pointer(out.image))
 	C.free(unsafe.Pointer(out.log))
-	for _, s := range strings {
+	for _, s := range texts {
 		C.free(unsafe.Pointer(s))
 	}
 	if s.code != 0 {

@@ -18,7 +18,7 @@ import (
 // openStandInCompiler is the stand-in for NVRTC, of version 12.3.
 func openStandInCompiler(t testing.TB) *Compiler {
 	t.Helper()
-	c, err := openCompiler([]string{cudatest.Library(t, "libnvrtc")}, "")
+	c, err := openCompiler([]string{cudatest.Library(t, "libnvrtc")}, Properties{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +39,44 @@ func TestArch(t *testing.T) {
 	}
 	if _, err := c.Arch(7, 0); err == nil || !strings.Contains(err.Error(), "capability 7.0") {
 		t.Error(err)
+	}
+}
+
+// TestNewerCompiler wants the first compiler that knows the GPU, so that installing a newer one helps, and else the first.
+func TestNewerCompiler(t *testing.T) {
+	older := cudatest.Library(t, "libnvrtc")
+	newer := filepath.Join(t.TempDir(), "newer.so")
+	library, err := os.ReadFile(older)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(newer, library, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		paths []string
+		major int
+		want  string
+	}{
+		{[]string{older, newer}, 9, older}, {[]string{older, newer}, 10, newer}, {[]string{newer, older}, 9, newer},
+		{[]string{older, newer}, 12, older}, {[]string{older}, 10, older}, {[]string{older, newer}, 0, older}, {[]string{"none", older}, 10, older},
+	} {
+		gpu := Properties{Name: "GPU", Major: test.major, Driver: 12080}
+		c, err := openCompiler(test.paths, gpu)
+		if err != nil || c.Path != test.want {
+			t.Errorf("%v for %d: %+v, %v", test.paths, test.major, c, err)
+		}
+	}
+	c := openStandInCompiler(t)
+	want := "NVRTC 12.3 in " + older + " is older than GPU, of compute capability 12.0: "
+	said := c.Older(Properties{Name: "GPU", Major: 12, Driver: 12080})
+	if !strings.HasPrefix(said, want) || !strings.HasSuffix(said, "with pip install nvidia-cuda-nvrtc-cu12 --upgrade") {
+		t.Errorf("%s\nhas not\n%s", said, want)
+	}
+	for _, capability := range [][2]int{{8, 0}, {8, 9}, {9, 0}} {
+		if said := c.Older(Properties{Major: capability[0], Minor: capability[1]}); said != "" {
+			t.Error(capability, said)
+		}
 	}
 }
 
@@ -65,7 +103,7 @@ func TestCompilePasses(t *testing.T) {
 
 // TestCompile uses the NVRTC that is there.
 func TestCompile(t *testing.T) {
-	c, err := OpenCompiler(0)
+	c, err := OpenCompiler(Properties{})
 	if err != nil {
 		t.Skip(err)
 	}

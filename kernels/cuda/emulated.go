@@ -43,7 +43,7 @@ func OpenEmulated(cache Cache) (*GPU, *Compiler, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := openCompiler([]string{library}, "")
+	c, err := openCompiler([]string{library}, g.Properties)
 	if err != nil {
 		return nil, nil, errors.Join(err, g.Close())
 	}

@@ -81,7 +81,7 @@ func TestNoCompiler(t *testing.T) {
 	t.Setenv("RESTYLE_NVRTC", "/a/file")
 	for driver, command := range map[int]string{0: "pip install nvidia-cuda-nvrtc,", 13020: "pip install nvidia-cuda-nvrtc,",
 		12040: "pip install nvidia-cuda-nvrtc-cu12,", 14000: "pip install nvidia-cuda-nvrtc,"} {
-		_, err := OpenCompiler(driver)
+		_, err := OpenCompiler(Properties{Driver: driver})
 		if err == nil || !strings.HasSuffix(err.Error(), ": tried /a/file (not there)") || !strings.Contains(err.Error(), command) {
 			t.Errorf("CUDA %d: %v", driver, err)
 		}

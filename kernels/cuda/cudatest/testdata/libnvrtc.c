@@ -1,5 +1,8 @@
 // A stand-in for NVRTC, for tests of what surrounds it. The image of a program is a line with how many were compiled before,
-// and then all that it was given, so that tests see both. A source that has the word "error" does not compile.
+// and then all that it was given, so that tests see both. A source that has the word "error" does not compile. It is of version
+// 12.3, and compiles for GPUs up to 9.0; in a folder whose name has "newer", it does so up to 10.0.
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +14,15 @@ struct _nvrtcProgram {
 };
 
 nvrtcResult nvrtcVersion(int *major, int *minor) { *major = 12; *minor = 3; return NVRTC_SUCCESS; }
-nvrtcResult nvrtcGetNumSupportedArchs(int *n) { *n = 4; return NVRTC_SUCCESS; }
+nvrtcResult nvrtcGetNumSupportedArchs(int *n) {
+	Dl_info self;
+	*n = dladdr((void *)nvrtcVersion, &self) && strstr(self.dli_fname, "newer") ? 5 : 4;
+	return NVRTC_SUCCESS;
+}
 nvrtcResult nvrtcGetSupportedArchs(int *archs) {
-	memcpy(archs, (int[]){75, 80, 86, 90}, 4 * sizeof(int));
+	int n;
+	nvrtcGetNumSupportedArchs(&n);
+	memcpy(archs, (int[]){75, 80, 86, 90, 100}, n * sizeof(int));
 	return NVRTC_SUCCESS;
 }
 const char *nvrtcGetErrorString(nvrtcResult r) { return r == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR"; }

@@ -1,0 +1,152 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
+)
+
+// Open opens a device: "cpu"; "cuda", which is "cuda:0", "cuda:1" and so on; "auto", which is the GPU with the most free memory, or
+// the CPU if there is none that serves; or "emulated", which is a GPU that the CPU plays, for finding mistakes in kernels. Notes has
+// what auto chose. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
+func Open(name string, o Options) (*Device, error) {
+	d := &Device{name: name, opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}}
+	kind, ordinal, numbered := strings.Cut(name, ":")
+	var err error
+	switch {
+	case name == "cpu":
+		err = d.openCPU()
+	case name == "auto":
+		err = d.openAuto()
+	case name == "emulated":
+		err = d.openEmulated()
+	case kind == "cuda":
+		n := 0
+		if numbered {
+			if n, err = strconv.Atoi(ordinal); err != nil || n < 0 {
+				return nil, fmt.Errorf("device %q: the number of a GPU comes after the colon, as in cuda:0", name)
+			}
+		}
+		err = d.openGPU(n)
+	default:
+		return nil, fmt.Errorf("device %q: it is one of cpu, cuda, cuda:N, emulated, auto", name)
+	}
+	if err != nil && d.gpu != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("device %q: %w", name, err)
+	}
+	return d, nil
+}
+
+// autoGPU has auto take a GPU: when models run on one.
+var autoGPU = false
+
+// openAuto opens the GPU with the most free memory that can be used, or else the CPU.
+func (d *Device) openAuto() error {
+	why := "not all operations have kernels for a GPU yet"
+	if autoGPU {
+		list, err := cuda.Candidates()
+		for _, c := range list {
+			failed := d.openGPU(c.Ordinal)
+			if failed == nil {
+				d.notes = append([]string{fmt.Sprintf("--device auto: %s, %s, %s free", d.name, c.Name, Bytes(c.Free))}, d.notes...)
+				return nil
+			}
+			if err == nil {
+				err = failed
+			}
+		}
+		why = err.Error()
+		if errors.Is(err, cuda.ErrNoDriver) {
+			why = cuda.ErrNoDriver.Error()
+		}
+	}
+	d.name, d.notes = "cpu", []string{"--device auto: the CPU: " + why}
+	return d.openCPU()
+}
+
+// openGPU opens a GPU, and says in notes what is not as it should be.
+func (d *Device) openGPU(ordinal int) error {
+	device, err := cuda.Open(ordinal)
+	if err != nil {
+		return err
+	}
+	compiler, err := cuda.OpenCompiler(device.Properties)
+	if err != nil {
+		return errors.Join(err, device.Close())
+	}
+	if err := d.useGPU(fmt.Sprintf("cuda:%d", ordinal), device, compiler); err != nil {
+		return err
+	}
+	if older := compiler.Older(device.Properties); older != "" {
+		d.notes = append(d.notes, older)
+	}
+	if d.opts.OwnProducts {
+		return nil
+	}
+	if missing := d.openBLAS(cuda.OpenBLAS); missing != nil {
+		d.notes = append(d.notes, fmt.Sprintf("matrix products are restyle's own, which are slower: %v", missing))
+	}
+	return nil
+}
+
+func (d *Device) openEmulated() error {
+	device, compiler, err := cuda.OpenEmulated(cuda.DefaultCache())
+	if err != nil {
+		return err
+	}
+	if err := d.useGPU(d.name, device, compiler); err != nil || d.opts.OwnProducts {
+		return err
+	}
+	return d.openBLAS(cuda.OpenEmulatedBLAS)
+}
+
+// useGPU makes d a GPU, or closes it.
+func (d *Device) useGPU(name string, device *cuda.GPU, compiler *cuda.Compiler) error {
+	arch, err := compiler.Arch(device.Major, device.Minor)
+	if !device.HasBF16() && !d.opts.NoBF16 {
+		err = fmt.Errorf("%s has compute capability %d.%d, and bfloat16 needs 8.0 (Ampere) or newer: give --dtype fp32, or --device cpu",
+			device.Name, device.Major, device.Minor)
+	}
+	if err != nil {
+		return errors.Join(err, device.Close())
+	}
+	d.name = name
+	d.gpu = &gpu{GPU: device, compiler: compiler, arch: arch, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
+	return nil
+}
+
+func (d *Device) openCPU() error {
+	threads := d.opts.Threads
+	if threads == 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	if threads < 1 || threads > 1024 {
+		return fmt.Errorf("threads: %d is not between 1 and 1024, or 0 for all", threads)
+	}
+	want := d.opts.Level
+	if want == "" {
+		want = os.Getenv("RESTYLE_CPU")
+	}
+	level, err := cpu.ParseLevel(want)
+	if err != nil && d.opts.Level == "" {
+		err = fmt.Errorf("RESTYLE_CPU: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	cpu.Use(level)
+	return cpu.SetThreads(threads)
+}
+
+// Notes are lines that a user should see of how the device was opened: what auto chose and why, and what makes a GPU slower than
+// it could be, with what to do.
+func (d *Device) Notes() []string { return d.notes }
