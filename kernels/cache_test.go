@@ -125,7 +125,7 @@ func TestAttentionCachedLong(t *testing.T) {
 
 // TestAppendKV has rows land where they are to, and nothing else change.
 func TestAppendKV(t *testing.T) {
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, dt := range cases.Types {
 			const heads, kvHeads, dim, rows, capacity, at = 4, 2, 6, 3, 9, 4
 			var qkv, k, v tensor.Tensor

@@ -22,19 +22,45 @@ func (d *Device) Embedding(y, table, ids tensor.Tensor) {
 	d.gather(y, table, ids)
 }
 
-// EmbeddingBackward adds the gradient of each row to that of the table's row which it came from, in the order of rows:
+// EmbeddingBackward adds the gradient of each row to that of the table's row which it came from:
 //
 //	dtable[ids[r]] += dy[r]   where ids[r] ≠ pad
 //
-// dtable is [vocab, dim] F32, dy is [rows, dim] F32 or BF16. A pad of -1 is none.
+// dtable is [vocab, dim] F32, dy is [rows, dim] F32 or BF16. A pad of -1 is none. The rows of one id are added up in their
+// order, on a GPU in pieces that the ids alone decide, and the sums of the pieces in theirs.
 func (d *Device) EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
-	d.onlyCPU("EmbeddingBackward")
 	floating("EmbeddingBackward", "dy", dy)
 	want("EmbeddingBackward", "ids", ids, tensor.I32, dy.Rows())
 	want("EmbeddingBackward", "dtable", dtable, tensor.F32, dtable.Rows(), dy.Dim(-1))
 	d.within("EmbeddingBackward", "ids", ids, dtable.Rows())
 	d.ran("embedding_backward")
-	cpu.EmbeddingBackward(dtable, dy, ids, pad)
+	if d.gpu == nil {
+		cpu.EmbeddingBackward(dtable, dy, ids, pad)
+		return
+	}
+	defer d.release(d.mark())
+	row := dy.Matrix()
+	sorted, partials := embeddingScratch(d.scratch, row.Rows, row.Cols)
+	d.sortIDs(sorted, ids, pad)
+	m := rowsOf(row).with("PIECE", embeddingPiece)
+	threads := 32
+	for threads < 256 && threads*width(row.DType, row.Cols) < row.Cols {
+		threads *= 2
+	}
+	d.launch(kernel{"embedding.cu", "embedding_backward", m}, line(row.Rows, threads),
+		addr(dtable), addr(partials), addr(dy), addr(sorted), i32(row.Rows))
+	rest := line(partials.Dim(0), threads)
+	rest.blocks.Y = blocks(row.Cols/width(row.DType, row.Cols), 32)
+	d.launch(kernel{"embedding.cu", "embedding_backward_rest", m}, rest,
+		addr(dtable), addr(partials), addr(sorted), i32(row.Rows))
+}
+
+// embeddingPiece is how many rows of one id a block adds up at most.
+const embeddingPiece = 64
+
+// embeddingScratch lays out the sorted ids, and the sums of all pieces but the first of an id.
+func embeddingScratch(cut cut, rows, dim int) (sorted, partials tensor.Tensor) {
+	return cut("sorted ids", tensor.I64, rows), cut("dtable partials", tensor.F32, blocks(rows, embeddingPiece)-1, dim)
 }
 
 // within panics with the operation's name unless all integers are from 0 to n-1. On a GPU they are not looked at: reading

@@ -1,0 +1,64 @@
+// The gradient of looking up rows of a table. The formula is in embedding.go. DIM is the length of a row.
+//
+//   PIECE   rows that a block adds up at most: one id may have them all
+#include "common.cuh"
+#include "keys.cuh"
+
+// ends says that a piece ends before number i.
+inline bool ends(const Key *sorted, int i, int n, int id) { return i >= n || i % PIECE == 0 || idOf(sorted[i]) != id; }
+
+// embedding_backward adds up a piece of the rows of one id, and adds it to that row of dtable, or, where the rows before it have
+// the same id, leaves it in partials [(n - 1) / PIECE, DIM]. There is a block for every key: most pieces are one.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	embedding_backward(float *dtable, float *partials, const T *dy, const Key *sorted, int n) {
+	const int first = blockIdx.x, id = idOf(sorted[first]);
+	const bool more = first > 0 && idOf(sorted[first - 1]) == id;
+	if (id < 0 || (more && first % PIECE != 0)) return;
+	int end = first + 1;
+	while (!ends(sorted, end, n, id)) end++;
+	float *to = more ? partials + (long long)(first / PIECE - 1) * DIM : dtable + (long long)id * DIM;
+	for (int v = threadIdx.x; v < VECTORS; v += BLOCK) {
+		const Vec<float, WIDTH> before = more ? Vec<float, WIDTH>() : load(to, v);
+		float sum[WIDTH] = {};
+#pragma unroll 4
+		for (int i = first; i < end; i++) {
+			const Vector d = load(dy, (long long)rowOf(sorted[i]) * VECTORS + v);
+#pragma unroll
+			for (int k = 0; k < WIDTH; k++) sum[k] += d[k];
+		}
+		store(to, v, each<float>([&](int k) { return before[k] + sum[k]; }));
+	}
+}
+
+// embedding_backward_rest adds to dtable what embedding_backward left in partials. A block looks at one piece, and if the first of
+// an id's that were left begins there, adds up all of them, in 32 columns of vectors.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	embedding_backward_rest(float *dtable, const float *partials, const Key *sorted, int n) {
+	constexpr int PARTS = BLOCK / 32;
+	const int first = (blockIdx.x + 1) * PIECE, id = idOf(sorted[first]);
+	auto left = [&](int i) { return i < n && idOf(sorted[i]) == id && idOf(sorted[i - 1]) == id; };
+	if (id < 0 || !left(first) || (first > PIECE && left(first - PIECE))) return;
+	const int column = blockIdx.y * 32 + threadIdx.x % 32, part = threadIdx.x / 32;
+	__shared__ float sums[PARTS][32][WIDTH];
+	float sum[WIDTH] = {};
+	if (column < VECTORS) {
+#pragma unroll 4
+		for (int i = first + part * PIECE; left(i); i += PARTS * PIECE) {
+			const Vec<float, WIDTH> p = load(partials, (long long)(i / PIECE - 1) * VECTORS + column);
+#pragma unroll
+			for (int k = 0; k < WIDTH; k++) sum[k] += p[k];
+		}
+	}
+#pragma unroll
+	for (int k = 0; k < WIDTH; k++) sums[part][threadIdx.x % 32][k] = sum[k];
+	__syncthreads();
+	if (part > 0 || column >= VECTORS) return;
+	const long long at = (long long)id * VECTORS + column;
+	const Vec<float, WIDTH> before = load(dtable, at);
+	store(dtable, at, each<float>([&](int k) {
+		float total = before[k];
+#pragma unroll
+		for (int p = 0; p < PARTS; p++) total += sums[p][threadIdx.x][k];
+		return total;
+	}));
+}

@@ -1,0 +1,45 @@
+// Sorting by ids. It is described in sort.go.
+//
+//   TILE   keys that a block sorts: a power of two
+#include "common.cuh"
+#include "keys.cuh"
+
+// sort_ids leaves the keys of every TILE rows sorted. The last tile is filled up with keys that come after all.
+extern "C" __global__ void __launch_bounds__(BLOCK) sort_ids(Key *tiles, const int *ids, int n, int pad) {
+	__shared__ Key keys[TILE];
+	const int first = blockIdx.x * TILE;
+	for (int i = threadIdx.x; i < TILE; i += BLOCK) {
+		const int row = first + i, id = row < n && ids[row] != pad ? ids[row] : -1;
+		keys[i] = keyOf(id, row);
+	}
+	// Bitonic sorting (Batcher 1968).
+	for (int run = 2; run <= TILE; run *= 2) {
+		for (int apart = run / 2; apart > 0; apart /= 2) {
+			__syncthreads();
+			for (int pair = threadIdx.x; pair < TILE / 2; pair += BLOCK) {
+				const int i = pair / apart * 2 * apart + pair % apart, j = i + apart;
+				const Key a = keys[i], b = keys[j];
+				if ((a > b) == !(i & run)) keys[i] = b, keys[j] = a;
+			}
+		}
+	}
+	__syncthreads();
+	for (int i = threadIdx.x; i < TILE; i += BLOCK) tiles[first + i] = keys[i];
+}
+
+// merge_ids puts every key of sorted tiles where it belongs among all: behind those of each tile that are smaller.
+extern "C" __global__ void __launch_bounds__(BLOCK) merge_ids(Key *sorted, const Key *tiles, int n) {
+	const int at = (int)thread(), count = (n + TILE - 1) / TILE;
+	if (at >= count * TILE) return;
+	const Key key = tiles[at];
+	int place = 0;
+#pragma unroll 4
+	for (int t = 0; t < count; t++) {
+		const Key *tile = tiles + t * TILE;
+		int less = 0;
+#pragma unroll
+		for (int step = TILE / 2; step > 0; step /= 2) less += tile[less + step - 1] < key ? step : 0;
+		place += less + (tile[less] < key);
+	}
+	if (place < n) sorted[place] = key;
+}

@@ -1,0 +1,23 @@
+package kernels
+
+import "restyle/tensor"
+
+// sortTile is how many ids a block sorts.
+const sortTile = 2048
+
+// sortIDs leaves in sorted, I64, what keys.cuh calls the keys of all rows, in their order: what has an id comes behind what has a
+// smaller one, and what has the pad at the end. Blocks sort tiles of ids; then each key finds its place among all by counting those
+// of each tile that come before it.
+func (d *Device) sortIDs(sorted, ids tensor.Tensor, pad int) {
+	n := ids.Len()
+	defer d.release(d.mark())
+	tiles := sortScratch(d.scratch, n)
+	m := macros{{"TILE", sortTile}}
+	d.launch(kernel{"sort.cu", "sort_ids", m}, line(blocks(n, sortTile), sortTile/2), addr(tiles), addr(ids), i32(n), i32(pad))
+	d.launch(kernel{"sort.cu", "merge_ids", m}, line(tiles.Len()/128, 128), addr(sorted), addr(tiles), i32(n))
+}
+
+// sortScratch lays out the tiles.
+func sortScratch(cut cut, n int) tensor.Tensor {
+	return cut("tiles of ids", tensor.I64, blocks(n, sortTile)*sortTile)
+}
