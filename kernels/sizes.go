@@ -39,6 +39,12 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 			normScratch(cut, d.maxNormPartials(s.Rows, s.Dim), s.Dim)
 		})
 	}
+	if s.Backward && d.gpu != nil {
+		most(func(cut cut) {
+			embeddingScratch(cut, s.Rows, s.Dim)
+			sortScratch(cut, s.Rows)
+		})
+	}
 	if s.Backward && s.QKNorm {
 		most(func(cut cut) { normScratch(cut, d.maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
 	}

@@ -98,6 +98,7 @@ func TestScratchOfGPU(t *testing.T) {
 		{false, Sizes{Rows: 1, Longest: 1, Attention: heads, Context: 40000}, runCached},
 		{true, Sizes{Rows: 1, Longest: 1, Attention: window, Context: 40000}, runCached},
 		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runNormBackward},
+		{true, Sizes{Rows: 100000, Longest: 1, Dim: 64, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runEmbeddingBackward},
 	} {
 		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
 			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}}
@@ -134,6 +135,10 @@ func TestMaxNormPartials(t *testing.T) {
 func runNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
 	full := func() tensor.Tensor { return x(s.Type, s.Rows, s.Dim) }
 	d.AddRMSNormBackward(full(), x(tensor.F32, s.Dim), full(), full(), x(s.Type, s.Dim), x(tensor.F32, s.Rows))
+}
+
+func runEmbeddingBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	d.EmbeddingBackward(x(tensor.F32, 9, s.Dim), x(s.Type, s.Rows, s.Dim), x(tensor.I32, s.Rows), -1)
 }
 
 func runQKNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
