@@ -1,0 +1,238 @@
+package kernels
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"restyle/kernels/cuda"
+)
+
+// mmaSource has kernels of one warp, each from words to words, the operands of a thread next to each other.
+const mmaSource = `
+#include "mma.cuh"
+constexpr int LANE = 32;
+extern "C" __global__ void product(float *to, const unsigned *from) { // a in four words a lane, b in two, d in four
+	const unsigned *x = from + 10 * threadIdx.x;
+	const unsigned a[4] = {x[0], x[1], x[2], x[3]}, b[2] = {x[4], x[5]};
+	float d[4] = {__uint_as_float(x[6]), __uint_as_float(x[7]), __uint_as_float(x[8]), __uint_as_float(x[9])};
+	mma(d, a, b);
+	for (int i = 0; i < 4; i++) to[4 * threadIdx.x + i] = d[i];
+}
+extern "C" __global__ void matrices(unsigned *to, const unsigned *from) {
+	extern __shared__ __align__(16) unsigned char shared[];
+	unsigned *words = (unsigned *)shared;
+	for (int i = threadIdx.x; i < 128; i += LANE) words[i] = from[i];
+	__syncthreads();
+	unsigned r[4], s[4];
+	ldmatrix(r, shared + 16 * threadIdx.x);
+	ldmatrixTransposed(s, shared + 16 * threadIdx.x);
+	for (int i = 0; i < 4; i++) to[8 * threadIdx.x + i] = r[i], to[8 * threadIdx.x + 4 + i] = s[i];
+}
+extern __shared__ uint4 vectors[];
+extern "C" __global__ void copies(uint4 *to, const uint4 *from) { // three groups, the last of no copy, and what is seen in between
+	__shared__ uint4 one[LANE];
+	const int i = threadIdx.x;
+	one[i] = {1, 2, 3, 4};
+	copyAsync(vectors + i, from + i, true);
+	copyCommit();
+	copyAsync(one + i, from + i, false);
+	copyCommit();
+	copyCommit();
+	to[i] = vectors[i], to[LANE + i] = one[i];
+	copyWait<2>();
+	to[2 * LANE + i] = vectors[i], to[3 * LANE + i] = one[i];
+	copyWait<1>();
+	to[4 * LANE + i] = one[i];
+}
+extern "C" __global__ void packed(unsigned *to, const float *from) { to[threadIdx.x] = pack(from[2 * threadIdx.x], from[2 * threadIdx.x + 1]); }
+extern "C" __global__ void odd_row(unsigned *to, const unsigned *from) {
+	__shared__ __align__(16) unsigned char rows[32 * 16 + 8];
+	unsigned r[4];
+	ldmatrix(r, rows + 16 * threadIdx.x + (threadIdx.x == 5 ? 8 : 0));
+}
+extern "C" __global__ void odd_copy(unsigned *to, const unsigned *from) {
+	__shared__ uint4 rows[32];
+	copyAsync(rows + threadIdx.x, from + threadIdx.x + (threadIdx.x == 1), true);
+}
+extern "C" __global__ void half_a_product(float *to, const unsigned *from) {
+	const unsigned a[4] = {}, b[2] = {};
+	float d[4] = {};
+	if (threadIdx.x < 16) mma(d, a, b);
+}
+`
+
+func TestMMA(t *testing.T) {
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	t.Run("product", mmaProduct)
+	t.Run("matrices", mmaMatrices)
+	t.Run("copies", mmaCopies)
+	t.Run("pack", mmaPack)
+	t.Run("faults", mmaFaults)
+}
+
+// warp runs a kernel of mmaSource with 512 bytes of dynamic shared memory, on the emulated GPU, and returns n words.
+func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
+	t.Helper()
+	d := mmaDevice(t)
+	p, err := build{source: "add.cu", block: 32}.program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Name, p.Source = "mma.cu", mmaSource
+	image, err := cuda.DefaultCache().Compile(d.gpu.compiler, p, d.gpu.arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := d.gpu.Load(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.Function(kernel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := d.gpu.Alloc(4 * (n + len(from)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 4*n)
+	for _, x := range from {
+		b = binary.LittleEndian.AppendUint32(b, x)
+	}
+	if err := d.gpu.Upload(at, b); err != nil {
+		t.Fatal(err)
+	}
+	d.gpu.Launch(f, cuda.Dim3{X: 1}, cuda.Dim3{X: 32}, 512, uint64(at), uint64(at)+uint64(4*n))
+	if err := d.gpu.Download(b, at); err != nil {
+		return nil, err
+	}
+	var words []uint32
+	for b = b[:4*n]; len(b) > 0; b = b[4:] {
+		words = append(words, binary.LittleEndian.Uint32(b))
+	}
+	return words, nil
+}
+
+// mmaDevice opens the emulated GPU for the test.
+func mmaDevice(t *testing.T) *Device {
+	t.Helper()
+	d, err := Open("emulated", Options{})
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// expect fails the test where a kernel's words are not those that it should write.
+func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, x := range got {
+		if x != want(i) {
+			t.Fatalf("word %d is %#x, want %#x", i, x, want(i))
+		}
+	}
+}
+
+// mmaProduct compares mma with a sum over the matrices that PTX says its fragments are of. Small whole numbers have no roundings.
+func mmaProduct(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	small := func() float32 { return float32(r.IntN(17) - 8) }
+	var a [16][16]float32
+	var b [16][8]float32
+	var d [16][8]float32
+	for i := range 16 {
+		for k := range 16 {
+			a[i][k] = small()
+		}
+		for j := range 8 {
+			b[i][j], d[i][j] = small(), small()
+		}
+	}
+	pair := func(lo, hi float32) uint32 { return math.Float32bits(lo)>>16 | math.Float32bits(hi)&0xFFFF0000 }
+	var from []uint32
+	for lane := range 32 {
+		g, t := lane/4, lane%4
+		from = append(from, pair(a[g][2*t], a[g][2*t+1]), pair(a[g+8][2*t], a[g+8][2*t+1]),
+			pair(a[g][2*t+8], a[g][2*t+9]), pair(a[g+8][2*t+8], a[g+8][2*t+9]),
+			pair(b[2*t][g], b[2*t+1][g]), pair(b[2*t+8][g], b[2*t+9][g]))
+		for _, x := range []float32{d[g][2*t], d[g][2*t+1], d[g+8][2*t], d[g+8][2*t+1]} {
+			from = append(from, math.Float32bits(x))
+		}
+	}
+	got, err := warp(t, "product", from, 128)
+	expect(t, got, err, func(i int) uint32 {
+		row, column := i/4/4+8*(i%4/2), 2*(i/4%4)+i%2
+		sum := d[row][column]
+		for k := range 16 {
+			sum += a[row][k] * b[k][column]
+		}
+		return math.Float32bits(sum)
+	})
+}
+
+// mmaMatrices: element (row, column) of matrix m is the number 64m + 8row + column.
+func mmaMatrices(t *testing.T) {
+	var from []uint32
+	for i := range uint32(128) {
+		from = append(from, 2*i|(2*i+1)<<16)
+	}
+	got, err := warp(t, "matrices", from, 256)
+	expect(t, got, err, func(i int) uint32 {
+		lane, m := uint32(i/8), uint32(i%4)
+		at, next := 64*m+8*(lane/4)+lane%4*2, uint32(1)
+		if i%8 >= 4 {
+			at, next = 64*m+lane%4*2*8+lane/4, 8
+		}
+		return at | (at+next)<<16
+	})
+}
+
+// mmaCopies: an asynchronous copy is NaN until it is waited for, and only the groups that are waited for are there.
+func mmaCopies(t *testing.T) {
+	var from []uint32
+	for i := range uint32(128) {
+		from = append(from, 1000+i)
+	}
+	got, err := warp(t, "copies", from, 5*128)
+	expect(t, got, err, func(i int) uint32 {
+		return []uint32{1<<32 - 1, 1<<32 - 1, 1000 + uint32(i%128), 1<<32 - 1, 0}[i/128]
+	})
+}
+
+func mmaPack(t *testing.T) {
+	var from []uint32
+	for i := range 64 {
+		from = append(from, math.Float32bits(float32(i)+1+1.0/512))
+	}
+	got, err := warp(t, "packed", from, 32)
+	expect(t, got, err, func(i int) uint32 {
+		return math.Float32bits(float32(2*i+1))>>16 | math.Float32bits(float32(2*i+2))&0xFFFF0000
+	})
+}
+
+// mmaFaults: what belongs to a warp is told of by name if a lane or an address is wrong.
+func mmaFaults(t *testing.T) {
+	for kernel, want := range map[string]string{
+		"odd_row":        "thread 5: ldmatrix of a row whose address is no multiple of 16",
+		"odd_copy":       "thread 1: an asynchronous copy whose address is no multiple of 16",
+		"half_a_product": "thread 0 waits for lanes of its warp that never come",
+	} {
+		t.Run(kernel, func(t *testing.T) {
+			_, err := warp(t, kernel, nil, 64)
+			if want := "kernel " + kernel + ", block 0,0,0: " + want; err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, not %s", err, want)
+			}
+		})
+	}
+}
