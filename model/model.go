@@ -2,7 +2,6 @@ package model
 
 import (
 	"errors"
-	"fmt"
 
 	"restyle/kernels"
 	"restyle/tensor"
@@ -35,9 +34,6 @@ func New(d *kernels.Device, c Config, o Options) (*Model, error) {
 	o, err := o.withDefaults(c)
 	if err != nil {
 		return nil, err
-	}
-	if !d.IsCPU() {
-		return nil, fmt.Errorf("model: %s: only a few operations have kernels for a GPU yet: open it on the CPU", d.Name())
 	}
 	m := &Model{c: c, o: o, d: d}
 	fail := func(err error) (*Model, error) { return nil, errors.Join(err, m.Close()) }

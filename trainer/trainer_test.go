@@ -72,6 +72,12 @@ func tinyOf(t testing.TB, config, dir string, s Settings, change ...func(*Run)) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tinyOn(t, d, config, dir, s, change...)
+}
+
+// tinyOn is a run on a device of its own.
+func tinyOn(t testing.TB, d *kernels.Device, config, dir string, s Settings, change ...func(*Run)) *Run {
+	t.Helper()
 	files := map[string][]byte{"config.json": []byte(config)}
 	from, err := hf.NewModel(files)
 	if err != nil {
