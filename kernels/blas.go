@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"fmt"
+
 	"restyle/kernels/cpu"
 	"restyle/kernels/cuda"
 	"restyle/tensor"
@@ -54,7 +56,7 @@ func (b *blas) close() error {
 const leastBLAS = 16
 
 // multiply queues a product, or says that there is no cuBLASLt, or that it has no algorithm for it.
-func (b *blas) multiply(p cpu.Product) bool {
+func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType { // its bias is of the result's type
 		return false
 	}
@@ -77,7 +79,15 @@ func (b *blas) multiply(p cpu.Product) bool {
 	if plan == nil {
 		return false
 	}
-	plan.Multiply(0, p.A.Addr, p.B.Addr, p.C.Addr, p.Bias, p.Add, b.workspace.Addr, blasWorkspace)
+	queue := func() {
+		plan.Multiply(0, p.A.Addr, p.B.Addr, p.C.Addr, p.Bias, p.Add, b.workspace.Addr, blasWorkspace)
+	}
+	if !d.opts.Sync {
+		queue()
+		return true
+	}
+	form := map[[2]bool]string{{false, true}: "x·wᵀ", {false, false}: "dy·w", {true, false}: "dyᵀ·x"}[[2]bool{p.TransA, p.TransB}]
+	d.timed(queue, fmt.Sprintf("product %s %dx%dx%d", form, s.M, s.N, s.K), 2*float64(s.M)*float64(s.N)*float64(s.K))
 	return true
 }
 

@@ -37,20 +37,21 @@ type Options struct {
 	OwnProducts bool
 	// NoBF16 says that nothing will be BF16, so that a GPU without it, which is one before Ampere, serves too.
 	NoBF16 bool
-	// Sync waits for every kernel, so that an error is that of the kernel it names. Slow; for finding faults.
+	// Sync waits for every kernel, so that an error is that of the kernel it names, and times it: see Device.Profile. Slow.
 	Sync bool
 }
 
 // A Device is where tensors lie and operations run: the CPU, or one GPU.
 type Device struct {
-	name   string
-	opts   Options
-	gpu    *gpu // nil on the CPU
-	err    error
-	counts map[string]int
-	moved  Transfers
-	arenas map[*Arena]bool
-	notes  []string
+	name    string
+	opts    Options
+	gpu     *gpu // nil on the CPU
+	err     error
+	counts  map[string]int
+	moved   Transfers
+	arenas  map[*Arena]bool
+	profile map[string]*Timing // with Options.Sync
+	notes   []string
 
 	pads    []*Arena // scratch memory, see scratch.go
 	padPeak int

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"slices"
 
 	"restyle/kernels/cuda"
 	"restyle/tensor"
@@ -107,10 +108,12 @@ func (d *Device) launch(k kernel, g grid, args ...uint64) {
 		d.fail(err)
 		return
 	}
-	d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...)
-	if d.opts.Sync {
-		d.fail(d.gpu.Sync())
+	if !d.opts.Sync {
+		d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...)
+		return
 	}
+	args = slices.Clone(args) // those of the call stay on the stack
+	d.timed(func() { d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...) }, k.name, 0)
 }
 
 // addr, i32, i64, f32, f64 and flag make an argument. The address of no tensor is 0.

@@ -11,10 +11,7 @@ func (d *Device) product(p cpu.Product) {
 		cpu.Gemm(p)
 		return
 	}
-	if d.err == nil && d.gpu.blas.multiply(p) {
-		if d.opts.Sync {
-			d.fail(d.gpu.Sync())
-		}
+	if d.err == nil && d.gpu.blas.multiply(d, p) {
 		return
 	}
 	const tile = 64

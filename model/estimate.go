@@ -13,7 +13,7 @@ type Memory struct {
 // MemoryOf is what New would allocate on a device with these fused operations, and with Options.Context a cache. It is the same
 // arithmetic, and allocates nothing.
 func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
-	o, err := o.withDefaults(c)
+	o, err := o.on(d).withDefaults(c)
 	if err != nil {
 		return Memory{}
 	}

@@ -31,7 +31,7 @@ func New(d *kernels.Device, c Config, o Options) (*Model, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	o, err := o.withDefaults(c)
+	o, err := o.on(d).withDefaults(c)
 	if err != nil {
 		return nil, err
 	}

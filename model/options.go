@@ -54,11 +54,20 @@ type Options struct {
 	// step of one batch, whose gradients are each written once. Those of all else, which are sums, stay F32.
 	GradType tensor.DType
 	// HeadBytes bounds the memory for logits: as many rows at a time are multiplied with the head as fit, at least one.
-	// Default 512 MiB: a piece costs the head's gradient being read and written once, so it should have hundreds of rows.
+	// Default 512 MiB, and on a GPU a 32nd of its memory, but no more than 4 GiB: a piece costs the head's gradient being read and
+	// written once, so it should have hundreds of rows, and thousands on a large GPU.
 	HeadBytes int
 }
 
-const defaultHeadBytes = 512 << 20
+const defaultHeadBytes, mostHeadBytes = 512 << 20, 4 << 30
+
+// on is the options with what depends on the device.
+func (o Options) on(d *kernels.Device) Options {
+	if n := d.Capacity(); n > 0 && o.HeadBytes <= 0 {
+		o.HeadBytes = min(n/32, mostHeadBytes)
+	}
+	return o
+}
 
 func (o Options) withDefaults(c Config) (Options, error) {
 	if o.DType == 0 {

@@ -46,7 +46,7 @@ type stepOptions struct {
 	steps, warmup                                                        int
 	device, log, label                                                   string
 	threads                                                              int
-	own                                                                  bool
+	own, sync                                                            bool
 }
 
 func (o *stepOptions) flags(out io.Writer) *cli.Flags {
@@ -70,6 +70,7 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f.Group("Where it runs")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.own, "own-products", "on a GPU, multiply matrices by restyle's own kernels, not by cuBLASLt")
+	f.Add(&o.sync, "sync", "on a GPU, wait for and time every kernel, and print how long each took: slower in all")
 	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
 	return f
 }
@@ -191,7 +192,7 @@ func (l *stepLine) shape(s string) error {
 
 // run times one line on a device of its own, so that none has what another left.
 func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout io.Writer) (err error) {
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: l.fused, OwnProducts: o.own})
+	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Sync: o.sync})
 	if err != nil {
 		return err
 	}
@@ -232,11 +233,17 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout io.Writer) (e
 		if last, err = opt.Step(1e-5, 1); err != nil {
 			return err
 		}
+		if i == o.warmup-1 {
+			d.Profile() // from here on it counts
+		}
 		if i >= o.warmup {
 			seconds = append(seconds, time.Since(start).Seconds())
 		}
 	}
-	return l.print(o, d, options, seconds, last.Loss/float64(trained), stdout)
+	if err := l.print(o, d, options, seconds, last.Loss/float64(trained), stdout); err != nil || !o.sync {
+		return err
+	}
+	return kernels.PrintProfile(stdout, d.Profile(), o.steps)
 }
 
 // passes are random tokens, each of which but the first of its sequence is trained.
