@@ -11,6 +11,7 @@ template <typename E> inline E neighbour(E x, int i) {
 	for (unsigned &w : u.words) w = __shfl_xor_sync(~0u, w, i);
 	return u.all;
 }
+inline double neighbour(double x, int i) { return __shfl_xor_sync(~0u, x, i); }
 
 // fold joins what all threads of the block have, two by two in an order that BLOCK alone decides, and gives all of them the same.
 template <typename E, typename F> inline E fold(E x, F join) {
@@ -29,4 +30,19 @@ template <typename E, typename F> inline E fold(E x, F join) {
 
 inline double blockSum(double x) {
 	return fold(x, [](double a, double b) { return a + b; });
+}
+
+// sumWarps adds up what the lanes of the same number have in all warps, warp after warp, and gives it to those of the first.
+template <int N> inline void sumWarps(float (&x)[N]) {
+	__shared__ float parts[BLOCK / 32][N][32];
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+	for (int i = 0; i < N; i++) parts[warp][i][lane] = x[i];
+	__syncthreads();
+	if (warp > 0) return;
+#pragma unroll
+	for (int w = 1; w < BLOCK / 32; w++) {
+#pragma unroll
+		for (int i = 0; i < N; i++) x[i] += parts[w][i][lane];
+	}
 }

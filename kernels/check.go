@@ -32,11 +32,3 @@ func floating(op, operand string, x tensor.Tensor) {
 type NoKernel struct{ Op string }
 
 func (n NoKernel) Error() string { return n.Op + ": there is no kernel for a GPU yet" }
-
-// onlyCPU panics with NoKernel on a GPU, where an operation has no kernel yet: its CPU path would take a device's
-// address for one of this process.
-func (d *Device) onlyCPU(op string) {
-	if d.gpu != nil {
-		panic(NoKernel{op})
-	}
-}

@@ -9,27 +9,6 @@ import (
 	"restyle/tensor"
 )
 
-// TestNoKernel has an operation that only the CPU has say so on a GPU, by its name and before it looks at anything.
-func TestNoKernel(t *testing.T) {
-	d := &Device{gpu: &gpu{}, counts: map[string]int{}}
-	none := tensor.Tensor{}
-	for op, f := range map[string]func(){
-		"BiasGradient": func() { d.BiasGradient(none, none, 0) },
-	} {
-		func() {
-			defer func() {
-				if got, ok := recover().(NoKernel); !ok || got.Op != op || got.Error() != op+": there is no kernel for a GPU yet" {
-					t.Errorf("%s: %v", op, got)
-				}
-			}()
-			f()
-		}()
-	}
-	if len(d.counts) > 0 {
-		t.Errorf("%v ran", d.counts)
-	}
-}
-
 // TestGuardScratch writes before and beyond scratch memory, and wants both to be reported when it is released, with its
 // name, and nothing after the guards are gone.
 func TestGuardScratch(t *testing.T) {

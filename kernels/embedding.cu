@@ -2,6 +2,7 @@
 //
 //   PIECE   rows that a block adds up at most: one id may have them all
 #include "common.cuh"
+#include "block.cuh"
 #include "keys.cuh"
 
 // ends says that a piece ends before number i.
@@ -39,7 +40,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	auto left = [&](int i) { return i < n && idOf(sorted[i]) == id && idOf(sorted[i - 1]) == id; };
 	if (id < 0 || !left(first) || (first > PIECE && left(first - PIECE))) return;
 	const int column = blockIdx.y * 32 + threadIdx.x % 32, part = threadIdx.x / 32;
-	__shared__ float sums[PARTS][32][WIDTH];
 	float sum[WIDTH] = {};
 	if (column < VECTORS) {
 #pragma unroll 4
@@ -49,16 +49,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 			for (int k = 0; k < WIDTH; k++) sum[k] += p[k];
 		}
 	}
-#pragma unroll
-	for (int k = 0; k < WIDTH; k++) sums[part][threadIdx.x % 32][k] = sum[k];
-	__syncthreads();
+	sumWarps(sum);
 	if (part > 0 || column >= VECTORS) return;
 	const long long at = (long long)id * VECTORS + column;
 	const Vec<float, WIDTH> before = load(dtable, at);
-	store(dtable, at, each<float>([&](int k) {
-		float total = before[k];
-#pragma unroll
-		for (int p = 0; p < PARTS; p++) total += sums[p][threadIdx.x][k];
-		return total;
-	}));
+	store(dtable, at, each<float>([&](int k) { return before[k] + sum[k]; }));
 }

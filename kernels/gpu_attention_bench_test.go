@@ -6,7 +6,7 @@ import "restyle/tensor"
 func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	headDims := []int{32, 64, 96, 128}
 	if dim%2 != 0 {
-		headDims = []int{dim - 1}
+		headDims = []int{max(dim-1, 2)}
 	}
 	for _, headDim := range headDims {
 		s := AttentionSpec{CuSeqlens: []int32{0, int32(rows)}, Heads: 4, KVHeads: 1, HeadDim: headDim}

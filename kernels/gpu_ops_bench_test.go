@@ -12,7 +12,8 @@ func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 	perRow := gpuOperand{tensor.F32, []int{rows}, 1}
 	many := []int{max(rows, 2*embeddingPiece), dim}                                    // more than a block adds up
 	ids, table := gpuOperand{tensor.I32, many[:1], 1}, gpuOperand{tensor.F32, many, 2} // all ids are different
-	return []gpuCase{
+	bias := gpuOperand{t, []int{dim}, 2}
+	cases := []gpuCase{
 		{"embedding backward", []gpuOperand{table, {t, many, 1}, ids}, func(d *Device, x []tensor.Tensor) {
 			d.EmbeddingBackward(x[0], x[1], x[2], -1)
 		}},
@@ -24,5 +25,18 @@ func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 		{"cross-entropy", []gpuOperand{loss, dlogits, logits, targets}, func(d *Device, x []tensor.Tensor) {
 			d.CrossEntropy(x[0], x[1], x[2], x[3], 1)
 		}},
+		{"bias backward", []gpuOperand{bias, full(1)}, func(d *Device, x []tensor.Tensor) { d.BiasGradient(x[0], x[1], 0) }},
 	}
+	if dim%64 == 0 && dim > 128 {
+		heads := dim/64 - 2
+		w, dw, rstd := gpuOperand{t, []int{64}, 1}, gpuOperand{tensor.F32, []int{64}, 2}, gpuOperand{tensor.F32, []int{rows, heads + 1}, 1}
+		cases = append(cases,
+			gpuCase{"qknorm forward", []gpuOperand{full(1), rstd, full(1), w, w}, func(d *Device, x []tensor.Tensor) {
+				d.QKNorm(x[0], x[1], x[2], x[3], x[4], heads, 1, 1e-6)
+			}},
+			gpuCase{"qknorm backward", []gpuOperand{full(1), dw, dw, full(1), full(1), w, w, rstd}, func(d *Device, x []tensor.Tensor) {
+				d.QKNormBackward(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], heads, 1)
+			}})
+	}
+	return cases
 }

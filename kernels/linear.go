@@ -60,11 +60,14 @@ func (d *Device) LinearGradient(dw, dy, x tensor.Tensor, from int, add bool) {
 // dy is [rows, out], dbias [n]; each is F32 or BF16.
 func (d *Device) BiasGradient(dbias, dy tensor.Tensor, from int) {
 	const op = "BiasGradient"
-	d.onlyCPU(op)
 	floating(op, "dy", dy)
 	floating(op, "dbias", dbias)
 	x := outputs(op, dy, from, dbias.Len())
 	d.ran("linear_dbias")
+	if d.gpu != nil {
+		d.columnSums(dbias, x)
+		return
+	}
 	cpu.ColumnSums(dbias, x)
 }
 

@@ -100,3 +100,36 @@ func TestLinearRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestBiasGradient adds up more rows than a block does, or all blocks do at a time, of some columns that begin anywhere. The
+// elements are whole numbers, whose sums are exact in any order, and small enough for BF16.
+func TestBiasGradient(t *testing.T) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		for _, size := range [][4]int{{1, 9, 2, 5}, {127, 40, 8, 24}, {129, 300, 0, 300}, {300, 33, 1, 32}, {16500, 2, 0, 2}} {
+			rows, out, from, n := size[0], size[1], size[2], size[3]
+			for _, typ := range cases.Types {
+				for _, to := range cases.Types {
+					a := arena(t, d, rows*out*4+n*4+1<<10)
+					dy, dbias := a.New("dy", typ, rows, out), a.New("dbias", to, n)
+					d.Upload(dy, filled(rows*out, func(i int) float64 { return float64(i*i%3 - i/out%2) }))
+					d.Upload(dbias, filled(n, func(i int) float64 { return float64(i) }))
+					want := floats(t, d, dbias)
+					for i, x := range floats(t, d, dy) {
+						if c := i%out - from; c >= 0 && c < n {
+							want[c] += x
+						}
+					}
+					d.BiasGradient(dbias, dy, from)
+					for i, got := range floats(t, d, dbias) {
+						if to == tensor.BF16 {
+							want[i] = float64(tensor.Round(float32(want[i])))
+						}
+						if got != want[i] {
+							t.Fatalf("%v to %v, %v: column %d is %v, not %v", typ, to, size, i, got, want[i])
+						}
+					}
+				}
+			}
+		}
+	})
+}

@@ -14,9 +14,14 @@ import (
 // y and qkv are [rows, (heads + 2·kvHeads) · headDim], wq and wk are [headDim], all of one type; rstd is
 // [rows, heads + kvHeads] F32, kept for the backward pass. y may be qkv.
 func (d *Device) QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, eps float32) {
-	d.onlyCPU("QKNorm")
 	checkQKNorm("QKNorm", "y", y, rstd, qkv, wq, wk, heads, kvHeads)
 	d.ran("qknorm")
+	if d.gpu != nil {
+		m, g := normForward(perHead(y, wq), wq)
+		d.launch(kernel{"qknorm.cu", "qknorm", m}, g, addr(y), addr(rstd), addr(qkv), addr(wq), addr(wk),
+			i32(y.Rows()), i32(heads), i32(kvHeads), f32(eps))
+		return
+	}
 	cpu.QKNorm(y, rstd, qkv, wq, wk, heads, kvHeads, eps)
 }
 
@@ -24,7 +29,6 @@ func (d *Device) QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, 
 // as qkv; dwq and dwk, which accumulate over all rows and heads, are [headDim] F32, or no tensor if that weight is frozen.
 // dqkv may be dy.
 func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Tensor, heads, kvHeads int) {
-	d.onlyCPU("QKNormBackward")
 	const op = "QKNormBackward"
 	checkQKNorm(op, "dqkv", dqkv, rstd, qkv, wq, wk, heads, kvHeads)
 	want(op, "dy", dy, qkv.DType, qkv.Len())
@@ -36,12 +40,29 @@ func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Ten
 	if dwk.Ok() {
 		want(op, "dwk", dwk, tensor.F32, wk.Len())
 	}
+	d.ran("qknorm_backward")
+	if d.gpu != nil {
+		m, g := d.normBackwardGrid(perHead(dqkv, wq), wq)
+		if dwq.Ok() || dwk.Ok() {
+			partials = normScratch(d.scratch, g.blocks.X, 2*wq.Len())
+		}
+		d.launch(kernel{"qknorm.cu", "qknorm_backward", m}, g, addr(dqkv), addr(partials), addr(dy), addr(qkv), addr(wq), addr(wk),
+			addr(rstd), i32(dqkv.Rows()), i32(heads), i32(kvHeads))
+		for i, dw := range []tensor.Tensor{dwq, dwk} {
+			if dw.Ok() {
+				d.addColumnSums(dw, partials.Columns(i*wq.Len(), (i+1)*wq.Len()))
+			}
+		}
+		return
+	}
 	if dwq.Ok() || dwk.Ok() {
 		partials = normScratch(d.scratch, cpu.NormPartials(dqkv.Rows(), dqkv.Dim(-1)), 2*wq.Len())
 	}
-	d.ran("qknorm_backward")
 	cpu.QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials, heads, kvHeads)
 }
+
+// perHead is qkv with a row for each head.
+func perHead(qkv, w tensor.Tensor) tensor.Tensor { return qkv.View(qkv.Len()/w.Len(), w.Len()) }
 
 func checkQKNorm(op, name string, y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int) {
 	floating(op, name, y)

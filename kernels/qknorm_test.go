@@ -14,7 +14,7 @@ import (
 func TestQKNormInPlace(t *testing.T) {
 	const rows, heads, kvHeads, headDim, eps = 3, 5, 2, 24, 1e-6
 	const width = (heads + 2*kvHeads) * headDim
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
 			a := arena(t, d, 1<<16)
 			var x [6]tensor.Tensor // qkv, dy, y, dqkv, and the first two again

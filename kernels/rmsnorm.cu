@@ -4,26 +4,7 @@
 //
 //   THREADS   that share a row: a power of two, BLOCK at most
 #include "common.cuh"
-
-constexpr int EACH = (VECTORS + THREADS - 1) / THREADS; // vectors of a row that a thread has
-constexpr int ROWS = BLOCK / THREADS;                   // of a block
-
-// sum adds up what the THREADS neighbours that share a row have, and gives all of them the same. Called in a loop, turn is to
-// alternate between 0 and 1, so that nobody overwrites what a slower neighbour still reads.
-inline float sum(float x, int turn) {
-#pragma unroll
-	for (int i = 1; i < THREADS && i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
-	if constexpr (THREADS > 32) {
-		__shared__ float parts[2][BLOCK / 32];
-		const int warp = threadIdx.x / 32, first = warp - warp % (THREADS / 32);
-		if (threadIdx.x % 32 == 0) parts[turn][warp] = x;
-		__syncthreads();
-		x = 0;
-#pragma unroll
-		for (int i = 0; i < THREADS / 32; i++) x += parts[turn][first + i];
-	}
-	return x;
-}
+#include "row.cuh"
 
 // forward normalises x, or with ADD h = x + b, which it stores.
 template <bool ADD>
@@ -144,44 +125,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 			}));
 		}
 	}
-	if (!partials) return;
-
-	float *part = partials + (long long)blockIdx.x * DIM;
-	__shared__ float sums[ROWS > 1 ? ROWS * DIM : 1];
-#pragma unroll
-	for (int k = 0; k < EACH; k++) {
-		if (!inside(k)) continue;
-#pragma unroll
-		for (int i = 0; i < WIDTH; i++) {
-			const int column = (k * THREADS + lane) * WIDTH + i;
-			(ROWS > 1 ? sums + group * DIM : part)[column] = dw[k][i];
-		}
-	}
-	if (ROWS == 1) return;
-	__syncthreads();
-	for (int column = threadIdx.x; column < DIM; column += BLOCK) {
-		float total = 0;
-#pragma unroll
-		for (int g = 0; g < ROWS; g++) total += sums[g * DIM + column];
-		part[column] = total;
-	}
-}
-
-// rmsnorm_backward_weight adds the rows of partials [count, DIM] to dw, in an order that depends on count alone.
-extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm_backward_weight(float *dw, const float *partials, int count) {
-	constexpr int COLUMNS = 32, PARTS = BLOCK / COLUMNS;
-	__shared__ float sums[PARTS][COLUMNS];
-	const int column = blockIdx.x * COLUMNS + threadIdx.x % COLUMNS, part = threadIdx.x / COLUMNS;
-	float total = 0;
-	if (column < DIM) {
-#pragma unroll 8
-		for (int i = part; i < count; i += PARTS) total += partials[(long long)i * DIM + column];
-	}
-	sums[part][threadIdx.x % COLUMNS] = total;
-	__syncthreads();
-	if (part == 0 && column < DIM) {
-#pragma unroll
-		for (int i = 1; i < PARTS; i++) total += sums[i][threadIdx.x];
-		dw[column] += total;
-	}
+	if (partials) sumRows(partials + (long long)blockIdx.x * DIM, dw);
 }

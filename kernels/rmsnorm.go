@@ -137,8 +137,7 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 	d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward", m}, g,
 		addr(dx), addr(partials), addr(dy), addr(x), addr(w), addr(rstd), i32(dx.Rows()), flag(add))
 	if dw.Ok() {
-		d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward_weight", m}, line(blocks(dim, 32), g.threads.X),
-			addr(dw), addr(partials), i32(g.blocks.X))
+		d.addColumnSums(dw, partials.Matrix())
 	}
 }
 

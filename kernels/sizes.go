@@ -10,6 +10,7 @@ type Sizes struct {
 	Rows, Longest     int          // tokens of a batch, and of its longest sequence
 	Logits            int          // rows of logits at a time
 	Dim, Inner, Vocab int
+	Biased            int           // outputs of the widest layer that has a bias; 0 where none has
 	Attention         AttentionSpec // heads and window; its sequences are not looked at
 	QKNorm, Backward  bool
 	Context           int // positions of the cache that the rows, or single ones, are appended to; 0 where there is none
@@ -44,6 +45,7 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 			embeddingScratch(cut, s.Rows, s.Dim)
 			sortScratch(cut, s.Rows)
 		})
+		most(func(cut cut) { columnScratch(cut, s.Rows, s.Biased) })
 	}
 	if s.Backward && s.QKNorm {
 		most(func(cut cut) { normScratch(cut, d.maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })

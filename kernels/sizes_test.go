@@ -99,6 +99,7 @@ func TestScratchOfGPU(t *testing.T) {
 		{true, Sizes{Rows: 1, Longest: 1, Attention: window, Context: 40000}, runCached},
 		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runNormBackward},
 		{true, Sizes{Rows: 100000, Longest: 1, Dim: 64, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runEmbeddingBackward},
+		{true, Sizes{Rows: 3000, Longest: 1, Dim: 8, Biased: 16384, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runBiasGradient},
 	} {
 		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
 			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}}
@@ -139,6 +140,10 @@ func runNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) te
 
 func runEmbeddingBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
 	d.EmbeddingBackward(x(tensor.F32, 9, s.Dim), x(s.Type, s.Rows, s.Dim), x(tensor.I32, s.Rows), -1)
+}
+
+func runBiasGradient(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
+	d.BiasGradient(x(tensor.F32, s.Biased), x(s.Type, s.Rows, s.Biased), 0)
 }
 
 func runQKNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {

@@ -31,6 +31,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 	}
 	sizes := kernels.Sizes{
 		Type: o.DType, Rows: o.MaxTokens, Longest: o.Longest, Logits: m.piece(o.MaxTokens), Dim: c.Dim, Inner: c.Inner, Vocab: c.Vocab,
+		Biased:    c.biased(),
 		Attention: c.spec(), QKNorm: c.QKNorm, Backward: o.Train,
 	}
 	if o.MaxTokens > 0 {
@@ -44,6 +45,20 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 		s.Scratch = max(s.Scratch, d.ScratchOf(f, sizes))
 	}
 	return s
+}
+
+// biased is how many outputs the widest layer has that has a bias.
+func (c Config) biased() (widest int) {
+	if c.QKVBias {
+		widest = c.spec().Width()
+	}
+	if c.OutBias {
+		widest = max(widest, c.Dim)
+	}
+	if c.MLPBias {
+		widest = max(widest, 2*c.Inner, c.Dim)
+	}
+	return widest
 }
 
 // ParamsOf lists the parameters of a model as Params does, with no memory behind them: for estimates.

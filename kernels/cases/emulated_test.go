@@ -13,7 +13,7 @@ func TestEmulated(t *testing.T) {
 	ran := map[string]bool{}
 	emulated(t, kernels.Options{OwnProducts: true}, All(), ran)
 	for _, op := range []string{
-		"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear", "crossentropy", "attention", "cached",
+		"add", "rmsnorm", "swiglu", "gelu", "rope", "rows", "embedding", "linear", "crossentropy", "attention", "cached", "qknorm",
 		"adamw", "quantize",
 	} {
 		if !ran[op] {

@@ -1,0 +1,48 @@
+// Sums of columns: gradients of biases, and of weights that blocks of rows share. Blocks are 32 threads wide, and what they add up
+// follows from sizes alone.
+#include "common.cuh"
+#include "block.cuh"
+
+// column_sums leaves in row y of partials [grid, columns] the sums of columns over the y-th share of the rows of x, which lie so many
+// elements apart.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	column_sums(float *partials, const T *x, long long apart, int rows, int columns, int share) {
+	constexpr int AT_ONCE = 8;
+	const int column = blockIdx.x * 32 + threadIdx.x % 32, vectors = columns / WIDTH;
+	const int from = blockIdx.y * share + threadIdx.x / 32, to = min(rows, (int)(blockIdx.y + 1) * share);
+	float sums[WIDTH] = {};
+	for (int first = from; first < to && column < vectors; first += AT_ONCE * BLOCK / 32) {
+		Vector v[AT_ONCE];
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			const int row = first + k * BLOCK / 32;
+			v[k] = row < to ? load(x + row * apart, column) : Vector();
+		}
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) sums[i] += v[k][i];
+		}
+	}
+	sumWarps(sums);
+	if (threadIdx.x < 32 && column < vectors) {
+		store(partials + (long long)blockIdx.y * columns, column, each<float>([&](int i) { return sums[i]; }));
+	}
+}
+
+// add_column_sums adds to dw the sums of columns of partials, which has count rows, so many elements apart.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	add_column_sums(To *dw, const float *partials, int apart, int columns, int count) {
+	const int column = blockIdx.x * 32 + threadIdx.x % 32;
+	float sum[1] = {};
+	if (column < columns) {
+#pragma unroll 8
+		for (int i = threadIdx.x / 32; i < count; i += BLOCK / 32) sum[0] += partials[(long long)i * apart + column];
+	}
+	sumWarps(sum);
+	if (threadIdx.x >= 32 || column >= columns) return;
+	To out[1];
+	sum[0] += value(dw[column]);
+	narrow(out, sum);
+	dw[column] = out[0];
+}

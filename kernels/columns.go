@@ -1,0 +1,43 @@
+package kernels
+
+import "restyle/tensor"
+
+// columnThreads are those of a block that adds up 32 columns, of elements or of vectors.
+const columnThreads = 512
+
+// columnGrid has blocks for all vectors of a row, and cuts the rows into shares: of as many as the threads of a block have under way
+// at a time, or of more, so that there are no more shares than are added up fast.
+func columnGrid(rows, vectors int) (g grid, share int) {
+	const least, most = 8 * columnThreads / 32, 128
+	share = max(least, blocks(rows, most))
+	g = line(blocks(vectors, 32), columnThreads)
+	g.blocks.Y = max(1, blocks(rows, share))
+	return g, share
+}
+
+// columnScratch lays out the sums of the shares.
+func columnScratch(cut cut, rows, columns int) tensor.Tensor {
+	g, _ := columnGrid(rows, columns)
+	return cut("sums of columns", tensor.F32, g.blocks.Y, columns)
+}
+
+// columnSums adds the sums of x's columns to to, F32 or BF16, on a GPU.
+func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
+	defer d.release(d.mark())
+	sums := columnScratch(d.scratch, x.Rows, x.Cols)
+	wide := width(x.DType, x.Cols|x.Stride|int(x.Addr)/x.DType.Size())
+	g, share := columnGrid(x.Rows, x.Cols/wide)
+	d.launch(kernel{"columns.cu", "column_sums", macros{{x.DType.String(), 1}, {"WIDTH", wide}}}, g,
+		addr(sums), uint64(x.Addr), i64(x.Stride), i32(x.Rows), i32(x.Cols), i32(share))
+	d.addColumnSums(to, sums.Matrix())
+}
+
+// addColumnSums adds the sums of the columns of partial sums, F32, to to, on a GPU.
+func (d *Device) addColumnSums(to tensor.Tensor, partials tensor.Matrix) {
+	m := macros{{"F32", 1}, {"WIDTH", 1}}
+	if to.DType == tensor.BF16 {
+		m = m.with("TO_BF16", 1)
+	}
+	d.launch(kernel{"columns.cu", "add_column_sums", m}, line(blocks(partials.Cols, 32), columnThreads),
+		addr(to), uint64(partials.Addr), i32(partials.Stride), i32(partials.Cols), i32(partials.Rows))
+}

@@ -1,0 +1,47 @@
+// What the THREADS neighbours do together that share a row. THREADS is a power of two, BLOCK at most.
+#pragma once
+
+constexpr int EACH = (VECTORS + THREADS - 1) / THREADS; // vectors of a row that a thread has
+constexpr int ROWS = BLOCK / THREADS;                   // of a block
+
+// sum adds up what the THREADS neighbours that share a row have, and gives all of them the same. Called in a loop, turn is to
+// alternate between 0 and 1, so that nobody overwrites what a slower neighbour still reads.
+inline float sum(float x, int turn) {
+#pragma unroll
+	for (int i = 1; i < THREADS && i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
+	if constexpr (THREADS > 32) {
+		constexpr int WARPS = (THREADS + 31) / 32;
+		__shared__ float parts[2][BLOCK / 32];
+		const int warp = threadIdx.x / 32, first = warp - warp % WARPS;
+		if (threadIdx.x % 32 == 0) parts[turn][warp] = x;
+		__syncthreads();
+		x = 0;
+#pragma unroll
+		for (int i = 0; i < WARPS; i++) x += parts[turn][first + i];
+	}
+	return x;
+}
+
+// sumRows adds up what the threads have of each element of a row, over the ROWS rows of the block, and stores it in part [DIM].
+inline void sumRows(float *part, const float (&x)[EACH][WIDTH]) {
+	__shared__ float sums[ROWS > 1 ? ROWS * DIM : 1];
+	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS;
+	__syncthreads(); // some may still read what was added up before
+#pragma unroll
+	for (int k = 0; k < EACH; k++) {
+		if (k * THREADS + lane >= VECTORS) continue;
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) {
+			const int column = (k * THREADS + lane) * WIDTH + i;
+			(ROWS > 1 ? sums + group * DIM : part)[column] = x[k][i];
+		}
+	}
+	if (ROWS == 1) return;
+	__syncthreads();
+	for (int column = threadIdx.x; column < DIM; column += BLOCK) {
+		float total = 0;
+#pragma unroll
+		for (int g = 0; g < ROWS; g++) total += sums[g * DIM + column];
+		part[column] = total;
+	}
+}
