@@ -22,6 +22,8 @@ type gpu struct {
 	cache    cuda.Cache
 	modules  map[build]*cuda.Module
 	blas     *blas                  // nil: products are our own
+	monitor  *cuda.Monitor          // see Device.Meters
+	dark     bool                   // there is none
 	launched func(k kernel, g grid) // tests set it, to be told of every launch, of which none is made then
 }
 

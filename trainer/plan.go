@@ -110,7 +110,9 @@ func (s Settings) stepTokens(longest int) int {
 func (p *Plan) OnePass() bool { return p.MaxTokens >= p.s.stepTokens(p.Longest) }
 
 // Widen has passes of up to so many tokens, instead of what the settings ask for: for a device that is faster with more at a time.
-func (p *Plan) Widen(tokens int) { p.MaxTokens = max(p.MaxTokens, min(tokens, p.s.stepTokens(p.Longest))) }
+func (p *Plan) Widen(tokens int) {
+	p.MaxTokens = max(p.MaxTokens, min(tokens, p.s.stepTokens(p.Longest)))
+}
 
 // load makes the rows of an epoch.
 func (p *Plan) load(epoch int) {

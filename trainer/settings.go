@@ -35,8 +35,8 @@ type Settings struct {
 	// BlockGradients keeps the gradients of one block at a time and hands them to the optimiser as they become final. The
 	// backward pass runs twice for it, the first time for the norm. A step is one pass then.
 	BlockGradients bool
-	Freeze    []string // patterns of parameters that are not trained
-	TrainOnly []string // patterns of those that are; none: all
+	Freeze         []string // patterns of parameters that are not trained
+	TrainOnly      []string // patterns of those that are; none: all
 
 	EvalEvery int // steps between evaluations; 0: at the end of each epoch
 	Patience  int // evaluations without a better one after which the run ends; 0: it goes on

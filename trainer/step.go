@@ -22,11 +22,7 @@ func (r *Run) step() error {
 		s.Tokens += len(b.IDs)
 		s.Trained += b.Trained()
 	}
-	move := r.move
-	if r.Settings.BlockGradients {
-		move = r.moveBlocks
-	}
-	rec, err := move(batches, float32(1/float64(s.Trained)), s.LR)
+	rec, err := r.Move(batches, float32(1/float64(s.Trained)), s.LR)
 	if err != nil {
 		return fmt.Errorf("step %d: %w", at+1, err)
 	}
@@ -54,8 +50,12 @@ func (r *Run) step() error {
 	return nil
 }
 
-// move goes through all batches and takes the step. scale is that of the sum of their losses.
-func (r *Run) move(batches []model.Batch, scale float32, lr float64) (kernels.Record, error) {
+// Move takes a step over batches, with a learning rate: what each step of a run is. scale is that of the sum of their losses. Of r
+// it needs Settings, Model and Optimizer.
+func (r *Run) Move(batches []model.Batch, scale float32, lr float64) (kernels.Record, error) {
+	if r.Settings.BlockGradients {
+		return r.moveBlocks(batches, scale, lr)
+	}
 	for i, b := range batches {
 		l, err := r.Model.Gradient(b, scale, model.Gradients{Overwrite: i == 0})
 		if err != nil {
@@ -66,7 +66,7 @@ func (r *Run) move(batches []model.Batch, scale float32, lr float64) (kernels.Re
 	return r.Optimizer.Step(lr, r.Settings.Clip)
 }
 
-// moveBlocks is move with one block's gradients at a time, for a step of one batch: once through for their norm and what follows
+// moveBlocks is Move with one block's gradients at a time, for a step of one batch: once through for their norm and what follows
 // from it, and once to move each block as soon as its gradients are there. No block that is still to come sees one that has moved.
 func (r *Run) moveBlocks(batches []model.Batch, scale float32, lr float64) (kernels.Record, error) {
 	o := r.Optimizer

@@ -42,11 +42,11 @@ var llama1B = model.Config{
 
 // stepOptions are the flags.
 type stepOptions struct {
-	model, shapes, fused, trainOnly, recompute, optimizer, master, dtype string
-	steps, warmup                                                        int
-	device, log, label                                                   string
-	threads                                                              int
-	own, sync                                                            bool
+	model, shapes, fused, trainOnly, recompute, optimizer, master, dtype, gradients string
+	steps, warmup                                                                   int
+	device, log, label                                                              string
+	threads                                                                         int
+	own, sync, apart                                                                bool
 }
 
 func (o *stepOptions) flags(out io.Writer) *cli.Flags {
@@ -57,6 +57,8 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.fused, "fused", "how operations run: none (one a kernel), all (fused), both, or a `set` such as rmsnorm,swiglu")
 	f.Add(&o.trainOnly, "train-only", "`patterns` of the parameters that are trained, such as mlp; default all")
 	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|block`")
+	f.Add(&o.gradients, "gradients", "how much of the gradients there is at a time, `step|block`, as train has it")
+	f.Add(&o.apart, "apart", "have the passes of a step go through a GPU one after the other; together, if not given, as train does")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`")
 	f.Add(&o.master, "master", "what stands behind bf16 weights, `split8|sr|fp32|none`")
@@ -76,7 +78,7 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 }
 
 func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &stepOptions{shapes: "1x512x4", fused: "all", recompute: "none", dtype: "bf16", optimizer: "adamw8bit", master: "split8",
+	o := &stepOptions{shapes: "1x512x4", fused: "all", recompute: "none", dtype: "bf16", optimizer: "adamw8bit", master: "split8", gradients: "step",
 		steps: 10, warmup: 3, device: "auto"}
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
@@ -132,6 +134,9 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 	s.Optimizer = optim.Default
 	if s.Optimizer.Master, err = optim.ParseMaster(o.master); err != nil {
 		return nil, fmt.Errorf("--%w", err)
+	}
+	if s.BlockGradients = o.gradients == "block"; !s.BlockGradients && o.gradients != "step" {
+		return nil, fmt.Errorf("--gradients %q is neither step nor block", o.gradients)
 	}
 	bits, ok := map[string]int{"adamw8bit": 8, "adamw": 32}[o.optimizer]
 	if !ok {
@@ -197,9 +202,15 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout io.Writer) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	options := model.Options{
-		DType: l.settings.DType, MaxTokens: l.batch * l.seq, Longest: l.seq, Train: true, Trained: l.settings.Trained, Recompute: l.settings.Recompute,
+	passes := l.passes()
+	if l.settings.BlockGradients || d.Capacity() > 0 && !o.apart {
+		passes = []model.Batch{model.Join(passes...)}
 	}
+	if !d.IsCPU() && len(passes) == 1 && l.settings.DType == tensor.BF16 {
+		l.settings.GradType = tensor.BF16
+	}
+	plan := &trainer.Plan{MaxTokens: len(passes[0].IDs), Longest: l.seq}
+	options := l.settings.ModelOptions(l.config, plan)
 	m, err := model.New(d, l.config, options)
 	if err != nil {
 		return err
@@ -211,36 +222,36 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout io.Writer) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, opt.Close()) }()
-	passes := l.passes()
+	run := trainer.Run{Settings: l.settings, Model: m, Optimizer: opt}
 	trained := 0
 	for _, p := range passes {
 		trained += p.Trained()
 	}
 	var seconds []float64
 	var last kernels.Record
+	var before kernels.Meters
 	for i := range o.warmup + o.steps {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		start := time.Now()
-		for j, b := range passes {
-			loss, err := m.Gradient(b, float32(1/float64(trained)), model.Gradients{Overwrite: j == 0})
-			if err != nil {
-				return err
-			}
-			opt.AddLoss(loss.Each)
-		}
-		if last, err = opt.Step(1e-5, 1); err != nil {
-			return err
-		}
-		if i == o.warmup-1 {
+		if i == o.warmup {
 			d.Profile() // from here on it counts
+			before, _ = d.Meters()
+		}
+		start := time.Now()
+		if last, err = run.Move(passes, float32(1/float64(trained)), 1e-5); err != nil {
+			return err
 		}
 		if i >= o.warmup {
 			seconds = append(seconds, time.Since(start).Seconds())
 		}
 	}
-	if err := l.print(o, d, options, seconds, last.Loss/float64(trained), stdout); err != nil || !o.sync {
+	after, metered := d.Meters()
+	joules := 0.0 // a step's
+	if metered && before.Energy > 0 {
+		joules = float64(after.Energy-before.Energy) / 1e3 / float64(o.steps)
+	}
+	if err := l.print(o, d, options, seconds, joules, last.Loss/float64(trained), stdout); err != nil || !o.sync {
 		return err
 	}
 	return kernels.PrintProfile(stdout, d.Profile(), o.steps)
@@ -287,7 +298,7 @@ func randomWeights(m *model.Model) {
 }
 
 // print writes a line, and adds it to the log.
-func (l *stepLine) print(o *stepOptions, d *kernels.Device, options model.Options, seconds []float64, loss float64, stdout io.Writer) error {
+func (l *stepLine) print(o *stepOptions, d *kernels.Device, options model.Options, seconds []float64, joules, loss float64, stdout io.Writer) error {
 	slices.Sort(seconds)
 	median := seconds[len(seconds)/2]
 	tokens := l.batch * l.seq * l.accumulate
@@ -296,13 +307,18 @@ func (l *stepLine) print(o *stepOptions, d *kernels.Device, options model.Option
 		Time: time.Now(), Mode: "standard", Wall: time.Duration(median * float64(time.Second)), TotalTokens: int64(tokens), TrainedTokens: int64(tokens - l.batch*l.accumulate),
 		PaddedTokens: int64(tokens), PeakMemory: int64(d.Allocated()), TFLOPS: flops / median / 1e12, Device: d.Name(), DType: o.dtype, Model: l.name,
 		Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Label: o.label, Version: cli.Version(),
+		Joules: joules,
 	}
 	if l.fused.String() != "none" {
 		row.Mode = "fused"
 	}
-	fmt.Fprintf(stdout, "%dx%dx%d %s%s: %.0f tokens/s, %.2f ms a step (%.2f to %.2f), %.1f TFLOP/s, %s, loss %.4f\n", l.batch, l.seq, l.accumulate, row.Mode,
+	energy := ""
+	if joules > 0 {
+		energy = fmt.Sprintf(", %.1f J a thousand tokens", 1e3*joules/float64(tokens))
+	}
+	fmt.Fprintf(stdout, "%dx%dx%d %s%s: %.0f tokens/s, %.2f ms a step (%.2f to %.2f), %.1f TFLOP/s, %s%s, loss %.4f\n", l.batch, l.seq, l.accumulate, row.Mode,
 		strings.TrimRight(" "+strings.Join(l.settings.TrainOnly, ","), " "), float64(tokens)/median, 1e3*median, 1e3*seconds[0], 1e3*seconds[len(seconds)-1],
-		row.TFLOPS, kernels.Bytes(d.Allocated()), loss)
+		row.TFLOPS, kernels.Bytes(d.Allocated()), energy, loss)
 	if o.log == "" {
 		return nil
 	}
