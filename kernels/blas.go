@@ -11,13 +11,9 @@ import (
 // blas is cuBLASLt on a GPU, where it is there.
 type blas struct {
 	*cuda.BLAS
-	workspace tensor.Tensor
-	arena     *Arena
+	workspace uintptr
 	plans     map[cuda.Shape]*cuda.Plan // nil where it has no algorithm
 }
-
-// blasWorkspace is what cuBLASLt may have for sums of parts: what its own default is on a GPU that has wgmma, and enough for all.
-const blasWorkspace = 32 << 20
 
 // openBLAS takes cuBLASLt into use. Without it, products are restyle's own.
 func (d *Device) openBLAS(open func(*cuda.GPU) (*cuda.BLAS, error)) error {
@@ -25,13 +21,11 @@ func (d *Device) openBLAS(open func(*cuda.GPU) (*cuda.BLAS, error)) error {
 	if err != nil {
 		return err
 	}
-	b := &blas{BLAS: library, plans: map[cuda.Shape]*cuda.Plan{}}
-	if b.arena, err = d.NewArena("the workspace of cuBLASLt", blasWorkspace); err != nil {
+	if err := d.makeRoom(); err != nil {
 		_ = library.Close()
 		return err
 	}
-	b.workspace = b.arena.New("workspace", tensor.U8, blasWorkspace)
-	d.gpu.blas = b
+	d.gpu.blas = &blas{BLAS: library, workspace: d.gpu.room.base, plans: map[cuda.Shape]*cuda.Plan{}}
 	return nil
 }
 
@@ -44,11 +38,7 @@ func (b *blas) close() error {
 			p.Discard()
 		}
 	}
-	err := b.BLAS.Close()
-	if e := b.arena.Close(); err == nil {
-		err = e
-	}
-	return err
+	return b.BLAS.Close()
 }
 
 // leastBLAS is the least size that cuBLASLt is asked for. Of products with sizes of one, and of rows that no 16 bytes divide, its
@@ -63,7 +53,7 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	s := cuda.Shape{
 		M: p.C.Rows, N: p.C.Cols, K: p.A.Cols, LDA: p.A.Stride, LDB: p.B.Stride, LDC: p.C.Stride, TransA: p.TransA, TransB: p.TransB,
 		Bias: p.Bias != 0, Type: p.A.DType, Result: p.C.DType, AlignA: alignment(p.A.Addr), AlignB: alignment(p.B.Addr), AlignC: alignment(p.C.Addr),
-		Workspace: blasWorkspace,
+		Workspace: productRoom,
 	}
 	if p.TransA {
 		s.K = p.A.Rows
@@ -80,7 +70,7 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 		return false
 	}
 	queue := func() {
-		plan.Multiply(0, p.A.Addr, p.B.Addr, p.C.Addr, p.Bias, p.Add, b.workspace.Addr, blasWorkspace)
+		plan.Multiply(0, p.A.Addr, p.B.Addr, p.C.Addr, p.Bias, p.Add, b.workspace, productRoom)
 	}
 	if !d.opts.Sync {
 		queue()

@@ -6,6 +6,7 @@
 //   BF16 or F32   the type T of activations and weights
 //   TO_BF16       the type To of what is written, where it may be another: BF16, or else F32
 //   WIDTH         elements that a thread loads and stores at once, a Vector
+//   C_BF16, C_F32 the type C of a product's result
 //   DIM           elements of a row, so that loops over a row have a known end and the row stays in registers
 #pragma once
 
@@ -110,6 +111,21 @@ template <int N, typename E> inline void store(E *to, long long i, Vec<E, N> v) 
 typedef bf16 T;
 #elif defined F32
 typedef float T;
+#endif
+#ifdef C_BF16
+typedef bf16 C;
+#elif defined C_F32
+typedef float C;
+#endif
+
+#if defined C_BF16 || defined C_F32
+// put stores an element of a result with element i of the bias, and added to what is there.
+template <typename E> inline void put(C *at, float sum, const E *bias, long long i, int add) {
+	const float out[1] = {sum + (bias ? value(bias[i]) : 0) + (add ? value(*at) : 0)};
+	C rounded[1];
+	narrow(rounded, out);
+	*at = rounded[0];
+}
 #endif
 
 #ifdef TO_BF16

@@ -124,6 +124,7 @@ func (d *Device) Close() error {
 	d.fail(d.closeScratch())
 	if d.gpu != nil {
 		d.fail(d.gpu.blas.close())
+		d.fail(d.gpu.room.Close())
 	}
 	var open []error
 	for a := range d.arenas {

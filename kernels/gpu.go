@@ -21,6 +21,7 @@ type gpu struct {
 	arch     string
 	cache    cuda.Cache
 	modules  map[build]*cuda.Module
+	room     *Arena                 // of products, nil until they need it
 	blas     *blas                  // nil: products are our own
 	monitor  *cuda.Monitor          // see Device.Meters
 	dark     bool                   // there is none
@@ -35,7 +36,7 @@ type kernel struct {
 
 // macros are those that common.cuh and a source speak of, except BLOCK, which follows from the launch. They are an array, as
 // compiled sources are found by them.
-type macros [6]macro
+type macros [10]macro
 
 type macro struct {
 	name  string // "" after the last

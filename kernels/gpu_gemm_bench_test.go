@@ -1,14 +1,196 @@
 package kernels
 
-import "restyle/tensor"
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
 
-// productCases are a layer's products: its output with a bias, and the gradients of what goes in and of the weight.
-func productCases(t tensor.DType, rows, dim int) []gpuCase {
-	x, w := gpuOperand{t, []int{rows, dim}, 1}, gpuOperand{t, []int{dim, dim}, 1}
-	bias, dw := gpuOperand{t, []int{dim}, 1}, gpuOperand{tensor.F32, []int{dim, dim}, 2}
-	return []gpuCase{
-		{"linear", []gpuOperand{x, x, w, bias}, func(d *Device, x []tensor.Tensor) { d.Linear(x[0], x[1], x[2], x[3]) }},
-		{"linear dx", []gpuOperand{x, x, w}, func(d *Device, x []tensor.Tensor) { d.LinearBackward(x[0], x[1], x[2], false) }},
-		{"linear dw", []gpuOperand{dw, x, x}, func(d *Device, x []tensor.Tensor) { d.LinearGradient(x[0], x[1], x[2], 0, true) }},
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// productCases are what TestCompile compiles of products: a layer's output with a bias, the gradients of what goes in and of the
+// weight, the outputs of one row and of few rows of many columns, where k is cut, and every tile in one of the layouts.
+func productCases(rows, dim int) (cases []gpuCase) {
+	add := func(rows, in int, t tensor.DType, run func(d *Device, p [3]cpu.Product)) {
+		x, w, y := gpuOperand{t, []int{rows, in}, 1}, gpuOperand{t, []int{dim, in}, 1}, gpuOperand{t, []int{rows, dim}, 1}
+		cases = append(cases, gpuCase{"products", []gpuOperand{x, w, y, {t, []int{dim}, 1}, w}, func(d *Device, x []tensor.Tensor) {
+			p := layerProducts(x[0], x[1], x[2], x[4])
+			p[0].Bias = x[3].Addr
+			run(d, p)
+		}})
 	}
+	first := func(d *Device, p [3]cpu.Product) { d.product(p[0]) }
+	for _, t := range []tensor.DType{tensor.BF16, tensor.F32} {
+		add(rows, dim, t, func(d *Device, p [3]cpu.Product) {
+			for _, p := range p {
+				d.product(p)
+			}
+		})
+		add(1, dim, t, first)
+		add(32, 8*dim, t, first)
+	}
+	for i, tile := range tensorTiles {
+		if dim%8 > 0 {
+			break // none but the smallest is chosen
+		}
+		add(rows, dim, tensor.BF16, func(d *Device, p [3]cpu.Product) { d.tiled(p[i%3], tile, 1) })
+	}
+	return cases
+}
+
+// layerProducts are those of a layer: y, dx and dw, where dx takes the place of x and dy that of y.
+func layerProducts(x, w, y, dw tensor.Tensor) [3]cpu.Product {
+	return [3]cpu.Product{
+		{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true},
+		{C: x.Matrix(), A: y.Matrix(), B: w.Matrix()},
+		{C: dw.Matrix(), A: y.Matrix(), TransA: true, B: x.Matrix()},
+	}
+}
+
+// The layers of Llama-3.2-1B.
+var llamaLayers = []struct {
+	name    string
+	in, out int
+}{{"qkv", 2048, 3072}, {"o", 2048, 2048}, {"gateUp", 2048, 16384}, {"down", 8192, 2048}, {"head", 2048, 128256}}
+
+// BenchmarkGPUProduct reports the TFLOP/s of every product of Llama-3.2-1B, of our own kernels and, in turns, of cuBLASLt where it is
+// there. Data are random, and several sets of operands take turns.
+//
+//	go test ./kernels -run '^$' -bench 'GPUProduct$' -benchtime 1x
+func BenchmarkGPUProduct(b *testing.B) {
+	benchmarkProducts(b, []int{512, 2048, 16384}, func(b *testing.B, d *Device, of func(i int) cpu.Product) {
+		own := func(i int) {
+			p := of(i)
+			t, parts := d.gpu.tiling(p)
+			d.tiled(p, t, parts)
+		}
+		theirs := func(i int) { d.gpu.blas.multiply(d, of(i)) }
+		times := d.inTurns(b, own, theirs)
+		ours, blas := teraflops(of(0), times[0]), teraflops(of(0), times[1])
+		b.ReportMetric(ours, "TFLOP/s")
+		if d.gpu.blas != nil {
+			b.ReportMetric(blas, "cuBLASLt-TFLOP/s")
+			b.ReportMetric(100*ours/blas, "%cuBLASLt")
+		}
+	})
+}
+
+// BenchmarkGPUTiles reports the TFLOP/s of every product at 2,048 rows with each of the tiles, from which their rates follow.
+//
+//	go test ./kernels -run '^$' -bench 'GPUTiles$' -benchtime 1x
+func BenchmarkGPUTiles(b *testing.B) {
+	benchmarkProducts(b, []int{2048}, func(b *testing.B, d *Device, of func(i int) cpu.Product) {
+		var runs []func(i int)
+		for _, tile := range tensorTiles {
+			runs = append(runs, func(i int) { d.tiled(of(i), tile, 1) })
+		}
+		times := d.inTurns(b, runs...)
+		for i, tile := range tensorTiles {
+			b.ReportMetric(teraflops(of(0), times[i]), fmt.Sprintf("TFLOP/s-%dx%d", tile.m, tile.n))
+		}
+	})
+}
+
+// BenchmarkGPUMatVec reports how fast a few rows read the weights of each layer of Llama-3.2-1B, in GB/s, and as a share of a copy,
+// what it reads and what it writes.
+//
+//	go test ./kernels -run '^$' -bench 'GPUMatVec$' -benchtime 1x
+func BenchmarkGPUMatVec(b *testing.B) {
+	benchmarkProducts(b, []int{1, 2, 4, 8}, func(b *testing.B, d *Device, of func(i int) cpu.Product) {
+		p := of(0)
+		if !p.TransB {
+			b.Skip("a gradient")
+		}
+		bytes := p.B.Rows * p.B.Stride * p.B.DType.Size()
+		times := d.inTurns(b, func(i int) { d.product(of(i)) }, func(i int) { d.fail(d.gpu.Copy(of(i).B.Addr, of(i+1).B.Addr, bytes)) })
+		rate, ceiling := float64(bytes)/float64(times[0].Nanoseconds()), float64(2*bytes)/float64(times[1].Nanoseconds())
+		b.ReportMetric(rate, "GB/s")
+		b.ReportMetric(ceiling, "copy-GB/s")
+		b.ReportMetric(100*rate/ceiling, "%copy")
+	})
+}
+
+// benchmarkProducts calls f with every product of every layer in BF16, of which there are so many sets of operands that no cache
+// holds them: f's argument says which.
+func benchmarkProducts(b *testing.B, rows []int, f func(b *testing.B, d *Device, of func(i int) cpu.Product)) {
+	d, err := Open("cuda", Options{})
+	if err != nil {
+		b.Skip(err)
+	}
+	b.Logf("%+v, NVRTC %d.%d, code for %s", d.gpu.Properties, d.gpu.compiler.Major, d.gpu.compiler.Minor, d.gpu.arch)
+	for _, l := range llamaLayers {
+		for _, rows := range rows {
+			var sets [][3]cpu.Product
+			var filled []tensor.Tensor
+			cut := func(a *Arena) {
+				sets, filled = nil, nil
+				for bytes := 0; len(sets) < 2 || bytes < 4*d.gpu.L2; {
+					x, w, dw := a.New("x", tensor.BF16, rows, l.in), a.New("w", tensor.BF16, l.out, l.in), a.New("dw", tensor.BF16, l.out, l.in)
+					y := a.New("y", tensor.BF16, rows, l.out)
+					sets, filled = append(sets, layerProducts(x, w, y, dw)), append(filled, x, w)
+					bytes += x.Bytes() + w.Bytes()
+				}
+			}
+			a, err := d.NewArena("benchmark", SizeOf(cut))
+			if err != nil {
+				b.Fatal(err)
+			}
+			cut(a)
+			for i, name := range []string{"y", "dx", "dw"} {
+				b.Run(fmt.Sprintf("%s/%d/%s", l.name, rows, name), func(b *testing.B) {
+					for _, x := range filled {
+						randomise(d, x)
+					}
+					f(b, d, func(set int) cpu.Product { return sets[set%len(sets)][i] })
+					for b.Loop() {
+					}
+					b.ReportMetric(0, "ns/op")
+				})
+			}
+			if err := a.Close(); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		b.Error(err)
+	}
+}
+
+// inTurns is how long each of several things takes, which are given the number of a run: the median of batches that take turns.
+func (d *Device) inTurns(b *testing.B, runs ...func(i int)) []time.Duration {
+	const batches = 7
+	times, n := make([][]time.Duration, len(runs)), make([]int, len(runs))
+	batch := func(i, n int) time.Duration {
+		t, err := d.gpu.Time(func() {
+			for j := range n {
+				runs[i](j)
+			}
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return t
+	}
+	for i := range runs {
+		batch(i, 3) // compiles, and wakes the clocks
+		n[i] = 1 + int(10*time.Millisecond/max(time.Microsecond, batch(i, 1)))
+	}
+	for range batches {
+		for i := range runs {
+			times[i] = append(times[i], batch(i, n[i])/time.Duration(n[i]))
+		}
+	}
+	medians := make([]time.Duration, len(runs))
+	for i := range runs {
+		slices.Sort(times[i])
+		medians[i] = times[i][batches/2]
+	}
+	return medians
+}
+
+func teraflops(p cpu.Product, t time.Duration) float64 {
+	return 2 * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p)) / float64(t.Nanoseconds()) / 1e3
 }

@@ -144,11 +144,11 @@ type launched struct {
 // launches is what each operation that runs on a GPU of 132 multiprocessors launches for so many rows, fused and unfused.
 // There is no GPU: nothing runs.
 func launches(t tensor.DType, rows, dim int) (all []launched) {
-	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}}
+	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
 	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
 	d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	for _, d.opts.Fused = range []Fused{nil, All()} {
-		for _, c := range append(gpuCases(t, rows, dim), attentionCases(t, rows, dim)...) {
+		for _, c := range slices.Concat(gpuCases(t, rows, dim), attentionCases(t, rows, dim), productCases(rows, dim)) {
 			SizeOf(func(a *Arena) {
 				var x []tensor.Tensor
 				for _, o := range c.operands {

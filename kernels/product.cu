@@ -1,60 +1,75 @@
-// A matrix product c = a·b + bias, or added to what c holds, of any sizes and layouts. It is described in product.go.
-// C_F32 or C_BF16 is the type of c.
+// A product of F32 matrices in float32, of any sizes and layouts. It is described in product.go, which chooses:
+//
+//   TRANS_A, TRANS_B   1: the operand lies in memory as its transpose
+//   TILE               rows and columns of c that a block has
 #include "common.cuh"
 
-#ifdef C_BF16
-typedef bf16 C;
-#else
-typedef float C;
-#endif
+constexpr int DEPTH = 8, SIDE = 16, EACH = TILE / SIDE; // a block has SIDE by SIDE threads, a thread EACH by EACH sums
+constexpr int LOADS = TILE * DEPTH / BLOCK;
+typedef float Panel[DEPTH][TILE + 4]; // the four have what is stored at once lie in other banks
 
-constexpr int TILE = 64, DEPTH = 16;
-constexpr int SIDE = 16, EACH = TILE / SIDE; // a block has SIDE by SIDE threads, a thread EACH by EACH sums
+// A Reader brings TILE rows by DEPTH of x to shared memory, zeros beyond [rows, depth]: first to registers, while the panel
+// before is multiplied. The rows of x lie so far apart, or, if it is not ALONG, its columns.
+template <bool ALONG> struct Reader {
+	const T *x;
+	long long stride;
+	int row, rows, depth;
+	float held[LOADS];
 
-// fill brings TILE rows by DEPTH of x into shared memory, zeros where x ends, so that neighbouring threads read neighbours.
-inline void fill(float (&to)[DEPTH][TILE], const T *x, long long rowStride, long long stride, int row, int rows, int k,
-	int depth) {
+	static int rowOf(int n) { return (n * BLOCK + threadIdx.x) / (ALONG ? DEPTH : 1) % TILE; }
+	static int columnOf(int n) { return (n * BLOCK + threadIdx.x) / (ALONG ? 1 : TILE) % DEPTH; }
+	void read(int k) {
 #pragma unroll
-	for (int n = threadIdx.x; n < TILE * DEPTH; n += BLOCK) {
-		const int i = stride == 1 ? n / DEPTH : n % TILE, j = stride == 1 ? n % DEPTH : n / TILE;
-		const bool there = row + i < rows && k + j < depth;
-		to[j][i] = there ? value(x[(row + i) * rowStride + (k + j) * stride]) : 0;
+		for (int n = 0; n < LOADS; n++) {
+			const int i = row + rowOf(n), j = k + columnOf(n);
+			held[n] = i < rows && j < depth ? value(x[ALONG ? i * stride + j : j * stride + i]) : 0;
+		}
 	}
-}
+	void store(Panel &to) const {
+#pragma unroll
+		for (int n = 0; n < LOADS; n++) to[columnOf(n)][rowOf(n)] = held[n];
+	}
+};
 
-// Element [i, k] of a is a[i·aRow + k·aCol], [k, j] of b is b[k·bRow + j·bCol], and [i, j] of c is c[i·cRow + j]. A block
-// has one tile of c.
-extern "C" __global__ void __launch_bounds__(BLOCK) product(C *c, long long cRow, const T *a, long long aRow, long long aCol,
-	const T *b, long long bRow, long long bCol, const T *bias, int m, int n, int depth, int add) {
-	__shared__ float left[DEPTH][TILE], right[DEPTH][TILE];
+// place is where a thread's number i of EACH rows lies in the tile: four and four next to each other.
+inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i % 4; }
+
+// A block has one tile of c and part of k: parts of a sum lie [m, cRow] apart.
+extern "C" __global__ void __launch_bounds__(BLOCK, 2) product(C *c, long long cRow, const T *a, long long aRow, const T *b,
+	long long bRow, const T *bias, int m, int n, int depth, int part, int add) {
+	__shared__ __align__(16) Panel left[2], right[2];
 	const int across = (n + TILE - 1) / TILE, row = blockIdx.x / across * TILE, column = blockIdx.x % across * TILE;
-	const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+	const int begin = blockIdx.y * part, end = min(depth, begin + part), x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+	Reader<!TRANS_A> as = {a, aRow, row, m, end};
+	Reader<TRANS_B> bs = {b, bRow, column, n, end};
 	float sums[EACH][EACH] = {};
-	for (int k = 0; k < depth; k += DEPTH) {
-		fill(left, a, aRow, aCol, row, m, k, depth);
-		fill(right, b, bCol, bRow, column, n, k, depth);
-		__syncthreads();
+	int now = 0;
+	as.read(begin), bs.read(begin);
+	as.store(left[0]), bs.store(right[0]);
+	__syncthreads();
+	for (int k = begin; k < end; k += DEPTH, now ^= 1) {
+		if (k + DEPTH < end) as.read(k + DEPTH), bs.read(k + DEPTH);
 #pragma unroll
 		for (int l = 0; l < DEPTH; l++) {
+			float u[EACH], v[EACH];
+#pragma unroll
+			for (int i = 0; i < EACH; i++) u[i] = left[now][l][place(y, i)], v[i] = right[now][l][place(x, i)];
 #pragma unroll
 			for (int i = 0; i < EACH; i++) {
 #pragma unroll
-				for (int j = 0; j < EACH; j++) sums[i][j] += left[l][y + i * SIDE] * right[l][x + j * SIDE];
+				for (int j = 0; j < EACH; j++) sums[i][j] += u[i] * v[j];
 			}
 		}
+		if (k + DEPTH < end) as.store(left[now ^ 1]), bs.store(right[now ^ 1]);
 		__syncthreads();
 	}
+	c += (long long)blockIdx.y * m * cRow;
 #pragma unroll
 	for (int i = 0; i < EACH; i++) {
 #pragma unroll
 		for (int j = 0; j < EACH; j++) {
-			const int r = row + y + i * SIDE, s = column + x + j * SIDE;
-			if (r >= m || s >= n) continue;
-			C *at = c + r * cRow + s;
-			float out[1] = {sums[i][j] + (bias ? value(bias[s]) : 0) + (add ? value(*at) : 0)};
-			C rounded[1];
-			narrow(rounded, out);
-			*at = rounded[0];
+			const int r = row + place(y, i), s = column + place(x, j);
+			if (r < m && s < n) put(c + r * cRow + s, sums[i][j], bias, s, add);
 		}
 	}
 }

@@ -1,34 +1,167 @@
 package kernels
 
 import (
+	"math"
+
 	"restyle/kernels/cpu"
 	"restyle/tensor"
 )
 
-// product computes a matrix product: the one way to it for all operations.
-func (d *Device) product(p cpu.Product) {
-	if d.gpu == nil {
-		cpu.Gemm(p)
-		return
+// productRoom is the memory that products have for the sums of parts: what is cuBLASLt's own default on a GPU that has wgmma,
+// and enough for all.
+const productRoom = 32 << 20
+
+// makeRoom allocates that memory, once.
+func (d *Device) makeRoom() (err error) {
+	if d.gpu.room == nil {
+		d.gpu.room, err = d.NewArena("the sums of products' parts", productRoom)
 	}
-	if d.err == nil && d.gpu.blas.multiply(d, p) {
-		return
-	}
-	const tile = 64
-	m, n := p.C.Rows, p.C.Cols
-	aRow, aCol, depth := strides(p.A, p.TransA)
-	bRow, bCol, _ := strides(p.B, p.TransB)
-	to := macros{{p.A.DType.String(), 1}, {"C_" + p.C.DType.String(), 1}}
-	d.launch(kernel{"product.cu", "product", to}, line(blocks(m, tile)*blocks(n, tile), 256),
-		uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(aRow), i64(aCol), uint64(p.B.Addr), i64(bRow), i64(bCol),
-		uint64(p.Bias), i32(m), i32(n), i32(depth), flag(p.Add))
+	return err
 }
 
-// strides is how many elements apart the rows and the columns of x lie, and how many columns it has, or those of its
-// transpose.
-func strides(x tensor.Matrix, transposed bool) (row, column, columns int) {
-	if transposed {
-		return 1, x.Stride, x.Rows
+// product computes a matrix product: the one way to it for all operations.
+//
+// On a GPU a few rows are multiplied by a kernel of their own, which cuBLASLt has no better one for, and other products by
+// cuBLASLt where it is there and takes them. The rest are restyle's own: sums are in float32, of BF16 on tensor cores and of F32
+// without them, and their order depends on the sizes and on the GPU's number of multiprocessors alone.
+func (d *Device) product(p cpu.Product) {
+	switch {
+	case d.gpu == nil:
+		cpu.Gemm(p)
+	case fewRows(p):
+		d.matvec(p)
+	case d.err == nil && d.gpu.blas.multiply(d, p): // it has queued it
+	default:
+		t, parts := d.gpu.tiling(p)
+		d.tiled(p, t, parts)
 	}
-	return x.Stride, 1, x.Cols
+}
+
+// fewRows says whether a product is one that matvec computes: up to eight rows by the transpose of a matrix, in BF16, in words
+// of 16 bytes.
+func fewRows(p cpu.Product) bool {
+	return p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 && aligned(p)
+}
+
+// wide says whether every row of x is whole groups of n elements, each at a multiple of its size.
+func wide(x tensor.Matrix, n int) bool {
+	return int(x.Addr)%(n*x.DType.Size()) == 0 && (x.Stride|x.Cols)%n == 0
+}
+
+// result is the macro that names the type of c.
+func result(c tensor.Matrix) macro { return macro{"C_" + c.DType.String(), 1} }
+
+// matvec computes a product of a few rows: each block has 16 rows of b, which its warps take turns along, 128 elements each.
+func (d *Device) matvec(p cpu.Product) {
+	k := p.A.Cols
+	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}}, line(blocks(p.C.Cols, 16), 32*max(1, min(16, blocks(k, 128)))),
+		uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),
+		uint64(p.Bias), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
+}
+
+// A tile is the rows and columns of c that a block computes, in steps of depth along k. So many steps of BF16 are in shared
+// memory at a time. The rate is how many multiplications a multiprocessor full of such blocks does in a nanosecond.
+type tile struct {
+	m, n, depth, stages, threads int
+	rate                         float64
+}
+
+// The tiles of each type. Larger ones read operands less often; smaller ones keep more multiprocessors busy. The rates are
+// estimates for an H200.
+var (
+	tensorTiles = []tile{
+		{128, 256, 32, 4, 256, 1600}, {128, 192, 32, 4, 256, 1550}, {128, 128, 32, 3, 128, 1450}, {64, 128, 32, 4, 128, 1100}, {64, 64, 32, 4, 128, 800},
+	}
+	floatTiles = []tile{{128, 128, 8, 0, 256, 220}, {64, 64, 8, 0, 256, 160}}
+)
+
+// shared is the bytes of shared memory that a tile's steps of BF16 take.
+func (t tile) shared() int { return t.stages * t.depth * (t.m + t.n) * tensor.BF16.Size() }
+
+// tilesFor are the tiles that a product may have: where operands are brought element by element, the smallest.
+func tilesFor(p cpu.Product) []tile {
+	switch {
+	case p.A.DType == tensor.F32:
+		return floatTiles
+	case !aligned(p):
+		return tensorTiles[len(tensorTiles)-1:]
+	}
+	return tensorTiles
+}
+
+// aligned says whether both operands, in BF16, are words of 16 bytes.
+func aligned(p cpu.Product) bool { return wide(p.A, 8) && wide(p.B, 8) }
+
+// mostParts is how many parts k is cut into at most.
+const mostParts = 32
+
+// tiling chooses the tile of a product, and into how many parts k is cut, so that it should take the least time: that of the
+// blocks that a multiprocessor has one after the other, each of which begins and ends with what takes as long as a few steps,
+// and that of adding up the parts.
+func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
+	m, n, k := p.C.Rows, p.C.Cols, depth(p)
+	least := math.Inf(1)
+	for _, t := range tilesFor(p) {
+		count := blocks(m, t.m) * blocks(n, t.n)
+		for cuts := 1; cuts <= mostParts; cuts++ {
+			size := cuts * m * n * 4
+			if cuts > 1 && (k < cuts*8*t.depth || size > productRoom) {
+				break
+			}
+			steps := float64(k)/float64(cuts) + float64(4*t.depth)
+			time := float64(blocks(cuts*count, g.SMs)*t.m*t.n) * steps / t.rate
+			if cuts > 1 {
+				time += 3000 + 2*float64(size)/3000 // a launch, and what is written and read at 3 TB/s
+			}
+			if time < least {
+				least, best, parts = time, t, cuts
+			}
+		}
+	}
+	return best, parts
+}
+
+// depth is a product's k.
+func depth(p cpu.Product) int {
+	if p.TransA {
+		return p.A.Rows
+	}
+	return p.A.Cols
+}
+
+// tiled computes a product tile by tile. Where k is cut into parts, their sums come to the workspace first.
+func (d *Device) tiled(p cpu.Product, t tile, parts int) {
+	m, n, k, all := p.C.Rows, p.C.Cols, depth(p), p
+	if parts > 1 {
+		if err := d.makeRoom(); err != nil {
+			d.fail(err)
+			return
+		}
+		p.C = tensor.Matrix{Addr: d.gpu.room.base, Rows: parts * m, Cols: n, Stride: n, DType: tensor.F32}
+		p.Bias, p.Add = 0, false
+	}
+	g := line(blocks(m, t.m)*blocks(n, t.n), t.threads)
+	g.blocks.Y = parts
+	part := blocks(k, parts*t.depth) * t.depth
+	how := macros{result(p.C)}.with("TRANS_A", int(flag(p.TransA))).with("TRANS_B", int(flag(p.TransB)))
+	if p.A.DType == tensor.F32 {
+		d.launch(kernel{"product.cu", "product", how.with("F32", 1).with("TILE", t.m)}, g,
+			uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),
+			uint64(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
+	} else {
+		g.shared = t.shared()
+		width := 1
+		if wide(p.C, 4) {
+			width = 4
+		}
+		how = how.with("ALIGNED", int(flag(aligned(p)))).with("C_WIDTH", width)
+		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
+		d.launch(kernel{"gemm.cu", "gemm", how}, g,
+			uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),
+			uint64(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
+	}
+	if parts > 1 {
+		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),
+			uint64(all.C.Addr), i64(all.C.Stride), uint64(p.C.Addr), uint64(all.Bias), i32(m), i32(n), i32(parts), flag(all.Add))
+	}
 }

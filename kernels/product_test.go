@@ -14,7 +14,7 @@ import (
 
 // emulated opens the GPU that the CPU plays, until the test ends.
 func emulated(t *testing.T) *Device {
-	d, err := Open("emulated", Options{})
+	d, err := Open("emulated", Options{OwnProducts: true})
 	if errors.Is(err, cuda.ErrNoCompiler) {
 		t.Skip(err)
 	}
@@ -37,12 +37,28 @@ func TestProduct(t *testing.T) {
 		{1, 1, 1}, {3, 5, 0}, {1, 70, 33}, {65, 66, 17}, {130, 7, 70}, {9, 131, 40},
 	} {
 		for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
-			for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}, {true, true}} {
-				to := []tensor.DType{tensor.F32, tensor.BF16}[(i+size.m)%2]
+			for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
+				to := []tensor.DType{tensor.F32, tensor.BF16}[i%2]
 				c := productTest{ab, to, size.m, size.n, size.k, layout[0], layout[1], i%2 == 0, i >= 2, 0, 0}
-				c.check(t, d)
+				c.check(t, d, d.product)
 				c.apart, c.from = 5, 3
-				c.check(t, d)
+				c.check(t, d, d.product)
+			}
+		}
+	}
+}
+
+// TestTiles has every tile multiply what ends within it and within a step, after more steps than it has stages, with k whole
+// and cut into parts.
+func TestTiles(t *testing.T) {
+	d := emulated(t)
+	layouts := [][2]bool{{true, false}, {false, false}, {false, true}}
+	for ab, tiles := range map[tensor.DType][]tile{tensor.F32: floatTiles, tensor.BF16: tensorTiles} {
+		for i, tile := range tiles {
+			layout, to := layouts[i%3], []tensor.DType{tensor.F32, tensor.BF16}[i%2]
+			c := productTest{ab, to, tile.m - 8, tile.n + 16, 5*tile.depth + 8, layout[0], layout[1], i%2 == 0, true, 8, 8}
+			for _, parts := range []int{1, 3} {
+				c.check(t, d, func(p cpu.Product) { d.tiled(p, tile, parts) })
 			}
 		}
 	}
@@ -58,7 +74,7 @@ type productTest struct {
 	apart, from    int
 }
 
-func (c productTest) check(t *testing.T, d *Device) {
+func (c productTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, uint64(c.m*1000_000+c.n*1000+c.k)))
 	arena, err := d.NewArena("product", 4*(c.m+8)*(c.k+8)+4*(c.k+8)*(c.n+8)+4*(c.m+8)*(c.n+8)+1<<16)
@@ -102,7 +118,7 @@ func (c productTest) check(t *testing.T, d *Device) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.product(p)
+	multiply(p)
 	got, err := d.Floats(all)
 	if err != nil {
 		t.Fatalf("%+v: %v", c, err)

@@ -102,7 +102,7 @@ func TestScratchOfGPU(t *testing.T) {
 		{true, Sizes{Rows: 3000, Longest: 1, Dim: 8, Biased: 16384, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runBiasGradient},
 	} {
 		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
-			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}}
+			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
 			d.gpu.launched = func(kernel, grid) {}
 			d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
 			if c.fused {

@@ -1,0 +1,13 @@
+// The sum of a product's parts, where k was cut. It is described in product.go.
+#include "common.cuh"
+
+// sum_parts adds up so many parts [m, n], in their order.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	sum_parts(C *c, long long cRow, const float *parts, const T *bias, int m, int n, int count, int add) {
+	const long long at = thread(), size = (long long)m * n;
+	if (at >= size) return;
+	float sum = 0;
+#pragma unroll 4
+	for (int i = 0; i < count; i++) sum += parts[i * size + at];
+	put(c + at / n * cRow + at % n, sum, bias, at % n, add);
+}
