@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"restyle/internal/memory"
+	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
@@ -42,6 +44,9 @@ func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	} else {
 		a.mem, err = mapMemory(max(bytes, align))
 		a.base = addressOf(a.mem)
+	}
+	if oom := new(cuda.Error); errors.As(err, &oom) && oom.OutOfMemory() {
+		return nil, d.outOfMemory(name, bytes, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("memory for %s: %s on %s: %w", name, Bytes(bytes), d.name, err)

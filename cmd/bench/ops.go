@@ -125,6 +125,9 @@ func (o *opsOptions) measure(ctx context.Context, status *cli.StatusLine) (*opsR
 		return nil, err
 	}
 	defer d.Close()
+	for _, n := range d.Notes() {
+		fmt.Fprintf(status, "bench ops: %s\n", n)
+	}
 	r := &opsReport{Command: "ops", Device: d.Name(), Cases: len(o.list)}
 	if d.IsCPU() {
 		r.Level, r.Threads = d.Level(), cpu.Threads()

@@ -75,6 +75,7 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	show := &progress{status: cli.NewStatusLine(cli.Raw(stderr)), start: start}
 	report, err := parity.Run(ctx, paths, parity.Options{
 		Device: o.device, Threads: o.threads, Fused: fused, Quick: o.quick, Only: o.only, Progress: show.step,
+		Note: func(line string) { fmt.Fprintf(stderr, "bench parity: %s\n", line) },
 	})
 	show.status.Clear()
 	if err == nil {

@@ -18,6 +18,7 @@ import (
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/internal/sandbox"
+	"restyle/kernels/cuda"
 	"restyle/voice"
 )
 
@@ -106,6 +107,10 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 			show.step(doing, what, share)
 		}
 	}
+	options.Note = func(line string) {
+		show.status.Clear()
+		fmt.Fprintf(stderr, "bench quality: %s\n", line)
+	}
 	if options.Python == "" && o.python != "" {
 		fmt.Fprintf(stderr, "bench quality: there is no %s: answers are parsed and not run\n", o.python)
 	}
@@ -119,7 +124,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		fmt.Fprintln(stderr, "bench quality: stopped before anything was answered")
 		return cli.Stopped
-	case hub.Retryable(err):
+	case hub.Retryable(err), cuda.Fault(err), cuda.Busy(err):
 		fmt.Fprintf(stderr, "bench quality: %v\nrun the same command again later\n", err)
 		return cli.Retry
 	case errors.Is(err, sandbox.ErrUnavailable):

@@ -92,7 +92,7 @@ func TestQuality(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files := []string{filepath.Join(dir, "a.json"), filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "a.md")}
-	args := []string{"quality", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t), "--json", files[0], "--answers", files[1], "--markdown", files[2]}
+	args := []string{"quality", "--device", "cpu", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t), "--json", files[0], "--answers", files[1], "--markdown", files[2]}
 	if _, err := data.Judge(t.Context(), "python3", []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
 		args = append(args, "--run-code-unprotected")
 	}
@@ -137,7 +137,7 @@ func TestQuality(t *testing.T) {
 func TestQualityWithoutPython(t *testing.T) {
 	questions := knownFile(t)
 	t.Setenv("PATH", t.TempDir())
-	args := []string{"quality", "--base", tinyBase, "--only", "base", "--questions", questions}
+	args := []string{"quality", "--device", "cpu", "--base", tinyBase, "--only", "base", "--questions", questions}
 	code, stdout, stderr := bench(t, args...)
 	if code != cli.Done || !strings.Contains(stderr, "there is no python3") || strings.Count(stdout, "not measured") != 3 || !strings.Contains(stdout, "nothing was run") {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)

@@ -89,10 +89,12 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
 	}
+	notes := stderr
 	for _, l := range lines {
-		if err = l.run(ctx, o, stdout); err != nil {
+		if err = l.run(ctx, o, stdout, notes); err != nil {
 			break
 		}
+		notes = io.Discard // each has a device of its own, and the same notes
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -196,10 +198,15 @@ func (l *stepLine) shape(s string) error {
 }
 
 // run times one line on a device of its own, so that none has what another left.
-func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout io.Writer) (err error) {
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Sync: o.sync})
+func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout, notes io.Writer) (err error) {
+	d, err := kernels.Open(o.device, kernels.Options{
+		Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Sync: o.sync, NoBF16: l.settings.DType == tensor.F32,
+	})
 	if err != nil {
 		return err
+	}
+	for _, n := range d.Notes() {
+		fmt.Fprintf(notes, "bench step: %s\n", n)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	passes := l.passes()

@@ -157,11 +157,14 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		}
 		return err
 	}
-	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All()})
+	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All(), NoBF16: c.dtype == "fp32"})
 	if err != nil {
 		return closeAll, fmt.Errorf("--device %s: %w", c.device, err)
 	}
 	opened = append(opened, device.Close)
+	for _, n := range device.Notes() {
+		c.note("%s", n)
+	}
 	h := hub.FromEnv()
 	h.Offline = h.Offline || c.offline
 	if c.status.On() {

@@ -12,6 +12,7 @@ import (
 
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	"restyle/kernels/cuda"
 )
 
 func main() {
@@ -77,7 +78,7 @@ func (c *chatter) exit(ctx context.Context, err error) int {
 			fmt.Fprintln(c.notes, "chat: stopped")
 		}
 		return cli.Stopped
-	case hub.Retryable(err):
+	case hub.Retryable(err), cuda.Fault(err), cuda.Busy(err):
 		fmt.Fprintf(c.notes, "chat: %v\nrun the same command again later\n", err)
 		return cli.Retry
 	}

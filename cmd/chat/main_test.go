@@ -20,6 +20,7 @@ import (
 	"restyle/internal/cli"
 	"restyle/internal/disk"
 	"restyle/kernels"
+	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
 	"restyle/tensor"
 )
@@ -52,7 +53,7 @@ func testMain(m *testing.M) int {
 	}
 	os.Setenv("HF_HOME", filepath.Join(scratch, "hub"))
 	os.Setenv("HF_HUB_OFFLINE", "1")
-	return m.Run()
+	return cudatest.Main(m)
 }
 
 // An outcome is what one invocation said, and what it ended with.
@@ -425,7 +426,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("want exit code %d and %q, got %v", c.code, c.says, o)
 			}
 			said := strings.Split(strings.TrimSpace(o.stderr), "\n")
-			if n := strings.Count(o.stderr, "chat: "); n != 1 || len(said) > 7 {
+			if n := strings.Count(o.stderr, "chat: "); n != 1 || len(said) > 8 {
 				t.Errorf("not one clear line:\n%s", o.stderr)
 			}
 			if _, err := os.Stat("raw_comparison_log.md"); err == nil {

@@ -11,6 +11,7 @@ import (
 	"restyle/dataset"
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	"restyle/kernels/cuda"
 	"restyle/trainer"
 )
 
@@ -69,7 +70,10 @@ func (t *train) exit(ctx context.Context, err error) int {
 		}
 		fmt.Fprintln(t.stderr, "train: stopped before the first step; nothing was changed: run the same command again")
 		return cli.Retry
-	case hub.Retryable(err):
+	case cuda.Fault(err):
+		t.sayFault(err)
+		return cli.Retry
+	case hub.Retryable(err), busy(err):
 		fmt.Fprintf(t.stderr, "train: %v\nrun the same command again later\n", err)
 		return cli.Retry
 	}

@@ -18,6 +18,7 @@ import (
 
 	"restyle/dataset"
 	"restyle/internal/cli"
+	"restyle/kernels/cuda/cudatest"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 			_, _ = on.Read(make([]byte, 1))
 		}))
 	}
-	os.Exit(m.Run())
+	os.Exit(cudatest.Main(m))
 }
 
 // outcome is what a call of the command came to.

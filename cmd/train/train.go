@@ -109,7 +109,7 @@ func (t *train) do(ctx context.Context) (err error) {
 	if err := t.room(); err != nil {
 		return err
 	}
-	return t.learn(ctx, place, from)
+	return t.withAdvice(t.learn(ctx, place, from))
 }
 
 // resolve finds out all that the run is made of, and allocates nothing large.
@@ -225,9 +225,12 @@ func (t *train) openDevice(was record) (err error) {
 		t.note("this machine lacks what the run was begun with: it goes on, but not with the same bits (%v)", missing)
 		level = ""
 	}
-	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level})
+	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level, NoBF16: t.settings.DType == tensor.F32})
 	if err != nil {
 		return err
+	}
+	for _, n := range t.device.Notes() {
+		t.note("%s", n)
 	}
 	var passes int
 	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesOf, &passes); n == 1 {
@@ -410,15 +413,22 @@ func (t *train) fits() error {
 	if total <= limit {
 		return nil
 	}
+	if t.maxMemory == 0 && total <= t.device.Capacity() {
+		return t.filled(total, limit)
+	}
+	return fmt.Errorf("this run takes %s, more than %s, %s: %s", kernels.Bytes(total), whose, kernels.Bytes(limit), t.advice(limit))
+}
+
+// advice is which flags bring the run down to limit bytes.
+func (t *train) advice(limit int) string {
 	alone, together := trainer.Fit(t.device, t.fused.Fused, t.origin.Config, t.settings, t.plan, t.process, limit)
-	advice := "no flag brings it down to that: take a smaller model, or a larger machine"
 	switch {
 	case alone != nil:
-		advice = "any of these would fit: " + joinOr(alone)
+		return "any of these would fit: " + joinOr(alone)
 	case together != "":
-		advice = "together these would fit: " + together
+		return "together these would fit: " + together
 	}
-	return fmt.Errorf("this run takes %s, more than %s, %s: %s", kernels.Bytes(total), whose, kernels.Bytes(limit), advice)
+	return "no flag brings it down to that: take a smaller model, or a larger machine"
 }
 
 // room says early that the disk is too small. What a resumed run has there already counts.

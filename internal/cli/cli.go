@@ -21,7 +21,7 @@ const (
 	Done    = 0  // it did what it was asked to
 	Failed  = 1  // it did not, and a person has to look
 	Usage   = 2  // the flags or the arguments are wrong; nothing was begun
-	Retry   = 33 // nothing is wrong with it, such as when the network is down: run the same command again
+	Retry   = 33 // nothing is wrong with it, such as when the network is down or a GPU failed: run the same command again
 	Stopped = 34 // stopped early, with all that was made saved
 )
 

@@ -28,6 +28,8 @@ type Options struct {
 	// Progress is told what is about to be computed in a folder that takes long, and the share of all work of this folder
 	// that is done. Nil: nobody is.
 	Progress func(folder, what string, done float64)
+	// Note is told what a user should know of the device that was opened, in lines. Nil for nobody.
+	Note func(line string)
 
 	mistake mistake
 }
@@ -90,6 +92,11 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.Threads})
 	if err != nil {
 		return nil, err
+	}
+	for _, n := range d.Notes() {
+		if o.Note != nil {
+			o.Note(n)
+		}
 	}
 	r := &Report{Device: d.Name()}
 	for _, f := range folders {

@@ -14,6 +14,7 @@ import (
 	"restyle/infer"
 	"restyle/kernels"
 	"restyle/model"
+	"restyle/tensor"
 )
 
 // longestLoss is how many tokens of a question and its plain answer the loss is computed over; what is behind goes.
@@ -31,7 +32,7 @@ type side struct {
 // open opens a model on a device of its own, so that two can work at the same time: a small one keeps no more than one
 // thread busy.
 func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) {
-	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.threads(), Fused: kernels.All()})
+	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.threads(), Fused: kernels.All(), NoBF16: o.DType == tensor.F32})
 	if err != nil {
 		return nil, err
 	}

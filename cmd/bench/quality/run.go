@@ -39,6 +39,8 @@ type Options struct {
 	Threads int          // of all models together; 0 for GOMAXPROCS
 	DType   tensor.DType // as for infer.Open
 
+	// Note is told what a user should know of the device that was opened, in lines. Nil for nobody.
+	Note func(line string)
 	// Progress is told what is being done, to what, and which share of it is done. Nil for nobody.
 	Progress func(doing, what string, share float64)
 }
@@ -137,6 +139,11 @@ func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 			return sides, err
 		}
 		sides = append(sides, s)
+		for _, n := range s.device.Notes() {
+			if o.Note != nil && len(sides) == 1 { // the other's are the same
+				o.Note(n)
+			}
+		}
 	}
 	return sides, nil
 }

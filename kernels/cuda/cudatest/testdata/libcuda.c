@@ -15,9 +15,12 @@
 //   STANDIN_GPUS        how many there are, up to four
 //   STANDIN_CAPABILITY  75 for 7.5
 //   STANDIN_MODE        the compute mode; in those that keep this process out, it is kept out
+//   STANDIN_MEMORY      bytes of memory in all
+//   STANDIN_LARGEST     the most bytes that are allocated at once
 //   STANDIN_USED        bytes of memory that other processes have
 //   STANDIN_FAULT       what a fault is
 //   STANDIN_LOAD        what loading a module answers
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +54,7 @@ static long setting(const char *name, int device, long usual) {
 	}
 	return text && *text && *text != ',' ? atol(text) : usual;
 }
+static long memory(int device) { return setting("STANDIN_MEMORY", device, CAPACITY); }
 static int gpus(void) { return setting("STANDIN_GPUS", 0, 2); }
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct CUctx_st *current;
@@ -97,7 +101,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice d) {
 	uuid->bytes[15] = d;
 	return CUDA_SUCCESS;
 }
-CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice d) { *bytes = CAPACITY; return CUDA_SUCCESS; }
+CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice d) { *bytes = memory(d); return CUDA_SUCCESS; }
 CUresult cuDeviceGet(CUdevice *d, int ordinal) {
 	*d = ordinal;
 	return ordinal >= 0 && ordinal < gpus() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
@@ -185,11 +189,14 @@ CUresult cuStreamSynchronize(CUstream s) {
 }
 
 // room is the memory that is left.
-static size_t room(void) { return CAPACITY - current->used - setting("STANDIN_USED", current - contexts, 0); }
+static size_t room(void) {
+	int device = current - contexts;
+	return memory(device) - current->used - setting("STANDIN_USED", device, 0);
+}
 
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 	ENTER *available = room();
-	*total = CAPACITY;
+	*total = memory(current - contexts);
 	LEAVE
 }
 CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
@@ -197,7 +204,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	int i = 0;
 	while (i < BLOCKS && current->block[i].at) i++;
 	if (!r && bytes == 0) r = INVALID_VALUE;
-	if (!r && (i == BLOCKS || bytes > room())) r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r && (i == BLOCKS || bytes > room() || bytes > (size_t)setting("STANDIN_LARGEST", 0, LONG_MAX))) r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
 		current->block[i].at = aligned_alloc(256, (bytes + 255) / 256 * 256);
 		current->block[i].bytes = bytes;

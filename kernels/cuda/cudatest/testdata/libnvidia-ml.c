@@ -1,6 +1,6 @@
 // A stand-in for NVML, for the GPUs of the one for libcuda. Every reading of the energy is half a joule more than the one before.
 //
-//   STANDIN_GPUS, STANDIN_USED  as there
+//   STANDIN_GPUS, STANDIN_MEMORY, STANDIN_USED  as there
 //   STANDIN_NVML                what nvmlInit answers
 //   STANDIN_HELD                the bits of what holds the clocks back
 //   STANDIN_SLICED              1: the GPUs are MIG slices, which tell their memory and no more
@@ -46,7 +46,8 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t d, unsigned int *now, unsigned in
 }
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t d, nvmlMemory_t *m) {
 	unsigned long long used = setting("STANDIN_USED", d - devices, 0);
-	*m = (nvmlMemory_t){CAPACITY, CAPACITY - used, used};
+	unsigned long long all = setting("STANDIN_MEMORY", d - devices, CAPACITY);
+	*m = (nvmlMemory_t){all, all - used, used};
 	return NVML_SUCCESS;
 }
 

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/kernels/cuda/cudatest"
+)
+
+// TestDevice wants a line that says which device auto took and why, and of a GPU that cannot be used what is wrong, with the exit
+// code.
+func TestDevice(t *testing.T) {
+	tiny := []string{"--base", tinyBase, "--only", "base", "--log", "", "--prompt", "a"}
+	cudatest.Use(t)
+	if o := invoke(t, "", append(tiny, "--max-tokens", "1")...); o.code != cli.Done || strings.Count(o.stderr, "--device auto: the CPU: ") != 1 {
+		t.Error(o)
+	}
+	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Failed || !strings.Contains(o.stderr, `device "cuda": no NVIDIA driver: `) {
+		t.Error(o)
+	}
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "MODE=3")
+	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Retry || !strings.Contains(o.stderr, "another process has the GPU for itself") {
+		t.Error(o)
+	}
+}

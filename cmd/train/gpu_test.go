@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/kernels"
+	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
+)
+
+// TestGPUThatCannotBeUsed wants what is wrong and what to do, the exit code, and nothing changed.
+func TestGPUThatCannotBeUsed(t *testing.T) {
+	all := []string{"libcuda", "libnvrtc"}
+	for name, test := range map[string]struct {
+		libraries []string
+		settings  string
+		code      int
+		says      string
+	}{
+		"no driver":     {nil, "", cli.Failed, `device "cuda": no NVIDIA driver: `},
+		"no compiler":   {all[:1], "DRIVER=12080", cli.Failed, "install it with pip install nvidia-cuda-nvrtc-cu12, "},
+		"too old":       {all, "DRIVER=11070", cli.Failed, "NVIDIA's driver is too old"},
+		"not ready":     {all, "INIT=802", cli.Failed, "nvidia-fabricmanager"},
+		"exclusive":     {all, "MODE=3", cli.Retry, "another process has the GPU for itself"},
+		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: give --dtype fp32, or --device cpu"},
+		"filled":        {all, "MEMORY=17179869184 USED=17178820608", cli.Retry, "and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes have the rest"},
+		"small":         {all, "", cli.Failed, "more than what cuda:0 has free, 1.0 MiB: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cudatest.Use(t, test.libraries...)
+			cudatest.Set(t, test.settings)
+			out := filepath.Join(t.TempDir(), "out")
+			o := must(t, test.code, small(t, out, "--device", "cuda")...)
+			if !strings.Contains(o.stderr, test.says) {
+				t.Errorf("%q is missing: %v", test.says, o)
+			}
+			if files, _ := filepath.Glob(filepath.Join(out, "*")); files != nil {
+				t.Errorf("it left %v", files)
+			}
+		})
+	}
+}
+
+// TestAutoSays wants a line that says which device a run takes and why.
+func TestAutoSays(t *testing.T) {
+	cudatest.Use(t)
+	o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run")...)
+	if strings.Count(o.stderr, "--device auto: the CPU: ") != 1 {
+		t.Error(o)
+	}
+	if o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--device", "cpu")...); strings.Contains(o.stderr, "--device") {
+		t.Error(o)
+	}
+}
+
+// TestGPUFailures wants the exit code of a GPU that failed or that others have, and the way to go on.
+func TestGPUFailures(t *testing.T) {
+	fault := fmt.Errorf("step 7: %w", &cuda.Error{Op: "wait, at or before kernel gemm", Code: 700, Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access was encountered"})
+	closing := &cuda.Error{Op: "free memory", Code: 700, Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access was encountered"}
+	const said = "train: step 7: wait, at or before kernel gemm: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered\nthe GPU failed: "
+	for name, test := range map[string]struct {
+		t    train
+		err  error
+		code int
+		want string
+	}{
+		"before it began": {train{}, fault, cli.Retry, said + "run the same command again\n"},
+		"on the way":      {train{outputs: &outputs{}}, errors.Join(nil, fault, closing), cli.Retry, said + "go on from the last checkpoint with the same command and --resume\n"},
+		"resumed":         {train{options: &options{resume: true}}, fault, cli.Retry, said + "go on from the last checkpoint with the same command and --resume\n"},
+		"another's":       {train{}, &filledError{errors.New("full")}, cli.Retry, "train: full\nrun the same command again later\n"},
+		"out of memory":   {train{}, &kernels.OutOfMemory{Device: "cuda:0", For: "gradients"}, cli.Failed, "train: memory for gradients"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stderr bytes.Buffer
+			test.t.stderr = &stderr
+			if test.t.options == nil {
+				test.t.options = &options{}
+			}
+			if code := test.t.exit(context.Background(), test.err); code != test.code || !strings.HasPrefix(stderr.String(), test.want) {
+				t.Errorf("exit %d: %s\nnot %d: %s", code, stderr.String(), test.code, test.want)
+			}
+		})
+	}
+}

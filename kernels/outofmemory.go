@@ -1,0 +1,57 @@
+package kernels
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// An OutOfMemory is the error of an arena that a GPU has no room for. Its text is a table of who has the memory.
+type OutOfMemory struct {
+	Device, For string         // "cuda:0", "gradients"
+	Want        int            // bytes
+	Arenas      map[string]int // bytes of this process's, by name
+	Free, Total int            // as the driver counts; the rest is other processes', and the driver's own
+	cause       error
+}
+
+func (d *Device) outOfMemory(name string, bytes int, cause error) error {
+	e := &OutOfMemory{Device: d.name, For: name, Want: bytes, Arenas: map[string]int{}, cause: cause}
+	for a := range d.arenas {
+		e.Arenas[a.name] += a.size
+	}
+	var err error
+	if e.Free, e.Total, err = d.gpu.Free(); err != nil {
+		return fmt.Errorf("memory for %s: %s on %s: %w", name, Bytes(bytes), d.name, err)
+	}
+	return e
+}
+
+// Unwrap is the driver's error.
+func (e *OutOfMemory) Unwrap() error { return e.cause }
+
+// Reach is the bytes that this process could have: what it has, and what is free.
+func (e *OutOfMemory) Reach() int {
+	n := e.Free
+	for _, bytes := range e.Arenas {
+		n += bytes
+	}
+	return n
+}
+
+// Error is a line, and the table.
+func (e *OutOfMemory) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "memory for %s: %s on %s: %v", e.For, Bytes(e.Want), e.Device, e.cause)
+	row := func(what string, bytes int) { fmt.Fprintf(&b, "\n  %-32s %11s", what, Bytes(bytes)) }
+	largest := func(a, b string) int { return cmp.Or(cmp.Compare(e.Arenas[b], e.Arenas[a]), cmp.Compare(a, b)) }
+	for _, name := range slices.SortedFunc(maps.Keys(e.Arenas), largest) {
+		row(name, e.Arenas[name])
+	}
+	row("other processes, the driver", e.Total-e.Reach())
+	row("free", e.Free)
+	row("in all", e.Total)
+	return b.String()
+}
