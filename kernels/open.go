@@ -46,30 +46,23 @@ func Open(name string, o Options) (*Device, error) {
 	return d, nil
 }
 
-// autoGPU has auto take a GPU: when models run on one.
-var autoGPU = false
-
 // openAuto opens the GPU with the most free memory that can be used, or else the CPU.
 func (d *Device) openAuto() error {
-	why := "not all operations have kernels for a GPU yet"
-	if autoGPU {
-		list, err := cuda.Candidates()
-		for _, c := range list {
-			failed := d.openGPU(c.Ordinal)
-			if failed == nil {
-				d.notes = append([]string{fmt.Sprintf("--device auto: %s, %s, %s free", d.name, c.Name, Bytes(c.Free))}, d.notes...)
-				return nil
-			}
-			if err == nil {
-				err = failed
-			}
+	list, why := cuda.Candidates()
+	for _, c := range list {
+		err := d.openGPU(c.Ordinal)
+		if err == nil {
+			d.notes = append([]string{fmt.Sprintf("--device auto: %s, %s, %s free", d.name, c.Name, Bytes(c.Free))}, d.notes...)
+			return nil
 		}
-		why = err.Error()
-		if errors.Is(err, cuda.ErrNoDriver) {
-			why = cuda.ErrNoDriver.Error()
+		if why == nil {
+			why = err
 		}
 	}
-	d.name, d.notes = "cpu", []string{"--device auto: the CPU: " + why}
+	if errors.Is(why, cuda.ErrNoDriver) {
+		why = cuda.ErrNoDriver // most machines have no GPU, and where its driver was looked for is of no interest there
+	}
+	d.name, d.notes = "cpu", []string{fmt.Sprintf("--device auto: the CPU: %v", why)}
 	return d.openCPU()
 }
 

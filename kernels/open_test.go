@@ -9,8 +9,6 @@ import (
 
 // TestAuto wants the GPU with the most free memory where one serves, else the CPU, and a line that says which and why.
 func TestAuto(t *testing.T) {
-	defer func(was bool) { autoGPU = was }(autoGPU)
-	autoGPU = true
 	all := []string{"libcuda", "libnvrtc", "libnvidia-ml"}
 	for name, test := range map[string]struct {
 		libraries      []string
