@@ -1,22 +1,44 @@
-// Whole rows of DIM elements from one matrix to another. The formulas are in rows.go. Each thread moves one vector.
+// Whole rows of DIM elements from one matrix to another. The formulas are in rows.go.
 #include "common.cuh"
 
+// gather_rows has a thread for each vector.
 extern "C" __global__ void __launch_bounds__(BLOCK) gather_rows(T *y, const T *x, const int *index, int rows) {
 	const long long at = thread(), row = at / VECTORS;
 	if (row >= rows) return;
 	store(y, at, fetch(x, (long long)index[row] * VECTORS + at % VECTORS));
 }
 
-// scatter_rows looks each row of dx up in the index, which increases, so that dx is written once and needs no zeroing before.
+// scatter_rows writes dx once, so that it needs no zeroing before: the row of dy that the index, which increases, has for it, or zeros.
+// A block has ROWS rows of dx, and searches for the first of them.
 extern "C" __global__ void __launch_bounds__(BLOCK) scatter_rows(T *dx, const T *dy, const int *index, int rows, int n) {
-	const long long at = thread(), row = at / VECTORS;
-	if (row >= rows) return;
-	int lo = 0, hi = n;
+	constexpr int AT_ONCE = 4;
+	__shared__ int from[ROWS];
+	const int first = blockIdx.x * ROWS;
+	int lo = max(0, first - (rows - n)), hi = min(n, first); // no index occurs twice
 	while (lo < hi) {
 		const int middle = (lo + hi) / 2;
-		if (index[middle] < row) lo = middle + 1;
+		if (index[middle] < first) lo = middle + 1;
 		else hi = middle;
 	}
-	const bool there = lo < n && index[lo] == row;
-	store(dx, at, there ? load(dy, (long long)lo * VECTORS + at % VECTORS) : Vector());
+	for (int i = threadIdx.x; i < ROWS; i += BLOCK) from[i] = -1;
+	__syncthreads();
+	for (int i = threadIdx.x; i < ROWS && lo + i < n; i += BLOCK) {
+		const int row = index[lo + i] - first;
+		if (row < ROWS) from[row] = lo + i;
+	}
+	__syncthreads();
+	const int count = min(ROWS, rows - first) * VECTORS;
+	for (int at = threadIdx.x; at < count; at += AT_ONCE * BLOCK) {
+		Vector v[AT_ONCE];
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			const int i = at + k * BLOCK;
+			v[k] = Vector();
+			if (i < count && from[i / VECTORS] >= 0) v[k] = load(dy, (long long)from[i / VECTORS] * VECTORS + i % VECTORS);
+		}
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			if (at + k * BLOCK < count) store(dx, (long long)first * VECTORS + at + k * BLOCK, v[k]);
+		}
+	}
 }

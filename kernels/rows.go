@@ -28,7 +28,7 @@ func (d *Device) gather(y, x, index tensor.Tensor) {
 		return
 	}
 	to := tensor.Matrix{Rows: index.Len(), Cols: x.Dim(-1), DType: x.DType}
-	d.launch(kernel{"rows.cu", "gather_rows", rowsOf(to)}, each(vectors(to)), addr(y), addr(x), addr(index), i32(to.Rows))
+	d.launch(kernel{"rows.cu", "gather_rows", rowsOf(to).with("ROWS", scatterRows(to))}, each(vectors(to)), addr(y), addr(x), addr(index), i32(to.Rows))
 }
 
 // ScatterRows is the gradient of GatherRows: rows go back to where they came from, and the others become zero.
@@ -54,6 +54,11 @@ func (d *Device) ScatterRows(dx, dy, index tensor.Tensor) {
 		cpu.Scatter(dx, dy, index)
 		return
 	}
-	d.launch(kernel{"rows.cu", "scatter_rows", rowsOf(dx.Matrix())}, each(vectors(dx.Matrix())),
+	to := dx.Matrix()
+	rows := scatterRows(to)
+	d.launch(kernel{"rows.cu", "scatter_rows", rowsOf(to).with("ROWS", rows)}, line(blocks(to.Rows, rows), 256),
 		addr(dx), addr(dy), addr(index), i32(dx.Rows()), i32(index.Len()))
 }
+
+// scatterRows is how many rows a block of 256 threads writes, so that each has four vectors.
+func scatterRows(x tensor.Matrix) int { return max(1, 4*256*width(x.DType, x.Cols)/x.Cols) }
