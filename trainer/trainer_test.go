@@ -114,11 +114,11 @@ func hash(t testing.TB, r *Run) string {
 	t.Helper()
 	h := sha256.New()
 	for _, p := range r.Model.Params() {
-		h.Write(p.W.Raw())
+		h.Write(contents(t, r, p.W))
 	}
 	for _, x := range r.Optimizer.State() {
 		fmt.Fprintln(h, x.Name)
-		h.Write(x.Raw())
+		h.Write(contents(t, r, x))
 	}
 	s := r.State()
 	s.Seconds, s.Metrics = 0, 0
@@ -136,6 +136,16 @@ func hash(t testing.TB, r *Run) string {
 		fmt.Fprintln(h, l)
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// contents are a tensor's bytes.
+func contents(t testing.TB, r *Run, x tensor.Tensor) []byte {
+	t.Helper()
+	b := make([]byte, x.Bytes())
+	if err := r.Model.Device().DownloadBytes(b, x); err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // whole runs to the end and returns the hash.
