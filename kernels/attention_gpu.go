@@ -18,11 +18,47 @@ func (s AttentionSpec) heads(rows tensor.Tensor, n int) tensor.Matrix {
 	return tensor.Matrix{Rows: rows.Rows() * n, Cols: s.HeadDim, DType: rows.DType}
 }
 
+// A cutting is how the scores are cut for a kernel on tensor cores: into blocks whose warps have so many times 16 rows each,
+// which go through so many columns at a time, and of which so many are to be on a multiprocessor at once.
+type cutting struct{ warps, tiles, columns, resident int }
+
+func (c cutting) rows() int { return c.warps * c.tiles * 16 }
+
+// flashForward has the head dimensions for which there are kernels on tensor cores, in BF16: what others need would not fit
+// registers, or no 16 bytes would begin where a head does.
+var flashForward = map[int]cutting{
+	32: {4, 2, 64, 2}, 64: {4, 2, 64, 2}, 96: {4, 2, 64, 2}, 128: {4, 2, 64, 2},
+}
+
+// flash reports whether there are kernels on tensor cores for queries, keys and values like these.
+func (s AttentionSpec) flash(qkv tensor.Tensor) bool {
+	_, ok := flashForward[s.HeadDim]
+	return ok && qkv.DType == tensor.BF16
+}
+
+// longest is the length of the longest sequence.
+func (s AttentionSpec) longest() (n int) {
+	s.each(func(begin, end int) { n = max(n, end-begin) })
+	return n
+}
+
 // attentionGPU is Attention, fused. Keys and values are those of qkv, or of caches, with ahead of them before the first query's
 // own. There is no lse if nobody wants it.
 func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
 	const warps = 4
 	rows := qkv.Rows()
+	if s.flash(qkv) {
+		c := flashForward[s.HeadDim]
+		m := rowsOf(s.heads(qkv, s.Heads)).with("KEYS", c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident)
+		d.launch(kernel{"flash.cu", "flash", m},
+			grid{
+				blocks:  cuda.Dim3{X: s.Heads * (len(s.CuSeqlens) - 1), Y: blocks(s.longest(), c.rows())},
+				threads: cuda.Dim3{X: 32 * c.warps}, shared: (c.rows() + 4*c.columns) * s.HeadDim * 2,
+			},
+			addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(rows), i32(s.Heads),
+			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		return
+	}
 	g := grid{blocks: cuda.Dim3{X: blocks(rows, warps), Y: s.Heads}, threads: cuda.Dim3{X: 32 * warps}}
 	d.launch(kernel{"attention.cu", "attention", rowsOf(s.heads(qkv, s.Heads))}, g,
 		addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(rows),

@@ -1,6 +1,13 @@
 package kernels
 
-import "restyle/tensor"
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"restyle/tensor"
+)
 
 // attentionCases are attention with the head dimensions that most models have, or one of no such model where dim is odd.
 func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
@@ -35,4 +42,101 @@ func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			}})
 	}
 	return cases
+}
+
+// BenchmarkGPUAttention reports TFLOP/s of what causal attention of random values needs at least, half of each sequence's square,
+// 2 products forward and 5 backward. -benchtime is of no effect: each is the median of batches of launches.
+//
+//	go test ./kernels -run '^$' -bench GPUAttention -benchtime 1x
+func BenchmarkGPUAttention(b *testing.B) {
+	d, err := Open("cuda", Options{Fused: All()})
+	if err != nil {
+		b.Skip(err)
+	}
+	b.Logf("%+v, NVRTC %d.%d, code for %s", d.gpu.Properties, d.gpu.compiler.Major, d.gpu.compiler.Minor, d.gpu.arch)
+	for _, headDim := range []int{64, 128} {
+		for _, n := range [][2]int{{8, 2048}, {2, 8192}, {32, 512}} {
+			r, err := newAttentionRun(d, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: headDim}, n[0], n[1])
+			if err != nil {
+				b.Fatal(err)
+			}
+			name := fmt.Sprintf("d%d %dx%d", headDim, n[0], n[1])
+			b.Run(name+" forward", func(b *testing.B) { r.time(b, 2, r.forward) })
+			b.Run(name+" backward", func(b *testing.B) { r.time(b, 5, r.backward) })
+			if n[1] == 2048 { // other cuttings
+				chosen := flashForward[headDim]
+				for _, flashForward[headDim] = range []cutting{
+					{4, 2, 64, 2}, {4, 2, 128, 2}, {4, 2, 32, 2}, {4, 1, 64, 3}, {4, 1, 128, 2}, {8, 1, 64, 1}, {8, 1, 128, 1}, {8, 2, 64, 1}, {2, 2, 64, 4},
+				} {
+					b.Run(fmt.Sprintf("%s forward %v", name, flashForward[headDim]), func(b *testing.B) { r.time(b, 2, r.forward) })
+				}
+				flashForward[headDim] = chosen
+			}
+			r.arena.Close()
+		}
+	}
+	if err := d.Close(); err != nil {
+		b.Error(err)
+	}
+}
+
+// An attentionRun is attention of random values in sequences of one length.
+type attentionRun struct {
+	d                     *Device
+	s                     AttentionSpec
+	arena                 *Arena
+	y, lse, qkv, dy, dqkv tensor.Tensor
+	product               float64 // operations of one
+}
+
+func newAttentionRun(d *Device, s AttentionSpec, sequences, length int) (*attentionRun, error) {
+	rows := sequences * length
+	for i := range sequences + 1 {
+		s.CuSeqlens = append(s.CuSeqlens, int32(i*length))
+	}
+	r := &attentionRun{d: d, s: s, product: float64(rows*length) * float64(s.Heads*s.HeadDim)}
+	cut := func(a *Arena) {
+		r.s.Offsets = a.New("offsets", tensor.I32, sequences+1)
+		r.lse = a.New("lse", tensor.F32, s.Heads, rows)
+		r.y, r.dy = a.New("y", tensor.BF16, rows, s.Heads*s.HeadDim), a.New("dy", tensor.BF16, rows, s.Heads*s.HeadDim)
+		r.qkv, r.dqkv = a.New("qkv", tensor.BF16, rows, s.Width()), a.New("dqkv", tensor.BF16, rows, s.Width())
+	}
+	var err error
+	if r.arena, err = d.NewArena("benchmark", SizeOf(cut)); err != nil {
+		return nil, err
+	}
+	cut(r.arena)
+	d.UploadI32(r.s.Offsets, s.CuSeqlens)
+	randomise(d, r.qkv)
+	randomise(d, r.dy)
+	r.forward()
+	return r, d.Sync()
+}
+
+func (r *attentionRun) forward()  { r.d.Attention(r.y, r.lse, r.qkv, r.s) }
+func (r *attentionRun) backward() { r.d.AttentionBackward(r.dqkv, r.dy, r.y, r.lse, r.qkv, r.s) }
+
+func (r *attentionRun) time(b *testing.B, products float64, f func()) {
+	const batch, batches = 8, 11
+	var times []time.Duration
+	f() // compiles, and wakes the clocks
+	for range batches {
+		t, err := r.d.gpu.Time(func() {
+			for range batch {
+				f()
+			}
+		})
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		times = append(times, t/batch)
+	}
+	slices.Sort(times)
+	t := times[batches/2]
+	for b.Loop() {
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(t.Seconds()*1e6, "µs")
+	b.ReportMetric(products*r.product/t.Seconds()/1e12, "TFLOP/s")
 }

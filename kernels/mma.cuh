@@ -21,9 +21,7 @@ inline const emulated_lanes *emulated_rows(const void *row) {
 #else
 // sharedAddress is p as the instructions that know only shared memory want it.
 inline unsigned sharedAddress(const void *p) {
-	unsigned long long at;
-	asm("cvta.to.shared.u64 %0, %1;" : "=l"(at) : "l"(p));
-	return (unsigned)at;
+	return (unsigned)__cvta_generic_to_shared(p);
 }
 #endif
 

@@ -96,7 +96,7 @@ var kernelsMutants = []mutant{
 		"./kernels -run ScratchOf|MaxNormPartials"},
 	{"kernels/sizes-context", "kernels/sizes.go",
 		"int32{0, 1}, s.Context-1",
-		"s.Context-200",
+		"int32{0, 1}, s.Context-200",
 		"./kernels -run ScratchOf|MaxNormPartials"},
 	{"kernels/sizes-one-sequence", "kernels/sizes.go",
 		"n < s.Rows; n += s.Longest",

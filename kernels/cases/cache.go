@@ -58,5 +58,8 @@ func cachedAttentionCases() (cases []*Case) {
 			}
 		}
 	}
+	cases = append(cases, // on tensor cores
+		cachedAttentionCase(tensor.BF16, 50, 70, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
+		cachedAttentionCase(tensor.BF16, 150, 130, kernels.AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 32, Window: 70}))
 	return cases
 }

@@ -1,0 +1,123 @@
+// What FlashAttention's kernels share (Dao 2023): tiles of rows in shared memory, and products of them on tensor cores. DIM is that
+// of a head: 32 or a multiple of it.
+//
+// Of each product a warp has some rows of the left matrix, M times 16 of them, and all columns. The left matrix is a tile, or was
+// the result of another product, whose registers are what the next one wants. The right one is a tile that all warps share.
+#pragma once
+#include "common.cuh"
+#include "mma.cuh"
+
+constexpr int CHUNKS = DIM / 8, ROW = DIM * 2; // pieces of 16 bytes in a row, and its bytes
+
+// Pieces of the same number in 8 rows would lie in the same banks of shared memory, so within SPAN bytes their order differs from row
+// to row.
+constexpr int SPAN = CHUNKS % 8 == 0 ? 128 : 64;
+inline int turned(int row, int within) { return within ^ (SPAN == 128 ? row & 7 : row >> 1 & 3) * 16; }
+
+// place is where a tile has a piece.
+inline int place(int row, int chunk) { return row * ROW + chunk * 16 / SPAN * SPAN + turned(row, chunk * 16 % SPAN); }
+
+// bring begins to copy ROWS rows that lie stride elements apart to a tile. Those from n on become zeros.
+template <int ROWS> inline void bring(char *tile, const bf16 *rows, int stride, int n) {
+	static_assert(ROWS * CHUNKS % BLOCK == 0, "");
+	int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+	rows += row * stride + chunk * 8;
+#pragma unroll
+	for (int i = 0; i < ROWS * CHUNKS; i += BLOCK) {
+		copyAsync(tile + place(row, chunk), rows, row < n);
+		row += BLOCK / CHUNKS;
+		rows += BLOCK / CHUNKS * stride;
+		if (BLOCK % CHUNKS == 0) continue;
+		chunk += BLOCK % CHUNKS;
+		rows += BLOCK % CHUNKS * 8;
+		if (chunk < CHUNKS) continue;
+		row++;
+		chunk -= CHUNKS;
+		rows += stride - DIM;
+	}
+}
+
+// Each lane names one of 16 rows and one of two neighbouring pieces to ldmatrix: for a left matrix and for a right one that lies
+// transposed, the lower rows first, otherwise the two pieces of a row first. k is the number of the pair of pieces.
+inline int lower(int k) {
+	const int lane = threadIdx.x % 32, row = lane % 16;
+	return row * ROW + k * 32 / SPAN * SPAN + (turned(row, lane / 16 * 16) ^ k * 32 % SPAN);
+}
+inline int beside(int k) {
+	const int lane = threadIdx.x % 32, row = lane % 8 + lane / 16 * 8;
+	return row * ROW + k * 32 / SPAN * SPAN + (turned(row, lane / 8 % 2 * 16) ^ k * 32 % SPAN);
+}
+
+typedef unsigned Left[4], Right[2];
+
+// A Sum is a result: M times 16 rows of N times 8 columns. A lane has the columns 2t and 2t+1 of each 8, of the rows g and g+8.
+template <int M, int N> struct Sum { float at[M][N][4]; };
+
+// addRows adds a·bᵀ to a sum, where left makes the parts of a, and b is a tile of N·8 rows.
+template <int M, int N, typename F> inline void addRows(Sum<M, N> &sum, F left, const char *b) {
+#pragma unroll
+	for (int k = 0; k < DIM / 16; k++) {
+		Left a[M];
+#pragma unroll
+		for (int i = 0; i < M; i++) left(a[i], i, k);
+#pragma unroll
+		for (int n = 0; n < N; n += 2) {
+			unsigned both[4];
+			ldmatrix(both, b + n * 8 * ROW + beside(k));
+			const Right one = {both[0], both[1]}, other = {both[2], both[3]};
+#pragma unroll
+			for (int i = 0; i < M; i++) {
+				mma(sum.at[i][n], a[i], one);
+				mma(sum.at[i][n + 1], a[i], other);
+			}
+		}
+	}
+}
+
+// addColumns adds p·b to a sum of DIM columns, where p is a sum of N·8 columns, rounded, and b a tile of as many rows.
+template <int M, int N> inline void addColumns(Sum<M, DIM / 8> &sum, const Sum<M, N> &p, const char *b) {
+#pragma unroll
+	for (int k = 0; k < N; k += 2) {
+		Left a[M];
+#pragma unroll
+		for (int i = 0; i < M; i++) {
+#pragma unroll
+			for (int e = 0; e < 4; e++) a[i][e] = pack(p.at[i][k + e / 2][e % 2 * 2], p.at[i][k + e / 2][e % 2 * 2 + 1]);
+		}
+#pragma unroll
+		for (int n = 0; n < DIM / 8; n += 2) {
+			unsigned both[4];
+			ldmatrixTransposed(both, b + k * 8 * ROW + lower(n / 2));
+			const Right one = {both[0], both[1]}, other = {both[2], both[3]};
+#pragma unroll
+			for (int i = 0; i < M; i++) {
+				mma(sum.at[i][n], a[i], one);
+				mma(sum.at[i][n + 1], a[i], other);
+			}
+		}
+	}
+}
+
+// finish writes a warp's sum, each row times its scale, to rows that lie stride elements apart, of which there are n. The tile,
+// whose rows of this warp nobody reads any more, is used up.
+template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
+	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+	for (int i = 0; i < M; i++) {
+#pragma unroll
+		for (int e = 0; e < 2; e++) {
+			const float by = scale(i, e);
+#pragma unroll
+			for (int c = 0; c < DIM / 8; c++) {
+				*(unsigned *)(tile + place(i * 16 + e * 8 + g, c) + t * 4) = pack(sum.at[i][c][e * 2] * by, sum.at[i][c][e * 2 + 1] * by);
+			}
+		}
+	}
+	__syncwarp();
+#pragma unroll
+	for (int at = lane; at < M * 16 * CHUNKS; at += 32) {
+		const int row = at / CHUNKS, chunk = at % CHUNKS;
+		if (row < n) *(uint4 *)(rows + (long long)row * stride + chunk * 8) = *(const uint4 *)(tile + place(row, chunk));
+	}
+}
+
