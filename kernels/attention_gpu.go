@@ -30,16 +30,27 @@ var flashForward = map[int]cutting{
 	32: {4, 2, 64, 2}, 64: {4, 2, 64, 2}, 96: {4, 2, 64, 2}, 128: {4, 2, 64, 2},
 }
 
+// flashQueries and flashKeys are those for the gradients of queries, and of keys and values.
+var (
+	flashQueries = map[int]cutting{32: {4, 2, 64, 2}, 64: {4, 2, 64, 2}, 96: {4, 2, 32, 2}, 128: {4, 2, 32, 2}}
+	flashKeys    = map[int]cutting{32: {4, 2, 64, 2}, 64: {4, 2, 32, 2}, 96: {4, 1, 32, 2}, 128: {8, 1, 32, 1}}
+)
+
 // flash reports whether there are kernels on tensor cores for queries, keys and values like these.
 func (s AttentionSpec) flash(qkv tensor.Tensor) bool {
 	_, ok := flashForward[s.HeadDim]
 	return ok && qkv.DType == tensor.BF16
 }
 
-// longest is the length of the longest sequence.
-func (s AttentionSpec) longest() (n int) {
-	s.each(func(begin, end int) { n = max(n, end-begin) })
-	return n
+// tiles is a block for each head and as many rows of each sequence as a block has. Where a sequence is shorter than the longest,
+// some have nothing to do.
+func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
+	longest := 0
+	s.each(func(begin, end int) { longest = max(longest, end-begin) })
+	return grid{
+		blocks:  cuda.Dim3{X: heads * (len(s.CuSeqlens) - 1), Y: blocks(longest, c.rows())},
+		threads: cuda.Dim3{X: 32 * c.warps}, shared: shared,
+	}
 }
 
 // attentionGPU is Attention, fused. Keys and values are those of qkv, or of caches, with ahead of them before the first query's
@@ -50,11 +61,7 @@ func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahe
 	if s.flash(qkv) {
 		c := flashForward[s.HeadDim]
 		m := rowsOf(s.heads(qkv, s.Heads)).with("KEYS", c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident)
-		d.launch(kernel{"flash.cu", "flash", m},
-			grid{
-				blocks:  cuda.Dim3{X: s.Heads * (len(s.CuSeqlens) - 1), Y: blocks(s.longest(), c.rows())},
-				threads: cuda.Dim3{X: 32 * c.warps}, shared: (c.rows() + 4*c.columns) * s.HeadDim * 2,
-			},
+		d.launch(kernel{"flash.cu", "flash", m}, s.tiles(c, s.Heads, (c.rows()+4*c.columns)*s.HeadDim*2),
 			addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(rows), i32(s.Heads),
 			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 		return
@@ -77,9 +84,22 @@ func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s Att
 	rows := qkv.Rows()
 	delta := s.attentionDelta(d.scratch, rows)
 	d.headDots(delta, dy, y, s)
-	m, g := rowsOf(s.heads(qkv, s.Heads)), grid{blocks: cuda.Dim3{X: blocks(rows, warps), Y: s.Heads}, threads: cuda.Dim3{X: 32 * warps}}
 	q, k, v := s.parts(qkv)
 	dq, dk, dv := s.parts(dqkv)
+	if s.flash(qkv) {
+		c, m := flashQueries[s.HeadDim], rowsOf(s.heads(qkv, s.Heads))
+		d.launch(kernel{"flash_dq.cu", "flash_dq", m.with("KEYS", c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident)},
+			s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
+			uint64(dq.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+			i32(rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		c = flashKeys[s.HeadDim]
+		d.launch(kernel{"flash_dkv.cu", "flash_dkv", m.with("QUERIES", c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident)},
+			s.tiles(c, s.KVHeads, (2*c.rows()+4*c.columns)*s.HeadDim*2+4*c.columns*4),
+			uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+			i32(rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		return
+	}
+	m, g := rowsOf(s.heads(qkv, s.Heads)), grid{blocks: cuda.Dim3{X: blocks(rows, warps), Y: s.Heads}, threads: cuda.Dim3{X: 32 * warps}}
 	d.launch(kernel{"attention.cu", "attention_backward_q", m}, g,
 		uint64(dq.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
 		i32(len(s.CuSeqlens)-1), i32(rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))

@@ -9,7 +9,6 @@
 #include "flash.cuh"
 
 constexpr int QUERIES = BLOCK / 32 * TILES * 16;
-constexpr float LOG2E = 1.44269504f;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	flash(bf16 *y, float *lse, const bf16 *q, const bf16 *k, const bf16 *v, const int *offsets, int rows, int heads, int qRow, int kvRow,
@@ -56,22 +55,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		Sum<TILES, KEYS / 8> p = {};
 		addRows(p, [&](Left &a, int i, int k) { ldmatrix(a, queries + i * 16 * ROW + lower(k)); }, tile(key, 0));
 		if (key + KEYS > total || causal && key + KEYS - 1 > mine || window && key < mine + TILES * 16 - window) {
-#pragma unroll
-			for (int i = 0; i < TILES; i++) {
-#pragma unroll
-				for (int e = 0; e < 2; e++) {
-					const int position = mine + i * 16 + e * 8 + g, last = causal ? min(position, total - 1) : total - 1;
-					const int least = window ? position - window + 1 : 0;
-#pragma unroll
-					for (int n = 0; n < KEYS / 8; n++) {
-#pragma unroll
-						for (int c = 0; c < 2; c++) {
-							const int at = key + n * 8 + t * 2 + c;
-							if (at < least || at > last) p.at[i][n][e * 2 + c] = -INFINITY;
-						}
-					}
-				}
-			}
+			hide(p, mine, key, [&](int position) {
+				return Range{window ? position - window + 1 : 0, causal ? min(position, total - 1) : total - 1};
+			});
 		}
 
 		// A new largest score makes what there is smaller. While no score is 2^8 times as large as the one that counts as the largest,

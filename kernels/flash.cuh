@@ -7,6 +7,7 @@
 #include "common.cuh"
 #include "mma.cuh"
 
+constexpr float LOG2E = 1.44269504f;
 constexpr int CHUNKS = DIM / 8, ROW = DIM * 2; // pieces of 16 bytes in a row, and its bytes
 
 // Pieces of the same number in 8 rows would lie in the same banks of shared memory, so within SPAN bytes their order differs from row
@@ -97,6 +98,31 @@ template <int M, int N> inline void addColumns(Sum<M, DIM / 8> &sum, const Sum<M
 		}
 	}
 }
+
+// hide makes the scores -∞ that do not count: of each row those outside the columns that seen says. Row and column are the numbers of
+// the first ones.
+struct Range { int first, last; };
+template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row, int column, F seen) {
+	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+	for (int i = 0; i < M; i++) {
+#pragma unroll
+		for (int e = 0; e < 2; e++) {
+			const Range r = seen(row + i * 16 + e * 8 + g);
+#pragma unroll
+			for (int n = 0; n < N; n++) {
+#pragma unroll
+				for (int c = 0; c < 2; c++) {
+					const int at = column + n * 8 + t * 2 + c;
+					if (at < r.first || at > r.last) scores.at[i][n][e * 2 + c] = -INFINITY;
+				}
+			}
+		}
+	}
+}
+
+// weight is 2^x, at most 1: where scores are huge, so are the errors of x.
+inline float weight(float x) { return exp2Rough(fminf(x, 0)); }
 
 // finish writes a warp's sum, each row times its scale, to rows that lie stride elements apart, of which there are n. The tile,
 // whose rows of this warp nobody reads any more, is used up.

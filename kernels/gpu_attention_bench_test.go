@@ -9,11 +9,11 @@ import (
 	"restyle/tensor"
 )
 
-// attentionCases are attention with the head dimensions that most models have, or one of no such model where dim is odd.
+// attentionCases are attention with the head dimensions that most models have, or, where dim is odd, with others.
 func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
-	headDims := []int{32, 64, 96, 128}
+	headDims := []int{64, 128}
 	if dim%2 != 0 {
-		headDims = []int{max(dim-1, 2)}
+		headDims = []int{32, 96, max(dim-1, 2)}
 	}
 	for _, headDim := range headDims {
 		s := AttentionSpec{CuSeqlens: []int32{0, int32(rows)}, Heads: 4, KVHeads: 1, HeadDim: headDim}

@@ -264,7 +264,7 @@ func sourceFiles(t *testing.T) []string {
 // TestCases wants the cases that are timed and compiled to launch every kernel that there is.
 func TestCases(t *testing.T) {
 	missing := declarations(t)
-	for _, l := range launches(tensor.F32, 3, 192) {
+	for _, l := range append(launches(tensor.F32, 3, 192), launches(tensor.BF16, 3, 192)...) {
 		delete(missing, l.source+" "+l.name)
 	}
 	if len(missing) > 0 {

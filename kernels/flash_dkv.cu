@@ -1,0 +1,106 @@
+// FlashAttention-2 (Dao 2023), the gradients of the keys and values. The formulas are in attention.go, and what is done by tiles in
+// flash.cuh.
+//
+// A block has the keys of one key head and one sequence that its warps have rows for, and goes through the queries that see these,
+// of all heads that share them, QUERIES at a time. Rows are keys and columns queries: so the weights are in the registers that the
+// next products want.
+//
+//   QUERIES    of a tile
+//   TILES      of 16 keys that a warp has
+//   RESIDENT   blocks that share a multiprocessor
+#include "flash.cuh"
+
+constexpr int KEYS = BLOCK / 32 * TILES * 16;
+
+extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+	flash_dkv(bf16 *dk, bf16 *dv, const bf16 *dy, const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v,
+	          const int *offsets, int rows, int kvHeads, int stride, int share, int window, int causal, float scale) {
+	extern __shared__ __align__(128) char tiles[]; // keys, values, two of queries and gradients of y, and two of what queries have
+	const int kvHead = blockIdx.x % kvHeads, sequence = blockIdx.x / kvHeads, heads = kvHeads * share;
+	const int begin = offsets[sequence], length = offsets[sequence + 1] - begin;
+	const int first = blockIdx.y * KEYS; // the first keys of a sequence are seen most: they begin
+	if (first >= length) return;
+
+	const int firstQuery = causal ? first / QUERIES * QUERIES : 0, endQuery = window ? min(length, first + KEYS - 1 + window) : length;
+	const int turns = (endQuery - firstQuery + QUERIES - 1) / QUERIES; // of a head
+	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4;
+	const int skipped = warp * TILES * 16, mine = first + skipped; // the warp's first key
+	const bool idle = mine >= length;
+	const long long at = ((long long)begin + first) * stride + kvHead * DIM;
+	q += (long long)begin * stride + kvHead * share * DIM;
+	dy += ((long long)begin * heads + kvHead * share) * DIM;
+	const long long number = (long long)kvHead * share * rows + begin;
+
+	char *const keys = tiles + skipped * ROW, *const values = keys + KEYS * ROW;
+	auto tile = [&](int turn, int which) { return tiles + 2 * KEYS * ROW + (turn % 2 * 2 + which) * QUERIES * ROW; };
+	float (*const had)[2][QUERIES] = (float(*)[2][QUERIES])(tiles + (2 * KEYS + 4 * QUERIES) * ROW); // lse and delta
+	float nextBase = 0, nextOf = 0;
+	auto next = [&](int turn) {
+		const int head = turn / turns, query = firstQuery + turn % turns * QUERIES;
+		bring<QUERIES>(tile(turn, 0), q + (long long)query * stride + head * DIM, stride, length - query);
+		bring<QUERIES>(tile(turn, 1), dy + ((long long)query * heads + head) * DIM, heads * DIM, length - query);
+		copyCommit();
+		if (threadIdx.x < QUERIES) {
+			const bool there = query + (int)threadIdx.x < length;
+			const long long n = number + (long long)head * rows + query + threadIdx.x;
+			nextBase = there ? lse[n] * LOG2E : INFINITY;
+			nextOf = there ? delta[n] : 0;
+		}
+	};
+	auto keep = [&](int turn) {
+		if (threadIdx.x < QUERIES) {
+			had[turn % 2][0][threadIdx.x] = nextBase;
+			had[turn % 2][1][threadIdx.x] = nextOf;
+		}
+	};
+	bring<KEYS>(tiles, k + at, stride, length - first);
+	bring<KEYS>(tiles + KEYS * ROW, v + at, stride, length - first);
+	next(0);
+	keep(0);
+
+	Sum<TILES, DIM / 8> outK = {}, outV = {};
+	const float steps = scale * LOG2E; // from scores to exponents of 2
+	for (int turn = 0; turn < share * turns; turn++) {
+		copyWait<0>();
+		__syncthreads();
+		const bool more = turn + 1 < share * turns;
+		if (more) next(turn + 1);
+		const int query = firstQuery + turn % turns * QUERIES;
+		const bool apart = causal && query + QUERIES - 1 < mine || window && query >= mine + TILES * 16 - 1 + window;
+		if (!idle && !apart) {
+			Sum<TILES, QUERIES / 8> p = {}, dp;
+			addRows(p, [&](Left &a, int i, int k) { ldmatrix(a, keys + i * 16 * ROW + lower(k)); }, tile(turn, 0));
+			if (causal && query < mine + TILES * 16 - 1 || window && query + QUERIES - 1 >= mine + window) {
+				hide(p, mine, query, [&](int key) { return Range{key, window ? key + window - 1 : length}; });
+			}
+#pragma unroll
+			for (int n = 0; n < QUERIES / 8; n++) {
+				const float2 base = *(const float2 *)&had[turn % 2][0][n * 8 + t * 2], of = *(const float2 *)&had[turn % 2][1][n * 8 + t * 2];
+#pragma unroll
+				for (int i = 0; i < TILES; i++) {
+#pragma unroll
+					for (int e = 0; e < 4; e++) {
+						p.at[i][n][e] = weight(p.at[i][n][e] * steps - (e % 2 ? base.y : base.x));
+						dp.at[i][n][e] = e % 2 ? -of.y : -of.x;
+					}
+				}
+			}
+			addColumns(outV, p, tile(turn, 1));
+			addRows(dp, [&](Left &a, int i, int k) { ldmatrix(a, values + i * 16 * ROW + lower(k)); }, tile(turn, 1));
+#pragma unroll
+			for (int i = 0; i < TILES; i++) {
+#pragma unroll
+				for (int n = 0; n < QUERIES / 8; n++) {
+#pragma unroll
+					for (int e = 0; e < 4; e++) p.at[i][n][e] *= dp.at[i][n][e];
+				}
+			}
+			addColumns(outK, p, tile(turn, 0));
+		}
+		if (more) keep(turn + 1);
+	}
+	if (idle) return;
+	const long long to = at + (long long)skipped * stride;
+	finish(dk + to, stride, length - mine, outK, keys, [&](int, int) { return scale; });
+	finish(dv + to, stride, length - mine, outV, values, [&](int, int) { return 1.0f; });
+}
