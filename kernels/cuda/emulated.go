@@ -2,31 +2,22 @@ package cuda
 
 import (
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	"restyle/internal/disk"
 )
 
-//go:embed emulated_driver.hpp
-var emulatedDriver string
-
-//go:embed emulated_device.hpp
-var emulatedDevice string
-
-//go:embed emulated_blas.hpp
-var emulatedBLAS string
-
-//go:embed api.h
-var emulatedAPI string
-
-//go:embed blas.h
-var emulatedBLASAPI string
+//go:embed emulated_*.hpp api.h blas.h
+var emulatedSources embed.FS
 
 // ErrNoCompiler is the error of a machine without a C++ compiler, of which the emulated GPU is made.
 var ErrNoCompiler = errors.New("the emulated GPU needs a C++ compiler: install g++ or clang++, or name one in the environment variable CXX")
@@ -65,14 +56,22 @@ func emulator(cache Cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	source := "static const char DEVICE_HPP[] = R\"EMULATED(" + emulatedDevice + ")EMULATED\";\n" + emulatedDriver + emulatedBLAS
-	sum := sha256.Sum256([]byte(cxx + "\x00" + source + "\x00" + emulatedAPI + emulatedBLASAPI))
-	version := binary.LittleEndian.Uint32(sum[:]) >> 1 // code that an older emulation made is no code for this one
+	sources, err := emulatedFiles()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\x00%s", cxx, versionOf(cxx))
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		fmt.Fprintf(sum, "\x00%s\x00%s", name, sources[name])
+	}
+	key := sum.Sum(nil)
+	version := binary.LittleEndian.Uint32(key) >> 1 // code that an older emulation made is no code for this one
 	dir := cache.Dir
 	if dir == "" {
 		return "", errors.New("the emulated GPU needs a folder for what it compiles: set RESTYLE_CACHE to one")
 	}
-	path := filepath.Join(dir, fmt.Sprintf("emulated-%x.so", sum[:16]))
+	path := filepath.Join(dir, fmt.Sprintf("emulated-%x.so", key[:16]))
 	if file, err := read(path); err == nil {
 		if _, ok := unsealed(file); ok {
 			return path, nil
@@ -83,14 +82,14 @@ func emulator(cache Cache) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(work)
-	for name, text := range map[string]string{"driver.cpp": source, "emulated_device.hpp": emulatedDevice, "api.h": emulatedAPI, "blas.h": emulatedBLASAPI} {
+	for name, text := range sources {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o600); err != nil {
 			return "", err
 		}
 	}
 	out := filepath.Join(work, "driver.so")
-	command := exec.Command(cxx, "-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden",
-		fmt.Sprintf("-DCOMPILER_PATH=%q", cxx), fmt.Sprintf("-DEMULATED_VERSION=%d", version), filepath.Join(work, "driver.cpp"), "-o", out, "-ldl", "-lpthread")
+	command := exec.Command(cxx, "-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden",
+		fmt.Sprintf("-DCOMPILER_PATH=%q", cxx), fmt.Sprintf("-DEMULATED_VERSION=%d", version), filepath.Join(work, "main.cpp"), "-o", out, "-ldl", "-lpthread")
 	if said, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the emulated GPU with %s: %w\n%s", cxx, err, said)
 	}
@@ -102,6 +101,27 @@ func emulator(cache Cache) (string, error) {
 		return "", err
 	}
 	return path, disk.Write(path, sealed(image), 0o600) // the loader does not mind the sum behind it
+}
+
+// emulatedFiles are the sources of the library, by name. One of them has the text of what kernels include.
+func emulatedFiles() (map[string]string, error) {
+	files := map[string]string{}
+	err := fs.WalkDir(emulatedSources, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := emulatedSources.ReadFile(name)
+		files[name] = string(text)
+		return err
+	})
+	files["main.cpp"] = "static const char DEVICE_HPP[] = R\"EMULATED(" + files["emulated_device.hpp"] + ")EMULATED\";\n#include \"emulated_driver.hpp\"\n"
+	return files, err
+}
+
+// versionOf is what a compiler says of itself. A newer one at the same place makes other code.
+func versionOf(cxx string) string {
+	said, err := exec.Command(cxx, "--version").CombinedOutput()
+	return fmt.Sprint(string(said), err)
 }
 
 // cxx is the machine's C++ compiler.

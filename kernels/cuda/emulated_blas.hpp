@@ -123,6 +123,8 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 			if (d->type == CUDA_R_32F) ((float *)D)[at] = sum;
 			else ((uint16_t *)D)[at] = emulated_bf16(sum);
 		}
+		const size_t size = d->type == CUDA_R_32F ? 4 : 2;
+		wrote((uintptr_t)D + j * d->ld * size, m * size);
 	}
 	return CUBLAS_STATUS_SUCCESS;
 }

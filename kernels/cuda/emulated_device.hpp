@@ -1,5 +1,7 @@
 // What CUDA C++ means on the emulated GPU: included before a kernel's source, which a C++ compiler then takes as it is. Threads of
-// a block are fibers, which the driver (emulated_driver.hpp) runs one after the other.
+// a block are fibers (emulated_threads.hpp), which run one after the other. The compiler has each of their accesses to memory
+// call __tsan_read or __tsan_write, and each at an address that does not fit its type call __ubsan_handle_type_mismatch: these
+// come to emulated_memory.hpp, and are no library's.
 #pragma once
 
 struct uint3 { unsigned x, y, z; };
@@ -10,39 +12,53 @@ struct emulated_lanes {
 	unsigned given[32][8];
 };
 
-// emulated_runtime is what the driver gives to a module when it loads it.
+// emulated_runtime is what the driver gives to a module.
 struct emulated_runtime {
 	uint3 threadIdx, blockIdx, blockDim, gridDim; // of the thread that runs
-	void (*sync_block)();
+	unsigned long stacks, stacks_bytes;           // where the threads have their own memory
+	void *dynamic;                                // shared memory
+	void (*access)(const void *p, unsigned long bytes, int kind);
+	void (*misaligned)(const void *p, unsigned long multiple, const char *file, unsigned line);
+	void (*sync_block)(int line);
+	void (*sync_warp)(unsigned mask);
 	const emulated_lanes *(*meet)(unsigned mask, const unsigned *given, int words); // waits for the lanes of the mask
+	void (*mma)(float *d, const unsigned *a, const unsigned *b);
+	void (*ldmatrix)(unsigned *r, const void *row, bool transposed);
 	void (*copy_async)(void *shared, const void *global, bool there);
 	void (*copy_commit)();
 	void (*copy_wait)(int groups);
 	void (*fault)(const char *what); // ends the thread
 };
+enum { EMULATED_READ, EMULATED_WRITE, EMULATED_ATOMIC };
 
 // emulated_module is what a module gives to the driver: its static shared memory, and the pointers to set to the dynamic one.
 struct emulated_module {
+	emulated_runtime *runtime;
 	char *shared, *shared_end;
 	void **dynamic, **dynamic_end;
 };
 
-// The bits of numbers, which the driver's own products use too.
-inline unsigned __float_as_uint(float x) {
+// The bits of numbers, which the driver's own products use too. What is unseen calls nobody at its accesses.
+#ifdef __clang__
+#define EMULATED_UNSEEN __attribute__((no_sanitize("thread", "alignment"), disable_sanitizer_instrumentation))
+#else
+#define EMULATED_UNSEEN __attribute__((no_sanitize("thread"), no_sanitize("alignment")))
+#endif
+EMULATED_UNSEEN inline unsigned __float_as_uint(float x) {
 	unsigned bits;
 	__builtin_memcpy(&bits, &x, 4);
 	return bits;
 }
-inline float __uint_as_float(unsigned bits) {
+EMULATED_UNSEEN inline float __uint_as_float(unsigned bits) {
 	float x;
 	__builtin_memcpy(&x, &bits, 4);
 	return x;
 }
-inline int __float_as_int(float x) { return (int)__float_as_uint(x); }
-inline float __int_as_float(int bits) { return __uint_as_float((unsigned)bits); }
+EMULATED_UNSEEN inline int __float_as_int(float x) { return (int)__float_as_uint(x); }
+EMULATED_UNSEEN inline float __int_as_float(int bits) { return __uint_as_float((unsigned)bits); }
 
 // emulated_bf16 is cvt.rn.bf16.f32: the nearest, ties to even, a NaN to a NaN.
-inline unsigned short emulated_bf16(float x) {
+EMULATED_UNSEEN inline unsigned short emulated_bf16(float x) {
 	const unsigned bits = __float_as_uint(x);
 	if (x != x) return 0x7FFF;
 	return (unsigned short)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
@@ -54,9 +70,12 @@ inline unsigned short emulated_bf16(float x) {
 #define __device__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
-// One for all blocks, which never run at the same time. The linker names the ends of a section.
-#define __shared__ static __attribute__((section("emulated_shared")))
-#define EMULATED_DYNAMIC static __attribute__((section("emulated_dynamic"))) // what extern __shared__ becomes
+// One for all blocks, which never run at the same time. What has no first value and is nobody else's is in the section .bss, where
+// nothing else is: the linker says where it begins and ends.
+#define __shared__ static
+// extern __shared__ becomes one of these: outside of functions a pointer in a section of its own, and in them one that is a
+// thread's.
+#define EMULATED_DYNAMIC static __attribute__((section("emulated_dynamic")))
 
 typedef decltype(sizeof 0) size_t;
 struct alignas(8) uint2 { unsigned x, y; };
@@ -65,40 +84,89 @@ struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 
 extern "C" {
-extern char __start_emulated_shared[] __attribute__((weak, visibility("hidden")));
-extern char __stop_emulated_shared[] __attribute__((weak, visibility("hidden")));
+extern char __bss_start[] __attribute__((visibility("hidden")));
+extern char _end[] __attribute__((visibility("hidden")));
 extern void *__start_emulated_dynamic[] __attribute__((weak, visibility("hidden")));
 extern void *__stop_emulated_dynamic[] __attribute__((weak, visibility("hidden")));
-inline emulated_runtime *emulated;
-__attribute__((visibility("default"), used)) inline void emulated_load(emulated_runtime *r, emulated_module *m) {
-	emulated = r;
-	*m = {__start_emulated_shared, __stop_emulated_shared, __start_emulated_dynamic, __stop_emulated_dynamic};
+inline emulated_runtime emulated = {{1}}; // not in .bss
+__attribute__((visibility("default"), used)) inline EMULATED_UNSEEN void emulated_load(emulated_module *m) {
+	*m = {&emulated, __bss_start, _end, __start_emulated_dynamic, __stop_emulated_dynamic};
+}
+
+#define EMULATED_SEEN __attribute__((used)) inline EMULATED_UNSEEN void
+EMULATED_SEEN emulated_seen(const void *p, size_t bytes, int kind) {
+	if ((size_t)p - emulated.stacks >= emulated.stacks_bytes) emulated.access(p, bytes, kind);
+}
+#define EMULATED_SIZE(n) \
+	EMULATED_SEEN __tsan_read##n(void *p) { emulated_seen(p, n, EMULATED_READ); } \
+	EMULATED_SEEN __tsan_write##n(void *p) { emulated_seen(p, n, EMULATED_WRITE); } \
+	EMULATED_SEEN __tsan_unaligned_read##n(void *p) { emulated_seen(p, n, EMULATED_READ); } \
+	EMULATED_SEEN __tsan_unaligned_write##n(void *p) { emulated_seen(p, n, EMULATED_WRITE); }
+EMULATED_SIZE(1)
+EMULATED_SIZE(2)
+EMULATED_SIZE(4)
+EMULATED_SIZE(8)
+EMULATED_SIZE(16)
+EMULATED_SEEN __tsan_read_range(void *p, size_t bytes) { emulated_seen(p, bytes, EMULATED_READ); }
+EMULATED_SEEN __tsan_write_range(void *p, size_t bytes) { emulated_seen(p, bytes, EMULATED_WRITE); }
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memcpy(void *to, const void *from, size_t bytes) {
+	emulated_seen(from, bytes, EMULATED_READ), emulated_seen(to, bytes, EMULATED_WRITE);
+	return __builtin_memcpy(to, from, bytes);
+}
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memmove(void *to, const void *from, size_t bytes) {
+	emulated_seen(from, bytes, EMULATED_READ), emulated_seen(to, bytes, EMULATED_WRITE);
+	return __builtin_memmove(to, from, bytes);
+}
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memset(void *to, int value, size_t bytes) {
+	emulated_seen(to, bytes, EMULATED_WRITE);
+	return __builtin_memset(to, value, bytes);
+}
+EMULATED_SEEN __tsan_init() {}
+EMULATED_SEEN __tsan_func_entry(void *) {}
+EMULATED_SEEN __tsan_func_exit() {}
+
+struct emulated_mismatch { // the compiler's own, as of its version 1
+	const char *file;
+	unsigned line, column;
+	const void *type;
+	unsigned char log_alignment, kind;
+};
+EMULATED_SEEN __ubsan_handle_type_mismatch_v1(emulated_mismatch *m, size_t p) {
+	emulated.misaligned((const void *)p, 1ul << m->log_alignment, m->file, m->line);
 }
 }
 
-#define threadIdx (emulated->threadIdx)
-#define blockIdx (emulated->blockIdx)
-#define blockDim (emulated->blockDim)
-#define gridDim (emulated->gridDim)
+// Those do not change while a kernel runs in a thread.
+#define EMULATED_PLACE(name) __attribute__((const, noinline)) inline EMULATED_UNSEEN uint3 emulated_##name() { return emulated.name; }
+EMULATED_PLACE(threadIdx)
+EMULATED_PLACE(blockIdx)
+EMULATED_PLACE(blockDim)
+EMULATED_PLACE(gridDim)
+#define threadIdx (emulated_threadIdx())
+#define EMULATED_DYNAMIC_HERE (emulated_dynamic())
+__attribute__((const, noinline)) inline EMULATED_UNSEEN void *emulated_dynamic() { return emulated.dynamic; }
+#define blockIdx (emulated_blockIdx())
+#define blockDim (emulated_blockDim())
+#define gridDim (emulated_gridDim())
 
-inline void __syncthreads() { emulated->sync_block(); }
+inline EMULATED_UNSEEN void __syncthreads(int line = __builtin_LINE()) { emulated.sync_block(line); }
 inline void __threadfence() {}
 
 // The lanes of a warp.
 
-inline int emulated_lane() { return (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32); }
+inline EMULATED_UNSEEN int emulated_lane() { return (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32); }
 
-inline void __syncwarp(unsigned mask = ~0u) { emulated->meet(mask, 0, 0); }
+inline EMULATED_UNSEEN void __syncwarp(unsigned mask = ~0u) { emulated.sync_warp(mask); }
 
 // emulated_shuffle gives x and returns what lane from gave, or x if that is in no segment of mine.
-template <typename T> inline T emulated_shuffle(unsigned mask, T x, int from, bool mine) {
+template <typename T> inline EMULATED_UNSEEN T emulated_shuffle(unsigned mask, T x, int from, bool mine) {
 	static_assert(sizeof(T) == 4 || sizeof(T) == 8);
 	const int words = sizeof(T) / 4;
 	unsigned given[words];
 	__builtin_memcpy(given, &x, sizeof x);
-	const emulated_lanes *lanes = emulated->meet(mask, given, words);
+	const emulated_lanes *lanes = emulated.meet(mask, given, words);
 	if (!mine) return x;
-	if (!(lanes->here >> from & 1)) emulated->fault("a shuffle reads a lane that is not there");
+	if (!(lanes->here >> from & 1)) emulated.fault("a shuffle reads a lane that is not there");
 	__builtin_memcpy(&x, lanes->given[from], sizeof x);
 	return x;
 }
@@ -117,9 +185,9 @@ template <typename T> inline T __shfl_xor_sync(unsigned mask, T x, int lanes, in
 	const int from = emulated_lane() ^ lanes;
 	return emulated_shuffle(mask, x, from & 31, from < (emulated_lane() & -width) + width);
 }
-inline unsigned __ballot_sync(unsigned mask, int x) {
+inline EMULATED_UNSEEN unsigned __ballot_sync(unsigned mask, int x) {
 	const unsigned given = x != 0;
-	const emulated_lanes *lanes = emulated->meet(mask, &given, 1);
+	const emulated_lanes *lanes = emulated.meet(mask, &given, 1);
 	unsigned all = 0;
 	for (int i = 0; i < 32; i++) {
 		if (mask & lanes->here & 1u << i) all |= lanes->given[i][0] << i;
@@ -130,8 +198,12 @@ inline int __any_sync(unsigned mask, int x) { return __ballot_sync(mask, x) != 0
 inline int __all_sync(unsigned mask, int x) { return __ballot_sync(mask, !x) == 0; }
 
 // Blocks and threads run one after the other.
-inline int atomicAdd(int *p, int x) { return *p += x, *p - x; }
-inline unsigned atomicAdd(unsigned *p, unsigned x) { return *p += x, *p - x; }
+template <typename T> inline EMULATED_UNSEEN T emulated_add(T *p, T x) {
+	emulated_seen(p, sizeof x, EMULATED_ATOMIC);
+	return *p += x, *p - x;
+}
+inline int atomicAdd(int *p, int x) { return emulated_add(p, x); }
+inline unsigned atomicAdd(unsigned *p, unsigned x) { return emulated_add(p, x); }
 
 // Numbers. Nothing is included: a header of the C++ library takes longer to compile than a kernel.
 extern "C" {
@@ -177,12 +249,12 @@ template <int... I> struct emulated_indices {};
 template <int N, int... I> struct emulated_up_to : emulated_up_to<N - 1, N - 1, I...> {};
 template <int... I> struct emulated_up_to<0, I...> { typedef emulated_indices<I...> type; };
 template <typename... A, int... I>
-inline void emulated_call(void (*kernel)(A...), void **parameters, emulated_indices<I...>) {
+inline EMULATED_UNSEEN void emulated_call(void (*kernel)(A...), void **parameters, emulated_indices<I...>) {
 	kernel(*(A *)parameters[I]...);
 }
-template <typename... A> inline void emulated_launch(void (*kernel)(A...), void **parameters) {
+template <typename... A> inline EMULATED_UNSEEN void emulated_launch(void (*kernel)(A...), void **parameters) {
 	emulated_call(kernel, parameters, typename emulated_up_to<sizeof...(A)>::type());
 }
 #define EMULATED_KERNEL(name) \
-	extern "C" __attribute__((visibility("default"))) void emulated_##name(void **parameters) { emulated_launch(name, parameters); }
+	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN void emulated_##name(void **parameters) { emulated_launch(name, parameters); }
 #endif

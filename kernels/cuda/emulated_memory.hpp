@@ -1,0 +1,238 @@
+// Memory of the emulated GPU, and what is known of each of its bytes: whether it belongs to a tensor, whether anybody has written
+// it, and which thread wrote and read it last. With that each access of a kernel is compared.
+
+enum { MOST_THREADS = 1024, MOST_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_BYTE: of what nobody has written
+static const size_t MEMORY = (size_t)4 << 30;
+
+// A thread waits for others by barriers, and epochs are the times between them: each block begins one, and each of its barriers. A
+// stamp says when an access was and whose: its epoch, the count of barriers of its warp in it, and the thread, with the flags below.
+// Stamps of epochs before the launch are of no matter any more.
+typedef uint64_t stamp;
+enum { THREAD_BITS = 10, CLOCK_BITS = 18, CLOCK_AT = 14 };
+static const stamp ATOMIC = 1 << 10, NOT_WAITED_FOR = 1 << 11, SEVERAL_WARPS = 1 << 12, SEVERAL_BLOCKS = 1 << 13;
+static uint32_t epoch, block_begin, launch_begin;
+static uint32_t epoch_of(stamp s) { return s >> 32; }
+static int thread_of(stamp s) { return s & (MOST_THREADS - 1); }
+
+static int running; // the number of the thread that runs, in its block
+static uint3 at_block;
+static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // of the launch, by their first epochs
+
+// met[i][k] is how many barriers of its warp lane k had been at when thread i last met it, or somebody who had.
+static uint32_t met[MOST_THREADS][32];
+static bool warp_met[MOST_THREADS / 32]; // in this epoch
+
+static stamp now() {
+	const uint32_t clock = met[running][running % 32] + 1;
+	return (stamp)epoch << 32 | (stamp)(clock & ((1 << CLOCK_BITS) - 1)) << CLOCK_AT | running;
+}
+
+// happened says whether an access of this launch is over for the thread that runs: whether a barrier is between.
+static bool happened(stamp s) {
+	const uint32_t e = epoch_of(s);
+	if (e < block_begin) return false; // in another block
+	if (e < epoch || thread_of(s) == running) return true;
+	return thread_of(s) / 32 == running / 32 && met[running][thread_of(s) % 32] >= (s >> CLOCK_AT & ((1 << CLOCK_BITS) - 1));
+}
+
+struct cell {
+	stamp write, read; // the last of each
+};
+
+// bits has one for each byte.
+struct bits {
+	std::vector<uint64_t> words;
+	void set(size_t from, size_t n, bool x) {
+		for (size_t i = from, part; i < from + n; i += part) {
+			part = std::min(64 - i % 64, from + n - i);
+			const uint64_t mask = (part == 64 ? ~0ull : (1ull << part) - 1) << i % 64;
+			x ? words[i / 64] |= mask : words[i / 64] &= ~mask;
+		}
+	}
+	bool all(size_t from, size_t n) const {
+		for (size_t i = from, part; i < from + n; i += part) {
+			part = std::min(64 - i % 64, from + n - i);
+			const uint64_t mask = (part == 64 ? ~0ull : (1ull << part) - 1) << i % 64;
+			if ((words[i / 64] & mask) != mask) return false;
+		}
+		return true;
+	}
+	bool get(size_t i) const { return words[i / 64] >> i % 64 & 1; }
+};
+
+// A piece is what one call allocates. It ends where a page begins that nobody may touch, but for what makes its address a multiple
+// of 256, and begins behind another.
+struct piece {
+	char *pages;
+	size_t mapped, bytes;
+	bits owned, written;
+	enum { CHUNK = 4096 };
+	std::vector<std::unique_ptr<cell[]>> cells; // of CHUNK bytes each, made when a kernel comes there
+	cell *cell_of(size_t i) {
+		std::unique_ptr<cell[]> &c = cells[i / CHUNK];
+		if (!c) c.reset(new cell[CHUNK]());
+		return &c[i % CHUNK];
+	}
+};
+static std::mutex lock;
+static std::map<uintptr_t, piece> pieces; // by where they begin
+static size_t in_use;
+static uint64_t pieces_changed; // how often
+
+static std::map<uintptr_t, piece>::iterator piece_of(uintptr_t p) {
+	auto after = pieces.upper_bound(p);
+	return after == pieces.begin() ? pieces.end() : --after;
+}
+
+static bool inside(uintptr_t p, size_t bytes) {
+	const auto in = piece_of(p);
+	return in != pieces.end() && p + bytes <= in->first + in->second.bytes;
+}
+
+// wrote notes what was written from outside a kernel, to where inside said yes.
+static void wrote(uintptr_t p, size_t bytes) {
+	const auto in = piece_of(p);
+	in->second.written.set(p - in->first, bytes, true);
+}
+
+// wrote_as notes a copy: what was not written is not written behind it.
+static void wrote_as(uintptr_t to, uintptr_t from, size_t bytes) {
+	piece &source = piece_of(from)->second, &target = piece_of(to)->second;
+	const size_t i = from - piece_of(from)->first, k = to - piece_of(to)->first;
+	if (source.written.all(i, bytes)) return target.written.set(k, bytes, true);
+	std::vector<bool> written(bytes);
+	for (size_t b = 0; b < bytes; b++) written[b] = source.written.get(i + b);
+	for (size_t b = 0; b < bytes; b++) target.written.set(k + b, 1, written[b]);
+}
+
+// A part of a block's shared memory. What is this NEAR behind it belongs to nobody.
+enum { NEAR = 4096 };
+struct shared_part {
+	const char *name;
+	uintptr_t from, room;    // where such memory may be, and where an access is one to it, if a wrong one
+	uintptr_t at, bytes;     // where it is, in this launch
+	std::vector<cell> cells; // from from
+};
+static shared_part shared_parts[] = {{"static", 0, 0, 0, 0, {}}, {"dynamic", 0, 0, 0, 0, {}}};
+
+// What is not the GPU's memory, but the kernel may read: the constants of its module, and what the driver gave to that.
+struct readable {
+	uintptr_t from, end;
+};
+static readable readables[3];
+
+[[noreturn]] static void end_with(const std::string &what); // of the thread that runs
+
+static std::string text_of(uint3 b) { return std::to_string(b.x) + "," + std::to_string(b.y) + "," + std::to_string(b.z); }
+
+static std::string hex(uintptr_t p) {
+	char text[32];
+	return snprintf(text, sizeof text, "%#zx", (size_t)p), text;
+}
+
+// A visit is an access to bytes of one kind of memory.
+struct visit {
+	uintptr_t p;
+	size_t bytes;
+	int kind;
+	const shared_part *shared; // or NULL
+
+	std::string text() const {
+		std::string s = (kind == EMULATED_READ ? "reads " : kind == EMULATED_WRITE ? "writes " : "adds to ") + std::to_string(bytes) + " bytes at ";
+		if (!shared) return s + hex(p);
+		const bool before = p < shared->at;
+		return s + (before ? "-" : "+") + std::to_string(before ? shared->at - p : p - shared->at) + " of " + shared->name + " shared memory";
+	}
+	void race(stamp s, const char *did) const {
+		std::string who = "thread " + std::to_string(thread_of(s));
+		if (!shared && epoch_of(s) < block_begin) {
+			auto b = std::upper_bound(blocks_begun.begin(), blocks_begun.end(), epoch_of(s), [](uint32_t e, const auto &x) { return e < x.first; });
+			if (b != blocks_begun.begin()) who += " of block " + text_of((--b)->second);
+		}
+		end_with(text() + ", a race with " + who + ", which " + did + " it");
+	}
+	// meet compares the access with the last ones of each of its bytes, and notes it. since: where the stamps begin that matter.
+	void meet(cell *c, size_t n, uint32_t since) const {
+		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : 0);
+		for (size_t i = 0; i < n; i++) {
+			const stamp w = c[i].write, r = c[i].read;
+			if (epoch_of(w) >= since) {
+				if (w & NOT_WAITED_FOR) end_with(text() + ", which an asynchronous copy writes that is not waited for");
+				if (!happened(w) && !(w & mine & ATOMIC)) race(w, "writes");
+			}
+			const bool recent = epoch_of(r) >= since;
+			if (kind == EMULATED_READ) {
+				stamp flags = 0;
+				if (recent) {
+					flags = r & SEVERAL_BLOCKS;
+					if (epoch_of(r) < block_begin) flags = SEVERAL_BLOCKS;
+					else if (epoch_of(r) == epoch) flags |= (r & SEVERAL_WARPS) | (thread_of(r) / 32 != running / 32 ? SEVERAL_WARPS : 0);
+				}
+				c[i].read = mine | flags;
+				continue;
+			}
+			if (recent) {
+				if (!happened(r)) race(r, "reads");
+				if (r & SEVERAL_BLOCKS) end_with(text() + ", a race with another block, which reads it");
+				if (epoch_of(r) == epoch && r & SEVERAL_WARPS) end_with(text() + ", a race with another warp, which reads it");
+			}
+			c[i].write = mine;
+		}
+	}
+};
+
+// access is every access of a kernel that is not to a thread's own memory.
+static void access_of(const void *address, size_t bytes, int kind) {
+	const uintptr_t p = (uintptr_t)address;
+	for (shared_part &s : shared_parts) {
+		if (p - s.from >= s.room) continue;
+		const visit v{p, bytes, kind, &s};
+		if (p < s.at || p + bytes > s.at + s.bytes) end_with(v.text() + ", which has " + std::to_string(s.bytes));
+		cell *c = &s.cells[p - s.from];
+		for (size_t i = 0; i < bytes; i++) {
+			if (kind != EMULATED_WRITE && epoch_of(c[i].write) < block_begin) end_with(v.text() + ", which nobody has written");
+		}
+		return v.meet(c, bytes, block_begin);
+	}
+	static uintptr_t last_from, last_bytes;
+	static piece *last;
+	static uint64_t last_of;
+	const visit v{p, bytes, kind, NULL};
+	if (!last || last_of != pieces_changed || p - last_from >= last_bytes) {
+		const auto in = piece_of(p);
+		if (in == pieces.end() || p >= in->first + in->second.bytes) {
+			for (const readable &r : readables) {
+				if (kind == EMULATED_READ && p - r.from < r.end - r.from) return;
+			}
+			end_with(v.text() + ", where no memory is");
+		}
+		last_of = pieces_changed, last = &in->second, last_from = in->first, last_bytes = in->second.bytes;
+	}
+	const size_t i = p - last_from;
+	if (bytes > last_bytes - i) end_with(v.text() + ", " + std::to_string(last_bytes - i) + " before the memory ends");
+	if (!last->owned.all(i, bytes)) end_with(v.text() + ", where no tensor is");
+	if (kind == EMULATED_WRITE) last->written.set(i, bytes, true);
+	else if (!last->written.all(i, bytes)) end_with(v.text() + ", which nobody has written");
+	for (size_t done = 0, part; done < bytes; done += part) {
+		part = std::min(bytes - done, piece::CHUNK - (i + done) % piece::CHUNK);
+		v.meet(last->cell_of(i + done), part, launch_begin);
+	}
+}
+
+static void misaligned(const void *p, size_t multiple, const char *file, unsigned line) {
+	const char *base = strrchr(file, '/');
+	end_with("an access at " + hex((uintptr_t)p) + ", which is no multiple of " + std::to_string(multiple) + " (" + (base ? base + 1 : file) + ":" + std::to_string(line) + ")");
+}
+
+static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+// mapped is memory of so many bytes, NaN, between pages that nobody may touch. It ends where a page ends.
+static char *mapped(size_t bytes) {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *pages = (char *)mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (pages == MAP_FAILED) return NULL;
+	memset(pages, NAN_BYTE, bytes + page);
+	mprotect(pages, page, PROT_NONE);
+	mprotect(pages + page + bytes, page, PROT_NONE);
+	return pages + page;
+}

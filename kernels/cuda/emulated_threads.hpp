@@ -1,0 +1,309 @@
+// The threads of the emulated GPU: fibers, of which one runs until it waits for others.
+
+enum fiber_state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, ENDED };
+enum { STACK = 128 << 10 };
+
+// A copy of 16 bytes that was begun. It is done when it is waited for: until then what it goes to is NaN, and what it reads may
+// still change.
+struct copy {
+	char *to;
+	const char *from;
+	bool there;
+	int group;
+};
+
+struct fiber {
+	void *sp; // where it goes on
+	fiber_state state;
+	uint3 index;
+	int line;      // of the block's barrier that it is at
+	uint32_t mask; // of the lanes that it waits for
+	const uint32_t *given;
+	int words; // -1 at a barrier
+	std::vector<copy> copies; // that it has not waited for
+	int groups;               // of copies, made so far
+};
+
+static fiber fibers[MOST_THREADS];
+static char *stacks; // of all fibers, each above a page that nobody may touch
+static void *scheduler;
+static emulated_runtime *runtime;
+static int threads;
+static bool backwards;    // whether blocks, and the threads of each, run in the reverse order, which may not matter
+static std::string fault; // of the thread that runs
+static emulated_lanes lanes[MOST_THREADS / 32];
+static void (*entry)(void **);
+static void **entry_parameters;
+
+// emulated_switch keeps the registers that a function keeps and where it is on the stack, whose address it stores, and goes on where
+// the other stack was left. (swapcontext asks the system for the mask of signals at each call, and is not in every C library.)
+extern "C" __attribute__((visibility("hidden"))) void emulated_switch(void **from, void *to);
+#ifdef __x86_64__
+asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch, @function\nemulated_switch:\n"
+	"pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+	"movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
+	"popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+	".size emulated_switch, .-emulated_switch\n");
+enum { SAVED = 6, RETURN = 6, FRAME = 8 }; // words that are kept, the place of the return address, and what keeps the stack aligned
+static void jump(ucontext_t *c, void (*to)(), char *sp) {
+	c->uc_mcontext.gregs[REG_RIP] = (greg_t)to, c->uc_mcontext.gregs[REG_RSP] = (greg_t)(sp - 8);
+}
+#elif defined __aarch64__
+asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch, %function\nemulated_switch:\n"
+	"sub sp, sp, #160\n"
+	"stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\nstp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\n"
+	"stp x29, x30, [sp, #80]\nstp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\n"
+	"mov x2, sp\nstr x2, [x0]\nmov sp, x1\n"
+	"ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\nldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\n"
+	"ldp x29, x30, [sp, #80]\nldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\n"
+	"add sp, sp, #160\nret\n"
+	".size emulated_switch, .-emulated_switch\n");
+enum { SAVED = 20, RETURN = 11, FRAME = 20 };
+static void jump(ucontext_t *c, void (*to)(), char *sp) { c->uc_mcontext.pc = (uintptr_t)to, c->uc_mcontext.sp = (uintptr_t)sp; }
+#else
+#error "the emulated GPU has fibers for x86-64 and arm64"
+#endif
+
+static void wait_in(fiber_state s) {
+	fiber &f = fibers[running];
+	f.state = s;
+	emulated_switch(&f.sp, scheduler);
+}
+
+[[noreturn]] static void end_with(const std::string &what) {
+	fault = what;
+	wait_in(ENDED);
+	abort(); // what has ended does not go on
+}
+
+static void fiber_main() {
+	entry(entry_parameters);
+	wait_in(ENDED);
+}
+
+static char *stack_end(int thread) { return stacks + (size_t)(thread + 1) * STACK; }
+
+// prepare_stacks makes the stacks that a block needs and that no block had before. It returns false if there is no memory.
+static bool prepare_stacks() {
+	static int made;
+	if (!stacks) {
+		void *const all = mmap(NULL, (size_t)MOST_THREADS * STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (all == MAP_FAILED) return false;
+		stacks = (char *)all;
+	}
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	for (; made < threads; made++) {
+		if (mprotect(stack_end(made) - STACK + page, STACK - page, PROT_READ | PROT_WRITE)) return false;
+	}
+	return true;
+}
+
+// prepare has a fiber begin at fiber_main.
+static void prepare(int thread) {
+	fiber &f = fibers[thread];
+	void **const frame = (void **)stack_end(thread) - FRAME;
+	memset(frame, 0, FRAME * sizeof *frame);
+	frame[RETURN] = (void *)fiber_main;
+	f.sp = frame, f.state = READY, f.copies.clear(), f.groups = 0;
+	const int x = (int)runtime->blockDim.x, y = (int)runtime->blockDim.y;
+	f.index = {(unsigned)(thread % x), (unsigned)(thread / x % y), (unsigned)(thread / x / y)};
+}
+
+static void sync_block(int line) {
+	fibers[running].line = line;
+	wait_in(AT_BLOCK_BARRIER);
+}
+
+static const emulated_lanes *meet(uint32_t mask, const uint32_t *given, int words) {
+	fiber &f = fibers[running];
+	if (!(mask >> running % 32 & 1)) end_with("meets lanes of its warp by a mask that it is not in");
+	f.mask = mask, f.given = given, f.words = words;
+	wait_in(AT_WARP_BARRIER);
+	return &lanes[running / 32];
+}
+
+static void sync_warp(uint32_t mask) { meet(mask, NULL, -1); }
+
+static float element(uint32_t pair, int i) {
+	const uint32_t bits = i ? pair & 0xFFFF0000 : pair << 16;
+	float x;
+	return memcpy(&x, &bits, 4), x;
+}
+
+// mma is m16n8k16, of fragments as PTX has them.
+static void mma(float *d, const uint32_t *a, const uint32_t *b) {
+	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+	const emulated_lanes *all = meet(~0u, mine, 6);
+	const int g = running % 32 / 4, t = running % 4;
+	for (int i = 0; i < 4; i++) {
+		const int low = i / 2, column = 2 * t + i % 2; // low: of the rows from 8 on
+		float sum = 0;
+		for (int k = 0; k < 16; k++) {
+			const uint32_t x = all->given[4 * g + k % 8 / 2][low + k / 8 * 2], y = all->given[4 * column + k % 8 / 2][4 + k / 8];
+			sum += element(x, k % 2) * element(y, k % 2);
+		}
+		d[i] += sum;
+	}
+}
+
+static void ldmatrix(uint32_t *r, const void *row, bool transposed) {
+	if ((uintptr_t)row % 16) end_with("ldmatrix of a row whose address is no multiple of 16");
+	access_of(row, 16, EMULATED_READ);
+	uint32_t words[4];
+	memcpy(words, row, 16);
+	const emulated_lanes *all = meet(~0u, words, 4);
+	const int g = running % 32 / 4, t = running % 4;
+	for (int i = 0; i < 4; i++) {
+		const uint32_t *x = all->given[8 * i + (transposed ? 2 * t : g)], *y = all->given[8 * i + 2 * t + 1];
+		if (!transposed) r[i] = x[t];
+		else r[i] = g % 2 ? x[g / 2] >> 16 | (y[g / 2] & 0xFFFF0000) : (x[g / 2] & 0xFFFF) | y[g / 2] << 16;
+	}
+}
+
+// mark_copy says of what a copy writes whether it is waited for.
+static void mark_copy(const void *to, bool waited) {
+	for (shared_part &s : shared_parts) {
+		if ((uintptr_t)to - s.from >= s.room) continue;
+		for (int i = 0; i < 16; i++) s.cells[(uintptr_t)to - s.from + i].write = now() | (waited ? 0 : NOT_WAITED_FOR);
+	}
+}
+
+static void copy_async(void *to, const void *from, bool there) {
+	fiber &f = fibers[running];
+	if (((uintptr_t)to | (uintptr_t)from) % 16) end_with("an asynchronous copy whose address is no multiple of 16");
+	if (there) access_of(from, 16, EMULATED_READ);
+	access_of(to, 16, EMULATED_WRITE);
+	memset(to, NAN_BYTE, 16);
+	mark_copy(to, false);
+	f.copies.push_back({(char *)to, (const char *)from, there, f.groups});
+}
+static void copy_commit() { fibers[running].groups++; }
+static void copy_wait(int newest) {
+	fiber &f = fibers[running];
+	size_t n = 0;
+	for (; n < f.copies.size() && f.copies[n].group < f.groups - newest; n++) {
+		const copy &c = f.copies[n];
+		c.there ? memcpy(c.to, c.from, 16) : memset(c.to, 0, 16);
+		mark_copy(c.to, true);
+	}
+	f.copies.erase(f.copies.begin(), f.copies.begin() + n);
+}
+
+static void next_epoch() {
+	epoch++;
+	for (int w = 0; w * 32 < threads; w++) {
+		if (std::exchange(warp_met[w], false)) memset(met[32 * w], 0, 32 * sizeof met[0]);
+	}
+}
+
+// order has what lanes did before a barrier of their warp be over for all of them.
+static void order(int first, uint32_t here) {
+	uint32_t joined[32] = {};
+	for (int i = 0; i < 32; i++) {
+		for (int k = 0; k < 32 && here >> i & 1; k++) joined[k] = std::max(joined[k], met[first + i][k]);
+	}
+	for (int k = 0; k < 32; k++) joined[k] += here >> k & 1;
+	for (int i = 0; i < 32; i++) {
+		if (here >> i & 1) memcpy(met[first + i], joined, sizeof joined);
+	}
+	warp_met[first / 32] = true;
+}
+
+// release_warp lets lanes of a warp go on that wait for each other, if all are there whom their mask names and the block has.
+static bool release_warp(int first) {
+	const int count = std::min(32, threads - first);
+	for (int i = 0; i < count; i++) {
+		if (fibers[first + i].state != AT_WARP_BARRIER) continue;
+		const uint32_t mask = fibers[first + i].mask;
+		uint32_t here = 0, exist = 0;
+		for (int k = 0; k < count; k++) {
+			const fiber &f = fibers[first + k];
+			here |= (uint32_t)(f.state == AT_WARP_BARRIER && f.mask == mask) << k;
+			exist |= 1u << k;
+		}
+		if (here != (mask & exist)) continue;
+		emulated_lanes &all = lanes[first / 32];
+		all.here = here;
+		for (int k = 0; k < count; k++) {
+			if (!(here >> k & 1)) continue;
+			fiber &f = fibers[first + k];
+			if (f.words != fibers[first + i].words) {
+				running = first + k;
+				fault = "meets lanes of its warp that are at another operation";
+				return false;
+			}
+			for (int w = 0; w < f.words; w++) all.given[k][w] = f.given[w];
+			f.state = READY;
+		}
+		if (fibers[first + i].words < 0) order(first, here);
+		return true; // the lanes that another mask names come next time: here is theirs then
+	}
+	return false;
+}
+
+static std::string thread_text(int i) { return "thread " + std::to_string(i); }
+
+// release_block lets a block go on when all of its threads are at one barrier. It returns false if there is none, or what is wrong.
+static bool release_block(std::string *wrong) {
+	int at = -1, elsewhere = -1;
+	for (int i = 0; i < threads; i++) {
+		if (fibers[i].state == AT_WARP_BARRIER) return *wrong = thread_text(i) + " waits for lanes of its warp that never come", false;
+		if (fibers[i].state == AT_BLOCK_BARRIER && at < 0) at = i;
+	}
+	if (at < 0) return false;
+	for (int i = 0; i < threads && elsewhere < 0; i++) {
+		if (fibers[i].state == ENDED || fibers[i].line != fibers[at].line) elsewhere = i;
+	}
+	if (elsewhere >= 0) {
+		const fiber &f = fibers[elsewhere];
+		*wrong = thread_text(at) + " waits at the barrier of line " + std::to_string(fibers[at].line) + " for " + thread_text(elsewhere) +
+		         (f.state == ENDED ? ", which has ended" : ", which is at that of line " + std::to_string(f.line));
+		return false;
+	}
+	for (int i = 0; i < threads; i++) fibers[i].state = READY;
+	next_epoch();
+	return true;
+}
+
+// A thread that reads or writes where no memory is ends, and the scheduler goes on. Signals of other threads are not ours.
+static __thread bool launching;
+static struct sigaction before_segv, before_bus;
+
+static void faulted() { wait_in(ENDED); }
+
+static void on_fault(int signal, siginfo_t *info, void *context) {
+	if (!launching) {
+		const struct sigaction &before = signal == SIGSEGV ? before_segv : before_bus;
+		return before.sa_sigaction(signal, info, context);
+	}
+	fault = "no memory at " + hex((uintptr_t)info->si_addr);
+	jump((ucontext_t *)context, faulted, stack_end(running));
+}
+
+// run_warp runs the threads of a warp until each has ended or waits for others than those of the warp.
+static void run_warp(int first) {
+	const int count = std::min(32, threads - first);
+	do {
+		for (int n = 0; n < count; n++) {
+			running = first + (backwards ? count - 1 - n : n);
+			if (fibers[running].state != READY) continue;
+			runtime->threadIdx = fibers[running].index;
+			emulated_switch(&scheduler, fibers[running].sp);
+			if (!fault.empty()) return;
+		}
+	} while (release_warp(first));
+}
+
+// run_block runs the threads of a block to their ends. It returns what is wrong, "" for nothing.
+static std::string run_block() {
+	for (int i = 0; i < threads; i++) prepare(i);
+	const int warps = (threads + 31) / 32;
+	std::string wrong;
+	do {
+		for (int n = 0; n < warps; n++) {
+			run_warp(32 * (backwards ? warps - 1 - n : n));
+			if (!fault.empty()) return thread_text(running) + ": " + std::exchange(fault, "");
+		}
+	} while (release_block(&wrong));
+	return wrong;
+}
