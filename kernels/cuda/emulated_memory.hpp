@@ -9,7 +9,7 @@ static const size_t MEMORY = (size_t)4 << 30;
 // Stamps of epochs before the launch are of no matter any more.
 typedef uint64_t stamp;
 enum { THREAD_BITS = 10, CLOCK_BITS = 18, CLOCK_AT = 14 };
-static const stamp ATOMIC = 1 << 10, NOT_WAITED_FOR = 1 << 11, SEVERAL_WARPS = 1 << 12, SEVERAL_BLOCKS = 1 << 13;
+static const stamp ATOMIC = 1 << 10, TOGETHER = ATOMIC, NOT_WAITED_FOR = 1 << 11, SEVERAL_WARPS = 1 << 12, SEVERAL_BLOCKS = 1 << 13;
 static uint32_t epoch, block_begin, launch_begin;
 static uint32_t epoch_of(stamp s) { return s >> 32; }
 static int thread_of(stamp s) { return s & (MOST_THREADS - 1); }
@@ -138,7 +138,7 @@ struct visit {
 	const shared_part *shared; // or NULL
 
 	std::string text() const {
-		std::string s = (kind == EMULATED_READ ? "reads " : kind == EMULATED_WRITE ? "writes " : "adds to ") + std::to_string(bytes) + " bytes at ";
+		std::string s = (kind == EMULATED_WRITE ? "writes " : kind == EMULATED_ATOMIC ? "adds to " : "reads ") + std::to_string(bytes) + " bytes at ";
 		if (!shared) return s + hex(p);
 		const bool before = p < shared->at;
 		return s + (before ? "-" : "+") + std::to_string(before ? shared->at - p : p - shared->at) + " of " + shared->name + " shared memory";
@@ -153,15 +153,15 @@ struct visit {
 	}
 	// meet compares the access with the last ones of each of its bytes, and notes it. since: where the stamps begin that matter.
 	void meet(cell *c, size_t n, uint32_t since) const {
-		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : 0);
+		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : kind == EMULATED_TOGETHER ? TOGETHER : 0);
 		for (size_t i = 0; i < n; i++) {
 			const stamp w = c[i].write, r = c[i].read;
 			if (epoch_of(w) >= since) {
 				if (w & NOT_WAITED_FOR) end_with(text() + ", which an asynchronous copy writes that is not waited for");
-				if (!happened(w) && !(w & mine & ATOMIC)) race(w, "writes");
+				if (!happened(w) && !(kind == EMULATED_ATOMIC && w & ATOMIC)) race(w, "writes");
 			}
 			const bool recent = epoch_of(r) >= since;
-			if (kind == EMULATED_READ) {
+			if (kind == EMULATED_READ || kind == EMULATED_TOGETHER) {
 				stamp flags = 0;
 				if (recent) {
 					flags = r & SEVERAL_BLOCKS;
@@ -172,7 +172,7 @@ struct visit {
 				continue;
 			}
 			if (recent) {
-				if (!happened(r)) race(r, "reads");
+				if (!happened(r) && !(r & TOGETHER && thread_of(r) / 32 == running / 32)) race(r, "reads"); // all lanes have, before any goes on
 				if (r & SEVERAL_BLOCKS) end_with(text() + ", a race with another block, which reads it");
 				if (epoch_of(r) == epoch && r & SEVERAL_WARPS) end_with(text() + ", a race with another warp, which reads it");
 			}

@@ -42,6 +42,15 @@ extern "C" __global__ void right_copies(unsigned *to, const unsigned *from) {
 	if (blockIdx.x == 1) ((uint4 *)to)[threadIdx.x] = vectors[threadIdx.x];
 }
 // right
+extern "C" __global__ void right_matrices(unsigned *to, const unsigned *from) { // no lane goes on before all have their words
+	unsigned r[4];
+	if (threadIdx.x >= 32) return;
+	vectors[threadIdx.x] = {};
+	__syncwarp();
+	ldmatrix(r, vectors + threadIdx.x);
+	vectors[threadIdx.x ^ 1] = {r[0], r[1], r[2], r[3]};
+}
+// right
 extern "C" __global__ void right_sums(unsigned *to, const unsigned *from) {
 	__shared__ int sum;
 	if (threadIdx.x == 0) sum = 0;
@@ -52,11 +61,11 @@ extern "C" __global__ void right_sums(unsigned *to, const unsigned *from) {
 	if (threadIdx.x == 5) to[blockIdx.x] = sum;
 }
 
-// block 0,0,0: thread 0 waits at the barrier of line 57 for thread 32, which has ended
+// block 0,0,0: thread 0 waits at the barrier of line 66 for thread 32, which has ended
 extern "C" __global__ void half_a_barrier(unsigned *to, const unsigned *from) {
 	if (threadIdx.x < 32) __syncthreads();
 }
-// block 0,0,0: thread 0 waits at the barrier of line 61 for thread 32, which is at that of line 62
+// block 0,0,0: thread 0 waits at the barrier of line 70 for thread 32, which is at that of line 71
 extern "C" __global__ void two_barriers(unsigned *to, const unsigned *from) {
 	if (threadIdx.x < 32) __syncthreads();
 	else __syncthreads();
@@ -130,6 +139,13 @@ extern "C" __global__ void write_after_read(unsigned *to, const unsigned *from) 
 	unsigned x = words[0];
 	x = __shfl_xor_sync(~0u, x, 1);
 	words[threadIdx.x] = x;
+}
+// block 0,0,0: thread 1: reads 16 bytes at +0 of dynamic shared memory, a race with thread 0, which writes it
+extern "C" __global__ void matrix_of_another(unsigned *to, const unsigned *from) {
+	unsigned r[4];
+	if (threadIdx.x >= 32) return;
+	vectors[threadIdx.x] = {};
+	ldmatrix(r, vectors + threadIdx.x / 2);
 }
 // block 0,0,0: thread 1: writes 4 bytes at TO+0, a race with thread 0, which writes it
 extern "C" __global__ void race_of_threads(unsigned *to, const unsigned *from) {
