@@ -9,47 +9,84 @@
 #include "common.cuh"
 #include "mma.cuh"
 
-constexpr int GROUP = 16; // rows of tiles that blocks at work together go through, so that they find in the cache what others read
-constexpr int WARP_M = TILE_M < 128 ? 32 : 64, WARPS_M = TILE_M / WARP_M, WARPS_N = BLOCK / 32 / WARPS_M, WARP_N = TILE_N / WARPS_N;
+constexpr int GROUP = 16; // rows of tiles that blocks at work together have, so that they find in the cache what others read
+constexpr int WARP_M = TILE_M < 128 ? 32 : 64, WARPS_M = TILE_M / WARP_M;
+constexpr int WARPS_N = BLOCK / 32 / WARPS_M, WARP_N = TILE_N / WARPS_N;
 constexpr int BLOCKS_M = WARP_M / 16, BLOCKS_N = WARP_N / 8; // of a warp's products
-static_assert(WARPS_M * WARP_M == TILE_M && WARPS_M * WARPS_N * 32 == BLOCK && WARP_N * WARPS_N == TILE_N && WARP_N % 16 == 0, "");
+static_assert(WARPS_M * WARP_M == TILE_M && WARPS_M * WARPS_N * 32 == BLOCK && WARPS_N * WARP_N == TILE_N && WARP_N % 16 == 0, "");
 
-// copy brings eight elements, from number at on, zeros from number end on.
-inline void copy(bf16 *to, const bf16 *from, int at, int end) {
-	if (ALIGNED) return copyAsync(to, from + at, at < end);
+// copy brings so many elements, eight or fewer, and zeros behind them.
+inline void copy(char *to, const bf16 *from, int count) {
+	if (ALIGNED) return copyAsync(to, from, count > 0);
 	Vec<bf16, 8> v;
 #pragma unroll
 	for (int i = 0; i < 8; i++) {
-		if (at + i < end) v.at[i] = from[at + i];
+		if (i < count) v.at[i] = from[i];
 	}
 	*(uint4 *)to = v.words[0];
 }
 
+// most is the largest power of two up to n.
+constexpr int most(int n) { return n < 2 ? n : 2 * most(n / 2); }
+
 // A Panel is what a step needs of an operand: OUTER rows of a, or columns of b, by DEPTH along k. It lies in shared memory as
-// the operand does in memory, rows of OUTER, or of DEPTH if ALONG.
+// the operand does in memory, rows of OUTER, or of DEPTH if ALONG, in words of eight elements. Their order differs from row to
+// row, so that the same of eight rows, from which a matrix is loaded at once, lie in different banks.
 template <int OUTER, bool ALONG> struct Panel {
-	static constexpr int ROWS = ALONG ? OUTER : DEPTH, CHUNKS = (ALONG ? DEPTH : OUTER) / 8, SIZE = OUTER * DEPTH;
-	static_assert((CHUNKS == 4 || CHUNKS % 8 == 0) && ROWS * CHUNKS % BLOCK == 0, "");
+	static constexpr int WORDS = (ALONG ? DEPTH : OUTER) / 8, ROWS = ALONG ? OUTER : DEPTH, BYTES = ROWS * WORDS * 16;
+	static constexpr int AT_ONCE = most(BLOCK / WORDS); // rows, a word a thread
+	static_assert((WORDS == 4 || WORDS % 8 == 0) && ROWS % AT_ONCE == 0 && AT_ONCE % 8 == 0, "");
 
-	// at is where the eight elements of number chunk of a row lie. Their order differs from row to row, so that the same of
-	// eight rows, which a matrix is loaded from at once, lie in different banks.
-	static int at(int row, int chunk) { return (row * CHUNKS + (chunk ^ (CHUNKS == 4 ? row / 2 % 4 : row % 8))) * 8; }
+	static int order(int row) { return WORDS == 4 ? row % 8 / 2 : row % 8; }
 
-	// load begins to bring the panel that begins at [outer, k] of x, zeros beyond [outers, depth].
-	static void load(bf16 *panel, const bf16 *x, long long stride, int outer, int outers, int k, int depth) {
-		const int row = ALONG ? outer : k, rows = ALONG ? outers : depth, column = ALONG ? k : outer, columns = ALONG ? depth : outers;
+	const bf16 *from; // what this thread brings next, the first row's
+	long long stride;
+	int to, row, rows, column, columns;
+
+	Panel(const bf16 *x, long long stride, int outer, int outers, int k, int end) : stride(stride) {
+		const int i = threadIdx.x / WORDS, j = threadIdx.x % WORDS;
+		to = (i * WORDS + (j ^ order(i))) * 16;
+		row = (ALONG ? outer : k) + i, column = (ALONG ? k : outer) + j * 8;
+		rows = ALONG ? outers : end, columns = ALONG ? end : outers;
+		from = x + row * stride + column;
+	}
+
+	// load begins to bring the next panel, with zeros where the operand ends.
+	void load(char *panel) {
+		if (AT_ONCE * WORDS == BLOCK || threadIdx.x < AT_ONCE * WORDS) {
 #pragma unroll
-		for (int n = 0; n < ROWS * CHUNKS / BLOCK; n++) {
-			const int i = (n * BLOCK + threadIdx.x) / CHUNKS, j = (n * BLOCK + threadIdx.x) % CHUNKS;
-			copy(panel + at(i, j), x + (row + i) * stride, column + 8 * j, row + i < rows ? columns : 0);
+			for (int n = 0; n < ROWS / AT_ONCE; n++) {
+				const int at = n * AT_ONCE;
+				copy(panel + to + at * WORDS * 16, from + at * stride, row + at < rows ? columns - column : 0);
+			}
+		}
+		if (ALONG) from += DEPTH, column += DEPTH;
+		else from += DEPTH * stride, row += DEPTH;
+	}
+};
+
+// Fragments are what a warp multiplies of a panel: COUNT times 16 of its outer size by 16 along k. A lane names a row of each
+// matrix that is loaded. Words of a lie as mma wants them; those of b so that each two next to each other are one of its.
+template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
+	int at[ALONG ? DEPTH / 16 : COUNT]; // where the lane's rows begin: for every 16 along k, or for every 16 of the outer size
+
+	Fragments(int outer) {
+		const int i = threadIdx.x % 8, one = threadIdx.x / 8 % 2, other = threadIdx.x / 16 % 2;
+		const int beside = IS_A ? one : other, behind = IS_A ? other : one; // along the outer size, and along k
+#pragma unroll
+		for (int n = 0; n < sizeof(at) / sizeof(*at); n++) {
+			const int row = ALONG ? outer + 8 * beside : 8 * behind, word = ALONG ? 2 * n + behind : outer / 8 + 2 * n + beside;
+			at[n] = ((row + i) * Panel::WORDS + (word ^ Panel::order(i))) * 16;
 		}
 	}
 
-	// fragment loads 16 by 16 elements from [outer, k] on as mma wants a. Words 0 and 2, and 1 and 3, are two b's.
-	static void fragment(unsigned (&r)[4], const bf16 *panel, int outer, int k) {
-		const int row = threadIdx.x % 8, low = threadIdx.x / 8 % 2, high = threadIdx.x / 16 % 2;
-		if (ALONG) ldmatrix(r, panel + at(outer + row + 8 * low, k / 8 + high));
-		else ldmatrixTransposed(r, panel + at(k + row + 8 * high, outer / 8 + low));
+	// load loads those of number k of 16 along k.
+	void load(unsigned (&r)[COUNT][4], const char *panel, int k) const {
+#pragma unroll
+		for (int n = 0; n < COUNT; n++) {
+			if (ALONG) ldmatrix(r[n], panel + 16 * n * Panel::WORDS * 16 + at[k]);
+			else ldmatrixTransposed(r[n], panel + 16 * k * Panel::WORDS * 16 + at[n]);
+		}
 	}
 };
 
@@ -76,34 +113,33 @@ inline void put(C *row, int column, int columns, const float (&sums)[4], const b
 extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
 	long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add) {
 	extern __shared__ uint4 memory[];
-	bf16 *const stages = (bf16 *)memory;
-	constexpr int STAGE = Left::SIZE + Right::SIZE;
+	char *const stages = (char *)memory;
+	constexpr int STAGE = Left::BYTES + Right::BYTES;
 
 	const int down = (m + TILE_M - 1) / TILE_M, across = (n + TILE_N - 1) / TILE_N;
-	const int first = blockIdx.x / (GROUP * across) * GROUP, rows = min(down - first, GROUP), number = blockIdx.x % (GROUP * across);
+	const int group = GROUP * across, number = blockIdx.x % group;
+	const int first = blockIdx.x / group * GROUP, rows = min(down - first, GROUP);
 	const int row = (first + number % rows) * TILE_M, column = number / rows * TILE_N;
 	const int begin = blockIdx.y * part, end = min(depth, begin + part), steps = (end - begin + DEPTH - 1) / DEPTH;
 	const int warp = threadIdx.x / 32, warpRow = warp / WARPS_N * WARP_M, warpColumn = warp % WARPS_N * WARP_N;
 
-	int loaded = 0, free = 0; // steps, and the stage that the next goes to
+	Left as(a, aRow, row, m, begin, end);
+	Right bs(b, bRow, column, n, begin, end);
+	int unloaded = steps, free = 0; // steps to load, and the stage that the next goes to
 	auto load = [&] {
-		if (loaded < steps) {
-			bf16 *const stage = stages + free * STAGE;
-			const int k = begin + loaded * DEPTH;
-			Left::load(stage, a, aRow, row, m, k, end);
-			Right::load(stage + Left::SIZE, b, bRow, column, n, k, end);
+		if (unloaded-- > 0) {
+			as.load(stages + free);
+			bs.load(stages + free + Left::BYTES);
 		}
 		copyCommit();
-		loaded++;
-		free = free + 1 == STAGES ? 0 : free + 1;
+		free = free == (STAGES - 1) * STAGE ? 0 : free + STAGE;
 	};
+	const Fragments<Left, !TRANS_A, BLOCKS_M, true> rowsOf(warpRow);
+	const Fragments<Right, TRANS_B, BLOCKS_N / 2, false> columnsOf(warpColumn);
 	unsigned left[2][BLOCKS_M][4], right[2][BLOCKS_N / 2][4]; // of this step of 16 and of the next
 	auto fragments = [&](int to, int from, int k) {
-		const bf16 *const stage = stages + from * STAGE;
-#pragma unroll
-		for (int i = 0; i < BLOCKS_M; i++) Left::fragment(left[to][i], stage, warpRow + 16 * i, k);
-#pragma unroll
-		for (int j = 0; j < BLOCKS_N / 2; j++) Right::fragment(right[to][j], stage + Left::SIZE, warpColumn + 16 * j, k);
+		rowsOf.load(left[to], stages + from, k);
+		columnsOf.load(right[to], stages + from + Left::BYTES, k);
 	};
 
 	float sums[BLOCKS_M][BLOCKS_N][4] = {};
@@ -117,11 +153,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 #pragma unroll
 		for (int k = 0; k < DEPTH / 16; k++) {
 			if (k + 1 < DEPTH / 16) {
-				fragments((k + 1) % 2, current, (k + 1) * 16);
+				fragments((k + 1) % 2, current, k + 1);
 			} else {
 				copyWait<STAGES - 2>();
 				__syncthreads(); // the next stage is here, and this one read by all
-				current = current + 1 == STAGES ? 0 : current + 1;
+				current = current == (STAGES - 1) * STAGE ? 0 : current + STAGE;
 				if (step + 1 < steps) fragments(0, current, 0);
 			}
 			if (k == 0) load(); // to the stage of the step before
@@ -129,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 			for (int i = 0; i < BLOCKS_M; i++) {
 #pragma unroll
 				for (int j = 0; j < BLOCKS_N; j++) {
-					mma(sums[i][j], left[k % 2][i], {right[k % 2][j / 2][j % 2], right[k % 2][j / 2][2 + j % 2]});
+					mma(sums[i][j], left[k % 2][i], {right[k % 2][j / 2][j % 2 * 2], right[k % 2][j / 2][j % 2 * 2 + 1]});
 				}
 			}
 		}
