@@ -19,27 +19,34 @@ func (s AttentionSpec) heads(rows tensor.Tensor, n int) tensor.Matrix {
 }
 
 // A cutting is how the scores are cut for a kernel on tensor cores: into blocks whose warps have so many times 16 rows each,
-// which go through so many columns at a time, and of which so many are to be on a multiprocessor at once.
-type cutting struct{ warps, tiles, columns, resident int }
+// which go through so many columns at a time, and of which so many are to be on a multiprocessor at once. Warps keep what belongs to
+// their rows in registers if held is 1.
+type cutting struct{ warps, tiles, columns, resident, held int }
 
 func (c cutting) rows() int { return c.warps * c.tiles * 16 }
 
 // flashForward has the head dimensions for which there are kernels on tensor cores, in BF16: what others need would not fit
 // registers, or no 16 bytes would begin where a head does.
 var flashForward = map[int]cutting{
-	32: {4, 2, 64, 2}, 64: {4, 2, 64, 2}, 96: {4, 2, 64, 2}, 128: {4, 2, 64, 2},
+	32: {4, 2, 64, 2, 1}, 64: {4, 2, 64, 2, 1}, 96: {4, 2, 64, 2, 0}, 128: {4, 2, 64, 2, 0},
 }
 
 // flashQueries and flashKeys are those for the gradients of queries, and of keys and values.
 var (
-	flashQueries = map[int]cutting{32: {4, 2, 64, 2}, 64: {4, 2, 64, 2}, 96: {4, 2, 32, 2}, 128: {4, 2, 32, 2}}
-	flashKeys    = map[int]cutting{32: {4, 2, 64, 2}, 64: {4, 2, 32, 2}, 96: {4, 1, 32, 2}, 128: {8, 1, 32, 1}}
+	flashQueries = map[int]cutting{32: {4, 2, 64, 2, 1}, 64: {4, 2, 64, 2, 0}, 96: {4, 2, 32, 2, 0}, 128: {4, 2, 32, 2, 0}}
+	flashKeys    = map[int]cutting{32: {4, 2, 64, 2, 0}, 64: {4, 2, 32, 2, 0}, 96: {4, 1, 32, 2, 0}, 128: {8, 1, 32, 1, 0}}
 )
 
 // flash reports whether there are kernels on tensor cores for queries, keys and values like these.
 func (s AttentionSpec) flash(qkv tensor.Tensor) bool {
 	_, ok := flashForward[s.HeadDim]
 	return ok && qkv.DType == tensor.BF16
+}
+
+// cut is the macros of a kernel on tensor cores.
+func (s AttentionSpec) cut(qkv tensor.Tensor, c cutting, columns string) macros {
+	m := rowsOf(s.heads(qkv, s.Heads))
+	return m.with(columns, c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident).with("HELD", c.held)
 }
 
 // tiles is a block for each head and as many rows of each sequence as a block has. Where a sequence is shorter than the longest,
@@ -56,18 +63,15 @@ func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 // attentionGPU is Attention, fused. Keys and values are those of qkv, or of caches, with ahead of them before the first query's
 // own. There is no lse if nobody wants it.
 func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
-	const warps = 4
 	rows := qkv.Rows()
 	if s.flash(qkv) {
 		c := flashForward[s.HeadDim]
-		m := rowsOf(s.heads(qkv, s.Heads)).with("KEYS", c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident)
-		d.launch(kernel{"flash.cu", "flash", m}, s.tiles(c, s.Heads, (c.rows()+4*c.columns)*s.HeadDim*2),
+		d.launch(kernel{"flash.cu", "flash", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (c.rows()+4*c.columns)*s.HeadDim*2),
 			addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(rows), i32(s.Heads),
 			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 		return
 	}
-	g := grid{blocks: cuda.Dim3{X: blocks(rows, warps), Y: s.Heads}, threads: cuda.Dim3{X: 32 * warps}}
-	d.launch(kernel{"attention.cu", "attention", rowsOf(s.heads(qkv, s.Heads))}, g,
+	d.launch(kernel{"attention.cu", "attention", rowsOf(s.heads(qkv, s.Heads))}, warpEach(rows, s.Heads),
 		addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(rows),
 		i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 }
@@ -80,33 +84,48 @@ func (s AttentionSpec) attentionDelta(cut cut, rows int) tensor.Tensor {
 // attentionBackwardGPU is AttentionBackward, fused.
 func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	defer d.release(d.mark())
-	const warps = 4
-	rows := qkv.Rows()
-	delta := s.attentionDelta(d.scratch, rows)
+	delta := s.attentionDelta(d.scratch, qkv.Rows())
 	d.headDots(delta, dy, y, s)
+	d.attentionQueries(dqkv, dy, lse, delta, qkv, s)
+	d.attentionKeys(dqkv, dy, lse, delta, qkv, s)
+}
+
+// attentionQueries is the gradient of the queries, those columns of dqkv.
+func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
-	dq, dk, dv := s.parts(dqkv)
 	if s.flash(qkv) {
-		c, m := flashQueries[s.HeadDim], rowsOf(s.heads(qkv, s.Heads))
-		d.launch(kernel{"flash_dq.cu", "flash_dq", m.with("KEYS", c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident)},
-			s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
-			uint64(dq.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
-			i32(rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
-		c = flashKeys[s.HeadDim]
-		d.launch(kernel{"flash_dkv.cu", "flash_dkv", m.with("QUERIES", c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident)},
-			s.tiles(c, s.KVHeads, (2*c.rows()+4*c.columns)*s.HeadDim*2+4*c.columns*4),
-			uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
-			i32(rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		c := flashQueries[s.HeadDim]
+		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
+			addr(dqkv), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 		return
 	}
-	m, g := rowsOf(s.heads(qkv, s.Heads)), grid{blocks: cuda.Dim3{X: blocks(rows, warps), Y: s.Heads}, threads: cuda.Dim3{X: 32 * warps}}
-	d.launch(kernel{"attention.cu", "attention_backward_q", m}, g,
-		uint64(dq.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
-		i32(len(s.CuSeqlens)-1), i32(rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
-	g.blocks.Y = s.KVHeads
-	d.launch(kernel{"attention.cu", "attention_backward_kv", m}, g,
+	d.launch(kernel{"attention.cu", "attention_backward_q", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.Heads),
+		addr(dqkv), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+}
+
+// attentionKeys is the gradients of the keys and values, those columns of dqkv.
+func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
+	q, k, v := s.parts(qkv)
+	_, dk, dv := s.parts(dqkv)
+	if s.flash(qkv) {
+		c := flashKeys[s.HeadDim]
+		shared := (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
+		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, shared),
+			uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+			i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		return
+	}
+	d.launch(kernel{"attention.cu", "attention_backward_kv", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.KVHeads),
 		uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
-		i32(len(s.CuSeqlens)-1), i32(rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+}
+
+// warpEach is one for each row of each head.
+func warpEach(rows, heads int) grid {
+	const each = 4
+	return grid{blocks: cuda.Dim3{X: blocks(rows, each), Y: heads}, threads: cuda.Dim3{X: 32 * each}}
 }
 
 // decodeBlock is how many keys of a cache a block has where there is one query.

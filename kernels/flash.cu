@@ -5,6 +5,7 @@
 //
 //   KEYS       of a tile
 //   TILES      of 16 queries that a warp has
+//   HELD       1 if it keeps them in registers
 //   RESIDENT   blocks that share a multiprocessor
 #include "flash.cuh"
 
@@ -30,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	k += (long long)begin * kvRow + head / share * DIM;
 	v += (long long)begin * kvRow + head / share * DIM;
 
-	char *const queries = tiles + warp * TILES * 16 * ROW;
+	char *const own = tiles + warp * TILES * 16 * ROW;
 	auto tile = [&](int key, int which) { return tiles + QUERIES * ROW + (key / KEYS % 2 * 2 + which) * KEYS * ROW; };
 	auto next = [&](int key) {
 		bring<KEYS>(tile(key, 0), k + (long long)key * kvRow, kvRow, total - key);
@@ -38,7 +39,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		copyCommit();
 	};
 	bring<QUERIES>(tiles, q, qRow, length - first);
+	copyCommit();
 	next(firstKey);
+	Rows<TILES> queries = {own};
+	if (HELD) {
+		copyWait<1>();
+		__syncthreads();
+		queries.hold();
+	}
 
 	Sum<TILES, DIM / 8> out = {};
 	float top[TILES][2], sum[TILES][2] = {}; // of a row: the largest score or one that is not much smaller, and the weights beside it
@@ -53,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		if (idle || causal && key > mine + TILES * 16 - 1 || window && key + KEYS <= mine - window + 1) continue;
 
 		Sum<TILES, KEYS / 8> p = {};
-		addRows(p, [&](Left &a, int i, int k) { ldmatrix(a, queries + i * 16 * ROW + lower(k)); }, tile(key, 0));
+		addRows(p, queries, tile(key, 0));
 		if (key + KEYS > total || causal && key + KEYS - 1 > mine || window && key < mine + TILES * 16 - window) {
 			hide(p, mine, key, [&](int position) {
 				return Range{window ? position - window + 1 : 0, causal ? min(position, total - 1) : total - 1};
@@ -124,6 +132,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		}
 	}
 	const int skipped = mine - from;
-	finish(y + ((row + skipped) * heads + head) * DIM, heads * DIM, length - first - skipped, out, queries,
+	finish(y + ((row + skipped) * heads + head) * DIM, heads * DIM, length - first - skipped, out, own,
 	       [&](int i, int e) { return 1 / sum[i][e]; });
 }

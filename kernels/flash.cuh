@@ -54,13 +54,36 @@ typedef unsigned Left[4], Right[2];
 // A Sum is a result: M times 16 rows of N times 8 columns. A lane has the columns 2t and 2t+1 of each 8, of the rows g and g+8.
 template <int M, int N> struct Sum { float at[M][N][4]; };
 
-// addRows adds a·bᵀ to a sum, where left makes the parts of a, and b is a tile of N·8 rows.
-template <int M, int N, typename F> inline void addRows(Sum<M, N> &sum, F left, const char *b) {
+// Rows are M times 16 rows of a tile, a left matrix. If HELD is 1, hold reads them into registers; otherwise each product does.
+template <int M> struct Rows {
+	const char *tile;
+	Left held[HELD ? DIM / 16 : 1][M];
+
+	inline void read(Left &a, int i, int k) const { ldmatrix(a, tile + i * 16 * ROW + lower(k)); }
+	inline void get(Left &a, int i, int k) const {
+		if constexpr (HELD) {
+#pragma unroll
+			for (int e = 0; e < 4; e++) a[e] = held[k][i][e];
+		} else {
+			read(a, i, k);
+		}
+	}
+	inline void hold() {
+#pragma unroll
+		for (int k = 0; k < DIM / 16 * HELD; k++) {
+#pragma unroll
+			for (int i = 0; i < M; i++) read(held[k][i], i, k);
+		}
+	}
+};
+
+// addRows adds a·bᵀ to a sum, where b is a tile of N·8 rows.
+template <int M, int N> inline void addRows(Sum<M, N> &sum, const Rows<M> &rows, const char *b) {
 #pragma unroll
 	for (int k = 0; k < DIM / 16; k++) {
 		Left a[M];
 #pragma unroll
-		for (int i = 0; i < M; i++) left(a[i], i, k);
+		for (int i = 0; i < M; i++) rows.get(a[i], i, k);
 #pragma unroll
 		for (int n = 0; n < N; n += 2) {
 			unsigned both[4];

@@ -7,6 +7,7 @@
 //
 //   QUERIES    of a tile
 //   TILES      of 16 keys that a warp has
+//   HELD       1 if it keeps them in registers
 //   RESIDENT   blocks that share a multiprocessor
 #include "flash.cuh"
 
@@ -31,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	dy += ((long long)begin * heads + kvHead * share) * DIM;
 	const long long number = (long long)kvHead * share * rows + begin;
 
-	char *const keys = tiles + skipped * ROW, *const values = keys + KEYS * ROW;
+	char *const own = tiles + skipped * ROW;
 	auto tile = [&](int turn, int which) { return tiles + 2 * KEYS * ROW + (turn % 2 * 2 + which) * QUERIES * ROW; };
 	float (*const had)[2][QUERIES] = (float(*)[2][QUERIES])(tiles + (2 * KEYS + 4 * QUERIES) * ROW); // lse and delta
 	float nextBase = 0, nextOf = 0;
@@ -55,8 +56,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	};
 	bring<KEYS>(tiles, k + at, stride, length - first);
 	bring<KEYS>(tiles + KEYS * ROW, v + at, stride, length - first);
+	copyCommit();
 	next(0);
 	keep(0);
+	Rows<TILES> keys = {own}, values = {own + KEYS * ROW};
+	if (HELD) {
+		copyWait<1>();
+		__syncthreads();
+		keys.hold();
+		values.hold();
+	}
 
 	Sum<TILES, DIM / 8> outK = {}, outV = {};
 	const float steps = scale * LOG2E; // from scores to exponents of 2
@@ -69,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		const bool apart = causal && query + QUERIES - 1 < mine || window && query >= mine + TILES * 16 - 1 + window;
 		if (!idle && !apart) {
 			Sum<TILES, QUERIES / 8> p = {}, dp;
-			addRows(p, [&](Left &a, int i, int k) { ldmatrix(a, keys + i * 16 * ROW + lower(k)); }, tile(turn, 0));
+			addRows(p, keys, tile(turn, 0));
 			if (causal && query < mine + TILES * 16 - 1 || window && query + QUERIES - 1 >= mine + window) {
 				hide(p, mine, query, [&](int key) { return Range{key, window ? key + window - 1 : length}; });
 			}
@@ -86,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 				}
 			}
 			addColumns(outV, p, tile(turn, 1));
-			addRows(dp, [&](Left &a, int i, int k) { ldmatrix(a, values + i * 16 * ROW + lower(k)); }, tile(turn, 1));
+			addRows(dp, values, tile(turn, 1));
 #pragma unroll
 			for (int i = 0; i < TILES; i++) {
 #pragma unroll
@@ -101,6 +110,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	}
 	if (idle) return;
 	const long long to = at + (long long)skipped * stride;
-	finish(dk + to, stride, length - mine, outK, keys, [&](int, int) { return scale; });
-	finish(dv + to, stride, length - mine, outV, values, [&](int, int) { return 1.0f; });
+	finish(dk + to, stride, length - mine, outK, own, [&](int, int) { return scale; });
+	finish(dv + to, stride, length - mine, outV, own + KEYS * ROW, [&](int, int) { return 1.0f; });
 }

@@ -6,6 +6,7 @@
 //
 //   KEYS       of a tile
 //   TILES      of 16 queries that a warp has
+//   HELD       1 if it keeps them in registers
 //   RESIDENT   blocks that share a multiprocessor
 #include "flash.cuh"
 
@@ -30,7 +31,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	k += (long long)begin * stride + head / share * DIM;
 	v += (long long)begin * stride + head / share * DIM;
 
-	char *const queries = tiles + skipped * ROW, *const gradients = queries + QUERIES * ROW;
+	char *const own = tiles + skipped * ROW;
 	auto tile = [&](int key, int which) { return tiles + 2 * QUERIES * ROW + (key / KEYS % 2 * 2 + which) * KEYS * ROW; };
 	auto next = [&](int key) {
 		bring<KEYS>(tile(key, 0), k + (long long)key * stride, stride, length - key);
@@ -39,7 +40,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	};
 	bring<QUERIES>(tiles, q, stride, length - first);
 	bring<QUERIES>(tiles + QUERIES * ROW, dy, heads * DIM, length - first);
+	copyCommit();
 	next(firstKey);
+	Rows<TILES> queries = {own}, gradients = {own + QUERIES * ROW};
+	if (HELD) {
+		copyWait<1>();
+		__syncthreads();
+		queries.hold();
+		gradients.hold();
+	}
 
 	float base[TILES][2], of[TILES][2];
 #pragma unroll
@@ -62,7 +71,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		if (idle || causal && key > mine + TILES * 16 - 1 || window && key + KEYS <= mine - window + 1) continue;
 
 		Sum<TILES, KEYS / 8> p = {}, dp;
-		addRows(p, [&](Left &a, int i, int k) { ldmatrix(a, queries + i * 16 * ROW + lower(k)); }, tile(key, 0));
+		addRows(p, queries, tile(key, 0));
 		if (key + KEYS > length || causal && key + KEYS - 1 > mine || window && key < mine + TILES * 16 - window) {
 			hide(p, mine, key, [&](int position) {
 				return Range{window ? position - window + 1 : 0, causal ? min(position, length - 1) : length - 1};
@@ -76,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 				for (int e = 0; e < 4; e++) dp.at[i][n][e] = -of[i][e / 2];
 			}
 		}
-		addRows(dp, [&](Left &a, int i, int k) { ldmatrix(a, gradients + i * 16 * ROW + lower(k)); }, tile(key, 1));
+		addRows(dp, gradients, tile(key, 1));
 #pragma unroll
 		for (int i = 0; i < TILES; i++) {
 #pragma unroll
@@ -88,5 +97,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		addColumns(out, p, tile(key, 0));
 	}
 	if (idle) return;
-	finish(dq + (row + skipped) * stride + head * DIM, stride, length - mine, out, queries, [&](int, int) { return scale; });
+	finish(dq + (row + skipped) * stride + head * DIM, stride, length - mine, out, own, [&](int, int) { return scale; });
 }

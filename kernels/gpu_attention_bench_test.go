@@ -63,15 +63,6 @@ func BenchmarkGPUAttention(b *testing.B) {
 			name := fmt.Sprintf("d%d %dx%d", headDim, n[0], n[1])
 			b.Run(name+" forward", func(b *testing.B) { r.time(b, 2, r.forward) })
 			b.Run(name+" backward", func(b *testing.B) { r.time(b, 5, r.backward) })
-			if n[1] == 2048 { // other cuttings
-				chosen := flashForward[headDim]
-				for _, flashForward[headDim] = range []cutting{
-					{4, 2, 64, 2}, {4, 2, 128, 2}, {4, 2, 32, 2}, {4, 1, 64, 3}, {4, 1, 128, 2}, {8, 1, 64, 1}, {8, 1, 128, 1}, {8, 2, 64, 1}, {2, 2, 64, 4},
-				} {
-					b.Run(fmt.Sprintf("%s forward %v", name, flashForward[headDim]), func(b *testing.B) { r.time(b, 2, r.forward) })
-				}
-				flashForward[headDim] = chosen
-			}
 			r.arena.Close()
 		}
 	}
@@ -80,13 +71,63 @@ func BenchmarkGPUAttention(b *testing.B) {
 	}
 }
 
+// BenchmarkGPUAttentionCuttings is BenchmarkGPUAttention with 8 sequences of 2048 and other cuttings of the scores.
+//
+//	go test ./kernels -run '^$' -bench GPUAttentionCuttings -benchtime 1x
+func BenchmarkGPUAttentionCuttings(b *testing.B) {
+	d, err := Open("cuda", Options{Fused: All()})
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, headDim := range []int{64, 128} {
+		r, err := newAttentionRun(d, AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: headDim}, 8, 2048)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, k := range []struct {
+			name     string
+			cuttings map[int]cutting
+			products float64
+			run      func()
+			others   map[int][]cutting
+		}{
+			{"forward", flashForward, 2, r.forward, map[int][]cutting{
+				64: {{4, 2, 64, 2, 0}, {4, 3, 32, 2, 1}, {4, 3, 48, 2, 0}, {4, 1, 64, 4, 1}, {4, 1, 64, 3, 1}, {4, 1, 128, 2, 1}, {8, 1, 64, 2, 1},
+					{8, 1, 128, 1, 1}, {8, 2, 64, 1, 1}, {2, 2, 64, 4, 1}},
+				128: {{4, 2, 48, 2, 0}, {4, 2, 32, 2, 0}, {4, 2, 32, 2, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0}, {4, 1, 32, 3, 0}, {8, 1, 64, 1, 1},
+					{8, 1, 128, 1, 0}, {8, 2, 64, 1, 0}, {2, 2, 64, 3, 0}},
+			}},
+			{"queries", flashQueries, 3, func() { r.d.attentionQueries(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) }, map[int][]cutting{
+				64:  {{4, 2, 32, 2, 1}, {4, 2, 32, 2, 0}, {4, 1, 64, 3, 1}, {4, 1, 32, 4, 1}, {4, 1, 64, 3, 0}, {8, 1, 64, 1, 1}, {8, 2, 64, 1, 0}},
+				128: {{4, 1, 32, 2, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0}, {4, 2, 64, 1, 0}, {8, 1, 64, 1, 1}, {8, 2, 32, 1, 0}, {2, 2, 32, 3, 0}},
+			}},
+			{"keys and values", flashKeys, 4, func() { r.d.attentionKeys(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) }, map[int][]cutting{
+				64: {{4, 2, 16, 2, 0}, {4, 1, 32, 3, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0}, {8, 1, 64, 1, 1}, {8, 2, 32, 1, 0}, {2, 2, 32, 4, 0},
+					{8, 1, 32, 1, 1}},
+				128: {{8, 1, 64, 1, 0}, {8, 1, 32, 1, 1}, {4, 1, 32, 2, 1}, {4, 1, 32, 2, 0}, {4, 1, 64, 2, 0}, {4, 1, 16, 2, 1}, {2, 1, 32, 4, 0}},
+			}},
+		} {
+			chosen := k.cuttings[headDim]
+			for _, c := range append([]cutting{chosen}, k.others[headDim]...) {
+				k.cuttings[headDim] = c
+				b.Run(fmt.Sprintf("d%d %s %v", headDim, k.name, c), func(b *testing.B) { r.time(b, k.products, k.run) })
+			}
+			k.cuttings[headDim] = chosen
+		}
+		r.arena.Close()
+	}
+	if err := d.Close(); err != nil {
+		b.Error(err)
+	}
+}
+
 // An attentionRun is attention of random values in sequences of one length.
 type attentionRun struct {
-	d                     *Device
-	s                     AttentionSpec
-	arena                 *Arena
-	y, lse, qkv, dy, dqkv tensor.Tensor
-	product               float64 // operations of one
+	d                            *Device
+	s                            AttentionSpec
+	arena                        *Arena
+	y, lse, qkv, dy, dqkv, delta tensor.Tensor
+	product                      float64 // operations of one
 }
 
 func newAttentionRun(d *Device, s AttentionSpec, sequences, length int) (*attentionRun, error) {
@@ -98,6 +139,7 @@ func newAttentionRun(d *Device, s AttentionSpec, sequences, length int) (*attent
 	cut := func(a *Arena) {
 		r.s.Offsets = a.New("offsets", tensor.I32, sequences+1)
 		r.lse = a.New("lse", tensor.F32, s.Heads, rows)
+		r.delta = r.s.attentionDelta(a.New, rows)
 		r.y, r.dy = a.New("y", tensor.BF16, rows, s.Heads*s.HeadDim), a.New("dy", tensor.BF16, rows, s.Heads*s.HeadDim)
 		r.qkv, r.dqkv = a.New("qkv", tensor.BF16, rows, s.Width()), a.New("dqkv", tensor.BF16, rows, s.Width())
 	}
