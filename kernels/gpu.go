@@ -181,11 +181,17 @@ func (b build) program() (cuda.Program, error) {
 		text, _ := sources.ReadFile(name)
 		p.Headers[name] = string(text)
 	}
-	p.Options = append(p.Options, fmt.Sprintf("-DBLOCK=%d", b.block))
+	p.Options = b.options()
+	return p, err
+}
+
+// options are its macros.
+func (b build) options() []string {
+	list := []string{fmt.Sprintf("-DBLOCK=%d", b.block)}
 	for _, m := range b.macros {
 		if m.name != "" {
-			p.Options = append(p.Options, fmt.Sprintf("-D%s=%d", m.name, m.value))
+			list = append(list, fmt.Sprintf("-D%s=%d", m.name, m.value))
 		}
 	}
-	return p, err
+	return list
 }

@@ -22,12 +22,14 @@ bench measures. Each measurement has flags of its own: bench parity -h
 
   bench parity PATH...    how far every figure is from recorded reference outputs
   bench ops               what a device can compute, operation by operation, and how far its results are off
+  bench kernels           compiles a model's kernels ahead, for GPUs that need not be there
   bench step              how fast a model trains here: tokens a second of whole steps
   bench quality           what a base model and a tuned one answer to held-out questions: code that runs, tone, forgetting`
 
 // commands are the measurements by name.
 var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
 	"parity":  runParity,
+	"kernels": runKernels,
 	"ops":     runOps,
 	"step":    runStep,
 	"quality": runQuality,

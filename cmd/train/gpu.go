@@ -1,12 +1,23 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"restyle/kernels"
 	"restyle/kernels/cuda"
+	"restyle/trainer"
 )
+
+// precompile compiles the kernels of a run on a GPU before it begins, in parallel: each would be compiled when it is launched for the
+// first time, one after the other.
+func (t *train) precompile(ctx context.Context) error {
+	rehearse := func(d *kernels.Device) error { return trainer.Rehearse(d, t.origin.Config, t.settings, t.plan) }
+	err := t.device.Precompile(ctx, rehearse, func(done, of int) { t.status.Draw(fmt.Sprintf("compiling kernels: %d of %d", done, of)) })
+	t.status.Clear()
+	return err
+}
 
 // filledError is that of a GPU which would have room for the run, were it not for other processes.
 type filledError struct{ error }

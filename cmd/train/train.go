@@ -311,6 +311,9 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 			return fmt.Errorf("--resume: %w: give what it was begun with (--epochs and --max-steps may be larger), or begin anew with --restart", err)
 		}
 	}
+	if err := t.precompile(ctx); err != nil {
+		return err
+	}
 	m, err := model.New(t.device, t.origin.Config, t.settings.ModelOptions(t.origin.Config, t.plan))
 	if err != nil {
 		return err

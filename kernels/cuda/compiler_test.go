@@ -95,7 +95,7 @@ func TestCompilePasses(t *testing.T) {
 	if image, _, err = c.Compile(p, "compute_90"); err != nil || string(image) != "PTX" {
 		t.Errorf("%q, %v", image, err)
 	}
-	p.Source = "an error"
+	p.Source = "#error"
 	if _, _, err := c.Compile(p, "sm_90"); err == nil || err.Error() != "compile a.cu for sm_90: NVRTC: NVRTC_ERROR_COMPILATION\nsaid" {
 		t.Error(err)
 	}

@@ -10,12 +10,6 @@
 #include "driver.h"
 #include "shim.h"
 
-typedef struct {
-#define FIELD(name, parameters) CUresult (*name) parameters;
-	DRIVER(FIELD)
-#undef FIELD
-} driver;
-
 enum { SLOTS = 8, SLOT_BYTES = 2 << 20 };
 
 typedef struct {

@@ -5,6 +5,13 @@
 #include "api.h"
 #include "shim.h"
 
+// A driver is the functions of libcuda, or of what stands for it.
+typedef struct {
+#define FIELD(name, parameters) CUresult (*name) parameters;
+	DRIVER(FIELD)
+#undef FIELD
+} driver;
+
 // cuda_bind makes a GPU's context that of the calling thread.
 cuda_status cuda_bind(uintptr_t gpu);
 

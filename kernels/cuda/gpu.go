@@ -51,6 +51,11 @@ func open(paths []string, ordinal int) (*GPU, error) {
 	if err != nil {
 		return nil, err
 	}
+	return use(driver, ordinal)
+}
+
+// use takes a driver's GPU into use.
+func use(driver C.uintptr_t, ordinal int) (*GPU, error) {
 	d, err := describe(driver, ordinal)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,9 @@ typedef struct {
 // cuda_open_driver opens libcuda at a path, for cuda_open. 0: it could not, and message says why.
 uintptr_t cuda_open_driver(const char *path, char *message, int size);
 
+// cuda_idle_driver is a driver with one GPU that does nothing.
+uintptr_t cuda_idle_driver(void);
+
 // cuda_describe fills in what a GPU is, without taking it into use.
 cuda_status cuda_describe(uintptr_t driver, int ordinal, cuda_device *device);
 

@@ -42,6 +42,9 @@ func Library(t testing.TB, name string) string {
 	}
 	builds.Lock()
 	defer builds.Unlock()
+	if builds.done == nil {
+		t.Fatal("the package's TestMain does not call cudatest.Main")
+	}
 	if path := builds.done[name]; path != "" {
 		return path
 	}

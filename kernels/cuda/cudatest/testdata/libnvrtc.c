@@ -1,5 +1,5 @@
 // A stand-in for NVRTC, for tests of what surrounds it. The image of a program is a line with how many were compiled before,
-// and then all that it was given, so that tests see both. A source that has the word "error" does not compile. It is of version
+// and then all that it was given, so that tests see both. A source that has "#error" does not compile. It is of version
 // 12.3, and compiles for GPUs up to 9.0; in a folder whose name has "newer", it does so up to 10.0.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,7 +10,7 @@
 #include "../../api.h"
 
 struct _nvrtcProgram {
-	char text[1 << 14], image[1 << 15];
+	char text[1 << 20], image[1 << 21];
 };
 
 nvrtcResult nvrtcVersion(int *major, int *minor) { *major = 12; *minor = 3; return NVRTC_SUCCESS; }
@@ -39,7 +39,7 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *const *op
 	static _Atomic int compiled;
 	int n = snprintf(p->image, sizeof p->image, "%d\n%s", compiled++, p->text);
 	for (int i = 0; i < count; i++) n += snprintf(p->image + n, sizeof p->image - n, "%s\n", options[i]);
-	return strstr(p->text, "error") ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS;
+	return strstr(p->text, "#error") ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS;
 }
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *n) { *n = sizeof "said"; return NVRTC_SUCCESS; }
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log) { strcpy(log, "said"); return NVRTC_SUCCESS; }

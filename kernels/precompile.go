@@ -1,0 +1,123 @@
+package kernels
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"restyle/kernels/cuda"
+)
+
+// Builds are what the kernels of a computation are compiled from: sources with their macros, each once.
+type Builds struct {
+	list []build
+	seen map[build]bool
+}
+
+// Len is how many there are.
+func (b *Builds) Len() int { return len(b.list) }
+
+// String lists them, a line each: the source and the compiler's options.
+func (b *Builds) String() string {
+	var s strings.Builder
+	for _, one := range b.list {
+		fmt.Fprintln(&s, one.source, strings.Join(one.options(), " "))
+	}
+	return s.String()
+}
+
+// Rehearse has f use a GPU with those properties that computes nothing and has no memory, of which what is read is zeros, and
+// collects what is launched. No GPU, driver or compiler is needed. The error is f's.
+func (b *Builds) Rehearse(p cuda.Properties, o Options, f func(*Device) error) (err error) {
+	idle, err := cuda.OpenIdle(p)
+	if err != nil {
+		return err
+	}
+	d := &Device{name: "idle", opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}, gpu: &gpu{GPU: idle}}
+	d.gpu.launched = func(k kernel, g grid) {
+		one := build{k.source, k.macros, g.threads.Count()}
+		if b.seen == nil {
+			b.seen = map[build]bool{}
+		}
+		if !b.seen[one] {
+			b.seen[one] = true
+			b.list = append(b.list, one)
+		}
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return errors.Join(f(d), d.Sync())
+}
+
+// Precompile compiles what f launches, ahead of it and in parallel. progress, if it is not nil, is told how many of how many are
+// done. On the CPU there is nothing to do. If ctx ends early, the error is its.
+func (d *Device) Precompile(ctx context.Context, f func(*Device) error, progress func(done, of int)) error {
+	if d.gpu == nil {
+		return nil
+	}
+	var b Builds
+	if err := b.Rehearse(d.gpu.Properties, d.opts, f); err != nil {
+		return err
+	}
+	if d.gpu.blas != nil {
+		b.list = withoutProducts(b.list)
+	}
+	return compileAll(ctx, d.gpu.compiler, d.gpu.cache, []string{d.gpu.arch}, b.list, progress)
+}
+
+// withoutProducts leaves out the products that cuBLASLt computes.
+func withoutProducts(list []build) []build {
+	return slices.DeleteFunc(slices.Clone(list), func(b build) bool { return b.source == "gemm.cu" || b.source == "product.cu" })
+}
+
+// Compile fills a cache for the architectures of several GPUs, such as "sm_90a", in parallel. progress, if it is not nil, is told how
+// many of how many are done; it is called by one goroutine at a time.
+func (b *Builds) Compile(ctx context.Context, c *cuda.Compiler, cache cuda.Cache, archs []string, progress func(done, of int)) error {
+	return compileAll(ctx, c, cache, archs, b.list, progress)
+}
+
+func compileAll(ctx context.Context, c *cuda.Compiler, cache cuda.Cache, archs []string, list []build, progress func(done, of int)) error {
+	type job struct {
+		build
+		arch string
+	}
+	var jobs []job
+	for _, arch := range archs {
+		for _, b := range list {
+			jobs = append(jobs, job{b, arch})
+		}
+	}
+	var (
+		lock   sync.Mutex
+		next   int
+		done   int
+		failed error
+		wait   sync.WaitGroup
+	)
+	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
+		wait.Go(func() {
+			lock.Lock()
+			defer lock.Unlock()
+			for next < len(jobs) && failed == nil && ctx.Err() == nil {
+				j := jobs[next]
+				next++
+				lock.Unlock()
+				p, err := j.program()
+				if err == nil {
+					_, err = cache.Compile(c, p, j.arch)
+				}
+				lock.Lock()
+				failed = errors.Join(failed, err)
+				if done++; err == nil && progress != nil {
+					progress(done, len(jobs))
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return cmp.Or(failed, ctx.Err())
+}

@@ -1,0 +1,105 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
+	"restyle/tensor"
+)
+
+// two adds in place and takes the norm of rows, which are two builds.
+func two(d *Device) error {
+	a, err := d.NewArena("operands", 1<<16)
+	if err != nil {
+		return err
+	}
+	x, w, rstd := a.New("x", tensor.F32, 4, 64), a.New("w", tensor.F32, 64), a.New("rstd", tensor.F32, 4)
+	d.Zero(x)
+	for range 3 {
+		d.Add(x, x, x)
+		d.RMSNorm(x, rstd, x, w, 1e-5)
+	}
+	return errors.Join(d.Sync(), a.Close())
+}
+
+// TestPrecompile wants each build to be compiled once, before anything is launched, and progress to be told.
+func TestPrecompile(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cache := t.TempDir()
+	t.Setenv("RESTYLE_CACHE", cache)
+	d, err := Open("cuda", Options{OwnProducts: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var told []int
+	progress := func(done, of int) { told = append(told, done, of) }
+	if err := d.Precompile(t.Context(), two, progress); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 4 || told[0] != 1 || told[1] != 2 || told[2] != 2 || told[3] != 2 {
+		t.Errorf("progress %v", told)
+	}
+	files, _ := filepath.Glob(filepath.Join(cache, "*-sm_90a-*"))
+	if len(files) != 2 {
+		t.Errorf("%v", files)
+	}
+	if len(d.gpu.modules) != 0 || len(d.arenas) != 0 || d.Err() != nil {
+		t.Errorf("the device was used: %v, %v, %v", d.gpu.modules, d.arenas, d.Err())
+	}
+	// What is launched then is found: the stand-in numbers what it compiles.
+	before, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Precompile(t.Context(), two, nil); err != nil {
+		t.Error(err)
+	}
+	if after, err := os.ReadFile(files[0]); err != nil || string(after) != string(before) {
+		t.Errorf("compiled again, or %v", err)
+	}
+	for name, f := range map[string]func(*Device) error{
+		"rehearsal": func(*Device) error { return errors.New("rehearsal") },
+		"source":    func(d *Device) error { d.launch(kernel{"source.cu", "f", macros{}}, line(1, 32)); return nil },
+	} {
+		if err := d.Precompile(t.Context(), f, nil); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := d.Precompile(stopped, two, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	c, err := Open("cpu", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Precompile(t.Context(), func(*Device) error { t.Error("rehearsed on the CPU"); return nil }, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBuilds wants a rehearsal to find what is launched with the GPU's properties, once each, and a library's products to be left out.
+func TestBuilds(t *testing.T) {
+	var b Builds
+	for range 2 {
+		if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 132}, Options{}, two); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.Len() != 2 || b.String() != "add.cu -DBLOCK=256 -DF32=1 -DWIDTH=4\n"+b.String()[strings.Index(b.String(), "rmsnorm.cu"):] {
+		t.Errorf("%s", b.String())
+	}
+	left := withoutProducts([]build{{source: "gemm.cu"}, {source: "add.cu"}, {source: "product.cu"}, {source: "matvec.cu"}})
+	if len(left) != 2 || left[0].source != "add.cu" || left[1].source != "matvec.cu" {
+		t.Error(left)
+	}
+}

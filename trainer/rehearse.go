@@ -1,0 +1,65 @@
+package trainer
+
+import (
+	"errors"
+
+	"restyle/kernels"
+	"restyle/model"
+	"restyle/optim"
+)
+
+// Rehearse does once what a run does again and again: a loss, a step over full passes, and, if it has sample answers, some tokens of
+// one. With a device that computes nothing (see kernels.Builds) it shows which kernels the run launches.
+func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error) {
+	m, err := model.New(d, c, s.ModelOptions(c, p))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	o, err := optim.New(d, m.Params(), s.Optimizer)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	b := full(p)
+	if _, err := m.Loss(b); err != nil {
+		return err
+	}
+	batches := []model.Batch{b}
+	if !s.BlockGradients {
+		batches = append(batches, b) // the first pass overwrites gradients, others add to them
+	}
+	r := &Run{Settings: s, Model: m, Optimizer: o}
+	if _, err := r.Move(batches, 1, 0); err != nil {
+		return err
+	}
+	if s.Context(c) < 2 {
+		return nil
+	}
+	cache, err := m.NewCache(s.Context(c))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cache.Close()) }()
+	for _, tokens := range []int{s.Context(c) - 1, 1} { // a question, and a token of its answer
+		if _, err := m.Extend(cache, make([]int32, tokens)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// full is a pass of as many tokens as there are at most. Sequences are as long as they can be, and some are short, of lengths with
+// other divisors: unfused attention moves as many numbers at once as divide a length.
+func full(p *Plan) model.Batch {
+	var of []model.Batch
+	for n, left := 1, p.MaxTokens; left > 0; n *= 2 {
+		if n > 8 {
+			n = p.Longest
+		}
+		ids := make([]int32, min(n, left, p.Longest))
+		of = append(of, model.Batch{IDs: ids, Labels: ids})
+		left -= len(ids)
+	}
+	return model.Join(of...)
+}

@@ -1,0 +1,75 @@
+package trainer
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"restyle/hf"
+	"restyle/kernels"
+	"restyle/kernels/cuda"
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+)
+
+// TestRehearse wants a rehearsal to show everything that a run launches whose passes are full: what is compiled ahead would be of
+// little use if the run still had to compile.
+func TestRehearse(t *testing.T) {
+	from, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*Settings){
+		"default":   func(*Settings) {},
+		"F32":       func(s *Settings) { s.DType, s.Optimizer.Bits = tensor.F32, 32 },
+		"recompute": func(s *Settings) { s.Recompute = model.RecomputeBlock },
+		"samples":   func(s *Settings) { s.AnswerTokens = 8 },
+	} {
+		for _, fused := range []kernels.Fused{nil, kernels.All()} {
+			t.Run(name+" "+fused.String(), func(t *testing.T) {
+				s := tinySettings()
+				s.MaxSteps = 2
+				change(&s)
+				plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var b kernels.Builds
+				launched := func(f func(d *kernels.Device) error) string {
+					t.Helper()
+					if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 37}, kernels.Options{Fused: fused}, f); err != nil {
+						t.Fatal(err)
+					}
+					return b.String()
+				}
+				ahead := launched(func(d *kernels.Device) error { return Rehearse(d, from.Config, s, plan) })
+				all := launched(func(d *kernels.Device) error {
+					m, err := model.New(d, from.Config, s.ModelOptions(from.Config, plan))
+					if err != nil {
+						return err
+					}
+					o, err := optim.New(d, m.Params(), s.Optimizer)
+					if err != nil {
+						return err
+					}
+					r := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Val: learnable(7, 2), Dir: t.TempDir(), From: from, Identity: s.Recipe()}
+					err = r.Start(context.Background(), "")
+					if err == nil {
+						_, err = r.Run(context.Background())
+					}
+					return errors.Join(err, r.Close(), o.Close(), m.Close())
+				})
+				if ahead == "" {
+					t.Error("nothing is compiled ahead")
+				}
+				for missing := range strings.Lines(strings.TrimPrefix(all, ahead)) {
+					if !strings.HasPrefix(missing, "gemm.cu ") { // a pass of fewer tokens may have other tiles
+						t.Errorf("not compiled ahead: %s", missing)
+					}
+				}
+			})
+		}
+	}
+}
