@@ -8,7 +8,7 @@
 
 enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 }; // as on the CPU
 
-constexpr bool BNB = WEIGHT >= WEIGHT_BNB_F32;
+constexpr bool BNB = WEIGHT >= WEIGHT_BNB_F32, BEHIND = WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8;
 
 #ifdef G_BF16
 typedef bf16 Gradient;
@@ -17,6 +17,8 @@ typedef float Gradient;
 #endif
 #if CODES
 typedef byte Moment;
+__shared__ Map<true> mMap;
+__shared__ Map<false> vMap;
 #else
 typedef float Moment;
 #endif
@@ -29,21 +31,23 @@ struct Range {
 	Moment *m, *v;
 	float *mScale, *vScale;
 	Behind *behind;
-	long long n, first;  // elements, and which of the tensor's the first of them is
-	long long begin;     // blocks of the ranges before it in the list
-	long long whole;     // elements that are moved in vectors, in whole blocks
-	int number, decays;  // of the tensor; whether weights decay
+	long long first;      // which of the tensor's elements is its first
+	unsigned begin, end;  // its blocks among those of the list
+	unsigned whole, last; // how many blocks are moved in vectors, and how many elements the last block has
+	int number, decays;   // of the tensor; whether weights decay
 };
-static_assert(sizeof(Range) == 96, "adamw.go says how much memory a list takes");
+static_assert(sizeof(Range) == 88, "adamw.go says how much memory a list takes");
 
 // adamw_range puts a range into a list.
 extern "C" __global__ void __launch_bounds__(BLOCK)
 	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale, Behind *behind,
-		long long n, long long first, long long begin, int number, int decays) {
+		long long n, long long first, int begin, int number, int decays) {
 	if (threadIdx.x > 0) return;
 	typedef unsigned long long Bits;
-	const Bits all = (Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)behind;
-	list[i] = {w, g, m, v, mScale, vScale, behind, n, first, begin, all % 16 ? 0 : n / QUANTIZE_BLOCK * QUANTIZE_BLOCK, number, decays};
+	const Bits aligned = ((Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)behind) % 16 == 0;
+	const unsigned blocks = (n + QUANTIZE_BLOCK - 1) / QUANTIZE_BLOCK;
+	list[i] = {w, g, m, v, mScale, vScale, behind, first, (unsigned)begin, begin + blocks, aligned ? (unsigned)(n / QUANTIZE_BLOCK) : 0,
+		(unsigned)(n - (long long)(blocks - 1) * QUANTIZE_BLOCK), number, decays};
 }
 
 // Factors are the same for all elements: cpu.AdamWFactors has them too.
@@ -52,76 +56,71 @@ struct Factors {
 	unsigned seed[2];
 };
 
-#if CODES
-__shared__ Map<true> mMap;
-__shared__ Map<false> vMap;
-#endif
-
-// Moments are those of a lane's elements, as numbers, and what the weights are to lose; for bitsandbytes a multiple of what they
-// gain, or no number where they stay.
-struct Moments {
+// A Part is what a lane has of a block: moments as numbers, and what the weights are to lose; for bitsandbytes a multiple of what
+// they gain, or no number where they stay.
+struct Part {
 	float m[EACH], v[EACH], u[EACH]; // v: its root where that is coded
 };
 
-template <bool WHOLE> inline Moments state(const Range &r, const Factors &f, long long at, int count) {
-	const Elements<Gradient> g = read<WHOLE>(r.g + at, count);
-	Elements<Moment> m = read<WHOLE>(r.m + at, count, Moment(CODES ? BNB ? 128 : 127 : 0)), v = read<WHOLE>(r.v + at, count);
-	Moments x;
+// at is where a lane's part of a block begins.
+template <typename E> inline E *at(E *x, unsigned block) { return x + (unsigned long long)block * QUANTIZE_BLOCK + 4 * lane(); }
+
+template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsigned block, int count) {
+	const Elements<Gradient> g = read<WHOLE>(at(r.g, block), count);
+	Elements<Moment> m = read<WHOLE>(at(r.m, block), count, Moment(CODES ? BNB ? 128 : 127 : 0)), v = read<WHOLE>(at(r.v, block), count);
+	Part x;
 #if CODES
-	const float mScale = r.mScale[at / QUANTIZE_BLOCK], vScale = r.vScale[at / QUANTIZE_BLOCK], root = f.keepRoot * vScale;
+	const float mScale = r.mScale[block], vScale = r.vScale[block], root = f.keepRoot * vScale;
+	mMap.decode(x.m, m);
+	vMap.decode(x.v, v);
 #endif
 #pragma unroll
 	for (int i = 0; i < EACH; i++) {
 #if CODES
-		const float m0 = mMap.number[m.at(i)], v0 = vMap.number[v.at(i)];
 		if constexpr (!BNB) {
 			const float h = g[i] * f.gainRoot;
-			x.m[i] = fmaf(g[i], f.gainM, m0 * (f.beta1 * mScale));
-			x.v[i] = sqrtf(fmaf(h, h, v0 * v0 * (root * root)));
-			x.u[i] = f.rate * (x.m[i] / fmaf(x.v[i], f.root, f.eps));
+			x.m[i] = fmaf(g[i], f.gainM, x.m[i] * (f.beta1 * mScale));
+			x.v[i] = rootRough(fmaf(h, h, x.v[i] * (root * root)));
+			x.u[i] = f.rate * (x.m[i] * reciprocal(fmaf(x.v[i], f.root, f.eps)));
 		} else {
-			const float s = g[i] * f.gradScale;
+			const float s = g[i] * f.gradScale, m1 = x.m[i] * mScale, v1 = x.v[i] * vScale;
 			const bool finite = s - s == 0;
-			const float m1 = m0 * mScale, v1 = v0 * vScale;
 			x.m[i] = finite ? fmaf(s, f.rest1, m1 * f.beta1) : 0;
 			x.v[i] = !finite ? 0 : WEIGHT == WEIGHT_BNB_BF16 ? fmaf(v1, f.beta2, f.rest2 * s * s) : fmaf(s, f.rest2 * s, v1 * f.beta2);
 			x.u[i] = finite ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : __uint_as_float(0x7FC00000);
 		}
 #else
 		const float s = g[i] * f.gradScale;
-		x.m[i] = fmaf(m[i], f.beta1, f.rest1 * s);
-		x.v[i] = fmaf(v[i], f.beta2, f.rest2 * (s * s));
-		m.at(i) = x.m[i];
-		v.at(i) = x.v[i];
+		x.m[i] = m.at(i) = fmaf(m[i], f.beta1, f.rest1 * s);
+		x.v[i] = v.at(i) = fmaf(v[i], f.beta2, f.rest2 * (s * s));
 		x.u[i] = BNB ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : f.rate * (x.m[i] / fmaf(sqrtf(x.v[i]), f.root, f.eps));
 #endif
 	}
 #if !CODES
-	write<WHOLE>(r.m + at, count, m);
-	write<WHOLE>(r.v + at, count, v);
+	write<WHOLE>(at(r.m, block), count, m);
+	write<WHOLE>(at(r.v, block), count, v);
 #endif
 	return x;
 }
 
 // keep codes the moments.
-template <bool WHOLE> inline void keep(const Range &r, const Moments &x, long long at, int count) {
+template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned block, int count) {
 #if CODES
-	const float mScale = largest(x.m), vScale = largest(x.v), byM = inverse(mScale), byV = inverse(vScale);
-	Elements<byte> m, v;
+	const float mScale = largest(x.m), vScale = largest(x.v);
+	Codes m = mMap.encode(x.m, mScale);
+	if constexpr (BNB) {
 #pragma unroll
-	for (int i = 0; i < EACH; i++) {
-		m.at(i) = mMap.code(x.m[i] * byM);
-		v.at(i) = vMap.code(x.v[i] * byV);
-		if constexpr (!BNB) continue;
-		// What its search makes of 0/0; and a code whose sign is not m's gives way to its neighbour, upwards where m is more than zero.
-		if (mScale == 0) m.at(i) = 0;
-		if ((m.at(i) < 127) != (__float_as_uint(x.m[i]) >> 31)) m.at(i) += x.m[i] > 0 ? 1 : -1;
+		for (int i = 0; i < EACH; i++) {
+			// What its search makes of 0/0; and a code whose sign is not m's gives way to its neighbour, upwards where m is more than zero.
+			if (mScale == 0) m.at(i) = 0;
+			if ((m.at(i) < 127) != (__float_as_uint(x.m[i]) >> 31)) m.at(i) += x.m[i] > 0 ? 1 : -1;
+		}
 	}
-	write<WHOLE>(r.m + at, count, m);
-	write<WHOLE>(r.v + at, count, v);
-	if (threadIdx.x % 32 == 0) {
-		r.mScale[at / QUANTIZE_BLOCK] = mScale;
-		r.vScale[at / QUANTIZE_BLOCK] = vScale;
+	write<WHOLE>(at(r.m, block), count, m);
+	write<WHOLE>(at(r.v, block), count, vMap.encode(x.v, vScale));
+	if (lane() == 0) {
+		r.mScale[block] = mScale;
+		r.vScale[block] = vScale;
 	}
 #endif
 }
@@ -147,9 +146,6 @@ inline unsigned long long mix64(unsigned long long x) {
 	return x ^ x >> 31;
 }
 
-inline void setBits(bf16 &x, unsigned bits) { x.bits = bits; }
-inline void setBits(float &x, unsigned bits) { x = __uint_as_float(bits); }
-
 inline float rounded(float x) {
 	if constexpr (WEIGHT != WEIGHT_BNB_BF16) return x;
 	const float in[1] = {x};
@@ -158,64 +154,115 @@ inline float rounded(float x) {
 	return value(out[0]);
 }
 
-// weights takes u from the weights, in each form as the CPU does, where more is said.
-template <bool WHOLE> inline void weights(const Range &r, const Factors &f, const Moments &x, long long at, int count) {
-	Elements<T> w;
-	Elements<Behind> behind;
-	if constexpr (WEIGHT != WEIGHT_MASTER) w = read<WHOLE>(r.w + at, count);
-	if constexpr (WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8) behind = read<WHOLE>(r.behind + at, count);
-	float to[EACH];
-	unsigned random[4];
-	if constexpr (WEIGHT == WEIGHT_STOCHASTIC) { // a number of 32 bits is enough for two: one of either half
-		const long long first = r.first + at;
-		const unsigned seed[2] = {f.seed[0], f.seed[1] + (unsigned)(first >> 32)};
-#pragma unroll
-		for (int i = 0; i < 4; i++) random[i] = mixed((unsigned)first + element(i), seed);
-	}
+// upper is four weights of the upper halves of words.
+inline Vec<bf16, 4> upper(const unsigned *x) {
+	Vec<bf16, 4> v;
+	v.words[0] = {permute(x[0], x[1], 0x7632), permute(x[2], x[3], 0x7632)};
+	return v;
+}
+
+// weights takes u from the weights, in each form as the CPU does, where more is said. W and B have the compiler leave out what is
+// of other types.
+template <bool WHOLE, typename W = T, typename B = Behind>
+inline void weights(const Range &r, const Factors &f, const Part &x, unsigned block, int count) {
+	Elements<W> w;
+	Elements<B> behind;
+	if constexpr (WEIGHT != WEIGHT_MASTER) w = read<WHOLE>(at(r.w, block), count);
+	if constexpr (BEHIND) behind = read<WHOLE>(at(r.behind, block), count);
+	float to[EACH], sum = 0;
 #pragma unroll
 	for (int i = 0; i < EACH; i++) {
+		float from = WEIGHT == WEIGHT_MASTER ? __uint_as_float(behind.at(i)) : w[i];
 		if constexpr (BNB) {
-			to[i] = rounded(rounded(fmaf(f.rate, x.u[i], w[i])) * f.keep);
-			if (CODES && x.u[i] != x.u[i]) to[i] = w[i];
+			to[i] = rounded(rounded(fmaf(f.rate, x.u[i], from)) * f.keep);
+			if (CODES && x.u[i] != x.u[i]) to[i] = from;
 			continue;
 		}
-		float from;
-		if constexpr (WEIGHT == WEIGHT_MASTER) from = __uint_as_float(behind.at(i));
-		else if constexpr (WEIGHT == WEIGHT_SPLIT8) from = __uint_as_float(__float_as_uint(w[i]) + (int)(signed char)behind.at(i) * 256);
-		else from = w[i];
+		if constexpr (WEIGHT == WEIGHT_SPLIT8) // a residual and 128 is not below zero
+			from = __uint_as_float((__float_as_uint(from) | (behind.at(i) ^ 0x80) << 8) - 0x8000);
 		to[i] = fmaf(from, f.keep, -x.u[i]);
-		if constexpr (WEIGHT == WEIGHT_MASTER) behind.at(i) = __float_as_uint(to[i]);
-		if constexpr (WEIGHT == WEIGHT_SPLIT8) { // 24 bits, ties to even, and then 16, ties away from zero
-			const unsigned bits = to[i] != to[i] ? 0x7FC00000 : __float_as_uint(to[i]), most = (bits + 0x7F + (bits >> 8 & 1)) >> 8;
-			behind.at(i) = most;
-			setBits(w.at(i), (most + 0x80) >> 8);
-		}
-		if constexpr (WEIGHT == WEIGHT_STOCHASTIC) { // random bits are added to those that are cut off; no carry may make a NaN another
-			const unsigned bits = __float_as_uint(to[i]), more = random[i % 4] >> i / 4 * 16 & 0xFFFF;
-			setBits(w.at(i), to[i] != to[i] ? bits >> 16 | 0x40 : (bits + more) >> 16);
-		}
+		sum += to[i];
 	}
-	if constexpr (WEIGHT != WEIGHT_SPLIT8 && WEIGHT != WEIGHT_STOCHASTIC) {
+	if constexpr (WEIGHT == WEIGHT_SPLIT8 || WEIGHT == WEIGHT_STOCHASTIC) {
+		if (sum != sum) { // a NaN may be among them: no carry may make it another number
+#pragma unroll
+			for (int i = 0; i < EACH; i++) to[i] = to[i] != to[i] ? __uint_as_float(0x7FC00000) : to[i];
+		}
+		unsigned bits[EACH];
+		const unsigned long long first = r.first + (unsigned long long)block * QUANTIZE_BLOCK;
+		const unsigned seed[2] = {f.seed[0], f.seed[1] + (unsigned)(first >> 32)};
+#pragma unroll
+		for (int i = 0; i < EACH / 2; i++) {
+			const int j = i + EACH / 2;
+			bits[i] = __float_as_uint(to[i]);
+			bits[j] = __float_as_uint(to[j]);
+			if constexpr (WEIGHT == WEIGHT_STOCHASTIC) { // a number of 32 bits is enough for two, one of either half
+				const unsigned random = mixed((unsigned)first + 4 * lane() + element(i), seed);
+				bits[i] += random & 0xFFFF;
+				bits[j] += random >> 16;
+			} else { // to 24 bits, ties to even, with half of the weight's last: that flips the residual's highest bit
+				bits[i] += 0x807F + (bits[i] >> 8 & 1);
+				bits[j] += 0x807F + (bits[j] >> 8 & 1);
+			}
+		}
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			const unsigned *four = bits + 4 * h;
+			w.half[h] = upper(four);
+			if constexpr (WEIGHT == WEIGHT_SPLIT8)
+				behind.half[h].words[0] = permute(permute(four[0], four[1], 0x51), permute(four[2], four[3], 0x51), 0x5410) ^ 0x80808080;
+		}
+	} else {
 #pragma unroll
 		for (int h = 0; h < 2; h++) {
 			const float four[4] = {to[4 * h], to[4 * h + 1], to[4 * h + 2], to[4 * h + 3]};
 			narrow(w.half[h].at, four);
 		}
+#pragma unroll
+		for (int i = 0; i < EACH; i++) {
+			if constexpr (WEIGHT == WEIGHT_MASTER) behind.at(i) = __float_as_uint(to[i]);
+		}
 	}
-	write<WHOLE>(r.w + at, count, w);
-	if constexpr (WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8) write<WHOLE>(r.behind + at, count, behind);
+	write<WHOLE>(at(r.w, block), count, w);
+	if constexpr (BEHIND) write<WHOLE>(at(r.behind, block), count, behind);
 }
 
-template <bool WHOLE> inline void step(const Range &r, const Factors &f, long long at, int count) {
-	const Moments x = state<WHOLE>(r, f, at, count);
-	weights<WHOLE>(r, f, x, at, count);
-	keep<WHOLE>(r, x, at, count);
+template <bool WHOLE> inline void step(const Range &r, const Factors &f, unsigned block, int count) {
+	const Part x = state<WHOLE>(r, f, block, count);
+	weights<WHOLE>(r, f, x, block, count);
+	keep<WHOLE>(r, x, block, count);
 }
 
-// adamw takes the step, unless control says that there is none, for all blocks of the ranges of a list.
-// Warps go through them in strides of the grid. Seed is that of the step: tensors have their own of it.
-extern "C" __global__ void __launch_bounds__(BLOCK)
-	adamw(const Range *list, long long blocks, const double *control, double gradScale, double rest1, double rootRest2, float keep,
+// An Ahead brings what a warp reads of a block near, into the level 2 cache, while it still computes the one before: each lane has
+// a line of one of the range's arrays.
+struct Ahead {
+	const char *line;
+	unsigned size; // of a block in that array
+
+	Ahead(const Range &r) {
+		int i = lane();
+		line = nullptr;
+		auto of = [&](const void *x, unsigned bytes) {
+			const int lines = max(bytes / 128, 1u);
+			if (i >= 0 && i < lines) line = (const char *)x + i * 128, size = bytes;
+			i -= lines;
+		};
+		of(r.g, QUANTIZE_BLOCK * sizeof(Gradient));
+		if (WEIGHT != WEIGHT_MASTER) of(r.w, QUANTIZE_BLOCK * sizeof(T));
+		if (BEHIND) of(r.behind, QUANTIZE_BLOCK * sizeof(Behind));
+		of(r.m, QUANTIZE_BLOCK * sizeof(Moment));
+		of(r.v, QUANTIZE_BLOCK * sizeof(Moment));
+		if (CODES) of(r.mScale, sizeof(float)), of(r.vScale, sizeof(float));
+	}
+	void fetch(unsigned block) const {
+		if (line) prefetchLine(line + (unsigned long long)block * size);
+	}
+};
+
+// adamw takes the step, unless control says that there is none, for all blocks of the ranges of a list. Warps go through them in
+// strides of the grid. Seed is that of the step: tensors have their own of it.
+extern "C" __global__ void __launch_bounds__(BLOCK, 3)
+	adamw(const Range *list, int blocks, const double *control, double gradScale, double rest1, double rootRest2, float keep,
 		float beta1, float beta2, float rest1f, float rest2, float keepRoot, float rate, float root, float eps, long long seed) {
 	if (control && control[3] != 1) return;
 #if CODES
@@ -224,19 +271,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 #endif
 	const double scale = control ? gradScale * control[2] : gradScale;
 	Factors f = {(float)scale, keep, beta1, rest1f, beta2, rest2, rate, root, eps, (float)(rest1 * scale), (float)(rootRest2 * scale), keepRoot};
-	long long end = 0;
-	Range r;
-	for (long long block = thread() / 32; block < blocks; block += gridDim.x * (BLOCK / 32)) {
-		while (block >= end) {
+	Range r = {};
+	Ahead ahead(r);
+	const unsigned stride = gridDim.x * (BLOCK / 32);
+	for (unsigned at = thread() / 32; at < blocks; at += stride) {
+		while (at >= r.end) {
 			r = *list++;
-			end = r.begin + (r.n + QUANTIZE_BLOCK - 1) / QUANTIZE_BLOCK;
+			ahead = Ahead(r);
 			f.keep = r.decays ? keep : 1;
 			const unsigned long long own = mix64(seed + r.number);
 			f.seed[0] = own;
 			f.seed[1] = own >> 32;
 		}
-		const long long at = (block - r.begin) * QUANTIZE_BLOCK;
-		if (at < r.whole) step<true>(r, f, at, QUANTIZE_BLOCK);
-		else step<false>(r, f, at, min(r.n - at, (long long)QUANTIZE_BLOCK));
+		const unsigned block = at - r.begin;
+		if (at + stride < r.end) ahead.fetch(block + stride);
+		if (block < r.whole) step<true>(r, f, block, QUANTIZE_BLOCK);
+		else step<false>(r, f, block, (at + 1 < r.end ? QUANTIZE_BLOCK : r.last) - 4 * lane());
 	}
 }

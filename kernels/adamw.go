@@ -147,7 +147,7 @@ type adamWRun struct {
 }
 
 // adamWRange is how many bytes adamw.cu has for a range.
-const adamWRange = 96
+const adamWRange = 88
 
 // AdamWListSize is how many bytes of memory NewAdamWList wants for so many tensors.
 func AdamWListSize(tensors int) int { return tensors * adamWRange }
@@ -175,9 +175,9 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 		for j := i; j < len(list); j++ {
 			if x := list[j]; forms[j] == form {
 				s, n := x.State, x.W.Len()
-				d.launch(kernel{"adamw.cu", "adamw_range", form}, line(1, adamWThreads),
+				d.launch(kernel{"adamw.cu", "adamw_range", form}, d.codesGrid(1),
 					addr(memory), i32(at), addr(x.W), addr(x.G), addr(s.M), addr(s.V), addr(s.MScale), addr(s.VScale), addr(s.Master),
-					i64(n), i64(x.First), i64(run.blocks), i32(x.Number), flag(!x.Still))
+					i64(n), i64(x.First), i32(run.blocks), i32(x.Number), flag(!x.Still))
 				run.blocks += QuantizeBlocks(n)
 				at++
 			}
@@ -187,10 +187,6 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 	}
 	return l
 }
-
-// adamWThreads are those of a block of adamw.cu, a warp for each block of codes; adamWResident is how many blocks of threads a
-// multiprocessor has room for.
-const adamWThreads, adamWResident = 256, 4
 
 // AdamWAll is AdamW on all tensors of a list, with the same bits. On a GPU it is a launch for each form that there is.
 func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
@@ -207,8 +203,8 @@ func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 		if r.bnb {
 			f = bnbFactors(c)
 		}
-		d.launch(kernel{"adamw.cu", "adamw", r.macros}, line(min(blocks(32*r.blocks, adamWThreads), adamWResident*d.gpu.SMs), adamWThreads),
-			addr(r.ranges), i64(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.Keep),
+		d.launch(kernel{"adamw.cu", "adamw", r.macros}, d.codesGrid(r.blocks),
+			addr(r.ranges), i32(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.Keep),
 			f32(f.Beta1), f32(f.Beta2), f32(f.Rest1), f32(f.Rest2), f32(f.KeepRoot), f32(f.Rate), f32(f.Root), f32(f.Eps),
 			i64(int(f.Seed)))
 	}

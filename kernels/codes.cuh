@@ -6,36 +6,39 @@ typedef unsigned char byte;
 
 constexpr int QUANTIZE_BLOCK = 256, HALF = QUANTIZE_BLOCK / 2, EACH = QUANTIZE_BLOCK / 32;
 
-// A lane has EACH elements of the block, four neighbours in either half: element is the number of its ith.
-inline int element(int i) { return i / 4 * HALF + threadIdx.x % 32 * 4 + i % 4; }
+// A lane has EACH elements of the block, four neighbours in either half. It goes by the address of its first: element is where
+// its ith is from there.
+inline constexpr int element(int i) { return i / 4 * HALF + i % 4; }
+inline int lane() { return threadIdx.x % 32; }
 
 template <typename E> struct Elements {
 	Vec<E, 4> half[2];
 	E &at(int i) { return half[i / 4].at[i % 4]; }
 	float operator[](int i) const { return half[i / 4][i % 4]; }
 };
+typedef Elements<byte> Codes;
 
-// read and write move a lane's elements of a block of which there are so many. WHOLE says that it has all of them, from an
-// address on that is a multiple of four of them. Elements that are not there count as beyond.
-template <bool WHOLE, typename E> inline Elements<E> read(const E *block, int count, E beyond = E()) {
+// read and write move a lane's elements of a block, of which there are so many from the lane's first on. WHOLE says that there
+// are all of them, and that the address is a multiple of four of them. Elements that are not there count as beyond.
+template <bool WHOLE, typename E> inline Elements<E> read(const E *mine, int count, E beyond = E()) {
 	Elements<E> x;
 	if constexpr (WHOLE) {
 #pragma unroll
-		for (int h = 0; h < 2; h++) x.half[h] = loadOf<4>(block, h * 32 + threadIdx.x % 32);
+		for (int h = 0; h < 2; h++) x.half[h] = loadOf<4>(mine, h * 32);
 	} else {
 #pragma unroll
-		for (int i = 0; i < EACH; i++) x.at(i) = element(i) < count ? block[element(i)] : beyond;
+		for (int i = 0; i < EACH; i++) x.at(i) = element(i) < count ? mine[element(i)] : beyond;
 	}
 	return x;
 }
-template <bool WHOLE, typename E> inline void write(E *block, int count, Elements<E> x) {
+template <bool WHOLE, typename E> inline void write(E *mine, int count, Elements<E> x) {
 	if constexpr (WHOLE) {
 #pragma unroll
-		for (int h = 0; h < 2; h++) store(block, h * 32 + threadIdx.x % 32, x.half[h]);
+		for (int h = 0; h < 2; h++) store(mine, h * 32, x.half[h]);
 	} else {
 #pragma unroll
 		for (int i = 0; i < EACH; i++) {
-			if (element(i) < count) block[element(i)] = x.at(i);
+			if (element(i) < count) mine[element(i)] = x.at(i);
 		}
 	}
 }
@@ -49,17 +52,27 @@ inline float largest(const float (&x)[EACH]) {
 	return __uint_as_float(largestOfWarp(most));
 }
 
-// inverse is 1/x, and 0 where that is infinite, as for a block of less than 2^-128, or where there is nothing to divide by.
+// inverse is 1/x, and 0 where that is infinite or x is: a block of less than 2^-126 is one of zeros.
 inline float inverse(float x) {
-	const float by = 1 / x;
+	const float rough = reciprocal(x), by = fmaf(fmaf(-x, rough, 1), rough, rough);
 	return by <= 3.40282347e38f ? by : 0;
 }
 
-// A Map is the numbers of codes, the signed ones or those not below zero, and what a magnitude must exceed to have an index
-// larger than the one here. In a map of roots only 0 has the code of 0.
+// A Map is the numbers of codes, the signed ones or those not below zero, and the way from a number to the code of the nearest.
+// In a map of roots, codes are those of roots and numbers their squares, and nothing but 0 has the code of 0.
 template <bool Signed> struct Map {
-	static constexpr int LAST = Signed ? 128 : 255; // index of 1
-	float number[256], above[LAST];
+	static constexpr int LAST = Signed ? 128 : 255; // index of 1, counted from 0 on
+	// Lanes look up other numbers each. With copies side by side, four of them at most want the same bank of shared memory.
+	static constexpr int COPIES = 8;
+	float number[256][COPIES];
+
+	// Steps are where magnitudes have the upper half of their bits in common: so few that a step has one midpoint between two
+	// numbers at most. A step's word and the bits of a magnitude in it add up to the code in the third byte: beyond the midpoint,
+	// the lower half carries. So a code is looked up once and yet as exact as by a search.
+	static constexpr int LEAST = Signed ? -22 : -23; // magnitudes below 2^LEAST are as that
+	static constexpr unsigned FIRST = (unsigned)(127 + LEAST) << 7, STEPS = 0x3F80 - FIRST + 1;
+	unsigned steps[STEPS];
+	float above[LAST]; // the midpoints
 
 	// magnitude is the number of an index, by DynamicMap's arithmetic: the middle of part k of n, which its decade is cut into.
 	static float magnitude(int index) {
@@ -76,18 +89,26 @@ template <bool Signed> struct Map {
 	// fill has the block's threads fill the map.
 	void fill(bool roots) {
 		for (int i = threadIdx.x; i < 256; i += BLOCK) {
-			number[i] = !Signed ? magnitude(i) : i < 127 ? -magnitude(127 - i) : magnitude(i - 127);
+			const float x = !Signed ? magnitude(i) : i < 127 ? -magnitude(127 - i) : magnitude(i - 127);
+			for (int k = 0; k < COPIES; k++) number[i][k] = roots ? x * x : x;
 			if (i >= LAST) continue;
 			const float middle = (magnitude(i) + magnitude(i + 1)) * 0.5f;
 			// Halfway, a magnitude has the even one of the two codes. In the signed map these are odd indices.
 			above[i] = roots && i == 0 ? 0 : __uint_as_float(__float_as_uint(middle) - ((i % 2 == 1) != Signed));
 		}
 		__syncthreads();
+		for (unsigned i = threadIdx.x; i < STEPS; i += BLOCK) {
+			const unsigned step = FIRST + i;
+			const int j = index(__uint_as_float(step << 16));
+			const unsigned middle = j < LAST ? __float_as_uint(above[j]) : 0, most = middle >> 16 == step ? middle & 0xFFFF : 0xFFFF;
+			steps[i] = (unsigned)(j + (Signed ? 127 : 0)) * 0x10000 + (0xFFFF - most) - step * 0x10000;
+		}
+		__syncthreads();
 	}
 
 	// index is that of the number nearest to x, from 0 to 1. Where there are n numbers in each tenfold, evenly spaced, indices
 	// are a line over x; n doubles from one tenfold to the next and the lines' slope falls, so that of all lines the least is the
-	// right one. Its whole part is the index or the one below. What is no number has index 0.
+	// right one. Its whole part is the index or the one below.
 	int index(float x) const {
 		constexpr double TENS[] = {1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1};
 		float line = 1e9f;
@@ -100,10 +121,41 @@ template <bool Signed> struct Map {
 		return j < LAST && x > above[j] ? j + 1 : j;
 	}
 
-	// code is that of the number nearest to x, from -1 to 1. There is none for -1: it has the code of the next to it.
-	byte code(float x) const {
-		if constexpr (!Signed) return index(x);
-		const int j = index(fabsf(x));
-		return x < 0 ? 127 - min(j, 127) : 127 + j;
+	// decode is the numbers of a lane's codes.
+	void decode(float (&x)[EACH], const Codes &codes) const {
+#pragma unroll
+		for (int i = 0; i < EACH; i++) {
+			constexpr unsigned SIZE = sizeof number[0];
+			const unsigned four = codes.half[i / 4].words[0], at = i % 4 == 0 ? four * SIZE : four >> (8 * (i % 4) - 5);
+			static_assert(SIZE == 1 << 5, "a code is moved by so many bits");
+			x[i] = *(const float *)((const char *)number + (at & 255 * SIZE | threadIdx.x % COPIES * sizeof(float)));
+		}
+	}
+
+	// encode is the codes of the numbers nearest to x / scale, from -1 or 0 to 1, where scale is the largest of the block. There is
+	// no number for -1: it has the code of the next to it. Of a scale that is not finite nothing but zeros is left.
+	Codes encode(const float (&x)[EACH], float scale) const {
+		const float by = inverse(scale);
+		Codes codes;
+#pragma unroll
+		for (int h = 0; h < 2; h++) {
+			float y[4];
+			unsigned sum[4];
+#pragma unroll
+			for (int i = 0; i < 4; i++) {
+				y[i] = Signed ? fmaxf(x[4 * h + i] * by, -0.99f) : x[4 * h + i] * by;
+				const unsigned bits = __float_as_uint(fmaxf(fabsf(y[i]), __uint_as_float(FIRST << 16)));
+				sum[i] = bits + steps[(bits >> 16) - FIRST];
+				if (!Signed && y[i] == 0) sum[i] = 0;
+			}
+			unsigned four = permute(permute(sum[0], sum[1], 0x62), permute(sum[2], sum[3], 0x62), 0x5410);
+			if constexpr (Signed) { // where x is less than 0, the code is as far below that of 0
+				auto sign = [&](int i) { return permute(__float_as_uint(y[i]), __float_as_uint(y[i + 1]), 0xFB); };
+				const unsigned minus = permute(sign(0), sign(2), 0x5410);
+				four = (four ^ minus) - (minus & 0x01010101);
+			}
+			codes.half[h].words[0] = scale - scale == 0 ? four : Signed ? 0x7F7F7F7F : 0;
+		}
+		return codes;
 	}
 };

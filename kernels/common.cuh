@@ -12,10 +12,12 @@
 
 #define INFINITY __uint_as_float(0x7F800000)
 
-// exp2Rough is 2^x, off by 2^-22, and reciprocal 1/x, off by an ulp: an instruction each. Subnormal numbers count as 0.
+// exp2Rough is 2^x, off by 2^-22, reciprocal 1/x and rootRough √x, both off by an ulp: an instruction each. Subnormal numbers
+// count as 0.
 #ifdef EMULATED
 inline float exp2Rough(float x) { return exp2f(x); }
 inline float reciprocal(float x) { return 1 / x; }
+inline float rootRough(float x) { return sqrtf(x); }
 #else
 inline float exp2Rough(float x) {
 	float y;
@@ -25,6 +27,11 @@ inline float exp2Rough(float x) {
 inline float reciprocal(float x) {
 	float y;
 	asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+inline float rootRough(float x) {
+	float y;
+	asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
 	return y;
 }
 #endif
@@ -39,6 +46,22 @@ inline unsigned largestOfWarp(unsigned x) {
 	asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(x));
 	return most;
 #endif
+}
+
+// permute makes a word of four bytes of a and b: each digit of the selector, lowest first, names one, from 0 to 3 of a and from
+// 4 to 7 of b, and with 8 added its sign, over all of the byte.
+inline unsigned permute(unsigned a, unsigned b, unsigned selector) {
+	unsigned y = 0;
+#ifdef EMULATED
+	const unsigned long long both = (unsigned long long)b << 32 | a;
+	for (int i = 0; i < 4; i++) {
+		const unsigned digit = selector >> 4 * i & 15, byte = both >> 8 * (digit & 7) & 0xFF;
+		y |= (digit < 8 ? byte : byte >> 7 ? 0xFF : 0) << 8 * i;
+	}
+#else
+	asm("prmt.b32 %0, %1, %2, %3;" : "=r"(y) : "r"(a), "r"(b), "r"(selector));
+#endif
+	return y;
 }
 
 // thread is the number of this thread in a grid of one dimension.
@@ -107,6 +130,13 @@ template <int N, typename E> inline void store(E *to, long long i, Vec<E, N> v) 
 	for (int k = 0; k < v.WORDS; k++) __stcs((typename Vec<E, N>::Word *)to + i * v.WORDS + k, v.words[k]);
 }
 
+// prefetchLine has what lies there brought near, into the level 2 cache.
+inline void prefetchLine(const void *line) {
+#ifndef EMULATED
+	asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
+#endif
+}
+
 #ifdef BF16
 typedef bf16 T;
 #elif defined F32
@@ -143,12 +173,8 @@ typedef Vec<T, WIDTH> Vector;
 template <typename E> inline Vec<E, WIDTH> fetch(const E *from, long long i) { return fetchOf<WIDTH>(from, i); }
 template <typename E> inline Vec<E, WIDTH> load(const E *from, long long i) { return loadOf<WIDTH>(from, i); }
 
-// prefetch has the vector brought near, into the level 2 cache.
-inline void prefetch(const T *rows, long long i) {
-#ifndef EMULATED
-	asm volatile("prefetch.global.L2 [%0];" ::"l"((const Vector::Word *)rows + i));
-#endif
-}
+// prefetch has the vector brought near.
+inline void prefetch(const T *rows, long long i) { prefetchLine((const Vector::Word *)rows + i); }
 
 // each makes a vector of what f says for each of its elements, rounded.
 template <typename E = T, typename F> inline Vec<E, WIDTH> each(F f) {

@@ -73,7 +73,7 @@ func (d *Device) Quantize(codes, scale, x tensor.Tensor, signed bool) {
 	checkQuantized("Quantize", codes, scale, x)
 	d.ran("quantize")
 	if d.gpu != nil {
-		d.launch(kernel{"quantize.cu", "quantize", signMacro(signed)}, warps(QuantizeBlocks(x.Len())),
+		d.launch(kernel{"quantize.cu", "quantize", signMacro(signed)}, d.codesGrid(QuantizeBlocks(x.Len())),
 			addr(codes), addr(scale), addr(x), i64(x.Len()))
 		return
 	}
@@ -85,7 +85,7 @@ func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
 	checkQuantized("Dequantize", codes, scale, x)
 	d.ran("dequantize")
 	if d.gpu != nil {
-		d.launch(kernel{"quantize.cu", "dequantize", signMacro(signed)}, warps(QuantizeBlocks(x.Len())),
+		d.launch(kernel{"quantize.cu", "dequantize", signMacro(signed)}, d.codesGrid(QuantizeBlocks(x.Len())),
 			addr(x), addr(codes), addr(scale), i64(x.Len()))
 		return
 	}
@@ -94,8 +94,12 @@ func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
 
 func signMacro(signed bool) macros { return macros{{"SIGNED", int(flag(signed))}} }
 
-// warps is a grid that has a warp for each of n.
-func warps(n int) grid { return each(32 * n) }
+// codesGrid has a warp for each of n blocks of codes, or fewer: each block of threads makes tables first, and there are a few times
+// as many as run at once, three on a multiprocessor, so that the last are not alone for long.
+func (d *Device) codesGrid(n int) grid {
+	const threads = 256
+	return line(min(blocks(32*n, threads), 4*3*d.gpu.SMs), threads)
+}
 
 func checkQuantized(op string, codes, scale, x tensor.Tensor) {
 	want(op, "x", x, tensor.F32, x.Len())

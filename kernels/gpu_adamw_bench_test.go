@@ -2,6 +2,9 @@ package kernels
 
 import (
 	"fmt"
+	"math"
+	"testing"
+	"time"
 
 	"restyle/tensor"
 )
@@ -77,4 +80,107 @@ func optimiserCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			gpuCase{fmt.Sprint("dequantize signed ", signed), []gpuOperand{x, codes, scale}, func(d *Device, x []tensor.Tensor) { d.Dequantize(x[0], x[1], x[2], signed) }})
 	}
 	return cases
+}
+
+// llama is how many elements the parameters of Llama-3.2-1B have, without its norms: 1.236 billion in all.
+func llama() (sizes []int) {
+	const dim, inner, kv = 2048, 8192, 512
+	sizes = append(sizes, 128256*dim)
+	for range 16 {
+		sizes = append(sizes, dim*dim, kv*dim, kv*dim, dim*dim, inner*dim, inner*dim, dim*inner)
+	}
+	return sizes
+}
+
+// BenchmarkGPUAdamW times a step of all of Llama-3.2-1B's matrices, in each form and beside gradients of both types, and what it
+// moves as a share of a copy's bandwidth: by one launch, and by one a tensor.
+//
+//	go test ./kernels -run '^$' -bench GPUAdamW -benchtime 1x
+func BenchmarkGPUAdamW(b *testing.B) {
+	d, err := Open("cuda", Options{})
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, f := range adamWForms {
+		for _, f.gradient = range []tensor.DType{tensor.F32, tensor.BF16} {
+			for _, each := range []bool{false, true} {
+				name := fmt.Sprintf("%s, gradient %v", f.name, f.gradient)
+				if each {
+					name += ", tensor by tensor"
+				}
+				b.Run(name, func(b *testing.B) { f.time(b, d, each) })
+			}
+		}
+	}
+	if err := d.Close(); err != nil {
+		b.Error(err)
+	}
+}
+
+func (f adamWForm) time(b *testing.B, d *Device, each bool) {
+	var list []AdamWTensor
+	var memory tensor.Tensor
+	moved := 0
+	cut := func(a *Arena) {
+		list, moved = nil, 0
+		for i, n := range llama() {
+			var x []tensor.Tensor
+			for _, o := range f.operands(n) {
+				x = append(x, a.New("operand", o.t, o.shape...))
+				moved += o.moved * x[len(x)-1].Bytes()
+			}
+			list = append(list, f.of(x, i))
+		}
+		memory = a.New("list", tensor.U8, AdamWListSize(len(list)))
+	}
+	a, err := d.NewArena("benchmark", SizeOf(cut))
+	if err != nil {
+		b.Skip(err)
+	}
+	defer a.Close()
+	cut(a)
+	best := func(f func()) time.Duration {
+		least := time.Duration(math.MaxInt64)
+		for range 7 {
+			t, err := d.gpu.Time(f)
+			if err != nil {
+				b.Fatal(err)
+			}
+			least = min(least, t)
+		}
+		return least
+	}
+	half := a.size / 2 &^ (align - 1)
+	copied := best(func() { d.fail(d.gpu.Copy(a.base+uintptr(half), a.base, half)) })
+	for _, x := range list {
+		for _, state := range []tensor.Tensor{x.State.M, x.State.V, x.State.MScale, x.State.VScale, x.State.Master} {
+			if state.Ok() {
+				d.Zero(state)
+			}
+		}
+		randomise(d, x.W)
+		randomise(d, x.G)
+	}
+	lists := []*AdamWList{d.NewAdamWList(memory, list)}
+	if each {
+		lists = nil
+		for i := range list {
+			lists = append(lists, d.NewAdamWList(memory.Part(i*adamWRange, adamWRange), list[i:i+1]))
+		}
+	}
+	step := AdamWStep{LR: 1e-5, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1}
+	ran := best(func() {
+		step.Step++
+		for _, l := range lists {
+			d.AdamWAll(l, step)
+		}
+	})
+	for b.Loop() {
+	}
+	rate, ceiling := float64(moved)/ran.Seconds(), float64(2*half)/copied.Seconds()
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(ran.Seconds()*1e3, "ms")
+	b.ReportMetric(rate/1e12, "TB/s")
+	b.ReportMetric(ceiling/1e12, "copy-TB/s")
+	b.ReportMetric(100*rate/ceiling, "%copy")
 }

@@ -183,11 +183,19 @@ func randomise(d *Device, t tensor.Tensor) {
 	}
 	block := t.View(t.Len()).Slice(0, min(t.Len(), 1<<20))
 	rng := rand.New(rand.NewPCG(1, 2))
-	values := make([]float32, block.Len())
-	for i := range values {
-		values[i] = float32(rng.NormFloat64())
+	if t.DType == tensor.U8 { // codes
+		codes := make([]byte, block.Len())
+		for i := range codes {
+			codes[i] = byte(rng.Uint32())
+		}
+		d.UploadBytes(block, codes)
+	} else {
+		values := make([]float32, block.Len())
+		for i := range values {
+			values[i] = float32(rng.NormFloat64())
+		}
+		d.Upload(block, values)
 	}
-	d.Upload(block, values)
 	for have := block.Len(); have < t.Len(); have *= 2 {
 		n := min(have, t.Len()-have)
 		d.Copy(t.View(t.Len()).Slice(have, have+n), t.View(t.Len()).Slice(0, n))

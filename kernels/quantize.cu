@@ -5,33 +5,37 @@
 
 __shared__ Map<SIGNED> map;
 
-// A warp has a block of QUANTIZE_BLOCK elements.
+// each_block has f handle the blocks of n elements, in strides of the grid: with a block's number, the first element of the lane
+// and how many there are from there.
+template <typename F> inline void each_block(long long n, F f) {
+	map.fill(false);
+	for (long long block = thread() / 32; block * QUANTIZE_BLOCK < n; block += gridDim.x * (BLOCK / 32)) {
+		const long long mine = block * QUANTIZE_BLOCK + 4 * lane();
+		f(block, mine, (int)min(n - mine, (long long)QUANTIZE_BLOCK));
+	}
+}
 
 extern "C" __global__ void __launch_bounds__(BLOCK) quantize(byte *codes, float *scale, const float *x, long long n) {
-	map.fill(false);
-	const long long block = thread() / 32, first = block * QUANTIZE_BLOCK;
-	if (first >= n) return;
-	const int count = min(n - first, (long long)QUANTIZE_BLOCK);
-	const Elements<float> in = read<false>(x + first, count);
-	float v[EACH];
+	each_block(n, [&](long long block, long long mine, int count) {
+		const Elements<float> in = read<false>(x + mine, count);
+		float v[EACH];
 #pragma unroll
-	for (int i = 0; i < EACH; i++) v[i] = in[i];
-	const float most = largest(v), by = inverse(most);
-	Elements<byte> out;
+		for (int i = 0; i < EACH; i++) v[i] = in[i];
+		const float most = largest(v);
 #pragma unroll
-	for (int i = 0; i < EACH; i++) out.at(i) = most == 0 ? 0 : map.code((SIGNED ? v[i] : fmaxf(v[i], 0)) * by);
-	write<false>(codes + first, count, out);
-	if (threadIdx.x % 32 == 0) scale[block] = most;
+		for (int i = 0; i < EACH; i++) v[i] = SIGNED ? v[i] : fmaxf(v[i], 0);
+		write<false>(codes + mine, count, most == 0 ? Codes() : map.encode(v, most));
+		if (lane() == 0) scale[block] = most;
+	});
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) dequantize(float *x, const byte *codes, const float *scale, long long n) {
-	map.fill(false);
-	const long long block = thread() / 32, first = block * QUANTIZE_BLOCK;
-	if (first >= n) return;
-	const int count = min(n - first, (long long)QUANTIZE_BLOCK);
-	Elements<byte> in = read<false>(codes + first, count);
-	Elements<float> out;
+	each_block(n, [&](long long block, long long mine, int count) {
+		float v[EACH];
+		map.decode(v, read<false>(codes + mine, count));
+		Elements<float> out;
 #pragma unroll
-	for (int i = 0; i < EACH; i++) out.at(i) = map.number[in.at(i)] * scale[block];
-	write<false>(x + first, count, out);
+		for (int i = 0; i < EACH; i++) out.at(i) = v[i] * scale[block];
+		write<false>(x + mine, count, out);
+	});
 }
