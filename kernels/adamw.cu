@@ -118,6 +118,7 @@ template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned b
 	}
 	write<WHOLE>(at(r.m, block), count, m);
 	write<WHOLE>(at(r.v, block), count, vMap.encode(x.v, vScale));
+	__syncwarp(); // all have read the scales
 	if (lane() == 0) {
 		r.mScale[block] = mScale;
 		r.vScale[block] = vScale;
