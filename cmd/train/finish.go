@@ -70,6 +70,9 @@ func (t *train) finish(p *place, m *model.Model, r trainer.Result, wall time.Dur
 	}
 	t.note("%s has the weights after step %d, %s", t.out, f.WeightsOfStep, why)
 	t.note("%s tokens in %s: %s tok/s, %s learned", thousands(r.Tokens), time.Duration(r.Seconds*float64(time.Second)).Round(time.Second/10), short(f.TokensSec), short(f.TrainedSec))
+	if held := t.gauge.held(); held != "" {
+		t.note("%s", held)
+	}
 	switch flag := tunedFlag(t.out); {
 	case t.fromScratch == "":
 		t.note("ask it: go run ./cmd/chat%s", flag)

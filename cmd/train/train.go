@@ -51,6 +51,7 @@ type train struct {
 	tone        *voice.Style
 	run         *trainer.Run
 	outputs     *outputs
+	gauge       *gauge
 }
 
 // note says something that is no error.
@@ -302,6 +303,7 @@ func (t *train) identity() (map[string]string, error) {
 // learn does the run in a place that is ours. What may fail comes before the place is changed.
 func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	began := time.Now()
+	t.gauge = newGauge(t.device.Meters)
 	id, err := t.identity()
 	if err != nil {
 		return err
@@ -395,9 +397,12 @@ func (t *train) record() record {
 
 // observe is told of everything that the run does.
 func (t *train) observe(event any) {
-	if n, ok := event.(trainer.Notice); ok {
-		t.note("%s", n)
+	switch e := event.(type) {
+	case trainer.Notice:
+		t.note("%s", e)
 		return
+	case trainer.Step:
+		t.gauge.look(time.Now())
 	}
 	t.outputs.observe(event)
 }
