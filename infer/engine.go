@@ -81,7 +81,11 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 			dtype = tensor.BF16
 		}
 	}
-	m, err := model.New(d, c.Config, model.Options{DType: dtype, MaxTokens: o.MaxTokens})
+	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens}
+	if err := precompile(ctx, d, c.Config, options); err != nil {
+		return nil, err
+	}
+	m, err := model.New(d, c.Config, options)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package trainer
 import (
 	"errors"
 
+	"restyle/infer"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/optim"
@@ -33,20 +34,7 @@ func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error
 	if _, err := r.Move(batches, 1, 0); err != nil {
 		return err
 	}
-	if s.Context(c) < 2 {
-		return nil
-	}
-	cache, err := m.NewCache(s.Context(c))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, cache.Close()) }()
-	for _, tokens := range []int{s.Context(c) - 1, 1} { // a question, and a token of its answer
-		if _, err := m.Extend(cache, make([]int32, tokens)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return infer.Rehearse(m, s.Context(c))
 }
 
 // full is a pass of as many tokens as there are at most. Sequences are as long as they can be, and some are short, of lengths with
