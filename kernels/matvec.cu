@@ -9,26 +9,30 @@ constexpr int AHEAD = 4; // words of 16 bytes that a thread has on their way of 
 // A block has 16 rows of b, and its warps take turns along them. Each product is of 16 by 8 sums. The order of k is another
 // than mma's, the same for both operands: where mma wants columns 2t and 2t+8 and the next of lane t, it is given those that
 // the lane has loaded at once.
-extern "C" __global__ void __launch_bounds__(BLOCK) matvec(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
+extern "C" __global__ void __launch_bounds__(BLOCK, 2) matvec(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
 	long long bRow, const bf16 *bias, int m, int n, int depth, int add) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * OUTPUTS;
+	// Where there is no such row, another is read, and its sums go nowhere.
+	const bf16 *const low = b + min(first + g, n - 1) * bRow, *const high = b + min(first + g + 8, n - 1) * bRow;
+	const bf16 *const x = a + min(g, m - 1) * aRow;
 	typedef Vec<bf16, 8> Words;
 	float sums[4] = {};
 	for (int k = warp * AHEAD * 32; k < depth; k += WARPS * AHEAD * 32) {
-		Words low[AHEAD], high[AHEAD], x[AHEAD]; // rows g and g + 8 of b, and g of a
+		Words u[AHEAD], v[AHEAD];
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
 			const int at = k + 32 * i + lane % 4 * 8;
 			if (at >= depth) continue;
-			if (first + g < n) low[i] = loadOf<8>(b + (first + g) * bRow + at, 0);
-			if (first + g + 8 < n) high[i] = loadOf<8>(b + (first + g + 8) * bRow + at, 0);
-			if (g < m) x[i] = fetchOf<8>(a + g * aRow + at, 0);
+			u[i] = loadOf<8>(low + at, 0);
+			v[i] = loadOf<8>(high + at, 0);
 		}
+		__syncwarp(); // or the compiler has the first product wait for its words before it asks for the others
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
-			const uint4 u = low[i].words[0], v = high[i].words[0], w = x[i].words[0];
-			mma(sums, {u.x, v.x, u.y, v.y}, {w.x, w.y});
-			mma(sums, {u.z, v.z, u.w, v.w}, {w.z, w.w});
+			const int at = k + 32 * i + lane % 4 * 8;
+			const uint4 p = u[i].words[0], q = v[i].words[0], r = at < depth ? fetchOf<8>(x + at, 0).words[0] : uint4();
+			mma(sums, {p.x, q.x, p.y, q.y}, {r.x, r.y});
+			mma(sums, {p.z, q.z, p.w, q.w}, {r.z, r.w});
 		}
 	}
 	__shared__ float parts[WARPS][MOST][OUTPUTS];

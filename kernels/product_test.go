@@ -34,7 +34,7 @@ func emulated(t *testing.T) *Device {
 func TestProduct(t *testing.T) {
 	d := emulated(t)
 	for _, size := range []struct{ m, n, k int }{
-		{1, 1, 1}, {3, 5, 0}, {1, 70, 33}, {65, 66, 17}, {130, 7, 70}, {9, 131, 40},
+		{1, 1, 1}, {3, 5, 0}, {1, 70, 33}, {65, 66, 17}, {130, 7, 70}, {9, 131, 40}, {5, 21, 40}, {8, 20, 2104},
 	} {
 		for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
 			for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
