@@ -149,6 +149,14 @@ func (d *Device) Capacity() int {
 	return d.gpu.Memory
 }
 
+// Bandwidth is how many bytes a second a GPU's memory is built to move, and 0 where that is not known: on the CPU.
+func (d *Device) Bandwidth() float64 {
+	if d.gpu == nil {
+		return 0
+	}
+	return d.gpu.Bandwidth
+}
+
 // mapMemory asks the system for zeroed pages, large ones where it has them: a model is walked through from end to end, and
 // with small pages the address look-ups cost more than the reading.
 func mapMemory(bytes int) ([]byte, error) {

@@ -39,7 +39,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 		return cli.Done
 	}
 	t := &train{options: o, given: flags, stdout: stdout, stderr: stderr, status: status, watch: watch}
-	err := t.do(ctx)
+	do := t.do
+	if o.selfcheck {
+		do = t.checkDevice
+	}
+	err := do(ctx)
 	return t.exit(ctx, err)
 }
 

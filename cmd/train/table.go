@@ -27,7 +27,7 @@ func (t *train) mark(source string) func(*flag.Flag) {
 }
 
 // notSettings are flags that say what to do, not how.
-var notSettings = map[string]bool{"dry-run": true, "show-example": true, "version": true, "resume": true, "restart": true, "preset": true, "write-batches": true}
+var notSettings = map[string]bool{"dry-run": true, "selfcheck": true, "show-example": true, "version": true, "resume": true, "restart": true, "preset": true, "write-batches": true}
 
 // allSettings is every flag's value, by name.
 func (t *train) allSettings() map[string]string {

@@ -28,7 +28,9 @@ type Properties struct {
 	SMs          int    // streaming multiprocessors
 	L2           int    // bytes of level 2 cache
 	Memory       int    // bytes in all
-	Driver       int    // the newest CUDA that the driver knows: 13000 for 13.0
+	// Bandwidth is how many bytes a second the memory is built to move: two transfers a clock on each line. 0: the driver does not tell.
+	Bandwidth float64
+	Driver    int // the newest CUDA that the driver knows: 13000 for 13.0
 }
 
 // HasBF16 says whether the GPU computes in bfloat16.
@@ -136,6 +138,6 @@ func properties(d C.cuda_device) Properties {
 	u := C.GoBytes(unsafe.Pointer(&d.uuid[0]), C.int(len(d.uuid)))
 	return Properties{
 		Name: C.GoString(&d.name[0]), UUID: fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]),
-		Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors), L2: int(d.l2), Memory: int(d.memory), Driver: int(d.driver),
+		Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors), L2: int(d.l2), Memory: int(d.memory), Bandwidth: 2 * 1e3 * float64(d.memory_clock) * float64(d.bus) / 8, Driver: int(d.driver),
 	}
 }

@@ -93,6 +93,8 @@ static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *
 	for (unsigned i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
 		if ((r = d->cuDeviceGetAttribute(attributes[i].value, attributes[i].attribute, *device))) return r;
 	}
+	if (d->cuDeviceGetAttribute(&out->memory_clock, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, *device)) out->memory_clock = 0;
+	if (d->cuDeviceGetAttribute(&out->bus, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, *device)) out->bus = 0;
 	return CUDA_SUCCESS;
 }
 

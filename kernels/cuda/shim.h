@@ -24,6 +24,7 @@ typedef struct {
 	int major, minor;
 	int multiprocessors;
 	int l2;
+	int memory_clock, bus; // kHz and bits; 0 if the driver does not tell
 	int mode; // who may use it
 	uint64_t memory;
 } cuda_device;

@@ -112,6 +112,8 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute a, CUdevice d) {
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = setting("STANDIN_CAPABILITY", d, 90 + d) % 10; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = setting("STANDIN_MODE", d, 0); return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1000000; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: *value = 4096; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 1 << 20; return CUDA_SUCCESS;
 	}
 	return INVALID_VALUE;

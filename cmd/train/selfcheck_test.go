@@ -1,0 +1,42 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/kernels"
+)
+
+// TestSelfcheck has a right device be called so, with something said of each part.
+func TestSelfcheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	var out, errs strings.Builder
+	if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu"}, &out, &errs, nil); code != cli.Done {
+		t.Fatalf("%d: %s%s", code, out.String(), errs.String())
+	}
+	for _, want := range []string{"device      cpu", "operations  ", "training    8 steps", "resumed it ends with the same bits", "answers     ", "speed       copy ", "all is right"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("nothing says %q:\n%s", want, out.String())
+		}
+	}
+}
+
+// TestSelfcheckFinds has one that learns something else be told apart.
+func TestSelfcheckFinds(t *testing.T) {
+	defer func(was float64) { learned = was }(learned)
+	learned = 1
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var out strings.Builder
+	c := &selfcheck{train: &train{options: defaults(), stdout: &out, status: cli.NewStatusLine(&out)}, d: d}
+	if err := c.learns(context.Background()); err != nil || len(c.wrong) != 1 || !strings.Contains(c.wrong[0], "does not learn what it should") {
+		t.Errorf("%q, %v", c.wrong, err)
+	}
+}
