@@ -33,7 +33,7 @@ func (m Memory) Total() (bytes int) {
 func (s Settings) ModelOptions(c model.Config, p *Plan) model.Options {
 	return model.Options{
 		DType: s.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: s.Context(c),
-		Train: true, Trained: s.Trained, Recompute: s.Recompute, GradType: s.GradType, ReuseGradients: s.BlockGradients,
+		Train: true, Trained: s.Trained, Recompute: s.Recompute, GradType: s.GradType, ReuseGradients: s.BlockGradients, HeadBytes: s.HeadBytes,
 	}
 }
 

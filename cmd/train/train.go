@@ -239,6 +239,9 @@ func (t *train) openDevice(was record) (err error) {
 	} else if t.device.Capacity() > 0 {
 		t.widen()
 	}
+	if n, _ := fmt.Sscanf(was.Decisions["logits"], logitsIn, &t.settings.HeadBytes); n != 1 && t.maxMemory > 0 && t.device.Capacity() > 0 {
+		t.settings.HeadBytes = int(t.maxMemory) / 32 // as of a GPU that has no more
+	}
 	if t.gradDType == "auto" {
 		half := !t.device.IsCPU() && t.settings.DType == tensor.BF16 && t.plan.OnePass()
 		if was.Identity != nil {
@@ -259,6 +262,18 @@ func (t *train) openDevice(was record) (err error) {
 
 // passesOf is how a run's record says how many tokens go through the model at once.
 const passesOf = "of up to %d tokens"
+
+// logitsIn is how it says how much memory they have, where that is not the device's default.
+const logitsIn = "in %d bytes"
+
+// decisions are what was decided for this device.
+func (t *train) decisions() map[string]string {
+	all := map[string]string{"cpu": t.device.Level(), "passes": fmt.Sprintf(passesOf, t.plan.MaxTokens)}
+	if n := t.settings.HeadBytes; n > 0 {
+		all["logits"] = fmt.Sprintf(logitsIn, n)
+	}
+	return all
+}
 
 // mostTogether is how many tokens keep a GPU busy: more at once are no faster.
 const mostTogether = 16384
@@ -337,7 +352,7 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 	defer func() { err = errors.Join(err, opt.Close()) }()
 	t.run = &trainer.Run{
 		Settings: t.settings, Plan: t.plan, Model: m, Optimizer: opt, Val: t.heldOut, Dir: t.dir, From: t.origin, Identity: id,
-		Decisions: map[string]string{"cpu": t.device.Level(), "passes": fmt.Sprintf(passesOf, t.plan.MaxTokens)},
+		Decisions: t.decisions(),
 		Observe:   t.observe, Ended: t.resume && p.was.Finished,
 	}
 	if t.samples > 0 {
