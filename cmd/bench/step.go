@@ -43,7 +43,7 @@ var llama1B = model.Config{
 // stepOptions are the flags.
 type stepOptions struct {
 	model, shapes, fused, trainOnly, recompute, optimizer, master, dtype, gradients string
-	steps, warmup                                                                   int
+	steps, warmup, headRows                                                         int
 	device, log, label                                                              string
 	threads                                                                         int
 	own, sync, apart                                                                bool
@@ -58,6 +58,7 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.trainOnly, "train-only", "`patterns` of the parameters that are trained, such as mlp; default all")
 	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|block`")
 	f.Add(&o.gradients, "gradients", "how much of the gradients there is at a time, `step|block`, as train has it")
+	f.Add(&o.headRows, "head-rows", "rows of logits at a time; 0 for as many as train has on the device")
 	f.Add(&o.apart, "apart", "have the passes of a step go through a GPU one after the other; together, if not given, as train does")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`")
@@ -217,6 +218,7 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout, notes io.Wri
 		l.settings.GradType = tensor.BF16
 	}
 	plan := &trainer.Plan{MaxTokens: len(passes[0].IDs), Longest: l.seq}
+	l.settings.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
 	options := l.settings.ModelOptions(l.config, plan)
 	m, err := model.New(d, l.config, options)
 	if err != nil {
