@@ -321,13 +321,18 @@ func (l *stepLine) print(o *stepOptions, d *kernels.Device, options model.Option
 	if l.fused.String() != "none" {
 		row.Mode = "fused"
 	}
+	memory := kernels.Bytes(d.Allocated())
+	if free, _, known := d.Free(); known && d.Capacity() > 0 { // of a GPU that nobody else uses
+		row.PeakMemory = int64(d.Capacity() - free)
+		memory += fmt.Sprintf(" (%s as the driver counts)", kernels.Bytes(int(row.PeakMemory)))
+	}
 	energy := ""
 	if joules > 0 {
 		energy = fmt.Sprintf(", %.1f J a thousand tokens", 1e3*joules/float64(tokens))
 	}
 	fmt.Fprintf(stdout, "%dx%dx%d %s%s: %.0f tokens/s, %.2f ms a step (%.2f to %.2f), %.1f TFLOP/s, %s%s, loss %.4f\n", l.batch, l.seq, l.accumulate, row.Mode,
 		strings.TrimRight(" "+strings.Join(l.settings.TrainOnly, ","), " "), float64(tokens)/median, 1e3*median, 1e3*seconds[0], 1e3*seconds[len(seconds)-1],
-		row.TFLOPS, kernels.Bytes(d.Allocated()), energy, loss)
+		row.TFLOPS, memory, energy, loss)
 	if o.log == "" {
 		return nil
 	}
