@@ -28,6 +28,7 @@ func (d *Device) product(p cpu.Product) {
 	switch {
 	case d.gpu == nil:
 		cpu.Gemm(p)
+	case p.C.Rows == 0 || p.C.Cols == 0:
 	case fewRows(p):
 		d.matvec(p)
 	case d.err == nil && d.gpu.blas.multiply(d, p): // it has queued it
@@ -78,6 +79,9 @@ var (
 // shared is the bytes of shared memory that a tile's steps of BF16 take.
 func (t tile) shared() int { return t.stages * t.depth * (t.m + t.n) * tensor.BF16.Size() }
 
+// part is how much of k each of so many parts has: whole steps.
+func (t tile) part(k, parts int) int { return blocks(k, parts*t.depth) * t.depth }
+
 // tilesFor are the tiles that a product may have: where operands are brought element by element, the smallest.
 func tilesFor(p cpu.Product) []tile {
 	switch {
@@ -108,8 +112,8 @@ func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 			if cuts > 1 && (k < cuts*8*t.depth || size > productRoom) {
 				break
 			}
-			steps := float64(k)/float64(cuts) + float64(4*t.depth)
-			time := float64(blocks(cuts*count, g.SMs)*t.m*t.n) * steps / t.rate
+			long := t.part(k, cuts) + 4*t.depth
+			time := float64(blocks(cuts*count, g.SMs)*t.m*t.n*long) / t.rate
 			if cuts > 1 {
 				time += 3000 + 2*float64(size)/3000 // a launch, and what is written and read at 3 TB/s
 			}
@@ -142,7 +146,7 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	}
 	g := line(blocks(m, t.m)*blocks(n, t.n), t.threads)
 	g.blocks.Y = parts
-	part := blocks(k, parts*t.depth) * t.depth
+	part := t.part(k, parts)
 	how := macros{result(p.C)}.with("TRANS_A", int(flag(p.TransA))).with("TRANS_B", int(flag(p.TransB)))
 	if p.A.DType == tensor.F32 {
 		d.launch(kernel{"product.cu", "product", how.with("F32", 1).with("TILE", t.m)}, g,

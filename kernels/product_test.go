@@ -34,7 +34,7 @@ func emulated(t *testing.T) *Device {
 func TestProduct(t *testing.T) {
 	d := emulated(t)
 	for _, size := range []struct{ m, n, k int }{
-		{1, 1, 1}, {3, 5, 0}, {1, 70, 33}, {65, 66, 17}, {130, 7, 70}, {9, 131, 40}, {5, 21, 40}, {8, 20, 2104},
+		{1, 1, 1}, {3, 5, 0}, {1, 70, 33}, {65, 66, 17}, {130, 7, 70}, {9, 131, 40}, {5, 21, 40}, {8, 20, 2104}, {0, 5, 8}, {5, 0, 8}, {1100, 9, 8},
 	} {
 		for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
 			for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
@@ -59,6 +59,38 @@ func TestTiles(t *testing.T) {
 			c := productTest{ab, to, tile.m - 8, tile.n + 16, 5*tile.depth + 8, layout[0], layout[1], i%2 == 0, true, 8, 8}
 			for _, parts := range []int{1, 3} {
 				c.check(t, d, func(p cpu.Product) { d.tiled(p, tile, parts) })
+			}
+		}
+	}
+}
+
+// TestTiling wants large products to be whole, few rows of many columns to be cut so that every multiprocessor has a block, and
+// no part to be empty or beyond the room that there is.
+func TestTiling(t *testing.T) {
+	g := &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}
+	choose := func(dtype tensor.DType, m, n, k int) (tile, int) {
+		return g.tiling(cpu.Product{
+			C: tensor.Matrix{Rows: m, Cols: n, Stride: n, DType: dtype}, A: tensor.Matrix{Rows: m, Cols: k, Stride: k, DType: dtype},
+			B: tensor.Matrix{Rows: n, Cols: k, Stride: k, DType: dtype}, TransB: true,
+		})
+	}
+	for _, l := range llamaLayers {
+		if best, parts := choose(tensor.BF16, 2048, l.out, l.in); parts != 1 || best.m*best.n < 128*128 {
+			t.Errorf("%s: %+v, %d parts", l.name, best, parts)
+		}
+	}
+	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
+		if best, parts := choose(dtype, 32, 512, 16384); blocks(32, best.m)*blocks(512, best.n)*parts < 64 {
+			t.Errorf("%v: few rows: %+v, %d parts", dtype, best, parts)
+		}
+		for _, m := range []int{1, 100, 3000} {
+			for _, n := range []int{1, 100, 3000} {
+				for _, k := range []int{0, 1, 100, 5000, 100000} {
+					best, parts := choose(dtype, m, n, k)
+					if parts > 1 && (parts*m*n*4 > productRoom || (parts-1)*best.part(k, parts) >= k) {
+						t.Errorf("%v: [%d, %d] of %d: %+v, %d parts", dtype, m, n, k, best, parts)
+					}
+				}
 			}
 		}
 	}
