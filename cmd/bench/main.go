@@ -24,6 +24,7 @@ bench measures. Each measurement has flags of its own: bench parity -h
   bench ops               what a device can compute, operation by operation, and how far its results are off
   bench kernels           compiles a model's kernels ahead, for GPUs that need not be there
   bench step              how fast a model trains here: tokens a second of whole steps
+  bench decode            how fast it answers here, token after token, and what share of the memory's bandwidth that takes
   bench quality           what a base model and a tuned one answer to held-out questions: code that runs, tone, forgetting`
 
 // commands are the measurements by name.
@@ -32,6 +33,7 @@ var commands = map[string]func(ctx context.Context, args []string, stdout, stder
 	"kernels": runKernels,
 	"ops":     runOps,
 	"step":    runStep,
+	"decode":  runDecode,
 	"quality": runQuality,
 }
 

@@ -117,18 +117,35 @@ type stepLine struct {
 	settings               trainer.Settings
 }
 
+// benchModel is the configuration that --model names, Llama-3.2-1B's if it names none, and what the model is called.
+func benchModel(path string) (c model.Config, name string, err error) {
+	if path == "" {
+		return llama1B, "Llama-3.2-1B, random weights", nil
+	}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		c, err = hf.ParseConfig(data)
+	}
+	if err != nil {
+		return c, "", fmt.Errorf("--model: %w", err)
+	}
+	return c, path, nil
+}
+
+// benchDType is the type that --dtype names.
+func benchDType(name string) (tensor.DType, error) {
+	t, ok := map[string]tensor.DType{"bf16": tensor.BF16, "fp32": tensor.F32}[name]
+	if !ok {
+		return t, fmt.Errorf("--dtype %q is neither bf16 nor fp32", name)
+	}
+	return t, nil
+}
+
 // lines are what the flags ask for.
 func (o *stepOptions) lines() (list []stepLine, err error) {
-	l := stepLine{config: llama1B, name: "Llama-3.2-1B, random weights"}
-	if o.model != "" {
-		data, err := os.ReadFile(o.model)
-		if err == nil {
-			l.config, err = hf.ParseConfig(data)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--model: %w", err)
-		}
-		l.name = o.model
+	var l stepLine
+	if l.config, l.name, err = benchModel(o.model); err != nil {
+		return nil, err
 	}
 	if o.steps < 1 || o.warmup < 0 {
 		return nil, fmt.Errorf("--steps %d, --warmup %d: give at least one step, and no fewer than 0 before", o.steps, o.warmup)
@@ -149,8 +166,8 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 	if s.Recompute, err = model.ParseRecompute(o.recompute); err != nil {
 		return nil, fmt.Errorf("--%w", err)
 	}
-	if s.DType, ok = map[string]tensor.DType{"bf16": tensor.BF16, "fp32": tensor.F32}[o.dtype]; !ok {
-		return nil, fmt.Errorf("--dtype %q is neither bf16 nor fp32", o.dtype)
+	if s.DType, err = benchDType(o.dtype); err != nil {
+		return nil, err
 	}
 	if o.trainOnly != "" {
 		s.TrainOnly = strings.Split(o.trainOnly, ",")

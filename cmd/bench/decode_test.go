@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+)
+
+func TestDecode(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(config, []byte(tinyConfig), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		// 32 of the embedding, 64·32 of the head, 2·(3·32·32 + 3·48·32 + 2·32) of the blocks, and 32 of the last norm.
+		{"--fused all", `bf16, fused, behind 5 tokens: .* GB/s of weights \(34\.4 KiB\), .* % of a copy's \d`},
+		{"--dtype fp32 --fused none", `fp32, standard, behind 5 tokens: .* GB/s of weights \(68\.8 KiB\), `},
+	} {
+		var out, errs strings.Builder
+		args := append([]string{"decode", "--model", config, "--context", "5", "--tokens", "3", "--warmup", "1", "--device", "cpu"}, strings.Fields(c.args)...)
+		if code := run(context.Background(), args, &out, &errs); code != cli.Done {
+			t.Fatalf("%d: %s", code, errs.String())
+		}
+		if !regexp.MustCompile(c.want).MatchString(out.String()) {
+			t.Errorf("%s: %s, not as %s", c.args, out.String(), c.want)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--fused some", "--fused: "},
+		{"--tokens 0", "--tokens 0"},
+		{"--context -1", "--context -1"},
+		{"--context 131072", "the model has 131072 positions"},
+		{"--dtype f16", `--dtype "f16"`},
+		{"--model nowhere", "--model: "},
+	} {
+		var out, errs strings.Builder
+		if code := run(context.Background(), append([]string{"decode"}, strings.Fields(c.args)...), &out, &errs); code != cli.Usage || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%s: %d, %s", c.args, code, errs.String())
+		}
+	}
+}
