@@ -11,6 +11,7 @@
 #   ops       every operation's cases against float64, finite differences, fused and unfused
 #   parity    bench parity over RESTYLE_REFERENCE, or over the recordings that come with the repository
 #   runs      training runs: they learn what they learn on the CPU, repeat their bits, resume, also after kill -9
+#   losses    200 steps beside the same on the CPU and, where PYTHON has torch and transformers, PyTorch's in float32
 #   tune      the default fine-tuning, and what its result is worth
 #   sanitize  the operations under compute-sanitizer, where it runs
 #   kernels   how fast single kernels are, beside a copy within the GPU's memory
@@ -26,7 +27,7 @@ bin=$PWD/.bin
 export RESTYLE_CACHE=${RESTYLE_CACHE:-$out/compiled}
 PATH=$PATH:/usr/local/cuda/bin
 parts=("$@")
-[ $# -gt 0 ] || parts=(ops parity runs tune sanitize kernels steps)
+[ $# -gt 0 ] || parts=(ops parity runs losses tune sanitize kernels steps)
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
@@ -66,6 +67,22 @@ runs() {
   log resumed "$bin/train" "${small[@]}" --out "$out/killed" --resume
   cmp "$out/whole/model.safetensors" "$out/killed/model.safetensors"
   echo "killed and resumed, a run ends with the same bits"
+}
+
+losses() {
+  local python=${PYTHON:-python3} on
+  local same=(--fused --samples 0 --val 0 --benchmark-log= --max-steps 200 --epochs 3)
+  rm -rf "$out"/on-* "$out/batches.jsonl"
+  log on-cpu "$bin/train" --device cpu "${same[@]}" --out "$out/on-cpu" --write-batches "$out/batches.jsonl"
+  log on-gpu "$bin/train" --device "$device" "${same[@]}" --out "$out/on-gpu"
+  if ! "$python" -c 'import torch, transformers' 2>/dev/null; then
+    echo "$python has no torch with transformers"
+    return
+  fi
+  for on in cpu gpu; do
+    log losses-$on "$python" docs/bench/loss_pytorch.py --model data/starter-llama --batches "$out/batches.jsonl" --metrics "$out/on-$on/metrics.jsonl"
+    echo "on the $on: $(tail -1 "$out/losses-$on.log")"
+  done
 }
 
 tune() {
