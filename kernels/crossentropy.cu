@@ -1,4 +1,4 @@
-// Cross-entropy, whole and in the steps that it is made of. The formulas are in crossentropy.go. A block has a row.
+// Cross-entropy, whole and in the steps that it is made of. The formulas are in crossentropy.go.
 #include "common.cuh"
 #include "block.cuh"
 
@@ -11,6 +11,8 @@ struct Sums {
 	float base() const { return most == -__uint_as_float(0x7F800000) ? 0 : most; }
 };
 
+inline Sums none() { return {-__uint_as_float(0x7F800000), 0}; }
+
 // join has both threads that join come to the same bits: no product is joined with the sum.
 inline Sums join(Sums a, Sums b) {
 	Sums s = {fmaxf(a.most, b.most), 0};
@@ -18,11 +20,12 @@ inline Sums join(Sums a, Sums b) {
 	return s;
 }
 
+constexpr int AT_ONCE = 32 / WIDTH; // vectors that a thread has under way
+
 // sumsOf reads a row of logits. All threads get the same.
 inline Sums sumsOf(const T *row, int vocab) {
 	const int vectors = vocab / WIDTH;
-	constexpr int AT_ONCE = 32 / WIDTH; // vectors: the largest is looked for once for all of them
-	Sums s = {-__uint_as_float(0x7F800000), 0};
+	Sums s = none();
 	for (int first = threadIdx.x; first < vectors; first += AT_ONCE * BLOCK) {
 		Vector v[AT_ONCE];
 #pragma unroll
@@ -53,20 +56,97 @@ template <typename E, typename F> inline void put(E *row, int vocab, F f) {
 	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK) store(row, at, f(at));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
-	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, float scale) {
-	const long long at = (long long)blockIdx.x * vocab;
-	const int target = targets[blockIdx.x];
-	const float own = value(logits[at + target]); // dlogits may take its place
-	const Sums s = sumsOf(logits + at, vocab);
-	const float base = s.base(), loss = logf(s.sum) - (own - base);
-	if (threadIdx.x == 0) losses[blockIdx.x] = loss;
-	if (!dlogits) return;
-	const float each = scale / s.sum, ofTarget = scale * expm1f(-loss);
-	put(dlogits + at, vocab, [&](int k) {
-		const Vector v = load(logits + at, k);
-		return ::each<To>([&](int i) { return k * WIDTH + i == target ? ofTarget : each * exponential(v[i] - base); });
-	});
+
+inline Sums read(const Sums *s) { // what another block wrote, not what a cache has of it
+	const volatile float *f = (const volatile float *)s;
+	return {f[0], f[1]};
+}
+
+// begin_rows clears counters.
+extern "C" __global__ void __launch_bounds__(BLOCK) begin_rows(int *counters, int n) {
+	const long long at = thread();
+	if (at < n) counters[at] = 0;
+}
+
+// cross_entropy has blocks for so many parts of every row, and as many again for its gradient, if there is dlogits. To read a row
+// twice costs little as long as it is in the level 2 cache, so the gradient follows lag rows behind. Blocks draw numbers, the first
+// counter, for what they do: what a block waits for was begun before it, in whatever order blocks are started.
+//
+// The block that is the last of its row by the row's counter joins what all have found: sums is [rows, 1 + parts], the joined sums
+// and those of the parts. Then it counts once more, which is what the gradient waits for.
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK <= 1024 / 4 ? 4 : 1)
+	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, Sums *sums, int *counters, int rows, int vocab,
+		int parts, int lag, float scale) {
+	__shared__ int shared;
+	if (threadIdx.x == 0) shared = atomicAdd(&counters[0], 1);
+	__syncthreads();
+	const int turn = shared % (dlogits ? 2 * parts : parts), part = turn % parts;
+	const bool backward = turn >= parts;
+	const int row = shared / (dlogits ? 2 * parts : parts) - (backward ? lag : 0);
+	if (row < 0 || row >= rows) return;
+
+	const int vectors = vocab / WIDTH, each = (vectors + parts - 1) / parts, target = targets[row];
+	const T *x = logits + (long long)row * vocab;
+	auto at = [&](int k) { return part * each + k * BLOCK + (int)threadIdx.x; };
+	auto inside = [&](int k) { return k * BLOCK + (int)threadIdx.x < each && at(k) < vectors; };
+	Vector v[AT_ONCE];
+#pragma unroll
+	for (int k = 0; k < AT_ONCE; k++) {
+		if (inside(k)) v[k] = backward ? load(x, at(k)) : fetch(x, at(k));
+	}
+	sums += (long long)row * (1 + parts);
+	int *counter = &counters[1 + row];
+
+	if (backward) {
+		if (threadIdx.x == 0) {
+			while (*(volatile int *)counter <= parts) {}
+			__threadfence();
+		}
+		__syncthreads();
+		const Sums s = read(sums);
+		const float base = s.base(), each = scale / s.sum, ofTarget = scale * expm1f(-*(volatile float *)&losses[row]);
+		To *to = dlogits + (long long)row * vocab;
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			if (!inside(k)) continue;
+			store(to, at(k), ::each<To>([&](int i) {
+				return at(k) * WIDTH + i == target ? ofTarget : each * exponential(v[k][i] - base);
+			}));
+		}
+		return;
+	}
+
+	Sums s = none();
+#pragma unroll
+	for (int k = 0; k < AT_ONCE; k++) {
+		if (!inside(k)) continue;
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) s.most = fmaxf(s.most, v[k][i]);
+	}
+#pragma unroll
+	for (int k = 0; k < AT_ONCE; k++) {
+		if (!inside(k)) continue;
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) s.sum += exponential(v[k][i] - s.base());
+	}
+	s = fold(s, join);
+	if (threadIdx.x == 0) {
+		sums[1 + part] = s;
+		__threadfence();
+		shared = atomicAdd(counter, 1);
+	}
+	__syncthreads();
+	if (shared < parts - 1) return;
+	__threadfence();
+	s = none();
+	for (int i = threadIdx.x; i < parts; i += BLOCK) s = join(s, read(&sums[1 + i]));
+	s = fold(s, join);
+	if (threadIdx.x == 0) {
+		losses[row] = logf(s.sum) - (value(x[target]) - s.base());
+		sums[0] = s;
+		__threadfence();
+		atomicAdd(counter, 1);
+	}
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax(float *y, const T *logits, int vocab) {

@@ -46,8 +46,28 @@ func (d *Device) crossEntropy(loss, dlogits, logits, targets tensor.Tensor, scal
 		cpu.CrossEntropy(loss, dlogits, logits, targets, scale)
 		return
 	}
-	d.launch(kernel{"crossentropy.cu", "cross_entropy", lossMacros(logits, dlogits)}, line(logits.Rows(), lossThreads),
-		addr(loss), addr(dlogits), addr(logits), addr(targets), i32(logits.Dim(-1)), f32(scale))
+	defer d.release(d.mark())
+	rows, vocab := logits.Rows(), logits.Dim(-1)
+	sums, counters := rowPartsScratch(d.scratch, rows, vocab)
+	parts := sums.Dim(1) - 1
+	tasks, lag := parts, 0
+	if dlogits.Ok() {
+		tasks *= 2
+		lag = 3*2*d.gpu.SMs/tasks + 1 // one and a half times as many blocks as run at once, four on a multiprocessor
+	}
+	m := lossMacros(logits, dlogits)
+	d.launch(kernel{"crossentropy.cu", "begin_rows", m}, line(blocks(counters.Len(), partThreads), partThreads),
+		addr(counters), i32(counters.Len()))
+	d.launch(kernel{"crossentropy.cu", "cross_entropy", m}, line((rows+lag)*tasks, partThreads), addr(loss), addr(dlogits),
+		addr(logits), addr(targets), addr(sums), addr(counters), i32(rows), i32(vocab), i32(parts), i32(lag), f32(scale))
+}
+
+// partThreads are those of a block that has a part of a row, 32 elements for each of them.
+const partThreads = 256
+
+// rowPartsScratch lays out the sums of all rows and of their parts, a largest element and a sum each, and counters.
+func rowPartsScratch(cut cut, rows, vocab int) (sums, counters tensor.Tensor) {
+	return cut("sums of rows", tensor.F32, rows, 1+blocks(vocab, 32*partThreads), 2), cut("counters", tensor.I32, 1+rows)
 }
 
 func (d *Device) logSoftmax(y, logits tensor.Tensor) {

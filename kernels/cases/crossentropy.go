@@ -78,7 +78,7 @@ func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, 
 func crossEntropyCases() (cases []*Case) {
 	for _, t := range Types {
 		for _, gradient := range []bool{false, true} {
-			for _, s := range [][2]int{{1, 1}, {3, 7}, {40, 257}, {2, 1029}, {2, 128256}} {
+			for _, s := range [][2]int{{1, 1}, {3, 7}, {40, 257}, {2, 1029}, {21, 16390}, {2, 128256}, {2, 128257}} {
 				cases = append(cases, crossEntropyCase(t, s[0], s[1], nil, gradient))
 			}
 			cases = append(cases,
