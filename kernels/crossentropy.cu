@@ -22,31 +22,37 @@ inline Sums join(Sums a, Sums b) {
 
 constexpr int AT_ONCE = 32 / WIDTH; // vectors that a thread has under way
 
-// sumsOf reads a row of logits. All threads get the same.
-inline Sums sumsOf(const T *row, int vocab) {
-	const int vectors = vocab / WIDTH;
+// read loads every BLOCKth vector of a row from first on. Those from end on are −∞.
+inline void read(Vector (&v)[AT_ONCE], const T *row, int first, int end, bool again) {
+#pragma unroll
+	for (int k = 0; k < AT_ONCE; k++) {
+		const int at = first + k * BLOCK;
+		v[k] = at >= end ? each([](int) { return none().most; }) : again ? fetch(row, at) : load(row, at);
+	}
+}
+
+inline Sums sumsOf(const Vector (&v)[AT_ONCE]) {
 	Sums s = none();
-	for (int first = threadIdx.x; first < vectors; first += AT_ONCE * BLOCK) {
+#pragma unroll
+	for (int k = 0; k < AT_ONCE; k++) {
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) s.most = fmaxf(s.most, v[k][i]);
+	}
+#pragma unroll
+	for (int k = 0; k < AT_ONCE; k++) {
+#pragma unroll
+		for (int i = 0; i < WIDTH; i++) s.sum += exponential(v[k][i] - s.base());
+	}
+	return s;
+}
+
+// sumsOfRow gives all threads of a block the same.
+inline Sums sumsOfRow(const T *row, int vocab) {
+	Sums s = none();
+	for (int first = threadIdx.x; first < vocab / WIDTH; first += AT_ONCE * BLOCK) {
 		Vector v[AT_ONCE];
-#pragma unroll
-		for (int k = 0; k < AT_ONCE; k++) {
-			if (first + k * BLOCK < vectors) v[k] = fetch(row, first + k * BLOCK);
-		}
-		Sums next = s;
-#pragma unroll
-		for (int k = 0; k < AT_ONCE; k++) {
-			if (first + k * BLOCK >= vectors) continue;
-#pragma unroll
-			for (int i = 0; i < WIDTH; i++) next.most = fmaxf(next.most, v[k][i]);
-		}
-		next.sum *= exponential(s.most - next.base());
-#pragma unroll
-		for (int k = 0; k < AT_ONCE; k++) {
-			if (first + k * BLOCK >= vectors) continue;
-#pragma unroll
-			for (int i = 0; i < WIDTH; i++) next.sum += exponential(v[k][i] - next.base());
-		}
-		s = next;
+		read(v, row, first, vocab / WIDTH, true);
+		s = join(s, sumsOf(v));
 	}
 	return fold(s, join);
 }
@@ -56,8 +62,8 @@ template <typename E, typename F> inline void put(E *row, int vocab, F f) {
 	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK) store(row, at, f(at));
 }
 
-
-inline Sums read(const Sums *s) { // what another block wrote, not what a cache has of it
+// read is what another block wrote, not what a cache has of it.
+inline Sums read(const Sums *s) {
 	const volatile float *f = (const volatile float *)s;
 	return {f[0], f[1]};
 }
@@ -68,90 +74,84 @@ extern "C" __global__ void __launch_bounds__(BLOCK) begin_rows(int *counters, in
 	if (at < n) counters[at] = 0;
 }
 
-// cross_entropy has blocks for so many parts of every row, and as many again for its gradient, if there is dlogits. To read a row
-// twice costs little as long as it is in the level 2 cache, so the gradient follows lag rows behind. Blocks draw numbers, the first
-// counter, for what they do: what a block waits for was begun before it, in whatever order blocks are started.
+// cross_entropy cuts every row into so many parts, and has a task for each, and, if there is dlogits, another for its gradient. To
+// read a row twice costs little while it is in the level 2 cache, so the gradient follows lag rows behind. Blocks draw numbers of
+// tasks, by the first counter, until there are no more. What a task waits for has a smaller number: whoever drew that is at it, or
+// at one with a smaller number yet.
 //
 // The block that is the last of its row by the row's counter joins what all have found: sums is [rows, 1 + parts], the joined sums
 // and those of the parts. Then it counts once more, which is what the gradient waits for.
 extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK <= 1024 / 4 ? 4 : 1)
 	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, Sums *sums, int *counters, int rows, int vocab,
 		int parts, int lag, float scale) {
-	__shared__ int shared;
-	if (threadIdx.x == 0) shared = atomicAdd(&counters[0], 1);
-	__syncthreads();
-	const int turn = shared % (dlogits ? 2 * parts : parts), part = turn % parts;
-	const bool backward = turn >= parts;
-	const int row = shared / (dlogits ? 2 * parts : parts) - (backward ? lag : 0);
-	if (row < 0 || row >= rows) return;
+	const int tasks = dlogits ? 2 * parts : parts, vectors = vocab / WIDTH, each = (vectors + parts - 1) / parts;
+	__shared__ int number, before;
+	int drawn;
+	if (threadIdx.x == 0) drawn = atomicAdd(&counters[0], 1);
+	for (;;) {
+		__syncthreads();
+		if (threadIdx.x == 0) number = drawn;
+		__syncthreads();
+		if (number >= (rows + lag) * tasks) return;
+		const int part = number % tasks % parts;
+		const bool backward = number % tasks >= parts;
+		const int row = number / tasks - (backward ? lag : 0);
+		if (threadIdx.x == 0) drawn = atomicAdd(&counters[0], 1); // comes while this task is done
+		if (row < 0 || row >= rows) continue;
 
-	const int vectors = vocab / WIDTH, each = (vectors + parts - 1) / parts, target = targets[row];
-	const T *x = logits + (long long)row * vocab;
-	auto at = [&](int k) { return part * each + k * BLOCK + (int)threadIdx.x; };
-	auto inside = [&](int k) { return k * BLOCK + (int)threadIdx.x < each && at(k) < vectors; };
-	Vector v[AT_ONCE];
+		const T *x = logits + (long long)row * vocab;
+		Sums *rowSums = sums + (long long)row * (1 + parts);
+		int *counter = &counters[1 + row];
+		const int first = part * each + threadIdx.x, end = min((part + 1) * each, vectors);
+		Vector v[AT_ONCE];
+		if (backward) {
+			if (threadIdx.x == 0) {
+				while (*(volatile int *)counter <= parts) {}
+				__threadfence();
+			}
+			__syncthreads();
+		}
+		read(v, x, first, end, !backward);
+		const int target = targets[row];
+		if (backward) {
+			const Sums s = read(rowSums);
+			const float base = s.base(), share = scale / s.sum, ofTarget = scale * expm1f(-*(volatile float *)&losses[row]);
+			To *to = dlogits + (long long)row * vocab;
 #pragma unroll
-	for (int k = 0; k < AT_ONCE; k++) {
-		if (inside(k)) v[k] = backward ? load(x, at(k)) : fetch(x, at(k));
-	}
-	sums += (long long)row * (1 + parts);
-	int *counter = &counters[1 + row];
+			for (int k = 0; k < AT_ONCE; k++) {
+				const int at = first + k * BLOCK;
+				if (at >= end) break;
+				store(to, at, ::each<To>([&](int i) {
+					return at * WIDTH + i == target ? ofTarget : share * exponential(v[k][i] - base);
+				}));
+			}
+			continue;
+		}
 
-	if (backward) {
+		Sums s = fold(sumsOf(v), join);
 		if (threadIdx.x == 0) {
-			while (*(volatile int *)counter <= parts) {}
+			rowSums[1 + part] = s;
 			__threadfence();
+			before = atomicAdd(counter, 1);
 		}
 		__syncthreads();
-		const Sums s = read(sums);
-		const float base = s.base(), each = scale / s.sum, ofTarget = scale * expm1f(-*(volatile float *)&losses[row]);
-		To *to = dlogits + (long long)row * vocab;
-#pragma unroll
-		for (int k = 0; k < AT_ONCE; k++) {
-			if (!inside(k)) continue;
-			store(to, at(k), ::each<To>([&](int i) {
-				return at(k) * WIDTH + i == target ? ofTarget : each * exponential(v[k][i] - base);
-			}));
+		if (before < parts - 1) continue;
+		__threadfence();
+		s = none();
+		for (int i = threadIdx.x; i < parts; i += BLOCK) s = join(s, read(&rowSums[1 + i]));
+		s = fold(s, join);
+		if (threadIdx.x == 0) {
+			losses[row] = logf(s.sum) - (value(x[target]) - s.base());
+			rowSums[0] = s;
+			__threadfence();
+			atomicAdd(counter, 1);
 		}
-		return;
-	}
-
-	Sums s = none();
-#pragma unroll
-	for (int k = 0; k < AT_ONCE; k++) {
-		if (!inside(k)) continue;
-#pragma unroll
-		for (int i = 0; i < WIDTH; i++) s.most = fmaxf(s.most, v[k][i]);
-	}
-#pragma unroll
-	for (int k = 0; k < AT_ONCE; k++) {
-		if (!inside(k)) continue;
-#pragma unroll
-		for (int i = 0; i < WIDTH; i++) s.sum += exponential(v[k][i] - s.base());
-	}
-	s = fold(s, join);
-	if (threadIdx.x == 0) {
-		sums[1 + part] = s;
-		__threadfence();
-		shared = atomicAdd(counter, 1);
-	}
-	__syncthreads();
-	if (shared < parts - 1) return;
-	__threadfence();
-	s = none();
-	for (int i = threadIdx.x; i < parts; i += BLOCK) s = join(s, read(&sums[1 + i]));
-	s = fold(s, join);
-	if (threadIdx.x == 0) {
-		losses[row] = logf(s.sum) - (value(x[target]) - s.base());
-		sums[0] = s;
-		__threadfence();
-		atomicAdd(counter, 1);
 	}
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax(float *y, const T *logits, int vocab) {
 	const long long at = (long long)blockIdx.x * vocab;
-	const Sums s = sumsOf(logits + at, vocab);
+	const Sums s = sumsOfRow(logits + at, vocab);
 	const float base = s.base(), log = logf(s.sum);
 	put(y + at, vocab, [&](int k) {
 		const Vector v = load(logits + at, k);

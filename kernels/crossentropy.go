@@ -50,15 +50,16 @@ func (d *Device) crossEntropy(loss, dlogits, logits, targets tensor.Tensor, scal
 	rows, vocab := logits.Rows(), logits.Dim(-1)
 	sums, counters := rowPartsScratch(d.scratch, rows, vocab)
 	parts := sums.Dim(1) - 1
+	resident := 4 * d.gpu.SMs // blocks
 	tasks, lag := parts, 0
 	if dlogits.Ok() {
 		tasks *= 2
-		lag = 3*2*d.gpu.SMs/tasks + 1 // one and a half times as many blocks as run at once, four on a multiprocessor
+		lag = resident*3/2/tasks + 1 // a row is done when one and a half times as many tasks are begun as blocks run at once
 	}
 	m := lossMacros(logits, dlogits)
 	d.launch(kernel{"crossentropy.cu", "begin_rows", m}, line(blocks(counters.Len(), partThreads), partThreads),
 		addr(counters), i32(counters.Len()))
-	d.launch(kernel{"crossentropy.cu", "cross_entropy", m}, line((rows+lag)*tasks, partThreads), addr(loss), addr(dlogits),
+	d.launch(kernel{"crossentropy.cu", "cross_entropy", m}, line(min(resident, rows*tasks), partThreads), addr(loss), addr(dlogits),
 		addr(logits), addr(targets), addr(sums), addr(counters), i32(rows), i32(vocab), i32(parts), i32(lag), f32(scale))
 }
 
