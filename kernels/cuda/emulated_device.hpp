@@ -29,7 +29,7 @@ struct emulated_runtime {
 	void (*copy_wait)(int groups);
 	void (*fault)(const char *what); // ends the thread
 };
-enum { EMULATED_READ, EMULATED_WRITE, EMULATED_ATOMIC, EMULATED_TOGETHER }; // the last: a read of all lanes of a warp at once
+enum { EMULATED_READ, EMULATED_WRITE, EMULATED_ATOMIC };
 
 // emulated_module is what a module gives to the driver: its static shared memory, and the pointers to set to the dynamic one.
 struct emulated_module {

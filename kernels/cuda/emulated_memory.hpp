@@ -5,11 +5,11 @@ enum { MOST_THREADS = 1024, MOST_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_B
 static const size_t MEMORY = (size_t)4 << 30;
 
 // A thread waits for others by barriers, and epochs are the times between them: each block begins one, and each of its barriers. A
-// stamp says when an access was and whose: its epoch, the count of barriers of its warp in it, and the thread, with the flags below.
+// stamp says when an access was and whose: its epoch, what its warp had met in it, and the thread, with the flags below.
 // Stamps of epochs before the launch are of no matter any more.
 typedef uint64_t stamp;
 enum { THREAD_BITS = 10, CLOCK_BITS = 18, CLOCK_AT = 14 };
-static const stamp ATOMIC = 1 << 10, TOGETHER = ATOMIC, NOT_WAITED_FOR = 1 << 11, SEVERAL_WARPS = 1 << 12, SEVERAL_BLOCKS = 1 << 13;
+static const stamp ATOMIC = 1 << 10, NOT_WAITED_FOR = 1 << 11, SEVERAL_WARPS = 1 << 12, SEVERAL_BLOCKS = 1 << 13;
 static uint32_t epoch, block_begin, launch_begin;
 static uint32_t epoch_of(stamp s) { return s >> 32; }
 static int thread_of(stamp s) { return s & (MOST_THREADS - 1); }
@@ -18,21 +18,30 @@ static int running; // the number of the thread that runs, in its block
 static uint3 at_block;
 static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // of the launch, by their first epochs
 
-// met[i][k] is how many barriers of its warp lane k had been at when thread i last met it, or somebody who had.
-static uint32_t met[MOST_THREADS][32];
-static bool warp_met[MOST_THREADS / 32]; // in this epoch
+// Lanes of a warp meet by shuffles and the like. Then none goes on before all are there, so each has read what it read before. What
+// they wrote before is there for the others only after a barrier of the warp. A warp's meetings in an epoch are numbered, and a
+// stamp's clock is the number of the next. Of the first kind (READS) and the second (WRITES) this is the last meeting of all lanes, and
+// for each lane the last of some lanes that was over for another one when it met this one.
+enum { READS, WRITES };
+struct meetings {
+	uint32_t next, all[2];
+	bool partial; // lane is in use
+	uint32_t lane[2][32][32];
+};
+static meetings warps[MOST_THREADS / 32];
 
 static stamp now() {
-	const uint32_t clock = met[running][running % 32] + 1;
-	return (stamp)epoch << 32 | (stamp)(clock & ((1 << CLOCK_BITS) - 1)) << CLOCK_AT | running;
+	const stamp clock = warps[running / 32].next & ((1 << CLOCK_BITS) - 1);
+	return (stamp)epoch << 32 | clock << CLOCK_AT | running;
 }
 
 // happened says whether an access of this launch is over for the thread that runs: whether a barrier is between.
-static bool happened(stamp s) {
-	const uint32_t e = epoch_of(s);
+static bool happened(stamp s, int kind) {
+	const uint32_t e = epoch_of(s), clock = s >> CLOCK_AT & ((1 << CLOCK_BITS) - 1);
 	if (e < block_begin) return false; // in another block
 	if (e < epoch || thread_of(s) == running) return true;
-	return thread_of(s) / 32 == running / 32 && met[running][thread_of(s) % 32] >= (s >> CLOCK_AT & ((1 << CLOCK_BITS) - 1));
+	const meetings &w = warps[running / 32];
+	return thread_of(s) / 32 == running / 32 && clock <= std::max(w.all[kind], w.lane[kind][running % 32][thread_of(s) % 32]);
 }
 
 struct cell {
@@ -153,15 +162,15 @@ struct visit {
 	}
 	// meet compares the access with the last ones of each of its bytes, and notes it. since: where the stamps begin that matter.
 	void meet(cell *c, size_t n, uint32_t since) const {
-		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : kind == EMULATED_TOGETHER ? TOGETHER : 0);
+		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : 0);
 		for (size_t i = 0; i < n; i++) {
 			const stamp w = c[i].write, r = c[i].read;
 			if (epoch_of(w) >= since) {
 				if (w & NOT_WAITED_FOR) end_with(text() + ", which an asynchronous copy writes that is not waited for");
-				if (!happened(w) && !(kind == EMULATED_ATOMIC && w & ATOMIC)) race(w, "writes");
+				if (!happened(w, WRITES) && !(kind == EMULATED_ATOMIC && w & ATOMIC)) race(w, "writes");
 			}
 			const bool recent = epoch_of(r) >= since;
-			if (kind == EMULATED_READ || kind == EMULATED_TOGETHER) {
+			if (kind == EMULATED_READ) {
 				stamp flags = 0;
 				if (recent) {
 					flags = r & SEVERAL_BLOCKS;
@@ -172,7 +181,7 @@ struct visit {
 				continue;
 			}
 			if (recent) {
-				if (!happened(r) && !(r & TOGETHER && thread_of(r) / 32 == running / 32)) race(r, "reads"); // all lanes have, before any goes on
+				if (!happened(r, READS)) race(r, "reads");
 				if (r & SEVERAL_BLOCKS) end_with(text() + ", a race with another block, which reads it");
 				if (epoch_of(r) == epoch && r & SEVERAL_WARPS) end_with(text() + ", a race with another warp, which reads it");
 			}

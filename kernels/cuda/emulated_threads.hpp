@@ -148,7 +148,7 @@ static void mma(float *d, const uint32_t *a, const uint32_t *b) {
 
 static void ldmatrix(uint32_t *r, const void *row, bool transposed) {
 	if ((uintptr_t)row % 16) end_with("ldmatrix of a row whose address is no multiple of 16");
-	access_of(row, 16, EMULATED_TOGETHER);
+	access_of(row, 16, EMULATED_READ);
 	uint32_t words[4];
 	memcpy(words, row, 16);
 	const emulated_lanes *all = meet(~0u, words, 4);
@@ -191,22 +191,30 @@ static void copy_wait(int newest) {
 
 static void next_epoch() {
 	epoch++;
-	for (int w = 0; w * 32 < threads; w++) {
-		if (std::exchange(warp_met[w], false)) memset(met[32 * w], 0, 32 * sizeof met[0]);
+	for (int i = 0; i * 32 < threads; i++) {
+		meetings &w = warps[i];
+		w.next = 1, w.all[READS] = w.all[WRITES] = 0;
+		if (std::exchange(w.partial, false)) memset(w.lane, 0, sizeof w.lane);
 	}
 }
 
-// order has what lanes did before a barrier of their warp be over for all of them.
-static void order(int first, uint32_t here) {
-	uint32_t joined[32] = {};
-	for (int i = 0; i < 32; i++) {
-		for (int k = 0; k < 32 && here >> i & 1; k++) joined[k] = std::max(joined[k], met[first + i][k]);
+// note_meeting has what these lanes did be over for each of them, as far as a meeting of that kind goes.
+static void note_meeting(meetings &w, uint32_t here, bool all, bool barrier) {
+	const uint32_t number = w.next++;
+	for (int kind = READS; kind <= (barrier ? WRITES : READS); kind++) {
+		if (all) {
+			w.all[kind] = number;
+			continue;
+		}
+		uint32_t joined[32] = {};
+		for (int i = 0; i < 32; i++) {
+			for (int k = 0; k < 32 && here >> i & 1; k++) joined[k] = std::max(joined[k], here >> k & 1 ? number : w.lane[kind][i][k]);
+		}
+		for (int i = 0; i < 32; i++) {
+			if (here >> i & 1) memcpy(w.lane[kind][i], joined, sizeof joined);
+		}
+		w.partial = true;
 	}
-	for (int k = 0; k < 32; k++) joined[k] += here >> k & 1;
-	for (int i = 0; i < 32; i++) {
-		if (here >> i & 1) memcpy(met[first + i], joined, sizeof joined);
-	}
-	warp_met[first / 32] = true;
 }
 
 // release_warp lets lanes of a warp go on that wait for each other, if all are there whom their mask names and the block has.
@@ -235,7 +243,7 @@ static bool release_warp(int first) {
 			for (int w = 0; w < f.words; w++) all.given[k][w] = f.given[w];
 			f.state = READY;
 		}
-		if (fibers[first + i].words < 0) order(first, here);
+		note_meeting(warps[first / 32], here, here == exist, fibers[first + i].words < 0);
 		return true; // the lanes that another mask names come next time: here is theirs then
 	}
 	return false;

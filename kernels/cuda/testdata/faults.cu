@@ -42,6 +42,14 @@ extern "C" __global__ void right_copies(unsigned *to, const unsigned *from) {
 	if (blockIdx.x == 1) ((uint4 *)to)[threadIdx.x] = vectors[threadIdx.x];
 }
 // right
+extern "C" __global__ void right_reads(unsigned *to, const unsigned *from) { // a shuffle does not end before all lanes have read
+	extern __shared__ unsigned words[];
+	if (threadIdx.x == 0) words[0] = words[1] = 0;
+	__syncthreads();
+	const unsigned x = __shfl_xor_sync(~0u, words[threadIdx.x / 32], 1);
+	if (threadIdx.x % 32 == 0) words[threadIdx.x / 32] = x;
+}
+// right
 extern "C" __global__ void right_matrices(unsigned *to, const unsigned *from) { // no lane goes on before all have their words
 	unsigned r[4];
 	if (threadIdx.x >= 32) return;
@@ -61,11 +69,11 @@ extern "C" __global__ void right_sums(unsigned *to, const unsigned *from) {
 	if (threadIdx.x == 5) to[blockIdx.x] = sum;
 }
 
-// block 0,0,0: thread 0 waits at the barrier of line 66 for thread 32, which has ended
+// block 0,0,0: thread 0 waits at the barrier of line 74 for thread 32, which has ended
 extern "C" __global__ void half_a_barrier(unsigned *to, const unsigned *from) {
 	if (threadIdx.x < 32) __syncthreads();
 }
-// block 0,0,0: thread 0 waits at the barrier of line 70 for thread 32, which is at that of line 71
+// block 0,0,0: thread 0 waits at the barrier of line 78 for thread 32, which is at that of line 79
 extern "C" __global__ void two_barriers(unsigned *to, const unsigned *from) {
 	if (threadIdx.x < 32) __syncthreads();
 	else __syncthreads();
@@ -131,14 +139,21 @@ extern "C" __global__ void race_of_halves(unsigned *to, const unsigned *from) {
 	else __syncwarp(0xFFFF0000);
 	if (threadIdx.x == 16) to[0] = words[0];
 }
-// block 0,0,0: thread 0: writes 4 bytes at +0 of dynamic shared memory, a race with thread 31, which reads it
+// block 0,0,0: thread 1: writes 4 bytes at +4 of dynamic shared memory, a race with thread 0, which reads it
 extern "C" __global__ void write_after_read(unsigned *to, const unsigned *from) {
+	extern __shared__ unsigned words[];
+	words[threadIdx.x] = 0;
+	__syncthreads();
+	if (threadIdx.x == 0) to[0] = words[1];
+	if (threadIdx.x == 1) words[1] = 1;
+}
+// block 0,0,0: thread 32: writes 4 bytes at +0 of dynamic shared memory, a race with another warp, which reads it
+extern "C" __global__ void write_after_warp(unsigned *to, const unsigned *from) {
 	extern __shared__ unsigned words[];
 	if (threadIdx.x == 0) words[0] = 0;
 	__syncthreads();
-	unsigned x = words[0];
-	x = __shfl_xor_sync(~0u, x, 1);
-	words[threadIdx.x] = x;
+	const unsigned x = __shfl_xor_sync(~0u, words[0], 1);
+	if (threadIdx.x == 32) words[0] = x;
 }
 // block 0,0,0: thread 1: reads 16 bytes at +0 of dynamic shared memory, a race with thread 0, which writes it
 extern "C" __global__ void matrix_of_another(unsigned *to, const unsigned *from) {
