@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -165,68 +166,104 @@ func TestAttentionBF16(t *testing.T) {
 
 // TestAttentionHugeScores has scores of some ±10⁴ and ±10⁹: weights are 0 and 1, and gradients finite.
 func TestAttentionHugeScores(t *testing.T) {
-	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 40, 150}, Heads: 4, KVHeads: 2, HeadDim: 16, Window: 33}
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, dt := range cases.Types {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		eachAttention(d, func(dt tensor.DType, headDim int) {
+			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 40, 150}, Heads: 4, KVHeads: 2, HeadDim: headDim, Window: 33}
 			for _, spread := range []float64{50, 1.5e4} {
-				for _, fused := range []bool{false, true} {
-					c := cases.AttentionCase(dt, m, spread)
-					r := place(t, d, c)
-					d.SetFused(kernels.Fused{"attention": fused})
-					c.Forward(d, r.X)
-					c.Backward(d, r.X)
-					for _, name := range []string{"y", "lse", "dqkv"} {
-						for i, v := range floats(t, d, r.X[name]) {
-							if math.IsNaN(v) || math.IsInf(v, 0) || name == "y" && math.Abs(v) > 6 {
-								t.Fatalf("%s, fused %v: %s[%d] is %v", c.ID(), fused, name, i, v)
-							}
+				c := cases.AttentionCase(dt, m, spread)
+				r := place(t, d, c)
+				c.Forward(d, r.X)
+				c.Backward(d, r.X)
+				for _, name := range []string{"y", "lse", "dqkv"} {
+					for i, v := range floats(t, d, r.X[name]) {
+						if math.IsNaN(v) || math.IsInf(v, 0) || name == "y" && math.Abs(v) > 6 {
+							t.Fatalf("%s, fused %v: %s[%d] is %v", c.ID(), d.Fused(), name, i, v)
 						}
 					}
-					r.Close()
+				}
+				r.Close()
+			}
+		})
+	})
+}
+
+// eachAttention calls f for both types, unfused and fused, with a head dimension that has kernels on tensor cores and one that has
+// none; for a GPU that is only played, with the first in BF16 and fused.
+func eachAttention(d *kernels.Device, f func(dt tensor.DType, headDim int)) {
+	for _, dt := range cases.Types {
+		for _, fused := range []bool{false, true} {
+			for _, headDim := range []int{16, 64} {
+				if d.IsCPU() || os.Getenv("RESTYLE_TEST_DEVICE") != "" || dt == tensor.BF16 && fused && headDim == 64 {
+					d.SetFused(kernels.Fused{"attention": fused})
+					f(dt, headDim)
 				}
 			}
 		}
+	}
+}
+
+// TestAttentionOneKey has every query see itself alone: y is its value, whatever the score, and only values have gradients.
+func TestAttentionOneKey(t *testing.T) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		eachAttention(d, func(dt tensor.DType, headDim int) {
+			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 1, 70, 135}, Heads: 2, KVHeads: 2, HeadDim: headDim, Window: 1}
+			c := cases.AttentionCase(dt, m, 4)
+			r := place(t, d, c)
+			c.Forward(d, r.X)
+			c.Backward(d, r.X)
+			columns, values := m.Width(), 4*headDim // those of qkv, and the first of values
+			y, dqkv := floats(t, d, r.X["y"]), floats(t, d, r.X["dqkv"])
+			near := func(got, want float64) bool { return math.Abs(got-want) <= 2e-5*math.Abs(want) } // e⁰, of scores up to 100
+			for i, x := range r.At["qkv"] {
+				row, column := i/columns, i%columns-values
+				if at := row*2*headDim + column; column < 0 {
+					if !(math.Abs(dqkv[i]) < 1e-3) {
+						t.Fatalf("%s, fused %v: dqkv[%d] is %v", c.ID(), d.Fused(), i, dqkv[i])
+					}
+				} else if !near(y[at], x) || !near(dqkv[i], r.At["dy"][at]) {
+					t.Fatalf("%s, fused %v: y[%d] is %v, not %v, dqkv[%d] %v, not %v", c.ID(), d.Fused(), at, y[at], x, i, dqkv[i], r.At["dy"][at])
+				}
+			}
+			r.Close()
+		})
 	})
 }
 
 // TestAttentionNeighbours has a sequence's results, to the last bit, be the same whatever lies beside it: NaN too.
 func TestAttentionNeighbours(t *testing.T) {
 	const n, before, after = 77, 31, 40
-	alone := kernels.AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: 24}
-	among := alone
-	among.CuSeqlens = []int32{0, 1, before, before + n, before + n, before + n + after}
-	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
-		for _, dt := range cases.Types {
-			for _, fused := range []bool{false, true} {
-				d.SetFused(kernels.Fused{"attention": fused})
-				one, many := cases.AttentionCase(dt, alone, 1), cases.AttentionCase(dt, among, 1)
-				fill := func(from int, columns int) func(*rand.Rand, int) float64 {
-					return func(_ *rand.Rand, i int) float64 {
-						if i < from*columns || i >= (from+n)*columns {
-							return math.NaN()
-						}
-						return rand.New(rand.NewPCG(5, uint64(i-from*columns))).NormFloat64()
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		eachAttention(d, func(dt tensor.DType, headDim int) {
+			alone := kernels.AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 2, HeadDim: headDim}
+			among := alone
+			among.CuSeqlens = []int32{0, 1, before, before + n, before + n, before + n + after}
+			one, many := cases.AttentionCase(dt, alone, 1), cases.AttentionCase(dt, among, 1)
+			fill := func(from int, columns int) func(*rand.Rand, int) float64 {
+				return func(_ *rand.Rand, i int) float64 {
+					if i < from*columns || i >= (from+n)*columns {
+						return math.NaN()
 					}
+					return rand.New(rand.NewPCG(5, uint64(i-from*columns))).NormFloat64()
 				}
-				one.In[0].Fill, many.In[0].Fill = fill(0, alone.Width()), fill(before, alone.Width())
-				one.Out[0].Fill, many.Out[0].Fill = fill(0, 4*24), fill(before, 4*24)
-				a, b := place(t, d, one), place(t, d, many)
-				d.Upload(a.X["dy"], toF32(valuesOf(one.Out[0], a.X["dy"].Len())))
-				d.Upload(b.X["dy"], toF32(valuesOf(many.Out[0], b.X["dy"].Len())))
-				one.Forward(d, a.X)
-				one.Backward(d, a.X)
-				many.Forward(d, b.X)
-				many.Backward(d, b.X)
-				for _, name := range []string{"y", "dqkv"} {
-					x, y := a.X[name], b.X[name].Slice(before, before+n)
-					if !bytes.Equal(bytesOf(t, d, x), bytesOf(t, d, y)) {
-						t.Errorf("%v fused %v: %s is another among other sequences", dt, fused, name)
-					}
-				}
-				a.Close()
-				b.Close()
 			}
-		}
+			one.In[0].Fill, many.In[0].Fill = fill(0, alone.Width()), fill(before, alone.Width())
+			one.Out[0].Fill, many.Out[0].Fill = fill(0, 4*headDim), fill(before, 4*headDim)
+			a, b := place(t, d, one), place(t, d, many)
+			d.Upload(a.X["dy"], toF32(valuesOf(one.Out[0], a.X["dy"].Len())))
+			d.Upload(b.X["dy"], toF32(valuesOf(many.Out[0], b.X["dy"].Len())))
+			one.Forward(d, a.X)
+			one.Backward(d, a.X)
+			many.Forward(d, b.X)
+			many.Backward(d, b.X)
+			for _, name := range []string{"y", "dqkv"} {
+				x, y := a.X[name], b.X[name].Slice(before, before+n)
+				if !bytes.Equal(bytesOf(t, d, x), bytesOf(t, d, y)) {
+					t.Errorf("%v, head dimension %d, fused %v: %s is another among other sequences", dt, headDim, d.Fused(), name)
+				}
+			}
+			a.Close()
+			b.Close()
+		})
 	})
 }
 

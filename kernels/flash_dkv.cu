@@ -42,15 +42,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		bring<QUERIES>(tile(turn, 1), dy + ((long long)query * heads + head) * DIM, heads * DIM, length - query);
 		copyCommit();
 		if (threadIdx.x < QUERIES) {
-			const bool there = query + (int)threadIdx.x < length;
 			const long long n = number + (long long)head * rows + query + threadIdx.x;
-			nextBase = there ? lse[n] * LOG2E : INFINITY;
-			nextOf = there ? delta[n] : 0;
+			nextBase = INFINITY;
+			nextOf = 0;
+			if (query + (int)threadIdx.x >= length) return;
+			nextBase = lse[n];
+			nextOf = delta[n];
 		}
 	};
 	auto keep = [&](int turn) {
 		if (threadIdx.x < QUERIES) {
-			had[turn % 2][0][threadIdx.x] = nextBase;
+			had[turn % 2][0][threadIdx.x] = nextBase * LOG2E;
 			had[turn % 2][1][threadIdx.x] = nextOf;
 		}
 	};
