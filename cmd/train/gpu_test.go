@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
+	"restyle/trainer"
 )
 
 // TestGPUThatCannotBeUsed wants what is wrong and what to do, the exit code, and nothing changed.
@@ -87,5 +89,53 @@ func TestGPUFailures(t *testing.T) {
 				t.Errorf("exit %d: %s\nnot %d: %s", code, stderr.String(), test.code, test.want)
 			}
 		})
+	}
+}
+
+// TestGPUThatFails has a GPU fail in the middle of a run, with each of the results that may mean no more than that, and wants the
+// exit code of what can be tried again, the way to go on, and a run that goes on.
+func TestGPUThatFails(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc", "libnvidia-ml")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 HELD=4")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	for code, name := range map[string]string{"700": "ILLEGAL_ADDRESS", "702": "LAUNCH_TIMEOUT", "214": "ECC_UNCORRECTABLE", "999": "UNKNOWN"} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("STANDIN_FAULT", code)
+			t.Setenv("STANDIN_BROKEN", "0")
+			out := filepath.Join(t.TempDir(), "out")
+			args := small(t, out, "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps", "4", "--save-every", "2")
+			var stdout, stderr bytes.Buffer
+			exit := run(context.Background(), args, &stdout, &stderr, func(p trainer.Phase) {
+				if p == "step 4" {
+					os.Setenv("STANDIN_BROKEN", "1")
+				}
+			})
+			said := stderr.String()
+			if exit != cli.Retry || !strings.Contains(said, "train: step 4: ") || !strings.Contains(said, "CUDA_ERROR_"+name+": ") ||
+				!strings.HasSuffix(said, "\nthe GPU failed: go on from the last checkpoint with the same command and --resume\n") {
+				t.Fatalf("exit %d: %s", exit, said)
+			}
+			os.Setenv("STANDIN_BROKEN", "0")
+			o := must(t, cli.Done, append(args, "--resume")...)
+			if f := figuresOf(t, o); f.Steps != 4 || !strings.Contains(o.stderr, "going on after step 2 of 4") {
+				t.Errorf("%v", o)
+			}
+			if !strings.Contains(o.stderr, "the GPU's clocks were held back: by power at ") {
+				t.Errorf("nothing is said of the power limit: %v", o)
+			}
+		})
+	}
+}
+
+// TestGPUOutOfMemory wants the table of who has the memory, and flags that take less.
+func TestGPUOutOfMemory(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 LARGEST=1000000")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	o := must(t, cli.Failed, small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda")...)
+	for _, want := range []string{"train: memory for ", "CUDA_ERROR_OUT_OF_MEMORY", "\n  other processes, the driver", "\n  in all                              16.0 GiB\nany of these would fit: "} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is missing: %v", want, o)
+		}
 	}
 }
