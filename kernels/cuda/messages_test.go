@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -157,6 +159,27 @@ func TestLoadSays(t *testing.T) {
 		g := openStandIn(t, 0)
 		if _, err := g.Load([]byte("kernels")); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%v\nhas not\n%s", err, want)
+		}
+	}
+}
+
+// TestDocumented wants each result that there is a cure for, and each library, in the document that explains them.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/gpu.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := slices.Concat(slices.Collect(maps.Keys(cures)), []int{outOfMemory, noDevice, driverMismatch})
+	for _, code := range codes {
+		if !strings.Contains(string(text), fmt.Sprintf("(%d)", code)) {
+			t.Errorf("%d is not explained", code)
+		}
+	}
+	for _, l := range []library{libcuda, libnvml, libnvrtc, libcublasLt} {
+		for _, want := range []string{strings.Replace(l.file, "%d", "13", 1), l.variable, l.wheel, l.pip} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s is not explained", want)
+			}
 		}
 	}
 }
