@@ -5,6 +5,7 @@
 //   CODES           1: moments are codes of 8 bits, 0: they are F32
 //   G_F32 or G_BF16 the type of gradients
 #include "codes.cuh"
+#include "block.cuh"
 
 enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 }; // as on the CPU
 
@@ -62,12 +63,17 @@ struct Part {
 	float m[EACH], v[EACH], u[EACH]; // v: its root where that is coded
 };
 
-// at is where a lane's part of a block begins.
-template <typename E> inline E *at(E *x, unsigned block) { return x + (unsigned long long)block * QUANTIZE_BLOCK + 4 * lane(); }
+// mine is where a lane's part of a block begins.
+template <typename E> inline E *mine(E *x, unsigned block) { return x + (unsigned long long)block * QUANTIZE_BLOCK + 4 * lane(); }
+
+// count is how many of a block's elements there are from the lane's first on.
+inline int count(const Range &r, unsigned block) {
+	return (int)(r.begin + block + 1 < r.end ? QUANTIZE_BLOCK : r.last) - 4 * lane();
+}
 
 template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsigned block, int count) {
-	const Elements<Gradient> g = read<WHOLE>(at(r.g, block), count);
-	Elements<Moment> m = read<WHOLE>(at(r.m, block), count, Moment(CODES ? BNB ? 128 : 127 : 0)), v = read<WHOLE>(at(r.v, block), count);
+	const Elements<Gradient> g = read<WHOLE>(mine(r.g, block), count);
+	Elements<Moment> m = read<WHOLE>(mine(r.m, block), count, Moment(CODES ? BNB ? 128 : 127 : 0)), v = read<WHOLE>(mine(r.v, block), count);
 	Part x;
 #if CODES
 	const float mScale = r.mScale[block], vScale = r.vScale[block], root = f.keepRoot * vScale;
@@ -97,8 +103,8 @@ template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsign
 #endif
 	}
 #if !CODES
-	write<WHOLE>(at(r.m, block), count, m);
-	write<WHOLE>(at(r.v, block), count, v);
+	write<WHOLE>(mine(r.m, block), count, m);
+	write<WHOLE>(mine(r.v, block), count, v);
 #endif
 	return x;
 }
@@ -116,8 +122,8 @@ template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned b
 			if ((m.at(i) < 127) != (__float_as_uint(x.m[i]) >> 31)) m.at(i) += x.m[i] > 0 ? 1 : -1;
 		}
 	}
-	write<WHOLE>(at(r.m, block), count, m);
-	write<WHOLE>(at(r.v, block), count, vMap.encode(x.v, vScale));
+	write<WHOLE>(mine(r.m, block), count, m);
+	write<WHOLE>(mine(r.v, block), count, vMap.encode(x.v, vScale));
 	__syncwarp(); // all have read the scales
 	if (lane() == 0) {
 		r.mScale[block] = mScale;
@@ -168,8 +174,8 @@ template <bool WHOLE, typename W = T, typename B = Behind>
 inline void weights(const Range &r, const Factors &f, const Part &x, unsigned block, int count) {
 	Elements<W> w;
 	Elements<B> behind;
-	if constexpr (WEIGHT != WEIGHT_MASTER) w = read<WHOLE>(at(r.w, block), count);
-	if constexpr (BEHIND) behind = read<WHOLE>(at(r.behind, block), count);
+	if constexpr (WEIGHT != WEIGHT_MASTER) w = read<WHOLE>(mine(r.w, block), count);
+	if constexpr (BEHIND) behind = read<WHOLE>(mine(r.behind, block), count);
 	float to[EACH], sum = 0;
 #pragma unroll
 	for (int i = 0; i < EACH; i++) {
@@ -224,8 +230,8 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 			if constexpr (WEIGHT == WEIGHT_MASTER) behind.at(i) = __float_as_uint(to[i]);
 		}
 	}
-	write<WHOLE>(at(r.w, block), count, w);
-	if constexpr (BEHIND) write<WHOLE>(at(r.behind, block), count, behind);
+	write<WHOLE>(mine(r.w, block), count, w);
+	if constexpr (BEHIND) write<WHOLE>(mine(r.behind, block), count, behind);
 }
 
 template <bool WHOLE> inline void step(const Range &r, const Factors &f, unsigned block, int count) {
@@ -286,7 +292,40 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 3)
 		}
 		const unsigned block = at - r.begin;
 		if (at + stride < r.end) ahead.fetch(block + stride);
-		if (block < r.whole) step<true>(r, f, block, QUANTIZE_BLOCK);
-		else step<false>(r, f, block, (at + 1 < r.end ? QUANTIZE_BLOCK : r.last) - 4 * lane());
+		if (block < r.whole) step<true>(r, f, block, 0);
+		else step<false>(r, f, block, count(r, block));
 	}
+}
+
+// adamw_squares leaves in sums what each block of threads adds to the sum of the squares of a list's gradients. A warp takes a few
+// neighbouring blocks at a time, so that enough is under way.
+extern "C" __global__ void __launch_bounds__(BLOCK) adamw_squares(double *sums, const Range *list, int blocks) {
+	constexpr int WIDE = 16 / sizeof(Gradient), VECTORS = 8; // elements of a vector, and how many a lane has under way
+	constexpr unsigned AT_ONCE = 32 * WIDE * VECTORS / QUANTIZE_BLOCK;
+	double sum[2] = {};
+	auto add = [&](float x, int i) { sum[i % 2] += (double)x * x; };
+	Range r = {};
+	for (unsigned from = thread() / 32 * AT_ONCE; from < blocks; from += gridDim.x * (BLOCK / 32) * AT_ONCE) {
+		const unsigned to = min(from + AT_ONCE, (unsigned)blocks);
+		for (unsigned at = from; at < to;) {
+			while (at >= r.end) r = *list++;
+			const unsigned block = at - r.begin;
+			if (at + AT_ONCE <= to && block + AT_ONCE <= r.whole) {
+				Vec<Gradient, WIDE> v[VECTORS];
+#pragma unroll
+				for (int k = 0; k < VECTORS; k++)
+					v[k] = loadOf<WIDE>(r.g + (unsigned long long)block * QUANTIZE_BLOCK, k * 32 + lane());
+#pragma unroll
+				for (int i = 0; i < VECTORS * WIDE; i++) add(v[i / WIDE][i % WIDE], i);
+				at += AT_ONCE;
+				continue;
+			}
+			const Elements<Gradient> g = read<false>(mine(r.g, block), count(r, block));
+#pragma unroll
+			for (int i = 0; i < EACH; i++) add(g[i], i);
+			at++;
+		}
+	}
+	const double total = blockSum(sum[0] + sum[1]);
+	if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }

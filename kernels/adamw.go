@@ -140,10 +140,11 @@ type AdamWList struct {
 
 // An adamWRun is the tensors of one form, whose ranges lie one after the other in a GPU's memory.
 type adamWRun struct {
-	macros macros
-	ranges tensor.Tensor
-	blocks int
-	bnb    bool
+	macros  macros
+	ranges  tensor.Tensor
+	blocks  int
+	squares grid // of AddSquaresAll
+	bnb     bool
 }
 
 // adamWRange is how many bytes adamw.cu has for a range.
@@ -182,6 +183,7 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 				at++
 			}
 		}
+		run.squares = squaresGrid(run.blocks * QuantizeBlock * list[i].G.DType.Size())
 		run.ranges = memory.Part(first*adamWRange, (at-first)*adamWRange)
 		l.runs = append(l.runs, run)
 	}
@@ -208,6 +210,30 @@ func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 			f32(f.Beta1), f32(f.Beta2), f32(f.Rest1), f32(f.Rest2), f32(f.KeepRoot), f32(f.Rate), f32(f.Root), f32(f.Eps),
 			i64(int(f.Seed)))
 	}
+}
+
+// AddSquaresAll is AddSquares on the gradients of a list, up to the order of a sum. On a GPU it is a launch for each form that there
+// is, and one more.
+func (d *Device) AddSquaresAll(c Control, l *AdamWList) {
+	if d.gpu == nil {
+		for _, x := range l.tensors {
+			d.AddSquares(c, x.G)
+		}
+		return
+	}
+	d.ran("add_squares")
+	defer d.release(d.mark())
+	n := 0
+	for _, r := range l.runs {
+		n += r.squares.blocks.X
+	}
+	sums, at := squaresScratch(d.scratch, n), 0
+	for _, r := range l.runs {
+		d.launch(kernel{"adamw.cu", "adamw_squares", r.macros}, r.squares,
+			addr(sums.Part(at, r.squares.blocks.X)), addr(r.ranges), i32(r.blocks))
+		at += r.squares.blocks.X
+	}
+	d.launch(kernel{"control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums), i32(n))
 }
 
 func checkAdamWStep(c AdamWStep) {

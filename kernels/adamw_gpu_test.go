@@ -3,6 +3,7 @@ package kernels_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -108,8 +109,8 @@ func TestAdamWAll(t *testing.T) {
 	run := func(t *testing.T, d *kernels.Device) {
 		var one, all []*stepper
 		var list []kernels.AdamWTensor
-		for i, n := range []int{1, 256, 300, 5000, 4096, 511, 77} {
-			f := forms[[]int{8, 7, 4, 8, 8, 8, 7}[i]]
+		for i, n := range []int{1, 256, 300, 5000, 4096, 511, 77, 7 * kernels.QuantizeBlock} {
+			f := append(slices.Clone(forms), halfGradients...)[[]int{8, 7, 4, 8, 15, 15, 15, 8}[i]]
 			w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
 			a, b := f.stepper(t, d, w), f.stepper(t, d, w)
 			a.number, b.number, a.still, b.still = i, i, i%2 == 1, i%2 == 1
@@ -132,6 +133,14 @@ func TestAdamWAll(t *testing.T) {
 				d.Upload(all[i].g, g)
 				d.AddSquares(c, x.g)
 			}
+			apart, together := control(t, d), control(t, d)
+			for _, x := range list {
+				d.AddSquares(apart, x.G)
+			}
+			d.AddSquaresAll(together, l)
+			if a, b := record(t, d, apart).Norm, record(t, d, together).Norm; math.Abs(a-b) > 1e-13*a {
+				t.Errorf("step %d: the norm of all is %v, and %v tensor by tensor", step, b, a)
+			}
 			d.Decide(c, 0.3)
 			for _, x := range one {
 				x.c.Control, x.c.Step = c, step+1
@@ -151,4 +160,45 @@ func TestAdamWAll(t *testing.T) {
 	}
 	kernels.EachDevice(t, run)
 	t.Run("emulated", func(t *testing.T) { run(t, emulated(t)) })
+}
+
+// record is what a control says.
+func record(t *testing.T, d *kernels.Device, c kernels.Control) kernels.Record {
+	t.Helper()
+	r, err := d.Record(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestAdamWAnywhere moves a tensor that begins where no vector does, and so do its gradient and its state.
+func TestAdamWAnywhere(t *testing.T) {
+	const n = 3*kernels.QuantizeBlock + 7
+	f := forms[8]
+	gpu := emulated(t)
+	d, err := kernels.Open("cpu", kernels.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all [2][]byte
+	for i, d := range []*kernels.Device{d, gpu} {
+		x := f.stepper(t, d, filled(n, func(i int) float64 { return math.Sin(float64(i)) }))
+		d.Upload(x.g, gradients(n, 0))
+		y := x.tensor()
+		for _, part := range []*tensor.Tensor{&y.W, &y.G, &y.State.M, &y.State.V, &y.State.Master} {
+			*part = part.Part(1, n-1)
+		}
+		x.c.Step = 1
+		d.AdamW(y, x.c)
+		c := control(t, d)
+		d.AddSquaresAll(c, d.NewAdamWList(arena(t, d, 256).New("list", tensor.U8, kernels.AdamWListSize(1)), []kernels.AdamWTensor{y}))
+		all[i] = fmt.Appendf(nil, "%.12g", record(t, d, c).Norm)
+		for _, z := range x.state() {
+			all[i] = append(all[i], bytesOf(t, d, z)...)
+		}
+	}
+	if !bytes.Equal(all[0], all[1]) {
+		t.Errorf("the state is another on the GPU")
+	}
 }

@@ -73,6 +73,11 @@ func optimiserCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			d.AdamW(f.of(x, 0), AdamWStep{LR: 1e-5, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1, Step: 10})
 		}})
 	}
+	gradient, list := gpuOperand{t, []int{n}, 1}, gpuOperand{tensor.U8, []int{adamWRange}, 0}
+	state := gpuOperand{tensor.F32, []int{n}, 0}
+	cases = append(cases, gpuCase{"add squares of a list", []gpuOperand{gradient, {tensor.F64, []int{4}, 1}, list, state}, func(d *Device, x []tensor.Tensor) {
+		d.AddSquaresAll(Control{x[1]}, d.NewAdamWList(x[2], []AdamWTensor{{W: x[0], G: x[0], State: AdamWState{M: x[3], V: x[3]}}}))
+	}})
 	x, codes, scale := gpuOperand{tensor.F32, []int{n}, 1}, gpuOperand{tensor.U8, []int{n}, 1}, gpuOperand{tensor.F32, []int{QuantizeBlocks(n)}, 1}
 	for _, signed := range []bool{true, false} {
 		cases = append(cases,

@@ -7,10 +7,8 @@ import "restyle/kernels"
 
 // AddSquares adds what the gradients of a block add to the square of the norm.
 func (o *AdamW) AddSquares(block int) {
-	for _, p := range o.params {
-		if p.Block == block {
-			o.d.AddSquares(o.control, p.Grad)
-		}
+	if list := o.blocks[block]; list != nil {
+		o.d.AddSquaresAll(o.control, list)
 	}
 }
 

@@ -17,15 +17,11 @@ func Norm(d *kernels.Device, params []model.Param) (norm float64, err error) {
 	defer func() { err = errors.Join(err, a.Close()) }()
 	c := kernels.NewControl(a)
 	d.Begin(c)
-	addSquares(d, c, params)
-	r, err := d.Record(c)
-	return r.Norm, err
-}
-
-func addSquares(d *kernels.Device, c kernels.Control, params []model.Param) {
 	for _, p := range params {
 		if p.Trained() {
 			d.AddSquares(c, p.Grad)
 		}
 	}
+	r, err := d.Record(c)
+	return r.Norm, err
 }
