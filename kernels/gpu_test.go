@@ -78,6 +78,9 @@ func TestLaunches(t *testing.T) {
 	}
 	set := token.NewFileSet()
 	for _, name := range goFiles {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
 		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
