@@ -93,19 +93,29 @@ template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
 typedef Panel<TILE_M, !TRANS_A> Left;
 typedef Panel<TILE_N, TRANS_B> Right;
 
-// put stores four elements of a row of c from a column on, with the bias, and added to what is there.
-inline void put(C *row, int column, int columns, const float (&sums)[4], const bf16 *bias, int add) {
+// fetchTwo reads two elements of c, or those of them that are left in its row.
+inline Vec<C, 2> fetchTwo(const C *from, int left) {
+	Vec<C, 2> v;
+	if constexpr (C_WIDTH == 4) {
+		if (left > 0) v = fetchOf<2>(from, 0);
+	} else {
+		if (left > 0) v.at[0] = from[0];
+		if (left > 1) v.at[1] = from[1];
+	}
+	return v;
+}
+
+// storeFour stores four elements of c, or those of them that are left in its row.
+inline void storeFour(C *to, int left, const float (&sums)[4]) {
+	Vec<C, 4> v;
+	narrow(v.at, sums);
+	if constexpr (C_WIDTH == 4) {
+		if (left > 0) *(typename Vec<C, 4>::Word *)to = v.words[0];
+	} else {
 #pragma unroll
-	for (int i = 0; i < 4; i += C_WIDTH) {
-		const int at = column + i;
-		if (at >= columns) continue;
-		Vec<C, C_WIDTH> v;
-		if (add) v = fetchOf<C_WIDTH>(row + at, 0);
-		float out[C_WIDTH];
-#pragma unroll
-		for (int j = 0; j < C_WIDTH; j++) out[j] = sums[i + j] + (bias ? value(bias[at + j]) : 0) + (add ? v[j] : 0);
-		narrow(v.at, out);
-		*(typename Vec<C, C_WIDTH>::Word *)(row + at) = v.words[0];
+		for (int i = 0; i < 4; i++) {
+			if (i < left) to[i] = v.at[i];
+		}
 	}
 }
 
@@ -142,9 +152,26 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 		columnsOf.load(right[to], stages + from + Left::BYTES, k);
 	};
 
-	float sums[BLOCKS_M][BLOCKS_N][4] = {};
 #pragma unroll
 	for (int i = 0; i < STAGES - 1; i++) load();
+
+	// Sums begin with the bias and what c holds: that is read while the first steps are on their way.
+	const int lane = threadIdx.x % 32, top = row + warpRow + lane / 4, edge = column + warpColumn;
+	float sums[BLOCKS_M][BLOCKS_N][4] = {};
+	c += (long long)blockIdx.y * m * cRow;
+	if (bias || add) {
+#pragma unroll
+		for (int i = 0; i < 2 * BLOCKS_M; i++) {
+#pragma unroll
+			for (int j = 0; j < BLOCKS_N; j++) {
+				const int r = top + 8 * i, s = edge + 8 * j + lane % 4 * 2;
+				Vec<C, 2> was;
+				if (add && r < m) was = fetchTwo(c + r * cRow + s, n - s);
+#pragma unroll
+				for (int e = 0; e < 2; e++) sums[i / 2][j][i % 2 * 2 + e] = was[e] + (bias && s + e < n ? value(bias[s + e]) : 0);
+			}
+		}
+	}
 	copyWait<STAGES - 2>();
 	__syncthreads();
 	if (steps > 0) fragments(0, 0, 0);
@@ -171,12 +198,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 		}
 	}
 
-	c += (long long)blockIdx.y * m * cRow;
 	// A lane has two neighbours of each of two blocks, and its neighbour those beside: they swap, so that each has four of one.
-	const int lane = threadIdx.x % 32, odd = lane % 2;
+	const bool odd = lane % 2;
+	const int four = edge + odd * 8 + lane % 4 / 2 * 4;
 #pragma unroll
 	for (int i = 0; i < 2 * BLOCKS_M; i++) {
-		const int r = row + warpRow + 8 * i + lane / 4;
+		C *const to = c + (top + 8 * i) * cRow + four;
 #pragma unroll
 		for (int j = 0; j < BLOCKS_N; j += 2) {
 			float out[4];
@@ -187,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 				out[e] = odd ? got : one;
 				out[2 + e] = odd ? other : got;
 			}
-			if (r < m) put(c + r * cRow, column + warpColumn + 8 * (j + odd) + lane % 4 / 2 * 4, n, out, bias, add);
+			if (top + 8 * i < m) storeFour(to + 8 * j, n - four - 8 * j, out);
 		}
 	}
 }
