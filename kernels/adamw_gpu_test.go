@@ -31,6 +31,13 @@ func emulated(t *testing.T) *kernels.Device {
 	return d
 }
 
+// everywhere runs f on each device, and on a GPU that the CPU plays.
+func everywhere(t *testing.T, f func(t *testing.T, d *kernels.Device)) {
+	t.Helper()
+	kernels.EachDevice(t, f)
+	t.Run("emulated", func(t *testing.T) { f(t, emulated(t)) })
+}
+
 // TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales have the same bits; elsewhere
 // a product may be joined with a sum or not.
 func TestAdamWOnGPU(t *testing.T) {
@@ -41,13 +48,25 @@ func TestAdamWOnGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
-	for _, f := range append(slices.Clone(forms), halfGradients...) {
+	for i, f := range append(slices.Clone(forms), halfGradients...) {
 		a, b := f.stepper(t, d, w), f.stepper(t, gpu, w)
-		a.number, b.number = 3, 3
+		for _, x := range []*stepper{a, b} {
+			x.number, x.first, x.still = 3, 1<<33+512, i%2 == 1
+			x.c.Decay = 100 // a tenth
+		}
 		for range 3 {
 			g := gradients(n, a.c.Step)
 			a.step(g)
 			b.step(g)
+			differ, there := 0, floats(t, gpu, b.w)
+			for i, w := range floats(t, d, a.w) {
+				if w != there[i] {
+					differ++
+				}
+			}
+			if f.weight == tensor.BF16 && differ > n/100 {
+				t.Errorf("%s, step %d: %d of %d weights are others on the GPU", f.name, a.c.Step, differ, n)
+			}
 			limit := map[bool]float64{true: 0x1p-7, false: 0x1p-15}[f.weight == tensor.BF16 && f.master == 0]
 			other := b.weights(t)
 			for i, w := range a.weights(t) {
@@ -99,8 +118,7 @@ func TestAdamWHalfGradients(t *testing.T) {
 			}
 		}
 	}
-	kernels.EachDevice(t, run)
-	t.Run("emulated", func(t *testing.T) { run(t, emulated(t)) })
+	everywhere(t, run)
 }
 
 // TestAdamWAll wants a list to be what its tensors are one by one: of several forms, sizes, numbers, some of them still, ranges
@@ -158,8 +176,7 @@ func TestAdamWAll(t *testing.T) {
 			}
 		}
 	}
-	kernels.EachDevice(t, run)
-	t.Run("emulated", func(t *testing.T) { run(t, emulated(t)) })
+	everywhere(t, run)
 }
 
 // record is what a control says.

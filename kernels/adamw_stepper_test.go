@@ -55,6 +55,7 @@ type stepper struct {
 	w, g   tensor.Tensor
 	s      kernels.AdamWState
 	number int
+	first  int
 	still  bool
 	c      kernels.AdamWStep
 	guard  []tensor.Tensor
@@ -124,7 +125,7 @@ func (x *stepper) step(g []float32) {
 
 // tensor is what AdamW moves.
 func (x *stepper) tensor() kernels.AdamWTensor {
-	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, Still: x.still, Stochastic: x.f.stochastic, BNB: x.f.bnb}
+	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, First: x.first, Still: x.still, Stochastic: x.f.stochastic, BNB: x.f.bnb}
 }
 
 // weights are the weights with all that is known of them.

@@ -23,7 +23,12 @@ func place(t *testing.T, dtype tensor.DType, shapes ...[]int) (*kernels.Device, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	var params []model.Param
+	return d, placeOn(t, d, dtype, shapes...)
+}
+
+// placeOn allocates parameters with gradients on a device.
+func placeOn(t *testing.T, d *kernels.Device, dtype tensor.DType, shapes ...[]int) (params []model.Param) {
+	t.Helper()
 	cut := func(a *kernels.Arena) {
 		params = nil
 		for i, s := range shapes {
@@ -37,7 +42,7 @@ func place(t *testing.T, dtype tensor.DType, shapes ...[]int) (*kernels.Device, 
 	}
 	t.Cleanup(func() { a.Close() })
 	cut(a)
-	return d, params
+	return params
 }
 
 func normal(seed uint64, n int, scale float64) []float32 {

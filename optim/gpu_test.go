@@ -1,0 +1,113 @@
+package optim
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cuda"
+	"restyle/model"
+	"restyle/tensor"
+)
+
+// TestGPU goes on, on a GPU, from where steps on the CPU ended, and takes more steps on both: those of all parameters at once, and
+// those of one block after the other. Codes and their scales have the same bits.
+func TestGPU(t *testing.T) {
+	gpu, err := kernels.Open("emulated", kernels.Options{})
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // behind the arenas of parameters
+		if err := gpu.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const limit = 0.05 // about half of the norm
+	shapes := [][]int{{67, 64}, {300}, {65, 64}, {20, 20}}
+	for _, master := range []Master{Split8, Stochastic} {
+		c := Default
+		c.Master, c.Seed = master, 7
+		// start is parameters and an optimiser of them. The second and third are of a block, the others of none.
+		start := func(d *kernels.Device) ([]model.Param, *AdamW) {
+			params := placeOn(t, d, tensor.BF16, shapes...)
+			for i := range params {
+				params[i].Block = []int{model.Outside, 0, 0, model.Outside}[i]
+				d.Upload(params[i].W, normal(uint64(i), params[i].W.Len(), 0.02))
+			}
+			o, err := New(d, params, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return params, o
+		}
+		cpu, _ := place(t, tensor.BF16)
+		params, onCPU := start(cpu)
+		others, onGPU := start(gpu)
+		step := func(d *kernels.Device, o *AdamW, params []model.Param, blocks bool) kernels.Record {
+			for i, p := range params {
+				d.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
+			}
+			if !blocks {
+				r, err := o.Step(1e-3, limit)
+				if err != nil || !r.Taken || r.Scale > 0.9 {
+					t.Fatal(r, err)
+				}
+				return r
+			}
+			for _, block := range []int{0, model.Outside, 5} { // of which there are none
+				o.AddSquares(block)
+			}
+			o.Decide(limit)
+			for _, block := range []int{model.Outside, 5, 0} {
+				o.MoveBlock(block, 1e-3)
+			}
+			r, err := o.End()
+			if err != nil || !r.Taken || r.Scale > 0.9 {
+				t.Fatal(r, err)
+			}
+			return r
+		}
+		step(cpu, onCPU, params, false)
+		for i, x := range onCPU.State() {
+			gpu.UploadBytes(onGPU.State()[i], x.Raw())
+		}
+		for i, p := range params {
+			gpu.UploadBytes(others[i].W, p.W.Raw())
+		}
+		onGPU.SetSteps(onCPU.Steps())
+		for _, blocks := range []bool{false, true, false} {
+			a, b := step(cpu, onCPU, params, false), step(gpu, onGPU, others, blocks)
+			if math.Abs(a.Norm-b.Norm) > 1e-12*a.Norm {
+				t.Errorf("%s: the norm is %v, and %v on the GPU", master, a.Norm, b.Norm)
+			}
+			for i, x := range onCPU.State() {
+				y := onGPU.State()[i]
+				raw := make([]byte, y.Bytes())
+				if err := gpu.DownloadBytes(raw, y); err != nil {
+					t.Fatal(err)
+				}
+				coded := strings.HasSuffix(x.Name, "_absmax") || x.DType == tensor.U8 && !strings.HasSuffix(x.Name, ".residual")
+				if coded && !bytes.Equal(raw, x.Raw()) {
+					t.Errorf("%s: %s has other bits on the GPU", master, x.Name)
+				}
+			}
+			for i, p := range params {
+				moved := floats(t, gpu, others[i].W)
+				for j, w := range floats(t, cpu, p.W) {
+					if math.Abs(float64(w-moved[j])) > 0x1p-7*math.Abs(float64(w))+1e-9 {
+						t.Fatalf("%s: %s[%d] is %v, and %v on the GPU", master, p.Name, j, w, moved[j])
+					}
+				}
+			}
+		}
+		if err := errors.Join(onCPU.Close(), onGPU.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
