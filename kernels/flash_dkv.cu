@@ -23,26 +23,27 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	if (first >= length) return;
 
 	const int firstQuery = causal ? first / QUERIES * QUERIES : 0, endQuery = window ? min(length, first + KEYS - 1 + window) : length;
-	const int turns = (endQuery - firstQuery + QUERIES - 1) / QUERIES; // of a head
+	const int turns = share * ((endQuery - firstQuery + QUERIES - 1) / QUERIES); // tiles of queries, one head's after another's
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4;
 	const int skipped = warp * TILES * 16, mine = first + skipped; // the warp's first key
 	const bool idle = mine >= length;
 	const long long at = ((long long)begin + first) * stride + kvHead * DIM;
 	q += (long long)begin * stride + kvHead * share * DIM;
 	dy += ((long long)begin * heads + kvHead * share) * DIM;
-	const long long number = (long long)kvHead * share * rows + begin;
+	lse += (long long)kvHead * share * rows + begin;
+	delta += (long long)kvHead * share * rows + begin;
 
 	char *const own = tiles + skipped * ROW;
 	auto tile = [&](int turn, int which) { return tiles + 2 * KEYS * ROW + (turn % 2 * 2 + which) * QUERIES * ROW; };
 	float (*const had)[2][QUERIES] = (float(*)[2][QUERIES])(tiles + (2 * KEYS + 4 * QUERIES) * ROW); // lse and delta
 	float nextBase = 0, nextOf = 0;
-	auto next = [&](int turn) {
-		const int head = turn / turns, query = firstQuery + turn % turns * QUERIES;
+	int head = 0;
+	auto next = [&](int turn, int query) {
 		bring<QUERIES>(tile(turn, 0), q + (long long)query * stride + head * DIM, stride, length - query);
 		bring<QUERIES>(tile(turn, 1), dy + ((long long)query * heads + head) * DIM, heads * DIM, length - query);
 		copyCommit();
 		if (threadIdx.x < QUERIES) {
-			const long long n = number + (long long)head * rows + query + threadIdx.x;
+			const long long n = (long long)head * rows + query + threadIdx.x;
 			nextBase = INFINITY;
 			nextOf = 0;
 			if (query + (int)threadIdx.x >= length) return;
@@ -59,7 +60,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 	bring<KEYS>(tiles, k + at, stride, length - first);
 	bring<KEYS>(tiles + KEYS * ROW, v + at, stride, length - first);
 	copyCommit();
-	next(0);
+	next(0, firstQuery);
 	keep(0);
 	Rows<TILES> keys = {own}, values = {own + KEYS * ROW};
 	if (HELD) {
@@ -71,12 +72,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 
 	Sum<TILES, DIM / 8> outK = {}, outV = {};
 	const float steps = scale * LOG2E; // from scores to exponents of 2
-	for (int turn = 0; turn < share * turns; turn++) {
+	for (int turn = 0, query = firstQuery, following; turn < turns; turn++, query = following) {
 		copyWait<0>();
 		__syncthreads();
-		const bool more = turn + 1 < share * turns;
-		if (more) next(turn + 1);
-		const int query = firstQuery + turn % turns * QUERIES;
+		following = query + QUERIES;
+		if (following >= endQuery) {
+			following = firstQuery;
+			head++;
+		}
+		if (turn + 1 < turns) next(turn + 1, following);
 		const bool apart = causal && query + QUERIES - 1 < mine || window && query >= mine + TILES * 16 - 1 + window;
 		if (!idle && !apart) {
 			Sum<TILES, QUERIES / 8> p = {}, dp;
@@ -108,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 			}
 			addColumns(outK, p, tile(turn, 0));
 		}
-		if (more) keep(turn + 1);
+		if (turn + 1 < turns) keep(turn + 1);
 	}
 	if (idle) return;
 	const long long to = at + (long long)skipped * stride;
