@@ -35,7 +35,7 @@ var emulatedMutants = []mutant{
 		"s.from + 16",
 		"./kernels/cuda -run Emulated"},
 	{"emulated/one-order", "kernels/cuda/emulated_driver.hpp",
-		"f->backwards = !f->backwards;",
+		"backwards = f->launches++ % 2;",
 		"",
 		"./kernels/cuda -run Emulated"},
 	{"emulated/shared-of-any-block", "kernels/cuda/emulated_memory.hpp",

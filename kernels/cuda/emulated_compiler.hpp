@@ -108,12 +108,12 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	// Of what is in a namespace without a name, even a template's shared memory is in the section where the driver looks for it.
 	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
 	for (auto &h : p->headers) ok = ok && put(at + h.first, translated(h.second));
-	// The sanitizers' libraries are not wanted, so the linker is not told of them.
-	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-w", "-fsanitize=thread,alignment", "-fPIC", "-fvisibility=hidden", "-x", "c++", "-c", at + p->name, "-o", at + "object"};
+	// The sanitizers' libraries are not wanted, so the linker is not told of them; and it takes long to look through that of C++.
+	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-fno-exceptions", "-w", "-fsanitize=thread,alignment", "-fPIC", "-fvisibility=hidden", "-x", "c++", "-c", at + p->name, "-o", at + "object"};
 	for (int i = 0; i < count; i++)
 		if (!strncmp(options[i], "-D", 2)) words.push_back(options[i]);
 	int code = ok ? run(words, at + "log") : 127;
-	if (code == 0) code = run({COMPILER_PATH, "-shared", "-nostartfiles", at + "object", "-o", at + "out"}, at + "log");
+	if (code == 0) code = run({COMPILER_PATH, "-shared", "-nostdlib", at + "object", "-lm", "-lc", "-o", at + "out"}, at + "log");
 	p->log = get(at + "log");
 	std::string library = get(at + "out");
 	for (auto &h : p->headers) unlink((at + h.first).c_str());

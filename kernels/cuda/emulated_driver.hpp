@@ -52,7 +52,7 @@ struct CUfunc_st {
 	void (*launch)(void **);
 	int shared;
 	const CUmod_st *module;
-	bool backwards; // the next launch
+	long launches;
 };
 struct CUmod_st {
 	void *library;
@@ -288,7 +288,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 	CALLED;
 	auto launch = (void (*)(void **))dlsym(m->library, (std::string("emulated_") + name).c_str());
 	if (!launch) return NOT_FOUND;
-	return *f = &(m->functions[name] = {name, launch, 48 << 10, m, false}), CUDA_SUCCESS;
+	return *f = &(m->functions[name] = {name, launch, 48 << 10, m, 0}), CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	CALLED;
@@ -319,7 +319,9 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, u
 	readables[1] = {(uintptr_t)m.dynamic, (uintptr_t)m.dynamic_end};
 	readables[2] = {(uintptr_t)m.runtime, (uintptr_t)(m.runtime + 1)};
 	threads = (int)(bx * by * bz), entry = f->launch, entry_parameters = parameters;
-	backwards = f->backwards, f->backwards = !f->backwards;
+	// One that runs for the thousandth time has shown its races: they follow from which thread does what.
+	watched = f->launches < 100 || f->launches / 2 % 16 == 0;
+	backwards = f->launches++ % 2;
 	if (!prepare_stacks()) return CUDA_ERROR_OUT_OF_MEMORY;
 	runtime = m.runtime;
 	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MOST_THREADS * STACK, dynamic, access_of, misaligned, sync_block,

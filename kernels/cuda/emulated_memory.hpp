@@ -14,7 +14,8 @@ static uint32_t epoch, block_begin, launch_begin;
 static uint32_t epoch_of(stamp s) { return s >> 32; }
 static int thread_of(stamp s) { return s & (MOST_THREADS - 1); }
 
-static int running; // the number of the thread that runs, in its block
+static bool watched; // whether accesses of this launch are compared with each other
+static int running;  // the number of the thread that runs, in its block
 static uint3 at_block;
 static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // of the launch, by their first epochs
 
@@ -163,6 +164,8 @@ struct visit {
 	// meet compares the access with the last ones of each of its bytes, and notes it. since: where the stamps begin that matter.
 	void meet(cell *c, size_t n, uint32_t since) const {
 		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : 0);
+		for (size_t i = 0; !watched && i < n && kind != EMULATED_READ; i++) c[i].write = mine;
+		if (!watched) return;
 		for (size_t i = 0; i < n; i++) {
 			const stamp w = c[i].write, r = c[i].read;
 			if (epoch_of(w) >= since) {
@@ -222,7 +225,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 	if (!last->owned.all(i, bytes)) end_with(v.text() + ", where no tensor is");
 	if (kind == EMULATED_WRITE) last->written.set(i, bytes, true);
 	else if (!last->written.all(i, bytes)) end_with(v.text() + ", which nobody has written");
-	for (size_t done = 0, part; done < bytes; done += part) {
+	for (size_t done = 0, part; watched && done < bytes; done += part) {
 		part = std::min(bytes - done, piece::CHUNK - (i + done) % piece::CHUNK);
 		v.meet(last->cell_of(i + done), part, launch_begin);
 	}
