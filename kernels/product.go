@@ -21,14 +21,14 @@ func (d *Device) makeRoom() (err error) {
 
 // product computes a matrix product: the one way to it for all operations.
 //
-// On a GPU a few rows are multiplied by a kernel of their own, which cuBLASLt has no better one for, and other products by
-// cuBLASLt where it is there and takes them. The rest are restyle's own: sums are in float32, of BF16 on tensor cores and of F32
-// without them, and their order depends on the sizes and on the GPU's number of multiprocessors alone.
+// On a GPU a kernel of their own multiplies a few rows, for which cuBLASLt has no better one, and cuBLASLt what else it takes,
+// where it is there. The rest is restyle's own: BF16 on tensor cores, F32 without them. Sums are in float32, and their order
+// depends on the sizes and on the number of the GPU's multiprocessors alone.
 func (d *Device) product(p cpu.Product) {
 	switch {
 	case d.gpu == nil:
 		cpu.Gemm(p)
-	case p.C.Rows == 0 || p.C.Cols == 0:
+	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
 	case fewRows(p):
 		d.matvec(p)
 	case d.err == nil && d.gpu.blas.multiply(d, p): // it has queued it
@@ -71,7 +71,8 @@ type tile struct {
 // estimates for an H200.
 var (
 	tensorTiles = []tile{
-		{128, 256, 32, 4, 256, 1600}, {128, 192, 32, 4, 256, 1550}, {128, 128, 32, 3, 128, 1450}, {64, 128, 32, 4, 128, 1100}, {64, 64, 32, 4, 128, 800},
+		{128, 256, 32, 4, 256, 1600}, {128, 192, 32, 4, 256, 1550}, {128, 128, 32, 3, 128, 1450},
+		{64, 128, 32, 4, 128, 1100}, {64, 64, 32, 4, 128, 800},
 	}
 	floatTiles = []tile{{128, 128, 8, 0, 256, 220}, {64, 64, 8, 0, 256, 160}}
 )
