@@ -112,7 +112,7 @@ template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsign
 // keep codes the moments.
 template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned block, int count) {
 #if CODES
-	const float mScale = largest(x.m), vScale = largest(x.v);
+	const float mScale = largest(x.m), vScale = largest<false>(x.v);
 	Codes m = mMap.encode(x.m, mScale);
 	if constexpr (BNB) {
 #pragma unroll

@@ -44,11 +44,11 @@ template <bool WHOLE, typename E> inline void write(E *mine, int count, Elements
 }
 
 // largest is the largest |x| of the block, by their bits. As integers these have the floats' order, with NaN beyond infinity:
-// where there is one, it is the largest.
-inline float largest(const float (&x)[EACH]) {
+// where there is one, it is the largest. Signs are looked at only where there are some.
+template <bool SIGNS = true> inline float largest(const float (&x)[EACH]) {
 	unsigned most = 0;
 #pragma unroll
-	for (int i = 0; i < EACH; i++) most = max(most, __float_as_uint(x[i]) & 0x7FFFFFFF);
+	for (int i = 0; i < EACH; i++) most = max(most, __float_as_uint(x[i]) & (SIGNS ? 0x7FFFFFFF : ~0u));
 	return __uint_as_float(largestOfWarp(most));
 }
 
@@ -123,12 +123,11 @@ template <bool Signed> struct Map {
 
 	// decode is the numbers of a lane's codes.
 	void decode(float (&x)[EACH], const Codes &codes) const {
+		const Shared mine = shared(&number[0][threadIdx.x % COPIES]);
 #pragma unroll
 		for (int i = 0; i < EACH; i++) {
-			constexpr unsigned SIZE = sizeof number[0];
-			const unsigned four = codes.half[i / 4].words[0], at = i % 4 == 0 ? four * SIZE : four >> (8 * (i % 4) - 5);
-			static_assert(SIZE == 1 << 5, "a code is moved by so many bits");
-			x[i] = *(const float *)((const char *)number + (at & 255 * SIZE | threadIdx.x % COPIES * sizeof(float)));
+			const unsigned code = permute(codes.half[i / 4].words[0], 0, 0x4440 + i % 4);
+			x[i] = __uint_as_float(fetchShared(mine + code * (unsigned)sizeof number[0]));
 		}
 	}
 
@@ -136,25 +135,33 @@ template <bool Signed> struct Map {
 	// no number for -1: it has the code of the next to it. Of a scale that is not finite nothing but zeros is left.
 	Codes encode(const float (&x)[EACH], float scale) const {
 		const float by = inverse(scale);
+		const Shared first = shared(steps) - FIRST * (unsigned)sizeof steps[0];
+		float y[EACH], least = 1;
+		unsigned sum[EACH];
+#pragma unroll
+		for (int i = 0; i < EACH; i++) {
+			y[i] = Signed ? fmaxf(x[i] * by, -0.99f) : x[i] * by;
+			least = fminf(least, y[i]);
+			const unsigned bits = __float_as_uint(fmaxf(fabsf(y[i]), __uint_as_float(FIRST << 16)));
+			sum[i] = bits + fetchShared(first + (bits >> 16) * (unsigned)sizeof steps[0]);
+		}
+		if (!Signed && least == 0) { // seldom
+#pragma unroll
+			for (int i = 0; i < EACH; i++) sum[i] = y[i] == 0 ? 0 : sum[i];
+		}
+		auto four = [](const unsigned *x, unsigned two) { return permute(permute(x[0], x[1], two), permute(x[2], x[3], two), 0x5410); };
 		Codes codes;
 #pragma unroll
 		for (int h = 0; h < 2; h++) {
-			float y[4];
-			unsigned sum[4];
-#pragma unroll
-			for (int i = 0; i < 4; i++) {
-				y[i] = Signed ? fmaxf(x[4 * h + i] * by, -0.99f) : x[4 * h + i] * by;
-				const unsigned bits = __float_as_uint(fmaxf(fabsf(y[i]), __uint_as_float(FIRST << 16)));
-				sum[i] = bits + steps[(bits >> 16) - FIRST];
-				if (!Signed && y[i] == 0) sum[i] = 0;
-			}
-			unsigned four = permute(permute(sum[0], sum[1], 0x62), permute(sum[2], sum[3], 0x62), 0x5410);
+			unsigned code = four(sum + 4 * h, 0x62);
 			if constexpr (Signed) { // where x is less than 0, the code is as far below that of 0
-				auto sign = [&](int i) { return permute(__float_as_uint(y[i]), __float_as_uint(y[i + 1]), 0xFB); };
-				const unsigned minus = permute(sign(0), sign(2), 0x5410);
-				four = (four ^ minus) - (minus & 0x01010101);
+				unsigned signs[4];
+#pragma unroll
+				for (int i = 0; i < 4; i++) signs[i] = __float_as_uint(y[4 * h + i]);
+				const unsigned minus = four(signs, 0xFB);
+				code = (code ^ minus) - (minus & 0x01010101);
 			}
-			codes.half[h].words[0] = scale - scale == 0 ? four : Signed ? 0x7F7F7F7F : 0;
+			codes.half[h].words[0] = scale - scale == 0 ? code : Signed ? 0x7F7F7F7F : 0;
 		}
 		return codes;
 	}

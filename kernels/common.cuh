@@ -64,6 +64,22 @@ inline unsigned permute(unsigned a, unsigned b, unsigned selector) {
 	return y;
 }
 
+// A Shared is an address in shared memory as the instructions that know no other want it; fetchShared reads a word there. Of a
+// generic address the compiler makes it anew for each index.
+#ifdef EMULATED
+typedef const char *Shared;
+inline Shared shared(const void *p) { return (Shared)p; }
+inline unsigned fetchShared(Shared p) { return *(const unsigned *)p; }
+#else
+typedef unsigned Shared;
+inline Shared shared(const void *p) { return (Shared)__cvta_generic_to_shared(p); }
+inline unsigned fetchShared(Shared p) {
+	unsigned x;
+	asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(p) : "memory");
+	return x;
+}
+#endif
+
 // thread is the number of this thread in a grid of one dimension.
 inline long long thread() { return (long long)blockIdx.x * BLOCK + threadIdx.x; }
 
