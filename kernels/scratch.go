@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 
 	"restyle/tensor"
 )
@@ -15,7 +16,8 @@ import (
 //	defer d.release(d.mark())
 //
 // The memory stays with the device, as much as operations ever had at a time, until Close. When it has to grow and cannot,
-// scratch panics; ReserveScratch beforehand returns an error instead.
+// scratch panics on a CPU; ReserveScratch beforehand returns an error instead. On a GPU that error sticks to the device, nothing is
+// launched from then on, and the tensor is nowhere: a GPU may also have failed before.
 func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tensor {
 	cut := (*Arena).New
 	if d.cutScratch != nil {
@@ -23,8 +25,16 @@ func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tenso
 	}
 	need := SizeOf(func(a *Arena) { cut(a, name, t, shape...) })
 	if n := len(d.pads); n == 0 || d.pads[n-1].size-d.pads[n-1].used < need {
-		if err := d.growScratch(need); err != nil {
+		err := d.err // nothing is left to be done on a GPU that has failed
+		if d.gpu == nil || err == nil {
+			err = d.growScratch(need)
+		}
+		if err != nil && d.gpu == nil {
 			panic(err.Error())
+		}
+		if err != nil {
+			d.fail(err)
+			d.pads = append(d.pads, &Arena{d: d, base: align, size: math.MaxInt})
 		}
 	}
 	x := cut(d.pads[len(d.pads)-1], name, t, shape...)

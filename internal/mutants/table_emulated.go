@@ -2,6 +2,22 @@ package main
 
 // emulatedMutants are the faults of the emulated GPU.
 var emulatedMutants = []mutant{
+	{"emulated/scratch-of-a-failed-gpu", "kernels/scratch.go",
+		"if err != nil && d.gpu == nil {\n\t\t\tpanic",
+		"if err != nil {\n\t\t\tpanic",
+		"./kernels -run TestEveryCallFails"},
+	{"emulated/scratch-goes-on", "kernels/scratch.go",
+		"\t\t\td.fail(err)\n\t\t\td.pads =",
+		"\t\t\td.pads =",
+		"./kernels -run TestEveryCallFails"},
+	{"emulated/launch-goes-on", "kernels/gpu.go",
+		"if d.err != nil || g.blocks.X == 0 {",
+		"if g.blocks.X == 0 {",
+		"./kernels -run TestEveryCallFails"},
+	{"emulated/upload-error-lost", "kernels/cuda/gpu.go",
+		`return g.fail(s, "copy %d bytes to %#x%v", len(from), to, g.after())`,
+		"return nil",
+		"./kernels -run TestEveryCallFails"},
 	{"emulated/barrier-early", "kernels/cuda/emulated_threads.hpp",
 		"if (fibers[i].state == AT_WARP_BARRIER) return *wrong",
 		"if (false) return *wrong",

@@ -1,7 +1,8 @@
 // The emulated GPU: the part of CUDA's driver, of NVRTC and of cuBLASLt that restyle uses, in one library. Compiling is the C++
 // compiler on the same source; launching runs all threads of a block as fibers, block after block, before the launch returns.
 //
-// Environment variables set the situation when a program that has no GPU yet asks for the driver's version.
+// Environment variables set the situation when a program that has no GPU yet asks for the driver's version: anew after each GPU that was
+// given back, and when they have changed.
 //
 //   STANDIN_FAIL    the number of the driver's call that fails, from 1 for that one on; 0 for none
 //   STANDIN_RESULT  what it answers, 2 if not set: after 214 and from 700 on all later ones answer the same, as CUDA's do
@@ -56,10 +57,14 @@ struct CUfunc_st {
 };
 struct CUmod_st {
 	void *library;
+	std::string path; // of its library, a file that has no other name
+	int file;
 	emulated_module given;
 	uintptr_t constants, constants_end;
 	std::map<std::string, CUfunc_st> functions;
 };
+
+static std::vector<CUmod_st *> modules;
 
 static struct {
 	long call, fail;
@@ -67,6 +72,8 @@ static struct {
 	bool idle;
 	FILE *calls;
 } situation;
+static std::string situation_text; // of which that was made
+static bool given_back = true;     // since then
 
 static long setting(const char *name, long otherwise) {
 	const char *text = getenv(name);
@@ -74,6 +81,10 @@ static long setting(const char *name, long otherwise) {
 }
 
 static void read_situation() {
+	std::string text;
+	for (const char *name : {"STANDIN_FAIL", "STANDIN_RESULT", "STANDIN_IDLE", "STANDIN_CALLS"}) text += std::string(getenv(name) ? getenv(name) : "") + "\n";
+	if (!std::exchange(given_back, false) && text == situation_text) return;
+	situation_text = text;
 	if (situation.calls) fclose(situation.calls);
 	const char *calls = getenv("STANDIN_CALLS");
 	situation = {0, setting("STANDIN_FAIL", 0), (CUresult)setting("STANDIN_RESULT", CUDA_ERROR_OUT_OF_MEMORY), setting("STANDIN_IDLE", 0) != 0,
@@ -154,7 +165,13 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
 	failed = CUDA_SUCCESS;
 	if (--users > 0) return r;
 	for (const auto &p : pieces) munmap(p.second.pages, p.second.mapped);
-	return pieces.clear(), pieces_changed++, in_use = 0, r;
+	for (const CUmod_st *m : modules) {
+		dlclose(m->library);
+		if (!dlopen(m->path.c_str(), RTLD_NOW | RTLD_NOLOAD)) close(m->file); // two of one path would be one library
+		delete m;
+	}
+	pieces.clear(), pieces_changed++, in_use = 0, modules.clear(), given_back = true;
+	return r;
 }
 EXPORT CUresult cuCtxSetCurrent(CUcontext) {
 	CALLED;
@@ -273,10 +290,10 @@ EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	int file = memfd_create("emulated", MFD_CLOEXEC);
 	if (file < 0 || write(file, (const char *)image + 16, bytes) != (ssize_t)bytes) return INVALID_IMAGE;
 	std::string path = "/proc/self/fd/" + std::to_string(file);
-	void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // the file stays open: two of one name would be one library
+	void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 	auto load = library ? (void (*)(emulated_module *))dlsym(library, "emulated_load") : NULL;
 	if (!load) return why = dlerror(), why_of = INVALID_IMAGE;
-	CUmod_st *const made = *m = new CUmod_st{library, {}, ~(uintptr_t)0, 0, {}};
+	CUmod_st *const made = *m = modules.emplace_back( new CUmod_st{library, path, file, {}, ~(uintptr_t)0, 0, {}});
 	load(&made->given);
 	Dl_info info;
 	if (!dladdr((void *)load, &info)) return INVALID_IMAGE;
