@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"restyle/internal/disk"
@@ -19,8 +20,9 @@ import (
 //go:embed emulated_*.hpp api.h blas.h
 var emulatedSources embed.FS
 
-// ErrNoCompiler is the error of a machine without a C++ compiler, of which the emulated GPU is made.
-var ErrNoCompiler = errors.New("the emulated GPU needs a C++ compiler: install g++ or clang++, or name one in the environment variable CXX")
+// ErrNoCompiler is the error of a machine without a C++ compiler, of which the emulated GPU is made, or on which it cannot be: its
+// fibers and its modules know Linux on x86-64 and arm64.
+var ErrNoCompiler = errors.New("the emulated GPU needs Linux on x86-64 or arm64 and a C++ compiler: install g++ or clang++, or name one in the environment variable CXX")
 
 // OpenEmulated opens a GPU that this machine's processor plays, with its compiler: for finding mistakes in kernels where there is
 // no GPU. It takes the same sources and gives the same answers, a thousand times slower. The library that does it is made by the
@@ -60,12 +62,7 @@ func emulator(cache Cache) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\x00%s", cxx, versionOf(cxx))
-	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		fmt.Fprintf(sum, "\x00%s\x00%s", name, sources[name])
-	}
-	key := sum.Sum(nil)
+	key := emulatedKey(cxx, sources)
 	version := binary.LittleEndian.Uint32(key) >> 1 // code that an older emulation made is no code for this one
 	dir := cache.Dir
 	if dir == "" {
@@ -118,6 +115,16 @@ func emulatedFiles() (map[string]string, error) {
 	return files, err
 }
 
+// emulatedKey is a sum over all that the library depends on.
+func emulatedKey(cxx string, sources map[string]string) []byte {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\x00%s", cxx, versionOf(cxx))
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		fmt.Fprintf(sum, "\x00%s\x00%s", name, sources[name])
+	}
+	return sum.Sum(nil)
+}
+
 // versionOf is what a compiler says of itself. A newer one at the same place makes other code.
 func versionOf(cxx string) string {
 	said, err := exec.Command(cxx, "--version").CombinedOutput()
@@ -126,6 +133,9 @@ func versionOf(cxx string) string {
 
 // cxx is the machine's C++ compiler.
 func cxx() (string, error) {
+	if runtime.GOOS != "linux" || (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64") {
+		return "", fmt.Errorf("%w: this is %s on %s", ErrNoCompiler, runtime.GOOS, runtime.GOARCH)
+	}
 	for _, name := range []string{os.Getenv("CXX"), "g++", "clang++", "c++"} {
 		if name == "" {
 			continue

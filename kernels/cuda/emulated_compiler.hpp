@@ -74,9 +74,9 @@ static std::string translated(std::string s) {
 		size_t name = end;
 		while (in_word(s[name - 1])) name--;
 		const std::string type = s.substr(i, name - i);
-		std::string made = type + "*" + s.substr(name, end - name);
-		if (depth == 0) made = "EMULATED_DYNAMIC" + made;
-		else made += " = (decltype(" + s.substr(name, end - name) + "))EMULATED_DYNAMIC_HERE";
+		const std::string called = s.substr(name, end - name);
+		const std::string made = depth == 0 ? "EMULATED_DYNAMIC" + type + "*volatile " + called
+		                                    : type + "*" + called + " = (decltype(" + called + "))EMULATED_DYNAMIC_HERE";
 		s.replace(at, end + 2 - at, made);
 	}
 	return s;
@@ -109,7 +109,7 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
 	for (auto &h : p->headers) ok = ok && put(at + h.first, translated(h.second));
 	// The sanitizers' libraries are not wanted, so the linker is not told of them; and it takes long to look through that of C++.
-	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-fno-exceptions", "-w", "-fsanitize=thread,alignment", "-fPIC", "-fvisibility=hidden", "-x", "c++", "-c", at + p->name, "-o", at + "object"};
+	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-fno-exceptions", "-fno-delete-null-pointer-checks", "-w", "-fsanitize=thread,alignment", "-fPIC", "-fvisibility=hidden", "-x", "c++", "-c", at + p->name, "-o", at + "object"};
 	for (int i = 0; i < count; i++)
 		if (!strncmp(options[i], "-D", 2)) words.push_back(options[i]);
 	int code = ok ? run(words, at + "log") : 127;

@@ -109,18 +109,27 @@ EMULATED_SIZE(8)
 EMULATED_SIZE(16)
 EMULATED_SEEN __tsan_read_range(void *p, size_t bytes) { emulated_seen(p, bytes, EMULATED_READ); }
 EMULATED_SEEN __tsan_write_range(void *p, size_t bytes) { emulated_seen(p, bytes, EMULATED_WRITE); }
-__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memcpy(void *to, const void *from, size_t bytes) {
+#ifdef __clang__ // which copies structs with these
+__attribute__((used)) inline EMULATED_UNSEEN void *memmove(void *to, const void *from, size_t bytes) {
 	emulated_seen(from, bytes, EMULATED_READ), emulated_seen(to, bytes, EMULATED_WRITE);
-	return __builtin_memcpy(to, from, bytes);
+	volatile char *t = (volatile char *)to;
+	const volatile char *f = (const volatile char *)from;
+	for (size_t i = 0; i < bytes; i++) {
+		const size_t at = to < from ? i : bytes - 1 - i;
+		t[at] = f[at];
+	}
+	return to;
 }
-__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memmove(void *to, const void *from, size_t bytes) {
-	emulated_seen(from, bytes, EMULATED_READ), emulated_seen(to, bytes, EMULATED_WRITE);
-	return __builtin_memmove(to, from, bytes);
-}
-__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memset(void *to, int value, size_t bytes) {
+__attribute__((used)) inline EMULATED_UNSEEN void *memcpy(void *to, const void *from, size_t bytes) { return memmove(to, from, bytes); }
+__attribute__((used)) inline EMULATED_UNSEEN void *memset(void *to, int value, size_t bytes) {
 	emulated_seen(to, bytes, EMULATED_WRITE);
-	return __builtin_memset(to, value, bytes);
+	for (size_t i = 0; i < bytes; i++) ((volatile char *)to)[i] = (char)value;
+	return to;
 }
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memmove(void *to, const void *from, size_t bytes) { return memmove(to, from, bytes); }
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memcpy(void *to, const void *from, size_t bytes) { return memmove(to, from, bytes); }
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memset(void *to, int value, size_t bytes) { return memset(to, value, bytes); }
+#endif
 EMULATED_SEEN __tsan_init() {}
 EMULATED_SEEN __tsan_func_entry(void *) {}
 EMULATED_SEEN __tsan_func_exit() {}
@@ -237,12 +246,16 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 
-// Ways to memory differ in speed only.
-template <typename T> inline T __ldg(const T *p) { return *p; }
-template <typename T> inline T __ldcs(const T *p) { return *p; }
-template <typename T> inline T __ldcg(const T *p) { return *p; }
-template <typename T> inline void __stcs(T *p, T x) { *p = x; }
-template <typename T> inline void __stcg(T *p, T x) { *p = x; }
+// Ways to memory differ in speed only. Clang does not look at the addresses of structs.
+template <typename T> inline EMULATED_UNSEEN T *emulated_fits(T *p) {
+	if ((size_t)p % alignof(T)) emulated.misaligned(p, alignof(T), "", 0);
+	return p;
+}
+template <typename T> inline T __ldg(const T *p) { return *emulated_fits(p); }
+template <typename T> inline T __ldcs(const T *p) { return *emulated_fits(p); }
+template <typename T> inline T __ldcg(const T *p) { return *emulated_fits(p); }
+template <typename T> inline void __stcs(T *p, T x) { *emulated_fits(p) = x; }
+template <typename T> inline void __stcg(T *p, T x) { *emulated_fits(p) = x; }
 
 // A launch hands a kernel its parameters where they lie.
 template <int... I> struct emulated_indices {};

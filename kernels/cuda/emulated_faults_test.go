@@ -29,6 +29,9 @@ func TestEmulatedFaults(t *testing.T) {
 				g.Launch(f, Dim3{X: 2}, Dim3{X: 64}, 512, uint64(to), uint64(from))
 			}
 			err := g.Sync()
+			if file, _ := cxx(); string(m[2]) == "odd_struct" && strings.Contains(versionOf(file), "clang") {
+				t.Skip("Clang does not look at the addresses of structs")
+			}
 			if string(m[1]) == "right" {
 				if err != nil {
 					t.Error(err)

@@ -233,7 +233,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 
 static void misaligned(const void *p, size_t multiple, const char *file, unsigned line) {
 	const char *base = strrchr(file, '/');
-	end_with("an access at " + hex((uintptr_t)p) + ", which is no multiple of " + std::to_string(multiple) + " (" + (base ? base + 1 : file) + ":" + std::to_string(line) + ")");
+	end_with("an access at " + hex((uintptr_t)p) + ", which is no multiple of " + std::to_string(multiple) + (line ? " (" + std::string(base ? base + 1 : file) + ":" + std::to_string(line) + ")" : ""));
 }
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -198,5 +200,20 @@ func TestUploadPieces(t *testing.T) {
 	}
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the bytes are others, or %v", err)
+	}
+}
+
+// TestEmulatedUpdate: what a compiler made is no longer taken when a newer one is at its place.
+func TestEmulatedUpdate(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "c++")
+	var keys []string
+	for _, version := range []string{"1", "2", "1"} {
+		if err := os.WriteFile(script, []byte("#!/bin/sh\necho "+version+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, string(emulatedKey(script, map[string]string{"main.cpp": ""})))
+	}
+	if keys[0] == keys[1] || keys[0] != keys[2] {
+		t.Errorf("%x", keys)
 	}
 }

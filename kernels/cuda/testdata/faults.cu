@@ -181,8 +181,20 @@ extern "C" __global__ void race_with_a_sum(unsigned *to, unsigned *from) {
 }
 
 // block 0,0,0: thread 0: an access at FROM+4, which is no multiple of 16 (faults.cu:…)
-extern "C" __global__ void odd_vector(unsigned *to, const unsigned *from) {
+extern "C" __global__ void odd_struct(unsigned *to, const unsigned *from) { // Clang does not see it
 	*(uint4 *)to = *(const uint4 *)(from + 1);
+}
+// block 0,0,0: thread 0: an access at FROM+4, which is no multiple of 16
+extern "C" __global__ void odd_load(unsigned *to, const unsigned *from) {
+	*(uint4 *)to = __ldcs((const uint4 *)(from + 1));
+}
+// block 0,0,0: thread 0: an access at TO+4, which is no multiple of 16
+extern "C" __global__ void odd_store(unsigned *to, const unsigned *from) {
+	__stcs((uint4 *)(to + 1), uint4{});
+}
+// block 0,0,0: thread 0: an access at FROM+4, which is no multiple of 8 (faults.cu:…)
+extern "C" __global__ void odd_number(unsigned *to, const unsigned *from) {
+	*(long long *)to = *(const long long *)(from + 1);
 }
 // block 0,0,0: thread 5: ldmatrix of a row whose address is no multiple of 16
 extern "C" __global__ void odd_row(unsigned *to, const unsigned *from) {
