@@ -155,11 +155,11 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 			uint64(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
 	} else {
 		g.shared = t.shared()
-		width := 1
-		if wide(p.C, 4) {
+		width, words := 1, aligned(p)
+		if words && wide(p.C, 4) {
 			width = 4
 		}
-		how = how.with("ALIGNED", int(flag(aligned(p)))).with("C_WIDTH", width)
+		how = how.with("ALIGNED", int(flag(words))).with("C_WIDTH", width)
 		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
 		d.launch(kernel{"gemm.cu", "gemm", how}, g,
 			uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),

@@ -33,15 +33,16 @@ func emulated(t *testing.T) *Device {
 // each element with its sum in float64. What lies between the rows of a result has to stay as it was.
 func TestProduct(t *testing.T) {
 	d := emulated(t)
-	for _, size := range []struct{ m, n, k int }{
-		{1, 1, 1}, {3, 5, 0}, {1, 70, 33}, {65, 66, 17}, {130, 7, 70}, {9, 131, 40}, {5, 21, 40}, {8, 20, 2104}, {0, 5, 8}, {5, 0, 8}, {1100, 9, 8},
+	for _, size := range []struct{ m, n, k, apart, from int }{
+		{1, 1, 1, 0, 0}, {1, 1, 1, 5, 3}, {3, 5, 0, 5, 3}, {0, 5, 8, 0, 0}, {5, 0, 8, 0, 0},
+		{65, 66, 17, 0, 0}, {65, 66, 17, 5, 3}, {130, 7, 70, 5, 3}, {9, 131, 40, 0, 0}, {9, 131, 40, 5, 3}, {1100, 9, 8, 0, 0},
+		{24, 17, 33, 7, 0}, {24, 16, 40, 0, 3}, // words of 16 bytes but for the ends of rows, and but for the address
+		{1, 70, 33, 0, 0}, {5, 21, 40, 0, 0}, {5, 21, 40, 8, 8}, {8, 20, 2104, 0, 0}, // few rows
 	} {
 		for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
 			for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
 				to := []tensor.DType{tensor.F32, tensor.BF16}[i%2]
-				c := productTest{ab, to, size.m, size.n, size.k, layout[0], layout[1], i%2 == 0, i >= 2, 0, 0}
-				c.check(t, d, d.product)
-				c.apart, c.from = 5, 3
+				c := productTest{ab, to, size.m, size.n, size.k, layout[0], layout[1], i%2 == 0, i >= 2, size.apart, size.from}
 				c.check(t, d, d.product)
 			}
 		}
