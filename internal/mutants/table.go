@@ -5,5 +5,5 @@ import "slices"
 // mutants returns the faults of all areas.
 func mutants() []mutant {
 	return slices.Concat(trainerMutants, usersMutants, kernelsMutants, modelsMutants, filesMutants, serverMutants,
-		gendataMutants, sandboxMutants, diskMutants, filterMutants, emulatedMutants, productMutants)
+		gendataMutants, sandboxMutants, diskMutants, filterMutants, emulatedMutants, productMutants, gpuMutants)
 }
