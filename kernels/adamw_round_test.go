@@ -45,7 +45,8 @@ func awkward() (x []float32) {
 		x = append(x, float32(rng.NormFloat64()*math.Pow(10, float64(rng.IntN(60)-30))))
 	}
 	inf := float32(math.Inf(1))
-	return append(x, inf, -inf, float32(math.NaN()), 0)
+	full := math.Float32frombits(0x7FFFFFFF) // a NaN that a carry would make a zero
+	return append(x, inf, -inf, float32(math.NaN()), full, -full, 0)
 }
 
 // TestSplit8 compares the 24 bits that are kept of any result with their definition on integers, and wants them to come
