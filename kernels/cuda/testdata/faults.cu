@@ -78,6 +78,10 @@ extern "C" __global__ void two_barriers(unsigned *to, const unsigned *from) {
 	if (threadIdx.x < 32) __syncthreads();
 	else __syncthreads();
 }
+// block 0,0,0: thread 0 waits at the barrier of line 83 for thread 32, which has ended
+extern "C" __global__ void one_more_barrier(unsigned *to, const unsigned *from) {
+	for (int i = threadIdx.x / 32; i < 2; i++) __syncthreads();
+}
 
 // block 0,0,0: thread 0: reads 4 bytes at +… of static shared memory, which nobody has written
 extern "C" __global__ void unwritten_static(unsigned *to, const unsigned *from) {
