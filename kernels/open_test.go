@@ -39,6 +39,9 @@ func TestAuto(t *testing.T) {
 			if notes := d.Notes(); d.Name() != test.device || len(notes) == 0 || !strings.HasPrefix(notes[0], "--device auto: "+test.choice) {
 				t.Errorf("%s, %q\nnot %s, %s", d.Name(), notes, test.device, test.choice)
 			}
+			if name == "no driver" && d.Notes()[0] != "--device auto: "+test.choice {
+				t.Errorf("where a driver was looked for is said: %q", d.Notes()[0])
+			}
 			for _, note := range d.Notes() {
 				if strings.Contains(note, "\n") {
 					t.Errorf("more than a line: %q", note)

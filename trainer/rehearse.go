@@ -26,12 +26,8 @@ func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error
 	if _, err := m.Loss(b); err != nil {
 		return err
 	}
-	batches := []model.Batch{b}
-	if !s.BlockGradients {
-		batches = append(batches, b) // the first pass overwrites gradients, others add to them
-	}
 	r := &Run{Settings: s, Model: m, Optimizer: o}
-	if _, err := r.Move(batches, 1, 0); err != nil {
+	if _, err := r.Move([]model.Batch{b}, 1, 0); err != nil {
 		return err
 	}
 	return infer.Rehearse(m, s.Context(c))

@@ -55,6 +55,20 @@ func TestRehearse(t *testing.T) {
 						return err
 					}
 					r := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Val: learnable(7, 2), Dir: t.TempDir(), From: from, Identity: s.Recipe()}
+					if s.AnswerTokens > 0 {
+						r.Answer = func(context.Context) ([]Sample, error) {
+							cache, err := m.NewCache(s.Context(from.Config))
+							if err != nil {
+								return nil, err
+							}
+							for _, n := range []int{20, 1, 1} {
+								if _, e := m.Extend(cache, make([]int32, n)); err == nil {
+									err = e
+								}
+							}
+							return nil, errors.Join(err, cache.Close())
+						}
+					}
 					err = r.Start(context.Background(), "")
 					if err == nil {
 						_, err = r.Run(context.Background())
