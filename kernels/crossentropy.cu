@@ -22,37 +22,31 @@ inline Sums join(Sums a, Sums b) {
 
 constexpr int AT_ONCE = 32 / WIDTH; // vectors that a thread has under way
 
-// read loads every BLOCKth vector of a row from first on. Those from end on are −∞.
-inline void read(Vector (&v)[AT_ONCE], const T *row, int first, int end, bool again) {
-#pragma unroll
-	for (int k = 0; k < AT_ONCE; k++) {
-		const int at = first + k * BLOCK;
-		v[k] = at >= end ? each([](int) { return none().most; }) : again ? fetch(row, at) : load(row, at);
-	}
-}
-
-inline Sums sumsOf(const Vector (&v)[AT_ONCE]) {
-	Sums s = none();
-#pragma unroll
-	for (int k = 0; k < AT_ONCE; k++) {
-#pragma unroll
-		for (int i = 0; i < WIDTH; i++) s.most = fmaxf(s.most, v[k][i]);
-	}
-#pragma unroll
-	for (int k = 0; k < AT_ONCE; k++) {
-#pragma unroll
-		for (int i = 0; i < WIDTH; i++) s.sum += exponential(v[k][i] - s.base());
-	}
-	return s;
-}
-
-// sumsOfRow gives all threads of a block the same.
-inline Sums sumsOfRow(const T *row, int vocab) {
+// sumsOfRow gives all threads of a block the same, and shows seen each vector.
+template <typename F> inline Sums sumsOfRow(const T *row, int vocab, F seen) {
 	Sums s = none();
 	for (int first = threadIdx.x; first < vocab / WIDTH; first += AT_ONCE * BLOCK) {
 		Vector v[AT_ONCE];
-		read(v, row, first, vocab / WIDTH, true);
-		s = join(s, sumsOf(v));
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) { // those beyond the end are −∞
+			const int at = first + k * BLOCK;
+			v[k] = at < vocab / WIDTH ? fetch(row, at) : each([](int) { return none().most; });
+		}
+		Sums of = none();
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+			seen(first + k * BLOCK, v[k]);
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) of.most = fmaxf(of.most, v[k][i]);
+		}
+		of.most = fmaxf(of.most, s.most); // one base for all: the sum so far is the only product
+#pragma unroll
+		for (int k = 0; k < AT_ONCE; k++) {
+#pragma unroll
+			for (int i = 0; i < WIDTH; i++) of.sum += exponential(v[k][i] - of.base());
+		}
+		of.sum += s.sum * exponential(s.most - of.base());
+		s = of;
 	}
 	return fold(s, join);
 }
@@ -62,96 +56,32 @@ template <typename E, typename F> inline void put(E *row, int vocab, F f) {
 	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK) store(row, at, f(at));
 }
 
-// read is what another block wrote, not what a cache has of it.
-inline Sums read(const Sums *s) {
-	const volatile float *f = (const volatile float *)s;
-	return {f[0], f[1]};
-}
-
-// begin_rows clears counters.
-extern "C" __global__ void __launch_bounds__(BLOCK) begin_rows(int *counters, int n) {
-	const long long at = thread();
-	if (at < n) counters[at] = 0;
-}
-
-// cross_entropy cuts every row into so many parts, and has a task for each, and, if there is dlogits, another for its gradient. To
-// read a row twice costs little while it is in the level 2 cache, so the gradient follows lag rows behind. Blocks draw numbers of
-// tasks, by the first counter, until there are no more. What a task waits for has a smaller number: whoever drew that is at it, or
-// at one with a smaller number yet.
-//
-// The block that is the last of its row by the row's counter joins what all have found: sums is [rows, 1 + parts], the joined sums
-// and those of the parts. Then it counts once more, which is what the gradient waits for.
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK <= 1024 / 4 ? 4 : 1)
-	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, Sums *sums, int *counters, int rows, int vocab,
-		int parts, int lag, float scale) {
-	const int tasks = dlogits ? 2 * parts : parts, vectors = vocab / WIDTH, each = (vectors + parts - 1) / parts;
-	__shared__ int number, before;
-	int drawn;
-	if (threadIdx.x == 0) drawn = atomicAdd(&counters[0], 1);
-	for (;;) {
-		__syncthreads();
-		if (threadIdx.x == 0) number = drawn;
-		__syncthreads();
-		if (number >= (rows + lag) * tasks) return;
-		const int part = number % tasks % parts;
-		const bool backward = number % tasks >= parts;
-		const int row = number / tasks - (backward ? lag : 0);
-		if (threadIdx.x == 0) drawn = atomicAdd(&counters[0], 1); // comes while this task is done
-		if (row < 0 || row >= rows) continue;
-
-		const T *x = logits + (long long)row * vocab;
-		Sums *rowSums = sums + (long long)row * (1 + parts);
-		int *counter = &counters[1 + row];
-		const int first = part * each + threadIdx.x, end = min((part + 1) * each, vectors);
-		Vector v[AT_ONCE];
-		if (backward) {
-			if (threadIdx.x == 0) {
-				while (*(volatile int *)counter <= parts) {}
-				__threadfence();
-			}
-			__syncthreads();
-		}
-		read(v, x, first, end, !backward);
-		const int target = targets[row];
-		if (backward) {
-			const Sums s = read(rowSums);
-			const float base = s.base(), share = scale / s.sum, ofTarget = scale * expm1f(-*(volatile float *)&losses[row]);
-			To *to = dlogits + (long long)row * vocab;
-#pragma unroll
-			for (int k = 0; k < AT_ONCE; k++) {
-				const int at = first + k * BLOCK;
-				if (at >= end) break;
-				store(to, at, ::each<To>([&](int i) {
-					return at * WIDTH + i == target ? ofTarget : share * exponential(v[k][i] - base);
-				}));
-			}
-			continue;
-		}
-
-		Sums s = fold(sumsOf(v), join);
-		if (threadIdx.x == 0) {
-			rowSums[1 + part] = s;
-			__threadfence();
-			before = atomicAdd(counter, 1);
-		}
-		__syncthreads();
-		if (before < parts - 1) continue;
-		__threadfence();
-		s = none();
-		for (int i = threadIdx.x; i < parts; i += BLOCK) s = join(s, read(&rowSums[1 + i]));
-		s = fold(s, join);
-		if (threadIdx.x == 0) {
-			losses[row] = logf(s.sum) - (value(x[target]) - s.base());
-			rowSums[0] = s;
-			__threadfence();
-			atomicAdd(counter, 1);
-		}
-	}
+// cross_entropy has a block for each row, which goes through it twice: for the sums, and for the gradient. It keeps the first
+// vectors of the row in shared memory, as many as are asked for. The others are likely to be found in the level 2 cache, as with so
+// much shared memory no more rows are under way than there are multiprocessors.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, int kept, float scale) {
+	const T *row = logits + (long long)blockIdx.x * vocab;
+	extern __shared__ __align__(16) char shared[];
+	Vector *first = (Vector *)shared;
+	const int target = targets[blockIdx.x];
+	const float own = value(row[target]); // dlogits may take its place
+	const Sums s = sumsOfRow(row, vocab, [&](int at, Vector v) {
+		if (at < kept) first[at] = v;
+	});
+	const float base = s.base(), loss = logf(s.sum) - (own - base);
+	if (threadIdx.x == 0) losses[blockIdx.x] = loss;
+	if (!dlogits) return;
+	const float share = scale / s.sum, ofTarget = scale * expm1f(-loss);
+	put(dlogits + (long long)blockIdx.x * vocab, vocab, [&](int at) {
+		const Vector v = at < kept ? first[at] : load(row, at);
+		return ::each<To>([&](int i) { return at * WIDTH + i == target ? ofTarget : share * exponential(v[i] - base); });
+	});
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax(float *y, const T *logits, int vocab) {
 	const long long at = (long long)blockIdx.x * vocab;
-	const Sums s = sumsOfRow(logits + at, vocab);
+	const Sums s = sumsOfRow(logits + at, vocab, [](int, Vector) {});
 	const float base = s.base(), log = logf(s.sum);
 	put(y + at, vocab, [&](int k) {
 		const Vector v = load(logits + at, k);

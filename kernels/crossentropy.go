@@ -46,29 +46,15 @@ func (d *Device) crossEntropy(loss, dlogits, logits, targets tensor.Tensor, scal
 		cpu.CrossEntropy(loss, dlogits, logits, targets, scale)
 		return
 	}
-	defer d.release(d.mark())
-	rows, vocab := logits.Rows(), logits.Dim(-1)
-	sums, counters := rowPartsScratch(d.scratch, rows, vocab)
-	parts := sums.Dim(1) - 1
-	resident := 4 * d.gpu.SMs // blocks
-	tasks, lag := parts, 0
-	if dlogits.Ok() {
-		tasks *= 2
-		lag = resident*3/2/tasks + 1 // a row is done when one and a half times as many tasks are begun as blocks run at once
-	}
 	m := lossMacros(logits, dlogits)
-	d.launch(kernel{"crossentropy.cu", "begin_rows", m}, line(blocks(counters.Len(), partThreads), partThreads),
-		addr(counters), i32(counters.Len()))
-	d.launch(kernel{"crossentropy.cu", "cross_entropy", m}, line(min(resident, rows*tasks), partThreads), addr(loss), addr(dlogits),
-		addr(logits), addr(targets), addr(sums), addr(counters), i32(rows), i32(vocab), i32(parts), i32(lag), f32(scale))
-}
-
-// partThreads are those of a block that has a part of a row, 32 elements for each of them.
-const partThreads = 256
-
-// rowPartsScratch lays out the sums of all rows and of their parts, a largest element and a sum each, and counters.
-func rowPartsScratch(cut cut, rows, vocab int) (sums, counters tensor.Tensor) {
-	return cut("sums of rows", tensor.F32, rows, 1+blocks(vocab, 32*partThreads), 2), cut("counters", tensor.I32, 1+rows)
+	grid, kept := line(logits.Rows(), lossThreads), 0
+	if dlogits.Ok() {
+		vector := m[1].value * logits.DType.Size()
+		kept = max(0, min(d.gpu.Shared-1024, logits.Dim(-1)*logits.DType.Size())) / vector // a little is the block's own
+		grid.shared = kept * vector
+	}
+	d.launch(kernel{"crossentropy.cu", "cross_entropy", m}, grid,
+		addr(loss), addr(dlogits), addr(logits), addr(targets), i32(logits.Dim(-1)), i32(kept), f32(scale))
 }
 
 func (d *Device) logSoftmax(y, logits tensor.Tensor) {

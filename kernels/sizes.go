@@ -29,14 +29,8 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	if !f["swiglu"] {
 		most(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, s.Backward) })
 	}
-	if s.Logits > 0 {
-		most(func(cut cut) {
-			if !f["crossentropy"] {
-				crossEntropyScratch(cut, s.Logits, s.Vocab)
-			} else if d.gpu != nil {
-				rowPartsScratch(cut, s.Logits, s.Vocab)
-			}
-		})
+	if !f["crossentropy"] && s.Logits > 0 {
+		most(func(cut cut) { crossEntropyScratch(cut, s.Logits, s.Vocab) })
 	}
 	if s.Backward {
 		most(func(cut cut) {
