@@ -205,7 +205,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	char *const at = memory + size - up(bytes, 256);
 	piece &made = pieces[(uintptr_t)at];
 	made.pages = memory - page, made.mapped = size + 2 * page, made.bytes = bytes;
-	made.owned.words.assign((bytes + 63) / 64, ~0ull), made.written.words.assign((bytes + 63) / 64, 0);
+	made.written.words.assign((bytes + 63) / 64, 0);
 	made.cells.resize((bytes + piece::CHUNK - 1) / piece::CHUNK);
 	in_use += bytes, pieces_changed++;
 	return *p = (CUdeviceptr)at, CUDA_SUCCESS;
@@ -246,14 +246,6 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes
 	CALLED;
 	if (!inside(p, bytes)) return INVALID_VALUE;
 	return memset((void *)p, value, bytes), wrote(p, bytes), CUDA_SUCCESS;
-}
-
-// emulatedTensor is not CUDA's: it says of memory that it is a tensor, in which nothing is written yet, or that it is none.
-EXPORT CUresult emulatedTensor(CUdeviceptr p, size_t bytes, int is) {
-	if (!inside(p, bytes)) return INVALID_VALUE;
-	piece &in = piece_of(p)->second;
-	in.owned.set(p - piece_of(p)->first, bytes, is), in.written.set(p - piece_of(p)->first, bytes, false);
-	return CUDA_SUCCESS;
 }
 
 // dynamic_shared makes the room of a block's dynamic shared memory, and returns where it is. It ends with the room.

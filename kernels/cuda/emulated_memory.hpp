@@ -1,5 +1,5 @@
-// Memory of the emulated GPU, and what is known of each of its bytes: whether it belongs to a tensor, whether anybody has written
-// it, and which thread wrote and read it last. With that each access of a kernel is compared.
+// Memory of the emulated GPU, and what is known of each of its bytes: whether anybody has written it, and which thread wrote and read it
+// last. With that each access of a kernel is compared.
 
 enum { MOST_THREADS = 1024, MOST_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_BYTE: of what nobody has written
 static const size_t MEMORY = (size_t)4 << 30;
@@ -75,7 +75,7 @@ struct bits {
 struct piece {
 	char *pages;
 	size_t mapped, bytes;
-	bits owned, written;
+	bits written;
 	enum { CHUNK = 4096 };
 	std::vector<std::unique_ptr<cell[]>> cells; // of CHUNK bytes each, made when a kernel comes there
 	cell *cell_of(size_t i) {
@@ -222,7 +222,6 @@ static void access_of(const void *address, size_t bytes, int kind) {
 	}
 	const size_t i = p - last_from;
 	if (bytes > last_bytes - i) end_with(v.text() + ", " + std::to_string(last_bytes - i) + " before the memory ends");
-	if (!last->owned.all(i, bytes)) end_with(v.text() + ", where no tensor is");
 	if (kind == EMULATED_WRITE) last->written.set(i, bytes, true);
 	else if (!last->written.all(i, bytes)) end_with(v.text() + ", which nobody has written");
 	for (size_t done = 0, part; watched && done < bytes; done += part) {
