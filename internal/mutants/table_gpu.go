@@ -98,8 +98,4 @@ var gpuMutants = []mutant{
 		"columnScratch(cut, s.Rows, s.Biased)",
 		"columnScratch(cut, s.Rows, 1)",
 		"./kernels -run ScratchOf"},
-	{"gpu/scratch-of-row-parts", "kernels/sizes.go",
-		"rowPartsScratch(cut, s.Logits, s.Vocab)",
-		"rowPartsScratch(cut, 1, s.Vocab)",
-		"./kernels -run ScratchOf"},
 }
