@@ -66,16 +66,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 // attention_softmax_again makes weights of the scores and lse.
-extern "C" __global__ void __launch_bounds__(BLOCK) attention_softmax_again(T *weights, const float *lse, int lseRow, const float *scores,
-                                                                            int len, int window, int causal, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	attention_softmax_again(T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = lse[r.head * lseRow + blockIdx.x];
 	weigh(weights, scores, r, [&](float s) { return expf(s * scale - of); });
 }
 
 // attention_softmax_backward turns weights into gradients of scores, given those of the weights.
-extern "C" __global__ void __launch_bounds__(BLOCK) attention_softmax_backward(T *weights, const float *delta, const float *gradients, int len,
-                                                                               int window, int causal, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	attention_softmax_backward(T *weights, const float *delta, const float *gradients, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = delta[r.number];
 	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK) {

@@ -121,8 +121,8 @@ func (e eager) softmax() {
 		return
 	}
 	m, g := e.rows()
-	e.d.launch(kernel{"attention_eager.cu", "attention_softmax", m}, g, addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride),
-		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+	e.d.launch(kernel{"attention_eager.cu", "attention_softmax", m}, g,
+		addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
 }
 
 // softmaxAgain makes weights of the scores and lse.
@@ -132,8 +132,8 @@ func (e eager) softmaxAgain() {
 		return
 	}
 	m, g := e.rows()
-	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_again", m}, g, addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride),
-		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_again", m}, g,
+		addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
 }
 
 // softmaxBackward turns weights into the gradients of the scores, where scores holds the gradients of the weights.

@@ -113,13 +113,13 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 		c := flashKeys[s.HeadDim]
 		shared := (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
 		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, shared),
-			uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
-			i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+			uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr),
+			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention_backward_kv", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.KVHeads),
-		uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
-		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr),
+		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 }
 
 // warpEach is one for each row of each head.

@@ -221,7 +221,8 @@ func TestAttentionOneKey(t *testing.T) {
 						t.Fatalf("%s, fused %v: dqkv[%d] is %v", c.ID(), d.Fused(), i, dqkv[i])
 					}
 				} else if !near(y[at], x) || !near(dqkv[i], r.At["dy"][at]) {
-					t.Fatalf("%s, fused %v: y[%d] is %v, not %v, dqkv[%d] %v, not %v", c.ID(), d.Fused(), at, y[at], x, i, dqkv[i], r.At["dy"][at])
+					t.Fatalf("%s, fused %v: y[%d] is %v, not %v, dqkv[%d] %v, not %v",
+						c.ID(), d.Fused(), at, y[at], x, i, dqkv[i], r.At["dy"][at])
 				}
 			}
 			r.Close()

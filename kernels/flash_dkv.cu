@@ -44,8 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		copyCommit();
 		if (threadIdx.x < QUERIES) {
 			const long long n = (long long)head * rows + query + threadIdx.x;
-			nextBase = INFINITY;
-			nextOf = 0;
+			nextBase = nextOf = 0; // of a query that is not there, which weighs a gradient of zeros
 			if (query + (int)threadIdx.x >= length) return;
 			nextBase = lse[n];
 			nextOf = delta[n];
@@ -90,7 +89,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 			}
 #pragma unroll
 			for (int n = 0; n < QUERIES / 8; n++) {
-				const float2 base = *(const float2 *)&had[turn % 2][0][n * 8 + t * 2], of = *(const float2 *)&had[turn % 2][1][n * 8 + t * 2];
+				const float2 base = *(const float2 *)&had[turn % 2][0][n * 8 + t * 2];
+				const float2 of = *(const float2 *)&had[turn % 2][1][n * 8 + t * 2];
 #pragma unroll
 				for (int i = 0; i < TILES; i++) {
 #pragma unroll

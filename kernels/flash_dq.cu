@@ -13,8 +13,8 @@
 constexpr int QUERIES = BLOCK / 32 * TILES * 16;
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
-	flash_dq(bf16 *dq, const bf16 *dy, const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v, const int *offsets,
-	         int rows, int heads, int stride, int share, int window, int causal, float scale) {
+	flash_dq(bf16 *dq, const bf16 *dy, const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v,
+	         const int *offsets, int rows, int heads, int stride, int share, int window, int causal, float scale) {
 	extern __shared__ __align__(128) char tiles[]; // queries, gradients of y, and two of keys and values
 	const int head = blockIdx.x % heads, sequence = blockIdx.x / heads;
 	const int begin = offsets[sequence], length = offsets[sequence + 1] - begin;
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 		for (int e = 0; e < 2; e++) {
 			const int query = mine + i * 16 + e * 8 + g;
 			const long long number = (long long)head * rows + begin + query;
-			base[i][e] = query < length ? lse[number] * LOG2E : INFINITY;
+			base[i][e] = query < length ? lse[number] * LOG2E : 0;
 			of[i][e] = query < length ? delta[number] : 0;
 		}
 	}

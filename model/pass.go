@@ -11,7 +11,7 @@ type pass struct {
 	d    *kernels.Device
 	rope *ropeTable
 
-	staged         tensor.Tensor // I32 [5·most + 1]: all that follows of I32, each from a multiple of most on, brought to the device as one
+	staged         tensor.Tensor // I32 [5·most + 1]: what follows of I32, each from a multiple of most on, brought to the device as one
 	ids, positions tensor.Tensor // I32 [rows], of staged
 	index, targets tensor.Tensor // I32 [trained], of staged
 	loss           tensor.Tensor // F32 [trained]; nothing else of the pass lies there, so it can be read when all is done

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"restyle/kernels"
@@ -43,19 +44,21 @@ func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 // checkAll checks cases, all of which are to run.
 func checkAll(t *testing.T, d *kernels.Device, list []*Case) {
 	for _, c := range list {
-		for _, fused := range c.Forms() {
-			r, err := c.Check(d, fused)
-			if err != nil {
-				t.Fatalf("%s: %v", c.ID(), err)
-			}
-			if !r.Forward.Ran || c.Backward != nil && !r.Backward.Ran {
-				t.Errorf("%s, fused %t did not run", c.ID(), fused)
-			}
-			for _, p := range []Pass{r.Forward, r.Backward} {
-				for _, fault := range p.Faults {
-					t.Errorf("%s, fused %t: %s", c.ID(), fused, fault)
+		t.Run(fmt.Sprint(c.Type, " ", c.Name), func(t *testing.T) {
+			for _, fused := range c.Forms() {
+				r, err := c.Check(d, fused)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Forward.Ran || c.Backward != nil && !r.Backward.Ran {
+					t.Errorf("fused %t did not run", fused)
+				}
+				for _, p := range []Pass{r.Forward, r.Backward} {
+					for _, fault := range p.Faults {
+						t.Errorf("fused %t: %s", fused, fault)
+					}
 				}
 			}
-		}
+		})
 	}
 }
