@@ -174,7 +174,7 @@ func attentionCases() (cases []*Case) {
 	for _, m := range []kernels.AttentionSpec{ // head dimensions that have kernels on tensor cores, and more than one tile of keys
 		{CuSeqlens: []int32{0, 130}, Heads: 2, KVHeads: 1, HeadDim: 64},
 		{CuSeqlens: []int32{0, 1, 64, 64, 127, 192}, Heads: 2, KVHeads: 2, HeadDim: 32},
-		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 20},
+		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 66},
 		{CuSeqlens: []int32{0, 63, 200}, Heads: 1, KVHeads: 1, HeadDim: 128},
 		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Unmasked: true},
 	} {
