@@ -144,9 +144,6 @@ template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row,
 	}
 }
 
-// weight is 2^x, at most 1: where scores are huge, so are the errors of x.
-inline float weight(float x) { return exp2Rough(fminf(x, 0)); }
-
 // finish writes a warp's sum, each row times its scale, to rows that lie stride elements apart, of which there are n. The tile,
 // whose rows of this warp nobody reads any more, is used up.
 template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
