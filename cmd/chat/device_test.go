@@ -24,4 +24,12 @@ func TestDevice(t *testing.T) {
 	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Retry || !strings.Contains(o.stderr, "another process has the GPU for itself") {
 		t.Error(o)
 	}
+	cudatest.Set(t, "MODE=0 MEMORY=17179869184 LARGEST=1000")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	o := invoke(t, "", append(tiny, "--device", "cuda")...)
+	for _, want := range []string{"memory for weights: ", "\n  in all ", "\na smaller --context takes less"} {
+		if o.code != cli.Failed || !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is missing: %v", want, o)
+		}
+	}
 }

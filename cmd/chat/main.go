@@ -12,6 +12,7 @@ import (
 
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	"restyle/kernels"
 	"restyle/kernels/cuda"
 )
 
@@ -63,6 +64,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func (c *chatter) exit(ctx context.Context, err error) int {
 	var usage *usageError
 	var told *said
+	var full *kernels.OutOfMemory
 	switch {
 	case err == nil:
 		return cli.Done
@@ -81,6 +83,9 @@ func (c *chatter) exit(ctx context.Context, err error) int {
 	case hub.Retryable(err), cuda.Fault(err), cuda.Busy(err):
 		fmt.Fprintf(c.notes, "chat: %v\nrun the same command again later\n", err)
 		return cli.Retry
+	case errors.As(err, &full):
+		fmt.Fprintf(c.notes, "chat: %v\na smaller --context takes less, and so does one model alone (--only)\n", err)
+		return cli.Failed
 	}
 	fmt.Fprintf(c.notes, "chat: %v\n", err)
 	return cli.Failed
