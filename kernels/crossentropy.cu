@@ -62,8 +62,8 @@ template <typename E, typename F> inline void put(E *row, int vocab, F f) {
 extern "C" __global__ void __launch_bounds__(BLOCK)
 	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, int kept, float scale) {
 	const T *row = logits + (long long)blockIdx.x * vocab;
-	extern __shared__ __align__(16) char shared[];
-	Vector *first = (Vector *)shared;
+	extern __shared__ __align__(16) char memory[];
+	Vector *first = (Vector *)memory;
 	const int target = targets[blockIdx.x];
 	const float own = value(row[target]); // dlogits may take its place
 	const Sums s = sumsOfRow(row, vocab, [&](int at, Vector v) {

@@ -61,20 +61,17 @@ func (d *Device) matvec(p cpu.Product) {
 }
 
 // A tile is the rows and columns of c that a block computes, in steps of depth along k. So many steps of BF16 are in shared
-// memory at a time. The rate is how many multiplications a multiprocessor full of such blocks does in a nanosecond.
+// memory at a time. A multiprocessor has so many resident blocks, and together they do so many multiplications in a nanosecond.
 type tile struct {
-	m, n, depth, stages, threads int
-	rate                         float64
+	m, n, depth, stages, threads, resident int
+	rate                                   float64
 }
 
-// The tiles of each type. Larger ones read operands less often; smaller ones keep more multiprocessors busy. The rates are
-// estimates for an H200.
+// The tiles of each type. Larger ones read operands less often; smaller ones keep more multiprocessors busy. The rates of BF16 are
+// those of an H200, on which 128x192 and 128x256 were slower; those of F32 are estimates.
 var (
-	tensorTiles = []tile{
-		{128, 256, 32, 4, 256, 1600}, {128, 192, 32, 4, 256, 1550}, {128, 128, 32, 3, 128, 1450},
-		{64, 128, 32, 4, 128, 1100}, {64, 64, 32, 4, 128, 800},
-	}
-	floatTiles = []tile{{128, 128, 8, 0, 256, 220}, {64, 64, 8, 0, 256, 160}}
+	tensorTiles = []tile{{128, 128, 32, 3, 128, 2, 1500}, {64, 128, 32, 4, 128, 3, 1330}, {64, 64, 32, 4, 128, 4, 1080}}
+	floatTiles  = []tile{{128, 128, 8, 0, 256, 1, 220}, {64, 64, 8, 0, 256, 1, 160}}
 )
 
 // shared is the bytes of shared memory that a tile's steps of BF16 take.
@@ -114,7 +111,7 @@ func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 				break
 			}
 			long := t.part(k, cuts) + 4*t.depth
-			time := float64(blocks(cuts*count, g.SMs)*t.m*t.n*long) / t.rate
+			time := float64(blocks(cuts*count, t.resident*g.SMs)*t.resident*t.m*t.n*long) / t.rate
 			if cuts > 1 {
 				time += 3000 + 2*float64(size)/3000 // a launch, and what is written and read at 3 TB/s
 			}
