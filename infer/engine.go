@@ -53,6 +53,7 @@ type Engine struct {
 	vocab  int
 	ends   map[int32]bool // tokens that end an answer
 	extend func(ids []int32) (logits []float32, err error)
+	greedy func(ids []int32) (id int32, logits []float32, err error) // extend for the highest logit: its id, or logits; may be nil
 	trim   func(n int)
 	stream func() (decode func(id int32) string, flush func() string) // nil without a tokenizer
 	close  func() error
@@ -120,6 +121,9 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 		extend: func(ids []int32) ([]float32, error) { return m.Extend(cache, ids) },
 		trim:   cache.Trim,
 		close:  cache.Close,
+	}
+	if !m.Device().IsCPU() { // from where logits take longer than one number
+		e.greedy = func(ids []int32) (int32, []float32, error) { return m.Greedy(cache, ids) }
 	}
 	for _, id := range ends {
 		e.ends[id] = true

@@ -153,7 +153,12 @@ func (g *Generation) next(ctx context.Context) Reason {
 		g.err = errors.New("the engine has begun another answer: it makes one at a time")
 		return ""
 	}
-	logits, err := g.read(ctx)
+	var id int32
+	var err error
+	full := len(e.held)+len(g.feed) > e.Context
+	if !full {
+		id, err = g.choose(ctx)
+	}
 	switch {
 	case ctx.Err() != nil:
 		g.finish()
@@ -161,14 +166,9 @@ func (g *Generation) next(ctx context.Context) Reason {
 	case err != nil:
 		g.err = err
 		return ""
-	case logits == nil:
+	case full:
 		g.finish()
 		return Full
-	}
-	id, err := g.sampler.Next(logits)
-	if err != nil {
-		g.err = fmt.Errorf("after %d tokens: %w", len(e.held), err)
-		return ""
 	}
 	if e.ends[id] && !g.o.IgnoreEnd {
 		g.finish()
@@ -189,24 +189,34 @@ func (g *Generation) next(ctx context.Context) Reason {
 	return ""
 }
 
-// read has the model read what it has to and gives the logits behind it; nil without an error when the context is full.
-func (g *Generation) read(ctx context.Context) (logits []float32, err error) {
+// choose has the model read what it has to, and chooses the token behind it.
+func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	e := g.e
-	if len(e.held)+len(g.feed) > e.Context {
-		return nil, nil
-	}
+	after := func(err error) error { return fmt.Errorf("after %d tokens: %w", len(e.held), err) }
+	var logits []float32
 	for ids := range slices.Chunk(g.feed, chunk) {
 		if ctx.Err() != nil {
-			return nil, nil
+			return 0, ctx.Err()
 		}
-		if logits, err = e.extend(ids); err != nil {
-			err = fmt.Errorf("after %d tokens: %w", len(e.held), err)
+		if e.greedy != nil && g.sampler.greedy() {
+			id, logits, err = e.greedy(ids)
+		} else {
+			logits, err = e.extend(ids)
+		}
+		if err != nil {
+			err = after(err)
 			e.Forget()
-			return nil, err
+			return 0, err
 		}
 		e.held = append(e.held, ids...)
 	}
-	return logits, nil
+	if logits == nil {
+		return id, nil
+	}
+	if id, err = g.sampler.Next(logits); err != nil {
+		return 0, after(err)
+	}
+	return id, nil
 }
 
 // finish lets out what was held back: an unfinished character, and what could have become a stop string.

@@ -85,6 +85,9 @@ func (s *Sampler) remember(id int32) {
 
 func (s *Sampler) penalises() bool { return s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 }
 
+// greedy says that the highest logit is chosen, whatever came before.
+func (s *Sampler) greedy() bool { return s.Temperature == 0 && !s.penalises() }
+
 // Next chooses a token and remembers it. The logits are [vocab] and are not changed. Logits of which one is NaN or +Inf,
 // or all are -Inf, are an error: the model or its weights are broken.
 func (s *Sampler) Next(logits []float32) (int32, error) {

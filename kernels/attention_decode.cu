@@ -23,22 +23,24 @@ template <typename F> inline void across(float (&x)[HEADS], F f) {
 	}
 }
 
-// attention_decode has the query see keys first to last, of rows that lie kvRow elements apart. parts is [heads, blocks, PART].
-extern "C" __global__ void __launch_bounds__(BLOCK)
-	attention_decode(float *parts, const T *q, const T *k, const T *v, int first, int last, int kvRow, int share, float scale) {
+// A Cached is n rows of a cache, which lie so many elements apart. The row of the query itself may be elsewhere.
+struct Cached {
+	const T *rows;
+	int apart, own; // own is the number of the query's row, or less than 0
+	const T *there;
+	const T *operator[](int i) const { return i == own ? there : rows + (long long)i * apart; }
+};
+
+// attend has HEADS queries, one behind the other, see n keys, BLOCK at most. parts is [heads, blocks, PART].
+inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float scale) {
 	__shared__ float weights[HEADS][BLOCK];
-	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * BLOCK, n = min(BLOCK, last - from + 1);
-	q += head * DIM;
-	k += (long long)from * kvRow + head / share * DIM;
-	v += (long long)from * kvRow + head / share * DIM;
-	parts += ((long long)head * gridDim.x + blockIdx.x) * PART;
 	const int thread = threadIdx.x;
 
 	float score[HEADS] = {}, top[HEADS], total[HEADS];
 	if (thread < n) {
 #pragma unroll 8
 		for (int c = 0; c < VECTORS; c++) {
-			const Vector key = fetch(k + (long long)thread * kvRow, c);
+			const Vector key = fetch(k[thread], c);
 #pragma unroll
 			for (int h = 0; h < HEADS; h++) {
 				const Vector query = fetch(q + h * DIM, c);
@@ -72,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 		if (mine) {
 #pragma unroll 4
 			for (int key = slice; key < n; key += SLICES) {
-				const Vector value = fetch(v + (long long)key * kvRow, c);
+				const Vector value = fetch(v[key], c);
 #pragma unroll
 				for (int h = 0; h < HEADS; h++) {
 #pragma unroll
@@ -99,9 +101,61 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	}
 }
 
-// attention_combine makes a head's row of its n parts. A block has one head.
-extern "C" __global__ void __launch_bounds__(BLOCK) attention_combine(T *y, const float *parts, int n) {
+// attention_decode has the query see keys first to last, of rows that lie kvRow elements apart.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+	attention_decode(float *parts, const T *q, const T *k, const T *v, int first, int last, int kvRow, int share, float scale) {
+	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * BLOCK, n = min(BLOCK, last - from + 1);
+	k += (long long)from * kvRow + head / share * DIM;
+	v += (long long)from * kvRow + head / share * DIM;
+	parts += ((long long)head * gridDim.x + blockIdx.x) * PART;
+	attend(parts, q + head * DIM, {k, kvRow, -1, nullptr}, {v, kvRow, -1, nullptr}, n, scale);
+}
+
+// attention_next turns queries and the key of a token by its position, as rope.cu does, stores its key and value in the caches, and
+// has the queries see keys up to that position. There are blocks for as many keys as there will ever be while the grid is this one.
+extern "C" __global__ void __launch_bounds__(BLOCK) attention_next(float *parts, const T *qkv, T *k, T *v, const int *position, const float *cos,
+	const float *sin, int heads, int kvHeads, int window, float scale) {
+	constexpr int HALF = DIM / 2;
+	const int last = *position, from = (window > 0 ? max(0, last - window + 1) : 0) + blockIdx.x * BLOCK;
+	if (from > last) return;
+	const int share = heads / kvHeads, head = blockIdx.y * HEADS, kvHead = head / share, kvRow = kvHeads * DIM;
+	const int own = last - from < BLOCK ? last - from : -1, thread = threadIdx.x;
+	__shared__ __align__(16) T q[HEADS * DIM];
+	__shared__ __align__(16) T key[DIM];
+	const T *const newKey = qkv + (heads + kvHead) * DIM, *const newValue = newKey + kvHeads * DIM;
+	for (int i = thread; i < (HEADS + 1) * HALF; i += BLOCK) {
+		const int h = i / HALF, c = i % HALF;
+		const T *const x = h < HEADS ? qkv + (head + h) * DIM : newKey;
+		const float a = value(x[c]), b = value(x[c + HALF]);
+		const float cosine = cos[(long long)last * HALF + c], sine = sin[(long long)last * HALF + c];
+		T turned[2];
+		narrow(turned, {a * cosine - b * sine, b * cosine + a * sine});
+		T *const to = h < HEADS ? q + h * DIM : key;
+		to[c] = turned[0], to[c + HALF] = turned[1];
+	}
+	__syncthreads();
+	k += kvHead * DIM;
+	v += kvHead * DIM;
+	if (own >= 0 && head % share == 0) { // of the blocks that have this key, one stores it
+		for (int c = thread; c < DIM; c += BLOCK) {
+			k[(long long)last * kvRow + c] = key[c];
+			v[(long long)last * kvRow + c] = newValue[c];
+		}
+	}
+	k += (long long)from * kvRow;
+	v += (long long)from * kvRow;
+	parts += ((long long)head * gridDim.x + blockIdx.x) * PART;
+	attend(parts, q, {k, kvRow, own, key}, {v, kvRow, own, newValue}, min(BLOCK, last - from + 1), scale);
+}
+
+// attention_combine makes a head's row of its n parts, or, if there is a position, of as many of them as its keys have. A block has
+// one head.
+extern "C" __global__ void __launch_bounds__(BLOCK) attention_combine(T *y, const float *parts, int n, const int *position, int window) {
 	parts += (long long)blockIdx.x * n * PART;
+	if (position) {
+		const int seen = *position + 1;
+		n = ((window > 0 ? min(seen, window) : seen) + BLOCK - 1) / BLOCK;
+	}
 	float top = -INFINITY, total = 0;
 	for (int i = 0; i < n; i++) top = fmaxf(top, parts[i * PART]);
 	for (int i = 0; i < n; i++) total += parts[i * PART + 1] * expf(parts[i * PART] - top);

@@ -150,13 +150,20 @@ func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s 
 	defer d.release(d.mark())
 	parts := s.attentionParts(d.scratch, position)
 	first, last := s.seen(position)
+	m, g := s.decoding(qkv, parts.Dim(1))
+	d.launch(kernel{"attention_decode.cu", "attention_decode", m}, g,
+		addr(parts), addr(qkv), addr(k), addr(v), i32(first), i32(last), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts), i32(parts.Dim(1)),
+		addr(tensor.Tensor{}), i32(s.Window))
+}
+
+// decoding is the macros of what attends from a single query, and so many blocks of keys for the heads.
+func (s AttentionSpec) decoding(qkv tensor.Tensor, parts int) (macros, grid) {
 	heads := 8 // of a block: their sums are in registers
 	for s.share()%heads != 0 {
 		heads--
 	}
-	m, n := rowsOf(s.heads(qkv, s.Heads)).with("HEADS", heads), parts.Dim(1)
-	d.launch(kernel{"attention_decode.cu", "attention_decode", m},
-		grid{blocks: cuda.Dim3{X: n, Y: s.Heads / heads}, threads: cuda.Dim3{X: decodeBlock}},
-		addr(parts), addr(qkv), addr(k), addr(v), i32(first), i32(last), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts), i32(n))
+	return rowsOf(s.heads(qkv, s.Heads)).with("HEADS", heads), grid{
+		blocks: cuda.Dim3{X: parts, Y: s.Heads / heads}, threads: cuda.Dim3{X: decodeBlock},
+	}
 }

@@ -66,6 +66,7 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	}
 	cases = append(cases, opsCases(t, rows, dim)...)
 	cases = append(cases, optimiserCases(t, rows, dim)...)
+	cases = append(cases, decodeCases(t, dim)...)
 	return cases
 }
 

@@ -1,49 +1,112 @@
 // A few rows by a matrix in BF16, as decoding has them: c = a·bᵀ + bias, or added to what c holds, for up to eight rows of a.
 // Each weight is read once, which is all that takes time.
+//
+//   NORMED  1: a is one row, and what is multiplied is its RMSNorm; 0: it is not
+//   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n that follow; 0: it is not
 #include "common.cuh"
 #include "mma.cuh"
 
 constexpr int WARPS = BLOCK / 32, OUTPUTS = 16, MOST = 8; // of a block; and rows of a
 constexpr int AHEAD = 4; // words of 16 bytes that a thread has on their way of each of its two rows of b
 
+typedef Vec<bf16, 8> Eight;
+
+#if NORMED
+extern __shared__ uint4 row[]; // the norm of a
+
+// normalise has every block compute the norm itself: that takes less time than another launch, as a is near.
+inline void normalise(const bf16 *a, const bf16 *norm, int depth, float eps) {
+	__shared__ float parts[WARPS];
+	float squares = 0;
+	for (int k = threadIdx.x; k < depth / 8; k += BLOCK) {
+		const Eight x = fetchOf<8>(a, k);
+#pragma unroll
+		for (int i = 0; i < 8; i++) squares += x[i] * x[i];
+	}
+#pragma unroll
+	for (int i = 1; i < 32; i *= 2) squares += __shfl_xor_sync(~0u, squares, i);
+	if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = squares;
+	__syncthreads();
+	squares = 0;
+#pragma unroll
+	for (int i = 0; i < WARPS; i++) squares += parts[i];
+	const float scale = 1 / sqrtf(squares / depth + eps);
+	for (int k = threadIdx.x; k < depth / 8; k += BLOCK) {
+		const Eight x = fetchOf<8>(a, k), w = fetchOf<8>(norm, k);
+		float out[8];
+#pragma unroll
+		for (int i = 0; i < 8; i++) out[i] = x[i] * scale * w[i];
+		Eight y;
+		narrow(y.at, out);
+		row[k] = y.words[0];
+	}
+	__syncthreads();
+}
+#endif
+
 // A block has 16 rows of b, and its warps take turns along them. Each product is of 16 by 8 sums. The order of k is another
 // than mma's, the same for both operands: where mma wants columns 2t and 2t+8 and the next of lane t, it is given those that
-// the lane has loaded at once.
-extern "C" __global__ void __launch_bounds__(BLOCK, 2) matvec(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
-	long long bRow, const bf16 *bias, int m, int n, int depth, int add) {
-	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * OUTPUTS;
-	// Where there is no such row, another is read, and its sums go nowhere.
-	const bf16 *const low = b + min(first + g, n - 1) * bRow, *const high = b + min(first + g + 8, n - 1) * bRow;
-	const bf16 *const x = a + min(g, m - 1) * aRow;
-	typedef Vec<bf16, 8> Words;
+// the lane has loaded at once. If the sums are gated, eight of the rows are gates and the others what belongs to them. Two blocks
+// a multiprocessor, of 512 threads, keep memory busy while one of them adds up.
+extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK < 64 ? 16 : 1024 / BLOCK) matvec(C *c, long long cRow, const bf16 *a,
+	long long aRow, const bf16 *b, long long bRow, const bf16 *bias, const bf16 *norm, float eps, int m, int n, int depth, int add) {
+	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * (GATED ? 8 : OUTPUTS);
+	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;
+	const bool lowThere = lowRow < n, highThere = GATED ? lowThere : highRow < n;
+	const bf16 *const lowFrom = b + lowRow * bRow + lane % 4 * 8, *const highFrom = b + highRow * bRow + lane % 4 * 8;
 	float sums[4] = {};
-	for (int k = warp * AHEAD * 32; k < depth; k += WARPS * AHEAD * 32) {
-		Words u[AHEAD], v[AHEAD];
+	Eight low[AHEAD], high[AHEAD]; // rows g and g + 8 of the block's
+	auto read = [&](int k) {
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
-			const int at = k + 32 * i + lane % 4 * 8;
-			if (at >= depth) continue;
-			u[i] = loadOf<8>(low + at, 0);
-			v[i] = loadOf<8>(high + at, 0);
+			const bool inside = k + 32 * i + lane % 4 * 8 < depth;
+			low[i] = inside && lowThere ? loadOf<8>(lowFrom + k + 32 * i, 0) : Eight();
+			high[i] = inside && highThere ? loadOf<8>(highFrom + k + 32 * i, 0) : Eight();
 		}
-		__syncwarp(); // or the compiler has the first product wait for its words before it asks for the others
+	};
+	const int begin = warp * AHEAD * 32;
+#if NORMED
+	read(begin);
+	normalise(a, norm, depth, eps); // while the weights are on their way
+#endif
+	for (int k = begin; k < depth; k += WARPS * AHEAD * 32) {
+		if (!NORMED || k > begin) read(k);
+		Eight x[AHEAD]; // of row g of a
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
-			const int at = k + 32 * i + lane % 4 * 8;
-			const uint4 p = u[i].words[0], q = v[i].words[0], r = at < depth ? fetchOf<8>(x + at, 0).words[0] : uint4();
-			mma(sums, {p.x, q.x, p.y, q.y}, {r.x, r.y});
-			mma(sums, {p.z, q.z, p.w, q.w}, {r.z, r.w});
+			if (k + 32 * i + lane % 4 * 8 >= depth || g >= m) continue;
+#if NORMED
+			x[i].words[0] = row[k / 8 + 4 * i + lane % 4];
+#else
+			x[i] = fetchOf<8>(a + g * aRow + lane % 4 * 8 + k + 32 * i, 0);
+#endif
+		}
+#pragma unroll
+		for (int i = 0; i < AHEAD; i++) {
+			const uint4 u = low[i].words[0], v = high[i].words[0], w = x[i].words[0];
+			mma(sums, {u.x, v.x, u.y, v.y}, {w.x, w.y});
+			mma(sums, {u.z, v.z, u.w, v.w}, {w.z, w.w});
 		}
 	}
 	__shared__ float parts[WARPS][MOST][OUTPUTS];
 #pragma unroll
 	for (int i = 0; i < 4; i++) parts[warp][lane % 4 * 2 + i % 2][g + i / 2 * 8] = sums[i];
 	__syncthreads();
-	for (int i = threadIdx.x; i < m * OUTPUTS; i += BLOCK) {
-		const int r = i / OUTPUTS, s = first + i % OUTPUTS;
-		if (s >= n) continue;
+	auto total = [&](int r, int i) {
 		float sum = 0;
-		for (int j = 0; j < WARPS; j++) sum += parts[j][r][i % OUTPUTS];
-		put(c + r * cRow + s, sum, bias, s, add);
+		for (int j = 0; j < WARPS; j++) sum += parts[j][r][i];
+		return sum;
+	};
+	if constexpr (GATED) {
+		const int s = first + threadIdx.x;
+		if (threadIdx.x >= 8 || s >= n) return;
+		const float gate = total(0, threadIdx.x) + (bias ? value(bias[s]) : 0);
+		const float up = total(0, threadIdx.x + 8) + (bias ? value(bias[n + s]) : 0);
+		put(c + s, gate * __fdividef(1, 1 + expf(-gate)) * up, (const bf16 *)nullptr, 0, add);
+	} else {
+		for (int i = threadIdx.x; i < m * OUTPUTS; i += BLOCK) {
+			const int r = i / OUTPUTS, s = first + i % OUTPUTS;
+			if (s < n) put(c + r * cRow + s, total(r, i % OUTPUTS), bias, s, add);
+		}
 	}
 }

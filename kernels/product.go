@@ -30,7 +30,7 @@ func (d *Device) product(p cpu.Product) {
 		cpu.Gemm(p)
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
 	case fewRows(p):
-		d.matvec(p)
+		d.matvec(p, rowNorm{}, false)
 	case d.err == nil && d.gpu.blas.multiply(d, p): // it has queued it
 	default:
 		t, parts := d.gpu.tiling(p)
@@ -52,12 +52,26 @@ func wide(x tensor.Matrix, n int) bool {
 // result is the macro that names the type of c.
 func result(c tensor.Matrix) macro { return macro{"C_" + c.DType.String(), 1} }
 
-// matvec computes a product of a few rows: each block has 16 rows of b, which its warps take turns along, 128 elements each.
-func (d *Device) matvec(p cpu.Product) {
-	k := p.A.Cols
-	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}}, line(blocks(p.C.Cols, 16), 32*max(1, min(16, blocks(k, 128)))),
+// A rowNorm is what a single row goes through before it is multiplied: its RMSNorm. The zero value is nothing.
+type rowNorm struct {
+	w   tensor.Tensor
+	eps float32
+}
+
+// matvec computes a product of a few rows: each block has 16 rows of b, which its warps take turns along, 128 elements each. With a
+// norm, or gated, there is one row; gated, the sums of b's first half are gates and those of its second what belongs to them.
+func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
+	k, each := p.A.Cols, 16
+	if gated {
+		each = 8
+	}
+	g := line(blocks(p.C.Cols, each), 32*max(1, min(16, blocks(k, 128))))
+	if n.w.Ok() {
+		g.shared = k * tensor.BF16.Size()
+	}
+	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", int(flag(n.w.Ok()))).with("GATED", int(flag(gated)))}, g,
 		uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),
-		uint64(p.Bias), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
+		uint64(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
 }
 
 // A tile is the rows and columns of c that a block computes, in steps of depth along k. So many steps of BF16 are in shared

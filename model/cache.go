@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"restyle/kernels"
@@ -14,6 +15,8 @@ type Cache struct {
 	k, v  []tensor.Tensor // of each block: [capacity, kvHeads·headDim]
 	n     int
 	next  []float32 // [vocab], what Extend returns
+
+	step
 }
 
 // chunk is how many tokens of a long prompt are computed at once: enough to keep the products busy, few enough that their
@@ -33,16 +36,20 @@ func (m *Model) NewCache(capacity int) (*Cache, error) {
 	if c.arena, err = m.d.NewArena("cache", kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, capacity) })); err != nil {
 		return nil, err
 	}
-	c.k, c.v = m.cutCache(c.arena, capacity)
+	c.k, c.v, c.step = m.cutCache(c.arena, capacity)
 	return c, nil
 }
 
-func (m *Model) cutCache(a *kernels.Arena, capacity int) (k, v []tensor.Tensor) {
+func (m *Model) cutCache(a *kernels.Arena, capacity int) (k, v []tensor.Tensor, s step) {
 	for i := range m.c.Layers {
 		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
 		v = append(v, a.New(fmt.Sprintf("values %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
 	}
-	return k, v
+	s.token = a.New("token", tensor.I32, 2)
+	if !m.d.IsCPU() {
+		s.parts = a.New("attention parts", tensor.F32, m.c.spec().NextParts(capacity)...)
+	}
+	return k, v, s
 }
 
 // Len is the number of tokens in the cache.
@@ -60,7 +67,7 @@ func (c *Cache) Trim(n int) {
 }
 
 // Close gives the cache's memory back.
-func (c *Cache) Close() error { return c.arena.Close() }
+func (c *Cache) Close() error { return errors.Join(c.graph.Close(), c.arena.Close()) }
 
 // cutExtend lays out a pass of Extend over rows tokens: whole rows of activations, logits of the last.
 func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
@@ -70,16 +77,28 @@ func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
 // Extend appends tokens to a cache and returns the logits of the last one, [vocab]: what comes next. The slice is
 // used again by the cache's next Extend.
 func (m *Model) Extend(c *Cache, ids []int32) ([]float32, error) {
-	if err := OneSequence(ids).check(m.c, max(len(ids), 1)); err != nil {
+	logits, err := m.extendBy(c, ids)
+	if err != nil {
 		return nil, err
 	}
+	if err := m.d.Download(c.next, logits); err != nil {
+		return nil, err
+	}
+	return c.next, nil
+}
+
+// extendBy is Extend, with the logits left on the device.
+func (m *Model) extendBy(c *Cache, ids []int32) (logits tensor.Tensor, err error) {
+	if err := OneSequence(ids).check(m.c, max(len(ids), 1)); err != nil {
+		return logits, err
+	}
 	if c.n+len(ids) > c.Capacity() {
-		return nil, fmt.Errorf("cache: %d tokens more than its %d do not fit in %d", len(ids), c.n, c.Capacity())
+		return logits, fmt.Errorf("cache: %d tokens more than its %d do not fit in %d", len(ids), c.n, c.Capacity())
 	}
 	if m.infer == nil {
 		a, err := m.d.NewArena("activations of Extend", kernels.SizeOf(func(a *kernels.Arena) { m.cutExtend(a, min(chunk, m.c.MaxPositions)) }))
 		if err != nil {
-			return nil, err
+			return logits, err
 		}
 		m.infer = a
 	}
@@ -90,21 +109,23 @@ func (m *Model) Extend(c *Cache, ids []int32) ([]float32, error) {
 			m.extend = m.cutExtend(m.infer, n)
 		}
 		p := m.extend
-		p.cache = c
-		positions := make([]int32, n)
-		for i := range positions {
-			positions[i] = int32(c.n + i)
-		}
-		p.stage(ids[:n], positions)
-		m.forward(p)
-		ids = ids[n:]
-		if len(ids) == 0 {
-			m.head.forward(m.d, p.head.logits, p.last.x.Slice(n-1, n))
-			if err := m.d.Download(c.next, p.head.logits); err != nil {
-				return nil, err
+		logits = p.head.logits
+		if n == 1 && m.steps() {
+			m.step(c, p, ids[0])
+		} else {
+			p.cache, c.known, c.done = c, false, false
+			positions := make([]int32, n)
+			for i := range positions {
+				positions[i] = int32(c.n + i)
+			}
+			p.stage(ids[:n], positions)
+			m.forward(p)
+			if n == len(ids) {
+				m.head.forward(m.d, logits, p.last.x.Slice(n-1, n))
 			}
 		}
+		ids = ids[n:]
 		c.n += n
 	}
-	return c.next, nil
+	return logits, m.d.Err()
 }

@@ -17,7 +17,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 	if err != nil {
 		return Memory{}
 	}
-	m := &Model{c: c, o: o}
+	m := &Model{c: c, o: o, d: d}
 	var s Memory
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
 		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(c, o.builder(w, g), o.ReuseGradients) })

@@ -16,7 +16,7 @@ import (
 )
 
 const aboutDecode = `
-bench decode times answers of a model with random weights, one token after the other. Nothing is downloaded: a configuration is
+bench decode times answers of a model with random weights, one token after the other, each the most likely one. Nothing is downloaded: a configuration is
 enough, and that of Llama-3.2-1B is built in. For each token all weights are read, so their bytes are compared with what a copy
 within the device's memory reads and writes, measured in the same call.
 
@@ -164,6 +164,7 @@ func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model,
 			return nil, err
 		}
 	}
+	id := random(1)[0]
 	for i := range o.warmup + o.tokens {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -171,10 +172,12 @@ func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model,
 		if i == o.warmup {
 			m.Device().Profile() // from here on it counts
 		}
-		id := random(1)
 		start := time.Now()
-		if _, err := m.Extend(cache, id); err != nil {
+		if id, _, err = m.Greedy(cache, []int32{id}); err != nil {
 			return nil, err
+		}
+		if id < 0 {
+			return nil, errors.New("the logits are not finite")
 		}
 		if i >= o.warmup {
 			seconds = append(seconds, time.Since(start).Seconds())

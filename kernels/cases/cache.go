@@ -24,29 +24,32 @@ func cachedAttentionCase(t tensor.DType, start, rows int, m kernels.AttentionSpe
 			d.AppendKV(x["k"], x["v"], x["qkv"], m.Heads, m.KVHeads, start)
 			d.AttentionCached(x["y"], x["qkv"], x["k"], x["v"], start, m)
 		},
-		Want: func(x Values) Values {
-			k, v := slices.Clone(x["k"]), slices.Clone(x["v"])
-			all := make([]float64, start*m.Width(), most*m.Width())
-			all = append(all, x["qkv"]...)
-			for r := range start + rows {
-				row := all[r*m.Width():][m.Heads*m.HeadDim : m.Width()]
-				if r < start {
-					copy(row, k[r*width:][:width])
-					copy(row[width:], v[r*width:][:width])
-				} else {
-					copy(k[r*width:][:width], row)
-					copy(v[r*width:][:width], row[width:])
-				}
-			}
-			m := m
-			m.CuSeqlens = []int32{0, int32(start + rows)}
-			y, _, _, _ := Attention(m, all, nil, Exact)
-			return Values{"y": y[start*m.Heads*m.HeadDim:], "k": k, "v": v}
-		},
+		Want:      func(x Values) Values { return cachedAttention(x, start, rows, most, m) },
 		Tolerance: tolerance,
 		Elements:  map[string]Limit{"y": attentionLimit(t, tolerance)},
 		Kernels:   [2][]string{{"append_kv", "attention_cached"}},
 	}
+}
+
+// cachedAttention is the formula: attention of all rows so far, of which the last come from qkv. Caches have room for most.
+func cachedAttention(x Values, start, rows, most int, m kernels.AttentionSpec) Values {
+	width := m.KVHeads * m.HeadDim
+	k, v := slices.Clone(x["k"]), slices.Clone(x["v"])
+	all := make([]float64, start*m.Width(), most*m.Width())
+	all = append(all, x["qkv"]...)
+	for r := range start + rows {
+		row := all[r*m.Width():][m.Heads*m.HeadDim : m.Width()]
+		if r < start {
+			copy(row, k[r*width:][:width])
+			copy(row[width:], v[r*width:][:width])
+		} else {
+			copy(k[r*width:][:width], row)
+			copy(v[r*width:][:width], row[width:])
+		}
+	}
+	m.CuSeqlens = []int32{0, int32(start + rows)}
+	y, _, _, _ := Attention(m, all, nil, Exact)
+	return Values{"y": y[start*m.Heads*m.HeadDim:], "k": k, "v": v}
 }
 
 func cachedAttentionCases() (cases []*Case) {

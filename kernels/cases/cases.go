@@ -84,6 +84,7 @@ var operations = []struct {
 	{ropeCases, ropeTimed},
 	{attentionCases, nil},
 	{cachedAttentionCases, nil},
+	{decodeCases, nil},
 	{swiGLUCases, swiGLUTimed},
 	{geluCases, geluTimed},
 	{rowsCases, rowsTimed},

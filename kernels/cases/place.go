@@ -2,6 +2,7 @@ package cases
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -132,6 +133,13 @@ func (r *Run) Beyond() (faults []string) {
 
 // Floats are the values of an operand or a gradient as they are now. An error sticks to the device, as Close says.
 func (r *Run) Floats(name string) []float64 {
+	if r.X[name].DType == tensor.I32 {
+		var v []float64
+		for b := r.bytes(r.X[name]); len(b) > 0; b = b[4:] {
+			v = append(v, float64(int32(binary.NativeEndian.Uint32(b))))
+		}
+		return v
+	}
 	f, _ := r.d.Floats(r.X[name])
 	v := make([]float64, len(f))
 	for i := range f {

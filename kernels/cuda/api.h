@@ -24,6 +24,7 @@
 	X(CU_COMPUTEMODE_EXCLUSIVE_PROCESS, 3) \
 	X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
 	X(CU_STREAM_NON_BLOCKING, 1) \
+	X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) \
 	X(CU_EVENT_DEFAULT, 0) \
 	X(CU_EVENT_DISABLE_TIMING, 2) \
 	X(NVRTC_SUCCESS, 0) \
@@ -39,6 +40,8 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct _nvrtcProgram *nvrtcProgram;
 typedef struct {
 	char bytes[16];
@@ -48,6 +51,7 @@ typedef struct {
 typedef int CUresult;
 typedef int CUdevice_attribute;
 typedef int CUfunction_attribute;
+typedef int CUstreamCaptureMode;
 typedef int nvrtcResult;
 
 enum {
@@ -90,6 +94,12 @@ enum {
 	X(cuLaunchKernel, (CUfunction function, unsigned int gridX, unsigned int gridY, unsigned int gridZ, \
 		unsigned int blockX, unsigned int blockY, unsigned int blockZ, unsigned int shared, CUstream stream, \
 		void **parameters, void **extra)) \
+	X(cuStreamBeginCapture_v2, (CUstream stream, CUstreamCaptureMode mode)) \
+	X(cuStreamEndCapture, (CUstream stream, CUgraph *graph)) \
+	X(cuGraphInstantiateWithFlags, (CUgraphExec *exec, CUgraph graph, unsigned long long flags)) \
+	X(cuGraphDestroy, (CUgraph graph)) \
+	X(cuGraphLaunch, (CUgraphExec exec, CUstream stream)) \
+	X(cuGraphExecDestroy, (CUgraphExec exec)) \
 	X(cuEventCreate, (CUevent *event, unsigned int flags)) \
 	X(cuEventRecord, (CUevent event, CUstream stream)) \
 	X(cuEventSynchronize, (CUevent event)) \

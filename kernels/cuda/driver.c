@@ -288,6 +288,41 @@ cuda_status cuda_launch(uintptr_t gpu_, uintptr_t function, uint32_t gridX, uint
 	return OK;
 }
 
+cuda_status cuda_begin_capture(uintptr_t gpu_) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	// Of the others, one wants the same thread at the end, and the other that no thread of the process allocates meanwhile.
+	TRY(g->api->cuStreamBeginCapture_v2(g->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+	return OK;
+}
+
+cuda_status cuda_end_capture(uintptr_t gpu_, uintptr_t *graph) {
+	gpu *g = (gpu *)gpu_;
+	CUgraph captured = NULL;
+	CUgraphExec made = NULL;
+	*graph = 0;
+	TRY(bind(g));
+	TRY(g->api->cuStreamEndCapture(g->stream, &captured));
+	const CUresult r = g->api->cuGraphInstantiateWithFlags(&made, captured, 0);
+	g->api->cuGraphDestroy(captured);
+	*graph = r == CUDA_SUCCESS ? (uintptr_t)made : 0;
+	return status(g->api, r);
+}
+
+cuda_status cuda_launch_graph(uintptr_t gpu_, uintptr_t graph) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuGraphLaunch((CUgraphExec)graph, g->stream));
+	return OK;
+}
+
+cuda_status cuda_free_graph(uintptr_t gpu_, uintptr_t graph) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuGraphExecDestroy((CUgraphExec)graph));
+	return OK;
+}
+
 cuda_status cuda_mark(uintptr_t gpu_, uintptr_t *mark) {
 	gpu *g = (gpu *)gpu_;
 	CUevent e;

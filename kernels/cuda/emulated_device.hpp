@@ -268,6 +268,8 @@ inline EMULATED_UNSEEN void emulated_call(void (*kernel)(A...), void **parameter
 template <typename... A> inline EMULATED_UNSEEN void emulated_launch(void (*kernel)(A...), void **parameters) {
 	emulated_call(kernel, parameters, typename emulated_up_to<sizeof...(A)>::type());
 }
+template <typename... A> constexpr int emulated_count(void (*)(A...)) { return sizeof...(A); }
 #define EMULATED_KERNEL(name) \
+	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN int emulated_count_##name() { return emulated_count(name); } \
 	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN void emulated_##name(void **parameters) { emulated_launch(name, parameters); }
 #endif

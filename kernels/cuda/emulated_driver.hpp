@@ -35,7 +35,7 @@ extern "C" {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719 };
+enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900, ILLEGAL_STATE = 401 };
 #include "emulated_memory.hpp"
 #include "emulated_threads.hpp"
 
@@ -51,6 +51,7 @@ static CUresult why_of;
 struct CUfunc_st {
 	std::string name;
 	void (*launch)(void **);
+	int count; // of its parameters
 	int shared;
 	const CUmod_st *module;
 	long launches;
@@ -65,6 +66,20 @@ struct CUmod_st {
 };
 
 static std::vector<CUmod_st *> modules;
+
+// A graph is launches with copies of their arguments, each of eight bytes.
+struct captured_launch {
+	CUfunction function;
+	unsigned int gx, gy, gz, bx, by, bz, shared;
+	std::vector<uint64_t> arguments;
+};
+struct CUgraph_st {
+	std::vector<captured_launch> launches;
+};
+struct CUgraphExec_st {
+	CUgraph_st graph;
+};
+static CUgraph capturing; // the one that launches go into, or NULL
 
 static struct {
 	long call, fail;
@@ -102,6 +117,10 @@ static CUresult called(const char *name) {
 }
 #define CALLED \
 	if (const CUresult r_ = called(__func__)) return r_
+
+// NOT_CAPTURED is for what waits, and for what this driver does not put into graphs.
+#define NOT_CAPTURED \
+	if (capturing) return CAPTURE_UNSUPPORTED
 
 EXPORT CUresult cuDriverGetVersion(int *v) {
 	if (!users) read_situation();
@@ -188,6 +207,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream) {
 }
 EXPORT CUresult cuStreamSynchronize(CUstream) {
 	CALLED;
+	NOT_CAPTURED;
 	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
@@ -229,21 +249,25 @@ EXPORT CUresult cuMemFreeHost(void *memory) {
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
 	CALLED;
+	NOT_CAPTURED;
 	if (!inside(to, bytes)) return INVALID_VALUE;
 	return memcpy((void *)to, from, bytes), wrote(to, bytes), CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream) {
 	CALLED;
+	NOT_CAPTURED;
 	if (!inside(from, bytes)) return INVALID_VALUE;
 	return memcpy(to, (void *)from, bytes), CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
 	CALLED;
+	NOT_CAPTURED;
 	if (!inside(from, bytes) || !inside(to, bytes)) return INVALID_VALUE;
 	return memmove((void *)to, (void *)from, bytes), wrote_as(to, from, bytes), CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream) {
 	CALLED;
+	NOT_CAPTURED;
 	if (!inside(p, bytes)) return INVALID_VALUE;
 	return memset((void *)p, value, bytes), wrote(p, bytes), CUDA_SUCCESS;
 }
@@ -297,8 +321,9 @@ EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	CALLED;
 	auto launch = (void (*)(void **))dlsym(m->library, (std::string("emulated_") + name).c_str());
-	if (!launch) return NOT_FOUND;
-	return *f = &(m->functions[name] = {name, launch, 48 << 10, m, 0}), CUDA_SUCCESS;
+	auto count = (int (*)())dlsym(m->library, (std::string("emulated_count_") + name).c_str());
+	if (!launch || !count) return NOT_FOUND;
+	return *f = &(m->functions[name] = {name, launch, count(), 48 << 10, m, 0}), CUDA_SUCCESS;
 }
 EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	CALLED;
@@ -316,12 +341,11 @@ static char *share(const emulated_module &m, size_t bytes) {
 	return dynamic;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-	unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
-	CALLED;
+// launch runs a kernel.
+static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
+	unsigned int shared, void **parameters) {
 	std::lock_guard<std::mutex> hold(lock);
-	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MOST_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
-	if (situation.idle) return CUDA_SUCCESS;
+	if (situation.idle || failed) return CUDA_SUCCESS;
 	const emulated_module &m = f->module->given;
 	char *const dynamic = share(m, shared);
 	if (!dynamic) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -355,6 +379,52 @@ EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, u
 	}
 	launching = false;
 	sigaction(SIGSEGV, &before_segv, NULL), sigaction(SIGBUS, &before_bus, NULL);
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
+	unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
+	CALLED;
+	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MOST_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
+	if (!capturing) return launch(f, gx, gy, gz, bx, by, bz, shared, parameters);
+	captured_launch l = {f, gx, gy, gz, bx, by, bz, shared, {}};
+	for (int i = 0; i < f->count; i++) l.arguments.push_back(*(uint64_t *)parameters[i]);
+	return capturing->launches.push_back(l), CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) {
+	CALLED;
+	if (capturing) return ILLEGAL_STATE;
+	return capturing = new CUgraph_st(), CUDA_SUCCESS;
+}
+EXPORT CUresult cuStreamEndCapture(CUstream, CUgraph *graph) {
+	const CUgraph made = capturing; // ends though the call may be told to fail
+	capturing = NULL;
+	*graph = NULL;
+	if (const CUresult r = called(__func__)) return delete made, r;
+	return made ? (*graph = made, CUDA_SUCCESS) : ILLEGAL_STATE;
+}
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long) {
+	CALLED;
+	return *exec = new CUgraphExec_st{*graph}, CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphDestroy(CUgraph graph) {
+	delete graph;
+	CALLED;
+	return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream) {
+	CALLED;
+	NOT_CAPTURED;
+	for (auto &l : exec->graph.launches) {
+		std::vector<void *> parameters;
+		for (auto &argument : l.arguments) parameters.push_back(&argument);
+		if (const CUresult r = launch(l.function, l.gx, l.gy, l.gz, l.bx, l.by, l.bz, l.shared, parameters.data())) return r;
+	}
+	return CUDA_SUCCESS;
+}
+EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
+	delete exec;
+	CALLED;
 	return CUDA_SUCCESS;
 }
 

@@ -217,3 +217,40 @@ func TestEmulatedUpdate(t *testing.T) {
 		t.Errorf("%x", keys)
 	}
 }
+
+// TestEmulatedGraph captures launches, which must not happen then but each time that the graph is launched, with the arguments that
+// they were captured with and the memory as it is then. What a graph cannot have is refused.
+func TestEmulatedGraph(t *testing.T) {
+	g, f, from, to := emulated(t, "arrive", 64)
+	zeros := make([]byte, 256)
+	if err := errors.Join(g.Upload(to, zeros), g.Upload(from, zeros)); err != nil {
+		t.Fatal(err)
+	}
+	arrived := func(at uintptr) uint32 { return words(t, g, at, 64)[63] }
+	args := []uint64{uint64(to)}
+	graph, err := g.Capture(func() {
+		g.Launch(f, Dim3{X: 1}, Dim3{X: 3}, 0, args...)
+		g.Launch(f, Dim3{X: 1}, Dim3{X: 4}, 0, args...)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args[0] = uint64(from)
+	for i, want := range []uint32{0, 7, 14} {
+		if i > 0 {
+			graph.Launch()
+		}
+		if got := arrived(to); got != want {
+			t.Errorf("%d threads were counted after %d launches of the graph, not %d", got, i, want)
+		}
+	}
+	if got := arrived(from); got != 0 {
+		t.Errorf("%d threads were counted where none were to be", got)
+	}
+	if err := errors.Join(graph.Close(), graph.Close(), (*Graph)(nil).Close(), g.Err()); err != nil {
+		t.Error(err)
+	}
+	if _, err := g.Capture(func() { g.Fill(to, 0, 4) }); err == nil || !strings.Contains(err.Error(), "fill") {
+		t.Errorf("a fill in a graph: %v", err)
+	}
+}

@@ -64,6 +64,13 @@ enum { CUDA_MAX_ARGS = 64 };
 cuda_status cuda_launch(uintptr_t gpu, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
 	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count);
 
+// What is launched between cuda_begin_capture and cuda_end_capture is not done but becomes a graph, which does it whenever it is
+// launched. Graph 0 is none: nothing is to be freed.
+cuda_status cuda_begin_capture(uintptr_t gpu);
+cuda_status cuda_end_capture(uintptr_t gpu, uintptr_t *graph);
+cuda_status cuda_launch_graph(uintptr_t gpu, uintptr_t graph);
+cuda_status cuda_free_graph(uintptr_t gpu, uintptr_t graph);
+
 // cuda_mark queues a point in time, and cuda_between waits for two of them, gives them back, and says how far apart they are.
 cuda_status cuda_mark(uintptr_t gpu, uintptr_t *mark);
 cuda_status cuda_between(uintptr_t gpu, uintptr_t from, uintptr_t to, float *milliseconds);

@@ -1,0 +1,66 @@
+package cuda
+
+/*
+#include "shim.h"
+
+#cgo nocallback cuda_begin_capture
+#cgo noescape cuda_end_capture
+#cgo nocallback cuda_end_capture
+#cgo nocallback cuda_launch_graph
+#cgo nocallback cuda_free_graph
+*/
+import "C"
+
+// A Graph is launches, with their arguments, that are queued as one. It lasts as long as its GPU, or until Close.
+type Graph struct {
+	gpu    *GPU
+	handle C.uintptr_t
+}
+
+// Capture makes a graph of what f launches, which is not done by that. f launches kernels and does nothing else on the GPU: no
+// copy, no allocation, no waiting.
+func (g *GPU) Capture(f func()) (*Graph, error) {
+	if err := g.Err(); err != nil {
+		return nil, err
+	}
+	if s := C.cuda_begin_capture(g.handle); s.code != 0 {
+		return nil, g.fail(s, "begin a graph%v", g.after())
+	}
+	f()
+	graph := &Graph{gpu: g}
+	if s := C.cuda_end_capture(g.handle, &graph.handle); s.code != 0 {
+		return nil, g.fail(s, "end a graph%v", g.after())
+	}
+	if err := g.Err(); err != nil {
+		_ = graph.Close()
+		return nil, err
+	}
+	return graph, nil
+}
+
+// Launch queues the graph. An error sticks and comes out of the next call that returns one.
+func (g *Graph) Launch() {
+	if g.gpu.failed.Load() != nil {
+		return
+	}
+	if s := C.cuda_launch_graph(g.gpu.handle, g.handle); s.code != 0 {
+		g.gpu.fail(s, "launch a graph%v", g.gpu.after())
+	}
+}
+
+// Close gives the graph back, which may still be under way. Closing twice, or none, does nothing, and neither does it after an
+// error.
+func (g *Graph) Close() error {
+	if g == nil || g.handle == 0 {
+		return nil
+	}
+	handle := g.handle
+	g.handle = 0
+	if g.gpu.Err() != nil {
+		return nil
+	}
+	if s := C.cuda_free_graph(g.gpu.handle, handle); s.code != 0 {
+		return g.gpu.fail(s, "free a graph%v", g.gpu.after())
+	}
+	return nil
+}

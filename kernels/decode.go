@@ -1,0 +1,182 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"restyle/kernels/cpu"
+	"restyle/tensor"
+)
+
+// What follows joins the operations of a block for a single token, where memory is read once and what takes time beside that is the
+// number of kernels. On a GPU each is one kernel for a row of BF16 in whole words of 16 bytes, and attention two; everything else, and
+// the CPU, takes the steps.
+
+// NormLinear is a linear layer behind a norm:
+//
+//	y = Linear(RMSNorm(x, norm), w, bias)
+//
+// x is [rows, in], norm [in], w [out, in], bias [out] or no tensor, all of one type; y is [rows, out], F32 or BF16. What is
+// multiplied is rounded to the type.
+func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32) {
+	const op = "NormLinear"
+	d.checkNormLinear(op, x, norm, w, bias)
+	checkLinear(op, y, x, w)
+	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
+	if d.oneRow(p) {
+		d.ran("norm_linear")
+		d.matvec(p, rowNorm{norm, eps}, false)
+		return
+	}
+	defer d.release(d.mark())
+	d.Linear(y, d.normed(x, norm, eps), w, bias)
+}
+
+// NormSwiGLU is the first half of a feed-forward layer behind a norm:
+//
+//	y = SwiGLU(Linear(RMSNorm(x, norm), w, bias))
+//
+// x is [rows, in], norm [in], w [2·inner, in] and bias [2·inner] or no tensor, all of one type, and y [rows, inner] of that type. As one
+// kernel, sums are not rounded before they are SwiGLU's.
+func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
+	const op = "NormSwiGLU"
+	d.checkNormLinear(op, x, norm, w, bias)
+	want(op, "y", y, x.DType, x.Rows(), w.Rows()/2)
+	if w.Rows()%2 != 0 {
+		panic(fmt.Sprintf("%s: w is %v, whose rows are not gates and as many others", op, w))
+	}
+	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
+	if d.oneRow(p) {
+		d.ran("norm_swiglu")
+		d.matvec(p, rowNorm{norm, eps}, true)
+		return
+	}
+	defer d.release(d.mark())
+	gateUp := d.scratch("gate and up", x.DType, x.Rows(), w.Rows())
+	d.Linear(gateUp, d.normed(x, norm, eps), w, bias)
+	d.SwiGLU(y, gateUp)
+}
+
+// LinearAdd adds a linear layer to the residual stream:
+//
+//	h += Linear(x, w, bias)
+//
+// h is [rows, out], x [rows, in], w [out, in] and bias [out] or no tensor, all of one type. The sum is rounded once.
+func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
+	const op = "LinearAdd"
+	checkLinear(op, h, x, w)
+	want(op, "w", w, x.DType, h.Dim(-1), x.Dim(-1))
+	want(op, "h", h, x.DType, h.Len())
+	if bias.Ok() {
+		want(op, "bias", bias, x.DType, h.Dim(-1))
+	}
+	d.ran("linear_add")
+	d.product(cpu.Product{C: h.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Add: true})
+}
+
+// mostNormed is how long a row may be that every block norms for itself, in its shared memory.
+const mostNormed = 20 << 10
+
+// oneRow says whether a product is of a single row that matvec computes, with its norm.
+func (d *Device) oneRow(p cpu.Product) bool {
+	return d.gpu != nil && p.A.Rows == 1 && fewRows(p) && p.A.Cols <= mostNormed
+}
+
+// Decodes says whether a token's operations, with rows of these lengths, dim the first, are one kernel each, if they are fused: then
+// they need no scratch memory, and a Graph can have them.
+func (d *Device) Decodes(t tensor.DType, dim int, others ...int) bool {
+	all := dim
+	for _, n := range others {
+		all |= n
+	}
+	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t == tensor.BF16 && all%8 == 0 && dim <= mostNormed
+}
+
+// normed is the norm of x, in scratch memory.
+func (d *Device) normed(x, norm tensor.Tensor, eps float32) tensor.Tensor {
+	y, rstd := d.scratch("norm", x.DType, x.Shape...), d.scratch("rstd", tensor.F32, x.Rows())
+	d.RMSNorm(y, rstd, x, norm, eps)
+	return y
+}
+
+func (d *Device) checkNormLinear(op string, x, norm, w, bias tensor.Tensor) {
+	floating(op, "x", x)
+	want(op, "norm", norm, x.DType, x.Dim(-1))
+	want(op, "w", w, x.DType, w.Rows(), x.Dim(-1))
+	if bias.Ok() {
+		want(op, "bias", bias, x.DType, w.Rows())
+	}
+}
+
+// NextParts is the shape of the scratch memory of AttentionNext for tokens at positions less than reach.
+func (s AttentionSpec) NextParts(reach int) []int {
+	if s.Window > 0 {
+		reach = min(reach, s.Window)
+	}
+	return []int{s.Heads, blocks(reach, decodeBlock), s.HeadDim + 2}
+}
+
+// AttentionNext is RoPE, AppendKV and AttentionCached for one token, at the position that next has:
+//
+//	qkv is RoPE(qkv, position), row position of k and v becomes its key and value, and y is what it sees of rows 0 to position
+//
+// qkv is [1, (heads+2·kvHeads)·headDim] and y [1, heads·headDim]; k and v are [capacity, kvHeads·headDim], all of one type. position is
+// [1] I32, at a place that a later token's may take: a Graph that has captured this serves for all positions that parts has room for.
+// parts is F32, of the shape NextParts(reach); cos and sin are RoPE's. What becomes of qkv is undefined. A position that the caches or
+// parts have no room for is a mistake of the program, which on a GPU goes unseen.
+func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Tensor, s AttentionSpec) {
+	const op = "AttentionNext"
+	s.check(op)
+	width := s.KVHeads * s.HeadDim
+	floating(op, "qkv", qkv)
+	want(op, "qkv", qkv, qkv.DType, 1, s.Width())
+	want(op, "y", y, qkv.DType, 1, s.Heads*s.HeadDim)
+	want(op, "k", k, qkv.DType, k.Rows(), width)
+	want(op, "v", v, qkv.DType, k.Rows(), width)
+	d.checkRoPE(op, qkv, position, cos, sin, s.Heads, s.KVHeads)
+	if parts.DType != tensor.F32 || len(parts.Shape) != 3 || parts.Dim(0) != s.Heads || parts.Dim(2) != s.HeadDim+2 {
+		panic(fmt.Sprintf("%s: parts is %v, not [%d, …, %d]", op, parts, s.Heads, s.HeadDim+2))
+	}
+	if s.Unmasked {
+		panic(op + ": keys that are yet to come cannot be seen")
+	}
+	if d.gpu == nil {
+		at := int(position.I32()[0])
+		d.RoPE(qkv, position, cos, sin, s.Heads, s.KVHeads)
+		d.AppendKV(k, v, qkv, s.Heads, s.KVHeads, at)
+		d.AttentionCached(y, qkv, k, v, at, s)
+		return
+	}
+	d.ran("attention_next")
+	m, g := s.decoding(qkv, parts.Dim(1))
+	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(parts), addr(qkv), addr(k), addr(v), addr(position), addr(cos), addr(sin),
+		i32(s.Heads), i32(s.KVHeads), i32(s.Window), f32(s.scale()))
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts), i32(parts.Dim(1)),
+		addr(position), i32(s.Window))
+}
+
+// ChooseNext goes on to the next token: next [2] I32 is a token and its position, and becomes the highest of the logits, the first of
+// equal ones, and the position after. If a logit is NaN or +Inf, or all are -Inf, the token becomes -1. logits are F32.
+func (d *Device) ChooseNext(next, logits tensor.Tensor) {
+	const op = "ChooseNext"
+	want(op, "next", next, tensor.I32, 2)
+	want(op, "logits", logits, tensor.F32, logits.Len())
+	d.ran("choose_next")
+	if d.gpu != nil {
+		d.launch(kernel{"argmax.cu", "choose_next", macros{}}, line(1, 1024), addr(next), addr(logits), i32(logits.Len()))
+		return
+	}
+	at, highest, inf := int32(-1), float32(math.Inf(-1)), float32(math.Inf(1))
+	for i, x := range logits.F32() {
+		if !(x < inf) {
+			at = -1
+			break
+		}
+		if x > highest {
+			at, highest = int32(i), x
+		}
+	}
+	to := next.I32()
+	to[0] = at
+	to[1]++
+}

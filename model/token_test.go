@@ -1,0 +1,199 @@
+package model
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/kernels/cuda"
+	"restyle/tensor"
+)
+
+// emulated opens the GPU that the CPU plays.
+func emulated(t *testing.T, o kernels.Options) *kernels.Device {
+	t.Helper()
+	d, err := kernels.Open("emulated", o)
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// stepShapes are models whose tokens a GPU computes by a graph: all lengths are multiples of 8.
+var stepShapes = map[string]Config{
+	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, MaxPositions: 400,
+		NormEps: 1e-5, RoPETheta: 10000, Tied: true, PadID: -1},
+	"biases, untied": {Family: "llama", Vocab: 29, Dim: 16, Inner: 24, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 6, MaxPositions: 400,
+		NormEps: 1e-3, RoPETheta: 500, QKVBias: true, OutBias: true, MLPBias: true, PadID: 5},
+	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 16, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10, MaxPositions: 400,
+		NormEps: 1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
+}
+
+func newCache(t *testing.T, m *Model, capacity int) *Cache {
+	t.Helper()
+	c, err := m.NewCache(capacity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// extend is Extend, of which the logits stay.
+func extend(t *testing.T, m *Model, c *Cache, ids ...int32) []float32 {
+	t.Helper()
+	logits, err := m.Extend(c, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(logits)
+}
+
+// TestStep has tokens of a GPU give the logits that the CPU computes in float32 but for rounding, fused and one operation after the
+// other, and by a graph the very bits that they give without.
+func TestStep(t *testing.T) {
+	for name, c := range stepShapes {
+		t.Run(name, func(t *testing.T) {
+			ids := sequence(c, 3, 14).IDs
+			var graphs []bool
+			run := func(d *kernels.Device, dtype tensor.DType) (all [][]float32) {
+				m := open(t, d, c, Options{DType: dtype})
+				cache := newCache(t, m, len(ids))
+				extend(t, m, cache, ids[:5]...)
+				for _, id := range ids[5:] {
+					all = append(all, extend(t, m, cache, id))
+				}
+				graphs = append(graphs, cache.graph != nil)
+				return all
+			}
+			want := run(device(t, kernels.Options{}), tensor.BF16)
+			apart := run(emulated(t, kernels.Options{}), tensor.BF16)
+			d := emulated(t, kernels.Options{Fused: kernels.All()})
+			graph := run(d, tensor.BF16)
+			counts := d.Counts()
+			for _, one := range []string{"attention_next", "choose_next", "linear_add", "norm_linear", "norm_swiglu"} {
+				if counts[one] == 0 {
+					t.Errorf("%s did not run: %v", one, counts)
+				}
+			}
+			single := run(emulated(t, kernels.Options{Fused: kernels.All(), Sync: true}), tensor.BF16)
+			if !slices.Equal(graphs, []bool{false, false, true, false}) {
+				t.Errorf("graphs were made: %v", graphs)
+			}
+			for i := range want {
+				if !slices.Equal(graph[i], single[i]) {
+					t.Errorf("token %d: a graph gives other bits", 5+i)
+				}
+				for what, got := range map[string][]float32{"one operation after the other": apart[i], "fused": graph[i]} {
+					if e := distance(got, want[i]); e > 3e-2 {
+						t.Errorf("token %d, %s: the logits are off by %.2g", 5+i, what, e)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestGreedy has models choose the token that the logits of Extend say, on the CPU and on a GPU, with a graph and without, and go on
+// with it: from a prompt of one token or several, to the end of the cache, after a Trim, and after a token that was not the one chosen.
+func TestGreedy(t *testing.T) {
+	c := stepShapes["llama"]
+	for what, d := range map[string]*kernels.Device{
+		"CPU": device(t, kernels.Options{}), "unfused": emulated(t, kernels.Options{}),
+		"graph": emulated(t, kernels.Options{Fused: kernels.All()}), "no graph": emulated(t, kernels.Options{Fused: kernels.All(), Sync: true}),
+	} {
+		t.Run(what, func(t *testing.T) {
+			m := open(t, d, c, Options{DType: tensor.BF16})
+			told, free := newCache(t, m, 12), newCache(t, m, 12)
+			check := func(ids ...int32) int32 {
+				t.Helper()
+				logits := extend(t, m, told, ids...)
+				want := int32(slices.Index(logits, slices.Max(logits)))
+				id, none, err := m.Greedy(free, ids)
+				if err != nil || id != want || none != nil {
+					t.Fatalf("after %d tokens: %d, %v, %v, not %d", free.Len(), id, none, err, want)
+				}
+				return id
+			}
+			id := check(3, 1, 4)
+			for free.Len() < free.Capacity() {
+				id = check(id)
+			}
+			if _, _, err := m.Greedy(free, []int32{id}); err == nil {
+				t.Error("a token more than the cache has room for")
+			}
+			told.Trim(5)
+			free.Trim(5)
+			check(check(9))
+			told.Trim(0)
+			free.Trim(0)
+			check(check(check(5)) + 1)
+		})
+	}
+}
+
+// TestGreedyBroken has logits come back where no highest one can be chosen.
+func TestGreedyBroken(t *testing.T) {
+	m := open(t, emulated(t, kernels.Options{Fused: kernels.All()}), stepShapes["llama"], Options{DType: tensor.BF16})
+	cache := newCache(t, m, 9)
+	id, _, err := m.Greedy(cache, []int32{1})
+	if err != nil || id < 0 {
+		t.Fatal(id, err)
+	}
+	norm := m.Params()[len(m.Params())-1]
+	m.d.Upload(norm.W, slices.Repeat([]float32{float32(math.NaN())}, norm.W.Len()))
+	for range 2 {
+		id, logits, err := m.Greedy(cache, []int32{2})
+		if err != nil || id != -1 || len(logits) != m.c.Vocab || logits[0] == logits[0] {
+			t.Errorf("%s is NaN: %d, %v, %v", norm.Name, id, logits, err)
+		}
+	}
+}
+
+// TestStepCaches has two caches of a model take turns, the second of which is made while the first has a graph and moves RoPE's table,
+// and go on past the positions that a graph serves for, as far as there is room.
+func TestStepCaches(t *testing.T) {
+	before := leastReach
+	leastReach = 2
+	defer func() { leastReach = before }()
+	c := stepShapes["llama"]
+	run := func(sync bool) (all [][]float32) {
+		m := open(t, emulated(t, kernels.Options{Fused: kernels.All(), Sync: sync}), c, Options{DType: tensor.BF16})
+		ids := sequence(c, 5, 150).IDs
+		first := newCache(t, m, 66)
+		for _, id := range ids[:5] {
+			all = append(all, extend(t, m, first, id))
+		}
+		second := newCache(t, m, 140)
+		all = append(all, extend(t, m, second, ids[:125]...))
+		for i := range 5 {
+			all = append(all, extend(t, m, first, ids[5+i]), extend(t, m, second, ids[125+i]))
+		}
+		first.Trim(2)
+		all = append(all, extend(t, m, first, ids[2]), extend(t, m, first, ids[3:65]...), extend(t, m, first, ids[65]))
+		return all
+	}
+	got, want := run(false), run(true)
+	for i := range want {
+		if !slices.Equal(got[i], want[i]) {
+			t.Errorf("logits %d are others than without a graph", i)
+		}
+	}
+	if !slices.Equal(got[2], got[16]) {
+		t.Error("the third token, read again after a Trim, gives other logits")
+	}
+}
