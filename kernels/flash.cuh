@@ -148,6 +148,7 @@ template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row,
 // whose rows of this warp nobody reads any more, is used up.
 template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+	__syncwarp(); // all lanes have read it
 #pragma unroll
 	for (int i = 0; i < M; i++) {
 #pragma unroll

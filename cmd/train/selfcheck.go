@@ -37,6 +37,9 @@ func (t *train) checkDevice(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, d.Close()) }()
 	c := &selfcheck{train: t, d: d}
 	c.say("device", "%s", d.Name()+strings.TrimRight(" "+d.Level(), " "))
+	for _, n := range d.Notes() {
+		c.say("", "%s", n)
+	}
 	for _, check := range []func(context.Context) error{c.operations, c.learns, c.answers, c.speed} {
 		if err := check(ctx); err != nil {
 			return err
