@@ -34,7 +34,7 @@ func TestEveryCallFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuMemFree_v2"} {
+	for _, call := range []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernel", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemFree_v2"} {
 		if !slices.Contains(all, call) {
 			t.Errorf("%s is not called", call)
 		}
@@ -42,7 +42,8 @@ func TestEveryCallFails(t *testing.T) {
 	// There is a way without these; and these are called when work is over, and so after a failure too, with what asks how much memory is
 	// left where it did not suffice.
 	optional := []string{"cuMemHostAlloc", "cuDeviceGetAttribute", "cuEventDestroy_v2", "cuMemFreeHost"}
-	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2"}
+	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2",
+		"cuStreamEndCapture", "cuGraphDestroy"}
 	for _, result := range []int{2, 700, 999} {
 		for k := range all {
 			calls, err := run(k+1, result)
@@ -90,5 +91,13 @@ func everyCall() (err error) {
 	if _, err := d.Floats(y); err != nil {
 		return err
 	}
-	return d.Err()
+	graph := d.Capture(func() { d.Add(y, y, x) })
+	if graph == nil {
+		return d.Err()
+	}
+	graph.Launch()
+	if _, err := d.Floats(y); err != nil {
+		return err
+	}
+	return errors.Join(graph.Close(), d.Err())
 }

@@ -300,13 +300,12 @@ cuda_status cuda_end_capture(uintptr_t gpu_, uintptr_t *graph) {
 	gpu *g = (gpu *)gpu_;
 	CUgraph captured = NULL;
 	CUgraphExec made = NULL;
-	*graph = 0;
 	TRY(bind(g));
 	TRY(g->api->cuStreamEndCapture(g->stream, &captured));
-	const CUresult r = g->api->cuGraphInstantiateWithFlags(&made, captured, 0);
-	g->api->cuGraphDestroy(captured);
-	*graph = r == CUDA_SUCCESS ? (uintptr_t)made : 0;
-	return status(g->api, r);
+	const CUresult r = graph ? g->api->cuGraphInstantiateWithFlags(&made, captured, 0) : CUDA_SUCCESS;
+	const CUresult destroyed = g->api->cuGraphDestroy(captured);
+	if (graph) *graph = (uintptr_t)made;
+	return status(g->api, r != CUDA_SUCCESS ? r : destroyed);
 }
 
 cuda_status cuda_launch_graph(uintptr_t gpu_, uintptr_t graph) {

@@ -184,6 +184,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
 	const CUresult r = called(__func__);
 	failed = CUDA_SUCCESS;
 	if (--users > 0) return r;
+	delete capturing, capturing = NULL;
 	for (const auto &p : pieces) munmap(p.second.pages, p.second.mapped);
 	for (const CUmod_st *m : modules) {
 		dlclose(m->library);

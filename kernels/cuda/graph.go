@@ -27,13 +27,13 @@ func (g *GPU) Capture(f func()) (*Graph, error) {
 		return nil, g.fail(s, "begin a graph%v", g.after())
 	}
 	f()
+	if err := g.Err(); err != nil {
+		C.cuda_end_capture(g.handle, nil) // what is wrong is known
+		return nil, err
+	}
 	graph := &Graph{gpu: g}
 	if s := C.cuda_end_capture(g.handle, &graph.handle); s.code != 0 {
 		return nil, g.fail(s, "end a graph%v", g.after())
-	}
-	if err := g.Err(); err != nil {
-		_ = graph.Close()
-		return nil, err
 	}
 	return graph, nil
 }

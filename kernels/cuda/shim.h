@@ -65,7 +65,7 @@ cuda_status cuda_launch(uintptr_t gpu, uintptr_t function, uint32_t gridX, uint3
 	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count);
 
 // What is launched between cuda_begin_capture and cuda_end_capture is not done but becomes a graph, which does it whenever it is
-// launched. Graph 0 is none: nothing is to be freed.
+// launched, or, if graph is NULL, nothing.
 cuda_status cuda_begin_capture(uintptr_t gpu);
 cuda_status cuda_end_capture(uintptr_t gpu, uintptr_t *graph);
 cuda_status cuda_launch_graph(uintptr_t gpu, uintptr_t graph);
