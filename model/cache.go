@@ -113,7 +113,7 @@ func (m *Model) extendBy(c *Cache, ids []int32) (logits tensor.Tensor, err error
 		if n == 1 && m.steps() {
 			m.step(c, p, ids[0])
 		} else {
-			p.cache, c.known, c.done = c, false, false
+			p.cache, c.done = c, false
 			positions := make([]int32, n)
 			for i := range positions {
 				positions[i] = int32(c.n + i)

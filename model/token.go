@@ -95,6 +95,7 @@ func (m *Model) Greedy(c *Cache, ids []int32) (id int32, logits []float32, err e
 		return -1, nil, err
 	}
 	if !c.done {
+		c.known = false
 		m.d.UploadI32(c.token, []int32{0, int32(c.n - 1)})
 		m.d.ChooseNext(c.token, x)
 	}

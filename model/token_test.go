@@ -138,7 +138,15 @@ func TestGreedy(t *testing.T) {
 			}
 			told.Trim(5)
 			free.Trim(5)
-			check(check(9))
+			check(check(9), 2, 3)
+			for other := range int32(6) {
+				again := check(4)
+				extend(t, m, free, other) // chooses too, which nobody is told
+				free.Trim(told.Len())
+				check(again)
+				told.Trim(told.Len() - 2)
+				free.Trim(told.Len())
+			}
 			told.Trim(0)
 			free.Trim(0)
 			check(check(check(5)) + 1)
@@ -154,8 +162,16 @@ func TestGreedyBroken(t *testing.T) {
 	if err != nil || id < 0 {
 		t.Fatal(id, err)
 	}
+	first := id
 	norm := m.Params()[len(m.Params())-1]
 	m.d.Upload(norm.W, slices.Repeat([]float32{float32(math.NaN())}, norm.W.Len()))
+	if id, _, err := m.Greedy(cache, []int32{first, first}); id != -1 || err != nil {
+		t.Fatal(id, err)
+	}
+	cache.Trim(1)
+	if id, _, err := m.Greedy(cache, []int32{first}); id != -1 || err != nil {
+		t.Error(id, err)
+	}
 	for range 2 {
 		id, logits, err := m.Greedy(cache, []int32{2})
 		if err != nil || id != -1 || len(logits) != m.c.Vocab || logits[0] == logits[0] {
