@@ -127,6 +127,9 @@ func TestGreedy(t *testing.T) {
 				if err != nil || id != want || none != nil {
 					t.Fatalf("after %d tokens: %d, %v, %v, not %d", free.Len(), id, none, err, want)
 				}
+				if got, err := m.d.Floats(m.extend.head.logits); err != nil || !slices.Equal(got, logits) {
+					t.Fatalf("after %d tokens it is chosen from other logits, %v", free.Len(), err)
+				}
 				return id
 			}
 			id := check(3, 1, 4)
