@@ -16,6 +16,7 @@
 #   sanitize  the operations under compute-sanitizer, where it runs
 #   kernels   how fast single kernels are, beside a copy within the GPU's memory
 #   steps     how fast whole training steps of Llama-3.2-1B are, with random weights
+#   decode    how fast it answers, token after token, beside a copy within the GPU's memory
 #
 # Logs are in the folder OUT, or in a new one under /tmp. A part that is done is left out the next time with the same OUT, so a
 # script that was cut off goes on where it was. DEVICE is the GPU, such as cuda:1; default cuda.
@@ -27,7 +28,7 @@ bin=$PWD/.bin
 export RESTYLE_CACHE=${RESTYLE_CACHE:-$out/compiled}
 PATH=$PATH:/usr/local/cuda/bin
 parts=("$@")
-[ $# -gt 0 ] || parts=(ops parity runs losses tune sanitize kernels steps)
+[ $# -gt 0 ] || parts=(ops parity runs losses tune sanitize kernels steps decode)
 
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 
@@ -115,6 +116,13 @@ steps() {
   for of in "" mlp; do
     "$bin/bench" step --device "$device" --shapes 1x512x4,4x512,1x2048x4,8x2048 --fused both ${of:+--train-only $of} \
       --log "$out/benchmark_log.csv" | tee -a "$out/steps.log"
+  done
+}
+
+decode() {
+  local context
+  for context in 128 2000 8000; do
+    "$bin/bench" decode --device "$device" --context $context | tee -a "$out/decode.log"
   done
 }
 

@@ -16,9 +16,9 @@ import (
 )
 
 const aboutDecode = `
-bench decode times answers of a model with random weights, one token after the other, each the most likely one. Nothing is downloaded: a configuration is
-enough, and that of Llama-3.2-1B is built in. For each token all weights are read, so their bytes are compared with what a copy
-within the device's memory reads and writes, measured in the same call.
+bench decode times answers of a model with random weights, one token after the other, each the most likely one. Nothing is
+downloaded: a configuration is enough, and that of Llama-3.2-1B is built in. For each token all weights are read, so their bytes
+are compared with what a copy within the device's memory reads and writes, measured in the same call.
 
   bench decode
   bench decode --device cuda --context 2000 --tokens 200
