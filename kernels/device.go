@@ -51,6 +51,7 @@ type Device struct {
 	moved   Transfers
 	arenas  map[*Arena]bool
 	profile map[string]*Timing // with Options.Sync
+	sizes   string             // of the product that is launched, for the profile
 	notes   []string
 
 	pads    []*Arena // scratch memory, see scratch.go

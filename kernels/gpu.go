@@ -116,7 +116,7 @@ func (d *Device) launch(k kernel, g grid, args ...uint64) {
 		return
 	}
 	args = slices.Clone(args) // those of the call stay on the stack
-	d.timed(func() { d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...) }, k.name, 0)
+	d.timed(func() { d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...) }, k.name+d.sizes, 0)
 }
 
 // addr, i32, i64, f32, f64 and flag make an argument. The address of no tensor is 0.

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"fmt"
 	"math"
 
 	"restyle/kernels/cpu"
@@ -68,6 +69,10 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 	g := line(blocks(p.C.Cols, each), 32*max(1, min(16, blocks(k, 128))))
 	if n.w.Ok() {
 		g.shared = k * tensor.BF16.Size()
+	}
+	if d.opts.Sync {
+		d.sizes = fmt.Sprintf(" %dx%dx%d", p.A.Rows, p.B.Rows, k)
+		defer func() { d.sizes = "" }()
 	}
 	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", int(flag(n.w.Ok()))).with("GATED", int(flag(gated)))}, g,
 		uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),

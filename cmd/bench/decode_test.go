@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/kernels/cuda"
 )
 
 func TestDecode(t *testing.T) {
@@ -44,6 +45,29 @@ func TestDecodeRefuses(t *testing.T) {
 		var out, errs strings.Builder
 		if code := run(context.Background(), append([]string{"decode"}, strings.Fields(c.args)...), &out, &errs); code != cli.Usage || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%s: %d, %s", c.args, code, errs.String())
+		}
+	}
+}
+
+// TestDecodeProfile wants a profile that tells products apart by their sizes, and every kernel of a token in it.
+func TestDecodeProfile(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(config, []byte(tinyConfig), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs strings.Builder
+	code := run(context.Background(), []string{"decode", "--model", config, "--context", "0", "--tokens", "2", "--warmup", "0", "--device", "emulated", "--sync"}, &out, &errs)
+	if strings.Contains(errs.String(), cuda.ErrNoCompiler.Error()) {
+		t.Skip(errs.String())
+	}
+	if code != cli.Done {
+		t.Fatalf("%d: %s", code, errs.String())
+	}
+	for _, want := range []string{
+		"matvec 1x64x32 ", "matvec 1x96x32 ", "matvec 1x32x32 ", "matvec 1x32x48 ", "attention_next ", "attention_combine ", "choose_next ",
+	} {
+		if !strings.Contains(out.String(), " "+want) {
+			t.Errorf("no %s:\n%s", want, out.String())
 		}
 	}
 }
