@@ -22,8 +22,8 @@ inline Sums join(Sums a, Sums b) {
 
 constexpr int AT_ONCE = 32 / WIDTH; // vectors that a thread has under way
 
-// sumsOfRow gives all threads of a block the same, and shows seen each vector.
-template <typename F> inline Sums sumsOfRow(const T *row, int vocab, F seen) {
+// sumsOfRow gives all threads of a block the same.
+inline Sums sumsOfRow(const T *row, int vocab) {
 	Sums s = none();
 	for (int first = threadIdx.x; first < vocab / WIDTH; first += AT_ONCE * BLOCK) {
 		Vector v[AT_ONCE];
@@ -35,7 +35,6 @@ template <typename F> inline Sums sumsOfRow(const T *row, int vocab, F seen) {
 		Sums of = none();
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
-			seen(first + k * BLOCK, v[k]);
 #pragma unroll
 			for (int i = 0; i < WIDTH; i++) of.most = fmaxf(of.most, v[k][i]);
 		}
@@ -56,32 +55,26 @@ template <typename E, typename F> inline void put(E *row, int vocab, F f) {
 	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK) store(row, at, f(at));
 }
 
-// cross_entropy has a block for each row, which goes through it twice: for the sums, and for the gradient. It keeps the first
-// vectors of the row in shared memory, as many as are asked for. The others are likely to be found in the level 2 cache, as with so
-// much shared memory no more rows are under way than there are multiprocessors.
+// cross_entropy has a block for each row, which goes through it twice: for the sums, and for the gradient.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, int kept, float scale) {
+	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, float scale) {
 	const T *row = logits + (long long)blockIdx.x * vocab;
-	extern __shared__ __align__(16) char memory[];
-	Vector *first = (Vector *)memory;
 	const int target = targets[blockIdx.x];
 	const float own = value(row[target]); // dlogits may take its place
-	const Sums s = sumsOfRow(row, vocab, [&](int at, Vector v) {
-		if (at < kept) first[at] = v;
-	});
+	const Sums s = sumsOfRow(row, vocab);
 	const float base = s.base(), loss = logf(s.sum) - (own - base);
 	if (threadIdx.x == 0) losses[blockIdx.x] = loss;
 	if (!dlogits) return;
 	const float share = scale / s.sum, ofTarget = scale * expm1f(-loss);
 	put(dlogits + (long long)blockIdx.x * vocab, vocab, [&](int at) {
-		const Vector v = at < kept ? first[at] : load(row, at);
+		const Vector v = load(row, at);
 		return ::each<To>([&](int i) { return at * WIDTH + i == target ? ofTarget : share * exponential(v[i] - base); });
 	});
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax(float *y, const T *logits, int vocab) {
 	const long long at = (long long)blockIdx.x * vocab;
-	const Sums s = sumsOfRow(logits + at, vocab, [](int, Vector) {});
+	const Sums s = sumsOfRow(logits + at, vocab);
 	const float base = s.base(), log = logf(s.sum);
 	put(y + at, vocab, [&](int k) {
 		const Vector v = load(logits + at, k);

@@ -46,15 +46,8 @@ func (d *Device) crossEntropy(loss, dlogits, logits, targets tensor.Tensor, scal
 		cpu.CrossEntropy(loss, dlogits, logits, targets, scale)
 		return
 	}
-	m := lossMacros(logits, dlogits)
-	grid, kept := line(logits.Rows(), lossThreads), 0
-	if dlogits.Ok() {
-		vector := m[1].value * logits.DType.Size()
-		kept = max(0, min(d.gpu.Shared-1024, logits.Dim(-1)*logits.DType.Size())) / vector // a little is the block's own
-		grid.shared = kept * vector
-	}
-	d.launch(kernel{"crossentropy.cu", "cross_entropy", m}, grid,
-		addr(loss), addr(dlogits), addr(logits), addr(targets), i32(logits.Dim(-1)), i32(kept), f32(scale))
+	d.launch(kernel{"crossentropy.cu", "cross_entropy", lossMacros(logits, dlogits)}, line(logits.Rows(), lossThreads),
+		addr(loss), addr(dlogits), addr(logits), addr(targets), i32(logits.Dim(-1)), f32(scale))
 }
 
 func (d *Device) logSoftmax(y, logits tensor.Tensor) {

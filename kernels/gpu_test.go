@@ -147,7 +147,7 @@ type launched struct {
 // launches is what each operation that runs on a GPU of 132 multiprocessors launches for so many rows, fused and unfused.
 // There is no GPU: nothing runs.
 func launches(t tensor.DType, rows, dim int) (all []launched) {
-	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132, Shared: 227 << 10}}, room: new(Arena)}}
+	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
 	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
 	d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	for _, d.opts.Fused = range []Fused{nil, All()} {

@@ -68,7 +68,7 @@ func TestTiles(t *testing.T) {
 // TestTiling wants large products to be whole, few rows of many columns to be cut so that every multiprocessor has a block, and
 // no part to be empty or beyond the room that there is.
 func TestTiling(t *testing.T) {
-	g := &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132, Shared: 227 << 10}}}
+	g := &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}
 	choose := func(dtype tensor.DType, m, n, k int) (tile, int) {
 		return g.tiling(cpu.Product{
 			C: tensor.Matrix{Rows: m, Cols: n, Stride: n, DType: dtype}, A: tensor.Matrix{Rows: m, Cols: k, Stride: k, DType: dtype},

@@ -103,7 +103,7 @@ func TestScratchOfGPU(t *testing.T) {
 		{false, Sizes{Rows: 90, Longest: 1, Logits: 90, Vocab: 128256, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}}, runCrossEntropy},
 	} {
 		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
-			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132, Shared: 227 << 10}}, room: new(Arena)}}
+			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
 			d.gpu.launched = func(kernel, grid) {}
 			d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
 			if c.fused {

@@ -27,7 +27,6 @@ type Properties struct {
 	Major, Minor int    // compute capability: 9 and 0 for 9.0
 	SMs          int    // streaming multiprocessors
 	L2           int    // bytes of level 2 cache
-	Shared       int    // bytes of shared memory that a block may have
 	Memory       int    // bytes in all
 	// Bandwidth is how many bytes a second the memory is built to move: two transfers a clock on each line. 0: the driver does not tell.
 	Bandwidth float64
@@ -139,6 +138,6 @@ func properties(d C.cuda_device) Properties {
 	u := C.GoBytes(unsafe.Pointer(&d.uuid[0]), C.int(len(d.uuid)))
 	return Properties{
 		Name: C.GoString(&d.name[0]), UUID: fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]),
-		Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors), L2: int(d.l2), Shared: int(d.shared), Memory: int(d.memory), Bandwidth: 2 * 1e3 * float64(d.memory_clock) * float64(d.bus) / 8, Driver: int(d.driver),
+		Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors), L2: int(d.l2), Memory: int(d.memory), Bandwidth: 2 * 1e3 * float64(d.memory_clock) * float64(d.bus) / 8, Driver: int(d.driver),
 	}
 }

@@ -75,7 +75,6 @@ static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &out->minor},
 		{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, &out->multiprocessors},
 		{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &out->l2},
-		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &out->shared},
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, &out->mode},
 	};
 	size_t memory;

@@ -23,7 +23,7 @@ import (
 
 func TestOpen(t *testing.T) {
 	g := openStandIn(t, 1)
-	want := Properties{Name: "Stand-in 1", UUID: "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01", Major: 9, Minor: 1, SMs: 132, L2: 1 << 20, Shared: 227 << 10, Memory: 1 << 20, Bandwidth: 1.024e12, Driver: 13000}
+	want := Properties{Name: "Stand-in 1", UUID: "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01", Major: 9, Minor: 1, SMs: 132, L2: 1 << 20, Memory: 1 << 20, Bandwidth: 1.024e12, Driver: 13000}
 	if d := cmp.Diff(want, g.Properties); d != "" {
 		t.Error(d)
 	}

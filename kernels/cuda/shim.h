@@ -24,7 +24,6 @@ typedef struct {
 	int major, minor;
 	int multiprocessors;
 	int l2;
-	int shared; // bytes of shared memory that a block may have
 	int memory_clock, bus; // kHz and bits; 0 if the driver does not tell
 	int mode; // who may use it
 	uint64_t memory;
