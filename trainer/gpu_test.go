@@ -48,6 +48,9 @@ func finish(t *testing.T, r *Run, from string) *Run {
 
 // TestGPULearns has a run on a GPU, its steps, validations and checkpoints, learn what the same run on the CPU learns.
 func TestGPULearns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute on the GPU that the CPU plays")
+	}
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.DType, s.EvalEvery, s.SaveEvery = 0, 20, tensor.F32, 20, 20
 	steps := func(r *Run) []Step {
@@ -74,6 +77,9 @@ func TestGPULearns(t *testing.T) {
 
 // TestGPUResumes has a run on a GPU end with the same bits twice, and resumed, and one that was begun on the CPU go on there.
 func TestGPUResumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute on the GPU that the CPU plays")
+	}
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery, s.Keep = 0, 4, 4, 2, 9
 	gpu := func(dir string) *Run {

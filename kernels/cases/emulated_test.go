@@ -2,6 +2,7 @@ package cases
 
 import (
 	"errors"
+	"os"
 	"fmt"
 	"testing"
 
@@ -25,6 +26,9 @@ func TestEmulatedBLAS(t *testing.T) {
 // emulated opens the GPU that the CPU plays.
 func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
+	if os.Getenv("RESTYLE_CPU") != "" || testing.Short() {
+		t.Skip("a GPU's results do not depend on the CPU's instruction set: once is enough")
+	}
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	d, err := kernels.Open("emulated", o)
 	if errors.Is(err, cuda.ErrNoCompiler) {

@@ -52,6 +52,12 @@ func OpenEmulatedBLAS(g *GPU) (*BLAS, error) {
 	return openBLAS(g, []string{library})
 }
 
+// native says whether a library is for the machine that this program was built for, by the field e_machine of its ELF header.
+func native(image []byte) bool {
+	machine := map[string]uint16{"amd64": 62, "arm64": 183}[runtime.GOARCH]
+	return len(image) >= 20 && binary.LittleEndian.Uint16(image[18:]) == machine
+}
+
 // emulator returns the file of the library, which it makes if the cache has none of the same source and compiler.
 func emulator(cache Cache) (string, error) {
 	cxx, err := cxx()
@@ -70,7 +76,7 @@ func emulator(cache Cache) (string, error) {
 	}
 	path := filepath.Join(dir, fmt.Sprintf("emulated-%x.so", key[:16]))
 	if file, err := read(path); err == nil {
-		if _, ok := unsealed(file); ok {
+		if image, ok := unsealed(file); ok && native(image) {
 			return path, nil
 		}
 	}
@@ -93,6 +99,9 @@ func emulator(cache Cache) (string, error) {
 	image, err := os.ReadFile(out)
 	if err != nil {
 		return "", err
+	}
+	if !native(image) {
+		return "", fmt.Errorf("%w: %s makes code for another machine than this one", ErrNoCompiler, cxx)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime"
 	"os"
 	"path/filepath"
 	"slices"
@@ -252,5 +253,19 @@ func TestEmulatedGraph(t *testing.T) {
 	}
 	if _, err := g.Capture(func() { g.Fill(to, 0, 4) }); err == nil || !strings.Contains(err.Error(), "fill") {
 		t.Errorf("a fill in a graph: %v", err)
+	}
+}
+
+// TestNative tells libraries for this machine from those for others, and from what is none.
+func TestNative(t *testing.T) {
+	other := map[string]byte{"amd64": 183, "arm64": 62}[runtime.GOARCH]
+	header := make([]byte, 64)
+	for machine, want := range map[byte]bool{other: false, 0: false, 62 + 183 - other: true} {
+		if header[18] = machine; native(header) != want {
+			t.Errorf("machine %d: %t", machine, !want)
+		}
+	}
+	if native(header[:19]) || native(nil) {
+		t.Error("a header that is cut off is taken")
 	}
 }
