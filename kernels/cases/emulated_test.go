@@ -2,8 +2,8 @@ package cases
 
 import (
 	"errors"
-	"os"
 	"fmt"
+	"os"
 	"testing"
 
 	"restyle/kernels"
