@@ -48,9 +48,9 @@ func TestAll(t *testing.T) {
 }
 
 // TestEveryKernel wants each kernel that a device counts to be in some case. What a Control adds up and decides is read
-// as a Record, and has tests of its own.
+// as a Record, and has tests of its own; what decodes runs in some sizes of its cases, and other kernels in the others.
 func TestEveryKernel(t *testing.T) {
-	listed := []string{"add_squares", "add_loss", "decide"}
+	listed := []string{"add_squares", "add_loss", "decide", "norm_linear", "norm_swiglu", "attention_next"}
 	for _, c := range All() {
 		listed = append(append(listed, c.Kernels[0]...), c.Kernels[1]...)
 	}
