@@ -38,7 +38,7 @@ inline float rootRough(float x) {
 
 // largestOfWarp is the largest that a lane of the warp gives.
 inline unsigned largestOfWarp(unsigned x) {
-#ifdef EMULATED
+#if defined EMULATED || __CUDA_ARCH__ < 800
 	for (int i = 1; i < 32; i *= 2) x = max(x, __shfl_xor_sync(~0u, x, i));
 	return x;
 #else

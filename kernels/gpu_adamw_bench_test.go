@@ -61,13 +61,14 @@ var adamWForms = []adamWForm{
 // optimiserCases are steps, and the way to codes and back.
 func optimiserCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	n := rows * dim
-	forms := []adamWForm{{name: "8 bits", weight: t, gradient: t, codes: true}, {name: "bitsandbytes", weight: t, gradient: t, codes: true, bits: true}}
+	var forms []adamWForm
 	if t == tensor.BF16 {
 		for i, f := range adamWForms {
 			f.gradient = []tensor.DType{tensor.F32, tensor.BF16}[i%2]
 			forms = append(forms, f)
 		}
 	}
+	forms = append(forms, adamWForm{name: "8 bits", weight: t, gradient: t, codes: true}, adamWForm{name: "bitsandbytes", weight: t, gradient: t, codes: true, bits: true})
 	for _, f := range forms {
 		cases = append(cases, gpuCase{fmt.Sprintf("adamw %s, gradient %v", f.name, f.gradient), f.operands(n), func(d *Device, x []tensor.Tensor) {
 			d.AdamW(f.of(x, 0), AdamWStep{LR: 1e-5, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1, Step: 10})

@@ -12,8 +12,8 @@ import (
 
 // productCases are what TestCompile compiles of products: a layer's output with a bias, the gradients of what goes in and of the
 // weight, the outputs of one row and of few rows of many columns, where k is cut, and every tile in one of the layouts.
-func productCases(rows, dim int) (cases []gpuCase) {
-	add := func(rows, in int, t tensor.DType, run func(d *Device, p [3]cpu.Product)) {
+func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
+	add := func(rows, in int, run func(d *Device, p [3]cpu.Product)) {
 		x, w, y := gpuOperand{t, []int{rows, in}, 1}, gpuOperand{t, []int{dim, in}, 1}, gpuOperand{t, []int{rows, dim}, 1}
 		cases = append(cases, gpuCase{"products", []gpuOperand{x, w, y, {t, []int{dim}, 1}, w}, func(d *Device, x []tensor.Tensor) {
 			p := layerProducts(x[0], x[1], x[2], x[4])
@@ -22,20 +22,18 @@ func productCases(rows, dim int) (cases []gpuCase) {
 		}})
 	}
 	first := func(d *Device, p [3]cpu.Product) { d.product(p[0]) }
-	for _, t := range []tensor.DType{tensor.BF16, tensor.F32} {
-		add(rows, dim, t, func(d *Device, p [3]cpu.Product) {
-			for _, p := range p {
-				d.product(p)
-			}
-		})
-		add(1, dim, t, first)
-		add(32, 8*dim, t, first)
-	}
-	for i, tile := range tensorTiles {
-		if dim%8 > 0 {
-			break // none but the smallest is chosen
+	add(rows, dim, func(d *Device, p [3]cpu.Product) {
+		for _, p := range p {
+			d.product(p)
 		}
-		add(rows, dim, tensor.BF16, func(d *Device, p [3]cpu.Product) { d.tiled(p[i%3], tile, 1) })
+	})
+	add(1, dim, first)
+	add(32, 8*dim, first)
+	for i, tile := range tensorTiles {
+		if t != tensor.BF16 || dim%8 > 0 {
+			break // no tensor cores, or none but the smallest is chosen
+		}
+		add(rows, dim, func(d *Device, p [3]cpu.Product) { d.tiled(p[i%3], tile, 1) })
 	}
 	return cases
 }

@@ -151,7 +151,7 @@ func launches(t tensor.DType, rows, dim int) (all []launched) {
 	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
 	d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	for _, d.opts.Fused = range []Fused{nil, All()} {
-		for _, c := range slices.Concat(gpuCases(t, rows, dim), attentionCases(t, rows, dim), productCases(rows, dim)) {
+		for _, c := range slices.Concat(gpuCases(t, rows, dim), productCases(t, rows, dim), attentionCases(t, rows, dim)) {
 			SizeOf(func(a *Arena) {
 				var x []tensor.Tensor
 				for _, o := range c.operands {
@@ -163,97 +163,6 @@ func launches(t tensor.DType, rows, dim int) (all []launched) {
 	}
 	return all
 }
-
-// builds is what launches has compiled, each once.
-func builds(t tensor.DType, dim int) (all []build) {
-	for _, l := range launches(t, 1000, dim) {
-		if b := (build{l.source, l.macros, l.threads.Count()}); !slices.Contains(all, b) {
-			all = append(all, b)
-		}
-	}
-	return all
-}
-
-// TestCompile compiles every source, with the macros that it is launched with, for every generation of GPU. A kernel that
-// does not keep its row in registers would be right but slow: at the length that most models have, none may spill more than
-// what a compiler's moods make of a few.
-func TestCompile(t *testing.T) {
-	c, err := cuda.OpenCompiler(cuda.Properties{})
-	if err != nil {
-		t.Skip(err)
-	}
-	t.Logf("NVRTC %d.%d in %s", c.Major, c.Minor, c.Path)
-	compile := func(p cuda.Program, arch string) (log string) {
-		p.Options = append(p.Options, "--ptxas-options=-v")
-		_, log, err := c.Compile(p, arch)
-		if err != nil {
-			t.Error(err)
-		}
-		if strings.Contains(log, "warning") {
-			t.Errorf("%s for %s:\n%s", p.Name, arch, log)
-		}
-		return log
-	}
-	program := func(b build) cuda.Program {
-		p, err := b.program()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	archs := []string{"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}
-	spill := regexp.MustCompile(`(\d+) bytes spill stores`)
-	var compiled []string
-	for _, b := range builds(tensor.BF16, 2048) {
-		compiled = append(compiled, b.source)
-		for _, arch := range archs {
-			log := compile(program(b), arch)
-			for _, m := range spill.FindAllStringSubmatch(log, -1) {
-				if n, err := strconv.Atoi(m[1]); err != nil || n > 32 {
-					t.Errorf("%v for %s spills:\n%s", b, arch, log)
-				}
-			}
-		}
-	}
-	// 63: no 16 bytes are whole elements of one row.
-	for _, b := range append(builds(tensor.F32, 2048), builds(tensor.BF16, 63)...) {
-		compiled = append(compiled, b.source)
-		compile(program(b), "sm_80")
-	}
-	slices.Sort(compiled)
-	if got, want := slices.Compact(compiled), sourceFiles(t); !slices.Equal(got, want) {
-		t.Errorf("%v are launched by the cases of gpu_bench_test.go, not %v", got, want)
-	}
-	for _, m := range []macros{{}, {{"BF16", 1}}, {{"F32", 1}, {"WIDTH", 4}}} { // no more than a source needs
-		p := program(build{"add.cu", m, 256})
-		p.Source = `#include "common.cuh"`
-		compile(p, "sm_80")
-	}
-	p := program(build{"add.cu", macros{}, 256})
-	p.Source = everyMMA
-	for _, arch := range archs {
-		compile(p, arch)
-	}
-}
-
-// everyMMA calls each function of mma.cuh.
-const everyMMA = `
-#include "common.cuh"
-#include "mma.cuh"
-extern "C" __global__ void every(float *to, const uint4 *from) {
-	extern __shared__ __align__(16) unsigned char room[];
-	float d[4] = {};
-	unsigned a[4], b[4];
-	copyAsync(room + 16 * threadIdx.x, from + threadIdx.x, threadIdx.x < 7);
-	copyCommit();
-	copyWait<0>();
-	__syncwarp();
-	ldmatrix(a, room + 16 * threadIdx.x);
-	ldmatrixTransposed(b, room + 16 * threadIdx.x);
-	mma(d, a, {b[0], pack(d[0], to[0])});
-	to[threadIdx.x] = d[threadIdx.x % 4];
-}
-`
 
 // sourceFiles lists the CUDA sources.
 func sourceFiles(t *testing.T) []string {

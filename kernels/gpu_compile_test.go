@@ -1,0 +1,373 @@
+package kernels
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	flags "flag"
+
+	"restyle/kernels/cuda"
+	"restyle/tensor"
+)
+
+var update = flags.Bool("update", false, "have TestCompile write "+registersFile)
+
+// archs are the generations of GPU that TestCompile compiles for.
+var archs = []string{"sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"}
+
+// A target is a build, the kernels that are launched of it, and the architectures that it is compiled for.
+type target struct {
+	build
+	kernels, archs []string
+	odd            bool // rows of which no 16 bytes are whole elements are slow anyway: kernels may spill
+}
+
+// targets are what TestCompile compiles, each build once. The first form of each source is compiled for every generation that has
+// BF16, and the first for another length of rows that models have for those that differ most. One generation is enough for further
+// forms, and for rows of which no 16 bytes are whole elements. F32 is compiled for the generation that has nothing else.
+func targets() (list []*target) {
+	found, sources, lengths := map[build]*target{}, map[string]bool{}, map[string]bool{}
+	for _, group := range []struct {
+		t               tensor.DType
+		dim             int
+		length, further []string
+	}{
+		{tensor.BF16, 2048, []string{"sm_80", "sm_90a", "sm_100a", "sm_120"}, []string{"sm_90a"}},
+		{tensor.F32, 2048, []string{"sm_75"}, []string{"sm_75"}},
+		{tensor.BF16, 63, []string{"sm_80"}, []string{"sm_80"}},
+	} {
+		for _, l := range launches(group.t, 1000, group.dim) {
+			b := build{l.source, l.macros, l.threads.Count()}
+			t := found[b]
+			if t == nil {
+				t = &target{build: b, odd: group.dim%2 > 0}
+				found[b], list = t, append(list, t)
+				length := b.source
+				if i := slices.IndexFunc(b.macros[:], func(m macro) bool { return m.name == "DIM" }); i >= 0 {
+					length += fmt.Sprint(b.macros[i])
+				}
+				switch {
+				case !sources[b.source]:
+					t.archs = slices.Clone(archs[1:])
+				case !lengths[length]:
+					t.archs = slices.Clone(group.length)
+				default:
+					t.archs = slices.Clone(group.further)
+				}
+				sources[b.source], lengths[length] = true, true
+			}
+			t.kernels = append(t.kernels, l.name)
+			if group.t == tensor.F32 {
+				t.archs = append(t.archs, archs[0])
+			}
+		}
+	}
+	for _, t := range list {
+		for _, l := range []*[]string{&t.kernels, &t.archs} {
+			slices.Sort(*l)
+			*l = slices.Compact(*l)
+		}
+	}
+	return list
+}
+
+// line names a kernel of a build in the table: "gelu BLOCK=256 BF16=1 WIDTH=8".
+func (b build) line(kernel string) string {
+	return kernel + " " + strings.ReplaceAll(strings.Join(b.options(), " "), "-D", "")
+}
+
+// A usage is what a thread of a kernel takes: registers and bytes of them that are spilled, and the block's bytes of static shared
+// memory.
+type usage struct{ registers, spilled, shared int }
+
+// usages reads what ptxas says about each kernel.
+func usages(log string) map[string]usage {
+	all := map[string]usage{}
+	for _, m := range ptxasText.FindAllStringSubmatch(log, -1) {
+		var n [3]int
+		for i := range n {
+			n[i], _ = strconv.Atoi(m[2+i]) // "" is no shared memory
+		}
+		all[m[1]] = usage{n[1], n[0], n[2]}
+	}
+	return all
+}
+
+var ptxasText = regexp.MustCompile(`Compiling entry function '(\w+)' for '\w+'` +
+	`[^']*?(\d+) bytes spill stores[^']*?Used (\d+) registers(?:.*?(\d+) bytes smem)?`)
+
+// within says what a kernel takes more of than the table's line allows: another version of NVRTC gives it a few registers more
+// or less. A kernel that does not keep its row in registers would be right but slow: none may spill more than what a compiler's
+// moods make of a few.
+func (u usage) within(limit usage) (err error) {
+	if u.registers > limit.registers+8 {
+		err = fmt.Errorf("takes %d registers, and the table has %d", u.registers, limit.registers)
+	}
+	if u.shared > limit.shared {
+		err = errors.Join(err, fmt.Errorf("takes %d bytes of shared memory, and the table has %d", u.shared, limit.shared))
+	}
+	if u.spilled > 32 {
+		err = errors.Join(err, fmt.Errorf("spills %d bytes", u.spilled))
+	}
+	return err
+}
+
+// A place in the table is a kernel with its macros, as line has it, and an architecture.
+type place struct{ line, arch string }
+
+const (
+	registersFile = "testdata/registers.txt"
+	registersHead = `# What each kernel takes: the bytes of static shared memory of a block, and the registers of a thread on each generation of
+# GPU, with the bytes that it spills behind a +. Where a - is, it is not compiled. TestCompile compares, and writes this table:
+# go test ./kernels -run TestCompile -update
+`
+)
+
+// tableText is the table that readTable reads, a line for each kernel and build.
+func tableText(table map[place]usage) string {
+	lines := map[string]string{}
+	for at := range table {
+		shared, numbers := 0, ""
+		for _, arch := range archs {
+			u, number := table[place{at.line, arch}], "-"
+			if u.registers > 0 {
+				number = strconv.Itoa(u.registers)
+			}
+			if u.spilled > 0 {
+				number += "+" + strconv.Itoa(u.spilled)
+			}
+			shared, numbers = max(shared, u.shared), numbers+fmt.Sprintf(" %7s", number)
+		}
+		kernel, macros, _ := strings.Cut(at.line, " ")
+		lines[at.line] = fmt.Sprintf("%-26s %6d%s  %s\n", kernel, shared, numbers, macros)
+	}
+	text := registersHead + fmt.Sprintf("%-26s %6s", "kernel", "shared")
+	for _, arch := range archs {
+		text += fmt.Sprintf(" %7s", arch)
+	}
+	text += "  macros\n"
+	for _, line := range slices.Sorted(maps.Keys(lines)) {
+		text += lines[line]
+	}
+	return text
+}
+
+func readTable(text string) (map[place]usage, error) {
+	table := map[place]usage{}
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if words[0] == "#" || words[0] == "kernel" {
+			continue
+		}
+		if len(words) < 2+len(archs) {
+			return nil, fmt.Errorf("%s: %q has no number for each of %v", registersFile, line, archs)
+		}
+		for i, arch := range archs {
+			word := words[2+i]
+			if word == "-" {
+				continue
+			}
+			var u usage
+			number, spilled, _ := strings.Cut(word, "+")
+			if _, err := fmt.Sscan(number+" 0"+spilled+" "+words[1], &u.registers, &u.spilled, &u.shared); err != nil {
+				return nil, fmt.Errorf("%s: %q: %w", registersFile, line, err)
+			}
+			table[place{words[0] + " " + strings.Join(words[2+len(archs):], " "), arch}] = u
+		}
+	}
+	return table, nil
+}
+
+// table is what the file says.
+func table(t *testing.T) map[place]usage {
+	t.Helper()
+	text, err := os.ReadFile(registersFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := readTable(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// TestUsages wants what ptxas says about each kernel, and limits to be kept.
+func TestUsages(t *testing.T) {
+	got := usages(ptxasSays)
+	want := map[string]usage{"adamw": {80, 4, 40964}, "adamw_range": {21, 0, 0}}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	limit := usage{registers: 80, shared: 1024}
+	for u, fits := range map[usage]bool{
+		{80, 0, 1024}: true, {88, 32, 1024}: true, {20, 0, 0}: true, {89, 0, 1024}: false, {80, 33, 1024}: false, {80, 0, 1025}: false,
+	} {
+		if err := u.within(limit); (err == nil) != fits {
+			t.Errorf("%v of %v: %v", u, limit, err)
+		}
+	}
+	table := map[place]usage{
+		{"adamw BF16 WEIGHT=2", "sm_80"}: got["adamw"], {"adamw BF16 WEIGHT=2", "sm_120"}: got["adamw"], {"adamw_range BF16", "sm_75"}: got["adamw_range"],
+	}
+	if read, err := readTable(tableText(table)); err != nil || !maps.Equal(read, table) {
+		t.Errorf("%v, %v, not %v", read, err, table)
+	}
+	for _, text := range []string{"adamw 64 80 80\n", "adamw 64 - - - eighty - - - BF16\n"} {
+		if _, err := readTable(text); err == nil {
+			t.Errorf("%q is a line", text)
+		}
+	}
+}
+
+const ptxasSays = `ptxas info    : 70 bytes gmem, 152 bytes cmem[4]
+ptxas info    : Compiling entry function 'adamw' for 'sm_80'
+ptxas info    : Function properties for adamw
+ptxas         .     32 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 80 registers, used 1 barriers, 32 bytes cumulative stack size, 40964 bytes smem, 448 bytes cmem[0]
+ptxas info    : Compile time = 81.872 ms
+ptxas info    : Compiling entry function 'adamw_range' for 'sm_80'
+ptxas info    : Function properties for adamw_range
+ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 21 registers, 448 bytes cmem[0]
+`
+
+// TestTable wants every kernel to be among the targets, and a place in the table for each that is, and no other. No compiler is needed.
+func TestTable(t *testing.T) {
+	if *update {
+		t.Skip("TestCompile writes it")
+	}
+	left, missing := table(t), declarations(t)
+	const how = "run go test ./kernels -run TestCompile -update"
+	for _, target := range targets() {
+		for _, kernel := range target.kernels {
+			delete(missing, target.source+" "+kernel)
+			for _, arch := range target.archs {
+				at := place{target.line(kernel), arch}
+				if _, ok := left[at]; !ok {
+					t.Errorf("%s has no %v: %s", registersFile, at, how)
+				}
+				delete(left, at)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		t.Errorf("TestCompile has no target that launches %v", slices.Sorted(maps.Keys(missing)))
+	}
+	for at := range left {
+		t.Errorf("%s has %v, which is not launched: %s", registersFile, at, how)
+	}
+}
+
+// TestCompile compiles every source, with the macros that it is launched with, for the architectures of targets, and compares what
+// its kernels take with the table.
+func TestCompile(t *testing.T) {
+	c, err := cuda.OpenCompiler(cuda.Properties{})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Logf("NVRTC %d.%d in %s", c.Major, c.Minor, c.Path)
+	compile := func(t *testing.T, p cuda.Program, arch string) map[string]usage {
+		p.Options = append(p.Options, "--ptxas-options=-v")
+		_, log, err := c.Compile(p, arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(log, "warning") {
+			t.Errorf("%s for %s:\n%s", p.Name, arch, log)
+		}
+		return usages(log)
+	}
+	program := func(b build) cuda.Program {
+		p, err := b.program()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	limits := map[place]usage{}
+	if !*update {
+		limits = table(t)
+	}
+	var lock sync.Mutex
+	seen := map[place]usage{}
+	t.Run("targets", func(t *testing.T) {
+		for _, target := range targets() {
+			p := program(target.build)
+			for _, arch := range target.archs {
+				t.Run(target.line(target.source)+" "+arch, func(t *testing.T) {
+					t.Parallel()
+					all := compile(t, p, arch)
+					for _, kernel := range target.kernels {
+						if _, ok := all[kernel]; !ok {
+							t.Errorf("what ptxas says about %s is not understood", kernel)
+						}
+					}
+					for kernel, u := range all {
+						at := place{target.line(kernel), arch}
+						limit, listed := limits[at]
+						if !listed { // it is not launched, or the table is being written
+							limit = u
+						}
+						taken := u
+						if target.odd {
+							taken.spilled = 0
+						}
+						if err := taken.within(limit); err != nil {
+							t.Errorf("%s of %s: %v", kernel, target.source, err)
+						}
+						if slices.Contains(target.kernels, kernel) {
+							lock.Lock()
+							seen[at] = u
+							lock.Unlock()
+						}
+					}
+				})
+			}
+		}
+	})
+	t.Run("headers", func(t *testing.T) {
+		for _, m := range []macros{{}, {{"BF16", 1}}, {{"F32", 1}, {"WIDTH", 4}}} { // no more than a source needs
+			p := program(build{"add.cu", m, 256})
+			p.Source = `#include "common.cuh"`
+			compile(t, p, "sm_80")
+		}
+		p := program(build{"add.cu", macros{}, 256})
+		p.Source = everyMMA
+		for _, arch := range archs[1:] {
+			compile(t, p, arch)
+		}
+	})
+	if *update && !t.Failed() {
+		if err := os.WriteFile(registersFile, []byte(tableText(seen)), 0o666); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// everyMMA calls each function of mma.cuh.
+const everyMMA = `
+#include "common.cuh"
+#include "mma.cuh"
+extern "C" __global__ void every(float *to, const uint4 *from) {
+	extern __shared__ __align__(16) unsigned char room[];
+	float d[4] = {};
+	unsigned a[4], b[4];
+	copyAsync(room + 16 * threadIdx.x, from + threadIdx.x, threadIdx.x < 7);
+	copyCommit();
+	copyWait<0>();
+	__syncwarp();
+	ldmatrix(a, room + 16 * threadIdx.x);
+	ldmatrixTransposed(b, room + 16 * threadIdx.x);
+	mma(d, a, {b[0], pack(d[0], to[0])});
+	to[threadIdx.x] = d[threadIdx.x % 4];
+}
+`
