@@ -209,14 +209,16 @@ func TestUsages(t *testing.T) {
 	}
 	limit := usage{registers: 80, shared: 1024}
 	for u, fits := range map[usage]bool{
-		{80, 0, 1024}: true, {88, 32, 1024}: true, {20, 0, 0}: true, {89, 0, 1024}: false, {80, 33, 1024}: false, {80, 0, 1025}: false,
+		{80, 0, 1024}: true, {88, 32, 1024}: true, {20, 0, 0}: true,
+		{89, 0, 1024}: false, {80, 33, 1024}: false, {80, 0, 1025}: false,
 	} {
 		if err := u.within(limit); (err == nil) != fits {
 			t.Errorf("%v of %v: %v", u, limit, err)
 		}
 	}
 	table := map[place]usage{
-		{"adamw BF16 WEIGHT=2", "sm_80"}: got["adamw"], {"adamw BF16 WEIGHT=2", "sm_120"}: got["adamw"], {"adamw_range BF16", "sm_75"}: got["adamw_range"],
+		{"adamw BF16 WEIGHT=2", "sm_80"}: got["adamw"], {"adamw BF16 WEIGHT=2", "sm_120"}: got["adamw"],
+		{"adamw_range BF16", "sm_75"}: got["adamw_range"],
 	}
 	if read, err := readTable(tableText(table)); err != nil || !maps.Equal(read, table) {
 		t.Errorf("%v, %v, not %v", read, err, table)
@@ -240,7 +242,8 @@ ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loa
 ptxas info    : Used 21 registers, 448 bytes cmem[0]
 `
 
-// TestTable wants every kernel to be among the targets, and a place in the table for each that is, and no other. No compiler is needed.
+// TestTable wants every kernel to be among the targets, and a place in the table for each that is, and no other. No compiler is
+// needed.
 func TestTable(t *testing.T) {
 	if *update {
 		t.Skip("TestCompile writes it")
