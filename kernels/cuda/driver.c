@@ -93,9 +93,10 @@ static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *
 	for (unsigned i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
 		if ((r = d->cuDeviceGetAttribute(attributes[i].value, attributes[i].attribute, *device))) return r;
 	}
-	if (d->cuDeviceGetAttribute(&out->memory_clock, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, *device)) out->memory_clock = 0;
-	if (d->cuDeviceGetAttribute(&out->bus, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, *device)) out->bus = 0;
-	return CUDA_SUCCESS;
+	// A driver that does not know these any more answers that the value is invalid.
+	r = d->cuDeviceGetAttribute(&out->memory_clock, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, *device);
+	if (r == CUDA_SUCCESS) r = d->cuDeviceGetAttribute(&out->bus, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, *device);
+	return r == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : r;
 }
 
 cuda_status cuda_describe(uintptr_t driver_, int ordinal, cuda_device *out) {
@@ -113,7 +114,10 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 	if ((r = d->cuDevicePrimaryCtxRetain(&g->context, g->device))) return r;
 	g->serial = atomic_fetch_add(&serial, 1) + 1;
 	if ((r = bind(g)) == CUDA_SUCCESS) r = d->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING);
-	if (r == CUDA_SUCCESS && d->cuMemHostAlloc((void **)&g->slots, SLOTS * SLOT_BYTES, 0) != CUDA_SUCCESS) g->slots = NULL;
+	if (r == CUDA_SUCCESS) {
+		r = d->cuMemHostAlloc((void **)&g->slots, SLOTS * SLOT_BYTES, 0);
+		if (r == CUDA_ERROR_OUT_OF_MEMORY) g->slots = NULL, r = CUDA_SUCCESS; // a system that pins no memory
+	}
 	for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++) {
 		r = d->cuEventCreate(&g->sent[i], CU_EVENT_DISABLE_TIMING);
 		if (r == CUDA_SUCCESS) r = d->cuEventRecord(g->sent[i], g->stream);
@@ -157,12 +161,15 @@ cuda_status cuda_close(uintptr_t gpu_) {
 	driver *d = g->api;
 	CUresult r = bind(g);
 	if (r == CUDA_SUCCESS) r = d->cuStreamDestroy_v2(g->stream);
-	for (int i = 0; i < SLOTS; i++) d->cuEventDestroy_v2(g->sent[i]);
-	if (g->slots) d->cuMemFreeHost(g->slots);
+	// What there is to give back is given back, whatever fails; the first failure counts.
+	CUresult next = CUDA_SUCCESS;
+	for (int i = 0; i < SLOTS; i++, r = r ? r : next) next = d->cuEventDestroy_v2(g->sent[i]);
+	if (g->slots) next = d->cuMemFreeHost(g->slots);
+	r = r ? r : next;
 	pthread_mutex_destroy(&g->lock);
-	CUresult released = d->cuDevicePrimaryCtxRelease_v2(g->device);
+	next = d->cuDevicePrimaryCtxRelease_v2(g->device);
 	free(g);
-	return status(d, r != CUDA_SUCCESS ? r : released);
+	return status(d, r ? r : next);
 }
 
 cuda_status cuda_memory(uintptr_t gpu_, uint64_t *available, uint64_t *total) {
