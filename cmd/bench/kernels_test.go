@@ -10,7 +10,10 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
+func TestMain(m *testing.M) {
+	os.Setenv("CUDA_VISIBLE_DEVICES", "") // --device auto is the CPU here, on every machine
+	os.Exit(cudatest.Main(m))
+}
 
 // TestPrecompile wants the kernels of a model to be in the cache for each architecture, made without a GPU.
 func TestPrecompile(t *testing.T) {

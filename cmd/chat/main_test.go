@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
+	os.Setenv("CUDA_VISIBLE_DEVICES", "") // --device auto is the CPU here, on every machine
 	var err error
 	if scratch, err = os.MkdirTemp("", "chat-test-"); err != nil {
 		panic(err)
