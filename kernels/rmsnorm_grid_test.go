@@ -28,6 +28,9 @@ func TestRMSNormGrids(t *testing.T) {
 			"rmsnorm_backward": line(test.backwardBlocks, 512),
 		}
 		for _, l := range launches(test.t, test.rows, test.dim) {
+			if l.name == "rmsnorm" && l.grid == line(1, 256) && test.blocks > 1 {
+				continue // of a single token
+			}
 			threads := test.threads
 			if l.name != "rmsnorm" && l.name != "add_rmsnorm" {
 				threads = test.backwardThreads
