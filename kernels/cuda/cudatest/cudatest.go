@@ -3,6 +3,7 @@
 package cudatest
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,7 +37,7 @@ func Dir() string { return builds.dir }
 // the test is skipped.
 func Library(t testing.TB, name string) string {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
+	gcc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc")) // what Go builds with, which may be for another machine
 	if err != nil {
 		t.Skip("the stand-in for NVIDIA's libraries needs gcc")
 	}
