@@ -139,3 +139,17 @@ func TestGPUOutOfMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestGPUProfile wants --sync to say how long each kernel took.
+func TestGPUProfile(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps", "2", "--sync")
+	o := must(t, cli.Done, args...)
+	for _, want := range []string{" kernel  times a step", " gather_rows ", " adamw ", " together "} {
+		if !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is missing: %v", want, o)
+		}
+	}
+}

@@ -97,7 +97,7 @@ func (c *selfcheck) operations(ctx context.Context) error {
 			}
 		}
 	}
-	c.say("operations", "%d of %d operations against float64; the farthest off is %s, by %.0f %% of what it may be; %.0f s",
+	c.say("operations", "%d runs of %d operations against float64; the farthest off is %s, by %.0f %% of what it may be; %.0f s",
 		runs, len(cases.Ops(all)), of, 100*worst, time.Since(start).Seconds())
 	return nil
 }
@@ -213,15 +213,25 @@ func (c *selfcheck) answers(ctx context.Context) (err error) {
 // speed measures a copy within the device's memory, and operations beside it.
 func (c *selfcheck) speed(ctx context.Context) error {
 	c.status.Draw("measuring speed")
-	size, rows, dim := 64<<20, 2048, 2048
-	if !c.d.IsCPU() {
-		size, rows, dim = 1<<30, 8192, 4096
+	copied, err := c.d.CopyRate()
+	if err != nil {
+		return err
 	}
-	a, err := c.d.NewArena("self-check", 2*size+3*2*(rows*dim+2*dim*dim)+1<<20)
+	rows, dim := 2048, 2048
+	if !c.d.IsCPU() {
+		rows, dim = 8192, 4096
+	}
+	var x, w, y, norm, rstd tensor.Tensor
+	cut := func(a *kernels.Arena) {
+		x, w, y = a.New("x", tensor.BF16, rows, dim), a.New("w", tensor.BF16, dim, dim), a.New("y", tensor.BF16, rows, dim)
+		norm, rstd = a.New("norm", tensor.BF16, dim), a.New("rstd", tensor.F32, rows)
+	}
+	a, err := c.d.NewArena("self-check", kernels.SizeOf(cut))
 	if err != nil {
 		return err
 	}
 	defer a.Close()
+	cut(a)
 	fastest := func(f func()) time.Duration {
 		best := time.Duration(math.MaxInt64)
 		for start, n := time.Now(), 0; n < 3 || time.Since(start) < time.Second && ctx.Err() == nil; n++ {
@@ -232,10 +242,7 @@ func (c *selfcheck) speed(ctx context.Context) error {
 		}
 		return best
 	}
-	from, to := a.New("from", tensor.U8, size), a.New("to", tensor.U8, size)
-	copied := 2 * float64(size) / fastest(func() { c.d.Copy(to, from) }).Seconds()
-	x, w, y := a.New("x", tensor.BF16, rows, dim), a.New("w", tensor.BF16, dim, dim), a.New("y", tensor.BF16, rows, dim)
-	for _, t := range []tensor.Tensor{x, w} { // zeros draw less power than numbers, and look faster
+	for _, t := range []tensor.Tensor{x, w, norm} { // zeros draw less power than numbers, and look faster
 		values := make([]float32, t.Len())
 		for i := range values {
 			values[i] = float32(math.Sin(float64(i)))
@@ -243,9 +250,6 @@ func (c *selfcheck) speed(ctx context.Context) error {
 		c.d.Upload(t, values)
 	}
 	product := 2 * float64(rows) * float64(dim) * float64(dim) / fastest(func() { c.d.Linear(y, x, w, tensor.Tensor{}) }).Seconds()
-	norm := a.New("norm", tensor.BF16, dim)
-	rstd := a.New("rstd", tensor.F32, rows)
-	c.d.Upload(norm, make([]float32, dim))
 	normed := 2 * float64(x.Bytes()) / fastest(func() { c.d.RMSNorm(y, rstd, x, norm, 1e-5) }).Seconds()
 	expected := ""
 	if peak := c.d.Bandwidth(); peak > 0 {
@@ -258,5 +262,5 @@ func (c *selfcheck) speed(ctx context.Context) error {
 	if m, known := c.d.Meters(); known && m.Held.String() != "" {
 		c.say("", "the clocks are held back by %s", m.Held)
 	}
-	return nil
+	return c.d.Err()
 }

@@ -375,7 +375,12 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.outputs.close()) }()
+	before := t.run.State().Step
 	result, err := t.run.Run(ctx)
+	if list := t.device.Profile(); len(list) > 0 {
+		t.note("\nkernels, validations and answers included")
+		err = errors.Join(err, kernels.PrintProfile(t.stderr, list, max(1, t.run.State().Step-before)))
+	}
 	if err = errors.Join(err, t.outputs.failed); err != nil {
 		return err
 	}
