@@ -1,6 +1,10 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+
+	"restyle/tensor"
+)
 
 // parts are what a model is made of, in the order of their tensors.
 type parts struct {
@@ -32,6 +36,7 @@ func newParts(c Config, b *builder, reuse bool) (p parts) {
 	}
 	p.norm = norm{b.norm("model.norm", c.Dim), c.NormEps}
 	if p.head = (linear{weight: p.embed.weight}); !c.Tied {
+		b.matrices = b.headType
 		p.head = b.linear(c.Dim, false, rows{"lm_head", c.Vocab})
 	}
 	return p
@@ -46,8 +51,8 @@ type block struct {
 }
 
 func newBlock(c Config, b *builder, i int) block {
-	b.block, b.prefix = i, fmt.Sprintf("model.layers.%d.", i)
-	defer func() { b.block, b.prefix = Outside, "" }()
+	b.block, b.prefix, b.matrices = i, fmt.Sprintf("model.layers.%d.", i), b.gradType
+	defer func() { b.block, b.prefix, b.matrices = Outside, "", tensor.F32 }()
 	return block{attention: newAttention(c, b), mlp: newMLP(c, b)}
 }
 

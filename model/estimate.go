@@ -20,7 +20,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 	m := &Model{c: c, o: o, d: d}
 	var s Memory
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
-		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(c, o.builder(w, g), o.ReuseGradients) })
+		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(c, o.builder(c, w, g), o.ReuseGradients) })
 	})
 	if n := o.positions(); n > 0 {
 		s.Angles = kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, ropeRows(n), c.HeadDim/2) })
@@ -30,13 +30,13 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 			kernels.SizeOf(func(a *kernels.Arena) { m.cutExtend(a, min(chunk, c.MaxPositions)) })
 	}
 	sizes := kernels.Sizes{
-		Type: o.DType, Rows: o.MaxTokens, Longest: o.Longest, Logits: m.piece(o.MaxTokens), Dim: c.Dim, Inner: c.Inner, Vocab: c.Vocab,
+		Type: o.DType, Rows: o.MaxTokens, Longest: o.Longest, Logits: o.piece(c, o.MaxTokens), Dim: c.Dim, Inner: c.Inner, Vocab: c.Vocab,
 		Biased:    c.biased(),
 		Attention: c.spec(), QKNorm: c.QKNorm, Backward: o.Train,
 	}
 	if o.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(a *kernels.Arena) {
-			m.cut(a, extent{most: o.MaxTokens, rows: o.MaxTokens, trained: o.MaxTokens, logits: m.piece(o.MaxTokens), keep: o.Train})
+			m.cut(a, extent{most: o.MaxTokens, rows: o.MaxTokens, trained: o.MaxTokens, logits: o.piece(c, o.MaxTokens), keep: o.Train})
 		})
 		s.Scratch = d.ScratchOf(f, sizes)
 	}
@@ -95,7 +95,7 @@ func FLOPs(c Config, o Options, context float64) (total float64) {
 func (o Options) count(c Config, f func(parts, *builder)) {
 	kernels.SizeOf(func(w *kernels.Arena) {
 		kernels.SizeOf(func(g *kernels.Arena) {
-			b := o.builder(w, g)
+			b := o.builder(c, w, g)
 			f(newParts(c, b, o.ReuseGradients), b)
 		})
 	})

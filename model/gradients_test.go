@@ -148,7 +148,7 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// TestGradType has the gradients of blocks' matrices in BF16 be those in F32, rounded once, and the others stay F32.
+// TestGradType has the gradients of blocks' matrices, and of an untied head, in BF16 be those in F32, rounded once, and the others stay F32.
 func TestGradType(t *testing.T) {
 	for name, c := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestGradType(t *testing.T) {
 			got := byName(t, half)
 			rounded := 0
 			for _, p := range half.Params() {
-				matrix := p.Block != Outside && p.Decay
+				matrix := (p.Block != Outside || p.Name == "lm_head.weight") && p.Decay
 				if matrix != (p.Grad.DType == tensor.BF16) {
 					t.Errorf("the gradient of %s is %v", p.Name, p.Grad.DType)
 				}
@@ -183,6 +183,22 @@ func TestGradType(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a head in pieces", func(t *testing.T) {
+		c := shapes["biases, untied"]
+		d := device(t, kernels.Options{})
+		row := c.Vocab * (tensor.F32.Size() + tensor.BF16.Size())
+		for rows, want := range map[int]tensor.DType{40: tensor.BF16, 39: tensor.F32, 7: tensor.F32} {
+			o := Options{DType: tensor.BF16, MaxTokens: 40, Train: true, GradType: tensor.BF16, HeadBytes: rows * row}
+			m := open(t, d, c, o)
+			head := m.params[len(m.params)-1]
+			if head.Name != "lm_head.weight" || head.Grad.DType != want {
+				t.Errorf("in pieces of %d rows of 40 the gradient of %s is %v", rows, head.Name, head.Grad.DType)
+			}
+			if size := MemoryOf(d, nil, c, o).Gradients; size != m.grads.Size() {
+				t.Errorf("gradients of %d bytes are estimated, and take %d", size, m.grads.Size())
+			}
+		}
+	})
 	if _, err := (Options{GradType: tensor.I32}).withDefaults(Config{}); err == nil || !strings.Contains(err.Error(), "gradients of type I32") {
 		t.Error(err)
 	}

@@ -19,13 +19,13 @@ type headActs struct {
 	dlogits tensor.Tensor // [piece, vocab] of the model's type; in F32 it is the logits' own place
 }
 
-// piece is how many rows of logits there are at a time.
-func (m *Model) piece(rows int) int {
-	row := m.c.Vocab * tensor.F32.Size()
-	if m.o.Train && m.o.DType != tensor.F32 {
-		row += m.c.Vocab * m.o.DType.Size()
+// piece is how many rows of logits there are at a time, of so many.
+func (o Options) piece(c Config, rows int) int {
+	row := c.Vocab * tensor.F32.Size()
+	if o.Train && o.DType != tensor.F32 {
+		row += c.Vocab * o.DType.Size()
 	}
-	return max(1, min(rows, m.o.HeadBytes/row))
+	return max(1, min(rows, o.HeadBytes/row))
 }
 
 func (m *Model) cutHead(a *kernels.Arena, e extent) (h headActs) {

@@ -51,7 +51,7 @@ func New(d *kernels.Device, c Config, o Options) (*Model, error) {
 			return fail(err)
 		}
 	}
-	b := o.builder(m.weights, m.grads)
+	b := o.builder(c, m.weights, m.grads)
 	m.parts, m.params = newParts(c, b, o.ReuseGradients), b.params
 	m.zeroGradients()
 	if n := o.positions(); n > 0 {

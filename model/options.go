@@ -50,8 +50,9 @@ type Options struct {
 	// ReuseGradients has the gradients of all blocks lie in the same memory, one block's at a time: who needs them takes them
 	// in Gradients.After. Default: all are kept.
 	ReuseGradients bool
-	// GradType is the type of the gradients of the matrices in blocks: F32, the default, or BF16, which halves them and suits a
-	// step of one batch, whose gradients are each written once. Those of all else, which are sums, stay F32.
+	// GradType is the type of the gradients of matrices that a batch writes once: F32, the default, or BF16, which halves them and
+	// suits a step of one batch. They are those in blocks, and that of an untied head if MaxTokens rows of logits are one piece (see
+	// HeadBytes). All others are sums, and stay F32.
 	GradType tensor.DType
 	// HeadBytes bounds the memory for logits: as many rows at a time are multiplied with the head as fit, at least one.
 	// Default 512 MiB, and on a GPU a 32nd of its memory, but no more than 4 GiB: a piece costs the head's gradient being read and
@@ -61,10 +62,13 @@ type Options struct {
 
 const defaultHeadBytes, mostHeadBytes = 512 << 20, 4 << 30
 
+// HeadBytes is the default of Options.HeadBytes on a GPU with so much memory.
+func HeadBytes(memory int) int { return min(memory/32, mostHeadBytes) }
+
 // on is the options with what depends on the device.
 func (o Options) on(d *kernels.Device) Options {
 	if n := d.Capacity(); n > 0 && o.HeadBytes <= 0 {
-		o.HeadBytes = min(n/32, mostHeadBytes)
+		o.HeadBytes = HeadBytes(n)
 	}
 	return o
 }
@@ -104,11 +108,16 @@ func (o Options) withDefaults(c Config) (Options, error) {
 }
 
 // builder cuts from these arenas what the options ask for.
-func (o Options) builder(weights, gradients *kernels.Arena) *builder {
+func (o Options) builder(c Config, weights, gradients *kernels.Arena) *builder {
 	if !o.Train {
 		gradients = nil
 	}
-	return &builder{weights: weights, gradients: gradients, dtype: o.DType, gradType: o.GradType, trained: o.Trained, block: Outside}
+	b := &builder{weights: weights, gradients: gradients, dtype: o.DType, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32,
+		trained: o.Trained, block: Outside}
+	if o.piece(c, o.MaxTokens) >= o.MaxTokens {
+		b.headType = o.GradType
+	}
+	return b
 }
 
 // positions is how far RoPE's table has to reach for what the model was opened for.

@@ -37,6 +37,8 @@ type builder struct {
 	gradients *kernels.Arena // nil: nothing is trained
 	dtype     tensor.DType   // of weights
 	gradType  tensor.DType   // of the gradients of a block's matrices
+	headType  tensor.DType   // of the gradient of an untied head
+	matrices  tensor.DType   // of the gradients of those that are being made
 	trained   func(name string) bool
 	block     int    // whose parts are being made
 	prefix    string // of their names
@@ -76,8 +78,8 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 	}
 	m.w = b.weights.New(names[0], b.dtype, shape(n)...)
 	gradType := tensor.F32
-	if b.block != Outside && kind.Decay {
-		gradType = b.gradType
+	if kind.Decay {
+		gradType = b.matrices
 	}
 	whole := !slices.Contains(learn, false)
 	if whole {

@@ -79,7 +79,7 @@ func (m *Model) begin(b Batch) (*pass, error) {
 	}
 	m.acts.Release(0)
 	n := len(b.IDs)
-	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Trained(), logits: m.piece(n), keep: m.o.Train})
+	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Trained(), logits: m.o.piece(m.c, n), keep: m.o.Train})
 	p.starts = slices.Compact(slices.Clone(b.starts())) // so there are no more than most + 1
 	p.offsets = p.staged.Part(4*m.o.MaxTokens, len(p.starts))
 	index, targets := b.trained()

@@ -30,7 +30,7 @@ type Settings struct {
 
 	Optimizer optim.Config
 	DType     tensor.DType
-	GradType  tensor.DType // of the gradients of blocks' matrices: BF16, or 0 for F32
+	GradType  tensor.DType // of the gradients of matrices, see model.Options: BF16, or 0 for F32
 	Recompute model.Recompute
 	HeadBytes int // see model.Options
 	// BlockGradients keeps the gradients of one block at a time and hands them to the optimiser as they become final. The

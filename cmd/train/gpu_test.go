@@ -153,3 +153,27 @@ func TestGPUProfile(t *testing.T) {
 		}
 	}
 }
+
+// TestGradientsRow has the settings say which gradients are BF16.
+func TestGradientsRow(t *testing.T) {
+	untied := filepath.Join(t.TempDir(), "config.json")
+	writeFile(t, untied, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 32,
+		"intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64,
+		"rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false}`)
+	for name, c := range map[string]struct {
+		more []string
+		want string
+	}{
+		"default":       {nil, ""},
+		"untied":        {[]string{"--grad-dtype", "bf16"}, "gradients  BF16 of blocks' matrices and of lm_head.weight\n"},
+		"a frozen head": {[]string{"--grad-dtype", "bf16", "--freeze", "lm_head"}, "gradients  BF16 of blocks' matrices\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := []string{"--from-scratch", untied, "--data", rows(t, 40), "--seq", "64", "--out", filepath.Join(t.TempDir(), "out"), "--device", "cpu", "--dry-run"}
+			o := must(t, cli.Done, append(args, c.more...)...)
+			if !strings.Contains(o.stdout, c.want) || c.want == "" && strings.Contains(o.stdout, "\ngradients  BF16") {
+				t.Error(o)
+			}
+		})
+	}
+}

@@ -137,7 +137,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`; default fp32 if any of the model's weights are stored in fp16")
 	f.Add(&o.freeze, "freeze", "parameters that are not trained: `patterns` of whole parts of their names, such as embed_tokens,layers.0")
 	f.Add(&o.trainOnly, "train-only", "train only parameters that fit these `patterns`, such as mlp; '*' for all of them again, where a preset names some")
-	f.Add(&o.gradDType, "grad-dtype", "type of the gradients of matrices, `auto|bf16|fp32`: auto is bf16 for a bf16 model on a GPU whose steps are one pass each, and fp32 otherwise")
+	f.Add(&o.gradDType, "grad-dtype", "type of the gradients of blocks' matrices, and of an untied head whose logits are computed at once, `auto|bf16|fp32`: auto is bf16 for a bf16 model on a GPU whose steps are one pass each, and fp32 otherwise")
 	f.Add(&o.gradients, "gradients", "how much of them there is at a time, `step|block`: block hands each block's to the optimiser at once, for which the model is gone through twice; less memory, slower")
 	f.Add(&o.recompute, "recompute", "what is computed twice to save memory: `none|attention|block`")
 	f.Add(&o.seed, "seed", "decides the order of examples, what is held out, and first weights")

@@ -173,6 +173,11 @@ func (t *train) gradientsRow() string {
 	row := "F32"
 	if t.settings.GradType != 0 {
 		row = t.settings.GradType.String() + " of blocks' matrices"
+		for _, p := range t.params() {
+			if p.Block == model.Outside && p.Trained() && p.Grad.DType == t.settings.GradType {
+				row += " and of " + p.Name
+			}
+		}
 	}
 	if t.settings.BlockGradients {
 		row += ", one block's at a time: each step goes through the model twice, the first time for their norm"
