@@ -272,6 +272,14 @@ func (d *Device) Level() string {
 	return cpu.Current().String()
 }
 
+// Model is a GPU's name as its driver gives it, such as "NVIDIA H200", and "" on the CPU.
+func (d *Device) Model() string {
+	if d.gpu == nil {
+		return ""
+	}
+	return d.gpu.Properties.Name
+}
+
 // Allocated is how many bytes of memory the device's open arenas take, its scratch memory among them.
 func (d *Device) Allocated() (bytes int) {
 	for a := range d.arenas {

@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,6 +152,74 @@ func TestGPUProfile(t *testing.T) {
 	for _, want := range []string{" kernel  times a step", " gather_rows ", " adamw ", " together "} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is missing: %v", want, o)
+		}
+	}
+}
+
+// TestAnotherDevice has a run that was begun on another device, the CPU or another GPU, be told so, and refused if it is to have the
+// same bits.
+func TestAnotherDevice(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184,17179869184")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	out := filepath.Join(t.TempDir(), "out")
+	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2")
+	must(t, cli.Done, append(args, "--device", "cpu")...)
+	for _, step := range []struct{ device, before, now string }{
+		{"cuda", "the CPU", "Stand-in 0"},
+		{"cuda:1", "Stand-in 0", "Stand-in 1"},
+		{"cpu", "Stand-in 1", "the CPU"},
+	} {
+		change(t, out, func(r map[string]any) { r["finished"] = false })
+		resume := append(args, "--resume", "--device", step.device)
+		o := must(t, cli.Failed, append(resume, "--same-bits")...)
+		if want := "--same-bits: the run was begun on " + step.before + ", and this is " + step.now + ": "; !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is missing: %v", want, o)
+		}
+		o = must(t, cli.Done, resume...)
+		if want := "the run was begun on " + step.before + ": it goes on on " + step.now + ", but not with the same bits\n"; !strings.Contains(o.stderr, want) {
+			t.Errorf("%q is missing: %v", want, o)
+		}
+		change(t, out, func(r map[string]any) { r["finished"] = false })
+		if o = must(t, cli.Done, append(resume, "--same-bits")...); strings.Contains(o.stderr, "same bits") { // run.json has what it went on with
+			t.Error(o)
+		}
+	}
+}
+
+// TestResumeKeeps has a run that goes on keep how many tokens go through a GPU at once, how many through the head, and the type of
+// gradients, whatever memory it may take then, and wherever it is.
+func TestResumeKeeps(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184,34359738368")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	out := filepath.Join(t.TempDir(), "out")
+	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2")
+	decided := func() (d struct {
+		Decisions map[string]string
+		Identity  map[string]string
+	}) {
+		if err := json.Unmarshal(readFile(t, filepath.Join(out, runFile)), &d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	must(t, cli.Done, append(args, "--device", "cuda")...)
+	want := decided()
+	if want.Decisions["passes"] == "" || want.Decisions["logits"] != "in 536870912 bytes" || want.Identity["grad-dtype"] != "BF16" {
+		t.Fatal(want)
+	}
+	for _, how := range [][]string{{"--device", "cuda", "--max-memory", "1GiB"}, {"--device", "cuda:1"}, {"--device", "cpu"}} {
+		change(t, out, func(r map[string]any) { r["finished"] = false })
+		must(t, cli.Done, append(append(args, "--resume"), how...)...)
+		got := decided()
+		for _, what := range []string{"passes", "logits"} {
+			if got.Decisions[what] != want.Decisions[what] {
+				t.Errorf("%v: %s %s, before %s", how, what, got.Decisions[what], want.Decisions[what])
+			}
+		}
+		if !maps.Equal(got.Identity, want.Identity) {
+			t.Errorf("%v: %v, before %v", how, got.Identity, want.Identity)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -215,8 +216,8 @@ func (t *train) latest() (dir string, err error) {
 	return "", nil
 }
 
-// openDevice opens the device, and decides what depends on it. A run that goes on, which was so, keeps what it began with: the
-// instruction set where the machine has it, how many tokens go through the model at once, and the type of gradients.
+// openDevice opens the device, and decides what depends on it. A run that goes on, which was so, keeps the instruction set that it
+// began with where the machine has it.
 func (t *train) openDevice(was record) (err error) {
 	level := was.Decisions["cpu"]
 	if _, missing := cpu.ParseLevel(level); missing != nil {
@@ -233,14 +234,47 @@ func (t *train) openDevice(was record) (err error) {
 	for _, n := range t.device.Notes() {
 		t.note("%s", n)
 	}
+	if err := t.sameDevice(was); err != nil {
+		return errors.Join(err, t.device.Close())
+	}
+	t.decide(was)
+	t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
+	t.memory = trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, t.plan)
+	if !t.device.IsCPU() {
+		t.process = 0 // it lies elsewhere
+	}
+	t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
+	return nil
+}
+
+// sameDevice says if a run was begun on another device: on the CPU, or another GPU.
+func (t *train) sameDevice(was record) error {
+	before, now := cmp.Or(was.Decisions["gpu"], "the CPU"), cmp.Or(t.device.Model(), "the CPU")
+	switch {
+	case was.Decisions == nil || before == now:
+		return nil
+	case t.sameBits:
+		return fmt.Errorf("--same-bits: the run was begun on %s, and this is %s: give the --device that it was begun on, or leave --same-bits out", before, now)
+	}
+	t.note("the run was begun on %s: it goes on on %s, but not with the same bits", before, now)
+	return nil
+}
+
+// decide chooses what depends on the device and decides bits: how many tokens go through the model at once, how many of them
+// through the head, and the type of gradients. A run that goes on keeps what it began with.
+func (t *train) decide(was record) {
+	capacity := t.device.Capacity()
+	if capacity > 0 && t.maxMemory > 0 {
+		capacity = min(capacity, int(t.maxMemory)) // as of a GPU that has no more
+	}
+	if n, _ := fmt.Sscanf(was.Decisions["logits"], logitsIn, &t.settings.HeadBytes); n != 1 && capacity > 0 {
+		t.settings.HeadBytes = model.HeadBytes(capacity)
+	}
 	var passes int
 	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesOf, &passes); n == 1 {
 		t.plan.Widen(passes)
-	} else if t.device.Capacity() > 0 {
+	} else if capacity > 0 {
 		t.widen()
-	}
-	if n, _ := fmt.Sscanf(was.Decisions["logits"], logitsIn, &t.settings.HeadBytes); n != 1 && t.maxMemory > 0 && t.device.Capacity() > 0 {
-		t.settings.HeadBytes = int(t.maxMemory) / 32 // as of a GPU that has no more
 	}
 	if t.gradDType == "auto" {
 		half := !t.device.IsCPU() && t.settings.DType == tensor.BF16 && t.plan.OnePass()
@@ -251,24 +285,20 @@ func (t *train) openDevice(was record) (err error) {
 			t.settings.GradType = tensor.BF16
 		}
 	}
-	t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
-	t.memory = trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, t.plan)
-	if !t.device.IsCPU() {
-		t.process = 0 // it lies elsewhere
-	}
-	t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
-	return nil
 }
 
 // passesOf is how a run's record says how many tokens go through the model at once.
 const passesOf = "of up to %d tokens"
 
-// logitsIn is how it says how much memory they have, where that is not the device's default.
+// logitsIn is how it says how much memory their logits have, on a GPU, where that follows from its memory.
 const logitsIn = "in %d bytes"
 
 // decisions are what was decided for this device.
 func (t *train) decisions() map[string]string {
 	all := map[string]string{"cpu": t.device.Level(), "passes": fmt.Sprintf(passesOf, t.plan.MaxTokens)}
+	if gpu := t.device.Model(); gpu != "" {
+		all["gpu"] = gpu
+	}
 	if n := t.settings.HeadBytes; n > 0 {
 		all["logits"] = fmt.Sprintf(logitsIn, n)
 	}
