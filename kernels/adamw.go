@@ -146,6 +146,23 @@ type adamWRun struct {
 	blocks  int
 	squares grid // of AddSquaresAll
 	bnb     bool
+
+	moved, gradients int // bytes that a step reads and writes, and those of the gradients
+}
+
+// moved is how many bytes a step reads and writes: the weight, its gradient and its state, of which a weight with a master of its own,
+// and gradients, go one way.
+func (x AdamWTensor) moved() int {
+	s, n := x.State, 2*x.W.Bytes()+x.G.Bytes()
+	if s.Master.Ok() && s.Master.DType == tensor.F32 {
+		n -= x.W.Bytes()
+	}
+	for _, kept := range []tensor.Tensor{s.M, s.V, s.MScale, s.VScale, s.Master} {
+		if kept.Ok() {
+			n += 2 * kept.Bytes()
+		}
+	}
+	return n
 }
 
 // adamWRange is how many bytes adamw.cu has for a range.
@@ -165,7 +182,7 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 	forms := make([]macros, len(list))
 	for i, x := range list {
 		forms[i] = macros{{x.W.DType.String(), 1}, {"G_" + x.G.DType.String(), 1}, {"WEIGHT", int(checkAdamW(x))},
-			{"CODES", int(flag(x.State.MScale.Ok()))}}
+			{"CODES", number(x.State.MScale.Ok())}}
 	}
 	at := 0
 	for i, form := range forms {
@@ -178,9 +195,12 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 			if x := list[j]; forms[j] == form {
 				s, n := x.State, x.W.Len()
 				d.launch(kernel{"adamw.cu", "adamw_range", form}, d.codesGrid(1),
-					addr(memory), i32(at), addr(x.W), addr(x.G), addr(s.M), addr(s.V), addr(s.MScale), addr(s.VScale), addr(s.Master),
+					addr(memory).moves(adamWRange), i32(at), address(x.W.Addr), address(x.G.Addr), address(s.M.Addr), address(s.V.Addr),
+					address(s.MScale.Addr), address(s.VScale.Addr), address(s.Master.Addr),
 					i64(n), i64(x.First), i32(run.blocks), i32(x.Number), flag(!x.Still))
 				run.blocks += QuantizeBlocks(n)
+				run.gradients += x.G.Bytes()
+				run.moved += x.moved()
 				at++
 			}
 		}
@@ -207,7 +227,7 @@ func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 			f = bnbFactors(c)
 		}
 		d.launch(kernel{"adamw.cu", "adamw", r.macros}, d.codesGrid(r.blocks),
-			addr(r.ranges), i32(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.Keep),
+			addr(r.ranges).moves(r.moved), i32(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.Keep),
 			f32(f.Beta1), f32(f.Beta2), f32(f.Rest1), f32(f.Rest2), f32(f.KeepRoot), f32(f.Rate), f32(f.Root), f32(f.Eps),
 			i64(int(f.Seed)))
 	}
@@ -231,7 +251,7 @@ func (d *Device) AddSquaresAll(c Control, l *AdamWList) {
 	sums, at := squaresScratch(d.scratch, n), 0
 	for _, r := range l.runs {
 		d.launch(kernel{"adamw.cu", "adamw_squares", r.macros}, r.squares,
-			addr(sums.Part(at, r.squares.blocks.X)), addr(r.ranges), i32(r.blocks))
+			addr(sums.Part(at, r.squares.blocks.X)), addr(r.ranges).moves(r.gradients), i32(r.blocks))
 		at += r.squares.blocks.X
 	}
 	d.launch(kernel{"control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums), i32(n))

@@ -122,7 +122,7 @@ func (e eager) softmax() {
 	}
 	m, g := e.rows()
 	e.d.launch(kernel{"attention_eager.cu", "attention_softmax", m}, g,
-		addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
 }
 
 // softmaxAgain makes weights of the scores and lse.
@@ -133,7 +133,7 @@ func (e eager) softmaxAgain() {
 	}
 	m, g := e.rows()
 	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_again", m}, g,
-		addr(e.weights), uint64(e.lse.Addr), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
 }
 
 // softmaxBackward turns weights into the gradients of the scores, where scores holds the gradients of the weights.
@@ -173,5 +173,5 @@ func (d *Device) storeRows(y tensor.Matrix, a tensor.Tensor) {
 	wide := width(y.DType, y.Cols|y.Stride|int(y.Addr)/y.DType.Size()) // y's rows are parts of longer ones
 	m := macros{{y.DType.String(), 1}, {"WIDTH", wide}, {"DIM", y.Cols}}
 	d.launch(kernel{"attention_rows.cu", "store_rows", m}, each(y.Rows*y.Cols/wide),
-		uint64(y.Addr), i32(y.Stride/wide), addr(a), i32(y.Rows))
+		addrOf(y), i32(y.Stride/wide), addr(a), i32(y.Rows))
 }

@@ -64,15 +64,16 @@ func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 // own. There is no lse if nobody wants it.
 func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
 	rows := qkv.Rows()
+	d.multiplies(s, ahead, 2)
 	if s.flash(qkv) {
 		c := flashForward[s.HeadDim]
 		d.launch(kernel{"flash.cu", "flash", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (c.rows()+4*c.columns)*s.HeadDim*2),
-			addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(rows), i32(s.Heads),
+			addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(rows), i32(s.Heads),
 			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention", rowsOf(s.heads(qkv, s.Heads))}, warpEach(rows, s.Heads),
-		addr(y), addr(lse), addr(qkv), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(rows),
+		addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(rows),
 		i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 }
 
@@ -93,15 +94,16 @@ func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s Att
 // attentionQueries is the gradient of the queries, those columns of dqkv.
 func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
+	d.multiplies(s, 0, 3)
 	if s.flash(qkv) {
 		c := flashQueries[s.HeadDim]
 		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
-			addr(dqkv), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+			addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
 			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention_backward_q", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.Heads),
-		addr(dqkv), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr), addr(s.Offsets),
+		addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
 		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 }
 
@@ -109,16 +111,17 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	_, dk, dv := s.parts(dqkv)
+	d.multiplies(s, 0, 4)
 	if s.flash(qkv) {
 		c := flashKeys[s.HeadDim]
 		shared := (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
 		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, shared),
-			uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr),
+			addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
 			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention_backward_kv", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.KVHeads),
-		uint64(dk.Addr), uint64(dv.Addr), addr(dy), addr(lse), addr(delta), uint64(q.Addr), uint64(k.Addr), uint64(v.Addr),
+		addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
 		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
 }
 
@@ -126,6 +129,24 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 func warpEach(rows, heads int) grid {
 	const each = 4
 	return grid{blocks: cuda.Dim3{X: blocks(rows, each), Y: heads}, threads: cuda.Dim3{X: 32 * each}}
+}
+
+// multiplies tells the profile that the next launch computes so many matrix products between the queries and the keys that they see.
+func (d *Device) multiplies(s AttentionSpec, ahead, products int) {
+	if !d.opts.Sync {
+		return
+	}
+	pairs := 0
+	s.each(func(begin, end int) {
+		for i := range end - begin {
+			first, last := s.seen(ahead + i)
+			if s.Unmasked {
+				last = end - begin - 1
+			}
+			pairs += last - first + 1
+		}
+	})
+	d.next.flops = float64(products) * 2 * float64(s.HeadDim) * float64(s.Heads) * float64(pairs)
 }
 
 // decodeBlock is how many keys of a cache a block has where there is one query.
@@ -151,8 +172,9 @@ func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s 
 	parts := s.attentionParts(d.scratch, position)
 	first, last := s.seen(position)
 	m, g := s.decoding(qkv, parts.Dim(1))
+	seen := k.Slice(first, last+1).Bytes()
 	d.launch(kernel{"attention_decode.cu", "attention_decode", m}, g,
-		addr(parts), addr(qkv), addr(k), addr(v), i32(first), i32(last), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
+		addr(parts), addr(qkv), addr(k).moves(seen), addr(v).moves(seen), i32(first), i32(last), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
 	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts), i32(parts.Dim(1)),
 		addr(tensor.Tensor{}), i32(s.Window))
 }

@@ -77,7 +77,8 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 		return true
 	}
 	form := map[[2]bool]string{{false, true}: "x·wᵀ", {false, false}: "dy·w", {true, false}: "dyᵀ·x"}[[2]bool{p.TransA, p.TransB}]
-	d.timed(queue, fmt.Sprintf("product %s %dx%dx%d", form, s.M, s.N, s.K), 2*float64(s.M)*float64(s.N)*float64(s.K))
+	name := fmt.Sprintf("product %s %dx%dx%d", form, s.M, s.N, s.K)
+	d.timed(d.counted(name, work{flops: 2 * float64(s.M) * float64(s.N) * float64(s.K)}), queue)
 	return true
 }
 

@@ -20,7 +20,7 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 	if d.gpu != nil {
 		to := tensor.Matrix{Rows: rows, Cols: w, DType: k.DType}
 		d.launch(kernel{"attention_rows.cu", "append_kv", rowsOf(to)}, each(2*vectors(to)), addr(k.Slice(at, at+rows)),
-			addr(v.Slice(at, at+rows)), addr(qkv), i32(qkv.Dim(-1)/width(to.DType, w)), i32(rows))
+			addr(v.Slice(at, at+rows)), addr(qkv).moves(2*to.Rows*to.Cols*to.DType.Size()), i32(qkv.Dim(-1)/width(to.DType, w)), i32(rows))
 		return
 	}
 	e := qkv.DType.Size()

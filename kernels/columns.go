@@ -28,7 +28,7 @@ func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 	wide := width(x.DType, x.Cols|x.Stride|int(x.Addr)/x.DType.Size())
 	g, share := columnGrid(x.Rows, x.Cols/wide)
 	d.launch(kernel{"columns.cu", "column_sums", macros{{x.DType.String(), 1}, {"WIDTH", wide}}}, g,
-		addr(sums), uint64(x.Addr), i64(x.Stride), i32(x.Rows), i32(x.Cols), i32(share))
+		addr(sums), addrOf(x), i64(x.Stride), i32(x.Rows), i32(x.Cols), i32(share))
 	d.addColumnSums(to, sums.Matrix())
 }
 
@@ -39,5 +39,5 @@ func (d *Device) addColumnSums(to tensor.Tensor, partials tensor.Matrix) {
 		m = m.with("TO_BF16", 1)
 	}
 	d.launch(kernel{"columns.cu", "add_column_sums", m}, line(blocks(partials.Cols, 32), columnThreads),
-		addr(to), uint64(partials.Addr), i32(partials.Stride), i32(partials.Cols), i32(partials.Rows))
+		addr(to).twice(true), addrOf(partials), i32(partials.Stride), i32(partials.Cols), i32(partials.Rows))
 }

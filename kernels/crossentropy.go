@@ -67,7 +67,7 @@ func (d *Device) nll(loss, logp, targets tensor.Tensor) {
 		return
 	}
 	d.launch(kernel{"crossentropy.cu", "nll", lossMacros(logp, logp)}, line(blocks(logp.Rows(), lossThreads), lossThreads),
-		addr(loss), addr(logp), addr(targets), i32(logp.Dim(-1)), i32(logp.Rows()))
+		addr(loss), addr(logp).moves(loss.Bytes()), addr(targets), i32(logp.Dim(-1)), i32(logp.Rows()))
 }
 
 func (d *Device) nllBackward(dlogits, logp, targets tensor.Tensor, scale float32) {

@@ -149,9 +149,9 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 	}
 	d.ran("attention_next")
 	m, g := s.decoding(qkv, parts.Dim(1))
-	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(parts), addr(qkv), addr(k), addr(v), addr(position), addr(cos), addr(sin),
+	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(parts), addr(qkv), addr(k).movesSome(), addr(v).movesSome(), addr(position), addr(cos), addr(sin),
 		i32(s.Heads), i32(s.KVHeads), i32(s.Window), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts), i32(parts.Dim(1)),
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts).movesSome(), i32(parts.Dim(1)),
 		addr(position), i32(s.Window))
 }
 

@@ -51,7 +51,7 @@ type Device struct {
 	moved   Transfers
 	arenas  map[*Arena]bool
 	profile map[string]*Timing // with Options.Sync
-	sizes   string             // of the product that is launched, for the profile
+	next    work               // what the profile says of the next launch, beside the bytes of its arguments
 	notes   []string
 
 	pads    []*Arena // scratch memory, see scratch.go

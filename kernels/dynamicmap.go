@@ -92,7 +92,7 @@ func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
 	cpu.Dequantize(x, codes, scale, dynamicMap(signed))
 }
 
-func signMacro(signed bool) macros { return macros{{"SIGNED", int(flag(signed))}} }
+func signMacro(signed bool) macros { return macros{{"SIGNED", number(signed)}} }
 
 // codesGrid has a warp for each of n blocks of codes, or fewer: each block of threads makes tables first, and there are a few times
 // as many as run at once, three on a multiprocessor, so that the last are not alone for long.

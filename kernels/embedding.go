@@ -47,12 +47,13 @@ func (d *Device) EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 	for threads < 256 && threads*width(row.DType, row.Cols) < row.Cols {
 		threads *= 2
 	}
+	// How many rows of the table are moved is known by the ids alone: they are not counted.
 	d.launch(kernel{"embedding.cu", "embedding_backward", m}, line(row.Rows, threads),
-		addr(dtable), addr(partials), addr(dy), addr(sorted), i32(row.Rows))
+		address(dtable.Addr), address(partials.Addr), addr(dy), addr(sorted), i32(row.Rows))
 	rest := line(partials.Dim(0), threads)
 	rest.blocks.Y = blocks(row.Cols/width(row.DType, row.Cols), 32)
 	d.launch(kernel{"embedding.cu", "embedding_backward_rest", m}, rest,
-		addr(dtable), addr(partials), addr(sorted), i32(row.Rows))
+		addr(dtable).movesSome(), addr(partials), addr(sorted), i32(row.Rows))
 }
 
 // embeddingPiece is how many rows of one id a block adds up at most.

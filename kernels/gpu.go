@@ -95,12 +95,23 @@ type build struct {
 	block  int
 }
 
-// launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, i32, i64, f32, f64
-// and flag, in the order of the kernel's parameters; a test compares each call with the source. The source is compiled when it
+// launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, addrOf, address, i32, i64, f32,
+// f64 and flag, in the order of the kernel's parameters; a test compares each call with the source. The source is compiled when it
 // is launched with these macros and so many threads for the first time. What goes wrong sticks to the device.
-func (d *Device) launch(k kernel, g grid, args ...uint64) {
+func (d *Device) launch(k kernel, g grid, args ...argument) {
+	what := d.next
+	d.next = work{}
 	if d.err != nil || g.blocks.X == 0 {
 		return
+	}
+	words := make([]uint64, 0, 64) // of a size that stays on the stack
+	for _, a := range args {
+		words = append(words, a.word)
+		what.bytes += a.bytes
+	}
+	var t *Timing
+	if d.opts.Sync {
+		t = d.counted(k.name+what.sizes, what)
 	}
 	if d.gpu.launched != nil {
 		d.gpu.launched(k, g)
@@ -111,32 +122,63 @@ func (d *Device) launch(k kernel, g grid, args ...uint64) {
 		d.fail(err)
 		return
 	}
-	if !d.opts.Sync {
-		d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...)
+	if t == nil {
+		d.gpu.Launch(f, g.blocks, g.threads, g.shared, words...)
 		return
 	}
-	args = slices.Clone(args) // those of the call stay on the stack
-	d.timed(func() { d.gpu.Launch(f, g.blocks, g.threads, g.shared, args...) }, k.name+d.sizes, 0)
+	words = slices.Clone(words)
+	d.timed(t, func() { d.gpu.Launch(f, g.blocks, g.threads, g.shared, words...) })
 }
 
-// addr, i32, i64, f32, f64 and flag make an argument. The address of no tensor is 0.
-func addr(x tensor.Tensor) uint64 { return uint64(x.Addr) }
+// An argument is a kernel's parameter, in the lower bytes of a word, and how many bytes the kernel moves to or from memory there.
+type argument struct {
+	word  uint64
+	bytes float64
+}
 
-func i32(n int) uint64 {
+// addr and addrOf are where an operand lies, all of which is read or written once. The address of no tensor is 0.
+func addr(x tensor.Tensor) argument {
+	if !x.Ok() {
+		return argument{}
+	}
+	return address(x.Addr).moves(x.Bytes())
+}
+
+func addrOf(x tensor.Matrix) argument { return address(x.Addr).moves(x.Rows * x.Cols * x.DType.Size()) }
+
+// address is one where the kernel moves nothing, or what is counted elsewhere.
+func address(place uintptr) argument { return argument{word: uint64(place)} }
+
+// moves is an argument where so many bytes are moved, those of a part.
+func (a argument) moves(bytes int) argument { return argument{a.word, float64(bytes)} }
+
+// movesSome is one where numbers in the device's memory decide how many.
+func (a argument) movesSome() argument { return argument{a.word, math.NaN()} }
+
+// twice is one whose operand is read, and written if that is so.
+func (a argument) twice(both bool) argument {
+	return argument{a.word, a.bytes * float64(1+number(both))}
+}
+
+// i32, i64, f32, f64 and flag are numbers.
+func i32(n int) argument {
 	if n != int(int32(n)) {
 		panic(fmt.Sprintf("launch: %d does not fit a kernel's int", n))
 	}
-	return uint64(uint32(n))
+	return argument{word: uint64(uint32(n))}
 }
 
-func i64(n int) uint64 { return uint64(n) }
+func i64(n int) argument { return argument{word: uint64(n)} }
 
-func f32(x float32) uint64 { return uint64(math.Float32bits(x)) }
+func f32(x float32) argument { return argument{word: uint64(math.Float32bits(x))} }
 
-func f64(x float64) uint64 { return math.Float64bits(x) }
+func f64(x float64) argument { return argument{word: math.Float64bits(x)} }
 
 // flag is an int that is 1 or 0.
-func flag(b bool) uint64 {
+func flag(b bool) argument { return i32(number(b)) }
+
+// number is 1 or 0, as macros have it.
+func number(b bool) int {
 	if b {
 		return 1
 	}

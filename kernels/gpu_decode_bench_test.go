@@ -14,7 +14,7 @@ func decodeCases(t tensor.DType, dim int) []gpuCase {
 		{"norm, layer and SwiGLU", []gpuOperand{row(2 * dim), row(dim), norm, w}, func(d *Device, x []tensor.Tensor) {
 			d.NormSwiGLU(x[0], x[1], x[2], x[3], tensor.Tensor{}, 1e-5)
 		}},
-		{"layer onto the stream", []gpuOperand{row(4 * dim), row(dim), w}, func(d *Device, x []tensor.Tensor) {
+		{"layer onto the stream", []gpuOperand{{t, []int{1, 4 * dim}, 2}, row(dim), w}, func(d *Device, x []tensor.Tensor) {
 			d.LinearAdd(x[0], x[1], x[2], tensor.Tensor{})
 		}},
 		{"choice of the next token", []gpuOperand{next, logits}, func(d *Device, x []tensor.Tensor) { d.ChooseNext(x[0], x[1]) }},

@@ -69,7 +69,7 @@ func declarations(t *testing.T) map[string][]string {
 func TestLaunches(t *testing.T) {
 	declared := declarations(t)
 	made := map[string]string{
-		"addr": "address", "uint64": "address", "i32": "int", "flag": "int", "i64": "long long", "f32": "float", "f64": "double",
+		"addr": "address", "addrOf": "address", "address": "address", "i32": "int", "flag": "int", "i64": "long long", "f32": "float", "f64": "double",
 	}
 	launched := map[string]bool{}
 	goFiles, err := filepath.Glob("*.go")
@@ -108,13 +108,7 @@ func TestLaunches(t *testing.T) {
 			launched[id] = true
 			var got []string
 			for _, arg := range call.Args[2:] {
-				kind := "?"
-				if c, ok := arg.(*ast.CallExpr); ok {
-					if f, ok := c.Fun.(*ast.Ident); ok {
-						kind = made[f.Name]
-					}
-				}
-				got = append(got, kind)
+				got = append(got, made[maker(arg)])
 			}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%v: %s takes %v, not %v", at, id, want, got)
@@ -127,6 +121,21 @@ func TestLaunches(t *testing.T) {
 			t.Errorf("%s is never launched", id)
 		}
 	}
+}
+
+// maker is the function that makes an argument: addr of addr(x).moves(n).
+func maker(arg ast.Expr) string {
+	call, ok := arg.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return maker(f.X)
+	}
+	return ""
 }
 
 // literal is the value of a string in the source, "" if it is none.
@@ -270,7 +279,10 @@ func TestUnknownSource(t *testing.T) {
 
 // TestArguments wants each argument in the lower bytes of its word, as the driver reads it.
 func TestArguments(t *testing.T) {
-	for name, test := range map[string][2]uint64{
+	for name, test := range map[string]struct {
+		made argument
+		word uint64
+	}{
 		"address": {addr(tensor.Tensor{Addr: 1 << 40}), 1 << 40},
 		"none":    {addr(tensor.Tensor{}), 0},
 		"int":     {i32(-1), 0xFFFF_FFFF},
@@ -280,8 +292,8 @@ func TestArguments(t *testing.T) {
 		"true":    {flag(true), 1},
 		"false":   {flag(false), 0},
 	} {
-		if test[0] != test[1] {
-			t.Errorf("%s: %#x, not %#x", name, test[0], test[1])
+		if test.made.word != test.word {
+			t.Errorf("%s: %#x, not %#x", name, test.made.word, test.word)
 		}
 	}
 	MustPanic(t, "a large int", "launch: 2147483648 does not fit", func() { i32(1 << 31) })

@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"fmt"
 	"math"
 
 	"restyle/kernels/cpu"
@@ -70,13 +69,10 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 	if n.w.Ok() {
 		g.shared = k * tensor.BF16.Size()
 	}
-	if d.opts.Sync {
-		d.sizes = fmt.Sprintf(" %dx%dx%d", p.A.Rows, p.B.Rows, k)
-		defer func() { d.sizes = "" }()
-	}
-	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", int(flag(n.w.Ok()))).with("GATED", int(flag(gated)))}, g,
-		uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),
-		uint64(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
+	d.sized(p.A.Rows, p.B.Rows, k)
+	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated))}, g,
+		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
+		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
 }
 
 // A tile is the rows and columns of c that a block computes, in steps of depth along k. So many steps of BF16 are in shared
@@ -164,25 +160,27 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	g := line(blocks(m, t.m)*blocks(n, t.n), t.threads)
 	g.blocks.Y = parts
 	part := t.part(k, parts)
-	how := macros{result(p.C)}.with("TRANS_A", int(flag(p.TransA))).with("TRANS_B", int(flag(p.TransB)))
+	d.sized(m, n, k)
+	d.next.flops = 2 * float64(m) * float64(n) * float64(k)
+	how := macros{result(p.C)}.with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
 	if p.A.DType == tensor.F32 {
 		d.launch(kernel{"product.cu", "product", how.with("F32", 1).with("TILE", t.m)}, g,
-			uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),
-			uint64(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
+			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
+			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
 	} else {
 		g.shared = t.shared()
 		width, words := 1, aligned(p)
 		if words && wide(p.C, 4) {
 			width = 4
 		}
-		how = how.with("ALIGNED", int(flag(words))).with("C_WIDTH", width)
+		how = how.with("ALIGNED", number(words)).with("C_WIDTH", width)
 		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
 		d.launch(kernel{"gemm.cu", "gemm", how}, g,
-			uint64(p.C.Addr), i64(p.C.Stride), uint64(p.A.Addr), i64(p.A.Stride), uint64(p.B.Addr), i64(p.B.Stride),
-			uint64(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
+			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
+			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
 	}
 	if parts > 1 {
 		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),
-			uint64(all.C.Addr), i64(all.C.Stride), uint64(p.C.Addr), uint64(all.Bias), i32(m), i32(n), i32(parts), flag(all.Add))
+			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), i32(m), i32(n), i32(parts), flag(all.Add))
 	}
 }

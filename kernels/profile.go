@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 )
@@ -16,12 +17,41 @@ type Timing struct {
 	Count  int
 	Time   time.Duration
 	FLOPs  float64 // floating-point operations of all runs; 0 where memory is what counts
+	Bytes  float64 // that all runs read and wrote at least, where there are no FLOPs; NaN if only the device knows
 }
 
-// timed queues a kernel, waits for it and notes how long it took.
-func (d *Device) timed(queue func(), name string, flops float64) {
-	took, err := d.gpu.Time(queue)
-	d.fail(err)
+// speed is TFLOP/s or GB/s, if it is known.
+func (t Timing) speed() string {
+	switch seconds := t.Time.Seconds(); {
+	case seconds == 0:
+	case t.FLOPs > 0:
+		return fmt.Sprintf("%.4g TFLOP/s", t.FLOPs/seconds/1e12)
+	case t.Bytes > 0:
+		return fmt.Sprintf("%.4g GB/s", t.Bytes/seconds/1e9)
+	}
+	return ""
+}
+
+// work is what the profile says of a launch: the sizes behind its name, its FLOPs, and the bytes that count where there are none.
+type work struct {
+	sizes        string
+	flops, bytes float64
+}
+
+// sized has the profile tell the next launch from others of its kernel by its sizes.
+func (d *Device) sized(sizes ...int) {
+	if !d.opts.Sync {
+		return
+	}
+	before := " "
+	for _, n := range sizes {
+		d.next.sizes += before + strconv.Itoa(n)
+		before = "x"
+	}
+}
+
+// counted adds a run of a kernel to the profile.
+func (d *Device) counted(name string, w work) *Timing {
 	if d.profile == nil {
 		d.profile = map[string]*Timing{}
 	}
@@ -31,8 +61,18 @@ func (d *Device) timed(queue func(), name string, flops float64) {
 		d.profile[name] = t
 	}
 	t.Count++
+	t.FLOPs += w.flops
+	if w.flops == 0 {
+		t.Bytes += w.bytes
+	}
+	return t
+}
+
+// timed queues a run, waits for it and adds how long it took.
+func (d *Device) timed(t *Timing, queue func()) {
+	took, err := d.gpu.Time(queue)
+	d.fail(err)
 	t.Time += took
-	t.FLOPs += flops
 }
 
 // Profile is what each kernel took since the last call, the one that took most first. There is one on a GPU with Options.Sync.
@@ -52,14 +92,10 @@ func PrintProfile(w io.Writer, list []Timing, steps int) error {
 		total += t.Time
 	}
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(out, "kernel\ttimes a step\tms a step\tshare\tTFLOP/s\t")
+	fmt.Fprintln(out, "kernel\ttimes a step\tms a step\tshare\tspeed\t")
 	for _, t := range list {
-		speed := ""
-		if t.FLOPs > 0 {
-			speed = fmt.Sprintf("%.0f", t.FLOPs/t.Time.Seconds()/1e12)
-		}
 		fmt.Fprintf(out, "%s\t%.4g\t%.3f\t%.1f %%\t%s\t\n", t.Kernel, float64(t.Count)/float64(steps), t.Time.Seconds()*1e3/float64(steps),
-			100*float64(t.Time)/float64(total), speed)
+			100*float64(t.Time)/float64(total), t.speed())
 	}
 	fmt.Fprintf(out, "together\t\t%.3f\t\t\t\n", total.Seconds()*1e3/float64(steps))
 	return out.Flush()

@@ -135,7 +135,7 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 		partials = normScratch(d.scratch, g.blocks.X, dim)
 	}
 	d.launch(kernel{"rmsnorm.cu", "rmsnorm_backward", m}, g,
-		addr(dx), addr(partials), addr(dy), addr(x), addr(w), addr(rstd), i32(dx.Rows()), flag(add))
+		addr(dx).twice(add), addr(partials), addr(dy), addr(x), addr(w), addr(rstd), i32(dx.Rows()), flag(add))
 	if dw.Ok() {
 		d.addColumnSums(dw, partials.Matrix())
 	}

@@ -34,7 +34,9 @@ func (d *Device) rope(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int
 		return
 	}
 	half := tensor.Matrix{Rows: qkv.Rows() * (heads + kvHeads), Cols: cos.Dim(-1), DType: qkv.DType} // the first halves of all heads
-	d.launch(kernel{"rope.cu", "rope", rowsOf(half)}, each(vectors(half)), addr(qkv), addr(positions), addr(cos), addr(sin),
+	angles := min(cos.Bytes(), qkv.Rows()*cos.Dim(-1)*cos.DType.Size())
+	d.launch(kernel{"rope.cu", "rope", rowsOf(half)}, each(vectors(half)),
+		addr(qkv).moves(2*2*half.Rows*half.Cols*half.DType.Size()), addr(positions), addr(cos).moves(angles), addr(sin).moves(angles),
 		i32(qkv.Rows()), i32(heads+kvHeads), i32(qkv.Dim(-1)/width(half.DType, half.Cols)), flag(back))
 }
 

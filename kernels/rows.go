@@ -29,7 +29,7 @@ func (d *Device) gather(y, x, index tensor.Tensor) {
 	}
 	to := tensor.Matrix{Rows: index.Len(), Cols: x.Dim(-1), DType: x.DType}
 	d.launch(kernel{"rows.cu", "gather_rows", rowsOf(to).with("ROWS", scatterRows(to))}, each(vectors(to)),
-		addr(y), addr(x), addr(index), i32(to.Rows))
+		addr(y), addr(x).moves(y.Bytes()), addr(index), i32(to.Rows))
 }
 
 // ScatterRows is the gradient of GatherRows: rows go back to where they came from, and the others become zero.

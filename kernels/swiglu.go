@@ -82,7 +82,7 @@ func (d *Device) silu(y, x tensor.Matrix) {
 		return
 	}
 	d.launch(kernel{"swiglu.cu", "silu", rowsOf(y)}, each(vectors(y)),
-		uint64(y.Addr), i32(y.Stride), uint64(x.Addr), i32(x.Stride), i32(y.Rows))
+		addrOf(y), i32(y.Stride), addrOf(x), i32(x.Stride), i32(y.Rows))
 }
 
 func (d *Device) siluBackward(dx, dy, x tensor.Matrix) {
@@ -92,7 +92,7 @@ func (d *Device) siluBackward(dx, dy, x tensor.Matrix) {
 		return
 	}
 	d.launch(kernel{"swiglu.cu", "silu_backward", rowsOf(dx)}, each(vectors(dx)),
-		uint64(dx.Addr), i32(dx.Stride), uint64(dy.Addr), i32(dy.Stride), uint64(x.Addr), i32(x.Stride), i32(dx.Rows))
+		addrOf(dx), i32(dx.Stride), addrOf(dy), i32(dy.Stride), addrOf(x), i32(x.Stride), i32(dx.Rows))
 }
 
 func (d *Device) mul(y, a, b tensor.Matrix) {
@@ -102,7 +102,7 @@ func (d *Device) mul(y, a, b tensor.Matrix) {
 		return
 	}
 	d.launch(kernel{"swiglu.cu", "mul", rowsOf(y)}, each(vectors(y)),
-		uint64(y.Addr), i32(y.Stride), uint64(a.Addr), i32(a.Stride), uint64(b.Addr), i32(b.Stride), i32(y.Rows))
+		addrOf(y), i32(y.Stride), addrOf(a), i32(a.Stride), addrOf(b), i32(b.Stride), i32(y.Rows))
 }
 
 // halves are the gate and the up of every row.
