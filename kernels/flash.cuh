@@ -144,6 +144,18 @@ template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row,
 	}
 }
 
+// weight is 2^x, where x is the exponent of a score less that of its row's sum: 0 at most, but for roundings. Those of huge scores
+// come to hundreds, so x is limited, for gradients that are finite. A NaN stays one.
+inline float weight(float x) {
+#ifdef EMULATED
+	return exp2Rough(x > 1 ? 1 : x);
+#else
+	float y;
+	asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(1.0f));
+	return exp2Rough(y);
+#endif
+}
+
 // finish writes a warp's sum, each row times its scale, to rows that lie stride elements apart, of which there are n. The tile,
 // whose rows of this warp nobody reads any more, is used up.
 template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {

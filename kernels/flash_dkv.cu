@@ -95,7 +95,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 				for (int i = 0; i < TILES; i++) {
 #pragma unroll
 					for (int e = 0; e < 4; e++) {
-						p.at[i][n][e] = exp2Rough(p.at[i][n][e] * steps - (e % 2 ? base.y : base.x));
+						p.at[i][n][e] = weight(p.at[i][n][e] * steps - (e % 2 ? base.y : base.x));
 						dp.at[i][n][e] = e % 2 ? -of.y : -of.x;
 					}
 				}

@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 #pragma unroll
 			for (int n = 0; n < KEYS / 8; n++) {
 #pragma unroll
-				for (int e = 0; e < 4; e++) p.at[i][n][e] = exp2Rough(p.at[i][n][e] * steps - base[i][e / 2]) * dp.at[i][n][e];
+				for (int e = 0; e < 4; e++) p.at[i][n][e] = weight(p.at[i][n][e] * steps - base[i][e / 2]) * dp.at[i][n][e];
 			}
 		}
 		addColumns(out, p, tile(key, 0));

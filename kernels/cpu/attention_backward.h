@@ -5,7 +5,8 @@
 #define backward_block AT_LEVEL(backward_block)
 
 // gradient_group makes weights of a group's scores, and the scores' gradients of the weights': p = exp(s - lse) and
-// ds = p·(dp - delta).
+// ds = p·(dp - delta). The exponents of weights are 0 at most, but for roundings. Those of huge scores come to hundreds, so
+// exponents are limited, for gradients that are finite.
 INLINE void gradient_group(int pair, dtype type, const struct block *b, struct backward *f, const struct view *w, int g, float scale) {
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {
 		vecint position;
@@ -17,7 +18,7 @@ INLINE void gradient_group(int pair, dtype type, const struct block *b, struct b
 				vec p[2], ds[2];
 				for (int i = 0; i < 2; i++) {
 					int64_t at = (n + i) * LANES + lane;
-					p[i] = exp2_for(type, vload(f->scores + at) * scale - lse);
+					p[i] = exp2_for(type, vmin(vset(1), vload(f->scores + at) * scale - lse));
 					if (!all) p[i] = vselect(seen(position, w->key + n + i, w->window), p[i], vzero());
 					ds[i] = p[i] * (vload(f->dscores + at) - delta);
 					if (pair) {
