@@ -81,7 +81,7 @@ type decodeLine struct {
 
 // line is what the flags ask for.
 func (o *decodeOptions) line() (l decodeLine, err error) {
-	if l.config, l.name, err = benchModel(o.model); err != nil {
+	if l.config, _, l.name, err = benchModel(o.model); err != nil {
 		return l, err
 	}
 	if l.fused, err = kernels.ParseFused(o.fused); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,6 @@ import (
 	"restyle/optim"
 	"restyle/tensor"
 	"restyle/trainer"
-	"restyle/trainer/report"
 )
 
 const aboutStep = `
@@ -31,14 +31,17 @@ built in.
   bench step --device cuda --shapes 1x512x4,4x512,8x2048 --fused both --log benchmark_log.csv
   bench step --model path/to/config.json --train-only mlp
 
-Each line is a shape: sequences of a pass x tokens of each, and x passes of a step where there are several.`
+Shapes are sequences of a pass x tokens of each, and x passes of a step where there are several. What comes
+out is a table: tokens a second and the milliseconds of a step by its median, what share that is of a bare
+product of large matrices which was timed just before, the memory in use, what the estimate was off, and the
+energy of the whole card. The same steps in another program are timed beside it and logged alike:
+
+  bench step --device cuda --fused both --seconds 3 --beside "python3 docs/bench/step_pytorch.py --mode compile"`
 
 // llama1B is the shape of Llama-3.2-1B.
-var llama1B = model.Config{
-	Family: "llama", Vocab: 128256, Dim: 2048, Inner: 8192, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, MaxPositions: 131072,
-	NormEps: 1e-5, RoPETheta: 500000, Tied: true, PadID: -1,
-	RoPEScaling: &model.Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192},
-}
+//
+//go:embed llama-3.2-1b.json
+var llama1B []byte
 
 // stepOptions are the flags.
 type stepOptions struct {
@@ -46,7 +49,9 @@ type stepOptions struct {
 	steps, warmup, headRows                                                         int
 	device, log, label                                                              string
 	threads                                                                         int
-	own, sync, apart                                                                bool
+	own, sync, apart, check                                                         bool
+	seconds                                                                         float64
+	beside                                                                          cli.Paths // commands, as they are
 }
 
 func (o *stepOptions) flags(out io.Writer) *cli.Flags {
@@ -64,7 +69,11 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`")
 	f.Add(&o.master, "master", "what stands behind bf16 weights, `split8|sr|fp32|none`")
 	f.Add(&o.steps, "steps", "steps that are timed; the median counts")
+	f.Add(&o.seconds, "seconds", "have them take so many `seconds` together at least: energy is read too seldom for less than a few")
 	f.Add(&o.warmup, "warmup", "steps before them")
+
+	f.Add(&o.check, "check", "fail if the memory was estimated more than 5 % wrong")
+	f.Add(&o.beside, "beside", "also have a `command` time each shape: it gets the step as JSON and answers with JSON, as docs/bench/step_pytorch.py does; may be repeated")
 
 	f.Group("What is written")
 	f.Add(&o.log, "log", "also add a row for each line to this CSV `file`")
@@ -90,10 +99,19 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench step: %v\nsee bench step -h\n", err)
 		return cli.Usage
 	}
+	table := &stepTable{out: stdout, log: o.log, label: o.label, dtype: o.dtype}
 	notes := stderr
 	for _, l := range lines {
-		if err = l.run(ctx, o, stdout, notes); err != nil {
-			break
+		if l.command != "" {
+			if failed := l.runBeside(ctx, o, table); failed != nil { // the others are worth having
+				fmt.Fprintf(stderr, "bench step: %v\n", failed)
+				err = errors.Join(err, failed)
+			}
+			continue
+		}
+		if failed := l.run(ctx, o, table, notes); failed != nil {
+			fmt.Fprintf(stderr, "bench step: %v\n", failed)
+			return cli.Failed
 		}
 		notes = io.Discard // each has a device of its own, and the same notes
 	}
@@ -102,8 +120,13 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench step: stopped")
 		return cli.Failed
 	case err != nil:
-		fmt.Fprintf(stderr, "bench step: %v\n", err)
 		return cli.Failed
+	}
+	if o.check {
+		if err := table.check(); err != nil {
+			fmt.Fprintf(stderr, "bench step: %v\n", err)
+			return cli.Failed
+		}
 	}
 	return cli.Done
 }
@@ -112,24 +135,26 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type stepLine struct {
 	batch, seq, accumulate int
 	config                 model.Config
+	file                   []byte // its config.json
 	name                   string // of the model
 	fused                  kernels.Fused
 	settings               trainer.Settings
+	command                string // of another program that times it; "": this one does
 }
 
-// benchModel is the configuration that --model names, Llama-3.2-1B's if it names none, and what the model is called.
-func benchModel(path string) (c model.Config, name string, err error) {
-	if path == "" {
-		return llama1B, "Llama-3.2-1B, random weights", nil
+// benchModel is the config.json that --model names, Llama-3.2-1B's if it names none, what it says, and what the model is called.
+func benchModel(path string) (c model.Config, file []byte, name string, err error) {
+	if file, name = llama1B, "Llama-3.2-1B, random weights"; path != "" {
+		name = path
+		file, err = os.ReadFile(path)
 	}
-	data, err := os.ReadFile(path)
 	if err == nil {
-		c, err = hf.ParseConfig(data)
+		c, err = hf.ParseConfig(file)
 	}
 	if err != nil {
-		return c, "", fmt.Errorf("--model: %w", err)
+		return c, nil, "", fmt.Errorf("--model: %w", err)
 	}
-	return c, path, nil
+	return c, file, name, nil
 }
 
 // benchDType is the type that --dtype names.
@@ -144,11 +169,11 @@ func benchDType(name string) (tensor.DType, error) {
 // lines are what the flags ask for.
 func (o *stepOptions) lines() (list []stepLine, err error) {
 	var l stepLine
-	if l.config, l.name, err = benchModel(o.model); err != nil {
+	if l.config, l.file, l.name, err = benchModel(o.model); err != nil {
 		return nil, err
 	}
-	if o.steps < 1 || o.warmup < 0 {
-		return nil, fmt.Errorf("--steps %d, --warmup %d: give at least one step, and no fewer than 0 before", o.steps, o.warmup)
+	if o.steps < 1 || o.warmup < 0 || !(o.seconds >= 0) {
+		return nil, fmt.Errorf("--steps %d, --seconds %v, --warmup %d: give at least one step, and no fewer than 0 before", o.steps, o.seconds, o.warmup)
 	}
 	s := &l.settings
 	s.Optimizer = optim.Default
@@ -190,6 +215,11 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 		for _, l.fused = range sets {
 			list = append(list, l)
 		}
+		for _, command := range o.beside {
+			other := l
+			other.command = command
+			list = append(list, other)
+		}
 	}
 	return list, nil
 }
@@ -216,7 +246,7 @@ func (l *stepLine) shape(s string) error {
 }
 
 // run times one line on a device of its own, so that none has what another left.
-func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout, notes io.Writer) (err error) {
+func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, notes io.Writer) (err error) {
 	d, err := kernels.Open(o.device, kernels.Options{
 		Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Sync: o.sync, NoBF16: l.settings.DType == tensor.F32,
 	})
@@ -227,6 +257,9 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout, notes io.Wri
 		fmt.Fprintf(notes, "bench step: %s\n", n)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := table.open(d, l.settings.DType); err != nil {
+		return err
+	}
 	passes := l.passes()
 	if l.settings.BlockGradients || d.Capacity() > 0 && !o.apart {
 		passes = []model.Batch{model.Join(passes...)}
@@ -236,8 +269,8 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout, notes io.Wri
 	}
 	plan := &trainer.Plan{MaxTokens: len(passes[0].IDs), Longest: l.seq}
 	l.settings.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
-	options := l.settings.ModelOptions(l.config, plan)
-	m, err := model.New(d, l.config, options)
+	estimate := trainer.MemoryOf(d, l.fused, l.config, l.settings, plan).Total() + d.Overhead()
+	m, err := model.New(d, l.config, l.settings.ModelOptions(l.config, plan))
 	if err != nil {
 		return err
 	}
@@ -248,17 +281,33 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout, notes io.Wri
 		return err
 	}
 	defer func() { err = errors.Join(err, opt.Close()) }()
-	run := trainer.Run{Settings: l.settings, Model: m, Optimizer: opt}
+	r, err := l.time(ctx, o, &trainer.Run{Settings: l.settings, Model: m, Optimizer: opt}, passes)
+	if err != nil {
+		return err
+	}
+	r.Mode, r.estimate = "standard", estimate
+	if l.fused.String() != "none" {
+		r.Mode = "fused"
+	}
+	if err := table.add(l, r); err != nil || !o.sync {
+		return err
+	}
+	return kernels.PrintProfile(table.out, d.Profile(), len(r.Seconds))
+}
+
+// time takes the steps of a run.
+func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, passes []model.Batch) (r stepResult, err error) {
+	d := run.Model.Device()
 	trained := 0
 	for _, p := range passes {
 		trained += p.Trained()
 	}
-	var seconds []float64
 	var last kernels.Record
 	var before kernels.Meters
-	for i := range o.warmup + o.steps {
+	var lasting float64
+	for i := 0; i < o.warmup+o.steps || lasting < o.seconds; i++ {
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return r, ctx.Err()
 		}
 		if i == o.warmup {
 			d.Profile() // from here on it counts
@@ -266,21 +315,31 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, stdout, notes io.Wri
 		}
 		start := time.Now()
 		if last, err = run.Move(passes, float32(1/float64(trained)), 1e-5); err != nil {
-			return err
+			return r, err
 		}
-		if i >= o.warmup {
-			seconds = append(seconds, time.Since(start).Seconds())
+		if took := time.Since(start).Seconds(); i >= o.warmup {
+			r.Seconds = append(r.Seconds, took)
+			lasting += took
 		}
 	}
-	after, metered := d.Meters()
-	joules := 0.0 // a step's
-	if metered && before.Energy > 0 {
-		joules = float64(after.Energy-before.Energy) / 1e3 / float64(o.steps)
+	if after, metered := d.Meters(); metered && before.Energy > 0 {
+		r.Joules = float64(after.Energy-before.Energy) / 1e3
 	}
-	if err := l.print(o, d, options, seconds, joules, last.Loss/float64(trained), stdout); err != nil || !o.sync {
+	r.Loss = last.Loss / float64(trained)
+	r.Memory = int64(d.InUse())
+	return r, nil
+}
+
+// runBeside has another program time one line. It comes after one of ours, from which the ceiling is.
+func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTable) error {
+	r, err := beside(ctx, l.command, besideStep{
+		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly, DType: o.dtype, Device: table.device,
+		Warmup: o.warmup, Steps: o.steps, Lasting: o.seconds,
+	})
+	if err != nil {
 		return err
 	}
-	return kernels.PrintProfile(stdout, d.Profile(), o.steps)
+	return table.add(l, r)
 }
 
 // passes are random tokens, each of which but the first of its sequence is trained.
@@ -300,58 +359,14 @@ func (l *stepLine) passes() (passes []model.Batch) {
 	return passes
 }
 
-// randomWeights fills matrices with the same normal values of deviation 0.02 again and again, which is quick and as good for time.
+// randomWeights fills matrices with normal values of deviation 0.02.
 func randomWeights(m *model.Model) {
-	d := m.Device()
-	r := rand.New(rand.NewPCG(3, 4))
-	values := make([]float32, 1<<20)
-	for i := range values {
-		values[i] = float32(0.02 * r.NormFloat64())
-	}
-	ones := slices.Repeat([]float32{1}, 1<<14)
+	values, ones := normalValues(0.02), slices.Repeat([]float32{1}, 1<<14)
 	for _, p := range m.Params() {
-		w, from := p.W.View(p.W.Len()), values
 		if p.Norm {
-			from = ones
-		}
-		have := min(w.Len(), len(from))
-		d.Upload(w.Slice(0, have), from[:have])
-		for ; have < w.Len(); have *= 2 {
-			n := min(have, w.Len()-have)
-			d.Copy(w.Slice(have, have+n), w.Slice(0, n))
+			fill(m.Device(), p.W, ones)
+		} else {
+			fill(m.Device(), p.W, values)
 		}
 	}
-}
-
-// print writes a line, and adds it to the log.
-func (l *stepLine) print(o *stepOptions, d *kernels.Device, options model.Options, seconds []float64, joules, loss float64, stdout io.Writer) error {
-	slices.Sort(seconds)
-	median := seconds[len(seconds)/2]
-	tokens := l.batch * l.seq * l.accumulate
-	flops := model.FLOPs(l.config, options, float64(l.seq+1)/2) * float64(tokens)
-	row := report.BenchmarkRow{
-		Time: time.Now(), Mode: "standard", Wall: time.Duration(median * float64(time.Second)), TotalTokens: int64(tokens), TrainedTokens: int64(tokens - l.batch*l.accumulate),
-		PaddedTokens: int64(tokens), PeakMemory: int64(d.Allocated()), TFLOPS: flops / median / 1e12, Device: d.Name(), DType: o.dtype, Model: l.name,
-		Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Label: o.label, Version: cli.Version(),
-		Joules: joules,
-	}
-	if l.fused.String() != "none" {
-		row.Mode = "fused"
-	}
-	memory := kernels.Bytes(d.Allocated())
-	if free, _, known := d.Free(); known && d.Capacity() > 0 { // of a GPU that nobody else uses
-		row.PeakMemory = int64(d.Capacity() - free)
-		memory += fmt.Sprintf(" (%s as the driver counts)", kernels.Bytes(int(row.PeakMemory)))
-	}
-	energy := ""
-	if joules > 0 {
-		energy = fmt.Sprintf(", %.1f J a thousand tokens", 1e3*joules/float64(tokens))
-	}
-	fmt.Fprintf(stdout, "%dx%dx%d %s%s: %.0f tokens/s, %.2f ms a step (%.2f to %.2f), %.1f TFLOP/s, %s%s, loss %.4f\n", l.batch, l.seq, l.accumulate, row.Mode,
-		strings.TrimRight(" "+strings.Join(l.settings.TrainOnly, ","), " "), float64(tokens)/median, 1e3*median, 1e3*seconds[0], 1e3*seconds[len(seconds)-1],
-		row.TFLOPS, memory, energy, loss)
-	if o.log == "" {
-		return nil
-	}
-	return report.AppendBenchmark(o.log, row)
 }

@@ -2,39 +2,182 @@ package main
 
 import (
 	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"restyle/internal/cli"
+	"restyle/kernels/cuda"
+	"restyle/model"
 )
 
 // tinyConfig is the config.json of a model that trains in an instant.
 const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
 "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5}`
 
-func TestStep(t *testing.T) {
-	dir := t.TempDir()
-	config, log := filepath.Join(dir, "config.json"), filepath.Join(dir, "log.csv")
-	if err := os.WriteFile(config, []byte(tinyConfig), 0o644); err != nil {
+// tinyModel is a file of it.
+func tinyModel(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(path, []byte(tinyConfig), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var out, errs strings.Builder
-	code := run(context.Background(), []string{"step", "--model", config, "--shapes", "1x8x2, 2x16", "--fused", "both", "--steps", "2", "--warmup", "0",
-		"--train-only", "mlp", "--log", log, "--device", "cpu"}, &out, &errs)
-	if code != cli.Done {
-		t.Fatalf("%d: %s", code, errs.String())
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	for i, want := range []string{"1x8x2 standard mlp: ", "1x8x2 fused mlp: ", "2x16x1 standard mlp: ", "2x16x1 fused mlp: "} {
-		if i >= len(lines) || !strings.HasPrefix(lines[i], want) || !strings.Contains(lines[i], ", loss 4.") { // log 64 is 4.16
-			t.Errorf("line %d is not one of %q:\n%s", i, want, out.String())
+	return path
+}
+
+// cells are those of a table in Markdown, without its head and what is around it.
+func cells(table string) (rows [][]string) {
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| step") {
+			rows = append(rows, strings.Split(strings.Trim(line, "| \n"), " | "))
 		}
 	}
-	rows, err := os.ReadFile(log)
-	if err != nil || strings.Count(string(rows), "\n") != 5 || strings.Count(string(rows), ",fused,") != 2 {
-		t.Errorf("%s, %v", rows, err)
+	return rows
+}
+
+func TestStep(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log.csv")
+	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2, 2x16", "--fused", "both", "--steps", "2", "--warmup", "0",
+		"--train-only", "mlp", "--log", log, "--device", "cpu", "--check")
+	if code != cli.Done {
+		t.Fatalf("%d: %s", code, errs)
+	}
+	rows := cells(out)
+	for i, want := range []string{"1x8x2 standard mlp", "1x8x2 fused mlp", "2x16x1 standard mlp", "2x16x1 fused mlp"} {
+		if i >= len(rows) || strings.Join(rows[i][:3], " ") != want || !strings.HasPrefix(rows[i][10], "4.") { // log 64 is 4.16
+			t.Fatalf("row %d is not one of %q:\n%s", i, want, out)
+		}
+		if !strings.HasSuffix(rows[i][8], ", +0.0 %") { // on the CPU it is to the byte
+			t.Errorf("the estimate of %s is off: %s", want, rows[i][8])
+		}
+	}
+	file, err := os.Open(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	logged, err := csv.NewReader(file).ReadAll()
+	if err != nil || len(logged) != 5 {
+		t.Fatalf("%v, %v", logged, err)
+	}
+	for i, row := range logged[1:] {
+		cell := func(name string) string { return row[slices.Index(logged[0], name)] }
+		if cell("Mode") != rows[i][1] || cell("Label") != "mlp trained" || cell("Peak_Share") == "" || cell("TFLOPS") == "" || cell("Device") != "cpu" ||
+			cell("Total_Tokens") != []string{"16", "32"}[i/2] {
+			t.Errorf("%v", row)
+		}
+	}
+}
+
+// TestStepOnGPU has the estimate of a GPU's memory hold there too.
+func TestStepOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a few seconds on the GPU that the CPU plays")
+	}
+	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2", "--steps", "1", "--warmup", "0", "--check", "--device", "emulated")
+	if strings.Contains(errs, cuda.ErrNoCompiler.Error()) {
+		t.Skip(errs)
+	}
+	if code != cli.Done || !strings.Contains(out, ", +0.0 %") {
+		t.Errorf("%d: %s%s", code, out, errs)
+	}
+}
+
+// TestStepCheck has --check fail where an estimate is more than 5 % off.
+func TestStepCheck(t *testing.T) {
+	for _, c := range []struct {
+		estimate int
+		wrong    bool
+	}{{1000, false}, {1049, false}, {1051, true}, {951, false}, {949, true}} {
+		table := &stepTable{out: io.Discard}
+		l := &stepLine{batch: 1, seq: 8, accumulate: 1, config: model.Config{Vocab: 8, Dim: 8, Heads: 1, KVHeads: 1, HeadDim: 8, Layers: 1, Inner: 8}}
+		if err := table.add(l, stepResult{Mode: "fused", Seconds: []float64{1}, Memory: 1000, estimate: c.estimate}); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.check(); (err != nil) != c.wrong {
+			t.Errorf("an estimate of %d for 1000: %v", c.estimate, err)
+		}
+	}
+}
+
+// TestStepSeconds takes more steps than were asked for until they have lasted.
+func TestStepSeconds(t *testing.T) {
+	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--seconds", "0.2", "--device", "cpu")
+	rows := cells(out)
+	if code != cli.Done || len(rows) != 1 {
+		t.Fatalf("%d: %s%s", code, out, errs)
+	}
+	var median, least, most float64
+	if _, err := fmt.Sscanf(rows[0][4], "%f, %f to %f", &median, &least, &most); err != nil || least >= 200 && least == most {
+		t.Errorf("one step of %s, %v", rows[0][4], err)
+	}
+}
+
+// TestStepBeside has a script answer for another program, of which it wants to have been told the step.
+func TestStepBeside(t *testing.T) {
+	dir := t.TempDir()
+	config := tinyModel(t)
+	script := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return "sh " + path + " " + filepath.Join(dir, "told")
+	}
+	answer := script("answer", `cat > "$1"
+echo a warning
+echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 1.0], "joules": 30, "memory": 3221225472, "loss": 4.5}'
+`)
+	log := filepath.Join(dir, "log.csv")
+	args := []string{"step", "--model", config, "--shapes", "2x8x2", "--steps", "1", "--warmup", "1", "--seconds", "0.01", "--train-only", "mlp", "--device", "cpu", "--log", log}
+	code, out, errs := bench(t, append(args, "--beside", answer)...)
+	rows := cells(out)
+	if code != cli.Done || len(rows) != 2 {
+		t.Fatalf("%d: %s%s", code, out, errs)
+	}
+	want := "2x8x2 torch-eager mlp 64 500.00, 250.00 to 1000.00"
+	if got := strings.Join(rows[1][:5], " "); got != want || rows[1][7] != "3.0 GiB" || rows[1][8] != "" || rows[1][9] != "312.5" || rows[1][10] != "4.5000" {
+		t.Errorf("%q", rows[1])
+	}
+	logged, err := os.ReadFile(log)
+	if err != nil || !strings.Contains(string(logged), ",torch-eager,0.5000,32,64.00,") || !strings.Contains(string(logged), ",10.0,cpu,bf16,") ||
+		!strings.Contains(string(logged), `,2,8,2,"torch 9, AdamW, mlp trained",`) {
+		t.Errorf("%s, %v", logged, err)
+	}
+	told, err := os.ReadFile(filepath.Join(dir, "told"))
+	var step besideStep
+	if err == nil {
+		err = json.Unmarshal(told, &step)
+	}
+	step.Config = nil
+	if fmt.Sprint(step) != "{[] 2 8 2 [mlp] bf16 cpu 1 1 0.01}" || !strings.Contains(string(told), `"hidden_size":32`) || err != nil {
+		t.Errorf("it was told %s, %v", told, err)
+	}
+	for name, c := range map[string]struct{ script, want string }{
+		"fails":      {"echo trouble >&2; echo no memory >&2; exit 3", "exit status 3: no memory"},
+		"no JSON":    {"echo done", "is not the JSON of a result"},
+		"no seconds": {`echo '{"mode": "torch-eager"}'`, "has no mode, or no seconds"},
+		"no mode":    {`echo '{"seconds": [1]}'`, "has no mode, or no seconds"},
+		"no time":    {`echo '{"mode": "torch-eager", "seconds": [1, 0]}'`, "a step of 0 seconds"},
+	} {
+		code, out, errs := bench(t, append(args, "--beside", script("bad", c.script), "--beside", answer)...)
+		if rows := cells(out); code != cli.Failed || len(rows) != 2 || !strings.Contains(errs, c.want) { // ours, and the one that answers
+			t.Errorf("%s: %d: %s%s", name, code, out, errs)
+		}
+	}
+}
+
+// TestLlama1B holds the built-in config to be that of Llama-3.2-1B.
+func TestLlama1B(t *testing.T) {
+	c, _, _, err := benchModel("")
+	if err != nil || c.ParamCount() != 1_235_814_400 || !c.Tied || c.RoPEScaling == nil || c.RoPEScaling.Factor != 32 || c.MaxPositions != 131072 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 
@@ -45,6 +188,7 @@ func TestStepRefuses(t *testing.T) {
 		{"--shapes 1x200000", "the model has 131072 positions"},
 		{"--fused some", "--fused: "},
 		{"--steps 0", "--steps 0"},
+		{"--seconds -1", "--seconds -1"},
 		{"--master x", `--master "x"`},
 		{"--optimizer sgd", `--optimizer "sgd"`},
 		{"--dtype f16", `--dtype "f16"`},

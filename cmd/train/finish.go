@@ -29,8 +29,9 @@ type figures struct {
 	Examples      int64          `json:"examples"`
 	Tokens        int64          `json:"tokens"`
 	Trained       int64          `json:"trained_tokens"`
-	Seconds       float64        `json:"seconds"`      // in steps
-	Wall          float64        `json:"wall_seconds"` // of this call, with evaluations and saving
+	Seconds       float64        `json:"seconds"`            // in steps
+	Wall          float64        `json:"wall_seconds"`       // of this call, with evaluations and saving
+	FirstStep     float64        `json:"first_step_seconds"` // from when the weights were there to the end of this call's first step, without evaluations
 	TokensSec     float64        `json:"tokens_per_second"`
 	TrainedSec    float64        `json:"trained_tokens_per_second"`
 	TFLOPS        float64        `json:"tflops"`
@@ -127,7 +128,7 @@ func (t *train) repeat(was *record, result figures) error {
 func (t *train) figures(r trainer.Result, wall time.Duration) figures {
 	f := figures{
 		Out: t.out, Steps: r.Step, Skipped: r.Skipped, Examples: r.Examples, Tokens: r.Tokens, Trained: r.Trained, Seconds: r.Seconds,
-		Wall: wall.Seconds(), Loss: r.Loss, WeightsOfStep: r.Step, Stopped: r.Stopped, PlannedMemory: int64(t.memory.Total()), PeakMemory: peakMemory(),
+		Wall: wall.Seconds(), FirstStep: t.beginning.took.Seconds(), Loss: r.Loss, WeightsOfStep: r.Step, Stopped: r.Stopped, PlannedMemory: int64(t.memory.Total()), PeakMemory: t.peakMemory(),
 		Tone: t.outputs.tone,
 	}
 	if r.Seconds > 0 {
@@ -139,6 +140,14 @@ func (t *train) figures(r trainer.Result, wall time.Duration) figures {
 		f.WeightsOfStep, f.ValLoss, f.Tone = b.Step, &b.Loss, b.Tone
 	}
 	return f
+}
+
+// peakMemory is the most memory that the process has taken, or, on a GPU, what is in use there at the end: it no longer grows.
+func (t *train) peakMemory() int64 {
+	if t.device.IsCPU() {
+		return peakMemory()
+	}
+	return int64(t.device.InUse())
 }
 
 // tunedFlag is how chat is told of the result, as a shell takes it.

@@ -142,6 +142,21 @@ func TestGPUOutOfMemory(t *testing.T) {
 	}
 }
 
+// TestGPUMemory wants the driver's own memory in what is planned, and the memory of the GPU, not of the program, in the result.
+func TestGPUMemory(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps", "2")
+	o := must(t, cli.Done, args...)
+	if !strings.Contains(o.stdout, "the driver and its code  595.0 MiB") {
+		t.Error(o)
+	}
+	if f := figuresOf(t, o); f.PlannedMemory < 595<<20 || f.PeakMemory < 5e9 || f.PeakMemory > 6e9 {
+		t.Errorf("%d bytes of memory, %d planned", f.PeakMemory, f.PlannedMemory)
+	}
+}
+
 // TestGPUProfile wants --sync to say how long each kernel took.
 func TestGPUProfile(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")

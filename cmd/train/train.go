@@ -53,6 +53,7 @@ type train struct {
 	run         *trainer.Run
 	outputs     *outputs
 	gauge       *gauge
+	beginning   beginning
 }
 
 // note says something that is no error.
@@ -240,10 +241,11 @@ func (t *train) openDevice(was record) (err error) {
 	t.decide(was)
 	t.process = int(peakMemory()) + buffers + cpu.Threads()*cpu.GemmWorkspace()
 	t.memory = trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, t.plan)
-	if !t.device.IsCPU() {
-		t.process = 0 // it lies elsewhere
+	what := "the program, data and buffers"
+	if !t.device.IsCPU() { // where those lie elsewhere
+		what, t.process = "the driver and its code", t.device.Overhead()
 	}
-	t.memory.Parts = append(t.memory.Parts, trainer.Part{What: "the program, data and buffers", Bytes: t.process})
+	t.memory.Parts = append(t.memory.Parts, trainer.Part{What: what, Bytes: t.process})
 	return nil
 }
 
@@ -313,7 +315,7 @@ const mostTogether = 16384
 func (t *train) widen() {
 	limit := t.device.Capacity() / 10 * 9
 	if t.maxMemory > 0 {
-		limit = min(limit, int(t.maxMemory))
+		limit = min(limit, int(t.maxMemory)-t.device.Overhead())
 	}
 	for tokens := mostTogether; tokens > t.plan.MaxTokens; tokens /= 2 {
 		wide := *t.plan
@@ -375,6 +377,7 @@ func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
 			return err
 		}
 	}
+	t.beginning.loaded = time.Now()
 	opt, err := optim.New(t.device, m.Params(), t.settings.Optimizer)
 	if err != nil {
 		return err
@@ -432,6 +435,7 @@ func (t *train) start(ctx context.Context, p *place, from string) error {
 	if err := t.run.Start(ctx, from); err != nil {
 		return err
 	}
+	t.beginning.loaded = time.Now()
 	s := t.run.State()
 	if err := t.writeBatches(s.Longer); err != nil {
 		return err
@@ -454,6 +458,7 @@ func (t *train) observe(event any) {
 	case trainer.Step:
 		t.gauge.look(time.Now())
 	}
+	t.beginning.saw(event, time.Now())
 	t.outputs.observe(event)
 }
 

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+)
+
+// A besideStep is what another program is told of a step on its standard input, as one JSON object.
+type besideStep struct {
+	Config     json.RawMessage `json:"config"`     // the model's config.json
+	Batch      int             `json:"batch"`      // sequences of a pass
+	Seq        int             `json:"seq"`        // tokens of each
+	Accumulate int             `json:"accumulate"` // passes of a step
+	Trained    []string        `json:"trained"`    // patterns of the parameters that are trained; none: all
+	DType      string          `json:"dtype"`      // bf16 or fp32
+	Device     string          `json:"device"`     // cpu, cuda:0 and so on
+	Warmup     int             `json:"warmup"`     // steps before those that are timed
+	Steps      int             `json:"steps"`      // that are timed at least
+	Lasting    float64         `json:"lasting"`    // seconds that they take together at least
+}
+
+// beside has another program time a step: its result is the last line of the program's standard output, as JSON. The words of command are separated by spaces.
+func beside(ctx context.Context, command string, step besideStep) (r stepResult, err error) {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return r, fmt.Errorf("--beside names no command")
+	}
+	input, err := json.Marshal(step)
+	if err != nil {
+		return r, err
+	}
+	var out, errs bytes.Buffer
+	c := exec.CommandContext(ctx, words[0], words[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(input), &out, &errs
+	if err := c.Run(); err != nil {
+		return r, fmt.Errorf("%s: %w: %s", command, err, endOf(errs.String()))
+	}
+	line := endOf(out.String())
+	if err := json.Unmarshal([]byte(line), &r); err != nil {
+		return r, fmt.Errorf("%s: its last line %.200q is not the JSON of a result: %w", command, line, err)
+	}
+	if len(r.Seconds) == 0 || r.Mode == "" {
+		return r, fmt.Errorf("%s: its result %.200q has no mode, or no seconds", command, line)
+	}
+	for _, s := range r.Seconds {
+		if !(s > 0) {
+			return r, fmt.Errorf("%s: a step of %v seconds", command, s)
+		}
+	}
+	return r, nil
+}
+
+// endOf is the last line of a text.
+func endOf(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// productRate is how many floating-point operations a second a device sustains in a product of two square matrices of type t, by
+// the product that training uses too: the ceiling of a step's. Values are random, for a GPU draws more power with them than with
+// zeros, and the product is repeated until the clocks are those that the power limit allows.
+func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
+	side, lasting := 8192, 2*time.Second
+	switch {
+	case d.IsCPU():
+		side, lasting = 1024, 200*time.Millisecond
+	case d.Name() == "emulated":
+		side, lasting = 64, 0
+	}
+	var y, x, w tensor.Tensor
+	cut := func(a *kernels.Arena) {
+		y, x, w = a.New("y", t, side, side), a.New("x", t, side, side), a.New("w", t, side, side)
+	}
+	a, err := d.NewArena("a product that is timed", kernels.SizeOf(cut))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	cut(a)
+	values := normalValues(1)
+	fill(d, x, values)
+	fill(d, w, values)
+	const batch = 8
+	for start := time.Now(); ; {
+		began := time.Now()
+		for range batch {
+			d.Linear(y, x, w, tensor.Tensor{})
+		}
+		if err := d.Sync(); err != nil {
+			return 0, err
+		}
+		n := float64(side)
+		rate = batch * 2 * n * n * n / time.Since(began).Seconds()
+		if time.Since(start) >= lasting {
+			return rate, nil
+		}
+	}
+}
+
+// normalValues are a million normal values of a deviation, the same each time.
+func normalValues(deviation float64) []float32 {
+	r := rand.New(rand.NewPCG(3, 4))
+	values := make([]float32, 1<<20)
+	for i := range values {
+		values[i] = float32(deviation * r.NormFloat64())
+	}
+	return values
+}
+
+// fill stores the same values in a tensor again and again, which is quick, and for time as good as others.
+func fill(d *kernels.Device, x tensor.Tensor, values []float32) {
+	x = x.View(x.Len())
+	have := min(x.Len(), len(values))
+	d.Upload(x.Slice(0, have), values[:have])
+	for ; have < x.Len(); have *= 2 {
+		n := min(have, x.Len()-have)
+		d.Copy(x.Slice(have, have+n), x.Slice(0, n))
+	}
+}
