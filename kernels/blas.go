@@ -63,7 +63,9 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	}
 	plan, planned := b.plans[s]
 	if !planned {
-		plan, _ = b.Plan(s) // without one it is nil
+		var err error
+		plan, err = b.Plan(s) // nil if it has no algorithm
+		d.fail(err)
 		b.plans[s] = plan
 	}
 	if plan == nil {

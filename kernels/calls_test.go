@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,62 +13,119 @@ import (
 	"restyle/tensor"
 )
 
-// TestEveryCallFails has each call of the driver fail, one a run, from opening the GPU to closing it: with a result that is of its call
-// alone, and with two after which a GPU does nothing more. The error is that of the call, and no work is done after it.
+// TestEveryCallFails has each call of the driver and of cuBLASLt fail, one a run, from opening the GPU to closing it. The error is that
+// of the call, and no work is done after it.
 func TestEveryCallFails(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "calls")
-	run := func(fail, result int) (calls []string, err error) {
-		cudatest.Set(t, fmt.Sprintf("IDLE=1 FAIL=%d RESULT=%d CALLS=%s", fail, result, file))
-		err = everyCall()
+	run := func(call, result int) ([]string, error) {
+		names, err := cudatest.Fail(t, call, result, everyCall)
 		if errors.Is(err, cuda.ErrNoCompiler) {
 			t.Skip(err)
 		}
-		text, missing := os.ReadFile(file)
-		if missing != nil {
-			t.Fatal(missing)
-		}
-		return strings.Split(strings.TrimSpace(string(text)), "\n"), err
+		return names, err
 	}
-	all, err := run(0, 0)
+	if _, err := run(-1, 0); err != nil { // compiles
+		t.Fatal(err)
+	}
+	all, err := run(-1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernel", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemFree_v2"} {
+	for _, call := range []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernel", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemFree_v2",
+		"nvrtcVersion", "cublasLtCreate", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul", "cublasLtDestroy"} {
 		if !slices.Contains(all, call) {
 			t.Errorf("%s is not called", call)
 		}
 	}
-	// There is a way without these; and these are called when work is over, and so after a failure too, with what asks how much memory is
-	// left where it did not suffice.
-	optional := []string{"cuMemHostAlloc", "cuDeviceGetAttribute", "cuEventDestroy_v2", "cuMemFreeHost"}
+	// These are called when work is over, and so after a failure too, with what asks how much memory is left where it did not suffice,
+	// and whether the GPU has failed where another library did.
 	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2",
-		"cuStreamEndCapture", "cuGraphDestroy"}
-	for _, result := range []int{2, 700, 999} {
-		for k := range all {
-			calls, err := run(k+1, result)
-			if k >= len(calls) { // a goroutine was on fewer threads than at first
-				continue
+		"cuStreamEndCapture", "cuGraphDestroy", "cublasLtDestroy", "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtMatmulPreferenceDestroy"}
+	for k := range all {
+		for _, result := range cudatest.Results(all[k]) {
+			calls, err := run(k, result)
+			if wrong := cudatest.Wrong(calls, k, result, err); wrong != "" {
+				t.Error(wrong)
 			}
-			what := fmt.Sprintf("call %d, %s, answers %d", k+1, calls[k], result)
-			if err == nil && result == 2 && slices.Contains(optional, calls[k]) {
-				continue
-			}
-			var e *cuda.Error
-			if !errors.As(err, &e) || e.Code != result || !strings.Contains(err.Error(), calls[k]) {
-				t.Errorf("%s: %v", what, err)
-			}
-			for _, later := range calls[k+1:] {
-				if !slices.Contains(last, later) {
-					t.Errorf("%s, and then %s is called", what, later)
+			for _, later := range calls[min(k+1, len(calls)):] {
+				if err != nil && !slices.Contains(last, later) {
+					t.Errorf("call %d, %s, answers %d, and then %s is called", k, calls[k], result, later)
 				}
 			}
 		}
 	}
 }
 
+// TestEveryCallOfTheCompilerFails has each call of NVRTC fail, one a run, where nothing is compiled yet.
+func TestEveryCallOfTheCompilerFails(t *testing.T) {
+	compile := func() (err error) {
+		d, err := Open("emulated", Options{OwnProducts: true})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, d.Close()) }()
+		a, err := d.NewArena("test", 1<<10)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, a.Close()) }()
+		x := a.New("x", tensor.F32, 8)
+		d.Add(x, x, x)
+		return d.Sync()
+	}
+	run := func(call int) ([]string, error) {
+		t.Setenv("RESTYLE_CACHE", emptyCache(t))
+		return cudatest.Fail(t, call, 2, compile)
+	}
+	all, err := run(-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(all, "nvrtcCompileProgram") || !slices.Contains(all, "nvrtcGetCUBIN") {
+		t.Errorf("nothing is compiled: %v", all)
+	}
+	for k := range all {
+		if !strings.HasPrefix(all[k], "nvrtc") {
+			continue
+		}
+		calls, err := run(k)
+		if wrong := cudatest.Wrong(calls, k, 2, err); wrong != "" {
+			t.Error(wrong)
+		}
+		if err != nil && slices.Contains(calls, "cuLaunchKernel") {
+			t.Errorf("%s fails, and a kernel is launched", calls[k])
+		}
+	}
+}
+
+// emptyCache is a folder for what is compiled that has the emulated GPU, and nothing else.
+func emptyCache(t *testing.T) string {
+	t.Helper()
+	cudatest.Set(t, "FAIL=0")
+	g, _, err := cuda.OpenEmulated(cuda.DefaultCache())
+	if errors.Is(err, cuda.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Close()
+	dir := t.TempDir()
+	files, _ := filepath.Glob(filepath.Join(cuda.DefaultCache().Dir, "emulated-*.so"))
+	for _, file := range files {
+		library, err := os.ReadFile(file)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(file)), library, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // everyCall runs some operations on the emulated GPU, and ends at the first error as programs do.
 func everyCall() (err error) {
-	d, err := Open("emulated", Options{OwnProducts: true})
+	d, err := Open("emulated", Options{})
 	if err != nil {
 		return err
 	}
@@ -79,14 +135,17 @@ func everyCall() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
-	const rows, dim = 4, 64
+	const rows, dim = 16, 64
 	x, y, w := a.New("x", tensor.BF16, rows, dim), a.New("y", tensor.BF16, rows, dim), a.New("w", tensor.BF16, dim)
+	matrix, dw := a.New("matrix", tensor.BF16, dim, dim), a.New("dw", tensor.F32, dim)
 	rstd, gateUp := a.New("rstd", tensor.F32, rows), a.New("gateUp", tensor.BF16, rows, 2*dim)
-	for _, t := range []tensor.Tensor{x, w, gateUp} {
+	for _, t := range []tensor.Tensor{x, w, gateUp, matrix} {
 		d.Upload(t, make([]float32, t.Len()))
 	}
 	d.RMSNorm(y, rstd, x, w, 1e-5)
 	d.SwiGLU(x, gateUp)
+	d.Linear(y, x, matrix, tensor.Tensor{})
+	d.RMSNormBackward(y, dw, y, x, w, rstd)
 	d.Add(y, y, x)
 	if _, err := d.Floats(y); err != nil {
 		return err

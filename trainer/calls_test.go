@@ -3,14 +3,12 @@ package trainer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"restyle/hf"
+	"restyle/infer"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
@@ -19,34 +17,36 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestEveryCallOfARunFails has a call of the driver fail in a run of two steps, two validations and two checkpoints, one a run, whichever it
-// is: the run ends with that call's error, and every checkpoint that is there is whole. Launches do no work, so no step is taken.
+// TestEveryCallOfARunFails has a call of the driver or of cuBLASLt fail in a run of two steps, two validations, each with an answer, and two
+// checkpoints, one a run, whichever it is: the run ends with that call's error, and every checkpoint that is there is whole. Launches do no work, so no step is taken.
 func TestEveryCallOfARunFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute")
 	}
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
-	file := filepath.Join(t.TempDir(), "calls")
-	run := func(fail, result int) (calls []string, saved int, err error) {
-		cudatest.Set(t, fmt.Sprintf("IDLE=1 FAIL=%d RESULT=%d CALLS=%s", fail, result, file))
+	run := func(call, result int) (names []string, saved int, err error) {
 		dir := t.TempDir()
-		err = everyCall(dir)
+		names, err = cudatest.Fail(t, call, result, func() error { return everyCall(dir) })
 		if errors.Is(err, cuda.ErrNoCompiler) {
 			t.Skip(err)
 		}
 		found, latest := checkpoint.Latest(CheckpointsIn(dir))
 		if latest != nil && !errors.Is(latest, checkpoint.ErrNone) || len(found.Skipped) > 0 {
-			t.Errorf("call %d answers %d: the checkpoints are %+v, %v", fail, result, found, latest)
+			t.Errorf("call %d answers %d: the checkpoints are %+v, %v", call, result, found, latest)
 		}
-		text, missing := os.ReadFile(file)
-		if missing != nil {
-			t.Fatal(missing)
-		}
-		return strings.Split(strings.TrimSpace(string(text)), "\n"), found.Step, err
+		return names, found.Step, err
 	}
-	all, saved, err := run(0, 0)
-	if err != nil || saved != 2 {
+	if _, saved, err := run(-1, 0); err != nil || saved != 2 { // compiles
 		t.Fatalf("the last checkpoint is that of step %d, %v", saved, err)
+	}
+	all, _, err := run(-1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []string{"cuLaunchKernel", "cuMemcpyDtoHAsync_v2", "cuGraphLaunch", "cublasLtMatmul"} {
+		if !slices.Contains(all, call) {
+			t.Errorf("%s is not called", call)
+		}
 	}
 	var chosen []int // each kind's first and last call, and some between
 	for k, call := range all {
@@ -54,28 +54,22 @@ func TestEveryCallOfARunFails(t *testing.T) {
 			chosen = append(chosen, k)
 		}
 	}
-	// There is a way without these.
-	optional := []string{"cuMemHostAlloc", "cuDeviceGetAttribute", "cuEventDestroy_v2", "cuMemFreeHost"}
 	for _, k := range chosen {
-		for _, result := range []int{2, 700} {
-			calls, _, err := run(k+1, result)
-			if k >= len(calls) || err == nil && result == 2 && slices.Contains(optional, calls[k]) {
-				continue
-			}
-			var e *cuda.Error
-			if !errors.As(err, &e) || e.Code != result || !strings.Contains(err.Error(), calls[k]) {
-				t.Errorf("call %d of %d, %s, answers %d: %v", k+1, len(all), calls[k], result, err)
+		for _, result := range cudatest.Results(all[k])[:min(2, len(cudatest.Results(all[k])))] {
+			names, _, err := run(k, result)
+			if wrong := cudatest.Wrong(names, k, result, err); wrong != "" {
+				t.Error(wrong)
 			}
 		}
 	}
-	t.Logf("%d of %d calls failed in turn, with two results", len(chosen), len(all))
+	t.Logf("%d of %d calls failed in turn", len(chosen), len(all))
 }
 
 // everyCall is a small run on the emulated GPU, as a program has it.
 func everyCall(dir string) (err error) {
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery = 0, 2, 1, 1
-	d, err := kernels.Open("emulated", kernels.Options{Fused: kernels.All(), OwnProducts: true})
+	d, err := kernels.Open("emulated", kernels.Options{Fused: kernels.All()})
 	if err != nil {
 		return err
 	}
@@ -101,6 +95,21 @@ func everyCall(dir string) (err error) {
 	defer func() { err = errors.Join(err, o.Close()) }()
 	r := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Val: learnable(7, 2), Dir: dir, From: from, Identity: s.Recipe()}
 	defer func() { err = errors.Join(err, r.Close()) }()
+	e, err := infer.New(m, 16, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	r.Answer = func(ctx context.Context) ([]Sample, error) {
+		e.Forget()
+		g, err := e.Start([]int32{1, 2, 3}, infer.Options{MaxTokens: 4})
+		if err != nil {
+			return nil, err
+		}
+		for g.Next(ctx) {
+		}
+		return []Sample{{Question: "q"}}, g.Err()
+	}
 	if err := r.Start(context.Background(), ""); err != nil {
 		return err
 	}

@@ -54,9 +54,12 @@ uintptr_t cuda_open_blas(const char *path, cuda_blas *out, char *message, int si
 	return out->library = (uintptr_t)l;
 }
 
-static cuda_status status(library *l, cublasStatus_t r) {
+// result is that of a call for a GPU. A GPU that has failed is why it did.
+static cuda_status result(uintptr_t gpu, library *l, cublasStatus_t r) {
+	uint64_t available, total;
 	if (r == CUBLAS_STATUS_SUCCESS) return (cuda_status){0};
-	return (cuda_status){r, "cuBLASLt", l->cublasLtGetStatusString(r)};
+	cuda_status s = cuda_memory(gpu, &available, &total); // what may be asked while a graph is made too
+	return s.code ? s : (cuda_status){r, "cuBLASLt", l->cublasLtGetStatusString(r)};
 }
 
 // BIND leaves the function with the driver's error unless the GPU's context is that of the thread.
@@ -77,7 +80,7 @@ cuda_status cuda_blas_start(uintptr_t gpu, uintptr_t library_, uintptr_t *out) {
 	} else {
 		free(b);
 	}
-	return status(l, r);
+	return result(gpu, l, r);
 }
 
 cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas_) {
@@ -86,7 +89,7 @@ cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas_) {
 	library *l = b->api;
 	cublasStatus_t r = l->cublasLtDestroy(b->handle);
 	free(b);
-	return status(l, r);
+	return result(gpu, l, r);
 }
 
 // choose asks for algorithms for a product whose descriptors are made.
@@ -104,7 +107,6 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 		r = l->cublasLtMatmulAlgoGetHeuristic(p->blas->handle, p->desc, p->b, p->a, p->c, p->c, preference, CUDA_MAX_ALGORITHMS,
 			p->algorithms, count);
 	}
-	if (!r && *count == 0) r = CUBLAS_STATUS_NOT_SUPPORTED;
 	l->cublasLtMatmulPreferenceDestroy(preference);
 	return r;
 }
@@ -141,13 +143,15 @@ cuda_status cuda_plan(uintptr_t gpu, uintptr_t blas_, const cuda_product *produc
 	p->blas = (blas *)blas_;
 	library *l = p->blas->api;
 	cublasStatus_t r = describe(p, product);
+	*count = 0;
 	if (!r) r = choose(p, product, count);
-	if (r) {
+	if (r == CUBLAS_STATUS_NOT_SUPPORTED || r == CUBLAS_STATUS_ARCH_MISMATCH) r = CUBLAS_STATUS_SUCCESS;
+	if (r || *count == 0) {
 		discard(p);
-		return status(l, r);
+	} else {
+		*out = (uintptr_t)p;
 	}
-	*out = (uintptr_t)p;
-	return status(l, r);
+	return result(gpu, l, r);
 }
 
 void cuda_discard_plan(uintptr_t plan_) { discard((plan *)plan_); }
@@ -164,5 +168,5 @@ cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan_, int algorithm, uint64_
 		r = l->cublasLtMatmul(p->blas->handle, p->desc, &one, (void *)b, p->b, (void *)a, p->a, &beta, (void *)c, p->c, (void *)c, p->c,
 			&p->algorithms[algorithm].algo, (void *)workspace, bytes, cuda_stream(gpu));
 	}
-	return status(l, r);
+	return result(gpu, l, r);
 }

@@ -85,7 +85,7 @@ type Plan struct {
 	handle     C.uintptr_t
 }
 
-// Plan looks for algorithms. That there are none for a product is an error that does not stick.
+// Plan looks for algorithms. It is nil if there are none for a product. An error sticks.
 func (b *BLAS) Plan(s Shape) (*Plan, error) {
 	if err := b.gpu.Err(); err != nil {
 		return nil, err
@@ -99,7 +99,10 @@ func (b *BLAS) Plan(s Shape) (*Plan, error) {
 	}
 	var count C.int
 	if r := C.cuda_plan(b.gpu.handle, b.handle, &product, &p.handle, &count); r.code != 0 {
-		return nil, newError(fmt.Sprintf("plan the product %+v", s), r)
+		return nil, b.gpu.fail(r, "plan the product %+v", s)
+	}
+	if count == 0 {
+		return nil, nil
 	}
 	p.Algorithms = int(count)
 	return p, nil

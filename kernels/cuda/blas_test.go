@@ -114,11 +114,32 @@ func TestBLASErrors(t *testing.T) {
 		t.Error(err)
 	}
 	s.LDA = 6
+	g, f, _, to := emulated(t, "place", 64)
+	b, err := OpenEmulatedBLAS(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Type, s.Result = tensor.F32, tensor.BF16
+	if p, err := b.Plan(s); p != nil || err != nil {
+		t.Errorf("what there is no algorithm for: %v, %v", p, err)
+	}
+	s.Type, s.Result, s.AlignA, s.AlignB, s.AlignC = tensor.F32, tensor.F32, 256, 256, 256
+	p, err := b.Plan(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Launch(f, Dim3{X: 2}, Dim3{X: 64}, 0, uint64(to)) // beyond the memory's end
+	p.Multiply(0, to, to, to, 0, false, to, 0)
+	if err := g.Err(); !Fault(err) || !strings.HasPrefix(err.Error(), "multiply matrices, at or before kernel place: CUDA_ERROR_LAUNCH_FAILED") {
+		t.Errorf("a GPU that has failed before a product: %v", err)
+	}
+	p.Discard()
+	g.Close()
 	if _, err := multiplied(t, s, false, 4); err == nil || !strings.HasPrefix(err.Error(), "multiply matrices") {
 		t.Error(err)
 	}
 	t.Setenv("RESTYLE_CUBLASLT", "/a/file")
-	g := openStandIn(t, 0)
+	g = openStandIn(t, 0)
 	if _, err := OpenBLAS(g); err == nil || !strings.Contains(err.Error(), "tried /a/file") {
 		t.Error(err)
 	}

@@ -7,7 +7,8 @@
 // order between its calls and another's must arrange it.
 //
 // After a fault a GPU answers nothing but that fault. So the first error sticks: calls after it do nothing and return it,
-// and Launch, which returns none, leaves it to Sync. Only running out of memory is an error of its call alone.
+// and Launch, which returns none, leaves it to Sync. Running out of memory, and an image or a kernel that is not to be had, are
+// errors of their call alone.
 package cuda
 
 /*
@@ -20,11 +21,11 @@ import "C"
 
 import "fmt"
 
-// An Error is what a function of the driver or of NVRTC answered.
+// An Error is what a function of the driver, of NVRTC or of cuBLASLt answered.
 type Error struct {
 	Op   string // what was being done, with its object: "allocate 4096 bytes", "launch swiglu_forward"
 	Code int    // the library's number
-	Name string // the library's name for it, such as "CUDA_ERROR_ILLEGAL_ADDRESS"
+	Name string // the driver's name for it, such as "CUDA_ERROR_ILLEGAL_ADDRESS"; of others the library's own name
 	Text string // the library's words for it
 	Cure string // what to do about it, "" if nobody knows
 
@@ -43,8 +44,8 @@ func (e *Error) Error() string {
 	return text
 }
 
-// OutOfMemory says that the GPU's memory did not suffice. It is the one error that does not stick.
-func (e *Error) OutOfMemory() bool { return e.Code == outOfMemory }
+// OutOfMemory says that the GPU's memory did not suffice.
+func (e *Error) OutOfMemory() bool { return e.Name == "CUDA_ERROR_OUT_OF_MEMORY" } // other libraries mean something else by 2
 
 func newError(op string, s C.cuda_status) *Error {
 	return &Error{Op: op, Code: int(s.code), Name: C.GoString(s.name), Text: C.GoString(s.text), Cure: cures[int(s.code)]}

@@ -89,12 +89,16 @@ func openDriver(paths []string) (driver C.uintptr_t, err error) {
 			return 0, err
 		}
 	}
+	var version C.int // of one that lacks something
 	err = search(withoutDriver(root), paths, func(path string, message *C.char, size C.int) bool {
 		p := C.CString(path)
 		defer C.free(unsafe.Pointer(p))
-		driver = C.cuda_open_driver(p, message, size)
+		driver = C.cuda_open_driver(p, &version, message, size)
 		return driver != 0
 	})
+	if old := tooOld(int(version)); err != nil && old != nil {
+		return 0, old
+	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNoDriver, err)
 	}
@@ -104,11 +108,19 @@ func openDriver(paths []string) (driver C.uintptr_t, err error) {
 // describe asks what a GPU is, without taking it into use.
 func describe(driver C.uintptr_t, ordinal int) (d C.cuda_device, err error) {
 	s := C.cuda_describe(driver, C.int(ordinal), &d)
-	if version := int(d.driver); version > 0 && version/1000 < oldestCUDA {
-		return d, fmt.Errorf("NVIDIA's driver is too old: it knows CUDA %d.%d, and %d.0 is needed: update it to 525 or newer",
-			version/1000, version%1000/10, oldestCUDA)
+	if err := tooOld(int(d.driver)); err != nil {
+		return d, err
 	}
 	return d, opened(s, ordinal, d)
+}
+
+// tooOld is the error of a driver that knows that CUDA: nil if it is not too old, or if it is 0, which is not known.
+func tooOld(version int) error {
+	if version == 0 || version/1000 >= oldestCUDA {
+		return nil
+	}
+	return fmt.Errorf("NVIDIA's driver is too old: it knows CUDA %d.%d, and %d.0 is needed: update it to 525 or newer",
+		version/1000, version%1000/10, oldestCUDA)
 }
 
 // opened is the error of a GPU that could not be described or taken into use: nil if it could.
@@ -128,8 +140,10 @@ func opened(s C.cuda_status, ordinal int, d C.cuda_device) error {
 		e.Cure = mismatch(root)
 	case d.mode == C.CU_COMPUTEMODE_PROHIBITED:
 		e.Cure = "its compute mode is prohibited: an administrator allows computing with nvidia-smi -c DEFAULT"
-	case d.mode == C.CU_COMPUTEMODE_EXCLUSIVE_PROCESS:
+	case d.mode == C.CU_COMPUTEMODE_EXCLUSIVE_PROCESS && e.Code == deviceUnavailable:
 		e.Cure = cures[deviceUnavailable] + "; its compute mode is exclusive: an administrator lets several in with nvidia-smi -c DEFAULT"
+	case e.Code == outOfMemory:
+		e.Cure = "other processes have its memory: wait until they end, or take another GPU; nvidia-smi lists them"
 	}
 	return e
 }

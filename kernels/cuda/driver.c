@@ -26,22 +26,23 @@ typedef struct {
 	int slot; // the next
 } gpu;
 
-uintptr_t cuda_open_driver(const char *path, char *message, int size) {
+uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size) {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		snprintf(message, size, "%s", dlerror());
 		return 0;
 	}
 	driver *d = calloc(1, sizeof *d);
+	const char *missing = NULL;
 #define LOOKUP(name, parameters) \
-	if (!(d->name = (CUresult(*) parameters)dlsym(library, #name))) { \
-		snprintf(message, size, "it has no %s: the driver is too old", #name); \
-		free(d); \
-		return 0; \
-	}
+	if (!(d->name = (CUresult(*) parameters)dlsym(library, #name)) && !missing) missing = #name;
 	DRIVER(LOOKUP)
 #undef LOOKUP
-	return (uintptr_t)d;
+	if (!missing) return (uintptr_t)d;
+	if (d->cuDriverGetVersion) d->cuDriverGetVersion(version); // may fail: then there is none
+	snprintf(message, size, "it has no %s", missing);
+	free(d);
+	return 0;
 }
 
 static cuda_status status(driver *d, CUresult r) {
@@ -77,8 +78,8 @@ static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *
 		{CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, &out->l2},
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, &out->mode},
 	};
-	size_t memory;
-	CUuuid uuid;
+	size_t memory = 0;
+	CUuuid uuid = {{0}};
 	CUresult r;
 	if ((r = d->cuDriverGetVersion(&out->driver))) return r;
 	if ((r = d->cuInit(0))) return r;
@@ -100,7 +101,7 @@ static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *
 }
 
 cuda_status cuda_describe(uintptr_t driver_, int ordinal, cuda_device *out) {
-	CUdevice device;
+	CUdevice device = 0;
 	return status((driver *)driver_, describe((driver *)driver_, ordinal, &device, out));
 }
 
@@ -122,19 +123,42 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 		r = d->cuEventCreate(&g->sent[i], CU_EVENT_DISABLE_TIMING);
 		if (r == CUDA_SUCCESS) r = d->cuEventRecord(g->sent[i], g->stream);
 	}
-	pthread_mutex_init(&g->lock, NULL);
-	if (r != CUDA_SUCCESS) d->cuDevicePrimaryCtxRelease_v2(g->device);
 	return r;
+}
+
+// give_back gives back all that start took, whatever fails. It returns the first failure.
+static CUresult give_back(gpu *g) {
+	driver *d = g->api;
+	CUresult first = CUDA_SUCCESS;
+#define AND(call) \
+	do { \
+		const CUresult r_ = (call); \
+		if (first == CUDA_SUCCESS) first = r_; \
+	} while (0)
+	if (g->serial) {
+		AND(bind(g));
+		if (g->stream) AND(d->cuStreamDestroy_v2(g->stream));
+		for (int i = 0; i < SLOTS; i++) {
+			if (g->sent[i]) AND(d->cuEventDestroy_v2(g->sent[i]));
+		}
+		if (g->slots) AND(d->cuMemFreeHost(g->slots));
+		AND(d->cuDevicePrimaryCtxRelease_v2(g->device));
+	}
+#undef AND
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+	return first;
 }
 
 cuda_status cuda_open(uintptr_t driver_, int ordinal, cuda_device *out) {
 	gpu *g = calloc(1, sizeof *g);
 	driver *d = g->api = (driver *)driver_;
+	pthread_mutex_init(&g->lock, NULL);
 	CUresult r = start(g, ordinal, out);
 	if (r == CUDA_SUCCESS) {
 		out->gpu = (uintptr_t)g;
 	} else {
-		free(g);
+		give_back(g);
 	}
 	return status(d, r);
 }
@@ -157,19 +181,8 @@ cuda_status cuda_bind(uintptr_t gpu_) {
 CUstream cuda_stream(uintptr_t gpu_) { return ((gpu *)gpu_)->stream; }
 
 cuda_status cuda_close(uintptr_t gpu_) {
-	gpu *g = (gpu *)gpu_;
-	driver *d = g->api;
-	CUresult r = bind(g);
-	if (r == CUDA_SUCCESS) r = d->cuStreamDestroy_v2(g->stream);
-	// What there is to give back is given back, whatever fails; the first failure counts.
-	CUresult next = CUDA_SUCCESS;
-	for (int i = 0; i < SLOTS; i++, r = r ? r : next) next = d->cuEventDestroy_v2(g->sent[i]);
-	if (g->slots) next = d->cuMemFreeHost(g->slots);
-	r = r ? r : next;
-	pthread_mutex_destroy(&g->lock);
-	next = d->cuDevicePrimaryCtxRelease_v2(g->device);
-	free(g);
-	return status(d, r ? r : next);
+	driver *d = ((gpu *)gpu_)->api;
+	return status(d, give_back((gpu *)gpu_));
 }
 
 cuda_status cuda_memory(uintptr_t gpu_, uint64_t *available, uint64_t *total) {

@@ -4,7 +4,9 @@ extern "C" {
 #include "blas.h"
 }
 
-enum { BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13 };
+enum { BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13, BLAS_TOLD = 14 };
+#define BLAS_CALLED \
+	if (told(__func__)) return BLAS_TOLD
 
 struct cublasLtContext {};
 struct cublasLtMatmulDesc {
@@ -28,18 +30,35 @@ EXPORT const char *cublasLtGetStatusString(cublasStatus_t r) {
 	case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
 	case BLAS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
 	case BLAS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+	case BLAS_TOLD: return lasting(told_why);
 	}
 	return "CUBLAS_STATUS_INTERNAL_ERROR";
 }
-EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *h) { return *h = new cublasLtContext(), CUBLAS_STATUS_SUCCESS; }
-EXPORT cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) { return delete h, CUBLAS_STATUS_SUCCESS; }
+
+// What destroys does so even if it is told to fail.
+#define BLAS_DESTROYS(name, type) \
+	EXPORT cublasStatus_t name(type x) { \
+		delete x; \
+		BLAS_CALLED; \
+		return CUBLAS_STATUS_SUCCESS; \
+	}
+BLAS_DESTROYS(cublasLtDestroy, cublasLtHandle_t)
+BLAS_DESTROYS(cublasLtMatmulDescDestroy, cublasLtMatmulDesc_t)
+BLAS_DESTROYS(cublasLtMatrixLayoutDestroy, cublasLtMatrixLayout_t)
+BLAS_DESTROYS(cublasLtMatmulPreferenceDestroy, cublasLtMatmulPreference_t)
+
+EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *h) {
+	BLAS_CALLED;
+	return *h = new cublasLtContext(), CUBLAS_STATUS_SUCCESS;
+}
 EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t compute, cudaDataType scale) {
+	BLAS_CALLED;
 	*d = new cublasLtMatmulDesc();
 	(*d)->compute = compute, (*d)->scale = scale;
 	return compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
-EXPORT cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return delete d, CUBLAS_STATUS_SUCCESS; }
 EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes) {
+	BLAS_CALLED;
 	void *field;
 	size_t size = 4;
 	switch (a) {
@@ -53,13 +72,16 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cub
 	return memcpy(field, value, size), CUBLAS_STATUS_SUCCESS;
 }
 EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
+	BLAS_CALLED;
 	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows) return BLAS_INVALID_VALUE;
 	return *l = new cublasLtMatrixLayout{type, rows, cols, ld}, CUBLAS_STATUS_SUCCESS;
 }
-EXPORT cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return delete l, CUBLAS_STATUS_SUCCESS; }
-EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) { return *p = new cublasLtMatmulPreference(), CUBLAS_STATUS_SUCCESS; }
-EXPORT cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return delete p, CUBLAS_STATUS_SUCCESS; }
+EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) {
+	BLAS_CALLED;
+	return *p = new cublasLtMatmulPreference(), CUBLAS_STATUS_SUCCESS;
+}
 EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
+	BLAS_CALLED;
 	if (a == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == 8) return memcpy(&p->workspace, value, 8), CUBLAS_STATUS_SUCCESS;
 	if (a < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || a > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES || bytes != 4) return BLAS_INVALID_VALUE;
 	return memcpy(&p->align[a - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, 4), CUBLAS_STATUS_SUCCESS;
@@ -74,6 +96,7 @@ static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasL
 
 EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
 	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
+	BLAS_CALLED;
 	uint64_t m, n, k;
 	*count = 0;
 	if (wanted < 1 || !blas_sizes(desc, a, b, d, &m, &n, &k)) return BLAS_INVALID_VALUE;
@@ -101,6 +124,8 @@ static std::vector<float> blas_rows(const void *p, cublasLtMatrixLayout_t l, uin
 EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
 	cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t, void *D, cublasLtMatrixLayout_t d,
 	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceBytes, cudaStream_t) {
+	BLAS_CALLED;
+	LOCKED;
 	uint64_t m, n, k;
 	if (failed) return BLAS_EXECUTION_FAILED;
 	if (!blas_sizes(desc, a, b, d, &m, &n, &k) || C != D) return BLAS_INVALID_VALUE;
@@ -110,6 +135,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	const uint64_t bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : 0;
 	if (!inside((uintptr_t)A, a->bytes()) || !inside((uintptr_t)B, b->bytes()) || !inside((uintptr_t)D, d->bytes()) ||
 		!inside((uintptr_t)workspace, workspaceBytes) || (bias && !inside(bias, m * (d->type == CUDA_R_16BF ? 2 : 4)))) return BLAS_EXECUTION_FAILED;
+	if (situation.idle) return CUBLAS_STATUS_SUCCESS;
 	memset(workspace, 0xFF, workspaceBytes); // whoever thinks that it is his own finds out
 	const std::vector<float> x = blas_rows(A, a, m, k, desc->transposed[0] == CUBLAS_OP_T), y = blas_rows(B, b, n, k, desc->transposed[1] == CUBLAS_OP_N);
 	for (uint64_t j = 0; j < n; j++) {

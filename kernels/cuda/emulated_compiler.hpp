@@ -5,17 +5,41 @@ struct _nvrtcProgram {
 	std::map<std::string, std::string> headers;
 };
 
-EXPORT const char *nvrtcGetErrorString(nvrtcResult r) { return r == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "the C++ compiler cannot be run, or there is no room for its files"; }
-EXPORT nvrtcResult nvrtcVersion(int *major, int *minor) { return *major = 0, *minor = EMULATED_VERSION, NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int *n) { return *n = 1, NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetSupportedArchs(int *archs) { return archs[0] = 90, NVRTC_SUCCESS; }
+enum { NVRTC_TOLD = NVRTC_ERROR_BUILTIN_OPERATION_FAILURE };
+#define COMPILER_CALLED \
+	if (told(__func__)) return NVRTC_TOLD
+
+EXPORT const char *nvrtcGetErrorString(nvrtcResult r) {
+	switch (r) {
+	case NVRTC_ERROR_COMPILATION: return "NVRTC_ERROR_COMPILATION";
+	case NVRTC_TOLD: return lasting(told_why);
+	}
+	return "the C++ compiler cannot be run, or there is no room for its files";
+}
+EXPORT nvrtcResult nvrtcVersion(int *major, int *minor) {
+	COMPILER_CALLED;
+	return *major = 0, *minor = EMULATED_VERSION, NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcGetNumSupportedArchs(int *n) {
+	COMPILER_CALLED;
+	return *n = 1, NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcGetSupportedArchs(int *archs) {
+	COMPILER_CALLED;
+	return archs[0] = 90, NVRTC_SUCCESS;
+}
 EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *p, const char *source, const char *name, int headers, const char *const *contents,
 	const char *const *names) {
+	COMPILER_CALLED;
 	*p = new _nvrtcProgram{source, name, "", "", {}};
 	for (int i = 0; i < headers; i++) (*p)->headers[names[i]] = contents[i];
 	return NVRTC_SUCCESS;
 }
-EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *p) { return delete *p, *p = NULL, NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcDestroyProgram(nvrtcProgram *p) {
+	delete *p, *p = NULL;
+	COMPILER_CALLED;
+	return NVRTC_SUCCESS;
+}
 
 static bool put(const std::string &path, const std::string &text) {
 	FILE *f = fopen(path.c_str(), "w");
@@ -100,6 +124,7 @@ static int run(const std::vector<std::string> &words, const std::string &log) {
 }
 
 EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *const *options) {
+	COMPILER_CALLED;
 	const char *folder = getenv("TMPDIR");
 	std::string dir = std::string(folder && *folder ? folder : "/tmp") + "/restyle-emulated-XXXXXX";
 	if (!mkdtemp(&dir[0])) return NVRTC_ERROR_INTERNAL_ERROR;
@@ -125,9 +150,21 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	p->image = std::string(MAGIC, 8) + std::string((char *)&bytes, 8) + library;
 	return NVRTC_SUCCESS;
 }
-EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) { return *bytes = p->log.size() + 1, NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log) { return memcpy(log, p->log.c_str(), p->log.size() + 1), NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) { return *bytes = p->image.size(), NVRTC_SUCCESS; }
-EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *image) { return memcpy(image, p->image.data(), p->image.size()), NVRTC_SUCCESS; }
+EXPORT nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *bytes) {
+	COMPILER_CALLED;
+	return *bytes = p->log.size() + 1, NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log) {
+	COMPILER_CALLED;
+	return memcpy(log, p->log.c_str(), p->log.size() + 1), NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *bytes) {
+	COMPILER_CALLED;
+	return *bytes = p->image.size(), NVRTC_SUCCESS;
+}
+EXPORT nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *image) {
+	COMPILER_CALLED;
+	return memcpy(image, p->image.data(), p->image.size()), NVRTC_SUCCESS;
+}
 EXPORT nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *bytes) { return nvrtcGetCUBINSize(p, bytes); }
 EXPORT nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *image) { return nvrtcGetCUBIN(p, image); }

@@ -4,8 +4,9 @@
 // Environment variables set the situation when a program that has no GPU yet asks for the driver's version: anew after each GPU that was
 // given back, and when they have changed.
 //
-//   STANDIN_FAIL    the number of the driver's call that fails, from 1 for that one on; 0 for none
-//   STANDIN_RESULT  what it answers, 2 if not set: after 214 and from 700 on all later ones answer the same, as CUDA's do
+//   STANDIN_FAIL    the number of the call, of any of the three, that fails, from 1 for that one on; 0 for none
+//   STANDIN_RESULT  what it answers if it is the driver's, 2 if not set: after 214 and from 700 on all later ones of the driver answer
+//                   the same, as CUDA's do
 //   STANDIN_IDLE    1: launches do nothing
 //   STANDIN_CALLS   a file for the names of all calls, a line each
 #include <dlfcn.h>
@@ -24,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,25 +108,48 @@ static void read_situation() {
 		calls && *calls ? fopen(calls, "w") : NULL};
 }
 
-// called is what every call begins with. It returns what the call answers instead of doing its work.
-static CUresult called(const char *name) {
-	std::lock_guard<std::mutex> hold(lock);
+// to_fail counts a call and says whether it is to fail. text is what it says then.
+static bool to_fail(const char *name, std::string *text) {
 	if (situation.calls) fprintf(situation.calls, "%s\n", name), fflush(situation.calls);
-	if (++situation.call != situation.fail) return failed;
-	why = std::string(name) + " was told to fail", why_of = situation.result;
+	if (++situation.call != situation.fail) return false;
+	return *text = std::string(name) + " was told to fail", true;
+}
+
+// called is what every call of the driver begins with. It returns what the call answers instead of doing its work.
+static CUresult called(const char *name) {
+	if (!to_fail(name, &why)) return failed;
+	why_of = situation.result;
 	if (why_of == 214 || why_of >= 700) failed = why_of;
 	return why_of;
 }
+// LOCKED has one call of all threads work at a time.
+#define LOCKED const std::lock_guard<std::mutex> hold_(lock)
 #define CALLED \
+	LOCKED; \
 	if (const CUresult r_ = called(__func__)) return r_
+
+// told is called's for the other libraries, whose results are their own.
+static std::string told_why;
+static bool told(const char *name) {
+	LOCKED;
+	return to_fail(name, &told_why);
+}
+
+// lasting is a text that stays where it is, as those of CUDA's libraries do.
+static const char *lasting(const std::string &text) {
+	static std::set<std::string> all;
+	LOCKED;
+	return all.insert(text).first->c_str();
+}
 
 // NOT_CAPTURED is for what waits, and for what this driver does not put into graphs.
 #define NOT_CAPTURED \
 	if (capturing) return CAPTURE_UNSUPPORTED
 
 EXPORT CUresult cuDriverGetVersion(int *v) {
+	LOCKED;
 	if (!users) read_situation(), failed = CUDA_SUCCESS; // what failed before anyone had the GPU is over
-	CALLED;
+	if (const CUresult r = called(__func__)) return r;
 	return *v = 13000, CUDA_SUCCESS;
 }
 EXPORT CUresult cuInit(unsigned int) {
@@ -171,7 +196,7 @@ EXPORT CUresult cuGetErrorName(CUresult r, const char **name) {
 	return found == names.end() ? INVALID_VALUE : (*name = found->second, CUDA_SUCCESS);
 }
 EXPORT CUresult cuGetErrorString(CUresult r, const char **text) {
-	*text = r == why_of ? why.c_str() : r == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "invalid argument";
+	*text = r == why_of ? lasting(why) : r == CUDA_ERROR_OUT_OF_MEMORY ? "out of memory" : "invalid argument";
 	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) {
@@ -179,6 +204,7 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) {
 	return users++, *c = &context, CUDA_SUCCESS;
 }
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
+	LOCKED;
 	failed = CUDA_SUCCESS;
 	const CUresult r = called(__func__);
 	failed = CUDA_SUCCESS;
@@ -216,7 +242,6 @@ EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 }
 EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	CALLED;
-	std::lock_guard<std::mutex> hold(lock);
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = up(bytes, page);
 	if (bytes == 0) return INVALID_VALUE;
 	if (bytes > MEMORY - in_use) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -232,7 +257,6 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	CALLED;
-	std::lock_guard<std::mutex> hold(lock);
 	auto found = pieces.find(p);
 	if (found == pieces.end()) return INVALID_VALUE;
 	munmap(found->second.pages, found->second.mapped);
@@ -310,7 +334,7 @@ EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 	auto load = library ? (void (*)(emulated_module *))dlsym(library, "emulated_load") : NULL;
 	if (!load) return why = dlerror(), why_of = INVALID_IMAGE;
-	CUmod_st *const made = *m = modules.emplace_back( new CUmod_st{library, path, file, {}, ~(uintptr_t)0, 0, {}});
+	CUmod_st *const made = *m = modules.emplace_back(new CUmod_st{library, path, file, {}, ~(uintptr_t)0, 0, {}});
 	load(&made->given);
 	Dl_info info;
 	if (!dladdr((void *)load, &info)) return INVALID_IMAGE;
@@ -344,7 +368,6 @@ static char *share(const emulated_module &m, size_t bytes) {
 // launch runs a kernel.
 static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
 	unsigned int shared, void **parameters) {
-	std::lock_guard<std::mutex> hold(lock);
 	if (situation.idle || failed) return CUDA_SUCCESS;
 	const emulated_module &m = f->module->given;
 	char *const dynamic = share(m, shared);
@@ -397,6 +420,7 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) {
 	return capturing = new CUgraph_st(), CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamEndCapture(CUstream, CUgraph *graph) {
+	LOCKED;
 	const CUgraph made = capturing; // ends though the call may be told to fail
 	capturing = NULL;
 	*graph = NULL;

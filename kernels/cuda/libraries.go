@@ -73,7 +73,7 @@ func (l library) folders() (patterns []string) {
 		patterns = append(patterns, prefix+"/lib")
 	}
 	for _, prefix := range prefixes {
-		packages := prefix + "/lib/python3*/*-packages/nvidia/" // Debian's are dist-packages
+		packages := prefix + "/lib*/python3*/*-packages/nvidia/" // Fedora's are in lib64, and Debian's are dist-packages
 		patterns = append(patterns, packages+"cu13/lib", packages+l.wheel+"/lib")
 	}
 	return patterns

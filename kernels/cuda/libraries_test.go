@@ -20,6 +20,7 @@ func TestPaths(t *testing.T) {
 	folders := []string{
 		"home/lib64", "home/targets/" + machine + "-linux/lib", "path/lib64", "conda/lib", "bin/../lib",
 		"venv/lib/python3.12/site-packages/nvidia/cu13/lib", "venv/lib/python3.12/site-packages/nvidia/LIBRARY/lib",
+		"lib64/python3.11/site-packages/nvidia/cu13/lib",
 		"user/.local/lib/python3.13/site-packages/nvidia/cu13/lib", "user/.local/lib/python3.13/site-packages/nvidia/LIBRARY/lib",
 	}
 	write := func(file string) {

@@ -15,21 +15,27 @@ var ErrNoDriver = errors.New("no NVIDIA driver")
 
 // Results of the driver. The names are its own.
 const (
-	outOfMemory       = 2
-	stubLibrary       = 34
-	deviceUnavailable = 46
-	noDevice          = 100
-	noBinaryForGPU    = 209
-	eccUncorrectable  = 214
-	unsupportedPTX    = 222
-	illegalAddress    = 700
-	launchTimeout     = 702
-	launchFailed      = 719
-	systemNotReady    = 802
-	driverMismatch    = 803
-	compatUnsupported = 804
-	unknown           = 999
+	outOfMemory         = 2
+	stubLibrary         = 34
+	deviceUnavailable   = 46
+	noDevice            = 100
+	noBinaryForGPU      = 209
+	eccUncorrectable    = 214
+	unsupportedPTX      = 222
+	illegalAddress      = 700
+	launchTimeout       = 702
+	illegalInstruction  = 715
+	misalignedAddress   = 716
+	invalidAddressSpace = 717
+	launchFailed        = 719
+	systemNotReady      = 802
+	driverMismatch      = 803
+	compatUnsupported   = 804
+	unknown             = 999
 )
+
+const kernelFailed = "a kernel failed, which is a mistake of restyle's if it comes again at the same place: " +
+	"docs/gpu.md says how the kernel is found"
 
 // cures are what to do about a result of the driver, where that does not depend on the machine.
 var cures = map[int]string{
@@ -42,16 +48,18 @@ var cures = map[int]string{
 	eccUncorrectable: "the GPU's memory is damaged: restart the machine; if it comes again, have the GPU replaced (nvidia-smi -q -d ECC counts)",
 	illegalAddress: "a kernel left its memory, which is a mistake of restyle's if it comes again at the same place: " +
 		"docs/gpu.md says how the kernel is found",
-	launchTimeout: "the system ended a kernel that took seconds, as it does on a GPU with a screen: use one without, or make the batches smaller",
-	launchFailed: "a kernel failed, which is a mistake of restyle's if it comes again at the same place: " +
-		"docs/gpu.md says how the kernel is found",
-	systemNotReady:    "the service that connects the GPUs has not started: start it with systemctl start nvidia-fabricmanager",
-	compatUnsupported: "this libcuda is of CUDA's package cuda-compat, which this GPU does not support: take its folder out of LD_LIBRARY_PATH",
-	unknown:           "the driver does not know why: dmesg may have a line of NVRM with an Xid; restart the machine if it comes again",
+	launchTimeout:       "the system ended a kernel that took seconds, as it does on a GPU with a screen: use one without, or make the batches smaller",
+	illegalInstruction:  kernelFailed,
+	misalignedAddress:   kernelFailed,
+	invalidAddressSpace: kernelFailed,
+	launchFailed:        kernelFailed,
+	systemNotReady:      "the service that connects the GPUs has not started: start it with systemctl start nvidia-fabricmanager",
+	compatUnsupported:   "this libcuda is of CUDA's package cuda-compat, which this GPU does not support: take its folder out of LD_LIBRARY_PATH",
+	unknown:             "the driver does not know why: dmesg may have a line of NVRM with an Xid; restart the machine if it comes again",
 }
 
 // faults are the results after which a GPU, or the driver, is in order again for a new process, as far as anybody knows.
-var faults = []int{eccUncorrectable, illegalAddress, launchTimeout, launchFailed, unknown}
+var faults = []int{eccUncorrectable, illegalAddress, launchTimeout, illegalInstruction, misalignedAddress, invalidAddressSpace, launchFailed, unknown}
 
 // Fault says whether err comes from a GPU that failed while it was used. Nothing more can be done with it, and a new process may
 // go on from what was saved.
@@ -60,10 +68,10 @@ func Fault(err error) bool {
 	return errors.As(err, &e) && !e.opening && slices.Contains(faults, e.Code)
 }
 
-// Busy says whether err comes from a GPU that another process has for itself.
+// Busy says whether err comes from a GPU that could not be taken into use because another process has it for itself, or has filled it.
 func Busy(err error) bool {
 	var e *Error
-	return errors.As(err, &e) && e.Code == deviceUnavailable
+	return errors.As(err, &e) && e.opening && (e.Code == deviceUnavailable || e.Code == outOfMemory)
 }
 
 // root is the machine's files.

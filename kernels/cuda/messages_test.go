@@ -55,6 +55,8 @@ func TestOpenSays(t *testing.T) {
 		"unknown":     {settings: "INIT=999", want: gpu + "UNKNOWN: unknown error: the driver does not know why: dmesg"},
 		"exclusive":   {settings: "MODE=3", want: "another process has the GPU for itself: wait until it ends, or take another GPU; nvidia-smi lists who has it; its compute mode is exclusive: "},
 		"prohibited":  {settings: "MODE=2", want: gpu + "UNKNOWN: unknown error: its compute mode is prohibited: an administrator allows computing with nvidia-smi -c DEFAULT"},
+		"full":        {settings: "USED=1048576", want: gpu + "OUT_OF_MEMORY: out of memory: other processes have its memory: wait until they end, or take another GPU; nvidia-smi lists them"},
+		"full alone":  {settings: "MODE=3 USED=1048576", want: "out of memory: other processes have its memory:"},
 		"none such":   {settings: "GPUS=0", want: "no CUDA-capable device is detected"},
 		"never seen":  {settings: "INIT=12345", want: "open GPU 0: unknown error 12345"},
 	} {
@@ -69,13 +71,34 @@ func TestOpenSays(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v\nhas not\n%s", err, test.want)
 			}
-			if busy := name == "unavailable" || name == "exclusive"; Busy(err) != busy {
+			if busy := slices.Contains([]string{"unavailable", "exclusive", "full", "full alone"}, name); Busy(err) != busy {
 				t.Errorf("busy: %v, %v", Busy(err), err)
 			}
 			if Fault(err) {
 				t.Errorf("nothing was begun, and this counts as a fault on the way: %v", err)
 			}
 		})
+	}
+}
+
+// TestOldDriverSays: a driver that lacks functions is there, and too old.
+func TestOldDriverSays(t *testing.T) {
+	t.Setenv("RESTYLE_CUDA", cudatest.Library(t, "libcuda-old"))
+	const want = "NVIDIA's driver is too old: it knows CUDA 11.0, and 12.0 is needed: update it to 525 or newer"
+	if _, err := Open(0); err == nil || err.Error() != want || errors.Is(err, ErrNoDriver) {
+		t.Error(err)
+	}
+	if _, err := Candidates(); err == nil || err.Error() != want {
+		t.Error(err)
+	}
+}
+
+// TestOtherLibrariesCodes: a code of another library is not the driver's of the same number.
+func TestOtherLibrariesCodes(t *testing.T) {
+	for name, want := range map[string]bool{"CUDA_ERROR_OUT_OF_MEMORY": true, "NVRTC": false, "cuBLASLt": false} {
+		if e := (&Error{Code: outOfMemory, Name: name}); e.OutOfMemory() != want {
+			t.Errorf("%v is out of memory: %t", e, !want)
+		}
 	}
 }
 
@@ -124,6 +147,7 @@ func TestFaults(t *testing.T) {
 	for code, want := range map[int]string{
 		700: "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered: a kernel left its memory, which",
 		702: "CUDA_ERROR_LAUNCH_TIMEOUT: the launch timed out and was terminated: the system ended a kernel that took seconds",
+		716: "CUDA_ERROR_MISALIGNED_ADDRESS: misaligned address: a kernel failed, which",
 		214: "CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered: the GPU's memory is damaged: restart",
 		999: "CUDA_ERROR_UNKNOWN: unknown error: the driver does not know why: ",
 	} {

@@ -29,8 +29,9 @@ typedef struct {
 	uint64_t memory;
 } cuda_device;
 
-// cuda_open_driver opens libcuda at a path, for cuda_open. 0: it could not, and message says why.
-uintptr_t cuda_open_driver(const char *path, char *message, int size);
+// cuda_open_driver opens libcuda at a path, for cuda_open. 0: it could not, and message says why. Then version is the newest CUDA that
+// the library knows, if it lacks a function.
+uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size);
 
 // cuda_idle_driver is a driver with one GPU that does nothing.
 uintptr_t cuda_idle_driver(void);
@@ -99,7 +100,7 @@ typedef struct {
 
 enum { CUDA_MAX_ALGORITHMS = 8 };
 
-// cuda_plan looks for algorithms for a product, best first as cuBLASLt thinks. It is an error if there is none.
+// cuda_plan looks for algorithms for a product, best first as cuBLASLt thinks. count is 0, and there is no plan, if it has none.
 cuda_status cuda_plan(uintptr_t gpu, uintptr_t blas, const cuda_product *product, uintptr_t *plan, int *count);
 void cuda_discard_plan(uintptr_t plan);
 

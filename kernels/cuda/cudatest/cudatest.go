@@ -33,7 +33,7 @@ func Main(m *testing.M) int {
 // Dir is a folder that lasts as long as the tests.
 func Dir() string { return builds.dir }
 
-// Library is the file of a stand-in: libcuda, libnvrtc or libnvidia-ml. It is compiled once for all tests of a package. Without gcc
+// Library is the file of a stand-in: libcuda, libcuda-old, libnvrtc or libnvidia-ml. It is compiled once for all tests of a package. Without gcc
 // the test is skipped.
 func Library(t testing.TB, name string) string {
 	t.Helper()

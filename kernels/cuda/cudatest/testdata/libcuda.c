@@ -136,6 +136,7 @@ static const struct {
 	{INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
 	{209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
 	{214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+	{716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
 	{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
 	{NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
 	{FAULT, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
@@ -162,6 +163,7 @@ CUresult cuGetErrorString(CUresult r, const char **text) {
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) {
 	int mode = setting("STANDIN_MODE", d, 0);
+	if (setting("STANDIN_USED", d, 0) >= memory(d)) return CUDA_ERROR_OUT_OF_MEMORY; // a context takes some
 	if (mode) return mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS ? UNAVAILABLE : UNKNOWN;
 	pthread_mutex_lock(&lock);
 	*c = &contexts[d];
