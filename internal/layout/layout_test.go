@@ -4,7 +4,9 @@ package layout
 import (
 	"go/parser"
 	"go/token"
+	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -110,5 +112,29 @@ func TestGenNeedsNoC(t *testing.T) {
 	}
 	if slices.Contains(deps, "restyle/kernels") {
 		t.Error("cmd/gen imports restyle/kernels")
+	}
+}
+
+// TestNoBuilds: what a compiler made is not committed.
+func TestNoBuilds(t *testing.T) {
+	out, err := exec.Command("git", "-C", "../..", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skip("this is no checkout of git's:", err)
+	}
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	if len(files) < 100 {
+		t.Errorf("only %d files were seen", len(files))
+	}
+	for _, name := range files {
+		f, err := os.Open(filepath.Join("../..", name))
+		if err != nil {
+			continue // deleted, and not committed yet
+		}
+		magic := make([]byte, 4)
+		_, err = io.ReadFull(f, magic)
+		f.Close()
+		if err == nil && string(magic) == "\x7fELF" {
+			t.Errorf("%s is a program or a library", name)
+		}
 	}
 }
