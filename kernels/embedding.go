@@ -61,7 +61,7 @@ const embeddingPiece = 64
 
 // embeddingScratch lays out the sorted ids, and the sums of all pieces but the first of an id.
 func embeddingScratch(cut cut, rows, dim int) (sorted, partials tensor.Tensor) {
-	return cut("sorted ids", tensor.I64, rows), cut("dtable partials", tensor.F32, blocks(rows, embeddingPiece)-1, dim)
+	return cut("sorted ids", tensor.I64, rows), cut("dtable partials", tensor.F32, max(1, blocks(rows, embeddingPiece))-1, dim)
 }
 
 // within panics with the operation's name unless all integers are from 0 to n-1. On a GPU they are not looked at: reading
