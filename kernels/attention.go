@@ -26,12 +26,17 @@ type AttentionSpec struct {
 // Width is the number of columns of qkv: its query heads, then those of keys, then those of values.
 func (s AttentionSpec) Width() int { return (s.Heads + 2*s.KVHeads) * s.HeadDim }
 
-// check panics with the operation's name unless the sizes fit each other.
-func (s AttentionSpec) check(op string) {
+// widestWindow is wider than any sequence, and yet 32 bits are enough for what is counted from its ends.
+const widestWindow = 1 << 30
+
+// checked is s with a window that is no wider than that. It panics with the operation's name unless the sizes fit each other.
+func (s AttentionSpec) checked(op string) AttentionSpec {
 	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.HeadDim < 2 || s.HeadDim%2 != 0 ||
 		s.Window < 0 || s.Unmasked && s.Window > 0 {
 		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d, unmasked %t", op, s.Heads, s.KVHeads, s.HeadDim, s.Window, s.Unmasked))
 	}
+	s.Window = min(s.Window, widestWindow)
+	return s
 }
 
 // checkSequences panics with the operation's name unless the sequences make up all rows, and are known where they have to be.
@@ -58,7 +63,7 @@ func (d *Device) checkSequences(op string, s AttentionSpec, rows int) {
 // in F32, and the weights in the type of qkv. Either way scores and softmax are in float32, and in BF16 the weights are
 // rounded before they meet the values where the CPU has dot products of bfloat16.
 func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
-	s.check("Attention")
+	s = s.checked("Attention")
 	floating("Attention", "qkv", qkv)
 	rows := qkv.Rows()
 	d.checkSequences("Attention", s, rows)
@@ -121,7 +126,7 @@ func (s AttentionSpec) columns(x tensor.Tensor, h, n int) tensor.Matrix {
 // Fused ("attention") it is one kernel that computes the scores again, block by block. Unfused, for each sequence: scores,
 // weights, gradients of values, weights, scores, queries and keys, each over all heads and in scratch memory.
 func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
-	s.check("AttentionBackward")
+	s = s.checked("AttentionBackward")
 	floating("AttentionBackward", "qkv", qkv)
 	rows := qkv.Rows()
 	d.checkSequences("AttentionBackward", s, rows)

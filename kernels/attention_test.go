@@ -230,6 +230,37 @@ func TestAttentionOneKey(t *testing.T) {
 	})
 }
 
+// TestAttentionWideWindow has a window that is wider than any sequence give the very results of none.
+func TestAttentionWideWindow(t *testing.T) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
+		eachAttention(d, []int{16, 32}, func(dt tensor.DType, headDim int) {
+			m := kernels.AttentionSpec{CuSeqlens: []int32{0, 20, 75}, Heads: 2, KVHeads: 1, HeadDim: headDim}
+			c := cases.AttentionCase(dt, m, 1)
+			r := place(t, d, c)
+			c.Forward(d, r.X)
+			c.Backward(d, r.X)
+			want := map[string][]byte{}
+			for _, name := range []string{"y", "lse", "dqkv"} {
+				want[name] = bytesOf(t, d, r.X[name])
+			}
+			m.Offsets = r.X["offsets"]
+			for _, m.Window = range []int{76, math.MaxInt32, math.MaxInt} {
+				for name := range want {
+					d.Zero(r.X[name])
+				}
+				d.Attention(r.X["y"], r.X["lse"], r.X["qkv"], m)
+				d.AttentionBackward(r.X["dqkv"], r.X["dy"], r.X["y"], r.X["lse"], r.X["qkv"], m)
+				for name, b := range want {
+					if !bytes.Equal(bytesOf(t, d, r.X[name]), b) {
+						t.Errorf("%v, head dimension %d, fused %v, window %d: %s is another", dt, headDim, d.Fused(), m.Window, name)
+					}
+				}
+			}
+			r.Close()
+		})
+	})
+}
+
 // TestAttentionNeighbours has a sequence's results, to the last bit, be the same whatever lies beside it: NaN too.
 func TestAttentionNeighbours(t *testing.T) {
 	const n, before, after = 77, 31, 40

@@ -39,7 +39,7 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 // which it goes through the caches once, from end to end. It is one kernel, fused or not. It panics for one that is
 // Unmasked.
 func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s AttentionSpec) {
-	s.check("AttentionCached")
+	s = s.checked("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
 	rows, width := qkv.Rows(), s.KVHeads*s.HeadDim
 	want("AttentionCached", "qkv", qkv, qkv.DType, rows, s.Width())

@@ -126,7 +126,7 @@ func (s AttentionSpec) NextParts(reach int) []int {
 // parts have no room for is a mistake of the program, which on a GPU goes unseen.
 func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Tensor, s AttentionSpec) {
 	const op = "AttentionNext"
-	s.check(op)
+	s = s.checked(op)
 	width := s.KVHeads * s.HeadDim
 	floating(op, "qkv", qkv)
 	want(op, "qkv", qkv, qkv.DType, 1, s.Width())
