@@ -35,6 +35,23 @@ func Join(batches ...Batch) Batch {
 	return j
 }
 
+// filled is b with tokens behind it that train nothing, up to so many rows, in sequences of at most longest tokens.
+func (b Batch) filled(rows, longest int, id int32) Batch {
+	f := []Batch{b}
+	for left := rows - len(b.IDs); left > 0; left -= longest {
+		n := min(left, longest)
+		one := Batch{IDs: slices.Repeat([]int32{id}, n)}
+		if b.Labels != nil {
+			one.Labels = slices.Repeat([]int32{Ignore}, n)
+		}
+		f = append(f, one)
+	}
+	if len(f) == 1 {
+		return b
+	}
+	return Join(f...)
+}
+
 func (b Batch) starts() []int32 {
 	if b.Starts == nil {
 		return []int32{0, int32(len(b.IDs))}

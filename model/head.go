@@ -28,8 +28,13 @@ func (o Options) piece(c Config, rows int) int {
 	return max(1, min(rows, o.HeadBytes/row))
 }
 
+// headRows is how many rows a piece has that may have so many, and has rows that are trained.
+func (m *Model) headRows(rows, piece int) int { return min(piece, m.o.Rows(rows)) }
+
 func (m *Model) cutHead(a *kernels.Arena, e extent) (h headActs) {
-	c, t, trained, logits := m.c, m.o.DType, e.trained, e.logits
+	c, t, logits := m.c, m.o.DType, e.logits
+	rest := e.trained % logits
+	trained := e.trained - rest + m.headRows(rest, logits)
 	h.x = a.New("head x", t, trained, c.Dim)
 	if e.keep {
 		h.dx = a.New("head dx", t, trained, c.Dim)
@@ -48,22 +53,26 @@ func (m *Model) headLoss(p *pass, scale float32, gradient bool) {
 	if trained == 0 {
 		return
 	}
-	d.GatherRows(h.x, p.last.x, p.index)
+	d.GatherRows(h.x.Slice(0, trained), p.last.x, p.index)
+	d.Zero(h.x.Slice(trained, h.x.Dim(0)))
 	for lo := 0; lo < trained; lo += h.logits.Dim(0) {
-		hi := min(lo+h.logits.Dim(0), trained)
-		x, logits := h.x.Slice(lo, hi), h.logits.Slice(0, hi-lo)
+		n := min(h.logits.Dim(0), trained-lo)
+		rows := m.headRows(n, h.logits.Dim(0))
+		x, logits := h.x.Slice(lo, lo+rows), h.logits.Slice(0, rows)
 		m.head.forward(d, logits, x)
 		var dlogits tensor.Tensor
 		if gradient {
-			dlogits = h.dlogits.Slice(0, hi-lo)
+			dlogits = h.dlogits.Slice(0, n)
 		}
-		d.CrossEntropy(p.loss.Slice(lo, hi), dlogits, logits, p.targets.Slice(lo, hi), scale)
+		d.CrossEntropy(p.loss.Slice(lo, lo+n), dlogits, logits.Slice(0, n), p.targets.Slice(lo, lo+n), scale)
 		if gradient {
-			m.head.backward(d, h.dx.Slice(lo, hi), false, dlogits, x, p.overwrite && lo == 0)
+			dlogits = h.dlogits.Slice(0, rows)
+			d.Zero(dlogits.Slice(n, rows))
+			m.head.backward(d, h.dx.Slice(lo, lo+rows), false, dlogits, x, p.overwrite && lo == 0)
 		}
 	}
 	if gradient {
-		d.ScatterRows(p.branch, h.dx, p.index)
+		d.ScatterRows(p.branch, h.dx.Slice(0, trained), p.index)
 	}
 }
 
@@ -77,8 +86,8 @@ func (m *Model) Logits(b Batch, f func(position int, logits []float32)) error {
 	m.forward(p)
 	piece := p.head.logits.Dim(0)
 	host := make([]float32, piece*m.c.Vocab)
-	for lo := 0; lo < p.rows; lo += piece {
-		hi := min(lo+piece, p.rows)
+	for lo := 0; lo < len(b.IDs); lo += piece {
+		hi := min(lo+piece, len(b.IDs))
 		logits := p.head.logits.Slice(0, hi-lo)
 		m.head.forward(m.d, logits, p.last.x.Slice(lo, hi))
 		if err := m.d.Download(host[:logits.Len()], logits); err != nil {

@@ -74,6 +74,9 @@ func (m *Model) Device() *kernels.Device { return m.d }
 // DType is the type of its weights and activations.
 func (m *Model) DType() tensor.DType { return m.o.DType }
 
+// Rows is how many rows a pass of so many tokens has: see Options.Fill.
+func (m *Model) Rows(tokens int) int { return m.o.Rows(tokens) }
+
 // Params are all parameters, in the order in which they lie in memory. A tied head is not one: it is the embedding.
 func (m *Model) Params() []Param { return m.params }
 

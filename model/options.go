@@ -58,6 +58,10 @@ type Options struct {
 	// Default 512 MiB, and on a GPU a 32nd of its memory, but no more than 4 GiB: a piece costs the head's gradient being read and
 	// written once, so it should have hundreds of rows, and thousands on a large GPU.
 	HeadBytes int
+	// Fill has passes, and rows of the head, be filled up to one of at most 16 numbers of tokens: a GPU's library of matrix products
+	// has an algorithm for each number, so they should be few. What is filled up changes no loss, and gradients only by the rounding
+	// of sums. Default: they are as many as the batch has.
+	Fill bool
 }
 
 const defaultHeadBytes, mostHeadBytes = 512 << 20, 4 << 30
@@ -118,6 +122,30 @@ func (o Options) builder(c Config, weights, gradients *kernels.Arena) *builder {
 		b.headType = o.GradType
 	}
 	return b
+}
+
+// fillings is how many numbers of tokens there are with Fill, at most.
+const fillings = 16
+
+// Rows is how many rows a pass of so many tokens has: with Fill a multiple of a sixteenth of MaxTokens, or MaxTokens.
+func (o Options) Rows(tokens int) int {
+	if !o.Fill {
+		return tokens
+	}
+	const grain = 16 // what tensor cores multiply at once
+	step := (o.MaxTokens + fillings*grain - 1) / (fillings * grain) * grain
+	return min(o.MaxTokens, (tokens+step-1)/step*step)
+}
+
+// Fillings are the numbers of rows that passes have with Fill, the largest last; without it they have any, and the largest is told.
+func (o Options) Fillings() (list []int) {
+	if !o.Fill {
+		return []int{o.MaxTokens}
+	}
+	for n := 0; n < o.MaxTokens; list = append(list, n) {
+		n = o.Rows(n + 1)
+	}
+	return list
 }
 
 // positions is how far RoPE's table has to reach for what the model was opened for.

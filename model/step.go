@@ -78,6 +78,7 @@ func (m *Model) begin(b Batch) (*pass, error) {
 		return nil, err
 	}
 	m.acts.Release(0)
+	b = b.filled(m.o.Rows(len(b.IDs)), m.o.Longest, int32(max(0, m.c.PadID)))
 	n := len(b.IDs)
 	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Trained(), logits: m.o.piece(m.c, n), keep: m.o.Train})
 	p.starts = slices.Compact(slices.Clone(b.starts())) // so there are no more than most + 1

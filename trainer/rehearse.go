@@ -9,10 +9,11 @@ import (
 	"restyle/optim"
 )
 
-// Rehearse does once what a run does again and again: a loss, a step over full passes, and, if it has sample answers, some tokens of
-// one. With a device that computes nothing (see kernels.Builds) it shows which kernels the run launches.
+// Rehearse does once what a run does again and again: a loss, a step over full passes, or one over passes of each number of rows if
+// they are filled up to few of these, and, if it has sample answers, some tokens of one. With a device that computes nothing (see kernels.Builds) it shows which kernels the run launches.
 func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error) {
-	m, err := model.New(d, c, s.ModelOptions(c, p))
+	options := s.ModelOptions(c, p)
+	m, err := model.New(d, c, options)
 	if err != nil {
 		return err
 	}
@@ -22,26 +23,27 @@ func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	b := full(p)
-	if _, err := m.Loss(b); err != nil {
+	if _, err := m.Loss(full(p.MaxTokens, p.Longest)); err != nil {
 		return err
 	}
 	r := &Run{Settings: s, Model: m, Optimizer: o}
-	if _, err := r.Move([]model.Batch{b}, 1, 0); err != nil {
-		return err
+	for _, tokens := range options.Fillings() {
+		if _, err := r.Move([]model.Batch{full(tokens, p.Longest)}, 1, 0); err != nil {
+			return err
+		}
 	}
 	return infer.Rehearse(m, s.Context(c))
 }
 
-// full is a pass of as many tokens as there are at most. Sequences are as long as they can be, and some are short, of lengths with
+// full is a pass of so many tokens. Sequences are as long as they can be, and some are short, of lengths with
 // other divisors: unfused attention moves as many numbers at once as divide a length.
-func full(p *Plan) model.Batch {
+func full(tokens, longest int) model.Batch {
 	var of []model.Batch
-	for n, left := 1, p.MaxTokens; left > 0; n *= 2 {
+	for n, left := 1, tokens; left > 0; n *= 2 {
 		if n > 8 {
-			n = p.Longest
+			n = longest
 		}
-		ids := make([]int32, min(n, left, p.Longest))
+		ids := make([]int32, min(n, left, longest))
 		of = append(of, model.Batch{IDs: ids, Labels: ids})
 		left -= len(ids)
 	}

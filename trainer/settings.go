@@ -32,7 +32,8 @@ type Settings struct {
 	DType     tensor.DType
 	GradType  tensor.DType // of the gradients of matrices, see model.Options: BF16, or 0 for F32
 	Recompute model.Recompute
-	HeadBytes int // see model.Options
+	HeadBytes int // see model.Options, also of Fill
+	Fill      bool
 	// BlockGradients keeps the gradients of one block at a time and hands them to the optimiser as they become final. The
 	// backward pass runs twice for it, the first time for the norm. A step is one pass then.
 	BlockGradients bool

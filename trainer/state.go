@@ -28,6 +28,7 @@ type State struct {
 	Step      int               `json:"step"`   // steps done, skipped ones included
 	Updates   int               `json:"updates"`
 	Tokens    int64             `json:"tokens"`
+	Padding   int64             `json:"padding,omitempty"` // what passes were filled up with, beside the tokens
 	Trained   int64             `json:"trained"`
 	Examples  int64             `json:"examples"`
 	Skipped   int               `json:"skipped"`

@@ -20,6 +20,7 @@ func (r *Run) step() error {
 	s := Step{Step: at + 1, Epoch: r.Plan.Done(at + 1), LR: r.Plan.rate(at), Examples: examples}
 	for _, b := range batches {
 		s.Tokens += len(b.IDs)
+		r.state.Padding += int64(r.Model.Rows(len(b.IDs)) - len(b.IDs))
 		s.Trained += b.Trained()
 	}
 	rec, err := r.Move(batches, float32(1/float64(s.Trained)), s.LR)

@@ -113,3 +113,29 @@ func TestWiden(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// TestFilled has passes that are filled up move the weights as others do, and counts what they are filled up with apart.
+func TestFilled(t *testing.T) {
+	s := tinySettings()
+	s.Epochs, s.MaxSteps, s.DType = 0, 4, tensor.F32
+	steps := func(fill bool) (State, []Step) {
+		s := s
+		s.Fill = fill
+		_, r := whole(t, t.TempDir(), s)
+		lines, err := report.ReadMetrics[Step](filepath.Join(r.Dir, "metrics.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.State(), lines
+	}
+	plain, want := steps(false)
+	filled, got := steps(true)
+	if plain.Padding != 0 || filled.Padding == 0 || filled.Tokens != plain.Tokens || filled.Trained != plain.Trained {
+		t.Errorf("filled up %+v, and not %+v", filled, plain)
+	}
+	for i := range want {
+		if e := math.Abs(float64(got[i].Loss/want[i].Loss) - 1); want[i].Tokens > 0 && (got[i].Tokens != want[i].Tokens || !(e < 1e-3)) {
+			t.Errorf("step %d has %d tokens and the loss %v, not %d and %v", want[i].Step, got[i].Tokens, got[i].Loss, want[i].Tokens, want[i].Loss)
+		}
+	}
+}

@@ -503,7 +503,7 @@ func TestOtherState(t *testing.T) {
 
 // TestRecipe changes one setting after another: each that decides bits has to be another recipe, and no other.
 func TestRecipe(t *testing.T) {
-	free := []string{"Recompute", "HeadBytes", "SaveEvery", "Keep", "SampleEvery", "AnswerTokens"}
+	free := []string{"Recompute", "HeadBytes", "Fill", "SaveEvery", "Keep", "SampleEvery", "AnswerTokens"}
 	s := tinySettings()
 	was := s.Recipe()
 	var try func(of reflect.Value)

@@ -28,6 +28,7 @@ type figures struct {
 	Skipped       int            `json:"skipped_steps"`
 	Examples      int64          `json:"examples"`
 	Tokens        int64          `json:"tokens"`
+	Padding       int64          `json:"padding_tokens,omitempty"` // beside those
 	Trained       int64          `json:"trained_tokens"`
 	Seconds       float64        `json:"seconds"`            // in steps
 	Wall          float64        `json:"wall_seconds"`       // of this call, with evaluations and saving
@@ -127,7 +128,7 @@ func (t *train) repeat(was *record, result figures) error {
 // figures are what a run came to. Where the weights are those of the best evaluation, so are loss and tone.
 func (t *train) figures(r trainer.Result, wall time.Duration) figures {
 	f := figures{
-		Out: t.out, Steps: r.Step, Skipped: r.Skipped, Examples: r.Examples, Tokens: r.Tokens, Trained: r.Trained, Seconds: r.Seconds,
+		Out: t.out, Steps: r.Step, Skipped: r.Skipped, Examples: r.Examples, Tokens: r.Tokens, Padding: r.Padding, Trained: r.Trained, Seconds: r.Seconds,
 		Wall: wall.Seconds(), FirstStep: t.beginning.took.Seconds(), Loss: r.Loss, WeightsOfStep: r.Step, Stopped: r.Stopped, PlannedMemory: int64(t.memory.Total()), PeakMemory: t.peakMemory(),
 		Tone: t.outputs.tone,
 	}
@@ -174,8 +175,7 @@ func (t *train) logBenchmark(f figures) error {
 	}
 	return report.AppendBenchmark(t.benchmarkLog, report.BenchmarkRow{
 		Time: time.Now(), Mode: mode, Wall: time.Duration(f.Seconds * float64(time.Second)), TotalTokens: f.Tokens, TrainedTokens: f.Trained,
-		PaddedTokens: f.Tokens, // there is no padding
-		PeakMemory:   f.PeakMemory, TFLOPS: f.TFLOPS, Device: t.where(), DType: t.dtype, Model: t.modelName(), Batch: t.batch, Seq: t.seq,
+		PaddedTokens: f.Tokens + f.Padding, PeakMemory: f.PeakMemory, TFLOPS: f.TFLOPS, Device: t.where(), DType: t.dtype, Model: t.modelName(), Batch: t.batch, Seq: t.seq,
 		Accumulate: t.accumulate, Label: t.label, Version: cli.Version(),
 	})
 }

@@ -83,7 +83,12 @@ func (t *train) printSettings() {
 	if trained < c.ParamCount() {
 		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
 	}
-	row("steps", "%s of %s examples, in passes of up to %d tokens", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)), t.plan.MaxTokens)
+	filled := ""
+	if n := len(t.settings.ModelOptions(c, t.plan).Fillings()); t.settings.Fill {
+		filled = fmt.Sprintf(", filled up to one of %d numbers", n)
+	}
+	row("steps", "%s of %s examples, in passes of up to %d tokens%s", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)),
+		t.plan.MaxTokens, filled)
 	if t.settings.GradType != 0 || t.settings.BlockGradients {
 		row("gradients", "%s", t.gradientsRow())
 	}

@@ -262,8 +262,8 @@ func (t *train) sameDevice(was record) error {
 	return nil
 }
 
-// decide chooses what depends on the device and decides bits: how many tokens go through the model at once, how many of them
-// through the head, and the type of gradients. A run that goes on keeps what it began with.
+// decide chooses what depends on the device and decides bits: how many tokens go through the model at once, up to how many passes are
+// filled, how many tokens go through the head, and the type of gradients. A run that goes on keeps what it began with.
 func (t *train) decide(was record) {
 	capacity := t.device.Capacity()
 	if capacity > 0 && t.maxMemory > 0 {
@@ -272,6 +272,7 @@ func (t *train) decide(was record) {
 	if n, _ := fmt.Sscanf(was.Decisions["logits"], logitsIn, &t.settings.HeadBytes); n != 1 && capacity > 0 {
 		t.settings.HeadBytes = model.HeadBytes(capacity)
 	}
+	t.settings.Fill = capacity > 0 && (was.Decisions["gpu"] == "" || was.Decisions["rows"] != "")
 	var passes int
 	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesOf, &passes); n == 1 {
 		t.plan.Widen(passes)
@@ -303,6 +304,9 @@ func (t *train) decisions() map[string]string {
 	}
 	if n := t.settings.HeadBytes; n > 0 {
 		all["logits"] = fmt.Sprintf(logitsIn, n)
+	}
+	if t.settings.Fill {
+		all["rows"] = "filled up"
 	}
 	return all
 }

@@ -1,0 +1,77 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+
+	"restyle/kernels"
+	"restyle/tensor"
+)
+
+// TestRows wants few numbers of rows, which tensor cores like, none of them smaller than it has to be.
+func TestRows(t *testing.T) {
+	for _, most := range []int{1, 15, 16, 17, 255, 256, 257, 300, 2048, 16384, 100_000} {
+		seen := map[int]bool{}
+		for tokens := range most + 1 {
+			if got := (Options{MaxTokens: most}).Rows(tokens); got != tokens {
+				t.Fatalf("%d of %d tokens have %d rows unfilled", tokens, most, got)
+			}
+			rows := Options{MaxTokens: most, Fill: true}.Rows(tokens)
+			if rows < tokens || rows > most || rows-tokens > most/16+16 || rows < most && rows%16 != 0 {
+				t.Fatalf("%d of %d tokens are filled up to %d", tokens, most, rows)
+			}
+			seen[rows] = tokens > 0
+		}
+		if delete(seen, 0); len(seen) > 16 {
+			t.Errorf("%d tokens: %d numbers of rows", most, len(seen))
+		}
+	}
+}
+
+// TestFill wants passes that are filled up to have the same losses and, but for the rounding of sums, gradients.
+func TestFill(t *testing.T) {
+	for name, c := range shapes {
+		for dtype, rounding := range map[tensor.DType]float64{tensor.F32: 1e-5, tensor.BF16: 1e-2} {
+			t.Run(fmt.Sprint(name, " ", dtype), func(t *testing.T) {
+				d := device(t, kernels.Options{Fused: kernels.All()})
+				o := Options{DType: dtype, MaxTokens: 300, Longest: 20, Train: true, HeadBytes: 24 * c.Vocab * 4}
+				plain := open(t, d, c, o)
+				o.Fill = true
+				filled := open(t, d, c, o)
+				shown := 0
+				filled.Watch = func(_ string, h tensor.Tensor) { shown = h.Rows() }
+				for _, lengths := range [][]int{{3}, {20, 12}, {20, 13}, {17, 20, 20, 3}, slices.Repeat([]int{20}, 15)} {
+					var of []Batch
+					for i, n := range lengths {
+						of = append(of, sequence(c, uint64(i), n))
+					}
+					b := Join(of...)
+					want := gradient(t, plain, 0.25, b)
+					wantGradients := gradients(t, plain)
+					filled.acts.Release(0)
+					whole := filled.acts.New("NaN", tensor.U8, filled.acts.Size())
+					d.UploadBytes(whole, bytes.Repeat([]byte{0xFF}, whole.Bytes()))
+					got := gradient(t, filled, 0.25, b)
+					if shown != filled.Rows(len(b.IDs)) || len(lengths) == 1 && shown != 32 {
+						t.Errorf("%v: %d rows", lengths, shown)
+					}
+					if got.Trained != want.Trained || len(got.Tokens) != len(want.Tokens) || distance(got.Tokens, want.Tokens) > rounding {
+						t.Errorf("%v: losses %v, not %v", lengths, got.Tokens, want.Tokens)
+					}
+					if e := distance(gradients(t, filled), wantGradients); e > rounding {
+						t.Errorf("%v: gradients are %g apart", lengths, e)
+					}
+					told := 0
+					if err := filled.Logits(b, func(position int, _ []float32) { told++ }); err != nil || told != len(b.IDs) {
+						t.Errorf("%v: logits of %d positions, %v", lengths, told, err)
+					}
+				}
+				if l, err := filled.Loss(Batch{IDs: []int32{1, 2}}); err != nil || l.Trained != 0 {
+					t.Errorf("without labels: %v, %v", l, err)
+				}
+			})
+		}
+	}
+}
