@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -24,8 +25,10 @@ func TestRows(t *testing.T) {
 			}
 			seen[rows] = tokens > 0
 		}
-		if delete(seen, 0); len(seen) > 16 {
-			t.Errorf("%d tokens: %d numbers of rows", most, len(seen))
+		delete(seen, 0)
+		want := slices.Sorted(maps.Keys(seen))
+		if got := (Options{MaxTokens: most, Fill: true}).Fillings(); len(want) > 16 || !slices.Equal(got, want) {
+			t.Errorf("%d tokens: fillings %v, not %v", most, got, want)
 		}
 	}
 }
@@ -40,6 +43,9 @@ func TestFill(t *testing.T) {
 				plain := open(t, d, c, o)
 				o.Fill = true
 				filled := open(t, d, c, o)
+				if a, b := filled.headRows(3, 100), filled.headRows(3, 24); a != 32 || b != 24 {
+					t.Errorf("the head has %d rows, and %d of a smaller piece", a, b)
+				}
 				shown := 0
 				filled.Watch = func(_ string, h tensor.Tensor) { shown = h.Rows() }
 				for _, lengths := range [][]int{{3}, {20, 12}, {20, 13}, {17, 20, 20, 3}, slices.Repeat([]int{20}, 15)} {

@@ -172,7 +172,7 @@ var driverMutants = []mutant{
 		"next < len(jobs)-1 && failed",
 		"./kernels -run Auto|OpenByName|OutOfMemory|Precompile|Builds"},
 	{"driver/losses-not-rehearsed", "trainer/rehearse.go",
-		"_, err := m.Loss(b); err != nil",
+		"_, err := m.Loss(full(p.MaxTokens, p.Longest)); err != nil",
 		"err != nil",
 		"./trainer -run Rehearse"},
 	{"driver/answers-not-rehearsed", "infer/rehearse.go",
