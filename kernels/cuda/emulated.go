@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/binary"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"restyle/internal/disk"
 )
@@ -52,10 +54,10 @@ func OpenEmulatedBLAS(g *GPU) (*BLAS, error) {
 	return openBLAS(g, []string{library})
 }
 
-// native says whether a library is for the machine that this program was built for, by the field e_machine of its ELF header.
-func native(image []byte) bool {
-	machine := map[string]uint16{"amd64": 62, "arm64": 183}[runtime.GOARCH]
-	return len(image) >= 20 && binary.LittleEndian.Uint16(image[18:]) == machine
+// targets says whether a compiler makes code for the machine that this program was built for, by what it answers to -dumpmachine.
+func targets(machine string) bool {
+	name := map[string]string{"amd64": "x86_64-", "arm64": "aarch64-"}[runtime.GOARCH]
+	return name != "" && strings.HasPrefix(machine, name)
 }
 
 // emulator returns the file of the library, which it makes if the cache has none of the same source and compiler.
@@ -76,7 +78,7 @@ func emulator(cache Cache) (string, error) {
 	}
 	path := filepath.Join(dir, fmt.Sprintf("emulated-%x.so", key[:16]))
 	if file, err := read(path); err == nil {
-		if image, ok := unsealed(file); ok && native(image) {
+		if _, ok := unsealed(file); ok {
 			return path, nil
 		}
 	}
@@ -99,9 +101,6 @@ func emulator(cache Cache) (string, error) {
 	image, err := os.ReadFile(out)
 	if err != nil {
 		return "", err
-	}
-	if !native(image) {
-		return "", fmt.Errorf("%w: %s makes code for another machine than this one", ErrNoCompiler, cxx)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -149,9 +148,14 @@ func cxx() (string, error) {
 		if name == "" {
 			continue
 		}
-		if path, err := exec.LookPath(name); err == nil {
-			return filepath.Abs(path)
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
 		}
+		if machine, err := exec.Command(path, "-dumpmachine").Output(); err == nil && !targets(string(machine)) {
+			return "", fmt.Errorf("%w: %s makes code for %s", ErrNoCompiler, path, bytes.TrimSpace(machine))
+		}
+		return filepath.Abs(path)
 	}
 	return "", ErrNoCompiler
 }
