@@ -2,46 +2,19 @@ package kernels_test
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"slices"
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
-
-// emulated is a GPU that the CPU plays.
-func emulated(t *testing.T) *kernels.Device {
-	t.Helper()
-	d, err := kernels.Open("emulated", kernels.Options{})
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
-// everywhere runs f on each device, and on a GPU that the CPU plays.
-func everywhere(t *testing.T, f func(t *testing.T, d *kernels.Device)) {
-	t.Helper()
-	kernels.EachDevice(t, f)
-	t.Run("emulated", func(t *testing.T) { f(t, emulated(t)) })
-}
 
 // TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales have the same bits; elsewhere
 // a product may be joined with a sum or not.
 func TestAdamWOnGPU(t *testing.T) {
 	const n = 5*kernels.QuantizeBlock + 77
-	gpu := emulated(t)
+	gpu := kernels.Emulated(t, kernels.Options{})
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +90,7 @@ func TestAdamWHalfGradients(t *testing.T) {
 			}
 		}
 	}
-	everywhere(t, run)
+	kernels.EachDeviceAndEmulated(t, run)
 }
 
 // TestAdamWAll wants a list to be what its tensors are one by one: of several forms, sizes, numbers, some of them still, ranges
@@ -175,7 +148,7 @@ func TestAdamWAll(t *testing.T) {
 			}
 		}
 	}
-	everywhere(t, run)
+	kernels.EachDeviceAndEmulated(t, run)
 }
 
 // record is what a control says.
@@ -226,5 +199,5 @@ func TestAdamWAnywhere(t *testing.T) {
 			}
 		}
 	}
-	everywhere(t, run)
+	kernels.EachDeviceAndEmulated(t, run)
 }

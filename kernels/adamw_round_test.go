@@ -54,7 +54,7 @@ func awkward() (x []float32) {
 func TestSplit8(t *testing.T) {
 	f := form{name: "split8", weight: tensor.BF16, master: tensor.U8}
 	x := awkward()
-	everywhere(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		s := rounded(t, d, f, x, nil)
 		w, residual := make([]uint16, len(x)), bytesOf(t, d, s.s.Master)
 		for i, b := range bytesOf(t, d, s.w) {
@@ -92,7 +92,7 @@ func TestStochasticNeighbours(t *testing.T) {
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	x := awkward()
 	var first string
-	everywhere(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for seed := range uint64(3) {
 			s := rounded(t, d, f, x, func(s *stepper) { s.c.Seed = seed })
 			for i, got := range floats(t, d, s.w) {

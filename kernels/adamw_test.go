@@ -202,7 +202,7 @@ func TestAdamWAtRest(t *testing.T) {
 func TestAdamWEnd(t *testing.T) {
 	const n = kernels.QuantizeBlock + 1
 	zero, scales := bytes.Repeat([]byte{127}, n), []float32{1, 1}
-	everywhere(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			if !f.codes {
 				continue
@@ -224,7 +224,7 @@ func TestAdamWEnd(t *testing.T) {
 
 // TestAdamWSpoiled: a gradient that is not finite shows, within two steps, in all of its block; bitsandbytes hides it.
 func TestAdamWSpoiled(t *testing.T) {
-	everywhere(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
 			for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 				x := f.stepper(t, d, filled(600, func(int) float64 { return 1 }))

@@ -57,7 +57,7 @@ func search(x float32, code []float32, signed bool) byte {
 // TestQuantize wants the code that a search finds for numbers about every midpoint and every number of the maps, where one
 // unit in the last place decides, and for others; and the way back.
 func TestQuantize(t *testing.T) {
-	everywhere(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, signed := range []bool{true, false} {
 			code := kernels.DynamicMap(signed)
 			var x []float32
@@ -113,7 +113,7 @@ func TestQuantize(t *testing.T) {
 
 // TestQuantizeBlocks has blocks of several scales, one of zeros, one of a NaN, and an end.
 func TestQuantizeBlocks(t *testing.T) {
-	everywhere(t, func(t *testing.T, d *kernels.Device) {
+	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		const n = 4*kernels.QuantizeBlock + 17
 		in := filled(n, func(i int) float64 {
 			switch i / kernels.QuantizeBlock {

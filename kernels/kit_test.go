@@ -1,14 +1,12 @@
 package kernels
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"restyle/kernels/cpu"
-	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 )
 
@@ -37,21 +35,19 @@ func EachDeviceAndEmulated(t *testing.T, f func(t *testing.T, d *Device)) {
 	}
 }
 
+// Emulated opens the GPU that the CPU plays, until the test ends.
+func Emulated(t testing.TB, o Options) *Device {
+	t.Helper()
+	d, err := Open("emulated", o)
+	cudatest.Opened(t, d, err)
+	return d
+}
+
 // on runs f on a device whose scratch memory is guarded.
 func on(t *testing.T, name string, o Options, f func(t *testing.T, d *Device)) {
 	t.Helper()
 	d, err := Open(name, o)
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // behind the arenas that f closes in this way
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cudatest.Opened(t, d, err)
 	d.GuardScratch(func(what string) { t.Error(what) })
 	f(t, d)
 }

@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -59,7 +58,7 @@ func TestMMA(t *testing.T) {
 // warp runs a kernel of mmaSource with 512 bytes of dynamic shared memory, on the emulated GPU, and returns n words.
 func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 	t.Helper()
-	d := mmaDevice(t)
+	d := Emulated(t, Options{})
 	p, err := build{source: "add.cu", block: 32}.program()
 	if err != nil {
 		t.Fatal(err)
@@ -97,20 +96,6 @@ func warp(t *testing.T, kernel string, from []uint32, n int) ([]uint32, error) {
 		words = append(words, binary.LittleEndian.Uint32(b))
 	}
 	return words, nil
-}
-
-// mmaDevice opens the emulated GPU for the test.
-func mmaDevice(t *testing.T) *Device {
-	t.Helper()
-	d, err := Open("emulated", Options{})
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
 }
 
 // expect fails the test where a kernel's words are not those that it should write.

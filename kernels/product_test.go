@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,27 +11,10 @@ import (
 	"restyle/tensor"
 )
 
-// emulated opens the GPU that the CPU plays, until the test ends.
-func emulated(t *testing.T) *Device {
-	d, err := Open("emulated", Options{OwnProducts: true})
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
 // TestProduct has a GPU multiply matrices of all layouts and types, whose rows may lie apart and begin anywhere, and compares
 // each element with its sum in float64. What lies between the rows of a result has to stay as it was.
 func TestProduct(t *testing.T) {
-	d := emulated(t)
+	d := Emulated(t, Options{OwnProducts: true})
 	for _, size := range []struct{ m, n, k, apart, from int }{
 		{1, 1, 1, 0, 0}, {1, 1, 1, 5, 3}, {3, 5, 0, 5, 3}, {0, 5, 8, 0, 0}, {5, 0, 8, 0, 0},
 		{65, 66, 17, 0, 0}, {65, 66, 17, 5, 3}, {130, 7, 70, 5, 3}, {9, 131, 40, 0, 0}, {9, 131, 40, 5, 3}, {1100, 9, 8, 0, 0},
@@ -52,7 +34,7 @@ func TestProduct(t *testing.T) {
 // TestTiles has every tile multiply what ends within it and within a step, after more steps than it has stages, with k whole
 // and cut into parts.
 func TestTiles(t *testing.T) {
-	d := emulated(t)
+	d := Emulated(t, Options{OwnProducts: true})
 	layouts := [][2]bool{{true, false}, {false, false}, {false, true}}
 	for ab, tiles := range map[tensor.DType][]tile{tensor.F32: floatTiles, tensor.BF16: tensorTiles} {
 		for i, tile := range tiles {

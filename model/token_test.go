@@ -1,13 +1,12 @@
 package model
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 	"restyle/tensor"
 )
 
@@ -15,17 +14,7 @@ import (
 func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
 	d, err := kernels.Open("emulated", o)
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cudatest.Opened(t, d, err)
 	return d
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
 	"restyle/tensor"
 )
@@ -17,17 +17,7 @@ import (
 // those of one block after the other. Codes and their scales have the same bits.
 func TestGPU(t *testing.T) {
 	gpu, err := kernels.Open("emulated", kernels.Options{})
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // behind the arenas of parameters
-		if err := gpu.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cudatest.Opened(t, gpu, err)
 	const limit = 0.05 // about half of the norm
 	shapes := [][]int{{67, 64}, {300}, {65, 64}, {20, 20}}
 	for _, master := range []Master{Split8, Stochastic} {

@@ -1,13 +1,12 @@
 package cases
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"testing"
 
 	"restyle/kernels"
-	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 )
 
 // TestEmulated runs the kernels for GPUs, in every case, on the GPU that the CPU plays.
@@ -31,17 +30,7 @@ func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	}
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	d, err := kernels.Open("emulated", o)
-	if errors.Is(err, cuda.ErrNoCompiler) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cudatest.Opened(t, d, err)
 	return d
 }
 

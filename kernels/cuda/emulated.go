@@ -23,8 +23,16 @@ import (
 var emulatedSources embed.FS
 
 // ErrNoCompiler is the error of a machine without a C++ compiler, of which the emulated GPU is made, or on which it cannot be: its
-// fibers and its modules know Linux on x86-64 and arm64.
-var ErrNoCompiler = errors.New("the emulated GPU needs Linux on x86-64 or arm64 and a C++ compiler: install g++ or clang++, or name one in the environment variable CXX")
+// fibers and its modules know Linux on x86-64 and arm64. It is an errors.ErrUnsupported.
+var ErrNoCompiler error = noCompiler{}
+
+type noCompiler struct{}
+
+func (noCompiler) Error() string {
+	return "the emulated GPU needs Linux on x86-64 or arm64 and a C++ compiler: install g++ or clang++, or name one in the environment variable CXX"
+}
+
+func (noCompiler) Is(err error) bool { return err == errors.ErrUnsupported }
 
 // OpenEmulated opens a GPU that this machine's processor plays, with its compiler: for finding mistakes in kernels where there is
 // no GPU. It takes the same sources and gives the same answers, a thousand times slower. The library that does it is made by the

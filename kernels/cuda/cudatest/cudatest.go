@@ -4,6 +4,8 @@ package cudatest
 
 import (
 	"cmp"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +30,23 @@ func Main(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	builds.dir, builds.done = dir, map[string]string{}
 	return m.Run()
+}
+
+// Opened has a device serve a test, and closes it when that ends: a GPU that the CPU plays, say, without whose compiler the test is
+// skipped. err is what opening it gave.
+func Opened(t testing.TB, device io.Closer, err error) {
+	t.Helper()
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := device.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Dir is a folder that lasts as long as the tests.
