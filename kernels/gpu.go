@@ -23,6 +23,7 @@ type gpu struct {
 	modules  map[build]*cuda.Module
 	room     *Arena                 // of products, nil until they need it
 	blas     *blas                  // nil: products are our own
+	ranges   *cuda.Ranges           // nil: no profiler listens
 	monitor  *cuda.Monitor          // see Device.Meters
 	dark     bool                   // there is none
 	launched func(k kernel, g grid) // tests set it, to be told of every launch, of which none is made then

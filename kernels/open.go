@@ -114,6 +114,7 @@ func (d *Device) useGPU(name string, device *cuda.GPU, compiler *cuda.Compiler) 
 	}
 	d.name = name
 	d.gpu = &gpu{GPU: device, compiler: compiler, arch: arch, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
+	d.gpu.ranges, _ = cuda.OpenRanges() // as a rule there is no profiler
 	return nil
 }
 

@@ -77,6 +77,7 @@ func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
 // Extend appends tokens to a cache and returns the logits of the last one, [vocab]: what comes next. The slice is
 // used again by the cache's next Extend.
 func (m *Model) Extend(c *Cache, ids []int32) ([]float32, error) {
+	defer m.tokenRange(ids)()
 	logits, err := m.extendBy(c, ids)
 	if err != nil {
 		return nil, err
@@ -85,6 +86,13 @@ func (m *Model) Extend(c *Cache, ids []int32) ([]float32, error) {
 		return nil, err
 	}
 	return c.next, nil
+}
+
+func (m *Model) tokenRange(ids []int32) (end func()) {
+	if len(ids) == 1 {
+		return m.d.Range("token")
+	}
+	return m.d.Range("prompt")
 }
 
 // extendBy is Extend, with the logits left on the device.

@@ -90,12 +90,15 @@ func (m *Model) begin(b Batch) (*pass, error) {
 
 // forward goes through all blocks and the last norm, whose output is p.last.x.
 func (m *Model) forward(p *pass) {
+	defer m.d.Range("forward")()
 	s := stream{h: p.acts[0].attention.h}
 	m.embed.forward(p, s.h)
 	m.watch("embed", s.h)
 	for i := range m.blocks {
 		a := &p.acts[i]
+		end := m.blockRange(i)
 		s = m.blocks[i].forward(p, a, s)
+		end()
 		if i > 0 { // the stream's addition was made by the norm that block i begins with
 			m.watch(fmt.Sprintf("block.%d", i-1), a.attention.h)
 		}
@@ -107,19 +110,24 @@ func (m *Model) forward(p *pass) {
 
 // backward goes back through the last norm and all blocks from dx, the gradient of the last norm's output.
 func (m *Model) backward(p *pass, dx tensor.Tensor, after func(block int)) {
+	defer m.d.Range("backward")()
 	m.norm.backwardFirst(m.d, p.dh, dx, p.last, p.overwrite)
 	for i := len(m.blocks) - 1; i >= 0; i-- {
 		b := &m.blocks[i]
 		if !b.below && !b.trained() {
 			return
 		}
+		end := m.blockRange(i)
 		b.backward(p, &p.acts[i])
+		end()
 		if after != nil {
 			after(i)
 		}
 	}
 	m.embed.backward(p)
 }
+
+func (m *Model) blockRange(i int) (end func()) { return m.d.Range(fmt.Sprintf("block %d", i)) }
 
 func (m *Model) watch(name string, h tensor.Tensor) {
 	if m.Watch != nil {

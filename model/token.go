@@ -90,6 +90,7 @@ func (l *attention) step(d *kernels.Device, cache *Cache, rope *ropeTable, a *at
 // chooses it, and a GPU is quickest if the next call goes on with it alone. If a logit is NaN or +Inf, or all are -Inf, the id is -1
 // and there are logits, as Extend returns them; there are none if not.
 func (m *Model) Greedy(c *Cache, ids []int32) (id int32, logits []float32, err error) {
+	defer m.tokenRange(ids)()
 	x, err := m.extendBy(c, ids)
 	if err != nil {
 		return -1, nil, err

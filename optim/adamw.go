@@ -218,6 +218,7 @@ func (o *AdamW) AddLoss(losses tensor.Tensor) { o.d.AddLoss(o.control, losses) }
 // not finite, nothing changes and the step does not count. What is to be done is decided on the device; Step waits for it at the
 // end, and returns its error.
 func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
+	defer o.d.Range("optimizer")()
 	o.d.AddSquaresAll(o.control, o.all)
 	o.d.Decide(o.control, limit)
 	o.move(o.all, lr, o.control)

@@ -7,6 +7,7 @@ import "restyle/kernels"
 
 // AddSquares adds what the gradients of a block add to the square of the norm.
 func (o *AdamW) AddSquares(block int) {
+	defer o.d.Range("optimizer")()
 	if list := o.blocks[block]; list != nil {
 		o.d.AddSquaresAll(o.control, list)
 	}
@@ -17,6 +18,7 @@ func (o *AdamW) Decide(limit float64) { o.d.Decide(o.control, limit) }
 
 // MoveBlock moves the parameters of a block, if the step is taken.
 func (o *AdamW) MoveBlock(block int, lr float64) {
+	defer o.d.Range("optimizer")()
 	if list := o.blocks[block]; list != nil {
 		o.move(list, lr, o.control)
 	}

@@ -30,6 +30,7 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	r.phase("evaluate")
+	defer r.Model.Device().Range("evaluation")()
 	start := time.Now()
 	e := Evaluation{Step: r.state.Step, Loss: nan, Measured: r.state.Pending == evaluation && len(r.Val) > 0}
 	if e.Measured {
@@ -73,6 +74,7 @@ func (r *Run) judge(e *Evaluation) error {
 	if err := r.forget(nil); err != nil { // those that were the best since the last checkpoint: a resumed run finds them again
 		return err
 	}
+	defer r.Model.Device().Range("checkpoint")()
 	return checkpoint.Replace(bestIn(r.Dir, e.Step), r.saveModel)
 }
 

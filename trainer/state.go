@@ -60,6 +60,7 @@ const stateName, optimizerName = "state.json", "optimizer.safetensors"
 // save writes a checkpoint of the state between two steps.
 func (r *Run) save() error {
 	start := time.Now()
+	defer r.Model.Device().Range("checkpoint")()
 	r.observe(Saving)
 	if err := r.metrics.Sync(); err != nil {
 		return err

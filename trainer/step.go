@@ -54,6 +54,7 @@ func (r *Run) step() error {
 // Move takes a step over batches, with a learning rate: what each step of a run is. scale is that of the sum of their losses. Of r
 // it needs Settings, Model and Optimizer.
 func (r *Run) Move(batches []model.Batch, scale float32, lr float64) (kernels.Record, error) {
+	defer r.Model.Device().Range("step")()
 	if r.Settings.BlockGradients {
 		return r.moveBlocks(batches, scale, lr)
 	}

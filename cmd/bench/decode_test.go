@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"restyle/internal/cli"
 	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 )
 
 func TestDecode(t *testing.T) {
@@ -49,12 +51,13 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeProfile wants a profile that tells products apart by their sizes, and every kernel of a token in it.
+// TestDecodeProfile wants a profile that tells products apart by their sizes, and every kernel of a token in it; and a profiler to see tokens.
 func TestDecodeProfile(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(config, []byte(tinyConfig), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	ranges := cudatest.UseRanges(t)
 	var out, errs strings.Builder
 	code := run(context.Background(), []string{"decode", "--model", config, "--context", "0", "--tokens", "2", "--warmup", "0", "--device", "emulated", "--sync"}, &out, &errs)
 	if strings.Contains(errs.String(), cuda.ErrNoCompiler.Error()) {
@@ -69,5 +72,8 @@ func TestDecodeProfile(t *testing.T) {
 		if !strings.Contains(out.String(), " "+want) {
 			t.Errorf("no %s:\n%s", want, out.String())
 		}
+	}
+	if all := ranges(); !slices.Equal(slices.Compact(all), []string{"token"}) || len(all) < 2 {
+		t.Errorf("a profiler sees %q", all)
 	}
 }

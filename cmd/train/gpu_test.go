@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -258,6 +260,49 @@ func TestGradientsRow(t *testing.T) {
 			o := must(t, cli.Done, append(args, c.more...)...)
 			if !strings.Contains(o.stdout, c.want) || c.want == "" && strings.Contains(o.stdout, "\ngradients  BF16") {
 				t.Error(o)
+			}
+		})
+	}
+}
+
+// TestGPURanges wants a profiler to see what a run is doing, each range within the one that it belongs to and closed, also where the GPU
+// fails.
+func TestGPURanges(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	for name, test := range map[string]struct {
+		more  []string
+		ends  int
+		fault string
+		want  []string
+	}{
+		"all": {nil, cli.Done, "", []string{"evaluation", "evaluation/forward/block 1", "evaluation/checkpoint", "evaluation/prompt/forward", "step", "step/forward",
+			"step/forward/block 0", "step/forward/block 1", "step/backward", "step/backward/block 0", "step/optimizer", "checkpoint"}},
+		"a block's gradients": {[]string{"--gradients", "block", "--batch", "1", "--accumulate", "1"}, cli.Done, "", []string{"step/backward/optimizer", "step/forward/block 0"}},
+		"a GPU that fails":    {nil, cli.Retry, "700", []string{"step"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("STANDIN_FAULT", cmp.Or(test.fault, "0"))
+			t.Setenv("STANDIN_BROKEN", "0")
+			ranges := cudatest.UseRanges(t)
+			args := small(t, filepath.Join(t.TempDir(), "out"), append([]string{"--device", "cuda", "--max-steps", "2", "--eval-every", "2"}, test.more...)...)
+			var stdout, stderr bytes.Buffer
+			if exit := run(context.Background(), args, &stdout, &stderr, func(p trainer.Phase) {
+				if p == "step 2" && test.fault != "" {
+					os.Setenv("STANDIN_BROKEN", "1")
+				}
+			}); exit != test.ends {
+				t.Fatalf("%d: %s", exit, stderr.String())
+			}
+			all := ranges()
+			for _, want := range test.want {
+				if !slices.Contains(all, want) {
+					t.Errorf("no %q in %q", want, all)
+				}
+			}
+			if test.fault == "" && test.more == nil && strings.Count(strings.Join(all, "\n")+"\n", "step\n") != 2 {
+				t.Errorf("not two steps: %q", all)
 			}
 		})
 	}

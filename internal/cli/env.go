@@ -33,7 +33,7 @@ var dotEnvNames = []struct {
 }
 
 // environmentOnly are settings that .env may not give and that people may expect to work there.
-var environmentOnly = []string{"RESTYLE_NVRTC", "RESTYLE_CUBLASLT", "RESTYLE_CUDA", "RESTYLE_NVML", "RESTYLE_CACHE",
+var environmentOnly = []string{"RESTYLE_NVRTC", "RESTYLE_CUBLASLT", "RESTYLE_CUDA", "RESTYLE_NVML", "RESTYLE_NVTX", "RESTYLE_CACHE",
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy", "HF_TOKEN_PATH", "CUDA_HOME", "CUDA_PATH"}
 
 // maxDotEnv is more than any .env of settings has, in bytes.

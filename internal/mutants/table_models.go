@@ -61,7 +61,7 @@ var modelsMutants = []mutant{
 	{"models/overwrite-forgets-head-norms", "model/attention.go", "l.kNorm.begin(d, p.overwrite)\n", "", "./model"},
 	{"models/overwrite-forgets-the-embedding", "model/embedding.go", "e.begin(p.d, p.overwrite)", "e.begin(p.d, false)", "./model"},
 	{"models/overwrite-each-piece-of-the-head", "model/head.go", "p.overwrite && lo == 0", "p.overwrite", "./model"},
-	{"models/after-comes-before", "model/step.go", "\t\tb.backward(p, &p.acts[i])\n\t\tif after != nil {\n\t\t\tafter(i)\n\t\t}\n", "\t\tif after != nil {\n\t\t\tafter(i)\n\t\t}\n\t\tb.backward(p, &p.acts[i])\n", "./model"},
+	{"models/after-comes-before", "model/step.go", "\t\tend := m.blockRange(i)\n\t\tb.backward(p, &p.acts[i])\n\t\tend()\n\t\tif after != nil {\n\t\t\tafter(i)\n\t\t}\n", "\t\tif after != nil {\n\t\t\tafter(i)\n\t\t}\n\t\tend := m.blockRange(i)\n\t\tb.backward(p, &p.acts[i])\n\t\tend()\n", "./model"},
 	{"models/reused-gradients-lie-apart", "model/block.go", "if reuse && b.gradients != nil {", "if false {", "./model"},
 	{"models/flops-of-frozen", "model/linear.go", "n += 2 * float64(g.dw.Len())", "n += 4 * float64(g.dw.Len())", "./model"},
 	{"models/flops-below", "model/attention.go", "if below {\n\t\tn += 4 * pairs", "if true {\n\t\tn += 4 * pairs", "./model"},

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -18,7 +20,7 @@ import (
 // names, and nowhere else if it is set; where the loader looks; in the folders of the driver, or of CUDA's toolkits, of conda and
 // of pip's packages.
 type library struct {
-	file     string // "%d" is CUDA's major version. It is never the name without a number: libcuda.so is empty
+	file     string // "%d" is CUDA's major version, if it has it. It is never the name without a number: libcuda.so is empty
 	variable string
 	driver   bool   // it comes with the driver, in one version
 	wheel    string // the folder of pip's package for CUDA 12, in site-packages/nvidia; for CUDA 13 there is one for all
@@ -30,6 +32,10 @@ var (
 	libnvml     = library{file: "libnvidia-ml.so.1", variable: "RESTYLE_NVML", driver: true}
 	libnvrtc    = library{file: "libnvrtc.so.%d", variable: "RESTYLE_NVRTC", wheel: "cuda_nvrtc", pip: "nvidia-cuda-nvrtc"}
 	libcublasLt = library{file: "libcublasLt.so.%d", variable: "RESTYLE_CUBLASLT", wheel: "cublas", pip: "nvidia-cublas"}
+
+	// NVTX, of CUDA 13 and of CUDA 12.
+	libnvtx       = library{file: "libnvtx3interop.so.1", variable: "RESTYLE_NVTX", pip: "nvidia-nvtx"}
+	libnvToolsExt = library{file: "libnvToolsExt.so.1", variable: "RESTYLE_NVTX", wheel: "nvtx", pip: "nvidia-nvtx"}
 )
 
 // The versions of CUDA that are supported. Libraries of one work with every driver of the same major version and of newer ones.
@@ -47,9 +53,10 @@ func (l library) paths(driver int) []string {
 	var names []string
 	for major := newestCUDA; major >= oldestCUDA; major-- {
 		if driver == 0 || major <= driver/1000 {
-			names = append(names, fmt.Sprintf(l.file, major))
+			names = append(names, strings.ReplaceAll(l.file, "%d", strconv.Itoa(major)))
 		}
 	}
+	names = slices.Compact(names) // some files have a number of their own
 	paths := names
 	for _, pattern := range l.folders() {
 		for _, name := range names {

@@ -108,6 +108,13 @@ void cuda_discard_plan(uintptr_t plan);
 cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan, int algorithm, uint64_t a, uint64_t b, uint64_t c, uint64_t bias, int add,
 	uint64_t workspace, uint64_t bytes);
 
+// cuda_open_nvtx opens NVTX at a path. 0: it could not, or no profiler listens, and message says why.
+uintptr_t cuda_open_nvtx(const char *path, char *message, int size);
+
+// cuda_begin_range begins a range on the calling thread, and cuda_end_range ends the one that began last there.
+void cuda_begin_range(uintptr_t nvtx, const char *name);
+void cuda_end_range(uintptr_t nvtx);
+
 typedef struct {
 	uintptr_t compiler;
 	int major, minor;

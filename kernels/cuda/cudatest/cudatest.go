@@ -52,8 +52,8 @@ func Opened(t testing.TB, device io.Closer, err error) {
 // Dir is a folder that lasts as long as the tests.
 func Dir() string { return builds.dir }
 
-// Library is the file of a stand-in: libcuda, libcuda-old, libnvrtc or libnvidia-ml. It is compiled once for all tests of a package. Without gcc
-// the test is skipped.
+// Library is the file of a stand-in: libcuda, libcuda-old, libnvrtc, libnvidia-ml or libnvtx. It is compiled once for all tests of a
+// package. Without gcc the test is skipped.
 func Library(t testing.TB, name string) string {
 	t.Helper()
 	gcc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc")) // what Go builds with, which may be for another machine
@@ -78,7 +78,7 @@ func Library(t testing.TB, name string) string {
 }
 
 // variables name the file of each library.
-var variables = map[string]string{"libcuda": "RESTYLE_CUDA", "libnvrtc": "RESTYLE_NVRTC", "libnvidia-ml": "RESTYLE_NVML", "libcublasLt": "RESTYLE_CUBLASLT"}
+var variables = map[string]string{"libcuda": "RESTYLE_CUDA", "libnvrtc": "RESTYLE_NVRTC", "libnvidia-ml": "RESTYLE_NVML", "libcublasLt": "RESTYLE_CUBLASLT", "libnvtx": "RESTYLE_NVTX"}
 
 // Use has this machine have the stand-ins of those names, and no other library of NVIDIA's.
 func Use(t testing.TB, names ...string) {

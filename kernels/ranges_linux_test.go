@@ -1,0 +1,49 @@
+package kernels
+
+import (
+	"runtime"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
+)
+
+// TestRange wants ranges to nest and end, and the thread to be the goroutine's alone meanwhile.
+func TestRange(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what another goroutine does, it does on this thread, unless that is locked
+	ranges := cudatest.UseRanges(t)
+	listening, err := cuda.OpenRanges()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Device{gpu: &gpu{ranges: listening}}
+	other := func() int {
+		id := make(chan int)
+		go func() { id <- unix.Gettid() }()
+		return <-id
+	}
+	outer := d.Range("outer")
+	thread := unix.Gettid()
+	d.Range("first")()
+	if other() == thread {
+		t.Error("another goroutine is on the thread of an open range")
+	}
+	d.Range("second")()
+	outer()
+	d.Range("after")()
+	if got, want := ranges(), []string{"outer", "outer/first", "outer/second", "after"}; !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
+// TestNoRange wants ranges to be nothing on a device that no profiler looks at.
+func TestNoRange(t *testing.T) {
+	for _, d := range []*Device{{}, {gpu: new(gpu)}} {
+		if n := testing.AllocsPerRun(10, func() { d.Range("nothing")() }); n != 0 {
+			t.Errorf("%v allocations", n)
+		}
+	}
+}
