@@ -71,9 +71,15 @@ func (d *Device) release(mark int) {
 	}
 }
 
-// ReserveScratch makes the memory that operations have for their intermediates one piece of so many bytes at least. It is for
-// between operations. It is an error when the memory is not there.
+// ReserveScratch makes the memory that operations have for their intermediates one piece of so many bytes at least, and on a GPU
+// takes that of products too, so that nothing is missing on the way. It is for between operations. It is an error when the memory is
+// not there.
 func (d *Device) ReserveScratch(bytes int) error {
+	if d.gpu != nil {
+		if err := d.makeRoom(); err != nil {
+			return err
+		}
+	}
 	if len(d.pads) == 1 && d.pads[0].size >= bytes {
 		return nil
 	}

@@ -4,13 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"restyle/hf"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
+	"restyle/model"
 	"restyle/tensor"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -107,5 +113,79 @@ func TestGPUResumes(t *testing.T) {
 	cpu := finish(t, tiny(t, t.TempDir(), s), "")
 	if a, b := cpu.State().Loss, resumed(cpu).State().Loss; math.Abs(float64(b/a)-1) > 2e-2 { // BF16
 		t.Errorf("begun on the CPU it ends with the loss %v, there with %v", b, a)
+	}
+}
+
+// TestGPUMemory compares the table with what a run on a GPU has allocated in the end. Launches do no work, so it is quick.
+func TestGPUMemory(t *testing.T) {
+	cudatest.Set(t, "IDLE=1")
+	for name, change := range map[string]func(*Settings){
+		"step":  func(*Settings) {},
+		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeBlock },
+		"F32":   func(s *Settings) { s.DType, s.Optimizer.Bits = tensor.F32, 32 },
+	} {
+		s := tinySettings()
+		s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery = 0, 2, 1, 1
+		change(&s)
+		r := finish(t, tinyOn(t, testGPU(t, kernels.Options{Fused: kernels.All(), OwnProducts: name == "step"}), tinyConfig, t.TempDir(), s), "")
+		d := r.Model.Device()
+		if got, want := d.Allocated(), MemoryOf(d, d.Fused(), r.Model.Config(), s, r.Plan).Total()+d.Overhead(); got != want {
+			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
+		}
+	}
+}
+
+// TestFitOnGPU wants --max-memory to be named with what the run takes then: with narrower passes, and, as a step is several of them,
+// gradients in F32. A run that keeps its passes is told of flags alone, for passes as wide. Passes become as wide as BF16 gradients
+// leave room for, if a step is one of them then.
+func TestFitOnGPU(t *testing.T) {
+	c, err := hf.ParseConfig([]byte(strings.NewReplacer(`"max_position_embeddings": 64`, `"max_position_embeddings": 1024`,
+		`"hidden_size": 64`, `"hidden_size": 512`, `"vocab_size": 300`, `"vocab_size": 9000`).Replace(tinyConfig)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tinySettings()
+	s.Seq, s.Batch, s.Accumulate, s.HeadBytes = 512, 1, 16, 32<<20
+	short, err := NewPlan(s, learnable(41, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short.Longest, short.MaxTokens = 512, 512
+	const beside = 3 << 20
+	var b kernels.Builds
+	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 30}, kernels.Options{}, func(d *kernels.Device) error {
+		total := func(s Settings, p Plan) int { return MemoryOf(d, kernels.All(), c, s, &p).Total() }
+		apply := func(s Settings, within int) (Settings, Plan) {
+			p := *short
+			Widening{within, true}.Apply(d, kernels.All(), c, &s, &p)
+			return s, p
+		}
+		half, p := apply(s, 1<<30)
+		if !p.OnePass() || half.GradType != tensor.BF16 {
+			t.Fatalf("passes of up to %d tokens, gradients %v", p.MaxTokens, half.GradType)
+		}
+		if least, q := apply(s, total(half, p)); least.GradType != tensor.BF16 || !q.OnePass() {
+			t.Errorf("with just the room for it: passes of up to %d tokens, gradients %v", q.MaxTokens, least.GradType)
+		}
+		limit := total(half, p) * 3 / 4 >> 20 << 20
+		narrow := s
+		narrow.HeadBytes = min(s.HeadBytes, model.HeadBytes(limit))
+		narrow, q := apply(narrow, limit-beside)
+		if q.OnePass() || q.MaxTokens == short.MaxTokens || narrow.GradType != 0 {
+			t.Fatalf("passes of up to %d tokens, gradients %v", q.MaxTokens, narrow.GradType)
+		}
+		want := fmt.Sprintf("--max-memory %dMiB (%s)", limit>>20, kernels.Bytes(total(narrow, q)+beside))
+		if alone, _ := Fit(d, kernels.All(), c, half, &p, beside, Widening{1 << 30, true}, limit); len(alone) == 0 || alone[0] != want {
+			t.Errorf("%q, and not %s", alone, want)
+		}
+		less := p
+		less.Longest, less.MaxTokens = 256, 16*256
+		want = fmt.Sprintf("--seq 256 (%s)", kernels.Bytes(total(half, less)+beside))
+		if alone, _ := Fit(d, kernels.All(), c, half, &p, beside, Widening{}, limit); !slices.Contains(alone, want) || strings.Contains(alone[0], "max-memory") {
+			t.Errorf("%q, and not %s", alone, want)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -78,10 +78,45 @@ func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool, there int) int6
 	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, s.Optimizer))
 }
 
+// mostTogether is how many tokens keep a GPU busy: more at once are no faster.
+const mostTogether = 16384
+
+// A Widening has micro-batches of a step go through a GPU together. The zero value leaves passes as they are.
+type Widening struct {
+	Within int  // bytes: passes are as wide as the run has room for in so many
+	Half   bool // gradients of matrices are BF16 if a step is one pass then, and F32 if not
+}
+
+// Apply widens the passes of p, and with Half sets s.GradType.
+func (w Widening) Apply(d *kernels.Device, f kernels.Fused, c model.Config, s *Settings, p *Plan) {
+	if w.Half {
+		one := *p
+		s.GradType = tensor.BF16
+		if w.widen(d, f, c, *s, &one); one.OnePass() {
+			p.Widen(one.MaxTokens)
+			return
+		}
+		s.GradType = 0
+	}
+	w.widen(d, f, c, *s, p)
+}
+
+func (w Widening) widen(d *kernels.Device, f kernels.Fused, c model.Config, s Settings, p *Plan) {
+	for tokens := mostTogether; tokens > p.MaxTokens; tokens /= 2 {
+		wide := *p
+		wide.Widen(tokens)
+		if MemoryOf(d, f, c, s, &wide).Total() <= w.Within {
+			p.Widen(tokens)
+			return
+		}
+	}
+}
+
 // A choice is what flags decide of a run's memory.
 type choice struct {
 	Settings
-	fused kernels.Fused
+	fused    kernels.Fused
+	widening Widening
 }
 
 // A remedy is a change of a flag that may save memory.
@@ -123,13 +158,26 @@ var remedies = []remedy{
 
 // Fit says which flags would bring a run down to limit bytes: each that does it alone, or else as many as it takes
 // together. It is empty where none of them do. What helps nothing, or could not be given beside the other settings, is left
-// out. fused is the run's. beside are the bytes that the process takes besides.
-func Fit(d *kernels.Device, fused kernels.Fused, c model.Config, s Settings, p *Plan, beside, limit int) (alone []string, together string) {
+// out. fused and w are the run's. beside are the bytes that the process takes besides.
+func Fit(d *kernels.Device, fused kernels.Fused, c model.Config, s Settings, p *Plan, beside int, w Widening, limit int) (alone []string, together string) {
+	widened := p.MaxTokens > s.passTokens(p.Longest)
 	total := func(x choice) int {
 		q := *p
-		q.Longest = min(q.Longest, x.Seq)
+		q.s, q.Longest = x.Settings, min(q.Longest, x.Seq)
 		q.MaxTokens = x.passTokens(q.Longest)
+		switch {
+		case x.widening != Widening{}:
+			x.widening.Apply(d, x.fused, c, &x.Settings, &q)
+		case widened: // it keeps what it began with
+			q.Widen(p.MaxTokens)
+		}
 		return MemoryOf(d, x.fused, c, x.Settings, &q).Total() + beside
+	}
+	remedies := remedies
+	if most := limit >> 20 << 20; w.Within > most-beside {
+		remedies = append([]remedy{{"--max-memory", fmt.Sprintf("%dMiB", most>>20), func(c *choice) {
+			c.widening.Within, c.HeadBytes = most-beside, min(c.HeadBytes, model.HeadBytes(most))
+		}}}, remedies...)
 	}
 	names := model.ParamsOf(c, model.Options{})
 	// with is a choice with one remedy more, and whether that helps.
@@ -138,7 +186,7 @@ func Fit(d *kernels.Device, fused kernels.Fused, c model.Config, s Settings, p *
 		r.apply(&x)
 		return x, total(x) < before && x.Check() == nil && x.CheckPatterns(names) == nil
 	}
-	now := choice{s, fused}
+	now := choice{s, fused, w}
 	for _, r := range remedies {
 		if one, helps := with(now, r); helps && total(one) <= limit {
 			alone = append(alone, fmt.Sprintf("%s (%s)", flags([]remedy{r}), kernels.Bytes(total(one))))

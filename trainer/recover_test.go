@@ -345,7 +345,7 @@ func TestFitGivesWhatIsTaken(t *testing.T) {
 	all := func(s Settings) string {
 		plan := &Plan{Longest: s.Seq, MaxTokens: s.Batch * s.Seq}
 		total := MemoryOf(d, d.Fused(), c, s, plan).Total()
-		alone, _ := Fit(d, kernels.Fused{}, c, s, plan, 0, total-1)
+		alone, _ := Fit(d, kernels.Fused{}, c, s, plan, 0, Widening{}, total-1)
 		return strings.Join(alone, "\n")
 	}
 	s := tinySettings()

@@ -788,15 +788,15 @@ func TestFit(t *testing.T) {
 	}
 	plan := &Plan{MaxTokens: 2048, Longest: 512}
 	total := MemoryOf(d, d.Fused(), c, s, plan).Total()
-	alone, together := Fit(d, kernels.All(), c, s, plan, 0, total*9/10)
+	alone, together := Fit(d, kernels.All(), c, s, plan, 0, Widening{}, total*9/10)
 	if len(alone) == 0 || together != "" {
 		t.Errorf("a tenth less: %q, %q", alone, together)
 	}
-	alone, together = Fit(d, kernels.All(), c, s, plan, 0, total/3)
+	alone, together = Fit(d, kernels.All(), c, s, plan, 0, Widening{}, total/3)
 	if alone != nil || !strings.Contains(together, "--recompute block --batch 1") {
 		t.Errorf("a third: %q, %q", alone, together)
 	}
-	if alone, together = Fit(d, kernels.All(), c, s, plan, 0, 1000); alone != nil || together != "" {
+	if alone, together = Fit(d, kernels.All(), c, s, plan, 0, Widening{}, 1000); alone != nil || together != "" {
 		t.Errorf("nearly nothing: %q, %q", alone, together)
 	}
 }

@@ -307,3 +307,27 @@ func TestGPURanges(t *testing.T) {
 		})
 	}
 }
+
+// TestGPUAdvice has a GPU that others have filled but for what micro-batches take one after the other. The flags that are named for
+// that do fit there, --max-memory among them, which has fewer go through together.
+func TestGPUAdvice(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	out := filepath.Join(t.TempDir(), "out")
+	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2", "--device", "cuda", "--accumulate", "400", "--data", rows(t, 400))
+	const memory, free = 8 << 30, 603 << 20
+	cudatest.Set(t, fmt.Sprintf("IDLE=1 MEMORY=%d USED=%d", memory, memory-free))
+	o := must(t, cli.Retry, args...)
+	_, advice, found := strings.Cut(o.stderr, "any of these would fit: ")
+	if !found || !strings.HasPrefix(advice, "--max-memory 603MiB (") {
+		t.Fatal(o)
+	}
+	advice, _, _ = strings.Cut(advice, "\n")
+	for one := range strings.SplitSeq(strings.ReplaceAll(advice, " or ", ", "), ", ") {
+		flags, _, _ := strings.Cut(one, " (")
+		must(t, cli.Done, append(append(args, "--restart"), strings.Fields(flags)...)...)
+		if err := os.RemoveAll(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

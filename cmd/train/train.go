@@ -47,7 +47,8 @@ type train struct {
 	heldOut     []dataset.Example
 	settings    trainer.Settings
 	plan        *trainer.Plan
-	process     int // bytes that it takes beside its arenas
+	process     int              // bytes that it takes beside its arenas
+	widening    trainer.Widening // of passes, on a GPU; none where a run keeps what it began with
 	memory      trainer.Memory
 	tone        *voice.Style
 	run         *trainer.Run
@@ -276,15 +277,16 @@ func (t *train) decide(was record) {
 	var passes int
 	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesOf, &passes); n == 1 {
 		t.plan.Widen(passes)
-	} else if capacity > 0 {
-		t.widen()
-	}
-	if t.gradDType == "auto" {
-		half := !t.device.IsCPU() && t.settings.DType == tensor.BF16 && t.plan.OnePass()
-		if was.Identity != nil {
-			half = was.Identity["grad-dtype"] == tensor.BF16.String()
+	} else if capacity > 0 { // free or not: what a run computes does not depend on who else uses the GPU
+		t.widening = trainer.Widening{Within: t.device.Capacity() / 10 * 9, Half: t.gradDType == "auto" && t.settings.DType == tensor.BF16}
+		if t.maxMemory > 0 {
+			t.widening.Within = min(t.widening.Within, int(t.maxMemory)-t.device.Overhead())
 		}
-		if half {
+		t.widening.Apply(t.device, t.device.Fused(), t.origin.Config, &t.settings, t.plan)
+	}
+	if t.gradDType == "auto" && was.Identity != nil {
+		t.settings.GradType = 0
+		if was.Identity["grad-dtype"] == tensor.BF16.String() {
 			t.settings.GradType = tensor.BF16
 		}
 	}
@@ -309,26 +311,6 @@ func (t *train) decisions() map[string]string {
 		all["rows"] = "filled up"
 	}
 	return all
-}
-
-// mostTogether is how many tokens keep a GPU busy: more at once are no faster.
-const mostTogether = 16384
-
-// widen has micro-batches of a step go through a GPU together, as many as its memory has room for, free or not: what a run computes
-// does not depend on who else uses the GPU.
-func (t *train) widen() {
-	limit := t.device.Capacity() / 10 * 9
-	if t.maxMemory > 0 {
-		limit = min(limit, int(t.maxMemory)-t.device.Overhead())
-	}
-	for tokens := mostTogether; tokens > t.plan.MaxTokens; tokens /= 2 {
-		wide := *t.plan
-		wide.Widen(tokens)
-		if trainer.MemoryOf(t.device, t.device.Fused(), t.origin.Config, t.settings, &wide).Total() <= limit {
-			t.plan.Widen(tokens)
-			return
-		}
-	}
 }
 
 // identity is what a resume has to find unchanged.
@@ -475,6 +457,9 @@ func (t *train) fits() error {
 			return nil
 		}
 		limit, whose = free, "what "+of+" has free"
+		if !t.device.IsCPU() {
+			limit += t.device.Allocated() // what products have already
+		}
 	}
 	total := t.memory.Total()
 	if total <= limit {
@@ -488,7 +473,7 @@ func (t *train) fits() error {
 
 // advice is which flags bring the run down to limit bytes.
 func (t *train) advice(limit int) string {
-	alone, together := trainer.Fit(t.device, t.fused.Fused, t.origin.Config, t.settings, t.plan, t.process, limit)
+	alone, together := trainer.Fit(t.device, t.fused.Fused, t.origin.Config, t.settings, t.plan, t.process, t.widening, limit)
 	switch {
 	case alone != nil:
 		return "any of these would fit: " + joinOr(alone)
