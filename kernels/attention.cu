@@ -7,7 +7,6 @@
 constexpr int WARPS = BLOCK / 32;
 constexpr int EACH = (DIM + 31) / 32; // columns of a lane
 
-
 // dot is a product of two heads' rows. Its terms are added in one order, so the backward pass sees the very scores of the forward
 // pass, however large they are.
 inline float dot(const T *a, const T *b) {

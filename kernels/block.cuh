@@ -32,7 +32,8 @@ inline double blockSum(double x) {
 	return fold(x, [](double a, double b) { return a + b; });
 }
 
-// sumWarps adds up what the lanes of the same number have in all warps, warp after warp, and gives it to those of the first.
+// sumWarps adds up what the lanes of the same number have in all warps, warp after warp, and gives it to those of the first. A kernel
+// calls it once.
 template <int N> inline void sumWarps(float (&x)[N]) {
 	__shared__ float parts[BLOCK / 32][N][32];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

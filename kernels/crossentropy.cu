@@ -8,10 +8,10 @@ inline float exponential(float x) { return exp2Rough(x * 1.442695041f); }
 // 0 takes its place.
 struct Sums {
 	float most, sum;
-	float base() const { return most == -__uint_as_float(0x7F800000) ? 0 : most; }
+	float base() const { return most == -INFINITY ? 0 : most; }
 };
 
-inline Sums none() { return {-__uint_as_float(0x7F800000), 0}; }
+inline Sums none() { return {-INFINITY, 0}; }
 
 // join has both threads that join come to the same bits: no product is joined with the sum.
 inline Sums join(Sums a, Sums b) {

@@ -4,7 +4,6 @@
 // Of each product a warp has some rows of the left matrix, M times 16 of them, and all columns. The left matrix is a tile, or was
 // the result of another product, whose registers are what the next one wants. The right one is a tile that all warps share.
 #pragma once
-#include "common.cuh"
 #include "mma.cuh"
 
 constexpr float LOG2E = 1.44269504f;

@@ -6,7 +6,6 @@
 //   TILE_M, TILE_N       rows and columns of c that a block has
 //   DEPTH                of a step along k
 //   STAGES               steps that are in shared memory at a time: one is multiplied, the others are on their way
-#include "common.cuh"
 #include "mma.cuh"
 
 constexpr int GROUP = 16; // rows of tiles that blocks at work together have, so that they find in the cache what others read

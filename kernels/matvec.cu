@@ -3,7 +3,6 @@
 //
 //   NORMED  1: a is one row, and what is multiplied is its RMSNorm; 0: it is not
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n that follow; 0: it is not
-#include "common.cuh"
 #include "mma.cuh"
 
 constexpr int WARPS = BLOCK / 32, OUTPUTS = 16, MOST = 8; // of a block; and rows of a

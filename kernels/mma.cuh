@@ -7,13 +7,7 @@
 //   b [16, 8]    column g at rows 2t and 2t+8 and the next
 //   d [16, 8]    row g at columns 2t and 2t+1, row g+8 at the same
 #pragma once
-
-#ifndef EMULATED
-// sharedAddress is p as the instructions that know only shared memory want it.
-inline unsigned sharedAddress(const void *p) {
-	return (unsigned)__cvta_generic_to_shared(p);
-}
-#endif
+#include "common.cuh"
 
 // mma adds a·b to d, in float.
 inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
@@ -33,7 +27,7 @@ inline void ldmatrix(unsigned (&r)[4], const void *row) {
 	emulated.ldmatrix(r, row, false);
 #else
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(row)) : "memory");
+		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared(row)) : "memory");
 #endif
 }
 
@@ -43,16 +37,16 @@ inline void ldmatrixTransposed(unsigned (&r)[4], const void *row) {
 	emulated.ldmatrix(r, row, true);
 #else
 	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(sharedAddress(row)) : "memory");
+		: "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(shared(row)) : "memory");
 #endif
 }
 
 // copyAsync begins to copy 16 bytes to shared memory, or zeros if they are not there. Both addresses are multiples of 16.
-inline void copyAsync(void *shared, const void *global, bool there) {
+inline void copyAsync(void *to, const void *global, bool there) {
 #ifdef EMULATED
-	emulated.copy_async(shared, global, there);
+	emulated.copy_async(to, global, there);
 #else
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(shared)), "l"(global), "r"(there ? 16 : 0)
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(to)), "l"(global), "r"(there ? 16 : 0)
 		: "memory");
 #endif
 }

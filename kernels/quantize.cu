@@ -5,9 +5,9 @@
 
 __shared__ Map<SIGNED> map;
 
-// each_block has f handle the blocks of n elements, in strides of the grid: with a block's number, the first element of the lane
+// eachBlock has f handle the blocks of n elements, in strides of the grid: with a block's number, the first element of the lane
 // and how many there are from there.
-template <typename F> inline void each_block(long long n, F f) {
+template <typename F> inline void eachBlock(long long n, F f) {
 	map.fill(false);
 	for (long long block = thread() / 32; block * QUANTIZE_BLOCK < n; block += gridDim.x * (BLOCK / 32)) {
 		const long long mine = block * QUANTIZE_BLOCK + 4 * lane();
@@ -16,7 +16,7 @@ template <typename F> inline void each_block(long long n, F f) {
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) quantize(byte *codes, float *scale, const float *x, long long n) {
-	each_block(n, [&](long long block, long long mine, int count) {
+	eachBlock(n, [&](long long block, long long mine, int count) {
 		const Elements<float> in = read<false>(x + mine, count);
 		float v[EACH];
 #pragma unroll
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) quantize(byte *codes, float 
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK) dequantize(float *x, const byte *codes, const float *scale, long long n) {
-	each_block(n, [&](long long block, long long mine, int count) {
+	eachBlock(n, [&](long long block, long long mine, int count) {
 		float v[EACH];
 		map.decode(v, read<false>(codes + mine, count));
 		Elements<float> out;
