@@ -176,6 +176,9 @@ func TestAppendKV(t *testing.T) {
 				d.AttentionCached(y, qkv, k, v, 0, kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Unmasked: true})
 			})
 			kernels.MustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
+			kernels.MustPanic(t, "heads that do not share keys equally", "AppendKV: rows", func() {
+				d.AppendKV(k, v, a.New("qkv", dt, rows, (5+2*kvHeads)*dim), 5, kvHeads, 0)
+			})
 			kernels.MustPanic(t, "a v of another length", "AppendKV: v is", func() { d.AppendKV(k, v.Slice(0, 3), qkv, heads, kvHeads, 0) })
 			if err := a.Close(); err != nil {
 				t.Error(err)
