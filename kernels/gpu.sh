@@ -10,127 +10,253 @@
 #
 #   ops       every operation's cases against float64, finite differences, fused and unfused
 #   parity    bench parity over RESTYLE_REFERENCE, or over the recordings that come with the repository
-#   runs      training runs: they learn what they learn on the CPU, repeat their bits, resume, also after kill -9
+#   runs      training runs: they learn what they learn on the CPU, resume, also after kill -9
+#   bits      ten runs of 20 steps, every other one with a wait after each kernel: they end with the same bits
+#   warm      a model of Llama-3.2-1B's size from the disk: its first step within 3 s of reading it, and the same bits twice
 #   losses    200 steps beside the same on the CPU and, where PYTHON has torch and transformers, PyTorch's in float32
 #   tune      the default fine-tuning, and what its result is worth
-#   sanitize  the operations under compute-sanitizer, where it runs
-#   kernels   how fast single kernels are, beside a copy within the GPU's memory
-#   steps     how fast whole training steps of Llama-3.2-1B are, with random weights
+#   table     whole training steps of Llama-3.2-1B with random weights, in turns with PyTorch's, what needs most time last
+#   attention beside every backend of PyTorch's, in turns
 #   decode    how fast it answers, token after token, beside a copy within the GPU's memory
+#   profile   where the time of a step and of a token goes, kernel by kernel
+#   kernels   how fast single kernels are, beside a copy within the GPU's memory
+#   memcheck racecheck initcheck synccheck   operations under that tool of compute-sanitizer, where it runs
 #
-# Logs are in the folder OUT, or in a new one under /tmp. A part that is done is left out the next time with the same OUT, so a
-# script that was cut off goes on where it was. DEVICE is the GPU, such as cuda:1; default cuda.
+# OUT is the folder for logs; a new one under /tmp if it is not given. With the same OUT the script goes on where it was: parts,
+# and rows of tables, that are done are left out. LIMIT is the seconds after which it begins nothing new, and then it ends with 75.
+# DEVICE is the GPU, such as cuda:1; default cuda. "emulated" tries the script out without a GPU, with sizes that suit it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${OUT:-$(mktemp -d)}
-device=${DEVICE:-cuda}
-bin=$PWD/.bin
-export RESTYLE_CACHE=${RESTYLE_CACHE:-$out/compiled}
-PATH=$PATH:/usr/local/cuda/bin
-parts=("$@")
-[ $# -gt 0 ] || parts=(ops parity runs losses tune sanitize kernels steps decode)
+export OUT=${OUT:-$(mktemp -d)}
+export DEADLINE=${DEADLINE:-$(($(date +%s) + ${LIMIT:-1000000}))}
+export RESTYLE_CACHE=${RESTYLE_CACHE:-$OUT/compiled}
+export PATH=$PATH:/usr/local/cuda/bin
+device=${DEVICE:-cuda} python=${PYTHON:-python3} bin=$PWD/.bin
+mkdir -p "$OUT/done"
+OUT=$(realpath "$OUT")
 
-nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+all=(ops parity runs bits warm losses tune table attention decode profile kernels memcheck racecheck initcheck synccheck)
+# What is run: a small model and a large one, and steps of the large one, by how much they are asked for.
+small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
+model=() large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
+new=(--tokenizer data/starter-llama) shape=4x512 contexts=(128 2000 8000) tokens=(--tokens 200)
+shapes=(1x512x4 4x512 8x2048 1x2048x4) tried=. checked='attention cached crossentropy adamw embedding linear rmsnorm qknorm swiglu rope rows'
+recorded=(cmd/bench/parity/testdata)
+[ -z "${RESTYLE_REFERENCE:-}" ] || recorded+=("$RESTYLE_REFERENCE/golden")
+if [ "$device" = emulated ]; then # which computes on the CPU
+  llama=$OUT/small.json
+  echo '{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 96, "intermediate_size": 256,
+    "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 32, "max_position_embeddings": 128,
+    "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true}' >"$llama"
+  new=(--text docs/security.md) large=(--text docs/security.md --seq 16)
+  small=(--from-scratch "$llama" "${new[@]}" --seq 16 --batch 1 --accumulate 2 --samples 0 --val 0 --save-every 2) brief=4 long=8 tests='^TestGPUResumes$'
+  timed=(--steps 1 --warmup 1) few=(--steps 1) shape=2x16 shapes=(1x16x2 2x16) contexts=(16) tokens=(--tokens 2) tried='^(add|rmsnorm)$' checked='add rmsnorm'
+  recorded=(cmd/bench/parity/testdata/qwen2) model=(--model "$llama")
+fi
 
 # log NAME COMMAND... keeps what a command says, and shows the end of it if it fails.
 log() {
   local name=$1
   shift
-  if ! "$@" >"$out/$name.log" 2>&1; then
-    tail -40 "$out/$name.log"
-    echo "FAILED: $name, see $out/$name.log"
-    exit 1
-  fi
+  "$@" >"$OUT/$name.log" 2>&1 && return
+  tail -40 "$OUT/$name.log"
+  echo "FAILED: $name, see $OUT/$name.log"
+  return 1
 }
 
+# once NAME COMMAND... is log for what need not be done again, if there is time.
+once() {
+  [ ! -e "$OUT/done/$1" ] || return 0
+  [ "$(date +%s)" -lt "$DEADLINE" ] || exit 75
+  log "$@" && touch "$OUT/done/$1"
+}
+
+train() { "$bin/train" --device "$device" --fused --benchmark-log= "$@"; }
+has() { "$python" -c "import $1" 2>/dev/null || { echo "$python has no $1"; return 1; }; }
+real() { [ "$device" != emulated ] || { echo "not on the emulated GPU"; return 1; }; }
+
 ops() {
-  RESTYLE_TEST_DEVICE=$device log ops "$bin/kernels.test" -test.v -test.run '^TestOps$'
-  grep -E '^    --- ' "$out/ops.log"
+  RESTYLE_TEST_DEVICE=$device log ops "$bin/kernels.test" -test.v -test.run "^TestOps\$/$tried"
+  grep -E '^    --- ' "$OUT/ops.log"
 }
 
 parity() {
-  local recorded=(cmd/bench/parity/testdata)
-  [ -z "${RESTYLE_REFERENCE:-}" ] || recorded+=("$RESTYLE_REFERENCE/golden")
   log parity "$bin/bench" parity "${recorded[@]}" --device "$device"
-  grep 'comparisons,' "$out/parity.log"
+  grep 'comparisons,' "$OUT/parity.log"
 }
 
 runs() {
-  (cd trainer && RESTYLE_TEST_DEVICE=$device log runs "$bin/trainer.test" -test.v -test.run '^TestGPU')
-  grep -E '^--- ' "$out/runs.log"
-  local small=(--device "$device" --fused --samples 0 --benchmark-log= --max-steps 40 --save-every 10)
-  rm -rf "$out/whole" "$out/killed"
-  log whole "$bin/train" "${small[@]}" --out "$out/whole"
-  "$bin/train" "${small[@]}" --out "$out/killed" >"$out/killed.log" 2>&1 &
-  while ! compgen -G "$out/killed/checkpoints/step-*20*" >/dev/null && kill -0 $! 2>/dev/null; do sleep 0.1; done
+  (cd trainer && RESTYLE_TEST_DEVICE=$device log runs "$bin/trainer.test" -test.v -test.run "$tests")
+  grep -E '^--- ' "$OUT/runs.log"
+  rm -rf "$OUT/whole" "$OUT/killed"
+  log whole train "${small[@]}" --max-steps $long --out "$OUT/whole"
+  "$bin/train" --device "$device" --fused --benchmark-log= "${small[@]}" --max-steps $long --out "$OUT/killed" >"$OUT/killed.log" 2>&1 &
+  while ! compgen -G "$OUT/killed/checkpoints/step-*[02]" >/dev/null && kill -0 $! 2>/dev/null; do sleep 0.05; done
   kill -9 $! 2>/dev/null || true
   wait $! 2>/dev/null || true
-  log resumed "$bin/train" "${small[@]}" --out "$out/killed" --resume
-  cmp "$out/whole/model.safetensors" "$out/killed/model.safetensors"
+  [ ! -e "$OUT/killed/model.safetensors" ] || { echo "FAILED: runs, it was done before it could be killed"; return 1; }
+  log resumed train "${small[@]}" --max-steps $long --out "$OUT/killed" --resume
+  cmp "$OUT/whole/model.safetensors" "$OUT/killed/model.safetensors"
   echo "killed and resumed, a run ends with the same bits"
 }
 
+# sums FOLDER... are those of the weights and of the optimiser's state in the last checkpoint, a line for each folder.
+sums() {
+  local run
+  for run; do cat "$run"/checkpoints/step-*/SHA256SUMS | grep safetensors | sort -u | cut -c-16 | tr '\n' ' '; echo; done
+}
+
+bits() {
+  local i wait
+  for i in $(seq 10); do
+    wait=()
+    ((i % 2)) || wait=(--sync)
+    rm -rf "$OUT/bits-$i"
+    log bits train "${small[@]}" --max-steps $brief --keep 1 "${wait[@]}" --out "$OUT/bits-$i"
+  done
+  sums "$OUT"/bits-* | sort | uniq -c | tee "$OUT/bits.txt"
+  rm -rf "$OUT"/bits-[0-9]*
+  [ "$(wc -l <"$OUT/bits.txt")" = 1 ] || { echo "FAILED: bits, ten runs do not end with the same"; return 1; }
+}
+
+warm() {
+  local i
+  rm -rf "$OUT"/warm "$OUT"/warm-*
+  log warm train --from-scratch "$llama" "${new[@]}" "${large[@]}" --samples 0 --val 0 --max-steps 1 --train-only norm --keep 1 --out "$OUT/warm"
+  for i in 1 2; do # the second finds all kernels compiled
+    log warm-$i train --model "$OUT/warm" "${large[@]}" --samples 0 --val 0 --max-steps 3 --keep 1 --out "$OUT/warm-$i"
+    grep -o '"first_step_seconds":[0-9.]*' "$OUT/warm-$i.log" | tail -1
+  done
+  cmp <(sums "$OUT/warm-1") <(sums "$OUT/warm-2")
+  rm -rf "$OUT"/warm "$OUT"/warm-?
+  grep -o '"first_step_seconds":[0-9.]*' "$OUT/warm-2.log" | awk -F: '$2 > 3 { print "FAILED: warm, more than 3 s"; exit 1 }'
+}
+
 losses() {
-  local python=${PYTHON:-python3} on
-  local same=(--fused --samples 0 --val 0 --benchmark-log= --max-steps 200 --epochs 3)
-  rm -rf "$out"/on-* "$out/batches.jsonl"
-  log on-cpu "$bin/train" --device cpu "${same[@]}" --out "$out/on-cpu" --write-batches "$out/batches.jsonl"
-  log on-gpu "$bin/train" --device "$device" "${same[@]}" --out "$out/on-gpu"
-  if ! "$python" -c 'import torch, transformers' 2>/dev/null; then
-    echo "$python has no torch with transformers"
-    return
-  fi
+  local on steps=(--samples 0 --val 0 --max-steps 200 --epochs 3)
+  real && has "torch, transformers" || return 0
+  rm -rf "$OUT"/on-* "$OUT/batches.jsonl"
+  log on-cpu "$bin/train" --device cpu --fused --benchmark-log= "${steps[@]}" --out "$OUT/on-cpu" --write-batches "$OUT/batches.jsonl"
+  log on-gpu train "${steps[@]}" --out "$OUT/on-gpu"
   for on in cpu gpu; do
-    log losses-$on "$python" docs/bench/loss_pytorch.py --model data/starter-llama --batches "$out/batches.jsonl" --metrics "$out/on-$on/metrics.jsonl"
-    echo "on the $on: $(tail -1 "$out/losses-$on.log")"
+    log losses-$on "$python" docs/bench/loss_pytorch.py --model data/starter-llama --batches "$OUT/batches.jsonl" --metrics "$OUT/on-$on/metrics.jsonl"
+    echo "on the $on: $(tail -1 "$OUT/losses-$on.log")"
   done
 }
 
 tune() {
-  log tune "$bin/train" --device "$device" --fused --benchmark-log= --out "$out/tuned"
-  tail -1 "$out/tune.log"
-  log quality "$bin/bench" quality --device "$device" --base starter --tuned "$out/tuned" --check --json "$out/quality.json"
-  grep -E 'right|tone score|opener' "$out/quality.log"
+  real || return 0
+  log tune train --out "$OUT/tuned"
+  tail -1 "$OUT/tune.log"
+  log quality "$bin/bench" quality --device "$device" --base starter --tuned "$OUT/tuned" --check --json "$OUT/quality.json"
+  grep -E 'right|tone score|opener' "$OUT/quality.log"
 }
 
-sanitize() {
-  if ! command -v compute-sanitizer >/dev/null || ! compute-sanitizer --version >/dev/null 2>&1; then
-    echo "there is no compute-sanitizer"
-    return
-  fi
-  local tool
-  for tool in memcheck racecheck initcheck synccheck; do
-    RESTYLE_TEST_DEVICE=$device log "$tool" compute-sanitizer --tool $tool --error-exitcode 1 \
-      "$bin/kernels.test" -test.run '^TestOps$/^(embedding|rmsnorm|qknorm|attention|cached|crossentropy|adamw|rows|swiglu)$'
-    grep 'SUMMARY' "$out/$tool.log"
-  done
-}
-
-kernels() {
-  (cd kernels && log kernels "$bin/kernels.test" -test.run '^$' -test.bench GPU -test.benchtime 1x -test.timeout 20m)
-  grep Benchmark "$out/kernels.log"
-}
-
+# steps NAME FLAG... is a few rows of the table, and those of benchmark_log.csv, anew.
 steps() {
-  local of
-  for of in "" mlp; do
-    "$bin/bench" step --device "$device" --shapes 1x512x4,4x512,1x2048x4,8x2048 --fused both ${of:+--train-only $of} \
-      --log "$out/benchmark_log.csv" | tee -a "$out/steps.log"
+  local name=$1
+  shift
+  [ -e "$OUT/done/$name" ] || rm -f "$OUT/$name.csv"
+  once "$name" "$bin/bench" step --device "$device" "${model[@]}" "${timed[@]}" --log "$OUT/$name.csv" "$@" || failed=1
+}
+
+table() {
+  local s trained failed='' mode beside=()
+  if has "torch, transformers"; then
+    for mode in compile eager; do beside+=(--beside "$python docs/bench/step_pytorch.py --mode $mode"); done
+  fi
+  steps step-8gb --shapes "${shapes[0]}" --gradients block --recompute block --master sr --head-rows 340 --label "preset 8gb"
+  for trained in all mlp; do
+    for s in "${shapes[@]}"; do
+      steps "step-$s-$trained" --shapes "$s" --fused both "${beside[@]}" $([ $trained = all ] || echo --train-only $trained)
+    done
   done
+  awk 'FNR > 1 || NR == 1' "$OUT"/step-*.csv >"$OUT/benchmark_log.csv"
+  grep -hE 'bare product' "$OUT"/step-*.log
+  grep -hE '^\|' "$OUT"/step-*.log | awk '!seen[$0]++' | tee "$OUT/table.md"
+  awk -F'|' '$10 ~ /%/ { off = $10; sub(/.*, /, "", off); off += 0; if (off < 0) off = -off; if (off > worst) worst = off; n++ }
+    END { printf "estimates of memory: %d, at most %.1f %% off\n", n, worst; exit worst > 5 }' "$OUT/table.md"
+  [ -z "$failed" ]
+}
+
+attention() {
+  real || return 0
+  local turn bench=("$bin/kernels.test" -test.run '^$' -test.bench 'GPUAttention$/8x2048' -test.benchtime 1x)
+  log attention-1 "${bench[@]}"
+  if has torch; then log attention-torch "$python" docs/bench/attention_pytorch.py; fi
+  log attention-2 "${bench[@]}"
+  grep -h Benchmark "$OUT"/attention-?.log
+  cat "$OUT/attention-torch.log" 2>/dev/null || true
 }
 
 decode() {
   local context
-  for context in 128 2000 8000; do
-    "$bin/bench" decode --device "$device" --context $context | tee -a "$out/decode.log"
+  for context in "${contexts[@]}"; do
+    log decode-$context "$bin/bench" decode --device "$device" "${model[@]}" "${tokens[@]}" --context $context
+    cat "$OUT/decode-$context.log"
   done
 }
 
+profile() {
+  log profile-step "$bin/bench" step --device "$device" "${model[@]}" "${few[@]}" --shapes $shape --sync
+  log profile-decode "$bin/bench" decode --device "$device" "${model[@]}" "${tokens[@]}" --context 16 --sync
+  cat "$OUT/profile-step.log" "$OUT/profile-decode.log"
+}
+
+kernels() {
+  real || return 0
+  local name
+  for name in GPU GPUAdamW GPUAttention GPUProduct; do
+    once "kernels-$name" "$bin/kernels.test" -test.run '^$' -test.bench "^Benchmark$name\$" -test.benchtime 1x -test.timeout 20m
+  done
+  grep -h Benchmark "$OUT"/kernels-*.log
+}
+
+memcheck() { sanitize memcheck; }
+racecheck() { sanitize racecheck; }
+initcheck() { sanitize initcheck; }
+synccheck() { sanitize synccheck; }
+
+# sanitize TOOL runs one operation after the other, and says by kernel what was found.
+sanitize() {
+  local op failed=''
+  compute-sanitizer --version >/dev/null 2>&1 || { echo "there is no compute-sanitizer"; return 0; }
+  for op in $checked; do
+    RESTYLE_TEST_DEVICE=$device once "$1-$op" timeout 180 compute-sanitizer --tool "$1" --error-exitcode 1 --print-limit 1000 \
+      "$bin/kernels.test" -test.run "^TestOps\$/^$op\$" >"$OUT/failed.txt" || failed=1
+    if grep -q 'Device not supported' "$OUT/$1-$op.log"; then echo "compute-sanitizer does not run on this machine"; return 0; fi
+    printf '%-14s %s; %s\n' "$op" "$(grep -oE '(ERROR|RACECHECK) SUMMARY: .*' "$OUT/$1-$op.log" || echo "it did not come to its end")" \
+      "$(grep -oE '\bat [A-Za-z_0-9]+(\([^)]*\))?\+0x' "$OUT/$1-$op.log" | sed -E 's/^at ([A-Za-z_0-9]+).*/\1/' | sort | uniq -c | sort -rn | tr -s ' \n' ' ')"
+  done
+  [ -z "$failed" ]
+}
+
+if [ -n "${PART:-}" ]; then # one of those that are begun below
+  $PART
+  exit
+fi
+
+smi() { ! command -v nvidia-smi >/dev/null || nvidia-smi --query-gpu="$1" --format=csv,noheader; }
+smi name,driver_version,memory.total
+parts=("$@") failed=() left=()
+[ $# -gt 0 ] || parts=("${all[@]}")
 for part in "${parts[@]}"; do
-  [ -e "$out/$part.done" ] && continue
-  echo "== $part"
-  $part
-  touch "$out/$part.done"
+  [[ " ${all[*]} " = *" $part "* ]] || { echo "there is no part $part, but ${all[*]}"; exit 2; }
 done
-nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader
-echo "logs: $out"
+for part in "${parts[@]}"; do
+  [ ! -e "$OUT/done/part-$part" ] || continue
+  [ "$(date +%s)" -lt "$DEADLINE" ] || { left+=("$part"); continue; }
+  echo "== $part"
+  began=$SECONDS status=0
+  PART=$part "$0" || status=$?
+  case $status in
+    0) touch "$OUT/done/part-$part" ;;
+    75) left+=("$part") ;;
+    *) failed+=("$part") ;;
+  esac
+  echo "   $((SECONDS - began)) s"
+done
+smi clocks.sm,clocks.mem,temperature.gpu,power.draw
+echo "logs: $OUT"
+[ ${#failed[@]} = 0 ] || { echo "FAILED: ${failed[*]}"; exit 1; }
+[ ${#left[@]} = 0 ] || { echo "left for the next time with the same OUT: ${left[*]}"; exit 75; }

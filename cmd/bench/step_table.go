@@ -68,7 +68,7 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	options := l.settings.ModelOptions(l.config, &trainer.Plan{MaxTokens: tokens, Longest: l.seq})
 	flops := model.FLOPs(l.config, options, float64(l.seq+1)/2) * float64(tokens) / median
 
-	shape, trained := fmt.Sprintf("%dx%dx%d", l.batch, l.seq, l.accumulate), "all"
+	shape, trained := strings.TrimSpace(fmt.Sprintf("%dx%dx%d %s", l.batch, l.seq, l.accumulate, t.label)), "all"
 	if len(l.settings.TrainOnly) > 0 {
 		trained = strings.Join(l.settings.TrainOnly, ",")
 	}

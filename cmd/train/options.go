@@ -253,7 +253,7 @@ func (o *options) check(given func(flag string) bool) error {
 	case o.threads < 0 || o.threads > mostThreads:
 		return usagef("--threads %d: give up to %d threads, or 0 for all", o.threads, mostThreads)
 	case !knownDevice(o.deviceName):
-		return usagef("--device %q: it is one of auto, cpu, cuda, cuda:N", o.deviceName)
+		return usagef("--device %q: it is one of auto, cpu, cuda, cuda:N, emulated", o.deviceName)
 	case o.patience > 0 && o.val == 0:
 		return usagef("--patience waits for a better validation loss, and --val 0 measures none: leave one out")
 	case o.bnb && o.optimizer != "adamw8bit":
@@ -311,7 +311,7 @@ func knownDevice(name string) bool {
 		_, err := strconv.ParseUint(number, 10, 16)
 		return err == nil
 	}
-	return name == "auto" || name == "cpu" || name == "cuda"
+	return slices.Contains([]string{"auto", "cpu", "cuda", "emulated"}, name)
 }
 
 // fusedFlag is a set of operations, or all of them where the flag has no value.
