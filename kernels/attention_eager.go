@@ -23,9 +23,7 @@ func (d *Device) eager(qkv, lse tensor.Tensor, s AttentionSpec, begin, end int) 
 		lse: lse.View(s.Heads, qkv.Rows()).Columns(begin, end),
 	}
 	e.scores, e.weights = s.eagerScratch(d.scratch, qkv.DType, end-begin)
-	e.products("attention_scores", func(h int) cpu.Product {
-		return cpu.Product{C: matrix(e.scores, h), A: e.head(e.qkv, h), B: e.head(e.qkv, e.key(h)), TransB: true}
-	})
+	e.products("attention_scores", e.squares(e.scores), e.queries(e.qkv), e.keys(e.qkv, s.Heads), cpu.Product{TransB: true})
 	return e
 }
 
@@ -40,22 +38,36 @@ func (s AttentionSpec) eagerBackwardScratch(cut cut, n int) (sums, delta tensor.
 	return cut("gradients of keys and values", tensor.F32, n, 2*s.KVHeads*s.HeadDim), cut("dy·y", tensor.F32, s.Heads, n)
 }
 
-// key and value are the columns of qkv, in heads, that a query head reads.
-func (s AttentionSpec) key(h int) int   { return s.Heads + h/s.share() }
-func (s AttentionSpec) value(h int) int { return s.key(h) + s.KVHeads }
+// A headed is an operand of each query head's product: the first head's, and how many elements further that of the next head lies,
+// and that of the next group, whose heads share a key head.
+type headed struct {
+	tensor.Matrix
+	head, group int
+}
 
-// head is a head's columns of x.
-func (s AttentionSpec) head(x tensor.Tensor, h int) tensor.Matrix { return s.columns(x, h, 1) }
+// queries is what query heads have columns of: queries, y or their gradients.
+func (s AttentionSpec) queries(x tensor.Tensor) headed {
+	return headed{s.columns(x, 0, 1), s.HeadDim, s.share() * s.HeadDim}
+}
 
-// matrix is a head's of scores or weights.
-func matrix(x tensor.Tensor, h int) tensor.Matrix { return x.Slice(h, h+1).Matrix() }
+// keys is what groups have columns of, the first of which is a head of x: keys, values or their gradients.
+func (s AttentionSpec) keys(x tensor.Tensor, head int) headed {
+	return headed{s.columns(x, head, 1), 0, s.HeadDim}
+}
 
-// products computes one product a query head, which together are a step.
-func (e eager) products(step string, of func(h int) cpu.Product) {
+// squares is scores or weights.
+func (s AttentionSpec) squares(x tensor.Tensor) headed {
+	m := x.Slice(0, 1).Matrix()
+	return headed{m, m.Rows * m.Cols, s.share() * m.Rows * m.Cols}
+}
+
+// products computes a product of every query head, which together are a step. Where the heads of a group have the same c, it is the
+// sum of theirs.
+func (e eager) products(step string, c, a, b headed, form cpu.Product) {
 	e.d.ran(step)
-	for h := range e.Heads {
-		e.d.product(of(h))
-	}
+	form.C, form.A, form.B = c.Matrix, a.Matrix, b.Matrix
+	form.Batch = [2]cpu.Batch{{N: e.KVHeads, A: a.group, B: b.group, C: c.group}, {N: e.share(), A: a.head, B: b.head, C: c.head}}
+	e.d.product(form)
 }
 
 // attentionEager is Attention as its steps: scores, softmax, values.
@@ -66,9 +78,7 @@ func (d *Device) attentionEager(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 		y := y.View(qkv.Rows(), s.Heads*s.HeadDim).Slice(begin, end)
 		d.ran("attention_softmax")
 		e.softmax()
-		e.products("attention_values", func(h int) cpu.Product {
-			return cpu.Product{C: e.head(y, h), A: matrix(e.weights, h), B: e.head(e.qkv, e.value(h))}
-		})
+		e.products("attention_values", e.queries(y), e.squares(e.weights), e.keys(e.qkv, s.Heads+s.KVHeads), cpu.Product{})
 	})
 }
 
@@ -84,22 +94,14 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 
 		d.ran("attention_weights")
 		e.softmaxAgain()
-		e.products("attention_dvalues", func(h int) cpu.Product {
-			return cpu.Product{C: e.head(sums, e.value(h)-s.Heads), A: matrix(e.weights, h), TransA: true, B: e.head(dy, h), Add: h%s.share() > 0}
-		})
-		e.products("attention_dweights", func(h int) cpu.Product {
-			return cpu.Product{C: matrix(e.scores, h), A: e.head(dy, h), B: e.head(e.qkv, e.value(h)), TransB: true}
-		})
+		e.products("attention_dvalues", e.keys(sums, s.KVHeads), e.squares(e.weights), e.queries(dy), cpu.Product{TransA: true})
+		e.products("attention_dweights", e.squares(e.scores), e.queries(dy), e.keys(e.qkv, s.Heads+s.KVHeads), cpu.Product{TransB: true})
 		d.ran("attention_delta")
 		d.headDots(delta, dy, y, s)
 		d.ran("attention_dscores")
 		e.softmaxBackward(delta)
-		e.products("attention_dqueries", func(h int) cpu.Product {
-			return cpu.Product{C: e.head(dqkv, h), A: matrix(e.weights, h), B: e.head(e.qkv, e.key(h))}
-		})
-		e.products("attention_dkeys", func(h int) cpu.Product {
-			return cpu.Product{C: e.head(sums, e.key(h)-s.Heads), A: matrix(e.weights, h), TransA: true, B: e.head(e.qkv, h), Add: h%s.share() > 0}
-		})
+		e.products("attention_dqueries", e.queries(dqkv), e.squares(e.weights), e.keys(e.qkv, s.Heads), cpu.Product{})
+		e.products("attention_dkeys", e.keys(sums, 0), e.squares(e.weights), e.queries(e.qkv), cpu.Product{TransA: true})
 		d.ran("attention_store")
 		d.storeRows(s.columns(dqkv, s.Heads, 2*s.KVHeads), sums)
 	})

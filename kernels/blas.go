@@ -50,9 +50,15 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType { // its bias is of the result's type
 		return false
 	}
+	few, many := 0, 1 // the dimension of a batch that is gone along, and that which cuBLASLt knows
+	if p.Batch[few].N > p.Batch[many].N {
+		few, many = many, few
+	}
+	outer, inner := p.Batch[few], p.Batch[many]
 	s := cuda.Shape{
 		M: p.C.Rows, N: p.C.Cols, K: p.A.Cols, LDA: p.A.Stride, LDB: p.B.Stride, LDC: p.C.Stride, TransA: p.TransA, TransB: p.TransB,
-		Bias: p.Bias != 0, Type: p.A.DType, Result: p.C.DType, AlignA: alignment(p.A.Addr), AlignB: alignment(p.B.Addr), AlignC: alignment(p.C.Addr),
+		Batch: inner.N, NextA: inner.A, NextB: inner.B, NextC: inner.C, Bias: p.Bias != 0, Type: p.A.DType, Result: p.C.DType,
+		AlignA: alignment(p.A, outer.A, inner.A), AlignB: alignment(p.B, outer.B, inner.B), AlignC: alignment(p.C, outer.C, inner.C),
 		Workspace: productRoom,
 	}
 	if p.TransA {
@@ -72,7 +78,9 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 		return false
 	}
 	queue := func() {
-		plan.Multiply(0, p.A.Addr, p.B.Addr, p.C.Addr, p.Bias, p.Add, b.workspace, productRoom)
+		p.Along(few, func(p cpu.Product) {
+			plan.Multiply(0, p.A.Addr, p.B.Addr, p.C.Addr, p.Bias, p.Add, b.workspace, productRoom)
+		})
 	}
 	if !d.opts.Sync {
 		queue()
@@ -80,15 +88,22 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	}
 	form := map[[2]bool]string{{false, true}: "x·wᵀ", {false, false}: "dy·w", {true, false}: "dyᵀ·x"}[[2]bool{p.TransA, p.TransB}]
 	name := fmt.Sprintf("product %s %dx%dx%d", form, s.M, s.N, s.K)
-	d.timed(d.counted(name, work{flops: 2 * float64(s.M) * float64(s.N) * float64(s.K)}), queue)
+	d.timed(d.counted(name, work{flops: operations(p)}), queue)
 	return true
 }
 
-// alignment is the largest power of two up to align that an address is a multiple of.
-func alignment(address uintptr) int {
-	either := int(address) | align
+// alignment is the largest power of two up to align that a matrix's address, and those of matrices so many elements further, are
+// multiples of.
+func alignment(m tensor.Matrix, further ...int) int {
+	either := int(m.Addr) | align
+	for _, n := range further {
+		either |= n * m.DType.Size()
+	}
 	return either & -either
 }
 
 // rowAlignment is that of a matrix's rows in bytes.
-func rowAlignment(m tensor.Matrix) int { return alignment(uintptr(m.Stride * m.DType.Size())) }
+func rowAlignment(m tensor.Matrix) int {
+	m.Addr = 0
+	return alignment(m, m.Stride)
+}

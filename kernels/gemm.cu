@@ -42,10 +42,10 @@ template <int OUTER, bool ALONG> struct Panel {
 	long long stride;
 	int to, row, rows, column, columns;
 
-	Panel(const bf16 *x, long long stride, int outer, int outers, int k, int end) : stride(stride) {
+	Panel(const bf16 *x, long long stride, int outer, int outers, int end) : stride(stride) {
 		const int i = threadIdx.x / WORDS, j = threadIdx.x % WORDS;
 		to = (i * WORDS + (j ^ order(i))) * 16;
-		row = (ALONG ? outer : k) + i, column = (ALONG ? k : outer) + j * 8;
+		row = (ALONG ? outer : 0) + i, column = (ALONG ? 0 : outer) + j * 8;
 		rows = ALONG ? outers : end, columns = ALONG ? end : outers;
 		from = x + row * stride + column;
 	}
@@ -118,9 +118,11 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 	}
 }
 
-// A block has a tile of c and part of k: parts of a sum lie [m, cRow] apart.
+// A block has a tile of a product of a batch: along y and z, operands lie so many elements apart. Parts of k are a batch of which the
+// last may be shorter; where part is 0, there are none.
 extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
-	long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add) {
+	long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
+	long long innerA, long long innerB, long long innerC) {
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory;
 	constexpr int STAGE = Left::BYTES + Right::BYTES;
@@ -129,11 +131,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 	const int group = GROUP * across, number = blockIdx.x % group;
 	const int first = blockIdx.x / group * GROUP, rows = min(down - first, GROUP);
 	const int row = (first + number % rows) * TILE_M, column = number / rows * TILE_N;
-	const int begin = blockIdx.y * part, end = min(depth, begin + part), steps = (end - begin + DEPTH - 1) / DEPTH;
+	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, steps = (end + DEPTH - 1) / DEPTH;
 	const int warp = threadIdx.x / 32, warpRow = warp / WARPS_N * WARP_M, warpColumn = warp % WARPS_N * WARP_N;
 
-	Left as(a, aRow, row, m, begin, end);
-	Right bs(b, bRow, column, n, begin, end);
+	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB, c += blockIdx.z * outerC + blockIdx.y * innerC;
+	Left as(a, aRow, row, m, end);
+	Right bs(b, bRow, column, n, end);
 	int unloaded = steps, free = 0; // steps to load, and the stage that the next goes to
 	auto load = [&] {
 		if (unloaded-- > 0) {
@@ -157,7 +160,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 	// Sums begin with the bias and what c holds: that is read while the first steps are on their way.
 	const int lane = threadIdx.x % 32, top = row + warpRow + lane / 4, edge = column + warpColumn;
 	float sums[BLOCKS_M][BLOCKS_N][4] = {};
-	c += (long long)blockIdx.y * m * cRow;
 	if (bias || add) {
 #pragma unroll
 		for (int i = 0; i < 2 * BLOCKS_M; i++) {

@@ -34,20 +34,22 @@ template <bool ALONG> struct Reader {
 // place is where a thread's number i of EACH rows lies in the tile: four and four next to each other.
 inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i % 4; }
 
-// A block has one tile of c and part of k: parts of a sum lie [m, cRow] apart.
+// A block has one tile of a product of a batch, as in gemm.cu.
 extern "C" __global__ void __launch_bounds__(BLOCK, 2) product(C *c, long long cRow, const T *a, long long aRow, const T *b,
-	long long bRow, const T *bias, int m, int n, int depth, int part, int add) {
+	long long bRow, const T *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
+	long long innerA, long long innerB, long long innerC) {
 	__shared__ __align__(16) Panel left[2], right[2];
 	const int across = (n + TILE - 1) / TILE, row = blockIdx.x / across * TILE, column = blockIdx.x % across * TILE;
-	const int begin = blockIdx.y * part, end = min(depth, begin + part), x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
+	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB, c += blockIdx.z * outerC + blockIdx.y * innerC;
 	Reader<!TRANS_A> as = {a, aRow, row, m, end};
 	Reader<TRANS_B> bs = {b, bRow, column, n, end};
 	float sums[EACH][EACH] = {};
 	int now = 0;
-	as.read(begin), bs.read(begin);
+	as.read(0), bs.read(0);
 	as.store(left[0]), bs.store(right[0]);
 	__syncthreads();
-	for (int k = begin; k < end; k += DEPTH, now ^= 1) {
+	for (int k = 0; k < end; k += DEPTH, now ^= 1) {
 		if (k + DEPTH < end) as.read(k + DEPTH), bs.read(k + DEPTH);
 #pragma unroll
 		for (int l = 0; l < DEPTH; l++) {
@@ -63,7 +65,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 2) product(C *c, long long c
 		if (k + DEPTH < end) as.store(left[now ^ 1]), bs.store(right[now ^ 1]);
 		__syncthreads();
 	}
-	c += (long long)blockIdx.y * m * cRow;
 #pragma unroll
 	for (int i = 0; i < EACH; i++) {
 #pragma unroll

@@ -23,11 +23,20 @@ func (d *Device) makeRoom() (err error) {
 //
 // On a GPU a kernel of their own multiplies a few rows, for which cuBLASLt has no better one, and cuBLASLt what else it takes,
 // where it is there. The rest is restyle's own: BF16 on tensor cores, F32 without them. Sums are in float32, and their order
-// depends on the sizes and on the number of the GPU's multiprocessors alone.
+// depends on the sizes and on the number of the GPU's multiprocessors alone. A batch is one launch, and one for each of those
+// that are added up; cuBLASLt, which knows one dimension of it, has one for each of the shorter.
 func (d *Device) product(p cpu.Product) {
-	switch {
-	case d.gpu == nil:
+	if d.gpu == nil {
 		cpu.Gemm(p)
+		return
+	}
+	for dimension, b := range p.Batch {
+		if b.N > 1 && b.C == 0 {
+			p.Along(dimension, d.product)
+			return
+		}
+	}
+	switch {
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
 	case fewRows(p):
 		d.matvec(p, rowNorm{}, false)
@@ -39,14 +48,22 @@ func (d *Device) product(p cpu.Product) {
 }
 
 // fewRows says whether a product is one that matvec computes: up to eight rows by the transpose of a matrix, in BF16, in words
-// of 16 bytes.
+// of 16 bytes, and no batch.
 func fewRows(p cpu.Product) bool {
-	return p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 && aligned(p)
+	return batch(p) == 1 && p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 && aligned(p)
 }
 
-// wide says whether every row of x is whole groups of n elements, each at a multiple of its size.
-func wide(x tensor.Matrix, n int) bool {
-	return int(x.Addr)%(n*x.DType.Size()) == 0 && (x.Stride|x.Cols)%n == 0
+// batch is how many products p is.
+func batch(p cpu.Product) int { return max(1, p.Batch[0].N) * max(1, p.Batch[1].N) }
+
+// operations is the FLOPs of p.
+func operations(p cpu.Product) float64 {
+	return 2 * float64(batch(p)) * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p))
+}
+
+// wide says whether every row of x, and of what lies so far from it, is whole groups of n elements, each at a multiple of its size.
+func wide(x tensor.Matrix, n, outer, inner int) bool {
+	return int(x.Addr)%(n*x.DType.Size()) == 0 && (x.Stride|x.Cols|outer|inner)%n == 0
 }
 
 // result is the macro that names the type of c.
@@ -107,22 +124,25 @@ func tilesFor(p cpu.Product) []tile {
 }
 
 // aligned says whether both operands, in BF16, are words of 16 bytes.
-func aligned(p cpu.Product) bool { return wide(p.A, 8) && wide(p.B, 8) }
+func aligned(p cpu.Product) bool {
+	outer, inner := p.Batch[0], p.Batch[1]
+	return wide(p.A, 8, outer.A, inner.A) && wide(p.B, 8, outer.B, inner.B)
+}
 
 // mostParts is how many parts k is cut into at most.
 const mostParts = 32
 
 // tiling chooses the tile of a product, and into how many parts k is cut, so that it should take the least time: that of the
 // blocks that a multiprocessor has one after the other, each of which begins and ends with what takes as long as a few steps,
-// and that of adding up the parts.
+// and that of adding up the parts. A batch is not cut: it has blocks enough.
 func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	least := math.Inf(1)
 	for _, t := range tilesFor(p) {
-		count := blocks(m, t.m) * blocks(n, t.n)
+		count := blocks(m, t.m) * blocks(n, t.n) * batch(p)
 		for cuts := 1; cuts <= mostParts; cuts++ {
 			size := cuts * m * n * 4
-			if cuts > 1 && (k < cuts*8*t.depth || size > productRoom) {
+			if cuts > 1 && (batch(p) > 1 || k < cuts*8*t.depth || size > productRoom) {
 				break
 			}
 			long := t.part(k, cuts) + 4*t.depth
@@ -146,9 +166,11 @@ func depth(p cpu.Product) int {
 	return p.A.Cols
 }
 
-// tiled computes a product tile by tile. Where k is cut into parts, their sums come to the workspace first.
+// tiled computes a product, or a batch, tile by tile. Where k is cut into parts, they are a batch whose sums come to the workspace
+// first; the last may be shorter.
 func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	m, n, k, all := p.C.Rows, p.C.Cols, depth(p), p
+	part := 0
 	if parts > 1 {
 		if err := d.makeRoom(); err != nil {
 			d.fail(err)
@@ -156,28 +178,38 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 		}
 		p.C = tensor.Matrix{Addr: d.gpu.room.base, Rows: parts * m, Cols: n, Stride: n, DType: tensor.F32}
 		p.Bias, p.Add = 0, false
+		part = t.part(k, parts)
+		p.Batch[1] = cpu.Batch{N: parts, A: part, B: part, C: m * n}
+		if p.TransA {
+			p.Batch[1].A *= p.A.Stride
+		}
+		if !p.TransB {
+			p.Batch[1].B *= p.B.Stride
+		}
 	}
+	outer, inner := p.Batch[0], p.Batch[1]
 	g := line(blocks(m, t.m)*blocks(n, t.n), t.threads)
-	g.blocks.Y = parts
-	part := t.part(k, parts)
+	g.blocks.Y, g.blocks.Z = max(1, inner.N), max(1, outer.N)
 	d.sized(m, n, k)
-	d.next.flops = 2 * float64(m) * float64(n) * float64(k)
+	d.next.flops = operations(all)
 	how := macros{result(p.C)}.with("TRANS_A", number(p.TransA)).with("TRANS_B", number(p.TransB))
 	if p.A.DType == tensor.F32 {
 		d.launch(kernel{"product.cu", "product", how.with("F32", 1).with("TILE", t.m)}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
-			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
+			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
+			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C))
 	} else {
 		g.shared = t.shared()
 		width, words := 1, aligned(p)
-		if words && wide(p.C, 4) {
+		if words && wide(p.C, 4, outer.C, inner.C) {
 			width = 4
 		}
 		how = how.with("ALIGNED", number(words)).with("C_WIDTH", width)
 		how = how.with("TILE_M", t.m).with("TILE_N", t.n).with("DEPTH", t.depth).with("STAGES", t.stages)
 		d.launch(kernel{"gemm.cu", "gemm", how}, g,
 			addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
-			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add))
+			address(p.Bias), i32(m), i32(n), i32(k), i32(part), flag(p.Add),
+			i64(outer.A), i64(outer.B), i64(outer.C), i64(inner.A), i64(inner.B), i64(inner.C))
 	}
 	if parts > 1 {
 		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),

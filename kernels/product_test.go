@@ -47,13 +47,69 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-// TestTiling wants large products to be whole, few rows of many columns to be cut so that every multiprocessor has a block, and
-// no part to be empty or beyond the room that there is.
+// TestBatch has batches come out as their products one by one, to the last bit, with matrices behind each other or beside each
+// other in longer rows, the same operand for several, results that are added up, with odd sizes and odd distances.
+func TestBatch(t *testing.T) {
+	d := Emulated(t, Options{OwnProducts: true})
+	layouts := [][2]bool{{false, true}, {false, false}, {true, false}}
+	for number, size := range []struct {
+		m, n, k, apart int
+		gaps           [3]int
+	}{
+		{70, 66, 40, 0, [3]int{}}, {33, 35, 17, 3, [3]int{3, 2, 1}}, {72, 24, 136, 8, [3]int{}},
+		{16, 40, 24, 0, [3]int{4, 0, 0}}, {16, 40, 24, 0, [3]int{0, 4, 0}}, {16, 40, 24, 0, [3]int{0, 0, 2}}, // but for which words are aligned
+	} {
+		for i, layout := range layouts {
+			for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
+				c := batchTest{productTest{ab, []tensor.DType{tensor.F32, tensor.BF16}[i%2], size.m, size.n, size.k, layout[0], layout[1],
+					i == 1, i == 2, size.apart, size.apart}, i == 2, (number + i) % 3, i, size.gaps}
+				c.check(t, d, d.product)
+				if c.shared == 2 {
+					continue
+				}
+				tile := tensorTiles[2-i]
+				if ab == tensor.F32 {
+					tile = floatTiles[min(1, 2-i)]
+				}
+				c.check(t, d, func(p cpu.Product) { d.tiled(p, tile, 1) })
+			}
+		}
+	}
+}
+
+// TestBatchBLAS is TestBatch with cuBLASLt, and wants it to refuse a batch whose matrices do not all begin where it has them.
+func TestBatchBLAS(t *testing.T) {
+	d := Emulated(t, Options{})
+	for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
+		for shared := range 3 {
+			c := batchTest{productTest{tensor.BF16, tensor.F32, 24, 40, 32, layout[0], layout[1], false, false, 8, 8}, false, shared, i, [3]int{}}
+			before := len(d.gpu.blas.plans)
+			c.check(t, d, d.product)
+			if len(d.gpu.blas.plans) == before {
+				t.Errorf("%+v: no plan", c)
+			}
+		}
+	}
+	x := tensor.Matrix{Addr: align, Rows: 32, Cols: 32, Stride: 32, DType: tensor.BF16}
+	for dimension := range 2 {
+		for _, b := range []cpu.Batch{{N: 3, A: 1028, C: 1024}, {N: 3, B: 1028, C: 1024}, {N: 3, C: 1028}} {
+			p := cpu.Product{A: x, B: x, C: x}
+			p.Batch[dimension], p.Batch[1-dimension] = b, cpu.Batch{N: 2, C: 4096}
+			if d.gpu.blas.multiply(d, p) {
+				t.Errorf("%+v: not refused", p)
+			}
+		}
+	}
+}
+
+// TestTiling wants large products to be whole, few rows of many columns to be cut so that every multiprocessor has a block, a batch of
+// them to have the largest tiles that give every one a block, and no part to be empty or beyond the room that there is.
 func TestTiling(t *testing.T) {
 	g := &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}
-	choose := func(dtype tensor.DType, m, n, k int) (tile, int) {
+	choose := func(dtype tensor.DType, m, n, k int, batch ...cpu.Batch) (tile, int) {
 		return g.tiling(cpu.Product{
-			C: tensor.Matrix{Rows: m, Cols: n, Stride: n, DType: dtype}, A: tensor.Matrix{Rows: m, Cols: k, Stride: k, DType: dtype},
+			Batch: [2]cpu.Batch(append(batch, cpu.Batch{}, cpu.Batch{})),
+			C:     tensor.Matrix{Rows: m, Cols: n, Stride: n, DType: dtype}, A: tensor.Matrix{Rows: m, Cols: k, Stride: k, DType: dtype},
 			B: tensor.Matrix{Rows: n, Cols: k, Stride: k, DType: dtype}, TransB: true,
 		})
 	}
@@ -65,6 +121,13 @@ func TestTiling(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 		if best, parts := choose(dtype, 32, 512, 16384); blocks(32, best.m)*blocks(512, best.n)*parts < 64 {
 			t.Errorf("%v: few rows: %+v, %d parts", dtype, best, parts)
+		}
+		if best, parts := choose(dtype, 32, 512, 16384, cpu.Batch{N: 2, C: 1}); parts != 1 {
+			t.Errorf("%v: two of few rows: %+v, %d parts", dtype, best, parts)
+		}
+		one, _ := choose(dtype, 512, 512, 64)
+		if many, _ := choose(dtype, 512, 512, 64, cpu.Batch{N: 8, C: 1}, cpu.Batch{N: 4, C: 1}); many.m*many.n <= one.m*one.n {
+			t.Errorf("%v: one has tiles of %dx%d, and 32 of %dx%d", dtype, one.m, one.n, many.m, many.n)
 		}
 		for _, m := range []int{1, 100, 3000} {
 			for _, n := range []int{1, 100, 3000} {
@@ -168,5 +231,107 @@ func (c productTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) 
 	}
 	if fmt.Sprint(got) != fmt.Sprint(before) {
 		t.Errorf("%+v: written between the rows", c)
+	}
+}
+
+// A batchTest is 3 times 2 products. Their matrices lie behind each other, or beside each other in rows of a matrix. Along one
+// dimension they have the same a, 0, or b, 1, or are added up, 2.
+type batchTest struct {
+	productTest
+	beside bool
+	shared int
+	along  int
+	gaps   [3]int // elements between matrices a, b and c that lie behind each other
+}
+
+func (c batchTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) {
+	t.Helper()
+	counts := [2]int{3, 2}
+	along := c.along % 2
+	arena, err := d.NewArena("batch", 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer arena.Close()
+	rng := rand.New(rand.NewPCG(2, uint64(c.m*1000_000+c.n*1000+c.k)))
+	random := func(n int) []float32 {
+		x := make([]float32, n)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	place := func(dtype tensor.DType, rows, cols, number int) (x tensor.Matrix, all tensor.Tensor, apart [2]int) {
+		n := counts
+		if c.shared == number {
+			n[along] = 1
+		}
+		width, between := cols+c.apart, rows*(cols+c.apart)+c.gaps[number]
+		size := n[0] * n[1] * between
+		if c.beside {
+			width, between, size = n[0]*n[1]*cols+c.apart, cols, rows*(n[0]*n[1]*cols+c.apart)
+		}
+		apart = [2]int{n[1] * between, between}
+		if c.shared == number {
+			apart[along] = 0
+		}
+		all = arena.New("matrices", dtype, c.apart+size)
+		d.Upload(all, random(all.Len()))
+		return tensor.Matrix{Addr: all.Addr + uintptr(c.apart*dtype.Size()), Rows: rows, Cols: cols, Stride: width, DType: dtype}, all, apart
+	}
+	sides := func(rows, cols int, transposed bool) (int, int) {
+		if transposed {
+			return cols, rows
+		}
+		return rows, cols
+	}
+	p := cpu.Product{TransA: c.transA, TransB: c.transB, Add: c.add}
+	rows, cols := sides(c.m, c.k, c.transA)
+	a, _, apartA := place(c.ab, rows, cols, 0)
+	rows, cols = sides(c.k, c.n, c.transB)
+	b, _, apartB := place(c.ab, rows, cols, 1)
+	to, all, apartC := place(c.c, c.m, c.n, 2)
+	bias := arena.New("bias", c.ab, c.n)
+	d.Upload(bias, random(c.n))
+	if c.bias {
+		p.Bias = bias.Addr
+	}
+	before, err := d.Floats(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.A, p.B, p.C = a, b, to
+	move := func(x tensor.Matrix, apart [2]int, i, j int) tensor.Matrix {
+		x.Addr += uintptr((i*apart[0] + j*apart[1]) * x.DType.Size())
+		return x
+	}
+	for i := range counts[0] {
+		for j := range counts[1] {
+			one := p
+			one.A, one.B, one.C = move(a, apartA, i, j), move(b, apartB, i, j), move(to, apartC, i, j)
+			if c.shared == 2 && [2]int{i, j}[along] > 0 {
+				one.Add, one.Bias = true, 0
+			}
+			multiply(one)
+		}
+	}
+	want, err := d.Floats(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Upload(all, before)
+	for i := range p.Batch {
+		p.Batch[i] = cpu.Batch{N: counts[i], A: apartA[i], B: apartB[i], C: apartC[i]}
+	}
+	multiply(p)
+	got, err := d.Floats(all)
+	if err != nil {
+		t.Fatalf("%+v: %v", c, err)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%+v: another result than the products one by one", c)
+	}
+	if fmt.Sprint(got) == fmt.Sprint(before) {
+		t.Errorf("%+v: no result", c)
 	}
 }

@@ -20,18 +20,39 @@ import (
 	"restyle/tensor"
 )
 
-// A Product is what Gemm computes: C = A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m, n].
+// A Product is what Gemm computes: C = A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m, n]; or a batch of such
+// products, of which the matrices are the first's.
 type Product struct {
 	C, A, B        tensor.Matrix // F32 or BF16, A and B alike; C must not overlap them
 	TransA, TransB bool          // it lies in memory as its transpose: A as [k, m], B as [n, k]
 	Bias           uintptr       // the address of n elements, of A's type, that are added to each row; 0: none
 	Add            bool          // add to what C holds, instead of overwriting it
+	Batch          [2]Batch      // along two dimensions, the second within the first; the zero value is one product
+}
+
+// A Batch is a dimension along which a product is repeated, so many times; 0 is once. From one to the next, operands lie so many
+// elements further. Where A or B is 0, all have the same one. Where C is 0, they are added up, one after the other.
+type Batch struct{ N, A, B, C int }
+
+// Along calls f with what p has along one dimension of its batch, in turn.
+func (p Product) Along(dimension int, f func(Product)) {
+	b := p.Batch[dimension]
+	p.Batch[dimension] = Batch{}
+	for range max(1, b.N) {
+		f(p)
+		p.A.Addr += uintptr(b.A * p.A.DType.Size())
+		p.B.Addr += uintptr(b.B * p.B.DType.Size())
+		p.C.Addr += uintptr(b.C * p.C.DType.Size())
+		if b.C == 0 {
+			p.Add, p.Bias = true, 0
+		}
+	}
 }
 
 // GemmWorkspace is how many bytes each thread takes for what it packs, from its first product on.
 func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 
-// Gemm computes a product on the threads of the pool.
+// Gemm computes a product on the threads of the pool; those of a batch one after the other.
 //
 // Sums are in float32 and each is rounded once, when it is stored; their order depends on k and the level alone: neither on
 // the other sizes nor on the number of threads, but that a product with at most eight rows has an order of its own.
@@ -40,6 +61,12 @@ func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 //
 // It panics when operands do not fit each other, or when there is no memory for what it packs, about 2 MB a thread.
 func Gemm(p Product) {
+	for dimension, b := range p.Batch {
+		if b.N > 1 {
+			p.Along(dimension, Gemm)
+			return
+		}
+	}
 	m, n := p.C.Rows, p.C.Cols
 	if m == 0 || n == 0 {
 		return

@@ -111,6 +111,14 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 	return r;
 }
 
+// layout makes that of a matrix, or of a batch of them.
+static cublasStatus_t layout(library *l, cublasLtMatrixLayout_t *out, int type, uint64_t rows, uint64_t cols, int64_t ld, int32_t batch, int64_t next) {
+	cublasStatus_t r = l->cublasLtMatrixLayoutCreate(out, type, rows, cols, ld);
+	if (!r) r = l->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
+	if (!r) r = l->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &next, sizeof next);
+	return r;
+}
+
 // describe makes the descriptors of a product. cuBLASLt counts matrices down their columns: to it each of ours is its own
 // transpose, and C = A·B is Cᵀ = Bᵀ·Aᵀ.
 static cublasStatus_t describe(plan *p, const cuda_product *c) {
@@ -123,9 +131,9 @@ static cublasStatus_t describe(plan *p, const cuda_product *c) {
 	if ((r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]))) return r;
 	if ((r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]))) return r;
 	if (c->bias && (r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue))) return r;
-	if ((r = l->cublasLtMatrixLayoutCreate(&p->b, type, c->trans_b ? c->k : c->n, c->trans_b ? c->n : c->k, c->ldb))) return r;
-	if ((r = l->cublasLtMatrixLayoutCreate(&p->a, type, c->trans_a ? c->m : c->k, c->trans_a ? c->k : c->m, c->lda))) return r;
-	return l->cublasLtMatrixLayoutCreate(&p->c, result, c->n, c->m, c->ldc);
+	if ((r = layout(l, &p->b, type, c->trans_b ? c->k : c->n, c->trans_b ? c->n : c->k, c->ldb, c->batch, c->next_b))) return r;
+	if ((r = layout(l, &p->a, type, c->trans_a ? c->m : c->k, c->trans_a ? c->k : c->m, c->lda, c->batch, c->next_a))) return r;
+	return layout(l, &p->c, result, c->n, c->m, c->ldc, c->batch, c->next_c);
 }
 
 static void discard(plan *p) {

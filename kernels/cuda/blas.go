@@ -68,10 +68,12 @@ func (b *BLAS) Close() error {
 }
 
 // A Shape is what a product is planned by: C = A·B, or with Bias C = A·B + bias on every row, of matrices that lie row after row,
-// C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB.
+// C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or by what a batch of them is.
 type Shape struct {
 	M, N, K                int
 	LDA, LDB, LDC          int // elements from row to row
+	Batch                  int // how many products; 0 is one
+	NextA, NextB, NextC    int // elements from one to the next; 0 if all have the same A or B
 	TransA, TransB, Bias   bool
 	Type, Result           tensor.DType // of A, B and bias; of C: F32 or BF16
 	AlignA, AlignB, AlignC int          // powers of two that addresses are multiples of, 256 at most
@@ -93,6 +95,7 @@ func (b *BLAS) Plan(s Shape) (*Plan, error) {
 	p := &Plan{gpu: b.gpu}
 	product := C.cuda_product{
 		m: C.uint64_t(s.M), n: C.uint64_t(s.N), k: C.uint64_t(s.K), lda: C.int64_t(s.LDA), ldb: C.int64_t(s.LDB), ldc: C.int64_t(s.LDC),
+		batch: C.int32_t(max(1, s.Batch)), next_a: C.int64_t(s.NextA), next_b: C.int64_t(s.NextB), next_c: C.int64_t(s.NextC),
 		trans_a: flag(s.TransA), trans_b: flag(s.TransB), bias: flag(s.Bias),
 		bf16: flag(s.Type == tensor.BF16), c_bf16: flag(s.Result == tensor.BF16),
 		align_a: C.uint32_t(s.AlignA), align_b: C.uint32_t(s.AlignB), align_c: C.uint32_t(s.AlignC), workspace: C.uint64_t(s.Workspace),

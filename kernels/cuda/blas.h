@@ -21,6 +21,8 @@
 	X(CUBLASLT_MATMUL_DESC_EPILOGUE, 7) \
 	X(CUBLASLT_MATMUL_DESC_BIAS_POINTER, 8) \
 	X(CUBLASLT_EPILOGUE_BIAS, 4) \
+	X(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 5) \
+	X(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, 6) \
 	X(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, 1) \
 	X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 5) \
 	X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 6) \
@@ -39,6 +41,7 @@ typedef int cublasStatus_t;
 typedef int cublasComputeType_t;
 typedef int cudaDataType;
 typedef int cublasLtMatmulDescAttributes_t;
+typedef int cublasLtMatrixLayoutAttribute_t;
 typedef int cublasLtMatmulPreferenceAttributes_t;
 typedef CUstream cudaStream_t;
 typedef struct {
@@ -66,6 +69,7 @@ enum {
 	X(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes)) \
 	X(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t * layout, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)) \
 	X(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t layout)) \
+	X(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes)) \
 	X(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t * preference)) \
 	X(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t preference)) \
 	X(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t a, \

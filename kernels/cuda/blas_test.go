@@ -49,6 +49,9 @@ func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 		t.Fatal(err)
 	}
 	s.Type, s.Result, s.AlignA, s.AlignB, s.AlignC, s.Workspace = tensor.F32, tensor.F32, 256, 256, 256, 1<<10
+	if s.Batch > 0 {
+		s.AlignA, s.AlignB, s.AlignC = 4, 4, 4
+	}
 	p, err := b.Plan(s)
 	if err != nil {
 		return nil, err
@@ -66,18 +69,22 @@ func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 	return list, nil
 }
 
-// TestBLAS wants every form of a product to mean what Shape says.
+// TestBLAS wants every form of a product to mean what Shape says, and of a batch, whose products may have the same A or B.
 func TestBLAS(t *testing.T) {
 	const m, n, k = 3, 4, 5
 	number := func(i int) float32 { return float32(i%7 - 3) }
-	for form := range 16 {
+	for form := range 32 {
 		ta, tb, bias, add := form&1 > 0, form&2 > 0, form&4 > 0, form&8 > 0
 		s := Shape{M: m, N: n, K: k, LDA: 6, LDB: 7, LDC: 8, TransA: ta, TransB: tb, Bias: bias}
+		if form >= 16 {
+			s.Batch, s.NextA, s.NextB, s.NextC = 3, []int{33, 0, 5}[form%3], []int{0, 31, 30}[form%3], 29
+		}
 		got, err := multiplied(t, s, add, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range m {
+		for row := range m * max(1, s.Batch) {
+			one, i := row/m, row%m
 			for j := range n {
 				want := float32(0)
 				for e := range k {
@@ -88,7 +95,7 @@ func TestBLAS(t *testing.T) {
 					if tb {
 						b = j*7 + e
 					}
-					want += number(a) * number(3*b)
+					want += number(one*s.NextA+a) * number(3*(one*s.NextB+b))
 				}
 				if bias {
 					want += float32(100 * j)
@@ -96,12 +103,12 @@ func TestBLAS(t *testing.T) {
 				if add {
 					want += 1000
 				}
-				if got[i*8+j] != want {
-					t.Errorf("transposed %t, %t, bias %t, add %t: element %d, %d is %v, not %v", ta, tb, bias, add, i, j, got[i*8+j], want)
+				if c := got[one*s.NextC+i*8+j]; c != want {
+					t.Errorf("%+v, add %t: element %d, %d of product %d is %v, not %v", s, add, i, j, one, c, want)
 				}
 			}
-			if got[i*8+n] != 1000 {
-				t.Errorf("row %d: what lies beside it was written", i)
+			if got[one*s.NextC+i*8+n] != 1000 {
+				t.Errorf("%+v: what lies beside row %d of product %d was written", s, i, one)
 			}
 		}
 	}
@@ -113,7 +120,11 @@ func TestBLASErrors(t *testing.T) {
 	if _, err := multiplied(t, s, false, 0); err == nil || !strings.Contains(err.Error(), "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE") {
 		t.Error(err)
 	}
-	s.LDA = 6
+	s.LDA, s.Batch = 6, 3 // which all have one C
+	if _, err := multiplied(t, s, false, 0); err == nil || !strings.Contains(err.Error(), "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE") {
+		t.Error(err)
+	}
+	s.Batch = 0
 	g, f, _, to := emulated(t, "place", 64)
 	b, err := OpenEmulatedBLAS(g)
 	if err != nil {

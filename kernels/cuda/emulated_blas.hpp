@@ -17,7 +17,10 @@ struct cublasLtMatrixLayout {
 	int type;
 	uint64_t rows, cols;
 	int64_t ld;
-	uint64_t bytes() const { return ((cols - 1) * ld + rows) * (type == CUDA_R_16BF ? 2 : 4); }
+	int32_t batch = 1;
+	int64_t next = 0; // elements from a matrix of the batch to the next
+	uint64_t size() const { return type == CUDA_R_16BF ? 2 : 4; }
+	uint64_t bytes() const { return ((batch - 1) * next + (cols - 1) * ld + rows) * size(); }
 };
 struct cublasLtMatmulPreference {
 	uint64_t workspace = 0;
@@ -76,6 +79,13 @@ EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cuda
 	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows) return BLAS_INVALID_VALUE;
 	return *l = new cublasLtMatrixLayout{type, rows, cols, ld}, CUBLAS_STATUS_SUCCESS;
 }
+EXPORT cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes) {
+	BLAS_CALLED;
+	if (a == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == 4) memcpy(&l->batch, value, 4);
+	else if (a == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && bytes == 8) memcpy(&l->next, value, 8);
+	else return BLAS_INVALID_VALUE;
+	return l->batch > 0 && l->next >= 0 ? CUBLAS_STATUS_SUCCESS : BLAS_INVALID_VALUE;
+}
 EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) {
 	BLAS_CALLED;
 	return *p = new cublasLtMatmulPreference(), CUBLAS_STATUS_SUCCESS;
@@ -91,7 +101,8 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t out, uint64_t *m, uint64_t *n, uint64_t *k) {
 	const bool ta = d->transposed[0] == CUBLAS_OP_T, tb = d->transposed[1] == CUBLAS_OP_T;
 	*m = ta ? a->cols : a->rows, *k = ta ? a->rows : a->cols, *n = tb ? b->rows : b->cols;
-	return *k == (tb ? b->cols : b->rows) && out->rows == *m && out->cols == *n && a->type == b->type;
+	const bool batches = a->batch == out->batch && b->batch == out->batch && (out->batch == 1 || out->next > 0);
+	return *k == (tb ? b->cols : b->rows) && out->rows == *m && out->cols == *n && a->type == b->type && batches;
 }
 
 EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
@@ -130,27 +141,31 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	if (failed) return BLAS_EXECUTION_FAILED;
 	if (!blas_sizes(desc, a, b, d, &m, &n, &k) || C != D) return BLAS_INVALID_VALUE;
 	const void *operands[] = {A, B, C, D};
+	const cublasLtMatrixLayout_t layouts[] = {a, b, d, d};
 	for (int i = 0; i < 4; i++)
-		if ((uintptr_t)operands[i] % algo->data[i]) return BLAS_INVALID_VALUE;
+		for (int32_t one = 0; one < d->batch; one++)
+			if (((uintptr_t)operands[i] + one * layouts[i]->next * layouts[i]->size()) % algo->data[i]) return BLAS_INVALID_VALUE;
 	const uint64_t bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : 0;
 	if (!inside((uintptr_t)A, a->bytes()) || !inside((uintptr_t)B, b->bytes()) || !inside((uintptr_t)D, d->bytes()) ||
-		!inside((uintptr_t)workspace, workspaceBytes) || (bias && !inside(bias, m * (d->type == CUDA_R_16BF ? 2 : 4)))) return BLAS_EXECUTION_FAILED;
+		!inside((uintptr_t)workspace, workspaceBytes) || (bias && !inside(bias, m * d->size()))) return BLAS_EXECUTION_FAILED;
 	if (situation.idle) return CUBLAS_STATUS_SUCCESS;
 	memset(workspace, 0xFF, workspaceBytes); // whoever thinks that it is his own finds out
-	const std::vector<float> x = blas_rows(A, a, m, k, desc->transposed[0] == CUBLAS_OP_T), y = blas_rows(B, b, n, k, desc->transposed[1] == CUBLAS_OP_N);
-	for (uint64_t j = 0; j < n; j++) {
-		for (uint64_t i = 0; i < m; i++) {
-			float sum = 0;
-			for (uint64_t e = 0; e < k; e++) sum += x[i * k + e] * y[j * k + e];
-			sum *= *(const float *)alpha;
-			const uint64_t at = j * d->ld + i;
-			if (*(const float *)beta != 0) sum += *(const float *)beta * blas_element(C, d->type, at);
-			if (bias) sum += blas_element((const void *)bias, d->type, i);
-			if (d->type == CUDA_R_32F) ((float *)D)[at] = sum;
-			else ((uint16_t *)D)[at] = emulated_bf16(sum);
+	for (int32_t one = 0; one < d->batch; one++) {
+		const std::vector<float> x = blas_rows((const char *)A + one * a->next * a->size(), a, m, k, desc->transposed[0] == CUBLAS_OP_T);
+		const std::vector<float> y = blas_rows((const char *)B + one * b->next * b->size(), b, n, k, desc->transposed[1] == CUBLAS_OP_N);
+		for (uint64_t j = 0; j < n; j++) {
+			const uint64_t row = one * d->next + j * d->ld;
+			for (uint64_t i = 0; i < m; i++) {
+				float sum = 0;
+				for (uint64_t e = 0; e < k; e++) sum += x[i * k + e] * y[j * k + e];
+				sum *= *(const float *)alpha;
+				if (*(const float *)beta != 0) sum += *(const float *)beta * blas_element(C, d->type, row + i);
+				if (bias) sum += blas_element((const void *)bias, d->type, i);
+				if (d->type == CUDA_R_32F) ((float *)D)[row + i] = sum;
+				else ((uint16_t *)D)[row + i] = emulated_bf16(sum);
+			}
+			wrote((uintptr_t)D + row * d->size(), m * d->size());
 		}
-		const size_t size = d->type == CUDA_R_32F ? 4 : 2;
-		wrote((uintptr_t)D + j * d->ld * size, m * size);
 	}
 	return CUBLAS_STATUS_SUCCESS;
 }

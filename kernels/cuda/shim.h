@@ -88,10 +88,13 @@ uintptr_t cuda_open_blas(const char *path, cuda_blas *blas, char *message, int s
 cuda_status cuda_blas_start(uintptr_t gpu, uintptr_t library, uintptr_t *blas);
 cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas);
 
-// cuda_product is a matrix product C = A·B + bias, row after row: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n, k].
+// cuda_product is a matrix product C = A·B + bias, row after row: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n, k]; or a
+// batch of them.
 typedef struct {
 	uint64_t m, n, k;
 	int64_t lda, ldb, ldc;             // elements from row to row
+	int32_t batch;                     // how many products
+	int64_t next_a, next_b, next_c;    // elements from one to the next
 	int trans_a, trans_b, bias;        // 1 or 0
 	int bf16, c_bf16;                  // A and B are BF16, C is; F32 if not
 	uint32_t align_a, align_b, align_c; // the power of two of bytes that each address is a multiple of, 256 at most
