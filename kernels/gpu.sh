@@ -39,7 +39,7 @@ all=(ops parity runs bits warm losses tune table attention decode profile kernel
 # What is run: a small model and a large one, and steps of the large one, by how much they are asked for.
 small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
 model=() large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
-new=(--tokenizer data/starter-llama) shape=4x512 contexts=(128 2000 8000) tokens=(--tokens 200)
+new=(--tokenizer "$OUT/tokenizer") shape=4x512 contexts=(128 2000 8000) tokens=(--tokens 200)
 shapes=(1x512x4 4x512 8x2048 1x2048x4) tried=. checked='attention cached crossentropy adamw embedding linear rmsnorm qknorm swiglu rope rows'
 recorded=(cmd/bench/parity/testdata)
 [ -z "${RESTYLE_REFERENCE:-}" ] || recorded+=("$RESTYLE_REFERENCE/golden")
@@ -119,9 +119,21 @@ bits() {
   [ "$(wc -l <"$OUT/bits.txt")" = 1 ] || { echo "FAILED: bits, ten runs do not end with the same"; return 1; }
 }
 
+# tokenizer is the starter model's with as many tokens as the large model has, the new ones in no text.
+tokenizer() {
+  rm -rf "$OUT/tokenizer"
+  mkdir "$OUT/tokenizer"
+  cp data/starter-llama/{tokenizer_config.json,generation_config.json,chat_template.jinja} "$OUT/tokenizer"
+  "$python" -c 'import json, sys
+t = json.load(open("data/starter-llama/tokenizer.json"))
+t["model"]["vocab"].update({f"unused{i}": i for i in range(2048, 128256)})
+json.dump(t, open(sys.argv[1], "w"))' "$OUT/tokenizer/tokenizer.json"
+}
+
 warm() {
   local i
   rm -rf "$OUT"/warm "$OUT"/warm-*
+  tokenizer
   log warm train --from-scratch "$llama" "${new[@]}" "${large[@]}" --samples 0 --val 0 --max-steps 1 --train-only norm --keep 1 --out "$OUT/warm"
   for i in 1 2; do # the second finds all kernels compiled
     log warm-$i train --model "$OUT/warm" "${large[@]}" --samples 0 --val 0 --max-steps 3 --keep 1 --out "$OUT/warm-$i"

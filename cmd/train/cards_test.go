@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"restyle/internal/cli"
+	"restyle/kernels/cuda/cudatest"
+)
+
+// cardModels are the config.json files of the models that docs/gpu.md names, as far as memory depends on them.
+var cardModels = map[string]map[string]any{
+	"Llama-3.2-1B": {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+		"num_key_value_heads": 8, "head_dim": 64, "tie_word_embeddings": true},
+	"Llama-3.2-3B": {"vocab_size": 128256, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28, "num_attention_heads": 24,
+		"num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": true},
+	"Llama-3.1-8B": {"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+		"num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": false},
+	"Qwen2.5-1.5B": {"vocab_size": 151936, "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
+		"num_key_value_heads": 2, "tie_word_embeddings": true, "model_type": "qwen2", "architectures": []string{"Qwen2ForCausalLM"}},
+}
+
+// A card row is | 8 GB | Llama-3.2-1B | `--preset 8gb` | 6.7 GiB | what was seen |; without a card, it is that of the row above.
+var cardRow = regexp.MustCompile(`(?m)^(\| *(?:(\d+) GB)? *\| ([\w.-]+) \| (?:` + "`([^`]*)`" + `)? *\| )(\d+\.\d GiB) \|`)
+
+// TestCards holds the memory that docs/gpu.md gives for models on cards to what train says on a card of that size.
+func TestCards(t *testing.T) {
+	const path = "../../docs/gpu.md"
+	dir := t.TempDir()
+	cardFiles(t, dir)
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	text := string(readFile(t, path))
+	rows, card := 0, 0
+	want := cardRow.ReplaceAllStringFunc(text, func(row string) string {
+		m := cardRow.FindStringSubmatch(row)
+		fmt.Sscan(m[2], &card)
+		rows++
+		cudatest.Set(t, fmt.Sprintf("IDLE=1 MEMORY=%d USED=0", card<<30))
+		o := must(t, cli.Done, append([]string{"--fused", "--device", "cuda", "--dry-run", "--from-scratch", filepath.Join(dir, m[3]+".json"),
+			"--tokenizer", filepath.Join(dir, "tokenizer"), "--data", filepath.Join(dir, "long.json")}, strings.Fields(m[4])...)...)
+		memory := regexp.MustCompile(`together +(.*)`).FindStringSubmatch(o.stdout)
+		if !strings.Contains(o.stdout, "in passes of up to 2048 tokens") || memory == nil {
+			t.Errorf("%s: %v", row, o)
+			return row
+		}
+		var gib float64
+		if fmt.Sscanf(memory[1], "%f GiB", &gib); gib < 1 || gib > 0.97*float64(card) {
+			t.Errorf("%s: it takes %s", row, memory[1])
+		}
+		return m[1] + memory[1] + " |"
+	})
+	if rows < 6 {
+		t.Fatalf("%s has %d rows of cards", path, rows)
+	}
+	if want == text {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not up to date: go test ./cmd/train -run TestCards -update", path)
+	}
+	if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cardFiles writes the models, a tokenizer that is large enough for them, and examples longer than --seq.
+func cardFiles(t *testing.T, dir string) {
+	t.Helper()
+	write := func(path string, v any) {
+		data, err := json.Marshal(v)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, path), data, 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, shape := range cardModels {
+		config := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "max_position_embeddings": 32768, "rms_norm_eps": 1e-5}
+		maps.Copy(config, shape)
+		write(name+".json", config)
+	}
+	const starter = "../../data/starter-llama"
+	if err := os.CopyFS(filepath.Join(dir, "tokenizer"), os.DirFS(starter)); err != nil {
+		t.Fatal(err)
+	}
+	var tok map[string]any
+	if err := json.Unmarshal(readFile(t, filepath.Join(starter, "tokenizer.json")), &tok); err != nil {
+		t.Fatal(err)
+	}
+	vocab := tok["model"].(map[string]any)["vocab"].(map[string]any)
+	for i := 2048; i < 128256; i++ {
+		vocab[fmt.Sprint("unused", i)] = i
+	}
+	write("tokenizer/tokenizer.json", tok)
+	var examples []map[string]string
+	for i := range 8 {
+		examples = append(examples, map[string]string{"instruction": fmt.Sprint("Question ", i), "output": strings.Repeat("a long answer ", 600)})
+	}
+	write("long.json", examples)
+}
