@@ -13,6 +13,9 @@ type blas struct {
 	*cuda.BLAS
 	workspace uintptr
 	plans     map[cuda.Shape]*cuda.Plan // nil where it has no algorithm
+	shapes    []cuda.Shape              // that Precompile found
+	choices   cuda.Choices              // of algorithms; nil before there are any
+	rehearsed func(cuda.Shape)          // in a rehearsal: is told of every product, of which none is computed
 }
 
 // openBLAS takes cuBLASLt into use. Without it, products are restyle's own.
@@ -67,10 +70,16 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	if min(s.M, s.N, s.K) < leastBLAS || min(s.AlignA, s.AlignB, s.AlignC, rowAlignment(p.A), rowAlignment(p.B), rowAlignment(p.C)) < 16 {
 		return false
 	}
+	if b.rehearsed != nil {
+		if s.Batch <= 1 { // attention's products, of as many sizes as sequences have, are not timed
+			b.rehearsed(s)
+		}
+		return true
+	}
 	plan, planned := b.plans[s]
 	if !planned {
 		var err error
-		plan, err = b.Plan(s) // nil if it has no algorithm
+		plan, err = b.plan(s)
 		d.fail(err)
 		b.plans[s] = plan
 	}
@@ -90,6 +99,18 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	name := fmt.Sprintf("product %s %dx%dx%d", form, s.M, s.N, s.K)
 	d.timed(d.counted(name, work{flops: operations(p)}), queue)
 	return true
+}
+
+// plan is that of a product by the algorithm that was chosen for it, or else the library's first. It is nil if there is none.
+func (b *blas) plan(s cuda.Shape) (*cuda.Plan, error) {
+	plan, err := b.Plan(s)
+	if choice := b.choices[s.String()]; plan != nil && choice != "" {
+		if err = plan.Use(choice, s.Workspace); err != nil {
+			plan.Discard()
+			return nil, fmt.Errorf("the algorithm that was kept for the product %v: %w", s, err)
+		}
+	}
+	return plan, err
 }
 
 // alignment is the largest power of two up to align that a matrix's address, and those of matrices so many elements further, are

@@ -35,6 +35,9 @@ type Options struct {
 	Fused Fused
 	// OwnProducts has matrix products on a GPU be restyle's own kernels, even where cuBLASLt is there. Default: cuBLASLt's.
 	OwnProducts bool
+	// Deterministic has ChooseProducts take cuBLASLt's first algorithm for every product, without timing any: which is the fastest may
+	// turn out otherwise the next time. Either way a product has the same bits whenever the same algorithm computes it.
+	Deterministic bool
 	// NoBF16 says that nothing will be BF16, so that a GPU without it, which is one before Ampere, serves too.
 	NoBF16 bool
 	// Sync waits for every kernel, so that an error is that of the kernel it names, and times it: see Device.Profile. Slow.

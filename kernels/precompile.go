@@ -15,8 +15,10 @@ import (
 
 // Builds are what the kernels of a computation are compiled from: sources with their macros, each once.
 type Builds struct {
-	list []build
-	seen map[build]bool
+	list   []build
+	seen   map[build]bool
+	shapes []cuda.Shape // of the products of a library that there is, each once
+	blas   bool         // it is there
 }
 
 // Len is how many there are.
@@ -49,29 +51,31 @@ func (b *Builds) Rehearse(p cuda.Properties, o Options, f func(*Device) error) (
 			b.list = append(b.list, one)
 		}
 	}
+	if b.blas {
+		d.gpu.blas = &blas{rehearsed: func(s cuda.Shape) {
+			if !slices.Contains(b.shapes, s) {
+				b.shapes = append(b.shapes, s)
+			}
+		}}
+	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	return errors.Join(f(d), d.Sync())
 }
 
-// Precompile compiles what f launches, ahead of it and in parallel. progress, if it is not nil, is told how many of how many are
+// Precompile compiles what f launches, ahead of it and in parallel, and notes what cuBLASLt multiplies, for ChooseProducts. progress, if it is not nil, is told how many of how many are
 // done. On the CPU there is nothing to do. If ctx ends early, the error is its.
 func (d *Device) Precompile(ctx context.Context, f func(*Device) error, progress func(done, of int)) error {
 	if d.gpu == nil {
 		return nil
 	}
-	var b Builds
+	b := Builds{blas: d.gpu.blas != nil}
 	if err := b.Rehearse(d.gpu.Properties, d.opts, f); err != nil {
 		return err
 	}
-	if d.gpu.blas != nil {
-		b.list = withoutProducts(b.list)
+	if b.blas {
+		d.gpu.blas.shapes = b.shapes
 	}
 	return compileAll(ctx, d.gpu.compiler, d.gpu.cache, []string{d.gpu.arch}, b.list, progress)
-}
-
-// withoutProducts leaves out the products that cuBLASLt computes.
-func withoutProducts(list []build) []build {
-	return slices.DeleteFunc(slices.Clone(list), func(b build) bool { return b.source == "gemm.cu" || b.source == "product.cu" })
 }
 
 // Compile fills a cache for the architectures of several GPUs, such as "sm_90a", in parallel. progress, if it is not nil, is told how

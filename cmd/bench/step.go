@@ -49,7 +49,7 @@ type stepOptions struct {
 	steps, warmup, headRows                                                         int
 	device, log, label                                                              string
 	threads                                                                         int
-	own, sync, apart, check                                                         bool
+	own, deterministic, sync, apart, check                                          bool
 	seconds                                                                         float64
 	beside                                                                          cli.Paths // commands, as they are
 }
@@ -82,6 +82,7 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f.Group("Where it runs")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.own, "own-products", "on a GPU, multiply matrices by restyle's own kernels, not by cuBLASLt")
+	f.Add(&o.deterministic, "deterministic", "on a GPU, take cuBLASLt's first algorithm for each product, as train does with it; if not given, one that is at least 3 % faster takes its place")
 	f.Add(&o.sync, "sync", "on a GPU, wait for and time every kernel, and print how long each took: slower in all")
 	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
 	return f
@@ -248,7 +249,8 @@ func (l *stepLine) shape(s string) error {
 // run times one line on a device of its own, so that none has what another left.
 func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, notes io.Writer) (err error) {
 	d, err := kernels.Open(o.device, kernels.Options{
-		Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Sync: o.sync, NoBF16: l.settings.DType == tensor.F32,
+		Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Deterministic: o.deterministic, Sync: o.sync,
+		NoBF16: l.settings.DType == tensor.F32,
 	})
 	if err != nil {
 		return err
@@ -270,6 +272,12 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	plan := &trainer.Plan{MaxTokens: len(passes[0].IDs), Longest: l.seq}
 	l.settings.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
 	estimate := trainer.MemoryOf(d, l.fused, l.config, l.settings, plan).Total() + d.Overhead()
+	if err := d.Precompile(ctx, func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, l.settings, plan) }, nil); err != nil {
+		return err
+	}
+	if err := d.ChooseProducts(ctx, nil); err != nil {
+		return err
+	}
 	m, err := model.New(d, l.config, l.settings.ModelOptions(l.config, plan))
 	if err != nil {
 		return err

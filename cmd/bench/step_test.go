@@ -14,6 +14,7 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/kernels/cuda"
+	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
 )
 
@@ -86,6 +87,26 @@ func TestStepOnGPU(t *testing.T) {
 	}
 	if code != cli.Done || !strings.Contains(out, ", +0.0 %") {
 		t.Errorf("%d: %s%s", code, out, errs)
+	}
+}
+
+// TestStepChooses has a step's products be timed before it, unless it is to take the first algorithm of each.
+func TestStepChooses(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
+	for _, c := range []struct {
+		args []string
+		kept int
+	}{{nil, 1}, {[]string{"--deterministic"}, 0}, {[]string{"--own-products"}, 0}} {
+		dir := t.TempDir()
+		t.Setenv("RESTYLE_CACHE", dir)
+		args := append([]string{"step", "--model", tinyModel(t), "--shapes", "1x16x2", "--steps", "1", "--warmup", "0", "--device", "cuda"}, c.args...)
+		if code, out, errs := bench(t, args...); code != cli.Done {
+			t.Errorf("%v: %d: %s%s", c.args, code, out, errs)
+		}
+		if files, err := filepath.Glob(filepath.Join(dir, "products-*")); err != nil || len(files) != c.kept {
+			t.Errorf("%v: %v, %v", c.args, files, err)
+		}
 	}
 }
 

@@ -11,12 +11,15 @@ import (
 )
 
 // precompile compiles the kernels of a run on a GPU before it begins, in parallel: each would be compiled when it is launched for the
-// first time, one after the other.
+// first time, one after the other. And it chooses the algorithms of its matrix products, so that none is timed on the way.
 func (t *train) precompile(ctx context.Context) error {
 	rehearse := func(d *kernels.Device) error { return trainer.Rehearse(d, t.origin.Config, t.settings, t.plan) }
+	defer t.status.Clear()
 	err := t.device.Precompile(ctx, rehearse, func(done, of int) { t.status.Draw(fmt.Sprintf("compiling kernels: %d of %d", done, of)) })
-	t.status.Clear()
-	return err
+	if err != nil {
+		return err
+	}
+	return t.device.ChooseProducts(ctx, func(done, of int) { t.status.Draw(fmt.Sprintf("timing matrix products: %d of %d", done, of)) })
 }
 
 // filledError is that of a GPU which would have room for the run, were it not for other processes.

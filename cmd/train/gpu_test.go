@@ -331,3 +331,72 @@ func TestGPUAdvice(t *testing.T) {
 		}
 	}
 }
+
+// TestProductsAreKept has a run choose the algorithms of its products by time, once a machine, and keep them when it goes on, whatever
+// is faster then. With another cuBLASLt it cannot, and says so.
+func TestProductsAreKept(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	dir := t.TempDir()
+	args := func(name string, more ...string) []string {
+		return small(t, filepath.Join(dir, name), append([]string{"--samples", "0", "--val", "0", "--device", "cuda", "--max-steps"}, more...)...)
+	}
+	decided := func(name, step string) (with string, products map[string]string) {
+		t.Helper()
+		var r, s struct{ Decisions map[string]string }
+		for path, into := range map[string]any{"run.json": &r, "checkpoints/step-00000" + step + "/state.json": &s} {
+			text, err := os.ReadFile(filepath.Join(dir, name, path))
+			if err == nil {
+				err = json.Unmarshal(text, into)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !maps.Equal(r.Decisions, s.Decisions) {
+			t.Errorf("run.json has %d decisions, the checkpoint other %d", len(r.Decisions), len(s.Decisions))
+		}
+		return r.Decisions["products"], choicesOf(r.Decisions)
+	}
+	shows := func(o outcome, want string) {
+		t.Helper()
+		if !strings.Contains(o.stdout, want) {
+			t.Errorf("%q is missing: %v", want, o)
+		}
+	}
+	shows(must(t, cli.Done, args("a", "2")...), ": its first algorithm for each, or one that is 3 % faster\n")
+	with, first := decided("a", "2")
+	if !strings.Contains(with, "Stand-in 0 (") || !strings.Contains(with, " with cuBLASLt 130001 (") || len(first) == 0 {
+		t.Fatal(with, first)
+	}
+	shows(must(t, cli.Done, args("b", "2", "--deterministic")...), ": its first algorithm for each\n")
+	if _, none := decided("b", "2"); len(none) != 0 {
+		t.Errorf("deterministic: %v", none)
+	}
+	cudatest.Set(t, "SECOND=200")
+	must(t, cli.Done, args("c", "2")...)
+	if _, again := decided("c", "2"); !maps.Equal(again, first) {
+		t.Errorf("timed again: %v, not %v", again, first)
+	}
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	must(t, cli.Done, args("d", "2")...)
+	if _, slower := decided("d", "2"); len(slower) != 0 {
+		t.Errorf("slower ones: %v", slower)
+	}
+	shows(must(t, cli.Done, args("a", "3", "--resume", "--same-bits", "--deterministic")...), ": the algorithms that the run began with\n")
+	if _, kept := decided("a", "3"); !maps.Equal(kept, first) {
+		t.Errorf("going on: %d, not %d", len(kept), len(first))
+	}
+	cudatest.Set(t, "BLAS=130002")
+	o := must(t, cli.Failed, args("a", "4", "--resume", "--same-bits")...)
+	if !strings.Contains(o.stderr, "--same-bits: the run was begun on Stand-in 0 (") || !strings.Contains(o.stderr, " with cuBLASLt 130002 (") {
+		t.Error(o)
+	}
+	if o := must(t, cli.Done, args("a", "4", "--resume")...); !strings.Contains(o.stderr, "but not with the same bits\n") {
+		t.Error(o)
+	}
+	if with, anew := decided("a", "4"); !strings.Contains(with, "130002") || len(anew) != 0 {
+		t.Errorf("with another cuBLASLt: %v, %d", with, len(anew))
+	}
+}

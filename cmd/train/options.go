@@ -65,7 +65,9 @@ type options struct {
 	fused      fusedFlag
 	threads    int
 	sync       bool
-	maxMemory  bytesFlag
+
+	deterministic bool
+	maxMemory     bytesFlag
 
 	dryRun, version     bool
 	selfcheck           bool
@@ -157,6 +159,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.fused, "fused", "run operations as one kernel each: alone for all, or a `set` such as --fused=rmsnorm,swiglu or --fused=all,-attention; of "+strings.Join(kernels.FusedOps, ", "))
 	f.Add(&o.threads, "threads", "CPU threads; 0 for as many as GOMAXPROCS says. The result does not depend on it")
 	f.Add(&o.sync, "sync", "on a GPU, wait for every kernel, so that an error names the one that failed, and print at the end how long each took; slow")
+	f.Add(&o.deterministic, "deterministic", "on a GPU, take cuBLASLt's first algorithm for each matrix product; if not given, one that is at least 3 % faster when it is timed before the run takes its place. A run that is resumed keeps what it began with")
 	f.Add(&o.maxMemory, "max-memory", "refuse to take more memory than this `size`, such as 8GiB; what is free, if not given")
 
 	f.Group("Besides")

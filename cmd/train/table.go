@@ -102,6 +102,9 @@ func (t *train) printSettings() {
 		row("template", "none: the model has none, and nothing marks who speaks; --template gives one, such as chatml")
 	}
 	row("device", "%s", t.where())
+	if with := t.productsRow(); with != "" {
+		row("products", "%s", with)
+	}
 	w.Flush()
 
 	fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r chosen for this model)")
@@ -188,6 +191,20 @@ func (t *train) gradientsRow() string {
 		row += ", one block's at a time: each step goes through the model twice, the first time for their norm"
 	}
 	return row
+}
+
+// productsRow says which algorithms multiply matrices on a GPU. It is "" on the CPU.
+func (t *train) productsRow() string {
+	with := t.device.Products()
+	switch {
+	case !strings.Contains(with, "cuBLASLt"):
+		return with
+	case t.device.Chosen():
+		return with + ": the algorithms that the run began with"
+	case t.deterministic:
+		return with + ": its first algorithm for each"
+	}
+	return with + ": its first algorithm for each, or one that is 3 % faster"
 }
 
 // where is the device in words.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -229,7 +230,7 @@ func (t *train) openDevice(was record) (err error) {
 		t.note("this machine lacks what the run was begun with: it goes on, but not with the same bits (%v)", missing)
 		level = ""
 	}
-	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level, NoBF16: t.settings.DType == tensor.F32})
+	t.device, err = kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, Fused: t.fused.Fused, Sync: t.sync, Level: level, Deterministic: t.deterministic, NoBF16: t.settings.DType == tensor.F32})
 	if err != nil {
 		return err
 	}
@@ -250,11 +251,18 @@ func (t *train) openDevice(was record) (err error) {
 	return nil
 }
 
-// sameDevice says if a run was begun on another device: on the CPU, or another GPU.
+// sameDevice says if a run was begun on another device: on the CPU, another GPU, or one with other matrix products. If not, it keeps
+// the algorithms of its products.
 func (t *train) sameDevice(was record) error {
 	before, now := cmp.Or(was.Decisions["gpu"], "the CPU"), cmp.Or(t.device.Model(), "the CPU")
+	if then := was.Decisions[products]; before == now && then != "" { // runs of before took the first algorithm of each, and did not say of what
+		before, now = then, t.device.Products()
+	}
 	switch {
-	case was.Decisions == nil || before == now:
+	case was.Decisions == nil:
+		return nil
+	case before == now:
+		t.device.KeepChoices(choicesOf(was.Decisions))
 		return nil
 	case t.sameBits:
 		return fmt.Errorf("--same-bits: the run was begun on %s, and this is %s: give the --device that it was begun on, or leave --same-bits out", before, now)
@@ -310,7 +318,28 @@ func (t *train) decisions() map[string]string {
 	if t.settings.Fill {
 		all["rows"] = "filled up"
 	}
+	if with := t.device.Products(); with != "" {
+		all[products] = with
+	}
+	for product, algorithm := range t.device.Choices() {
+		all[ofProduct+product] = algorithm
+	}
 	return all
+}
+
+// products is what computes matrix products on a GPU, in a run's record, and ofProduct begins the name of one that has another algorithm
+// than the library's first.
+const products, ofProduct = "products", "product "
+
+// choicesOf are the algorithms of products among decisions.
+func choicesOf(decisions map[string]string) map[string]string {
+	choices := map[string]string{}
+	for name, algorithm := range decisions {
+		if product, ok := strings.CutPrefix(name, ofProduct); ok {
+			choices[product] = algorithm
+		}
+	}
+	return choices
 }
 
 // identity is what a resume has to find unchanged.

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "blas.h"
 #include "driver.h"
@@ -99,7 +100,9 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 	cublasStatus_t r = l->cublasLtMatmulPreferenceCreate(&preference);
 	if (r) return r;
 	const uint32_t align[] = {c->align_b, c->align_a, c->align_c, c->align_c}; // its first operand is our second
+	const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; // parts are added up in float32, in order, or there are none
 	r = l->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &c->workspace, sizeof c->workspace);
+	if (!r) r = l->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
 	for (int i = 0; i < 4 && !r; i++) {
 		r = l->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &align[i], sizeof align[i]);
 	}
@@ -159,6 +162,23 @@ cuda_status cuda_plan(uintptr_t gpu, uintptr_t blas_, const cuda_product *produc
 	} else {
 		*out = (uintptr_t)p;
 	}
+	return result(gpu, l, r);
+}
+
+void cuda_algorithm(uintptr_t plan_, int algorithm, void *bytes) {
+	memcpy(bytes, &((plan *)plan_)->algorithms[algorithm].algo, CUDA_ALGORITHM_BYTES);
+}
+
+cuda_status cuda_use_algorithm(uintptr_t gpu, uintptr_t plan_, const void *bytes, uint64_t workspace) {
+	plan *p = (plan *)plan_;
+	library *l = p->blas->api;
+	cublasLtMatmulAlgo_t algorithm;
+	cublasLtMatmulHeuristicResult_t found = {0};
+	BIND(gpu);
+	memcpy(&algorithm, bytes, sizeof algorithm);
+	cublasStatus_t r = l->cublasLtMatmulAlgoCheck(p->blas->handle, p->desc, p->b, p->a, p->c, p->c, &algorithm, &found);
+	if (!r && found.workspaceSize > workspace) r = CUBLAS_STATUS_NOT_SUPPORTED;
+	if (!r) p->algorithms[0].algo = algorithm;
 	return result(gpu, l, r);
 }
 

@@ -12,6 +12,10 @@ package cuda
 #cgo noescape cuda_plan
 #cgo nocallback cuda_plan
 #cgo nocallback cuda_discard_plan
+#cgo noescape cuda_algorithm
+#cgo nocallback cuda_algorithm
+#cgo noescape cuda_use_algorithm
+#cgo nocallback cuda_use_algorithm
 #cgo nocallback cuda_multiply
 */
 import "C"
@@ -119,10 +123,22 @@ func (p *Plan) Multiply(algorithm int, a, b, c, bias uintptr, add bool, workspac
 	if p.gpu.failed.Load() != nil {
 		return
 	}
-	if s := C.cuda_multiply(p.gpu.handle, p.handle, C.int(algorithm), C.uint64_t(a), C.uint64_t(b), C.uint64_t(c), C.uint64_t(bias),
-		flag(add), C.uint64_t(workspace), C.uint64_t(bytes)); s.code != 0 {
+	if s := p.multiply(algorithm, a, b, c, bias, add, workspace, bytes); s.code != 0 {
 		p.gpu.fail(s, "multiply matrices%v", p.gpu.after())
 	}
+}
+
+// Try is Multiply, not added to what C holds, by an algorithm that may turn out not to serve: such an error does not stick.
+func (p *Plan) Try(algorithm int, a, b, c, bias uintptr, workspace uintptr, bytes int) error {
+	if s := p.multiply(algorithm, a, b, c, bias, false, workspace, bytes); s.code != 0 {
+		return newError(fmt.Sprintf("try algorithm %d", algorithm), s)
+	}
+	return nil
+}
+
+func (p *Plan) multiply(algorithm int, a, b, c, bias uintptr, add bool, workspace uintptr, bytes int) C.cuda_status {
+	return C.cuda_multiply(p.gpu.handle, p.handle, C.int(algorithm), C.uint64_t(a), C.uint64_t(b), C.uint64_t(c), C.uint64_t(bias),
+		flag(add), C.uint64_t(workspace), C.uint64_t(bytes))
 }
 
 func flag(b bool) C.int {

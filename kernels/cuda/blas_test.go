@@ -154,7 +154,7 @@ func TestBLASErrors(t *testing.T) {
 	if _, err := OpenBLAS(g); err == nil || !strings.Contains(err.Error(), "tried /a/file") {
 		t.Error(err)
 	}
-	if _, err := openBLAS(g, []string{cudatest.Library(t, "libcuda")}); err == nil || !strings.Contains(err.Error(), "it has no ") {
+	if _, err := openBLAS(g, []string{cudatest.Library(t, "libnvrtc")}); err == nil || !strings.Contains(err.Error(), "it has no ") {
 		t.Error(err)
 	}
 }

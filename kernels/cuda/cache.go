@@ -96,9 +96,14 @@ func key(c *Compiler, p Program, arch string) [sha256.Size]byte {
 
 // identity tells compilers apart: by the version, and by the size of the file, since two patches of a version say the same.
 func (c *Compiler) identity() string {
-	var size int64
-	if info, err := os.Stat(c.Path); err == nil {
-		size = info.Size()
+	return fmt.Sprintf("NVRTC %d.%d, %d bytes", c.Major, c.Minor, fileSize(c.Path))
+}
+
+// fileSize is 0 if the file cannot be looked at.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
 	}
-	return fmt.Sprintf("NVRTC %d.%d, %d bytes", c.Major, c.Minor, size)
+	return info.Size()
 }

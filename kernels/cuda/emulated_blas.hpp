@@ -24,6 +24,7 @@ struct cublasLtMatrixLayout {
 };
 struct cublasLtMatmulPreference {
 	uint64_t workspace = 0;
+	uint32_t reduction = 7; // all schemes
 	uint32_t align[4] = {256, 256, 256, 256};
 };
 
@@ -93,6 +94,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t 
 EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
 	BLAS_CALLED;
 	if (a == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == 8) return memcpy(&p->workspace, value, 8), CUBLAS_STATUS_SUCCESS;
+	if (a == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == 4) return memcpy(&p->reduction, value, 4), CUBLAS_STATUS_SUCCESS;
 	if (a < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || a > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES || bytes != 4) return BLAS_INVALID_VALUE;
 	return memcpy(&p->align[a - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, 4), CUBLAS_STATUS_SUCCESS;
 }
@@ -105,6 +107,27 @@ static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasL
 	return *k == (tb ? b->cols : b->rows) && out->rows == *m && out->cols == *n && a->type == b->type && batches;
 }
 
+// A blas_algorithm adds up in an order of its own, in so many turns.
+struct blas_algorithm {
+	uint64_t number;
+	bool fails;
+	uint32_t scheme;
+	double microseconds;
+};
+const uint64_t BLAS_MARK = 0xB1A5;
+
+// blas_algorithms are those that STANDIN_PRODUCTS lists, or one.
+static std::vector<blas_algorithm> blas_algorithms() {
+	std::vector<blas_algorithm> list;
+	for (const char *at = products(); at; at = strchr(at, ',')) {
+		if (*at == ',') at++;
+		const bool fails = *at == 'x', rounds = *at == 'o';
+		list.push_back({list.size(), fails, rounds ? 4u : 0u, atof(at + (fails || rounds))});
+	}
+	if (list.empty()) list.push_back({});
+	return list;
+}
+
 EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
 	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
 	BLAS_CALLED;
@@ -112,9 +135,22 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 	*count = 0;
 	if (wanted < 1 || !blas_sizes(desc, a, b, d, &m, &n, &k)) return BLAS_INVALID_VALUE;
 	if (a->type == CUDA_R_32F && d->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
-	*count = 1, results[0] = {};
-	for (int i = 0; i < 4; i++) results[0].algo.data[i] = p->align[i]; // what Matmul may rely on
-	return results[0].workspaceSize = p->workspace, CUBLAS_STATUS_SUCCESS;
+	for (const blas_algorithm &one : blas_algorithms()) {
+		if (*count == wanted || (one.scheme & ~p->reduction)) continue;
+		results[*count] = {};
+		for (int i = 0; i < 4; i++) results[*count].algo.data[i] = p->align[i]; // what Matmul may rely on
+		results[*count].algo.data[4] = one.number;
+		results[*count].algo.data[5] = BLAS_MARK;
+		results[(*count)++].workspaceSize = p->workspace;
+	}
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
+	BLAS_CALLED;
+	if (algo->data[5] != BLAS_MARK || algo->data[4] >= blas_algorithms().size()) return BLAS_INVALID_VALUE;
+	return result->algo = *algo, CUBLAS_STATUS_SUCCESS;
 }
 
 static float blas_element(const void *p, int type, uint64_t i) {
@@ -148,8 +184,11 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	const uint64_t bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : 0;
 	if (!inside((uintptr_t)A, a->bytes()) || !inside((uintptr_t)B, b->bytes()) || !inside((uintptr_t)D, d->bytes()) ||
 		!inside((uintptr_t)workspace, workspaceBytes) || (bias && !inside(bias, m * d->size()))) return BLAS_EXECUTION_FAILED;
+	const blas_algorithm algorithm = blas_algorithms().at(algo->data[4]);
+	if (algorithm.fails) return BLAS_EXECUTION_FAILED;
+	products_took += algorithm.microseconds;
 	if (situation.idle) return CUBLAS_STATUS_SUCCESS;
-	memset(workspace, 0xFF, workspaceBytes); // whoever thinks that it is his own finds out
+	memset(workspace, 0xFF, std::min(workspaceBytes, (size_t)1 << 20)); // whoever thinks that it is his own finds out
 	for (int32_t one = 0; one < d->batch; one++) {
 		const std::vector<float> x = blas_rows((const char *)A + one * a->next * a->size(), a, m, k, desc->transposed[0] == CUBLAS_OP_T);
 		const std::vector<float> y = blas_rows((const char *)B + one * b->next * b->size(), b, n, k, desc->transposed[1] == CUBLAS_OP_N);
@@ -157,7 +196,8 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 			const uint64_t row = one * d->next + j * d->ld;
 			for (uint64_t i = 0; i < m; i++) {
 				float sum = 0;
-				for (uint64_t e = 0; e < k; e++) sum += x[i * k + e] * y[j * k + e];
+				for (uint64_t turn = 0; turn <= algorithm.number; turn++)
+					for (uint64_t e = turn; e < k; e += algorithm.number + 1) sum += x[i * k + e] * y[j * k + e];
 				sum *= *(const float *)alpha;
 				if (*(const float *)beta != 0) sum += *(const float *)beta * blas_element(C, d->type, row + i);
 				if (bias) sum += blas_element((const void *)bias, d->type, i);

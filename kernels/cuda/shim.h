@@ -107,6 +107,13 @@ enum { CUDA_MAX_ALGORITHMS = 8 };
 cuda_status cuda_plan(uintptr_t gpu, uintptr_t blas, const cuda_product *product, uintptr_t *plan, int *count);
 void cuda_discard_plan(uintptr_t plan);
 
+enum { CUDA_ALGORITHM_BYTES = 64 };
+
+// cuda_algorithm copies what cuBLASLt, of the same version, knows an algorithm by. cuda_use_algorithm puts such a one in the place of
+// the plan's first, if the product can be computed so with that workspace.
+void cuda_algorithm(uintptr_t plan, int algorithm, void *bytes);
+cuda_status cuda_use_algorithm(uintptr_t gpu, uintptr_t plan, const void *bytes, uint64_t workspace);
+
 // cuda_multiply queues a planned product by one of its algorithms. add: onto what C holds.
 cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan, int algorithm, uint64_t a, uint64_t b, uint64_t c, uint64_t bias, int add,
 	uint64_t workspace, uint64_t bytes);

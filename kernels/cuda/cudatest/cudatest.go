@@ -86,7 +86,7 @@ func Use(t testing.TB, names ...string) {
 	for name, variable := range variables {
 		file := "/there is no " + name
 		if slices.Contains(names, name) {
-			file = Library(t, name)
+			file = Library(t, cmp.Or(map[string]string{"libcublasLt": "libcuda"}[name], name)) // which is in the same file
 		}
 		t.Setenv(variable, file)
 	}

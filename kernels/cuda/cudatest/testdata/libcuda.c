@@ -22,6 +22,11 @@
 //   STANDIN_IDLE        1: every module is loaded and has every function, which does nothing
 //   STANDIN_BROKEN      1: every launch is a fault
 //   STANDIN_LOAD        what loading a module answers
+//
+// The library is cuBLASLt too, as far as a run needs it whose launches do nothing, with two algorithms for each product:
+//
+//   STANDIN_BLAS        its version
+//   STANDIN_SECOND      how long the second algorithm takes; the first takes 100
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,6 +34,7 @@
 #include <string.h>
 
 #include "../../api.h"
+#include "../../blas.h"
 
 enum { GPUS = 4, BLOCKS = 64, CAPACITY = 1 << 20 };
 enum { FAULT = 700, INVALID_VALUE = 1, INVALID_CONTEXT = 201, STUB_LIBRARY = 34, UNAVAILABLE = 46, UNKNOWN = 999,
@@ -321,9 +327,9 @@ struct CUevent_st {
 	int at;
 };
 CUresult cuEventCreate(CUevent *e, unsigned int flags) { ENTER *e = calloc(1, sizeof **e); LEAVE }
+static long ticks;
 CUresult cuEventRecord(CUevent e, CUstream s) {
-	static int clock;
-	ENTER e->at = clock++;
+	ENTER e->at = ticks++;
 	LEAVE
 }
 CUresult cuEventSynchronize(CUevent e) { return cuStreamSynchronize((CUstream)current); }
@@ -340,3 +346,37 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 CUresult cuGraphDestroy(CUgraph graph) { ENTER free(graph); LEAVE }
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream s) { ENTER LEAVE }
 CUresult cuGraphExecDestroy(CUgraphExec exec) { ENTER free(exec); LEAVE }
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *h) { return *h = calloc(1, 1), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) { return free(h), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t c, cudaDataType s) { return *d = calloc(1, 1), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return free(d), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes) {
+	return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType t, uint64_t rows, uint64_t cols, int64_t ld) {
+	return *l = calloc(1, 1), CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return free(l), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) { return *p = calloc(1, 1), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return free(p), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
+	return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+	cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
+	memset(results, 0, 2 * sizeof *results);
+	results[1].algo.data[0] = 1;
+	return *count = 2, CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+	cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
+	return algo->data[0] < 2 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
+	cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
+	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, cudaStream_t stream) {
+	return ticks += algo->data[0] ? setting("STANDIN_SECOND", 0, 90) : 100, CUBLAS_STATUS_SUCCESS;
+}
+size_t cublasLtGetVersion(void) { return setting("STANDIN_BLAS", 0, 130001); }
+const char *cublasLtGetStatusString(cublasStatus_t r) { return "a status"; }
