@@ -16,6 +16,7 @@
 #   losses    200 steps beside the same on the CPU and, where PYTHON has torch and transformers, PyTorch's in float32
 #   tune      the default fine-tuning, and what its result is worth
 #   table     whole training steps of Llama-3.2-1B with random weights, in turns with PyTorch's, what needs most time last
+#   products  steps by cuBLASLt's first algorithm for each product, and by those that are faster when they are timed
 #   attention beside every backend of PyTorch's, in turns
 #   decode    how fast it answers, token after token, beside a copy within the GPU's memory
 #   profile   where the time of a step and of a token goes, kernel by kernel
@@ -35,7 +36,7 @@ device=${DEVICE:-cuda} python=${PYTHON:-python3} bin=$PWD/.bin
 mkdir -p "$OUT/done"
 OUT=$(realpath "$OUT")
 
-all=(ops parity runs bits warm losses tune table attention decode profile kernels memcheck racecheck initcheck synccheck)
+all=(ops parity runs bits warm losses tune table products attention decode profile kernels memcheck racecheck initcheck synccheck)
 # What is run: a small model and a large one, and steps of the large one, by how much they are asked for.
 small=(--samples 0 --val 0 --save-every 10) brief=20 long=200 tests='^TestGPU'
 model=() large=() llama=cmd/bench/llama-3.2-1b.json timed=(--seconds 3) few=(--steps 5)
@@ -188,6 +189,19 @@ table() {
   grep -hE '^\|' "$OUT"/step-*.log | awk '!seen[$0]++' | tee "$OUT/table.md"
   awk -F'|' '$10 ~ /%/ { off = $10; sub(/.*, /, "", off); off += 0; if (off < 0) off = -off; if (off > worst) worst = off; n++ }
     END { printf "estimates of memory: %d, at most %.1f %% off\n", n, worst; exit worst > 5 }' "$OUT/table.md"
+  [ -z "$failed" ]
+}
+
+products() {
+  local s failed=''
+  for s in "${shapes[@]}"; do
+    steps "products-$s-first" --shapes "$s" --deterministic
+    steps "products-$s-timed" --shapes "$s"
+  done
+  echo "of each shape by the first algorithms, then timed"
+  grep -hE '^\|' "$OUT"/products-*.log | awk '!seen[$0]++'
+  awk '/": "/ { n++ } /": "[0-9a-f]/ { other++ } END { printf "of %d products, %d by another algorithm than the first\n", n, other }' \
+    "$RESTYLE_CACHE"/products-*.json
   [ -z "$failed" ]
 }
 
