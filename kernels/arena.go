@@ -24,6 +24,7 @@ type Arena struct {
 	name string
 	base uintptr
 	mem  []byte // of the CPU's arenas
+	wide bool   // whether there is memory between tensors that belongs to none; see at
 	size int
 	used int
 	peak int
@@ -40,7 +41,8 @@ func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	}
 	var err error
 	if d.gpu != nil {
-		a.base, err = d.gpu.Alloc(max(bytes, align))
+		a.wide = d.gpu.Guards()
+		a.base, err = d.gpu.Alloc(a.at(max(bytes, align)))
 	} else {
 		a.mem, err = mapMemory(max(bytes, align))
 		a.base = addressOf(a.mem)
@@ -52,7 +54,24 @@ func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 		return nil, fmt.Errorf("memory for %s: %s on %s: %w", name, Bytes(bytes), d.name, err)
 	}
 	d.arenas[a] = true
+	a.belongs(0, a.at(bytes), false)
 	return a, nil
+}
+
+// at is how far behind the arena's beginning a number of its bytes ends. On the emulated GPU that is twice as far: there tensors have
+// room between them which belongs to none, so that a kernel which leaves a tensor is seen. All sizes are as on other devices.
+func (a *Arena) at(bytes int) int {
+	if a.wide {
+		return 2 * bytes
+	}
+	return bytes
+}
+
+// belongs tells the emulated GPU whether bytes behind an offset belong to a tensor.
+func (a *Arena) belongs(offset, bytes int, toTensor bool) {
+	if a.wide {
+		a.d.gpu.Belongs(a.base+uintptr(a.at(offset)), bytes, toTensor)
+	}
 }
 
 // SizeOf is the number of bytes that an arena needs at most while f cuts tensors from it. It allocates nothing: f runs with
@@ -68,7 +87,7 @@ func (a *Arena) Counting() bool { return a.d == nil }
 
 // New cuts a tensor from the arena. It panics when the arena is too small: its size comes from the same arithmetic.
 func (a *Arena) New(name string, t tensor.DType, shape ...int) tensor.Tensor {
-	x := tensor.Tensor{Name: name, DType: t, Shape: slices.Clone(shape), Addr: a.base + uintptr(a.used)}
+	x := tensor.Tensor{Name: name, DType: t, Shape: slices.Clone(shape), Addr: a.base + uintptr(a.at(a.used))}
 	if len(shape) == 0 || slices.Min(shape) < 0 || t.Size() == 0 {
 		panic(fmt.Sprintf("arena %s: %v is no tensor", a.name, x))
 	}
@@ -76,6 +95,7 @@ func (a *Arena) New(name string, t tensor.DType, shape ...int) tensor.Tensor {
 	if a.size >= 0 && used > a.size {
 		panic(fmt.Sprintf("arena %s: %v does not fit: %d of %d bytes are used", a.name, x, a.used, a.size))
 	}
+	a.belongs(a.used, x.Bytes(), true)
 	a.used = (used + align - 1) / align * align
 	a.peak = max(a.peak, used)
 	return x
@@ -89,6 +109,7 @@ func (a *Arena) Release(mark int) {
 	if mark < 0 || mark > a.used {
 		panic(fmt.Sprintf("arena %s: released to %d of %d", a.name, mark, a.used))
 	}
+	a.belongs(mark, a.at(a.size-mark), false)
 	a.used = mark
 }
 
@@ -222,7 +243,7 @@ func (a *Arena) Overlay(cuts ...func()) {
 	mark := a.Mark()
 	end := mark
 	for _, cut := range cuts {
-		a.Release(mark)
+		a.used = mark // what was cut is not released
 		cut()
 		end = max(end, a.Mark())
 	}

@@ -1,9 +1,11 @@
 package kernels
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
+	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
@@ -151,5 +153,54 @@ func TestBytes(t *testing.T) {
 		if got := Bytes(n); got != want {
 			t.Errorf("%d is %q, not %q", n, got, want)
 		}
+	}
+}
+
+// TestEmulatedNeighbours has a kernel leave a tensor for the one beside it in its arena, for one that was released, and go on to the end
+// of one: what touches memory that belongs to no tensor is named, and nothing else is.
+func TestEmulatedNeighbours(t *testing.T) {
+	const n = 128 // of F32: a tensor ends where the next would begin
+	longer := func(x tensor.Tensor) tensor.Tensor { x.Shape = []int{n + 1}; return x }
+	for name, c := range map[string]struct {
+		add  func(d *Device, a *Arena, x, y, z tensor.Tensor)
+		want string
+	}{
+		"right":    {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(y, x, y) }, ""},
+		"written":  {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(longer(x), longer(z), longer(z)) }, "writes 4 bytes at "},
+		"read":     {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(longer(z), longer(x), longer(z)) }, "reads 4 bytes at "},
+		"released": {func(d *Device, a *Arena, x, y, z tensor.Tensor) { a.Release(8 * n); z.Shape = x.Shape; d.Add(z, x, y) }, "writes 4 bytes at "},
+		"overlaid": {func(d *Device, a *Arena, x, y, z tensor.Tensor) {
+			var over tensor.Tensor
+			a.Overlay(func() { over = a.New("over", tensor.F32, n) }, func() { a.New("other", tensor.F32, 1) })
+			d.Add(over, x, y)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := Open("emulated", Options{OwnProducts: true})
+			if errors.Is(err, cuda.ErrNoCompiler) {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := d.NewArena("test", SizeOf(func(a *Arena) { a.New("all", tensor.F32, 5*n) }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, y, z := a.New("x", tensor.F32, n), a.New("y", tensor.F32, n), a.New("z", tensor.F32, 2*n)
+			for _, t := range []tensor.Tensor{x, y, z} {
+				d.Zero(t)
+			}
+			c.add(d, a, x, y, z)
+			err = d.Sync()
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), ", which belongs to no tensor")) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if a.Size() != 5*4*n || d.Allocated() != 5*4*n {
+				t.Errorf("%d and %d bytes", a.Size(), d.Allocated())
+			}
+			a.Close()
+			d.Close()
+		})
 	}
 }

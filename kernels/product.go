@@ -16,6 +16,9 @@ func (d *Device) makeRoom() (err error) {
 	if d.gpu.room == nil {
 		d.gpu.room, err = d.NewArena("the sums of products' parts", productRoom)
 	}
+	if err == nil && d.gpu.room.used == 0 {
+		d.gpu.room.New("sums", tensor.U8, productRoom)
+	}
 	return err
 }
 

@@ -135,9 +135,10 @@ func (d *Device) GuardScratch(report func(what string)) {
 		if a.Counting() {
 			return x
 		}
-		// The guard behind begins at x's last byte, before its own first.
-		end := x.Addr + uintptr(x.Bytes())
-		after = tensor.Tensor{DType: tensor.U8, Shape: []int{zone + int(after.Addr-end)}, Addr: end}
+		// The guard behind begins at x's last byte, before its own first, unless there is memory that belongs to none.
+		if end := x.Addr + uintptr(x.Bytes()); !a.wide {
+			after = tensor.Tensor{DType: tensor.U8, Shape: []int{zone + int(after.Addr-end)}, Addr: end}
+		}
 		for _, g := range []tensor.Tensor{before, after} {
 			d.UploadBytes(g, bytes.Repeat([]byte{guardByte}, g.Bytes()))
 		}

@@ -38,6 +38,7 @@ uintptr_t cuda_open_driver(const char *path, int *version, char *message, int si
 	if (!(d->name = (CUresult(*) parameters)dlsym(library, #name)) && !missing) missing = #name;
 	DRIVER(LOOKUP)
 #undef LOOKUP
+	d->emulated_belongs = (void (*)(CUdeviceptr, size_t, int))dlsym(library, "emulated_belongs");
 	if (!missing) return (uintptr_t)d;
 	if (d->cuDriverGetVersion) d->cuDriverGetVersion(version); // may fail: then there is none
 	snprintf(message, size, "it has no %s", missing);
@@ -209,6 +210,12 @@ cuda_status cuda_free(uintptr_t gpu_, uint64_t address) {
 	TRY(bind(g));
 	TRY(g->api->cuMemFree_v2(address));
 	return OK;
+}
+
+int cuda_guards(uintptr_t gpu_) { return ((gpu *)gpu_)->api->emulated_belongs != NULL; }
+
+void cuda_belongs(uintptr_t gpu_, uint64_t address, uint64_t bytes, int to_something) {
+	((gpu *)gpu_)->api->emulated_belongs(address, bytes, to_something);
 }
 
 // send queues the copy of as many bytes as a slot has.

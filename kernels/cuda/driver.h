@@ -10,6 +10,7 @@ typedef struct {
 #define FIELD(name, parameters) CUresult (*name) parameters;
 	DRIVER(FIELD)
 #undef FIELD
+	void (*emulated_belongs)(CUdeviceptr address, size_t bytes, int to_something); // NULL: this is no emulated GPU
 } driver;
 
 // cuda_bind makes a GPU's context that of the calling thread.

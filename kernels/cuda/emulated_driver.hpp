@@ -268,6 +268,19 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	in_use -= found->second.bytes, pieces_changed++;
 	return pieces.erase(found), CUDA_SUCCESS;
 }
+
+// emulated_belongs is no function of CUDA's: it says that a part of a piece belongs to something, or to nothing, which kernels must not
+// touch then. What begins to belong to something is NaN, as if it had been allocated now.
+EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
+	LOCKED;
+	const auto in = piece_of(p);
+	if (in == pieces.end() || p + bytes > in->first + in->second.bytes) return;
+	piece &all = in->second;
+	if (all.belongs.words.empty()) all.belongs.words.assign(all.written.words.size(), ~0ull);
+	all.belongs.set(p - in->first, bytes, to_something);
+	all.written.set(p - in->first, bytes, false);
+	if (to_something && !situation.idle) memset((void *)p, NAN_BYTE, bytes);
+}
 EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int) {
 	CALLED;
 	return (*memory = malloc(bytes)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

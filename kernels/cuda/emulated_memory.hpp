@@ -75,7 +75,7 @@ struct bits {
 struct piece {
 	char *pages;
 	size_t mapped, bytes;
-	bits written;
+	bits written, belongs; // belongs: to something; empty if all does
 	enum { CHUNK = 4096 };
 	std::vector<std::unique_ptr<cell[]>> cells; // of CHUNK bytes each, made when a kernel comes there
 	cell *cell_of(size_t i) {
@@ -83,6 +83,7 @@ struct piece {
 		if (!c) c.reset(new cell[CHUNK]());
 		return &c[i % CHUNK];
 	}
+	bool belongs_all(size_t from, size_t n) const { return belongs.words.empty() || belongs.all(from, n); }
 };
 static std::mutex lock;
 static std::map<uintptr_t, piece> pieces; // by where they begin
@@ -96,7 +97,7 @@ static std::map<uintptr_t, piece>::iterator piece_of(uintptr_t p) {
 
 static bool inside(uintptr_t p, size_t bytes) {
 	const auto in = piece_of(p);
-	return in != pieces.end() && p + bytes <= in->first + in->second.bytes;
+	return in != pieces.end() && p + bytes <= in->first + in->second.bytes && in->second.belongs_all(p - in->first, bytes);
 }
 
 // wrote notes what was written from outside a kernel, to where inside said yes.
@@ -222,6 +223,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 	}
 	const size_t i = p - last_from;
 	if (bytes > last_bytes - i) end_with(v.text() + ", " + std::to_string(last_bytes - i) + " before the memory ends");
+	if (!last->belongs_all(i, bytes)) end_with(v.text() + ", which belongs to no tensor");
 	if (kind == EMULATED_WRITE) last->written.set(i, bytes, true);
 	else if (!last->written.all(i, bytes)) end_with(v.text() + ", which nobody has written");
 	for (size_t done = 0, part; watched && done < bytes; done += part) {

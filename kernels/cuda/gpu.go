@@ -12,6 +12,8 @@ package cuda
 #cgo noescape cuda_alloc
 #cgo nocallback cuda_alloc
 #cgo nocallback cuda_free
+#cgo nocallback cuda_guards
+#cgo nocallback cuda_belongs
 #cgo noescape cuda_upload
 #cgo nocallback cuda_upload
 #cgo noescape cuda_download
@@ -38,6 +40,7 @@ import (
 type GPU struct {
 	Properties
 	handle C.uintptr_t
+	guards bool
 	failed atomic.Pointer[error]    // the first error
 	last   atomic.Pointer[Function] // the kernel launched last, for the text of errors that come out later
 }
@@ -63,7 +66,7 @@ func use(driver C.uintptr_t, ordinal int) (*GPU, error) {
 	if err := opened(C.cuda_open(driver, C.int(ordinal), &d), ordinal, d); err != nil {
 		return nil, err
 	}
-	return &GPU{handle: d.gpu, Properties: properties(d)}, nil
+	return &GPU{handle: d.gpu, guards: C.cuda_guards(d.gpu) != 0, Properties: properties(d)}, nil
 }
 
 var errClosed = errors.New("GPU: it is closed")
@@ -133,6 +136,17 @@ func (g *GPU) Release(addr uintptr) error {
 		return g.fail(s, "free memory at %#x%v", addr, g.after())
 	}
 	return nil
+}
+
+// Guards says whether the GPU sees what touches memory that belongs to nothing, as Belongs tells it: the emulated one does.
+func (g *GPU) Guards() bool { return g.guards }
+
+// Belongs tells a GPU that Guards whether a part of what Alloc returned belongs to something. Until it is told, all does. What
+// begins to belong to something is as if nobody had written it.
+func (g *GPU) Belongs(addr uintptr, bytes int, toSomething bool) {
+	if g.Err() == nil {
+		C.cuda_belongs(g.handle, C.uint64_t(addr), C.uint64_t(bytes), flag(toSomething))
+	}
 }
 
 // Upload queues a copy from this process's memory, which it has read when it returns.

@@ -46,6 +46,10 @@ cuda_status cuda_memory(uintptr_t gpu, uint64_t *available, uint64_t *total);
 cuda_status cuda_alloc(uintptr_t gpu, uint64_t bytes, uint64_t *address);
 cuda_status cuda_free(uintptr_t gpu, uint64_t address);
 
+// cuda_guards says whether the GPU is emulated and sees what touches memory that belongs to nothing, of which cuda_belongs tells it.
+int cuda_guards(uintptr_t gpu);
+void cuda_belongs(uintptr_t gpu, uint64_t address, uint64_t bytes, int to_something);
+
 // A copy to the host returns when it is done; one from there when what it copies has been read, and the others, and launches, when
 // they are queued. All are done in the order of the calls.
 cuda_status cuda_upload(uintptr_t gpu, uint64_t to, const void *from, uint64_t bytes);
