@@ -254,7 +254,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
 	char *const at = memory + size - up(bytes, 256);
 	piece &made = pieces[(uintptr_t)at];
-	made.pages = memory - page, made.mapped = size + 2 * page, made.bytes = bytes;
+	made.pages = memory - page, made.mapped = size + 2 * page, made.bytes = made.counted = bytes;
 	made.written.words.assign((bytes + 63) / 64, 0);
 	made.cells.resize((bytes + piece::CHUNK - 1) / piece::CHUNK);
 	in_use += bytes, pieces_changed++;
@@ -265,18 +265,22 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	auto found = pieces.find(p);
 	if (found == pieces.end()) return INVALID_VALUE;
 	munmap(found->second.pages, found->second.mapped);
-	in_use -= found->second.bytes, pieces_changed++;
+	in_use -= found->second.counted, pieces_changed++;
 	return pieces.erase(found), CUDA_SUCCESS;
 }
 
 // emulated_belongs is no function of CUDA's: it says that a part of a piece belongs to something, or to nothing, which kernels must not
-// touch then. What begins to belong to something is NaN, as if it had been allocated now.
+// touch then. What begins to belong to something is NaN, as if it had been allocated now. Of a piece of which it is called, half is room
+// between what belongs, and not counted.
 EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 	LOCKED;
 	const auto in = piece_of(p);
 	if (in == pieces.end() || p + bytes > in->first + in->second.bytes) return;
 	piece &all = in->second;
-	if (all.belongs.words.empty()) all.belongs.words.assign(all.written.words.size(), ~0ull);
+	if (all.belongs.words.empty()) {
+		all.belongs.words.assign(all.written.words.size(), ~0ull);
+		in_use -= all.bytes - all.bytes / 2, all.counted = all.bytes / 2;
+	}
 	all.belongs.set(p - in->first, bytes, to_something);
 	all.written.set(p - in->first, bytes, false);
 	if (to_something && !situation.idle) memset((void *)p, NAN_BYTE, bytes);

@@ -74,7 +74,7 @@ struct bits {
 // of 256, and begins behind another.
 struct piece {
 	char *pages;
-	size_t mapped, bytes;
+	size_t mapped, bytes, counted; // counted: as in use
 	bits written, belongs; // belongs: to something; empty if all does
 	enum { CHUNK = 4096 };
 	std::vector<std::unique_ptr<cell[]>> cells; // of CHUNK bytes each, made when a kernel comes there
@@ -223,9 +223,12 @@ static void access_of(const void *address, size_t bytes, int kind) {
 	}
 	const size_t i = p - last_from;
 	if (bytes > last_bytes - i) end_with(v.text() + ", " + std::to_string(last_bytes - i) + " before the memory ends");
-	if (!last->belongs_all(i, bytes)) end_with(v.text() + ", which belongs to no tensor");
-	if (kind == EMULATED_WRITE) last->written.set(i, bytes, true);
-	else if (!last->written.all(i, bytes)) end_with(v.text() + ", which nobody has written");
+	const bool writes = kind == EMULATED_WRITE;
+	if (writes || !last->written.all(i, bytes)) { // what belongs to nothing is not written either
+		if (!last->belongs_all(i, bytes)) end_with(v.text() + ", which belongs to no tensor");
+		if (!writes) end_with(v.text() + ", which nobody has written");
+		last->written.set(i, bytes, true);
+	}
 	for (size_t done = 0, part; watched && done < bytes; done += part) {
 		part = std::min(bytes - done, piece::CHUNK - (i + done) % piece::CHUNK);
 		v.meet(last->cell_of(i + done), part, launch_begin);

@@ -269,3 +269,14 @@ extern "C" __global__ void half_a_product(unsigned *to, const unsigned *from) {
 	float d[4] = {};
 	if (threadIdx.x < 16) mma(d, a, b);
 }
+
+// What the compiler does not have call anybody meets a page that nobody may touch.
+__attribute__((noinline)) EMULATED_UNSEEN unsigned unseen(const unsigned *p) { return *(const volatile unsigned *)p; }
+// block 0,0,0: thread 0: no memory at FROM+256
+extern "C" __global__ void unseen_beyond(unsigned *to, const unsigned *from) {
+	to[0] = unseen(from + 64);
+}
+// block 0,0,0: thread 0: no memory at …
+extern "C" __global__ void unseen_beyond_dynamic(unsigned *to, const unsigned *from) {
+	to[0] = unseen((unsigned *)vectors + 128);
+}
