@@ -100,19 +100,22 @@ func everyCall(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	r.Answer = func(ctx context.Context) ([]Sample, error) {
-		e.Forget()
-		g, err := e.Start([]int32{1, 2, 3}, infer.Options{MaxTokens: 4})
-		if err != nil {
-			return nil, err
-		}
-		for g.Next(ctx) {
-		}
-		return []Sample{{Question: "q"}}, g.Err()
-	}
+	r.Answer = func(ctx context.Context) ([]Sample, error) { return answerOf(ctx, e) }
 	if err := r.Start(context.Background(), ""); err != nil {
 		return err
 	}
 	_, err = r.Run(context.Background())
 	return err
+}
+
+// answerOf is a sample answer of four tokens.
+func answerOf(ctx context.Context, e *infer.Engine) ([]Sample, error) {
+	e.Forget()
+	g, err := e.Start([]int32{1, 2, 3}, infer.Options{MaxTokens: 4})
+	if err != nil {
+		return nil, err
+	}
+	for g.Next(ctx) {
+	}
+	return []Sample{{Question: "q"}}, g.Err()
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"restyle/hf"
+	"restyle/infer"
 	"restyle/kernels"
 	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
@@ -133,6 +134,84 @@ func TestGPUMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
 		}
 	}
+}
+
+// TestGPUMemoryStays has a run take steps, validate, answer and save: once it has taken its first step, the memory that the driver counts
+// stays as it is, and nothing is allocated or loaded that was not before. Launches do no work, so it is quick.
+func TestGPUMemoryStays(t *testing.T) {
+	for name, change := range map[string]func(*Settings){
+		"step":  func(*Settings) {},
+		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeBlock },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "calls")
+			cudatest.Set(t, "IDLE=1 CALLS="+file)
+			calls := func() []string {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return strings.Fields(string(text))
+			}
+			s := tinySettings()
+			s.Epochs, s.MaxSteps, s.EvalEvery, s.SampleEvery, s.SaveEvery = 0, 4, 2, 1, 2
+			change(&s)
+			r := tinyOn(t, testGPU(t, kernels.Options{Fused: kernels.All()}), gpuConfig, t.TempDir(), s)
+			d := r.Model.Device()
+			used := func() int {
+				free, _, known := d.Free()
+				if !known {
+					t.Fatal(d.Err())
+				}
+				return d.Capacity() - free
+			}
+			answers := answerer(t, r)
+			seen, first, steps, before := map[string]int{}, 0, 0, 0
+			r.Observe = func(event any) {
+				seen[fmt.Sprintf("%T", event)]++
+				if _, is := event.(Step); is {
+					if steps++; steps == 1 {
+						first, before = used(), len(calls())
+					}
+				}
+				if now := used(); steps > 0 && now != first {
+					t.Errorf("after %d steps, %T: %d bytes are in use, and after the first it were %d", steps, event, now, first)
+				}
+			}
+			finish(t, r, "")
+			if now := used(); now != first || first == 0 {
+				t.Errorf("in the end %d bytes are in use, and after the first step it were %d", now, first)
+			}
+			if steps != 4 || *answers < 4 || seen["trainer.Saved"] < 2 || seen["trainer.Evaluation"] < 3 {
+				t.Errorf("%d steps, %d answers, %v", steps, *answers, seen)
+			}
+			for _, call := range calls()[before:] {
+				if call == "cuMemAlloc_v2" || call == "cuModuleLoadData" || call == "cuMemHostAlloc" {
+					t.Errorf("%s after the first step", call)
+				}
+			}
+		})
+	}
+}
+
+// answerer has a run answer with four tokens, and counts how often it does.
+func answerer(t *testing.T, r *Run) *int {
+	t.Helper()
+	e, err := infer.New(r.Model, 16, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	n := new(int)
+	r.Answer = func(ctx context.Context) ([]Sample, error) {
+		*n++
+		return answerOf(ctx, e)
+	}
+	return n
 }
 
 // TestFitOnGPU wants --max-memory to be named with what the run takes then: with narrower passes, and, as a step is several of them,
