@@ -14,10 +14,9 @@ const productRoom = 32 << 20
 // makeRoom allocates that memory, once.
 func (d *Device) makeRoom() (err error) {
 	if d.gpu.room == nil {
-		d.gpu.room, err = d.NewArena("the sums of products' parts", productRoom)
-	}
-	if err == nil && d.gpu.room.used == 0 {
-		d.gpu.room.New("sums", tensor.U8, productRoom)
+		if d.gpu.room, err = d.NewArena("the sums of products' parts", productRoom); err == nil {
+			d.gpu.room.New("sums", tensor.U8, productRoom)
+		}
 	}
 	return err
 }

@@ -149,6 +149,26 @@ func TestBLASErrors(t *testing.T) {
 	if _, err := multiplied(t, s, false, 4); err == nil || !strings.HasPrefix(err.Error(), "multiply matrices") {
 		t.Error(err)
 	}
+	for _, c := range []struct {
+		a, c uintptr // behind the memory's beginning
+		want string
+	}{{0, 256, "cublasLtMatmul has C where no memory is"}, {256, 0, "cublasLtMatmul has B where no memory is"}} {
+		g, _, from, to := emulated(t, "place", 64)
+		b, err := OpenEmulatedBLAS(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := b.Plan(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Multiply(0, from+c.a, from, to+c.c, 0, false, to, 0)
+		if err := g.Err(); !Fault(err) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, not %s", err, c.want)
+		}
+		p.Discard()
+		g.Close()
+	}
 	t.Setenv("RESTYLE_CUBLASLT", "/a/file")
 	g = openStandIn(t, 0)
 	if _, err := OpenBLAS(g); err == nil || !strings.Contains(err.Error(), "tried /a/file") {

@@ -280,7 +280,7 @@ cuda_status cuda_sync(uintptr_t gpu_) {
 
 cuda_status cuda_load(uintptr_t gpu_, const void *image, uintptr_t *module) {
 	gpu *g = (gpu *)gpu_;
-	CUmodule m;
+	CUmodule m = NULL;
 	TRY(bind(g));
 	TRY(g->api->cuModuleLoadData(&m, image));
 	*module = (uintptr_t)m;
@@ -289,7 +289,7 @@ cuda_status cuda_load(uintptr_t gpu_, const void *image, uintptr_t *module) {
 
 cuda_status cuda_function(uintptr_t gpu_, uintptr_t module, const char *name, uintptr_t *function) {
 	gpu *g = (gpu *)gpu_;
-	CUfunction f;
+	CUfunction f = NULL;
 	TRY(bind(g));
 	TRY(g->api->cuModuleGetFunction(&f, (CUmodule)module, name));
 	*function = (uintptr_t)f;
@@ -350,7 +350,7 @@ cuda_status cuda_free_graph(uintptr_t gpu_, uintptr_t graph) {
 
 cuda_status cuda_mark(uintptr_t gpu_, uintptr_t *mark) {
 	gpu *g = (gpu *)gpu_;
-	CUevent e;
+	CUevent e = NULL;
 	TRY(bind(g));
 	TRY(g->api->cuEventCreate(&e, CU_EVENT_DEFAULT));
 	*mark = (uintptr_t)e;

@@ -168,6 +168,12 @@ static std::vector<float> blas_rows(const void *p, cublasLtMatrixLayout_t l, uin
 	return x;
 }
 
+// blas_fault has the GPU fail, as a kernel that does such a thing has.
+static cublasStatus_t blas_fault(const std::string &what) {
+	why = "cublasLtMatmul " + what, failed = why_of = LAUNCH_FAILED;
+	return BLAS_EXECUTION_FAILED;
+}
+
 EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
 	cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t, void *D, cublasLtMatrixLayout_t d,
 	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceBytes, cudaStream_t) {
@@ -182,8 +188,11 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 		for (int32_t one = 0; one < d->batch; one++)
 			if (((uintptr_t)operands[i] + one * layouts[i]->next * layouts[i]->size()) % algo->data[i]) return BLAS_INVALID_VALUE;
 	const uint64_t bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : 0;
-	if (!inside((uintptr_t)A, a->bytes()) || !inside((uintptr_t)B, b->bytes()) || !inside((uintptr_t)D, d->bytes()) ||
-		!inside((uintptr_t)workspace, workspaceBytes) || (bias && !inside(bias, m * d->size()))) return BLAS_EXECUTION_FAILED;
+	const char *const names[] = {"A", "B", "C"}; // as cuBLASLt has them
+	for (int i = 0; i < 3; i++)
+		if (!inside((uintptr_t)operands[i], layouts[i]->bytes())) return blas_fault("has " + std::string(names[i]) + " where no memory is");
+	if (!inside((uintptr_t)workspace, workspaceBytes)) return blas_fault("has its workspace where no memory is");
+	if (bias && !inside(bias, m * d->size())) return blas_fault("has its bias where no memory is");
 	const blas_algorithm algorithm = blas_algorithms().at(algo->data[4]);
 	if (algorithm.fails) return BLAS_EXECUTION_FAILED;
 	products_took += algorithm.microseconds;

@@ -57,12 +57,16 @@ func TestEmulatedFaults(t *testing.T) {
 // planted is a kernel of the faults on a GPU of its own, with its operands.
 func planted(t *testing.T, source, kernel string) (g *GPU, f *Function, from, to uintptr) {
 	t.Helper()
-	header, err := os.ReadFile("../mma.cuh")
-	if err != nil {
-		t.Fatal(err)
+	headers := map[string]string{}
+	for _, name := range []string{"mma.cuh", "common.cuh"} {
+		text, err := os.ReadFile("../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers[name] = string(text)
 	}
 	g, c := openEmulated(t)
-	p := Program{Name: "faults.cu", Source: source, Headers: map[string]string{"mma.cuh": string(header)}}
+	p := Program{Name: "faults.cu", Source: source, Headers: headers, Options: []string{"-DBLOCK=64"}}
 	image, err := Cache{cudatest.Dir()}.Compile(c, p, "sm_90a")
 	if err != nil {
 		t.Fatal(err)
