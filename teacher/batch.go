@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"restyle/internal/secret"
 	"restyle/teacher/openai"
 )
 
@@ -50,7 +51,7 @@ type Ingested struct {
 // Of several answers to one request it takes the same one whatever their order is.
 //
 // Of an answer that has the secret in it, nothing is kept but openai.KeyInAnswer as its finish reason.
-func IngestBatch(r io.Reader, j *Journal, secret openai.Secret) (Ingested, error) {
+func IngestBatch(r io.Reader, j *Journal, secret secret.Secret) (Ingested, error) {
 	answers, order, in, err := readResults(r, secret)
 	if err != nil {
 		return in, err
@@ -75,7 +76,7 @@ func IngestBatch(r io.Reader, j *Journal, secret openai.Secret) (Ingested, error
 }
 
 // readResults reads a file of batch results: the answers by key, and the keys in the order of the file.
-func readResults(r io.Reader, secret openai.Secret) (answers map[string]Answer, order []string, in Ingested, err error) {
+func readResults(r io.Reader, secret secret.Secret) (answers map[string]Answer, order []string, in Ingested, err error) {
 	complain := func(n *int, line int, format string, args ...any) {
 		if *n++; in.FirstError == "" {
 			in.FirstError = fmt.Sprintf("line %d: ", line) + fmt.Sprintf(format, args...)

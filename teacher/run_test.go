@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/dataset"
+	"restyle/internal/secret"
 	"restyle/teacher/openai"
 	"restyle/voice"
 )
@@ -425,14 +426,14 @@ func TestBatchEqualsLive(t *testing.T) {
 		}
 		results := answerBatch(t, requests.Bytes(), live, round)
 		j := openJournal(t, dir)
-		in, err := IngestBatch(bytes.NewReader(results), j, openai.Secret{})
+		in, err := IngestBatch(bytes.NewReader(results), j, secret.Secret{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if round == 1 && (in.Failed == 0 || in.Duplicates == 0 || in.Unreadable == 0 || in.FirstError == "") {
 			t.Errorf("not every fault was seen: %+v", in)
 		}
-		again, err := IngestBatch(bytes.NewReader(results), j, openai.Secret{})
+		again, err := IngestBatch(bytes.NewReader(results), j, secret.Secret{})
 		if err != nil || again.Answers != 0 || again.Known != in.Answers {
 			t.Errorf("a second ingestion took something: %+v %v", again, err)
 		}
@@ -541,13 +542,13 @@ func TestIngestAnotherFile(t *testing.T) {
 		"# Title\n\ntext":         "(line 1: not a batch result: invalid character '#'",
 	} {
 		j := openJournal(t, t.TempDir())
-		in, err := IngestBatch(strings.NewReader(text), j, openai.Secret{})
+		in, err := IngestBatch(strings.NewReader(text), j, secret.Secret{})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "struct") || in.Answers != 0 {
 			t.Errorf("%q: %+v, %v, want %q", text, in, err, want)
 		}
 		// One result among such lines is taken.
 		one := text + "\n" + `{"custom_id":"` + key(9) + `","error":"late"}`
-		if in, err := IngestBatch(strings.NewReader(one), j, openai.Secret{}); err != nil || in.Failed != 1 {
+		if in, err := IngestBatch(strings.NewReader(one), j, secret.Secret{}); err != nil || in.Failed != 1 {
 			t.Errorf("%q and a result: %+v, %v", text, in, err)
 		}
 		j.Close()
@@ -559,7 +560,7 @@ func FuzzIngestBatch(f *testing.F) {
 	f.Add([]byte("{}\n[]\nnull\n"))
 	f.Add([]byte(`{"custom_id":"` + key(2) + `","response":{"status_code":400,"body":{"error":{"message":"no"}}}}` + "\n" + `{"custom_id":"` + key(3) + `","error":"late"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		answers, order, in, err := readResults(bytes.NewReader(b), openai.Secret{})
+		answers, order, in, err := readResults(bytes.NewReader(b), secret.Secret{})
 		if err != nil {
 			t.Fatal(err)
 		}

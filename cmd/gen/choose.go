@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"restyle/internal/cli"
+	"restyle/internal/secret"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 )
@@ -67,7 +68,7 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 }
 
 // connect makes a pool and asks its servers which models they have. Without a name it takes the only one.
-func (g *gen) connect(ctx context.Context, urls []string, key openai.Secret, model string) (*openai.Pool, string, error) {
+func (g *gen) connect(ctx context.Context, urls []string, key secret.Secret, model string) (*openai.Pool, string, error) {
 	pool, err := openai.New(openai.Options{
 		BaseURLs: urls, APIKey: key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
 		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout, TotalTimeout: g.totalTimeout,

@@ -22,6 +22,7 @@ import (
 	"restyle/dataset"
 	"restyle/hf/hub"
 	"restyle/internal/cli"
+	"restyle/internal/secret"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 	"restyle/voice"
@@ -30,7 +31,7 @@ import (
 // gen is one invocation of the command.
 type gen struct {
 	*options
-	key, baseKey   openai.Secret // the key; the key for the servers of --base-url, which may be none
+	key, baseKey   secret.Secret // the key; the key for the servers of --base-url, which may be none
 	stdout, stderr io.Writer
 	status         *cli.StatusLine // stderr is this
 	start          time.Time

@@ -18,6 +18,7 @@ import (
 	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/internal/disk"
+	"restyle/internal/secret"
 	"restyle/teacher"
 	"restyle/teacher/openai"
 )
@@ -38,12 +39,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !ok {
 		return cli.Usage
 	}
-	secret := openai.NewSecret(os.Getenv("OPENAI_API_KEY"))
+	key := secret.New(os.Getenv("OPENAI_API_KEY"))
 	// Whatever goes out has the key taken out once more, so that no message from anywhere can carry it.
 	status := cli.NewStatusLine(stderr)
-	status.W = scrubbed{stderr, secret}
-	if !secret.Dummy() { // else it may be a word of the results
-		stdout = scrubbed{stdout, secret}
+	status.W = scrubbed{stderr, key}
+	if !key.Dummy() { // else it may be a word of the results
+		stdout = scrubbed{stdout, key}
 	}
 	stdout, stderr = cli.Printed(stdout), cli.Printed(status)
 	log.SetOutput(stderr) // net/http quotes servers there
@@ -53,10 +54,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return code
 	}
 	o.rowsGiven = flags.Given("rows")
-	g := &gen{options: o, key: secret, baseKey: secret, stdout: stdout, stderr: stderr,
+	g := &gen{options: o, key: key, baseKey: key, stdout: stdout, stderr: stderr,
 		status: status, start: time.Now()}
-	if flags.ByEnv("base-url") && env.Gave("OPENAI_BASE_URL") && !env.Gave("OPENAI_API_KEY") && !secret.Empty() {
-		g.baseKey = openai.Secret{}
+	if flags.ByEnv("base-url") && env.Gave("OPENAI_BASE_URL") && !env.Gave("OPENAI_API_KEY") && !key.Empty() {
+		g.baseKey = secret.Secret{}
 		g.say("the teacher's address is from .env and OPENAI_API_KEY is not: no key is sent there. " +
 			"If you trust the address, give it as --base-url or in the environment")
 	}
@@ -108,7 +109,7 @@ var errIncomplete = errors.New("incomplete")
 // scrubbed is a writer without the key.
 type scrubbed struct {
 	io.Writer
-	key openai.Secret
+	key secret.Secret
 }
 
 func (s scrubbed) Write(p []byte) (int, error) {

@@ -23,6 +23,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"restyle/internal/secret"
 )
 
 // canary must appear in no error and no file, and at no host but the hub.
@@ -120,7 +122,7 @@ func (l pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 func (s *fakeHub) open() *Hub {
-	return &Hub{Endpoint: "http://" + hubHost, Token: canary, Cache: s.cache, Client: s.client}
+	return &Hub{Endpoint: "http://" + hubHost, Token: secret.New(canary), Cache: s.cache, Client: s.client}
 }
 
 func (s *fakeHub) ref() Ref { return Ref{s.kind, "owner/name", "main"} }

@@ -10,6 +10,7 @@
 package hub
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"restyle/internal/secret"
 )
 
 // Hub is a Hugging Face hub and the local cache of its files. The zero value lacks a cache; FromEnv fills everything
@@ -28,7 +31,7 @@ type Hub struct {
 	Endpoint string
 	// Token is the access token, empty for none. It is sent to the host of Endpoint alone, never to a host that the
 	// hub redirects to, and over plain http only to this machine.
-	Token Secret
+	Token secret.Secret
 	// Cache is the cache directory, the one with models--owner--name folders in it.
 	Cache string
 	// Offline makes every call answer from the cache without touching the network.
@@ -86,7 +89,7 @@ func FromEnv() *Hub {
 	}
 	return &Hub{
 		Endpoint: firstOf(os.Getenv("HF_ENDPOINT"), defaultEndpoint),
-		Token:    Secret(strings.TrimSpace(token)),
+		Token:    secret.New(token),
 		Cache: firstOf(expand(os.Getenv("HF_HUB_CACHE")), expand(os.Getenv("HUGGINGFACE_HUB_CACHE")),
 			within("hub")),
 		Offline: isTrue(firstOf(os.Getenv("HF_HUB_OFFLINE"), os.Getenv("TRANSFORMERS_OFFLINE"))),
@@ -157,18 +160,23 @@ func (h *Hub) endpoint() (*url.URL, error) {
 		return nil, fmt.Errorf("the hub's address %s holds a user or password: leave it out and set HF_TOKEN", u.Host)
 	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.RawQuery != "", u.Fragment != "":
 		return nil, fmt.Errorf("%q is not the address of a hub: set HF_ENDPOINT to one like %s", u, defaultEndpoint)
-	case h.Token != "" && u.Scheme == "http" && !isLoopback(u.Hostname()):
+	case !h.Token.Empty() && !secret.Safe(u):
 		return nil, fmt.Errorf("refusing to send the token to %s over plain http: use https or unset HF_TOKEN", u.Host)
 	}
-	for _, r := range h.Token {
-		if r <= ' ' || r > '~' {
-			return nil, fmt.Errorf("the hub token holds a space or a character that no token has: set HF_TOKEN again")
-		}
+	if strings.ContainsFunc(h.Token.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fmt.Errorf("the hub token holds a space or a character that no token has: set HF_TOKEN again")
 	}
 	return u, nil
 }
 
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+// scrubError is the last thing done to an error before it leaves the package.
+func (h *Hub) scrubError(err *error) {
+	if *err == nil {
+		return
+	}
+	// The clean error stands alone: unwrapping must not give back the text that was hidden.
+	text := (*err).Error()
+	if clean := h.Token.Scrub(text); clean != text {
+		*err = errors.New(clean)
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"restyle/internal/secret"
 )
 
 func TestResolve(t *testing.T) {
@@ -127,7 +129,7 @@ func TestResolveWithoutToken(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
 		h.Endpoint = "http://" + cdnHost // where the fake hub wants no token
-		h.Token = ""
+		h.Token = secret.Secret{}
 		for _, status := range []int{401, 404} {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.Header().Set("X-Error-Code", "RepoNotFound")

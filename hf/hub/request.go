@@ -141,8 +141,8 @@ func (h *Hub) get(ctx context.Context, address string, header http.Header) (*ans
 		req.Header = header.Clone()
 		req.Header.Set("User-Agent", "restyle")
 		a.fromHub = target.Scheme == endpoint.Scheme && target.Host == endpoint.Host
-		if a.fromHub && h.Token != "" {
-			req.Header.Set("Authorization", "Bearer "+string(h.Token))
+		if a.fromHub && !h.Token.Empty() {
+			req.Header.Set("Authorization", "Bearer "+h.Token.Reveal())
 		}
 		a.Response, err = client.Do(req)
 		if err != nil {
@@ -158,7 +158,7 @@ func (h *Hub) get(ctx context.Context, address string, header http.Header) (*ans
 		// On arrival, before anything is quoted in part: half a token would not be recognised any more.
 		for _, values := range a.Header {
 			for i, v := range values {
-				values[i] = h.scrub(v)
+				values[i] = h.Token.Scrub(v)
 			}
 		}
 		if a.fromHub {
@@ -216,7 +216,7 @@ func (h *Hub) ask(ctx context.Context, ref Ref, address string) (data []byte, he
 		if len(data) > maxAnswer {
 			return 0, fmt.Errorf("the hub's answer is longer than %d MiB", maxAnswer>>20)
 		}
-		data, header = []byte(h.scrub(string(data))), a.Header
+		data, header = []byte(h.Token.Scrub(string(data))), a.Header
 		return 0, nil
 	})
 	return data, header, err
@@ -238,9 +238,9 @@ func (h *Hub) refused(a *answer, ref Ref) error {
 		return fmt.Errorf("the repository has no revision %q", ref.Revision)
 	case code == "EntryNotFound":
 		return errors.New("the repository has no such file")
-	case status == 401 && h.Token != "" && code != "RepoNotFound":
+	case status == 401 && !h.Token.Empty() && code != "RepoNotFound":
 		return errors.New("the hub does not accept the token (401): set HF_TOKEN to a valid one, or unset it for public repositories")
-	case (status == 401 || status == 404) && h.Token == "":
+	case (status == 401 || status == 404) && h.Token.Empty():
 		return fmt.Errorf("the repository does not exist or is private (%d): check its name, and set HF_TOKEN if it is private", status)
 	case status == 401, status == 404:
 		return fmt.Errorf("the repository does not exist, or the token has no access to it (%d): check its name and the token's rights", status)

@@ -32,7 +32,7 @@ var layers = [][]string{
 }
 
 // alone are the packages that import nothing of the module.
-var alone = []string{"voice", "tensor", "teacher/openai", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk", "internal/sandbox"}
+var alone = []string{"voice", "tensor", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk", "internal/sandbox", "internal/secret"}
 
 func layer(t *testing.T, path string) (int, string) {
 	for p := path; p != "."; p = filepath.Dir(p) {

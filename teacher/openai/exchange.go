@@ -14,6 +14,8 @@ import (
 	"time"
 
 	goopenai "github.com/sashabaranov/go-openai"
+
+	"restyle/internal/secret"
 )
 
 // lingerTimeout is how long to wait for usage and the end of the stream once the
@@ -65,7 +67,7 @@ func newClient(o Options, connections int) *http.Client {
 // out a temperature of 0, and keeps what the library hides of the response.
 type exchange struct {
 	client *http.Client
-	key    Secret
+	key    secret.Secret
 	url    string // base URL
 	body   []byte // nil for GET
 	limit  int64
@@ -81,7 +83,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		req.Body, _ = req.GetBody()
 	}
 	if !x.key.Empty() {
-		req.Header.Set("Authorization", "Bearer "+x.key.reveal())
+		req.Header.Set("Authorization", "Bearer "+x.key.Reveal())
 	}
 	resp, err := x.client.Do(req)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"restyle/internal/secret"
 )
 
 func TestAskedWait(t *testing.T) {
@@ -102,7 +104,7 @@ func FuzzFromStatus(f *testing.F) {
 		if fail.wait < 0 || fail.wait > longestWait {
 			t.Errorf("wait %v", fail.wait)
 		}
-		x := exchange{key: NewSecret(canary)}
+		x := exchange{key: secret.New(canary)}
 		if m := x.clean(fail).message; len(m) > maxMessage+200 || !utf8.ValidString(m) || strings.ContainsAny(m, "\n\r\x00") {
 			t.Errorf("message %q", m)
 		}

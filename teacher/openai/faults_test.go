@@ -14,6 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"restyle/internal/secret"
+	"restyle/internal/secret/secrettest"
 )
 
 const host = "teacher.localhost:80"
@@ -309,7 +312,7 @@ var scenes = []struct {
 // testPool is a pool with one endpoint, teacher.localhost, on n.
 func testPool(t *testing.T, n *network, change func(*Options)) *Pool {
 	t.Helper()
-	o := Options{BaseURLs: []string{"http://teacher.localhost/v1"}, APIKey: NewSecret(canary), JitterSeed: 1, MaxAnswerBytes: 4 << 20, dial: n.dial}
+	o := Options{BaseURLs: []string{"http://teacher.localhost/v1"}, APIKey: secret.New(canary), JitterSeed: 1, MaxAnswerBytes: 4 << 20, dial: n.dial}
 	if change != nil {
 		change(&o)
 	}
@@ -437,11 +440,11 @@ func TestScenes(t *testing.T) {
 					if err != nil && len(err.Error()) > maxMessage+200 {
 						t.Errorf("error of %d bytes", len(err.Error()))
 					}
-					checkLeaks(t, err)
-					checkLeaks(t, a)
-					checkLeaks(t, p.Stats())
-					checkLeaks(t, p)
-					checkLeaks(t, p.o)
+					secrettest.Check(t, err)
+					secrettest.Check(t, a)
+					secrettest.Check(t, p.Stats())
+					secrettest.Check(t, p)
+					secrettest.Check(t, p.o)
 				})
 				if scene.want != retries && scene.want != waits {
 					break

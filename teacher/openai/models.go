@@ -84,7 +84,7 @@ func (x *exchange) get(ctx context.Context, url string) ([]byte, *failure) {
 	}
 	req.Header.Set("Accept", "application/json")
 	if !x.key.Empty() {
-		req.Header.Set("Authorization", "Bearer "+x.key.reveal())
+		req.Header.Set("Authorization", "Bearer "+x.key.Reveal())
 	}
 	resp, err := x.client.Do(req)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"restyle/internal/secret"
 )
 
 // Options configure a [Pool]. Zero values take the default named at each field.
@@ -17,7 +19,7 @@ type Options struct {
 	// key, https, unless the host is this machine.
 	BaseURLs []string
 	// APIKey is sent as a bearer token to the hosts of BaseURLs and nowhere else.
-	APIKey Secret
+	APIKey secret.Secret
 
 	// Concurrency is how many requests may be in flight over all endpoints. 0
 	// adapts it to each endpoint, from 4 up to MaxConcurrency.
@@ -79,13 +81,13 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	o.BaseURLs = urls
 	if !o.APIKey.Empty() {
-		for _, c := range []byte(o.APIKey.reveal()) {
+		for _, c := range []byte(o.APIKey.Reveal()) {
 			if c <= ' ' || c >= 0x7f {
 				return o, fmt.Errorf("the API key contains a space, a line break or a character outside ASCII: copy it again")
 			}
 		}
 		for _, raw := range urls {
-			if u, err := url.Parse(raw); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+			if u, err := url.Parse(raw); err != nil || !secret.Safe(u) {
 				return o, fmt.Errorf("base URL %s: the API key would cross the network unencrypted: use https, "+
 					"tunnel the server to localhost (ssh -L), or leave the key out", raw)
 			}
@@ -159,10 +161,4 @@ func checkURL(raw string) (string, error) {
 		return "", fmt.Errorf("%q: leave off /chat/completions, it is added", raw)
 	}
 	return normalURL(u), nil
-}
-
-// isLoopback reports whether a host is this machine, by name or address.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }

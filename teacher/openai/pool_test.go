@@ -14,6 +14,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"restyle/internal/secret"
+	"restyle/internal/secret/secrettest"
 )
 
 // bubble runs f with a network in a synctest bubble, which fails if a goroutine
@@ -88,7 +91,7 @@ func TestNoKeyNoHeader(t *testing.T) {
 			}
 			stream(goodStream)(w, r)
 		}))
-		p := testPool(t, n, func(o *Options) { o.APIKey = NewSecret(" \n") })
+		p := testPool(t, n, func(o *Options) { o.APIKey = secret.New(" \n") })
 		defer p.Close()
 		if _, err := p.Complete(context.Background(), testBody(t)); err != nil {
 			t.Fatal(err)
@@ -102,7 +105,7 @@ func TestReportedAsSent(t *testing.T) {
 		bubble(t, func(t *testing.T, n *network) {
 			body := strings.ReplaceAll(strings.ReplaceAll(goodStream, `"stop"`, `"`+reason+`"`), `"model":"m"`, `"model":"another"`)
 			n.serve(host, reading(stream(body)))
-			p := testPool(t, n, func(o *Options) { o.APIKey = NewSecret("another") }) // a dummy
+			p := testPool(t, n, func(o *Options) { o.APIKey = secret.New("another") }) // a dummy
 			defer p.Close()
 			a, err := p.Complete(context.Background(), testBody(t))
 			if err != nil || a.FinishReason != reason || a.Model != "another" || a.Text != goodText {
@@ -123,7 +126,7 @@ func TestEchoedKey(t *testing.T) {
 			if err != nil || a.Text != "" || a.Model != "" || a.FinishReason != KeyInAnswer {
 				t.Errorf("%s: %+v, %v", place, a, err)
 			}
-			checkLeaks(t, a)
+			secrettest.Check(t, a)
 		})
 	}
 }
@@ -225,7 +228,7 @@ func TestCancel(t *testing.T) {
 				if d := time.Since(start); where != "before" && d != 10*time.Second || where == "before" && d != 0 {
 					t.Errorf("after %v", d)
 				}
-				checkLeaks(t, err)
+				secrettest.Check(t, err)
 				stop()
 				cancel()
 				wg.Wait()
@@ -273,7 +276,7 @@ func TestFailover(t *testing.T) {
 				if s.Endpoints[0].State != state || s.Endpoints[0].Reason == "" && state != "paused" || s.Total != 2 {
 					t.Errorf("stats %+v", s)
 				}
-				checkLeaks(t, s)
+				secrettest.Check(t, s)
 			})
 		})
 	}
@@ -573,8 +576,8 @@ func TestModels(t *testing.T) {
 				if time.Since(start) > time.Minute {
 					t.Errorf("took %v", time.Since(start))
 				}
-				checkLeaks(t, got)
-				checkLeaks(t, err)
+				secrettest.Check(t, got)
+				secrettest.Check(t, err)
 			})
 		})
 	}

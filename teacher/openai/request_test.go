@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/secret"
+	"restyle/internal/secret/secrettest"
 )
 
 func TestBody(t *testing.T) {
@@ -77,7 +80,7 @@ func TestOptions(t *testing.T) {
 		change(&o)
 		return o
 	}
-	url := func(urls ...string) Options { return Options{BaseURLs: urls, APIKey: NewSecret(canary)} }
+	url := func(urls ...string) Options { return Options{BaseURLs: urls, APIKey: secret.New(canary)} }
 	for _, test := range []struct {
 		o    Options
 		want string // in the error; empty: accepted
@@ -104,8 +107,8 @@ func TestOptions(t *testing.T) {
 		{url("http://localhost/v1", "http://host/v1"), "unencrypted"},
 		{url("http://a.localhost/v1", "http://127.0.0.1:1/v1", "https://host/v1"), ""},
 		{good(func(o *Options) { o.BaseURLs = []string{"http://host/v1"} }), ""},
-		{good(func(o *Options) { o.APIKey = NewSecret("two words") }), "space"},
-		{good(func(o *Options) { o.APIKey = NewSecret("ключ-ключ") }), "outside ASCII"},
+		{good(func(o *Options) { o.APIKey = secret.New("two words") }), "space"},
+		{good(func(o *Options) { o.APIKey = secret.New("ключ-ключ") }), "outside ASCII"},
 		{good(func(o *Options) { o.Concurrency = -1 }), "concurrency is -1"},
 		{good(func(o *Options) { o.MaxConcurrency = -1 }), "maximum concurrency is -1"},
 		{good(func(o *Options) { o.Retries = -2 }), "retries is -2"},
@@ -117,7 +120,7 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", test.o.BaseURLs, err, test.want)
 		}
 		if err != nil {
-			checkLeaks(t, err)
+			secrettest.Check(t, err)
 			continue
 		}
 		p.Close()

@@ -20,6 +20,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"restyle/internal/secret"
+	"restyle/internal/secret/secrettest"
 )
 
 // listen accepts connections on a real socket and hands them to serve.
@@ -93,7 +96,7 @@ func TestSockets(t *testing.T) {
 		{"TLS handshake never ends", "https://" + listen(t, func(c net.Conn) { time.Sleep(time.Second); c.Close() }), "*openai.Unavailable", "unreachable"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			o := Options{BaseURLs: []string{test.url + "/v1"}, APIKey: NewSecret(canary), Backoff: time.Millisecond, Retries: 2,
+			o := Options{BaseURLs: []string{test.url + "/v1"}, APIKey: secret.New(canary), Backoff: time.Millisecond, Retries: 2,
 				DeadTimeout: 10 * time.Millisecond, JitterSeed: 1}
 			if strings.Contains(test.name, "never ends") {
 				o.ConnectTimeout = 50 * time.Millisecond
@@ -107,7 +110,7 @@ func TestSockets(t *testing.T) {
 			if fmt.Sprintf("%T", err) != test.want || reasonOf(err) != test.reason {
 				t.Errorf("got %T for %q: %v", err, reasonOf(err), err)
 			}
-			checkLeaks(t, err)
+			secrettest.Check(t, err)
 		})
 	}
 }
@@ -119,7 +122,7 @@ func TestRedirectKeepsKey(t *testing.T) {
 	defer thief.Close()
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		s := httptest.NewServer(http.RedirectHandler(thief.URL+"/v1/chat/completions", code))
-		p, err := New(Options{BaseURLs: []string{s.URL}, APIKey: NewSecret(canary)})
+		p, err := New(Options{BaseURLs: []string{s.URL}, APIKey: secret.New(canary)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package openai
+package secret
 
 import (
 	"encoding/json"
@@ -7,52 +7,54 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"restyle/internal/secret/secrettest"
 )
 
 func TestSecretIsNotShown(t *testing.T) {
-	s := NewSecret(" " + canary + "\n")
+	s := New(" " + secrettest.Key + "\n")
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "key", s, "in", struct{ s Secret }{s})
-	checkLeaks(t, log.String())
-	for _, v := range []any{s, &s, struct{ Key Secret }{s}, struct{ key Secret }{s}, &struct{ key *Secret }{&s}, []Secret{s}, map[string]Secret{"k": s}, Options{APIKey: s}} {
-		checkLeaks(t, v)
+	secrettest.Check(t, log.String())
+	for _, v := range []any{s, &s, struct{ Key Secret }{s}, struct{ key Secret }{s}, &struct{ key *Secret }{&s}, []Secret{s}, map[string]Secret{"k": s}} {
+		secrettest.Check(t, v)
 		for _, verb := range "vsqxXdcUtbeTp" {
 			text := fmt.Sprintf("%"+string(verb)+"%+"+string(verb)+"%#"+string(verb), v, v, v)
-			if found := leak(text); found != "" {
+			if found := secrettest.Find(text); found != "" {
 				t.Errorf("%%%c of %T shows %q", verb, v, found)
 			}
 		}
 	}
-	if got := fmt.Sprintf("%s %v %#v %q", s, s, s, s); got != strings.Repeat(" "+redacted, 4)[1:] {
+	if got := fmt.Sprintf("%s %v %#v %q", s, s, s, s); got != strings.Repeat(" "+Redacted, 4)[1:] {
 		t.Errorf("got %q", got)
 	}
 	if b, err := json.Marshal(map[string]any{"a": s, "b": Secret{}}); err != nil || string(b) != `{"a":"[redacted]","b":""}` {
 		t.Errorf("got %s, %v", b, err)
 	}
-	if s.reveal() != canary || s.Empty() || !(Secret{}).Empty() || !NewSecret(" ").Empty() || (Secret{}).String() != "" {
+	if s.Reveal() != secrettest.Key || s.Empty() || !(Secret{}).Empty() || !New(" ").Empty() || (Secret{}).String() != "" {
 		t.Error("wrong content")
 	}
 }
 
 func TestScrub(t *testing.T) {
-	s := NewSecret(canary)
-	for _, echo := range strings.Split(echoes(), " | ") {
+	s := New(secrettest.Key)
+	for _, echo := range secrettest.Spellings() {
 		for _, around := range []string{"%s", "before %s after", "a%sb", "\"%s\"", "%%%s%%", "\\%s", "%[1]s%[1]s"} {
 			text := fmt.Sprintf(around, echo)
-			if got := s.Scrub(text); leak(got) != "" || !strings.Contains(got, redacted) {
-				t.Errorf("%q became %q, which shows %q", text, got, leak(got))
+			if got := s.Scrub(text); secrettest.Find(got) != "" || !strings.Contains(got, Redacted) {
+				t.Errorf("%q became %q, which shows %q", text, got, secrettest.Find(got))
 			}
 		}
 	}
-	for _, innocent := range []string{"", "nothing", canary[:7], canary[3:10], "%", "%4", `\`, `\u`, `\u00`, "100% of \\n", strings.Repeat("日本", 9), "\xff\xfe"} {
+	for _, innocent := range []string{"", "nothing", secrettest.Key[:7], secrettest.Key[3:10], "%", "%4", `\`, `\u`, `\u00`, "100% of \\n", strings.Repeat("日本", 9), "\xff\xfe"} {
 		if got := s.Scrub(innocent); got != innocent {
 			t.Errorf("%q became %q", innocent, got)
 		}
 	}
-	if got := s.Scrub("a " + canary + " b"); got != "a "+redacted+" b" {
+	if got := s.Scrub("a " + secrettest.Key + " b"); got != "a "+Redacted+" b" {
 		t.Errorf("got %q", got)
 	}
-	if got := (Secret{}).Scrub(canary); got != canary {
+	if got := (Secret{}).Scrub(secrettest.Key); got != secrettest.Key {
 		t.Errorf("the empty secret made %q", got)
 	}
 }
@@ -61,32 +63,32 @@ func TestScrub(t *testing.T) {
 func TestDummies(t *testing.T) {
 	text := "The required token is EMPTY; ollama and sk-no-key-required are words. So is anything; a 1, too."
 	for _, key := range []string{"EMPTY", "ollama", "anything", "a", "1", "sk-no-key-required", "required"} {
-		s := NewSecret(key)
+		s := New(key)
 		if !s.Dummy() || s.In(text) || s.In(key) {
 			t.Errorf("key %q is taken for a secret", key)
 		}
-		want := strings.ReplaceAll(text, key, redacted)
+		want := strings.ReplaceAll(text, key, Redacted)
 		switch key {
 		case "sk-no-key-required":
-			want = strings.ReplaceAll(want, "required", redacted) // a part of it
+			want = strings.ReplaceAll(want, "required", Redacted) // a part of it
 		case "a":
-			want = strings.ReplaceAll(text, " a ", " "+redacted+" ")
+			want = strings.ReplaceAll(text, " a ", " "+Redacted+" ")
 		}
 		if got := s.Scrub(text); got != want {
 			t.Errorf("key %q made %q, want %q", key, got, want)
 		}
 	}
-	placeholder := NewSecret("put-your-own-api-key-here")
+	placeholder := New("put-your-own-api-key-here")
 	if placeholder.Dummy() || placeholder.In("put your own api-key-here") || !placeholder.In("put-your-own-api-key-here.") {
 		t.Error("a key of 25 characters is in what has it all, and in no words of it")
 	}
 	for n, dummy := range map[int]bool{19: true, 20: false} {
-		if NewSecret(canary[:n]).Dummy() != dummy || NewSecret(canary[:n]).In(canary) == dummy {
+		if New(secrettest.Key[:n]).Dummy() != dummy || New(secrettest.Key[:n]).In(secrettest.Key) == dummy {
 			t.Errorf("a key of %d characters", n)
 		}
 	}
-	s := NewSecret(canary)
-	for _, leaked := range []string{canary, canary[4:15], fmt.Sprintf("%x", canary)} {
+	s := New(secrettest.Key)
+	for _, leaked := range []string{secrettest.Key, secrettest.Key[4:15], fmt.Sprintf("%x", secrettest.Key)} {
 		if !s.In("x " + leaked) {
 			t.Errorf("%q is not found", leaked)
 		}
@@ -98,13 +100,13 @@ func TestDummies(t *testing.T) {
 
 // A server that repeats the key may leave out its middle.
 func TestMaskedKey(t *testing.T) {
-	s, last := NewSecret(canary), canary[len(canary)-4:]
+	s, last := New(secrettest.Key), secrettest.Key[len(secrettest.Key)-4:]
 	for _, c := range [][2]string{
-		{"provided: " + canary[:7] + "********" + last + ".", "provided: " + redacted + "."},
-		{"provided: ****" + last, "provided: " + redacted},
-		{canary[:4] + "…", redacted},
-		{canary[:3] + "..." + canary[len(canary)-1:] + " is wrong", redacted + " is wrong"},
-		{canary[:3] + "...", canary[:3] + "..."}, // sk- is no secret
+		{"provided: " + secrettest.Key[:7] + "********" + last + ".", "provided: " + Redacted + "."},
+		{"provided: ****" + last, "provided: " + Redacted},
+		{secrettest.Key[:4] + "…", Redacted},
+		{secrettest.Key[:3] + "..." + secrettest.Key[len(secrettest.Key)-1:] + " is wrong", Redacted + " is wrong"},
+		{secrettest.Key[:3] + "...", secrettest.Key[:3] + "..."}, // sk- is no secret
 		{"a ** b, and so on ...", "a ** b, and so on ..."},
 	} {
 		if got := s.Scrub(c[0]); got != c[1] {
@@ -118,7 +120,7 @@ func TestScrubIsLinear(t *testing.T) {
 	key := strings.Repeat("a", 1000)
 	start := time.Now()
 	for _, text := range []string{strings.Repeat("a", 1<<20), strings.Repeat("a", 999) + "b", strings.Repeat("%61", 1<<18)} {
-		NewSecret(key).Scrub(text)
+		New(key).Scrub(text)
 	}
 	if d := time.Since(start); d > time.Minute {
 		t.Errorf("took %v", d)
@@ -126,23 +128,23 @@ func TestScrubIsLinear(t *testing.T) {
 }
 
 func FuzzScrub(f *testing.F) {
-	f.Add("before ", canary, " after")
+	f.Add("before ", secrettest.Key, " after")
 	f.Add("%", `\u0061\u0062`, "%2")
 	f.Add(strings.Repeat("s", 9), "sk-cAn4r%79%2BZq9%2FxW7vT2", "")
 	// What looks like an escape ends with a character of the key.
 	f.Add("%2", "9%2FxW7vT2", "")
 	f.Add(`\u005`, "9%2FxW7vT2", "%41")
 	f.Fuzz(func(t *testing.T, before, middle, after string) {
-		s := NewSecret(canary)
-		for _, text := range []string{before + middle + after, before + canary + after} {
+		s := New(secrettest.Key)
+		for _, text := range []string{before + middle + after, before + secrettest.Key + after} {
 			got := s.Scrub(text)
-			if found := leak(got); found != "" {
+			if found := secrettest.Find(got); found != "" {
 				t.Fatalf("%q became %q, which shows %q", text, got, found)
 			}
-			if leak(text) == "" && len(got) > len(text)+len(redacted)*(len(text)/gram+1) {
+			if secrettest.Find(text) == "" && len(got) > len(text)+len(Redacted)*(len(text)/gram+1) {
 				t.Fatalf("%q grew to %q", text, got)
 			}
 		}
-		NewSecret(middle).Scrub(before + middle + after)
+		New(middle).Scrub(before + middle + after)
 	})
 }

@@ -1,4 +1,5 @@
-package openai
+// Package secret holds keys and tokens so that no message shows them.
+package secret
 
 import (
 	"encoding/base64"
@@ -6,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,19 +17,19 @@ import (
 	"unicode/utf8"
 )
 
-const redacted = "[redacted]"
+// Redacted takes the place of a key.
+const Redacted = "[redacted]"
 
-// Secret holds an API key and does not show it: printing, formatting with any
-// verb, marshalling and logging give "[redacted]", or nothing when it is empty.
-// The zero Secret is empty: no Authorization header is sent.
+// Secret holds a key or token and does not show it: printing, formatting with any verb, marshalling and logging give Redacted, or
+// nothing if it is empty, as the zero Secret is.
 type Secret struct {
 	// A function, because fmt prints the unexported fields of a struct that holds
 	// a Secret without asking Secret's methods, and follows pointers for some verbs.
 	open func() (key string, spelt *forms)
 }
 
-// NewSecret wraps a key; white space around it is dropped.
-func NewSecret(key string) Secret {
+// New wraps a key without the white space around it.
+func New(key string) Secret {
 	key = strings.TrimSpace(key)
 	if key == "" {
 		return Secret{}
@@ -35,8 +38,11 @@ func NewSecret(key string) Secret {
 	return Secret{func() (string, *forms) { return key, spelt }}
 }
 
-// reveal returns the key, which must not be empty.
-func (s Secret) reveal() string {
+// Reveal returns the key, "" if the secret is empty.
+func (s Secret) Reveal() string {
+	if s.Empty() {
+		return ""
+	}
 	key, _ := s.open()
 	return key
 }
@@ -49,7 +55,7 @@ func (s Secret) String() string {
 	if s.Empty() {
 		return ""
 	}
-	return redacted
+	return Redacted
 }
 
 // GoString is String, for %#v.
@@ -66,6 +72,13 @@ func (s Secret) MarshalJSON() ([]byte, error) { return []byte(strconv.Quote(s.St
 
 // LogValue returns String, for log/slog.
 func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Safe reports whether a secret may be sent to an address: over https, or to this machine.
+func Safe(u *url.URL) bool {
+	host := u.Hostname()
+	ip := net.ParseIP(host)
+	return u.Scheme == "https" || host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+}
 
 // Scrub returns text with the key replaced by "[redacted]": as it is, with
 // percent, \u or \x escapes, in base64 (both alphabets, wherever it starts) and
@@ -87,7 +100,7 @@ func (s Secret) Scrub(text string) string {
 			to = max(to, found[i].to)
 		}
 		b.WriteString(text[done:from])
-		b.WriteString(redacted)
+		b.WriteString(Redacted)
 		done = to
 	}
 	b.WriteString(text[done:])
@@ -100,7 +113,7 @@ const leastSecret = 20
 
 // Dummy reports whether there is no key, or one too short for a secret. It may be
 // a word of anybody's text, which must not be changed because of it.
-func (s Secret) Dummy() bool { return s.Empty() || len(s.reveal()) < leastSecret }
+func (s Secret) Dummy() bool { return s.Empty() || len(s.Reveal()) < leastSecret }
 
 // In reports whether a text gives the key away, in one of the spellings that Scrub
 // knows. It is for data, which is used as it is or not at all: a dummy is in
@@ -117,7 +130,7 @@ func (s Secret) find(text string, prose bool) []span {
 		found = spelt.find(r.text, r.at, prose, found)
 	}
 	if !prose {
-		found = append(found, masked(s.reveal(), text)...)
+		found = append(found, masked(s.Reveal(), text)...)
 	}
 	return found
 }
