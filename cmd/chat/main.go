@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // exit prints what ended the program and picks the exit code.
 func (c *chatter) exit(ctx context.Context, err error) int {
-	var usage *usageError
+	var usage *cli.UsageError
 	var told *said
 	var full *kernels.OutOfMemory
 	switch {
@@ -90,11 +90,6 @@ func (c *chatter) exit(ctx context.Context, err error) int {
 	fmt.Fprintf(c.notes, "chat: %v\n", err)
 	return cli.Failed
 }
-
-// usageError is a mistake in the flags.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // errStopped ends a run of several questions that Ctrl-C stopped.
 var errStopped = errors.New("stopped")

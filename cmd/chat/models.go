@@ -8,6 +8,7 @@ import (
 	"restyle/data"
 	"restyle/hf/hub"
 	"restyle/infer"
+	"restyle/internal/cli"
 )
 
 // A modelRef is a model to open, by a name that hf.Open knows.
@@ -30,7 +31,7 @@ func (c *chatter) models() ([]modelRef, error) {
 	base := c.base
 	if base == "" {
 		if base = infer.BaseOf(c.tuned); base == "" {
-			return nil, usagef("which model %s was made from is not known: give it with --base", c.tuned)
+			return nil, cli.Usagef("which model %s was made from is not known: give it with --base", c.tuned)
 		}
 	}
 	refs := []modelRef{{baseLabel, base}, tuned}

@@ -116,36 +116,36 @@ func (o *options) check() error {
 	_, known := infer.DTypes[o.dtype]
 	switch {
 	case o.only != "" && o.only != baseLabel && o.only != tunedLabel:
-		return usagef("--only %q is neither base nor tuned", o.only)
+		return cli.Usagef("--only %q is neither base nor tuned", o.only)
 	case o.prompt != "" && o.prompts != "":
-		return usagef("--prompt and --prompts exclude each other: put the one question into the file")
+		return cli.Usagef("--prompt and --prompts exclude each other: put the one question into the file")
 	case o.raw && o.template != "" && o.template != chat.Raw().Name:
-		return usagef("--raw uses no template, but --template %s is given: leave one out", o.template)
+		return cli.Usagef("--raw uses no template, but --template %s is given: leave one out", o.template)
 	case o.raw && o.system != "":
-		return usagef("--raw has no place for a system prompt: put it in front of the question")
+		return cli.Usagef("--raw has no place for a system prompt: put it in front of the question")
 	case o.context < 2:
-		return usagef("--context is %d: give a number of tokens", o.context)
+		return cli.Usagef("--context is %d: give a number of tokens", o.context)
 	case o.threads < 0:
-		return usagef("--threads is %d: give a number of threads, or 0 for all", o.threads)
+		return cli.Usagef("--threads is %d: give a number of threads, or 0 for all", o.threads)
 	case !known:
-		return usagef("--dtype %q is not auto, bf16 or fp32", o.dtype)
+		return cli.Usagef("--dtype %q is not auto, bf16 or fp32", o.dtype)
 	case strings.EqualFold(filepath.Ext(o.log), ".jsonl"):
-		return usagef("--log %q names the record: name the Markdown file, and the record goes beside it as .jsonl", o.log)
+		return cli.Usagef("--log %q names the record: name the Markdown file, and the record goes beside it as .jsonl", o.log)
 	case o.log != "" && !slices.Contains([]string{"", ".md", ".markdown", ".txt"}, strings.ToLower(filepath.Ext(o.log))):
-		return usagef("--log %q is not named as Markdown: answers are appended to it: give a name that ends in .md", o.log)
+		return cli.Usagef("--log %q is not named as Markdown: answers are appended to it: give a name that ends in .md", o.log)
 	case o.log != "" && o.prompts != "" && (cli.SameFile(o.prompts, o.log) || cli.SameFile(o.prompts, jsonlPath(o.log))):
-		return usagef("--prompts %s is also where --log %s puts the answers: give another name to the log", o.prompts, o.log)
+		return cli.Usagef("--prompts %s is also where --log %s puts the answers: give another name to the log", o.prompts, o.log)
 	}
 	if o.raw {
 		o.template = chat.Raw().Name
 	}
 	if o.template != "" {
 		if _, err := chat.ByName(o.template); err != nil {
-			return usagef("--template: %v", err)
+			return cli.Usagef("--template: %v", err)
 		}
 	}
 	if err := o.settings.check(); err != nil {
-		return &usageError{err}
+		return cli.Usagef("%w", err)
 	}
 	return nil
 }

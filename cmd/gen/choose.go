@@ -25,7 +25,7 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	batch := g.emit != "" || g.ingest != ""
 	if kind == "builtin" {
 		if batch {
-			return nil, usagef("a batch needs a model to answer it: set --model")
+			return nil, cli.Usagef("a batch needs a model to answer it: set --model")
 		}
 		if !g.key.Empty() && g.options.teacher == "auto" {
 			g.say("OPENAI_API_KEY is set but no model: using the built-in rewriter. Set --model (and --base-url if it is not OpenAI's) to use the key.")
@@ -37,20 +37,20 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	}
 	if len(g.baseURLs) == 0 && !batch {
 		if g.model == "" {
-			return nil, usagef("--teacher openai needs --model, and --base-url unless it is OpenAI's own")
+			return nil, cli.Usagef("--teacher openai needs --model, and --base-url unless it is OpenAI's own")
 		}
 		g.baseURLs = cli.List{"https://api.openai.com/v1"}
 	}
 	if batch && g.model == "" {
-		return nil, usagef("a batch needs --model: the model that will answer it")
+		return nil, cli.Usagef("a batch needs --model: the model that will answer it")
 	}
 	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens}
 	if g.key.In(g.extra) {
-		return nil, usagef("--extra has OPENAI_API_KEY in it, which goes with every request as a header: leave it out")
+		return nil, cli.Usagef("--extra has OPENAI_API_KEY in it, which goes with every request as a header: leave it out")
 	}
 	if g.extra != "" {
 		if err := json.Unmarshal([]byte(g.extra), &g.remote.Extra); err != nil {
-			return nil, usagef("--extra: %v", err)
+			return nil, cli.Usagef("--extra: %v", err)
 		}
 	}
 	if batch {
@@ -75,7 +75,7 @@ func (g *gen) connect(ctx context.Context, urls []string, key secret.Secret, mod
 		DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
 	})
 	if err != nil {
-		return nil, "", &usageError{err}
+		return nil, "", cli.Usagef("%w", err)
 	}
 	if g.dryRun {
 		if model == "" {
@@ -111,9 +111,9 @@ func (g *gen) connect(ctx context.Context, urls []string, key secret.Secret, mod
 	case len(served) == 1:
 		return pool, served[0], nil
 	case unknown || len(served) == 0:
-		return nil, "", usagef("%s does not say which models it has: name one with --model", strings.Join(urls, " and "))
+		return nil, "", cli.Usagef("%s does not say which models it has: name one with --model", strings.Join(urls, " and "))
 	}
-	return nil, "", usagef("name one of the server's models with --model: %s", shorten(served))
+	return nil, "", cli.Usagef("name one of the server's models with --model: %s", shorten(served))
 }
 
 // retriesOption: of the pool's options 0 is the default, and -1 is none.
@@ -137,7 +137,7 @@ func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
 		urls, key = g.baseURLs, g.baseKey
 	}
 	if len(urls) == 0 {
-		return nil, usagef("--judge needs a server: set --judge-url")
+		return nil, cli.Usagef("--judge needs a server: set --judge-url")
 	}
 	pool, model, err := g.connect(ctx, urls, key, g.judge)
 	if err != nil {

@@ -83,7 +83,7 @@ func (g *gen) do(ctx context.Context) (err error) {
 func (g *gen) open(ctx context.Context) (*dataset.Source, error) {
 	columns, err := dataset.ParseColumns(g.columns)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, cli.Usagef("%w", err)
 	}
 	h := hub.FromEnv()
 	h.Progress = g.showDownload

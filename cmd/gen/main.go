@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // exit prints what ended the run and picks the exit code.
 func (g *gen) exit(ctx context.Context, err error) int {
-	var usage *usageError
+	var usage *cli.UsageError
 	var different *teacher.DifferentRun
 	var unavailable *openai.Unavailable
 	switch {
@@ -97,11 +97,6 @@ func (g *gen) exit(ctx context.Context, err error) int {
 	fmt.Fprintf(g.stderr, "gen: %v\n", err)
 	return cli.Failed
 }
-
-// usageError is a mistake in the flags.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
 // errIncomplete ends a run that did what it could and said so: the dataset waits for a batch.
 var errIncomplete = errors.New("incomplete")

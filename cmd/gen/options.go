@@ -139,34 +139,34 @@ func (o *options) check() error {
 	}
 	switch {
 	case modes > 1:
-		return usagef("only one of --preview, --dry-run, --report, --emit-batch and --ingest-batch can be given")
+		return cli.Usagef("only one of --preview, --dry-run, --report, --emit-batch and --ingest-batch can be given")
 	case o.rows < 0:
-		return usagef("--rows is %d: give a number of rows, or 0 for all", o.rows)
+		return cli.Usagef("--rows is %d: give a number of rows, or 0 for all", o.rows)
 	case o.preview < 0:
-		return usagef("--preview is %d: give a number of rows", o.preview)
+		return cli.Usagef("--preview is %d: give a number of rows", o.preview)
 	case o.teacher != "auto" && o.teacher != "builtin" && o.teacher != "openai":
-		return usagef("--teacher %q is not auto, builtin or openai", o.teacher)
+		return cli.Usagef("--teacher %q is not auto, builtin or openai", o.teacher)
 	case !(o.temperature >= 0 && o.temperature <= 2):
-		return usagef("--temperature is %v: give a number from 0 to 2", o.temperature)
+		return cli.Usagef("--temperature is %v: give a number from 0 to 2", o.temperature)
 	case o.maxTokens < 1:
-		return usagef("--max-tokens is %d: give at least 1", o.maxTokens)
+		return cli.Usagef("--max-tokens is %d: give at least 1", o.maxTokens)
 	case o.concurrency < 0:
-		return usagef("--concurrency is %d: give a number of requests, or 0 to adapt", o.concurrency)
+		return cli.Usagef("--concurrency is %d: give a number of requests, or 0 to adapt", o.concurrency)
 	case o.retries < 0:
-		return usagef("--retries is %d: give 0 or more", o.retries)
+		return cli.Usagef("--retries is %d: give 0 or more", o.retries)
 	case o.connectTimeout <= 0 || o.firstTimeout <= 0 || o.stallTimeout <= 0 || o.totalTimeout <= 0 || o.deadTimeout <= 0:
-		return usagef("timeouts must be above 0, such as 30s or 5m")
+		return cli.Usagef("timeouts must be above 0, such as 30s or 5m")
 	case !(o.priceIn >= 0 && o.priceOut >= 0):
-		return usagef("prices must be 0 or above")
+		return cli.Usagef("prices must be 0 or above")
 	case o.teacher == "builtin" && (o.emit != "" || o.ingest != ""):
-		return usagef("a batch needs a model to answer it: set --model instead of --teacher builtin")
+		return cli.Usagef("a batch needs a model to answer it: set --model instead of --teacher builtin")
 	case o.work == "":
 		o.work = o.out + ".work"
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.out)); ext {
 	case ".json", ".jsonl", ".parquet":
 	default:
-		return usagef("--out %q has the extension %q: use .json, .jsonl or .parquet", o.out, ext)
+		return cli.Usagef("--out %q has the extension %q: use .json, .jsonl or .parquet", o.out, ext)
 	}
 	outputs := []struct{ flag, path string }{
 		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"card", o.card}, {"emit-batch", o.emit},
@@ -174,31 +174,31 @@ func (o *options) check() error {
 	for i, file := range outputs {
 		for _, before := range outputs[:i] {
 			if file.path != "" && cli.SameFile(file.path, before.path) {
-				return usagef("--%s and --%s write the same file, %s: give each its own", file.flag, before.flag, file.path)
+				return cli.Usagef("--%s and --%s write the same file, %s: give each its own", file.flag, before.flag, file.path)
 			}
 		}
 		switch {
 		case o.report || file.path == "":
 		case cli.SameFile(file.path, o.source):
-			return usagef("--%s would overwrite %s, which is --source: choose another name", file.flag, file.path)
+			return cli.Usagef("--%s would overwrite %s, which is --source: choose another name", file.flag, file.path)
 		case o.ingest != "" && cli.SameFile(file.path, o.ingest):
-			return usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
+			return cli.Usagef("--%s would overwrite %s, which is --ingest-batch: choose another name", file.flag, file.path)
 		}
 	}
 	if o.extra != "" {
 		extra := map[string]any{}
 		if err := json.Unmarshal([]byte(o.extra), &extra); err != nil {
-			return usagef("--extra is not a JSON object: %v", err)
+			return cli.Usagef("--extra is not a JSON object: %v", err)
 		}
 		for _, name := range []string{"model", "messages", "stream"} {
 			if _, ok := extra[name]; ok {
-				return usagef("--extra sets %q, which gen decides itself: leave it out", name)
+				return cli.Usagef("--extra sets %q, which gen decides itself: leave it out", name)
 			}
 		}
 	}
 	if o.python != "" {
 		if _, err := exec.LookPath(o.python); err != nil {
-			return usagef("--python: %v", err)
+			return cli.Usagef("--python: %v", err)
 		}
 	}
 	return nil

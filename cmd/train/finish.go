@@ -237,7 +237,7 @@ func (t *train) checkBatches(was *record) error {
 		return nil
 	}
 	if _, err := os.Stat(t.batchesFile); err == nil {
-		return usagef("--write-batches %s: it has the steps of the run before it was made longer: give a new name, for those from here on", t.batchesFile)
+		return cli.Usagef("--write-batches %s: it has the steps of the run before it was made longer: give a new name, for those from here on", t.batchesFile)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 
 // exit says what ended the program and picks the exit code.
 func (t *train) exit(ctx context.Context, err error) int {
-	var usage *usageError
+	var usage *cli.UsageError
 	switch {
 	case err == nil:
 		return cli.Done
@@ -96,10 +96,3 @@ func parts(err error) (list []error) {
 	}
 	return list
 }
-
-// usageError is a mistake in the flags.
-type usageError struct{ error }
-
-func (e *usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }

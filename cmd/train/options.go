@@ -195,7 +195,7 @@ func (o *options) trainerSettings() (s trainer.Settings, err error) {
 	case "adamw":
 		s.Optimizer.Bits = 32
 	default:
-		return s, usagef("--optimizer %q is neither adamw8bit nor adamw", o.optimizer)
+		return s, cli.Usagef("--optimizer %q is neither adamw8bit nor adamw", o.optimizer)
 	}
 	switch o.dtype {
 	case "bf16":
@@ -203,29 +203,29 @@ func (o *options) trainerSettings() (s trainer.Settings, err error) {
 	case "fp32":
 		s.DType = tensor.F32
 	default:
-		return s, usagef("--dtype %q is neither bf16 nor fp32", o.dtype)
+		return s, cli.Usagef("--dtype %q is neither bf16 nor fp32", o.dtype)
 	}
 	switch o.gradDType {
 	case "auto", "fp32":
 	case "bf16":
 		s.GradType = tensor.BF16
 	default:
-		return s, usagef("--grad-dtype %q is none of auto, bf16 and fp32", o.gradDType)
+		return s, cli.Usagef("--grad-dtype %q is none of auto, bf16 and fp32", o.gradDType)
 	}
 	if s.BlockGradients = o.gradients == "block"; !s.BlockGradients && o.gradients != "step" {
-		return s, usagef("--gradients %q is neither step nor block", o.gradients)
+		return s, cli.Usagef("--gradients %q is neither step nor block", o.gradients)
 	}
 	if s.Optimizer.Master, err = optim.ParseMaster(o.master); err != nil {
-		return s, usagef("--%w", err)
+		return s, cli.Usagef("--%w", err)
 	}
 	if o.bnb {
 		s.Optimizer.Master = optim.NoMaster
 	}
 	if s.Recompute, err = model.ParseRecompute(o.recompute); err != nil {
-		return s, usagef("--%w", err)
+		return s, cli.Usagef("--%w", err)
 	}
 	if err := s.Check(); err != nil {
-		return s, usagef("--%w", err)
+		return s, cli.Usagef("--%w", err)
 	}
 	return s, nil
 }
@@ -234,43 +234,43 @@ func (o *options) trainerSettings() (s trainer.Settings, err error) {
 func (o *options) check(given func(flag string) bool) error {
 	switch {
 	case o.sameBits && !o.resume:
-		return usagef("--same-bits is about going on with a run: it needs --resume")
+		return cli.Usagef("--same-bits is about going on with a run: it needs --resume")
 	case o.resume && o.restart:
-		return usagef("--resume goes on with a run and --restart sets it aside: leave one out")
+		return cli.Usagef("--resume goes on with a run and --restart sets it aside: leave one out")
 	case len(o.text) > 0 && len(o.data) > 0:
-		return usagef("--text and --data exclude each other: leave one out")
+		return cli.Usagef("--text and --data exclude each other: leave one out")
 	case len(o.text) > 0 && o.columns != "":
-		return usagef("--columns names those of a data set, and --text has none: leave one out")
+		return cli.Usagef("--columns names those of a data set, and --text has none: leave one out")
 	case o.fromScratch != "" && given("model"):
-		return usagef("--from-scratch makes a new model and --model tunes one: leave one out")
+		return cli.Usagef("--from-scratch makes a new model and --model tunes one: leave one out")
 	case o.fromScratch == "" && (o.tokenizer != "" || o.vocabData != ""):
-		return usagef("--tokenizer and --vocab-data belong to --from-scratch: a model to tune has its own tokenizer")
+		return cli.Usagef("--tokenizer and --vocab-data belong to --from-scratch: a model to tune has its own tokenizer")
 	case o.trainOn != "responses" && o.trainOn != "all":
-		return usagef("--train-on %q is neither responses nor all", o.trainOn)
+		return cli.Usagef("--train-on %q is neither responses nor all", o.trainOn)
 	case !(o.val >= 0 && o.val < 1):
-		return usagef("--val %v: give a share of the examples, from 0 up to but not 1", o.val)
+		return cli.Usagef("--val %v: give a share of the examples, from 0 up to but not 1", o.val)
 	case o.samples < 0:
-		return usagef("--samples %d: give a number of questions, or 0 for none", o.samples)
+		return cli.Usagef("--samples %d: give a number of questions, or 0 for none", o.samples)
 	case o.logEvery < 1:
-		return usagef("--log-every %d: give a number of steps", o.logEvery)
+		return cli.Usagef("--log-every %d: give a number of steps", o.logEvery)
 	case o.threads < 0 || o.threads > mostThreads:
-		return usagef("--threads %d: give up to %d threads, or 0 for all", o.threads, mostThreads)
+		return cli.Usagef("--threads %d: give up to %d threads, or 0 for all", o.threads, mostThreads)
 	case !knownDevice(o.deviceName):
-		return usagef("--device %q: it is one of auto, cpu, cuda, cuda:N, emulated", o.deviceName)
+		return cli.Usagef("--device %q: it is one of auto, cpu, cuda, cuda:N, emulated", o.deviceName)
 	case o.patience > 0 && o.val == 0:
-		return usagef("--patience waits for a better validation loss, and --val 0 measures none: leave one out")
+		return cli.Usagef("--patience waits for a better validation loss, and --val 0 measures none: leave one out")
 	case o.bnb && o.optimizer != "adamw8bit":
-		return usagef("--bnb is bitsandbytes' 8-bit AdamW: it needs --optimizer adamw8bit")
+		return cli.Usagef("--bnb is bitsandbytes' 8-bit AdamW: it needs --optimizer adamw8bit")
 	case o.bnb && given("master"):
-		return usagef("--bnb has no master: leave --master out")
+		return cli.Usagef("--bnb has no master: leave --master out")
 	}
 	if o.template != "" {
 		if _, err := chat.ByName(o.template); err != nil {
-			return usagef("--template: %v", err)
+			return cli.Usagef("--template: %v", err)
 		}
 	}
 	if _, err := dataset.ParseColumns(o.columns); o.columns != "" && err != nil {
-		return usagef("--columns: %v", err)
+		return cli.Usagef("--columns: %v", err)
 	}
 	_, err := o.trainerSettings()
 	return err
@@ -279,17 +279,17 @@ func (o *options) check(given func(flag string) bool) error {
 // checkPaths refuses a directory of the result that would be set aside, or written into, under somebody's feet.
 func (o *options) checkPaths(out string) error {
 	if holds(out, ".") {
-		return usagef("--out %s: it is the working directory, or around it, and would be renamed when a new run takes its place: give one of its own", o.out)
+		return cli.Usagef("--out %s: it is the working directory, or around it, and would be renamed when a new run takes its place: give one of its own", o.out)
 	}
 	inside := func(flag, path string) error {
-		return usagef("--out %s: --%s %s is in it, and would go when a new run takes its place: give another directory", o.out, flag, path)
+		return cli.Usagef("--out %s: --%s %s is in it, and would go when a new run takes its place: give another directory", o.out, flag, path)
 	}
 	if o.batchesFile != "" {
 		if holds(out, o.batchesFile) {
 			return inside("write-batches", o.batchesFile)
 		}
 		if info, err := os.Stat(o.batchesFile); err == nil && info.Mode().IsRegular() && !o.resume {
-			return usagef("--write-batches %s: there is such a file: give a new name", o.batchesFile)
+			return cli.Usagef("--write-batches %s: there is such a file: give a new name", o.batchesFile)
 		}
 		if _, err := os.Stat(filepath.Dir(o.batchesFile)); err != nil {
 			return fmt.Errorf("--write-batches: %w: give a name in a directory that is there", err)

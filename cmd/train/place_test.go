@@ -309,7 +309,7 @@ func TestExit(t *testing.T) {
 		{errors.Join(trainer.ErrStopped, nil), cli.Stopped, "the same command and --resume"},
 		{errors.Join(errors.Join(trainer.ErrStopped, errors.New("event file: full")), errors.New("closing")), cli.Failed, "event file: full\ntrain: besides: closing"},
 		{fmt.Errorf("--x: %w", errors.New("bad")), cli.Failed, "--x: bad"},
-		{usagef("--x: bad"), cli.Usage, "see train -h"},
+		{cli.Usagef("--x: bad"), cli.Usage, "see train -h"},
 	} {
 		var stderr bytes.Buffer
 		tr := &train{options: defaults(), stderr: &stderr, run: &trainer.Run{}, plan: &trainer.Plan{}}

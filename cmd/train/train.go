@@ -124,7 +124,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	if t.preset != "" {
 		set, ok := presets[t.preset]
 		if !ok {
-			return usagef("--preset %q: there are %s", t.preset, presetNames())
+			return cli.Usagef("--preset %q: there are %s", t.preset, presetNames())
 		}
 		if err := t.setDefaults(set, "preset "+t.preset); err != nil {
 			return err
@@ -141,7 +141,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	}
 	if t.samples > 0 {
 		if t.tone, err = voice.Load(t.style); err != nil {
-			return usagef("--style: %v", err)
+			return cli.Usagef("--style: %v", err)
 		}
 	}
 	if t.benchmarkLog != "" {
@@ -163,7 +163,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	c := t.origin.Config
 	if t.seq > c.MaxPositions {
 		if t.cameFrom["seq"] == "given" {
-			return usagef("--seq %d: the model has %d positions: give no more", t.seq, c.MaxPositions)
+			return cli.Usagef("--seq %d: the model has %d positions: give no more", t.seq, c.MaxPositions)
 		}
 		t.note("--seq %d is more than the model's %d positions: it is lowered to these", t.seq, c.MaxPositions)
 		t.seq = c.MaxPositions
@@ -172,7 +172,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 		return err
 	}
 	if err := t.settings.CheckPatterns(model.ParamsOf(c, model.Options{})); err != nil {
-		return usagef("--%w", err)
+		return cli.Usagef("--%w", err)
 	}
 	template := t.template
 	if len(t.text) > 0 {
@@ -192,11 +192,11 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	}
 	t.training, t.heldOut = t.set.Split(t.val, t.seed)
 	if t.patience > 0 && len(t.heldOut) == 0 {
-		return usagef("--patience %d waits for a better validation loss, and of %d examples none can be held out: leave it out, or give more data",
+		return cli.Usagef("--patience %d waits for a better validation loss, and of %d examples none can be held out: leave it out, or give more data",
 			t.patience, len(t.set.Examples))
 	}
 	if t.plan, err = trainer.NewPlan(t.settings, t.training, t.heldOut); err != nil {
-		return usagef("--%w", err)
+		return cli.Usagef("--%w", err)
 	}
 	return nil
 }

@@ -25,6 +25,15 @@ const (
 	Stopped = 34 // stopped early, with all that was made saved
 )
 
+// A UsageError is a mistake in flags or arguments: a command ends with Usage.
+type UsageError struct{ error }
+
+// Unwrap returns what is wrong.
+func (e *UsageError) Unwrap() error { return e.error }
+
+// Usagef is fmt.Errorf for a UsageError.
+func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
 // Flags is a flag set whose help keeps the order and the groups in which flags were added.
 type Flags struct {
 	*flag.FlagSet
