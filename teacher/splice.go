@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"restyle/internal/python"
+	"restyle/voice"
 )
 
 // Parts is an answer taken apart into its code and the words around it. The teacher sees the code but writes only
@@ -104,57 +105,16 @@ type piece struct {
 	text   string // for a block its content, without the last line's newline
 }
 
-// splitFences cuts Markdown at its fences: at least three backticks or tildes at the start of a line (after spaces),
-// closed by a run of the same character that is no shorter (CommonMark 0.31, section 4.5). Text after a closing fence
-// is what some models write in its line; it is prose.
-func splitFences(text string) []piece {
-	var out []piece
-	var prose, block []string
-	var open string // the run that opened the current block
-	var tag string
-	flushProse := func() {
-		if len(prose) > 0 {
-			out = append(out, piece{text: strings.Join(prose, "\n") + "\n"})
-			prose = nil
+// splitFences cuts Markdown at its fences. Text after a closing fence is what some models write in its line; it is prose.
+func splitFences(text string) (out []piece) {
+	for p := range voice.NestedPieces(text + "\n") {
+		text := p.Text
+		if p.Code {
+			text = strings.TrimSuffix(text, "\n")
 		}
-	}
-	lines := strings.Split(text, "\n")
-	for _, line := range lines {
-		trimmed := strings.TrimLeft(line, " \t")
-		run := fenceRun(trimmed)
-		switch {
-		case open == "" && run != "" && !strings.Contains(trimmed[len(run):], "`"):
-			flushProse()
-			open = run
-			tag = strings.ToLower(strings.TrimSpace(trimmed[len(run):]))
-		case open != "" && len(run) >= len(open) && run[0] == open[0] && strings.TrimSpace(trimmed[len(run):]) == "":
-			out = append(out, piece{code: true, closed: true, tag: tag, text: strings.Join(block, "\n")})
-			open, block = "", nil
-		case open != "":
-			block = append(block, line)
-		default:
-			prose = append(prose, line)
-		}
-	}
-	flushProse()
-	if open != "" {
-		out = append(out, piece{code: true, tag: tag, text: strings.Join(block, "\n")})
-	}
-	if len(out) == 0 {
-		out = []piece{{text: text}}
+		out = append(out, piece{code: p.Code, closed: p.Closed, tag: strings.ToLower(p.Info), text: text})
 	}
 	return out
-}
-
-func fenceRun(s string) string {
-	if s == "" || (s[0] != '`' && s[0] != '~') {
-		return ""
-	}
-	n := len(s) - len(strings.TrimLeft(s, s[:1]))
-	if n < 3 {
-		return ""
-	}
-	return s[:n]
 }
 
 func isPythonTag(tag string) bool {

@@ -104,39 +104,18 @@ func (t Text) first(n int) string {
 	return strings.Join(words[:n], " ")
 }
 
-// Prose returns a text without its fenced code blocks and without lines that hold nothing but a placeholder such as
-// [[CODE_1]]. Inline code is kept, since it is part of a sentence. As in CommonMark a fence is three or more backticks
-// or tildes, indented by at most three spaces; one that is never closed runs to the end of the text.
+// Prose returns a text without its fenced code blocks (see Pieces) and without lines that hold nothing but a placeholder such as
+// [[CODE_1]]. Inline code is kept, since it is part of a sentence.
 func Prose(text string) string {
 	var b strings.Builder
-	fence := "" // the run that opened the current block
-	for line := range strings.Lines(text) {
-		run := fenceRun(line)
-		switch {
-		case fence == "" && run != "":
-			fence = run
-		case fence != "":
-			if strings.HasPrefix(run, fence) && strings.TrimSpace(line) == run {
-				fence = ""
+	for p := range Pieces(text) {
+		for line := range strings.Lines(p.Text) {
+			if !p.Code && !isPlaceholder(strings.TrimSpace(line)) {
+				b.WriteString(line)
 			}
-		case !isPlaceholder(strings.TrimSpace(line)):
-			b.WriteString(line)
 		}
 	}
 	return b.String()
-}
-
-// fenceRun returns the run of fence characters that a line begins with, or "".
-func fenceRun(line string) string {
-	body := strings.TrimLeft(line, " ")
-	if len(line)-len(body) > 3 || !strings.HasPrefix(body, "```") && !strings.HasPrefix(body, "~~~") {
-		return ""
-	}
-	rest := strings.TrimLeft(body, body[:1])
-	if body[0] == '`' && strings.Contains(rest, "`") {
-		return "" // an inline span that happens to start the line
-	}
-	return body[:len(body)-len(rest)]
 }
 
 // isPlaceholder tells whether s is [[CODE_n]].

@@ -2,7 +2,6 @@ package quality
 
 import (
 	"slices"
-	"strings"
 
 	"restyle/internal/python"
 	"restyle/voice"
@@ -18,8 +17,8 @@ func Code(answer string) string {
 		return answer
 	}
 	for _, f := range fences {
-		if slices.Contains(pythonTags, f.tag) {
-			return f.code
+		if slices.Contains(pythonTags, f.Tag()) {
+			return f.Text
 		}
 	}
 	return ""
@@ -36,38 +35,12 @@ func Prose(answer string) string {
 	return voice.Prose(answer)
 }
 
-type fence struct{ tag, code string }
-
-// fencesOf are the fenced blocks of a text: three or more backticks or tildes, indented by at most three spaces, up to a line of
-// as many or more of the same (CommonMark 0.31, section 4.5). They are what voice.Prose leaves out.
-func fencesOf(text string) (fences []fence) {
-	open, start, end := "", 0, 0
-	for line := range strings.Lines(text) {
-		end += len(line)
-		run, info := fenceRun(line)
-		switch {
-		case open == "" && run != "":
-			open, start = run, end
-			tag, _, _ := strings.Cut(info, " ")
-			fences = append(fences, fence{tag: strings.ToLower(tag)})
-		case open != "" && strings.HasPrefix(run, open) && info == "":
-			open = ""
-		case open != "":
-			fences[len(fences)-1].code = text[start:end]
+// fencesOf are the fenced blocks of a text: what voice.Prose leaves out.
+func fencesOf(text string) (fences []voice.Piece) {
+	for p := range voice.Pieces(text) {
+		if p.Code {
+			fences = append(fences, p)
 		}
 	}
 	return fences
-}
-
-// fenceRun returns the run of fence characters that a line begins with, and what follows it; "" where there is none.
-func fenceRun(line string) (run, info string) {
-	body := strings.TrimLeft(line, " ")
-	if len(line)-len(body) > 3 || !strings.HasPrefix(body, "```") && !strings.HasPrefix(body, "~~~") {
-		return "", ""
-	}
-	info = strings.TrimLeft(body, body[:1])
-	if body[0] == '`' && strings.Contains(info, "`") {
-		return "", "" // an inline span that happens to start the line
-	}
-	return body[:len(body)-len(info)], strings.TrimSpace(info)
 }

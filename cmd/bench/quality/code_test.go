@@ -1,11 +1,6 @@
 package quality
 
-import (
-	"strings"
-	"testing"
-
-	"restyle/voice"
-)
+import "testing"
 
 func TestCode(t *testing.T) {
 	for _, c := range []struct{ name, answer, code, prose string }{
@@ -35,35 +30,4 @@ func TestCode(t *testing.T) {
 			t.Errorf("%s: the prose is %q, want %q", c.name, got, c.prose)
 		}
 	}
-}
-
-// FuzzFences: what is a fence here is one for voice.Prose, so that no line is code and prose at once or neither.
-func FuzzFences(f *testing.F) {
-	f.Add("a\n```python\nb\n```\nc")
-	f.Add("~~~\n```\n~~~~\n   ````` x\n`````")
-	f.Add("```a`b\n    ```\n```")
-	f.Add("``` \n\n```\r\n```")
-	f.Fuzz(func(t *testing.T, text string) {
-		fences := fencesOf(text)
-		marks := 0 // lines that are neither
-		code := ""
-		for _, f := range fences {
-			code += f.code
-		}
-		prose := voice.Prose(text)
-		for line := range strings.Lines(text) {
-			if strings.HasPrefix(strings.TrimSpace(line), "[[CODE_") {
-				return // which voice.Prose leaves out too
-			}
-			if run, _ := fenceRun(line); run != "" {
-				marks += len(line)
-			}
-		}
-		if missing := len(text) - len(prose) - len(code); missing < 0 || missing > marks {
-			t.Errorf("%q: %d bytes are neither prose %q nor code %q, and %d those of fences", text, missing, prose, code, marks)
-		}
-		if len(fences) == 0 && prose != text {
-			t.Errorf("%q has no fence, and its prose is %q", text, prose)
-		}
-	})
 }

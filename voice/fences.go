@@ -1,0 +1,76 @@
+package voice
+
+import (
+	"iter"
+	"strings"
+)
+
+// A Piece is a run of prose, or one fenced block of code.
+type Piece struct {
+	Code   bool
+	Closed bool   // a block whose closing fence is there
+	Info   string // what stands behind a block's opening fence, such as "python"
+	Text   string // its lines, for a block without the fences
+}
+
+// Tag is the first word of Info, in small letters: the language of a block.
+func (p Piece) Tag() string {
+	tag, _, _ := strings.Cut(p.Info, " ")
+	return strings.ToLower(tag)
+}
+
+// Pieces cuts Markdown at its fences (CommonMark 0.31, section 4.5): a fence is three or more backticks or tildes, indented by at most
+// three spaces, and its block ends with a line of as many or more of the same, or with the text.
+func Pieces(text string) iter.Seq[Piece] { return pieces(text, 3) }
+
+// NestedPieces is Pieces with fences that are indented by any white space, as those in the items of lists are.
+func NestedPieces(text string) iter.Seq[Piece] { return pieces(text, len(text)) }
+
+func pieces(text string, indent int) iter.Seq[Piece] {
+	return func(yield func(Piece) bool) {
+		var now Piece
+		fence, start, end := "", 0, 0 // the run that opened the block, if this is one
+		cut := func(from int, next Piece) bool {
+			now.Text = text[start:end]
+			more := !now.Code && start == end || yield(now)
+			now, start = next, from
+			return more
+		}
+		for line := range strings.Lines(text) {
+			after := end + len(line)
+			run, info := fenceRun(line, indent)
+			switch {
+			case fence == "" && run != "":
+				fence = run
+				if !cut(after, Piece{Code: true, Info: info}) {
+					return
+				}
+			case fence != "" && strings.HasPrefix(run, fence) && info == "":
+				fence, now.Closed = "", true
+				if !cut(after, Piece{}) {
+					return
+				}
+			}
+			end = after
+		}
+		cut(end, Piece{})
+	}
+}
+
+// fenceRun returns the run of fence characters that a line begins with, behind white space of at most indent characters, and what
+// follows it; "" if there is none.
+func fenceRun(line string, indent int) (run, info string) {
+	space := " "
+	if indent > 3 {
+		space = " \t"
+	}
+	body := strings.TrimLeft(line, space)
+	if len(line)-len(body) > indent || !strings.HasPrefix(body, "```") && !strings.HasPrefix(body, "~~~") {
+		return "", ""
+	}
+	info = strings.TrimLeft(body, body[:1])
+	if body[0] == '`' && strings.Contains(info, "`") {
+		return "", "" // an inline span that happens to start the line
+	}
+	return body[:len(body)-len(info)], strings.TrimSpace(info)
+}
