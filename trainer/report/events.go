@@ -28,7 +28,7 @@ const (
 )
 
 // Events writes a TensorBoard event file: records of the TFRecord format, each an Event of tensorflow/core/util/
-// event.proto. The few fields that are used are written by hand (proto.go), because TensorBoard's own messages come to Go
+// event.proto. The few fields that are used are written one by one (proto.go), because TensorBoard's own messages come to Go
 // only with all of TensorFlow's. It is for one goroutine. The first error stays and comes out of Flush and Close.
 type Events struct {
 	file *disk.File

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // records takes a TFRecord file apart and holds every checksum against its own.
@@ -59,16 +60,16 @@ func fields(t *testing.T, m []byte) (all []field) {
 	for len(m) > 0 {
 		key := varint()
 		f := field{number: int(key >> 3)}
-		switch key & 7 {
-		case wireVarint:
+		switch protowire.Type(key & 7) {
+		case protowire.VarintType:
 			f.value = varint()
-		case wireFixed64:
+		case protowire.Fixed64Type:
 			f.value = binary.LittleEndian.Uint64(m)
 			m = m[8:]
-		case wireFixed32:
+		case protowire.Fixed32Type:
 			f.value = uint64(binary.LittleEndian.Uint32(m))
 			m = m[4:]
-		case wireBytes:
+		case protowire.BytesType:
 			n := varint()
 			f.data = m[:n]
 			m = m[n:]

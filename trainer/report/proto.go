@@ -1,8 +1,9 @@
 package report
 
 import (
-	"encoding/binary"
 	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Field numbers of the messages of tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto,
@@ -36,42 +37,27 @@ const (
 	dimSize      = 1
 )
 
-// message is a protocol buffer being written (protobuf.dev/programming-guides/encoding). A field is its number and wire
-// type in one varint, then its value.
+// message is a protocol buffer being written.
 type message []byte
 
-const (
-	wireVarint  = 0
-	wireFixed64 = 1
-	wireBytes   = 2
-	wireFixed32 = 5
-)
-
-func (m *message) key(field, wire int) { *m = binary.AppendUvarint(*m, uint64(field<<3|wire)) }
-
-func (m *message) integer(field int, v uint64) {
-	m.key(field, wireVarint)
-	*m = binary.AppendUvarint(*m, v)
+func (m *message) integer(field protowire.Number, v uint64) {
+	*m = protowire.AppendVarint(protowire.AppendTag(*m, field, protowire.VarintType), v)
 }
 
-func (m *message) float64(field int, v float64) {
-	m.key(field, wireFixed64)
-	*m = binary.LittleEndian.AppendUint64(*m, math.Float64bits(v))
+func (m *message) float64(field protowire.Number, v float64) {
+	*m = protowire.AppendFixed64(protowire.AppendTag(*m, field, protowire.Fixed64Type), math.Float64bits(v))
 }
 
-func (m *message) float32(field int, v float32) {
-	m.key(field, wireFixed32)
-	*m = binary.LittleEndian.AppendUint32(*m, math.Float32bits(v))
+func (m *message) float32(field protowire.Number, v float32) {
+	*m = protowire.AppendFixed32(protowire.AppendTag(*m, field, protowire.Fixed32Type), math.Float32bits(v))
 }
 
-func (m *message) text(field int, s string) {
-	m.key(field, wireBytes)
-	*m = binary.AppendUvarint(*m, uint64(len(s)))
-	*m = append(*m, s...)
+func (m *message) text(field protowire.Number, s string) {
+	*m = protowire.AppendString(protowire.AppendTag(*m, field, protowire.BytesType), s)
 }
 
 // message writes a message within this one. Its length stands before it, so it is written aside first.
-func (m *message) message(field int, fill func(*message)) {
+func (m *message) message(field protowire.Number, fill func(*message)) {
 	var inner message
 	fill(&inner)
 	m.text(field, string(inner))
