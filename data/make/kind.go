@@ -9,33 +9,43 @@ import (
 	"strings"
 )
 
-// A Kind is one sort of small Python task: how people ask for it, which parameters it has, the code that answers it, and the
-// Python that decides whether some other answer is right too. Adding a kind is adding one literal to a list in a kinds_*.go file.
+// A Kind is one sort of small Python task: how people ask for it, which parameters it has, the code that answers it,
+// and the Python that decides whether some other answer is right too. Adding a kind is adding its texts to a file of
+// the folder kinds, and its Draw, under the same name, to the draw_*.go file of that family.
 //
 // # Writing a kind
 //
-//   - A slot is $name (lower-case letters, then digits). Ask, Held, Input, Code, Check and Wrong may all use the slots that Draw returns.
-//     Values are written as Python writes them: 7, 2.5, True, [3, 1], ["oak", "elm"]; a Go string is written as it is, without quotes,
-//     so Code says "$word" where Python needs a string. A $ before anything but a lower-case letter stays a $.
-//   - Ask and Held may use {a|b|} choices, which are resolved at random: "{Write|Create} a {|Python }function". Choices come on top
-//     of hand-written variety: at least 10 Ask lines a kind, better 12 to 16, that differ in verb, clause order and wording, with some
-//     questions ("How do I …?") and some statements ("I need …"). Held are three more that resemble none of them too closely.
-//   - A line that begins with an imperative verb (see verbs in phrase.go) is sometimes turned into "Please …", "In Python, …" or
-//     "Can you …?" by the generator, so lines should not say "please" or "can you" themselves. One sentence is best, two are fine;
-//     the first must end in a full stop or question mark.
-//   - Every slot that Code uses must stand in every Ask and Held line or in Input, so that answering is copying, never guessing.
-//     Slots that follow from others (a singular from a plural) are listed in Derived. Never compute a result into Code.
-//   - Draw must be able to give at least 150 different Codes (the generator tries and says so): the answer of a held-out question may
-//     not be a training answer, so Code must contain the parameters. Keep numbers to one to three digits, lists to three to seven
-//     items, words short and plain. A count that stands before a noun must not be 1.
-//   - Code is 40 to 600 characters, PEP 8, 4 spaces, no comments, double quotes. A question that asks for a function is answered
-//     by the function alone, a question about given data by code that prints the result. Nothing random, no time, files, input().
-//   - Check runs after the answer, in its namespace, with printed (everything that the answer printed, one string) and functions (the
-//     functions and classes that it defined, in order). It raises or fails an assert when the answer is wrong. It must accept
-//     every reasonable right answer (compare printed.split(), or numbers with a tolerance; take a returned or a printed value where the
-//     question leaves it open; call functions[-1] where the question gives no name) and catch wrong ones: several arguments, edges
-//     such as empty lists where the question covers them, results found by another method than Code's. Import what Check uses;
-//     checks.go has common beginnings.
+//   - The files are txtar archives (golang.org/x/tools/txtar): a line "-- NAME/ask --" begins the section Ask of the
+//     kind NAME. The sections are ask, held and derived, of which each line is one item, input, code.py, check.py, and
+//     wrong1.py, wrong2.py and so on. The texts stand there as they are, without quotes and escapes; empty lines around
+//     them do not count.
+//   - A slot is $name (lower-case letters, then digits). Ask, Held, Input, Code, Check and Wrong may all use the slots
+//     that Draw returns. Values are written as Python writes them: 7, 2.5, True, [3, 1], ["oak", "elm"]; a Go string is
+//     written as it is, without quotes, so Code says "$word" where Python needs a string. A $ before anything but a
+//     lower-case letter stays a $.
+//   - Ask and Held may use {a|b|} choices, which are resolved at random: "{Write|Create} a {|Python }function". Choices
+//     come on top of hand-written variety: at least 10 Ask lines a kind, better 12 to 16, that differ in verb, clause
+//     order and wording, with some questions ("How do I …?") and some statements ("I need …"). Held are three more that
+//     resemble none of them too closely.
+//   - A line that begins with an imperative verb (see verbs in phrase.go) is sometimes turned into "Please …", "In
+//     Python, …" or "Can you …?" by the generator, so lines should not say "please" or "can you" themselves. One
+//     sentence is best, two are fine; the first must end in a full stop or question mark.
+//   - Every slot that Code uses must stand in every Ask and Held line or in Input, so that answering is copying, never
+//     guessing. Slots that follow from others (a singular from a plural) are listed in Derived. Never compute a result
+//     into Code.
+//   - Draw must be able to give at least 150 different Codes (the generator tries and says so): the answer of a
+//     held-out question may not be a training answer, so Code must contain the parameters. Keep numbers to one to three
+//     digits, lists to three to seven items, words short and plain. A count that stands before a noun must not be 1.
+//   - Code is 40 to 600 characters, PEP 8, 4 spaces, no comments, double quotes. A question that asks for a function is
+//     answered by the function alone, a question about given data by code that prints the result. Nothing random, no
+//     time, files, input().
+//   - Check runs after the answer, in its namespace, with printed (everything that the answer printed, one string) and
+//     functions (the functions and classes that it defined, in order). It raises or fails an assert when the answer is
+//     wrong. It must accept every reasonable right answer (compare printed.split(), or numbers with a tolerance; take a
+//     returned or a printed value where the question leaves it open; call functions[-1] where the question gives no
+//     name) and catch wrong ones: several arguments, edges such as empty lists where the question covers them, results
+//     found by another method than Code's. Import what Check uses; a line "#include NAME" puts a text of
+//     kinds/checks.txtar, which has common beginnings, in its place.
 //   - Wrong holds plausible wrong answers of this kind, templates like Code, for kinds where mutating Code generically
 //     (changed constants, operators, methods, dropped statements: see mutate.go) does not yield three.
 type Kind struct {
@@ -53,7 +63,7 @@ type Kind struct {
 // Trained says whether the training set has rows of this kind.
 func (k Kind) Trained() bool { return len(k.Ask) > 0 }
 
-// validate finds mistakes that are in the literal itself.
+// validate finds mistakes that are in the kind itself.
 func (k Kind) validate() error {
 	held, ask := 2, 0
 	if k.Trained() {
@@ -95,21 +105,12 @@ func (k Kind) validate() error {
 // Slots holds drawn parameters by slot name. Values: string, int, float64, bool, []int, []string.
 type Slots map[string]any
 
-// kinds lists every kind, in the order of the files.
-func kinds() []Kind {
-	return slices.Concat(
-		numberKinds, loopKinds, conditionKinds, functionKinds, recursionKinds, conversionKinds, formatKinds, errorKinds, algorithmKinds,
-		stringKinds, listKinds, dictKinds, classKinds,
-		unseenKindsA, unseenKindsB,
-	)
-}
-
 var slotPattern = regexp.MustCompile(`\$[a-z][a-z0-9]*`)
 
-// fill replaces the slots of a template and cuts the newlines around it.
+// fill replaces the slots of a template.
 func fill(template string, slots Slots) (string, error) {
 	var missing []string
-	text := slotPattern.ReplaceAllStringFunc(strings.Trim(template, "\n"), func(name string) string {
+	text := slotPattern.ReplaceAllStringFunc(template, func(name string) string {
 		value, ok := slots[name[1:]]
 		if !ok {
 			missing = append(missing, name)

@@ -63,7 +63,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // generate builds, verifies and writes.
 func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) error {
-	train, held, err := build(seed, kinds())
+	all, err := kinds()
+	if err != nil {
+		return err
+	}
+	train, held, err := build(seed, all)
 	if err != nil {
 		return err
 	}
@@ -141,8 +145,12 @@ func judge(ctx context.Context, trials []data.Trial) ([]data.Verdict, error) {
 
 // show prints rows of some kinds with verdicts and the mutants that their checks did not find.
 func show(ctx context.Context, seed uint64, name string, count int, stdout io.Writer) error {
+	all, err := kinds()
+	if err != nil {
+		return err
+	}
 	var rows []Row
-	for _, kind := range kinds() {
+	for _, kind := range all {
 		if name != "all" && !strings.Contains(kind.Name, name) {
 			continue
 		}

@@ -59,4 +59,10 @@ var gendataMutants = []mutant{
 	{"gendata/lacking-unknown", "dataset/json.go", "len(t.columns) != 3 || !slices.ContainsFunc", "len(t.columns) != 3 || false && !slices.ContainsFunc", "./dataset -run TestJSONForms"},
 	{"gendata/utf16-unmarked", "dataset/source.go", "start[:min(2, len(start))]", "start[:min(1, len(start))]", "./dataset -run TestJSONForms"},
 	{"gendata/field-limit", "dataset/write.go", "len(f) > maxField", "len(f) > 2*maxField", "./dataset -run TestRefusedRows"},
+	{"gendata/kind-line", "data/make/kinds.go", "line += 1 + bytes.Count", "line += bytes.Count", "./data/make -run TestMistakesInKinds"},
+	{"gendata/kind-twice", "data/make/kinds.go", "if first, ok := places[name]; ok", "if first, ok := places[name]; ok && false", "./data/make -run TestMistakesInKinds"},
+	{"gendata/kind-without-draw", "data/make/kinds.go", "if f.draws[name] == nil", "if false", "./data/make -run TestMistakesInKinds"},
+	{"gendata/draw-without-kind", "data/make/kinds.go", "len(lost) > 0", "len(lost) > 1", "./data/make -run TestMistakesInKinds"},
+	{"gendata/kind-untrained", "data/make/kinds.go", "case !f.unseen && k.Ask == nil:", "case false:", "./data/make -run TestMistakesInKinds"},
+	{"gendata/kind-includes-first", "data/make/kinds.go", "(?m)^#include", "^#include", "./data/make -run TestKindsAreRead"},
 }
