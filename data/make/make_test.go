@@ -6,7 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -275,6 +277,30 @@ func TestCommittedFilesAreTheBuiltOnes(t *testing.T) {
 	}
 	if !bytes.Equal(questions, data.Heldout) {
 		t.Error("heldout.jsonl is not what the generator writes: run go run ./data/make")
+	}
+}
+
+var tallyPattern = regexp.MustCompile(`(?m)^\| (\w+) \| (\d+) \| (\d+) \|$`)
+
+// TestCommittedPageIsTheDescribedOne takes the figures of planted answers from the page: to count them takes minutes.
+func TestCommittedPageIsTheDescribedOne(t *testing.T) {
+	train, held := built(t)
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted := tally{}
+	for _, row := range tallyPattern.FindAllStringSubmatch(string(page), -1) {
+		tried, _ := strconv.Atoi(row[2])
+		killed, _ := strconv.Atoi(row[3])
+		planted[row[1]] = &count{tried, killed}
+	}
+	described, err := describe(defaultSeed, train, held, planted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(described), string(page)); diff != "" {
+		t.Errorf("data/README.md is not what the generator writes: change README.md.tmpl, and run go run ./data/make\n%s", diff)
 	}
 }
 
