@@ -2,7 +2,7 @@
 # Checks restyle on a machine's NVIDIA GPU, and then times it. The machine needs a driver and NVRTC, not Go: build elsewhere, and
 # take the checkout along with .bin.
 #
-#   go build -o .bin ./cmd/bench ./cmd/train ./cmd/chat
+#   go build -o .bin ./cmd/bench ./cmd/train
 #   go test -c -o .bin/kernels.test ./kernels && go test -c -o .bin/trainer.test ./trainer
 #   kernels/gpu.sh [PART...]
 #
