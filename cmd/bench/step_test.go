@@ -119,6 +119,17 @@ func TestStepChooses(t *testing.T) {
 	}
 }
 
+// TestStepOnFilledGPU has --check fail where another process has more of the GPU than the estimate knows.
+func TestStepOnFilledGPU(t *testing.T) {
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	args := []string{"step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--device", "cuda"}
+	if code, out, errs := bench(t, append(args, "--check")...); code != cli.Failed || !strings.Contains(errs, "1x8x1 fused, all trained: the estimate is ") {
+		t.Errorf("%d: %s%s", code, out, errs)
+	}
+}
+
 // TestStepCheck has --check fail where an estimate is more than 5 % off.
 func TestStepCheck(t *testing.T) {
 	for _, c := range []struct {
