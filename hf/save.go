@@ -114,30 +114,27 @@ func complete(c model.Config, params []model.Param) error {
 
 // outputs says how each parameter is written, and how many bytes they are together.
 func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []TensorData, total int64) {
-	raw, out := make([]byte, 4*chunkElements), make([]byte, 4*chunkElements)
+	var out []byte
 	for _, p := range params {
 		t := to
 		if t == 0 {
 			t = p.W.DType
 		}
 		list = append(list, TensorData{p.Name, t, p.W.Shape, func(w io.Writer) error {
-			for at := 0; at < p.W.Len(); at += chunkElements {
-				n := min(chunkElements, p.W.Len()-at)
-				part, raw, out := p.W.Part(at, n), raw[:n*p.W.DType.Size()], out[:n*t.Size()]
-				if err := d.DownloadBytes(raw, part); err != nil {
-					return err
-				}
+			at := 0
+			return d.Read(p.W, func(raw []byte) error {
+				n := len(raw) / p.W.DType.Size()
+				out = slices.Grow(out[:0], n*t.Size())[:n*t.Size()]
 				if err := convert(out, t, raw, p.W.DType); err != nil {
 					if u, ok := err.(unfit); ok {
 						return fmt.Errorf("element %d is %s: the training that made it went wrong, as with too large a learning rate or weight decay", at+u.at, u.what)
 					}
 					return err
 				}
-				if _, err := w.Write(out); err != nil {
-					return err
-				}
-			}
-			return nil
+				at += n
+				_, err := w.Write(out)
+				return err
+			})
 		}})
 		total += int64(p.W.Len()) * int64(t.Size())
 	}

@@ -18,9 +18,11 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"restyle/kernels/cpu"
+	"restyle/kernels/cuda"
 	"restyle/tensor"
 )
 
@@ -237,6 +239,26 @@ func (d *Device) DownloadBytes(dst []byte, src tensor.Tensor) error {
 		d.fail(d.gpu.Download(dst, src.Addr))
 	}
 	return d.err
+}
+
+// Read waits for what was started and calls f with a tensor's bytes as they are, a piece of whole elements at a time, each good until f
+// returns. From a GPU, one piece is on its way while f works on another. f's first error ends it, and so does the device's.
+func (d *Device) Read(src tensor.Tensor, f func(piece []byte) error) error {
+	d.moved.Waits++
+	switch {
+	case d.err != nil || src.Len() == 0:
+		return d.err
+	case d.gpu == nil:
+		for piece := range slices.Chunk(src.Raw(), cuda.Piece) {
+			if err := f(piece); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := d.gpu.Read(src.Addr, src.Bytes(), f)
+	d.fail(d.gpu.Err())
+	return err
 }
 
 // Floats is a tensor's values, read as Download does. It is for tests and small results.

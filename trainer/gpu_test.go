@@ -58,6 +58,7 @@ func TestGPULearns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute on the GPU that the CPU plays")
 	}
+	cudatest.Set(t, "LATE=1") // what the GPU that the CPU plays was not asked to wait for is not there
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.DType, s.EvalEvery, s.SaveEvery = 0, 20, tensor.F32, 20, 20
 	steps := func(r *Run) []Step {

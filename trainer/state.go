@@ -102,10 +102,7 @@ func (r *Run) saveModel(dir string) error {
 
 // download writes a tensor's bytes.
 func (r *Run) download(w io.Writer, t tensor.Tensor) error {
-	return inParts(t, func(_ int64, part tensor.Tensor, bytes []byte) error {
-		if err := r.Model.Device().DownloadBytes(bytes, part); err != nil {
-			return err
-		}
+	return r.Model.Device().Read(t, func(bytes []byte) error {
 		_, err := w.Write(bytes)
 		return err
 	})

@@ -10,7 +10,7 @@
 #include "driver.h"
 #include "shim.h"
 
-enum { SLOTS = 8, SLOT_BYTES = 2 << 20 };
+enum { SLOTS = 8, SLOT_BYTES = CUDA_PIECE, BUFFERS = SLOTS + CUDA_PIECES };
 
 typedef struct {
 	driver *api;
@@ -22,8 +22,9 @@ typedef struct {
 	// What is uploaded goes through these slots of pinned memory, in turns: a slot is free again when its event has come.
 	pthread_mutex_t lock;
 	char *slots; // NULL: the system gives no pinned memory
-	CUevent sent[SLOTS];
+	CUevent sent[BUFFERS];
 	int slot; // the next
+	// Behind the slots are the pieces that copies to the host come through.
 } gpu;
 
 uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size) {
@@ -117,10 +118,10 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 	g->serial = atomic_fetch_add(&serial, 1) + 1;
 	if ((r = bind(g)) == CUDA_SUCCESS) r = d->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING);
 	if (r == CUDA_SUCCESS) {
-		r = d->cuMemHostAlloc((void **)&g->slots, SLOTS * SLOT_BYTES, 0);
+		r = d->cuMemHostAlloc((void **)&g->slots, BUFFERS * SLOT_BYTES, 0);
 		if (r == CUDA_ERROR_OUT_OF_MEMORY) g->slots = NULL, r = CUDA_SUCCESS; // a system that pins no memory
 	}
-	for (int i = 0; i < SLOTS && r == CUDA_SUCCESS; i++) {
+	for (int i = 0; i < BUFFERS && r == CUDA_SUCCESS; i++) {
 		r = d->cuEventCreate(&g->sent[i], CU_EVENT_DISABLE_TIMING);
 		if (r == CUDA_SUCCESS) r = d->cuEventRecord(g->sent[i], g->stream);
 	}
@@ -139,7 +140,7 @@ static CUresult give_back(gpu *g) {
 	if (g->serial) {
 		AND(bind(g));
 		if (g->stream) AND(d->cuStreamDestroy_v2(g->stream));
-		for (int i = 0; i < SLOTS; i++) {
+		for (int i = 0; i < BUFFERS; i++) {
 			if (g->sent[i]) AND(d->cuEventDestroy_v2(g->sent[i]));
 		}
 		if (g->slots) AND(d->cuMemFreeHost(g->slots));
@@ -254,6 +255,28 @@ cuda_status cuda_download(uintptr_t gpu_, void *to, uint64_t from, uint64_t byte
 	TRY(bind(g));
 	TRY(g->api->cuMemcpyDtoHAsync_v2(to, from, bytes, g->stream));
 	TRY(g->api->cuStreamSynchronize(g->stream));
+	return OK;
+}
+
+static char *buffer(gpu *g, int piece) { return g->slots + (size_t)(SLOTS + piece) * SLOT_BYTES; }
+
+const void *cuda_piece(uintptr_t gpu_, int piece) {
+	gpu *g = (gpu *)gpu_;
+	return g->slots ? buffer(g, piece) : NULL;
+}
+
+cuda_status cuda_fetch(uintptr_t gpu_, int piece, uint64_t from, uint64_t bytes) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuMemcpyDtoHAsync_v2(buffer(g, piece), from, bytes, g->stream));
+	TRY(g->api->cuEventRecord(g->sent[SLOTS + piece], g->stream));
+	return OK;
+}
+
+cuda_status cuda_fetched(uintptr_t gpu_, int piece) {
+	gpu *g = (gpu *)gpu_;
+	TRY(bind(g));
+	TRY(g->api->cuEventSynchronize(g->sent[SLOTS + piece]));
 	return OK;
 }
 

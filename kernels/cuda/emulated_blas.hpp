@@ -161,10 +161,10 @@ static float blas_element(const void *p, int type, uint64_t i) {
 }
 
 // blas_rows is op(X) or its transpose as floats, a row of k after the other.
-static std::vector<float> blas_rows(const void *p, cublasLtMatrixLayout_t l, uint64_t rows, uint64_t k, bool down) {
+static std::vector<float> blas_rows(const void *p, const cublasLtMatrixLayout &l, uint64_t rows, uint64_t k, bool down) {
 	std::vector<float> x(rows * k);
 	for (uint64_t r = 0; r < rows; r++)
-		for (uint64_t i = 0; i < k; i++) x[r * k + i] = blas_element(p, l->type, down ? r * l->ld + i : i * l->ld + r);
+		for (uint64_t i = 0; i < k; i++) x[r * k + i] = blas_element(p, l.type, down ? r * l.ld + i : i * l.ld + r);
 	return x;
 }
 
@@ -197,24 +197,30 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	if (algorithm.fails) return BLAS_EXECUTION_FAILED;
 	products_took += algorithm.microseconds;
 	if (situation.idle) return CUBLAS_STATUS_SUCCESS;
-	memset(workspace, 0xFF, std::min(workspaceBytes, (size_t)1 << 20)); // whoever thinks that it is his own finds out
-	for (int32_t one = 0; one < d->batch; one++) {
-		const std::vector<float> x = blas_rows((const char *)A + one * a->next * a->size(), a, m, k, desc->transposed[0] == CUBLAS_OP_T);
-		const std::vector<float> y = blas_rows((const char *)B + one * b->next * b->size(), b, n, k, desc->transposed[1] == CUBLAS_OP_N);
-		for (uint64_t j = 0; j < n; j++) {
-			const uint64_t row = one * d->next + j * d->ld;
-			for (uint64_t i = 0; i < m; i++) {
-				float sum = 0;
-				for (uint64_t turn = 0; turn <= algorithm.number; turn++)
-					for (uint64_t e = turn; e < k; e += algorithm.number + 1) sum += x[i * k + e] * y[j * k + e];
-				sum *= *(const float *)alpha;
-				if (*(const float *)beta != 0) sum += *(const float *)beta * blas_element(C, d->type, row + i);
-				if (bias) sum += blas_element((const void *)bias, d->type, i);
-				if (d->type == CUDA_R_32F) ((float *)D)[row + i] = sum;
-				else ((uint16_t *)D)[row + i] = emulated_bf16(sum);
+	const cublasLtMatrixLayout la = *a, lb = *b, ld = *d;
+	const bool ta = desc->transposed[0] == CUBLAS_OP_T, tb = desc->transposed[1] == CUBLAS_OP_N;
+	const float by = *(const float *)alpha, onto = *(const float *)beta;
+	queue([=] {
+		memset(workspace, 0xFF, std::min(workspaceBytes, (size_t)1 << 20)); // whoever thinks that it is his own finds out
+		for (int32_t one = 0; one < ld.batch; one++) {
+			const std::vector<float> x = blas_rows((const char *)A + one * la.next * la.size(), la, m, k, ta);
+			const std::vector<float> y = blas_rows((const char *)B + one * lb.next * lb.size(), lb, n, k, tb);
+			for (uint64_t j = 0; j < n; j++) {
+				const uint64_t row = one * ld.next + j * ld.ld;
+				for (uint64_t i = 0; i < m; i++) {
+					float sum = 0;
+					for (uint64_t turn = 0; turn <= algorithm.number; turn++)
+						for (uint64_t e = turn; e < k; e += algorithm.number + 1) sum += x[i * k + e] * y[j * k + e];
+					sum *= by;
+					if (onto != 0) sum += onto * blas_element(C, ld.type, row + i);
+					if (bias) sum += blas_element((const void *)bias, ld.type, i);
+					if (ld.type == CUDA_R_32F) ((float *)D)[row + i] = sum;
+					else ((uint16_t *)D)[row + i] = emulated_bf16(sum);
+				}
+				wrote((uintptr_t)D + row * ld.size(), m * ld.size());
 			}
-			wrote((uintptr_t)D + row * d->size(), m * d->size());
 		}
-	}
+		return CUDA_SUCCESS;
+	});
 	return CUBLAS_STATUS_SUCCESS;
 }

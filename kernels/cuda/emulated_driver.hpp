@@ -9,6 +9,8 @@
 //                   the same, as CUDA's do
 //   STANDIN_IDLE    1: launches do nothing
 //   STANDIN_CALLS   a file for the names of all calls, a line each
+//   STANDIN_PINS    0: no memory can be pinned
+//   STANDIN_LATE    1: what is queued is done when somebody waits for it, and not before
 //
 // This one holds at once:
 //
@@ -27,6 +29,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -93,6 +97,7 @@ static struct {
 	CUresult result;
 	bool idle;
 	FILE *calls;
+	bool pins, late;
 } situation;
 static std::string situation_text; // of which that was made
 static bool given_back = true;     // since then
@@ -104,13 +109,13 @@ static long setting(const char *name, long otherwise) {
 
 static void read_situation() {
 	std::string text;
-	for (const char *name : {"STANDIN_FAIL", "STANDIN_RESULT", "STANDIN_IDLE", "STANDIN_CALLS"}) text += std::string(getenv(name) ? getenv(name) : "") + "\n";
+	for (const char *name : {"STANDIN_FAIL", "STANDIN_RESULT", "STANDIN_IDLE", "STANDIN_CALLS", "STANDIN_PINS", "STANDIN_LATE"}) text += std::string(getenv(name) ? getenv(name) : "") + "\n";
 	if (!std::exchange(given_back, false) && text == situation_text) return;
 	situation_text = text;
 	if (situation.calls) fclose(situation.calls);
 	const char *calls = getenv("STANDIN_CALLS");
 	situation = {0, setting("STANDIN_FAIL", 0), (CUresult)setting("STANDIN_RESULT", CUDA_ERROR_OUT_OF_MEMORY), setting("STANDIN_IDLE", 0) != 0,
-		calls && *calls ? fopen(calls, "w") : NULL};
+		calls && *calls ? fopen(calls, "w") : NULL, setting("STANDIN_PINS", 1) != 0, setting("STANDIN_LATE", 0) != 0};
 }
 
 // to_fail counts a call and says whether it is to fail. text is what it says then.
@@ -145,6 +150,37 @@ static const char *lasting(const std::string &text) {
 	static std::set<std::string> all;
 	LOCKED;
 	return all.insert(text).first->c_str();
+}
+
+// What is queued, in its order, and how much was done before.
+static std::deque<std::function<CUresult()>> queued;
+static long done;
+
+// queue does some work, now or later. What it uses of the caller's it has a copy of.
+static CUresult queue(std::function<CUresult()> work) {
+	if (!situation.late) return work();
+	return queued.push_back(std::move(work)), CUDA_SUCCESS;
+}
+
+// all_queued is how much was done when all is that is queued now.
+static long all_queued() { return done + (long)queued.size(); }
+
+// catch_up does what is queued until so much is done, and answers what a call does that waits for it.
+static CUresult catch_up(long until) {
+	for (; done < until; done++) {
+		const auto work = std::move(queued.front());
+		queued.pop_front();
+		const CUresult r = failed ? failed : work();
+		if (!failed) failed = r;
+	}
+	return failed;
+}
+
+// Memory of the host that the GPU reads and writes by itself: from others it has what is there when the call is made.
+static std::map<uintptr_t, size_t> pinned;
+static bool is_pinned(const void *memory) {
+	auto after = pinned.upper_bound((uintptr_t)memory);
+	return after != pinned.begin() && (uintptr_t)memory < (--after)->first + after->second;
 }
 
 // NOT_CAPTURED is for what waits, and for what this driver does not put into graphs.
@@ -215,6 +251,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
 	failed = CUDA_SUCCESS;
 	if (--users > 0) return r;
 	delete capturing, capturing = NULL;
+	done = all_queued(), queued.clear();
 	for (const auto &p : pieces) munmap(p.second.pages, p.second.mapped);
 	for (const CUmod_st *m : modules) {
 		dlclose(m->library);
@@ -239,7 +276,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream) {
 EXPORT CUresult cuStreamSynchronize(CUstream) {
 	CALLED;
 	NOT_CAPTURED;
-	return CUDA_SUCCESS;
+	return catch_up(all_queued());
 }
 EXPORT CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 	CALLED;
@@ -264,6 +301,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	CALLED;
 	auto found = pieces.find(p);
 	if (found == pieces.end()) return INVALID_VALUE;
+	if (const CUresult r = catch_up(all_queued())) return r;
 	munmap(found->second.pages, found->second.mapped);
 	in_use -= found->second.counted, pieces_changed++;
 	return pieces.erase(found), CUDA_SUCCESS;
@@ -287,35 +325,44 @@ EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 }
 EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int) {
 	CALLED;
-	return (*memory = malloc(bytes)) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!situation.pins || !(*memory = malloc(bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
+	pinned[(uintptr_t)*memory] = bytes;
+	if (situation.late) memset(*memory, NAN_BYTE, bytes); // nobody has copied anything
+	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemFreeHost(void *memory) {
-	CALLED;
-	return free(memory), CUDA_SUCCESS;
+	LOCKED;
+	catch_up(all_queued());
+	const CUresult r = called(__func__);
+	pinned.erase((uintptr_t)memory);
+	return r ? r : (free(memory), CUDA_SUCCESS);
 }
 EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream) {
 	CALLED;
 	NOT_CAPTURED;
 	if (!inside(to, bytes)) return INVALID_VALUE;
-	return memcpy((void *)to, from, bytes), wrote(to, bytes), CUDA_SUCCESS;
+	std::string copy;
+	if (situation.late && !is_pinned(from)) copy.assign((const char *)from, bytes), from = NULL;
+	return queue([=] { return memcpy((void *)to, from ? from : copy.data(), bytes), wrote(to, bytes), CUDA_SUCCESS; });
 }
 EXPORT CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream) {
 	CALLED;
 	NOT_CAPTURED;
 	if (!inside(from, bytes)) return INVALID_VALUE;
-	return memcpy(to, (void *)from, bytes), CUDA_SUCCESS;
+	const CUresult r = queue([=] { return memcpy(to, (void *)from, bytes), CUDA_SUCCESS; });
+	return is_pinned(to) ? r : catch_up(all_queued());
 }
 EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream) {
 	CALLED;
 	NOT_CAPTURED;
 	if (!inside(from, bytes) || !inside(to, bytes)) return INVALID_VALUE;
-	return memmove((void *)to, (void *)from, bytes), wrote_as(to, from, bytes), CUDA_SUCCESS;
+	return queue([=] { return memmove((void *)to, (void *)from, bytes), wrote_as(to, from, bytes), CUDA_SUCCESS; });
 }
 EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes, CUstream) {
 	CALLED;
 	NOT_CAPTURED;
 	if (!inside(p, bytes)) return INVALID_VALUE;
-	return memset((void *)p, value, bytes), wrote(p, bytes), CUDA_SUCCESS;
+	return queue([=] { return memset((void *)p, value, bytes), wrote(p, bytes), CUDA_SUCCESS; });
 }
 
 // dynamic_shared makes the room of a block's dynamic shared memory, and returns where it is. It ends with the room.
@@ -427,13 +474,19 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	return CUDA_SUCCESS;
 }
 
+static CUresult launch(captured_launch l) {
+	std::vector<void *> parameters;
+	for (auto &argument : l.arguments) parameters.push_back(&argument);
+	return launch(l.function, l.gx, l.gy, l.gz, l.bx, l.by, l.bz, l.shared, parameters.data());
+}
+
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
 	unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
 	CALLED;
 	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MOST_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
-	if (!capturing) return launch(f, gx, gy, gz, bx, by, bz, shared, parameters);
 	captured_launch l = {f, gx, gy, gz, bx, by, bz, shared, {}};
 	for (int i = 0; i < f->count; i++) l.arguments.push_back(*(uint64_t *)parameters[i]);
+	if (!capturing) return queue([=] { return launch(l); });
 	return capturing->launches.push_back(l), CUDA_SUCCESS;
 }
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) {
@@ -461,11 +514,8 @@ EXPORT CUresult cuGraphDestroy(CUgraph graph) {
 EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream) {
 	CALLED;
 	NOT_CAPTURED;
-	for (auto &l : exec->graph.launches) {
-		std::vector<void *> parameters;
-		for (auto &argument : l.arguments) parameters.push_back(&argument);
-		if (const CUresult r = launch(l.function, l.gx, l.gy, l.gz, l.bx, l.by, l.bz, l.shared, parameters.data())) return r;
-	}
+	for (const captured_launch &l : exec->graph.launches)
+		if (const CUresult r = queue([=] { return launch(l); })) return r;
 	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
@@ -484,6 +534,7 @@ static double products_took;
 struct CUevent_st {
 	timespec at;
 	double products;
+	long until; // so much is done when it comes
 };
 EXPORT CUresult cuEventCreate(CUevent *e, unsigned int) {
 	CALLED;
@@ -491,11 +542,13 @@ EXPORT CUresult cuEventCreate(CUevent *e, unsigned int) {
 }
 EXPORT CUresult cuEventRecord(CUevent e, CUstream) {
 	CALLED;
-	return e->products = products_took, clock_gettime(CLOCK_MONOTONIC, &e->at), CUDA_SUCCESS;
+	e->products = products_took;
+	const CUresult r = queue([=] { return clock_gettime(CLOCK_MONOTONIC, &e->at), CUDA_SUCCESS; });
+	return e->until = all_queued(), r;
 }
-EXPORT CUresult cuEventSynchronize(CUevent) {
+EXPORT CUresult cuEventSynchronize(CUevent e) {
 	CALLED;
-	return CUDA_SUCCESS;
+	return catch_up(e->until);
 }
 EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 	CALLED;
@@ -505,6 +558,7 @@ EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) {
 }
 EXPORT CUresult cuEventDestroy_v2(CUevent e) {
 	CALLED;
+	catch_up(e->until);
 	return delete e, CUDA_SUCCESS;
 }
 

@@ -18,6 +18,9 @@ package cuda
 #cgo nocallback cuda_upload
 #cgo noescape cuda_download
 #cgo nocallback cuda_download
+#cgo nocallback cuda_piece
+#cgo nocallback cuda_fetch
+#cgo nocallback cuda_fetched
 #cgo nocallback cuda_copy
 #cgo nocallback cuda_fill
 #cgo nocallback cuda_sync
@@ -31,6 +34,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -39,10 +43,11 @@ import (
 // A GPU is one NVIDIA GPU in use by this process.
 type GPU struct {
 	Properties
-	handle C.uintptr_t
-	guards bool
-	failed atomic.Pointer[error]    // the first error
-	last   atomic.Pointer[Function] // the kernel launched last, for the text of errors that come out later
+	handle  C.uintptr_t
+	guards  bool
+	reading sync.Mutex
+	failed  atomic.Pointer[error]    // the first error
+	last    atomic.Pointer[Function] // the kernel launched last, for the text of errors that come out later
 }
 
 // Open takes the GPU of that number, from 0: the order is nvidia-smi's, unless CUDA_DEVICE_ORDER or CUDA_VISIBLE_DEVICES changes
@@ -169,6 +174,66 @@ func (g *GPU) Download(to []byte, from uintptr) error {
 		return g.fail(s, "copy %d bytes from %#x%v", len(to), from, g.after())
 	}
 	return nil
+}
+
+// Read waits for all that is queued and calls f with the bytes from an address on, a Piece at a time, each good until f returns.
+// While f works on one, the next is on its way. f's first error ends it. f does not call Read.
+func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
+	if err := g.Err(); err != nil {
+		return err
+	}
+	g.reading.Lock()
+	defer g.reading.Unlock()
+	if C.cuda_piece(g.handle, 0) == nil {
+		return g.readUnpinned(from, bytes, f)
+	}
+	fetch := func(at int) error {
+		if at >= bytes {
+			return nil
+		}
+		if err := g.Err(); err != nil {
+			return err
+		}
+		piece, n := C.int(at/Piece%C.CUDA_PIECES), min(Piece, bytes-at)
+		if s := C.cuda_fetch(g.handle, piece, C.uint64_t(from)+C.uint64_t(at), C.uint64_t(n)); s.code != 0 {
+			return g.fail(s, "copy %d bytes from %#x%v", n, from+uintptr(at), g.after())
+		}
+		return nil
+	}
+	if err := fetch(0); err != nil {
+		return err
+	}
+	for at := 0; at < bytes; at += Piece {
+		if err := fetch(at + Piece); err != nil {
+			return err
+		}
+		piece := C.int(at / Piece % C.CUDA_PIECES)
+		if s := C.cuda_fetched(g.handle, piece); s.code != 0 {
+			return g.fail(s, "wait for a copy from %#x%v", from+uintptr(at), g.after())
+		}
+		if err := f(unsafe.Slice((*byte)(C.cuda_piece(g.handle, piece)), min(Piece, bytes-at))); err != nil {
+			return err
+		}
+	}
+	return g.Err()
+}
+
+// Piece is how many bytes Read gives at a time, at most.
+const Piece = C.CUDA_PIECE
+
+// readUnpinned is Read where no memory is pinned.
+func (g *GPU) readUnpinned(from uintptr, bytes int, f func(piece []byte) error) error {
+	buffer := make([]byte, min(Piece, bytes))
+	for at := 0; at < bytes; at += Piece {
+		piece := buffer[:min(Piece, bytes-at)]
+		if err := g.Download(piece, from+uintptr(at)); err != nil {
+			return err
+		}
+		if err := f(piece); err != nil {
+			return err
+		}
+	}
+	return g.Err()
 }
 
 // Copy queues a copy within the GPU's memory.

@@ -54,6 +54,14 @@ void cuda_belongs(uintptr_t gpu, uint64_t address, uint64_t bytes, int to_someth
 // they are queued. All are done in the order of the calls.
 cuda_status cuda_upload(uintptr_t gpu, uint64_t to, const void *from, uint64_t bytes);
 cuda_status cuda_download(uintptr_t gpu, void *to, uint64_t from, uint64_t bytes);
+
+// Pieces of pinned memory, CUDA_PIECE bytes each, that copies to the host come through: cuda_fetch queues one, and cuda_fetched waits for
+// it. cuda_piece is where a piece is, NULL if the system gives no pinned memory.
+enum { CUDA_PIECE = 2 << 20, CUDA_PIECES = 2 };
+const void *cuda_piece(uintptr_t gpu, int piece);
+cuda_status cuda_fetch(uintptr_t gpu, int piece, uint64_t from, uint64_t bytes);
+cuda_status cuda_fetched(uintptr_t gpu, int piece);
+
 cuda_status cuda_copy(uintptr_t gpu, uint64_t to, uint64_t from, uint64_t bytes);
 cuda_status cuda_fill(uintptr_t gpu, uint64_t address, uint8_t value, uint64_t bytes);
 cuda_status cuda_sync(uintptr_t gpu);
