@@ -179,11 +179,13 @@ func TestLoadSays(t *testing.T) {
 		"LOAD=209":              "NVRTC is older than the GPU: install a newer one with pip install nvidia-cuda-nvrtc",
 		"LOAD=222 DRIVER=12040": "NVRTC is newer than the driver: update the driver, or install an older NVRTC with pip install nvidia-cuda-nvrtc-cu12",
 	} {
-		cudatest.Set(t, settings)
-		g := openStandIn(t, 0)
-		if _, err := g.Load([]byte("kernels")); err == nil || !strings.HasSuffix(err.Error(), want) {
-			t.Errorf("%v\nhas not\n%s", err, want)
-		}
+		t.Run(settings, func(t *testing.T) {
+			cudatest.Set(t, settings)
+			g := openStandIn(t, 0)
+			if _, err := g.Load([]byte("kernels")); err == nil || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%v\nhas not\n%s", err, want)
+			}
+		})
 	}
 }
 
