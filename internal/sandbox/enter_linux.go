@@ -140,7 +140,7 @@ func proc() error {
 	}
 	defer os.Remove(path)
 	if err := unix.Mount("proc", path, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, ""); err != nil {
-		return nil
+		return unix.Close(Proc) // what Start has kept its place with
 	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {

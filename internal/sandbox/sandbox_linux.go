@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -92,8 +93,18 @@ func hasNobody(file string) bool {
 	return err != nil // a kernel without user namespaces, which will say so itself
 }
 
-// Start starts a command that Command made. An error is ErrUnavailable, if not that of a pipe.
+// Start starts a command that Command made. An error is ErrUnavailable, if not that of a file or a pipe.
 func Start(c *exec.Cmd) error {
+	// Each descriptor up to Proc is said: what a shell has handed down is none of the program's, and Proc is taken from the beginning,
+	// or the Go runtime of the new process might open a file of its own there.
+	taken, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer taken.Close()
+	const first = 3 // behind the standard files
+	c.ExtraFiles = append(slices.Grow(c.ExtraFiles, Proc), make([]*os.File, Proc-first-len(c.ExtraFiles))...)
+	c.ExtraFiles = append(c.ExtraFiles, taken)
 	hiding.Lock()
 	defer hiding.Unlock()
 	if hiders > 0 { // the kernel lets nobody but root write the new process's user map while this one is hidden
@@ -102,7 +113,7 @@ func Start(c *exec.Cmd) error {
 		}
 		defer unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
-	err := c.Start()
+	err = c.Start()
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = fmt.Errorf("%w: the kernel makes no new user namespace (%v)", ErrUnavailable, path.Err)
