@@ -111,7 +111,8 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 			p->algorithms, count);
 	}
 	l->cublasLtMatmulPreferenceDestroy(preference);
-	return r;
+	// Some versions say of a product that they do not support that its values are invalid.
+	return r == CUBLAS_STATUS_INVALID_VALUE ? CUBLAS_STATUS_NOT_SUPPORTED : r;
 }
 
 // layout makes that of a matrix, or of a batch of them.

@@ -4,7 +4,7 @@ extern "C" {
 #include "blas.h"
 }
 
-enum { BLAS_INVALID_VALUE = 7, BLAS_EXECUTION_FAILED = 13, BLAS_TOLD = 14 };
+enum { BLAS_EXECUTION_FAILED = 13, BLAS_TOLD = 14 };
 #define BLAS_CALLED \
 	if (told(__func__)) return BLAS_TOLD
 
@@ -32,7 +32,7 @@ EXPORT size_t cublasLtGetVersion() { return 130001; }
 EXPORT const char *cublasLtGetStatusString(cublasStatus_t r) {
 	switch (r) {
 	case CUBLAS_STATUS_NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
-	case BLAS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+	case CUBLAS_STATUS_INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
 	case BLAS_EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
 	case BLAS_TOLD: return lasting(told_why);
 	}
@@ -70,22 +70,22 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cub
 	case CUBLASLT_MATMUL_DESC_TRANSB: field = &d->transposed[1]; break;
 	case CUBLASLT_MATMUL_DESC_EPILOGUE: field = &d->epilogue; break;
 	case CUBLASLT_MATMUL_DESC_BIAS_POINTER: field = &d->bias, size = 8; break;
-	default: return BLAS_INVALID_VALUE;
+	default: return CUBLAS_STATUS_INVALID_VALUE;
 	}
-	if (bytes != size) return BLAS_INVALID_VALUE;
+	if (bytes != size) return CUBLAS_STATUS_INVALID_VALUE;
 	return memcpy(field, value, size), CUBLAS_STATUS_SUCCESS;
 }
 EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
 	BLAS_CALLED;
-	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows) return BLAS_INVALID_VALUE;
+	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows) return CUBLAS_STATUS_INVALID_VALUE;
 	return *l = new cublasLtMatrixLayout{type, rows, cols, ld}, CUBLAS_STATUS_SUCCESS;
 }
 EXPORT cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes) {
 	BLAS_CALLED;
 	if (a == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == 4) memcpy(&l->batch, value, 4);
 	else if (a == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && bytes == 8) memcpy(&l->next, value, 8);
-	else return BLAS_INVALID_VALUE;
-	return l->batch > 0 && l->next >= 0 ? CUBLAS_STATUS_SUCCESS : BLAS_INVALID_VALUE;
+	else return CUBLAS_STATUS_INVALID_VALUE;
+	return l->batch > 0 && l->next >= 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) {
 	BLAS_CALLED;
@@ -95,7 +95,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 	BLAS_CALLED;
 	if (a == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == 8) return memcpy(&p->workspace, value, 8), CUBLAS_STATUS_SUCCESS;
 	if (a == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == 4) return memcpy(&p->reduction, value, 4), CUBLAS_STATUS_SUCCESS;
-	if (a < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || a > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES || bytes != 4) return BLAS_INVALID_VALUE;
+	if (a < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || a > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES || bytes != 4) return CUBLAS_STATUS_INVALID_VALUE;
 	return memcpy(&p->align[a - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, 4), CUBLAS_STATUS_SUCCESS;
 }
 
@@ -133,7 +133,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 	BLAS_CALLED;
 	uint64_t m, n, k;
 	*count = 0;
-	if (wanted < 1 || !blas_sizes(desc, a, b, d, &m, &n, &k)) return BLAS_INVALID_VALUE;
+	if (wanted < 1 || !blas_sizes(desc, a, b, d, &m, &n, &k)) return CUBLAS_STATUS_INVALID_VALUE;
 	if (a->type == CUDA_R_32F && d->type != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
 	for (const blas_algorithm &one : blas_algorithms()) {
 		if (*count == wanted || (one.scheme & ~p->reduction)) continue;
@@ -149,7 +149,7 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
 	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
 	BLAS_CALLED;
-	if (algo->data[5] != BLAS_MARK || algo->data[4] >= blas_algorithms().size()) return BLAS_INVALID_VALUE;
+	if (algo->data[5] != BLAS_MARK || algo->data[4] >= blas_algorithms().size()) return CUBLAS_STATUS_INVALID_VALUE;
 	return result->algo = *algo, CUBLAS_STATUS_SUCCESS;
 }
 
@@ -181,12 +181,12 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	LOCKED;
 	uint64_t m, n, k;
 	if (failed) return BLAS_EXECUTION_FAILED;
-	if (!blas_sizes(desc, a, b, d, &m, &n, &k) || C != D) return BLAS_INVALID_VALUE;
+	if (!blas_sizes(desc, a, b, d, &m, &n, &k) || C != D) return CUBLAS_STATUS_INVALID_VALUE;
 	const void *operands[] = {A, B, C, D};
 	const cublasLtMatrixLayout_t layouts[] = {a, b, d, d};
 	for (int i = 0; i < 4; i++)
 		for (int32_t one = 0; one < d->batch; one++)
-			if (((uintptr_t)operands[i] + one * layouts[i]->next * layouts[i]->size()) % algo->data[i]) return BLAS_INVALID_VALUE;
+			if (((uintptr_t)operands[i] + one * layouts[i]->next * layouts[i]->size()) % algo->data[i]) return CUBLAS_STATUS_INVALID_VALUE;
 	const uint64_t bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : 0;
 	const char *const names[] = {"A", "B", "C"}; // as cuBLASLt has them
 	for (int i = 0; i < 3; i++)
