@@ -38,19 +38,13 @@ var callFeatures = map[string]voice.Feature{
 	"list": voice.List, "dict": voice.Dict, "set": voice.Set, ".format": voice.Format,
 }
 
-// block is an open indented block while code is read.
-type block struct {
-	loop, class bool
-	function    string
-}
-
 // readCode adds what a block of code contains. Code that is not Python adds nothing.
 func readCode(f *voice.Facts, src string) {
 	all, err := python.Tokenize(src)
 	if err != nil {
 		return
 	}
-	tokens := all[:0:0]
+	r := codeReader{f: f, own: map[string]bool{}, beginning: true, parameters: -1}
 	lines := map[int]bool{}
 	for _, t := range all {
 		switch t.Kind {
@@ -58,166 +52,194 @@ func readCode(f *voice.Facts, src string) {
 			f.Has |= voice.Comment
 		case python.NL:
 		default:
-			tokens = append(tokens, t)
+			r.tokens = append(r.tokens, t)
 			if strings.TrimSpace(t.Text) != "" {
 				lines[t.Line] = true
 			}
 		}
 	}
 	f.Lines += len(lines)
-	own := map[string]bool{} // functions that the code defines are no calls worth naming
-	for i, t := range tokens {
-		if t.Text == "def" && i+1 < len(tokens) {
-			own[tokens[i+1].Text] = true
+	for i, t := range r.tokens {
+		if t.Text == "def" && i+1 < len(r.tokens) {
+			r.own[r.tokens[i+1].Text] = true
 		}
 	}
+	for i := range r.tokens {
+		r.read(i)
+	}
+}
 
-	at := func(i int) python.Token {
-		if i < 0 || i >= len(tokens) {
-			return python.Token{}
-		}
-		return tokens[i]
+// A codeReader goes through the tokens of a block of code once, and adds what it sees to f.
+type codeReader struct {
+	f      *voice.Facts
+	tokens []python.Token
+	own    map[string]bool // functions that the code defines: a call of one is not worth naming
+
+	open       []block  // indented blocks around the token
+	next       block    // what the block that the current statement opens will be
+	brackets   []string // open brackets
+	beginning  bool     // the token begins a statement
+	parameters int      // how many brackets are open around a list of parameters; -1 outside of one
+}
+
+// block is an indented block.
+type block struct {
+	loop, class bool
+	function    string
+}
+
+// at is a token, the zero value where there is none.
+func (r *codeReader) at(i int) python.Token {
+	if i < 0 || i >= len(r.tokens) {
+		return python.Token{}
 	}
-	add := func(list *[]string, name string) {
-		if !slices.Contains(*list, name) {
-			*list = append(*list, name)
-		}
+	return r.tokens[i]
+}
+
+func add(list *[]string, name string) {
+	if !slices.Contains(*list, name) {
+		*list = append(*list, name)
 	}
-	var open []block      // indented blocks around the token
-	var next block        // what the block that the current statement opens will be
-	var brackets []string // open brackets
-	beginning := true     // of a statement
-	var defined []string  // functions that the token is inside of, "" for other blocks
-	inParameters := -1    // the bracket depth of a parameter list, -1 outside
-	for i, t := range tokens {
-		depth := len(brackets)
-		previous := at(i - 1)
-		switch t.Kind {
-		case python.Indent:
-			open = append(open, next)
-			defined = append(defined, next.function)
-			next, beginning = block{}, true
-			continue
-		case python.Dedent:
-			if len(open) > 0 {
-				open, defined = open[:len(open)-1], defined[:len(defined)-1]
-			}
-			beginning = true
-			continue
-		case python.Newline:
-			if !(at(i+1).Kind == python.Indent) {
-				next = block{}
-			}
-			beginning = true
-			continue
-		case python.FStringStart:
-			f.Has |= voice.Format | voice.String
-		case python.String:
-			if beginning && (at(i+1).Kind == python.Newline) && (i == 0 || previous.Kind == python.Indent) {
-				f.Has |= voice.Docstring
-			} else {
-				f.Has |= voice.String
-			}
-		case python.Op:
-			switch t.Text {
-			case "(", "[", "{":
-				if t.Text == "[" && !operand(previous) {
-					f.Has |= voice.List
-				}
-				brackets = append(brackets, t.Text)
-			case ")", "]", "}":
-				if depth > 0 {
-					brackets = brackets[:depth-1]
-				}
-				if len(brackets) == inParameters {
-					inParameters = -1
-				}
-			case ":":
-				if depth > 0 && brackets[depth-1] == "{" && !insideFString(tokens, i) {
-					f.Has |= voice.Dict
-				}
-			case "=":
-				if depth == 0 && previous.Kind == python.Name && (i < 2 || at(i-2).Text != ".") && !python.IsKeyword(previous.Text) {
-					add(&f.Names, previous.Text)
-				}
-			case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // the others are also for strings
-				if operand(previous) { // not a sign, nor the stars of **kwargs
-					f.Has |= voice.Arithmetic
-				}
-			case "@":
-				if beginning {
-					f.Has |= voice.Decorator
-				}
-			}
-		case python.Name:
-			switch {
-			case beginning && keywordFeatures[t.Text] != 0:
-				f.Has |= keywordFeatures[t.Text]
-				if t.Text == "for" || t.Text == "while" {
-					next.loop = true
-					if slices.ContainsFunc(open, func(b block) bool { return b.loop }) {
-						f.Has |= voice.Nested
-					}
-				}
-				if t.Text == "import" || t.Text == "from" {
-					if at(i+1).Kind == python.Name {
-						add(&f.Imports, at(i+1).Text)
-					}
-				}
-			case t.Text == "elif" && beginning:
-				f.Has |= voice.Conditional
-			case t.Text == "if" && depth == 0:
-				f.Has |= voice.Conditional
-			case t.Text == "for" && depth > 0:
-				f.Has |= voice.Comprehension
-			case t.Text == "lambda":
-				f.Has |= voice.Lambda
-			case t.Text == "yield":
-				f.Has |= voice.Generator
-			case t.Text == "class" && beginning:
-				f.Has |= voice.Class
-				next.class = true
-				add(&f.Classes, at(i+1).Text)
-			case t.Text == "def":
-				name := at(i + 1).Text
-				if len(open) > 0 && open[len(open)-1].class {
-					if at(i+2).Text == "(" && at(i+3).Text == "self" {
-						f.Has |= voice.Method
-					}
-				} else {
-					f.Has |= voice.Function
-				}
-				next.function = name
-				add(&f.Functions, name)
-				inParameters = depth
-			case previous.Text == "def" || previous.Text == "class":
-			case inParameters >= 0 && depth == inParameters+1 && (previous.Text == "(" || previous.Text == ","):
-				if t.Text != "self" && t.Text != "cls" {
-					add(&f.Names, t.Text)
-				}
-			case at(i+1).Text == "(" && !python.IsKeyword(t.Text):
-				name := t.Text
-				if previous.Text == "." {
-					f.Has |= callFeatures["."+name]
-				} else {
-					f.Has |= callFeatures[name]
-					if slices.Contains(defined, name) {
-						f.Has |= voice.Recursion
-					}
-				}
-				if !own[name] && (previous.Text == "." || python.IsBuiltin(name)) {
-					add(&f.Calls, name)
-				}
-			}
+}
+
+// within says whether the token is in an open block for which is holds.
+func (r *codeReader) within(is func(block) bool) bool { return slices.ContainsFunc(r.open, is) }
+
+// read takes the next token.
+func (r *codeReader) read(i int) {
+	f, t, depth := r.f, r.at(i), len(r.brackets)
+	switch t.Kind {
+	case python.Indent:
+		r.open = append(r.open, r.next)
+		r.next, r.beginning = block{}, true
+		return
+	case python.Dedent:
+		r.open = r.open[:max(0, len(r.open)-1)]
+		r.beginning = true
+		return
+	case python.Newline:
+		if r.at(i+1).Kind != python.Indent {
+			r.next = block{}
 		}
-		if t.Text == ":" && depth > 0 && brackets[depth-1] == "[" && !inLambda(tokens, i) {
-			f.Has |= voice.Slice
+		r.beginning = true
+		return
+	case python.FStringStart:
+		f.Has |= voice.Format | voice.String
+	case python.String:
+		if r.beginning && r.at(i+1).Kind == python.Newline && (i == 0 || r.at(i-1).Kind == python.Indent) {
+			f.Has |= voice.Docstring
+		} else {
+			f.Has |= voice.String
 		}
-		if t.Kind == python.Op && t.Text == "{" && !insideFString(tokens, i+1) && at(i+1).Text == "}" {
+	case python.Op:
+		r.operator(i)
+	case python.Name:
+		r.name(i)
+	}
+	if t.Text == ":" && depth > 0 && r.brackets[depth-1] == "[" && !inLambda(r.tokens, i) {
+		f.Has |= voice.Slice
+	}
+	if t.Kind == python.Op && t.Text == "{" && !insideFString(r.tokens, i+1) && r.at(i+1).Text == "}" {
+		f.Has |= voice.Dict
+	}
+	// After "async" and a one-line block's ":" a statement begins too; nothing said here depends on those.
+	r.beginning = t.Kind == python.Op && t.Text == ";" || t.Kind == python.Name && t.Text == "async" && r.beginning
+}
+
+func (r *codeReader) operator(i int) {
+	f, t, previous, depth := r.f, r.at(i), r.at(i-1), len(r.brackets)
+	switch t.Text {
+	case "(", "[", "{":
+		if t.Text == "[" && !operand(previous) {
+			f.Has |= voice.List
+		}
+		r.brackets = append(r.brackets, t.Text)
+	case ")", "]", "}":
+		r.brackets = r.brackets[:max(0, depth-1)]
+		if len(r.brackets) == r.parameters {
+			r.parameters = -1
+		}
+	case ":":
+		if depth > 0 && r.brackets[depth-1] == "{" && !insideFString(r.tokens, i) {
 			f.Has |= voice.Dict
 		}
-		// After "async" and a one-line block's ":" a statement begins too; nothing said here depends on those.
-		beginning = t.Kind == python.Op && t.Text == ";" || t.Kind == python.Name && t.Text == "async" && beginning
+	case "=":
+		if depth == 0 && previous.Kind == python.Name && (i < 2 || r.at(i-2).Text != ".") && !python.IsKeyword(previous.Text) {
+			add(&f.Names, previous.Text)
+		}
+	case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // the others are also for strings
+		if operand(previous) { // not a sign, nor the stars of **kwargs
+			f.Has |= voice.Arithmetic
+		}
+	case "@":
+		if r.beginning {
+			f.Has |= voice.Decorator
+		}
+	}
+}
+
+func (r *codeReader) name(i int) {
+	f, t, previous, depth := r.f, r.at(i), r.at(i-1), len(r.brackets)
+	switch {
+	case r.beginning && keywordFeatures[t.Text] != 0:
+		f.Has |= keywordFeatures[t.Text]
+		if t.Text == "for" || t.Text == "while" {
+			r.next.loop = true
+			if r.within(func(b block) bool { return b.loop }) {
+				f.Has |= voice.Nested
+			}
+		}
+		if (t.Text == "import" || t.Text == "from") && r.at(i+1).Kind == python.Name {
+			add(&f.Imports, r.at(i+1).Text)
+		}
+	case t.Text == "elif" && r.beginning, t.Text == "if" && depth == 0:
+		f.Has |= voice.Conditional
+	case t.Text == "for" && depth > 0:
+		f.Has |= voice.Comprehension
+	case t.Text == "lambda":
+		f.Has |= voice.Lambda
+	case t.Text == "yield":
+		f.Has |= voice.Generator
+	case t.Text == "class" && r.beginning:
+		f.Has |= voice.Class
+		r.next.class = true
+		add(&f.Classes, r.at(i+1).Text)
+	case t.Text == "def":
+		r.define(i)
+	case previous.Text == "def" || previous.Text == "class":
+	case r.parameters >= 0 && depth == r.parameters+1 && (previous.Text == "(" || previous.Text == ","):
+		if t.Text != "self" && t.Text != "cls" {
+			add(&f.Names, t.Text)
+		}
+	case r.at(i+1).Text == "(" && !python.IsKeyword(t.Text):
+		r.call(t.Text, previous.Text == ".")
+	}
+}
+
+// define takes a def.
+func (r *codeReader) define(i int) {
+	if n := len(r.open); n == 0 || !r.open[n-1].class {
+		r.f.Has |= voice.Function
+	} else if r.at(i+2).Text == "(" && r.at(i+3).Text == "self" {
+		r.f.Has |= voice.Method
+	}
+	r.next.function = r.at(i + 1).Text
+	add(&r.f.Functions, r.next.function)
+	r.parameters = len(r.brackets)
+}
+
+// call takes the call of a function, or of a method.
+func (r *codeReader) call(name string, method bool) {
+	if method {
+		r.f.Has |= callFeatures["."+name]
+	} else {
+		r.f.Has |= callFeatures[name]
+		if r.within(func(b block) bool { return b.function == name }) {
+			r.f.Has |= voice.Recursion
+		}
+	}
+	if !r.own[name] && (method || python.IsBuiltin(name)) {
+		add(&r.f.Calls, name)
 	}
 }
 
