@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
-// writeTokenizer writes a trained vocabulary, whose tokens are given as bytes, as a tokenizer.json.
-func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, error) {
-	type object = map[string]any
-	byteLevel := func(useRegex bool) object {
-		return object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": useRegex}
-	}
+type object = map[string]any
+
+func byteLevel(useRegex bool) object {
+	return object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": useRegex}
+}
+
+// preTokenizer is what cuts a text before pairs are merged.
+func preTokenizer(o TrainOptions) object {
 	var steps []object
 	if o.SingleDigits {
 		steps = append(steps, object{"type": "Digits", "individual_digits": true})
@@ -23,24 +26,30 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 			object{"type": "Split", "pattern": object{"Regex": o.Pattern}, "behavior": "Isolated", "invert": false},
 			byteLevel(false))
 	}
-	var added []object
+	if len(steps) == 1 {
+		return steps[0]
+	}
+	return object{"type": "Sequence", "pretokenizers": steps}
+}
+
+// postProcessor is what puts a token with an id before each text, nil if there is no such token.
+func postProcessor(bos string, id int) any {
+	if bos == "" {
+		return nil
+	}
+	token := object{"SpecialToken": object{"id": bos, "type_id": 0}}
+	text := func(id string, typeID int) object { return object{"Sequence": object{"id": id, "type_id": typeID}} }
+	return object{"type": "TemplateProcessing", "single": []object{token, text("A", 0)},
+		"pair":           []object{token, text("A", 0), token, text("B", 1)},
+		"special_tokens": object{bos: object{"id": bos, "ids": []int{id}, "tokens": []string{bos}}}}
+}
+
+// writeTokenizer writes a trained vocabulary, whose tokens are given as bytes, as a tokenizer.json.
+func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, error) {
+	added := []object{}
 	for i, content := range o.Special {
 		added = append(added, object{"id": len(tokens) + i, "content": content, "single_word": false, "lstrip": false,
 			"rstrip": false, "normalized": false, "special": true})
-	}
-	var template any
-	if o.BOS != "" {
-		bos := object{"SpecialToken": object{"id": o.BOS, "type_id": 0}}
-		text := func(id string, typeID int) object { return object{"Sequence": object{"id": id, "type_id": typeID}} }
-		var id any
-		for _, a := range added {
-			if a["content"] == o.BOS {
-				id = a["id"]
-			}
-		}
-		template = object{"type": "TemplateProcessing", "single": []object{bos, text("A", 0)},
-			"pair":           []object{bos, text("A", 0), bos, text("B", 1)},
-			"special_tokens": object{o.BOS: object{"id": o.BOS, "ids": []any{id}, "tokens": []string{o.BOS}}}}
 	}
 
 	// The parts in Hugging Face's order; the vocabulary by id, which encoding/json would sort by text.
@@ -63,17 +72,10 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 	field("version", "1.0")
 	field("truncation", nil)
 	field("padding", nil)
-	if added == nil {
-		added = []object{}
-	}
 	field("added_tokens", added)
 	field("normalizer", nil)
-	if len(steps) == 1 {
-		field("pre_tokenizer", steps[0])
-	} else {
-		field("pre_tokenizer", object{"type": "Sequence", "pretokenizers": steps})
-	}
-	field("post_processor", template)
+	field("pre_tokenizer", preTokenizer(o))
+	field("post_processor", postProcessor(o.BOS, len(tokens)+slices.Index(o.Special, o.BOS)))
 	field("decoder", byteLevel(true))
 	out.WriteString(`  "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,` +
 		` "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,` + "\n    \"vocab\": {\n")

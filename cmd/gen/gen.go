@@ -306,20 +306,9 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		r.Spare = max(8, g.rows/10)
 	}
 	r.Pending = pending
-	bar := g.startProgress(r)
-	sum, err := r.Do(ctx)
-	bar.stop()
-	teacher.WriteSummary(g.stderr, sum)
-	g.sayRetries()
-	if err == nil {
-		err = j.Err()
-	}
+	sum, err := g.answer(ctx, r, j)
 	if err != nil {
 		g.savePartial(out, sum)
-		var unavailable *openai.Unavailable
-		if errors.As(err, &unavailable) {
-			err = fmt.Errorf("%w\nrows that wait for an answer: %d", err, sum.Waiting)
-		}
 		return err
 	}
 	if sum.Pending > 0 {
@@ -352,6 +341,23 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		}
 	}
 	return g.finish(t, sum, done)
+}
+
+// answer has all rows answered, with progress, and says what came of it.
+func (g *gen) answer(ctx context.Context, r *teacher.Run, j *teacher.Journal) (teacher.Summary, error) {
+	bar := g.startProgress(r)
+	sum, err := r.Do(ctx)
+	bar.stop()
+	teacher.WriteSummary(g.stderr, sum)
+	g.sayRetries()
+	if err == nil {
+		err = j.Err()
+	}
+	var unavailable *openai.Unavailable
+	if errors.As(err, &unavailable) {
+		err = fmt.Errorf("%w\nrows that wait for an answer: %d", err, sum.Waiting)
+	}
+	return sum, err
 }
 
 // finish prints the figures as the last line.
