@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -177,7 +178,7 @@ func readTable(text string) (map[place]usage, error) {
 			}
 			var u usage
 			number, spilled, _ := strings.Cut(word, "+")
-			if _, err := fmt.Sscan(number+" 0"+spilled+" "+words[1], &u.registers, &u.spilled, &u.shared); err != nil {
+			if _, err := fmt.Sscanf(number+" "+cmp.Or(spilled, "0")+" "+words[1], "%d %d %d", &u.registers, &u.spilled, &u.shared); err != nil {
 				return nil, fmt.Errorf("%s: %q: %w", registersFile, line, err)
 			}
 			table[place{words[0] + " " + strings.Join(words[2+len(archs):], " "), arch}] = u
@@ -218,7 +219,7 @@ func TestUsages(t *testing.T) {
 	}
 	table := map[place]usage{
 		{"adamw BF16 WEIGHT=2", "sm_80"}: got["adamw"], {"adamw BF16 WEIGHT=2", "sm_120"}: got["adamw"],
-		{"adamw_range BF16", "sm_75"}: got["adamw_range"],
+		{"adamw_range BF16", "sm_75"}: got["adamw_range"], {"product F32", "sm_75"}: {128, 8, 16896},
 	}
 	if read, err := readTable(tableText(table)); err != nil || !maps.Equal(read, table) {
 		t.Errorf("%v, %v, not %v", read, err, table)

@@ -319,6 +319,7 @@ EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 		all.belongs.words.assign(all.written.words.size(), ~0ull);
 		in_use -= all.bytes - all.bytes / 2, all.counted = all.bytes / 2;
 	}
+	if (situation.late) return; // what is queued may be for what belonged there before
 	all.belongs.set(p - in->first, bytes, to_something);
 	all.written.set(p - in->first, bytes, false);
 	if (to_something && !situation.idle) memset((void *)p, NAN_BYTE, bytes);
