@@ -164,7 +164,7 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 
 	f.Group("Besides")
 	f.Add(&o.preset, "preset", "a named set of the other flags, each of which can still be given: "+presetNames())
-	f.Add(&o.selfcheck, "selfcheck", "prove --device in about a minute, and end: every operation, a run that is resumed, an answer, and how fast it is")
+	f.Add(&o.selfcheck, "selfcheck", "prove --device in about a minute, in --dtype, and end: every operation, a run that is resumed, an answer, and how fast it is")
 	f.Add(&o.dryRun, "dry-run", "print settings and memory, and end")
 	f.Add(&o.batchesFile, "write-batches", "also write every step's tokens and labels, and its learning rate, to this JSONL `file`: to train the same in another program")
 	f.Add(&o.benchmarkLog, "benchmark-log", "the CSV `file` that gets a row for each finished run; empty for none")

@@ -7,6 +7,7 @@ import (
 
 	"restyle/internal/cli"
 	"restyle/kernels"
+	"restyle/tensor"
 )
 
 // TestSelfcheck has a right device be called so, with something said of each part.
@@ -14,13 +15,16 @@ func TestSelfcheck(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
-	var out, errs strings.Builder
-	if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu"}, &out, &errs, nil); code != cli.Done {
-		t.Fatalf("%d: %s%s", code, out.String(), errs.String())
-	}
-	for _, want := range []string{"device      cpu", "operations  ", "training    8 steps", "resumed it ends with the same bits", "answers     ", "speed       copy ", "all is right"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("nothing says %q:\n%s", want, out.String())
+	for _, dtype := range []string{"bf16", "fp32"} {
+		var out, errs strings.Builder
+		if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu", "--dtype", dtype}, &out, &errs, nil); code != cli.Done {
+			t.Fatalf("%d: %s%s", code, out.String(), errs.String())
+		}
+		for _, want := range []string{"device      cpu", "operations  ", "training    8 steps", "resumed it ends with the same bits", "answers     ", "speed       copy ",
+			"product in " + dtype, "all is right"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("nothing says %q:\n%s", want, out.String())
+			}
 		}
 	}
 }
@@ -35,7 +39,7 @@ func TestSelfcheckFinds(t *testing.T) {
 	}
 	defer d.Close()
 	var out strings.Builder
-	c := &selfcheck{train: &train{options: defaults(), stdout: &out, status: cli.NewStatusLine(&out)}, d: d}
+	c := &selfcheck{train: &train{options: defaults(), stdout: &out, status: cli.NewStatusLine(&out)}, d: d, kind: tensor.BF16}
 	if err := c.learns(context.Background()); err != nil || len(c.wrong) != 1 || !strings.Contains(c.wrong[0], "does not learn what it should") {
 		t.Errorf("%q, %v", c.wrong, err)
 	}

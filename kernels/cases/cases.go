@@ -41,6 +41,12 @@ type Case struct {
 	formula formula
 }
 
+// Has says whether an operand is of a type.
+func (c *Case) Has(t tensor.DType) bool {
+	of := func(o Operand) bool { return o.Type == t }
+	return c.Type == t || slices.ContainsFunc(c.In, of) || slices.ContainsFunc(c.Out, of)
+}
+
 type (
 	// Tensors are operands, and their gradients, by name.
 	Tensors map[string]tensor.Tensor
