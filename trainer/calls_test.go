@@ -10,7 +10,6 @@ import (
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/kernels"
-	"restyle/kernels/cuda"
 	"restyle/kernels/cuda/cudatest"
 	"restyle/model"
 	"restyle/optim"
@@ -27,9 +26,6 @@ func TestEveryCallOfARunFails(t *testing.T) {
 	run := func(call, result int) (names []string, saved int, err error) {
 		dir := t.TempDir()
 		names, err = cudatest.Fail(t, call, result, func() error { return everyCall(dir) })
-		if errors.Is(err, cuda.ErrNoCompiler) {
-			t.Skip(err)
-		}
 		found, latest := checkpoint.Latest(CheckpointsIn(dir))
 		if latest != nil && !errors.Is(latest, checkpoint.ErrNone) || len(found.Skipped) > 0 {
 			t.Errorf("call %d answers %d: the checkpoints are %+v, %v", call, result, found, latest)
