@@ -19,5 +19,5 @@ var stepMutants = []mutant{
 	{"step/last-step-for-first", "cmd/train/beginning.go", "if b.took == 0 {", "if b.took >= 0 {", "./cmd/train -run TestBeginning$"},
 	{"step/resumed-never-loaded", "cmd/train/train.go", "	t.beginning.loaded = time.Now()\n	s := t.run.State()", "	t.beginning.loaded = time.Time{}\n	s := t.run.State()", "./cmd/train -run TestBeginning"},
 	{"step/memory-of-the-program", "cmd/train/finish.go", "return int64(t.device.InUse())", "return peakMemory()", "./cmd/train -run TestGPUMemory"},
-	{"step/cards-of-any-size", "cmd/train/train.go", "t.process = \"the driver and its code\", t.device.Overhead()", "t.process = \"the driver and its code\", 0", "./cmd/train -run TestCards"},
+	{"step/cards-of-any-size", "cmd/train/decide.go", "t.process = \"the driver and its code\", t.device.Overhead()", "t.process = \"the driver and its code\", 0", "./cmd/train -run TestCards"},
 }
