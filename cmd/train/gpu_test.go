@@ -131,11 +131,17 @@ func TestGPUThatFails(t *testing.T) {
 	}
 }
 
+// standIns has this machine have the GPUs that the settings say, which a program plays that computes nothing, and no kernel compiled.
+func standIns(t *testing.T, settings string) {
+	t.Helper()
+	cudatest.Use(t, "libcuda", "libnvrtc")
+	cudatest.Set(t, settings)
+	t.Setenv("RESTYLE_CACHE", t.TempDir())
+}
+
 // TestGPUOutOfMemory wants the table of who has the memory, and flags that take less.
 func TestGPUOutOfMemory(t *testing.T) {
-	cudatest.Use(t, "libcuda", "libnvrtc")
-	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 LARGEST=1000000")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	standIns(t, "IDLE=1 MEMORY=17179869184 LARGEST=1000000")
 	o := must(t, cli.Failed, small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda")...)
 	for _, want := range []string{"train: memory for ", "CUDA_ERROR_OUT_OF_MEMORY", "\n  other processes, the driver", "\n  in all                              16.0 GiB\nany of these would fit: "} {
 		if !strings.Contains(o.stderr, want) {
@@ -146,9 +152,7 @@ func TestGPUOutOfMemory(t *testing.T) {
 
 // TestGPUMemory wants the driver's own memory in what is planned, and the memory of the GPU, not of the program, in the result.
 func TestGPUMemory(t *testing.T) {
-	cudatest.Use(t, "libcuda", "libnvrtc")
-	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	standIns(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps", "2")
 	o := must(t, cli.Done, args...)
 	if !strings.Contains(o.stdout, "the driver and its code  595.0 MiB") {
@@ -161,9 +165,7 @@ func TestGPUMemory(t *testing.T) {
 
 // TestGPUProfile wants --sync to say how long each kernel took.
 func TestGPUProfile(t *testing.T) {
-	cudatest.Use(t, "libcuda", "libnvrtc")
-	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	standIns(t, "IDLE=1 MEMORY=17179869184")
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps", "2", "--sync")
 	o := must(t, cli.Done, args...)
 	for _, want := range []string{" kernel  times a step", " gather_rows ", " adamw ", " together "} {
@@ -176,9 +178,7 @@ func TestGPUProfile(t *testing.T) {
 // TestAnotherDevice has a run that was begun on another device, the CPU or another GPU, be told so, and refused if it is to have the
 // same bits.
 func TestAnotherDevice(t *testing.T) {
-	cudatest.Use(t, "libcuda", "libnvrtc")
-	cudatest.Set(t, "IDLE=1 MEMORY=17179869184,17179869184")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	standIns(t, "IDLE=1 MEMORY=17179869184,17179869184")
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2")
 	must(t, cli.Done, append(args, "--device", "cpu")...)
@@ -207,9 +207,7 @@ func TestAnotherDevice(t *testing.T) {
 // TestResumeKeeps has a run that goes on keep how many tokens go through a GPU at once, how many through the head, and the type of
 // gradients, whatever memory it may take then, and wherever it is.
 func TestResumeKeeps(t *testing.T) {
-	cudatest.Use(t, "libcuda", "libnvrtc")
-	cudatest.Set(t, "IDLE=1 MEMORY=17179869184,34359738368")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	standIns(t, "IDLE=1 MEMORY=17179869184,34359738368")
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2")
 	decided := func() (d struct {
@@ -268,9 +266,7 @@ func TestGradientsRow(t *testing.T) {
 // TestGPURanges wants a profiler to see what a run is doing, each range within the one that it belongs to and closed, also where the GPU
 // fails.
 func TestGPURanges(t *testing.T) {
-	cudatest.Use(t, "libcuda", "libnvrtc")
-	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
-	t.Setenv("RESTYLE_CACHE", t.TempDir())
+	standIns(t, "IDLE=1 MEMORY=17179869184")
 	for name, test := range map[string]struct {
 		more  []string
 		ends  int
