@@ -111,7 +111,7 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 			p->algorithms, count);
 	}
 	l->cublasLtMatmulPreferenceDestroy(preference);
-	// Some versions say of a product that they do not support that its values are invalid.
+	// A product whose values it calls invalid it does not compute either, and another kernel may.
 	return r == CUBLAS_STATUS_INVALID_VALUE ? CUBLAS_STATUS_NOT_SUPPORTED : r;
 }
 
