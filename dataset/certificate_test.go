@@ -3,6 +3,8 @@ package dataset
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"restyle/internal/expect"
 	"slices"
 	"strings"
 	"testing"
@@ -26,11 +28,11 @@ func TestSHA256(t *testing.T) {
 }
 
 func TestCertify(t *testing.T) {
-	rows := someRows(6)
+	rows := make([]Rewritten, 6)
 	certs := make([]Certificate, len(rows))
-	for i, r := range rows {
-		certs[i] = certificateFor(i)
-		certs[i].Row, certs[i].SHA256 = i, r.SHA256()
+	for i := range rows {
+		rows[i] = Rewritten{Instruction: fmt.Sprint("Task ", i), OutputOriginal: "print(1)", OutputPassiveAggressive: "Sigh."}
+		certs[i] = Certificate{Row: i, SHA256: rows[i].SHA256(), Checks: []Check{{"A1", true, "stop"}}}
 	}
 	edited := slices.Clone(rows)
 	edited[3].OutputPassiveAggressive += " "
@@ -102,13 +104,13 @@ func TestReadCertificates(t *testing.T) {
 				t.Errorf("%s: accepted", c.name)
 				continue
 			}
-			wantError(t, err, append(c.words, "x.certificates.jsonl")...)
+			expect.Error(t, err, append(c.words, "x.certificates.jsonl")...)
 		} else if err != nil || len(got) != c.count {
 			t.Errorf("%s: %d, %v", c.name, len(got), err)
 		}
 	}
 	_, err := ReadCertificates("testdata/none")
-	wantError(t, err, "no such file")
+	expect.Error(t, err, "no such file")
 }
 
 func TestCertificatePath(t *testing.T) {

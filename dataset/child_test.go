@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"restyle/internal/expect"
 	"runtime"
 	"strings"
 	"testing"
@@ -21,9 +22,8 @@ import (
 
 // What the test binary is to do instead of testing, by environment variable.
 const (
-	misbehave    = "DATASET_TEST_MISBEHAVE"
-	mutate       = "DATASET_TEST_MUTATE"
-	writeForever = "DATASET_TEST_WRITE"
+	misbehave = "DATASET_TEST_MISBEHAVE"
+	mutate    = "DATASET_TEST_MUTATE"
 )
 
 // withFooter changes a file's footer.
@@ -151,7 +151,7 @@ func TestChildThatMisbehaves(t *testing.T) {
 			if rows != c.rows {
 				t.Errorf("%d rows, want %d", rows, c.rows)
 			}
-			wantError(t, err, c.words)
+			expect.Error(t, err, c.words)
 			if cmd.ProcessState == nil {
 				t.Error("the process was not collected")
 			}
@@ -177,7 +177,7 @@ func TestChildGetsNothing(t *testing.T) {
 	}
 	cmd.Env = append(cmd.Env, misbehave+"=environment")
 	_, err = startChild(context.Background(), cmd, 10*time.Second)
-	wantError(t, err, childVariable)
+	expect.Error(t, err, childVariable)
 	if strings.Contains(err.Error(), "canary") {
 		t.Errorf("the child sees %v", err)
 	}
@@ -186,7 +186,7 @@ func TestChildGetsNothing(t *testing.T) {
 func TestChildDoesNotStartChildren(t *testing.T) {
 	t.Setenv(childVariable, "{}")
 	_, err := Open(context.Background(), "testdata/codec_zstd.parquet", Options{})
-	wantError(t, err, "must begin with dataset.ChildMain")
+	expect.Error(t, err, "must begin with dataset.ChildMain")
 }
 
 func TestClosingEarlyEndsTheChild(t *testing.T) {

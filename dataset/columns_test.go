@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"restyle/internal/expect"
 	"strings"
 	"testing"
 )
@@ -26,7 +27,7 @@ func TestParseColumns(t *testing.T) {
 	} {
 		got, err := ParseColumns(c.in)
 		if c.err != "" {
-			wantError(t, err, c.err)
+			expect.Error(t, err, c.err)
 		} else if err != nil {
 			t.Errorf("%q: %v", c.in, err)
 		}
@@ -85,7 +86,7 @@ func TestPick(t *testing.T) {
 		}
 		got, err := wanted{Columns: columns}.pick(strings.Fields(c.there))
 		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
-			wantError(t, err, words)
+			expect.Error(t, err, words)
 		} else if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%q among %q: %q, %v; want %q", c.columns, c.there, got, err, c.want)
 		}

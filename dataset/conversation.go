@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"restyle/chat"
 )
@@ -21,6 +22,7 @@ type Conversations struct {
 	Revision string // what pins the content: the commit on the hub, else the SHA-256 of the file in hex
 	Format   string // what was recognised, for people: "Alpaca columns instruction, input, output"
 
+	spec   string
 	source *Source
 	talk   bool // records are conversations as JSON
 	err    error
@@ -41,7 +43,7 @@ func OpenConversations(ctx context.Context, spec string, o Options) (*Conversati
 	if err != nil {
 		return nil, err
 	}
-	return &Conversations{Name: s.Name, Revision: s.Revision, Format: formatOf(s), source: s, talk: s.want.talk(s.names)}, nil
+	return &Conversations{Name: s.Name, Revision: s.Revision, Format: formatOf(s), spec: spec, source: s, talk: s.want.talk(s.names)}, nil
 }
 
 // formatOf words what was recognised.
@@ -98,3 +100,36 @@ func (c *Conversations) messages(rec []string) ([]chat.Message, error) {
 
 // Close ends the reading. Next must not be called after it.
 func (c *Conversations) Close() error { return c.source.Close() }
+
+// Uncertified is a row of gen's output that no certificate vouches for.
+type Uncertified struct {
+	Row int
+	Why string // one of the reasons that Certification tells apart, in words
+}
+
+// Uncertified returns the rows of gen's output that the certificates next to it do not vouch for. It returns none if there
+// are no certificates, or if the file is no output of gen's.
+func (c *Conversations) Uncertified(ctx context.Context) ([]Uncertified, error) {
+	if out := c.source.Columns.Output; out != rewrittenOutput && out != originalOutput {
+		return nil, nil
+	}
+	certificates, err := ReadCertificates(CertificatePath(c.spec))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := ReadRewritten(ctx, c.spec)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the certificates next to it (%s) are of other rows: move them away", err, CertificatePath(c.spec))
+	}
+	found := Certify(rows, certificates)
+	var result []Uncertified
+	for row, valid := range found.Valid {
+		if !valid {
+			result = append(result, Uncertified{row, found.Why(row)})
+		}
+	}
+	return result, nil
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"restyle/chat"
+	"restyle/internal/expect"
 )
 
 // conversations reads a data set to its end. Each comes out as "role: content | role: content".
@@ -111,7 +112,7 @@ func TestConversationForms(t *testing.T) {
 				t.Errorf("conversations %q, want %q", got, c.want)
 			}
 			if c.err != nil {
-				wantError(t, err, append(c.err, "dataset: rows.json")...)
+				expect.Error(t, err, append(c.err, "dataset: rows.json")...)
 			} else if err != nil || format != c.format {
 				t.Errorf("format %q, want %q; %v", format, c.format, err)
 			}
@@ -125,7 +126,7 @@ func TestConversationsErrorIsFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, first := c.Next()
-	wantError(t, first, "row 0", "no messages")
+	expect.Error(t, first, "row 0", "no messages")
 	if _, again := c.Next(); again != first {
 		t.Errorf("after %v came %v", first, again)
 	}
@@ -176,7 +177,7 @@ func TestParquetConversations(t *testing.T) {
 				t.Error(d)
 			}
 			if c.err != nil {
-				wantError(t, err, append(c.err, c.name)...)
+				expect.Error(t, err, append(c.err, c.name)...)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -217,7 +218,7 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		messages, err := parseMessages(raw)
 		if err != nil {
-			wantError(t, err)
+			expect.Error(t, err)
 			return
 		}
 		if len(messages) == 0 {

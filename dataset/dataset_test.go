@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 )
 
@@ -18,8 +16,6 @@ func TestMain(m *testing.M) {
 		os.Exit(badChild(os.Getenv(misbehave)))
 	case IsChild():
 		os.Exit(ChildMain())
-	case os.Getenv(writeForever) != "":
-		os.Exit(writer(os.Getenv(writeForever)))
 	case os.Getenv(mutate) != "":
 		os.Exit(mutations())
 	}
@@ -64,23 +60,6 @@ func all(spec string, o Options) (rows []Row, s *Source, err error) {
 	}
 }
 
-// wantError fails unless err says all of the words, in one line of bearable length.
-func wantError(t testing.TB, err error, words ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one with %q", words)
-	}
-	text := err.Error()
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			t.Errorf("error %q does not say %q", text, w)
-		}
-	}
-	if len(text) > 1500 || strings.Contains(text, "\n") {
-		t.Errorf("error is not one short line: %q", text)
-	}
-}
-
 // reference is the path of a real file that is not part of the module.
 func reference(t testing.TB, name string) string {
 	t.Helper()
@@ -93,21 +72,6 @@ func reference(t testing.TB, name string) string {
 		t.Skipf("%s is not there", path)
 	}
 	return path
-}
-
-// growth is by how many bytes what is kept in the heap has grown, at most, when f calls look. What the collector has yet to
-// free does not count: how much that is depends on when it ran.
-func growth(f func(look func())) int {
-	kept := func() int {
-		runtime.GC()
-		runtime.GC() // pools lose what they hold the second time
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
-	before, most := kept(), 0
-	f(func() { most = max(most, kept()-before) })
-	return most
 }
 
 // sampleRows are those of testdata/make.py.

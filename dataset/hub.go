@@ -10,10 +10,13 @@ import (
 	"restyle/hf/hub"
 )
 
+// extensions are those of data files, the preferred first.
+var extensions = []string{".parquet", ".jsonl", ".json"}
+
 // looksLikeHubID tells "owner/name" from a path that is not there.
 func looksLikeHubID(spec string) bool {
 	_, err := hub.ParseRef(hub.Dataset, spec)
-	named := rowWriters[strings.ToLower(path.Ext(spec))] != nil // a data file, by its extension
+	named := slices.Contains(extensions, strings.ToLower(path.Ext(spec)))
 	return err == nil && strings.Contains(spec, "/") && !named
 }
 
@@ -72,7 +75,7 @@ func splitFiles(paths []string, split string) ([]string, error) {
 	}
 	folder, word := path.Split(split)
 	var data []string
-	for _, ext := range []string{".parquet", ".jsonl", ".json"} {
+	for _, ext := range extensions {
 		for _, p := range paths {
 			if strings.HasPrefix(p, folder) && strings.EqualFold(path.Ext(p), ext) && !slices.Contains(notData, path.Base(p)) {
 				data = append(data, p)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"restyle/internal/expect"
 	"strings"
 	"testing"
 )
@@ -106,7 +107,7 @@ func TestJSONForms(t *testing.T) {
 				t.Errorf("rows %q, want %q", s, c.want)
 			}
 			if c.err != nil {
-				wantError(t, err, append(c.err, "dataset: rows.json")...)
+				expect.Error(t, err, append(c.err, "dataset: rows.json")...)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -123,7 +124,7 @@ func TestErrorIsFinal(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, first := s.Next()
-	wantError(t, first, "line 2")
+	expect.Error(t, first, "line 2")
 	if _, again := s.Next(); again != first {
 		t.Errorf("after %v came %v", first, again)
 	}
@@ -153,7 +154,7 @@ func TestLongRecords(t *testing.T) {
 				t.Errorf("%s: accepted", c.name)
 				continue
 			}
-			wantError(t, err, "longer than 16 MiB")
+			expect.Error(t, err, "longer than 16 MiB")
 		} else if err != nil || len(rows) != 1 {
 			t.Errorf("%s: %d rows, %v", c.name, len(rows), err)
 		}
@@ -265,16 +266,14 @@ func TestJSONMemoryIsFlat(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		grown := growth(func(look func()) { countRows(t, path, rows, look) })
-		t.Logf("%s: 40 MB, of which at most %d KiB are kept", form.name, grown>>10)
-		if grown > 4<<20 {
-			t.Errorf("%s: the heap grew by %d MiB", form.name, grown>>20)
-		}
+		t.Run(form.name, func(t *testing.T) {
+			expect.FlatHeap(t, 4<<20, func(measure func()) { countRows(t, path, rows, measure) })
+		})
 	}
 }
 
-// countRows reads a file without keeping its rows, and calls look now and then.
-func countRows(t *testing.T, path string, want int, look func()) {
+// countRows reads a file without keeping its rows, and calls measure every 2,500 rows.
+func countRows(t *testing.T, path string, want int, measure func()) {
 	t.Helper()
 	s, err := Open(context.Background(), path, Options{})
 	if err != nil {
@@ -287,7 +286,7 @@ func countRows(t *testing.T, path string, want int, look func()) {
 			break
 		}
 		if n++; n%2_500 == 0 {
-			look()
+			measure()
 		}
 	}
 	if n != want {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"restyle/internal/expect"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -132,7 +133,7 @@ func TestMutants(t *testing.T) {
 						_, _, alone = all(x, Options{})
 					}
 					if alone != nil { // else it was what the mutants before it left
-						wantError(t, alone, "x.parquet")
+						expect.Error(t, alone, "x.parquet")
 					}
 					t.Logf("%s: mutant %d: %v; alone: %v", name, i, err, alone)
 				}

@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"restyle/internal/expect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
 	"github.com/parquet-go/parquet-go/format"
 )
 
@@ -56,7 +58,7 @@ func TestParquetRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _, err = all("testdata/"+c.name+".parquet", Options{Columns: columns})
-		wantError(t, err, append(c.words, "dataset: "+c.name+".parquet")...)
+		expect.Error(t, err, append(c.words, "dataset: "+c.name+".parquet")...)
 	}
 	// Columns that are not asked for may be of any type.
 	columns, _ := ParseColumns("instruction=instruction,output=input")
@@ -77,9 +79,9 @@ func TestStarterIsReadInProcess(t *testing.T) {
 		t.Errorf("revisions %v and %v, %v", file.Revision, s.Revision, err)
 	}
 	_, _, err = all(StarterSpec, Options{})
-	wantError(t, err, "no starter set")
+	expect.Error(t, err, "no starter set")
 	_, _, err = all(StarterSpec, Options{Starter: o.Starter[:1000]})
-	wantError(t, err, "starter", "PAR1")
+	expect.Error(t, err, "starter", "PAR1")
 }
 
 // TestCursorDoubtsTheDecoder gives a cursor values that its statistics exclude.
@@ -108,7 +110,7 @@ func TestCursorDoubtsTheDecoder(t *testing.T) {
 		if c.words == "" && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		} else if c.words != "" {
-			wantError(t, err, c.words)
+			expect.Error(t, err, c.words)
 		}
 	}
 }
@@ -133,7 +135,7 @@ func TestParquetAllNull(t *testing.T) {
 		}
 		rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
 		if c.words != "" {
-			wantError(t, err, c.words, "all 2 values are empty")
+			expect.Error(t, err, c.words, "all 2 values are empty")
 		} else if err != nil || len(rows) != 2 {
 			t.Errorf("%v, %v", rows, err)
 		}
@@ -221,7 +223,7 @@ func TestHostileParquet(t *testing.T) {
 			t.Errorf("%s: accepted", c.name)
 			continue
 		}
-		wantError(t, err, append(c.words, "dataset: x.parquet: ")...)
+		expect.Error(t, err, append(c.words, "dataset: x.parquet: ")...)
 	}
 }
 
@@ -305,7 +307,7 @@ func TestRealParquet(t *testing.T) {
 		}
 		rows, _, err := all(path, Options{Columns: columns})
 		if c.words != "" {
-			wantError(t, err, c.words)
+			expect.Error(t, err, c.words)
 			continue
 		}
 		if err != nil || len(rows) != c.rows {
@@ -326,46 +328,42 @@ func TestParquetMemoryIsFlat(t *testing.T) {
 		t.Fatal(err)
 	}
 	const rows = 10_000
-	e := writeParquet(f)
+	w := parquet.NewGenericWriter[Rewritten](f, parquet.Compression(&zstd.Codec{}), parquet.MaxRowsPerRowGroup(1000))
 	for i := range rows {
-		if err := e.row(Rewritten{Instruction: fmt.Sprint("number ", i), OutputOriginal: fmt.Sprint(i, strings.Repeat(" print(1)", 450))}); err != nil {
+		row := Rewritten{Instruction: fmt.Sprint("number ", i), OutputOriginal: fmt.Sprint(i, strings.Repeat(" print(1)", 450))}
+		if _, err := w.Write([]Rewritten{row}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := e.finish(); err != nil {
+	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
-	grown := growth(func(look func()) { countRows(t, path, rows, look) })
-	t.Logf("40 MB through the child, of which at most %d KiB are kept here", grown>>10)
-	if grown > 4<<20 {
-		t.Errorf("the heap grew by %d MiB", grown>>20)
-	}
-	// What the child does, done here.
-	grown = growth(func(look func()) {
-		f, err := os.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		info, _ := f.Stat()
-		table, err := openParquet(f, info.Size(), wanted{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := 1; err == nil; n++ {
-			if _, err = table.next(); n%2_500 == 0 {
-				look()
-			}
-		}
-		if err != io.EOF {
-			t.Error(err)
-		}
+	t.Run("through the child", func(t *testing.T) {
+		expect.FlatHeap(t, 4<<20, func(measure func()) { countRows(t, path, rows, measure) })
 	})
-	t.Logf("decoding: at most %d KiB are kept", grown>>10)
-	if grown > 8<<20 {
-		t.Errorf("the decoder's heap grew by %d MiB", grown>>20)
-	}
+	t.Run("in the child", func(t *testing.T) { // what the child does, done here
+		expect.FlatHeap(t, 8<<20, func(measure func()) {
+			f, err := os.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			info, _ := f.Stat()
+			table, err := openParquet(f, info.Size(), wanted{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := 1; err == nil; n++ {
+				if _, err = table.next(); n%2_500 == 0 {
+					measure()
+				}
+			}
+			if err != io.EOF {
+				t.Error(err)
+			}
+		})
+	})
 }
 
 func TestParquetContextEnds(t *testing.T) {
@@ -384,5 +382,5 @@ func TestParquetContextEnds(t *testing.T) {
 		t.Error(err)
 	}
 	_, err = Open(ctx, "testdata/codec_zstd.parquet", Options{})
-	wantError(t, err, "context canceled")
+	expect.Error(t, err, "context canceled")
 }

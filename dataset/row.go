@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"unicode/utf8"
 )
 
 // Row is one task of a source: what was asked, the data that came with it, and
@@ -27,8 +29,8 @@ type Rewritten struct {
 // The keys of the two answers of a Rewritten.
 const originalOutput, rewrittenOutput = "output_original", "output_passive_aggressive"
 
-// rewrittenColumns are the keys of Rewritten in the order of its fields.
-var rewrittenColumns = []string{"instruction", "input", originalOutput, rewrittenOutput}
+// RewrittenColumns are the keys of Rewritten in the order of its fields.
+var RewrittenColumns = [...]string{"instruction", "input", originalOutput, rewrittenOutput}
 
 func (r Rewritten) fields() []string {
 	return []string{r.Instruction, r.Input, r.OutputOriginal, r.OutputPassiveAggressive}
@@ -46,4 +48,21 @@ func (r Rewritten) SHA256() string {
 		h.Write([]byte(f))
 	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// maxField is the largest field of a Rewritten in bytes. Four of them are smaller than maxRecord even if every byte is
+// escaped as \u00XX.
+const maxField = 512 << 10
+
+// Check returns an error if the row could not be read back: every field must be valid UTF-8 of at most 512 KiB.
+func (r Rewritten) Check() error {
+	for i, f := range r.fields() {
+		if !utf8.ValidString(f) {
+			return fmt.Errorf("%s is not valid UTF-8", RewrittenColumns[i])
+		}
+		if len(f) > maxField {
+			return fmt.Errorf("%s has %d bytes: at most %d are sure to be read back", RewrittenColumns[i], len(f), maxField)
+		}
+	}
+	return nil
 }

@@ -221,7 +221,7 @@ func ReadRewritten(ctx context.Context, path string) ([]Rewritten, error) {
 	if err := regular(path); err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	t, err := openFile(ctx, path, wanted{Exactly: rewrittenColumns})
+	t, err := openFile(ctx, path, wanted{Exactly: RewrittenColumns[:]})
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %s: %w", filepath.Base(path), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"restyle/hf/hub"
+	"restyle/internal/expect"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -95,7 +96,7 @@ func TestRealJSON(t *testing.T) {
 		t.Errorf("%d rows, %v", len(rewritten), err)
 	}
 	_, err = ReadRewritten(context.Background(), reference(t, "instruct/torchtune_alpaca_tiny.json"))
-	wantError(t, err, `no column "output_original"`, `"text"`)
+	expect.Error(t, err, `no column "output_original"`, `"text"`)
 }
 
 func TestSplitFiles(t *testing.T) {
@@ -125,7 +126,7 @@ func TestSplitFiles(t *testing.T) {
 	} {
 		got, err := splitFiles(strings.Fields(c.paths), c.split)
 		if words, isError := strings.CutPrefix(c.want, "error: "); isError {
-			wantError(t, err, words)
+			expect.Error(t, err, words)
 		} else if err != nil || strings.Join(got, " ") != c.want {
 			t.Errorf("%q of %q: %q, %v", c.split, c.paths, got, err)
 		}
@@ -171,16 +172,16 @@ func TestHub(t *testing.T) {
 		}
 	}
 	_, _, err = all("owner/name@main", Options{Hub: hub, Split: "test"})
-	wantError(t, err, "data/test.parquet: ", "parquet")
+	expect.Error(t, err, "data/test.parquet: ", "parquet")
 	_, _, err = all("owner/other", Options{Hub: hub})
-	wantError(t, err, "no file owner/other here", "hub")
+	expect.Error(t, err, "no file owner/other here", "hub")
 }
 
 func TestHubFilesMustAgree(t *testing.T) {
 	row := func(q, a string) string { return fmt.Sprintf("{%q:\"a\",%q:\"b\"}\n", q, a) }
 	hub := hubCache(t, map[string]string{"train-0.jsonl": row("instruction", "output"), "train-1.jsonl": row("question", "answer")})
 	rows, _, err := all("owner/name", Options{Hub: hub})
-	wantError(t, err, "train-1.jsonl", "its columns (instruction=question,output=answer)", "--columns")
+	expect.Error(t, err, "train-1.jsonl", "its columns (instruction=question,output=answer)", "--columns")
 	if len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))
 	}

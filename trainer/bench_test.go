@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/kernels"
 	"restyle/model"
@@ -51,9 +51,9 @@ func benchmarkStep(b *testing.B, config string, dtype tensor.DType) {
 		b.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
-	var examples []dataset.Example
+	var examples []training.Example
 	for range micro {
-		e := dataset.Example{}
+		e := training.Example{}
 		for range seq {
 			e.IDs = append(e.IDs, int32(r.IntN(from.Config.Vocab)))
 		}

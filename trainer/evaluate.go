@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/model"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -108,7 +108,7 @@ func (r *Run) valLoss(ctx context.Context) (float64, error) {
 
 // ValLoss is the loss of a model over examples: the sum over all their trained tokens, and how many these are. At most limit
 // tokens go through the model at once, for which it must have been opened. It ends early when ctx does, with its error.
-func ValLoss(ctx context.Context, m *model.Model, examples []dataset.Example, limit int) (total model.Loss, err error) {
+func ValLoss(ctx context.Context, m *model.Model, examples []training.Example, limit int) (total model.Loss, err error) {
 	batches := make([]model.Batch, len(examples))
 	for i, e := range examples {
 		batches[i] = batch(e)

@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/model"
 	"restyle/optim"
 )
@@ -22,7 +22,7 @@ type Plan struct {
 
 	s        Settings
 	rate     optim.Schedule
-	examples []dataset.Example
+	examples []training.Example
 	ends     []int   // the step behind the last one of each epoch
 	epoch    int     // the one that rows are of
 	rows     [][]int // the examples of each row; a row is one example unless there is packing
@@ -47,7 +47,7 @@ func (p *Plan) Left(every, step int) (times int) {
 
 // NewPlan lays out a run over examples; what is held out from it only has to fit. It is an error when there is nothing to train
 // on, or the warm-up is longer than the run.
-func NewPlan(s Settings, examples, heldOut []dataset.Example) (*Plan, error) {
+func NewPlan(s Settings, examples, heldOut []training.Example) (*Plan, error) {
 	if len(examples) == 0 {
 		return nil, fmt.Errorf("there is no example to train on")
 	}
@@ -120,9 +120,9 @@ func (p *Plan) load(epoch int) {
 		return
 	}
 	p.epoch = epoch
-	order := dataset.Order(len(p.examples), p.s.Seed, epoch)
+	order := training.Order(len(p.examples), p.s.Seed, epoch)
 	if p.s.Packing {
-		p.rows = dataset.Pack(p.examples, order, p.s.Seq)
+		p.rows = training.Pack(p.examples, order, p.s.Seq)
 		return
 	}
 	p.rows = make([][]int, len(order))
@@ -175,7 +175,7 @@ func (p *Plan) Step(step int) (batches []model.Batch, examples int) {
 	return inPasses(micro, p.MaxTokens), examples
 }
 
-func batch(e dataset.Example) model.Batch { return model.Batch{IDs: e.IDs, Labels: e.Labels} }
+func batch(e training.Example) model.Batch { return model.Batch{IDs: e.IDs, Labels: e.Labels} }
 
 // inPasses lays batches end to end, in order, into as few passes of at most limit tokens as that order allows.
 func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
@@ -35,7 +35,7 @@ func TestPlan(t *testing.T) {
 						return // the run ends within an epoch
 					}
 					var want []string
-					order := dataset.Order(len(examples), s.Seed, epoch)
+					order := training.Order(len(examples), s.Seed, epoch)
 					for _, i := range order {
 						want = append(want, fmt.Sprint(examples[i].IDs))
 					}

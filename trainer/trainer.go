@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/model"
 	"restyle/optim"
@@ -30,8 +30,8 @@ type Run struct {
 	Plan      *Plan
 	Model     *model.Model // with its weights, opened for Plan.MaxTokens and Train
 	Optimizer *optim.AdamW
-	Val       []dataset.Example // optional: for the validation loss
-	Dir       string            // checkpoints and metrics.jsonl are in it
+	Val       []training.Example // optional: for the validation loss
+	Dir       string             // checkpoints and metrics.jsonl are in it
 
 	// From is the model's own files, which go with its weights wherever they are saved.
 	From *hf.Checkpoint

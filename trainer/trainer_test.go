@@ -18,7 +18,7 @@ import (
 	"strings"
 	"testing"
 
-	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/kernels"
 	"restyle/model"
@@ -34,10 +34,10 @@ const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama
 	"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true, "eos_token_id": 2}`
 
 // learnable are examples in which the next token follows from the last one: half of each, the prompt, is not trained.
-func learnable(n int, seed uint64) (examples []dataset.Example) {
+func learnable(n int, seed uint64) (examples []training.Example) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := range n {
-		e := dataset.Example{Row: i}
+		e := training.Example{Row: i}
 		id := int32(r.IntN(300))
 		for range 4 + r.IntN(28) {
 			e.IDs = append(e.IDs, id)
@@ -45,7 +45,7 @@ func learnable(n int, seed uint64) (examples []dataset.Example) {
 		}
 		e.Labels = slices.Clone(e.IDs)
 		for j := range len(e.Labels) / 2 {
-			e.Labels[j] = dataset.Ignore
+			e.Labels[j] = training.Ignore
 		}
 		examples = append(examples, e)
 	}
@@ -564,9 +564,9 @@ func TestNotFinite(t *testing.T) {
 				norm = p.W
 			}
 		}
-		example := dataset.Example{IDs: []int32{5, 7}, Labels: []int32{dataset.Ignore, 7}}
+		example := training.Example{IDs: []int32{5, 7}, Labels: []int32{training.Ignore, 7}}
 		var err error
-		if r.Plan, err = NewPlan(s, []dataset.Example{example}, nil); err != nil {
+		if r.Plan, err = NewPlan(s, []training.Example{example}, nil); err != nil {
 			t.Fatal(err)
 		}
 		var last Step

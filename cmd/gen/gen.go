@@ -20,6 +20,7 @@ import (
 
 	"restyle/data"
 	"restyle/dataset"
+	"restyle/dataset/output"
 	"restyle/hf/hub"
 	"restyle/internal/cli"
 	"restyle/internal/secret"
@@ -268,7 +269,7 @@ func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end
 func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 	// What is known of the rows so far grows with their number and stays; twice as much would be too much.
 	defer debug.SetGCPercent(debug.SetGCPercent(30))
-	out, err := dataset.Create(g.out)
+	out, err := output.Create(g.out)
 	if err != nil {
 		return err
 	}
@@ -361,7 +362,7 @@ func (g *gen) answer(ctx context.Context, r *teacher.Run, j *teacher.Journal) (t
 }
 
 // finish prints the figures as the last line.
-func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done dataset.Committed) error {
+func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committed) error {
 	return cli.PrintJSON(g.stdout, struct {
 		Out          string   `json:"out"`
 		Rows         int      `json:"rows"`
@@ -408,7 +409,7 @@ func (g *gen) cost(sum teacher.Summary) *float64 {
 }
 
 // savePartial keeps the rows that were accepted before a run stopped where a person can use them.
-func (g *gen) savePartial(out *dataset.Output, sum teacher.Summary) {
+func (g *gen) savePartial(out *output.Writer, sum teacher.Summary) {
 	if sum.Accepted == 0 || sum.Accepted < g.partialRows() {
 		return
 	}
@@ -449,7 +450,7 @@ func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
 	if g.remote == nil {
 		made += " The built-in rewriter is rules and a phrase bank, not a language model."
 	}
-	c := dataset.Card{
+	c := output.Card{
 		Title: fmt.Sprintf("%s answers to programming questions", g.voice.Name), Language: []string{"en"},
 		Tags: []string{"code", "style-transfer", "synthetic"}, Rows: sum.Accepted,
 		Source: fmt.Sprintf("%s, revision %s", g.src.Name, g.src.Revision), Made: made,
@@ -457,7 +458,7 @@ func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
 	if g.source == dataset.StarterSpec {
 		c.License = "mit"
 	}
-	outcome, err := dataset.WriteFile(g.card, []byte(c.Markdown()))
+	outcome, err := output.WriteFile(g.card, []byte(c.Markdown()))
 	if err == nil {
 		g.say("%s: %s", g.card, outcome)
 	}

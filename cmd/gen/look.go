@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"restyle/dataset"
+	"restyle/dataset/output"
 	"restyle/internal/cli"
 	"restyle/teacher"
 )
@@ -112,7 +113,7 @@ func (g *gen) showReport(ctx context.Context) error {
 		}
 	}
 	plot := filepath.Join(g.work, "tone.svg")
-	if _, err := dataset.WriteFile(plot, []byte(report.TonePlot())); err != nil {
+	if _, err := output.WriteFile(plot, []byte(report.TonePlot())); err != nil {
 		return err
 	}
 	fmt.Fprintf(g.stdout, "\nplot: %s\n", plot)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"restyle/dataset"
+	"restyle/dataset/output"
 )
 
 var update = flag.Bool("update", false, "write the parts of README.md and docs/gen.md that follow from the code and the data")
@@ -35,7 +36,7 @@ func TestReadme(t *testing.T) {
 		if !*update {
 			t.Fatalf("%s is not up to date: go test ./cmd/gen -run TestReadme -update", c.path)
 		}
-		if _, err := dataset.WriteFile(c.path, []byte(want)); err != nil {
+		if _, err := output.WriteFile(c.path, []byte(want)); err != nil {
 			t.Fatal(err)
 		}
 		os.Remove(c.path + ".bak")

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/infer"
 	"restyle/model"
 	"restyle/trainer"
@@ -71,7 +72,7 @@ func (a *asking) add(question string, prompt []int32) {
 }
 
 // conversations reads the rows of some examples once more, as text.
-func (t *train) conversations(ctx context.Context, of []dataset.Example) (found []dataset.Conversation, err error) {
+func (t *train) conversations(ctx context.Context, of []training.Example) (found []dataset.Conversation, err error) {
 	first := 0 // row of the data set at hand
 	for _, spec := range t.sources() {
 		source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
@@ -84,7 +85,7 @@ func (t *train) conversations(ctx context.Context, of []dataset.Example) (found 
 			if c, err = source.Next(); err != nil {
 				break
 			}
-			if slices.ContainsFunc(of, func(e dataset.Example) bool { return e.Row == first+c.Row }) {
+			if slices.ContainsFunc(of, func(e training.Example) bool { return e.Row == first+c.Row }) {
 				found = append(found, c)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"restyle/chat"
 	"restyle/data"
 	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/hf/hub"
 	"restyle/internal/disk"
@@ -189,21 +190,21 @@ func (t *train) sourceOptions(spec string) dataset.Options {
 }
 
 // examples reads and encodes the data.
-func (t *train) examples(ctx context.Context) (*dataset.Set, *dataset.Encoder, error) {
-	e := &dataset.Encoder{Tokenizer: t.language.Tokenizer, Family: t.language.Family, Seq: t.seq, All: t.trainOn == "all"}
-	var sets []*dataset.Set
+func (t *train) examples(ctx context.Context) (*training.Set, *training.Encoder, error) {
+	e := &training.Encoder{Tokenizer: t.language.Tokenizer, Family: t.language.Family, Seq: t.seq, All: t.trainOn == "all"}
+	var sets []*training.Set
 	for _, path := range t.text {
-		s, err := dataset.LoadText(ctx, path, e)
+		s, err := training.LoadText(ctx, path, e)
 		if err != nil {
 			return nil, nil, err
 		}
 		sets = append(sets, s)
 	}
 	if len(sets) > 0 {
-		return dataset.Join(sets...), e, nil
+		return training.Join(sets...), e, nil
 	}
 	for _, spec := range t.sources() {
-		s, err := dataset.Load(ctx, spec, t.sourceOptions(spec), e)
+		s, err := training.Load(ctx, spec, t.sourceOptions(spec), e)
 		if err != nil {
 			if len(t.data) == 0 && errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("%w: make it with go run ./cmd/gen, or give another set with --data", err)
@@ -212,5 +213,5 @@ func (t *train) examples(ctx context.Context) (*dataset.Set, *dataset.Encoder, e
 		}
 		sets = append(sets, s)
 	}
-	return dataset.Join(sets...), e, nil
+	return training.Join(sets...), e, nil
 }

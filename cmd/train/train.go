@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/infer"
 	"restyle/internal/cli"
@@ -38,10 +38,10 @@ type train struct {
 	origin      *hf.Checkpoint
 	language    infer.Language
 	newTemplate bool // the model is asked in another form than its base
-	set         *dataset.Set
-	encoder     *dataset.Encoder
-	training    []dataset.Example
-	heldOut     []dataset.Example
+	set         *training.Set
+	encoder     *training.Encoder
+	training    []training.Example
+	heldOut     []training.Example
 	settings    trainer.Settings
 	plan        *trainer.Plan
 	process     int              // bytes that it takes beside its arenas

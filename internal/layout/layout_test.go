@@ -20,8 +20,9 @@ import (
 var layers = [][]string{
 	{"cmd", "data/make"},
 	{"trainer", "teacher"},
-	{"infer", "dataset", "teacher/openai"},
-	{"chat", "tokenizer", "hf", "voice"},
+	{"infer", "dataset/training", "dataset/output", "teacher/openai"},
+	{"dataset", "tokenizer", "hf", "voice"},
+	{"chat"},
 	{"optim"},
 	{"model", "kernels/cases"},
 	{"kernels"},
@@ -100,8 +101,8 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// TestGenNeedsNoC: gen trains and asks nothing itself, so it builds for systems that the kernels are not written for.
-func TestGenNeedsNoC(t *testing.T) {
+// TestGenNeedsNoModel: gen neither trains nor asks a model itself, so it needs no kernels, which are C, and no tokenizer.
+func TestGenNeedsNoModel(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "restyle/cmd/gen").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -110,8 +111,10 @@ func TestGenNeedsNoC(t *testing.T) {
 	if !slices.Contains(deps, "restyle/hf/hub") {
 		t.Fatalf("what gen imports is not known: %v", deps)
 	}
-	if slices.Contains(deps, "restyle/kernels") {
-		t.Error("cmd/gen imports restyle/kernels")
+	for _, needless := range []string{"restyle/kernels", "restyle/tokenizer"} {
+		if slices.Contains(deps, needless) {
+			t.Errorf("cmd/gen imports %s", needless)
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ var gendataMutants = []mutant{
 	{"gendata/number-underscore", "internal/python/equal.go", "strings.ReplaceAll(t.Text, \"_\", \"\")", "t.Text", "./internal/python -run TestEqual"},
 	{"gendata/lacking-unknown", "dataset/json.go", "len(t.columns) != 3 || !slices.ContainsFunc", "len(t.columns) != 3 || false && !slices.ContainsFunc", "./dataset -run TestJSONForms"},
 	{"gendata/utf16-unmarked", "dataset/source.go", "start[:min(2, len(start))]", "start[:min(1, len(start))]", "./dataset -run TestJSONForms"},
-	{"gendata/field-limit", "dataset/write.go", "len(f) > maxField", "len(f) > 2*maxField", "./dataset -run TestRefusedRows"},
+	{"gendata/field-limit", "dataset/row.go", "len(f) > maxField", "len(f) > 2*maxField", "./dataset/output -run TestRefusedRows"},
 	{"gendata/kind-line", "data/make/kinds.go", "line += 1 + bytes.Count", "line += bytes.Count", "./data/make -run TestMistakesInKinds"},
 	{"gendata/kind-twice", "data/make/kinds.go", "if first, ok := places[name]; ok", "if first, ok := places[name]; ok && false", "./data/make -run TestMistakesInKinds"},
 	{"gendata/kind-without-draw", "data/make/kinds.go", "if f.draws[name] == nil", "if false", "./data/make -run TestMistakesInKinds"},

@@ -10,6 +10,7 @@ import (
 	"restyle/chat"
 	"restyle/data"
 	"restyle/dataset"
+	"restyle/dataset/training"
 	"restyle/hf/hub"
 	"restyle/infer"
 	"restyle/kernels"
@@ -25,7 +26,7 @@ type side struct {
 	Model
 	device  *kernels.Device
 	engine  *infer.Engine
-	encoder *dataset.Encoder
+	encoder *training.Encoder
 	limit   int // tokens of an answer
 }
 
@@ -42,7 +43,7 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 	}
 	return &side{
 		Model: m, device: d, engine: e, limit: o.MaxTokens,
-		encoder: &dataset.Encoder{Tokenizer: e.Tokenizer, Family: e.Family, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
+		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Family: e.Family, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
 	}, nil
 }
 

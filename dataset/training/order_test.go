@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"fmt"
@@ -225,7 +225,7 @@ func TestPack(t *testing.T) {
 		}
 	}
 	defer func() {
-		if p := recover(); fmt.Sprint(p) != "dataset: Pack: example 1 has 11 tokens, a row 10" {
+		if p := recover(); fmt.Sprint(p) != "training: Pack: example 1 has 11 tokens, a row 10" {
 			t.Errorf("an example that is too long: %v", p)
 		}
 	}()

@@ -1,4 +1,4 @@
-package dataset
+package output
 
 import (
 	"errors"
@@ -64,24 +64,24 @@ type pending struct {
 func createPending(path string) (*pending, error) {
 	path, err := disk.Follow(path) // a link stays one
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, fmt.Errorf("output: %w", err)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("dataset: %s is not a regular file (%s): choose another name", path, info.Mode().Type())
+		return nil, fmt.Errorf("output: %s is not a regular file (%s): choose another name", path, info.Mode().Type())
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, fmt.Errorf("output: %w", err)
 	}
 	lock, err := disk.Lock(path + ".lock")
 	if errors.Is(err, disk.ErrLocked) {
-		return nil, fmt.Errorf("dataset: another process is writing %s: wait for it or choose another name (%w)", path, err)
+		return nil, fmt.Errorf("output: another process is writing %s: wait for it or choose another name (%w)", path, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, fmt.Errorf("output: %w", err)
 	}
 	f, err := disk.Create(path, 0o666)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("dataset: %w", err), lock.Remove())
+		return nil, errors.Join(fmt.Errorf("output: %w", err), lock.Remove())
 	}
 	return &pending{f, path, lock}, nil
 }
@@ -93,7 +93,7 @@ func (p *pending) discard() error { return errors.Join(p.Discard(), p.lock.Remov
 func (p *pending) commit() (Outcome, error) {
 	outcome, err := p.place()
 	if err = errors.Join(err, p.discard()); err != nil {
-		return Outcome{}, fmt.Errorf("dataset: %w", err)
+		return Outcome{}, fmt.Errorf("output: %w", err)
 	}
 	return outcome, nil
 }

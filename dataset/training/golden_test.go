@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"restyle/chat"
+	"restyle/dataset"
 	"restyle/tokenizer"
 )
 
@@ -76,7 +77,7 @@ func TestGoldenMasks(t *testing.T) {
 					ids, loss = g.IDsSafe, g.LossSafe
 				}
 				e.Chat.DateString = g.Options.DateString
-				ex, _, err := e.Encode(Conversation{Messages: g.Messages})
+				ex, _, err := e.Encode(dataset.Conversation{Messages: g.Messages})
 				if err != nil {
 					t.Errorf("%s: %v", g.Name, err)
 					continue
@@ -110,9 +111,16 @@ func TestGoldenMasks(t *testing.T) {
 
 // TestPromptIsWhatChatAsksForReal: as TestPromptIsWhatChatAsks, with large vocabularies and real questions and answers.
 func TestPromptIsWhatChatAsksForReal(t *testing.T) {
-	rows, _, err := all(reference(t, "instruct/gpteacher_codegen-instruct.json"), Options{})
+	source, err := dataset.Open(t.Context(), reference(t, "instruct/gpteacher_codegen-instruct.json"), dataset.Options{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	defer source.Close()
+	rows := make([]dataset.Row, 1000)
+	for i := range rows {
+		if rows[i], err = source.Next(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, name := range []string{"llama3", "qwen2-tiny"} {
 		tok := real(t, name)
@@ -122,8 +130,8 @@ func TestPromptIsWhatChatAsksForReal(t *testing.T) {
 			if e.check() != nil {
 				continue // another model's template
 			}
-			for _, row := range rows[:1000] {
-				if err := checkExample(e, Question(row.Instruction, row.Input), row.Output); err != nil {
+			for _, row := range rows {
+				if err := checkExample(e, dataset.Question(row.Instruction, row.Input), row.Output); err != nil {
 					t.Fatalf("%s, %s, row %d: %v", name, family, row.Index, err)
 				}
 			}

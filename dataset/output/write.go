@@ -1,4 +1,4 @@
-package dataset
+package output
 
 import (
 	"bufio"
@@ -7,20 +7,16 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"restyle/dataset"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// maxField is the longest field that is written, in bytes: four of them make less
-// than maxRecord even where every byte is escaped as \u00XX.
-const maxField = 512 << 10
-
 // rowWriter writes rows in one format. finish writes what the format ends with.
 type rowWriter struct {
-	row    func(Rewritten) error
+	row    func(dataset.Rewritten) error
 	finish func() error
 }
 
@@ -37,7 +33,7 @@ func rowWriterFor(path string) (func(io.Writer) rowWriter, error) {
 	if e := rowWriters[ext]; e != nil {
 		return e, nil
 	}
-	return nil, fmt.Errorf("dataset: %s: the extension %q is not one of .json, .jsonl and .parquet, which choose the format", path, ext)
+	return nil, fmt.Errorf("output: %s: the extension %q is not one of .json, .jsonl and .parquet, which choose the format", path, ext)
 }
 
 // writeJSON writes an array, two spaces an indent, nothing escaped that JSON lets
@@ -50,7 +46,7 @@ func writeJSON(w io.Writer) rowWriter {
 	enc.SetIndent("  ", "  ")
 	before := "[\n  "
 	return rowWriter{
-		row: func(r Rewritten) error {
+		row: func(r dataset.Rewritten) error {
 			one.Reset()
 			if err := enc.Encode(r); err != nil {
 				return err
@@ -75,32 +71,19 @@ func writeJSONL(w io.Writer) rowWriter {
 	b := bufio.NewWriter(w)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	return rowWriter{row: func(r Rewritten) error { return enc.Encode(r) }, finish: b.Flush}
+	return rowWriter{row: func(r dataset.Rewritten) error { return enc.Encode(r) }, finish: b.Flush}
 }
 
 // writeParquet writes zstd-compressed row groups of 1,000 rows, so that memory
 // stays flat. The bytes depend on the rows alone.
 func writeParquet(w io.Writer) rowWriter {
-	pw := parquet.NewGenericWriter[Rewritten](w,
+	pw := parquet.NewGenericWriter[dataset.Rewritten](w,
 		parquet.Compression(&zstd.Codec{Concurrency: 1}),
 		parquet.MaxRowsPerRowGroup(1000),
 		parquet.CreatedBy("restyle", "", ""),
 	)
 	return rowWriter{
-		row:    func(r Rewritten) error { _, err := pw.Write([]Rewritten{r}); return err },
+		row:    func(r dataset.Rewritten) error { _, err := pw.Write([]dataset.Rewritten{r}); return err },
 		finish: pw.Close,
 	}
-}
-
-// check refuses a row that could not be read back as it is.
-func (r Rewritten) check() error {
-	for i, f := range r.fields() {
-		if !utf8.ValidString(f) {
-			return fmt.Errorf("%s is not valid UTF-8", rewrittenColumns[i])
-		}
-		if len(f) > maxField {
-			return fmt.Errorf("%s has %d bytes, more than the %d that are sure to be read back", rewrittenColumns[i], len(f), maxField)
-		}
-	}
-	return nil
 }

@@ -1,8 +1,9 @@
-package dataset
+package output
 
 import (
 	"encoding/json"
 	"fmt"
+	"restyle/dataset"
 	"strings"
 )
 
@@ -44,7 +45,7 @@ func (c Card) Markdown() string {
 	items("size_categories", []string{sizeCategory(c.Rows)})
 	items("tags", c.Tags)
 	b.WriteString("---\n\n")
-	fmt.Fprintf(&b, "# %s\n\n%d rows with the keys `%s`.\n", strings.Join(strings.Fields(c.Title), " "), c.Rows, strings.Join(rewrittenColumns, "`, `"))
+	fmt.Fprintf(&b, "# %s\n\n%d rows with the keys `%s`.\n", strings.Join(strings.Fields(c.Title), " "), c.Rows, strings.Join(dataset.RewrittenColumns[:], "`, `"))
 	b.WriteString("Every row has a certificate beside the data: the checks that it passed, the prompt's hash, the teacher, the seed and the row of the source.\n")
 	if c.Source != "" {
 		fmt.Fprintf(&b, "\nSource of the instructions: %s\n", strings.Join(strings.Fields(c.Source), " "))

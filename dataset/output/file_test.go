@@ -1,10 +1,12 @@
-package dataset
+package output
 
 import (
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"restyle/dataset"
+	"restyle/internal/expect"
 	"slices"
 	"testing"
 	"time"
@@ -13,7 +15,7 @@ import (
 func TestOutcomes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
-	certs := CertificatePath(path)
+	certs := dataset.CertificatePath(path)
 	if d := save(t, path, someRows(5)); d.Data.State != Written || d.Certificates.State != Written {
 		t.Errorf("first: %+v", d)
 	}
@@ -62,7 +64,7 @@ func TestTwoWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Create(path)
-	wantError(t, err, "another process is writing", path)
+	expect.Error(t, err, "another process is writing", path)
 	if _, err := a.Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -71,12 +73,12 @@ func TestTwoWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Only the certificates are being written by somebody: nothing may be left.
-	other, err := createPending(CertificatePath(filepath.Join(filepath.Dir(path), "x.json")))
+	other, err := createPending(dataset.CertificatePath(filepath.Join(filepath.Dir(path), "x.json")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = Create(filepath.Join(filepath.Dir(path), "x.json"))
-	wantError(t, err, "x.certificates.jsonl")
+	expect.Error(t, err, "x.certificates.jsonl")
 	if err := errors.Join(other.discard(), b.Discard(), b.Discard()); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,7 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 		{filepath.Join(dir, "d.json"), "not a regular file"},
 	} {
 		_, err := Create(c.path)
-		wantError(t, err, c.words)
+		expect.Error(t, err, c.words)
 	}
 	if os.Getuid() == 0 {
 		return // nothing is read-only to root
@@ -135,7 +137,7 @@ func TestFullDisk(t *testing.T) {
 			}
 		}
 		_, err = o.Commit()
-		wantError(t, err, "no space left")
+		expect.Error(t, err, "no space left")
 		if read(t, path) != was || len(folder(t, filepath.Dir(path))) != 2 {
 			t.Errorf("%s: the old file is not as it was, or something is left behind: %q", ext, folder(t, filepath.Dir(path)))
 		}

@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ func Pack(examples []Example, order []int, seq int) [][]int {
 	for _, p := range place {
 		n := length(p)
 		if n > seq {
-			panic(fmt.Sprintf("dataset: Pack: example %d has %d tokens, a row %d", order[p], n, seq))
+			panic(fmt.Sprintf("training: Pack: example %d has %d tokens, a row %d", order[p], n, seq))
 		}
 		row, room := open.take(n)
 		if room < 0 {

@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"context"
@@ -24,18 +24,18 @@ import (
 // very first. Of e only Tokenizer and Seq are used.
 func LoadText(ctx context.Context, path string, e *Encoder) (*Set, error) {
 	if e.Seq < 2 {
-		return nil, fmt.Errorf("dataset: chunks of %d tokens (--seq): the shortest from which anything is learned has 2", e.Seq)
+		return nil, fmt.Errorf("training: chunks of %d tokens (--seq): the shortest from which anything is learned has 2", e.Seq)
 	}
 	text, err := readText(path)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, fmt.Errorf("training: %w", err)
 	}
 	sum := sha256.Sum256([]byte(text))
 	s := &Set{Name: filepath.Base(path), Revision: hex.EncodeToString(sum[:]), Format: "plain text"}
 	ids := beginning(e.Tokenizer).IDs
 	ids = append(ids, e.Tokenizer.Encode(strings.TrimPrefix(text, "\ufeff"), tokenizer.EncodeOptions{}).IDs...)
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("dataset: %s: %w", path, err)
+		return nil, fmt.Errorf("training: %s: %w", path, err)
 	}
 	for from := 0; from+1 < len(ids); from += e.Seq - 1 {
 		to := min(from+e.Seq, len(ids))
@@ -45,16 +45,13 @@ func LoadText(ctx context.Context, path string, e *Encoder) (*Set, error) {
 		s.Rows++
 	}
 	if s.Rows == 0 {
-		return nil, fmt.Errorf("dataset: %s: a text of %d tokens: nothing is left to train on", path, len(ids))
+		return nil, fmt.Errorf("training: %s: a text of %d tokens: nothing is left to train on", path, len(ids))
 	}
 	s.count()
 	return s, nil
 }
 
 func readText(path string) (string, error) {
-	if err := regular(path); err != nil {
-		return "", err
-	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err

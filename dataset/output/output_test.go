@@ -1,9 +1,10 @@
-package dataset
+package output
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -15,31 +16,62 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"restyle/dataset"
 	"restyle/internal/disk"
+	"restyle/internal/expect"
 )
 
-// someRows differ in every way that a format might trip over.
-func someRows(n int) []Rewritten {
-	rows := []Rewritten{
-		{"Print <b> & \"quotes\".", "", "print('<b> & \"x\"')\n", "Oh, *of course*.\n\n```python\nprint('<b> & \"x\"')\n```\n"},
-		{"Grüße aus 東京 🙂", "a\tb\\n", "x = '\\u2028'", "\u2028\u2029\x00\x7f\ufffd"},
-		{"", "", "", ""},
+// writeForever makes the test binary write to the path that the environment variable holds, until it is killed.
+const writeForever = "DATASET_TEST_WRITE"
+
+func TestMain(m *testing.M) {
+	switch {
+	case dataset.IsChild():
+		os.Exit(dataset.ChildMain())
+	case os.Getenv(writeForever) != "":
+		os.Exit(writer(os.Getenv(writeForever)))
+	}
+	os.Exit(m.Run())
+}
+
+func read(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func rewritten(instruction, input, original, answer string) dataset.Rewritten {
+	return dataset.Rewritten{
+		Instruction: instruction, Input: input, OutputOriginal: original, OutputPassiveAggressive: answer,
+	}
+}
+
+// someRows returns rows that differ in every way that a format might trip over.
+func someRows(n int) []dataset.Rewritten {
+	rows := []dataset.Rewritten{
+		rewritten("Print <b> & \"quotes\".", "", "print('<b> & \"x\"')\n",
+			"Oh, *of course*.\n\n```python\nprint('<b> & \"x\"')\n```\n"),
+		rewritten("Grüße aus 東京 🙂", "a\tb\\n", "x = '\\u2028'", "\u2028\u2029\x00\x7f\ufffd"),
+		{},
 	}
 	for i := len(rows); i < n; i++ {
-		rows = append(rows, Rewritten{fmt.Sprint("Task ", i), fmt.Sprint(i), fmt.Sprint("print(", i, ")"), fmt.Sprint("Sigh. ", i)})
+		rows = append(rows, rewritten(fmt.Sprint("Task ", i), fmt.Sprint(i), fmt.Sprint("print(", i, ")"), fmt.Sprint("Sigh. ", i)))
 	}
 	return rows[:n]
 }
 
-func certificateFor(i int) Certificate {
-	return Certificate{
+func certificateFor(i int) dataset.Certificate {
+	return dataset.Certificate{
 		SourceName: "starter", SourceRevision: "r", SourceRow: 2 * i, Teacher: "builtin", Model: "rules", Style: "passive-aggressive",
 		StyleSHA256: "s", PromptSHA256: "p", Seed: 1 << 60, Attempt: 1,
-		Checks: []Check{{"A1", true, "stop"}, {"A5", true, "0.25 <&>"}},
+		Checks: []dataset.Check{{ID: "A1", Pass: true, Value: "stop"}, {ID: "A5", Pass: true, Value: "0.25 <&>"}},
 	}
 }
 
-func save(t testing.TB, path string, rows []Rewritten) Committed {
+func save(t testing.TB, path string, rows []dataset.Rewritten) Committed {
 	t.Helper()
 	o, err := Create(path)
 	if err != nil {
@@ -83,11 +115,11 @@ func TestRoundTrip(t *testing.T) {
 			if done.Data.State != Written || done.Certificates.State != Written || done.Rows != n || done.DataPath != path {
 				t.Errorf("%+v", done)
 			}
-			got, err := ReadRewritten(context.Background(), path)
+			got, err := dataset.ReadRewritten(context.Background(), path)
 			if err != nil || !slices.Equal(got, rows) {
 				t.Errorf("%s, %d rows: %v, %d read", ext, n, err, len(got))
 			}
-			certs, err := ReadCertificates(CertificatePath(path))
+			certs, err := dataset.ReadCertificates(dataset.CertificatePath(path))
 			if err != nil || len(certs) != n {
 				t.Fatalf("%d certificates, %v", len(certs), err)
 			}
@@ -102,10 +134,19 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("left behind: %q", names)
 			}
 			// What gen wrote is a source.
-			source, _, err := all(path, Options{})
-			if err != nil || len(source) != n || source[0].Output != rows[0].OutputOriginal || source[n-1].Instruction != rows[n-1].Instruction {
-				t.Errorf("as a source: %d rows, %v", len(source), err)
+			source, err := dataset.Open(t.Context(), path, dataset.Options{})
+			if err != nil {
+				t.Fatal(err)
 			}
+			for i, want := range rows {
+				if row, err := source.Next(); err != nil || row.Output != want.OutputOriginal || row.Instruction != want.Instruction {
+					t.Errorf("row %d as a source: %+v, %v", i, row, err)
+				}
+			}
+			if _, err := source.Next(); err != io.EOF {
+				t.Errorf("as a source: %v after the last row, want io.EOF", err)
+			}
+			source.Close()
 		}
 	}
 }
@@ -114,9 +155,9 @@ func TestEmptyOutput(t *testing.T) {
 	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
 		path := filepath.Join(t.TempDir(), "out"+ext)
 		save(t, path, nil)
-		rows, err := ReadRewritten(context.Background(), path)
+		rows, err := dataset.ReadRewritten(context.Background(), path)
 		if ext == ".jsonl" { // the empty file, which is refused as probably a mistake
-			wantError(t, err, "is empty")
+			expect.Error(t, err, "is empty")
 		} else if err != nil || len(rows) != 0 {
 			t.Errorf("%s: %v, %v", ext, rows, err)
 		}
@@ -145,16 +186,16 @@ func TestBytes(t *testing.T) {
 `,
 	} {
 		path := filepath.Join(t.TempDir(), "out"+ext)
-		save(t, path, []Rewritten{{"a <b> & é\n", "", "\"\\", "🙂"}, {Input: "x"}})
+		save(t, path, []dataset.Rewritten{rewritten("a <b> & é\n", "", "\"\\", "🙂"), {Input: "x"}})
 		if got := read(t, path); got != want {
 			t.Errorf("%s:\n%s", ext, cmp.Diff(want, got))
 		}
 	}
 	path := filepath.Join(t.TempDir(), "out.json")
-	save(t, path, []Rewritten{{"a", "", "b", "c"}})
-	want := `{"row":0,"sha256":"` + Rewritten{"a", "", "b", "c"}.SHA256() + `","source":"starter","source_revision":"r","source_row":0,"teacher":"builtin","model":"rules",` +
+	save(t, path, []dataset.Rewritten{rewritten("a", "", "b", "c")})
+	want := `{"row":0,"sha256":"` + rewritten("a", "", "b", "c").SHA256() + `","source":"starter","source_revision":"r","source_row":0,"teacher":"builtin","model":"rules",` +
 		`"style":"passive-aggressive","style_sha256":"s","prompt_sha256":"p","seed":1152921504606846976,"attempt":1,"checks":[{"id":"A1","pass":true,"value":"stop"},{"id":"A5","pass":true,"value":"0.25 <&>"}]}` + "\n"
-	if got := read(t, CertificatePath(path)); got != want {
+	if got := read(t, dataset.CertificatePath(path)); got != want {
 		t.Error(cmp.Diff(want, got))
 	}
 }
@@ -164,14 +205,14 @@ func TestSameRowsSameBytes(t *testing.T) {
 		a, b := filepath.Join(t.TempDir(), "a"+ext), filepath.Join(t.TempDir(), "b"+ext)
 		save(t, a, someRows(1500))
 		save(t, b, someRows(1500))
-		if read(t, a) != read(t, b) || read(t, CertificatePath(a)) != read(t, CertificatePath(b)) {
+		if read(t, a) != read(t, b) || read(t, dataset.CertificatePath(a)) != read(t, dataset.CertificatePath(b)) {
 			t.Errorf("%s: the same rows give other bytes", ext)
 		}
 	}
 }
 
 // TestKillBetween makes the state that a kill between the two renames leaves, in
-// which Certify must tell the truth and from which a second run must go on.
+// which dataset.Certify must tell the truth and from which a second run must go on.
 func TestKillBetween(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
@@ -196,21 +237,21 @@ func TestKillBetween(t *testing.T) {
 	o.data.Close() // killed: the locks go, the files stay
 	o.data.lock.Close()
 
-	rows, err := ReadRewritten(context.Background(), path)
+	rows, err := dataset.ReadRewritten(context.Background(), path)
 	if err != nil || !slices.Equal(rows, before) {
 		t.Fatalf("the old data is gone: %v", err)
 	}
-	certs, err := ReadCertificates(CertificatePath(path))
+	certs, err := dataset.ReadCertificates(dataset.CertificatePath(path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := Certify(rows, certs); !slices.Equal(c.Valid, []bool{true, true, true, true, false}) {
+	if c := dataset.Certify(rows, certs); !slices.Equal(c.Valid, []bool{true, true, true, true, false}) {
 		t.Errorf("%+v", c)
 	}
 	if d := save(t, path, after); d.Data.State != Replaced || d.Certificates.State != Unchanged {
 		t.Errorf("the second run: %+v", d)
 	}
-	if rows, err := ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, after) {
+	if rows, err := dataset.ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, after) {
 		t.Errorf("after the second run: %v", err)
 	}
 	if names := folder(t, dir); len(names) != 4 {
@@ -260,11 +301,11 @@ func TestKills(t *testing.T) {
 		if out.Len() > 0 {
 			t.Fatal(out.String())
 		}
-		rows, err := ReadRewritten(context.Background(), path)
+		rows, err := dataset.ReadRewritten(context.Background(), path)
 		if err != nil || !(slices.Equal(rows, someRows(20)) || slices.Equal(rows, someRows(50))) {
 			t.Fatalf("%d rows, %v", len(rows), err)
 		}
-		certs, err := ReadCertificates(CertificatePath(path))
+		certs, err := dataset.ReadCertificates(dataset.CertificatePath(path))
 		if err != nil || len(certs) != 20 && len(certs) != 50 {
 			t.Fatalf("%d certificates, %v", len(certs), err)
 		}
@@ -285,38 +326,39 @@ func TestKills(t *testing.T) {
 
 func TestRefusedRows(t *testing.T) {
 	for _, c := range []struct {
-		row   Rewritten
+		row   dataset.Rewritten
 		words string
 	}{
-		{Rewritten{Instruction: "\xff"}, "instruction is not valid UTF-8"},
-		{Rewritten{OutputPassiveAggressive: "a\xc3"}, "output_passive_aggressive is not valid UTF-8"},
-		{Rewritten{OutputOriginal: strings.Repeat("x", maxField+1)}, "output_original has 524289 bytes"},
+		{dataset.Rewritten{Instruction: "\xff"}, "instruction is not valid UTF-8"},
+		{dataset.Rewritten{OutputPassiveAggressive: "a\xc3"}, "output_passive_aggressive is not valid UTF-8"},
+		{dataset.Rewritten{OutputOriginal: strings.Repeat("x", 512<<10+1)}, "output_original has 524289 bytes"},
 	} {
 		path := filepath.Join(t.TempDir(), "out.jsonl")
 		o, err := Create(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := o.Write(someRows(1)[0], Certificate{}); err != nil {
+		if err := o.Write(someRows(1)[0], dataset.Certificate{}); err != nil {
 			t.Fatal(err)
 		}
-		first := o.Write(c.row, Certificate{})
-		wantError(t, first, "row 1", c.words)
-		if again := o.Write(someRows(1)[0], Certificate{}); again != first {
+		first := o.Write(c.row, dataset.Certificate{})
+		expect.Error(t, first, "row 1", c.words)
+		if again := o.Write(someRows(1)[0], dataset.Certificate{}); again != first {
 			t.Errorf("writing goes on with %v", again)
 		}
 		_, err = o.Commit()
-		wantError(t, err, c.words)
+		expect.Error(t, err, c.words)
 		if names := folder(t, filepath.Dir(path)); len(names) != 0 {
 			t.Errorf("left behind: %q", names)
 		}
 	}
 	// The largest row there can be is read back from every format.
-	big := Rewritten{strings.Repeat("\x01", maxField), strings.Repeat("\x02", maxField), strings.Repeat("\x03", maxField), strings.Repeat("\x04", maxField)}
+	of := func(c string) string { return strings.Repeat(c, 512<<10) }
+	big := rewritten(of("\x01"), of("\x02"), of("\x03"), of("\x04"))
 	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
 		path := filepath.Join(t.TempDir(), "out"+ext)
-		save(t, path, []Rewritten{big})
-		if rows, err := ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, []Rewritten{big}) {
+		save(t, path, []dataset.Rewritten{big})
+		if rows, err := dataset.ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, []dataset.Rewritten{big}) {
 			t.Errorf("%s: %v", ext, err)
 		}
 	}
@@ -325,28 +367,30 @@ func TestRefusedRows(t *testing.T) {
 func TestOutputMemoryIsFlat(t *testing.T) {
 	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
 		path := filepath.Join(t.TempDir(), "out"+ext)
-		grown := growth(func(look func()) {
-			o, err := Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := range 18_000 {
-				row := Rewritten{fmt.Sprint("Task ", i), "", strings.Repeat("print(1)\n", 60), fmt.Sprint(i, strings.Repeat("Sigh. ", 150))}
-				if err := o.Write(row, certificateFor(i)); err != nil {
+		t.Run(ext, func(t *testing.T) {
+			expect.FlatHeap(t, 4<<20, func(measure func()) {
+				o, err := Create(path)
+				if err != nil {
 					t.Fatal(err)
 				}
-				if i%6_000 == 5_999 {
-					look()
+				for i := range 18_000 { // of 1.5 KB each
+					row := dataset.Rewritten{
+						Instruction:             fmt.Sprint("Task ", i),
+						OutputOriginal:          strings.Repeat("print(1)\n", 60),
+						OutputPassiveAggressive: fmt.Sprint(i, strings.Repeat("Sigh. ", 150)),
+					}
+					if err := o.Write(row, certificateFor(i)); err != nil {
+						t.Fatal(err)
+					}
+					if i%6_000 == 5_999 {
+						measure()
+					}
 				}
-			}
-			if _, err := o.Commit(); err != nil {
-				t.Fatal(err)
-			}
+				if _, err := o.Commit(); err != nil {
+					t.Fatal(err)
+				}
+			})
 		})
-		t.Logf("%s: 18,000 rows of 1.5 KB, of which at most %d KiB are kept", ext, grown>>10)
-		if grown > 4<<20 {
-			t.Errorf("%s: the heap grew by %d MiB", ext, grown>>20)
-		}
 	}
 }
 
@@ -366,7 +410,7 @@ func TestCommitAs(t *testing.T) {
 	if err != nil || done.DataPath != other || done.Data.State != Written || read(t, path) != whole {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	if rows, err := ReadRewritten(context.Background(), other); err != nil || !slices.Equal(rows, someRows(1)) {
+	if rows, err := dataset.ReadRewritten(context.Background(), other); err != nil || !slices.Equal(rows, someRows(1)) {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
 	want := []string{"out.certificates.jsonl", "out.json", "out.partial.certificates.jsonl", "out.partial.json"}

@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"bufio"
@@ -46,7 +46,7 @@ func (e *Encoder) Show(w io.Writer, ex Example, colour bool) error {
 		fmt.Fprintf(out, "%s%6d %7d %s %s%s\n", begin, i, id, mark, token, end)
 	}
 	if err := out.Flush(); err != nil {
-		return fmt.Errorf("dataset: showing row %d: %w", ex.Row, err)
+		return fmt.Errorf("training: showing row %d: %w", ex.Row, err)
 	}
 	return nil
 }

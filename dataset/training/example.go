@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"restyle/chat"
+	"restyle/dataset"
 	"restyle/tokenizer"
 )
 
@@ -62,13 +63,13 @@ type Encoder struct {
 //
 // A conversation that the template refuses is an error that names the row, as are settings with which no model learns to end
 // an answer.
-func (e *Encoder) Encode(c Conversation) (ex Example, cut int, err error) {
+func (e *Encoder) Encode(c dataset.Conversation) (ex Example, cut int, err error) {
 	if err := e.check(); err != nil {
-		return Example{}, 0, fmt.Errorf("dataset: %w", err)
+		return Example{}, 0, fmt.Errorf("training: %w", err)
 	}
 	ex, cut, err = e.encode(c)
 	if err != nil {
-		return Example{}, 0, fmt.Errorf("dataset: row %d: %w", c.Row, err)
+		return Example{}, 0, fmt.Errorf("training: row %d: %w", c.Row, err)
 	}
 	return ex, cut, nil
 }
@@ -90,7 +91,7 @@ func (e *Encoder) check() error {
 	return nil
 }
 
-func (e *Encoder) encode(c Conversation) (Example, int, error) {
+func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 	none := Example{Row: c.Row}
 	messages := c.Messages
 	if !e.All {

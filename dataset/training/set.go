@@ -1,14 +1,13 @@
-package dataset
+package training
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
+	"restyle/dataset"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,24 +19,18 @@ import (
 type Set struct {
 	Examples []Example // those from which something is learned, in the order of the rows
 
-	Name, Revision, Format string // as of Conversations
+	Name, Revision, Format string // as of dataset.Conversations
 
-	Rows        int           // how many were read
-	Cut         int           // how many of Examples were cut to fit into Encoder.Seq,
-	CutTokens   int           // and by how many tokens together
-	Empty       []int         // rows from which nothing is learned: no answer, or a prompt that alone fills Encoder.Seq
-	Uncertified []Uncertified // rows that are in Examples, if they are not empty, although no certificate vouches for them
+	Rows        int                   // how many were read
+	Cut         int                   // how many of Examples were cut to fit into Encoder.Seq,
+	CutTokens   int                   // and by how many tokens together
+	Empty       []int                 // rows from which nothing is learned: no answer, or a prompt that alone fills Encoder.Seq
+	Uncertified []dataset.Uncertified // rows that are in Examples, if they are not empty, although no certificate vouches for them
 
 	Tokens  int    // of Examples together
 	Trained int    // how many of them are learned
 	MaxID   int32  // the largest of them: a model must have more embeddings than that
 	SHA256  string // of the ids and labels of all Examples, in hex
-}
-
-// Uncertified is a row of gen's output without a valid certificate.
-type Uncertified struct {
-	Row int
-	Why string // one of the reasons that Certification tells apart, in words
 }
 
 // batch is how many conversations are read and then encoded together.
@@ -46,11 +39,11 @@ const batch = 2048
 // Load reads and encodes a whole data set, on as many threads as GOMAXPROCS allows; the result does not depend on how many.
 // Spec and o are those of [OpenConversations]. Where the certificates that gen wrote stand beside its output, the rows
 // that they do not vouch for are named in the result. It is an error if nothing is left to train on.
-func Load(ctx context.Context, spec string, o Options, e *Encoder) (*Set, error) {
+func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set, error) {
 	if err := e.check(); err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, fmt.Errorf("training: %w", err)
 	}
-	source, err := OpenConversations(ctx, spec, o)
+	source, err := dataset.OpenConversations(ctx, spec, o)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +51,7 @@ func Load(ctx context.Context, spec string, o Options, e *Encoder) (*Set, error)
 	s := &Set{Name: source.Name, Revision: source.Revision, Format: source.Format}
 	tooLong := 0 // of the empty rows
 	for end := false; !end; {
-		conversations := make([]Conversation, 0, batch)
+		conversations := make([]dataset.Conversation, 0, batch)
 		for len(conversations) < batch && !end {
 			c, err := source.Next()
 			if end = err == io.EOF; end {
@@ -71,7 +64,7 @@ func Load(ctx context.Context, spec string, o Options, e *Encoder) (*Set, error)
 		}
 		examples, cuts, err := e.encodeAll(ctx, conversations)
 		if err != nil {
-			return nil, fmt.Errorf("dataset: %s: %w", s.Name, err)
+			return nil, fmt.Errorf("training: %s: %w", s.Name, err)
 		}
 		for i, ex := range examples {
 			s.Rows++
@@ -90,10 +83,10 @@ func Load(ctx context.Context, spec string, o Options, e *Encoder) (*Set, error)
 		}
 	}
 	if len(s.Examples) == 0 {
-		return nil, fmt.Errorf("dataset: %s: nothing is left to train on: of %d rows %d have no answer, and in %d the question alone "+
+		return nil, fmt.Errorf("training: %s: nothing is left to train on: of %d rows %d have no answer, and in %d the question alone "+
 			"takes the %d tokens of an example: look at --columns, or raise --seq", s.Name, s.Rows, s.Rows-tooLong, tooLong, e.Seq)
 	}
-	if s.Uncertified, err = uncertified(ctx, spec, source.source.Columns); err != nil {
+	if s.Uncertified, err = source.Uncertified(ctx); err != nil {
 		return nil, err
 	}
 	s.count()
@@ -101,7 +94,7 @@ func Load(ctx context.Context, spec string, o Options, e *Encoder) (*Set, error)
 }
 
 // encodeAll encodes conversations on all threads. Of several errors it is the first row's.
-func (e *Encoder) encodeAll(ctx context.Context, conversations []Conversation) (examples []Example, cuts []int, err error) {
+func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Conversation) (examples []Example, cuts []int, err error) {
 	examples, cuts = make([]Example, len(conversations)), make([]int, len(conversations))
 	errs := make([]error, len(conversations))
 	var next atomic.Int64
@@ -147,33 +140,6 @@ func (s *Set) count() {
 	s.SHA256 = hex.EncodeToString(h.Sum(nil))
 }
 
-// uncertified are the rows of a file of gen's that the certificates beside it do not vouch for. Without certificates, or
-// for a file with other columns, it is none.
-func uncertified(ctx context.Context, path string, c Columns) ([]Uncertified, error) {
-	if c.Output != rewrittenOutput && c.Output != originalOutput {
-		return nil, nil
-	}
-	certificates, err := ReadCertificates(CertificatePath(path))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	rows, err := ReadRewritten(ctx, path)
-	if err != nil {
-		return nil, fmt.Errorf("%w: the certificates beside it (%s) are of other rows: move them away", err, CertificatePath(path))
-	}
-	found := Certify(rows, certificates)
-	var result []Uncertified
-	for row, valid := range found.Valid {
-		if !valid {
-			result = append(result, Uncertified{row, found.Why(row)})
-		}
-	}
-	return result, nil
-}
-
 // Join is a set of several: their rows are counted on from one to the next. Of one set it is that set.
 func Join(sets ...*Set) *Set {
 	if len(sets) == 1 {
@@ -191,7 +157,7 @@ func Join(sets ...*Set) *Set {
 			all.Empty = append(all.Empty, all.Rows+row)
 		}
 		for _, u := range s.Uncertified {
-			all.Uncertified = append(all.Uncertified, Uncertified{all.Rows + u.Row, u.Why})
+			all.Uncertified = append(all.Uncertified, dataset.Uncertified{Row: all.Rows + u.Row, Why: u.Why})
 		}
 		names = append(names, s.Name)
 		if !slices.Contains(formats, s.Format) {

@@ -1,4 +1,4 @@
-package dataset
+package output
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"restyle/dataset"
 	"restyle/internal/disk"
 )
 
@@ -71,7 +72,7 @@ func TestEveryCallFails(t *testing.T) {
 			err = errors.Join(err, e)
 		}
 		stop()
-		rows, e := ReadRewritten(context.Background(), path)
+		rows, e := dataset.ReadRewritten(context.Background(), path)
 		if e != nil || !slices.Equal(rows, after) && (err == nil || !slices.Equal(rows, before)) {
 			t.Errorf("call %d fails: %v; %d rows, %v", fail, err, len(rows), e)
 		}

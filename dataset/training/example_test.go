@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"fmt"
@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"restyle/chat"
+	"restyle/dataset"
+	"restyle/internal/expect"
 	"restyle/tokenizer"
 )
 
@@ -135,7 +137,7 @@ func TestMasks(t *testing.T) {
 		t.Run(c.family+", "+c.name, func(t *testing.T) {
 			e := encoderOf(t, c.family)
 			e.All = c.all
-			ex, cut, err := e.Encode(Conversation{c.messages, 7})
+			ex, cut, err := e.Encode(dataset.Conversation{Messages: c.messages, Row: 7})
 			if err != nil || cut != 0 || ex.Row != 7 {
 				t.Fatalf("row %d, %d cut, %v", ex.Row, cut, err)
 			}
@@ -149,7 +151,7 @@ func TestMasks(t *testing.T) {
 // TestTypedMarkup: what somebody typed is text, and the template's own is one token.
 func TestTypedMarkup(t *testing.T) {
 	e := encoderOf(t, "llama3")
-	ex, _, err := e.Encode(Conversation{Messages: talk("u<|eot_id|><|begin_of_text|>", "a<|eot_id|>")})
+	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u<|eot_id|><|begin_of_text|>", "a<|eot_id|>")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +183,7 @@ func asks(e *Encoder, messages []chat.Message) ([]int32, error) {
 // the answer as the template writes it and the token that ends it.
 func checkExample(e *Encoder, question, answer string) error {
 	messages := talk("u"+question, "a"+answer)
-	ex, cut, err := e.Encode(Conversation{Messages: messages})
+	ex, cut, err := e.Encode(dataset.Conversation{Messages: messages})
 	if err != nil {
 		return err
 	}
@@ -266,7 +268,7 @@ func TestLaterPromptsAreAsked(t *testing.T) {
 	for _, family := range []string{"llama3", "llama3.2", "chatml", "qwen2.5", "smollm2", "gemma"} {
 		e := encoderOf(t, family)
 		messages := talk("uSo?", "aIt is.\n", "uIs it? \n", "aYes.", "uWhat?", "a x")
-		ex, _, err := e.Encode(Conversation{Messages: messages})
+		ex, _, err := e.Encode(dataset.Conversation{Messages: messages})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +287,7 @@ func TestLaterPromptsAreAsked(t *testing.T) {
 // TestWordsThatBeginWithASpace: with a tokenizer that puts a space in front of each text, an answer is encoded as the
 // continuation that it is. Encoded by itself its first word would be another token.
 func TestWordsThatBeginWithASpace(t *testing.T) {
-	fallback, err := tokenizer.Load("../tokenizer/testdata/fallback.json")
+	fallback, err := tokenizer.Load("../../tokenizer/testdata/fallback.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +296,7 @@ func TestWordsThatBeginWithASpace(t *testing.T) {
 		e.Tokenizer, e.Family.EOS = fallback, "</s>"
 		for _, question := range pieces {
 			messages := talk("u"+question, "aIt is.")
-			ex, _, err := e.Encode(Conversation{Messages: messages})
+			ex, _, err := e.Encode(dataset.Conversation{Messages: messages})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -318,7 +320,7 @@ func TestTruncation(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		e := encoderOf(t, "llama3")
 		e.All = all
-		c := Conversation{Messages: talk("uWhat is it?", "aIt is what it is.", "uSo?", "aSo it is.")}
+		c := dataset.Conversation{Messages: talk("uWhat is it?", "aIt is what it is.", "uSo?", "aSo it is.")}
 		whole, _, err := e.Encode(c)
 		if err != nil {
 			t.Fatal(err)
@@ -366,8 +368,8 @@ func TestEncoderRefuses(t *testing.T) {
 		{"seq", &short, talk("uSo?", "aYes."), []string{"1 tokens", "--seq"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ex, _, err := c.e.Encode(Conversation{c.messages, 7})
-			wantError(t, err, append(c.want, "dataset: ")...)
+			ex, _, err := c.e.Encode(dataset.Conversation{Messages: c.messages, Row: 7})
+			expect.Error(t, err, append(c.want, "training: ")...)
 			if ex.IDs != nil {
 				t.Error("an example beside an error")
 			}
@@ -395,7 +397,7 @@ func TestManyAnswers(t *testing.T) {
 	alone := allocated(func() { e.part(r, 0, len(r.Text)) })
 	var ex Example
 	var cut int
-	all := allocated(func() { ex, cut, err = e.Encode(Conversation{Messages: messages}) })
+	all := allocated(func() { ex, cut, err = e.Encode(dataset.Conversation{Messages: messages}) })
 	if err != nil || len(ex.IDs) < 500 || cut < 100000 || all > 30*alone {
 		t.Errorf("%d tokens, %d cut, %v; %d bytes allocated, by the tokenizer alone %d", len(ex.IDs), cut, err, all, alone)
 	}
@@ -439,9 +441,9 @@ func FuzzTurns(f *testing.F) {
 				answers++
 			}
 		}
-		ex, cut, err := e.Encode(Conversation{Messages: talk(said...)})
+		ex, cut, err := e.Encode(dataset.Conversation{Messages: talk(said...)})
 		if err != nil {
-			wantError(t, err, "row 0", e.Family.Name)
+			expect.Error(t, err, "row 0", e.Family.Name)
 			return
 		}
 		n := len(ex.IDs)

@@ -1,4 +1,4 @@
-package dataset
+package training
 
 import (
 	"context"
@@ -17,6 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"restyle/chat"
+	"restyle/dataset"
+	"restyle/dataset/output"
+	"restyle/internal/expect"
 )
 
 // load loads rows that are written as JSON.
@@ -26,7 +29,7 @@ func load(t testing.TB, e *Encoder, rows any) (*Set, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Load(context.Background(), write(t, "rows.json", string(data)), Options{}, e)
+	return Load(context.Background(), write(t, "rows.json", string(data)), dataset.Options{}, e)
 }
 
 type task struct {
@@ -56,7 +59,8 @@ func TestLoad(t *testing.T) {
 	}
 	tokens, trained, largest := 0, 0, int32(0)
 	for i, ex := range s.Examples {
-		one, cut, err := e.Encode(Conversation{talk("u"+[]string{"What is it?", "So?", "What is it?"}[i], "a"+[]string{"It is.", long, "It is not."}[i]), []int{0, 1, 4}[i]})
+		question, answer := []string{"What is it?", "So?", "What is it?"}[i], []string{"It is.", long, "It is not."}[i]
+		one, cut, err := e.Encode(dataset.Conversation{Messages: talk("u"+question, "a"+answer), Row: []int{0, 1, 4}[i]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,20 +150,20 @@ func TestLoadRefuses(t *testing.T) {
 		{"nothing", chatml, `[]`, []string{"no rows"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := Load(context.Background(), write(t, "rows.json", c.content), Options{}, c.e)
-			wantError(t, err, append(c.want, "dataset: ")...)
+			s, err := Load(context.Background(), write(t, "rows.json", c.content), dataset.Options{}, c.e)
+			expect.Error(t, err, c.want...)
 			if s != nil {
 				t.Error("a set beside an error")
 			}
 		})
 	}
-	_, err := Load(context.Background(), filepath.Join(t.TempDir(), "none.json"), Options{}, chatml)
-	if wantError(t, err, "none.json"); !errors.Is(err, os.ErrNotExist) {
+	_, err := Load(context.Background(), filepath.Join(t.TempDir(), "none.json"), dataset.Options{}, chatml)
+	if expect.Error(t, err, "none.json"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Load(ctx, write(t, "rows.json", `[{"instruction":"a","output":"b"}]`), Options{}, chatml); !errors.Is(err, context.Canceled) {
+	if _, err := Load(ctx, write(t, "rows.json", `[{"instruction":"a","output":"b"}]`), dataset.Options{}, chatml); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -168,13 +172,15 @@ func TestLoadRefuses(t *testing.T) {
 func TestUncertified(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	path := filepath.Join(t.TempDir(), "rows.json")
-	out, err := Create(path)
+	out, err := output.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 4 {
-		r := Rewritten{fmt.Sprintf("What is %d?", i), "", "x", "It is."}
-		if err := out.Write(r, Certificate{Checks: []Check{{ID: "A", Pass: i != 2}}}); err != nil {
+		r := dataset.Rewritten{
+			Instruction: fmt.Sprintf("What is %d?", i), OutputOriginal: "x", OutputPassiveAggressive: "It is.",
+		}
+		if err := out.Write(r, dataset.Certificate{Checks: []dataset.Check{{ID: "A", Pass: i != 2}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,13 +194,16 @@ func TestUncertified(t *testing.T) {
 		}
 	}
 	put(path, strings.Replace(rows, "What is 1", "Why is 1", 1))
-	want := []Uncertified{{1, "it was changed after it was certified"}, {2, "its certificate has a check that failed"}}
+	want := []dataset.Uncertified{
+		{Row: 1, Why: "it was changed after it was certified"},
+		{Row: 2, Why: "its certificate has a check that failed"},
+	}
 	for _, columns := range []string{"", "output=output_original"} {
-		c, err := ParseColumns(columns)
+		c, err := dataset.ParseColumns(columns)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := Load(context.Background(), path, Options{Columns: c}, e)
+		s, err := Load(context.Background(), path, dataset.Options{Columns: c}, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,25 +211,25 @@ func TestUncertified(t *testing.T) {
 			t.Errorf("%q: %d examples, %s", columns, len(s.Examples), d)
 		}
 	}
-	certificates := CertificatePath(path)
+	certificates := dataset.CertificatePath(path)
 	lines := strings.SplitAfter(read(t, certificates), "\n")
 	put(certificates, lines[0])
 	put(path, rows)
-	s, err := Load(context.Background(), path, Options{}, e)
-	if err != nil || len(s.Uncertified) != 3 || s.Uncertified[0] != (Uncertified{1, "no certificate speaks of it"}) {
+	s, err := Load(context.Background(), path, dataset.Options{}, e)
+	if err != nil || len(s.Uncertified) != 3 || s.Uncertified[0] != (dataset.Uncertified{Row: 1, Why: "no certificate speaks of it"}) {
 		t.Errorf("%v, %v", s.Uncertified, err)
 	}
 	put(certificates, "{}\n")
-	_, err = Load(context.Background(), path, Options{}, e)
-	wantError(t, err, "rows.certificates.jsonl", "line 1")
+	_, err = Load(context.Background(), path, dataset.Options{}, e)
+	expect.Error(t, err, "rows.certificates.jsonl", "line 1")
 	put(path, `[{"instruction":"a","output_passive_aggressive":"b"}]`)
 	put(certificates, lines[0])
-	_, err = Load(context.Background(), path, Options{}, e)
-	wantError(t, err, "rows.json", `"input"`, "certificates")
+	_, err = Load(context.Background(), path, dataset.Options{}, e)
+	expect.Error(t, err, "rows.json", `"input"`, "certificates")
 	if err := os.Remove(certificates); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Load(context.Background(), path, Options{}, e); err != nil || s.Uncertified != nil {
+	if s, err := Load(context.Background(), path, dataset.Options{}, e); err != nil || s.Uncertified != nil {
 		t.Errorf("without certificates: %v, %v", s, err)
 	}
 }
@@ -228,7 +237,7 @@ func TestUncertified(t *testing.T) {
 // TestCommittedSet: the rows that the module carries are all certified, whole at the default length, and learned.
 func TestCommittedSet(t *testing.T) {
 	e := encoderOf(t, "chatml")
-	s, err := Load(context.Background(), "../data/passive_aggressive_data.json", Options{}, e)
+	s, err := Load(context.Background(), "../../data/passive_aggressive_data.json", dataset.Options{}, e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,23 +285,23 @@ func TestLoadText(t *testing.T) {
 		seq           int
 		want          string
 	}{
-		{"empty", "", 10, "is empty"},
+		{"empty", "", 10, "nothing is left to train on"},
 		{"only a mark", "\ufeff", 10, "nothing is left to train on"},
 		{"not UTF-8", "a\xff", 10, "UTF-8"},
 		{"seq", "a", 1, "--seq"},
 	} {
 		e.Seq = c.seq
 		_, err := LoadText(context.Background(), write(t, "x.txt", c.content), e)
-		wantError(t, err, c.want)
+		expect.Error(t, err, c.want)
 	}
 	e.Seq = 10
 	_, err := LoadText(context.Background(), t.TempDir(), e)
-	wantError(t, err, "directory")
+	expect.Error(t, err, "directory")
 }
 
 func TestShow(t *testing.T) {
 	e := encoderOf(t, "chatml")
-	ex, _, err := e.Encode(Conversation{talk("u\x1b[2J", "aé\tx"), 3})
+	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u\x1b[2J", "aé\tx"), Row: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +342,7 @@ func TestShow(t *testing.T) {
 	if got := b.String(); !strings.Contains(got, "\x1b[32mé\tx<|im_end|>\x1b[0m") || strings.Count(got, "\x1b[32m") != strings.Count(got, "\x1b[0m") || strings.Contains(got, "[2J\x1b") {
 		t.Errorf("in colour: %q", got)
 	}
-	wantError(t, e.Show(failing{}, ex, false), "row 3", "disk full")
+	expect.Error(t, e.Show(failing{}, ex, false), "row 3", "disk full")
 }
 
 type failing struct{}
@@ -346,7 +355,7 @@ func BenchmarkLoad(b *testing.B) {
 	e, path := benchmarked(b)
 	tokens := 0
 	for b.Loop() {
-		s, err := Load(b.Context(), path, Options{}, e)
+		s, err := Load(b.Context(), path, dataset.Options{}, e)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -357,7 +366,7 @@ func BenchmarkLoad(b *testing.B) {
 
 func BenchmarkTokenizerAlone(b *testing.B) {
 	e, path := benchmarked(b)
-	c, err := OpenConversations(b.Context(), path, Options{})
+	c, err := dataset.OpenConversations(b.Context(), path, dataset.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -390,7 +399,7 @@ func benchmarked(b *testing.B) (e *Encoder, path string) {
 // TestJoin counts rows and everything else on from one set to the next.
 func TestJoin(t *testing.T) {
 	a := &Set{Name: "a", Format: "x", Rows: 3, Examples: []Example{{IDs: []int32{1, 2}, Row: 0}, {IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Trained: 2, MaxID: 3, SHA256: "s"}
-	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0}, Uncertified: []Uncertified{{1, "why"}}, Cut: 1, CutTokens: 7, Tokens: 1, MaxID: 9, SHA256: "r"}
+	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0}, Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Cut: 1, CutTokens: 7, Tokens: 1, MaxID: 9, SHA256: "r"}
 	if Join(a) != a {
 		t.Error("a set of one is another")
 	}

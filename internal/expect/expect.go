@@ -1,0 +1,45 @@
+// Package expect holds the checks that tests of several packages share.
+package expect
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// Error fails the test unless err contains all the words. The text must be one line of at most 1,500 bytes.
+func Error(t testing.TB, err error, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("no error, want one with %q", words)
+		return
+	}
+	text := err.Error()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("error %q does not contain %q", text, w)
+		}
+	}
+	if len(text) > 1500 || strings.Contains(text, "\n") {
+		t.Errorf("error is not one short line: %q", text)
+	}
+}
+
+// FlatHeap fails the test if the live heap grows by more than limit bytes while f runs. f calls measure wherever the heap
+// may be largest. Garbage does not count: how much of it there is depends on when the collector last ran.
+func FlatHeap(t testing.TB, limit int, f func(measure func())) {
+	t.Helper()
+	live := func() int {
+		runtime.GC()
+		runtime.GC() // the second collection frees what sync.Pools held
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before, largest := live(), 0
+	f(func() { largest = max(largest, live()-before) })
+	t.Logf("the heap grew by %d KiB", largest>>10)
+	if largest > limit {
+		t.Errorf("the heap grew by %d bytes, want at most %d", largest, limit)
+	}
+}
