@@ -13,16 +13,17 @@ import (
 	"restyle/dataset/output"
 )
 
-var update = flag.Bool("update", false, "write the parts of README.md and docs/gen.md that follow from the code and the data")
+var update = flag.Bool("update", false, "rewrite the parts of README.md and docs/gen.md that quote the help and the data")
 
-// TestReadme keeps what the documents quote the same as what they quote: three rows of the dataset, and the help text.
+// TestReadme checks that README.md and docs/gen.md quote the rows of the dataset and the help text as they are.
 func TestReadme(t *testing.T) {
 	var help bytes.Buffer
 	if code, done := defaults().flags(&help).Parse([]string{"-h"}); code != 0 || !done {
 		t.Fatalf("-h: %d", code)
 	}
 	for _, c := range []struct{ path, part, body string }{
-		{"../../README.md", "rows", shownRows(t)},
+		{"../../README.md", "rows", quotedRows(t, 292)},
+		{"../../docs/gen.md", "rows", quotedRows(t, 9, 12, 23)}, // from different places, one of them with an input
 		{"../../docs/gen.md", "flags", "```\n" + help.String() + "```\n"},
 	} {
 		text, err := os.ReadFile(c.path)
@@ -43,7 +44,7 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// part replaces what stands between the marks of a name.
+// part replaces the text between the markers <!-- name --> and <!-- /name -->.
 func part(t *testing.T, path, text, name, body string) string {
 	before, rest, ok := strings.Cut(text, "<!-- "+name+" -->\n")
 	_, after, ok2 := strings.Cut(rest, "<!-- /"+name+" -->\n")
@@ -53,8 +54,8 @@ func part(t *testing.T, path, text, name, body string) string {
 	return before + "<!-- " + name + " -->\n" + body + "<!-- /" + name + " -->\n" + after
 }
 
-// shownRows renders three rows from different places, one of them with an input.
-func shownRows(t *testing.T) string {
+// quotedRows renders the rows at these indices as Markdown quotations.
+func quotedRows(t *testing.T, indices ...int) string {
 	b, err := os.ReadFile("../../data/passive_aggressive_data.json")
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func shownRows(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	for _, i := range shown {
+	for _, i := range indices {
 		r := rows[i]
 		question := dataset.Question(r.Instruction, r.Input)
 		fmt.Fprintf(&out, "> **%s**\n>\n", strings.ReplaceAll(question, "\n", "**\n> **"))
@@ -75,5 +76,3 @@ func shownRows(t *testing.T) string {
 	}
 	return out.String()
 }
-
-var shown = []int{9, 12, 23}
