@@ -139,9 +139,9 @@ func (d *decider) checkAnswer(t *task) {
 	verdicts, failed := run(textChecks, c)
 	t.text, t.failed = text, failed
 	if failed == nil {
-		device := p.Card.Device.Name
+		device := p.Assignment.Device.Name
 		if len(p.Style.Devices) < minOpeners {
-			device = "" // few devices are dealt out evenly, and that is all that can be had
+			device = "" // a few devices are assigned in rotation: more variety is not possible
 		}
 		t.said = saidIn(prose, device)
 	}

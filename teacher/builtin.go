@@ -23,17 +23,18 @@ func (Builtin) Name() string { return "builtin" }
 
 // composition is all that the built-in rewriter's answer depends on.
 type composition struct {
-	Style    string      `json:"style_sha256"`
-	Facts    voice.Facts `json:"facts"`
-	Deal     voice.Deal  `json:"deal"`
-	Comments string      `json:"comments,omitempty"` // remarks on lines of code
+	Style      string           `json:"style_sha256"`
+	Facts      voice.Facts      `json:"facts"`
+	Assignment voice.Assignment `json:"deal"`
+	Comments   string           `json:"comments,omitempty"` // remarks on lines of code
 }
 
 func compositionOf(p *Prompt) composition {
 	c := composition{
 		Style: p.Style.SHA256,
 		Facts: factsOf(p),
-		Deal:  voice.Deal{Seed: p.Seed, Opener: p.Card.Opener, Skeleton: p.Card.Skeleton, Device: p.Card.Device.Name},
+		Assignment: voice.Assignment{Seed: p.Seed, Opener: p.Assignment.Opener, Skeleton: p.Assignment.Skeleton,
+			Device: p.Assignment.Device.Name},
 	}
 	if p.Comments {
 		c.Comments = lineRemarks(p)
@@ -54,7 +55,7 @@ func (Builtin) Request(p *Prompt) Request {
 // Ask composes the answer. A style whose phrases cannot make one that is in the voice refuses the row.
 func (Builtin) Ask(_ context.Context, p *Prompt, r Request) (Answer, string, error) {
 	c := compositionOf(p)
-	text, err := p.Style.Compose(c.Facts, c.Deal)
+	text, err := p.Style.Compose(c.Facts, c.Assignment)
 	if errors.Is(err, voice.ErrNoBank) {
 		return Answer{}, "", fmt.Errorf("%w; or have a model rewrite, with --model", err)
 	}

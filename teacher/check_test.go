@@ -466,11 +466,11 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 func TestLongSources(t *testing.T) {
 	code := strings.Repeat("x = [1, 2, 3]\n", 700_000)
 	r := &Run{Style: passiveAggressive(t)}
-	cards := newDealer(r.Style, 0)
+	assigner := newAssigner(r.Style, 0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, row := range []dataset.Row{{Instruction: "Why?", Output: code}, {Instruction: code, Output: sampleCode}, {Instruction: "Why?", Input: code, Output: sampleCode}} {
-		if _, unfit, err := r.examine(row, cards); err != nil || unfit == nil || unfit.ID != "S2" {
+		if _, unfit, err := r.examine(row, assigner); err != nil || unfit == nil || unfit.ID != "S2" {
 			t.Errorf("%+v, %v", unfit, err)
 		}
 	}

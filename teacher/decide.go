@@ -29,7 +29,7 @@ type decider struct {
 	answered bool // the teacher has answered something, and not only refused; guarded too
 
 	failures int               // rows given up since the last one was accepted
-	cards    *dealer           // for rows that are fit to be asked about
+	assigner *assigner         // for rows whose source passed its checks
 	window   []*task           // to be decided, in the order of their turns
 	deferred []*task           // of those, the ones that are asked about again: only they have a later turn than their row
 	ahead    []*task           // started beside: spare rows, in order
@@ -138,7 +138,7 @@ func (d *decider) read(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err != nil || d.Most > 0 && d.cards.rows == d.Most {
+		if err != nil || d.MaxAsked > 0 && d.assigner.rows == d.MaxAsked {
 			d.ended = true
 			if err != nil && err != io.EOF {
 				d.fault = err // the rows before it are decided all the same
@@ -151,8 +151,8 @@ func (d *decider) read(ctx context.Context) error {
 			d.refused(row.Index, 0, dataset.Check{ID: "S4", Value: "an earlier row asks and answers the same"})
 			continue
 		}
-		turn := d.cards.rows
-		t, unfit, err := d.examine(row, d.cards)
+		turn := d.assigner.rows
+		t, unfit, err := d.examine(row, d.assigner)
 		if err != nil {
 			return err
 		}
@@ -191,8 +191,8 @@ func (d *decider) enqueue(t *task) {
 	d.window = slices.Insert(d.window, at, t)
 }
 
-// examine makes the checks on a source row, and deals a card to one that is fit.
-func (r *Run) examine(row dataset.Row, cards *dealer) (t *task, unfit *dataset.Check, err error) {
+// examine checks a source row, and makes the assignment of one that passes.
+func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *dataset.Check, err error) {
 	if unfit := tooLong(row.Instruction, row.Input, row.Output); unfit != nil {
 		return nil, unfit, nil
 	}
@@ -215,7 +215,7 @@ func (r *Run) examine(row dataset.Row, cards *dealer) (t *task, unfit *dataset.C
 	}
 	return &task{source: verdicts, prompt: Prompt{
 		Style: r.Style, Row: row, Question: question, Parts: c.parts, Comments: r.Comments,
-		Card: cards.card(question),
+		Assignment: assigner.next(question),
 	}}, nil, nil
 }
 
@@ -354,7 +354,7 @@ func (d *decider) accept(ctx context.Context, t *task) {
 			Style: d.Style.Name, StyleSHA256: d.Style.SHA256, PromptSHA256: hex.EncodeToString(prompt[:]),
 			Seed: int64(d.Seed), Attempt: p.Attempt,
 			Checks: append(append(t.source, t.verdicts...),
-				dataset.Check{ID: "A10", Pass: true, Value: fmt.Sprintf("opens with %q, device %s", t.said.opener, p.Card.Device.Name)}),
+				dataset.Check{ID: "A10", Pass: true, Value: fmt.Sprintf("opens with %q, device %s", t.said.opener, p.Assignment.Device.Name)}),
 		},
 		judged: make(chan struct{}),
 	}

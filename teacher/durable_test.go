@@ -176,7 +176,7 @@ func TestSetAsideKeepsAll(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{".bak", ".bak.2", ".bak.3"} {
 		fillJournal(t, dir, i+1)
-		if kept, err := SetAside(dir); err != nil || filepath.Base(kept) != journalName+name {
+		if kept, err := BackUp(dir); err != nil || filepath.Base(kept) != journalName+name {
 			t.Fatal(kept, err)
 		}
 	}

@@ -383,7 +383,7 @@ func (j *Journal) Add(rec AnswerRecord) error { return j.append(record{Answer: &
 // Fail records a request that brought none.
 func (j *Journal) Fail(rec FailureRecord) error { return j.append(record{Failure: &rec}) }
 
-// A DifferentRun is the error of [Journal.Begin] for a folder whose unfinished run was made with other settings.
+// A DifferentRun is the error of [Journal.Start] for a folder whose unfinished run was made with other settings.
 type DifferentRun struct{ Differences []string }
 
 func (e *DifferentRun) Error() string {
@@ -394,9 +394,9 @@ func (e *DifferentRun) Error() string {
 	return text + "\nrun that one to its end with its settings, or set it aside with --restart"
 }
 
-// Begin starts a run with these settings, or resumes the unfinished one that has the same; resumed tells which. It
+// Start starts a run with these settings, or resumes the unfinished one that has the same; resumed tells which. It
 // returns the endpoints that the run has asked, these among them: where a server stands makes no other run of it.
-func (j *Journal) Begin(settings []Setting, endpoints []string) (all []string, resumed bool, err error) {
+func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, resumed bool, err error) {
 	all = endpoints
 	if j.run != nil {
 		diff := differences(j.run.Settings, settings)
@@ -474,9 +474,9 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// SetAside renames the journal of a work folder to journal.log.bak, or .bak.2 and so on if that is taken, and returns
+// BackUp renames the journal of a work folder to journal.log.bak, or .bak.2 and so on if that is taken, and returns
 // the new path, "" if there was nothing to set aside. It takes the folder's lock while it does.
-func SetAside(dir string) (kept string, err error) {
+func BackUp(dir string) (kept string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, journalName)); errors.Is(err, os.ErrNotExist) {
 		return "", nil
 	}

@@ -29,7 +29,7 @@ func key(i int) string { return fmt.Sprintf("%064x", i) }
 func fillJournal(t *testing.T, dir string, n int) []byte {
 	t.Helper()
 	j := openJournal(t, dir)
-	if _, _, err := j.Begin([]Setting{{"seed", "0"}}, nil); err != nil {
+	if _, _, err := j.Start([]Setting{{"seed", "0"}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range n {
@@ -167,28 +167,28 @@ func TestJournalBegin(t *testing.T) {
 	dir := t.TempDir()
 	settings := []Setting{{"seed", "0"}, {"model", "m"}}
 	j := openJournal(t, dir)
-	if _, resumed, err := j.Begin(settings, []string{"a"}); resumed || err != nil {
+	if _, resumed, err := j.Start(settings, []string{"a"}); resumed || err != nil {
 		t.Fatal(resumed, err)
 	}
 	// Nothing has been answered yet, so nothing would be lost, and other settings are no offence.
-	if _, resumed, err := j.Begin([]Setting{{"seed", "typo"}}, nil); resumed || err != nil {
+	if _, resumed, err := j.Start([]Setting{{"seed", "typo"}}, nil); resumed || err != nil {
 		t.Fatal(resumed, err)
 	}
-	if _, _, err := j.Begin(settings, []string{"a"}); err != nil {
+	if _, _, err := j.Start(settings, []string{"a"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Add(AnswerRecord{Key: key(1)}); err != nil {
 		t.Fatal(err)
 	}
-	if all, resumed, err := j.Begin(settings, []string{"b"}); !resumed || err != nil || fmt.Sprint(all) != "[b a]" {
+	if all, resumed, err := j.Start(settings, []string{"b"}); !resumed || err != nil || fmt.Sprint(all) != "[b a]" {
 		t.Fatal(all, resumed, err)
 	}
 	j.Close()
 	j = openJournal(t, dir)
-	if all, resumed, err := j.Begin(settings, []string{"a"}); !resumed || err != nil || len(all) != 2 {
+	if all, resumed, err := j.Start(settings, []string{"a"}); !resumed || err != nil || len(all) != 2 {
 		t.Fatalf("after reopening: %v %v %v", all, resumed, err)
 	}
-	_, _, err := j.Begin([]Setting{{"seed", "1"}, {"judge", "x"}}, nil)
+	_, _, err := j.Start([]Setting{{"seed", "1"}, {"judge", "x"}}, nil)
 	var different *DifferentRun
 	if !errors.As(err, &different) || len(different.Differences) != 3 {
 		t.Fatalf("other settings: %v", err)
@@ -201,7 +201,7 @@ func TestJournalBegin(t *testing.T) {
 	if err := j.Finish(Summary{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, resumed, err := j.Begin([]Setting{{"seed", "1"}}, nil); resumed || err != nil {
+	if _, resumed, err := j.Start([]Setting{{"seed", "1"}}, nil); resumed || err != nil {
 		t.Errorf("a finished run blocks another: %v %v", resumed, err)
 	}
 	j.Close()
@@ -229,11 +229,11 @@ func TestJournalLock(t *testing.T) {
 
 func TestSetAside(t *testing.T) {
 	dir := t.TempDir()
-	if aside, err := SetAside(dir); aside != "" || err != nil {
+	if aside, err := BackUp(dir); aside != "" || err != nil {
 		t.Fatal(aside, err)
 	}
 	whole := fillJournal(t, dir, 1)
-	if aside, err := SetAside(dir); aside == "" || err != nil {
+	if aside, err := BackUp(dir); aside == "" || err != nil {
 		t.Fatal(aside, err)
 	}
 	if kept, err := os.ReadFile(filepath.Join(dir, journalName+".bak")); err != nil || !bytes.Equal(kept, whole) {

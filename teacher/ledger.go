@@ -45,7 +45,7 @@ type said struct {
 	bands                 [bands]uint32
 }
 
-// saidIn looks at the prose of a row and the device it was dealt.
+// saidIn looks at the prose of a row and the device assigned to it.
 func saidIn(prose voice.Text, device string) said {
 	s := said{
 		opener: prose.Opener(), device: device, first: prose.FirstFive(),

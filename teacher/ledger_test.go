@@ -10,7 +10,7 @@ import (
 	"restyle/voice"
 )
 
-func TestDealIsFairAndSpaced(t *testing.T) {
+func TestRotateIsFairAndSpaced(t *testing.T) {
 	for _, k := range []int{1, 2, 3, 14, 49} {
 		for seed := range uint64(3) {
 			counts, last := make([]int, k), make([]int, k)
@@ -18,22 +18,22 @@ func TestDealIsFairAndSpaced(t *testing.T) {
 				last[i] = -k
 			}
 			for n := range 20*k + min(3, k-1) {
-				c := deal(seed, 7, n, k)
+				c := rotate(seed, 7, n, k)
 				counts[c]++
 				if n-last[c] <= k/2-1 {
-					t.Fatalf("k %d: card %d came back after %d rows", k, c, n-last[c])
+					t.Fatalf("k %d: value %d came back after %d rows", k, c, n-last[c])
 				}
 				last[c] = n
 			}
 			for c, n := range counts {
 				if n < 20 || n > 21 {
-					t.Errorf("k %d: card %d was dealt %d times in %d rounds", k, c, n, 20)
+					t.Errorf("k %d: value %d came %d times in %d rounds", k, c, n, 20)
 				}
 			}
 		}
 	}
-	if deal(0, 1, 5, 40) == deal(1, 1, 5, 40) && deal(0, 1, 6, 40) == deal(1, 1, 6, 40) && deal(0, 1, 7, 40) == deal(1, 1, 7, 40) {
-		t.Error("another seed deals the same cards")
+	if rotate(0, 1, 5, 40) == rotate(1, 1, 5, 40) && rotate(0, 1, 6, 40) == rotate(1, 1, 6, 40) && rotate(0, 1, 7, 40) == rotate(1, 1, 7, 40) {
+		t.Error("another seed gives the same order")
 	}
 }
 
@@ -53,7 +53,7 @@ func TestLedgerNearCopy(t *testing.T) {
 	}
 }
 
-func TestOpenersAreDealtByQuestion(t *testing.T) {
+func TestOpenersFollowQuestions(t *testing.T) {
 	names := func(k int) (all []string) {
 		for i := range k {
 			all = append(all, fmt.Sprintf("Opener n%d", i))
@@ -61,7 +61,7 @@ func TestOpenersAreDealtByQuestion(t *testing.T) {
 		return all
 	}
 	for _, k := range []int{minOpeners, 34, 105} {
-		d, again := newDealer(&voice.Style{Openers: names(k)}, 3), newDealer(&voice.Style{Openers: names(k)}, 3)
+		d, again := newAssigner(&voice.Style{Openers: names(k)}, 3), newAssigner(&voice.Style{Openers: names(k)}, 3)
 		rng := rand.New(rand.NewPCG(1, uint64(k)))
 		counts, shared := map[string]int{}, map[string]map[string]int{}
 		const rows = 4000
@@ -72,8 +72,8 @@ func TestOpenersAreDealtByQuestion(t *testing.T) {
 				first = fmt.Sprintf("Verb%d", rng.IntN(60))
 			}
 			question := fmt.Sprintf("%s a%d b%d c", first, rng.IntN(9), rng.IntN(9))
-			c := d.card(question)
-			if other := again.card(question); other.Opener != c.Opener {
+			c := d.next(question)
+			if other := again.next(question); other.Opener != c.Opener {
 				t.Fatalf("k %d, row %d: %q and %q", k, n, c.Opener, other.Opener)
 			}
 			counts[c.Opener]++
@@ -83,11 +83,11 @@ func TestOpenersAreDealtByQuestion(t *testing.T) {
 			shared[first][c.Opener]++
 			// What the ledger would refuse: the opener of a tenth of the rows.
 			if n > 100 && counts[c.Opener] > budget(openerShare, n, 3) {
-				t.Fatalf("k %d, row %d: %q has been dealt %d times", k, n, c.Opener, counts[c.Opener])
+				t.Fatalf("k %d, row %d: %q was assigned %d times", k, n, c.Opener, counts[c.Opener])
 			}
 		}
 		if len(counts) != k {
-			t.Errorf("%d of %d openers were dealt", len(counts), k)
+			t.Errorf("%d of %d openers were assigned", len(counts), k)
 		}
 		most := 0
 		for _, n := range shared["Verb7"] {
@@ -103,11 +103,11 @@ func TestOpenersAreDealtByQuestion(t *testing.T) {
 		}
 	}
 	// Upper and lower case, and what follows, make no difference while there is room.
-	d := newDealer(&voice.Style{Openers: names(105)}, 0)
-	if a, b := d.card("Reverse a list").Opener, d.card("reverse the string").Opener; a != b {
+	d := newAssigner(&voice.Style{Openers: names(105)}, 0)
+	if a, b := d.next("Reverse a list").Opener, d.next("reverse the string").Opener; a != b {
 		t.Errorf("%q and %q", a, b)
 	}
-	if d.card("").Opener == "" {
+	if d.next("").Opener == "" {
 		t.Error("no opener for an empty question")
 	}
 }

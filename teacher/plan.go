@@ -20,7 +20,7 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 	if err := varied(r.Style); err != nil {
 		return plan, err
 	}
-	cards := newDealer(r.Style, r.Seed)
+	assigner := newAssigner(r.Style, r.Seed)
 	for r.Rows == 0 || plan.Fit < r.Rows {
 		row, err := r.Source.Next()
 		if err == io.EOF {
@@ -33,7 +33,7 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 			return plan, err
 		}
 		plan.Source++
-		t, unfit, err := r.examine(row, cards)
+		t, unfit, err := r.examine(row, assigner)
 		if err != nil {
 			return plan, err
 		}

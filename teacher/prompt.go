@@ -10,13 +10,13 @@ import (
 
 // A Prompt is all that a teacher is told about one row.
 type Prompt struct {
-	Style    *voice.Style
-	Row      dataset.Row
-	Question string // instruction and input joined
-	Parts    Parts
-	Card     Card
-	Seed     uint64 // of this attempt
-	Comments bool   // remarks on lines of the code are wanted too
+	Style      *voice.Style
+	Row        dataset.Row
+	Question   string // instruction and input joined
+	Parts      Parts
+	Assignment Assignment
+	Seed       uint64 // of this attempt
+	Comments   bool   // remarks on lines of the code are wanted too
 
 	Attempt  int    // from 1
 	Previous string // the answer of the attempt before, if it is asked again
@@ -50,13 +50,13 @@ func (p *Prompt) Messages() []Message {
 		system += commentProtocol
 	}
 	m := []Message{{"system", system}}
-	for _, i := range p.Card.Examples {
+	for _, i := range p.Assignment.Examples {
 		e := p.Style.Examples[i]
 		m = append(m,
 			Message{"user", shown(e.Question, []string{e.Code}, "", "")},
 			Message{"assistant", "<rewrite>\n" + strings.TrimSpace(e.Rewrite) + "\n</rewrite>"})
 	}
-	card := fmt.Sprintf("Begin with the words %q. %s Write about %d words.", p.Card.Opener, p.Card.Device.Instruction, p.Card.Words)
+	card := fmt.Sprintf("Begin with the words %q. %s Write about %d words.", p.Assignment.Opener, p.Assignment.Device.Instruction, p.Assignment.Words)
 	m = append(m, Message{"user", shown(p.Question, p.Parts.Blocks, p.Parts.Prose(), card)})
 	if p.Reason != "" {
 		previous := p.Previous

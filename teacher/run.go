@@ -36,7 +36,7 @@ type Run struct {
 	Journal  *Journal
 	Seed     uint64
 	Rows     int  // how many rows to make; 0 for as many as the source gives
-	Most     int  // how many rows to ask about; 0 for as many as it takes
+	MaxAsked int  // how many rows to ask about; 0 for as many as it takes
 	Comments bool // remarks on lines of the code too
 
 	// Spare is how many rows more than are missing may be asked about. 0 asks for nothing in vain; with a batch, where
@@ -120,7 +120,7 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 
-	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), cards: newDealer(r.Style, r.Seed), seen: map[[16]byte]bool{}}
+	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), assigner: newAssigner(r.Style, r.Seed), seen: map[[16]byte]bool{}}
 	d.sum = Summary{Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{}, First: map[string]string{}}
 	err := d.run(ctx)
 	cancel()

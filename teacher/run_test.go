@@ -152,7 +152,7 @@ func runOnce(t testing.TB, ctx context.Context, path, dir string, teacher Teache
 		t.Fatal(err)
 	}
 	defer j.Close()
-	if _, _, err := j.Begin([]Setting{{"path", path}}, nil); err != nil {
+	if _, _, err := j.Start([]Setting{{"path", path}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	m := &made{}

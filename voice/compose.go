@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Deal is what was decided for one answer before it is written, so that openers and orders of blocks can be spread
-// over a data set by quota.
-type Deal struct {
-	Seed     uint64 // decides everything that the deal leaves open; another seed writes another text
+// An Assignment is what an answer has to use, chosen before it is written so that openers and orders of blocks can be
+// spread over a dataset by quota.
+type Assignment struct {
+	Seed     uint64 // decides everything else; another seed gives another text
 	Opener   string // one of Style.Openers
 	Skeleton int    // an index into Style.Skeletons
 	Device   string // the name of one of Style.Devices: for a teacher's prompt; Compose does not read it
@@ -23,25 +23,25 @@ const drafts = 100
 // ErrNoBank is returned by Compose for a style that has no phrase bank.
 var ErrNoBank = errors.New("style has no phrase bank")
 
-// Compose writes the prose of one answer around the placeholders of its code, each on a line of its own, out of the
-// style's phrase bank. The text begins with the dealt opener, follows the dealt skeleton, fills every slot from the
-// facts, does not use a phrase or a striking word twice, and lies within the style's thresholds. The same arguments
-// give the same bytes. It fails when the deal names what the style does not have, when there is no placeholder, or
-// when no draft meets the thresholds.
-func (s *Style) Compose(f Facts, d Deal) (string, error) {
+// Compose writes the prose of one answer from the style's phrase bank, around the placeholders of its code, each of
+// which gets its own line. The text begins with the assigned opener, follows the assigned skeleton, fills every slot
+// from the facts, uses no phrase or striking word twice, and meets the style's thresholds. The same arguments give the
+// same bytes. Compose returns an error if the assignment names an opener or a skeleton that the style lacks, if there
+// is no placeholder, or if no draft meets the thresholds; for a style without a phrase bank the error wraps ErrNoBank.
+func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	if len(s.skeletons) == 0 {
 		return "", fmt.Errorf("style %s: %w: add [skeletons] and the blocks that they name", s.Name, ErrNoBank)
 	}
-	if d.Skeleton < 0 || d.Skeleton >= len(s.skeletons) {
-		return "", fmt.Errorf("style %s has no skeleton %d: it has 0 to %d", s.Name, d.Skeleton, len(s.skeletons)-1)
+	if a.Skeleton < 0 || a.Skeleton >= len(s.skeletons) {
+		return "", fmt.Errorf("style %s has no skeleton %d: it has 0 to %d", s.Name, a.Skeleton, len(s.skeletons)-1)
 	}
-	if s.openings[d.Opener] == nil {
-		return "", fmt.Errorf("style %s has no opener %q", s.Name, d.Opener)
+	if s.openings[a.Opener] == nil {
+		return "", fmt.Errorf("style %s has no opener %q", s.Name, a.Opener)
 	}
 	if len(f.Placeholders) == 0 {
 		return "", errors.New("the answer has no placeholder: there is no code to write around")
 	}
-	rng := rand.NewPCG(d.Seed, fnv1a(fnvOffset+uint64(d.Skeleton), d.Opener))
+	rng := rand.NewPCG(a.Seed, fnv1a(fnvOffset+uint64(a.Skeleton), a.Opener))
 	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
 	w := &writer{style: s, pick: pick, has: f.features(), calls: f.Calls, marks: make([]bool, s.marks)}
 	w.values = f.slots(pick)
@@ -52,7 +52,7 @@ func (s *Style) Compose(f Facts, d Deal) (string, error) {
 	}
 	var last error
 	for range drafts {
-		text := w.draft(s.skeletons[d.Skeleton], d.Opener, f.Placeholders)
+		text := w.draft(s.skeletons[a.Skeleton], a.Opener, f.Placeholders)
 		if w.particular && !slices.ContainsFunc(w.used, func(p *phrase) bool { return !plain(p) }) {
 			last = errors.New("nothing in it is about this question or this code")
 			continue

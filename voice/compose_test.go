@@ -59,13 +59,13 @@ func syntheticFacts(n int) []Facts {
 	return out
 }
 
-// deals spreads openers and skeletons evenly and in a shuffled order, as a caller with quotas would.
-func deals(s *Style, n int, seed uint64) []Deal {
+// assignments spreads openers and skeletons evenly and in a shuffled order, as a caller with quotas would.
+func assignments(s *Style, n int, seed uint64) []Assignment {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	openers, skeletons := rng.Perm(n), rng.Perm(n)
-	var out []Deal
+	var out []Assignment
 	for i := range n {
-		out = append(out, Deal{Seed: rng.Uint64(), Opener: s.Openers[openers[i]%len(s.Openers)], Skeleton: skeletons[i] % len(s.Skeletons)})
+		out = append(out, Assignment{Seed: rng.Uint64(), Opener: s.Openers[openers[i]%len(s.Openers)], Skeleton: skeletons[i] % len(s.Skeletons)})
 	}
 	return out
 }
@@ -110,7 +110,7 @@ func TestBudget(t *testing.T) {
 			index := map[uint64][]int{} // shingle -> earlier texts
 			sizes := make([]int, rows)
 			nearest := 0.0
-			for i, d := range deals(s, rows, 5) {
+			for i, d := range assignments(s, rows, 5) {
 				text, err := s.Compose(facts[i], d)
 				if err != nil {
 					t.Fatal(err)
@@ -158,14 +158,14 @@ var pythonWords = strings.Fields("def return if for while with yield lambda try 
 // metaWords would give away that the answer was made to order.
 var metaWords = regexp.MustCompile(`(?i)rewrit|persona\b|constraint|original answer|as requested|here's the|instruction|passive-aggressive|as an ai|output is|\{|\}`)
 
-func checkAnswer(t *testing.T, s *Style, f Facts, d Deal, text string) {
+func checkAnswer(t *testing.T, s *Style, f Facts, d Assignment, text string) {
 	t.Helper()
 	fail := func(format string, args ...any) {
 		t.Helper()
 		t.Errorf("%s\n%+v\n%+v\n%s", fmt.Sprintf(format, args...), d, f, text)
 	}
 	if Read(text).Opener() != d.Opener {
-		fail("opener %q, dealt %q", Read(text).Opener(), d.Opener)
+		fail("opener %q, assigned %q", Read(text).Opener(), d.Opener)
 	}
 	tone := s.Tone(Read(text))
 	if err := s.Accepts(tone); err != nil {
@@ -222,7 +222,7 @@ func TestComposeIsDeterministic(t *testing.T) {
 			t.Fatal(err)
 		}
 		same := 0
-		for i, d := range deals(a, len(facts), 1) {
+		for i, d := range assignments(a, len(facts), 1) {
 			first, err := a.Compose(facts[i], d)
 			if err != nil {
 				t.Fatal(err)
@@ -255,7 +255,7 @@ func TestComposeBare(t *testing.T) {
 		f := Facts{Placeholders: []string{"[[CODE_1]]", "[[CODE_2]]"}}
 		for i := range s.Skeletons {
 			for _, opener := range s.Openers {
-				d := Deal{Seed: uint64(i), Opener: opener, Skeleton: i}
+				d := Assignment{Seed: uint64(i), Opener: opener, Skeleton: i}
 				text, err := s.Compose(f, d)
 				if err != nil {
 					t.Fatal(err)
@@ -278,7 +278,7 @@ func TestComposeHostileFacts(t *testing.T) {
 		Functions: bad, Classes: bad, Imports: bad, Calls: bad, Names: bad, Placeholders: []string{"[[CODE_1]]"},
 	}
 	for seed := range uint64(300) {
-		d := Deal{Seed: seed, Opener: s.Openers[seed%uint64(len(s.Openers))], Skeleton: int(seed) % len(s.Skeletons)}
+		d := Assignment{Seed: seed, Opener: s.Openers[seed%uint64(len(s.Openers))], Skeleton: int(seed) % len(s.Skeletons)}
 		text, err := s.Compose(f, d)
 		if err != nil {
 			t.Fatal(err)
@@ -296,27 +296,27 @@ func TestComposeErrors(t *testing.T) {
 	}
 	code := []string{"[[CODE_1]]"}
 	for _, test := range []struct {
-		facts Facts
-		deal  Deal
-		want  string
+		facts      Facts
+		assignment Assignment
+		want       string
 	}{
-		{Facts{Placeholders: code}, Deal{Opener: "oh joy", Skeleton: -1}, "no skeleton -1"},
-		{Facts{Placeholders: code}, Deal{Opener: "oh joy", Skeleton: 1000}, "no skeleton 1000: it has 0 to"},
-		{Facts{Placeholders: code}, Deal{Opener: "hello there"}, `no opener "hello there"`},
-		{Facts{}, Deal{Opener: "oh joy"}, "no placeholder"},
+		{Facts{Placeholders: code}, Assignment{Opener: "oh joy", Skeleton: -1}, "no skeleton -1"},
+		{Facts{Placeholders: code}, Assignment{Opener: "oh joy", Skeleton: 1000}, "no skeleton 1000: it has 0 to"},
+		{Facts{Placeholders: code}, Assignment{Opener: "hello there"}, `no opener "hello there"`},
+		{Facts{}, Assignment{Opener: "oh joy"}, "no placeholder"},
 	} {
-		if text, err := s.Compose(test.facts, test.deal); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("Compose(%+v) = %q, %v, want %q", test.deal, text, err, test.want)
+		if text, err := s.Compose(test.facts, test.assignment); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("Compose(%+v) = %q, %v, want %q", test.assignment, text, err, test.want)
 		}
 	}
 	mild, err := Parse("mild", []byte("name: mild\n[lexicon]\n1 fine\n[skeletons]\nopener code\n[opener]\nGood morning.\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mild.Compose(Facts{Placeholders: code}, Deal{Opener: "good morning"}); err == nil || !strings.Contains(err.Error(), "none of 100 drafts is in the voice") {
+	if _, err := mild.Compose(Facts{Placeholders: code}, Assignment{Opener: "good morning"}); err == nil || !strings.Contains(err.Error(), "none of 100 drafts is in the voice") {
 		t.Errorf("a style that cannot meet its own thresholds: %v", err)
 	}
-	if _, err := (&Style{Name: "x"}).Compose(Facts{Placeholders: code}, Deal{}); !errors.Is(err, ErrNoBank) {
+	if _, err := (&Style{Name: "x"}).Compose(Facts{Placeholders: code}, Assignment{}); !errors.Is(err, ErrNoBank) {
 		t.Errorf("no bank: %v", err)
 	}
 }
@@ -351,10 +351,10 @@ func BenchmarkCompose(b *testing.B) {
 		b.Fatal(err)
 	}
 	facts := syntheticFacts(1000)
-	dealt := deals(s, len(facts), 9)
+	assigned := assignments(s, len(facts), 9)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if _, err := s.Compose(facts[i%1000], dealt[i%1000]); err != nil {
+		if _, err := s.Compose(facts[i%1000], assigned[i%1000]); err != nil {
 			b.Fatal(err)
 		}
 	}

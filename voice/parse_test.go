@@ -212,7 +212,7 @@ func TestUserStyle(t *testing.T) {
 	facts := Facts{Ask: "print a list", Has: Loop | Function, Functions: []string{"show"}, Placeholders: []string{"[[CODE_1]]"}}
 	seen := map[string]bool{}
 	for seed := range uint64(40) {
-		text, err := s.Compose(facts, Deal{Seed: seed, Opener: s.Openers[int(seed)%len(s.Openers)]})
+		text, err := s.Compose(facts, Assignment{Seed: seed, Opener: s.Openers[int(seed)%len(s.Openers)]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,7 +232,7 @@ func TestUserStyle(t *testing.T) {
 	if s.System != "Be kind.\n\nAlways." {
 		t.Errorf("system prompt %q", s.System)
 	}
-	if _, err := s.Compose(facts, Deal{}); err == nil || !strings.Contains(err.Error(), "no phrase bank") {
+	if _, err := s.Compose(facts, Assignment{}); err == nil || !strings.Contains(err.Error(), "no phrase bank") {
 		t.Errorf("composing without a bank: %v", err)
 	}
 }
@@ -261,7 +261,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range s.Skeletons {
 			for _, opener := range s.Openers[:min(3, len(s.Openers))] {
-				text, err := s.Compose(Facts{Placeholders: []string{"[[CODE_1]]"}}, Deal{Seed: 1, Opener: opener, Skeleton: i})
+				text, err := s.Compose(Facts{Placeholders: []string{"[[CODE_1]]"}}, Assignment{Seed: 1, Opener: opener, Skeleton: i})
 				if err == nil && strings.Count(text, "[[CODE_1]]") != 1 {
 					t.Fatalf("placeholders in %q", text)
 				}
@@ -278,7 +278,7 @@ func ExampleStyle_Compose() {
 	}
 	text, err := s.Compose(
 		Facts{Ask: "reverse a list", Placeholders: []string{"[[CODE_1]]"}},
-		Deal{Seed: 3, Opener: "as you"},
+		Assignment{Seed: 3, Opener: "as you"},
 	)
 	fmt.Println(text, err)
 	// Output:

@@ -27,10 +27,10 @@ type Style struct {
 	Words    [2]int     // words of prose in an answer, least and most; default 25 to 220
 
 	System    string    // the system prompt for a teacher model
-	Openers   []string  // keys of the openers (see Opener), in file order, for dealing
-	Devices   []Device  // ways of saying it, for dealing
+	Openers   []string  // keys of the openers (see Opener), in file order
+	Devices   []Device  // ways of saying it
 	Examples  []Example // few-shot examples
-	Skeletons []string  // orders of blocks, as written in the file; a Deal names one by its index
+	Skeletons []string  // orders of blocks, as written in the file; an Assignment names one by its index
 
 	told      map[uint64]bool // shingles of System
 	lexicon   lexicon

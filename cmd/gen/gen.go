@@ -213,7 +213,7 @@ func (g *gen) showSettings(t teacher.Teacher) {
 // begin opens the journal and enters the run in it.
 func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
 	if g.restart {
-		kept, err := teacher.SetAside(g.work)
+		kept, err := teacher.BackUp(g.work)
 		if err != nil {
 			return nil, err
 		}
@@ -235,7 +235,7 @@ func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
 	if g.remote != nil {
 		endpoints = g.remote.Endpoints
 	}
-	all, resumed, err := j.Begin(g.settings(t), endpoints)
+	all, resumed, err := j.Start(g.settings(t), endpoints)
 	if err != nil {
 		j.Close()
 		return nil, err

@@ -33,7 +33,7 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 		return err
 	}
 	defer end()
-	r.Rows, r.Most = g.preview, g.preview
+	r.Rows, r.MaxAsked = g.preview, g.preview
 	r.Emit = func(row dataset.Rewritten, c dataset.Certificate) error {
 		rule := strings.Repeat("─", 100)
 		fmt.Fprintf(g.stdout, "%s\nrow %d of the source\n\n%s\n\n── before\n%s\n\n── after\n%s\n\n── checks\n",

@@ -94,10 +94,10 @@ func (p *progress) warnIfDead(now time.Time) {
 		return
 	}
 	st := p.g.remote.Pool.Stats()
-	dead := !st.DeadAt.IsZero()
-	if since := st.DeadAt.Add(-p.g.deadTimeout); dead && !p.dead && (st.Alive == 0 || now.Sub(since) >= plainLine) {
+	dead := !st.GiveUpAt.IsZero()
+	if since := st.GiveUpAt.Add(-p.g.deadTimeout); dead && !p.dead && (st.Alive == 0 || now.Sub(since) >= plainLine) {
 		p.dead = true
-		p.g.say("no server answers; waiting until %s for one (--dead-timeout %v), then stopping with all answers kept", clock(st.DeadAt), p.g.deadTimeout)
+		p.g.say("no server answers; waiting until %s for one (--dead-timeout %v), then stopping with all answers kept", clock(st.GiveUpAt), p.g.deadTimeout)
 		for _, e := range st.Endpoints {
 			p.g.say("  %s is %s until %s: %s", e.URL, e.State, clock(e.Until), e.Reason)
 		}

@@ -169,7 +169,7 @@ func TestWaitIsSeen(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 			s := p.Stats()
-			if e := s.Endpoints[0]; !s.DeadAt.Equal(start.Add(2*time.Minute)) || e.State != "paused" || !e.Until.Equal(start.Add(c.pause)) || e.Reason == "" {
+			if e := s.Endpoints[0]; !s.GiveUpAt.Equal(start.Add(2*time.Minute)) || e.State != "paused" || !e.Until.Equal(start.Add(c.pause)) || e.Reason == "" {
 				t.Errorf("%s: %+v", c.after, s)
 			}
 			wg.Wait()
@@ -200,8 +200,8 @@ func TestWaitIsSeen(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if s := p.Stats(); !s.DeadAt.IsZero() {
-			t.Errorf("answered, and given up at %v", s.DeadAt)
+		if s := p.Stats(); !s.GiveUpAt.IsZero() {
+			t.Errorf("answered, and given up at %v", s.GiveUpAt)
 		}
 	})
 }

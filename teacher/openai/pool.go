@@ -44,8 +44,8 @@ type Stats struct {
 	PromptTokens     int64 // over those answers
 	CompletionTokens int64
 
-	// DeadAt is when those that wait give up if no endpoint answers before; zero while one is expected to.
-	DeadAt time.Time
+	// GiveUpAt is when those that wait give up if no endpoint answers before; zero while one is expected to.
+	GiveUpAt time.Time
 
 	Retries    map[string]int // failed attempts that were tried again, by reason
 	FirstRetry string         // the first of them: the endpoint and what happened
@@ -243,7 +243,7 @@ func (p *Pool) Stats() Stats {
 	s.Retries = maps.Clone(p.tally.Retries)
 	s.InFlight, s.Waiting, s.Total = p.inFlight, p.waiting.Len(), len(p.endpoints)
 	if !p.deadSince.IsZero() {
-		s.DeadAt = p.deadSince.Add(p.o.DeadTimeout)
+		s.GiveUpAt = p.deadSince.Add(p.o.DeadTimeout)
 	}
 	for _, e := range p.endpoints {
 		s.Endpoints = append(s.Endpoints, e.stats(now))
