@@ -1,4 +1,4 @@
-// A step of AdamW, over all blocks of a list of tensors. The formulas are in adamw.go. A warp has a block of QUANTIZE_BLOCK
+// A step of AdamW, over all blocks of a list of tensors. The formulas are in adamw.go. A warp has a block of QUANT_BLOCK
 // elements; the largest of its moments is found among the lanes' registers, so that everything is read once.
 //
 //   WEIGHT          what the step does with the weight: one of the numbers below
@@ -46,9 +46,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	if (threadIdx.x > 0) return;
 	typedef unsigned long long Bits;
 	const Bits aligned = ((Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)behind) % 16 == 0;
-	const unsigned blocks = (n + QUANTIZE_BLOCK - 1) / QUANTIZE_BLOCK;
-	list[i] = {w, g, m, v, mScale, vScale, behind, first, (unsigned)begin, begin + blocks, aligned ? (unsigned)(n / QUANTIZE_BLOCK) : 0,
-		(unsigned)(n - (long long)(blocks - 1) * QUANTIZE_BLOCK), number, decays};
+	const unsigned blocks = (n + QUANT_BLOCK - 1) / QUANT_BLOCK;
+	list[i] = {w, g, m, v, mScale, vScale, behind, first, (unsigned)begin, begin + blocks, aligned ? (unsigned)(n / QUANT_BLOCK) : 0,
+		(unsigned)(n - (long long)(blocks - 1) * QUANT_BLOCK), number, decays};
 }
 
 // Factors are the same for all elements: cpu.AdamWFactors has them too.
@@ -64,11 +64,11 @@ struct Part {
 };
 
 // mine is where a lane's part of a block begins.
-template <typename E> inline E *mine(E *x, unsigned block) { return x + (unsigned long long)block * QUANTIZE_BLOCK + 4 * lane(); }
+template <typename E> inline E *mine(E *x, unsigned block) { return x + (unsigned long long)block * QUANT_BLOCK + 4 * lane(); }
 
 // count is how many of a block's elements there are from the lane's first on.
 inline int count(const Range &r, unsigned block) {
-	return (int)(r.begin + block + 1 < r.end ? QUANTIZE_BLOCK : r.last) - 4 * lane();
+	return (int)(r.begin + block + 1 < r.end ? QUANT_BLOCK : r.last) - 4 * lane();
 }
 
 template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsigned block, int count) {
@@ -196,7 +196,7 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 			for (int i = 0; i < EACH; i++) to[i] = to[i] != to[i] ? __uint_as_float(0x7FC00000) : to[i];
 		}
 		unsigned bits[EACH];
-		const unsigned long long first = r.first + (unsigned long long)block * QUANTIZE_BLOCK;
+		const unsigned long long first = r.first + (unsigned long long)block * QUANT_BLOCK;
 		const unsigned seed[2] = {f.seed[0], f.seed[1] + (unsigned)(first >> 32)};
 #pragma unroll
 		for (int i = 0; i < EACH / 2; i++) {
@@ -254,11 +254,11 @@ struct Ahead {
 			if (i >= 0 && i < lines) line = (const char *)x + i * 128, size = bytes;
 			i -= lines;
 		};
-		of(r.g, QUANTIZE_BLOCK * sizeof(Gradient));
-		if (WEIGHT != WEIGHT_MASTER) of(r.w, QUANTIZE_BLOCK * sizeof(T));
-		if (BEHIND) of(r.behind, QUANTIZE_BLOCK * sizeof(Behind));
-		of(r.m, QUANTIZE_BLOCK * sizeof(Moment));
-		of(r.v, QUANTIZE_BLOCK * sizeof(Moment));
+		of(r.g, QUANT_BLOCK * sizeof(Gradient));
+		if (WEIGHT != WEIGHT_MASTER) of(r.w, QUANT_BLOCK * sizeof(T));
+		if (BEHIND) of(r.behind, QUANT_BLOCK * sizeof(Behind));
+		of(r.m, QUANT_BLOCK * sizeof(Moment));
+		of(r.v, QUANT_BLOCK * sizeof(Moment));
 		if (CODES) of(r.mScale, sizeof(float)), of(r.vScale, sizeof(float));
 	}
 	void fetch(unsigned block) const {
@@ -301,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 3)
 // neighbouring blocks at a time, so that enough is under way.
 extern "C" __global__ void __launch_bounds__(BLOCK) adamw_squares(double *sums, const Range *list, int blocks) {
 	constexpr int WIDE = 16 / sizeof(Gradient), VECTORS = 8; // elements of a vector, and how many a lane has under way
-	constexpr unsigned AT_ONCE = 32 * WIDE * VECTORS / QUANTIZE_BLOCK;
+	constexpr unsigned AT_ONCE = 32 * WIDE * VECTORS / QUANT_BLOCK;
 	double sum[2] = {};
 	auto add = [&](float x, int i) { sum[i % 2] += (double)x * x; };
 	Range r = {};
@@ -314,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) adamw_squares(double *sums, 
 				Vec<Gradient, WIDE> v[VECTORS];
 #pragma unroll
 				for (int k = 0; k < VECTORS; k++)
-					v[k] = loadOf<WIDE>(r.g + (unsigned long long)block * QUANTIZE_BLOCK, k * 32 + lane());
+					v[k] = loadOf<WIDE>(r.g + (unsigned long long)block * QUANT_BLOCK, k * 32 + lane());
 #pragma unroll
 				for (int i = 0; i < VECTORS * WIDE; i++) add(v[i / WIDE][i % WIDE], i);
 				at += AT_ONCE;

@@ -14,7 +14,7 @@ type AdamWState struct {
 	// M and V are the moments, of w's length. F32: they themselves. U8: codes of m in the signed dynamic map, and of √v in the
 	// unsigned one, times the scale of their block. Before the first step all bytes are zero.
 	M, V tensor.Tensor
-	// MScale and VScale are the scales of codes, [QuantizeBlocks(n)] F32; no tensors where M and V are F32.
+	// MScale and VScale are the scales of codes, [QuantBlocks(n)] F32; no tensors where M and V are F32.
 	MScale, VScale tensor.Tensor
 	// Master is behind a BF16 weight, of its length. F32: the weight itself, of which w is the rounding. U8: the residual of a
 	// weight of 24 bits, see AdamW; zero where w is exact. No tensor: there is none, and nothing either for a weight in F32.
@@ -28,7 +28,7 @@ type AdamWTensor struct {
 	// Number is the tensor's, so that no two share random numbers.
 	Number int
 	// First is the element of the tensor that W begins with, where W, G and State are a range of the tensor's: a multiple of
-	// QuantizeBlock. Default 0. Range by range, a step has the bits of one on the whole.
+	// QuantBlockSize. Default 0. Range by range, a step has the bits of one on the whole.
 	First int
 	// Still weights do not decay.
 	Still bool
@@ -38,7 +38,7 @@ type AdamWTensor struct {
 	BNB bool
 }
 
-// Part is the range of n elements from element first on, a multiple of QuantizeBlock: see First.
+// Part is the range of n elements from element first on, a multiple of QuantBlockSize: see First.
 func (x AdamWTensor) Part(first, n int) AdamWTensor {
 	part := func(x *tensor.Tensor, first, n int) {
 		if x.Ok() {
@@ -48,8 +48,8 @@ func (x AdamWTensor) Part(first, n int) AdamWTensor {
 	for _, each := range []*tensor.Tensor{&x.W, &x.G, &x.State.M, &x.State.V, &x.State.Master} {
 		part(each, first, n)
 	}
-	part(&x.State.MScale, first/QuantizeBlock, QuantizeBlocks(n))
-	part(&x.State.VScale, first/QuantizeBlock, QuantizeBlocks(n))
+	part(&x.State.MScale, first/QuantBlockSize, QuantBlocks(n))
+	part(&x.State.VScale, first/QuantBlockSize, QuantBlocks(n))
 	x.First += first
 	return x
 }
@@ -198,13 +198,13 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 					addr(memory).moves(adamWRange), i32(at), address(x.W.Addr), address(x.G.Addr), address(s.M.Addr), address(s.V.Addr),
 					address(s.MScale.Addr), address(s.VScale.Addr), address(s.Master.Addr),
 					i64(n), i64(x.First), i32(run.blocks), i32(x.Number), flag(!x.Still))
-				run.blocks += QuantizeBlocks(n)
+				run.blocks += QuantBlocks(n)
 				run.gradients += x.G.Bytes()
 				run.moved += x.moved()
 				at++
 			}
 		}
-		run.squares = squaresGrid(run.blocks * QuantizeBlock * list[i].G.DType.Size())
+		run.squares = squaresGrid(run.blocks * QuantBlockSize * list[i].G.DType.Size())
 		run.ranges = memory.Part(first*adamWRange, (at-first)*adamWRange)
 		l.runs = append(l.runs, run)
 	}
@@ -274,14 +274,14 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 	if s.MScale.Ok() || s.VScale.Ok() {
 		want(op, "m", s.M, tensor.U8, n)
 		want(op, "v", s.V, tensor.U8, n)
-		want(op, "the scale of m", s.MScale, tensor.F32, QuantizeBlocks(n))
-		want(op, "the scale of v", s.VScale, tensor.F32, QuantizeBlocks(n))
+		want(op, "the scale of m", s.MScale, tensor.F32, QuantBlocks(n))
+		want(op, "the scale of v", s.VScale, tensor.F32, QuantBlocks(n))
 	} else {
 		want(op, "m", s.M, tensor.F32, n)
 		want(op, "v", s.V, tensor.F32, n)
 	}
-	if x.First < 0 || x.First%QuantizeBlock != 0 {
-		panic(fmt.Sprintf("%s: a range from element %d on, which is no multiple of %d", op, x.First, QuantizeBlock))
+	if x.First < 0 || x.First%QuantBlockSize != 0 {
+		panic(fmt.Sprintf("%s: a range from element %d on, which is no multiple of %d", op, x.First, QuantBlockSize))
 	}
 	if s.Master.Ok() {
 		if w.DType != tensor.BF16 || x.BNB || x.Stochastic {

@@ -13,7 +13,7 @@ import (
 // TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales have the same bits; elsewhere
 // a product may be joined with a sum or not.
 func TestAdamWOnGPU(t *testing.T) {
-	const n = 5*kernels.QuantizeBlock + 77
+	const n = 5*kernels.QuantBlockSize + 77
 	gpu := kernels.Emulated(t, kernels.Options{})
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
@@ -70,7 +70,7 @@ func TestAdamWOnGPU(t *testing.T) {
 
 // TestAdamWHalfGradients wants gradients in BF16 to be what the same numbers in F32 are.
 func TestAdamWHalfGradients(t *testing.T) {
-	const n = 3*kernels.QuantizeBlock + 77
+	const n = 3*kernels.QuantBlockSize + 77
 	run := func(t *testing.T, d *kernels.Device) {
 		for _, f := range halfGradients {
 			wide := f
@@ -99,7 +99,7 @@ func TestAdamWAll(t *testing.T) {
 	run := func(t *testing.T, d *kernels.Device) {
 		var one, all []*stepper
 		var list []kernels.AdamWTensor
-		for i, n := range []int{1, 256, 300, 5000, 4096, 511, 77, 7 * kernels.QuantizeBlock} {
+		for i, n := range []int{1, 256, 300, 5000, 4096, 511, 77, 7 * kernels.QuantBlockSize} {
 			f := append(slices.Clone(forms), halfGradients...)[[]int{8, 7, 4, 8, 15, 15, 15, 8}[i]]
 			w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
 			a, b := f.stepper(t, d, w), f.stepper(t, d, w)
@@ -164,7 +164,7 @@ func record(t *testing.T, d *kernels.Device, c kernels.Control) kernels.Record {
 // TestAdamWAnywhere wants a step of a tensor that begins where no vector does, as its gradient and its state do, to be what it is
 // of the same tensor at the front of its memory.
 func TestAdamWAnywhere(t *testing.T) {
-	const n = 3*kernels.QuantizeBlock + 6
+	const n = 3*kernels.QuantBlockSize + 6
 	run := func(t *testing.T, d *kernels.Device) {
 		for _, f := range append(slices.Clone(forms), halfGradients...) {
 			w, g := filled(n+1, func(i int) float64 { return math.Sin(float64(i)) }), gradients(n+1, 0)

@@ -167,7 +167,7 @@ func TestStochasticUnbiased(t *testing.T) {
 		"2048 elements on":       append(first[2048:n:n], first[:2048]...),
 		"65536 elements on":      append(first[65536:n:n], first[:65536]...),
 		"every second, twice":    swapped(first, 1),
-		"the block's other half": swapped(first, kernels.QuantizeBlock/2), // which shares random numbers of 32 bits
+		"the block's other half": swapped(first, kernels.QuantBlockSize/2), // which shares random numbers of 32 bits
 	} {
 		var both float64
 		for i := range first {
@@ -193,7 +193,7 @@ func TestStochasticUnbiased(t *testing.T) {
 
 // TestAdamWRanges has steps range by range, in any order, leave the bits of steps on the whole tensor.
 func TestAdamWRanges(t *testing.T) {
-	const n = 5*kernels.QuantizeBlock + 77
+	const n = 5*kernels.QuantBlockSize + 77
 	rng := rand.New(rand.NewPCG(5, 6))
 	draw := func() []float32 {
 		x := make([]float32, n)
@@ -210,7 +210,7 @@ func TestAdamWRanges(t *testing.T) {
 				whole.step(g)
 				parts.c.Step++
 				d.Upload(parts.g, g)
-				for _, r := range [][2]int{{3 * kernels.QuantizeBlock, n}, {0, kernels.QuantizeBlock}, {kernels.QuantizeBlock, 3 * kernels.QuantizeBlock}} {
+				for _, r := range [][2]int{{3 * kernels.QuantBlockSize, n}, {0, kernels.QuantBlockSize}, {kernels.QuantBlockSize, 3 * kernels.QuantBlockSize}} {
 					d.AdamW(parts.tensor().Part(r[0], r[1]-r[0]), parts.c)
 				}
 			}

@@ -76,7 +76,7 @@ func (f form) stepper(t testing.TB, d *kernels.Device, w []float32) *stepper {
 		state := tensor.F32
 		if f.codes {
 			state = tensor.U8
-			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, kernels.QuantizeBlocks(n)), next("v scale", tensor.F32, kernels.QuantizeBlocks(n))
+			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, kernels.QuantBlocks(n)), next("v scale", tensor.F32, kernels.QuantBlocks(n))
 		}
 		x.w, x.g = next("w", f.weight, n), next("g", cmp.Or(f.gradient, tensor.F32), n)
 		x.s.M, x.s.V = next("m", state, n), next("v", state, n)

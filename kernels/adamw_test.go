@@ -104,7 +104,7 @@ func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64)
 	codesM, codesV := bytesOf(t, x.d, x.s.M), bytesOf(t, x.d, x.s.V)
 	scaleM, scaleV := floats(t, x.d, x.s.MScale), floats(t, x.d, x.s.VScale)
 	for b := range scaleM {
-		lo, hi := b*kernels.QuantizeBlock, min(len(m), (b+1)*kernels.QuantizeBlock)
+		lo, hi := b*kernels.QuantBlockSize, min(len(m), (b+1)*kernels.QuantBlockSize)
 		var largestM, largestV float64
 		for i := lo; i < hi; i++ {
 			v := exactRoot[i]
@@ -200,7 +200,7 @@ func TestAdamWAtRest(t *testing.T) {
 // TestAdamWEnd has moments that become nothing in a block that the tensor ends in. What lies beyond the end counts for nothing,
 // but in bitsandbytes, which takes it for elements of code 128.
 func TestAdamWEnd(t *testing.T) {
-	const n = kernels.QuantizeBlock + 1
+	const n = kernels.QuantBlockSize + 1
 	zero, scales := bytes.Repeat([]byte{127}, n), []float32{1, 1}
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
@@ -236,14 +236,14 @@ func TestAdamWSpoiled(t *testing.T) {
 				for i, w := range x.weights(t) {
 					if ok := !math.IsNaN(w) && !math.IsInf(w, 0); !ok {
 						spoiled++
-						if i/kernels.QuantizeBlock != 1 {
+						if i/kernels.QuantBlockSize != 1 {
 							t.Errorf("%s: %v spoiled weight %d of another block", f.name, bad, i)
 						}
 					}
 				}
 				want := 1
 				if f.codes {
-					want = kernels.QuantizeBlock
+					want = kernels.QuantBlockSize
 				}
 				if f.codes && f.bnb {
 					want = 0
@@ -294,7 +294,7 @@ func TestAdamWContract(t *testing.T) {
 // TestAdamWLevels wants the same state from every level where it is codes: also from gradients whose squares are infinite,
 // and from ones that are no numbers.
 func TestAdamWLevels(t *testing.T) {
-	const n = 5*kernels.QuantizeBlock + 77
+	const n = 5*kernels.QuantBlockSize + 77
 	first := map[string][]byte{}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		for _, f := range forms {
@@ -304,9 +304,9 @@ func TestAdamWLevels(t *testing.T) {
 			x := f.stepper(t, d, filled(n, func(i int) float64 { return math.Sin(float64(i)) }))
 			for range 3 {
 				g := gradients(n, x.c.Step)
-				g[kernels.QuantizeBlock+9] = 1e25
-				g[2*kernels.QuantizeBlock+9] = float32(math.Inf(-1))
-				g[3*kernels.QuantizeBlock+9] = float32(math.NaN())
+				g[kernels.QuantBlockSize+9] = 1e25
+				g[2*kernels.QuantBlockSize+9] = float32(math.Inf(-1))
+				g[3*kernels.QuantBlockSize+9] = float32(math.NaN())
 				x.step(g)
 			}
 			var all []byte

@@ -4,7 +4,7 @@
 
 typedef unsigned char byte;
 
-constexpr int QUANTIZE_BLOCK = 256, HALF = QUANTIZE_BLOCK / 2, EACH = QUANTIZE_BLOCK / 32;
+constexpr int QUANT_BLOCK = 256, HALF = QUANT_BLOCK / 2, EACH = QUANT_BLOCK / 32;
 
 // A lane has EACH elements of the block, four neighbours in either half. It goes by the address of its first: element is where
 // its ith is from there.

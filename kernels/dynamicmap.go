@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// QuantizeBlock is how many elements have one scale in quantised optimiser state.
-const QuantizeBlock = cpu.AdamWBlock
+// QuantBlockSize is how many elements have one scale in quantised optimiser state.
+const QuantBlockSize = cpu.QuantBlockSize
 
 // DynamicMap is the 256 numbers that codes of 8 bits stand for, in their order: the dynamic map of bitsandbytes (Dettmers
 // 2016, arXiv 1511.04561; Dettmers et al. 2022, arXiv 2110.02861), equal to the bit.
@@ -62,10 +62,10 @@ func dynamicMap(signed bool) *cpu.DynamicMap {
 	return dynamicMaps().v
 }
 
-// Quantize codes a tensor in 8 bits, in blocks of QuantizeBlock elements that lie behind each other:
+// Quantize codes a tensor in 8 bits, in blocks of QuantBlockSize elements that lie behind each other:
 //
 //	scale[b] = max |x| of block b
-//	codes[i] = the code of the number in the dynamic map that is nearest to x[i] / scale[i / QuantizeBlock]
+//	codes[i] = the code of the number in the dynamic map that is nearest to x[i] / scale[i / QuantBlockSize]
 //
 // Halfway between two, it is the even code. x is F32, codes U8 of its length, scale [blocks] F32. A block of zeros has codes
 // 0. In the unsigned map what is below zero is coded as 0. A block with a NaN or an infinity has such a scale.
@@ -73,19 +73,19 @@ func (d *Device) Quantize(codes, scale, x tensor.Tensor, signed bool) {
 	checkQuantized("Quantize", codes, scale, x)
 	d.ran("quantize")
 	if d.gpu != nil {
-		d.launch(kernel{"quantize.cu", "quantize", signMacro(signed)}, d.codesGrid(QuantizeBlocks(x.Len())),
+		d.launch(kernel{"quantize.cu", "quantize", signMacro(signed)}, d.codesGrid(QuantBlocks(x.Len())),
 			addr(codes), addr(scale), addr(x), i64(x.Len()))
 		return
 	}
 	cpu.Quantize(codes, scale, x, dynamicMap(signed))
 }
 
-// Dequantize is the way back from Quantize: x[i] = map[codes[i]] · scale[i / QuantizeBlock].
+// Dequantize is the way back from Quantize: x[i] = map[codes[i]] · scale[i / QuantBlockSize].
 func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
 	checkQuantized("Dequantize", codes, scale, x)
 	d.ran("dequantize")
 	if d.gpu != nil {
-		d.launch(kernel{"quantize.cu", "dequantize", signMacro(signed)}, d.codesGrid(QuantizeBlocks(x.Len())),
+		d.launch(kernel{"quantize.cu", "dequantize", signMacro(signed)}, d.codesGrid(QuantBlocks(x.Len())),
 			addr(x), addr(codes), addr(scale), i64(x.Len()))
 		return
 	}
@@ -104,8 +104,8 @@ func (d *Device) codesGrid(n int) grid {
 func checkQuantized(op string, codes, scale, x tensor.Tensor) {
 	want(op, "x", x, tensor.F32, x.Len())
 	want(op, "codes", codes, tensor.U8, x.Len())
-	want(op, "scale", scale, tensor.F32, QuantizeBlocks(x.Len()))
+	want(op, "scale", scale, tensor.F32, QuantBlocks(x.Len()))
 }
 
-// QuantizeBlocks is how many blocks n elements make, and so how many scales.
-func QuantizeBlocks(n int) int { return (n + QuantizeBlock - 1) / QuantizeBlock }
+// QuantBlocks is how many blocks n elements make, and so how many scales.
+func QuantBlocks(n int) int { return (n + QuantBlockSize - 1) / QuantBlockSize }

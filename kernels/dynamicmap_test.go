@@ -88,10 +88,10 @@ func TestQuantize(t *testing.T) {
 			}
 			// Each block begins with its largest, 1, so that nothing is scaled.
 			var in []float32
-			for i := 0; i < len(x); i += kernels.QuantizeBlock - 1 {
-				in = append(append(in, 1), x[i:min(len(x), i+kernels.QuantizeBlock-1)]...)
+			for i := 0; i < len(x); i += kernels.QuantBlockSize - 1 {
+				in = append(append(in, 1), x[i:min(len(x), i+kernels.QuantBlockSize-1)]...)
 			}
-			n, blocks := len(in), kernels.QuantizeBlocks(len(in))
+			n, blocks := len(in), kernels.QuantBlocks(len(in))
 			a := arena(t, d, 16*n+1<<12)
 			xs, codes := a.New("x", tensor.F32, n), a.New("codes", tensor.U8, n)
 			scale, back := a.New("scale", tensor.F32, blocks), a.New("back", tensor.F32, n)
@@ -114,17 +114,17 @@ func TestQuantize(t *testing.T) {
 // TestQuantizeBlocks has blocks of several scales, one of zeros, one of a NaN, and an end.
 func TestQuantizeBlocks(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		const n = 4*kernels.QuantizeBlock + 17
+		const n = 4*kernels.QuantBlockSize + 17
 		in := filled(n, func(i int) float64 {
-			switch i / kernels.QuantizeBlock {
+			switch i / kernels.QuantBlockSize {
 			case 0:
 				return 0
 			case 1:
 				return 1e-20 * math.Sin(float64(i))
 			case 2:
-				return -3e20 * float64(i%kernels.QuantizeBlock)
+				return -3e20 * float64(i%kernels.QuantBlockSize)
 			case 3:
-				return map[bool]float64{true: math.NaN(), false: 1e30}[i%kernels.QuantizeBlock == 9]
+				return map[bool]float64{true: math.NaN(), false: 1e30}[i%kernels.QuantBlockSize == 9]
 			}
 			return float64(i%2) - 0.5
 		})
@@ -138,13 +138,13 @@ func TestQuantizeBlocks(t *testing.T) {
 		if s[0] != 0 || !math.IsNaN(s[3]) || s[4] != 0.5 {
 			t.Errorf("scales %v", s)
 		}
-		for _, b := range bytesOf(t, d, codes)[:kernels.QuantizeBlock] {
+		for _, b := range bytesOf(t, d, codes)[:kernels.QuantBlockSize] {
 			if b != 0 {
 				t.Fatalf("a block of zeros has code %d", b)
 			}
 		}
 		for i, v := range in {
-			b := i / kernels.QuantizeBlock
+			b := i / kernels.QuantBlockSize
 			// The widest part of the map is 9/2⁶ of the decade, half of that away, and −1 is not there.
 			if b != 3 && math.Abs(y[i]-float64(v)) > s[b]*0.0071 {
 				t.Fatalf("element %d, %v, came back as %v", i, v, y[i])

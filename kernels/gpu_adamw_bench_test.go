@@ -29,7 +29,7 @@ func (f adamWForm) operands(n int) []gpuOperand {
 		list[0].moved = 1 // it is written alone
 	}
 	if f.codes {
-		scale := gpuOperand{tensor.F32, []int{QuantizeBlocks(n)}, 2}
+		scale := gpuOperand{tensor.F32, []int{QuantBlocks(n)}, 2}
 		list = append(list, scale, scale)
 	}
 	if f.master != 0 {
@@ -79,7 +79,7 @@ func optimiserCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	cases = append(cases, gpuCase{"add squares of a list", []gpuOperand{gradient, {tensor.F64, []int{4}, 1}, list, state}, func(d *Device, x []tensor.Tensor) {
 		d.AddSquaresAll(Control{x[1]}, d.NewAdamWList(x[2], []AdamWTensor{{W: x[0], G: x[0], State: AdamWState{M: x[3], V: x[3]}}}))
 	}})
-	x, codes, scale := gpuOperand{tensor.F32, []int{n}, 1}, gpuOperand{tensor.U8, []int{n}, 1}, gpuOperand{tensor.F32, []int{QuantizeBlocks(n)}, 1}
+	x, codes, scale := gpuOperand{tensor.F32, []int{n}, 1}, gpuOperand{tensor.U8, []int{n}, 1}, gpuOperand{tensor.F32, []int{QuantBlocks(n)}, 1}
 	for _, signed := range []bool{true, false} {
 		cases = append(cases,
 			gpuCase{fmt.Sprint("quantize signed ", signed), []gpuOperand{codes, scale, x}, func(d *Device, x []tensor.Tensor) { d.Quantize(x[0], x[1], x[2], signed) }},

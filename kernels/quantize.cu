@@ -9,9 +9,9 @@ __shared__ Map<SIGNED> map;
 // and how many there are from there.
 template <typename F> inline void eachBlock(long long n, F f) {
 	map.fill(false);
-	for (long long block = thread() / 32; block * QUANTIZE_BLOCK < n; block += gridDim.x * (BLOCK / 32)) {
-		const long long mine = block * QUANTIZE_BLOCK + 4 * lane();
-		f(block, mine, (int)min(n - mine, (long long)QUANTIZE_BLOCK));
+	for (long long block = thread() / 32; block * QUANT_BLOCK < n; block += gridDim.x * (BLOCK / 32)) {
+		const long long mine = block * QUANT_BLOCK + 4 * lane();
+		f(block, mine, (int)min(n - mine, (long long)QUANT_BLOCK));
 	}
 }
 

@@ -162,9 +162,9 @@ func cut(a *kernels.Arena, params []model.Param, c Config) ([]kernels.AdamWState
 		n, s := p.W.Len(), &states[i]
 		if c.Bits == 8 && !c.small(p) {
 			s.M = a.New(p.Name+".m", tensor.U8, n)
-			s.MScale = a.New(p.Name+".m_absmax", tensor.F32, kernels.QuantizeBlocks(n))
+			s.MScale = a.New(p.Name+".m_absmax", tensor.F32, kernels.QuantBlocks(n))
 			s.V = a.New(p.Name+".v", tensor.U8, n)
-			s.VScale = a.New(p.Name+".v_absmax", tensor.F32, kernels.QuantizeBlocks(n))
+			s.VScale = a.New(p.Name+".v_absmax", tensor.F32, kernels.QuantBlocks(n))
 		} else {
 			s.M = a.New(p.Name+".m", tensor.F32, n)
 			s.V = a.New(p.Name+".v", tensor.F32, n)

@@ -5,7 +5,7 @@ var adamWMutants = []mutant{
 	{"adamw/a-nan-is-carried", "kernels/adamw.cu", "if (sum != sum) {", "if (false) {", "./kernels -run Split8|StochasticN"},
 	{"adamw/ties-of-24-bits", "kernels/adamw.cu", "bits[j] += 0x807F + (bits[j] >> 8 & 1);", "bits[j] += 0x807F;", "./kernels -run Split8"},
 	{"adamw/clip-ignored", "kernels/adamw.cu", "control ? gradScale * control[2] : gradScale", "gradScale", "./optim -run TestGPU"},
-	{"adamw/anywhere-in-vectors", "kernels/adamw.cu", "aligned ? (unsigned)(n / QUANTIZE_BLOCK) : 0", "(unsigned)(n / QUANTIZE_BLOCK)", "./kernels -run AdamWAnywhere"},
+	{"adamw/anywhere-in-vectors", "kernels/adamw.cu", "aligned ? (unsigned)(n / QUANT_BLOCK) : 0", "(unsigned)(n / QUANT_BLOCK)", "./kernels -run AdamWAnywhere"},
 	{"adamw/bnb-beyond-the-end", "kernels/adamw.cu", "BNB ? 128 : 127", "127", "./kernels -run AdamWEnd"},
 	{"adamw/bnb-codes-roots", "kernels/adamw.cu", "vMap.fill(!BNB);", "vMap.fill(true);", "./kernels -run AdamWOnGPU"},
 	{"adamw/first-of-a-part", "kernels/adamw.go", "x.First += first", "x.First = 0", "./kernels -run AdamWRanges"},

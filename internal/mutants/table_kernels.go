@@ -495,7 +495,7 @@ var kernelsMutants = []mutant{
 		"",
 		"./kernels/cpu -run Gemm|Column"},
 	{"kernels/adamw-range-from-zero", "kernels/cpu/ops_optim_loops.h", "const int64_t first = o->x.first + b->first;", "const int64_t first = b->first;", "./kernels -run TestOps/adamw|AdamW"},
-	{"kernels/adamw-range-scales", "kernels/adamw.go", "part(&x.State.VScale, first/QuantizeBlock, QuantizeBlocks(n))", "part(&x.State.VScale, 0, QuantizeBlocks(n))", "./kernels -run TestOps/adamw|AdamW"},
+	{"kernels/adamw-range-scales", "kernels/adamw.go", "part(&x.State.VScale, first/QuantBlockSize, QuantBlocks(n))", "part(&x.State.VScale, 0, QuantBlocks(n))", "./kernels -run TestOps/adamw|AdamW"},
 	{"kernels/adamw-seed", "kernels/adamw.go",
 		"mix64(mix64(c.Seed) + uint64(c.Step))",
 		"mix64(uint64(c.Step))",

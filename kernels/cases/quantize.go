@@ -15,7 +15,7 @@ func quantizeCase(n int, signed bool) *Case {
 	if !signed {
 		x.Fill = func(r *rand.Rand, _ int) float64 { return math.Abs(r.NormFloat64()) }
 	}
-	blocks, numbers := kernels.QuantizeBlocks(n), kernels.DynamicMap(signed)
+	blocks, numbers := kernels.QuantBlocks(n), kernels.DynamicMap(signed)
 	return &Case{
 		Op: "quantize", Type: tensor.F32, Name: label(n) + fmt.Sprint(" signed ", signed),
 		In:  []Operand{x},
@@ -27,11 +27,11 @@ func quantizeCase(n int, signed bool) *Case {
 		Want: func(x Values) Values {
 			scale, back := make([]float64, blocks), make([]float64, n)
 			for i, v := range x["x"] {
-				b := i / kernels.QuantizeBlock
+				b := i / kernels.QuantBlockSize
 				scale[b] = max(scale[b], math.Abs(v))
 			}
 			for i, v := range x["x"] {
-				s, off := scale[i/kernels.QuantizeBlock], math.Inf(1)
+				s, off := scale[i/kernels.QuantBlockSize], math.Inf(1)
 				for _, number := range numbers {
 					if y := float64(number) * s; math.Abs(y-v) < off {
 						back[i], off = y, math.Abs(y-v)

@@ -7,7 +7,7 @@ typedef struct {
 	const dynamic_map *m_map, *v_map;
 } adamw_operands;
 
-// A block of a tensor: ADAMW_BLOCK elements from element first on, whether they lie in the tensor or, at its end, in a copy
+// A block of a tensor: QUANT_BLOCK elements from element first on, whether they lie in the tensor or, at its end, in a copy
 // with room for all of them.
 typedef struct {
 	char *w, *m, *v, *rest;
@@ -61,9 +61,9 @@ static const cpu_task dequantize[CPU_LEVELS] = AT_EACH_LEVEL(dequantize);
 enum { LEAST_BLOCKS = 8, MOST_BLOCKS = 512 };
 
 static int64_t piece_of(int64_t n) {
-	int64_t blocks = n / 16 / ADAMW_BLOCK;
+	int64_t blocks = n / 16 / QUANT_BLOCK;
 	blocks = blocks < LEAST_BLOCKS ? LEAST_BLOCKS : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
-	return blocks * ADAMW_BLOCK;
+	return blocks * QUANT_BLOCK;
 }
 
 void cpu_adamw(const adamw_tensors *x, const adamw_factors *f, const dynamic_map *m_map, const dynamic_map *v_map) {

@@ -21,8 +21,8 @@ import (
 func at(x tensor.Tensor) C.uintptr_t { return C.uintptr_t(x.Addr) }
 func size(n int) C.int64_t           { return C.int64_t(n) }
 
-// AdamWBlock is how many elements have one scale where AdamW's state is codes.
-const AdamWBlock = C.ADAMW_BLOCK
+// QuantBlockSize is how many elements have one scale where AdamW's state is codes.
+const QuantBlockSize = C.QUANT_BLOCK
 
 // A Weight is what a step of AdamW does with the weight, by its type and by what stands behind it.
 type Weight int
@@ -55,7 +55,7 @@ type AdamWFactors struct {
 }
 
 // AdamWTensors are a parameter and its state. MScale and VScale are no tensors where M and V are F32, and Rest is none where
-// nothing stands behind the weight. First is which of the parameter's elements the first is, a multiple of AdamWBlock.
+// nothing stands behind the weight. First is which of the parameter's elements the first is, a multiple of QuantBlockSize.
 type AdamWTensors struct {
 	W, G, M, V, MScale, VScale, Rest tensor.Tensor
 	First                            int

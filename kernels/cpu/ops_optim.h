@@ -4,17 +4,17 @@
 
 #include <stdint.h>
 
-// Blocks of ADAMW_BLOCK elements share a scale where state is 8-bit codes.
-enum { ADAMW_BLOCK = 256, DECADES = 7 };
+// Blocks of QUANT_BLOCK elements share a scale where state is 8-bit codes.
+enum { QUANT_BLOCK = 256, DECADES = 7 };
 
 // A map from codes to numbers from -1 or 0 to 1. Indices are those of its magnitudes, from 0 on.
 typedef struct {
 	// The bytes of value and above apart, lowest first. They come before all else so that vectors of them begin where lines of
 	// the cache do; those of a signed map's magnitudes, from its middle on, do not.
-	uint8_t value_bytes[4][ADAMW_BLOCK], above_bytes[4][ADAMW_BLOCK];
+	uint8_t value_bytes[4][QUANT_BLOCK], above_bytes[4][QUANT_BLOCK];
 	uint16_t base[2][32], rise[2][32];     // the lines below by the exponent of a magnitude, for the two decades that it can meet
-	float value[ADAMW_BLOCK];              // of the code; its square in a map of roots
-	float above[ADAMW_BLOCK];              // what a magnitude must exceed to have an index larger than this
+	float value[QUANT_BLOCK];              // of the code; its square in a map of roots
+	float above[QUANT_BLOCK];              // what a magnitude must exceed to have an index larger than this
 	float slope[DECADES], offset[DECADES]; // the lines whose least is an index at most that of x, and at least that less one
 } dynamic_map;
 

@@ -78,7 +78,7 @@ INLINE __m512i index64(const dynamic_map *map, const float *x, __m512i j, const 
 }
 
 static void decode(const dynamic_map *restrict map, const void *restrict codes, float scale, float *restrict x, const int is_signed) {
-	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) {
+	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
 		__m512i bytes[4], y[4], j = _mm512_permutexvar_epi32(MIXED, _mm512_loadu_si512((const char *)codes + i));
 		bytes[3] = plane(map->value_bytes[3], j, 256);
 		if (is_signed) // but for the sign, numbers at the same distance from 0 are the same
@@ -94,7 +94,7 @@ static void decode(const dynamic_map *restrict map, const void *restrict codes, 
 // A scale that is not finite leaves nothing but zeros, as dividing by it does.
 INLINE int zeros(float scale, void *codes, int zero) {
 	if (scale - scale == 0) return 0;
-	memset(codes, zero, ADAMW_BLOCK);
+	memset(codes, zero, QUANT_BLOCK);
 	return 1;
 }
 
@@ -104,9 +104,9 @@ static void encode_m(const dynamic_map *restrict map, float *restrict x, float s
 	if (zeros(scale, codes, 127)) return;
 	const float by = reciprocal(scale);
 	const __m512i zero = _mm512_set1_epi8(127);
-	__m512i guess[ADAMW_BLOCK / 64];
-	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) guess[i / 64] = guess64(map, x + i, by, 1);
-	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) {
+	__m512i guess[QUANT_BLOCK / 64];
+	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) guess[i / 64] = guess64(map, x + i, by, 1);
+	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
 		__m512i j = index64(map, x + i, guess[i / 64], 128), minus = negative(guess[i / 64]);
 		j = _mm512_ternarylogic_epi32(minus, _mm512_subs_epu8(zero, j), _mm512_add_epi8(zero, j), 0xCA);
 		_mm512_storeu_si512((char *)codes + i, _mm512_permutexvar_epi32(NATURAL, j));
@@ -116,9 +116,9 @@ static void encode_m(const dynamic_map *restrict map, float *restrict x, float s
 static void encode_v(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	if (zeros(scale, codes, 0)) return;
 	const float by = reciprocal(scale);
-	__m512i guess[ADAMW_BLOCK / 64];
-	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) guess[i / 64] = guess64(map, x + i, by, 0);
-	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) {
+	__m512i guess[QUANT_BLOCK / 64];
+	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) guess[i / 64] = guess64(map, x + i, by, 0);
+	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
 		__m512i j = index64(map, x + i, guess[i / 64], 256);
 		_mm512_storeu_si512((char *)codes + i, _mm512_permutexvar_epi32(NATURAL, j));
 	}

@@ -9,7 +9,7 @@ typedef uint8_t vb8 __attribute__((vector_size(8)));
 typedef uint8_t vb16 __attribute__((vector_size(16)));
 #define vecbyte PASTE(vb, VLEN)
 
-#define EACH_OF_BLOCK(i) for (int64_t i = 0; i < ADAMW_BLOCK; i += VLEN)
+#define EACH_OF_BLOCK(i) for (int64_t i = 0; i < QUANT_BLOCK; i += VLEN)
 
 #endif
 

@@ -77,7 +77,7 @@ static void state_bnb_f32(const adamw_operands *o, const adamw_block *b, float *
 
 static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
-	float m[ADAMW_BLOCK], v[ADAMW_BLOCK], spent[ADAMW_BLOCK];
+	float m[QUANT_BLOCK], v[QUANT_BLOCK], spent[QUANT_BLOCK];
 	decode(o->m_map, b->m, *b->m_scale, m, 1);
 	decode(o->v_map, b->v, *b->v_scale, v, 0);
 	EACH_OF_BLOCK(i) {
@@ -97,7 +97,7 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 	memcpy(spent, m, sizeof m);
 	encode_m(o->m_map, spent, *b->m_scale, b->m);
 	encode_v(o->v_map, v, *b->v_scale, b->v);
-	if (*b->m_scale == 0) memset(b->m, 0, ADAMW_BLOCK); // what its search makes of 0/0
+	if (*b->m_scale == 0) memset(b->m, 0, QUANT_BLOCK); // what its search makes of 0/0
 	EACH_OF_BLOCK(i) { // a code whose sign bit is not m's gives way to its neighbour: upwards, where m is more than zero
 		vecint code = load_bytes(b->m, i), wrong = (code - 127) >> 31 ^ (vecint)vload(m + i) >> 31;
 		store_bytes(b->m, i, code + (wrong & (((vecint)(vload(m + i) > 0) & 2) - 1)));
@@ -131,7 +131,7 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 	const __m512i not_nan = _mm512_set1_epi32(0x11111100); // what fixupimm takes from x: the eight classes but the first two, NaN
 	const vec keep = vset(o->f.keep);
 	char *restrict weight = b->w, *restrict residual = b->rest;
-	for (int64_t i = 0; i < ADAMW_BLOCK; i += 64) {
+	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
 		// A residual and 128 is not below zero, and weight · 65536 + (residual + 128) · 256 needs no carry.
 		__m512i rest = _mm512_xor_si512(_mm512_loadu_si512(residual + i), flip), z[4];
 		for (int q = 0; q < 4; q++) {
@@ -179,10 +179,10 @@ static void weight_stochastic(const adamw_operands *o, const adamw_block *b, con
 	const int64_t first = o->x.first + b->first;
 	for (int i = 0; i < VLEN; i++) lane[i] = (uint32_t)first + i;
 	const uint32_t seed[2] = {o->f.seed[0], o->f.seed[1] + (uint32_t)(first >> 32)};
-	for (int64_t i = 0; i < ADAMW_BLOCK / 2; i += VLEN) {
+	for (int64_t i = 0; i < QUANT_BLOCK / 2; i += VLEN) {
 		vecuns random = mixed(lane + (uint32_t)i, seed);
 		for (int half = 0; half < 2; half++, random >>= 16) {
-			const int64_t at = i + half * ADAMW_BLOCK / 2;
+			const int64_t at = i + half * QUANT_BLOCK / 2;
 			vecuns r = stochastic(weight_new(o, ld(b->w, at, VLEN, BF16), vload(u + at)), random & 0xFFFF);
 			vechalf h = __builtin_convertvector(r, vechalf);
 			memcpy(b->w + 2 * at, &h, sizeof h);
@@ -223,7 +223,7 @@ INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const flo
 }
 
 static void step_block(const adamw_operands *o, const adamw_block *b) {
-	_Alignas(64) float u[ADAMW_BLOCK], m[ADAMW_BLOCK], s[ADAMW_BLOCK];
+	_Alignas(64) float u[QUANT_BLOCK], m[QUANT_BLOCK], s[QUANT_BLOCK];
 	int bnb = o->x.weight >= WEIGHT_BNB_F32;
 	if (o->x.m_scale) bnb ? state_bnb_codes(o, b, u) : state_codes(o, b, m, s, u);
 	else bnb ? state_bnb_f32(o, b, u) : state_f32(o, b, u);
@@ -246,24 +246,24 @@ static void step_block(const adamw_operands *o, const adamw_block *b) {
 // fetch asks for the block that is three behind the one at p, of elements of each bytes. It may lie beyond the end. Left alone,
 // processors see late that streams of bytes go on.
 INLINE void fetch(const void *p, int64_t each) {
-	uintptr_t at = (uintptr_t)p + 3 * ADAMW_BLOCK * each;
-	for (const uintptr_t end = at + ADAMW_BLOCK * each; at < end; at += ADAMW_BLOCK)
-		for (int i = 0; i < ADAMW_BLOCK; i += 64) __builtin_prefetch((const void *)(at + i));
+	uintptr_t at = (uintptr_t)p + 3 * QUANT_BLOCK * each;
+	for (const uintptr_t end = at + QUANT_BLOCK * each; at < end; at += QUANT_BLOCK)
+		for (int i = 0; i < QUANT_BLOCK; i += 64) __builtin_prefetch((const void *)(at + i));
 }
 
 static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 	const adamw_operands *o = arg;
 	const adamw_tensors *x = &o->x;
 	const int64_t w = weight_bytes[x->weight], rest = rest_bytes[x->weight], state = x->m_scale ? 1 : 4, gradient = x->half_gradient ? 2 : 4;
-	for (int64_t i = lo; i < hi; i += ADAMW_BLOCK) {
+	for (int64_t i = lo; i < hi; i += QUANT_BLOCK) {
 		const char *from = (char *)x->g + i * gradient;
 		int64_t n = hi - i;
-		float g[ADAMW_BLOCK]; // a gradient in BF16, or what is at the end of the tensor
+		float g[QUANT_BLOCK]; // a gradient in BF16, or what is at the end of the tensor
 		if (x->half_gradient)
-			for (int64_t j = 0; j < (n < ADAMW_BLOCK ? n : ADAMW_BLOCK); j++) g[j] = bf16_to_f32(((const uint16_t *)from)[j]);
+			for (int64_t j = 0; j < (n < QUANT_BLOCK ? n : QUANT_BLOCK); j++) g[j] = bf16_to_f32(((const uint16_t *)from)[j]);
 		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->rest + i * rest,
-			x->half_gradient ? g : (const float *)from, (float *)x->m_scale + i / ADAMW_BLOCK, (float *)x->v_scale + i / ADAMW_BLOCK, i};
-		if (n >= ADAMW_BLOCK) {
+			x->half_gradient ? g : (const float *)from, (float *)x->m_scale + i / QUANT_BLOCK, (float *)x->v_scale + i / QUANT_BLOCK, i};
+		if (n >= QUANT_BLOCK) {
 			fetch(from, gradient);
 			fetch(b.w, w);
 			fetch(b.m, state);
@@ -273,11 +273,11 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 			continue;
 		}
 		// The end of the tensor, with what bitsandbytes takes for the elements beyond: their m enters the largest.
-		float fw[ADAMW_BLOCK] = {0}, m[ADAMW_BLOCK] = {0}, v[ADAMW_BLOCK] = {0}, more[ADAMW_BLOCK] = {0};
+		float fw[QUANT_BLOCK] = {0}, m[QUANT_BLOCK] = {0}, v[QUANT_BLOCK] = {0}, more[QUANT_BLOCK] = {0};
 		if (x->m_scale) memset(m, x->weight >= WEIGHT_BNB_F32 ? 128 : 127, sizeof m);
 		adamw_block end = {(char *)fw, (char *)m, (char *)v, (char *)more, g, b.m_scale, b.v_scale, i};
 		if (b.g != g) memcpy(g, b.g, n * 4);
-		memset(g + n, 0, (ADAMW_BLOCK - n) * 4);
+		memset(g + n, 0, (QUANT_BLOCK - n) * 4);
 		memcpy(fw, b.w, n * w);
 		memcpy(m, b.m, n * state);
 		memcpy(v, b.v, n * state);
@@ -292,14 +292,14 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 
 static void AT_LEVEL(quantize)(void *arg, int64_t lo, int64_t hi) {
 	const quantize_operands *o = arg;
-	for (int64_t at = lo; at < hi; at += ADAMW_BLOCK) {
-		int64_t n = hi - at < ADAMW_BLOCK ? hi - at : ADAMW_BLOCK;
-		float x[ADAMW_BLOCK] = {0};
-		uint8_t codes[ADAMW_BLOCK];
+	for (int64_t at = lo; at < hi; at += QUANT_BLOCK) {
+		int64_t n = hi - at < QUANT_BLOCK ? hi - at : QUANT_BLOCK;
+		float x[QUANT_BLOCK] = {0};
+		uint8_t codes[QUANT_BLOCK];
 		memcpy(x, o->x + at, n * 4);
-		float scale = o->scale[at / ADAMW_BLOCK] = largest(x);
+		float scale = o->scale[at / QUANT_BLOCK] = largest(x);
 		EACH_OF_BLOCK(i) if (!o->is_signed) vstore(x + i, vmax(vload(x + i), vzero()));
-		if (scale == 0) memset(codes, 0, ADAMW_BLOCK);
+		if (scale == 0) memset(codes, 0, QUANT_BLOCK);
 		else if (o->is_signed) encode_m(o->map, x, scale, codes);
 		else encode_v(o->map, x, scale, codes);
 		memcpy(o->codes + at, codes, n);
@@ -308,12 +308,12 @@ static void AT_LEVEL(quantize)(void *arg, int64_t lo, int64_t hi) {
 
 static void AT_LEVEL(dequantize)(void *arg, int64_t lo, int64_t hi) {
 	const quantize_operands *o = arg;
-	for (int64_t at = lo; at < hi; at += ADAMW_BLOCK) {
-		int64_t n = hi - at < ADAMW_BLOCK ? hi - at : ADAMW_BLOCK;
-		float x[ADAMW_BLOCK];
-		uint8_t codes[ADAMW_BLOCK] = {0};
+	for (int64_t at = lo; at < hi; at += QUANT_BLOCK) {
+		int64_t n = hi - at < QUANT_BLOCK ? hi - at : QUANT_BLOCK;
+		float x[QUANT_BLOCK];
+		uint8_t codes[QUANT_BLOCK] = {0};
 		memcpy(codes, o->codes + at, n);
-		decode(o->map, codes, o->scale[at / ADAMW_BLOCK], x, o->is_signed);
+		decode(o->map, codes, o->scale[at / QUANT_BLOCK], x, o->is_signed);
 		memcpy(o->x + at, x, n * 4);
 	}
 }

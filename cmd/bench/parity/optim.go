@@ -115,8 +115,8 @@ func newOptimFile(t *tensors) (*optimFile, error) {
 		o.snapshots = append(o.snapshots, int(number("snapshots", s)))
 	}
 	o.runs = strings.Split(meta["runs"], ",")
-	if block := meta["block"]; block != strconv.Itoa(kernels.QuantizeBlock) {
-		err = errors.Join(err, fmt.Errorf("metadata: blocks of %q elements: there are those of %d", block, kernels.QuantizeBlock))
+	if block := meta["block"]; block != strconv.Itoa(kernels.QuantBlockSize) {
+		err = errors.Join(err, fmt.Errorf("metadata: blocks of %q elements: there are those of %d", block, kernels.QuantBlockSize))
 	}
 	return o, err
 }
@@ -133,7 +133,7 @@ func (o *optimFile) blockwise(kind, dtype string) error {
 	under := func(name string) string { return "blockwise." + kind + "." + dtype + "." + name }
 	x, back, absmax, codes := o.floats(under("x")), o.floats(under("back")), o.floats(under("absmax")), o.bytes(under("codes"))
 	n := len(codes)
-	if n == 0 || len(x) != n || len(back) != n || len(absmax) != kernels.QuantizeBlocks(n) {
+	if n == 0 || len(x) != n || len(back) != n || len(absmax) != kernels.QuantBlocks(n) {
 		return fmt.Errorf("%s* are not of one size", under(""))
 	}
 	o.f.strike(o.key(under("x")), input)
@@ -289,7 +289,7 @@ func (o *optimFile) compareWeights(s snapshot, name string, limit float64) error
 	var start, tame, truth []float32
 	other := 0
 	for i := range got {
-		if !codes || !slices.Contains(wild, i/kernels.QuantizeBlock) {
+		if !codes || !slices.Contains(wild, i/kernels.QuantBlockSize) {
 			start, tame, truth = append(start, s.start[i]), append(tame, got[i]), append(truth, want[i])
 			if got[i] != want[i] {
 				other++

@@ -221,7 +221,7 @@ func TestReferenceNoExplosion(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, w := range after {
-				b := i / kernels.QuantizeBlock
+				b := i / kernels.QuantBlockSize
 				worst[b] = max(worst[b], math.Abs(float64(w)-float64(before[i]))/lr)
 			}
 			before = after
