@@ -152,7 +152,7 @@ func TestRecordedModels(t *testing.T) {
 					for i, f := range stored {
 						sum += float64(f)
 						if dtype == tensor.BF16 {
-							f = tensor.Round(f)
+							f = tensor.RoundBF16(f)
 						}
 						if got[i] != f {
 							t.Fatalf("%s: element %d is %v, want %v", p.Name, i, got[i], f)

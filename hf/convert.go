@@ -21,11 +21,11 @@ func widen(dst []float32, src []byte, from tensor.DType) {
 		copy(dst, numbers[float32](src))
 	case tensor.BF16:
 		for i, h := range numbers[uint16](src)[:len(dst)] {
-			dst[i] = tensor.ToF32(h)
+			dst[i] = tensor.BF16ToF32(h)
 		}
 	case tensor.F16:
 		for i, h := range numbers[uint16](src)[:len(dst)] {
-			dst[i] = tensor.HalfToF32(h)
+			dst[i] = tensor.F16ToF32(h)
 		}
 	}
 }
@@ -38,12 +38,12 @@ func narrow(dst []byte, to tensor.DType, src []float32) {
 	case tensor.BF16:
 		out := numbers[uint16](dst)[:len(src)]
 		for i, f := range src {
-			out[i] = tensor.FromF32(f)
+			out[i] = tensor.BF16FromF32(f)
 		}
 	case tensor.F16:
 		out := numbers[uint16](dst)[:len(src)]
 		for i, f := range src {
-			out[i] = tensor.HalfFromF32(f)
+			out[i] = tensor.F16FromF32(f)
 		}
 	}
 }

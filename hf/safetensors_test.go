@@ -246,9 +246,9 @@ func TestConvert(t *testing.T) {
 					want := f
 					switch to {
 					case tensor.F16:
-						want = tensor.HalfToF32(tensor.HalfFromF32(f))
+						want = tensor.F16ToF32(tensor.F16FromF32(f))
 					case tensor.BF16:
-						want = tensor.Round(f)
+						want = tensor.RoundBF16(f)
 					}
 					if got[0] != want {
 						t.Fatalf("%v to %v: %v became %v, want %v", from, to, f, got[0], want)

@@ -80,7 +80,7 @@ func TestAdamWHalfGradients(t *testing.T) {
 			for range 2 {
 				g := gradients(n, a.c.Step)
 				for i := range g {
-					g[i] = tensor.Round(g[i])
+					g[i] = tensor.RoundBF16(g[i])
 				}
 				a.step(g)
 				b.step(g)

@@ -139,7 +139,7 @@ func TestAttentionThreads(t *testing.T) {
 	})
 }
 
-func roundToBF16(x float64) float64 { return float64(tensor.Round(float32(x))) }
+func roundToBF16(x float64) float64 { return float64(tensor.RoundBF16(float32(x))) }
 
 // TestAttentionBF16 has the error be at most twice that of a chain of operations that each round to bfloat16.
 func TestAttentionBF16(t *testing.T) {

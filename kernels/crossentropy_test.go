@@ -222,7 +222,7 @@ func TestCrossEntropyRoundsTarget(t *testing.T) {
 				for _, low := range []uint32{0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF} {
 					scale := math.Float32frombits(high<<16 | low)
 					d.CrossEntropy(loss, half, logits, targets, scale)
-					if got, want := float32(floats(t, d, half)[1]), tensor.Round(-scale); got != want {
+					if got, want := float32(floats(t, d, half)[1]), tensor.RoundBF16(-scale); got != want {
 						t.Fatalf("fused %v: %v became %v, not %v", fused, -scale, got, want)
 					}
 				}

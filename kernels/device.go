@@ -165,9 +165,9 @@ func (d *Device) Upload(dst tensor.Tensor, src []float32) {
 }
 
 func round(dst []uint16, src []float32, t tensor.DType) {
-	f := tensor.FromF32
+	f := tensor.BF16FromF32
 	if t == tensor.F16 {
-		f = tensor.HalfFromF32
+		f = tensor.F16FromF32
 	}
 	for i, x := range src {
 		dst[i] = f(x)
@@ -215,9 +215,9 @@ func (d *Device) Download(dst []float32, src tensor.Tensor) error {
 	}
 	half := make([]uint16, len(dst))
 	err := d.DownloadBytes(unsafe.Slice((*byte)(unsafe.Pointer(&half[0])), 2*len(half)), src)
-	f := tensor.ToF32
+	f := tensor.BF16ToF32
 	if src.DType == tensor.F16 {
-		f = tensor.HalfToF32
+		f = tensor.F16ToF32
 	}
 	for i, h := range half {
 		dst[i] = f(h)

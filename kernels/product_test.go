@@ -171,7 +171,7 @@ func (c productTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) 
 		for i := range values {
 			values[i] = float32(rng.NormFloat64())
 			if dtype == tensor.BF16 {
-				values[i] = tensor.Round(values[i])
+				values[i] = tensor.RoundBF16(values[i])
 			}
 		}
 		d.Upload(all, values)

@@ -168,7 +168,7 @@ func TestGradType(t *testing.T) {
 				}
 				for i, g := range want[p.Name] {
 					if matrix {
-						g = tensor.ToF32(tensor.FromF32(g))
+						g = tensor.BF16ToF32(tensor.BF16FromF32(g))
 					}
 					if got[p.Name][i] != g {
 						t.Fatalf("%s[%d] is %v, want %v", p.Name, i, got[p.Name][i], g)

@@ -294,7 +294,7 @@ func TestLostUpdates(t *testing.T) {
 		p := params[0]
 		half := make([]float32, n)
 		for i, w := range start {
-			half[i] = tensor.Round(w)
+			half[i] = tensor.RoundBF16(w)
 		}
 		d.Upload(p.W, half)
 		o, err := New(d, params, c)

@@ -2,8 +2,8 @@ package tensor
 
 import "math"
 
-// FromF32 rounds f to the nearest bfloat16, ties to even, and returns its bits. A NaN stays one.
-func FromF32(f float32) uint16 {
+// BF16FromF32 rounds f to the nearest bfloat16, ties to even, and returns its bits. A NaN stays one.
+func BF16FromF32(f float32) uint16 {
 	bits := math.Float32bits(f)
 	if bits&0x7FFFFFFF > 0x7F800000 {
 		return uint16(bits>>16) | 0x40 // rounding could carry a NaN into an infinity
@@ -11,14 +11,14 @@ func FromF32(f float32) uint16 {
 	return uint16((bits + 0x7FFF + bits>>16&1) >> 16)
 }
 
-// ToF32 is the value of the bfloat16 with these bits. Every bfloat16 is a float32.
-func ToF32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
+// BF16ToF32 is the value of the bfloat16 with these bits. Every bfloat16 is a float32.
+func BF16ToF32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
 
-// Round is f rounded to a bfloat16: what is left of f after it was stored as one.
-func Round(f float32) float32 { return ToF32(FromF32(f)) }
+// RoundBF16 is f rounded to a bfloat16: what is left of f after it was stored as one.
+func RoundBF16(f float32) float32 { return BF16ToF32(BF16FromF32(f)) }
 
-// HalfToF32 is the value of the IEEE binary16 with these bits. Every one of them is a float32, subnormal ones too.
-func HalfToF32(bits uint16) float32 {
+// F16ToF32 is the value of the IEEE binary16 with these bits. Every one of them is a float32, subnormal ones too.
+func F16ToF32(bits uint16) float32 {
 	sign := uint32(bits&0x8000) << 16
 	exp := uint32(bits >> 10 & 0x1F)
 	frac := uint32(bits & 0x3FF)
@@ -32,9 +32,9 @@ func HalfToF32(bits uint16) float32 {
 	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
 }
 
-// HalfFromF32 rounds f to the nearest IEEE binary16, ties to even, and returns its bits. What is too large becomes an
+// F16FromF32 rounds f to the nearest IEEE binary16, ties to even, and returns its bits. What is too large becomes an
 // infinity. A NaN stays one.
-func HalfFromF32(f float32) uint16 {
+func F16FromF32(f float32) uint16 {
 	bits := math.Float32bits(f)
 	sign := uint16(bits >> 16 & 0x8000)
 	abs := bits & 0x7FFFFFFF

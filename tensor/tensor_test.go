@@ -14,7 +14,7 @@ func TestHalf(t *testing.T) {
 		want := sign * frac * 0x1p-24
 		switch {
 		case exp == 0x1F && frac != 0:
-			if f := HalfToF32(h); f == f || HalfFromF32(f)&0x7FFF <= 0x7C00 {
+			if f := F16ToF32(h); f == f || F16FromF32(f)&0x7FFF <= 0x7C00 {
 				t.Fatalf("%#x: %v is no NaN, or does not come back as one", h, f)
 			}
 			continue
@@ -23,18 +23,18 @@ func TestHalf(t *testing.T) {
 		case exp > 0:
 			want = sign * (1 + frac/1024) * math.Pow(2, float64(exp-15))
 		}
-		f := HalfToF32(h)
+		f := F16ToF32(h)
 		if float64(f) != want || math.Signbit(float64(f)) != (h>>15 == 1) {
 			t.Fatalf("%#x is %v, want %v", h, f, want)
 		}
-		if back := HalfFromF32(f); back != h {
+		if back := F16FromF32(f); back != h {
 			t.Fatalf("%#x came back as %#x", h, back)
 		}
 		if exp == 0x1F || h&0x7FFF == 0x7BFF {
 			continue
 		}
 		// Between two neighbours: the middle goes to the even one, an ulp to either side of it to the nearer.
-		next := HalfToF32(h + 1)
+		next := F16ToF32(h + 1)
 		middle := (f + next) / 2
 		even := h + h&1
 		for _, c := range []struct {
@@ -45,15 +45,15 @@ func TestHalf(t *testing.T) {
 			{math.Nextafter32(middle, f), h},
 			{math.Nextafter32(middle, next), h + 1},
 		} {
-			if got := HalfFromF32(c.f); got != c.want {
+			if got := F16FromF32(c.f); got != c.want {
 				t.Fatalf("%v rounds to %#x, want %#x", c.f, got, c.want)
 			}
 		}
 	}
-	if got := HalfFromF32(65519.99); got != 0x7BFF {
+	if got := F16FromF32(65519.99); got != 0x7BFF {
 		t.Errorf("65519.99 is %#x", got)
 	}
-	if got := HalfFromF32(65520); got != 0x7C00 {
+	if got := F16FromF32(65520); got != 0x7C00 {
 		t.Errorf("65520 is %#x", got)
 	}
 }
@@ -62,14 +62,14 @@ func TestHalf(t *testing.T) {
 func TestBF16(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := uint16(bits)
-		f := ToF32(h)
+		f := BF16ToF32(h)
 		if f != f {
-			if r := Round(f); r == r {
+			if r := RoundBF16(f); r == r {
 				t.Fatalf("NaN %#x became %v", h, r)
 			}
 			continue
 		}
-		if back := FromF32(f); back != h {
+		if back := BF16FromF32(f); back != h {
 			t.Fatalf("%#x came back as %#x", h, back)
 		}
 		if h&0x7FFF >= 0x7F7F {
@@ -85,16 +85,16 @@ func TestBF16(t *testing.T) {
 			{math.Float32frombits(math.Float32bits(middle) - 1), h},
 			{math.Float32frombits(math.Float32bits(middle) + 1), h + 1},
 		} {
-			if got := FromF32(c.f); got != c.want {
+			if got := BF16FromF32(c.f); got != c.want {
 				t.Fatalf("%v rounds to %#x, want %#x", c.f, got, c.want)
 			}
 		}
 	}
 	// A NaN whose payload lies in the lower half alone must not become an infinity.
-	if r := Round(math.Float32frombits(0x7F800001)); r == r {
+	if r := RoundBF16(math.Float32frombits(0x7F800001)); r == r {
 		t.Errorf("a NaN became %v", r)
 	}
-	if r := Round(math.MaxFloat32); !math.IsInf(float64(r), 1) {
+	if r := RoundBF16(math.MaxFloat32); !math.IsInf(float64(r), 1) {
 		t.Errorf("the largest float32 became %v", r)
 	}
 }

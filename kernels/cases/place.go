@@ -107,7 +107,7 @@ func (o Operand) store(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []flo
 		}
 		f32[i], i32[i] = float32(v[i]), int32(v[i])
 		if o.Type == tensor.BF16 {
-			f32[i] = tensor.Round(f32[i])
+			f32[i] = tensor.RoundBF16(f32[i])
 		}
 		if o.Type != tensor.I32 {
 			v[i] = float64(f32[i])

@@ -25,7 +25,7 @@ func TestRoundToBF16(t *testing.T) {
 			cpu.StoreRows(tensor.Matrix{Addr: address(got), Rows: rows, Cols: columns, Stride: columns, DType: tensor.BF16},
 				tensor.Tensor{Addr: address(x), DType: tensor.F32, Shape: []int{rows, columns}})
 			for i, h := range got {
-				want, exponent := tensor.FromF32(x[i]), math.Float32bits(x[i])&0x7F800000
+				want, exponent := tensor.BF16FromF32(x[i]), math.Float32bits(x[i])&0x7F800000
 				switch nan := x[i] != x[i]; {
 				case nan && h&0x7F80 == 0x7F80 && h&0x7F != 0, !nan && h == want:
 				case exponent == 0 && h == want&0x8000 && cpu.Current() >= cpu.AVX512BF16: // its instruction takes these for zeros
@@ -62,7 +62,7 @@ func TestExp(t *testing.T) {
 			case i == len(single)-2:
 				continue
 			case x != x:
-				if single[i] == single[i] || tensor.Round(tensor.ToF32(half[i])) == tensor.ToF32(half[i]) {
+				if single[i] == single[i] || tensor.RoundBF16(tensor.BF16ToF32(half[i])) == tensor.BF16ToF32(half[i]) {
 					t.Errorf("of NaN it is %v and %#04x", single[i], half[i])
 				}
 				continue
@@ -72,8 +72,8 @@ func TestExp(t *testing.T) {
 				t.Fatalf("e^%v is %v, want %v, %.2g ulp", x, single[i], want, off/ulp)
 			}
 			// What is subnormal may become 0.
-			if off := math.Abs(float64(tensor.ToF32(half[i])) - want); !(off <= (0x1p-8+4e-6)*want || want < 0x1p-126 && off <= 0x1p-126) {
-				t.Fatalf("e^%v is %v in BF16, want %v", x, tensor.ToF32(half[i]), want)
+			if off := math.Abs(float64(tensor.BF16ToF32(half[i])) - want); !(off <= (0x1p-8+4e-6)*want || want < 0x1p-126 && off <= 0x1p-126) {
+				t.Fatalf("e^%v is %v in BF16, want %v", x, tensor.BF16ToF32(half[i]), want)
 			}
 		}
 	})

@@ -85,7 +85,7 @@ func (g *grid) size() int {
 
 func (g *grid) put(i int, x float64) {
 	if g.bf16 {
-		*(*uint16)(unsafe.Pointer(&g.data[2*i])) = tensor.FromF32(float32(x))
+		*(*uint16)(unsafe.Pointer(&g.data[2*i])) = tensor.BF16FromF32(float32(x))
 	} else {
 		*(*float32)(unsafe.Pointer(&g.data[4*i])) = float32(x)
 	}
@@ -93,7 +93,7 @@ func (g *grid) put(i int, x float64) {
 
 func (g *grid) at(i int) float64 {
 	if g.bf16 {
-		return float64(tensor.ToF32(*(*uint16)(unsafe.Pointer(&g.data[2*i]))))
+		return float64(tensor.BF16ToF32(*(*uint16)(unsafe.Pointer(&g.data[2*i]))))
 	}
 	return float64(*(*float32)(unsafe.Pointer(&g.data[4*i])))
 }

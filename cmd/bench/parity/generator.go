@@ -107,7 +107,7 @@ func (m *fullFolder) fill(l *model.Model) error {
 				sum.Write(raw)
 				for i := range first[:min(4, n)] {
 					if at == 0 {
-						first[i] = tensor.ToF32(bits[i])
+						first[i] = tensor.BF16ToF32(bits[i])
 					}
 				}
 			}
@@ -119,7 +119,7 @@ func (m *fullFolder) fill(l *model.Model) error {
 			floats = slices.Grow(floats[:0], n)[:n]
 			inParts(n, func(_, lo, hi int) {
 				for i := lo; i < hi; i++ {
-					floats[i] = tensor.ToF32(bits[i])
+					floats[i] = tensor.BF16ToF32(bits[i])
 				}
 			})
 			m.d.Upload(part, floats)

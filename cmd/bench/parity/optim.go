@@ -153,7 +153,7 @@ func (o *optimFile) blockwise(kind, dtype string) error {
 	}
 	if dtype == "bf16" {
 		for i, v := range ours {
-			ours[i] = tensor.Round(v)
+			ours[i] = tensor.RoundBF16(v)
 		}
 	}
 	o.f.compare("blocks decoded", o.key(under("back")), farthest(ours, back), exact)

@@ -202,7 +202,7 @@ func TestGenerator(t *testing.T) {
 		t.Errorf("hash %x, want %x", got, want)
 	}
 	for name, want := range map[string]float32{"model.embed_tokens.weight": 0.0067749023, "model.layers.0.input_layernorm.weight": 0.9921875} {
-		if got := tensor.ToF32(newStream(20, name).weight(0)); got != want {
+		if got := tensor.BF16ToF32(newStream(20, name).weight(0)); got != want {
 			t.Errorf("%s begins with %v, want %v", name, got, want)
 		}
 	}
