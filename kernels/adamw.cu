@@ -9,7 +9,7 @@
 
 enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 }; // as on the CPU
 
-constexpr bool BNB = WEIGHT >= WEIGHT_BNB_F32, BEHIND = WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8;
+constexpr bool BNB = WEIGHT >= WEIGHT_BNB_F32, HAS_MASTER = WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8;
 
 #ifdef G_BF16
 typedef bf16 Gradient;
@@ -23,7 +23,7 @@ __shared__ Map<false> vMap;
 #else
 typedef float Moment;
 #endif
-typedef Words<WEIGHT == 3 ? 1 : 4>::type Behind; // a residual or, as its bits, a master
+typedef Words<WEIGHT == 3 ? 1 : 4>::type Master; // a residual or, as its bits, a master
 
 // A Range is a tensor of the list, or a part of one.
 struct Range {
@@ -31,7 +31,7 @@ struct Range {
 	const Gradient *g;
 	Moment *m, *v;
 	float *mScale, *vScale;
-	Behind *behind;
+	Master *master;
 	long long first;      // which of the tensor's elements is its first
 	unsigned begin, end;  // its blocks among those of the list
 	unsigned whole, last; // how many blocks are moved in vectors, and how many elements the last block has
@@ -41,19 +41,19 @@ static_assert(sizeof(Range) == 88, "adamw.go says how much memory a list takes")
 
 // adamw_range puts a range into a list.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale, Behind *behind,
+	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale, Master *master,
 		long long n, long long first, int begin, int number, int decays) {
 	if (threadIdx.x > 0) return;
 	typedef unsigned long long Bits;
-	const Bits aligned = ((Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)behind) % 16 == 0;
+	const Bits aligned = ((Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)master) % 16 == 0;
 	const unsigned blocks = (n + QUANT_BLOCK - 1) / QUANT_BLOCK;
-	list[i] = {w, g, m, v, mScale, vScale, behind, first, (unsigned)begin, begin + blocks, aligned ? (unsigned)(n / QUANT_BLOCK) : 0,
+	list[i] = {w, g, m, v, mScale, vScale, master, first, (unsigned)begin, begin + blocks, aligned ? (unsigned)(n / QUANT_BLOCK) : 0,
 		(unsigned)(n - (long long)(blocks - 1) * QUANT_BLOCK), number, decays};
 }
 
 // Factors are the same for all elements: cpu.AdamWFactors has them too.
 struct Factors {
-	float gradScale, keep, beta1, rest1, beta2, rest2, rate, root, eps, gainM, gainRoot, keepRoot;
+	float gradScale, decayFactor, beta1, oneMinusBeta1, beta2, oneMinusBeta2, stepSize, root, eps, gainM, gainRoot, sqrtBeta2;
 	unsigned seed[2];
 };
 
@@ -76,7 +76,7 @@ template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsign
 	Elements<Moment> m = read<WHOLE>(mine(r.m, block), count, Moment(CODES ? BNB ? 128 : 127 : 0)), v = read<WHOLE>(mine(r.v, block), count);
 	Part x;
 #if CODES
-	const float mScale = r.mScale[block], vScale = r.vScale[block], root = f.keepRoot * vScale;
+	const float mScale = r.mScale[block], vScale = r.vScale[block], root = f.sqrtBeta2 * vScale;
 	mMap.decode(x.m, m);
 	vMap.decode(x.v, v);
 #endif
@@ -87,19 +87,19 @@ template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsign
 			const float h = g[i] * f.gainRoot;
 			x.m[i] = fmaf(g[i], f.gainM, x.m[i] * (f.beta1 * mScale));
 			x.v[i] = rootRough(fmaf(h, h, x.v[i] * (root * root)));
-			x.u[i] = f.rate * (x.m[i] * reciprocal(fmaf(x.v[i], f.root, f.eps)));
+			x.u[i] = f.stepSize * (x.m[i] * reciprocal(fmaf(x.v[i], f.root, f.eps)));
 		} else {
 			const float s = g[i] * f.gradScale, m1 = x.m[i] * mScale, v1 = x.v[i] * vScale;
 			const bool finite = s - s == 0;
-			x.m[i] = finite ? fmaf(s, f.rest1, m1 * f.beta1) : 0;
-			x.v[i] = !finite ? 0 : WEIGHT == WEIGHT_BNB_BF16 ? fmaf(v1, f.beta2, f.rest2 * s * s) : fmaf(s, f.rest2 * s, v1 * f.beta2);
+			x.m[i] = finite ? fmaf(s, f.oneMinusBeta1, m1 * f.beta1) : 0;
+			x.v[i] = !finite ? 0 : WEIGHT == WEIGHT_BNB_BF16 ? fmaf(v1, f.beta2, f.oneMinusBeta2 * s * s) : fmaf(s, f.oneMinusBeta2 * s, v1 * f.beta2);
 			x.u[i] = finite ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : __uint_as_float(0x7FC00000);
 		}
 #else
 		const float s = g[i] * f.gradScale;
-		x.m[i] = m.at(i) = fmaf(m[i], f.beta1, f.rest1 * s);
-		x.v[i] = v.at(i) = fmaf(v[i], f.beta2, f.rest2 * (s * s));
-		x.u[i] = BNB ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : f.rate * (x.m[i] / fmaf(sqrtf(x.v[i]), f.root, f.eps));
+		x.m[i] = m.at(i) = fmaf(m[i], f.beta1, f.oneMinusBeta1 * s);
+		x.v[i] = v.at(i) = fmaf(v[i], f.beta2, f.oneMinusBeta2 * (s * s));
+		x.u[i] = BNB ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : f.stepSize * (x.m[i] / fmaf(sqrtf(x.v[i]), f.root, f.eps));
 #endif
 	}
 #if !CODES
@@ -170,24 +170,24 @@ inline Vec<bf16, 4> upper(const unsigned *x) {
 
 // weights takes u from the weights, in each form as the CPU does, where more is said. W and B have the compiler leave out what is
 // of other types.
-template <bool WHOLE, typename W = T, typename B = Behind>
+template <bool WHOLE, typename W = T, typename B = Master>
 inline void weights(const Range &r, const Factors &f, const Part &x, unsigned block, int count) {
 	Elements<W> w;
-	Elements<B> behind;
+	Elements<B> master;
 	if constexpr (WEIGHT != WEIGHT_MASTER) w = read<WHOLE>(mine(r.w, block), count);
-	if constexpr (BEHIND) behind = read<WHOLE>(mine(r.behind, block), count);
+	if constexpr (HAS_MASTER) master = read<WHOLE>(mine(r.master, block), count);
 	float to[EACH], sum = 0;
 #pragma unroll
 	for (int i = 0; i < EACH; i++) {
-		float from = WEIGHT == WEIGHT_MASTER ? __uint_as_float(behind.at(i)) : w[i];
+		float from = WEIGHT == WEIGHT_MASTER ? __uint_as_float(master.at(i)) : w[i];
 		if constexpr (BNB) {
-			to[i] = rounded(rounded(fmaf(f.rate, x.u[i], from)) * f.keep);
+			to[i] = rounded(rounded(fmaf(f.stepSize, x.u[i], from)) * f.decayFactor);
 			if (CODES && x.u[i] != x.u[i]) to[i] = from;
 			continue;
 		}
 		if constexpr (WEIGHT == WEIGHT_SPLIT8) // a residual and 128 is not below zero
-			from = __uint_as_float((__float_as_uint(from) | (behind.at(i) ^ 0x80) << 8) - 0x8000);
-		to[i] = fmaf(from, f.keep, -x.u[i]);
+			from = __uint_as_float((__float_as_uint(from) | (master.at(i) ^ 0x80) << 8) - 0x8000);
+		to[i] = fmaf(from, f.decayFactor, -x.u[i]);
 		sum += to[i];
 	}
 	if constexpr (WEIGHT == WEIGHT_SPLIT8 || WEIGHT == WEIGHT_STOCHASTIC) {
@@ -217,7 +217,7 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 			const unsigned *four = bits + 4 * h;
 			w.half[h] = upper(four);
 			if constexpr (WEIGHT == WEIGHT_SPLIT8)
-				behind.half[h].words[0] = permute(permute(four[0], four[1], 0x51), permute(four[2], four[3], 0x51), 0x5410) ^ 0x80808080;
+				master.half[h].words[0] = permute(permute(four[0], four[1], 0x51), permute(four[2], four[3], 0x51), 0x5410) ^ 0x80808080;
 		}
 	} else {
 #pragma unroll
@@ -227,11 +227,11 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 		}
 #pragma unroll
 		for (int i = 0; i < EACH; i++) {
-			if constexpr (WEIGHT == WEIGHT_MASTER) behind.at(i) = __float_as_uint(to[i]);
+			if constexpr (WEIGHT == WEIGHT_MASTER) master.at(i) = __float_as_uint(to[i]);
 		}
 	}
 	write<WHOLE>(mine(r.w, block), count, w);
-	if constexpr (BEHIND) write<WHOLE>(mine(r.behind, block), count, behind);
+	if constexpr (HAS_MASTER) write<WHOLE>(mine(r.master, block), count, master);
 }
 
 template <bool WHOLE> inline void step(const Range &r, const Factors &f, unsigned block, int count) {
@@ -256,7 +256,7 @@ struct Ahead {
 		};
 		of(r.g, QUANT_BLOCK * sizeof(Gradient));
 		if (WEIGHT != WEIGHT_MASTER) of(r.w, QUANT_BLOCK * sizeof(T));
-		if (BEHIND) of(r.behind, QUANT_BLOCK * sizeof(Behind));
+		if (HAS_MASTER) of(r.master, QUANT_BLOCK * sizeof(Master));
 		of(r.m, QUANT_BLOCK * sizeof(Moment));
 		of(r.v, QUANT_BLOCK * sizeof(Moment));
 		if (CODES) of(r.mScale, sizeof(float)), of(r.vScale, sizeof(float));
@@ -269,15 +269,15 @@ struct Ahead {
 // adamw takes the step, unless control says that there is none, for all blocks of the ranges of a list. Warps go through them in
 // strides of the grid. Seed is that of the step: tensors have their own of it.
 extern "C" __global__ void __launch_bounds__(BLOCK, 3)
-	adamw(const Range *list, int blocks, const double *control, double gradScale, double rest1, double rootRest2, float keep,
-		float beta1, float beta2, float rest1f, float rest2, float keepRoot, float rate, float root, float eps, long long seed) {
+	adamw(const Range *list, int blocks, const double *control, double gradScale, double oneMinusBeta1, double sqrtOneMinusBeta2, float decayFactor,
+		float beta1, float beta2, float oneMinusBeta1f, float oneMinusBeta2, float sqrtBeta2, float stepSize, float root, float eps, long long seed) {
 	if (control && control[3] != 1) return;
 #if CODES
 	mMap.fill(false);
 	vMap.fill(!BNB);
 #endif
 	const double scale = control ? gradScale * control[2] : gradScale;
-	Factors f = {(float)scale, keep, beta1, rest1f, beta2, rest2, rate, root, eps, (float)(rest1 * scale), (float)(rootRest2 * scale), keepRoot};
+	Factors f = {(float)scale, decayFactor, beta1, oneMinusBeta1f, beta2, oneMinusBeta2, stepSize, root, eps, (float)(oneMinusBeta1 * scale), (float)(sqrtOneMinusBeta2 * scale), sqrtBeta2};
 	Range r = {};
 	Ahead ahead(r);
 	const unsigned stride = gridDim.x * (BLOCK / 32);
@@ -285,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 3)
 		while (at >= r.end) {
 			r = *list++;
 			ahead = Ahead(r);
-			f.keep = r.decays ? keep : 1;
+			f.decayFactor = r.decays ? decayFactor : 1;
 			const unsigned long long own = mix64(seed + r.number);
 			f.seed[0] = own;
 			f.seed[1] = own >> 32;

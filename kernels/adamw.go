@@ -30,8 +30,8 @@ type AdamWTensor struct {
 	// First is the element of the tensor that W begins with, where W, G and State are a range of the tensor's: a multiple of
 	// QuantBlockSize. Default 0. Range by range, a step has the bits of one on the whole.
 	First int
-	// Still weights do not decay.
-	Still bool
+	// NoDecay weights do not decay.
+	NoDecay bool
 	// Stochastic rounds a BF16 weight that has no master up or down at random, from Seed, Step, Number and the element alone.
 	Stochastic bool
 	// BNB computes bitsandbytes' update; see AdamW.
@@ -120,7 +120,7 @@ func (d *Device) adamWOnCPU(x AdamWTensor, c AdamWStep) {
 		}
 		c.GradScale *= control.F64()[2]
 	}
-	if x.Still {
+	if x.NoDecay {
 		c.Decay = 0
 	}
 	f, v := adamWFactors(c), dynamicMaps().root
@@ -129,7 +129,7 @@ func (d *Device) adamWOnCPU(x AdamWTensor, c AdamWStep) {
 	}
 	f.Seed = mix64(f.Seed + uint64(x.Number))
 	s := x.State
-	cpu.AdamW(cpu.AdamWTensors{W: x.W, G: x.G, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Rest: s.Master, First: x.First},
+	cpu.AdamW(cpu.AdamWTensors{W: x.W, G: x.G, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Master: s.Master, First: x.First},
 		weight, f, dynamicMaps().m, v)
 }
 
@@ -197,7 +197,7 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 				d.launch(kernel{"adamw.cu", "adamw_range", form}, d.codesGrid(1),
 					addr(memory).moves(adamWRange), i32(at), address(x.W.Addr), address(x.G.Addr), address(s.M.Addr), address(s.V.Addr),
 					address(s.MScale.Addr), address(s.VScale.Addr), address(s.Master.Addr),
-					i64(n), i64(x.First), i32(run.blocks), i32(x.Number), flag(!x.Still))
+					i64(n), i64(x.First), i32(run.blocks), i32(x.Number), flag(!x.NoDecay))
 				run.blocks += QuantBlocks(n)
 				run.gradients += x.G.Bytes()
 				run.moved += x.moved()
@@ -227,8 +227,8 @@ func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 			f = bnbFactors(c)
 		}
 		d.launch(kernel{"adamw.cu", "adamw", r.macros}, d.codesGrid(r.blocks),
-			addr(r.ranges).moves(r.moved), i32(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.Keep),
-			f32(f.Beta1), f32(f.Beta2), f32(f.Rest1), f32(f.Rest2), f32(f.KeepRoot), f32(f.Rate), f32(f.Root), f32(f.Eps),
+			addr(r.ranges).moves(r.moved), i32(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.DecayFactor),
+			f32(f.Beta1), f32(f.Beta2), f32(f.OneMinusBeta1), f32(f.OneMinusBeta2), f32(f.SqrtBeta2), f32(f.StepSize), f32(f.Root), f32(f.Eps),
 			i64(int(f.Seed)))
 	}
 }
@@ -314,17 +314,17 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 func adamWFactors(c AdamWStep) cpu.AdamWFactors {
 	t := float64(c.Step)
 	return cpu.AdamWFactors{
-		GradScale: float32(c.GradScale),
-		Keep:      float32(1 - c.LR*c.Decay),
-		Beta1:     float32(c.Beta1), Rest1: float32(1 - c.Beta1),
-		Beta2: float32(c.Beta2), Rest2: float32(1 - c.Beta2),
-		Rate:     float32(c.LR / (1 - math.Pow(c.Beta1, t))),
-		Root:     float32(1 / math.Sqrt(1-math.Pow(c.Beta2, t))),
-		Eps:      float32(c.Eps),
-		GainM:    float32((1 - c.Beta1) * c.GradScale),
-		GainRoot: float32(math.Sqrt(1-c.Beta2) * c.GradScale),
-		KeepRoot: float32(math.Sqrt(c.Beta2)),
-		Seed:     mix64(mix64(c.Seed) + uint64(c.Step)),
+		GradScale:   float32(c.GradScale),
+		DecayFactor: float32(1 - c.LR*c.Decay),
+		Beta1:       float32(c.Beta1), OneMinusBeta1: float32(1 - c.Beta1),
+		Beta2: float32(c.Beta2), OneMinusBeta2: float32(1 - c.Beta2),
+		StepSize:  float32(c.LR / (1 - math.Pow(c.Beta1, t))),
+		Root:      float32(1 / math.Sqrt(1-math.Pow(c.Beta2, t))),
+		Eps:       float32(c.Eps),
+		GainM:     float32((1 - c.Beta1) * c.GradScale),
+		GainRoot:  float32(math.Sqrt(1-c.Beta2) * c.GradScale),
+		SqrtBeta2: float32(math.Sqrt(c.Beta2)),
+		Seed:      mix64(mix64(c.Seed) + uint64(c.Step)),
 	}
 }
 
@@ -334,13 +334,13 @@ func bnbFactors(c AdamWStep) cpu.AdamWFactors {
 	power := func(b float32) float32 { return float32(math.Pow(float64(b), float64(c.Step))) }
 	root := float32(math.Sqrt(float64(1 - power(b2))))
 	return cpu.AdamWFactors{
-		GradScale: float32(c.GradScale),
-		Keep:      float32(1 - float64(lr)*float64(float32(c.Decay))),
-		Beta1:     b1, Rest1: 1 - b1,
-		Beta2: b2, Rest2: 1 - b2,
-		Rate: float32(root*lr) * -float32(1/(1-power(b1))),
-		Root: root,
-		Eps:  float32(c.Eps),
+		GradScale:   float32(c.GradScale),
+		DecayFactor: float32(1 - float64(lr)*float64(float32(c.Decay))),
+		Beta1:       b1, OneMinusBeta1: 1 - b1,
+		Beta2: b2, OneMinusBeta2: 1 - b2,
+		StepSize: float32(root*lr) * -float32(1/(1-power(b1))),
+		Root:     root,
+		Eps:      float32(c.Eps),
 	}
 }
 

@@ -23,7 +23,7 @@ func TestAdamWOnGPU(t *testing.T) {
 	for i, f := range append(slices.Clone(forms), halfGradients...) {
 		a, b := f.stepper(t, d, w), f.stepper(t, gpu, w)
 		for _, x := range []*stepper{a, b} {
-			x.number, x.first, x.still = 3, 1<<33+512, i%2 == 1
+			x.number, x.first, x.noDecay = 3, 1<<33+512, i%2 == 1
 			x.c.Decay = 100 // a tenth
 		}
 		for range 3 {
@@ -103,7 +103,7 @@ func TestAdamWAll(t *testing.T) {
 			f := append(slices.Clone(forms), halfGradients...)[[]int{8, 7, 4, 8, 15, 15, 15, 8}[i]]
 			w := filled(n, func(i int) float64 { return math.Sin(float64(i)) })
 			a, b := f.stepper(t, d, w), f.stepper(t, d, w)
-			a.number, b.number, a.still, b.still = i, i, i%2 == 1, i%2 == 1
+			a.number, b.number, a.noDecay, b.noDecay = i, i, i%2 == 1, i%2 == 1
 			one, all = append(one, a), append(all, b)
 			if x := b.tensor(); n > 4096 {
 				list = append(list, x.Part(4096, n-4096), x.Part(0, 4096))

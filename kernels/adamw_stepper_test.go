@@ -49,16 +49,16 @@ const guardSize, guardByte = 256, 0xA5
 
 // A stepper is one tensor with its state in one form.
 type stepper struct {
-	d      *kernels.Device
-	f      form
-	arena  *kernels.Arena
-	w, g   tensor.Tensor
-	s      kernels.AdamWState
-	number int
-	first  int
-	still  bool
-	c      kernels.AdamWStep
-	guard  []tensor.Tensor
+	d       *kernels.Device
+	f       form
+	arena   *kernels.Arena
+	w, g    tensor.Tensor
+	s       kernels.AdamWState
+	number  int
+	first   int
+	noDecay bool
+	c       kernels.AdamWStep
+	guard   []tensor.Tensor
 }
 
 // stepper places a tensor of n elements, its state zero, with guards behind all of them.
@@ -125,7 +125,7 @@ func (x *stepper) step(g []float32) {
 
 // tensor is what AdamW moves.
 func (x *stepper) tensor() kernels.AdamWTensor {
-	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, First: x.first, Still: x.still, Stochastic: x.f.stochastic, BNB: x.f.bnb}
+	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, First: x.first, NoDecay: x.noDecay, Stochastic: x.f.stochastic, BNB: x.f.bnb}
 }
 
 // weights are the weights with all that is known of them.

@@ -19,8 +19,8 @@ type AttentionSpec struct {
 	Heads, KVHeads, HeadDim int
 	// Window is how many keys a query sees at most, the last ones, itself counted (Beltagy et al. 2020). 0: all.
 	Window int
-	// Unmasked has a query see the keys behind its position too. It goes with no Window.
-	Unmasked bool
+	// Bidirectional has a query see the keys behind its position too. It goes with no Window.
+	Bidirectional bool
 }
 
 // Width is the number of columns of qkv: its query heads, then those of keys, then those of values.
@@ -32,8 +32,8 @@ const widestWindow = 1 << 30
 // checked is s with a window that is no wider than that. It panics with the operation's name unless the sizes fit each other.
 func (s AttentionSpec) checked(op string) AttentionSpec {
 	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.HeadDim < 2 || s.HeadDim%2 != 0 ||
-		s.Window < 0 || s.Unmasked && s.Window > 0 {
-		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d, unmasked %t", op, s.Heads, s.KVHeads, s.HeadDim, s.Window, s.Unmasked))
+		s.Window < 0 || s.Bidirectional && s.Window > 0 {
+		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d, bidirectional %t", op, s.Heads, s.KVHeads, s.HeadDim, s.Window, s.Bidirectional))
 	}
 	s.Window = min(s.Window, widestWindow)
 	return s
@@ -82,7 +82,7 @@ func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	}
 	a := s.args(qkv, y, lse)
 	defer d.release(d.mark())
-	a.Forward(attentionScratch(d.scratch, a.ForwardSpace()))
+	a.Forward(attentionScratch(d.scratch, a.ForwardScratch()))
 }
 
 // attentionScratch lays out the working memory of a fused kernel, which says how much it needs, and returns its address.
@@ -91,7 +91,7 @@ func attentionScratch(cut cut, bytes int) uintptr { return cut("attention", tens
 // sizes is the arguments without operands: enough to say how much working memory they need.
 func (s AttentionSpec) sizes() cpu.AttentionArgs {
 	return cpu.AttentionArgs{
-		CuSeqlens: s.CuSeqlens, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Causal: !s.Unmasked, Window: s.Window,
+		CuSeqlens: s.CuSeqlens, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Causal: !s.Bidirectional, Window: s.Window,
 	}
 }
 
@@ -148,5 +148,5 @@ func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s Attent
 	a.DQ, a.DK, a.DV = s.parts(dqkv)
 	a.DY = s.columns(dy, 0, s.Heads)
 	defer d.release(d.mark())
-	a.Backward(attentionScratch(d.scratch, a.BackwardSpace()))
+	a.Backward(attentionScratch(d.scratch, a.BackwardScratch()))
 }

@@ -65,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	weigh(weights, scores, r, [&](float s) { return expf(s * scale - most) / total; });
 }
 
-// attention_softmax_again makes weights of the scores and lse.
+// attention_softmax_from_lse makes weights of the scores and lse.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-	attention_softmax_again(T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
+	attention_softmax_from_lse(T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = lse[r.head * lseRow + blockIdx.x];
 	weigh(weights, scores, r, [&](float s) { return expf(s * scale - of); });

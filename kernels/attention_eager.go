@@ -119,34 +119,34 @@ func (s AttentionSpec) each(f func(begin, end int)) {
 // softmax makes weights and lse of the scores, which are used up.
 func (e eager) softmax() {
 	if e.d.gpu == nil {
-		cpu.AttentionSoftmax(e.weights, e.lse, e.scores, e.Window, !e.Unmasked, e.scale())
+		cpu.AttentionSoftmax(e.weights, e.lse, e.scores, e.Window, !e.Bidirectional, e.scale())
 		return
 	}
 	m, g := e.rows()
 	e.d.launch(kernel{"attention_eager.cu", "attention_softmax", m}, g,
-		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
 }
 
 // softmaxAgain makes weights of the scores and lse.
 func (e eager) softmaxAgain() {
 	if e.d.gpu == nil {
-		cpu.AttentionSoftmaxAgain(e.weights, e.lse, e.scores, e.Window, !e.Unmasked, e.scale())
+		cpu.AttentionSoftmaxFromLSE(e.weights, e.lse, e.scores, e.Window, !e.Bidirectional, e.scale())
 		return
 	}
 	m, g := e.rows()
-	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_again", m}, g,
-		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_from_lse", m}, g,
+		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
 }
 
 // softmaxBackward turns weights into the gradients of the scores, where scores holds the gradients of the weights.
 func (e eager) softmaxBackward(delta tensor.Tensor) {
 	if e.d.gpu == nil {
-		cpu.AttentionSoftmaxBackward(e.weights, delta, e.scores, e.Window, !e.Unmasked, e.scale())
+		cpu.AttentionSoftmaxBackward(e.weights, delta, e.scores, e.Window, !e.Bidirectional, e.scale())
 		return
 	}
 	m, g := e.rows()
 	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_backward", m}, g, addr(e.weights), addr(delta),
-		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Unmasked), f32(e.scale()))
+		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
 }
 
 // rows is a block for each row of the weights.

@@ -69,12 +69,12 @@ func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahe
 		c := flashForward[s.HeadDim]
 		d.launch(kernel{"flash.cu", "flash", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (c.rows()+4*c.columns)*s.HeadDim*2),
 			addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(rows), i32(s.Heads),
-			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+			i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention", rowsOf(s.heads(qkv, s.Heads))}, warpEach(rows, s.Heads),
 		addr(y), addr(lse), addr(qkv), addrOf(k), addrOf(v), addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(rows),
-		i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
 // attentionDelta lays out dy·y of each head and row.
@@ -99,12 +99,12 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 		c := flashQueries[s.HeadDim]
 		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
 			addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
-			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention_backward_q", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.Heads),
 		addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
-		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
 // attentionKeys is the gradients of the keys and values, those columns of dqkv.
@@ -117,12 +117,12 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 		shared := (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
 		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, shared),
 			addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
-			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention_backward_kv", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.KVHeads),
 		addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
-		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Unmasked), f32(s.scale()))
+		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
 // warpEach is one for each row of each head.
@@ -140,7 +140,7 @@ func (d *Device) multiplies(s AttentionSpec, ahead, products int) {
 	s.each(func(begin, end int) {
 		for i := range end - begin {
 			first, last := s.seen(ahead + i)
-			if s.Unmasked {
+			if s.Bidirectional {
 				last = end - begin - 1
 			}
 			pairs += last - first + 1

@@ -36,7 +36,7 @@ func attentionShapes() (list []kernels.AttentionSpec) {
 		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 1, 150, 151, 151, 229}, Heads: 4, KVHeads: 2, HeadDim: 16, Window: window})
 	}
 	for _, n := range []int32{1, 2, 17, 65, 130, 300, 600} { // from 257 on, several chunks of keys
-		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, n, 2*n + 1}, Heads: 4, KVHeads: 2, HeadDim: 16, Unmasked: true})
+		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, n, 2*n + 1}, Heads: 4, KVHeads: 2, HeadDim: 16, Bidirectional: true})
 	}
 	return append(list,
 		kernels.AttentionSpec{CuSeqlens: []int32{0}, Heads: 2, KVHeads: 1, HeadDim: 16}, // no sequence at all
@@ -363,7 +363,7 @@ func TestAttentionRefuses(t *testing.T) {
 		"no heads":                  func(m *kernels.AttentionSpec, x cases.Tensors) { m.Heads, m.KVHeads = 0, 0 },
 		"an odd head dimension":     func(m *kernels.AttentionSpec, x cases.Tensors) { m.HeadDim = 7 },
 		"a negative window":         func(m *kernels.AttentionSpec, x cases.Tensors) { m.Window = -1 },
-		"a window without a mask":   func(m *kernels.AttentionSpec, x cases.Tensors) { m.Window, m.Unmasked = 2, true },
+		"a window without a mask":   func(m *kernels.AttentionSpec, x cases.Tensors) { m.Window, m.Bidirectional = 2, true },
 		"rows without sequence":     func(m *kernels.AttentionSpec, x cases.Tensors) { m.CuSeqlens = []int32{0, 2} },
 		"sequences out of order":    func(m *kernels.AttentionSpec, x cases.Tensors) { m.CuSeqlens = []int32{0, 4, 3} },
 		"sequences that begin late": func(m *kernels.AttentionSpec, x cases.Tensors) { m.CuSeqlens = []int32{1, 3} },

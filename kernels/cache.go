@@ -37,7 +37,7 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 // k and v [capacity, kvHeads·headDim] along with their own: row i of qkv sees the rows of the caches up to start+i. Of s,
 // CuSeqlens is not looked at. y is [rows, heads·headDim]. It serves for chunks of a prompt, and for single tokens, for
 // which it goes through the caches once, from end to end. It is one kernel, fused or not. It panics for one that is
-// Unmasked.
+// Bidirectional.
 func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s AttentionSpec) {
 	s = s.checked("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
@@ -46,7 +46,7 @@ func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s Attent
 	want("AttentionCached", "y", y, qkv.DType, rows, s.Heads*s.HeadDim)
 	want("AttentionCached", "k", k, qkv.DType, k.Rows(), width)
 	want("AttentionCached", "v", v, qkv.DType, k.Rows(), width)
-	if s.Unmasked {
+	if s.Bidirectional {
 		panic("AttentionCached: keys that are yet to come cannot be seen")
 	}
 	if start < 0 || start+rows > k.Rows() {
@@ -66,8 +66,8 @@ func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s Attent
 	a.K, a.V, a.Ahead = k.Matrix(), v.Matrix(), start
 	defer d.release(d.mark())
 	if rows == 1 {
-		a.Decode(attentionScratch(d.scratch, a.DecodeSpace()))
+		a.Decode(attentionScratch(d.scratch, a.DecodeScratch()))
 		return
 	}
-	a.Forward(attentionScratch(d.scratch, a.ForwardSpace()))
+	a.Forward(attentionScratch(d.scratch, a.ForwardScratch()))
 }

@@ -173,7 +173,7 @@ func TestAppendKV(t *testing.T) {
 				kernels.MustPanic(t, "a row beyond the cache", message, func() { d.AttentionCached(y, qkv, k, v, start, m) })
 			}
 			kernels.MustPanic(t, "keys yet to come", "AttentionCached: keys that are yet to come", func() {
-				d.AttentionCached(y, qkv, k, v, 0, kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Unmasked: true})
+				d.AttentionCached(y, qkv, k, v, 0, kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Bidirectional: true})
 			})
 			kernels.MustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
 			kernels.MustPanic(t, "heads that do not share keys equally", "AppendKV: rows", func() {

@@ -137,7 +137,7 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 	if parts.DType != tensor.F32 || len(parts.Shape) != 3 || parts.Dim(0) != s.Heads || parts.Dim(2) != s.HeadDim+2 {
 		panic(fmt.Sprintf("%s: parts is %v, not [%d, …, %d]", op, parts, s.Heads, s.HeadDim+2))
 	}
-	if s.Unmasked {
+	if s.Bidirectional {
 		panic(op + ": keys that are yet to come cannot be seen")
 	}
 	if d.gpu == nil {

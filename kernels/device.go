@@ -249,7 +249,7 @@ func (d *Device) Read(src tensor.Tensor, f func(piece []byte) error) error {
 	case d.err != nil || src.Len() == 0:
 		return d.err
 	case d.gpu == nil:
-		for piece := range slices.Chunk(src.Raw(), cuda.Piece) {
+		for piece := range slices.Chunk(src.Raw(), cuda.ReadChunk) {
 			if err := f(piece); err != nil {
 				return err
 			}

@@ -66,7 +66,7 @@ func readAll(t *testing.T, d *Device, x tensor.Tensor) (all []byte) {
 // moveBytes goes there and back with more than the pinned memory has room for, and with an end that is no whole piece.
 func moveBytes(t *testing.T, d *Device, a *Arena) {
 	defer a.Release(a.Mark())
-	x := a.New("x", tensor.U8, 10*cuda.Piece+1001)
+	x := a.New("x", tensor.U8, 10*cuda.ReadChunk+1001)
 	want := make([]byte, x.Bytes())
 	for i := range want {
 		want[i] = byte(i>>17 ^ i) // no two pieces are alike
@@ -81,7 +81,7 @@ func moveBytes(t *testing.T, d *Device, a *Arena) {
 		t.Errorf("downloaded: %v, the same %v", err, bytes.Equal(got, want))
 	}
 	// What is uploaded meanwhile goes elsewhere.
-	y, at := a.New("y", tensor.U8, 8*cuda.Piece), 0
+	y, at := a.New("y", tensor.U8, 8*cuda.ReadChunk), 0
 	if err := d.Read(x, func(piece []byte) error {
 		if at == 0 {
 			d.UploadBytes(y, want[:y.Bytes()])

@@ -137,7 +137,7 @@ func (d *Device) openCPU() error {
 	if err != nil {
 		return err
 	}
-	cpu.Use(level)
+	cpu.SetLevel(level)
 	return cpu.SetThreads(threads)
 }
 

@@ -26,7 +26,7 @@ func TestCounted(t *testing.T) {
 	const seen = 100*101/2 + 200*201/2 // pairs of a query and a key
 	s := AttentionSpec{CuSeqlens: []int32{0, 100, rows}, Heads: heads, KVHeads: kvHeads, HeadDim: headDim}
 	window, open := s, s
-	window.Window, open.Unmasked = 10, true
+	window.Window, open.Bidirectional = 10, true
 	cached := AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: headDim}
 	for _, test := range []struct {
 		kernel       string

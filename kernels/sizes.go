@@ -70,14 +70,14 @@ func (s Sizes) attention(gpu bool, f Fused, most func(lay func(cut cut))) {
 			}
 		})
 	} else if !gpu {
-		most(func(cut cut) { attentionScratch(cut, args.ForwardSpace()) })
+		most(func(cut cut) { attentionScratch(cut, args.ForwardScratch()) })
 	}
 	if f["attention"] && s.Backward {
 		most(func(cut cut) {
 			if gpu {
 				m.attentionDelta(cut, s.Rows)
 			} else {
-				attentionScratch(cut, args.BackwardSpace())
+				attentionScratch(cut, args.BackwardScratch())
 			}
 		})
 	}
@@ -87,7 +87,7 @@ func (s Sizes) attention(gpu bool, f Fused, most func(lay func(cut cut))) {
 				m.attentionParts(cut, s.Context-1)
 			} else {
 				args.CuSeqlens, args.Ahead = []int32{0, 1}, s.Context-1
-				attentionScratch(cut, args.DecodeSpace())
+				attentionScratch(cut, args.DecodeScratch())
 			}
 		})
 	}

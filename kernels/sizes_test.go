@@ -200,7 +200,7 @@ func TestScratchOfThreads(t *testing.T) {
 		if err := cpu.SetThreads(n); err != nil {
 			t.Fatal(err)
 		}
-		forward[n], backward[n], decode[n] = a.ForwardSpace(), a.BackwardSpace(), one.DecodeSpace()
+		forward[n], backward[n], decode[n] = a.ForwardScratch(), a.BackwardScratch(), one.DecodeScratch()
 	}
 	if forward[3] != 3*forward[1] || backward[3] != 3*backward[1] {
 		t.Errorf("forward %v, backward %v", forward, backward)

@@ -184,7 +184,7 @@ func cut(a *kernels.Arena, params []model.Param, c Config) ([]kernels.AdamWState
 func (o *AdamW) list(memory tensor.Tensor) {
 	all, blocks := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
 	for i, p := range o.params {
-		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, Still: !p.Decay, BNB: o.c.BNB,
+		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, NoDecay: !p.Decay, BNB: o.c.BNB,
 			Stochastic: o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()}
 		blocks[p.Block] = append(blocks[p.Block], all[i])
 	}

@@ -27,7 +27,7 @@ func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) flo
 				if m.Window > 0 {
 					first = max(first, i-m.Window+1)
 				}
-				if m.Unmasked {
+				if m.Bidirectional {
 					last = end - 1
 				}
 				q, out := x[i*w+h*n:][:n], y[(i*m.Heads+h)*n:][:n]
@@ -121,7 +121,7 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 			"attention_dqueries", "attention_dkeys", "attention_store",
 		}, {"attention", "attention_backward"}},
 	}
-	if m.Unmasked {
+	if m.Bidirectional {
 		c.Name += " unmasked"
 	}
 	each := attentionLimit(t, c.Tolerance)
@@ -166,7 +166,7 @@ func attentionCases() (cases []*Case) {
 			{CuSeqlens: []int32{0, 17}, Heads: 2, KVHeads: 1, HeadDim: 16},
 			{CuSeqlens: []int32{0, 3, 3, 4, 13}, Heads: 3, KVHeads: 3, HeadDim: 10, Window: 4},
 			{CuSeqlens: []int32{0, 20, 41}, Heads: 6, KVHeads: 2, HeadDim: 24},
-			{CuSeqlens: []int32{0, 3, 3, 4, 21}, Heads: 4, KVHeads: 2, HeadDim: 10, Unmasked: true},
+			{CuSeqlens: []int32{0, 3, 3, 4, 21}, Heads: 4, KVHeads: 2, HeadDim: 10, Bidirectional: true},
 		} {
 			cases = append(cases, AttentionCase(t, m, 1))
 		}
@@ -176,7 +176,7 @@ func attentionCases() (cases []*Case) {
 		{CuSeqlens: []int32{0, 1, 64, 64, 127, 192}, Heads: 2, KVHeads: 2, HeadDim: 32},
 		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 66},
 		{CuSeqlens: []int32{0, 63, 200}, Heads: 1, KVHeads: 1, HeadDim: 128},
-		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Unmasked: true},
+		{CuSeqlens: []int32{0, 70, 72}, Heads: 1, KVHeads: 1, HeadDim: 64, Bidirectional: true},
 	} {
 		cases = append(cases, AttentionCase(tensor.BF16, m, 1))
 	}

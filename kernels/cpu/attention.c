@@ -145,8 +145,8 @@ static void (*const sum_row[CPU_LEVELS])(const cpu_attention *, void *, float *,
 struct job {
 	const cpu_attention *a;
 	const int32_t *seqs;
-	char *space; // of the threads
-	int64_t space_each;
+	char *scratch; // of the threads
+	int64_t scratch_each;
 	char *slabs; // behind it
 };
 
@@ -154,7 +154,7 @@ static void forward_task(void *arg, int64_t lo, int64_t hi) {
 	const struct job *j = arg;
 	const cpu_attention *a = j->a;
 	struct forward f;
-	carve_forward(&f, a, j->space + cpu_thread() * j->space_each);
+	carve_forward(&f, a, j->scratch + cpu_thread() * j->scratch_each);
 	for (int64_t item = lo; item < hi; item++) {
 		int64_t at = item, row = 0, len = 0, blocks = 0;
 		for (int s = 0; at >= blocks * a->kv_heads; s++) {
@@ -170,14 +170,14 @@ static void forward_task(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-int64_t cpu_attention_forward_space(const cpu_attention *a) {
+int64_t cpu_attention_forward_scratch(const cpu_attention *a) {
 	struct forward f;
 	return cpu_threads() * carve_forward(&f, a, NULL);
 }
 
 void cpu_attention_forward(const cpu_attention *a, const int32_t *seqs) {
 	struct forward f;
-	struct job j = {.a = a, .seqs = seqs, .space = (char *)a->space, .space_each = carve_forward(&f, a, NULL)};
+	struct job j = {.a = a, .seqs = seqs, .scratch = (char *)a->scratch, .scratch_each = carve_forward(&f, a, NULL)};
 	int64_t blocks = 0;
 	for (int s = 0; s < a->n_seqs; s++) blocks += blocks_of(a, seqs[s + 1] - seqs[s]);
 	cpu_parallel(forward_task, &j, blocks * a->kv_heads, 1);
@@ -225,7 +225,7 @@ static void backward_task(void *arg, int64_t lo, int64_t hi) {
 	const struct job *j = arg;
 	const cpu_attention *a = j->a;
 	struct backward f;
-	carve_backward(&f, a, j->seqs, j->space + cpu_thread() * j->space_each);
+	carve_backward(&f, a, j->seqs, j->scratch + cpu_thread() * j->scratch_each);
 	for (int64_t item = lo; item < hi; item++) {
 		int64_t at = item, row = 0, len = 0, chunks = 0;
 		float *slabs = (float *)j->slabs;
@@ -258,7 +258,7 @@ static void sum_task(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-int64_t cpu_attention_backward_space(const cpu_attention *a, const int32_t *seqs) {
+int64_t cpu_attention_backward_scratch(const cpu_attention *a, const int32_t *seqs) {
 	struct backward f;
 	int64_t bytes = cpu_threads() * carve_backward(&f, a, seqs, NULL);
 	for (int s = 0; s < a->n_seqs; s++) bytes += 4 * slabs_of(a, seqs[s + 1] - seqs[s]);
@@ -267,8 +267,8 @@ int64_t cpu_attention_backward_space(const cpu_attention *a, const int32_t *seqs
 
 void cpu_attention_backward(const cpu_attention *a, const int32_t *seqs) {
 	struct backward f;
-	struct job j = {.a = a, .seqs = seqs, .space = (char *)a->space, .space_each = carve_backward(&f, a, seqs, NULL)};
-	j.slabs = j.space + cpu_threads() * j.space_each;
+	struct job j = {.a = a, .seqs = seqs, .scratch = (char *)a->scratch, .scratch_each = carve_backward(&f, a, seqs, NULL)};
+	j.slabs = j.scratch + cpu_threads() * j.scratch_each;
 	int64_t chunks = 0, several = 0;
 	for (int s = 0; s < a->n_seqs; s++) {
 		int64_t n = chunks_of(seqs[s + 1] - seqs[s]);

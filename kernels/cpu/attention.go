@@ -9,12 +9,12 @@ package cpu
 #cgo nocallback cpu_attention_backward
 #cgo noescape cpu_attention_decode
 #cgo nocallback cpu_attention_decode
-#cgo noescape cpu_attention_decode_space
-#cgo nocallback cpu_attention_decode_space
-#cgo noescape cpu_attention_forward_space
-#cgo nocallback cpu_attention_forward_space
-#cgo noescape cpu_attention_backward_space
-#cgo nocallback cpu_attention_backward_space
+#cgo noescape cpu_attention_decode_scratch
+#cgo nocallback cpu_attention_decode_scratch
+#cgo noescape cpu_attention_forward_scratch
+#cgo nocallback cpu_attention_forward_scratch
+#cgo noescape cpu_attention_backward_scratch
+#cgo nocallback cpu_attention_backward_scratch
 */
 import "C"
 
@@ -38,10 +38,10 @@ type AttentionArgs struct {
 	Window                  int  // keys that a query sees at most, where it is causal; 0: all
 }
 
-func (a *AttentionArgs) c(space uintptr) C.cpu_attention {
+func (a *AttentionArgs) c(scratch uintptr) C.cpu_attention {
 	return C.cpu_attention{
 		q: c(a.Q), k: c(a.K), v: c(a.V), y: c(a.Y), dq: c(a.DQ), dk: c(a.DK), dv: c(a.DV), dy: c(a.DY),
-		lse: C.uintptr_t(a.LSE), space: C.uintptr_t(space), ahead: C.int64_t(a.Ahead),
+		lse: C.uintptr_t(a.LSE), scratch: C.uintptr_t(scratch), ahead: C.int64_t(a.Ahead),
 		rows: C.int64_t(a.CuSeqlens[len(a.CuSeqlens)-1]), n_seqs: C.int32_t(len(a.CuSeqlens) - 1),
 		heads: C.int32_t(a.Heads), kv_heads: C.int32_t(a.KVHeads), head_dim: C.int32_t(a.HeadDim),
 		causal: C.int32_t(flag(a.Causal)), window: C.int32_t(a.Window),
@@ -50,38 +50,38 @@ func (a *AttentionArgs) c(space uintptr) C.cpu_attention {
 
 func (a *AttentionArgs) seqs() *C.int32_t { return (*C.int32_t)(unsafe.SliceData(a.CuSeqlens)) }
 
-// ForwardSpace is how many bytes of working memory Forward needs; it does not grow with the square of anything.
-func (a *AttentionArgs) ForwardSpace() int {
+// ForwardScratch is how many bytes of working memory Forward needs; it does not grow with the square of anything.
+func (a *AttentionArgs) ForwardScratch() int {
 	c := a.c(0)
-	return int(C.cpu_attention_forward_space(&c))
+	return int(C.cpu_attention_forward_scratch(&c))
 }
 
-// BackwardSpace is how many bytes of working memory Backward needs.
-func (a *AttentionArgs) BackwardSpace() int {
+// BackwardScratch is how many bytes of working memory Backward needs.
+func (a *AttentionArgs) BackwardScratch() int {
 	c := a.c(0)
-	return int(C.cpu_attention_backward_space(&c, a.seqs()))
+	return int(C.cpu_attention_backward_scratch(&c, a.seqs()))
 }
 
 // Forward computes Y, and LSE where it is wanted.
-func (a *AttentionArgs) Forward(space uintptr) {
-	c := a.c(space)
+func (a *AttentionArgs) Forward(scratch uintptr) {
+	c := a.c(scratch)
 	C.cpu_attention_forward(&c, a.seqs())
 }
 
 // Backward computes DQ, DK and DV.
-func (a *AttentionArgs) Backward(space uintptr) {
-	c := a.c(space)
+func (a *AttentionArgs) Backward(scratch uintptr) {
+	c := a.c(scratch)
 	C.cpu_attention_backward(&c, a.seqs())
 }
 
-// DecodeSpace is how many bytes of working memory Decode needs.
-func (a *AttentionArgs) DecodeSpace() int {
+// DecodeScratch is how many bytes of working memory Decode needs.
+func (a *AttentionArgs) DecodeScratch() int {
 	c := a.c(0)
-	return int(C.cpu_attention_decode_space(&c))
+	return int(C.cpu_attention_decode_scratch(&c))
 }
 
 // Decode is Forward for one query, without LSE, in the order in which K and V lie in memory.
-func (a *AttentionArgs) Decode(space uintptr) {
-	c := a.c(space)
+func (a *AttentionArgs) Decode(scratch uintptr) {
+	c := a.c(scratch)
 	C.cpu_attention_decode(&c)
 }

@@ -18,19 +18,19 @@ typedef struct {
 	int32_t n_seqs, heads, kv_heads, head_dim;
 	int32_t causal; // a query sees no key behind its own position
 	int32_t window; // keys that a query sees at most, where it is causal; 0: all
-	uintptr_t space; // what cpu_attention_space says, at a multiple of 64
+	uintptr_t scratch; // what cpu_attention_scratch says, at a multiple of 64
 } cpu_attention;
 
-// cpu_attention_forward_space and cpu_attention_backward_space are how many bytes of working memory the passes need.
-int64_t cpu_attention_forward_space(const cpu_attention *a);
-int64_t cpu_attention_backward_space(const cpu_attention *a, const int32_t *seqs);
+// cpu_attention_forward_scratch and cpu_attention_backward_scratch are how many bytes of working memory the passes need.
+int64_t cpu_attention_forward_scratch(const cpu_attention *a);
+int64_t cpu_attention_backward_scratch(const cpu_attention *a, const int32_t *seqs);
 
 void cpu_attention_forward(const cpu_attention *a, const int32_t *seqs);
 void cpu_attention_backward(const cpu_attention *a, const int32_t *seqs);
 
 // cpu_attention_decode is the forward pass of a single query, row 0 of q, that follows ahead keys, in the order in
 // which these lie in memory.
-int64_t cpu_attention_decode_space(const cpu_attention *a);
+int64_t cpu_attention_decode_scratch(const cpu_attention *a);
 void cpu_attention_decode(const cpu_attention *a);
 
 #endif

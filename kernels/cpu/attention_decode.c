@@ -37,7 +37,7 @@ static int64_t carve_part(struct part *p, const cpu_attention *a, char *at) {
 }
 
 static void carve(struct part *p, const cpu_attention *a, int64_t chunk) {
-	carve_part(p, a, (char *)a->space + chunk * carve_part(p, a, NULL));
+	carve_part(p, a, (char *)a->scratch + chunk * carve_part(p, a, NULL));
 }
 
 // Behind the parts each thread has its scores.
@@ -46,7 +46,7 @@ static inline int64_t scores_of(const cpu_attention *a) { return round_up((a->he
 static void decode_task(void *arg, int64_t lo, int64_t hi) {
 	const cpu_attention *a = arg;
 	struct part p;
-	float *scores = (float *)(a->space + chunks_of(a) * carve_part(&p, a, NULL) + cpu_thread() * scores_of(a));
+	float *scores = (float *)(a->scratch + chunks_of(a) * carve_part(&p, a, NULL) + cpu_thread() * scores_of(a));
 	for (int64_t chunk = lo; chunk < hi; chunk++) {
 		carve(&p, a, chunk);
 		int64_t from = first_key(a) + chunk * CHUNK, end = a->ahead + 1;
@@ -67,7 +67,7 @@ static void join_task(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-int64_t cpu_attention_decode_space(const cpu_attention *a) {
+int64_t cpu_attention_decode_scratch(const cpu_attention *a) {
 	struct part p;
 	return chunks_of(a) * carve_part(&p, a, NULL) + cpu_threads() * scores_of(a);
 }

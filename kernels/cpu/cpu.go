@@ -90,11 +90,11 @@ func Levels() []Level {
 	return all
 }
 
-// Current is the level that operations use: Best, until Use was called.
+// Current is the level that operations use: Best, until SetLevel was called.
 func Current() Level { return Level(C.cpu_level()) }
 
-// Use has all operations use a level from now on. It panics when the machine does not have it.
-func Use(l Level) {
+// SetLevel has all operations use a level from now on. It panics when the machine does not have it.
+func SetLevel(l Level) {
 	if C.cpu_set_level(C.int(l)) == 0 {
 		panic(fmt.Sprintf("cpu: this machine does not have %v", l))
 	}

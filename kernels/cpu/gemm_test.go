@@ -18,10 +18,10 @@ import (
 // eachLevel runs f at every level that this machine has.
 func eachLevel(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	defer cpu.Use(cpu.Current())
+	defer cpu.SetLevel(cpu.Current())
 	for _, l := range cpu.Levels() {
 		t.Run(l.String(), func(t *testing.T) {
-			cpu.Use(l)
+			cpu.SetLevel(l)
 			f(t)
 		})
 	}

@@ -13,9 +13,9 @@ void cpu_add(tensor y, tensor a, tensor b);
 void cpu_attention_softmax(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
 #cgo noescape cpu_attention_softmax
 #cgo nocallback cpu_attention_softmax
-void cpu_attention_softmax_again(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
-#cgo noescape cpu_attention_softmax_again
-#cgo nocallback cpu_attention_softmax_again
+void cpu_attention_softmax_from_lse(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale);
+#cgo noescape cpu_attention_softmax_from_lse
+#cgo nocallback cpu_attention_softmax_from_lse
 void cpu_attention_softmax_backward(tensor weights, tensor delta, tensor scores, int64_t window, bool causal, float scale);
 #cgo noescape cpu_attention_softmax_backward
 #cgo nocallback cpu_attention_softmax_backward
@@ -110,9 +110,9 @@ func AttentionSoftmax(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Te
 	C.cpu_attention_softmax(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
 }
 
-// AttentionSoftmaxAgain makes weights of the scores and lse.
-func AttentionSoftmaxAgain(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
-	C.cpu_attention_softmax_again(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
+// AttentionSoftmaxFromLSE makes weights of the scores and lse.
+func AttentionSoftmaxFromLSE(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
+	C.cpu_attention_softmax_from_lse(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
 }
 
 // AttentionSoftmaxBackward turns the weights into the gradients of the scores, where scores holds the gradients of the weights and

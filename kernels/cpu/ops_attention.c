@@ -12,7 +12,7 @@
 typedef void (*row_kernel)(float *s, void *p, float *value, int64_t lo, int64_t hi, float scale, dtype type);
 
 static const row_kernel softmax_row[CPU_LEVELS] = AT_EACH_LEVEL(softmax_row);
-static const row_kernel softmax_row_again[CPU_LEVELS] = AT_EACH_LEVEL(softmax_row_again);
+static const row_kernel softmax_row_from_lse[CPU_LEVELS] = AT_EACH_LEVEL(softmax_row_from_lse);
 static const row_kernel softmax_row_backward[CPU_LEVELS] = AT_EACH_LEVEL(softmax_row_backward);
 static float (*const dot_row[CPU_LEVELS])(const void *, const void *, int64_t, dtype) = AT_EACH_LEVEL(dot_row);
 static void (*const copy_row[CPU_LEVELS])(void *, const void *, int64_t, dtype) = AT_EACH_LEVEL(copy_row);
@@ -47,9 +47,9 @@ void cpu_attention_softmax(tensor weights, matrix lse, tensor scores, int64_t wi
 	each_score_row((softmax_operands){softmax_row[cpu_level()], weights, scores, lse, window, causal, scale});
 }
 
-// AttentionSoftmaxAgain makes weights of the scores and lse.
-void cpu_attention_softmax_again(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale) {
-	each_score_row((softmax_operands){softmax_row_again[cpu_level()], weights, scores, lse, window, causal, scale});
+// AttentionSoftmaxFromLSE makes weights of the scores and lse.
+void cpu_attention_softmax_from_lse(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale) {
+	each_score_row((softmax_operands){softmax_row_from_lse[cpu_level()], weights, scores, lse, window, causal, scale});
 }
 
 // AttentionSoftmaxBackward turns the weights into the gradients of the scores, where scores holds the gradients of the weights and
@@ -109,7 +109,7 @@ static void AT_LEVEL(softmax_row)(float *s, void *p, float *lse, int64_t lo, int
 	EACH(i, n, lo, hi, st(p, i, n, ld(s, i, n, F32) * (1 / sum), type););
 }
 
-static void AT_LEVEL(softmax_row_again)(float *s, void *p, float *lse, int64_t lo, int64_t hi, float scale, dtype type) {
+static void AT_LEVEL(softmax_row_from_lse)(float *s, void *p, float *lse, int64_t lo, int64_t hi, float scale, dtype type) {
 	EACH(i, n, lo, hi, st(p, i, n, vexp(ld(s, i, n, F32) * scale - *lse), type););
 }
 

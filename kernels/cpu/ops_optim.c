@@ -10,7 +10,7 @@ typedef struct {
 // A block of a tensor: QUANT_BLOCK elements from element first on, whether they lie in the tensor or, at its end, in a copy
 // with room for all of them.
 typedef struct {
-	char *w, *m, *v, *rest;
+	char *w, *m, *v, *master;
 	const float *g;
 	float *m_scale, *v_scale;
 	int64_t first;
@@ -25,7 +25,7 @@ typedef struct {
 } quantize_operands;
 
 // The bytes of an element of w and of what is behind it, by what a step does with them.
-static const int64_t weight_bytes[] = {4, 2, 2, 2, 2, 4, 2}, rest_bytes[] = {0, 0, 4, 1, 0, 0, 0};
+static const int64_t weight_bytes[] = {4, 2, 2, 2, 2, 4, 2}, master_bytes[] = {0, 0, 4, 1, 0, 0, 0};
 
 #define VBMI 0
 #define EACH_LEVEL "ops_optim_loops.h"

@@ -40,36 +40,36 @@ const (
 
 // AdamWFactors are what is the same for all elements of a tensor in a step of AdamW. kernels.AdamW has the formulas.
 type AdamWFactors struct {
-	GradScale    float32 // of g
-	Keep         float32 // what decay leaves of w
-	Beta1, Rest1 float32 // β₁, 1 − β₁
-	Beta2, Rest2 float32
-	Rate         float32 // lr / (1 − β₁ᵗ); for bitsandbytes −lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ)
-	Root         float32 // 1 / √(1 − β₂ᵗ); for bitsandbytes √(1 − β₂ᵗ)
-	Eps          float32
-	// Where state is codes, and not for bitsandbytes, these three stand for GradScale, Rest1, Beta2 and Rest2.
-	GainM    float32 // (1 − β₁) · GradScale: what g adds to m
-	GainRoot float32 // √(1 − β₂) · GradScale: what |g| is as a part of √v
-	KeepRoot float32 // √β₂
-	Seed     uint64  // of stochastic rounding, for this tensor and step
+	GradScale            float32 // of g
+	DecayFactor          float32 // what decay leaves of w
+	Beta1, OneMinusBeta1 float32 // β₁, 1 − β₁
+	Beta2, OneMinusBeta2 float32
+	StepSize             float32 // lr / (1 − β₁ᵗ); for bitsandbytes −lr · √(1 − β₂ᵗ) / (1 − β₁ᵗ)
+	Root                 float32 // 1 / √(1 − β₂ᵗ); for bitsandbytes √(1 − β₂ᵗ)
+	Eps                  float32
+	// Where state is codes, and not for bitsandbytes, these three stand for GradScale, OneMinusBeta1, Beta2 and OneMinusBeta2.
+	GainM     float32 // (1 − β₁) · GradScale: what g adds to m
+	GainRoot  float32 // √(1 − β₂) · GradScale: what |g| is as a part of √v
+	SqrtBeta2 float32 // √β₂
+	Seed      uint64  // of stochastic rounding, for this tensor and step
 }
 
-// AdamWTensors are a parameter and its state. MScale and VScale are no tensors where M and V are F32, and Rest is none where
+// AdamWTensors are a parameter and its state. MScale and VScale are no tensors where M and V are F32, and Master is none where
 // nothing stands behind the weight. First is which of the parameter's elements the first is, a multiple of QuantBlockSize.
 type AdamWTensors struct {
-	W, G, M, V, MScale, VScale, Rest tensor.Tensor
-	First                            int
+	W, G, M, V, MScale, VScale, Master tensor.Tensor
+	First                              int
 }
 
 // AdamW is one step.
 func AdamW(x AdamWTensors, weight Weight, f AdamWFactors, m, v *DynamicMap) {
 	C.cpu_adamw(&C.adamw_tensors{
-		w: at(x.W), g: at(x.G), m: at(x.M), v: at(x.V), m_scale: at(x.MScale), v_scale: at(x.VScale), rest: at(x.Rest),
+		w: at(x.W), g: at(x.G), m: at(x.M), v: at(x.V), m_scale: at(x.MScale), v_scale: at(x.VScale), master: at(x.Master),
 		n: size(x.W.Len()), first: size(x.First), weight: C.int(weight), half_gradient: flag(x.G.DType == tensor.BF16),
 	}, &C.adamw_factors{
-		grad_scale: C.float(f.GradScale), keep: C.float(f.Keep), beta1: C.float(f.Beta1), rest1: C.float(f.Rest1),
-		beta2: C.float(f.Beta2), rest2: C.float(f.Rest2), rate: C.float(f.Rate), root: C.float(f.Root), eps: C.float(f.Eps),
-		gain_m: C.float(f.GainM), gain_root: C.float(f.GainRoot), keep_root: C.float(f.KeepRoot),
+		grad_scale: C.float(f.GradScale), decay_factor: C.float(f.DecayFactor), beta1: C.float(f.Beta1), one_minus_beta1: C.float(f.OneMinusBeta1),
+		beta2: C.float(f.Beta2), one_minus_beta2: C.float(f.OneMinusBeta2), step_size: C.float(f.StepSize), root: C.float(f.Root), eps: C.float(f.Eps),
+		gain_m: C.float(f.GainM), gain_root: C.float(f.GainRoot), sqrt_beta2: C.float(f.SqrtBeta2),
 		seed: [2]C.uint32_t{C.uint32_t(f.Seed), C.uint32_t(f.Seed >> 32)},
 	}, &m.c, &v.c)
 }

@@ -22,14 +22,14 @@ typedef struct {
 enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 };
 
 typedef struct {
-	float grad_scale, keep, beta1, rest1, beta2, rest2, rate, root, eps;
-	float gain_m, gain_root, keep_root; // of g and of √v, where √v is what is kept
+	float grad_scale, decay_factor, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, root, eps;
+	float gain_m, gain_root, sqrt_beta2; // of g and of √v, where √v is what is kept
 	uint32_t seed[2]; // of stochastic rounding in this tensor and step
 } adamw_factors;
 
-// m_scale is 0 where m and v are F32, and rest where w has nothing behind it.
+// m_scale is 0 where m and v are F32, and master where w has nothing behind it.
 typedef struct {
-	uintptr_t w, g, m, v, m_scale, v_scale, rest;
+	uintptr_t w, g, m, v, m_scale, v_scale, master;
 	int64_t n, first; // elements, and the parameter's element that the first of them is
 	int weight, half_gradient; // what a step does with w; 1: g is BF16
 } adamw_tensors;

@@ -26,11 +26,11 @@ static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
 	EACH_OF_BLOCK(i) {
 		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale;
-		vec m = f.beta1 * ld(b->m, i, VLEN, F32) + f.rest1 * g;
-		vec v = f.beta2 * ld(b->v, i, VLEN, F32) + f.rest2 * (g * g);
+		vec m = f.beta1 * ld(b->m, i, VLEN, F32) + f.one_minus_beta1 * g;
+		vec v = f.beta2 * ld(b->v, i, VLEN, F32) + f.one_minus_beta2 * (g * g);
 		st(b->m, i, VLEN, m, F32);
 		st(b->v, i, VLEN, v, F32);
-		vstore(u + i, f.rate * (m / (vsqrt(v) * f.root + f.eps)));
+		vstore(u + i, f.step_size * (m / (vsqrt(v) * f.root + f.eps)));
 	}
 }
 
@@ -39,7 +39,7 @@ static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 static void state_codes(const adamw_operands *o, const adamw_block *b, float *m, float *s, float *u) {
 	const adamw_factors f = o->f;
 	decode(o->m_map, b->m, f.beta1 * *b->m_scale, m, 1);
-	const float root_scale = f.keep_root * *b->v_scale;
+	const float root_scale = f.sqrt_beta2 * *b->v_scale;
 	decode(o->v_map, b->v, root_scale * root_scale, s, 0); // the map's numbers are squares
 	vecuns most_m = {0}, most_s = {0};
 	EACH_OF_BLOCK(i) {
@@ -50,7 +50,7 @@ static void state_codes(const adamw_operands *o, const adamw_block *b, float *m,
 		most_s = larger(most_s, (vecuns)root);
 		vstore(m + i, m1);
 		vstore(s + i, root);
-		vstore(u + i, f.rate * (m1 / vfma(root, vset(f.root), vset(f.eps))));
+		vstore(u + i, f.step_size * (m1 / vfma(root, vset(f.root), vset(f.eps))));
 	}
 	*b->m_scale = largest_lane(most_m);
 	*b->v_scale = largest_lane(most_s);
@@ -67,8 +67,8 @@ static void state_bnb_f32(const adamw_operands *o, const adamw_block *b, float *
 	const adamw_factors f = o->f;
 	EACH_OF_BLOCK(i) {
 		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale;
-		vec m = vfma(ld(b->m, i, VLEN, F32), vset(f.beta1), f.rest1 * g);
-		vec v = vfma(ld(b->v, i, VLEN, F32), vset(f.beta2), f.rest2 * (g * g));
+		vec m = vfma(ld(b->m, i, VLEN, F32), vset(f.beta1), f.one_minus_beta1 * g);
+		vec v = vfma(ld(b->v, i, VLEN, F32), vset(f.beta2), f.one_minus_beta2 * (g * g));
 		st(b->m, i, VLEN, m, F32);
 		st(b->v, i, VLEN, v, F32);
 		vstore(u + i, m * (1 / vfma(vset(f.root), vset(f.eps), vsqrt(v))));
@@ -83,8 +83,8 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 	EACH_OF_BLOCK(i) {
 		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale, m1 = vload(m + i), v1 = vload(v + i);
 		vecint finite = (vecint)(g - g == 0);
-		m1 = vfma(g, vset(f.rest1), m1 * f.beta1);
-		v1 = o->x.weight == WEIGHT_BNB_BF16 ? vfma(v1, vset(f.beta2), f.rest2 * g * g) : vfma(g, f.rest2 * g, v1 * f.beta2);
+		m1 = vfma(g, vset(f.one_minus_beta1), m1 * f.beta1);
+		v1 = o->x.weight == WEIGHT_BNB_BF16 ? vfma(v1, vset(f.beta2), f.one_minus_beta2 * g * g) : vfma(g, f.one_minus_beta2 * g, v1 * f.beta2);
 		m1 = vselect(finite, m1, vzero());
 		v1 = vselect(finite, v1, vzero());
 		vstore(m + i, m1);
@@ -104,7 +104,7 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 	}
 }
 
-INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.keep - u; }
+INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.decay_factor - u; }
 
 // joined is the float of 24 bits whose upper 16 are a BF16 weight's, rounded, and whose residual is what they lack.
 INLINE vec joined(vecint weight, vecint residual) { return (vec)((vecuns)(weight << 16) + (vecuns)((residual << 24) >> 16)); }
@@ -129,8 +129,8 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 		0x7D797571, 0, 0, 0, 0, 0, 0, 0, 0);
 	const __m512i flip = _mm512_set1_epi8(-128), one = _mm512_set1_epi32(1), nan = _mm512_set1_epi32(0x7FC00000);
 	const __m512i not_nan = _mm512_set1_epi32(0x11111100); // what fixupimm takes from x: the eight classes but the first two, NaN
-	const vec keep = vset(o->f.keep);
-	char *restrict weight = b->w, *restrict residual = b->rest;
+	const vec decay_factor = vset(o->f.decay_factor);
+	char *restrict weight = b->w, *restrict residual = b->master;
 	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
 		// A residual and 128 is not below zero, and weight · 65536 + (residual + 128) · 256 needs no carry.
 		__m512i rest = _mm512_xor_si512(_mm512_loadu_si512(residual + i), flip), z[4];
@@ -138,7 +138,7 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 			__m512i from = _mm512_add_epi8(lanes, _mm512_set1_epi32(q % 2 * 0x20200000 + q * 0x1000));
 			__m512i w = _mm512_loadu_si512(weight + 2 * i + 64 * (q / 2));
 			w = _mm512_maskz_permutex2var_epi8(0xEEEEEEEEEEEEEEEE, w, from, rest);
-			__m512 x = (__m512)((vec)((vecuns)w - 0x8000) * keep - vload(u + i + 16 * q));
+			__m512 x = (__m512)((vec)((vecuns)w - 0x8000) * decay_factor - vload(u + i + 16 * q));
 			__m512i y = (__m512i)_mm512_fixupimm_ps((__m512)nan, x, not_nan, 0);
 			// split's 24 bits, and half of the weight's last: that flips the residual's highest bit.
 			z[q] = _mm512_add_epi32((__m512i)((vecuns)y + 0x807F), _mm512_and_si512(_mm512_srli_epi32(y, 8), one));
@@ -192,7 +192,7 @@ static void weight_stochastic(const adamw_operands *o, const adamw_block *b, con
 
 // weight_bnb adds and then decays, and rounds after both. What is no number stays as it was where state is codes.
 INLINE vec weight_bnb(const adamw_operands *o, vec w, vec u, dtype type) {
-	vec moved = stored(stored(vfma(vset(o->f.rate), u, w), type) * o->f.keep, type);
+	vec moved = stored(stored(vfma(vset(o->f.step_size), u, w), type) * o->f.decay_factor, type);
 	return o->x.m_scale ? vselect((vecint)(u == u), moved, w) : moved;
 }
 
@@ -203,15 +203,15 @@ INLINE void weight_loop(const adamw_operands *o, const adamw_block *b, const flo
 		case WEIGHT_F32: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, F32), lost), F32); break;
 		case WEIGHT_BF16: st(b->w, i, VLEN, weight_new(o, ld(b->w, i, VLEN, BF16), lost), BF16); break;
 		case WEIGHT_MASTER: {
-			vec w = weight_new(o, ld(b->rest, i, VLEN, F32), lost);
-			st(b->rest, i, VLEN, w, F32);
+			vec w = weight_new(o, ld(b->master, i, VLEN, F32), lost);
+			st(b->master, i, VLEN, w, F32);
 			st(b->w, i, VLEN, w, BF16);
 			break;
 		}
 		case WEIGHT_SPLIT8: {
 			vecint high = (vecint)ld(b->w, i, VLEN, BF16) >> 16;
-			vecuns r = split(weight_new(o, joined(high, load_bytes(b->rest, i)), lost));
-			store_bytes(b->rest, i, (vecint)r);
+			vecuns r = split(weight_new(o, joined(high, load_bytes(b->master, i)), lost));
+			store_bytes(b->master, i, (vecint)r);
 			vechalf h = __builtin_convertvector((r + 0x80) >> 8, vechalf);
 			memcpy(b->w + 2 * i, &h, sizeof h);
 			break;
@@ -254,21 +254,21 @@ INLINE void fetch(const void *p, int64_t each) {
 static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 	const adamw_operands *o = arg;
 	const adamw_tensors *x = &o->x;
-	const int64_t w = weight_bytes[x->weight], rest = rest_bytes[x->weight], state = x->m_scale ? 1 : 4, gradient = x->half_gradient ? 2 : 4;
+	const int64_t w = weight_bytes[x->weight], master = master_bytes[x->weight], state = x->m_scale ? 1 : 4, gradient = x->half_gradient ? 2 : 4;
 	for (int64_t i = lo; i < hi; i += QUANT_BLOCK) {
 		const char *from = (char *)x->g + i * gradient;
 		int64_t n = hi - i;
 		float g[QUANT_BLOCK]; // a gradient in BF16, or what is at the end of the tensor
 		if (x->half_gradient)
 			for (int64_t j = 0; j < (n < QUANT_BLOCK ? n : QUANT_BLOCK); j++) g[j] = bf16_to_f32(((const uint16_t *)from)[j]);
-		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->rest + i * rest,
+		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->master + i * master,
 			x->half_gradient ? g : (const float *)from, (float *)x->m_scale + i / QUANT_BLOCK, (float *)x->v_scale + i / QUANT_BLOCK, i};
 		if (n >= QUANT_BLOCK) {
 			fetch(from, gradient);
 			fetch(b.w, w);
 			fetch(b.m, state);
 			fetch(b.v, state);
-			fetch(b.rest, rest);
+			fetch(b.master, master);
 			step_block(o, &b);
 			continue;
 		}
@@ -281,12 +281,12 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 		memcpy(fw, b.w, n * w);
 		memcpy(m, b.m, n * state);
 		memcpy(v, b.v, n * state);
-		if (rest) memcpy(more, b.rest, n * rest);
+		if (master) memcpy(more, b.master, n * master);
 		step_block(o, &end);
 		memcpy(b.w, fw, n * w);
 		memcpy(b.m, m, n * state);
 		memcpy(b.v, v, n * state);
-		if (rest) memcpy(b.rest, more, n * rest);
+		if (master) memcpy(b.master, more, n * master);
 	}
 }
 

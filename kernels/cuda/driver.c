@@ -10,7 +10,7 @@
 #include "driver.h"
 #include "shim.h"
 
-enum { SLOTS = 8, SLOT_BYTES = CUDA_PIECE, BUFFERS = SLOTS + CUDA_PIECES };
+enum { SLOTS = 8, SLOT_BYTES = CUDA_READ_CHUNK, BUFFERS = SLOTS + CUDA_READ_CHUNKS };
 
 typedef struct {
 	driver *api;
@@ -260,7 +260,7 @@ cuda_status cuda_download(uintptr_t gpu_, void *to, uint64_t from, uint64_t byte
 
 static char *buffer(gpu *g, int piece) { return g->slots + (size_t)(SLOTS + piece) * SLOT_BYTES; }
 
-const void *cuda_piece(uintptr_t gpu_, int piece) {
+const void *cuda_read_chunk(uintptr_t gpu_, int piece) {
 	gpu *g = (gpu *)gpu_;
 	return g->slots ? buffer(g, piece) : NULL;
 }

@@ -18,7 +18,7 @@ package cuda
 #cgo nocallback cuda_upload
 #cgo noescape cuda_download
 #cgo nocallback cuda_download
-#cgo nocallback cuda_piece
+#cgo nocallback cuda_read_chunk
 #cgo nocallback cuda_fetch
 #cgo nocallback cuda_fetched
 #cgo nocallback cuda_copy
@@ -176,7 +176,7 @@ func (g *GPU) Download(to []byte, from uintptr) error {
 	return nil
 }
 
-// Read waits for all that is queued and calls f with the bytes from an address on, a Piece at a time, each good until f returns.
+// Read waits for all that is queued and calls f with the bytes from an address on, a ReadChunk at a time, each good until f returns.
 // While f works on one, the next is on its way. f's first error ends it. f does not call Read.
 func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
 	if err := g.Err(); err != nil {
@@ -184,7 +184,7 @@ func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
 	}
 	g.reading.Lock()
 	defer g.reading.Unlock()
-	if C.cuda_piece(g.handle, 0) == nil {
+	if C.cuda_read_chunk(g.handle, 0) == nil {
 		return g.readUnpinned(from, bytes, f)
 	}
 	fetch := func(at int) error {
@@ -194,7 +194,7 @@ func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
 		if err := g.Err(); err != nil {
 			return err
 		}
-		piece, n := C.int(at/Piece%C.CUDA_PIECES), min(Piece, bytes-at)
+		piece, n := C.int(at/ReadChunk%C.CUDA_READ_CHUNKS), min(ReadChunk, bytes-at)
 		if s := C.cuda_fetch(g.handle, piece, C.uint64_t(from)+C.uint64_t(at), C.uint64_t(n)); s.code != 0 {
 			return g.fail(s, "copy %d bytes from %#x%v", n, from+uintptr(at), g.after())
 		}
@@ -203,29 +203,29 @@ func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
 	if err := fetch(0); err != nil {
 		return err
 	}
-	for at := 0; at < bytes; at += Piece {
-		if err := fetch(at + Piece); err != nil {
+	for at := 0; at < bytes; at += ReadChunk {
+		if err := fetch(at + ReadChunk); err != nil {
 			return err
 		}
-		piece := C.int(at / Piece % C.CUDA_PIECES)
+		piece := C.int(at / ReadChunk % C.CUDA_READ_CHUNKS)
 		if s := C.cuda_fetched(g.handle, piece); s.code != 0 {
 			return g.fail(s, "wait for a copy from %#x%v", from+uintptr(at), g.after())
 		}
-		if err := f(unsafe.Slice((*byte)(C.cuda_piece(g.handle, piece)), min(Piece, bytes-at))); err != nil {
+		if err := f(unsafe.Slice((*byte)(C.cuda_read_chunk(g.handle, piece)), min(ReadChunk, bytes-at))); err != nil {
 			return err
 		}
 	}
 	return g.Err()
 }
 
-// Piece is how many bytes Read gives at a time, at most.
-const Piece = C.CUDA_PIECE
+// ReadChunk is how many bytes Read gives at a time, at most.
+const ReadChunk = C.CUDA_READ_CHUNK
 
 // readUnpinned is Read where no memory is pinned.
 func (g *GPU) readUnpinned(from uintptr, bytes int, f func(piece []byte) error) error {
-	buffer := make([]byte, min(Piece, bytes))
-	for at := 0; at < bytes; at += Piece {
-		piece := buffer[:min(Piece, bytes-at)]
+	buffer := make([]byte, min(ReadChunk, bytes))
+	for at := 0; at < bytes; at += ReadChunk {
+		piece := buffer[:min(ReadChunk, bytes-at)]
 		if err := g.Download(piece, from+uintptr(at)); err != nil {
 			return err
 		}

@@ -55,10 +55,10 @@ void cuda_belongs(uintptr_t gpu, uint64_t address, uint64_t bytes, int to_someth
 cuda_status cuda_upload(uintptr_t gpu, uint64_t to, const void *from, uint64_t bytes);
 cuda_status cuda_download(uintptr_t gpu, void *to, uint64_t from, uint64_t bytes);
 
-// Pieces of pinned memory, CUDA_PIECE bytes each, that copies to the host come through: cuda_fetch queues one, and cuda_fetched waits for
-// it. cuda_piece is where a piece is, NULL if the system gives no pinned memory.
-enum { CUDA_PIECE = 2 << 20, CUDA_PIECES = 2 };
-const void *cuda_piece(uintptr_t gpu, int piece);
+// Pieces of pinned memory, CUDA_READ_CHUNK bytes each, that copies to the host come through: cuda_fetch queues one, and cuda_fetched waits for
+// it. cuda_read_chunk is where a piece is, NULL if the system gives no pinned memory.
+enum { CUDA_READ_CHUNK = 2 << 20, CUDA_READ_CHUNKS = 2 };
+const void *cuda_read_chunk(uintptr_t gpu, int piece);
 cuda_status cuda_fetch(uintptr_t gpu, int piece, uint64_t from, uint64_t bytes);
 cuda_status cuda_fetched(uintptr_t gpu, int piece);
 
