@@ -8,27 +8,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"unicode/utf8"
+
+	goopenai "github.com/sashabaranov/go-openai"
 
 	"restyle/internal/secret"
 	"restyle/teacher/openai"
 )
 
-// A batchLine is one request in the JSONL form of OpenAI's Batch API, which vllm run-batch and LiteLLM read too.
-type batchLine struct {
-	CustomID string          `json:"custom_id"`
-	Method   string          `json:"method"`
-	URL      string          `json:"url"`
-	Body     json.RawMessage `json:"body"`
-}
-
-// WriteBatchLine writes a request to a batch file. Its key is the custom_id, by which the answer is found again.
+// WriteBatchLine writes a request to a batch file, in the JSONL form of OpenAI's Batch API, which vllm run-batch and
+// LiteLLM read too. The custom_id of the line is the key, under which the answer is looked up.
 func WriteBatchLine(w io.Writer, key string, body []byte) error {
+	line := struct {
+		goopenai.BatchChatCompletionRequest
+		Body json.RawMessage `json:"body"` // the exact bytes, which go-openai's type would change
+	}{Body: body}
+	line.CustomID, line.Method, line.URL = key, http.MethodPost, goopenai.BatchEndpointChatCompletions
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(batchLine{key, "POST", "/v1/chat/completions", body}); err != nil {
+	if err := enc.Encode(line); err != nil {
 		return err
 	}
 	_, err := w.Write(buf.Bytes())
@@ -135,21 +136,8 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 	var result struct {
 		CustomID *string `json:"custom_id"`
 		Response *struct {
-			StatusCode int `json:"status_code"`
-			Body       struct {
-				Model   string `json:"model"`
-				Choices []struct {
-					Message struct {
-						Content *string `json:"content"`
-					} `json:"message"`
-					FinishReason *string `json:"finish_reason"`
-				} `json:"choices"`
-				Usage struct {
-					Prompt     int `json:"prompt_tokens"`
-					Completion int `json:"completion_tokens"`
-				} `json:"usage"`
-				Error json.RawMessage `json:"error"`
-			} `json:"body"`
+			StatusCode int               `json:"status_code"`
+			Body       openai.Completion `json:"body"`
 		} `json:"response"`
 		Error json.RawMessage `json:"error"`
 	}
@@ -190,17 +178,18 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 		return key, a, said(r.Body.Error), nil
 	case len(r.Body.Choices) == 0:
 		return key, a, "it has no answer", nil
-	case r.Body.Choices[0].FinishReason == nil || *r.Body.Choices[0].FinishReason == "":
+	case r.Body.Choices[0].FinishReason == "":
 		return key, a, "it has no finish_reason: the answer may be cut short", nil
 	default:
-		c := r.Body.Choices[0]
-		text := ""
-		if c.Message.Content != nil { // a refusal may leave it out
-			text = *c.Message.Content
+		a = Answer{Finish: string(r.Body.Choices[0].FinishReason), Model: r.Body.Model, Endpoint: batchEndpoint}
+		if message := r.Body.Choices[0].Message; message != nil {
+			if a.Text, err = message.Text(); err != nil {
+				return "", a, "", fmt.Errorf("not a batch result: %w", err)
+			}
 		}
-		return key, Answer{
-			Text: text, Finish: *c.FinishReason, Model: r.Body.Model, Endpoint: batchEndpoint,
-			PromptTokens: r.Body.Usage.Prompt, CompletionTokens: r.Body.Usage.Completion,
-		}, "", nil
+		if usage := r.Body.Usage; usage != nil {
+			a.PromptTokens, a.CompletionTokens = usage.PromptTokens, usage.CompletionTokens
+		}
+		return key, a, "", nil
 	}
 }

@@ -555,6 +555,24 @@ func TestIngestAnotherFile(t *testing.T) {
 	}
 }
 
+// TestIngestContent: the content of a batch answer has the forms that a live answer may have.
+func TestIngestContent(t *testing.T) {
+	for message, want := range map[string]string{
+		`{"content":"x"}`:                 "x",
+		`{"content":null}`:                "",
+		`{}`:                              "",
+		`{"content":null,"refusal":"no"}`: "no",
+		`{"content":[{"type":"thinking","text":"hm"},{"type":"text","text":"x"}]}`: "x",
+	} {
+		line := `{"custom_id":"` + key(1) + `","response":{"body":{"created":1.5,"choices":[{"message":` + message +
+			`,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}}}`
+		answers, _, in, err := readResults(strings.NewReader(line), secret.Secret{})
+		if a := answers[key(1)]; err != nil || a.Text != want || a.Finish != "stop" || a.PromptTokens != 3 || a.CompletionTokens != 4 {
+			t.Errorf("%s: %+v, %+v, %v", message, a, in, err)
+		}
+	}
+}
+
 func FuzzIngestBatch(f *testing.F) {
 	f.Add([]byte(`{"custom_id":"` + key(1) + `","response":{"status_code":200,"body":{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}}}`))
 	f.Add([]byte("{}\n[]\nnull\n"))

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	goopenai "github.com/sashabaranov/go-openai"
 )
 
 // assembly puts the events of one answer together. It refuses what cannot belong
@@ -18,38 +20,34 @@ type assembly struct {
 	text    strings.Builder
 	written int // bytes of text and reasoning
 	finish  string
-	usage   usage
+	usage   goopenai.Usage
 	events  int
 	choices int
 
 	firstToken, latency time.Duration
 }
 
-type usage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
+// A Completion is one event of a stream, or a whole answer that was not streamed. It is go-openai's type but for the
+// fields in which servers differ.
+type Completion struct {
+	goopenai.ChatCompletionStreamResponse
+	Created json.RawMessage `json:"created"` // not read; some servers send fractions
+	Choices []Choice        `json:"choices"`
+	Error   json.RawMessage `json:"error"` // sent with status 200
 }
 
-// chunk is an event of a stream, or the whole of a plain answer.
-type chunk struct {
-	ID      string
-	Object  string
-	Model   string
-	Choices []struct {
-		Index        int
-		Delta        *part
-		Message      *part
-		FinishReason *string `json:"finish_reason"`
-	}
-	Usage *usage
-	Error json.RawMessage
+// Choice is the text of a [Completion].
+type Choice struct {
+	goopenai.ChatCompletionStreamChoice
+	Delta   *Content `json:"delta"`   // of a stream
+	Message *Content `json:"message"` // of an answer that was not streamed
 }
 
-type part struct {
-	Content          json.RawMessage
-	Refusal          *string
-	Reasoning        any
-	ReasoningContent *string `json:"reasoning_content"`
+// Content is what a [Choice] adds to the answer.
+type Content struct {
+	goopenai.ChatCompletionStreamChoiceDelta
+	Content   json.RawMessage `json:"content"`   // a string, null, or a list of parts
+	Reasoning json.RawMessage `json:"reasoning"` // another name of reasoning_content
 }
 
 // damaged is a failure for a stream that cannot be trusted.
@@ -60,7 +58,7 @@ func damaged(format string, args ...any) *failure {
 // add takes in one event.
 func (a *assembly) add(event []byte) *failure {
 	a.events++
-	var c chunk
+	var c Completion
 	if err := json.Unmarshal(event, &c); err != nil {
 		return damaged("event %d of the answer is not a chat completion: %v: %s", a.events, err, excerpt(event))
 	}
@@ -89,26 +87,21 @@ func (a *assembly) add(event []byte) *failure {
 			return damaged("choice %d where only one was asked for", choice.Index)
 		}
 		text := ""
-		for _, p := range []*part{choice.Delta, choice.Message} {
-			if p == nil {
+		for _, content := range []*Content{choice.Delta, choice.Message} {
+			if content == nil {
 				continue
 			}
-			s, err := p.text()
+			s, err := content.Text()
 			if err != nil {
 				return damaged("event %d of the answer: %v", a.events, err)
 			}
 			text += s
-			a.written += len(s)
-			if p.ReasoningContent != nil {
-				a.written += len(*p.ReasoningContent)
-			} else if s, ok := p.Reasoning.(string); ok {
-				a.written += len(s)
+			a.written += len(s) + len(content.ReasoningContent)
+			if content.ReasoningContent == "" && len(content.Reasoning) > 0 && content.Reasoning[0] == '"' {
+				a.written += len(content.Reasoning) - len(`""`)
 			}
 		}
-		reason := ""
-		if choice.FinishReason != nil {
-			reason = *choice.FinishReason
-		}
+		reason := string(choice.FinishReason)
 		if a.finish != "" {
 			// Some servers repeat the reason beside the usage.
 			if text != "" || reason != "" && (reason != a.finish || c.Usage == nil) {
@@ -126,16 +119,13 @@ func (a *assembly) add(event []byte) *failure {
 	return nil
 }
 
-// text is the content: a string, null, or a list of parts of which those of type
-// text count. A refusal is an answer too, for the caller to judge.
-func (p *part) text() (string, error) {
-	content := bytes.TrimSpace(p.Content)
+// Text returns the content: a string, or the parts of type text joined. If the content is null or absent it is the
+// refusal, which is an answer too, for the caller to judge.
+func (c *Content) Text() (string, error) {
+	content := bytes.TrimSpace(c.Content)
 	switch {
 	case len(content) == 0 || string(content) == "null":
-		if p.Refusal != nil {
-			return *p.Refusal, nil
-		}
-		return "", nil
+		return c.Refusal, nil
 	case content[0] == '"':
 		var s string
 		err := json.Unmarshal(content, &s)

@@ -62,26 +62,43 @@ func newClient(o Options, connections int) *http.Client {
 	}
 }
 
-// exchange is one attempt: the HTTPDoer under a go-openai client that lives as
-// long as the attempt. It sends the body as it is, where the library would leave
-// out a temperature of 0, and keeps what the library hides of the response.
+// exchange is one attempt: the HTTPDoer of a go-openai client that lives as long
+// as the attempt. It replaces the request's body, because go-openai's request
+// leaves out a temperature of 0 and an empty content and refuses some models; and
+// it judges errors itself, because go-openai's errors lack the headers that say
+// how long to wait.
 type exchange struct {
 	client *http.Client
 	key    secret.Secret
 	url    string // base URL
-	body   []byte // nil for GET
+	body   []byte // of the POST
 	limit  int64
 	watch  *watch
 	events *eventReader
 }
 
-// Do implements goopenai.HTTPDoer. A response that is not 200 is an error.
+// Do implements goopenai.HTTPDoer.
 func (x *exchange) Do(req *http.Request) (*http.Response, error) {
-	if x.body != nil {
-		req.ContentLength = int64(len(x.body))
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
-		req.Body, _ = req.GetBody()
+	req.ContentLength = int64(len(x.body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+	req.Body, _ = req.GetBody()
+	resp, err := x.send(req)
+	if err != nil {
+		return nil, err
 	}
+	x.events = newEventReader(resp.Body)
+	resp.Body = body{x.events, resp.Body}
+	return resp, nil
+}
+
+// body is the body of a response, read through another reader.
+type body struct {
+	io.Reader
+	io.Closer
+}
+
+// send sends a request with the key, and bounds the response. A status that is not 200 is a *failure.
+func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	if !x.key.Empty() {
 		req.Header.Set("Authorization", "Bearer "+x.key.Reveal())
 	}
@@ -94,11 +111,7 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 		return nil, fromStatus(resp.StatusCode, resp.Header, body, x.url, time.Now())
 	}
-	x.events = newEventReader(&boundedReader{resp.Body, x.limit, x.watch})
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{x.events, resp.Body}
+	resp.Body = body{&boundedReader{resp.Body, x.limit, x.watch}, resp.Body}
 	return resp, nil
 }
 

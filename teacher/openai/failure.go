@@ -177,7 +177,7 @@ func (s said) status() int {
 	return 0
 }
 
-// readError understands {"error":{…}}, {"error":"…"} (Ollama), {"detail":…}
+// readError, unlike go-openai's APIError, needs no message and no form: it understands {"error":{…}}, {"error":"…"} (Ollama), {"detail":…}
 // (FastAPI), {"object":"error","message":…} (old vLLM), [{"error":…}] (Google),
 // and takes anything else as text.
 func readError(body []byte) said {

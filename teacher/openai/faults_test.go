@@ -172,6 +172,8 @@ var scenes = []struct {
 	{"content in the finish event", stream(events(strings.Replace(delta(goodText), `"finish_reason":null`, `"finish_reason":"stop"`, 1), done)), answers, goodText, 0},
 	{"content in parts", stream(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","text":"no"},{"type":"text","text":"Sure, whatever."}]}}]}`, finishStop)), answers, goodText, 0},
 	{"null content", stream(events(`{"choices":[{"index":0,"delta":{"content":null},"finish_reason":"stop"}]}`, done)), answers, "", 0},
+	{"odd fields", stream(events(`{"id":null,"created":1.5,"model":null,"system_fingerprint":null,"choices":[{"index":0,"delta":{"role":null,"tool_calls":null,"refusal":null,"reasoning":{"a":1},"content":"Sure, whatever."},"logprobs":null,"content_filter_results":{}}],"usage":null}`, finishStop,
+		`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":null,"queue_time":0.5}}`, done)), answers, goodText, 0},
 	{"refusal", stream(events(`{"choices":[{"index":0,"delta":{"refusal":"I will not."},"finish_reason":"stop"}]}`, done)), answers, "I will not.", 0},
 	{"finish repeated beside usage", stream(events(delta(goodText), finishStop, strings.Replace(finishStop, "{", `{"usage":{"prompt_tokens":1,"completion_tokens":1},`, 1))), answers, goodText, 0},
 	{"text after DONE", stream(goodStream + events(delta("more"))), answers, goodText, 0},

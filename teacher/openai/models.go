@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"time"
 )
 
 // maxModelList bounds the body of a list of models.
@@ -47,7 +46,7 @@ func (p *Pool) models(ctx context.Context, url string) EndpointModels {
 	defer w.stop()
 	x := &exchange{client: p.client, key: o.APIKey, url: url, limit: maxModelList, watch: w}
 	body, f := x.get(ctx, url+"/models")
-	var found struct {
+	var found struct { // go-openai's ModelsList lacks Ollama's form, and refuses lists for fields that are not read here
 		Data, Models []struct{ ID, Name string }
 	}
 	switch {
@@ -83,19 +82,12 @@ func (x *exchange) get(ctx context.Context, url string) ([]byte, *failure) {
 		return nil, x.explain(ctx, err)
 	}
 	req.Header.Set("Accept", "application/json")
-	if !x.key.Empty() {
-		req.Header.Set("Authorization", "Bearer "+x.key.Reveal())
-	}
-	resp, err := x.client.Do(req)
+	resp, err := x.send(req)
 	if err != nil {
 		return nil, x.explain(ctx, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-		return nil, fromStatus(resp.StatusCode, resp.Header, body, x.url, time.Now())
-	}
-	body, err := io.ReadAll(&boundedReader{resp.Body, x.limit, x.watch})
+	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, x.explain(ctx, err)
 	}
