@@ -399,7 +399,7 @@ func attacked(t *testing.T) {
 	fill := strings.NewReplacer("$PID", fmt.Sprint(os.Getpid()), "$SECRET", secret, "$PORT", fmt.Sprint(port), "$SOCKET", name, "$FOLDER", folder, "$HOME", os.Getenv("HOME"), "$ROOT", root)
 
 	if os.Getenv("RESTYLE_ATTACKS") == "unprotected" {
-		verdicts, err := data.JudgeUnprotected(t.Context(), os.Getenv("RESTYLE_ATTACKED"), []data.Trial{{Code: fill.Replace(reaching[0].code), Check: "assert printed == ''"}})
+		verdicts, err := data.GradeUnprotected(t.Context(), os.Getenv("RESTYLE_ATTACKED"), []data.Trial{{Code: fill.Replace(reaching[0].code), Check: "assert printed == ''"}})
 		if err != nil || !verdicts[0].Right {
 			t.Errorf("the environment could be read: %+v, %v", verdicts, err)
 		}
@@ -419,7 +419,7 @@ func attacked(t *testing.T) {
 		trials = append(trials, data.Trial{Code: fill.Replace(a.code), Check: a.check}, honest)
 	}
 	begun := time.Now()
-	verdicts, err := data.Judge(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials)
+	verdicts, err := data.Grade(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +430,7 @@ func attacked(t *testing.T) {
 			continue
 		}
 		restore := data.SetTrialTime(time.Minute)
-		again, err := data.Judge(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials[i:i+1])
+		again, err := data.Grade(t.Context(), os.Getenv("RESTYLE_ATTACKED"), trials[i:i+1])
 		restore()
 		if err != nil {
 			t.Fatal(err)
@@ -468,8 +468,8 @@ func attacked(t *testing.T) {
 	}
 }
 
-// TestJudgeStops: a trial that runs ends with the caller's context.
-func TestJudgeStops(t *testing.T) {
+// TestGradeStops: a trial that runs ends with the caller's context.
+func TestGradeStops(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(5 * time.Minute)()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -482,7 +482,7 @@ func TestJudgeStops(t *testing.T) {
 		cancel()
 	}()
 	begun := time.Now()
-	_, err := data.Judge(ctx, "python3", []data.Trial{{Code: marked(mark)}, {Code: "while True: pass"}, {Code: "while True: pass"}})
+	_, err := data.Grade(ctx, "python3", []data.Trial{{Code: marked(mark)}, {Code: "while True: pass"}, {Code: "while True: pass"}})
 	if took := time.Since(begun); !errors.Is(err, context.Canceled) || took > 4*time.Minute {
 		t.Errorf("%v after %v", err, took)
 	}
@@ -502,7 +502,7 @@ func TestKilled(t *testing.T) {
 	mark := "restyle-killed-" + os.Getenv("RESTYLE_KILLED")
 	if os.Getenv("RESTYLE_KILLED") != "" {
 		defer data.SetTrialTime(time.Minute)()
-		_, err := data.Judge(t.Context(), "python3", []data.Trial{{Code: marked(mark)}})
+		_, err := data.Grade(t.Context(), "python3", []data.Trial{{Code: marked(mark)}})
 		t.Fatal(err)
 	}
 	mark += fmt.Sprint(os.Getpid())
@@ -565,7 +565,7 @@ func TestMemoryOfAll(t *testing.T) {
 		t.Skipf("%d MiB of %s are free: the system itself might end what takes so much", free>>20, whose)
 	}
 	defer data.SetTrialTime(time.Minute)() // so that it is not time that ends it
-	verdicts, err := data.Judge(t.Context(), "python3", []data.Trial{{Code: `
+	verdicts, err := data.Grade(t.Context(), "python3", []data.Trial{{Code: `
 import os, signal
 for n in range(4):
     if os.fork() == 0:
@@ -611,13 +611,13 @@ func TestNoSandbox(t *testing.T) {
 	}
 	mark := filepath.Join(t.TempDir(), "mark")
 	trials := []data.Trial{{Code: "open(" + fmt.Sprintf("%q", mark) + ", 'w')"}}
-	if v, err := data.Judge(t.Context(), "python3", trials); !errors.Is(err, sandbox.ErrUnavailable) || v != nil {
+	if v, err := data.Grade(t.Context(), "python3", trials); !errors.Is(err, sandbox.ErrUnavailable) || v != nil {
 		t.Errorf("%v, %+v", err, v)
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("it was run all the same")
 	}
-	if v, err := data.JudgeUnprotected(t.Context(), "python3", trials); err != nil || !v[0].Right {
+	if v, err := data.GradeUnprotected(t.Context(), "python3", trials); err != nil || !v[0].Right {
 		t.Errorf("unprotected: %v, %+v", err, v)
 	}
 	if _, err := os.Stat(mark); err != nil {

@@ -1,4 +1,4 @@
-"""Run code, and checks of it, in processes that share nothing. Started twice by judge.go, once to be each side:
+"""Run code, and checks of it, in processes that share nothing. Started twice by grade.go, once to be each side:
 
     answer   runs the code and then does what the other side asks of its functions and classes
     check    runs the check, and says what came of it
@@ -28,7 +28,7 @@ for _name in "bisect calendar contextlib dataclasses functools heapq itertools r
     __import__(_name)
 
 CASE, RESULT, FROM, TO, PROC = 0, 1, 3, 4, 9
-SECONDS = 3  # of the processor, a process; judge.go ends a case after less time than that
+SECONDS = 3  # of the processor, a process; grade.go ends a case after less time than that
 MEMORY = 512 << 20  # of one process, and of all together where /proc can be had
 PROCESSES = 24  # with their threads
 PRINTED = 20_000

@@ -211,7 +211,7 @@ assert out.getvalue() == "hello you\nand\nhello me\n" and printed == "start\n"`}
 	for _, test := range tests {
 		trials = append(trials, data.Trial{Code: test.code, Check: test.check})
 	}
-	verdicts, err := data.Judge(t.Context(), "python3", trials)
+	verdicts, err := data.Grade(t.Context(), "python3", trials)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func TestStarter(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		python = "" // then answers are parsed, not run
-	} else if _, err := data.Judge(t.Context(), python, []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
+	} else if _, err := data.Grade(t.Context(), python, []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
 		python = ""
 	}
 	report, err := quality.Run(t.Context(), quality.Options{

@@ -66,7 +66,7 @@ func (t *train) printSettings() {
 	learned := int64(0)
 	tokens := int64(0)
 	for _, e := range t.training {
-		learned += int64(e.Trained())
+		learned += int64(e.Targets())
 		tokens += int64(len(e.IDs))
 	}
 	row("", "%s examples to train on, %s held out; %s tokens, %s of them learned; the longest has %d",
@@ -219,8 +219,8 @@ func (t *train) where() string {
 // warnings are what a person should know of the data.
 func (t *train) warnings() (list []string) {
 	s := t.set
-	if s.Cut > 0 {
-		list = append(list, fmt.Sprintf("longer than --seq %d and cut: %s of %s examples, by %s tokens in all", t.seq, thousands(int64(s.Cut)), thousands(int64(len(s.Examples))), thousands(int64(s.CutTokens))))
+	if s.Truncated > 0 {
+		list = append(list, fmt.Sprintf("longer than --seq %d and cut: %s of %s examples, by %s tokens in all", t.seq, thousands(int64(s.Truncated)), thousands(int64(len(s.Examples))), thousands(int64(s.TruncatedTokens))))
 	}
 	if t.val > 0 && len(t.heldOut) == 0 {
 		why := "all examples ask the same"

@@ -113,7 +113,7 @@ func verify(ctx context.Context, groups ...[]Row) error {
 	for i, row := range rows {
 		trials[i] = data.Trial{Code: row.Output, Check: row.check}
 	}
-	verdicts, err := judge(ctx, trials)
+	verdicts, err := grade(ctx, trials)
 	if err != nil {
 		return err
 	}
@@ -134,11 +134,11 @@ func verify(ctx context.Context, groups ...[]Row) error {
 	return nil
 }
 
-// judge runs answers. They are this program's own, so a machine without a sandbox makes the dataset too.
-func judge(ctx context.Context, trials []data.Trial) ([]data.Verdict, error) {
-	verdicts, err := data.Judge(ctx, python3, trials)
+// grade runs answers. They are this program's own, so a machine without a sandbox makes the dataset too.
+func grade(ctx context.Context, trials []data.Trial) ([]data.Verdict, error) {
+	verdicts, err := data.Grade(ctx, python3, trials)
 	if errors.Is(err, sandbox.ErrUnavailable) {
-		return data.JudgeUnprotected(ctx, python3, trials)
+		return data.GradeUnprotected(ctx, python3, trials)
 	}
 	return verdicts, err
 }

@@ -55,7 +55,7 @@ func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []sur
 			trials = append(trials, data.Trial{Code: m.code, Check: row.check})
 		}
 	}
-	verdicts, err := judge(ctx, trials)
+	verdicts, err := grade(ctx, trials)
 	if err != nil {
 		return nil, nil, err
 	}

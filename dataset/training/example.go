@@ -27,8 +27,8 @@ type Example struct {
 	question uint64 // the same for rows that ask the same; 0 for what asks nothing
 }
 
-// Trained is the number of tokens that are learned.
-func (ex Example) Trained() int {
+// Targets is the number of tokens that are learned.
+func (ex Example) Targets() int {
 	n := 0
 	for _, l := range ex.Labels {
 		if l != Ignore {
@@ -41,7 +41,7 @@ func (ex Example) Trained() int {
 // Encoder turns conversations into examples. It is safe for concurrent use.
 type Encoder struct {
 	Tokenizer *tokenizer.Tokenizer
-	Family    chat.Family  // with the BOS and EOS of the model's tokenizer_config.json
+	Template  chat.Family  // with the BOS and EOS of the model's tokenizer_config.json
 	Chat      chat.Options // as the model will be asked; AddGenerationPrompt is ignored
 	Seq       int          // the most tokens of an example, at least 2
 	All       bool         // learn the questions and the template too, not only the answers
@@ -79,14 +79,14 @@ func (e *Encoder) check() error {
 	if e.Seq < 2 {
 		return fmt.Errorf("examples of %d tokens (--seq): the shortest from which anything is learned has 2", e.Seq)
 	}
-	end := e.Family.EndOfTurn()
+	end := e.Template.EndOfTurn()
 	if end == "" {
 		return fmt.Errorf("no token ends an answer in the template %s, and the model would learn never to stop: "+
-			"name the model's eos_token in its tokenizer_config.json", e.Family.Name)
+			"name the model's eos_token in its tokenizer_config.json", e.Template.Name)
 	}
 	if ids := e.Tokenizer.Encode(end, tokenizer.EncodeOptions{Special: tokenizer.Everywhere}).IDs; len(ids) != 1 {
 		return fmt.Errorf("the tokenizer has no token %q, with which the template %s ends an answer: "+
-			"choose a template that fits the model", end, e.Family.Name)
+			"choose a template that fits the model", end, e.Template.Name)
 	}
 	return nil
 }
@@ -160,13 +160,13 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 	o := e.Chat
 	o.AddGenerationPrompt = false
-	r, err := e.Family.Render(messages, o)
+	r, err := e.Template.Render(messages, o)
 	last := len(messages) - 1
 	if err != nil || last < 1 || messages[last].Role != "assistant" {
 		return r, err
 	}
 	o.AddGenerationPrompt = true
-	prompt, err := e.Family.Render(messages[:last], o)
+	prompt, err := e.Template.Render(messages[:last], o)
 	if err != nil { // an answer that nobody can have asked for
 		return r, nil
 	}
@@ -253,7 +253,7 @@ func (e *Encoder) part(r chat.Rendered, from, to int) tokenizer.Encoding {
 	for i := range p.Ends {
 		p.Ends[i] += int32(from)
 	}
-	if from == 0 && e.Family.Name == chat.Raw().Name { // a template writes its own BOS
+	if from == 0 && e.Template.Name == chat.Raw().Name { // a template writes its own BOS
 		p = join(beginning(e.Tokenizer), p)
 	}
 	return p

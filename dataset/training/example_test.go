@@ -51,7 +51,7 @@ func encoderOf(t testing.TB, family string) *Encoder {
 	if family == "raw" {
 		f.EOS = "<|end_of_text|>"
 	}
-	return &Encoder{Tokenizer: tok, Family: f, Seq: 10000}
+	return &Encoder{Tokenizer: tok, Template: f, Seq: 10000}
 }
 
 // talk makes messages: "s" a system prompt, "u" a question, "a" an answer, each before its text.
@@ -168,7 +168,7 @@ func TestTypedMarkup(t *testing.T) {
 func asks(e *Encoder, messages []chat.Message) ([]int32, error) {
 	o := e.Chat
 	o.AddGenerationPrompt = true
-	r, err := e.Family.Render(messages, o)
+	r, err := e.Template.Render(messages, o)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func asks(e *Encoder, messages []chat.Message) ([]int32, error) {
 	for _, s := range r.Markup {
 		special = append(special, tokenizer.Span(s))
 	}
-	return e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{AddSpecial: e.Family.Name == chat.Raw().Name, Special: special}).IDs, nil
+	return e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{AddSpecial: e.Template.Name == chat.Raw().Name, Special: special}).IDs, nil
 }
 
 // checkExample holds of whatever is said: the first answer is learned from the prompt that chat gives, and what is learned is
@@ -208,7 +208,7 @@ func checkExample(e *Encoder, question, answer string) error {
 			return fmt.Errorf("label %d is %d in an example of %d tokens, %d of them the prompt", i, label, len(ex.IDs), len(prompt))
 		}
 	}
-	r, err := e.Family.Render(messages, e.Chat)
+	r, err := e.Template.Render(messages, e.Chat)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func checkExample(e *Encoder, question, answer string) error {
 	if cut == 0 && string(learned) != want || !strings.HasPrefix(want, string(learned)) {
 		return fmt.Errorf("learned is %q, want %q", learned, want)
 	}
-	end, _ := e.Tokenizer.TokenID(e.Family.EndOfTurn())
+	end, _ := e.Tokenizer.TokenID(e.Template.EndOfTurn())
 	if last := ex.IDs[len(ex.IDs)-1]; (last == end) != (cut == 0) {
 		return fmt.Errorf("%d tokens are cut and the last one is %q", cut, e.Tokenizer.Token(last))
 	}
@@ -293,14 +293,14 @@ func TestWordsThatBeginWithASpace(t *testing.T) {
 	}
 	for _, family := range []string{"zephyr", "raw"} {
 		e := encoderOf(t, family)
-		e.Tokenizer, e.Family.EOS = fallback, "</s>"
+		e.Tokenizer, e.Template.EOS = fallback, "</s>"
 		for _, question := range pieces {
 			messages := talk("u"+question, "aIt is.")
 			ex, _, err := e.Encode(dataset.Conversation{Messages: messages})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := e.Family.Render(messages, e.Chat)
+			r, err := e.Template.Render(messages, e.Chat)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -349,11 +349,11 @@ func TestTruncation(t *testing.T) {
 
 func TestEncoderRefuses(t *testing.T) {
 	gemma, raw, chatml := encoderOf(t, "gemma"), encoderOf(t, "raw"), encoderOf(t, "chatml")
-	raw.Family.EOS = ""
+	raw.Template.EOS = ""
 	noEnd := *chatml
-	noEnd.Family.EOS = "<|fin|>"
+	noEnd.Template.EOS = "<|fin|>"
 	other := encoderOf(t, "zephyr")
-	other.Family.EOS = "<|fin|>"
+	other.Template.EOS = "<|fin|>"
 	short := *chatml
 	short.Seq = 1
 	for _, c := range []struct {
@@ -383,7 +383,7 @@ func TestManyAnswers(t *testing.T) {
 	e := encoderOf(t, "raw")
 	e.Seq = 512
 	messages := talk(slices.Repeat([]string{"uSo?", "a\nYes."}, 20000)...)
-	r, err := e.Family.Render(messages, e.Chat)
+	r, err := e.Template.Render(messages, e.Chat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +415,7 @@ func FuzzEncode(f *testing.F) {
 		e := encoderOf(t, names[int(family)%len(names)])
 		e.Seq = 2 + int(seq)
 		if err := checkExample(e, question, answer); err != nil {
-			t.Fatalf("%s: %v", e.Family.Name, err)
+			t.Fatalf("%s: %v", e.Template.Name, err)
 		}
 	})
 }
@@ -443,14 +443,14 @@ func FuzzTurns(f *testing.F) {
 		}
 		ex, cut, err := e.Encode(dataset.Conversation{Messages: talk(said...)})
 		if err != nil {
-			expect.Error(t, err, "row 0", e.Family.Name)
+			expect.Error(t, err, "row 0", e.Template.Name)
 			return
 		}
 		n := len(ex.IDs)
 		if len(ex.Labels) != n || n > e.Seq || n > 0 && (ex.Labels[0] != Ignore || ex.Labels[n-1] == Ignore) || cut > 0 && n > 0 && n < e.Seq && all {
 			t.Fatalf("%d ids, labels %d, seq %d, %d cut", n, ex.Labels, e.Seq, cut)
 		}
-		end, _ := e.Tokenizer.TokenID(e.Family.EndOfTurn())
+		end, _ := e.Tokenizer.TokenID(e.Template.EndOfTurn())
 		ends := 0
 		for i, label := range ex.Labels {
 			if label != Ignore && (label != ex.IDs[i] || i == 0) {

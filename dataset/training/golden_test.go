@@ -62,7 +62,7 @@ func TestGoldenMasks(t *testing.T) {
 			if tokenizers[c.tokenizer] == nil {
 				tokenizers[c.tokenizer] = real(t, c.tokenizer)
 			}
-			e := &Encoder{Tokenizer: tokenizers[c.tokenizer], Family: family, Seq: 1 << 20}
+			e := &Encoder{Tokenizer: tokenizers[c.tokenizer], Template: family, Seq: 1 << 20}
 			compared := 0
 			for line := range strings.Lines(read(t, filepath.Join(os.Getenv("RESTYLE_REFERENCE"), "golden", "chat", c.family+".jsonl"))) {
 				var g golden

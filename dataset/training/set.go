@@ -21,14 +21,14 @@ type Set struct {
 
 	Name, Revision, Format string // as of dataset.Conversations
 
-	Rows        int                   // how many were read
-	Cut         int                   // how many of Examples were cut to fit into Encoder.Seq,
-	CutTokens   int                   // and by how many tokens together
-	Empty       []int                 // rows from which nothing is learned: no answer, or a prompt that alone fills Encoder.Seq
-	Uncertified []dataset.Uncertified // rows that are in Examples, if they are not empty, although no certificate vouches for them
+	Rows            int                   // how many were read
+	Truncated       int                   // how many of Examples were cut to fit into Encoder.Seq,
+	TruncatedTokens int                   // and by how many tokens together
+	Empty           []int                 // rows from which nothing is learned: no answer, or a prompt that alone fills Encoder.Seq
+	Uncertified     []dataset.Uncertified // rows that are in Examples, if they are not empty, although no certificate vouches for them
 
 	Tokens  int    // of Examples together
-	Trained int    // how many of them are learned
+	Targets int    // how many of them are learned
 	MaxID   int32  // the largest of them: a model must have more embeddings than that
 	SHA256  string // of the ids and labels of all Examples, in hex
 }
@@ -72,8 +72,8 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 			case len(ex.IDs) > 0:
 				s.Examples = append(s.Examples, ex)
 				if cuts[i] > 0 {
-					s.Cut++
-					s.CutTokens += cuts[i]
+					s.Truncated++
+					s.TruncatedTokens += cuts[i]
 				}
 				continue
 			case cuts[i] > 0:
@@ -135,7 +135,7 @@ func (s *Set) count() {
 		}
 		h.Write(b)
 		s.Tokens += len(ex.IDs)
-		s.Trained += ex.Trained()
+		s.Targets += ex.Targets()
 	}
 	s.SHA256 = hex.EncodeToString(h.Sum(nil))
 }
@@ -164,10 +164,10 @@ func Join(sets ...*Set) *Set {
 			formats = append(formats, s.Format)
 		}
 		all.Rows += s.Rows
-		all.Cut += s.Cut
-		all.CutTokens += s.CutTokens
+		all.Truncated += s.Truncated
+		all.TruncatedTokens += s.TruncatedTokens
 		all.Tokens += s.Tokens
-		all.Trained += s.Trained
+		all.Targets += s.Targets
 		all.MaxID = max(all.MaxID, s.MaxID)
 		fmt.Fprintln(h, s.SHA256)
 	}

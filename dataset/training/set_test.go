@@ -54,8 +54,8 @@ func TestLoad(t *testing.T) {
 	if s.Name != "rows.json" || len(s.Revision) != 64 || s.Format != "Alpaca columns instruction, output" || len(s.Uncertified) != 0 {
 		t.Errorf("%q, %q, %q", s.Name, s.Revision, s.Format)
 	}
-	if s.Rows != 5 || len(s.Examples) != 3 || s.Cut != 1 || !slices.Equal(s.Empty, []int{2, 3}) {
-		t.Errorf("%d rows, %d examples, %d cut, empty %v", s.Rows, len(s.Examples), s.Cut, s.Empty)
+	if s.Rows != 5 || len(s.Examples) != 3 || s.Truncated != 1 || !slices.Equal(s.Empty, []int{2, 3}) {
+		t.Errorf("%d rows, %d examples, %d cut, empty %v", s.Rows, len(s.Examples), s.Truncated, s.Empty)
 	}
 	tokens, trained, largest := 0, 0, int32(0)
 	for i, ex := range s.Examples {
@@ -67,13 +67,13 @@ func TestLoad(t *testing.T) {
 		if d := cmp.Diff(one, ex, cmp.AllowUnexported(Example{})); d != "" {
 			t.Errorf("example %d: %s", i, d)
 		}
-		if i == 1 && (cut == 0 || cut != s.CutTokens) {
-			t.Errorf("%d tokens are cut, the set says %d", cut, s.CutTokens)
+		if i == 1 && (cut == 0 || cut != s.TruncatedTokens) {
+			t.Errorf("%d tokens are cut, the set says %d", cut, s.TruncatedTokens)
 		}
-		tokens, trained, largest = tokens+len(ex.IDs), trained+ex.Trained(), max(largest, slices.Max(ex.IDs))
+		tokens, trained, largest = tokens+len(ex.IDs), trained+ex.Targets(), max(largest, slices.Max(ex.IDs))
 	}
-	if s.Tokens != tokens || s.Trained != trained || s.MaxID != largest || trained == 0 {
-		t.Errorf("%d tokens, %d trained, largest %d, want %d, %d, %d", s.Tokens, s.Trained, s.MaxID, tokens, trained, largest)
+	if s.Tokens != tokens || s.Targets != trained || s.MaxID != largest || trained == 0 {
+		t.Errorf("%d tokens, %d trained, largest %d, want %d, %d, %d", s.Tokens, s.Targets, s.MaxID, tokens, trained, largest)
 	}
 }
 
@@ -241,8 +241,8 @@ func TestCommittedSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Rows != 2304 || len(s.Examples) != 2304 || s.Uncertified != nil || s.Empty != nil || s.Cut != 0 {
-		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty, s.Cut)
+	if s.Rows != 2304 || len(s.Examples) != 2304 || s.Uncertified != nil || s.Empty != nil || s.Truncated != 0 {
+		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty, s.Truncated)
 	}
 	train, val := s.Split(0.05, 0)
 	if len(train) != 2189 || len(val) != 115 {
@@ -273,8 +273,8 @@ func TestLoadText(t *testing.T) {
 		if got := e.Tokenizer.Decode(ids, false); got != "<|begin_of_text|>"+text {
 			t.Errorf("seq %d: %q", seq, got)
 		}
-		if s.Trained != len(ids)-1 || s.Rows != len(s.Examples) || s.Format != "plain text" || s.Name != "book.txt" || len(s.SHA256) != 64 {
-			t.Errorf("seq %d: %d trained of %d, %d rows, %q, %q", seq, s.Trained, len(ids), s.Rows, s.Format, s.Name)
+		if s.Targets != len(ids)-1 || s.Rows != len(s.Examples) || s.Format != "plain text" || s.Name != "book.txt" || len(s.SHA256) != 64 {
+			t.Errorf("seq %d: %d trained of %d, %d rows, %q, %q", seq, s.Targets, len(ids), s.Rows, s.Format, s.Name)
 		}
 		if train, val := s.Split(0.5, 1); len(s.Examples) > 10 && (len(val) < len(s.Examples)/2-1 || len(train)+len(val) != len(s.Examples)) {
 			t.Errorf("seq %d: split into %d and %d", seq, len(train), len(val))
@@ -311,7 +311,7 @@ func TestShow(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	want := []string{
-		fmt.Sprintf("row 3: %d tokens, %d of them learned, ⟦so⟧", len(ex.IDs), ex.Trained()), "",
+		fmt.Sprintf("row 3: %d tokens, %d of them learned, ⟦so⟧", len(ex.IDs), ex.Targets()), "",
 		`<|im_start|>user`, `\x1b[2J<|im_end|>`, `<|im_start|>assistant`, "⟦é\tx<|im_end|>⟧", "",
 	}
 	if d := cmp.Diff(want, lines[:7]); d != "" {
@@ -375,7 +375,7 @@ func BenchmarkTokenizerAlone(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		r, err := e.Family.Render(next.Messages, e.Chat)
+		r, err := e.Template.Render(next.Messages, e.Chat)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -398,14 +398,14 @@ func benchmarked(b *testing.B) (e *Encoder, path string) {
 
 // TestJoin counts rows and everything else on from one set to the next.
 func TestJoin(t *testing.T) {
-	a := &Set{Name: "a", Format: "x", Rows: 3, Examples: []Example{{IDs: []int32{1, 2}, Row: 0}, {IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Trained: 2, MaxID: 3, SHA256: "s"}
-	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0}, Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Cut: 1, CutTokens: 7, Tokens: 1, MaxID: 9, SHA256: "r"}
+	a := &Set{Name: "a", Format: "x", Rows: 3, Examples: []Example{{IDs: []int32{1, 2}, Row: 0}, {IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Targets: 2, MaxID: 3, SHA256: "s"}
+	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0}, Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Truncated: 1, TruncatedTokens: 7, Tokens: 1, MaxID: 9, SHA256: "r"}
 	if Join(a) != a {
 		t.Error("a set of one is another")
 	}
 	j := Join(a, b)
 	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 || b.Examples[0].Row != 1 ||
-		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Cut != 1 || j.CutTokens != 7 || j.Tokens != 4 || j.Trained != 2 || j.MaxID != 9 {
+		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Truncated != 1 || j.TruncatedTokens != 7 || j.Tokens != 4 || j.Targets != 2 || j.MaxID != 9 {
 		t.Errorf("%+v", j)
 	}
 	if k := Join(b, a); k.SHA256 == j.SHA256 || j.SHA256 == "" {

@@ -19,7 +19,7 @@ func (e *Encoder) Show(w io.Writer, ex Example, colour bool) error {
 		learnedOpen, learnedClose = green, plain
 	}
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "row %d: %d tokens, %d of them learned, %sso%s\n\n", ex.Row, len(ex.IDs), ex.Trained(), learnedOpen, learnedClose)
+	fmt.Fprintf(out, "row %d: %d tokens, %d of them learned, %sso%s\n\n", ex.Row, len(ex.IDs), ex.Targets(), learnedOpen, learnedClose)
 	for from := 0; from < len(ex.IDs); {
 		learned := ex.Labels[from] != Ignore
 		to := from + 1

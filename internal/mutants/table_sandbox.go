@@ -9,7 +9,7 @@ const (
 const (
 	enterGo = "internal/sandbox/enter_linux.go"
 	startGo = "internal/sandbox/sandbox_linux.go"
-	pairGo  = "data/judge_pair.go"
+	pairGo  = "data/grade_pair.go"
 	checkPy = "data/check.py"
 	farPy   = "data/remote.py"
 )
@@ -42,12 +42,12 @@ var sandboxMutants = []mutant{
 	{"sandbox/clone3", enterGo, "unless(unix.BPF_JEQ, unix.SYS_CLONE3)", "unless(unix.BPF_JEQ, 1<<29)", reached},
 	{"sandbox/limits-of-others", enterGo, "unless(unix.BPF_JGT, 0)", "unless(unix.BPF_JGT, 1<<30)", reached},
 
-	{"sandbox/no-end-in-time", pairGo, "set(deadline)\n", "\n", "./data -run ^TestJudgeEnds$ -timeout 60s"},
-	{"sandbox/not-stopped-with-its-caller", pairGo, "set(time.Unix(1, 0))", "set(deadline)", "./data -run ^TestJudgeStops$ -timeout 60s"},
+	{"sandbox/no-end-in-time", pairGo, "set(deadline)\n", "\n", "./data -run ^TestGradeEnds$ -timeout 60s"},
+	{"sandbox/not-stopped-with-its-caller", pairGo, "set(time.Unix(1, 0))", "set(deadline)", "./data -run ^TestGradeStops$ -timeout 60s"},
 	{"sandbox/right-with-processes-left", pairGo, "case v.Right && f.Left != nil && *f.Left:", "case false:", attacked},
 	{"sandbox/a-folder-with-files-goes-on", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && p.silent()", attacked},
 	{"sandbox/words-of-one-answer-for-the-next", pairGo, "err == nil && f.Clean && p.silent()", "err == nil && f.Clean", attacked},
-	{"sandbox/unprotected-unasked", "data/judge.go", "return judge(ctx, python, trials, true)", "return judge(ctx, python, trials, false)", reached},
+	{"sandbox/unprotected-unasked", "data/grade.go", "return grade(ctx, python, trials, true)", "return grade(ctx, python, trials, false)", reached},
 	{"sandbox/bench-runs-unprotected", "cmd/bench/quality/run.go", "if o.Unprotected {", "if true {", "./cmd/bench -run ^TestNoSandbox$"},
 	{"sandbox/bench-has-no-way-out", "cmd/bench/quality.go", "errors.Is(err, sandbox.ErrUnavailable)", "errors.Is(err, sandbox.ErrUnavailable) && false", "./cmd/bench -run ^TestNoSandbox$"},
 

@@ -43,7 +43,7 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 	}
 	return &side{
 		Model: m, device: d, engine: e, limit: o.MaxTokens,
-		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Family: e.Family, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
+		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Template: e.Family, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
 	}, nil
 }
 

@@ -2,8 +2,8 @@
 // in it parses, runs and passes the question's check, whether an answer ends by itself, its tone, and how probable the
 // model still finds the plain answers.
 //
-//	Run       asks all models, has the answers judged and counts (run.go, ask.go, judge.go)
-//	Code      finds the code of an answer (code.go)
-//	Figures   are what is counted, Bars what they have to reach (figures.go, bars.go)
-//	Report    is all of it, as a table, as JSON, and every answer beside the others' (report.go)
+//	Run         asks all models, has the answers graded and counts (run.go, ask.go, grade.go)
+//	Code        finds the code of an answer (code.go)
+//	Metrics     are what is counted, and Thresholds what they must meet (metrics.go, thresholds.go)
+//	Report      is all of it, as a table, as JSON, and every answer beside the others' (report.go)
 package quality

@@ -18,17 +18,17 @@ type Report struct {
 	Of        int  `json:"of"`        // that were to be asked
 	Complete  bool `json:"complete"`
 
-	Python    string `json:"python,omitempty"` // the version that ran the answers; empty where nothing was run
-	Style     string `json:"style"`
-	ToneBar   int    `json:"tone_bar"` // the score that counts as in the voice
-	MaxTokens int    `json:"max_tokens"`
+	Python        string `json:"python,omitempty"` // the version that ran the answers; empty where nothing was run
+	Style         string `json:"style"`
+	ToneThreshold int    `json:"tone_bar"` // the score that counts as in the voice
+	MaxTokens     int    `json:"max_tokens"`
 
-	Models []ModelReport `json:"models"` // in the order of Options
-	Bars   []Bar         `json:"bars"`
-	OK     bool          `json:"ok"` // all bars hold
+	Models     []ModelReport `json:"models"` // in the order of Options
+	Thresholds []Threshold   `json:"bars"`
+	OK         bool          `json:"ok"` // all bars hold
 
 	AskSeconds   float64 `json:"ask_seconds"`
-	JudgeSeconds float64 `json:"judge_seconds"`
+	GradeSeconds float64 `json:"judge_seconds"`
 
 	Rows []Row `json:"-"` // the questions with their answers, in order
 }
@@ -39,8 +39,8 @@ type ModelReport struct {
 	Label  string  `json:"label"`
 	Name   string  `json:"name"`
 	DType  string  `json:"dtype"`
-	Seen   Figures `json:"seen"`
-	Unseen Figures `json:"unseen"`
+	Seen   Metrics `json:"seen"`
+	Unseen Metrics `json:"unseen"`
 
 	TokensPerSecond float64 `json:"tokens_per_second"` // of answers, with reading the questions, while the other model works too
 }
@@ -48,10 +48,10 @@ type ModelReport struct {
 // count fills in what follows from the rows.
 func (r *Report) count() {
 	r.Complete = r.Questions == r.Of
-	seen := map[string]*Figures{}
+	seen := map[string]*Metrics{}
 	for i := range r.Models {
 		m := &r.Models[i]
-		m.Seen, m.Unseen = figuresOf(r.answers(m.Label, true), r.ToneBar), figuresOf(r.answers(m.Label, false), r.ToneBar)
+		m.Seen, m.Unseen = metricsOf(r.answers(m.Label, true), r.ToneThreshold), metricsOf(r.answers(m.Label, false), r.ToneThreshold)
 		seen[m.Label] = &m.Seen
 		tokens, seconds := 0, 0.0
 		for _, row := range r.Rows {
@@ -62,9 +62,9 @@ func (r *Report) count() {
 			m.TokensPerSecond = float64(tokens) / seconds
 		}
 	}
-	r.Bars = bars(seen[Base], seen[Tuned])
-	r.OK = len(r.Bars) > 0
-	for _, b := range r.Bars {
+	r.Thresholds = checkThresholds(seen[Base], seen[Tuned])
+	r.OK = len(r.Thresholds) > 0
+	for _, b := range r.Thresholds {
 		r.OK = r.OK && b.Holds
 	}
 }
@@ -117,12 +117,12 @@ func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, group := range []struct {
 		title   string
-		figures func(*ModelReport) *Figures
+		figures func(*ModelReport) *Metrics
 	}{
-		{"kinds of questions that were trained", func(m *ModelReport) *Figures { return &m.Seen }},
-		{"kinds that were never trained", func(m *ModelReport) *Figures { return &m.Unseen }},
+		{"kinds of questions that were trained", func(m *ModelReport) *Metrics { return &m.Seen }},
+		{"kinds that were never trained", func(m *ModelReport) *Metrics { return &m.Unseen }},
 	} {
-		var all []*Figures
+		var all []*Metrics
 		for i := range r.Models {
 			all = append(all, group.figures(&r.Models[i]))
 		}
@@ -135,8 +135,8 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		fmt.Fprintln(t)
 		lines := r.lines()
-		if slices.ContainsFunc(all, func(f *Figures) bool { return f.Failed > 0 }) {
-			lines = append([]line{{"went wrong", func(f *Figures) string { return f.share(f.Failed) }}}, lines...)
+		if slices.ContainsFunc(all, func(f *Metrics) bool { return f.Failed > 0 }) {
+			lines = append([]line{{"went wrong", func(f *Metrics) string { return f.share(f.Failed) }}}, lines...)
 		}
 		for _, line := range lines {
 			fmt.Fprintf(t, "  %-38s", line.name)
@@ -147,11 +147,11 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		fmt.Fprintln(t)
 	}
-	if len(r.Bars) > 0 {
+	if len(r.Thresholds) > 0 {
 		fmt.Fprintln(t, "bars, for kinds that were trained\tbar\tis")
 	}
-	for _, b := range r.Bars {
-		fmt.Fprintf(t, "  %-38s\t%s\n", b.Model+": "+b.Figure, b.words())
+	for _, b := range r.Thresholds {
+		fmt.Fprintf(t, "  %-38s\t%s\n", b.Model+": "+b.Metric, b.words())
 	}
 	return t.Flush()
 }
@@ -159,27 +159,27 @@ func (r *Report) Write(w io.Writer) error {
 // A line is a row of the table.
 type line struct {
 	name string
-	show func(*Figures) string
+	show func(*Metrics) string
 }
 
 func (r *Report) lines() []line {
 	return []line{
-		{"the code parses", func(f *Figures) string { return f.share(f.Parse) }},
-		{"it runs and is right", func(f *Figures) string {
+		{"the code parses", func(f *Metrics) string { return f.share(f.Parse) }},
+		{"it runs and is right", func(f *Metrics) string {
 			if f.Right == nil {
 				return "not measured"
 			}
 			return fmt.Sprintf("%4d  %5.1f %%", *f.Right, *f.right())
 		}},
-		{"stops by itself", func(f *Figures) string { return f.share(f.Stop) }},
-		{fmt.Sprintf("tone score %d or more", r.ToneBar), func(f *Figures) string { return f.share(f.Tone) }},
-		{"tone score, mean", func(f *Figures) string { return fmt.Sprintf("%.2f", f.ToneMean) }},
-		{"most frequent opener", func(f *Figures) string { return f.quote(f.Opener, f.OpenerCount) }},
-		{"most frequent first five words", func(f *Figures) string { return f.quote(f.FirstFive, f.FirstFiveCount) }},
-		{"different openers", func(f *Figures) string { return fmt.Sprint(f.Openers) }},
-		{"tokens, median", func(f *Figures) string { return fmt.Sprint(f.TokensMedian) }},
-		{"words of prose, median", func(f *Figures) string { return fmt.Sprint(f.WordsMedian) }},
-		{"loss on the plain answers, nats/token", func(f *Figures) string {
+		{"stops by itself", func(f *Metrics) string { return f.share(f.Stop) }},
+		{fmt.Sprintf("tone score %d or more", r.ToneThreshold), func(f *Metrics) string { return f.share(f.Tone) }},
+		{"tone score, mean", func(f *Metrics) string { return fmt.Sprintf("%.2f", f.ToneMean) }},
+		{"most frequent opener", func(f *Metrics) string { return f.quote(f.Opener, f.OpenerCount) }},
+		{"most frequent first five words", func(f *Metrics) string { return f.quote(f.FirstFive, f.FirstFiveCount) }},
+		{"different openers", func(f *Metrics) string { return fmt.Sprint(f.Openers) }},
+		{"tokens, median", func(f *Metrics) string { return fmt.Sprint(f.TokensMedian) }},
+		{"words of prose, median", func(f *Metrics) string { return fmt.Sprint(f.WordsMedian) }},
+		{"loss on the plain answers, nats/token", func(f *Metrics) string {
 			if f.Loss == nil {
 				return "none"
 			}
@@ -189,12 +189,12 @@ func (r *Report) lines() []line {
 }
 
 // share shows a count and its share.
-func (f *Figures) share(n int) string {
+func (f *Metrics) share(n int) string {
 	return fmt.Sprintf("%4d  %5.1f %%", n, 100*float64(n)/float64(f.Answers))
 }
 
 // quote shows a text with its count and share.
-func (f *Figures) quote(text string, n int) string {
+func (f *Metrics) quote(text string, n int) string {
 	if n == 0 {
 		return "none"
 	}
@@ -202,12 +202,12 @@ func (f *Figures) quote(text string, n int) string {
 }
 
 // words are the bar, the value, and what to think of it.
-func (b *Bar) words() string {
+func (b *Threshold) words() string {
 	text := ""
-	if b.Most != nil {
-		text = fmt.Sprintf("at most %g %%\t", *b.Most)
+	if b.Max != nil {
+		text = fmt.Sprintf("at most %g %%\t", *b.Max)
 	} else {
-		text = fmt.Sprintf("at least %g %%\t", *b.Least)
+		text = fmt.Sprintf("at least %g %%\t", *b.Min)
 	}
 	switch {
 	case b.Value == nil:

@@ -52,7 +52,7 @@ func recorded() []Row {
 
 // noSandbox tells whether this machine has none. The answers here are the tests' own.
 func noSandbox(t *testing.T) bool {
-	_, err := data.Judge(t.Context(), "python3", []data.Trial{{}})
+	_, err := data.Grade(t.Context(), "python3", []data.Trial{{}})
 	return errors.Is(err, sandbox.ErrUnavailable)
 }
 
@@ -64,10 +64,10 @@ func reportOf(t *testing.T, python string) *Report {
 		t.Fatal(err)
 	}
 	r := &Report{
-		Questions: 5, Of: 5, ToneBar: style.MinScore, Style: style.Name, MaxTokens: 20, Rows: recorded(),
+		Questions: 5, Of: 5, ToneThreshold: style.MinScore, Style: style.Name, MaxTokens: 20, Rows: recorded(),
 		Models: []ModelReport{{Label: Base, Name: "b", DType: "BF16"}, {Label: Tuned, Name: "t", DType: "BF16"}},
 	}
-	if err := (&Options{Python: python, Unprotected: noSandbox(t), Style: style}).judge(t.Context(), r.Rows); err != nil {
+	if err := (&Options{Python: python, Unprotected: noSandbox(t), Style: style}).grade(t.Context(), r.Rows); err != nil {
 		t.Fatal(err)
 	}
 	r.count()
@@ -86,7 +86,7 @@ func TestBrokenQuestions(t *testing.T) {
 	}
 	rows := recorded()[:3]
 	rows[1].Check = "assert printed == 'four'"
-	if err := o.judge(t.Context(), rows); err != nil {
+	if err := o.grade(t.Context(), rows); err != nil {
 		t.Fatal(err)
 	}
 	for i, row := range rows {
@@ -122,8 +122,8 @@ func TestBrokenQuestions(t *testing.T) {
 	}
 }
 
-// TestFigures holds the counts against those made by hand.
-func TestFigures(t *testing.T) {
+// TestMetrics holds the counts against those made by hand.
+func TestMetrics(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
@@ -131,21 +131,21 @@ func TestFigures(t *testing.T) {
 	want := []ModelReport{
 		{
 			Label: Base, Name: "b", DType: "BF16",
-			Seen: Figures{
+			Seen: Metrics{
 				Answers: 4, Failed: 1, Parse: 2, Right: new(2), Stop: 2, TokensMedian: 8, // of 0, 7, 9, 20
 				Openers: 1, Opener: "total 0", OpenerCount: 1, FirstFive: "total 0 for n in", FirstFiveCount: 1, // which does not parse, and so is prose
 				WordsMedian: 0, Loss: new(9.0 / 30), LossTokens: 30,
 			},
-			Unseen: Figures{Answers: 1, Parse: 1, Right: new(1), Stop: 1, TokensMedian: 7, Loss: new(1.0), LossTokens: 10},
+			Unseen: Metrics{Answers: 1, Parse: 1, Right: new(1), Stop: 1, TokensMedian: 7, Loss: new(1.0), LossTokens: 10},
 		},
 		{
 			Label: Tuned, Name: "t", DType: "BF16",
-			Seen: Figures{
+			Seen: Metrics{
 				Answers: 4, Parse: 3, Right: new(2), Stop: 3, TokensMedian: 21, Openers: 2, Opener: "oh joy", OpenerCount: 2,
 				FirstFive: "oh joy a sum obviously", FirstFiveCount: 1, WordsMedian: 8, // of 0, 6, 10, 12
 				Loss: new(19.0 / 40), LossTokens: 40,
 			},
-			Unseen: Figures{Answers: 1, Right: new(0), Stop: 1, Loss: new(2.0), LossTokens: 10},
+			Unseen: Metrics{Answers: 1, Right: new(0), Stop: 1, Loss: new(2.0), LossTokens: 10},
 		},
 	}
 	// The scores are the style file's to say.
@@ -169,15 +169,15 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestFiguresWithoutPython: what can be told without running is, and the rest is said to be missing.
-func TestFiguresWithoutPython(t *testing.T) {
+// TestMetricsWithoutPython: what can be told without running is, and the rest is said to be missing.
+func TestMetricsWithoutPython(t *testing.T) {
 	r := reportOf(t, "")
 	base, tuned := r.Models[0].Seen, r.Models[1].Seen
 	if base.Right != nil || tuned.Right != nil || base.Parse != 2 || tuned.Parse != 3 {
 		t.Errorf("base %+v, tuned %+v", base, tuned)
 	}
-	for _, b := range r.Bars {
-		if strings.Contains(b.Figure, "right") && (b.Value != nil || b.Holds) {
+	for _, b := range r.Thresholds {
+		if strings.Contains(b.Metric, "right") && (b.Value != nil || b.Holds) {
 			t.Errorf("%+v was not measured", b)
 		}
 	}
@@ -238,14 +238,14 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestBars: each bar holds on its edge and is missed beside it.
-func TestBars(t *testing.T) {
-	base := Figures{Answers: 100, Parse: 95, Right: new(80)}
-	tuned := Figures{Answers: 100, Right: new(75), Stop: 95, Tone: 90, OpenerCount: 20}
-	held := func(b, t *Figures) (names []string) {
-		for _, bar := range bars(b, t) {
+// TestThresholds: each bar holds on its edge and is missed beside it.
+func TestThresholds(t *testing.T) {
+	base := Metrics{Answers: 100, Parse: 95, Right: new(80)}
+	tuned := Metrics{Answers: 100, Right: new(75), Stop: 95, Tone: 90, OpenerCount: 20}
+	held := func(b, t *Metrics) (names []string) {
+		for _, bar := range checkThresholds(b, t) {
 			if bar.Holds {
-				names = append(names, bar.Model+" "+bar.Figure)
+				names = append(names, bar.Model+" "+bar.Metric)
 			}
 		}
 		return names
@@ -254,9 +254,9 @@ func TestBars(t *testing.T) {
 	if len(all) != 6 {
 		t.Errorf("on the edge only %q hold", all)
 	}
-	for i, spoil := range []func(b, t *Figures){
-		func(b, _ *Figures) { b.Parse-- }, func(b, t *Figures) { b.Right, t.Right = new(79), new(74) }, func(_, t *Figures) { t.Stop-- },
-		func(_, t *Figures) { t.Tone-- }, func(_, t *Figures) { t.OpenerCount++ }, func(_, t *Figures) { t.Right = new(74) },
+	for i, spoil := range []func(b, t *Metrics){
+		func(b, _ *Metrics) { b.Parse-- }, func(b, t *Metrics) { b.Right, t.Right = new(79), new(74) }, func(_, t *Metrics) { t.Stop-- },
+		func(_, t *Metrics) { t.Tone-- }, func(_, t *Metrics) { t.OpenerCount++ }, func(_, t *Metrics) { t.Right = new(74) },
 	} {
 		b, tu := base, tuned
 		spoil(&b, &tu)
@@ -267,19 +267,19 @@ func TestBars(t *testing.T) {
 	}
 	// Shares that floating point could miss: 19 of 20, 9 of 10 and so on at every size.
 	for n := 20; n < 2000; n += 20 {
-		b := Figures{Answers: n, Parse: n * 95 / 100, Right: new(n * 80 / 100)}
-		tu := Figures{Answers: n, Right: new(n * 75 / 100), Stop: n * 95 / 100, Tone: n * 90 / 100, OpenerCount: n / 5}
+		b := Metrics{Answers: n, Parse: n * 95 / 100, Right: new(n * 80 / 100)}
+		tu := Metrics{Answers: n, Right: new(n * 75 / 100), Stop: n * 95 / 100, Tone: n * 90 / 100, OpenerCount: n / 5}
 		if names := held(&b, &tu); len(names) != 6 {
 			t.Errorf("of %d only %q hold", n, names)
 		}
 	}
-	if got := bars(&base, nil); len(got) != 2 {
+	if got := checkThresholds(&base, nil); len(got) != 2 {
 		t.Errorf("the base model alone has the bars %+v", got)
 	}
-	if got := bars(nil, &tuned); len(got) != 3 {
+	if got := checkThresholds(nil, &tuned); len(got) != 3 {
 		t.Errorf("the tuned model alone has the bars %+v", got)
 	}
-	for _, bar := range bars(&Figures{}, &Figures{}) {
+	for _, bar := range checkThresholds(&Metrics{}, &Metrics{}) {
 		if bar.Holds || bar.Value != nil {
 			t.Errorf("without answers: %+v", bar)
 		}
@@ -297,9 +297,9 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestBarsCanBeMet: the reference answers, as they are and in the voice of the committed data set, meet every bar. So a model
+// TestThresholdsCanBeMet: the reference answers, as they are and in the voice of the committed data set, meet every bar. So a model
 // that learned both could.
-func TestBarsCanBeMet(t *testing.T) {
+func TestThresholdsCanBeMet(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
@@ -315,7 +315,7 @@ func TestBarsCanBeMet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Report{Questions: len(questions), Of: len(questions), ToneBar: style.MinScore, Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
+	r := &Report{Questions: len(questions), Of: len(questions), ToneThreshold: style.MinScore, Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
 	for i, q := range questions {
 		row := rows[i%len(rows)]
 		if !strings.Contains(row.OutputPassiveAggressive, row.OutputOriginal) {
@@ -324,18 +324,18 @@ func TestBarsCanBeMet(t *testing.T) {
 		rude := strings.Replace(row.OutputPassiveAggressive, row.OutputOriginal, q.Output, 1)
 		r.Rows = append(r.Rows, Row{q, map[string]*Answer{Base: {Text: q.Output, Reason: infer.Stopped}, Tuned: {Text: rude, Reason: infer.Stopped}}})
 	}
-	if err := (&Options{Python: "python3", Unprotected: noSandbox(t), Style: style}).judge(t.Context(), r.Rows); err != nil {
+	if err := (&Options{Python: "python3", Unprotected: noSandbox(t), Style: style}).grade(t.Context(), r.Rows); err != nil {
 		t.Fatal(err)
 	}
 	r.count()
 	for _, m := range r.Models {
-		for _, f := range []Figures{m.Seen, m.Unseen} {
+		for _, f := range []Metrics{m.Seen, m.Unseen} {
 			if f.Parse != f.Answers || f.Right == nil || *f.Right != f.Answers || (f.Tone == f.Answers) != (m.Label == Tuned) || (f.WordsMedian > 0) != (m.Label == Tuned) {
 				t.Errorf("%s: %+v", m.Label, f)
 			}
 		}
 	}
-	if !r.OK || len(r.Bars) != 6 {
-		t.Errorf("%+v", r.Bars)
+	if !r.OK || len(r.Thresholds) != 6 {
+		t.Errorf("%+v", r.Thresholds)
 	}
 }

@@ -57,9 +57,9 @@ func (o *Options) threads() int {
 // run runs code with checks.
 func (o *Options) run(ctx context.Context, trials []data.Trial) ([]data.Verdict, error) {
 	if o.Unprotected {
-		return data.JudgeUnprotected(ctx, o.Python, trials)
+		return data.GradeUnprotected(ctx, o.Python, trials)
 	}
-	return data.Judge(ctx, o.Python, trials)
+	return data.Grade(ctx, o.Python, trials)
 }
 
 func (o *Options) progress(doing, what string, share float64) {
@@ -73,7 +73,7 @@ func (o *Options) progress(doing, what string, share float64) {
 // none it is ctx's error. A model that cannot be opened is an error, and so is a Python that does not run, or runs in no sandbox (see data.Judge); a
 // question that cannot be asked, such as one longer than a model's context, stands in its Answer.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	r := &Report{Of: len(o.Questions), MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneBar: o.Style.MinScore}
+	r := &Report{Of: len(o.Questions), MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneThreshold: o.Style.MinScore}
 	if o.Python != "" {
 		v, err := o.run(ctx, []data.Trial{{Code: "import sys\nprint(sys.version.split()[0])"}})
 		if err == nil && !v[0].Right {
@@ -116,11 +116,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r.AskSeconds = time.Since(begun).Seconds()
 	begun = time.Now()
-	o.progress("judging", fmt.Sprintf("%d answers", r.Questions*len(sides)), 0)
-	if err := o.judge(context.WithoutCancel(ctx), r.Rows); err != nil {
+	o.progress("grading", fmt.Sprintf("%d answers", r.Questions*len(sides)), 0)
+	if err := o.grade(context.WithoutCancel(ctx), r.Rows); err != nil {
 		return nil, err
 	}
-	r.JudgeSeconds = time.Since(begun).Seconds()
+	r.GradeSeconds = time.Since(begun).Seconds()
 	for _, s := range sides {
 		r.Models = append(r.Models, ModelReport{Label: s.Label, Name: s.engine.Name, DType: s.engine.DType().String()})
 	}

@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 	}
 	if want := []string{
 		"opening " + tinyBase, "opening " + tinyTuned,
-		"asking question 1 of 3", "asking question 2 of 3", "asking question 3 of 3", "judging 6 answers",
+		"asking question 1 of 3", "asking question 2 of 3", "asking question 3 of 3", "grading 6 answers",
 	}; !cmp.Equal(want, told) {
 		t.Errorf("it told of %q", told)
 	}

@@ -86,7 +86,7 @@ func (s *side) start(program *interpreter, name string, from, to *os.File) error
 		s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the caller, who has ctx
 		s.command.Env = []string{}                                  // keys and tokens stand in the environment
 		var err error
-		if s.folder, err = os.MkdirTemp("", "restyle-judge-"); err != nil {
+		if s.folder, err = os.MkdirTemp("", "restyle-grade-"); err != nil {
 			return err
 		}
 		s.command.Dir = s.folder
@@ -140,8 +140,8 @@ func (s *side) until(ctx context.Context, deadline time.Time) (release func()) {
 	}
 }
 
-// judge judges one trial. again is false if the pair is of no use any more: something of the trial may be left in it.
-func (p *pair) judge(ctx context.Context, t Trial, v *Verdict) (again bool) {
+// grade judges one trial. again is false if the pair is of no use any more: something of the trial may be left in it.
+func (p *pair) grade(ctx context.Context, t Trial, v *Verdict) (again bool) {
 	deadline := time.Now().Add(trialTime)
 	defer p.answer.until(ctx, deadline)()
 	defer p.check.until(ctx, deadline)()

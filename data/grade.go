@@ -30,7 +30,7 @@ type Verdict struct {
 	Printed string `json:"printed"` // what the code printed, up to 20,000 characters of it
 }
 
-// Judge runs trials and returns their verdicts in order. python is the Python 3 to use: a path, or a name to look for in
+// Grade runs trials and returns their verdicts in order. python is the Python 3 to use: a path, or a name to look for in
 // PATH.
 //
 // The code and the check of a trial run in a sandbox each (see package sandbox), with limits on time, memory, processes
@@ -40,22 +40,22 @@ type Verdict struct {
 //
 // There are two processes for each processor, and each trial is a child of both. While trials run, other processes of the
 // user cannot read this one's memory or environment.
-func Judge(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
-	return judge(ctx, python, trials, true)
+func Grade(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
+	return grade(ctx, python, trials, true)
 }
 
-// JudgeUnprotected is Judge without the sandboxes, for a machine that has none: the code may read and change all that the
+// GradeUnprotected is Judge without the sandboxes, for a machine that has none: the code may read and change all that the
 // user of this process may, reach the network, and leave processes behind. It has no environment variables and starts in an
 // empty folder.
-func JudgeUnprotected(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
-	return judge(ctx, python, trials, false)
+func GradeUnprotected(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
+	return grade(ctx, python, trials, false)
 }
 
-func judge(ctx context.Context, python string, trials []Trial, protected bool) ([]Verdict, error) {
+func grade(ctx context.Context, python string, trials []Trial, protected bool) ([]Verdict, error) {
 	defer sandbox.Hide()()
 	program, err := lookPython(ctx, python)
 	if err != nil {
-		return nil, fmt.Errorf("judging: %w", err)
+		return nil, fmt.Errorf("grading: %w", err)
 	}
 	program.protected = protected
 	verdicts := make([]Verdict, len(trials))
@@ -65,20 +65,20 @@ func judge(ctx context.Context, python string, trials []Trial, protected bool) (
 	for w := range workers {
 		wait.Go(func() {
 			from, to := w*len(trials)/workers, (w+1)*len(trials)/workers
-			failures[w] = judgePart(ctx, program, trials[from:to], verdicts[from:to])
+			failures[w] = gradePart(ctx, program, trials[from:to], verdicts[from:to])
 		})
 	}
 	wait.Wait()
 	for _, err := range failures {
 		if err != nil {
-			return nil, fmt.Errorf("judging: %w", err)
+			return nil, fmt.Errorf("grading: %w", err)
 		}
 	}
 	return verdicts, nil
 }
 
-// judgePart judges trials one after another.
-func judgePart(ctx context.Context, program *interpreter, trials []Trial, verdicts []Verdict) error {
+// gradePart judges trials one after another.
+func gradePart(ctx context.Context, program *interpreter, trials []Trial, verdicts []Verdict) error {
 	var p *pair
 	for i, t := range trials {
 		if p == nil {
@@ -87,7 +87,7 @@ func judgePart(ctx context.Context, program *interpreter, trials []Trial, verdic
 				return err
 			}
 		}
-		again := p.judge(ctx, t, &verdicts[i])
+		again := p.grade(ctx, t, &verdicts[i])
 		if !again {
 			p.stop()
 			p = nil

@@ -6,8 +6,8 @@ import (
 	"restyle/infer"
 )
 
-// Figures are what is counted over the answers of one model.
-type Figures struct {
+// Metrics are what is counted over the answers of one model.
+type Metrics struct {
 	Answers int  `json:"answers"`
 	Failed  int  `json:"failed"`           // questions that could not be asked, or without a loss
 	Parse   int  `json:"parse"`            // answers with code that is Python
@@ -31,9 +31,9 @@ type Figures struct {
 	LossTokens int      `json:"loss_tokens"`
 }
 
-// figuresOf counts. tone is the score that an answer in the voice has at least.
-func figuresOf(answers []*Answer, tone int) Figures {
-	f := Figures{Answers: len(answers)}
+// metricsOf counts. tone is the score that an answer in the voice has at least.
+func metricsOf(answers []*Answer, tone int) Metrics {
+	f := Metrics{Answers: len(answers)}
 	openers, firsts := map[string]int{}, map[string]int{}
 	var tokens, words []int
 	var loss float64
@@ -61,8 +61,8 @@ func figuresOf(answers []*Answer, tone int) Figures {
 		f.Right = &right
 	}
 	f.Openers = len(openers)
-	f.Opener, f.OpenerCount = most(openers)
-	f.FirstFive, f.FirstFiveCount = most(firsts)
+	f.Opener, f.OpenerCount = mostFrequent(openers)
+	f.FirstFive, f.FirstFiveCount = mostFrequent(firsts)
 	f.TokensMedian, f.WordsMedian = median(tokens), median(words)
 	if f.LossTokens > 0 {
 		f.Loss = new(loss / float64(f.LossTokens))
@@ -77,8 +77,8 @@ func count(is bool) int {
 	return 0
 }
 
-// most is the text that is counted highest, the first of the alphabet among equals.
-func most(counts map[string]int) (text string, n int) {
+// mostFrequent is the text that is counted highest, the first of the alphabet among equals.
+func mostFrequent(counts map[string]int) (text string, n int) {
 	for t, c := range counts {
 		if c > n || c == n && t < text {
 			text, n = t, c

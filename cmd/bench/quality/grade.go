@@ -46,8 +46,8 @@ type Row struct {
 // asked is the question as the models read it.
 func asked(q data.Question) string { return dataset.Question(q.Instruction, q.Input) }
 
-// judge finds the code and the tone of every answer, and runs the code.
-func (o *Options) judge(ctx context.Context, rows []Row) error {
+// grade finds the code and the tone of every answer, and runs the code.
+func (o *Options) grade(ctx context.Context, rows []Row) error {
 	var trials []data.Trial
 	var tried []*Answer
 	for _, row := range rows {

@@ -53,7 +53,7 @@ func TestCheckPy(t *testing.T) {
 	for i, test := range tests {
 		trials[i] = data.Trial{Code: test.code, Check: test.check}
 	}
-	verdicts, err := data.Judge(t.Context(), "python3", trials)
+	verdicts, err := data.Grade(t.Context(), "python3", trials)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +68,8 @@ func TestCheckPy(t *testing.T) {
 	}
 }
 
-// TestJudgeEnds: what does not end by itself is ended, whatever it does and on either side.
-func TestJudgeEnds(t *testing.T) {
+// TestGradeEnds: what does not end by itself is ended, whatever it does and on either side.
+func TestGradeEnds(t *testing.T) {
 	needPython(t)
 	trials := []data.Trial{
 		{Code: "while True: pass"},
@@ -77,7 +77,7 @@ func TestJudgeEnds(t *testing.T) {
 		{Code: "import time\ntime.sleep(1000)"},
 		{Check: "while True: pass"},
 	}
-	verdicts, err := data.Judge(t.Context(), "python3", trials)
+	verdicts, err := data.Grade(t.Context(), "python3", trials)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,15 +88,15 @@ func TestJudgeEnds(t *testing.T) {
 	}
 }
 
-// TestJudgeKeepsOrder has more trials than processes, of which each takes as long as it likes.
-func TestJudgeKeepsOrder(t *testing.T) {
+// TestGradeKeepsOrder has more trials than processes, of which each takes as long as it likes.
+func TestGradeKeepsOrder(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(time.Minute)()
 	trials := make([]data.Trial, 23)
 	for i := range trials {
 		trials[i] = data.Trial{Code: fmt.Sprintf("import time\ntime.sleep(%d / 1000)\nprint(%d)", 7*i%20, i), Check: "assert int(printed) % 3 == 0"}
 	}
-	verdicts, err := data.Judge(t.Context(), "python3", trials)
+	verdicts, err := data.Grade(t.Context(), "python3", trials)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,13 +105,13 @@ func TestJudgeKeepsOrder(t *testing.T) {
 			t.Errorf("trial %d: %+v", i, v)
 		}
 	}
-	if verdicts, err := data.Judge(t.Context(), "python3", nil); err != nil || len(verdicts) != 0 {
+	if verdicts, err := data.Grade(t.Context(), "python3", nil); err != nil || len(verdicts) != 0 {
 		t.Errorf("no trials: %v, %v", verdicts, err)
 	}
 }
 
-// TestJudgeShowsNothing: neither keys in the environment nor the folder that the caller is in are there for code that nobody read.
-func TestJudgeShowsNothing(t *testing.T) {
+// TestGradeShowsNothing: neither keys in the environment nor the folder that the caller is in are there for code that nobody read.
+func TestGradeShowsNothing(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(time.Minute)()
 	t.Setenv("HF_TOKEN", "secret")
@@ -121,7 +121,7 @@ func TestJudgeShowsNothing(t *testing.T) {
 		Check: "assert printed == \"False []\\n['left behind']\\n\"",
 	}}
 	// Twice: what the first leaves is not there for the second.
-	verdicts, err := data.Judge(t.Context(), "python3", append(trials, trials...))
+	verdicts, err := data.Grade(t.Context(), "python3", append(trials, trials...))
 	if err != nil || !verdicts[0].Right || !verdicts[1].Right {
 		t.Errorf("%+v, %v", verdicts, err)
 	}
@@ -130,27 +130,27 @@ func TestJudgeShowsNothing(t *testing.T) {
 	}
 }
 
-func TestJudgeWithoutPython(t *testing.T) {
+func TestGradeWithoutPython(t *testing.T) {
 	trials := []data.Trial{{}}
-	if _, err := data.Judge(t.Context(), "no-such-python", trials); err == nil || !strings.Contains(err.Error(), "no-such-python") {
+	if _, err := data.Grade(t.Context(), "no-such-python", trials); err == nil || !strings.Contains(err.Error(), "no-such-python") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	broken := filepath.Join(t.TempDir(), "python3")
 	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho it is broken >&2\nexit 3\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := data.Judge(t.Context(), broken, trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
+	if _, err := data.Grade(t.Context(), broken, trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
 		t.Errorf("a program that fails: %v", err)
 	}
 	silent := filepath.Join(t.TempDir(), "python3")
 	if err := os.WriteFile(silent, []byte("#!/bin/sh\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := data.Judge(t.Context(), silent, trials); err == nil || !strings.Contains(err.Error(), "is no Python 3") {
+	if _, err := data.Grade(t.Context(), silent, trials); err == nil || !strings.Contains(err.Error(), "is no Python 3") {
 		t.Errorf("a program that says nothing: %v", err)
 	}
 	t.Chdir(filepath.Dir(broken)) // relative to here, and not to where the code runs
-	if _, err := data.Judge(t.Context(), "./python3", trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
+	if _, err := data.Grade(t.Context(), "./python3", trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
 		t.Errorf("a relative path: %v", err)
 	}
 }
@@ -161,7 +161,7 @@ func needPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
-	if _, err := data.Judge(t.Context(), "python3", []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
+	if _, err := data.Grade(t.Context(), "python3", []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
 		t.Skip(err)
 	}
 }
