@@ -40,7 +40,7 @@ struct Range {
 static_assert(sizeof(Range) == 88, "adamw.go says how much memory a list takes");
 
 // adamw_range puts a range into a list.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale, Master *master,
 		long long n, long long first, int begin, int number, int decays) {
 	if (threadIdx.x > 0) return;
@@ -261,14 +261,14 @@ struct Ahead {
 		of(r.v, QUANT_BLOCK * sizeof(Moment));
 		if (CODES) of(r.mScale, sizeof(float)), of(r.vScale, sizeof(float));
 	}
-	void fetch(unsigned block) const {
+	void prefetch(unsigned block) const {
 		if (line) prefetchLine(line + (unsigned long long)block * size);
 	}
 };
 
 // adamw takes the step, unless control says that there is none, for all blocks of the ranges of a list. Warps go through them in
 // strides of the grid. Seed is that of the step: tensors have their own of it.
-extern "C" __global__ void __launch_bounds__(BLOCK, 3)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3)
 	adamw(const Range *list, int blocks, const double *control, double gradScale, double oneMinusBeta1, double sqrtOneMinusBeta2, float decayFactor,
 		float beta1, float beta2, float oneMinusBeta1f, float oneMinusBeta2, float sqrtBeta2, float stepSize, float root, float eps, long long seed) {
 	if (control && control[3] != 1) return;
@@ -280,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 3)
 	Factors f = {(float)scale, decayFactor, beta1, oneMinusBeta1f, beta2, oneMinusBeta2, stepSize, root, eps, (float)(oneMinusBeta1 * scale), (float)(sqrtOneMinusBeta2 * scale), sqrtBeta2};
 	Range r = {};
 	Ahead ahead(r);
-	const unsigned stride = gridDim.x * (BLOCK / 32);
+	const unsigned stride = gridDim.x * (BLOCK_DIM / 32);
 	for (unsigned at = thread() / 32; at < blocks; at += stride) {
 		while (at >= r.end) {
 			r = *list++;
@@ -291,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 3)
 			f.seed[1] = own >> 32;
 		}
 		const unsigned block = at - r.begin;
-		if (at + stride < r.end) ahead.fetch(block + stride);
+		if (at + stride < r.end) ahead.prefetch(block + stride);
 		if (block < r.whole) step<true>(r, f, block, 0);
 		else step<false>(r, f, block, count(r, block));
 	}
@@ -299,13 +299,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 3)
 
 // adamw_squares leaves in sums what each block of threads adds to the sum of the squares of a list's gradients. A warp takes a few
 // neighbouring blocks at a time, so that enough is under way.
-extern "C" __global__ void __launch_bounds__(BLOCK) adamw_squares(double *sums, const Range *list, int blocks) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) adamw_squares(double *sums, const Range *list, int blocks) {
 	constexpr int WIDE = 16 / sizeof(Gradient), VECTORS = 8; // elements of a vector, and how many a lane has under way
 	constexpr unsigned AT_ONCE = 32 * WIDE * VECTORS / QUANT_BLOCK;
 	double sum[2] = {};
 	auto add = [&](float x, int i) { sum[i % 2] += (double)x * x; };
 	Range r = {};
-	for (unsigned from = thread() / 32 * AT_ONCE; from < blocks; from += gridDim.x * (BLOCK / 32) * AT_ONCE) {
+	for (unsigned from = thread() / 32 * AT_ONCE; from < blocks; from += gridDim.x * (BLOCK_DIM / 32) * AT_ONCE) {
 		const unsigned to = min(from + AT_ONCE, (unsigned)blocks);
 		for (unsigned at = from; at < to;) {
 			while (at >= r.end) r = *list++;
@@ -314,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) adamw_squares(double *sums, 
 				Vec<Gradient, WIDE> v[VECTORS];
 #pragma unroll
 				for (int k = 0; k < VECTORS; k++)
-					v[k] = loadOf<WIDE>(r.g + (unsigned long long)block * QUANT_BLOCK, k * 32 + lane());
+					v[k] = loadStreamingOf<WIDE>(r.g + (unsigned long long)block * QUANT_BLOCK, k * 32 + lane());
 #pragma unroll
 				for (int i = 0; i < VECTORS * WIDE; i++) add(v[i / WIDE][i % WIDE], i);
 				at += AT_ONCE;

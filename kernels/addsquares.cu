@@ -8,8 +8,8 @@ constexpr int AT_ONCE = 8; // vectors that a thread has under way: their latency
 inline double square(float x) { return (double)x * x; }
 
 // add_squares leaves each block's share of the sum in sums.
-extern "C" __global__ void __launch_bounds__(BLOCK) add_squares(double *sums, const T *x, long long n) {
-	const long long vectors = n / WIDTH, stride = (long long)gridDim.x * BLOCK;
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_squares(double *sums, const T *x, long long n) {
+	const long long vectors = n / WIDTH, stride = (long long)gridDim.x * BLOCK_DIM;
 	double sum[2] = {};
 	auto add = [&](Vector v) {
 #pragma unroll
@@ -19,11 +19,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) add_squares(double *sums, co
 	for (; at + (AT_ONCE - 1) * stride < vectors; at += AT_ONCE * stride) {
 		Vector v[AT_ONCE];
 #pragma unroll
-		for (int k = 0; k < AT_ONCE; k++) v[k] = load(x, at + k * stride);
+		for (int k = 0; k < AT_ONCE; k++) v[k] = loadStreaming(x, at + k * stride);
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) add(v[k]);
 	}
-	for (; at < vectors; at += stride) add(load(x, at));
+	for (; at < vectors; at += stride) add(loadStreaming(x, at));
 	if (thread() < n % WIDTH) sum[0] += square(value(x[vectors * WIDTH + thread()]));
 	const double total = blockSum(sum[0] + sum[1]);
 	if (threadIdx.x == 0) sums[blockIdx.x] = total;

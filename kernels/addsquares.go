@@ -26,11 +26,11 @@ func (d *Device) AddSquares(c Control, x tensor.Tensor) {
 	d.launch(kernel{"control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums), i32(g.blocks.X))
 }
 
-// mostSquares is how many blocks add up squares at most: several for each place on a GPU, so that the last are not alone for long.
-const mostSquares = 4096
+// maxSquaresBlocks is how many blocks add up squares at most: several for each place on a GPU, so that the last are not alone for long.
+const maxSquaresBlocks = 4096
 
 // squaresGrid has each thread read eight vectors of 16 bytes at a time: once, or more often where there is more to read than that.
-func squaresGrid(bytes int) grid { return line(min(blocks(bytes, 256*8*16), mostSquares), 256) }
+func squaresGrid(bytes int) grid { return line(min(blocks(bytes, 256*8*16), maxSquaresBlocks), 256) }
 
 // squaresScratch lays out the sums of the blocks.
 func squaresScratch(cut cut, blocks int) tensor.Tensor {

@@ -10,10 +10,10 @@ struct Best {
 
 // choose_next puts into next[0] which of n logits is the highest, the first of equal ones, or -1 if one is NaN or +infinity, or all
 // are -infinity, and adds 1 to next[1]. There is one block.
-extern "C" __global__ void __launch_bounds__(BLOCK) choose_next(int *next, const float *logits, int n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) choose_next(int *next, const float *logits, int n) {
 	Best best = {-INFINITY, -1, 0};
 #pragma unroll 8
-	for (int i = threadIdx.x; i < n; i += BLOCK) {
+	for (int i = threadIdx.x; i < n; i += BLOCK_DIM) {
 		const float x = logits[i];
 		best.broken |= !(x < INFINITY);
 		if (x > best.value) best = {x, i, best.broken};

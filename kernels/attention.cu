@@ -4,7 +4,7 @@
 // seen by, 32 at a time: a product and a weight for each lane, and then some columns of the sum over all 32 for each.
 #include "common.cuh"
 
-constexpr int WARPS = BLOCK / 32;
+constexpr int WARPS = BLOCK_DIM / 32;
 constexpr int EACH = (DIM + 31) / 32; // columns of a lane
 
 // dot is a product of two heads' rows. Its terms are added in one order, so the backward pass sees the very scores of the forward
@@ -13,7 +13,7 @@ inline float dot(const T *a, const T *b) {
 	float sum = 0;
 #pragma unroll 4
 	for (int k = 0; k < VECTORS; k++) {
-		const Vector x = fetch(a, k), y = fetch(b, k);
+		const Vector x = loadCached(a, k), y = loadCached(b, k);
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) sum += x[i] * y[i];
 	}
@@ -75,7 +75,7 @@ inline void write(T *row, const float (&out)[EACH], float scale) {
 
 // attention has queries whose rows lie qRow elements apart, and keys and values whose rows lie kvRow apart: ahead of them before
 // the first query's own. lse is no address where nobody wants it.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention(T *y, float *lse, const T *q, const T *k, const T *v, const int *offsets, int sequences, int rows, int qRow, int kvRow,
 	          int share, int ahead, int window, int causal, float scale) {
 	__shared__ float weights[WARPS][32];
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 // attention_backward_q is the gradient of the queries.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_backward_q(T *dq, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
 	                     const int *offsets, int sequences, int rows, int stride, int share, int window, int causal, float scale) {
 	__shared__ float weights[WARPS][32];
@@ -139,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 // attention_backward_kv is the gradient of the keys and values, over all query heads that share them.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_backward_kv(T *dk, T *dv, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
 	                      const int *offsets, int sequences, int rows, int stride, int share, int window, int causal, float scale) {
 	__shared__ float weights[WARPS][2][32];

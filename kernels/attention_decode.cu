@@ -1,4 +1,4 @@
-// Attention of a single query to a cache. A block has BLOCK keys of one key head, and HEADS of the query heads that share it; what
+// Attention of a single query to a cache. A block has BLOCK_DIM keys of one key head, and HEADS of the query heads that share it; what
 // the blocks of a head come to, attention_combine puts together. DIM is that of a head.
 #include "common.cuh"
 
@@ -6,7 +6,7 @@ constexpr int PART = DIM + 2; // of a head and a block: the largest score, the s
 
 // across combines what all threads of the block have, for each head, and gives all of them the same.
 template <typename F> inline void across(float (&x)[HEADS], F f) {
-	__shared__ float parts[HEADS][BLOCK / 32];
+	__shared__ float parts[HEADS][BLOCK_DIM / 32];
 	__syncthreads(); // nobody reads what an earlier call left
 #pragma unroll
 	for (int h = 0; h < HEADS; h++) {
@@ -19,7 +19,7 @@ template <typename F> inline void across(float (&x)[HEADS], F f) {
 	for (int h = 0; h < HEADS; h++) {
 		x[h] = parts[h][0];
 #pragma unroll
-		for (int i = 1; i < BLOCK / 32; i++) x[h] = f(x[h], parts[h][i]);
+		for (int i = 1; i < BLOCK_DIM / 32; i++) x[h] = f(x[h], parts[h][i]);
 	}
 }
 
@@ -31,19 +31,19 @@ struct Cached {
 	const T *operator[](int i) const { return i == own ? there : rows + (long long)i * apart; }
 };
 
-// attend has HEADS queries, one behind the other, see n keys, BLOCK at most. parts is [heads, blocks, PART].
+// attend has HEADS queries, one behind the other, see n keys, BLOCK_DIM at most. parts is [heads, blocks, PART].
 inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float scale) {
-	__shared__ float weights[HEADS][BLOCK];
+	__shared__ float weights[HEADS][BLOCK_DIM];
 	const int thread = threadIdx.x;
 
 	float score[HEADS] = {}, top[HEADS], total[HEADS];
 	if (thread < n) {
 #pragma unroll 8
 		for (int c = 0; c < VECTORS; c++) {
-			const Vector key = fetch(k[thread], c);
+			const Vector key = loadCached(k[thread], c);
 #pragma unroll
 			for (int h = 0; h < HEADS; h++) {
-				const Vector query = fetch(q + h * DIM, c);
+				const Vector query = loadCached(q + h * DIM, c);
 #pragma unroll
 				for (int i = 0; i < WIDTH; i++) score[h] += query[i] * key[i];
 			}
@@ -64,17 +64,17 @@ inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float sc
 	}
 
 	// Threads of a slice have the columns side by side; each slice has its share of the keys.
-	constexpr int SLICES = BLOCK > VECTORS ? BLOCK / VECTORS : 1;
-	__shared__ float sums[SLICES][HEADS][WIDTH * (BLOCK < VECTORS ? BLOCK : VECTORS)];
+	constexpr int SLICES = BLOCK_DIM > VECTORS ? BLOCK_DIM / VECTORS : 1;
+	__shared__ float sums[SLICES][HEADS][WIDTH * (BLOCK_DIM < VECTORS ? BLOCK_DIM : VECTORS)];
 	const int slice = thread / VECTORS % SLICES;
-	for (int c0 = 0; c0 < VECTORS; c0 += BLOCK) {
+	for (int c0 = 0; c0 < VECTORS; c0 += BLOCK_DIM) {
 		const int c = SLICES > 1 ? thread % VECTORS : c0 + thread;
 		const bool mine = SLICES > 1 ? thread < SLICES * VECTORS : c < VECTORS;
 		float sum[HEADS][WIDTH] = {};
 		if (mine) {
 #pragma unroll 4
 			for (int key = slice; key < n; key += SLICES) {
-				const Vector value = fetch(v[key], c);
+				const Vector value = loadCached(v[key], c);
 #pragma unroll
 				for (int h = 0; h < HEADS; h++) {
 #pragma unroll
@@ -88,7 +88,7 @@ inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float sc
 			}
 		}
 		__syncthreads();
-		for (int column = thread; column < min(WIDTH * BLOCK, DIM - c0 * WIDTH); column += BLOCK) {
+		for (int column = thread; column < min(WIDTH * BLOCK_DIM, DIM - c0 * WIDTH); column += BLOCK_DIM) {
 #pragma unroll
 			for (int h = 0; h < HEADS; h++) {
 				float all = 0;
@@ -102,9 +102,9 @@ inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float sc
 }
 
 // attention_decode has the query see keys first to last, of rows that lie kvRow elements apart.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_decode(float *parts, const T *q, const T *k, const T *v, int first, int last, int kvRow, int share, float scale) {
-	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * BLOCK, n = min(BLOCK, last - from + 1);
+	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * BLOCK_DIM, n = min(BLOCK_DIM, last - from + 1);
 	k += (long long)from * kvRow + head / share * DIM;
 	v += (long long)from * kvRow + head / share * DIM;
 	parts += ((long long)head * gridDim.x + blockIdx.x) * PART;
@@ -113,17 +113,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 // attention_next turns queries and the key of a token by its position, as rope.cu does, stores its key and value in the caches, and
 // has the queries see keys up to that position. There are blocks for as many keys as there will ever be while the grid is this one.
-extern "C" __global__ void __launch_bounds__(BLOCK) attention_next(float *parts, const T *qkv, T *k, T *v, const int *position, const float *cos,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_next(float *parts, const T *qkv, T *k, T *v, const int *position, const float *cos,
 	const float *sin, int heads, int kvHeads, int window, float scale) {
 	constexpr int HALF = DIM / 2;
-	const int last = *position, from = (window > 0 ? max(0, last - window + 1) : 0) + blockIdx.x * BLOCK;
+	const int last = *position, from = (window > 0 ? max(0, last - window + 1) : 0) + blockIdx.x * BLOCK_DIM;
 	if (from > last) return;
 	const int share = heads / kvHeads, head = blockIdx.y * HEADS, kvHead = head / share, kvRow = kvHeads * DIM;
-	const int own = last - from < BLOCK ? last - from : -1, thread = threadIdx.x;
+	const int own = last - from < BLOCK_DIM ? last - from : -1, thread = threadIdx.x;
 	__shared__ __align__(16) T q[HEADS * DIM];
 	__shared__ __align__(16) T key[DIM];
 	const T *const newKey = qkv + (heads + kvHead) * DIM, *const newValue = newKey + kvHeads * DIM;
-	for (int i = thread; i < (HEADS + 1) * HALF; i += BLOCK) {
+	for (int i = thread; i < (HEADS + 1) * HALF; i += BLOCK_DIM) {
 		const int h = i / HALF, c = i % HALF;
 		const T *const x = h < HEADS ? qkv + (head + h) * DIM : newKey;
 		const float a = value(x[c]), b = value(x[c + HALF]);
@@ -137,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) attention_next(float *parts,
 	k += kvHead * DIM;
 	v += kvHead * DIM;
 	if (own >= 0 && head % share == 0) { // of the blocks that have this key, one stores it
-		for (int c = thread; c < DIM; c += BLOCK) {
+		for (int c = thread; c < DIM; c += BLOCK_DIM) {
 			k[(long long)last * kvRow + c] = key[c];
 			v[(long long)last * kvRow + c] = newValue[c];
 		}
@@ -145,21 +145,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK) attention_next(float *parts,
 	k += (long long)from * kvRow;
 	v += (long long)from * kvRow;
 	parts += ((long long)head * gridDim.x + blockIdx.x) * PART;
-	attend(parts, q, {k, kvRow, own, key}, {v, kvRow, own, newValue}, min(BLOCK, last - from + 1), scale);
+	attend(parts, q, {k, kvRow, own, key}, {v, kvRow, own, newValue}, min(BLOCK_DIM, last - from + 1), scale);
 }
 
 // attention_combine makes a head's row of its n parts, or, if there is a position, of as many of them as its keys have. A block has
 // one head.
-extern "C" __global__ void __launch_bounds__(BLOCK) attention_combine(T *y, const float *parts, int n, const int *position, int window) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_combine(T *y, const float *parts, int n, const int *position, int window) {
 	parts += (long long)blockIdx.x * n * PART;
 	if (position) {
 		const int seen = *position + 1;
-		n = ((window > 0 ? min(seen, window) : seen) + BLOCK - 1) / BLOCK;
+		n = ((window > 0 ? min(seen, window) : seen) + BLOCK_DIM - 1) / BLOCK_DIM;
 	}
 	float top = -INFINITY, total = 0;
 	for (int i = 0; i < n; i++) top = fmaxf(top, parts[i * PART]);
 	for (int i = 0; i < n; i++) total += parts[i * PART + 1] * expf(parts[i * PART] - top);
-	for (int column = threadIdx.x; column < DIM; column += BLOCK) {
+	for (int column = threadIdx.x; column < DIM; column += BLOCK_DIM) {
 		float sum = 0;
 		for (int i = 0; i < n; i++) sum += parts[i * PART + 2 + column] * expf(parts[i * PART] - top);
 		T rounded[1];

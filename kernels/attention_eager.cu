@@ -16,7 +16,7 @@ inline Row row(int len, int window, int causal) {
 
 // across combines what all threads of the block have, and gives all of them the same.
 template <typename F> inline float across(float x, F f) {
-	__shared__ float parts[BLOCK / 32];
+	__shared__ float parts[BLOCK_DIM / 32];
 #pragma unroll
 	for (int i = 1; i < 32; i *= 2) x = f(x, __shfl_xor_sync(~0u, x, i));
 	__syncthreads(); // nobody reads what an earlier call left
@@ -24,29 +24,29 @@ template <typename F> inline float across(float x, F f) {
 	__syncthreads();
 	x = parts[0];
 #pragma unroll
-	for (int i = 1; i < BLOCK / 32; i++) x = f(x, parts[i]);
+	for (int i = 1; i < BLOCK_DIM / 32; i++) x = f(x, parts[i]);
 	return x;
 }
 
 // weigh stores what f makes of each score that is seen.
 template <typename F> inline void weigh(T *weights, const float *scores, const Row &r, F f) {
-	for (int k = threadIdx.x; k < r.vectors; k += BLOCK) {
+	for (int k = threadIdx.x; k < r.vectors; k += BLOCK_DIM) {
 		const int j = k * WIDTH;
 		Vector out;
 		if (j + WIDTH > r.lo && j < r.hi) {
-			const Vec<float, WIDTH> s = fetch(scores, r.at + k);
+			const Vec<float, WIDTH> s = loadCached(scores, r.at + k);
 			out = each([&](int i) { return j + i >= r.lo && j + i < r.hi ? f(s[i]) : 0; });
 		}
 		store(weights, r.at + k, out);
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_softmax(T *weights, float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	float top = -INFINITY, total = 0;
-	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK) {
-		const Vec<float, WIDTH> s = fetch(scores, r.at + k);
+	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK_DIM) {
+		const Vec<float, WIDTH> s = loadCached(scores, r.at + k);
 		auto seen = [&](int i) { return k * WIDTH + i >= r.lo && k * WIDTH + i < r.hi; };
 		const float before = top;
 #pragma unroll
@@ -59,14 +59,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 			if (seen(i)) total += expf(s[i] * scale - top);
 		}
 	}
-	const float most = across(top, [](float a, float b) { return fmaxf(a, b); });
-	total = across(total > 0 ? total * expf(top - most) : 0, [](float a, float b) { return a + b; });
-	if (threadIdx.x == 0) lse[r.head * lseRow + blockIdx.x] = most + logf(total);
-	weigh(weights, scores, r, [&](float s) { return expf(s * scale - most) / total; });
+	const float rowMax = across(top, [](float a, float b) { return fmaxf(a, b); });
+	total = across(total > 0 ? total * expf(top - rowMax) : 0, [](float a, float b) { return a + b; });
+	if (threadIdx.x == 0) lse[r.head * lseRow + blockIdx.x] = rowMax + logf(total);
+	weigh(weights, scores, r, [&](float s) { return expf(s * scale - rowMax) / total; });
 }
 
 // attention_softmax_from_lse makes weights of the scores and lse.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_softmax_from_lse(T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = lse[r.head * lseRow + blockIdx.x];
@@ -74,13 +74,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 // attention_softmax_backward turns weights into gradients of scores, given those of the weights.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_softmax_backward(T *weights, const float *delta, const float *gradients, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = delta[r.number];
-	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK) {
-		const Vector w = fetch(weights, r.at + k);
-		const Vec<float, WIDTH> d = fetch(gradients, r.at + k);
+	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK_DIM) {
+		const Vector w = loadCached(weights, r.at + k);
+		const Vec<float, WIDTH> d = loadCached(gradients, r.at + k);
 		store(weights, r.at + k, each([&](int i) {
 			return k * WIDTH + i >= r.lo && k * WIDTH + i < r.hi ? w[i] * (d[i] - of) * scale : 0;
 		}));

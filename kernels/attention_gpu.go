@@ -149,8 +149,8 @@ func (d *Device) multiplies(s AttentionSpec, ahead, products int) {
 	d.next.flops = float64(products) * 2 * float64(s.HeadDim) * float64(s.Heads) * float64(pairs)
 }
 
-// decodeBlock is how many keys of a cache a block has where there is one query.
-const decodeBlock = 128
+// decodeBlockDim is how many keys of a cache a block has where there is one query.
+const decodeBlockDim = 128
 
 // seen is the first and the last key that a query at a position sees.
 func (s AttentionSpec) seen(position int) (first, last int) {
@@ -163,7 +163,7 @@ func (s AttentionSpec) seen(position int) (first, last int) {
 // attentionParts lays out what the blocks of keys come to that a query at a position sees.
 func (s AttentionSpec) attentionParts(cut cut, position int) tensor.Tensor {
 	first, last := s.seen(position)
-	return cut("attention parts", tensor.F32, s.Heads, blocks(last-first+1, decodeBlock), s.HeadDim+2)
+	return cut("attention parts", tensor.F32, s.Heads, blocks(last-first+1, decodeBlockDim), s.HeadDim+2)
 }
 
 // attentionDecodeGPU is AttentionCached for a single query.
@@ -175,7 +175,7 @@ func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s 
 	seen := k.Slice(first, last+1).Bytes()
 	d.launch(kernel{"attention_decode.cu", "attention_decode", m}, g,
 		addr(parts), addr(qkv), addr(k).moves(seen), addr(v).moves(seen), i32(first), i32(last), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts), i32(parts.Dim(1)),
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y), addr(parts), i32(parts.Dim(1)),
 		addr(tensor.Tensor{}), i32(s.Window))
 }
 
@@ -186,6 +186,6 @@ func (s AttentionSpec) decoding(qkv tensor.Tensor, parts int) (macros, grid) {
 		heads--
 	}
 	return rowsOf(s.heads(qkv, s.Heads)).with("HEADS", heads), grid{
-		blocks: cuda.Dim3{X: parts, Y: s.Heads / heads}, threads: cuda.Dim3{X: decodeBlock},
+		blocks: cuda.Dim3{X: parts, Y: s.Heads / heads}, threads: cuda.Dim3{X: decodeBlockDim},
 	}
 }

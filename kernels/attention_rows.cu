@@ -2,13 +2,13 @@
 #include "common.cuh"
 
 // head_dots is the product of each head's rows of a and b, [rows, heads·DIM], in y [heads, rows]. Neighbours share a row.
-extern "C" __global__ void __launch_bounds__(BLOCK) head_dots(float *y, const T *a, const T *b, int rows, int heads) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) head_dots(float *y, const T *a, const T *b, int rows, int heads) {
 	constexpr int THREADS = 8;
 	const int lane = thread() % THREADS;
 	const long long number = thread() / THREADS, row = number / heads, head = number % heads;
 	float sum = 0;
 	for (int k = lane; k < VECTORS && row < rows; k += THREADS) {
-		const Vector u = load(a, number * VECTORS + k), v = load(b, number * VECTORS + k);
+		const Vector u = loadStreaming(a, number * VECTORS + k), v = loadStreaming(b, number * VECTORS + k);
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) sum += u[i] * v[i];
 	}
@@ -18,18 +18,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK) head_dots(float *y, const T 
 }
 
 // store_rows rounds a, [rows, DIM], to y, whose rows lie yRow vectors apart.
-extern "C" __global__ void __launch_bounds__(BLOCK) store_rows(T *y, int yRow, const float *a, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) store_rows(T *y, int yRow, const float *a, int rows) {
 	const long long at = thread(), row = at / VECTORS;
 	if (row >= rows) return;
-	const Vec<float, WIDTH> v = load(a, at);
+	const Vec<float, WIDTH> v = loadStreaming(a, at);
 	store(y, row * yRow + at % VECTORS, each([&](int i) { return v[i]; }));
 }
 
 // append_kv copies the last 2·DIM elements of each row of qkv, which has qkvRow vectors, to a row of k and one of v.
-extern "C" __global__ void __launch_bounds__(BLOCK) append_kv(T *k, T *v, const T *qkv, int qkvRow, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) append_kv(T *k, T *v, const T *qkv, int qkvRow, int rows) {
 	const long long at = thread(), row = at / (2 * VECTORS), column = at % (2 * VECTORS);
 	if (row >= rows) return;
-	const Vector x = load(qkv, row * qkvRow + qkvRow - 2 * VECTORS + column);
+	const Vector x = loadStreaming(qkv, row * qkvRow + qkvRow - 2 * VECTORS + column);
 	if (column < VECTORS) store(k, row * VECTORS + column, x);
 	else store(v, row * VECTORS + column - VECTORS, x);
 }

@@ -44,9 +44,9 @@ func (b *blas) close() error {
 	return b.BLAS.Close()
 }
 
-// leastBLAS is the least size that cuBLASLt is asked for. Of products with sizes of one, and of rows that no 16 bytes divide, its
+// minBLASSize is the least size that cuBLASLt is asked for. Of products with sizes of one, and of rows that no 16 bytes divide, its
 // version 13.1 fails to launch some, and rounds others before it adds the bias.
-const leastBLAS = 16
+const minBLASSize = 16
 
 // multiply queues a product, or says that there is no cuBLASLt, or that it has no algorithm for it.
 func (b *blas) multiply(d *Device, p cpu.Product) bool {
@@ -67,7 +67,7 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	if p.TransA {
 		s.K = p.A.Rows
 	}
-	if min(s.M, s.N, s.K) < leastBLAS || min(s.AlignA, s.AlignB, s.AlignC, rowAlignment(p.A), rowAlignment(p.B), rowAlignment(p.C)) < 16 {
+	if min(s.M, s.N, s.K) < minBLASSize || min(s.AlignA, s.AlignB, s.AlignC, rowAlignment(p.A), rowAlignment(p.B), rowAlignment(p.C)) < 16 {
 		return false
 	}
 	if b.rehearsed != nil {

@@ -1,4 +1,4 @@
-// What the threads of a block find out together. BLOCK is a power of two, 32 at least.
+// What the threads of a block find out together. BLOCK_DIM is a power of two, 32 at least.
 #pragma once
 
 // neighbour is what the lane has whose number differs in the bits of i.
@@ -13,9 +13,9 @@ template <typename E> inline E neighbour(E x, int i) {
 }
 inline double neighbour(double x, int i) { return __shfl_xor_sync(~0u, x, i); }
 
-// fold joins what all threads of the block have, two by two in an order that BLOCK alone decides, and gives all of them the same.
+// fold joins what all threads of the block have, two by two in an order that BLOCK_DIM alone decides, and gives all of them the same.
 template <typename E, typename F> inline E fold(E x, F join) {
-	constexpr int WARPS = BLOCK / 32;
+	constexpr int WARPS = BLOCK_DIM / 32;
 	__shared__ E parts[WARPS];
 #pragma unroll
 	for (int i = 1; i < 32; i *= 2) x = join(x, neighbour(x, i));
@@ -35,14 +35,14 @@ inline double blockSum(double x) {
 // sumWarps adds up what the lanes of the same number have in all warps, warp after warp, and gives it to those of the first. A kernel
 // calls it once.
 template <int N> inline void sumWarps(float (&x)[N]) {
-	__shared__ float parts[BLOCK / 32][N][32];
+	__shared__ float parts[BLOCK_DIM / 32][N][32];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 #pragma unroll
 	for (int i = 0; i < N; i++) parts[warp][i][lane] = x[i];
 	__syncthreads();
 	if (warp > 0) return;
 #pragma unroll
-	for (int w = 1; w < BLOCK / 32; w++) {
+	for (int w = 1; w < BLOCK_DIM / 32; w++) {
 #pragma unroll
 		for (int i = 0; i < N; i++) x[i] += parts[w][i][lane];
 	}

@@ -173,7 +173,7 @@ func (d *Device) timeProduct(a *Arena, s cuda.Shape) (choice string, err error) 
 // fastest is the first of some algorithms that have times, unless another takes at least 3 % less, by their medians. It is 0 if none
 // has any.
 func fastest(times [][]time.Duration) int {
-	first, least := -1, -1
+	first, fastest := -1, -1
 	median := func(i int) time.Duration {
 		slices.Sort(times[i])
 		return times[i][len(times[i])/2]
@@ -183,16 +183,16 @@ func fastest(times [][]time.Duration) int {
 		case len(t) == 0:
 			continue
 		case first < 0:
-			first, least = i, i
-		case median(i) < median(least):
-			least = i
+			first, fastest = i, i
+		case median(i) < median(fastest):
+			fastest = i
 		}
 	}
 	if first < 0 {
 		return 0
 	}
-	if 100*median(least) <= 97*median(first) {
-		return least
+	if 100*median(fastest) <= 97*median(first) {
+		return fastest
 	}
 	return first
 }

@@ -24,7 +24,7 @@ template <bool WHOLE, typename E> inline Elements<E> read(const E *mine, int cou
 	Elements<E> x;
 	if constexpr (WHOLE) {
 #pragma unroll
-		for (int h = 0; h < 2; h++) x.half[h] = loadOf<4>(mine, h * 32);
+		for (int h = 0; h < 2; h++) x.half[h] = loadStreamingOf<4>(mine, h * 32);
 	} else {
 #pragma unroll
 		for (int i = 0; i < EACH; i++) x.at(i) = element(i) < count ? mine[element(i)] : beyond;
@@ -46,10 +46,10 @@ template <bool WHOLE, typename E> inline void write(E *mine, int count, Elements
 // largest is the largest |x| of the block, by their bits. As integers these have the floats' order, with NaN beyond infinity:
 // where there is one, it is the largest. Signs are looked at only where there are some.
 template <bool SIGNS = true> inline float largest(const float (&x)[EACH]) {
-	unsigned most = 0;
+	unsigned bits = 0;
 #pragma unroll
-	for (int i = 0; i < EACH; i++) most = max(most, __float_as_uint(x[i]) & (SIGNS ? 0x7FFFFFFF : ~0u));
-	return __uint_as_float(largestOfWarp(most));
+	for (int i = 0; i < EACH; i++) bits = max(bits, __float_as_uint(x[i]) & (SIGNS ? 0x7FFFFFFF : ~0u));
+	return __uint_as_float(largestOfWarp(bits));
 }
 
 // inverse is 1/x, and 0 where that is infinite or x is: a block of less than 2^-126 is one of zeros.
@@ -88,7 +88,7 @@ template <bool Signed> struct Map {
 
 	// fill has the block's threads fill the map.
 	void fill(bool roots) {
-		for (int i = threadIdx.x; i < 256; i += BLOCK) {
+		for (int i = threadIdx.x; i < 256; i += BLOCK_DIM) {
 			const float x = !Signed ? magnitude(i) : i < 127 ? -magnitude(127 - i) : magnitude(i - 127);
 			for (int k = 0; k < COPIES; k++) number[i][k] = roots ? x * x : x;
 			if (i >= LAST) continue;
@@ -97,7 +97,7 @@ template <bool Signed> struct Map {
 			above[i] = roots && i == 0 ? 0 : __uint_as_float(__float_as_uint(middle) - ((i % 2 == 1) != Signed));
 		}
 		__syncthreads();
-		for (unsigned i = threadIdx.x; i < STEPS; i += BLOCK) {
+		for (unsigned i = threadIdx.x; i < STEPS; i += BLOCK_DIM) {
 			const unsigned step = FIRST + i;
 			const int j = index(__uint_as_float(step << 16));
 			const unsigned middle = j < LAST ? __float_as_uint(above[j]) : 0, most = middle >> 16 == step ? middle & 0xFFFF : 0xFFFF;
@@ -127,7 +127,7 @@ template <bool Signed> struct Map {
 #pragma unroll
 		for (int i = 0; i < EACH; i++) {
 			const unsigned code = permute(codes.half[i / 4].words[0], 0, 0x4440 + i % 4);
-			x[i] = __uint_as_float(fetchShared(mine + code * (unsigned)sizeof number[0]));
+			x[i] = __uint_as_float(loadShared(mine + code * (unsigned)sizeof number[0]));
 		}
 	}
 
@@ -143,7 +143,7 @@ template <bool Signed> struct Map {
 			y[i] = Signed ? fmaxf(x[i] * by, -0.99f) : x[i] * by;
 			least = fminf(least, y[i]);
 			const unsigned bits = __float_as_uint(fmaxf(fabsf(y[i]), __uint_as_float(FIRST << 16)));
-			sum[i] = bits + fetchShared(first + (bits >> 16) * (unsigned)sizeof steps[0]);
+			sum[i] = bits + loadShared(first + (bits >> 16) * (unsigned)sizeof steps[0]);
 		}
 		if (!Signed && least == 0) { // seldom
 #pragma unroll

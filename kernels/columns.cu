@@ -5,18 +5,18 @@
 
 // column_sums leaves in row y of partials [grid, columns] the sums of columns over the y-th share of the rows of x, which lie so many
 // elements apart.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	column_sums(float *partials, const T *x, long long apart, int rows, int columns, int share) {
 	constexpr int AT_ONCE = 8;
 	const int column = blockIdx.x * 32 + threadIdx.x % 32, vectors = columns / WIDTH;
 	const int from = blockIdx.y * share + threadIdx.x / 32, to = min(rows, (int)(blockIdx.y + 1) * share);
 	float sums[WIDTH] = {};
-	for (int first = from; first < to && column < vectors; first += AT_ONCE * BLOCK / 32) {
+	for (int first = from; first < to && column < vectors; first += AT_ONCE * BLOCK_DIM / 32) {
 		Vector v[AT_ONCE];
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
-			const int row = first + k * BLOCK / 32;
-			v[k] = row < to ? load(x + row * apart, column) : Vector();
+			const int row = first + k * BLOCK_DIM / 32;
+			v[k] = row < to ? loadStreaming(x + row * apart, column) : Vector();
 		}
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
@@ -31,13 +31,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 // add_column_sums adds to dw the sums of columns of partials, which has count rows, so many elements apart.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	add_column_sums(To *dw, const float *partials, int apart, int columns, int count) {
 	const int column = blockIdx.x * 32 + threadIdx.x % 32;
 	float sum[1] = {};
 	if (column < columns) {
 #pragma unroll 8
-		for (int i = threadIdx.x / 32; i < count; i += BLOCK / 32) sum[0] += partials[(long long)i * apart + column];
+		for (int i = threadIdx.x / 32; i < count; i += BLOCK_DIM / 32) sum[0] += partials[(long long)i * apart + column];
 	}
 	sumWarps(sum);
 	if (threadIdx.x >= 32 || column >= columns) return;

@@ -8,8 +8,8 @@ const columnThreads = 512
 // columnGrid has blocks for all vectors of a row, and cuts the rows into shares: of as many as the threads of a block have under way
 // at a time, or of more, so that there are no more shares than are added up fast.
 func columnGrid(rows, vectors int) (g grid, share int) {
-	const least, most = 8 * columnThreads / 32, 128
-	share = max(least, blocks(rows, most))
+	const minShare, maxShares = 8 * columnThreads / 32, 128
+	share = max(minShare, blocks(rows, maxShares))
 	g = line(blocks(vectors, 32), columnThreads)
 	g.blocks.Y = max(1, blocks(rows, share))
 	return g, share

@@ -2,7 +2,7 @@
 //
 // A source is compiled once for each set of macros that it is launched with. These mean the same in all sources:
 //
-//   BLOCK         threads of a block, which every source is given
+//   BLOCK_DIM         threads of a block, which every source is given
 //   BF16 or F32   the type T of activations and weights
 //   TO_BF16       the type To of what is written, where it may be another: BF16, or else F32
 //   WIDTH         elements that a thread loads and stores at once, a Vector
@@ -42,9 +42,9 @@ inline unsigned largestOfWarp(unsigned x) {
 	for (int i = 1; i < 32; i *= 2) x = max(x, __shfl_xor_sync(~0u, x, i));
 	return x;
 #else
-	unsigned most;
-	asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(most) : "r"(x));
-	return most;
+	unsigned largest;
+	asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(largest) : "r"(x));
+	return largest;
 #endif
 }
 
@@ -64,16 +64,16 @@ inline unsigned permute(unsigned a, unsigned b, unsigned selector) {
 	return y;
 }
 
-// A Shared is an address in shared memory as the instructions that know no other want it; fetchShared reads a word there. Of a
+// A Shared is an address in shared memory as the instructions that know no other want it; loadShared reads a word there. Of a
 // generic address the compiler makes it anew for each index.
 #ifdef EMULATED
 typedef const char *Shared;
 inline Shared shared(const void *p) { return (Shared)p; }
-inline unsigned fetchShared(Shared p) { return *(const unsigned *)p; }
+inline unsigned loadShared(Shared p) { return *(const unsigned *)p; }
 #else
 typedef unsigned Shared;
 inline Shared shared(const void *p) { return (Shared)__cvta_generic_to_shared(p); }
-inline unsigned fetchShared(Shared p) {
+inline unsigned loadShared(Shared p) {
 	unsigned x;
 	asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(p) : "memory");
 	return x;
@@ -81,7 +81,7 @@ inline unsigned fetchShared(Shared p) {
 #endif
 
 // thread is the number of this thread in a grid of one dimension.
-inline long long thread() { return (long long)blockIdx.x * BLOCK + threadIdx.x; }
+inline long long thread() { return (long long)blockIdx.x * BLOCK_DIM + threadIdx.x; }
 
 struct bf16 {
 	unsigned short bits;
@@ -127,15 +127,15 @@ template <typename E, int N> union Vec {
 	float operator[](int i) const { return value(at[i]); }
 };
 
-// fetchOf reads vector number i of N elements, one that many blocks want. loadOf and store are for those that are passed over
+// loadCachedOf reads vector number i of N elements, one that many blocks want. loadStreamingOf and store are for those that are passed over
 // once: marked so, they leave the caches first. To mark one kind and not the other costs a tenth of the bandwidth on an H200.
-template <int N, typename E> inline Vec<E, N> fetchOf(const E *from, long long i) {
+template <int N, typename E> inline Vec<E, N> loadCachedOf(const E *from, long long i) {
 	Vec<E, N> v;
 #pragma unroll
 	for (int k = 0; k < v.WORDS; k++) v.words[k] = ((const typename Vec<E, N>::Word *)from)[i * v.WORDS + k];
 	return v;
 }
-template <int N, typename E> inline Vec<E, N> loadOf(const E *from, long long i) {
+template <int N, typename E> inline Vec<E, N> loadStreamingOf(const E *from, long long i) {
 	Vec<E, N> v;
 #pragma unroll
 	for (int k = 0; k < v.WORDS; k++) v.words[k] = __ldcs((const typename Vec<E, N>::Word *)from + i * v.WORDS + k);
@@ -186,8 +186,8 @@ constexpr int VECTORS = DIM / WIDTH; // of a row
 #endif
 
 typedef Vec<T, WIDTH> Vector;
-template <typename E> inline Vec<E, WIDTH> fetch(const E *from, long long i) { return fetchOf<WIDTH>(from, i); }
-template <typename E> inline Vec<E, WIDTH> load(const E *from, long long i) { return loadOf<WIDTH>(from, i); }
+template <typename E> inline Vec<E, WIDTH> loadCached(const E *from, long long i) { return loadCachedOf<WIDTH>(from, i); }
+template <typename E> inline Vec<E, WIDTH> loadStreaming(const E *from, long long i) { return loadStreamingOf<WIDTH>(from, i); }
 
 // prefetch has the vector brought near.
 inline void prefetch(const T *rows, long long i) { prefetchLine((const Vector::Word *)rows + i); }

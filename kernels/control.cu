@@ -6,22 +6,22 @@
 template <typename E> inline void addAll(double *to, const E *x, int n) {
 	double sum = 0;
 #pragma unroll 4
-	for (int i = threadIdx.x; i < n; i += BLOCK) sum += x[i];
+	for (int i = threadIdx.x; i < n; i += BLOCK_DIM) sum += x[i];
 	sum = blockSum(sum);
 	if (threadIdx.x == 0) *to += sum;
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) add_loss(double *control, const float *losses, int n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_loss(double *control, const float *losses, int n) {
 	addAll(&control[0], losses, n);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) add_sums(double *control, const double *sums, int n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_sums(double *control, const double *sums, int n) {
 	addAll(&control[1], sums, n);
 }
 
 inline bool finite(double x) { return x - x == 0; }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) decide(double *control, double limit) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) decide(double *control, double limit) {
 	if (threadIdx.x > 0) return;
 	const double loss = control[0], norm = sqrt(control[1]), scale = limit / (norm + 1e-6);
 	control[2] = limit <= 0 || scale > 1 ? 1 : scale; // a NaN stays one

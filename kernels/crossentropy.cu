@@ -4,19 +4,19 @@
 
 inline float exponential(float x) { return exp2Rough(x * 1.442695041f); }
 
-// Sums are those of some logits: Σ e^(x − most), where most is the largest. While there are but −∞, whose difference is no number,
+// Sums are those of some logits: Σ e^(x − max), where max is the largest. While there are but −∞, whose difference is no number,
 // 0 takes its place.
 struct Sums {
-	float most, sum;
-	float base() const { return most == -INFINITY ? 0 : most; }
+	float max, sum;
+	float base() const { return max == -INFINITY ? 0 : max; }
 };
 
 inline Sums none() { return {-INFINITY, 0}; }
 
 // join has both threads that join come to the same bits: no product is joined with the sum.
 inline Sums join(Sums a, Sums b) {
-	Sums s = {fmaxf(a.most, b.most), 0};
-	s.sum = __fadd_rn(__fmul_rn(a.sum, exponential(a.most - s.base())), __fmul_rn(b.sum, exponential(b.most - s.base())));
+	Sums s = {fmaxf(a.max, b.max), 0};
+	s.sum = __fadd_rn(__fmul_rn(a.sum, exponential(a.max - s.base())), __fmul_rn(b.sum, exponential(b.max - s.base())));
 	return s;
 }
 
@@ -25,26 +25,26 @@ constexpr int AT_ONCE = 32 / WIDTH; // vectors that a thread has under way
 // sumsOfRow gives all threads of a block the same.
 inline Sums sumsOfRow(const T *row, int vocab) {
 	Sums s = none();
-	for (int first = threadIdx.x; first < vocab / WIDTH; first += AT_ONCE * BLOCK) {
+	for (int first = threadIdx.x; first < vocab / WIDTH; first += AT_ONCE * BLOCK_DIM) {
 		Vector v[AT_ONCE];
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) { // those beyond the end are −∞
-			const int at = first + k * BLOCK;
-			v[k] = at < vocab / WIDTH ? fetch(row, at) : each([](int) { return none().most; });
+			const int at = first + k * BLOCK_DIM;
+			v[k] = at < vocab / WIDTH ? loadCached(row, at) : each([](int) { return none().max; });
 		}
 		Sums of = none();
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
 #pragma unroll
-			for (int i = 0; i < WIDTH; i++) of.most = fmaxf(of.most, v[k][i]);
+			for (int i = 0; i < WIDTH; i++) of.max = fmaxf(of.max, v[k][i]);
 		}
-		of.most = fmaxf(of.most, s.most); // one base for all: the sum so far is the only product
+		of.max = fmaxf(of.max, s.max); // one base for all: the sum so far is the only product
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
 #pragma unroll
 			for (int i = 0; i < WIDTH; i++) of.sum += exponential(v[k][i] - of.base());
 		}
-		of.sum += s.sum * exponential(s.most - of.base());
+		of.sum += s.sum * exponential(s.max - of.base());
 		s = of;
 	}
 	return fold(s, join);
@@ -52,11 +52,11 @@ inline Sums sumsOfRow(const T *row, int vocab) {
 
 // put stores what f says of a row's elements, from the last to the first: what was read last is the nearest.
 template <typename E, typename F> inline void put(E *row, int vocab, F f) {
-	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK) store(row, at, f(at));
+	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK_DIM) store(row, at, f(at));
 }
 
 // cross_entropy has a block for each row, which goes through it twice: for the sums, and for the gradient.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, float scale) {
 	const T *row = logits + (long long)blockIdx.x * vocab;
 	const int target = targets[blockIdx.x];
@@ -67,34 +67,34 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	if (!dlogits) return;
 	const float share = scale / s.sum, ofTarget = scale * expm1f(-loss);
 	put(dlogits + (long long)blockIdx.x * vocab, vocab, [&](int at) {
-		const Vector v = load(row, at);
+		const Vector v = loadStreaming(row, at);
 		return ::each<To>([&](int i) { return at * WIDTH + i == target ? ofTarget : share * exponential(v[i] - base); });
 	});
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) log_softmax(float *y, const T *logits, int vocab) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) log_softmax(float *y, const T *logits, int vocab) {
 	const long long at = (long long)blockIdx.x * vocab;
 	const Sums s = sumsOfRow(logits + at, vocab);
 	const float base = s.base(), log = logf(s.sum);
 	put(y + at, vocab, [&](int k) {
-		const Vector v = load(logits + at, k);
+		const Vector v = loadStreaming(logits + at, k);
 		return each<float>([&](int i) { return v[i] - base - log; });
 	});
 }
 
 // nll has a thread for each row.
-extern "C" __global__ void __launch_bounds__(BLOCK) nll(float *losses, const float *logp, const int *targets, int vocab, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) nll(float *losses, const float *logp, const int *targets, int vocab, int rows) {
 	const long long row = thread();
 	if (row < rows) losses[row] = -logp[row * vocab + targets[row]];
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	nll_backward(To *dlogits, const float *logp, const int *targets, int vocab, float scale) {
 	const long long at = (long long)blockIdx.x * vocab;
 	const int target = targets[blockIdx.x];
 	const float ofTarget = scale * expm1f(logp[at + target]);
 	put(dlogits + at, vocab, [&](int k) {
-		const Vec<float, WIDTH> v = load(logp + at, k);
+		const Vec<float, WIDTH> v = loadStreaming(logp + at, k);
 		return each<To>([&](int i) { return k * WIDTH + i == target ? ofTarget : scale * exponential(v[i]); });
 	});
 }

@@ -74,12 +74,12 @@ func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
 	d.product(cpu.Product{C: h.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Add: true})
 }
 
-// mostNormed is how long a row may be that every block norms for itself, in its shared memory.
-const mostNormed = 20 << 10
+// maxNormedRow is how long a row may be that every block norms for itself, in its shared memory.
+const maxNormedRow = 20 << 10
 
 // oneRow says whether a product is of a single row that matvec computes, with its norm.
 func (d *Device) oneRow(p cpu.Product) bool {
-	return d.gpu != nil && p.A.Rows == 1 && fewRows(p) && p.A.Cols <= mostNormed
+	return d.gpu != nil && p.A.Rows == 1 && fewRows(p) && p.A.Cols <= maxNormedRow
 }
 
 // Decodes says whether a token's operations, with rows of these lengths, dim the first, are one kernel each, if they are fused: then
@@ -89,7 +89,7 @@ func (d *Device) Decodes(t tensor.DType, dim int, others ...int) bool {
 	for _, n := range others {
 		all |= n
 	}
-	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t == tensor.BF16 && all%8 == 0 && dim <= mostNormed
+	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t == tensor.BF16 && all%8 == 0 && dim <= maxNormedRow
 }
 
 // normed is the norm of x, in scratch memory.
@@ -113,7 +113,7 @@ func (s AttentionSpec) NextParts(reach int) []int {
 	if s.Window > 0 {
 		reach = min(reach, s.Window)
 	}
-	return []int{s.Heads, blocks(reach, decodeBlock), s.HeadDim + 2}
+	return []int{s.Heads, blocks(reach, decodeBlockDim), s.HeadDim + 2}
 }
 
 // AttentionNext is RoPE, AppendKV and AttentionCached for one token, at the position that next has:
@@ -151,7 +151,7 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 	m, g := s.decoding(qkv, parts.Dim(1))
 	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(parts), addr(qkv), addr(k).movesSome(), addr(v).movesSome(), addr(position), addr(cos), addr(sin),
 		i32(s.Heads), i32(s.KVHeads), i32(s.Window), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlock), addr(y), addr(parts).movesSome(), i32(parts.Dim(1)),
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y), addr(parts).movesSome(), i32(parts.Dim(1)),
 		addr(position), i32(s.Window))
 }
 

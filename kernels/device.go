@@ -59,8 +59,8 @@ type Device struct {
 	next    work               // what the profile says of the next launch, beside the bytes of its arguments
 	notes   []string
 
-	pads    []*Arena // scratch memory, see scratch.go
-	padPeak int
+	scratchArenas []*Arena // scratch memory, see scratch.go
+	scratchPeak   int
 	// GuardScratch sets both: how scratch memory is cut, and what looks at it before it is released down to a mark.
 	cutScratch func(a *Arena, name string, t tensor.DType, shape ...int) tensor.Tensor
 	released   func(mark int)

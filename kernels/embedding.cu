@@ -10,7 +10,7 @@ inline bool ends(const Key *sorted, int i, int n, int id) { return i >= n || i %
 
 // embedding_backward adds up a piece of the rows of one id, and adds it to that row of dtable, or, where the rows before it have
 // the same id, leaves it in partials [(n - 1) / PIECE, DIM]. There is a block for every key: most pieces are one.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	embedding_backward(float *dtable, float *partials, const T *dy, const Key *sorted, int n) {
 	const int first = blockIdx.x, id = idOf(sorted[first]);
 	const bool more = first > 0 && idOf(sorted[first - 1]) == id;
@@ -18,12 +18,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	int end = first + 1;
 	while (!ends(sorted, end, n, id)) end++;
 	float *to = more ? partials + (long long)(first / PIECE - 1) * DIM : dtable + (long long)id * DIM;
-	for (int v = threadIdx.x; v < VECTORS; v += BLOCK) {
-		const Vec<float, WIDTH> before = more ? Vec<float, WIDTH>() : load(to, v);
+	for (int v = threadIdx.x; v < VECTORS; v += BLOCK_DIM) {
+		const Vec<float, WIDTH> before = more ? Vec<float, WIDTH>() : loadStreaming(to, v);
 		float sum[WIDTH] = {};
 #pragma unroll 4
 		for (int i = first; i < end; i++) {
-			const Vector d = load(dy, (long long)rowOf(sorted[i]) * VECTORS + v);
+			const Vector d = loadStreaming(dy, (long long)rowOf(sorted[i]) * VECTORS + v);
 #pragma unroll
 			for (int k = 0; k < WIDTH; k++) sum[k] += d[k];
 		}
@@ -33,9 +33,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 // embedding_backward_rest adds to dtable what embedding_backward left in partials. A block looks at one piece, and if the first of
 // an id's that were left begins there, adds up all of them, in 32 columns of vectors.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	embedding_backward_rest(float *dtable, const float *partials, const Key *sorted, int n) {
-	constexpr int PARTS = BLOCK / 32;
+	constexpr int PARTS = BLOCK_DIM / 32;
 	const int first = (blockIdx.x + 1) * PIECE, id = idOf(sorted[first]);
 	auto left = [&](int i) { return i < n && idOf(sorted[i]) == id && idOf(sorted[i - 1]) == id; };
 	if (id < 0 || !left(first) || (first > PIECE && left(first - PIECE))) return;
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	if (column < VECTORS) {
 #pragma unroll 4
 		for (int i = first + part * PIECE; left(i); i += PARTS * PIECE) {
-			const Vec<float, WIDTH> p = load(partials, (long long)(i / PIECE - 1) * VECTORS + column);
+			const Vec<float, WIDTH> p = loadStreaming(partials, (long long)(i / PIECE - 1) * VECTORS + column);
 #pragma unroll
 			for (int k = 0; k < WIDTH; k++) sum[k] += p[k];
 		}
@@ -52,6 +52,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	sumWarps(sum);
 	if (part > 0 || column >= VECTORS) return;
 	const long long at = (long long)id * VECTORS + column;
-	const Vec<float, WIDTH> before = load(dtable, at);
+	const Vec<float, WIDTH> before = loadStreaming(dtable, at);
 	store(dtable, at, each<float>([&](int k) { return before[k] + sum[k]; }));
 }

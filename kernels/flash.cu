@@ -9,9 +9,9 @@
 //   RESIDENT   blocks that share a multiprocessor
 #include "flash.cuh"
 
-constexpr int QUERIES = BLOCK / 32 * TILES * 16;
+constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	flash(bf16 *y, float *lse, const bf16 *q, const bf16 *k, const bf16 *v, const int *offsets, int rows, int heads, int qRow, int kvRow,
 	      int share, int ahead, int window, int causal, float scale) {
 	extern __shared__ __align__(128) char tiles[]; // queries, and two of keys and values
@@ -70,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 
 		// A new largest score makes what there is smaller. While no score is 2^8 times as large as the one that counts as the largest,
 		// nothing has to change: a sum of floats does not mind.
-		float most[TILES][2];
+		float rowMax[TILES][2];
 		bool larger = false;
 #pragma unroll
 		for (int i = 0; i < TILES; i++) {
@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 				for (int n = 0; n < KEYS / 8; n++) x = fmaxf(x, fmaxf(p.at[i][n][e * 2], p.at[i][n][e * 2 + 1]));
 				x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
 				x = fmaxf(x, __shfl_xor_sync(~0u, x, 2));
-				most[i][e] = x;
+				rowMax[i][e] = x;
 				larger = larger || (x - top[i][e]) * steps > 8;
 			}
 		}
@@ -90,8 +90,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
 			for (int i = 0; i < TILES; i++) {
 #pragma unroll
 				for (int e = 0; e < 2; e++) {
-					const float keep = most[i][e] > top[i][e] ? exp2Rough((top[i][e] - most[i][e]) * steps) : 1;
-					top[i][e] = most[i][e];
+					const float keep = rowMax[i][e] > top[i][e] ? exp2Rough((top[i][e] - rowMax[i][e]) * steps) : 1;
+					top[i][e] = rowMax[i][e];
 					sum[i][e] *= keep;
 #pragma unroll
 					for (int n = 0; n < DIM / 8; n++) {

@@ -19,17 +19,17 @@ inline int place(int row, int chunk) { return row * ROW + chunk * 16 / SPAN * SP
 
 // bring begins to copy ROWS rows that lie stride elements apart to a tile. Those from n on become zeros.
 template <int ROWS> inline void bring(char *tile, const bf16 *rows, int stride, int n) {
-	static_assert(ROWS * CHUNKS % BLOCK == 0, "");
+	static_assert(ROWS * CHUNKS % BLOCK_DIM == 0, "");
 	int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
 	rows += row * stride + chunk * 8;
 #pragma unroll
-	for (int i = 0; i < ROWS * CHUNKS; i += BLOCK) {
+	for (int i = 0; i < ROWS * CHUNKS; i += BLOCK_DIM) {
 		copyAsync(tile + place(row, chunk), rows, row < n);
-		row += BLOCK / CHUNKS;
-		rows += BLOCK / CHUNKS * stride;
-		if (BLOCK % CHUNKS == 0) continue;
-		chunk += BLOCK % CHUNKS;
-		rows += BLOCK % CHUNKS * 8;
+		row += BLOCK_DIM / CHUNKS;
+		rows += BLOCK_DIM / CHUNKS * stride;
+		if (BLOCK_DIM % CHUNKS == 0) continue;
+		chunk += BLOCK_DIM % CHUNKS;
+		rows += BLOCK_DIM % CHUNKS * 8;
 		if (chunk < CHUNKS) continue;
 		row++;
 		chunk -= CHUNKS;

@@ -11,9 +11,9 @@
 //   RESIDENT   blocks that share a multiprocessor
 #include "flash.cuh"
 
-constexpr int KEYS = BLOCK / 32 * TILES * 16;
+constexpr int KEYS = BLOCK_DIM / 32 * TILES * 16;
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	flash_dkv(bf16 *dk, bf16 *dv, const bf16 *dy, const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v,
 	          const int *offsets, int rows, int kvHeads, int stride, int share, int window, int causal, float scale) {
 	extern __shared__ __align__(128) char tiles[]; // keys, values, two of queries and gradients of y, and two of what queries have

@@ -10,9 +10,9 @@
 //   RESIDENT   blocks that share a multiprocessor
 #include "flash.cuh"
 
-constexpr int QUERIES = BLOCK / 32 * TILES * 16;
+constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 
-extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	flash_dq(bf16 *dq, const bf16 *dy, const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v,
 	         const int *offsets, int rows, int heads, int stride, int share, int window, int causal, float scale) {
 	extern __shared__ __align__(128) char tiles[]; // queries, gradients of y, and two of keys and values

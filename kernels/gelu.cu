@@ -50,10 +50,10 @@ inline float phi(float x, int tanh, float &slope) {
 
 // Each thread has one vector of the result.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) gelu(T *y, const T *x, long long vectors, int tanh) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gelu(T *y, const T *x, long long vectors, int tanh) {
 	const long long at = thread();
 	if (at >= vectors) return;
-	const Vector v = load(x, at);
+	const Vector v = loadStreaming(x, at);
 	float slope;
 	store(y, at, each([&](int i) {
 		const float from16 = atLeast(v[i]);
@@ -61,11 +61,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gelu(T *y, const T *x, long 
 	}));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	gelu_backward(T *dx, const T *dy, const T *x, long long vectors, int tanh) {
 	const long long at = thread();
 	if (at >= vectors) return;
-	const Vector v = load(x, at), d = load(dy, at);
+	const Vector v = loadStreaming(x, at), d = loadStreaming(dy, at);
 	float slope;
 	store(dx, at, each([&](int i) {
 		const float at16 = limited(v[i]), p = phi(at16, tanh, slope);

@@ -10,9 +10,9 @@
 
 constexpr int GROUP = 16; // rows of tiles that blocks at work together have, so that they find in the cache what others read
 constexpr int WARP_M = TILE_M < 128 ? 32 : 64, WARPS_M = TILE_M / WARP_M;
-constexpr int WARPS_N = BLOCK / 32 / WARPS_M, WARP_N = TILE_N / WARPS_N;
+constexpr int WARPS_N = BLOCK_DIM / 32 / WARPS_M, WARP_N = TILE_N / WARPS_N;
 constexpr int BLOCKS_M = WARP_M / 16, BLOCKS_N = WARP_N / 8; // of a warp's products
-static_assert(WARPS_M * WARP_M == TILE_M && WARPS_M * WARPS_N * 32 == BLOCK && WARPS_N * WARP_N == TILE_N && WARP_N % 16 == 0, "");
+static_assert(WARPS_M * WARP_M == TILE_M && WARPS_M * WARPS_N * 32 == BLOCK_DIM && WARPS_N * WARP_N == TILE_N && WARP_N % 16 == 0, "");
 
 // copy brings so many elements, eight or fewer, and zeros behind them.
 inline void copy(char *to, const bf16 *from, int count) {
@@ -26,14 +26,14 @@ inline void copy(char *to, const bf16 *from, int count) {
 }
 
 // most is the largest power of two up to n.
-constexpr int most(int n) { return n < 2 ? n : 2 * most(n / 2); }
+constexpr int powerOfTwo(int n) { return n < 2 ? n : 2 * powerOfTwo(n / 2); }
 
 // A Panel is what a step needs of an operand: OUTER rows of a, or columns of b, by DEPTH along k. It lies in shared memory as
 // the operand does in memory, rows of OUTER, or of DEPTH if ALONG, in words of eight elements. Their order differs from row to
 // row, so that the same of eight rows, from which a matrix is loaded at once, lie in different banks.
 template <int OUTER, bool ALONG> struct Panel {
 	static constexpr int WORDS = (ALONG ? DEPTH : OUTER) / 8, ROWS = ALONG ? OUTER : DEPTH, BYTES = ROWS * WORDS * 16;
-	static constexpr int AT_ONCE = most(BLOCK / WORDS); // rows, a word a thread
+	static constexpr int AT_ONCE = powerOfTwo(BLOCK_DIM / WORDS); // rows, a word a thread
 	static_assert((WORDS == 4 || WORDS % 8 == 0) && ROWS % AT_ONCE == 0 && AT_ONCE % 8 == 0, "");
 
 	static int order(int row) { return WORDS == 4 ? row % 8 / 2 : row % 8; }
@@ -52,7 +52,7 @@ template <int OUTER, bool ALONG> struct Panel {
 
 	// load begins to bring the next panel, with zeros where the operand ends.
 	void load(char *panel) {
-		if (AT_ONCE * WORDS == BLOCK || threadIdx.x < AT_ONCE * WORDS) {
+		if (AT_ONCE * WORDS == BLOCK_DIM || threadIdx.x < AT_ONCE * WORDS) {
 #pragma unroll
 			for (int n = 0; n < ROWS / AT_ONCE; n++) {
 				const int at = n * AT_ONCE;
@@ -92,11 +92,11 @@ template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
 typedef Panel<TILE_M, !TRANS_A> Left;
 typedef Panel<TILE_N, TRANS_B> Right;
 
-// fetchTwo reads two elements of c, or those of them that are left in its row.
-inline Vec<C, 2> fetchTwo(const C *from, int left) {
+// loadTwo reads two elements of c, or those of them that are left in its row.
+inline Vec<C, 2> loadTwo(const C *from, int left) {
 	Vec<C, 2> v;
 	if constexpr (C_WIDTH == 4) {
-		if (left > 0) v = fetchOf<2>(from, 0);
+		if (left > 0) v = loadCachedOf<2>(from, 0);
 	} else {
 		if (left > 0) v.at[0] = from[0];
 		if (left > 1) v.at[1] = from[1];
@@ -120,7 +120,7 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 
 // A block has a tile of a product of a batch: along y and z, operands lie so many elements apart. Parts of k are a batch of which the
 // last may be shorter; where part is 0, there are none.
-extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
 	long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
 	long long innerA, long long innerB, long long innerC) {
 	extern __shared__ uint4 memory[];
@@ -167,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) gemm(C *c, long long cRow, c
 			for (int j = 0; j < BLOCKS_N; j++) {
 				const int r = top + 8 * i, s = edge + 8 * j + lane % 4 * 2;
 				Vec<C, 2> was;
-				if (add && r < m) was = fetchTwo(c + r * cRow + s, n - s);
+				if (add && r < m) was = loadTwo(c + r * cRow + s, n - s);
 #pragma unroll
 				for (int e = 0; e < 2; e++) sums[i / 2][j][i % 2 * 2 + e] = was[e] + (bias && s + e < n ? value(bias[s + e]) : 0);
 			}

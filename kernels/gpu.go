@@ -35,7 +35,7 @@ type kernel struct {
 	macros       macros
 }
 
-// macros are those that common.cuh and a source speak of, except BLOCK, which follows from the launch. They are an array, as
+// macros are those that common.cuh and a source speak of, except BLOCK_DIM, which follows from the launch. They are an array, as
 // compiled sources are found by them.
 type macros [10]macro
 
@@ -91,9 +91,9 @@ func blocks(n, threads int) int { return (n + threads - 1) / threads }
 
 // A build is what a source is compiled for.
 type build struct {
-	source string
-	macros macros
-	block  int
+	source   string
+	macros   macros
+	blockDim int
 }
 
 // launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, addrOf, address, i32, i64, f32,
@@ -187,8 +187,8 @@ func number(b bool) int {
 }
 
 // function finds a kernel whose blocks have so many threads, and compiles its source unless that was done.
-func (g *gpu) function(k kernel, block int) (*cuda.Function, error) {
-	m, err := g.module(build{k.source, k.macros, block})
+func (g *gpu) function(k kernel, blockDim int) (*cuda.Function, error) {
+	m, err := g.module(build{k.source, k.macros, blockDim})
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (b build) program() (cuda.Program, error) {
 
 // options are its macros.
 func (b build) options() []string {
-	list := []string{fmt.Sprintf("-DBLOCK=%d", b.block)}
+	list := []string{fmt.Sprintf("-DBLOCK_DIM=%d", b.blockDim)}
 	for _, m := range b.macros {
 		if m.name != "" {
 			list = append(list, fmt.Sprintf("-D%s=%d", m.name, m.value))

@@ -80,7 +80,7 @@ func targets() (list []*target) {
 	return list
 }
 
-// line names a kernel of a build in the table: "gelu BLOCK=256 BF16=1 WIDTH=8".
+// line names a kernel of a build in the table: "gelu BLOCK_DIM=256 BF16=1 WIDTH=8".
 func (b build) line(kernel string) string {
 	return kernel + " " + strings.ReplaceAll(strings.Join(b.options(), " "), "-D", "")
 }

@@ -158,7 +158,7 @@ type launched struct {
 func launches(t tensor.DType, rows, dim int) (all []launched) {
 	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
 	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
-	d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
+	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	for _, d.opts.Fused = range []Fused{nil, All()} {
 		for _, c := range slices.Concat(gpuCases(t, rows, dim), productCases(t, rows, dim), attentionCases(t, rows, dim)) {
 			SizeOf(func(a *Arena) {
@@ -230,11 +230,11 @@ func TestOnePerVector(t *testing.T) {
 	}
 }
 
-// TestMacros wants those that are given, and BLOCK, among the compiler's options, and no more than fit.
+// TestMacros wants those that are given, and BLOCK_DIM, among the compiler's options, and no more than fit.
 func TestMacros(t *testing.T) {
 	m := macros{{"F32", 1}}.with("TILE", 64)
 	p, err := build{"add.cu", m, 256}.program()
-	if want := []string{"-DBLOCK=256", "-DF32=1", "-DTILE=64"}; err != nil || !slices.Equal(p.Options, want) {
+	if want := []string{"-DBLOCK_DIM=256", "-DF32=1", "-DTILE=64"}; err != nil || !slices.Equal(p.Options, want) {
 		t.Errorf("%v, %v, not %v", p.Options, err, want)
 	}
 	for range len(m) - 2 {

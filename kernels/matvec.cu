@@ -5,7 +5,7 @@
 //   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n that follow; 0: it is not
 #include "mma.cuh"
 
-constexpr int WARPS = BLOCK / 32, OUTPUTS = 16, MOST = 8; // of a block; and rows of a
+constexpr int WARPS = BLOCK_DIM / 32, OUTPUTS = 16, MOST = 8; // of a block; and rows of a
 constexpr int AHEAD = 4; // words of 16 bytes that a thread has on their way of each of its two rows of b
 
 typedef Vec<bf16, 8> Eight;
@@ -17,8 +17,8 @@ extern __shared__ uint4 row[]; // the norm of a
 inline void normalise(const bf16 *a, const bf16 *norm, int depth, float eps) {
 	__shared__ float parts[WARPS];
 	float squares = 0;
-	for (int k = threadIdx.x; k < depth / 8; k += BLOCK) {
-		const Eight x = fetchOf<8>(a, k);
+	for (int k = threadIdx.x; k < depth / 8; k += BLOCK_DIM) {
+		const Eight x = loadCachedOf<8>(a, k);
 #pragma unroll
 		for (int i = 0; i < 8; i++) squares += x[i] * x[i];
 	}
@@ -30,8 +30,8 @@ inline void normalise(const bf16 *a, const bf16 *norm, int depth, float eps) {
 #pragma unroll
 	for (int i = 0; i < WARPS; i++) squares += parts[i];
 	const float scale = 1 / sqrtf(squares / depth + eps);
-	for (int k = threadIdx.x; k < depth / 8; k += BLOCK) {
-		const Eight x = fetchOf<8>(a, k), w = fetchOf<8>(norm, k);
+	for (int k = threadIdx.x; k < depth / 8; k += BLOCK_DIM) {
+		const Eight x = loadCachedOf<8>(a, k), w = loadCachedOf<8>(norm, k);
 		float out[8];
 #pragma unroll
 		for (int i = 0; i < 8; i++) out[i] = x[i] * scale * w[i];
@@ -47,7 +47,7 @@ inline void normalise(const bf16 *a, const bf16 *norm, int depth, float eps) {
 // than mma's, the same for both operands: where mma wants columns 2t and 2t+8 and the next of lane t, it is given those that
 // the lane has loaded at once. If the sums are gated, eight of the rows are gates and the others what belongs to them. Two blocks
 // a multiprocessor, of 512 threads, keep memory busy while one of them adds up.
-extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK < 64 ? 16 : 1024 / BLOCK) matvec(C *c, long long cRow, const bf16 *a,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 1024 / BLOCK_DIM) matvec(C *c, long long cRow, const bf16 *a,
 	long long aRow, const bf16 *b, long long bRow, const bf16 *bias, const bf16 *norm, float eps, int m, int n, int depth, int add) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * (GATED ? 8 : OUTPUTS);
 	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;
@@ -59,8 +59,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK < 64 ? 16 : 1024 / BLO
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
 			const bool inside = k + 32 * i + lane % 4 * 8 < depth;
-			low[i] = inside && lowThere ? loadOf<8>(lowFrom + k + 32 * i, 0) : Eight();
-			high[i] = inside && highThere ? loadOf<8>(highFrom + k + 32 * i, 0) : Eight();
+			low[i] = inside && lowThere ? loadStreamingOf<8>(lowFrom + k + 32 * i, 0) : Eight();
+			high[i] = inside && highThere ? loadStreamingOf<8>(highFrom + k + 32 * i, 0) : Eight();
 		}
 	};
 	const int begin = warp * AHEAD * 32;
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK < 64 ? 16 : 1024 / BLO
 #if NORMED
 			x[i].words[0] = row[k / 8 + 4 * i + lane % 4];
 #else
-			x[i] = fetchOf<8>(a + g * aRow + lane % 4 * 8 + k + 32 * i, 0);
+			x[i] = loadCachedOf<8>(a + g * aRow + lane % 4 * 8 + k + 32 * i, 0);
 #endif
 		}
 #pragma unroll
@@ -103,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, BLOCK < 64 ? 16 : 1024 / BLO
 		const float up = total(0, threadIdx.x + 8) + (bias ? value(bias[n + s]) : 0);
 		put(c + s, gate * __fdividef(1, 1 + expf(-gate)) * up, (const bf16 *)nullptr, 0, add);
 	} else {
-		for (int i = threadIdx.x; i < m * OUTPUTS; i += BLOCK) {
+		for (int i = threadIdx.x; i < m * OUTPUTS; i += BLOCK_DIM) {
 			const int r = i / OUTPUTS, s = first + i % OUTPUTS;
 			if (s < n) put(c + r * cRow + s, total(r, i % OUTPUTS), bias, s, add);
 		}

@@ -2,7 +2,7 @@
 #include "common.cuh"
 
 // sum_parts adds up so many parts [m, n], in their order.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	sum_parts(C *c, long long cRow, const float *parts, const T *bias, int m, int n, int count, int add) {
 	const long long at = thread(), size = (long long)m * n;
 	if (at >= size) return;

@@ -5,7 +5,7 @@
 #include "common.cuh"
 
 constexpr int DEPTH = 8, SIDE = 16, EACH = TILE / SIDE; // a block has SIDE by SIDE threads, a thread EACH by EACH sums
-constexpr int LOADS = TILE * DEPTH / BLOCK;
+constexpr int LOADS = TILE * DEPTH / BLOCK_DIM;
 typedef float Panel[DEPTH][TILE + 4]; // the four have what is stored at once lie in other banks
 
 // A Reader brings TILE rows by DEPTH of x to shared memory, zeros beyond [rows, depth]: first to registers, while the panel
@@ -16,8 +16,8 @@ template <bool ALONG> struct Reader {
 	int row, rows, depth;
 	float held[LOADS];
 
-	static int rowOf(int n) { return (n * BLOCK + threadIdx.x) / (ALONG ? DEPTH : 1) % TILE; }
-	static int columnOf(int n) { return (n * BLOCK + threadIdx.x) / (ALONG ? 1 : TILE) % DEPTH; }
+	static int rowOf(int n) { return (n * BLOCK_DIM + threadIdx.x) / (ALONG ? DEPTH : 1) % TILE; }
+	static int columnOf(int n) { return (n * BLOCK_DIM + threadIdx.x) / (ALONG ? 1 : TILE) % DEPTH; }
 	void read(int k) {
 #pragma unroll
 		for (int n = 0; n < LOADS; n++) {
@@ -35,7 +35,7 @@ template <bool ALONG> struct Reader {
 inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i % 4; }
 
 // A block has one tile of a product of a batch, as in gemm.cu.
-extern "C" __global__ void __launch_bounds__(BLOCK, 2) product(C *c, long long cRow, const T *a, long long aRow, const T *b,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long long cRow, const T *a, long long aRow, const T *b,
 	long long bRow, const T *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
 	long long innerA, long long innerB, long long innerC) {
 	__shared__ __align__(16) Panel left[2], right[2];

@@ -131,18 +131,18 @@ func aligned(p cpu.Product) bool {
 	return wide(p.A, 8, outer.A, inner.A) && wide(p.B, 8, outer.B, inner.B)
 }
 
-// mostParts is how many parts k is cut into at most.
-const mostParts = 32
+// maxParts is how many parts k is cut into at most.
+const maxParts = 32
 
 // tiling chooses the tile of a product, and into how many parts k is cut, so that it should take the least time: that of the
 // blocks that a multiprocessor has one after the other, each of which begins and ends with what takes as long as a few steps,
 // and that of adding up the parts. A batch is not cut: it has blocks enough.
 func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
-	least := math.Inf(1)
+	minTime := math.Inf(1)
 	for _, t := range tilesFor(p) {
 		count := blocks(m, t.m) * blocks(n, t.n) * batch(p)
-		for cuts := 1; cuts <= mostParts; cuts++ {
+		for cuts := 1; cuts <= maxParts; cuts++ {
 			size := cuts * m * n * 4
 			if cuts > 1 && (batch(p) > 1 || k < cuts*8*t.depth || size > productRoom) {
 				break
@@ -152,8 +152,8 @@ func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 			if cuts > 1 {
 				time += 3000 + 2*float64(size)/3000 // a launch, and what is written and read at 3 TB/s
 			}
-			if time < least {
-				least, best, parts = time, t, cuts
+			if time < minTime {
+				minTime, best, parts = time, t, cuts
 			}
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func counting(f Fused) *Device {
 	d := &Device{opts: Options{Fused: f, Sync: true}, counts: map[string]int{}}
 	d.gpu = &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena), launched: func(kernel, grid) {}}
-	d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
+	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	return d
 }
 
@@ -163,7 +163,7 @@ func TestCountedLikeTimed(t *testing.T) {
 			for _, k := range d.Profile() {
 				counted, flops = counted+k.Bytes, flops+k.FLOPs
 			}
-			if most := least + 2*float64(d.padPeak) + 256; flops == 0 && !(counted >= least && counted <= most) {
+			if most := least + 2*float64(d.scratchPeak) + 256; flops == 0 && !(counted >= least && counted <= most) {
 				t.Errorf("%s %v: %v bytes, not from %v to %v", c.name, of, counted, least, most)
 			}
 		}

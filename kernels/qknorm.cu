@@ -1,6 +1,6 @@
 // RMSNorm over every head of q and k, and its gradient. The formulas are in qknorm.go. A row is a head here, DIM its length.
 //
-//   THREADS   that share a head: a power of two, BLOCK at most
+//   THREADS   that share a head: a power of two, BLOCK_DIM at most
 #include "common.cuh"
 #include "row.cuh"
 
@@ -15,7 +15,7 @@ struct Head {
 	}
 };
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	qknorm(T *y, float *rstd, const T *qkv, const T *wq, const T *wk, int rows, int heads, int kvHeads, float eps) {
 	const int lane = threadIdx.x % THREADS, n = blockIdx.x * ROWS + threadIdx.x / THREADS;
 	const Head h(n, rows, heads, kvHeads);
@@ -26,8 +26,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 	float squares = 0;
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
-		v[k] = inside(k) ? load(qkv, at(k)) : Vector();
-		weight[k] = inside(k) ? fetch(w, k * THREADS + lane) : Vector();
+		v[k] = inside(k) ? loadStreaming(qkv, at(k)) : Vector();
+		weight[k] = inside(k) ? loadCached(w, k * THREADS + lane) : Vector();
 	}
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 
 // qknorm_backward writes dqkv, and, if there are partials, the block's parts of dwq and dwk into its row of partials
 // [grid, 2·DIM]. While blocks compute some heads, those that come a grid later are on their way to the registers.
-extern "C" __global__ void __launch_bounds__(BLOCK, EACH == 1 ? 2 : 1) qknorm_backward(T *dqkv, float *partials, const T *dy,
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, EACH == 1 ? 2 : 1) qknorm_backward(T *dqkv, float *partials, const T *dy,
 	const T *qkv, const T *wq, const T *wk, const float *rstd, int rows, int heads, int kvHeads) {
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
 	const int count = rows * (heads + 2 * kvHeads);
@@ -63,8 +63,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, EACH == 1 ? 2 : 1) qknorm_ba
 		for (int k = 0; k < EACH; k++) {
 			nextX[k] = nextDy[k] = Vector();
 			if (!h.there || !inside(k)) continue;
-			nextX[k] = load(qkv, at(n, k));
-			nextDy[k] = load(dy, at(n, k));
+			nextX[k] = loadStreaming(qkv, at(n, k));
+			nextDy[k] = loadStreaming(dy, at(n, k));
 		}
 	};
 	float dw[2][EACH][WIDTH];
@@ -85,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, EACH == 1 ? 2 : 1) qknorm_ba
 		for (int k = 0; k < EACH; k++) {
 			x[k] = nextX[k];
 			d[k] = nextDy[k];
-			weight[k] = inside(k) ? fetch(h.q ? wq : wk, k * THREADS + lane) : Vector();
+			weight[k] = inside(k) ? loadCached(h.q ? wq : wk, k * THREADS + lane) : Vector();
 		}
 		read(n + stride);
 #pragma unroll

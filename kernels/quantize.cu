@@ -9,27 +9,27 @@ __shared__ Map<SIGNED> map;
 // and how many there are from there.
 template <typename F> inline void eachBlock(long long n, F f) {
 	map.fill(false);
-	for (long long block = thread() / 32; block * QUANT_BLOCK < n; block += gridDim.x * (BLOCK / 32)) {
+	for (long long block = thread() / 32; block * QUANT_BLOCK < n; block += gridDim.x * (BLOCK_DIM / 32)) {
 		const long long mine = block * QUANT_BLOCK + 4 * lane();
 		f(block, mine, (int)min(n - mine, (long long)QUANT_BLOCK));
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) quantize(byte *codes, float *scale, const float *x, long long n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) quantize(byte *codes, float *scale, const float *x, long long n) {
 	eachBlock(n, [&](long long block, long long mine, int count) {
 		const Elements<float> in = read<false>(x + mine, count);
 		float v[EACH];
 #pragma unroll
 		for (int i = 0; i < EACH; i++) v[i] = in[i];
-		const float most = largest(v);
+		const float largestValue = largest(v);
 #pragma unroll
 		for (int i = 0; i < EACH; i++) v[i] = SIGNED ? v[i] : fmaxf(v[i], 0);
-		write<false>(codes + mine, count, most == 0 ? Codes() : map.encode(v, most));
-		if (lane() == 0) scale[block] = most;
+		write<false>(codes + mine, count, largestValue == 0 ? Codes() : map.encode(v, largestValue));
+		if (lane() == 0) scale[block] = largestValue;
 	});
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) dequantize(float *x, const byte *codes, const float *scale, long long n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) dequantize(float *x, const byte *codes, const float *scale, long long n) {
 	eachBlock(n, [&](long long block, long long mine, int count) {
 		float v[EACH];
 		map.decode(v, read<false>(codes + mine, count));

@@ -2,7 +2,7 @@
 //
 // A row is read once: the threads that share it keep it in registers while they sum over it.
 //
-//   THREADS   that share a row: a power of two, BLOCK at most
+//   THREADS   that share a row: a power of two, BLOCK_DIM at most
 #include "common.cuh"
 #include "row.cuh"
 
@@ -18,9 +18,9 @@ inline void forward(T *y, float *rstd, T *h, const T *x, const T *b, const T *w,
 	for (int k = 0; k < EACH; k++) {
 		v[k] = added[k] = weight[k] = Vector();
 		if (!inside(k)) continue;
-		v[k] = load(x, at(k));
-		if (ADD) added[k] = load(b, at(k));
-		weight[k] = fetch(w, k * THREADS + lane);
+		v[k] = loadStreaming(x, at(k));
+		if (ADD) added[k] = loadStreaming(b, at(k));
+		weight[k] = loadCached(w, k * THREADS + lane);
 	}
 	float squares = 0;
 #pragma unroll
@@ -40,11 +40,11 @@ inline void forward(T *y, float *rstd, T *h, const T *x, const T *b, const T *w,
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) rmsnorm(T *y, float *rstd, const T *x, const T *w, int rows, float eps) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) rmsnorm(T *y, float *rstd, const T *x, const T *w, int rows, float eps) {
 	forward<false>(y, rstd, nullptr, x, nullptr, w, rows, eps);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	add_rmsnorm(T *y, float *rstd, T *h, const T *a, const T *b, const T *w, int rows, float eps) {
 	forward<true>(y, rstd, h, a, b, w, rows, eps);
 }
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 // compute one row, the next is on its way to their registers, where these have room for it, and the one after that to the
 // level 2 cache: one row ahead is not enough to keep memory busy. Two blocks a multiprocessor hide each other's barriers,
 // while a row fits them.
-extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, VECTORS <= BLOCK_DIM ? 2 : 1)
 	rmsnorm_backward(T *dx, float *partials, const T *dy, const T *x, const T *w, const float *rstd, int rows, int add) {
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
 	constexpr bool AHEAD = EACH <= 2; // with more, the registers of a second row would be spilled
@@ -69,11 +69,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 		for (int k = 0; k < EACH; k++) {
 			nextX[k] = nextDy[k] = Vector();
 			if (row >= rows || !inside(k)) continue;
-			nextX[k] = load(x, at(row, k));
-			nextDy[k] = load(dy, at(row, k));
+			nextX[k] = loadStreaming(x, at(row, k));
+			nextDy[k] = loadStreaming(dy, at(row, k));
 		}
 	};
-	auto announce = [&](int row) {
+	auto prefetchRow = [&](int row) {
 #pragma unroll
 		for (int k = 0; k < EACH; k++) {
 			if (row >= rows || !inside(k)) continue;
@@ -82,13 +82,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 		}
 	};
 	if (AHEAD) read(blockIdx.x * ROWS + group);
-	announce(blockIdx.x * ROWS + group + stride);
+	prefetchRow(blockIdx.x * ROWS + group + stride);
 
 	Vector weight[EACH];
 	float dw[EACH][WIDTH];
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
-		weight[k] = inside(k) ? fetch(w, k * THREADS + lane) : Vector();
+		weight[k] = inside(k) ? loadCached(w, k * THREADS + lane) : Vector();
 #pragma unroll
 		for (int i = 0; i < WIDTH; i++) dw[k][i] = 0;
 	}
@@ -102,10 +102,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, VECTORS <= BLOCK ? 2 : 1)
 		for (int k = 0; k < EACH; k++) {
 			nowX[k] = nextX[k];
 			nowDy[k] = nextDy[k];
-			before[k] = add && row < rows && inside(k) ? load(dx, at(row, k)) : Vector();
+			before[k] = add && row < rows && inside(k) ? loadStreaming(dx, at(row, k)) : Vector();
 		}
 		if (AHEAD) read(row + stride);
-		announce(row + 2 * stride);
+		prefetchRow(row + 2 * stride);
 
 		float dot = 0;
 #pragma unroll

@@ -91,9 +91,9 @@ func (d *Device) AddRMSNormBackward(dh, dw, dy, h, w, rstd tensor.Tensor) {
 
 // normThreads is how many threads of a block share a row, if each is to have so many of its vectors at most: a power of
 // two.
-func normThreads(row tensor.Matrix, most, block int) int {
+func normThreads(row tensor.Matrix, maxVectors, blockDim int) int {
 	t, n := 8, vectors(row)
-	for t < block && t*most < n {
+	for t < blockDim && t*maxVectors < n {
 		t *= 2
 	}
 	return t
@@ -102,21 +102,21 @@ func normThreads(row tensor.Matrix, most, block int) int {
 // normForward has threads for all rows, with a vector or two for each: enough to have memory busy, and few enough that
 // many rows are under way at once.
 func normForward(y, w tensor.Tensor) (macros, grid) {
-	const block = 256
+	const blockDim = 256
 	row := w.Matrix()
-	threads := normThreads(row, 2, block)
-	return rowsOf(row).with("THREADS", threads), line(blocks(y.Rows()*threads, block), block)
+	threads := normThreads(row, 2, blockDim)
+	return rowsOf(row).with("THREADS", threads), line(blocks(y.Rows()*threads, blockDim), blockDim)
 }
 
 // normBackwardGrid has as many blocks as run at once, or fewer where there are fewer rows.
 func (d *Device) normBackwardGrid(dx, w tensor.Tensor) (macros, grid) {
-	const block = 512
+	const blockDim = 512
 	row := w.Matrix()
-	threads, resident := normThreads(row, 1, block), d.gpu.SMs
-	if vectors(row) <= block {
+	threads, resident := normThreads(row, 1, blockDim), d.gpu.SMs
+	if vectors(row) <= blockDim {
 		resident *= 2
 	}
-	return rowsOf(row).with("THREADS", threads), line(min(resident, blocks(dx.Rows()*threads, block)), block)
+	return rowsOf(row).with("THREADS", threads), line(min(resident, blocks(dx.Rows()*threads, blockDim)), blockDim)
 }
 
 // normBackward is both gradients; dw is summed over blocks of rows first, in scratch memory, unless w is frozen.

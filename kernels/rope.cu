@@ -3,13 +3,13 @@
 #include "common.cuh"
 
 // rope turns the first heads of every row, of width vectors, by their positions, or back.
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	rope(T *qkv, const int *positions, const float *cos, const float *sin, int rows, int heads, int width, int back) {
 	const long long at = thread(), row = at / VECTORS / heads;
 	if (row >= rows) return;
 	const long long first = row * width + at / VECTORS % heads * 2 * VECTORS + at % VECTORS;
 	const long long angle = (long long)positions[row] * DIM + at % VECTORS * WIDTH;
-	const Vector a = load(qkv, first), b = load(qkv, first + VECTORS);
+	const Vector a = loadStreaming(qkv, first), b = loadStreaming(qkv, first + VECTORS);
 	float c[WIDTH], s[WIDTH];
 #pragma unroll
 	for (int i = 0; i < WIDTH; i++) {

@@ -1,8 +1,8 @@
-// What the THREADS neighbours do together that share a row. THREADS is a power of two, BLOCK at most.
+// What the THREADS neighbours do together that share a row. THREADS is a power of two, BLOCK_DIM at most.
 #pragma once
 
 constexpr int EACH = (VECTORS + THREADS - 1) / THREADS; // vectors of a row that a thread has
-constexpr int ROWS = BLOCK / THREADS;                   // of a block
+constexpr int ROWS = BLOCK_DIM / THREADS;                   // of a block
 
 // sum adds up what the THREADS neighbours that share a row have, and gives all of them the same. Called in a loop, turn is to
 // alternate between 0 and 1, so that nobody overwrites what a slower neighbour still reads.
@@ -11,7 +11,7 @@ inline float sum(float x, int turn) {
 	for (int i = 1; i < THREADS && i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
 	if constexpr (THREADS > 32) {
 		constexpr int WARPS = (THREADS + 31) / 32;
-		__shared__ float parts[2][BLOCK / 32];
+		__shared__ float parts[2][BLOCK_DIM / 32];
 		const int warp = threadIdx.x / 32, first = warp - warp % WARPS;
 		if (threadIdx.x % 32 == 0) parts[turn][warp] = x;
 		__syncthreads();
@@ -38,7 +38,7 @@ inline void sumRows(float *part, const float (&x)[EACH][WIDTH]) {
 	}
 	if (ROWS == 1) return;
 	__syncthreads();
-	for (int column = threadIdx.x; column < DIM; column += BLOCK) {
+	for (int column = threadIdx.x; column < DIM; column += BLOCK_DIM) {
 		float total = 0;
 #pragma unroll
 		for (int g = 0; g < ROWS; g++) total += sums[g * DIM + column];

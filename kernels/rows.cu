@@ -2,15 +2,15 @@
 #include "common.cuh"
 
 // gather_rows has a thread for each vector.
-extern "C" __global__ void __launch_bounds__(BLOCK) gather_rows(T *y, const T *x, const int *index, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gather_rows(T *y, const T *x, const int *index, int rows) {
 	const long long at = thread(), row = at / VECTORS;
 	if (row >= rows) return;
-	store(y, at, fetch(x, (long long)index[row] * VECTORS + at % VECTORS));
+	store(y, at, loadCached(x, (long long)index[row] * VECTORS + at % VECTORS));
 }
 
 // scatter_rows writes dx once, so that it needs no zeroing before: the row of dy that the index, which increases, has for it, or zeros.
 // A block has ROWS rows of dx, and searches for the first of them.
-extern "C" __global__ void __launch_bounds__(BLOCK) scatter_rows(T *dx, const T *dy, const int *index, int rows, int n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) scatter_rows(T *dx, const T *dy, const int *index, int rows, int n) {
 	constexpr int AT_ONCE = 4;
 	__shared__ int from[ROWS];
 	const int first = blockIdx.x * ROWS;
@@ -20,25 +20,25 @@ extern "C" __global__ void __launch_bounds__(BLOCK) scatter_rows(T *dx, const T 
 		if (index[middle] < first) lo = middle + 1;
 		else hi = middle;
 	}
-	for (int i = threadIdx.x; i < ROWS; i += BLOCK) from[i] = -1;
+	for (int i = threadIdx.x; i < ROWS; i += BLOCK_DIM) from[i] = -1;
 	__syncthreads();
-	for (int i = threadIdx.x; i < ROWS && lo + i < n; i += BLOCK) {
+	for (int i = threadIdx.x; i < ROWS && lo + i < n; i += BLOCK_DIM) {
 		const int row = index[lo + i] - first;
 		if (row < ROWS) from[row] = lo + i;
 	}
 	__syncthreads();
 	const int count = min(ROWS, rows - first) * VECTORS;
-	for (int at = threadIdx.x; at < count; at += AT_ONCE * BLOCK) {
+	for (int at = threadIdx.x; at < count; at += AT_ONCE * BLOCK_DIM) {
 		Vector v[AT_ONCE];
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
-			const int i = at + k * BLOCK;
+			const int i = at + k * BLOCK_DIM;
 			v[k] = Vector();
-			if (i < count && from[i / VECTORS] >= 0) v[k] = load(dy, (long long)from[i / VECTORS] * VECTORS + i % VECTORS);
+			if (i < count && from[i / VECTORS] >= 0) v[k] = loadStreaming(dy, (long long)from[i / VECTORS] * VECTORS + i % VECTORS);
 		}
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
-			if (at + k * BLOCK < count) store(dx, (long long)first * VECTORS + at + k * BLOCK, v[k]);
+			if (at + k * BLOCK_DIM < count) store(dx, (long long)first * VECTORS + at + k * BLOCK_DIM, v[k]);
 		}
 	}
 }

@@ -24,7 +24,7 @@ func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tenso
 		cut = d.cutScratch
 	}
 	need := SizeOf(func(a *Arena) { cut(a, name, t, shape...) })
-	if n := len(d.pads); n == 0 || d.pads[n-1].size-d.pads[n-1].used < need {
+	if n := len(d.scratchArenas); n == 0 || d.scratchArenas[n-1].size-d.scratchArenas[n-1].used < need {
 		err := d.err // nothing is left to be done on a GPU that has failed
 		if d.gpu == nil || err == nil {
 			err = d.growScratch(need)
@@ -34,11 +34,11 @@ func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tenso
 		}
 		if err != nil {
 			d.fail(err)
-			d.pads = append(d.pads, &Arena{d: d, base: align, size: math.MaxInt})
+			d.scratchArenas = append(d.scratchArenas, &Arena{d: d, base: align, size: math.MaxInt})
 		}
 	}
-	x := cut(d.pads[len(d.pads)-1], name, t, shape...)
-	d.padPeak = max(d.padPeak, d.mark())
+	x := cut(d.scratchArenas[len(d.scratchArenas)-1], name, t, shape...)
+	d.scratchPeak = max(d.scratchPeak, d.mark())
 	return x
 }
 
@@ -48,7 +48,7 @@ type cut func(name string, t tensor.DType, shape ...int) tensor.Tensor
 
 // mark is how much scratch memory is in use: a point to which release goes back.
 func (d *Device) mark() (used int) {
-	for _, a := range d.pads {
+	for _, a := range d.scratchArenas {
 		used += a.used
 	}
 	return used
@@ -61,13 +61,13 @@ func (d *Device) release(mark int) {
 		d.released(mark)
 	}
 	used := d.mark()
-	for i := len(d.pads) - 1; used > mark; i-- {
-		back := min(d.pads[i].used, used-mark)
-		d.pads[i].Release(d.pads[i].used - back)
+	for i := len(d.scratchArenas) - 1; used > mark; i-- {
+		back := min(d.scratchArenas[i].used, used-mark)
+		d.scratchArenas[i].Release(d.scratchArenas[i].used - back)
 		used -= back
 	}
-	if used == 0 && len(d.pads) > 1 {
-		d.fail(d.ReserveScratch(d.padPeak))
+	if used == 0 && len(d.scratchArenas) > 1 {
+		d.fail(d.ReserveScratch(d.scratchPeak))
 	}
 }
 
@@ -80,7 +80,7 @@ func (d *Device) ReserveScratch(bytes int) error {
 			return err
 		}
 	}
-	if len(d.pads) == 1 && d.pads[0].size >= bytes {
+	if len(d.scratchArenas) == 1 && d.scratchArenas[0].size >= bytes {
 		return nil
 	}
 	if err := d.closeScratch(); err != nil {
@@ -90,26 +90,26 @@ func (d *Device) ReserveScratch(bytes int) error {
 }
 
 // ScratchPeak is the largest number of bytes that operations had for their intermediates at a time.
-func (d *Device) ScratchPeak() int { return d.padPeak }
+func (d *Device) ScratchPeak() int { return d.scratchPeak }
 
-// leastScratch is the smallest piece that scratch memory grows by.
-const leastScratch = 1 << 20
+// minScratch is the smallest piece that scratch memory grows by.
+const minScratch = 1 << 20
 
 func (d *Device) growScratch(bytes int) error {
-	a, err := d.NewArena("the intermediates of operations", max(bytes, leastScratch))
+	a, err := d.NewArena("the intermediates of operations", max(bytes, minScratch))
 	if err != nil {
 		return err
 	}
-	d.pads = append(d.pads, a)
+	d.scratchArenas = append(d.scratchArenas, a)
 	return nil
 }
 
 func (d *Device) closeScratch() error {
 	var all error
-	for _, a := range d.pads {
+	for _, a := range d.scratchArenas {
 		all = errors.Join(all, a.Close())
 	}
-	d.pads = nil
+	d.scratchArenas = nil
 	return all
 }
 

@@ -28,19 +28,19 @@ func TestScratch(t *testing.T) {
 					t.Error("what was taken first is another:", got)
 				}
 			}()
-			if len(d.pads) != 1 || d.mark() != 0 {
-				t.Fatalf("%d pieces, %d bytes in use", len(d.pads), d.mark())
+			if len(d.scratchArenas) != 1 || d.mark() != 0 {
+				t.Fatalf("%d pieces, %d bytes in use", len(d.scratchArenas), d.mark())
 			}
-			if size > 0 && d.pads[0].size != size {
-				t.Errorf("%d bytes, %d before", d.pads[0].size, size)
+			if size > 0 && d.scratchArenas[0].size != size {
+				t.Errorf("%d bytes, %d before", d.scratchArenas[0].size, size)
 			}
-			size = d.pads[0].size
+			size = d.scratchArenas[0].size
 		}
 		if want := 1<<21 + align; d.ScratchPeak() != want {
 			t.Errorf("peak is %d, want %d", d.ScratchPeak(), want)
 		}
-		if err := d.ReserveScratch(1 << 23); err != nil || d.pads[0].size != 1<<23 {
-			t.Errorf("reserved %d, %v", d.pads[0].size, err)
+		if err := d.ReserveScratch(1 << 23); err != nil || d.scratchArenas[0].size != 1<<23 {
+			t.Errorf("reserved %d, %v", d.scratchArenas[0].size, err)
 		}
 		if err := d.ReserveScratch(1 << 60); err == nil {
 			t.Error("2^60 bytes were there")

@@ -23,17 +23,17 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	if s.Rows == 0 {
 		return 0
 	}
-	need := leastScratch
-	most := func(lay func(cut cut)) { need = max(need, SizeOf(func(a *Arena) { lay(a.New) })) }
-	s.attention(d.gpu != nil, f, most)
+	need := minScratch
+	atLeast := func(lay func(cut cut)) { need = max(need, SizeOf(func(a *Arena) { lay(a.New) })) }
+	s.attention(d.gpu != nil, f, atLeast)
 	if !f["swiglu"] {
-		most(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, s.Backward) })
+		atLeast(func(cut cut) { swiGLUScratch(cut, s.Type, s.Rows, s.Inner, s.Backward) })
 	}
 	if !f["crossentropy"] && s.Logits > 0 {
-		most(func(cut cut) { crossEntropyScratch(cut, s.Logits, s.Vocab) })
+		atLeast(func(cut cut) { crossEntropyScratch(cut, s.Logits, s.Vocab) })
 	}
 	if s.Backward {
-		most(func(cut cut) {
+		atLeast(func(cut cut) {
 			if !f["rmsnorm"] {
 				addNormScratch(cut, s.Type, s.Rows, s.Dim)
 			}
@@ -41,21 +41,21 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 		})
 	}
 	if s.Backward && d.gpu != nil {
-		most(func(cut cut) {
+		atLeast(func(cut cut) {
 			embeddingScratch(cut, s.Rows, s.Dim)
 			sortScratch(cut, s.Rows)
 		})
-		most(func(cut cut) { columnScratch(cut, s.Rows, s.Biased) })
+		atLeast(func(cut cut) { columnScratch(cut, s.Rows, s.Biased) })
 	}
 	if s.Backward && s.QKNorm {
-		most(func(cut cut) { normScratch(cut, d.maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
+		atLeast(func(cut cut) { normScratch(cut, d.maxNormPartials(s.Rows, s.Attention.Width()), 2*s.Attention.HeadDim) })
 	}
 	return need
 }
 
 // attention is ScratchOf for attention alone: of the sequences that need most, which are as many of the longest as there are
 // tokens for, and of one token at the end of a cache.
-func (s Sizes) attention(gpu bool, f Fused, most func(lay func(cut cut))) {
+func (s Sizes) attention(gpu bool, f Fused, atLeast func(lay func(cut cut))) {
 	m := s.Attention
 	m.CuSeqlens = []int32{0}
 	for n := 0; n < s.Rows; n += s.Longest {
@@ -63,17 +63,17 @@ func (s Sizes) attention(gpu bool, f Fused, most func(lay func(cut cut))) {
 	}
 	args := m.sizes()
 	if !f["attention"] && s.Context == 0 {
-		most(func(cut cut) {
+		atLeast(func(cut cut) {
 			m.eagerScratch(cut, s.Type, s.Longest)
 			if s.Backward {
 				m.eagerBackwardScratch(cut, s.Longest)
 			}
 		})
 	} else if !gpu {
-		most(func(cut cut) { attentionScratch(cut, args.ForwardScratch()) })
+		atLeast(func(cut cut) { attentionScratch(cut, args.ForwardScratch()) })
 	}
 	if f["attention"] && s.Backward {
-		most(func(cut cut) {
+		atLeast(func(cut cut) {
 			if gpu {
 				m.attentionDelta(cut, s.Rows)
 			} else {
@@ -82,7 +82,7 @@ func (s Sizes) attention(gpu bool, f Fused, most func(lay func(cut cut))) {
 		})
 	}
 	if s.Context > 0 {
-		most(func(cut cut) {
+		atLeast(func(cut cut) {
 			if gpu {
 				m.attentionParts(cut, s.Context-1)
 			} else {

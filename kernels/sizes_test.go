@@ -65,7 +65,7 @@ func TestScratchOf(t *testing.T) {
 				})
 				name := fmt.Sprintf("fused %v, %d threads, %+v", c.fused, threads, c.s)
 				whole := func(n int) int { return (n + align - 1) / align * align }
-				if got, want := whole(d.ScratchPeak()), whole(d.ScratchOf(o.Fused, c.s)); got != want || got <= leastScratch {
+				if got, want := whole(d.ScratchPeak()), whole(d.ScratchOf(o.Fused, c.s)); got != want || got <= minScratch {
 					t.Errorf("%s: %d bytes were taken, and %d said", name, got, want)
 				}
 				for _, a := range left {
@@ -105,7 +105,7 @@ func TestScratchOfGPU(t *testing.T) {
 		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
 			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
 			d.gpu.launched = func(kernel, grid) {}
-			d.pads = []*Arena{{d: d, base: align, size: math.MaxInt}}
+			d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 			if c.fused {
 				d.opts.Fused = All()
 			}
@@ -113,7 +113,7 @@ func TestScratchOfGPU(t *testing.T) {
 				c.run(d, c.s, func(of tensor.DType, shape ...int) tensor.Tensor { return a.New("x", of, shape...) })
 			})
 			whole := func(n int) int { return (n + align - 1) / align * align }
-			if got, want := whole(d.padPeak), whole(d.ScratchOf(d.opts.Fused, c.s)); got != want || got <= leastScratch {
+			if got, want := whole(d.scratchPeak), whole(d.ScratchOf(d.opts.Fused, c.s)); got != want || got <= minScratch {
 				t.Errorf("fused %v, %+v: %d bytes were taken, and %d said", c.fused, c.s, got, want)
 			}
 		}

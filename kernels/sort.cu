@@ -5,10 +5,10 @@
 #include "keys.cuh"
 
 // sort_ids leaves the keys of every TILE rows sorted. The last tile is filled up with keys that come after all.
-extern "C" __global__ void __launch_bounds__(BLOCK) sort_ids(Key *tiles, const int *ids, int n, int pad) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) sort_ids(Key *tiles, const int *ids, int n, int pad) {
 	__shared__ Key keys[TILE];
 	const int first = blockIdx.x * TILE;
-	for (int i = threadIdx.x; i < TILE; i += BLOCK) {
+	for (int i = threadIdx.x; i < TILE; i += BLOCK_DIM) {
 		const int row = first + i, id = row < n && ids[row] != pad ? ids[row] : -1;
 		keys[i] = keyOf(id, row);
 	}
@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sort_ids(Key *tiles, const i
 	for (int run = 2; run <= TILE; run *= 2) {
 		for (int apart = run / 2; apart > 0; apart /= 2) {
 			__syncthreads();
-			for (int pair = threadIdx.x; pair < TILE / 2; pair += BLOCK) {
+			for (int pair = threadIdx.x; pair < TILE / 2; pair += BLOCK_DIM) {
 				const int i = pair / apart * 2 * apart + pair % apart, j = i + apart;
 				const Key a = keys[i], b = keys[j];
 				if ((a > b) == !(i & run)) keys[i] = b, keys[j] = a;
@@ -24,11 +24,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) sort_ids(Key *tiles, const i
 		}
 	}
 	__syncthreads();
-	for (int i = threadIdx.x; i < TILE; i += BLOCK) tiles[first + i] = keys[i];
+	for (int i = threadIdx.x; i < TILE; i += BLOCK_DIM) tiles[first + i] = keys[i];
 }
 
 // merge_ids puts every key of sorted tiles where it belongs among all: behind those of each tile that are smaller.
-extern "C" __global__ void __launch_bounds__(BLOCK) merge_ids(Key *sorted, const Key *tiles, int n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) merge_ids(Key *sorted, const Key *tiles, int n) {
 	const int at = (int)thread(), count = (n + TILE - 1) / TILE;
 	if (at >= count * TILE) return;
 	const Key key = tiles[at];

@@ -6,17 +6,17 @@ inline float sigmoid(float x) { return __fdividef(1, 1 + expf(-x)); }
 
 // Each thread has one vector of the result.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) swiglu(T *y, const T *gateUp, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) swiglu(T *y, const T *gateUp, int rows) {
 	const long long at = thread(), row = at / VECTORS, from = at + row * VECTORS;
 	if (row >= rows) return;
-	const Vector gate = load(gateUp, from), up = load(gateUp, from + VECTORS);
+	const Vector gate = loadStreaming(gateUp, from), up = loadStreaming(gateUp, from + VECTORS);
 	store(y, at, each([&](int i) { return gate[i] * sigmoid(gate[i]) * up[i]; }));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) swiglu_backward(T *dGateUp, const T *dy, const T *gateUp, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) swiglu_backward(T *dGateUp, const T *dy, const T *gateUp, int rows) {
 	const long long at = thread(), row = at / VECTORS, from = at + row * VECTORS;
 	if (row >= rows) return;
-	const Vector gate = load(gateUp, from), up = load(gateUp, from + VECTORS), d = load(dy, at);
+	const Vector gate = loadStreaming(gateUp, from), up = loadStreaming(gateUp, from + VECTORS), d = loadStreaming(dy, at);
 	store(dGateUp, from, each([&](int i) {
 		const float s = sigmoid(gate[i]);
 		return d[i] * up[i] * s * (1 + gate[i] * (1 - s));
@@ -26,28 +26,28 @@ extern "C" __global__ void __launch_bounds__(BLOCK) swiglu_backward(T *dGateUp, 
 
 // The steps. Their operands are matrices of DIM columns whose rows lie so many elements apart.
 
-extern "C" __global__ void __launch_bounds__(BLOCK) silu(T *y, int yRow, const T *x, int xRow, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) silu(T *y, int yRow, const T *x, int xRow, int rows) {
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
 	if (row >= rows) return;
-	const Vector v = load(x + row * xRow, column);
+	const Vector v = loadStreaming(x + row * xRow, column);
 	store(y + row * yRow, column, each([&](int i) { return v[i] * sigmoid(v[i]); }));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	silu_backward(T *dx, int dxRow, const T *dy, int dyRow, const T *x, int xRow, int rows) {
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
 	if (row >= rows) return;
-	const Vector v = load(x + row * xRow, column), d = load(dy + row * dyRow, column);
+	const Vector v = loadStreaming(x + row * xRow, column), d = loadStreaming(dy + row * dyRow, column);
 	store(dx + row * dxRow, column, each([&](int i) {
 		const float s = sigmoid(v[i]);
 		return d[i] * s * (1 + v[i] * (1 - s));
 	}));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK)
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	mul(T *y, int yRow, const T *a, int aRow, const T *b, int bRow, int rows) {
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
 	if (row >= rows) return;
-	const Vector u = load(a + row * aRow, column), v = load(b + row * bRow, column);
+	const Vector u = loadStreaming(a + row * aRow, column), v = loadStreaming(b + row * bRow, column);
 	store(y + row * yRow, column, each([&](int i) { return u[i] * v[i]; }));
 }

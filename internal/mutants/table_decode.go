@@ -19,7 +19,7 @@ var decodeMutants = []mutant{
 	{"decode/weights-read-once", "kernels/matvec.cu", "if (!NORMED || k > begin) read(k);", "if (!NORMED) read(k);", "./kernels/cases -run TestEmulated/decode"},
 	{"decode/window-first", "kernels/attention_decode.cu", "max(0, last - window + 1) : 0) + blockIdx.x", "max(0, last - window) : 0) + blockIdx.x", "./kernels/cases -run TestEmulated/decode"},
 	{"decode/two-store-a-key", "kernels/attention_decode.cu", "own >= 0 && head % share == 0", "own >= 0", "./kernels/cases -run TestEmulated/decode"},
-	{"decode/own-key-from-cache", "kernels/attention_decode.cu", "last - from < BLOCK ? last - from : -1", "-1", "./kernels/cases -run TestEmulated/decode"},
+	{"decode/own-key-from-cache", "kernels/attention_decode.cu", "last - from < BLOCK_DIM ? last - from : -1", "-1", "./kernels/cases -run TestEmulated/decode"},
 	{"decode/combines-too-few", "kernels/attention_decode.cu", "seen = *position + 1;", "seen = *position;", "./kernels/cases -run TestEmulated/decode"},
 	{"decode/sine-of-query", "kernels/attention_decode.cu", "a * cosine - b * sine", "a * cosine + b * sine", "./kernels/cases -run TestEmulated/decode"},
 	{"decode/penalty-ignored", "infer/sampling.go", "s.Temperature == 0 && !s.penalises()", "s.Temperature == 0", "./infer -run ChosenOnGPU"},

@@ -228,17 +228,17 @@ static void run_item(void *arg, int64_t lo, int64_t hi) {
 // cut chooses tiles: few and large ones pack least, but every thread needs its share. No sum depends on it.
 static void cut(plan *p, int64_t threads) {
 	const gemm_level *l = p->level;
-	double least = 0;
-	int64_t m = p->g.m, n = p->g.n, most = p->g.c_type == BF16 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
-	int64_t down = parts(m, TILE_ROWS), across = parts(n, most);
+	double min_cost = 0;
+	int64_t m = p->g.m, n = p->g.n, max_columns = p->g.c_type == BF16 && p->blocks > 1 ? PARTIAL_COLUMNS : TILE_COLUMNS;
+	int64_t down = parts(m, TILE_ROWS), across = parts(n, max_columns);
 	for (int64_t d = down; d < down + 4; d++)
 		for (int64_t a = across; a < across + 2 * threads; a++) {
 			int64_t rows = up(parts(m, d), l->rows), columns = up(parts(n, a), l->columns);
 			if (rows > TILE_ROWS) rows = TILE_ROWS;
 			int64_t rounds = parts(parts(m, rows) * parts(n, columns), threads);
 			double cost = (double)rounds * ((double)rows * columns + l->packing * (rows + columns));
-			if (least > 0 && cost >= least) continue;
-			least = cost, p->rows = rows, p->columns = columns;
+			if (min_cost > 0 && cost >= min_cost) continue;
+			min_cost = cost, p->rows = rows, p->columns = columns;
 		}
 	p->down = parts(m, p->rows);
 	p->tiles = p->down * parts(n, p->columns);

@@ -47,7 +47,7 @@ void cpu_nll_backward(tensor dlogits, tensor logp, tensor targets, float scale) 
 #else
 #include "ops_loops.h"
 
-#define most_of AT_LEVEL(most_of)
+#define max_of AT_LEVEL(max_of)
 #define keep AT_LEVEL(keep)
 #define softmax_sum AT_LEVEL(softmax_sum)
 #define element AT_LEVEL(element)
@@ -62,8 +62,8 @@ INLINE vec keep(vec x, int64_t n, float other) {
 	return vselect(lane < (int32_t)n, x, vset(other));
 }
 
-// most_of is the largest of the elements from to to. A NaN is none.
-INLINE float most_of(const void *x, int64_t from, int64_t to, const dtype type) {
+// max_of is the largest of the elements from to to. A NaN is none.
+INLINE float max_of(const void *x, int64_t from, int64_t to, const dtype type) {
 	vec top[4]; // one alone would wait for itself
 	for (int k = 0; k < 4; k++) top[k] = vset(-INFINITY);
 	for (; from + 4 * VLEN <= to; from += 4 * VLEN)
@@ -76,15 +76,15 @@ INLINE float most_of(const void *x, int64_t from, int64_t to, const dtype type) 
 // first for the chunk's maximum, and then, in the nearest cache, for its exponentials.
 INLINE double softmax_sum(const void *x, int64_t count, float *base, const dtype type) {
 	enum { CHUNK = 1024 };
-	float most = -INFINITY;
+	float max = -INFINITY;
 	double sum = 0;
 	*base = 0;
 	for (int64_t from = 0; from < count; from += CHUNK) {
 		int64_t to = from + CHUNK < count ? from + CHUNK : count;
-		float chunk_most = most_of(x, from, to, type);
-		if (chunk_most > most) {
-			sum *= exp((double)most - (double)chunk_most);
-			*base = most = chunk_most; // it stays 0 while there are but -inf: less themselves they would be no number
+		float chunk_max = max_of(x, from, to, type);
+		if (chunk_max > max) {
+			sum *= exp((double)max - (double)chunk_max);
+			*base = max = chunk_max; // it stays 0 while there are but -inf: less themselves they would be no number
 		}
 		vec s = vzero();
 		EACH(i, n, from, to, { s += vexp(keep(ld(x, i, n, type), n, -INFINITY) - *base); });

@@ -48,8 +48,8 @@ void cpu_qknorm(tensor y, tensor rstd, tensor qkv, tensor wq, tensor wk, int64_t
 
 // Few partials, so that adding them up is little next to the rows; many, so that threads share them evenly.
 static int64_t rows_per_partial(int64_t rows, int64_t width) {
-	int64_t n = grain(width * 6), least = (rows + MAX_NORM_PARTIALS - 1) / MAX_NORM_PARTIALS;
-	return n > least ? n : least;
+	int64_t n = grain(width * 6), min_rows = (rows + MAX_NORM_PARTIALS - 1) / MAX_NORM_PARTIALS;
+	return n > min_rows ? n : min_rows;
 }
 
 // NormPartials is how many partial sums of weights' gradients rows of so many elements have.

@@ -58,11 +58,11 @@ static const cpu_task dequantize[CPU_LEVELS] = AT_EACH_LEVEL(dequantize);
 
 // A piece is whole blocks: a sixteenth of what there is, so that the threads end together, but not so small that each of them
 // jumps about in memory, for what prefetches it begins anew at every jump.
-enum { LEAST_BLOCKS = 8, MOST_BLOCKS = 512 };
+enum { MIN_BLOCKS = 8, MAX_BLOCKS = 512 };
 
 static int64_t piece_of(int64_t n) {
 	int64_t blocks = n / 16 / QUANT_BLOCK;
-	blocks = blocks < LEAST_BLOCKS ? LEAST_BLOCKS : blocks > MOST_BLOCKS ? MOST_BLOCKS : blocks;
+	blocks = blocks < MIN_BLOCKS ? MIN_BLOCKS : blocks > MAX_BLOCKS ? MAX_BLOCKS : blocks;
 	return blocks * QUANT_BLOCK;
 }
 

@@ -96,9 +96,9 @@ INLINE float largest_lane(vecuns x) {
 
 // largest is the largest |x| of a block.
 static float largest(const float *x) {
-	vecuns most = {0};
-	EACH_OF_BLOCK(i) most = larger(most, (vecuns)vload(x + i) & 0x7FFFFFFF);
-	return largest_lane(most);
+	vecuns max = {0};
+	EACH_OF_BLOCK(i) max = larger(max, (vecuns)vload(x + i) & 0x7FFFFFFF);
+	return largest_lane(max);
 }
 
 // reciprocal is 1/x, and 0 where that is infinite: a block of less than 2⁻¹²⁸ is one of zeros.

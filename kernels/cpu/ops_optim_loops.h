@@ -41,19 +41,19 @@ static void state_codes(const adamw_operands *o, const adamw_block *b, float *m,
 	decode(o->m_map, b->m, f.beta1 * *b->m_scale, m, 1);
 	const float root_scale = f.sqrt_beta2 * *b->v_scale;
 	decode(o->v_map, b->v, root_scale * root_scale, s, 0); // the map's numbers are squares
-	vecuns most_m = {0}, most_s = {0};
+	vecuns max_m = {0}, max_s = {0};
 	EACH_OF_BLOCK(i) {
 		vec g = ld(b->g, i, VLEN, F32), h = g * f.gain_root;
 		vec m1 = vfma(g, vset(f.gain_m), vload(m + i));
 		vec root = vsqrt(vfma(h, h, vload(s + i)));
-		most_m = larger(most_m, (vecuns)m1 & 0x7FFFFFFF);
-		most_s = larger(most_s, (vecuns)root);
+		max_m = larger(max_m, (vecuns)m1 & 0x7FFFFFFF);
+		max_s = larger(max_s, (vecuns)root);
 		vstore(m + i, m1);
 		vstore(s + i, root);
 		vstore(u + i, f.step_size * (m1 / vfma(root, vset(f.root), vset(f.eps))));
 	}
-	*b->m_scale = largest_lane(most_m);
-	*b->v_scale = largest_lane(most_s);
+	*b->m_scale = largest_lane(max_m);
+	*b->v_scale = largest_lane(max_s);
 }
 
 static void keep_codes(const adamw_operands *o, const adamw_block *b, float *m, float *s) {

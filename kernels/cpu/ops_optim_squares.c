@@ -17,8 +17,8 @@ static const cpu_task read_all[CPU_LEVELS] = AT_EACH_LEVEL(read_all);
 enum { MAX_BLOCKS = 1024 };
 
 static int64_t block_of(int64_t n) {
-	int64_t block = grain(4), least = (n + MAX_BLOCKS - 1) / MAX_BLOCKS;
-	return block > least ? block : least;
+	int64_t block = grain(4), min_size = (n + MAX_BLOCKS - 1) / MAX_BLOCKS;
+	return block > min_size ? block : min_size;
 }
 
 // SumSquares is Σ x² in float64.

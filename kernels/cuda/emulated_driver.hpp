@@ -252,13 +252,13 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
 	if (--users > 0) return r;
 	delete capturing, capturing = NULL;
 	done = all_queued(), queued.clear();
-	for (const auto &p : pieces) munmap(p.second.pages, p.second.mapped);
+	for (const auto &p : allocations) munmap(p.second.pages, p.second.mapped);
 	for (const CUmod_st *m : modules) {
 		dlclose(m->library);
 		if (!dlopen(m->path.c_str(), RTLD_NOW | RTLD_NOLOAD)) close(m->file); // two of one path would be one library
 		delete m;
 	}
-	pieces.clear(), pieces_changed++, in_use = 0, modules.clear(), given_back = true;
+	allocations.clear(), allocations_changed++, in_use = 0, modules.clear(), given_back = true;
 	return r;
 }
 EXPORT CUresult cuCtxSetCurrent(CUcontext) {
@@ -290,31 +290,31 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	char *const memory = mapped(size);
 	if (!memory) return CUDA_ERROR_OUT_OF_MEMORY;
 	char *const at = memory + size - up(bytes, 256);
-	piece &made = pieces[(uintptr_t)at];
+	allocation &made = allocations[(uintptr_t)at];
 	made.pages = memory - page, made.mapped = size + 2 * page, made.bytes = made.counted = bytes;
 	made.written.words.assign((bytes + 63) / 64, 0);
-	made.cells.resize((bytes + piece::CHUNK - 1) / piece::CHUNK);
-	in_use += bytes, pieces_changed++;
+	made.cells.resize((bytes + allocation::CHUNK - 1) / allocation::CHUNK);
+	in_use += bytes, allocations_changed++;
 	return *p = (CUdeviceptr)at, CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	CALLED;
-	auto found = pieces.find(p);
-	if (found == pieces.end()) return INVALID_VALUE;
+	auto found = allocations.find(p);
+	if (found == allocations.end()) return INVALID_VALUE;
 	if (const CUresult r = catch_up(all_queued())) return r;
 	munmap(found->second.pages, found->second.mapped);
-	in_use -= found->second.counted, pieces_changed++;
-	return pieces.erase(found), CUDA_SUCCESS;
+	in_use -= found->second.counted, allocations_changed++;
+	return allocations.erase(found), CUDA_SUCCESS;
 }
 
-// emulated_belongs is no function of CUDA's: it says that a part of a piece belongs to something, or to nothing, which kernels must not
-// touch then. What begins to belong to something is NaN, as if it had been allocated now. Of a piece of which it is called, half is room
+// emulated_belongs is no function of CUDA's: it says that a part of an allocation belongs to something, or to nothing, which kernels must not
+// touch then. What begins to belong to something is NaN, as if it had been allocated now. Of an allocation of which it is called, half is room
 // between what belongs, and not counted.
 EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 	LOCKED;
-	const auto in = piece_of(p);
-	if (in == pieces.end() || p + bytes > in->first + in->second.bytes) return;
-	piece &all = in->second;
+	const auto in = allocation_of(p);
+	if (in == allocations.end() || p + bytes > in->first + in->second.bytes) return;
+	allocation &all = in->second;
 	if (all.belongs.words.empty()) {
 		all.belongs.words.assign(all.written.words.size(), ~0ull);
 		in_use -= all.bytes - all.bytes / 2, all.counted = all.bytes / 2;
@@ -368,7 +368,7 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes
 
 // dynamic_shared makes the room of a block's dynamic shared memory, and returns where it is. It ends with the room.
 static char *dynamic_shared(size_t bytes) {
-	const size_t room = up(MOST_SHARED, 64 << 10); // whole pages
+	const size_t room = up(MAX_SHARED, 64 << 10); // whole pages
 	shared_part &s = shared_parts[1];
 	if (!s.from) {
 		s.from = (uintptr_t)mapped(room), s.room = room + NEAR;
@@ -421,7 +421,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 }
 EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	CALLED;
-	if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > MOST_SHARED) return INVALID_VALUE;
+	if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > MAX_SHARED) return INVALID_VALUE;
 	return f->shared = value, CUDA_SUCCESS;
 }
 
@@ -451,7 +451,7 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	backwards = f->launches++ % 2;
 	if (!prepare_stacks()) return CUDA_ERROR_OUT_OF_MEMORY;
 	runtime = m.runtime;
-	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MOST_THREADS * STACK, dynamic, access_of, misaligned, sync_block,
+	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of, misaligned, sync_block,
 		sync_warp, meet, mma, ldmatrix, copy_async, copy_commit, copy_wait, [](const char *what) { end_with(what); }};
 	struct sigaction mine = {};
 	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
@@ -484,7 +484,7 @@ static CUresult launch(captured_launch l) {
 EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
 	unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
 	CALLED;
-	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MOST_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
+	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MAX_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
 	captured_launch l = {f, gx, gy, gz, bx, by, bz, shared, {}};
 	for (int i = 0; i < f->count; i++) l.arguments.push_back(*(uint64_t *)parameters[i]);
 	if (!capturing) return queue([=] { return launch(l); });

@@ -66,7 +66,7 @@ func planted(t *testing.T, source, kernel string) (g *GPU, f *Function, from, to
 		headers[name] = string(text)
 	}
 	g, c := openEmulated(t)
-	p := Program{Name: "faults.cu", Source: source, Headers: headers, Options: []string{"-DBLOCK=64"}}
+	p := Program{Name: "faults.cu", Source: source, Headers: headers, Options: []string{"-DBLOCK_DIM=64"}}
 	image, err := Cache{cudatest.Dir()}.Compile(c, p, "sm_90a")
 	if err != nil {
 		t.Fatal(err)

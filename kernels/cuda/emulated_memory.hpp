@@ -1,7 +1,7 @@
 // Memory of the emulated GPU, and what is known of each of its bytes: whether anybody has written it, and which thread wrote and read it
 // last. With that each access of a kernel is compared.
 
-enum { MOST_THREADS = 1024, MOST_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_BYTE: of what nobody has written
+enum { MAX_THREADS = 1024, MAX_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_BYTE: of what nobody has written
 static const size_t MEMORY = (size_t)4 << 30;
 
 // A thread waits for others by barriers, and epochs are the times between them: each block begins one, and each of its barriers. A
@@ -12,7 +12,7 @@ enum { THREAD_BITS = 10, CLOCK_BITS = 18, CLOCK_AT = 14 };
 static const stamp ATOMIC = 1 << 10, NOT_WAITED_FOR = 1 << 11, SEVERAL_WARPS = 1 << 12, SEVERAL_BLOCKS = 1 << 13;
 static uint32_t epoch, block_begin, launch_begin;
 static uint32_t epoch_of(stamp s) { return s >> 32; }
-static int thread_of(stamp s) { return s & (MOST_THREADS - 1); }
+static int thread_of(stamp s) { return s & (MAX_THREADS - 1); }
 
 static bool watched; // whether accesses of this launch are compared with each other
 static int running;  // the number of the thread that runs, in its block
@@ -29,7 +29,7 @@ struct meetings {
 	bool partial; // lane is in use
 	uint32_t lane[2][32][32];
 };
-static meetings warps[MOST_THREADS / 32];
+static meetings warps[MAX_THREADS / 32];
 
 static stamp now() {
 	const stamp clock = warps[running / 32].next & ((1 << CLOCK_BITS) - 1);
@@ -70,9 +70,9 @@ struct bits {
 	bool get(size_t i) const { return words[i / 64] >> i % 64 & 1; }
 };
 
-// A piece is what one call allocates. It ends where a page begins that nobody may touch, but for what makes its address a multiple
+// An allocation is what one call allocates. It ends where a page begins that nobody may touch, but for what makes its address a multiple
 // of 256, and begins behind another.
-struct piece {
+struct allocation {
 	char *pages;
 	size_t mapped, bytes, counted; // counted: as in use
 	bits written, belongs; // belongs: to something; empty if all does
@@ -86,30 +86,30 @@ struct piece {
 	bool belongs_all(size_t from, size_t n) const { return belongs.words.empty() || belongs.all(from, n); }
 };
 static std::mutex lock;
-static std::map<uintptr_t, piece> pieces; // by where they begin
+static std::map<uintptr_t, allocation> allocations; // by where they begin
 static size_t in_use;
-static uint64_t pieces_changed; // how often
+static uint64_t allocations_changed; // how often
 
-static std::map<uintptr_t, piece>::iterator piece_of(uintptr_t p) {
-	auto after = pieces.upper_bound(p);
-	return after == pieces.begin() ? pieces.end() : --after;
+static std::map<uintptr_t, allocation>::iterator allocation_of(uintptr_t p) {
+	auto after = allocations.upper_bound(p);
+	return after == allocations.begin() ? allocations.end() : --after;
 }
 
 static bool inside(uintptr_t p, size_t bytes) {
-	const auto in = piece_of(p);
-	return in != pieces.end() && p + bytes <= in->first + in->second.bytes && in->second.belongs_all(p - in->first, bytes);
+	const auto in = allocation_of(p);
+	return in != allocations.end() && p + bytes <= in->first + in->second.bytes && in->second.belongs_all(p - in->first, bytes);
 }
 
 // wrote notes what was written from outside a kernel, to where inside said yes.
 static void wrote(uintptr_t p, size_t bytes) {
-	const auto in = piece_of(p);
+	const auto in = allocation_of(p);
 	in->second.written.set(p - in->first, bytes, true);
 }
 
 // wrote_as notes a copy: what was not written is not written behind it.
 static void wrote_as(uintptr_t to, uintptr_t from, size_t bytes) {
-	piece &source = piece_of(from)->second, &target = piece_of(to)->second;
-	const size_t i = from - piece_of(from)->first, k = to - piece_of(to)->first;
+	allocation &source = allocation_of(from)->second, &target = allocation_of(to)->second;
+	const size_t i = from - allocation_of(from)->first, k = to - allocation_of(to)->first;
 	if (source.written.all(i, bytes)) return target.written.set(k, bytes, true);
 	std::vector<bool> written(bytes);
 	for (size_t b = 0; b < bytes; b++) written[b] = source.written.get(i + b);
@@ -208,18 +208,18 @@ static void access_of(const void *address, size_t bytes, int kind) {
 		return v.meet(c, bytes, block_begin);
 	}
 	static uintptr_t last_from, last_bytes;
-	static piece *last;
+	static allocation *last;
 	static uint64_t last_of;
 	const visit v{p, bytes, kind, NULL};
-	if (!last || last_of != pieces_changed || p - last_from >= last_bytes) {
-		const auto in = piece_of(p);
-		if (in == pieces.end() || p >= in->first + in->second.bytes) {
+	if (!last || last_of != allocations_changed || p - last_from >= last_bytes) {
+		const auto in = allocation_of(p);
+		if (in == allocations.end() || p >= in->first + in->second.bytes) {
 			for (const readable &r : readables) {
 				if (kind == EMULATED_READ && p - r.from < r.end - r.from) return;
 			}
 			end_with(v.text() + ", where no memory is");
 		}
-		last_of = pieces_changed, last = &in->second, last_from = in->first, last_bytes = in->second.bytes;
+		last_of = allocations_changed, last = &in->second, last_from = in->first, last_bytes = in->second.bytes;
 	}
 	const size_t i = p - last_from;
 	if (bytes > last_bytes - i) end_with(v.text() + ", " + std::to_string(last_bytes - i) + " before the memory ends");
@@ -230,7 +230,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 		last->written.set(i, bytes, true);
 	}
 	for (size_t done = 0, part; watched && done < bytes; done += part) {
-		part = std::min(bytes - done, piece::CHUNK - (i + done) % piece::CHUNK);
+		part = std::min(bytes - done, allocation::CHUNK - (i + done) % allocation::CHUNK);
 		v.meet(last->cell_of(i + done), part, launch_begin);
 	}
 }

@@ -29,12 +29,12 @@ func openEmulated(t *testing.T) (*GPU, *Compiler) {
 }
 
 const emulatedSource = `
-extern "C" __global__ void __launch_bounds__(BLOCK) reversed(int *to, const int *from, int n) {
-	__shared__ int block[BLOCK];
-	const int at = blockIdx.x * BLOCK + threadIdx.x;
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) reversed(int *to, const int *from, int n) {
+	__shared__ int block[BLOCK_DIM];
+	const int at = blockIdx.x * BLOCK_DIM + threadIdx.x;
 	block[threadIdx.x] = at < n ? from[at] : 0;
 	__syncthreads();
-	to[at] = block[BLOCK - 1 - threadIdx.x];
+	to[at] = block[BLOCK_DIM - 1 - threadIdx.x];
 }
 extern "C" __global__ void sum(float *to, const float *from) {
 	float x = from[threadIdx.x];
@@ -53,7 +53,7 @@ extern "C" __global__ void bf16(unsigned *to, const float *from) { to[threadIdx.
 func emulated(t *testing.T, kernel string, n int) (g *GPU, f *Function, from, to uintptr) {
 	t.Helper()
 	g, c := openEmulated(t)
-	image, log, err := c.Compile(Program{Name: "t.cu", Source: emulatedSource, Options: []string{"-DBLOCK=64"}}, "sm_90a")
+	image, log, err := c.Compile(Program{Name: "t.cu", Source: emulatedSource, Options: []string{"-DBLOCK_DIM=64"}}, "sm_90a")
 	if err != nil {
 		t.Fatal(err, log)
 	}

@@ -24,14 +24,14 @@ struct fiber {
 	int groups;               // of copies, made so far
 };
 
-static fiber fibers[MOST_THREADS];
+static fiber fibers[MAX_THREADS];
 static char *stacks; // of all fibers, each above a page that nobody may touch
 static void *scheduler;
 static emulated_runtime *runtime;
 static int threads;
 static bool backwards;    // whether blocks, and the threads of each, run in the reverse order, which may not matter
 static std::string fault; // of the thread that runs
-static emulated_lanes lanes[MOST_THREADS / 32];
+static emulated_lanes lanes[MAX_THREADS / 32];
 static void (*entry)(void **);
 static void **entry_parameters;
 
@@ -87,7 +87,7 @@ static char *stack_end(int thread) { return stacks + (size_t)(thread + 1) * STAC
 static bool prepare_stacks() {
 	static int made;
 	if (!stacks) {
-		void *const all = mmap(NULL, (size_t)MOST_THREADS * STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		void *const all = mmap(NULL, (size_t)MAX_THREADS * STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (all == MAP_FAILED) return false;
 		stacks = (char *)all;
 	}
