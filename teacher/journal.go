@@ -485,5 +485,5 @@ func BackUp(dir string) (kept string, err error) {
 		return "", err
 	}
 	defer j.Close()
-	return disk.SetAside(filepath.Join(dir, journalName))
+	return disk.MoveToBackup(filepath.Join(dir, journalName))
 }

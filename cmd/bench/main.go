@@ -43,7 +43,7 @@ func main() {
 
 // run is the command: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	stdout, stderr = cli.Printed(stdout), cli.Printed(stderr)
+	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(stderr)
 	if _, ok := cli.LoadEnv("bench", stderr); !ok {
 		return cli.Usage
 	}
@@ -77,7 +77,7 @@ func writeFile(path string, data []byte) error {
 	case err == nil && bytes.Equal(old, data):
 		return nil
 	case err == nil:
-		_, err = disk.Keep(path)
+		_, err = disk.Backup(path)
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil
 	}

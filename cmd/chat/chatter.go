@@ -99,7 +99,7 @@ func (c *chatter) converse(ctx context.Context) error {
 		t.close()
 		c.notes = notes
 	}()
-	c.interactive, c.notes, c.prefill = true, cli.Printed(t), t.prefill
+	c.interactive, c.notes, c.prefill = true, cli.CleanWriter(t), t.prefill
 	c.display = c.pickDisplay(t, t.size)
 	return c.session(ctx, t)
 }

@@ -24,7 +24,7 @@ func main() {
 // times.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	status := cli.NewStatusLine(stderr)
-	notes := cli.Printed(status)
+	notes := cli.CleanWriter(status)
 	if _, ok := cli.LoadEnv("chat", notes); !ok {
 		return cli.Usage
 	}

@@ -90,7 +90,7 @@ func (b *batchFile) commit() (kept string, err error) {
 		if err := b.Sync(); err != nil {
 			return "", err
 		}
-		if kept, err = disk.Keep(b.path); err != nil {
+		if kept, err = disk.Backup(b.path); err != nil {
 			return "", err
 		}
 	}

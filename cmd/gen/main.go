@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if !key.Dummy() { // else it may be a word of the results
 		stdout = scrubbed{stdout, key}
 	}
-	stdout, stderr = cli.Printed(stdout), cli.Printed(status)
+	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(status)
 	log.SetOutput(stderr) // net/http quotes servers there
 	o := defaults()
 	flags := o.flags(stderr)

@@ -25,7 +25,7 @@ func main() {
 // run is the command: it returns the exit code. watch, which may be nil, is told what the training does.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch func(trainer.Phase)) int {
 	status := cli.NewStatusLine(stderr)
-	stdout, stderr = cli.Printed(stdout), cli.Printed(status)
+	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(status)
 	if _, ok := cli.LoadEnv("train", stderr); !ok {
 		return cli.Usage
 	}

@@ -137,7 +137,7 @@ func (p *place) release() error {
 // begin sets aside the run that was here, and writes down what this one is.
 func (p *place) begin(r record, note func(string, ...any)) error {
 	if p.aside {
-		bak, err := disk.SetAside(p.dir)
+		bak, err := disk.MoveToBackup(p.dir)
 		if err != nil {
 			return fmt.Errorf("--out: the run in %s cannot be set aside: %w", p.dir, err)
 		}

@@ -110,7 +110,7 @@ func (p *pending) place() (Outcome, error) {
 	if err := p.Sync(); err != nil {
 		return Outcome{}, err
 	}
-	kept, err := disk.Keep(p.path)
+	kept, err := disk.Backup(p.path)
 	if err != nil {
 		return Outcome{}, err
 	}

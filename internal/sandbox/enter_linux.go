@@ -90,12 +90,12 @@ func (p *plan) mounts() error {
 	if err := proc(); err != nil {
 		return err
 	}
-	if err := os.Mkdir(Folder, 0o755); err != nil {
+	if err := os.Mkdir(Dir, 0o755); err != nil {
 		return err
 	}
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	if err := unix.Mount("tmpfs", Folder, "tmpfs", flags, fmt.Sprintf("mode=0700,size=1m,nr_inodes=64,uid=%d,gid=%d", p.ID, p.ID)); err != nil {
-		return fmt.Errorf("%s: %w", Folder, err)
+	if err := unix.Mount("tmpfs", Dir, "tmpfs", flags, fmt.Sprintf("mode=0700,size=1m,nr_inodes=64,uid=%d,gid=%d", p.ID, p.ID)); err != nil {
+		return fmt.Errorf("%s: %w", Dir, err)
 	}
 	if err := unix.Unmount(old, unix.MNT_DETACH); err != nil {
 		return err
@@ -106,7 +106,7 @@ func (p *plan) mounts() error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: readOnly | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC}); err != nil {
 		return err
 	}
-	return os.Chdir(Folder)
+	return os.Chdir(Dir)
 }
 
 // bind makes a file or a folder, with what is mounted in it, visible under a path.

@@ -16,8 +16,8 @@ import "errors"
 // ErrUnavailable is in the errors that say that a sandbox cannot be had here, and why.
 var ErrUnavailable = errors.New("there is no sandbox here")
 
-// Folder is where the program starts: an empty folder that only it can see, for a mebibyte in at most 64 files.
-const Folder = "/folder"
+// Dir is where the program starts: an empty folder that only it can see, for a mebibyte in at most 64 files.
+const Dir = "/folder"
 
 // Options say what is run and what it sees.
 type Options struct {

@@ -71,7 +71,7 @@ func runs(t *testing.T) {
 func TestAvailable(t *testing.T) {
 	if flag.Arg(0) == inside {
 		root, err := os.ReadDir("/")
-		own, err2 := os.ReadDir(Folder)
+		own, err2 := os.ReadDir(Dir)
 		if err := errors.Join(err, err2); err != nil || len(own) > 0 {
 			t.Fatalf("%v, %v", err, own)
 		}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 )
 
-// bakName returns the n-th name that Keep and SetAside try, from 1: path.bak, path.bak.2, path.bak.3 and so on.
+// bakName returns the n-th name that Backup and MoveToBackup try, from 1: path.bak, path.bak.2, path.bak.3 and so on.
 func bakName(path string, n int) string {
 	if n == 1 {
 		return path + ".bak"
@@ -18,10 +18,10 @@ func bakName(path string, n int) string {
 	return fmt.Sprintf("%s.bak.%d", path, n)
 }
 
-// Keep gives the file at path a second name before another file takes its place: the first of path.bak, path.bak.2 and
+// Backup gives the file at path a second name before another file takes its place: the first of path.bak, path.bak.2 and
 // so on that is free. It returns that name, or the one under which the same bytes are kept already. It replaces
 // no file, and there is no moment without a file at path, except on a file system without hard links.
-func Keep(path string) (bak string, err error) {
+func Backup(path string) (bak string, err error) {
 	for n := 1; ; n++ {
 		bak = bakName(path, n)
 		if err = watch("link", path, bak); err == nil {
@@ -31,16 +31,16 @@ func Keep(path string) (bak string, err error) {
 		case err == nil:
 			return bak, SyncDir(filepath.Dir(path))
 		case !errors.Is(err, fs.ErrExist):
-			return SetAside(path)
+			return MoveToBackup(path)
 		case sameFiles(path, bak):
 			return bak, nil
 		}
 	}
 }
 
-// SetAside renames the file or directory at path to the first of path.bak, path.bak.2 and so on that is free, and returns
+// MoveToBackup renames the file or directory at path to the first of path.bak, path.bak.2 and so on that is free, and returns
 // the new name.
-func SetAside(path string) (bak string, err error) {
+func MoveToBackup(path string) (bak string, err error) {
 	for n := 1; ; n++ {
 		bak = bakName(path, n)
 		if _, err := os.Lstat(bak); err == nil {

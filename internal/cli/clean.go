@@ -34,19 +34,19 @@ func unsafe(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
 }
 
-// Printed returns a writer that makes everything visible that goes through it to w; see [Clean]. A command wraps its
+// CleanWriter returns a writer that makes everything visible that goes through it to w; see [Clean]. A command wraps its
 // output and error streams in it once, so that no name, error text or answer from outside reaches a terminal or a log
 // raw. What the command itself draws with control sequences goes to [Raw].
 //
 // A character whose bytes arrive in two writes is put together.
-func Printed(w io.Writer) io.Writer { return &printed{w: w} }
+func CleanWriter(w io.Writer) io.Writer { return &cleanWriter{w: w} }
 
-type printed struct {
+type cleanWriter struct {
 	w    io.Writer
 	rest []byte // the beginning of a character
 }
 
-func (p *printed) Write(b []byte) (int, error) {
+func (p *cleanWriter) Write(b []byte) (int, error) {
 	text := append(p.rest, b...)
 	end := len(text)
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
@@ -66,9 +66,9 @@ func (p *printed) Write(b []byte) (int, error) {
 }
 
 // Unwrap returns the writer below.
-func (p *printed) Unwrap() io.Writer { return p.w }
+func (p *cleanWriter) Unwrap() io.Writer { return p.w }
 
-// Raw returns the writer at the bottom of writers that have a method Unwrap, such as Printed's.
+// Raw returns the writer at the bottom of writers that have a method Unwrap, such as CleanWriter's.
 func Raw(w io.Writer) io.Writer {
 	for {
 		u, ok := w.(interface{ Unwrap() io.Writer })

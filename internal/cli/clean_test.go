@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestPrinted(t *testing.T) {
+func TestCleanWriter(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"plain", "a b\tc\nd é 漢 🙂 \u200fעברית\n", "a b\tc\nd é 漢 🙂 \u200fעברית\n"},
 		{"colors", "\x1b[31mred\x1b[0m", "␛[31mred␛[0m"},
@@ -23,7 +23,7 @@ func TestPrinted(t *testing.T) {
 	} {
 		for size := 1; size <= len(c.text); size++ { // however it is cut
 			var out bytes.Buffer
-			w := Printed(&out)
+			w := CleanWriter(&out)
 			for rest := c.text; rest != ""; {
 				n := min(size, len(rest))
 				if m, err := io.WriteString(w, rest[:n]); m != n || err != nil {
@@ -42,26 +42,26 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestPrintedFails(t *testing.T) {
-	if n, err := Printed(broken{}).Write([]byte("a")); n != 0 || err == nil {
+func TestCleanWriterFails(t *testing.T) {
+	if n, err := CleanWriter(broken{}).Write([]byte("a")); n != 0 || err == nil {
 		t.Errorf("%d %v", n, err)
 	}
 }
 
 func TestRaw(t *testing.T) {
 	var out bytes.Buffer
-	if Raw(Printed(Printed(&out))) != io.Writer(&out) || Raw(&out) != io.Writer(&out) {
+	if Raw(CleanWriter(CleanWriter(&out))) != io.Writer(&out) || Raw(&out) != io.Writer(&out) {
 		t.Error("the writer below is another")
 	}
 }
 
-func FuzzPrinted(f *testing.F) {
+func FuzzCleanWriter(f *testing.F) {
 	f.Add("a\x1b[31m", 2)
 	f.Add("\xe6\xbc\xa2\x9b", 1)
 	f.Fuzz(func(t *testing.T, text string, cut int) {
 		var whole, parts bytes.Buffer
-		io.WriteString(Printed(&whole), text)
-		w := Printed(&parts)
+		io.WriteString(CleanWriter(&whole), text)
+		w := CleanWriter(&parts)
 		cut = max(0, min(cut, len(text)))
 		io.WriteString(w, text[:cut])
 		io.WriteString(w, text[cut:])

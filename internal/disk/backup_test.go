@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestKeep(t *testing.T) {
+func TestBackup(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
 	put(t, path+".bak", "somebody else's")
@@ -20,7 +20,7 @@ func TestKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := calls(t, nil)
-		bak, err := Keep(path)
+		bak, err := Backup(path)
 		if err != nil || bak != path+c.want || read(t, bak) != c.text || read(t, path) != c.text {
 			t.Errorf("%s: %s, %v", c.text, bak, err)
 		}
@@ -29,7 +29,7 @@ func TestKeep(t *testing.T) {
 		}
 	}
 	list := calls(t, nil)
-	if bak, err := SetAside(path); err != nil || bak != path+".bak.4" || read(t, bak) != "one" {
+	if bak, err := MoveToBackup(path); err != nil || bak != path+".bak.4" || read(t, bak) != "one" {
 		t.Error(bak, err)
 	}
 	if want := []string{"rename x x.bak.4", "syncdir " + filepath.Base(dir)}; !slices.Equal(*list, want) {
@@ -38,13 +38,13 @@ func TestKeep(t *testing.T) {
 	if got := read(t, path+".bak"); got != "somebody else's" {
 		t.Errorf("the first .bak has %q", got)
 	}
-	if _, err := Keep(path); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Backup(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	// A file system without links.
 	put(t, path, "three")
 	calls(t, map[string]error{"link x x.bak": syscall.EPERM})
-	if bak, err := Keep(path); err != nil || bak != path+".bak.5" || read(t, bak) != "three" {
+	if bak, err := Backup(path); err != nil || bak != path+".bak.5" || read(t, bak) != "three" {
 		t.Error(bak, err)
 	}
 	calls(t, nil)
@@ -57,10 +57,10 @@ func TestKeep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if bak, err := Keep(path); err != nil || bak != path+".bak.3" {
+	if bak, err := Backup(path); err != nil || bak != path+".bak.3" {
 		t.Error(bak, err)
 	}
-	if bak, err := SetAside(path); err != nil || bak != path+".bak.4" {
+	if bak, err := MoveToBackup(path); err != nil || bak != path+".bak.4" {
 		t.Error(bak, err)
 	}
 }
