@@ -3,14 +3,14 @@
 //
 // Models come with a chat template, a Jinja program in tokenizer_config.json or chat_template.jinja. The families that
 // people use are few, so each is written here as a Go function that gives the same bytes as Jinja2 does in
-// transformers, errors included. [Detect] finds the [Family] of a model by the text of its template, [ByName] by a
+// transformers, errors included. [Detect] finds the [Template] of a model by the text of its template, [ByName] by a
 // name; an unknown template is an error and never a guess.
 //
-// [Family.Render] gives, beside the text, what a program that runs Jinja cannot know:
+// [Template.Render] gives, beside the text, what a program that runs Jinja cannot know:
 //
 //   - [Rendered.Markup], what the template itself wrote. Only there may a tokenizer recognise special tokens; the rest
 //     was typed by somebody, and "<|eot_id|>" typed by somebody is ten characters.
-//   - [Rendered.Learn], what an assistant has to produce by itself: its answers, each with the token that ends it. This
+//   - [Rendered.Targets], what an assistant has to produce by itself: its answers, each with the token that ends it. This
 //     is what a training loss may see.
 //   - [Rendered.Contents], where the content of each message stands.
 //   - [Rendered.BOS], whether the template wrote the token that begins a sequence, so that nobody adds a second one.

@@ -8,7 +8,7 @@ import (
 )
 
 // A conversation for Zephyr or TinyLlama, and what of it a training may learn.
-func ExampleFamily_Render() {
+func ExampleTemplate_Render() {
 	family, err := chat.ByName("zephyr")
 	if err != nil {
 		fmt.Println(err)
@@ -23,7 +23,7 @@ func ExampleFamily_Render() {
 		return
 	}
 	fmt.Print(r.Text)
-	for _, s := range r.Learn {
+	for _, s := range r.Targets {
 		fmt.Printf("learn  %q\n", r.Text[s.Start:s.End])
 	}
 	for _, s := range r.Markup {
@@ -58,7 +58,7 @@ func ExampleDetect() {
 }
 
 // When a conversation has become too long for a model, its oldest turns go. Words stand for tokens here.
-func ExampleFamily_Fit() {
+func ExampleTemplate_Fit() {
 	words := func(r chat.Rendered) int { return len(strings.Fields(r.Text)) }
 	left, gone, err := chat.Raw().Fit([]chat.Message{
 		{Role: "system", Content: "Be brief."},

@@ -12,7 +12,7 @@ import (
 //
 // Measure counts the tokens of a rendering. It is called after each turn that went; the last call is for the
 // messages that are returned, so measure may keep what it found.
-func (f Family) Fit(messages []Message, o Options, limit int, measure func(Rendered) int) (
+func (f Template) Fit(messages []Message, o Options, limit int, measure func(Rendered) int) (
 	left []Message, gone int, err error,
 ) {
 	for left = messages; ; gone++ {

@@ -73,7 +73,7 @@ func (g golden) options(t testing.TB) Options {
 
 // check compares a rendering with the text or the error of g; the words are compared where they are the template's own
 // and not Python's. ok is false where g is an error.
-func (g golden) check(t *testing.T, f Family) (r Rendered, ok bool) {
+func (g golden) check(t *testing.T, f Template) (r Rendered, ok bool) {
 	t.Helper()
 	r, err := f.Render(g.Messages, g.options(t))
 	if g.Error != nil {
@@ -83,7 +83,7 @@ func (g golden) check(t *testing.T, f Family) (r Rendered, ok bool) {
 			t.Fatalf("got %q and the error %v, want %q", r.Text, err, *g.Error)
 		case *g.Error != "" && (g.ErrorType == "" || g.ErrorType == "TemplateError") && refused.Reason != *g.Error:
 			t.Errorf("refused: %s\nwant     %s", refused.Reason, *g.Error)
-		case refused.Family != f.Name, refused.Reason == "", refused.Advice == "":
+		case refused.Template != f.Name, refused.Reason == "", refused.Advice == "":
 			t.Errorf("refused without a family, reason or advice: %#v", refused)
 		}
 		return Rendered{}, false
@@ -120,7 +120,7 @@ func TestGoldens(t *testing.T) {
 					t.Errorf("content of message %d at %v, want none", i, got)
 				}
 			}
-			if got := pairs(r.Learn); !slices.Equal(got, g.Learn) {
+			if got := pairs(r.Targets); !slices.Equal(got, g.Learn) {
 				t.Errorf("learn %v, want %v", got, g.Learn)
 			}
 		})
@@ -152,14 +152,14 @@ func TestReferenceGoldens(t *testing.T) {
 				if !ok {
 					return
 				}
-				if got := pairs(r.Learn); !slices.Equal(got, g.SpansBytes) {
+				if got := pairs(r.Targets); !slices.Equal(got, g.SpansBytes) {
 					t.Errorf("learn %v, want %v", got, g.SpansBytes)
 				}
-				if len(g.Spans) != len(r.Learn) {
-					t.Fatalf("learn %v, want %v in code points", r.Learn, g.Spans)
+				if len(g.Spans) != len(r.Targets) {
+					t.Fatalf("learn %v, want %v in code points", r.Targets, g.Spans)
 				}
 				for i, want := range g.Spans {
-					if got := points(r.Text, r.Learn[i]); got != want {
+					if got := points(r.Text, r.Targets[i]); got != want {
 						t.Errorf("learn %v in code points, want %v", got, want)
 					}
 				}
@@ -238,9 +238,9 @@ func points(text string, s Span) [2]int {
 }
 
 // promptsExtend tells whether each answer stands behind exactly the prompt that would have asked for it.
-func promptsExtend(f Family, messages []Message, o Options, r Rendered) bool {
+func promptsExtend(f Template, messages []Message, o Options, r Rendered) bool {
 	o.AddGenerationPrompt = true
-	answers := r.Learn
+	answers := r.Targets
 	for i, m := range messages {
 		if m.Role != "assistant" {
 			continue

@@ -56,7 +56,7 @@ func TestJinja2(t *testing.T) {
 		Reason                  string
 	}
 	var jobs []job
-	add := func(f Family, g golden, messages, options json.RawMessage) {
+	add := func(f Template, g golden, messages, options json.RawMessage) {
 		j := job{f.Name, f.Jinja(), f.BOS, f.EOS, messages, options, nil, ""}
 		r, err := f.Render(g.Messages, g.options(t))
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) {

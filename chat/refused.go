@@ -4,11 +4,11 @@ import "fmt"
 
 // RefusedError says that a template does not take a conversation.
 type RefusedError struct {
-	Family  string // the name of the family
-	Message int    // the index of the message that is refused, or -1
-	Role    string // that message's role
-	Reason  string // the template's own words where it has some
-	Advice  string // what to do about it
+	Template string // the name of the family
+	Message  int    // the index of the message that is refused, or -1
+	Role     string // that message's role
+	Reason   string // the template's own words where it has some
+	Advice   string // what to do about it
 }
 
 // Error is one line: the family, the message, counted from one, the reason and the advice.
@@ -17,7 +17,7 @@ func (e *RefusedError) Error() string {
 	if e.Message >= 0 {
 		what = fmt.Sprintf("message %d (role %.40q)", e.Message+1, e.Role)
 	}
-	return fmt.Sprintf("chat template %s refuses %s: %s; %s", e.Family, what, e.Reason, e.Advice)
+	return fmt.Sprintf("chat template %s refuses %s: %s; %s", e.Template, what, e.Reason, e.Advice)
 }
 
 func (p *page) refuse(i int, reason, advice string) error {

@@ -39,9 +39,9 @@ type Rendered struct {
 	// nowhere else; apart from that it must not cut the text at their ends, since words and line breaks go across.
 	Markup []Span
 
-	// Learn is what the loss of a training may see, in order: for each message of the role "assistant" the answer and
+	// Targets is what the loss of a training may see, in order: for each message of the role "assistant" the answer and
 	// the token that ends it, without the header in front and the line break behind.
-	Learn []Span
+	Targets []Span
 
 	// Contents has one span for each message: where its content stands, trimmed as the template does it and without
 	// thoughts, or Dropped.
@@ -50,8 +50,8 @@ type Rendered struct {
 
 // Render writes a conversation as the family's template does, byte for byte. If the template does not take it, the
 // error is a [*RefusedError].
-func (f Family) Render(messages []Message, o Options) (Rendered, error) {
-	p := page{Family: f, Options: o, messages: messages}
+func (f Template) Render(messages []Message, o Options) (Rendered, error) {
+	p := page{Template: f, Options: o, messages: messages}
 	p.out.Contents = make([]Span, len(messages))
 	for i := range messages {
 		p.out.Contents[i] = Dropped
@@ -65,7 +65,7 @@ func (f Family) Render(messages []Message, o Options) (Rendered, error) {
 
 // page is a rendering while it is written.
 type page struct {
-	Family
+	Template
 	Options
 	messages []Message
 	text     strings.Builder
@@ -104,7 +104,7 @@ func (p *page) bos() {
 
 // learn says that an assistant has to write what stands from start to here.
 func (p *page) learn(start int) {
-	p.out.Learn = append(p.out.Learn, Span{start, p.text.Len()})
+	p.out.Targets = append(p.out.Targets, Span{start, p.text.Len()})
 }
 
 // marks are what stands around a turn: open role head content end gap.

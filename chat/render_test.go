@@ -11,7 +11,7 @@ import (
 )
 
 // checkParts holds a rendering against what Rendered promises.
-func checkParts(t *testing.T, f Family, messages []Message, o Options, r Rendered) {
+func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rendered) {
 	t.Helper()
 	at := 0
 	for i, s := range r.Markup {
@@ -74,9 +74,9 @@ func checkParts(t *testing.T, f Family, messages []Message, o Options, r Rendere
 	}
 
 	at = 0
-	for _, s := range r.Learn {
+	for _, s := range r.Targets {
 		if s.Start < at || s.End < s.Start || s.End > len(r.Text) {
-			t.Fatalf("learn %v of %d bytes: out of order or outside", r.Learn, len(r.Text))
+			t.Fatalf("learn %v of %d bytes: out of order or outside", r.Targets, len(r.Text))
 		}
 		if !strings.HasSuffix(r.Text[s.Start:s.End], f.EndOfTurn()) {
 			t.Errorf("learn %q: does not end with %q", r.Text[s.Start:s.End], f.EndOfTurn())
@@ -150,7 +150,7 @@ func FuzzRender(f *testing.F) {
 				}
 				moves = moves || family.Name == "qwen3" && answers > 1
 				if n > 0 && messages[0].Role != "assistant" && !moves && !promptsExtend(family, messages, o, r) {
-					t.Errorf("%s: a prompt does not end where the answer begins in %q, %v", family.Name, r.Text, r.Learn)
+					t.Errorf("%s: a prompt does not end where the answer begins in %q, %v", family.Name, r.Text, r.Targets)
 				}
 			}
 		}
@@ -207,7 +207,7 @@ func FuzzMessage(f *testing.F) {
 // TestTypedTokens: whatever somebody types, and be it all tokens of all templates, the markup stays what the template
 // itself wrote.
 func TestTypedTokens(t *testing.T) {
-	markup := func(f Family, typed string) string {
+	markup := func(f Template, typed string) string {
 		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: "<think>" + typed + "</think>" + typed}},
 			Options{DateString: typed, AddGenerationPrompt: true})
 		if err != nil {
@@ -280,7 +280,7 @@ func TestRaw(t *testing.T) {
 	f := Raw()
 	f.EOS = "</s>"
 	for _, c := range []struct {
-		f     Family
+		f     Template
 		n     int
 		want  string
 		learn []string
@@ -296,7 +296,7 @@ func TestRaw(t *testing.T) {
 			t.Errorf("raw of %d messages is %q, %v; want %q", c.n, r.Text, err, c.want)
 		}
 		var learn []string
-		for _, s := range r.Learn {
+		for _, s := range r.Targets {
 			learn = append(learn, r.Text[s.Start:s.End])
 		}
 		if !slices.Equal(learn, c.learn) {

@@ -45,10 +45,10 @@ type Engine struct {
 	Name string
 	// Context is the most tokens of a prompt and its answer together.
 	Context int
-	// Model is the model, Tokenizer its tokenizer, nil for an engine made by New, and Family its chat template.
+	// Model is the model, Tokenizer its tokenizer, nil for an engine made by New, and Template its chat template.
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer
-	Family    chat.Family
+	Template  chat.Template
 
 	vocab  int
 	ends   map[int32]bool // tokens that end an answer
@@ -71,7 +71,7 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 		return nil, err
 	}
 	defer c.Close()
-	l, err := LanguageOf(c, o.Template) // cheap, and so before the weights are read
+	l, err := CodecOf(c, o.Template) // cheap, and so before the weights are read
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 	if err := c.Load(ctx, d, m.Params(), o.Progress); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	if e, err = Over(m, l, o.Context); err != nil {
+	if e, err = NewWithCodec(m, l, o.Context); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	if e.Name = name; len(c.Revision) >= 12 {
@@ -112,7 +112,7 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 		context = defaultContext
 	}
 	context = min(context, m.Config().MaxPositions)
-	cache, err := m.NewCache(context)
+	cache, err := m.NewKVCache(context)
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +131,14 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 	return e, nil
 }
 
-// Over makes an engine of a model that somebody else holds, such as one in training, and that speaks l. The model is to be
+// NewWithCodec makes an engine of a model that somebody else holds, such as one in training, and that speaks l. The model is to be
 // closed after the engine.
-func Over(m *model.Model, l Language, context int) (*Engine, error) {
+func NewWithCodec(m *model.Model, l Codec, context int) (*Engine, error) {
 	e, err := New(m, context, l.Ends)
 	if err != nil {
 		return nil, err
 	}
-	e.Family, e.Tokenizer = l.Family, l.Tokenizer
+	e.Template, e.Tokenizer = l.Template, l.Tokenizer
 	e.stream = func() (func(int32) string, func() string) {
 		s := l.Tokenizer.Stream(true)
 		return s.Add, s.Flush
@@ -152,9 +152,9 @@ func (e *Engine) DType() tensor.DType { return e.Model.DType() }
 // Close gives back what the engine holds: its cache, and a model that Open opened.
 func (e *Engine) Close() error { return e.close() }
 
-// Forget empties the cache. It is called when the weights of the model have changed: what the engine read before them it would
+// ResetCache empties the cache. It is called when the weights of the model have changed: what the engine read before them it would
 // otherwise take for read.
-func (e *Engine) Forget() {
+func (e *Engine) ResetCache() {
 	e.held = e.held[:0]
 	e.trim(0)
 }
@@ -181,7 +181,7 @@ func (e *Engine) Prompt(messages []chat.Message, answer int) (Prompt, error) {
 		answer = quarter
 	}
 	room := e.Context - min(answer, quarter)
-	p.Messages, p.Dropped, err = e.Family.Fit(messages, chat.Options{AddGenerationPrompt: true}, room, func(r chat.Rendered) int {
+	p.Messages, p.Dropped, err = e.Template.Fit(messages, chat.Options{AddGenerationPrompt: true}, room, func(r chat.Rendered) int {
 		p.IDs = e.encode(r)
 		return len(p.IDs)
 	})
@@ -193,7 +193,7 @@ func (e *Engine) encode(r chat.Rendered) []int32 {
 	for i, s := range r.Markup {
 		markup[i] = tokenizer.Span(s)
 	}
-	raw := e.Family.Name == chat.Raw().Name
+	raw := e.Template.Name == chat.Raw().Name
 	ids := e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{
 		AddSpecial: raw, // a template writes its own
 		Special:    markup,

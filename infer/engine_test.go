@@ -182,7 +182,7 @@ func TestCachedEqualsUncached(t *testing.T) {
 	ids := readRuns(t, "testdata/tiny/base/greedy.json")[0].Prompt
 	var want []float32
 	for _, size := range []int{len(ids), 1, 2, 7, len(ids) - 1} {
-		e.Forget()
+		e.ResetCache()
 		var logits []float32
 		for part := range slices.Chunk(ids, size) {
 			var err error
@@ -225,8 +225,8 @@ func answerOf(t testing.TB, e *Engine, messages []chat.Message, o Options) (stri
 
 func TestConversation(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{})
-	if e.DType() != tensor.BF16 || e.Context != 256 || e.Family.Name != "chatml" {
-		t.Errorf("opened with %v, context %d, template %s", e.DType(), e.Context, e.Family.Name)
+	if e.DType() != tensor.BF16 || e.Context != 256 || e.Template.Name != "chatml" {
+		t.Errorf("opened with %v, context %d, template %s", e.DType(), e.Context, e.Template.Name)
 	}
 	messages := question("How do I reverse a list?")
 	text, r := answerOf(t, e, messages, Options{})
@@ -240,7 +240,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("%q, %d tokens reused after a prompt of %d and an answer of %d", text, second.Reused, r.Prompt, len(r.IDs))
 	}
 	// The same from an empty cache.
-	e.Forget()
+	e.ResetCache()
 	if again, fresh := answerOf(t, e, messages, Options{}); again != text || fresh.Reused != 0 {
 		t.Errorf("from an empty cache %q, %d reused", again, fresh.Reused)
 	}
@@ -413,7 +413,7 @@ func TestEnds(t *testing.T) {
 	defer c.Close()
 	for _, own := range [][]int32{nil, {2}, {5}} {
 		c.Generation.EOS = own
-		l, err := LanguageOf(c, "")
+		l, err := CodecOf(c, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -205,7 +205,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 		}
 		if err != nil {
 			err = after(err)
-			e.Forget()
+			e.ResetCache()
 			return 0, err
 		}
 		e.held = append(e.held, ids...)

@@ -220,7 +220,7 @@ func TestLongPromptsAreReadInChunks(t *testing.T) {
 	// A cancel is heard between two chunks.
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	e.Forget()
+	e.ResetCache()
 	e.extend = func(ids []int32) ([]float32, error) {
 		cancel()
 		return extend(ids)

@@ -14,7 +14,7 @@ func Rehearse(m *model.Model, tokens int) error {
 	if tokens < 2 {
 		return nil
 	}
-	cache, err := m.NewCache(tokens)
+	cache, err := m.NewKVCache(tokens)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,9 @@ type Batch struct {
 	// Labels are not shifted: the token at position t is trained to predict Labels[t+1] of its own sequence. So the first
 	// label of a sequence means nothing. Ignore is a label that is not trained. Nil where there is no loss.
 	Labels []int32
-	// Starts is where each sequence begins, and the end of the last: the sequences are Starts[i] to Starts[i+1]. Nil: one.
-	Starts []int32
+	// CuSeqlens is where each sequence begins, and the end of the last: sequence i is CuSeqlens[i] to CuSeqlens[i+1]. Nil: one
+	// sequence.
+	CuSeqlens []int32
 }
 
 // OneSequence is a batch of one sequence without labels.
@@ -23,13 +24,13 @@ func OneSequence(ids []int32) Batch { return Batch{IDs: ids} }
 
 // Join is a batch of several, in order.
 func Join(batches ...Batch) Batch {
-	j := Batch{Starts: []int32{0}}
+	j := Batch{CuSeqlens: []int32{0}}
 	for _, b := range batches {
 		at := int32(len(j.IDs))
 		j.IDs = append(j.IDs, b.IDs...)
 		j.Labels = append(j.Labels, b.Labels...)
 		for _, s := range b.starts()[1:] {
-			j.Starts = append(j.Starts, at+s)
+			j.CuSeqlens = append(j.CuSeqlens, at+s)
 		}
 	}
 	return j
@@ -53,14 +54,14 @@ func (b Batch) filled(rows, longest int, id int32) Batch {
 }
 
 func (b Batch) starts() []int32 {
-	if b.Starts == nil {
+	if b.CuSeqlens == nil {
 		return []int32{0, int32(len(b.IDs))}
 	}
-	return b.Starts
+	return b.CuSeqlens
 }
 
-// Trained is how many positions have a label to predict.
-func (b Batch) Trained() int {
+// Targets returns the number of positions that have a label to predict.
+func (b Batch) Targets() int {
 	n := 0
 	b.eachTrained(func(int, int32) { n++ })
 	return n

@@ -92,7 +92,7 @@ func BenchmarkDecode(b *testing.B) {
 					d.Upload(p.W, ramp(p.W.Len()))
 					bytes += p.W.Bytes()
 				}
-				cache, err := m.NewCache(256)
+				cache, err := m.NewKVCache(256)
 				if err != nil {
 					b.Fatal(err)
 				}

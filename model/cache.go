@@ -8,8 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// A Cache holds the keys and values of a sequence that is extended token by token, so that nothing is computed twice.
-type Cache struct {
+// A KVCache holds the keys and values of a sequence that is extended token by token, so that nothing is computed twice.
+type KVCache struct {
 	m     *Model
 	arena *kernels.Arena
 	k, v  []tensor.Tensor // of each block: [capacity, kvHeads·headDim]
@@ -23,12 +23,12 @@ type Cache struct {
 // activations are small.
 const chunk = 512
 
-// NewCache allocates a cache for sequences of up to capacity tokens.
-func (m *Model) NewCache(capacity int) (*Cache, error) {
+// NewKVCache allocates a cache for sequences of up to capacity tokens.
+func (m *Model) NewKVCache(capacity int) (*KVCache, error) {
 	if capacity < 1 || capacity > m.c.MaxPositions {
 		return nil, fmt.Errorf("cache: %d tokens, and the model has 1 to %d positions", capacity, m.c.MaxPositions)
 	}
-	c := &Cache{m: m, next: make([]float32, m.c.Vocab)}
+	c := &KVCache{m: m, next: make([]float32, m.c.Vocab)}
 	if err := m.ropeFor(capacity); err != nil {
 		return nil, err
 	}
@@ -53,13 +53,13 @@ func (m *Model) cutCache(a *kernels.Arena, capacity int) (k, v []tensor.Tensor, 
 }
 
 // Len is the number of tokens in the cache.
-func (c *Cache) Len() int { return c.n }
+func (c *KVCache) Len() int { return c.n }
 
 // Capacity is the number of tokens that it has room for.
-func (c *Cache) Capacity() int { return c.k[0].Dim(0) }
+func (c *KVCache) Capacity() int { return c.k[0].Dim(0) }
 
 // Trim keeps the first n tokens. The next Extend goes on from there.
-func (c *Cache) Trim(n int) {
+func (c *KVCache) Trim(n int) {
 	if n < 0 || n > c.n {
 		panic(fmt.Sprintf("cache: trimmed to %d of %d", n, c.n))
 	}
@@ -67,7 +67,7 @@ func (c *Cache) Trim(n int) {
 }
 
 // Close gives the cache's memory back.
-func (c *Cache) Close() error { return errors.Join(c.graph.Close(), c.arena.Close()) }
+func (c *KVCache) Close() error { return errors.Join(c.graph.Close(), c.arena.Close()) }
 
 // cutExtend lays out a pass of Extend over rows tokens: whole rows of activations, logits of the last.
 func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
@@ -76,7 +76,7 @@ func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
 
 // Extend appends tokens to a cache and returns the logits of the last one, [vocab]: what comes next. The slice is
 // used again by the cache's next Extend.
-func (m *Model) Extend(c *Cache, ids []int32) ([]float32, error) {
+func (m *Model) Extend(c *KVCache, ids []int32) ([]float32, error) {
 	defer m.tokenRange(ids)()
 	logits, err := m.extendBy(c, ids)
 	if err != nil {
@@ -96,7 +96,7 @@ func (m *Model) tokenRange(ids []int32) (end func()) {
 }
 
 // extendBy is Extend, with the logits left on the device.
-func (m *Model) extendBy(c *Cache, ids []int32) (logits tensor.Tensor, err error) {
+func (m *Model) extendBy(c *KVCache, ids []int32) (logits tensor.Tensor, err error) {
 	if err := OneSequence(ids).check(m.c, max(len(ids), 1)); err != nil {
 		return logits, err
 	}

@@ -135,7 +135,7 @@ func (c Config) eachTensor(f func(p Param, times int)) {
 	one.Layers = 1
 	for _, p := range ParamsOf(one, Options{}) {
 		times := 1
-		if p.Block != Outside {
+		if p.Layer != Outside {
 			times = c.Layers
 		}
 		f(p, times)

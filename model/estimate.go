@@ -6,7 +6,7 @@ import "restyle/kernels"
 type Memory struct {
 	Weights, Gradients, Activations int
 	Angles                          int // RoPE's table
-	Cache                           int // of Options.Context positions, and what is computed beside it: taken by NewCache and Extend
+	KVCache                         int // of Options.Context positions, and what is computed beside it: taken by NewKVCache and Extend
 	Scratch                         int // of operations, while they run; the device's, which all its models share
 }
 
@@ -26,7 +26,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
 		s.Angles = kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, ropeRows(n), c.HeadDim/2) })
 	}
 	if o.Context > 0 {
-		s.Cache = kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, o.Context) }) +
+		s.KVCache = kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, o.Context) }) +
 			kernels.SizeOf(func(a *kernels.Arena) { m.cutExtend(a, min(chunk, c.MaxPositions)) })
 	}
 	sizes := kernels.Sizes{

@@ -47,7 +47,7 @@ func TestFill(t *testing.T) {
 					t.Errorf("the head has %d rows, and %d of a smaller piece", a, b)
 				}
 				shown := 0
-				filled.Watch = func(_ string, h tensor.Tensor) { shown = h.Rows() }
+				filled.OnHidden = func(_ string, h tensor.Tensor) { shown = h.Rows() }
 				for _, lengths := range [][]int{{3}, {20, 12}, {20, 13}, {17, 20, 20, 3}, slices.Repeat([]int{20}, 15)} {
 					var of []Batch
 					for i, n := range lengths {
@@ -63,7 +63,7 @@ func TestFill(t *testing.T) {
 					if shown != filled.Rows(len(b.IDs)) || len(lengths) == 1 && shown != 32 {
 						t.Errorf("%v: %d rows", lengths, shown)
 					}
-					if got.Trained != want.Trained || len(got.Tokens) != len(want.Tokens) || distance(got.Tokens, want.Tokens) > rounding {
+					if got.Targets != want.Targets || len(got.Tokens) != len(want.Tokens) || distance(got.Tokens, want.Tokens) > rounding {
 						t.Errorf("%v: losses %v, not %v", lengths, got.Tokens, want.Tokens)
 					}
 					if e := distance(gradients(t, filled), wantGradients); e > rounding {
@@ -74,7 +74,7 @@ func TestFill(t *testing.T) {
 						t.Errorf("%v: logits of %d positions, %v", lengths, told, err)
 					}
 				}
-				if l, err := filled.Loss(Batch{IDs: []int32{1, 2}}); err != nil || l.Trained != 0 {
+				if l, err := filled.Loss(Batch{IDs: []int32{1, 2}}); err != nil || l.Targets != 0 {
 					t.Errorf("without labels: %v, %v", l, err)
 				}
 			})

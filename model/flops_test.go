@@ -28,7 +28,7 @@ func TestFLOPs(t *testing.T) {
 				4*head + (2+6)*pairs},
 	} {
 		c.Tied = x.tied
-		o := Options{Train: true, Trained: x.trained}
+		o := Options{Train: true, Trainable: x.trained}
 		if got := FLOPs(c, o, mean); got != x.want {
 			t.Errorf("%s: %v operations, want %v", name, got, x.want)
 		}

@@ -14,7 +14,7 @@ func byName(t *testing.T, m *Model) map[string][]float32 {
 	t.Helper()
 	all := map[string][]float32{}
 	for _, p := range m.Params() {
-		if p.Trained() {
+		if p.Trainable() {
 			g, err := m.d.Floats(p.Grad)
 			if err != nil {
 				t.Fatal(err)
@@ -42,7 +42,7 @@ func TestTrainedAlone(t *testing.T) {
 					continue
 				}
 				kinds[kind] = true
-				alone := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Trained: func(n string) bool { return strings.HasSuffix(n, kind) }})
+				alone := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Trainable: func(n string) bool { return strings.HasSuffix(n, kind) }})
 				gradient(t, alone, 1, b)
 				got := byName(t, alone)
 				if len(got) != c.Layers {
@@ -106,7 +106,7 @@ func TestAfter(t *testing.T) {
 					if _, err := m.Gradient(b, 1, Gradients{Overwrite: true, After: func(block int) {
 						order = append(order, block)
 						for _, p := range m.Params() {
-							if p.Block == block {
+							if p.Layer == block {
 								g, err := d.Floats(p.Grad)
 								if err != nil {
 									t.Fatal(err)
@@ -162,7 +162,7 @@ func TestGradType(t *testing.T) {
 			got := byName(t, half)
 			rounded := 0
 			for _, p := range half.Params() {
-				matrix := (p.Block != Outside || p.Name == "lm_head.weight") && p.Decay
+				matrix := (p.Layer != Outside || p.Name == "lm_head.weight") && p.Decay
 				if matrix != (p.Grad.DType == tensor.BF16) {
 					t.Errorf("the gradient of %s is %v", p.Name, p.Grad.DType)
 				}

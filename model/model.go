@@ -21,9 +21,9 @@ type Model struct {
 	infer   *kernels.Arena // of Extend; made when it is first called
 	extend  *pass          // its last
 
-	// Watch, when it is set, is shown the residual stream of Loss, Gradient and Logits as it comes to be: "embed", "block.0"
+	// OnHidden, when it is set, is shown the residual stream of Loss, Gradient and Logits as it comes to be: "embed", "block.0"
 	// and so on, and "norm", each [rows, dim]. The tensor changes after the call.
-	Watch func(name string, h tensor.Tensor)
+	OnHidden func(name string, h tensor.Tensor)
 }
 
 // New allocates a model whose weights are not yet anything. Load them into Params.
@@ -87,7 +87,7 @@ func (m *Model) Close() error {
 
 func (m *Model) zeroGradients() {
 	for _, p := range m.params {
-		if p.Trained() {
+		if p.Trainable() {
 			m.d.Zero(p.Grad)
 		}
 	}

@@ -87,7 +87,7 @@ func gradients(t testing.TB, m *Model) []float32 {
 	t.Helper()
 	var all []float32
 	for _, p := range m.Params() {
-		if p.Trained() {
+		if p.Trainable() {
 			g, err := m.d.Floats(p.Grad)
 			if err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func gradient(t testing.TB, m *Model, scale float32, batches ...Batch) Loss {
 			t.Fatal(err)
 		}
 		sum.Sum += l.Sum
-		sum.Trained += l.Trained
+		sum.Targets += l.Targets
 		sum.Tokens = append(sum.Tokens, l.Tokens...)
 	}
 	return sum
@@ -138,7 +138,7 @@ func TestGradient(t *testing.T) {
 				d := device(t, kernels.Options{Fused: fused})
 				m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
 				b := Join(sequence(c, 1, 13), sequence(c, 2, 2), sequence(c, 3, 9))
-				n := b.Trained()
+				n := b.Targets()
 				gradient(t, m, 1/float32(n), b)
 				rng := rand.New(rand.NewPCG(3, 3))
 				var whole float64
@@ -199,14 +199,14 @@ func TestPacked(t *testing.T) {
 			t.Run(fmt.Sprint(name, " fused ", fused), func(t *testing.T) {
 				m := open(t, device(t, kernels.Options{Fused: fused}), c, Options{DType: tensor.F32, MaxTokens: 64, Train: true})
 				a, b, e := sequence(c, 1, 17), sequence(c, 2, 1), sequence(c, 3, 30)
-				n := a.Trained() + b.Trained() + e.Trained()
+				n := a.Targets() + b.Targets() + e.Targets()
 				one := gradient(t, m, 1/float32(n), a, b, e)
 				want := gradients(t, m)
 				for _, together := range [][]Batch{{Join(a, b, e)}, {Join(e, b), a}, {Join(b, e, a)}} {
 					l := gradient(t, m, 1/float32(n), together...)
 					// The same sums in another order.
-					if math.Abs(l.Sum-one.Sum) > 1e-5*one.Sum || l.Trained != n {
-						t.Errorf("loss %v over %d, want %v over %d", l.Sum, l.Trained, one.Sum, n)
+					if math.Abs(l.Sum-one.Sum) > 1e-5*one.Sum || l.Targets != n {
+						t.Errorf("loss %v over %d, want %v over %d", l.Sum, l.Targets, one.Sum, n)
 					}
 					if e := distance(gradients(t, m), want); e > 3e-6 {
 						t.Errorf("gradients are off by %.2g", e)
@@ -228,7 +228,7 @@ func TestRecompute(t *testing.T) {
 					var first []float32
 					var loss Loss
 					memory := math.MaxInt
-					for _, r := range []Recompute{RecomputeNone, RecomputeAttention, RecomputeBlock} {
+					for _, r := range []Recompute{RecomputeNone, RecomputeAttention, RecomputeLayer} {
 						o := Options{DType: dtype, MaxTokens: 37, Train: true, Recompute: r, HeadBytes: 4 * 5 * c.Vocab}
 						m := open(t, d, c, o)
 						l := gradient(t, m, 1, b)
@@ -266,11 +266,11 @@ func TestFrozen(t *testing.T) {
 					d := device(t, kernels.Options{Fused: fused})
 					b := sequence(c, 4, 20)
 					grads := func(trained func(string) bool) map[string][]float32 {
-						m := open(t, d, c, Options{DType: dtype, MaxTokens: 20, Train: true, Trained: trained})
+						m := open(t, d, c, Options{DType: dtype, MaxTokens: 20, Train: true, Trainable: trained})
 						gradient(t, m, 1, b)
 						all := map[string][]float32{}
 						for _, p := range m.Params() {
-							if p.Trained() {
+							if p.Trainable() {
 								all[p.Name], _ = d.Floats(p.Grad)
 							}
 						}
@@ -323,7 +323,7 @@ func TestPieces(t *testing.T) {
 				row += 2 * c.Vocab
 			}
 			b := Join(sequence(c, 1, 17), sequence(c, 2, 23))
-			n := b.Trained()
+			n := b.Targets()
 			var want Loss
 			var grads []float32
 			logits := make([][]float32, 40)
@@ -360,8 +360,8 @@ func TestPieces(t *testing.T) {
 				if want.Tokens == nil {
 					want = l
 				}
-				if e := distance(l.Tokens, want.Tokens); e > 1e-6 || math.Abs(l.Sum-want.Sum) > 1e-6*want.Sum || l.Trained != n {
-					t.Errorf("%s: the loss is %v over %d, off by %.2g, want %v over %d", what, l.Sum, l.Trained, e, want.Sum, n)
+				if e := distance(l.Tokens, want.Tokens); e > 1e-6 || math.Abs(l.Sum-want.Sum) > 1e-6*want.Sum || l.Targets != n {
+					t.Errorf("%s: the loss is %v over %d, off by %.2g, want %v over %d", what, l.Sum, l.Targets, e, want.Sum, n)
 				}
 				if o.Train {
 					g := gradients(t, m)
@@ -400,7 +400,7 @@ func TestExtend(t *testing.T) {
 			if err := m.Logits(b, func(i int, l []float32) { want[i] = append([]float32(nil), l...) }); err != nil {
 				t.Fatal(err)
 			}
-			cache, err := m.NewCache(45)
+			cache, err := m.NewKVCache(45)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -439,7 +439,7 @@ func TestExtend(t *testing.T) {
 					t.Errorf("%s: no error", what)
 				}
 			}
-			if _, err := m.NewCache(c.MaxPositions + 1); err == nil {
+			if _, err := m.NewKVCache(c.MaxPositions + 1); err == nil {
 				t.Error("a cache for more positions than there are")
 			}
 		})
@@ -509,17 +509,17 @@ func TestBadBatches(t *testing.T) {
 	ids := func(n int) []int32 { return make([]int32, n) }
 	for what, b := range map[string]Batch{
 		"no tokens":            {},
-		"more than fit":        {IDs: ids(81), Starts: []int32{0, 40, 81}},
+		"more than fit":        {IDs: ids(81), CuSeqlens: []int32{0, 40, 81}},
 		"too long a sequence":  {IDs: ids(65)},
 		"labels missing":       {IDs: ids(4), Labels: ids(3)},
 		"a token too large":    {IDs: []int32{1, int32(c.Vocab)}},
 		"a negative token":     {IDs: []int32{1, -1}},
 		"a label too large":    {IDs: ids(2), Labels: []int32{0, int32(c.Vocab)}},
 		"a negative label":     {IDs: ids(2), Labels: []int32{0, -1}},
-		"starts go back":       {IDs: ids(4), Starts: []int32{0, 3, 2, 4}},
-		"starts end elsewhere": {IDs: ids(4), Starts: []int32{0, 3}},
-		"starts begin late":    {IDs: ids(4), Starts: []int32{1, 4}},
-		"no sequence":          {IDs: ids(4), Starts: []int32{0}},
+		"starts go back":       {IDs: ids(4), CuSeqlens: []int32{0, 3, 2, 4}},
+		"starts end elsewhere": {IDs: ids(4), CuSeqlens: []int32{0, 3}},
+		"starts begin late":    {IDs: ids(4), CuSeqlens: []int32{1, 4}},
+		"no sequence":          {IDs: ids(4), CuSeqlens: []int32{0}},
 	} {
 		if _, err := m.Loss(b); err == nil {
 			t.Errorf("%s: no error", what)
@@ -530,7 +530,7 @@ func TestBadBatches(t *testing.T) {
 	}
 	// Nothing to train is no error: a micro-batch of a step may have nothing.
 	l := gradient(t, m, 1, Batch{IDs: ids(3), Labels: []int32{4, Ignore, Ignore}})
-	if l.Trained != 0 || l.Sum != 0 || !math.IsNaN(l.Mean()) {
+	if l.Targets != 0 || l.Sum != 0 || !math.IsNaN(l.Mean()) {
 		t.Errorf("%+v", l)
 	}
 	for _, g := range gradients(t, m) {
@@ -567,7 +567,7 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 					if _, err := m.Loss(sequence(c, 7, 1)); err != nil {
 						t.Fatal(err)
 					}
-					cache, err := m.NewCache(30)
+					cache, err := m.NewKVCache(30)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -585,7 +585,7 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 						{"gradients", m.grads.Size(), size.Gradients},
 						{"activations", m.acts.Size(), size.Activations},
 						{"angles", m.rope.arena.Size(), size.Angles},
-						{"cache", cache.arena.Size() + m.infer.Size(), size.Cache},
+						{"cache", cache.arena.Size() + m.infer.Size(), size.KVCache},
 					} {
 						if x.got != x.want {
 							t.Errorf("%s: %d bytes, estimated %d", x.what, x.got, x.want)
@@ -596,7 +596,7 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 					}
 					params := m.Params()
 					for i, p := range ParamsOf(c, o) {
-						if q := params[i]; p.Name != q.Name || p.W.Len() != q.W.Len() || p.Trained() != q.Trained() || p.Decay != q.Decay {
+						if q := params[i]; p.Name != q.Name || p.W.Len() != q.W.Len() || p.Trainable() != q.Trainable() || p.Decay != q.Decay {
 							t.Errorf("parameter %d is %v, estimated %v", i, q, p)
 						}
 					}
@@ -614,7 +614,7 @@ func TestMemoryOfInference(t *testing.T) {
 			o := Options{Context: 60}
 			size := MemoryOf(d, d.Fused(), c, o)
 			m := open(t, d, c, o)
-			cache, err := m.NewCache(60)
+			cache, err := m.NewKVCache(60)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -627,7 +627,7 @@ func TestMemoryOfInference(t *testing.T) {
 			if got := d.ScratchPeak(); got > size.Scratch {
 				t.Errorf("%s, fused %v: operations needed %d bytes of scratch memory, estimated %d", name, fused, got, size.Scratch)
 			}
-			if size.Gradients != 0 || size.Activations != 0 || cache.arena.Size()+m.infer.Size() != size.Cache {
+			if size.Gradients != 0 || size.Activations != 0 || cache.arena.Size()+m.infer.Size() != size.KVCache {
 				t.Errorf("%s, fused %v: estimated %+v", name, fused, size)
 			}
 		}

@@ -16,17 +16,19 @@ const (
 	RecomputeNone Recompute = "none"
 	// RecomputeAttention computes the attention half of a block again: norm, q, k, v and attention, not the MLP.
 	RecomputeAttention Recompute = "attention"
-	// RecomputeBlock keeps the input of each block alone.
-	RecomputeBlock Recompute = "block"
+	// RecomputeLayer keeps only the input of each layer.
+	RecomputeLayer Recompute = "layer"
 )
 
-// ParseRecompute reads one of none, attention and block.
+// ParseRecompute reads none, attention or layer. The former name of layer, block, is still accepted.
 func ParseRecompute(s string) (Recompute, error) {
 	switch r := Recompute(s); r {
-	case RecomputeNone, RecomputeAttention, RecomputeBlock:
+	case RecomputeNone, RecomputeAttention, RecomputeLayer:
 		return r, nil
+	case "block":
+		return RecomputeLayer, nil
 	}
-	return "", fmt.Errorf("recompute %q: it is one of none, attention, block", s)
+	return "", fmt.Errorf("recompute %q: must be none, attention or layer", s)
 }
 
 // Options are how a model is held in memory. The zero value holds one for inference in BF16.
@@ -38,13 +40,13 @@ type Options struct {
 	MaxTokens int
 	// Longest is the longest sequence of a batch. Default 0: as long as MaxTokens and the model's positions allow.
 	Longest int
-	// Context is the most positions of caches (NewCache) for which memory is counted and set aside beforehand. Default 0: it
+	// Context is the most positions of caches (NewKVCache) for which memory is counted and set aside beforehand. Default 0: it
 	// is taken when a cache is made.
 	Context int
 	// Train gives the model gradients, and Gradient the activations that it needs.
 	Train bool
-	// Trained chooses by Hugging Face name the parameters that get one. Nil: all.
-	Trained func(name string) bool
+	// Trainable chooses by Hugging Face name the parameters that get one. Nil: all.
+	Trainable func(name string) bool
 	// Recompute is what is not kept for the backward pass. Default none.
 	Recompute Recompute
 	// ReuseGradients has the gradients of all blocks lie in the same memory, one block's at a time: who needs them takes them
@@ -93,11 +95,12 @@ func (o Options) withDefaults(c Config) (Options, error) {
 	if o.Recompute == "" {
 		o.Recompute = RecomputeNone
 	}
-	if _, err := ParseRecompute(string(o.Recompute)); err != nil {
+	var err error
+	if o.Recompute, err = ParseRecompute(string(o.Recompute)); err != nil {
 		return o, err
 	}
-	if o.Trained == nil {
-		o.Trained = func(string) bool { return true }
+	if o.Trainable == nil {
+		o.Trainable = func(string) bool { return true }
 	}
 	if o.HeadBytes <= 0 {
 		o.HeadBytes = defaultHeadBytes
@@ -117,7 +120,7 @@ func (o Options) builder(c Config, weights, gradients *kernels.Arena) *builder {
 		gradients = nil
 	}
 	b := &builder{weights: weights, gradients: gradients, dtype: o.DType, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32,
-		trained: o.Trained, block: Outside}
+		trained: o.Trainable, block: Outside}
 	if o.piece(c, o.MaxTokens) >= o.MaxTokens {
 		b.headType = o.GradType
 	}

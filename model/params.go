@@ -16,19 +16,19 @@ type Param struct {
 	// Grad is its gradient, F32, or what Options.GradType says. It is no tensor when the parameter is frozen, or the model was
 	// opened without.
 	Grad tensor.Tensor
-	// Block is the block that the parameter belongs to, from 0; Outside for the embedding, the last norm and the head.
-	Block int
+	// Layer is the layer that the parameter belongs to, from 0; Outside for the embedding, the last norm and the head.
+	Layer int
 	// Decay says that weight decay applies: to matrices, not to norms and biases.
 	Decay bool
 	// Norm says that it is the weight of an RMSNorm.
 	Norm bool
 }
 
-// Outside is the Block of what belongs to none.
+// Outside is the Layer of what belongs to none.
 const Outside = -1
 
-// Trained says whether the parameter has a gradient.
-func (p Param) Trained() bool { return p.Grad.Ok() }
+// Trainable reports whether the parameter has a gradient.
+func (p Param) Trainable() bool { return p.Grad.Ok() }
 
 // A builder makes the tensors that the parts of a model ask for, and keeps the list of them: from it follow the parameters,
 // their names in files, their sizes and their number.
@@ -88,7 +88,7 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 	at := 0
 	for i, r := range parts {
 		p := kind
-		p.Name, p.W, p.Block = names[i], m.w.Slice(at, at+r.n), b.block
+		p.Name, p.W, p.Layer = names[i], m.w.Slice(at, at+r.n), b.block
 		p.W.Name = names[i]
 		switch {
 		case whole:

@@ -17,8 +17,8 @@ type pass struct {
 	loss           tensor.Tensor // F32 [trained]; nothing else of the pass lies there, so it can be read when all is done
 	offsets        tensor.Tensor // I32 [len(starts)], of staged
 	rows           int
-	starts         []int32 // where its sequences begin, and the end of the last; none of them is empty
-	cache          *Cache  // whose sequence the rows go on; nil for whole sequences
+	starts         []int32  // where its sequences begin, and the end of the last; none of them is empty
+	cache          *KVCache // whose sequence the rows go on; nil for whole sequences
 
 	acts   []acts        // of each block; those that are not kept share their memory
 	branch tensor.Tensor // [rows, dim] what a half of a block adds to the residual stream

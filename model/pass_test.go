@@ -23,7 +23,7 @@ func TestStaged(t *testing.T) {
 	} {
 		n := test.want[len(test.want)-1]
 		b := sequence(c, 1, int(n))
-		b.Starts = test.starts
+		b.CuSeqlens = test.starts
 		p, err := m.begin(b)
 		if err != nil {
 			t.Fatal(err)

@@ -26,7 +26,7 @@ func (m *Model) cut(a *kernels.Arena, e extent) *pass {
 		h = append(h, a.New(fmt.Sprintf("h%d", i), t, rows, c.Dim))
 	}
 	keepAttention := keep && m.o.Recompute == RecomputeNone
-	keepMLP := keep && m.o.Recompute != RecomputeBlock
+	keepMLP := keep && m.o.Recompute != RecomputeLayer
 	for i := range c.Layers {
 		var b acts
 		if i == 0 || keepAttention {
@@ -80,7 +80,7 @@ func (m *Model) begin(b Batch) (*pass, error) {
 	m.acts.Release(0)
 	b = b.filled(m.o.Rows(len(b.IDs)), m.o.Longest, int32(max(0, m.c.PadID)))
 	n := len(b.IDs)
-	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Trained(), logits: m.o.piece(m.c, n), keep: m.o.Train})
+	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Targets(), logits: m.o.piece(m.c, n), keep: m.o.Train})
 	p.starts = slices.Compact(slices.Clone(b.starts())) // so there are no more than most + 1
 	p.offsets = p.staged.Part(4*m.o.MaxTokens, len(p.starts))
 	index, targets := b.trained()
@@ -130,27 +130,27 @@ func (m *Model) backward(p *pass, dx tensor.Tensor, after func(block int)) {
 func (m *Model) blockRange(i int) (end func()) { return m.d.Range(fmt.Sprintf("block %d", i)) }
 
 func (m *Model) watch(name string, h tensor.Tensor) {
-	if m.Watch != nil {
-		m.Watch(name, h)
+	if m.OnHidden != nil {
+		m.OnHidden(name, h)
 	}
 }
 
 // A Loss is what a batch costs.
 type Loss struct {
-	// Sum is the sum of the losses of all trained positions, in nats, and Trained how many these are. A step's loss is the sum
+	// Sum is the sum of the losses of all trained positions, in nats, and Targets how many these are. A step's loss is the sum
 	// of the sums of its batches over the sum of their numbers, never a mean of means.
 	Sum     float64
-	Trained int
+	Targets int
 	// Tokens are the losses of the trained positions, in order.
 	Tokens []float32
 }
 
 // Mean is the loss per trained position, and NaN when there is none.
 func (l Loss) Mean() float64 {
-	if l.Trained == 0 {
+	if l.Targets == 0 {
 		return math.NaN()
 	}
-	return l.Sum / float64(l.Trained)
+	return l.Sum / float64(l.Targets)
 }
 
 // Loss is the loss of a batch, without gradients.
@@ -166,15 +166,15 @@ func (m *Model) Loss(b Batch) (Loss, error) {
 
 // Losses are those of a pass, on the device until the next pass.
 type Losses struct {
-	Trained int           // positions
-	Each    tensor.Tensor // F32 [Trained], in order
+	Targets int           // positions
+	Each    tensor.Tensor // F32 [Targets], in order
 }
 
 func (p *pass) losses() Losses { return Losses{p.index.Len(), p.loss} }
 
 // Read waits for losses and brings them to the host.
 func (m *Model) Read(l Losses) (Loss, error) {
-	r := Loss{Trained: l.Trained, Tokens: make([]float32, l.Trained)}
+	r := Loss{Targets: l.Targets, Tokens: make([]float32, l.Targets)}
 	err := m.d.Download(r.Tokens, l.Each)
 	for _, x := range r.Tokens {
 		r.Sum += float64(x)
@@ -209,7 +209,7 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	m.forward(p)
 	m.headLoss(p, scale, true)
 	l := p.losses()
-	if l.Trained > 0 {
+	if l.Targets > 0 {
 		m.backward(p, p.branch, g.After)
 	} else if g.Overwrite {
 		m.zeroGradients()

@@ -28,7 +28,7 @@ type step struct {
 var leastReach = 512 // tests set it
 
 // reachOf is how many positions a graph serves for that has to serve for n.
-func (c *Cache) reachOf(n int) int {
+func (c *KVCache) reachOf(n int) int {
 	reach := leastReach
 	for reach < n {
 		reach *= 2
@@ -42,7 +42,7 @@ func (m *Model) steps() bool {
 }
 
 // step computes the logits of one more token, and chooses the token after it.
-func (m *Model) step(c *Cache, p *pass, id int32) {
+func (m *Model) step(c *KVCache, p *pass, id int32) {
 	if token := [2]int32{id, int32(c.n)}; !c.known || c.last != token {
 		m.d.UploadI32(c.token, token[:])
 	}
@@ -58,7 +58,7 @@ func (m *Model) step(c *Cache, p *pass, id int32) {
 }
 
 // launch is the kernels of a step, for positions below reach.
-func (m *Model) launch(c *Cache, p *pass, reach int) {
+func (m *Model) launch(c *KVCache, p *pass, reach int) {
 	d, h := m.d, p.acts[0].attention.h
 	d.Embedding(h, m.embed.w, c.token.Part(0, 1))
 	for i := range m.blocks {
@@ -72,7 +72,7 @@ func (m *Model) launch(c *Cache, p *pass, reach int) {
 }
 
 // step is forward for one token, in place.
-func (l *attention) step(d *kernels.Device, cache *Cache, rope *ropeTable, a *attentionActs, h tensor.Tensor, reach int) {
+func (l *attention) step(d *kernels.Device, cache *KVCache, rope *ropeTable, a *attentionActs, h tensor.Tensor, reach int) {
 	c, qkv := l.c, a.qkv
 	if c.QKNorm {
 		qkv = a.raw
@@ -89,7 +89,7 @@ func (l *attention) step(d *kernels.Device, cache *Cache, rope *ropeTable, a *at
 // Greedy is Extend where the next token is to be the most likely one: of the highest logit, among equals the first. The device
 // chooses it, and a GPU is quickest if the next call goes on with it alone. If a logit is NaN or +Inf, or all are -Inf, the id is -1
 // and there are logits, as Extend returns them; there are none if not.
-func (m *Model) Greedy(c *Cache, ids []int32) (id int32, logits []float32, err error) {
+func (m *Model) Greedy(c *KVCache, ids []int32) (id int32, logits []float32, err error) {
 	defer m.tokenRange(ids)()
 	x, err := m.extendBy(c, ids)
 	if err != nil {

@@ -28,9 +28,9 @@ var stepShapes = map[string]Config{
 		NormEps: 1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
 }
 
-func newCache(t *testing.T, m *Model, capacity int) *Cache {
+func newCache(t *testing.T, m *Model, capacity int) *KVCache {
 	t.Helper()
-	c, err := m.NewCache(capacity)
+	c, err := m.NewKVCache(capacity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func newCache(t *testing.T, m *Model, capacity int) *Cache {
 }
 
 // extend is Extend, of which the logits stay.
-func extend(t *testing.T, m *Model, c *Cache, ids ...int32) []float32 {
+func extend(t *testing.T, m *Model, c *KVCache, ids ...int32) []float32 {
 	t.Helper()
 	logits, err := m.Extend(c, ids)
 	if err != nil {

@@ -148,7 +148,7 @@ func SizeOf(params []model.Param, c Config) int {
 
 func trained(params []model.Param) (list []model.Param) {
 	for _, p := range params {
-		if p.Trained() {
+		if p.Trainable() {
 			list = append(list, p)
 		}
 	}
@@ -186,7 +186,7 @@ func (o *AdamW) list(memory tensor.Tensor) {
 	for i, p := range o.params {
 		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, NoDecay: !p.Decay, BNB: o.c.BNB,
 			Stochastic: o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()}
-		blocks[p.Block] = append(blocks[p.Block], all[i])
+		blocks[p.Layer] = append(blocks[p.Layer], all[i])
 	}
 	at := 0
 	next := func(list []kernels.AdamWTensor) *kernels.AdamWList {

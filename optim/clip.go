@@ -18,7 +18,7 @@ func Norm(d *kernels.Device, params []model.Param) (norm float64, err error) {
 	c := kernels.NewControl(a)
 	d.Begin(c)
 	for _, p := range params {
-		if p.Trained() {
+		if p.Trainable() {
 			d.AddSquares(c, p.Grad)
 		}
 	}

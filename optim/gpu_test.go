@@ -27,7 +27,7 @@ func TestGPU(t *testing.T) {
 		start := func(d *kernels.Device) ([]model.Param, *AdamW) {
 			params := placeOn(t, d, tensor.BF16, shapes...)
 			for i := range params {
-				params[i].Block = []int{model.Outside, 0, 0, model.Outside}[i]
+				params[i].Layer = []int{model.Outside, 0, 0, model.Outside}[i]
 				d.Upload(params[i].W, normal(uint64(i), params[i].W.Len(), 0.02))
 			}
 			o, err := New(d, params, c)
@@ -55,7 +55,7 @@ func TestGPU(t *testing.T) {
 			}
 			o.Decide(limit)
 			for _, block := range []int{model.Outside, 5, 0} {
-				o.MoveBlock(block, 1e-3)
+				o.MoveLayer(block, 1e-3)
 			}
 			r, err := o.End()
 			if err != nil || !r.Taken || r.Scale > 0.9 {

@@ -112,7 +112,7 @@ func everyCall(dir string) (err error) {
 
 // answerOf is a sample answer of four tokens.
 func answerOf(ctx context.Context, e *infer.Engine) ([]Sample, error) {
-	e.Forget()
+	e.ResetCache()
 	g, err := e.Start([]int32{1, 2, 3}, infer.Options{MaxTokens: 4})
 	if err != nil {
 		return nil, err

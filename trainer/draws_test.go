@@ -42,7 +42,7 @@ func TestDraws(t *testing.T) {
 		steps := control.State().Step
 		for range 2 {
 			same := s
-			same.Recompute = one(rng, model.RecomputeNone, model.RecomputeAttention, model.RecomputeBlock)
+			same.Recompute = one(rng, model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer)
 			same.SaveEvery, same.Keep = rng.IntN(4), 1+rng.IntN(3)
 			threads, stop := 1+rng.IntN(5), 1+rng.IntN(steps-1)
 			what := fmt.Sprintf("%+v on %d threads, stopped after step %d of %d", same, threads, stop, steps)

@@ -122,7 +122,7 @@ func ValLoss(ctx context.Context, m *model.Model, examples []training.Example, l
 			return total, err
 		}
 		total.Sum += l.Sum
-		total.Trained += l.Trained
+		total.Targets += l.Targets
 	}
 	return total, nil
 }

@@ -123,7 +123,7 @@ func TestGPUMemory(t *testing.T) {
 	cudatest.Set(t, "IDLE=1")
 	for name, change := range map[string]func(*Settings){
 		"step":  func(*Settings) {},
-		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeBlock },
+		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeLayer },
 		"F32":   func(s *Settings) { s.DType, s.Optimizer.Bits = tensor.F32, 32 },
 	} {
 		s := tinySettings()
@@ -142,7 +142,7 @@ func TestGPUMemory(t *testing.T) {
 func TestGPUMemoryStays(t *testing.T) {
 	for name, change := range map[string]func(*Settings){
 		"step":  func(*Settings) {},
-		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeBlock },
+		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeLayer },
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "calls")

@@ -33,7 +33,7 @@ func (m Memory) Total() (bytes int) {
 func (s Settings) ModelOptions(c model.Config, p *Plan) model.Options {
 	return model.Options{
 		DType: s.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: s.Context(c),
-		Train: true, Trained: s.Trained, Recompute: s.Recompute, GradType: s.GradType, ReuseGradients: s.BlockGradients, HeadBytes: s.HeadBytes,
+		Train: true, Trainable: s.Trained, Recompute: s.Recompute, GradType: s.GradType, ReuseGradients: s.BlockGradients, HeadBytes: s.HeadBytes,
 		Fill: s.Fill,
 	}
 }
@@ -58,7 +58,7 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, s Settings, p 
 		{fmt.Sprintf("activations of %d tokens", p.MaxTokens), size.Activations},
 		{"intermediates of operations", size.Scratch},
 		{"RoPE's angles", size.Angles},
-		{"cache of sample answers", size.Cache},
+		{"cache of sample answers", size.KVCache},
 	}}
 }
 
@@ -129,11 +129,11 @@ type remedy struct {
 var remedies = []remedy{
 	{"--fused", "", func(c *choice) { c.fused = kernels.All() }},
 	{"--recompute", "attention", func(c *choice) {
-		if c.Recompute != model.RecomputeBlock {
+		if c.Recompute != model.RecomputeLayer {
 			c.Recompute = model.RecomputeAttention
 		}
 	}},
-	{"--recompute", "block", func(c *choice) { c.Recompute = model.RecomputeBlock }},
+	{"--recompute", "block", func(c *choice) { c.Recompute = model.RecomputeLayer }},
 	{"--batch", "1", func(c *choice) { c.Batch = 1 }},
 	{"--samples", "0", func(c *choice) { c.AnswerTokens = 0 }},
 	{"--dtype", "bf16", func(c *choice) { c.DType = tensor.BF16 }},

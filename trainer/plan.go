@@ -211,7 +211,7 @@ func (p *Plan) Write(w io.Writer, first int) error {
 		}{Step: step + 1, LR: p.rate(step)}
 		batches, _ := p.Step(step)
 		for _, b := range batches {
-			line.Passes = append(line.Passes, pass{b.IDs, b.Labels, b.Starts})
+			line.Passes = append(line.Passes, pass{b.IDs, b.Labels, b.CuSeqlens})
 		}
 		if err := enc.Encode(line); err != nil {
 			return err

@@ -64,10 +64,10 @@ func TestPlan(t *testing.T) {
 						if i > 0 && len(batches[i-1].IDs)+len(b.IDs) <= p.MaxTokens && c.batch == 1 {
 							t.Errorf("step %d: passes %d and %d could be one", step, i-1, i)
 						}
-						for j := range len(b.Starts) - 1 {
-							seen = append(seen, fmt.Sprint(b.IDs[b.Starts[j]:b.Starts[j+1]]))
+						for j := range len(b.CuSeqlens) - 1 {
+							seen = append(seen, fmt.Sprint(b.IDs[b.CuSeqlens[j]:b.CuSeqlens[j+1]]))
 						}
-						total += len(b.Starts) - 1
+						total += len(b.CuSeqlens) - 1
 					}
 					if done := p.Done(step + 1); done <= p.Done(step) {
 						t.Errorf("step %d goes from %v to %v epochs", step, p.Done(step), done)
@@ -163,7 +163,7 @@ func TestStepIsOneStep(t *testing.T) {
 		r := tiny(t, t.TempDir(), s, func(r *Run) {})
 		trained := 0
 		for _, b := range batches {
-			trained += b.Trained()
+			trained += b.Targets()
 		}
 		big, err := model.New(r.Model.Device(), r.Model.Config(), model.Options{DType: s.DType, MaxTokens: 400, Train: true})
 		if err != nil {
@@ -197,8 +197,8 @@ func TestStepIsOneStep(t *testing.T) {
 	loss, want := gradient(batches)
 	joined := model.Join(batches...)
 	var alone []model.Batch
-	for i := range len(joined.Starts) - 1 {
-		lo, hi := joined.Starts[i], joined.Starts[i+1]
+	for i := range len(joined.CuSeqlens) - 1 {
+		lo, hi := joined.CuSeqlens[i], joined.CuSeqlens[i+1]
 		alone = append(alone, model.Batch{IDs: joined.IDs[lo:hi], Labels: joined.Labels[lo:hi]})
 	}
 	for name, other := range map[string][]model.Batch{"one pass": {joined}, "each alone": alone} {
@@ -239,7 +239,7 @@ func TestUpdate(t *testing.T) {
 	var passes []model.Batch
 	for step := range 2 {
 		of, _ := want.Plan.Step(step)
-		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Trained())), model.Gradients{Overwrite: true}); err != nil || len(of) != 1 {
+		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Targets())), model.Gradients{Overwrite: true}); err != nil || len(of) != 1 {
 			t.Fatal(len(of), err)
 		}
 		if r, err := want.Optimizer.Step(want.Plan.rate(step), s.Clip); err != nil || r.Norm < 2*s.Clip {
@@ -247,7 +247,7 @@ func TestUpdate(t *testing.T) {
 		}
 		passes, _ = r.Plan.Step(step)
 	}
-	if len(passes) < 3 || passes[0].Trained() == passes[1].Trained() {
+	if len(passes) < 3 || passes[0].Targets() == passes[1].Targets() {
 		t.Fatalf("%d passes, with as many trained tokens: this compares nothing", len(passes))
 	}
 	if err := r.Start(context.Background(), ""); err != nil {
@@ -289,7 +289,7 @@ func TestOneWait(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want.Sum, want.Trained = want.Sum+l.Sum, want.Trained+l.Trained
+		want.Sum, want.Targets = want.Sum+l.Sum, want.Targets+l.Targets
 	}
 	r.Model.Device().Transfers()
 	if err := r.step(); err != nil {

@@ -24,7 +24,7 @@ func TestRehearse(t *testing.T) {
 	for name, change := range map[string]func(*Settings){
 		"default":   func(*Settings) {},
 		"F32":       func(s *Settings) { s.DType, s.Optimizer.Bits = tensor.F32, 32 },
-		"recompute": func(s *Settings) { s.Recompute = model.RecomputeBlock },
+		"recompute": func(s *Settings) { s.Recompute = model.RecomputeLayer },
 		"samples":   func(s *Settings) { s.AnswerTokens = 8 },
 		"filled":    func(s *Settings) { s.Fill = true },
 	} {
@@ -58,7 +58,7 @@ func TestRehearse(t *testing.T) {
 					r := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Val: learnable(7, 2), Dir: t.TempDir(), From: from, Identity: s.Recipe()}
 					if s.AnswerTokens > 0 {
 						r.Answer = func(context.Context) ([]Sample, error) {
-							cache, err := m.NewCache(s.Context(from.Config))
+							cache, err := m.NewKVCache(s.Context(from.Config))
 							if err != nil {
 								return nil, err
 							}

@@ -21,7 +21,7 @@ func (r *Run) step() error {
 	for _, b := range batches {
 		s.Tokens += len(b.IDs)
 		r.state.Padding += int64(r.Model.Rows(len(b.IDs)) - len(b.IDs))
-		s.Trained += b.Trained()
+		s.Trained += b.Targets()
 	}
 	rec, err := r.Move(batches, float32(1/float64(s.Trained)), s.LR)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r *Run) moveBlocks(batches []model.Batch, scale float32, lr float64) (kern
 	}
 	o.AddLoss(l.Each)
 	o.Decide(r.Settings.Clip)
-	if _, err := r.Model.Gradient(batches[0], scale, model.Gradients{Overwrite: true, After: func(block int) { o.MoveBlock(block, lr) }}); err != nil {
+	if _, err := r.Model.Gradient(batches[0], scale, model.Gradients{Overwrite: true, After: func(block int) { o.MoveLayer(block, lr) }}); err != nil {
 		return kernels.Record{}, err
 	}
 	return o.End()

@@ -71,7 +71,7 @@ func TestBlockGradientsSkips(t *testing.T) {
 	}
 	var before [][]byte
 	for _, p := range r.Model.Params() {
-		if p.Block == model.Outside && p.Norm {
+		if p.Layer == model.Outside && p.Norm {
 			x := make([]float32, p.W.Len())
 			x[0] = float32(math.NaN())
 			r.Model.Device().Upload(p.W, x)

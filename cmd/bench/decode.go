@@ -119,7 +119,7 @@ func (l *decodeLine) run(ctx context.Context, o *decodeOptions, stdout, notes io
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	randomWeights(m)
-	cache, err := m.NewCache(o.context + o.warmup + o.tokens)
+	cache, err := m.NewKVCache(o.context + o.warmup + o.tokens)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (l *decodeLine) run(ctx context.Context, o *decodeOptions, stdout, notes io
 }
 
 // time is the seconds that each token took.
-func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model, cache *model.Cache) (seconds []float64, err error) {
+func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model, cache *model.KVCache) (seconds []float64, err error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func(n int) []int32 {
 		ids := make([]int32, n)

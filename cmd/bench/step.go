@@ -308,7 +308,7 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 	d := run.Model.Device()
 	trained := 0
 	for _, p := range passes {
-		trained += p.Trained()
+		trained += p.Targets()
 	}
 	var last kernels.Record
 	var before kernels.Meters

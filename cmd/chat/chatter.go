@@ -179,7 +179,7 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		}
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
-		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(), engine.Family.Name, engine.Context, time.Since(begun).Seconds())
+		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(), engine.Template.Name, engine.Context, time.Since(begun).Seconds())
 	}
 	c.note("asked  on %s, %s", device.Name(), c.settings)
 	if c.system != "" {

@@ -27,7 +27,7 @@ type asking struct {
 func (t *train) asking(ctx context.Context, m *model.Model) (*asking, error) {
 	a := &asking{t: t}
 	var err error
-	if a.engine, err = infer.Over(m, t.language, t.settings.Context(m.Config())); err != nil {
+	if a.engine, err = infer.NewWithCodec(m, t.language, t.settings.Context(m.Config())); err != nil {
 		return nil, err
 	}
 	from := t.heldOut
@@ -102,7 +102,7 @@ func (t *train) conversations(ctx context.Context, of []training.Example) (found
 
 // answer asks everything, always taking the most probable token. It ends early with ctx's error.
 func (a *asking) answer(ctx context.Context) (samples []trainer.Sample, err error) {
-	a.engine.Forget()
+	a.engine.ResetCache()
 	for i, prompt := range a.prompts {
 		text, err := a.one(ctx, prompt)
 		if err != nil {

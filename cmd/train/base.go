@@ -191,7 +191,7 @@ func (t *train) sourceOptions(spec string) dataset.Options {
 
 // examples reads and encodes the data.
 func (t *train) examples(ctx context.Context) (*training.Set, *training.Encoder, error) {
-	e := &training.Encoder{Tokenizer: t.language.Tokenizer, Template: t.language.Family, Seq: t.seq, All: t.trainOn == "all"}
+	e := &training.Encoder{Tokenizer: t.language.Tokenizer, Template: t.language.Template, Seq: t.seq, All: t.trainOn == "all"}
 	var sets []*training.Set
 	for _, path := range t.text {
 		s, err := training.LoadText(ctx, path, e)

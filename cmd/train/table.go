@@ -76,7 +76,7 @@ func (t *train) printSettings() {
 	}
 	var trained int64
 	for _, p := range t.params() {
-		if p.Trained() {
+		if p.Trainable() {
 			trained += int64(p.W.Len())
 		}
 	}
@@ -95,9 +95,9 @@ func (t *train) printSettings() {
 	if row := t.typeRow(); row != "" {
 		fmt.Fprintf(w, "type\t%s\n", row)
 	}
-	switch raw := t.language.Family.Name == chat.Raw().Name; {
+	switch raw := t.language.Template.Name == chat.Raw().Name; {
 	case t.newTemplate:
-		row("template", "%s, which the result is saved with in place of the model's own", t.language.Family.Name)
+		row("template", "%s, which the result is saved with in place of the model's own", t.language.Template.Name)
 	case len(t.text) == 0 && t.template == "" && raw:
 		row("template", "none: the model has none, and nothing marks who speaks; --template gives one, such as chatml")
 	}
@@ -182,7 +182,7 @@ func (t *train) gradientsRow() string {
 	if t.settings.GradType != 0 {
 		row = t.settings.GradType.String() + " of blocks' matrices"
 		for _, p := range t.params() {
-			if p.Block == model.Outside && p.Trained() && p.Grad.DType == t.settings.GradType {
+			if p.Layer == model.Outside && p.Trainable() && p.Grad.DType == t.settings.GradType {
 				row += " and of " + p.Name
 			}
 		}

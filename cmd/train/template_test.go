@@ -42,9 +42,9 @@ func TestTemplateIsSaved(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		l, err := infer.LanguageOf(m, "")
-		if err != nil || l.Family.Name != c.want {
-			t.Errorf("%v: asked as %q, %v", c.args, l.Family.Name, err)
+		l, err := infer.CodecOf(m, "")
+		if err != nil || l.Template.Name != c.want {
+			t.Errorf("%v: asked as %q, %v", c.args, l.Template.Name, err)
 		}
 		// Both places where other programs look say the same; what needed no change has none.
 		settings, err := hf.ParseTokenizerConfig(readFile(t, filepath.Join(out, "tokenizer_config.json")))

@@ -36,7 +36,7 @@ type train struct {
 	dir         string // --out, as it is on the disk
 	device      *kernels.Device
 	origin      *hf.Checkpoint
-	language    infer.Language
+	language    infer.Codec
 	newTemplate bool // the model is asked in another form than its base
 	set         *training.Set
 	encoder     *training.Encoder
@@ -174,7 +174,7 @@ func (t *train) resolve(ctx context.Context) (err error) {
 	if len(t.text) > 0 {
 		template = "raw"
 	}
-	if t.language, err = infer.LanguageOf(t.origin, template); err != nil {
+	if t.language, err = infer.CodecOf(t.origin, template); err != nil {
 		return err
 	}
 	if t.newTemplate, err = t.language.Apply(t.origin); err != nil {
@@ -222,7 +222,7 @@ func (t *train) identity() (map[string]string, error) {
 	id["train-on"] = t.trainOn
 	id["columns"] = t.columns
 	id["val"] = fmt.Sprint(t.val)
-	id["template"] = t.language.Family.Name
+	id["template"] = t.language.Template.Name
 	id["fused"] = t.fused.String()
 	var err error
 	if t.fromScratch != "" {

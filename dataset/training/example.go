@@ -41,10 +41,10 @@ func (ex Example) Targets() int {
 // Encoder turns conversations into examples. It is safe for concurrent use.
 type Encoder struct {
 	Tokenizer *tokenizer.Tokenizer
-	Template  chat.Family  // with the BOS and EOS of the model's tokenizer_config.json
-	Chat      chat.Options // as the model will be asked; AddGenerationPrompt is ignored
-	Seq       int          // the most tokens of an example, at least 2
-	All       bool         // learn the questions and the template too, not only the answers
+	Template  chat.Template // with the BOS and EOS of the model's tokenizer_config.json
+	Chat      chat.Options  // as the model will be asked; AddGenerationPrompt is ignored
+	Seq       int           // the most tokens of an example, at least 2
+	All       bool          // learn the questions and the template too, not only the answers
 }
 
 // Encode writes a conversation in the family's template and says which tokens are learned.
@@ -149,7 +149,7 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 			continue
 		}
 		if strings.TrimSpace(m.Content) != "" {
-			first, end := tokens.Tokens(tokenizer.Span(r.Learn[answer]))
+			first, end := tokens.Tokens(tokenizer.Span(r.Targets[answer]))
 			copy(labels[first:end], tokens.IDs[first:end])
 		}
 		answer++
@@ -170,7 +170,7 @@ func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 	if err != nil { // an answer that nobody can have asked for
 		return r, nil
 	}
-	answer := r.Learn[len(r.Learn)-1]
+	answer := r.Targets[len(r.Targets)-1]
 	if prompt.Text == r.Text[:answer.Start] {
 		return r, nil
 	}
@@ -178,7 +178,7 @@ func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 	for _, s := range within(r.Markup, answer.Start, len(r.Text)) {
 		prompt.Markup = append(prompt.Markup, chat.Span{Start: s.Start + len(prompt.Text), End: s.End + len(prompt.Text)})
 	}
-	prompt.Learn = append(prompt.Learn, chat.Span{Start: answer.Start + shift, End: answer.End + shift})
+	prompt.Targets = append(prompt.Targets, chat.Span{Start: answer.Start + shift, End: answer.End + shift})
 	prompt.Text += r.Text[answer.Start:]
 	return prompt, nil
 }
@@ -199,7 +199,7 @@ func (e *Encoder) tokens(r chat.Rendered) tokenizer.Encoding {
 	whole := e.part(r, 0, len(r.Text))
 	from := 0
 	var all tokenizer.Encoding
-	for _, s := range r.Learn {
+	for _, s := range r.Targets {
 		same, n := e.promptIn(whole, r, s.Start)
 		if n >= e.Seq {
 			break // the answer will be cut off

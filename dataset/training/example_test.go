@@ -212,7 +212,7 @@ func checkExample(e *Encoder, question, answer string) error {
 	if err != nil {
 		return err
 	}
-	want := r.Text[r.Learn[0].Start:r.Learn[0].End]
+	want := r.Text[r.Targets[0].Start:r.Targets[0].End]
 	var learned []byte
 	for _, id := range ex.IDs[len(prompt):] {
 		learned = append(learned, e.Tokenizer.Bytes(id)...)

@@ -98,7 +98,7 @@ type conversation struct {
 	LossTokensSafe [][2]int `json:"loss_tokens_safe"`
 }
 
-func (f *folder) compareFamily(file string, family chat.Family, tok *tokenizer.Tokenizer) error {
+func (f *folder) compareFamily(file string, family chat.Template, tok *tokenizer.Tokenizer) error {
 	return f.eachLine(file, func(n int, line []byte) error {
 		fields, key, err := f.fields(file, n, line, "name", "messages", "options")
 		if err != nil {
@@ -132,7 +132,7 @@ func (f *folder) compareFamily(file string, family chat.Family, tok *tokenizer.T
 			return nil // and the rest is passed over, which will be said
 		}
 		var spans, inBytes [][2]int
-		for _, s := range r.Learn {
+		for _, s := range r.Targets {
 			spans, inBytes = append(spans, points(r.Text, s)), append(inBytes, [2]int{s.Start, s.End})
 		}
 		f.compare("spans that are learnt", key("spans"), differ(slices.Equal(spans, v.Spans)), exact)
@@ -168,7 +168,7 @@ func points(text string, s chat.Span) [2]int {
 
 // learnt are the ranges of tokens that an answer and its end lie in.
 func learnt(e tokenizer.Encoding, r chat.Rendered) (ranges [][2]int) {
-	for _, s := range r.Learn {
+	for _, s := range r.Targets {
 		if first, end := e.Tokens(tokenizer.Span(s)); first < end {
 			ranges = append(ranges, [2]int{first, end})
 		}
@@ -187,7 +187,7 @@ func sameContents(r chat.Rendered, want []*[2]int) bool {
 }
 
 // promptsExtend tells whether each answer stands behind exactly the prompt that would have asked for it.
-func (v conversation) promptsExtend(family chat.Family, o chat.Options, r chat.Rendered) bool {
+func (v conversation) promptsExtend(family chat.Template, o chat.Options, r chat.Rendered) bool {
 	o.AddGenerationPrompt = true
 	n := 0
 	for i, m := range v.Messages {
@@ -195,7 +195,7 @@ func (v conversation) promptsExtend(family chat.Family, o chat.Options, r chat.R
 			continue
 		}
 		before, err := family.Render(v.Messages[:i], o)
-		if err != nil || n >= len(r.Learn) || before.Text != r.Text[:r.Learn[n].Start] {
+		if err != nil || n >= len(r.Targets) || before.Text != r.Text[:r.Targets[n].Start] {
 			return false
 		}
 		n++

@@ -121,8 +121,8 @@ func (m *fullFolder) describe() error {
 	}
 	var counts []float64
 	for r, ids := range in.Rows {
-		m.rows = append(m.rows, model.Batch{IDs: ids, Labels: in.Labels[r], Starts: []int32{0, int32(len(ids))}})
-		counts = append(counts, float64(m.rows[r].Trained()))
+		m.rows = append(m.rows, model.Batch{IDs: ids, Labels: in.Labels[r], CuSeqlens: []int32{0, int32(len(ids))}})
+		counts = append(counts, float64(m.rows[r].Targets()))
 	}
 	m.compare("trained tokens", j.key("inputs.trained_tokens"), farthest(counts, in.Trained), exact)
 	j.compare("trained tokens", "forward.trained_tokens", float64(trained(m.rows)), exact)
@@ -226,7 +226,7 @@ func (m *fullFolder) whole() []stage {
 	for _, b := range m.rows {
 		longest = max(longest, len(b.IDs))
 	}
-	options := model.Options{MaxTokens: longest, Train: true, Recompute: model.RecomputeBlock}
+	options := model.Options{MaxTokens: longest, Train: true, Recompute: model.RecomputeLayer}
 	share := func(r int) float64 { return float64(len(m.rows[r].IDs)) / float64(tokens(m.rows)) }
 	var work []stage
 	add := func(cost float64, what string, run func() error) { work = append(work, stage{what, cost, run}) }

@@ -13,8 +13,8 @@ import (
 func (m *fullFolder) forward(l *model.Model, t tensor.DType, r int) error {
 	in, at := m.inputs, fmt.Sprintf("forward.rows.%d.", r)
 	hidden := map[string][]float32{}
-	l.Watch = func(name string, h tensor.Tensor) { hidden[name], _ = m.d.Floats(h) }
-	defer func() { l.Watch = nil }()
+	l.OnHidden = func(name string, h tensor.Tensor) { hidden[name], _ = m.d.Floats(h) }
+	defer func() { l.OnHidden = nil }()
 	var lse []float64
 	sampled := make([]float32, 0, len(in.LogitPositions[r])*len(in.VocabIDs))
 	tops := make([]int32, len(in.LogitPositions[r]))
@@ -76,7 +76,7 @@ func (m *fullFolder) layers() []string {
 func (m *fullFolder) firstBlock(l *model.Model) error {
 	for r := range m.rows {
 		hidden := map[string][]float32{}
-		l.Watch = func(name string, h tensor.Tensor) { hidden[name], _ = m.d.Floats(h) }
+		l.OnHidden = func(name string, h tensor.Tensor) { hidden[name], _ = m.d.Floats(h) }
 		b := m.batch(m.rows[r])
 		b.Labels = slices.Repeat([]int32{model.Ignore}, len(b.IDs)) // no use in its logits
 		if _, err := l.Loss(b); err != nil {
@@ -159,7 +159,7 @@ func (m *fullFolder) compareLoss(t tensor.DType, r int, loss model.Loss) {
 		limit = limitLossBF16
 	}
 	m.j.compare("loss", at+"loss_sum", loss.Sum, limit)
-	m.j.compare("trained tokens", at+"trained_tokens", float64(loss.Trained), exact)
+	m.j.compare("trained tokens", at+"trained_tokens", float64(loss.Targets), exact)
 }
 
 // greedy continues the recorded prompt; in BF16 it is fed what float32 chose.
@@ -170,7 +170,7 @@ func (m *fullFolder) greedy(l *model.Model, t tensor.DType) error {
 	j.get("greedy.continuation", &want)
 	j.strike("greedy.prompt", input)
 	gap := j.numbers("greedy.gap")
-	c, err := l.NewCache(len(prompt) + len(want))
+	c, err := l.NewKVCache(len(prompt) + len(want))
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (m *modelFolder) greedyBF16() error {
 }
 
 // fed feeds a continuation and returns the largest recorded gap at which another token came out on top.
-func fed(l *model.Model, c *model.Cache, prompt, continuation []int32, gap []float64) (worst float64, err error) {
+func fed(l *model.Model, c *model.KVCache, prompt, continuation []int32, gap []float64) (worst float64, err error) {
 	if len(gap) != len(continuation) {
 		return math.Inf(1), nil
 	}
@@ -149,7 +149,7 @@ func fed(l *model.Model, c *model.Cache, prompt, continuation []int32, gap []flo
 	return worst, err
 }
 
-func (m *modelFolder) openCached(runs []greedyRun, t tensor.DType) (*model.Model, *model.Cache, error) {
+func (m *modelFolder) openCached(runs []greedyRun, t tensor.DType) (*model.Model, *model.KVCache, error) {
 	longest := 0
 	for _, r := range runs {
 		longest = max(longest, len(r.prompt)+len(r.continuation))
@@ -158,7 +158,7 @@ func (m *modelFolder) openCached(runs []greedyRun, t tensor.DType) (*model.Model
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := l.NewCache(longest)
+	c, err := l.NewKVCache(longest)
 	if err != nil {
 		l.Close()
 		return nil, nil, err

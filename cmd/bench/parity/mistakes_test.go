@@ -47,8 +47,8 @@ var traps = []trap{
 	{"labels shifted twice", mistake{batch: shiftLabels(-1)}, "loss", 1e-3, always},
 	{"every token trained", mistake{batch: trainAll}, "gradient", 1e-3, always},
 	{"the first label of a row counted too", mistake{scale: func(b model.Batch, s float32) float32 {
-		n := float32(b.Trained())
-		return s * n / (n + float32(len(b.Starts)-1))
+		n := float32(b.Targets())
+		return s * n / (n + float32(len(b.CuSeqlens)-1))
 	}}, "gradient", 1e-2, always},
 	{"sequences that see each other", mistake{batch: oneSequence}, "logits", 1e-2, func(c model.Config) bool { return c.Window == 0 }},
 	{"no window", mistake{config: func(c *model.Config) { c.Window = 0 }}, "logits", 5e-2, narrowed},
@@ -134,7 +134,7 @@ func TestTrapsOfLarge(t *testing.T) {
 		{"labels not shifted", mistake{batch: shiftLabels(1)}, "loss", 1e-5, nil},
 		{"labels shifted twice", mistake{batch: shiftLabels(-1)}, "loss", 1e-5, nil},
 		{"every token trained", mistake{batch: trainAll}, "gradient norm", 1e-3, nil},
-		{"mean of the rows' means", mistake{scale: func(b model.Batch, s float32) float32 { return 1 / float32(2*b.Trained()) }}, "gradient norm", 1e-3, nil},
+		{"mean of the rows' means", mistake{scale: func(b model.Batch, s float32) float32 { return 1 / float32(2*b.Targets()) }}, "gradient norm", 1e-3, nil},
 		{"a head of its own", mistake{config: untie}, "logits", 0.5, nil},
 		{"the head's part of the embedding's gradient dropped", mistake{config: untie, weights: copyHead}, "gradient norm, each", 1e-2, nil},
 	} {
@@ -314,6 +314,6 @@ func trainAll(b model.Batch) model.Batch {
 
 // oneSequence makes one sequence of several.
 func oneSequence(b model.Batch) model.Batch {
-	b.Starts = []int32{0, int32(len(b.IDs))}
+	b.CuSeqlens = []int32{0, int32(len(b.IDs))}
 	return b
 }

@@ -159,13 +159,13 @@ type pass struct {
 // compute runs a batch forward and backward, and once more for its logits.
 func (f *folder) compute(l *model.Model, b model.Batch) (*pass, error) {
 	p := &pass{hidden: map[string][]float32{}}
-	l.Watch = func(name string, h tensor.Tensor) { p.hidden[name], _ = f.d.Floats(h) } // an error sticks to the device
+	l.OnHidden = func(name string, h tensor.Tensor) { p.hidden[name], _ = f.d.Floats(h) } // an error sticks to the device
 	losses, err := f.gradient(l, []model.Batch{b})
 	if err != nil {
 		return nil, err
 	}
 	p.loss = losses[0]
-	l.Watch = nil
+	l.OnHidden = nil
 	if p.grads, err = f.gradients(l); err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 	}
 	b := model.Join(rows...)
 	var first *pass
-	for _, r := range []model.Recompute{model.RecomputeNone, model.RecomputeAttention, model.RecomputeBlock} {
+	for _, r := range []model.Recompute{model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer} {
 		l, err := m.open(model.Options{DType: t, MaxTokens: len(b.IDs), Train: true, Recompute: r})
 		if err != nil {
 			return nil, err
@@ -264,7 +264,7 @@ func (m *modelFolder) forwardF32(p *pass, b model.Batch) {
 	m.compare("token_loss", g.key("token_loss"), byNorm(spread(p.loss, b), m.live("token_loss")), limitOutput)
 	j.compare("loss", "forward.loss", p.loss.Mean(), limitOutput)
 	j.compareIf("loss", "forward.loss_float64", p.loss.Mean(), limitOutput)
-	j.compare("trained tokens", "forward.trained_tokens", float64(p.loss.Trained), exact)
+	j.compare("trained tokens", "forward.trained_tokens", float64(p.loss.Targets), exact)
 	j.compare("logits, norm", "forward.logits_norm", norm(p.logits), limitOutput)
 	j.compareIf("logits, norm", "forward.logits_norm_float64", norm(p.logits), limitOutput)
 	j.strike("forward.logits_error", yardstick)
@@ -350,8 +350,8 @@ func livePart(all []float32, mask []int64) []float32 {
 func spread(l model.Loss, b model.Batch) []float32 {
 	out := make([]float32, len(b.IDs))
 	n := 0
-	for i := range len(b.Starts) - 1 {
-		for t := b.Starts[i]; t+1 < b.Starts[i+1]; t++ {
+	for i := range len(b.CuSeqlens) - 1 {
+		for t := b.CuSeqlens[i]; t+1 < b.CuSeqlens[i+1]; t++ {
 			if b.Labels[t+1] != model.Ignore && n < len(l.Tokens) {
 				out[t] = l.Tokens[n]
 				n++

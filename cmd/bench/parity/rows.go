@@ -54,7 +54,7 @@ func (t *tensors) rows(prefix string) []model.Batch {
 // trained is the number of trained tokens in all batches.
 func trained(batches []model.Batch) (n int) {
 	for _, b := range batches {
-		n += b.Trained()
+		n += b.Targets()
 	}
 	return n
 }
@@ -102,7 +102,7 @@ func mean(losses []model.Loss) float64 {
 	sum, n := 0.0, 0
 	for _, l := range losses {
 		sum += l.Sum
-		n += l.Trained
+		n += l.Targets
 	}
 	if n == 0 {
 		return math.NaN()

@@ -39,7 +39,7 @@ func (m *modelFolder) packing() error {
 	j.compareIf("packed loss", "packing.loss_float64", one.loss.Mean(), limitOutput)
 	j.compare("packed gradient norm", "packing.grad_norm", normOfAll(one.grads), limitOutput)
 	j.compareIf("packed gradient norm", "packing.grad_norm_float64", normOfAll(one.grads), limitOutput)
-	j.compare("trained tokens", "packing.trained_tokens", float64(one.loss.Trained), exact)
+	j.compare("trained tokens", "packing.trained_tokens", float64(one.loss.Targets), exact)
 	m.compareGradients(t, "packed.", one.grads)
 
 	losses, err := m.gradient(l, rows)
@@ -93,7 +93,7 @@ func (m *modelFolder) packed(t *tensors) model.Batch {
 	}
 	n := len(ids)
 	live := int(starts[len(starts)-1])
-	b := model.Batch{IDs: int32s(ids[:live]), Labels: int32s(labels[:live]), Starts: int32s(starts)}
+	b := model.Batch{IDs: int32s(ids[:live]), Labels: int32s(labels[:live]), CuSeqlens: int32s(starts)}
 
 	// As it is recorded: padding is a sequence of its own.
 	sequence, position := make([]int64, n), make([]int64, n)
@@ -179,7 +179,7 @@ func (m *modelFolder) accumulation() error {
 	}
 	var counts, sums []float64
 	for _, l := range losses {
-		counts = append(counts, float64(l.Trained))
+		counts = append(counts, float64(l.Targets))
 		sums = append(sums, l.Sum)
 	}
 	m.compare("trained tokens", j.key("accumulation.trained_tokens"), farthest(counts, j.numbers("accumulation.trained_tokens")), exact)
@@ -195,10 +195,10 @@ func (m *modelFolder) accumulation() error {
 	// The mistake that everybody makes once, made on purpose: the mean of the micro-batches' means.
 	wrong, first := 0.0, true
 	for i, b := range micro {
-		if losses[i].Trained == 0 {
+		if losses[i].Targets == 0 {
 			continue
 		}
-		there, err := l.Gradient(b, 1/float32(len(micro)*losses[i].Trained), model.Gradients{Overwrite: first})
+		there, err := l.Gradient(b, 1/float32(len(micro)*losses[i].Targets), model.Gradients{Overwrite: first})
 		if err != nil {
 			return err
 		}
@@ -272,7 +272,7 @@ func (m *modelFolder) training() error {
 			return err
 		}
 		losses, norms = append(losses, mean(loss)), append(norms, r.Norm)
-		rates, counts = append(rates, rate(step)), append(counts, float64(loss[0].Trained))
+		rates, counts = append(rates, rate(step)), append(counts, float64(loss[0].Targets))
 	}
 	m.compare("trained tokens", j.key("training.trained_tokens"), farthest(counts, j.numbers("training.trained_tokens")), exact)
 	m.compare("learning rates", j.key("training.lr"), byRMS(rates, j.numbers("training.lr")), limitRate)

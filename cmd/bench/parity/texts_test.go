@@ -164,7 +164,7 @@ func TestConversationsCount(t *testing.T) {
 	safe := tok.Encode(r.Text, tokenizer.EncodeOptions{Special: markup})
 	everyFieldCounts(t, filepath.Join(dir, "chat", "chatml.jsonl"), map[string]any{
 		"name": "a test", "messages": messages, "options": map[string]any{"add_generation_prompt": false}, "text": r.Text,
-		"spans": pointsOf(r.Learn), "spans_bytes": [][2]int{{r.Learn[0].Start, r.Learn[0].End}}, "content_spans": pointsOf(r.Contents),
+		"spans": pointsOf(r.Targets), "spans_bytes": [][2]int{{r.Targets[0].Start, r.Targets[0].End}}, "content_spans": pointsOf(r.Contents),
 		"prefix_ok": true, "ids": open.IDs, "loss_tokens": learnt(open, r), "ids_safe": safe.IDs, "loss_tokens_safe": learnt(safe, r),
 	}, "text")
 	if err := os.RemoveAll(filepath.Join(dir, "tokenizer")); err != nil {

@@ -43,7 +43,7 @@ func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) 
 	}
 	return &side{
 		Model: m, device: d, engine: e, limit: o.MaxTokens,
-		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Template: e.Family, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
+		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Template: e.Template, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
 	}, nil
 }
 
@@ -94,6 +94,6 @@ func (s *side) loss(a *Answer, question []chat.Message, plain string) error {
 	if math.IsNaN(l.Sum) || math.IsInf(l.Sum, 0) {
 		return fmt.Errorf("the loss of the plain answer is %v: the weights are broken, or too large for --dtype", l.Sum)
 	}
-	a.Loss, a.LossTokens = l.Sum, l.Trained
+	a.Loss, a.LossTokens = l.Sum, l.Targets
 	return nil
 }

@@ -129,7 +129,7 @@ func TestLoss(t *testing.T) {
 		if last := e.Tokenizer.Token(answer[len(answer)-1]); last != "<|im_end|>" {
 			t.Errorf("%s: the last token of the loss is %q, and the end of the turn must be in it", q.Kind, last)
 		}
-		cache, err := e.Model.NewCache(e.Context)
+		cache, err := e.Model.NewKVCache(e.Context)
 		if err != nil {
 			t.Fatal(err)
 		}

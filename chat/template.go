@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Family is a chat template: how conversations are written for the models that share it. It is got from [Detect],
+// A Template is a chat template: how conversations are written for the models that share it. It is got from [Detect],
 // [ByName] or [Raw] and may be copied.
-type Family struct {
+type Template struct {
 	// Name is how ByName knows it: "llama3.2", "zephyr", …
 	Name string
 
@@ -31,7 +31,7 @@ type Family struct {
 // are several messages an empty line stands between them, and in front of an answer it belongs to the answer:
 // the prompt ends with the question. Roles are not written, nor is there a generation prompt, nor a BOS: whether
 // one belongs in front is for the model's tokenizer to say. EOS closes an answer and is empty until it is set.
-func Raw() Family { return Family{Name: "raw", render: (*page).raw} }
+func Raw() Template { return Template{Name: "raw", render: (*page).raw} }
 
 //go:embed templates/*.jinja
 var templates embed.FS
@@ -43,7 +43,7 @@ const rawBOS = "{{- bos_token -}}\n"
 // Jinja returns a chat template in Jinja of our own making, for the files of a model that is asked in this form. Other
 // programs then write the same as Render, and Detect knows it. It has no part for tools but their results. Raw's
 // begins with bos_token if BOS is set.
-func (f Family) Jinja() string {
+func (f Template) Jinja() string {
 	text, err := templates.ReadFile("templates/" + f.Name + ".jinja")
 	if err != nil {
 		panic("chat: " + err.Error()) // a family without its file
@@ -57,7 +57,7 @@ func (f Family) Jinja() string {
 // families has the sha256 of each template text that models are published with. Where all line breaks stand in string
 // literals, the second one is of the spelling with \n; ChatML also has a form that first gives add_generation_prompt
 // a default. testdata/make.py proves that they all write the same.
-var families = []Family{
+var families = []Template{
 	{
 		Name: "llama3", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
 		endOfTurn: "<|eot_id|>", stops: []string{"<|end_of_text|>"},
@@ -143,19 +143,19 @@ func Names() []string {
 }
 
 // ByName returns the family of that name.
-func ByName(name string) (Family, error) {
+func ByName(name string) (Template, error) {
 	for _, f := range families {
 		if f.Name == name {
 			return f, nil
 		}
 	}
-	return Family{}, fmt.Errorf("no chat template is called %q: use one of %s", name, strings.Join(Names(), ", "))
+	return Template{}, fmt.Errorf("no chat template is called %q: use one of %s", name, strings.Join(Names(), ", "))
 }
 
 // Detect returns the family of a template by its text, the value of chat_template in tokenizer_config.json or the
 // contents of chat_template.jinja. The text must be the published one or Jinja's to the letter, save for the kind of its line
 // breaks and one at the end, which Jinja does not see either. The empty text, a model without a template, is Raw.
-func Detect(template string) (Family, error) {
+func Detect(template string) (Template, error) {
 	if template == "" {
 		return Raw(), nil
 	}
@@ -172,7 +172,7 @@ func Detect(template string) (Family, error) {
 			return Raw(), nil
 		}
 	}
-	return Family{}, fmt.Errorf("chat template with sha256 %s is not supported: give --template NAME "+
+	return Template{}, fmt.Errorf("chat template with sha256 %s is not supported: give --template NAME "+
 		"if it writes the same as one of %s; raw is without a template", hash(template), strings.Join(Names(), ", "))
 }
 
@@ -183,11 +183,11 @@ func hash(text string) string {
 
 // EndOfTurn returns the token that closes a turn, the last thing an assistant has to write. It is empty for Raw
 // without an EOS.
-func (f Family) EndOfTurn() string { return cmp.Or(f.endOfTurn, f.EOS) }
+func (f Template) EndOfTurn() string { return cmp.Or(f.endOfTurn, f.EOS) }
 
 // Stops returns the tokens after which an answer is over, EndOfTurn first. Those that a model's vocabulary lacks mean
 // nothing; those of its generation_config.json count as well.
-func (f Family) Stops() []string {
+func (f Template) Stops() []string {
 	var stops []string
 	for _, s := range append([]string{f.EndOfTurn(), f.EOS}, f.stops...) {
 		if s != "" && !slices.Contains(stops, s) {

@@ -85,7 +85,7 @@ func (b *block) recompute(p *pass, a *acts) {
 	switch p.recompute {
 	case RecomputeAttention:
 		b.attention.attend(p, &a.attention, kept)
-	case RecomputeBlock:
+	case RecomputeLayer:
 		b.mlp.activate(p, &a.mlp, b.attention.forward(p, &a.attention, kept))
 	}
 }

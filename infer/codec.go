@@ -11,18 +11,18 @@ import (
 	"restyle/tokenizer"
 )
 
-// A Language is how text goes into a model and comes out of it.
-type Language struct {
+// A Codec is how text goes into a model and comes out of it.
+type Codec struct {
 	Tokenizer *tokenizer.Tokenizer
-	Family    chat.Family // the chat template, with the BOS and EOS of the model's tokenizer
-	Ends      []int32     // tokens that end an answer
+	Template  chat.Template // the chat template, with the BOS and EOS of the model's tokenizer
+	Ends      []int32       // tokens that end an answer
 }
 
-// LanguageOf reads the language of a model from its files: tokenizer.json, the chat template or, where template is not
+// CodecOf reads the language of a model from its files: tokenizer.json, the chat template or, where template is not
 // empty, the family of that name (chat.Names), and the tokens that end an answer. A tokenizer that is not the model's is
 // refused.
-func LanguageOf(c *hf.Checkpoint, template string) (l Language, err error) {
-	if l.Family, err = pickFamily(c, template); err != nil {
+func CodecOf(c *hf.Checkpoint, template string) (l Codec, err error) {
+	if l.Template, err = pickFamily(c, template); err != nil {
 		return l, err
 	}
 	data, err := c.ReadFile("tokenizer.json")
@@ -43,7 +43,7 @@ func LanguageOf(c *hf.Checkpoint, template string) (l Language, err error) {
 		return l, err
 	}
 	l.Ends = c.Generation.EOS
-	for _, text := range l.Family.Stops() {
+	for _, text := range l.Template.Stops() {
 		if id, ok := l.Tokenizer.TokenID(text); ok {
 			l.Ends = append(l.Ends[:len(l.Ends):len(l.Ends)], id)
 		}
@@ -53,18 +53,18 @@ func LanguageOf(c *hf.Checkpoint, template string) (l Language, err error) {
 
 // fits refuses a template that was asked for by name if the vocabulary lacks what it begins a text or ends an answer with:
 // the model could never end one. Raw has neither, and learns what the tokenizer puts in front of every text.
-func (l *Language) fits(model, template string) error {
-	if l.Family.Name == chat.Raw().Name {
-		l.Family.BOS = ""
+func (l *Codec) fits(model, template string) error {
+	if l.Template.Name == chat.Raw().Name {
+		l.Template.BOS = ""
 		if first := l.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true}); first.Ends[0] == 0 {
-			l.Family.BOS = l.Tokenizer.Token(first.IDs[0])
+			l.Template.BOS = l.Tokenizer.Token(first.IDs[0])
 		}
 		return nil
 	}
 	if template == "" {
 		return nil
 	}
-	missing := lacks(l.Tokenizer, l.Family)
+	missing := lacks(l.Tokenizer, l.Template)
 	if missing == "" {
 		return nil
 	}
@@ -80,7 +80,7 @@ func (l *Language) fits(model, template string) error {
 
 // lacks returns the token of a family that a vocabulary does not have, the one that begins a text or ends an answer; ""
 // if both are there.
-func lacks(t *tokenizer.Tokenizer, f chat.Family) string {
+func lacks(t *tokenizer.Tokenizer, f chat.Template) string {
 	needed := []string{f.EndOfTurn()}
 	if r, err := f.Render([]chat.Message{{Role: "user"}}, chat.Options{}); err == nil && r.BOS {
 		needed = append(needed, f.BOS)
@@ -95,19 +95,19 @@ func lacks(t *tokenizer.Tokenizer, f chat.Family) string {
 
 // Apply makes a model's small files say what this language is, so that whoever opens them, or what Save makes of them,
 // asks in the same form. Files that say it already stay as they are. changed is false then.
-func (l Language) Apply(c *hf.Checkpoint) (changed bool, err error) {
-	if own, err := chat.Detect(c.Tokenizer.ChatTemplate); err == nil && own.Name == l.Family.Name {
+func (l Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
+	if own, err := chat.Detect(c.Tokenizer.ChatTemplate); err == nil && own.Name == l.Template.Name {
 		return false, nil
 	}
-	end, ok := l.Tokenizer.TokenID(l.Family.EndOfTurn())
+	end, ok := l.Tokenizer.TokenID(l.Template.EndOfTurn())
 	if !ok {
 		end = -1
 	}
-	return true, c.SetTemplate(hf.ChatTemplate{Jinja: l.Family.Jinja(), BOS: l.Family.BOS, EOS: l.Family.EOS, End: end})
+	return true, c.SetTemplate(hf.ChatTemplate{Jinja: l.Template.Jinja(), BOS: l.Template.BOS, EOS: l.Template.EOS, End: end})
 }
 
 // pickFamily chooses the chat template.
-func pickFamily(c *hf.Checkpoint, name string) (f chat.Family, err error) {
+func pickFamily(c *hf.Checkpoint, name string) (f chat.Template, err error) {
 	if name != "" {
 		f, err = chat.ByName(name)
 	} else {

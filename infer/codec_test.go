@@ -49,7 +49,7 @@ func TestApply(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := withTokens(t, cmp.Or(family.BOS, "<|endoftext|>"), cmp.Or(family.EndOfTurn(), "<|im_end|>"))
-		trained, err := LanguageOf(c, name)
+		trained, err := CodecOf(c, name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -57,16 +57,16 @@ func TestApply(t *testing.T) {
 		if changed, err := trained.Apply(c); err != nil || !changed {
 			t.Errorf("%s: changed %v, %v", name, changed, err)
 		}
-		asked, err := LanguageOf(c, "")
+		asked, err := CodecOf(c, "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
 		o := chat.Options{AddGenerationPrompt: true}
-		want, err1 := trained.Family.Render(talk, o)
-		got, err2 := asked.Family.Render(talk, o)
-		if err1 != nil || err2 != nil || asked.Family.Name != name || got.Text != want.Text {
-			t.Errorf("%s is asked as %s: %q, %v, trained %q, %v", name, asked.Family.Name, got.Text, err2, want.Text, err1)
+		want, err1 := trained.Template.Render(talk, o)
+		got, err2 := asked.Template.Render(talk, o)
+		if err1 != nil || err2 != nil || asked.Template.Name != name || got.Text != want.Text {
+			t.Errorf("%s is asked as %s: %q, %v, trained %q, %v", name, asked.Template.Name, got.Text, err2, want.Text, err1)
 		}
 		if !slices.Equal(asked.Ends, trained.Ends) && !slices.Equal(slices.Compact(slices.Sorted(slices.Values(asked.Ends))), slices.Compact(slices.Sorted(slices.Values(trained.Ends)))) {
 			t.Errorf("%s ends at %v, trained %v", name, asked.Ends, trained.Ends)
@@ -94,7 +94,7 @@ func TestTemplateDoesNotFit(t *testing.T) {
 		{"<no>", "</s>", "zephyr", ""}, // which writes no BOS
 		{"<no>", "</s>", "mistral-v0.3", "has no token <s>"},
 	} {
-		_, err := LanguageOf(withTokens(t, c.begin, c.end), c.template)
+		_, err := CodecOf(withTokens(t, c.begin, c.end), c.template)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s with %s and %s: %v, want %q", c.template, c.begin, c.end, err, c.says)
 		}
@@ -104,9 +104,9 @@ func TestTemplateDoesNotFit(t *testing.T) {
 // TestRawBOS: a tokenizer that puts a BOS in front of every text has other programs' raw prompts begin with it.
 func TestRawBOS(t *testing.T) {
 	c := withTokens(t, "<s>", "</s>")
-	l, err := LanguageOf(c, "raw")
-	if err != nil || l.Family.BOS != "" {
-		t.Fatalf("BOS %q, %v", l.Family.BOS, err)
+	l, err := CodecOf(c, "raw")
+	if err != nil || l.Template.BOS != "" {
+		t.Fatalf("BOS %q, %v", l.Template.BOS, err)
 	}
 	data, err := c.ReadFile("tokenizer.json")
 	if err != nil {
@@ -126,8 +126,8 @@ func TestRawBOS(t *testing.T) {
 	if c, err = hf.NewModel(files); err != nil {
 		t.Fatal(err)
 	}
-	if l, err = LanguageOf(c, "raw"); err != nil || l.Family.BOS != "<s>" {
-		t.Fatalf("BOS %q, %v", l.Family.BOS, err)
+	if l, err = CodecOf(c, "raw"); err != nil || l.Template.BOS != "<s>" {
+		t.Fatalf("BOS %q, %v", l.Template.BOS, err)
 	}
 	if _, err := l.Apply(c); err != nil || !strings.HasPrefix(c.Tokenizer.ChatTemplate, "{{- bos_token -}}") || c.Tokenizer.BOS != "<s>" {
 		t.Errorf("%+v, %v", c.Tokenizer, err)

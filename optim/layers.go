@@ -3,7 +3,7 @@ package optim
 import "restyle/kernels"
 
 // A step may also be taken in parts, where the gradients of one block at a time are there: AddSquares for each block, Decide, once
-// more each block's gradients for MoveBlock, and End. Blocks are those of model.Param, and model.Outside.
+// more each block's gradients for MoveLayer, and End. Blocks are those of model.Param, and model.Outside.
 
 // AddSquares adds what the gradients of a block add to the square of the norm.
 func (o *AdamW) AddSquares(block int) {
@@ -16,8 +16,8 @@ func (o *AdamW) AddSquares(block int) {
 // Decide says what becomes of the step: see Step.
 func (o *AdamW) Decide(limit float64) { o.d.Decide(o.control, limit) }
 
-// MoveBlock moves the parameters of a block, if the step is taken.
-func (o *AdamW) MoveBlock(block int, lr float64) {
+// MoveLayer moves the parameters of a block, if the step is taken.
+func (o *AdamW) MoveLayer(block int, lr float64) {
 	defer o.d.Range("optimizer")()
 	if list := o.blocks[block]; list != nil {
 		o.move(list, lr, o.control)
