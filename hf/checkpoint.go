@@ -27,7 +27,7 @@ type Checkpoint struct {
 	// It is empty without both.
 	Tokenizer TokenizerConfig
 
-	place   string // what messages call it: its directory
+	label   string // what messages call it: its directory
 	read    func(file string) ([]byte, error)
 	weights *weights // nil where there are none
 }
@@ -91,7 +91,7 @@ func (c *Checkpoint) Digest() (string, error) {
 // ReadF32 reads a whole weight as float32, and its shape.
 func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 	if _, ok := c.Tensor(name); !ok {
-		return nil, nil, fmt.Errorf("%s has no weight %.100q", c.place, name)
+		return nil, nil, fmt.Errorf("%s has no weight %.100q", c.label, name)
 	}
 	return c.weights.where[name].ReadF32(name)
 }

@@ -126,7 +126,7 @@ func TestOpenFromHub(t *testing.T) {
 				if c.Name != name {
 					t.Errorf("%s is called %s", name, c.Name)
 				}
-				return c.place, c.Revision, c.Close()
+				return c.label, c.Revision, c.Close()
 			}
 			dir, revision, err := fetch("owner/name")
 			if err != nil || revision != commit {
@@ -245,7 +245,7 @@ func TestOpenFromHubFaults(t *testing.T) {
 						t.Fatal(err)
 					}
 					defer c.Close()
-					_, d, params := load(t, c.place, tensor.F32)
+					_, d, params := load(t, c.label, tensor.F32)
 					sameWeights(t, "testdata/sharded", d, params)
 				} else if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("%v, want %q", err, test.want)

@@ -27,10 +27,10 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 	for _, p := range params {
 		info, ok := c.Tensor(p.Name)
 		if !ok {
-			return fmt.Errorf("%s has no weight %s", c.place, p.Name)
+			return fmt.Errorf("%s has no weight %s", c.label, p.Name)
 		}
 		if !slices.Equal(info.Shape, p.W.Shape) {
-			return fmt.Errorf("%s has %s with shape %s, and the model wants %v", c.place, p.Name, shape(info.Shape), p.W.Shape)
+			return fmt.Errorf("%s has %s with shape %s, and the model wants %v", c.label, p.Name, shape(info.Shape), p.W.Shape)
 		}
 		total += info.Bytes
 	}
@@ -44,7 +44,7 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 		}
 	}
 	if err := c.load(ctx, d, params, stored); err != nil {
-		return fmt.Errorf("%s: %w", c.place, err)
+		return fmt.Errorf("%s: %w", c.label, err)
 	}
 	return d.Err()
 }
@@ -154,7 +154,7 @@ func (c *Checkpoint) checkTied() error {
 		same = bytes.Equal(a[:n], b[:n])
 	}
 	if !same {
-		return fmt.Errorf("%s: tie_word_embeddings is true, and %s is not %s: set it to false to keep both, or remove the one", c.place, head, embedding)
+		return fmt.Errorf("%s: tie_word_embeddings is true, and %s is not %s: set it to false to keep both, or remove the one", c.label, head, embedding)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func checkDirectory(dir string) error {
 
 // newCheckpoint reads the small files.
 func newCheckpoint(name string, read func(file string) ([]byte, error)) (*Checkpoint, error) {
-	c := &Checkpoint{Name: name, place: name, read: read}
+	c := &Checkpoint{Name: name, label: name, read: read}
 	for _, file := range []struct {
 		name string
 		read func(data []byte) error

@@ -40,7 +40,7 @@ func (c *Checkpoint) SetTemplate(t ChatTemplate) error {
 			files[name], err = edited(name, data, values)
 		}
 		if err != nil {
-			return fmt.Errorf("model %s: %w", c.place, err)
+			return fmt.Errorf("model %s: %w", c.label, err)
 		}
 	}
 	below := c.read

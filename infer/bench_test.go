@@ -16,16 +16,16 @@ import (
 // beside what a copy moves on as many threads, measured in turns with it.
 func BenchmarkDecode(b *testing.B) {
 	const threads = 2
-	d, err := kernels.Open("cpu", kernels.Options{Threads: threads, Fused: kernels.All()})
+	dev, err := kernels.Open("cpu", kernels.Options{Threads: threads, Fused: kernels.All()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer d.Close()
+	defer dev.Close()
 	c := model.Config{
 		Family: "llama", Vocab: 128256, Dim: 2048, Inner: 8192, Layers: 2, Heads: 32, KVHeads: 8, HeadDim: 64,
 		MaxPositions: 4096, NormEps: 1e-5, RoPETheta: 500000, Tied: true, PadID: -1,
 	}
-	m, err := model.New(d, c, model.Options{DType: tensor.BF16})
+	m, err := model.New(dev, c, model.Options{DType: tensor.BF16})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func BenchmarkDecode(b *testing.B) {
 		for i := range values {
 			values[i] = (r.Float32() - 0.5) / 16
 		}
-		d.Upload(p.W, values)
+		dev.Upload(p.W, values)
 		weights += p.W.Bytes()
 	}
 	e, err := New(m, 2048, nil)
@@ -62,7 +62,7 @@ func BenchmarkDecode(b *testing.B) {
 			b.Fatal(g.Result(), g.Err())
 		}
 		decoding += time.Since(start)
-		read += float64(weights + 2*2*c.Layers*len(e.held)*c.KVHeads*c.HeadDim)
+		read += float64(weights + 2*2*c.Layers*len(e.cached)*c.KVHeads*c.HeadDim)
 		start = time.Now()
 		copyOn(threads, to, from)
 		copying += time.Since(start)

@@ -21,39 +21,39 @@ type Codec struct {
 // CodecOf reads the language of a model from its files: tokenizer.json, the chat template or, where template is not
 // empty, the family of that name (chat.Names), and the tokens that end an answer. A tokenizer that is not the model's is
 // refused.
-func CodecOf(c *hf.Checkpoint, template string) (l Codec, err error) {
-	if l.Template, err = pickFamily(c, template); err != nil {
-		return l, err
+func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
+	if codec.Template, err = pickTemplate(c, template); err != nil {
+		return codec, err
 	}
 	data, err := c.ReadFile("tokenizer.json")
 	if errors.Is(err, fs.ErrNotExist) {
-		return l, fmt.Errorf("%s has no tokenizer.json, without which nothing can be asked: "+
+		return codec, fmt.Errorf("%s has no tokenizer.json, without which nothing can be asked: "+
 			"get the file from the model's repository, or save it with transformers (AutoTokenizer.from_pretrained, save_pretrained)", c.Name)
 	}
 	if err != nil {
-		return l, err
+		return codec, err
 	}
-	if l.Tokenizer, err = tokenizer.Parse(data); err != nil {
-		return l, fmt.Errorf("tokenizer.json of %s: %w", c.Name, err)
+	if codec.Tokenizer, err = tokenizer.Parse(data); err != nil {
+		return codec, fmt.Errorf("tokenizer.json of %s: %w", c.Name, err)
 	}
-	if err := compare(l.Tokenizer, c); err != nil {
-		return l, fmt.Errorf("tokenizer.json of %s is not the tokenizer of this model: %w; take it and the weights from the same place", c.Name, err)
+	if err := checkTokenizer(codec.Tokenizer, c); err != nil {
+		return codec, fmt.Errorf("tokenizer.json of %s is not the tokenizer of this model: %w; take it and the weights from the same place", c.Name, err)
 	}
-	if err := l.fits(c.Name, template); err != nil {
-		return l, err
+	if err := codec.checkTemplate(c.Name, template); err != nil {
+		return codec, err
 	}
-	l.Ends = c.Generation.EOS
-	for _, text := range l.Template.Stops() {
-		if id, ok := l.Tokenizer.TokenID(text); ok {
-			l.Ends = append(l.Ends[:len(l.Ends):len(l.Ends)], id)
+	codec.Ends = c.Generation.EOS
+	for _, text := range codec.Template.Stops() {
+		if id, ok := codec.Tokenizer.TokenID(text); ok {
+			codec.Ends = append(codec.Ends[:len(codec.Ends):len(codec.Ends)], id)
 		}
 	}
-	return l, nil
+	return codec, nil
 }
 
 // fits refuses a template that was asked for by name if the vocabulary lacks what it begins a text or ends an answer with:
 // the model could never end one. Raw has neither, and learns what the tokenizer puts in front of every text.
-func (l *Codec) fits(model, template string) error {
+func (l *Codec) checkTemplate(model, template string) error {
 	if l.Template.Name == chat.Raw().Name {
 		l.Template.BOS = ""
 		if first := l.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true}); first.Ends[0] == 0 {
@@ -64,13 +64,13 @@ func (l *Codec) fits(model, template string) error {
 	if template == "" {
 		return nil
 	}
-	missing := lacks(l.Tokenizer, l.Template)
+	missing := missingToken(l.Tokenizer, l.Template)
 	if missing == "" {
 		return nil
 	}
 	var others []string
 	for _, name := range chat.Names() {
-		if f, err := chat.ByName(name); err == nil && lacks(l.Tokenizer, f) == "" {
+		if template, err := chat.ByName(name); err == nil && missingToken(l.Tokenizer, template) == "" {
 			others = append(others, name)
 		}
 	}
@@ -80,10 +80,10 @@ func (l *Codec) fits(model, template string) error {
 
 // lacks returns the token of a family that a vocabulary does not have, the one that begins a text or ends an answer; ""
 // if both are there.
-func lacks(t *tokenizer.Tokenizer, f chat.Template) string {
-	needed := []string{f.EndOfTurn()}
-	if r, err := f.Render([]chat.Message{{Role: "user"}}, chat.Options{}); err == nil && r.BOS {
-		needed = append(needed, f.BOS)
+func missingToken(t *tokenizer.Tokenizer, template chat.Template) string {
+	needed := []string{template.EndOfTurn()}
+	if r, err := template.Render([]chat.Message{{Role: "user"}}, chat.Options{}); err == nil && r.BOS {
+		needed = append(needed, template.BOS)
 	}
 	for _, token := range needed {
 		if _, ok := t.TokenID(token); !ok && token != "" {
@@ -107,28 +107,28 @@ func (l Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 }
 
 // pickFamily chooses the chat template.
-func pickFamily(c *hf.Checkpoint, name string) (f chat.Template, err error) {
+func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err error) {
 	if name != "" {
-		f, err = chat.ByName(name)
+		template, err = chat.ByName(name)
 	} else {
-		f, err = chat.Detect(c.Tokenizer.ChatTemplate)
+		template, err = chat.Detect(c.Tokenizer.ChatTemplate)
 	}
 	if err != nil {
-		return f, err
+		return template, err
 	}
 	if c.Tokenizer.BOS != "" {
-		f.BOS = c.Tokenizer.BOS
+		template.BOS = c.Tokenizer.BOS
 	}
 	if c.Tokenizer.EOS != "" {
-		f.EOS = c.Tokenizer.EOS
+		template.EOS = c.Tokenizer.EOS
 	}
-	return f, nil
+	return template, nil
 }
 
 // compare finds out that a tokenizer belongs to another model: it has ids that the model has no embedding for, lacks the
 // tokens that end the model's answers, or is less than half as large. (Embeddings are often somewhat larger than the
 // vocabulary, for the sake of round sizes.)
-func compare(t *tokenizer.Tokenizer, c *hf.Checkpoint) error {
+func checkTokenizer(t *tokenizer.Tokenizer, c *hf.Checkpoint) error {
 	vocab := c.Config.Vocab
 	switch {
 	case int(t.MaxID()) >= vocab:

@@ -104,9 +104,9 @@ func TestTemplateDoesNotFit(t *testing.T) {
 // TestRawBOS: a tokenizer that puts a BOS in front of every text has other programs' raw prompts begin with it.
 func TestRawBOS(t *testing.T) {
 	c := withTokens(t, "<s>", "</s>")
-	l, err := CodecOf(c, "raw")
-	if err != nil || l.Template.BOS != "" {
-		t.Fatalf("BOS %q, %v", l.Template.BOS, err)
+	codec, err := CodecOf(c, "raw")
+	if err != nil || codec.Template.BOS != "" {
+		t.Fatalf("BOS %q, %v", codec.Template.BOS, err)
 	}
 	data, err := c.ReadFile("tokenizer.json")
 	if err != nil {
@@ -126,10 +126,10 @@ func TestRawBOS(t *testing.T) {
 	if c, err = hf.NewModel(files); err != nil {
 		t.Fatal(err)
 	}
-	if l, err = CodecOf(c, "raw"); err != nil || l.Template.BOS != "<s>" {
-		t.Fatalf("BOS %q, %v", l.Template.BOS, err)
+	if codec, err = CodecOf(c, "raw"); err != nil || codec.Template.BOS != "<s>" {
+		t.Fatalf("BOS %q, %v", codec.Template.BOS, err)
 	}
-	if _, err := l.Apply(c); err != nil || !strings.HasPrefix(c.Tokenizer.ChatTemplate, "{{- bos_token -}}") || c.Tokenizer.BOS != "<s>" {
+	if _, err := codec.Apply(c); err != nil || !strings.HasPrefix(c.Tokenizer.ChatTemplate, "{{- bos_token -}}") || c.Tokenizer.BOS != "<s>" {
 		t.Errorf("%+v, %v", c.Tokenizer, err)
 	}
 }
@@ -137,7 +137,7 @@ func TestRawBOS(t *testing.T) {
 // TestStoredType: weights are asked in F32 unless they are stored in BF16, which has fewer digits than F16. The
 // files' headers decide, not config.json.
 func TestStoredType(t *testing.T) {
-	d := cpu(t)
+	dev := cpu(t)
 	from := open(t, "testdata/tiny/base", OpenOptions{DType: tensor.F32})
 	source, err := hf.OpenModel("testdata/tiny/base")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestStoredType(t *testing.T) {
 	defer source.Close()
 	for stored, want := range map[tensor.DType]tensor.DType{tensor.F16: tensor.F32, tensor.F32: tensor.F32, tensor.BF16: tensor.BF16} {
 		dir := filepath.Join(t.TempDir(), "model")
-		if err := hf.Save(dir, source, d, from.Model.Params(), hf.SaveOptions{DType: stored}); err != nil {
+		if err := hf.Save(dir, source, dev, from.Model.Params(), hf.SaveOptions{DType: stored}); err != nil {
 			t.Fatal(err)
 		}
 		for _, said := range []string{"float32", "float16", "bfloat16"} {

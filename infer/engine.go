@@ -58,20 +58,20 @@ type Engine struct {
 	stream func() (decode func(id int32) string, flush func() string) // nil without a tokenizer
 	close  func() error
 
-	held    []int32     // the tokens that are in the cache
+	cached  []int32     // the tokens that are in the cache
 	current *Generation // the one that may go on
 }
 
 // Open opens a model for asking, by a name that hf.Open knows: starter, a directory, or a hub repository. It reads the
 // weights to the device, the tokenizer, the chat template and the generation config, and refuses a tokenizer that is not
 // the model's.
-func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e *Engine, err error) {
+func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) (e *Engine, err error) {
 	c, err := hf.Open(ctx, o.Hub, name)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	l, err := CodecOf(c, o.Template) // cheap, and so before the weights are read
+	codec, err := CodecOf(c, o.Template) // cheap, and so before the weights are read
 	if err != nil {
 		return nil, err
 	}
@@ -83,17 +83,17 @@ func Open(ctx context.Context, d *kernels.Device, name string, o OpenOptions) (e
 		}
 	}
 	options := model.Options{DType: dtype, MaxTokens: o.MaxTokens}
-	if err := precompile(ctx, d, c.Config, options); err != nil {
+	if err := precompile(ctx, dev, c.Config, options); err != nil {
 		return nil, err
 	}
-	m, err := model.New(d, c.Config, options)
+	m, err := model.New(dev, c.Config, options)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Load(ctx, d, m.Params(), o.Progress); err != nil {
+	if err := c.Load(ctx, dev, m.Params(), o.Progress); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	if e, err = NewWithCodec(m, l, o.Context); err != nil {
+	if e, err = NewWithCodec(m, codec, o.Context); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	if e.Name = name; len(c.Revision) >= 12 {
@@ -133,14 +133,14 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 
 // NewWithCodec makes an engine of a model that somebody else holds, such as one in training, and that speaks l. The model is to be
 // closed after the engine.
-func NewWithCodec(m *model.Model, l Codec, context int) (*Engine, error) {
-	e, err := New(m, context, l.Ends)
+func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
+	e, err := New(m, context, codec.Ends)
 	if err != nil {
 		return nil, err
 	}
-	e.Template, e.Tokenizer = l.Template, l.Tokenizer
+	e.Template, e.Tokenizer = codec.Template, codec.Tokenizer
 	e.stream = func() (func(int32) string, func() string) {
-		s := l.Tokenizer.Stream(true)
+		s := codec.Tokenizer.Stream(true)
 		return s.Add, s.Flush
 	}
 	return e, nil
@@ -155,7 +155,7 @@ func (e *Engine) Close() error { return e.close() }
 // ResetCache empties the cache. It is called when the weights of the model have changed: what the engine read before them it would
 // otherwise take for read.
 func (e *Engine) ResetCache() {
-	e.held = e.held[:0]
+	e.cached = e.cached[:0]
 	e.trim(0)
 }
 

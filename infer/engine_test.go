@@ -22,16 +22,16 @@ import (
 
 func cpu(t testing.TB) *kernels.Device {
 	t.Helper()
-	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
+	dev, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
+		if err := dev.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return d
+	return dev
 }
 
 func open(t testing.TB, name string, o OpenOptions) *Engine {
@@ -128,19 +128,19 @@ func TestRecordedAnswers(t *testing.T) {
 // TestReferenceAnswers decodes the story model, which has no tokenizer.json.
 func TestReferenceAnswers(t *testing.T) {
 	dir := reference(t, "golden/model/stories260k")
-	d := cpu(t)
+	dev := cpu(t)
 	c, err := hf.OpenModel(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
-		m, err := model.New(d, c.Config, model.Options{DType: dtype})
+		m, err := model.New(dev, c.Config, model.Options{DType: dtype})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		if err := c.Load(t.Context(), d, m.Params(), nil); err != nil {
+		if err := c.Load(t.Context(), dev, m.Params(), nil); err != nil {
 			t.Fatal(err)
 		}
 		e, err := New(m, 0, c.Generation.EOS)
@@ -358,7 +358,7 @@ func TestOpenErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := cpu(t)
+	dev := cpu(t)
 	for _, c := range []struct {
 		name string
 		dir  string
@@ -383,7 +383,7 @@ func TestOpenErrors(t *testing.T) {
 			}
 		}), OpenOptions{}, "model.safetensors"},
 	} {
-		e, err := Open(t.Context(), d, c.dir, c.o)
+		e, err := Open(t.Context(), dev, c.dir, c.o)
 		if err == nil {
 			e.Close()
 			t.Errorf("%s: opened", c.name)
@@ -398,7 +398,7 @@ func TestOpenErrors(t *testing.T) {
 func TestSmallerTokenizer(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{})
 	for vocab, same := range map[int]bool{319: false, 320: true, 384: true, 1000: false, 128256: false} {
-		if err := compare(e.Tokenizer, &hf.Checkpoint{Config: model.Config{Vocab: vocab}}); (err == nil) != same {
+		if err := checkTokenizer(e.Tokenizer, &hf.Checkpoint{Config: model.Config{Vocab: vocab}}); (err == nil) != same {
 			t.Errorf("%d tokens for %d embeddings: %v", e.Tokenizer.VocabSize(), vocab, err)
 		}
 	}
@@ -413,13 +413,13 @@ func TestEnds(t *testing.T) {
 	defer c.Close()
 	for _, own := range [][]int32{nil, {2}, {5}} {
 		c.Generation.EOS = own
-		l, err := CodecOf(c, "")
+		codec, err := CodecOf(c, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, id := range append(slices.Clone(own), 0, 2) { // <|endoftext|> and <|im_end|> of ChatML
-			if !slices.Contains(l.Ends, id) {
-				t.Errorf("with %v in the generation config an answer ends with %v, without %d", own, l.Ends, id)
+			if !slices.Contains(codec.Ends, id) {
+				t.Errorf("with %v in the generation config an answer ends with %v, without %d", own, codec.Ends, id)
 			}
 		}
 		if !slices.Equal(c.Generation.EOS, own) {

@@ -74,7 +74,7 @@ type Generation struct {
 }
 
 // chunk is how many tokens of a prompt the model reads before the caller's context is looked at again.
-const chunk = 512
+const prefillChunk = 512
 
 // Start begins the answer to a prompt. Of a prompt that begins like what the engine read or wrote last, only the rest is
 // read. Any answer that the engine has under way ends with an error. A prompt that leaves no room in the context is an
@@ -106,9 +106,9 @@ func (e *Engine) Start(prompt []int32, o Options) (*Generation, error) {
 		g.decode, g.flush = e.stream()
 	}
 	// The last token of the prompt is always read again: its logits are needed.
-	g.result.Prompt, g.result.Reused = len(prompt), commonPrefix(e.held, prompt[:len(prompt)-1])
+	g.result.Prompt, g.result.Reused = len(prompt), commonPrefix(e.cached, prompt[:len(prompt)-1])
 	e.trim(g.result.Reused)
-	e.held = e.held[:g.result.Reused]
+	e.cached = e.cached[:g.result.Reused]
 	g.feed = slices.Clone(prompt[g.result.Reused:])
 	e.current = g
 	return g, nil
@@ -155,7 +155,7 @@ func (g *Generation) next(ctx context.Context) Reason {
 	}
 	var id int32
 	var err error
-	full := len(e.held)+len(g.feed) > e.Context
+	full := len(e.cached)+len(g.feed) > e.Context
 	if !full {
 		id, err = g.choose(ctx)
 	}
@@ -192,9 +192,9 @@ func (g *Generation) next(ctx context.Context) Reason {
 // choose has the model read what it has to, and chooses the token behind it.
 func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	e := g.e
-	after := func(err error) error { return fmt.Errorf("after %d tokens: %w", len(e.held), err) }
+	after := func(err error) error { return fmt.Errorf("after %d tokens: %w", len(e.cached), err) }
 	var logits []float32
-	for ids := range slices.Chunk(g.feed, chunk) {
+	for ids := range slices.Chunk(g.feed, prefillChunk) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -208,7 +208,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 			e.ResetCache()
 			return 0, err
 		}
-		e.held = append(e.held, ids...)
+		e.cached = append(e.cached, ids...)
 	}
 	if logits == nil {
 		return id, nil

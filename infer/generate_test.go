@@ -281,7 +281,7 @@ func TestGenerateErrors(t *testing.T) {
 
 	m := &script{t: t, prompt: 1, fail: errors.New("device lost")}
 	e := m.engine(10)
-	e.held, m.held = []int32{3, 4}, []int32{3, 4}
+	e.cached, m.held = []int32{3, 4}, []int32{3, 4}
 	g, err := e.Start([]int32{3, 4, 5}, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestGenerateErrors(t *testing.T) {
 	if g.Next(t.Context()) || !errors.Is(g.Err(), m.fail) || !strings.Contains(fmt.Sprint(g.Err()), "after 2 tokens") {
 		t.Errorf("a failing model: %v", g.Err())
 	}
-	if len(e.held) != 0 || len(m.held) != 0 {
+	if len(e.cached) != 0 || len(m.held) != 0 {
 		t.Error("what the cache holds after an error is not known, so it has to be emptied")
 	}
 

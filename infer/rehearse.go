@@ -27,9 +27,9 @@ func Rehearse(m *model.Model, tokens int) error {
 }
 
 // precompile compiles the kernels of an engine that is to be opened, in parallel.
-func precompile(ctx context.Context, d *kernels.Device, c model.Config, o model.Options) error {
-	return d.Precompile(ctx, func(d *kernels.Device) error {
-		m, err := model.New(d, c, o)
+func precompile(ctx context.Context, dev *kernels.Device, c model.Config, o model.Options) error {
+	return dev.Precompile(ctx, func(dev *kernels.Device) error {
+		m, err := model.New(dev, c, o)
 		if err != nil {
 			return err
 		}

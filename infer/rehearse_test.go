@@ -18,12 +18,12 @@ func TestPrecompile(t *testing.T) {
 	cudatest.Set(t, "MEMORY=1073741824")
 	cache := t.TempDir()
 	t.Setenv("RESTYLE_CACHE", cache)
-	d, err := kernels.Open("cuda", kernels.Options{Fused: kernels.All(), OwnProducts: true})
+	dev, err := kernels.Open("cuda", kernels.Options{Fused: kernels.All(), OwnProducts: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	e, err := Open(t.Context(), d, "testdata/tiny/base", OpenOptions{})
+	defer dev.Close()
+	e, err := Open(t.Context(), dev, "testdata/tiny/base", OpenOptions{})
 	if err == nil {
 		defer e.Close()
 	}

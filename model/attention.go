@@ -16,20 +16,20 @@ type attention struct {
 	rotary       rotary
 	o            linear
 
-	c     Config
+	cfg   Config
 	layer int // whose keys and values a cache holds
 }
 
-func newAttention(c Config, b *builder) attention {
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	a := attention{c: c, layer: b.block, rotary: rotary{c.Heads, c.KVHeads}}
-	a.norm = norm{b.norm("input_layernorm", c.Dim), c.NormEps}
-	a.qkv = b.linear(c.Dim, c.QKVBias, rows{"self_attn.q_proj", q}, rows{"self_attn.k_proj", kv}, rows{"self_attn.v_proj", kv})
-	if c.QKNorm {
-		a.qNorm = b.norm("self_attn.q_norm", c.HeadDim)
-		a.kNorm = b.norm("self_attn.k_norm", c.HeadDim)
+func newAttention(cfg Config, b *builder) attention {
+	q, kv := cfg.Heads*cfg.HeadDim, cfg.KVHeads*cfg.HeadDim
+	a := attention{cfg: cfg, layer: b.layer, rotary: rotary{cfg.Heads, cfg.KVHeads}}
+	a.norm = norm{b.norm("input_layernorm", cfg.Dim), cfg.NormEps}
+	a.qkv = b.linear(cfg.Dim, cfg.QKVBias, rows{"self_attn.q_proj", q}, rows{"self_attn.k_proj", kv}, rows{"self_attn.v_proj", kv})
+	if cfg.QKNorm {
+		a.qNorm = b.norm("self_attn.q_norm", cfg.HeadDim)
+		a.kNorm = b.norm("self_attn.k_norm", cfg.HeadDim)
 	}
-	a.o = b.linear(q, c.OutBias, rows{"self_attn.o_proj", c.Dim})
+	a.o = b.linear(q, cfg.OutBias, rows{"self_attn.o_proj", cfg.Dim})
 	return a
 }
 
@@ -46,71 +46,71 @@ type attentionActs struct {
 func (c Config) qkvDim() int { return (c.Heads + 2*c.KVHeads) * c.HeadDim }
 
 // cutAttention lays out all of them but the residual stream.
-func cutAttention(a *kernels.Arena, c Config, t tensor.DType, rows int) (s attentionActs) {
-	s.rstd = a.New("rstd1", tensor.F32, rows)
-	s.x = a.New("x1", t, rows, c.Dim)
-	if c.QKNorm {
-		s.raw = a.New("raw", t, rows, c.qkvDim())
-		s.rstdQ = a.New("rstdQ", tensor.F32, rows, c.Heads+c.KVHeads)
+func allocAttention(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts attentionActs) {
+	acts.rstd = arena.New("rstd1", tensor.F32, rows)
+	acts.x = arena.New("x1", t, rows, cfg.Dim)
+	if cfg.QKNorm {
+		acts.raw = arena.New("raw", t, rows, cfg.qkvDim())
+		acts.rstdQ = arena.New("rstdQ", tensor.F32, rows, cfg.Heads+cfg.KVHeads)
 	}
-	s.qkv = a.New("qkv", t, rows, c.qkvDim())
-	s.lse = a.New("lse", tensor.F32, c.Heads, rows)
-	s.y = a.New("y", t, rows, c.Heads*c.HeadDim)
-	return s
+	acts.qkv = arena.New("qkv", t, rows, cfg.qkvDim())
+	acts.lse = arena.New("lse", tensor.F32, cfg.Heads, rows)
+	acts.y = arena.New("y", t, rows, cfg.Heads*cfg.HeadDim)
+	return acts
 }
 
-func (l *attention) forward(p *pass, a *attentionActs, s stream) stream {
-	l.attend(p, a, s)
-	l.o.forward(p.d, p.branch, a.y)
-	return stream{a.h, p.branch}
+func (l *attention) forward(p *pass, acts *attentionActs, s stream) stream {
+	l.attend(p, acts, s)
+	l.o.forward(p.dev, p.branch, acts.y)
+	return stream{acts.h, p.branch}
 }
 
 // attend is all of forward but its last product, which nothing in the backward pass needs.
-func (l *attention) attend(p *pass, a *attentionActs, s stream) {
-	d, c := p.d, l.c
-	l.norm.forward(d, a.normActs, s)
-	if c.QKNorm {
-		l.qkv.forward(d, a.raw, a.x)
-		d.QKNorm(a.qkv, a.rstdQ, a.raw, l.qNorm.w, l.kNorm.w, c.Heads, c.KVHeads, c.NormEps)
+func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
+	dev, cfg := p.dev, l.cfg
+	l.norm.forward(dev, acts.normActs, s)
+	if cfg.QKNorm {
+		l.qkv.forward(dev, acts.raw, acts.x)
+		dev.QKNorm(acts.qkv, acts.rstdQ, acts.raw, l.qNorm.w, l.kNorm.w, cfg.Heads, cfg.KVHeads, cfg.NormEps)
 	} else {
-		l.qkv.forward(d, a.qkv, a.x)
+		l.qkv.forward(dev, acts.qkv, acts.x)
 	}
-	l.rotary.forward(p, a.qkv)
+	l.rotary.forward(p, acts.qkv)
 	if cache := p.cache; cache != nil {
 		k, v := cache.k[l.layer], cache.v[l.layer]
-		d.AppendKV(k, v, a.qkv, c.Heads, c.KVHeads, cache.n)
-		d.AttentionCached(a.y, a.qkv, k, v, cache.n, c.spec())
+		dev.AppendKV(k, v, acts.qkv, cfg.Heads, cfg.KVHeads, cache.n)
+		dev.AttentionCached(acts.y, acts.qkv, k, v, cache.n, cfg.spec())
 		return
 	}
-	d.Attention(a.y, a.lse, a.qkv, p.spec(c))
+	dev.Attention(acts.y, acts.lse, acts.qkv, p.spec(cfg))
 }
 
 // backward takes in p.dh the gradient of the half's output and leaves there that of its input, if below says that it is wanted.
-func (l *attention) backward(p *pass, a *attentionActs, below bool) {
-	d, c, g := p.d, l.c, p.grads
-	l.o.backward(d, g.dy, false, p.dh, a.y, p.overwrite)
-	d.AttentionBackward(g.dqkv, g.dy, a.y, a.lse, a.qkv, p.spec(c))
+func (l *attention) backward(p *pass, acts *attentionActs, below bool) {
+	dev, cfg, g := p.dev, l.cfg, p.actGrads
+	l.o.backward(dev, g.dy, false, p.dh, acts.y, p.overwrite)
+	dev.AttentionBackward(g.dqkv, g.dy, acts.y, acts.lse, acts.qkv, p.spec(cfg))
 	l.rotary.backward(p, g.dqkv)
-	if c.QKNorm {
-		l.qNorm.begin(d, p.overwrite)
-		l.kNorm.begin(d, p.overwrite)
+	if cfg.QKNorm {
+		l.qNorm.zeroIf(dev, p.overwrite)
+		l.kNorm.zeroIf(dev, p.overwrite)
 		// In place: a head's gradient is read whole before it is written.
-		d.QKNormBackward(g.dqkv, l.qNorm.whole(), l.kNorm.whole(), g.dqkv, a.raw, l.qNorm.w, l.kNorm.w, a.rstdQ, c.Heads, c.KVHeads)
+		dev.QKNormBackward(g.dqkv, l.qNorm.whole(), l.kNorm.whole(), g.dqkv, acts.raw, l.qNorm.w, l.kNorm.w, acts.rstdQ, cfg.Heads, cfg.KVHeads)
 	}
-	l.norm.backwardThrough(p, l.qkv, g.dqkv, a.normActs, below)
+	l.norm.backwardThrough(p, l.qkv, g.dqkv, acts.normActs, below)
 }
 
-func (l *attention) trained() bool {
-	return l.norm.trained() || l.qkv.trained() || l.qNorm.trained() || l.kNorm.trained() || l.o.trained()
+func (l *attention) trainable() bool {
+	return l.norm.trainable() || l.qkv.trainable() || l.qNorm.trainable() || l.kNorm.trainable() || l.o.trainable()
 }
 
 // flops is linear.flops for the half, whose attention takes two operations for each pair of positions in a context of this
 // length forward, and four backward.
 func (l *attention) flops(below bool, context float64) float64 {
-	below = below || l.norm.trained()
+	below = below || l.norm.trainable()
 	n := l.qkv.flops(below)
-	below = below || l.qkv.trained() || l.qNorm.trained() || l.kNorm.trained()
-	pairs := float64(l.c.Heads*l.c.HeadDim) * context
+	below = below || l.qkv.trainable() || l.qNorm.trainable() || l.kNorm.trainable()
+	pairs := float64(l.cfg.Heads*l.cfg.HeadDim) * context
 	n += l.o.flops(below) + 2*pairs
 	if below {
 		n += 4 * pairs
@@ -124,8 +124,8 @@ func (c Config) spec() kernels.AttentionSpec {
 }
 
 // spec is what attends to what in a pass.
-func (p *pass) spec(c Config) kernels.AttentionSpec {
-	s := c.spec()
-	s.CuSeqlens, s.Offsets = p.starts, p.offsets
+func (p *pass) spec(cfg Config) kernels.AttentionSpec {
+	s := cfg.spec()
+	s.CuSeqlens, s.Offsets = p.cuSeqlens, p.offsets
 	return s
 }

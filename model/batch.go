@@ -29,7 +29,7 @@ func Join(batches ...Batch) Batch {
 		at := int32(len(j.IDs))
 		j.IDs = append(j.IDs, b.IDs...)
 		j.Labels = append(j.Labels, b.Labels...)
-		for _, s := range b.starts()[1:] {
+		for _, s := range b.cuSeqlens()[1:] {
 			j.CuSeqlens = append(j.CuSeqlens, at+s)
 		}
 	}
@@ -37,7 +37,7 @@ func Join(batches ...Batch) Batch {
 }
 
 // filled is b with tokens behind it that train nothing, up to so many rows, in sequences of at most longest tokens.
-func (b Batch) filled(rows, longest int, id int32) Batch {
+func (b Batch) padded(rows, longest int, id int32) Batch {
 	f := []Batch{b}
 	for left := rows - len(b.IDs); left > 0; left -= longest {
 		n := min(left, longest)
@@ -53,7 +53,7 @@ func (b Batch) filled(rows, longest int, id int32) Batch {
 	return Join(f...)
 }
 
-func (b Batch) starts() []int32 {
+func (b Batch) cuSeqlens() []int32 {
 	if b.CuSeqlens == nil {
 		return []int32{0, int32(len(b.IDs))}
 	}
@@ -63,13 +63,13 @@ func (b Batch) starts() []int32 {
 // Targets returns the number of positions that have a label to predict.
 func (b Batch) Targets() int {
 	n := 0
-	b.eachTrained(func(int, int32) { n++ })
+	b.eachTarget(func(int, int32) { n++ })
 	return n
 }
 
 // trained are the positions that predict something, and what.
-func (b Batch) trained() (index, targets []int32) {
-	b.eachTrained(func(at int, target int32) {
+func (b Batch) targets() (index, targets []int32) {
+	b.eachTarget(func(at int, target int32) {
 		index = append(index, int32(at))
 		targets = append(targets, target)
 	})
@@ -77,11 +77,11 @@ func (b Batch) trained() (index, targets []int32) {
 }
 
 // eachTrained calls f with every position that predicts something, and what.
-func (b Batch) eachTrained(f func(at int, target int32)) {
+func (b Batch) eachTarget(f func(at int, target int32)) {
 	if b.Labels == nil {
 		return
 	}
-	s := b.starts()
+	s := b.cuSeqlens()
 	for i := range len(s) - 1 {
 		for t := s[i]; t+1 < s[i+1]; t++ {
 			if l := b.Labels[t+1]; l != Ignore {
@@ -92,7 +92,7 @@ func (b Batch) eachTrained(f func(at int, target int32)) {
 }
 
 // check says what is wrong with a batch for a model. Such a batch would read memory that is not there.
-func (b Batch) check(c Config, limit int) error {
+func (b Batch) check(cfg Config, limit int) error {
 	n := len(b.IDs)
 	switch {
 	case n == 0:
@@ -102,23 +102,23 @@ func (b Batch) check(c Config, limit int) error {
 	case b.Labels != nil && len(b.Labels) != n:
 		return fmt.Errorf("batch: %d labels for %d tokens", len(b.Labels), n)
 	}
-	s := b.starts()
+	s := b.cuSeqlens()
 	if len(s) < 2 || s[0] != 0 || int(s[len(s)-1]) != n || !slices.IsSorted(s) {
 		return fmt.Errorf("batch: sequences begin at %v in %d tokens", s, n)
 	}
 	for i := range len(s) - 1 {
-		if length := int(s[i+1] - s[i]); length > c.MaxPositions {
-			return fmt.Errorf("batch: a sequence of %d tokens, and the model has %d positions", length, c.MaxPositions)
+		if length := int(s[i+1] - s[i]); length > cfg.MaxPositions {
+			return fmt.Errorf("batch: a sequence of %d tokens, and the model has %d positions", length, cfg.MaxPositions)
 		}
 	}
 	for i, id := range b.IDs {
-		if id < 0 || int(id) >= c.Vocab {
-			return fmt.Errorf("batch: token %d is %d, and the vocabulary has %d: is this the tokenizer of another model?", i, id, c.Vocab)
+		if id < 0 || int(id) >= cfg.Vocab {
+			return fmt.Errorf("batch: token %d is %d, and the vocabulary has %d: is this the tokenizer of another model?", i, id, cfg.Vocab)
 		}
 	}
 	for i, l := range b.Labels {
-		if l != Ignore && (l < 0 || int(l) >= c.Vocab) {
-			return fmt.Errorf("batch: label %d is %d, and the vocabulary has %d", i, l, c.Vocab)
+		if l != Ignore && (l < 0 || int(l) >= cfg.Vocab) {
+			return fmt.Errorf("batch: label %d is %d, and the vocabulary has %d", i, l, cfg.Vocab)
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (b Batch) check(c Config, limit int) error {
 // positions are where each token stands in its sequence.
 func (b Batch) positions() []int32 {
 	p := make([]int32, len(b.IDs))
-	s := b.starts()
+	s := b.cuSeqlens()
 	for i := range len(s) - 1 {
 		for t := s[i]; t < s[i+1]; t++ {
 			p[t] = t - s[i]
@@ -139,7 +139,7 @@ func (b Batch) positions() []int32 {
 // longest is the length of the longest sequence.
 func (b Batch) longest() int {
 	n := int32(0)
-	s := b.starts()
+	s := b.cuSeqlens()
 	for i := range len(s) - 1 {
 		n = max(n, s[i+1]-s[i])
 	}

@@ -33,15 +33,15 @@ func BenchmarkGradient(b *testing.B) {
 			for _, fused := range []kernels.Fused{nil, kernels.All()} {
 				b.Run(fmt.Sprintf("%s/%v/fused=%v", bm.name, dtype, fused), func(b *testing.B) {
 					const seq, micro = 512, 4
-					c := bm.c
-					d := device(b, kernels.Options{Fused: fused})
-					m := open(b, d, c, Options{DType: dtype, MaxTokens: seq, Train: true})
+					cfg := bm.c
+					dev := device(b, kernels.Options{Fused: fused})
+					m := open(b, dev, cfg, Options{DType: dtype, MaxTokens: seq, Train: true})
 					rng := rand.New(rand.NewPCG(1, 2))
 					var batches []Batch
 					for range micro {
 						x := Batch{IDs: make([]int32, seq)}
 						for i := range x.IDs {
-							x.IDs[i] = int32(rng.IntN(c.Vocab))
+							x.IDs[i] = int32(rng.IntN(cfg.Vocab))
 						}
 						x.Labels = x.IDs
 						batches = append(batches, x)
@@ -61,8 +61,8 @@ func BenchmarkGradient(b *testing.B) {
 						all = append(all, step())
 					}
 					slices.Sort(all)
-					matmul := c.Layers*(c.Dim*2*(c.Heads+c.KVHeads)*c.HeadDim+3*c.Dim*c.Inner) + c.Vocab*c.Dim
-					flops := float64(6*matmul + 6*c.Layers*seq*c.Heads*c.HeadDim)
+					matmul := cfg.Layers*(cfg.Dim*2*(cfg.Heads+cfg.KVHeads)*cfg.HeadDim+3*cfg.Dim*cfg.Inner) + cfg.Vocab*cfg.Dim
+					flops := float64(6*matmul + 6*cfg.Layers*seq*cfg.Heads*cfg.HeadDim)
 					rate := micro * seq / all[len(all)/2].Seconds()
 					b.ReportMetric(rate, "tok/s")
 					b.ReportMetric(micro*seq/all[0].Seconds(), "best-tok/s")
@@ -79,17 +79,17 @@ func BenchmarkDecode(b *testing.B) {
 	for _, layers := range []int{4} {
 		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
 			b.Run(fmt.Sprintf("%dlayers/%v", layers, dtype), func(b *testing.B) {
-				c := benchModels[1].c
-				c.Layers, c.Vocab = layers, 32064 // as many weights of the head to each block as the whole model has
-				d := device(b, kernels.Options{Fused: kernels.All()})
-				m, err := New(d, c, Options{DType: dtype})
+				cfg := benchModels[1].c
+				cfg.Layers, cfg.Vocab = layers, 32064 // as many weights of the head to each block as the whole model has
+				dev := device(b, kernels.Options{Fused: kernels.All()})
+				m, err := New(dev, cfg, Options{DType: dtype})
 				if err != nil {
 					b.Fatal(err)
 				}
 				defer m.Close()
 				bytes := 0
 				for _, p := range m.Params() {
-					d.Upload(p.W, ramp(p.W.Len()))
+					dev.Upload(p.W, ramp(p.W.Len()))
 					bytes += p.W.Bytes()
 				}
 				cache, err := m.NewKVCache(256)

@@ -16,38 +16,38 @@ type KVCache struct {
 	n     int
 	next  []float32 // [vocab], what Extend returns
 
-	step
+	tokenGraph
 }
 
 // chunk is how many tokens of a long prompt are computed at once: enough to keep the products busy, few enough that their
 // activations are small.
-const chunk = 512
+const prefillChunk = 512
 
 // NewKVCache allocates a cache for sequences of up to capacity tokens.
 func (m *Model) NewKVCache(capacity int) (*KVCache, error) {
-	if capacity < 1 || capacity > m.c.MaxPositions {
-		return nil, fmt.Errorf("cache: %d tokens, and the model has 1 to %d positions", capacity, m.c.MaxPositions)
+	if capacity < 1 || capacity > m.cfg.MaxPositions {
+		return nil, fmt.Errorf("cache: %d tokens, and the model has 1 to %d positions", capacity, m.cfg.MaxPositions)
 	}
-	c := &KVCache{m: m, next: make([]float32, m.c.Vocab)}
+	c := &KVCache{m: m, next: make([]float32, m.cfg.Vocab)}
 	if err := m.ropeFor(capacity); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.arena, err = m.d.NewArena("cache", kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, capacity) })); err != nil {
+	if c.arena, err = m.dev.NewArena("cache", kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, capacity) })); err != nil {
 		return nil, err
 	}
-	c.k, c.v, c.step = m.cutCache(c.arena, capacity)
+	c.k, c.v, c.tokenGraph = m.allocCache(c.arena, capacity)
 	return c, nil
 }
 
-func (m *Model) cutCache(a *kernels.Arena, capacity int) (k, v []tensor.Tensor, s step) {
-	for i := range m.c.Layers {
-		k = append(k, a.New(fmt.Sprintf("keys %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
-		v = append(v, a.New(fmt.Sprintf("values %d", i), m.o.DType, capacity, m.c.KVHeads*m.c.HeadDim))
+func (m *Model) allocCache(arena *kernels.Arena, capacity int) (k, v []tensor.Tensor, s tokenGraph) {
+	for i := range m.cfg.Layers {
+		k = append(k, arena.New(fmt.Sprintf("keys %d", i), m.opts.DType, capacity, m.cfg.KVHeads*m.cfg.HeadDim))
+		v = append(v, arena.New(fmt.Sprintf("values %d", i), m.opts.DType, capacity, m.cfg.KVHeads*m.cfg.HeadDim))
 	}
-	s.token = a.New("token", tensor.I32, 2)
-	if !m.d.IsCPU() {
-		s.parts = a.New("attention parts", tensor.F32, m.c.spec().NextParts(capacity)...)
+	s.token = arena.New("token", tensor.I32, 2)
+	if !m.dev.IsCPU() {
+		s.parts = arena.New("attention parts", tensor.F32, m.cfg.spec().NextParts(capacity)...)
 	}
 	return k, v, s
 }
@@ -70,8 +70,8 @@ func (c *KVCache) Trim(n int) {
 func (c *KVCache) Close() error { return errors.Join(c.graph.Close(), c.arena.Close()) }
 
 // cutExtend lays out a pass of Extend over rows tokens: whole rows of activations, logits of the last.
-func (m *Model) cutExtend(a *kernels.Arena, rows int) *pass {
-	return m.cut(a, extent{most: rows, rows: rows, logits: 1})
+func (m *Model) allocExtend(arena *kernels.Arena, rows int) *pass {
+	return m.allocPass(arena, extent{maxTokens: rows, rows: rows, logits: 1})
 }
 
 // Extend appends tokens to a cache and returns the logits of the last one, [vocab]: what comes next. The slice is
@@ -82,7 +82,7 @@ func (m *Model) Extend(c *KVCache, ids []int32) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.d.Download(c.next, logits); err != nil {
+	if err := m.dev.Download(c.next, logits); err != nil {
 		return nil, err
 	}
 	return c.next, nil
@@ -90,36 +90,36 @@ func (m *Model) Extend(c *KVCache, ids []int32) ([]float32, error) {
 
 func (m *Model) tokenRange(ids []int32) (end func()) {
 	if len(ids) == 1 {
-		return m.d.Range("token")
+		return m.dev.Range("token")
 	}
-	return m.d.Range("prompt")
+	return m.dev.Range("prompt")
 }
 
 // extendBy is Extend, with the logits left on the device.
 func (m *Model) extendBy(c *KVCache, ids []int32) (logits tensor.Tensor, err error) {
-	if err := OneSequence(ids).check(m.c, max(len(ids), 1)); err != nil {
+	if err := OneSequence(ids).check(m.cfg, max(len(ids), 1)); err != nil {
 		return logits, err
 	}
 	if c.n+len(ids) > c.Capacity() {
 		return logits, fmt.Errorf("cache: %d tokens more than its %d do not fit in %d", len(ids), c.n, c.Capacity())
 	}
-	if m.infer == nil {
-		a, err := m.d.NewArena("activations of Extend", kernels.SizeOf(func(a *kernels.Arena) { m.cutExtend(a, min(chunk, m.c.MaxPositions)) }))
+	if m.extendArena == nil {
+		arena, err := m.dev.NewArena("activations of Extend", kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, m.cfg.MaxPositions)) }))
 		if err != nil {
 			return logits, err
 		}
-		m.infer = a
+		m.extendArena = arena
 	}
 	for len(ids) > 0 {
-		n := min(len(ids), chunk)
-		if m.extend == nil || m.extend.rows != n { // answers are made of one token after the other
-			m.infer.Release(0)
-			m.extend = m.cutExtend(m.infer, n)
+		n := min(len(ids), prefillChunk)
+		if m.extendPass == nil || m.extendPass.rows != n { // answers are made of one token after the other
+			m.extendArena.Release(0)
+			m.extendPass = m.allocExtend(m.extendArena, n)
 		}
-		p := m.extend
+		p := m.extendPass
 		logits = p.head.logits
-		if n == 1 && m.steps() {
-			m.step(c, p, ids[0])
+		if n == 1 && m.decodes() {
+			m.decode(c, p, ids[0])
 		} else {
 			p.cache, c.done = c, false
 			positions := make([]int32, n)
@@ -129,11 +129,11 @@ func (m *Model) extendBy(c *KVCache, ids []int32) (logits tensor.Tensor, err err
 			p.stage(ids[:n], positions)
 			m.forward(p)
 			if n == len(ids) {
-				m.head.forward(m.d, logits, p.last.x.Slice(n-1, n))
+				m.head.forward(m.dev, logits, p.last.x.Slice(n-1, n))
 			}
 		}
 		ids = ids[n:]
 		c.n += n
 	}
-	return logits, m.d.Err()
+	return logits, m.dev.Err()
 }

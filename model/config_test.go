@@ -17,23 +17,23 @@ func llama1B() Config {
 }
 
 func TestParamCount(t *testing.T) {
-	if c := llama1B(); c.Validate() != nil || c.ParamCount() != 1_235_814_400 || c.TensorCount() != 146 {
-		t.Errorf("Llama-3.2-1B: %v, %d parameters in %d tensors", c.Validate(), c.ParamCount(), c.TensorCount())
+	if cfg := llama1B(); cfg.Validate() != nil || cfg.ParamCount() != 1_235_814_400 || cfg.TensorCount() != 146 {
+		t.Errorf("Llama-3.2-1B: %v, %d parameters in %d tensors", cfg.Validate(), cfg.ParamCount(), cfg.TensorCount())
 	}
 	// Whatever the configuration, its list of tensors has as many parameters, each name once.
 	r := rand.New(rand.NewPCG(1, 2))
 	yes := func() bool { return r.IntN(2) == 0 }
 	for range 300 {
-		c := llama1B()
-		c.Vocab, c.Dim, c.Inner, c.Layers = 1+r.IntN(99), 1+r.IntN(99), 1+r.IntN(99), 1+r.IntN(4)
-		c.KVHeads, c.HeadDim = 1+r.IntN(4), 2+2*r.IntN(9)
-		c.Heads = c.KVHeads * (1 + r.IntN(3))
-		c.Tied, c.QKVBias, c.OutBias, c.MLPBias, c.QKNorm = yes(), yes(), yes(), yes(), yes()
-		if err := c.Validate(); err != nil {
+		cfg := llama1B()
+		cfg.Vocab, cfg.Dim, cfg.Inner, cfg.Layers = 1+r.IntN(99), 1+r.IntN(99), 1+r.IntN(99), 1+r.IntN(4)
+		cfg.KVHeads, cfg.HeadDim = 1+r.IntN(4), 2+2*r.IntN(9)
+		cfg.Heads = cfg.KVHeads * (1 + r.IntN(3))
+		cfg.Tied, cfg.QKVBias, cfg.OutBias, cfg.MLPBias, cfg.QKNorm = yes(), yes(), yes(), yes(), yes()
+		if err := cfg.Validate(); err != nil {
 			t.Fatal(err)
 		}
 		sum, names := int64(0), map[string]bool{}
-		for _, s := range c.Params() {
+		for _, s := range cfg.Params() {
 			n := int64(1)
 			for _, d := range s.W.Shape {
 				n *= int64(d)
@@ -44,18 +44,18 @@ func TestParamCount(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		}
-		if sum != c.ParamCount() || len(names) != c.TensorCount() || len(c.Params()) != len(names) {
-			t.Errorf("%+v: %d parameters in %d tensors, counted as %d in %d", c, sum, len(names), c.ParamCount(), c.TensorCount())
+		if sum != cfg.ParamCount() || len(names) != cfg.TensorCount() || len(cfg.Params()) != len(names) {
+			t.Errorf("%+v: %d parameters in %d tensors, counted as %d in %d", cfg, sum, len(names), cfg.ParamCount(), cfg.TensorCount())
 		}
 	}
 }
 
 // TestTensorsInOrder has the order on which the joined matrices rely.
 func TestTensorsInOrder(t *testing.T) {
-	c := llama1B()
-	c.Layers, c.Tied, c.QKVBias, c.OutBias, c.MLPBias, c.QKNorm = 1, false, true, true, true, true
+	cfg := llama1B()
+	cfg.Layers, cfg.Tied, cfg.QKVBias, cfg.OutBias, cfg.MLPBias, cfg.QKNorm = 1, false, true, true, true, true
 	var got []string
-	for _, s := range c.Params() {
+	for _, s := range cfg.Params() {
 		got = append(got, strings.TrimPrefix(s.Name, "model.layers.0."))
 	}
 	want := []string{"model.embed_tokens.weight", "input_layernorm.weight",
@@ -93,9 +93,9 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.PadID = 128256 }, "the padding id 128256 is outside the vocabulary of 128256"},
 		{func(c *Config) { c.Dim, c.Inner, c.Layers = maxWidth, maxWidth, maxLayers }, "parameters are more than"},
 	} {
-		c := llama1B()
-		test.edit(&c)
-		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
+		cfg := llama1B()
+		test.edit(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, want %q", err, test.want)
 		}
 	}
@@ -107,10 +107,10 @@ func FuzzValidate(f *testing.F) {
 	f.Add(maxVocab, maxWidth, maxWidth, maxLayers, maxWidth/2, maxWidth/2, 2, false)
 	f.Add(1, 1, 1, 1, 1, 1, 2, false)
 	f.Fuzz(func(t *testing.T, vocab, dim, inner, layers, heads, kvHeads, headDim int, has bool) {
-		c := llama1B()
-		c.Vocab, c.Dim, c.Inner, c.Layers, c.Heads, c.KVHeads, c.HeadDim = vocab, dim, inner, layers, heads, kvHeads, headDim
-		c.Tied, c.QKVBias, c.OutBias, c.MLPBias, c.QKNorm = !has, has, has, has, has
-		if c.Validate() != nil {
+		cfg := llama1B()
+		cfg.Vocab, cfg.Dim, cfg.Inner, cfg.Layers, cfg.Heads, cfg.KVHeads, cfg.HeadDim = vocab, dim, inner, layers, heads, kvHeads, headDim
+		cfg.Tied, cfg.QKVBias, cfg.OutBias, cfg.MLPBias, cfg.QKNorm = !has, has, has, has, has
+		if cfg.Validate() != nil {
 			return
 		}
 		product := func(factors ...int) *big.Int {
@@ -131,8 +131,8 @@ func FuzzValidate(f *testing.F) {
 				sum.Add(sum, p.Mul(p, big.NewInt(int64(layers))))
 			}
 		}
-		if !sum.IsInt64() || sum.Int64() != c.ParamCount() || sum.BitLen() > 57 {
-			t.Errorf("%+v: %v parameters, counted as %d", c, sum, c.ParamCount())
+		if !sum.IsInt64() || sum.Int64() != cfg.ParamCount() || sum.BitLen() > 57 {
+			t.Errorf("%+v: %v parameters, counted as %d", cfg, sum, cfg.ParamCount())
 		}
 	})
 }

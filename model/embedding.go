@@ -9,15 +9,15 @@ type embedding struct {
 	pad    int // the row of this id gets no gradient from here; -1 for none
 }
 
-func (e embedding) forward(p *pass, h tensor.Tensor) { p.d.Embedding(h, e.w, p.ids) }
+func (e embedding) forward(p *pass, h tensor.Tensor) { p.dev.Embedding(h, e.w, p.ids) }
 
 // backward adds p.dh, the gradient of the stream, to the rows that were read.
 func (e embedding) backward(p *pass) {
-	if !e.trained() {
+	if !e.trainable() {
 		return
 	}
 	if !e.tied { // a tied head's gradient is there already
-		e.begin(p.d, p.overwrite)
+		e.zeroIf(p.dev, p.overwrite)
 	}
-	p.d.EmbeddingBackward(e.whole(), p.dh, p.ids, e.pad)
+	p.dev.EmbeddingBackward(e.whole(), p.dh, p.ids, e.pad)
 }

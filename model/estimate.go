@@ -12,43 +12,43 @@ type Memory struct {
 
 // MemoryOf is what New would allocate on a device with these fused operations, and with Options.Context a cache. It is the same
 // arithmetic, and allocates nothing.
-func MemoryOf(d *kernels.Device, f kernels.Fused, c Config, o Options) Memory {
-	o, err := o.on(d).withDefaults(c)
+func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Memory {
+	opts, err := opts.on(dev).withDefaults(cfg)
 	if err != nil {
 		return Memory{}
 	}
-	m := &Model{c: c, o: o, d: d}
+	m := &Model{cfg: cfg, opts: opts, dev: dev}
 	var s Memory
 	s.Weights = kernels.SizeOf(func(w *kernels.Arena) {
-		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(c, o.builder(c, w, g), o.ReuseGradients) })
+		s.Gradients = kernels.SizeOf(func(g *kernels.Arena) { newParts(cfg, opts.builder(cfg, w, g), opts.ReuseGradients) })
 	})
-	if n := o.positions(); n > 0 {
-		s.Angles = kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, ropeRows(n), c.HeadDim/2) })
+	if n := opts.positions(); n > 0 {
+		s.Angles = kernels.SizeOf(func(arena *kernels.Arena) { ropeTensors(arena, ropeRows(n), cfg.HeadDim/2) })
 	}
-	if o.Context > 0 {
-		s.KVCache = kernels.SizeOf(func(a *kernels.Arena) { m.cutCache(a, o.Context) }) +
-			kernels.SizeOf(func(a *kernels.Arena) { m.cutExtend(a, min(chunk, c.MaxPositions)) })
+	if opts.Context > 0 {
+		s.KVCache = kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, opts.Context) }) +
+			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, cfg.MaxPositions)) })
 	}
 	sizes := kernels.Sizes{
-		Type: o.DType, Rows: o.MaxTokens, Longest: o.Longest, Logits: o.piece(c, o.MaxTokens), Dim: c.Dim, Inner: c.Inner, Vocab: c.Vocab,
-		Biased:    c.biased(),
-		Attention: c.spec(), QKNorm: c.QKNorm, Backward: o.Train,
+		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens), Dim: cfg.Dim, Inner: cfg.Inner, Vocab: cfg.Vocab,
+		Biased:    cfg.widestBias(),
+		Attention: cfg.spec(), QKNorm: cfg.QKNorm, Backward: opts.Train,
 	}
-	if o.MaxTokens > 0 {
-		s.Activations = kernels.SizeOf(func(a *kernels.Arena) {
-			m.cut(a, extent{most: o.MaxTokens, rows: o.MaxTokens, trained: o.MaxTokens, logits: o.piece(c, o.MaxTokens), keep: o.Train})
+	if opts.MaxTokens > 0 {
+		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {
+			m.allocPass(arena, extent{maxTokens: opts.MaxTokens, rows: opts.MaxTokens, targets: opts.MaxTokens, logits: opts.logitsChunk(cfg, opts.MaxTokens), keep: opts.Train})
 		})
-		s.Scratch = d.ScratchOf(f, sizes)
+		s.Scratch = dev.ScratchOf(f, sizes)
 	}
-	if o.Context > 0 { // the prompt of an answer goes through in chunks
-		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(chunk, o.Context), min(chunk, o.Context), 0, false, o.Context
-		s.Scratch = max(s.Scratch, d.ScratchOf(f, sizes))
+	if opts.Context > 0 { // the prompt of an answer goes through in chunks
+		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(prefillChunk, opts.Context), min(prefillChunk, opts.Context), 0, false, opts.Context
+		s.Scratch = max(s.Scratch, dev.ScratchOf(f, sizes))
 	}
 	return s
 }
 
 // biased is how many outputs the widest layer has that has a bias.
-func (c Config) biased() (widest int) {
+func (c Config) widestBias() (widest int) {
 	if c.QKVBias {
 		widest = c.spec().Width()
 	}
@@ -62,12 +62,12 @@ func (c Config) biased() (widest int) {
 }
 
 // ParamsOf lists the parameters of a model as Params does, with no memory behind them: for estimates.
-func ParamsOf(c Config, o Options) (params []Param) {
-	o, err := o.withDefaults(c)
+func ParamsOf(cfg Config, opts Options) (params []Param) {
+	opts, err := opts.withDefaults(cfg)
 	if err != nil {
 		return nil
 	}
-	o.count(c, func(_ parts, b *builder) { params = b.params })
+	opts.count(cfg, func(_ parts, b *builder) { params = b.params })
 	return params
 }
 
@@ -75,28 +75,28 @@ func ParamsOf(c Config, o Options) (params []Param) {
 // for the gradient of its input where anything before it is trained, and two for its own where it is trained itself: six as a
 // rule (llm.c and llmq count so, and every token in the head, too). Attention over a causal context of this many positions
 // takes two for each pair forward and four backward.
-func FLOPs(c Config, o Options, context float64) (total float64) {
-	o, err := o.withDefaults(c)
+func FLOPs(cfg Config, opts Options, context float64) (total float64) {
+	opts, err := opts.withDefaults(cfg)
 	if err != nil {
 		return 0
 	}
-	o.count(c, func(p parts, _ *builder) {
-		below := p.embed.trained()
-		for i := range p.blocks {
-			total += p.blocks[i].flops(context)
-			below = below || p.blocks[i].trained()
+	opts.count(cfg, func(p parts, _ *builder) {
+		below := p.embed.trainable()
+		for i := range p.layers {
+			total += p.layers[i].flops(context)
+			below = below || p.layers[i].trainable()
 		}
-		total += p.head.flops(below || p.norm.trained())
+		total += p.head.flops(below || p.norm.trainable())
 	})
 	return total
 }
 
 // count makes the parts of a model with no memory behind them.
-func (o Options) count(c Config, f func(parts, *builder)) {
+func (o Options) count(cfg Config, f func(parts, *builder)) {
 	kernels.SizeOf(func(w *kernels.Arena) {
 		kernels.SizeOf(func(g *kernels.Arena) {
-			b := o.builder(c, w, g)
-			f(newParts(c, b, o.ReuseGradients), b)
+			b := o.builder(cfg, w, g)
+			f(newParts(cfg, b, o.ReuseGradients), b)
 		})
 	})
 }

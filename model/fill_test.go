@@ -19,7 +19,7 @@ func TestRows(t *testing.T) {
 			if got := (Options{MaxTokens: most}).Rows(tokens); got != tokens {
 				t.Fatalf("%d of %d tokens have %d rows unfilled", tokens, most, got)
 			}
-			rows := Options{MaxTokens: most, Fill: true}.Rows(tokens)
+			rows := Options{MaxTokens: most, PadPasses: true}.Rows(tokens)
 			if rows < tokens || rows > most || rows-tokens > most/16+16 || rows < most && rows%16 != 0 {
 				t.Fatalf("%d of %d tokens are filled up to %d", tokens, most, rows)
 			}
@@ -27,7 +27,7 @@ func TestRows(t *testing.T) {
 		}
 		delete(seen, 0)
 		want := slices.Sorted(maps.Keys(seen))
-		if got := (Options{MaxTokens: most, Fill: true}).Fillings(); len(want) > 16 || !slices.Equal(got, want) {
+		if got := (Options{MaxTokens: most, PadPasses: true}).PassSizes(); len(want) > 16 || !slices.Equal(got, want) {
 			t.Errorf("%d tokens: fillings %v, not %v", most, got, want)
 		}
 	}
@@ -35,14 +35,14 @@ func TestRows(t *testing.T) {
 
 // TestFill wants passes that are filled up to have the same losses and, but for the rounding of sums, gradients.
 func TestFill(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		for dtype, rounding := range map[tensor.DType]float64{tensor.F32: 1e-5, tensor.BF16: 1e-2} {
 			t.Run(fmt.Sprint(name, " ", dtype), func(t *testing.T) {
-				d := device(t, kernels.Options{Fused: kernels.All()})
-				o := Options{DType: dtype, MaxTokens: 300, Longest: 20, Train: true, HeadBytes: 24 * c.Vocab * 4}
-				plain := open(t, d, c, o)
-				o.Fill = true
-				filled := open(t, d, c, o)
+				dev := device(t, kernels.Options{Fused: kernels.All()})
+				opts := Options{DType: dtype, MaxTokens: 300, Longest: 20, Train: true, HeadBytes: 24 * cfg.Vocab * 4}
+				plain := open(t, dev, cfg, opts)
+				opts.PadPasses = true
+				filled := open(t, dev, cfg, opts)
 				if a, b := filled.headRows(3, 100), filled.headRows(3, 24); a != 32 || b != 24 {
 					t.Errorf("the head has %d rows, and %d of a smaller piece", a, b)
 				}
@@ -51,14 +51,14 @@ func TestFill(t *testing.T) {
 				for _, lengths := range [][]int{{3}, {20, 12}, {20, 13}, {17, 20, 20, 3}, slices.Repeat([]int{20}, 15)} {
 					var of []Batch
 					for i, n := range lengths {
-						of = append(of, sequence(c, uint64(i), n))
+						of = append(of, sequence(cfg, uint64(i), n))
 					}
 					b := Join(of...)
 					want := gradient(t, plain, 0.25, b)
 					wantGradients := gradients(t, plain)
-					filled.acts.Release(0)
-					whole := filled.acts.New("NaN", tensor.U8, filled.acts.Size())
-					d.UploadBytes(whole, bytes.Repeat([]byte{0xFF}, whole.Bytes()))
+					filled.actArena.Release(0)
+					whole := filled.actArena.New("NaN", tensor.U8, filled.actArena.Size())
+					dev.UploadBytes(whole, bytes.Repeat([]byte{0xFF}, whole.Bytes()))
 					got := gradient(t, filled, 0.25, b)
 					if shown != filled.Rows(len(b.IDs)) || len(lengths) == 1 && shown != 32 {
 						t.Errorf("%v: %d rows", lengths, shown)

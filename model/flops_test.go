@@ -7,7 +7,7 @@ import (
 
 // TestFLOPs counts the operations of a small model by hand, with parts of it frozen.
 func TestFLOPs(t *testing.T) {
-	c := Config{Vocab: 100, Dim: 8, Inner: 12, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, MaxPositions: 16, NormEps: 1e-5, RoPETheta: 1e4, PadID: -1}
+	cfg := Config{Vocab: 100, Dim: 8, Inner: 12, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, MaxPositions: 16, NormEps: 1e-5, RoPETheta: 1e4, PadID: -1}
 	const head, q, kv, o, mlp, mean = 800, 64, 32, 64, 96, 10
 	const block = q + 2*kv + o + 3*mlp
 	const pairs = 8 * mean // of a layer's attention, for two operations
@@ -27,9 +27,9 @@ func TestFLOPs(t *testing.T) {
 				2*mlp + 2*(q+2*kv+o+3*mlp) + // those of inputs: in the first block only down's
 				4*head + (2+6)*pairs},
 	} {
-		c.Tied = x.tied
-		o := Options{Train: true, Trainable: x.trained}
-		if got := FLOPs(c, o, mean); got != x.want {
+		cfg.Tied = x.tied
+		opts := Options{Train: true, Trainable: x.trained}
+		if got := FLOPs(cfg, opts, mean); got != x.want {
 			t.Errorf("%s: %v operations, want %v", name, got, x.want)
 		}
 	}

@@ -15,7 +15,7 @@ func byName(t *testing.T, m *Model) map[string][]float32 {
 	all := map[string][]float32{}
 	for _, p := range m.Params() {
 		if p.Trainable() {
-			g, err := m.d.Floats(p.Grad)
+			g, err := m.dev.Floats(p.Grad)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,11 +28,11 @@ func byName(t *testing.T, m *Model) map[string][]float32 {
 // TestTrainedAlone has one kind of parameter trained at a time get the gradient that it has among all, from products of its own
 // size, and nothing else any.
 func TestTrainedAlone(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
-			d := device(t, kernels.Options{Fused: kernels.All()})
-			b := Join(sequence(c, 1, 13), sequence(c, 2, 9))
-			whole := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+			dev := device(t, kernels.Options{Fused: kernels.All()})
+			b := Join(sequence(cfg, 1, 13), sequence(cfg, 2, 9))
+			whole := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
 			gradient(t, whole, 1, b)
 			want := byName(t, whole)
 			kinds := map[string]bool{}
@@ -42,11 +42,11 @@ func TestTrainedAlone(t *testing.T) {
 					continue
 				}
 				kinds[kind] = true
-				alone := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Trainable: func(n string) bool { return strings.HasSuffix(n, kind) }})
+				alone := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Trainable: func(n string) bool { return strings.HasSuffix(n, kind) }})
 				gradient(t, alone, 1, b)
 				got := byName(t, alone)
-				if len(got) != c.Layers {
-					t.Errorf("%s: %d gradients for %d blocks", kind, len(got), c.Layers)
+				if len(got) != cfg.Layers {
+					t.Errorf("%s: %d gradients for %d blocks", kind, len(got), cfg.Layers)
 				}
 				bytes := 0
 				for name, g := range got {
@@ -57,7 +57,7 @@ func TestTrainedAlone(t *testing.T) {
 					}
 				}
 				// Each is rounded up to where tensors begin.
-				if size := alone.grads.Size(); size < bytes || size > bytes+256*c.Layers {
+				if size := alone.gradArena.Size(); size < bytes || size > bytes+256*cfg.Layers {
 					t.Errorf("%s: gradients of %d bytes take %d", kind, bytes, size)
 				}
 			}
@@ -67,10 +67,10 @@ func TestTrainedAlone(t *testing.T) {
 
 // TestOverwrite has a step's first batch leave nothing of the step before, whatever it was, also where a batch has nothing to train.
 func TestOverwrite(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
-			m := open(t, device(t, kernels.Options{}), c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
-			one, other := sequence(c, 1, 13), sequence(c, 2, 20)
+			m := open(t, device(t, kernels.Options{}), cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+			one, other := sequence(cfg, 1, 13), sequence(cfg, 2, 20)
 			gradient(t, m, 1, one)
 			want := gradients(t, m)
 			gradient(t, m, 1, other, other)
@@ -90,15 +90,15 @@ func TestOverwrite(t *testing.T) {
 
 // TestAfter takes each block's gradients as they become final, where blocks share their memory and where they do not.
 func TestAfter(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
-			d := device(t, kernels.Options{Fused: kernels.All()})
-			b := sequence(c, 1, 30)
-			kept := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+			dev := device(t, kernels.Options{Fused: kernels.All()})
+			b := sequence(cfg, 1, 30)
+			kept := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
 			gradient(t, kept, 1, b)
 			want := byName(t, kept)
 			for _, reuse := range []bool{false, true} {
-				m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true, ReuseGradients: reuse})
+				m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true, ReuseGradients: reuse})
 				got := map[string][]float32{}
 				var order []int
 				for range 2 { // the second finds what the first left
@@ -107,7 +107,7 @@ func TestAfter(t *testing.T) {
 						order = append(order, block)
 						for _, p := range m.Params() {
 							if p.Layer == block {
-								g, err := d.Floats(p.Grad)
+								g, err := dev.Floats(p.Grad)
 								if err != nil {
 									t.Fatal(err)
 								}
@@ -119,7 +119,7 @@ func TestAfter(t *testing.T) {
 					}
 				}
 				wanted := []int{Outside}
-				for i := range c.Layers {
+				for i := range cfg.Layers {
 					wanted = append([]int{i}, wanted...)
 				}
 				if !slices.Equal(order, wanted) {
@@ -130,32 +130,32 @@ func TestAfter(t *testing.T) {
 						t.Errorf("reuse %t: %s is another", reuse, name)
 					}
 				}
-				if less := m.grads.Size() < kept.grads.Size(); less != reuse {
-					t.Errorf("reuse %t: gradients take %d bytes, kept %d", reuse, m.grads.Size(), kept.grads.Size())
+				if less := m.gradArena.Size() < kept.gradArena.Size(); less != reuse {
+					t.Errorf("reuse %t: gradients take %d bytes, kept %d", reuse, m.gradArena.Size(), kept.gradArena.Size())
 				}
 			}
 		})
 	}
 	t.Run("adding to what another block left", func(t *testing.T) {
-		c := shapes["llama"]
-		m := open(t, device(t, kernels.Options{}), c, Options{MaxTokens: 40, Train: true, ReuseGradients: true})
+		cfg := shapes["llama"]
+		m := open(t, device(t, kernels.Options{}), cfg, Options{MaxTokens: 40, Train: true, ReuseGradients: true})
 		defer func() {
 			if recover() == nil {
 				t.Error("it was not refused")
 			}
 		}()
-		m.Gradient(sequence(c, 1, 30), 1, Gradients{})
+		m.Gradient(sequence(cfg, 1, 30), 1, Gradients{})
 	})
 }
 
 // TestGradType has the gradients of blocks' matrices, and of an untied head, in BF16 be those in F32, rounded once, and the others stay F32.
 func TestGradType(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
-			d := device(t, kernels.Options{})
-			b := sequence(c, 1, 30)
-			full := open(t, d, c, Options{DType: tensor.BF16, MaxTokens: 40, Train: true})
-			half := open(t, d, c, Options{DType: tensor.BF16, MaxTokens: 40, Train: true, GradType: tensor.BF16})
+			dev := device(t, kernels.Options{})
+			b := sequence(cfg, 1, 30)
+			full := open(t, dev, cfg, Options{DType: tensor.BF16, MaxTokens: 40, Train: true})
+			half := open(t, dev, cfg, Options{DType: tensor.BF16, MaxTokens: 40, Train: true, GradType: tensor.BF16})
 			gradient(t, full, 1, b)
 			gradient(t, half, 1, b)
 			want := byName(t, full)
@@ -184,18 +184,18 @@ func TestGradType(t *testing.T) {
 		})
 	}
 	t.Run("a head in pieces", func(t *testing.T) {
-		c := shapes["biases, untied"]
-		d := device(t, kernels.Options{})
-		row := c.Vocab * (tensor.F32.Size() + tensor.BF16.Size())
+		cfg := shapes["biases, untied"]
+		dev := device(t, kernels.Options{})
+		row := cfg.Vocab * (tensor.F32.Size() + tensor.BF16.Size())
 		for rows, want := range map[int]tensor.DType{40: tensor.BF16, 39: tensor.F32, 7: tensor.F32} {
-			o := Options{DType: tensor.BF16, MaxTokens: 40, Train: true, GradType: tensor.BF16, HeadBytes: rows * row}
-			m := open(t, d, c, o)
+			opts := Options{DType: tensor.BF16, MaxTokens: 40, Train: true, GradType: tensor.BF16, HeadBytes: rows * row}
+			m := open(t, dev, cfg, opts)
 			head := m.params[len(m.params)-1]
 			if head.Name != "lm_head.weight" || head.Grad.DType != want {
 				t.Errorf("in pieces of %d rows of 40 the gradient of %s is %v", rows, head.Name, head.Grad.DType)
 			}
-			if size := MemoryOf(d, nil, c, o).Gradients; size != m.grads.Size() {
-				t.Errorf("gradients of %d bytes are estimated, and take %d", size, m.grads.Size())
+			if size := MemoryOf(dev, nil, cfg, opts).Gradients; size != m.gradArena.Size() {
+				t.Errorf("gradients of %d bytes are estimated, and take %d", size, m.gradArena.Size())
 			}
 		}
 	})

@@ -20,6 +20,6 @@ func (m *Model) Init(seed uint64, std float64) {
 				x[j] = 1
 			}
 		}
-		m.d.Upload(p.W, x)
+		m.dev.Upload(p.W, x)
 	}
 }

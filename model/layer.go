@@ -9,88 +9,88 @@ import (
 // parts are what a model is made of, in the order of their tensors.
 type parts struct {
 	embed  embedding
-	blocks []block
+	layers []layer
 	norm   norm
 	head   linear // [vocab, dim]; the embedding itself where they are tied
 }
 
-func newParts(c Config, b *builder, reuse bool) (p parts) {
-	b.block = Outside
-	p.embed = embedding{b.linear(c.Dim, false, rows{"model.embed_tokens", c.Vocab}).weight, c.Tied, c.PadID}
-	below := p.embed.trained()
+func newParts(cfg Config, b *builder, reuse bool) (p parts) {
+	b.layer = Outside
+	p.embed = embedding{b.linear(cfg.Dim, false, rows{"model.embed_tokens", cfg.Vocab}).weight, cfg.Tied, cfg.PadID}
+	below := p.embed.trainable()
 	block := func(i int) {
-		p.blocks = append(p.blocks, newBlock(c, b, i))
-		p.blocks[i].below = below
-		below = below || p.blocks[i].trained()
+		p.layers = append(p.layers, newLayer(cfg, b, i))
+		p.layers[i].below = below
+		below = below || p.layers[i].trainable()
 	}
 	if reuse && b.gradients != nil {
 		var each []func()
-		for i := range c.Layers {
+		for i := range cfg.Layers {
 			each = append(each, func() { block(i) })
 		}
 		b.gradients.Overlay(each...)
 	} else {
-		for i := range c.Layers {
+		for i := range cfg.Layers {
 			block(i)
 		}
 	}
-	p.norm = norm{b.norm("model.norm", c.Dim), c.NormEps}
-	if p.head = (linear{weight: p.embed.weight}); !c.Tied {
+	p.norm = norm{b.norm("model.norm", cfg.Dim), cfg.NormEps}
+	if p.head = (linear{weight: p.embed.weight}); !cfg.Tied {
 		b.matrices = b.headType
-		p.head = b.linear(c.Dim, false, rows{"lm_head", c.Vocab})
+		p.head = b.linear(cfg.Dim, false, rows{"lm_head", cfg.Vocab})
 	}
 	return p
 }
 
 // A block is one layer: attention and an MLP, each behind a norm, each adding to the residual stream.
-type block struct {
+type layer struct {
 	attention attention
 	mlp       mlp
 
 	below bool // something below this block is trained, so that its backward pass must go on to there
 }
 
-func newBlock(c Config, b *builder, i int) block {
-	b.block, b.prefix, b.matrices = i, fmt.Sprintf("model.layers.%d.", i), b.gradType
-	defer func() { b.block, b.prefix, b.matrices = Outside, "", tensor.F32 }()
-	return block{attention: newAttention(c, b), mlp: newMLP(c, b)}
+func newLayer(cfg Config, b *builder, i int) layer {
+	b.layer, b.prefix, b.matrices = i, fmt.Sprintf("model.layers.%d.", i), b.gradType
+	defer func() { b.layer, b.prefix, b.matrices = Outside, "", tensor.F32 }()
+	return layer{attention: newAttention(cfg, b), mlp: newMLP(cfg, b)}
 }
 
-func (b *block) trained() bool { return b.attention.trained() || b.mlp.trained() }
+func (b *layer) trainable() bool { return b.attention.trainable() || b.mlp.trainable() }
 
 // acts are what a block's backward pass reads of its forward pass.
-type acts struct {
+type layerActs struct {
 	attention attentionActs
 	mlp       mlpActs
 }
 
-func (b *block) forward(p *pass, a *acts, s stream) stream {
-	s = b.attention.forward(p, &a.attention, s)
-	return b.mlp.forward(p, &a.mlp, s)
+func (b *layer) forward(p *pass, acts *layerActs, s stream) stream {
+	s = b.attention.forward(p, &acts.attention, s)
+	return b.mlp.forward(p, &acts.mlp, s)
 }
 
 // backward takes in p.dh the gradient of the block's output and leaves there the one of its input.
-func (b *block) backward(p *pass, a *acts) {
-	b.recompute(p, a)
-	below := b.below || b.attention.trained()
-	b.mlp.backward(p, &a.mlp, below)
+func (b *layer) backward(p *pass, acts *layerActs) {
+	b.recompute(p, acts)
+	below := b.below || b.attention.trainable()
+	b.mlp.backward(p, &acts.mlp, below)
 	if below {
-		b.attention.backward(p, &a.attention, b.below)
+		b.attention.backward(p, &acts.attention, b.below)
 	}
 }
 
 // recompute brings back what the forward pass did not keep, from the residual stream that it kept.
-func (b *block) recompute(p *pass, a *acts) {
-	kept := stream{h: a.attention.h}
+func (b *layer) recompute(p *pass, acts *layerActs) {
+	kept := stream{h: acts.attention.h}
 	switch p.recompute {
 	case RecomputeAttention:
-		b.attention.attend(p, &a.attention, kept)
+		b.attention.attend(p, &acts.attention, kept)
 	case RecomputeLayer:
-		b.mlp.activate(p, &a.mlp, b.attention.forward(p, &a.attention, kept))
+		b.mlp.activate(p, &acts.mlp, b.attention.forward(p, &acts.attention, kept))
 	}
 }
 
-func (b *block) flops(context float64) float64 {
-	below := b.below || b.attention.trained()
+func (b *layer) flops(context float64) float64 {
+	below := b.below || b.attention.trainable()
 	return b.attention.flops(b.below, context) + b.mlp.flops(below)
 }

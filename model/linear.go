@@ -17,7 +17,7 @@ type grad struct {
 	from int
 }
 
-func (w weight) trained() bool { return len(w.grads) > 0 }
+func (w weight) trainable() bool { return len(w.grads) > 0 }
 
 // whole is the gradient of a weight that is trained as a whole or not at all; no tensor where it is not.
 func (w weight) whole() tensor.Tensor {
@@ -28,10 +28,10 @@ func (w weight) whole() tensor.Tensor {
 }
 
 // begin makes the gradients ready for those that can only be added to.
-func (w weight) begin(d *kernels.Device, overwrite bool) {
+func (w weight) zeroIf(dev *kernels.Device, overwrite bool) {
 	for _, g := range w.grads {
 		if overwrite {
-			d.Zero(g.dw)
+			dev.Zero(g.dw)
 		}
 	}
 }
@@ -42,26 +42,26 @@ type linear struct {
 	weight, bias weight // no tensor where the layer has no bias
 }
 
-func (l linear) forward(d *kernels.Device, y, x tensor.Tensor) {
-	d.Linear(y, x, l.weight.w, l.bias.w)
+func (l linear) forward(dev *kernels.Device, y, x tensor.Tensor) {
+	dev.Linear(y, x, l.weight.w, l.bias.w)
 }
 
 // backward sets dx, or adds to it, and computes the gradients that there are: over those of before, or added to them. dx is no
 // tensor where nothing below is trained.
-func (l linear) backward(d *kernels.Device, dx tensor.Tensor, addToDx bool, dy, x tensor.Tensor, overwrite bool) {
+func (l linear) backward(dev *kernels.Device, dx tensor.Tensor, addToDx bool, dy, x tensor.Tensor, overwrite bool) {
 	if dx.Ok() {
-		d.LinearBackward(dx, dy, l.weight.w, addToDx)
+		dev.LinearBackward(dx, dy, l.weight.w, addToDx)
 	}
 	for _, g := range l.weight.grads {
-		d.LinearGradient(g.dw, dy, x, g.from, !overwrite)
+		dev.LinearGradient(g.dw, dy, x, g.from, !overwrite)
 	}
-	l.bias.begin(d, overwrite)
+	l.bias.zeroIf(dev, overwrite)
 	for _, g := range l.bias.grads {
-		d.BiasGradient(g.dw, dy, g.from)
+		dev.BiasGradient(g.dw, dy, g.from)
 	}
 }
 
-func (l linear) trained() bool { return l.weight.trained() || l.bias.trained() }
+func (l linear) trainable() bool { return l.weight.trainable() || l.bias.trainable() }
 
 // flops is how many floating-point operations the layer takes for a token: for each weight two forward, two for the gradient
 // of its input where something below is trained, and two for its own where it is trained.

@@ -13,10 +13,10 @@ type mlp struct {
 	gateUp, down linear
 }
 
-func newMLP(c Config, b *builder) (l mlp) {
-	l.norm = norm{b.norm("post_attention_layernorm", c.Dim), c.NormEps}
-	l.gateUp = b.linear(c.Dim, c.MLPBias, rows{"mlp.gate_proj", c.Inner}, rows{"mlp.up_proj", c.Inner})
-	l.down = b.linear(c.Inner, c.MLPBias, rows{"mlp.down_proj", c.Dim})
+func newMLP(cfg Config, b *builder) (l mlp) {
+	l.norm = norm{b.norm("post_attention_layernorm", cfg.Dim), cfg.NormEps}
+	l.gateUp = b.linear(cfg.Dim, cfg.MLPBias, rows{"mlp.gate_proj", cfg.Inner}, rows{"mlp.up_proj", cfg.Inner})
+	l.down = b.linear(cfg.Inner, cfg.MLPBias, rows{"mlp.down_proj", cfg.Dim})
 	return l
 }
 
@@ -27,40 +27,42 @@ type mlpActs struct {
 	act    tensor.Tensor // [rows, inner] SwiGLU
 }
 
-func cutMLP(a *kernels.Arena, c Config, t tensor.DType, rows int) (s mlpActs) {
-	s.h = a.New("mid", t, rows, c.Dim)
-	s.rstd = a.New("rstd2", tensor.F32, rows)
-	s.x = a.New("x2", t, rows, c.Dim)
-	s.gateUp = a.New("gateUp", t, rows, 2*c.Inner)
-	s.act = a.New("act", t, rows, c.Inner)
-	return s
+func allocMLP(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts mlpActs) {
+	acts.h = arena.New("mid", t, rows, cfg.Dim)
+	acts.rstd = arena.New("rstd2", tensor.F32, rows)
+	acts.x = arena.New("x2", t, rows, cfg.Dim)
+	acts.gateUp = arena.New("gateUp", t, rows, 2*cfg.Inner)
+	acts.act = arena.New("act", t, rows, cfg.Inner)
+	return acts
 }
 
-func (l *mlp) forward(p *pass, a *mlpActs, s stream) stream {
-	l.activate(p, a, s)
-	l.down.forward(p.d, p.branch, a.act)
-	return stream{a.h, p.branch}
+func (l *mlp) forward(p *pass, acts *mlpActs, s stream) stream {
+	l.activate(p, acts, s)
+	l.down.forward(p.dev, p.branch, acts.act)
+	return stream{acts.h, p.branch}
 }
 
 // activate is all of forward but its last product, which nothing in the backward pass needs.
-func (l *mlp) activate(p *pass, a *mlpActs, s stream) {
-	l.norm.forward(p.d, a.normActs, s)
-	l.gateUp.forward(p.d, a.gateUp, a.x)
-	p.d.SwiGLU(a.act, a.gateUp)
+func (l *mlp) activate(p *pass, acts *mlpActs, s stream) {
+	l.norm.forward(p.dev, acts.normActs, s)
+	l.gateUp.forward(p.dev, acts.gateUp, acts.x)
+	p.dev.SwiGLU(acts.act, acts.gateUp)
 }
 
 // backward takes in p.dh the gradient of the half's output and leaves there that of its input, if below says that it is wanted.
-func (l *mlp) backward(p *pass, a *mlpActs, below bool) {
-	d, g := p.d, p.grads
-	l.down.backward(d, g.dact, false, p.dh, a.act, p.overwrite)
-	d.SwiGLUBackward(g.dgateUp, g.dact, a.gateUp)
-	l.norm.backwardThrough(p, l.gateUp, g.dgateUp, a.normActs, below)
+func (l *mlp) backward(p *pass, acts *mlpActs, below bool) {
+	dev, g := p.dev, p.actGrads
+	l.down.backward(dev, g.dact, false, p.dh, acts.act, p.overwrite)
+	dev.SwiGLUBackward(g.dgateUp, g.dact, acts.gateUp)
+	l.norm.backwardThrough(p, l.gateUp, g.dgateUp, acts.normActs, below)
 }
 
-func (l *mlp) trained() bool { return l.norm.trained() || l.gateUp.trained() || l.down.trained() }
+func (l *mlp) trainable() bool {
+	return l.norm.trainable() || l.gateUp.trainable() || l.down.trainable()
+}
 
 func (l *mlp) flops(below bool) float64 {
-	below = below || l.norm.trained()
+	below = below || l.norm.trainable()
 	n := l.gateUp.flops(below)
-	return n + l.down.flops(below || l.gateUp.trained())
+	return n + l.down.flops(below || l.gateUp.trainable())
 }

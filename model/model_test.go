@@ -25,22 +25,22 @@ var shapes = map[string]Config{
 
 func device(t testing.TB, o kernels.Options) *kernels.Device {
 	t.Helper()
-	d, err := kernels.Open("cpu", o)
+	dev, err := kernels.Open("cpu", o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
+		if err := dev.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return d
+	return dev
 }
 
 // open makes a model with random weights, the same for the same configuration: large ones, so that every part of it counts.
-func open(t testing.TB, d *kernels.Device, c Config, o Options) *Model {
+func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 	t.Helper()
-	m, err := New(d, c, o)
+	m, err := New(dev, cfg, opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,17 +62,17 @@ func open(t testing.TB, d *kernels.Device, c Config, o Options) *Model {
 				x[i] = float32(0.3 * rng.NormFloat64())
 			}
 		}
-		d.Upload(p.W, x)
+		dev.Upload(p.W, x)
 	}
 	return m
 }
 
 // sequence is random tokens of which the first few are not trained.
-func sequence(c Config, seed uint64, n int) Batch {
+func sequence(cfg Config, seed uint64, n int) Batch {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var b Batch
 	for i := range n {
-		id := int32(rng.IntN(c.Vocab))
+		id := int32(rng.IntN(cfg.Vocab))
 		b.IDs = append(b.IDs, id)
 		if i < n/3 || i == n-2 {
 			id = Ignore
@@ -88,7 +88,7 @@ func gradients(t testing.TB, m *Model) []float32 {
 	var all []float32
 	for _, p := range m.Params() {
 		if p.Trainable() {
-			g, err := m.d.Floats(p.Grad)
+			g, err := m.dev.Floats(p.Grad)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,12 +132,12 @@ func distance(got, want []float32) float64 {
 // TestGradient goes a small way along random directions in the space of one parameter, and compares what the loss does
 // with the gradient.
 func TestGradient(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			t.Run(fmt.Sprint(name, " fused ", fused), func(t *testing.T) {
-				d := device(t, kernels.Options{Fused: fused})
-				m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
-				b := Join(sequence(c, 1, 13), sequence(c, 2, 2), sequence(c, 3, 9))
+				dev := device(t, kernels.Options{Fused: fused})
+				m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true})
+				b := Join(sequence(cfg, 1, 13), sequence(cfg, 2, 2), sequence(cfg, 3, 9))
 				n := b.Targets()
 				gradient(t, m, 1/float32(n), b)
 				rng := rand.New(rand.NewPCG(3, 3))
@@ -146,14 +146,14 @@ func TestGradient(t *testing.T) {
 					whole += float64(g) * float64(g)
 				}
 				for _, p := range m.Params() {
-					g, err := d.Floats(p.Grad)
+					g, err := dev.Floats(p.Grad)
 					if err != nil {
 						t.Fatal(err)
 					}
-					if c.PadID >= 0 && p.Name == "model.embed_tokens.weight" {
+					if cfg.PadID >= 0 && p.Name == "model.embed_tokens.weight" {
 						continue // the row of the padding token has no gradient, though the loss depends on it
 					}
-					w, _ := d.Floats(p.W)
+					w, _ := dev.Floats(p.W)
 					// A direction with half of the gradient in it, so that there is something to see, and noise.
 					var norm, along float64
 					direction := make([]float64, len(g))
@@ -171,7 +171,7 @@ func TestGradient(t *testing.T) {
 							x[i] = float32(float64(w[i]) + step*direction[i])
 							real += float64(x[i]-w[i]) / direction[i]
 						}
-						d.Upload(p.W, x)
+						dev.Upload(p.W, x)
 						l, err := m.Loss(b)
 						if err != nil {
 							t.Fatal(err)
@@ -181,7 +181,7 @@ func TestGradient(t *testing.T) {
 					const h = 4e-3
 					// Five points: the error is of the order h⁴.
 					numeric := (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
-					d.Upload(p.W, w)
+					dev.Upload(p.W, w)
 					// The loss is good to about 3e-7, so a difference over h to 1e-4 of a gradient of norm 1.
 					if math.Abs(numeric-along) > 3e-4*math.Sqrt(whole)+2e-3*math.Abs(along) {
 						t.Errorf("%s: the loss falls by %.6g, the gradient says %.6g", p.Name, numeric, along)
@@ -194,11 +194,11 @@ func TestGradient(t *testing.T) {
 
 // TestPacked has sequences end to end give what they give one by one, and in another order.
 func TestPacked(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			t.Run(fmt.Sprint(name, " fused ", fused), func(t *testing.T) {
-				m := open(t, device(t, kernels.Options{Fused: fused}), c, Options{DType: tensor.F32, MaxTokens: 64, Train: true})
-				a, b, e := sequence(c, 1, 17), sequence(c, 2, 1), sequence(c, 3, 30)
+				m := open(t, device(t, kernels.Options{Fused: fused}), cfg, Options{DType: tensor.F32, MaxTokens: 64, Train: true})
+				a, b, e := sequence(cfg, 1, 17), sequence(cfg, 2, 1), sequence(cfg, 3, 30)
 				n := a.Targets() + b.Targets() + e.Targets()
 				one := gradient(t, m, 1/float32(n), a, b, e)
 				want := gradients(t, m)
@@ -219,18 +219,18 @@ func TestPacked(t *testing.T) {
 
 // TestRecompute has what is computed again be the same bits, and take less memory.
 func TestRecompute(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 			for _, fused := range []kernels.Fused{nil, kernels.All()} {
 				t.Run(fmt.Sprint(name, " ", dtype, " fused ", fused), func(t *testing.T) {
-					d := device(t, kernels.Options{Fused: fused})
-					b := Join(sequence(c, 1, 17), sequence(c, 3, 20))
+					dev := device(t, kernels.Options{Fused: fused})
+					b := Join(sequence(cfg, 1, 17), sequence(cfg, 3, 20))
 					var first []float32
 					var loss Loss
 					memory := math.MaxInt
 					for _, r := range []Recompute{RecomputeNone, RecomputeAttention, RecomputeLayer} {
-						o := Options{DType: dtype, MaxTokens: 37, Train: true, Recompute: r, HeadBytes: 4 * 5 * c.Vocab}
-						m := open(t, d, c, o)
+						opts := Options{DType: dtype, MaxTokens: 37, Train: true, Recompute: r, HeadBytes: 4 * 5 * cfg.Vocab}
+						m := open(t, dev, cfg, opts)
 						l := gradient(t, m, 1, b)
 						g := gradients(t, m)
 						if first == nil {
@@ -244,8 +244,8 @@ func TestRecompute(t *testing.T) {
 								t.Fatalf("%s: gradient %d is %v, want %v", r, i, g[i], first[i])
 							}
 						}
-						if size := MemoryOf(d, d.Fused(), c, o).Activations; size >= memory || size != m.acts.Size() || m.acts.Peak() > size {
-							t.Errorf("%s takes %d bytes, not less than %d; allocated %d, used %d", r, size, memory, m.acts.Size(), m.acts.Peak())
+						if size := MemoryOf(dev, dev.Fused(), cfg, opts).Activations; size >= memory || size != m.actArena.Size() || m.actArena.Peak() > size {
+							t.Errorf("%s takes %d bytes, not less than %d; allocated %d, used %d", r, size, memory, m.actArena.Size(), m.actArena.Peak())
 						} else {
 							memory = size
 						}
@@ -259,19 +259,19 @@ func TestRecompute(t *testing.T) {
 // TestFrozen trains a part: its gradient is the same bits as when everything is trained, and nothing else has one. Among the
 // parts is each parameter alone, since a backward pass that stops too early or skips a branch shows only there.
 func TestFrozen(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 				t.Run(fmt.Sprint(name, " ", dtype, " fused ", fused), func(t *testing.T) {
-					d := device(t, kernels.Options{Fused: fused})
-					b := sequence(c, 4, 20)
+					dev := device(t, kernels.Options{Fused: fused})
+					b := sequence(cfg, 4, 20)
 					grads := func(trained func(string) bool) map[string][]float32 {
-						m := open(t, d, c, Options{DType: dtype, MaxTokens: 20, Train: true, Trainable: trained})
+						m := open(t, dev, cfg, Options{DType: dtype, MaxTokens: 20, Train: true, Trainable: trained})
 						gradient(t, m, 1, b)
 						all := map[string][]float32{}
 						for _, p := range m.Params() {
 							if p.Trainable() {
-								all[p.Name], _ = d.Floats(p.Grad)
+								all[p.Name], _ = dev.Floats(p.Grad)
 							}
 						}
 						return all
@@ -279,12 +279,12 @@ func TestFrozen(t *testing.T) {
 					want := grads(nil)
 					parts := map[string]func(string) bool{
 						"MLPs":       func(n string) bool { return strings.Contains(n, ".mlp.") },
-						"last block": func(n string) bool { return strings.Contains(n, fmt.Sprintf("layers.%d.", c.Layers-1)) },
+						"last block": func(n string) bool { return strings.Contains(n, fmt.Sprintf("layers.%d.", cfg.Layers-1)) },
 						"norms":      func(n string) bool { return strings.Contains(n, "norm") },
 						"biases":     func(n string) bool { return strings.HasSuffix(n, ".bias") },
 						"nothing":    func(string) bool { return false },
 					}
-					for _, spec := range c.Params() {
+					for _, spec := range cfg.Params() {
 						parts[spec.Name] = func(n string) bool { return n == spec.Name }
 						if norm := slices.Max(want[spec.Name]) - slices.Min(want[spec.Name]); norm == 0 {
 							t.Errorf("%s: its gradient is all %v, which shows nothing", spec.Name, want[spec.Name][0])
@@ -292,7 +292,7 @@ func TestFrozen(t *testing.T) {
 					}
 					for what, trained := range parts {
 						got := grads(trained)
-						for _, spec := range c.Params() {
+						for _, spec := range cfg.Params() {
 							g, ok := got[spec.Name]
 							switch {
 							case ok != trained(spec.Name):
@@ -313,28 +313,28 @@ func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bit
 // TestPieces has the head go through its rows in pieces of as many as HeadBytes holds. Losses and gradients are those of one
 // piece but for the order of sums, and the logits take no more memory than HeadBytes.
 func TestPieces(t *testing.T) {
-	for name, c := range shapes {
-		for _, o := range []Options{
+	for name, cfg := range shapes {
+		for _, opts := range []Options{
 			{DType: tensor.F32, MaxTokens: 40}, {DType: tensor.BF16, MaxTokens: 40},
 			{DType: tensor.F32, MaxTokens: 40, Train: true}, {DType: tensor.BF16, MaxTokens: 40, Train: true},
 		} {
-			row := 4 * c.Vocab // of logits; a gradient in BF16 has a place of its own
-			if o.Train && o.DType == tensor.BF16 {
-				row += 2 * c.Vocab
+			row := 4 * cfg.Vocab // of logits; a gradient in BF16 has a place of its own
+			if opts.Train && opts.DType == tensor.BF16 {
+				row += 2 * cfg.Vocab
 			}
-			b := Join(sequence(c, 1, 17), sequence(c, 2, 23))
+			b := Join(sequence(cfg, 1, 17), sequence(cfg, 2, 23))
 			n := b.Targets()
 			var want Loss
 			var grads []float32
 			logits := make([][]float32, 40)
 			for _, rows := range []int{40, n, n - 1, 7, 1, 0} { // HeadBytes of no row is one row
-				d := device(t, kernels.Options{Fused: kernels.All()})
-				o.HeadBytes = max(1, rows*row+row-1)
-				what := fmt.Sprintf("%s, %v, train %v, %d rows at a time", name, o.DType, o.Train, rows)
-				m := open(t, d, c, o)
-				d.Counts()
+				dev := device(t, kernels.Options{Fused: kernels.All()})
+				opts.HeadBytes = max(1, rows*row+row-1)
+				what := fmt.Sprintf("%s, %v, train %v, %d rows at a time", name, opts.DType, opts.Train, rows)
+				m := open(t, dev, cfg, opts)
+				dev.Counts()
 				var l Loss
-				if o.Train {
+				if opts.Train {
 					l = gradient(t, m, 1/float32(n), b)
 				} else {
 					var err error
@@ -343,18 +343,18 @@ func TestPieces(t *testing.T) {
 					}
 				}
 				piece := max(1, rows)
-				if got, want := d.Counts()["crossentropy"], (n+piece-1)/piece; got != want {
+				if got, want := dev.Counts()["crossentropy"], (n+piece-1)/piece; got != want {
 					t.Errorf("%s: %d pieces, want %d", what, got, want)
 				}
-				if size := MemoryOf(d, d.Fused(), c, o).Activations; size != m.acts.Size() || m.acts.Peak() > size {
-					t.Errorf("%s: %d bytes of activations, estimated %d, used %d", what, m.acts.Size(), size, m.acts.Peak())
+				if size := MemoryOf(dev, dev.Fused(), cfg, opts).Activations; size != m.actArena.Size() || m.actArena.Peak() > size {
+					t.Errorf("%s: %d bytes of activations, estimated %d, used %d", what, m.actArena.Size(), size, m.actArena.Peak())
 				}
-				whole := o
+				whole := opts
 				whole.HeadBytes = 40 * row
 				// Of a model that is trained, the head's memory is the blocks' gradients' afterwards: what is saved may be less.
 				// Each of the tensors begins at a border.
-				saved, least := MemoryOf(d, d.Fused(), c, whole).Activations-m.acts.Size(), (40-piece)*row-2*256
-				if saved > (40-piece)*row+2*256 || saved < 0 || !o.Train && saved < least {
+				saved, least := MemoryOf(dev, dev.Fused(), cfg, whole).Activations-m.actArena.Size(), (40-piece)*row-2*256
+				if saved > (40-piece)*row+2*256 || saved < 0 || !opts.Train && saved < least {
 					t.Errorf("%s: it saves %d bytes, want %d", what, saved, (40-piece)*row)
 				}
 				if want.Tokens == nil {
@@ -363,13 +363,13 @@ func TestPieces(t *testing.T) {
 				if e := distance(l.Tokens, want.Tokens); e > 1e-6 || math.Abs(l.Sum-want.Sum) > 1e-6*want.Sum || l.Targets != n {
 					t.Errorf("%s: the loss is %v over %d, off by %.2g, want %v over %d", what, l.Sum, l.Targets, e, want.Sum, n)
 				}
-				if o.Train {
+				if opts.Train {
 					g := gradients(t, m)
 					if grads == nil {
 						grads = g
 					}
 					// In BF16 another order of the head's sums is another rounding of single gradients of activations.
-					if e := distance(g, grads); e > map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 1e-3}[o.DType] {
+					if e := distance(g, grads); e > map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 1e-3}[opts.DType] {
 						t.Errorf("%s: gradients are off by %.2g", what, e)
 					}
 				}
@@ -392,10 +392,10 @@ func TestPieces(t *testing.T) {
 
 // TestExtend has a cache, filled in pieces of several sizes and cut back, give the logits of the whole sequence.
 func TestExtend(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
-			m := open(t, device(t, kernels.Options{Fused: kernels.All()}), c, Options{DType: tensor.F32, MaxTokens: 40})
-			b := sequence(c, 9, 40)
+			m := open(t, device(t, kernels.Options{Fused: kernels.All()}), cfg, Options{DType: tensor.F32, MaxTokens: 40})
+			b := sequence(cfg, 9, 40)
 			want := make([][]float32, 40)
 			if err := m.Logits(b, func(i int, l []float32) { want[i] = append([]float32(nil), l...) }); err != nil {
 				t.Fatal(err)
@@ -433,13 +433,13 @@ func TestExtend(t *testing.T) {
 			if _, err := m.Extend(cache, make([]int32, cache.Capacity()-cache.Len()+1)); err == nil {
 				t.Errorf("%d tokens in a cache of %d, and one too many was taken", cache.Len(), cache.Capacity())
 			}
-			for what, ids := range map[string][]int32{"too many": make([]int32, 46), "none": nil, "unknown": {int32(c.Vocab)}, "negative": {-1}} {
+			for what, ids := range map[string][]int32{"too many": make([]int32, 46), "none": nil, "unknown": {int32(cfg.Vocab)}, "negative": {-1}} {
 				cache.Trim(0)
 				if _, err := m.Extend(cache, ids); err == nil {
 					t.Errorf("%s: no error", what)
 				}
 			}
-			if _, err := m.NewKVCache(c.MaxPositions + 1); err == nil {
+			if _, err := m.NewKVCache(cfg.MaxPositions + 1); err == nil {
 				t.Error("a cache for more positions than there are")
 			}
 		})
@@ -448,14 +448,14 @@ func TestExtend(t *testing.T) {
 
 // TestFused compares what runs with everything fused and with nothing.
 func TestFused(t *testing.T) {
-	c := shapes["llama"]
-	b := sequence(c, 1, 10)
+	cfg := shapes["llama"]
+	b := sequence(cfg, 1, 10)
 	run := func(f kernels.Fused) map[string]int {
-		d := device(t, kernels.Options{Fused: f})
-		m := open(t, d, c, Options{MaxTokens: 10, Train: true})
-		d.Counts()
+		dev := device(t, kernels.Options{Fused: f})
+		m := open(t, dev, cfg, Options{MaxTokens: 10, Train: true})
+		dev.Counts()
 		gradient(t, m, 1, b)
-		return d.Counts()
+		return dev.Counts()
 	}
 	unfused, fused := run(nil), run(kernels.All())
 	only := func(a, b map[string]int) (names []string) {
@@ -483,12 +483,12 @@ func TestFused(t *testing.T) {
 
 // TestSameBits runs a step twice, and with other numbers of threads.
 func TestSameBits(t *testing.T) {
-	c := shapes["biases, untied"]
-	b := Join(sequence(c, 1, 30), sequence(c, 2, 9))
+	cfg := shapes["biases, untied"]
+	b := Join(sequence(cfg, 1, 30), sequence(cfg, 2, 9))
 	var first []byte
 	for _, threads := range []int{1, 1, 2, 3} {
-		d := device(t, kernels.Options{Threads: threads, Fused: kernels.All()})
-		m := open(t, d, c, Options{MaxTokens: 40, Train: true})
+		dev := device(t, kernels.Options{Threads: threads, Fused: kernels.All()})
+		m := open(t, dev, cfg, Options{MaxTokens: 40, Train: true})
 		l := gradient(t, m, 0.1, b)
 		bits := fmt.Appendf(nil, "%x", math.Float64bits(l.Sum))
 		for _, g := range gradients(t, m) {
@@ -504,17 +504,17 @@ func TestSameBits(t *testing.T) {
 }
 
 func TestBadBatches(t *testing.T) {
-	c := shapes["llama"]
-	m := open(t, device(t, kernels.Options{}), c, Options{MaxTokens: 80, Train: true})
+	cfg := shapes["llama"]
+	m := open(t, device(t, kernels.Options{}), cfg, Options{MaxTokens: 80, Train: true})
 	ids := func(n int) []int32 { return make([]int32, n) }
 	for what, b := range map[string]Batch{
 		"no tokens":            {},
 		"more than fit":        {IDs: ids(81), CuSeqlens: []int32{0, 40, 81}},
 		"too long a sequence":  {IDs: ids(65)},
 		"labels missing":       {IDs: ids(4), Labels: ids(3)},
-		"a token too large":    {IDs: []int32{1, int32(c.Vocab)}},
+		"a token too large":    {IDs: []int32{1, int32(cfg.Vocab)}},
 		"a negative token":     {IDs: []int32{1, -1}},
-		"a label too large":    {IDs: ids(2), Labels: []int32{0, int32(c.Vocab)}},
+		"a label too large":    {IDs: ids(2), Labels: []int32{0, int32(cfg.Vocab)}},
 		"a negative label":     {IDs: ids(2), Labels: []int32{0, -1}},
 		"starts go back":       {IDs: ids(4), CuSeqlens: []int32{0, 3, 2, 4}},
 		"starts end elsewhere": {IDs: ids(4), CuSeqlens: []int32{0, 3}},
@@ -542,9 +542,9 @@ func TestBadBatches(t *testing.T) {
 
 // TestMemory has a model of 33 TiB be an error, not a crash, also where the system promises more memory than it has.
 func TestMemory(t *testing.T) {
-	c := shapes["llama"]
-	c.Vocab, c.Dim = 1<<27, 1<<16
-	_, err := New(device(t, kernels.Options{}), c, Options{DType: tensor.F32})
+	cfg := shapes["llama"]
+	cfg.Vocab, cfg.Dim = 1<<27, 1<<16
+	_, err := New(device(t, kernels.Options{}), cfg, Options{DType: tensor.F32})
 	if err == nil || !strings.Contains(err.Error(), "memory for weights: 3") || !strings.Contains(err.Error(), " TiB") ||
 		!strings.Contains(err.Error(), "a smaller model") {
 		t.Error(err)
@@ -554,17 +554,17 @@ func TestMemory(t *testing.T) {
 // TestMemoryIsWhatIsEstimated runs what a model is opened for, over sequences of awkward lengths, and compares every arena
 // with its estimate. Nothing may be allocated after New but the cache.
 func TestMemoryIsWhatIsEstimated(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 				t.Run(fmt.Sprint(name, " ", dtype, " fused ", fused), func(t *testing.T) {
-					d := device(t, kernels.Options{Fused: fused, Threads: 3})
-					o := Options{DType: dtype, MaxTokens: 90, Longest: 40, Context: 30, Train: true}
-					size := MemoryOf(d, d.Fused(), c, o)
-					m := open(t, d, c, o)
-					gradient(t, m, 1, Join(sequence(c, 1, 40), sequence(c, 2, 40), sequence(c, 3, 10)))
-					gradient(t, m, 1, Join(sequence(c, 4, 30), sequence(c, 5, 30), sequence(c, 6, 30)))
-					if _, err := m.Loss(sequence(c, 7, 1)); err != nil {
+					dev := device(t, kernels.Options{Fused: fused, Threads: 3})
+					opts := Options{DType: dtype, MaxTokens: 90, Longest: 40, Context: 30, Train: true}
+					size := MemoryOf(dev, dev.Fused(), cfg, opts)
+					m := open(t, dev, cfg, opts)
+					gradient(t, m, 1, Join(sequence(cfg, 1, 40), sequence(cfg, 2, 40), sequence(cfg, 3, 10)))
+					gradient(t, m, 1, Join(sequence(cfg, 4, 30), sequence(cfg, 5, 30), sequence(cfg, 6, 30)))
+					if _, err := m.Loss(sequence(cfg, 7, 1)); err != nil {
 						t.Fatal(err)
 					}
 					cache, err := m.NewKVCache(30)
@@ -573,7 +573,7 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 					}
 					defer cache.Close()
 					for _, n := range []int{20, 1, 9} {
-						if _, err := m.Extend(cache, sequence(c, 8, n).IDs); err != nil {
+						if _, err := m.Extend(cache, sequence(cfg, 8, n).IDs); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -581,21 +581,21 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 						what      string
 						got, want int
 					}{
-						{"weights", m.weights.Size(), size.Weights},
-						{"gradients", m.grads.Size(), size.Gradients},
-						{"activations", m.acts.Size(), size.Activations},
+						{"weights", m.weightArena.Size(), size.Weights},
+						{"gradients", m.gradArena.Size(), size.Gradients},
+						{"activations", m.actArena.Size(), size.Activations},
 						{"angles", m.rope.arena.Size(), size.Angles},
-						{"cache", cache.arena.Size() + m.infer.Size(), size.KVCache},
+						{"cache", cache.arena.Size() + m.extendArena.Size(), size.KVCache},
 					} {
 						if x.got != x.want {
 							t.Errorf("%s: %d bytes, estimated %d", x.what, x.got, x.want)
 						}
 					}
-					if got := d.ScratchPeak(); got > size.Scratch {
+					if got := dev.ScratchPeak(); got > size.Scratch {
 						t.Errorf("operations needed %d bytes of scratch memory, estimated %d", got, size.Scratch)
 					}
 					params := m.Params()
-					for i, p := range ParamsOf(c, o) {
+					for i, p := range ParamsOf(cfg, opts) {
 						if q := params[i]; p.Name != q.Name || p.W.Len() != q.W.Len() || p.Trainable() != q.Trainable() || p.Decay != q.Decay {
 							t.Errorf("parameter %d is %v, estimated %v", i, q, p)
 						}
@@ -608,26 +608,26 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 
 // TestMemoryOfInference: an engine's model has nothing but caches, and what its operations need must be set aside for them.
 func TestMemoryOfInference(t *testing.T) {
-	for name, c := range shapes {
+	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
-			d := device(t, kernels.Options{Fused: fused, Threads: 3})
-			o := Options{Context: 60}
-			size := MemoryOf(d, d.Fused(), c, o)
-			m := open(t, d, c, o)
+			dev := device(t, kernels.Options{Fused: fused, Threads: 3})
+			opts := Options{Context: 60}
+			size := MemoryOf(dev, dev.Fused(), cfg, opts)
+			m := open(t, dev, cfg, opts)
 			cache, err := m.NewKVCache(60)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer cache.Close()
 			for _, n := range []int{50, 1, 9} {
-				if _, err := m.Extend(cache, sequence(c, 8, n).IDs); err != nil {
+				if _, err := m.Extend(cache, sequence(cfg, 8, n).IDs); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if got := d.ScratchPeak(); got > size.Scratch {
+			if got := dev.ScratchPeak(); got > size.Scratch {
 				t.Errorf("%s, fused %v: operations needed %d bytes of scratch memory, estimated %d", name, fused, got, size.Scratch)
 			}
-			if size.Gradients != 0 || size.Activations != 0 || cache.arena.Size()+m.infer.Size() != size.KVCache {
+			if size.Gradients != 0 || size.Activations != 0 || cache.arena.Size()+m.extendArena.Size() != size.KVCache {
 				t.Errorf("%s, fused %v: estimated %+v", name, fused, size)
 			}
 		}
@@ -637,19 +637,19 @@ func TestMemoryOfInference(t *testing.T) {
 // TestInit looks at the first weights of a model: their spread, that norms are 1 and biases 0, that no two matrices are alike,
 // and that they follow from the seed.
 func TestInit(t *testing.T) {
-	for name, c := range shapes {
-		d := device(t, kernels.Options{})
+	for name, cfg := range shapes {
+		dev := device(t, kernels.Options{})
 		var first []float32
 		for _, o := range []struct {
 			seed uint64
 			std  float64
 		}{{7, 0.02}, {7, 0.02}, {8, 0.02}, {7, 0.5}} {
-			m := open(t, d, c, Options{DType: tensor.F32})
+			m := open(t, dev, cfg, Options{DType: tensor.F32})
 			m.Init(o.seed, o.std)
 			var all []float32
 			begins := map[[4]float32]string{}
 			for _, p := range m.Params() {
-				x, err := d.Floats(p.W)
+				x, err := dev.Floats(p.W)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -695,20 +695,20 @@ func TestInit(t *testing.T) {
 
 // TestPadding: the padding token's row of the embedding gets no gradient where the token is read, as in PyTorch.
 func TestPadding(t *testing.T) {
-	c := shapes["biases, untied"]
-	d := device(t, kernels.Options{})
-	m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 8, Train: true})
-	gradient(t, m, 1, Batch{IDs: []int32{1, int32(c.PadID), 2, 3}, Labels: []int32{Ignore, 4, 6, 7}})
+	cfg := shapes["biases, untied"]
+	dev := device(t, kernels.Options{})
+	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 8, Train: true})
+	gradient(t, m, 1, Batch{IDs: []int32{1, int32(cfg.PadID), 2, 3}, Labels: []int32{Ignore, 4, 6, 7}})
 	for _, p := range m.Params() {
 		if p.Name != "model.embed_tokens.weight" {
 			continue
 		}
-		g, err := d.Floats(p.Grad)
+		g, err := dev.Floats(p.Grad)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for id := range c.Vocab {
-			row := g[id*c.Dim:][:c.Dim]
+		for id := range cfg.Vocab {
+			row := g[id*cfg.Dim:][:cfg.Dim]
 			read := id == 1 || id == 2 // the last token predicts nothing
 			if got := slices.Min(row) != 0 || slices.Max(row) != 0; got != read {
 				t.Errorf("token %d has a gradient: %v", id, got)

@@ -63,23 +63,23 @@ type Options struct {
 	// Fill has passes, and rows of the head, be filled up to one of at most 16 numbers of tokens: a GPU's library of matrix products
 	// has an algorithm for each number, so they should be few. What is filled up changes no loss, and gradients only by the rounding
 	// of sums. Default: they are as many as the batch has.
-	Fill bool
+	PadPasses bool
 }
 
-const defaultHeadBytes, mostHeadBytes = 512 << 20, 4 << 30
+const defaultHeadBytes, maxHeadBytes = 512 << 20, 4 << 30
 
 // HeadBytes is the default of Options.HeadBytes on a GPU with so much memory.
-func HeadBytes(memory int) int { return min(memory/32, mostHeadBytes) }
+func HeadBytes(memory int) int { return min(memory/32, maxHeadBytes) }
 
 // on is the options with what depends on the device.
-func (o Options) on(d *kernels.Device) Options {
-	if n := d.Capacity(); n > 0 && o.HeadBytes <= 0 {
+func (o Options) on(dev *kernels.Device) Options {
+	if n := dev.Capacity(); n > 0 && o.HeadBytes <= 0 {
 		o.HeadBytes = HeadBytes(n)
 	}
 	return o
 }
 
-func (o Options) withDefaults(c Config) (Options, error) {
+func (o Options) withDefaults(cfg Config) (Options, error) {
 	if o.DType == 0 {
 		o.DType = tensor.BF16
 	}
@@ -105,44 +105,44 @@ func (o Options) withDefaults(c Config) (Options, error) {
 	if o.HeadBytes <= 0 {
 		o.HeadBytes = defaultHeadBytes
 	}
-	if o.MaxTokens < 0 || o.Longest < 0 || o.Context < 0 || o.Context > c.MaxPositions {
-		return o, fmt.Errorf("model: %d tokens at once, sequences of %d, a cache of %d: there are %d positions", o.MaxTokens, o.Longest, o.Context, c.MaxPositions)
+	if o.MaxTokens < 0 || o.Longest < 0 || o.Context < 0 || o.Context > cfg.MaxPositions {
+		return o, fmt.Errorf("model: %d tokens at once, sequences of %d, a cache of %d: there are %d positions", o.MaxTokens, o.Longest, o.Context, cfg.MaxPositions)
 	}
-	if most := min(o.MaxTokens, c.MaxPositions); o.Longest == 0 || o.Longest > most {
+	if most := min(o.MaxTokens, cfg.MaxPositions); o.Longest == 0 || o.Longest > most {
 		o.Longest = most
 	}
 	return o, nil
 }
 
 // builder cuts from these arenas what the options ask for.
-func (o Options) builder(c Config, weights, gradients *kernels.Arena) *builder {
+func (o Options) builder(cfg Config, weights, gradients *kernels.Arena) *builder {
 	if !o.Train {
 		gradients = nil
 	}
 	b := &builder{weights: weights, gradients: gradients, dtype: o.DType, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32,
-		trained: o.Trainable, block: Outside}
-	if o.piece(c, o.MaxTokens) >= o.MaxTokens {
+		trainable: o.Trainable, layer: Outside}
+	if o.logitsChunk(cfg, o.MaxTokens) >= o.MaxTokens {
 		b.headType = o.GradType
 	}
 	return b
 }
 
 // fillings is how many numbers of tokens there are with Fill, at most.
-const fillings = 16
+const maxPassSizes = 16
 
 // Rows is how many rows a pass of so many tokens has: with Fill a multiple of a sixteenth of MaxTokens, or MaxTokens.
 func (o Options) Rows(tokens int) int {
-	if !o.Fill {
+	if !o.PadPasses {
 		return tokens
 	}
 	const grain = 16 // what tensor cores multiply at once
-	step := (o.MaxTokens + fillings*grain - 1) / (fillings * grain) * grain
+	step := (o.MaxTokens + maxPassSizes*grain - 1) / (maxPassSizes * grain) * grain
 	return min(o.MaxTokens, (tokens+step-1)/step*step)
 }
 
 // Fillings are the numbers of rows that passes have with Fill, the largest last; without it they have any, and the largest is told.
-func (o Options) Fillings() (list []int) {
-	if !o.Fill {
+func (o Options) PassSizes() (list []int) {
+	if !o.PadPasses {
 		return []int{o.MaxTokens}
 	}
 	for n := 0; n < o.MaxTokens; list = append(list, n) {

@@ -39,8 +39,8 @@ type builder struct {
 	gradType  tensor.DType   // of the gradients of a block's matrices
 	headType  tensor.DType   // of the gradient of an untied head
 	matrices  tensor.DType   // of the gradients of those that are being made
-	trained   func(name string) bool
-	block     int    // whose parts are being made
+	trainable func(name string) bool
+	layer     int    // whose parts are being made
 	prefix    string // of their names
 
 	params []Param
@@ -73,7 +73,7 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 	names, learn, n := make([]string, len(parts)), make([]bool, len(parts)), 0
 	for i, r := range parts {
 		names[i] = b.prefix + r.name + ending
-		learn[i] = b.gradients != nil && b.trained(names[i])
+		learn[i] = b.gradients != nil && b.trainable(names[i])
 		n += r.n
 	}
 	m.w = b.weights.New(names[0], b.dtype, shape(n)...)
@@ -88,7 +88,7 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 	at := 0
 	for i, r := range parts {
 		p := kind
-		p.Name, p.W, p.Layer = names[i], m.w.Slice(at, at+r.n), b.block
+		p.Name, p.W, p.Layer = names[i], m.w.Slice(at, at+r.n), b.layer
 		p.W.Name = names[i]
 		switch {
 		case whole:

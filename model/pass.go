@@ -8,7 +8,7 @@ import (
 // A pass is one way through the model with a batch, forward and perhaps back: where it is, and all activations, cut from one
 // arena in the order in which they are needed.
 type pass struct {
-	d    *kernels.Device
+	dev  *kernels.Device
 	rope *ropeTable
 
 	staged         tensor.Tensor // I32 [5·most + 1]: what follows of I32, each from a multiple of most on, brought to the device as one
@@ -17,10 +17,10 @@ type pass struct {
 	loss           tensor.Tensor // F32 [trained]; nothing else of the pass lies there, so it can be read when all is done
 	offsets        tensor.Tensor // I32 [len(starts)], of staged
 	rows           int
-	starts         []int32  // where its sequences begin, and the end of the last; none of them is empty
+	cuSeqlens      []int32  // where its sequences begin, and the end of the last; none of them is empty
 	cache          *KVCache // whose sequence the rows go on; nil for whole sequences
 
-	acts   []acts        // of each block; those that are not kept share their memory
+	layers []layerActs   // of each block; those that are not kept share their memory
 	branch tensor.Tensor // [rows, dim] what a half of a block adds to the residual stream
 	last   normActs      // of the last norm
 	head   headActs
@@ -28,11 +28,11 @@ type pass struct {
 	recompute Recompute
 	overwrite bool          // gradients, instead of adding to them
 	dh        tensor.Tensor // [rows, dim] the gradient of the residual stream
-	grads     grads
+	actGrads  actGrads
 }
 
 // grads are where the backward pass of every block has its gradients of activations.
-type grads struct {
+type actGrads struct {
 	dx      tensor.Tensor // [rows, dim] of a norm's output
 	dqkv    tensor.Tensor
 	dy      tensor.Tensor // [rows, heads·headDim]
@@ -42,11 +42,11 @@ type grads struct {
 
 // extent is how large a pass is.
 type extent struct {
-	most    int  // tokens of the largest pass: what is staged for one lies where it lies for all
-	rows    int  // tokens
-	trained int  // those that predict something
-	logits  int  // rows of logits at a time
-	keep    bool // what a backward pass needs
+	maxTokens int  // tokens of the largest pass: what is staged for one lies where it lies for all
+	rows      int  // tokens
+	targets   int  // those that predict something
+	logits    int  // rows of logits at a time
+	keep      bool // what a backward pass needs
 }
 
 // stage brings all that a pass is told to the device, in one piece.
@@ -56,5 +56,5 @@ func (p *pass) stage(lists ...[]int32) {
 	for i, list := range lists {
 		copy(all[i*most:], list)
 	}
-	p.d.UploadI32(p.staged, all)
+	p.dev.UploadI32(p.staged, all)
 }

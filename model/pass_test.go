@@ -11,9 +11,9 @@ import (
 // TestStaged wants the offsets of a pass's sequences on the device, where those of every pass lie, and those of empty ones
 // dropped: there may be more of these than tokens.
 func TestStaged(t *testing.T) {
-	c := shapes["llama"]
-	d := device(t, kernels.Options{})
-	m := open(t, d, c, Options{DType: tensor.F32, MaxTokens: 5, Train: true})
+	cfg := shapes["llama"]
+	dev := device(t, kernels.Options{})
+	m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 5, Train: true})
 	where := tensor.Tensor{}
 	for _, test := range []struct{ starts, want []int32 }{
 		{nil, []int32{0, 3}},
@@ -22,13 +22,13 @@ func TestStaged(t *testing.T) {
 		{[]int32{0, 0, 0, 0, 0, 0, 0, 1, 3, 3, 3}, []int32{0, 1, 3}},
 	} {
 		n := test.want[len(test.want)-1]
-		b := sequence(c, 1, int(n))
+		b := sequence(cfg, 1, int(n))
 		b.CuSeqlens = test.starts
-		p, err := m.begin(b)
+		p, err := m.newPass(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := p.spec(c)
+		s := p.spec(cfg)
 		if !slices.Equal(s.CuSeqlens, test.want) || !slices.Equal(s.Offsets.I32(), test.want) {
 			t.Errorf("%v: %v, on the device %v, not %v", test.starts, s.CuSeqlens, s.Offsets.I32(), test.want)
 		}

@@ -41,11 +41,11 @@ func (c Config) InvFreq() []float64 {
 type rotary struct{ heads, kvHeads int }
 
 func (r rotary) forward(p *pass, qkv tensor.Tensor) {
-	p.d.RoPE(qkv, p.positions, p.rope.cos, p.rope.sin, r.heads, r.kvHeads)
+	p.dev.RoPE(qkv, p.positions, p.rope.cos, p.rope.sin, r.heads, r.kvHeads)
 }
 
 func (r rotary) backward(p *pass, dqkv tensor.Tensor) {
-	p.d.RoPEBackward(dqkv, p.positions, p.rope.cos, p.rope.sin, r.heads, r.kvHeads)
+	p.dev.RoPEBackward(dqkv, p.positions, p.rope.cos, p.rope.sin, r.heads, r.kvHeads)
 }
 
 // ropeTable is the cosines and sines of all positions from 0 up, each F32 [positions, headDim/2].
@@ -61,20 +61,20 @@ func (m *Model) ropeFor(positions int) error {
 		return nil
 	}
 	if t.cos.Ok() { // at least double, so that a growing cache does not compute it at every token
-		positions = max(positions, min(2*t.cos.Dim(0), m.c.MaxPositions))
+		positions = max(positions, min(2*t.cos.Dim(0), m.cfg.MaxPositions))
 	}
 	positions = ropeRows(positions)
-	half := m.c.HeadDim / 2
-	a, err := m.d.NewArena("RoPE's angles", kernels.SizeOf(func(a *kernels.Arena) { ropeTensors(a, positions, half) }))
+	half := m.cfg.HeadDim / 2
+	arena, err := m.dev.NewArena("RoPE's angles", kernels.SizeOf(func(arena *kernels.Arena) { ropeTensors(arena, positions, half) }))
 	if err != nil {
 		return err
 	}
 	if err := t.arena.Close(); err != nil {
 		return err
 	}
-	t.arena = a
-	t.cos, t.sin = ropeTensors(a, positions, half)
-	freq := m.c.InvFreq()
+	t.arena = arena
+	t.cos, t.sin = ropeTensors(arena, positions, half)
+	freq := m.cfg.InvFreq()
 	cos, sin := make([]float32, positions*half), make([]float32, positions*half)
 	for p := range positions {
 		for i, f := range freq {
@@ -82,14 +82,14 @@ func (m *Model) ropeFor(positions int) error {
 			cos[p*half+i], sin[p*half+i] = float32(c), float32(s)
 		}
 	}
-	m.d.Upload(t.cos, cos)
-	m.d.Upload(t.sin, sin)
+	m.dev.Upload(t.cos, cos)
+	m.dev.Upload(t.sin, sin)
 	return nil
 }
 
 // ropeRows is the least that a table is made for.
 func ropeRows(positions int) int { return max(positions, 64) }
 
-func ropeTensors(a *kernels.Arena, positions, half int) (cos, sin tensor.Tensor) {
-	return a.New("cos", tensor.F32, positions, half), a.New("sin", tensor.F32, positions, half)
+func ropeTensors(arena *kernels.Arena, positions, half int) (cos, sin tensor.Tensor) {
+	return arena.New("cos", tensor.F32, positions, half), arena.New("sin", tensor.F32, positions, half)
 }

@@ -10,10 +10,10 @@ import (
 
 // TestInvFreq has the frequencies of Llama 3.2 at the borders of the three ranges, worked out apart from the code.
 func TestInvFreq(t *testing.T) {
-	c := Config{HeadDim: 64, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}
-	f := c.InvFreq()
-	c.RoPEScaling = nil
-	plain := c.InvFreq()
+	cfg := Config{HeadDim: 64, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}
+	f := cfg.InvFreq()
+	cfg.RoPEScaling = nil
+	plain := cfg.InvFreq()
 	kept, blended, divided := 0, 0, 0
 	for i := range f {
 		switch ratio := f[i] / plain[i]; {
@@ -45,11 +45,11 @@ func TestInvFreq(t *testing.T) {
 
 // TestRoPETable makes tables that reach to the last position that is asked for, one after the other.
 func TestRoPETable(t *testing.T) {
-	c := shapes["llama"]
-	c.MaxPositions = 1000
-	d := device(t, kernels.Options{})
-	m := open(t, d, c, Options{DType: tensor.F32})
-	freq := c.InvFreq()
+	cfg := shapes["llama"]
+	cfg.MaxPositions = 1000
+	dev := device(t, kernels.Options{})
+	m := open(t, dev, cfg, Options{DType: tensor.F32})
+	freq := cfg.InvFreq()
 	for _, n := range []int{64, 65, 130, 131, 900, 1000} {
 		if err := m.ropeFor(n); err != nil {
 			t.Fatal(err)
@@ -57,8 +57,8 @@ func TestRoPETable(t *testing.T) {
 		if got := m.rope.cos.Dim(0); got < n {
 			t.Fatalf("angles of %d positions, want %d", got, n)
 		}
-		cos, _ := d.Floats(m.rope.cos)
-		sin, _ := d.Floats(m.rope.sin)
+		cos, _ := dev.Floats(m.rope.cos)
+		sin, _ := dev.Floats(m.rope.sin)
 		for i, f := range freq {
 			at, angle := (n-1)*len(freq)+i, float64(n-1)*f
 			if cos[at] != float32(math.Cos(angle)) || sin[at] != float32(math.Sin(angle)) {

@@ -10,115 +10,115 @@ import (
 )
 
 // cut lays out a pass. MemoryOf runs it to count.
-func (m *Model) cut(a *kernels.Arena, e extent) *pass {
-	c, t, rows, keep := m.c, m.o.DType, e.rows, e.keep
-	p := &pass{d: m.d, rope: &m.rope, rows: rows, recompute: m.o.Recompute, acts: make([]acts, 0, c.Layers)}
-	p.staged = a.New("staged", tensor.I32, 5*e.most+1)
-	p.ids, p.positions = p.staged.Part(0, rows), p.staged.Part(e.most, rows)
-	p.index, p.targets = p.staged.Part(2*e.most, e.trained), p.staged.Part(3*e.most, e.trained)
-	p.loss = a.New("loss", tensor.F32, e.trained)
+func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
+	cfg, t, rows, keep := m.cfg, m.opts.DType, e.rows, e.keep
+	p := &pass{dev: m.dev, rope: &m.rope, rows: rows, recompute: m.opts.Recompute, layers: make([]layerActs, 0, cfg.Layers)}
+	p.staged = arena.New("staged", tensor.I32, 5*e.maxTokens+1)
+	p.ids, p.positions = p.staged.Part(0, rows), p.staged.Part(e.maxTokens, rows)
+	p.index, p.targets = p.staged.Part(2*e.maxTokens, e.targets), p.staged.Part(3*e.maxTokens, e.targets)
+	p.loss = arena.New("loss", tensor.F32, e.targets)
 	var h []tensor.Tensor // the residual stream before each block and behind the last; two that take turns if none is kept
-	for i := range c.Layers + 1 {
+	for i := range cfg.Layers + 1 {
 		if !keep && i >= 2 {
 			h = append(h, h[i-2])
 			continue
 		}
-		h = append(h, a.New(fmt.Sprintf("h%d", i), t, rows, c.Dim))
+		h = append(h, arena.New(fmt.Sprintf("h%d", i), t, rows, cfg.Dim))
 	}
-	keepAttention := keep && m.o.Recompute == RecomputeNone
-	keepMLP := keep && m.o.Recompute != RecomputeLayer
-	for i := range c.Layers {
-		var b acts
+	keepAttention := keep && m.opts.Recompute == RecomputeNone
+	keepMLP := keep && m.opts.Recompute != RecomputeLayer
+	for i := range cfg.Layers {
+		var b layerActs
 		if i == 0 || keepAttention {
-			b.attention = cutAttention(a, c, t, rows)
+			b.attention = allocAttention(arena, cfg, t, rows)
 		} else {
-			b.attention = p.acts[0].attention
+			b.attention = p.layers[0].attention
 		}
 		b.attention.h = h[i]
 		if i == 0 || keepMLP {
-			b.mlp = cutMLP(a, c, t, rows)
+			b.mlp = allocMLP(arena, cfg, t, rows)
 		} else {
-			b.mlp = p.acts[0].mlp
+			b.mlp = p.layers[0].mlp
 		}
-		p.acts = append(p.acts, b)
+		p.layers = append(p.layers, b)
 	}
-	p.last = normActs{h: h[c.Layers], rstd: a.New("rstd", tensor.F32, rows), x: a.New("x", t, rows, c.Dim)}
-	p.branch = a.New("branch", t, rows, c.Dim)
+	p.last = normActs{h: h[cfg.Layers], rstd: arena.New("rstd", tensor.F32, rows), x: arena.New("x", t, rows, cfg.Dim)}
+	p.branch = arena.New("branch", t, rows, cfg.Dim)
 	if keep {
-		p.dh = a.New("dh", t, rows, c.Dim)
+		p.dh = arena.New("dh", t, rows, cfg.Dim)
 	}
-	head := func() { p.head = m.cutHead(a, e) }
+	head := func() { p.head = m.allocHead(arena, e) }
 	if !keep {
 		head()
 		return p
 	}
-	a.Overlay( // the head is done before the blocks' backward pass begins
+	arena.Overlay( // the head is done before the blocks' backward pass begins
 		head,
 		func() {
-			p.grads.dx = a.New("dx", t, rows, c.Dim)
-			a.Overlay( // the two halves are never at work at once
+			p.actGrads.dx = arena.New("dx", t, rows, cfg.Dim)
+			arena.Overlay( // the two halves are never at work at once
 				func() {
-					p.grads.dgateUp = a.New("dgateUp", t, rows, 2*c.Inner)
-					p.grads.dact = a.New("dact", t, rows, c.Inner)
+					p.actGrads.dgateUp = arena.New("dgateUp", t, rows, 2*cfg.Inner)
+					p.actGrads.dact = arena.New("dact", t, rows, cfg.Inner)
 				},
 				func() {
-					p.grads.dqkv = a.New("dqkv", t, rows, c.qkvDim())
-					p.grads.dy = a.New("dy", t, rows, c.Heads*c.HeadDim)
+					p.actGrads.dqkv = arena.New("dqkv", t, rows, cfg.qkvDim())
+					p.actGrads.dy = arena.New("dy", t, rows, cfg.Heads*cfg.HeadDim)
 				})
 		})
 	return p
 }
 
 // begin checks a batch, lays out a pass and brings the batch to the device.
-func (m *Model) begin(b Batch) (*pass, error) {
-	if err := b.check(m.c, m.o.MaxTokens); err != nil {
+func (m *Model) newPass(b Batch) (*pass, error) {
+	if err := b.check(m.cfg, m.opts.MaxTokens); err != nil {
 		return nil, err
 	}
 	if err := m.ropeFor(b.longest()); err != nil {
 		return nil, err
 	}
-	m.acts.Release(0)
-	b = b.filled(m.o.Rows(len(b.IDs)), m.o.Longest, int32(max(0, m.c.PadID)))
+	m.actArena.Release(0)
+	b = b.padded(m.opts.Rows(len(b.IDs)), m.opts.Longest, int32(max(0, m.cfg.PadID)))
 	n := len(b.IDs)
-	p := m.cut(m.acts, extent{most: m.o.MaxTokens, rows: n, trained: b.Targets(), logits: m.o.piece(m.c, n), keep: m.o.Train})
-	p.starts = slices.Compact(slices.Clone(b.starts())) // so there are no more than most + 1
-	p.offsets = p.staged.Part(4*m.o.MaxTokens, len(p.starts))
-	index, targets := b.trained()
-	p.stage(b.IDs, b.positions(), index, targets, p.starts)
+	p := m.allocPass(m.actArena, extent{maxTokens: m.opts.MaxTokens, rows: n, targets: b.Targets(), logits: m.opts.logitsChunk(m.cfg, n), keep: m.opts.Train})
+	p.cuSeqlens = slices.Compact(slices.Clone(b.cuSeqlens())) // so there are no more than most + 1
+	p.offsets = p.staged.Part(4*m.opts.MaxTokens, len(p.cuSeqlens))
+	index, targets := b.targets()
+	p.stage(b.IDs, b.positions(), index, targets, p.cuSeqlens)
 	return p, nil
 }
 
 // forward goes through all blocks and the last norm, whose output is p.last.x.
 func (m *Model) forward(p *pass) {
-	defer m.d.Range("forward")()
-	s := stream{h: p.acts[0].attention.h}
+	defer m.dev.Range("forward")()
+	s := stream{h: p.layers[0].attention.h}
 	m.embed.forward(p, s.h)
 	m.watch("embed", s.h)
-	for i := range m.blocks {
-		a := &p.acts[i]
-		end := m.blockRange(i)
-		s = m.blocks[i].forward(p, a, s)
+	for i := range m.layers {
+		acts := &p.layers[i]
+		end := m.layerRange(i)
+		s = m.layers[i].forward(p, acts, s)
 		end()
 		if i > 0 { // the stream's addition was made by the norm that block i begins with
-			m.watch(fmt.Sprintf("block.%d", i-1), a.attention.h)
+			m.watch(fmt.Sprintf("block.%d", i-1), acts.attention.h)
 		}
 	}
-	m.norm.forward(m.d, p.last, s)
-	m.watch(fmt.Sprintf("block.%d", len(m.blocks)-1), p.last.h)
+	m.norm.forward(m.dev, p.last, s)
+	m.watch(fmt.Sprintf("block.%d", len(m.layers)-1), p.last.h)
 	m.watch("norm", p.last.x)
 }
 
 // backward goes back through the last norm and all blocks from dx, the gradient of the last norm's output.
 func (m *Model) backward(p *pass, dx tensor.Tensor, after func(block int)) {
-	defer m.d.Range("backward")()
-	m.norm.backwardFirst(m.d, p.dh, dx, p.last, p.overwrite)
-	for i := len(m.blocks) - 1; i >= 0; i-- {
-		b := &m.blocks[i]
-		if !b.below && !b.trained() {
+	defer m.dev.Range("backward")()
+	m.norm.backwardFirst(m.dev, p.dh, dx, p.last, p.overwrite)
+	for i := len(m.layers) - 1; i >= 0; i-- {
+		layer := &m.layers[i]
+		if !layer.below && !layer.trainable() {
 			return
 		}
-		end := m.blockRange(i)
-		b.backward(p, &p.acts[i])
+		end := m.layerRange(i)
+		layer.backward(p, &p.layers[i])
 		end()
 		if after != nil {
 			after(i)
@@ -127,7 +127,7 @@ func (m *Model) backward(p *pass, dx tensor.Tensor, after func(block int)) {
 	m.embed.backward(p)
 }
 
-func (m *Model) blockRange(i int) (end func()) { return m.d.Range(fmt.Sprintf("block %d", i)) }
+func (m *Model) layerRange(i int) (end func()) { return m.dev.Range(fmt.Sprintf("block %d", i)) }
 
 func (m *Model) watch(name string, h tensor.Tensor) {
 	if m.OnHidden != nil {
@@ -155,7 +155,7 @@ func (l Loss) Mean() float64 {
 
 // Loss is the loss of a batch, without gradients.
 func (m *Model) Loss(b Batch) (Loss, error) {
-	p, err := m.begin(b)
+	p, err := m.newPass(b)
 	if err != nil {
 		return Loss{}, err
 	}
@@ -175,7 +175,7 @@ func (p *pass) losses() Losses { return Losses{p.index.Len(), p.loss} }
 // Read waits for losses and brings them to the host.
 func (m *Model) Read(l Losses) (Loss, error) {
 	r := Loss{Targets: l.Targets, Tokens: make([]float32, l.Targets)}
-	err := m.d.Download(r.Tokens, l.Each)
+	err := m.dev.Download(r.Tokens, l.Each)
 	for _, x := range r.Tokens {
 		r.Sum += float64(x)
 	}
@@ -195,13 +195,13 @@ type Gradients struct {
 // scale is one over the number of trained positions in all of them. It does not wait for the device. The model must have been
 // opened with Train.
 func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
-	if !m.o.Train {
+	if !m.opts.Train {
 		panic("model: Gradient of a model that was not opened with Train")
 	}
-	if m.o.ReuseGradients && !g.Overwrite {
+	if m.opts.ReuseGradients && !g.Overwrite {
 		panic("model: Gradient adds to gradients that another block's have taken the place of")
 	}
-	p, err := m.begin(b)
+	p, err := m.newPass(b)
 	if err != nil {
 		return Losses{}, err
 	}
@@ -217,5 +217,5 @@ func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	if g.After != nil {
 		g.After(Outside)
 	}
-	return l, m.d.Err()
+	return l, m.dev.Err()
 }

@@ -11,7 +11,7 @@ import (
 // few of them, what they are told of the token lies in the GPU's memory, and all of them are one graph, which serves token after token.
 
 // A step is what a cache has for that.
-type step struct {
+type tokenGraph struct {
 	token tensor.Tensor // I32 [2]: the token that comes next, and its position; what the model chose, until it is told otherwise
 	parts tensor.Tensor // of attention
 	last  [2]int32      // what token holds
@@ -25,11 +25,11 @@ type step struct {
 
 // leastReach is how many positions a graph serves for at least. Each that has to be made for more serves for twice as many, or
 // for a whole cache.
-var leastReach = 512 // tests set it
+var minReach = 512 // tests set it
 
 // reachOf is how many positions a graph serves for that has to serve for n.
 func (c *KVCache) reachOf(n int) int {
-	reach := leastReach
+	reach := minReach
 	for reach < n {
 		reach *= 2
 	}
@@ -37,14 +37,14 @@ func (c *KVCache) reachOf(n int) int {
 }
 
 // steps says whether single tokens take this way.
-func (m *Model) steps() bool {
-	return m.d.Decodes(m.o.DType, m.c.Dim, m.c.Inner, m.c.Heads*m.c.HeadDim)
+func (m *Model) decodes() bool {
+	return m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
 }
 
 // step computes the logits of one more token, and chooses the token after it.
-func (m *Model) step(c *KVCache, p *pass, id int32) {
+func (m *Model) decode(c *KVCache, p *pass, id int32) {
 	if token := [2]int32{id, int32(c.n)}; !c.known || c.last != token {
-		m.d.UploadI32(c.token, token[:])
+		m.dev.UploadI32(c.token, token[:])
 	}
 	c.known, c.done = false, true
 	if c.graph != nil && c.n < c.reach && c.angles == m.rope.cos.Addr {
@@ -54,36 +54,36 @@ func (m *Model) step(c *KVCache, p *pass, id int32) {
 	m.launch(c, p, c.reachOf(c.n+1)) // compiles what was not yet, which a graph cannot
 	_ = c.graph.Close()              // an error sticks to the device
 	c.reach, c.angles = c.reachOf(c.n+2), m.rope.cos.Addr
-	c.graph = m.d.Capture(func() { m.launch(c, p, c.reach) })
+	c.graph = m.dev.Capture(func() { m.launch(c, p, c.reach) })
 }
 
 // launch is the kernels of a step, for positions below reach.
 func (m *Model) launch(c *KVCache, p *pass, reach int) {
-	d, h := m.d, p.acts[0].attention.h
-	d.Embedding(h, m.embed.w, c.token.Part(0, 1))
-	for i := range m.blocks {
-		b, a := &m.blocks[i], &p.acts[i]
-		b.attention.step(d, c, &m.rope, &a.attention, h, reach)
-		d.NormSwiGLU(a.mlp.act, h, b.mlp.norm.w, b.mlp.gateUp.weight.w, b.mlp.gateUp.bias.w, b.mlp.norm.eps)
-		d.LinearAdd(h, a.mlp.act, b.mlp.down.weight.w, b.mlp.down.bias.w)
+	dev, h := m.dev, p.layers[0].attention.h
+	dev.Embedding(h, m.embed.w, c.token.Part(0, 1))
+	for i := range m.layers {
+		layer, acts := &m.layers[i], &p.layers[i]
+		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, reach)
+		dev.NormSwiGLU(acts.mlp.act, h, layer.mlp.norm.w, layer.mlp.gateUp.weight.w, layer.mlp.gateUp.bias.w, layer.mlp.norm.eps)
+		dev.LinearAdd(h, acts.mlp.act, layer.mlp.down.weight.w, layer.mlp.down.bias.w)
 	}
-	d.NormLinear(p.head.logits, h, m.norm.w, m.head.weight.w, m.head.bias.w, m.norm.eps)
-	d.ChooseNext(c.token, p.head.logits)
+	dev.NormLinear(p.head.logits, h, m.norm.w, m.head.weight.w, m.head.bias.w, m.norm.eps)
+	dev.ChooseNext(c.token, p.head.logits)
 }
 
 // step is forward for one token, in place.
-func (l *attention) step(d *kernels.Device, cache *KVCache, rope *ropeTable, a *attentionActs, h tensor.Tensor, reach int) {
-	c, qkv := l.c, a.qkv
-	if c.QKNorm {
-		qkv = a.raw
+func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable, acts *attentionActs, h tensor.Tensor, reach int) {
+	cfg, qkv := l.cfg, acts.qkv
+	if cfg.QKNorm {
+		qkv = acts.raw
 	}
-	d.NormLinear(qkv, h, l.norm.w, l.qkv.weight.w, l.qkv.bias.w, l.norm.eps)
-	if c.QKNorm {
-		d.QKNorm(a.qkv, a.rstdQ, a.raw, l.qNorm.w, l.kNorm.w, c.Heads, c.KVHeads, c.NormEps)
+	dev.NormLinear(qkv, h, l.norm.w, l.qkv.weight.w, l.qkv.bias.w, l.norm.eps)
+	if cfg.QKNorm {
+		dev.QKNorm(acts.qkv, acts.rstdQ, acts.raw, l.qNorm.w, l.kNorm.w, cfg.Heads, cfg.KVHeads, cfg.NormEps)
 	}
-	d.AttentionNext(a.y, a.qkv, cache.k[l.layer], cache.v[l.layer], cache.token.Part(1, 1), rope.cos, rope.sin,
-		cache.parts.Part(0, c.spec().NextParts(reach)...), c.spec())
-	d.LinearAdd(h, a.y, l.o.weight.w, l.o.bias.w)
+	dev.AttentionNext(acts.y, acts.qkv, cache.k[l.layer], cache.v[l.layer], cache.token.Part(1, 1), rope.cos, rope.sin,
+		cache.parts.Part(0, cfg.spec().NextParts(reach)...), cfg.spec())
+	dev.LinearAdd(h, acts.y, l.o.weight.w, l.o.bias.w)
 }
 
 // Greedy is Extend where the next token is to be the most likely one: of the highest logit, among equals the first. The device
@@ -97,15 +97,15 @@ func (m *Model) Greedy(c *KVCache, ids []int32) (id int32, logits []float32, err
 	}
 	if !c.done {
 		c.known = false
-		m.d.UploadI32(c.token, []int32{0, int32(c.n - 1)})
-		m.d.ChooseNext(c.token, x)
+		m.dev.UploadI32(c.token, []int32{0, int32(c.n - 1)})
+		m.dev.ChooseNext(c.token, x)
 	}
 	token := make([]byte, c.token.Bytes())
-	if err := m.d.DownloadBytes(token, c.token); err != nil {
+	if err := m.dev.DownloadBytes(token, c.token); err != nil {
 		return -1, nil, err
 	}
 	if id = int32(binary.NativeEndian.Uint32(token)); id < 0 {
-		if err := m.d.Download(c.next, x); err != nil {
+		if err := m.dev.Download(c.next, x); err != nil {
 			return -1, nil, err
 		}
 		return -1, c.next, nil

@@ -13,9 +13,9 @@ import (
 // emulated opens the GPU that the CPU plays.
 func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
-	d, err := kernels.Open("emulated", o)
-	cudatest.Opened(t, d, err)
-	return d
+	dev, err := kernels.Open("emulated", o)
+	cudatest.Opened(t, dev, err)
+	return dev
 }
 
 // stepShapes are models whose tokens a GPU computes by a graph: all lengths are multiples of 8.
@@ -55,12 +55,12 @@ func extend(t *testing.T, m *Model, c *KVCache, ids ...int32) []float32 {
 // TestStep has tokens of a GPU give the logits that the CPU computes in float32 but for rounding, fused and one operation after the
 // other, and by a graph the very bits that they give without.
 func TestStep(t *testing.T) {
-	for name, c := range stepShapes {
+	for name, cfg := range stepShapes {
 		t.Run(name, func(t *testing.T) {
-			ids := sequence(c, 3, 14).IDs
+			ids := sequence(cfg, 3, 14).IDs
 			var graphs []bool
-			run := func(d *kernels.Device, dtype tensor.DType) (all [][]float32) {
-				m := open(t, d, c, Options{DType: dtype})
+			run := func(dev *kernels.Device, dtype tensor.DType) (all [][]float32) {
+				m := open(t, dev, cfg, Options{DType: dtype})
 				cache := newCache(t, m, len(ids))
 				extend(t, m, cache, ids[:5]...)
 				for _, id := range ids[5:] {
@@ -71,9 +71,9 @@ func TestStep(t *testing.T) {
 			}
 			want := run(device(t, kernels.Options{}), tensor.BF16)
 			apart := run(emulated(t, kernels.Options{}), tensor.BF16)
-			d := emulated(t, kernels.Options{Fused: kernels.All()})
-			graph := run(d, tensor.BF16)
-			counts := d.Counts()
+			dev := emulated(t, kernels.Options{Fused: kernels.All()})
+			graph := run(dev, tensor.BF16)
+			counts := dev.Counts()
 			for _, one := range []string{"attention_next", "choose_next", "linear_add", "norm_linear", "norm_swiglu"} {
 				if counts[one] == 0 {
 					t.Errorf("%s did not run: %v", one, counts)
@@ -100,13 +100,13 @@ func TestStep(t *testing.T) {
 // TestGreedy has models choose the token that the logits of Extend say, on the CPU and on a GPU, with a graph and without, and go on
 // with it: from a prompt of one token or several, to the end of the cache, after a Trim, and after a token that was not the one chosen.
 func TestGreedy(t *testing.T) {
-	c := stepShapes["llama"]
-	for what, d := range map[string]*kernels.Device{
+	cfg := stepShapes["llama"]
+	for what, dev := range map[string]*kernels.Device{
 		"CPU": device(t, kernels.Options{}), "unfused": emulated(t, kernels.Options{}),
 		"graph": emulated(t, kernels.Options{Fused: kernels.All()}), "no graph": emulated(t, kernels.Options{Fused: kernels.All(), Sync: true}),
 	} {
 		t.Run(what, func(t *testing.T) {
-			m := open(t, d, c, Options{DType: tensor.BF16})
+			m := open(t, dev, cfg, Options{DType: tensor.BF16})
 			told, free := newCache(t, m, 12), newCache(t, m, 12)
 			check := func(ids ...int32) int32 {
 				t.Helper()
@@ -116,7 +116,7 @@ func TestGreedy(t *testing.T) {
 				if err != nil || id != want || none != nil {
 					t.Fatalf("after %d tokens: %d, %v, %v, not %d", free.Len(), id, none, err, want)
 				}
-				if got, err := m.d.Floats(m.extend.head.logits); err != nil || !slices.Equal(got, logits) {
+				if got, err := m.dev.Floats(m.extendPass.head.logits); err != nil || !slices.Equal(got, logits) {
 					t.Fatalf("after %d tokens it is chosen from other logits, %v", free.Len(), err)
 				}
 				return id
@@ -156,7 +156,7 @@ func TestGreedyBroken(t *testing.T) {
 	}
 	first := id
 	norm := m.Params()[len(m.Params())-1]
-	m.d.Upload(norm.W, slices.Repeat([]float32{float32(math.NaN())}, norm.W.Len()))
+	m.dev.Upload(norm.W, slices.Repeat([]float32{float32(math.NaN())}, norm.W.Len()))
 	if id, _, err := m.Greedy(cache, []int32{first, first}); id != -1 || err != nil {
 		t.Fatal(id, err)
 	}
@@ -166,7 +166,7 @@ func TestGreedyBroken(t *testing.T) {
 	}
 	for range 2 {
 		id, logits, err := m.Greedy(cache, []int32{2})
-		if err != nil || id != -1 || len(logits) != m.c.Vocab || logits[0] == logits[0] {
+		if err != nil || id != -1 || len(logits) != m.cfg.Vocab || logits[0] == logits[0] {
 			t.Errorf("%s is NaN: %d, %v, %v", norm.Name, id, logits, err)
 		}
 	}
@@ -175,13 +175,13 @@ func TestGreedyBroken(t *testing.T) {
 // TestStepCaches has two caches of a model take turns, the second of which is made while the first has a graph and moves RoPE's table,
 // and go on past the positions that a graph serves for, as far as there is room.
 func TestStepCaches(t *testing.T) {
-	before := leastReach
-	leastReach = 2
-	defer func() { leastReach = before }()
-	c := stepShapes["llama"]
+	before := minReach
+	minReach = 2
+	defer func() { minReach = before }()
+	cfg := stepShapes["llama"]
 	run := func(sync bool) (all [][]float32) {
-		m := open(t, emulated(t, kernels.Options{Fused: kernels.All(), Sync: sync}), c, Options{DType: tensor.BF16})
-		ids := sequence(c, 5, 150).IDs
+		m := open(t, emulated(t, kernels.Options{Fused: kernels.All(), Sync: sync}), cfg, Options{DType: tensor.BF16})
+		ids := sequence(cfg, 5, 150).IDs
 		first := newCache(t, m, 66)
 		for _, id := range ids[:5] {
 			all = append(all, extend(t, m, first, id))

@@ -77,48 +77,48 @@ func (c Config) check() error {
 }
 
 // small is how many elements a tensor has at least whose moments are in 8 bits, as in bitsandbytes.
-const small = 4096
+const min8BitSize = 4096
 
 // small says whether a parameter keeps its moments in F32, and a master in F32 where there is one at all: those that are
 // too few to matter, and norms and biases, where every element does. In bitsandbytes size alone decides.
-func (c Config) small(p model.Param) bool {
-	return p.W.Len() < small || len(p.W.Shape) < 2 && !c.BNB
+func (c Config) keeps32Bit(p model.Param) bool {
+	return p.W.Len() < min8BitSize || len(p.W.Shape) < 2 && !c.BNB
 }
 
 // AdamW is the optimiser: parameters, and what it keeps of each.
 type AdamW struct {
-	c       Config
-	d       *kernels.Device
+	cfg     Config
+	dev     *kernels.Device
 	params  []model.Param // those that are trained
 	state   []kernels.AdamWState
 	arena   *kernels.Arena
 	all     *kernels.AdamWList // params with their state
-	blocks  map[int]*kernels.AdamWList
+	layers  map[int]*kernels.AdamWList
 	control kernels.Control
 	step    int
 }
 
 // New is an optimiser of those parameters that are trained, with all moments zero. Masters begin as the weights are now. It
 // is an error when the configuration makes no sense, or there is not enough memory.
-func New(d *kernels.Device, params []model.Param, c Config) (*AdamW, error) {
-	if err := c.check(); err != nil {
+func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) {
+	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	o := &AdamW{c: c, d: d, params: trained(params)}
+	o := &AdamW{cfg: cfg, dev: dev, params: trainable(params)}
 	var err error
-	if o.arena, err = d.NewArena("optimiser state", SizeOf(params, c)); err != nil {
+	if o.arena, err = dev.NewArena("optimiser state", SizeOf(params, cfg)); err != nil {
 		return nil, err
 	}
 	var lists tensor.Tensor
-	o.state, lists, o.control = cut(o.arena, o.params, c)
+	o.state, lists, o.control = alloc(o.arena, o.params, cfg)
 	o.list(lists)
-	d.Begin(o.control)
+	dev.Begin(o.control)
 	for i, p := range o.params {
 		for _, x := range tensors(o.state[i]) {
-			d.Zero(x)
+			dev.Zero(x)
 		}
 		if m := o.state[i].Master; m.Ok() && m.DType == tensor.F32 {
-			err = errors.Join(err, widen(d, m, p.W))
+			err = errors.Join(err, widen(dev, m, p.W))
 		}
 	}
 	if err != nil {
@@ -128,25 +128,25 @@ func New(d *kernels.Device, params []model.Param, c Config) (*AdamW, error) {
 }
 
 // widen copies BF16 values to F32 in pieces that need little memory beside.
-func widen(d *kernels.Device, dst, src tensor.Tensor) error {
+func widen(dev *kernels.Device, dst, src tensor.Tensor) error {
 	const piece = 1 << 20
 	for at, n := 0, src.Len(); at < n; at += piece {
 		part := min(piece, n-at)
-		x, err := d.Floats(src.Part(at, part))
+		x, err := dev.Floats(src.Part(at, part))
 		if err != nil {
 			return err
 		}
-		d.Upload(dst.Part(at, part), x)
+		dev.Upload(dst.Part(at, part), x)
 	}
 	return nil
 }
 
 // SizeOf is the bytes that New allocates, by the same arithmetic. The parameters may come from arenas that only count.
-func SizeOf(params []model.Param, c Config) int {
-	return kernels.SizeOf(func(a *kernels.Arena) { cut(a, trained(params), c) })
+func SizeOf(params []model.Param, cfg Config) int {
+	return kernels.SizeOf(func(arena *kernels.Arena) { alloc(arena, trainable(params), cfg) })
 }
 
-func trained(params []model.Param) (list []model.Param) {
+func trainable(params []model.Param) (list []model.Param) {
 	for _, p := range params {
 		if p.Trainable() {
 			list = append(list, p)
@@ -156,47 +156,47 @@ func trained(params []model.Param) (list []model.Param) {
 }
 
 // cut is the state of each parameter, memory for a list of them and for lists by block, and the control of steps, without contents.
-func cut(a *kernels.Arena, params []model.Param, c Config) ([]kernels.AdamWState, tensor.Tensor, kernels.Control) {
+func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.AdamWState, tensor.Tensor, kernels.Control) {
 	states := make([]kernels.AdamWState, len(params))
 	for i, p := range params {
 		n, s := p.W.Len(), &states[i]
-		if c.Bits == 8 && !c.small(p) {
-			s.M = a.New(p.Name+".m", tensor.U8, n)
-			s.MScale = a.New(p.Name+".m_absmax", tensor.F32, kernels.QuantBlocks(n))
-			s.V = a.New(p.Name+".v", tensor.U8, n)
-			s.VScale = a.New(p.Name+".v_absmax", tensor.F32, kernels.QuantBlocks(n))
+		if cfg.Bits == 8 && !cfg.keeps32Bit(p) {
+			s.M = arena.New(p.Name+".m", tensor.U8, n)
+			s.MScale = arena.New(p.Name+".m_absmax", tensor.F32, kernels.QuantBlocks(n))
+			s.V = arena.New(p.Name+".v", tensor.U8, n)
+			s.VScale = arena.New(p.Name+".v_absmax", tensor.F32, kernels.QuantBlocks(n))
 		} else {
-			s.M = a.New(p.Name+".m", tensor.F32, n)
-			s.V = a.New(p.Name+".v", tensor.F32, n)
+			s.M = arena.New(p.Name+".m", tensor.F32, n)
+			s.V = arena.New(p.Name+".v", tensor.F32, n)
 		}
 		switch {
-		case p.W.DType != tensor.BF16 || c.Master == NoMaster:
-		case c.Master == FP32 || c.small(p):
-			s.Master = a.New(p.Name+".master", tensor.F32, n)
-		case c.Master == Split8:
-			s.Master = a.New(p.Name+".residual", tensor.U8, n)
+		case p.W.DType != tensor.BF16 || cfg.Master == NoMaster:
+		case cfg.Master == FP32 || cfg.keeps32Bit(p):
+			s.Master = arena.New(p.Name+".master", tensor.F32, n)
+		case cfg.Master == Split8:
+			s.Master = arena.New(p.Name+".residual", tensor.U8, n)
 		}
 	}
-	return states, a.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(params))), kernels.NewControl(a)
+	return states, arena.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(params))), kernels.NewControl(arena)
 }
 
 // list makes lists, in that memory, of the parameters as AdamW moves them: of all, and of each block.
 func (o *AdamW) list(memory tensor.Tensor) {
 	all, blocks := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
 	for i, p := range o.params {
-		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, NoDecay: !p.Decay, BNB: o.c.BNB,
-			Stochastic: o.c.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()}
+		all[i] = kernels.AdamWTensor{W: p.W, G: p.Grad, State: o.state[i], Number: i, NoDecay: !p.Decay, BNB: o.cfg.BNB,
+			Stochastic: o.cfg.Master == Stochastic && p.W.DType == tensor.BF16 && !o.state[i].Master.Ok()}
 		blocks[p.Layer] = append(blocks[p.Layer], all[i])
 	}
 	at := 0
 	next := func(list []kernels.AdamWTensor) *kernels.AdamWList {
 		part := memory.Part(at, kernels.AdamWListSize(len(list)))
 		at += part.Len()
-		return o.d.NewAdamWList(part, list)
+		return o.dev.NewAdamWList(part, list)
 	}
-	o.all, o.blocks = next(all), map[int]*kernels.AdamWList{}
+	o.all, o.layers = next(all), map[int]*kernels.AdamWList{}
 	for _, block := range slices.Sorted(maps.Keys(blocks)) {
-		o.blocks[block] = next(blocks[block])
+		o.layers[block] = next(blocks[block])
 	}
 }
 
@@ -211,16 +211,16 @@ func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
 }
 
 // AddLoss adds losses, F32 on the device, to the sum that the next Step tells of, and lets decide.
-func (o *AdamW) AddLoss(losses tensor.Tensor) { o.d.AddLoss(o.control, losses) }
+func (o *AdamW) AddLoss(losses tensor.Tensor) { o.dev.AddLoss(o.control, losses) }
 
 // Step moves every parameter once, against its gradient clipped to a norm of limit (0: as it is), with learning rate lr. With an
 // lr of 0 the moments advance and nothing moves. Where the norm, or the sum of the losses that were added since the last step, is
 // not finite, nothing changes and the step does not count. What is to be done is decided on the device; Step waits for it at the
 // end, and returns its error.
 func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
-	defer o.d.Range("optimizer")()
-	o.d.AddSquaresAll(o.control, o.all)
-	o.d.Decide(o.control, limit)
+	defer o.dev.Range("optimizer")()
+	o.dev.AddSquaresAll(o.control, o.all)
+	o.dev.Decide(o.control, limit)
 	o.move(o.all, lr, o.control)
 	return o.End()
 }
@@ -234,8 +234,8 @@ func (o *AdamW) Move(lr float64) {
 
 // move takes the step after those that were taken, of the parameters of a list, if control says so.
 func (o *AdamW) move(list *kernels.AdamWList, lr float64, control kernels.Control) {
-	o.d.AdamWAll(list, kernels.AdamWStep{LR: lr, Beta1: o.c.Beta1, Beta2: o.c.Beta2, Eps: o.c.Eps, Decay: o.c.Decay, GradScale: 1,
-		Control: control, Step: o.step + 1, Seed: o.c.Seed})
+	o.dev.AdamWAll(list, kernels.AdamWStep{LR: lr, Beta1: o.cfg.Beta1, Beta2: o.cfg.Beta2, Eps: o.cfg.Eps, Decay: o.cfg.Decay, GradScale: 1,
+		Control: control, Step: o.step + 1, Seed: o.cfg.Seed})
 }
 
 // Steps is how many steps were taken, or what SetSteps said and the calls since.

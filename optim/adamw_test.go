@@ -19,29 +19,29 @@ import (
 // place allocates parameters with gradients, and a device for them on one thread.
 func place(t *testing.T, dtype tensor.DType, shapes ...[]int) (*kernels.Device, []model.Param) {
 	t.Helper()
-	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
+	dev, err := kernels.Open("cpu", kernels.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, placeOn(t, d, dtype, shapes...)
+	return dev, placeOn(t, dev, dtype, shapes...)
 }
 
 // placeOn allocates parameters with gradients on a device.
-func placeOn(t *testing.T, d *kernels.Device, dtype tensor.DType, shapes ...[]int) (params []model.Param) {
+func placeOn(t *testing.T, dev *kernels.Device, dtype tensor.DType, shapes ...[]int) (params []model.Param) {
 	t.Helper()
-	cut := func(a *kernels.Arena) {
+	cut := func(arena *kernels.Arena) {
 		params = nil
 		for i, s := range shapes {
 			name := fmt.Sprint("p", i)
-			params = append(params, model.Param{Name: name, W: a.New(name, dtype, s...), Grad: a.New("grad "+name, tensor.F32, s...), Decay: len(s) > 1})
+			params = append(params, model.Param{Name: name, W: arena.New(name, dtype, s...), Grad: arena.New("grad "+name, tensor.F32, s...), Decay: len(s) > 1})
 		}
 	}
-	a, err := d.NewArena("test", kernels.SizeOf(cut))
+	arena, err := dev.NewArena("test", kernels.SizeOf(cut))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { a.Close() })
-	cut(a)
+	t.Cleanup(func() { arena.Close() })
+	cut(arena)
 	return params
 }
 
@@ -54,9 +54,9 @@ func normal(seed uint64, n int, scale float64) []float32 {
 	return x
 }
 
-func floats(t *testing.T, d *kernels.Device, x tensor.Tensor) []float32 {
+func floats(t *testing.T, dev *kernels.Device, x tensor.Tensor) []float32 {
 	t.Helper()
-	v, err := d.Floats(x)
+	v, err := dev.Floats(x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +67,13 @@ func floats(t *testing.T, d *kernels.Device, x tensor.Tensor) []float32 {
 func configs() (list []Config) {
 	for _, bits := range []int{8, 32} {
 		for _, m := range []Master{Split8, Stochastic, FP32, NoMaster} {
-			c := Default
-			c.Bits, c.Master, c.Seed = bits, m, 7
-			list = append(list, c)
+			cfg := Default
+			cfg.Bits, cfg.Master, cfg.Seed = bits, m, 7
+			list = append(list, cfg)
 		}
-		c := Default
-		c.Bits, c.Master, c.BNB = bits, NoMaster, true
-		list = append(list, c)
+		cfg := Default
+		cfg.Bits, cfg.Master, cfg.BNB = bits, NoMaster, true
+		list = append(list, cfg)
 	}
 	return list
 }
@@ -99,10 +99,10 @@ func TestState(t *testing.T) {
 			"m U8, m_absmax F32, v U8, v_absmax F32"},
 		{tensor.BF16, func(c *Config) { c.Master, c.BNB, c.Bits = NoMaster, true, 32 }, "m F32, v F32", "m F32, v F32", ""},
 	} {
-		d, params := place(t, c.dtype, shapes...)
+		dev, params := place(t, c.dtype, shapes...)
 		config := Default
 		c.edit(&config)
-		o, err := New(d, params, config)
+		o, err := New(dev, params, config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,10 +125,10 @@ func TestState(t *testing.T) {
 			t.Errorf("SizeOf says %d, %d were allocated for %d bytes", n, o.arena.Size(), size)
 		}
 		var counted int
-		kernels.SizeOf(func(a *kernels.Arena) { // nothing is behind these
+		kernels.SizeOf(func(arena *kernels.Arena) { // nothing is behind these
 			var list []model.Param
 			for i, s := range shapes {
-				list = append(list, model.Param{Name: fmt.Sprint("p", i), W: a.New("w", c.dtype, s...), Grad: a.New("g", tensor.F32, s...)})
+				list = append(list, model.Param{Name: fmt.Sprint("p", i), W: arena.New("w", c.dtype, s...), Grad: arena.New("g", tensor.F32, s...)})
 			}
 			counted = SizeOf(list, config)
 		})
@@ -145,15 +145,15 @@ func TestState(t *testing.T) {
 // own: the same bits come out, on another number of threads too.
 func TestResume(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
-		for _, c := range configs() {
-			d, params := place(t, dtype, []int{67, 64}, []int{300}, []int{20, 20})
+		for _, cfg := range configs() {
+			dev, params := place(t, dtype, []int{67, 64}, []int{300}, []int{20, 20})
 			for i, p := range params {
-				d.Upload(p.W, normal(uint64(i), p.W.Len(), 0.02))
+				dev.Upload(p.W, normal(uint64(i), p.W.Len(), 0.02))
 			}
 			run := func(o *AdamW, to int) {
 				for o.Steps() < to {
 					for i, p := range params {
-						d.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
+						dev.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
 					}
 					take(t, o, 1e-3, 1)
 				}
@@ -168,7 +168,7 @@ func TestResume(t *testing.T) {
 				}
 				return all
 			}
-			o, err := New(d, params, c)
+			o, err := New(dev, params, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,7 +181,7 @@ func TestResume(t *testing.T) {
 			}
 			o.Close()
 
-			if o, err = New(d, params, c); err != nil {
+			if o, err = New(dev, params, cfg); err != nil {
 				t.Fatal(err)
 			}
 			list := o.State()
@@ -189,7 +189,7 @@ func TestResume(t *testing.T) {
 				list = append(list, p.W)
 			}
 			for i, x := range list {
-				d.UploadBytes(x, half[i])
+				dev.UploadBytes(x, half[i])
 			}
 			o.SetSteps(5)
 			if err := cpu.SetThreads(3); err != nil {
@@ -197,7 +197,7 @@ func TestResume(t *testing.T) {
 			}
 			run(o, 10)
 			if !slices.EqualFunc(snapshot(o), whole, bytes.Equal) {
-				t.Errorf("%v, %+v: a run that was resumed ends with other bits", dtype, c)
+				t.Errorf("%v, %+v: a run that was resumed ends with other bits", dtype, cfg)
 			}
 			o.Close()
 		}
@@ -210,22 +210,22 @@ func TestStochasticRounding(t *testing.T) {
 	const n = 4096
 	for _, bits := range []int{8, 32} {
 		run := func(seed uint64) (weights [][]float32) { // of two tensors that are alike, after each of two steps
-			c := Default
-			c.Bits, c.Master, c.Decay, c.Seed = bits, Stochastic, 0, seed
-			d, params := place(t, tensor.BF16, []int{n, 1}, []int{n, 1})
-			o, err := New(d, params, c)
+			cfg := Default
+			cfg.Bits, cfg.Master, cfg.Decay, cfg.Seed = bits, Stochastic, 0, seed
+			dev, params := place(t, tensor.BF16, []int{n, 1}, []int{n, 1})
+			o, err := New(dev, params, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer o.Close()
 			for range 2 {
 				for _, p := range params {
-					d.Upload(p.W, slices.Repeat([]float32{1}, n))
-					d.Upload(p.Grad, slices.Repeat([]float32{1}, n))
+					dev.Upload(p.W, slices.Repeat([]float32{1}, n))
+					dev.Upload(p.Grad, slices.Repeat([]float32{1}, n))
 				}
 				take(t, o, 1.0/512, 0) // half of the last place of 1 in BF16 below it: up or down
 				for _, p := range params {
-					weights = append(weights, floats(t, d, p.W))
+					weights = append(weights, floats(t, dev, p.W))
 				}
 			}
 			return weights
@@ -264,19 +264,19 @@ func TestStochasticRounding(t *testing.T) {
 // TestMasterBegins: a master in F32 begins as the weights are, all of them, however large the tensor is.
 func TestMasterBegins(t *testing.T) {
 	const n = 2<<20 + 5
-	d, params := place(t, tensor.BF16, []int{n, 1}, []int{300})
+	dev, params := place(t, tensor.BF16, []int{n, 1}, []int{300})
 	for i, p := range params {
-		d.Upload(p.W, normal(uint64(i), p.W.Len(), 0.02))
+		dev.Upload(p.W, normal(uint64(i), p.W.Len(), 0.02))
 	}
-	c := Default
-	c.Master = FP32
-	o, err := New(d, params, c)
+	cfg := Default
+	cfg.Master = FP32
+	o, err := New(dev, params, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer o.Close()
 	for i, p := range params {
-		if !slices.Equal(floats(t, d, o.state[i].Master), floats(t, d, p.W)) {
+		if !slices.Equal(floats(t, dev, o.state[i].Master), floats(t, dev, p.W)) {
 			t.Errorf("the master of %s is not its weights", p.Name)
 		}
 	}
@@ -289,15 +289,15 @@ func TestMasterBegins(t *testing.T) {
 func TestLostUpdates(t *testing.T) {
 	const n, steps, lr = 4096, 500, 2e-5
 	start, signal := normal(1, n, 0.02), normal(2, n, 0.3e-3)
-	run := func(dtype tensor.DType, c Config) (way []float64) {
-		d, params := place(t, dtype, []int{n, 1})
+	run := func(dtype tensor.DType, cfg Config) (way []float64) {
+		dev, params := place(t, dtype, []int{n, 1})
 		p := params[0]
 		half := make([]float32, n)
 		for i, w := range start {
 			half[i] = tensor.RoundBF16(w)
 		}
-		d.Upload(p.W, half)
-		o, err := New(d, params, c)
+		dev.Upload(p.W, half)
+		o, err := New(dev, params, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,14 +308,14 @@ func TestLostUpdates(t *testing.T) {
 			for i := range g {
 				g[i] += signal[i]
 			}
-			d.Upload(p.Grad, g)
+			dev.Upload(p.Grad, g)
 			take(t, o, rate(step), 0)
 		}
-		end := floats(t, d, p.W)
+		end := floats(t, dev, p.W)
 		for _, x := range o.State() {
 			switch {
 			case strings.HasSuffix(x.Name, ".master"):
-				end = floats(t, d, x)
+				end = floats(t, dev, x)
 			case strings.HasSuffix(x.Name, ".residual"):
 				for i, r := range x.U8() {
 					end[i] = math.Float32frombits(math.Float32bits(end[i]) + uint32(int32(int8(r))<<8))
@@ -327,9 +327,9 @@ func TestLostUpdates(t *testing.T) {
 		}
 		return way
 	}
-	c := Default
-	c.Decay, c.Bits, c.Master = 0, 32, NoMaster
-	truth := run(tensor.F32, c)
+	cfg := Default
+	cfg.Decay, cfg.Bits, cfg.Master = 0, 32, NoMaster
+	truth := run(tensor.F32, cfg)
 	for _, x := range []struct {
 		master          Master
 		least, most     float64 // share kept
@@ -342,8 +342,8 @@ func TestLostUpdates(t *testing.T) {
 		{Split8, 0.99, 1.01, 0, 0.01},
 		{FP32, 1, 1, 0, 0},
 	} {
-		c.Master = x.master
-		way := run(tensor.BF16, c)
+		cfg.Master = x.master
+		way := run(tensor.BF16, cfg)
 		var along, off, whole float64
 		for i, w := range truth {
 			along, off, whole = along+way[i]*w, off+(way[i]-w)*(way[i]-w), whole+w*w
@@ -376,9 +376,9 @@ func TestNoExplosion(t *testing.T) {
 		},
 	}
 	for name, gradient := range kinds {
-		largest := func(c Config) (worst float64) {
-			d, params := place(t, tensor.F32, []int{4096, 1})
-			o, err := New(d, params, c)
+		largest := func(cfg Config) (worst float64) {
+			dev, params := place(t, tensor.F32, []int{4096, 1})
+			o, err := New(dev, params, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -390,9 +390,9 @@ func TestNoExplosion(t *testing.T) {
 				for i := range g {
 					g[i] = float32(gradient(i%256, rng))
 				}
-				d.Upload(params[0].Grad, g)
+				dev.Upload(params[0].Grad, g)
 				take(t, o, lr, 0)
-				after := floats(t, d, params[0].W)
+				after := floats(t, dev, params[0].W)
 				for i, w := range after {
 					worst = max(worst, math.Abs(float64(w)-float64(before[i]))/lr)
 				}
@@ -417,10 +417,10 @@ func TestNoExplosion(t *testing.T) {
 func TestEightBits(t *testing.T) {
 	const n, steps, lr = 8977, 200, 1e-3
 	run := func(bits int) []float32 {
-		d, params := place(t, tensor.F32, []int{n, 1})
-		c := Default
-		c.Bits = bits
-		o, err := New(d, params, c)
+		dev, params := place(t, tensor.F32, []int{n, 1})
+		cfg := Default
+		cfg.Bits = bits
+		o, err := New(dev, params, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -431,10 +431,10 @@ func TestEightBits(t *testing.T) {
 			for i := range g {
 				g[i] = (g[i] + 3e-4) * float32(math.Exp(float64(scale[i]))) // log-normal, sigma 1
 			}
-			d.Upload(params[0].Grad, g)
+			dev.Upload(params[0].Grad, g)
 			take(t, o, lr, 0)
 		}
-		return floats(t, d, params[0].W)
+		return floats(t, dev, params[0].W)
 	}
 	exact, eight := run(32), run(8)
 	var off, whole float64

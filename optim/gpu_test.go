@@ -21,16 +21,16 @@ func TestGPU(t *testing.T) {
 	const limit = 0.05 // about half of the norm
 	shapes := [][]int{{67, 64}, {300}, {65, 64}, {20, 20}}
 	for _, master := range []Master{Split8, Stochastic} {
-		c := Default
-		c.Master, c.Seed = master, 7
+		cfg := Default
+		cfg.Master, cfg.Seed = master, 7
 		// start is parameters and an optimiser of them. The second and third are of a block, the others of none.
-		start := func(d *kernels.Device) ([]model.Param, *AdamW) {
-			params := placeOn(t, d, tensor.BF16, shapes...)
+		start := func(dev *kernels.Device) ([]model.Param, *AdamW) {
+			params := placeOn(t, dev, tensor.BF16, shapes...)
 			for i := range params {
 				params[i].Layer = []int{model.Outside, 0, 0, model.Outside}[i]
-				d.Upload(params[i].W, normal(uint64(i), params[i].W.Len(), 0.02))
+				dev.Upload(params[i].W, normal(uint64(i), params[i].W.Len(), 0.02))
 			}
-			o, err := New(d, params, c)
+			o, err := New(dev, params, cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,9 +39,9 @@ func TestGPU(t *testing.T) {
 		cpu, _ := place(t, tensor.BF16)
 		params, onCPU := start(cpu)
 		others, onGPU := start(gpu)
-		step := func(d *kernels.Device, o *AdamW, params []model.Param, blocks bool) kernels.Record {
+		step := func(dev *kernels.Device, o *AdamW, params []model.Param, blocks bool) kernels.Record {
 			for i, p := range params {
-				d.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
+				dev.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
 			}
 			if !blocks {
 				r, err := o.Step(1e-3, limit)

@@ -7,27 +7,27 @@ import "restyle/kernels"
 
 // AddSquares adds what the gradients of a block add to the square of the norm.
 func (o *AdamW) AddSquares(block int) {
-	defer o.d.Range("optimizer")()
-	if list := o.blocks[block]; list != nil {
-		o.d.AddSquaresAll(o.control, list)
+	defer o.dev.Range("optimizer")()
+	if list := o.layers[block]; list != nil {
+		o.dev.AddSquaresAll(o.control, list)
 	}
 }
 
 // Decide says what becomes of the step: see Step.
-func (o *AdamW) Decide(limit float64) { o.d.Decide(o.control, limit) }
+func (o *AdamW) Decide(limit float64) { o.dev.Decide(o.control, limit) }
 
 // MoveLayer moves the parameters of a block, if the step is taken.
 func (o *AdamW) MoveLayer(block int, lr float64) {
-	defer o.d.Range("optimizer")()
-	if list := o.blocks[block]; list != nil {
+	defer o.dev.Range("optimizer")()
+	if list := o.layers[block]; list != nil {
 		o.move(list, lr, o.control)
 	}
 }
 
 // End waits for the step and returns what it came to.
 func (o *AdamW) End() (kernels.Record, error) {
-	r, err := o.d.Record(o.control)
-	o.d.Begin(o.control)
+	r, err := o.dev.Record(o.control)
+	o.dev.Begin(o.control)
 	if r.Taken {
 		o.step++
 	}

@@ -14,20 +14,20 @@ import (
 
 // TestAdamW has three steps of two parameters beside the formula in float64, one of them with decay and one frozen.
 func TestAdamW(t *testing.T) {
-	d, err := kernels.Open("cpu", kernels.Options{})
+	dev, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := d.NewArena("test", 1<<16)
+	arena, err := dev.NewArena("test", 1<<16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
+	defer arena.Close()
 	const n = 37
 	params := []model.Param{
-		{Name: "matrix", W: a.New("w", tensor.F32, n), Grad: a.New("g", tensor.F32, n), Decay: true},
-		{Name: "norm", W: a.New("w", tensor.F32, n), Grad: a.New("g", tensor.F32, n)},
-		{Name: "frozen", W: a.New("w", tensor.F32, n), Decay: true},
+		{Name: "matrix", W: arena.New("w", tensor.F32, n), Grad: arena.New("g", tensor.F32, n), Decay: true},
+		{Name: "norm", W: arena.New("w", tensor.F32, n), Grad: arena.New("g", tensor.F32, n)},
+		{Name: "frozen", W: arena.New("w", tensor.F32, n), Decay: true},
 	}
 	w, m, v := [2][n]float64{}, [2][n]float64{}, [2][n]float64{}
 	for p := range params {
@@ -38,10 +38,10 @@ func TestAdamW(t *testing.T) {
 				w[p][i] = float64(x[i])
 			}
 		}
-		d.Upload(params[p].W, x)
+		dev.Upload(params[p].W, x)
 	}
-	c := Default
-	o, err := New(d, params, c) // too small for 8 bits
+	cfg := Default
+	o, err := New(dev, params, cfg) // too small for 8 bits
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,17 +54,17 @@ func TestAdamW(t *testing.T) {
 				x[i] = float32(math.Cos(float64(3*p + i*step)))
 				g := float64(x[i]) * scale
 				if params[p].Decay {
-					w[p][i] *= 1 - lr*c.Decay
+					w[p][i] *= 1 - lr*cfg.Decay
 				}
-				m[p][i] = c.Beta1*m[p][i] + (1-c.Beta1)*g
-				v[p][i] = c.Beta2*v[p][i] + (1-c.Beta2)*g*g
-				mHat := m[p][i] / (1 - math.Pow(c.Beta1, float64(step)))
-				vHat := v[p][i] / (1 - math.Pow(c.Beta2, float64(step)))
-				w[p][i] -= lr * mHat / (math.Sqrt(vHat) + c.Eps)
+				m[p][i] = cfg.Beta1*m[p][i] + (1-cfg.Beta1)*g
+				v[p][i] = cfg.Beta2*v[p][i] + (1-cfg.Beta2)*g*g
+				mHat := m[p][i] / (1 - math.Pow(cfg.Beta1, float64(step)))
+				vHat := v[p][i] / (1 - math.Pow(cfg.Beta2, float64(step)))
+				w[p][i] -= lr * mHat / (math.Sqrt(vHat) + cfg.Eps)
 			}
-			d.Upload(params[p].Grad, x)
+			dev.Upload(params[p].Grad, x)
 		}
-		norm, err := Norm(d, params)
+		norm, err := Norm(dev, params)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestAdamW(t *testing.T) {
 		}
 	}
 	for p := range 2 {
-		got, err := d.Floats(params[p].W)
+		got, err := dev.Floats(params[p].W)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestAdamW(t *testing.T) {
 			}
 		}
 	}
-	if got, _ := d.Floats(params[2].W); got[1] != float32(math.Sin(15)) {
+	if got, _ := dev.Floats(params[2].W); got[1] != float32(math.Sin(15)) {
 		t.Error("a frozen parameter moved")
 	}
 	if o.Steps() != 3 {
@@ -104,37 +104,37 @@ func TestAdamW(t *testing.T) {
 		func(c *Config) { c.Decay = math.NaN() }, func(c *Config) { c.Bits = 4 }, func(c *Config) { c.Master = "" },
 		func(c *Config) { c.BNB = true },
 	} {
-		c := Default
-		bad(&c)
-		if _, err := New(d, params, c); err == nil || !strings.HasPrefix(err.Error(), "AdamW: ") {
-			t.Errorf("%+v: %v", c, err)
+		cfg := Default
+		bad(&cfg)
+		if _, err := New(dev, params, cfg); err == nil || !strings.HasPrefix(err.Error(), "AdamW: ") {
+			t.Errorf("%+v: %v", cfg, err)
 		}
 	}
 }
 
 // TestStepNotTaken has a gradient or a loss that is not finite change nothing at all, and the next step be as if it had not been.
 func TestStepNotTaken(t *testing.T) {
-	for what, spoil := range map[string]func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor){
-		"an infinite gradient": func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
-			d.Upload(g.Part(3, 1), []float32{float32(math.Inf(1))})
+	for what, spoil := range map[string]func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor){
+		"an infinite gradient": func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
+			dev.Upload(g.Part(3, 1), []float32{float32(math.Inf(1))})
 		},
-		"a gradient that is no number": func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
-			d.Upload(g.Part(0, 1), []float32{float32(math.NaN())})
+		"a gradient that is no number": func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
+			dev.Upload(g.Part(0, 1), []float32{float32(math.NaN())})
 		},
-		"an infinite loss": func(d *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
-			d.Upload(loss, []float32{1, float32(math.Inf(-1))})
+		"an infinite loss": func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor) {
+			dev.Upload(loss, []float32{1, float32(math.Inf(-1))})
 		},
 	} {
 		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
 			var ends [2][]byte
 			for i := range ends {
-				d, params := place(t, dtype, []int{67, 64}, []int{20})
-				a, err := d.NewArena("loss", 256)
+				dev, params := place(t, dtype, []int{67, 64}, []int{20})
+				arena, err := dev.NewArena("loss", 256)
 				if err != nil {
 					t.Fatal(err)
 				}
-				loss := a.New("loss", tensor.F32, 2)
-				o, err := New(d, params, Default)
+				loss := arena.New("loss", tensor.F32, 2)
+				o, err := New(dev, params, Default)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -147,9 +147,9 @@ func TestStepNotTaken(t *testing.T) {
 					return r
 				}
 				fill := func() {
-					d.Upload(loss, []float32{1, 2})
+					dev.Upload(loss, []float32{1, 2})
 					for j, p := range params {
-						d.Upload(p.Grad, normal(uint64(j), p.W.Len(), 1))
+						dev.Upload(p.Grad, normal(uint64(j), p.W.Len(), 1))
 					}
 				}
 				fill()
@@ -157,7 +157,7 @@ func TestStepNotTaken(t *testing.T) {
 					t.Fatalf("%+v", r)
 				}
 				if i == 1 {
-					spoil(d, o, params[0].Grad, loss)
+					spoil(dev, o, params[0].Grad, loss)
 					if r := once(); r.Taken || o.Steps() != 1 {
 						t.Errorf("%s: %+v after %d steps", what, r, o.Steps())
 					}
@@ -169,7 +169,7 @@ func TestStepNotTaken(t *testing.T) {
 				for _, x := range append(o.State(), params[0].W, params[1].W) {
 					ends[i] = append(ends[i], x.Raw()...)
 				}
-				if err := errors.Join(o.Close(), a.Close()); err != nil {
+				if err := errors.Join(o.Close(), arena.Close()); err != nil {
 					t.Fatal(err)
 				}
 			}

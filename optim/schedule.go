@@ -13,7 +13,7 @@ type Schedule func(step int) float64
 // there is one at all:
 //
 //	lr(t) = lr · t / warmup    t < warmup
-func warmed(lr float64, warmup int, after func(step int) float64) Schedule {
+func withWarmup(lr float64, warmup int, after func(step int) float64) Schedule {
 	return func(step int) float64 {
 		if step < warmup {
 			return lr * (float64(step) / float64(warmup))
@@ -23,20 +23,20 @@ func warmed(lr float64, warmup int, after func(step int) float64) Schedule {
 }
 
 // share is how much of the steps from first to last is behind, from 0 to 1.
-func share(step, first, last int) float64 {
+func fraction(step, first, last int) float64 {
 	return math.Min(1, math.Max(0, float64(step-first)/math.Max(1, float64(last-first))))
 }
 
 // Constant is lr after the warm-up, as transformers' get_constant_schedule_with_warmup.
 func Constant(lr float64, warmup int) Schedule {
-	return warmed(lr, warmup, func(int) float64 { return lr })
+	return withWarmup(lr, warmup, func(int) float64 { return lr })
 }
 
 // Linear falls to 0 in a line until step total, as transformers' get_linear_schedule_with_warmup:
 //
 //	lr(t) = lr · (total - t) / (total - warmup)
 func Linear(lr float64, warmup, total int) Schedule {
-	return warmed(lr, warmup, func(step int) float64 {
+	return withWarmup(lr, warmup, func(step int) float64 {
 		return lr * math.Max(0, float64(total-step)/math.Max(1, float64(total-warmup)))
 	})
 }
@@ -46,8 +46,8 @@ func Linear(lr float64, warmup, total int) Schedule {
 //
 //	lr(t) = lr · ½ · (1 + cos(π · (t - warmup) / (total - warmup)))
 func Cosine(lr float64, warmup, total int) Schedule {
-	return warmed(lr, warmup, func(step int) float64 {
-		return lr * (0.5 * (1 + math.Cos(math.Pi*share(step, warmup, total))))
+	return withWarmup(lr, warmup, func(step int) float64 {
+		return lr * (0.5 * (1 + math.Cos(math.Pi*fraction(step, warmup, total))))
 	})
 }
 
@@ -57,8 +57,8 @@ func Cosine(lr float64, warmup, total int) Schedule {
 //	lr(t) = lr                                                t < total - decay
 //	lr(t) = lr · (1 - √((t - (total - decay)) / decay))       after
 func WSD(lr float64, warmup, decay, total int) Schedule {
-	return warmed(lr, warmup, func(step int) float64 {
-		return lr * (1 - math.Sqrt(share(step, total-decay, total)))
+	return withWarmup(lr, warmup, func(step int) float64 {
+		return lr * (1 - math.Sqrt(fraction(step, total-decay, total)))
 	})
 }
 

@@ -34,7 +34,7 @@ func (s Settings) ModelOptions(c model.Config, p *Plan) model.Options {
 	return model.Options{
 		DType: s.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: s.Context(c),
 		Train: true, Trainable: s.Trained, Recompute: s.Recompute, GradType: s.GradType, ReuseGradients: s.BlockGradients, HeadBytes: s.HeadBytes,
-		Fill: s.Fill,
+		PadPasses: s.Fill,
 	}
 }
 

@@ -27,7 +27,7 @@ func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error
 		return err
 	}
 	r := &Run{Settings: s, Model: m, Optimizer: o}
-	for _, tokens := range options.Fillings() {
+	for _, tokens := range options.PassSizes() {
 		if _, err := r.Move([]model.Batch{full(tokens, p.Longest)}, 1, 0); err != nil {
 			return err
 		}

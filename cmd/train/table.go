@@ -84,7 +84,7 @@ func (t *train) printSettings() {
 		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
 	}
 	filled := ""
-	if n := len(t.settings.ModelOptions(c, t.plan).Fillings()); t.settings.Fill {
+	if n := len(t.settings.ModelOptions(c, t.plan).PassSizes()); t.settings.Fill {
 		filled = fmt.Sprintf(", filled up to one of %d numbers", n)
 	}
 	row("steps", "%s of %s examples, in passes of up to %d tokens%s", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)),

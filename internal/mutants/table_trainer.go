@@ -58,7 +58,7 @@ var trainerMutants = []mutant{
 		"r.Optimizer.Step(lr, r.Settings.Clip)", "r.Optimizer.Step(lr, 0)", "./trainer -run Learns|Update"},
 	{"trainer/losses-of-the-last-pass", "trainer/step.go",
 		"r.Optimizer.AddLoss(l.Each)", "if i == len(batches)-1 {\n\t\t\tr.Optimizer.AddLoss(l.Each)\n\t\t}", "./trainer"},
-	{"trainer/a-pass-waits", "model/step.go", "return l, m.d.Err()", "return l, m.d.Sync()", "./trainer -run OneWait"},
+	{"trainer/a-pass-waits", "model/step.go", "return l, m.dev.Err()", "return l, m.dev.Sync()", "./trainer -run OneWait"},
 	{"trainer/same-bits-ignored", "cmd/train/decide.go", "if t.sameBits {", "if false {", "./cmd/train -run OtherMachine"},
 	{"trainer/same-bits-on-another-device", "cmd/train/decide.go", "case t.sameBits:", "case false:", "./cmd/train -run AnotherDevice"},
 	{"trainer/device-forgotten", "cmd/train/decide.go", "all[\"gpu\"] = gpu", "_ = gpu", "./cmd/train -run AnotherDevice"},
