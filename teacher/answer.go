@@ -11,7 +11,7 @@ import (
 	"restyle/teacher/openai"
 )
 
-// attempt asks the teacher once, or finds in the journal what it answered when it was asked.
+// attempt asks the teacher once, or takes its earlier answer from the journal, and checks the answer.
 func (d *decider) attempt(ctx context.Context, t *task) {
 	p := &t.prompt
 	if t.failed != nil {
@@ -40,6 +40,7 @@ func (d *decider) attempt(ctx context.Context, t *task) {
 	d.checkAnswer(t)
 }
 
+// ask asks the teacher and records its answer or refusal in the journal.
 func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 	p := &t.prompt
 	a, key, err := d.Teacher.Ask(ctx, p, t.request)
@@ -52,12 +53,12 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 		t.key = key
 		return a, err
 	case errors.As(err, &refused) && refused.Status == 0:
-		return Answer{Finish: refusedFinish, Text: refused.Reason}, nil // it is found again for nothing
+		return Answer{Finish: refusedFinish, Text: refused.Reason}, nil // made again at no cost
 	case errors.As(err, &refused) && d.begun():
 		return d.enter(t, Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, key, nil)
 	case errors.As(err, &refused):
-		// A teacher that has answered nothing yet may refuse for a reason that will be mended, a wrong parameter, say.
-		// Such a refusal is not kept as an answer, so that the run can be tried again.
+		// A teacher that has not answered anything yet may refuse because of a setting that the user will correct. Such
+		// a refusal is not recorded as an answer, so that a later run asks again.
 		return Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, d.fail(t, err)
 	case onlyThis(err):
 		return a, errors.Join(err, d.fail(t, err))
@@ -65,18 +66,18 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 	return a, err
 }
 
-// onlyThis tells whether a request found no answer while others did: the teacher is there, and its row alone has to wait.
+// onlyThis reports whether err concerns one request only: others were answered meanwhile, so only its row has to wait.
 func onlyThis(err error) bool {
 	var unavailable *openai.Unavailable
 	return errors.As(err, &unavailable) && !unavailable.AllDead && unavailable.Others > 0
 }
 
-// fail puts a request that brought no answer into the journal, for people to read.
+// fail records in the journal that a request got no answer, for people to read.
 func (d *decider) fail(t *task, err error) error {
 	return d.Journal.Fail(FailureRecord{Row: t.prompt.Row.Index, Attempt: t.prompt.Attempt, Error: err.Error()})
 }
 
-// enter counts an answer and puts it into the journal.
+// enter counts an answer and records it in the journal.
 func (d *decider) enter(t *task, a Answer, key string, err error) (Answer, error) {
 	if err != nil {
 		return a, err
@@ -90,7 +91,7 @@ func (d *decider) enter(t *task, a Answer, key string, err error) (Answer, error
 	return a, d.Journal.Add(AnswerRecord{Key: key, Row: p.Row.Index, Attempt: p.Attempt, Answer: a})
 }
 
-// checkAnswer makes the checks that need nothing but the row and its answer.
+// checkAnswer makes the checks that need only the row and its answer.
 func (d *decider) checkAnswer(t *task) {
 	fail := func(id, reason string) {
 		t.failed = &dataset.Check{ID: id, Value: reason}
@@ -134,7 +135,7 @@ func (d *decider) checkAnswer(t *task) {
 	c := newCandidate(p.Style, p.Question, p.Parts, text)
 	prose := c.said()
 	if p.Comments {
-		c.words, c.prose = nil, c.prose+"\n"+remarks // whatever is said beside the code is held to the same rules
+		c.words, c.prose = nil, c.prose+"\n"+remarks // the checks apply to the remarks too
 	}
 	verdicts, failed := run(textChecks, c)
 	t.text, t.failed = text, failed
@@ -148,7 +149,7 @@ func (d *decider) checkAnswer(t *task) {
 	t.verdicts = append([]dataset.Check{{ID: "A1", Pass: true, Value: "stop"}}, verdicts...)
 }
 
-// addRemarks puts remarks, lines such as "L3: …" or "C2L3: …", at the ends of lines of code.
+// addRemarks adds remarks, given as lines such as "L3: …" or "C2L3: …", to the ends of lines of code.
 func addRemarks(blocks []string, remarks string) ([]string, error) {
 	byBlock := make([]map[int]string, len(blocks))
 	for _, line := range strings.Split(remarks, "\n") {
@@ -178,6 +179,7 @@ func addRemarks(blocks []string, remarks string) ([]string, error) {
 	return out, nil
 }
 
+// parseRemark parses "L3: …" or "C2L3: …": the block and the line in it, both from 1, and the remark.
 func parseRemark(line string) (block, at int, remark string, ok bool) {
 	place, remark, ok := strings.Cut(line, ":")
 	remark = strings.TrimSpace(remark)

@@ -36,22 +36,19 @@ func WriteBatchLine(w io.Writer, key string, body []byte) error {
 	return err
 }
 
-// Ingested is what was found in a file of batch results.
+// Ingested counts the lines of a file of batch results.
 type Ingested struct {
-	Answers    int    `json:"answers"`    // taken
-	Known      int    `json:"known"`      // answered before; the earlier answer stands
-	Duplicates int    `json:"duplicates"` // further results for the same request
-	Failed     int    `json:"failed"`     // results that are errors; their requests stay open
-	Unreadable int    `json:"unreadable"` // lines that are not results, such as one cut short
+	Answers    int    `json:"answers"`    // recorded in the journal
+	Known      int    `json:"known"`      // in the journal already, which keeps its answer
+	Duplicates int    `json:"duplicates"` // further results of a request
+	Failed     int    `json:"failed"`     // results that are errors; their requests remain unanswered
+	Unreadable int    `json:"unreadable"` // lines that are not results, such as an incomplete one
 	FirstError string `json:"first_error,omitempty"`
 }
 
-// IngestBatch takes the answers out of a file of batch results, whatever their order, and enters them in the journal.
-// A file in which no line is a result is an error: it is another file.
-//
-// Of several answers to one request it takes the same one whatever their order is.
-//
-// Of an answer that has the secret in it, nothing is kept but openai.KeyInAnswer as its finish reason.
+// IngestBatch reads a file of batch results and records the answers in the journal. The order of the lines does not
+// matter, not even if a request has several answers. IngestBatch returns an error if no line is a result: then it is
+// another file. Of an answer that contains the secret it keeps nothing; the finish reason is [openai.KeyInAnswer].
 func IngestBatch(r io.Reader, j *Journal, secret secret.Secret) (Ingested, error) {
 	answers, order, in, err := readResults(r, secret)
 	if err != nil {
@@ -59,9 +56,9 @@ func IngestBatch(r io.Reader, j *Journal, secret secret.Secret) (Ingested, error
 	}
 	if len(order)+in.Failed == 0 {
 		if in.FirstError == "" {
-			in.FirstError = "it is empty"
+			in.FirstError = "the file is empty"
 		}
-		return in, fmt.Errorf("no line of it is a batch result (%s): give the file in which the batch server wrote its answers", in.FirstError)
+		return in, fmt.Errorf("no line is a batch result (%s): give the file that the batch server wrote", in.FirstError)
 	}
 	for _, key := range order {
 		if _, known := j.Find([]string{key}); known {
@@ -76,7 +73,7 @@ func IngestBatch(r io.Reader, j *Journal, secret secret.Secret) (Ingested, error
 	return in, nil
 }
 
-// readResults reads a file of batch results: the answers by key, and the keys in the order of the file.
+// readResults reads a file of batch results. It returns the answers by key, and the keys in the order of the file.
 func readResults(r io.Reader, secret secret.Secret) (answers map[string]Answer, order []string, in Ingested, err error) {
 	complain := func(n *int, line int, format string, args ...any) {
 		if *n++; in.FirstError == "" {
@@ -122,7 +119,8 @@ func readResults(r io.Reader, secret secret.Secret) (answers map[string]Answer, 
 	return answers, order, in, nil
 }
 
-// better chooses between two answers to one request: a whole one, and else the one that sorts first.
+// better reports whether a is preferred to b as the answer to one request: a complete one first, then the one that sorts
+// first.
 func better(a, b Answer) bool {
 	if (a.Finish == "stop") != (b.Finish == "stop") {
 		return a.Finish == "stop"
@@ -130,8 +128,8 @@ func better(a, b Answer) bool {
 	return a.Finish+"\n"+a.Text < b.Finish+"\n"+b.Text
 }
 
-// parseResult reads one line of results: an answer, or the failure that the line reports, or the error that it is
-// neither.
+// parseResult parses one line of results. It returns an answer, or the failure that the line reports; the error means
+// that the line is neither.
 func parseResult(line []byte) (key string, a Answer, failure string, err error) {
 	var result struct {
 		CustomID *string `json:"custom_id"`
@@ -142,7 +140,7 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 		Error json.RawMessage `json:"error"`
 	}
 	if !utf8.Valid(line) {
-		return "", a, "", fmt.Errorf("it is not valid UTF-8")
+		return "", a, "", fmt.Errorf("not a batch result: not valid UTF-8")
 	}
 	if err := json.Unmarshal(line, &result); err != nil {
 		var kind *json.UnmarshalTypeError
@@ -152,34 +150,35 @@ func parseResult(line []byte) (key string, a Answer, failure string, err error) 
 		return "", a, "", fmt.Errorf("not a batch result: %w", err)
 	}
 	if result.CustomID == nil || len(*result.CustomID) != 64 || strings.Trim(*result.CustomID, "0123456789abcdef") != "" {
-		return "", a, "", fmt.Errorf("it has no custom_id that --emit-batch wrote: is this the file of results?")
+		return "", a, "", fmt.Errorf("its custom_id is missing or is not one that gen wrote: is this the file of results?")
 	}
 	key = *result.CustomID
-	said := func(raw json.RawMessage) string {
-		text := string(bytes.TrimSpace(raw))
-		if text == "" || text == "null" {
+	text := func(raw json.RawMessage) string {
+		s := string(bytes.TrimSpace(raw))
+		if s == "null" {
 			return ""
 		}
-		if len(text) > 300 {
-			text = strings.ToValidUTF8(text[:300], "") + "…"
+		if len(s) > 300 {
+			s = strings.ToValidUTF8(s[:300], "") + "…"
 		}
-		return text
+		return s
 	}
 	switch r := result.Response; {
-	case said(result.Error) != "":
-		return key, a, said(result.Error), nil
+	case text(result.Error) != "":
+		return key, a, text(result.Error), nil
 	case r == nil:
-		return key, a, "it has no response", nil
-	case r.StatusCode == 400 || r.StatusCode == 413 || r.StatusCode == 422: // never, for this request
-		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), Status: r.StatusCode, Endpoint: batchEndpoint}, "", nil
-	case r.StatusCode != 200 && r.StatusCode != 0: // vllm run-batch leaves it out in some versions
-		return key, a, fmt.Sprintf("status %d %s", r.StatusCode, said(r.Body.Error)), nil
-	case said(r.Body.Error) != "":
-		return key, a, said(r.Body.Error), nil
+		return key, a, "no response", nil
+	case r.StatusCode == 400 || r.StatusCode == 413 || r.StatusCode == 422: // this request will never be answered
+		return key, Answer{Finish: refusedFinish, Text: fmt.Sprintf("status %d %s", r.StatusCode, text(r.Body.Error)),
+			Status: r.StatusCode, Endpoint: batchEndpoint}, "", nil
+	case r.StatusCode != 200 && r.StatusCode != 0: // some versions of vllm run-batch omit it
+		return key, a, fmt.Sprintf("status %d %s", r.StatusCode, text(r.Body.Error)), nil
+	case text(r.Body.Error) != "":
+		return key, a, text(r.Body.Error), nil
 	case len(r.Body.Choices) == 0:
-		return key, a, "it has no answer", nil
+		return key, a, "no answer", nil
 	case r.Body.Choices[0].FinishReason == "":
-		return key, a, "it has no finish_reason: the answer may be cut short", nil
+		return key, a, "no finish_reason: the answer may be incomplete", nil
 	default:
 		a = Answer{Finish: string(r.Body.Choices[0].FinishReason), Model: r.Body.Model, Endpoint: batchEndpoint}
 		if message := r.Body.Choices[0].Message; message != nil {

@@ -13,15 +13,15 @@ import (
 	"restyle/voice"
 )
 
-// Builtin is the teacher that needs no model: it composes prose from the phrase bank of the style around facts that it
-// reads off the question and the code. It understands neither; it is there so that everything else can be run, tested
-// and trained anywhere, and its name stands in every certificate that it earns.
+// Builtin is the teacher that needs no model. It composes prose from the style's phrase bank and from facts that it reads
+// off the question and the code, of which it understands neither. With it everything else can be run, tested and trained
+// on any machine. Its certificates name it.
 type Builtin struct{}
 
 // Name returns "builtin".
 func (Builtin) Name() string { return "builtin" }
 
-// composition is all that the built-in rewriter's answer depends on.
+// A composition is everything that an answer of Builtin depends on.
 type composition struct {
 	Style      string           `json:"style_sha256"`
 	Facts      voice.Facts      `json:"facts"`
@@ -42,7 +42,7 @@ func compositionOf(p *Prompt) composition {
 	return c
 }
 
-// Request describes the composition as JSON, for the journal's key and the certificate.
+// Request returns the composition as JSON, from which the journal's key and the certificate's hash are made.
 func (Builtin) Request(p *Prompt) Request {
 	body, err := json.Marshal(compositionOf(p))
 	if err != nil {
@@ -52,12 +52,12 @@ func (Builtin) Request(p *Prompt) Request {
 	return Request{Body: body, Keys: []string{hex.EncodeToString(sum[:])}}
 }
 
-// Ask composes the answer. A style whose phrases cannot make one that is in the voice refuses the row.
+// Ask composes the answer. It refuses the row if the style's phrases make no answer that is in the voice.
 func (Builtin) Ask(_ context.Context, p *Prompt, r Request) (Answer, string, error) {
 	c := compositionOf(p)
 	text, err := p.Style.Compose(c.Facts, c.Assignment)
 	if errors.Is(err, voice.ErrNoBank) {
-		return Answer{}, "", fmt.Errorf("%w; or have a model rewrite, with --model", err)
+		return Answer{}, "", err
 	}
 	if err != nil {
 		return Answer{}, r.Keys[0], &Refused{Reason: err.Error()}
@@ -70,7 +70,7 @@ func (Builtin) Ask(_ context.Context, p *Prompt, r Request) (Answer, string, err
 	return Answer{Text: out.String(), Finish: "stop", Model: "builtin"}, r.Keys[0], nil
 }
 
-// lineRemarks are remarks on one or two lines of the first block of code, in the form that the protocol has for them.
+// lineRemarks returns remarks on one or two lines of the first block of code, in the form that the prompt asks for.
 func lineRemarks(p *Prompt) string {
 	lines := remarkLines(p.Parts.Blocks[0])
 	var out strings.Builder

@@ -17,37 +17,39 @@ import (
 // The limits of the acceptance checks.
 const (
 	minSource = 40   // characters of code in a source answer
-	maxSource = 1200 //
+	maxSource = 1200 // the same
 	maxRow    = 1800 // characters of question and rewrite together: what fits in 512 tokens of a Llama-3 vocabulary
-	maxRatio  = 15   // times the source's length that a rewrite may have
+	maxRatio  = 15   // the rewrite's length as a multiple of the source's
 
-	// maxLook is how many bytes of a source row are looked at at all: one with more is too long whatever is in it.
+	// maxLook is the largest source row, in bytes, that is parsed: a longer one fails S2 whatever it contains.
 	maxLook = 64 << 10
 )
 
-// tooLong is the failed check of a source row that is too long to be taken apart, nil for any other.
+// tooLong returns the failed check of a row that is too long to be parsed, nil for any other row.
 func tooLong(instruction, input, output string) *dataset.Check {
 	n := len(instruction) + len(input) + len(output)
 	if n <= maxLook {
 		return nil
 	}
-	return &dataset.Check{ID: "S2", Value: fmt.Sprintf("%d bytes, allowed are at most %d characters with the question", n, maxRow)}
+	return &dataset.Check{ID: "S2", Value: fmt.Sprintf("%d bytes: must be at most %d characters with the question", n, maxRow)}
 }
 
-// A candidate is a rewrite on its way into the dataset, with what the checks look at.
+// A candidate is a rewrite to be checked, with what several checks read of it.
 type candidate struct {
 	style    *voice.Style
 	question string
-	parts    Parts           // of the source's answer
-	text     string          // the rewrite as it would be stored
-	pieces   []piece         // of the text
-	prose    string          // the text outside its fences
-	words    *voice.Text     // the prose, read when it is first looked at
-	known    map[string]bool // see isName
-	source   string          // code and question: what a stated value may come from
-	context  string          // the source's lexemes, made when they are first looked at
-	scored   *voice.Tone
-	talked   *uint8 // see talk
+	parts    Parts   // of the source's answer
+	text     string  // the rewrite as it would be stored
+	pieces   []piece // of the text
+	prose    string  // the text outside its fences
+	source   string  // code and question: what a stated value may come from
+
+	// Computed on first use.
+	words   *voice.Text     // the prose; see said
+	known   map[string]bool // names in the code; see isName
+	context string          // the source's lexemes; see has
+	scored  *voice.Tone     // see tone
+	talked  *uint8          // see talk
 }
 
 func newCandidate(style *voice.Style, question string, parts Parts, text string) *candidate {
@@ -63,7 +65,7 @@ func newCandidate(style *voice.Style, question string, parts Parts, text string)
 	return c
 }
 
-// tone is the tone of the text.
+// tone returns the tone of the text.
 func (c *candidate) tone() voice.Tone {
 	if c.scored == nil {
 		t := c.style.Tone(voice.Read(c.text))
@@ -72,7 +74,7 @@ func (c *candidate) tone() voice.Tone {
 	return *c.scored
 }
 
-// said is the prose as the style looks at it.
+// said returns the prose, split into words.
 func (c *candidate) said() voice.Text {
 	if c.words == nil {
 		t := voice.Read(c.prose)
@@ -81,7 +83,7 @@ func (c *candidate) said() voice.Text {
 	return *c.words
 }
 
-// isName tells whether the source's code has a name.
+// isName reports whether the source's code uses a name.
 func (c *candidate) isName(name string) bool {
 	if c.known == nil {
 		c.known = map[string]bool{}
@@ -92,37 +94,37 @@ func (c *candidate) isName(name string) bool {
 	return c.known[name]
 }
 
-// A check is one condition that every row has to meet. Its function returns a value to record: where it fails, the
-// reason, as a clause that is shown to the teacher.
+// A check is a condition that every row has to meet. Its function returns whether the row meets it and a value to record;
+// if the row fails, the value is the reason, as a clause that goes into the teacher's next prompt.
 type check struct {
 	id   string
 	what string
 	f    func(*candidate) (bool, string)
 }
 
-// sourceChecks are made before anything is asked; textChecks on a finished rewrite. A1 (the teacher finished), A2's
-// placeholders and A10 (the set is varied) need more than the row and are made where that is known.
+// sourceChecks apply to a source row before the teacher is asked, textChecks to a rewrite. A1 (the teacher finished),
+// A2's placeholders and A10 (the dataset stays varied) need more than the row: see checkAnswer, Parts.Join and Ledger.
 var (
 	sourceChecks = []check{
 		{"S1", "the source is Python", sourceIsPython},
 		{"S2", "the source is neither too short nor too long", sourceLength},
-		{"S3", "the source does not have the voice already", sourcePlain},
+		{"S3", "the source is not in the voice already", sourcePlain},
 	}
 	textChecks = []check{
-		{"A2", "code stands in closed fences tagged python", fencesClosed},
+		{"A2", "code is in closed fences tagged python", fencesClosed},
 		{"A3", "the code is the source's", codeKept},
 		{"A4", "names in backticks are the code's or Python's", namesKnown},
-		{"A5", "nothing is said about the task of rewriting", noMeta},
+		{"A5", "no talk about the task of rewriting", noMeta},
 		{"A6", "no refusal", noRefusal},
-		{"A7", "the tone is there", toneThere},
+		{"A7", "the tone is strong enough", toneThere},
 		{"A8", "no slurs, profanity or threats", noBanned},
 		{"A9", "the length is right", lengthRight},
-		{"A11", "no result is stated that the source does not contain", nothingInvented},
-		{"A12", "no artefacts of a decoder", noArtefacts},
+		{"A11", "every stated result is in the source", nothingInvented},
+		{"A12", "no artifacts of a decoder", noArtifacts},
 	}
 )
 
-// run makes checks in order and returns their verdicts; failed is the first that did not pass, nil if none.
+// run makes checks in order and returns their verdicts, and the first that failed, nil if none did.
 func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *dataset.Check) {
 	for _, k := range checks {
 		pass, value := k.f(c)
@@ -134,8 +136,8 @@ func run(checks []check, c *candidate) (verdicts []dataset.Check, failed *datase
 	return verdicts, failed
 }
 
-// Audit makes every check that a finished row allows, on a row from anywhere: S1 to A12 without A10, and A1 by the look
-// of the text's end, since how it was finished is not known.
+// Audit makes every check that is possible on a finished row from any source: S1 to A12 without A10. Since the finish
+// reason is unknown, it judges A1 by the end of the text.
 func Audit(style *voice.Style, r dataset.Rewritten) []dataset.Check {
 	if failed := tooLong(r.Instruction, r.Input, r.OutputOriginal+r.OutputPassiveAggressive); failed != nil {
 		return []dataset.Check{*failed}
@@ -170,10 +172,10 @@ func sourceLength(c *candidate) (bool, string) {
 	n := c.sourceLen()
 	value := fmt.Sprintf("%d characters", n)
 	if n < minSource || n > maxSource {
-		return false, fmt.Sprintf("%s, allowed are %d to %d", value, minSource, maxSource)
+		return false, fmt.Sprintf("%s: must be %d to %d", value, minSource, maxSource)
 	}
 	if row := utf8.RuneCountInString(c.source); row > maxRow {
-		return false, fmt.Sprintf("question and code have %d characters, allowed with an answer's words are %d", row, maxRow)
+		return false, fmt.Sprintf("question and code have %d characters: must be at most %d, with the rewrite's prose", row, maxRow)
 	}
 	return true, value
 }
@@ -183,6 +185,7 @@ func sourcePlain(c *candidate) (bool, string) {
 	return score < c.style.MinScore, fmt.Sprintf("score %d", score)
 }
 
+// sourceLen returns the length of the source answer, in characters.
 func (c *candidate) sourceLen() (n int) {
 	for _, b := range c.parts.Blocks {
 		n += utf8.RuneCountInString(b)
@@ -190,8 +193,8 @@ func (c *candidate) sourceLen() (n int) {
 	return n + utf8.RuneCountInString(c.parts.Prose())
 }
 
-// codeKept proves that the code in the fences is the source's: block by block; or, where the source is one block, in
-// one of the fences or in all of them together.
+// codeKept proves that the code in the fences is the source's: block by block, or, if the source is one block, in one of
+// the fences or in all of them together.
 func codeKept(c *candidate) (bool, string) {
 	var fenced []string
 	for _, p := range c.pieces {
@@ -242,8 +245,8 @@ func codeKept(c *candidate) (bool, string) {
 
 var inlineCode = regexp.MustCompile("`([^`\n]+)`")
 
-// namesKnown accepts inline code that stands in the source or the question as it is, and otherwise code all of whose
-// names are the source's, keywords or builtins and all of whose literals the source has.
+// namesKnown accepts inline code that the source or the question contains as it is. It also accepts code whose names are
+// all the source's, keywords or builtins, and whose literals are all in the source.
 func namesKnown(c *candidate) (bool, string) {
 	found := inlineCode.FindAllStringSubmatch(c.prose, -1)
 	for _, m := range found {
@@ -254,6 +257,7 @@ func namesKnown(c *candidate) (bool, string) {
 	return true, fmt.Sprintf("%d in backticks", len(found))
 }
 
+// knows reports whether namesKnown accepts a snippet of inline code.
 func (c *candidate) knows(snippet string) bool {
 	tokens, err := python.Tokenize(snippet)
 	if err != nil {
@@ -274,7 +278,7 @@ func (c *candidate) knows(snippet string) bool {
 	return true
 }
 
-// hasWord tells whether a name stands in text as a whole word.
+// hasWord reports whether text contains a name as a whole word.
 func hasWord(text, word string) bool {
 	inWord := func(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 	for i := 0; ; {
@@ -292,8 +296,8 @@ func hasWord(text, word string) bool {
 	}
 }
 
-// The patterns of A5. The first set talks about the task itself; "rewrite" alone may be what the question is about. The
-// second describes what was asked for, the third repeats what only a teacher is shown.
+// The patterns of A5 and A6. A match of metaPatterns talks about the task itself, though the question may be about
+// rewriting; one of askedPatterns describes what was asked for; one of leakPatterns repeats what only a teacher sees.
 var (
 	metaPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`\bre-?writ(?:e|es|ing|ten)\b`, `\brewrote\b`,
@@ -330,8 +334,8 @@ var (
 
 const cannot = `(?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not)`
 
-// The literal words without which the patterns above cannot match, in lower case: looking for them first saves most of
-// the time that the patterns take, so they are as long as they can be.
+// The literal words without one of which the patterns above cannot match, in lower case. Searching for them first saves
+// most of the patterns' time, so they are as long as possible.
 var (
 	metaWords    = []string{"rewrit", "re-writ", "rewrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "as per", "as you"}
 	askedWords   = []string{"tone", "persona", "register", "voice", "style", "revised ", "reworded ", "rephrased ", "sarcas", "condescen", "snark", "rude ", " words", "as instructed"}
@@ -339,7 +343,7 @@ var (
 	refusalWords = []string{" ai", "language model", "artificial", "sorry", "i can't", "i can’t", "i cannot", "i can not", "i won't", "i won’t", "i will not", "m unable", "m not able", "decline", "against my"}
 )
 
-// topics are stems of what A5 looks for that a question may be about, without hyphens and spaces.
+// topics are stems of words that A5 searches for but that a question may be about, without hyphens and spaces.
 var topics = []string{"rewr", "passive", "constraint", "tone", "persona", "register", "voice", "style", "version", "prompt", "instruct", "words", "sarcas", "placeholder", "fewshot"}
 
 // The bits of the lists in talkWords.
@@ -352,7 +356,7 @@ const (
 
 var talkWords = indexWords(metaWords, askedWords, leakWords, refusalWords)
 
-// talk returns the lists of talkWords that the prose has a word of.
+// talk returns the lists of talkWords of which the prose contains a word.
 func (c *candidate) talk() uint8 {
 	if c.talked == nil {
 		lists := talkWords.in(strings.ToLower(c.prose))
@@ -361,8 +365,8 @@ func (c *candidate) talk() uint8 {
 	return *c.talked
 }
 
-// mentions returns the first that a pattern finds in the prose and that keep wants, "" if there is none. No match goes beyond a
-// sentence, and few sentences have a word of the list without which there is none.
+// mentions returns the first match of a pattern in the prose for which keep is true, "" if there is none. No match goes
+// beyond a sentence, and few sentences contain a word of the list, which a match needs.
 func (c *candidate) mentions(list uint8, pattern *regexp.Regexp, keep func(match string) bool) string {
 	if c.talk()&list == 0 {
 		return ""
@@ -380,10 +384,10 @@ func (c *candidate) mentions(list uint8, pattern *regexp.Regexp, keep func(match
 	return ""
 }
 
-// noMeta accepts what the question or the code brings up itself.
+// noMeta refuses talk about the task, unless the question or the code brings it up.
 func noMeta(c *candidate) (bool, string) {
 	own := func(match string) bool { return !c.bringsUp(match) }
-	if c.talk()&leakTalk != 0 { // these patterns go beyond a sentence
+	if c.talk()&leakTalk != 0 { // a match of these may go beyond a sentence
 		for _, m := range leakPatterns.FindAllString(c.prose, -1) {
 			if own(m) {
 				return false, fmt.Sprintf("it mentions %q", m)
@@ -404,7 +408,7 @@ func noMeta(c *candidate) (bool, string) {
 	return true, "none"
 }
 
-// bringsUp tells whether the source itself says what a pattern found, or speaks of the same topic.
+// bringsUp reports whether the source contains a pattern's match, or the same topic.
 func (c *candidate) bringsUp(match string) bool {
 	plain := strings.NewReplacer("-", "", " ", "")
 	source, match := plain.Replace(strings.ToLower(c.source)), plain.Replace(strings.ToLower(match))

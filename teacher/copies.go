@@ -1,32 +1,32 @@
 package teacher
 
-// copies finds rows that have nearly the text of an earlier one, in time that does not grow with the number of rows.
+// copies finds rows whose text nearly repeats an earlier one's, in time that does not grow with the number of rows.
 //
-// Each row has bands of bandWidth minima: the smallest values that so many hash functions take on its shingles. Two rows
+// Each row has bands of bandWidth minima, each the smallest value of one hash function on the row's shingles. Two rows
 // agree in a minimum with the probability of their Jaccard index J (Broder, "On the resemblance and containment of
-// documents", 1997), and in a band with J³. Two that agree in two bands are compared shingle by shingle, so no row is taken
-// for a copy that is none. Of the pairs that share just half of their shingles one in 30 is missed, of those that share 60 %
-// one in 1,400, of those that share 70 % one in 900,000. Agreement in one band alone is too frequent: among rows of stock
-// phrases it is chance.
+// documents", 1997), and in a band with J³. Rows that agree in two bands are compared shingle by shingle, so there are no
+// false positives. Of the pairs that share exactly half of their shingles one in 30 is missed, of those that share 60%
+// one in 1,400, of those that share 70% one in 900,000. Agreement in only one band is too frequent to be useful: rows
+// made of stock phrases agree in one by chance.
 type copies struct {
 	heads  [bands][]int32 // by a hash of the band's minima: the latest row with it, from 1; 0 for none
-	next   [bands][]int32 // of each row: the row before it with the same hash, from 1; 0 for none
-	prints shelf          // of each row: 32 bits of each shingle, in ascending order
+	next   [bands][]int32 // by row: the row before it with the same hash, from 1; 0 for none
+	prints shelf          // by row: 32 bits of each shingle, in ascending order
 
-	// The chains are walked for every row, and what is touched on the way has to stay in the processor's caches: so a count
-	// takes a byte, and apart from the walk all of them are 0.
-	agrees []uint8 // of each row: bands in which the row that is asked about agrees with it
+	// known walks the chains for every row, and what it touches has to stay in the processor's caches. So a count takes
+	// one byte, and all counts are 0 except during a walk.
+	agrees []uint8 // by row: bands in which the row under test agrees with it
 	met    []int32 // rows whose count is not 0
 }
 
 const (
 	bands     = 40
 	bandWidth = 3
-	slots     = 1 << 17 // hashes of a band
-	maxChain  = 256     // rows with the same hash of a band that are met, the latest first
+	slots     = 1 << 17 // hash values per band
+	maxChain  = 256     // rows with the same hash that are examined per band, the latest first
 )
 
-// minimum holds the odd factors of the hash functions, high bits of a product each (Dietzfelbinger et al. 1997).
+// minimum holds the odd factors of the hash functions, which are multiplicative (Dietzfelbinger et al. 1997).
 var minimum = func() (factors [bands * bandWidth]uint64) {
 	for i := range factors {
 		factors[i] = mix(0x5b1d, uint64(i)) | 1
@@ -50,8 +50,8 @@ func signature(shingles []uint64) (slot [bands]uint32) {
 	return slot
 }
 
-// admit adds a row with these different shingles, in ascending order, and their signature, unless an earlier row is nearly the
-// same.
+// admit adds a row and reports true, unless the row nearly repeats an earlier one. The shingles are distinct and in
+// ascending order, and at is their signature.
 func (c *copies) admit(shingles []uint64, at [bands]uint32) bool {
 	if len(shingles) == 0 {
 		return true
@@ -79,18 +79,19 @@ func (c *copies) admit(shingles []uint64, at [bands]uint32) bool {
 	return true
 }
 
-// A shelf keeps lists of numbers side by side in boards, so that there are few pieces of memory for the garbage collector to go
-// through.
+// A shelf stores lists of numbers one after another in large boards, so that the garbage collector has few objects to
+// scan.
 type shelf struct {
 	boards [][]uint32
 	places []place // of each list
 }
 
+// A place is where a list is: elements from to to of a board.
 type place struct{ board, from, to int32 }
 
-const boardSize = 1 << 18 // numbers; a list of more has a board of its own
+const boardSize = 1 << 18 // numbers; a longer list gets its own board
 
-// room returns space for a list, to be filled and kept, or left.
+// room returns space for a list of n numbers. It is reused by the next call unless keep is called.
 func (s *shelf) room(n int) []uint32 {
 	if last := len(s.boards) - 1; last >= 0 && cap(s.boards[last])-len(s.boards[last]) >= n {
 		return s.boards[last][len(s.boards[last]):][:n]
@@ -99,7 +100,7 @@ func (s *shelf) room(n int) []uint32 {
 	return s.boards[len(s.boards)-1][:n]
 }
 
-// keep keeps the list that room gave last.
+// keep adds the list that room returned last to the shelf.
 func (s *shelf) keep(list []uint32) {
 	last := len(s.boards) - 1
 	from := len(s.boards[last])
@@ -107,13 +108,14 @@ func (s *shelf) keep(list []uint32) {
 	s.places = append(s.places, place{int32(last), int32(from), int32(from + len(list))})
 }
 
+// list returns the ith list that was kept.
 func (s *shelf) list(i int32) []uint32 {
 	at := s.places[i]
 	return s.boards[at.board][at.from:at.to]
 }
 
-// known tells whether a row is alike to one on the chains that begin at heads. It walks them side by side, a step on each at a
-// time: a step on one does not wait for the memory of another.
+// known reports whether a row is alike to one on the chains that begin at heads. It advances all chains by one step at a
+// time, so that a step on one chain does not wait for the memory of another.
 func (c *copies) known(prints []uint32, heads [bands]int32) bool {
 	defer func() {
 		for _, i := range c.met {
@@ -153,8 +155,8 @@ func (c *copies) known(prints []uint32, heads [bands]int32) bool {
 	return false
 }
 
-// alike tells whether two sorted lists have half of what is in either in common: a Jaccard index of at least 1/2. Then at
-// most a third of both lists together is in one of them only.
+// alike reports whether two sorted lists have a Jaccard index of at least 1/2: at most a third of the elements of both
+// lists together are in only one of them.
 func alike(a, b []uint32) bool {
 	left := (len(a) + len(b)) / 3
 	for len(a) > 0 && len(b) > 0 && left >= 0 {

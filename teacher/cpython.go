@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// CPython is a Python interpreter that parses code without running it: a second opinion on S1, where the machine has
-// one. Our own check proves what it refuses but knows other languages only by their looks.
+// CPython is a Python interpreter that parses code without running it, as a second check of S1. The first check, in Go,
+// refuses only what is certainly not Python, and so may accept other languages that look like it.
 type CPython struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -29,7 +29,8 @@ for line in sys.stdin:
     print(json.dumps(said), flush=True)
 `
 
-// StartCPython starts the interpreter, apart from the user's site packages and environment. Close it.
+// StartCPython starts the interpreter with an empty environment and without the user's site packages. The caller must
+// call Close.
 func StartCPython(program string) (*CPython, error) {
 	c := &CPython{cmd: exec.Command(program, "-I", "-c", parseLoop)}
 	c.cmd.Env = []string{}
@@ -52,18 +53,19 @@ func StartCPython(program string) (*CPython, error) {
 	return c, nil
 }
 
-// Parse returns what the interpreter says against code, "" if it parses. The error is that there is no interpreter any more.
+// Parse returns the interpreter's syntax error for code, "" if the code parses. It returns an error if the interpreter
+// has ended.
 func (c *CPython) Parse(code string) (wrong string, err error) {
 	line, err := json.Marshal(strings.ToValidUTF8(code, "\ufffd"))
 	if err != nil {
 		return "", err
 	}
 	if _, err := c.in.Write(append(line, '\n')); err != nil {
-		return "", fmt.Errorf("the python that parses ended: %w", err)
+		return "", fmt.Errorf("python has ended: %w", err)
 	}
 	answer, err := c.out.ReadBytes('\n')
 	if err != nil {
-		return "", fmt.Errorf("the python that parses ended: %w", err)
+		return "", fmt.Errorf("python has ended: %w", err)
 	}
 	if err := json.Unmarshal(answer, &wrong); err != nil {
 		return "", fmt.Errorf("python: %w", err)

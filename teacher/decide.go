@@ -18,26 +18,26 @@ import (
 	"restyle/dataset"
 )
 
-// A decider is the one goroutine that decides, row after row in the order of their turns.
+// A decider is the state of the one goroutine that decides rows, in the order of their turns.
 type decider struct {
 	*Run
 	wg     *sync.WaitGroup
 	ledger *Ledger
 
-	mu       sync.Mutex // guards the counts in sum that the tasks write: calls, replays, tokens and the judge's failures
+	mu       sync.Mutex // guards answered, and the counts in sum that tasks write: calls, replays, tokens, the judge's failures
 	sum      Summary
-	answered bool // the teacher has answered something, and not only refused; guarded too
+	answered bool // the teacher has answered a request other than by a refusal
 
-	failures int               // rows given up since the last one was accepted
+	failures int               // rows given up since the last accepted one
 	assigner *assigner         // for rows whose source passed its checks
 	window   []*task           // to be decided, in the order of their turns
-	deferred []*task           // of those, the ones that are asked about again: only they have a later turn than their row
-	ahead    []*task           // started beside: spare rows, in order
+	deferred []*task           // those of window that are asked about again: only their turns come later than their rows
+	ahead    []*task           // spare rows that have been started, in order
 	ended    bool              // the source has no more rows
-	fault    error             // what made it end, if it was not its end
+	fault    error             // why the source ended, if not at its end
 	seen     map[[16]byte]bool // hashes of the rows read
-	noAnswer error             // why the first row has none that waits until the run is continued
-	out      []*accepted
+	noAnswer error             // why the first row that waits until the run is resumed has no answer
+	out      []*accepted       // in the order of the source
 }
 
 func (d *decider) run(ctx context.Context) error {
@@ -82,22 +82,23 @@ func (d *decider) run(ctx context.Context) error {
 	return errors.Join(d.noAnswer, d.fault)
 }
 
-// waiting is how many rows are left without an answer.
+// waiting returns how many rows are left without an answer.
 func (d *decider) waiting() int {
 	answered, open := 0, d.sum.Waiting
 	for _, t := range d.window {
-		if _, found := d.Journal.Find(t.request.Keys); found || t.err == nil { // the run may have ended before it looked
+		if _, found := d.Journal.Find(t.request.Keys); found || t.err == nil { // the run may have ended before the task looked
 			answered++
 		} else {
 			open++
 		}
 	}
 	if d.Rows > 0 && !d.ended {
-		return d.Rows - d.sum.Accepted - answered // those that are yet to be read, too
+		return d.Rows - d.sum.Accepted - answered // including rows that were not read
 	}
 	return open
 }
 
+// wait waits until done is closed or ctx is done, whose cause it then returns.
 func wait(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -107,9 +108,8 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// fill starts as many tasks as may be of use: never more than rows are missing, so that no answer is asked for in vain,
-// and Spare beside. It always fills up before the next decision, so that what stands in the window depends on the
-// decisions before and on nothing else.
+// fill starts tasks: at most as many as rows are missing, so that no answer is paid for in vain, and Spare more. It fills
+// the window before each decision, so that the window's contents depend only on earlier decisions.
 func (d *decider) fill(ctx context.Context) error {
 	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.sum.Pending+d.sum.Waiting < d.Rows) {
 		if len(d.ahead) == 0 {
@@ -131,7 +131,7 @@ func (d *decider) fill(ctx context.Context) error {
 	return nil
 }
 
-// read starts the next row that is fit to be asked about, if the source has one.
+// read starts the next row of the source that passes the source checks, if there is one.
 func (d *decider) read(ctx context.Context) error {
 	for !d.ended {
 		row, err := d.Source.Next()
@@ -141,14 +141,14 @@ func (d *decider) read(ctx context.Context) error {
 		if err != nil || d.MaxAsked > 0 && d.assigner.rows == d.MaxAsked {
 			d.ended = true
 			if err != nil && err != io.EOF {
-				d.fault = err // the rows before it are decided all the same
+				d.fault = err // the rows before it are still decided
 			}
 			return nil
 		}
 		d.sum.Source++
 		if d.repeated(row) {
 			d.sum.Unfit["S4"]++
-			d.refused(row.Index, 0, dataset.Check{ID: "S4", Value: "an earlier row asks and answers the same"})
+			d.refused(row.Index, 0, dataset.Check{ID: "S4", Value: "an earlier row has the same question and answer"})
 			continue
 		}
 		turn := d.assigner.rows
@@ -169,7 +169,7 @@ func (d *decider) read(ctx context.Context) error {
 	return nil
 }
 
-// repeated tells whether an earlier row of the source was the same, and remembers this one.
+// repeated reports whether an earlier row of the source was the same, and remembers this one.
 func (d *decider) repeated(row dataset.Row) bool {
 	h := fnv.New128a()
 	for _, s := range []string{row.Instruction, row.Input, row.Output} {
@@ -183,7 +183,7 @@ func (d *decider) repeated(row dataset.Row) bool {
 	return seen
 }
 
-// enqueue puts a task where its turn is.
+// enqueue inserts a task into the window by its turn.
 func (d *decider) enqueue(t *task) {
 	at, _ := slices.BinarySearchFunc(d.window, t, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.prompt.Row.Index, b.prompt.Row.Index))
@@ -219,8 +219,8 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 	}}, nil, nil
 }
 
-// limit is how many rows may be under way: one until the teacher has answered at all, so that a dead or a wrong one
-// fails once and not a thousand times.
+// limit returns how many rows may be in the window: one until the teacher has answered, so that a dead or misconfigured
+// teacher fails once and not a thousand times.
 func (d *decider) limit() int {
 	if !d.begun() && d.sum.Pending == 0 {
 		return 1
@@ -228,14 +228,14 @@ func (d *decider) limit() int {
 	return lookAhead
 }
 
-// begun tells whether the teacher has answered anything in this run.
+// begun reports whether the teacher has answered anything in this run.
 func (d *decider) begun() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.answered
 }
 
-// start runs the task's attempts, as many as are left, until one passes the checks that look at the row alone.
+// start makes the task's remaining attempts until one passes the checks that need only the row.
 func (d *decider) start(ctx context.Context, t *task) {
 	t.done = make(chan struct{})
 	d.wg.Add(1)
@@ -251,13 +251,14 @@ func (d *decider) start(ctx context.Context, t *task) {
 	}()
 }
 
+// count changes counts in sum that tasks write.
 func (d *decider) count(f func(*Summary)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f(&d.sum)
 }
 
-// decide accepts the task's row, refuses it, or has it asked about again, which the set's diversity may call for.
+// decide accepts the task's row, gives it up, or, if the ledger refuses its answer, asks about it again.
 func (d *decider) decide(ctx context.Context, t *task) error {
 	switch {
 	case errors.Is(t.err, ErrPending):
@@ -273,13 +274,13 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		return t.err
 	case t.failed != nil:
 		d.settle(t)
-		return d.useless(t)
+		return d.unsuitable(t)
 	}
 	if refusal := d.ledger.Admit(t.said); refusal != "" {
 		t.failed = &dataset.Check{ID: "A10", Value: refusal}
 		if t.prompt.Attempt == attempts {
 			d.settle(t)
-			return d.useless(t)
+			return d.unsuitable(t)
 		}
 		t.turn += deferral
 		d.deferred = append(d.deferred, t)
@@ -287,38 +288,43 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		d.enqueue(t)
 		return nil
 	}
-	// Where rows before this one wait for a batch or until the run is continued, this decision may not be the last: the run that has their answers takes
-	// all decisions again. Until then the row is good, and those that the ledger will most likely refuse are asked about
-	// again in this batch instead of the next but one.
+	// If rows before this one wait for a batch or until the run is resumed, this decision is provisional: the run that has
+	// their answers decides everything again. Accepting the row now has the rows that the ledger will probably refuse
+	// asked about again in this batch, not the next but one.
 	d.accept(ctx, t)
 	d.settle(t)
 	return nil
 }
 
-// useless ends a run whose teacher has not made one good row out of the first few: it would refuse or fail all others too,
-// and cost as much.
-func (d *decider) useless(t *task) error {
+// unsuitable returns an error, after a row was given up, if the teacher has not made one good row in a long time: it would
+// most likely fail all other rows too, and cost as much.
+func (d *decider) unsuitable(t *task) error {
 	d.failures++
 	if d.failures >= maxFruitless {
-		return fmt.Errorf("the last %d rows were all given up, the last by %s: %s; --report and the table above tell more", d.failures, t.failed.ID, t.failed.Value)
+		return &Unsuitable{fmt.Sprintf("gave up %d rows in a row, the last because of %s: %s", d.failures, t.failed.ID, t.failed.Value)}
 	}
 	switch refused := t.answer.Finish == refusedFinish; {
 	case refused && !d.begun() && d.failures >= maxRefusals:
-		return fmt.Errorf("the teacher refuses every request; the last: %s", t.answer.Text)
+		return fmt.Errorf("the teacher refuses every request, the last with: %s", t.answer.Text)
 	case d.sum.Accepted > 0 || d.sum.Pending > 0 || d.failures < maxUseless:
 		return nil
 	}
-	return fmt.Errorf("none of the first %d answers passed the checks; the last failed %s: %s: is the model able to follow the instructions? --preview 1 shows what it is asked and says, --restart asks anew",
-		d.failures, t.failed.ID, t.failed.Value)
+	return &Unsuitable{fmt.Sprintf("none of the first %d answers passed the checks; the last failed %s: %s: choose a model that follows instructions",
+		d.failures, t.failed.ID, t.failed.Value)}
 }
 
-// await hands a request on that waits for a batch.
+// Unsuitable is the error of a run that stopped because row after row was given up.
+type Unsuitable struct{ message string }
+
+func (e *Unsuitable) Error() string { return e.message }
+
+// await passes on a request that waits for a batch.
 func (d *decider) await(t *task) error {
 	d.sum.Pending++
 	return d.Pending(t.key, t.request.Body)
 }
 
-// settle counts what was refused on the way to the decision on a row.
+// settle counts the refusals of a row that has been decided.
 func (d *decider) settle(t *task) {
 	if t.failed != nil {
 		t.refusals = append(t.refusals, *t.failed)
@@ -330,7 +336,7 @@ func (d *decider) settle(t *task) {
 	}
 }
 
-// refused tells of an attempt that came to nothing; 0 is the source row itself.
+// refused reports a refused attempt to Refuse; attempt 0 is the source row itself.
 func (d *decider) refused(row, attempt int, c dataset.Check) {
 	if _, ok := d.sum.First[c.ID]; !ok {
 		d.sum.First[c.ID] = fmt.Sprintf("row %d: %s", row, c.Value)
@@ -340,6 +346,7 @@ func (d *decider) refused(row, attempt int, c dataset.Check) {
 	}
 }
 
+// accept puts the task's row into out, and has it judged if there is a judge.
 func (d *decider) accept(ctx context.Context, t *task) {
 	d.sum.Accepted++
 	d.failures = 0
@@ -381,8 +388,8 @@ func (d *decider) accept(ctx context.Context, t *task) {
 	}()
 }
 
-// flush emits accepted rows in the source's order: those before which nothing is undecided any more. It waits for a
-// judge only where there is nothing else to do.
+// flush emits, in the source's order, the accepted rows before which every row is decided. It waits for the judge only if
+// there is nothing else to do.
 func (d *decider) flush(ctx context.Context) error {
 	undecided := math.MaxInt
 	if len(d.window) > 0 {
@@ -403,7 +410,7 @@ func (d *decider) flush(ctx context.Context) error {
 		if err := wait(ctx, a.judged); err != nil {
 			return err
 		}
-		if ctx.Err() != nil { // the judge may have been cut short
+		if ctx.Err() != nil { // the judge may have been interrupted
 			return context.Cause(ctx)
 		}
 		if err := d.Emit(a.row, a.cert); err != nil {
@@ -414,7 +421,7 @@ func (d *decider) flush(ctx context.Context) error {
 	return nil
 }
 
-// summary is a copy of the counts that the caller may keep.
+// summary returns a copy of the counts, which the caller may keep.
 func (d *decider) summary() Summary {
 	d.mu.Lock()
 	defer d.mu.Unlock()

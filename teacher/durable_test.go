@@ -88,7 +88,7 @@ func TestJournalFullDisk(t *testing.T) {
 	first := j.Add(answerRecord(2))
 	w.failing("")
 	for _, err := range []error{first, j.Add(answerRecord(3)), j.Err()} {
-		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "make room") {
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "free some space") {
 			t.Error(err)
 		}
 	}

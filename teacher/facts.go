@@ -9,8 +9,8 @@ import (
 	"restyle/voice"
 )
 
-// factsOf reads off a prompt what may be said about it. It goes by tokens, not by a parse tree, and claims a feature
-// only where the tokens leave no doubt.
+// factsOf returns the facts about a prompt's question and code. It reads tokens, not a parse tree, and reports a feature
+// only if the tokens prove it.
 func factsOf(p *Prompt) voice.Facts {
 	ask, _ := voice.Ask(p.Row.Instruction)
 	f := voice.Facts{
@@ -26,19 +26,19 @@ func factsOf(p *Prompt) voice.Facts {
 	return f
 }
 
-// keywordFeatures are the features that one keyword at the beginning of a statement proves.
+// keywordFeatures are the features that a keyword at the beginning of a statement proves.
 var keywordFeatures = map[string]voice.Feature{
 	"for": voice.Loop, "while": voice.Loop | voice.While, "if": voice.Conditional, "try": voice.Try,
 	"raise": voice.Raise, "return": voice.Return, "import": voice.Import, "from": voice.Import, "with": voice.With,
 }
 
-// callFeatures are the features that a call proves; methods have a dot before their name.
+// callFeatures are the features that a call proves; the names of methods have a dot before them.
 var callFeatures = map[string]voice.Feature{
 	"print": voice.Print, "range": voice.Range, "sorted": voice.Sort, ".sort": voice.Sort, "open": voice.File,
 	"list": voice.List, "dict": voice.Dict, "set": voice.Set, ".format": voice.Format,
 }
 
-// readCode adds what a block of code contains. Code that is not Python adds nothing.
+// readCode adds what a block of code contains to f. Code that is not Python adds nothing.
 func readCode(f *voice.Facts, src string) {
 	all, err := python.Tokenize(src)
 	if err != nil {
@@ -69,26 +69,26 @@ func readCode(f *voice.Facts, src string) {
 	}
 }
 
-// A codeReader goes through the tokens of a block of code once, and adds what it sees to f.
+// A codeReader reads the tokens of a block of code once and adds what they prove to f.
 type codeReader struct {
 	f      *voice.Facts
 	tokens []python.Token
-	own    map[string]bool // functions that the code defines: a call of one is not worth naming
+	own    map[string]bool // functions that the code defines: their calls are not listed
 
 	open       []block  // indented blocks around the token
-	next       block    // what the block that the current statement opens will be
+	next       block    // the block that the current statement opens
 	brackets   []string // open brackets
 	beginning  bool     // the token begins a statement
-	parameters int      // how many brackets are open around a list of parameters; -1 outside of one
+	parameters int      // open brackets around a parameter list; -1 outside of one
 }
 
-// block is an indented block.
+// A block is an indented block.
 type block struct {
 	loop, class bool
 	function    string
 }
 
-// at is a token, the zero value where there is none.
+// at returns the ith token, the zero token if there is none.
 func (r *codeReader) at(i int) python.Token {
 	if i < 0 || i >= len(r.tokens) {
 		return python.Token{}
@@ -96,16 +96,17 @@ func (r *codeReader) at(i int) python.Token {
 	return r.tokens[i]
 }
 
+// add appends a name to a list that does not contain it.
 func add(list *[]string, name string) {
 	if !slices.Contains(*list, name) {
 		*list = append(*list, name)
 	}
 }
 
-// within says whether the token is in an open block for which is holds.
+// within reports whether the token is in a block for which is returns true.
 func (r *codeReader) within(is func(block) bool) bool { return slices.ContainsFunc(r.open, is) }
 
-// read takes the next token.
+// read reads the ith token.
 func (r *codeReader) read(i int) {
 	f, t, depth := r.f, r.at(i), len(r.brackets)
 	switch t.Kind {
@@ -142,10 +143,11 @@ func (r *codeReader) read(i int) {
 	if t.Kind == python.Op && t.Text == "{" && !insideFString(r.tokens, i+1) && r.at(i+1).Text == "}" {
 		f.Has |= voice.Dict
 	}
-	// After "async" and a one-line block's ":" a statement begins too; nothing said here depends on those.
+	// A statement also begins after the ":" of a one-line block, but no feature depends on that.
 	r.beginning = t.Kind == python.Op && t.Text == ";" || t.Kind == python.Name && t.Text == "async" && r.beginning
 }
 
+// operator reads an operator.
 func (r *codeReader) operator(i int) {
 	f, t, previous, depth := r.f, r.at(i), r.at(i-1), len(r.brackets)
 	switch t.Text {
@@ -167,7 +169,7 @@ func (r *codeReader) operator(i int) {
 		if depth == 0 && previous.Kind == python.Name && (i < 2 || r.at(i-2).Text != ".") && !python.IsKeyword(previous.Text) {
 			add(&f.Names, previous.Text)
 		}
-	case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // the others are also for strings
+	case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // strings have the other operators too
 		if operand(previous) { // not a sign, nor the stars of **kwargs
 			f.Has |= voice.Arithmetic
 		}
@@ -178,6 +180,7 @@ func (r *codeReader) operator(i int) {
 	}
 }
 
+// name reads a name or a keyword.
 func (r *codeReader) name(i int) {
 	f, t, previous, depth := r.f, r.at(i), r.at(i-1), len(r.brackets)
 	switch {
@@ -216,7 +219,7 @@ func (r *codeReader) name(i int) {
 	}
 }
 
-// define takes a def.
+// define reads a def.
 func (r *codeReader) define(i int) {
 	if n := len(r.open); n == 0 || !r.open[n-1].class {
 		r.f.Has |= voice.Function
@@ -228,7 +231,7 @@ func (r *codeReader) define(i int) {
 	r.parameters = len(r.brackets)
 }
 
-// call takes the call of a function, or of a method.
+// call reads the call of a function or a method.
 func (r *codeReader) call(name string, method bool) {
 	if method {
 		r.f.Has |= callFeatures["."+name]
@@ -243,7 +246,7 @@ func (r *codeReader) call(name string, method bool) {
 	}
 }
 
-// operand tells whether a token can end an operand, so that an operator after it has two sides.
+// operand reports whether a token can end an operand, so that an operator after it is binary.
 func operand(t python.Token) bool {
 	switch t.Kind {
 	case python.Number, python.String, python.FStringEnd:
@@ -254,7 +257,7 @@ func operand(t python.Token) bool {
 	return t.Text == ")" || t.Text == "]" || t.Text == "}"
 }
 
-// insideFString tells whether a token stands in a replacement field, whose braces and colons mean formatting.
+// insideFString reports whether the ith token is in a replacement field, whose braces and colons are formatting.
 func insideFString(tokens []python.Token, i int) bool {
 	depth := 0
 	for ; i >= 0; i-- {
@@ -273,7 +276,7 @@ func insideFString(tokens []python.Token, i int) bool {
 	return false
 }
 
-// inLambda tells whether a colon belongs to a lambda in the same brackets.
+// inLambda reports whether the ith token, a colon, belongs to a lambda in the same brackets.
 func inLambda(tokens []python.Token, i int) bool {
 	for i--; i >= 0; i-- {
 		switch t := tokens[i]; {
@@ -286,12 +289,13 @@ func inLambda(tokens []python.Token, i int) bool {
 	return false
 }
 
-// A codeLine is a line of code that ends a statement: a remark can stand at its end.
+// A codeLine is a line of code that ends a statement, after which a remark can follow.
 type codeLine struct {
 	number int // from 1
 	text   string
 }
 
+// remarkLines returns the lines of src to which a remark can be added.
 func remarkLines(src string) []codeLine {
 	tokens, err := python.Tokenize(src)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"restyle/internal/python"
 )
 
-// A value in prose: inline code, a list, a dict or a tuple of literals, a number, a constant, and a quoted string. An
-// apostrophe opens no string, and neither does a quotation mark around a whole remark.
+// A value in prose is inline code, a list, dict or tuple of literals, a number, a constant or a quoted string. An
+// apostrophe does not open a string, and neither does a quotation mark around a whole remark.
 const (
 	codeValue   = "`[^`\\n]+`"
 	bracketed   = `\[[^\[\]\n]*\]|\{[^{}\n]*\}|\(\s*[-'"\d][^()\n]*,[^()\n]*\)`
@@ -24,7 +24,7 @@ const (
 		`ends? up (?:with|as)|becomes?|turns? into|equals?|amounts? to|(?:adds? up|sums?) to|leaves (?:you|us) with`
 )
 
-// statedResults tell whether prose that begins with a word for what comes out of the code goes on to say what.
+// statedResults match prose that begins with a word for the code's result or output and continues with a value.
 var statedResults = []statement{
 	{ofResult, regexp.MustCompile(`^(?i)(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
 		literal + `|` + quotedValue + `|` + codeValue + `)`)},
@@ -32,26 +32,26 @@ var statedResults = []statement{
 	{ofOutput, regexp.MustCompile(`^(?i)(?:` + comesOut + `)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+(` + quotedValue + `)`)},
 }
 
-// A statement is a pattern and how it begins.
+// A statement is a pattern and the kind of word that it begins with.
 type statement struct {
-	begins  uint8 // with a word of whatIs, or of comesOut
+	begins  uint8 // ofResult or ofOutput
 	pattern *regexp.Regexp
 }
 
 const (
-	ofResult = 1 << iota // whatIs
-	ofOutput             // comesOut
+	ofResult = 1 << iota // a word of whatIs
+	ofOutput             // a word of comesOut
 )
 
-// stems are the beginnings of the words that the patterns above begin with, in lower case. The patterns are slow, and most
-// words begin no statement.
+// stems are the beginnings of the words that statedResults begin with, in lower case. The patterns are slow, and most words
+// begin no statement.
 var stems = indexWords([]string{"output", "result", "return", "printed", "answer", "sum", "total", "average", "mean", "median",
 	"product", "maximum", "minimum", "count", "length", "difference"},
 	[]string{"print", "output", "result", "return", "display", "yield", "produce", "evaluate", "come", "give", "you", "spit", "end", "become",
 		"turn", "equal", "amount", "add", "sum", "leave"})
 
-// stated yields where a sentence states a result by one of statedResults: from and to of the value, and where its
-// statement begins. Statements do not overlap.
+// stated yields where a sentence states a result by the pattern s: the offset of the statement, and those of the value's
+// beginning and end. Statements do not overlap.
 func stated(sentence string, s statement) iter.Seq[[3]int] {
 	return func(yield func([3]int) bool) {
 		for at := 0; at < len(sentence); at++ {
@@ -68,7 +68,7 @@ func stated(sentence string, s statement) iter.Seq[[3]int] {
 	}
 }
 
-// mayBegin returns the kinds of statement that may begin at a place, by the stem of the word there.
+// mayBegin returns the kinds of statement that may begin at an offset, by the stem of the word there.
 func mayBegin(sentence string, at int) (kinds uint8) {
 	rest := sentence[at:]
 	if at > 0 && isWord(sentence[at-1]) || len(rest) < 2 {
@@ -82,12 +82,12 @@ func mayBegin(sentence string, at int) (kinds uint8) {
 	return kinds
 }
 
-// isWord is \w of a pattern: \b lies between a byte that is one and a byte that is not.
+// isWord reports whether a byte matches \w; \b matches between a byte that does and one that does not.
 func isWord(b byte) bool {
 	return b == '_' || '0' <= b && b <= '9' || 'a' <= b|0x20 && b|0x20 <= 'z'
 }
 
-// mayState tells cheaply whether there is a value that a statement could end with.
+// mayState is a fast test for whether a sentence has a value that a statement could end with.
 func mayState(sentence string) bool {
 	return strings.ContainsAny(sentence, "`[({\"“0123456789") || strings.Count(sentence, "'") > 1 ||
 		constants.in(sentence) != 0
@@ -96,16 +96,15 @@ func mayState(sentence string) bool {
 var constants = indexWords([]string{"True", "False", "None"})
 
 var (
-	// A number that counts the thing after it is no value: "10 seconds away", "1 less excuse".
+	// A number that counts the next word is not a value: "10 seconds away", "1 less excuse".
 	counts = regexp.MustCompile(`^ [a-z]`)
-	// What may follow a number that is one.
+	// What may follow a number that is a value.
 	afterValue = regexp.MustCompile(`^ (?:for|when|if|as|and|or|because|since|given|which|on|in|with|to|after|every|at|but|of course|again|here|exactly|obviously|naturally)\b`)
 	// A word in quotation marks may be a remark on a result: the answer is "helpful", I am told.
 	remark = regexp.MustCompile(`^(?:"[a-z]+(?:",|,")|“[a-z]+(?:”,|,”))`)
 )
 
-// statesValue tells whether the value that stands at from to to in a sentence, in a statement that begins at start, is
-// meant as one.
+// statesValue reports whether sentence[from:to], in a statement that begins at start, is meant as a value.
 func statesValue(sentence string, start, from, to int) bool {
 	value, rest := sentence[from:to], sentence[to:]
 	if isNumber(value) {
@@ -115,12 +114,12 @@ func statesValue(sentence string, start, from, to int) bool {
 	return !remark.MatchString(sentence[from:]) || !(strings.HasPrefix(subject, "result") || strings.HasPrefix(subject, "answer"))
 }
 
-// precise are values that nobody writes by chance, wherever they stand: decimal fractions, numbers of two digits or more
-// that count nothing, and brackets around two elements or more that no name or call stands before.
+// precise matches values that no one writes by chance: decimal fractions, numbers of two or more digits that count
+// nothing, and brackets around two or more elements that do not follow a name or a call.
 var precise = regexp.MustCompile(`-?\b\d+\.\d+\b|-?\b\d{2,}\b|(?:^|[^\w\])])(` + bracketed + `)`)
 
-// mayBePrecise tells cheaply whether there may be such a value: two digits or a digit and a point, a bracket that lists, or
-// a parenthesis that begins with a literal.
+// mayBePrecise is a fast test for whether precise may match: two digits, a digit and a point, a bracket or brace, or a
+// parenthesis before a literal.
 func mayBePrecise(prose string) bool {
 	for rest := prose; ; {
 		i := strings.IndexAny(rest, "0123456789[{(")
@@ -142,9 +141,9 @@ func mayBePrecise(prose string) bool {
 	}
 }
 
-// nothingInvented rejects a fenced block that the source does not have, and a value that stands neither in the code nor
-// in the question where it is stated as a result or could hardly be anything else. It cannot tell whether a value that
-// stands there is the right one; so it only lets through what nobody had to compute.
+// nothingInvented refuses a fenced block that the source does not contain. It also refuses a value that is in neither the
+// code nor the question if it is stated as a result or could hardly be anything else. It cannot tell whether a value of
+// the source is the right one, so it accepts only values that no one had to compute.
 func nothingInvented(c *candidate) (bool, string) {
 	for _, p := range c.pieces {
 		if p.code && !c.isOwnCode(p) {
@@ -189,8 +188,8 @@ func nothingInvented(c *candidate) (bool, string) {
 	return true, fmt.Sprintf("%d stated, all in the source", found)
 }
 
-// sentences cuts prose where a full stop, a question or an exclamation mark is followed by white space, which ends every
-// statement that the patterns can match.
+// sentences splits prose after each full stop, question mark or exclamation mark that white space follows. No match of
+// the patterns goes beyond such a mark.
 func sentences(prose string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start := 0
@@ -206,8 +205,8 @@ func sentences(prose string) iter.Seq[string] {
 	}
 }
 
-// isOwnCode tells whether a fenced block is code of the source or a part of it, rather than a made-up result. A changed
-// copy of the code is A3's to refuse: here a block only has to be recognisable as code.
+// isOwnCode reports whether a fenced block is code of the source or a part of it, and not an invented result. Refusing a
+// changed copy of the code is left to A3: here a block only has to look like code.
 func (c *candidate) isOwnCode(p piece) bool {
 	if slices.Contains(c.parts.Blocks, p.text) || c.has(p.text) {
 		return true
@@ -228,7 +227,7 @@ func (c *candidate) isOwnCode(p piece) bool {
 	return false
 }
 
-// contains tells whether a stated value stands in the code or the question: a literal as it is, other code by its names.
+// contains reports whether the code or the question contains a stated value: a literal as it is, other code by its names.
 func (c *candidate) contains(value string) bool {
 	if value[0] == '`' {
 		value = strings.TrimSpace(strings.Trim(value, "`"))
@@ -237,7 +236,7 @@ func (c *candidate) contains(value string) bool {
 	return c.has(strings.Trim(value, "\"'“”"))
 }
 
-// onlyLiterals tells whether text is code without a name: numbers, strings and constants, in brackets or not.
+// onlyLiterals reports whether text is code without names: numbers, strings and constants, in brackets or not.
 func onlyLiterals(text string) bool {
 	tokens, err := python.Tokenize(text)
 	return err == nil && !slices.ContainsFunc(tokens, func(t python.Token) bool {
@@ -251,15 +250,15 @@ func isNumber(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789.,-_e+") == "" && strings.ContainsAny(s, "0123456789")
 }
 
-// has tells whether the lexemes of text stand in the code or the question, one after the other: neither the 1 in x1 nor
-// the 312 in 3 1 2.
+// has reports whether the code or the question contains the lexemes of text, one after another: x1 does not contain 1,
+// and 3 1 2 does not contain 312.
 func (c *candidate) has(text string) bool {
 	if c.context == "" {
 		c.context = lexemes(c.source)
 	}
 	words := lexemes(text)
 	if strings.TrimSpace(words) == "" {
-		return strings.Contains(c.source, text) // nothing but white space or its escapes
+		return strings.Contains(c.source, text) // only white space or its escapes
 	}
 	return strings.Contains(c.context, words)
 }
@@ -270,13 +269,14 @@ var (
 	spelling    = strings.NewReplacer("“", "'", "”", "'", "‘", "'", "’", "'", `"`, "'", "−", "-", `\n`, " ", `\t`, " ")
 )
 
-// lexemes lists the words, numbers with their signs, and marks of code or prose, each between spaces: in lower case, with
-// one kind of quotation mark, and with the common escapes as the space that they print.
+// lexemes returns the words, signed numbers and marks of code or prose, separated by spaces: in lower case, with one kind
+// of quotation mark, and with the common escapes for white space as white space.
 func lexemes(text string) string {
 	text = binaryMinus.ReplaceAllString(spelling.Replace(strings.ToLower(text)), "$1 - ")
 	return " " + strings.Join(lexeme.FindAllString(text, -1), " ") + " "
 }
 
+// firstLine returns the first line of s, at most 60 bytes of it.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	if len(line) > 60 {
@@ -285,8 +285,8 @@ func firstLine(s string) string {
 	return strings.ToValidUTF8(line, "")
 }
 
-// invisible tells of characters that cannot be seen: controls but for line breaks and tabs, and marks that turn the
-// direction of writing, with which a text can show something else than it says.
+// invisible reports whether a character is invisible: a control character other than a line break or a tab, or a mark of
+// the direction of writing, with which a text can show something other than what it says.
 func invisible(r rune) bool {
 	switch {
 	case r < ' ':
@@ -297,18 +297,18 @@ func invisible(r rune) bool {
 	return r <= 0x200f || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || r == 0xfeff
 }
 
-// tokenTraces are traces of tokens that a decoder should have turned into text, and of byte sequences that it cut in two.
+// tokenTraces matches tokens that a decoder should have turned into text, and byte sequences that it cut in two.
 var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
 
-// traceWords are what every trace has.
+// traceWords are literal parts of tokenTraces, of which every match has one.
 var traceWords = indexWords([]string{"\u0120", "\u010a", "\u2581", "\ufffd", "<|", "<s>", "</s>", "<0x", "[INST]", "[/INST]"})
 
-// cleanUp is what Hugging Face's decoder does when clean_up_tokenization_spaces is on: it takes spaces out of code and
-// prose alike, so that ' '.join becomes ”.join.
+// cleanUp does what Hugging Face's decoder does if clean_up_tokenization_spaces is on: it removes spaces from code and
+// prose alike, so that " ".join becomes "".join.
 var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " ' ", "'", " n't", "n't", " 'm", "'m", " 's", "'s", " 've", "'ve", " 're", "'re")
 
-// noArtefacts looks for decoder traces in the text, and for code that differs from the source by the clean-up alone.
-func noArtefacts(c *candidate) (bool, string) {
+// noArtifacts refuses decoder traces in the text, and code that differs from the source only by the clean-up.
+func noArtifacts(c *candidate) (bool, string) {
 	if at := strings.IndexFunc(c.prose, invisible); at >= 0 {
 		r, _ := utf8.DecodeRuneInString(c.prose[at:])
 		return false, fmt.Sprintf("it contains the invisible character %+q", string(r))
@@ -316,7 +316,7 @@ func noArtefacts(c *candidate) (bool, string) {
 	if m := traceIn(c.text); m != "" && !strings.Contains(c.question+strings.Join(c.parts.Blocks, "\n"), m) {
 		return false, fmt.Sprintf("it contains %q, a trace of tokens", m)
 	}
-	if strings.Contains(c.question+c.text, "[redacted]") { // what earlier versions put for the API key
+	if strings.Contains(c.question+c.text, "[redacted]") { // what earlier versions wrote in place of the API key
 		return false, `"[redacted]" stands in it`
 	}
 	for _, p := range c.pieces {
@@ -337,7 +337,7 @@ func noArtefacts(c *candidate) (bool, string) {
 
 // traceIn returns the first trace of tokens in a text, "" if there is none.
 func traceIn(text string) string {
-	if traceWords.in(text) == 0 && utf8.ValidString(text) { // to a pattern, a byte that is no UTF-8 is U+FFFD
+	if traceWords.in(text) == 0 && utf8.ValidString(text) { // patterns take a byte that is not UTF-8 for U+FFFD
 		return ""
 	}
 	return tokenTraces.FindString(text)

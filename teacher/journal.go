@@ -19,16 +19,16 @@ import (
 	"restyle/internal/disk"
 )
 
-// A Journal is the append-only record of a work folder: one line an attempt, written at once. It holds every answer
-// that was ever received, under a key made of the exact bytes that were asked; everything else about a run is a
-// function of the source, the settings and these answers, so a run that was killed is resumed by running it again.
+// A Journal is the append-only log of a work directory. It holds every answer ever received, one per line, under a key
+// made of the exact bytes of the request. Everything else about a run is a function of the source, the settings and these
+// answers, so a run that was killed is resumed by running it again.
 //
-// A line is the CRC-32C of the rest in eight hexadecimal digits, a space, and a JSON object. A line cut short by a kill
-// is dropped when the journal is opened; a damaged one anywhere else is skipped and counted, and its answer asked for
-// again.
+// A line is the CRC-32C of the rest in eight hexadecimal digits, a space, and a JSON object. An incomplete last line, as a
+// kill leaves it, is dropped when the journal is opened. A damaged line anywhere else is skipped and counted, and its
+// answer is requested again. A Journal may be used by several goroutines at once.
 type Journal struct {
-	Torn    int // bytes of an unfinished last line that were cut off
-	Damaged int // whole lines that did not match their checksum, skipped
+	Torn    int // bytes of an incomplete last line, dropped
+	Damaged int // whole lines with a wrong checksum, skipped
 
 	dir  string
 	lock *disk.File
@@ -36,23 +36,24 @@ type Journal struct {
 
 	mu      sync.Mutex
 	size    int64
-	answers map[[16]byte]span // hash of the key -> where the line stands
-	run     *RunRecord        // the last run that was begun
+	answers map[[16]byte]span // by hash of the key: where the line is
+	run     *RunRecord        // the last run that was started
 	done    *DoneRecord       // its end, nil while it is unfinished
 	begun   bool              // it has received an answer: there is something to lose
-	dirty   bool
-	err     error         // the first write or fsync that failed; final
-	wake    chan struct{} // something was written
+	dirty   bool              // something is written and not synced
+	err     error             // the first failed write or fsync; final
+	wake    chan struct{}     // something was written
 	closing chan struct{}
 	stopped chan struct{}
 }
 
+// A span is where a line is in the journal.
 type span struct {
 	offset int64
 	length int32
 }
 
-// A record is one line. Exactly one field is set.
+// A record is the content of one line. Exactly one field is set.
 type record struct {
 	Run     *RunRecord     `json:"run,omitempty"`
 	Answer  *AnswerRecord  `json:"answer,omitempty"`
@@ -60,10 +61,10 @@ type record struct {
 	Done    *DoneRecord    `json:"done,omitempty"`
 }
 
-// RunRecord is the beginning of a run: what its result depends on, in words that a person can compare.
+// RunRecord is the start of a run: what its result depends on, in words that a person can compare.
 type RunRecord struct {
 	Settings  []Setting `json:"settings"`
-	Endpoints []string  `json:"endpoints,omitempty"` // that have been asked; their answers stay good when others take over
+	Endpoints []string  `json:"endpoints,omitempty"` // asked by this run; their answers stay valid if others take over
 	Time      time.Time `json:"time"`
 }
 
@@ -73,7 +74,7 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// AnswerRecord is an answer that a teacher gave.
+// AnswerRecord is an answer or a refusal of a teacher.
 type AnswerRecord struct {
 	Key     string `json:"key"` // hash of the request's bytes and the endpoint
 	Row     int    `json:"row"` // of the source, from 0
@@ -81,7 +82,7 @@ type AnswerRecord struct {
 	Answer
 }
 
-// FailureRecord is a request that brought no answer. It is not replayed.
+// FailureRecord is a request that got no answer. It is for people to read; a resumed run asks again.
 type FailureRecord struct {
 	Row     int    `json:"row"`
 	Attempt int    `json:"attempt"`
@@ -96,28 +97,28 @@ type DoneRecord struct {
 
 const (
 	journalName = "journal.log"
-	maxLine     = 64 << 20 // bytes; what a server may answer is capped far below, also with every character escaped
+	maxLine     = 64 << 20 // bytes; the longest answer is far shorter, even with every character escaped
 	syncEvery   = 50 * time.Millisecond
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// OpenJournal opens the journal of a work folder, making both where they do not exist, and locks the folder until
-// Close. It is an error wrapping [disk.ErrLocked] if another process has it.
+// OpenJournal opens the journal of a work directory, creating either if it does not exist, and locks the directory until
+// Close. If another process has locked it, the error wraps [disk.ErrLocked].
 func OpenJournal(dir string) (*Journal, error) {
 	dir, err := disk.Follow(dir)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700) // prompts and answers are the user's own
 	}
 	if err != nil {
-		return nil, fmt.Errorf("work folder: %w", err)
+		return nil, fmt.Errorf("work directory: %w", err)
 	}
 	lock, err := disk.Lock(filepath.Join(dir, "lock"))
 	if errors.Is(err, disk.ErrLocked) {
-		return nil, fmt.Errorf("work folder: %w: wait for it, or give this run its own --out or --work", err)
+		return nil, fmt.Errorf("work directory: %w: wait for it", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("work folder %s cannot be written: %w", dir, err)
+		return nil, fmt.Errorf("work directory %s: cannot write: %w", dir, err)
 	}
 
 	j := emptyJournal()
@@ -125,7 +126,7 @@ func OpenJournal(dir string) (*Journal, error) {
 	path := filepath.Join(dir, journalName)
 	j.file, err = disk.Open(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err == nil {
-		err = disk.SyncDir(dir) // what is synced in the file must be found under its name
+		err = disk.SyncDir(dir) // a synced record must be found under the file's name
 	}
 	if err == nil {
 		err = j.load()
@@ -143,7 +144,7 @@ func emptyJournal() *Journal {
 		closing: make(chan struct{}), stopped: make(chan struct{})}
 }
 
-// load reads the file that is there, cuts a torn tail off and goes to the end.
+// load reads the journal, drops an incomplete last line and seeks to the end.
 func (j *Journal) load() error {
 	if err := j.index(j.file); err != nil {
 		return err
@@ -157,7 +158,7 @@ func (j *Journal) load() error {
 	return err
 }
 
-// index takes the records of a whole journal in.
+// index reads the records of a whole journal into the index.
 func (j *Journal) index(journal io.Reader) error {
 	r := bufio.NewReaderSize(journal, 64<<10)
 	for {
@@ -181,8 +182,8 @@ func (j *Journal) index(journal io.Reader) error {
 	}
 }
 
-// readLine returns the next line without its newline, how many bytes it took, and whether its newline was there; at the end
-// of the file it takes 0 bytes. A line beyond maxLine comes back empty: no record is that long.
+// readLine returns the next line without its newline, the number n of bytes read, and whether the newline was there; at
+// the end of the file n is 0. A line longer than maxLine is returned empty: no record is that long.
 func readLine(r *bufio.Reader) (line []byte, n int, whole bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -204,12 +205,13 @@ func readLine(r *bufio.Reader) (line []byte, n int, whole bool, err error) {
 	}
 }
 
+// decode parses a line. ok is false for a damaged one.
 func decode(line []byte) (record, bool) {
 	var rec record
 	return rec, sound(line) && json.Unmarshal(line[9:], &rec) == nil
 }
 
-// sound tells whether a line is as it was written.
+// sound reports whether a line matches its checksum.
 func sound(line []byte) bool {
 	if len(line) < 10 || line[8] != ' ' {
 		return false
@@ -218,9 +220,9 @@ func sound(line []byte) bool {
 	return err == nil && uint32(sum) == crc32.Checksum(line[9:], castagnoli)
 }
 
-// answerKey returns the key of a line with an answer that stands, without taking all of it apart as decode does: most lines of a
-// journal are such. ok is false for all others, and for those that only decode can tell. A quotation mark within a text is
-// written with a backslash, so what is looked for can only be the field itself.
+// answerKey returns the key of a line with an answer that stands, as most lines of a journal are, without parsing all of
+// it. ok is false for all other lines, and for those that decode has to parse. In a JSON string a quotation mark has a
+// backslash before it, so that what answerKey searches for can only be the field itself.
 func answerKey(line []byte) (key string, ok bool) {
 	const keyAt = 9 + len(answerBegin)
 	if !sound(line) || !bytes.HasPrefix(line[9:], []byte(answerBegin)) || len(line) < keyAt+64 {
@@ -234,19 +236,19 @@ func answerKey(line []byte) (key string, ok bool) {
 	return string(hash), true
 }
 
-// How the line of an answer begins, and what that of a refused one has.
+// How the line of an answer begins, and what the line of a refusal contains.
 const (
 	answerBegin   = `{"answer":{"key":"`
 	answerRefused = `"finish":"` + refusedFinish + `"`
 )
 
-// short is the first half of a key's SHA-256: what the index keeps of it, a quarter of what the key itself would take.
+// short returns half of a key's SHA-256. The index keeps this, a quarter of the key's own size.
 func short(key string) [16]byte {
 	sum := sha256.Sum256([]byte(key))
 	return [16]byte(sum[:16])
 }
 
-// take enters a record into the index.
+// take adds a record to the index.
 func (j *Journal) take(rec record, at span) {
 	switch {
 	case rec.Answer != nil && rec.Answer.stands():
@@ -263,7 +265,8 @@ func (j *Journal) take(rec record, at span) {
 	}
 }
 
-// enter puts an answer that stands into the index. The first under a key is the one, so that a replay repeats the run.
+// enter adds an answer that stands to the index. Of several under one key the first counts, so that a replay repeats the
+// run.
 func (j *Journal) enter(key string, at span) {
 	j.begun = true
 	if _, ok := j.answers[short(key)]; !ok {
@@ -298,7 +301,7 @@ func (j *Journal) append(rec record) error {
 		return j.err
 	}
 	if n, err := j.file.Write(line); err != nil {
-		j.err = fmt.Errorf("journal %s: %w: what was made so far is kept there; make room and run the same command again",
+		j.err = fmt.Errorf("journal %s: %w: the answers so far are kept there: free some space and run the same command again",
 			j.file.Name(), err)
 		if n > 0 { // half a line would swallow the next one
 			j.file.Truncate(j.size)
@@ -315,7 +318,7 @@ func (j *Journal) append(rec record) error {
 	return nil
 }
 
-// syncLoop makes what was written durable, at most syncEvery after it was written.
+// syncLoop syncs what was written, at most syncEvery later.
 func (j *Journal) syncLoop() {
 	defer close(j.stopped)
 	for {
@@ -325,7 +328,7 @@ func (j *Journal) syncLoop() {
 			j.sync()
 			return
 		}
-		select { // gather what else is written meanwhile
+		select { // let more writes share the sync
 		case <-time.After(syncEvery / 2):
 		case <-j.closing:
 		}
@@ -370,7 +373,7 @@ func (j *Journal) Find(keys []string) (Answer, bool) {
 	return Answer{}, false
 }
 
-// Answers is how many different requests have an answer.
+// Answers returns the number of requests that have an answer.
 func (j *Journal) Answers() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -380,22 +383,24 @@ func (j *Journal) Answers() int {
 // Add records an answer under its key.
 func (j *Journal) Add(rec AnswerRecord) error { return j.append(record{Answer: &rec}) }
 
-// Fail records a request that brought none.
+// Fail records a request that got no answer.
 func (j *Journal) Fail(rec FailureRecord) error { return j.append(record{Failure: &rec}) }
 
-// A DifferentRun is the error of [Journal.Start] for a folder whose unfinished run was made with other settings.
-type DifferentRun struct{ Differences []string }
+// A DifferentRun is the error of [Journal.Start] if the work directory has an unfinished run with other settings.
+type DifferentRun struct {
+	Differences []string // one per setting, such as `seed: it has "0", this run "1"`
+}
 
 func (e *DifferentRun) Error() string {
-	text := "the work folder has an unfinished run with other settings:"
+	text := "the work directory has an unfinished run with other settings:"
 	for _, d := range e.Differences {
 		text += "\n  " + d
 	}
-	return text + "\nrun that one to its end with its settings, or set it aside with --restart"
+	return text + "\nfinish that run with its settings"
 }
 
-// Start starts a run with these settings, or resumes the unfinished one that has the same; resumed tells which. It
-// returns the endpoints that the run has asked, these among them: where a server stands makes no other run of it.
+// Start starts a run with these settings, or resumes the unfinished run if it has the same ones. It returns all endpoints
+// of the run, these and those that an earlier part of it asked: other endpoints make no other run.
 func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, resumed bool, err error) {
 	all = endpoints
 	if j.run != nil {
@@ -419,6 +424,7 @@ func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, r
 
 func now() time.Time { return time.Now().UTC().Round(time.Second) }
 
+// differences describes the settings in which two runs differ.
 func differences(old, now []Setting) []string {
 	values := map[string]string{}
 	for _, s := range old {
@@ -439,12 +445,12 @@ func differences(old, now []Setting) []string {
 	return diff
 }
 
-// Finish marks the run as finished, so that it never stands in the way of another.
+// Finish marks the run as finished, so that a run with other settings may follow.
 func (j *Journal) Finish(s Summary) error {
 	return j.append(record{Done: &DoneRecord{Time: now(), Summary: s}})
 }
 
-// LastRun returns the end of the last run of a work folder, nil if it has none or is unfinished.
+// LastRun returns the end of the last run of a work directory, nil if there is none or it is unfinished.
 func LastRun(dir string) (*DoneRecord, error) {
 	j, err := OpenJournal(dir)
 	if err != nil {
@@ -453,14 +459,14 @@ func LastRun(dir string) (*DoneRecord, error) {
 	return j.done, j.Close()
 }
 
-// Err is the first failed write, nil if none has failed.
+// Err returns the first error of a write or sync, nil if all have succeeded.
 func (j *Journal) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.err
 }
 
-// Close makes everything durable and lets the folder go.
+// Close syncs and closes the journal and unlocks its directory.
 func (j *Journal) Close() error {
 	close(j.closing)
 	<-j.stopped
@@ -474,8 +480,8 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// BackUp renames the journal of a work folder to journal.log.bak, or .bak.2 and so on if that is taken, and returns
-// the new path, "" if there was nothing to set aside. It takes the folder's lock while it does.
+// BackUp renames the journal of a work directory to journal.log.bak, or .bak.2 and so on if that exists, and returns the
+// new path, "" if there is no journal. It locks the directory meanwhile.
 func BackUp(dir string) (kept string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, journalName)); errors.Is(err, os.ErrNotExist) {
 		return "", nil

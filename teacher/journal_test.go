@@ -193,7 +193,7 @@ func TestJournalBegin(t *testing.T) {
 	if !errors.As(err, &different) || len(different.Differences) != 3 {
 		t.Fatalf("other settings: %v", err)
 	}
-	for _, want := range []string{`seed: it has "0", this run "1"`, "judge", `model: it has "m", this run none`, "--restart"} {
+	for _, want := range []string{`seed: it has "0", this run "1"`, "judge", `model: it has "m", this run none`, "finish that run"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"restyle/voice"
 )
 
-// The diversity budget: the share of the accepted rows that may have the same …
+// The diversity budget: the largest share of the accepted rows that may have the same …
 const (
 	openerShare   = 0.10 // … first two words, or the same device
 	firstShare    = 0.05 // … first five words
@@ -15,11 +15,11 @@ const (
 	shingleShare  = 0.08 // … five words in a row, anywhere in the prose
 )
 
-// A Ledger holds what the accepted rows have said, and refuses a row that would make the set say it too often, or that
-// nearly repeats one row. Shares are of the rows accepted so far, so that they hold at whatever row the run ends; while there
-// are too few rows for a share to mean anything, two or three uses are free. What a row costs, in time and memory, does not
-// depend on how many were accepted before it. A Ledger is not safe for concurrent use: rows are admitted in the source's
-// order by one goroutine, which is what makes its verdicts repeatable.
+// A Ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often, or that
+// nearly repeats one row. Shares are of the rows accepted so far, so that they hold whenever the run ends; among the first
+// rows, where a share means nothing, two or three uses are free. The time and memory that a row takes do not depend on
+// the number of rows before it. A Ledger must not be used by several goroutines at once: its verdicts depend on the
+// order of the rows.
 type Ledger struct {
 	rows                                          int
 	openers, devices, firsts, sentences, shingles tally
@@ -34,18 +34,18 @@ func NewLedger() *Ledger {
 	}
 }
 
-// budget is how many of n rows may share a thing.
+// budget returns how many of n rows may have something in common.
 func budget(share float64, n, free int) int { return max(free, int(share*float64(n))) }
 
-// A said is what a row says, as far as the ledger compares it.
+// A said is what the ledger compares of a row.
 type said struct {
 	opener, device, first string
-	sentences             []string // different ones
-	shingles              []uint64 // different ones, in ascending order
+	sentences             []string // distinct
+	shingles              []uint64 // distinct, in ascending order
 	bands                 [bands]uint32
 }
 
-// saidIn looks at the prose of a row and the device assigned to it.
+// saidIn returns what the ledger compares of a row, from its prose and the device assigned to it.
 func saidIn(prose voice.Text, device string) said {
 	s := said{
 		opener: prose.Opener(), device: device, first: prose.FirstFive(),
@@ -57,8 +57,8 @@ func saidIn(prose voice.Text, device string) said {
 	return s
 }
 
-// Admit records what a row says if the budget allows it. If not it records nothing and says which rule the row breaks in
-// words that a teacher can act on.
+// Admit records what a row says if the budget allows it. If not, it records nothing and returns the rule that the row
+// breaks, in words for the teacher.
 func (l *Ledger) Admit(s said) (refusal string) {
 	if refusal := l.excess(s, 1); refusal != "" {
 		return refusal
@@ -72,8 +72,8 @@ func (l *Ledger) Admit(s said) (refusal string) {
 
 const nearCopy = "it is nearly the same text as an earlier answer"
 
-// excess returns which thing more rows than the budget allows have in common with s, "" if none, should so many rows that
-// say s be added.
+// excess returns what more rows than the budget allows would have in common if rows that say s were added, so many as
+// added tells; "" if nothing.
 func (l *Ledger) excess(s said, added int) string {
 	over := func(t *tally, hash uint64, share float64, free int) bool {
 		return t.count(hash)+added > budget(share, l.rows+added, free)
@@ -100,6 +100,7 @@ func (l *Ledger) excess(s said, added int) string {
 	return ""
 }
 
+// record counts what an accepted row says.
 func (l *Ledger) record(s said) {
 	l.rows++
 	l.openers.add(hashOf(s.opener))
@@ -113,7 +114,7 @@ func (l *Ledger) record(s said) {
 	}
 }
 
-// distinct drops repetitions, keeping the order.
+// distinct returns the list without repetitions, in order.
 func distinct[T comparable](list []T) []T {
 	seen := make(map[T]bool, len(list))
 	out := list[:0:0]

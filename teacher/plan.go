@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// A Plan is what a run would ask, as far as it can be told beforehand.
+// A Plan is what a run would ask, as far as that is known before it.
 type Plan struct {
 	Source      int            // rows read
-	Fit         int            // of them fit to be asked about
-	Unfit       map[string]int // the others, by check
+	Fit         int            // rows that passed the source checks
+	Unfit       map[string]int // rows that did not, by check
 	First       *Prompt        // the first prompt, nil if there is none
-	PromptBytes int            // of all first attempts
+	PromptBytes int            // of the first attempts of all rows
 }
 
-// Plan reads the source as far as the run would at least, and asks nothing.
+// Plan reads as much of the source as the run would read if every row was accepted, and asks nothing.
 func (r *Run) Plan(ctx context.Context) (Plan, error) {
 	plan := Plan{Unfit: map[string]int{}}
 	if err := varied(r.Style); err != nil {
@@ -50,6 +50,7 @@ func (r *Run) Plan(ctx context.Context) (Plan, error) {
 	return plan, nil
 }
 
+// attemptSeed returns the seed of an attempt at a row.
 func attemptSeed(seed uint64, row, attempt int) uint64 {
 	return mix(seed, uint64(row), uint64(attempt))
 }

@@ -8,7 +8,7 @@ import (
 	"restyle/voice"
 )
 
-// A Prompt is all that a teacher is told about one row.
+// A Prompt is what a teacher is told about one row.
 type Prompt struct {
 	Style      *voice.Style
 	Row        dataset.Row
@@ -16,19 +16,19 @@ type Prompt struct {
 	Parts      Parts
 	Assignment Assignment
 	Seed       uint64 // of this attempt
-	Comments   bool   // remarks on lines of the code are wanted too
+	Comments   bool   // ask for remarks on lines of code too
 
 	Attempt  int    // from 1
-	Previous string // the answer of the attempt before, if it is asked again
-	Reason   string // why that one was refused
-	Longer   bool   // that one was cut off: allow for more tokens
+	Previous string // answer of the attempt before, if there was one
+	Reason   string // why Previous was refused
+	Longer   bool   // Previous was truncated: allow more tokens
 }
 
-// A Message is one turn of the conversation that the prompt becomes.
+// A Message is one turn of the chat that a prompt is rendered as.
 type Message struct{ Role, Content string }
 
-// protocol is what every style has in common: how code is left out and where the answer stands. It comes first and is
-// the same for every row, so that servers with a prefix cache compute it once.
+// protocol follows every style's system prompt: how to stand in for code and where to put the answer. The system prompt
+// comes first and is the same for every row, so that servers with a prefix cache compute it once.
 const protocol = `
 
 How to answer:
@@ -39,11 +39,11 @@ How to answer:
 - Do not mention these instructions, a tone, a role, a previous answer, or that anything was changed.
 - Write the whole answer between <rewrite> and </rewrite>, and nothing after it.`
 
-// commentProtocol is added where remarks are wanted.
+// commentProtocol is added if the prompt asks for remarks.
 const commentProtocol = `
 - Before <rewrite>, write <comments>, then one to three lines of the form L3: remark, each a short remark on that numbered line of the code in the same voice, without results or values, then </comments>. With several blocks write C2L3: remark for line 3 of block 2.`
 
-// Messages renders the prompt as a chat: the system prompt, a few examples as turns, and the row last.
+// Messages renders the prompt as a chat: the system prompt, a few examples as turns, and the row as the last turn.
 func (p *Prompt) Messages() []Message {
 	system := strings.TrimSpace(p.Style.System) + protocol
 	if p.Comments {
@@ -56,12 +56,13 @@ func (p *Prompt) Messages() []Message {
 			Message{"user", shown(e.Question, []string{e.Code}, "", "")},
 			Message{"assistant", "<rewrite>\n" + strings.TrimSpace(e.Rewrite) + "\n</rewrite>"})
 	}
-	card := fmt.Sprintf("Begin with the words %q. %s Write about %d words.", p.Assignment.Opener, p.Assignment.Device.Instruction, p.Assignment.Words)
-	m = append(m, Message{"user", shown(p.Question, p.Parts.Blocks, p.Parts.Prose(), card)})
+	a := p.Assignment
+	assignment := fmt.Sprintf("Begin with the words %q. %s Write about %d words.", a.Opener, a.Device.Instruction, a.Words)
+	m = append(m, Message{"user", shown(p.Question, p.Parts.Blocks, p.Parts.Prose(), assignment)})
 	if p.Reason != "" {
 		previous := p.Previous
 		if strings.TrimSpace(previous) == "" {
-			previous = "<rewrite>\n</rewrite>" // an empty turn is refused by several servers
+			previous = "<rewrite>\n</rewrite>" // several servers refuse an empty turn
 		}
 		m = append(m, Message{"assistant", previous},
 			Message{"user", "That answer cannot be used: " + p.Reason + ". Write it anew, in other words, with all of the rules kept."})
@@ -69,9 +70,9 @@ func (p *Prompt) Messages() []Message {
 	return m
 }
 
-// shown is the user turn for one question with its code. Lines are numbered only in the model's head: numbers inside the code would
-// invite it to repeat them.
-func shown(question string, blocks []string, prose, card string) string {
+// shown returns the user turn for a question with its code. The lines of code have no numbers, because the model might
+// repeat them.
+func shown(question string, blocks []string, prose, assignment string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<question>\n%s\n</question>\n", question)
 	for i, code := range blocks {
@@ -80,23 +81,23 @@ func shown(question string, blocks []string, prose, card string) string {
 	if prose != "" {
 		fmt.Fprintf(&b, "<explanation>\n%s\n</explanation>\n", prose)
 	}
-	b.WriteString(card)
+	b.WriteString(assignment)
 	return strings.TrimSpace(b.String())
 }
 
-// stopSequence ends an answer; servers cut it off, so an answer may or may not end in it.
+// stopSequence ends an answer. Servers usually cut it off.
 const stopSequence = "</rewrite>"
 
-// The tags between which reasoning models think, in servers that leave the thoughts in the answer. Some chat templates
-// write the first tag into the prompt, so that the answer has only the second.
+// The tags around the thoughts of reasoning models, in servers that leave them in the answer. Some chat templates write
+// the first tag into the prompt, so that the answer has only the second.
 const thinks, thought = "<think>", "</think>"
 
-// thinking tells whether an answer ended before its thoughts did.
+// thinking reports whether an answer ends within its thoughts.
 func thinking(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), thinks) && !strings.Contains(text, thought)
 }
 
-// afterThoughts returns what an answer says after its thoughts, which may well talk about the tag that the answer stands in.
+// afterThoughts returns the part of an answer after its thoughts, which may mention the tag that the rewrite is in.
 func afterThoughts(text, tag string) string {
 	if _, after, ok := strings.Cut(text, thought); ok && strings.Contains(after, tag) {
 		return after
@@ -104,8 +105,8 @@ func afterThoughts(text, tag string) string {
 	return text
 }
 
-// unwrap takes the rewrite, and the comments if there are any, out of a teacher's answer. What stands outside the tags
-// is dropped.
+// unwrap returns the rewrite in a teacher's answer, and the comments if there are any. It drops everything outside the
+// tags.
 func unwrap(text string) (rewrite, comments string, err error) {
 	if thinking(text) {
 		return "", "", fmt.Errorf("it ended inside its thoughts: think less, and answer after %s", thought)

@@ -9,19 +9,20 @@ import (
 	"restyle/teacher/openai"
 )
 
-// Remote is a model behind one or several OpenAI-compatible servers, or behind a batch file.
+// Remote is the teacher that asks a model on OpenAI-compatible servers, or by batch files.
 type Remote struct {
-	Pool        *openai.Pool // nil: nothing is sent, every request without an answer waits for a batch
+	Pool        *openai.Pool // the servers; if nil, every request without an answer waits for a batch
 	Model       string
 	Temperature float64
-	MaxTokens   int // of an answer; doubled where one was cut off
+	MaxTokens   int // per answer; doubled after a truncated one
 
-	// Endpoints are all the base URLs whose answers count: those of Pool, and those that an earlier part of the run asked.
+	// Endpoints are the base URLs whose answers in the journal count: those of Pool and those that an earlier part of the
+	// run asked.
 	Endpoints []string
-	Extra     map[string]any // further fields of the request's body
+	Extra     map[string]any // more fields of the request's body
 }
 
-// batchEndpoint stands for whoever answers a batch file.
+// batchEndpoint is the endpoint of batch answers, in keys and records.
 const batchEndpoint = "batch"
 
 // Name returns the model's id.
@@ -31,7 +32,7 @@ func (t *Remote) Name() string { return t.Model }
 func (t *Remote) Request(p *Prompt) Request {
 	r := openai.Request{
 		Model: t.Model, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
-		Seed: int64(p.Seed >> 33), // 31 bits: what every server takes
+		Seed: int64(p.Seed >> 33), // 31 bits, which every server accepts
 		Stop: []string{stopSequence}, Extra: t.Extra,
 	}
 	if p.Longer {
@@ -44,7 +45,7 @@ func (t *Remote) Request(p *Prompt) Request {
 		}
 	}
 	if thinking(p.Previous) {
-		r.Stop = nil // its thoughts named the tag, which ended them
+		r.Stop = nil // the tag in its thoughts ended the answer
 	}
 	for _, m := range p.Messages() {
 		r.Messages = append(r.Messages, openai.Message(m))
@@ -52,7 +53,7 @@ func (t *Remote) Request(p *Prompt) Request {
 	return t.render(r)
 }
 
-// render makes the bytes of a request. One that cannot be rendered has no body, and Ask refuses it.
+// render renders a request. If that fails, the result has no Body and the error as its key, with which Ask refuses it.
 func (t *Remote) render(r openai.Request) Request {
 	batch, err := r.Body(false)
 	if err != nil {
@@ -73,7 +74,7 @@ func (t *Remote) render(r openai.Request) Request {
 	return req
 }
 
-// Ask sends the request to one of the servers.
+// Ask sends the request to one of the servers. Without a pool it returns ErrPending.
 func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
 	if r.Body == nil {
 		return Answer{}, "", &Refused{Reason: r.Keys[0]}
@@ -82,11 +83,11 @@ func (t *Remote) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 		return Answer{}, r.Keys[len(r.Keys)-1], ErrPending
 	}
 	complete := t.Pool.Complete
-	if p.Attempt > 1 { // rows after this one wait for it
+	if p.Attempt > 1 { // rows after this one may be waiting for it
 		complete = t.Pool.CompleteFirst
 	}
 	a, err := complete(ctx, r.Body)
-	runtime.Gosched() // the request that got this one's slot goes out before the answer is checked
+	runtime.Gosched() // let the request that got this one's slot be sent before this answer is checked
 	var refused *openai.RequestRefused
 	if errors.As(err, &refused) {
 		return Answer{}, openai.Key(refused.Endpoint, r.Body), &Refused{refused.Error(), refused.Status}

@@ -12,47 +12,47 @@ import (
 	"restyle/voice"
 )
 
-// checkNames says what each check asks for, in the order of a report.
+// checkNames returns the ID of each check and what it requires, in the order of a report.
 func checkNames() [][2]string {
 	names := [][2]string{}
 	for _, c := range sourceChecks {
 		names = append(names, [2]string{c.id, c.what})
 	}
-	names = append(names, [2]string{"S4", "the source has the row once"}, [2]string{"A1", "the answer was finished"})
+	names = append(names, [2]string{"S4", "the source has no equal row before"}, [2]string{"A1", "the answer is complete"})
 	for _, c := range textChecks {
 		names = append(names, [2]string{c.id, c.what})
 		if c.id == "A9" {
-			names = append(names, [2]string{"A10", "the set stays varied"})
+			names = append(names, [2]string{"A10", "the dataset stays varied"})
 		}
 	}
 	return names
 }
 
-// A Report is what a person wants to know of a finished set.
+// A Report describes a finished dataset.
 type Report struct {
 	Rows      int
 	Failed    map[string]int // rows that fail a check, by check
-	Clean     int            // rows that fail none
-	Certified int            // rows with a certificate that holds
-	Failures  []Failure      // the first of the rows that fail a check or whose certificate does not hold, in order
-	Openers   []Count        // the most frequent first
+	Clean     int            // rows that fail no check
+	Certified int            // rows with a valid certificate
+	Failures  []Failure      // the first rows that fail a check or have no valid certificate, in order
+	Openers   []Count        // first two words; the most frequent first, as in the other lists
 	Firsts    []Count        // first five words
 	Sentences []Count
-	Devices   []Count
-	Tone      []int // rows by tone score, the last for that score and above
-	Words     [3]int
+	Devices   []Count // from the certificates
+	Tone      []int   // rows by tone score; the last element is for its score and above
+	Words     [3]int  // of prose per row: minimum, median, maximum
 }
 
-// A Failure is what is wrong with one row.
+// A Failure is why one row fails.
 type Failure struct {
 	Row   int    // from 0
-	Check string // its ID, or "certificate"
+	Check string // ID of the check, or "certificate"
 	Why   string
 }
 
 const namedFailures = 20 // in a report
 
-// Count is how often something occurs.
+// A Count is how many rows have something in common.
 type Count struct {
 	What string
 	N    int
@@ -60,8 +60,9 @@ type Count struct {
 
 const toneBuckets = 21
 
-// NewReport makes every check anew on rows from anywhere and counts what they share. A row fails A10 if it says what more
-// rows of the whole set say than the diversity budget allows, or nearly repeats an earlier row.
+// NewReport makes every check again, on rows from any source, and counts what the rows have in common. A row fails A10 if
+// it says something that more rows of the whole dataset say than the diversity budget allows, or nearly repeats an
+// earlier row. If certs is nil, certificates are not checked.
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
@@ -122,6 +123,7 @@ func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Cer
 	return r
 }
 
+// ranked returns the counts in descending order.
 func ranked(counts map[string]int) []Count {
 	var out []Count
 	for what, n := range counts {
@@ -131,23 +133,23 @@ func ranked(counts map[string]int) []Count {
 	return out
 }
 
-// WriteTo prints the report.
+// WriteTo writes the report as text.
 func (r Report) WriteTo(w io.Writer) (int64, error) {
 	var b strings.Builder
-	share := func(n int) string { return fmt.Sprintf("%5d  %5.1f %%", n, 100*float64(n)/float64(max(1, r.Rows))) }
-	fmt.Fprintf(&b, "%d rows, %d with a certificate that holds\n\nrows that fail a check\n", r.Rows, r.Certified)
+	share := func(n int) string { return fmt.Sprintf("%5d  %5.1f%%", n, 100*float64(n)/float64(max(1, r.Rows))) }
+	fmt.Fprintf(&b, "rows %d, with a valid certificate %d\n\nrows that fail a check\n", r.Rows, r.Certified)
 	for _, c := range checkNames() {
 		fmt.Fprintf(&b, "  %-4s %s  %s\n", c[0], share(r.Failed[c[0]]), c[1])
 	}
 	fmt.Fprintf(&b, "  %-4s %s\n", "none", share(r.Clean))
 	if len(r.Failures) > 0 {
-		fmt.Fprintf(&b, "\nwhat is wrong, the first %d of it, by row from 0\n", len(r.Failures))
+		fmt.Fprintf(&b, "\nthe first failures (%d shown), by row from 0\n", len(r.Failures))
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "  row %d, %s: %.300s\n", f.Row, f.Check, f.Why)
 	}
 	table := func(title string, counts []Count) {
-		fmt.Fprintf(&b, "\n%s: %d different, the most frequent\n", title, len(counts))
+		fmt.Fprintf(&b, "\n%s: %d different; the most frequent\n", title, len(counts))
 		for _, c := range counts[:min(10, len(counts))] {
 			fmt.Fprintf(&b, "  %s  %.90s\n", share(c.N), c.What)
 		}
@@ -158,7 +160,7 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 	if len(r.Devices) > 0 {
 		table("devices", r.Devices)
 	}
-	fmt.Fprintf(&b, "\nwords around the code: %d to %d, median %d\n\ntone score, rows\n", r.Words[0], r.Words[2], r.Words[1])
+	fmt.Fprintf(&b, "\nwords of prose: %d to %d, median %d\n\nrows by tone score\n", r.Words[0], r.Words[2], r.Words[1])
 	most := max(1, slices.Max(r.Tone))
 	for score, n := range r.Tone {
 		label := fmt.Sprint(score)
@@ -171,11 +173,11 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// WriteSummary prints the yield of a run: what was refused, and why.
+// WriteSummary writes the yield of a run as text: what was refused, and why.
 func WriteSummary(w io.Writer, s Summary) {
 	fmt.Fprintf(w, "source rows %d, accepted %d, calls %d, answers from the journal %d\n", s.Source, s.Accepted, s.Calls, s.Replayed)
 	if s.JudgeFailed > 0 {
-		fmt.Fprintf(w, "the judge gave no opinion on %d rows; on one because: %s\n", s.JudgeFailed, s.JudgeError)
+		fmt.Fprintf(w, "rows without the judge's opinion %d; the last error: %s\n", s.JudgeFailed, s.JudgeError)
 	}
 	if len(s.Unfit)+len(s.Refused) == 0 {
 		return
@@ -183,12 +185,12 @@ func WriteSummary(w io.Writer, s Summary) {
 	fmt.Fprintf(w, "  %-4s %8s %8s %8s\n", "", "unfit", "refused", "given up")
 	for _, c := range checkNames() {
 		if u, r, g := s.Unfit[c[0]], s.Refused[c[0]], s.GivenUp[c[0]]; u+r+g > 0 {
-			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s; first, %s\n", c[0], u, r, g, c[1], s.First[c[0]])
+			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s; the first is %s\n", c[0], u, r, g, c[1], s.First[c[0]])
 		}
 	}
 }
 
-// TonePlot draws the rows by tone score as an SVG picture.
+// TonePlot returns a bar chart of the rows by tone score, as SVG.
 func (r Report) TonePlot() string {
 	const width, height, left, bottom = 640, 320, 48, 40
 	most := max(1, slices.Max(r.Tone))
@@ -218,7 +220,7 @@ func (r Report) TonePlot() string {
 	return b.String()
 }
 
-// Reasons lists the checks that refused most, for one line of progress.
+// Reasons returns the three checks that refused most, for a line of progress.
 func (s Summary) Reasons() string {
 	keys := slices.SortedFunc(maps.Keys(s.Refused), func(a, b string) int {
 		return cmp.Or(cmp.Compare(s.Refused[b], s.Refused[a]), cmp.Compare(a, b))

@@ -531,14 +531,14 @@ func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round
 
 // TestIngestAnotherFile: a file without a single batch result is an error that says so in the words of JSON.
 func TestIngestAnotherFile(t *testing.T) {
-	const end = "): give the file in which the batch server wrote its answers"
+	const end = "): give the file that the batch server wrote"
 	for text, want := range map[string]string{
-		"":                        "no line of it is a batch result (it is empty" + end,
-		"\n\n":                    "(it is empty" + end,
+		"":                        "no line is a batch result (the file is empty" + end,
+		"\n\n":                    "(the file is empty" + end,
 		"[\n{\"a\":1}]\n":         "(line 1: not a batch result: ",
 		`["a"]`:                   "(line 1: not a batch result: the line is a JSON array" + end,
 		`{"response":{"body":7}}`: "(line 1: not a batch result: response.body is a JSON number" + end,
-		`{"custom_id":"x"}`:       "(line 1: it has no custom_id that --emit-batch wrote",
+		`{"custom_id":"x"}`:       "(line 1: its custom_id is missing",
 		"# Title\n\ntext":         "(line 1: not a batch result: invalid character '#'",
 	} {
 		j := openJournal(t, t.TempDir())

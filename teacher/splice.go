@@ -12,19 +12,20 @@ import (
 	"restyle/voice"
 )
 
-// Parts is an answer taken apart into its code and the words around it. The teacher sees the code but writes only
-// words; the code it leaves out is put back byte for byte, so that no teacher can change it.
+// Parts is an answer separated into its code and its prose. The teacher sees the code but writes only prose; Join inserts
+// the code byte for byte, so that no teacher can change it.
 type Parts struct {
 	Blocks []string // the code blocks, exactly as the source has them
 	Text   string   // the answer with [[CODE_1]], [[CODE_2]] … in the places of the blocks
-	Other  string   // the tag of a fenced block that is not Python, "" if there is none
+	Other  string   // tag of the first fenced block that is not Python, "" if there is none
 }
 
-// Split takes an answer apart. Without a fence the whole answer is one block of code, as in the Alpaca sets for
-// Python; with fences each fenced block is one and the rest is prose. An unclosed fence runs to the end.
+// Split separates an answer into code and prose. Without a fence the whole answer is one block of code, as in the Python
+// datasets of Alpaca's form; with fences each fenced block is code and the rest is prose. An unclosed fence runs to the
+// end.
 func Split(answer string) Parts {
 	pieces := splitFences(answer)
-	// A program may well have a fence inside a string; then it is Python as a whole, which prose around a block is not.
+	// A program may have a fence inside a string. Then the whole answer is Python, which it is not with prose around a block.
 	if len(pieces) == 1 && !pieces[0].code || python.Check(answer) == nil {
 		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1)}
 	}
@@ -45,14 +46,14 @@ func Split(answer string) Parts {
 	return p
 }
 
-// Prose is what the source itself says around its code, "" where it is nothing but code.
+// Prose returns the answer's prose, "" if it has only code.
 func (p Parts) Prose() string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(p.Text, ""))
 }
 
-// Join puts the blocks into the places that a rewrite names for them, each in a fence tagged python. Every
-// placeholder must stand exactly once, in order, alone on its line; a fence or emphasis around it, a colon after it and
-// small letters in it are forgiven.
+// Join replaces the placeholders of a rewrite with the blocks, each in a fence tagged python. The rewrite must have every
+// placeholder exactly once, in order, and on its own line; Join tolerates a fence or emphasis around it, a colon after it
+// and lower-case letters.
 func (p Parts) Join(rewrite string) (string, error) {
 	var bare strings.Builder
 	for _, piece := range splitFences(rewrite) {
@@ -81,7 +82,7 @@ func (p Parts) Join(rewrite string) (string, error) {
 	return strings.TrimSpace(strings.Join(lines, "\n")), nil
 }
 
-// fence wraps code in a Markdown fence that is longer than any run of backticks inside it.
+// fence puts code in a Markdown fence that is longer than any run of backticks in the code.
 func fence(code string) string {
 	ticks := "```"
 	for strings.Contains(code, ticks) {
@@ -95,17 +96,18 @@ func fence(code string) string {
 
 var placeholders = regexp.MustCompile(`(?i)\[\[\s*code[\s_-]*\d*\s*\]\]`)
 
+// placeholder returns the placeholder of the nth block, from 1.
 func placeholder(n int) string { return "[[CODE_" + strconv.Itoa(n) + "]]" }
 
 // A piece is a run of prose, or one fenced block.
 type piece struct {
 	code   bool
-	closed bool   // a block whose closing fence is there
-	tag    string // the word after the opening fence, lower case
-	text   string // for a block its content, without the last line's newline
+	closed bool   // the block has a closing fence
+	tag    string // text after the opening fence, in lower case
+	text   string // of a block the content, without the last newline
 }
 
-// splitFences cuts Markdown at its fences. Text after a closing fence is what some models write in its line; it is prose.
+// splitFences splits Markdown at its fences.
 func splitFences(text string) (out []piece) {
 	for p := range voice.NestedPieces(text + "\n") {
 		text := p.Text
@@ -125,7 +127,7 @@ func isPythonTag(tag string) bool {
 	return false
 }
 
-// endsWhole tells whether a text ends like one that was finished: after a closed fence, or with a sentence's end.
+// endsWhole reports whether a text ends as a complete one does: with a closed fence or the end of a sentence.
 func endsWhole(c *candidate) (bool, string) {
 	last := c.pieces[len(c.pieces)-1]
 	if last.code {
@@ -148,7 +150,7 @@ func endsWhole(c *candidate) (bool, string) {
 	return false, "it ends in the middle of a sentence"
 }
 
-// indentedBlock is Markdown's other way to write code: four spaces or a tab after an empty line.
+// indentedBlock matches Markdown's other form of code: four spaces or a tab after an empty line.
 var indentedBlock = regexp.MustCompile(`(?:\A|\n[ \t\r]*\n)(?: {4}|\t)[ \t]*\S[^\n]*`)
 
 func fencesClosed(c *candidate) (bool, string) {

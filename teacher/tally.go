@@ -5,36 +5,36 @@ import (
 	"io"
 )
 
-// A tally counts things by their hashes in bounded memory: where it knows too many, it forgets the rarest (lossy counting,
+// A tally counts items by their hashes in bounded memory: if there are too many, it forgets the rarest (lossy counting,
 // Manku and Motwani, "Approximate Frequency Counts over Data Streams", 2002). Its counts are exact until then. Afterwards
 // none is too low, and none is too high by more than floor.
 type tally struct {
-	most  int              // how many things it knows at once
-	above map[uint64]int32 // how far the count of a thing is above the floor
-	floor int32            // the highest count of what was forgotten
+	max   int              // items kept at once
+	above map[uint64]int32 // count of an item, minus floor
+	floor int32            // highest count of a forgotten item
 }
 
-// maxTallied is how many things the ledger's tallies know at once. A row has at most 220 words, so floor stays below one row
+// maxTallied is how many items the ledger's tallies keep at once. A row has at most 220 words, so floor stays below one row
 // in 2,000, far below the shares of the diversity budget.
 const maxTallied = 1 << 20
 
-func newTally(most int) tally { return tally{most: most, above: map[uint64]int32{}} }
+func newTally(max int) tally { return tally{max: max, above: map[uint64]int32{}} }
 
-// count returns how often a thing was added.
+// count returns how often an item was added.
 func (t *tally) count(hash uint64) int {
 	return int(t.floor + t.above[hash])
 }
 
 func (t *tally) add(hash uint64) {
 	t.above[hash]++
-	if len(t.above) > t.most {
+	if len(t.above) > t.max {
 		t.forget()
 	}
 }
 
-// forget raises the floor until at most half as many things are above it.
+// forget raises the floor until the items above it are at most half of max.
 func (t *tally) forget() {
-	for len(t.above) > t.most/2 {
+	for len(t.above) > t.max/2 {
 		t.floor++
 		kept := map[uint64]int32{}
 		for hash, n := range t.above {
@@ -46,7 +46,7 @@ func (t *tally) forget() {
 	}
 }
 
-// hashOf is the FNV-1a hash of a text.
+// hashOf returns the FNV-1a hash of a text.
 func hashOf(text string) uint64 {
 	h := fnv.New64a()
 	io.WriteString(h, text)

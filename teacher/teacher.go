@@ -1,12 +1,21 @@
-// Package teacher rewrites the answers of a dataset in a voice, with the code kept as it was.
+// Package teacher rewrites the answers of a dataset in a voice and keeps their code byte for byte.
 //
-// [Run] is the whole of it: it takes rows from a source in order, asks a [Teacher] for prose around the code
-// (prompt.go, splice.go), refuses what fails a check (check.go) or says again what the set has said too often
-// (ledger.go), and hands the accepted rows on with a certificate (decide.go). Every answer goes through the journal
-// (journal.go), so that a run can be killed at any moment and run again.
+// A [Run] makes a dataset. It reads rows from a source in order, asks a [Teacher] for prose around each row's code, and
+// refuses a rewrite that fails a check or repeats what too many rows say already. It emits the accepted rows with their
+// certificates. Every answer goes through a [Journal], so that a run can be killed at any moment and resumed.
 //
-// There are two teachers: [Remote] asks OpenAI-compatible servers (package teacher/openai), [Builtin] composes prose
-// from the style's phrase bank and needs no model. They are asked in the same way and judged by the same checks.
+// There are two teachers: [Remote] asks OpenAI-compatible servers (package teacher/openai); [Builtin] composes prose
+// from the style's phrase bank and needs no model. Both get the same prompts, and the same checks apply to both.
+//
+// A row goes through these files in this order:
+//
+//	decide.go  reads the source, and decides rows in order
+//	check.go   checks the source row; later, the rewrite
+//	assign.go  assigns the row an opener, a device, a length and examples
+//	answer.go  asks the teacher, up to twice
+//	prompt.go  the prompt, and the rewrite within the answer
+//	splice.go  takes code out of an answer, and puts it back
+//	ledger.go  keeps the dataset varied
 package teacher
 
 import (
@@ -16,42 +25,42 @@ import (
 	"slices"
 )
 
-// A Teacher answers prompts. It is safe for concurrent use.
+// A Teacher answers prompts. Its methods may be called concurrently.
 type Teacher interface {
-	// Name is what the certificates call it: "builtin", or the id of a model.
+	// Name returns the teacher's name in certificates: "builtin", or the id of a model.
 	Name() string
 
-	// Request is what the prompt becomes.
+	// Request renders a prompt.
 	Request(p *Prompt) Request
 
-	// Ask has a request answered and returns the key under which the answer belongs. The error is ErrPending if the
-	// answer will come by another way, a *Refused if this request will never be answered, and else ends the run.
+	// Ask answers a request and returns the journal's key of the answer. The error is ErrPending if the answer will come
+	// from a batch, and a *Refused if the teacher will never answer this request; any other error ends the run.
 	Ask(ctx context.Context, p *Prompt, r Request) (a Answer, key string, err error)
 }
 
-// A Request is a prompt as it is sent.
+// A Request is a rendered prompt.
 type Request struct {
-	Body []byte   // the exact bytes: of a remote teacher, what goes on the wire
-	Keys []string // the journal's keys for an answer, one for each place that might give it
+	Body []byte   // the exact bytes; those of a Remote are what it sends
+	Keys []string // the journal's keys of an answer, one for each endpoint that might give it
 }
 
-// Answer is what a teacher said.
+// An Answer is what a teacher answered.
 type Answer struct {
 	Text             string `json:"text"`
-	Finish           string `json:"finish"` // "stop", "length", "content_filter", … or "refused", with the reason as Text
+	Finish           string `json:"finish"` // finish reason: "stop", "length", "content_filter", …; or "refused", with the reason as Text
 	Model            string `json:"model,omitempty"`
 	Endpoint         string `json:"endpoint,omitempty"`
 	PromptTokens     int    `json:"prompt_tokens,omitempty"`
 	CompletionTokens int    `json:"completion_tokens,omitempty"`
 	Milliseconds     int64  `json:"ms,omitempty"`
-	Status           int    `json:"status,omitempty"` // of a refusal: what the teacher said of the request, as an HTTP status
+	Status           int    `json:"status,omitempty"` // HTTP status of a refusal
 }
 
-// A refusal that an earlier version wrote has its status in its text, if it has one. That version also took it for a
-// refusal that a server was out of order for a while.
+// statedRefusal finds the status in the text of a refusal that an earlier version recorded. That version also recorded
+// temporary failures of a server as refusals.
 var statedRefusal = regexp.MustCompile(`^(?:\S+ refused the request \(|status )(4\d\d)\b`)
 
-// stands tells whether a is what the teacher says of the request, and not what befell it on its way.
+// stands reports whether a is the teacher's own answer or refusal, not a temporary failure recorded as one.
 func (a Answer) stands() bool {
 	if a.Finish != refusedFinish || a.Status != 0 {
 		return true
@@ -60,14 +69,13 @@ func (a Answer) stands() bool {
 	return m != nil && !slices.Contains([]string{"401", "403", "408", "429"}, m[1])
 }
 
-// Refused is the error for a request that the teacher rejects for what it is: the row fails and the run goes on.
+// Refused is the error for a request that the teacher will never answer. The row fails, and the run continues.
 type Refused struct {
 	Reason string
-	Status int // HTTP status by which a server said so; 0 if the request could not even be made
+	Status int // HTTP status of the refusal; 0 if the request could not be made
 }
 
 func (e *Refused) Error() string { return e.Reason }
 
-// ErrPending means that no answer is there yet and none will come while this run lasts: the requests are collected for
-// a batch.
-var ErrPending = errors.New("the answer is not there yet")
+// ErrPending means that the answer has to come from a batch, for which the run collects its requests.
+var ErrPending = errors.New("the answer has to come from a batch")

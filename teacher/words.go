@@ -2,19 +2,19 @@ package teacher
 
 import "strings"
 
-// A wordIndex finds which of several lists of words a text has a word of, in one pass over the text. Words have two bytes or
-// more.
+// A wordIndex finds in one pass over a text of which of several lists it contains a word. Words have at least two bytes.
 type wordIndex [1 << 10][]listed
 
-// A listed word stands under its first two bytes.
+// A listed word is indexed by its first two bytes.
 type listed struct {
 	word string
 	list uint8 // the bit of its list
 }
 
+// pair returns the index of a word: its first two bytes, without the bits in which capitals differ.
 func pair(text string) int { return int(text[0]&31)<<5 | int(text[1]&31) }
 
-// indexWords returns the index of lists; the bit of the first is 1, of the next 2, and so on.
+// indexWords returns the index of lists. The bit of the first list is 1, of the second 2, and so on.
 func indexWords(lists ...[]string) *wordIndex {
 	x := new(wordIndex)
 	for i, words := range lists {
@@ -25,7 +25,7 @@ func indexWords(lists ...[]string) *wordIndex {
 	return x
 }
 
-// in returns the bits of the lists that text has a word of, anywhere.
+// in returns the bits of the lists of which text contains a word, anywhere.
 func (x *wordIndex) in(text string) (lists uint8) {
 	for ; len(text) > 1; text = text[1:] {
 		for _, w := range x[pair(text)] {

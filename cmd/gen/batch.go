@@ -13,7 +13,7 @@ import (
 	"restyle/teacher"
 )
 
-// takeBatch enters the results of a batch in the journal.
+// takeBatch reads the results of a batch into the journal.
 func (g *gen) takeBatch(j *teacher.Journal) error {
 	f, err := disk.OpenInput(g.ingest)
 	if err != nil {
@@ -32,10 +32,11 @@ func (g *gen) takeBatch(j *teacher.Journal) error {
 	return nil
 }
 
-// waitForBatch ends an invocation whose requests wait for somebody else's answers.
+// waitForBatch ends a run whose missing answers have to come from a batch.
 func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
 	if batch == nil {
-		g.say("%s without an answer: run the same command with --emit-batch FILE instead of --ingest-batch to write what is missing", cli.Count(sum.Pending, "request"))
+		g.say("%s without an answer: to write them to a file, run the same command with --emit-batch FILE instead of --ingest-batch",
+			cli.Count(sum.Pending, "request"))
 		return errIncomplete
 	}
 	kept, err := batch.commit()
@@ -43,13 +44,14 @@ func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
 		return err
 	}
 	if kept != "" {
-		g.say("the old %s is kept as %s", g.emit, kept)
+		g.say("renamed the old %s to %s", g.emit, kept)
 	}
-	g.say("%s: %s; have the file answered, then run the same command with --ingest-batch RESULTS", g.emit, cli.Count(sum.Pending, "request"))
+	g.say("%s: %s; have a batch server answer them, then run the same command with --ingest-batch RESULTS",
+		g.emit, cli.Count(sum.Pending, "request"))
 	return cli.PrintJSON(g.stdout, map[string]any{"batch": g.emit, "requests": sum.Pending, "rows_decided": sum.Accepted})
 }
 
-// batchFile is a file of requests that appears whole or not at all.
+// batchFile is a file of requests that is complete or absent.
 type batchFile struct {
 	*disk.Pending
 	path string
@@ -64,7 +66,7 @@ func createBatch(path string) (*batchFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := disk.Create(path, 0o600) // for its owner alone: it has the prompts
+	f, err := disk.Create(path, 0o600) // it holds prompts
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +77,8 @@ func (b *batchFile) add(key string, body []byte) error {
 	return teacher.WriteBatchLine(b.buf, key, body)
 }
 
-// commit puts the file in place. Another file of that name, which may hold answers that were paid for, is kept under the name that it returns.
+// commit puts the file in place. It keeps an existing file that differs, which may hold answers that were paid for,
+// under the name kept.
 func (b *batchFile) commit() (kept string, err error) {
 	if err := b.buf.Flush(); err != nil {
 		return "", err

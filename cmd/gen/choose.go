@@ -13,7 +13,8 @@ import (
 	"restyle/teacher/openai"
 )
 
-// pickTeacher decides who rewrites and, where that is a server, makes sure that it is there and has the model.
+// pickTeacher returns the teacher that the flags name. If it is a server, pickTeacher checks that it answers and has the
+// model.
 func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	kind := g.options.teacher
 	if kind == "auto" {
@@ -25,10 +26,10 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	batch := g.emit != "" || g.ingest != ""
 	if kind == "builtin" {
 		if batch {
-			return nil, cli.Usagef("a batch needs a model to answer it: set --model")
+			return nil, cli.Usagef("a batch needs a model that answers it: set --model")
 		}
 		if !g.key.Empty() && g.options.teacher == "auto" {
-			g.say("OPENAI_API_KEY is set but no model: using the built-in rewriter. Set --model (and --base-url if it is not OpenAI's) to use the key.")
+			g.say("OPENAI_API_KEY is set, but no model: using the built-in rewriter. To use the key, set --model, and --base-url if the server is not OpenAI's.")
 		}
 		if !g.rowsGiven {
 			g.rows = builtinRows
@@ -37,16 +38,16 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	}
 	if len(g.baseURLs) == 0 && !batch {
 		if g.model == "" {
-			return nil, cli.Usagef("--teacher openai needs --model, and --base-url unless it is OpenAI's own")
+			return nil, cli.Usagef("--teacher openai: needs --model, and --base-url if the server is not OpenAI's")
 		}
 		g.baseURLs = cli.List{"https://api.openai.com/v1"}
 	}
 	if batch && g.model == "" {
-		return nil, cli.Usagef("a batch needs --model: the model that will answer it")
+		return nil, cli.Usagef("a batch needs a model that answers it: set --model")
 	}
 	g.remote = &teacher.Remote{Model: g.model, Temperature: g.temperature, MaxTokens: g.maxTokens}
 	if g.key.In(g.extra) {
-		return nil, cli.Usagef("--extra has OPENAI_API_KEY in it, which goes with every request as a header: leave it out")
+		return nil, cli.Usagef("--extra: contains OPENAI_API_KEY, which gen sends in a header of every request: leave it out")
 	}
 	if g.extra != "" {
 		if err := json.Unmarshal([]byte(g.extra), &g.remote.Extra); err != nil {
@@ -67,7 +68,7 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	return g.remote, nil
 }
 
-// connect makes a pool and asks its servers which models they have. Without a name it takes the only one.
+// connect opens a pool and asks its servers for their models. If model is empty, it takes the only one there is.
 func (g *gen) connect(ctx context.Context, urls []string, key secret.Secret, model string) (*openai.Pool, string, error) {
 	pool, err := openai.New(openai.Options{
 		BaseURLs: urls, APIKey: key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
@@ -85,20 +86,20 @@ func (g *gen) connect(ctx context.Context, urls []string, key secret.Secret, mod
 	}
 	lists, err := pool.Models(ctx)
 	if err != nil {
-		return nil, "", fmt.Errorf("the teacher cannot be used: %w", err)
+		return nil, "", fmt.Errorf("no server can be used: %w", err)
 	}
 	var served []string
 	unknown := false
 	for _, l := range lists {
 		switch {
 		case l.Err != nil:
-			g.say("warning: %s is left out for now: %v", l.Endpoint, l.Err)
+			g.say("warning: not using %s for now: %v", l.Endpoint, l.Err)
 		case l.Missing:
 			unknown = true
 		default:
 			served = append(served, l.Models...)
 			if model != "" && !slices.Contains(l.Models, model) {
-				return nil, "", fmt.Errorf("%s has no model %q; it has %s", l.Endpoint, model, shorten(l.Models))
+				return nil, "", fmt.Errorf("model %q: %s does not have it: choose one of %s", model, l.Endpoint, shorten(l.Models))
 			}
 		}
 	}
@@ -111,12 +112,12 @@ func (g *gen) connect(ctx context.Context, urls []string, key secret.Secret, mod
 	case len(served) == 1:
 		return pool, served[0], nil
 	case unknown || len(served) == 0:
-		return nil, "", cli.Usagef("%s does not say which models it has: name one with --model", strings.Join(urls, " and "))
+		return nil, "", cli.Usagef("%s does not list its models: name one with --model", strings.Join(urls, " and "))
 	}
-	return nil, "", cli.Usagef("name one of the server's models with --model: %s", shorten(served))
+	return nil, "", cli.Usagef("several models: name one with --model: %s", shorten(served))
 }
 
-// retriesOption: of the pool's options 0 is the default, and -1 is none.
+// retriesOption returns n for [openai.Options], where 0 means the default and -1 none.
 func retriesOption(n int) int {
 	if n == 0 {
 		return -1
@@ -124,6 +125,7 @@ func retriesOption(n int) int {
 	return n
 }
 
+// shorten joins the first 8 names of a list.
 func shorten(list []string) string {
 	if len(list) > 8 {
 		return strings.Join(list[:8], ", ") + fmt.Sprintf(" and %d more", len(list)-8)
@@ -131,13 +133,14 @@ func shorten(list []string) string {
 	return strings.Join(list, ", ")
 }
 
+// pickJudge returns the judge that the flags name.
 func (g *gen) pickJudge(ctx context.Context) (*teacher.Judge, error) {
 	urls, key := []string(g.judgeURLs), g.key
 	if len(urls) == 0 {
 		urls, key = g.baseURLs, g.baseKey
 	}
 	if len(urls) == 0 {
-		return nil, cli.Usagef("--judge needs a server: set --judge-url")
+		return nil, cli.Usagef("--judge %s: needs a server: set --judge-url", g.judge)
 	}
 	pool, model, err := g.connect(ctx, urls, key, g.judge)
 	if err != nil {

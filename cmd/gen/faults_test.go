@@ -252,7 +252,7 @@ func TestLastingFaults(t *testing.T) {
 				perRequest := fault.code == cli.Failed && slices.Contains([]string{"400", "413", "422"}, fault.name)
 				if good > 0 && perRequest {
 					// Such an answer is for the request that it answers; others may be good. It is remembered.
-					if !strings.Contains(o.stderr, "the answer was finished") {
+					if !strings.Contains(o.stderr, "the answer is complete") {
 						t.Errorf("the reason is not shown: %v", o)
 					}
 					return
@@ -397,8 +397,8 @@ func TestNoWaitInSilence(t *testing.T) {
 			if o.code != cli.Retry {
 				t.Fatal(o)
 			}
-			for _, want := range []string{`no server answers; waiting until \d\d:\d\d:\d\d for one`, ` is paused until \d\d:\d\d:\d\d: 429 .*slow down`,
-				"no endpoint answers; the last failure: .*429", fmt.Sprintf("rows that wait for an answer: %d\n", faultRows)} {
+			for _, want := range []string{`no server answers; waiting until \d\d:\d\d:\d\d `, ` is paused until \d\d:\d\d:\d\d: 429 .*slow down`,
+				"no endpoint answers; the last failure: .*429", fmt.Sprintf("rows without an answer: %d\n", faultRows)} {
 				if !regexp.MustCompile(want).MatchString(o.stderr) {
 					t.Errorf("it does not say %q: %v", want, o)
 				}
@@ -619,10 +619,10 @@ func TestTornJournal(t *testing.T) {
 		name, journal, says string
 		missing             int
 	}{
-		{"the newline is missing", body[:len(body)-1], "cut short", 1},
-		{"half a line", body[:len(body)-200], "cut short", 1},
-		{"one byte of a line", body + "0", "cut short", 0},
-		{"zeros at the end", body + strings.Repeat("\x00", 512), "cut short", 0},
+		{"the newline is missing", body[:len(body)-1], "last line is incomplete", 1},
+		{"half a line", body[:len(body)-200], "last line is incomplete", 1},
+		{"one byte of a line", body + "0", "last line is incomplete", 0},
+		{"zeros at the end", body + strings.Repeat("\x00", 512), "last line is incomplete", 0},
 		{"a flipped bit", string(flip), "checksums", 1},
 		{"nothing", "", "", -1},
 	} {

@@ -32,11 +32,11 @@ import (
 // gen is one invocation of the command.
 type gen struct {
 	*options
-	key, baseKey   secret.Secret // the key; the key for the servers of --base-url, which may be none
+	key, baseKey   secret.Secret // OPENAI_API_KEY; what the servers of --base-url get of it: all or nothing
 	stdout, stderr io.Writer
-	status         *cli.StatusLine // stderr is this
+	status         *cli.StatusLine // stderr writes to it
 	start          time.Time
-	drawn          time.Time // when the progress of a download was last shown
+	drawn          time.Time // when a download's progress was last shown
 
 	voice      *voice.Style
 	src        *dataset.Source
@@ -91,8 +91,8 @@ func (g *gen) open(ctx context.Context) (*dataset.Source, error) {
 	return dataset.Open(ctx, g.source, dataset.Options{Split: g.split, Columns: columns, Starter: data.Starter, Hub: h})
 }
 
-// survey reads a local file that does not state its number of rows once to its end: it counts them, and finds damage
-// before anything is asked. Files of the hub are fetched as far as they are read, and no further.
+// survey reads a local file that does not state its number of rows to its end, to count the rows and to find damage
+// before any request is paid for. It skips files of the hub, which are downloaded only as far as they are needed.
 func (g *gen) survey(ctx context.Context) error {
 	if !exists(g.source) {
 		return nil
@@ -116,7 +116,7 @@ func (g *gen) survey(ctx context.Context) error {
 	}
 }
 
-// settings are what the result depends on, beside the source and the teacher's answers.
+// settings returns what the result depends on besides the source and the teacher's answers.
 func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	s := []teacher.Setting{
 		{Name: "source", Value: g.src.Name},
@@ -141,10 +141,10 @@ func (g *gen) settings(t teacher.Teacher) []teacher.Setting {
 	return s
 }
 
-// secretName is in the names of fields that hold keys.
+// secretName matches the names of fields that hold keys.
 var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|auth`)
 
-// extraSetting is --extra as the journal has it: of what may be a key, its hash, and all else as it was given.
+// extraSetting returns --extra for the journal: as given, but with a hash in place of each value that may be a key.
 func (g *gen) extraSetting() string {
 	hidden := false
 	var hide func(name string, v any) any
@@ -169,7 +169,7 @@ func (g *gen) extraSetting() string {
 	}
 	var extra any
 	if json.Unmarshal([]byte(g.extra), &extra) != nil {
-		return g.extra // there is none
+		return g.extra // empty
 	}
 	shown, err := json.Marshal(hide("", extra))
 	if err != nil || !hidden {
@@ -201,7 +201,11 @@ func (g *gen) showSettings(t teacher.Teacher) {
 	for _, e := range []struct {
 		on   bool
 		text string
-	}{{g.comments, "comments in the code"}, {g.python != "", "sources parsed by " + g.python}, {g.judge != "", "judged by " + g.judge}} {
+	}{
+		{g.comments, "comments in the code"},
+		{g.python != "", "sources parsed by " + g.python},
+		{g.judge != "", "judged by " + g.judge},
+	} {
 		if e.on {
 			extras += ", " + e.text
 		}
@@ -210,15 +214,15 @@ func (g *gen) showSettings(t teacher.Teacher) {
 	g.say("out         %s, journal in %s", g.out, g.work)
 }
 
-// begin opens the journal and enters the run in it.
-func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
+// openJournal opens the journal and records the run in it.
+func (g *gen) openJournal(t teacher.Teacher) (*teacher.Journal, error) {
 	if g.restart {
 		kept, err := teacher.BackUp(g.work)
 		if err != nil {
 			return nil, err
 		}
 		if kept != "" {
-			g.say("the earlier journal is kept as %s", kept)
+			g.say("renamed the earlier journal to %s", kept)
 		}
 	}
 	j, err := teacher.OpenJournal(g.work)
@@ -226,10 +230,11 @@ func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
 		return nil, err
 	}
 	if j.Torn > 0 {
-		g.say("the journal's last line was cut short by a kill: dropped %s", cli.Count(j.Torn, "byte"))
+		g.say("the journal's last line is incomplete, as after a kill: dropped %s", cli.Count(j.Torn, "byte"))
 	}
 	if j.Damaged > 0 {
-		g.say("warning: skipped %s of the journal, for the checksums do not match: gen asks again for the answers", cli.Count(j.Damaged, "line"))
+		g.say("warning: skipped %s of the journal with wrong checksums; gen asks for these answers again",
+			cli.Count(j.Damaged, "line"))
 	}
 	var endpoints []string
 	if g.remote != nil {
@@ -249,7 +254,7 @@ func (g *gen) begin(t teacher.Teacher) (*teacher.Journal, error) {
 	return j, nil
 }
 
-// newRun is the run that the flags describe.
+// newRun returns the run that the flags describe, and what ends it.
 func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end func(), err error) {
 	r = &teacher.Run{
 		Style: g.voice, Teacher: t, Source: g.src, Journal: j, Seed: uint64(g.seed), Rows: g.rows, Comments: g.comments,
@@ -265,16 +270,16 @@ func (g *gen) newRun(t teacher.Teacher, j *teacher.Journal) (r *teacher.Run, end
 	return r, end, nil
 }
 
-// make is the main job: the dataset.
+// make makes the dataset, the main job of gen.
 func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
-	// What is known of the rows so far grows with their number and stays; twice as much would be too much.
+	// The heap is mostly what is known of the accepted rows, which stays: the default would let it double.
 	defer debug.SetGCPercent(debug.SetGCPercent(30))
 	out, err := output.Create(g.out)
 	if err != nil {
 		return err
 	}
 	defer out.Discard()
-	j, err := g.begin(t)
+	j, err := g.openJournal(t)
 	if err != nil {
 		return err
 	}
@@ -320,8 +325,8 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		if err := j.Finish(sum); err != nil {
 			return err
 		}
-		return errors.New("no row passed the checks, so nothing is written: --preview 3 shows what happens to the first rows; " +
-			"the answers are in the journal, so to have the teacher asked anew add --restart")
+		return errors.New("no row passed the checks, so gen wrote no dataset: --preview 3 shows what happens to the first rows; " +
+			"the journal keeps the answers, and --restart asks again")
 	}
 	done, err := out.Commit()
 	if err != nil {
@@ -332,7 +337,7 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		return err
 	}
 	if sum.Accepted < g.rows {
-		g.say("warning: of the %[2]d rows asked for the source gave %[1]d: it has no more", sum.Accepted, g.rows)
+		g.say("warning: made only %d of %d rows: the source has no more", sum.Accepted, g.rows)
 	}
 	g.say("%s: %s, %s", done.DataPath, cli.Count(done.Rows, "row"), done.Data)
 	g.say("%s: %s", done.CertsPath, done.Certificates)
@@ -344,7 +349,7 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 	return g.finish(t, sum, done)
 }
 
-// answer has all rows answered, with progress, and says what came of it.
+// answer does the run, shows its progress, and prints a summary.
 func (g *gen) answer(ctx context.Context, r *teacher.Run, j *teacher.Journal) (teacher.Summary, error) {
 	bar := g.startProgress(r)
 	sum, err := r.Do(ctx)
@@ -356,12 +361,12 @@ func (g *gen) answer(ctx context.Context, r *teacher.Run, j *teacher.Journal) (t
 	}
 	var unavailable *openai.Unavailable
 	if errors.As(err, &unavailable) {
-		err = fmt.Errorf("%w\nrows that wait for an answer: %d", err, sum.Waiting)
+		err = fmt.Errorf("%w\nrows without an answer: %d", err, sum.Waiting)
 	}
 	return sum, err
 }
 
-// finish prints the figures as the last line.
+// finish prints the result line, the last on stdout.
 func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committed) error {
 	return cli.PrintJSON(g.stdout, struct {
 		Out          string   `json:"out"`
@@ -377,7 +382,7 @@ func (g *gen) finish(t teacher.Teacher, sum teacher.Summary, done output.Committ
 		seconds(time.Since(g.start)), g.cost(sum), sum})
 }
 
-// sayRetries groups what went wrong between the program and its servers.
+// sayRetries prints how often requests were retried, by reason, and which servers failed.
 func (g *gen) sayRetries() {
 	if g.remote == nil || g.remote.Pool == nil {
 		return
@@ -388,7 +393,7 @@ func (g *gen) sayRetries() {
 		kinds = append(kinds, fmt.Sprintf("%s %d", reason, st.Retries[reason]))
 	}
 	if len(kinds) > 0 {
-		g.say("tried again: %s; the first, %s", strings.Join(kinds, ", "), st.FirstRetry)
+		g.say("retries: %s; the first, %s", strings.Join(kinds, ", "), st.FirstRetry)
 	}
 	for _, e := range st.Endpoints {
 		if e.State != "alive" {
@@ -399,7 +404,7 @@ func (g *gen) sayRetries() {
 
 func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// cost is what the tokens cost, nil if no prices were given.
+// cost returns what the tokens cost in US dollars, nil if no prices were given.
 func (g *gen) cost(sum teacher.Summary) *float64 {
 	if g.priceIn == 0 && g.priceOut == 0 {
 		return nil
@@ -408,26 +413,26 @@ func (g *gen) cost(sum teacher.Summary) *float64 {
 	return &c
 }
 
-// savePartial keeps the rows that were accepted before a run stopped where a person can use them.
+// savePartial writes the rows that were accepted before the run stopped, unless an earlier part of the run saved more.
 func (g *gen) savePartial(out *output.Writer, sum teacher.Summary) {
 	if sum.Accepted == 0 || sum.Accepted < g.partialRows() {
 		return
 	}
 	g.removePartial()
 	if done, err := out.CommitAs(g.partial()); err != nil {
-		g.say("warning: the rows made so far could not be written to %s: %v; their answers are in the journal", g.partial(), err)
+		g.say("warning: cannot write the rows made so far to %s: %v; the journal has their answers", g.partial(), err)
 	} else {
-		g.say("%s so far in %s", cli.Count(done.Rows, "row"), done.DataPath)
+		g.say("%s so far: %s", cli.Count(done.Rows, "row"), done.DataPath)
 	}
 }
 
-// partial is beside the output, so that it is on the same file system.
+// partial returns the path of the rows made so far, next to the output.
 func (g *gen) partial() string {
 	ext := filepath.Ext(g.out)
 	return strings.TrimSuffix(g.out, ext) + ".partial" + ext
 }
 
-// partialRows is how many rows an earlier part of the run left there.
+// partialRows returns how many rows an earlier part of the run saved.
 func (g *gen) partialRows() int {
 	certs, err := dataset.ReadCertificates(dataset.CertificatePath(g.partial()))
 	if err != nil {
@@ -436,13 +441,13 @@ func (g *gen) partialRows() int {
 	return len(certs)
 }
 
-// removePartial drops what an earlier part of the run left, which this one has again.
+// removePartial deletes the rows that an earlier part of the run saved; the present part has them too.
 func (g *gen) removePartial() {
 	os.Remove(g.partial())
 	os.Remove(dataset.CertificatePath(g.partial()))
 }
 
-// writeCard writes the card that the hub shows for a dataset.
+// writeCard writes the dataset card that --card asks for.
 func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
 	made := fmt.Sprintf("Each answer was rewritten in the style %q by %s; the code was taken out first and put back byte for byte. "+
 		"Of %d source rows %d were accepted; every accepted row passed the checks that its certificate lists.",

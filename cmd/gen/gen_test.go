@@ -40,7 +40,7 @@ func TestUsage(t *testing.T) {
 		{"--retries -1", "--retries"},
 		{"--stall-timeout 0s", "timeouts"},
 		{"--dead-timeout -1s", "timeouts"},
-		{"--price-in -1", "prices"},
+		{"--price-in -1", "--price-in"},
 		{"--out data.csv", ".csv"},
 		{"--out data", "--out"},
 		{"--extra [1]", "--extra"},
@@ -74,14 +74,14 @@ func TestUsage(t *testing.T) {
 func TestHelp(t *testing.T) {
 	o := must(t, cli.Done, "-h")
 	for _, want := range []string{
-		"What is rewritten", "Where it goes", "Who rewrites", "How", "Looking before and after", "By batch",
+		"Input", "Output", "Teacher", "Style", "Preview and report", "Batch API",
 		"OPENAI_BASE_URL", "TEACHER_MODEL",
 	} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	_, flags, _ := strings.Cut(o.stderr, "What is rewritten")
+	_, flags, _ := strings.Cut(o.stderr, "\nInput")
 	text := " " + strings.Join(strings.Fields(flags), " ")
 	for flag, value := range map[string]string{
 		"source": "starter", "split": "train", "columns": "", "rows": "576", "out": "data/passive_aggressive_data.json", "teacher": "auto", "base-url": "",
@@ -353,7 +353,7 @@ func TestConcurrency(t *testing.T) {
 			if n == "1" && s.most != 1 || n == "32" && s.most > 32 {
 				t.Errorf("%d requests at once", s.most)
 			}
-			if n == "one dead" && !strings.Contains(o.stderr, "127.0.0.1:1/v1 is left out for now") {
+			if n == "one dead" && !strings.Contains(o.stderr, "not using http://127.0.0.1:1/v1 for now") {
 				t.Error(o)
 			}
 			if calls, _ := second.counts(); n == "two servers" && calls < 20 {
@@ -557,7 +557,7 @@ func TestFewRows(t *testing.T) {
 	s := newServer(t, nil)
 	f := newFolder(t)
 	o := must(t, cli.Done, "--source", tasks(t, 12), "--rows", "50", "--out", f.out, "--base-url", s.base(), "--model", "fake")
-	if !strings.Contains(o.stderr, "it has no more") {
+	if !strings.Contains(o.stderr, "the source has no more") {
 		t.Error(o)
 	}
 	f = newFolder(t)

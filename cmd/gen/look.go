@@ -16,7 +16,7 @@ import (
 	"restyle/teacher"
 )
 
-// showPreview rewrites the first rows and shows them with their checks. Its journal is thrown away.
+// showPreview rewrites the first rows and shows them with their checks. It keeps its journal in a temporary directory.
 func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 	dir, err := os.MkdirTemp("", "restyle-preview-")
 	if err != nil {
@@ -43,15 +43,15 @@ func (g *gen) showPreview(ctx context.Context, t teacher.Teacher) error {
 		}
 		return nil
 	}
-	r.Refuse = func(row int, attempt int, c dataset.Check) {
-		fmt.Fprintf(g.stdout, "row %d of the source, attempt %d, is refused by %s: %s\n", row, attempt, c.ID, c.Value)
+	r.Refuse = func(row, attempt int, c dataset.Check) {
+		fmt.Fprintf(g.stdout, "row %d of the source, attempt %d, refused by %s: %s\n", row, attempt, c.ID, c.Value)
 	}
 	sum, err := r.Do(ctx)
 	teacher.WriteSummary(g.stderr, sum)
 	return err
 }
 
-// rehearse shows what a run would ask, without asking.
+// rehearse shows what a run would send, without sending anything.
 func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 	r, end, err := g.newRun(t, nil)
 	if err != nil {
@@ -73,21 +73,21 @@ func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 		}
 		fmt.Fprintln(g.stdout)
 	}
-	g.say("%d source rows read, %d of them fit to be asked about", plan.Source, plan.Fit)
+	g.say("read %s of the source; %d passed the checks", cli.Count(plan.Source, "row"), plan.Fit)
 	for _, id := range slices.Sorted(maps.Keys(plan.Unfit)) {
 		g.say("  %s: %d unfit", id, plan.Unfit[id])
 	}
 	if g.remote != nil {
 		in, out := plan.PromptBytes/4, plan.Fit*g.maxTokens
-		g.say("about %d prompt tokens (4 bytes each) and at most %d completion tokens, if no row is asked about twice", in, out)
+		g.say("about %d prompt tokens (at 4 bytes each) and at most %d completion tokens, without second attempts", in, out)
 		if g.priceIn > 0 || g.priceOut > 0 {
-			g.say("about $%.2f, at most", (float64(in)*g.priceIn+float64(out)*g.priceOut)/1e6)
+			g.say("at most about $%.2f", (float64(in)*g.priceIn+float64(out)*g.priceOut)/1e6)
 		}
 	}
 	return cli.PrintJSON(g.stdout, map[string]any{"source_rows": plan.Source, "fit": plan.Fit, "prompt_tokens_estimate": plan.PromptBytes / 4})
 }
 
-// showReport checks a finished dataset anew.
+// showReport checks a finished dataset again.
 func (g *gen) showReport(ctx context.Context) error {
 	rows, err := dataset.ReadRewritten(ctx, g.out)
 	if err != nil {
@@ -108,7 +108,7 @@ func (g *gen) showReport(ctx context.Context) error {
 		if err != nil {
 			g.say("warning: %v", err)
 		} else if done != nil {
-			fmt.Fprintln(g.stdout, "\nthe run that made it")
+			fmt.Fprintln(g.stdout, "\nthe run that made the dataset")
 			teacher.WriteSummary(g.stdout, done.Summary)
 		}
 	}
@@ -121,7 +121,7 @@ func (g *gen) showReport(ctx context.Context) error {
 		return err
 	}
 	if len(report.Failures) > 0 {
-		return fmt.Errorf("%s: %d of %s fail a check, certificates that hold: %d: the report names the first row",
+		return fmt.Errorf("%s: %d of %s fail a check, %d have a valid certificate: the report names the first rows that fail",
 			g.out, report.Rows-report.Clean, cli.Count(report.Rows, "row"), report.Certified)
 	}
 	return nil

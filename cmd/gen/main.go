@@ -1,6 +1,6 @@
-// Command gen rewrites the answers of a dataset in another voice, with their code kept as it was.
+// Command gen rewrites the answers of a dataset in another voice and keeps their code byte for byte.
 //
-// Without a flag it takes the embedded starter set and the built-in rewriter and needs nothing else. See -h.
+// Without flags it uses the embedded starter dataset and the built-in rewriter, and needs nothing else. See -h.
 package main
 
 import (
@@ -21,6 +21,7 @@ import (
 	"restyle/internal/secret"
 	"restyle/teacher"
 	"restyle/teacher/openai"
+	"restyle/voice"
 )
 
 func main() {
@@ -28,26 +29,26 @@ func main() {
 		os.Exit(dataset.ChildMain())
 	}
 	ctx := cli.StopContext(cli.StopSignals...)
-	// Ctrl-C ends tee and its like, too: their pipe must not end this.
+	// Ctrl-C ends tee too: its closed pipe must not kill gen while it stops.
 	context.AfterFunc(ctx, func() { signal.Ignore(syscall.SIGPIPE) })
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the command: it returns the exit code.
+// run runs the command and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	env, ok := cli.LoadEnv("gen", stderr)
 	if !ok {
 		return cli.Usage
 	}
 	key := secret.New(os.Getenv("OPENAI_API_KEY"))
-	// Whatever goes out has the key taken out once more, so that no message from anywhere can carry it.
+	// All output is scrubbed once more, so that no message from anywhere can carry the key.
 	status := cli.NewStatusLine(stderr)
 	status.W = scrubbed{stderr, key}
-	if !key.Dummy() { // else it may be a word of the results
+	if !key.Dummy() { // a dummy key may be a word of the results
 		stdout = scrubbed{stdout, key}
 	}
 	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(status)
-	log.SetOutput(stderr) // net/http quotes servers there
+	log.SetOutput(stderr) // net/http logs what servers sent
 	o := defaults()
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
@@ -58,8 +59,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		status: status, start: time.Now()}
 	if flags.ByEnv("base-url") && env.Gave("OPENAI_BASE_URL") && !env.Gave("OPENAI_API_KEY") && !key.Empty() {
 		g.baseKey = secret.Secret{}
-		g.say("the teacher's address is from .env and OPENAI_API_KEY is not: no key is sent there. " +
-			"If you trust the address, give it as --base-url or in the environment")
+		g.say("the teacher's address comes from .env and OPENAI_API_KEY does not: gen sends no key there. " +
+			"If you trust the address, set it with --base-url or in the environment")
 	}
 	err := o.check()
 	if err == nil {
@@ -68,10 +69,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return g.exit(ctx, err)
 }
 
-// exit prints what ended the run and picks the exit code.
+// exit prints why the run ended and returns the exit code.
 func (g *gen) exit(ctx context.Context, err error) int {
 	var usage *cli.UsageError
-	var different *teacher.DifferentRun
 	var unavailable *openai.Unavailable
 	switch {
 	case err == nil:
@@ -82,26 +82,40 @@ func (g *gen) exit(ctx context.Context, err error) int {
 	case errors.Is(err, errIncomplete):
 		return cli.Stopped
 	case ctx.Err() != nil:
-		if !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err()) { // something else went wrong besides
+		if !errors.Is(err, context.Cause(ctx)) && !errors.Is(err, ctx.Err()) { // another error besides the stop
 			fmt.Fprintf(g.stderr, "gen: %v\n", err)
 		}
-		fmt.Fprintln(g.stderr, "gen: stopped; run the same command again to go on")
+		fmt.Fprintln(g.stderr, "gen: stopped; run the same command again to resume")
 		return cli.Stopped
-	case errors.As(err, &different), errors.Is(err, disk.ErrLocked):
-		fmt.Fprintf(g.stderr, "gen: %v\n", err)
-		return cli.Failed
 	case errors.As(err, &unavailable), hub.Retryable(err):
-		fmt.Fprintf(g.stderr, "gen: %v\nwhat was answered so far is kept; run the same command again later\n", err)
+		fmt.Fprintf(g.stderr, "gen: %v\nthe answers so far are kept; run the same command again later\n", err)
 		return cli.Retry
 	}
-	fmt.Fprintf(g.stderr, "gen: %v\n", err)
+	fmt.Fprintf(g.stderr, "gen: %v%s\n", err, remedy(err))
 	return cli.Failed
 }
 
-// errIncomplete ends a run that did what it could and said so: the dataset waits for a batch.
+// remedy returns which flags may help after an error of the teacher package, "" if none does.
+func remedy(err error) string {
+	var different *teacher.DifferentRun
+	var unsuitable *teacher.Unsuitable
+	switch {
+	case errors.As(err, &different):
+		return ", or start over with --restart"
+	case errors.As(err, &unsuitable):
+		return "; --preview 1 shows what the teacher is asked and what it answers, --restart asks again"
+	case errors.Is(err, disk.ErrLocked):
+		return ", or set another --out or --work for this run"
+	case errors.Is(err, voice.ErrNoBank):
+		return ", or choose a model with --model"
+	}
+	return ""
+}
+
+// errIncomplete ends a run whose missing answers have to come from a batch, which the run has already printed.
 var errIncomplete = errors.New("incomplete")
 
-// scrubbed is a writer without the key.
+// scrubbed is a writer that removes the key from what is written.
 type scrubbed struct {
 	io.Writer
 	key secret.Secret

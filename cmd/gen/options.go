@@ -16,14 +16,14 @@ import (
 )
 
 const about = `
-gen rewrites the answers of a dataset in another voice, with their code kept byte for byte.
+gen rewrites the answers of a dataset in another voice and keeps their code byte for byte.
 
-  gen                                      the embedded set, the built-in rewriter: runs anywhere
+  gen                                      the embedded dataset and the built-in rewriter: runs anywhere
   gen --source iamtarun/python_code_instructions_18k_alpaca \
       --base-url http://localhost:8000/v1 --model meta-llama/Meta-Llama-3-8B-Instruct
 
-The result is a JSON array of {instruction, input, output_original, output_passive_aggressive}, with a
-certificate for each row beside it. A run that was stopped or killed goes on when it is started again.`
+gen writes a JSON array of {instruction, input, output_original, output_passive_aggressive} and, next to it, a
+certificate for each row. The same command resumes a run that was stopped or killed.`
 
 // options are the flags.
 type options struct {
@@ -62,8 +62,8 @@ type options struct {
 	rowsGiven bool
 }
 
-// builtinRows is how many rows the built-in rewriter makes where nobody says. A small model learns more from many rows that
-// it sees twice than from a few that it sees often, and forgets less: bench quality tells.
+// builtinRows is the built-in rewriter's default number of rows. A small model learns more, and forgets less, from many
+// rows that it sees twice than from a few that it sees often: bench quality measures it.
 const builtinRows = 2304
 
 func defaults() *options {
@@ -78,58 +78,58 @@ func defaults() *options {
 
 func (o *options) flags(out io.Writer) *cli.Flags {
 	f := cli.New("gen", about, out)
-	f.Group("What is rewritten")
-	f.Add(&o.source, "source", "a parquet, JSON or JSONL `file`, a dataset on the Hugging Face hub as owner/name or owner/name@revision, or starter, the embedded set")
-	f.Add(&o.split, "split", "which split of a hub dataset")
-	f.Add(&o.columns, "columns", "which columns hold what, as `instruction=A,input=B,output=C`; recognised where they have usual names")
-	f.Add(&o.rows, "rows", "how many rows to make; 0 for as many as the source gives. If not given, the built-in rewriter, which costs nothing, makes "+strconv.Itoa(builtinRows))
+	f.Group("Input")
+	f.Add(&o.source, "source", "dataset to rewrite: a parquet, JSON or JSONL `file`, a Hugging Face hub dataset as owner/name or owner/name@revision, or starter, the embedded dataset")
+	f.Add(&o.split, "split", "split of a hub dataset")
+	f.Add(&o.columns, "columns", "names of the columns, as `instruction=A,input=B,output=C`; needed only if gen does not recognize them")
+	f.Add(&o.rows, "rows", "rows to make; 0 for all that the source has. The built-in rewriter, which costs nothing, makes "+strconv.Itoa(builtinRows)+" if this is not given")
 
-	f.Group("Where it goes")
-	f.Add(&o.out, "out", "the dataset, as .json, .jsonl or .parquet; certificates go beside it. What is there and differs is kept as `file`.bak, .bak.2 and so on")
-	f.Add(&o.card, "card", "also write a dataset card for the hub, in Markdown, to this `file`")
-	f.Add(&o.work, "work", "the `folder` of the journal, which holds every answer ever received; <out>.work if not given")
-	f.Add(&o.restart, "restart", "set the journal of an earlier run aside (as journal.log.bak) and begin anew")
+	f.Group("Output")
+	f.Add(&o.out, "out", "dataset to write, as .json, .jsonl or .parquet, with its certificates next to it. An existing `file` that differs is renamed to .bak, .bak.2 and so on")
+	f.Add(&o.card, "card", "also write a dataset card in Markdown, as the hub shows it, to this `file`")
+	f.Add(&o.work, "work", "`directory` of the journal, which holds every answer ever received; <out>.work if not given")
+	f.Add(&o.restart, "restart", "start over: rename the journal of an earlier run to journal.log.bak")
 
-	f.Group("Who rewrites")
-	f.Add(&o.teacher, "teacher", "builtin (rules and a phrase bank, no model), openai (any OpenAI-compatible server), or auto: openai where a base URL or a model is set")
-	f.Add(&o.baseURLs, "base-url", "a `URL` such as http://localhost:8000/v1; repeat it for several servers. With a model alone it is OpenAI's own")
+	f.Group("Teacher")
+	f.Add(&o.teacher, "teacher", "what rewrites, `auto|builtin|openai`: builtin is rules and a phrase bank, without a model; openai is any OpenAI-compatible server; auto is openai if a base URL or a model is set")
+	f.Add(&o.baseURLs, "base-url", "base `URL` of a server, such as http://localhost:8000/v1; repeat it for several servers. If only a model is given, OpenAI's")
 	f.Env("base-url", "OPENAI_BASE_URL")
-	f.Add(&o.model, "model", "the model's `id` there; not needed where a server has just one")
+	f.Add(&o.model, "model", "`id` of the model; not needed if the server has only one")
 	f.Env("model", "TEACHER_MODEL")
-	f.Add(&o.temperature, "temperature", "sampling temperature of the teacher, 0 to 2; 0 is sent too")
-	f.Add(&o.maxTokens, "max-tokens", "most tokens of an answer; doubled once for an answer that was cut off")
-	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null leaves a field out")
-	f.Add(&o.concurrency, "concurrency", "requests in flight at once; 0 adapts to what the servers bear")
-	f.Add(&o.connectTimeout, "connect-timeout", "most time to connect to a server")
-	f.Add(&o.firstTimeout, "first-token-timeout", "most time until the first token of an answer")
-	f.Add(&o.stallTimeout, "stall-timeout", "most time between two pieces of an answer")
-	f.Add(&o.totalTimeout, "total-timeout", "most time for one answer; waiting in gen's own queue counts in none of these")
-	f.Add(&o.deadTimeout, "dead-timeout", "how long to wait without any answer while every server is down or tells gen to wait")
-	f.Add(&o.retries, "retries", "how often a failed request is sent again; being told to slow down does not count")
+	f.Add(&o.temperature, "temperature", "sampling temperature, 0 to 2")
+	f.Add(&o.maxTokens, "max-tokens", "maximum tokens per answer; doubled once for an answer that was truncated")
+	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null omits a field")
+	f.Add(&o.concurrency, "concurrency", "concurrent requests; 0 adapts to what the servers can handle")
+	f.Add(&o.connectTimeout, "connect-timeout", "time limit for connecting to a server")
+	f.Add(&o.firstTimeout, "first-token-timeout", "time limit for the first token of an answer")
+	f.Add(&o.stallTimeout, "stall-timeout", "time limit between two parts of an answer")
+	f.Add(&o.totalTimeout, "total-timeout", "time limit for a whole answer; none of these limits counts the time in gen's own queue")
+	f.Add(&o.deadTimeout, "dead-timeout", "how long to wait while every server is down or asks gen to wait")
+	f.Add(&o.retries, "retries", "retries per request; a server's request to slow down does not count as one")
 
-	f.Group("How")
-	f.Add(&o.style, "style", fmt.Sprintf("the voice: %s, or the path of a style `file` (go doc restyle/voice says how to write one)", strings.Join(voice.Names(), ", ")))
-	f.Add(&o.comments, "comments", "have remarks put into the code as comments too")
-	f.Add(&o.seed, "seed", "decides everything that is dealt by chance")
-	f.Add(&o.python, "python", "also have this python `program` parse the source answers, as a second opinion on which of them are Python")
-	f.Add(&o.judge, "judge", "a `model` whose opinion of each row is added to its certificate; it decides nothing")
-	f.Add(&o.judgeURLs, "judge-url", "the `URL` of the judge's server; the teacher's if not given")
+	f.Group("Style")
+	f.Add(&o.style, "style", fmt.Sprintf("voice: %s, or a style `file` (go doc restyle/voice describes its format)", strings.Join(voice.Names(), ", ")))
+	f.Add(&o.comments, "comments", "also add remarks to the code, as comments")
+	f.Add(&o.seed, "seed", "seed of all random choices")
+	f.Add(&o.python, "python", "also parse the source answers with this Python `program`, as a second check that they are Python")
+	f.Add(&o.judge, "judge", "`model` that rates each row; its opinion goes into the certificate and decides nothing")
+	f.Add(&o.judgeURLs, "judge-url", "base `URL` of the judge's server; the teacher's if not given")
 
-	f.Group("Looking before and after")
-	f.Add(&o.preview, "preview", "show the first `N` rows before and after, with their checks, and write nothing")
-	f.Add(&o.dryRun, "dry-run", "show the settings, the first prompt, and what the run would take; ask nothing, write nothing")
-	f.Add(&o.report, "report", "check the rows of --out anew and show the yield, the openers and the tone; write a plot of the tone. Ends with 1 and names rows if any fails")
-	f.Add(&o.priceIn, "price-in", "US dollars a million prompt tokens, to show the cost")
-	f.Add(&o.priceOut, "price-out", "US dollars a million completion tokens, to show the cost")
+	f.Group("Preview and report")
+	f.Add(&o.preview, "preview", "show the first `N` rows before and after, with their checks; write nothing")
+	f.Add(&o.dryRun, "dry-run", "show the settings, the first prompt and an estimate of the tokens; send and write nothing")
+	f.Add(&o.report, "report", "check the rows of --out again; show the yield, the openers and the tone, and plot the tone. If rows fail, name them and exit with 1")
+	f.Add(&o.priceIn, "price-in", "US dollars per million prompt tokens, to show the cost")
+	f.Add(&o.priceOut, "price-out", "US dollars per million completion tokens, to show the cost")
 
-	f.Group("By batch instead of live (OpenAI Batch JSONL, also read by vllm run-batch and LiteLLM)")
-	f.Add(&o.emit, "emit-batch", "write the requests that have no answer yet to this `file`; further rounds ask again for refused rows")
-	f.Add(&o.ingest, "ingest-batch", "take the answers from this `file` of results, in any order, and make the rows that they suffice for")
+	f.Group("Batch API (OpenAI's JSONL, which vllm run-batch and LiteLLM read too)")
+	f.Add(&o.emit, "emit-batch", "write the requests that have no answer yet to this `file`; later rounds ask again for refused rows")
+	f.Add(&o.ingest, "ingest-batch", "read answers from this `file` of results, in any order, and make the rows that they are enough for")
 	f.Add(&o.version, "version", "print the version")
 	return f
 }
 
-// check finds what is wrong with the flags by themselves.
+// check returns what is wrong with the flags alone, before anything is opened.
 func (o *options) check() error {
 	modes := 0
 	for _, on := range []bool{o.preview > 0, o.dryRun, o.report, o.emit != "", o.ingest != ""} {
@@ -141,32 +141,32 @@ func (o *options) check() error {
 	case modes > 1:
 		return cli.Usagef("only one of --preview, --dry-run, --report, --emit-batch and --ingest-batch can be given")
 	case o.rows < 0:
-		return cli.Usagef("--rows is %d: give a number of rows, or 0 for all", o.rows)
+		return cli.Usagef("--rows %d: must be 0 or more; 0 makes all rows of the source", o.rows)
 	case o.preview < 0:
-		return cli.Usagef("--preview is %d: give a number of rows", o.preview)
+		return cli.Usagef("--preview %d: must be 0 or more", o.preview)
 	case o.teacher != "auto" && o.teacher != "builtin" && o.teacher != "openai":
-		return cli.Usagef("--teacher %q is not auto, builtin or openai", o.teacher)
+		return cli.Usagef("--teacher %q: must be auto, builtin or openai", o.teacher)
 	case !(o.temperature >= 0 && o.temperature <= 2):
-		return cli.Usagef("--temperature is %v: give a number from 0 to 2", o.temperature)
+		return cli.Usagef("--temperature %v: must be 0 to 2", o.temperature)
 	case o.maxTokens < 1:
-		return cli.Usagef("--max-tokens is %d: give at least 1", o.maxTokens)
+		return cli.Usagef("--max-tokens %d: must be at least 1", o.maxTokens)
 	case o.concurrency < 0:
-		return cli.Usagef("--concurrency is %d: give a number of requests, or 0 to adapt", o.concurrency)
+		return cli.Usagef("--concurrency %d: must be 0 or more; 0 adapts to the servers", o.concurrency)
 	case o.retries < 0:
-		return cli.Usagef("--retries is %d: give 0 or more", o.retries)
+		return cli.Usagef("--retries %d: must be 0 or more", o.retries)
 	case o.connectTimeout <= 0 || o.firstTimeout <= 0 || o.stallTimeout <= 0 || o.totalTimeout <= 0 || o.deadTimeout <= 0:
-		return cli.Usagef("timeouts must be above 0, such as 30s or 5m")
+		return cli.Usagef("timeouts: must be greater than 0, such as 30s or 5m")
 	case !(o.priceIn >= 0 && o.priceOut >= 0):
-		return cli.Usagef("prices must be 0 or above")
+		return cli.Usagef("--price-in and --price-out: must be 0 or more")
 	case o.teacher == "builtin" && (o.emit != "" || o.ingest != ""):
-		return cli.Usagef("a batch needs a model to answer it: set --model instead of --teacher builtin")
+		return cli.Usagef("--teacher builtin: a batch needs a model that answers it: set --model instead")
 	case o.work == "":
 		o.work = o.out + ".work"
 	}
 	switch ext := strings.ToLower(filepath.Ext(o.out)); ext {
 	case ".json", ".jsonl", ".parquet":
 	default:
-		return cli.Usagef("--out %q has the extension %q: use .json, .jsonl or .parquet", o.out, ext)
+		return cli.Usagef("--out %s: unknown extension %q: use .json, .jsonl or .parquet", o.out, ext)
 	}
 	outputs := []struct{ flag, path string }{
 		{"out", o.out}, {"out", dataset.CertificatePath(o.out)}, {"card", o.card}, {"emit-batch", o.emit},
@@ -188,11 +188,11 @@ func (o *options) check() error {
 	if o.extra != "" {
 		extra := map[string]any{}
 		if err := json.Unmarshal([]byte(o.extra), &extra); err != nil {
-			return cli.Usagef("--extra is not a JSON object: %v", err)
+			return cli.Usagef("--extra: not a JSON object: %v", err)
 		}
 		for _, name := range []string{"model", "messages", "stream"} {
 			if _, ok := extra[name]; ok {
-				return cli.Usagef("--extra sets %q, which gen decides itself: leave it out", name)
+				return cli.Usagef("--extra: field %q: gen sets it itself: leave it out", name)
 			}
 		}
 	}

@@ -11,20 +11,21 @@ import (
 	"restyle/teacher"
 )
 
-// A progress shows how far a run is: one line that is redrawn on a terminal, a line every few seconds elsewhere.
+// A progress shows the progress of a run: one line that is redrawn on a terminal, a line every few seconds elsewhere.
 type progress struct {
 	g     *gen
-	total int // rows that the run is to make, or that the source has; -1 where it is not known
+	total int // rows that the run will make, or that the source has; -1 if unknown
 	quit  chan struct{}
 	ended chan struct{}
 
-	dead bool // no server answers, and that has been said
+	dead bool // warnIfDead has printed that no server answers
 
 	mu    sync.Mutex
 	sum   teacher.Summary
-	rates []moment // of the last half minute
+	rates []moment // of the last window
 }
 
+// A moment is how far the run was at a time.
 type moment struct {
 	at     time.Time
 	done   int // rows
@@ -38,7 +39,7 @@ const (
 
 var plainLine = 5 * time.Second // tests do not wait that long
 
-// startProgress hooks a display into a run.
+// startProgress starts to show the progress of r.
 func (g *gen) startProgress(r *teacher.Run) *progress {
 	p := &progress{g: g, quit: make(chan struct{}), ended: make(chan struct{})}
 	p.sum.Target = r.Rows
@@ -88,7 +89,7 @@ func (p *progress) draw() {
 	p.g.status.DrawBar(s.Accepted, p.total, line)
 }
 
-// warnIfDead says once that no server answers, since nothing else moves while the run waits for one.
+// warnIfDead prints once that no server answers, since the progress does not change while the run waits.
 func (p *progress) warnIfDead(now time.Time) {
 	if p.g.remote == nil || p.g.remote.Pool == nil {
 		return
@@ -97,7 +98,8 @@ func (p *progress) warnIfDead(now time.Time) {
 	dead := !st.GiveUpAt.IsZero()
 	if since := st.GiveUpAt.Add(-p.g.deadTimeout); dead && !p.dead && (st.Alive == 0 || now.Sub(since) >= plainLine) {
 		p.dead = true
-		p.g.say("no server answers; waiting until %s for one (--dead-timeout %v), then stopping with all answers kept", clock(st.GiveUpAt), p.g.deadTimeout)
+		p.g.say("no server answers; waiting until %s (--dead-timeout %v), then stopping; all answers so far are kept",
+			clock(st.GiveUpAt), p.g.deadTimeout)
 		for _, e := range st.Endpoints {
 			p.g.say("  %s is %s until %s: %s", e.URL, e.State, clock(e.Until), e.Reason)
 		}
@@ -107,7 +109,7 @@ func (p *progress) warnIfDead(now time.Time) {
 
 func clock(t time.Time) string { return t.Format(time.TimeOnly) }
 
-// line is what is said beside the count of rows.
+// line returns what is shown next to the number of rows.
 func (p *progress) line(s teacher.Summary, now time.Time) string {
 	done, all := s.Accepted, s.Target
 	if all == 0 { // as many rows as the source gives
@@ -125,7 +127,7 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 		decided += n
 	}
 	if decided > 0 {
-		add("%.0f %% accepted", 100*float64(s.Accepted)/float64(decided))
+		add("%.0f%% accepted", 100*float64(s.Accepted)/float64(decided))
 	}
 	if dt := now.Sub(first.at).Seconds(); dt > 0 {
 		if s.Out > first.tokens {
@@ -147,11 +149,11 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 			retries += n
 		}
 		if retries > 0 {
-			add("%s tried again", cli.Count(retries, "request"))
+			add("retries %d", retries)
 		}
 	}
 	if s.Waiting > 0 {
-		add("waiting for an answer: %s", cli.Count(s.Waiting, "row"))
+		add("%s without an answer", cli.Count(s.Waiting, "row"))
 	}
 	if reasons := s.Reasons(); reasons != "" {
 		add("refused: %s", reasons)
@@ -159,7 +161,7 @@ func (p *progress) line(s teacher.Summary, now time.Time) string {
 	return strings.Join(parts, ", ")
 }
 
-// showDownload shows how far a file of the hub is: redrawn on a terminal, every few seconds elsewhere.
+// showDownload shows the progress of a download, redrawn on a terminal, every few seconds elsewhere.
 func (g *gen) showDownload(d hub.Progress) {
 	every := plainLine
 	if g.status.On() {
@@ -176,7 +178,7 @@ func (g *gen) showDownload(d hub.Progress) {
 	}
 }
 
-// stop takes the display away.
+// stop ends the display.
 func (p *progress) stop() {
 	close(p.quit)
 	<-p.ended

@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	waiting  = regexp.MustCompile(`rows that wait for an answer: (\d+)`)
+	waiting  = regexp.MustCompile(`rows without an answer: (\d+)`)
 	accepted = regexp.MustCompile(`source rows \d+, accepted (\d+)`)
 )
 

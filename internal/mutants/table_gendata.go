@@ -35,7 +35,7 @@ var gendataMutants = []mutant{
 	{"gendata/copies-unsorted", "teacher/ledger.go", "slices.Sort(s.shingles)", "", "./teacher -run TestLedger|TestCop"},
 	{"gendata/tally-floor", "teacher/tally.go", "n > 1", "n > 2", "./teacher -run TestTally"},
 	{"gendata/tally-forgotten", "teacher/tally.go", "int(t.floor + t.above[hash])", "int(t.above[hash])", "./teacher -run TestTally"},
-	{"gendata/tally-grows", "teacher/tally.go", "len(t.above) > t.most/2", "len(t.above) > t.most", "./teacher -run TestTally"},
+	{"gendata/tally-grows", "teacher/tally.go", "len(t.above) > t.max/2", "len(t.above) > t.max", "./teacher -run TestTally"},
 	{"gendata/thoughts-kept", "teacher/prompt.go", "text = afterThoughts(text, \"<rewrite>\")", "", "./teacher -run TestUnwrap"},
 	{"gendata/thoughts-unended", "teacher/prompt.go", "if thinking(text) {", "if false {", "./teacher -run TestUnwrap"},
 	{"gendata/thoughts-stop", "teacher/remote.go", "r.Stop = nil", "", "./teacher -run TestThoughts"},
