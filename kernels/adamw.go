@@ -9,36 +9,39 @@ import (
 	"restyle/tensor"
 )
 
-// AdamWState is what AdamW keeps of one tensor between steps.
+// AdamWState is what AdamW keeps of a tensor between steps.
 type AdamWState struct {
-	// M and V are the moments, of w's length. F32: they themselves. U8: codes of m in the signed dynamic map, and of √v in the
-	// unsigned one, times the scale of their block. Before the first step all bytes are zero.
+	// M and V are the moments, of w's length. F32: the moments themselves. U8: codes of m in the signed dynamic map and of
+	// √v in the unsigned one, times the scale of their quantization block. All bytes are zero before the first step.
 	M, V tensor.Tensor
-	// MScale and VScale are the scales of codes, [QuantBlocks(n)] F32; no tensors where M and V are F32.
+	// MScale and VScale are the scales of the codes, [QuantBlocks(n)] F32. They are zero Tensors if M and V are F32.
 	MScale, VScale tensor.Tensor
-	// Master is behind a BF16 weight, of its length. F32: the weight itself, of which w is the rounding. U8: the residual of a
-	// weight of 24 bits, see AdamW; zero where w is exact. No tensor: there is none, and nothing either for a weight in F32.
+	// Master holds what a BF16 weight cannot, and has its length. F32: the weight itself, which w rounds. U8: the residual
+	// of a 24-bit weight, zero if w is exact; see AdamW. The zero Tensor: there is no master, as for every F32 weight.
 	Master tensor.Tensor
 }
 
-// An AdamWTensor is a tensor that AdamW moves, or a range of one.
+// An AdamWTensor is a tensor that AdamW updates, or a range of one.
 type AdamWTensor struct {
-	W, G  tensor.Tensor // the weight and its gradient, which stays as it is
+	W, G  tensor.Tensor // the weight and its gradient, which AdamW does not change
 	State AdamWState
-	// Number is the tensor's, so that no two share random numbers.
+	// Number identifies the tensor, so that no two tensors draw the same random numbers.
 	Number int
-	// First is the element of the tensor that W begins with, where W, G and State are a range of the tensor's: a multiple of
-	// QuantBlockSize. Default 0. Range by range, a step has the bits of one on the whole.
+	// First is the element of the tensor that W starts with, if W, G and State are a range of the tensor. It must be a
+	// multiple of QuantBlockSize; the default is 0. Updating a tensor range by range gives the same bits as updating it
+	// whole.
 	First int
-	// NoDecay weights do not decay.
+	// NoDecay exempts the weight from weight decay.
 	NoDecay bool
-	// Stochastic rounds a BF16 weight that has no master up or down at random, from Seed, Step, Number and the element alone.
+	// Stochastic rounds a BF16 weight without a master up or down at random. The random number depends only on Seed, Step,
+	// Number and the element.
 	Stochastic bool
 	// BNB computes bitsandbytes' update; see AdamW.
 	BNB bool
 }
 
-// Part is the range of n elements from element first on, a multiple of QuantBlockSize: see First.
+// Part returns the range of n elements that starts at element first, which must be a multiple of QuantBlockSize: see
+// First.
 func (x AdamWTensor) Part(first, n int) AdamWTensor {
 	part := func(x *tensor.Tensor, first, n int) {
 		if x.Ok() {
@@ -54,19 +57,19 @@ func (x AdamWTensor) Part(first, n int) AdamWTensor {
 	return x
 }
 
-// AdamWStep are the constants of one step, the same for all tensors.
+// AdamWStep holds the constants of one step, which all tensors share.
 type AdamWStep struct {
 	LR, Beta1, Beta2, Eps float64
-	Decay                 float64 // weight decay, times LR
-	GradScale             float64 // of the gradient, times Control's
+	Decay                 float64 // weight decay; a step multiplies it by LR
+	GradScale             float64 // multiplies the gradient, as Control's scale does
 	Step                  int     // 1 for the first
 	Seed                  uint64  // of stochastic rounding
-	// Control scales the gradient too, and says whether the step is taken at all. Without one it is.
+	// Control scales the gradient too, and decides whether the step is taken. With the zero Control every step is taken.
 	Control Control
 }
 
-// AdamW is one step of Adam with decoupled weight decay (Loshchilov & Hutter 2019), in PyTorch's order of operations. For
-// each element, with t = Step:
+// AdamW takes one step of Adam with decoupled weight decay (Loshchilov & Hutter 2019), in PyTorch's order of
+// operations. For each element, with t = Step:
 //
 //	g ← g · GradScale
 //	w ← w − LR · Decay · w
@@ -74,33 +77,35 @@ type AdamWStep struct {
 //	v ← β₂ · v + (1 − β₂) · g²
 //	w ← w − LR / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + Eps)
 //
-// w is F32 or BF16; g is F32 or BF16, of its length, and stays as it is. All is computed in float32, the factors that are the same for
-// all elements in float64, and w is rounded once. An update of fine-tuning is often less than half a unit in the last place
-// of a BF16 weight, and would be lost; what becomes of it is decided by Master:
+// w is F32 or BF16; g is F32 or BF16, has w's length, and is not changed. Everything is computed in float32, except the
+// factors shared by all elements, which are computed in float64. w is rounded once. A fine-tuning update is often less
+// than half a unit in the last place of a BF16 weight, so plain rounding would lose it. Master decides what becomes of
+// it:
 //
-//   - F32: a master. It takes the update, and w is the BF16 nearest to it.
-//   - U8: a residual, as in FlashOptim (arXiv 2602.23349). With the bits of a float32 as integers, f₂₄ is its upper 24 of 32
-//     bits, rounded to nearest, ties to even; w is (f₂₄ + 128) >> 8 and the residual f₂₄ − (w << 8), from −128 to 127. So
-//     f₂₄ = (w << 8) + residual is what the next step begins from: a master of 24 bits in 3 bytes. w is the BF16 nearest to
-//     it, ties away from zero. Where that is infinite, f₂₄ may still be finite; a NaN stays one.
-//   - none, and Stochastic: w is one of the two BF16 beside the result, the nearer the likelier, so that on average it is the
-//     result itself.
-//   - none: w is the nearest BF16, ties to even.
+//   - F32: a master weight. It takes the update, and w is the BF16 nearest to it.
+//   - U8: a residual, as in FlashOptim (arXiv 2602.23349). With the bits of a float32 read as integers, f₂₄ is its
+//     upper 24 of 32 bits, rounded to nearest, ties to even; w is (f₂₄ + 128) >> 8 and the residual is f₂₄ − (w << 8),
+//     from −128 to 127. So the next step starts from f₂₄ = (w << 8) + residual: a 24-bit master in 3 bytes. w is the
+//     BF16 nearest to it, ties away from zero. If that is infinite, f₂₄ may still be finite; a NaN stays a NaN.
+//   - none, with Stochastic: w is one of the two BF16 next to the result. The nearer one is likelier, so that on
+//     average w is the result itself.
+//   - none, without Stochastic: w is the nearest BF16, ties to even.
 //
-// In 8 bits (Dettmers et al. 2022, arXiv 2110.02861) the update uses m and √v before they are coded, and a block's scales and
-// GradScale enter the factors β and 1 − β, which saves products and rounds otherwise. It is √v that is coded,
-// which halves the decades that it has to span, and never as 0 unless v is: bitsandbytes codes v, and where a small v becomes
-// 0 and its m does not, the next update is m / Eps, millions of times what it should be. m is coded as the nearest, and so
-// may be 0. Blocks whose largest m is below 2⁻¹²⁸ are coded as zeros. A gradient that is not finite makes the scales of its
-// block so, and all its weights from the next step on: look at the norm before the step.
+// With 8-bit state (Dettmers et al. 2022, arXiv 2110.02861) the update uses m and √v before they are coded. The scales
+// of a quantization block and GradScale are folded into the factors β and 1 − β: fewer multiplications, but other
+// rounding. The state holds √v, not v, because √v spans half as many decades; a nonzero v never gets code 0.
+// bitsandbytes codes v: if a small v becomes 0 and its m does not, the next update is m / Eps, millions of times too
+// large. m gets the nearest code, which may be 0. Quantization blocks whose largest m is below 2⁻¹²⁸ are coded as
+// zeros. A gradient that is not finite makes the scales of its quantization block not finite, and from the next step on
+// all its weights: check the norm before the step.
 //
-// BNB is the update of bitsandbytes 0.50 instead, as its CUDA kernels compute it, with exact square roots and reciprocals: v
-// itself is coded; 1 − β is that of float32; w is rounded after the update and again after decay, which comes last; an
-// element of m whose code has another sign takes the code beside it; in 8 bits the state of an element whose gradient is not
-// finite becomes 0, and its weight stays. It goes with no master, and rounds to nearest.
+// BNB computes the update of bitsandbytes 0.50 instead, as its CUDA kernels do, with exact square roots and
+// reciprocals: v itself is coded; 1 − β is computed in float32; w is rounded after the update and again after decay,
+// which comes last; an element of m whose code has another sign takes the next code; in 8 bits the state of an element
+// whose gradient is not finite becomes 0, and its weight stays as it is. BNB allows no master, and rounds to nearest.
 //
-// No result depends on the number of threads. On a GPU, roots and quotients of moments in 8 bits are off by an ulp, and blocks of m
-// are zeros that are below 2⁻¹²⁶.
+// No result depends on the number of threads. On a GPU, roots and quotients of 8-bit moments are off by an ulp, and
+// quantization blocks whose largest m is below 2⁻¹²⁶ are zeros.
 func (d *Device) AdamW(x AdamWTensor, c AdamWStep) {
 	if d.gpu == nil {
 		d.adamWOnCPU(x, c)
@@ -133,13 +138,13 @@ func (d *Device) adamWOnCPU(x AdamWTensor, c AdamWStep) {
 		weight, f, dynamicMaps().m, v)
 }
 
-// An AdamWList is tensors that AdamWAll moves together.
+// An AdamWList is a list of tensors that AdamWAll updates together.
 type AdamWList struct {
 	tensors []AdamWTensor
-	runs    []adamWRun // on a GPU: those of a form are moved by one launch
+	runs    []adamWRun // on a GPU: one launch updates the tensors of a run
 }
 
-// An adamWRun is the tensors of one form, whose ranges lie one after the other in a GPU's memory.
+// An adamWRun holds the tensors of one form. Their ranges follow each other in the GPU's memory.
 type adamWRun struct {
 	macros  macros
 	ranges  tensor.Tensor
@@ -147,11 +152,11 @@ type adamWRun struct {
 	squares grid // of AddSquaresAll
 	bnb     bool
 
-	moved, gradients int // bytes that a step reads and writes, and those of the gradients
+	moved, gradients int // bytes that a step reads and writes, and bytes of the gradients
 }
 
-// moved is how many bytes a step reads and writes: the weight, its gradient and its state, of which a weight with a master of its own,
-// and gradients, go one way.
+// moved returns the bytes that a step reads and writes: the weight, its gradient and its state. Gradients, and a weight
+// with an F32 master, are only read or only written.
 func (x AdamWTensor) moved() int {
 	s, n := x.State, 2*x.W.Bytes()+x.G.Bytes()
 	if s.Master.Ok() && s.Master.DType == tensor.F32 {
@@ -165,14 +170,14 @@ func (x AdamWTensor) moved() int {
 	return n
 }
 
-// adamWRange is how many bytes adamw.cu has for a range.
+// adamWRange is the size in bytes of adamw.cu's struct for a range.
 const adamWRange = 88
 
-// AdamWListSize is how many bytes of memory NewAdamWList wants for so many tensors.
+// AdamWListSize returns the bytes of memory that NewAdamWList needs for a number of tensors.
 func AdamWListSize(tensors int) int { return tensors * adamWRange }
 
-// NewAdamWList makes a list, which stays good as long as its tensors lie where they do. Memory is U8 of AdamWListSize and
-// belongs to the list; on the CPU nothing comes into it.
+// NewAdamWList makes a list, which is valid as long as its tensors stay where they are. memory is U8 of AdamWListSize
+// and belongs to the list; the CPU does not use it.
 func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWList {
 	want("NewAdamWList", "memory", memory, tensor.U8, AdamWListSize(len(list)))
 	l := &AdamWList{tensors: list}
@@ -211,7 +216,7 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 	return l
 }
 
-// AdamWAll is AdamW on all tensors of a list, with the same bits. On a GPU it is a launch for each form that there is.
+// AdamWAll is AdamW on every tensor of a list, with the same bits. A GPU needs one launch per form of tensor.
 func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 	if d.gpu == nil {
 		for _, x := range l.tensors {
@@ -233,8 +238,8 @@ func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 	}
 }
 
-// AddSquaresAll is AddSquares on the gradients of a list, up to the order of a sum. On a GPU it is a launch for each form that there
-// is, and one more.
+// AddSquaresAll is AddSquares on the gradients of a list, except for the order of summation. A GPU needs one launch per
+// form of tensor, and one more.
 func (d *Device) AddSquaresAll(c Control, l *AdamWList) {
 	if d.gpu == nil {
 		for _, x := range l.tensors {
@@ -259,11 +264,11 @@ func (d *Device) AddSquaresAll(c Control, l *AdamWList) {
 
 func checkAdamWStep(c AdamWStep) {
 	if c.Step < 1 {
-		panic(fmt.Sprintf("AdamW: step %d is before the first, which is 1", c.Step))
+		panic(fmt.Sprintf("AdamW: step %d: must be at least 1", c.Step))
 	}
 }
 
-// checkAdamW is what a step does with the weight, if everything fits together.
+// checkAdamW panics unless the operands fit each other, and returns what the step does with the weight.
 func checkAdamW(x AdamWTensor) cpu.Weight {
 	const op = "AdamW"
 	w, s := x.W, x.State
@@ -281,11 +286,11 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 		want(op, "v", s.V, tensor.F32, n)
 	}
 	if x.First < 0 || x.First%QuantBlockSize != 0 {
-		panic(fmt.Sprintf("%s: a range from element %d on, which is no multiple of %d", op, x.First, QuantBlockSize))
+		panic(fmt.Sprintf("%s: first element %d: must be a multiple of %d", op, x.First, QuantBlockSize))
 	}
 	if s.Master.Ok() {
 		if w.DType != tensor.BF16 || x.BNB || x.Stochastic {
-			panic(fmt.Sprintf("%s: %v has a master, %v, which goes with BF16 weights and neither BNB nor Stochastic", op, w, s.Master))
+			panic(fmt.Sprintf("%s: %v has master %v: only a BF16 weight without BNB and Stochastic may have one", op, w, s.Master))
 		}
 		if s.Master.DType == tensor.U8 {
 			want(op, "the residual", s.Master, tensor.U8, n)
@@ -310,7 +315,7 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 	return cpu.WeightF32
 }
 
-// adamWFactors are those of a step; a tensor's own Seed follows from this one.
+// adamWFactors returns the factors of a step; each tensor derives its own Seed from this one.
 func adamWFactors(c AdamWStep) cpu.AdamWFactors {
 	t := float64(c.Step)
 	return cpu.AdamWFactors{
@@ -328,7 +333,7 @@ func adamWFactors(c AdamWStep) cpu.AdamWFactors {
 	}
 }
 
-// bnbFactors are those of bitsandbytes' kernels, which compute them in float32.
+// bnbFactors returns the factors of bitsandbytes' kernels, which compute them in float32.
 func bnbFactors(c AdamWStep) cpu.AdamWFactors {
 	b1, b2, lr := float32(c.Beta1), float32(c.Beta2), float32(c.LR)
 	power := func(b float32) float32 { return float32(math.Pow(float64(b), float64(c.Step))) }

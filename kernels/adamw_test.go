@@ -278,16 +278,16 @@ func TestAdamWContract(t *testing.T) {
 		{"codes without scales", "AdamW: m is codes", x{W: f32, G: f32, State: kernels.AdamWState{M: codes, V: codes}}},
 		{"one scale", "AdamW: the scale of v is", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.VScale = tensor.Tensor{} })}},
 		{"too few scales", "AdamW: the scale of m is short", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.MScale = short })}},
-		{"master of F32", "AdamW: f32 F32[300] has a master", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 })}},
+		{"master of F32", "AdamW: f32 F32[300] has master", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 })}},
 		{"short master", "AdamW: the master is short", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = short })}},
 		{"short residual", "AdamW: the residual is", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = codes.Slice(0, 5) })}},
 		{"bnb and random", "AdamW: BNB rounds to nearest", x{W: half, G: f32, State: eight, BNB: true, Stochastic: true}},
-		{"bnb and master", "AdamW: half BF16[300] has a master", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), BNB: true}},
-		{"half a block", "AdamW: a range from element 128 on", x{W: f32, G: f32, State: eight, First: 128}},
+		{"bnb and master", "AdamW: half BF16[300] has master", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), BNB: true}},
+		{"half a block", "AdamW: first element 128: must be a multiple", x{W: f32, G: f32, State: eight, First: 128}},
 	} {
 		kernels.MustPanic(t, c.name, c.want, func() { d.AdamW(c.x, kernels.AdamWStep{Step: 1}) })
 	}
-	kernels.MustPanic(t, "no step", "AdamW: step 0 is before the first", func() { d.AdamW(x{W: f32, G: f32, State: eight}, kernels.AdamWStep{}) })
+	kernels.MustPanic(t, "no step", "AdamW: step 0: must be at least 1", func() { d.AdamW(x{W: f32, G: f32, State: eight}, kernels.AdamWStep{}) })
 	kernels.MustPanic(t, "no room", "NewAdamWList: memory is", func() { d.NewAdamWList(codes, []x{{W: f32, G: f32, State: eight}}) })
 }
 

@@ -5,11 +5,11 @@ import (
 	"restyle/tensor"
 )
 
-// Add is the sum of two tensors of the same type and length:
+// Add adds two tensors of the same type and length:
 //
 //	y = a + b
 //
-// y may be a or b. It is its own backward pass: both gradients are dy.
+// y may be a or b. The backward pass needs no operation: both gradients are dy.
 func (d *Device) Add(y, a, b tensor.Tensor) {
 	floating("Add", "y", y)
 	want("Add", "a", a, y.DType, y.Len())

@@ -5,11 +5,13 @@ import (
 	"restyle/tensor"
 )
 
-// AddSquares adds the squares of all elements of a tensor, F32 or BF16: over all gradients, the square of their global norm.
+// AddSquares adds the squares of all elements of a tensor, F32 or BF16, to c. Over all gradients, that is the square of
+// their global norm:
 //
 //	Σ x²
 //
-// They are added up in float64, over blocks that depend on the sizes alone, and so neither overflow nor depend on threads.
+// The sum is in float64, over parts that depend only on the sizes. So it neither overflows nor depends on the number of
+// threads.
 func (d *Device) AddSquares(c Control, x tensor.Tensor) {
 	floating("AddSquares", "x", x)
 	d.ran("add_squares")
@@ -26,13 +28,14 @@ func (d *Device) AddSquares(c Control, x tensor.Tensor) {
 	d.launch(kernel{"control.cu", "add_sums", macros{}}, line(1, controlThreads), addr(c.x), addr(sums), i32(g.blocks.X))
 }
 
-// maxSquaresBlocks is how many blocks add up squares at most: several for each place on a GPU, so that the last are not alone for long.
+// maxSquaresBlocks is the maximum number of thread blocks that add squares: several per place on a GPU, so that the
+// last blocks do not run by themselves for long.
 const maxSquaresBlocks = 4096
 
-// squaresGrid has each thread read eight vectors of 16 bytes at a time: once, or more often where there is more to read than that.
+// squaresGrid has each thread read eight 16-byte vectors at a time, and loop if the tensor is longer than that.
 func squaresGrid(bytes int) grid { return line(min(blocks(bytes, 256*8*16), maxSquaresBlocks), 256) }
 
-// squaresScratch lays out the sums of the blocks.
+// squaresScratch lays out the sums of the thread blocks.
 func squaresScratch(cut cut, blocks int) tensor.Tensor {
 	return cut("sums of squares", tensor.F64, blocks)
 }

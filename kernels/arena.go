@@ -13,31 +13,31 @@ import (
 	"restyle/tensor"
 )
 
-// align is where every tensor begins: at a multiple of this many bytes, enough for the widest loads of any device.
+// align is the alignment of every tensor in bytes, enough for the widest loads of any device.
 const align = 256
 
-// An Arena is one allocation from which tensors are cut one after the other. Nothing is given back alone: an arena is
-// released down to a mark, like a stack, or closed as a whole. There are few of them, one a purpose: parameters,
-// gradients, optimiser state, activations.
+// An Arena is one allocation in which tensors are allocated one after the other. No tensor is freed by itself: an arena
+// is released down to a mark, like a stack, or closed as a whole. There are few arenas, one per purpose: parameters,
+// gradients, optimizer state, activations.
 type Arena struct {
-	d    *Device // nil for one that only counts
+	d    *Device // nil for an arena that only counts
 	name string
 	base uintptr
 	mem  []byte // of the CPU's arenas
-	wide bool   // whether there is memory between tensors that belongs to none; see at
+	wide bool   // whether there is memory between tensors that belongs to no tensor; see at
 	size int
 	used int
 	peak int
 }
 
-// NewArena allocates an arena of so many bytes, for a purpose that errors and listings name. This is the one place where
-// memory can run out, and the error says how much was wanted, for what, and how much there is. On the CPU it is an error to
-// want more than the machine and the process's control group have, less what other arenas were promised. There an arena
-// begins as zeros, on a GPU as whatever was there.
+// NewArena allocates an arena of a number of bytes, for a purpose that errors and listings name. This is the only place
+// where memory can run out; the error says how much was requested, for what, and how much there is. On the CPU it is an
+// error to request more than the machine and the process's control group have, minus what was promised to other arenas.
+// A new arena is zeroed on the CPU and undefined on a GPU.
 func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	a := &Arena{d: d, name: name, size: bytes}
 	if bytes < 0 {
-		return nil, fmt.Errorf("memory for %s: %d bytes are not a size", name, bytes)
+		return nil, fmt.Errorf("memory for %s: %d bytes: must be at least 0", name, bytes)
 	}
 	var err error
 	if d.gpu != nil {
@@ -58,8 +58,9 @@ func (d *Device) NewArena(name string, bytes int) (*Arena, error) {
 	return a, nil
 }
 
-// at is how far behind the arena's beginning a number of its bytes ends. On the emulated GPU that is twice as far: there tensors have
-// room between them which belongs to none, so that a kernel which leaves a tensor is seen. All sizes are as on other devices.
+// at returns the offset in the arena at which its first bytes bytes end. On the emulated GPU that is twice as far:
+// tensors there have room between them that belongs to no tensor, so that the emulated GPU sees a kernel that leaves a
+// tensor. All sizes are as on other devices.
 func (a *Arena) at(bytes int) int {
 	if a.wide {
 		return 2 * bytes
@@ -67,29 +68,30 @@ func (a *Arena) at(bytes int) int {
 	return bytes
 }
 
-// belongs tells the emulated GPU whether bytes behind an offset belong to a tensor.
+// belongs tells the emulated GPU whether the bytes at an offset belong to a tensor.
 func (a *Arena) belongs(offset, bytes int, toTensor bool) {
 	if a.wide {
 		a.d.gpu.Belongs(a.base+uintptr(a.at(offset)), bytes, toTensor)
 	}
 }
 
-// SizeOf is the number of bytes that an arena needs at most while f cuts tensors from it. It allocates nothing: f runs with
-// an arena that only counts. An estimate made so is the allocation's own arithmetic.
+// SizeOf returns the number of bytes that an arena needs for the tensors that f allocates from it. It allocates
+// nothing: f runs with an arena that only counts. So the estimate uses the same arithmetic as the allocation.
 func SizeOf(f func(*Arena)) int {
 	a := &Arena{name: "estimate", base: align, size: -1}
 	f(a)
 	return a.peak
 }
 
-// Counting says that the arena only counts: its tensors have no memory behind them.
+// Counting reports whether the arena only counts: its tensors have no memory.
 func (a *Arena) Counting() bool { return a.d == nil }
 
-// New cuts a tensor from the arena. It panics when the arena is too small: its size comes from the same arithmetic.
+// New allocates a tensor in the arena. It panics if the arena is too small, because the arena's size comes from the
+// same arithmetic.
 func (a *Arena) New(name string, t tensor.DType, shape ...int) tensor.Tensor {
 	x := tensor.Tensor{Name: name, DType: t, Shape: slices.Clone(shape), Addr: a.base + uintptr(a.at(a.used))}
 	if len(shape) == 0 || slices.Min(shape) < 0 || t.Size() == 0 {
-		panic(fmt.Sprintf("arena %s: %v is no tensor", a.name, x))
+		panic(fmt.Sprintf("arena %s: invalid tensor %v", a.name, x))
 	}
 	used := a.used + x.Bytes()
 	if a.size >= 0 && used > a.size {
@@ -101,25 +103,25 @@ func (a *Arena) New(name string, t tensor.DType, shape ...int) tensor.Tensor {
 	return x
 }
 
-// Mark is a point to which Release goes back.
+// Mark returns the point to which Release can return.
 func (a *Arena) Mark() int { return a.used }
 
-// Release gives back all that was cut since the mark. Those tensors must not be used any more.
+// Release frees everything allocated since the mark. Those tensors must not be used any more.
 func (a *Arena) Release(mark int) {
 	if mark < 0 || mark > a.used {
-		panic(fmt.Sprintf("arena %s: released to %d of %d", a.name, mark, a.used))
+		panic(fmt.Sprintf("arena %s: release to mark %d: only %d bytes are used", a.name, mark, a.used))
 	}
 	a.belongs(mark, a.at(a.size-mark), false)
 	a.used = mark
 }
 
-// Size is the number of bytes that were allocated.
+// Size returns the number of bytes that were allocated for the arena.
 func (a *Arena) Size() int { return a.size }
 
-// Peak is the largest number of bytes that were in use.
+// Peak returns the largest number of bytes that were in use.
 func (a *Arena) Peak() int { return a.peak }
 
-// Close gives the memory back. Closing twice, or closing none, does nothing.
+// Close frees the arena's memory. Closing an arena twice, or a nil arena, does nothing.
 func (a *Arena) Close() error {
 	if a == nil || a.d == nil || !a.d.arenas[a] {
 		return nil
@@ -131,26 +133,26 @@ func (a *Arena) Close() error {
 	return unmapMemory(a.mem)
 }
 
-// promised is how many bytes are mapped for the arenas of all devices. The system lets a program map more than there is,
-// takes a page from what is free when it is first touched, and ends the program if there is none. So what is promised and
-// not touched yet counts as free to the system, and is not.
+// promised counts the bytes that are mapped for the arenas of all devices. The system lets a program map more memory
+// than there is, takes a free page when a page is first touched, and kills the program if there is none. So memory that
+// is promised but not touched yet counts as free to the system, although it is not.
 var promised struct {
 	sync.Mutex
 	bytes int
 }
 
-// freeMemory and residentMemory ask the system. Tests answer for it.
+// freeMemory and residentMemory ask the system. Tests replace them.
 var freeMemory, residentMemory = memory.Free, memory.Resident
 
-// unpromised is what is free and not promised. What else is resident, such as Go's heap, counts as if it were of arenas: little,
-// beside a model. The caller holds promised's lock.
+// unpromised returns the bytes that are free and not promised. Other resident memory, such as Go's heap, counts as if
+// it belonged to arenas; it is little compared with a model. The caller holds promised's lock.
 func unpromised() (bytes int, whose string, known bool) {
 	free, whose, known := freeMemory()
 	return max(0, free-max(0, promised.bytes-residentMemory())), whose, known
 }
 
-// Free is how many bytes of the device's memory new arenas can get, and whose memory it is, such as "this machine" or a control
-// group. If the system does not tell, known is false.
+// Free returns the bytes of the device's memory that new arenas can get, and whose memory it is, such as "this machine"
+// or a control group. If the system does not tell, known is false.
 func (d *Device) Free() (bytes int, whose string, known bool) {
 	if d.gpu != nil {
 		free, _, err := d.gpu.Free()
@@ -162,7 +164,7 @@ func (d *Device) Free() (bytes int, whose string, known bool) {
 	return unpromised()
 }
 
-// Capacity is the memory that a GPU has in all, free or not, in bytes, and 0 on the CPU.
+// Capacity returns the total memory of a GPU in bytes, free or not, and 0 on the CPU.
 func (d *Device) Capacity() int {
 	if d.gpu == nil {
 		return 0
@@ -170,8 +172,8 @@ func (d *Device) Capacity() int {
 	return d.gpu.Memory
 }
 
-// InUse is how many bytes of memory are taken: of a GPU all that its driver does not count as free, other processes' too, and on the CPU
-// what Allocated says.
+// InUse returns the bytes of memory in use. On a GPU that is all that its driver does not count as free, including
+// other processes' memory; on the CPU it is Allocated.
 func (d *Device) InUse() int {
 	if d.gpu == nil {
 		return d.Allocated()
@@ -180,8 +182,9 @@ func (d *Device) InUse() int {
 	return d.gpu.Memory - free
 }
 
-// Overhead is about how many bytes of a GPU this process takes beside what it asks for: the sums of products' parts, and what the driver
-// has for its context and for the code of kernels, cuBLASLt's among them. An H200's had 0.5 to 0.6 GiB. It is 0 on the CPU.
+// Overhead returns roughly how many bytes of a GPU this process uses on top of what it allocates: the partial sums of
+// matrix products, the driver's context and the code of kernels, including cuBLASLt's. On an H200 it was 0.5 to 0.6
+// GiB. It is 0 on the CPU.
 func (d *Device) Overhead() int {
 	switch {
 	case d.gpu == nil:
@@ -192,7 +195,7 @@ func (d *Device) Overhead() int {
 	return productRoom + 563<<20
 }
 
-// Bandwidth is how many bytes a second a GPU's memory is built to move, and 0 where that is not known: on the CPU.
+// Bandwidth returns the peak memory bandwidth of a GPU in bytes per second, and 0 if it is not known, as on the CPU.
 func (d *Device) Bandwidth() float64 {
 	if d.gpu == nil {
 		return 0
@@ -200,13 +203,13 @@ func (d *Device) Bandwidth() float64 {
 	return d.gpu.Bandwidth
 }
 
-// mapMemory asks the system for zeroed pages, large ones where it has them: a model is walked through from end to end, and
+// mapMemory asks the system for zeroed pages, large ones if there are any: programs read a model from end to end, and
 // with small pages the address look-ups cost more than the reading.
 func mapMemory(bytes int) ([]byte, error) {
 	promised.Lock()
 	defer promised.Unlock()
 	if free, whose, ok := unpromised(); ok && bytes > free {
-		return nil, fmt.Errorf("%s has only %s left: take a smaller model or fewer tokens at a time, or close other programs",
+		return nil, fmt.Errorf("%s has only %s left: use a smaller model or fewer tokens at a time, or close other programs",
 			whose, Bytes(free))
 	}
 	mem, err := unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
@@ -225,7 +228,7 @@ func unmapMemory(mem []byte) error {
 	return unix.Munmap(mem)
 }
 
-// Bytes is a number of bytes as people read it, such as "1.4 GiB".
+// Bytes formats a number of bytes for people, such as "1.4 GiB".
 func Bytes(n int) string {
 	const unit = 1024
 	if n < unit {
@@ -238,12 +241,13 @@ func Bytes(n int) string {
 	return fmt.Sprintf("%.1f %ciB", f, "KMGT"[i])
 }
 
-// Overlay cuts by each function in the same place: for what is never in use at once. What comes after lies behind the largest.
+// Overlay lets each function allocate in the same place, for tensors that are never in use at the same time. What is
+// allocated next comes after the largest.
 func (a *Arena) Overlay(cuts ...func()) {
 	mark := a.Mark()
 	end := mark
 	for _, cut := range cuts {
-		a.used = mark // what was cut is not released
+		a.used = mark // what the functions allocated is not released
 		cut()
 		end = max(end, a.Mark())
 	}

@@ -46,7 +46,7 @@ func TestArenaRefused(t *testing.T) {
 		}
 	}
 	want(10*mib, "")
-	want(10*mib+1, "memory for weights: 10.0 MiB on cpu: control group /a has only 10.0 MiB left: take a smaller model")
+	want(10*mib+1, "memory for weights: 10.0 MiB on cpu: control group /a has only 10.0 MiB left: use a smaller model")
 
 	a, err := d.NewArena("test", 6*mib)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestArenaBeyondTheMachine(t *testing.T) {
 	if _, err := d.NewArena("weights", 64<<40); err == nil || !strings.Contains(err.Error(), "memory for weights: 64.0 TiB on cpu") {
 		t.Error(err)
 	}
-	if _, err := d.NewArena("weights", -1); err == nil || !strings.Contains(err.Error(), "-1 bytes are not a size") {
+	if _, err := d.NewArena("weights", -1); err == nil || !strings.Contains(err.Error(), "-1 bytes: must be at least 0") {
 		t.Error(err)
 	}
 }
@@ -129,11 +129,11 @@ func TestArena(t *testing.T) {
 	}
 	MustPanic(t, "too much", "arena test: z F32[1000] does not fit: 512 of 769 bytes", func() { a.New("z", tensor.F32, 1000) })
 	MustPanic(t, "a byte too much", "arena test: z U8[258] does not fit", func() { a.New("z", tensor.U8, size-2*align+1) })
-	MustPanic(t, "no shape", "arena test: z F32[] is no tensor", func() { a.New("z", tensor.F32) })
-	MustPanic(t, "less than nothing", "arena test: z F32[-1] is no tensor", func() { a.New("z", tensor.F32, -1) })
+	MustPanic(t, "no shape", "arena test: invalid tensor z F32[]", func() { a.New("z", tensor.F32) })
+	MustPanic(t, "less than nothing", "arena test: invalid tensor z F32[-1]", func() { a.New("z", tensor.F32, -1) })
 	MustPanic(t, "no type", "arena test: ", func() { a.New("z", 0, 1) })
-	MustPanic(t, "a mark ahead", "arena test: released to 513 of 512", func() { a.Release(a.Mark() + 1) })
-	MustPanic(t, "a mark before the first", "arena test: released to -1 of 512", func() { a.Release(-1) })
+	MustPanic(t, "a mark ahead", "arena test: release to mark 513: only 512 bytes are used", func() { a.Release(a.Mark() + 1) })
+	MustPanic(t, "a mark before the first", "arena test: release to mark -1: only 512 bytes are used", func() { a.Release(-1) })
 	if err := d.Close(); err == nil || err.Error() != "arena test is still open" {
 		t.Error(err)
 	}

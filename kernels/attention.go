@@ -8,28 +8,31 @@ import (
 	"restyle/tensor"
 )
 
-// AttentionSpec is what attends to what: a query to the keys of its own sequence up to its own position, unless it says otherwise.
+// AttentionSpec says which keys each query attends to: those of its own sequence up to its own position, unless Window
+// or Bidirectional changes that.
 type AttentionSpec struct {
-	// CuSeqlens is where sequences that lie end to end begin: n+1 offsets for n of them, from 0 to the number of rows, on
-	// the host. A sequence may be empty.
+	// CuSeqlens holds the offsets of sequences laid end to end, on the host: n+1 offsets for n sequences, from 0 to the
+	// number of rows. A sequence may be empty.
 	CuSeqlens []int32
-	// Offsets is CuSeqlens on the device, I32 [n+1]. Only a GPU looks at it.
+	// Offsets is CuSeqlens on the device, I32 [n+1]. Only a GPU uses it.
 	Offsets tensor.Tensor
 	// Query head h reads key and value head h / (Heads / KVHeads).
 	Heads, KVHeads, HeadDim int
-	// Window is how many keys a query sees at most, the last ones, itself counted (Beltagy et al. 2020). 0: all.
+	// Window is the maximum number of keys that a query sees: the last ones, including its own (Beltagy et al. 2020). 0:
+	// all.
 	Window int
-	// Bidirectional has a query see the keys behind its position too. It goes with no Window.
+	// Bidirectional lets a query see the keys after its position too. It cannot be combined with Window.
 	Bidirectional bool
 }
 
-// Width is the number of columns of qkv: its query heads, then those of keys, then those of values.
+// Width returns the number of columns of qkv: the query heads, then the key heads, then the value heads.
 func (s AttentionSpec) Width() int { return (s.Heads + 2*s.KVHeads) * s.HeadDim }
 
-// widestWindow is wider than any sequence, and yet 32 bits are enough for what is counted from its ends.
+// widestWindow is wider than any sequence, yet small enough that distances from its ends fit 32 bits.
 const widestWindow = 1 << 30
 
-// checked is s with a window that is no wider than that. It panics with the operation's name unless the sizes fit each other.
+// checked returns s with a window of at most widestWindow. It panics with the operation's name unless the sizes fit
+// each other.
 func (s AttentionSpec) checked(op string) AttentionSpec {
 	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.HeadDim < 2 || s.HeadDim%2 != 0 ||
 		s.Window < 0 || s.Bidirectional && s.Window > 0 {
@@ -39,7 +42,8 @@ func (s AttentionSpec) checked(op string) AttentionSpec {
 	return s
 }
 
-// checkSequences panics with the operation's name unless the sequences make up all rows, and are known where they have to be.
+// checkSequences panics with the operation's name unless the sequences make up all rows, and Offsets is given if the
+// device needs it.
 func (d *Device) checkSequences(op string, s AttentionSpec, rows int) {
 	n := len(s.CuSeqlens)
 	if n == 0 || s.CuSeqlens[0] != 0 || int(s.CuSeqlens[n-1]) != rows || !slices.IsSorted(s.CuSeqlens) {
@@ -50,18 +54,18 @@ func (d *Device) checkSequences(op string, s AttentionSpec, rows int) {
 	}
 }
 
-// Attention is attention within each of several sequences that lie end to end, qkv [rows, (heads+2·kvHeads)·headDim]
-// with its positions rotated in:
+// Attention computes attention within each of several sequences that are laid end to end in qkv [rows,
+// (heads+2·kvHeads)·headDim]. RoPE has been applied to qkv already.
 //
 //	s[i,j] = q[i]·k[j] / √headDim         for the j that i sees
 //	y[i]   = Σⱼ exp(s[i,j] - lse[i]) v[j],  lse[i] = log Σⱼ exp(s[i,j])
 //
-// y is [rows, heads·headDim], of the same type, and lse [heads, rows] in F32: the backward pass needs it.
+// y is [rows, heads·headDim] of the same type. lse is [heads, rows] F32, kept for the backward pass.
 //
-// Fused ("attention") it is one kernel, an online softmax over blocks of keys (Dao et al. 2022): of the scores only a block
-// at a time exists. Unfused, for each sequence: scores, softmax, values; the scores lie in scratch memory, [heads, len, len]
-// in F32, and the weights in the type of qkv. Either way scores and softmax are in float32, and in BF16 the weights are
-// rounded before they meet the values where the CPU has dot products of bfloat16.
+// Fused ("attention") it is one kernel, an online softmax over key blocks (Dao et al. 2022): only one key block of the
+// scores exists at a time. Unfused, for each sequence: scores, softmax, values. The scores are in scratch memory,
+// [heads, len, len] F32, and so are the weights, in the type of qkv. Either way scores and softmax are in float32. In
+// BF16 the weights are rounded before they are multiplied by the values, if the CPU has bfloat16 dot products.
 func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	s = s.checked("Attention")
 	floating("Attention", "qkv", qkv)
@@ -85,17 +89,18 @@ func (d *Device) Attention(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	a.Forward(attentionScratch(d.scratch, a.ForwardScratch()))
 }
 
-// attentionScratch lays out the working memory of a fused kernel, which says how much it needs, and returns its address.
+// attentionScratch lays out the scratch memory of a fused kernel, which says how many bytes it needs, and returns its
+// address.
 func attentionScratch(cut cut, bytes int) uintptr { return cut("attention", tensor.U8, bytes).Addr }
 
-// sizes is the arguments without operands: enough to say how much working memory they need.
+// sizes returns the arguments without operands: enough to tell how much scratch memory they need.
 func (s AttentionSpec) sizes() cpu.AttentionArgs {
 	return cpu.AttentionArgs{
 		CuSeqlens: s.CuSeqlens, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Causal: !s.Bidirectional, Window: s.Window,
 	}
 }
 
-// args has queries, keys and values lie side by side in qkv.
+// args returns the arguments for queries, keys and values next to each other in qkv.
 func (s AttentionSpec) args(qkv, y, lse tensor.Tensor) cpu.AttentionArgs {
 	a := s.sizes()
 	a.Q, a.K, a.V = s.parts(qkv)
@@ -103,28 +108,30 @@ func (s AttentionSpec) args(qkv, y, lse tensor.Tensor) cpu.AttentionArgs {
 	return a
 }
 
-// parts is where queries, keys and values lie.
+// parts returns the queries, keys and values of qkv.
 func (s AttentionSpec) parts(qkv tensor.Tensor) (q, k, v tensor.Matrix) {
 	qkv = qkv.View(qkv.Rows(), s.Width())
 	return s.columns(qkv, 0, s.Heads), s.columns(qkv, s.Heads, s.KVHeads), s.columns(qkv, s.Heads+s.KVHeads, s.KVHeads)
 }
 
-// columns are those of n heads from head h on.
+// columns returns the columns of n heads from head h on.
 func (s AttentionSpec) columns(x tensor.Tensor, h, n int) tensor.Matrix {
 	return x.Columns(h*s.HeadDim, (h+n)*s.HeadDim)
 }
 
-// AttentionBackward is the gradient of Attention by its queries, keys and values, all of dqkv:
+// AttentionBackward computes the gradients of Attention with respect to its queries, keys and values, which together
+// are dqkv:
 //
 //	p[i,j]  = exp(s[i,j] - lse[i])
 //	dv[j]   = Σᵢ p[i,j] dy[i]
 //	ds[i,j] = p[i,j] (dy[i]·v[j] - dy[i]·y[i])
 //	dq[i]   = Σⱼ ds[i,j] k[j] / √headDim,  dk[j] = Σᵢ ds[i,j] q[i] / √headDim
 //
-// The sums for k and v go over the query heads that share them too. dy, y and dqkv are of the type of qkv.
+// The sums for k and v also run over the query heads that share them. dy, y and dqkv have the type of qkv.
 //
-// Fused ("attention") it is one kernel that computes the scores again, block by block. Unfused, for each sequence: scores,
-// weights, gradients of values, weights, scores, queries and keys, each over all heads and in scratch memory.
+// Fused ("attention") it is one kernel that recomputes the scores one query or key block at a time. Unfused, for each
+// sequence: scores, weights, gradients of values, weights, scores, queries and keys, each over all heads and in scratch
+// memory.
 func (d *Device) AttentionBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	s = s.checked("AttentionBackward")
 	floating("AttentionBackward", "qkv", qkv)

@@ -6,7 +6,7 @@ import (
 	"restyle/tensor"
 )
 
-// eager is attention unfused, one sequence at a time: its scores lie in memory whole, [heads, len, len] in F32, and so do
+// eager is unfused attention, one sequence at a time: all its scores are in memory, [heads, len, len] F32, and so are
 // their weights, in the type of qkv.
 type eager struct {
 	AttentionSpec
@@ -16,7 +16,7 @@ type eager struct {
 	scores, weights tensor.Tensor
 }
 
-// eager makes room for a sequence and computes its scores.
+// eager allocates the scratch memory of a sequence and computes its scores.
 func (d *Device) eager(qkv, lse tensor.Tensor, s AttentionSpec, begin, end int) eager {
 	e := eager{
 		AttentionSpec: s, d: d, qkv: qkv.View(qkv.Rows(), s.Width()).Slice(begin, end),
@@ -32,37 +32,38 @@ func (s AttentionSpec) eagerScratch(cut cut, t tensor.DType, n int) (scores, wei
 	return cut("attention scores", tensor.F32, s.Heads, n, n), cut("attention weights", t, s.Heads, n, n)
 }
 
-// eagerBackwardScratch lays out what the gradient of a sequence of n rows needs besides: the sums for its keys and values, and
-// dy·y.
+// eagerBackwardScratch lays out what the backward pass of a sequence of n rows needs in addition: the sums for its keys
+// and values, and dy·y.
 func (s AttentionSpec) eagerBackwardScratch(cut cut, n int) (sums, delta tensor.Tensor) {
 	return cut("gradients of keys and values", tensor.F32, n, 2*s.KVHeads*s.HeadDim), cut("dy·y", tensor.F32, s.Heads, n)
 }
 
-// A headed is an operand of each query head's product: the first head's, and how many elements further that of the next head lies,
-// and that of the next group, whose heads share a key head.
+// A headed is an operand of a product per query head: the operand of the first head, and the distances in elements to
+// the next head and to the next group. A group is the query heads that share a key head.
 type headed struct {
 	tensor.Matrix
 	head, group int
 }
 
-// queries is what query heads have columns of: queries, y or their gradients.
+// queries returns an operand with columns for each query head: queries, y or their gradients.
 func (s AttentionSpec) queries(x tensor.Tensor) headed {
 	return headed{s.columns(x, 0, 1), s.HeadDim, s.share() * s.HeadDim}
 }
 
-// keys is what groups have columns of, the first of which is a head of x: keys, values or their gradients.
+// keys returns an operand with columns for each group, the first of which are head number head of x: keys, values or
+// their gradients.
 func (s AttentionSpec) keys(x tensor.Tensor, head int) headed {
 	return headed{s.columns(x, head, 1), 0, s.HeadDim}
 }
 
-// squares is scores or weights.
+// squares returns the scores or the weights as an operand.
 func (s AttentionSpec) squares(x tensor.Tensor) headed {
 	m := x.Slice(0, 1).Matrix()
 	return headed{m, m.Rows * m.Cols, s.share() * m.Rows * m.Cols}
 }
 
-// products computes a product of every query head, which together are a step. Where the heads of a group have the same c, it is the
-// sum of theirs.
+// products computes a product for every query head; together they are one step. If the heads of a group share c, c gets
+// their sum.
 func (e eager) products(step string, c, a, b headed, form cpu.Product) {
 	e.d.ran(step)
 	form.C, form.A, form.B = c.Matrix, a.Matrix, b.Matrix
@@ -70,7 +71,7 @@ func (e eager) products(step string, c, a, b headed, form cpu.Product) {
 	e.d.product(form)
 }
 
-// attentionEager is Attention as its steps: scores, softmax, values.
+// attentionEager computes Attention in steps: scores, softmax, values.
 func (d *Device) attentionEager(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	s.each(func(begin, end int) {
 		defer d.release(d.mark())
@@ -82,8 +83,9 @@ func (d *Device) attentionEager(y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	})
 }
 
-// attentionEagerBackward is AttentionBackward as its steps: scores and weights once more, the gradients of values, weights,
-// scores, queries and keys. Those of keys and values are added up over query heads in F32 before they are stored.
+// attentionEagerBackward computes AttentionBackward in steps: scores and weights again, then the gradients of values,
+// weights, scores, queries and keys. The gradients of keys and values are summed over query heads in F32 before they
+// are stored.
 func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	s.each(func(begin, end int) {
 		defer d.release(d.mark())
@@ -93,7 +95,7 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 		sums, delta := s.eagerBackwardScratch(d.scratch, n)
 
 		d.ran("attention_weights")
-		e.softmaxAgain()
+		e.softmaxFromLSE()
 		e.products("attention_dvalues", e.keys(sums, s.KVHeads), e.squares(e.weights), e.queries(dy), cpu.Product{TransA: true})
 		e.products("attention_dweights", e.squares(e.scores), e.queries(dy), e.keys(e.qkv, s.Heads+s.KVHeads), cpu.Product{TransB: true})
 		d.ran("attention_delta")
@@ -107,7 +109,7 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 	})
 }
 
-// each calls f with the first row of every sequence, and the first behind it.
+// each calls f with the first row of every sequence and the row after its last.
 func (s AttentionSpec) each(f func(begin, end int)) {
 	for i, begin := range s.CuSeqlens[:len(s.CuSeqlens)-1] {
 		if end := s.CuSeqlens[i+1]; begin < end {
@@ -116,7 +118,7 @@ func (s AttentionSpec) each(f func(begin, end int)) {
 	}
 }
 
-// softmax makes weights and lse of the scores, which are used up.
+// softmax computes weights and lse from the scores, which it overwrites.
 func (e eager) softmax() {
 	if e.d.gpu == nil {
 		cpu.AttentionSoftmax(e.weights, e.lse, e.scores, e.Window, !e.Bidirectional, e.scale())
@@ -127,8 +129,8 @@ func (e eager) softmax() {
 		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
 }
 
-// softmaxAgain makes weights of the scores and lse.
-func (e eager) softmaxAgain() {
+// softmaxFromLSE recomputes the weights from the scores and lse.
+func (e eager) softmaxFromLSE() {
 	if e.d.gpu == nil {
 		cpu.AttentionSoftmaxFromLSE(e.weights, e.lse, e.scores, e.Window, !e.Bidirectional, e.scale())
 		return
@@ -138,7 +140,8 @@ func (e eager) softmaxAgain() {
 		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
 }
 
-// softmaxBackward turns weights into the gradients of the scores, where scores holds the gradients of the weights.
+// softmaxBackward turns the weights into the gradients of the scores. On entry, scores holds the gradients of the
+// weights.
 func (e eager) softmaxBackward(delta tensor.Tensor) {
 	if e.d.gpu == nil {
 		cpu.AttentionSoftmaxBackward(e.weights, delta, e.scores, e.Window, !e.Bidirectional, e.scale())
@@ -149,30 +152,30 @@ func (e eager) softmaxBackward(delta tensor.Tensor) {
 		addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
 }
 
-// rows is a block for each row of the weights.
+// rows returns a grid with a thread block for each row of the weights.
 func (e eager) rows() (macros, grid) {
 	return vectorsOf(e.weights.Matrix()), grid{blocks: cuda.Dim3{X: e.lse.Cols, Y: e.Heads}, threads: cuda.Dim3{X: 128}}
 }
 
-// headDots is the product of each head of each row of a and b, in y [heads, rows].
+// headDots multiplies each head of each row of a and b, into y [heads, rows].
 func (d *Device) headDots(y, a, b tensor.Tensor, s AttentionSpec) {
 	if d.gpu == nil {
 		cpu.HeadDots(y, a, b)
 		return
 	}
-	const threads = 8 // of a head
+	const threads = 8 // per head
 	rows := a.Rows()
 	d.launch(kernel{"attention_rows.cu", "head_dots", rowsOf(s.heads(a, s.Heads))}, each(rows*s.Heads*threads),
 		addr(y), addr(a), addr(b), i32(rows), i32(s.Heads))
 }
 
-// storeRows rounds a, F32, to y.
+// storeRows rounds a, which is F32, into y.
 func (d *Device) storeRows(y tensor.Matrix, a tensor.Tensor) {
 	if d.gpu == nil {
 		cpu.StoreRows(y, a)
 		return
 	}
-	wide := width(y.DType, y.Cols|y.Stride|int(y.Addr)/y.DType.Size()) // y's rows are parts of longer ones
+	wide := width(y.DType, y.Cols|y.Stride|int(y.Addr)/y.DType.Size()) // y's rows may be parts of longer ones
 	m := macros{{y.DType.String(), 1}, {"WIDTH", wide}, {"DIM", y.Cols}}
 	d.launch(kernel{"attention_rows.cu", "store_rows", m}, each(y.Rows*y.Cols/wide),
 		addrOf(y), i32(y.Stride/wide), addr(a), i32(y.Rows))

@@ -7,50 +7,50 @@ import (
 	"restyle/tensor"
 )
 
-// scale is what products of queries and keys are multiplied by.
+// scale returns the factor by which products of queries and keys are multiplied.
 func (s AttentionSpec) scale() float32 { return float32(1 / math.Sqrt(float64(s.HeadDim))) }
 
-// share is how many query heads read a key head.
+// share returns the number of query heads that share a key head.
 func (s AttentionSpec) share() int { return s.Heads / s.KVHeads }
 
-// heads are n of so many rows: their DIM is that of a head.
+// heads returns the matrix of n heads for each of rows: its rows, and so DIM, have the length of a head.
 func (s AttentionSpec) heads(rows tensor.Tensor, n int) tensor.Matrix {
 	return tensor.Matrix{Rows: rows.Rows() * n, Cols: s.HeadDim, DType: rows.DType}
 }
 
-// A cutting is how the scores are cut for a kernel on tensor cores: into blocks whose warps have so many times 16 rows each,
-// which go through so many columns at a time, and of which so many are to be on a multiprocessor at once. Warps keep what belongs to
-// their rows in registers if held is 1.
+// A cutting says how a tensor-core kernel divides the scores: into thread blocks whose warps have tiles times 16 rows
+// each and process columns columns at a time, resident blocks per multiprocessor. If held is 1, warps keep what belongs
+// to their rows in registers.
 type cutting struct{ warps, tiles, columns, resident, held int }
 
 func (c cutting) rows() int { return c.warps * c.tiles * 16 }
 
-// flashForward has the head dimensions for which there are kernels on tensor cores, in BF16: what others need would not fit
-// registers, or no 16 bytes would begin where a head does.
+// flashForward has the head dimensions for which there are tensor-core kernels, in BF16. For others the operands would
+// not fit the registers, or heads would not start at multiples of 16 bytes.
 var flashForward = map[int]cutting{
 	32: {4, 2, 64, 2, 1}, 64: {4, 2, 64, 2, 1}, 96: {4, 2, 64, 2, 0}, 128: {4, 2, 64, 2, 0},
 }
 
-// flashQueries and flashKeys are those for the gradients of queries, and of keys and values.
+// flashQueries and flashKeys are the cuttings for the gradients of queries, and of keys and values.
 var (
 	flashQueries = map[int]cutting{32: {4, 2, 64, 2, 1}, 64: {4, 2, 64, 2, 0}, 96: {4, 2, 32, 2, 0}, 128: {4, 2, 32, 2, 0}}
 	flashKeys    = map[int]cutting{32: {4, 2, 64, 2, 0}, 64: {4, 2, 32, 2, 0}, 96: {4, 1, 32, 2, 0}, 128: {8, 1, 32, 1, 0}}
 )
 
-// flash reports whether there are kernels on tensor cores for queries, keys and values like these.
+// flash reports whether there are tensor-core kernels for queries, keys and values like these.
 func (s AttentionSpec) flash(qkv tensor.Tensor) bool {
 	_, ok := flashForward[s.HeadDim]
 	return ok && qkv.DType == tensor.BF16
 }
 
-// cut is the macros of a kernel on tensor cores.
+// cut returns the macros of a tensor-core kernel.
 func (s AttentionSpec) cut(qkv tensor.Tensor, c cutting, columns string) macros {
 	m := rowsOf(s.heads(qkv, s.Heads))
 	return m.with(columns, c.columns).with("TILES", c.tiles).with("RESIDENT", c.resident).with("HELD", c.held)
 }
 
-// tiles is a block for each head and as many rows of each sequence as a block has. Where a sequence is shorter than the longest,
-// some have nothing to do.
+// tiles returns a grid with a thread block for each head and each query or key block of every sequence. In sequences
+// shorter than the longest, some thread blocks have nothing to do.
 func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 	longest := 0
 	s.each(func(begin, end int) { longest = max(longest, end-begin) })
@@ -60,8 +60,8 @@ func (s AttentionSpec) tiles(c cutting, heads, shared int) grid {
 	}
 }
 
-// attentionGPU is Attention, fused. Keys and values are those of qkv, or of caches, with ahead of them before the first query's
-// own. There is no lse if nobody wants it.
+// attentionGPU computes Attention, fused. Keys and values are those of qkv, or of caches with ahead of them before the
+// first query's own. If lse is the zero Tensor, it is not stored.
 func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahead int, s AttentionSpec) {
 	rows := qkv.Rows()
 	d.multiplies(s, ahead, 2)
@@ -77,12 +77,12 @@ func (d *Device) attentionGPU(y, lse, qkv tensor.Tensor, k, v tensor.Matrix, ahe
 		i32(s.Width()), i32(k.Stride), i32(s.share()), i32(ahead), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
-// attentionDelta lays out dy·y of each head and row.
+// attentionDelta lays out dy·y for each head and row.
 func (s AttentionSpec) attentionDelta(cut cut, rows int) tensor.Tensor {
 	return cut("dy·y", tensor.F32, s.Heads, rows)
 }
 
-// attentionBackwardGPU is AttentionBackward, fused.
+// attentionBackwardGPU computes AttentionBackward, fused.
 func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s AttentionSpec) {
 	defer d.release(d.mark())
 	delta := s.attentionDelta(d.scratch, qkv.Rows())
@@ -91,7 +91,7 @@ func (d *Device) attentionBackwardGPU(dqkv, dy, y, lse, qkv tensor.Tensor, s Att
 	d.attentionKeys(dqkv, dy, lse, delta, qkv, s)
 }
 
-// attentionQueries is the gradient of the queries, those columns of dqkv.
+// attentionQueries computes the gradient of the queries, which are columns of dqkv.
 func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	d.multiplies(s, 0, 3)
@@ -107,7 +107,7 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
-// attentionKeys is the gradients of the keys and values, those columns of dqkv.
+// attentionKeys computes the gradients of the keys and values, which are columns of dqkv.
 func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s AttentionSpec) {
 	q, k, v := s.parts(qkv)
 	_, dk, dv := s.parts(dqkv)
@@ -125,13 +125,14 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 }
 
-// warpEach is one for each row of each head.
+// warpEach returns a grid with a warp for each row of each head.
 func warpEach(rows, heads int) grid {
 	const each = 4
 	return grid{blocks: cuda.Dim3{X: blocks(rows, each), Y: heads}, threads: cuda.Dim3{X: 32 * each}}
 }
 
-// multiplies tells the profile that the next launch computes so many matrix products between the queries and the keys that they see.
+// multiplies tells the profile that the next launch computes products matrix products between the queries and the keys
+// that they see.
 func (d *Device) multiplies(s AttentionSpec, ahead, products int) {
 	if !d.opts.Sync {
 		return
@@ -149,10 +150,10 @@ func (d *Device) multiplies(s AttentionSpec, ahead, products int) {
 	d.next.flops = float64(products) * 2 * float64(s.HeadDim) * float64(s.Heads) * float64(pairs)
 }
 
-// decodeBlockDim is how many keys of a cache a block has where there is one query.
+// decodeBlockDim is the number of cached keys per thread block if there is one query.
 const decodeBlockDim = 128
 
-// seen is the first and the last key that a query at a position sees.
+// seen returns the first and the last key that a query at a position sees.
 func (s AttentionSpec) seen(position int) (first, last int) {
 	if s.Window > 0 {
 		first = max(0, position-s.Window+1)
@@ -160,13 +161,13 @@ func (s AttentionSpec) seen(position int) (first, last int) {
 	return first, position
 }
 
-// attentionParts lays out what the blocks of keys come to that a query at a position sees.
+// attentionParts lays out the results of the key blocks that a query at a position sees.
 func (s AttentionSpec) attentionParts(cut cut, position int) tensor.Tensor {
 	first, last := s.seen(position)
 	return cut("attention parts", tensor.F32, s.Heads, blocks(last-first+1, decodeBlockDim), s.HeadDim+2)
 }
 
-// attentionDecodeGPU is AttentionCached for a single query.
+// attentionDecodeGPU computes AttentionCached for a single query.
 func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s AttentionSpec) {
 	defer d.release(d.mark())
 	parts := s.attentionParts(d.scratch, position)
@@ -179,9 +180,9 @@ func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s 
 		addr(tensor.Tensor{}), i32(s.Window))
 }
 
-// decoding is the macros of what attends from a single query, and so many blocks of keys for the heads.
+// decoding returns the macros and the grid for attention of a single query, with a number of thread blocks per head.
 func (s AttentionSpec) decoding(qkv tensor.Tensor, parts int) (macros, grid) {
-	heads := 8 // of a block: their sums are in registers
+	heads := 8 // per thread block: their sums are in registers
 	for s.share()%heads != 0 {
 		heads--
 	}

@@ -8,17 +8,17 @@ import (
 	"restyle/tensor"
 )
 
-// blas is cuBLASLt on a GPU, where it is there.
+// blas is cuBLASLt on a GPU, if it is installed.
 type blas struct {
 	*cuda.BLAS
 	workspace uintptr
-	plans     map[cuda.Shape]*cuda.Plan // nil where it has no algorithm
-	shapes    []cuda.Shape              // that Precompile found
-	choices   cuda.Choices              // of algorithms; nil before there are any
-	rehearsed func(cuda.Shape)          // in a rehearsal: is told of every product, of which none is computed
+	plans     map[cuda.Shape]*cuda.Plan // nil if it has no algorithm
+	shapes    []cuda.Shape              // found by Precompile
+	choices   cuda.Choices              // chosen algorithms; nil before there are any
+	rehearsed func(cuda.Shape)          // during a rehearsal: gets the shape of every product; none is computed
 }
 
-// openBLAS takes cuBLASLt into use. Without it, products are restyle's own.
+// openBLAS opens cuBLASLt. Without it, restyle's own kernels multiply.
 func (d *Device) openBLAS(open func(*cuda.GPU) (*cuda.BLAS, error)) error {
 	library, err := open(d.gpu.GPU)
 	if err != nil {
@@ -44,16 +44,16 @@ func (b *blas) close() error {
 	return b.BLAS.Close()
 }
 
-// minBLASSize is the least size that cuBLASLt is asked for. Of products with sizes of one, and of rows that no 16 bytes divide, its
-// version 13.1 fails to launch some, and rounds others before it adds the bias.
+// minBLASSize is the smallest size for which cuBLASLt is used. For sizes of one, and for rows that are not multiples of
+// 16 bytes, its version 13.1 fails to launch some products, and rounds others before it adds the bias.
 const minBLASSize = 16
 
-// multiply queues a product, or says that there is no cuBLASLt, or that it has no algorithm for it.
+// multiply queues a product. It returns false if there is no cuBLASLt, or if cuBLASLt has no algorithm for the product.
 func (b *blas) multiply(d *Device, p cpu.Product) bool {
-	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType { // its bias is of the result's type
+	if b == nil || p.Bias != 0 && p.C.DType != p.A.DType { // its bias has the type of the result
 		return false
 	}
-	few, many := 0, 1 // the dimension of a batch that is gone along, and that which cuBLASLt knows
+	few, many := 0, 1 // the batch dimension that is looped over, and the one that cuBLASLt handles
 	if p.Batch[few].N > p.Batch[many].N {
 		few, many = many, few
 	}
@@ -71,7 +71,7 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 		return false
 	}
 	if b.rehearsed != nil {
-		if s.Batch <= 1 { // attention's products, of as many sizes as sequences have, are not timed
+		if s.Batch <= 1 { // attention's products, whose sizes vary with the sequences, are not timed
 			b.rehearsed(s)
 		}
 		return true
@@ -101,20 +101,21 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	return true
 }
 
-// plan is that of a product by the algorithm that was chosen for it, or else the library's first. It is nil if there is none.
+// plan returns the plan of a product, with the algorithm chosen for it or else the library's first, or nil if there is
+// none.
 func (b *blas) plan(s cuda.Shape) (*cuda.Plan, error) {
 	plan, err := b.Plan(s)
 	if choice := b.choices[s.String()]; plan != nil && choice != "" {
 		if err = plan.Use(choice, s.Workspace); err != nil {
 			plan.Discard()
-			return nil, fmt.Errorf("the algorithm that was kept for the product %v: %w", s, err)
+			return nil, fmt.Errorf("stored algorithm for product %v: %w", s, err)
 		}
 	}
 	return plan, err
 }
 
-// alignment is the largest power of two up to align that a matrix's address, and those of matrices so many elements further, are
-// multiples of.
+// alignment returns the largest power of two up to align that divides a matrix's address, and the addresses of the
+// matrices that are further elements away.
 func alignment(m tensor.Matrix, further ...int) int {
 	either := int(m.Addr) | align
 	for _, n := range further {
@@ -123,7 +124,7 @@ func alignment(m tensor.Matrix, further ...int) int {
 	return either & -either
 }
 
-// rowAlignment is that of a matrix's rows in bytes.
+// rowAlignment returns the alignment of a matrix's rows in bytes.
 func rowAlignment(m tensor.Matrix) int {
 	m.Addr = 0
 	return alignment(m, m.Stride)

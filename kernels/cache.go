@@ -6,8 +6,8 @@ import (
 	"restyle/tensor"
 )
 
-// AppendKV copies the keys and values of qkv [rows, (heads+2·kvHeads)·headDim] to the rows of the caches k and v [capacity,
-// kvHeads·headDim] from row at on.
+// AppendKV copies the keys and values of qkv [rows, (heads+2·kvHeads)·headDim] to the KV cache, k and v [capacity,
+// kvHeads·headDim], from row at on.
 func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 	floating("AppendKV", "qkv", qkv)
 	rows, w := qkv.Rows(), k.Dim(-1)
@@ -33,11 +33,11 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 	}
 }
 
-// AttentionCached is Attention for rows of one sequence that follow start others, whose keys and values are in the caches
-// k and v [capacity, kvHeads·headDim] along with their own: row i of qkv sees the rows of the caches up to start+i. Of s,
-// CuSeqlens is not looked at. y is [rows, heads·headDim]. It serves for chunks of a prompt, and for single tokens, for
-// which it goes through the caches once, from end to end. It is one kernel, fused or not. It panics for one that is
-// Bidirectional.
+// AttentionCached is Attention for rows of one sequence that come after start earlier ones. The KV cache, k and v
+// [capacity, kvHeads·headDim], holds the keys and values of the earlier rows and of these: row i of qkv sees the cache
+// up to row start+i. CuSeqlens of s is not used. y is [rows, heads·headDim]. It serves chunks of a prompt and single
+// tokens; for a single token it reads the cache once, from start to end. It is one kernel, fused or not. It panics if s
+// is Bidirectional.
 func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s AttentionSpec) {
 	s = s.checked("AttentionCached")
 	floating("AttentionCached", "qkv", qkv)
@@ -47,7 +47,7 @@ func (d *Device) AttentionCached(y, qkv, k, v tensor.Tensor, start int, s Attent
 	want("AttentionCached", "k", k, qkv.DType, k.Rows(), width)
 	want("AttentionCached", "v", v, qkv.DType, k.Rows(), width)
 	if s.Bidirectional {
-		panic("AttentionCached: keys that are yet to come cannot be seen")
+		panic("AttentionCached: Bidirectional attention needs keys that the cache does not hold yet")
 	}
 	if start < 0 || start+rows > k.Rows() {
 		panic(fmt.Sprintf("AttentionCached: rows %d to %d of %v", start, start+rows, k))

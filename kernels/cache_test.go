@@ -172,7 +172,7 @@ func TestAppendKV(t *testing.T) {
 			for start, message := range map[int]string{capacity - rows + 1: "AttentionCached: rows 7 to 10 of k", -1: "AttentionCached: rows -1 to 2 of k"} {
 				kernels.MustPanic(t, "a row beyond the cache", message, func() { d.AttentionCached(y, qkv, k, v, start, m) })
 			}
-			kernels.MustPanic(t, "keys yet to come", "AttentionCached: keys that are yet to come", func() {
+			kernels.MustPanic(t, "keys yet to come", "AttentionCached: Bidirectional attention needs keys", func() {
 				d.AttentionCached(y, qkv, k, v, 0, kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Bidirectional: true})
 			})
 			kernels.MustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })

@@ -7,28 +7,28 @@ import (
 	"restyle/tensor"
 )
 
-// addressOf is where a slice begins.
+// addressOf returns the address of a slice's first byte.
 func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }
 
-// want panics with the operation's name unless x has the type and the number of elements that its shape here says.
+// want panics with the operation's name unless x has type t and as many elements as shape says.
 func want(op, operand string, x tensor.Tensor, t tensor.DType, shape ...int) {
 	n := 1
 	for _, d := range shape {
 		n *= d
 	}
 	if !x.Ok() || x.DType != t || x.Len() != n {
-		panic(fmt.Sprintf("%s: %s is %v, not %v%v", op, operand, x, t, shape))
+		panic(fmt.Sprintf("%s: %s is %v: must be %v%v", op, operand, x, t, shape))
 	}
 }
 
-// floating panics with the operation's name unless x is of a type that is computed in.
+// floating panics with the operation's name unless x is F32 or BF16.
 func floating(op, operand string, x tensor.Tensor) {
 	if !x.Ok() || x.DType != tensor.F32 && x.DType != tensor.BF16 {
-		panic(fmt.Sprintf("%s: %s is %v, which is neither F32 nor BF16", op, operand, x))
+		panic(fmt.Sprintf("%s: %s is %v: must be F32 or BF16", op, operand, x))
 	}
 }
 
-// NoKernel is what an operation panics with, before it does anything, on a device that it has no kernel for.
+// NoKernel is the value that an operation panics with, before it does anything, on a device that has no kernel for it.
 type NoKernel struct{ Op string }
 
 func (n NoKernel) Error() string { return n.Op + ": there is no kernel for a GPU yet" }

@@ -56,9 +56,9 @@ func TestOffsets(t *testing.T) {
 	d := &Device{gpu: &gpu{}, counts: map[string]int{}}
 	x := tensor.Tensor{Addr: align, DType: tensor.F32, Shape: []int{3, 12}}
 	for want, offsets := range map[string]tensor.Tensor{
-		"offsets is DType(0)[], not I32[2]": {},
-		"offsets is I32[3], not I32[2]":     {Addr: align, DType: tensor.I32, Shape: []int{3}},
-		"offsets is F32[2], not I32[2]":     {Addr: align, DType: tensor.F32, Shape: []int{2}},
+		"offsets is DType(0)[]: must be I32[2]": {},
+		"offsets is I32[3]: must be I32[2]":     {Addr: align, DType: tensor.I32, Shape: []int{3}},
+		"offsets is F32[2]: must be I32[2]":     {Addr: align, DType: tensor.F32, Shape: []int{2}},
 	} {
 		s := AttentionSpec{CuSeqlens: []int32{0, 3}, Offsets: offsets, Heads: 1, KVHeads: 1, HeadDim: 4}
 		MustPanic(t, want, "Attention: "+want, func() { d.Attention(x, x, x, s) })

@@ -12,8 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// Products says what multiplies matrices on a GPU and decides their bits: the GPU with cuBLASLt and its version, or with restyle's
-// own kernels. It is "" on the CPU.
+// Products describes what multiplies matrices on a GPU and so decides their bits: the GPU's model together with
+// cuBLASLt and its version, or with restyle's own kernels. It is "" on the CPU.
 func (d *Device) Products() string {
 	switch {
 	case d.gpu == nil:
@@ -24,8 +24,8 @@ func (d *Device) Products() string {
 	return d.gpu.blas.String()
 }
 
-// Choices are the algorithms by which cuBLASLt multiplies, by the product, where ChooseProducts or KeepChoices said another than its
-// first. They decide bits, and mean something to a device of the same Products.
+// Choices returns the cuBLASLt algorithms that ChooseProducts or KeepChoices selected instead of the library's first,
+// by product. They decide bits, and are valid only for a device with the same Products.
 func (d *Device) Choices() map[string]string {
 	if d.gpu == nil || d.gpu.blas == nil {
 		return nil
@@ -39,11 +39,11 @@ func (d *Device) Choices() map[string]string {
 	return all
 }
 
-// Chosen says that there is nothing left to choose for ChooseProducts.
+// Chosen reports whether ChooseProducts has nothing left to choose.
 func (d *Device) Chosen() bool { return d.gpu == nil || d.gpu.blas == nil || d.gpu.blas.choices != nil }
 
-// KeepChoices has products computed as in an earlier run, of which these are all the choices. ChooseProducts chooses nothing then. It
-// is for before anything is multiplied.
+// KeepChoices makes products use the algorithms of an earlier run; c must have all of that run's choices.
+// ChooseProducts chooses nothing after it. Call it before anything is multiplied.
 func (d *Device) KeepChoices(c map[string]string) {
 	if d.gpu != nil && d.gpu.blas != nil {
 		d.gpu.blas.choices = cuda.Choices{}
@@ -53,10 +53,11 @@ func (d *Device) KeepChoices(c map[string]string) {
 	}
 }
 
-// ChooseProducts chooses the algorithm of each product that Precompile found: cuBLASLt's first, unless another takes at least 3 % less
-// time. What earlier runs found is in the cache, and only the rest is timed. With Options.Deterministic, after KeepChoices, and
-// without cuBLASLt there is nothing to choose. progress, if it is not nil, is told how many of how many are done. If ctx ends early,
-// the error is its.
+// ChooseProducts chooses an algorithm for each product that Precompile found: cuBLASLt's first, unless another takes at
+// least 3% less time. It takes earlier runs' choices from the cache and times only the rest. With
+// Options.Deterministic, after KeepChoices, and without cuBLASLt it does nothing. If progress is not nil,
+// ChooseProducts calls it with the number of products that are done and their total. If ctx ends early, ChooseProducts
+// returns ctx's error.
 func (d *Device) ChooseProducts(ctx context.Context, progress func(done, of int)) error {
 	if d.gpu == nil || d.gpu.blas == nil {
 		return nil
@@ -68,7 +69,7 @@ func (d *Device) ChooseProducts(ctx context.Context, progress func(done, of int)
 			return d.timeProducts(ctx, progress)
 		}
 	}
-	for _, s := range b.shapes { // what was kept has to be good
+	for _, s := range b.shapes { // a stored algorithm has to be valid
 		plan, err := b.plan(s)
 		if err != nil {
 			return err
@@ -80,13 +81,13 @@ func (d *Device) ChooseProducts(ctx context.Context, progress func(done, of int)
 	return nil
 }
 
-// timeProducts chooses by time what the cache does not know.
+// timeProducts times the products that the cache does not know.
 func (d *Device) timeProducts(ctx context.Context, progress func(done, of int)) (err error) {
 	b, known, timed := d.gpu.blas, d.gpu.cache.Choices(d.gpu.blas.BLAS), cuda.Choices{}
 	defer func() { d.gpu.cache.KeepChoices(b.BLAS, timed) }()
 	var open []cuda.Shape
 	free, _, _ := d.Free()
-	room := min(4*d.gpu.L2, free/2) // so that no operand is still in the level 2 cache when its turn comes again
+	room := min(4*d.gpu.L2, free/2) // so that no operand is still in the L2 cache when its turn comes again
 	for _, s := range b.shapes {
 		name := s.String()
 		if choice, ok := known[name]; ok {
@@ -97,7 +98,7 @@ func (d *Device) timeProducts(ctx context.Context, progress func(done, of int)) 
 				}
 				continue
 			}
-			delete(b.choices, name) // the file says something else than cuBLASLt
+			delete(b.choices, name) // cuBLASLt rejects what the file says
 		}
 		open = append(open, s)
 		room = max(room, operandBytes(s))
@@ -127,7 +128,7 @@ func (d *Device) timeProducts(ctx context.Context, progress func(done, of int)) 
 	return nil
 }
 
-// rounds is how often each algorithm is timed.
+// rounds is the number of times that each algorithm is timed.
 const rounds = 5
 
 // timeProduct chooses one product's algorithm.
@@ -147,7 +148,7 @@ func (d *Device) timeProduct(a *Arena, s cuda.Shape) (choice string, err error) 
 	}
 	times := make([][]time.Duration, plan.Algorithms)
 	fails := make([]error, plan.Algorithms)
-	for round := range 1 + rounds { // the first loads what is launched
+	for round := range 1 + rounds { // the first round loads what is launched
 		for i := range times {
 			took, err := d.gpu.Time(func() {
 				for _, x := range sets {
@@ -170,8 +171,8 @@ func (d *Device) timeProduct(a *Arena, s cuda.Shape) (choice string, err error) 
 	return "", nil
 }
 
-// fastest is the first of some algorithms that have times, unless another takes at least 3 % less, by their medians. It is 0 if none
-// has any.
+// fastest returns the index of the first algorithm that has times, unless another takes at least 3% less by their
+// medians. It returns 0 if none has times.
 func fastest(times [][]time.Duration) int {
 	first, fastest := -1, -1
 	median := func(i int) time.Duration {
@@ -197,12 +198,12 @@ func fastest(times [][]time.Duration) int {
 	return first
 }
 
-// operandBytes is what one set of a product's operands takes in an arena that has others behind it.
+// operandBytes returns the bytes that one set of a product's operands takes in an arena with other sets after it.
 func operandBytes(s cuda.Shape) int {
 	return (SizeOf(func(a *Arena) { operands(a, s) }) + align - 1) / align * align
 }
 
-// operands are a product's A, B, C and bias, which is no tensor if there is none.
+// operands allocates a product's A, B, C and bias, which is the zero Tensor if there is none.
 func operands(a *Arena, s cuda.Shape) (list [4]tensor.Tensor) {
 	rowsA, rowsB := s.M, s.K
 	if s.TransA {
@@ -218,8 +219,8 @@ func operands(a *Arena, s cuda.Shape) (list [4]tensor.Tensor) {
 	return list
 }
 
-// randomBF16 fills x with normal values, which as F32 are as good: the time of a product depends on the numbers, by the power that
-// they take.
+// randomBF16 fills x with normally distributed values. For F32 they serve as well: a product's time depends on its
+// numbers, through the power that they draw.
 func (d *Device) randomBF16(x tensor.Tensor) {
 	r := rand.New(rand.NewPCG(1, 2))
 	values := make([]float32, min(x.Len(), 1<<20))

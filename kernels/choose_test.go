@@ -278,7 +278,7 @@ func TestKeepChoices(t *testing.T) {
 	if err == nil {
 		err = d.ChooseProducts(t.Context(), nil)
 	}
-	if err == nil || !strings.Contains(err.Error(), "the algorithm that was kept for the product 32x48x64") {
+	if err == nil || !strings.Contains(err.Error(), "stored algorithm for product 32x48x64") {
 		t.Error(err)
 	}
 }

@@ -2,11 +2,11 @@ package kernels
 
 import "restyle/tensor"
 
-// columnThreads are those of a block that adds up 32 columns, of elements or of vectors.
+// columnThreads is the number of threads of a block that adds up 32 columns, of elements or of vectors.
 const columnThreads = 512
 
-// columnGrid has blocks for all vectors of a row, and cuts the rows into shares: of as many as the threads of a block have under way
-// at a time, or of more, so that there are no more shares than are added up fast.
+// columnGrid returns a grid with thread blocks for all vectors of a row, and cuts the rows into shares of share rows:
+// as many as the threads of a block load at a time, or more, so that there are few enough shares to add up fast.
 func columnGrid(rows, vectors int) (g grid, share int) {
 	const minShare, maxShares = 8 * columnThreads / 32, 128
 	share = max(minShare, blocks(rows, maxShares))
@@ -21,7 +21,7 @@ func columnScratch(cut cut, rows, columns int) tensor.Tensor {
 	return cut("sums of columns", tensor.F32, g.blocks.Y, columns)
 }
 
-// columnSums adds the sums of x's columns to to, F32 or BF16, on a GPU.
+// columnSums adds the sums of x's columns to to, which is F32 or BF16, on a GPU.
 func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 	defer d.release(d.mark())
 	sums := columnScratch(d.scratch, x.Rows, x.Cols)
@@ -32,7 +32,7 @@ func (d *Device) columnSums(to tensor.Tensor, x tensor.Matrix) {
 	d.addColumnSums(to, sums.Matrix())
 }
 
-// addColumnSums adds the sums of the columns of partial sums, F32, to to, on a GPU.
+// addColumnSums adds the column sums of partials, F32, to to, on a GPU.
 func (d *Device) addColumnSums(to tensor.Tensor, partials tensor.Matrix) {
 	m := macros{{"F32", 1}, {"WIDTH", 1}}
 	if to.DType == tensor.BF16 {

@@ -7,30 +7,30 @@ import (
 	"restyle/tensor"
 )
 
-// A Control is what a training step decides where its numbers are, on the device, so that the host waits once a step, for the
-// Record of it: the losses and squares that are added up, and what follows from them for the weights.
+// A Control holds, on the device, what decides a training step: the sums of losses and squares, and from them the
+// gradient's scale and whether the step is taken. So the host waits only once per step, for its Record.
 type Control struct {
-	x tensor.Tensor // F64: loss, squares, scale, and 1 where the step is taken
+	x tensor.Tensor // F64: loss, squares, scale, and 1 if the step is taken
 }
 
-// A Record is what a step came to.
+// A Record is the result of a step.
 type Record struct {
-	Loss  float64 // sum of the losses that were added
-	Norm  float64 // of the gradient, before it was clipped
-	Scale float64 // of the gradient: less than 1 where it was clipped
-	Taken bool    // the weights moved: loss and norm are finite
+	Loss  float64 // sum of the added losses
+	Norm  float64 // global norm of the gradient before clipping
+	Scale float64 // clip factor of the gradient: less than 1 if it was clipped
+	Taken bool    // whether the weights were updated: loss and norm are finite
 }
 
-// NewControl cuts a Control from an arena.
+// NewControl allocates a Control in an arena.
 func NewControl(a *Arena) Control { return Control{a.New("control", tensor.F64, 4)} }
 
-// Begin is the beginning of a step: nothing is added up yet.
+// Begin starts a step: it resets the sums of c.
 func (d *Device) Begin(c Control) { d.Zero(c.x) }
 
-// controlThreads are those of the one block that a kernel for a Control has.
+// controlThreads is the number of threads of the single block of a Control's kernels.
 const controlThreads = 1024
 
-// AddLoss adds losses, F32, in float64 and in an order that their number alone decides.
+// AddLoss adds losses, F32, to c. It sums in float64, in an order that depends only on their number.
 func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
 	want("AddLoss", "losses", losses, tensor.F32, losses.Len())
 	d.ran("add_loss")
@@ -45,12 +45,12 @@ func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
 	c.x.F64()[0] += sum
 }
 
-// Decide says what becomes of a step from its norm, the root of the squares, and the limit that it is clipped to (Pascanu et
-// al. 2013), 0 for none:
+// Decide decides a step from the gradient's norm, the root of the sum of squares, and the norm to clip to (Pascanu et
+// al. 2013), 0 for no clipping:
 //
 //	scale = min(1, limit / (norm + 1e-6))
 //
-// as torch.nn.utils.clip_grad_norm_ has it. The step is taken if loss and norm are finite.
+// as torch.nn.utils.clip_grad_norm_ computes it. The step is taken if loss and norm are finite.
 func (d *Device) Decide(c Control, limit float64) {
 	d.ran("decide")
 	if d.gpu != nil {
@@ -70,7 +70,7 @@ func (d *Device) Decide(c Control, limit float64) {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// Record waits for the step and reads what it came to. It returns the device's first error.
+// Record waits for the step and returns its result, or the device's first error.
 func (d *Device) Record(c Control) (Record, error) {
 	var x [4]float64
 	err := d.DownloadBytes(unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), c.x.Bytes()), c.x)

@@ -5,18 +5,20 @@ import (
 	"restyle/tensor"
 )
 
-// CrossEntropy is the loss of every row's logits, in nats, and their gradient. With p = softmax(logits[r]) and t = targets[r]:
+// CrossEntropy computes the loss of every row's logits, in nats, and its gradient. With p = softmax(logits[r]) and t =
+// targets[r]:
 //
 //	loss[r] = log Σᵢ exp(logits[r,i]) − logits[r,t]
 //	dlogits[r,i] = (p[i] − [i = t]) · scale
 //
-// logits is [rows, vocab], loss is [rows] F32, targets is [rows] I32. The loss is not scaled; scale is the gradient's: one
-// over the number of trained tokens as a rule. dlogits is F32 or BF16, whatever the logits are, and rounded once; it may be
-// the logits themselves, whose place it takes, or no tensor, and then there is none. Logits of −∞ are tokens that cannot be;
-// a NaN makes the row's loss and gradient NaN. A target that is no column is a mistake of the program.
+// logits is [rows, vocab], loss is [rows] F32, targets is [rows] I32. scale applies only to the gradient, not to the
+// loss: usually one over the number of target tokens. dlogits is F32 or BF16, whatever the type of the logits, and is
+// rounded once. It may be the logits themselves, which it then overwrites, or the zero Tensor to skip the gradient.
+// Logits of −∞ are impossible tokens; a NaN makes the row's loss and gradient NaN. A target that is not a column is a
+// programming error.
 //
-// Fused ("crossentropy") it is one kernel that keeps nothing but the row's maximum and sum. Unfused: log-softmax into F32
-// scratch memory of the logits' shape, the loss, and the gradient, one kernel each.
+// Fused ("crossentropy") it is one kernel that stores only the row's maximum and sum. Unfused, one kernel each:
+// log-softmax into F32 scratch memory of the logits' shape, the loss, and the gradient.
 func (d *Device) CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scale float32) {
 	const op = "CrossEntropy"
 	floating(op, "logits", logits)
@@ -80,11 +82,11 @@ func (d *Device) nllBackward(dlogits, logp, targets tensor.Tensor, scale float32
 		addr(dlogits), addr(logp), addr(targets), i32(logp.Dim(-1)), f32(scale))
 }
 
-// lossThreads are those of a block that has a row.
+// lossThreads is the number of threads of the block that handles a row.
 const lossThreads = 1024
 
-// lossMacros are those of rows that are read from one tensor, and written to another if it is one: of the width that the smaller
-// type has.
+// lossMacros returns the macros for rows that are read from one tensor and, unless to is the zero Tensor, written to
+// another: the vector width is that of the smaller type.
 func lossMacros(from, to tensor.Tensor) macros {
 	m := vectorsOf(from.Matrix())
 	if to.DType == tensor.BF16 {
@@ -94,7 +96,7 @@ func lossMacros(from, to tensor.Tensor) macros {
 	return m
 }
 
-// crossEntropyScratch lays out the logarithms of probabilities for the unfused body.
+// crossEntropyScratch lays out the log-probabilities of the unfused form.
 func crossEntropyScratch(cut cut, rows, vocab int) tensor.Tensor {
 	return cut("log-softmax", tensor.F32, rows, vocab)
 }

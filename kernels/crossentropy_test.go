@@ -128,7 +128,7 @@ func TestCrossEntropyLimits(t *testing.T) {
 					if !d.IsCPU() {
 						return
 					}
-					kernels.MustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100, not one of 0 to 2099", func() {
+					kernels.MustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100: must be from 0 to 2099", func() {
 						d.UploadI32(targets, []int32{0, 0, 0, vocab})
 						d.CrossEntropy(loss, logits, logits, targets, 1)
 					})

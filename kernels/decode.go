@@ -8,16 +8,16 @@ import (
 	"restyle/tensor"
 )
 
-// What follows joins the operations of a block for a single token, where memory is read once and what takes time beside that is the
-// number of kernels. On a GPU each is one kernel for a row of BF16 in whole words of 16 bytes, and attention two; everything else, and
-// the CPU, takes the steps.
+// The operations below join a layer's operations for a single token. They read memory once, so what takes time besides
+// is the number of kernels. On a GPU each is one kernel for a BF16 row of whole 16-byte words, and attention is two;
+// anything else, and the CPU, takes the single steps.
 
-// NormLinear is a linear layer behind a norm:
+// NormLinear is a linear layer after a norm:
 //
 //	y = Linear(RMSNorm(x, norm), w, bias)
 //
-// x is [rows, in], norm [in], w [out, in], bias [out] or no tensor, all of one type; y is [rows, out], F32 or BF16. What is
-// multiplied is rounded to the type.
+// x is [rows, in], norm [in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32 or
+// BF16. The norm's result is rounded to the type of x.
 func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32) {
 	const op = "NormLinear"
 	d.checkNormLinear(op, x, norm, w, bias)
@@ -32,18 +32,18 @@ func (d *Device) NormLinear(y, x, norm, w, bias tensor.Tensor, eps float32) {
 	d.Linear(y, d.normed(x, norm, eps), w, bias)
 }
 
-// NormSwiGLU is the first half of a feed-forward layer behind a norm:
+// NormSwiGLU is the first half of a feed-forward layer after a norm:
 //
 //	y = SwiGLU(Linear(RMSNorm(x, norm), w, bias))
 //
-// x is [rows, in], norm [in], w [2·inner, in] and bias [2·inner] or no tensor, all of one type, and y [rows, inner] of that type. As one
-// kernel, sums are not rounded before they are SwiGLU's.
+// x is [rows, in], norm [in], w [2·inner, in] and bias [2·inner] or the zero Tensor, all of one type; y is [rows,
+// inner] of that type. As one kernel, it does not round the linear layer's sums before SwiGLU.
 func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
 	const op = "NormSwiGLU"
 	d.checkNormLinear(op, x, norm, w, bias)
 	want(op, "y", y, x.DType, x.Rows(), w.Rows()/2)
 	if w.Rows()%2 != 0 {
-		panic(fmt.Sprintf("%s: w is %v, whose rows are not gates and as many others", op, w))
+		panic(fmt.Sprintf("%s: w is %v: must have an even number of rows, gate and up", op, w))
 	}
 	p := cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr}
 	if d.oneRow(p) {
@@ -57,11 +57,12 @@ func (d *Device) NormSwiGLU(y, x, norm, w, bias tensor.Tensor, eps float32) {
 	d.SwiGLU(y, gateUp)
 }
 
-// LinearAdd adds a linear layer to the residual stream:
+// LinearAdd adds a linear layer's output to the residual stream:
 //
 //	h += Linear(x, w, bias)
 //
-// h is [rows, out], x [rows, in], w [out, in] and bias [out] or no tensor, all of one type. The sum is rounded once.
+// h is [rows, out], x [rows, in], w [out, in] and bias [out] or the zero Tensor, all of one type. The sum is rounded
+// once.
 func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
 	const op = "LinearAdd"
 	checkLinear(op, h, x, w)
@@ -74,16 +75,16 @@ func (d *Device) LinearAdd(h, x, w, bias tensor.Tensor) {
 	d.product(cpu.Product{C: h.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr, Add: true})
 }
 
-// maxNormedRow is how long a row may be that every block norms for itself, in its shared memory.
+// maxNormedRow is the maximum length of a row that every thread block normalizes for itself, in shared memory.
 const maxNormedRow = 20 << 10
 
-// oneRow says whether a product is of a single row that matvec computes, with its norm.
+// oneRow reports whether matvec computes the product, together with its norm, because A has a single row.
 func (d *Device) oneRow(p cpu.Product) bool {
 	return d.gpu != nil && p.A.Rows == 1 && fewRows(p) && p.A.Cols <= maxNormedRow
 }
 
-// Decodes says whether a token's operations, with rows of these lengths, dim the first, are one kernel each, if they are fused: then
-// they need no scratch memory, and a Graph can have them.
+// Decodes reports whether each operation of a token, with rows of these lengths, dim first, is one kernel, provided it
+// is fused. Then they need no scratch memory, and a Graph can capture them.
 func (d *Device) Decodes(t tensor.DType, dim int, others ...int) bool {
 	all := dim
 	for _, n := range others {
@@ -92,7 +93,7 @@ func (d *Device) Decodes(t tensor.DType, dim int, others ...int) bool {
 	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t == tensor.BF16 && all%8 == 0 && dim <= maxNormedRow
 }
 
-// normed is the norm of x, in scratch memory.
+// normed returns the norm of x, in scratch memory.
 func (d *Device) normed(x, norm tensor.Tensor, eps float32) tensor.Tensor {
 	y, rstd := d.scratch("norm", x.DType, x.Shape...), d.scratch("rstd", tensor.F32, x.Rows())
 	d.RMSNorm(y, rstd, x, norm, eps)
@@ -108,7 +109,7 @@ func (d *Device) checkNormLinear(op string, x, norm, w, bias tensor.Tensor) {
 	}
 }
 
-// NextParts is the shape of the scratch memory of AttentionNext for tokens at positions less than reach.
+// NextParts returns the shape of AttentionNext's scratch memory for tokens at positions less than reach.
 func (s AttentionSpec) NextParts(reach int) []int {
 	if s.Window > 0 {
 		reach = min(reach, s.Window)
@@ -116,14 +117,15 @@ func (s AttentionSpec) NextParts(reach int) []int {
 	return []int{s.Heads, blocks(reach, decodeBlockDim), s.HeadDim + 2}
 }
 
-// AttentionNext is RoPE, AppendKV and AttentionCached for one token, at the position that next has:
+// AttentionNext is RoPE, AppendKV and AttentionCached for one token, at the given position:
 //
-//	qkv is RoPE(qkv, position), row position of k and v becomes its key and value, and y is what it sees of rows 0 to position
+//	qkv is RoPE(qkv, position), row position of k and v becomes its key and value, and y is its attention to rows 0 to position
 //
-// qkv is [1, (heads+2·kvHeads)·headDim] and y [1, heads·headDim]; k and v are [capacity, kvHeads·headDim], all of one type. position is
-// [1] I32, at a place that a later token's may take: a Graph that has captured this serves for all positions that parts has room for.
-// parts is F32, of the shape NextParts(reach); cos and sin are RoPE's. What becomes of qkv is undefined. A position that the caches or
-// parts have no room for is a mistake of the program, which on a GPU goes unseen.
+// qkv is [1, (heads+2·kvHeads)·headDim] and y [1, heads·headDim]; k and v are [capacity, kvHeads·headDim], all of one
+// type. position is [1] I32. It is read from memory, so a Graph that has captured this operation serves for all
+// positions that parts has room for. parts is F32, of the shape NextParts(reach); cos and sin are RoPE's. qkv is
+// undefined afterwards. A position for which the caches or parts have no room is a programming error, which goes
+// undetected on a GPU.
 func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Tensor, s AttentionSpec) {
 	const op = "AttentionNext"
 	s = s.checked(op)
@@ -135,10 +137,10 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 	want(op, "v", v, qkv.DType, k.Rows(), width)
 	d.checkRoPE(op, qkv, position, cos, sin, s.Heads, s.KVHeads)
 	if parts.DType != tensor.F32 || len(parts.Shape) != 3 || parts.Dim(0) != s.Heads || parts.Dim(2) != s.HeadDim+2 {
-		panic(fmt.Sprintf("%s: parts is %v, not [%d, …, %d]", op, parts, s.Heads, s.HeadDim+2))
+		panic(fmt.Sprintf("%s: parts is %v: must be [%d, …, %d]", op, parts, s.Heads, s.HeadDim+2))
 	}
 	if s.Bidirectional {
-		panic(op + ": keys that are yet to come cannot be seen")
+		panic(op + ": Bidirectional attention needs keys that the cache does not hold yet")
 	}
 	if d.gpu == nil {
 		at := int(position.I32()[0])
@@ -155,8 +157,9 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 		addr(position), i32(s.Window))
 }
 
-// ChooseNext goes on to the next token: next [2] I32 is a token and its position, and becomes the highest of the logits, the first of
-// equal ones, and the position after. If a logit is NaN or +Inf, or all are -Inf, the token becomes -1. logits are F32.
+// ChooseNext advances to the next token. next [2] I32 is a token and its position: it becomes the token with the
+// highest logit, the first of equal ones, and the next position. If a logit is NaN or +Inf, or all are -Inf, the token
+// becomes -1. logits is F32.
 func (d *Device) ChooseNext(next, logits tensor.Tensor) {
 	const op = "ChooseNext"
 	want(op, "next", next, tensor.I32, 2)

@@ -9,16 +9,16 @@ import (
 	"restyle/tensor"
 )
 
-// QuantBlockSize is how many elements have one scale in quantised optimiser state.
+// QuantBlockSize is the number of elements that share a scale in quantized optimizer state: a quantization block.
 const QuantBlockSize = cpu.QuantBlockSize
 
-// DynamicMap is the 256 numbers that codes of 8 bits stand for, in their order: the dynamic map of bitsandbytes (Dettmers
-// 2016, arXiv 1511.04561; Dettmers et al. 2022, arXiv 2110.02861), equal to the bit.
+// DynamicMap returns the 256 numbers that 8-bit codes stand for, in ascending order: the dynamic map of bitsandbytes
+// (Dettmers 2016, arXiv 1511.04561; Dettmers et al. 2022, arXiv 2110.02861), equal to the bit.
 //
-// Between 10⁻⁷ and 1 lie seven decades. Each is cut into equal parts, twice as many as the one below it, of which the middles
-// are in the map: 1, 2, 4 … 64 of each sign in the signed map, 2, 4, 8 … 128 in the unsigned. So numbers are coded the more
-// precisely the nearer they are to the block's largest. 0 and 1 are added; −1 is not there. Zero is code 127 of the signed
-// map and code 0 of the unsigned.
+// There are seven decades between 10⁻⁷ and 1. Each is divided into equal parts, twice as many as the decade below,
+// whose midpoints are in the map: 1, 2, 4 … 64 of each sign in the signed map, 2, 4, 8 … 128 in the unsigned map. So a
+// number is coded the more precisely, the nearer it is to the largest of its quantization block. 0 and 1 are added; −1
+// is missing. Zero is code 127 of the signed map and code 0 of the unsigned one.
 func DynamicMap(signed bool) []float32 {
 	list := []float32{0, 1}
 	for i := range 7 {
@@ -26,7 +26,7 @@ func DynamicMap(signed bool) []float32 {
 		if signed {
 			parts = 1 << i
 		}
-		// The edges are rounded once each, from whichever end is nearer, the middles once and their products once.
+		// Each edge is rounded once, from whichever end is nearer, each midpoint once, and each of their products once.
 		from, step := float64(float32(0.1)), float64((1-float32(0.1))/float32(parts))
 		edge := func(k int) float32 {
 			if k < (parts+1)/2 {
@@ -47,7 +47,7 @@ func DynamicMap(signed bool) []float32 {
 	return list
 }
 
-// dynamicMaps are the maps of m, signed, of v, unsigned, and of √v, where only 0 becomes 0.
+// dynamicMaps are the maps of m (signed), of v (unsigned), and of √v, in which only 0 becomes 0.
 var dynamicMaps = sync.OnceValue(func() (maps struct{ m, v, root *cpu.DynamicMap }) {
 	maps.m = cpu.NewDynamicMap(DynamicMap(true), true, false)
 	maps.v = cpu.NewDynamicMap(DynamicMap(false), false, false)
@@ -62,13 +62,14 @@ func dynamicMap(signed bool) *cpu.DynamicMap {
 	return dynamicMaps().v
 }
 
-// Quantize codes a tensor in 8 bits, in blocks of QuantBlockSize elements that lie behind each other:
+// Quantize codes a tensor in 8 bits, in quantization blocks of QuantBlockSize consecutive elements:
 //
-//	scale[b] = max |x| of block b
+//	scale[b] = max |x| of quantization block b
 //	codes[i] = the code of the number in the dynamic map that is nearest to x[i] / scale[i / QuantBlockSize]
 //
-// Halfway between two, it is the even code. x is F32, codes U8 of its length, scale [blocks] F32. A block of zeros has codes
-// 0. In the unsigned map what is below zero is coded as 0. A block with a NaN or an infinity has such a scale.
+// Halfway between two numbers, the even code is taken. x is F32, codes U8 of its length, scale [QuantBlocks(n)] F32. A
+// quantization block of zeros has codes 0. In the unsigned map, values below zero are coded as 0. The scale of a
+// quantization block with a NaN or an infinity is NaN or infinite.
 func (d *Device) Quantize(codes, scale, x tensor.Tensor, signed bool) {
 	checkQuantized("Quantize", codes, scale, x)
 	d.ran("quantize")
@@ -80,7 +81,7 @@ func (d *Device) Quantize(codes, scale, x tensor.Tensor, signed bool) {
 	cpu.Quantize(codes, scale, x, dynamicMap(signed))
 }
 
-// Dequantize is the way back from Quantize: x[i] = map[codes[i]] · scale[i / QuantBlockSize].
+// Dequantize reverses Quantize: x[i] = map[codes[i]] · scale[i / QuantBlockSize].
 func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
 	checkQuantized("Dequantize", codes, scale, x)
 	d.ran("dequantize")
@@ -94,8 +95,9 @@ func (d *Device) Dequantize(x, codes, scale tensor.Tensor, signed bool) {
 
 func signMacro(signed bool) macros { return macros{{"SIGNED", number(signed)}} }
 
-// codesGrid has a warp for each of n blocks of codes, or fewer: each block of threads makes tables first, and there are a few times
-// as many as run at once, three on a multiprocessor, so that the last are not alone for long.
+// codesGrid returns a grid with a warp for each of n quantization blocks, or fewer: every thread block builds tables
+// first. There are a few times as many thread blocks as run at once, three per multiprocessor, so that the last ones do
+// not run by themselves for long.
 func (d *Device) codesGrid(n int) grid {
 	const threads = 256
 	return line(min(blocks(32*n, threads), 4*3*d.gpu.SMs), threads)
@@ -107,5 +109,5 @@ func checkQuantized(op string, codes, scale, x tensor.Tensor) {
 	want(op, "scale", scale, tensor.F32, QuantBlocks(x.Len()))
 }
 
-// QuantBlocks is how many blocks n elements make, and so how many scales.
+// QuantBlocks returns the number of quantization blocks, and so of scales, of n elements.
 func QuantBlocks(n int) int { return (n + QuantBlockSize - 1) / QuantBlockSize }

@@ -11,8 +11,8 @@ import (
 //
 //	y[r] = table[ids[r]]
 //
-// table is [vocab, dim], ids is [rows] I32, y is [rows, dim] of the table's type. An id that is no row of the table is a
-// mistake of the program.
+// table is [vocab, dim], ids is [rows] I32, y is [rows, dim] of the table's type. An id that is not a row of the table
+// is a programming error.
 func (d *Device) Embedding(y, table, ids tensor.Tensor) {
 	floating("Embedding", "table", table)
 	want("Embedding", "ids", ids, tensor.I32, ids.Len())
@@ -22,12 +22,13 @@ func (d *Device) Embedding(y, table, ids tensor.Tensor) {
 	d.gather(y, table, ids)
 }
 
-// EmbeddingBackward adds the gradient of each row to that of the table's row which it came from:
+// EmbeddingBackward adds each row's gradient to the gradient of the table row that it came from:
 //
 //	dtable[ids[r]] += dy[r]   where ids[r] ≠ pad
 //
-// dtable is [vocab, dim] F32, dy is [rows, dim] F32 or BF16. A pad of -1 is none. The rows of one id are added up in their
-// order, on a GPU in pieces that the ids alone decide, and the sums of the pieces in theirs.
+// dtable is [vocab, dim] F32, dy is [rows, dim] F32 or BF16. A pad of -1 means no padding. The rows of one id are added
+// in their order; a GPU adds them in runs of rows that depend only on the ids, and then adds the sums of the runs in
+// their order.
 func (d *Device) EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 	floating("EmbeddingBackward", "dy", dy)
 	want("EmbeddingBackward", "ids", ids, tensor.I32, dy.Rows())
@@ -47,7 +48,7 @@ func (d *Device) EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 	for threads < 256 && threads*width(row.DType, row.Cols) < row.Cols {
 		threads *= 2
 	}
-	// How many rows of the table are moved is known by the ids alone: they are not counted.
+	// The number of table rows that are read and written depends on the ids: they are not counted.
 	d.launch(kernel{"embedding.cu", "embedding_backward", m}, line(row.Rows, threads),
 		address(dtable.Addr), address(partials.Addr), addr(dy), addr(sorted), i32(row.Rows))
 	rest := line(partials.Dim(0), threads)
@@ -56,23 +57,23 @@ func (d *Device) EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 		addr(dtable).movesSome(), addr(partials), addr(sorted), i32(row.Rows))
 }
 
-// embeddingPiece is how many rows of one id a block adds up at most.
+// embeddingPiece is the maximum number of rows of one id that a thread block adds up.
 const embeddingPiece = 64
 
-// embeddingScratch lays out the sorted ids, and the sums of all pieces but the first of an id.
+// embeddingScratch lays out the sorted ids, and the sums of all runs but the first of each id.
 func embeddingScratch(cut cut, rows, dim int) (sorted, partials tensor.Tensor) {
 	return cut("sorted ids", tensor.I64, rows), cut("dtable partials", tensor.F32, max(1, blocks(rows, embeddingPiece))-1, dim)
 }
 
-// within panics with the operation's name unless all integers are from 0 to n-1. On a GPU they are not looked at: reading
-// them back would wait for all that was started.
+// within panics with the operation's name unless all integers are from 0 to n-1. On a GPU they are not checked: reading
+// them back would wait for all queued work.
 func (d *Device) within(op, operand string, x tensor.Tensor, n int) {
 	if d.gpu != nil {
 		return
 	}
 	for i, v := range x.I32() {
 		if v < 0 || int(v) >= n {
-			panic(fmt.Sprintf("%s: %s[%d] is %d, not one of 0 to %d", op, operand, i, v, n-1))
+			panic(fmt.Sprintf("%s: %s[%d] is %d: must be from 0 to %d", op, operand, i, v, n-1))
 		}
 	}
 }

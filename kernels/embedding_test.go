@@ -25,7 +25,7 @@ func TestEmbeddingPad(t *testing.T) {
 			if !d.IsCPU() {
 				continue
 			}
-			kernels.MustPanic(t, "an id beyond the table", "Embedding: ids[3] is 3, not one of 0 to 2", func() {
+			kernels.MustPanic(t, "an id beyond the table", "Embedding: ids[3] is 3: must be from 0 to 2", func() {
 				d.UploadI32(ids, []int32{2, 1, 2, 3})
 				d.Embedding(dtable, dtable, ids.Slice(0, 3)) // these are fine
 				y := a.New("y", tensor.F32, 4, 2)

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Fused is the set of operations that run as one kernel. Those that have one are in FusedOps.
+// Fused is a set of operations that run as one kernel. FusedOps lists the operations that can.
 type Fused map[string]bool
 
-// FusedOps are the operations that can run as one kernel or as several, in the order in which a block runs them.
+// FusedOps lists the operations that can run as one kernel or as several, in the order in which a layer runs them.
 var FusedOps = []string{"rmsnorm", "attention", "swiglu", "crossentropy"}
 
-// All is every operation fused.
+// All returns the set of all fused operations.
 func All() Fused { return parsed(FusedOps) }
 
 func parsed(names []string) Fused {
@@ -23,8 +23,9 @@ func parsed(names []string) Fused {
 	return f
 }
 
-// ParseFused reads a set such as "all", "none", "rmsnorm,swiglu" or "all,-attention": names are added from left to right,
-// those behind a minus taken away. "true" is all and "false" none, so that it can be a flag without a value.
+// ParseFused parses a set such as "all", "none", "rmsnorm,swiglu" or "all,-attention": names are added from left to
+// right, and names after a minus sign are removed. "true" is all and "false" is none, so that a flag can be given
+// without a value.
 func ParseFused(s string) (Fused, error) {
 	f := Fused{}
 	for name := range strings.SplitSeq(s, ",") {
@@ -40,13 +41,13 @@ func ParseFused(s string) (Fused, error) {
 		case slices.Contains(FusedOps, bare):
 			f[bare] = !without
 		default:
-			return nil, fmt.Errorf("fused operations %q: %q is not one of all, none, %s", s, name, strings.Join(FusedOps, ", "))
+			return nil, fmt.Errorf("fused operations %q: unknown name %q: use all, none, %s", s, name, strings.Join(FusedOps, ", "))
 		}
 	}
 	return f, nil
 }
 
-// String is the set as ParseFused reads it.
+// String returns the set as ParseFused reads it.
 func (f Fused) String() string {
 	var names []string
 	for _, n := range FusedOps {

@@ -5,11 +5,12 @@ import (
 	"restyle/tensor"
 )
 
-// GELU is the Gaussian error linear unit (Hendrycks & Gimpel 2016), x times the probability Φ(x) that a normal variable is less:
+// GELU computes the Gaussian error linear unit (Hendrycks & Gimpel 2016), x times the probability Φ(x) that a normal
+// variable is less than x:
 //
 //	y = x · Φ(x) = x · erfc(−x / √2) / 2
 //
-// With tanh it is the form that approximates Φ (Hugging Face's gelu_new and gelu_pytorch_tanh):
+// With tanh it uses an approximation of Φ (Hugging Face's gelu_new and gelu_pytorch_tanh):
 //
 //	y = x · (1 + tanh u) / 2,  u = √(2/π) · (x + 0.044715 · x³)
 //
@@ -26,11 +27,11 @@ func (d *Device) GELU(y, x tensor.Tensor, tanh bool) {
 	cpu.GELU(y.View(x.Shape...), x, tanh)
 }
 
-// GELUBackward is the gradient of GELU:
+// GELUBackward computes the gradient of GELU:
 //
 //	dx = dy · (Φ(x) + x · Φ′(x)),  Φ′(x) = e^(−x²/2) / √(2π)
 //
-// and with tanh, where σ = (1 + tanh u) / 2 is in the place of Φ:
+// and with tanh, where σ = (1 + tanh u) / 2 takes the place of Φ:
 //
 //	dx = dy · (σ + x · 2σ · (1 − σ) · u′),  u′ = √(2/π) · (1 + 3 · 0.044715 · x²)
 //

@@ -14,19 +14,19 @@ import (
 //go:embed *.cu *.cuh
 var sources embed.FS
 
-// gpu is the GPU's side of a Device: the GPU, the compiler that makes its code, and the kernels that are compiled so far.
+// gpu is the GPU of a Device: the GPU itself, the compiler for its kernels, and the kernels compiled so far.
 type gpu struct {
 	*cuda.GPU
 	compiler *cuda.Compiler
 	arch     string
 	cache    cuda.Cache
 	modules  map[build]*cuda.Module
-	room     *Arena                 // of products, nil until they need it
-	blas     *blas                  // nil: products are our own
-	ranges   *cuda.Ranges           // nil: no profiler listens
+	room     *Arena                 // partial sums of products; nil until a product needs it
+	blas     *blas                  // nil: restyle's own kernels multiply
+	ranges   *cuda.Ranges           // nil: there is no profiler
 	monitor  *cuda.Monitor          // see Device.Meters
-	dark     bool                   // there is none
-	launched func(k kernel, g grid) // tests set it, to be told of every launch, of which none is made then
+	dark     bool                   // there is no monitor
+	launched func(k kernel, g grid) // set by tests: called for every launch instead of launching
 }
 
 // A kernel names a __global__ function, and the macros that its source is compiled with.
@@ -35,8 +35,8 @@ type kernel struct {
 	macros       macros
 }
 
-// macros are those that common.cuh and a source speak of, except BLOCK_DIM, which follows from the launch. They are an array, as
-// compiled sources are found by them.
+// macros are those that common.cuh and a source use, except BLOCK_DIM, which follows from the launch. They are an array
+// so that they can be part of a map key.
 type macros [10]macro
 
 type macro struct {
@@ -44,7 +44,7 @@ type macro struct {
 	value int
 }
 
-// with is m and one more. It panics if there is no room.
+// with returns m with one more macro. It panics if there is no room.
 func (m macros) with(name string, value int) macros {
 	i := 0
 	for m[i].name != "" {
@@ -54,58 +54,59 @@ func (m macros) with(name string, value int) macros {
 	return m
 }
 
-// vectorsOf is the macros of a source that has vectors of x's elements.
+// vectorsOf returns the macros of a source that processes vectors of x's elements.
 func vectorsOf(x tensor.Matrix) macros {
 	return macros{{x.DType.String(), 1}, {"WIDTH", width(x.DType, x.Cols)}}
 }
 
-// rowsOf is those of one that knows the length of x's rows too.
+// rowsOf returns the macros of a source that also depends on the length of x's rows.
 func rowsOf(x tensor.Matrix) macros { return vectorsOf(x).with("DIM", x.Cols) }
 
-// width is how many elements a thread loads and stores at once: those of the 16 bytes that it can move, or as many as
-// keep every row of dim aligned.
+// width returns the number of elements that a thread loads and stores at once: 16 bytes of them, or fewer if rows of
+// dim elements would not stay aligned.
 func width(t tensor.DType, dim int) int {
 	either := dim | 16/t.Size()
 	return either & -either // the lowest bit of both: the largest power of two that divides them
 }
 
-// vectors is how many vectors of that width x has.
+// vectors returns the number of vectors of that width in x.
 func vectors(x tensor.Matrix) int { return x.Rows * x.Cols / width(x.DType, x.Cols) }
 
-// A grid is the blocks of a launch, and the threads and bytes of dynamic shared memory that each of them has.
+// A grid is the number of thread blocks of a launch, and the threads and bytes of dynamic shared memory of each.
 type grid struct {
 	blocks, threads cuda.Dim3
 	shared          int
 }
 
-// line is a grid of one dimension, without dynamic shared memory.
+// line returns a one-dimensional grid without dynamic shared memory.
 func line(blocks, threads int) grid {
 	return grid{blocks: cuda.Dim3{X: blocks}, threads: cuda.Dim3{X: threads}}
 }
 
-// each is a line that has a thread for each of n.
+// each returns a one-dimensional grid with a thread for each of n elements.
 func each(n int) grid { return line(blocks(n, 256), 256) }
 
-// blocks is how many blocks of so many threads n threads need.
+// blocks returns the number of thread blocks that n threads need.
 func blocks(n, threads int) int { return (n + threads - 1) / threads }
 
-// A build is what a source is compiled for.
+// A build identifies a compiled source: its name, macros and number of threads per block.
 type build struct {
 	source   string
 	macros   macros
 	blockDim int
 }
 
-// launch queues a kernel, or does nothing if the grid has no blocks along X. Arguments are made by addr, addrOf, address, i32, i64, f32,
-// f64 and flag, in the order of the kernel's parameters; a test compares each call with the source. The source is compiled when it
-// is launched with these macros and so many threads for the first time. What goes wrong sticks to the device.
+// launch queues a kernel, or does nothing if the grid has no blocks along X. Build the arguments with addr, addrOf,
+// address, i32, i64, f32, f64 and flag, in the order of the kernel's parameters; a test compares each call with the
+// source. launch compiles the source the first time it is launched with these macros and this number of threads. An
+// error sticks to the device.
 func (d *Device) launch(k kernel, g grid, args ...argument) {
 	what := d.next
 	d.next = work{}
 	if d.err != nil || g.blocks.X == 0 {
 		return
 	}
-	words := make([]uint64, 0, 64) // of a size that stays on the stack
+	words := make([]uint64, 0, 64) // of constant capacity, so that it stays on the stack
 	for _, a := range args {
 		words = append(words, a.word)
 		what.bytes += a.bytes
@@ -131,13 +132,15 @@ func (d *Device) launch(k kernel, g grid, args ...argument) {
 	d.timed(t, func() { d.gpu.Launch(f, g.blocks, g.threads, g.shared, words...) })
 }
 
-// An argument is a kernel's parameter, in the lower bytes of a word, and how many bytes the kernel moves to or from memory there.
+// An argument is a kernel parameter, in the low bytes of word, and the number of bytes that the kernel reads or writes
+// through it.
 type argument struct {
 	word  uint64
 	bytes float64
 }
 
-// addr and addrOf are where an operand lies, all of which is read or written once. The address of no tensor is 0.
+// addr and addrOf pass the address of an operand that the kernel reads or writes once, as a whole. The address of the
+// zero Tensor is 0.
 func addr(x tensor.Tensor) argument {
 	if !x.Ok() {
 		return argument{}
@@ -147,24 +150,25 @@ func addr(x tensor.Tensor) argument {
 
 func addrOf(x tensor.Matrix) argument { return address(x.Addr).moves(x.Rows * x.Cols * x.DType.Size()) }
 
-// address is one where the kernel moves nothing, or what is counted elsewhere.
+// address passes an address through which the kernel moves nothing, or whose bytes are counted elsewhere.
 func address(place uintptr) argument { return argument{word: uint64(place)} }
 
-// moves is an argument where so many bytes are moved, those of a part.
+// moves returns the argument with the number of bytes moved, for part of an operand.
 func (a argument) moves(bytes int) argument { return argument{a.word, float64(bytes)} }
 
-// movesSome is one where numbers in the device's memory decide how many.
+// movesSome returns the argument for an operand of which numbers in the device's memory decide how many bytes are
+// moved.
 func (a argument) movesSome() argument { return argument{a.word, math.NaN()} }
 
-// twice is one whose operand is read, and written if that is so.
+// twice returns the argument for an operand that is read, and also written if both is true.
 func (a argument) twice(both bool) argument {
 	return argument{a.word, a.bytes * float64(1+number(both))}
 }
 
-// i32, i64, f32, f64 and flag are numbers.
+// i32, i64, f32, f64 and flag pass numbers.
 func i32(n int) argument {
 	if n != int(int32(n)) {
-		panic(fmt.Sprintf("launch: %d does not fit a kernel's int", n))
+		panic(fmt.Sprintf("launch: %d: must fit a kernel's int", n))
 	}
 	return argument{word: uint64(uint32(n))}
 }
@@ -175,10 +179,10 @@ func f32(x float32) argument { return argument{word: uint64(math.Float32bits(x))
 
 func f64(x float64) argument { return argument{word: math.Float64bits(x)} }
 
-// flag is an int that is 1 or 0.
+// flag passes an int that is 1 or 0.
 func flag(b bool) argument { return i32(number(b)) }
 
-// number is 1 or 0, as macros have it.
+// number returns 1 for true and 0 for false, as macros need it.
 func number(b bool) int {
 	if b {
 		return 1
@@ -186,7 +190,7 @@ func number(b bool) int {
 	return 0
 }
 
-// function finds a kernel whose blocks have so many threads, and compiles its source unless that was done.
+// function returns a kernel for thread blocks of blockDim threads, and compiles its source if necessary.
 func (g *gpu) function(k kernel, blockDim int) (*cuda.Function, error) {
 	m, err := g.module(build{k.source, k.macros, blockDim})
 	if err != nil {
@@ -215,11 +219,11 @@ func (g *gpu) module(b build) (*cuda.Module, error) {
 	return m, nil
 }
 
-// program is the source with its macros.
+// program returns the source with its macros and headers.
 func (b build) program() (cuda.Program, error) {
 	source, err := sources.ReadFile(b.source)
 	p := cuda.Program{Name: b.source, Source: string(source), Headers: map[string]string{}}
-	headers, _ := fs.Glob(sources, "*.cuh") // the pattern is a good one
+	headers, _ := fs.Glob(sources, "*.cuh") // the pattern is valid
 	for _, name := range headers {
 		text, _ := sources.ReadFile(name)
 		p.Headers[name] = string(text)
@@ -228,7 +232,7 @@ func (b build) program() (cuda.Program, error) {
 	return p, err
 }
 
-// options are its macros.
+// options returns the compiler options that define the macros.
 func (b build) options() []string {
 	list := []string{fmt.Sprintf("-DBLOCK_DIM=%d", b.blockDim)}
 	for _, m := range b.macros {

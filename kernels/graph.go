@@ -4,17 +4,17 @@ import (
 	"restyle/kernels/cuda"
 )
 
-// A Graph is operations on a GPU that are queued as one, which spares the time that it takes to launch each. It is closed before its
-// device.
+// A Graph is a list of operations on a GPU that are queued together, which saves the time to launch each. Close it
+// before its device.
 type Graph struct {
 	d     *Device
 	graph *cuda.Graph
 }
 
-// Capture makes a graph of what f computes on a GPU, without computing it. f runs operations that have run before, so that they are
-// compiled, and which neither need scratch memory nor move anything from the host or to it. What they compute with lies where it
-// lies now whenever the graph is launched. It is nil on the CPU, with Options.Sync, which times each kernel alone, and after an
-// error.
+// Capture makes a graph of the operations of f on a GPU, without computing them. f may run only operations that have
+// run before, so that they are compiled, and that neither need scratch memory nor transfer data from or to the host.
+// The graph always uses the memory addresses of the capture. Capture returns nil on the CPU, with Options.Sync, which
+// times each kernel separately, and after an error.
 func (d *Device) Capture(f func()) *Graph {
 	if d.gpu == nil || d.opts.Sync || d.err != nil {
 		return nil
@@ -27,14 +27,14 @@ func (d *Device) Capture(f func()) *Graph {
 	return &Graph{d, graph}
 }
 
-// Launch queues what the graph computes.
+// Launch queues the operations of the graph.
 func (g *Graph) Launch() {
 	if g.d.err == nil {
 		g.graph.Launch()
 	}
 }
 
-// Close gives the graph back. Closing none does nothing.
+// Close frees the graph. Closing a nil graph does nothing.
 func (g *Graph) Close() error {
 	if g == nil {
 		return nil

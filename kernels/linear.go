@@ -11,8 +11,8 @@ import (
 //
 //	y = x·wᵀ + bias
 //
-// x is [rows, in], w [out, in], bias [out] or no tensor, all of one type; y is [rows, out], F32 or BF16. Sums are in
-// float32, and each is rounded once.
+// x is [rows, in], w [out, in], bias [out] or the zero Tensor, all of one type; y is [rows, out], F32 or BF16. Sums are
+// in float32, and each is rounded once.
 func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 	const op = "Linear"
 	in, out := checkLinear(op, y, x, w)
@@ -24,11 +24,11 @@ func (d *Device) Linear(y, x, w, bias tensor.Tensor) {
 	d.product(cpu.Product{C: y.Matrix(), A: x.Matrix(), B: w.Matrix(), TransB: true, Bias: bias.Addr})
 }
 
-// LinearBackward is the gradient of Linear by x, or is added to what is there:
+// LinearBackward computes the gradient of Linear with respect to x, or adds it to dx:
 //
 //	dx = dy·w    or    dx += dy·w
 //
-// dy is [rows, out], w [out, in] of its type, dx [rows, in] F32 or BF16. dx may be dy's neighbour, but no part of it.
+// dy is [rows, out], w [out, in] of its type, dx [rows, in] F32 or BF16. dx must not overlap dy.
 func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 	const op = "LinearBackward"
 	in, out := checkLinear(op, dy, dx, w)
@@ -37,7 +37,7 @@ func (d *Device) LinearBackward(dx, dy, w tensor.Tensor, add bool) {
 	d.product(cpu.Product{C: dx.Matrix(), A: dy.Matrix(), B: w.Matrix(), Add: add})
 }
 
-// LinearGradient is the gradient of Linear by the rows of w from row from on, or is added to what is there:
+// LinearGradient computes the gradient of Linear with respect to the rows of w from row from on, or adds it to dw:
 //
 //	dw = dy[:, from:from+n]ᵀ·x    or    dw += …
 //
@@ -53,7 +53,7 @@ func (d *Device) LinearGradient(dw, dy, x tensor.Tensor, from int, add bool) {
 	d.product(cpu.Product{C: dw.Matrix(), A: outputs(op, dy, from, n), TransA: true, B: x.Matrix(), Add: add})
 }
 
-// BiasGradient adds the gradient of Linear by the elements of bias from element from on:
+// BiasGradient adds the gradient of Linear with respect to the elements of bias from element from on:
 //
 //	dbias += Σ dy[:, from:from+n] over the rows
 //
@@ -71,22 +71,23 @@ func (d *Device) BiasGradient(dbias, dy tensor.Tensor, from int) {
 	cpu.ColumnSums(dbias, x)
 }
 
-// outputs are n columns of dy from column from on. It panics with the operation's name when they are not there.
+// outputs returns n columns of dy from column from on. It panics with the operation's name if dy does not have them.
 func outputs(op string, dy tensor.Tensor, from, n int) tensor.Matrix {
 	if from < 0 || from+n > dy.Dim(-1) {
-		panic(fmt.Sprintf("%s: outputs %d to %d of %d", op, from, from+n, dy.Dim(-1)))
+		panic(fmt.Sprintf("%s: outputs %d to %d: dy has only %d", op, from, from+n, dy.Dim(-1)))
 	}
 	return dy.Columns(from, from+n)
 }
 
-// checkLinear is the sizes of a layer, which the shapes of y, x and w, or of gradients in their places, have to agree on.
+// checkLinear returns the sizes of a layer. It panics unless the shapes of y, x and w, or of gradients in their places,
+// agree.
 func checkLinear(op string, y, x, w tensor.Tensor) (in, out int) {
 	for _, t := range []tensor.Tensor{y, x, w} {
 		floating(op, "an operand", t)
 	}
 	in, out = x.Dim(-1), y.Dim(-1)
 	if y.Rows() != x.Rows() || w.Rows() != out || w.Dim(-1) != in {
-		panic(fmt.Sprintf("%s: from %v through %v to %v", op, x, w, y))
+		panic(fmt.Sprintf("%s: shapes do not agree: from %v through %v to %v", op, x, w, y))
 	}
 	return in, out
 }

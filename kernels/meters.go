@@ -9,10 +9,10 @@ import (
 	"restyle/tensor"
 )
 
-// Meters are what the meters of a GPU say.
+// Meters are the readings of a GPU's sensors and counters.
 type Meters = cuda.Meters
 
-// Meters reads those of the device. On the CPU, and without NVML, known is false.
+// Meters reads the device's meters. On the CPU, and without NVML, known is false.
 func (d *Device) Meters() (m Meters, known bool) {
 	if d.gpu == nil {
 		return m, false
@@ -27,9 +27,9 @@ func (d *Device) Meters() (m Meters, known bool) {
 	return d.gpu.monitor.Read(), true
 }
 
-// CopyRate is how many bytes a second a copy within the device's memory reads and writes, of memory that no cache holds, in the
-// fastest of several: the ceiling of what only streams through memory. On the CPU all threads copy, and it takes 512 MiB; on a
-// GPU it takes 32 times its level 2 cache.
+// CopyRate returns the bytes per second that a copy within the device's memory reads and writes, outside all caches, in
+// the fastest of several runs: the ceiling for operations that stream through memory. On the CPU all threads copy, and
+// it takes 512 MiB; on a GPU it takes 32 times the size of its L2 cache.
 func (d *Device) CopyRate() (rate float64, err error) {
 	if d.gpu == nil {
 		return cpu.CopyRate(200 * time.Millisecond), nil

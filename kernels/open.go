@@ -12,9 +12,10 @@ import (
 	"restyle/kernels/cuda"
 )
 
-// Open opens a device: "cpu"; "cuda", which is "cuda:0", "cuda:1" and so on; "auto", which is the GPU with the most free memory, or
-// the CPU if there is none that serves; or "emulated", which is a GPU that the CPU plays, for finding mistakes in kernels. Notes has
-// what auto chose. All CPU devices of a process share its threads and its instruction set: the last one opened decides.
+// Open opens a device: "cpu"; "cuda", which is "cuda:0", "cuda:1" and so on; "auto", which is the usable GPU with the
+// most free memory, or the CPU if there is none; or "emulated", a GPU emulated on the CPU, for finding errors in
+// kernels. Notes tells what auto chose. All CPU devices of a process share its threads and its instruction set: the
+// last one opened decides.
 func Open(name string, o Options) (*Device, error) {
 	d := &Device{name: name, opts: o, counts: map[string]int{}, arenas: map[*Arena]bool{}}
 	kind, ordinal, numbered := strings.Cut(name, ":")
@@ -30,12 +31,12 @@ func Open(name string, o Options) (*Device, error) {
 		n := 0
 		if numbered {
 			if n, err = strconv.Atoi(ordinal); err != nil || n < 0 {
-				return nil, fmt.Errorf("device %q: the number of a GPU comes after the colon, as in cuda:0", name)
+				return nil, fmt.Errorf("device %q: must end with the number of a GPU, as in cuda:0", name)
 			}
 		}
 		err = d.openGPU(n)
 	default:
-		return nil, fmt.Errorf("device %q: it is one of cpu, cuda, cuda:N, emulated, auto", name)
+		return nil, fmt.Errorf("device %q: unknown device: use cpu, cuda, cuda:N, emulated or auto", name)
 	}
 	if err != nil && d.gpu != nil {
 		return nil, errors.Join(err, d.Close())
@@ -46,13 +47,13 @@ func Open(name string, o Options) (*Device, error) {
 	return d, nil
 }
 
-// openAuto opens the GPU with the most free memory that can be used, or else the CPU.
+// openAuto opens the usable GPU with the most free memory, or else the CPU.
 func (d *Device) openAuto() error {
 	list, why := cuda.Candidates()
 	for _, c := range list {
 		err := d.openGPU(c.Ordinal)
 		if err == nil {
-			d.notes = append([]string{fmt.Sprintf("--device auto: %s, %s, %s free", d.name, c.Name, Bytes(c.Free))}, d.notes...)
+			d.notes = append([]string{fmt.Sprintf("device auto: %s, %s, %s free", d.name, c.Name, Bytes(c.Free))}, d.notes...)
 			return nil
 		}
 		if why == nil {
@@ -62,11 +63,11 @@ func (d *Device) openAuto() error {
 	if errors.Is(why, cuda.ErrNoDriver) {
 		why = cuda.ErrNoDriver // most machines have no GPU, and where its driver was looked for is of no interest there
 	}
-	d.name, d.notes = "cpu", []string{fmt.Sprintf("--device auto: the CPU: %v", why)}
+	d.name, d.notes = "cpu", []string{fmt.Sprintf("device auto: using the CPU: %v", why)}
 	return d.openCPU()
 }
 
-// openGPU opens a GPU, and says in notes what is not as it should be.
+// openGPU opens a GPU, and notes what makes it slower than it could be.
 func (d *Device) openGPU(ordinal int) error {
 	device, err := cuda.Open(ordinal)
 	if err != nil {
@@ -102,11 +103,11 @@ func (d *Device) openEmulated() error {
 	return d.openBLAS(cuda.OpenEmulatedBLAS)
 }
 
-// useGPU makes d a GPU, or closes it.
+// useGPU makes d the opened GPU, or closes it if it cannot be used.
 func (d *Device) useGPU(name string, device *cuda.GPU, compiler *cuda.Compiler) error {
 	arch, err := compiler.Arch(device.Major, device.Minor)
 	if !device.HasBF16() && !d.opts.NoBF16 {
-		err = fmt.Errorf("%s has compute capability %d.%d, and bfloat16 needs 8.0 (Ampere) or newer: give --dtype fp32, or --device cpu",
+		err = fmt.Errorf("%s has compute capability %d.%d, and bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU",
 			device.Name, device.Major, device.Minor)
 	}
 	if err != nil {
@@ -114,7 +115,7 @@ func (d *Device) useGPU(name string, device *cuda.GPU, compiler *cuda.Compiler) 
 	}
 	d.name = name
 	d.gpu = &gpu{GPU: device, compiler: compiler, arch: arch, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
-	d.gpu.ranges, _ = cuda.OpenRanges() // as a rule there is no profiler
+	d.gpu.ranges, _ = cuda.OpenRanges() // usually there is no profiler
 	return nil
 }
 
@@ -124,7 +125,7 @@ func (d *Device) openCPU() error {
 		threads = runtime.GOMAXPROCS(0)
 	}
 	if threads < 1 || threads > 1024 {
-		return fmt.Errorf("threads: %d is not between 1 and 1024, or 0 for all", threads)
+		return fmt.Errorf("threads %d: must be from 1 to 1024, or 0 for all", threads)
 	}
 	want := d.opts.Level
 	if want == "" {
@@ -141,6 +142,6 @@ func (d *Device) openCPU() error {
 	return cpu.SetThreads(threads)
 }
 
-// Notes are lines that a user should see of how the device was opened: what auto chose and why, and what makes a GPU slower than
-// it could be, with what to do.
+// Notes returns lines for the user about how the device was opened: what auto chose and why, and what makes a GPU
+// slower than it could be, with the remedy.
 func (d *Device) Notes() []string { return d.notes }

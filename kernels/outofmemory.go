@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// An OutOfMemory is the error of an arena that a GPU has no room for. Its text is a table of who has the memory.
+// An OutOfMemory is the error of an arena for which a GPU has no room. Its text is a table of what uses the memory.
 type OutOfMemory struct {
 	Device, For string         // "cuda:0", "gradients"
-	Want        int            // bytes
-	Arenas      map[string]int // bytes of this process's, by name
-	Free, Total int            // as the driver counts; the rest is other processes', and the driver's own
+	Want        int            // bytes requested
+	Arenas      map[string]int // bytes of this process's arenas, by name
+	Free, Total int            // bytes as the driver counts them; the rest is used by other processes and the driver
 	cause       error
 }
 
@@ -29,10 +29,10 @@ func (d *Device) outOfMemory(name string, bytes int, cause error) error {
 	return e
 }
 
-// Unwrap is the driver's error.
+// Unwrap returns the driver's error.
 func (e *OutOfMemory) Unwrap() error { return e.cause }
 
-// Reach is the bytes that this process could have: what it has, and what is free.
+// Reach returns the bytes that this process could have: what it has plus what is free.
 func (e *OutOfMemory) Reach() int {
 	n := e.Free
 	for _, bytes := range e.Arenas {
@@ -41,7 +41,7 @@ func (e *OutOfMemory) Reach() int {
 	return n
 }
 
-// Error is a line, and the table.
+// Error returns a line, followed by the table.
 func (e *OutOfMemory) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "memory for %s: %s on %s: %v", e.For, Bytes(e.Want), e.Device, e.cause)

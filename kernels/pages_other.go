@@ -2,5 +2,5 @@
 
 package kernels
 
-// wantLargePages does nothing where the system decides alone.
+// wantLargePages does nothing: the system decides.
 func wantLargePages([]byte) {}

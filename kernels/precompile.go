@@ -13,18 +13,18 @@ import (
 	"restyle/kernels/cuda"
 )
 
-// Builds are what the kernels of a computation are compiled from: sources with their macros, each once.
+// Builds are the sources, with their macros, that the kernels of a computation are compiled from, each once.
 type Builds struct {
 	list   []build
 	seen   map[build]bool
-	shapes []cuda.Shape // of the products of a library that there is, each once
-	blas   bool         // it is there
+	shapes []cuda.Shape // of the products that the library computes, each once
+	blas   bool         // whether the library is there
 }
 
-// Len is how many there are.
+// Len returns the number of builds.
 func (b *Builds) Len() int { return len(b.list) }
 
-// String lists them, a line each: the source and the compiler's options.
+// String lists the builds, one per line: the source and the compiler's options.
 func (b *Builds) String() string {
 	var s strings.Builder
 	for _, one := range b.list {
@@ -33,8 +33,8 @@ func (b *Builds) String() string {
 	return s.String()
 }
 
-// Rehearse has f use a GPU with those properties that computes nothing and has no memory, of which what is read is zeros, and
-// collects what is launched. No GPU, driver or compiler is needed. The error is f's.
+// Rehearse runs f on a GPU that has the given properties but computes nothing and has no memory: everything read from
+// it is zero. It collects what f launches. No GPU, driver or compiler is needed. It returns f's error.
 func (b *Builds) Rehearse(p cuda.Properties, o Options, f func(*Device) error) (err error) {
 	idle, err := cuda.OpenIdle(p)
 	if err != nil {
@@ -62,8 +62,9 @@ func (b *Builds) Rehearse(p cuda.Properties, o Options, f func(*Device) error) (
 	return errors.Join(f(d), d.Sync())
 }
 
-// Precompile compiles what f launches, ahead of it and in parallel, and notes what cuBLASLt multiplies, for ChooseProducts. progress, if it is not nil, is told how many of how many are
-// done. On the CPU there is nothing to do. If ctx ends early, the error is its.
+// Precompile compiles the kernels that f launches, ahead of time and in parallel, and records the products of cuBLASLt
+// for ChooseProducts. If progress is not nil, Precompile calls it with the number of builds that are done and their
+// total. On the CPU it does nothing. If ctx ends early, Precompile returns ctx's error.
 func (d *Device) Precompile(ctx context.Context, f func(*Device) error, progress func(done, of int)) error {
 	if d.gpu == nil {
 		return nil
@@ -78,8 +79,8 @@ func (d *Device) Precompile(ctx context.Context, f func(*Device) error, progress
 	return compileAll(ctx, d.gpu.compiler, d.gpu.cache, []string{d.gpu.arch}, b.list, progress)
 }
 
-// Compile fills a cache for the architectures of several GPUs, such as "sm_90a", in parallel. progress, if it is not nil, is told how
-// many of how many are done; it is called by one goroutine at a time.
+// Compile fills a cache for the architectures of several GPUs, such as "sm_90a", in parallel. If progress is not nil,
+// Compile calls it, from one goroutine at a time, with the number of builds that are done and their total.
 func (b *Builds) Compile(ctx context.Context, c *cuda.Compiler, cache cuda.Cache, archs []string, progress func(done, of int)) error {
 	return compileAll(ctx, c, cache, archs, b.list, progress)
 }

@@ -7,8 +7,8 @@ import (
 	"restyle/tensor"
 )
 
-// productRoom is the memory that products have for the sums of parts: what is cuBLASLt's own default on a GPU that has wgmma,
-// and enough for all.
+// productRoom is the size in bytes of the memory for partial sums of products: cuBLASLt's own default on a GPU that has
+// wgmma, and enough for all.
 const productRoom = 32 << 20
 
 // makeRoom allocates that memory, once.
@@ -21,12 +21,13 @@ func (d *Device) makeRoom() (err error) {
 	return err
 }
 
-// product computes a matrix product: the one way to it for all operations.
+// product computes a matrix product; all operations use it.
 //
-// On a GPU a kernel of their own multiplies a few rows, for which cuBLASLt has no better one, and cuBLASLt what else it takes,
-// where it is there. The rest is restyle's own: BF16 on tensor cores, F32 without them. Sums are in float32, and their order
-// depends on the sizes and on the number of the GPU's multiprocessors alone. A batch is one launch, and one for each of those
-// that are added up; cuBLASLt, which knows one dimension of it, has one for each of the shorter.
+// On a GPU, a kernel for few rows computes products for which cuBLASLt has nothing better, and cuBLASLt, if installed,
+// computes all others that it supports. restyle's own kernels compute the rest: BF16 on tensor cores, F32 without them.
+// Sums are in float32; their order depends only on the sizes and on the GPU's number of multiprocessors. A batch is one
+// launch, or one for each product if the products are added up; cuBLASLt, which supports one batch dimension, needs a
+// launch for each index of the shorter one.
 func (d *Device) product(p cpu.Product) {
 	if d.gpu == nil {
 		cpu.Gemm(p)
@@ -42,43 +43,45 @@ func (d *Device) product(p cpu.Product) {
 	case p.C.Rows == 0 || p.C.Cols == 0: // nothing to compute
 	case fewRows(p):
 		d.matvec(p, rowNorm{}, false)
-	case d.err == nil && d.gpu.blas.multiply(d, p): // it has queued it
+	case d.err == nil && d.gpu.blas.multiply(d, p): // queued
 	default:
 		t, parts := d.gpu.tiling(p)
 		d.tiled(p, t, parts)
 	}
 }
 
-// fewRows says whether a product is one that matvec computes: up to eight rows by the transpose of a matrix, in BF16, in words
-// of 16 bytes, and no batch.
+// fewRows reports whether matvec computes a product: up to eight rows times the transpose of a matrix, in BF16, in
+// 16-byte words, without a batch.
 func fewRows(p cpu.Product) bool {
 	return batch(p) == 1 && p.A.DType == tensor.BF16 && !p.TransA && p.TransB && p.A.Rows <= 8 && aligned(p)
 }
 
-// batch is how many products p is.
+// batch returns the number of products of p.
 func batch(p cpu.Product) int { return max(1, p.Batch[0].N) * max(1, p.Batch[1].N) }
 
-// operations is the FLOPs of p.
+// operations returns the FLOPs of p.
 func operations(p cpu.Product) float64 {
 	return 2 * float64(batch(p)) * float64(p.C.Rows) * float64(p.C.Cols) * float64(depth(p))
 }
 
-// wide says whether every row of x, and of what lies so far from it, is whole groups of n elements, each at a multiple of its size.
+// wide reports whether every row of x, and of the matrices outer and inner elements further, consists of whole groups
+// of n elements that are aligned to their size.
 func wide(x tensor.Matrix, n, outer, inner int) bool {
 	return int(x.Addr)%(n*x.DType.Size()) == 0 && (x.Stride|x.Cols|outer|inner)%n == 0
 }
 
-// result is the macro that names the type of c.
+// result returns the macro that names the type of c.
 func result(c tensor.Matrix) macro { return macro{"C_" + c.DType.String(), 1} }
 
-// A rowNorm is what a single row goes through before it is multiplied: its RMSNorm. The zero value is nothing.
+// A rowNorm is the RMSNorm that a single row gets before it is multiplied. The zero value is none.
 type rowNorm struct {
 	w   tensor.Tensor
 	eps float32
 }
 
-// matvec computes a product of a few rows: each block has 16 rows of b, which its warps take turns along, 128 elements each. With a
-// norm, or gated, there is one row; gated, the sums of b's first half are gates and those of its second what belongs to them.
+// matvec computes a product of few rows: each thread block computes 16 rows of b; its warps take turns, 128 elements
+// each. With a norm, or gated, there is one row. If gated, the sums of b's first half are gates and those of its second
+// half are the values that they gate.
 func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 	k, each := p.A.Cols, 16
 	if gated {
@@ -94,27 +97,28 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
 }
 
-// A tile is the rows and columns of c that a block computes, in steps of depth along k. So many steps of BF16 are in shared
-// memory at a time. A multiprocessor has so many resident blocks, and together they do so many multiplications in a nanosecond.
+// A tile is the m × n part of c that a thread block computes, in steps of depth along k. stages steps of BF16 are in
+// shared memory at a time. resident thread blocks run on a multiprocessor at once; together they do rate
+// multiplications per nanosecond.
 type tile struct {
 	m, n, depth, stages, threads, resident int
 	rate                                   float64
 }
 
-// The tiles of each type. Larger ones read operands less often; smaller ones keep more multiprocessors busy. The rates of BF16 are
-// those of an H200, on which 128x192 and 128x256 were slower; those of F32 are estimates.
+// The tiles of each type. Larger ones read operands less often; smaller ones keep more multiprocessors busy. The rates
+// of BF16 were measured on an H200, on which 128x192 and 128x256 were slower; those of F32 are estimates.
 var (
 	tensorTiles = []tile{{128, 128, 32, 3, 128, 2, 1500}, {64, 128, 32, 4, 128, 3, 1330}, {64, 64, 32, 4, 128, 4, 1080}}
 	floatTiles  = []tile{{128, 128, 8, 0, 256, 1, 220}, {64, 64, 8, 0, 256, 1, 160}}
 )
 
-// shared is the bytes of shared memory that a tile's steps of BF16 take.
+// shared returns the bytes of shared memory that a tile's steps of BF16 take.
 func (t tile) shared() int { return t.stages * t.depth * (t.m + t.n) * tensor.BF16.Size() }
 
-// part is how much of k each of so many parts has: whole steps.
+// part returns how much of k each of a number of parts gets: whole steps.
 func (t tile) part(k, parts int) int { return blocks(k, parts*t.depth) * t.depth }
 
-// tilesFor are the tiles that a product may have: where operands are brought element by element, the smallest.
+// tilesFor returns the tiles that a product may use. If operands are copied element by element, only the smallest.
 func tilesFor(p cpu.Product) []tile {
 	switch {
 	case p.A.DType == tensor.F32:
@@ -125,18 +129,18 @@ func tilesFor(p cpu.Product) []tile {
 	return tensorTiles
 }
 
-// aligned says whether both operands, in BF16, are words of 16 bytes.
+// aligned reports whether both operands, in BF16, consist of 16-byte words.
 func aligned(p cpu.Product) bool {
 	outer, inner := p.Batch[0], p.Batch[1]
 	return wide(p.A, 8, outer.A, inner.A) && wide(p.B, 8, outer.B, inner.B)
 }
 
-// maxParts is how many parts k is cut into at most.
+// maxParts is the maximum number of parts that k is divided into.
 const maxParts = 32
 
-// tiling chooses the tile of a product, and into how many parts k is cut, so that it should take the least time: that of the
-// blocks that a multiprocessor has one after the other, each of which begins and ends with what takes as long as a few steps,
-// and that of adding up the parts. A batch is not cut: it has blocks enough.
+// tiling chooses the tile of a product, and the number of parts that k is divided into, to minimize an estimate of the
+// time: that of the thread blocks that a multiprocessor runs one after the other, each with an overhead of a few steps,
+// plus the time to add up the parts. A batch is not divided: it has enough thread blocks.
 func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 	m, n, k := p.C.Rows, p.C.Cols, depth(p)
 	minTime := math.Inf(1)
@@ -160,7 +164,7 @@ func (g *gpu) tiling(p cpu.Product) (best tile, parts int) {
 	return best, parts
 }
 
-// depth is a product's k.
+// depth returns a product's k.
 func depth(p cpu.Product) int {
 	if p.TransA {
 		return p.A.Rows
@@ -168,8 +172,8 @@ func depth(p cpu.Product) int {
 	return p.A.Cols
 }
 
-// tiled computes a product, or a batch, tile by tile. Where k is cut into parts, they are a batch whose sums come to the workspace
-// first; the last may be shorter.
+// tiled computes a product, or a batch, tile by tile. If k is divided into parts, the parts are a batch whose sums go
+// to the workspace first; the last part may be shorter.
 func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	m, n, k, all := p.C.Rows, p.C.Cols, depth(p), p
 	part := 0

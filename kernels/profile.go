@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// A Timing is what one kernel of a device took.
+// A Timing is the time that a device spent in one kernel.
 type Timing struct {
 	Kernel string // its name, and for products their sizes
 	Count  int
 	Time   time.Duration
-	FLOPs  float64 // floating-point operations of all runs; 0 where memory is what counts
-	Bytes  float64 // that all runs read and wrote at least, where there are no FLOPs; NaN if only the device knows
+	FLOPs  float64 // floating-point operations of all runs; 0 if memory limits the kernel
+	Bytes  float64 // minimum bytes that all runs read and wrote, if FLOPs is 0; NaN if only the device knows
 }
 
-// speed is TFLOP/s or GB/s, if it is known.
+// speed returns TFLOP/s or GB/s, or "" if unknown.
 func (t Timing) speed() string {
 	switch seconds := t.Time.Seconds(); {
 	case seconds == 0:
@@ -32,13 +32,13 @@ func (t Timing) speed() string {
 	return ""
 }
 
-// work is what the profile says of a launch: the sizes behind its name, its FLOPs, and the bytes that count where there are none.
+// work is what the profile records about a launch: the sizes after its name, its FLOPs, or else its bytes.
 type work struct {
 	sizes        string
 	flops, bytes float64
 }
 
-// sized has the profile tell the next launch from others of its kernel by its sizes.
+// sized adds sizes to the next launch's name in the profile, to tell it from other launches of its kernel.
 func (d *Device) sized(sizes ...int) {
 	if !d.opts.Sync {
 		return
@@ -68,14 +68,15 @@ func (d *Device) counted(name string, w work) *Timing {
 	return t
 }
 
-// timed queues a run, waits for it and adds how long it took.
+// timed queues a run, waits for it and adds its time.
 func (d *Device) timed(t *Timing, queue func()) {
 	took, err := d.gpu.Time(queue)
 	d.fail(err)
 	t.Time += took
 }
 
-// Profile is what each kernel took since the last call, the one that took most first. There is one on a GPU with Options.Sync.
+// Profile returns the time of each kernel since the last call, the longest first. It is empty except on a GPU with
+// Options.Sync.
 func (d *Device) Profile() (list []Timing) {
 	for t := range maps.Values(d.profile) {
 		list = append(list, *t)
@@ -85,7 +86,7 @@ func (d *Device) Profile() (list []Timing) {
 	return list
 }
 
-// PrintProfile writes a table of kernels' times, of which steps were taken.
+// PrintProfile writes a table of the times of kernels, measured over a number of steps.
 func PrintProfile(w io.Writer, list []Timing, steps int) error {
 	var total time.Duration
 	for _, t := range list {

@@ -5,8 +5,8 @@ import (
 	"restyle/tensor"
 )
 
-// QKNorm is RMSNorm over every head of q and k, as Qwen3 has it before RoPE; v is copied. For each row and each of its
-// heads, q with wq and k with wk:
+// QKNorm applies RMSNorm to every head of q and k, as Qwen3 does before RoPE, and copies v. For each row and each of
+// its heads, q with wq and k with wk:
 //
 //	rstd[r,h] = 1 / √(Σᵢ x[r,h,i]² / headDim + eps)
 //	y[r,h,i] = x[r,h,i] · rstd[r,h] · w[i]
@@ -25,9 +25,9 @@ func (d *Device) QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, 
 	cpu.QKNorm(y, rstd, qkv, wq, wk, heads, kvHeads, eps)
 }
 
-// QKNormBackward is the gradient of QKNorm: that of RMSNorm for every head of q and k, and dy itself for v. dqkv and dy are
-// as qkv; dwq and dwk, which accumulate over all rows and heads, are [headDim] F32, or no tensor if that weight is frozen.
-// dqkv may be dy.
+// QKNormBackward computes the gradient of QKNorm: RMSNorm's for every head of q and k, and dy itself for v. dqkv and dy
+// have qkv's shape and type. dwq and dwk, which accumulate over all rows and heads, are [headDim] F32, or the zero
+// Tensor if that weight is frozen. dqkv may be dy.
 func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Tensor, heads, kvHeads int) {
 	const op = "QKNormBackward"
 	checkQKNorm(op, "dqkv", dqkv, rstd, qkv, wq, wk, heads, kvHeads)
@@ -61,7 +61,7 @@ func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Ten
 	cpu.QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials, heads, kvHeads)
 }
 
-// perHead is qkv with a row for each head.
+// perHead returns qkv as a matrix with a row for each head.
 func perHead(qkv, w tensor.Tensor) tensor.Tensor { return qkv.View(qkv.Len()/w.Len(), w.Len()) }
 
 func checkQKNorm(op, name string, y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int) {

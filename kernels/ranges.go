@@ -2,13 +2,13 @@ package kernels
 
 import "runtime"
 
-// Range begins a range of that name on a profiler's time line, and returns what ends it, to be called by the same goroutine. Ranges
-// nest. Where no profiler listens, it does nothing.
+// Range starts a named range on a profiler's time line, and returns a function that ends it, which the same goroutine
+// must call. Ranges nest. Without a profiler, Range does nothing.
 func (d *Device) Range(name string) (end func()) {
 	if d.gpu == nil || d.gpu.ranges == nil {
 		return func() {}
 	}
-	runtime.LockOSThread() // ranges are a thread's, and so is what they hold of the work on the GPU
+	runtime.LockOSThread() // ranges belong to a thread, and so does the GPU work attributed to them
 	d.gpu.ranges.Begin(name)
 	return func() {
 		d.gpu.ranges.End()

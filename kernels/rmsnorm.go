@@ -5,13 +5,13 @@ import (
 	"restyle/tensor"
 )
 
-// RMSNorm divides every row by the root of its mean square (Zhang & Sennrich 2019) and scales its elements:
+// RMSNorm divides every row by its root mean square (Zhang & Sennrich 2019) and scales its elements:
 //
 //	rstd[r] = 1 / √(Σᵢ x[r,i]² / dim + eps)
 //	y[r,i] = x[r,i] · rstd[r] · w[i]
 //
-// x and y are [rows, dim], w is [dim], all of one type; rstd is [rows] F32, kept for the backward pass. The products are
-// rounded once, when y is stored. y may be x.
+// x and y are [rows, dim], w is [dim], all of one type; rstd is [rows] F32, kept for the backward pass. The products
+// are rounded once, when y is stored. y may be x.
 func (d *Device) RMSNorm(y, rstd, x, w tensor.Tensor, eps float32) {
 	checkNorm("RMSNorm", "y", y, rstd, x, w)
 	d.ran("rmsnorm")
@@ -24,12 +24,12 @@ func (d *Device) RMSNorm(y, rstd, x, w tensor.Tensor, eps float32) {
 	cpu.RMSNorm(y, rstd, x, w, eps)
 }
 
-// RMSNormBackward is the gradient of RMSNorm. With x̂ = x · rstd and g = dy · w:
+// RMSNormBackward computes the gradient of RMSNorm. With x̂ = x · rstd and g = dy · w:
 //
 //	dx[r,i] = rstd[r] · (g[r,i] − x̂[r,i] · Σⱼ g[r,j] · x̂[r,j] / dim)
 //	dw[i] += Σᵣ dy[r,i] · x̂[r,i]
 //
-// dx, dy and x are [rows, dim] of one type; dw is [dim] F32, or no tensor where w is frozen. dx may be dy.
+// dx, dy and x are [rows, dim] of one type; dw is [dim] F32, or the zero Tensor if w is frozen. dx may be dy.
 func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	checkNorm("RMSNormBackward", "dx", dx, rstd, x, w)
 	checkNormGradient("RMSNormBackward", dw, dy, x, w)
@@ -38,12 +38,12 @@ func (d *Device) RMSNormBackward(dx, dw, dy, x, w, rstd tensor.Tensor) {
 	d.normBackward(dx, dw, dy, x, w, rstd, false)
 }
 
-// AddRMSNorm adds to the residual stream and normalises the sum:
+// AddRMSNorm adds to the residual stream and normalizes the sum:
 //
 //	h = a + b
 //	y = RMSNorm(h, w)
 //
-// h is rounded to its type first, and what is normalised is the rounded h, which may be a or b. Shapes and types are
+// h is rounded to its type first, and the norm is that of the rounded h. h may be a or b. Shapes and types are
 // RMSNorm's.
 //
 // Fused ("rmsnorm") it is one kernel. Unfused: Add, RMSNorm.
@@ -66,8 +66,8 @@ func (d *Device) AddRMSNorm(y, rstd, h, a, b, w tensor.Tensor, eps float32) {
 	cpu.AddRMSNorm(y, rstd, h, a, b, w, eps)
 }
 
-// AddRMSNormBackward adds the gradient through RMSNorm to dh, which holds that of the residual stream already; with dx as
-// in RMSNormBackward:
+// AddRMSNormBackward adds the gradient through RMSNorm to dh, which already holds the gradient of the residual stream;
+// with dx as in RMSNormBackward:
 //
 //	dh += dx
 //	dw[i] += Σᵣ dy[r,i] · x̂[r,i]
@@ -89,8 +89,8 @@ func (d *Device) AddRMSNormBackward(dh, dw, dy, h, w, rstd tensor.Tensor) {
 	d.normBackward(dh, dw, dy, h, w, rstd, true)
 }
 
-// normThreads is how many threads of a block share a row, if each is to have so many of its vectors at most: a power of
-// two.
+// normThreads returns the number of threads that share a row so that each has at most maxVectors of its vectors: a
+// power of two, at most blockDim.
 func normThreads(row tensor.Matrix, maxVectors, blockDim int) int {
 	t, n := 8, vectors(row)
 	for t < blockDim && t*maxVectors < n {
@@ -99,8 +99,8 @@ func normThreads(row tensor.Matrix, maxVectors, blockDim int) int {
 	return t
 }
 
-// normForward has threads for all rows, with a vector or two for each: enough to have memory busy, and few enough that
-// many rows are under way at once.
+// normForward returns a grid with threads for all rows, one or two vectors each: enough threads to keep memory busy,
+// and few enough per row that many rows are in progress at once.
 func normForward(y, w tensor.Tensor) (macros, grid) {
 	const blockDim = 256
 	row := w.Matrix()
@@ -108,7 +108,7 @@ func normForward(y, w tensor.Tensor) (macros, grid) {
 	return rowsOf(row).with("THREADS", threads), line(blocks(y.Rows()*threads, blockDim), blockDim)
 }
 
-// normBackwardGrid has as many blocks as run at once, or fewer where there are fewer rows.
+// normBackwardGrid returns a grid with as many thread blocks as run at once, or fewer if there are few rows.
 func (d *Device) normBackwardGrid(dx, w tensor.Tensor) (macros, grid) {
 	const blockDim = 512
 	row := w.Matrix()
@@ -119,7 +119,7 @@ func (d *Device) normBackwardGrid(dx, w tensor.Tensor) (macros, grid) {
 	return rowsOf(row).with("THREADS", threads), line(min(resident, blocks(dx.Rows()*threads, blockDim)), blockDim)
 }
 
-// normBackward is both gradients; dw is summed over blocks of rows first, in scratch memory, unless w is frozen.
+// normBackward computes both gradients. dw is first summed into partials in scratch memory, unless w is frozen.
 func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 	dim := w.Len()
 	var partials tensor.Tensor
@@ -141,18 +141,18 @@ func (d *Device) normBackward(dx, dw, dy, x, w, rstd tensor.Tensor, add bool) {
 	}
 }
 
-// addNormScratch lays out the gradient through the norm, before it is added to the residual stream's.
+// addNormScratch lays out the gradient through the norm, before it is added to the gradient of the residual stream.
 func addNormScratch(cut cut, t tensor.DType, rows, dim int) tensor.Tensor {
 	return cut("norm gradient", t, rows, dim)
 }
 
-// normScratch lays out the partial sums of weights' gradients.
+// normScratch lays out the partial sums of the weights' gradients.
 func normScratch(cut cut, partials, weights int) tensor.Tensor {
 	return cut("dw partials", tensor.F32, partials, weights)
 }
 
-// maxNormPartials returns an upper bound on the partial sums of any r ≤ rows. On the CPU that is cpu.NormPartials(r, width), which
-// is not monotonic in r above half its maximum, so there the bound is the maximum.
+// maxNormPartials returns an upper bound on the partial sums of any r ≤ rows. On the CPU that is cpu.NormPartials(r,
+// width). Above half its maximum NormPartials is not monotonic in r, so there the bound is the maximum.
 func (d *Device) maxNormPartials(rows, width int) int {
 	if d.gpu != nil {
 		return 2 * d.gpu.SMs

@@ -7,21 +7,21 @@ import (
 	"restyle/tensor"
 )
 
-// RoPE turns the heads of q and k by their positions (Su et al. 2021), in place. Element i of a head and element
-// i + headDim/2 are a pair, as in Hugging Face's layout; with p = positions[r], c = cos[p,i] and s = sin[p,i]:
+// RoPE rotates the heads of q and k by their positions (Su et al. 2021), in place. Element i of a head and element i +
+// headDim/2 are a pair, as in Hugging Face's layout; with p = positions[r], c = cos[p,i] and s = sin[p,i]:
 //
 //	x[i]             ← x[i] · c − x[i + headDim/2] · s
 //	x[i + headDim/2] ← x[i + headDim/2] · c + x[i] · s
 //
-// qkv is [rows, (heads + 2·kvHeads) · headDim]; v stays as it is. positions is [rows] I32; cos and sin are
-// [positions, headDim/2] F32. A position without a row there is a mistake of the program.
+// qkv is [rows, (heads + 2·kvHeads) · headDim]; v stays as it is. positions is [rows] I32; cos and sin are [positions,
+// headDim/2] F32. A position without a row in cos and sin is a programming error.
 func (d *Device) RoPE(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {
 	d.checkRoPE("RoPE", qkv, positions, cos, sin, heads, kvHeads)
 	d.ran("rope")
 	d.rope(qkv, positions, cos, sin, heads, kvHeads, false)
 }
 
-// RoPEBackward is the gradient of RoPE, in place: the turn back, which is RoPE with −sin.
+// RoPEBackward computes the gradient of RoPE, in place: the reverse rotation, which is RoPE with −sin.
 func (d *Device) RoPEBackward(dqkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {
 	d.checkRoPE("RoPEBackward", dqkv, positions, cos, sin, heads, kvHeads)
 	d.ran("rope_backward")
@@ -44,22 +44,22 @@ func (d *Device) checkRoPE(op string, qkv, positions, cos, sin tensor.Tensor, he
 	floating(op, "qkv", qkv)
 	headDim := headSize(op, "qkv", qkv, heads, kvHeads)
 	if headDim%2 != 0 {
-		panic(fmt.Sprintf("%s: heads of %d elements have no halves", op, headDim))
+		panic(fmt.Sprintf("%s: head dimension %d: must be even", op, headDim))
 	}
 	want(op, "positions", positions, tensor.I32, qkv.Rows())
 	want(op, "cos", cos, tensor.F32, cos.Len())
 	want(op, "sin", sin, tensor.F32, cos.Len())
 	if cos.Dim(-1) != headDim/2 {
-		panic(fmt.Sprintf("%s: cos is %v, not [positions, %d]", op, cos, headDim/2))
+		panic(fmt.Sprintf("%s: cos is %v: must be [positions, %d]", op, cos, headDim/2))
 	}
 	d.within(op, "positions", positions, cos.Rows())
 }
 
-// headSize is the number of elements of a head where rows hold those of q, k and v.
+// headSize returns the number of elements of a head, for rows that hold the heads of q, k and v.
 func headSize(op, name string, qkv tensor.Tensor, heads, kvHeads int) int {
 	n := heads + 2*kvHeads
 	if heads < 1 || kvHeads < 1 || qkv.Dim(-1)%n != 0 {
-		panic(fmt.Sprintf("%s: %s is %v, which is not %d heads and %d for keys and values", op, name, qkv, heads, kvHeads))
+		panic(fmt.Sprintf("%s: %s is %v: its rows cannot hold %d heads, %d key heads and as many value heads", op, name, qkv, heads, kvHeads))
 	}
 	return qkv.Dim(-1) / n
 }

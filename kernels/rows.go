@@ -7,11 +7,11 @@ import (
 	"restyle/tensor"
 )
 
-// GatherRows takes some rows of a matrix:
+// GatherRows copies selected rows of a matrix:
 //
 //	y[i] = x[index[i]]
 //
-// x is [rows, dim], index is [n] I32, y is [n, dim] of x's type. An index that is no row is a mistake of the program.
+// x is [rows, dim], index is [n] I32, y is [n, dim] of x's type. An index that is not a row is a programming error.
 func (d *Device) GatherRows(y, x, index tensor.Tensor) {
 	floating("GatherRows", "x", x)
 	want("GatherRows", "index", index, tensor.I32, index.Len())
@@ -21,7 +21,7 @@ func (d *Device) GatherRows(y, x, index tensor.Tensor) {
 	d.gather(y, x, index)
 }
 
-// gather is the rows of x that index says, one after the other.
+// gather copies the rows of x that index selects, one after the other.
 func (d *Device) gather(y, x, index tensor.Tensor) {
 	if d.gpu == nil {
 		cpu.Gather(y, x, index)
@@ -32,7 +32,7 @@ func (d *Device) gather(y, x, index tensor.Tensor) {
 		addr(y), addr(x).moves(y.Bytes()), addr(index), i32(to.Rows))
 }
 
-// ScatterRows is the gradient of GatherRows: rows go back to where they came from, and the others become zero.
+// ScatterRows computes the gradient of GatherRows: rows return to where they came from, and all others become zero.
 //
 //	dx[index[i]] = dy[i], dx = 0 elsewhere
 //
@@ -46,7 +46,7 @@ func (d *Device) ScatterRows(dx, dy, index tensor.Tensor) {
 		list := index.I32()
 		for i := 1; i < len(list); i++ {
 			if list[i] <= list[i-1] {
-				panic(fmt.Sprintf("ScatterRows: index[%d] is %d after %d; it has to increase", i, list[i], list[i-1]))
+				panic(fmt.Sprintf("ScatterRows: index[%d] is %d after %d: indices must increase", i, list[i], list[i-1]))
 			}
 		}
 	}
@@ -61,5 +61,5 @@ func (d *Device) ScatterRows(dx, dy, index tensor.Tensor) {
 		addr(dx), addr(dy), addr(index), i32(dx.Rows()), i32(index.Len()))
 }
 
-// scatterRows is how many rows a block of 256 threads writes, so that each has four vectors.
+// scatterRows returns the number of rows that a block of 256 threads writes, so that each thread has four vectors.
 func scatterRows(x tensor.Matrix) int { return max(1, 4*256*width(x.DType, x.Cols)/x.Cols) }

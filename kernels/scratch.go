@@ -9,15 +9,16 @@ import (
 	"restyle/tensor"
 )
 
-// scratch cuts a tensor from the device's own memory for what an operation needs only while it runs: the intermediates of an
-// unfused body, partial sums. Its contents are arbitrary. An operation gives back all that it took when it ends: before its
-// first scratch stands
+// scratch allocates a tensor from the device's own memory for what an operation needs only while it runs: intermediates
+// of an unfused form, partial sums. Its contents are undefined. An operation releases all that it took when it ends:
+// its first call of scratch comes after
 //
 //	defer d.release(d.mark())
 //
-// The memory stays with the device, as much as operations ever had at a time, until Close. When it has to grow and cannot,
-// scratch panics on a CPU; ReserveScratch beforehand returns an error instead. On a GPU that error sticks to the device, nothing is
-// launched from then on, and the tensor is nowhere: a GPU may also have failed before.
+// The memory stays with the device until Close, as much as operations ever used at a time. If it has to grow and
+// cannot, scratch panics on a CPU; ReserveScratch returns an error instead, if it is called beforehand. On a GPU the
+// error sticks to the device, nothing is launched from then on, and the tensor has no memory: a GPU may also have
+// failed before.
 func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tensor {
 	cut := (*Arena).New
 	if d.cutScratch != nil {
@@ -25,7 +26,7 @@ func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tenso
 	}
 	need := SizeOf(func(a *Arena) { cut(a, name, t, shape...) })
 	if n := len(d.scratchArenas); n == 0 || d.scratchArenas[n-1].size-d.scratchArenas[n-1].used < need {
-		err := d.err // nothing is left to be done on a GPU that has failed
+		err := d.err // a GPU that has failed computes nothing any more
 		if d.gpu == nil || err == nil {
 			err = d.growScratch(need)
 		}
@@ -42,11 +43,11 @@ func (d *Device) scratch(name string, t tensor.DType, shape ...int) tensor.Tenso
 	return x
 }
 
-// A cut lays out a tensor: d.scratch for an operation that runs, (*Arena).New to count. Each operation has one function that
-// lays out its scratch memory, for both.
+// A cut lays out a tensor: d.scratch for an operation that runs, (*Arena).New to count. Each operation has one function
+// that lays out its scratch memory for both.
 type cut func(name string, t tensor.DType, shape ...int) tensor.Tensor
 
-// mark is how much scratch memory is in use: a point to which release goes back.
+// mark returns the bytes of scratch memory in use, a point to which release can return.
 func (d *Device) mark() (used int) {
 	for _, a := range d.scratchArenas {
 		used += a.used
@@ -54,8 +55,8 @@ func (d *Device) mark() (used int) {
 	return used
 }
 
-// release gives back the scratch memory that was taken since the mark. What is in use cannot move, so the memory grows in
-// pieces; when nothing is in use any more, they become one.
+// release frees the scratch memory taken since the mark. Memory in use cannot move, so scratch memory grows by arenas;
+// when none of it is in use, they are merged into one.
 func (d *Device) release(mark int) {
 	if d.released != nil {
 		d.released(mark)
@@ -71,9 +72,9 @@ func (d *Device) release(mark int) {
 	}
 }
 
-// ReserveScratch makes the memory that operations have for their intermediates one piece of so many bytes at least, and on a GPU
-// takes that of products too, so that nothing is missing on the way. It is for between operations. It is an error when the memory is
-// not there.
+// ReserveScratch makes scratch memory one arena of at least a number of bytes, and on a GPU allocates the memory of
+// products too, so that no operation lacks memory later. Call it between operations. It returns an error if there is
+// not enough memory.
 func (d *Device) ReserveScratch(bytes int) error {
 	if d.gpu != nil {
 		if err := d.makeRoom(); err != nil {
@@ -89,14 +90,14 @@ func (d *Device) ReserveScratch(bytes int) error {
 	return d.growScratch(bytes)
 }
 
-// ScratchPeak is the largest number of bytes that operations had for their intermediates at a time.
+// ScratchPeak returns the largest number of bytes of scratch memory that operations used at a time.
 func (d *Device) ScratchPeak() int { return d.scratchPeak }
 
-// minScratch is the smallest piece that scratch memory grows by.
+// minScratch is the minimum size of an arena of scratch memory in bytes.
 const minScratch = 1 << 20
 
 func (d *Device) growScratch(bytes int) error {
-	a, err := d.NewArena("the intermediates of operations", max(bytes, minScratch))
+	a, err := d.NewArena("scratch", max(bytes, minScratch))
 	if err != nil {
 		return err
 	}
@@ -113,8 +114,9 @@ func (d *Device) closeScratch() error {
 	return all
 }
 
-// GuardScratch has scratch memory begin as NaN, between guards of a page, for checking operations: when one releases its
-// scratch memory, report is told what it has written outside. The operations in between are slower. A nil report ends it.
+// GuardScratch fills scratch memory with NaN and puts page-sized guards around it, to check operations: when one
+// releases its scratch memory, report gets a description of what it wrote outside. Operations are slower meanwhile. A
+// nil report ends it.
 func (d *Device) GuardScratch(report func(what string)) {
 	if report == nil {
 		d.cutScratch, d.released = nil, nil
@@ -135,7 +137,7 @@ func (d *Device) GuardScratch(report func(what string)) {
 		if a.Counting() {
 			return x
 		}
-		// The guard behind begins at x's last byte, before its own first, unless there is memory that belongs to none.
+		// The guard after x starts at x's last byte, before its own first, unless there is memory that belongs to no tensor.
 		if end := x.Addr + uintptr(x.Bytes()); !a.wide {
 			after = tensor.Tensor{DType: tensor.U8, Shape: []int{zone + int(after.Addr-end)}, Addr: end}
 		}

@@ -4,21 +4,21 @@ import (
 	"restyle/tensor"
 )
 
-// Sizes are those of the largest operations of a pass through a model, for ScratchOf.
+// Sizes are the sizes of the largest operations of a pass through a model, for ScratchOf.
 type Sizes struct {
 	Type              tensor.DType // of weights and activations
 	Rows, Longest     int          // tokens of a batch, and of its longest sequence
-	Logits            int          // rows of logits at a time
+	Logits            int          // rows of logits computed at once
 	Dim, Inner, Vocab int
-	Biased            int           // outputs of the widest layer that has a bias; 0 where none has
-	Attention         AttentionSpec // heads and window; its sequences are not looked at
+	Biased            int           // outputs of the widest layer with a bias; 0 if no layer has one
+	Attention         AttentionSpec // heads and window; its sequences are not used
 	QKNorm, Backward  bool
-	Context           int // positions of the cache that the rows, or single ones, are appended to; 0 where there is none
+	Context           int // positions of the KV cache that rows, or single tokens, are appended to; 0 without one
 }
 
-// ScratchOf is how much scratch memory the operations of a pass of these sizes need at most, with this device's threads and
-// these fused operations: what ReserveScratch is given so that nothing has to grow in the middle of a step. Each operation
-// lays out its own.
+// ScratchOf returns the maximum bytes of scratch memory that the operations of a pass of these sizes need, with this
+// device's threads and these fused operations. Pass it to ReserveScratch, so that nothing has to grow in the middle of
+// a step. Each operation lays out its own scratch memory.
 func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	if s.Rows == 0 {
 		return 0
@@ -53,8 +53,8 @@ func (d *Device) ScratchOf(f Fused, s Sizes) int {
 	return need
 }
 
-// attention is ScratchOf for attention alone: of the sequences that need most, which are as many of the longest as there are
-// tokens for, and of one token at the end of a cache.
+// attention is ScratchOf for attention: for the sequences that need most, which are as many of the longest as there are
+// tokens for, and for one token at the end of a KV cache.
 func (s Sizes) attention(gpu bool, f Fused, atLeast func(lay func(cut cut))) {
 	m := s.Attention
 	m.CuSeqlens = []int32{0}

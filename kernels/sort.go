@@ -2,11 +2,11 @@ package kernels
 
 import "restyle/tensor"
 
-// sortTile is how many ids a block sorts.
+// sortTile is the number of ids that a thread block sorts.
 const sortTile = 2048
 
-// sortIDs leaves in sorted, I64, what keys.cuh calls the keys of all rows, in their order: what has an id comes behind what has a
-// smaller one, and what has the pad at the end. Blocks sort tiles of ids; then each key finds its place among all by counting those
+// sortIDs writes the keys of all rows, as keys.cuh defines them, to sorted, I64, in ascending order: by id, and rows
+// with the pad last. Thread blocks sort tiles of ids; then each key finds its place among all keys by counting the keys
 // of each tile that come before it.
 func (d *Device) sortIDs(sorted, ids tensor.Tensor, pad int) {
 	n := ids.Len()

@@ -5,14 +5,14 @@ import (
 	"restyle/tensor"
 )
 
-// SwiGLU is the gated activation of a Llama's feed-forward layer (Shazeer 2020), with silu(x) = x / (1 + e⁻ˣ):
+// SwiGLU computes the gated activation of a Llama's feed-forward layer (Shazeer 2020), with silu(x) = x / (1 + e⁻ˣ):
 //
 //	y[r,i] = silu(gate[r,i]) · up[r,i]
 //
-// gateUp is [rows, 2·inner]: a row's gate, then its up; y is [rows, inner], of the same type.
+// gateUp is [rows, 2·inner]: a row's gate, then its up. y is [rows, inner] of the same type.
 //
-// Fused ("swiglu") it is one kernel, and y is rounded once. Unfused: silu, product; silu(gate) is rounded to the type and
-// lies in scratch memory between them.
+// Fused ("swiglu") it is one kernel, and y is rounded once. Unfused: silu, product; silu(gate) is rounded to the type
+// and kept in scratch memory between them.
 func (d *Device) SwiGLU(y, gateUp tensor.Tensor) {
 	checkSwiGLU("SwiGLU", "y", y, "gateUp", gateUp)
 	gate, up := halves(gateUp)
@@ -32,15 +32,15 @@ func (d *Device) SwiGLU(y, gateUp tensor.Tensor) {
 	d.mul(y.Matrix(), a, up)
 }
 
-// SwiGLUBackward is the gradient of SwiGLU. With σ = 1 / (1 + e^−gate):
+// SwiGLUBackward computes the gradient of SwiGLU. With σ = 1 / (1 + e^−gate):
 //
 //	dgate = dy · up · σ · (1 + gate · (1 − σ))
 //	dup = dy · gate · σ
 //
 // dGateUp and gateUp are [rows, 2·inner], dy is [rows, inner], all of one type. dGateUp may be gateUp.
 //
-// Fused ("swiglu") it is one kernel. Unfused: silu, product (dy · up), product (dup = dy · silu(gate)), gradient of silu;
-// the first two results are rounded to the type and lie in scratch memory.
+// Fused ("swiglu") it is one kernel. Unfused: silu, product (dy · up), product (dup = dy · silu(gate)), gradient of
+// silu; the first two results are rounded to the type and kept in scratch memory.
 func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
 	checkSwiGLU("SwiGLUBackward", "dy", dy, "gateUp", gateUp)
 	want("SwiGLUBackward", "dGateUp", dGateUp, gateUp.DType, gateUp.Len())
@@ -64,7 +64,7 @@ func (d *Device) SwiGLUBackward(dGateUp, dy, gateUp tensor.Tensor) {
 	d.siluBackward(dgate, da, gate)
 }
 
-// swiGLUScratch lays out silu(gate), and its gradient, for the unfused bodies.
+// swiGLUScratch lays out silu(gate) and its gradient for the unfused forms.
 func swiGLUScratch(cut cut, t tensor.DType, rows, inner int, backward bool) (a, da tensor.Matrix) {
 	a = cut("silu", t, rows, inner).Matrix()
 	if backward {
@@ -73,7 +73,7 @@ func swiGLUScratch(cut cut, t tensor.DType, rows, inner int, backward bool) (a, 
 	return a, da
 }
 
-// The steps of the unfused bodies.
+// The steps of the unfused forms.
 
 func (d *Device) silu(y, x tensor.Matrix) {
 	d.ran("silu")
@@ -105,7 +105,7 @@ func (d *Device) mul(y, a, b tensor.Matrix) {
 		addrOf(y), i32(y.Stride), addrOf(a), i32(a.Stride), addrOf(b), i32(b.Stride), i32(y.Rows))
 }
 
-// halves are the gate and the up of every row.
+// halves returns the gate and the up of every row.
 func halves(gateUp tensor.Tensor) (gate, up tensor.Matrix) {
 	inner := gateUp.Dim(-1) / 2
 	return gateUp.Columns(0, inner), gateUp.Columns(inner, 2*inner)

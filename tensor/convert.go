@@ -11,13 +11,13 @@ func BF16FromF32(f float32) uint16 {
 	return uint16((bits + 0x7FFF + bits>>16&1) >> 16)
 }
 
-// BF16ToF32 is the value of the bfloat16 with these bits. Every bfloat16 is a float32.
+// BF16ToF32 returns the value of the bfloat16 with these bits. Every bfloat16 is a float32.
 func BF16ToF32(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
 
-// RoundBF16 is f rounded to a bfloat16: what is left of f after it was stored as one.
+// RoundBF16 rounds f to a bfloat16: it returns what is left of f after storing it as one.
 func RoundBF16(f float32) float32 { return BF16ToF32(BF16FromF32(f)) }
 
-// F16ToF32 is the value of the IEEE binary16 with these bits. Every one of them is a float32, subnormal ones too.
+// F16ToF32 returns the value of the IEEE binary16 with these bits. Each is a float32, including subnormal ones.
 func F16ToF32(bits uint16) float32 {
 	sign := uint32(bits&0x8000) << 16
 	exp := uint32(bits >> 10 & 0x1F)
@@ -32,7 +32,7 @@ func F16ToF32(bits uint16) float32 {
 	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
 }
 
-// F16FromF32 rounds f to the nearest IEEE binary16, ties to even, and returns its bits. What is too large becomes an
+// F16FromF32 rounds f to the nearest IEEE binary16, ties to even, and returns its bits. Too large a value becomes an
 // infinity. A NaN stays one.
 func F16FromF32(f float32) uint16 {
 	bits := math.Float32bits(f)
@@ -41,9 +41,9 @@ func F16FromF32(f float32) uint16 {
 	switch {
 	case abs > 0x7F800000:
 		return sign | 0x7E00
-	case abs >= 0x477FF000: // 65,520: halfway between the largest and what would be the next
+	case abs >= 0x477FF000: // 65,520: halfway between the largest binary16 and the next power of two
 		return sign | 0x7C00
-	case abs < 0x38800000: // below 2⁻¹⁴: a multiple of 2⁻²⁴. The sum rounds there, to even, as all sums do.
+	case abs < 0x38800000: // below 2⁻¹⁴: a multiple of 2⁻²⁴. The sum is rounded there, to even, as every sum is.
 		const shift = 0.5 // ulp(0.5) = 2⁻²⁴
 		return sign | uint16(math.Float32bits(math.Float32frombits(abs)+shift)-math.Float32bits(shift))
 	}

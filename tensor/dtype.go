@@ -2,13 +2,13 @@ package tensor
 
 import "fmt"
 
-// DType is the type of a tensor's elements. The zero value is none.
+// DType is the type of a tensor's elements. The zero value is no type.
 type DType uint8
 
-// The types that weights, activations, token ids and optimiser states have.
+// The types of weights, activations, token ids and optimizer state.
 const (
 	F32  DType = iota + 1 // IEEE binary32
-	F16                   // IEEE binary16; read from files, never computed in
+	F16                   // IEEE binary16; only read from files, never computed with
 	BF16                  // the upper half of an F32
 	I64
 	I32
@@ -21,7 +21,7 @@ var dtypes = [...]struct {
 	size int
 }{F32: {"F32", 4}, F16: {"F16", 2}, BF16: {"BF16", 2}, I64: {"I64", 8}, I32: {"I32", 4}, U8: {"U8", 1}, F64: {"F64", 8}}
 
-// Size is the number of bytes of an element, 0 for a type that is none.
+// Size returns the size of an element in bytes, 0 for an invalid type.
 func (t DType) Size() int {
 	if int(t) >= len(dtypes) {
 		return 0
@@ -29,7 +29,7 @@ func (t DType) Size() int {
 	return dtypes[t].size
 }
 
-// String is the type's name in safetensors files, such as "BF16".
+// String returns the type's name in safetensors files, such as "BF16".
 func (t DType) String() string {
 	if t.Size() == 0 {
 		return fmt.Sprintf("DType(%d)", uint8(t))
@@ -37,12 +37,12 @@ func (t DType) String() string {
 	return dtypes[t].name
 }
 
-// ParseDType is the type of that name, as safetensors files spell it.
+// ParseDType returns the type with a name, as safetensors files spell it.
 func ParseDType(name string) (DType, error) {
 	for t, d := range dtypes {
 		if d.name == name && d.size > 0 {
 			return DType(t), nil
 		}
 	}
-	return 0, fmt.Errorf("element type %q is not one of F32, F16, BF16, I64, I32, U8, F64", name)
+	return 0, fmt.Errorf("element type %q: must be F32, F16, BF16, I64, I32, U8 or F64", name)
 }

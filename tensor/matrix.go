@@ -2,15 +2,16 @@ package tensor
 
 import "fmt"
 
-// A Matrix is rows of elements that need not follow each other, such as some columns of a tensor. The zero Matrix is none.
+// A Matrix is rows of elements that need not be adjacent, such as some columns of a tensor. The zero Matrix is no
+// matrix.
 type Matrix struct {
 	Addr       uintptr // of the first element
 	Rows, Cols int
-	Stride     int // elements from the beginning of a row to that of the next
+	Stride     int // elements from the start of a row to the start of the next
 	DType      DType
 }
 
-// Matrix is the tensor as rows of Dim(-1) elements.
+// Matrix returns the tensor as rows of Dim(-1) elements.
 func (t Tensor) Matrix() Matrix {
 	if !t.Ok() {
 		return Matrix{}
@@ -18,10 +19,10 @@ func (t Tensor) Matrix() Matrix {
 	return Matrix{t.Addr, t.Rows(), t.Dim(-1), t.Dim(-1), t.DType}
 }
 
-// Columns is columns lo to hi of the tensor's rows. It panics when they are not there.
+// Columns returns columns lo to hi of the tensor's rows. It panics if they do not exist.
 func (t Tensor) Columns(lo, hi int) Matrix {
 	if lo < 0 || hi < lo || hi > t.Dim(-1) {
-		panic(fmt.Sprintf("tensor: columns %d to %d of %v", lo, hi, t))
+		panic(fmt.Sprintf("tensor: columns %d to %d of %v: out of range", lo, hi, t))
 	}
 	return Matrix{t.Addr + uintptr(lo*t.DType.Size()), t.Rows(), hi - lo, t.Dim(-1), t.DType}
 }

@@ -1,5 +1,5 @@
-// Package tensor holds what a tensor is: a type, a shape and an address, and the conversions between 16-bit and 32-bit
-// floats. It computes nothing and owns no memory: package kernels does both.
+// Package tensor describes tensors, by a type, a shape and an address, and converts between 16-bit and 32-bit floats.
+// It computes nothing and owns no memory: package kernels does both.
 package tensor
 
 import (
@@ -7,21 +7,21 @@ import (
 	"unsafe"
 )
 
-// A Tensor is a contiguous row-major view of memory that something else owns, an arena as a rule. The zero Tensor is no
-// tensor: operations take it where an operand may be absent.
+// A Tensor is a contiguous row-major view of memory that something else owns, usually an arena. The zero Tensor stands
+// for no tensor: pass it for an optional operand.
 type Tensor struct {
 	Name  string // for errors and listings; parameters have their Hugging Face name
 	DType DType
 	Shape []int
-	// Addr is the address of the first element: of memory that Go's collector does not know, or on a device. It is a number
-	// so that the collector never takes it for a pointer.
+	// Addr is the address of the first element: in memory outside Go's heap, or on a device. It is a number so that the
+	// garbage collector never takes it for a pointer.
 	Addr uintptr
 }
 
-// Ok says whether t is a tensor at all.
+// Ok reports whether t is a tensor: the zero Tensor is not.
 func (t Tensor) Ok() bool { return t.Addr != 0 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (t Tensor) Len() int {
 	n := 1
 	for _, d := range t.Shape {
@@ -30,10 +30,10 @@ func (t Tensor) Len() int {
 	return n
 }
 
-// Bytes is the number of bytes.
+// Bytes returns the number of bytes.
 func (t Tensor) Bytes() int { return t.Len() * t.DType.Size() }
 
-// Dim is the size of axis i; a negative i counts from the last.
+// Dim returns the size of axis i; a negative i counts from the last.
 func (t Tensor) Dim(i int) int {
 	if i < 0 {
 		i += len(t.Shape)
@@ -41,7 +41,7 @@ func (t Tensor) Dim(i int) int {
 	return t.Shape[i]
 }
 
-// Rows is the product of all sizes but the last: the tensor seen as a matrix with rows of Dim(-1) elements.
+// Rows returns the product of all sizes but the last: the number of rows of Dim(-1) elements.
 func (t Tensor) Rows() int {
 	n := 1
 	for _, d := range t.Shape[:len(t.Shape)-1] {
@@ -50,10 +50,10 @@ func (t Tensor) Rows() int {
 	return n
 }
 
-// Slice is the view of rows lo to hi of the first axis. It panics when they are not there.
+// Slice returns the view of rows lo to hi of the first axis. It panics if they do not exist.
 func (t Tensor) Slice(lo, hi int) Tensor {
 	if lo < 0 || hi < lo || hi > t.Shape[0] {
-		panic(fmt.Sprintf("tensor: rows %d to %d of %v", lo, hi, t))
+		panic(fmt.Sprintf("tensor: rows %d to %d of %v: out of range", lo, hi, t))
 	}
 	row := t.DType.Size()
 	for _, d := range t.Shape[1:] {
@@ -64,28 +64,28 @@ func (t Tensor) Slice(lo, hi int) Tensor {
 	return t
 }
 
-// View is the same memory in another shape, of as many elements. It panics when their numbers differ.
+// View returns the same memory in another shape. It panics if the number of elements differs.
 func (t Tensor) View(shape ...int) Tensor {
 	v := t
 	v.Shape = shape
 	if v.Len() != t.Len() {
-		panic(fmt.Sprintf("tensor: %v seen as %v", t, shape))
+		panic(fmt.Sprintf("tensor: view of %v as %v: numbers of elements differ", t, shape))
 	}
 	return v
 }
 
-// Part is the view of n elements from element at on, in a shape of its own.
+// Part returns a view of the elements from element at on, in a shape of its own.
 func (t Tensor) Part(at int, shape ...int) Tensor {
 	v := t
 	v.Shape = shape
 	if at < 0 || at+v.Len() > t.Len() {
-		panic(fmt.Sprintf("tensor: %v from element %d of %v", shape, at, t))
+		panic(fmt.Sprintf("tensor: %v from element %d of %v: out of range", shape, at, t))
 	}
 	v.Addr += uintptr(at * t.DType.Size())
 	return v
 }
 
-// String is the name, type and shape, as in "model.norm.weight F32[64]".
+// String returns the name, type and shape, as in "model.norm.weight F32[64]".
 func (t Tensor) String() string {
 	s := fmt.Sprintf("%v%v", t.DType, t.Shape)
 	if t.Name != "" {
@@ -94,9 +94,9 @@ func (t Tensor) String() string {
 	return s
 }
 
-// Pointer is the address as a pointer. It means something for memory of this process only, not for a device's.
+// Pointer returns the address as a pointer. It is valid only for memory of this process, not for a device's.
 func (t Tensor) Pointer() unsafe.Pointer {
-	return *(*unsafe.Pointer)(unsafe.Pointer(&t.Addr)) // the collector does not own what it points at
+	return *(*unsafe.Pointer)(unsafe.Pointer(&t.Addr)) // the collector does not own what it points to
 }
 
 func view[T any](t Tensor, types ...DType) []T {
@@ -105,23 +105,23 @@ func view[T any](t Tensor, types ...DType) []T {
 			return unsafe.Slice((*T)(t.Pointer()), t.Len())
 		}
 	}
-	panic(fmt.Sprintf("tensor: %v is not of type %v", t, types))
+	panic(fmt.Sprintf("tensor: %v: must have type %v", t, types))
 }
 
-// F32 is the elements of an F32 tensor in this process's memory. The slice is the memory itself.
+// F32 returns the elements of an F32 tensor in this process's memory. The slice is that memory, not a copy.
 func (t Tensor) F32() []float32 { return view[float32](t, F32) }
 
-// F64 is the elements of an F64 tensor in this process's memory.
+// F64 returns the elements of an F64 tensor in this process's memory.
 func (t Tensor) F64() []float64 { return view[float64](t, F64) }
 
-// Half is the bits of the elements of a BF16 or F16 tensor in this process's memory.
+// Half returns the bits of the elements of a BF16 or F16 tensor in this process's memory.
 func (t Tensor) Half() []uint16 { return view[uint16](t, BF16, F16) }
 
-// I32 is the elements of an I32 tensor in this process's memory.
+// I32 returns the elements of an I32 tensor in this process's memory.
 func (t Tensor) I32() []int32 { return view[int32](t, I32) }
 
-// U8 is the elements of a U8 tensor in this process's memory.
+// U8 returns the elements of a U8 tensor in this process's memory.
 func (t Tensor) U8() []byte { return view[byte](t, U8) }
 
-// Raw is the bytes of a tensor of any type in this process's memory.
+// Raw returns the bytes of a tensor of any type in this process's memory.
 func (t Tensor) Raw() []byte { return unsafe.Slice((*byte)(t.Pointer()), t.Bytes()) }

@@ -17,7 +17,7 @@ func TestDeviceAuto(t *testing.T) {
 		{"quality", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t), "--python", ""},
 	} {
 		code, _, stderr := bench(t, append(args, "--device", "auto")...)
-		if code != cli.Done || strings.Count(stderr, "bench "+args[0]+": --device auto: the CPU: ") != 1 {
+		if code != cli.Done || strings.Count(stderr, "bench "+args[0]+": device auto: using the CPU: ") != 1 {
 			t.Errorf("%s: exit %d, %s", args[0], code, stderr)
 		}
 	}

@@ -56,7 +56,7 @@ func TestUsage(t *testing.T) {
 		{"ops --op add,warp", cli.Usage, `"warp" is not one of embedding, add,`},
 		{"ops --op", cli.Usage, "flag needs an argument"},
 		{"ops --threads -1", cli.Usage, "--threads is -1"},
-		{"ops --threads 5000", cli.Failed, "5000 is not between 1 and 1024"},
+		{"ops --threads 5000", cli.Failed, "threads 5000: must be from 1 to 1024"},
 		{"ops --device tpu", cli.Failed, `device "tpu"`},
 	} {
 		code, stdout, stderr := bench(t, strings.Fields(c.args)...)

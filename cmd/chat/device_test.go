@@ -13,7 +13,7 @@ import (
 func TestDevice(t *testing.T) {
 	tiny := []string{"--base", tinyBase, "--only", "base", "--log", "", "--prompt", "a"}
 	cudatest.Use(t)
-	if o := invoke(t, "", append(tiny, "--max-tokens", "1")...); o.code != cli.Done || strings.Count(o.stderr, "--device auto: the CPU: ") != 1 {
+	if o := invoke(t, "", append(tiny, "--max-tokens", "1")...); o.code != cli.Done || strings.Count(o.stderr, "device auto: using the CPU: ") != 1 {
 		t.Error(o)
 	}
 	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Failed || !strings.Contains(o.stderr, `device "cuda": no NVIDIA driver: `) {

@@ -35,7 +35,7 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 		"too old":       {all, "DRIVER=11070", cli.Failed, "NVIDIA's driver is too old"},
 		"not ready":     {all, "INIT=802", cli.Failed, "nvidia-fabricmanager"},
 		"exclusive":     {all, "MODE=3", cli.Retry, "another process has the GPU for itself"},
-		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: give --dtype fp32, or --device cpu"},
+		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU"},
 		"filled":        {all, "MEMORY=17179869184 USED=17178820608", cli.Retry, "and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes have the rest"},
 		"small":         {all, "", cli.Failed, "more than what cuda:0 has free, 1.0 MiB: "},
 	} {
@@ -58,7 +58,7 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 func TestAutoSays(t *testing.T) {
 	cudatest.Use(t)
 	o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run")...)
-	if strings.Count(o.stderr, "--device auto: the CPU: ") != 1 {
+	if strings.Count(o.stderr, "device auto: using the CPU: ") != 1 {
 		t.Error(o)
 	}
 	if o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--device", "cpu")...); strings.Contains(o.stderr, "--device") {

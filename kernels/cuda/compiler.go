@@ -102,7 +102,7 @@ func (c *Compiler) Arch(major, minor int) (string, error) {
 	capability := 10*major + minor
 	older := slices.DeleteFunc(slices.Clone(c.Archs), func(a int) bool { return a > capability })
 	if len(older) == 0 {
-		return "", fmt.Errorf("GPU of compute capability %d.%d: NVRTC %d.%d in %s compiles for %v: install an older CUDA's, or give --device cpu", major, minor, c.Major, c.Minor, c.Path, c.Archs)
+		return "", fmt.Errorf("GPU of compute capability %d.%d: NVRTC %d.%d in %s compiles for %v: install that of an older CUDA, or use the CPU", major, minor, c.Major, c.Minor, c.Path, c.Archs)
 	}
 	switch best := older[len(older)-1]; {
 	case best == capability && major >= 9:
