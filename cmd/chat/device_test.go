@@ -21,7 +21,7 @@ func TestDevice(t *testing.T) {
 	}
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "MODE=3")
-	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Retry || !strings.Contains(o.stderr, "another process has the GPU for itself") {
+	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Retry || !strings.Contains(o.stderr, "another process uses the GPU exclusively") {
 		t.Error(o)
 	}
 	cudatest.Set(t, "MODE=0 MEMORY=17179869184 LARGEST=1000")

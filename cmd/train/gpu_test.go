@@ -34,7 +34,7 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 		"no compiler":   {all[:1], "DRIVER=12080", cli.Failed, "install it with pip install nvidia-cuda-nvrtc-cu12, "},
 		"too old":       {all, "DRIVER=11070", cli.Failed, "NVIDIA's driver is too old"},
 		"not ready":     {all, "INIT=802", cli.Failed, "nvidia-fabricmanager"},
-		"exclusive":     {all, "MODE=3", cli.Retry, "another process has the GPU for itself"},
+		"exclusive":     {all, "MODE=3", cli.Retry, "another process uses the GPU exclusively"},
 		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU"},
 		"filled":        {all, "MEMORY=17179869184 USED=17178820608", cli.Retry, "and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes have the rest"},
 		"small":         {all, "", cli.Failed, "more than what cuda:0 has free, 1.0 MiB: "},

@@ -1,8 +1,8 @@
-// Command bindings writes kernels/cpu/ops.go: the Go functions by which C's operations are called. It runs in that directory,
-// by go generate.
+// Command bindings writes kernels/cpu/ops.go, the Go functions that call C's operations. go generate runs it in that
+// directory.
 //
-// A C function gets one if the comment above it begins with a name in Go's spelling, which is the Go function's. The comment
-// becomes its doc comment, and its parameters are of the types in parameters.
+// A C function gets a Go function if the comment above it starts with a name in Go's spelling, which becomes the Go
+// function's name. The comment becomes its doc comment. The types of its parameters must be listed in parameters.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// parameters are the types of C's parameters, and how Go has them and passes them on.
+// parameters maps the types of C parameters to their Go types, and to how Go passes them on.
 var parameters = map[string]struct{ typ, pass string }{
 	"tensor":  {"tensor.Tensor", "c(%s.Matrix())"},
 	"matrix":  {"tensor.Matrix", "c(%s)"},
@@ -38,10 +38,10 @@ var parameters = map[string]struct{ typ, pass string }{
 	"bool":    {"bool", "C.bool(%s)"},
 }
 
-// results are the types of C's results, and those of Go.
+// results maps the types of C results to Go types.
 var results = map[string]string{"void": "", "double": "float64", "int64_t": "int"}
 
-// function is the head of a C function and the comment above it.
+// function matches the head of a C function and the comment above it.
 var function = regexp.MustCompile(`(?m)((?:^//.*\n)*)^(\w+) (cpu_\w+)\(([^)]*)\) \{`)
 
 // generate returns the text of ops.go for the ops_*.c of a directory.
@@ -113,7 +113,7 @@ func bind(prototypes, functions *bytes.Buffer, source string) error {
 	return nil
 }
 
-// camel is a C name in Go's spelling.
+// camel returns a C name in Go's spelling.
 func camel(name string) string {
 	words := strings.Split(name, "_")
 	for i, w := range words[1:] {

@@ -25,7 +25,7 @@ var blasMutants = []mutant{
 	{"blas/choices-kept-only-at-the-end", "kernels/choose.go", "defer func() { d.gpu.cache.KeepChoices(b.BLAS, timed) }()", "", "./kernels -run Stopped"},
 	{"blas/known-timed-again", "kernels/choose.go", "if choice, ok := known[name]; ok {", "if choice, ok := known[name]; ok && false {", "./kernels -run ChoicesKept"},
 	{"blas/file-trusted", "kernels/choose.go", "if plan, err := b.plan(s); err == nil {", "if plan, err := b.plan(s); err == nil || true {", "./kernels -run ChoicesKept"},
-	{"blas/run-not-checked", "kernels/choose.go", "for _, s := range b.shapes { // what was kept has to be good", "for _, s := range b.shapes[:0] {", "./kernels -run KeepChoices"},
+	{"blas/run-not-checked", "kernels/choose.go", "for _, s := range b.shapes { // a stored algorithm has to be valid", "for _, s := range b.shapes[:0] {", "./kernels -run KeepChoices"},
 	{"blas/choices-of-any-library", "kernels/cuda/choices.go", "b.Version, fileSize(b.Path))", "0, fileSize(b.Path))", "./kernels -run ChoicesKept"},
 	{"blas/choices-of-any-patch", "kernels/cuda/choices.go", "b.Version, fileSize(b.Path))", "b.Version, 0)", "./kernels -run ChoicesKept"},
 	{"blas/choices-of-any-slice", "kernels/cuda/choices.go", "b.gpu.Name, b.gpu.SMs,", "b.gpu.Name, 0,", "./kernels -run ChoicesKept"},

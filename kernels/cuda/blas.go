@@ -27,7 +27,7 @@ import (
 	"restyle/tensor"
 )
 
-// A BLAS is cuBLASLt, NVIDIA's library of matrix products, in use on a GPU.
+// A BLAS is cuBLASLt, NVIDIA's library of matrix products, opened on a GPU.
 type BLAS struct {
 	Version int    // 130001 for 13.0.1
 	Path    string // the library's file
@@ -35,8 +35,8 @@ type BLAS struct {
 	handle  C.uintptr_t
 }
 
-// OpenBLAS finds cuBLASLt, in the file that RESTYLE_CUBLASLT names or where CUDA's toolkits and the packages of pip and conda
-// are, and takes it into use on a GPU.
+// OpenBLAS opens cuBLASLt on a GPU. It looks in the file that RESTYLE_CUBLASLT names, or in the directories of CUDA's
+// toolkits and of pip's and conda's packages.
 func OpenBLAS(g *GPU) (*BLAS, error) { return openBLAS(g, libcublasLt.paths(g.Driver)) }
 
 func openBLAS(g *GPU, paths []string) (*BLAS, error) {
@@ -60,7 +60,7 @@ func openBLAS(g *GPU, paths []string) (*BLAS, error) {
 	return b, nil
 }
 
-// Close ends its use. Plans must not be used any more.
+// Close closes the library. Its plans must not be used any more.
 func (b *BLAS) Close() error {
 	if b == nil || b.gpu.Err() != nil {
 		return nil
@@ -71,27 +71,27 @@ func (b *BLAS) Close() error {
 	return nil
 }
 
-// A Shape is what a product is planned by: C = A·B, or with Bias C = A·B + bias on every row, of matrices that lie row after row,
-// C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or by what a batch of them is.
+// A Shape has all that a plan for a product depends on: C = A·B, or with Bias C = A·B + bias on every row, of row-major
+// matrices C [M, N], A [M, K], or [K, M] with TransA, B [K, N], or [N, K] with TransB; or a batch of such products.
 type Shape struct {
 	M, N, K                int
-	LDA, LDB, LDC          int // elements from row to row
-	Batch                  int // how many products; 0 is one
-	NextA, NextB, NextC    int // elements from one to the next; 0 if all have the same A or B
+	LDA, LDB, LDC          int // elements from one row to the next
+	Batch                  int // number of products; 0 means one
+	NextA, NextB, NextC    int // elements from one product to the next; 0 if all share A or B
 	TransA, TransB, Bias   bool
 	Type, Result           tensor.DType // of A, B and bias; of C: F32 or BF16
-	AlignA, AlignB, AlignC int          // powers of two that addresses are multiples of, 256 at most
-	Workspace              int          // bytes that Multiply will be given
+	AlignA, AlignB, AlignC int          // powers of two up to 256 that divide the addresses
+	Workspace              int          // bytes that Multiply will get
 }
 
-// A Plan is a product that cuBLASLt has algorithms for.
+// A Plan is a product for which cuBLASLt has algorithms.
 type Plan struct {
-	Algorithms int // how many it has, the best first as the library thinks
+	Algorithms int // number of algorithms; the library ranks the best first
 	gpu        *GPU
 	handle     C.uintptr_t
 }
 
-// Plan looks for algorithms. It is nil if there are none for a product. An error sticks.
+// Plan looks for algorithms. It returns nil if there are none for the product. An error sticks.
 func (b *BLAS) Plan(s Shape) (*Plan, error) {
 	if err := b.gpu.Err(); err != nil {
 		return nil, err
@@ -115,10 +115,10 @@ func (b *BLAS) Plan(s Shape) (*Plan, error) {
 	return p, nil
 }
 
-// Discard gives a plan back.
+// Discard frees the plan.
 func (p *Plan) Discard() { C.cuda_discard_plan(p.handle) }
 
-// Multiply queues the product by one of the plan's algorithms, onto what C holds if add says so. An error sticks.
+// Multiply queues the product with one of the plan's algorithms. If add is true, it adds to C. An error sticks.
 func (p *Plan) Multiply(algorithm int, a, b, c, bias uintptr, add bool, workspace uintptr, bytes int) {
 	if p.gpu.failed.Load() != nil {
 		return
@@ -128,7 +128,7 @@ func (p *Plan) Multiply(algorithm int, a, b, c, bias uintptr, add bool, workspac
 	}
 }
 
-// Try is Multiply, not added to what C holds, by an algorithm that may turn out not to serve: such an error does not stick.
+// Try is Multiply without add, with an algorithm that may turn out to be unsupported: such an error does not stick.
 func (p *Plan) Try(algorithm int, a, b, c, bias uintptr, workspace uintptr, bytes int) error {
 	if s := p.multiply(algorithm, a, b, c, bias, false, workspace, bytes); s.code != 0 {
 		return newError(fmt.Sprintf("try algorithm %d", algorithm), s)

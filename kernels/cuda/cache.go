@@ -15,13 +15,13 @@ import (
 	"restyle/internal/disk"
 )
 
-// A Cache is a folder of compiled programs, one file each, that any number of processes may share. A file is never changed
-// once it is there, and one that is damaged is made anew. The folder may be deleted at any time.
+// A Cache is a directory of compiled programs, one file each, that any number of processes may share. A file never
+// changes; a damaged one is written again. The directory may be deleted at any time.
 type Cache struct {
-	Dir string // "" keeps nothing
+	Dir string // "" stores nothing
 }
 
-// DefaultCache is the folder that RESTYLE_CACHE names, or restyle in the user's folder for caches.
+// DefaultCache returns the directory that RESTYLE_CACHE names, or restyle in the user's cache directory.
 func DefaultCache() Cache {
 	if dir := os.Getenv("RESTYLE_CACHE"); dir != "" {
 		return Cache{dir}
@@ -33,8 +33,8 @@ func DefaultCache() Cache {
 	return Cache{filepath.Join(dir, "restyle")}
 }
 
-// Compile is c.Compile, or what it returned in an earlier run for the same source, headers, options and GPU with the same
-// compiler. A folder that cannot be written to costs time, not more.
+// Compile returns c.Compile's image, or the one that it returned in an earlier run for the same source, headers,
+// options and GPU with the same compiler. If the directory cannot be written to, only time is lost.
 func (cache Cache) Compile(c *Compiler, p Program, arch string) ([]byte, error) {
 	if cache.Dir == "" {
 		image, _, err := c.Compile(p, arch)
@@ -54,13 +54,13 @@ func (cache Cache) Compile(c *Compiler, p Program, arch string) ([]byte, error) 
 	return image, err
 }
 
-// sealed is the file of an image. The sum comes after the image, so that tools which read images can read the file.
+// sealed returns the file for an image. The checksum comes after the image, so that tools for images can read the file.
 func sealed(image []byte) []byte {
 	sum := sha256.Sum256(image)
 	return append(slices.Clone(image), sum[:]...)
 }
 
-// unsealed returns the image of a file, if it is whole.
+// unsealed returns the image in a file, if the file is intact.
 func unsealed(file []byte) (image []byte, ok bool) {
 	if len(file) <= sha256.Size {
 		return nil, false
@@ -71,7 +71,7 @@ func unsealed(file []byte) (image []byte, ok bool) {
 }
 
 func read(path string) ([]byte, error) {
-	f, err := disk.Open(path, os.O_RDONLY, 0) // what another user put there is not run
+	f, err := disk.Open(path, os.O_RDONLY, 0) // files of other users are not used: they would be run
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// key is a sum over all that the image depends on, each part with its length so that no two joined are like two others.
+// key returns a hash of all that the image depends on. Each part is preceded by its length, so that different parts
+// never give the same input.
 func key(c *Compiler, p Program, arch string) [sha256.Size]byte {
 	parts := []string{"1", c.identity(), p.Name, p.Source, arch}
 	for _, h := range slices.Sorted(maps.Keys(p.Headers)) {
@@ -94,12 +95,12 @@ func key(c *Compiler, p Program, arch string) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// identity tells compilers apart: by the version, and by the size of the file, since two patches of a version say the same.
+// identity tells compilers apart by version and file size, because two patches of a version report the same version.
 func (c *Compiler) identity() string {
 	return fmt.Sprintf("NVRTC %d.%d, %d bytes", c.Major, c.Minor, fileSize(c.Path))
 }
 
-// fileSize is 0 if the file cannot be looked at.
+// fileSize returns 0 if the file is inaccessible.
 func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 	"restyle/internal/disk"
 )
 
-// Choices are the algorithms of products, by the text of their Shape: what Plan.Algorithm says of one, or "" for cuBLASLt's first.
-// They mean something to the same library on a GPU of the same model: see BLAS.String.
+// Choices maps products, as the text of their Shape, to their algorithms: what Plan.Algorithm returned, or "" for
+// cuBLASLt's first. They are valid for the same library on a GPU of the same model: see BLAS.String.
 type Choices map[string]string
 
-// String is the library and what it runs on: all that the algorithms follow from. Two patches of a version say the same of
-// themselves, so it has the file's size too.
+// String identifies the library and the GPU, on which the algorithms depend. Two patches of a version report the same
+// version, so it includes the file's size.
 func (b *BLAS) String() string {
 	return fmt.Sprintf("%s (%d multiprocessors) with cuBLASLt %d (%d bytes)", b.gpu.Name, b.gpu.SMs, b.Version, fileSize(b.Path))
 }
 
-// String is everything of a product that its algorithm depends on.
+// String describes everything about a product that its algorithm depends on.
 func (s Shape) String() string {
 	form := func(transposed bool) string { return map[bool]string{false: "", true: "T"}[transposed] }
 	text := fmt.Sprintf("%dx%dx%d A%s(%d)·B%s(%d)=C(%d) %v>%v align %d,%d,%d in %d", s.M, s.N, s.K, form(s.TransA), s.LDA, form(s.TransB), s.LDB,
@@ -41,19 +41,19 @@ func (s Shape) String() string {
 	return text
 }
 
-// Algorithm is one of the plan's algorithms, as text to keep.
+// Algorithm returns one of the plan's algorithms as text, to be stored.
 func (p *Plan) Algorithm(i int) string {
 	var b [C.CUDA_ALGORITHM_BYTES]byte
 	C.cuda_algorithm(p.handle, C.int(i), unsafe.Pointer(&b[0]))
 	return hex.EncodeToString(b[:])
 }
 
-// Use puts an algorithm that was kept in the place of the plan's first. An error, of text that is none or of one that cannot compute
-// the product with so many bytes of workspace, does not stick.
+// Use replaces the plan's first algorithm by a stored one. It returns an error, which does not stick, if the text is
+// invalid or if the algorithm cannot compute the product with workspace bytes of workspace.
 func (p *Plan) Use(algorithm string, workspace int) error {
 	b, err := hex.DecodeString(algorithm)
 	if err != nil || len(b) != C.CUDA_ALGORITHM_BYTES {
-		return fmt.Errorf("%q is no algorithm of cuBLASLt: it has %d bytes in hexadecimal", algorithm, C.CUDA_ALGORITHM_BYTES)
+		return fmt.Errorf("cuBLASLt algorithm %q: must be %d bytes in hexadecimal", algorithm, C.CUDA_ALGORITHM_BYTES)
 	}
 	if s := C.cuda_use_algorithm(p.gpu.handle, p.handle, unsafe.Pointer(&b[0]), C.uint64_t(workspace)); s.code != 0 {
 		return newError("use algorithm "+algorithm, s)
@@ -61,7 +61,8 @@ func (p *Plan) Use(algorithm string, workspace int) error {
 	return nil
 }
 
-// Choices are those of earlier runs of the same library on such a GPU. There are none if the file is damaged.
+// Choices returns the choices of earlier runs of the same library on a GPU of the same model. There are none if the
+// file is damaged.
 func (cache Cache) Choices(b *BLAS) Choices {
 	file, err := read(cache.choices(b))
 	if image, ok := unsealed(file); err == nil && ok {
@@ -77,7 +78,7 @@ func parseChoices(text []byte) (c Choices) {
 	return c
 }
 
-// KeepChoices adds choices to those of earlier runs. A folder that cannot be written to costs time, not more.
+// KeepChoices adds choices to those of earlier runs. If the directory cannot be written to, only time is lost.
 func (cache Cache) KeepChoices(b *BLAS, c Choices) {
 	all := cache.Choices(b)
 	maps.Copy(all, c)
@@ -87,7 +88,7 @@ func (cache Cache) KeepChoices(b *BLAS, c Choices) {
 	}
 }
 
-// choices is the file.
+// choices returns the path of the file.
 func (cache Cache) choices(b *BLAS) string {
 	sum := sha256.Sum256([]byte("1 " + b.String()))
 	name := strings.Map(func(r rune) rune {

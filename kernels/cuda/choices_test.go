@@ -39,7 +39,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 	for i, c := range []struct {
 		algorithm, says string
-	}{{bad, ""}, {"", "is no algorithm"}, {good[:126], "is no algorithm"}, {good + "00", "is no algorithm"}, {"x" + good[1:], "is no algorithm"},
+	}{{bad, ""}, {"", "must be 64 bytes"}, {good[:126], "must be 64 bytes"}, {good + "00", "must be 64 bytes"}, {"x" + good[1:], "must be 64 bytes"},
 		{strings.Repeat("ab", 64), "use algorithm abab"}} {
 		err := p.Use(c.algorithm, 0)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {

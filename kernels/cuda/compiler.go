@@ -19,17 +19,18 @@ import (
 	"unsafe"
 )
 
-// A Compiler is NVRTC. It needs neither a GPU nor a driver, and may be used from any goroutine.
+// A Compiler is NVRTC. It needs neither a GPU nor a driver. Any goroutine may use it.
 type Compiler struct {
-	Major, Minor int    // its version: 13 and 0 for CUDA 13.0
+	Major, Minor int    // version: 13 and 0 for CUDA 13.0
 	Path         string // the library's file
-	Archs        []int  // the compute capabilities that it compiles for, rising: 90 for 9.0
+	Archs        []int  // the compute capabilities that it compiles for, ascending: 90 for 9.0
 	handle       C.uintptr_t
 }
 
-// OpenCompiler finds NVRTC for a GPU, in the file that RESTYLE_NVRTC names or where CUDA's toolkits and the packages of pip and conda
-// are: the first that compiles for the GPU, or else the first. None is taken whose code the GPU's driver would not load. No
-// Properties are any GPU. The error has the command that installs one.
+// OpenCompiler opens NVRTC for a GPU; the zero Properties stand for any GPU. It looks in the file that RESTYLE_NVRTC
+// names, or in the directories of CUDA's toolkits and of pip's and conda's packages, and takes the first library that
+// compiles for the GPU, or else the first, but never one whose code the GPU's driver would not load. The error has the
+// command that installs NVRTC.
 func OpenCompiler(p Properties) (*Compiler, error) {
 	return openCompiler(libnvrtc.paths(p.Driver), p)
 }
@@ -53,7 +54,7 @@ func openCompiler(paths []string, gpu Properties) (first *Compiler, err error) {
 	return first, nil
 }
 
-// tryCompiler opens the library at a path, or says why not.
+// tryCompiler opens the library at a path, or puts the reason why not in message.
 func tryCompiler(path string, message *C.char, size C.int) *Compiler {
 	preloadBuiltins(path)
 	p := C.CString(path)
@@ -70,7 +71,8 @@ func tryCompiler(path string, message *C.char, size C.int) *Compiler {
 	return &Compiler{int(c.major), int(c.minor), C.GoString(&c.path[0]), archs, c.compiler}
 }
 
-// Older says, if the compiler is older than a GPU and makes no code of its own for it, what that means and what to do; "" if not.
+// Older returns, if the compiler is too old to make code for exactly this GPU, what that means and what to do, and ""
+// otherwise.
 func (c *Compiler) Older(gpu Properties) string {
 	arch, err := c.Arch(gpu.Major, gpu.Minor)
 	if err == nil && !strings.HasPrefix(arch, "compute_") {
@@ -80,8 +82,8 @@ func (c *Compiler) Older(gpu Properties) string {
 		c.Major, c.Minor, c.Path, gpu.Name, gpu.Major, gpu.Minor, libnvrtc.install(gpu.Driver))
 }
 
-// preloadBuiltins opens libnvrtc-builtins where it lies beside an NVRTC that is given by its path: some builds look for it
-// only where the loader does, and then fail at the first compilation.
+// preloadBuiltins opens libnvrtc-builtins if it is next to an NVRTC that was opened by its path: some builds look for
+// it only where the loader does, and then fail at the first compilation.
 func preloadBuiltins(path string) {
 	if filepath.Base(path) == path {
 		return
@@ -89,15 +91,15 @@ func preloadBuiltins(path string) {
 	files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "libnvrtc-builtins.so.*"))
 	for _, f := range files {
 		p := C.CString(f)
-		C.cuda_preload(p) // a failure is NVRTC's to report, if it matters
+		C.cuda_preload(p) // if a failure matters, NVRTC will report it
 		C.free(unsafe.Pointer(p))
 	}
 }
 
-// Arch is what to compile for, for a GPU of that compute capability: its own machine code where the compiler knows it, with
-// what only that GPU has ("sm_90a"); the code of the nearest older GPU of the same generation ("sm_86" for an 8.9), which
-// runs as it is; else PTX of the newest that the compiler knows ("compute_90"), which the driver compiles when it is loaded.
-// A GPU older than all of them is an error.
+// Arch returns what to compile for, for a GPU of a compute capability: its own machine code if the compiler knows it,
+// with the features that only that GPU has ("sm_90a"); or the code of the nearest older GPU of the same generation
+// ("sm_86" for an 8.9), which runs unchanged; or else PTX for the newest GPU that the compiler knows ("compute_90"),
+// which the driver compiles on loading. A GPU older than all of them is an error.
 func (c *Compiler) Arch(major, minor int) (string, error) {
 	capability := 10*major + minor
 	older := slices.DeleteFunc(slices.Clone(c.Archs), func(a int) bool { return a > capability })
@@ -118,17 +120,17 @@ func (c *Compiler) Arch(major, minor int) (string, error) {
 type Program struct {
 	Name    string            // for messages: "rmsnorm.cu"
 	Source  string            // CUDA C++
-	Headers map[string]string // what an #include of each name finds; there are no others
+	Headers map[string]string // by the names in #include directives; there are no other headers
 	Options []string          // such as "-DDIM=2048"
 }
 
-// options are those that every source is compiled with, and its own.
+// options returns the options for every source, followed by the program's own.
 func (p Program) options(arch string) []string {
 	return append([]string{"--std=c++17", "-default-device", "--gpu-architecture=" + arch}, p.Options...)
 }
 
-// Compile compiles a program for what Arch named. It returns the image for Load, and what the compiler had to say, which may be
-// something even when all is well. The error holds that too.
+// Compile compiles a program for what Arch returned. It returns the image for Load, and the compiler's log, which may
+// be nonempty even without an error. The error includes the log.
 func (c *Compiler) Compile(p Program, arch string) (image []byte, log string, err error) {
 	var texts []*C.char
 	text := func(s string) *C.char {

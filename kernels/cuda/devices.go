@@ -20,31 +20,32 @@ import (
 	"unsafe"
 )
 
-// Properties are what a GPU is.
+// Properties describe a GPU.
 type Properties struct {
-	Name         string // as the driver gives it, "NVIDIA H200"; that of a MIG slice has its size
-	UUID         string // as nvidia-smi gives it, without what it begins with, "GPU-" or "MIG-"
+	Name         string // as the driver reports it, "NVIDIA H200"; for a MIG slice it includes its size
+	UUID         string // as nvidia-smi reports it, without the prefix "GPU-" or "MIG-"
 	Major, Minor int    // compute capability: 9 and 0 for 9.0
 	SMs          int    // streaming multiprocessors
-	L2           int    // bytes of level 2 cache
-	Memory       int    // bytes in all
-	// Bandwidth is how many bytes a second the memory is built to move: two transfers a clock on each line. 0: the driver does not tell.
+	L2           int    // bytes of L2 cache
+	Memory       int    // total bytes
+	// Bandwidth is the peak memory bandwidth in bytes per second: two transfers per clock on each line. 0: the driver does
+	// not tell.
 	Bandwidth float64
-	Driver    int // the newest CUDA that the driver knows: 13000 for 13.0
+	Driver    int // the newest CUDA that the driver supports: 13000 for 13.0
 }
 
-// HasBF16 says whether the GPU computes in bfloat16.
+// HasBF16 reports whether the GPU computes in bfloat16.
 func (p Properties) HasBF16() bool { return p.Major >= 8 }
 
 // A Candidate is a GPU that could be opened.
 type Candidate struct {
 	Properties
 	Ordinal int // for Open
-	Free    int // bytes of memory; 0 if the GPU cannot be taken into use
+	Free    int // bytes of memory; 0 if the GPU cannot be opened
 }
 
-// Candidates lists the GPUs of the machine, the one with the most free memory first, and of those that have as much, in the order
-// of their numbers. Without NVML, each is taken into use for a moment, to ask.
+// Candidates lists the machine's GPUs, the one with the most free memory first, and GPUs with equal free memory in the
+// order of their numbers. Without NVML, it opens each GPU for a moment to ask.
 func Candidates() (list []Candidate, err error) {
 	driver, err := openDriver(libcuda.paths(0))
 	if err != nil {
@@ -80,8 +81,8 @@ func freeOf(c Candidate) int {
 	return free
 }
 
-// openDriver opens libcuda. GPUs are numbered in the order of their places on the bus, as nvidia-smi has them, and not by speed,
-// unless the user has chosen another order.
+// openDriver opens libcuda. GPUs are numbered by their place on the bus, as in nvidia-smi, and not by speed, unless the
+// user has chosen another order.
 func openDriver(paths []string) (driver C.uintptr_t, err error) {
 	const order = "CUDA_DEVICE_ORDER"
 	if _, set := os.LookupEnv(order); !set {
@@ -89,7 +90,7 @@ func openDriver(paths []string) (driver C.uintptr_t, err error) {
 			return 0, err
 		}
 	}
-	var version C.int // of one that lacks something
+	var version C.int // of a driver that lacks a function
 	err = search(withoutDriver(root), paths, func(path string, message *C.char, size C.int) bool {
 		p := C.CString(path)
 		defer C.free(unsafe.Pointer(p))
@@ -105,7 +106,7 @@ func openDriver(paths []string) (driver C.uintptr_t, err error) {
 	return driver, nil
 }
 
-// describe asks what a GPU is, without taking it into use.
+// describe returns a GPU's properties without opening it.
 func describe(driver C.uintptr_t, ordinal int) (d C.cuda_device, err error) {
 	s := C.cuda_describe(driver, C.int(ordinal), &d)
 	if err := tooOld(int(d.driver)); err != nil {
@@ -114,7 +115,8 @@ func describe(driver C.uintptr_t, ordinal int) (d C.cuda_device, err error) {
 	return d, opened(s, ordinal, d)
 }
 
-// tooOld is the error of a driver that knows that CUDA: nil if it is not too old, or if it is 0, which is not known.
+// tooOld returns the error for a driver that supports only this version of CUDA, or nil if it is new enough or unknown,
+// 0.
 func tooOld(version int) error {
 	if version == 0 || version/1000 >= oldestCUDA {
 		return nil
@@ -123,7 +125,7 @@ func tooOld(version int) error {
 		version/1000, version%1000/10, oldestCUDA)
 }
 
-// opened is the error of a GPU that could not be described or taken into use: nil if it could.
+// opened returns the error for a GPU that could not be described or opened, or nil if it could.
 func opened(s C.cuda_status, ordinal int, d C.cuda_device) error {
 	if s.code == 0 {
 		return nil

@@ -22,8 +22,8 @@ import (
 //go:embed emulated_*.hpp api.h blas.h
 var emulatedSources embed.FS
 
-// ErrNoCompiler is the error of a machine without a C++ compiler, of which the emulated GPU is made, or on which it cannot be: its
-// fibers and its modules know Linux on x86-64 and arm64. It is an errors.ErrUnsupported.
+// ErrNoCompiler is the error of a machine that cannot build the emulated GPU: it has no C++ compiler, or is not Linux
+// on x86-64 or arm64, which the fibers and modules of the emulated GPU need. It is an errors.ErrUnsupported.
 var ErrNoCompiler error = noCompiler{}
 
 type noCompiler struct{}
@@ -34,9 +34,9 @@ func (noCompiler) Error() string {
 
 func (noCompiler) Is(err error) bool { return err == errors.ErrUnsupported }
 
-// OpenEmulated opens a GPU that this machine's processor plays, with its compiler: for finding mistakes in kernels where there is
-// no GPU. It takes the same sources and gives the same answers, a thousand times slower. The library that does it is made by the
-// machine's C++ compiler at the first call, and kept in the cache.
+// OpenEmulated opens a GPU that is emulated on the CPU, with its compiler, to find errors in kernels without a GPU. It
+// takes the same sources and gives the same results, a thousand times slower. The machine's C++ compiler builds its
+// library at the first call; the cache stores it.
 func OpenEmulated(cache Cache) (*GPU, *Compiler, error) {
 	library, err := emulator(cache)
 	if err != nil {
@@ -53,7 +53,7 @@ func OpenEmulated(cache Cache) (*GPU, *Compiler, error) {
 	return g, c, nil
 }
 
-// OpenEmulatedBLAS opens its stand-in for cuBLASLt.
+// OpenEmulatedBLAS opens the emulated GPU's stand-in for cuBLASLt.
 func OpenEmulatedBLAS(g *GPU) (*BLAS, error) {
 	library, err := emulator(DefaultCache())
 	if err != nil {
@@ -62,13 +62,14 @@ func OpenEmulatedBLAS(g *GPU) (*BLAS, error) {
 	return openBLAS(g, []string{library})
 }
 
-// targets says whether a compiler makes code for the machine that this program was built for, by what it answers to -dumpmachine.
+// targets reports whether a compiler, by its answer to -dumpmachine, makes code for the machine that this program was
+// built for.
 func targets(machine string) bool {
 	name := map[string]string{"amd64": "x86_64-", "arm64": "aarch64-"}[runtime.GOARCH]
 	return name != "" && strings.HasPrefix(machine, name)
 }
 
-// emulator returns the file of the library, which it makes if the cache has none of the same source and compiler.
+// emulator returns the file of the library. It builds it if the cache has none from the same source and compiler.
 func emulator(cache Cache) (string, error) {
 	cxx, err := cxx()
 	if err != nil {
@@ -79,10 +80,10 @@ func emulator(cache Cache) (string, error) {
 		return "", err
 	}
 	key := emulatedKey(cxx, sources)
-	version := binary.LittleEndian.Uint32(key) >> 1 // code that an older emulation made is no code for this one
+	version := binary.LittleEndian.Uint32(key) >> 1 // code of an older emulation does not run on this one
 	dir := cache.Dir
 	if dir == "" {
-		return "", errors.New("the emulated GPU needs a folder for what it compiles: set RESTYLE_CACHE to one")
+		return "", errors.New("the emulated GPU needs a directory for compiled code: set RESTYLE_CACHE")
 	}
 	path := filepath.Join(dir, fmt.Sprintf("emulated-%x.so", key[:16]))
 	if file, err := read(path); err == nil {
@@ -113,10 +114,11 @@ func emulator(cache Cache) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	return path, disk.Write(path, sealed(image), 0o600) // the loader does not mind the sum behind it
+	return path, disk.Write(path, sealed(image), 0o600) // the loader ignores the checksum at the end
 }
 
-// emulatedFiles are the sources of the library, by name. One of them has the text of what kernels include.
+// emulatedFiles returns the sources of the library by name. One of them is the text of the headers that kernels
+// include.
 func emulatedFiles() (map[string]string, error) {
 	files := map[string]string{}
 	err := fs.WalkDir(emulatedSources, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -131,7 +133,7 @@ func emulatedFiles() (map[string]string, error) {
 	return files, err
 }
 
-// emulatedKey is a sum over all that the library depends on.
+// emulatedKey returns a hash of all that the library depends on.
 func emulatedKey(cxx string, sources map[string]string) []byte {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\x00%s", cxx, versionOf(cxx))
@@ -141,13 +143,13 @@ func emulatedKey(cxx string, sources map[string]string) []byte {
 	return sum.Sum(nil)
 }
 
-// versionOf is what a compiler says of itself. A newer one at the same place makes other code.
+// versionOf returns the version that a compiler reports. A newer compiler in the same place makes different code.
 func versionOf(cxx string) string {
 	said, err := exec.Command(cxx, "--version").CombinedOutput()
 	return fmt.Sprint(string(said), err)
 }
 
-// cxx is the machine's C++ compiler.
+// cxx returns the path of the machine's C++ compiler.
 func cxx() (string, error) {
 	if runtime.GOOS != "linux" || (runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64") {
 		return "", fmt.Errorf("%w: this is %s on %s", ErrNoCompiler, runtime.GOOS, runtime.GOARCH)

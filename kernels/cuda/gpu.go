@@ -40,18 +40,18 @@ import (
 	"unsafe"
 )
 
-// A GPU is one NVIDIA GPU in use by this process.
+// A GPU is an NVIDIA GPU that this process has opened.
 type GPU struct {
 	Properties
 	handle  C.uintptr_t
 	guards  bool
 	reading sync.Mutex
 	failed  atomic.Pointer[error]    // the first error
-	last    atomic.Pointer[Function] // the kernel launched last, for the text of errors that come out later
+	last    atomic.Pointer[Function] // the last kernel launched, for the text of errors that surface later
 }
 
-// Open takes the GPU of that number, from 0: the order is nvidia-smi's, unless CUDA_DEVICE_ORDER or CUDA_VISIBLE_DEVICES changes
-// it. The error says what to do.
+// Open opens the GPU with a number, from 0. The numbers are nvidia-smi's, unless CUDA_DEVICE_ORDER or
+// CUDA_VISIBLE_DEVICES changes them. The error says what to do.
 func Open(ordinal int) (*GPU, error) { return open(libcuda.paths(0), ordinal) }
 
 func open(paths []string, ordinal int) (*GPU, error) {
@@ -62,7 +62,7 @@ func open(paths []string, ordinal int) (*GPU, error) {
 	return use(driver, ordinal)
 }
 
-// use takes a driver's GPU into use.
+// use opens a driver's GPU.
 func use(driver C.uintptr_t, ordinal int) (*GPU, error) {
 	d, err := describe(driver, ordinal)
 	if err != nil {
@@ -76,8 +76,8 @@ func use(driver C.uintptr_t, ordinal int) (*GPU, error) {
 
 var errClosed = errors.New("GPU: it is closed")
 
-// Close gives the GPU back, and with it all memory and modules, which nothing may use any more. Closing twice does nothing,
-// and after an error there is none here, where it could only be the same.
+// Close closes the GPU and frees all its memory and modules, which must not be used any more. Closing twice does
+// nothing. After an error Close returns nil: it could only repeat that error.
 func (g *GPU) Close() error {
 	old := g.failed.Swap(&errClosed)
 	if old == &errClosed {
@@ -89,7 +89,7 @@ func (g *GPU) Close() error {
 	return nil
 }
 
-// Err is the first error, nil when there was none. It does not wait.
+// Err returns the first error, or nil. It does not wait.
 func (g *GPU) Err() error {
 	if e := g.failed.Load(); e != nil {
 		return *e
@@ -97,14 +97,15 @@ func (g *GPU) Err() error {
 	return nil
 }
 
-// fail has an error stick, and returns the first of all. Text of it is made only here, where something failed.
+// fail makes an error stick, and returns the first of all errors. It formats the text only here, where something
+// failed.
 func (g *GPU) fail(s C.cuda_status, format string, args ...any) error {
 	var err error = newError(fmt.Sprintf(format, args...), s)
 	g.failed.CompareAndSwap(nil, &err)
 	return g.Err()
 }
 
-// Free is the memory that is left, and all that there is, in bytes.
+// Free returns the available and the total memory in bytes.
 func (g *GPU) Free() (available, total int, err error) {
 	if err := g.Err(); err != nil {
 		return 0, 0, err
@@ -116,7 +117,7 @@ func (g *GPU) Free() (available, total int, err error) {
 	return int(a), int(t), nil
 }
 
-// Alloc allocates memory of the GPU, at an address that is a multiple of 256. What is in it is undefined.
+// Alloc allocates GPU memory at an address that is a multiple of 256. Its contents are undefined.
 func (g *GPU) Alloc(bytes int) (uintptr, error) {
 	if err := g.Err(); err != nil {
 		return 0, err
@@ -132,7 +133,7 @@ func (g *GPU) Alloc(bytes int) (uintptr, error) {
 	return uintptr(p), nil
 }
 
-// Release gives memory from Alloc back. Kernels that still use it are waited for.
+// Release frees memory from Alloc. It waits for kernels that still use it.
 func (g *GPU) Release(addr uintptr) error {
 	if err := g.Err(); err != nil {
 		return err
@@ -143,18 +144,19 @@ func (g *GPU) Release(addr uintptr) error {
 	return nil
 }
 
-// Guards says whether the GPU sees what touches memory that belongs to nothing, as Belongs tells it: the emulated one does.
+// Guards reports whether the GPU detects accesses to memory that belongs to nothing, as told by Belongs. The emulated
+// GPU does.
 func (g *GPU) Guards() bool { return g.guards }
 
-// Belongs tells a GPU that Guards whether a part of what Alloc returned belongs to something. Until it is told, all does. What
-// begins to belong to something is as if nobody had written it.
+// Belongs tells a GPU that Guards whether part of an allocation belongs to something. Initially all of it does. What
+// starts to belong to something counts as unwritten.
 func (g *GPU) Belongs(addr uintptr, bytes int, toSomething bool) {
 	if g.Err() == nil {
 		C.cuda_belongs(g.handle, C.uint64_t(addr), C.uint64_t(bytes), flag(toSomething))
 	}
 }
 
-// Upload queues a copy from this process's memory, which it has read when it returns.
+// Upload queues a copy from this process's memory. It has read from when it returns.
 func (g *GPU) Upload(to uintptr, from []byte) error {
 	if err := g.Err(); err != nil || len(from) == 0 {
 		return err
@@ -165,7 +167,7 @@ func (g *GPU) Upload(to uintptr, from []byte) error {
 	return nil
 }
 
-// Download waits for all that is queued and copies to this process's memory.
+// Download waits for all queued work and copies to this process's memory.
 func (g *GPU) Download(to []byte, from uintptr) error {
 	if err := g.Err(); err != nil || len(to) == 0 {
 		return err
@@ -176,9 +178,10 @@ func (g *GPU) Download(to []byte, from uintptr) error {
 	return nil
 }
 
-// Read waits for all that is queued and calls f with the bytes from an address on, a ReadChunk at a time, each good until f returns.
-// While f works on one, the next is on its way. f's first error ends it. f does not call Read.
-func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
+// Read waits for all queued work and calls f with the bytes from an address on, at most ReadChunk bytes at a time. A
+// chunk is valid until f returns. The next chunk is on its way while f works. Read stops at f's first error. f must not
+// call Read.
+func (g *GPU) Read(from uintptr, bytes int, f func(chunk []byte) error) error {
 	if err := g.Err(); err != nil {
 		return err
 	}
@@ -194,8 +197,8 @@ func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
 		if err := g.Err(); err != nil {
 			return err
 		}
-		piece, n := C.int(at/ReadChunk%C.CUDA_READ_CHUNKS), min(ReadChunk, bytes-at)
-		if s := C.cuda_fetch(g.handle, piece, C.uint64_t(from)+C.uint64_t(at), C.uint64_t(n)); s.code != 0 {
+		chunk, n := C.int(at/ReadChunk%C.CUDA_READ_CHUNKS), min(ReadChunk, bytes-at)
+		if s := C.cuda_fetch(g.handle, chunk, C.uint64_t(from)+C.uint64_t(at), C.uint64_t(n)); s.code != 0 {
 			return g.fail(s, "copy %d bytes from %#x%v", n, from+uintptr(at), g.after())
 		}
 		return nil
@@ -207,29 +210,29 @@ func (g *GPU) Read(from uintptr, bytes int, f func(piece []byte) error) error {
 		if err := fetch(at + ReadChunk); err != nil {
 			return err
 		}
-		piece := C.int(at / ReadChunk % C.CUDA_READ_CHUNKS)
-		if s := C.cuda_fetched(g.handle, piece); s.code != 0 {
+		chunk := C.int(at / ReadChunk % C.CUDA_READ_CHUNKS)
+		if s := C.cuda_fetched(g.handle, chunk); s.code != 0 {
 			return g.fail(s, "wait for a copy from %#x%v", from+uintptr(at), g.after())
 		}
-		if err := f(unsafe.Slice((*byte)(C.cuda_read_chunk(g.handle, piece)), min(ReadChunk, bytes-at))); err != nil {
+		if err := f(unsafe.Slice((*byte)(C.cuda_read_chunk(g.handle, chunk)), min(ReadChunk, bytes-at))); err != nil {
 			return err
 		}
 	}
 	return g.Err()
 }
 
-// ReadChunk is how many bytes Read gives at a time, at most.
+// ReadChunk is the maximum number of bytes that Read passes at a time.
 const ReadChunk = C.CUDA_READ_CHUNK
 
-// readUnpinned is Read where no memory is pinned.
-func (g *GPU) readUnpinned(from uintptr, bytes int, f func(piece []byte) error) error {
+// readUnpinned is Read without pinned memory.
+func (g *GPU) readUnpinned(from uintptr, bytes int, f func(chunk []byte) error) error {
 	buffer := make([]byte, min(ReadChunk, bytes))
 	for at := 0; at < bytes; at += ReadChunk {
-		piece := buffer[:min(ReadChunk, bytes-at)]
-		if err := g.Download(piece, from+uintptr(at)); err != nil {
+		chunk := buffer[:min(ReadChunk, bytes-at)]
+		if err := g.Download(chunk, from+uintptr(at)); err != nil {
 			return err
 		}
-		if err := f(piece); err != nil {
+		if err := f(chunk); err != nil {
 			return err
 		}
 	}
@@ -247,7 +250,7 @@ func (g *GPU) Copy(to, from uintptr, bytes int) error {
 	return nil
 }
 
-// Fill queues the setting of every byte to a value.
+// Fill queues setting every byte to a value.
 func (g *GPU) Fill(addr uintptr, value byte, bytes int) error {
 	if err := g.Err(); err != nil || bytes == 0 {
 		return err
@@ -258,7 +261,7 @@ func (g *GPU) Fill(addr uintptr, value byte, bytes int) error {
 	return nil
 }
 
-// Sync waits for all that is queued, and returns the first error.
+// Sync waits for all queued work, and returns the first error.
 func (g *GPU) Sync() error {
 	if err := g.Err(); err != nil {
 		return err
@@ -269,7 +272,7 @@ func (g *GPU) Sync() error {
 	return nil
 }
 
-// after names, for an error, the kernel that was launched last: a fault comes out of a later call than the one that made it.
+// after names the last kernel launched, for an error: a fault surfaces in a later call than the one that caused it.
 func (g *GPU) after() string {
 	if f := g.last.Load(); f != nil {
 		return ", at or before kernel " + f.name
@@ -277,7 +280,7 @@ func (g *GPU) after() string {
 	return ""
 }
 
-// Time queues what f queues and returns the time that it took on the GPU, without what was queued before it.
+// Time queues what f queues and returns the time that it took on the GPU, without the work queued before it.
 func (g *GPU) Time(f func()) (time.Duration, error) {
 	if err := g.Err(); err != nil {
 		return 0, err

@@ -11,14 +11,15 @@ package cuda
 */
 import "C"
 
-// A Graph is launches, with their arguments, that are queued as one. It lasts as long as its GPU, or until Close.
+// A Graph is a list of launches, with their arguments, that are queued together. It is valid until its GPU is closed,
+// or until Close.
 type Graph struct {
 	gpu    *GPU
 	handle C.uintptr_t
 }
 
-// Capture makes a graph of what f launches, which is not done by that. f launches kernels and does nothing else on the GPU: no
-// copy, no allocation, no waiting.
+// Capture makes a graph of the kernels that f launches; they do not run. f must do nothing else on the GPU: no copy, no
+// allocation, no waiting.
 func (g *GPU) Capture(f func()) (*Graph, error) {
 	if err := g.Err(); err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (g *GPU) Capture(f func()) (*Graph, error) {
 	}
 	f()
 	if err := g.Err(); err != nil {
-		C.cuda_end_capture(g.handle, nil) // what is wrong is known
+		C.cuda_end_capture(g.handle, nil) // the error is already known
 		return nil, err
 	}
 	graph := &Graph{gpu: g}
@@ -38,7 +39,7 @@ func (g *GPU) Capture(f func()) (*Graph, error) {
 	return graph, nil
 }
 
-// Launch queues the graph. An error sticks and comes out of the next call that returns one.
+// Launch queues the graph. An error sticks, and the next call that returns an error returns it.
 func (g *Graph) Launch() {
 	if g.gpu.failed.Load() != nil {
 		return
@@ -48,8 +49,8 @@ func (g *Graph) Launch() {
 	}
 }
 
-// Close gives the graph back, which may still be under way. Closing twice, or none, does nothing, and neither does it after an
-// error.
+// Close frees the graph, which may still be running. Closing a graph twice, or a nil graph, or after an error, does
+// nothing.
 func (g *Graph) Close() error {
 	if g == nil || g.handle == 0 {
 		return nil

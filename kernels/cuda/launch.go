@@ -20,7 +20,7 @@ import (
 	"unsafe"
 )
 
-// A Module is a compiled source, loaded. It lasts as long as its GPU.
+// A Module is a loaded compiled source. It is valid until its GPU is closed.
 type Module struct {
 	gpu       *GPU
 	handle    C.uintptr_t
@@ -28,7 +28,7 @@ type Module struct {
 	functions map[string]*Function
 }
 
-// Load loads what Compile made: an image is refused when it is not for this GPU.
+// Load loads an image that Compile returned. It refuses an image that is not for this GPU.
 func (g *GPU) Load(image []byte) (*Module, error) {
 	if len(image) == 0 {
 		return nil, fmt.Errorf("load a module: the image is empty")
@@ -47,15 +47,15 @@ func (g *GPU) Load(image []byte) (*Module, error) {
 	return m, nil
 }
 
-// A Function is one kernel of a module.
+// A Function is a kernel of a module.
 type Function struct {
 	name   string
 	handle C.uintptr_t
 	lock   sync.Mutex
-	shared int // bytes of dynamic shared memory that it was allowed
+	shared int // bytes of dynamic shared memory that it may use
 }
 
-// Function returns the kernel of the name that it has in the source, where it is extern "C".
+// Function returns the kernel with a name, which must be declared extern "C" in the source.
 func (m *Module) Function(name string) (*Function, error) {
 	if err := m.gpu.Err(); err != nil {
 		return nil, err
@@ -75,8 +75,9 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// allow has a kernel be launched with so much dynamic shared memory: without asking, it has 48 KiB with what it declares
-// itself. The limit belongs to the function on the GPU: asked for less, it would have less, so it only grows.
+// allow lets a kernel be launched with a number of bytes of dynamic shared memory: by default it may have 48 KiB,
+// including what it declares itself. The limit belongs to the function on the GPU, and a smaller request would lower
+// it, so allow only raises it.
 func (g *GPU) allow(f *Function, shared int) error {
 	f.lock.Lock()
 	defer f.lock.Unlock()
@@ -93,12 +94,12 @@ func (g *GPU) allow(f *Function, shared int) error {
 // Dim3 is a size in up to three dimensions; Y and Z of 0 count as 1.
 type Dim3 struct{ X, Y, Z int }
 
-// Count is how many there are in all.
+// Count returns the product of the dimensions.
 func (d Dim3) Count() int { return d.X * max(d.Y, 1) * max(d.Z, 1) }
 
-// Launch queues a kernel: grid blocks of block threads with that much dynamic shared memory in bytes. Each argument is a
-// word whose lower bytes are the parameter: an address, an integer, or the bits of a float. Their number and types are not
-// checked here, nor by CUDA. An error sticks and comes out of the next call that returns one.
+// Launch queues a kernel with grid thread blocks of block threads each, with shared bytes of dynamic shared memory.
+// Each argument is a word whose low bytes are the parameter: an address, an integer, or the bits of a float. Neither
+// Launch nor CUDA checks their number and types. An error sticks, and the next call that returns an error returns it.
 func (g *GPU) Launch(f *Function, grid, block Dim3, shared int, args ...uint64) {
 	if g.failed.Load() != nil {
 		return

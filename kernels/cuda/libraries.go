@@ -16,14 +16,14 @@ import (
 	"strings"
 )
 
-// A library is one of NVIDIA's, which are opened when the program runs, and where it is looked for: in the file that the variable
-// names, and nowhere else if it is set; where the loader looks; in the folders of the driver, or of CUDA's toolkits, of conda and
-// of pip's packages.
+// A library describes one of NVIDIA's libraries, which are opened while the program runs, and where to look for it:
+// only in the file that the variable names, if it is set; otherwise where the loader looks, and then in the directories
+// of the driver, or of CUDA's toolkits, conda and pip's packages.
 type library struct {
-	file     string // "%d" is CUDA's major version, if it has it. It is never the name without a number: libcuda.so is empty
+	file     string // "%d" stands for CUDA's major version, if the name has it. It never has no number: libcuda.so is a stub
 	variable string
-	driver   bool   // it comes with the driver, in one version
-	wheel    string // the folder of pip's package for CUDA 12, in site-packages/nvidia; for CUDA 13 there is one for all
+	driver   bool   // whether it comes with the driver, in one version
+	wheel    string // the directory of pip's package for CUDA 12, in site-packages/nvidia; for CUDA 13 all share one
 	pip      string // the name of pip's package for CUDA 13
 }
 
@@ -33,16 +33,16 @@ var (
 	libnvrtc    = library{file: "libnvrtc.so.%d", variable: "RESTYLE_NVRTC", wheel: "cuda_nvrtc", pip: "nvidia-cuda-nvrtc"}
 	libcublasLt = library{file: "libcublasLt.so.%d", variable: "RESTYLE_CUBLASLT", wheel: "cublas", pip: "nvidia-cublas"}
 
-	// NVTX, of CUDA 13 and of CUDA 12.
+	// NVTX of CUDA 13, and of CUDA 12.
 	libnvtx       = library{file: "libnvtx3interop.so.1", variable: "RESTYLE_NVTX", pip: "nvidia-nvtx"}
 	libnvToolsExt = library{file: "libnvToolsExt.so.1", variable: "RESTYLE_NVTX", wheel: "nvtx", pip: "nvidia-nvtx"}
 )
 
-// The versions of CUDA that are supported. Libraries of one work with every driver of the same major version and of newer ones.
+// The supported versions of CUDA. A library works with every driver of the same major version or a newer one.
 const oldestCUDA, newestCUDA = 12, 13
 
-// paths is where the library is looked for, in this order. driver is the newest CUDA that the driver knows, as 13000 for 13.0, or
-// 0 for any. A bare name goes through the loader's own search.
+// paths returns where to look for the library, in order. driver is the newest CUDA that the driver supports, as 13000
+// for 13.0, or 0 for any. A bare name goes through the loader's own search.
 func (l library) paths(driver int) []string {
 	if file := os.Getenv(l.variable); file != "" {
 		return []string{file}
@@ -60,14 +60,14 @@ func (l library) paths(driver int) []string {
 	paths := names
 	for _, pattern := range l.folders() {
 		for _, name := range names {
-			found, _ := filepath.Glob(filepath.Join(pattern, name)) // a pattern that is none finds nothing: a path may hold any sign
+			found, _ := filepath.Glob(filepath.Join(pattern, name)) // an invalid pattern finds nothing: a path may contain any character
 			paths = append(paths, found...)
 		}
 	}
 	return paths
 }
 
-// folders are patterns of those where CUDA's libraries are installed: by toolkits, conda and pip.
+// folders returns patterns of the directories in which toolkits, conda and pip install CUDA's libraries.
 func (l library) folders() (patterns []string) {
 	machine := map[string]string{"amd64": "x86_64", "arm64": "sbsa"}[runtime.GOARCH]
 	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda", "/usr/local/cuda-*"} {
@@ -80,14 +80,14 @@ func (l library) folders() (patterns []string) {
 		patterns = append(patterns, prefix+"/lib")
 	}
 	for _, prefix := range prefixes {
-		packages := prefix + "/lib*/python3*/*-packages/nvidia/" // Fedora's are in lib64, and Debian's are dist-packages
+		packages := prefix + "/lib*/python3*/*-packages/nvidia/" // Fedora has lib64, and Debian dist-packages
 		patterns = append(patterns, packages+"cu13/lib", packages+l.wheel+"/lib")
 	}
 	return patterns
 }
 
-// install is the command that installs the library for a driver that knows that CUDA, or for the newest CUDA if it is 0. Of an older
-// major version than the driver's, a library works too; of a newer one, it does not.
+// install returns the command that installs the library for a driver that supports this CUDA, or for the newest CUDA if
+// driver is 0. A library of an older major version than the driver's works too; a newer one does not.
 func (l library) install(driver int) string {
 	if driver != 0 && driver/1000 < newestCUDA {
 		return fmt.Sprintf("pip install %s-cu%d", l.pip, oldestCUDA)
@@ -95,8 +95,8 @@ func (l library) install(driver int) string {
 	return "pip install " + l.pip
 }
 
-// pythons are the prefixes of the Python installations whose packages a user may expect to be found: the activated one, the
-// one that the command python3 runs, the user's, the system's.
+// pythons returns the prefixes of the Python installations whose packages a user may expect to be found: the active
+// one, the one that the command python3 runs, the user's, and the system's.
 func pythons() (prefixes []string) {
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
 		if prefix := os.Getenv(name); prefix != "" {
@@ -112,7 +112,7 @@ func pythons() (prefixes []string) {
 	return append(prefixes, "/usr/local", "/usr")
 }
 
-// search opens the first library that opens. The error lists every path with what was wrong, in one line.
+// search opens the first library that can be opened. Its error lists every path with the reason, in one line.
 func search(failure string, paths []string, open func(path string, message *C.char, size C.int) bool) error {
 	var tried []string
 	for _, path := range paths {
@@ -121,7 +121,7 @@ func search(failure string, paths []string, open func(path string, message *C.ch
 			return nil
 		}
 		wrong := strings.TrimPrefix(C.GoString(&message[0]), path+": ")
-		if wrong == "cannot open shared object file: No such file or directory" { // of this library, not of one that it needs
+		if wrong == "cannot open shared object file: No such file or directory" { // this library is missing, not one that it depends on
 			wrong = "not there"
 		}
 		tried = append(tried, fmt.Sprintf("%s (%s)", path, wrong))

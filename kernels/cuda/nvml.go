@@ -17,10 +17,10 @@ import (
 	"unsafe"
 )
 
-// A Monitor reads the meters of a GPU through NVML, which comes with the driver. Nothing of it needs the GPU to be in use.
+// A Monitor reads the meters of a GPU through NVML, which comes with the driver. The GPU need not be open.
 type Monitor struct{ nvml, gpu C.uintptr_t }
 
-// OpenMonitor finds a GPU, or a slice of one, by its UUID, as Properties has it.
+// OpenMonitor finds a GPU, or a MIG slice, by its UUID, as in Properties.
 func OpenMonitor(uuid string) (*Monitor, error) {
 	nvml, err := openNVML()
 	if err != nil {
@@ -50,7 +50,7 @@ func openNVML() (nvml C.uintptr_t, err error) {
 	return nvml, err
 }
 
-// sliced is how many GPUs are cut into MIG slices, 0 without NVML.
+// sliced returns the number of GPUs that are divided into MIG slices, 0 without NVML.
 func sliced() int {
 	nvml, err := openNVML()
 	if err != nil {
@@ -59,18 +59,19 @@ func sliced() int {
 	return int(C.cuda_sliced(nvml))
 }
 
-// Meters are what a GPU's meters say. What a GPU does not tell is -1; a MIG slice tells little more than its memory.
+// Meters are readings of a GPU's sensors and counters. What a GPU does not report is -1; a MIG slice reports little
+// more than its memory.
 type Meters struct {
 	Energy      int  // millijoules since the driver was loaded
 	Power       int  // milliwatts
 	Clock       int  // of the multiprocessors, MHz
 	MemoryClock int  // MHz
 	Temperature int  // degrees Celsius
-	Held        Held // what holds the clocks back; 0 if it is not told
+	Held        Held // what holds the clocks back; 0 if it is not reported
 	Free, Used  int  // bytes of memory, of all processes
 }
 
-// Read reads them all.
+// Read reads all meters.
 func (m *Monitor) Read() Meters {
 	c := C.cuda_read_meters(m.nvml, m.gpu)
 	return Meters{
@@ -79,20 +80,21 @@ func (m *Monitor) Read() Meters {
 	}
 }
 
-// Held is why a GPU's clocks are below what they could be, as NVML's bits of clocks-event reasons.
+// Held tells why a GPU's clocks are below their maximum, as NVML's bits of clocks-event reasons.
 type Held uint64
 
-// Power says that the power limit, or the power supply, holds the clocks back.
+// Power reports whether the power limit, or the power supply, holds the clocks back.
 func (h Held) Power() bool {
 	return h&(C.nvmlClocksEventReasonSwPowerCap|C.nvmlClocksThrottleReasonHwPowerBrakeSlowdown) != 0
 }
 
-// Heat says that the temperature does.
+// Heat reports whether the temperature holds the clocks back.
 func (h Held) Heat() bool {
 	return h&(C.nvmlClocksEventReasonSwThermalSlowdown|C.nvmlClocksThrottleReasonHwThermalSlowdown) != 0
 }
 
-// String is what holds the clocks back, "power", "heat", "power and heat", "the hardware", or "" if none of these does.
+// String returns what holds the clocks back: "power", "heat", "power and heat", "the hardware", or "" if none of these
+// does.
 func (h Held) String() string {
 	var reasons []string
 	if h.Power() {

@@ -8,11 +8,11 @@ import "C"
 
 import "unsafe"
 
-// Ranges are stretches of time that have names on the time line of a profiler, Nsight Systems as a rule, through NVTX. Those of a
-// thread nest.
+// Ranges are named stretches of time on a profiler's time line, usually that of Nsight Systems, through NVTX. Ranges of
+// the same thread nest.
 type Ranges struct{ handle C.uintptr_t }
 
-// OpenRanges opens NVTX. It is an error if the library is not there, or if there is no profiler.
+// OpenRanges opens NVTX. It returns an error if there is no library or no profiler.
 func OpenRanges() (*Ranges, error) {
 	r := new(Ranges)
 	err := search("no ranges for a profiler", append(libnvtx.paths(0), libnvToolsExt.paths(0)...), func(path string, message *C.char, size C.int) bool {
@@ -27,12 +27,12 @@ func OpenRanges() (*Ranges, error) {
 	return r, nil
 }
 
-// Begin begins a range on the calling thread.
+// Begin starts a range on the calling thread.
 func (r *Ranges) Begin(name string) {
 	n := C.CString(name)
 	C.cuda_begin_range(r.handle, n)
 	C.free(unsafe.Pointer(n))
 }
 
-// End ends the one that began last on the calling thread.
+// End ends the range that started last on the calling thread.
 func (r *Ranges) End() { C.cuda_end_range(r.handle) }

@@ -10,9 +10,10 @@ import (
 	"testing"
 )
 
-// Fail runs a program on the emulated GPU, and has a call fail: the one of that number, from 0 on, of those of the driver, of NVRTC
-// and of cuBLASLt. -1 is none. A call of the driver then answers result, and others what they answer. It returns the names of all
-// calls, and what the program returns. Launches do nothing. Without a C++ compiler the test is skipped.
+// Fail runs a program on the emulated GPU and makes one call fail: call number call, from 0, among the calls of the
+// driver, NVRTC and cuBLASLt; -1 is none. A call of the driver then returns result, and other calls return their own
+// error. Fail returns the names of all calls, and the program's error. Launches do nothing. Without a C++ compiler it
+// skips the test.
 func Fail(t testing.TB, call, result int, program func() error) (names []string, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "calls")
@@ -28,8 +29,8 @@ func Fail(t testing.TB, call, result int, program func() error) (names []string,
 	return strings.Fields(string(text)), err
 }
 
-// Results are what a call is to answer in turn: of a result of a call of the driver alone, and of those after which a GPU does nothing
-// more.
+// Results returns the results to test a call with: one that affects only a driver call, and one after which a GPU does
+// nothing more.
 func Results(call string) []int {
 	if strings.HasPrefix(call, "nvrtc") || strings.HasPrefix(call, "cublasLt") {
 		return []int{2}
@@ -37,12 +38,12 @@ func Results(call string) []int {
 	return []int{2, 700, 999}
 }
 
-// Wrong says what is wrong with the error of a program of which Fail had that call fail: "" if nothing is.
+// Wrong returns what is wrong with the error of a program in which Fail made a call fail, or "" if nothing is.
 func Wrong(names []string, call, result int, err error) string {
-	if call >= len(names) { // it was not made: a goroutine was on fewer threads than at first
+	if call >= len(names) { // the call was not made: a goroutine ran on fewer threads than the first time
 		return ""
 	}
-	// There is a way without these, or what they give back is given back with something else.
+	// Programs can do without these, or something else frees what they free.
 	optional := []string{"cuMemHostAlloc", "cuDeviceGetAttribute", "cuEventDestroy_v2", "cuMemFreeHost"}
 	name := names[call]
 	switch {

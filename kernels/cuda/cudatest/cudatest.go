@@ -1,5 +1,5 @@
-// Package cudatest makes stand-ins for NVIDIA's libraries, for tests on machines without a GPU. They keep the libraries' rules,
-// and environment variables set the situation: testdata has them, each with a list at its beginning.
+// Package cudatest builds stand-ins for NVIDIA's libraries, for tests on machines without a GPU. They follow the
+// libraries' rules. Environment variables set the situation: each source in testdata lists its variables at the top.
 package cudatest
 
 import (
@@ -21,7 +21,7 @@ var builds struct {
 	done map[string]string
 }
 
-// Main runs the tests of a package that uses stand-ins, and returns the exit code: for a TestMain.
+// Main runs the tests of a package that uses stand-ins, and returns the exit code. Call it from TestMain.
 func Main(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "restyle-cuda-test")
 	if err != nil {
@@ -32,8 +32,8 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Opened has a device serve a test, and closes it when that ends: a GPU that the CPU plays, say, without whose compiler the test is
-// skipped. err is what opening it gave.
+// Opened passes a device, such as the emulated GPU, to a test, and closes it when the test ends. err is the error of
+// opening it; without the emulated GPU's compiler the test is skipped.
 func Opened(t testing.TB, device io.Closer, err error) {
 	t.Helper()
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -49,14 +49,14 @@ func Opened(t testing.TB, device io.Closer, err error) {
 	})
 }
 
-// Dir is a folder that lasts as long as the tests.
+// Dir returns a directory that exists until all tests have ended.
 func Dir() string { return builds.dir }
 
-// Library is the file of a stand-in: libcuda, libcuda-old, libnvrtc, libnvidia-ml or libnvtx. It is compiled once for all tests of a
-// package. Without gcc the test is skipped.
+// Library returns the file of a stand-in: libcuda, libcuda-old, libnvrtc, libnvidia-ml or libnvtx. It is compiled once
+// for all tests of a package. Without gcc the test is skipped.
 func Library(t testing.TB, name string) string {
 	t.Helper()
-	gcc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc")) // what Go builds with, which may be for another machine
+	gcc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc")) // the compiler that Go builds with, which may be a cross compiler
 	if err != nil {
 		t.Skip("the stand-in for NVIDIA's libraries needs gcc")
 	}
@@ -77,22 +77,23 @@ func Library(t testing.TB, name string) string {
 	return path
 }
 
-// variables name the file of each library.
+// variables maps each library to the variable that names its file.
 var variables = map[string]string{"libcuda": "RESTYLE_CUDA", "libnvrtc": "RESTYLE_NVRTC", "libnvidia-ml": "RESTYLE_NVML", "libcublasLt": "RESTYLE_CUBLASLT", "libnvtx": "RESTYLE_NVTX"}
 
-// Use has this machine have the stand-ins of those names, and no other library of NVIDIA's.
+// Use lets this machine find the named stand-ins, and no other library of NVIDIA's.
 func Use(t testing.TB, names ...string) {
 	t.Helper()
 	for name, variable := range variables {
 		file := "/there is no " + name
 		if slices.Contains(names, name) {
-			file = Library(t, cmp.Or(map[string]string{"libcublasLt": "libcuda"}[name], name)) // which is in the same file
+			file = Library(t, cmp.Or(map[string]string{"libcublasLt": "libcuda"}[name], name)) // in the same file
 		}
 		t.Setenv(variable, file)
 	}
 }
 
-// Set gives a stand-in settings, as "GPUS=1 INIT=100", each named without its STANDIN_. Other variables have their whole name, which has a _.
+// Set sets a stand-in's variables, as in "GPUS=1 INIT=100", without their prefix STANDIN_. Variables with a _ in their
+// name are set as they are.
 func Set(t testing.TB, settings string) {
 	t.Helper()
 	for setting := range strings.FieldsSeq(settings) {
@@ -104,7 +105,7 @@ func Set(t testing.TB, settings string) {
 	}
 }
 
-// moduleRoot is the folder of go.mod, around the one that a test runs in.
+// moduleRoot returns the directory of go.mod.
 func moduleRoot(t testing.TB) string {
 	dir, err := os.Getwd()
 	for err == nil && dir != "/" {

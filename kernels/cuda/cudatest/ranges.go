@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// UseRanges has a profiler listen to NVTX's ranges, and returns a function that says which there were until it is called, each with those
-// around it, as "step/forward/block 0". A range that is not closed, or not on its thread, fails the test.
+// UseRanges simulates a profiler that listens to NVTX's ranges. It returns a function that returns the ranges so far,
+// each with the ranges around it, as in "step/forward/block 0". A range that is not ended, or is ended on another
+// thread, fails the test.
 func UseRanges(t testing.TB) (ranges func() []string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ranges")
