@@ -5,26 +5,27 @@ import (
 	"restyle/tensor"
 )
 
-// attention is a block's first half:
+// attention is the first half of a layer:
 //
 //	h += O(Attention(RoPE(QKV(RMSNorm(h)))))
 type attention struct {
 	norm norm
 	qkv  linear
-	// RMSNorms over each head of q and of k, [headDim], of Qwen3; no tensors in the others.
+	// The weights of the RMSNorms over each head of q and of k, [headDim] (Qwen3). Other families have zero tensors here.
 	qNorm, kNorm weight
 	rotary       rotary
 	o            linear
 
 	cfg   Config
-	layer int // whose keys and values a cache holds
+	layer int // index of the layer's keys and values in a KVCache
 }
 
 func newAttention(cfg Config, b *builder) attention {
 	q, kv := cfg.Heads*cfg.HeadDim, cfg.KVHeads*cfg.HeadDim
 	a := attention{cfg: cfg, layer: b.layer, rotary: rotary{cfg.Heads, cfg.KVHeads}}
 	a.norm = norm{b.norm("input_layernorm", cfg.Dim), cfg.NormEps}
-	a.qkv = b.linear(cfg.Dim, cfg.QKVBias, rows{"self_attn.q_proj", q}, rows{"self_attn.k_proj", kv}, rows{"self_attn.v_proj", kv})
+	a.qkv = b.linear(cfg.Dim, cfg.QKVBias, rows{"self_attn.q_proj", q}, rows{"self_attn.k_proj", kv},
+		rows{"self_attn.v_proj", kv})
 	if cfg.QKNorm {
 		a.qNorm = b.norm("self_attn.q_norm", cfg.HeadDim)
 		a.kNorm = b.norm("self_attn.k_norm", cfg.HeadDim)
@@ -33,19 +34,19 @@ func newAttention(cfg Config, b *builder) attention {
 	return a
 }
 
-// attentionActs are what the backward pass reads of the forward pass.
+// attentionActs holds the activations that the backward pass needs.
 type attentionActs struct {
 	normActs
 	raw   tensor.Tensor // [rows, (heads+2·kvHeads)·headDim] q, k, v before Qwen3's norms
-	rstdQ tensor.Tensor // [rows, heads+kvHeads] F32 of those norms
+	rstdQ tensor.Tensor // [rows, heads+kvHeads] F32, 1/RMS of those norms
 	qkv   tensor.Tensor // [rows, (heads+2·kvHeads)·headDim], q and k rotated
 	lse   tensor.Tensor // [heads, rows] F32
-	y     tensor.Tensor // [rows, heads·headDim] what attention gives
+	y     tensor.Tensor // [rows, heads·headDim], output of the attention
 }
 
 func (c Config) qkvDim() int { return (c.Heads + 2*c.KVHeads) * c.HeadDim }
 
-// cutAttention lays out all of them but the residual stream.
+// allocAttention allocates all of attentionActs except h, the residual stream.
 func allocAttention(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts attentionActs) {
 	acts.rstd = arena.New("rstd1", tensor.F32, rows)
 	acts.x = arena.New("x1", t, rows, cfg.Dim)
@@ -65,7 +66,7 @@ func (l *attention) forward(p *pass, acts *attentionActs, s stream) stream {
 	return stream{acts.h, p.branch}
 }
 
-// attend is all of forward but its last product, which nothing in the backward pass needs.
+// attend is forward without its last product. The backward pass does not need the output of that.
 func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 	dev, cfg := p.dev, l.cfg
 	l.norm.forward(dev, acts.normActs, s)
@@ -85,7 +86,8 @@ func (l *attention) attend(p *pass, acts *attentionActs, s stream) {
 	dev.Attention(acts.y, acts.lse, acts.qkv, p.spec(cfg))
 }
 
-// backward takes in p.dh the gradient of the half's output and leaves there that of its input, if below says that it is wanted.
+// backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of
+// the half's input.
 func (l *attention) backward(p *pass, acts *attentionActs, below bool) {
 	dev, cfg, g := p.dev, l.cfg, p.actGrads
 	l.o.backward(dev, g.dy, false, p.dh, acts.y, p.overwrite)
@@ -94,8 +96,9 @@ func (l *attention) backward(p *pass, acts *attentionActs, below bool) {
 	if cfg.QKNorm {
 		l.qNorm.zeroIf(dev, p.overwrite)
 		l.kNorm.zeroIf(dev, p.overwrite)
-		// In place: a head's gradient is read whole before it is written.
-		dev.QKNormBackward(g.dqkv, l.qNorm.whole(), l.kNorm.whole(), g.dqkv, acts.raw, l.qNorm.w, l.kNorm.w, acts.rstdQ, cfg.Heads, cfg.KVHeads)
+		// In place: the kernel reads the whole gradient of a head before it writes it.
+		dev.QKNormBackward(g.dqkv, l.qNorm.whole(), l.kNorm.whole(), g.dqkv, acts.raw, l.qNorm.w, l.kNorm.w, acts.rstdQ,
+			cfg.Heads, cfg.KVHeads)
 	}
 	l.norm.backwardThrough(p, l.qkv, g.dqkv, acts.normActs, below)
 }
@@ -104,8 +107,8 @@ func (l *attention) trainable() bool {
 	return l.norm.trainable() || l.qkv.trainable() || l.qNorm.trainable() || l.kNorm.trainable() || l.o.trainable()
 }
 
-// flops is linear.flops for the half, whose attention takes two operations for each pair of positions in a context of this
-// length forward, and four backward.
+// flops is linear.flops for this half. Per pair of a position and one of its context positions, attention takes two
+// operations forward and four backward, times heads · headDim.
 func (l *attention) flops(below bool, context float64) float64 {
 	below = below || l.norm.trainable()
 	n := l.qkv.flops(below)
@@ -118,12 +121,12 @@ func (l *attention) flops(below bool, context float64) float64 {
 	return n
 }
 
-// spec is what attends to what, but for the sequences.
+// spec returns the model's attention spec without the sequences.
 func (c Config) spec() kernels.AttentionSpec {
 	return kernels.AttentionSpec{Heads: c.Heads, KVHeads: c.KVHeads, HeadDim: c.HeadDim, Window: c.Window}
 }
 
-// spec is what attends to what in a pass.
+// spec returns the attention spec of the pass.
 func (p *pass) spec(cfg Config) kernels.AttentionSpec {
 	s := cfg.spec()
 	s.CuSeqlens, s.Offsets = p.cuSeqlens, p.offsets

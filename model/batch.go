@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// Ignore is the label of a token that is not trained.
+// Ignore is the label of a token that is not a target.
 const Ignore = -100
 
-// A Batch is some sequences of tokens, laid end to end.
+// A Batch holds sequences of tokens laid end to end. It is the input of one pass.
 type Batch struct {
 	IDs []int32
-	// Labels are not shifted: the token at position t is trained to predict Labels[t+1] of its own sequence. So the first
-	// label of a sequence means nothing. Ignore is a label that is not trained. Nil where there is no loss.
+	// Labels are not shifted: the token at position t predicts Labels[t+1] of its own sequence. So the first label of a
+	// sequence has no effect. Ignore marks tokens that are not targets. Nil if no loss is computed.
 	Labels []int32
-	// CuSeqlens is where each sequence begins, and the end of the last: sequence i is CuSeqlens[i] to CuSeqlens[i+1]. Nil: one
-	// sequence.
+	// CuSeqlens holds the start of each sequence, and the end of the last: sequence i is [CuSeqlens[i], CuSeqlens[i+1]).
+	// Nil means one sequence.
 	CuSeqlens []int32
 }
 
-// OneSequence is a batch of one sequence without labels.
+// OneSequence returns a batch of one sequence without labels.
 func OneSequence(ids []int32) Batch { return Batch{IDs: ids} }
 
-// Join is a batch of several, in order.
+// Join returns one batch with the sequences of several, in order.
 func Join(batches ...Batch) Batch {
 	j := Batch{CuSeqlens: []int32{0}}
 	for _, b := range batches {
@@ -36,7 +36,7 @@ func Join(batches ...Batch) Batch {
 	return j
 }
 
-// filled is b with tokens behind it that train nothing, up to so many rows, in sequences of at most longest tokens.
+// padded returns b with ignored tokens appended, up to rows tokens, in sequences of at most longest tokens.
 func (b Batch) padded(rows, longest int, id int32) Batch {
 	f := []Batch{b}
 	for left := rows - len(b.IDs); left > 0; left -= longest {
@@ -67,7 +67,7 @@ func (b Batch) Targets() int {
 	return n
 }
 
-// trained are the positions that predict something, and what.
+// targets returns the positions that predict a label, and these labels.
 func (b Batch) targets() (index, targets []int32) {
 	b.eachTarget(func(at int, target int32) {
 		index = append(index, int32(at))
@@ -76,7 +76,7 @@ func (b Batch) targets() (index, targets []int32) {
 	return index, targets
 }
 
-// eachTrained calls f with every position that predicts something, and what.
+// eachTarget calls f with every position that predicts a label, and the label.
 func (b Batch) eachTarget(f func(at int, target int32)) {
 	if b.Labels == nil {
 		return
@@ -91,40 +91,41 @@ func (b Batch) eachTarget(f func(at int, target int32)) {
 	}
 }
 
-// check says what is wrong with a batch for a model. Such a batch would read memory that is not there.
+// check reports what makes a batch invalid for a model. The kernels would read out of bounds with such a batch.
 func (b Batch) check(cfg Config, limit int) error {
 	n := len(b.IDs)
 	switch {
 	case n == 0:
 		return fmt.Errorf("batch: no tokens")
 	case n > limit:
-		return fmt.Errorf("batch: %d tokens, and the model was opened for %d at once", n, limit)
+		return fmt.Errorf("batch: %d tokens: the model was opened for at most %d", n, limit)
 	case b.Labels != nil && len(b.Labels) != n:
 		return fmt.Errorf("batch: %d labels for %d tokens", len(b.Labels), n)
 	}
 	s := b.cuSeqlens()
 	if len(s) < 2 || s[0] != 0 || int(s[len(s)-1]) != n || !slices.IsSorted(s) {
-		return fmt.Errorf("batch: sequences begin at %v in %d tokens", s, n)
+		return fmt.Errorf("batch: sequence boundaries %v: must ascend from 0 to %d, the number of tokens", s, n)
 	}
 	for i := range len(s) - 1 {
 		if length := int(s[i+1] - s[i]); length > cfg.MaxPositions {
-			return fmt.Errorf("batch: a sequence of %d tokens, and the model has %d positions", length, cfg.MaxPositions)
+			return fmt.Errorf("batch: sequence of %d tokens: the model has %d positions", length, cfg.MaxPositions)
 		}
 	}
 	for i, id := range b.IDs {
 		if id < 0 || int(id) >= cfg.Vocab {
-			return fmt.Errorf("batch: token %d is %d, and the vocabulary has %d: is this the tokenizer of another model?", i, id, cfg.Vocab)
+			return fmt.Errorf("batch: token %d is %d, outside the vocabulary of %d: use the model's own tokenizer", i, id,
+				cfg.Vocab)
 		}
 	}
 	for i, l := range b.Labels {
 		if l != Ignore && (l < 0 || int(l) >= cfg.Vocab) {
-			return fmt.Errorf("batch: label %d is %d, and the vocabulary has %d", i, l, cfg.Vocab)
+			return fmt.Errorf("batch: label %d is %d, outside the vocabulary of %d", i, l, cfg.Vocab)
 		}
 	}
 	return nil
 }
 
-// positions are where each token stands in its sequence.
+// positions returns the position of each token in its sequence.
 func (b Batch) positions() []int32 {
 	p := make([]int32, len(b.IDs))
 	s := b.cuSeqlens()
@@ -136,7 +137,7 @@ func (b Batch) positions() []int32 {
 	return p
 }
 
-// longest is the length of the longest sequence.
+// longest returns the length of the longest sequence.
 func (b Batch) longest() int {
 	n := int32(0)
 	s := b.cuSeqlens()

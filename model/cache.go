@@ -8,32 +8,33 @@ import (
 	"restyle/tensor"
 )
 
-// A KVCache holds the keys and values of a sequence that is extended token by token, so that nothing is computed twice.
+// A KVCache holds the keys and values of one sequence, so that extending it by a token computes only that token.
 type KVCache struct {
 	m     *Model
 	arena *kernels.Arena
-	k, v  []tensor.Tensor // of each block: [capacity, kvHeads·headDim]
+	k, v  []tensor.Tensor // of each layer: [capacity, kvHeads·headDim]
 	n     int
-	next  []float32 // [vocab], what Extend returns
+	next  []float32 // [vocab], the result of Extend
 
 	tokenGraph
 }
 
-// chunk is how many tokens of a long prompt are computed at once: enough to keep the products busy, few enough that their
-// activations are small.
+// prefillChunk is the number of tokens of a long prompt that are computed at once: enough to keep the matrix products
+// busy, few enough to keep their activations small.
 const prefillChunk = 512
 
 // NewKVCache allocates a cache for sequences of up to capacity tokens.
 func (m *Model) NewKVCache(capacity int) (*KVCache, error) {
 	if capacity < 1 || capacity > m.cfg.MaxPositions {
-		return nil, fmt.Errorf("cache: %d tokens, and the model has 1 to %d positions", capacity, m.cfg.MaxPositions)
+		return nil, fmt.Errorf("KV cache: %d tokens: must be 1 to %d, the model's positions", capacity, m.cfg.MaxPositions)
 	}
 	c := &KVCache{m: m, next: make([]float32, m.cfg.Vocab)}
 	if err := m.ropeFor(capacity); err != nil {
 		return nil, err
 	}
+	size := kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, capacity) })
 	var err error
-	if c.arena, err = m.dev.NewArena("cache", kernels.SizeOf(func(arena *kernels.Arena) { m.allocCache(arena, capacity) })); err != nil {
+	if c.arena, err = m.dev.NewArena("KV cache", size); err != nil {
 		return nil, err
 	}
 	c.k, c.v, c.tokenGraph = m.allocCache(c.arena, capacity)
@@ -52,30 +53,30 @@ func (m *Model) allocCache(arena *kernels.Arena, capacity int) (k, v []tensor.Te
 	return k, v, s
 }
 
-// Len is the number of tokens in the cache.
+// Len returns the number of tokens in the cache.
 func (c *KVCache) Len() int { return c.n }
 
-// Capacity is the number of tokens that it has room for.
+// Capacity returns the number of tokens that the cache has room for.
 func (c *KVCache) Capacity() int { return c.k[0].Dim(0) }
 
-// Trim keeps the first n tokens. The next Extend goes on from there.
+// Trim keeps the first n tokens and drops the rest. It panics if n is negative or more than Len.
 func (c *KVCache) Trim(n int) {
 	if n < 0 || n > c.n {
-		panic(fmt.Sprintf("cache: trimmed to %d of %d", n, c.n))
+		panic(fmt.Sprintf("KV cache: Trim(%d) of %d tokens", n, c.n))
 	}
 	c.n = n
 }
 
-// Close gives the cache's memory back.
+// Close frees the cache's memory.
 func (c *KVCache) Close() error { return errors.Join(c.graph.Close(), c.arena.Close()) }
 
-// cutExtend lays out a pass of Extend over rows tokens: whole rows of activations, logits of the last.
+// allocExtend allocates a pass of Extend over rows tokens: activations of all rows, logits of the last.
 func (m *Model) allocExtend(arena *kernels.Arena, rows int) *pass {
 	return m.allocPass(arena, extent{maxTokens: rows, rows: rows, logits: 1})
 }
 
-// Extend appends tokens to a cache and returns the logits of the last one, [vocab]: what comes next. The slice is
-// used again by the cache's next Extend.
+// Extend appends tokens to the cache and returns the logits of the token that comes next, [vocab]. The next Extend of
+// the cache overwrites the slice.
 func (m *Model) Extend(c *KVCache, ids []int32) ([]float32, error) {
 	defer m.tokenRange(ids)()
 	logits, err := m.extendBy(c, ids)
@@ -95,16 +96,18 @@ func (m *Model) tokenRange(ids []int32) (end func()) {
 	return m.dev.Range("prompt")
 }
 
-// extendBy is Extend, with the logits left on the device.
+// extendBy is Extend, but leaves the logits on the device.
 func (m *Model) extendBy(c *KVCache, ids []int32) (logits tensor.Tensor, err error) {
 	if err := OneSequence(ids).check(m.cfg, max(len(ids), 1)); err != nil {
 		return logits, err
 	}
 	if c.n+len(ids) > c.Capacity() {
-		return logits, fmt.Errorf("cache: %d tokens more than its %d do not fit in %d", len(ids), c.n, c.Capacity())
+		return logits, fmt.Errorf("KV cache: %d more tokens do not fit: %d of %d positions are in use", len(ids), c.n,
+			c.Capacity())
 	}
 	if m.extendArena == nil {
-		arena, err := m.dev.NewArena("activations of Extend", kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, m.cfg.MaxPositions)) }))
+		arena, err := m.dev.NewArena("activations of Extend",
+			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, m.cfg.MaxPositions)) }))
 		if err != nil {
 			return logits, err
 		}
@@ -112,7 +115,7 @@ func (m *Model) extendBy(c *KVCache, ids []int32) (logits tensor.Tensor, err err
 	}
 	for len(ids) > 0 {
 		n := min(len(ids), prefillChunk)
-		if m.extendPass == nil || m.extendPass.rows != n { // answers are made of one token after the other
+		if m.extendPass == nil || m.extendPass.rows != n { // decoding has the same n token after token
 			m.extendArena.Release(0)
 			m.extendPass = m.allocExtend(m.extendArena, n)
 		}

@@ -1,19 +1,21 @@
-// Package model is the Llama family, computed by hand: its configuration, its parameters, a forward pass and the backward
-// pass that belongs to it. There is no automatic differentiation. In each file Forward stands above Backward, and the
-// second undoes the first line by line.
+// Package model computes models of the Llama family by hand, without automatic differentiation: configuration,
+// parameters, forward and backward pass.
 //
 //	h = embed[ids]
-//	for each block:
+//	for each layer:
 //	    h += O(Attention(RoPE(QKV(RMSNorm(h)))))
 //	    h += Down(SwiGLU(GateUp(RMSNorm(h))))
 //	loss = CrossEntropy(Head(RMSNorm(h)))
 //
-// A reader begins with Model and a step of it (step.go), then goes through a block: attention.go, mlp.go. Each part has its
-// tensors, its activations, its forward and its backward pass in one file. Training, evaluation, recomputation and answers from
-// a cache run the same forward pass.
+// Start reading at [Model] and its passes in step.go, then go through a layer: attention.go, mlp.go. The file of a part
+// holds its tensors, its activations, forward, and below it backward, which undoes forward line by line. Training,
+// evaluation, recomputation and decoding from a KV cache all run the same forward code.
 //
-// Two conventions hold everywhere. Gradients of parameters accumulate (+=) where Gradients does not say otherwise, so that a
-// step may consist of several micro-batches; gradients of activations overwrite (=), but for the one of the residual stream, dh,
-// to which each half of a block adds. And sequences of different lengths lie end to end, without padding: attention does not look
-// across their borders, and positions begin again in each.
+// Two conventions hold everywhere:
+//
+//   - Gradients of parameters accumulate (+=) unless [Gradients] says otherwise, so that a step may consist of several
+//     micro-batches. Gradients of activations overwrite (=). The exception is dh, the gradient of the residual stream,
+//     to which each half of a layer adds.
+//   - Sequences of different lengths are laid end to end, without padding. Attention does not cross their boundaries,
+//     and positions start at 0 in each.
 package model

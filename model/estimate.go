@@ -2,16 +2,16 @@ package model
 
 import "restyle/kernels"
 
-// Memory is what a model takes by purpose, in bytes.
+// Memory is the memory of a model by purpose, in bytes.
 type Memory struct {
 	Weights, Gradients, Activations int
-	Angles                          int // RoPE's table
-	KVCache                         int // of Options.Context positions, and what is computed beside it: taken by NewKVCache and Extend
-	Scratch                         int // of operations, while they run; the device's, which all its models share
+	Angles                          int // cos and sin for RoPE
+	KVCache                         int // a cache of Options.Context positions, and the activations of Extend
+	Scratch                         int // of operations while they run; all models of a device share it
 }
 
-// MemoryOf is what New would allocate on a device with these fused operations, and with Options.Context a cache. It is the same
-// arithmetic, and allocates nothing.
+// MemoryOf returns what New would allocate on a device with these fused operations, and a KV cache of Options.Context
+// positions. It runs the code that allocates with arenas that only count.
 func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Memory {
 	opts, err := opts.on(dev).withDefaults(cfg)
 	if err != nil {
@@ -30,24 +30,26 @@ func MemoryOf(dev *kernels.Device, f kernels.Fused, cfg Config, opts Options) Me
 			kernels.SizeOf(func(arena *kernels.Arena) { m.allocExtend(arena, min(prefillChunk, cfg.MaxPositions)) })
 	}
 	sizes := kernels.Sizes{
-		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens), Dim: cfg.Dim, Inner: cfg.Inner, Vocab: cfg.Vocab,
-		Biased:    cfg.widestBias(),
+		Type: opts.DType, Rows: opts.MaxTokens, Longest: opts.Longest, Logits: opts.logitsChunk(cfg, opts.MaxTokens),
+		Dim: cfg.Dim, Inner: cfg.Inner, Vocab: cfg.Vocab, Biased: cfg.widestBias(),
 		Attention: cfg.spec(), QKNorm: cfg.QKNorm, Backward: opts.Train,
 	}
 	if opts.MaxTokens > 0 {
 		s.Activations = kernels.SizeOf(func(arena *kernels.Arena) {
-			m.allocPass(arena, extent{maxTokens: opts.MaxTokens, rows: opts.MaxTokens, targets: opts.MaxTokens, logits: opts.logitsChunk(cfg, opts.MaxTokens), keep: opts.Train})
+			m.allocPass(arena, extent{maxTokens: opts.MaxTokens, rows: opts.MaxTokens, targets: opts.MaxTokens,
+				logits: opts.logitsChunk(cfg, opts.MaxTokens), keep: opts.Train})
 		})
 		s.Scratch = dev.ScratchOf(f, sizes)
 	}
-	if opts.Context > 0 { // the prompt of an answer goes through in chunks
-		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(prefillChunk, opts.Context), min(prefillChunk, opts.Context), 0, false, opts.Context
+	if opts.Context > 0 { // prefill goes through in chunks
+		sizes.Rows, sizes.Longest, sizes.Logits, sizes.Backward, sizes.Context = min(prefillChunk, opts.Context),
+			min(prefillChunk, opts.Context), 0, false, opts.Context
 		s.Scratch = max(s.Scratch, dev.ScratchOf(f, sizes))
 	}
 	return s
 }
 
-// biased is how many outputs the widest layer has that has a bias.
+// widestBias returns the number of outputs of the widest linear layer that has a bias.
 func (c Config) widestBias() (widest int) {
 	if c.QKVBias {
 		widest = c.spec().Width()
@@ -61,7 +63,7 @@ func (c Config) widestBias() (widest int) {
 	return widest
 }
 
-// ParamsOf lists the parameters of a model as Params does, with no memory behind them: for estimates.
+// ParamsOf lists the parameters of a model as Model.Params does, without memory behind them, for estimates.
 func ParamsOf(cfg Config, opts Options) (params []Param) {
 	opts, err := opts.withDefaults(cfg)
 	if err != nil {
@@ -71,10 +73,10 @@ func ParamsOf(cfg Config, opts Options) (params []Param) {
 	return params
 }
 
-// FLOPs is how many floating-point operations a token takes in training. Each weight that multiplies takes two forward, two
-// for the gradient of its input where anything before it is trained, and two for its own where it is trained itself: six as a
-// rule (llm.c and llmq count so, and every token in the head, too). Attention over a causal context of this many positions
-// takes two for each pair forward and four backward.
+// FLOPs returns the floating-point operations that training takes per token. Each weight of a matrix takes two in the
+// forward pass, two for the gradient of its input if anything before it is trainable, and two for its own gradient if
+// it is trainable: usually six. Every token counts in the head, too, as in llm.c and llmq. Causal attention over
+// context positions takes two per pair forward and four backward.
 func FLOPs(cfg Config, opts Options, context float64) (total float64) {
 	opts, err := opts.withDefaults(cfg)
 	if err != nil {
@@ -91,7 +93,7 @@ func FLOPs(cfg Config, opts Options, context float64) (total float64) {
 	return total
 }
 
-// count makes the parts of a model with no memory behind them.
+// count calls f with the parts of a model without memory behind them.
 func (o Options) count(cfg Config, f func(parts, *builder)) {
 	kernels.SizeOf(func(w *kernels.Arena) {
 		kernels.SizeOf(func(g *kernels.Arena) {

@@ -199,7 +199,7 @@ func TestGradType(t *testing.T) {
 			}
 		}
 	})
-	if _, err := (Options{GradType: tensor.I32}).withDefaults(Config{}); err == nil || !strings.Contains(err.Error(), "gradients of type I32") {
+	if _, err := (Options{GradType: tensor.I32}).withDefaults(Config{}); err == nil || !strings.Contains(err.Error(), "GradType I32") {
 		t.Error(err)
 	}
 }

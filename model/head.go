@@ -5,21 +5,21 @@ import (
 	"restyle/tensor"
 )
 
-// The head multiplies with the vocabulary, which for a large one is a fifth of all arithmetic and, as a matrix of logits,
-// more memory than all else. So positions that are not trained are dropped before it, and the others go through it in
-// pieces: a piece's logits become its loss and its gradient before the next piece's are computed.
+// The head multiplies by the vocabulary. With a large one, that is a fifth of all arithmetic, and the logits would take
+// more memory than everything else. So only target positions go through the head, in chunks: the logits of a chunk
+// become losses and gradients before those of the next chunk are computed.
 //
-// Logits are F32 whatever the model is: the loss is a difference of two of them, and rounded to BF16 those of a trained
-// model, which reach 20, are off by up to 0.06 each.
+// Logits are F32 even if the model is BF16: a loss is the difference of two of them. Logits of trained models reach 20,
+// where rounding to BF16 is off by up to 0.06.
 
-// headActs are what the head needs besides.
+// headActs holds the memory of the head.
 type headActs struct {
-	x, dx   tensor.Tensor // [trained, dim] the trained rows of the last norm's output, and their gradient
-	logits  tensor.Tensor // F32 [piece, vocab]
-	dlogits tensor.Tensor // [piece, vocab] of the model's type; in F32 it is the logits' own place
+	x, dx   tensor.Tensor // [targets, dim] the target rows of the last norm's output, and their gradient
+	logits  tensor.Tensor // F32 [chunk, vocab]
+	dlogits tensor.Tensor // [chunk, vocab] of the model's type; in F32 it shares the memory of logits
 }
 
-// piece is how many rows of logits there are at a time, of so many.
+// logitsChunk returns how many of rows rows of logits fit in HeadBytes at once, at least one.
 func (o Options) logitsChunk(cfg Config, rows int) int {
 	row := cfg.Vocab * tensor.F32.Size()
 	if o.Train && o.DType != tensor.F32 {
@@ -28,16 +28,17 @@ func (o Options) logitsChunk(cfg Config, rows int) int {
 	return max(1, min(rows, o.HeadBytes/row))
 }
 
-// headRows is how many rows a piece has that may have so many, and has rows that are trained.
-func (m *Model) headRows(rows, piece int) int { return min(piece, m.opts.Rows(rows)) }
+// headRows returns how many rows the head computes for a chunk of n target rows, which may have at most chunk: see
+// Options.PadPasses.
+func (m *Model) headRows(n, chunk int) int { return min(chunk, m.opts.Rows(n)) }
 
 func (m *Model) allocHead(arena *kernels.Arena, e extent) (acts headActs) {
 	cfg, t, logits := m.cfg, m.opts.DType, e.logits
 	rest := e.targets % logits
-	trained := e.targets - rest + m.headRows(rest, logits)
-	acts.x = arena.New("head x", t, trained, cfg.Dim)
+	targets := e.targets - rest + m.headRows(rest, logits)
+	acts.x = arena.New("head x", t, targets, cfg.Dim)
 	if e.keep {
-		acts.dx = arena.New("head dx", t, trained, cfg.Dim)
+		acts.dx = arena.New("head dx", t, targets, cfg.Dim)
 	}
 	acts.logits = arena.New("logits", tensor.F32, logits, cfg.Vocab)
 	if acts.dlogits = acts.logits; e.keep && t != tensor.F32 {
@@ -46,17 +47,17 @@ func (m *Model) allocHead(arena *kernels.Arena, e extent) (acts headActs) {
 	return acts
 }
 
-// headLoss computes the loss from the last norm's output and, with gradient, leaves the gradient of that in p.branch, which
-// the forward pass needs no more.
+// headLoss computes the losses from the last norm's output. If gradient is true, it leaves the gradient of that output
+// in p.branch, which the forward pass no longer needs.
 func (m *Model) headLoss(p *pass, scale float32, gradient bool) {
-	dev, acts, trained := m.dev, p.head, p.index.Len()
-	if trained == 0 {
+	dev, acts, targets := m.dev, p.head, p.index.Len()
+	if targets == 0 {
 		return
 	}
-	dev.GatherRows(acts.x.Slice(0, trained), p.last.x, p.index)
-	dev.Zero(acts.x.Slice(trained, acts.x.Dim(0)))
-	for lo := 0; lo < trained; lo += acts.logits.Dim(0) {
-		n := min(acts.logits.Dim(0), trained-lo)
+	dev.GatherRows(acts.x.Slice(0, targets), p.last.x, p.index)
+	dev.Zero(acts.x.Slice(targets, acts.x.Dim(0)))
+	for lo := 0; lo < targets; lo += acts.logits.Dim(0) {
+		n := min(acts.logits.Dim(0), targets-lo)
 		rows := m.headRows(n, acts.logits.Dim(0))
 		x, logits := acts.x.Slice(lo, lo+rows), acts.logits.Slice(0, rows)
 		m.head.forward(dev, logits, x)
@@ -72,7 +73,7 @@ func (m *Model) headLoss(p *pass, scale float32, gradient bool) {
 		}
 	}
 	if gradient {
-		dev.ScatterRows(p.branch, acts.dx.Slice(0, trained), p.index)
+		dev.ScatterRows(p.branch, acts.dx.Slice(0, targets), p.index)
 	}
 }
 
@@ -84,10 +85,10 @@ func (m *Model) Logits(b Batch, f func(position int, logits []float32)) error {
 		return err
 	}
 	m.forward(p)
-	piece := p.head.logits.Dim(0)
-	host := make([]float32, piece*m.cfg.Vocab)
-	for lo := 0; lo < len(b.IDs); lo += piece {
-		hi := min(lo+piece, len(b.IDs))
+	chunk := p.head.logits.Dim(0)
+	host := make([]float32, chunk*m.cfg.Vocab)
+	for lo := 0; lo < len(b.IDs); lo += chunk {
+		hi := min(lo+chunk, len(b.IDs))
 		logits := p.head.logits.Slice(0, hi-lo)
 		m.head.forward(m.dev, logits, p.last.x.Slice(lo, hi))
 		if err := m.dev.Download(host[:logits.Len()], logits); err != nil {

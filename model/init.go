@@ -2,10 +2,10 @@ package model
 
 import "math/rand/v2"
 
-// Init gives a model to be trained from scratch its first weights: matrices are drawn from a normal distribution with mean 0
-// and standard deviation std (transformers' initializer_range, 0.02 as a rule), norms are 1 and biases 0. The same seed gives
-// the same weights, whatever else the model has: each tensor has a generator of its own, PCG seeded with the seed and the
-// tensor's place in Params.
+// Init sets the first weights of a model to be trained from scratch. Matrices are drawn from a normal distribution with
+// mean 0 and standard deviation std (transformers' initializer_range, usually 0.02), norms are 1 and biases 0. The same
+// seed gives the same weights, whether or not the model has others: each tensor has its own PCG generator, seeded with
+// seed and its index in Params.
 func (m *Model) Init(seed uint64, std float64) {
 	for i, p := range m.params {
 		x := make([]float32, p.W.Len())

@@ -6,19 +6,19 @@ import (
 	"restyle/tensor"
 )
 
-// parts are what a model is made of, in the order of their tensors.
+// parts are the parts of a model, in the order of their tensors in memory.
 type parts struct {
 	embed  embedding
 	layers []layer
 	norm   norm
-	head   linear // [vocab, dim]; the embedding itself where they are tied
+	head   linear // [vocab, dim]; if tied, the weight is the embedding's
 }
 
 func newParts(cfg Config, b *builder, reuse bool) (p parts) {
 	b.layer = Outside
 	p.embed = embedding{b.linear(cfg.Dim, false, rows{"model.embed_tokens", cfg.Vocab}).weight, cfg.Tied, cfg.PadID}
 	below := p.embed.trainable()
-	block := func(i int) {
+	add := func(i int) {
 		p.layers = append(p.layers, newLayer(cfg, b, i))
 		p.layers[i].below = below
 		below = below || p.layers[i].trainable()
@@ -26,12 +26,12 @@ func newParts(cfg Config, b *builder, reuse bool) (p parts) {
 	if reuse && b.gradients != nil {
 		var each []func()
 		for i := range cfg.Layers {
-			each = append(each, func() { block(i) })
+			each = append(each, func() { add(i) })
 		}
 		b.gradients.Overlay(each...)
 	} else {
 		for i := range cfg.Layers {
-			block(i)
+			add(i)
 		}
 	}
 	p.norm = norm{b.norm("model.norm", cfg.Dim), cfg.NormEps}
@@ -42,12 +42,12 @@ func newParts(cfg Config, b *builder, reuse bool) (p parts) {
 	return p
 }
 
-// A block is one layer: attention and an MLP, each behind a norm, each adding to the residual stream.
+// layer is attention and an MLP. Each starts with a norm, and adds its output to the residual stream.
 type layer struct {
 	attention attention
 	mlp       mlp
 
-	below bool // something below this block is trained, so that its backward pass must go on to there
+	below bool // a parameter before this layer is trainable, so the backward pass must go on past the layer
 }
 
 func newLayer(cfg Config, b *builder, i int) layer {
@@ -58,7 +58,7 @@ func newLayer(cfg Config, b *builder, i int) layer {
 
 func (b *layer) trainable() bool { return b.attention.trainable() || b.mlp.trainable() }
 
-// acts are what a block's backward pass reads of its forward pass.
+// layerActs holds the activations of a layer that its backward pass needs.
 type layerActs struct {
 	attention attentionActs
 	mlp       mlpActs
@@ -69,7 +69,7 @@ func (b *layer) forward(p *pass, acts *layerActs, s stream) stream {
 	return b.mlp.forward(p, &acts.mlp, s)
 }
 
-// backward takes in p.dh the gradient of the block's output and leaves there the one of its input.
+// backward expects the gradient of the layer's output in p.dh and replaces it with the gradient of the layer's input.
 func (b *layer) backward(p *pass, acts *layerActs) {
 	b.recompute(p, acts)
 	below := b.below || b.attention.trainable()
@@ -79,7 +79,7 @@ func (b *layer) backward(p *pass, acts *layerActs) {
 	}
 }
 
-// recompute brings back what the forward pass did not keep, from the residual stream that it kept.
+// recompute computes from the residual stream which activations the forward pass did not keep.
 func (b *layer) recompute(p *pass, acts *layerActs) {
 	kept := stream{h: acts.attention.h}
 	switch p.recompute {

@@ -5,13 +5,13 @@ import (
 	"restyle/tensor"
 )
 
-// A weight is a matrix or a vector with the gradients of what is trained of it.
+// weight is a matrix or a vector, with the gradients of its trainable rows.
 type weight struct {
 	w     tensor.Tensor
 	grads []grad
 }
 
-// A grad is the gradient of some rows of a weight, those from row from on.
+// grad is the gradient of some rows of a weight, starting at row from.
 type grad struct {
 	dw   tensor.Tensor
 	from int
@@ -19,7 +19,7 @@ type grad struct {
 
 func (w weight) trainable() bool { return len(w.grads) > 0 }
 
-// whole is the gradient of a weight that is trained as a whole or not at all; no tensor where it is not.
+// whole returns the gradient of a weight of which all rows are trainable, or the zero Tensor if none is.
 func (w weight) whole() tensor.Tensor {
 	if len(w.grads) == 0 {
 		return tensor.Tensor{}
@@ -27,7 +27,7 @@ func (w weight) whole() tensor.Tensor {
 	return w.grads[0].dw
 }
 
-// begin makes the gradients ready for those that can only be added to.
+// zeroIf zeroes the gradients if overwrite is true, for operations that can only add to them.
 func (w weight) zeroIf(dev *kernels.Device, overwrite bool) {
 	for _, g := range w.grads {
 		if overwrite {
@@ -36,18 +36,19 @@ func (w weight) zeroIf(dev *kernels.Device, overwrite bool) {
 	}
 }
 
-// A linear layer is y = x Wᵀ + b, with W of shape [out, in]. Its outputs may be several layers' in the files, such as q, k
-// and v, which then are one product forward and backward; what is trained of them alone has a product of its own.
+// linear is y = x Wᵀ + b, with W of shape [out, in]. Its rows may belong to several parameters, such as q, k and v,
+// which are then one product, forward and backward. If only some of these are trainable, each has a gradient of its
+// own.
 type linear struct {
-	weight, bias weight // no tensor where the layer has no bias
+	weight, bias weight // bias is zero if the layer has none
 }
 
 func (l linear) forward(dev *kernels.Device, y, x tensor.Tensor) {
 	dev.Linear(y, x, l.weight.w, l.bias.w)
 }
 
-// backward sets dx, or adds to it, and computes the gradients that there are: over those of before, or added to them. dx is no
-// tensor where nothing below is trained.
+// backward overwrites dx, or adds to it if addToDx is true, and overwrites the gradients of the trainable weights, or
+// adds to them. If dx is the zero Tensor, because nothing before the layer is trainable, it is not computed.
 func (l linear) backward(dev *kernels.Device, dx tensor.Tensor, addToDx bool, dy, x tensor.Tensor, overwrite bool) {
 	if dx.Ok() {
 		dev.LinearBackward(dx, dy, l.weight.w, addToDx)
@@ -63,8 +64,8 @@ func (l linear) backward(dev *kernels.Device, dx tensor.Tensor, addToDx bool, dy
 
 func (l linear) trainable() bool { return l.weight.trainable() || l.bias.trainable() }
 
-// flops is how many floating-point operations the layer takes for a token: for each weight two forward, two for the gradient
-// of its input where something below is trained, and two for its own where it is trained.
+// flops returns the floating-point operations of the layer per token. Each weight takes two in the forward pass, two
+// for the gradient of its input if below is true, and two for its own gradient if it is trainable.
 func (l linear) flops(below bool) float64 {
 	n := 2 * float64(l.weight.w.Len())
 	if below {

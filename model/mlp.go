@@ -5,7 +5,7 @@ import (
 	"restyle/tensor"
 )
 
-// mlp is a block's second half:
+// mlp is the second half of a layer:
 //
 //	h += Down(SwiGLU(GateUp(RMSNorm(h))))
 type mlp struct {
@@ -20,11 +20,11 @@ func newMLP(cfg Config, b *builder) (l mlp) {
 	return l
 }
 
-// mlpActs are what the backward pass reads of the forward pass.
+// mlpActs holds the activations that the backward pass needs.
 type mlpActs struct {
 	normActs
 	gateUp tensor.Tensor // [rows, 2·inner]
-	act    tensor.Tensor // [rows, inner] SwiGLU
+	act    tensor.Tensor // [rows, inner], output of SwiGLU
 }
 
 func allocMLP(arena *kernels.Arena, cfg Config, t tensor.DType, rows int) (acts mlpActs) {
@@ -42,14 +42,15 @@ func (l *mlp) forward(p *pass, acts *mlpActs, s stream) stream {
 	return stream{acts.h, p.branch}
 }
 
-// activate is all of forward but its last product, which nothing in the backward pass needs.
+// activate is forward without its last product. The backward pass does not need the output of that.
 func (l *mlp) activate(p *pass, acts *mlpActs, s stream) {
 	l.norm.forward(p.dev, acts.normActs, s)
 	l.gateUp.forward(p.dev, acts.gateUp, acts.x)
 	p.dev.SwiGLU(acts.act, acts.gateUp)
 }
 
-// backward takes in p.dh the gradient of the half's output and leaves there that of its input, if below says that it is wanted.
+// backward expects the gradient of the half's output in p.dh. If below is true, it replaces that with the gradient of
+// the half's input.
 func (l *mlp) backward(p *pass, acts *mlpActs, below bool) {
 	dev, g := p.dev, p.actGrads
 	l.down.backward(dev, g.dact, false, p.dh, acts.act, p.overwrite)

@@ -7,7 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// Model is a model that Config describes, on one device.
+// A Model is a model of the Llama family on one device.
 type Model struct {
 	cfg  Config
 	opts Options
@@ -18,15 +18,15 @@ type Model struct {
 	weightArena *kernels.Arena
 	gradArena   *kernels.Arena // nil without Train
 	actArena    *kernels.Arena // nil without MaxTokens
-	extendArena *kernels.Arena // of Extend; made when it is first called
-	extendPass  *pass          // its last
+	extendArena *kernels.Arena // of Extend; nil until its first call
+	extendPass  *pass          // the last one of Extend
 
-	// OnHidden, when it is set, is shown the residual stream of Loss, Gradient and Logits as it comes to be: "embed", "block.0"
-	// and so on, and "norm", each [rows, dim]. The tensor changes after the call.
+	// OnHidden, if not nil, is called with the residual stream as Loss, Gradient and Logits compute it: "embed", "block.0"
+	// and so on, and "norm", each [rows, dim]. The tensor is only valid during the call.
 	OnHidden func(name string, h tensor.Tensor)
 }
 
-// New allocates a model whose weights are not yet anything. Load them into Params.
+// New allocates a model. The caller must load its weights into Params, or call Init.
 func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -65,24 +65,25 @@ func New(dev *kernels.Device, cfg Config, opts Options) (*Model, error) {
 	return m, nil
 }
 
-// Config is the model's configuration.
+// Config returns the model's configuration.
 func (m *Model) Config() Config { return m.cfg }
 
-// Device is where the model is.
+// Device returns the model's device.
 func (m *Model) Device() *kernels.Device { return m.dev }
 
-// DType is the type of its weights and activations.
+// DType returns the type of weights and activations.
 func (m *Model) DType() tensor.DType { return m.opts.DType }
 
-// Rows is how many rows a pass of so many tokens has: see Options.Fill.
+// Rows returns the number of rows of a pass over tokens tokens: see Options.PadPasses.
 func (m *Model) Rows(tokens int) int { return m.opts.Rows(tokens) }
 
-// Params are all parameters, in the order in which they lie in memory. A tied head is not one: it is the embedding.
+// Params returns all parameters in memory order. A tied head is not among them: it is the embedding.
 func (m *Model) Params() []Param { return m.params }
 
-// Close gives the model's memory back.
+// Close frees the model's memory.
 func (m *Model) Close() error {
-	return errors.Join(m.weightArena.Close(), m.gradArena.Close(), m.actArena.Close(), m.extendArena.Close(), m.rope.arena.Close())
+	return errors.Join(m.weightArena.Close(), m.gradArena.Close(), m.actArena.Close(), m.extendArena.Close(),
+		m.rope.arena.Close())
 }
 
 func (m *Model) zeroGradients() {

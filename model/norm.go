@@ -5,27 +5,27 @@ import (
 	"restyle/tensor"
 )
 
-// A stream is the residual stream: h, or h + t where its last addition is still to be made. Whoever reads it begins with a
-// norm, which makes the addition in the same pass over memory.
+// stream is the residual stream: h, or h + branch if its last addition is still to be made. Its reader starts with a
+// norm, which makes the addition while it reads.
 type stream struct {
 	h      tensor.Tensor // [rows, dim]
-	branch tensor.Tensor // [rows, dim], or no tensor
+	branch tensor.Tensor // [rows, dim], or the zero Tensor
 }
 
-// A norm is the RMSNorm that a part begins with.
+// norm is the RMSNorm that a part starts with.
 type norm struct {
 	weight // [dim]
 	eps    float32
 }
 
-// normActs are what its backward pass reads of its forward pass.
+// normActs holds the activations of a norm that its backward pass needs.
 type normActs struct {
 	h    tensor.Tensor // [rows, dim] the residual stream
 	rstd tensor.Tensor // [rows] F32
 	x    tensor.Tensor // [rows, dim] the output
 }
 
-// forward makes the stream's addition, into a.h, and normalises the sum. Where there is none a.h is the stream itself.
+// forward adds s.branch to the stream, into acts.h, and normalizes the sum. If there is no branch, acts.h must be s.h.
 func (n norm) forward(dev *kernels.Device, acts normActs, s stream) {
 	if s.branch.Ok() {
 		dev.AddRMSNorm(acts.x, acts.rstd, acts.h, s.h, s.branch, n.w, n.eps)
@@ -34,8 +34,8 @@ func (n norm) forward(dev *kernels.Device, acts normActs, s stream) {
 	}
 }
 
-// backwardThrough goes from dy, the gradient of the output of the layer behind the norm, back through both. What comes of it is
-// added to p.dh, the gradient of the residual stream, unless nothing there is trained.
+// backwardThrough goes back from dy, the output gradient of the layer l after the norm, through both. It adds the
+// result to p.dh, the gradient of the residual stream, unless neither the norm nor anything below is trainable.
 func (n norm) backwardThrough(p *pass, l linear, dy tensor.Tensor, acts normActs, below bool) {
 	if !below && !n.trainable() {
 		l.backward(p.dev, tensor.Tensor{}, false, dy, acts.x, p.overwrite)
@@ -46,7 +46,7 @@ func (n norm) backwardThrough(p *pass, l linear, dy tensor.Tensor, acts normActs
 	p.dev.AddRMSNormBackward(p.dh, n.whole(), p.actGrads.dx, acts.h, n.w, acts.rstd)
 }
 
-// backwardFirst is the backward pass of the last norm, where the residual stream ends: it sets dh.
+// backwardFirst is the backward pass of the last norm, where the residual stream ends: it overwrites dh.
 func (n norm) backwardFirst(dev *kernels.Device, dh, dx tensor.Tensor, acts normActs, overwrite bool) {
 	n.zeroIf(dev, overwrite)
 	dev.RMSNormBackward(dh, n.whole(), dx, acts.h, n.w, acts.rstd)

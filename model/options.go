@@ -7,14 +7,14 @@ import (
 	"restyle/tensor"
 )
 
-// Recompute is what the forward pass does not keep for the backward pass, which computes it again. The results are the
-// same, bit for bit.
+// Recompute is which activations the backward pass computes again instead of keeping them (gradient checkpointing). The
+// results are the same, bit for bit.
 type Recompute string
 
 const (
 	// RecomputeNone keeps everything.
 	RecomputeNone Recompute = "none"
-	// RecomputeAttention computes the attention half of a block again: norm, q, k, v and attention, not the MLP.
+	// RecomputeAttention recomputes the attention half of each layer: norm, q, k, v and attention. It keeps the MLP's.
 	RecomputeAttention Recompute = "attention"
 	// RecomputeLayer keeps only the input of each layer.
 	RecomputeLayer Recompute = "layer"
@@ -31,47 +31,47 @@ func ParseRecompute(s string) (Recompute, error) {
 	return "", fmt.Errorf("recompute %q: must be none, attention or layer", s)
 }
 
-// Options are how a model is held in memory. The zero value holds one for inference in BF16.
+// Options configure how a model is held in memory. The zero value is for inference in BF16 by Extend only.
 type Options struct {
-	// DType is the type of weights and activations: BF16, the default, or F32.
+	// DType is the type of weights and activations, BF16 or F32. Default BF16.
 	DType tensor.DType
-	// MaxTokens is the largest number of tokens in one batch for Loss, Gradient and Logits. Default 0: there are none, and the
-	// model can only Extend caches.
+	// MaxTokens is the maximum number of tokens of a batch for Loss, Gradient and Logits. Default 0: these cannot be
+	// called, the model can only extend KV caches.
 	MaxTokens int
-	// Longest is the longest sequence of a batch. Default 0: as long as MaxTokens and the model's positions allow.
+	// Longest is the longest sequence of a batch. Default 0: the smaller of MaxTokens and the model's positions.
 	Longest int
-	// Context is the most positions of caches (NewKVCache) for which memory is counted and set aside beforehand. Default 0: it
-	// is taken when a cache is made.
+	// Context is the capacity of KV caches for which New reserves scratch memory and MemoryOf counts a cache. Default 0: a
+	// cache takes all its memory when it is made.
 	Context int
-	// Train gives the model gradients, and Gradient the activations that it needs.
+	// Train allocates gradients, and the activations that Gradient needs.
 	Train bool
-	// Trainable chooses by Hugging Face name the parameters that get one. Nil: all.
+	// Trainable reports, by Hugging Face name, whether a parameter gets a gradient. Nil: all do.
 	Trainable func(name string) bool
-	// Recompute is what is not kept for the backward pass. Default none.
+	// Recompute is what the backward pass recomputes. Default RecomputeNone.
 	Recompute Recompute
-	// ReuseGradients has the gradients of all blocks lie in the same memory, one block's at a time: who needs them takes them
-	// in Gradients.After. Default: all are kept.
+	// ReuseGradients gives the gradients of all layers the same memory, one layer's at a time. The caller must use them in
+	// Gradients.After. Default false: each has its own.
 	ReuseGradients bool
-	// GradType is the type of the gradients of matrices that a batch writes once: F32, the default, or BF16, which halves them and
-	// suits a step of one batch. They are those in blocks, and that of an untied head if MaxTokens rows of logits are one piece (see
-	// HeadBytes). All others are sums, and stay F32.
+	// GradType is the type of the gradients of matrices that a batch writes only once, F32 or BF16. BF16 halves their
+	// memory and suits a step of one batch. They are the matrices in layers, and that of an untied head if MaxTokens rows
+	// of logits are one chunk (see HeadBytes). All other gradients are sums and stay F32. Default F32.
 	GradType tensor.DType
-	// HeadBytes bounds the memory for logits: as many rows at a time are multiplied with the head as fit, at least one.
-	// Default 512 MiB, and on a GPU a 32nd of its memory, but no more than 4 GiB: a piece costs the head's gradient being read and
-	// written once, so it should have hundreds of rows, and thousands on a large GPU.
+	// HeadBytes limits the memory of logits: the head multiplies as many rows at once as fit, at least one. Default 512
+	// MiB; on a GPU 1/32 of its memory, at most 4 GiB. Each chunk reads and writes the gradient of the head once, so a
+	// chunk should have hundreds of rows, on a large GPU thousands.
 	HeadBytes int
-	// Fill has passes, and rows of the head, be filled up to one of at most 16 numbers of tokens: a GPU's library of matrix products
-	// has an algorithm for each number, so they should be few. What is filled up changes no loss, and gradients only by the rounding
-	// of sums. Default: they are as many as the batch has.
+	// PadPasses pads passes and rows of the head to one of at most 16 numbers of tokens, because a GPU's library of matrix
+	// products chooses an algorithm for each number. Padding changes no loss, and gradients only in the rounding of sums.
+	// Default false: a pass has as many rows as the batch has tokens.
 	PadPasses bool
 }
 
 const defaultHeadBytes, maxHeadBytes = 512 << 20, 4 << 30
 
-// HeadBytes is the default of Options.HeadBytes on a GPU with so much memory.
+// HeadBytes returns the default of Options.HeadBytes on a GPU with memory bytes.
 func HeadBytes(memory int) int { return min(memory/32, maxHeadBytes) }
 
-// on is the options with what depends on the device.
+// on sets the defaults that depend on the device.
 func (o Options) on(dev *kernels.Device) Options {
 	if n := dev.Capacity(); n > 0 && o.HeadBytes <= 0 {
 		o.HeadBytes = HeadBytes(n)
@@ -84,13 +84,13 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 		o.DType = tensor.BF16
 	}
 	if o.DType != tensor.BF16 && o.DType != tensor.F32 {
-		return o, fmt.Errorf("model: type %v is neither BF16 nor F32", o.DType)
+		return o, fmt.Errorf("model: DType %v: must be BF16 or F32", o.DType)
 	}
 	if o.GradType == 0 {
 		o.GradType = tensor.F32
 	}
 	if o.GradType != tensor.BF16 && o.GradType != tensor.F32 {
-		return o, fmt.Errorf("model: gradients of type %v, which is neither BF16 nor F32", o.GradType)
+		return o, fmt.Errorf("model: GradType %v: must be BF16 or F32", o.GradType)
 	}
 	if o.Recompute == "" {
 		o.Recompute = RecomputeNone
@@ -106,41 +106,43 @@ func (o Options) withDefaults(cfg Config) (Options, error) {
 		o.HeadBytes = defaultHeadBytes
 	}
 	if o.MaxTokens < 0 || o.Longest < 0 || o.Context < 0 || o.Context > cfg.MaxPositions {
-		return o, fmt.Errorf("model: %d tokens at once, sequences of %d, a cache of %d: there are %d positions", o.MaxTokens, o.Longest, o.Context, cfg.MaxPositions)
+		return o, fmt.Errorf("model: MaxTokens %d, Longest %d, Context %d: none may be negative, "+
+			"and Context may not exceed the model's %d positions", o.MaxTokens, o.Longest, o.Context, cfg.MaxPositions)
 	}
-	if most := min(o.MaxTokens, cfg.MaxPositions); o.Longest == 0 || o.Longest > most {
-		o.Longest = most
+	if limit := min(o.MaxTokens, cfg.MaxPositions); o.Longest == 0 || o.Longest > limit {
+		o.Longest = limit
 	}
 	return o, nil
 }
 
-// builder cuts from these arenas what the options ask for.
+// builder returns a builder that allocates from these arenas.
 func (o Options) builder(cfg Config, weights, gradients *kernels.Arena) *builder {
 	if !o.Train {
 		gradients = nil
 	}
-	b := &builder{weights: weights, gradients: gradients, dtype: o.DType, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32,
-		trainable: o.Trainable, layer: Outside}
+	b := &builder{weights: weights, gradients: gradients, trainable: o.Trainable, layer: Outside,
+		dtype: o.DType, gradType: o.GradType, headType: tensor.F32, matrices: tensor.F32}
 	if o.logitsChunk(cfg, o.MaxTokens) >= o.MaxTokens {
 		b.headType = o.GradType
 	}
 	return b
 }
 
-// fillings is how many numbers of tokens there are with Fill, at most.
+// maxPassSizes is the maximum number of pass sizes with PadPasses.
 const maxPassSizes = 16
 
-// Rows is how many rows a pass of so many tokens has: with Fill a multiple of a sixteenth of MaxTokens, or MaxTokens.
+// Rows returns the number of rows of a pass over tokens tokens: with PadPasses a multiple of 1/16 of MaxTokens, or
+// MaxTokens.
 func (o Options) Rows(tokens int) int {
 	if !o.PadPasses {
 		return tokens
 	}
-	const grain = 16 // what tensor cores multiply at once
+	const grain = 16 // rows that a tensor core instruction multiplies
 	step := (o.MaxTokens + maxPassSizes*grain - 1) / (maxPassSizes * grain) * grain
 	return min(o.MaxTokens, (tokens+step-1)/step*step)
 }
 
-// Fillings are the numbers of rows that passes have with Fill, the largest last; without it they have any, and the largest is told.
+// PassSizes returns the numbers of rows that a pass may have with PadPasses, ascending; without it, only the largest.
 func (o Options) PassSizes() (list []int) {
 	if !o.PadPasses {
 		return []int{o.MaxTokens}
@@ -151,5 +153,5 @@ func (o Options) PassSizes() (list []int) {
 	return list
 }
 
-// positions is how far RoPE's table has to reach for what the model was opened for.
+// positions returns the positions that RoPE's table needs.
 func (o Options) positions() int { return max(o.Longest, o.Context) }

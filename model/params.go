@@ -7,52 +7,53 @@ import (
 	"restyle/tensor"
 )
 
-// A Param is one parameter, under its Hugging Face name. Loading, saving, the optimiser, clipping and counting all follow
-// from the list of them.
+// A Param is one parameter, by its Hugging Face name. Loading, saving, the optimizer, clipping and counting all use the
+// list of them.
 type Param struct {
 	Name string
-	// W is the weight. It may be a part of a larger matrix: q, k and v lie behind each other and are multiplied as one.
+	// W is the weight. It may be part of a larger matrix: q, k and v are adjacent and multiplied as one.
 	W tensor.Tensor
-	// Grad is its gradient, F32, or what Options.GradType says. It is no tensor when the parameter is frozen, or the model was
-	// opened without.
+	// Grad is the gradient: F32, or Options.GradType. It is the zero Tensor if the parameter is frozen or the model was
+	// made without Options.Train.
 	Grad tensor.Tensor
-	// Layer is the layer that the parameter belongs to, from 0; Outside for the embedding, the last norm and the head.
+	// Layer is the index of the layer that the parameter belongs to, or Outside for the embedding, the last norm and the
+	// head.
 	Layer int
-	// Decay says that weight decay applies: to matrices, not to norms and biases.
+	// Decay reports whether weight decay applies: to matrices, but not to norms and biases.
 	Decay bool
-	// Norm says that it is the weight of an RMSNorm.
+	// Norm reports whether W is the weight of an RMSNorm.
 	Norm bool
 }
 
-// Outside is the Layer of what belongs to none.
+// Outside is the Layer of parameters that belong to no layer.
 const Outside = -1
 
 // Trainable reports whether the parameter has a gradient.
 func (p Param) Trainable() bool { return p.Grad.Ok() }
 
-// A builder makes the tensors that the parts of a model ask for, and keeps the list of them: from it follow the parameters,
-// their names in files, their sizes and their number.
+// builder allocates the tensors of a model's parts and lists them. From that list follow the parameters, their names in
+// files, their sizes and their number.
 type builder struct {
 	weights   *kernels.Arena
-	gradients *kernels.Arena // nil: nothing is trained
+	gradients *kernels.Arena // nil if nothing is trainable
 	dtype     tensor.DType   // of weights
-	gradType  tensor.DType   // of the gradients of a block's matrices
+	gradType  tensor.DType   // of the gradients of matrices in layers
 	headType  tensor.DType   // of the gradient of an untied head
-	matrices  tensor.DType   // of the gradients of those that are being made
+	matrices  tensor.DType   // of the gradients of the matrices that are being built
 	trainable func(name string) bool
-	layer     int    // whose parts are being made
-	prefix    string // of their names
+	layer     int    // that is being built
+	prefix    string // of its parameters' names
 
 	params []Param
 }
 
-// rows is one layer's share of a matrix: its name, and how many outputs it has.
+// rows are the rows of a matrix that belong to one parameter: its name and their number.
 type rows struct {
 	name string
 	n    int
 }
 
-// linear makes a layer of in inputs, whose outputs are those of several in the files.
+// linear builds a linear layer with in inputs. Its outputs may belong to several parameters.
 func (b *builder) linear(in int, bias bool, parts ...rows) (l linear) {
 	l.weight = b.weight(".weight", Param{Decay: true}, parts, in)
 	if bias {
@@ -61,19 +62,20 @@ func (b *builder) linear(in int, bias bool, parts ...rows) (l linear) {
 	return l
 }
 
-// norm makes the weight of an RMSNorm.
+// norm builds the weight of an RMSNorm.
 func (b *builder) norm(name string, size int) weight {
 	return b.weight(".weight", Param{Norm: true}, []rows{{name, size}})
 }
 
-// weight makes one tensor whose rows, of shape inner, are those of several parameters of a kind, under their names with an ending.
-// What is trained whole has its gradient in one piece; otherwise each parameter that is trained has its own.
-func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) (m weight) {
+// weight builds one tensor whose rows, each of shape inner, belong to several parameters. Their names end in suffix,
+// and kind has their other fields. If all are trainable, they share one gradient; otherwise each trainable one has its
+// own.
+func (b *builder) weight(suffix string, kind Param, parts []rows, inner ...int) (m weight) {
 	shape := func(n int) []int { return append([]int{n}, inner...) }
-	names, learn, n := make([]string, len(parts)), make([]bool, len(parts)), 0
+	names, trainable, n := make([]string, len(parts)), make([]bool, len(parts)), 0
 	for i, r := range parts {
-		names[i] = b.prefix + r.name + ending
-		learn[i] = b.gradients != nil && b.trainable(names[i])
+		names[i] = b.prefix + r.name + suffix
+		trainable[i] = b.gradients != nil && b.trainable(names[i])
 		n += r.n
 	}
 	m.w = b.weights.New(names[0], b.dtype, shape(n)...)
@@ -81,7 +83,7 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 	if kind.Decay {
 		gradType = b.matrices
 	}
-	whole := !slices.Contains(learn, false)
+	whole := !slices.Contains(trainable, false)
 	if whole {
 		m.grads = []grad{{dw: b.gradients.New("grad "+names[0], gradType, shape(n)...)}}
 	}
@@ -93,11 +95,11 @@ func (b *builder) weight(ending string, kind Param, parts []rows, inner ...int) 
 		switch {
 		case whole:
 			p.Grad = m.grads[0].dw.Slice(at, at+r.n)
-		case learn[i]:
+		case trainable[i]:
 			p.Grad = b.gradients.New("", gradType, shape(r.n)...)
 			m.grads = append(m.grads, grad{p.Grad, at})
 		}
-		if learn[i] {
+		if trainable[i] {
 			p.Grad.Name = "grad " + names[i]
 		}
 		b.params = append(b.params, p)

@@ -5,56 +5,56 @@ import (
 	"restyle/tensor"
 )
 
-// A pass is one way through the model with a batch, forward and perhaps back: where it is, and all activations, cut from one
-// arena in the order in which they are needed.
+// pass is one pass of a batch through the model, forward and possibly backward: its position in the sequences, and all
+// activations, allocated from one arena in the order in which they are needed.
 type pass struct {
 	dev  *kernels.Device
 	rope *ropeTable
 
-	staged         tensor.Tensor // I32 [5·most + 1]: what follows of I32, each from a multiple of most on, brought to the device as one
+	staged         tensor.Tensor // I32 [5·maxTokens + 1]: ids, positions, index, targets and offsets, uploaded as one
 	ids, positions tensor.Tensor // I32 [rows], of staged
-	index, targets tensor.Tensor // I32 [trained], of staged
-	loss           tensor.Tensor // F32 [trained]; nothing else of the pass lies there, so it can be read when all is done
-	offsets        tensor.Tensor // I32 [len(starts)], of staged
+	index, targets tensor.Tensor // I32 [targets], of staged: the positions that predict a label, and these labels
+	loss           tensor.Tensor // F32 [targets]; no other tensor of the pass overlaps it, so it can be read at the end
+	offsets        tensor.Tensor // I32 [len(cuSeqlens)], of staged
 	rows           int
-	cuSeqlens      []int32  // where its sequences begin, and the end of the last; none of them is empty
-	cache          *KVCache // whose sequence the rows go on; nil for whole sequences
+	cuSeqlens      []int32  // without empty sequences
+	cache          *KVCache // the rows extend its sequence; nil for whole sequences
 
-	layers []layerActs   // of each block; those that are not kept share their memory
-	branch tensor.Tensor // [rows, dim] what a half of a block adds to the residual stream
+	layers []layerActs   // those that are not kept share memory
+	branch tensor.Tensor // [rows, dim], what attention or MLP adds to the residual stream
 	last   normActs      // of the last norm
 	head   headActs
 
 	recompute Recompute
-	overwrite bool          // gradients, instead of adding to them
+	overwrite bool          // overwrite gradients instead of adding to them
 	dh        tensor.Tensor // [rows, dim] the gradient of the residual stream
 	actGrads  actGrads
 }
 
-// grads are where the backward pass of every block has its gradients of activations.
+// actGrads holds the gradients of activations. The backward passes of all layers share it.
 type actGrads struct {
-	dx      tensor.Tensor // [rows, dim] of a norm's output
+	dx      tensor.Tensor // [rows, dim], of a norm's output
 	dqkv    tensor.Tensor
 	dy      tensor.Tensor // [rows, heads·headDim]
 	dgateUp tensor.Tensor
 	dact    tensor.Tensor
 }
 
-// extent is how large a pass is.
+// extent is the size of a pass.
 type extent struct {
-	maxTokens int  // tokens of the largest pass: what is staged for one lies where it lies for all
+	maxTokens int  // of the largest pass: sets the layout of staged, which is the same for all passes
 	rows      int  // tokens
-	targets   int  // those that predict something
-	logits    int  // rows of logits at a time
-	keep      bool // what a backward pass needs
+	targets   int  // target positions
+	logits    int  // rows of logits at once
+	keep      bool // keep what a backward pass needs
 }
 
-// stage brings all that a pass is told to the device, in one piece.
+// stage uploads the pass's lists of numbers in one piece.
 func (p *pass) stage(lists ...[]int32) {
-	most := p.staged.Len() / 5
+	maxTokens := p.staged.Len() / 5
 	all := make([]int32, p.staged.Len())
 	for i, list := range lists {
-		copy(all[i*most:], list)
+		copy(all[i*maxTokens:], list)
 	}
 	p.dev.UploadI32(p.staged, all)
 }

@@ -7,13 +7,13 @@ import (
 	"restyle/tensor"
 )
 
-// InvFreq is the angle by which each pair of elements of a head turns from one position to the next, [headDim/2], with
-// Llama-3's scaling where the model has it:
+// InvFreq returns the angle by which each pair of elements of a head turns from one position to the next, [headDim/2],
+// with Llama 3's scaling if the model has it:
 //
 //	f[i] = theta^(-2i/headDim)
 //
-// Scaling leaves fast frequencies as they are, divides slow ones by Factor, and goes from the one to the other linearly in
-// between (transformers, modeling_rope_utils.py, llama3). All in float64.
+// Scaling keeps fast frequencies, divides slow ones by Factor, and interpolates linearly between these (transformers,
+// modeling_rope_utils.py, llama3). All in float64.
 func (c Config) InvFreq() []float64 {
 	f := make([]float64, c.HeadDim/2)
 	for i := range f {
@@ -37,7 +37,7 @@ func (c Config) InvFreq() []float64 {
 	return f
 }
 
-// A rotary gives attention its positions: it turns each head of q and k by where its token stands.
+// rotary gives attention its positions: it rotates each head of q and k by the position of its token.
 type rotary struct{ heads, kvHeads int }
 
 func (r rotary) forward(p *pass, qkv tensor.Tensor) {
@@ -48,24 +48,25 @@ func (r rotary) backward(p *pass, dqkv tensor.Tensor) {
 	p.dev.RoPEBackward(dqkv, p.positions, p.rope.cos, p.rope.sin, r.heads, r.kvHeads)
 }
 
-// ropeTable is the cosines and sines of all positions from 0 up, each F32 [positions, headDim/2].
+// ropeTable holds the cosines and sines of positions 0 and up, each F32 [positions, headDim/2].
 type ropeTable struct {
 	cos, sin tensor.Tensor
 	arena    *kernels.Arena
 }
 
-// ropeFor makes sure that the table reaches to so many positions.
+// ropeFor makes sure that the table has at least positions positions.
 func (m *Model) ropeFor(positions int) error {
 	t := &m.rope
 	if t.cos.Ok() && t.cos.Dim(0) >= positions {
 		return nil
 	}
-	if t.cos.Ok() { // at least double, so that a growing cache does not compute it at every token
+	if t.cos.Ok() { // at least double, so that a growing cache does not recompute the table at every token
 		positions = max(positions, min(2*t.cos.Dim(0), m.cfg.MaxPositions))
 	}
 	positions = ropeRows(positions)
 	half := m.cfg.HeadDim / 2
-	arena, err := m.dev.NewArena("RoPE's angles", kernels.SizeOf(func(arena *kernels.Arena) { ropeTensors(arena, positions, half) }))
+	arena, err := m.dev.NewArena("RoPE's angles",
+		kernels.SizeOf(func(arena *kernels.Arena) { ropeTensors(arena, positions, half) }))
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (m *Model) ropeFor(positions int) error {
 	return nil
 }
 
-// ropeRows is the least that a table is made for.
+// ropeRows returns the number of positions of a table that needs this many. A table is never smaller than 64.
 func ropeRows(positions int) int { return max(positions, 64) }
 
 func ropeTensors(arena *kernels.Arena, positions, half int) (cos, sin tensor.Tensor) {

@@ -9,15 +9,16 @@ import (
 	"restyle/tensor"
 )
 
-// cut lays out a pass. MemoryOf runs it to count.
+// allocPass allocates a pass. MemoryOf runs it with an arena that only counts.
 func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 	cfg, t, rows, keep := m.cfg, m.opts.DType, e.rows, e.keep
-	p := &pass{dev: m.dev, rope: &m.rope, rows: rows, recompute: m.opts.Recompute, layers: make([]layerActs, 0, cfg.Layers)}
+	p := &pass{dev: m.dev, rope: &m.rope, rows: rows, recompute: m.opts.Recompute,
+		layers: make([]layerActs, 0, cfg.Layers)}
 	p.staged = arena.New("staged", tensor.I32, 5*e.maxTokens+1)
 	p.ids, p.positions = p.staged.Part(0, rows), p.staged.Part(e.maxTokens, rows)
 	p.index, p.targets = p.staged.Part(2*e.maxTokens, e.targets), p.staged.Part(3*e.maxTokens, e.targets)
 	p.loss = arena.New("loss", tensor.F32, e.targets)
-	var h []tensor.Tensor // the residual stream before each block and behind the last; two that take turns if none is kept
+	var h []tensor.Tensor // the residual stream before each layer and after the last; without keep, two that alternate
 	for i := range cfg.Layers + 1 {
 		if !keep && i >= 2 {
 			h = append(h, h[i-2])
@@ -52,11 +53,11 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 		head()
 		return p
 	}
-	arena.Overlay( // the head is done before the blocks' backward pass begins
+	arena.Overlay( // the head is done before the backward pass of the layers starts
 		head,
 		func() {
 			p.actGrads.dx = arena.New("dx", t, rows, cfg.Dim)
-			arena.Overlay( // the two halves are never at work at once
+			arena.Overlay( // the halves of a layer never run at the same time
 				func() {
 					p.actGrads.dgateUp = arena.New("dgateUp", t, rows, 2*cfg.Inner)
 					p.actGrads.dact = arena.New("dact", t, rows, cfg.Inner)
@@ -69,7 +70,7 @@ func (m *Model) allocPass(arena *kernels.Arena, e extent) *pass {
 	return p
 }
 
-// begin checks a batch, lays out a pass and brings the batch to the device.
+// newPass checks a batch, allocates a pass and uploads the batch.
 func (m *Model) newPass(b Batch) (*pass, error) {
 	if err := b.check(m.cfg, m.opts.MaxTokens); err != nil {
 		return nil, err
@@ -80,15 +81,16 @@ func (m *Model) newPass(b Batch) (*pass, error) {
 	m.actArena.Release(0)
 	b = b.padded(m.opts.Rows(len(b.IDs)), m.opts.Longest, int32(max(0, m.cfg.PadID)))
 	n := len(b.IDs)
-	p := m.allocPass(m.actArena, extent{maxTokens: m.opts.MaxTokens, rows: n, targets: b.Targets(), logits: m.opts.logitsChunk(m.cfg, n), keep: m.opts.Train})
-	p.cuSeqlens = slices.Compact(slices.Clone(b.cuSeqlens())) // so there are no more than most + 1
+	p := m.allocPass(m.actArena, extent{maxTokens: m.opts.MaxTokens, rows: n, targets: b.Targets(),
+		logits: m.opts.logitsChunk(m.cfg, n), keep: m.opts.Train})
+	p.cuSeqlens = slices.Compact(slices.Clone(b.cuSeqlens())) // without empty sequences there are at most MaxTokens+1
 	p.offsets = p.staged.Part(4*m.opts.MaxTokens, len(p.cuSeqlens))
 	index, targets := b.targets()
 	p.stage(b.IDs, b.positions(), index, targets, p.cuSeqlens)
 	return p, nil
 }
 
-// forward goes through all blocks and the last norm, whose output is p.last.x.
+// forward runs all layers and the last norm, and leaves its output in p.last.x.
 func (m *Model) forward(p *pass) {
 	defer m.dev.Range("forward")()
 	s := stream{h: p.layers[0].attention.h}
@@ -99,7 +101,7 @@ func (m *Model) forward(p *pass) {
 		end := m.layerRange(i)
 		s = m.layers[i].forward(p, acts, s)
 		end()
-		if i > 0 { // the stream's addition was made by the norm that block i begins with
+		if i > 0 { // the norm that layer i starts with has added the branch of layer i-1
 			m.watch(fmt.Sprintf("block.%d", i-1), acts.attention.h)
 		}
 	}
@@ -108,8 +110,8 @@ func (m *Model) forward(p *pass) {
 	m.watch("norm", p.last.x)
 }
 
-// backward goes back through the last norm and all blocks from dx, the gradient of the last norm's output.
-func (m *Model) backward(p *pass, dx tensor.Tensor, after func(block int)) {
+// backward goes back from dx, the gradient of the last norm's output, through that norm and all layers.
+func (m *Model) backward(p *pass, dx tensor.Tensor, after func(layer int)) {
 	defer m.dev.Range("backward")()
 	m.norm.backwardFirst(m.dev, p.dh, dx, p.last, p.overwrite)
 	for i := len(m.layers) - 1; i >= 0; i-- {
@@ -127,7 +129,7 @@ func (m *Model) backward(p *pass, dx tensor.Tensor, after func(block int)) {
 	m.embed.backward(p)
 }
 
-func (m *Model) layerRange(i int) (end func()) { return m.dev.Range(fmt.Sprintf("block %d", i)) }
+func (m *Model) layerRange(i int) (end func()) { return m.dev.Range(fmt.Sprintf("layer %d", i)) }
 
 func (m *Model) watch(name string, h tensor.Tensor) {
 	if m.OnHidden != nil {
@@ -135,17 +137,17 @@ func (m *Model) watch(name string, h tensor.Tensor) {
 	}
 }
 
-// A Loss is what a batch costs.
+// A Loss is the loss of a batch.
 type Loss struct {
-	// Sum is the sum of the losses of all trained positions, in nats, and Targets how many these are. A step's loss is the sum
-	// of the sums of its batches over the sum of their numbers, never a mean of means.
+	// Sum is the sum over all target positions, in nats, and Targets their number. The loss of a step is the sum of the
+	// sums of its batches divided by the sum of their targets, never a mean of means.
 	Sum     float64
 	Targets int
-	// Tokens are the losses of the trained positions, in order.
+	// Tokens holds the loss of each target position, in order.
 	Tokens []float32
 }
 
-// Mean is the loss per trained position, and NaN when there is none.
+// Mean returns the loss per target position, or NaN if there is none.
 func (l Loss) Mean() float64 {
 	if l.Targets == 0 {
 		return math.NaN()
@@ -153,7 +155,7 @@ func (l Loss) Mean() float64 {
 	return l.Sum / float64(l.Targets)
 }
 
-// Loss is the loss of a batch, without gradients.
+// Loss computes the loss of a batch, without gradients.
 func (m *Model) Loss(b Batch) (Loss, error) {
 	p, err := m.newPass(b)
 	if err != nil {
@@ -164,15 +166,15 @@ func (m *Model) Loss(b Batch) (Loss, error) {
 	return m.Read(p.losses())
 }
 
-// Losses are those of a pass, on the device until the next pass.
+// Losses holds the losses of a pass on the device. The next pass overwrites them.
 type Losses struct {
-	Targets int           // positions
+	Targets int           // number of target positions
 	Each    tensor.Tensor // F32 [Targets], in order
 }
 
 func (p *pass) losses() Losses { return Losses{p.index.Len(), p.loss} }
 
-// Read waits for losses and brings them to the host.
+// Read waits for losses and downloads them.
 func (m *Model) Read(l Losses) (Loss, error) {
 	r := Loss{Targets: l.Targets, Tokens: make([]float32, l.Targets)}
 	err := m.dev.Download(r.Tokens, l.Each)
@@ -182,24 +184,24 @@ func (m *Model) Read(l Losses) (Loss, error) {
 	return r, err
 }
 
-// Gradients say what Gradient does with those of before, and who waits for them. The zero value adds.
+// Gradients says how Gradient treats existing gradients, and who is told when new ones are final. The zero value adds.
 type Gradients struct {
-	// Overwrite replaces the gradients that are there: the first batch of a step. Otherwise they are added to.
+	// Overwrite overwrites the gradients, as the first batch of a step should. Otherwise Gradient adds to them.
 	Overwrite bool
-	// After is called when a block's gradients are final, the last block first, and in the end with Outside for all that
-	// belongs to none. Nil for nobody. A block that the backward pass does not reach has none.
-	After func(block int)
+	// After, if not nil, is called when the gradients of a layer are final, the last layer first, and at the end with
+	// Outside for the parameters that belong to no layer. Layers that the backward pass does not reach are left out.
+	After func(layer int)
 }
 
-// Gradient computes the losses of a batch, and the gradient of scale · their sum into Params. For a step of several batches
-// scale is one over the number of trained positions in all of them. It does not wait for the device. The model must have been
-// opened with Train.
+// Gradient computes the losses of a batch and the gradients of scale · their sum, into the Grads of Params. For a step
+// of several batches, scale is 1 / the number of target positions of all of them. Gradient does not wait for the
+// device. It panics if the model was made without Options.Train.
 func (m *Model) Gradient(b Batch, scale float32, g Gradients) (Losses, error) {
 	if !m.opts.Train {
-		panic("model: Gradient of a model that was not opened with Train")
+		panic("model: Gradient needs Options.Train")
 	}
 	if m.opts.ReuseGradients && !g.Overwrite {
-		panic("model: Gradient adds to gradients that another block's have taken the place of")
+		panic("model: Gradient with ReuseGradients needs Overwrite: the gradients of other layers share the memory")
 	}
 	p, err := m.newPass(b)
 	if err != nil {

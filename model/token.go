@@ -7,27 +7,28 @@ import (
 	"restyle/tensor"
 )
 
-// On a GPU, a token of an answer is so little work that launching its kernels one by one would take longer than they do. So there are
-// few of them, what they are told of the token lies in the GPU's memory, and all of them are one graph, which serves token after token.
+// On a GPU, decoding a token is so little work that launching its kernels one by one would take longer than they run.
+// So there are few kernels, they read the token from GPU memory, and one graph of them is launched for token after
+// token.
 
-// A step is what a cache has for that.
+// tokenGraph is what a KVCache needs for that.
 type tokenGraph struct {
-	token tensor.Tensor // I32 [2]: the token that comes next, and its position; what the model chose, until it is told otherwise
-	parts tensor.Tensor // of attention
-	last  [2]int32      // what token holds
-	known bool          // that is so
+	token tensor.Tensor // I32 [2]: the next token and its position; the model's choice until the host uploads another
+	parts tensor.Tensor // partial results of attention
+	last  [2]int32      // contents of token, if known
+	known bool          // last is valid
 	done  bool          // the last Extend chose a token
 
-	graph  *kernels.Graph // nil until there is one
-	reach  int            // positions that it serves for: those below
-	angles uintptr        // of RoPE, that it was captured with
+	graph  *kernels.Graph // nil until it is captured
+	reach  int            // it serves positions below this
+	angles uintptr        // address of RoPE's table when it was captured
 }
 
-// leastReach is how many positions a graph serves for at least. Each that has to be made for more serves for twice as many, or
-// for a whole cache.
+// minReach is the number of positions that the first graph serves. Each later one serves twice as many, up to the
+// cache's capacity.
 var minReach = 512 // tests set it
 
-// reachOf is how many positions a graph serves for that has to serve for n.
+// reachOf returns the reach of a graph that has to serve at least n positions.
 func (c *KVCache) reachOf(n int) int {
 	reach := minReach
 	for reach < n {
@@ -36,12 +37,12 @@ func (c *KVCache) reachOf(n int) int {
 	return min(reach, c.Capacity())
 }
 
-// steps says whether single tokens take this way.
+// decodes reports whether the device has kernels for decoding single tokens of this model.
 func (m *Model) decodes() bool {
 	return m.dev.Decodes(m.opts.DType, m.cfg.Dim, m.cfg.Inner, m.cfg.Heads*m.cfg.HeadDim)
 }
 
-// step computes the logits of one more token, and chooses the token after it.
+// decode computes the logits of one more token, and chooses the token after it.
 func (m *Model) decode(c *KVCache, p *pass, id int32) {
 	if token := [2]int32{id, int32(c.n)}; !c.known || c.last != token {
 		m.dev.UploadI32(c.token, token[:])
@@ -51,28 +52,30 @@ func (m *Model) decode(c *KVCache, p *pass, id int32) {
 		c.graph.Launch()
 		return
 	}
-	m.launch(c, p, c.reachOf(c.n+1)) // compiles what was not yet, which a graph cannot
-	_ = c.graph.Close()              // an error sticks to the device
+	m.launch(c, p, c.reachOf(c.n+1)) // compiles missing kernels, which is not possible during a capture
+	_ = c.graph.Close()              // the device keeps an error
 	c.reach, c.angles = c.reachOf(c.n+2), m.rope.cos.Addr
 	c.graph = m.dev.Capture(func() { m.launch(c, p, c.reach) })
 }
 
-// launch is the kernels of a step, for positions below reach.
+// launch launches the kernels that decode a token at a position below reach.
 func (m *Model) launch(c *KVCache, p *pass, reach int) {
 	dev, h := m.dev, p.layers[0].attention.h
 	dev.Embedding(h, m.embed.w, c.token.Part(0, 1))
 	for i := range m.layers {
 		layer, acts := &m.layers[i], &p.layers[i]
 		layer.attention.decode(dev, c, &m.rope, &acts.attention, h, reach)
-		dev.NormSwiGLU(acts.mlp.act, h, layer.mlp.norm.w, layer.mlp.gateUp.weight.w, layer.mlp.gateUp.bias.w, layer.mlp.norm.eps)
+		dev.NormSwiGLU(acts.mlp.act, h, layer.mlp.norm.w, layer.mlp.gateUp.weight.w, layer.mlp.gateUp.bias.w,
+			layer.mlp.norm.eps)
 		dev.LinearAdd(h, acts.mlp.act, layer.mlp.down.weight.w, layer.mlp.down.bias.w)
 	}
 	dev.NormLinear(p.head.logits, h, m.norm.w, m.head.weight.w, m.head.bias.w, m.norm.eps)
 	dev.ChooseNext(c.token, p.head.logits)
 }
 
-// step is forward for one token, in place.
-func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable, acts *attentionActs, h tensor.Tensor, reach int) {
+// decode is forward for one token, in place.
+func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable, acts *attentionActs, h tensor.Tensor,
+	reach int) {
 	cfg, qkv := l.cfg, acts.qkv
 	if cfg.QKNorm {
 		qkv = acts.raw
@@ -86,9 +89,9 @@ func (l *attention) decode(dev *kernels.Device, cache *KVCache, rope *ropeTable,
 	dev.LinearAdd(h, acts.y, l.o.weight.w, l.o.bias.w)
 }
 
-// Greedy is Extend where the next token is to be the most likely one: of the highest logit, among equals the first. The device
-// chooses it, and a GPU is quickest if the next call goes on with it alone. If a logit is NaN or +Inf, or all are -Inf, the id is -1
-// and there are logits, as Extend returns them; there are none if not.
+// Greedy is Extend followed by the choice of the most likely token: the highest logit, and the lowest id among equals.
+// The device chooses it. A GPU is fastest if the next call appends exactly this token. logits is nil, unless a logit is
+// NaN or +Inf or all are -Inf: then id is -1 and logits are as from Extend.
 func (m *Model) Greedy(c *KVCache, ids []int32) (id int32, logits []float32, err error) {
 	defer m.tokenRange(ids)()
 	x, err := m.extendBy(c, ids)

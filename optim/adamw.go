@@ -1,5 +1,5 @@
-// Package optim moves parameters: AdamW with its state in 8 or 32 bits and a master behind weights in BF16, the global norm
-// by which gradients are clipped, and how the learning rate runs.
+// Package optim updates parameters: AdamW with 8-bit or 32-bit state and master weights behind BF16, clipping by the
+// global norm of the gradients, and learning rate schedules.
 package optim
 
 import (
@@ -14,39 +14,39 @@ import (
 	"restyle/tensor"
 )
 
-// A Master is what stands behind a weight in BF16, so that updates smaller than its last place are not lost. kernels.AdamW
-// says how each works. Weights in F32 need none, whichever is chosen.
+// A Master is how a BF16 weight keeps updates that are smaller than its last place. See kernels.AdamW for each. F32
+// weights need no master and ignore it.
 type Master string
 
-// The masters.
+// The kinds of master.
 const (
-	Split8     Master = "split8" // 8 more bits a weight: a master of 24 bits
-	Stochastic Master = "sr"     // nothing: weights are rounded stochastically
-	FP32       Master = "fp32"   // the weight in F32
-	NoMaster   Master = "none"   // nothing: weights are rounded to nearest, and most of a fine-tuning run is lost
+	Split8     Master = "split8" // 8 extra bits per weight: a 24-bit master
+	Stochastic Master = "sr"     // no master: weights are rounded stochastically
+	FP32       Master = "fp32"   // an F32 copy of the weight
+	NoMaster   Master = "none"   // no master: weights are rounded to nearest, which loses most of a fine-tuning run
 )
 
-// ParseMaster is the master of that name.
+// ParseMaster returns the master of that name.
 func ParseMaster(s string) (Master, error) {
 	switch m := Master(s); m {
 	case Split8, Stochastic, FP32, NoMaster:
 		return m, nil
 	}
-	return "", fmt.Errorf("master %q: it is one of split8, sr, fp32, none", s)
+	return "", fmt.Errorf("master %q: must be split8, sr, fp32 or none", s)
 }
 
-// Config is how AdamW (Loshchilov and Hutter, arXiv 1711.05101) moves weights. New takes it as it is: begin with Default.
+// Config configures AdamW (Loshchilov and Hutter, arXiv 1711.05101). Its zero value is not valid: start from Default.
 type Config struct {
-	Beta1, Beta2 float64 // decay of the means of gradients and of their squares
-	Eps          float64 // added to the root of the second
-	Decay        float64 // weight decay per step, times the learning rate; of parameters that have Decay
-	Bits         int     // of the moments: 8, in blocks, or 32
+	Beta1, Beta2 float64 // decay rates of the moving averages of the gradient and of its square
+	Eps          float64 // added to the root of the second moment
+	Decay        float64 // weight decay per step is Decay times the learning rate; for parameters with Param.Decay
+	Bits         int     // per moment: 8, in quantization blocks, or 32
 	Master       Master
-	BNB          bool   // bitsandbytes' update to the letter; it has no master
+	BNB          bool   // bitsandbytes' update, bit for bit; needs NoMaster
 	Seed         uint64 // of stochastic rounding
 }
 
-// Default is PyTorch's: betas 0.9 and 0.999, eps 1e-8, decay 0.01; with moments in 8 bits and masters of 24.
+// Default has PyTorch's betas 0.9 and 0.999, eps 1e-8 and decay 0.01, with 8-bit moments and 24-bit masters.
 var Default = Config{Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, Bits: 8, Master: Split8}
 
 func (c Config) check() error {
@@ -54,59 +54,60 @@ func (c Config) check() error {
 		name string
 		v    float64
 		ok   bool
+		must string
 	}{
-		{"beta1", c.Beta1, c.Beta1 >= 0 && c.Beta1 < 1},
-		{"beta2", c.Beta2, c.Beta2 >= 0 && c.Beta2 < 1},
-		{"eps", c.Eps, c.Eps > 0 && !math.IsInf(c.Eps, 0)},
-		{"decay", c.Decay, c.Decay >= 0 && !math.IsInf(c.Decay, 0)},
+		{"beta1", c.Beta1, c.Beta1 >= 0 && c.Beta1 < 1, "at least 0 and less than 1"},
+		{"beta2", c.Beta2, c.Beta2 >= 0 && c.Beta2 < 1, "at least 0 and less than 1"},
+		{"eps", c.Eps, c.Eps > 0 && !math.IsInf(c.Eps, 0), "positive and finite"},
+		{"decay", c.Decay, c.Decay >= 0 && !math.IsInf(c.Decay, 0), "finite and at least 0"},
 	} {
 		if !x.ok {
-			return fmt.Errorf("AdamW: %s %v makes no sense", x.name, x.v)
+			return fmt.Errorf("AdamW: %s %v: must be %s", x.name, x.v, x.must)
 		}
 	}
 	if c.Bits != 8 && c.Bits != 32 {
-		return fmt.Errorf("AdamW: moments of %d bits: there are those of 8 and of 32", c.Bits)
+		return fmt.Errorf("AdamW: %d bits per moment: must be 8 or 32", c.Bits)
 	}
 	if _, err := ParseMaster(string(c.Master)); err != nil {
 		return fmt.Errorf("AdamW: %w", err)
 	}
 	if c.BNB && c.Master != NoMaster {
-		return fmt.Errorf("AdamW: master %s: bitsandbytes has none, use %s", c.Master, NoMaster)
+		return fmt.Errorf("AdamW: master %s: bitsandbytes has no master weights: use %s", c.Master, NoMaster)
 	}
 	return nil
 }
 
-// small is how many elements a tensor has at least whose moments are in 8 bits, as in bitsandbytes.
+// min8BitSize is the number of elements from which a tensor has 8-bit moments, as in bitsandbytes.
 const min8BitSize = 4096
 
-// small says whether a parameter keeps its moments in F32, and a master in F32 where there is one at all: those that are
-// too few to matter, and norms and biases, where every element does. In bitsandbytes size alone decides.
+// keeps32Bit reports whether a parameter has F32 moments, and an F32 master if it has any: small tensors, which need
+// little memory anyway, and norms and biases, where every element matters. In bitsandbytes only the size decides.
 func (c Config) keeps32Bit(p model.Param) bool {
 	return p.W.Len() < min8BitSize || len(p.W.Shape) < 2 && !c.BNB
 }
 
-// AdamW is the optimiser: parameters, and what it keeps of each.
+// AdamW is the optimizer of a list of parameters, with its state.
 type AdamW struct {
 	cfg     Config
 	dev     *kernels.Device
-	params  []model.Param // those that are trained
+	params  []model.Param // the trainable ones
 	state   []kernels.AdamWState
 	arena   *kernels.Arena
-	all     *kernels.AdamWList // params with their state
+	all     *kernels.AdamWList // all params with their state
 	layers  map[int]*kernels.AdamWList
 	control kernels.Control
 	step    int
 }
 
-// New is an optimiser of those parameters that are trained, with all moments zero. Masters begin as the weights are now. It
-// is an error when the configuration makes no sense, or there is not enough memory.
+// New returns an optimizer of the trainable parameters among params. All moments are zero, and masters have the present
+// values of the weights. An invalid Config and a lack of memory are errors.
 func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
 	o := &AdamW{cfg: cfg, dev: dev, params: trainable(params)}
 	var err error
-	if o.arena, err = dev.NewArena("optimiser state", SizeOf(params, cfg)); err != nil {
+	if o.arena, err = dev.NewArena("optimizer state", SizeOf(params, cfg)); err != nil {
 		return nil, err
 	}
 	var lists tensor.Tensor
@@ -127,11 +128,11 @@ func New(dev *kernels.Device, params []model.Param, cfg Config) (*AdamW, error) 
 	return o, nil
 }
 
-// widen copies BF16 values to F32 in pieces that need little memory beside.
+// widen copies BF16 values to F32 in chunks, to need little extra memory.
 func widen(dev *kernels.Device, dst, src tensor.Tensor) error {
-	const piece = 1 << 20
-	for at, n := 0, src.Len(); at < n; at += piece {
-		part := min(piece, n-at)
+	const chunk = 1 << 20
+	for at, n := 0, src.Len(); at < n; at += chunk {
+		part := min(chunk, n-at)
 		x, err := dev.Floats(src.Part(at, part))
 		if err != nil {
 			return err
@@ -141,7 +142,7 @@ func widen(dev *kernels.Device, dst, src tensor.Tensor) error {
 	return nil
 }
 
-// SizeOf is the bytes that New allocates, by the same arithmetic. The parameters may come from arenas that only count.
+// SizeOf returns the number of bytes that New allocates. The parameters may come from arenas that only count.
 func SizeOf(params []model.Param, cfg Config) int {
 	return kernels.SizeOf(func(arena *kernels.Arena) { alloc(arena, trainable(params), cfg) })
 }
@@ -155,8 +156,9 @@ func trainable(params []model.Param) (list []model.Param) {
 	return list
 }
 
-// cut is the state of each parameter, memory for a list of them and for lists by block, and the control of steps, without contents.
-func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.AdamWState, tensor.Tensor, kernels.Control) {
+// alloc allocates the state of each parameter, memory for lists of all and of each layer's, and the control of steps.
+func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.AdamWState, tensor.Tensor,
+	kernels.Control) {
 	states := make([]kernels.AdamWState, len(params))
 	for i, p := range params {
 		n, s := p.W.Len(), &states[i]
@@ -180,7 +182,7 @@ func alloc(arena *kernels.Arena, params []model.Param, cfg Config) ([]kernels.Ad
 	return states, arena.New("lists", tensor.U8, 2*kernels.AdamWListSize(len(params))), kernels.NewControl(arena)
 }
 
-// list makes lists, in that memory, of the parameters as AdamW moves them: of all, and of each block.
+// list builds the lists that AdamW's kernel takes, in memory: one of all parameters, and one of each layer's.
 func (o *AdamW) list(memory tensor.Tensor) {
 	all, blocks := make([]kernels.AdamWTensor, len(o.params)), map[int][]kernels.AdamWTensor{}
 	for i, p := range o.params {
@@ -200,7 +202,7 @@ func (o *AdamW) list(memory tensor.Tensor) {
 	}
 }
 
-// tensors are those that a state has.
+// tensors returns the tensors that a state has.
 func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
 	for _, x := range []tensor.Tensor{s.M, s.MScale, s.V, s.VScale, s.Master} {
 		if x.Ok() {
@@ -210,13 +212,13 @@ func tensors(s kernels.AdamWState) (list []tensor.Tensor) {
 	return list
 }
 
-// AddLoss adds losses, F32 on the device, to the sum that the next Step tells of, and lets decide.
+// AddLoss adds losses, F32 on the device, to the sum that the next Step checks and returns.
 func (o *AdamW) AddLoss(losses tensor.Tensor) { o.dev.AddLoss(o.control, losses) }
 
-// Step moves every parameter once, against its gradient clipped to a norm of limit (0: as it is), with learning rate lr. With an
-// lr of 0 the moments advance and nothing moves. Where the norm, or the sum of the losses that were added since the last step, is
-// not finite, nothing changes and the step does not count. What is to be done is decided on the device; Step waits for it at the
-// end, and returns its error.
+// Step updates every parameter with its gradient, clipped to a global norm of at most limit (0: not clipped), and
+// learning rate lr. With an lr of 0 the moments advance but the weights stay. If the norm, or the sum of the losses
+// added since the last step, is not finite, nothing changes and the step does not count. The device decides that. Step
+// waits for it, and returns its error.
 func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
 	defer o.dev.Range("optimizer")()
 	o.dev.AddSquaresAll(o.control, o.all)
@@ -225,34 +227,35 @@ func (o *AdamW) Step(lr, limit float64) (kernels.Record, error) {
 	return o.End()
 }
 
-// Move is Step against the gradients as they are, whatever they are, without a norm and without a decision: what bitsandbytes
-// does where an element is not finite. It does not wait.
+// Move is Step without a norm and without a decision: it uses the gradients as they are, as bitsandbytes does even if
+// an element is not finite. It does not wait.
 func (o *AdamW) Move(lr float64) {
 	o.move(o.all, lr, kernels.Control{})
 	o.step++
 }
 
-// move takes the step after those that were taken, of the parameters of a list, if control says so.
+// move updates the parameters of a list, as the next step, unless control says that the step is skipped.
 func (o *AdamW) move(list *kernels.AdamWList, lr float64, control kernels.Control) {
-	o.dev.AdamWAll(list, kernels.AdamWStep{LR: lr, Beta1: o.cfg.Beta1, Beta2: o.cfg.Beta2, Eps: o.cfg.Eps, Decay: o.cfg.Decay, GradScale: 1,
+	o.dev.AdamWAll(list, kernels.AdamWStep{LR: lr, Beta1: o.cfg.Beta1, Beta2: o.cfg.Beta2, Eps: o.cfg.Eps,
+		Decay: o.cfg.Decay, GradScale: 1,
 		Control: control, Step: o.step + 1, Seed: o.cfg.Seed})
 }
 
-// Steps is how many steps were taken, or what SetSteps said and the calls since.
+// Steps returns the number of steps taken, counted from SetSteps if that was called.
 func (o *AdamW) Steps() int { return o.step }
 
-// SetSteps has the next step be the one after so many, as when State was restored. It panics below 0.
+// SetSteps sets the number of steps taken, for a restored State. It panics if n is negative.
 func (o *AdamW) SetSteps(n int) {
 	if n < 0 {
-		panic(fmt.Sprintf("AdamW: %d steps", n))
+		panic(fmt.Sprintf("AdamW: SetSteps(%d)", n))
 	}
 	o.step = n
 }
 
-// State is everything that the optimiser keeps, in an order that depends on parameters and configuration alone: the tensors
-// <parameter>.m and .v; in 8 bits .m_absmax and .v_absmax, F32; and .residual, U8, or .master, F32. They are the memory
-// itself. Who stores their bytes, the weights and Steps, and restores them in an optimiser made in the same way, goes on with
-// the same bits.
+// State returns all tensors that the optimizer keeps: <parameter>.m and .v; with 8 bits also .m_absmax and .v_absmax,
+// F32; and .residual, U8, or .master, F32. Their order depends only on the parameters and the Config. They are the
+// memory itself: to resume with the same bits, save them with the weights and Steps, and restore them into an optimizer
+// made in the same way.
 func (o *AdamW) State() (list []tensor.Tensor) {
 	for _, s := range o.state {
 		list = append(list, tensors(s)...)
@@ -260,5 +263,5 @@ func (o *AdamW) State() (list []tensor.Tensor) {
 	return list
 }
 
-// Close gives the state's memory back.
+// Close frees the state's memory.
 func (o *AdamW) Close() error { return o.arena.Close() }

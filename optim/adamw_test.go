@@ -456,7 +456,7 @@ func TestParseMaster(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "split16", "SR"} {
-		if _, err := ParseMaster(s); err == nil || !strings.Contains(err.Error(), "split8, sr, fp32, none") {
+		if _, err := ParseMaster(s); err == nil || !strings.Contains(err.Error(), "split8, sr, fp32 or none") {
 			t.Errorf("%q: %v", s, err)
 		}
 	}

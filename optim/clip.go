@@ -7,8 +7,8 @@ import (
 	"restyle/model"
 )
 
-// Norm is the global norm of all gradients, ‖g‖ over every element of every trained parameter. It waits for the device,
-// and returns its error. A gradient that is not finite makes it so too.
+// Norm returns the global norm of all gradients: ‖g‖ over every element of every trainable parameter. It waits for the
+// device, and returns its error. If a gradient is not finite, neither is the norm.
 func Norm(dev *kernels.Device, params []model.Param) (norm float64, err error) {
 	arena, err := dev.NewArena("norm", kernels.SizeOf(func(arena *kernels.Arena) { kernels.NewControl(arena) }))
 	if err != nil {

@@ -2,10 +2,11 @@ package optim
 
 import "restyle/kernels"
 
-// A step may also be taken in parts, where the gradients of one block at a time are there: AddSquares for each block, Decide, once
-// more each block's gradients for MoveLayer, and End. Blocks are those of model.Param, and model.Outside.
+// A step may also be taken layer by layer, with only one layer's gradients in memory at a time: AddSquares for each
+// layer, Decide, then MoveLayer for each layer, whose gradients must be computed again, and End. Layers are those of
+// model.Param, and model.Outside.
 
-// AddSquares adds what the gradients of a block add to the square of the norm.
+// AddSquares adds the squares of a layer's gradients to the square of the global norm.
 func (o *AdamW) AddSquares(block int) {
 	defer o.dev.Range("optimizer")()
 	if list := o.layers[block]; list != nil {
@@ -13,10 +14,10 @@ func (o *AdamW) AddSquares(block int) {
 	}
 }
 
-// Decide says what becomes of the step: see Step.
+// Decide decides whether the step is taken, and how far it is clipped: see Step.
 func (o *AdamW) Decide(limit float64) { o.dev.Decide(o.control, limit) }
 
-// MoveLayer moves the parameters of a block, if the step is taken.
+// MoveLayer updates the parameters of a layer, if the step is taken.
 func (o *AdamW) MoveLayer(block int, lr float64) {
 	defer o.dev.Range("optimizer")()
 	if list := o.layers[block]; list != nil {
@@ -24,7 +25,7 @@ func (o *AdamW) MoveLayer(block int, lr float64) {
 	}
 }
 
-// End waits for the step and returns what it came to.
+// End waits for the step and returns its result.
 func (o *AdamW) End() (kernels.Record, error) {
 	r, err := o.dev.Record(o.control)
 	o.dev.Begin(o.control)

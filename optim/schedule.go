@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// A Schedule is the learning rate of each step, from step 0 on. It depends on the step alone, so that a run may go on
-// anywhere. Steps beyond the last have the last one's rate.
+// A Schedule returns the learning rate of a step, counted from 0. It depends on nothing else, so a run can resume
+// anywhere. Steps after the last have the last one's rate.
 type Schedule func(step int) float64
 
-// Every schedule begins with a warm-up, from 0 to lr over the first warmup steps, so that the first step's rate is 0 where
-// there is one at all:
+// withWarmup puts a warmup in front of a schedule, from 0 to lr over the first warmup steps. So the rate of the first
+// step is 0, unless warmup is 0:
 //
 //	lr(t) = lr · t / warmup    t < warmup
 func withWarmup(lr float64, warmup int, after func(step int) float64) Schedule {
@@ -22,17 +22,17 @@ func withWarmup(lr float64, warmup int, after func(step int) float64) Schedule {
 	}
 }
 
-// share is how much of the steps from first to last is behind, from 0 to 1.
+// fraction returns how much of the steps from first to last is done at step, from 0 to 1.
 func fraction(step, first, last int) float64 {
 	return math.Min(1, math.Max(0, float64(step-first)/math.Max(1, float64(last-first))))
 }
 
-// Constant is lr after the warm-up, as transformers' get_constant_schedule_with_warmup.
+// Constant is lr after the warmup, as in transformers' get_constant_schedule_with_warmup.
 func Constant(lr float64, warmup int) Schedule {
 	return withWarmup(lr, warmup, func(int) float64 { return lr })
 }
 
-// Linear falls to 0 in a line until step total, as transformers' get_linear_schedule_with_warmup:
+// Linear decays linearly to 0 at step total, as in transformers' get_linear_schedule_with_warmup:
 //
 //	lr(t) = lr · (total - t) / (total - warmup)
 func Linear(lr float64, warmup, total int) Schedule {
@@ -41,8 +41,8 @@ func Linear(lr float64, warmup, total int) Schedule {
 	})
 }
 
-// Cosine falls to 0 along half a cosine until step total, as transformers' get_cosine_schedule_with_warmup (Loshchilov and
-// Hutter, arXiv 1608.03983):
+// Cosine decays to 0 at step total along half a cosine, as in transformers' get_cosine_schedule_with_warmup (Loshchilov
+// and Hutter, arXiv 1608.03983):
 //
 //	lr(t) = lr · ½ · (1 + cos(π · (t - warmup) / (total - warmup)))
 func Cosine(lr float64, warmup, total int) Schedule {
@@ -51,8 +51,8 @@ func Cosine(lr float64, warmup, total int) Schedule {
 	})
 }
 
-// WSD (warm-up, stable, decay) stays at lr until the last decay steps, in which it falls to 0 as one minus a root, the shape
-// that Hägele et al. (arXiv 2405.18392) found best:
+// WSD (warmup, stable, decay) stays at lr until the last decay steps, in which it decays to 0 as one minus a square
+// root. Hägele et al. (arXiv 2405.18392) found that shape best:
 //
 //	lr(t) = lr                                                t < total - decay
 //	lr(t) = lr · (1 - √((t - (total - decay)) / decay))       after
@@ -62,14 +62,16 @@ func WSD(lr float64, warmup, decay, total int) Schedule {
 	})
 }
 
-// ParseSchedule is the schedule of that name: constant, linear, cosine or wsd, of which the last decays over a fifth of all
-// steps, as in its paper. lr is the highest rate, total the number of steps.
+// ParseSchedule returns the schedule of that name: constant, linear, cosine or wsd. wsd decays over the last fifth of
+// all steps, as in its paper. lr is the peak learning rate, total the number of steps.
 func ParseSchedule(name string, lr float64, warmup, total int) (Schedule, error) {
 	switch {
 	case !(lr >= 0) || math.IsInf(lr, 0):
-		return nil, fmt.Errorf("schedule %s: learning rate %v is not a rate", name, lr)
-	case total < 0, warmup < 0, warmup > total:
-		return nil, fmt.Errorf("schedule %s: a warm-up of %d steps does not go into %d steps", name, warmup, total)
+		return nil, fmt.Errorf("schedule %s: learning rate %v: must be a finite number, at least 0", name, lr)
+	case total < 0:
+		return nil, fmt.Errorf("schedule %s: %d steps: must be at least 0", name, total)
+	case warmup < 0, warmup > total:
+		return nil, fmt.Errorf("schedule %s: warmup %d: must be 0 to %d, the number of steps", name, warmup, total)
 	}
 	switch name {
 	case "constant":
@@ -81,5 +83,5 @@ func ParseSchedule(name string, lr float64, warmup, total int) (Schedule, error)
 	case "wsd":
 		return WSD(lr, warmup, min((total+4)/5, total-warmup), total), nil
 	}
-	return nil, fmt.Errorf("schedule %q: it is one of constant, linear, cosine, wsd", name)
+	return nil, fmt.Errorf("schedule %q: must be constant, linear, cosine or wsd", name)
 }

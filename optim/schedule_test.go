@@ -66,14 +66,14 @@ func TestParseSchedule(t *testing.T) {
 		warmup, total int
 		want          string
 	}{
-		{"sine", 1, 0, 10, `schedule "sine": it is one of constant, linear, cosine, wsd`},
+		{"sine", 1, 0, 10, `schedule "sine": must be constant, linear, cosine or wsd`},
 		{"", 1, 0, 10, `schedule ""`},
 		{"cosine", -1, 0, 10, "learning rate -1"},
 		{"cosine", math.NaN(), 0, 10, "learning rate NaN"},
 		{"cosine", math.Inf(1), 0, 10, "learning rate +Inf"},
-		{"cosine", 1, 11, 10, "a warm-up of 11 steps"},
-		{"cosine", 1, -1, 10, "a warm-up of -1 steps"},
-		{"cosine", 1, 0, -1, "into -1 steps"},
+		{"cosine", 1, 11, 10, "warmup 11: must be 0 to 10"},
+		{"cosine", 1, -1, 10, "warmup -1: must be"},
+		{"cosine", 1, 0, -1, "-1 steps: must be at least 0"},
 	} {
 		if _, err := ParseSchedule(c.name, c.lr, c.warmup, c.total); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)

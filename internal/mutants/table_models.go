@@ -13,7 +13,7 @@ var modelsMutants = []mutant{
 	{"models/below-of-own-block-only", "model/layer.go", "below = below || p.layers[i].trainable()", "below = p.layers[i].trainable()", "./model"},
 	{"models/embedding-does-not-count", "model/layer.go", "below := p.embed.trainable()", "below := false", "./model"},
 	{"models/backward-stops-early", "model/step.go", "if !layer.below && !layer.trainable() {", "if !layer.below {", "./model"},
-	{"models/frozen-neighbours-get-gradients", "model/params.go", "case learn[i]:\n", "case true:\n", "./model"},
+	{"models/frozen-neighbours-get-gradients", "model/params.go", "case trainable[i]:\n", "case true:\n", "./model"},
 	{"models/head-whole", "model/head.go", "min(rows, o.HeadBytes/row)", "rows", "./model"},
 	{"models/head-bytes-of-logits-only", "model/head.go", "if o.Train && o.DType != tensor.F32 {", "if false {", "./model"},
 	{"models/head-gradient-of-pieces-bf16", "model/options.go", "if o.logitsChunk(cfg, o.MaxTokens) >= o.MaxTokens {", "if true {", "./model -run GradType"},
@@ -69,7 +69,7 @@ var modelsMutants = []mutant{
 
 	{"models/sr-seed-ignored", "optim/adamw.go", "Step: o.step + 1, Seed: o.cfg.Seed})", "Step: o.step + 1})", "./optim"},
 	{"models/sr-tensor-ignored", "optim/adamw.go", "Number: i, NoDecay", "NoDecay", "./optim"},
-	{"models/master-first-million", "optim/adamw.go", "for at, n := 0, src.Len(); at < n; at += piece {", "for at, n := 0, src.Len(); at < min(n, piece); at += piece {", "./optim"},
+	{"models/master-first-million", "optim/adamw.go", "for at, n := 0, src.Len(); at < n; at += chunk {", "for at, n := 0, src.Len(); at < min(n, chunk); at += chunk {", "./optim"},
 	{"models/master-pieces-at-front", "optim/adamw.go", "dev.Upload(dst.Part(at, part), x)", "dev.Upload(dst.Part(0, part), x)", "./optim"},
 	{"models/bnb-vectors", "optim/adamw.go", "len(p.W.Shape) < 2 && !c.BNB", "len(p.W.Shape) < 2", "./optim"},
 	{"models/vectors-in-8-bits", "optim/adamw.go", "|| len(p.W.Shape) < 2 && !c.BNB", "", "./optim"},

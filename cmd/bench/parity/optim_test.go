@@ -163,7 +163,7 @@ func TestOptimIncomplete(t *testing.T) {
 		{without: "qmap.unsigned", want: "missing adamw.safetensors qmap.unsigned"},
 		{without: "blockwise.signed.fp32.x", want: "blockwise.signed.fp32.* are not of one size"},
 		{metadata: meta("betas", "0.9"), want: `betas "" is no number`},
-		{metadata: meta("eps", "-1"), want: "eps -1 makes no sense"},
+		{metadata: meta("eps", "-1"), want: "eps -1: must be positive"},
 		{metadata: meta("block", "2048"), want: `blocks of "2048" elements`},
 		{metadata: meta("snapshots", "1,99999999999"), want: "n600.grads are not of 99999999999 steps"},
 		{metadata: meta("device", "cuda"), want: "missing adamw.safetensors n600/fp32/0.001/0.01.step1.p"},
