@@ -170,7 +170,7 @@ var faults = []struct {
 		n := len(events)
 		events[n-3], events[n-4] = events[n-4], events[n-3] // the finish reason before the last piece of text
 		io.WriteString(c.w, strings.Join(events, ""))
-	}, cli.Retry, "goes on after its finish reason"},
+	}, cli.Retry, "continues after its finish reason"},
 	{"the whole answer twice", func(c call) {
 		q, _ := parseQuery(c.body)
 		events := c.events(q.answer())
@@ -178,7 +178,7 @@ var faults = []struct {
 		for _, e := range slices.Concat(events, events) {
 			io.WriteString(c.w, e)
 		}
-	}, cli.Retry, "goes on after its finish reason"},
+	}, cli.Retry, "continues after its finish reason"},
 	{"a redirect to nowhere", func(c call) {
 		c.w.Header().Set("Location", "http://127.0.0.1:1/v1/chat/completions?key="+c.r.Header.Get("Authorization"))
 		c.w.WriteHeader(307)

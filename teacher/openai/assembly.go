@@ -11,8 +11,8 @@ import (
 	goopenai "github.com/sashabaranov/go-openai"
 )
 
-// assembly puts the events of one answer together. It refuses what cannot belong
-// to one undamaged answer.
+// An assembly assembles the events of one answer. It refuses events that cannot
+// belong to one undamaged answer.
 type assembly struct {
 	url     string
 	id      string
@@ -50,17 +50,17 @@ type Content struct {
 	Reasoning json.RawMessage `json:"reasoning"` // another name of reasoning_content
 }
 
-// damaged is a failure for a stream that cannot be trusted.
+// damaged returns the failure of a damaged stream.
 func damaged(format string, args ...any) *failure {
 	return &failure{kind: broken, status: http.StatusOK, reason: "damaged answer", message: fmt.Sprintf(format, args...)}
 }
 
-// add takes in one event.
+// add adds one event.
 func (a *assembly) add(event []byte) *failure {
 	a.events++
 	var c Completion
 	if err := json.Unmarshal(event, &c); err != nil {
-		return damaged("event %d of the answer is not a chat completion: %v: %s", a.events, err, excerpt(event))
+		return damaged("event %d of the answer: not a chat completion: %v: %s", a.events, err, excerpt(event))
 	}
 	if len(c.Error) > 0 && string(c.Error) != "null" || c.Object == "error" {
 		return fromErrorObject(event, a.url, time.Now())
@@ -103,16 +103,16 @@ func (a *assembly) add(event []byte) *failure {
 		}
 		reason := string(choice.FinishReason)
 		if a.finish != "" {
-			// Some servers repeat the reason beside the usage.
+			// Some servers repeat the reason with the usage.
 			if text != "" || reason != "" && (reason != a.finish || c.Usage == nil) {
-				return damaged("the answer goes on after its finish reason %q", excerpt([]byte(a.finish)))
+				return damaged("the answer continues after its finish reason %q", excerpt([]byte(a.finish)))
 			}
 			continue
 		}
 		a.text.WriteString(text)
 		switch reason {
 		case "error", "abort":
-			return &failure{kind: broken, status: http.StatusOK, reason: "error in answer", message: "the endpoint gave up in the middle of the answer"}
+			return &failure{kind: broken, status: http.StatusOK, reason: "error in answer", message: "the endpoint ended the answer with an error"}
 		}
 		a.finish = reason
 	}
@@ -143,10 +143,10 @@ func (c *Content) Text() (string, error) {
 		}
 		return b.String(), nil
 	}
-	return "", fmt.Errorf("content is neither text nor a list of parts: %s", excerpt(content))
+	return "", fmt.Errorf("content: neither text nor a list of parts: %s", excerpt(content))
 }
 
-// unfinished says what is wrong with a body that ended without a finish reason.
+// unfinished returns the failure of a body that ended without a finish reason.
 func (a *assembly) unfinished(r *eventReader) *failure {
 	switch {
 	case len(r.junk) > 0:
@@ -161,7 +161,7 @@ func (a *assembly) unfinished(r *eventReader) *failure {
 	return &failure{kind: broken, status: http.StatusOK, reason: "cut off", message: fmt.Sprintf("the stream ended after %d events without a finish reason", a.events)}
 }
 
-// excerpt is the beginning of what was received, for a message.
+// excerpt returns the beginning of received bytes, for a message.
 func excerpt(b []byte) string {
 	if len(b) > 120 {
 		return strings.ToValidUTF8(string(b[:120]), "") + "…"

@@ -1,25 +1,24 @@
-// Package openai asks OpenAI-compatible endpoints for chat completions, over
-// github.com/sashabaranov/go-openai, and adds what a long unattended run needs:
-// timeouts, retries, several endpoints at once, a concurrency that adapts, and
-// answers that are known to be whole.
+// Package openai requests chat completions from OpenAI-compatible endpoints. It uses
+// github.com/sashabaranov/go-openai and adds what a long unattended run needs:
+// timeouts, retries, several endpoints at once, adaptive concurrency, and answers
+// that are known to be complete.
 //
 // A request goes through these files in this order:
 //
-//	request.go   the exact bytes that are sent, and the cache key made of them
-//	pool.go      Complete: wait for a slot, try, judge, try again
+//	request.go   the exact bytes to send, and the cache key made from them
+//	pool.go      Complete: wait for a slot, send, judge the attempt, retry
 //	queue.go     slots: who waits, and which endpoint is next
-//	endpoint.go  what is known of one endpoint: its circuit and its pauses
-//	limit.go     how many requests an endpoint is given at once
+//	endpoint.go  the state of one endpoint: its circuit breaker and its pauses
+//	limit.go     how many requests an endpoint gets at once
 //	exchange.go  one attempt on the wire: headers, redirects, timeouts, sizes
 //	events.go    the body as a clean sequence of events
-//	assembly.go  events put together into an answer, or found to be damaged
+//	assembly.go  the events assembled into an answer, or found to be damaged
 //	failure.go   what a status, an error body or a broken connection means
-//	errors.go    the three errors a caller sees
-//	secret.go    the key, and keeping it out of every text
+//	errors.go    the three errors that a caller sees
 //
-// An answer counts only if a finish reason was seen and nothing contradicted it.
-// Everything that comes from the network has the key removed before it is
-// returned, and no raw network error is wrapped. One thing is out of reach: when
-// a server sends bytes that nobody asked for, net/http quotes them to the standard
-// logger of package log, so a command should give that a writer which scrubs.
+// An answer counts only if it has a finish reason and nothing contradicts it. The
+// package removes the key from everything that comes from the network before it
+// returns it, and wraps no raw network error. One case is out of its reach: if a
+// server sends unsolicited bytes, net/http logs them with the standard logger of
+// package log, so a command should give that logger a writer that removes the key.
 package openai

@@ -6,41 +6,40 @@ import (
 )
 
 const (
-	failuresToOpen = 3 // in a row, with no answer between
+	failuresToOpen = 3 // in a row, without an answer between them
 	longestProbe   = 30 * time.Second
 )
 
-// endpoint is what the pool knows of one base URL. All but work is guarded by
-// the pool's mutex.
+// An endpoint is the state of one base URL. The pool's mutex guards all of it but work.
 type endpoint struct {
 	url   string
 	limit *limit
-	work  atomic.Int64 // bytes of answer received
+	work  atomic.Int64 // bytes of answers received
 
 	inFlight int
-	sent     uint64 // requests sent; numbers them
-	answered bool   // it has given an answer in this run
+	sent     uint64 // requests sent, which numbers them
+	answered bool   // it has answered in this run
 
-	pausedUntil time.Time // it asked for a wait
-	throttled   bool      // it has told us to slow down since its last answer
+	pausedUntil time.Time // it asked to wait until then
+	throttled   bool      // it has asked to slow down since its last answer
 
-	// The circuit is open while opened > 0: nothing is sent but, from probeAt
-	// on, one request at a time to see whether it is back.
+	// The circuit is open while opened > 0: then only probes are sent, one request
+	// at a time and not before probeAt.
 	failures int
 	opened   int
 	probeAt  time.Time
 	probing  bool
 	reason   string // the last failure
 
-	retired *failure // it cannot be used in this run
+	retired *failure // why it is unusable in this run; nil if it is usable
 }
 
 func (e *endpoint) alive() bool { return e.retired == nil && e.opened == 0 }
 
-// answers reports whether there is reason to think that it will answer a request that is sent now.
+// answers reports whether e is expected to answer a request that is sent now.
 func (e *endpoint) answers() bool { return e.alive() && !e.throttled }
 
-// room reports whether a request may be sent at now.
+// room reports whether a request may be sent now.
 func (e *endpoint) room(now time.Time) bool {
 	switch {
 	case e.retired != nil || now.Before(e.pausedUntil):
@@ -51,7 +50,7 @@ func (e *endpoint) room(now time.Time) bool {
 	return e.inFlight < e.limit.n
 }
 
-// wakes returns when room may change with time alone; zero if it does not.
+// wakes returns when room may become true by time alone; zero if it will not.
 func (e *endpoint) wakes(now time.Time) time.Time {
 	at := e.pausedUntil
 	if e.opened > 0 && e.probeAt.After(at) {
@@ -63,17 +62,17 @@ func (e *endpoint) wakes(now time.Time) time.Time {
 	return at
 }
 
-// worked closes the circuit.
+// worked closes the circuit after an answer.
 func (e *endpoint) worked() { e.failures, e.opened, e.reason, e.throttled = 0, 0, "", false }
 
-// slowDown says that it is there, but wants to be left alone. The circuit closes: nothing is broken.
+// slowDown records that e asked to slow down. It closes the circuit, because e works.
 func (e *endpoint) slowDown(reason string) {
 	e.worked()
 	e.reason, e.throttled = reason, true
 }
 
-// failed counts a failure, and opens the circuit after a few. Requests that were
-// under way when it opened do not lengthen the wait: only a probe does.
+// failed counts a failure, and opens the circuit after a few. Once it is open, only
+// a failed probe lengthens the wait, not a request that was sent before.
 func (e *endpoint) failed(now time.Time, probe bool, reason string, jitter float64) {
 	e.failures++
 	e.reason = reason

@@ -2,23 +2,23 @@ package openai
 
 import "fmt"
 
-// RequestRefused means that the endpoint will not answer this request, whatever
-// it does for others: it says so by a status of 400, 413, 422 or their like.
+// RequestRefused means that the endpoint will never answer this request, though it may
+// answer others: it responded with a status such as 400, 413 or 422.
 type RequestRefused struct {
 	Endpoint string // base URL
-	Status   int    // HTTP status; the one that it stands for when the refusal came inside a stream
+	Status   int    // HTTP status; for a refusal inside a stream, the corresponding one
 	Reason   string // short and stable, such as "400"
-	Message  string // what the endpoint said, without the key, 512 bytes at most
+	Message  string // the endpoint's message, without the key, at most 512 bytes
 }
 
 func (e *RequestRefused) Error() string {
 	return fmt.Sprintf("%s refused the request (%s): %s", e.Endpoint, e.Reason, e.Message)
 }
 
-// Fatal means that the run cannot go on until a person changes something: a
-// wrong key, model or URL, no credit left, a redirect elsewhere, a bad
-// certificate. It is returned when the last endpoint has failed in such a way;
-// while others are left, the endpoint is only retired, as [Stats] shows.
+// Fatal means that no endpoint is usable until a person changes something: a wrong key,
+// model or URL, no credit, a redirect to another host, a bad certificate. Complete
+// returns it once the last endpoint has failed in this way. Until then, such an
+// endpoint is only retired, as [Stats] shows.
 type Fatal struct {
 	Endpoint string
 	Status   int    // HTTP status, 0 if there was none
@@ -28,13 +28,13 @@ type Fatal struct {
 
 func (e *Fatal) Error() string { return fmt.Sprintf("%s: %s", e.Endpoint, e.Message) }
 
-// Unavailable means that no answer could be had now: retries are used up, or no
-// endpoint is alive. The same request may succeed later.
+// Unavailable means that there is no answer now: the retries are used up, or no endpoint
+// is alive. The same request may succeed later.
 type Unavailable struct {
-	Endpoint string // of the last failure; empty if none was tried
+	Endpoint string // of the last failure; empty if the request was never sent
 	Reason   string // of the last failure, such as "503" or "stall"
-	Attempts int    // requests sent for this one
-	Others   int    // requests that were answered while this one was tried
+	Attempts int    // how often the request was sent
+	Others   int    // other requests that were answered meanwhile
 	AllDead  bool   // no endpoint has answered for Options.DeadTimeout
 	Message  string // the last failure, without the key
 }
@@ -43,5 +43,5 @@ func (e *Unavailable) Error() string {
 	if e.AllDead {
 		return fmt.Sprintf("no endpoint answers; the last failure: %s: %s", e.Endpoint, e.Message)
 	}
-	return fmt.Sprintf("gave up after %d sends; the last failure: %s: %s", e.Attempts, e.Endpoint, e.Message)
+	return fmt.Sprintf("gave up after %d attempts; the last failure: %s: %s", e.Attempts, e.Endpoint, e.Message)
 }

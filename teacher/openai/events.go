@@ -7,23 +7,22 @@ import (
 	"io"
 )
 
-// eventReader turns the body of a response into what go-openai's stream reader
-// reads without loss: one "data: …" line for each event and nothing else. That
+// An eventReader turns the body of a response into a form that go-openai's stream
+// reader reads without loss: one "data: …" line per event and nothing else. That
 // reader gives up after many comments, takes several kinds of broken stream for a
 // regular end, and drops a last line without a line break.
 //
-// A body that is plain JSON, from a server that does not stream, becomes one
-// event.
+// A body that is plain JSON, from a server that does not stream, becomes one event.
 type eventReader struct {
 	in      *bufio.Reader
 	pending []byte
 	err     error
-	started bool // something other than blank lines and comments was seen
-	isError bool // the next event was announced as an error
-	junk    []byte
+	started bool   // it has read something other than blank lines and comments
+	isError bool   // the next event is announced as an error
+	junk    []byte // the beginning of a body that is not a chat completion
 }
 
-// maxJunk is how much is kept of a body that is no chat completion at all.
+// maxJunk bounds what is kept of a body that is not a chat completion.
 const maxJunk = 4096
 
 func newEventReader(r io.Reader) *eventReader {
@@ -47,7 +46,7 @@ func (r *eventReader) line() {
 	raw, err := r.in.ReadBytes('\n')
 	r.err = err
 	if err != nil && err != io.EOF {
-		return // half a line says nothing; the error does
+		return // the line is incomplete
 	}
 	line := bytes.TrimSpace(bytes.TrimPrefix(raw, []byte("\ufeff")))
 	if len(line) == 0 || line[0] == ':' {
@@ -58,7 +57,7 @@ func (r *eventReader) line() {
 	switch {
 	case line[0] == '{' || line[0] == '[':
 		if first {
-			// Plain JSON goes on over any number of lines.
+			// Plain JSON may have any number of lines.
 			var rest []byte
 			if r.err == nil {
 				if rest, r.err = io.ReadAll(r.in); r.err != nil {
@@ -72,7 +71,7 @@ func (r *eventReader) line() {
 	case has(line, "data:"):
 		payload := bytes.TrimSpace(line[len("data:"):])
 		if err == io.EOF && !json.Valid(payload) {
-			return // cut off in the middle of the line
+			return // the line is incomplete
 		}
 		r.event(payload)
 	case has(line, "error:"):
@@ -91,9 +90,10 @@ func (r *eventReader) line() {
 	}
 }
 
+// has reports whether a line has a field.
 func has(line []byte, field string) bool { return bytes.HasPrefix(line, []byte(field)) }
 
-// event sets pending to the line for payload, made into one line.
+// event sets pending to one line with the payload.
 func (r *eventReader) event(payload []byte) {
 	if len(payload) == 0 {
 		return
@@ -119,8 +119,8 @@ func (r *eventReader) event(payload []byte) {
 		}
 		r.pending = append(r.pending, '}')
 	case has(payload, `{"error":`):
-		// go-openai keeps an event that begins like this to itself, and loses it
-		// if it is not in OpenAI's form. A space lets it pass.
+		// go-openai does not return an event that begins like this, and loses it if
+		// it does not have OpenAI's form. A space avoids that.
 		r.pending = append(append(r.pending, "{ "...), payload[1:]...)
 	default:
 		r.pending = append(r.pending, payload...)

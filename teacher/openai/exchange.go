@@ -18,8 +18,8 @@ import (
 	"restyle/internal/secret"
 )
 
-// lingerTimeout is how long to wait for usage and the end of the stream once the
-// answer is whole, and drainTimeout for the end of the body after that.
+// lingerTimeout bounds the wait for usage and the end of the stream once the answer
+// is complete, and drainTimeout the wait for the end of the body after that.
 const (
 	lingerTimeout = 5 * time.Second
 	drainTimeout  = 250 * time.Millisecond
@@ -33,6 +33,7 @@ var (
 	errTooLarge   = errors.New("answer too large")
 )
 
+// newClient returns a client that keeps so many connections open.
 func newClient(o Options, connections int) *http.Client {
 	dial, proxy := o.dial, (func(*http.Request) (*url.URL, error))(nil)
 	if dial == nil {
@@ -44,14 +45,14 @@ func newClient(o Options, connections int) *http.Client {
 			Proxy:               proxy,
 			DialContext:         dial,
 			TLSHandshakeTimeout: o.ConnectTimeout,
-			// The default of 2 a host opens a new connection for most requests.
+			// With the default of 2 per host, most requests would open a connection.
 			MaxIdleConns:           connections,
 			MaxIdleConnsPerHost:    connections,
 			IdleConnTimeout:        30 * time.Second,
 			MaxResponseHeaderBytes: 256 << 10,
 		},
-		// A redirect may keep to the host that the key was given for, and may not
-		// turn the POST into a GET. Any other comes back as it is, a status 3xx.
+		// A redirect must stay on the host that the key is for, and must not turn the
+		// POST into a GET. Any other is not followed: the response is a status 3xx.
 		CheckRedirect: func(next *http.Request, via []*http.Request) error {
 			first := via[0]
 			if len(via) > 3 || next.Method != first.Method || origin(next.URL) != origin(first.URL) {
@@ -91,13 +92,14 @@ func (x *exchange) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body is the body of a response, read through another reader.
+// A body is the body of a response, read through another reader.
 type body struct {
 	io.Reader
 	io.Closer
 }
 
-// send sends a request with the key, and bounds the response. A status that is not 200 is a *failure.
+// send sends a request with the key and bounds the response. For a status other than
+// 200 the error is a *failure.
 func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	if !x.key.Empty() {
 		req.Header.Set("Authorization", "Bearer "+x.key.Reveal())
@@ -115,7 +117,7 @@ func (x *exchange) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// attempt sends body to e once. A failure's texts are free of the key.
+// attempt sends body to e once. The texts of a failure do not contain the key.
 func (p *Pool) attempt(ctx context.Context, e *endpoint, body []byte) (Answer, *failure) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -142,8 +144,10 @@ func (p *Pool) attempt(ctx context.Context, e *endpoint, body []byte) (Answer, *
 	}, nil
 }
 
+// complete makes the attempt, and reports the bytes of text and reasoning as they
+// arrive.
 func (x *exchange) complete(ctx context.Context, received func(bytes int)) (*assembly, *failure) {
-	config := goopenai.DefaultConfig("") // the key is the exchange's alone
+	config := goopenai.DefaultConfig("") // send adds the key
 	config.BaseURL, config.HTTPClient = x.url, x
 	sent := time.Now()
 	stream, err := goopenai.NewClientWithConfig(config).CreateChatCompletionStream(ctx, goopenai.ChatCompletionRequest{})
@@ -155,7 +159,7 @@ func (x *exchange) complete(ctx context.Context, received func(bytes int)) (*ass
 	for {
 		event, err := stream.RecvRaw()
 		if err == io.EOF || err != nil && a.finish != "" {
-			break // after the finish reason, a broken connection breaks nothing
+			break // after the finish reason, a broken connection loses nothing
 		}
 		if err != nil {
 			return nil, x.explain(ctx, err)
@@ -177,13 +181,13 @@ func (x *exchange) complete(ctx context.Context, received func(bytes int)) (*ass
 		return nil, a.unfinished(x.events)
 	}
 	a.latency = time.Since(sent)
-	// A connection is used again only if its body was read to the end.
+	// The transport reuses a connection only if its body was read to the end.
 	x.watch.enter(errLinger, drainTimeout)
 	io.CopyN(io.Discard, x.events.in, 4096)
 	return a, nil
 }
 
-// explain says why there was no response, or no more of it.
+// explain returns why there was no response, or no more of it.
 func (x *exchange) explain(ctx context.Context, err error) *failure {
 	var (
 		f       *failure
@@ -197,7 +201,7 @@ func (x *exchange) explain(ctx context.Context, err error) *failure {
 		return f
 	}
 	if errors.As(err, &wrapped) {
-		err = wrapped.Err // leaves out the URL, which is named anyway
+		err = wrapped.Err // without the URL, which the message names anyway
 	}
 	cause := context.Cause(ctx)
 	switch {
@@ -207,9 +211,9 @@ func (x *exchange) explain(ctx context.Context, err error) *failure {
 	case cause == errFirstToken:
 		return &failure{kind: broken, overload: true, reason: cause.Error(), message: "no token within " + x.watch.o.FirstTokenTimeout.String()}
 	case cause == errStall:
-		return &failure{kind: broken, reason: cause.Error(), message: "silent for " + x.watch.o.StallTimeout.String() + " in the middle of the answer"}
+		return &failure{kind: broken, reason: cause.Error(), message: "no data for " + x.watch.o.StallTimeout.String() + " in the middle of the answer"}
 	case cause == errTotal:
-		return &failure{kind: broken, reason: cause.Error(), message: "not finished within " + x.watch.o.TotalTimeout.String()}
+		return &failure{kind: broken, reason: cause.Error(), message: "not complete within " + x.watch.o.TotalTimeout.String()}
 	case errors.As(err, &cert):
 		return &failure{kind: fatal, reason: "certificate", message: err.Error(), advice: "use a certificate that this machine trusts, or check the clock"}
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &notTLS):
@@ -220,16 +224,16 @@ func (x *exchange) explain(ctx context.Context, err error) *failure {
 	return &failure{kind: broken, reason: "connection lost", message: "connection lost: " + err.Error()}
 }
 
-// isHandshakeTimeout tells the transport's own timeout, which has no exported
-// type, from one of an open connection.
+// isHandshakeTimeout reports whether err is the transport's TLS handshake timeout,
+// which has no exported type, and not a timeout of an open connection.
 func isHandshakeTimeout(err error) bool {
 	var timeout net.Error
 	var connection *net.OpError
 	return errors.As(err, &timeout) && timeout.Timeout() && !errors.As(err, &connection)
 }
 
-// clean takes the key out of what others will see of f, and cuts what the
-// endpoint said short, so that the advice stays in sight.
+// clean removes the key from f's message and truncates it, so that the advice after
+// it stays visible.
 func (x *exchange) clean(f *failure) *failure {
 	f.message = shorten(plainText(x.key.Scrub(f.message)))
 	if f.advice != "" {
@@ -238,7 +242,7 @@ func (x *exchange) clean(f *failure) *failure {
 	return f
 }
 
-// boundedReader counts the bytes of a body, and tells the watch of each arrival.
+// A boundedReader bounds the bytes of a body, and notifies the watch of each read.
 type boundedReader struct {
 	r     io.Reader
 	left  int64
@@ -249,7 +253,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	if b.left < 0 {
 		return 0, errTooLarge
 	}
-	// One byte more than is allowed tells too long from just right.
+	// One byte beyond the limit distinguishes a body that is too long from one that is not.
 	if int64(len(p)) > b.left+1 {
 		p = p[:b.left+1]
 	}
@@ -263,7 +267,7 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// watch ends an attempt when it takes too long, with the reason as the cause.
+// A watch cancels an attempt that takes too long, with the reason as the cause.
 type watch struct {
 	o      Options
 	cancel context.CancelCauseFunc
@@ -271,7 +275,7 @@ type watch struct {
 
 	mu    sync.Mutex
 	timer *time.Timer
-	phase error // what it means if the timer fires
+	phase error // the reason if the timer fires
 }
 
 func newWatch(cancel context.CancelCauseFunc, o Options) *watch {
@@ -291,7 +295,7 @@ func newWatch(cancel context.CancelCauseFunc, o Options) *watch {
 	return w
 }
 
-// enter starts a phase that may last for d.
+// enter starts a phase that may last d.
 func (w *watch) enter(phase error, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -299,10 +303,10 @@ func (w *watch) enter(phase error, d time.Duration) {
 	w.timer.Reset(max(0, min(d, time.Until(w.end))))
 }
 
-// begun says that the first token is there.
+// begun records the first token.
 func (w *watch) begun() { w.enter(errStall, w.o.StallTimeout) }
 
-// arrived says that bytes came in; before the first token that means nothing.
+// arrived records that bytes arrived. Before the first token it does nothing.
 func (w *watch) arrived() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -313,7 +317,7 @@ func (w *watch) arrived() {
 
 func (w *watch) stop() { w.timer.Stop() }
 
-// bareURL is the scheme, host and path of raw, for messages.
+// bareURL returns scheme, host and path of a URL, for messages.
 func bareURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

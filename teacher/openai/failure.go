@@ -10,39 +10,40 @@ import (
 	"time"
 )
 
-// longestWait caps what an endpoint may ask for: a limit per day is better met
-// by asking again now and then, and in the end by giving up.
+// longestWait caps the wait that an endpoint may ask for. If a daily limit is used up,
+// it is better to ask again now and then, and in the end to give up.
 const longestWait = 5 * time.Minute
 
-// maxErrorBody is how much of an error body is read, maxMessage how much of what
-// it says is kept.
+// maxErrorBody bounds how much of an error's body is read, maxMessage how much of its
+// message is kept, both in bytes.
 const (
 	maxErrorBody = 64 << 10
 	maxMessage   = 512
 )
 
-// notAnAnswer is the reason of a success that is no chat completion at all.
+// notAnAnswer is the reason of a failure with a success status but no chat completion.
 const notAnAnswer = "not an answer"
 
+// A failureKind is what to do after a failure.
 type failureKind int
 
 const (
-	broken      failureKind = iota // try again; uses up a retry
-	throttled                      // try again later; uses up nothing
-	unreachable                    // nothing was sent; uses up nothing
-	refused                        // never for this request
-	fatal                          // never at this endpoint
+	broken      failureKind = iota // retry; uses up a retry
+	throttled                      // retry later; uses up no retry
+	unreachable                    // retry, as nothing was sent; uses up no retry
+	refused                        // do not send this request again
+	fatal                          // do not use this endpoint again
 )
 
-// failure is one attempt that brought no answer. Its texts are free of the key.
+// A failure is an attempt without an answer.
 type failure struct {
 	kind     failureKind
-	overload bool // fewer requests at once would have helped
+	overload bool // fewer requests at once might have avoided it
 	status   int
 	reason   string
 	message  string        // what happened
 	advice   string        // what to do about it
-	wait     time.Duration // the endpoint asked for it
+	wait     time.Duration // that the endpoint asked for
 }
 
 func (f *failure) Error() string { return f.message }
@@ -51,16 +52,16 @@ func (f *failure) fatal(url string) *Fatal {
 	return &Fatal{Endpoint: url, Status: f.status, Reason: f.reason, Message: f.message}
 }
 
-// verdicts says what a status means; those not listed go by their hundreds.
+// verdicts are the meanings of statuses; others follow from their first digit.
 var verdicts = map[int]struct {
 	kind     failureKind
 	overload bool
 	advice   string
 }{
 	401: {fatal, false, "check the API key"},
-	402: {fatal, false, "top up the account"},
+	402: {fatal, false, "add credit to the account"},
 	403: {fatal, false, "check that the API key may use this model here"},
-	404: {fatal, false, ""}, // advice depends on the URL
+	404: {fatal, false, ""}, // the advice depends on the URL
 	405: {fatal, false, "check the base URL"},
 	407: {fatal, false, "check the proxy settings"},
 	408: {broken, false, ""},
@@ -73,7 +74,8 @@ var verdicts = map[int]struct {
 	529: {broken, true, ""},
 }
 
-// fromStatus judges an answer that is not 200. url is the base URL.
+// fromStatus returns the failure for a response with a status other than 200. url is
+// the base URL.
 func fromStatus(status int, header http.Header, body []byte, url string, now time.Time) *failure {
 	said := readError(body)
 	f := &failure{status: status, reason: strconv.Itoa(status)}
@@ -87,24 +89,24 @@ func fromStatus(status int, header http.Header, body []byte, url string, now tim
 	case status >= 400:
 		f.kind = refused
 	default:
-		f.kind, f.reason, advice = fatal, "redirect", "give the URL that it leads to as the base URL, if it is to be trusted with the key"
+		f.kind, f.reason, advice = fatal, "redirect", "if you trust the new location with the key, set it as the base URL"
 		if status < 300 {
 			f.kind, f.reason, advice = broken, notAnAnswer, "check the base URL"
 		}
 	}
 	switch {
 	case status >= 400 && said.quota():
-		f.kind, f.overload, f.reason, advice = fatal, false, "quota", "top up the account or use another key"
+		f.kind, f.overload, f.reason, advice = fatal, false, "quota", "add credit to the account or use another key"
 	case (status == 400 || status == 404) && said.model():
-		f.kind, f.reason, advice = fatal, "model", "name a model that the endpoint serves"
+		f.kind, f.reason, advice = fatal, "model", "choose a model that the endpoint serves"
 	case status == 400 && strings.Contains(said.message, "HTTP request") && strings.Contains(said.message, "HTTPS"):
 		f.kind, f.reason, advice = fatal, "TLS wanted", "the base URL must start with https://"
 	case status == 404 && !strings.HasSuffix(url, "/v1"):
-		advice = "check the base URL: most end in /v1, and this one does not; try " + url + "/v1"
+		advice = "check the base URL: most end in /v1; try " + url + "/v1"
 	case status == 404:
 		advice = "check the base URL and the model"
 	case status == 429 && strings.Contains(strings.ToLower(said.message), "request too large"):
-		f.kind, f.overload = broken, false // no wait makes it smaller
+		f.kind, f.overload = broken, false // waiting does not make it smaller
 	}
 	if f.kind == throttled || f.kind == broken {
 		f.wait = askedWait(header, status == 429, now)
@@ -120,8 +122,8 @@ func fromStatus(status int, header http.Header, body []byte, url string, now tim
 	return f
 }
 
-// fromErrorObject judges an error that came with status 200, alone or in the
-// middle of a stream.
+// fromErrorObject returns the failure for an error that came with status 200, alone or
+// in the middle of a stream.
 func fromErrorObject(raw []byte, url string, now time.Time) *failure {
 	said := readError(raw)
 	status := said.status()
@@ -133,9 +135,10 @@ func fromErrorObject(raw []byte, url string, now time.Time) *failure {
 	return f
 }
 
-// said is what an error body says, whatever its format.
+// said is the content of an error's body, whatever its form.
 type said struct{ message, kind, code string }
 
+// quota reports whether the account has no credit left.
 func (s said) quota() bool {
 	for _, word := range []string{"insufficient_quota", "credit_balance", "billing_hard_limit", "billing_not_active"} {
 		if strings.Contains(s.kind, word) || strings.Contains(s.code, word) {
@@ -147,17 +150,18 @@ func (s said) quota() bool {
 		strings.HasPrefix(message, "insufficient credits") || strings.HasPrefix(message, "insufficient_quota")
 }
 
+// model reports whether the endpoint does not have the model.
 func (s said) model() bool {
 	if s.code == "model_not_found" || s.code == "DeploymentNotFound" {
 		return true
 	}
-	// Further on it may quote the request.
+	// Later parts of the message may quote the request.
 	message := strings.ToLower(s.message[:min(len(s.message), 200)])
 	return strings.Contains(message, "model") &&
 		(strings.Contains(message, "not found") || strings.Contains(message, "does not exist") || strings.Contains(message, "invalid model name"))
 }
 
-// status returns the HTTP status that an error object stands for, 0 if unknown.
+// status returns the HTTP status that corresponds to an error, 0 if unknown.
 func (s said) status() int {
 	if n, err := strconv.Atoi(s.code); err == nil && n >= 400 && n < 600 {
 		return n
@@ -177,9 +181,10 @@ func (s said) status() int {
 	return 0
 }
 
-// readError, unlike go-openai's APIError, needs no message and no form: it understands {"error":{…}}, {"error":"…"} (Ollama), {"detail":…}
-// (FastAPI), {"object":"error","message":…} (old vLLM), [{"error":…}] (Google),
-// and takes anything else as text.
+// readError parses the body of an error: {"error":{…}}, {"error":"…"} (Ollama),
+// {"detail":…} (FastAPI), {"object":"error","message":…} (old vLLM) or [{"error":…}]
+// (Google); anything else is text. go-openai's APIError knows only the first form,
+// and only with a message.
 func readError(body []byte) said {
 	var v any
 	if json.Unmarshal(body, &v) != nil {
@@ -210,6 +215,7 @@ func readError(body []byte) said {
 	return s
 }
 
+// text returns a JSON string or number as a string, "" for anything else.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -220,7 +226,7 @@ func text(v any) string {
 	return ""
 }
 
-// plainText makes one line of s, without tags if it is a web page.
+// plainText returns s as one line, without tags if it is a web page.
 func plainText(s string) string {
 	if strings.HasPrefix(strings.TrimSpace(s), "<") {
 		var b strings.Builder
@@ -247,7 +253,7 @@ func plainText(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// shorten cuts s to maxMessage bytes between two characters.
+// shorten truncates s to maxMessage bytes, between two characters.
 func shorten(s string) string {
 	if len(s) <= maxMessage {
 		return s
@@ -255,9 +261,9 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage-len("…")], "") + "…"
 }
 
-// askedWait is how long the endpoint wants to be left alone: Retry-After-Ms, or
-// Retry-After in seconds or as a date, or for limits the x-ratelimit-reset
-// headers; 5 min at most.
+// askedWait returns how long the endpoint asks to wait, at most longestWait:
+// Retry-After-Ms, or Retry-After in seconds or as a date, or, for limits, the
+// x-ratelimit-reset headers.
 func askedWait(h http.Header, limits bool, now time.Time) time.Duration {
 	if ms, ok := number(h.Get("Retry-After-Ms")); ok {
 		return capped(ms / 1000)
@@ -267,7 +273,7 @@ func askedWait(h http.Header, limits bool, now time.Time) time.Duration {
 		return capped(s)
 	}
 	if at, err := http.ParseTime(after); err == nil {
-		// Against the endpoint's own clock, if it says what it shows.
+		// Relative to the endpoint's own clock, if the response has its time.
 		if date, err := http.ParseTime(h.Get("Date")); err == nil {
 			now = date
 		}
@@ -278,7 +284,7 @@ func askedWait(h http.Header, limits bool, now time.Time) time.Duration {
 		for _, name := range []string{"X-Ratelimit-Reset-Requests", "X-Ratelimit-Reset-Tokens", "X-Ratelimit-Reset"} {
 			if d, err := time.ParseDuration(h.Get(name)); err == nil {
 				wait = max(wait, capped(d.Seconds()))
-			} else if s, ok := number(h.Get(name)); ok && s < 1e9 { // above it is a date, of uncertain unit
+			} else if s, ok := number(h.Get(name)); ok && s < 1e9 { // a larger number is a date, of unknown unit
 				wait = max(wait, capped(s))
 			}
 		}

@@ -266,8 +266,8 @@ func FuzzLimit(f *testing.F) {
 			case 4:
 				l.rejected(now, work, int(s), sent-min(sent, uint64(s)), sent)
 			}
-			if l.n < 1 || l.n > l.most || l.base < 0 || l.base > l.most {
-				t.Fatalf("limit %d, base %d of at most %d", l.n, l.base, l.most)
+			if l.n < 1 || l.n > l.max || l.base < 0 || l.base > l.max {
+				t.Fatalf("limit %d, base %d of at most %d", l.n, l.base, l.max)
 			}
 		}
 	})

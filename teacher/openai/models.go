@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// maxModelList bounds the body of a list of models.
+// maxModelList bounds a list of models, in bytes.
 const maxModelList = 8 << 20
 
-// Models asks every endpoint once, at the same time, for its list of models. The
-// entries are in the order of Options.BaseURLs. The error is not nil when no
-// endpoint can be used, and joins their errors.
+// Models asks all endpoints concurrently, each once, for their lists of models. The
+// result is in the order of Options.BaseURLs. If no endpoint can be used, the error
+// joins their errors.
 func (p *Pool) Models(ctx context.Context) ([]EndpointModels, error) {
 	lists := make([]EndpointModels, len(p.endpoints))
 	var wg sync.WaitGroup
@@ -35,18 +35,20 @@ func (p *Pool) Models(ctx context.Context) ([]EndpointModels, error) {
 	return lists, errors.Join(all...)
 }
 
+// models asks one endpoint for its list of models.
 func (p *Pool) models(ctx context.Context, url string) EndpointModels {
 	list := EndpointModels{Endpoint: url}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	o := p.o
-	o.FirstTokenTimeout = 3 * o.ConnectTimeout // no model has to think about this
+	o.FirstTokenTimeout = 3 * o.ConnectTimeout // this needs no model's time
 	o.TotalTimeout = o.FirstTokenTimeout
 	w := newWatch(cancel, o)
 	defer w.stop()
 	x := &exchange{client: p.client, key: o.APIKey, url: url, limit: maxModelList, watch: w}
 	body, f := x.get(ctx, url+"/models")
-	var found struct { // go-openai's ModelsList lacks Ollama's form, and refuses lists for fields that are not read here
+	// go-openai's ModelsList has no place for Ollama's "models".
+	var found struct {
 		Data, Models []struct{ ID, Name string }
 	}
 	switch {
@@ -75,7 +77,7 @@ func (p *Pool) models(ctx context.Context, url string) EndpointModels {
 	return list
 }
 
-// get fetches a small document.
+// get returns the body of a small document.
 func (x *exchange) get(ctx context.Context, url string) ([]byte, *failure) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 
 const longestBackoff = time.Minute
 
-// KeyInAnswer stands as the finish reason of an answer that has the API key in it,
-// in place of all that the endpoint said: such an answer goes no further.
+// KeyInAnswer is the finish reason of an answer that contained the API key. All that
+// the endpoint sent is removed from such an answer.
 const KeyInAnswer = "the API key is in it"
 
-// Answer is one whole completion.
+// An Answer is one complete chat completion.
 type Answer struct {
-	Text         string // what the model wrote, without its reasoning
+	Text         string // without the model's reasoning
 	FinishReason string // as sent: "stop", "length", "content_filter", ...; or KeyInAnswer
-	Model        string // the model that the endpoint says it was; may differ from the one asked for
+	Model        string // as the endpoint names it, which may differ from the request
 	Endpoint     string // base URL
 
-	PromptTokens     int // 0 when the endpoint did not say
-	CompletionTokens int // 0 when the endpoint did not say
+	PromptTokens     int // 0 if the endpoint did not report it
+	CompletionTokens int // 0 if the endpoint did not report it
 
 	Attempts   int           // requests sent for this answer, 1 or more
 	Latency    time.Duration // of the successful attempt, from sending to the end
@@ -35,8 +35,8 @@ type Answer struct {
 // Stats is a snapshot of a [Pool].
 type Stats struct {
 	InFlight int // requests sent and not finished
-	Limit    int // how many may be in flight now, over the living endpoints
-	Waiting  int // calls of Complete waiting for a slot or for their next attempt
+	Limit    int // how many may be in flight now, over the endpoints that are alive
+	Waiting  int // calls of Complete that wait for a slot or for their next attempt
 	Alive    int // endpoints that are neither down nor retired
 	Total    int // endpoints
 
@@ -44,34 +44,35 @@ type Stats struct {
 	PromptTokens     int64 // over those answers
 	CompletionTokens int64
 
-	// GiveUpAt is when those that wait give up if no endpoint answers before; zero while one is expected to.
+	// GiveUpAt is when waiting calls give up if no endpoint answers before; zero while
+	// one is expected to answer.
 	GiveUpAt time.Time
 
-	Retries    map[string]int // failed attempts that were tried again, by reason
-	FirstRetry string         // the first of them: the endpoint and what happened
+	Retries    map[string]int // failed attempts that were retried, by reason
+	FirstRetry string         // endpoint and failure of the first of them
 	Endpoints  []EndpointStats
 }
 
 // EndpointStats is a snapshot of one endpoint.
 type EndpointStats struct {
 	URL      string
-	State    string // "alive", "paused" (asked us to slow down), "down" (probed now and then) or "retired" (see Reason)
+	State    string // "alive", "paused" (it asked to slow down), "down" (probed now and then) or "retired" (unusable)
 	InFlight int
 	Limit    int
-	Until    time.Time // while down or paused, nothing is sent before
-	Reason   string    // the last failure while not alive
+	Until    time.Time // while down or paused: no request is sent before
+	Reason   string    // the last failure, unless alive
 }
 
-// EndpointModels is what one endpoint says that it serves.
+// EndpointModels is the list of models of one endpoint.
 type EndpointModels struct {
 	Endpoint string
 	Models   []string // in the endpoint's order
-	Missing  bool     // the endpoint answers but keeps no list: nothing is known
-	Err      error    // *Fatal or *Unavailable: it cannot be used now
+	Missing  bool     // the endpoint answers but has no list, so its models are unknown
+	Err      error    // *Fatal or *Unavailable if the endpoint cannot be used now
 }
 
-// Pool sends requests to one or several endpoints. Its methods may be called
-// from many goroutines at once.
+// A Pool sends requests to one or several endpoints. Its methods may be called
+// concurrently.
 type Pool struct {
 	o      Options
 	client *http.Client
@@ -83,10 +84,10 @@ type Pool struct {
 	inFlight  int
 	deadSince time.Time
 	random    *rand.Rand
-	tally     Stats // the counts
+	tally     Stats // only the counts are used
 }
 
-// New checks o and returns a pool; nothing is sent yet.
+// New checks o and returns a pool. It sends nothing.
 func New(o Options) (*Pool, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -107,15 +108,15 @@ func New(o Options) (*Pool, error) {
 	return p, nil
 }
 
-// Complete sends body, as [Request.Body] made it for a stream, and returns the
-// answer. It waits for a slot, retries, and moves to another endpoint as needed.
-// The error is *[RequestRefused], *[Fatal], *[Unavailable], or wraps ctx's.
+// Complete sends body, which [Request.Body] returned for a stream, and returns the
+// answer. It waits for a slot, retries, and changes to another endpoint as needed.
+// The error is a *[RequestRefused], a *[Fatal] or an *[Unavailable], or wraps ctx's.
 func (p *Pool) Complete(ctx context.Context, body []byte) (Answer, error) {
 	return p.complete(ctx, body, false)
 }
 
-// CompleteFirst is Complete for a request that others wait for: it goes before
-// those that have not been sent yet.
+// CompleteFirst is like Complete, for a request that others wait for: it is sent
+// before those that have not been sent yet.
 func (p *Pool) CompleteFirst(ctx context.Context, body []byte) (Answer, error) {
 	return p.complete(ctx, body, true)
 }
@@ -152,8 +153,8 @@ func (p *Pool) countSend(t *turn) {
 	}
 }
 
-// judge frees the slot, lets the endpoint and the turn learn from the attempt,
-// and returns an error if the turn ends here without an answer.
+// judge frees the slot, updates the endpoint and the turn after an attempt, and
+// returns an error if the turn ends without an answer.
 func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,7 +175,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	}
 	t.last, t.lastURL = f, e.url
 	if f.reason == notAnAnswer && !e.answered {
-		f.kind = fatal // it is not a server that hiccups, it is the wrong address
+		f.kind = fatal // the wrong address, not a server with a problem
 	}
 	if f.overload {
 		e.limit.rejected(now, e.work.Load(), e.inFlight, s.request, e.sent)
@@ -196,12 +197,12 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	case unreachable:
 		e.failed(now, s.probe, f.message, p.random.Float64())
 	case broken:
-		// Turning some away while answering others is load, not death.
+		// An endpoint that rejects some requests while it answers others is loaded, not down.
 		if loaded := f.overload && f.status != 0 && e.inFlight > 0; !loaded || s.probe {
 			e.failed(now, s.probe, f.message, p.random.Float64())
 		}
-		// A probe finds out whether the endpoint is back. Its request must not pay
-		// for that: DeadTimeout bounds it.
+		// A probe tests whether the endpoint is back. Its request must not lose a
+		// retry by that: DeadTimeout bounds it.
 		if s.probe {
 			break
 		}
@@ -218,7 +219,7 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 		}
 	}
 	if f.wait >= p.o.DeadTimeout {
-		f.wait = p.o.DeadTimeout / 2 // it cannot be sat out: ask once more before giving up
+		f.wait = p.o.DeadTimeout / 2 // too long to wait: ask once more before giving up
 	}
 	if pause := now.Add(f.wait); pause.After(e.pausedUntil) {
 		e.pausedUntil = pause
@@ -226,8 +227,8 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 	return nil
 }
 
-// MaxInFlight is the most requests that the pool will ever have in flight: more
-// concurrent calls of Complete than this only wait.
+// MaxInFlight returns the maximum number of requests in flight. More concurrent calls
+// of Complete than this only wait.
 func (p *Pool) MaxInFlight() int {
 	if p.o.Concurrency > 0 {
 		return p.o.Concurrency
@@ -235,7 +236,7 @@ func (p *Pool) MaxInFlight() int {
 	return p.o.MaxConcurrency * len(p.endpoints)
 }
 
-// Stats returns what the pool is doing now.
+// Stats returns a snapshot of the pool.
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -258,5 +259,5 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-// Close drops idle connections. Calls in progress are ended by their contexts.
+// Close closes idle connections. It does not end calls in progress.
 func (p *Pool) Close() { p.client.CloseIdleConnections() }

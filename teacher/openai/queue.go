@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// turn is one call of Complete on its way through the queue, again and again
-// until it is done.
+// A turn is one call of Complete. It enters the queue once per attempt.
 type turn struct {
-	first    bool        // goes before those that were never sent
-	after    []time.Time // by endpoint: not before this, because it failed there
-	attempts int         // that used up a retry
-	sent     int
-	answers  int64     // that the pool had returned when this was first sent
-	tries    int       // failures of any kind; the backoff grows with them
-	throttle time.Time // when it was first told to slow down
+	first    bool        // precedes turns that were never sent
+	after    []time.Time // by endpoint: not before this time, because the turn failed there
+	attempts int         // failures that used up a retry
+	sent     int         // requests sent
+	answers  int64       // the pool's answers when the turn was first sent
+	tries    int         // failures of any kind, with which the backoff grows
+	throttle time.Time   // when an endpoint first asked to slow down
 	last     *failure
 	lastURL  string
 
@@ -25,16 +24,17 @@ type turn struct {
 	place *list.Element
 }
 
+// early reports whether t precedes turns that were never sent.
 func (t *turn) early() bool { return t.first || t.tries > 0 }
 
-// slot is the right to send one request.
+// A slot is the right to send one request.
 type slot struct {
 	e       *endpoint
 	request uint64
 	probe   bool
 }
 
-// acquire waits for a slot. Retries, and those that others wait for, go before the rest.
+// acquire waits for a slot. Retries, and requests that others wait for, precede the rest.
 func (p *Pool) acquire(ctx context.Context, t *turn) (slot, error) {
 	p.mu.Lock()
 	t.ready, t.err = make(chan slot, 1), nil
@@ -65,7 +65,7 @@ func (p *Pool) acquire(ctx context.Context, t *turn) (slot, error) {
 	return slot{}, fmt.Errorf("waiting for an endpoint: %w", ctx.Err())
 }
 
-// giveBack frees a slot without judging the endpoint by it.
+// giveBack frees a slot, without any conclusion about the endpoint.
 func (p *Pool) giveBack(s slot) {
 	s.e.inFlight--
 	p.inFlight--
@@ -74,8 +74,8 @@ func (p *Pool) giveBack(s slot) {
 	}
 }
 
-// dispatch hands free slots to waiting turns, fails those that wait in vain, and
-// sets the timer for when to look again. The mutex is held.
+// dispatch gives free slots to waiting turns, fails turns that wait in vain, and
+// sets the timer for its next run. The caller holds the mutex.
 func (p *Pool) dispatch() {
 	now := time.Now()
 	for place := p.waiting.Front(); place != nil && p.room(now); {
@@ -102,12 +102,13 @@ func (p *Pool) dispatch() {
 	p.setTimer(now)
 }
 
+// leave removes t from the queue.
 func (p *Pool) leave(t *turn) {
 	p.waiting.Remove(t.place)
 	t.place = nil
 }
 
-// room reports whether any endpoint can take a request.
+// room reports whether any endpoint has room for a request.
 func (p *Pool) room(now time.Time) bool {
 	if p.o.Concurrency > 0 && p.inFlight >= p.o.Concurrency {
 		return false
@@ -120,8 +121,8 @@ func (p *Pool) room(now time.Time) bool {
 	return false
 }
 
-// choose returns the endpoint with the least outstanding for its limit, among
-// those that t need not stay away from.
+// choose returns the endpoint with the fewest requests in flight relative to its
+// limit, among those that have room and that t need not avoid; nil if there is none.
 func (p *Pool) choose(t *turn, now time.Time) *endpoint {
 	var best *endpoint
 	for i, e := range p.endpoints {
@@ -135,8 +136,9 @@ func (p *Pool) choose(t *turn, now time.Time) *endpoint {
 	return best
 }
 
-// checkDead fails everyone who waits once no endpoint can be used any more, or
-// all have been down or asked us to slow down for DeadTimeout, without an answer.
+// checkDead fails all waiting turns if no endpoint is usable any more, or if for
+// DeadTimeout every endpoint has been down or has asked to slow down, without an
+// answer.
 func (p *Pool) checkDead(now time.Time) {
 	usable, working := false, false
 	for _, e := range p.endpoints {
@@ -145,7 +147,7 @@ func (p *Pool) checkDead(now time.Time) {
 			return
 		}
 		usable = usable || e.retired == nil
-		working = working || e.alive() && e.inFlight > 0 // on what it has not turned away
+		working = working || e.alive() && e.inFlight > 0 // on requests that it has accepted
 	}
 	if p.deadSince.IsZero() {
 		p.deadSince = now
@@ -161,6 +163,7 @@ func (p *Pool) checkDead(now time.Time) {
 	}
 }
 
+// whyDead returns the error of a turn that checkDead fails.
 func (p *Pool) whyDead(t *turn, usable bool) error {
 	e := p.endpoints[0]
 	if !usable {
@@ -171,7 +174,7 @@ func (p *Pool) whyDead(t *turn, usable bool) error {
 			e = other
 		}
 	}
-	if t.last == nil { // never sent: others have found out
+	if t.last == nil { // never sent: other turns found the endpoints dead
 		return &Unavailable{Endpoint: e.url, Reason: "unreachable", AllDead: true, Message: e.reason}
 	}
 	err := p.unavailable(t)
@@ -179,11 +182,12 @@ func (p *Pool) whyDead(t *turn, usable bool) error {
 	return err
 }
 
+// unavailable returns the error of a turn that gives up.
 func (p *Pool) unavailable(t *turn) *Unavailable {
 	return &Unavailable{Endpoint: t.lastURL, Reason: t.last.reason, Attempts: t.sent, Others: int(p.tally.Answers - t.answers), Message: t.last.message}
 }
 
-// setTimer arranges for dispatch to run when time alone lets it do more.
+// setTimer has dispatch run again when time alone lets it do more.
 func (p *Pool) setTimer(now time.Time) {
 	p.timer.Stop()
 	if p.waiting.Len() == 0 {
@@ -198,7 +202,7 @@ func (p *Pool) setTimer(now time.Time) {
 	for _, e := range p.endpoints {
 		sooner(e.wakes(now))
 	}
-	// Those that failed before are at the front of the queue.
+	// Turns that failed before are at the front of the queue.
 	for place := p.waiting.Front(); place != nil && place.Value.(*turn).early(); place = place.Next() {
 		for _, at := range place.Value.(*turn).after {
 			sooner(at)

@@ -11,46 +11,47 @@ import (
 	"unicode/utf8"
 )
 
-// Message is one turn of a conversation.
+// A Message is one turn of a conversation.
 type Message struct {
 	Role    string `json:"role"`    // "system", "user" or "assistant"
-	Content string `json:"content"` // sent even when empty: some servers refuse a turn without it
+	Content string `json:"content"` // sent even if empty: some servers refuse a turn without it
 }
 
-// Request is what is asked of a model, before it becomes bytes.
+// A Request is what a model is asked. It is not go-openai's type, which leaves out a
+// temperature of 0 and empty contents, and holds no fields that it does not know.
 type Request struct {
 	Model       string
 	Messages    []Message
-	Temperature float64  // always sent, 0 too (greedy)
-	TopP        float64  // 0: not sent, the endpoint's default holds
-	MaxTokens   int      // 0: not sent
-	Seed        int64    // always sent, 0 too
-	Stop        []string // none: not sent
+	Temperature float64  // always sent, even 0 (greedy)
+	TopP        float64  // not sent if 0
+	MaxTokens   int      // not sent if 0
+	Seed        int64    // always sent, even 0
+	Stop        []string // not sent if empty
 
-	// Extra holds further fields of the body, such as "top_k" or
-	// "chat_template_kwargs". They replace a field of the same name; nil leaves
-	// that field out ({"seed": nil} for a server that refuses it, {"max_tokens":
-	// nil, "max_completion_tokens": 512} for a reasoning model). "model",
-	// "messages" and "stream" cannot be set here.
+	// Extra holds more fields of the body, such as "top_k" or
+	// "chat_template_kwargs". Each replaces a field of the same name; nil omits
+	// that field ({"seed": nil} for a server that refuses it, {"max_tokens": nil,
+	// "max_completion_tokens": 512} for a reasoning model). "model", "messages" and
+	// "stream" cannot be set here.
 	Extra map[string]any
 }
 
-// Body returns the JSON that goes on the wire, byte for byte: fields in
-// alphabetical order, no HTML escapes, the same request always the same bytes.
-// With stream it also asks for a stream that ends in a usage report, which is
-// what [Pool.Complete] wants; without, it is the body of a batch line. The error
-// says which value cannot be sent: not a finite number, not UTF-8, not JSON.
+// Body returns the JSON to send, byte for byte: fields in alphabetical order, no
+// HTML escapes, and always the same bytes for the same request. With stream it also
+// asks for a stream that ends with a usage report, as [Pool.Complete] requires;
+// without, it is the body of a batch line. Body returns an error if a value cannot
+// be sent: no finite number, not UTF-8, not JSON.
 func (r Request) Body(stream bool) ([]byte, error) {
 	if r.Model == "" {
-		return nil, fmt.Errorf("request without a model: name one that the endpoint serves")
+		return nil, fmt.Errorf("request without a model: set one that the endpoint serves")
 	}
 	if len(r.Messages) == 0 {
 		return nil, fmt.Errorf("request without messages")
 	}
 	for i, m := range r.Messages {
-		// encoding/json would put U+FFFD there and say nothing.
+		// encoding/json would silently write U+FFFD.
 		if !utf8.ValidString(m.Content) || !utf8.ValidString(m.Role) {
-			return nil, fmt.Errorf("message %d is not valid UTF-8", i)
+			return nil, fmt.Errorf("message %d: not valid UTF-8", i)
 		}
 	}
 	fields := map[string]any{
@@ -75,7 +76,7 @@ func (r Request) Body(stream bool) ([]byte, error) {
 	for name, value := range r.Extra {
 		switch {
 		case name == "model" || name == "messages" || name == "stream":
-			return nil, fmt.Errorf("extra field %q: set it through Request and Body instead", name)
+			return nil, fmt.Errorf("extra field %q: set it in the Request or by Body's argument instead", name)
 		case value == nil:
 			delete(fields, name)
 		default:
@@ -91,26 +92,26 @@ func (r Request) Body(stream bool) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
-// Key names an answer in a cache: the SHA-256, in hex, of the endpoint and the
-// body sent to it. URLs that lead to the same place give the same key: case of
+// Key returns the cache key of an answer: the SHA-256, in hexadecimal, of the
+// endpoint and the body sent to it. Equivalent URLs give the same key: case of
 // scheme and host, a default port and a slash at the end do not matter.
 func Key(endpoint string, body []byte) string {
 	if u, err := url.Parse(endpoint); err == nil && u.Host != "" {
 		endpoint = normalURL(u)
 	}
 	h := sha256.New()
-	// The length keeps two different splits of the same bytes apart.
+	// The length distinguishes two splits of the same bytes.
 	fmt.Fprintf(h, "%d %s\n", len(endpoint), endpoint)
 	h.Write(body)
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// normalURL drops what makes no difference to where u leads.
+// normalURL returns the same string for all spellings of a URL.
 func normalURL(u *url.URL) string {
 	return origin(u) + strings.TrimRight(u.EscapedPath(), "/")
 }
 
-// origin is scheme, host and port: what a key may be sent to.
+// origin returns scheme, host and port: what a key may be sent to.
 func origin(u *url.URL) string {
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Hostname())
 	if strings.Contains(host, ":") {
