@@ -19,19 +19,18 @@ type Check struct {
 	Value string `json:"value"` // what was measured, as the check words it
 }
 
-// Judge is the opinion of a language model on a row: columns that inform, never a
-// condition for a row to be kept.
+// Judge is the opinion of a language model on a row. It informs; no row is dropped because of it.
 type Judge struct {
 	Model        string   `json:"model"`
 	Tone         int      `json:"tone"` // 1 (not at all in the style) to 5
 	Professional bool     `json:"professional"`
-	Wrong        []string `json:"technically_wrong"` // quotes of what it holds to be wrong
+	Wrong        []string `json:"technically_wrong"` // quotes that it considers wrong
 }
 
-// Certificate says where a row of the output comes from and what was checked on
-// it. It is a line of JSON in the certificates file; the keys are listed here.
+// Certificate records where a row of gen's output comes from and which checks it passed. The certificates file holds
+// one per line, as JSON with these keys.
 type Certificate struct {
-	Row            int     `json:"row"`    // place in the output, from 0
+	Row            int     `json:"row"`    // index in the output, from 0
 	SHA256         string  `json:"sha256"` // Rewritten.SHA256 of the row
 	SourceName     string  `json:"source"`
 	SourceRevision string  `json:"source_revision"`
@@ -42,20 +41,19 @@ type Certificate struct {
 	StyleSHA256    string  `json:"style_sha256"`
 	PromptSHA256   string  `json:"prompt_sha256"`
 	Seed           int64   `json:"seed"`
-	Attempt        int     `json:"attempt"` // 1 for the first answer, 2 after a re-ask
+	Attempt        int     `json:"attempt"` // 1 for the first answer, 2 if the teacher was asked again
 	Checks         []Check `json:"checks"`
 	Judge          *Judge  `json:"judge,omitempty"`
 }
 
-// CertificatePath returns the path of the certificates of an output file: of "x.json" it is "x.certificates.jsonl". Every
-// other name keeps its extension, so that no two files share certificates: of "x.parquet" it is
-// "x.parquet.certificates.jsonl".
+// CertificatePath returns the path of an output file's certificates: "x.certificates.jsonl" for "x.json". Any other
+// name keeps its extension, so that no two files share certificates: "x.parquet.certificates.jsonl" for "x.parquet".
 func CertificatePath(out string) string {
 	return strings.TrimSuffix(out, ".json") + ".certificates.jsonl"
 }
 
-// ReadCertificates reads a certificates file. Errors name the line. Keys that are
-// not known are ignored, so that a later version may add some.
+// ReadCertificates reads a certificates file. Errors name the line. It ignores unknown keys, so that a later version
+// may add some.
 func ReadCertificates(path string) ([]Certificate, error) {
 	f, err := disk.OpenInput(path)
 	if err != nil {
@@ -89,7 +87,7 @@ func readCertificates(r io.Reader) ([]Certificate, error) {
 }
 
 func parseCertificate(raw []byte) (Certificate, error) {
-	_, values, err := object(raw) // refuses what encoding/json lets pass
+	_, values, err := object(raw) // stricter than encoding/json
 	if err != nil {
 		return Certificate{}, err
 	}
@@ -103,30 +101,30 @@ func parseCertificate(raw []byte) (Certificate, error) {
 		return Certificate{}, err
 	}
 	if len(c.SHA256) != 64 || strings.Trim(c.SHA256, "0123456789abcdef") != "" {
-		return Certificate{}, fmt.Errorf("sha256 %.80q is not 64 lower-case hex digits", c.SHA256)
+		return Certificate{}, fmt.Errorf("sha256 %.80q: must be 64 lower-case hex digits", c.SHA256)
 	}
 	if c.Row < 0 {
-		return Certificate{}, fmt.Errorf("row %d is negative", c.Row)
+		return Certificate{}, fmt.Errorf("row %d: must be at least 0", c.Row)
 	}
 	return c, nil
 }
 
-// Certification says of each row whether a certificate vouches for it. The lists
-// hold row numbers, from 0, in order; a row that is not valid is in exactly one.
+// Certification tells which rows have a certificate that vouches for them. The lists hold row numbers, from 0, in
+// ascending order. A row that is not valid is in exactly one list.
 type Certification struct {
 	Valid   []bool
-	Missing []int // no certificate speaks of this row
-	Changed []int // the certificate of this place is for a text that is in no row any more
+	Missing []int // the row has no certificate
+	Changed []int // the certificate at this index is for a text that no row has any more
 	Failed  []int // the certificate records a check that did not pass
 }
 
-// Why says why no certificate vouches for a row, "" where one does.
+// Why returns why no certificate vouches for a row, or "" if one does.
 func (c Certification) Why(row int) string {
 	for _, list := range []struct {
 		rows []int
 		why  string
 	}{
-		{c.Missing, "no certificate speaks of it"},
+		{c.Missing, "it has no certificate"},
 		{c.Changed, "it was changed after it was certified"},
 		{c.Failed, "its certificate has a check that failed"},
 	} {
@@ -137,12 +135,11 @@ func (c Certification) Why(row int) string {
 	return ""
 }
 
-// Certify matches rows with certificates by content, so that rows may be
-// shuffled, removed and repeated; a row that was edited after it was checked is
-// found.
+// Certify matches rows with certificates by content: rows may be shuffled, removed or repeated, but not edited after
+// they were checked.
 func Certify(rows []Rewritten, certs []Certificate) Certification {
 	passed := map[string]bool{} // by hash; any certificate that passed will do
-	at := map[int]string{}      // the hash that was certified for a place
+	at := map[int]string{}      // the hash that was certified at an index
 	for _, c := range certs {
 		ok := len(c.Checks) > 0 // a certificate without checks vouches for nothing
 		for _, check := range c.Checks {
@@ -160,13 +157,13 @@ func Certify(rows []Rewritten, certs []Certificate) Certification {
 	result := Certification{Valid: make([]bool, len(rows))}
 	for i, h := range hashes {
 		ok, known := passed[h]
-		was, placed := at[i]
+		was, certified := at[i]
 		switch {
 		case ok:
 			result.Valid[i] = true
 		case known:
 			result.Failed = append(result.Failed, i)
-		case placed && !present[was]:
+		case certified && !present[was]:
 			result.Changed = append(result.Changed, i)
 		default:
 			result.Missing = append(result.Missing, i)

@@ -13,13 +13,15 @@ import (
 )
 
 func TestSHA256(t *testing.T) {
-	// From: python3 -c 'import hashlib,struct; print(hashlib.sha256(b"".join(struct.pack(">Q",len(f))+f for f in [b"a",b"",b"b",b"c"])).hexdigest())'
+	// From: python3 -c 'import hashlib,struct; print(hashlib.sha256(b"".join(struct.pack(">Q",len(f))+f for f in
+	// [b"a",b"",b"b",b"c"])).hexdigest())'
 	const want = "67828f4f00b886c92b0a49b80f76c7317caa87d8501a0d4cb2a35be3fa209cfd"
 	if got := (Rewritten{"a", "", "b", "c"}).SHA256(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	seen := map[string]Rewritten{}
-	for _, r := range []Rewritten{{}, {"ab", "", "", ""}, {"a", "b", "", ""}, {"", "ab", "", ""}, {"a", "", "b", ""}, {"", "", "", "ab"}, {"a\x00b", "", "", ""}} {
+	for _, r := range []Rewritten{{}, {"ab", "", "", ""}, {"a", "b", "", ""}, {"", "ab", "", ""}, {"a", "", "b", ""},
+		{"", "", "", "ab"}, {"a\x00b", "", "", ""}} {
 		if other, twice := seen[r.SHA256()]; twice {
 			t.Errorf("%+v and %+v have one digest", r, other)
 		}
@@ -81,9 +83,11 @@ func TestReadCertificates(t *testing.T) {
 	}{
 		{"none", "", 0, nil},
 		{"one", good, 1, nil},
-		{"blank lines, keys of a later version", good + "\n\n" + strings.Replace(good, "{", `{"later":{"x":1},`, 1) + "\n", 2, nil},
-		{"judge", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1","pass":true,"value":"x"}],"judge":{"model":"m","tone":4,"professional":true,"technically_wrong":["a"]}}`, 1, nil},
-		{"torn last line", good + "\n" + good[:40], 0, []string{"line 2", "not complete"}},
+		{"blank lines, keys of a later version", good + "\n\n" + strings.Replace(good, "{", `{"later":{"x":1},`, 1) + "\n", 2,
+			nil},
+		{"judge", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1","pass":true,"value":"x"}],` +
+			`"judge":{"model":"m","tone":4,"professional":true,"technically_wrong":["a"]}}`, 1, nil},
+		{"torn last line", good + "\n" + good[:40], 0, []string{"line 2", "incomplete"}},
 		{"not an object", good + "\n[]", 0, []string{"line 2", "an array"}},
 		{"no hash", `{"row":0,"checks":[]}`, 0, []string{"line 1", `"sha256" is missing`}},
 		{"no row", `{"sha256":"` + sum + `","checks":[]}`, 0, []string{`"row" is missing`}},
@@ -94,8 +98,9 @@ func TestReadCertificates(t *testing.T) {
 		{"negative row", `{"row":-1,"sha256":"` + sum + `","checks":[]}`, 0, []string{"row -1"}},
 		{"broken row", `{"row":0.5,"sha256":"` + sum + `","checks":[]}`, 0, []string{"line 1", "row"}},
 		{"huge row", `{"row":1e99,"sha256":"` + sum + `","checks":[]}`, 0, []string{"row"}},
-		{"a key twice", `{"row":0,"row":1,"sha256":"` + sum + `","checks":[]}`, 0, []string{`"row" stands there twice`}},
-		{"a check without a result", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1"}]}`, 1, nil}, // counts as not passed
+		{"a key twice", `{"row":0,"row":1,"sha256":"` + sum + `","checks":[]}`, 0, []string{`"row" occurs twice`}},
+		// counts as not passed
+		{"a check without a result", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1"}]}`, 1, nil},
 		{"words for a result", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1","pass":"yes"}]}`, 0, []string{"pass"}},
 	} {
 		got, err := ReadCertificates(write(t, "x.certificates.jsonl", c.content))
@@ -115,8 +120,9 @@ func TestReadCertificates(t *testing.T) {
 
 func TestCertificatePath(t *testing.T) {
 	for out, want := range map[string]string{
-		"x.json": "x.certificates.jsonl", "data/x.jsonl": "data/x.jsonl.certificates.jsonl", "a.b.parquet": "a.b.parquet.certificates.jsonl",
-		"x.JSON": "x.JSON.certificates.jsonl", "a.b.json": "a.b.certificates.jsonl",
+		"x.json": "x.certificates.jsonl", "data/x.jsonl": "data/x.jsonl.certificates.jsonl",
+		"a.b.parquet": "a.b.parquet.certificates.jsonl", "x.JSON": "x.JSON.certificates.jsonl",
+		"a.b.json":                          "a.b.certificates.jsonl",
 		"data/passive_aggressive_data.json": "data/passive_aggressive_data.certificates.jsonl",
 	} {
 		if got := CertificatePath(out); got != want {
@@ -127,7 +133,8 @@ func TestCertificatePath(t *testing.T) {
 
 // FuzzCertificates: what is read and written again is the same.
 func FuzzCertificates(f *testing.F) {
-	f.Add([]byte(`{"row":3,"sha256":"` + strings.Repeat("0123456789abcdef", 4) + `","checks":[{"id":"A1","pass":true,"value":"x"}],"judge":{"tone":3}}`))
+	f.Add([]byte(`{"row":3,"sha256":"` + strings.Repeat("0123456789abcdef", 4) +
+		`","checks":[{"id":"A1","pass":true,"value":"x"}],"judge":{"tone":3}}`))
 	f.Add([]byte("{}\n{"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		certs, err := readCertificates(bytes.NewReader(data))

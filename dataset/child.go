@@ -18,33 +18,31 @@ import (
 	"time"
 )
 
-// A parquet file from outside is decoded by a second process of the same program.
-// It gets the file as its standard input and nothing else (no environment, so no
-// keys), and writes on its standard output one header and then the rows:
+// A second process of the same program decodes parquet files from outside. It gets the file as its standard input and
+// nothing else (no environment, so no keys). To its standard output it writes one header and then the rows:
 //
 //	'c' JSON of childHeader
-//	'r' a value for each column, 'r' …
-//	'z' the end, or 'e' an error in words
+//	'r' one value per column, 'r' …
+//	'z' at the end, or 'e' and the message of an error, or 's' and the setting and message of a SettingError
 //
-// where a text is its length as a varint and its bytes. Output that ends without
-// 'z' or 'e' means that the process died.
+// A text is its length as a varint, then its bytes. If the output ends without 'z', 'e' or 's', the process died.
 
 // childVariable holds what the child is to read, as JSON of wanted.
 const childVariable = "RESTYLE_PARQUET_CHILD"
 
-// childStall is how long the child may think about the next rows. Decoding a page
-// takes milliseconds; only a decoder that turns in circles takes this long.
+// childStall is how long the child may take to send the next row. Decoding a page takes milliseconds; only a decoder in
+// an endless loop takes this long.
 const childStall = 30 * time.Second
 
-// Exit codes of the child; what it has to say goes through the pipe.
+// Exit codes of the child. Its errors go through the pipe.
 const (
 	childDone      = 0
 	childBroken    = 1
 	childOutMemory = 3
 )
 
-// childMemory is what the child may use for a file of that size. A few hundred
-// bytes that ask for gigabytes do not get them; an honest large page does.
+// childMemory returns how many bytes the child may use to decode a file of size bytes: enough for an honest large page,
+// but no gigabytes for a damaged file of a few hundred bytes.
 func childMemory(size int64) int64 {
 	return 256<<20 + 16*min(size, 240<<20)
 }
@@ -54,13 +52,13 @@ type childHeader struct {
 	Rows    int      `json:"rows"`
 }
 
-// IsChild reports whether this process was started by Open to decode a parquet
-// file. A command's main, and a TestMain whose tests read parquet files from disk, asks first
-// and leaves everything to ChildMain.
+// IsChild reports whether Open started this process to decode a parquet file. If so, the process must only call
+// ChildMain. Every main function of a command that reads datasets checks it first, as does TestMain if its tests read
+// parquet files from disk.
 func IsChild() bool { return os.Getenv(childVariable) != "" }
 
-// ChildMain decodes the parquet file on standard input for the process that
-// started this one, and returns the exit status. It prints for no person.
+// ChildMain decodes the parquet file on standard input for the process that started this one, and returns the exit
+// code. Its output is for that process only.
 func ChildMain() int {
 	var w wanted
 	info, err := os.Stdin.Stat()
@@ -72,7 +70,12 @@ func ChildMain() int {
 	go watch(uint64(limit), os.Getppid())
 	out := bufio.NewWriterSize(os.Stdout, 64<<10)
 	if err := sendRows(out, os.Stdin, info.Size(), w); err != nil {
-		out.WriteByte('e')
+		if setting, ok := errors.AsType[*SettingError](err); ok {
+			out.WriteByte('s')
+			sendText(out, setting.Name)
+		} else {
+			out.WriteByte('e')
+		}
 		sendText(out, err.Error())
 	}
 	if out.Flush() != nil {
@@ -81,8 +84,8 @@ func ChildMain() int {
 	return childDone
 }
 
-// watch ends this process when it takes too much memory or is left alone.
-// It looks at what was asked for, which is known before it is touched.
+// watch ends this process if it takes more than limit bytes of memory or its parent ends. It counts memory as soon as
+// it is reserved, before it is touched.
 func watch(limit uint64, parent int) {
 	used := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for {
@@ -131,7 +134,7 @@ func sendText(out *bufio.Writer, s string) error {
 	return err
 }
 
-// child is the side of the process that asked.
+// child is the parent's side of a child process.
 type child struct {
 	ctx     context.Context
 	cmd     *exec.Cmd
@@ -143,11 +146,12 @@ type child struct {
 	ended   bool // waited for
 }
 
-// openInChild reads a parquet file in a child process. f is closed.
+// openInChild reads a parquet file in a child process. It closes f.
 func openInChild(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	defer f.Close() // the child has its own
-	if IsChild() {  // its main went on instead of calling ChildMain, and would start children for ever
-		return nil, errors.New("this process was started to decode a parquet file: its main must begin with dataset.ChildMain")
+	if IsChild() {  // its main did not call ChildMain, and would start children forever
+		return nil, errors.New("this process was started to decode a parquet file: its main must begin with " +
+			"dataset.ChildMain")
 	}
 	cmd, err := childCommand(ctx, f, w)
 	if err != nil {
@@ -156,9 +160,9 @@ func openInChild(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	return startChild(ctx, cmd, childStall)
 }
 
-// childCommand is this program again, with the file as its input.
+// childCommand returns a command that runs this program with f as its standard input.
 func childCommand(ctx context.Context, f *os.File, w wanted) (*exec.Cmd, error) {
-	self := "/proc/self/exe" // stays right when the file was replaced since
+	self := "/proc/self/exe" // still this program if its file was replaced
 	if runtime.GOOS != "linux" {
 		var err error
 		if self, err = os.Executable(); err != nil {
@@ -230,25 +234,26 @@ func (c *child) next() (rec []string, err error) {
 	return rec, err
 }
 
-// receive reads one message under the stall limit. An error of the child's own is
-// returned as it is; when there is no message, what became of the child is the error.
+// receive reads one message within the stall limit and hands it to read, unless it is an error, which receive returns.
+// If no message comes, receive returns how the child ended.
 func (c *child) receive(read func(kind byte) error) error {
 	if c.ended {
 		return errors.New("the parquet decoder has ended")
 	}
 	watch := time.AfterFunc(c.stall, func() { c.cmd.Process.Kill() })
 	kind, err := c.out.ReadByte()
-	if err == nil && kind == 'e' {
-		var words string
-		if words, err = c.text(); err == nil {
-			watch.Stop()
-			return errors.Join(errors.New(words), c.close())
-		}
-	}
-	if err == nil {
+	var sent error
+	switch {
+	case err != nil:
+	case kind == 'e' || kind == 's':
+		sent, err = c.error(kind)
+	default:
 		err = read(kind)
 	}
 	c.stalled = !watch.Stop()
+	if err == nil && sent != nil {
+		return errors.Join(sent, c.close())
+	}
 	if err == nil {
 		return nil
 	}
@@ -259,7 +264,24 @@ func (c *child) receive(read func(kind byte) error) error {
 	if err := c.wait(); err != nil {
 		return err
 	}
-	return errors.New("the parquet decoder ended without a word: does main begin with dataset.ChildMain?")
+	return errors.New("the parquet decoder ended without a result: does main begin with dataset.ChildMain?")
+}
+
+// error reads the error of a message 'e' or 's'.
+func (c *child) error(kind byte) (sent, err error) {
+	var setting, message string
+	if kind == 's' {
+		if setting, err = c.text(); err != nil {
+			return nil, err
+		}
+	}
+	if message, err = c.text(); err != nil {
+		return nil, err
+	}
+	if kind == 's' {
+		return &SettingError{setting, errors.New(message)}, nil
+	}
+	return errors.New(message), nil
 }
 
 // text reads one length and its bytes.
@@ -278,7 +300,7 @@ func (c *child) text() (string, error) {
 	return string(b), nil
 }
 
-// wait collects the child, which has closed its output, and says how it ended.
+// wait waits for the child, which has closed its output, and returns an error if it did not end well.
 func (c *child) wait() error {
 	c.ended = true
 	err := c.cmd.Wait()
@@ -297,18 +319,18 @@ func (c *child) wait() error {
 	return fmt.Errorf("damaged parquet file (the decoder ended with %w: %.200s)", err, first)
 }
 
-// close ends the child, which may still be writing.
+// close kills the child, which may still be writing.
 func (c *child) close() error {
 	if c.ended {
 		return nil
 	}
 	c.ended = true
 	c.cmd.Process.Kill()
-	c.cmd.Wait() // its error is that it was killed
+	c.cmd.Wait() // returns that it was killed
 	return nil
 }
 
-// opening keeps the first 4 KiB of what is written: a crash says what it is at the start.
+// opening keeps the first 4 KiB that are written to it: a crash report begins with the reason.
 type opening struct{ bytes.Buffer }
 
 func (o *opening) Write(p []byte) (int, error) {

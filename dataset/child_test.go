@@ -117,11 +117,11 @@ func TestChildThatMisbehaves(t *testing.T) {
 		how, words string
 		rows       int // before the error
 	}{
-		{"silent", "ended without a word", 0},
+		{"silent", "ended without a result", 0},
 		{"crash", "boom", 0},
 		{"crash later", "boom", 1},
-		{"end early", "ended without a word", 1},
-		{"end in a row", "ended without a word", 1},
+		{"end early", "ended without a result", 1},
+		{"end in a row", "ended without a result", 1},
 		{"huge text", "a text of", 1},
 		{"varint overflow", "overflow", 1},
 		{"nonsense", "sent something wrong: no header", 0},
@@ -216,7 +216,8 @@ func TestMemoryBombs(t *testing.T) {
 		file []byte
 	}{
 		{"page of 2^31-1 bytes", withPageHeader(t, good, func(h *format.PageHeader) { h.UncompressedPageSize = 1<<31 - 1 })},
-		{"compressed page of 2^31-1 bytes", withPageHeader(t, good, func(h *format.PageHeader) { h.CompressedPageSize = 1<<31 - 1 })},
+		{"compressed page of 2^31-1 bytes", withPageHeader(t, good,
+			func(h *format.PageHeader) { h.CompressedPageSize = 1<<31 - 1 })},
 		{"dictionary of 2^31-1 values", withPageHeader(t, good, func(h *format.PageHeader) {
 			if h.DictionaryPageHeader.Valid {
 				h.DictionaryPageHeader.V.NumValues = 1<<31 - 1
@@ -224,7 +225,8 @@ func TestMemoryBombs(t *testing.T) {
 				h.DataPageHeader.V.NumValues = 1<<31 - 1
 			}
 		})},
-		{"a schema of 2^31-1 columns", withFooter(t, good, func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1<<31 - 1 })},
+		{"a schema of 2^31-1 columns", withFooter(t, good,
+			func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1<<31 - 1 })},
 	} {
 		rows, _, err := all(write(t, "x.parquet", string(c.file)), Options{})
 		t.Logf("%s: %d rows, %v", c.name, len(rows), err)

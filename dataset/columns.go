@@ -6,18 +6,19 @@ import (
 	"strings"
 )
 
-// Columns names the columns (parquet) or keys (JSON) of a source that hold each
-// part of a row. Input is empty where the source has none.
+// Columns names the columns (parquet) or keys (JSON) that hold the parts of a row. Input is empty if the source has
+// none.
 type Columns struct {
 	Instruction string `json:"instruction,omitempty"`
 	Input       string `json:"input,omitempty"`
 	Output      string `json:"output,omitempty"`
 }
 
-// String is the form that ParseColumns reads: "instruction=question,output=answer".
+// String returns the form that ParseColumns reads: "instruction=question,output=answer".
 func (c Columns) String() string {
 	var parts []string
-	for _, p := range []struct{ role, name string }{{"instruction", c.Instruction}, {"input", c.Input}, {"output", c.Output}} {
+	for _, p := range []struct{ role, name string }{{"instruction", c.Instruction}, {"input", c.Input},
+		{"output", c.Output}} {
 		if p.name != "" {
 			parts = append(parts, p.role+"="+p.name)
 		}
@@ -25,11 +26,10 @@ func (c Columns) String() string {
 	return strings.Join(parts, ",")
 }
 
-// ParseColumns reads "instruction=question,input=context,output=answer". Any part
-// may be left out and then has the Alpaca name (instruction, input, output), the
-// input only if such a column is there. The empty string gives the zero Columns,
-// with which Open recognises known column names by itself. It is an error to name
-// an unknown part, a part twice, or one column for two parts.
+// ParseColumns reads "instruction=question,input=context,output=answer". A part that is left out has its Alpaca name
+// (instruction, input, output), the input only if the source has such a column. The empty string gives the zero
+// Columns, with which Open recognizes known column names itself. It is an error to name an unknown part, a part twice,
+// or one column for two parts.
 func ParseColumns(s string) (Columns, error) {
 	var c Columns
 	if strings.TrimSpace(s) == "" {
@@ -57,23 +57,23 @@ func ParseColumns(s string) (Columns, error) {
 	return c, nil
 }
 
-// known lists the column names in use, grouped by the one that holds the
-// question. Alpaca, Dolly, GPTeacher, gsm8k, camel, MetaMath and gen's own files
-// are among them. "text" and, beside an instruction, "prompt" hold a rendered
-// template and are never taken for a question.
+// known lists the column names in use, grouped by the column that holds the question. Alpaca, Dolly, GPTeacher, gsm8k,
+// camel, MetaMath and gen's own files are among them. "text" and, next to an instruction, "prompt" hold a rendered
+// template, not a question.
 var known = []struct {
 	instruction     string
 	inputs, outputs []string
 }{
-	{"instruction", []string{"input", "context"}, []string{"output", "response", "answer", "completion", originalOutput, rewrittenOutput}},
+	{"instruction", []string{"input", "context"}, []string{"output", "response", "answer", "completion", originalOutput,
+		rewrittenOutput}},
 	{"question", []string{"input", "context"}, []string{"answer", "response", "output"}},
 	{"query", []string{"input", "context"}, []string{"response", "answer"}},
 	{"problem", nil, []string{"solution"}},
 	{"prompt", nil, []string{"completion"}},
 }
 
-// recognise finds the columns of a row among those that are there. The answers of one column are not looked at.
-func recognise(there []string, other string) (Columns, error) {
+// recognize finds the columns of a row among there. It ignores the column other, which holds a second answer.
+func recognize(there []string, other string) (Columns, error) {
 	var found []Columns
 	for _, k := range known {
 		if !slices.Contains(there, k.instruction) {
@@ -96,17 +96,19 @@ func recognise(there []string, other string) (Columns, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return Columns{}, fmt.Errorf("no known pair of question and answer among the columns %s: name them with --columns instruction=NAME,output=NAME", list(there))
+		return Columns{}, columnsErrorf("no known pair of question and answer among the columns %s: "+
+			"name the columns as instruction=NAME,output=NAME", list(there))
 	}
-	return Columns{}, fmt.Errorf("the columns %s can be read in more than one way (as %s or as %s): choose with --columns", list(there), found[0], found[1])
+	return Columns{}, columnsErrorf("the columns %s can be read in more than one way (as %s or as %s): name the columns",
+		list(there), found[0], found[1])
 }
 
 func present(names, there []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !slices.Contains(there, n) })
 }
 
-// wording words chosen columns as ParseColumns reads them, or the one of a conversation.
-func wording(chosen []string) string {
+// describe returns the chosen columns for an error: as ParseColumns reads them, or the column of a conversation.
+func describe(chosen []string) string {
 	if len(chosen) == 3 {
 		return Columns{chosen[0], chosen[1], chosen[2]}.String()
 	}
@@ -135,22 +137,22 @@ func list(names []string) string {
 	return b.String()
 }
 
-// wanted says which columns a reader is to deliver. It travels to the child
-// process as JSON.
+// wanted tells which columns a reader delivers. The child process gets it as JSON.
 type wanted struct {
-	Columns  Columns  `json:"columns"`            // the parts of a Row; zero: recognise
-	Exactly  []string `json:"exactly,omitempty"`  // or these, all of them
-	Training bool     `json:"training,omitempty"` // recognise what a model is trained on: a conversation, as JSON, or a Row
+	Columns Columns  `json:"columns"`           // the parts of a Row; zero: recognize
+	Exactly []string `json:"exactly,omitempty"` // or these, all of them
+	// recognize what a model is trained on: a conversation, as JSON, or a Row
+	Training bool `json:"training,omitempty"`
 }
 
-// talks are the columns that hold a whole conversation.
-var talks = []string{"messages", "conversations"}
+// conversationColumns are the columns that hold a whole conversation.
+var conversationColumns = []string{"messages", "conversations"}
 
-// talk reports whether the chosen columns are a conversation, which a record holds as JSON.
-func (w wanted) talk(chosen []string) bool { return w.Training && len(chosen) == 1 }
+// conversation reports whether the chosen columns are a conversation, which a record holds as JSON.
+func (w wanted) conversation(chosen []string) bool { return w.Training && len(chosen) == 1 }
 
-// pick chooses among the columns that are there: one name for each value that a
-// record will hold, empty where the record is to hold the empty string.
+// pick chooses among the columns there. It returns a name for each value of a record, "" for a value that is always
+// empty.
 func (w wanted) pick(there []string) ([]string, error) {
 	if w.Exactly != nil {
 		for _, n := range w.Exactly {
@@ -163,24 +165,24 @@ func (w wanted) pick(there []string) ([]string, error) {
 	c := w.Columns
 	if c == (Columns{}) {
 		if w.Training {
-			for _, name := range talks {
+			for _, name := range conversationColumns {
 				if slices.Contains(there, name) {
 					return []string{name}, nil
 				}
 			}
 		}
-		// Of gen's two answers the original one is rewritten, and the rewritten one learned.
+		// gen rewrites the original one of its two answers; train learns the rewritten one.
 		other := rewrittenOutput
 		if w.Training && slices.Contains(there, rewrittenOutput) {
 			other = originalOutput
 		}
 		var err error
-		if c, err = recognise(there, other); err != nil {
+		if c, err = recognize(there, other); err != nil {
 			return nil, err
 		}
 		return []string{c.Instruction, c.Input, c.Output}, nil
 	}
-	inputAsked := c.Input != ""
+	inputNamed := c.Input != ""
 	for _, p := range []struct {
 		name   *string
 		byName string
@@ -189,16 +191,16 @@ func (w wanted) pick(there []string) ([]string, error) {
 			*p.name = p.byName
 		}
 	}
-	if !slices.Contains(there, c.Input) && !inputAsked || c.Input == c.Instruction || c.Input == c.Output {
+	if !slices.Contains(there, c.Input) && !inputNamed || c.Input == c.Instruction || c.Input == c.Output {
 		c.Input = ""
 	}
 	for _, n := range []string{c.Instruction, c.Input, c.Output} {
 		if n != "" && !slices.Contains(there, n) {
-			return nil, fmt.Errorf("there is no column %q, only %s: choose with --columns", n, list(there))
+			return nil, columnsErrorf("there is no column %q, only %s: name other columns", n, list(there))
 		}
 	}
 	if c.Instruction == c.Output {
-		return nil, fmt.Errorf("the column %q cannot be both question and answer: name both with --columns", c.Output)
+		return nil, columnsErrorf("the column %q cannot be both question and answer: name a column for each", c.Output)
 	}
 	return []string{c.Instruction, c.Input, c.Output}, nil
 }

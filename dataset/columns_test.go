@@ -69,7 +69,8 @@ func TestPick(t *testing.T) {
 		{"", "prompt output", "error: no known pair"},
 		{"", "text", `error: no known pair of question and answer among the columns "text"`},
 		{"", "", "error: (none)"},
-		{"", "instruction output response", "error: more than one way (as instruction=instruction,output=output or as instruction=instruction,output=response)"},
+		{"", "instruction output response", "error: more than one way (as instruction=instruction,output=output or as " +
+			"instruction=instruction,output=response)"},
 		{"", "instruction input context output", "error: more than one way"},
 		{"", "instruction output question answer", "error: more than one way"},
 		{"instruction=q,output=a", "q a", "q  a"},

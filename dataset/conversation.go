@@ -9,48 +9,51 @@ import (
 	"restyle/chat"
 )
 
-// A Conversation is one row to train on: what was said, and who said it. The roles are those that package chat knows.
+// A Conversation is one row to train on: messages with the roles of package chat.
 type Conversation struct {
 	Messages []chat.Message
-	Row      int // place in the source, from 0, counted over all its files
+	Row      int // index in the source, from 0, counted over all its files
 }
 
-// Conversations reads the conversations of a data set in order. It is not safe for use by several goroutines at once.
-// Close it.
+// Conversations reads the conversations of a dataset in order. It is not safe for concurrent use. The caller must close
+// it.
 type Conversations struct {
 	Name     string // the file's base name, the hub id, or "starter"
-	Revision string // what pins the content: the commit on the hub, else the SHA-256 of the file in hex
-	Format   string // what was recognised, for people: "Alpaca columns instruction, input, output"
+	Revision string // identifies the content: the commit on the hub, or the SHA-256 of the file in hex
+	Format   string // what was recognized, for people: "Alpaca columns instruction, input, output"
 
 	spec   string
 	source *Source
-	talk   bool // records are conversations as JSON
+	whole  bool // records are whole conversations as JSON
 	err    error
 }
 
-// OpenConversations opens the data set that spec names, as [Open] does it, and recognises what a row of it is:
+// OpenConversations opens the dataset that spec names, as [Open] does, and recognizes what its rows hold:
 //
-//   - gen's output: the rewritten answer is what is learned. With the columns "output=output_original" it is the
-//     original one;
-//   - a question and an answer in the columns of Alpaca (instruction, input, output) or others that are in use, or in
-//     those that o.Columns names. [Question] joins instruction and input;
-//   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in conversations, a list of
-//     {"from": …, "value": …} as ShareGPT has it. In parquet the list may also be JSON in a string.
+//   - a row of gen's output. The answer is the rewritten one, or the original one if the columns are
+//     "output=output_original";
+//   - a question and an answer, in the columns of Alpaca (instruction, input, output) or others in use, or in those
+//     that o.Columns names. [Question] joins instruction and input;
+//   - a whole conversation in the column messages, a list of {"role": …, "content": …}, or in the column conversations,
+//     a list of {"from": …, "value": …} (ShareGPT). In parquet the list may also be JSON in a string.
 //
-// Where there is a conversation it is taken, whatever other columns there are. The first row is read at once.
+// A conversation takes precedence over all other columns. OpenConversations reads the first row.
 func OpenConversations(ctx context.Context, spec string, o Options) (*Conversations, error) {
 	s, err := open(ctx, spec, o, wanted{Columns: o.Columns, Training: true})
 	if err != nil {
 		return nil, err
 	}
-	return &Conversations{Name: s.Name, Revision: s.Revision, Format: formatOf(s), spec: spec, source: s, talk: s.want.talk(s.names)}, nil
+	return &Conversations{
+		Name: s.Name, Revision: s.Revision, Format: formatOf(s),
+		spec: spec, source: s, whole: s.want.conversation(s.names),
+	}, nil
 }
 
-// formatOf words what was recognised.
+// formatOf describes the recognized format for people.
 func formatOf(s *Source) string {
 	c := s.Columns
 	switch {
-	case s.want.talk(s.names):
+	case s.want.conversation(s.names):
 		return fmt.Sprintf("chat messages (%s)", s.names[0])
 	case c.Output == rewrittenOutput:
 		return fmt.Sprintf("gen's rewritten answers (%s)", c.Output)
@@ -67,8 +70,8 @@ func formatOf(s *Source) string {
 	return text + ", " + c.Output
 }
 
-// Next returns the next conversation, and io.EOF after the last. Any other error names the file and the row or line and
-// is final: what follows in the file is not trusted. A row without a question is such an error; an answer may be empty.
+// Next returns the next conversation, or io.EOF after the last. Any other error names the file and the row or line and
+// is final: the rest of the file is not trusted. A row without a question is such an error; an answer may be empty.
 func (c *Conversations) Next() (Conversation, error) {
 	if c.err != nil {
 		return Conversation{}, c.err
@@ -88,27 +91,27 @@ func (c *Conversations) Next() (Conversation, error) {
 }
 
 func (c *Conversations) messages(rec []string) ([]chat.Message, error) {
-	if c.talk {
+	if c.whole {
 		return parseMessages([]byte(rec[0]))
 	}
 	question := Question(rec[0], rec[1])
 	if question == "" {
-		return nil, errors.New("there is no question: fill it in or leave the row out")
+		return nil, errors.New("the question is empty: fill it in or remove the row")
 	}
 	return []chat.Message{{Role: "user", Content: question}, {Role: "assistant", Content: rec[2]}}, nil
 }
 
-// Close ends the reading. Next must not be called after it.
+// Close closes the dataset. Next must not be called after it.
 func (c *Conversations) Close() error { return c.source.Close() }
 
 // Uncertified is a row of gen's output that no certificate vouches for.
 type Uncertified struct {
 	Row int
-	Why string // one of the reasons that Certification tells apart, in words
+	Why string // as [Certification.Why] says it
 }
 
-// Uncertified returns the rows of gen's output that the certificates next to it do not vouch for. It returns none if there
-// are no certificates, or if the file is no output of gen's.
+// Uncertified returns the rows of gen's output that the certificates next to it do not vouch for. It returns none if
+// there are no certificates, or if the dataset is not gen's output.
 func (c *Conversations) Uncertified(ctx context.Context) ([]Uncertified, error) {
 	if out := c.source.Columns.Output; out != rewrittenOutput && out != originalOutput {
 		return nil, nil
@@ -122,7 +125,8 @@ func (c *Conversations) Uncertified(ctx context.Context) ([]Uncertified, error) 
 	}
 	rows, err := ReadRewritten(ctx, c.spec)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the certificates next to it (%s) are of other rows: move them away", err, CertificatePath(c.spec))
+		return nil, fmt.Errorf("%w: the certificates next to it (%s) are of other rows: move them away", err,
+			CertificatePath(c.spec))
 	}
 	found := Certify(rows, certificates)
 	var result []Uncertified

@@ -46,8 +46,9 @@ func wordings(messages []chat.Message) string {
 
 func TestConversationForms(t *testing.T) {
 	const (
-		gen   = `{"instruction":"a.","input":"b","output_original":"c","output_passive_aggressive":"d"}`
-		talk  = `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`
+		gen  = `{"instruction":"a.","input":"b","output_original":"c","output_passive_aggressive":"d"}`
+		talk = `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},` +
+			`{"role":"assistant","content":"b"}]}`
 		share = `{"conversations":[{"from":"human","value":"a"},{"from":"gpt","value":"b"}]}`
 	)
 	message := func(m string) string { return `{"messages":[` + m + `]}` }
@@ -56,50 +57,79 @@ func TestConversationForms(t *testing.T) {
 		format, want           string // conversations separated by ;
 		err                    []string
 	}{
-		{"gen's rewritten answers", "[" + gen + "]", "", "gen's rewritten answers (output_passive_aggressive)", "user: a: b | assistant: d", nil},
-		{"gen's original answers", "[" + gen + "]", "output=output_original", "gen's original answers (output_original)", "user: a: b | assistant: c", nil},
-		{"gen's, without the original", `{"instruction":"a","output_passive_aggressive":"d"}`, "", "gen's rewritten answers (output_passive_aggressive)", "user: a | assistant: d", nil},
-		{"Alpaca", `{"instruction":"a","input":"","output":"c","text":"t"}`, "", "Alpaca columns instruction, input, output", "user: a | assistant: c", nil},
-		{"GPTeacher", `{"instruction":"a?","input":"1","response":"c"}`, "", "columns instruction, input, response", "user: a? 1 | assistant: c", nil},
-		{"question and answer", `{"question":"a","answer":"c"}`, "", "columns question, answer", "user: a | assistant: c", nil},
-		{"named columns", `{"q":"a","r":"c","messages":7}`, "instruction=q,output=r", "columns q, r", "user: a | assistant: c", nil},
-		{"an answer is not changed", `{"instruction":"a","output":" c\n"}`, "", "Alpaca columns instruction, output", "user: a | assistant:  c\n", nil},
-		{"an empty answer", `{"instruction":"a","output":""}`, "", "Alpaca columns instruction, output", "user: a | assistant: ", nil},
-		{"messages", talk + "\n" + talk, "", "chat messages (messages)", "system: s | user: a | assistant: b;system: s | user: a | assistant: b", nil},
-		{"weights of 1", message(`{"role":"assistant","content":"a","weight":1}`), "", "chat messages (messages)", "assistant: a", nil},
-		{"messages before other columns", `[{"prompt":"x","completion":"y","messages":[{"role":"user","content":"a"}]}]`, "", "chat messages (messages)", "user: a", nil},
+		{"gen's rewritten answers", "[" + gen + "]", "", "gen's rewritten answers (output_passive_aggressive)",
+			"user: a: b | assistant: d", nil},
+		{"gen's original answers", "[" + gen + "]", "output=output_original", "gen's original answers (output_original)",
+			"user: a: b | assistant: c", nil},
+		{"gen's, without the original", `{"instruction":"a","output_passive_aggressive":"d"}`, "",
+			"gen's rewritten answers (output_passive_aggressive)", "user: a | assistant: d", nil},
+		{"Alpaca", `{"instruction":"a","input":"","output":"c","text":"t"}`, "", "Alpaca columns instruction, input, output",
+			"user: a | assistant: c", nil},
+		{"GPTeacher", `{"instruction":"a?","input":"1","response":"c"}`, "", "columns instruction, input, response",
+			"user: a? 1 | assistant: c", nil},
+		{"question and answer", `{"question":"a","answer":"c"}`, "", "columns question, answer", "user: a | assistant: c",
+			nil},
+		{"named columns", `{"q":"a","r":"c","messages":7}`, "instruction=q,output=r", "columns q, r",
+			"user: a | assistant: c", nil},
+		{"an answer is not changed", `{"instruction":"a","output":" c\n"}`, "", "Alpaca columns instruction, output",
+			"user: a | assistant:  c\n", nil},
+		{"an empty answer", `{"instruction":"a","output":""}`, "", "Alpaca columns instruction, output",
+			"user: a | assistant: ", nil},
+		{"messages", talk + "\n" + talk, "", "chat messages (messages)",
+			"system: s | user: a | assistant: b;system: s | user: a | assistant: b", nil},
+		{"weights of 1", message(`{"role":"assistant","content":"a","weight":1}`), "", "chat messages (messages)",
+			"assistant: a", nil},
+		{"messages before other columns", `[{"prompt":"x","completion":"y","messages":[{"role":"user","content":"a"}]}]`, "",
+			"chat messages (messages)", "user: a", nil},
 		{"ShareGPT", share, "", "chat messages (conversations)", "user: a | assistant: b", nil},
-		{"messages called conversations", `{"conversations":[{"role":"user","content":"a"}]}`, "", "chat messages (conversations)", "user: a", nil},
-		{"other keys and no tool calls", message(`{"content":"a","name":null,"role":"user","tool_calls":[]}`), "", "chat messages (messages)", "user: a", nil},
-		{"contents that look like markup", message(`{"role":"user","content":"<|eot_id|>\u0000"}`), "", "chat messages (messages)", "user: <|eot_id|>\x00", nil},
+		{"messages called conversations", `{"conversations":[{"role":"user","content":"a"}]}`, "",
+			"chat messages (conversations)", "user: a", nil},
+		{"other keys and no tool calls", message(`{"content":"a","name":null,"role":"user","tool_calls":[]}`), "",
+			"chat messages (messages)", "user: a", nil},
+		{"contents that look like markup", message(`{"role":"user","content":"<|eot_id|>\u0000"}`), "",
+			"chat messages (messages)", "user: <|eot_id|>\x00", nil},
 		// errors
-		{"no question", `{"instruction":" ","input":"N/A","output":"c"}`, "", "", "", []string{"row 0", "no question"}},
-		{"no question later", `{"instruction":"a","output":"c"}` + "\n" + `{"instruction":"","output":"c"}`, "", "", "user: a | assistant: c", []string{"row 1", "no question"}},
-		{"two answers", `{"instruction":"a","output":"b","response":"c"}`, "", "", "", []string{"line 1", "more than one way", "--columns"}},
+		{"no question", `{"instruction":" ","input":"N/A","output":"c"}`, "", "", "", []string{"row 0", "question is empty"}},
+		{"no question later", `{"instruction":"a","output":"c"}` + "\n" + `{"instruction":"","output":"c"}`, "", "",
+			"user: a | assistant: c", []string{"row 1", "question is empty"}},
+		{"two answers", `{"instruction":"a","output":"b","response":"c"}`, "", "", "", []string{"line 1", "more than one way",
+			"name the columns"}},
 		{"no known columns", `{"a":"b"}`, "", "", "", []string{"line 1", "no known pair", `"a"`}},
-		{"column that is not there", `{"instruction":"a","output":"b"}`, "output=c", "", "", []string{"line 1", `no column "c"`}},
-		{"flat, then a conversation", `{"instruction":"a","output":"b"}` + "\n" + talk, "", "", "user: a | assistant: b", []string{"line 2", `"messages"`, "instruction=instruction"}},
-		{"a conversation, then flat", talk + "\n" + `{"instruction":"a","output":"b"}`, "", "", "system: s | user: a | assistant: b", []string{"line 2", `"messages"`, "instruction=instruction"}},
-		{"another column later", talk + "\n" + share, "", "", "system: s | user: a | assistant: b", []string{"line 2", `"messages"`, `"conversations"`}},
+		{"column that is not there", `{"instruction":"a","output":"b"}`, "output=c", "", "",
+			[]string{"line 1", `no column "c"`}},
+		{"flat, then a conversation", `{"instruction":"a","output":"b"}` + "\n" + talk, "", "", "user: a | assistant: b",
+			[]string{"line 2", `"messages"`, "instruction=instruction"}},
+		{"a conversation, then flat", talk + "\n" + `{"instruction":"a","output":"b"}`, "", "",
+			"system: s | user: a | assistant: b", []string{"line 2", `"messages"`, "instruction=instruction"}},
+		{"another column later", talk + "\n" + share, "", "", "system: s | user: a | assistant: b",
+			[]string{"line 2", `"messages"`, `"conversations"`}},
 		{"no messages", message(``), "", "", "", []string{"row 0", "no messages"}},
 		{"null", `{"messages":null}`, "", "", "", []string{"row 0", "the conversation is null"}},
 		{"text", `{"messages":"[]"}`, "", "", "", []string{"row 0", "a string"}},
 		{"one message", `{"messages":{"role":"user","content":"a"}}`, "", "", "", []string{"row 0", "an object"}},
 		{"a message that is text", message(`"a"`), "", "", "", []string{"row 0", "message 0", "a string"}},
 		{"no content", message(`{"role":"user"}`), "", "", "", []string{"message 0", `no key "content"`, `"role"`}},
-		{"no role", message(`{"role":"user","content":"a"},{"content":"b"}`), "", "", "", []string{"message 1", `no key "role"`}},
-		{"null content", message(`{"role":"assistant","content":null}`), "", "", "", []string{"message 0", `"content"`, "null"}},
-		{"content in parts", message(`{"role":"user","content":[{"type":"text","text":"a"}]}`), "", "", "", []string{`"content"`, "an array"}},
-		{"a role that is misspelt", message(`{"role":"asistant","content":"a"}`), "", "", "", []string{`"asistant"`, "user or assistant"}},
+		{"no role", message(`{"role":"user","content":"a"},{"content":"b"}`), "", "", "",
+			[]string{"message 1", `no key "role"`}},
+		{"null content", message(`{"role":"assistant","content":null}`), "", "", "", []string{"message 0", `"content"`,
+			"null"}},
+		{"content in parts", message(`{"role":"user","content":[{"type":"text","text":"a"}]}`), "", "", "",
+			[]string{`"content"`, "an array"}},
+		{"a role that is misspelt", message(`{"role":"asistant","content":"a"}`), "", "", "",
+			[]string{`"asistant"`, "user or assistant"}},
 		{"a role in capitals", message(`{"role":"User","content":"a"}`), "", "", "", []string{`"User"`}},
 		{"a key twice", message(`{"role":"user","role":"user","content":"a"}`), "", "", "", []string{"message 0", "twice"}},
 		{"mixed keys", message(`{"from":"user","content":"a"}`), "", "", "", []string{`no key "value"`}},
-		{"tool calls", message(`{"role":"assistant","content":"","tool_calls":[{}]}`), "", "", "", []string{"message 0", "calls tools"}},
-		{"an answer that is not to be learned", message(`{"role":"assistant","content":"a","weight":0}`), "", "", "", []string{"message 0", "its weight is 0"}},
-		{"half a surrogate pair", message(`{"role":"user","content":"\ud83d"}`), "", "", "", []string{"message 0", "surrogate"}},
-		{"a role with half a surrogate pair", message(`{"role":"\ud83d","content":""}`), "", "", "", []string{"message 0", "surrogate"}},
+		{"tool calls", message(`{"role":"assistant","content":"","tool_calls":[{}]}`), "", "", "",
+			[]string{"message 0", "tool_calls"}},
+		{"an answer that is not to be learned", message(`{"role":"assistant","content":"a","weight":0}`), "", "", "",
+			[]string{"message 0", "weight 0"}},
+		{"half a surrogate pair", message(`{"role":"user","content":"\ud83d"}`), "", "", "",
+			[]string{"message 0", "surrogate"}},
+		{"a role with half a surrogate pair", message(`{"role":"\ud83d","content":""}`), "", "", "",
+			[]string{"message 0", "surrogate"}},
 		{"too deep", message(strings.Repeat("[", 100) + strings.Repeat("]", 100)), "", "", "", []string{"line 1", "deep"}},
-		{"cut", `{"messages":[{"role":"us`, "", "", "", []string{"line 1", "cut short"}},
+		{"cut", `{"messages":[{"role":"us`, "", "", "", []string{"line 1", "truncated"}},
 		{"array of arrays", `[[{"role":"user","content":"a"}]]`, "", "", "", []string{"row 0", "an array"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -121,7 +151,8 @@ func TestConversationForms(t *testing.T) {
 }
 
 func TestConversationsErrorIsFinal(t *testing.T) {
-	c, err := OpenConversations(context.Background(), write(t, "x.jsonl", `{"messages":[]}`+"\n"+`{"messages":[{"role":"user","content":"a"}]}`), Options{})
+	c, err := OpenConversations(context.Background(),
+		write(t, "x.jsonl", `{"messages":[]}`+"\n"+`{"messages":[{"role":"user","content":"a"}]}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +166,8 @@ func TestConversationsErrorIsFinal(t *testing.T) {
 	}
 }
 
-// TestParquetConversations: lists of groups as different writers lay them out. The files are written by testdata/make.py.
+// TestParquetConversations: lists of groups as different writers lay them out. The files are written by
+// testdata/make.py.
 func TestParquetConversations(t *testing.T) {
 	said := []string{
 		"user: Hi? | assistant: Grüße 🙂",
@@ -159,12 +191,12 @@ func TestParquetConversations(t *testing.T) {
 		{"messages_null_turn", 1, []string{"row 3", "message 0", "null"}},
 		{"messages_null_content", 1, []string{"row 3", "message 0", `"content"`, "null"}},
 		{"messages_nulls", 1, nil},
-		{"messages_tool_calls", 0, []string{"messages", "have tool_calls"}},
-		{"messages_weight", 0, []string{"messages", "have weight"}},
-		{"messages_other_fields", 0, []string{`"messages"`, `the fields "who"`, "--columns"}},
+		{"messages_tool_calls", 0, []string{"messages", "field tool_calls"}},
+		{"messages_weight", 0, []string{"messages", "field weight"}},
+		{"messages_other_fields", 0, []string{`"messages"`, `the fields "who"`, "name other columns"}},
 		{"messages_nested_lists", 0, []string{`"messages"`, "list of lists"}},
 		{"messages_strings", 0, []string{`"messages"`, "the fields"}},
-		{"messages_struct", 0, []string{`"messages"`, "is no list"}},
+		{"messages_struct", 0, []string{`"messages"`, "is not a list"}},
 		{"list", 0, []string{`"output"`, "nested"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,8 +242,9 @@ func FuzzMessages(f *testing.F) {
 	for _, s := range []string{
 		`[{"role":"user","content":"a"},{"role":"assistant","content":"\ud83d\ude42"}]`,
 		`[{"from":"human","value":"a","weight":1},{"from":"gpt","value":""}]`,
-		`[{"role":"user","content":"a","tool_calls":null}]`, `[]`, `null`, `"[]"`, `[[]]`, `[{}]`, `[{"role":"user","role":"x","content":""}]`,
-		`[{"role":"user","content":"\ud83d"}]`, `[{"role":"user","content":7}] `, ` [`, "[\xff]", strings.Repeat("[", 1000), ``,
+		`[{"role":"user","content":"a","tool_calls":null}]`, `[]`, `null`, `"[]"`, `[[]]`, `[{}]`,
+		`[{"role":"user","role":"x","content":""}]`, `[{"role":"user","content":"\ud83d"}]`, `[{"role":"user","content":7}] `,
+		` [`, "[\xff]", strings.Repeat("[", 1000), ``,
 	} {
 		f.Add([]byte(s))
 	}

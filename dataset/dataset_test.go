@@ -78,7 +78,8 @@ func reference(t testing.TB, name string) string {
 func sampleRows() []Row {
 	var rows []Row
 	for i := range 40 {
-		r := Row{Index: i, Instruction: fmt.Sprintf("Write a function that adds %d to a number.", i), Output: fmt.Sprintf("def add(n):\n    return n + %d\n", i)}
+		r := Row{Index: i, Instruction: fmt.Sprintf("Write a function that adds %d to a number.", i),
+			Output: fmt.Sprintf("def add(n):\n    return n + %d\n", i)}
 		if i%3 == 0 {
 			r.Input = fmt.Sprintf("n = %d", i)
 		}

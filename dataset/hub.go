@@ -10,18 +10,18 @@ import (
 	"restyle/hf/hub"
 )
 
-// extensions are those of data files, the preferred first.
+// extensions are those of data files, the preferred ones first.
 var extensions = []string{".parquet", ".jsonl", ".json"}
 
-// looksLikeHubID tells "owner/name" from a path that is not there.
+// looksLikeHubID distinguishes "owner/name" from a path that does not exist.
 func looksLikeHubID(spec string) bool {
 	_, err := hub.ParseRef(hub.Dataset, spec)
 	named := slices.Contains(extensions, strings.ToLower(path.Ext(spec)))
 	return err == nil && strings.Contains(spec, "/") && !named
 }
 
-// openHub reads the files of one split in the order of their names, each fetched
-// when its turn comes.
+// openHub reads the files of one split in the order of their names. It fetches each file only when the reader reaches
+// it.
 func openHub(ctx context.Context, spec string, o Options, w wanted) (*Source, error) {
 	ref, err := hub.ParseRef(hub.Dataset, spec)
 	if err != nil {
@@ -33,7 +33,7 @@ func openHub(ctx context.Context, spec string, o Options, w wanted) (*Source, er
 	}
 	listing, err := h.Resolve(ctx, ref)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: there is no file %s here, and the hub: %w", spec, err)
+		return nil, fmt.Errorf("dataset: there is no file %s, and on the hub: %w", spec, err)
 	}
 	var names []string
 	for _, f := range listing.Files {
@@ -56,16 +56,16 @@ func openHub(ctx context.Context, spec string, o Options, w wanted) (*Source, er
 	return newSource(ref.ID, listing.Commit, w, parts)
 }
 
-// notData are files of a repository that describe it and hold no rows.
+// notData are files that describe a repository and hold no rows.
 var notData = []string{"dataset_infos.json", "dataset_dict.json", "dataset_info.json", "state.json", "croissant.json"}
 
-// splitWords are the words by which files name a split.
-var splitWords = []string{"train", "training", "test", "testing", "validation", "valid", "val", "dev", "eval", "evaluation"}
+// splitWords are the names of splits in file names.
+var splitWords = []string{"train", "training", "test", "testing", "validation", "valid", "val", "dev", "eval",
+	"evaluation"}
 
-// splitFiles chooses the files of a split, which may also be the path of a file or
-// "folder/split". A file belongs to a split that its path has as a word
-// (data/train-00000-of-00001.parquet); where no file names a split, all are "train".
-// Parquet is preferred to JSONL and JSONL to JSON, and formats are not mixed.
+// splitFiles returns the files of a split. split may also be the path of a file, or "directory/split". A file belongs
+// to a split if its path contains the split's name as a word (data/train-00000-of-00001.parquet). If no file names a
+// split, all belong to "train". splitFiles prefers parquet to JSONL and JSONL to JSON, and does not mix formats.
 func splitFiles(paths []string, split string) ([]string, error) {
 	if split == "" {
 		split = "train"
@@ -73,11 +73,11 @@ func splitFiles(paths []string, split string) ([]string, error) {
 	if slices.Contains(paths, split) {
 		return []string{split}, nil
 	}
-	folder, word := path.Split(split)
+	dir, word := path.Split(split)
 	var data []string
 	for _, ext := range extensions {
 		for _, p := range paths {
-			if strings.HasPrefix(p, folder) && strings.EqualFold(path.Ext(p), ext) && !slices.Contains(notData, path.Base(p)) {
+			if strings.HasPrefix(p, dir) && strings.EqualFold(path.Ext(p), ext) && !slices.Contains(notData, path.Base(p)) {
 				data = append(data, p)
 			}
 		}
@@ -86,42 +86,47 @@ func splitFiles(paths []string, split string) ([]string, error) {
 		}
 	}
 	if data == nil {
-		return nil, fmt.Errorf("the repository has no parquet, JSONL or JSON file%s (it has %s): convert it, or name another", in(folder), list(paths))
+		return nil, fmt.Errorf("the repository has no parquet, JSONL or JSON file%s (it has %s): convert it, or name another",
+			in(dir), list(paths))
 	}
-	named := slices.DeleteFunc(slices.Clone(data), func(p string) bool { return !hasWord(strings.TrimPrefix(p, folder), word) })
+	named := slices.DeleteFunc(slices.Clone(data), func(p string) bool {
+		return !hasWord(strings.TrimPrefix(p, dir),
+			word)
+	})
 	anyNamed := slices.ContainsFunc(data, func(p string) bool {
-		return slices.ContainsFunc(splitWords, func(w string) bool { return hasWord(strings.TrimPrefix(p, folder), w) })
+		return slices.ContainsFunc(splitWords, func(w string) bool { return hasWord(strings.TrimPrefix(p, dir), w) })
 	})
 	if len(named) == 0 && word == "train" && !anyNamed {
 		named = data
 	}
 	if len(named) == 0 {
-		return nil, fmt.Errorf("no file is of the split %q%s: choose one of %s with --split", word, in(folder), list(data))
+		return nil, &SettingError{"split", fmt.Errorf("no file belongs to the split %q%s: choose one of %s as the split",
+			word, in(dir), list(data))}
 	}
-	folders := map[string]bool{}
+	dirs := map[string]bool{}
 	var choices []string
 	for _, p := range named {
-		if dir := path.Dir(p); !folders[dir] {
-			folders[dir] = true
-			choices = append(choices, path.Join(dir, word))
+		if d := path.Dir(p); !dirs[d] {
+			dirs[d] = true
+			choices = append(choices, path.Join(d, word))
 		}
 	}
 	if len(choices) > 1 {
-		return nil, fmt.Errorf("several folders have a split %q: choose with --split, one of %s", word, list(choices))
+		return nil, &SettingError{"split", fmt.Errorf("several directories have a split %q: choose one of %s as the split",
+			word, list(choices))}
 	}
 	slices.Sort(named)
 	return named, nil
 }
 
-func in(folder string) string {
-	if folder == "" {
+func in(dir string) string {
+	if dir == "" {
 		return ""
 	}
-	return " in " + folder
+	return " in " + dir
 }
 
-// hasWord reports whether a path has a word between characters that are neither
-// letters nor digits.
+// hasWord reports whether a path contains a word, between characters that are neither letters nor digits.
 func hasWord(p, word string) bool {
 	return slices.Contains(strings.FieldsFunc(strings.ToLower(p), func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')

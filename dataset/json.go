@@ -16,7 +16,7 @@ import (
 
 const (
 	maxRecord = 16 << 20 // bytes of one JSON object or line
-	maxDepth  = 64       // of nesting in one JSON object
+	maxDepth  = 64       // levels of nesting in one JSON object
 )
 
 // openJSON reads an array of objects, one at a time.
@@ -25,13 +25,13 @@ func openJSON(f *os.File, w wanted) (*table, error) {
 	buffered := bufio.NewReader(in)
 	skipBOM(buffered)
 	dec := json.NewDecoder(buffered)
-	if _, err := dec.Token(); err != nil { // the '[' that was seen
+	if _, err := dec.Token(); err != nil { // '['
 		return nil, err
 	}
 	row := 0
 	fail := func(err error) error {
 		if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-			err = errors.New("the file ends in the middle of the array (cut short?)")
+			err = errors.New("the file ends in the middle of the array (truncated?)")
 		}
 		return fmt.Errorf("row %d (near byte %d): %w", row, dec.InputOffset(), err)
 	}
@@ -55,7 +55,7 @@ func openJSON(f *os.File, w wanted) (*table, error) {
 	}, func(err error) error { row--; return fail(err) })
 }
 
-// openJSONL reads an object a line. Blank lines are passed over.
+// openJSONL reads one object per line. It skips blank lines.
 func openJSONL(f *os.File, w wanted) (*table, error) {
 	in := bufio.NewReader(f)
 	skipBOM(in)
@@ -63,9 +63,8 @@ func openJSONL(f *os.File, w wanted) (*table, error) {
 	return records(f, w, lines.next, lines.fail)
 }
 
-// records turns raw JSON objects into a table. next returns an object or io.EOF
-// and an error that says where it stands; fail adds that to an error about the
-// object that next returned last.
+// records turns raw JSON objects into a table. next returns an object, io.EOF, or an error that includes its position.
+// fail adds the position to an error about the object that next returned last.
 func records(f *os.File, w wanted, next func() ([]byte, error), fail func(error) error) (*table, error) {
 	t := &table{rows: -1, close: f.Close}
 	t.next = func() ([]string, error) {
@@ -82,8 +81,8 @@ func records(f *os.File, w wanted, next func() ([]byte, error), fail func(error)
 	return t, nil
 }
 
-// record reads the wanted values out of one object. Objects need not all have
-// the same keys, but a value always comes from the same one.
+// record reads the wanted values of one object. Objects may have different keys, but each value always has the same
+// key.
 func (t *table) record(raw []byte, w wanted) ([]string, error) {
 	keys, values, err := object(raw)
 	if err != nil {
@@ -91,7 +90,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 	}
 	names, err := w.pick(keys)
 	if err != nil {
-		if names = t.lacking(keys); names == nil {
+		if names = t.incomplete(keys); names == nil {
 			return nil, err
 		}
 	}
@@ -99,10 +98,11 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 		t.columns = slices.Clone(names)
 	}
 	if len(names) != len(t.columns) {
-		return nil, fmt.Errorf("the rows before have %s where this one has %s: choose with --columns", wording(t.columns), wording(names))
+		return nil, columnsErrorf("the rows before have %s, but this one has %s: name the columns",
+			describe(t.columns), describe(names))
 	}
 	read := text
-	if w.talk(names) {
+	if w.conversation(names) {
 		read = func(raw json.RawMessage) (string, error) { return string(raw), nil }
 	}
 	rec := make([]string, len(names))
@@ -114,7 +114,7 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 			t.columns[i] = name
 		}
 		if t.columns[i] != name {
-			return nil, fmt.Errorf("the rows before have %q where this one has %q: choose with --columns", t.columns[i], name)
+			return nil, columnsErrorf("the rows before have %q, but this one has %q: name the columns", t.columns[i], name)
 		}
 		if rec[i], err = read(values[name]); err != nil {
 			return nil, fmt.Errorf("key %q: %w", name, err)
@@ -123,10 +123,14 @@ func (t *table) record(raw []byte, w wanted) ([]string, error) {
 	return rec, nil
 }
 
-// lacking returns the columns of the rows before, where an object has a part of them and no more than that is wrong with it:
-// a row without its answer is a row with an empty one, as where the answer is null. It returns nil for any other object.
-func (t *table) lacking(keys []string) []string {
-	if len(t.columns) != 3 || !slices.ContainsFunc(t.columns, func(c string) bool { return c != "" && slices.Contains(keys, c) }) {
+// incomplete returns the columns of an object that has some but not all columns of the rows before it, with "" for
+// those that it lacks: a row without an answer counts as a row whose answer is empty or null. For any other object it
+// returns nil.
+func (t *table) incomplete(keys []string) []string {
+	if len(t.columns) != 3 || !slices.ContainsFunc(t.columns, func(c string) bool {
+		return c != "" &&
+			slices.Contains(keys, c)
+	}) {
 		return nil
 	}
 	names := slices.Clone(t.columns)
@@ -138,9 +142,8 @@ func (t *table) lacking(keys []string) []string {
 	return names
 }
 
-// object takes a JSON object apart: its keys in order, and their raw values. It is
-// stricter than encoding/json: UTF-8 only, no key twice, no deep nesting, nothing
-// after the end.
+// object returns the keys of a JSON object in order, and their raw values. It is stricter than encoding/json: UTF-8
+// only, no key twice, no deep nesting, nothing after the end.
 func object(raw []byte) (keys []string, values map[string]json.RawMessage, err error) {
 	if !utf8.Valid(raw) {
 		return nil, nil, errors.New("not valid UTF-8: convert the file to UTF-8")
@@ -151,7 +154,7 @@ func object(raw []byte) (keys []string, values map[string]json.RawMessage, err e
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	start, err := dec.Token()
 	if err != nil {
-		return nil, nil, cut(err)
+		return nil, nil, incompleteObject(err)
 	}
 	if start != json.Delim('{') {
 		return nil, nil, fmt.Errorf("expected an object with keys, found %s", kind(bytes.TrimSpace(raw)))
@@ -160,20 +163,20 @@ func object(raw []byte) (keys []string, values map[string]json.RawMessage, err e
 	for dec.More() {
 		token, err := dec.Token()
 		if err != nil {
-			return nil, nil, cut(err)
+			return nil, nil, incompleteObject(err)
 		}
 		key, _ := token.(string) // anything else is a syntax error above
 		if _, twice := values[key]; twice {
-			return nil, nil, fmt.Errorf("the key %.60q stands there twice", key)
+			return nil, nil, fmt.Errorf("the key %.60q occurs twice", key)
 		}
 		var v json.RawMessage
 		if err := dec.Decode(&v); err != nil {
-			return nil, nil, cut(err)
+			return nil, nil, incompleteObject(err)
 		}
 		keys, values[key] = append(keys, key), v
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, nil, cut(err)
+		return nil, nil, incompleteObject(err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return nil, nil, fmt.Errorf("there is something after the object (near its byte %d)", dec.InputOffset())
@@ -181,15 +184,15 @@ func object(raw []byte) (keys []string, values map[string]json.RawMessage, err e
 	return keys, values, nil
 }
 
-func cut(err error) error {
+// incompleteObject returns a clearer error if the object ends early, or else err.
+func incompleteObject(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the object is not complete (cut short, or spread over several lines of a JSONL file?)")
+		return errors.New("the object is incomplete (truncated, or spread over several lines of a JSONL file?)")
 	}
 	return err
 }
 
-// depth is the deepest nesting of brackets outside strings. Run before any
-// recursive reading.
+// depth returns the deepest nesting of brackets outside strings. It guards code that reads recursively.
 func depth(raw []byte) int {
 	level, deepest := 0, 0
 	for i := 0; i < len(raw); i++ {
@@ -210,7 +213,7 @@ func depth(raw []byte) int {
 	return deepest
 }
 
-// text is the string that a raw value holds; null is the empty one.
+// text returns the string that a raw value holds, "" for null.
 func text(raw json.RawMessage) (string, error) {
 	if k := kind(raw); k == "null" {
 		return "", nil
@@ -221,14 +224,14 @@ func text(raw json.RawMessage) (string, error) {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		return "", err
 	}
-	// encoding/json turns half of a surrogate pair into U+FFFD without a word.
+	// encoding/json silently turns half of a surrogate pair into U+FFFD.
 	if loneSurrogate(raw) {
-		return "", errors.New(`it has half of a surrogate pair (\ud800 to \udfff alone), which is no character`)
+		return "", errors.New(`half of a surrogate pair (\ud800 to \udfff without the other half) is no character`)
 	}
 	return s, nil
 }
 
-// loneSurrogate looks for \uD800 to \uDFFF outside a pair in valid JSON.
+// loneSurrogate reports whether valid JSON has \uD800 to \uDFFF outside a pair.
 func loneSurrogate(raw []byte) bool {
 	unit := func(i int) (rune, bool) { // the escape \uXXXX at i
 		if i+6 > len(raw) || raw[i] != '\\' || raw[i+1] != 'u' {
@@ -278,30 +281,29 @@ func kind(raw []byte) string {
 	return "a number"
 }
 
-// skipBOM passes over a UTF-8 byte-order mark, which encoding/json refuses.
+// skipBOM skips a UTF-8 byte-order mark, which encoding/json rejects.
 func skipBOM(r *bufio.Reader) {
 	if head, _ := r.Peek(3); string(head) == "\ufeff" {
 		r.Discard(3)
 	}
 }
 
-// meter bounds what one record may cost: a decoder asks for more bytes until the
-// record is complete, however long it is.
+// meter limits the bytes of one record: a decoder reads until the record is complete, however long it is.
 type meter struct {
 	r     io.Reader
-	spent int // since the record's start
+	spent int // bytes since the start of the record
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	if m.spent > maxRecord {
 		return 0, fmt.Errorf("longer than %d MiB", maxRecord>>20)
 	}
-	n, err := m.r.Read(p[:min(len(p), 64<<10)]) // a decoder that doubles its buffer would take far more at once
+	n, err := m.r.Read(p[:min(len(p), 64<<10)]) // a decoder that doubles its buffer would read far more at once
 	m.spent += n
 	return n, err
 }
 
-// lineReader gives the lines of a file that are not blank.
+// lineReader reads the lines of a file that are not blank.
 type lineReader struct {
 	r    *bufio.Reader
 	line int

@@ -32,31 +32,38 @@ func TestJSONForms(t *testing.T) {
 		{"byte-order mark, array", "\ufeff[" + row + "]", "a|b|c", nil},
 		{"byte-order mark, lines", "\ufeff" + row, "a|b|c", nil},
 		{"CRLF array", "[\r\n" + row + "\r\n]\r\n", "a|b|c", nil},
-		{"extra keys", `[{"id":7,"instruction":"a","tags":["x",{"y":null}],"input":"b","output":"c","f":-1.5e3}]`, "a|b|c", nil},
-		{"null and missing input", `[{"instruction":"a","input":null,"output":"c"},{"instruction":"d","output":"e"}]`, "a||c;d||e", nil},
-		{"input from the second row on", `[{"instruction":"a","output":"c"},{"instruction":"d","input":"x","output":"e"}]`, "a||c;d|x|e", nil},
+		{"extra keys", `[{"id":7,"instruction":"a","tags":["x",{"y":null}],"input":"b","output":"c","f":-1.5e3}]`, "a|b|c",
+			nil},
+		{"null and missing input", `[{"instruction":"a","input":null,"output":"c"},{"instruction":"d","output":"e"}]`,
+			"a||c;d||e", nil},
+		{"input from the second row on", `[{"instruction":"a","output":"c"},{"instruction":"d","input":"x","output":"e"}]`,
+			"a||c;d|x|e", nil},
 		{"keys in another order", `{"output":"c","instruction":"a"}` + "\n" + row, "a||c;a|b|c", nil},
 		{"escapes", `[{"instruction":"\u0041\n\"\\ufffd","output":"\ud83d\ude42 \ufffd"}]`, "A\n\"\\ufffd||🙂 \ufffd", nil},
 		{"deep but bearable", deep(maxDepth - 1), "a||c", nil},
-		{"gen's own", `[{"instruction":"a","input":"b","output_original":"c","output_passive_aggressive":"d"}]`, "a|b|c", nil},
+		{"gen's own", `[{"instruction":"a","input":"b","output_original":"c","output_passive_aggressive":"d"}]`, "a|b|c",
+			nil},
 		{"question and answer", `{"question":"a","answer":"c"}`, "a||c", nil},
 		// wrong in the first row: Open fails
 		{"empty array", "[]", "", []string{"no rows"}},
-		{"white space", " \n", "", []string{"only white space"}},
+		{"white space", " \n", "", []string{"nothing but white space"}},
 		{"a number", "17", "", []string{"neither parquet nor", `"17"`}},
 		{"text", "instruction,input,output\n", "", []string{"neither parquet nor"}},
 		{"array of strings", `["a"]`, "", []string{"row 0", "expected an object", "a string"}},
 		{"array of arrays", `[["a"]]`, "", []string{"row 0", "an array"}},
 		{"wrapped list", `{"data":[` + row + `]}`, "", []string{"line 1", "no known pair", `"data"`}},
-		{"object over lines", "{\n \"instruction\": \"a\"\n}", "", []string{"line 1", "not complete"}},
-		{"number for a string", `[{"instruction":"a","output":7}]`, "", []string{"row 0", `"output"`, "expected a string, found a number"}},
+		{"object over lines", "{\n \"instruction\": \"a\"\n}", "", []string{"line 1", "incomplete"}},
+		{"number for a string", `[{"instruction":"a","output":7}]`, "", []string{"row 0", `"output"`,
+			"expected a string, found a number"}},
 		{"list for a string", `[{"instruction":["a"],"output":"c"}]`, "", []string{"row 0", `"instruction"`, "an array"}},
-		{"object for a string", `[{"instruction":"a","input":{},"output":"c"}]`, "", []string{"row 0", `"input"`, "an object"}},
+		{"object for a string", `[{"instruction":"a","input":{},"output":"c"}]`, "",
+			[]string{"row 0", `"input"`, "an object"}},
 		{"bool for a string", `[{"instruction":"a","output":true}]`, "", []string{"true or false"}},
 		{"missing answer", `[{"instruction":"a"}]`, "", []string{"row 0", "no known pair", `"instruction"`}},
-		{"a key twice", `[{"instruction":"a","output":"c","output":"d"}]`, "", []string{"row 0", `"output" stands there twice`}},
-		{"a key twice, escaped", `[{"instruction":"a","output":"c","\u006futput":"d"}]`, "", []string{`"output" stands there twice`}},
-		{"another key twice", `[{"instruction":"a","output":"c","x":1,"x":2}]`, "", []string{`"x" stands there twice`}},
+		{"a key twice", `[{"instruction":"a","output":"c","output":"d"}]`, "", []string{"row 0", `"output" occurs twice`}},
+		{"a key twice, escaped", `[{"instruction":"a","output":"c","\u006futput":"d"}]`, "",
+			[]string{`"output" occurs twice`}},
+		{"another key twice", `[{"instruction":"a","output":"c","x":1,"x":2}]`, "", []string{`"x" occurs twice`}},
 		{"NaN", `[{"instruction":"a","output":"c","x":NaN}]`, "", []string{"row 0", "invalid character 'N'"}},
 		{"too deep", deep(maxDepth), "", []string{"row 0", "nested deeper than 64"}},
 		{"far too deep", deep(100_000), "", []string{"row 0", "depth"}},
@@ -64,11 +71,12 @@ func TestJSONForms(t *testing.T) {
 		{"Latin-1 in another key", "[{\"instruction\":\"a\",\"output\":\"c\",\"x\":\"\xe9\"}]", "", []string{"UTF-8"}},
 		{"half a surrogate pair", `[{"instruction":"a","output":"\ud83d"}]`, "", []string{"surrogate"}},
 		{"surrogates in the wrong order", `[{"instruction":"a","output":"\ude42\ud83d"}]`, "", []string{"surrogate"}},
-		{"raw line end in a string", "[{\"instruction\":\"a\nb\",\"output\":\"c\"}]", "", []string{"row 0", "invalid character"}},
+		{"raw line end in a string", "[{\"instruction\":\"a\nb\",\"output\":\"c\"}]", "",
+			[]string{"row 0", "invalid character"}},
 		{"single quotes", `[{'instruction':'a','output':'c'}]`, "", []string{"row 0", "invalid character"}},
-		{"cut in the first row", `[{"instruction":"a","outp`, "", []string{"row 0", "cut short"}},
-		{"cut line", `{"instruction":"a","outp`, "", []string{"line 1", "cut short"}},
-		{"only a bracket", "[", "", []string{"cut short"}},
+		{"cut in the first row", `[{"instruction":"a","outp`, "", []string{"row 0", "truncated"}},
+		{"cut line", `{"instruction":"a","outp`, "", []string{"line 1", "truncated"}},
+		{"only a bracket", "[", "", []string{"truncated"}},
 		{"gzip", "\x1f\x8b\x08rest", "", []string{"gunzip"}},
 		{"zip", "PK\x03\x04rest", "", []string{"zip archive"}},
 		{"LFS pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "", []string{"git lfs pull"}},
@@ -78,21 +86,25 @@ func TestJSONForms(t *testing.T) {
 		{"web page", "<!doctype html><title>404</title>", "", []string{"web page"}},
 		{"arrow", "ARROW1\x00\x00", "", []string{"Arrow"}},
 		// wrong later: the rows before come, then one error with the place
-		{"cut between rows", "[" + row + ",", "a|b|c", []string{"row 1", "cut short"}},
-		{"cut after a row", "[" + row, "a|b|c", []string{"row 1", "cut short"}},
+		{"cut between rows", "[" + row + ",", "a|b|c", []string{"row 1", "truncated"}},
+		{"cut after a row", "[" + row, "a|b|c", []string{"row 1", "truncated"}},
 		{"missing comma", "[" + row + row + "]", "a|b|c", []string{"row 1", "expected comma"}},
 		{"trailing comma", "[" + row + ",]", "a|b|c", []string{"row 1", "invalid character"}},
 		{"garbage after the array", "[" + row + "] x", "a|b|c", []string{"after the end of the array"}},
 		{"second array", "[" + row + "][]", "a|b|c", []string{"after the end of the array"}},
 		{"zeros after the array", "[" + row + "]\x00", "a|b|c", []string{"after the end of the array"}},
 		{"two objects in a line", row + " " + row, "", []string{"line 1", "something after the object"}},
-		{"bad second line", row + "\n\n" + `{"instruction":"a","output":nul}`, "a|b|c", []string{"line 3", "invalid character"}},
+		{"bad second line", row + "\n\n" + `{"instruction":"a","output":nul}`, "a|b|c",
+			[]string{"line 3", "invalid character"}},
 		{"array in lines", row + "\n[]", "a|b|c", []string{"line 2", "an array"}},
-		{"other keys later", row + "\n" + `{"question":"a","answer":"b"}`, "a|b|c", []string{"line 2", `"instruction"`, `"question"`}},
-		{"no answer later", "[" + row + `,{"instruction":"d"},{"instruction":"e","output":null},` + row + "]", "a|b|c;d||;e||;a|b|c", nil},
+		{"other keys later", row + "\n" + `{"question":"a","answer":"b"}`, "a|b|c", []string{"line 2", `"instruction"`,
+			`"question"`}},
+		{"no answer later", "[" + row + `,{"instruction":"d"},{"instruction":"e","output":null},` + row + "]",
+			"a|b|c;d||;e||;a|b|c", nil},
 		{"no question later", row + "\n" + `{"output":"e"}`, "a|b|c;||e", nil},
 		{"neither later", "[" + row + `,{"title":"a"}]`, "a|b|c", []string{"row 1", "no known pair"}},
-		{"another answer later", "[" + row + `,{"instruction":"a","response":"b"}]`, "a|b|c", []string{"row 1", "the rows before have"}},
+		{"another answer later", "[" + row + `,{"instruction":"a","response":"b"}]`, "a|b|c",
+			[]string{"row 1", "the rows before have"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows, _, err := all(write(t, "rows.json", c.content), Options{})
@@ -116,7 +128,8 @@ func TestJSONForms(t *testing.T) {
 }
 
 func TestErrorIsFinal(t *testing.T) {
-	s, err := Open(context.Background(), write(t, "x.jsonl", "{\"instruction\":\"a\",\"output\":\"b\"}\nx\n{\"instruction\":\"a\",\"output\":\"b\"}\n"), Options{})
+	s, err := Open(context.Background(), write(t, "x.jsonl",
+		"{\"instruction\":\"a\",\"output\":\"b\"}\nx\n{\"instruction\":\"a\",\"output\":\"b\"}\n"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,8 +178,10 @@ func TestLongRecords(t *testing.T) {
 // an array gives what its elements give as lines.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
-		`[{"instruction":"a","input":"b","output":"c"}]`, "{\"instruction\":\"a\",\"output\":\"c\"}\n{\"instruction\":\"a\",\"output\":null}",
-		`[{"instruction":"\ud83d\ude42","output":"\\ud83d"},{"instruction":"","output":"","x":[[{}]]}]`, "\ufeff[ ]", "[{},]", "[1,2", `{"a":{"a":"\"}"}}`,
+		`[{"instruction":"a","input":"b","output":"c"}]`,
+		"{\"instruction\":\"a\",\"output\":\"c\"}\n{\"instruction\":\"a\",\"output\":null}",
+		`[{"instruction":"\ud83d\ude42","output":"\\ud83d"},{"instruction":"","output":"","x":[[{}]]}]`, "\ufeff[ ]", "[{},]",
+		"[1,2", `{"a":{"a":"\"}"}}`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -200,7 +215,8 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("%d rows, encoding/json has %d", len(rows), len(want))
 		}
 		for i, r := range rows {
-			for column, got := range map[string]string{s.Columns.Instruction: r.Instruction, s.Columns.Input: r.Input, s.Columns.Output: r.Output} {
+			for column, got := range map[string]string{s.Columns.Instruction: r.Instruction, s.Columns.Input: r.Input,
+				s.Columns.Output: r.Output} {
 				if text, _ := want[i][column].(string); column != "" && text != got {
 					t.Errorf("row %d: %q is %q, encoding/json has %q", i, column, got, text)
 				}
@@ -248,7 +264,8 @@ func FuzzJSONL(f *testing.F) {
 }
 
 func TestJSONMemoryIsFlat(t *testing.T) {
-	for _, form := range []struct{ name, start, between, end string }{{"x.json", "[", ",\n", "]"}, {"x.jsonl", "", "\n", "\n"}} {
+	for _, form := range []struct{ name, start, between, end string }{{"x.json", "[", ",\n", "]"},
+		{"x.jsonl", "", "\n", "\n"}} {
 		path := filepath.Join(t.TempDir(), form.name)
 		f, err := os.Create(path)
 		if err != nil {

@@ -8,8 +8,8 @@ import (
 	"restyle/chat"
 )
 
-// roles are the names that data sets have for who speaks, and those that templates have. A name that is none of these
-// is refused: with a role that is misspelt an answer would silently not be learned.
+// roles maps the names of roles in datasets to those of chat templates. Any other name is an error: with a misspelt
+// role, train would silently not learn an answer.
 var roles = map[string]string{
 	"system": "system", "user": "user", "assistant": "assistant",
 	"human": "user", "gpt": "assistant", // ShareGPT
@@ -29,7 +29,7 @@ func parseMessages(raw []byte) ([]chat.Message, error) {
 		return nil, fmt.Errorf("the conversation: %w", err)
 	}
 	if len(items) == 0 {
-		return nil, errors.New("the conversation has no messages: leave the row out")
+		return nil, errors.New("the conversation has no messages: remove the row")
 	}
 	messages := make([]chat.Message, len(items))
 	for i, item := range items {
@@ -52,17 +52,19 @@ func parseMessage(raw []byte) (chat.Message, error) {
 		who, what = "from", "value"
 	}
 	if k := kind(values["tool_calls"]); k != "nothing" && k != "null" && string(values["tool_calls"]) != "[]" {
-		return chat.Message{}, errors.New("it calls tools, which is not supported: leave such conversations out")
+		return chat.Message{}, errors.New("tool_calls are not supported: remove such conversations")
 	}
-	// Learning it all the same would teach what the row says not to.
+	// To ignore the weight would teach what the row says not to learn.
 	if w := values["weight"]; w != nil && string(w) != "1" && string(w) != "1.0" && kind(w) != "null" {
-		return chat.Message{}, fmt.Errorf("its weight is %.20s, and all answers are learned alike: leave such conversations out, or the weights", w)
+		return chat.Message{}, fmt.Errorf("weight %.20s: must be 1, because all answers count equally: "+
+			"remove such conversations, or the weights", w)
 	}
 	for _, key := range []string{who, what} {
 		switch k := kind(values[key]); k {
 		case "a string":
 		case "nothing":
-			return chat.Message{}, fmt.Errorf(`there is no key %q among %s: a message is {"role": …, "content": …} or {"from": …, "value": …}`, key, list(keys))
+			return chat.Message{}, fmt.Errorf("there is no key %q among %s: "+
+				`a message is {"role": …, "content": …} or {"from": …, "value": …}`, key, list(keys))
 		default:
 			return chat.Message{}, fmt.Errorf("key %q: expected a string, found %s", key, k)
 		}
@@ -73,7 +75,7 @@ func parseMessage(raw []byte) (chat.Message, error) {
 	}
 	role, known := roles[name]
 	if !known {
-		return chat.Message{}, fmt.Errorf("the role %.60q is not known: use system, user or assistant", name)
+		return chat.Message{}, fmt.Errorf("role %.60q: unknown: use system, user or assistant", name)
 	}
 	content, err := text(values[what])
 	if err != nil {

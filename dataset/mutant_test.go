@@ -100,7 +100,8 @@ func holdsTalk(name string) bool { return strings.HasPrefix(filepath.Base(name),
 // are decoded in are then opened as a user would.
 func TestMutants(t *testing.T) {
 	counts := map[string]int{}
-	for _, name := range []string{"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd", "delta_byte_array", "pages_v2", "checksums", "row_groups", "messages", "messages_v2"} {
+	for _, name := range []string{"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd",
+		"delta_byte_array", "pages_v2", "checksums", "row_groups", "messages", "messages_v2"} {
 		path, err := filepath.Abs("testdata/" + name + ".parquet")
 		if err != nil {
 			t.Fatal(err)

@@ -11,20 +11,17 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// inputAt is the place of the input in a record; it is the one value that may be
-// empty in every row of a good file.
+// inputAt is the index of the input in a record. Only the input may be empty in every row of a good file.
 const inputAt = 1
 
-// readable lists the compressions that the library gets right. It drops what it
-// decodes from LZ4_RAW pages that are compressed to more than a third, and gives
-// zero bytes in their place.
+// readable lists the compressions that the library decodes correctly. From LZ4_RAW pages whose compressed size is more
+// than a third it returns zero bytes.
 var readable = map[format.CompressionCodec]bool{
 	format.Uncompressed: true, format.Snappy: true, format.Gzip: true, format.Brotli: true, format.Zstd: true,
 }
 
-// openParquet reads the wanted columns of a parquet file in this process. The
-// library panics and allocates without bounds on some damaged files: panics
-// become errors here, but only a process of its own (child.go) survives the rest.
+// openParquet reads the wanted columns of a parquet file in this process. On some damaged files the library panics or
+// allocates without limit. openParquet turns panics into errors; only a child process (child.go) contains the rest.
 func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	defer recovered(&err)
 	if err := checkEnds(r, size); err != nil {
@@ -34,14 +31,14 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	if err != nil {
 		return nil, err
 	}
-	leaves, names, talk, err := stringColumns(f, w)
+	leaves, names, turns, err := stringColumns(f, w)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkSizes(f, leaves, talk); err != nil {
+	if err := checkSizes(f, leaves, turns); err != nil {
 		return nil, err
 	}
-	p := &parquetRows{file: f, leaves: leaves, talk: talk, filled: make([]bool, len(leaves))}
+	p := &parquetRows{file: f, leaves: leaves, turns: turns, filled: make([]bool, len(leaves))}
 	return &table{
 		columns: names,
 		rows:    int(f.NumRows()),
@@ -50,14 +47,14 @@ func openParquet(r io.ReaderAt, size int64, w wanted) (t *table, err error) {
 	}, nil
 }
 
-// recovered makes an error of a panic.
+// recovered turns a panic into an error.
 func recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("damaged parquet file (the reader failed: %.200s)", fmt.Sprint(p))
 	}
 }
 
-// checkEnds looks at the frame of the file: "PAR1", …, footer, footer length, "PAR1".
+// checkEnds checks the frame of the file: "PAR1", …, footer, footer length, "PAR1".
 func checkEnds(r io.ReaderAt, size int64) error {
 	if size < 12 {
 		return fmt.Errorf("%d bytes are too few for a parquet file", size)
@@ -70,12 +67,12 @@ func checkEnds(r io.ReaderAt, size int64) error {
 		return err
 	}
 	if string(head[:4]) != "PAR1" {
-		return errors.New("not a parquet file (it does not begin with PAR1)")
+		return errors.New("not a parquet file (it does not start with PAR1)")
 	}
 	if end := string(tail[4:]); end == "PARE" {
 		return errors.New("the parquet file's footer is encrypted: decrypt the file first")
 	} else if end != "PAR1" {
-		return errors.New("the parquet file does not end with PAR1 (cut short?): fetch it again")
+		return errors.New("the parquet file does not end with PAR1 (truncated?): fetch it again")
 	}
 	if n := int64(binary.LittleEndian.Uint32(tail[:4])); n > size-12 {
 		return fmt.Errorf("damaged parquet file (a footer of %d bytes in a file of %d)", n, size)
@@ -83,10 +80,9 @@ func checkEnds(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// stringColumns finds the wanted columns: their leaf numbers, -1 for a value that
-// stays empty, and their names. All must be flat and of type string; only a
-// conversation may be a list, and the leaves are then its parts.
-func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, talk *turns, err error) {
+// stringColumns returns the leaf indices and names of the wanted columns, with leaf -1 for a value that is always
+// empty. All must be flat and of type string. Only a conversation may be a list; its parts are then the leaves.
+func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, turns *turns, err error) {
 	byName := map[string]*parquet.Column{}
 	var there []string
 	for _, c := range f.Root().Columns() {
@@ -99,14 +95,14 @@ func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, tal
 	if names, err = w.pick(there); err != nil {
 		return nil, nil, nil, err
 	}
-	if w.talk(names) && !byName[names[0]].Leaf() {
-		if talk, err = listColumn(byName[names[0]]); err != nil {
+	if w.conversation(names) && !byName[names[0]].Leaf() {
+		if turns, err = listColumn(byName[names[0]]); err != nil {
 			return nil, nil, nil, err
 		}
-		for _, leaf := range talk.leaves {
+		for _, leaf := range turns.leaves {
 			leaves = append(leaves, leaf.Index())
 		}
-		return leaves, names, talk, nil
+		return leaves, names, turns, nil
 	}
 	for i, name := range names {
 		if name == "" || i == inputAt && byName[name].Leaf() && isNull(byName[name].Type()) {
@@ -116,11 +112,11 @@ func stringColumns(f *parquet.File, w wanted) (leaves []int, names []string, tal
 		c := byName[name]
 		switch {
 		case !c.Leaf():
-			return nil, nil, nil, fmt.Errorf("column %q is nested, not a plain string: choose another with --columns", name)
+			return nil, nil, nil, columnsErrorf("column %q is nested, not a plain string: name other columns", name)
 		case c.Repeated():
-			return nil, nil, nil, fmt.Errorf("column %q is a list, not a plain string: choose another with --columns", name)
+			return nil, nil, nil, columnsErrorf("column %q is a list, not a plain string: name other columns", name)
 		case !isText(c.Type()):
-			return nil, nil, nil, fmt.Errorf("column %q has the type %s, not string: choose another with --columns", name, c.Type())
+			return nil, nil, nil, columnsErrorf("column %q has the type %s, not string: name other columns", name, c.Type())
 		}
 		leaves = append(leaves, c.Index())
 	}
@@ -139,7 +135,7 @@ func isText(t parquet.Type) bool {
 	return ok
 }
 
-// isNull is whether a column has no type, for it has no values: what pandas writes of a column of None.
+// isNull reports whether a column has the type null, because it has no values: pandas writes a column of None this way.
 func isNull(t parquet.Type) bool {
 	l := t.LogicalType()
 	if l == nil {
@@ -149,10 +145,10 @@ func isNull(t parquet.Type) bool {
 	return ok
 }
 
-// checkSizes compares what the footer says with itself and with the file.
-func checkSizes(f *parquet.File, leaves []int, talk *turns) error {
-	if talk != nil {
-		if err := talk.check(f); err != nil {
+// checkSizes compares the numbers of the footer with each other and with the size of the file.
+func checkSizes(f *parquet.File, leaves []int, turns *turns) error {
+	if turns != nil {
+		if err := turns.check(f); err != nil {
 			return err
 		}
 	}
@@ -164,7 +160,7 @@ func checkSizes(f *parquet.File, leaves []int, talk *turns) error {
 		}
 		sum += group.NumRows
 		if group.NumRows == 0 {
-			continue // nothing of it will be read
+			continue // nothing to read
 		}
 		for _, c := range f.Root().Columns() {
 			if !c.Leaf() {
@@ -173,8 +169,7 @@ func checkSizes(f *parquet.File, leaves []int, talk *turns) error {
 			if c.Index() >= len(group.Columns) {
 				return fmt.Errorf("damaged parquet file (row group %d has %d columns)", g, len(group.Columns))
 			}
-			// The name stands in the footer twice. A damaged one would be a column
-			// that is not there, and so an input that is lost.
+			// The footer has each name twice. With a damaged name the column would seem absent, and the input would be lost.
 			if p := group.Columns[c.Index()].MetaData.PathInSchema; len(p) > 0 && p[0] != c.Name() {
 				return fmt.Errorf("damaged parquet file (the column %.60q is called %.60q in row group %d)", c.Name(), p[0], g)
 			}
@@ -193,10 +188,11 @@ func checkSizes(f *parquet.File, leaves []int, talk *turns) error {
 				return fmt.Errorf("the compression %s is not read: write the file again with snappy or zstd", m.Codec)
 			case group.Columns[leaf].FilePath != "":
 				return fmt.Errorf("row group %d is in another file (%.60q)", g, group.Columns[leaf].FilePath)
-			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && talk == nil:
+			case m.NumValues < group.NumRows || m.NumValues > group.NumRows && turns == nil:
 				return fmt.Errorf("damaged parquet file (row group %d: %d values for %d rows)", g, m.NumValues, group.NumRows)
 			case start < 4 || m.TotalCompressedSize < 0 || m.TotalUncompressedSize < 0 || start > f.Size()-m.TotalCompressedSize:
-				return fmt.Errorf("damaged parquet file (row group %d: %d bytes at %d in a file of %d)", g, m.TotalCompressedSize, start, f.Size())
+				return fmt.Errorf("damaged parquet file (row group %d: %d bytes at %d in a file of %d)",
+					g, m.TotalCompressedSize, start, f.Size())
 			}
 		}
 	}
@@ -206,15 +202,15 @@ func checkSizes(f *parquet.File, leaves []int, talk *turns) error {
 	return nil
 }
 
-// parquetRows walks the row groups with one cursor a column.
+// parquetRows reads the row groups with one cursor per column.
 type parquetRows struct {
 	file    *parquet.File
 	leaves  []int
-	talk    *turns // nil where rows are flat
-	group   int    // the next one
-	left    int64
-	cursors []*cursor // nil for a value that stays empty
-	filled  []bool    // whether there was something in a column
+	turns   *turns    // nil if rows are flat
+	group   int       // the next group
+	left    int64     // rows of the group
+	cursors []*cursor // nil for a value that is always empty
+	filled  []bool    // by column: a value was not empty
 	row     int64
 }
 
@@ -241,15 +237,15 @@ func (p *parquetRows) next() (rec []string, err error) {
 					pages:    groups[p.group].ColumnChunks()[leaf].Pages(),
 					meta:     meta,
 					rows:     p.left,
-					mayEmpty: i == inputAt || p.talk != nil,
+					mayEmpty: i == inputAt || p.turns != nil,
 				}
 			}
 			p.cursors = append(p.cursors, c)
 		}
 		p.group++
 	}
-	if p.talk != nil {
-		rec, err = p.talk.record(p.cursors)
+	if p.turns != nil {
+		rec, err = p.turns.record(p.cursors)
 	} else {
 		rec, err = record(p.cursors)
 	}
@@ -275,7 +271,7 @@ func record(cursors []*cursor) (rec []string, err error) {
 	return rec, nil
 }
 
-// finishGroup checks that each column gave what the footer promised.
+// finishGroup checks that each column held what the footer says.
 func (p *parquetRows) finishGroup() error {
 	defer p.closeGroup()
 	for i, c := range p.cursors {
@@ -290,13 +286,13 @@ func (p *parquetRows) finishGroup() error {
 	return nil
 }
 
-// end is io.EOF, or what is wrong with the file as a whole.
+// end returns io.EOF, or what is wrong with the file as a whole.
 func (p *parquetRows) end() error {
-	if p.talk == nil && p.row > 0 {
+	if p.turns == nil && p.row > 0 {
 		for i, leaf := range p.leaves {
 			if i != inputAt && leaf >= 0 && !p.filled[i] {
 				name := strings.Join(p.file.Metadata().RowGroups[0].Columns[leaf].MetaData.PathInSchema, ".")
-				return fmt.Errorf("column %q: all %d values are empty: choose another with --columns", name, p.row)
+				return columnsErrorf("column %q: all %d values are empty: name other columns", name, p.row)
 			}
 		}
 	}

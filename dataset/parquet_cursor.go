@@ -18,15 +18,15 @@ type cursor struct {
 	page     parquet.Page
 	values   parquet.ValueReader
 	buffer   [64]parquet.Value
-	ready    []parquet.Value // in buffer, not yet given
+	ready    []parquet.Value // in buffer, not yet returned
 	meta     *format.ColumnMetaData
 	rows     int64
 	nulls    int64
 	empty    int64 // values that were empty or null
-	mayEmpty bool
+	mayEmpty bool  // all values may be empty
 }
 
-// next returns a value; null is the empty string.
+// next returns the next value, "" for null.
 func (c *cursor) next() (string, error) {
 	if err := c.fill(); err != nil {
 		return "", err
@@ -36,7 +36,7 @@ func (c *cursor) next() (string, error) {
 	stats := &c.meta.Statistics
 	if v.IsNull() {
 		if len(stats.MinValue) > 0 && stats.NullCount == 0 {
-			return "", c.unread("a null where the statistics count none")
+			return "", c.misread("a null, but the statistics count none")
 		}
 		c.nulls++
 		c.empty++
@@ -44,16 +44,16 @@ func (c *cursor) next() (string, error) {
 	}
 	b := v.ByteArray()
 	switch {
-	case bytes.Compare(b, stats.MinValue) < 0: // the least value, or a beginning of it
-		return "", c.unread("a value below the least that the statistics know")
+	case bytes.Compare(b, stats.MinValue) < 0: // the minimum, or a prefix of it
+		return "", c.misread("a value below the minimum of the statistics")
 	case len(b) == 0:
 		c.empty++
 	case len(b) > maxRecord:
-		return "", fmt.Errorf("a string of %d MiB, more than the %d that are read", len(b)>>20, maxRecord>>20)
+		return "", fmt.Errorf("a string of %d MiB: at most %d MiB are read", len(b)>>20, maxRecord>>20)
 	case !utf8.Valid(b):
 		return "", errors.New("not valid UTF-8 (damaged, or not text?)")
 	}
-	return string(b), nil // a copy: the page's memory is used again
+	return string(b), nil // a copy: the page's memory is reused
 }
 
 // fill makes at least one value ready, or returns io.EOF.
@@ -73,13 +73,13 @@ func (c *cursor) fill() error {
 		} else if err != nil && err != io.EOF {
 			return err
 		} else if n == 0 {
-			return errors.New("damaged parquet file (a page gives nothing)")
+			return errors.New("damaged parquet file (a page without values)")
 		}
 	}
 	return nil
 }
 
-// finish is called after the last row.
+// finish checks the column after its last row.
 func (c *cursor) finish() error {
 	if err := c.fill(); err == nil {
 		return errors.New("damaged parquet file (more values than rows)")
@@ -89,23 +89,25 @@ func (c *cursor) finish() error {
 	if c.rows == 0 || c.empty < c.rows {
 		return nil
 	}
-	// Statistics that say the same are believed: so many nulls, and nothing larger than the empty string.
-	if s := &c.meta.Statistics; s.NullCount == c.nulls && (c.nulls == c.rows || s.MaxValue != nil && len(s.MaxValue) == 0) {
+	// If the statistics agree, the values are empty indeed: as many nulls, and a maximum that is the empty string.
+	if s := &c.meta.Statistics; s.NullCount == c.nulls && (c.nulls == c.rows || s.MaxValue != nil &&
+		len(s.MaxValue) == 0) {
 		return nil
 	}
 	if !c.mayEmpty {
-		return c.unread(fmt.Sprintf("all %d values are empty", c.rows))
+		return c.misread(fmt.Sprintf("all %d values are empty", c.rows))
 	}
-	// Empty strings take four bytes each, less in a dictionary. A column of much
-	// more had something in it.
+	// An empty string takes four bytes, less in a dictionary. A column of many more bytes held other values.
 	if c.meta.TotalUncompressedSize > 16*c.rows+4096 {
-		return c.unread(fmt.Sprintf("all %d values are empty, out of %d bytes", c.rows, c.meta.TotalUncompressedSize))
+		return c.misread(fmt.Sprintf("all %d values are empty, out of %d bytes", c.rows, c.meta.TotalUncompressedSize))
 	}
 	return nil
 }
 
-func (c *cursor) unread(what string) error {
-	return fmt.Errorf("the column is not read correctly (%s; compression %s): write the file again with snappy or zstd", what, c.meta.Codec)
+// misread returns an error for values that contradict the footer.
+func (c *cursor) misread(what string) error {
+	return fmt.Errorf("the column is not read correctly (%s; compression %s): write the file again with snappy or zstd",
+		what, c.meta.Codec)
 }
 
 func (c *cursor) release() {

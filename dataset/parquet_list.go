@@ -10,23 +10,25 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A turns is a column that holds a conversation: a list of groups of strings, of which two are read, as in
+// A turns is a column that holds a conversation: a list of groups of strings, of which it reads two, as in
 //
 //	optional group messages (LIST) { repeated group list { optional group element {
 //		optional binary content (STRING); optional binary role (STRING); … } } }
 //
-// or without one of the groups in between, as older writers have it. A conversation becomes the JSON that JSON files have.
+// or, from older writers, without one of the groups in between. A conversation becomes JSON in the form that JSON files
+// have.
 type turns struct {
-	keys    []string // who and what: role and content, or from and value
+	keys    []string // role and content, or from and value
 	leaves  []*parquet.Column
-	unused  []*parquet.Column // that would mean something if there were anything in them
-	element int               // the definition level from which on there is an element
+	unused  []*parquet.Column // not supported: must be null in every row
+	element int               // the lowest definition level at which an element exists
 }
 
 // listColumn finds the parts of a conversation in a column.
 func listColumn(c *parquet.Column) (*turns, error) {
 	fail := func(what string) (*turns, error) {
-		return nil, fmt.Errorf(`column %q %s, not a list of {"role", "content"} or {"from", "value"}: choose others with --columns`, c.Name(), what)
+		return nil, columnsErrorf(`column %q %s: must be a list of {"role", "content"} or {"from", "value"}: `+
+			"name other columns", c.Name(), what)
 	}
 	var repeated *parquet.Column
 	inner := c
@@ -41,7 +43,7 @@ func listColumn(c *parquet.Column) (*turns, error) {
 		}
 	}
 	if repeated == nil {
-		return fail("is no list")
+		return fail("is not a list")
 	}
 	for _, keys := range [][]string{{"role", "content"}, {"from", "value"}} {
 		t := &turns{keys: keys, element: repeated.MaxDefinitionLevel()}
@@ -66,24 +68,25 @@ func listColumn(c *parquet.Column) (*turns, error) {
 	return fail("has the fields " + list(there))
 }
 
-// check compares where the footer says that the leaves are with the schema.
+// check compares the paths of the leaves in the footer with the schema, and the unused fields with the statistics.
 func (t *turns) check(f *parquet.File) error {
 	for g, group := range f.Metadata().RowGroups {
 		for _, leaf := range t.leaves {
-			if leaf.Index() >= len(group.Columns) || !slices.Equal(group.Columns[leaf.Index()].MetaData.PathInSchema, leaf.Path()) {
+			if leaf.Index() >= len(group.Columns) || !slices.Equal(group.Columns[leaf.Index()].MetaData.PathInSchema,
+				leaf.Path()) {
 				return fmt.Errorf("damaged parquet file (row group %d lacks the column %s)", g, strings.Join(leaf.Path(), "."))
 			}
 		}
 	}
 	for _, field := range t.unused {
 		if !hollow(f, field) {
-			return fmt.Errorf("the messages have %s, which is not supported: write the file without it", field.Name())
+			return fmt.Errorf("the messages have the field %s, which is not supported: write the file without it", field.Name())
 		}
 	}
 	return nil
 }
 
-// hollow is whether the statistics say of a column, or of all that are in it, that it has nothing but nulls.
+// hollow reports whether a column, or every column in it, has only nulls according to the statistics.
 func hollow(f *parquet.File, c *parquet.Column) bool {
 	if !c.Leaf() {
 		return !slices.ContainsFunc(c.Columns(), func(c *parquet.Column) bool { return !hollow(f, c) })
@@ -99,7 +102,7 @@ func hollow(f *parquet.File, c *parquet.Column) bool {
 	return true
 }
 
-// record reads the next conversation with a cursor for each leaf.
+// record reads the next conversation, with one cursor per leaf.
 func (t *turns) record(cursors []*cursor) ([]string, error) {
 	columns := make([][]*string, len(cursors))
 	for i, c := range cursors {
@@ -109,7 +112,8 @@ func (t *turns) record(cursors []*cursor) ([]string, error) {
 		}
 	}
 	if len(columns[0]) != len(columns[1]) {
-		return nil, fmt.Errorf("damaged parquet file (%d times %s, %d times %s)", len(columns[0]), t.keys[0], len(columns[1]), t.keys[1])
+		return nil, fmt.Errorf("damaged parquet file (%d times %s, %d times %s)",
+			len(columns[0]), t.keys[0], len(columns[1]), t.keys[1])
 	}
 	messages := make([]map[string]*string, len(columns[0]))
 	for i := range messages {
@@ -138,14 +142,14 @@ func (c *cursor) list(element int) ([]*string, error) {
 			return nil, err
 		}
 		switch {
-		case v.DefinitionLevel() < element: // an empty list, or none
+		case v.DefinitionLevel() < element: // the list is empty or null
 		case v.IsNull():
 			values = append(values, nil)
 		default:
 			values = append(values, &s)
 		}
 		if size += len(s) + 16; size > maxRecord {
-			return nil, fmt.Errorf("a conversation of more than %d MiB", maxRecord>>20)
+			return nil, fmt.Errorf("a conversation of more than %d MiB: remove the row", maxRecord>>20)
 		}
 	}
 }

@@ -22,7 +22,8 @@ import (
 func TestParquetForms(t *testing.T) {
 	for _, name := range []string{
 		"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd", "plain", "no_statistics",
-		"delta_byte_array", "delta_length_byte_array", "pages_v2", "row_groups", "checksums", "required", "binary", "large_string",
+		"delta_byte_array", "delta_length_byte_array", "pages_v2", "row_groups", "checksums", "required", "binary",
+		"large_string",
 	} {
 		rows, s, err := all("testdata/"+name+".parquet", Options{})
 		if err != nil {
@@ -32,7 +33,8 @@ func TestParquetForms(t *testing.T) {
 		if diff := cmp.Diff(sampleRows(), rows); diff != "" {
 			t.Errorf("%s: -want +got\n%s", name, diff)
 		}
-		if s.Rows() != 40 || s.Name != name+".parquet" || len(s.Revision) != 64 || s.Columns != (Columns{"instruction", "input", "output"}) {
+		if s.Rows() != 40 || s.Name != name+".parquet" || len(s.Revision) != 64 ||
+			s.Columns != (Columns{"instruction", "input", "output"}) {
 			t.Errorf("%s: %d rows, name %q, revision %q, columns %v", name, s.Rows(), s.Name, s.Revision, s.Columns)
 		}
 	}
@@ -51,7 +53,7 @@ func TestParquetRefused(t *testing.T) {
 		{"other_columns", "", []string{"no known pair", `"title", "body", "label"`}},
 		{"other_columns", "instruction=title,output=tags", []string{`no column "tags"`, `"title", "body", "label"`}},
 		{"empty", "", []string{"empty.parquet has no rows"}},
-		{"answers_empty", "", []string{`"output"`, "all 3 values are empty", "choose another"}},
+		{"answers_empty", "", []string{`"output"`, "all 3 values are empty", "name other columns"}},
 	} {
 		columns, err := ParseColumns(c.columns)
 		if err != nil {
@@ -79,7 +81,7 @@ func TestStarterIsReadInProcess(t *testing.T) {
 		t.Errorf("revisions %v and %v, %v", file.Revision, s.Revision, err)
 	}
 	_, _, err = all(StarterSpec, Options{})
-	expect.Error(t, err, "no starter set")
+	expect.Error(t, err, "no starter dataset")
 	_, _, err = all(StarterSpec, Options{Starter: o.Starter[:1000]})
 	expect.Error(t, err, "starter", "PAR1")
 }
@@ -100,8 +102,8 @@ func TestCursorDoubtsTheDecoder(t *testing.T) {
 		{"null without statistics", parquet.NullValue(), "", 0, ""},
 		{"counted null", parquet.NullValue(), "b", 1, ""},
 		{"null where there is none", parquet.NullValue(), "b", 0, "null"},
-		{"empty where there is none", text(""), "b", 0, "below the least"},
-		{"less than the least", text("a"), "b", 0, "below the least"},
+		{"empty where there is none", text(""), "b", 0, "below the minimum"},
+		{"less than the least", text("a"), "b", 0, "below the minimum"},
 		{"bytes that are not text", text("b\xff"), "b", 0, "UTF-8"},
 		{"too long", text(strings.Repeat("b", maxRecord+1)), "b", 0, "16 MiB"},
 	} {
@@ -152,7 +154,8 @@ func TestParquetEmptyGroup(t *testing.T) {
 	a, none := "a", ""
 	var b bytes.Buffer
 	w := parquet.NewGenericWriter[row](&b)
-	for _, group := range [][]row{{{"q0", &a, &a}}, {{"q1", &a, nil}, {"q2", &a, nil}}, {{"q3", &a, &none}}, {{"q4", nil, nil}, {"q5", &a, &a}}} {
+	for _, group := range [][]row{{{"q0", &a, &a}}, {{"q1", &a, nil}, {"q2", &a, nil}}, {{"q3", &a, &none}},
+		{{"q4", nil, nil}, {"q5", &a, &a}}} {
 		if _, err := w.Write(group); err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +167,8 @@ func TestParquetEmptyGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, _, err := all(write(t, "x.parquet", b.String()), Options{})
-	if err != nil || len(rows) != 6 || rows[0].Output != "a" || rows[2].Output != "" || rows[3].Output != "" || rows[5].Output != "a" {
+	if err != nil || len(rows) != 6 || rows[0].Output != "a" || rows[2].Output != "" || rows[3].Output != "" ||
+		rows[5].Output != "a" {
 		t.Errorf("%v, %v", rows, err)
 	}
 }
@@ -172,11 +176,13 @@ func TestParquetEmptyGroup(t *testing.T) {
 // TestParquetNullInput has an input whose column has no type, as pandas writes one of None alone.
 func TestParquetNullInput(t *testing.T) {
 	text := parquet.String()
-	schema := parquet.NewSchema("row", parquet.Group{"instruction": text, "input": parquet.Optional(parquet.Leaf(parquet.NullType)), "output": text})
+	schema := parquet.NewSchema("row", parquet.Group{"instruction": text,
+		"input": parquet.Optional(parquet.Leaf(parquet.NullType)), "output": text})
 	var b bytes.Buffer
 	w := parquet.NewWriter(&b, schema)
 	for range 3 { // columns are in the order of their names
-		if _, err := w.WriteRows([]parquet.Row{{parquet.NullValue().Level(0, 0, 0), parquet.ValueOf("q").Level(0, 0, 1), parquet.ValueOf("a").Level(0, 0, 2)}}); err != nil {
+		if _, err := w.WriteRows([]parquet.Row{{parquet.NullValue().Level(0, 0, 0), parquet.ValueOf("q").Level(0, 0, 1),
+			parquet.ValueOf("a").Level(0, 0, 2)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -243,27 +249,37 @@ func TestParquetFooterLies(t *testing.T) {
 		{"fewer rows everywhere", func(m *format.FileMetaData) { setRows(m, 39) }, "more values than rows"},
 		{"more rows everywhere", func(m *format.FileMetaData) { setRows(m, 41) }, "ends early"},
 		{"2^40 rows everywhere", func(m *format.FileMetaData) { setRows(m, 1<<40) }, "ends early"},
-		{"values that are not rows", func(m *format.FileMetaData) { m.RowGroups[0].Columns[2].MetaData.NumValues = 7 }, "7 values for 40 rows"},
-		{"negative offset", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.DataPageOffset = -9 }, "row group 0"},
+		{"values that are not rows", func(m *format.FileMetaData) { m.RowGroups[0].Columns[2].MetaData.NumValues = 7 },
+			"7 values for 40 rows"},
+		{"negative offset", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.DataPageOffset = -9 },
+			"row group 0"},
 		{"offset behind the end", func(m *format.FileMetaData) {
 			m.RowGroups[0].Columns[0].MetaData.DataPageOffset = 1 << 40
 			m.RowGroups[0].Columns[0].MetaData.DictionaryPageOffset = 0
 		}, "row group 0"},
-		{"size overflow", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.TotalCompressedSize = 1<<63 - 1 }, "row group 0"},
-		{"negative size", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.TotalCompressedSize = -1 }, "row group 0"},
-		{"another file", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].FilePath = "../../etc/passwd" }, "another file"},
+		{"size overflow", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.TotalCompressedSize = 1<<63 - 1 },
+			"row group 0"},
+		{"negative size", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.TotalCompressedSize = -1 },
+			"row group 0"},
+		{"another file", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].FilePath = "../../etc/passwd" },
+			"another file"},
 		{"LZO", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.LZO }, "LZO is not read"},
 		{"codec 99", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = 99 }, "is not read"},
-		{"the wrong codec", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.Snappy }, "row 0"},
-		{"no codec", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.Uncompressed }, "row 0"},
+		{"the wrong codec", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.Snappy },
+			"row 0"},
+		{"no codec", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.Codec = format.Uncompressed },
+			"row 0"},
 		{"statistics of another column", func(m *format.FileMetaData) {
 			m.RowGroups[0].Columns[0].MetaData.Statistics.MinValue = []byte("Z")
 		}, "not read correctly"},
 		{"a group without columns", func(m *format.FileMetaData) { m.RowGroups[0].Columns = nil }, ""},
 		{"columns twice", func(m *format.FileMetaData) { m.Schema[2].Name = "instruction" }, `two columns "instruction"`},
 		{"a damaged name", func(m *format.FileMetaData) { m.Schema[2].Name = "inqut" }, `"inqut" is called "input"`},
-		{"a damaged name in the path", func(m *format.FileMetaData) { m.RowGroups[0].Columns[1].MetaData.PathInSchema[0] = "inqut" }, `"input" is called "inqut"`},
-		{"name in the path missing", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.PathInSchema = nil }, ""},
+		{"a damaged name in the path", func(m *format.FileMetaData) {
+			m.RowGroups[0].Columns[1].MetaData.PathInSchema[0] = "inqut"
+		}, `"input" is called "inqut"`},
+		{"name in the path missing", func(m *format.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.PathInSchema = nil },
+			""},
 		{"many children", func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = 1 << 30 }, ""},
 		{"negative children", func(m *format.FileMetaData) { m.Schema[0].NumChildren.V = -1 }, ""},
 		{"no schema", func(m *format.FileMetaData) { m.Schema = nil }, ""},
@@ -272,7 +288,8 @@ func TestParquetFooterLies(t *testing.T) {
 			rows, _, err := all(write(t, "x.parquet", string(withFooter(t, good, c.lie))), Options{})
 			if err == nil && (c.words != "" || cmp.Diff(sampleRows(), rows) != "") {
 				t.Errorf("accepted, with %d rows", len(rows))
-			} else if err != nil && (c.name == "nothing" || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "\n")) {
+			} else if err != nil && (c.name == "nothing" || !strings.Contains(err.Error(), c.words) ||
+				strings.Contains(err.Error(), "\n")) {
 				t.Errorf("%v, want %q", err, c.words)
 			}
 		})
@@ -330,7 +347,8 @@ func TestParquetMemoryIsFlat(t *testing.T) {
 	const rows = 10_000
 	w := parquet.NewGenericWriter[Rewritten](f, parquet.Compression(&zstd.Codec{}), parquet.MaxRowsPerRowGroup(1000))
 	for i := range rows {
-		row := Rewritten{Instruction: fmt.Sprint("number ", i), OutputOriginal: fmt.Sprint(i, strings.Repeat(" print(1)", 450))}
+		row := Rewritten{Instruction: fmt.Sprint("number ", i), OutputOriginal: fmt.Sprint(i,
+			strings.Repeat(" print(1)", 450))}
 		if _, err := w.Write([]Rewritten{row}); err != nil {
 			t.Fatal(err)
 		}

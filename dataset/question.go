@@ -6,17 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// inlineInput is the longest input, in characters, that Question puts on the
-// instruction's own line; longer ones get a paragraph, as a person would paste them.
+// inlineInput is the longest input, in characters, that Question puts on the instruction's line. A longer one gets a
+// paragraph, as if a person had pasted it.
 const inlineInput = 120
 
-// containedInput is the shortest input, in characters, whose appearance in the
-// middle of the instruction counts as having been asked already. A shorter one
-// ("5") may stand there by chance and mean something else.
+// containedInput is the shortest input, in characters, that Question omits if it occurs in the middle of the
+// instruction. A shorter one ("5") may occur there by chance and mean something else.
 const containedInput = 12
 
-// noInput lists what data sets write in the input column where there is none.
-// Compared in lower case without the marks < > ( ) * . around it.
+// noInput lists what datasets write in the input column if there is no input, in lower case and without the marks
+// < > ( ) * . around it.
 var noInput = map[string]bool{
 	"": true, "n/a": true, "na": true, "n.a": true, "none": true, "null": true,
 	"not applicable": true, "not required": true, "not needed": true,
@@ -24,24 +23,21 @@ var noInput = map[string]bool{
 	"no input necessary": true, "no input provided": true, "no additional input": true, "no specific input": true,
 }
 
-// Question joins an instruction and its input into what a person would have
-// typed. gen, train and chat all use it, so that a model is asked in the form it
-// was trained on.
+// Question joins an instruction and its input into what a person would have typed. gen, train and chat all use it, so
+// that a model is asked in the form it was trained on.
 //
-//   - Space around both is dropped, except the indent of the input's first line;
-//     line ends become "\n".
-//   - An input that says that there is none ("", "N/A", "None", "<noinput>",
-//     "Not applicable", …) leaves the instruction alone.
-//   - An input that the instruction already ends with, or one of at least 12
-//     characters that it contains as whole words, is not repeated.
-//   - A one-line input of up to 120 characters follows on the same line: a final
-//     full stop becomes a colon ("Sort the list." and "[3, 1]" give
-//     "Sort the list: [3, 1]"), a colon, comma, question or exclamation mark is
-//     kept, and where there is no punctuation a colon is added.
+//   - It drops the space around both, except the indent of the input's first line. Line ends become "\n".
+//   - If the input says that there is none ("", "N/A", "None", "<noinput>", "Not applicable", …), the result is the
+//     instruction.
+//   - It does not repeat an input that the instruction ends with, or one of at least 12 characters that the instruction
+//     contains as whole words.
+//   - A one-line input of up to 120 characters follows on the same line. A final full stop becomes a colon ("Sort the
+//     list." and "[3, 1]" give "Sort the list: [3, 1]"). A colon, comma, semicolon, equals sign, ellipsis, question or
+//     exclamation mark stays. After any other character comes a colon.
 //   - Any other input follows after an empty line, unchanged.
 //
-// The input's text always stands in the result. Without an instruction the
-// input is the question. With one, Question(Question(a, b), b) is Question(a, b).
+// The result always contains the input's text. Without an instruction the result is the input. With an instruction,
+// Question(Question(a, b), b) is Question(a, b).
 func Question(instruction, input string) string {
 	instruction = strings.TrimSpace(plainLines(instruction))
 	input = trimInput(plainLines(input))
@@ -50,7 +46,8 @@ func Question(instruction, input string) string {
 		return instruction
 	case instruction == "":
 		return input
-	case strings.Contains(input, "\n") || strings.Contains(instruction, "\n") || utf8.RuneCountInString(input) > inlineInput:
+	case strings.Contains(input, "\n") || strings.Contains(instruction, "\n") ||
+		utf8.RuneCountInString(input) > inlineInput:
 		return instruction + "\n\n" + input
 	}
 	input = strings.TrimSpace(input)
@@ -68,8 +65,8 @@ func plainLines(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
 
-// trimInput drops blank lines at the start and space at the end, but not the
-// first line's indent: in a piece of code it matters.
+// trimInput drops blank lines at the start and space at the end, but not the first line's indent, which matters in
+// code.
 func trimInput(s string) string {
 	s = strings.TrimRightFunc(s, unicode.IsSpace)
 	for {
@@ -81,14 +78,14 @@ func trimInput(s string) string {
 	}
 }
 
-// NoInput tells whether an input column says that there is none, in one of the ways in which sets say that.
+// NoInput reports whether an input says that there is none, such as "", "N/A" or "<noinput>".
 func NoInput(input string) bool {
 	s := strings.ToLower(strings.Trim(strings.TrimSpace(input), "<>()*. "))
-	// "()" and "." are inputs, although nothing is left of them here.
+	// "()" and "." are inputs, although s is empty for them.
 	return noInput[s] && (s != "" || strings.TrimSpace(input) == "")
 }
 
-// holds reports whether the instruction already says the input.
+// holds reports whether the instruction already contains the input.
 func holds(instruction, input string) bool {
 	bare := strings.TrimSpace(input)
 	end := strings.TrimRight(instruction, ".?! ")
@@ -113,8 +110,8 @@ func holds(instruction, input string) bool {
 	}
 }
 
-// boundary reports whether the text ends (or begins) without a letter or digit
-// that would make the neighbouring match part of a longer word.
+// boundary reports whether text ends (or begins, if end is false) with no letter, digit or underscore: one would make
+// the match next to it part of a longer word.
 func boundary(text string, end bool) bool {
 	r, n := utf8.DecodeRuneInString(text)
 	if end {

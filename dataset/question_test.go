@@ -93,7 +93,8 @@ func FuzzQuestion(f *testing.F) {
 }
 
 func TestQuestionOnRealRows(t *testing.T) {
-	for name, least := range map[string]int{"gpteacher_codegen-instruct.json": 3500, "torchtune_alpaca_tiny.json": 44, "original_passive_aggressive_data.json": 300} {
+	for name, least := range map[string]int{"gpteacher_codegen-instruct.json": 3500, "torchtune_alpaca_tiny.json": 44,
+		"original_passive_aggressive_data.json": 300} {
 		rows, _, err := all(reference(t, "instruct/"+name), Options{})
 		if err != nil {
 			t.Fatal(err)

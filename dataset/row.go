@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 )
 
-// Row is one task of a source: what was asked, the data that came with it, and
-// the answer. A null cell is the empty string. All three are valid UTF-8.
+// Row is one task of a source: an instruction, the data that it refers to, and the answer. A null cell is the empty
+// string. All three are valid UTF-8.
 type Row struct {
 	Instruction string
 	Input       string
 	Output      string
-	Index       int // place in the source, from 0, counted over all its files
+	Index       int // in the source, from 0, counted over all its files
 }
 
-// Rewritten is one row of gen's output. The last key keeps its name for every
-// style, so that one reader serves them all.
+// Rewritten is one row of gen's output. The last key has the same name for every style, so that one reader serves them
+// all.
 type Rewritten struct {
 	Instruction             string `json:"instruction" parquet:"instruction"`
 	Input                   string `json:"input" parquet:"input"`
@@ -36,9 +36,8 @@ func (r Rewritten) fields() []string {
 	return []string{r.Instruction, r.Input, r.OutputOriginal, r.OutputPassiveAggressive}
 }
 
-// SHA256 is the hex digest that a certificate binds to: each field in order as
-// its length in bytes (big-endian, 64 bits) followed by the bytes, so that no two
-// different rows share an encoding.
+// SHA256 returns the hex digest that binds a certificate to the row. It is the hash of each field in order: its length
+// in bytes (big-endian, 64 bits), then the bytes. So no two different rows have the same encoding.
 func (r Rewritten) SHA256() string {
 	h := sha256.New()
 	for _, f := range r.fields() {

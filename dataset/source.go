@@ -16,68 +16,68 @@ import (
 	"restyle/internal/disk"
 )
 
-// StarterSpec is the spec of the embedded set.
+// StarterSpec is the spec of the embedded dataset.
 const StarterSpec = "starter"
 
 // Options are the settings of Open and OpenConversations. The zero value reads any local file.
 type Options struct {
-	Split   string   // of a hub dataset: "train" if empty; "folder/split" where several folders have it. Files have none.
-	Columns Columns  // which columns hold a row; zero: recognise known names
-	Starter []byte   // the parquet file that StarterSpec stands for
-	Hub     *hub.Hub // where hub ids are fetched; nil: hub.FromEnv()
+	// Split is the split of a hub dataset: "train" if empty, or "directory/split" if several directories have the split.
+	// Files have no splits.
+	Split   string
+	Columns Columns  // the columns that hold a row; zero: recognize known names
+	Starter []byte   // the parquet file that StarterSpec names
+	Hub     *hub.Hub // fetches hub ids; nil: hub.FromEnv()
 }
 
-// Source gives the rows of a data set in order. It is not safe for use by
-// several goroutines at once. Close it.
+// Source reads the rows of a dataset in order. It is not safe for concurrent use. The caller must close it.
 type Source struct {
 	Name     string  // the file's base name, the hub id, or "starter"
-	Revision string  // what pins the content: the commit on the hub, else the SHA-256 of the file in hex
-	Columns  Columns // the columns that rows are read from, as given or recognised
+	Revision string  // identifies the content: the commit on the hub, or the SHA-256 of the file in hex
+	Columns  Columns // the columns of the rows, as given or recognized
 
 	want  wanted
-	names []string // the columns that records hold, as the files so far have them
+	names []string // the columns of the records, as found in the files so far
 	parts []part   // the files still to be read, in order
 	cur   *table   // the file being read, nil between files
-	first []string
+	first []string // the first record, until it is returned
 	rows  int
 	index int
 	err   error
 }
 
-// part is one file of a source. Opened only when its turn comes, so that a hub
-// data set of many files is downloaded as far as it is read.
+// part is one file of a source. It is opened only when the reader reaches it, so that reading the start of a hub
+// dataset downloads only its first files.
 type part struct {
 	name string
 	open func(wanted) (*table, error)
 }
 
-// table is an opened file: records of as many values as wanted.pick chose.
+// table is an open file of records, each with one value per column that wanted.pick chose.
 type table struct {
-	columns []string                 // the chosen columns; may gain a name while rows are read, never lose one
-	rows    int                      // -1 where only reading to the end would tell
+	columns []string                 // the chosen columns; reading rows may add a name, but never removes one
+	rows    int                      // -1 if the format does not tell
 	next    func() ([]string, error) // io.EOF after the last
 	close   func() error
 }
 
 // Open opens the source that spec names:
 //
-//   - "starter": the embedded set, o.Starter;
-//   - a path to a parquet, JSON or JSONL file. What is in the file decides, not its
-//     name. JSON is an array of objects, JSONL an object a line; a key that is not
-//     asked for is ignored. gen's own output is one of these;
-//   - "owner/name" or "owner/name@revision": a data set on the Hugging Face hub.
+//   - "starter": the embedded dataset, o.Starter;
+//   - a path to a parquet, JSON or JSONL file. Its content decides, not its name. JSON is an array of objects, JSONL
+//     one object per line; other keys than those of the columns are ignored. gen writes all three;
+//   - "owner/name" or "owner/name@revision": a dataset on the Hugging Face hub.
 //
-// The first row is read at once, so a file without the columns fails here, with an
-// error that lists those it has. ctx holds for the life of the source.
+// Open reads the first row, so that a file without the columns is an error here, which lists the columns that it has.
+// ctx must stay valid while the source is in use.
 func Open(ctx context.Context, spec string, o Options) (*Source, error) {
 	return open(ctx, spec, o, wanted{Columns: o.Columns})
 }
 
-// open opens a source of which the wanted values are read.
+// open opens a source for the wanted values.
 func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error) {
 	if spec == StarterSpec {
 		if len(o.Starter) == 0 {
-			return nil, errors.New("dataset: this program carries no starter set: name a file or a hub id")
+			return nil, errors.New("dataset: this program has no starter dataset: name a file or a hub id")
 		}
 		sum := sha256.Sum256(o.Starter)
 		return newSource(StarterSpec, hex.EncodeToString(sum[:]), w, []part{{StarterSpec, func(w wanted) (*table, error) {
@@ -94,11 +94,11 @@ func open(ctx context.Context, spec string, o Options, w wanted) (*Source, error
 	return newSource(filepath.Base(spec), sum, w, []part{filePart(ctx, spec)})
 }
 
-// newSource makes a source of files and reads as far as its first row.
+// newSource makes a source of files and reads its first row.
 func newSource(name, revision string, w wanted, parts []part) (*Source, error) {
 	s := &Source{Name: name, Revision: revision, want: w, parts: parts, rows: -1}
 	if len(parts) == 1 {
-		s.rows = 0 // to be filled in by the only file
+		s.rows = 0 // step sets it when it opens the file
 	}
 	first, err := s.record()
 	if err != nil {
@@ -112,11 +112,11 @@ func newSource(name, revision string, w wanted, parts []part) (*Source, error) {
 	return s, nil
 }
 
-// Rows is the number of rows where the format states it (parquet, one file), else -1.
+// Rows returns the number of rows if the format states it (one parquet file), otherwise -1.
 func (s *Source) Rows() int { return s.rows }
 
-// Next returns the next row, and io.EOF after the last. Any other error names the
-// file and the row or line and is final: what follows in the file is not trusted.
+// Next returns the next row, or io.EOF after the last. Any other error names the file and the row or line and is final:
+// the rest of the file is not trusted.
 func (s *Source) Next() (Row, error) {
 	rec, err := s.take()
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Source) Next() (Row, error) {
 	return Row{Instruction: rec[0], Input: rec[1], Output: rec[2], Index: s.index - 1}, nil
 }
 
-// take returns the next record, the first of which was read when the source was opened.
+// take returns the next record. newSource has read the first one already.
 func (s *Source) take() ([]string, error) {
 	rec, err := s.first, error(nil)
 	if s.first = nil; rec == nil {
@@ -137,7 +137,7 @@ func (s *Source) take() ([]string, error) {
 	return rec, err
 }
 
-// Close ends the source. Next must not be called after it.
+// Close closes the source. Next must not be called after it.
 func (s *Source) Close() error {
 	s.parts, s.first = nil, nil
 	if s.err == nil {
@@ -182,7 +182,8 @@ func (s *Source) step() ([]string, error) {
 		name := s.parts[0].name
 		if err == nil {
 			if now := s.cur.columns; !sameColumns(s.names, now) {
-				return nil, fmt.Errorf("dataset: %s: its columns (%s) are not those of the files before (%s): choose with --columns", name, wording(now), wording(s.names))
+				return nil, columnsErrorf("dataset: %s: its columns (%s) are not those of the files before (%s): name the columns",
+					name, describe(now), describe(s.names))
 			} else if s.names = now; len(now) == 3 {
 				s.Columns = Columns{now[0], now[1], now[2]}
 			}
@@ -199,7 +200,8 @@ func (s *Source) step() ([]string, error) {
 	}
 }
 
-// sameColumns reports whether two files have the same columns, or the first is none. The input may be in some files only.
+// sameColumns reports whether the columns now are those of old, or old is nil. Only the input may be missing from some
+// files.
 func sameColumns(old, now []string) bool {
 	if old == nil {
 		return true
@@ -215,8 +217,8 @@ func sameColumns(old, now []string) bool {
 	return true
 }
 
-// ReadRewritten reads a whole file that gen wrote, in any of its formats. All four
-// keys must be there. Extra keys are ignored.
+// ReadRewritten reads a whole file that gen wrote, in any of its formats. Every row must have all four keys. Other keys
+// are ignored.
 func ReadRewritten(ctx context.Context, path string) ([]Rewritten, error) {
 	if err := regular(path); err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
@@ -239,17 +241,17 @@ func ReadRewritten(ctx context.Context, path string) ([]Rewritten, error) {
 	}
 }
 
-// filePart is a local file, whatever its format.
+// filePart returns the part that is a local file of any format.
 func filePart(ctx context.Context, path string) part {
 	return part{filepath.Base(path), func(w wanted) (*table, error) { return openFile(ctx, path, w) }}
 }
 
-// regular refuses what is not a file with something in it.
+// regular returns an error unless path is a regular file that is not empty.
 func regular(path string) error {
-	info, err := os.Stat(path) // not by opening: opening a pipe would wait for its writer
+	info, err := os.Stat(path) // opening a pipe would wait for its writer
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("%s: %w: give a file, a hub id (owner/name) or %q", path, os.ErrNotExist, StarterSpec)
+		return fmt.Errorf("%s: %w: name a file, a hub id (owner/name) or %q", path, os.ErrNotExist, StarterSpec)
 	case err != nil:
 		return err
 	case info.IsDir():
@@ -262,7 +264,7 @@ func regular(path string) error {
 	return nil
 }
 
-// digest is the SHA-256 of a regular file, in hex.
+// digest returns the SHA-256 of a regular file, in hex.
 func digest(path string) (string, error) {
 	if err := regular(path); err != nil {
 		return "", err
@@ -279,7 +281,7 @@ func digest(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// foreign lists the beginnings of files that people try and that are not read.
+// foreign lists the first bytes of other formats that people try.
 var foreign = []struct{ magic, what string }{
 	{"\x1f\x8b", "a gzip file: unpack it first (gunzip)"},
 	{"\x28\xb5\x2f\xfd", "a zstd file: unpack it first (zstd -d)"},
@@ -287,13 +289,13 @@ var foreign = []struct{ magic, what string }{
 	{"PK\x03\x04", "a zip archive: unpack it first"},
 	{"ARROW1", "an Arrow file: convert it to parquet"},
 	{"PARE", "an encrypted parquet file: decrypt it first"},
-	{"version https://git-lfs", "a Git LFS pointer, not the data: fetch it with git lfs pull"},
+	{"version https://git-lfs", "a Git LFS pointer, not the data: fetch the data with git lfs pull"},
 	{"\xff\xfe", "UTF-16 text: convert it to UTF-8"},
 	{"\xfe\xff", "UTF-16 text: convert it to UTF-8"},
 	{"<", "a web page or XML, not data"},
 }
 
-// openFile opens a local file by what is in it.
+// openFile opens a local file. Its content decides the format.
 func openFile(ctx context.Context, path string, w wanted) (*table, error) {
 	f, err := disk.OpenInput(path)
 	if err != nil {
@@ -330,7 +332,7 @@ func openByContent(ctx context.Context, f *os.File, w wanted) (*table, error) {
 	case strings.HasPrefix(start, "{"):
 		return openJSONL(f, w)
 	case start == "":
-		return nil, errors.New("there is only white space at the start: expected parquet, a JSON array or JSON lines")
+		return nil, errors.New("the file starts with nothing but white space: must be parquet, a JSON array or JSON lines")
 	}
-	return nil, fmt.Errorf("this is neither parquet nor a JSON array nor JSON lines (it begins with %.20q)", start)
+	return nil, fmt.Errorf("this is neither parquet nor a JSON array nor JSON lines (it starts with %.20q)", start)
 }

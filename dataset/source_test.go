@@ -104,20 +104,22 @@ func TestSplitFiles(t *testing.T) {
 	for _, c := range []struct{ paths, split, want string }{
 		{alpaca, "", "data/train-00000-of-00001-8b6e212f3e1ece96.parquet"},
 		{alpaca, "train", "data/train-00000-of-00001-8b6e212f3e1ece96.parquet"},
-		{alpaca, "test", `error: no file is of the split "test"`},
-		{"data/train-00001-of-00002.parquet data/train-00000-of-00002.parquet data/test-00000-of-00001.parquet", "", "data/train-00000-of-00002.parquet data/train-00001-of-00002.parquet"},
+		{alpaca, "test", `error: no file belongs to the split "test"`},
+		{"data/train-00001-of-00002.parquet data/train-00000-of-00002.parquet data/test-00000-of-00001.parquet", "",
+			"data/train-00000-of-00002.parquet data/train-00001-of-00002.parquet"},
 		{"data/train-00000-of-00001.parquet data/test-00000-of-00001.parquet", "test", "data/test-00000-of-00001.parquet"},
-		{"main/train.parquet socratic/train.parquet", "", `error: several folders have a split "train": choose with --split, one of "main/train", "socratic/train"`},
+		{"main/train.parquet socratic/train.parquet", "",
+			`error: several directories have a split "train": choose one of "main/train", "socratic/train" as the split`},
 		{"main/train.parquet socratic/train.parquet", "socratic/train", "socratic/train.parquet"},
-		{"main/train.parquet socratic/train.parquet", "main/test", `error: no file is of the split "test" in main/`},
+		{"main/train.parquet socratic/train.parquet", "main/test", `error: no file belongs to the split "test" in main/`},
 		{"train.jsonl test.jsonl dataset_infos.json", "", "train.jsonl"},
 		{"train.json train.jsonl", "", "train.jsonl"},
 		{"train.json train.parquet", "", "train.parquet"},
 		{"code_alpaca_20k.json dataset_infos.json", "", "code_alpaca_20k.json"},
-		{"code_alpaca_20k.json", "test", `error: no file is of the split "test"`},
+		{"code_alpaca_20k.json", "test", `error: no file belongs to the split "test"`},
 		{"a.json b.json", "", "a.json b.json"},
 		{"a.json b.json", "b.json", "b.json"},
-		{"restraint.json testing.json", "", `error: no file is of the split "train"`},
+		{"restraint.json testing.json", "", `error: no file belongs to the split "train"`},
 		{"default/train/0000.parquet default/test/0000.parquet", "", "default/train/0000.parquet"},
 		{"DATA/Train.PARQUET", "", "DATA/Train.PARQUET"},
 		{"README.md rows.csv", "", `error: no parquet, JSONL or JSON file (it has "README.md", "rows.csv")`},
@@ -158,10 +160,12 @@ func hubCache(t *testing.T, files map[string]string) *hub.Hub {
 func TestHub(t *testing.T) {
 	parquet := read(t, "testdata/codec_zstd.parquet")
 	hub := hubCache(t, map[string]string{
-		"README.md": "", "data/train-00000-of-00002.parquet": parquet, "data/train-00001-of-00002.parquet": parquet, "data/test.parquet": "PAR1 damaged PAR1",
+		"README.md": "", "data/train-00000-of-00002.parquet": parquet, "data/train-00001-of-00002.parquet": parquet,
+		"data/test.parquet": "PAR1 damaged PAR1",
 	})
 	rows, s, err := all("owner/name", Options{Hub: hub})
-	if err != nil || len(rows) != 80 || s.Name != "owner/name" || s.Revision != "7cae181e29701a8663a07a3ea43c8e105b663ba1" || s.Rows() != -1 {
+	if err != nil || len(rows) != 80 || s.Name != "owner/name" ||
+		s.Revision != "7cae181e29701a8663a07a3ea43c8e105b663ba1" || s.Rows() != -1 {
 		t.Fatalf("%d rows, %v, %+v", len(rows), err, s)
 	}
 	for i, r := range rows {
@@ -174,18 +178,20 @@ func TestHub(t *testing.T) {
 	_, _, err = all("owner/name@main", Options{Hub: hub, Split: "test"})
 	expect.Error(t, err, "data/test.parquet: ", "parquet")
 	_, _, err = all("owner/other", Options{Hub: hub})
-	expect.Error(t, err, "no file owner/other here", "hub")
+	expect.Error(t, err, "no file owner/other, and on the hub", "hub")
 }
 
 func TestHubFilesMustAgree(t *testing.T) {
 	row := func(q, a string) string { return fmt.Sprintf("{%q:\"a\",%q:\"b\"}\n", q, a) }
-	hub := hubCache(t, map[string]string{"train-0.jsonl": row("instruction", "output"), "train-1.jsonl": row("question", "answer")})
+	hub := hubCache(t, map[string]string{"train-0.jsonl": row("instruction", "output"), "train-1.jsonl": row("question",
+		"answer")})
 	rows, _, err := all("owner/name", Options{Hub: hub})
-	expect.Error(t, err, "train-1.jsonl", "its columns (instruction=question,output=answer)", "--columns")
+	expect.Error(t, err, "train-1.jsonl", "its columns (instruction=question,output=answer)", "name the columns")
 	if len(rows) != 1 {
 		t.Errorf("%d rows", len(rows))
 	}
-	hub = hubCache(t, map[string]string{"train-0.jsonl": row("instruction", "output"), "train-1.jsonl": "{\"instruction\":\"a\",\"input\":\"x\",\"output\":\"b\"}\n"})
+	hub = hubCache(t, map[string]string{"train-0.jsonl": row("instruction", "output"),
+		"train-1.jsonl": "{\"instruction\":\"a\",\"input\":\"x\",\"output\":\"b\"}\n"})
 	rows, _, err = all("owner/name", Options{Hub: hub})
 	if err != nil || !slices.Equal(rows, []Row{{"a", "", "b", 0}, {"a", "x", "b", 1}}) {
 		t.Errorf("%v, %v", rows, err)

@@ -71,6 +71,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // exit prints why the run ended and returns the exit code.
 func (g *gen) exit(ctx context.Context, err error) int {
+	err = cli.NameFlag(err)
 	var usage *cli.UsageError
 	var unavailable *openai.Unavailable
 	switch {

@@ -105,7 +105,7 @@ func TestDamageIsFoundFirst(t *testing.T) {
 	f := newFolder(t)
 	s := newServer(t, nil)
 	o := must(t, cli.Failed, "--source", source, "--rows", "0", "--out", f.out, "--base-url", s.base(), "--model", "fake")
-	if calls, _ := s.counts(); calls != 0 || !strings.Contains(o.stderr, "cut short") {
+	if calls, _ := s.counts(); calls != 0 || !strings.Contains(o.stderr, "truncated") {
 		t.Errorf("%d calls, %v", calls, o)
 	}
 }

@@ -49,6 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 
 // exit says what ended the program and picks the exit code.
 func (t *train) exit(ctx context.Context, err error) int {
+	err = cli.NameFlag(err)
 	var usage *cli.UsageError
 	switch {
 	case err == nil:

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Card is what the README.md of a data set on the Hugging Face hub says. Empty
-// fields are left out.
+// Card is the content of a dataset card, the README.md of a dataset on the Hugging Face hub. Empty fields are left out.
 type Card struct {
 	Title    string   // the heading
 	License  string   // an identifier that the hub knows, such as "mit"
@@ -16,11 +15,11 @@ type Card struct {
 	Tags     []string
 	Rows     int
 	Source   string // name and revision of where the instructions come from
-	Made     string // Markdown: how the rows were made, by what teacher, with which checks
+	Made     string // Markdown: how the rows were made, by which teacher, with which checks
 }
 
-// Markdown renders the card: the YAML header that the hub reads, then the text.
-// Values from outside are quoted, so they cannot add keys to the header.
+// Markdown renders the card: the YAML header that the hub reads, then the text. It quotes values from outside, so that
+// they cannot add keys to the header.
 func (c Card) Markdown() string {
 	var b strings.Builder
 	b.WriteString("---\n")
@@ -45,8 +44,10 @@ func (c Card) Markdown() string {
 	items("size_categories", []string{sizeCategory(c.Rows)})
 	items("tags", c.Tags)
 	b.WriteString("---\n\n")
-	fmt.Fprintf(&b, "# %s\n\n%d rows with the keys `%s`.\n", strings.Join(strings.Fields(c.Title), " "), c.Rows, strings.Join(dataset.RewrittenColumns[:], "`, `"))
-	b.WriteString("Every row has a certificate beside the data: the checks that it passed, the prompt's hash, the teacher, the seed and the row of the source.\n")
+	fmt.Fprintf(&b, "# %s\n\n%d rows with the keys `%s`.\n",
+		strings.Join(strings.Fields(c.Title), " "), c.Rows, strings.Join(dataset.RewrittenColumns[:], "`, `"))
+	b.WriteString("Every row has a certificate beside the data: the checks that it passed, the prompt's hash, " +
+		"the teacher, the seed and the row of the source.\n")
 	if c.Source != "" {
 		fmt.Fprintf(&b, "\nSource of the instructions: %s\n", strings.Join(strings.Fields(c.Source), " "))
 	}
@@ -56,13 +57,13 @@ func (c Card) Markdown() string {
 	return b.String()
 }
 
-// yamlString quotes as JSON does, which YAML reads the same.
+// yamlString quotes s as JSON, which is YAML too.
 func yamlString(s string) string {
 	quoted, _ := json.Marshal(s) // a string always marshals
 	return string(quoted)
 }
 
-// sizeCategory is the hub's name for a number of rows.
+// sizeCategory returns the hub's name for a number of rows.
 func sizeCategory(rows int) string {
 	for _, c := range []struct {
 		below int

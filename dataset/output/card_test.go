@@ -7,7 +7,8 @@ import (
 )
 
 func TestCard(t *testing.T) {
-	c := Card{Title: "Rows\nlicense: evil", License: "mit", Language: []string{"en", "code"}, Tags: []string{`a"b: c`}, Rows: 576, Source: "starter\n# x", Made: "By hand.\n"}
+	c := Card{Title: "Rows\nlicense: evil", License: "mit", Language: []string{"en", "code"}, Tags: []string{`a"b: c`},
+		Rows: 576, Source: "starter\n# x", Made: "By hand.\n"}
 	text := c.Markdown()
 	header, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	if !ok {
@@ -30,7 +31,8 @@ func TestCard(t *testing.T) {
 	if keys["license"] != ` "mit" ` || len(keys) != 6 {
 		t.Errorf("%q", keys)
 	}
-	for _, want := range []string{"# Rows license: evil\n", "576 rows", "`output_passive_aggressive`", "starter # x\n", "## How it was made\n\nBy hand.\n"} {
+	for _, want := range []string{"# Rows license: evil\n", "576 rows", "`output_passive_aggressive`", "starter # x\n",
+		"## How it was made\n\nBy hand.\n"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is not in\n%s", want, body)
 		}

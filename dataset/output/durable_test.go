@@ -14,8 +14,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// watchCalls records the calls that change the disk, with TEMP for random names and without those that write, and fails the
-// one with the number fail, from 0.
+// watchCalls records the calls that change the disk, with TEMP for random names and without those that write, and fails
+// the one with the number fail, from 0.
 func watchCalls(fail int) (events *[]string, stop func()) {
 	events = new([]string)
 	n := -1
@@ -47,16 +47,18 @@ func TestSyncOrder(t *testing.T) {
 	defer stop()
 	save(t, path, someRows(3))
 	const certs = "out.certificates.jsonl"
-	want := []string{"create out.json.lock", "create TEMP", "create " + certs + ".lock", "create TEMP", "sync TEMP", "sync TEMP",
-		"sync TEMP", "link " + certs + " " + certs + ".bak", "syncdir d", "sync TEMP", "rename TEMP " + certs, "syncdir d", "remove " + certs + ".lock",
-		"sync TEMP", "link out.json out.json.bak", "syncdir d", "sync TEMP", "rename TEMP out.json", "syncdir d", "remove out.json.lock"}
+	want := []string{"create out.json.lock", "create TEMP", "create " + certs + ".lock", "create TEMP", "sync TEMP",
+		"sync TEMP",
+		"sync TEMP", "link " + certs + " " + certs + ".bak", "syncdir d", "sync TEMP", "rename TEMP " + certs, "syncdir d",
+		"remove " + certs + ".lock", "sync TEMP", "link out.json out.json.bak", "syncdir d", "sync TEMP",
+		"rename TEMP out.json", "syncdir d", "remove out.json.lock"}
 	if !slices.Equal(*events, want) {
 		t.Errorf("%s\nwant\n%s", strings.Join(*events, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// TestEveryCallFails fails each call that changes the disk once: the rows are the old or the new ones, whole, and the new
-// ones if there was no error.
+// TestEveryCallFails fails each call that changes the disk once: the rows are the old or the new ones, whole, and the
+// new ones if there was no error.
 func TestEveryCallFails(t *testing.T) {
 	before, after := someRows(2), someRows(3)
 	for fail := 0; ; fail++ {
@@ -93,12 +95,14 @@ func TestNeighboursLinks(t *testing.T) {
 	outside := t.TempDir()
 	victim := filepath.Join(outside, "victim")
 	for _, target := range []string{victim, filepath.Join(outside, "missing")} {
-		for _, name := range []string{"out.json.tmp", "out.json.lock", "out.json.bak", "out.json.bak.tmp", "out.certificates.jsonl.lock",
+		for _, name := range []string{"out.json.tmp", "out.json.lock", "out.json.bak", "out.json.bak.tmp",
+			"out.certificates.jsonl.lock",
 			"out.certificates.jsonl.tmp", "out.certificates.jsonl.bak"} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "out.json")
 			save(t, path, someRows(2))
-			if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o666), os.Symlink(target, filepath.Join(dir, name))); err != nil {
+			if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o666),
+				os.Symlink(target, filepath.Join(dir, name))); err != nil {
 				t.Fatal(err)
 			}
 			o, err := Create(path)

@@ -10,23 +10,23 @@ import (
 	"restyle/internal/disk"
 )
 
-// Outcome says what putting a file in place did.
+// Outcome is the result of putting a file in place.
 type Outcome struct {
 	State State
-	// Kept is the name under which the old file is kept, if it was replaced.
+	// Kept is the name of the backup of the old file, if it was replaced.
 	Kept string
 }
 
-// State is what became of the file at the path.
+// State tells what happened to the file at the path.
 type State int
 
 const (
-	Written   State = iota + 1 // there was no such file
-	Unchanged                  // the file had these bytes already and was not touched
-	Replaced                   // the file differed
+	Written   State = iota + 1 // no file existed
+	Unchanged                  // the file already had these bytes and was not touched
+	Replaced                   // the file had other bytes
 )
 
-// String words the outcome for a person: "written", "unchanged" or "replaced, the old file is kept as data.json.bak".
+// String describes the outcome: "written", "unchanged" or "replaced, the old file is kept as data.json.bak".
 func (o Outcome) String() string {
 	switch o.State {
 	case Written:
@@ -39,8 +39,8 @@ func (o Outcome) String() string {
 	return "not written"
 }
 
-// WriteFile puts data at path so that a reader, or a crash at any moment, sees the
-// old file or the new one and nothing between. The folder is made if it is missing.
+// WriteFile writes data to the file at path. A reader, or a crash at any moment, finds either the old file or the new
+// one. It creates the directory if necessary.
 func WriteFile(path string, data []byte) (Outcome, error) {
 	p, err := createPending(path)
 	if err != nil {
@@ -52,29 +52,30 @@ func WriteFile(path string, data []byte) (Outcome, error) {
 	return p.commit()
 }
 
-// pending is a file that is being written beside the one it will become, under a lock on path, so that two processes do
-// not write one file.
+// pending is a file under a temporary name in the directory of its final path. A lock keeps a second process from
+// writing the same path.
 type pending struct {
 	*disk.Pending
-	path string // the file to be
+	path string // the final path
 	lock *disk.File
 }
 
-// createPending begins a file and locks its path.
+// createPending locks a path and creates the temporary file.
 func createPending(path string) (*pending, error) {
-	path, err := disk.Follow(path) // a link stays one
+	path, err := disk.Follow(path) // a link stays a link
 	if err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("output: %s is not a regular file (%s): choose another name", path, info.Mode().Type())
+		return nil, fmt.Errorf("output: %s: not a regular file (%s): choose another name", path, info.Mode().Type())
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, fmt.Errorf("output: %w", err)
 	}
 	lock, err := disk.Lock(path + ".lock")
 	if errors.Is(err, disk.ErrLocked) {
-		return nil, fmt.Errorf("output: another process is writing %s: wait for it or choose another name (%w)", path, err)
+		return nil, fmt.Errorf("output: %s: another process is writing it: wait for it or choose another name (%w)", path,
+			err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("output: %w", err)
@@ -86,10 +87,10 @@ func createPending(path string) (*pending, error) {
 	return &pending{f, path, lock}, nil
 }
 
-// discard removes what was written.
+// discard removes the temporary file and the lock.
 func (p *pending) discard() error { return errors.Join(p.Discard(), p.lock.Remove()) }
 
-// commit puts the file in place. On an error the old file is still there.
+// commit puts the file in place and removes the lock. On an error the old file is still in place.
 func (p *pending) commit() (Outcome, error) {
 	outcome, err := p.place()
 	if err = errors.Join(err, p.discard()); err != nil {
@@ -106,7 +107,7 @@ func (p *pending) place() (Outcome, error) {
 	if same || err != nil {
 		return Outcome{State: Unchanged}, err
 	}
-	// The new file must be able to reach the disk before anything is done to the old one.
+	// The new file must be on the disk before the old one is touched.
 	if err := p.Sync(); err != nil {
 		return Outcome{}, err
 	}

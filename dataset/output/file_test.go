@@ -39,7 +39,8 @@ func TestOutcomes(t *testing.T) {
 		t.Error("the .bak is not the file before")
 	}
 	second := read(t, path)
-	if d := save(t, path, someRows(7)); d.Data.State != Replaced || read(t, path+".bak.2") != second || read(t, path+".bak") != first {
+	if d := save(t, path, someRows(7)); d.Data.State != Replaced || read(t, path+".bak.2") != second ||
+		read(t, path+".bak") != first {
 		t.Errorf("the .bak.2 is not the file just before: %+v", d)
 	}
 	// The same length, other bytes.
@@ -94,8 +95,8 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ path, words string }{
-		{filepath.Join(dir, "out.csv"), `the extension ".csv" is not one of`},
-		{filepath.Join(dir, "out"), `the extension ""`},
+		{filepath.Join(dir, "out.csv"), `unknown extension ".csv"`},
+		{filepath.Join(dir, "out"), `unknown extension ""`},
 		{filepath.Join(file, "out.json"), "not a directory"},
 		{filepath.Join(dir, "d.json"), "not a regular file"},
 	} {
@@ -168,8 +169,10 @@ func TestWriteFile(t *testing.T) {
 		data string
 		want State
 		kept []string // path.bak, path.bak.2
-	}{{"one", Written, nil}, {"one", Unchanged, nil}, {"two", Replaced, []string{"one"}}, {"", Replaced, []string{"one", "two"}},
-		{"", Unchanged, []string{"one", "two"}}, {"two", Replaced, []string{"one", "two", ""}}, {"", Replaced, []string{"one", "two", ""}}} {
+	}{{"one", Written, nil}, {"one", Unchanged, nil}, {"two", Replaced, []string{"one"}},
+		{"", Replaced, []string{"one", "two"}},
+		{"", Unchanged, []string{"one", "two"}}, {"two", Replaced, []string{"one", "two", ""}},
+		{"", Replaced, []string{"one", "two", ""}}} {
 		got, err := WriteFile(path, []byte(c.data))
 		if err != nil || got.State != c.want || (got.Kept != "") != (c.want == Replaced) || read(t, path) != c.data {
 			t.Errorf("%q: %v, %v", c.data, got, err)
@@ -192,7 +195,8 @@ func TestWriteFile(t *testing.T) {
 	if err := os.Link(path, path+".bak.4"); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(path, []byte("three")); err != nil || o.State != Replaced || len(folder(t, filepath.Dir(path))) != 5 {
+	if o, err := WriteFile(path, []byte("three")); err != nil || o.State != Replaced ||
+		len(folder(t, filepath.Dir(path))) != 5 {
 		t.Error(o, err, folder(t, filepath.Dir(path)))
 	}
 }

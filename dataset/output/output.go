@@ -8,8 +8,8 @@ import (
 	"restyle/dataset"
 )
 
-// Writer writes rows and their certificates, flat in memory, and shows both files
-// at the end or neither. It is not safe for use by several goroutines at once.
+// Writer writes rows and their certificates to two files, which appear together at Commit. Its memory does not grow
+// with the number of rows. It is not safe for concurrent use.
 type Writer struct {
 	data, certs *pending
 	rows        rowWriter
@@ -19,16 +19,16 @@ type Writer struct {
 	err         error // the first failure; nothing is committed after it
 }
 
-// Committed says what became of the two files.
+// Committed is the result of Commit.
 type Committed struct {
 	Rows                int
 	DataPath, CertsPath string
 	Data, Certificates  Outcome
 }
 
-// Create starts an output. The extension of path chooses the format: .json (an
-// array), .jsonl or .parquet (zstd). Until Commit both files have other names; a second
-// process that writes the same output is refused.
+// Create returns a Writer for the data file path and its certificates. The extension of path selects the format: .json
+// (an array), .jsonl or .parquet (zstd). Until Commit both files have temporary names. If another process writes the
+// same files, Create returns an error.
 func Create(path string) (*Writer, error) {
 	newWriter, err := rowWriterFor(path)
 	if err != nil {
@@ -48,9 +48,8 @@ func Create(path string) (*Writer, error) {
 	return w, nil
 }
 
-// Write adds a row and its certificate, in which it sets Row and SHA256. A row
-// that is not valid UTF-8, or with a field of more than 512 KiB, is refused: it
-// could not be read back.
+// Write adds a row and its certificate, whose Row and SHA256 it sets. A row that could not be read back is an error:
+// see [dataset.Rewritten.Check]. After an error, Commit fails.
 func (w *Writer) Write(r dataset.Rewritten, c dataset.Certificate) error {
 	if w.err != nil {
 		return w.err
@@ -74,11 +73,12 @@ func (w *Writer) Write(r dataset.Rewritten, c dataset.Certificate) error {
 	return nil
 }
 
-// Commit puts both files in place and ends the output; after an error neither new
-// file is there, or only the certificates. They go first: should the process die between
-// the two, the rows of the old data that the new one has not are without a certificate,
-// which dataset.Certify reports, and the same run again leaves the certificates alone and
-// replaces the data, which ends as if nothing had happened.
+// Commit puts both files in place and closes the Writer. After an error neither new file is in place, or only the
+// certificates.
+//
+// The certificates go first. If the process dies between the two, rows of the old data that the new data lacks have no
+// certificate, as [dataset.Certify] reports. Another run with the same rows leaves the certificates unchanged and
+// replaces the data.
 func (w *Writer) Commit() (Committed, error) {
 	err := w.err
 	if err == nil {
@@ -87,13 +87,13 @@ func (w *Writer) Commit() (Committed, error) {
 		}
 	}
 	if err != nil {
-		w.Discard() // the error that led here says more than one from tidying up
+		w.Discard() // err matters more than an error of Discard
 		return Committed{}, err
 	}
 	result := Committed{Rows: w.count, DataPath: w.data.path, CertsPath: w.certs.path}
 	data, certs := w.data, w.certs
 	w.data, w.certs, w.err = nil, nil, errors.New("output: the output is closed")
-	// Both must be able to reach the disk before either is shown.
+	// Both must be on the disk before either appears.
 	if err = errors.Join(data.Sync(), certs.Sync()); err != nil {
 		return Committed{}, errors.Join(fmt.Errorf("output: %w", err), data.discard(), certs.discard())
 	}
@@ -106,7 +106,7 @@ func (w *Writer) Commit() (Committed, error) {
 	return result, nil
 }
 
-// CommitAs is Commit under another path in the same file system, for what was made of an output before it had to stop.
+// CommitAs is Commit with another path on the same file system. gen uses it to save a partial output.
 func (w *Writer) CommitAs(path string) (Committed, error) {
 	if w.data != nil {
 		w.data.path, w.certs.path = path, dataset.CertificatePath(path)
@@ -114,7 +114,7 @@ func (w *Writer) CommitAs(path string) (Committed, error) {
 	return w.Commit()
 }
 
-// Discard removes what was written. After Commit or Discard it does nothing.
+// Discard removes the temporary files. After Commit or Discard it does nothing.
 func (w *Writer) Discard() error {
 	if w.data == nil {
 		return nil

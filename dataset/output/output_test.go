@@ -58,15 +58,16 @@ func someRows(n int) []dataset.Rewritten {
 		{},
 	}
 	for i := len(rows); i < n; i++ {
-		rows = append(rows, rewritten(fmt.Sprint("Task ", i), fmt.Sprint(i), fmt.Sprint("print(", i, ")"), fmt.Sprint("Sigh. ", i)))
+		rows = append(rows, rewritten(fmt.Sprint("Task ", i), fmt.Sprint(i), fmt.Sprint("print(", i, ")"),
+			fmt.Sprint("Sigh. ", i)))
 	}
 	return rows[:n]
 }
 
 func certificateFor(i int) dataset.Certificate {
 	return dataset.Certificate{
-		SourceName: "starter", SourceRevision: "r", SourceRow: 2 * i, Teacher: "builtin", Model: "rules", Style: "passive-aggressive",
-		StyleSHA256: "s", PromptSHA256: "p", Seed: 1 << 60, Attempt: 1,
+		SourceName: "starter", SourceRevision: "r", SourceRow: 2 * i, Teacher: "builtin", Model: "rules",
+		Style: "passive-aggressive", StyleSHA256: "s", PromptSHA256: "p", Seed: 1 << 60, Attempt: 1,
 		Checks: []dataset.Check{{ID: "A1", Pass: true, Value: "stop"}, {ID: "A5", Pass: true, Value: "0.25 <&>"}},
 	}
 }
@@ -139,7 +140,8 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, want := range rows {
-				if row, err := source.Next(); err != nil || row.Output != want.OutputOriginal || row.Instruction != want.Instruction {
+				if row, err := source.Next(); err != nil || row.Output != want.OutputOriginal ||
+					row.Instruction != want.Instruction {
 					t.Errorf("row %d as a source: %+v, %v", i, row, err)
 				}
 			}
@@ -193,8 +195,10 @@ func TestBytes(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "out.json")
 	save(t, path, []dataset.Rewritten{rewritten("a", "", "b", "c")})
-	want := `{"row":0,"sha256":"` + rewritten("a", "", "b", "c").SHA256() + `","source":"starter","source_revision":"r","source_row":0,"teacher":"builtin","model":"rules",` +
-		`"style":"passive-aggressive","style_sha256":"s","prompt_sha256":"p","seed":1152921504606846976,"attempt":1,"checks":[{"id":"A1","pass":true,"value":"stop"},{"id":"A5","pass":true,"value":"0.25 <&>"}]}` + "\n"
+	want := `{"row":0,"sha256":"` + rewritten("a", "", "b", "c").SHA256() +
+		`","source":"starter","source_revision":"r","source_row":0,"teacher":"builtin","model":"rules",` +
+		`"style":"passive-aggressive","style_sha256":"s","prompt_sha256":"p","seed":1152921504606846976,"attempt":1,` +
+		`"checks":[{"id":"A1","pass":true,"value":"stop"},{"id":"A5","pass":true,"value":"0.25 <&>"}]}` + "\n"
 	if got := read(t, dataset.CertificatePath(path)); got != want {
 		t.Error(cmp.Diff(want, got))
 	}
@@ -358,7 +362,8 @@ func TestRefusedRows(t *testing.T) {
 	for _, ext := range []string{".json", ".jsonl", ".parquet"} {
 		path := filepath.Join(t.TempDir(), "out"+ext)
 		save(t, path, []dataset.Rewritten{big})
-		if rows, err := dataset.ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, []dataset.Rewritten{big}) {
+		if rows, err := dataset.ReadRewritten(context.Background(), path); err != nil ||
+			!slices.Equal(rows, []dataset.Rewritten{big}) {
 			t.Errorf("%s: %v", ext, err)
 		}
 	}

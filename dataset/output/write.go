@@ -14,30 +14,30 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// rowWriter writes rows in one format. finish writes what the format ends with.
+// rowWriter writes rows in one format. finish writes the end of the file.
 type rowWriter struct {
 	row    func(dataset.Rewritten) error
 	finish func() error
 }
 
-// rowWriters by the extension of the output file.
+// rowWriters has the formats by file extension.
 var rowWriters = map[string]func(io.Writer) rowWriter{
 	".json":    writeJSON,
 	".jsonl":   writeJSONL,
 	".parquet": writeParquet,
 }
 
-// rowWriterFor chooses the format by the file's extension.
+// rowWriterFor returns the format for the extension of path.
 func rowWriterFor(path string) (func(io.Writer) rowWriter, error) {
 	ext := strings.ToLower(filepath.Ext(path))
 	if e := rowWriters[ext]; e != nil {
 		return e, nil
 	}
-	return nil, fmt.Errorf("output: %s: the extension %q is not one of .json, .jsonl and .parquet, which choose the format", path, ext)
+	return nil, fmt.Errorf("output: %s: unknown extension %q: use .json, .jsonl or .parquet", path, ext)
 }
 
-// writeJSON writes an array, two spaces an indent, nothing escaped that JSON lets
-// stand, in the style of the files that the original projects commit.
+// writeJSON writes an array with an indent of two spaces. It escapes only what JSON requires, like the files of the
+// Alpaca projects.
 func writeJSON(w io.Writer) rowWriter {
 	b := bufio.NewWriter(w)
 	var one bytes.Buffer
@@ -74,8 +74,8 @@ func writeJSONL(w io.Writer) rowWriter {
 	return rowWriter{row: func(r dataset.Rewritten) error { return enc.Encode(r) }, finish: b.Flush}
 }
 
-// writeParquet writes zstd-compressed row groups of 1,000 rows, so that memory
-// stays flat. The bytes depend on the rows alone.
+// writeParquet writes row groups of 1,000 rows, so that memory does not grow, compressed with zstd. The bytes depend
+// only on the rows.
 func writeParquet(w io.Writer) rowWriter {
 	pw := parquet.NewGenericWriter[dataset.Rewritten](w,
 		parquet.Compression(&zstd.Codec{Concurrency: 1}),

@@ -7,6 +7,6 @@
 //	a Set's Examples     -> two parts      for training and for validation ([Set.Split], order.go)
 //	an epoch             -> [Order], [Pack] when each example comes, and in which pack (order.go, pack.go)
 //
-// All of it is exact: a set, its split, its order and its packing depend only on the data and the settings, not on the machine
-// or the number of threads.
+// All of it is exact: a set, its split, its order and its packing depend only on the data and the settings, not on the
+// machine or the number of threads.
 package training

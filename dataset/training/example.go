@@ -12,22 +12,22 @@ import (
 	"restyle/tokenizer"
 )
 
-// Ignore is the label of a token that is not trained.
+// Ignore is the label of a token that does not count in the loss.
 const Ignore = -100
 
-// An Example is a conversation as a model is trained on it.
+// An Example is a conversation, or a chunk of text, as tokens to train on.
 type Example struct {
 	IDs []int32
-	// Labels are as many as IDs and not shifted: Labels[t] is IDs[t] where that token is to be predicted from those before
-	// it, else Ignore. Labels[0] is always Ignore, since nothing is before it.
+	// Labels has the length of IDs and is not shifted: Labels[t] is IDs[t] if the model learns to predict that token from
+	// the ones before it, otherwise Ignore. Labels[0] is always Ignore.
 	Labels []int32
-	// Row is the conversation's row in its source, or the place of a chunk of text.
+	// Row is the conversation's row in its source, or the index of a chunk of text.
 	Row int
 
-	question uint64 // the same for rows that ask the same; 0 for what asks nothing
+	question uint64 // equal for rows that ask the same question; 0 if there is no question
 }
 
-// Targets is the number of tokens that are learned.
+// Targets returns the number of target tokens: those whose label is not Ignore.
 func (ex Example) Targets() int {
 	n := 0
 	for _, l := range ex.Labels {
@@ -42,53 +42,66 @@ func (ex Example) Targets() int {
 type Encoder struct {
 	Tokenizer *tokenizer.Tokenizer
 	Template  chat.Template // with the BOS and EOS of the model's tokenizer_config.json
-	Chat      chat.Options  // as the model will be asked; AddGenerationPrompt is ignored
-	Seq       int           // the most tokens of an example, at least 2
-	All       bool          // learn the questions and the template too, not only the answers
+	Chat      chat.Options  // as chat asks the model; AddGenerationPrompt is ignored
+	Seq       int           // the maximum tokens of an example, at least 2
+	All       bool          // questions and template are targets too, not only the answers
 }
 
-// Encode writes a conversation in the family's template and says which tokens are learned.
+// Encode renders a conversation with the chat template, and encodes and labels its tokens.
 //
-// The tokens up to an answer are those that chat asks the model with, even where the tokenizer would join the end of the
-// question and the beginning of the answer into one token: the text is cut there. So the answer is learned from
-// the prompt that it will follow. Where a template writes the last prompt otherwise once it is answered (Mistral v0.3 drops
-// the system prompt), the prompt is written as it is asked.
+// The tokens before an answer are those of the prompt that chat gives the model, even if the tokenizer would join the
+// end of the question and the start of the answer into one token: Encode splits the text there. So the model learns an
+// answer from the prompt that it will follow. Some templates render the last prompt differently once it is answered
+// (Mistral v0.3 drops the system prompt); Encode renders it as chat does.
 //
-// Learned is each answer with the token that ends it; an answer without text is not learned, nor is its end. With
-// All it is everything but the first token. What follows the last learned token is left out, since no loss sees it.
+// The targets are each answer and the token that ends it. An answer without text is no target, nor is its end. With
+// All, every token but the first is a target. Encode drops the tokens after the last target, since the loss ignores
+// them.
 //
-// An example of more than Seq tokens is cut at the end, by cut tokens. The answer that is cut through is learned as far as
-// it goes and gets no token that ends it, so the model does not learn to stop there. Where the prompt alone takes
-// Seq tokens, nothing is learned. An example without anything to learn has no IDs.
+// Encode truncates an example of more than Seq tokens at the end and returns the number of tokens that it dropped. The
+// rest of a truncated answer stays a target, without a token that ends it, so that the model does not learn to stop
+// there. If the prompt alone takes Seq tokens, there are no targets. An example without targets has no IDs.
 //
-// A conversation that the template refuses is an error that names the row, as are settings with which no model learns to end
-// an answer.
-func (e *Encoder) Encode(c dataset.Conversation) (ex Example, cut int, err error) {
+// Encode returns an error that names the row if the template rejects the conversation, and an error if no model could
+// learn to end an answer with these settings.
+func (e *Encoder) Encode(c dataset.Conversation) (ex Example, truncated int, err error) {
 	if err := e.check(); err != nil {
 		return Example{}, 0, fmt.Errorf("training: %w", err)
 	}
-	ex, cut, err = e.encode(c)
+	ex, truncated, err = e.encode(c)
 	if err != nil {
 		return Example{}, 0, fmt.Errorf("training: row %d: %w", c.Row, err)
 	}
-	return ex, cut, nil
+	return ex, truncated, nil
 }
 
-// check finds settings that no conversation could be encoded with.
+// check returns an error for settings with which no conversation can be encoded.
 func (e *Encoder) check() error {
-	if e.Seq < 2 {
-		return fmt.Errorf("examples of %d tokens (--seq): the shortest from which anything is learned has 2", e.Seq)
+	if err := e.checkSeq(); err != nil {
+		return err
 	}
 	end := e.Template.EndOfTurn()
 	if end == "" {
-		return fmt.Errorf("no token ends an answer in the template %s, and the model would learn never to stop: "+
+		return fmt.Errorf("template %s: no token ends an answer, so the model would learn never to stop: "+
 			"name the model's eos_token in its tokenizer_config.json", e.Template.Name)
 	}
 	if ids := e.Tokenizer.Encode(end, tokenizer.EncodeOptions{Special: tokenizer.Everywhere}).IDs; len(ids) != 1 {
-		return fmt.Errorf("the tokenizer has no token %q, with which the template %s ends an answer: "+
-			"choose a template that fits the model", end, e.Template.Name)
+		return fmt.Errorf("template %s: the tokenizer has no token %q, which ends an answer: "+
+			"choose a template that fits the model", e.Template.Name, end)
 	}
 	return nil
+}
+
+func (e *Encoder) checkSeq() error {
+	if e.Seq < 2 {
+		return seqErrorf("seq %d: must be at least 2, one token and the token that it predicts", e.Seq)
+	}
+	return nil
+}
+
+// seqErrorf returns an error that another Seq would avoid.
+func seqErrorf(format string, args ...any) error {
+	return &dataset.SettingError{Name: "seq", Err: fmt.Errorf(format, args...)}
 }
 
 func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
@@ -108,7 +121,7 @@ func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 		return none, 0, err
 	}
 	tokens := e.tokens(r)
-	// One allocation holds both, since they live and die together.
+	// One allocation holds both, since they have the same lifetime.
 	n := len(tokens.IDs)
 	both := make([]int32, 2*n)
 	ids, labels := both[:n:n], both[n:]
@@ -121,16 +134,16 @@ func (e *Encoder) encode(c dataset.Conversation) (Example, int, error) {
 	if n > 0 {
 		labels[0] = Ignore
 	}
-	learned := learnedTo(labels)
-	kept := learnedTo(labels[:min(learned, e.Seq)])
+	whole := lastTarget(labels)
+	kept := lastTarget(labels[:min(whole, e.Seq)])
 	if kept == 0 {
-		return none, max(0, learned-e.Seq), nil
+		return none, max(0, whole-e.Seq), nil
 	}
-	return Example{IDs: ids[:kept], Labels: labels[:kept], Row: c.Row, question: asked(messages)}, max(0, learned-e.Seq), nil
+	return Example{IDs: ids[:kept], Labels: labels[:kept], Row: c.Row, question: asked(messages)}, max(0, whole-e.Seq), nil
 }
 
-// learnedTo is where the last token that is learned ends.
-func learnedTo(labels []int32) int {
+// lastTarget returns the index after the last target, or 0 if there is none.
+func lastTarget(labels []int32) int {
 	n := len(labels)
 	for n > 0 && labels[n-1] == Ignore {
 		n--
@@ -138,7 +151,7 @@ func learnedTo(labels []int32) int {
 	return n
 }
 
-// label marks the answers that have a text.
+// label marks the answers that have text as targets.
 func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Rendered, messages []chat.Message) {
 	for i := range labels {
 		labels[i] = Ignore
@@ -156,7 +169,7 @@ func (e *Encoder) label(labels []int32, tokens tokenizer.Encoding, r chat.Render
 	}
 }
 
-// render writes a conversation so that its last answer follows the very text that asks for it.
+// render renders a conversation. The text before its last answer is exactly that of the prompt.
 func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 	o := e.Chat
 	o.AddGenerationPrompt = false
@@ -167,7 +180,7 @@ func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 	}
 	o.AddGenerationPrompt = true
 	prompt, err := e.Template.Render(messages[:last], o)
-	if err != nil { // an answer that nobody can have asked for
+	if err != nil { // the answer cannot have followed a prompt
 		return r, nil
 	}
 	answer := r.Targets[len(r.Targets)-1]
@@ -183,7 +196,7 @@ func (e *Encoder) render(messages []chat.Message) (chat.Rendered, error) {
 	return prompt, nil
 }
 
-// within are the parts of spans in [from, to), counted from there.
+// within returns the parts of spans in [from, to), with offsets from from.
 func within(spans []chat.Span, from, to int) []chat.Span {
 	var parts []chat.Span
 	for _, s := range spans {
@@ -194,7 +207,8 @@ func within(spans []chat.Span, from, to int) []chat.Span {
 	return parts
 }
 
-// tokens encodes a rendering, in parts where the tokens up to an answer would not be those of its prompt.
+// tokens encodes a rendering. It encodes it in parts if the tokens before an answer would otherwise not be those of the
+// prompt.
 func (e *Encoder) tokens(r chat.Rendered) tokenizer.Encoding {
 	whole := e.part(r, 0, len(r.Text))
 	from := 0
@@ -202,7 +216,7 @@ func (e *Encoder) tokens(r chat.Rendered) tokenizer.Encoding {
 	for _, s := range r.Targets {
 		same, n := e.promptIn(whole, r, s.Start)
 		if n >= e.Seq {
-			break // the answer will be cut off
+			break // the answer will be truncated
 		}
 		if !same {
 			all = join(all, e.part(r, from, s.Start))
@@ -219,9 +233,9 @@ func join(a, b tokenizer.Encoding) tokenizer.Encoding {
 	return tokenizer.Encoding{IDs: append(a.IDs, b.IDs...), Ends: append(a.Ends, b.Ends...)}
 }
 
-// promptIn reports whether the encoded text begins with the tokens of its first bytes encoded alone, and how many tokens
-// end in those bytes. Special tokens divide a text into stretches that are encoded each by itself, so that it is
-// enough to encode from the last one on.
+// promptIn reports whether the encoded text starts with the tokens of its first at bytes encoded separately, and how
+// many tokens end within those bytes. The tokenizer encodes the text between two special tokens independently of the
+// rest, so promptIn encodes only from the last special token on.
 func (e *Encoder) promptIn(whole tokenizer.Encoding, r chat.Rendered, at int) (same bool, n int) {
 	n, _ = slices.BinarySearch(whole.Ends, int32(at)+1)
 	if at == 0 {
@@ -242,7 +256,7 @@ func (e *Encoder) promptIn(whole tokenizer.Encoding, r chat.Rendered, at int) (s
 	return slices.Equal(e.part(r, from, at).IDs, whole.IDs[first:n]), n
 }
 
-// part encodes r.Text[from:to]; its Ends count from the beginning of r.Text. Only what the template itself wrote can become
+// part encodes r.Text[from:to]. Its Ends are offsets in r.Text. Only text that the template itself wrote can become
 // special tokens.
 func (e *Encoder) part(r chat.Rendered, from, to int) tokenizer.Encoding {
 	var o tokenizer.EncodeOptions
@@ -259,15 +273,15 @@ func (e *Encoder) part(r chat.Rendered, from, to int) tokenizer.Encoding {
 	return p
 }
 
-// beginning are the tokens that a tokenizer puts in front of a text.
+// beginning returns the tokens that a tokenizer puts before a text.
 func beginning(t *tokenizer.Tokenizer) tokenizer.Encoding {
 	p := t.Encode("a", tokenizer.EncodeOptions{AddSpecial: true})
 	n, _ := slices.BinarySearch(p.Ends, 1)
 	return tokenizer.Encoding{IDs: p.IDs[:n:n], Ends: p.Ends[:n:n]}
 }
 
-// asked is a number for all that is said in a conversation but its answers. It is 0 for one that asks nothing: that has answers and
-// perhaps a system prompt, and nothing else.
+// asked returns a hash of all messages of a conversation but its answers. It is 0 if there is no question, only answers
+// and perhaps a system prompt.
 func asked(messages []chat.Message) uint64 {
 	h, asks := sha256.New(), false
 	for _, m := range messages {

@@ -19,7 +19,8 @@ import (
 // markup are the special tokens of all families.
 var markup = []string{
 	"<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>",
-	"<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>", "[INST]", "[/INST]", "<bos>", "<eos>", "<start_of_turn>", "<end_of_turn>",
+	"<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>", "[INST]", "[/INST]", "<bos>", "<eos>", "<start_of_turn>",
+	"<end_of_turn>",
 }
 
 // small makes a tokenizer with tokens that go across the end of a line, as those of large vocabularies do. It puts bos
@@ -27,7 +28,8 @@ var markup = []string{
 var small = sync.OnceValues(func() (*tokenizer.Tokenizer, error) { return train("<|begin_of_text|>") })
 
 func train(bos string) (*tokenizer.Tokenizer, error) {
-	text := strings.Repeat("So\n \nWhat is it?\n\nIt is what it is.\n\n\nassistant\n\n  user\n def f(x):\n\n    return x\n\nSo?\n", 20)
+	text := strings.Repeat("So\n \nWhat is it?\n\nIt is what it is.\n\n\nassistant\n\n  user\n def f(x):\n\n    return "+
+		"x\n\nSo?\n", 20)
 	data, err := tokenizer.Train(iter.Seq[string](func(yield func(string) bool) { yield(text) }), tokenizer.TrainOptions{
 		VocabSize: 400, Special: markup, BOS: bos,
 	})
@@ -87,9 +89,10 @@ func TestMasks(t *testing.T) {
 	double := talk("uSo?", "aIt is.", "uIs it?", "aYes.")
 	system := talk("sBe.", "uSo?", "aYes.")
 	const (
-		date31 = "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n"
-		h      = "<|start_header_id|>"
-		hh     = "<|end_header_id|>\n\n"
+		date31 = "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December " +
+			"2023\nToday Date: 26 Jul 2024\n\n"
+		h  = "<|start_header_id|>"
+		hh = "<|end_header_id|>\n\n"
 	)
 	for _, c := range []struct {
 		family, name string
@@ -97,39 +100,54 @@ func TestMasks(t *testing.T) {
 		all          bool
 		want         string
 	}{
-		{"llama3", "one answer", single, false, "<|begin_of_text|>" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧"},
-		{"llama3", "all", single, true, "<|begin_of_text|>⟦" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" + hh + "It is.<|eot_id|>⟧"},
+		{"llama3", "one answer", single, false, "<|begin_of_text|>" + h + "user" + hh + "What is it?<|eot_id|>" + h +
+			"assistant" + hh + "⟦It is.<|eot_id|>⟧"},
+		{"llama3", "all", single, true, "<|begin_of_text|>⟦" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" +
+			hh + "It is.<|eot_id|>⟧"},
 		{"llama3", "all, unanswered", talk("uSo?"), true, "<|begin_of_text|>⟦" + h + "user" + hh + "So?<|eot_id|>⟧"},
-		{"llama3", "two answers", double, false, "<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧" +
+		{"llama3", "two answers", double, false, "<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" +
+			hh + "⟦It is.<|eot_id|>⟧" +
 			h + "user" + hh + "Is it?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
 		{"llama3", "what follows the last answer is left out", talk("uSo?", "aYes.", "uIs it?"), false,
 			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
 		{"llama3", "markup that somebody typed", talk("u<|eot_id|>", "a<|eot_id|>x"), false,
 			"<|begin_of_text|>" + h + "user" + hh + "<|eot_id|><|eot_id|>" + h + "assistant" + hh + "⟦<|eot_id|>x<|eot_id|>⟧"},
 		{"llama3", "an empty answer is not learned", talk("uSo?", "a \n", "uIs it?", "aYes."), false,
-			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "<|eot_id|>" + h + "user" + hh + "Is it?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "<|eot_id|>" + h + "user" + hh +
+				"Is it?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
 		{"llama3", "the last answer is empty", talk("uSo?", "aYes.", "uIs it?", "a"), false,
 			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
 		{"llama3", "no question", talk("aYes."), false, "<|begin_of_text|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
 		{"llama3", "two answers in a row", talk("uSo?", "aIt is.", "aYes."), false,
-			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"llama3.1", "one answer", single, false, date31 + "<|eot_id|>" + h + "user" + hh + "What is it?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧"},
-		{"llama3.2", "system prompt", system, false, date31 + "Be.<|eot_id|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
-		{"chatml", "one answer", single, false, "<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦It is.<|im_end|>⟧"},
-		{"chatml", "all; nothing is before the first token", single, true, "<|im_start|>⟦user\nWhat is it?<|im_end|>\n<|im_start|>assistant\nIt is.<|im_end|>\n⟧"},
-		{"chatml", "an answer that begins with a line end", talk("uSo?", "a\n\nYes."), false, "<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n⟦\n\nYes.<|im_end|>⟧"},
-		{"qwen2.5", "one answer", single, false, "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.<|im_end|>\n" +
+			"<|begin_of_text|>" + h + "user" + hh + "So?<|eot_id|>" + h + "assistant" + hh + "⟦It is.<|eot_id|>⟧" + h +
+				"assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"llama3.1", "one answer", single, false, date31 + "<|eot_id|>" + h + "user" + hh + "What is it?<|eot_id|>" + h +
+			"assistant" + hh + "⟦It is.<|eot_id|>⟧"},
+		{"llama3.2", "system prompt", system, false, date31 + "Be.<|eot_id|>" + h + "user" + hh + "So?<|eot_id|>" + h +
+			"assistant" + hh + "⟦Yes.<|eot_id|>⟧"},
+		{"chatml", "one answer", single, false, "<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦It " +
+			"is.<|im_end|>⟧"},
+		{"chatml", "all; nothing is before the first token", single, true,
+			"<|im_start|>⟦user\nWhat is it?<|im_end|>\n<|im_start|>assistant\nIt is.<|im_end|>\n⟧"},
+		{"chatml", "an answer that begins with a line end", talk("uSo?", "a\n\nYes."), false,
+			"<|im_start|>user\nSo?<|im_end|>\n<|im_start|>assistant\n⟦\n\nYes.<|im_end|>⟧"},
+		{"qwen2.5", "one answer", single, false, "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a " +
+			"helpful assistant.<|im_end|>\n" +
 			"<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦It is.<|im_end|>⟧"},
-		{"qwen3", "one answer", single, false, "<|im_start|>user\nWhat is it?<|im_end|>\n<|im_start|>assistant\n⟦<think>\n\n</think>\n\nIt is.<|im_end|>⟧"},
+		{"qwen3", "one answer", single, false, "<|im_start|>user\nWhat is " +
+			"it?<|im_end|>\n<|im_start|>assistant\n⟦<think>\n\n</think>\n\nIt is.<|im_end|>⟧"},
 		{"qwen3", "an empty answer", talk("uSo?", "a"), false, ""},
-		{"zephyr", "two answers", double, false, "<|user|>\nSo?</s>\n<|assistant|>\n⟦It is.</s>⟧\n<|user|>\nIs it?</s>\n<|assistant|>\n⟦Yes.</s>⟧"},
+		{"zephyr", "two answers", double, false, "<|user|>\nSo?</s>\n<|assistant|>\n⟦It is.</s>⟧\n<|user|>\nIs " +
+			"it?</s>\n<|assistant|>\n⟦Yes.</s>⟧"},
 		{"mistral-v0.3", "one answer", single, false, "<s>[INST] What is it?[/INST]⟦ It is.</s>⟧"},
 		{"mistral-v0.3", "the system prompt is asked with", system, false, "<s>[INST] Be.\n\nSo?[/INST]⟦ Yes.</s>⟧"},
 		{"mistral-v0.3", "and so it is in a longer conversation", talk("sBe.", "uSo?", "aYes.", "uIs it?", "aIt is."), false,
 			"<s>[INST] So?[/INST]⟦ Yes.</s>⟧[INST] Be.\n\nIs it?[/INST]⟦ It is.</s>⟧"},
-		{"gemma", "one answer", single, false, "<bos><start_of_turn>user\nWhat is it?<end_of_turn>\n<start_of_turn>model\n⟦It is.<end_of_turn>⟧"},
+		{"gemma", "one answer", single, false, "<bos><start_of_turn>user\nWhat is " +
+			"it?<end_of_turn>\n<start_of_turn>model\n⟦It is.<end_of_turn>⟧"},
 		{"raw", "one answer", single, false, "<|begin_of_text|>What is it?⟦\n\nIt is.<|end_of_text|>⟧"},
-		{"raw", "two answers", double, false, "<|begin_of_text|>So?⟦\n\nIt is.<|end_of_text|>⟧\n\nIs it?⟦\n\nYes.<|end_of_text|>⟧"},
+		{"raw", "two answers", double, false, "<|begin_of_text|>So?⟦\n\nIt is.<|end_of_text|>⟧\n\nIs " +
+			"it?⟦\n\nYes.<|end_of_text|>⟧"},
 		{"raw", "all", single, true, "<|begin_of_text|>⟦What is it?\n\nIt is.<|end_of_text|>⟧"},
 		{"raw", "no answer", talk("uSo?"), false, ""},
 		{"raw", "nothing", nil, false, ""},
@@ -176,11 +194,12 @@ func asks(e *Encoder, messages []chat.Message) ([]int32, error) {
 	for _, s := range r.Markup {
 		special = append(special, tokenizer.Span(s))
 	}
-	return e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{AddSpecial: e.Template.Name == chat.Raw().Name, Special: special}).IDs, nil
+	return e.Tokenizer.Encode(r.Text, tokenizer.EncodeOptions{AddSpecial: e.Template.Name == chat.Raw().Name,
+		Special: special}).IDs, nil
 }
 
-// checkExample holds of whatever is said: the first answer is learned from the prompt that chat gives, and what is learned is
-// the answer as the template writes it and the token that ends it.
+// checkExample holds of whatever is said: the first answer is learned from the prompt that chat gives, and what is
+// learned is the answer as the template writes it and the token that ends it.
 func checkExample(e *Encoder, question, answer string) error {
 	messages := talk("u"+question, "a"+answer)
 	ex, cut, err := e.Encode(dataset.Conversation{Messages: messages})
@@ -205,7 +224,8 @@ func checkExample(e *Encoder, question, answer string) error {
 	}
 	for i, label := range ex.Labels {
 		if want := ex.IDs[i]; i < len(prompt) && label != Ignore || i >= len(prompt) && label != want {
-			return fmt.Errorf("label %d is %d in an example of %d tokens, %d of them the prompt", i, label, len(ex.IDs), len(prompt))
+			return fmt.Errorf("label %d is %d in an example of %d tokens, %d of them the prompt", i, label, len(ex.IDs),
+				len(prompt))
 		}
 	}
 	r, err := e.Template.Render(messages, e.Chat)
@@ -228,7 +248,8 @@ func checkExample(e *Encoder, question, answer string) error {
 }
 
 // pieces join to texts whose tokens go across the end of a question.
-var pieces = []string{"", " ", "  ", "\n", "\n\n", "\n ", "\n  ", "\t", "?", "!\n", "So", "What is it?", "it's", "'", "s", "def f(x):\n    return x", "1", "23", "é", "é", "\u0301", "🙂", "東京",
+var pieces = []string{"", " ", "  ", "\n", "\n\n", "\n ", "\n  ", "\t", "?", "!\n", "So", "What is it?", "it's", "'",
+	"s", "def f(x):\n    return x", "1", "23", "é", "é", "\u0301", "🙂", "東京",
 	"<|eot_id|>", "<|im_end|>", "</s>", "\u00a0", "\u2028", "\x00", "\r\n", "<think>", "</think>"}
 
 func TestPromptIsWhatChatAsks(t *testing.T) {
@@ -277,7 +298,8 @@ func TestLaterPromptsAreAsked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(ex.IDs[:len(prompt)], prompt) || ex.Labels[len(prompt)-1] != Ignore || ex.Labels[len(prompt)] == Ignore {
+			if !slices.Equal(ex.IDs[:len(prompt)], prompt) || ex.Labels[len(prompt)-1] != Ignore ||
+				ex.Labels[len(prompt)] == Ignore {
 				t.Errorf("%s: answer %d does not follow its prompt", family, i/2)
 			}
 		}
@@ -335,7 +357,8 @@ func TestTruncation(t *testing.T) {
 				t.Errorf("seq %d of %d: %d tokens are cut", e.Seq, n, cut)
 			}
 			kept := len(ex.IDs)
-			if !slices.Equal(ex.IDs, whole.IDs[:kept]) || !slices.Equal(ex.Labels, whole.Labels[:kept]) || kept > 0 && ex.Labels[kept-1] == Ignore {
+			if !slices.Equal(ex.IDs, whole.IDs[:kept]) || !slices.Equal(ex.Labels, whole.Labels[:kept]) || kept > 0 &&
+				ex.Labels[kept-1] == Ignore {
 				t.Errorf("seq %d of %d: an example of %d tokens is no beginning", e.Seq, n, kept)
 			}
 			for _, label := range whole.Labels[kept:min(n, e.Seq)] {
@@ -365,7 +388,7 @@ func TestEncoderRefuses(t *testing.T) {
 		{"template", gemma, talk("sBe.", "uSo?", "aYes."), []string{"row 7", "gemma", "message 1", "system"}},
 		{"no end", raw, talk("uSo?", "aYes."), []string{"raw", "never to stop", "eos_token"}},
 		{"no such token", other, talk("uSo?", "aYes."), []string{`no token "<|fin|>"`, "zephyr"}},
-		{"seq", &short, talk("uSo?", "aYes."), []string{"1 tokens", "--seq"}},
+		{"seq", &short, talk("uSo?", "aYes."), []string{"seq 1", "at least 2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ex, _, err := c.e.Encode(dataset.Conversation{Messages: c.messages, Row: 7})
@@ -377,8 +400,8 @@ func TestEncoderRefuses(t *testing.T) {
 	}
 }
 
-// TestManyAnswers: the work for a conversation grows with its length, not with its square. What is allocated counts it: a square
-// would be a hundred times what the tokenizer allocates; it is about twice.
+// TestManyAnswers: the work for a conversation grows with its length, not with its square. What is allocated counts it:
+// a square would be a hundred times what the tokenizer allocates; it is about twice.
 func TestManyAnswers(t *testing.T) {
 	e := encoderOf(t, "raw")
 	e.Seq = 512
@@ -427,7 +450,8 @@ func FuzzTurns(f *testing.F) {
 		f.Add(uint8(i), "122132", "\n||<think>x</think>y||<|eot_id|>|</think>", uint16(1000), false)
 		f.Add(uint8(i), "21201", "a|b", uint16(12), true)
 	}
-	f.Fuzz(func(t *testing.T, family uint8, who, what string, seq uint16, all bool) { // who: 0 to 3 for system, user, assistant, tool
+	// who: 0 to 3 for system, user, assistant, tool
+	f.Fuzz(func(t *testing.T, family uint8, who, what string, seq uint16, all bool) {
 		names := chat.Names()
 		e := encoderOf(t, names[int(family)%len(names)])
 		e.Seq, e.All = 2+int(seq), all
@@ -447,7 +471,8 @@ func FuzzTurns(f *testing.F) {
 			return
 		}
 		n := len(ex.IDs)
-		if len(ex.Labels) != n || n > e.Seq || n > 0 && (ex.Labels[0] != Ignore || ex.Labels[n-1] == Ignore) || cut > 0 && n > 0 && n < e.Seq && all {
+		if len(ex.Labels) != n || n > e.Seq || n > 0 && (ex.Labels[0] != Ignore || ex.Labels[n-1] == Ignore) || cut > 0 &&
+			n > 0 && n < e.Seq && all {
 			t.Fatalf("%d ids, labels %d, seq %d, %d cut", n, ex.Labels, e.Seq, cut)
 		}
 		end, _ := e.Tokenizer.TokenID(e.Template.EndOfTurn())

@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// mix is a number that follows from others and looks like chance: the first 64 bits of the SHA-256 of them all, big-endian.
+// mix returns a pseudo-random number that depends only on values: the first 64 bits of their SHA-256, all big-endian.
 func mix(values ...uint64) uint64 {
 	var b []byte
 	for _, v := range values {
@@ -20,11 +20,11 @@ func mix(values ...uint64) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// Order is the order in which n examples are trained in an epoch: a permutation of 0 to n-1 that depends on the arguments
-// alone and will never be another, since resumed runs rely on it.
+// Order returns the order of n examples in an epoch: a permutation of 0 to n-1. It depends only on the arguments and
+// must never change, because resumed runs rely on it.
 //
-// It is the shuffle of Fisher and Yates from the last place down: place i gets the one at floor(u (i+1) / 2^64), u being the
-// next number of PCG-DXSM (math/rand/v2) with the seeds mix(seed, epoch, 0) and mix(seed, epoch, 1).
+// It is the Fisher–Yates shuffle from the last index down: index i is swapped with floor(u (i+1) / 2^64), where u is
+// the next number of PCG-DXSM (math/rand/v2) with the seeds mix(seed, epoch, 0) and mix(seed, epoch, 1).
 func Order(n int, seed int64, epoch int) []int {
 	r := rand.NewPCG(mix(uint64(seed), uint64(epoch), 0), mix(uint64(seed), uint64(epoch), 1))
 	order := make([]int, n)
@@ -38,18 +38,18 @@ func Order(n int, seed int64, epoch int) []int {
 	return order
 }
 
-// Split holds out a share of the examples for validation. What is held out depends on the questions, the share and the seed
-// alone, and both parts keep the order of the set.
+// Split holds out a share of the examples for validation. Which ones depends only on the questions, the share and the
+// seed. Both parts keep the order of the set.
 //
-// Rows that ask the same from their first message to their last answer, whatever the answers, are on the same side: else the
-// model would be examined on what it has seen. The questions are taken in the order of a hash of seed and question as long as their rows fit into the share,
-// rounded to whole rows. With a share above 0 and at least two different questions each side has at least one; with one
-// question everything is trained. A share of 0 or less holds out nothing.
+// Rows that ask the same questions, whatever the answers, are in the same part: otherwise validation would measure
+// questions that the model has seen. Split takes the questions in the order of a hash of seed and question, and holds
+// out each whose rows still fit into the share, rounded to whole rows. With a share above 0 and at least two different
+// questions, each part has at least one. With one question, or a share of 0 or less, Split holds out nothing.
 func (s *Set) Split(share float64, seed int64) (train, val []Example) {
 	if !(share > 0) {
 		return s.Examples, nil
 	}
-	rows := map[uint64]int{} // how many have a question
+	rows := map[uint64]int{} // by question
 	for _, ex := range s.Examples {
 		rows[ex.key()]++
 	}
@@ -71,7 +71,7 @@ func (s *Set) Split(share float64, seed int64) (train, val []Example) {
 			room -= rows[q]
 		}
 	}
-	if len(held) == 0 { // the share is less than any question has: the one that comes nearest
+	if len(held) == 0 { // every question has more rows than the share: take the one with the fewest
 		held[slices.MinFunc(questions, func(a, b uint64) int { return cmp.Compare(rows[a], rows[b]) })] = true
 	}
 	for _, ex := range s.Examples {
@@ -84,7 +84,7 @@ func (s *Set) Split(share float64, seed int64) (train, val []Example) {
 	return train, val
 }
 
-// key tells questions apart. What asks nothing is alone.
+// key returns a number that identifies the question. An example without a question has its own.
 func (ex Example) key() uint64 {
 	if ex.question != 0 {
 		return ex.question

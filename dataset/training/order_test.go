@@ -225,7 +225,7 @@ func TestPack(t *testing.T) {
 		}
 	}
 	defer func() {
-		if p := recover(); fmt.Sprint(p) != "training: Pack: example 1 has 11 tokens, a row 10" {
+		if p := recover(); fmt.Sprint(p) != "training: Pack: example 1 has 11 tokens, a pack 10" {
 			t.Errorf("an example that is too long: %v", p)
 		}
 	}()
@@ -334,13 +334,15 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestSplitTellsOpenersApart: conversations that all begin with the same greeting are held out by what they go on to ask.
+// TestSplitTellsOpenersApart: conversations that all begin with the same greeting are held out by what they go on to
+// ask.
 func TestSplitTellsOpenersApart(t *testing.T) {
 	for _, opener := range []string{"uHello", "aWelcome."} {
 		s := &Set{}
 		for i := range 20 {
 			messages := append(talk(opener), talk("aHi.", fmt.Sprintf("uWhat is %d?", i/2), "aA number.")...)
-			s.Examples = append(s.Examples, Example{IDs: []int32{1, 2}, Labels: []int32{Ignore, 2}, Row: i, question: asked(messages)})
+			s.Examples = append(s.Examples, Example{IDs: []int32{1, 2}, Labels: []int32{Ignore, 2}, Row: i,
+				question: asked(messages)})
 		}
 		train, val := s.Split(0.5, 0)
 		if len(train) != 10 || len(val) != 10 {

@@ -7,61 +7,62 @@ import (
 	"slices"
 )
 
-// Pack lays examples together into rows of at most seq tokens: each of the result's lists names the examples of a row.
-// Every example of order is in exactly one row and whole. The result depends on the lengths and the order alone.
+// Pack combines examples into packs of at most seq tokens. Each list of the result holds the examples of a pack. Every
+// example of order is in exactly one pack, undivided. The result depends only on the lengths and the order.
 //
-// It is best fit decreasing: the examples from the longest to the shortest, each into the row that has the least room that is
-// still enough. The rows then come in the order of their first example, and the examples of a row in the order
-// given, so that an epoch is not sorted by length. It panics for an example of more than seq tokens.
+// The algorithm is best fit decreasing: from the longest example to the shortest, each goes into the pack with the
+// least room that suffices. The packs are then in the order of their first example, and the examples of a pack in the
+// given order, so that an epoch is not sorted by length. Pack panics if an example has more than seq tokens.
 func Pack(examples []Example, order []int, seq int) [][]int {
-	place := make([]int, len(order)) // places in order, the longest example first
-	for i := range place {
-		place[i] = i
+	longestFirst := make([]int, len(order)) // indices of order
+	for i := range longestFirst {
+		longestFirst[i] = i
 	}
-	length := func(p int) int { return len(examples[order[p]].IDs) }
-	slices.SortStableFunc(place, func(a, b int) int { return cmp.Compare(length(b), length(a)) })
-	var rows [][]int
+	length := func(i int) int { return len(examples[order[i]].IDs) }
+	slices.SortStableFunc(longestFirst, func(a, b int) int { return cmp.Compare(length(b), length(a)) })
+	var packs [][]int
 	open := newShelf(seq)
-	for _, p := range place {
-		n := length(p)
+	for _, i := range longestFirst {
+		n := length(i)
 		if n > seq {
-			panic(fmt.Sprintf("training: Pack: example %d has %d tokens, a row %d", order[p], n, seq))
+			panic(fmt.Sprintf("training: Pack: example %d has %d tokens, a pack %d", order[i], n, seq))
 		}
-		row, room := open.take(n)
+		pack, room := open.take(n)
 		if room < 0 {
-			row, room = len(rows), seq
-			rows = append(rows, nil)
+			pack, room = len(packs), seq
+			packs = append(packs, nil)
 		}
-		rows[row] = append(rows[row], p)
-		open.put(row, room-n)
+		packs[pack] = append(packs[pack], i)
+		open.put(pack, room-n)
 	}
-	for _, row := range rows {
-		slices.Sort(row)
+	for _, pack := range packs {
+		slices.Sort(pack)
 	}
-	slices.SortFunc(rows, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
-	for _, row := range rows {
-		for i, p := range row {
-			row[i] = order[p]
+	slices.SortFunc(packs, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+	for _, pack := range packs {
+		for j, i := range pack {
+			pack[j] = order[i]
 		}
 	}
-	return rows
+	return packs
 }
 
-// A shelf holds rows by the room that they have.
+// A shelf holds packs by their room: the number of tokens that still fit.
 type shelf struct {
-	rows [][]int
-	some []uint64 // a bit for each room that some row has
+	packs [][]int  // by room
+	some  []uint64 // one bit per room: some pack has it
 }
 
 func newShelf(seq int) *shelf { return &shelf{make([][]int, seq+1), make([]uint64, seq/64+1)} }
 
-func (s *shelf) put(row, room int) {
-	s.rows[room] = append(s.rows[room], row)
+func (s *shelf) put(pack, room int) {
+	s.packs[room] = append(s.packs[room], pack)
 	s.some[room/64] |= 1 << (room % 64)
 }
 
-// take takes out a row with the least room for n tokens, and of several the last one put in. Without any, room is -1.
-func (s *shelf) take(n int) (row, room int) {
+// take removes and returns a pack with the least room for n tokens, of several the one that was put last. If there is
+// none, room is -1.
+func (s *shelf) take(n int) (pack, room int) {
 	word := n / 64
 	found := s.some[word] &^ (1<<(n%64) - 1)
 	for found == 0 {
@@ -71,10 +72,10 @@ func (s *shelf) take(n int) (row, room int) {
 		found = s.some[word]
 	}
 	room = 64*word + bits.TrailingZeros64(found)
-	last := len(s.rows[room]) - 1
-	row = s.rows[room][last]
-	if s.rows[room] = s.rows[room][:last]; last == 0 {
+	last := len(s.packs[room]) - 1
+	pack = s.packs[room][last]
+	if s.packs[room] = s.packs[room][:last]; last == 0 {
 		s.some[word] &^= 1 << (room % 64)
 	}
-	return row, room
+	return pack, room
 }

@@ -15,30 +15,30 @@ import (
 	"sync/atomic"
 )
 
-// A Set is a data set as a model is trained on it.
+// A Set is a dataset as examples to train on.
 type Set struct {
-	Examples []Example // those from which something is learned, in the order of the rows
+	Examples []Example // those with targets, in the order of the rows
 
 	Name, Revision, Format string // as of dataset.Conversations
 
-	Rows            int                   // how many were read
-	Truncated       int                   // how many of Examples were cut to fit into Encoder.Seq,
-	TruncatedTokens int                   // and by how many tokens together
-	Empty           []int                 // rows from which nothing is learned: no answer, or a prompt that alone fills Encoder.Seq
-	Uncertified     []dataset.Uncertified // rows that are in Examples, if they are not empty, although no certificate vouches for them
+	Rows            int   // rows that were read
+	Truncated       int   // Examples that were truncated to Encoder.Seq tokens,
+	TruncatedTokens int   // and the tokens that they lost
+	Empty           []int // rows without targets: there is no answer, or the prompt alone takes Encoder.Seq tokens
+	Uncertified     []dataset.Uncertified
 
-	Tokens  int    // of Examples together
-	Targets int    // how many of them are learned
-	MaxID   int32  // the largest of them: a model must have more embeddings than that
+	Tokens  int    // of all Examples
+	Targets int    // target tokens of all Examples
+	MaxID   int32  // the largest token id: the model must have more embeddings
 	SHA256  string // of the ids and labels of all Examples, in hex
 }
 
-// batch is how many conversations are read and then encoded together.
-const batch = 2048
+// encodeChunk is the number of conversations that Load reads and then encodes in parallel.
+const encodeChunk = 2048
 
-// Load reads and encodes a whole data set, on as many threads as GOMAXPROCS allows; the result does not depend on how many.
-// Spec and o are those of [OpenConversations]. Where the certificates that gen wrote stand beside its output, the rows
-// that they do not vouch for are named in the result. It is an error if nothing is left to train on.
+// Load reads and encodes a whole dataset, on as many threads as GOMAXPROCS allows. The result does not depend on their
+// number. spec and o are those of [dataset.OpenConversations]. If gen's certificates are next to its output, the result
+// lists the rows that they do not vouch for. It is an error if no example has targets.
 func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set, error) {
 	if err := e.check(); err != nil {
 		return nil, fmt.Errorf("training: %w", err)
@@ -51,8 +51,8 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	s := &Set{Name: source.Name, Revision: source.Revision, Format: source.Format}
 	tooLong := 0 // of the empty rows
 	for end := false; !end; {
-		conversations := make([]dataset.Conversation, 0, batch)
-		for len(conversations) < batch && !end {
+		conversations := make([]dataset.Conversation, 0, encodeChunk)
+		for len(conversations) < encodeChunk && !end {
 			c, err := source.Next()
 			if end = err == io.EOF; end {
 				break
@@ -62,7 +62,7 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 			}
 			conversations = append(conversations, c)
 		}
-		examples, cuts, err := e.encodeAll(ctx, conversations)
+		examples, truncated, err := e.encodeAll(ctx, conversations)
 		if err != nil {
 			return nil, fmt.Errorf("training: %s: %w", s.Name, err)
 		}
@@ -71,20 +71,19 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 			switch {
 			case len(ex.IDs) > 0:
 				s.Examples = append(s.Examples, ex)
-				if cuts[i] > 0 {
+				if truncated[i] > 0 {
 					s.Truncated++
-					s.TruncatedTokens += cuts[i]
+					s.TruncatedTokens += truncated[i]
 				}
 				continue
-			case cuts[i] > 0:
+			case truncated[i] > 0:
 				tooLong++
 			}
 			s.Empty = append(s.Empty, ex.Row)
 		}
 	}
 	if len(s.Examples) == 0 {
-		return nil, fmt.Errorf("training: %s: nothing is left to train on: of %d rows %d have no answer, and in %d the question alone "+
-			"takes the %d tokens of an example: look at --columns, or raise --seq", s.Name, s.Rows, s.Rows-tooLong, tooLong, e.Seq)
+		return nil, s.nothingLeft(tooLong, e.Seq)
 	}
 	if s.Uncertified, err = source.Uncertified(ctx); err != nil {
 		return nil, err
@@ -93,9 +92,23 @@ func Load(ctx context.Context, spec string, o dataset.Options, e *Encoder) (*Set
 	return s, nil
 }
 
-// encodeAll encodes conversations on all threads. Of several errors it is the first row's.
-func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Conversation) (examples []Example, cuts []int, err error) {
-	examples, cuts = make([]Example, len(conversations)), make([]int, len(conversations))
+// nothingLeft returns the error for a set without targets. In tooLong of its rows the question alone takes seq tokens;
+// the others have no answer.
+func (s *Set) nothingLeft(tooLong, seq int) error {
+	err := &dataset.SettingError{Name: "columns", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
+		"none of its %d rows has an answer: name the column of the answers", s.Name, s.Rows)}
+	if tooLong > 0 {
+		err = &dataset.SettingError{Name: "seq", Err: fmt.Errorf("training: %s: nothing is left to train on: "+
+			"in %d of %d rows the question alone takes all tokens of seq %d, and the others have no answer: raise seq",
+			s.Name, tooLong, s.Rows, seq)}
+	}
+	return err
+}
+
+// encodeAll encodes conversations on all threads. If several fail, it returns the error of the first row.
+func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Conversation) (
+	examples []Example, truncated []int, err error) {
+	examples, truncated = make([]Example, len(conversations)), make([]int, len(conversations))
 	errs := make([]error, len(conversations))
 	var next atomic.Int64
 	var all sync.WaitGroup
@@ -106,7 +119,7 @@ func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Convers
 				if i >= len(conversations) {
 					return
 				}
-				examples[i], cuts[i], errs[i] = e.encode(conversations[i])
+				examples[i], truncated[i], errs[i] = e.encode(conversations[i])
 			}
 		})
 	}
@@ -119,10 +132,10 @@ func (e *Encoder) encodeAll(ctx context.Context, conversations []dataset.Convers
 			return nil, nil, fmt.Errorf("row %d: %w", conversations[i].Row, err)
 		}
 	}
-	return examples, cuts, nil
+	return examples, truncated, nil
 }
 
-// count fills in what follows from the examples.
+// count sets the fields that follow from the examples.
 func (s *Set) count() {
 	h := sha256.New()
 	var b []byte
@@ -140,7 +153,8 @@ func (s *Set) count() {
 	s.SHA256 = hex.EncodeToString(h.Sum(nil))
 }
 
-// Join is a set of several: their rows are counted on from one to the next. Of one set it is that set.
+// Join returns one set of all examples. It numbers the rows of each set after those of the set before. Of one set it
+// returns that set.
 func Join(sets ...*Set) *Set {
 	if len(sets) == 1 {
 		return sets[0]

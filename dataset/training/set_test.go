@@ -51,7 +51,8 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Name != "rows.json" || len(s.Revision) != 64 || s.Format != "Alpaca columns instruction, output" || len(s.Uncertified) != 0 {
+	if s.Name != "rows.json" || len(s.Revision) != 64 || s.Format != "Alpaca columns instruction, output" ||
+		len(s.Uncertified) != 0 {
 		t.Errorf("%q, %q, %q", s.Name, s.Revision, s.Format)
 	}
 	if s.Rows != 5 || len(s.Examples) != 3 || s.Truncated != 1 || !slices.Equal(s.Empty, []int{2, 3}) {
@@ -80,7 +81,7 @@ func TestLoad(t *testing.T) {
 // TestLoadIsTheSame on any number of threads, over several batches, and its SHA256 tells apart what is not the same.
 func TestLoadIsTheSame(t *testing.T) {
 	e := encoderOf(t, "chatml")
-	rows := make([]task, 2*batch+100)
+	rows := make([]task, 2*encodeChunk+100)
 	for i := range rows {
 		rows[i] = task{fmt.Sprintf("What is %d?", i), strings.Repeat("It is. ", i%7) + "So."}
 	}
@@ -141,12 +142,16 @@ func TestLoadRefuses(t *testing.T) {
 		content string
 		want    []string
 	}{
-		{"no answers", chatml, `[{"instruction":"a","output":""}]`, []string{"nothing is left to train on", "of 1 rows 1 have no answer", "--columns"}},
-		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"nothing is left to train on", "1 have no answer"}},
-		{"too long", short, `[{"instruction":"a","output":"b"},{"instruction":"a","output":""}]`, []string{"of 2 rows 1 have no answer", "in 1 the question alone takes the 4 tokens", "--seq"}},
-		{"settings", wrong, `[{"instruction":"a","output":"b"}]`, []string{"0 tokens", "--seq"}},
+		{"no answers", chatml, `[{"instruction":"a","output":""}]`, []string{"nothing is left to train on",
+			"none of its 1 rows has an answer"}},
+		{"questions alone", chatml, `{"messages":[{"role":"user","content":"a"}]}`, []string{"nothing is left to train on",
+			"none of its 1 rows"}},
+		{"too long", short, `[{"instruction":"a","output":"b"},{"instruction":"a","output":""}]`,
+			[]string{"in 1 of 2 rows the question alone takes all tokens of seq 4", "raise seq"}},
+		{"settings", wrong, `[{"instruction":"a","output":"b"}]`, []string{"seq 0", "at least 2"}},
 		{"template", gemma, strings.Join(many, "\n"), []string{"rows.json: row 2500", "gemma"}},
-		{"bad row", chatml, `[{"instruction":"a","output":"b"},{"instruction":"a","output":7}]`, []string{"row 1", "a number"}},
+		{"bad row", chatml, `[{"instruction":"a","output":"b"},{"instruction":"a","output":7}]`,
+			[]string{"row 1", "a number"}},
 		{"nothing", chatml, `[]`, []string{"no rows"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,7 +168,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Load(ctx, write(t, "rows.json", `[{"instruction":"a","output":"b"}]`), dataset.Options{}, chatml); !errors.Is(err, context.Canceled) {
+	if _, err := Load(ctx, write(t, "rows.json", `[{"instruction":"a","output":"b"}]`), dataset.Options{},
+		chatml); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -216,7 +222,8 @@ func TestUncertified(t *testing.T) {
 	put(certificates, lines[0])
 	put(path, rows)
 	s, err := Load(context.Background(), path, dataset.Options{}, e)
-	if err != nil || len(s.Uncertified) != 3 || s.Uncertified[0] != (dataset.Uncertified{Row: 1, Why: "no certificate speaks of it"}) {
+	if err != nil || len(s.Uncertified) != 3 || s.Uncertified[0] != (dataset.Uncertified{Row: 1,
+		Why: "it has no certificate"}) {
 		t.Errorf("%v, %v", s.Uncertified, err)
 	}
 	put(certificates, "{}\n")
@@ -242,7 +249,8 @@ func TestCommittedSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Rows != 2304 || len(s.Examples) != 2304 || s.Uncertified != nil || s.Empty != nil || s.Truncated != 0 {
-		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty, s.Truncated)
+		t.Errorf("%d rows, %d examples, uncertified %v, empty %v, %d cut", s.Rows, len(s.Examples), s.Uncertified, s.Empty,
+			s.Truncated)
 	}
 	train, val := s.Split(0.05, 0)
 	if len(train) != 2189 || len(val) != 115 {
@@ -273,10 +281,12 @@ func TestLoadText(t *testing.T) {
 		if got := e.Tokenizer.Decode(ids, false); got != "<|begin_of_text|>"+text {
 			t.Errorf("seq %d: %q", seq, got)
 		}
-		if s.Targets != len(ids)-1 || s.Rows != len(s.Examples) || s.Format != "plain text" || s.Name != "book.txt" || len(s.SHA256) != 64 {
+		if s.Targets != len(ids)-1 || s.Rows != len(s.Examples) || s.Format != "plain text" || s.Name != "book.txt" ||
+			len(s.SHA256) != 64 {
 			t.Errorf("seq %d: %d trained of %d, %d rows, %q, %q", seq, s.Targets, len(ids), s.Rows, s.Format, s.Name)
 		}
-		if train, val := s.Split(0.5, 1); len(s.Examples) > 10 && (len(val) < len(s.Examples)/2-1 || len(train)+len(val) != len(s.Examples)) {
+		if train, val := s.Split(0.5, 1); len(s.Examples) > 10 && (len(val) < len(s.Examples)/2-1 ||
+			len(train)+len(val) != len(s.Examples)) {
 			t.Errorf("seq %d: split into %d and %d", seq, len(train), len(val))
 		}
 	}
@@ -288,7 +298,7 @@ func TestLoadText(t *testing.T) {
 		{"empty", "", 10, "nothing is left to train on"},
 		{"only a mark", "\ufeff", 10, "nothing is left to train on"},
 		{"not UTF-8", "a\xff", 10, "UTF-8"},
-		{"seq", "a", 1, "--seq"},
+		{"seq", "a", 1, "seq 1"},
 	} {
 		e.Seq = c.seq
 		_, err := LoadText(context.Background(), write(t, "x.txt", c.content), e)
@@ -311,7 +321,7 @@ func TestShow(t *testing.T) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	want := []string{
-		fmt.Sprintf("row 3: %d tokens, %d of them learned, ⟦so⟧", len(ex.IDs), ex.Targets()), "",
+		fmt.Sprintf("row 3: %d tokens, %d target tokens, marked ⟦like this⟧", len(ex.IDs), ex.Targets()), "",
 		`<|im_start|>user`, `\x1b[2J<|im_end|>`, `<|im_start|>assistant`, "⟦é\tx<|im_end|>⟧", "",
 	}
 	if d := cmp.Diff(want, lines[:7]); d != "" {
@@ -339,7 +349,8 @@ func TestShow(t *testing.T) {
 	if err := e.Show(&b, ex, true); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); !strings.Contains(got, "\x1b[32mé\tx<|im_end|>\x1b[0m") || strings.Count(got, "\x1b[32m") != strings.Count(got, "\x1b[0m") || strings.Contains(got, "[2J\x1b") {
+	if got := b.String(); !strings.Contains(got, "\x1b[32mé\tx<|im_end|>\x1b[0m") ||
+		strings.Count(got, "\x1b[32m") != strings.Count(got, "\x1b[0m") || strings.Contains(got, "[2J\x1b") {
 		t.Errorf("in colour: %q", got)
 	}
 	expect.Error(t, e.Show(failing{}, ex, false), "row 3", "disk full")
@@ -398,14 +409,19 @@ func benchmarked(b *testing.B) (e *Encoder, path string) {
 
 // TestJoin counts rows and everything else on from one set to the next.
 func TestJoin(t *testing.T) {
-	a := &Set{Name: "a", Format: "x", Rows: 3, Examples: []Example{{IDs: []int32{1, 2}, Row: 0}, {IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Targets: 2, MaxID: 3, SHA256: "s"}
-	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0}, Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Truncated: 1, TruncatedTokens: 7, Tokens: 1, MaxID: 9, SHA256: "r"}
+	a := &Set{Name: "a", Format: "x", Rows: 3, Examples: []Example{{IDs: []int32{1, 2}, Row: 0},
+		{IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Targets: 2, MaxID: 3, SHA256: "s"}
+	b := &Set{Name: "b", Format: "x", Rows: 2, Examples: []Example{{IDs: []int32{9}, Row: 1}}, Empty: []int{0},
+		Uncertified: []dataset.Uncertified{{Row: 1, Why: "why"}}, Truncated: 1, TruncatedTokens: 7, Tokens: 1, MaxID: 9,
+		SHA256: "r"}
 	if Join(a) != a {
 		t.Error("a set of one is another")
 	}
 	j := Join(a, b)
-	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 || b.Examples[0].Row != 1 ||
-		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Truncated != 1 || j.TruncatedTokens != 7 || j.Tokens != 4 || j.Targets != 2 || j.MaxID != 9 {
+	if j.Name != "a and b" || j.Format != "x" || j.Rows != 5 || len(j.Examples) != 3 || j.Examples[2].Row != 4 ||
+		b.Examples[0].Row != 1 ||
+		len(j.Empty) != 2 || j.Empty[1] != 3 || j.Uncertified[0].Row != 4 || j.Truncated != 1 || j.TruncatedTokens != 7 ||
+		j.Tokens != 4 || j.Targets != 2 || j.MaxID != 9 {
 		t.Errorf("%+v", j)
 	}
 	if k := Join(b, a); k.SHA256 == j.SHA256 || j.SHA256 == "" {

@@ -17,14 +17,14 @@ import (
 	"restyle/tokenizer"
 )
 
-// LoadText makes a set of a file of plain text in UTF-8, for training from nothing. The text is encoded as a whole, behind
-// the token that begins a sequence if the tokenizer puts one in front of a text; no special token is recognised in it.
-// It is divided into chunks of e.Seq tokens, the last of which may be shorter. A chunk begins with the last token of the one
-// before, from which its second one is predicted: so every token of the text is learned exactly once, but for the
-// very first. Of e only Tokenizer and Seq are used.
+// LoadText loads a file of plain text in UTF-8, for training from scratch. It encodes the whole text at once, after the
+// token that starts a sequence if the tokenizer has one, and recognizes no special tokens in it. The examples are
+// chunks of e.Seq tokens; the last one may be shorter. A chunk starts with the last token of the chunk before, which
+// predicts its second token. So every token of the text but the very first is a target exactly once. LoadText uses only
+// e.Tokenizer and e.Seq.
 func LoadText(ctx context.Context, path string, e *Encoder) (*Set, error) {
-	if e.Seq < 2 {
-		return nil, fmt.Errorf("training: chunks of %d tokens (--seq): the shortest from which anything is learned has 2", e.Seq)
+	if err := e.checkSeq(); err != nil {
+		return nil, fmt.Errorf("training: %w", err)
 	}
 	text, err := readText(path)
 	if err != nil {
@@ -57,14 +57,15 @@ func readText(path string) (string, error) {
 		return "", err
 	}
 	if info.Size() > math.MaxInt32 {
-		return "", fmt.Errorf("%s has %d bytes, more than the 2 GiB that are encoded as a whole: train on a part", path, info.Size())
+		return "", fmt.Errorf("%s: %d bytes: at most 2 GiB can be encoded as a whole: train on a part of it", path,
+			info.Size())
 	}
 	b, err := disk.ReadInput(path)
 	if err != nil {
 		return "", err
 	}
 	if !utf8.Valid(b) {
-		return "", errors.New(path + " is not valid UTF-8: convert it")
+		return "", errors.New(path + ": not valid UTF-8: convert it")
 	}
 	return string(b), nil
 }

@@ -34,6 +34,18 @@ func (e *UsageError) Unwrap() error { return e.error }
 // Usagef is fmt.Errorf for a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
+// NameFlag appends the flag to an error that another value of a setting would avoid, one with a method Setting that returns the
+// flag's name. It returns any other error as it is.
+func NameFlag(err error) error {
+	if setting, ok := errors.AsType[interface {
+		error
+		Setting() string
+	}](err); ok {
+		return fmt.Errorf("%w (--%s)", err, setting.Setting())
+	}
+	return err
+}
+
 // Flags is a flag set whose help keeps the order and the groups in which flags were added.
 type Flags struct {
 	*flag.FlagSet
