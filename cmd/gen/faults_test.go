@@ -98,7 +98,7 @@ var faults = []struct {
 	{"401", status(401, "who are you"), cli.Failed, "check the API key"},
 	{"403", status(403, "not you"), cli.Failed, "API key may use this model"},
 	{"404", status(404, "no such page"), cli.Failed, "check the base URL"},
-	{"404 for the model", status(404, "The model `fake` does not exist"), cli.Failed, "name a model that the endpoint serves"},
+	{"404 for the model", status(404, "The model `fake` does not exist"), cli.Failed, "choose a model that the endpoint serves"},
 	{"408", status(408, "too slow"), cli.Retry, "408"},
 	{"413", status(413, "too much"), cli.Failed, "too much"},
 	{"422", status(422, "seed: extra fields not permitted"), cli.Failed, "extra fields"},
@@ -111,7 +111,7 @@ var faults = []struct {
 	{"no quota left", func(c call) {
 		c.w.WriteHeader(429)
 		fmt.Fprintf(c.w, `{"error":{"message":"You exceeded your current quota, %s","type":"insufficient_quota","code":"insufficient_quota"}}`, c.r.Header.Get("Authorization"))
-	}, cli.Failed, "top up the account"},
+	}, cli.Failed, "add credit to the account"},
 	{"500", status(500, "oops"), cli.Retry, "500"},
 	{"502", status(502, "no gateway"), cli.Retry, "502"},
 	{"503", status(503, "not now"), cli.Retry, "503"},
@@ -129,7 +129,7 @@ var faults = []struct {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}, cli.Retry, "no token within"},
-	{"stall in the middle", func(c call) { begun(c, 4); hang(c) }, cli.Retry, "silent for"},
+	{"stall in the middle", func(c call) { begun(c, 4); hang(c) }, cli.Retry, "no data for"},
 	{"cut off without a finish reason", func(c call) { begun(c, 4) }, cli.Retry, "without a finish reason"},
 	{"cut off but for the end mark", func(c call) { begun(c, 4); io.WriteString(c.w, "data: [DONE]\n\n") }, cli.Retry, "without a finish reason"},
 	{"reset in the middle", func(c call) { begun(c, 4); cut(c, 0) }, cli.Retry, "connection lost"},
@@ -158,7 +158,7 @@ var faults = []struct {
 			c.w.(http.Flusher).Flush()
 			time.Sleep(5 * time.Millisecond)
 		}
-	}, cli.Retry, "not finished within"},
+	}, cli.Retry, "not complete within"},
 	{"two answers in one", func(c call) {
 		for _, e := range begun(c, 5) {
 			io.WriteString(c.w, strings.ReplaceAll(e, fmt.Sprintf("chatcmpl-%x", c.hash), "chatcmpl-other"))
@@ -182,7 +182,7 @@ var faults = []struct {
 	{"a redirect to nowhere", func(c call) {
 		c.w.Header().Set("Location", "http://127.0.0.1:1/v1/chat/completions?key="+c.r.Header.Get("Authorization"))
 		c.w.WriteHeader(307)
-	}, cli.Failed, "give the URL that it leads to"},
+	}, cli.Failed, "if you trust the new location"},
 }
 
 // passing are the faults that come and go in a run that finishes. The others end it or, as a 400, belong to a request.
@@ -350,7 +350,7 @@ func TestUnreachable(t *testing.T) {
 		{"TLS wanted", "http://" + strings.TrimPrefix(untrusted.URL, "https://") + "/v1", cli.Failed, "https://"},
 		{"without /v1", plain.URL, cli.Failed, "/v1"},
 		{"wrong model", other.base(), cli.Failed, "another, third"},
-		{"wrong model, no list", unlisted.base(), cli.Failed, "name a model"},
+		{"wrong model, no list", unlisted.base(), cli.Failed, "choose a model"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFolder(t)
