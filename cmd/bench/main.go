@@ -3,13 +3,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"strings"
 
@@ -72,19 +70,15 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	old, err := disk.ReadInput(path)
-	switch {
-	case err == nil && bytes.Equal(old, data):
-		return nil
-	case err == nil:
-		_, err = disk.Backup(path)
-	case errors.Is(err, fs.ErrNotExist):
-		err = nil
-	}
+	f, err := disk.Create(path, 0o644)
 	if err != nil {
 		return err
 	}
-	return disk.Write(path, data, 0o644)
+	if _, err = f.Write(data); err != nil {
+		return errors.Join(err, f.Discard())
+	}
+	_, err = f.CommitBackup(path)
+	return err
 }
 
 // split takes apart flags, with their values, and what else is among them, so that paths may come before flags and after.

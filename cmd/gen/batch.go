@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -83,19 +81,6 @@ func (b *batchFile) commit() (kept string, err error) {
 	if err := b.buf.Flush(); err != nil {
 		return "", err
 	}
-	switch same, err := disk.Same(b.path, b.File); {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return "", err
-	case same:
-		return "", b.Discard()
-	default:
-		if err := b.Sync(); err != nil {
-			return "", err
-		}
-		if kept, err = disk.Backup(b.path); err != nil {
-			return "", err
-		}
-	}
-	return kept, b.Commit()
+	outcome, err := b.CommitBackup(b.path)
+	return outcome.Kept, err
 }

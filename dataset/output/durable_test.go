@@ -129,7 +129,7 @@ func TestDanglingLink(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Dir(target), 0o777), os.Symlink("there/x.json", link)); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != Written || read(t, target) != "new" {
+	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != disk.Written || read(t, target) != "new" {
 		t.Fatal(o, err)
 	}
 	if to, err := os.Readlink(link); err != nil || to != "there/x.json" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"restyle/dataset"
+	"restyle/internal/disk"
 	"restyle/internal/expect"
 	"slices"
 	"testing"
@@ -16,7 +17,7 @@ func TestOutcomes(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
 	certs := dataset.CertificatePath(path)
-	if d := save(t, path, someRows(5)); d.Data.State != Written || d.Certificates.State != Written {
+	if d := save(t, path, someRows(5)); d.Data.State != disk.Written || d.Certificates.State != disk.Written {
 		t.Errorf("first: %+v", d)
 	}
 	first := read(t, path)
@@ -24,7 +25,7 @@ func TestOutcomes(t *testing.T) {
 	if err := errors.Join(os.Chtimes(path, old, old), os.Chtimes(certs, old, old)); err != nil {
 		t.Fatal(err)
 	}
-	if d := save(t, path, someRows(5)); d.Data.State != Unchanged || d.Certificates.State != Unchanged {
+	if d := save(t, path, someRows(5)); d.Data.State != disk.Unchanged || d.Certificates.State != disk.Unchanged {
 		t.Errorf("again: %+v", d)
 	}
 	for _, p := range []string{path, certs} {
@@ -32,21 +33,21 @@ func TestOutcomes(t *testing.T) {
 			t.Errorf("%s was touched: %v, %v", p, info.ModTime(), err)
 		}
 	}
-	if d := save(t, path, someRows(6)); d.Data.State != Replaced || d.Certificates.State != Replaced {
+	if d := save(t, path, someRows(6)); d.Data.State != disk.Replaced || d.Certificates.State != disk.Replaced {
 		t.Errorf("other rows: %+v", d)
 	}
 	if read(t, path+".bak") != first {
 		t.Error("the .bak is not the file before")
 	}
 	second := read(t, path)
-	if d := save(t, path, someRows(7)); d.Data.State != Replaced || read(t, path+".bak.2") != second ||
+	if d := save(t, path, someRows(7)); d.Data.State != disk.Replaced || read(t, path+".bak.2") != second ||
 		read(t, path+".bak") != first {
 		t.Errorf("the .bak.2 is not the file just before: %+v", d)
 	}
 	// The same length, other bytes.
 	rows := someRows(7)
 	rows[6].Instruction = "Tusk 6"
-	if d := save(t, path, rows); d.Data.State != Replaced {
+	if d := save(t, path, rows); d.Data.State != disk.Replaced {
 		t.Errorf("one letter: %+v", d)
 	}
 	var want []string
@@ -154,7 +155,7 @@ func TestLinksStay(t *testing.T) {
 	if err := errors.Join(os.WriteFile(target, []byte("[]\n"), 0o666), os.Symlink(target, link)); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != Replaced {
+	if o, err := WriteFile(link, []byte("new")); err != nil || o.State != disk.Replaced {
 		t.Fatal(o, err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&fs.ModeSymlink == 0 || read(t, target) != "new" {
@@ -167,17 +168,17 @@ func TestWriteFile(t *testing.T) {
 	old := ""
 	for _, c := range []struct {
 		data string
-		want State
+		want disk.State
 		kept []string // path.bak, path.bak.2
-	}{{"one", Written, nil}, {"one", Unchanged, nil}, {"two", Replaced, []string{"one"}},
-		{"", Replaced, []string{"one", "two"}},
-		{"", Unchanged, []string{"one", "two"}}, {"two", Replaced, []string{"one", "two", ""}},
-		{"", Replaced, []string{"one", "two", ""}}} {
+	}{{"one", disk.Written, nil}, {"one", disk.Unchanged, nil}, {"two", disk.Replaced, []string{"one"}},
+		{"", disk.Replaced, []string{"one", "two"}},
+		{"", disk.Unchanged, []string{"one", "two"}}, {"two", disk.Replaced, []string{"one", "two", ""}},
+		{"", disk.Replaced, []string{"one", "two", ""}}} {
 		got, err := WriteFile(path, []byte(c.data))
-		if err != nil || got.State != c.want || (got.Kept != "") != (c.want == Replaced) || read(t, path) != c.data {
+		if err != nil || got.State != c.want || (got.Kept != "") != (c.want == disk.Replaced) || read(t, path) != c.data {
 			t.Errorf("%q: %v, %v", c.data, got, err)
 		}
-		if c.want == Replaced && (read(t, got.Kept) != old || got.String() != "replaced, the old file is kept as "+got.Kept) {
+		if c.want == disk.Replaced && (read(t, got.Kept) != old || got.String() != "replaced, the old file is kept as "+got.Kept) {
 			t.Errorf("%q: %v, and the old file had %q", c.data, got, old)
 		}
 		old = c.data
@@ -195,7 +196,7 @@ func TestWriteFile(t *testing.T) {
 	if err := os.Link(path, path+".bak.4"); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := WriteFile(path, []byte("three")); err != nil || o.State != Replaced ||
+	if o, err := WriteFile(path, []byte("three")); err != nil || o.State != disk.Replaced ||
 		len(folder(t, filepath.Dir(path))) != 5 {
 		t.Error(o, err, folder(t, filepath.Dir(path)))
 	}

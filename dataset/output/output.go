@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"restyle/dataset"
+	"restyle/internal/disk"
 )
 
 // Writer writes rows and their certificates to two files, which appear together at Commit. Its memory does not grow
@@ -23,7 +24,7 @@ type Writer struct {
 type Committed struct {
 	Rows                int
 	DataPath, CertsPath string
-	Data, Certificates  Outcome
+	Data, Certificates  disk.Outcome
 }
 
 // Create returns a Writer for the data file path and its certificates. The extension of path selects the format: .json

@@ -113,7 +113,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "new", "out"+ext)
 			done := save(t, path, rows)
-			if done.Data.State != Written || done.Certificates.State != Written || done.Rows != n || done.DataPath != path {
+			if done.Data.State != disk.Written || done.Certificates.State != disk.Written || done.Rows != n || done.DataPath != path {
 				t.Errorf("%+v", done)
 			}
 			got, err := dataset.ReadRewritten(context.Background(), path)
@@ -252,7 +252,7 @@ func TestKillBetween(t *testing.T) {
 	if c := dataset.Certify(rows, certs); !slices.Equal(c.Valid, []bool{true, true, true, true, false}) {
 		t.Errorf("%+v", c)
 	}
-	if d := save(t, path, after); d.Data.State != Replaced || d.Certificates.State != Unchanged {
+	if d := save(t, path, after); d.Data.State != disk.Replaced || d.Certificates.State != disk.Unchanged {
 		t.Errorf("the second run: %+v", d)
 	}
 	if rows, err := dataset.ReadRewritten(context.Background(), path); err != nil || !slices.Equal(rows, after) {
@@ -412,7 +412,7 @@ func TestCommitAs(t *testing.T) {
 		t.Fatal(err)
 	}
 	done, err := o.CommitAs(other)
-	if err != nil || done.DataPath != other || done.Data.State != Written || read(t, path) != whole {
+	if err != nil || done.DataPath != other || done.Data.State != disk.Written || read(t, path) != whole {
 		t.Fatalf("%+v, %v", done, err)
 	}
 	if rows, err := dataset.ReadRewritten(context.Background(), other); err != nil || !slices.Equal(rows, someRows(1)) {

@@ -18,9 +18,9 @@ func bakName(path string, n int) string {
 	return fmt.Sprintf("%s.bak.%d", path, n)
 }
 
-// Backup gives the file at path a second name before another file takes its place: the first of path.bak, path.bak.2 and
-// so on that is free. It returns that name, or the one under which the same bytes are kept already. It replaces
-// no file, and there is no moment without a file at path, except on a file system without hard links.
+// Backup gives the file at path a second name, before another file replaces it: the first of path.bak, path.bak.2 and so on
+// that is free. It returns that name, or the name of a backup that already has the same bytes. It replaces no file. At no
+// moment is there no file at path, except on a file system without hard links.
 func Backup(path string) (bak string, err error) {
 	for n := 1; ; n++ {
 		bak = bakName(path, n)
@@ -36,6 +36,59 @@ func Backup(path string) (bak string, err error) {
 			return bak, nil
 		}
 	}
+}
+
+// Outcome is the result of [Pending.CommitBackup].
+type Outcome struct {
+	State State
+	// Kept is the name of the backup of the old file, if it was replaced.
+	Kept string
+}
+
+// State tells what happened to the file at a path.
+type State int
+
+const (
+	Written   State = iota + 1 // no file existed
+	Unchanged                  // the file already had these bytes and was not touched
+	Replaced                   // the file had other bytes
+)
+
+// String describes the outcome: "written", "unchanged" or "replaced, the old file is kept as data.json.bak".
+func (o Outcome) String() string {
+	switch o.State {
+	case Written:
+		return "written"
+	case Unchanged:
+		return "unchanged"
+	case Replaced:
+		return "replaced, the old file is kept as " + o.Kept
+	}
+	return "not written"
+}
+
+// CommitBackup is [Pending.CommitAs], but keeps the file at path. If it has other bytes, CommitBackup backs it up first. If it
+// has the same bytes, CommitBackup discards p. path must name a regular file or nothing.
+func (p *Pending) CommitBackup(path string) (Outcome, error) {
+	defer p.Discard()
+	same, err := Same(path, p.File)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Outcome{State: Written}, p.CommitAs(path)
+	case err != nil:
+		return Outcome{}, err
+	case same:
+		return Outcome{State: Unchanged}, p.Discard()
+	}
+	// The new file must be on the disk before the old one is touched.
+	if err := p.Sync(); err != nil {
+		return Outcome{}, err
+	}
+	kept, err := Backup(path)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return Outcome{Replaced, kept}, p.CommitAs(path)
 }
 
 // MoveToBackup renames the file or directory at path to the first of path.bak, path.bak.2 and so on that is free, and returns
