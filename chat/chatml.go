@@ -2,7 +2,7 @@ package chat
 
 var chatml = marks{"<|im_start|>", "\n", "<|im_end|>", "\n"}
 
-// chatml writes plain ChatML: every message as it is.
+// chatml renders ChatML: every message as it is.
 func (p *page) chatml() error {
 	for i, m := range p.messages {
 		if err := p.needRole(i); err != nil {
@@ -17,7 +17,7 @@ func (p *page) chatml() error {
 	return nil
 }
 
-// smollm2 writes SmolLM2: ChatML with a system prompt of its own where the first message is another.
+// smollm2 renders SmolLM2: ChatML with a default system prompt, unless the first message is one.
 func (p *page) smollm2() error {
 	if len(p.messages) > 0 && p.messages[0].Role != "system" {
 		p.header(chatml, "system")
@@ -26,8 +26,8 @@ func (p *page) smollm2() error {
 	return p.chatml()
 }
 
-// qwen25 writes Qwen2.5: ChatML with a system prompt of its own where the first message is another. Results of
-// tools are packed into user turns, and messages of other roles are left out.
+// qwen25 renders Qwen2.5: ChatML with a default system prompt, unless the first message is one. Tool results become
+// user turns, and messages of unknown roles are left out.
 func (p *page) qwen25() error {
 	if err := p.needMessages(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (p *page) qwen25() error {
 	return nil
 }
 
-// toolResult writes message i, the result of a tool. Several in a row share a user turn.
+// toolResult renders message i, a tool result. Consecutive results share a user turn.
 func (p *page) toolResult(i int) {
 	if i == 0 || p.messages[i-1].Role != "tool" {
 		p.own("<|im_start|>user")

@@ -2,8 +2,8 @@ package chat
 
 var gemma = marks{"<start_of_turn>", "\n", "<end_of_turn>", "\n"}
 
-// gemma writes Gemma: questions and answers by turns, all trimmed, no system prompt. At the place of an answer it takes
-// any role.
+// gemma renders Gemma: alternating questions and answers, all trimmed, no system prompt. In the place of an answer it
+// accepts any role.
 func (p *page) gemma() error {
 	if err := p.needMessages(); err != nil {
 		return err
@@ -15,7 +15,7 @@ func (p *page) gemma() error {
 	for i, m := range p.messages {
 		if (m.Role == "user") != (i%2 == 0) {
 			return p.refuse(i, "Conversation roles must alternate user/assistant/user/assistant/...",
-				"begin with a question and join messages of one role, or ask with --raw")
+				"start with a question and join consecutive messages of one role, or use the template raw")
 		}
 		if err := p.needRole(i); err != nil {
 			return err

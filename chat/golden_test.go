@@ -142,7 +142,7 @@ func reference(t testing.TB, parts ...string) string {
 }
 
 func TestReferenceGoldens(t *testing.T) {
-	for _, f := range families {
+	for _, f := range templates {
 		if f.Name == "raw" || f.Name == "qwen3" { // which the reference data does not have
 			continue
 		}
@@ -185,7 +185,7 @@ func TestReferenceGoldens(t *testing.T) {
 }
 
 func TestReferenceTemplates(t *testing.T) {
-	for _, f := range families {
+	for _, f := range templates {
 		if f.Name == "raw" || f.Name == "qwen3" { // which the reference data does not have
 			continue
 		}

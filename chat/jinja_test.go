@@ -27,7 +27,7 @@ var proven = map[string]string{
 
 // TestJinja: our own templates are known as their family, and none has changed since Jinja2 was asked about it.
 func TestJinja(t *testing.T) {
-	for _, f := range families {
+	for _, f := range templates {
 		if got, err := Detect(f.Jinja()); err != nil || got.Name != f.Name {
 			t.Errorf("%s is detected as %q, %v", f.Name, got.Name, err)
 		}

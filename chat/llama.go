@@ -7,7 +7,7 @@ import (
 
 var llama = marks{"<|start_header_id|>", "<|end_header_id|>\n\n", "<|eot_id|>", ""}
 
-// llama3 writes Llama 3: every message trimmed, whatever its role. The BOS belongs to the first message, so an empty
+// llama3 renders Llama 3: every message trimmed, whatever its role. The BOS belongs to the first message, so an empty
 // conversation has none.
 func (p *page) llama3() error {
 	for i, m := range p.messages {
@@ -23,8 +23,8 @@ func (p *page) llama3() error {
 	return nil
 }
 
-// llama31 writes Llama 3.1, where a system turn with two date lines always comes first, with the system prompt in it
-// if the first message is one. Results of tools are written as JSON strings.
+// llama31 renders Llama 3.1: first always a system turn with two date lines, and the system prompt if the first message
+// is one. Tool results are written as JSON strings.
 func (p *page) llama31() error {
 	date := p.DateString
 	if date == "" {
@@ -33,7 +33,7 @@ func (p *page) llama31() error {
 	return p.dated(date)
 }
 
-// llama32 writes Llama 3.2: as 3.1, but its date is today's.
+// llama32 renders Llama 3.2: like 3.1, but Options.Now sets its date.
 func (p *page) llama32() error {
 	date := p.DateString
 	switch {
@@ -82,8 +82,8 @@ func (p *page) dated(date string) error {
 	return nil
 }
 
-// escape is what stands between the quotes of a JSON string as Python's json.dumps(s, ensure_ascii=False) writes it. It
-// differs from encoding/json, which also escapes U+2028, U+2029 and, by default, <, > and &.
+// escape returns s as Python's json.dumps(s, ensure_ascii=False) writes it, without the quotes. encoding/json differs:
+// it also escapes U+2028, U+2029 and, by default, <, > and &.
 func escape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

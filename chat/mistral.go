@@ -1,8 +1,8 @@
 package chat
 
-// mistral writes Mistral v0.3. A system prompt goes in front of the last question, and only if that is the last message
-// of all; otherwise it is lost. There is no generation prompt: a question ends with [/INST], and the space in front of
-// an answer belongs to it.
+// mistral renders Mistral v0.3. A system prompt goes in front of the last question, if that is the last message of all;
+// otherwise it is lost. There is no generation prompt: a question ends with [/INST], and the space after that belongs
+// to the answer.
 func (p *page) mistral() error {
 	if err := p.needMessages(); err != nil {
 		return err
@@ -33,10 +33,10 @@ func (p *page) mistral() error {
 			p.own(" ")
 			p.content(i, strip(m.Content))
 			p.own(p.EOS)
-			p.learn(start)
+			p.target(start)
 		case "tool", "tool_results":
 			return p.refuse(i, "Tool call IDs should be alphanumeric strings with length 9!",
-				"tools are not supported, leave such messages out")
+				"tools are not supported: leave such messages out")
 		default:
 			return p.refuse(i, "Only user and assistant roles are supported, "+
 				"with the exception of an initial optional system message!",
@@ -46,7 +46,7 @@ func (p *page) mistral() error {
 	return nil
 }
 
-// mistralOrder refuses messages that are not questions and answers by turns. Results of tools do not count.
+// mistralOrder refuses messages that do not alternate between questions and answers. Tool results do not count.
 func (p *page) mistralOrder(first int) error {
 	question := true
 	for i := first; i < len(p.messages); i++ {
@@ -55,7 +55,7 @@ func (p *page) mistralOrder(first int) error {
 		case (role == "user") != question:
 			return p.refuse(i, "After the optional system message, "+
 				"conversation roles must alternate user/assistant/user/assistant/...",
-				"begin with a question and join messages of one role, or ask with --raw")
+				"start with a question and join consecutive messages of one role, or use the template raw")
 		default:
 			question = !question
 		}

@@ -2,10 +2,10 @@ package chat
 
 import "strings"
 
-// qwen3 writes Qwen3: ChatML, in which an answer may begin with thoughts, <think> … </think>. Those of answers in front of
-// the last question are left out. The last message of all, if it is an answer, has a place for them, empty where it has
-// none; an answer between the last question and that has one if it has thoughts. Results of tools are packed into user
-// turns, and messages of other roles are left out.
+// qwen3 renders Qwen3: ChatML in which an answer may start with thoughts, <think> … </think>. Before the last question,
+// thoughts are left out. After it, the last message of all, if it is an answer, has a place for them, possibly empty;
+// other answers have one only if they have thoughts. Tool results become user turns, and messages of unknown roles are
+// left out.
 func (p *page) qwen3() error {
 	if err := p.needMessages(); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (p *page) qwen3() error {
 			p.own("\n</think>\n\n")
 			p.content(i, strings.TrimLeft(answer, "\n"))
 			p.own(chatml.end)
-			p.learn(start)
+			p.target(start)
 			p.own(chatml.gap)
 		case "tool":
 			p.toolResult(i)
@@ -43,7 +43,8 @@ func (p *page) qwen3() error {
 	return nil
 }
 
-// lastQuestion is the last message of a user that is not the result of a tool, or the last message where there is none.
+// lastQuestion returns the index of the last user message that is not a tool result, or of the last message if there is
+// none.
 func (p *page) lastQuestion() int {
 	for i := len(p.messages) - 1; i >= 0; i-- {
 		m := p.messages[i]
@@ -55,7 +56,7 @@ func (p *page) lastQuestion() int {
 	return len(p.messages) - 1
 }
 
-// think takes apart what an assistant said: its thoughts up to the first </think>, and the answer behind the last.
+// think splits an assistant's content into its thoughts, up to the first </think>, and the answer after the last.
 func think(content string) (thoughts, answer string) {
 	const begin, end = "<think>", "</think>"
 	first := strings.Index(content, end)

@@ -1,6 +1,6 @@
 package chat
 
-// raw writes the contents of all messages with an empty line between them; see Raw.
+// raw renders the contents of all messages with an empty line between them; see Raw.
 func (p *page) raw() error {
 	for i, m := range p.messages {
 		start := p.text.Len()
@@ -10,7 +10,7 @@ func (p *page) raw() error {
 		p.content(i, m.Content)
 		if m.Role == "assistant" {
 			p.own(p.EOS)
-			p.learn(start)
+			p.target(start)
 		}
 	}
 	return nil

@@ -2,16 +2,16 @@ package chat
 
 import "fmt"
 
-// RefusedError says that a template does not take a conversation.
+// A RefusedError is a conversation that a template does not accept.
 type RefusedError struct {
-	Template string // the name of the family
-	Message  int    // the index of the message that is refused, or -1
-	Role     string // that message's role
-	Reason   string // the template's own words where it has some
+	Template string // name of the template
+	Message  int    // index of the message that it refuses, or -1
+	Role     string // of that message
+	Reason   string // in the template's own words, if it has any
 	Advice   string // what to do about it
 }
 
-// Error is one line: the family, the message, counted from one, the reason and the advice.
+// Error returns one line: the template, the message, counted from one, the reason and the advice.
 func (e *RefusedError) Error() string {
 	what := "the conversation"
 	if e.Message >= 0 {
@@ -27,7 +27,7 @@ func (p *page) refuse(i int, reason, advice string) error {
 // needMessages refuses a conversation without messages, for the templates that look at the first.
 func (p *page) needMessages() error {
 	if len(p.messages) == 0 {
-		return &RefusedError{p.Name, -1, "", "it has no messages", "give at least one question"}
+		return &RefusedError{p.Name, -1, "", "it has no messages", "add at least one question"}
 	}
 	return nil
 }
@@ -35,7 +35,7 @@ func (p *page) needMessages() error {
 // needRole refuses message i if it has no role.
 func (p *page) needRole(i int) error {
 	if p.messages[i].NoRole {
-		return p.refuse(i, "it has no role", "give it the role user or assistant")
+		return p.refuse(i, "it has no role", "set the role to user or assistant")
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (p *page) needRole(i int) error {
 // needContent refuses message i if it has no content.
 func (p *page) needContent(i int) error {
 	if p.messages[i].NoContent {
-		return p.refuse(i, "it has no content", "give it one, empty if need be")
+		return p.refuse(i, "it has no content", "set the content, to an empty string if need be")
 	}
 	return nil
 }

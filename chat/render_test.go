@@ -127,7 +127,7 @@ func FuzzRender(f *testing.F) {
 			}
 		}
 		o := Options{AddGenerationPrompt: prompt, DateString: date, Now: time.Unix(now%1e10, 0)}
-		for _, family := range families {
+		for _, family := range templates {
 			for n := range len(all) + 1 {
 				messages := all[:n]
 				r, err := family.Render(messages, o)
@@ -168,12 +168,12 @@ func TestMessageJSON(t *testing.T) {
 		{`{"role":"user"}`, Message{Role: "user", NoContent: true}, ""},
 		{`{"content":"x","name":"y"}`, Message{Content: "x", NoRole: true}, ""},
 		{`{"Role":"user","CONTENT":"x"}`, Message{NoRole: true, NoContent: true}, ""},
-		{`{"role":"user","content":null}`, Message{}, "content is"},
-		{`{"role":1,"content":"x"}`, Message{}, "role is"},
-		{`{"role":"user","content":[{"type":"text","text":"x"}]}`, Message{}, "want a string"},
+		{`{"role":"user","content":null}`, Message{}, "chat message: content"},
+		{`{"role":1,"content":"x"}`, Message{}, "chat message: role"},
+		{`{"role":"user","content":[{"type":"text","text":"x"}]}`, Message{}, "must be a string"},
 		{`{"role":"assistant","content":"","tool_calls":[]}`, Message{}, "tool_calls"},
-		{`["user","x"]`, Message{}, "want an object"},
-		{`null`, Message{}, "want an object"},
+		{`["user","x"]`, Message{}, "must be an object"},
+		{`null`, Message{}, "must be an object"},
 	} {
 		m := Message{Role: "old", NoContent: true}
 		err := json.Unmarshal([]byte(c.json), &m)
@@ -220,11 +220,11 @@ func TestTypedTokens(t *testing.T) {
 		return b.String()
 	}
 	var tokens string
-	for _, f := range families {
+	for _, f := range templates {
 		tokens += f.BOS + f.EndOfTurn() + f.EOS
 	}
 	tokens += "[INST]<|user|>\n<|im_start|>system\n<|start_header_id|>system<|end_header_id|>\n\n<start_of_turn>user\n"
-	for _, f := range families {
+	for _, f := range templates {
 		want := markup(f, "x")
 		if got := markup(f, tokens); got != want {
 			t.Errorf("%s: the markup is %s, want %s", f.Name, got, want)
@@ -232,7 +232,7 @@ func TestTypedTokens(t *testing.T) {
 	}
 	// A role is given to a template as much as a content is. Most templates take none but their own.
 	taken := ""
-	for _, f := range families {
+	for _, f := range templates {
 		r, err := f.Render([]Message{{Role: "user", Content: "x"}, {Role: tokens, Content: "x"}}, Options{})
 		if err != nil || !strings.Contains(r.Text, tokens) {
 			continue

@@ -10,54 +10,54 @@ import (
 	"strings"
 )
 
-// A Template is a chat template: how conversations are written for the models that share it. It is got from [Detect],
-// [ByName] or [Raw] and may be copied.
+// A Template renders conversations in the chat template of one or several models. Get one from [Detect], [ByName] or
+// [Raw]. It may be copied.
 type Template struct {
-	// Name is how ByName knows it: "llama3.2", "zephyr", …
+	// Name is the name for ByName: "llama3.2", "zephyr", …
 	Name string
 
-	// BOS and EOS are what the template's variables bos_token and eos_token stand for. They are the family's usual ones
-	// and may be set to those of a model's tokenizer_config.json. A template that does not write them ignores them. Raw's
-	// BOS is what the tokenizer puts in front of every text, and matters to Jinja alone.
+	// BOS and EOS are the values of the template's variables bos_token and eos_token. They have usual values, and may be
+	// set to those of a model's tokenizer_config.json. A template that does not write them ignores them. Raw's BOS is the
+	// token that the tokenizer prepends to every text; only Jinja uses it.
 	BOS, EOS string
 
-	endOfTurn string   // closes every turn; empty: EOS does
-	stops     []string // further tokens after which the model has finished
-	sha256    []string // of the templates that are rendered so
+	endOfTurn string   // closes every turn; if empty, EOS does
+	stops     []string // further tokens that end an answer
+	sha256    []string // of the published texts of the template
 	render    func(*page) error
 }
 
-// Raw is the format for a model without a chat template: contents and nothing else, a question as it is. Where there
-// are several messages an empty line stands between them, and in front of an answer it belongs to the answer:
-// the prompt ends with the question. Roles are not written, nor is there a generation prompt, nor a BOS: whether
-// one belongs in front is for the model's tokenizer to say. EOS closes an answer and is empty until it is set.
+// Raw returns the template of a model without one: contents and nothing else, so a question is the prompt as it is.
+// Several messages are separated by an empty line; the one before an answer belongs to the answer, so the prompt ends
+// with the question. Raw writes no roles, no generation prompt and no BOS: the model's tokenizer decides on a BOS. EOS,
+// empty until it is set, closes an answer.
 func Raw() Template { return Template{Name: "raw", render: (*page).raw} }
 
 //go:embed templates/*.jinja
-var templates embed.FS
+var templateFiles embed.FS
 
-// rawBOS begins Raw's template in Jinja if the tokenizer puts a BOS in front of a text: other programs add none to
-// what a template writes.
+// rawBOS starts Raw's template in Jinja if the tokenizer prepends a BOS to every text, because other programs add none
+// to what a template renders.
 const rawBOS = "{{- bos_token -}}\n"
 
-// Jinja returns a chat template in Jinja of our own making, for the files of a model that is asked in this form. Other
-// programs then write the same as Render, and Detect knows it. It has no part for tools but their results. Raw's
-// begins with bos_token if BOS is set.
-func (f Template) Jinja() string {
-	text, err := templates.ReadFile("templates/" + f.Name + ".jinja")
+// Jinja returns a chat template in Jinja, written for this package, for the files of a model that uses this template.
+// It makes other programs render the same as Render, and Detect recognizes it. Of tools it handles only results. Raw's
+// starts with bos_token if BOS is set.
+func (t Template) Jinja() string {
+	text, err := templateFiles.ReadFile("templates/" + t.Name + ".jinja")
 	if err != nil {
-		panic("chat: " + err.Error()) // a family without its file
+		panic("chat: " + err.Error()) // a template without its file
 	}
-	if f.Name == Raw().Name && f.BOS != "" {
+	if t.Name == Raw().Name && t.BOS != "" {
 		return rawBOS + string(text)
 	}
 	return string(text)
 }
 
-// families has the sha256 of each template text that models are published with. Where all line breaks stand in string
-// literals, the second one is of the spelling with \n; ChatML also has a form that first gives add_generation_prompt
-// a default. testdata/make.py proves that they all write the same.
-var families = []Template{
+// templates has the sha256 of each text that models are published with. If all line breaks are in string literals, the
+// second one is of the spelling with \n. ChatML also has a form that first sets a default for add_generation_prompt.
+// testdata/make.py proves that all texts of a template render the same.
+var templates = []Template{
 	{
 		Name: "llama3", BOS: "<|begin_of_text|>", EOS: "<|eot_id|>",
 		endOfTurn: "<|eot_id|>", stops: []string{"<|end_of_text|>"},
@@ -133,47 +133,48 @@ var families = []Template{
 	Raw(),
 }
 
-// Names returns the names of the families, Raw the last.
+// Names returns the names of all templates, Raw's last.
 func Names() []string {
-	names := make([]string, len(families))
-	for i, f := range families {
-		names[i] = f.Name
+	names := make([]string, len(templates))
+	for i, t := range templates {
+		names[i] = t.Name
 	}
 	return names
 }
 
-// ByName returns the family of that name.
+// ByName returns the template of that name.
 func ByName(name string) (Template, error) {
-	for _, f := range families {
-		if f.Name == name {
-			return f, nil
+	for _, t := range templates {
+		if t.Name == name {
+			return t, nil
 		}
 	}
-	return Template{}, fmt.Errorf("no chat template is called %q: use one of %s", name, strings.Join(Names(), ", "))
+	return Template{}, fmt.Errorf("chat template %q: unknown: use one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Detect returns the family of a template by its text, the value of chat_template in tokenizer_config.json or the
-// contents of chat_template.jinja. The text must be the published one or Jinja's to the letter, save for the kind of its line
-// breaks and one at the end, which Jinja does not see either. The empty text, a model without a template, is Raw.
-func Detect(template string) (Template, error) {
-	if template == "" {
+// Detect returns the template with this text, the value of chat_template in tokenizer_config.json or the contents of
+// chat_template.jinja. The text must be a published one or Jinja's, except for the kind of line breaks and one at the
+// end, which Jinja ignores, too. The empty text, a model without a template, is Raw.
+func Detect(text string) (Template, error) {
+	if text == "" {
 		return Raw(), nil
 	}
-	unix := strings.ReplaceAll(strings.ReplaceAll(template, "\r\n", "\n"), "\r", "\n")
+	unix := strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	bare := strings.TrimSuffix(unix, "\n")
 	for _, text := range []string{bare, bare + "\n"} {
 		sum := hash(text)
-		for _, f := range families {
-			if slices.Contains(f.sha256, sum) || text == f.Jinja() {
-				return f, nil
+		for _, t := range templates {
+			if slices.Contains(t.sha256, sum) || text == t.Jinja() {
+				return t, nil
 			}
 		}
 		if text == rawBOS+Raw().Jinja() {
 			return Raw(), nil
 		}
 	}
-	return Template{}, fmt.Errorf("chat template with sha256 %s is not supported: give --template NAME "+
-		"if it writes the same as one of %s; raw is without a template", hash(template), strings.Join(Names(), ", "))
+	return Template{}, fmt.Errorf("chat template with sha256 %s is not supported: if it renders the same as one of these, "+
+		"choose that "+
+		"by its name: %s; raw is without a template", hash(text), strings.Join(Names(), ", "))
 }
 
 func hash(text string) string {
@@ -181,15 +182,14 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// EndOfTurn returns the token that closes a turn, the last thing an assistant has to write. It is empty for Raw
-// without an EOS.
-func (f Template) EndOfTurn() string { return cmp.Or(f.endOfTurn, f.EOS) }
+// EndOfTurn returns the token that closes a turn, the last one of an answer. It is empty for Raw without an EOS.
+func (t Template) EndOfTurn() string { return cmp.Or(t.endOfTurn, t.EOS) }
 
-// Stops returns the tokens after which an answer is over, EndOfTurn first. Those that a model's vocabulary lacks mean
-// nothing; those of its generation_config.json count as well.
-func (f Template) Stops() []string {
+// Stops returns the tokens that end an answer, EndOfTurn first. A model's vocabulary may lack some of them, and its
+// generation_config.json may add others.
+func (t Template) Stops() []string {
 	var stops []string
-	for _, s := range append([]string{f.EndOfTurn(), f.EOS}, f.stops...) {
+	for _, s := range append([]string{t.EndOfTurn(), t.EOS}, t.stops...) {
 		if s != "" && !slices.Contains(stops, s) {
 			stops = append(stops, s)
 		}

@@ -32,7 +32,7 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%s is detected as %s", c.name, f.Name)
 			continue
 		}
-		for _, part := range []string{hash(c.template), "llama3.2", "gemma", "raw is without a template", "--template NAME"} {
+		for _, part := range []string{hash(c.template), "llama3.2", "gemma", "raw is without a template"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %q lacks %s", c.name, err, part)
 			}
@@ -40,12 +40,12 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestTable: no two families share a name or a template, and each sum is one.
+// TestTable: no two templates share a name or a template, and each sum is one.
 func TestTable(t *testing.T) {
 	names, sums := map[string]bool{}, map[string]bool{}
-	for _, f := range families {
+	for _, f := range templates {
 		if names[f.Name] {
-			t.Errorf("two families are called %s", f.Name)
+			t.Errorf("two templates are called %s", f.Name)
 		}
 		names[f.Name] = true
 		for _, sum := range f.sha256 {
@@ -80,7 +80,7 @@ func TestStops(t *testing.T) {
 		"gemma":        {"<end_of_turn>", "<eos>"},
 		"raw":          nil,
 	}
-	for _, f := range families {
+	for _, f := range templates {
 		if got := f.Stops(); !slices.Equal(got, want[f.Name]) {
 			t.Errorf("%s stops at %q, want %q", f.Name, got, want[f.Name])
 		}

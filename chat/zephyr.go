@@ -1,7 +1,7 @@
 package chat
 
-// zephyr writes Zephyr and TinyLlama: no BOS, and messages of other roles left out. The generation prompt hangs on the
-// last message, so an empty conversation has none.
+// zephyr renders Zephyr and TinyLlama: no BOS, and messages of unknown roles left out. The generation prompt depends on
+// the last message, so an empty conversation has none.
 func (p *page) zephyr() error {
 	for i, m := range p.messages {
 		switch m.Role {
@@ -9,7 +9,7 @@ func (p *page) zephyr() error {
 			if err := p.needContent(i); err != nil {
 				return err
 			}
-			// The role is one of three words of the template's, and <|user|> may be a token.
+			// The template's text has the role as one of three words, and <|user|> may be a token.
 			p.turn(marks{"<|" + m.Role + "|>", "\n", p.EOS, "\n"}, i, "", m.Content)
 		}
 	}

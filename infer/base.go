@@ -8,8 +8,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// BaseOf reads which model a tuned one was made from: base_model in the front matter of its model card, README.md, where
-// the hub looks for it too. It is empty where that is not said.
+// BaseOf returns the base model of a tuned model: base_model in the front matter of its model card, README.md, where
+// the hub looks for it, too. It is empty if the card does not say.
 func BaseOf(dir string) string {
 	f, err := disk.OpenInput(filepath.Join(dir, "README.md"))
 	if err != nil {

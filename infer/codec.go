@@ -11,24 +11,25 @@ import (
 	"restyle/tokenizer"
 )
 
-// A Codec is how text goes into a model and comes out of it.
+// A Codec turns conversations into a model's tokens, and its tokens into text.
 type Codec struct {
 	Tokenizer *tokenizer.Tokenizer
-	Template  chat.Template // the chat template, with the BOS and EOS of the model's tokenizer
+	Template  chat.Template // with the BOS and EOS of the model's tokenizer
 	Ends      []int32       // tokens that end an answer
 }
 
-// CodecOf reads the language of a model from its files: tokenizer.json, the chat template or, where template is not
-// empty, the family of that name (chat.Names), and the tokens that end an answer. A tokenizer that is not the model's is
-// refused.
+// CodecOf returns the codec of a model, from its files: tokenizer.json, the chat template, and the tokens that end an
+// answer. If template is not empty, it is the name of a chat template (chat.Names) to use instead of the model's. A
+// tokenizer that belongs to another model is an error.
 func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 	if codec.Template, err = pickTemplate(c, template); err != nil {
 		return codec, err
 	}
 	data, err := c.ReadFile("tokenizer.json")
 	if errors.Is(err, fs.ErrNotExist) {
-		return codec, fmt.Errorf("%s has no tokenizer.json, without which nothing can be asked: "+
-			"get the file from the model's repository, or save it with transformers (AutoTokenizer.from_pretrained, save_pretrained)", c.Name)
+		return codec, fmt.Errorf("%s has no tokenizer.json, so no text can become its tokens: "+
+			"get the file from the model's repository, or save it with transformers (AutoTokenizer.from_pretrained, "+
+			"save_pretrained)", c.Name)
 	}
 	if err != nil {
 		return codec, err
@@ -37,7 +38,8 @@ func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 		return codec, fmt.Errorf("tokenizer.json of %s: %w", c.Name, err)
 	}
 	if err := checkTokenizer(codec.Tokenizer, c); err != nil {
-		return codec, fmt.Errorf("tokenizer.json of %s is not the tokenizer of this model: %w; take it and the weights from the same place", c.Name, err)
+		return codec, fmt.Errorf("tokenizer.json of %s is not the tokenizer of this model: %w; "+
+			"take it and the weights from the same place", c.Name, err)
 	}
 	if err := codec.checkTemplate(c.Name, template); err != nil {
 		return codec, err
@@ -51,8 +53,9 @@ func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 	return codec, nil
 }
 
-// fits refuses a template that was asked for by name if the vocabulary lacks what it begins a text or ends an answer with:
-// the model could never end one. Raw has neither, and learns what the tokenizer puts in front of every text.
+// checkTemplate refuses a template that was chosen by name if the vocabulary lacks its BOS or its end of an answer: the
+// model could never end one. For Raw, which has neither, it sets BOS to the token that the tokenizer prepends to every
+// text.
 func (l *Codec) checkTemplate(model, template string) error {
 	if l.Template.Name == chat.Raw().Name {
 		l.Template.BOS = ""
@@ -74,12 +77,11 @@ func (l *Codec) checkTemplate(model, template string) error {
 			others = append(others, name)
 		}
 	}
-	return fmt.Errorf("--template %s: the vocabulary of %s has no token %s, which this template needs: use one of %s",
+	return fmt.Errorf("template %s: the vocabulary of %s has no token %s, which it needs: use one of %s",
 		template, model, missing, strings.Join(others, ", "))
 }
 
-// lacks returns the token of a family that a vocabulary does not have, the one that begins a text or ends an answer; ""
-// if both are there.
+// missingToken returns the BOS or the end of an answer of a template, if the vocabulary lacks it, or "" if it has both.
 func missingToken(t *tokenizer.Tokenizer, template chat.Template) string {
 	needed := []string{template.EndOfTurn()}
 	if r, err := template.Render([]chat.Message{{Role: "user"}}, chat.Options{}); err == nil && r.BOS {
@@ -93,8 +95,8 @@ func missingToken(t *tokenizer.Tokenizer, template chat.Template) string {
 	return ""
 }
 
-// Apply makes a model's small files say what this language is, so that whoever opens them, or what Save makes of them,
-// asks in the same form. Files that say it already stay as they are. changed is false then.
+// Apply sets a model's small files to this codec's template, so that whoever opens or saves the model uses it. If the
+// files have the template already, it changes nothing and returns false.
 func (l Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 	if own, err := chat.Detect(c.Tokenizer.ChatTemplate); err == nil && own.Name == l.Template.Name {
 		return false, nil
@@ -103,10 +105,11 @@ func (l Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 	if !ok {
 		end = -1
 	}
-	return true, c.SetTemplate(hf.ChatTemplate{Jinja: l.Template.Jinja(), BOS: l.Template.BOS, EOS: l.Template.EOS, End: end})
+	return true, c.SetTemplate(hf.ChatTemplate{Jinja: l.Template.Jinja(), BOS: l.Template.BOS, EOS: l.Template.EOS,
+		End: end})
 }
 
-// pickFamily chooses the chat template.
+// pickTemplate returns the template of that name, or the model's own.
 func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err error) {
 	if name != "" {
 		template, err = chat.ByName(name)
@@ -125,20 +128,20 @@ func pickTemplate(c *hf.Checkpoint, name string) (template chat.Template, err er
 	return template, nil
 }
 
-// compare finds out that a tokenizer belongs to another model: it has ids that the model has no embedding for, lacks the
-// tokens that end the model's answers, or is less than half as large. (Embeddings are often somewhat larger than the
-// vocabulary, for the sake of round sizes.)
+// checkTokenizer reports how a tokenizer does not fit a model: it has ids for which the model has no embedding, lacks
+// the tokens that end the model's answers, or has less than half as many tokens as there are embeddings. (There are
+// often a few more embeddings than tokens, to have a round number.)
 func checkTokenizer(t *tokenizer.Tokenizer, c *hf.Checkpoint) error {
 	vocab := c.Config.Vocab
 	switch {
 	case int(t.MaxID()) >= vocab:
-		return fmt.Errorf("its ids go up to %d, and the model has embeddings for %d", t.MaxID(), vocab)
+		return fmt.Errorf("its ids go up to %d, but the model has %d embeddings", t.MaxID(), vocab)
 	case 2*t.VocabSize() < vocab:
-		return fmt.Errorf("it has %d tokens, and the model has embeddings for %d", t.VocabSize(), vocab)
+		return fmt.Errorf("it has %d tokens, but the model has %d embeddings", t.VocabSize(), vocab)
 	}
 	for _, id := range c.Generation.EOS {
 		if t.Token(id) == "" {
-			return fmt.Errorf("it has no token %d, with which the model ends an answer", id)
+			return fmt.Errorf("it lacks token %d, with which the model ends an answer", id)
 		}
 	}
 	return nil

@@ -86,10 +86,10 @@ func TestApply(t *testing.T) {
 // TestTemplateDoesNotFit: a template whose tokens the vocabulary lacks is refused, with those that would do.
 func TestTemplateDoesNotFit(t *testing.T) {
 	for _, c := range []struct{ begin, end, template, says string }{
-		{"<|endoftext|>", "<|im_end|>", "llama3", "has no token <|eot_id|>, which this template needs: use one of chatml, qwen2.5, qwen3, smollm2, raw"},
+		{"<|endoftext|>", "<|im_end|>", "llama3", "has no token <|eot_id|>, which it needs: use one of chatml, qwen2.5, qwen3, smollm2, raw"},
 		{"<other>", "<|eot_id|>", "llama3.2", "has no token <|begin_of_text|>"},
 		{"<bos>", "<end>", "gemma", "has no token <end_of_turn>"},
-		{"<|begin_of_text|>", "<|eot_id|>", "chatml", "has no token <|im_end|>, which this template needs: use one of llama3, llama3.1, llama3.2, raw"},
+		{"<|begin_of_text|>", "<|eot_id|>", "chatml", "has no token <|im_end|>, which it needs: use one of llama3, llama3.1, llama3.2, raw"},
 		{"<s>", "</s>", "zephyr", ""},
 		{"<no>", "</s>", "zephyr", ""}, // which writes no BOS
 		{"<no>", "</s>", "mistral-v0.3", "has no token <s>"},

@@ -1,5 +1,5 @@
-// Package infer asks a model: an [Engine] holds a model with its tokenizer and chat template, a [Generation] is one answer
-// under way, a [Sampler] chooses the tokens.
+// Package infer generates answers: an [Engine] holds a model with its tokenizer and chat template, a [Generation] is
+// one answer in progress, a [Sampler] chooses its tokens.
 package infer
 
 import (
@@ -15,63 +15,64 @@ import (
 	"restyle/tokenizer"
 )
 
-// OpenOptions are how a model is opened. The zero value takes all of it from the model's files.
+// OpenOptions configure Open. The zero value takes everything from the model's files.
 type OpenOptions struct {
-	// Hub is where models are fetched from. Default nil: hub.FromEnv.
+	// Hub downloads models. Default nil: hub.FromEnv.
 	Hub *hub.Hub
-	// DType is the type of weights and activations, BF16 or F32. Default 0: BF16 if most weights are stored in it and none in
-	// F16, of which BF16 would lose digits; else F32.
+	// DType is the type of weights and activations, BF16 or F32. Default 0: BF16 if more weights are stored in BF16 than
+	// in F32 and none in F16, which would lose digits in BF16; otherwise F32.
 	DType tensor.DType
-	// Context is the most tokens of a prompt and its answer together, for which memory is taken. It is cut down to what the
-	// model was made for. Default 0: 4096.
+	// Context is the maximum number of tokens of a prompt and its answer together. It sets the size of the KV cache, and
+	// is limited to the model's positions. Default 0: 4096.
 	Context int
-	// Progress, when set, is told how many bytes of the weights are loaded, and of how many. See hf.Checkpoint.Load.
+	// Progress, if not nil, is called with the number of bytes of the weights loaded, and of all. See hf.Checkpoint.Load.
 	Progress func(done, total int64)
-	// Template names a chat template (chat.Names) to use instead of the model's own. "raw" uses none.
+	// Template is the name of a chat template (chat.Names) to use instead of the model's own; "raw" uses none.
 	Template string
-	// MaxTokens is the largest number of tokens in one batch for Model.Loss and Model.Logits, for which memory is taken.
-	// Default 0: none, which is enough for answers.
+	// MaxTokens is the maximum number of tokens of a batch for Model.Loss and Model.Logits; it sets the size of
+	// activations. Default 0: these cannot be called, which is enough for answers.
 	MaxTokens int
 }
 
 const defaultContext = 4096
 
-// DTypes are the types of weights and activations by the names that people give them; auto leaves it to the model's files.
+// DTypes maps the names of dtypes in settings to types of weights and activations. auto leaves the choice to the
+// model's files.
 var DTypes = map[string]tensor.DType{"auto": 0, "bf16": tensor.BF16, "fp32": tensor.F32}
 
-// An Engine is a model that can be asked. It makes one answer at a time and is not safe for concurrent use.
+// An Engine generates answers of a model, one at a time. It is not safe for concurrent use.
 type Engine struct {
-	// Name is what the model was opened by, with the commit of a hub repository.
+	// Name is the name that the model was opened by, with the commit if it is from the hub.
 	Name string
-	// Context is the most tokens of a prompt and its answer together.
+	// Context is the maximum number of tokens of a prompt and its answer together.
 	Context int
-	// Model is the model, Tokenizer its tokenizer, nil for an engine made by New, and Template its chat template.
+	// Tokenizer and Template are nil and zero in an engine made by New.
 	Model     *model.Model
 	Tokenizer *tokenizer.Tokenizer
 	Template  chat.Template
 
 	vocab  int
-	ends   map[int32]bool // tokens that end an answer
+	ends   map[int32]bool // end-of-answer tokens
 	extend func(ids []int32) (logits []float32, err error)
-	greedy func(ids []int32) (id int32, logits []float32, err error) // extend for the highest logit: its id, or logits; may be nil
+	greedy func(ids []int32) (id int32, logits []float32, err error) // see model.Model.Greedy; may be nil
 	trim   func(n int)
-	stream func() (decode func(id int32) string, flush func() string) // nil without a tokenizer
+	stream func() (decode func(id int32) string, flush func() string) // nil if there is no tokenizer
 	close  func() error
 
-	cached  []int32     // the tokens that are in the cache
-	current *Generation // the one that may go on
+	cached  []int32     // tokens in the KV cache
+	current *Generation // the latest one; any earlier one fails
 }
 
-// Open opens a model for asking, by a name that hf.Open knows: starter, a directory, or a hub repository. It reads the
-// weights to the device, the tokenizer, the chat template and the generation config, and refuses a tokenizer that is not
-// the model's.
+// Open opens a model by a name that hf.Open accepts: starter, a directory, or a hub repository. It loads the weights
+// onto the device, and reads the tokenizer, the chat template and the generation config. A tokenizer that belongs to
+// another model is an error.
 func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) (e *Engine, err error) {
 	c, err := hf.Open(ctx, o.Hub, name)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	codec, err := CodecOf(c, o.Template) // cheap, and so before the weights are read
+	codec, err := CodecOf(c, o.Template) // cheap, so before the weights
 	if err != nil {
 		return nil, err
 	}
@@ -104,9 +105,9 @@ func Open(ctx context.Context, dev *kernels.Device, name string, o OpenOptions) 
 	return e, nil
 }
 
-// New makes an engine of a model alone: it takes and gives token ids, and no text. context is the most tokens of a prompt
-// and its answer, 0 for 4096, and cut down to the model's; ends are the tokens that end an answer. The model stays the
-// caller's, to be closed after the engine.
+// New returns an engine that takes and returns only token ids, no text. context is the maximum number of tokens of a
+// prompt and its answer, 0 for 4096, limited to the model's positions. ends are the tokens that end an answer. The
+// caller keeps the model, and closes it after the engine.
 func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 	if context <= 0 {
 		context = defaultContext
@@ -122,7 +123,7 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 		trim:   cache.Trim,
 		close:  cache.Close,
 	}
-	if !m.Device().IsCPU() { // from where logits take longer than one number
+	if !m.Device().IsCPU() { // downloading all logits takes longer than downloading one id
 		e.greedy = func(ids []int32) (int32, []float32, error) { return m.Greedy(cache, ids) }
 	}
 	for _, id := range ends {
@@ -131,8 +132,8 @@ func New(m *model.Model, context int, ends []int32) (*Engine, error) {
 	return e, nil
 }
 
-// NewWithCodec makes an engine of a model that somebody else holds, such as one in training, and that speaks l. The model is to be
-// closed after the engine.
+// NewWithCodec returns an engine for a model that the caller keeps, such as one in training, with a tokenizer and a
+// chat template. The caller closes the model after the engine.
 func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 	e, err := New(m, context, codec.Ends)
 	if err != nil {
@@ -146,30 +147,30 @@ func NewWithCodec(m *model.Model, codec Codec, context int) (*Engine, error) {
 	return e, nil
 }
 
-// DType is the type of the model's weights and activations.
+// DType returns the type of the model's weights and activations.
 func (e *Engine) DType() tensor.DType { return e.Model.DType() }
 
-// Close gives back what the engine holds: its cache, and a model that Open opened.
+// Close frees the engine's KV cache, and the model if Open opened it.
 func (e *Engine) Close() error { return e.close() }
 
-// ResetCache empties the cache. It is called when the weights of the model have changed: what the engine read before them it would
-// otherwise take for read.
+// ResetCache empties the KV cache. Call it after the model's weights have changed: the cache holds keys and values of
+// the old ones.
 func (e *Engine) ResetCache() {
 	e.cached = e.cached[:0]
 	e.trim(0)
 }
 
-// A Prompt is a conversation as the model reads it.
+// A Prompt is a conversation as tokens.
 type Prompt struct {
 	IDs      []int32
-	Messages []chat.Message // what of the conversation is in it
-	Dropped  int            // how many of the oldest turns did not fit
+	Messages []chat.Message // those that the prompt contains
+	Dropped  int            // number of oldest turns that did not fit
 }
 
-// Prompt renders a conversation, up to the point where the answer begins. Room is kept for an answer of so many tokens, at
-// most a quarter of the context, and a quarter for 0; the oldest turns go until what is left fits beside it. Only what the
-// template itself wrote can become special tokens. A conversation that the template refuses, or of which the last turn
-// alone is too long, is an error.
+// Prompt renders a conversation up to the start of the answer. It keeps room for an answer of answer tokens, at most a
+// quarter of the context; 0 means a quarter. It drops the oldest turns until the rest fits. Only text that the template
+// itself wrote can become special tokens. It is an error if the template refuses the conversation, or if the last turn
+// alone is too long.
 func (e *Engine) Prompt(messages []chat.Message, answer int) (Prompt, error) {
 	if e.Tokenizer == nil {
 		return Prompt{}, errors.New("this engine has no tokenizer: give it token ids")
@@ -181,10 +182,11 @@ func (e *Engine) Prompt(messages []chat.Message, answer int) (Prompt, error) {
 		answer = quarter
 	}
 	room := e.Context - min(answer, quarter)
-	p.Messages, p.Dropped, err = e.Template.Fit(messages, chat.Options{AddGenerationPrompt: true}, room, func(r chat.Rendered) int {
-		p.IDs = e.encode(r)
-		return len(p.IDs)
-	})
+	p.Messages, p.Dropped, err = e.Template.Fit(messages, chat.Options{AddGenerationPrompt: true}, room,
+		func(r chat.Rendered) int {
+			p.IDs = e.encode(r)
+			return len(p.IDs)
+		})
 	return p, err
 }
 
@@ -199,7 +201,7 @@ func (e *Engine) encode(r chat.Rendered) []int32 {
 		Special:    markup,
 	}).IDs
 	for raw && len(ids) > 1 && e.ends[ids[len(ids)-1]] {
-		ids = ids[:len(ids)-1] // some tokenizers end a text, but the answer goes on from here
+		ids = ids[:len(ids)-1] // some tokenizers append an end token, but the answer continues the text
 	}
 	return ids
 }

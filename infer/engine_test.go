@@ -372,7 +372,7 @@ func TestOpenErrors(t *testing.T) {
 		}), OpenOptions{}, "is not the tokenizer of this model: its ids go up to 330"},
 		{"another end", copyOf(func(dir string) {
 			edit(dir, "generation_config.json", `"eos_token_id": 2`, `"eos_token_id": 999`)
-		}), OpenOptions{}, "it has no token 999"},
+		}), OpenOptions{}, "it lacks token 999"},
 		{"unknown template", copyOf(func(dir string) {
 			edit(dir, "tokenizer_config.json", "assistant", "bot")
 		}), OpenOptions{}, "template"},

@@ -8,40 +8,40 @@ import (
 	"time"
 )
 
-// Options say how one answer is made.
+// Options configure one answer.
 type Options struct {
 	Sampling
-	// MaxTokens is the most tokens of the answer. 0: until the context is full.
+	// MaxTokens is the maximum number of tokens of the answer. 0: until the context is full.
 	MaxTokens int
-	// Stop are texts at which the answer ends; they are not part of it.
+	// Stop lists texts that end the answer. They are not part of it.
 	Stop []string
-	// IgnoreEnd goes on behind tokens that end an answer, for measurements.
+	// IgnoreEnd continues after tokens that end an answer, for measurements.
 	IgnoreEnd bool
 }
 
-// Reason says why an answer ended.
+// Reason is why an answer ended.
 type Reason string
 
-// The reasons.
+// The reasons why an answer ends.
 const (
-	Stopped   Reason = "stop"      // the model wrote a token that ends an answer, or a stop string
-	Length    Reason = "length"    // it has MaxTokens tokens
+	Stopped   Reason = "stop"      // the model generated an end token or a stop string
+	Length    Reason = "length"    // it has Options.MaxTokens tokens
 	Full      Reason = "context"   // the context is full
 	Cancelled Reason = "cancelled" // the caller's context was done
 )
 
-// A Result is what is known of an answer, so far or at its end.
+// A Result describes an answer, so far or at its end.
 type Result struct {
-	Reason Reason  // empty while the answer is not over, or after an error
+	Reason Reason  // empty until the answer ends, and after an error
 	IDs    []int32 // the answer's tokens, without the one that ended it
-	Prompt int     // tokens of the prompt
-	Reused int     // of these, how many the cache held already
-	// First is the time to the first token, Total to the last one. Both count the model's work alone, not what the caller
-	// did between two calls of Next.
+	Prompt int     // number of tokens of the prompt
+	Reused int     // number of those that were in the KV cache already
+	// First is the time to the first token, Total to the last. Both count only the time inside Next, not what the caller
+	// does between calls.
 	First, Total time.Duration
 }
 
-// Speed is tokens a second after the first token, 0 for an answer of less than two.
+// Speed returns tokens per second after the first token, or 0 for an answer of fewer than two.
 func (r Result) Speed() float64 {
 	if len(r.IDs) < 2 || r.Total <= r.First {
 		return 0
@@ -49,7 +49,7 @@ func (r Result) Speed() float64 {
 	return float64(len(r.IDs)-1) / (r.Total - r.First).Seconds()
 }
 
-// A Generation is one answer under way. It is used like a bufio.Scanner:
+// A Generation is one answer in progress. Use it like a bufio.Scanner:
 //
 //	g, err := engine.Start(prompt, options)
 //	…
@@ -58,43 +58,45 @@ func (r Result) Speed() float64 {
 //	}
 //	if err := g.Err(); err != nil …
 //
-// Two engines answer side by side when their generations take turns.
+// To run two engines side by side, alternate between their generations.
 type Generation struct {
 	e       *Engine
 	o       Options
 	sampler *Sampler
 	stops   stops
-	decode  func(id int32) string // nil without a tokenizer
+	decode  func(id int32) string // nil if there is no tokenizer
 	flush   func() string
-	feed    []int32 // what the model has to read before the next token
+	feed    []int32 // tokens that the model has to read before the next one
 	text    string
 	result  Result
 	err     error
 	over    bool
 }
 
-// chunk is how many tokens of a prompt the model reads before the caller's context is looked at again.
+// prefillChunk is the number of tokens of a prompt that the model reads between two checks of the caller's context.
 const prefillChunk = 512
 
-// Start begins the answer to a prompt. Of a prompt that begins like what the engine read or wrote last, only the rest is
-// read. Any answer that the engine has under way ends with an error. A prompt that leaves no room in the context is an
-// error, and so is an id that the vocabulary does not have.
+// Start starts the answer to a prompt. If the prompt starts with tokens that the KV cache still holds, the model reads
+// only the rest. The engine's previous Generation, if it has not ended, fails. A prompt that leaves no room in the
+// context is an error, and so is an id outside the vocabulary.
 func (e *Engine) Start(prompt []int32, o Options) (*Generation, error) {
 	switch {
 	case len(prompt) == 0:
 		return nil, errors.New("the prompt is empty: give at least one token")
 	case len(prompt) >= e.Context:
-		return nil, fmt.Errorf("the prompt of %d tokens leaves no room for an answer in the context of %d: shorten it, or make the context larger", len(prompt), e.Context)
+		return nil, fmt.Errorf("the prompt of %d tokens leaves no room for an answer in the context of %d: "+
+			"shorten it, or enlarge the context", len(prompt), e.Context)
 	case o.MaxTokens < 0:
-		return nil, fmt.Errorf("at most %d tokens: give a number of tokens, or 0 for as many as fit", o.MaxTokens)
+		return nil, fmt.Errorf("MaxTokens %d: must be a number of tokens, or 0 for as many as fit", o.MaxTokens)
 	case slices.Contains(o.Stop, ""):
-		return nil, errors.New("a stop string is empty: it would end every answer before it began")
+		return nil, errors.New("a stop string is empty: it would end every answer before its first token")
 	case len(o.Stop) > 0 && e.stream == nil:
-		return nil, errors.New("stop strings need a tokenizer, and this engine has none")
+		return nil, errors.New("stop strings need a tokenizer, but this engine has none")
 	}
 	for i, id := range prompt {
 		if id < 0 || int(id) >= e.vocab {
-			return nil, fmt.Errorf("token %d of the prompt is %d, outside the vocabulary of %d: it was made with another tokenizer", i, id, e.vocab)
+			return nil, fmt.Errorf("token %d of the prompt is %d, outside the vocabulary of %d: use the model's own tokenizer",
+				i, id, e.vocab)
 		}
 	}
 	sampler, err := NewSampler(o.Sampling, prompt)
@@ -105,7 +107,7 @@ func (e *Engine) Start(prompt []int32, o Options) (*Generation, error) {
 	if e.stream != nil {
 		g.decode, g.flush = e.stream()
 	}
-	// The last token of the prompt is always read again: its logits are needed.
+	// The model always reads the last token of the prompt, for its logits.
 	g.result.Prompt, g.result.Reused = len(prompt), commonPrefix(e.cached, prompt[:len(prompt)-1])
 	e.trim(g.result.Reused)
 	e.cached = e.cached[:g.result.Reused]
@@ -122,8 +124,8 @@ func commonPrefix(a, b []int32) int {
 	return n
 }
 
-// Next makes the next token and says whether there is one, or text that was held back. After it says no, Err and Result
-// say why. When ctx is done the answer ends with what it has, which is no error.
+// Next generates the next token and reports whether there is one, or text that was held back. After it returns false,
+// Err and Result tell why. If ctx is done, the answer ends with what it has, without an error.
 func (g *Generation) Next(ctx context.Context) bool {
 	g.text = ""
 	if g.over {
@@ -146,11 +148,11 @@ func (g *Generation) Next(ctx context.Context) bool {
 	return g.text != ""
 }
 
-// next makes a token and the text that it completes. It returns the reason when that was the end.
+// next generates a token and the text that it completes. It returns a reason if that ended the answer.
 func (g *Generation) next(ctx context.Context) Reason {
 	e := g.e
 	if e.current != g {
-		g.err = errors.New("the engine has begun another answer: it makes one at a time")
+		g.err = errors.New("the engine has started another answer: it generates one at a time")
 		return ""
 	}
 	var id int32
@@ -189,7 +191,7 @@ func (g *Generation) next(ctx context.Context) Reason {
 	return ""
 }
 
-// choose has the model read what it has to, and chooses the token behind it.
+// choose runs the model on feed, and chooses the next token.
 func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	e := g.e
 	after := func(err error) error { return fmt.Errorf("after %d tokens: %w", len(e.cached), err) }
@@ -219,7 +221,7 @@ func (g *Generation) choose(ctx context.Context) (id int32, err error) {
 	return id, nil
 }
 
-// finish lets out what was held back: an unfinished character, and what could have become a stop string.
+// finish releases the text that was held back: an incomplete character, and what could have become a stop string.
 func (g *Generation) finish() {
 	if g.flush == nil {
 		return
@@ -231,12 +233,12 @@ func (g *Generation) finish() {
 	}
 }
 
-// Text is what Next added to the answer: often a word, sometimes nothing, never a part of a character. It is empty in an
-// engine without a tokenizer.
+// Text returns the text that Next added to the answer: often a word, sometimes nothing, never part of a character. It
+// is empty if the engine has no tokenizer.
 func (g *Generation) Text() string { return g.text }
 
-// Err is what went wrong, nil for an answer that ended.
+// Err returns the error that ended the answer, or nil if it ended without one.
 func (g *Generation) Err() error { return g.err }
 
-// Result is what is known of the answer so far. Its IDs may grow; they must not be changed.
+// Result describes the answer so far. Later calls of Next may append to its IDs; the caller must not change them.
 func (g *Generation) Result() Result { return g.result }

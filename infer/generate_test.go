@@ -266,7 +266,7 @@ func TestGenerateErrors(t *testing.T) {
 		{"long prompt", ids, Options{}, "the prompt of 10 tokens leaves no room for an answer in the context of 10"},
 		{"foreign token", []int32{3, 256}, Options{}, "token 1 of the prompt is 256, outside the vocabulary of 256"},
 		{"negative token", []int32{-1}, Options{}, "token 0 of the prompt is -1"},
-		{"negative length", []int32{3}, Options{MaxTokens: -1}, "at most -1 tokens"},
+		{"negative length", []int32{3}, Options{MaxTokens: -1}, "MaxTokens -1"},
 		{"temperature", []int32{3}, Options{Sampling: Sampling{Temperature: -1}}, "temperature -1"},
 		{"empty stop", []int32{3}, Options{Stop: []string{"a", ""}}, "a stop string is empty"},
 	} {

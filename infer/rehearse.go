@@ -8,8 +8,8 @@ import (
 	"restyle/model"
 )
 
-// Rehearse has a model read a question and a token of its answer, of so many tokens together. With a device that computes nothing
-// (see kernels.Builds) it shows which kernels an Engine launches.
+// Rehearse runs a prompt and one token of its answer through a model, tokens tokens in all. On a device that only
+// records (see kernels.Builds) this tells which kernels an Engine launches.
 func Rehearse(m *model.Model, tokens int) error {
 	if tokens < 2 {
 		return nil
@@ -26,7 +26,7 @@ func Rehearse(m *model.Model, tokens int) error {
 	return errors.Join(err, cache.Close())
 }
 
-// precompile compiles the kernels of an engine that is to be opened, in parallel.
+// precompile compiles the kernels of an engine in parallel, before it is opened.
 func precompile(ctx context.Context, dev *kernels.Device, c model.Config, o model.Options) error {
 	return dev.Precompile(ctx, func(dev *kernels.Device) error {
 		m, err := model.New(dev, c, o)

@@ -10,52 +10,55 @@ import (
 	"slices"
 )
 
-// Sampling says how the next token is chosen from the logits. The steps are those of Hugging Face's generate, in its
-// order: repetition penalty, temperature, top-k, top-p, min-p, softmax, draw. The zero value is greedy.
+// Sampling configures how the next token is chosen from the logits. The steps and their order are those of Hugging
+// Face's generate: repetition penalty, temperature, top-k, top-p, min-p, softmax, draw. The zero value is greedy
+// decoding.
 type Sampling struct {
-	// Temperature divides the logits. 0 takes the highest logit, among equals the lowest id, and ignores what follows
-	// but for the repetition penalty.
+	// Temperature divides the logits. 0 chooses the highest logit, among equals the lowest id; then of the other settings
+	// only RepetitionPenalty has an effect.
 	Temperature float64
-	// TopK keeps the K highest scores, and whatever equals the last of them (Fan et al., 2018). 0 keeps all.
+	// TopK keeps the K highest scores, and all that equal the lowest of these (Fan et al., 2018). 0 keeps all.
 	TopK int
-	// TopP keeps the most probable tokens until their probabilities sum to P, at least one (nucleus sampling, Holtzman et
-	// al., 2019). 0 and 1 keep all.
+	// TopP keeps the most probable tokens until their probabilities add up to P, at least one (nucleus sampling, Holtzman
+	// et al., 2019). 0 and 1 keep all.
 	TopP float64
-	// MinP drops tokens that are less than P times as probable as the most probable one (Nguyen et al., 2024). 0 keeps all.
+	// MinP drops tokens that are less than P times as probable as the most probable one (Nguyen et al., 2024). 0 keeps
+	// all.
 	MinP float64
-	// RepetitionPenalty divides the positive and multiplies the negative logits of tokens that stand in the prompt or the
-	// answer already, once each (CTRL, Keskar et al., 2019). 0 and 1 change nothing.
+	// RepetitionPenalty divides positive logits and multiplies negative ones of all tokens that occur in the prompt or the
+	// answer, once each (CTRL, Keskar et al., 2019). 0 and 1 change nothing.
 	RepetitionPenalty float64
-	// Seed and the number of the token in its answer are all that the draw depends on, beside the probabilities.
+	// Seed determines the draws: apart from the probabilities, each depends only on Seed and the token's index in its
+	// answer.
 	Seed uint64
 }
 
-// Check says which setting is out of its range.
+// Check reports a setting that is out of range.
 func (s Sampling) Check() error {
 	switch {
 	case !(s.Temperature >= 0) || math.IsInf(s.Temperature, 1):
-		return fmt.Errorf("temperature %v: give 0 (greedy) or a number above", s.Temperature)
+		return fmt.Errorf("temperature %v: must be a finite number, at least 0 (greedy)", s.Temperature)
 	case s.TopK < 0:
-		return fmt.Errorf("top-k %d: give a number of tokens, or 0 for all", s.TopK)
+		return fmt.Errorf("top-k %d: must be a number of tokens, or 0 for all", s.TopK)
 	case !(s.TopP >= 0 && s.TopP <= 1):
-		return fmt.Errorf("top-p %v: give a share above 0, up to 1", s.TopP)
+		return fmt.Errorf("top-p %v: must be at least 0 and at most 1", s.TopP)
 	case !(s.MinP >= 0 && s.MinP <= 1):
-		return fmt.Errorf("min-p %v: give a share from 0 to 1", s.MinP)
+		return fmt.Errorf("min-p %v: must be at least 0 and at most 1", s.MinP)
 	case !(s.RepetitionPenalty >= 0) || math.IsInf(s.RepetitionPenalty, 1):
-		return fmt.Errorf("repetition penalty %v: give 1 for none, or a number above 0", s.RepetitionPenalty)
+		return fmt.Errorf("repetition penalty %v: must be a positive finite number, or 0 or 1 for none", s.RepetitionPenalty)
 	}
 	return nil
 }
 
-// A Sampler chooses the tokens of one answer. It keeps its scratch memory between tokens; it is not safe for concurrent
-// use.
+// A Sampler chooses the tokens of one answer. It keeps its scratch memory between tokens, and is not safe for
+// concurrent use.
 type Sampler struct {
 	Sampling
 	step uint64         // tokens drawn
-	seen map[int32]bool // what the repetition penalty falls on
-	past []int32        // the same in order, each id once
+	seen map[int32]bool // ids that the repetition penalty applies to
+	past []int32        // the same ids in the order of their first occurrence
 
-	// The candidates: what is left after each filter, by ascending id.
+	// The candidates that are left after each filter, by ascending id.
 	ids     []int32
 	scores  []float32
 	weights []float64 // exp(score - highest score)
@@ -64,7 +67,7 @@ type Sampler struct {
 	active []int32
 }
 
-// NewSampler begins an answer to a prompt of these ids. Settings that are out of range are an error.
+// NewSampler returns a Sampler for the answer to a prompt. Settings that are out of range are an error.
 func NewSampler(s Sampling, prompt []int32) (*Sampler, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
@@ -85,11 +88,11 @@ func (s *Sampler) remember(id int32) {
 
 func (s *Sampler) penalises() bool { return s.RepetitionPenalty != 0 && s.RepetitionPenalty != 1 }
 
-// greedy says that the highest logit is chosen, whatever came before.
+// greedy reports whether the highest logit is chosen, whatever came before.
 func (s *Sampler) greedy() bool { return s.Temperature == 0 && !s.penalises() }
 
-// Next chooses a token and remembers it. The logits are [vocab] and are not changed. Logits of which one is NaN or +Inf,
-// or all are -Inf, are an error: the model or its weights are broken.
+// Next chooses a token and remembers it. logits is [vocab] and is not changed. If a logit is NaN or +Inf, or all are
+// -Inf, that is an error: the model or its weights are broken.
 func (s *Sampler) Next(logits []float32) (int32, error) {
 	if err := s.filter(logits); err != nil {
 		return 0, err
@@ -100,7 +103,7 @@ func (s *Sampler) Next(logits []float32) (int32, error) {
 	return id, nil
 }
 
-// Distribution gives the ids among which Next would draw, ascending, and their probabilities. It draws nothing.
+// Distribution returns the ids among which Next would draw, ascending, and their probabilities. It draws nothing.
 func (s *Sampler) Distribution(logits []float32) (ids []int32, probs []float64, err error) {
 	if err := s.filter(logits); err != nil {
 		return nil, nil, err
@@ -113,7 +116,7 @@ func (s *Sampler) Distribution(logits []float32) (ids []int32, probs []float64, 
 	return slices.Clone(s.ids), probs, nil
 }
 
-// filter leaves the candidates for the draw, with their weights.
+// filter sets the candidates of the draw and their weights.
 func (s *Sampler) filter(logits []float32) error {
 	top, err := s.load(logits)
 	if err != nil {
@@ -122,7 +125,7 @@ func (s *Sampler) filter(logits []float32) error {
 	highest := s.scores[top]
 	temperature := float32(s.Temperature)
 	if temperature == 0 || highest/temperature > math.MaxFloat32 || highest/temperature < -math.MaxFloat32 {
-		s.keepOnly(top) // where the division overflows too: its limit is greedy
+		s.keepOnly(top) // if the division overflows, too: its limit is greedy decoding
 		return nil
 	}
 	if temperature != 1 {
@@ -146,8 +149,8 @@ func (s *Sampler) filter(logits []float32) error {
 	return nil
 }
 
-// load makes every finite logit a candidate of weight 1, with the repetition penalty on it, and says where the highest
-// is, among equals the first.
+// load makes every finite logit a candidate of weight 1, applies the repetition penalty, and returns the index of the
+// highest candidate, the first among equals.
 func (s *Sampler) load(logits []float32) (top int, err error) {
 	n := len(logits)
 	if cap(s.ids) < n {
@@ -169,7 +172,8 @@ func (s *Sampler) load(logits []float32) (top int, err error) {
 	for id, score := range s.scores {
 		switch {
 		case score > math.MaxFloat32 || score != score:
-			return 0, fmt.Errorf("the logit of token %d is %v: the model's weights, or a computation in it, overflowed", id, score)
+			return 0, fmt.Errorf("the logit of token %d is %v: the model's weights are broken, or a computation overflowed", id,
+				score)
 		case score < -math.MaxFloat32:
 			continue
 		case score > highest:
@@ -179,13 +183,13 @@ func (s *Sampler) load(logits []float32) (top int, err error) {
 		kept++
 	}
 	if kept == 0 {
-		return 0, errors.New("every logit is -Inf, so that no token can follow: the model's weights are broken")
+		return 0, errors.New("every logit is -Inf: the model's weights are broken")
 	}
 	s.ids, s.scores, s.weights = s.ids[:kept], s.scores[:kept], s.weights[:kept]
 	return top, nil
 }
 
-// divide applies the temperature. What it sends to -Inf is no candidate any more.
+// divide divides the scores by the temperature and drops those that become -Inf.
 func (s *Sampler) divide(temperature float32) {
 	low := float32(0)
 	for i := range s.scores {
@@ -202,7 +206,7 @@ func (s *Sampler) keepOnly(i int) {
 	s.ids, s.scores, s.weights = s.ids[:1], s.scores[:1], s.weights[:1]
 }
 
-// keep drops the candidates that do not pass.
+// keep keeps the candidates for which pass returns true.
 func (s *Sampler) keep(pass func(i int) bool) {
 	kept := 0
 	for i := range s.ids {
@@ -214,12 +218,12 @@ func (s *Sampler) keep(pass func(i int) bool) {
 	s.ids, s.scores, s.weights = s.ids[:kept], s.scores[:kept], s.weights[:kept]
 }
 
-// cut takes candidates from the highest score down, among equals the lowest id first, until their weights sum to limit.
-// It returns the score and the place of the last one taken.
+// cut takes candidates from the highest score down, among equals the lowest id first, until their weights add up to
+// limit. It returns the score and the index of the last one taken.
 //
-// Nothing is sorted but the few candidates around the cut: a histogram over the scores says in which bin the cut falls,
-// and the bin's members are looked at more closely.
-func (s *Sampler) cut(limit float64) (last float32, place int) {
+// It sorts only the few candidates around the cut: a histogram of the scores tells in which bin the cut is, and then
+// the members of that bin get a histogram of their own.
+func (s *Sampler) cut(limit float64) (last float32, index int) {
 	const fewEnough = 64
 	active, above := s.active[:len(s.scores)], 0.0
 	for i := range active {
@@ -259,11 +263,11 @@ func (s *Sampler) cut(limit float64) (last float32, place int) {
 			return s.scores[i], int(i)
 		}
 	}
-	i := active[len(active)-1] // rounding: the sum stayed just under the limit
+	i := active[len(active)-1] // rounding kept the sum just below the limit
 	return s.scores[i], int(i)
 }
 
-// draw picks a candidate by inverting the cumulative distribution at a uniform number.
+// draw draws a candidate by inverting the cumulative distribution at a uniform number.
 func (s *Sampler) draw() int32 {
 	target := uniform(s.Seed, s.step) * sum(s.weights)
 	var cumulative float64
@@ -280,8 +284,8 @@ func (s *Sampler) draw() int32 {
 	return s.ids[last]
 }
 
-// uniform is a number in [0, 1) that depends on seed and step alone, so that an answer can be told again from its seed
-// and two models that are asked with one seed differ only by their probabilities.
+// uniform returns a number in [0, 1) that depends only on seed and step. So the same seed reproduces an answer, and two
+// models that are asked with the same seed differ only by their probabilities.
 func uniform(seed, step uint64) float64 {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[0:], seed)
@@ -297,13 +301,14 @@ func sum(v []float64) (total float64) {
 	return total
 }
 
-// exp is e^x for x <= 0, to 1e-9 relative, and 0 where that is under 1e-300: a fraction of math.Exp's time, and draws
-// need no more. With x = (k + f)·ln 2 and |f| <= 1/2 it is 2^k times the series of e^(f·ln 2).
+// exp returns e^x for x <= 0, to a relative error of 1e-9, and 0 if that is below 1e-300. It takes a fraction of
+// math.Exp's time, and draws need no more precision. With x = (k + f)·ln 2 and |f| <= 1/2 it is 2^k times the series of
+// e^(f·ln 2).
 func exp(x float64) float64 {
 	if x < -690 {
 		return 0
 	}
-	k := int64(x*math.Log2E - 0.5) // towards zero, so to the nearest
+	k := int64(x*math.Log2E - 0.5) // truncates towards zero: rounds to nearest
 	y := x - float64(k)*math.Ln2
 	y2 := y * y
 	series := 1 + y + y2*(1./2+y*(1./6)+y2*(1./24+y*(1./120)+y2*(1./720+y*(1./5040)+y2*(1./40320))))

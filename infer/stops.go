@@ -2,18 +2,18 @@ package infer
 
 import "strings"
 
-// stops finds stop strings in text that comes in pieces. What could be the beginning of one is held back until it is
-// clear; the outcome does not depend on how the text was cut into pieces.
+// stops finds stop strings in text that arrives in parts. It holds back what could be the start of one until that is
+// decided. The result does not depend on how the text was divided.
 type stops struct {
 	texts []string
 	held  string
 }
 
-// push takes a piece of text and gives back what may be shown. found says that a stop string is complete: what stands in
-// front of it is shown, itself and all behind it is not. The one that is complete first counts, of several that end at
-// the same place the longest.
-func (s *stops) push(piece string) (show string, found bool) {
-	text := s.held + piece
+// push adds text and returns what may be shown. If found is true, a stop string is complete: the text before it is
+// shown, it and all after it are not. Of several, the one that is complete first counts; of several that end at the
+// same byte, the longest.
+func (s *stops) push(add string) (show string, found bool) {
+	text := s.held + add
 	start, end := -1, len(text)+1
 	for _, stop := range s.texts {
 		if i := strings.Index(text, stop); i >= 0 && (i+len(stop) < end || i+len(stop) == end && i < start) {
@@ -36,7 +36,7 @@ func (s *stops) push(piece string) (show string, found bool) {
 	return text[:len(text)-keep], false
 }
 
-// rest is what was held back, when no more text comes.
+// rest returns the text that was held back, at the end of the answer.
 func (s *stops) rest() string {
 	held := s.held
 	s.held = ""

@@ -110,7 +110,7 @@ var modelsMutants = []mutant{
 	{"models/infer-speed-counts-first", "infer/generate.go", "float64(len(r.IDs)-1)", "float64(len(r.IDs))", "./infer"},
 	{"models/stops-longest-lost", "infer/stops.go", "i+len(stop) == end && i < start", "i+len(stop) == end && i > start", "./infer"},
 	{"models/stops-beginning-shown", "infer/stops.go", "n := min(len(stop)-1, len(text))", "n := min(len(stop)-2, len(text))", "./infer"},
-	{"models/stops-held-forgotten", "infer/stops.go", "text := s.held + piece", "text := piece", "./infer"},
+	{"models/stops-held-forgotten", "infer/stops.go", "text := s.held + add", "text := add", "./infer"},
 	{"models/top-k-one-more", "infer/sampling.go", "s.cut(float64(s.TopK))", "s.cut(float64(s.TopK + 1))", "./infer"},
 	{"models/top-k-drops-ties", "infer/sampling.go", "return s.scores[i] >= last })\n\t}\n\tfor", "return s.scores[i] > last })\n\t}\n\tfor", "./infer"},
 	{"models/top-p-before-temperature", "infer/sampling.go", "s.weights[i] = exp(float64(score) - float64(highest))", "s.weights[i] = exp((float64(score) - float64(highest)) * s.Temperature)", "./infer"},
