@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxAsk is the length in bytes of the longest clause that Ask returns, and maxAskWords its length in words: more than
-// that does not go into a sentence.
+// maxAsk and maxAskWords are the maximum lengths of a clause that Ask returns, in bytes and words: a longer one does not
+// fit into a sentence.
 const (
 	maxAsk      = 130
 	maxAskWords = 20
 )
 
-// Ask finds the request in a question and returns it as an imperative clause that fits after "you would like me to":
-// first letter in lower case, no final punctuation, first and second person exchanged. So "Could you please write a
-// Python program that reverses my list?" becomes "write a Python program that reverses your list". A long request is
-// cut at a clause boundary. ok is false when no clause is found that would read well.
+// Ask returns the request in a question as an imperative clause that fits after "you would like me to": first letter in
+// lower case, no final punctuation, first and second person exchanged. So "Could you please write a Python program that
+// reverses my list?" becomes "write a Python program that reverses your list". Ask truncates a long request at a clause
+// boundary. ok is false if there is no clause that would read well.
 func Ask(question string) (ask string, ok bool) {
 	if len(question) > 4096 {
 		question = question[:4096]
@@ -34,7 +34,7 @@ func Ask(question string) (ask string, ok bool) {
 	return "", false
 }
 
-// splitRequests cuts a line after each mark that ends a sentence.
+// splitRequests splits a line after each mark that ends a sentence.
 func splitRequests(line string) []string {
 	var out []string
 	start := 0
@@ -51,7 +51,7 @@ func splitRequests(line string) []string {
 	return append(out, line[start:])
 }
 
-// courtesies are ways to begin a request, longest first where one begins another; "you would like me to" replaces them.
+// courtesies are beginnings of a request that "you would like me to" replaces.
 var courtesies = []string{
 	"please", "kindly", "hi", "hello", "hey", "ok", "okay", "so", "now", "then", "next", "just", "and",
 	"could you please", "can you please", "would you please", "will you please", "could you", "can you", "would you", "will you",
@@ -63,7 +63,7 @@ var courtesies = []string{
 	"what is a good way to", "what's a good way to", "is there a way to", "is it possible to", "tell me how to", "the goal is to",
 }
 
-// request turns one sentence into the clause, or "".
+// request returns the clause that Ask makes of one sentence, "" if there is none.
 func request(s string) string {
 	s = cleanLine(s)
 	s = strings.TrimLeft(s, `"'*-–—:>#0123456789.) `)
@@ -86,7 +86,7 @@ func request(s string) string {
 	if rest := strings.TrimLeft(strings.TrimPrefix(whole, cut), ", "); cut != "" && rest != "" {
 		next, _, _ := strings.Cut(rest, " ")
 		if slices.Contains(conditions, strings.ToLower(next)) {
-			return "" // what was cut off decides what was asked for
+			return "" // the truncated part changes the request
 		}
 	}
 	s = exchangePersons(cut)
@@ -108,8 +108,8 @@ func request(s string) string {
 // conditions are words with which a condition begins.
 var conditions = []string{"when", "if", "unless", "where", "else", "otherwise", "except", "only"}
 
-// pronounFirst tells whether a clause speaks of "it" or "them" before it has named anything: then the thing was named in
-// a sentence that is not part of the clause.
+// pronounFirst reports whether a clause has a pronoun such as "it" before any noun: then the noun is in a sentence that is
+// not part of the clause.
 func pronounFirst(words []string) bool {
 	for _, w := range words[1:] {
 		switch w = strings.Trim(w, `"'(),`); w {
@@ -122,7 +122,7 @@ func pronounFirst(words []string) bool {
 	return false
 }
 
-// unspeakable are words with which a clause would be taken for talk about the answer itself, or for the other person.
+// unspeakable are words that would make a clause sound like talk about the answer itself, or about another person.
 var unspeakable = []string{"rewrite", "rewritten", "rewriting", "persona", "constraint", "constraints", "prompt", "original", "answer", "i", "i'm", "we", "us", "our", "let's", "placeholder"}
 
 // dangling are words that no clause ends with.
@@ -142,9 +142,10 @@ func dropCourtesy(s string) (rest string, ok bool) {
 	return strings.TrimLeft(s[longest:], ", "), true
 }
 
-// prepositions begin a phrase that can stand before a request: "Given a list, write …", "In Python, how do I …".
+// prepositions begin a phrase that can precede a request: "Given a list, write …", "In Python, how do I …".
 var prepositions = []string{"given", "using", "in", "with", "for", "once", "assuming", "suppose", "from", "when", "if", "as", "without", "based", "by", "imagine", "consider", "on", "after", "hi", "hello", "also"}
 
+// afterPreposition removes such a phrase, if a request follows it.
 func afterPreposition(s string) string {
 	first, _, _ := strings.Cut(s, " ")
 	if !slices.Contains(prepositions, strings.ToLower(strings.TrimRight(first, ","))) {
@@ -172,7 +173,7 @@ func afterPreposition(s string) string {
 	return s
 }
 
-// fromNoun supplies the verb that "I need a function that …" and "A Python script to …" leave out.
+// fromNoun adds the verb that "I need a function that …" and "A Python script to …" lack.
 func fromNoun(s string) string {
 	rest := s
 	for _, lead := range []string{"i need ", "i want ", "i'd like ", "i would like ", "give me ", "need ", "looking for ", "i am looking for ", "i'm looking for "} {
@@ -209,14 +210,14 @@ func dropAsides(s string) string {
 		}
 		rest := s[open+end+1:]
 		if next, _ := utf8.DecodeRuneInString(rest); wordRune(next) || next == '(' {
-			rest = " " + rest // the aside was all that lay between two words, or another follows
+			rest = " " + rest // only the aside separated two words, or another aside follows
 		}
 		s = s[:open-1] + rest
 	}
 	return strings.TrimRight(s, " .!?,;:-–—…")
 }
 
-// shorten cuts what is too long, at the last clause boundary that leaves enough.
+// shorten truncates a clause that is too long, at the last clause boundary that leaves enough of it; "" if there is none.
 func shorten(s string) string {
 	if fits(s) {
 		return s
@@ -242,14 +243,14 @@ func shorten(s string) string {
 	return best
 }
 
-// endsInList tells whether a clause ends with an item of an unfinished list: "create, read, update".
+// endsInList reports whether a clause ends with an item of an unfinished list: "create, read, update".
 func endsInList(s string) bool {
 	comma := strings.LastIndexByte(s, ',')
 	return comma >= 0 && len(strings.Fields(s[comma:])) <= 4
 }
 
-// clauseAt tells whether a new clause begins here, at a comma or a space. A comma alone does not show it: it may stand
-// in a list.
+// clauseAt reports whether a new clause begins at the start of s, at a comma or a space. A comma alone does not prove it,
+// because it may be part of a list.
 func clauseAt(s string) bool {
 	body, comma := strings.CutPrefix(s, ",")
 	if !strings.HasPrefix(body, " ") {
@@ -278,8 +279,8 @@ func clauseAt(s string) bool {
 
 func fits(s string) bool { return len(s) <= maxAsk && len(strings.Fields(s)) <= maxAskWords }
 
-// exchangePersons has the clause say "your" where the question said "my". A clause with both is left to the caller to
-// refuse, since who is meant cannot be told.
+// exchangePersons replaces the first person with the second: "your" for "my". It returns "" for a clause that has the
+// second person already, because the two could not be told apart.
 func exchangePersons(s string) string {
 	words := strings.Fields(s)
 	for i, w := range words {

@@ -7,18 +7,18 @@ import (
 	"unicode/utf8"
 )
 
-// validate checks what only the whole file shows.
+// validate makes the checks that need the whole file.
 func (p *parser) validate() {
 	s := p.style
 	p.line = max(p.line, 1)
 	if s.Name == "" && p.seen["setting name"] == 0 {
-		p.failAt(1, "style has no name: begin the file with name: …")
+		p.failAt(1, "no name: begin the file with name: …")
 	}
 	if len(s.lexicon) == 0 {
-		p.fail("style has no [lexicon]: without cues nothing can be in its voice")
+		p.fail("no [lexicon]: without cues no text can be in the voice")
 	}
 	if s.System == "" && len(s.Skeletons) == 0 {
-		p.fail("style has neither a [system] prompt for a teacher nor [skeletons] for the composer")
+		p.fail("neither [system] nor [skeletons]: write a prompt for a teacher or skeletons for the composer")
 	}
 	p.validateSkeletons()
 	p.mark()
@@ -27,13 +27,13 @@ func (p *parser) validate() {
 	}
 }
 
-// mark gives every phrase its marked words: the long ones and the cues, which are noticed when they come twice. It
-// waits for the end of the file because the lexicon may stand there.
+// mark sets the marked words of every phrase: the long words and the cues, whose repetition readers notice. It needs the
+// whole file because the lexicon may be at its end.
 func (p *parser) mark() {
 	ids := map[string]int{}
 	for _, l := range p.phrases {
 		if word := p.style.BannedIn(Read(l.literal)); word != "" {
-			p.failAt(l.line, "phrase has the banned word %q", word)
+			p.failAt(l.line, "phrase: banned word %q", word)
 		}
 		for _, t := range tokens(l.literal, -1) {
 			if n := utf8.RuneCountInString(t.word); t.code || n < longWord && (n < longWord-1 || !p.style.lexicon.has(t.word)) {
@@ -50,9 +50,10 @@ func (p *parser) mark() {
 	p.style.marks = len(ids)
 }
 
-// longWord is the length in letters from which a word is marked; a cue is marked from one letter less.
+// longWord is the minimum length of a marked word, in letters; of a cue it is one less.
 const longWord = 7
 
+// validateSkeletons checks the skeletons and the blocks of the phrase bank.
 func (p *parser) validateSkeletons() {
 	s := p.style
 	used := map[string]bool{"bridge": true, "comment": true, "opener": true}
@@ -68,7 +69,7 @@ func (p *parser) validateSkeletons() {
 		words := strings.Fields(text)
 		s.skeletons = append(s.skeletons, words)
 		if words[0] != "opener" || slices.Contains(words[1:], "opener") {
-			p.failAt(line, "skeleton %q must begin with opener, and have it once", clip(text))
+			p.failAt(line, "skeleton %q: must begin with opener, and have it only once", clip(text))
 		}
 		codes := 0
 		for _, w := range words {
@@ -77,36 +78,38 @@ func (p *parser) validateSkeletons() {
 			case w == "code":
 				codes++
 			case w != "/" && !slices.Contains(blocks, w):
-				p.failAt(line, "skeleton names the block %q, which has no section%s", clip(w), suggest(w, blocks))
+				p.failAt(line, "skeleton: block %q has no section%s", clip(w), suggest(w, blocks))
 			}
 		}
 		if codes != 1 {
-			p.failAt(line, "skeleton %q must have code exactly once", clip(text))
+			p.failAt(line, "skeleton %q: must have code exactly once", clip(text))
 		}
 	}
 	for _, b := range blocks {
 		line := p.lines["block "+b]
 		if !used[b] {
-			p.failAt(line, "section [%s] is neither known nor named by a skeleton%s", clip(b), suggest(b, slices.DeleteFunc(slices.Concat(headers, blocks), func(n string) bool { return n == b })))
+			others := slices.DeleteFunc(slices.Concat(headers, blocks), func(name string) bool { return name == b })
+			p.failAt(line, "section [%s]: unknown, and no skeleton names it%s", clip(b), suggest(b, others))
 			continue
 		}
 		if b == "opener" {
 			continue
 		}
 		if !slices.ContainsFunc(s.pools[b], plain) {
-			p.failAt(line, "block [%s] needs a phrase without slots and conditions, for answers of which nothing else can be said", b)
+			p.failAt(line, "block [%s]: needs a phrase without slots and conditions, for answers that no other phrase fits", b)
 		}
 	}
 	for _, key := range s.Openers {
 		if !slices.ContainsFunc(s.openings[key], plain) {
-			p.failAt(p.lines["opener "+key], "opener %q needs a phrase without slots and conditions", key)
+			p.failAt(p.lines["opener "+key], "opener %q: needs a phrase without slots and conditions", key)
 		}
 	}
 }
 
-// plain tells whether a phrase can be said of any answer.
+// plain reports whether a phrase fits any answer.
 func plain(p *phrase) bool { return p.slots == 0 && p.condition.always() }
 
+// validateExample checks a few-shot example.
 func (p *parser) validateExample(line int, e Example) {
 	s := p.style
 	if !slices.ContainsFunc(s.Devices, func(d Device) bool { return d.Name == e.Device }) {
@@ -114,15 +117,15 @@ func (p *parser) validateExample(line int, e Example) {
 		for _, d := range s.Devices {
 			names = append(names, d.Name)
 		}
-		p.failAt(line, "example has the device %q, which [devices] does not have%s", clip(e.Device), suggest(e.Device, names))
+		p.failAt(line, "example: device %q is not in [devices]%s", clip(e.Device), suggest(e.Device, names))
 	}
 	if strings.Count("\n"+e.Rewrite+"\n", "\n[[CODE_1]]\n") != 1 || strings.Count(e.Rewrite, "[[") != 1 {
-		p.failAt(line, "example's rewrite must have [[CODE_1]] exactly once, on a line of its own")
+		p.failAt(line, "example: rewrite must have [[CODE_1]] exactly once, on its own line")
 	}
 	if err := s.Accepts(s.Tone(Read(e.Rewrite))); err != nil {
-		p.failAt(line, "example is not in the voice: %w", err)
+		p.failAt(line, "example: not in the voice: %w", err)
 	}
 	if word := s.BannedIn(Read(e.Rewrite)); word != "" {
-		p.failAt(line, "example has the banned word %q", word)
+		p.failAt(line, "example: banned word %q", word)
 	}
 }

@@ -17,7 +17,7 @@ type Assignment struct {
 	Device   string // the name of one of Style.Devices: for a teacher's prompt; Compose does not read it
 }
 
-// drafts is how many texts are written before Compose gives up on the thresholds. Most first drafts pass.
+// drafts is how many texts Compose writes before it gives up. Most first drafts meet the thresholds.
 const drafts = 100
 
 // ErrNoBank is returned by Compose for a style that has no phrase bank.
@@ -33,13 +33,13 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 		return "", fmt.Errorf("style %s: %w: add [skeletons] and the blocks that they name", s.Name, ErrNoBank)
 	}
 	if a.Skeleton < 0 || a.Skeleton >= len(s.skeletons) {
-		return "", fmt.Errorf("style %s has no skeleton %d: it has 0 to %d", s.Name, a.Skeleton, len(s.skeletons)-1)
+		return "", fmt.Errorf("style %s: skeleton %d: must be 0 to %d", s.Name, a.Skeleton, len(s.skeletons)-1)
 	}
 	if s.openings[a.Opener] == nil {
-		return "", fmt.Errorf("style %s has no opener %q", s.Name, a.Opener)
+		return "", fmt.Errorf("style %s: no opener %q: use one of the style's", s.Name, a.Opener)
 	}
 	if len(f.Placeholders) == 0 {
-		return "", errors.New("the answer has no placeholder: there is no code to write around")
+		return "", errors.New("no placeholders: there must be code to write around")
 	}
 	rng := rand.NewPCG(a.Seed, fnv1a(fnvOffset+uint64(a.Skeleton), a.Opener))
 	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
@@ -54,7 +54,7 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	for range drafts {
 		text := w.draft(s.skeletons[a.Skeleton], a.Opener, f.Placeholders)
 		if w.particular && !slices.ContainsFunc(w.used, func(p *phrase) bool { return !plain(p) }) {
-			last = errors.New("nothing in it is about this question or this code")
+			last = errors.New("no phrase is about this question or this code")
 			continue
 		}
 		read := Read(text)
@@ -62,7 +62,7 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 			continue
 		}
 		if banned := s.BannedIn(read); banned != "" {
-			last = fmt.Errorf("%q is a banned word", banned)
+			last = fmt.Errorf("banned word %q", banned)
 			continue
 		}
 		return text, nil
@@ -70,9 +70,9 @@ func (s *Style) Compose(f Facts, a Assignment) (string, error) {
 	return "", fmt.Errorf("style %s: none of %d drafts is in the voice: %w", s.Name, drafts, last)
 }
 
-// Comment writes a remark to stand as a comment on one line of code, of which f holds the facts, out of the block
-// "comment"; taken are the remarks that the answer has already. It returns "" for a style without such a block, or when
-// all that fit are taken.
+// Comment returns a remark, from the block "comment", for a comment on a line of code whose facts are f. It is none of
+// taken, the remarks that the answer has already. Comment returns "" if the style has no such block, or no other remark
+// that fits.
 func (s *Style) Comment(f Facts, seed uint64, taken []string) string {
 	rng := rand.NewPCG(seed, fnvOffset)
 	pick := func(n int) int { return int(rng.Uint64() % uint64(n)) }
@@ -92,7 +92,7 @@ func (s *Style) Comment(f Facts, seed uint64, taken []string) string {
 		if text := strings.ReplaceAll(b.String(), "`", ""); !slices.Contains(taken, text) {
 			fit = append(fit, text)
 			if !plain(p) {
-				fit = append(fit, text, text) // what is about this line is likelier
+				fit = append(fit, text, text) // a remark about this line is more likely
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Style) Comment(f Facts, seed uint64, taken []string) string {
 	return fit[pick(len(fit))]
 }
 
-// writer holds what is fixed for one answer, and what its current draft has used.
+// A writer has what is fixed for one answer, and what its current draft has used.
 type writer struct {
 	style  *Style
 	pick   func(int) int
@@ -111,7 +111,7 @@ type writer struct {
 	values []string
 	filled uint32 // slots that have a value
 
-	particular bool // something could have been said that is about this question or this code
+	particular bool // a phrase about this question or this code was available
 
 	used       []*phrase
 	conditions []*condition
@@ -120,6 +120,7 @@ type writer struct {
 	pool, best []*phrase
 }
 
+// draft writes a text along the skeleton.
 func (w *writer) draft(skeleton []string, opener string, placeholders []string) string {
 	w.used, w.conditions, w.slots = w.used[:0], w.conditions[:0], 0
 	clear(w.marks)
@@ -151,8 +152,8 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 	return b.String()
 }
 
-// choose picks a phrase that can be said: its condition holds and its slots have values. Among those it prefers, in
-// this order, one that has not been used in this draft; that repeats no slot, condition or marked word.
+// choose chooses a phrase whose condition holds, whose slots have values and that this draft has not used. It prefers one
+// that repeats no slot, condition or marked word. If no phrase fits, it chooses one without slots and conditions.
 func (w *writer) choose(pool []*phrase) *phrase {
 	w.pool, w.best = w.pool[:0], w.best[:0]
 	for _, p := range pool {
@@ -166,7 +167,7 @@ func (w *writer) choose(pool []*phrase) *phrase {
 		}
 		w.best = append(w.best, p)
 		if !plain(p) {
-			w.best = append(w.best, p) // what is particular to this answer is twice as likely
+			w.best = append(w.best, p) // a phrase about this answer is twice as likely
 		}
 	}
 	from := w.best
@@ -174,7 +175,8 @@ func (w *writer) choose(pool []*phrase) *phrase {
 		from = w.pool
 	}
 	if len(from) == 0 {
-		from = slices.DeleteFunc(slices.Clone(pool), func(p *phrase) bool { return !plain(p) }) // the parser has seen to it that there are some
+		// The parser has checked that there are some.
+		from = slices.DeleteFunc(slices.Clone(pool), func(p *phrase) bool { return !plain(p) })
 	}
 	p := from[w.pick(len(from))]
 	w.used = append(w.used, p)
@@ -186,6 +188,7 @@ func (w *writer) choose(pool []*phrase) *phrase {
 	return p
 }
 
+// marked reports whether the draft has a marked word of a phrase already.
 func (w *writer) marked(p *phrase) bool {
 	for _, m := range p.marks {
 		if w.marks[m] {

@@ -300,8 +300,8 @@ func TestComposeErrors(t *testing.T) {
 		assignment Assignment
 		want       string
 	}{
-		{Facts{Placeholders: code}, Assignment{Opener: "oh joy", Skeleton: -1}, "no skeleton -1"},
-		{Facts{Placeholders: code}, Assignment{Opener: "oh joy", Skeleton: 1000}, "no skeleton 1000: it has 0 to"},
+		{Facts{Placeholders: code}, Assignment{Opener: "oh joy", Skeleton: -1}, "skeleton -1: must be"},
+		{Facts{Placeholders: code}, Assignment{Opener: "oh joy", Skeleton: 1000}, "skeleton 1000: must be 0 to"},
 		{Facts{Placeholders: code}, Assignment{Opener: "hello there"}, `no opener "hello there"`},
 		{Facts{}, Assignment{Opener: "oh joy"}, "no placeholder"},
 	} {

@@ -1,37 +1,38 @@
-// Package voice holds what makes an answer sound like somebody: styles as data, the tone score, and a composer that
-// writes the prose around a piece of code without any model.
+// Package voice defines voices as data. It reads style files, scores the tone of a text, and composes the prose around a
+// piece of code without a model.
 //
-// A [Style] is read from a style file by [Load], [Builtin] or [Parse]. It tells a teacher model how to write
-// (System, Devices, Examples), scores what was written ([Style.Tone], [Style.Accepts], [Style.BannedIn]), and can
-// write by itself ([Style.Compose]). [Opener], [FirstFive], [Sentences] and [Shingles] are the measures by which
-// repetition over a data set is counted; [Ask] and [Keyword] find in a question what the composer can refer to.
+// A [Style] comes from a style file, by [Load], [Builtin] or [Parse]. It has what a teacher model is told (System,
+// Devices, Examples), it scores a text ([Style.Tone], [Style.Accepts], [Style.BannedIn]), and it composes prose
+// ([Style.Compose]). A [Text] has the measures by which repetition in a dataset is counted: [Text.Opener],
+// [Text.FirstFive], [Text.Sentences] and [Text.Shingles]. [Ask] and [Keyword] find in a question what the composer can
+// refer to. [Pieces] splits Markdown at its fences.
 //
-// The package imports nothing but the standard library.
+// The package imports only the standard library.
 //
 // # Style files
 //
-// A style file is UTF-8 text, made to be written by somebody who does not program. Lines that begin with # are
-// comments, empty lines mean nothing. It begins with settings:
+// A style file is UTF-8 text that people who do not program can write. Lines that begin with # are comments, and empty
+// lines are ignored. The file begins with settings:
 //
 //	name: pirate            letters, digits and hyphens
 //	about: salty and loud   one line for people
-//	score: 3                the least tone score of an answer in this voice
-//	cues: 2                 the least number of distinct cues
-//	density: 2 40           cues per 100 words, least and most
-//	words: 25 220           words of prose, least and most
+//	score: 3                minimum tone score of an answer in this voice
+//	cues: 2                 minimum number of distinct cues
+//	density: 2 40           cues per 100 words, minimum and maximum
+//	words: 25 220           words of prose, minimum and maximum
 //
-// All but the name have a default. Then come sections, each under a header in square brackets:
+// All settings but the name have defaults. Then come sections, each with a header in square brackets:
 //
-//	[system]     what a teacher model is told about the voice; how code is left out and where the answer goes is added
-//	[devices]    one rhetorical device a line, "name: instruction"
-//	[example]    a few-shot example; as many such sections as there are examples
-//	[lexicon]    one cue a line, "weight words"; matched as whole words in any case, in prose only
-//	[banned]     one word or phrase a line that no answer may contain
-//	[skeletons]  one order of blocks a line
+//	[system]     what a teacher model is told about the voice; gen adds how to stand in for code and where to answer
+//	[devices]    one rhetorical device per line, "name: instruction"
+//	[example]    a few-shot example; the section may occur any number of times
+//	[lexicon]    one cue per line, "weight words"; cues match whole words in any case, only in prose
+//	[banned]     one word or phrase per line that no answer may contain
+//	[skeletons]  one order of blocks per line
 //	[opener]     the first block of every answer
 //	[anything]   another block, if a skeleton names it
 //
-// An example has four parts. What does not fit on the line follows below it, indented by four spaces:
+// An example has four parts. Text that does not fit on a part's line follows it, indented by four spaces:
 //
 //	[example]
 //	device: the parrot
@@ -46,21 +47,21 @@
 //
 // # The phrase bank
 //
-// A skeleton is a line of block names. "code" stands for the placeholders of the code, a slash for a new paragraph,
-// and the first block is always opener:
+// A skeleton is a line of block names. The name "code" is the place of the code, a slash starts a new paragraph, and the
+// first block is always opener:
 //
 //	[skeletons]
 //	opener question / lead / code / remark closer
 //	opener lead / code / closer
 //
-// Each block that is named has a section with one phrase a line, a phrase being one or more whole sentences. The
-// composer picks one phrase for each block, never the same twice in an answer, and avoids to repeat a striking word.
-// The first two words of an opener are its key (see [Opener]); several openers may share one. If there is a block
-// called bridge, its phrases stand between several pieces of code; if there is one called comment, its phrases can
-// become comments on single lines of the code, and its conditions and slots are about that line.
+// Each named block has a section with one phrase per line; a phrase is one or more whole sentences. The composer chooses
+// one phrase for each block, never the same phrase twice in an answer, and avoids repeating a striking word. The first
+// two words of an opener are its key (see [Text.Opener]); several openers may share one. If there is a block called
+// bridge, its phrases come between several pieces of code. If there is a block called comment, its phrases can become
+// comments on single lines of the code, and its conditions and slots are about that line.
 //
-// A phrase may have slots; it is used only when all of them can be filled. A capital letter, as in {Ask}, capitalises
-// the value. Names from the code are put in backticks:
+// A phrase may have slots; the composer uses it only if all of them can be filled. A capital letter, as in {Ask},
+// capitalizes the value. Names from the code are put in backticks:
 //
 //	{ask}        the request as a clause: write a function that reverses a list
 //	{asking}     the same with its verb in -ing
@@ -68,24 +69,24 @@
 //	{keywords}   its plural: palindromes
 //	{function} {class} {module} {call} {name}
 //	             a name from the code: defined, defined, imported, called, assigned
-//	{lines}      a count from two on: eleven lines
+//	{lines}      a number from two on: eleven lines
 //	{functions}  likewise: two functions
 //
-// A section can have a condition, and then its phrases are used only where it holds. It lists what the code must have,
-// or with "not" must not have; a name with () must be called in it:
+// A section can have a condition; the composer uses its phrases only if the condition holds. It lists what the code must
+// have, or with "not" must not have; a name with () must be called in the code:
 //
 //	[remark if loop]
 //	[remark if function not several]
 //	[closer if input]
 //	[remark if len()]
 //
-// The conditions are the [Feature] constants in lower case, that is loop, while, nested, comprehension, recursion,
-// list, dict, set, string, format, sort, print, conditional, try, raise, lambda, function, class, method, return,
-// import, slice, range, arithmetic, file, with, generator, decorator, docstring and comment, and further short (one to
-// four lines), long (fifteen or more), several (functions), input (the question has input data) and question (it is
-// put as one). A section name may occur again with another condition or with the same. Every block needs at least one
-// phrase without slots and conditions; a few dozen keep answers from repeating each other.
+// The conditions are the [Feature] constants in lower case: loop, while, nested, comprehension, recursion, list, dict,
+// set, string, format, sort, print, conditional, try, raise, lambda, function, class, method, return, import, slice,
+// range, arithmetic, file, with, generator, decorator, docstring and comment; and short (one to four lines), long
+// (fifteen or more), several (functions), input (the question has input data) and question (it has a question mark). A
+// section may occur again, with the same condition or another. Every block needs at least one phrase without slots and
+// conditions; a few dozen keep answers from repeating each other.
 //
-// gen lets no first two words open more than 10 % of the rows that it makes, and no sentence stand in more than 3 %. So
-// it takes at least 13 different openers, and in each block that every answer has at least 34 phrases, or it runs dry.
+// gen lets no first two words open more than 10% of its rows, and no sentence occur in more than 3%. So a style needs at
+// least 13 different openers, and at least 34 phrases in each block that every answer has. With fewer, rows are given up.
 package voice

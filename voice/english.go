@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// suggest returns ": did you mean …?" with the nearest of the names, or the names when none is near and they are few.
+// suggest returns ": did you mean …?" with the most similar name. If none is similar it returns all names, or "" if they
+// are many.
 func suggest(word string, names []string) string {
 	best, distance := "", 3
 	for _, n := range names {
@@ -22,7 +23,7 @@ func suggest(word string, names []string) string {
 	return ""
 }
 
-// editDistance is the Levenshtein distance of two words, or limit when it is at least that.
+// editDistance returns the Levenshtein distance of two words, but at most limit.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
@@ -46,7 +47,7 @@ func editDistance(a, b string, limit int) int {
 	return min(row[len(b)], limit)
 }
 
-// clip shortens a text for an error message.
+// clip truncates a text for an error message.
 func clip(s string) string {
 	if len(s) <= 60 {
 		return s
@@ -57,7 +58,7 @@ func clip(s string) string {
 var ones = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
 var tens = strings.Fields("- - twenty thirty forty fifty sixty seventy eighty ninety")
 
-// numberWord writes a number from 0 to 99.
+// numberWord returns a number from 0 to 99 in words.
 func numberWord(n int) string {
 	switch {
 	case n < 20:
@@ -68,7 +69,7 @@ func numberWord(n int) string {
 	return tens[n/10] + "-" + ones[n%10]
 }
 
-// irregular plurals of the nouns that Keyword returns. An empty plural marks a noun that has none.
+// irregular has the irregular plurals of the nouns that Keyword returns; "" if there is no plural.
 var irregular = map[string]string{
 	"matrix": "matrices", "leap year": "leap years", "recursion": "", "inheritance": "", "JSON": "", "CSV": "",
 	"HTML": "", "XML": "", "punctuation": "", "whitespace": "", "Fibonacci": "", "FizzBuzz": "", "regression": "",
@@ -78,7 +79,7 @@ var irregular = map[string]string{
 	"GCD": "", "LCM": "",
 }
 
-// plural returns the plural of a noun, or "" where there is none to rely on.
+// plural returns the plural of a noun, "" if it has none.
 func plural(noun string) string {
 	if p, ok := irregular[noun]; ok || noun == "" {
 		return p
@@ -92,7 +93,7 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
-// doubled are verbs of several syllables that double their last consonant all the same.
+// doubled are verbs that double their last consonant although they have several syllables.
 var doubled = map[string]bool{"format": true, "program": true, "debug": true, "input": true, "output": true, "begin": true,
 	"submit": true, "transfer": true, "admit": true, "permit": true, "unzip": true, "reformat": true, "refer": true}
 
@@ -124,8 +125,8 @@ func gerund(verb string) string {
 
 func isVowel(c byte) bool { return strings.IndexByte("aeiou", c) >= 0 }
 
-// gerundClause turns "write a function" into "writing a function". It returns "" when a second imperative follows,
-// since "writing a list and print it" is no English.
+// gerundClause turns "write a function" into "writing a function". It returns "" if a second imperative follows, because
+// "writing a list and print it" is not English.
 func gerundClause(ask string) string {
 	verb, rest, _ := strings.Cut(ask, " ")
 	if verb == "" {
@@ -135,10 +136,10 @@ func gerundClause(ask string) string {
 	infinitive := false
 	for i, w := range words {
 		if w == "that" || w == "which" || w == "who" || w == "to" && i+1 < len(words) && imperatives[words[i+1]] {
-			infinitive = true // later verbs hang on this one: "writing a function to find and print it"
+			infinitive = true // later verbs depend on this one: "writing a function to find and print it"
 		}
 		if i > 1 && imperatives[w] && words[i-1] == "and" && strings.HasSuffix(words[i-2], ",") {
-			return "" // a comma before "and" ends whatever hung on something
+			return "" // a comma before "and" ends the dependent clause
 		}
 		if i > 0 && imperatives[w] && !infinitive {
 			switch words[i-1] {

@@ -4,32 +4,32 @@ import (
 	"strings"
 )
 
-// Facts is what one question and the code of its answer really contain. The composer says nothing about them that does
-// not stand here, so whoever fills it decides what may be said. A zero field means "nothing to say about that".
-// Whatever is unfit for print is ignored: names that are not identifiers, an Ask with brackets or line breaks.
+// Facts are what one question and the code of its answer contain. The composer says nothing about them that is not in
+// Facts. A zero field means that there is nothing to say. Compose ignores values that cannot be printed: names that are
+// not identifiers, an Ask with brackets or line breaks.
 type Facts struct {
 	Ask        string // the request as an imperative clause, "write a function that reverses a list"; see Ask
 	Keyword    string // the salient noun of the question, "palindrome"; see Keyword
-	IsQuestion bool   // the question was put as a question, with a question mark
+	IsQuestion bool   // the question has a question mark
 	HasInput   bool   // the question came with input data
 
 	Lines     int      // lines of code that are not blank
 	Functions []string // names of functions and methods that the code defines
 	Classes   []string // names of classes that it defines
 	Imports   []string // modules that it imports
-	Calls     []string // builtins and methods that it calls and does not define itself, without dots and brackets: "len", "append"
+	Calls     []string // builtins and methods that it calls but does not define, without dots and brackets: "len", "append"
 	Names     []string // other names that it assigns to: variables and parameters
 	Has       Feature  // what else the code contains
 
 	Placeholders []string // [[CODE_1]] and so on, in order; at least one
 }
 
-// Feature is a set of things that code can contain. A style file names them in lower case in its conditions.
+// A Feature is a set of things that code can contain. The conditions of a style file name them in lower case.
 type Feature uint64
 
-// The features, and when code has them.
+// The features, and what has them.
 const (
-	Loop          Feature = 1 << iota // a for or while statement (a comprehension is none)
+	Loop          Feature = 1 << iota // a for or while statement (not a comprehension)
 	While                             // a while statement
 	Nested                            // a loop inside a loop
 	Comprehension                     // a list, set or dict comprehension or a generator expression
@@ -37,7 +37,7 @@ const (
 	List                              // a list display: [1, 2], []
 	Dict                              // a dict display: {1: 2}, {}
 	Set                               // a set display or set()
-	String                            // a string literal that is no docstring
+	String                            // a string literal that is not a docstring
 	Format                            // an f-string or .format()
 	Sort                              // sorted() or .sort()
 	Print                             // print()
@@ -45,14 +45,14 @@ const (
 	Try                               // a try statement
 	Raise                             // a raise statement
 	Lambda                            // a lambda
-	Function                          // a def that is no method
+	Function                          // a def that is not a method
 	Class                             // a class statement
 	Method                            // a def inside a class whose first parameter is self
 	Return                            // a return statement
 	Import                            // an import statement
 	Slice                             // a subscript with a colon
 	Range                             // range()
-	Arithmetic                        // - / // ** between operands; + * % do not show it, since strings have them
+	Arithmetic                        // - / // ** between operands; not + * %, which strings have too
 	File                              // open()
 	With                              // a with statement
 	Generator                         // a yield
@@ -60,21 +60,21 @@ const (
 	Docstring                         // a docstring
 	Comment                           // a comment
 
-	// The rest follow from the other fields of Facts and are set by Compose.
+	// The rest follow from the other fields of Facts; Compose sets them.
 	Short    // one to four lines
 	Long     // fifteen lines or more
 	Several  // two functions or more
 	Input    // the question came with input data
-	Question // the question was put as a question
+	Question // the question has a question mark
 )
 
-// featureNames are the names in a style file, in the order of the bits.
+// featureNames are the names of the features in a style file, in the order of the bits.
 var featureNames = []string{"loop", "while", "nested", "comprehension", "recursion", "list", "dict", "set", "string",
 	"format", "sort", "print", "conditional", "try", "raise", "lambda", "function", "class", "method", "return", "import",
 	"slice", "range", "arithmetic", "file", "with", "generator", "decorator", "docstring", "comment",
 	"short", "long", "several", "input", "question"}
 
-// features returns what the code has, with the features that follow from the other fields.
+// features returns the features of the code and those that follow from the other fields.
 func (f *Facts) features() Feature {
 	has := f.Has &^ (Short | Long | Several | Input | Question)
 	for _, derived := range []struct {
@@ -94,11 +94,11 @@ func (f *Facts) features() Feature {
 	return has
 }
 
-// slotNames are the slots that a phrase can have; a slot's index is its bit in phrase.slots.
+// slotNames are the slots that a phrase can have. The index of a slot is its bit in phrase.slots.
 var slotNames = []string{"ask", "asking", "keyword", "keywords", "function", "class", "module", "call", "name", "lines", "functions"}
 
-// slots returns the value of every slot, "" for those that cannot be filled. Where there are several candidates, pick
-// chooses: pick(n) is a number below n.
+// slots returns the value of every slot, "" for a slot that cannot be filled. pick(n) returns a number below n, which
+// chooses among several candidates.
 func (f *Facts) slots(pick func(int) int) []string {
 	code := func(names []string) string {
 		var fit []string
@@ -134,7 +134,7 @@ func (f *Facts) slots(pick func(int) int) []string {
 	}
 }
 
-// count writes a number of things, from two on, so that the phrase around it can rely on a plural.
+// count returns a number of things in words, "" if n is less than 2, so that phrases can rely on a plural.
 func count(n int, things string) string {
 	if n < 2 || n > 99 {
 		return ""
@@ -142,8 +142,8 @@ func count(n int, things string) string {
 	return numberWord(n) + " " + things
 }
 
-// printableName tells whether a name can stand in a sentence: a short identifier, dots allowed, that is not private
-// machinery such as __init__.
+// printableName reports whether a name can be part of a sentence: a short identifier, with or without dots, that does not
+// begin with an underscore.
 func printableName(s string) bool {
 	if s == "" || len(s) > 32 || strings.HasPrefix(s, "_") {
 		return false
@@ -161,7 +161,7 @@ func printableName(s string) bool {
 	return true
 }
 
-// printableAsk tells whether a clause can stand in a sentence as it is.
+// printableAsk reports whether a clause can be part of a sentence as it is.
 func printableAsk(s string) bool {
 	return s != "" && len(s) <= maxAsk && s == cleanLine(s) && !strings.ContainsAny(s, "`[]{}<>\\*#|") &&
 		!strings.ContainsAny(s[len(s)-1:], ".!?,;:")

@@ -8,28 +8,29 @@ import (
 // A Piece is a run of prose, or one fenced block of code.
 type Piece struct {
 	Code   bool
-	Closed bool   // a block whose closing fence is there
-	Info   string // what stands behind a block's opening fence, such as "python"
-	Text   string // its lines, for a block without the fences
+	Closed bool   // the block has a closing fence
+	Info   string // text after the block's opening fence, such as "python"
+	Text   string // its lines; of a block, without the fences
 }
 
-// Tag is the first word of Info, in small letters: the language of a block.
+// Tag returns the first word of Info in lower case: the language of a block.
 func (p Piece) Tag() string {
 	tag, _, _ := strings.Cut(p.Info, " ")
 	return strings.ToLower(tag)
 }
 
-// Pieces cuts Markdown at its fences (CommonMark 0.31, section 4.5): a fence is three or more backticks or tildes, indented by at most
-// three spaces, and its block ends with a line of as many or more of the same, or with the text.
+// Pieces splits Markdown at its fences (CommonMark 0.31, section 4.5). A fence is three or more backticks or tildes,
+// indented by at most three spaces; its block ends with a line of at least as many of the same character, or at the end
+// of the text.
 func Pieces(text string) iter.Seq[Piece] { return pieces(text, 3) }
 
-// NestedPieces is Pieces with fences that are indented by any white space, as those in the items of lists are.
+// NestedPieces is like Pieces, but a fence may be indented by any white space, as it is in a list.
 func NestedPieces(text string) iter.Seq[Piece] { return pieces(text, len(text)) }
 
 func pieces(text string, indent int) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		var now Piece
-		fence, start, end := "", 0, 0 // the run that opened the block, if this is one
+		fence, start, end := "", 0, 0 // fence is the run that opened the current block, "" outside of blocks
 		cut := func(from int, next Piece) bool {
 			now.Text = text[start:end]
 			more := !now.Code && start == end || yield(now)
@@ -57,8 +58,8 @@ func pieces(text string, indent int) iter.Seq[Piece] {
 	}
 }
 
-// fenceRun returns the run of fence characters that a line begins with, behind white space of at most indent characters, and what
-// follows it; "" if there is none.
+// fenceRun returns the run of fence characters at the beginning of a line, after white space of at most indent characters,
+// and the text after it; "" if there is none.
 func fenceRun(line string, indent int) (run, info string) {
 	space := " "
 	if indent > 3 {
@@ -70,7 +71,7 @@ func fenceRun(line string, indent int) (run, info string) {
 	}
 	info = strings.TrimLeft(body, body[:1])
 	if body[0] == '`' && strings.Contains(info, "`") {
-		return "", "" // an inline span that happens to start the line
+		return "", "" // inline code at the beginning of the line
 	}
 	return body[:len(body)-len(info)], strings.TrimSpace(info)
 }

@@ -2,8 +2,9 @@ package voice
 
 import "strings"
 
-// Keyword returns the most telling noun of a question: the earliest entry of a fixed list of programming subjects,
-// particular ones such as "palindrome" before general ones such as "list". It is "" when none occurs.
+// Keyword returns the most specific subject of a question: the first entry that the question contains of a fixed list of
+// programming subjects, in which specific ones such as "palindrome" precede general ones such as "list". It returns "" if
+// there is none.
 func Keyword(question string) string {
 	best := len(keywords)
 	for rest := padded(question); len(rest) > 1; {
@@ -36,13 +37,13 @@ func padded(question string) string {
 	return b.String()
 }
 
-// A keywordForm is one of the two forms, singular and plural, of a subject.
+// A keywordForm is the singular or the plural of a subject.
 type keywordForm struct {
 	padded string // its words, as padded returns them
-	rank   int    // of the subject in keywords
+	rank   int    // index of the subject in keywords
 }
 
-// keywordForms are the forms of all keywords, by their first words.
+// keywordForms are the forms of all keywords, by first word.
 var keywordForms = func() map[string][]keywordForm {
 	by := map[string][]keywordForm{}
 	for rank, subject := range keywords {
@@ -55,7 +56,7 @@ var keywordForms = func() map[string][]keywordForm {
 	return by
 }()
 
-// keywords are the subjects that Keyword knows, the particular before the general.
+// keywords are the subjects that Keyword knows, the specific before the general.
 var keywords = strings.Split(`palindrome
 anagram
 pangram

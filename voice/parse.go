@@ -13,17 +13,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxProblems is how many problems Parse reports; the rest are counted.
+// maxProblems is how many problems Parse reports. It counts the rest.
 const maxProblems = 25
 
-// headers are the sections whose form is fixed. Every other section is a block of the phrase bank.
+// headers are the sections with a fixed form. Every other section is a block of the phrase bank.
 var headers = []string{"system", "devices", "example", "skeletons", "lexicon", "banned"}
 
-// keys are the settings before the first section.
+// keys are the settings at the beginning of a file.
 var keys = []string{"name", "about", "score", "cues", "density", "words"}
 
-// Parse reads a style file; the package documentation describes the form. The name stands in error messages, which
-// have the form name:line: problem. All problems are reported together, up to 25 of them, joined with errors.Join.
+// Parse parses a style file, whose form the package documentation describes. Its error joins all problems, up to 25, each
+// in the form name:line: problem.
 func Parse(name string, src []byte) (*Style, error) {
 	p := &parser{
 		name: name,
@@ -42,14 +42,14 @@ func Parse(name string, src []byte) (*Style, error) {
 		lines: map[string]int{},
 	}
 	if len(src) > maxFile {
-		return nil, fmt.Errorf("%s: %d bytes: a style file has at most %d", name, len(src), maxFile)
+		return nil, fmt.Errorf("%s: %d bytes: must be at most %d", name, len(src), maxFile)
 	}
 	src = bytes.TrimPrefix(src, []byte("\ufeff"))
 	for line := range bytes.Lines(src) {
 		p.line++
 		text := strings.TrimRight(string(line), " \t\r\n")
 		if i := strings.IndexFunc(text, unprintable); i >= 0 {
-			p.fail("unprintable byte %#02x: a style file is UTF-8 text", text[i])
+			p.fail("unprintable byte %#02x: a style file must be UTF-8 text", text[i])
 			continue
 		}
 		p.take(text)
@@ -57,7 +57,7 @@ func Parse(name string, src []byte) (*Style, error) {
 	p.endSection()
 	p.validate()
 	if p.more > 0 {
-		p.problems = append(p.problems, fmt.Errorf("%s: and %d problems more", name, p.more))
+		p.problems = append(p.problems, fmt.Errorf("%s: and %d more problems", name, p.more))
 	}
 	if len(p.problems) > 0 {
 		return nil, errors.Join(p.problems...)
@@ -69,35 +69,37 @@ func Parse(name string, src []byte) (*Style, error) {
 	return p.style, nil
 }
 
+// unprintable reports whether a character must not be in a style file.
 func unprintable(r rune) bool {
 	return r == utf8.RuneError || r < ' ' && r != '\t' || r == 0x7f || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r)
 }
 
+// A parser is the state of Parse.
 type parser struct {
 	name     string
 	line     int
 	problems []error
-	more     int
+	more     int // problems beyond maxProblems
 	style    *Style
 
 	section   string     // "" before the first header
 	condition *condition // of the section
 	from      int        // line of the section's header
-	body      []string   // lines of [system] and [example]
+	body      []string   // lines of [system] or [example]
 
 	seen    map[string]int // line of each setting, device, phrase …, by kind and text
 	lines   map[string]int // line where each block, example and skeleton begins
 	phrases []located
 }
 
-// located is a phrase with its line, for the checks that need the whole file.
+// A located is a phrase with its line, for the checks that need the whole file.
 type located struct {
 	phrase  *phrase
 	literal string
 	line    int
 }
 
-// fail records a problem in the current line.
+// fail records a problem in the current line, and failAt one in another line.
 func (p *parser) fail(format string, args ...any) { p.failAt(p.line, format, args...) }
 
 func (p *parser) failAt(line int, format string, args ...any) {
@@ -108,17 +110,17 @@ func (p *parser) failAt(line int, format string, args ...any) {
 	p.problems = append(p.problems, fmt.Errorf("%s:%d: %w", p.name, line, fmt.Errorf(format, args...)))
 }
 
-// once records that something stands in the current line, and fails when it stood before.
+// once records something of a kind that may occur only once. If it occurred before, once fails and returns false.
 func (p *parser) once(kind, text string) bool {
-	if at, ok := p.seen[kind+text]; ok {
-		p.fail("%s %q stands in line %d already", kind, text, at)
+	if at, ok := p.seen[kind+" "+text]; ok {
+		p.fail("%s %q: already in line %d", kind, text, at)
 		return false
 	}
-	p.seen[kind+text] = p.line
+	p.seen[kind+" "+text] = p.line
 	return true
 }
 
-// take reads one line.
+// take parses one line.
 func (p *parser) take(text string) {
 	trimmed := strings.TrimSpace(text)
 	switch {
@@ -126,17 +128,17 @@ func (p *parser) take(text string) {
 		return
 	case strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") && !isPlaceholder(text):
 		p.endSection()
-		p.begin(text[1 : len(text)-1])
+		p.start(text[1 : len(text)-1])
 	case p.section == "system" || p.section == "example":
 		p.body = append(p.body, text)
 	case trimmed == "":
 	case p.section == "":
 		p.setting(trimmed)
-	case p.section == "?": // a section whose header was wrong
+	case p.section == "?": // a section with a wrong header
 	case p.section == "devices":
 		name, instruction, ok := strings.Cut(trimmed, ": ")
 		if !ok || name == "" || strings.TrimSpace(instruction) == "" {
-			p.fail("device %q has no instruction: write name: instruction", trimmed)
+			p.fail("device %q: no instruction: write name: instruction", trimmed)
 		} else if p.once("device", name) {
 			p.style.Devices = append(p.style.Devices, Device{name, strings.TrimSpace(instruction)})
 		}
@@ -149,7 +151,7 @@ func (p *parser) take(text string) {
 		weight, words, _ := strings.Cut(trimmed, " ")
 		n, err := strconv.Atoi(weight)
 		if err != nil || n < 1 || n > 9 {
-			p.fail("cue %q has no weight: write a number from 1 to 9, a space, and the words", trimmed)
+			p.fail("cue %q: no weight: write a number from 1 to 9, a space, and the words", trimmed)
 			return
 		}
 		p.cue(p.style.lexicon, words, n)
@@ -160,18 +162,19 @@ func (p *parser) take(text string) {
 	}
 }
 
+// setting parses a line before the first section.
 func (p *parser) setting(text string) {
 	key, value, ok := strings.Cut(text, ":")
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 	if !ok {
-		p.fail("%q is not a setting: write key: value, or begin a section with [name]", clip(text))
+		p.fail("%q: not a setting: write key: value, or begin a section with [name]", clip(text))
 		return
 	}
 	if !slices.Contains(keys, key) {
 		p.fail("unknown setting %q%s", clip(key), suggest(key, keys))
 		return
 	}
-	if !p.once("setting ", key) {
+	if !p.once("setting", key) {
 		return
 	}
 	s := p.style
@@ -179,14 +182,14 @@ func (p *parser) setting(text string) {
 	case "name":
 		s.Name = value
 		if value == "" || strings.ContainsFunc(value, func(r rune) bool { return r != '-' && !wordRune(r) }) {
-			p.fail("name %q: use letters, digits and hyphens", clip(value))
+			p.fail("name %q: must have only letters, digits and hyphens", clip(value))
 		}
 	case "about":
 		s.About = value
 	case "score", "cues":
 		n := p.numbers(key, value, 1)[0]
 		if n != math.Trunc(n) {
-			p.fail("%s %g: use a whole number", key, n)
+			p.fail("%s %g: must be a whole number", key, n)
 		}
 		if key == "score" {
 			s.MinScore = int(n)
@@ -201,7 +204,7 @@ func (p *parser) setting(text string) {
 	}
 }
 
-// numbers reads n increasing numbers from 0 to 100,000; it returns n zeros when they are wrong.
+// numbers parses n increasing numbers from 0 to 100,000. If they are wrong it fails and returns n zeros.
 func (p *parser) numbers(key, value string, n int) []float64 {
 	var out []float64
 	for _, f := range strings.Fields(value) {
@@ -213,28 +216,28 @@ func (p *parser) numbers(key, value string, n int) []float64 {
 		out = append(out, x)
 	}
 	if len(out) != n {
-		p.fail("%s %q: write %s", key, clip(value), []string{"", "a number, such as 3", "the least and the most, such as 25 220"}[n])
+		p.fail("%s %q: write %s", key, clip(value), []string{"", "a number, such as 3", "the minimum and the maximum, such as 25 220"}[n])
 		return make([]float64, n)
 	}
 	return out
 }
 
-// begin reads a section's header, without its brackets.
-func (p *parser) begin(header string) {
+// start parses a section's header, without its brackets.
+func (p *parser) start(header string) {
 	p.section, p.condition, p.from, p.body = "?", &condition{}, p.line, nil
 	words := strings.Fields(strings.ReplaceAll(header, ",", " "))
 	if len(words) == 0 {
-		p.fail("section has no name: write [name]")
+		p.fail("section without a name: write [name]")
 		return
 	}
 	name := words[0]
 	if len(words) > 1 {
 		if words[1] != "if" {
-			p.fail("section [%s]: after the name only \"if\" and a condition can stand", clip(header))
+			p.fail("section [%s]: only \"if\" and a condition may follow the name", clip(header))
 			return
 		}
 		if slices.Contains(headers, name) {
-			p.fail("section [%s] takes no condition", name)
+			p.fail("section [%s]: cannot have a condition", name)
 			return
 		}
 		c, err := parseCondition(words[2:])
@@ -245,7 +248,7 @@ func (p *parser) begin(header string) {
 		p.condition = c
 	}
 	if name == "code" || name == "/" || name == "?" {
-		p.fail("section cannot be called [%s]: that word has a meaning in skeletons", name)
+		p.fail("section [%s]: reserved name: skeletons use it", name)
 		return
 	}
 	if name == "system" {
@@ -257,7 +260,7 @@ func (p *parser) begin(header string) {
 	p.section = name
 }
 
-// endSection takes in the sections that are read as a whole.
+// endSection parses [system] and [example], whose lines belong together.
 func (p *parser) endSection() {
 	switch p.section {
 	case "system":
@@ -268,7 +271,7 @@ func (p *parser) endSection() {
 	p.section = ""
 }
 
-// example reads "key: value" lines, where the value may instead follow as indented lines.
+// example parses the "key: value" lines of an example; a value may also follow its key on indented lines.
 func (p *parser) example() {
 	values := map[string]string{}
 	key := ""
@@ -288,10 +291,10 @@ func (p *parser) example() {
 		exampleKeys := []string{"device", "question", "code", "rewrite"}
 		switch {
 		case !ok || !slices.Contains(exampleKeys, k):
-			p.failAt(p.from+1+i, "example has no line %q: use device, question, code and rewrite, and indent their text by four spaces", clip(text))
+			p.failAt(p.from+1+i, "example: unknown line %q: use device, question, code and rewrite, and indent their text by four spaces", clip(text))
 			return
 		case values[k] != "":
-			p.failAt(p.from+1+i, "example has a second %q", k)
+			p.failAt(p.from+1+i, "example: second %q", k)
 			return
 		}
 		key = k
@@ -304,27 +307,29 @@ func (p *parser) example() {
 		Rewrite:  strings.TrimSpace(values["rewrite"]),
 	}
 	if e.Device == "" || e.Question == "" || e.Code == "" || e.Rewrite == "" {
-		p.failAt(p.from, "example needs a device, a question, code and a rewrite")
+		p.failAt(p.from, "example: needs a device, a question, code and a rewrite")
 		return
 	}
 	p.lines["example "+strconv.Itoa(len(p.style.Examples))] = p.from
 	p.style.Examples = append(p.style.Examples, e)
 }
 
+// cue adds a cue to a lexicon.
 func (p *parser) cue(l lexicon, text string, weight int) {
 	text = cleanLine(text)
 	switch {
 	case len(tokens(text, 1)) == 0:
-		p.fail("%q has no word to look for", clip(text))
+		p.fail("%q: has no word", clip(text))
 	case strings.Contains(text, "`"):
-		p.fail("%q: words inside inline code are never looked at, so leave out the backticks", clip(text))
+		p.fail("%q: cues do not match inline code: remove the backticks", clip(text))
 	case l.has(text):
-		p.fail("%q stands in [%s] already", clip(text), p.section)
+		p.fail("%q: already in [%s]", clip(text), p.section)
 	default:
 		l.add(text, weight)
 	}
 }
 
+// phrase parses a line of a block.
 func (p *parser) phrase(text string) {
 	if !p.once("phrase", text) {
 		return
@@ -338,11 +343,11 @@ func (p *parser) phrase(text string) {
 	literal := phrase.literal()
 	switch {
 	case strings.Contains(text, "[["):
-		p.fail("phrase has a placeholder: skeletons say where the code stands")
+		p.fail("phrase: has a placeholder: put code into the skeletons instead")
 	case strings.Count(text, "`")%2 != 0:
-		p.fail("phrase has an unclosed backtick")
+		p.fail("phrase: unclosed backtick")
 	case !strings.ContainsAny(text[len(text)-1:], ".!?:*\"')") && !strings.HasSuffix(text, "…") && !strings.HasSuffix(text, "”") && !strings.HasSuffix(text, "’"):
-		p.fail("phrase %q does not end a sentence", clip(text))
+		p.fail("phrase %q: must end with the end of a sentence", clip(text))
 	}
 	p.phrases = append(p.phrases, located{phrase, literal, p.line})
 	if p.section != "opener" {
@@ -351,7 +356,7 @@ func (p *parser) phrase(text string) {
 	}
 	key := Read(literal).Opener()
 	if len(tokens(phrase.parts[0].text, 2)) < 2 {
-		p.fail("opener %q: its first two words must be plain words, without slots", clip(text))
+		p.fail("opener %q: the first two words must have no slots", clip(text))
 		return
 	}
 	if p.style.openings[key] == nil {

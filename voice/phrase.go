@@ -8,27 +8,28 @@ import (
 	"unicode/utf8"
 )
 
-// phrase is one line of the phrase bank: literal text with slots, and the condition that its section puts on it.
+// A phrase is one line of the phrase bank: text with slots, and the condition of its section.
 type phrase struct {
 	parts     []part
 	condition *condition
-	slots     uint32 // bits of the slots that it needs
-	marks     []int  // its marked words: those long enough to be noticed when they come twice in an answer
+	slots     uint32 // bits of the slots that it has
+	marks     []int  // its marked words, whose repetition in an answer readers notice
 }
 
-// part is literal text, or a slot when slot is not negative.
+// A part is a slot, or text if slot is negative.
 type part struct {
 	text  string
 	slot  int
-	upper bool // the slot's name is capitalised, and so will be its value
+	upper bool // the slot's name begins with a capital, and so will its value
 }
 
-// condition is what follows "if" in a section's header.
+// A condition is what follows "if" in a section's header.
 type condition struct {
 	with, without Feature
-	calls         []string // names that must be among the calls
+	calls         []string // names that the code must call
 }
 
+// holds reports whether the code has what the condition requires.
 func (c *condition) holds(has Feature, calls []string) bool {
 	if has&c.with != c.with || has&c.without != 0 {
 		return false
@@ -41,9 +42,10 @@ func (c *condition) holds(has Feature, calls []string) bool {
 	return true
 }
 
+// always reports whether the condition requires nothing.
 func (c *condition) always() bool { return c.with == 0 && c.without == 0 && len(c.calls) == 0 }
 
-// parseCondition reads "loop print not input len()".
+// parseCondition parses the words of a condition, such as "loop print not input len()".
 func parseCondition(words []string) (*condition, error) {
 	c := &condition{}
 	negate := false
@@ -54,14 +56,14 @@ func parseCondition(words []string) (*condition, error) {
 		}
 		if name, ok := strings.CutSuffix(w, "()"); ok && !negate {
 			if !printableName(name) {
-				return nil, fmt.Errorf("%q is not the name of a call", w)
+				return nil, fmt.Errorf("call %q: not a name", w)
 			}
 			c.calls = append(c.calls, name)
 			continue
 		}
 		i := slices.Index(featureNames, w)
 		if i < 0 {
-			return nil, fmt.Errorf("unknown feature %q in the condition%s", w, suggest(w, featureNames))
+			return nil, fmt.Errorf("condition: unknown feature %q%s", w, suggest(w, featureNames))
 		}
 		if negate {
 			c.without |= 1 << i
@@ -71,15 +73,15 @@ func parseCondition(words []string) (*condition, error) {
 		negate = false
 	}
 	if negate || len(words) == 0 {
-		return nil, fmt.Errorf("condition is incomplete: write a feature after %q", "if")
+		return nil, fmt.Errorf("condition: incomplete: write a feature after it")
 	}
 	if c.with&c.without != 0 {
-		return nil, fmt.Errorf("condition wants a feature and its absence")
+		return nil, fmt.Errorf("condition: requires both a feature and its absence")
 	}
 	return c, nil
 }
 
-// parsePhrase reads one line of the bank.
+// parsePhrase parses one line of the phrase bank.
 func parsePhrase(line string) (*phrase, error) {
 	p := &phrase{}
 	for rest := line; rest != ""; {
@@ -93,7 +95,7 @@ func parsePhrase(line string) (*phrase, error) {
 		}
 		end := strings.IndexByte(rest, '}')
 		if rest[i] == '}' || end < 0 {
-			return nil, fmt.Errorf("unbalanced brace: a slot is written {name}")
+			return nil, fmt.Errorf("unbalanced brace: write a slot as {name}")
 		}
 		name := rest[i+1 : end]
 		slot := slices.Index(slotNames, strings.ToLower(name))
@@ -107,7 +109,7 @@ func parsePhrase(line string) (*phrase, error) {
 	return p, nil
 }
 
-// literal is the phrase without its slots.
+// literal returns the text of a phrase without its slots.
 func (p *phrase) literal() string {
 	var b strings.Builder
 	for _, part := range p.parts {
@@ -119,7 +121,7 @@ func (p *phrase) literal() string {
 	return b.String()
 }
 
-// write appends the phrase with its slots filled.
+// write appends the phrase to b, with these values of its slots.
 func (p *phrase) write(b *strings.Builder, values []string) {
 	for _, part := range p.parts {
 		switch {

@@ -6,20 +6,20 @@ import (
 	"unicode/utf8"
 )
 
-// token is one word of a text. A word inside an inline code span is marked, because a name in the code is not a
-// word that the voice has said.
+// A token is one word of a text. A word inside inline code is marked, because a name in the code is not a word of the
+// voice.
 type token struct {
-	word       string // lower case; curly apostrophes are straight
+	word       string // in lower case, with straight apostrophes
 	code       bool
 	start, end int // byte offsets in the text
 }
 
-// tokens splits text into words: runs of letters, digits and underscores, with apostrophes inside a word kept. A
-// hyphen separates, so that "spoon-feed" and "spoon feed" are the same two words. At most limit words are returned;
-// a limit below zero means all.
+// tokens splits text into words: runs of letters, digits and underscores, with apostrophes inside words. A hyphen
+// separates words, so that "spoon-feed" and "spoon feed" are the same two words. tokens returns at most limit words, or
+// all if limit is negative.
 //
-// An inline code span runs from one group of backticks to the next on the same line. That is coarser than CommonMark,
-// which matches groups by length, and it keeps the scan linear on hostile text.
+// Inline code runs from one group of backticks to the next on the same line. CommonMark matches groups by their length;
+// this simpler rule keeps the scan linear on hostile text.
 func tokens(text string, limit int) []token {
 	var out []token
 	if limit < 0 {
@@ -68,6 +68,7 @@ func wordRune(r rune) bool {
 
 func isApostrophe(r rune) bool { return r == '\'' || r == '’' }
 
+// lower returns a word in lower case, with straight apostrophes.
 func lower(word string) string {
 	word = strings.ToLower(word)
 	if strings.Contains(word, "’") {
@@ -76,7 +77,7 @@ func lower(word string) string {
 	return word
 }
 
-// Text is the prose of a text, split into words once for all that is asked of it.
+// A Text is the prose of a text, split into words.
 type Text struct {
 	prose string
 	words []token
@@ -88,11 +89,11 @@ func Read(text string) Text {
 	return Text{prose, tokens(prose, -1)}
 }
 
-// Opener returns the key of a text's opening: its first two words in lower case, without punctuation or markdown, so
-// that "*Sigh.* Fine" and "sigh, fine" are the same opener. A text of one word has that word as its key.
+// Opener returns the key of the text's opener: its first two words in lower case, without punctuation or Markdown, so that
+// "*Sigh.* Fine" and "sigh, fine" are the same opener. The key of a text of one word is that word.
 func (t Text) Opener() string { return t.first(2) }
 
-// FirstFive returns the first five words of a text, normalised as Opener does.
+// FirstFive returns the text's first five words, in the form of Opener.
 func (t Text) FirstFive() string { return t.first(5) }
 
 func (t Text) first(n int) string {
@@ -104,8 +105,8 @@ func (t Text) first(n int) string {
 	return strings.Join(words[:n], " ")
 }
 
-// Prose returns a text without its fenced code blocks (see Pieces) and without lines that hold nothing but a placeholder such as
-// [[CODE_1]]. Inline code is kept, since it is part of a sentence.
+// Prose returns a text without its fenced code blocks (see [Pieces]) and without lines that are only a placeholder such as
+// [[CODE_1]]. It keeps inline code, which is part of a sentence.
 func Prose(text string) string {
 	var b strings.Builder
 	for p := range Pieces(text) {
@@ -118,7 +119,7 @@ func Prose(text string) string {
 	return b.String()
 }
 
-// isPlaceholder tells whether s is [[CODE_n]].
+// isPlaceholder reports whether s is [[CODE_n]].
 func isPlaceholder(s string) bool {
 	s, a := strings.CutPrefix(s, "[[CODE_")
 	s, b := strings.CutSuffix(s, "]]")
@@ -128,13 +129,13 @@ func isPlaceholder(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// abbreviations end in a full stop that does not end a sentence.
+// abbreviations are words after which a full stop does not end a sentence.
 var abbreviations = []string{"e.g", "i.e", "etc", "vs", "cf", "Mr", "Mrs", "Dr"}
 
-// Sentences splits the text into sentences, each normalised to its words in lower case with single spaces: what is
-// compared when repeated sentences are counted. A sentence ends at a full stop, question or exclamation mark or an
-// ellipsis before white space, or at an empty line. Stops inside inline code, in abbreviations such as "e.g.", and an
-// ellipsis before a lower-case word do not end one.
+// Sentences returns the sentences of the text, each as its words in lower case with single spaces, so that equal ones can
+// be counted. A sentence ends at a full stop, question mark, exclamation mark or ellipsis before white space, or at an
+// empty line. It does not end at a full stop inside inline code or of an abbreviation such as "e.g.", or at an ellipsis
+// before a lower-case word.
 func (t Text) Sentences() []string {
 	var out, words []string
 	for i, w := range t.words {
@@ -148,7 +149,7 @@ func (t Text) Sentences() []string {
 	return out
 }
 
-// endsSentence tells whether a sentence ends between the neighbouring words a and b.
+// endsSentence reports whether a sentence ends between the adjacent words a and b.
 func endsSentence(prose string, a, b token) bool {
 	gap := prose[a.end:b.start]
 	if a.code {
@@ -185,8 +186,8 @@ func endsSentence(prose string, a, b token) bool {
 	return true
 }
 
-// Shingles returns a 64-bit hash (FNV-1a) of each run of n words of the text, in order and with repetitions. A text of
-// fewer than n words has none, and so has an n below one.
+// Shingles returns a 64-bit hash (FNV-1a) of each run of n words of the text, in order and with repetitions. It returns
+// none if the text has fewer than n words or n is less than 1.
 func (t Text) Shingles(n int) []uint64 {
 	if n < 1 || len(t.words) < n {
 		return nil

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// Tone is what a style's lexicon says about a text's prose.
+// A Tone is the score of a text's prose by a style's lexicon.
 type Tone struct {
 	Score   int      // the sum of the weights of the distinct cues
-	Cues    []string // the distinct cues, as the lexicon writes them, in order of first appearance
-	Words   int      // words of prose, inline code included
-	Density float64  // cues per 100 words, repetitions included
+	Cues    []string // the distinct cues, as the lexicon spells them, in order of first occurrence
+	Words   int      // words of prose, with inline code
+	Density float64  // cues per 100 words, with repetitions
 }
 
-// Tone scores a text with the style's lexicon. Cues match whole words in any case, never
-// inside inline code. Each distinct cue counts once: saying "sigh" ten times is no more in the voice than saying it
-// once, but it does raise the density.
+// Tone scores a text by the style's lexicon. Cues match whole words in any case, but not in inline code. Each distinct cue
+// counts once in the score: ten times "sigh" is no more in the voice than once, but it raises the density.
 func (s *Style) Tone(text Text) Tone {
 	t := Tone{Words: len(text.words)}
 	hits := 0
@@ -37,32 +36,32 @@ func (s *Style) Tone(text Text) Tone {
 	return t
 }
 
-// Accepts returns nil when a tone lies within the style's thresholds: score, distinct cues, density and words. The
-// error names the first one that it misses.
+// Accepts returns nil if a tone meets the style's thresholds: words, score, distinct cues and density. Otherwise its error
+// names the first threshold that the tone does not meet.
 func (s *Style) Accepts(t Tone) error {
 	switch {
 	case t.Words < s.Words[0] || t.Words > s.Words[1]:
-		return fmt.Errorf("prose has %d words; %s wants %d to %d", t.Words, s.Name, s.Words[0], s.Words[1])
+		return fmt.Errorf("words %d: %s requires %d to %d", t.Words, s.Name, s.Words[0], s.Words[1])
 	case t.Score < s.MinScore:
-		return fmt.Errorf("tone score is %d; %s wants at least %d", t.Score, s.Name, s.MinScore)
+		return fmt.Errorf("tone score %d: %s requires at least %d", t.Score, s.Name, s.MinScore)
 	case len(t.Cues) < s.MinCues:
-		return fmt.Errorf("tone has %d distinct cues; %s wants at least %d", len(t.Cues), s.Name, s.MinCues)
+		return fmt.Errorf("distinct cues %d: %s requires at least %d", len(t.Cues), s.Name, s.MinCues)
 	case t.Density < s.Density[0] || t.Density > s.Density[1]:
-		return fmt.Errorf("tone has %.1f cues per 100 words; %s wants %g to %g", t.Density, s.Name, s.Density[0], s.Density[1])
+		return fmt.Errorf("cues per 100 words %.1f: %s requires %g to %g", t.Density, s.Name, s.Density[0], s.Density[1])
 	}
 	return nil
 }
 
-// repeated is how many words in a row of the system prompt an answer may not have: fewer come together by chance.
+// repeated is how many words in a row an answer must not share with the system prompt: fewer coincide by chance.
 const repeated = 5
 
-// Repeats tells whether a text has five words in a row that stand in the system prompt: then a model recites what it was
-// told instead of doing it.
+// Repeats reports whether a text has five words in a row of the system prompt: then a model recites what it was told
+// instead of doing it.
 func (s *Style) Repeats(text Text) bool {
 	return slices.ContainsFunc(text.Shingles(repeated), func(h uint64) bool { return s.told[h] })
 }
 
-// BannedIn returns the first banned word or phrase in a text, or "".
+// BannedIn returns the first banned word or phrase in a text, "" if there is none.
 func (s *Style) BannedIn(text Text) string {
 	found := ""
 	s.banned.match(text.words, func(c *cue) bool {
@@ -72,14 +71,14 @@ func (s *Style) BannedIn(text Text) string {
 	return found
 }
 
-// cue is one line of a lexicon.
+// A cue is one line of a lexicon.
 type cue struct {
 	text   string
 	weight int
 	words  []string
 }
 
-// lexicon holds cues by their first word.
+// A lexicon holds cues by their first word.
 type lexicon map[string][]*cue
 
 func (l lexicon) add(text string, weight int) {
@@ -90,7 +89,7 @@ func (l lexicon) add(text string, weight int) {
 	l[c.words[0]] = append(l[c.words[0]], c)
 }
 
-// match calls found for every cue in ts, until it returns false.
+// match calls found for every cue in ts until found returns false.
 func (l lexicon) match(ts []token, found func(*cue) bool) {
 	for i, t := range ts {
 		if t.code {
@@ -116,7 +115,7 @@ func startsWith(ts []token, words []string) bool {
 	return true
 }
 
-// has tells whether the lexicon holds a cue of exactly these words.
+// has reports whether the lexicon has a cue of exactly these words.
 func (l lexicon) has(text string) bool {
 	ts := tokens(text, -1)
 	if len(ts) == 0 {
@@ -130,5 +129,5 @@ func (l lexicon) has(text string) bool {
 	return false
 }
 
-// cleanLine joins the white space of a line into single spaces.
+// cleanLine returns a line with single spaces in place of its white space.
 func cleanLine(s string) string { return strings.Join(strings.Fields(s), " ") }
