@@ -60,25 +60,23 @@ func benchmarkStep(b *testing.B, config string, dtype tensor.DType) {
 		e.Labels = slices.Clone(e.IDs)
 		examples = append(examples, e)
 	}
-	s := Settings{MaxSteps: 10000, Batch: 1, Accumulate: micro, Seq: seq, LR: 2e-5, Schedule: "constant", Clip: 1,
-		Optimizer: optim.Default, DType: dtype, Recompute: model.RecomputeNone, Keep: 1}
+	s := DefaultConfig()
+	s.Epochs, s.MaxSteps, s.Accumulate, s.Seq, s.Schedule, s.Warmup, s.DType, s.Samples = 0, 10000, micro, seq, "constant", 0, dtype, 0
 	plan, err := NewPlan(s, examples, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
-	m, err := model.New(d, from.Config, s.ModelOptions(from.Config, plan))
+	m, err := model.New(d, from.Config, plan.ModelOptions(from.Config))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer m.Close()
 	m.Init(1, 0.02)
-	o, err := optim.New(d, m.Params(), s.Optimizer)
+	o, err := optim.New(d, m.Params(), s.AdamW())
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer o.Close()
-	run := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Dir: b.TempDir(), From: from}
-	if err := run.Start(context.Background(), ""); err != nil {
+	run := &Run{Plan: plan, Model: m, Optimizer: o, Dir: b.TempDir(), Base: from}
+	if err := run.startFrom(context.Background(), ""); err != nil {
 		b.Fatal(err)
 	}
 	defer run.Close()

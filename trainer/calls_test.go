@@ -78,32 +78,32 @@ func everyCall(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	m, err := model.New(d, from.Config, s.ModelOptions(from.Config, plan))
+	m, err := model.New(d, from.Config, plan.ModelOptions(from.Config))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	m.Init(3, 0.05)
-	o, err := optim.New(d, m.Params(), s.Optimizer)
+	o, err := optim.New(d, m.Params(), s.AdamW())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, o.Close()) }()
-	r := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Val: learnable(7, 2), Dir: dir, From: from, Identity: s.Recipe()}
+	r := &Run{Plan: plan, Model: m, Optimizer: o, Dir: dir, Base: from, Identity: plan.Recipe()}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	e, err := infer.New(m, 16, nil)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	r.Answer = func(ctx context.Context) ([]Sample, error) { return answerOf(ctx, e) }
+	r.GenerateSamples = func(ctx context.Context) ([]Sample, error) { return answerOf(ctx, e) }
 	var notices error // of a sample answer that there was no memory for, without which the run goes on
-	r.Observe = func(event any) {
-		if text, is := event.(Notice); is {
+	r.Hooks = hooks(func(event any) {
+		if text, is := event.(notice); is {
 			notices = errors.Join(notices, errors.New(string(text)))
 		}
-	}
-	if err := r.Start(context.Background(), ""); err != nil {
+	})
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		return err
 	}
 	_, err = r.Run(context.Background())

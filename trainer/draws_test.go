@@ -27,7 +27,7 @@ func TestDraws(t *testing.T) {
 		s.MaxSteps, s.Epochs = 6+rng.IntN(6), 3
 		s.Batch, s.Accumulate, s.Packing = 1+rng.IntN(3), 1+rng.IntN(3), rng.IntN(2) == 0
 		s.DType = one(rng, tensor.BF16, tensor.F32)
-		s.Optimizer.Bits, s.Optimizer.Master = one(rng, 8, 32), one(rng, optim.Split8, optim.Stochastic, optim.FP32, optim.NoMaster)
+		s.Optimizer, s.Master = one(rng, AdamW8bit, AdamW), one(rng, optim.Split8, optim.Stochastic, optim.FP32, optim.NoMaster)
 		s.Clip, s.Seed, s.EvalEvery = one(rng, 0, 0.05, 1), rng.Int64N(100), one(rng, 0, 2, 5)
 		s.Freeze = one(rng, nil, []string{"embed_tokens"}, []string{"k_proj", "up_proj"}, []string{"norm"})
 		begun := func(threads int) func(*Run) {
@@ -53,7 +53,7 @@ func TestDraws(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 			again := tiny(t, dir, same, begun(1+rng.IntN(5)))
-			if err := again.Start(context.Background(), found.Dir); err != nil {
+			if err := again.startFrom(context.Background(), found.Dir); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
 			if _, err := again.Run(context.Background()); err != nil {

@@ -13,16 +13,15 @@ import (
 	"restyle/trainer/report"
 )
 
-// What is still to be done after a step before the next one: State.Pending.
+// What is due before the next step: State.Pending.
 const (
 	evaluation    = "evaluation"
 	sampleAnswers = "sample answers"
 )
 
-// look does what is pending after a step, and says whether nothing is any more: where ctx ends it, all of it is left for the
-// next time. Nothing changes before it is complete. It goes through the same memory as a step does, so what fits at the beginning
-// fits later.
-func (r *Run) look(ctx context.Context) (done bool, err error) {
+// evaluate does what is pending after a step, and reports whether it is done. If ctx ends it, all of it stays pending: the state
+// changes only when it is complete. It uses the same memory as a step, so what fits at the beginning fits later.
+func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 	if r.state.Pending == "" {
 		return true, nil
 	}
@@ -32,7 +31,7 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 	r.phase("evaluate")
 	defer r.Model.Device().Range("evaluation")()
 	start := time.Now()
-	e := Evaluation{Step: r.state.Step, Loss: nan, Measured: r.state.Pending == evaluation && len(r.Val) > 0}
+	e := Evaluation{Step: r.state.Step, Loss: nan, Measured: r.state.Pending == evaluation && len(r.Plan.HeldOut) > 0}
 	if e.Measured {
 		var loss float64
 		if loss, err = r.validation(ctx); err != nil {
@@ -41,7 +40,7 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 		e.Loss = report.Number(loss)
 	}
 	if err == nil {
-		err = r.answer(ctx, &e)
+		err = r.sample(ctx, &e)
 	}
 	if err != nil {
 		if ended := ctx.Err(); ended != nil && errors.Is(err, ended) {
@@ -52,18 +51,18 @@ func (r *Run) look(ctx context.Context) (done bool, err error) {
 	r.state.Pending, r.saved = "", false
 	switch {
 	case e.Measured:
-		if err := r.judge(&e); err != nil {
+		if err := r.updateBest(&e); err != nil {
 			return false, err
 		}
 	case e.Samples == nil:
 		return true, nil
 	}
 	e.Seconds = time.Since(start).Seconds()
-	return true, r.write(e)
+	return true, record(r, e, r.Hooks.Evaluation)
 }
 
-// judge keeps the weights when they are the best so far. A loss that is not finite never is.
-func (r *Run) judge(e *Evaluation) error {
+// updateBest saves the weights if they are the best so far. With a loss that is not finite they never are.
+func (r *Run) updateBest(e *Evaluation) error {
 	loss, best := float64(e.Loss), r.state.Best
 	e.Best = !math.IsNaN(loss) && !math.IsInf(loss, 0) && (best == nil || e.Loss < best.Loss)
 	if !e.Best {
@@ -71,23 +70,23 @@ func (r *Run) judge(e *Evaluation) error {
 		return nil
 	}
 	r.state.Best, r.state.SinceBest = &Best{e.Step, e.Loss, e.Tone}, 0
-	if err := r.forget(nil); err != nil { // those that were the best since the last checkpoint: a resumed run finds them again
+	if err := r.removeBest(nil); err != nil { // those that were the best since the last checkpoint: a resumed run finds them again
 		return err
 	}
 	defer r.Model.Device().Range("checkpoint")()
 	return checkpoint.Replace(bestIn(r.Dir, e.Step), r.saveModel)
 }
 
-func (r *Run) answer(ctx context.Context, e *Evaluation) (err error) {
-	if r.Answer == nil {
+func (r *Run) sample(ctx context.Context, e *Evaluation) (err error) {
+	if r.GenerateSamples == nil {
 		return nil
 	}
-	if e.Samples, err = r.Answer(ctx); err != nil {
+	if e.Samples, err = r.GenerateSamples(ctx); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		// Whether a model that cannot answer is worth going on with is for the validation and the gradients to say.
-		r.observe(Notice(fmt.Sprintf("after step %d: no sample answers: %v", e.Step, err)))
+		// The validation loss and the gradients tell whether such a model is worth training further.
+		r.notice("after step %d: no samples: %v", e.Step, err)
 		e.Samples = nil
 	}
 	sum := 0.0
@@ -102,12 +101,12 @@ func (r *Run) answer(ctx context.Context, e *Evaluation) (err error) {
 }
 
 func (r *Run) valLoss(ctx context.Context) (float64, error) {
-	l, err := ValLoss(ctx, r.Model, r.Val, r.Plan.MaxTokens)
+	l, err := ValLoss(ctx, r.Model, r.Plan.HeldOut, r.Plan.MaxTokens)
 	return l.Mean(), err
 }
 
-// ValLoss is the loss of a model over examples: the sum over all their trained tokens, and how many these are. At most limit
-// tokens go through the model at once, for which it must have been opened. It ends early when ctx does, with its error.
+// ValLoss returns the loss of a model over examples: the sum over their target tokens, and how many these are. A pass has at most
+// limit tokens, for which the model must have been opened. If ctx ends, ValLoss returns its error.
 func ValLoss(ctx context.Context, m *model.Model, examples []training.Example, limit int) (total model.Loss, err error) {
 	batches := make([]model.Batch, len(examples))
 	for i, e := range examples {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ const gpuConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama"
 // finish starts a run, anew or from a checkpoint, and takes it to its end.
 func finish(t *testing.T, r *Run, from string) *Run {
 	t.Helper()
-	if err := r.Start(context.Background(), from); err != nil {
+	if err := r.startFrom(context.Background(), from); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Run(context.Background()); err != nil {
@@ -121,17 +122,19 @@ func TestGPUResumes(t *testing.T) {
 // TestGPUMemory compares the table with what a run on a GPU has allocated in the end. Launches do no work, so it is quick.
 func TestGPUMemory(t *testing.T) {
 	cudatest.Set(t, "IDLE=1")
-	for name, change := range map[string]func(*Settings){
-		"step":  func(*Settings) {},
-		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeLayer },
-		"F32":   func(s *Settings) { s.DType, s.Optimizer.Bits = tensor.F32, 32 },
+	for name, change := range map[string]func(*Config){
+		"step": func(*Config) {},
+		"block": func(s *Config) {
+			s.Gradients, s.GradDType, s.Recompute = LayerGradients, BF16Grad, model.RecomputeLayer
+		},
+		"F32": func(s *Config) { s.DType, s.Optimizer = tensor.F32, AdamW },
 	} {
 		s := tinySettings()
 		s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery = 0, 2, 1, 1
 		change(&s)
 		r := finish(t, tinyOn(t, testGPU(t, kernels.Options{Fused: kernels.All(), OwnProducts: name == "step"}), tinyConfig, t.TempDir(), s), "")
 		d := r.Model.Device()
-		if got, want := d.Allocated(), MemoryOf(d, d.Fused(), r.Model.Config(), s, r.Plan).Total()+d.Overhead(); got != want {
+		if got, want := d.Allocated(), MemoryOf(d, d.Fused(), r.Model.Config(), r.Plan).Total()+d.Overhead(); got != want {
 			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
 		}
 	}
@@ -140,9 +143,11 @@ func TestGPUMemory(t *testing.T) {
 // TestGPUMemoryStays has a run take steps, validate, answer and save: once it has taken its first step, the memory that the driver counts
 // stays as it is, and nothing is allocated or loaded that was not before. Launches do no work, so it is quick.
 func TestGPUMemoryStays(t *testing.T) {
-	for name, change := range map[string]func(*Settings){
-		"step":  func(*Settings) {},
-		"block": func(s *Settings) { s.BlockGradients, s.GradType, s.Recompute = true, tensor.BF16, model.RecomputeLayer },
+	for name, change := range map[string]func(*Config){
+		"step": func(*Config) {},
+		"block": func(s *Config) {
+			s.Gradients, s.GradDType, s.Recompute = LayerGradients, BF16Grad, model.RecomputeLayer
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "calls")
@@ -168,7 +173,7 @@ func TestGPUMemoryStays(t *testing.T) {
 			}
 			answers := answerer(t, r)
 			seen, first, steps, before := map[string]int{}, 0, 0, 0
-			r.Observe = func(event any) {
+			r.Hooks = hooks(func(event any) {
 				seen[fmt.Sprintf("%T", event)]++
 				if _, is := event.(Step); is {
 					if steps++; steps == 1 {
@@ -178,7 +183,7 @@ func TestGPUMemoryStays(t *testing.T) {
 				if now := used(); steps > 0 && now != first {
 					t.Errorf("after %d steps, %T: %d bytes are in use, and after the first it were %d", steps, event, now, first)
 				}
-			}
+			})
 			finish(t, r, "")
 			if now := used(); now != first || first == 0 {
 				t.Errorf("in the end %d bytes are in use, and after the first step it were %d", now, first)
@@ -208,15 +213,15 @@ func answerer(t *testing.T, r *Run) *int {
 		}
 	})
 	n := new(int)
-	r.Answer = func(ctx context.Context) ([]Sample, error) {
+	r.GenerateSamples = func(ctx context.Context) ([]Sample, error) {
 		*n++
 		return answerOf(ctx, e)
 	}
 	return n
 }
 
-// TestFitOnGPU wants --max-memory to be named with what the run takes then: with narrower passes, and, as a step is several of them,
-// gradients in F32. A run that keeps its passes is told of flags alone, for passes as wide. Passes become as wide as BF16 gradients
+// TestFitOnGPU wants max-memory to be among the remedies, with what the run takes then: with narrower passes, and, as a step is
+// several of them, gradients in F32. A run that keeps its passes has only the other remedies, for passes as wide. Passes become as wide as BF16 gradients
 // leave room for, if a step is one of them then.
 func TestFitOnGPU(t *testing.T) {
 	c, err := hf.ParseConfig([]byte(strings.NewReplacer(`"max_position_embeddings": 64`, `"max_position_embeddings": 1024`,
@@ -225,44 +230,46 @@ func TestFitOnGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := tinySettings()
-	s.Seq, s.Batch, s.Accumulate, s.HeadBytes = 512, 1, 16, 32<<20
+	s.Seq, s.Batch, s.Accumulate = 512, 1, 16
 	short, err := NewPlan(s, learnable(41, 1), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	short.Longest, short.MaxTokens = 512, 512
+	short.Longest, short.MaxTokens, short.HeadBytes = 512, 512, 32<<20
 	const beside = 3 << 20
 	var b kernels.Builds
 	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 30}, kernels.Options{}, func(d *kernels.Device) error {
-		total := func(s Settings, p Plan) int { return MemoryOf(d, kernels.All(), c, s, &p).Total() }
-		apply := func(s Settings, within int) (Settings, Plan) {
-			p := *short
-			Widening{within, true}.Apply(d, kernels.All(), c, &s, &p)
-			return s, p
+		total := func(p Plan) int { return MemoryOf(d, kernels.All(), c, &p).Total() }
+		apply := func(p Plan, within int) Plan {
+			widening{within, true}.apply(d, kernels.All(), c, &p)
+			return p
 		}
-		half, p := apply(s, 1<<30)
-		if !p.OnePass() || half.GradType != tensor.BF16 {
-			t.Fatalf("passes of up to %d tokens, gradients %v", p.MaxTokens, half.GradType)
+		half := apply(*short, 1<<30)
+		if !half.OnePass() || half.GradType != tensor.BF16 {
+			t.Fatalf("passes of up to %d tokens, gradients %v", half.MaxTokens, half.GradType)
 		}
-		if least, q := apply(s, total(half, p)); least.GradType != tensor.BF16 || !q.OnePass() {
-			t.Errorf("with just the room for it: passes of up to %d tokens, gradients %v", q.MaxTokens, least.GradType)
+		if least := apply(*short, total(half)); least.GradType != tensor.BF16 || !least.OnePass() {
+			t.Errorf("with just the room for it: passes of up to %d tokens, gradients %v", least.MaxTokens, least.GradType)
 		}
-		limit := total(half, p) * 3 / 4 >> 20 << 20
-		narrow := s
-		narrow.HeadBytes = min(s.HeadBytes, model.HeadBytes(limit))
-		narrow, q := apply(narrow, limit-beside)
-		if q.OnePass() || q.MaxTokens == short.MaxTokens || narrow.GradType != 0 {
-			t.Fatalf("passes of up to %d tokens, gradients %v", q.MaxTokens, narrow.GradType)
+		limit := total(half) * 3 / 4 >> 20 << 20
+		narrow := *short
+		narrow.HeadBytes = min(short.HeadBytes, model.HeadBytes(limit))
+		narrow = apply(narrow, limit-beside)
+		if narrow.OnePass() || narrow.MaxTokens == short.MaxTokens || narrow.GradType != 0 {
+			t.Fatalf("passes of up to %d tokens, gradients %v", narrow.MaxTokens, narrow.GradType)
 		}
-		want := fmt.Sprintf("--max-memory %dMiB (%s)", limit>>20, kernels.Bytes(total(narrow, q)+beside))
-		if alone, _ := Fit(d, kernels.All(), c, half, &p, beside, Widening{1 << 30, true}, limit); len(alone) == 0 || alone[0] != want {
-			t.Errorf("%q, and not %s", alone, want)
+		f := fitting{d: d, model: c, beside: beside, limit: limit}
+		want := Remedy{[]Change{{"max-memory", fmt.Sprintf("%dMiB", limit>>20)}}, total(narrow) + beside}
+		if list := f.remedies(variant{half, kernels.All(), widening{1 << 30, true}}); len(list) == 0 || !reflect.DeepEqual(list[0], want) {
+			t.Errorf("%v, and not %v", list, want)
 		}
-		less := p
-		less.Longest, less.MaxTokens = 256, 16*256
-		want = fmt.Sprintf("--seq 256 (%s)", kernels.Bytes(total(half, less)+beside))
-		if alone, _ := Fit(d, kernels.All(), c, half, &p, beside, Widening{}, limit); !slices.Contains(alone, want) || strings.Contains(alone[0], "max-memory") {
-			t.Errorf("%q, and not %s", alone, want)
+		less := half
+		less.Config.Seq, less.Longest, less.MaxTokens = 256, 256, 16*256
+		want = Remedy{[]Change{{"seq", "256"}}, total(less) + beside}
+		f.wide = half.MaxTokens
+		list := f.remedies(variant{half, kernels.All(), widening{}})
+		if !slices.ContainsFunc(list, func(r Remedy) bool { return reflect.DeepEqual(r, want) }) || list[0].Changes[0].Setting == "max-memory" {
+			t.Errorf("%v, and not %v", list, want)
 		}
 		return nil
 	}); err != nil {

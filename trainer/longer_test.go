@@ -27,7 +27,7 @@ func TestLonger(t *testing.T) {
 	longer := s
 	longer.Epochs = 3
 	var said []string
-	goOn := func(dir string, s Settings, ended bool, stop int) *Run {
+	goOn := func(dir string, s Config, ended bool, stop int) *Run {
 		t.Helper()
 		found, err := checkpoint.Latest(CheckpointsIn(dir))
 		if err != nil {
@@ -36,15 +36,15 @@ func TestLonger(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		r := tiny(t, dir, s, script)
 		r.Ended, said = ended, nil
-		r.Observe = func(e any) {
-			if n, ok := e.(Notice); ok {
+		r.Hooks = hooks(func(e any) {
+			if n, ok := e.(notice); ok {
 				said = append(said, string(n))
 			}
 			if s, ok := e.(Step); ok && s.Step == stop {
 				cancel()
 			}
-		}
-		if err := r.Start(ctx, found.Dir); err != nil {
+		})
+		if err := r.startFrom(ctx, found.Dir); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Run(ctx); (err == ErrStopped) != (stop > 0) || err != nil && stop == 0 {
@@ -59,7 +59,7 @@ func TestLonger(t *testing.T) {
 		}
 	}
 	r := goOn(whole, longer, true, 0)
-	rate := fmt.Sprintf("with %.3g where it would have been 0", r.Plan.rate(22))
+	rate := fmt.Sprintf("%.3g instead of 0", r.Plan.rate(22))
 	if len(said) != 1 || !strings.Contains(said[0], "it has 33 steps, and had 22") || !strings.Contains(said[0], rate) {
 		t.Errorf("said %q, want %q", said, rate)
 	}
@@ -101,7 +101,7 @@ func TestLonger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tiny(t, whole, s, script).Start(context.Background(), found.Dir); err == nil || !strings.Contains(err.Error(), "epochs was 3 and is now 2") {
+	if err := tiny(t, whole, s, script).startFrom(context.Background(), found.Dir); err == nil || !strings.Contains(err.Error(), "epochs was 3 and is now 2") {
 		t.Errorf("fewer epochs: %v", err)
 	}
 	// The best weights that are the result are not lost to others.
@@ -110,7 +110,7 @@ func TestLonger(t *testing.T) {
 	}
 	lost := tiny(t, ended, longer, script)
 	lost.Ended = true
-	if err := lost.Start(context.Background(), checkpoint.Dir(CheckpointsIn(ended), 22)); err == nil || !strings.Contains(err.Error(), "no longer among the checkpoints") {
+	if err := lost.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(ended), 22)); err == nil || !strings.Contains(err.Error(), "no longer among the checkpoints") {
 		t.Errorf("without the best weights: %v", err)
 	}
 }
@@ -120,14 +120,14 @@ func TestLonger(t *testing.T) {
 func TestLongerWithin(t *testing.T) {
 	s := tinySettings()
 	s.Schedule, s.Warmup = "constant", 0
-	unheld := func(r *Run) { r.Val = nil }
+	unheld := func(r *Run) { r.Plan.HeldOut = nil }
 	_, control := whole(t, t.TempDir(), s, unheld)
 	short := s
 	short.MaxSteps = 9
 	dir := t.TempDir()
 	whole(t, dir, short, unheld)
 	r := tiny(t, dir, s, unheld)
-	if err := r.Start(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 9)); err != nil {
+	if err := r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 9)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Run(context.Background()); err != nil {

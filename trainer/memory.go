@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"fmt"
-	"strings"
 
 	"restyle/kernels"
 	"restyle/model"
@@ -10,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// Memory is what a run takes by purpose. It is what will be allocated, to the byte, and computing it allocates nothing.
+// Memory is the memory of a run by purpose, to the byte what the run allocates.
 type Memory struct {
 	Parts []Part
 }
@@ -21,7 +20,7 @@ type Part struct {
 	Bytes int
 }
 
-// Total is the sum.
+// Total returns the sum of all parts, in bytes.
 func (m Memory) Total() (bytes int) {
 	for _, p := range m.Parts {
 		bytes += p.Bytes
@@ -29,194 +28,185 @@ func (m Memory) Total() (bytes int) {
 	return bytes
 }
 
-// ModelOptions are how a run's model is opened.
-func (s Settings) ModelOptions(c model.Config, p *Plan) model.Options {
+// ModelOptions returns how the plan's model is opened.
+func (p *Plan) ModelOptions(c model.Config) model.Options {
 	return model.Options{
-		DType: s.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: s.Context(c),
-		Train: true, Trainable: s.Trained, Recompute: s.Recompute, GradType: s.GradType, ReuseGradients: s.BlockGradients, HeadBytes: s.HeadBytes,
-		PadPasses: s.Fill,
+		DType: p.Config.DType, MaxTokens: p.MaxTokens, Longest: p.Longest, Context: p.Context(c),
+		Train: true, Trainable: p.Config.Trainable, Recompute: p.Config.Recompute, GradType: p.GradType,
+		ReuseGradients: p.Config.Gradients == LayerGradients, HeadBytes: p.HeadBytes, PadPasses: p.PadPasses,
 	}
 }
 
-// Context is how many positions the sample answers with their questions may take: those of an example and an answer, as far as
-// the model has them. It is 0 where there are none.
-func (s Settings) Context(c model.Config) int {
-	if s.AnswerTokens == 0 {
+// Context returns the maximum tokens of a sample with its question: those of an example and an answer, as far as the model has
+// positions. It is 0 if there are no samples.
+func (p *Plan) Context(c model.Config) int {
+	if p.Config.Samples == 0 {
 		return 0
 	}
-	return min(c.MaxPositions, s.Seq+s.AnswerTokens)
+	return min(c.MaxPositions, p.Config.Seq+p.Config.SampleTokens)
 }
 
-// MemoryOf is what a run of these settings takes on a device with these fused operations.
-func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, s Settings, p *Plan) Memory {
-	o := s.ModelOptions(c, p)
+// MemoryOf returns the memory of a plan's run on a device with these fused operations. It allocates nothing.
+func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memory {
+	o := p.ModelOptions(c)
 	size := model.MemoryOf(d, f, c, o)
 	return Memory{Parts: []Part{
 		{"weights", size.Weights},
 		{"gradients", size.Gradients},
-		{"optimiser state", optim.SizeOf(model.ParamsOf(c, o), s.Optimizer)},
+		{"optimizer state", optim.SizeOf(model.ParamsOf(c, o), p.Config.AdamW())},
 		{fmt.Sprintf("activations of %d tokens", p.MaxTokens), size.Activations},
-		{"intermediates of operations", size.Scratch},
-		{"RoPE's angles", size.Angles},
-		{"cache of sample answers", size.KVCache},
+		{"scratch of operations", size.Scratch},
+		{"RoPE angles", size.Angles},
+		{"KV cache for samples", size.KVCache},
 	}}
 }
 
-// DiskOf is what a run's directory comes to take at most, in bytes: the checkpoints that are kept and the one that is being
-// written, the best weights of which each of them tells, and the result. there is how many checkpoints a run has that goes on.
-func DiskOf(c model.Config, s Settings, p *Plan, evaluated bool, there int) int64 {
-	params := model.ParamsOf(c, s.ModelOptions(c, p))
+// DiskOf returns an upper bound on the bytes of a run's directory: the checkpoints that are kept and the one being written, the
+// best weights that each of them refers to, and the result. there is the number of checkpoints that a resumed run has already.
+func DiskOf(c model.Config, p *Plan, there int) int64 {
+	params := model.ParamsOf(c, p.ModelOptions(c))
 	weights := 0
 	for _, x := range params {
 		weights += x.W.Bytes()
 	}
-	checkpoints := min(s.Keep+1, there+p.Left(s.SaveEvery, 0))
+	checkpoints := min(p.Config.Keep+1, there+p.Left(p.Config.SaveEvery, 0))
 	models := 1
-	if evaluated {
-		models += min(checkpoints, 1+p.Left(s.EvalEvery, 0)) // one is made before the first step
+	if len(p.HeldOut) > 0 {
+		models += min(checkpoints, 1+p.Left(p.Config.EvalEvery, 0)) // there is an evaluation before the first step
 	}
-	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, s.Optimizer))
+	return int64(models)*int64(weights) + int64(checkpoints)*int64(weights+optim.SizeOf(params, p.Config.AdamW()))
 }
 
-// mostTogether is how many tokens keep a GPU busy: more at once are no faster.
-const mostTogether = 16384
+// maxTogether is the number of tokens that keeps a GPU busy: more at once are no faster.
+const maxTogether = 16384
 
-// A Widening has micro-batches of a step go through a GPU together. The zero value leaves passes as they are.
-type Widening struct {
-	Within int  // bytes: passes are as wide as the run has room for in so many
-	Half   bool // gradients of matrices are BF16 if a step is one pass then, and F32 if not
+// A widening has several micro-batches of a step share a pass on a GPU. The zero value leaves passes as they are.
+type widening struct {
+	within int  // bytes: a pass is as wide as the memory of the run may become
+	half   bool // gradients of matrices are BF16 if each step is one pass then, and F32 if not
 }
 
-// Apply widens the passes of p, and with Half sets s.GradType.
-func (w Widening) Apply(d *kernels.Device, f kernels.Fused, c model.Config, s *Settings, p *Plan) {
-	if w.Half {
+// apply widens the passes of p, and sets p.GradType if half is set.
+func (w widening) apply(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) {
+	if w.half {
 		one := *p
-		s.GradType = tensor.BF16
-		if w.widen(d, f, c, *s, &one); one.OnePass() {
-			p.Widen(one.MaxTokens)
+		one.GradType = tensor.BF16
+		if w.widen(d, f, c, &one); one.OnePass() {
+			*p = one
 			return
 		}
-		s.GradType = 0
+		p.GradType = 0
 	}
-	w.widen(d, f, c, *s, p)
+	w.widen(d, f, c, p)
 }
 
-func (w Widening) widen(d *kernels.Device, f kernels.Fused, c model.Config, s Settings, p *Plan) {
-	for tokens := mostTogether; tokens > p.MaxTokens; tokens /= 2 {
+func (w widening) widen(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) {
+	for tokens := maxTogether; tokens > p.MaxTokens; tokens /= 2 {
 		wide := *p
 		wide.Widen(tokens)
-		if MemoryOf(d, f, c, s, &wide).Total() <= w.Within {
-			p.Widen(tokens)
+		if MemoryOf(d, f, c, &wide).Total() <= w.within {
+			*p = wide
 			return
 		}
 	}
 }
 
-// A choice is what flags decide of a run's memory.
-type choice struct {
-	Settings
+// A Change gives a setting another value: a field of Config by its name, or "fused" or "max-memory".
+type Change struct {
+	Setting string
+	Value   string // "" for fused: all operations
+}
+
+// A Remedy is changes that bring the memory of a run down to Bytes together.
+type Remedy struct {
+	Changes []Change
+	Bytes   int
+}
+
+// changes are tried in this order: from what leaves the result as it is to what affects it most.
+var changes = []Change{
+	{"fused", ""}, {"recompute", "attention"}, {"recompute", "layer"}, {"batch", "1"}, {"samples", "0"}, {"dtype", "bf16"},
+	{"optimizer", "adamw8bit"}, {"master", "split8"}, {"master", "sr"}, {"seq", "256"}, {"train-only", "mlp"},
+}
+
+// A fitting looks for the settings with which a run fits into limit bytes.
+type fitting struct {
+	d      *kernels.Device
+	model  model.Config
+	beside int // bytes that the process takes besides
+	limit  int
+	wide   int // tokens of a pass that a resumed run keeps, or 0
+}
+
+// A variant is a run with some settings changed.
+type variant struct {
+	plan     Plan
 	fused    kernels.Fused
-	widening Widening
+	widening widening
 }
 
-// A remedy is a change of a flag that may save memory.
-type remedy struct {
-	flag, value string
-	apply       func(c *choice)
-}
-
-// remedies are in the order in which one would try them: from what changes nothing of the result to what changes most.
-var remedies = []remedy{
-	{"--fused", "", func(c *choice) { c.fused = kernels.All() }},
-	{"--recompute", "attention", func(c *choice) {
-		if c.Recompute != model.RecomputeLayer {
-			c.Recompute = model.RecomputeAttention
-		}
-	}},
-	{"--recompute", "block", func(c *choice) { c.Recompute = model.RecomputeLayer }},
-	{"--batch", "1", func(c *choice) { c.Batch = 1 }},
-	{"--samples", "0", func(c *choice) { c.AnswerTokens = 0 }},
-	{"--dtype", "bf16", func(c *choice) { c.DType = tensor.BF16 }},
-	{"--optimizer", "adamw8bit", func(c *choice) { c.Optimizer.Bits = 8 }},
-	{"--master", "split8", func(c *choice) {
-		if c.Optimizer.Master == optim.FP32 {
-			c.Optimizer.Master = optim.Split8
-		}
-	}},
-	{"--master", "sr", func(c *choice) {
-		if !c.Optimizer.BNB { // which has no master
-			c.Optimizer.Master = optim.Stochastic
-		}
-	}},
-	{"--seq", "256", func(c *choice) { c.Seq = min(c.Seq, 256) }},
-	{"--train-only", "mlp", func(c *choice) {
-		if len(c.TrainOnly) == 0 {
-			c.TrainOnly = []string{"mlp"}
-		}
-	}},
-}
-
-// Fit says which flags would bring a run down to limit bytes: each that does it alone, or else as many as it takes
-// together. It is empty where none of them do. What helps nothing, or could not be given beside the other settings, is left
-// out. fused and w are the run's. beside are the bytes that the process takes besides.
-func Fit(d *kernels.Device, fused kernels.Fused, c model.Config, s Settings, p *Plan, beside int, w Widening, limit int) (alone []string, together string) {
-	widened := p.MaxTokens > s.passTokens(p.Longest)
-	total := func(x choice) int {
-		q := *p
-		q.s, q.Longest = x.Settings, min(q.Longest, x.Seq)
-		q.MaxTokens = x.passTokens(q.Longest)
-		switch {
-		case x.widening != Widening{}:
-			x.widening.Apply(d, x.fused, c, &x.Settings, &q)
-		case widened: // it keeps what it began with
-			q.Widen(p.MaxTokens)
-		}
-		return MemoryOf(d, x.fused, c, x.Settings, &q).Total() + beside
+// remedies returns the single changes that are enough, or if none is, one remedy of as many changes as it takes. It returns none
+// if all of them are not enough. It leaves out changes that save nothing or do not go with the other settings.
+func (f fitting) remedies(now variant) (list []Remedy) {
+	changes := changes
+	if most := f.limit >> 20 << 20; now.widening.within > most-f.beside {
+		changes = append([]Change{{"max-memory", fmt.Sprintf("%dMiB", most>>20)}}, changes...)
 	}
-	remedies := remedies
-	if most := limit >> 20 << 20; w.Within > most-beside {
-		remedies = append([]remedy{{"--max-memory", fmt.Sprintf("%dMiB", most>>20), func(c *choice) {
-			c.widening.Within, c.HeadBytes = most-beside, min(c.HeadBytes, model.HeadBytes(most))
-		}}}, remedies...)
-	}
-	names := model.ParamsOf(c, model.Options{})
-	// with is a choice with one remedy more, and whether that helps.
-	with := func(x choice, r remedy) (choice, bool) {
-		before := total(x)
-		r.apply(&x)
-		return x, total(x) < before && x.Check() == nil && x.CheckPatterns(names) == nil
-	}
-	now := choice{s, fused, w}
-	for _, r := range remedies {
-		if one, helps := with(now, r); helps && total(one) <= limit {
-			alone = append(alone, fmt.Sprintf("%s (%s)", flags([]remedy{r}), kernels.Bytes(total(one))))
+	for _, c := range changes {
+		if one, saves := f.with(now, c); saves && f.total(one) <= f.limit {
+			list = append(list, Remedy{[]Change{c}, f.total(one)})
 		}
 	}
-	if alone != nil {
-		return alone, ""
+	if list != nil {
+		return list
 	}
-	var taken []remedy
-	for _, r := range remedies {
-		next, helps := with(now, r)
-		if !helps {
+	var taken []Change
+	for _, c := range changes {
+		next, saves := f.with(now, c)
+		if !saves {
 			continue
 		}
-		if n := len(taken); n > 0 && taken[n-1].flag == r.flag {
+		if n := len(taken); n > 0 && taken[n-1].Setting == c.Setting {
 			taken = taken[:n-1]
 		}
-		now, taken = next, append(taken, r)
-		if n := total(now); n <= limit {
-			return nil, fmt.Sprintf("%s (%s)", flags(taken), kernels.Bytes(n))
+		now, taken = next, append(taken, c)
+		if n := f.total(now); n <= f.limit {
+			return []Remedy{{taken, n}}
 		}
 	}
-	return nil, ""
+	return nil
 }
 
-// flags are remedies as they are typed.
-func flags(list []remedy) string {
-	var words []string
-	for _, r := range list {
-		words = append(words, strings.TrimSpace(r.flag+" "+r.value))
+// with returns v with a change, and whether that saves memory and is accepted.
+func (f fitting) with(v variant, c Change) (changed variant, saves bool) {
+	before, config := f.total(v), &v.plan.Config
+	switch {
+	case c.Setting == "fused":
+		v.fused = kernels.All()
+	case c.Setting == "max-memory":
+		most := f.limit >> 20 << 20
+		v.widening.within, v.plan.HeadBytes = most-f.beside, min(v.plan.HeadBytes, model.HeadBytes(most))
+	case c.Setting == "train-only" && config.TrainOnly != nil: // as the user chose
+	default:
+		for _, field := range config.Fields() {
+			if field.Name == c.Setting && field.Set(c.Value) != nil {
+				return v, false
+			}
+		}
 	}
-	return strings.Join(words, " ")
+	names := model.ParamsOf(f.model, model.Options{})
+	return v, f.total(v) < before && config.Check() == nil && config.CheckPatterns(names) == nil
+}
+
+// total returns the memory of a variant, with passes as wide as they are then.
+func (f fitting) total(v variant) int {
+	p := v.plan
+	p.Longest = min(p.Longest, p.Config.Seq)
+	p.MaxTokens = p.passTokens()
+	if v.widening == (widening{}) {
+		p.Widen(f.wide)
+	} else {
+		v.widening.apply(f.d, v.fused, f.model, &p)
+	}
+	return MemoryOf(f.d, v.fused, f.model, &p).Total() + f.beside
 }

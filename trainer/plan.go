@@ -11,25 +11,32 @@ import (
 	"restyle/dataset/training"
 	"restyle/model"
 	"restyle/optim"
+	"restyle/tensor"
 )
 
-// A Plan is which examples each step of a run takes. It follows from settings and examples alone.
+// A Plan lays out a run: which examples each step takes, and in what passes they go through the model. [NewPlan] makes it from
+// settings and examples alone; [NewJob] fits it to a device.
 type Plan struct {
-	Steps     int // of the whole run
-	MaxTokens int // most tokens that go through the model at once
-	Longest   int // most tokens of an example, held out or not
-	Padded    int // tokens of an example if it were padded to Settings.Seq
+	Config    Config
+	Steps     int                // of the whole run
+	MaxTokens int                // maximum tokens per pass
+	Longest   int                // maximum tokens of an example, held out or not
+	HeldOut   []training.Example // for the validation loss; may be empty
 
-	s        Settings
+	// These depend on the device, see model.Options. NewPlan leaves them zero, but for a GradType that Config asks for.
+	HeadBytes int
+	PadPasses bool
+	GradType  tensor.DType // 0: F32
+
 	rate     optim.Schedule
 	examples []training.Example
-	ends     []int   // the step behind the last one of each epoch
-	epoch    int     // the one that rows are of
-	rows     [][]int // the examples of each row; a row is one example unless there is packing
+	ends     []int   // for each epoch, the step after its last one
+	epoch    int     // whose packs these are
+	packs    [][]int // the examples of each pack; one each without packing
 }
 
-// Left is how often something that is done every so many steps, or with 0 at the end of each epoch, and after the last step, is
-// done after a step of the run.
+// Left returns how often something is still due after a step if it is due every so many steps, or with 0 after each epoch, and
+// after the last step.
 func (p *Plan) Left(every, step int) (times int) {
 	if step >= p.Steps {
 		return 0
@@ -45,102 +52,116 @@ func (p *Plan) Left(every, step int) (times int) {
 	return times
 }
 
-// NewPlan lays out a run over examples; what is held out from it only has to fit. It is an error when there is nothing to train
-// on, or the warm-up is longer than the run.
-func NewPlan(s Settings, examples, heldOut []training.Example) (*Plan, error) {
+// NewPlan lays out a run over examples. The examples of heldOut only have to fit. It returns an error if examples is empty, or
+// the warmup is longer than the run.
+func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 	if len(examples) == 0 {
 		return nil, fmt.Errorf("there is no example to train on")
 	}
-	p := &Plan{s: s, examples: examples, epoch: -1, Padded: s.Seq}
+	p := &Plan{Config: c, HeldOut: heldOut, examples: examples, epoch: -1}
+	if c.GradDType == BF16Grad {
+		p.GradType = tensor.BF16
+	}
 	for _, e := range slices.Concat(examples, heldOut) {
 		p.Longest = max(p.Longest, len(e.IDs))
 	}
-	epochs := s.Epochs
+	epochs := c.Epochs
 	if epochs == 0 { // as many as the steps need
-		epochs = s.MaxSteps
+		epochs = c.MaxSteps
 	}
-	for e := 0; e < epochs && (s.MaxSteps == 0 || p.Steps < s.MaxSteps); e++ {
+	for e := 0; e < epochs && (c.MaxSteps == 0 || p.Steps < c.MaxSteps); e++ {
 		n := len(examples)
-		if s.Packing {
+		if c.Packing {
 			p.load(e)
-			n = len(p.rows)
+			n = len(p.packs)
 		}
-		each := s.Batch * s.Accumulate
+		each := c.Batch * c.Accumulate
 		p.Steps += (n + each - 1) / each
 		p.ends = append(p.ends, p.Steps)
 	}
-	if s.MaxSteps > 0 {
-		p.Steps = min(p.Steps, s.MaxSteps)
+	if c.MaxSteps > 0 {
+		p.Steps = min(p.Steps, c.MaxSteps)
 	}
-	p.MaxTokens = s.passTokens(p.Longest)
-	warmup := s.Warmup
+	p.MaxTokens = p.passTokens()
+	warmup := c.Warmup
 	if warmup < 1 {
 		warmup *= float64(p.Steps)
 	}
 	if !(warmup <= float64(p.Steps)) {
-		return nil, fmt.Errorf("warmup %v: the run has %d steps: give a share below 1, or no more steps than these", s.Warmup, p.Steps)
+		return nil, fmt.Errorf("warmup %v: must be a fraction below 1, or at most %d, the number of steps", c.Warmup, p.Steps)
 	}
 	var err error
-	p.rate, err = optim.ParseSchedule(s.Schedule, s.LR, int(math.Round(warmup)), p.Steps)
+	p.rate, err = optim.ParseSchedule(c.Schedule, c.LR, int(math.Round(warmup)), p.Steps)
 	return p, err
 }
 
-// passTokens is how many tokens go through the model at once, where the longest example has so many. Micro-batches share one
-// pass as long as they have no more tokens than one of them may have: it costs no memory beyond what the settings ask for.
-// Where all of a step is smaller than that, so is the pass. With BlockGradients a pass is all of a step.
-func (s Settings) passTokens(longest int) int {
-	switch {
-	case s.BlockGradients:
-		return s.stepTokens(longest)
-	case s.Packing:
-		return s.Batch * s.Seq
+// Recipe returns the settings that decide bits of the result, by name, as records keep them and a resumed run compares them.
+func (p *Plan) Recipe() map[string]string {
+	r := p.Config.recipe()
+	if p.GradType != 0 {
+		r["grad-dtype"] = p.GradType.String()
 	}
-	return min(s.Batch*s.Seq, s.stepTokens(longest))
+	return r
 }
 
-// stepTokens is how many tokens a step has at most.
-func (s Settings) stepTokens(longest int) int {
-	if s.Packing {
-		longest = s.Seq
+// passTokens returns the maximum tokens of a pass. Micro-batches share a pass while it stays within batch × seq tokens, the
+// largest possible micro-batch, so sharing costs no memory. If even the largest step is smaller, its size is the limit. With
+// LayerGradients a pass is a whole step.
+func (p *Plan) passTokens() int {
+	switch c := p.Config; {
+	case c.Gradients == LayerGradients:
+		return p.stepTokens()
+	case c.Packing:
+		return c.Batch * c.Seq
+	default:
+		return min(c.Batch*c.Seq, p.stepTokens())
 	}
-	return s.Batch * s.Accumulate * longest
 }
 
-// OnePass says that each step goes through the model at once.
-func (p *Plan) OnePass() bool { return p.MaxTokens >= p.s.stepTokens(p.Longest) }
+// stepTokens returns the maximum tokens of a step.
+func (p *Plan) stepTokens() int {
+	longest := p.Longest
+	if p.Config.Packing {
+		longest = p.Config.Seq
+	}
+	return p.Config.Batch * p.Config.Accumulate * longest
+}
 
-// Widen has passes of up to so many tokens, instead of what the settings ask for: for a device that is faster with more at a time.
+// OnePass reports whether every step is one pass.
+func (p *Plan) OnePass() bool { return p.MaxTokens >= p.stepTokens() }
+
+// Widen raises MaxTokens to tokens, or to a whole step if that is less: a GPU is faster with more tokens at a time.
 func (p *Plan) Widen(tokens int) {
-	p.MaxTokens = max(p.MaxTokens, min(tokens, p.s.stepTokens(p.Longest)))
+	p.MaxTokens = max(p.MaxTokens, min(tokens, p.stepTokens()))
 }
 
-// load makes the rows of an epoch.
+// load makes the packs of an epoch.
 func (p *Plan) load(epoch int) {
 	if p.epoch == epoch {
 		return
 	}
 	p.epoch = epoch
-	order := training.Order(len(p.examples), p.s.Seed, epoch)
-	if p.s.Packing {
-		p.rows = training.Pack(p.examples, order, p.s.Seq)
+	order := training.Order(len(p.examples), p.Config.Seed, epoch)
+	if p.Config.Packing {
+		p.packs = training.Pack(p.examples, order, p.Config.Seq)
 		return
 	}
-	p.rows = make([][]int, len(order))
+	p.packs = make([][]int, len(order))
 	for i := range order {
-		p.rows[i] = order[i : i+1]
+		p.packs[i] = order[i : i+1]
 	}
 }
 
-// Epoch is the epoch of a step, from 0.
+// Epoch returns the epoch of a step, from 0.
 func (p *Plan) Epoch(step int) int {
 	e, _ := slices.BinarySearch(p.ends, step+1)
 	return min(e, len(p.ends)-1)
 }
 
-// EndsEpoch says whether a step is the last of its epoch.
+// EndsEpoch reports whether a step is the last of its epoch.
 func (p *Plan) EndsEpoch(step int) bool { return step+1 == p.ends[p.Epoch(step)] }
 
-// Done is how much of the data has been seen before a step, in epochs.
+// Done returns how many epochs are done before a step.
 func (p *Plan) Done(step int) float64 {
 	e := p.Epoch(step)
 	first := 0
@@ -150,26 +171,25 @@ func (p *Plan) Done(step int) float64 {
 	return float64(e) + float64(step-first)/float64(p.ends[e]-first)
 }
 
-// Step is the batches of a step, each for one pass through the model, and how many examples they have. The last step of an
-// epoch may have fewer than the others.
-func (p *Plan) Step(step int) (batches []model.Batch, examples int) {
+// Step returns the passes of a step, and how many examples they have. The last step of an epoch may have fewer than the others.
+func (p *Plan) Step(step int) (passes []model.Batch, examples int) {
 	e := p.Epoch(step)
 	p.load(e)
 	if e > 0 {
 		step -= p.ends[e-1]
 	}
-	each := p.s.Batch * p.s.Accumulate
-	rows := p.rows[step*each : min((step+1)*each, len(p.rows))]
+	each := p.Config.Batch * p.Config.Accumulate
+	packs := p.packs[step*each : min((step+1)*each, len(p.packs))]
 	var micro []model.Batch
-	for len(rows) > 0 {
-		n := min(p.s.Batch, len(rows))
+	for len(packs) > 0 {
+		n := min(p.Config.Batch, len(packs))
 		var of []model.Batch
-		for _, row := range rows[:n] {
-			for _, i := range row {
+		for _, pack := range packs[:n] {
+			for _, i := range pack {
 				of = append(of, batch(p.examples[i]))
 			}
 		}
-		rows, examples = rows[n:], examples+len(of)
+		packs, examples = packs[n:], examples+len(of)
 		micro = append(micro, model.Join(of...))
 	}
 	return inPasses(micro, p.MaxTokens), examples
@@ -177,7 +197,7 @@ func (p *Plan) Step(step int) (batches []model.Batch, examples int) {
 
 func batch(e training.Example) model.Batch { return model.Batch{IDs: e.IDs, Labels: e.Labels} }
 
-// inPasses lays batches end to end, in order, into as few passes of at most limit tokens as that order allows.
+// inPasses joins batches, in order, into as few passes of at most limit tokens as that order allows.
 func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
 	tokens, first := 0, 0
 	for i, b := range batches {
@@ -193,8 +213,8 @@ func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
 	return passes
 }
 
-// Write writes every step but the first ones, which are so many, as a JSON object a line: its learning rate, and the ids, labels
-// and borders of the sequences of each of its passes. It is for training the same in another program.
+// Write writes a line of JSON for each step from first on: its learning rate, and for each of its passes the token ids, the labels
+// and where its sequences start. Another program can train the same steps from it.
 func (p *Plan) Write(w io.Writer, first int) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
@@ -209,8 +229,8 @@ func (p *Plan) Write(w io.Writer, first int) error {
 			LR     float64 `json:"lr"`
 			Passes []pass  `json:"passes"`
 		}{Step: step + 1, LR: p.rate(step)}
-		batches, _ := p.Step(step)
-		for _, b := range batches {
+		passes, _ := p.Step(step)
+		for _, b := range passes {
 			line.Passes = append(line.Passes, pass{b.IDs, b.Labels, b.CuSeqlens})
 		}
 		if err := enc.Encode(line); err != nil {

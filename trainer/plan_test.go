@@ -109,8 +109,8 @@ func TestPasses(t *testing.T) {
 	}{
 		{1, 4, false, 32, 32}, {3, 4, false, 32, 96}, {3, 4, false, 10, 96}, {3, 4, false, 5, 60}, {1, 4, false, 5, 20}, {3, 4, true, 5, 96},
 	} {
-		s := Settings{Batch: c.batch, Accumulate: c.accumulate, Packing: c.packing, Seq: 32}
-		if got := s.passTokens(c.longest); got != c.want {
+		p := Plan{Config: Config{Batch: c.batch, Accumulate: c.accumulate, Packing: c.packing, Seq: 32}, Longest: c.longest}
+		if got := p.passTokens(); got != c.want {
 			t.Errorf("%+v: %d tokens", c, got)
 		}
 	}
@@ -221,7 +221,7 @@ func TestStepIsOneStep(t *testing.T) {
 // update with the step's learning rate. In fp32 they differ by rounding alone.
 func TestUpdate(t *testing.T) {
 	s := tinySettings()
-	s.DType, s.Optimizer.Bits, s.Batch, s.Accumulate, s.Clip, s.Warmup, s.Schedule = tensor.F32, 32, 1, 8, 0.01, 0, "linear"
+	s.DType, s.Optimizer, s.Batch, s.Accumulate, s.Clip, s.Warmup, s.Schedule = tensor.F32, AdamW, 1, 8, 0.01, 0, "linear"
 	r := tiny(t, t.TempDir(), s)
 	joined := s
 	joined.Batch, joined.Accumulate = 8, 1
@@ -250,7 +250,7 @@ func TestUpdate(t *testing.T) {
 	if len(passes) < 3 || passes[0].Targets() == passes[1].Targets() {
 		t.Fatalf("%d passes, with as many trained tokens: this compares nothing", len(passes))
 	}
-	if err := r.Start(context.Background(), ""); err != nil {
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -276,7 +276,7 @@ func TestOneWait(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate = 2, 3
 	r := tiny(t, t.TempDir(), s, func(r *Run) {})
-	if err := r.Start(context.Background(), ""); err != nil {
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	batches, _ := r.Plan.Step(r.state.Step)
@@ -333,12 +333,12 @@ func TestSettings(t *testing.T) {
 	if err := tinySettings().Check(); err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*Settings){
-		"epochs": func(s *Settings) { s.Epochs = 0 }, "batch": func(s *Settings) { s.Batch = 0 }, "accumulate": func(s *Settings) { s.Accumulate = -1 },
-		"seq": func(s *Settings) { s.Seq = 1 }, "lr": func(s *Settings) { s.LR = math.NaN() }, "warmup": func(s *Settings) { s.Warmup = -1 },
-		"clip": func(s *Settings) { s.Clip = -1 }, "schedule": func(s *Settings) { s.Schedule = "square" }, "pattern": func(s *Settings) { s.Freeze = []string{"["} },
-		"keep": func(s *Settings) { s.Keep = 0 }, "max-steps": func(s *Settings) { s.MaxSteps = -1 }, "save-every": func(s *Settings) { s.SaveEvery = -2 },
-		"eval-every": func(s *Settings) { s.EvalEvery = -2 }, "patience": func(s *Settings) { s.Patience = -2 }, "sample-every": func(s *Settings) { s.SampleEvery = -2 },
+	for name, change := range map[string]func(*Config){
+		"epochs": func(s *Config) { s.Epochs = 0 }, "batch": func(s *Config) { s.Batch = 0 }, "accumulate": func(s *Config) { s.Accumulate = -1 },
+		"seq": func(s *Config) { s.Seq = 1 }, "lr": func(s *Config) { s.LR = math.NaN() }, "warmup": func(s *Config) { s.Warmup = -1 },
+		"clip": func(s *Config) { s.Clip = -1 }, "schedule": func(s *Config) { s.Schedule = "square" }, "pattern": func(s *Config) { s.Freeze = []string{"["} },
+		"keep": func(s *Config) { s.Keep = 0 }, "max-steps": func(s *Config) { s.MaxSteps = -1 }, "save-every": func(s *Config) { s.SaveEvery = -2 },
+		"eval-every": func(s *Config) { s.EvalEvery = -2 }, "patience": func(s *Config) { s.Patience = -2 }, "sample-every": func(s *Config) { s.SampleEvery = -2 },
 	} {
 		s := tinySettings()
 		change(&s)
@@ -366,13 +366,13 @@ func TestPatterns(t *testing.T) {
 		{[]string{embed}, nil, true, true, false},
 		{[]string{"proj"}, nil, true, true, true},
 	} {
-		s := Settings{Freeze: c.freeze, TrainOnly: c.only}
-		if s.Trained(q) != c.q || s.Trained(norm) != c.norm || s.Trained(embed) != c.emb {
-			t.Errorf("freeze %v, train only %v: %v %v %v", c.freeze, c.only, s.Trained(q), s.Trained(norm), s.Trained(embed))
+		s := Config{Freeze: c.freeze, TrainOnly: c.only}
+		if s.Trainable(q) != c.q || s.Trainable(norm) != c.norm || s.Trainable(embed) != c.emb {
+			t.Errorf("freeze %v, train only %v: %v %v %v", c.freeze, c.only, s.Trainable(q), s.Trainable(norm), s.Trainable(embed))
 		}
 	}
 	params := []model.Param{{Name: q}, {Name: norm}}
-	for _, s := range []Settings{{Freeze: []string{"proj"}}, {Freeze: []string{"*"}}, {TrainOnly: []string{"mlp"}}} {
+	for _, s := range []Config{{Freeze: []string{"proj"}}, {Freeze: []string{"*"}}, {TrainOnly: []string{"mlp"}}} {
 		if err := s.CheckPatterns(params); err == nil {
 			t.Errorf("%+v was taken", s)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"restyle/kernels"
 	"restyle/model"
-	"restyle/optim"
 	"restyle/tensor"
 	"restyle/trainer/checkpoint"
 	"restyle/trainer/report"
@@ -26,12 +25,12 @@ func TestStoppedEvaluations(t *testing.T) {
 	// run is a run that answers, and calls at before each validation and each answer.
 	run := func(dir string, at func(what string, step int)) *Run {
 		return tiny(t, dir, s, func(r *Run) {
-			r.Observe = func(e any) {
+			r.Hooks = hooks(func(e any) {
 				if e == Phase("evaluate") {
 					at("validation", r.State().Step)
 				}
-			}
-			r.Answer = func(ctx context.Context) ([]Sample, error) {
+			})
+			r.GenerateSamples = func(ctx context.Context) ([]Sample, error) {
 				at("answers", r.State().Step)
 				return []Sample{{"q", "a", r.State().Step % 5}}, ctx.Err()
 			}
@@ -39,7 +38,7 @@ func TestStoppedEvaluations(t *testing.T) {
 	}
 	control := run(t.TempDir(), func(string, int) {})
 	finish := func(r *Run, from string) string {
-		if err := r.Start(context.Background(), from); err != nil {
+		if err := r.startFrom(context.Background(), from); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Run(context.Background()); err != nil {
@@ -62,7 +61,7 @@ func TestStoppedEvaluations(t *testing.T) {
 					cancel()
 				}
 			})
-			if err := r.Start(ctx, ""); err != nil {
+			if err := r.startFrom(ctx, ""); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
@@ -118,13 +117,13 @@ func TestBestIsChecked(t *testing.T) {
 			}
 			var said []string
 			r := tiny(t, dir, s, script, func(r *Run) {
-				r.Observe = func(e any) {
-					if n, ok := e.(Notice); ok {
+				r.Hooks = hooks(func(e any) {
+					if n, ok := e.(notice); ok {
 						said = append(said, string(n))
 					}
-				}
+				})
 			})
-			if err := r.Start(context.Background(), checkpoint.Dir(CheckpointsIn(dir), last)); err != nil {
+			if err := r.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), last)); err != nil {
 				t.Fatal(err)
 			}
 			res, err := r.Run(context.Background())
@@ -140,7 +139,7 @@ func TestBestIsChecked(t *testing.T) {
 	// Damage while it runs is found before the weights are used.
 	dir := t.TempDir()
 	r := tiny(t, dir, s, script, func(r *Run) {
-		r.Observe = func(e any) {
+		r.Hooks = hooks(func(e any) {
 			if e == Phase("done") {
 				file := filepath.Join(bestIn(dir, best.Step), "model.safetensors")
 				data, err := os.ReadFile(file)
@@ -152,9 +151,9 @@ func TestBestIsChecked(t *testing.T) {
 					t.Error(err)
 				}
 			}
-		}
+		})
 	})
-	if err := r.Start(context.Background(), ""); err != nil {
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Run(context.Background()); err == nil || !strings.Contains(err.Error(), "the best weights") {
@@ -163,17 +162,17 @@ func TestBestIsChecked(t *testing.T) {
 }
 
 // stopped runs until after a step, as Ctrl-C ends it. watch is told of everything.
-func stopped(t *testing.T, dir string, s Settings, after int, watch func(e any), change ...func(*Run)) {
+func stopped(t *testing.T, dir string, s Config, after int, watch func(e any), change ...func(*Run)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := tiny(t, dir, s, change...)
-	r.Observe = func(e any) {
+	r.Hooks = hooks(func(e any) {
 		watch(e)
 		if s, ok := e.(Step); ok && s.Step == after {
 			cancel()
 		}
-	}
-	if err := r.Start(ctx, ""); err != nil {
+	})
+	if err := r.startFrom(ctx, ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Run(ctx); !errors.Is(err, ErrStopped) {
@@ -210,17 +209,17 @@ func TestOlderCheckpoint(t *testing.T) {
 		t.Fatal(found, err)
 	}
 	again := tiny(t, dir, s, script, func(r *Run) {
-		r.Observe = func(e any) {
-			if n, ok := e.(Notice); ok {
+		r.Hooks = hooks(func(e any) {
+			if n, ok := e.(notice); ok {
 				t.Error(n)
 			}
-		}
+		})
 	})
 	unknown := bestIn(dir, 99) // as a kill leaves it before a checkpoint tells of it
 	if err := os.Mkdir(unknown, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Start(context.Background(), found.Dir); err != nil {
+	if err := again.startFrom(context.Background(), found.Dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(unknown); err == nil {
@@ -260,14 +259,14 @@ func TestMetricsGone(t *testing.T) {
 					t.Fatal(found, err)
 				}
 				r := tiny(t, dir, s, func(r *Run) {
-					r.Observe = func(e any) {
-						if n, ok := e.(Notice); ok {
+					r.Hooks = hooks(func(e any) {
+						if n, ok := e.(notice); ok {
 							said = append(said, string(n))
 						}
 						watch(e)
-					}
+					})
 				})
-				if err := r.Start(context.Background(), found.Dir); err != nil {
+				if err := r.startFrom(context.Background(), found.Dir); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := r.Run(context.Background()); err != nil {
@@ -284,7 +283,7 @@ func TestMetricsGone(t *testing.T) {
 					}
 				}
 			})
-			if len(said) != 1 || !strings.Contains(said[0], "metrics.jsonl is gone, with the figures of the first 5 steps") {
+			if len(said) != 1 || !strings.Contains(said[0], "metrics.jsonl is missing: the metrics of the first 5 steps are lost") {
 				t.Errorf("said %q", said)
 			}
 			if got := goOn(killed, func(any) {}); got != want || len(said) != c.said {
@@ -302,7 +301,7 @@ func TestNaNIsNotBest(t *testing.T) {
 		best bool
 	}{{math.NaN(), false}, {math.Inf(1), false}, {3, true}, {math.NaN(), false}, {math.Inf(-1), false}, {2, true}} {
 		e := Evaluation{Loss: report.Number(c.loss)}
-		if err := r.judge(&e); err != nil || e.Best != c.best {
+		if err := r.updateBest(&e); err != nil || e.Best != c.best {
 			t.Errorf("loss %v: best is %v, %v", c.loss, e.Best, err)
 		}
 	}
@@ -310,12 +309,12 @@ func TestNaNIsNotBest(t *testing.T) {
 
 // TestSlips has numbers that cannot be meant be refused, not computed with.
 func TestSlips(t *testing.T) {
-	for name, change := range map[string]func(*Settings){
-		"batch": func(s *Settings) { s.Batch = 1 << 62 }, "accumulate": func(s *Settings) { s.Accumulate = math.MaxInt64 },
-		"epochs": func(s *Settings) { s.Epochs = 2e9 }, "max-steps": func(s *Settings) { s.MaxSteps = 1 << 40 },
-		"seq": func(s *Settings) { s.Seq = 1 << 40 }, "keep": func(s *Settings) { s.Keep = 1 << 40 },
-		"weight-decay": func(s *Settings) { s.Optimizer.Decay = -1 }, "freeze: the pattern": func(s *Settings) { s.Freeze = []string{"["} },
-		"train-only: the pattern": func(s *Settings) { s.TrainOnly = []string{"["} },
+	for name, change := range map[string]func(*Config){
+		"batch": func(s *Config) { s.Batch = 1 << 62 }, "accumulate": func(s *Config) { s.Accumulate = math.MaxInt64 },
+		"epochs": func(s *Config) { s.Epochs = 2e9 }, "max-steps": func(s *Config) { s.MaxSteps = 1 << 40 },
+		"seq": func(s *Config) { s.Seq = 1 << 40 }, "keep": func(s *Config) { s.Keep = 1 << 40 },
+		"weight-decay": func(s *Config) { s.WeightDecay = -1 }, `freeze "["`: func(s *Config) { s.Freeze = []string{"["} },
+		`train-only "["`: func(s *Config) { s.TrainOnly = []string{"["} },
 	} {
 		s := tinySettings()
 		change(&s)
@@ -342,30 +341,31 @@ func TestFitGivesWhatIsTaken(t *testing.T) {
 	r := tiny(t, t.TempDir(), tinySettings())
 	c := r.Model.Config()
 	c.Dim, c.Inner, c.Vocab, c.MaxPositions = 512, 1024, 9000, 8192
-	all := func(s Settings) string {
-		plan := &Plan{Longest: s.Seq, MaxTokens: s.Batch * s.Seq}
-		total := MemoryOf(d, d.Fused(), c, s, plan).Total()
-		alone, _ := Fit(d, kernels.Fused{}, c, s, plan, 0, Widening{}, total-1)
-		return strings.Join(alone, "\n")
+	all := func(s Config) string {
+		plan := Plan{Config: s, Longest: s.Seq, MaxTokens: s.Batch * s.Seq}
+		total := MemoryOf(d, d.Fused(), c, &plan).Total()
+		return words(fitting{d: d, model: c, limit: total - 1}.remedies(variant{plan: plan}))
 	}
 	s := tinySettings()
-	s.Seq, s.AnswerTokens = 4096, 100
-	s.Optimizer.BNB, s.Optimizer.Master = true, optim.NoMaster
-	if got := all(s); strings.Contains(got, "--master") || !strings.Contains(got, "--fused (") || !strings.Contains(got, "--samples 0 (") {
-		t.Errorf("with bitsandbytes' optimiser: %s", got)
+	s.Seq, s.Samples, s.SampleTokens = 4096, 1, 100
+	s.BNB = true
+	if got := all(s); strings.Contains(got, "master") || !strings.Contains(got, "fused (") || !strings.Contains(got, "samples 0 (") {
+		t.Errorf("with bitsandbytes' optimizer: %s", got)
 	}
 	s = tinySettings()
 	s.Seq, s.Freeze = 512, []string{"mlp"}
-	if got := all(s); strings.Contains(got, "--train-only") || !strings.Contains(got, "--recompute") {
+	if got := all(s); strings.Contains(got, "train-only") || !strings.Contains(got, "recompute") {
 		t.Errorf("with a frozen MLP: %s", got)
 	}
 	s = tinySettings()
-	s.Seq, s.Batch, s.AnswerTokens, s.DType = 4096, 1, 100, tensor.BF16
+	s.Seq, s.Batch, s.Samples, s.SampleTokens, s.DType = 4096, 1, 1, 100, tensor.BF16
 	short := s
 	short.Seq = 256
-	want := MemoryOf(d, d.Fused(), c, short, &Plan{Longest: 256, MaxTokens: short.passTokens(256)}).Total()
-	if got := all(s); !strings.Contains(got, "--seq 256 ("+kernels.Bytes(want)+")") {
-		t.Errorf("want %s for --seq 256: %s", kernels.Bytes(want), got)
+	plan := &Plan{Config: short, Longest: 256}
+	plan.MaxTokens = plan.passTokens()
+	want := MemoryOf(d, d.Fused(), c, plan).Total()
+	if got := all(s); !strings.Contains(got, "seq 256 ("+kernels.Bytes(want)+")") {
+		t.Errorf("want %s for seq 256: %s", kernels.Bytes(want), got)
 	}
 }
 
@@ -387,21 +387,28 @@ func TestDisk(t *testing.T) {
 		}
 		size += info.Size()
 	}
-	weights := model.MemoryOf(r.Model.Device(), nil, r.Model.Config(), s.ModelOptions(r.Model.Config(), r.Plan)).Weights
-	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)                                                             // the best that each checkpoint may know, and the result
-	if got := DiskOf(r.Model.Config(), s, r.Plan, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
+	disk := func(c Config, evaluated bool, there int) int64 {
+		p := *r.Plan
+		if p.Config = c; !evaluated {
+			p.HeldOut = nil
+		}
+		return DiskOf(r.Model.Config(), &p, there)
+	}
+	weights := model.MemoryOf(r.Model.Device(), nil, r.Model.Config(), r.Plan.ModelOptions(r.Model.Config())).Weights
+	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)                                 // the best that each checkpoint may know, and the result
+	if got := disk(s, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
 		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)
 	}
 	s.EvalEvery, s.SaveEvery = 0, 1
-	if a, b := DiskOf(r.Model.Config(), s, r.Plan, true, 0), DiskOf(r.Model.Config(), s, r.Plan, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(1+s.Epochs)) > 0.1 { // arenas round sizes up
+	if a, b := disk(s, true, 0), disk(s, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(1+s.Epochs)) > 0.1 { // arenas round sizes up
 		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", 1+s.Epochs, a-b)
 	}
 	s = tinySettings()
 	s.Keep = 1
-	if got, more := DiskOf(r.Model.Config(), s, r.Plan, true, 0), DiskOf(r.Model.Config(), s, r.Plan, true, 5); got != more {
+	if got, more := disk(s, true, 0), disk(s, true, 5); got != more {
 		t.Errorf("with one kept: %d, and %d where there are five", got, more)
 	}
-	if a, b := DiskOf(r.Model.Config(), s, r.Plan, true, 0), DiskOf(r.Model.Config(), s, r.Plan, false, 0); a-b < 2*int64(weights)*9/10 || b > size/2 {
+	if a, b := disk(s, true, 0), disk(s, false, 0); a-b < 2*int64(weights)*9/10 || b > size/2 {
 		t.Errorf("with one kept: %d, and %d without evaluations", a, b)
 	}
 }

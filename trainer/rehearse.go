@@ -9,16 +9,17 @@ import (
 	"restyle/optim"
 )
 
-// Rehearse does once what a run does again and again: a loss, a step over full passes, or one over passes of each number of rows if
-// they are filled up to few of these, and, if it has sample answers, some tokens of one. With a device that computes nothing (see kernels.Builds) it shows which kernels the run launches.
-func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error) {
-	options := s.ModelOptions(c, p)
+// Rehearse does once what the run of a plan repeats: a validation loss, a step over full passes (one for each number of tokens that
+// passes are filled up to), and some tokens of a sample. With a device that computes nothing (see kernels.Builds) it shows which
+// kernels the run launches.
+func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
+	options := p.ModelOptions(c)
 	m, err := model.New(d, c, options)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
-	o, err := optim.New(d, m.Params(), s.Optimizer)
+	o, err := optim.New(d, m.Params(), p.Config.AdamW())
 	if err != nil {
 		return err
 	}
@@ -26,17 +27,17 @@ func Rehearse(d *kernels.Device, c model.Config, s Settings, p *Plan) (err error
 	if _, err := m.Loss(full(p.MaxTokens, p.Longest)); err != nil {
 		return err
 	}
-	r := &Run{Settings: s, Model: m, Optimizer: o}
+	r := &Run{Plan: p, Model: m, Optimizer: o}
 	for _, tokens := range options.PassSizes() {
 		if _, err := r.Move([]model.Batch{full(tokens, p.Longest)}, 1, 0); err != nil {
 			return err
 		}
 	}
-	return infer.Rehearse(m, s.Context(c))
+	return infer.Rehearse(m, p.Context(c))
 }
 
-// full is a pass of so many tokens. Sequences are as long as they can be, and some are short, of lengths with
-// other divisors: unfused attention moves as many numbers at once as divide a length.
+// full returns a pass of this many tokens. Most sequences are as long as they can be. Some are short, of lengths with other
+// divisors: unfused attention moves as many numbers at once as divide a length.
 func full(tokens, longest int) model.Batch {
 	var of []model.Batch
 	for n, left := 1, tokens; left > 0; n *= 2 {

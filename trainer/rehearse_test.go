@@ -21,12 +21,12 @@ func TestRehearse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, change := range map[string]func(*Settings){
-		"default":   func(*Settings) {},
-		"F32":       func(s *Settings) { s.DType, s.Optimizer.Bits = tensor.F32, 32 },
-		"recompute": func(s *Settings) { s.Recompute = model.RecomputeLayer },
-		"samples":   func(s *Settings) { s.AnswerTokens = 8 },
-		"filled":    func(s *Settings) { s.Fill = true },
+	for name, change := range map[string]func(*Config){
+		"default":   func(*Config) {},
+		"F32":       func(s *Config) { s.DType, s.Optimizer = tensor.F32, AdamW },
+		"recompute": func(s *Config) { s.Recompute = model.RecomputeLayer },
+		"samples":   func(s *Config) { s.Samples, s.SampleTokens = 1, 8 },
+		"filled":    func(*Config) {},
 	} {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
 			t.Run(name+" "+fused.String(), func(t *testing.T) {
@@ -37,6 +37,7 @@ func TestRehearse(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				plan.PadPasses = name == "filled"
 				var b kernels.Builds
 				launched := func(f func(d *kernels.Device) error) string {
 					t.Helper()
@@ -45,20 +46,20 @@ func TestRehearse(t *testing.T) {
 					}
 					return b.String()
 				}
-				ahead := launched(func(d *kernels.Device) error { return Rehearse(d, from.Config, s, plan) })
+				ahead := launched(func(d *kernels.Device) error { return Rehearse(d, from.Config, plan) })
 				all := launched(func(d *kernels.Device) error {
-					m, err := model.New(d, from.Config, s.ModelOptions(from.Config, plan))
+					m, err := model.New(d, from.Config, plan.ModelOptions(from.Config))
 					if err != nil {
 						return err
 					}
-					o, err := optim.New(d, m.Params(), s.Optimizer)
+					o, err := optim.New(d, m.Params(), s.AdamW())
 					if err != nil {
 						return err
 					}
-					r := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Val: learnable(7, 2), Dir: t.TempDir(), From: from, Identity: s.Recipe()}
-					if s.AnswerTokens > 0 {
-						r.Answer = func(context.Context) ([]Sample, error) {
-							cache, err := m.NewKVCache(s.Context(from.Config))
+					r := &Run{Plan: plan, Model: m, Optimizer: o, Dir: t.TempDir(), Base: from, Identity: plan.Recipe()}
+					if s.Samples > 0 {
+						r.GenerateSamples = func(context.Context) ([]Sample, error) {
+							cache, err := m.NewKVCache(plan.Context(from.Config))
 							if err != nil {
 								return nil, err
 							}
@@ -70,17 +71,17 @@ func TestRehearse(t *testing.T) {
 							return nil, errors.Join(err, cache.Close())
 						}
 					}
-					err = r.Start(context.Background(), "")
+					err = r.startFrom(context.Background(), "")
 					if err == nil {
 						_, err = r.Run(context.Background())
 					}
-					return errors.Join(err, r.Close(), o.Close(), m.Close())
+					return errors.Join(err, r.Close())
 				})
 				if ahead == "" {
 					t.Error("nothing is compiled ahead")
 				}
 				for missing := range strings.Lines(strings.TrimPrefix(all, ahead)) {
-					if s.Fill || !strings.HasPrefix(missing, "gemm.cu ") { // a pass of fewer tokens may have other tiles
+					if plan.PadPasses || !strings.HasPrefix(missing, "gemm.cu ") { // a pass of fewer tokens may have other tiles
 						t.Errorf("not compiled ahead: %s", missing)
 					}
 				}

@@ -22,26 +22,25 @@ import (
 	"restyle/trainer/report"
 )
 
-// State is a run between two steps, beside its weights and the optimiser's state: state.json of a checkpoint.
+// State is a run between two steps, without its weights and the optimizer's state: state.json of a checkpoint.
 type State struct {
-	Format    int               `json:"format"` // of this file: formatNow
-	Step      int               `json:"step"`   // steps done, skipped ones included
-	Updates   int               `json:"updates"`
-	Tokens    int64             `json:"tokens"`
-	Padding   int64             `json:"padding,omitempty"` // what passes were filled up with, beside the tokens
-	Trained   int64             `json:"trained"`
-	Examples  int64             `json:"examples"`
-	Skipped   int               `json:"skipped"`
-	InARow    int               `json:"skipped_in_a_row"`
-	Loss      report.Number     `json:"loss"`
-	Best      *Best             `json:"best,omitempty"`
-	SinceBest int               `json:"evaluations_since_best"`
-	Pending   string            `json:"pending,omitempty"`      // what comes before the next step: "evaluation", "sample answers" or nothing
-	Metrics   int64             `json:"metrics_bytes"`          // length of metrics.jsonl
-	Seconds   float64           `json:"seconds"`                // spent in steps
-	Longer    int               `json:"longer_since,omitempty"` // the step after which the run was last made longer; 0: never
-	Identity  map[string]string `json:"identity"`
-	Decisions map[string]string `json:"decisions"`
+	Format    int           `json:"format"` // of this file: formatNow
+	Step      int           `json:"step"`   // steps done, skipped ones included
+	Updates   int           `json:"updates"`
+	Tokens    int64         `json:"tokens"`
+	Padding   int64         `json:"padding,omitempty"` // what passes were filled up with, beside the tokens
+	Targets   int64         `json:"trained"`           // target tokens
+	Examples  int64         `json:"examples"`
+	Skipped   int           `json:"skipped"`
+	InARow    int           `json:"skipped_in_a_row"`
+	Loss      report.Number `json:"loss"`
+	Best      *Best         `json:"best,omitempty"`
+	SinceBest int           `json:"evaluations_since_best"`
+	Pending   string        `json:"pending,omitempty"`      // what comes before the next step: "evaluation", "sample answers" or nothing
+	Metrics   int64         `json:"metrics_bytes"`          // length of metrics.jsonl
+	Seconds   float64       `json:"seconds"`                // spent in steps
+	Longer    int           `json:"longer_since,omitempty"` // the step after which the run was last made longer; 0: never
+	Record
 }
 
 // Best is the best evaluation so far.
@@ -61,7 +60,7 @@ const stateName, optimizerName = "state.json", "optimizer.safetensors"
 func (r *Run) save() error {
 	start := time.Now()
 	defer r.Model.Device().Range("checkpoint")()
-	r.observe(Saving)
+	r.phase("%s", Saving)
 	if err := r.metrics.Sync(); err != nil {
 		return err
 	}
@@ -91,13 +90,15 @@ func (r *Run) save() error {
 	if err := r.prune(); err != nil {
 		return err
 	}
-	r.observe(Saved{r.state.Step, checkpoint.Dir(root, r.state.Step), time.Since(start).Seconds()})
+	if r.Hooks.Saved != nil {
+		r.Hooks.Saved(Saved{r.state.Step, checkpoint.Dir(root, r.state.Step), time.Since(start).Seconds()})
+	}
 	return nil
 }
 
 // saveModel writes the weights as they are, in the layout that every other program reads.
 func (r *Run) saveModel(dir string) error {
-	return hf.Save(dir, r.From, r.Model.Device(), r.Model.Params(), hf.SaveOptions{})
+	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{})
 }
 
 // download writes a tensor's bytes.
@@ -187,10 +188,10 @@ func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 			return nil, fmt.Errorf("the best weights, those after step %d, are no longer among the checkpoints (%w): they are the result "+
 				"in %s, which this run would replace with others: train that one further in a directory of its own", b.Step, bad, r.Dir)
 		}
-		r.observe(Notice(fmt.Sprintf("the best weights so far, those after step %d, are lost (%v): the next evaluation begins anew", b.Step, bad)))
+		r.notice("the best weights so far, those after step %d, are lost (%v): the next evaluation starts over", b.Step, bad)
 		return nil, ctx.Err()
 	}
-	r.observe(Notice(fmt.Sprintf("the best weights so far, those after step %d, are taken from %s again (%v)", b.Step, same, bad)))
+	r.notice("the best weights so far, those after step %d, are copied from %s again (%v)", b.Step, same, bad)
 	return b, checkpoint.Replace(best, r.saveModel)
 }
 
@@ -245,19 +246,18 @@ func readState(dir string) (s State, err error) {
 
 // lengthen has a state go on in this run, which may have more steps than the one that saved it.
 func (r *Run) lengthen(s *State) error {
-	was := r.Settings
-	for name, n := range map[string]*int{"epochs": &was.Epochs, "max-steps": &was.MaxSteps} {
-		text, ok := s.Identity[name]
-		if !ok {
+	was := r.Plan.Config
+	for _, f := range was.Fields() {
+		text, ok := s.Identity[f.Name]
+		if !ok || !slices.Contains(grows, f.Name) {
 			continue
 		}
-		var err error
-		if *n, err = strconv.Atoi(text); err != nil {
-			return fmt.Errorf("%s: %s %q is no number", stateName, name, text)
+		if err := f.Set(text); err != nil {
+			return fmt.Errorf("%s: %w", stateName, err)
 		}
 	}
 	s.Identity = r.Identity
-	if was.Epochs == r.Settings.Epochs && was.MaxSteps == r.Settings.MaxSteps {
+	if was.Epochs == r.Plan.Config.Epochs && was.MaxSteps == r.Plan.Config.MaxSteps {
 		return nil
 	}
 	shorter, err := NewPlan(was, r.Plan.examples, nil)
@@ -266,8 +266,8 @@ func (r *Run) lengthen(s *State) error {
 	}
 	if shorter.Steps < r.Plan.Steps {
 		s.Longer = s.Step
-		r.observe(Notice(fmt.Sprintf("the run is made longer: it has %d steps, and had %d; after step %d the learning rate goes on as in a run "+
-			"of that length, with %.3g where it would have been %.3g", r.Plan.Steps, shorter.Steps, s.Step, r.Plan.rate(s.Step), shorter.rate(s.Step))))
+		r.notice("the run is now longer: it has %d steps, and had %d; from step %d on the learning rate is that of a run "+
+			"of the new length, %.3g instead of %.3g", r.Plan.Steps, shorter.Steps, s.Step, r.Plan.rate(s.Step), shorter.rate(s.Step))
 	}
 	return nil
 }

@@ -7,23 +7,24 @@ import (
 	"path/filepath"
 	"testing"
 
+	"restyle/kernels"
 	"restyle/model"
 	"restyle/optim"
 	"restyle/tensor"
 	"restyle/trainer/report"
 )
 
-// TestBlockGradients has steps that keep one block's gradients at a time move the weights as steps that keep all do, and be clipped
+// TestLayerGradients has steps that keep one block's gradients at a time move the weights as steps that keep all do, and be clipped
 // and skipped as they are.
-func TestBlockGradients(t *testing.T) {
+func TestLayerGradients(t *testing.T) {
 	for _, master := range []optim.Master{optim.Split8, optim.Stochastic} {
 		for _, clip := range []float64{0, 1e6, 0.01} {
 			s := tinySettings()
-			s.Batch, s.Accumulate, s.Epochs, s.MaxSteps, s.Clip, s.Optimizer.Master = 4, 1, 0, 5, clip, master
+			s.Batch, s.Accumulate, s.Epochs, s.MaxSteps, s.Clip, s.Master = 4, 1, 0, 5, clip, master
 			steps := func(block bool) (*Run, []Step) {
 				s := s
-				s.BlockGradients = block
 				if block { // the same step of two micro-batches is one pass all the same
+					s.Gradients = LayerGradients
 					s.Batch, s.Accumulate = 2, 2
 				}
 				_, r := whole(t, t.TempDir(), s)
@@ -61,12 +62,12 @@ func TestBlockGradients(t *testing.T) {
 	}
 }
 
-// TestBlockGradientsSkips has a step whose gradient is not finite move nothing.
-func TestBlockGradientsSkips(t *testing.T) {
+// TestLayerGradientsSkips has a step whose gradient is not finite move nothing.
+func TestLayerGradientsSkips(t *testing.T) {
 	s := tinySettings()
-	s.BlockGradients = true
+	s.Gradients = LayerGradients
 	r := tiny(t, t.TempDir(), s)
-	if err := r.Start(context.Background(), ""); err != nil {
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	var before [][]byte
@@ -109,7 +110,8 @@ func TestWiden(t *testing.T) {
 	if batches, n := p.Step(0); len(batches) != 1 || n != 4 {
 		t.Errorf("%d passes of %d examples", len(batches), n)
 	}
-	if o := (Settings{GradType: tensor.BF16, BlockGradients: true}).ModelOptions(model.Config{}, p); o.GradType != tensor.BF16 || !o.ReuseGradients || o.MaxTokens != 4*p.Longest {
+	p.GradType, p.Config.Gradients = tensor.BF16, LayerGradients
+	if o := p.ModelOptions(model.Config{}); o.GradType != tensor.BF16 || !o.ReuseGradients || o.MaxTokens != 4*p.Longest {
 		t.Errorf("%+v", o)
 	}
 }
@@ -119,9 +121,17 @@ func TestFilled(t *testing.T) {
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.DType = 0, 4, tensor.F32
 	steps := func(fill bool) (State, []Step) {
-		s := s
-		s.Fill = fill
-		_, r := whole(t, t.TempDir(), s)
+		plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan.PadPasses = fill
+		d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All(), Threads: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := tinyPlanned(t, d, tinyConfig, t.TempDir(), plan)
+		toEnd(t, r)
 		lines, err := report.ReadMetrics[Step](filepath.Join(r.Dir, "metrics.jsonl"))
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +140,7 @@ func TestFilled(t *testing.T) {
 	}
 	plain, want := steps(false)
 	filled, got := steps(true)
-	if plain.Padding != 0 || filled.Padding == 0 || filled.Tokens != plain.Tokens || filled.Trained != plain.Trained {
+	if plain.Padding != 0 || filled.Padding == 0 || filled.Tokens != plain.Tokens || filled.Targets != plain.Targets {
 		t.Errorf("filled up %+v, and not %+v", filled, plain)
 	}
 	for i := range want {

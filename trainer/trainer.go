@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/model"
 	"restyle/optim"
@@ -21,65 +20,70 @@ import (
 // ErrStopped is what Run returns when its context ended it early: the state is in a checkpoint.
 var ErrStopped = errors.New("stopped early, with a checkpoint")
 
-// mostSkipped is how many steps in a row may be skipped before a run gives up.
-const mostSkipped = 5
+// maxSkipped is the number of steps in a row that may be skipped. With one more, a run gives up.
+const maxSkipped = 5
 
-// A Run is one training run. All fields but those marked optional are set before Start.
+// A Run is one training run with its model open. [Job.Open] makes it.
 type Run struct {
-	Settings  Settings
 	Plan      *Plan
-	Model     *model.Model // with its weights, opened for Plan.MaxTokens and Train
+	Model     *model.Model // opened with Plan.ModelOptions
 	Optimizer *optim.AdamW
-	Val       []training.Example // optional: for the validation loss
-	Dir       string             // checkpoints and metrics.jsonl are in it
+	Base      *hf.Checkpoint // whose small files are saved with the weights
+	Dir       string         // has the checkpoints and metrics.jsonl
+	From      string         // the checkpoint's directory that Start resumes from; "": a new run
 
-	// From is the model's own files, which go with its weights wherever they are saved.
-	From *hf.Checkpoint
-	// Identity is what a resume has to find unchanged, by name: the data, the model, the recipe.
-	Identity map[string]string
-	// Decisions are what bits also depend on and was chosen for this machine, by name.
+	// Identity and Decisions are written to every checkpoint, see Record.
+	Identity  map[string]string
 	Decisions map[string]string
 
-	// Ended, optional, says that the checkpoint that it goes on from is of a run that came to its end, which is now longer: the
-	// result in Dir has its best weights. Where no others are left, Start refuses, for this run would replace them.
+	// Ended says that the run of From came to its end and is now longer: the result in Dir has its best weights. If no others
+	// are left, Start returns an error, because this run would replace them.
 	Ended bool
 
-	// Answer, optional, answers the sample questions with the model as it is and says how much tone they have. It ends early
-	// with ctx's error.
-	Answer func(ctx context.Context) ([]Sample, error)
-	// Observe, optional, is told of everything as it happens: Step, Evaluation, Saved, Phase, Notice.
-	Observe func(event any)
+	// GenerateSamples, optional, answers the sample questions with the model as it is and scores the tone of the answers. It
+	// returns ctx's error if that ends it.
+	GenerateSamples func(ctx context.Context) ([]Sample, error)
+	Hooks           Hooks
 
-	validation func(context.Context) (float64, error) // the mean loss over Val, unless a test says what it is
+	validation func(context.Context) (float64, error) // the mean loss over Plan.HeldOut; tests replace it
 
 	state   State
 	metrics *report.Metrics
-	saved   bool // a checkpoint has this very state
-	anew    bool // metrics.jsonl was gone: until there is a checkpoint, none knows of the new one
+	saved   bool // a checkpoint has this state
+	anew    bool // metrics.jsonl was missing: no checkpoint knows of the new one yet
 }
 
-// A Sample is an answer to a sample question.
+// Hooks are called as a run goes on, in the goroutine of Run. Each is optional.
+type Hooks struct {
+	Step       func(Step)
+	Evaluation func(Evaluation)
+	Saved      func(Saved)
+	Phase      func(Phase)
+	Notice     func(string) // something that the user should know, although the run continues
+}
+
+// A Sample is the model's answer to a sample question.
 type Sample struct {
 	Question string `json:"question"`
 	Answer   string `json:"answer"`
 	Tone     int    `json:"tone"` // the style's score
 }
 
-// Step is what one optimiser step did.
+// Step is what one optimizer step did.
 type Step struct {
 	Step     int           `json:"step"` // from 1
 	Epoch    float64       `json:"epoch"`
-	Loss     report.Number `json:"loss"` // mean over the trained tokens of the step, nats, before the update
+	Loss     report.Number `json:"loss"` // mean over the target tokens of the step, in nats, before the update
 	LR       float64       `json:"lr"`
 	GradNorm report.Number `json:"grad_norm"` // before clipping
 	Examples int           `json:"examples"`
 	Tokens   int           `json:"tokens"`
-	Trained  int           `json:"trained"` // tokens that the loss saw
+	Targets  int           `json:"trained"` // target tokens
 	Skipped  bool          `json:"skipped,omitempty"`
 	Seconds  float64       `json:"seconds"`
 }
 
-// Evaluation is a look at the model between two steps.
+// Evaluation is the validation loss and the samples between two steps.
 type Evaluation struct {
 	Step     int           `json:"step"` // steps done
 	Loss     report.Number `json:"val_loss"`
@@ -90,44 +94,41 @@ type Evaluation struct {
 	Seconds  float64       `json:"seconds"`
 }
 
-// Saved says that a checkpoint is on the disk.
+// Saved is a checkpoint that was written to the disk.
 type Saved struct {
 	Step    int
 	Dir     string
 	Seconds float64
 }
 
-// Phase is what a run is doing from now on: "step 12", "evaluate", Saving, "done".
+// Phase is what a run does from now on: "step 12", "evaluate", Saving or "done".
 type Phase string
 
-// Saving is the phase of writing a checkpoint. What is written beside it has to be on the disk by then.
+// Saving is the phase of writing a checkpoint. What else is written for the steps before has to be on the disk by then.
 const Saving Phase = "save"
-
-// Notice is something that a person should know, though the run goes on.
-type Notice string
 
 // Result is how a run ended.
 type Result struct {
 	State
-	Stopped string // why it ended before its last step: "" or what the patience was with
+	Stopped string // why it ended before its last step; "" if it did not
 }
 
-// CheckpointsIn is where a run keeps its checkpoints.
+// CheckpointsIn returns the directory of a run's checkpoints.
 func CheckpointsIn(dir string) string { return filepath.Join(dir, "checkpoints") }
 
-// bestIn is where the weights of the best evaluation are. Those that a checkpoint tells of stay as long as it does.
+// bestIn returns the directory of the best weights after an evaluation. They stay as long as a checkpoint refers to them.
 func bestIn(dir string, step int) string {
 	return filepath.Join(CheckpointsIn(dir), fmt.Sprintf("best-%06d", step))
 }
 
-// Start begins a new run, or with a checkpoint's directory goes on from there. Close it.
-func (r *Run) Start(ctx context.Context, from string) (err error) {
+// Start begins a new run, or continues the one of From.
+func (r *Run) Start(ctx context.Context) (err error) {
 	if r.validation == nil {
 		r.validation = r.valLoss
 	}
-	r.state = State{Identity: r.Identity, Decisions: r.Decisions, Pending: evaluation}
-	if from != "" {
-		if err := r.restore(ctx, from); err != nil {
+	r.state = State{Record: Record{r.Identity, r.Decisions}, Pending: evaluation}
+	if r.From != "" {
+		if err := r.restore(ctx, r.From); err != nil {
 			return err
 		}
 	}
@@ -136,29 +137,41 @@ func (r *Run) Start(ctx context.Context, from string) (err error) {
 		return err
 	}
 	if now := r.metrics.Offset(); now != r.state.Metrics {
-		r.observe(Notice(fmt.Sprintf("%s is gone, with the figures of the first %d steps: a new one begins", path, r.state.Step)))
+		r.notice("%s is missing: the metrics of the first %d steps are lost, and a new file begins", path, r.state.Step)
 		r.state.Metrics, r.anew = now, true
 	}
-	if from == "" {
+	if r.From == "" {
 		return nil
 	}
 	return r.prune() // a run that was killed may not have come to it
 }
 
-// State is where the run is.
+// State returns the state between two steps.
 func (r *Run) State() State { return r.state }
 
-// Close closes the run's files.
-func (r *Run) Close() error {
-	if r.metrics == nil {
-		return nil
-	}
-	return r.metrics.Close()
+// Save writes the model with its weights as they are to the run's directory, in the Hugging Face layout. card, its README.md, may be
+// nil.
+func (r *Run) Save(card []byte) error {
+	return hf.Save(r.Dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
 }
 
-// Run goes on until the last step. When ctx is done it finishes the step it is in, or leaves the evaluation it is in to the
-// resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last where
-// there is none.
+// Close closes the run's files, its optimizer and its model.
+func (r *Run) Close() (err error) {
+	if r.metrics != nil {
+		err = r.metrics.Close()
+	}
+	if r.Optimizer != nil {
+		err = errors.Join(err, r.Optimizer.Close())
+	}
+	if r.Model != nil {
+		err = errors.Join(err, r.Model.Close())
+	}
+	return err
+}
+
+// Run takes all steps that are left. If ctx is done, it finishes the current step, or leaves the current evaluation to the resumed
+// run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last ones if there was no
+// validation.
 func (r *Run) Run(ctx context.Context) (Result, error) {
 	if r.anew {
 		if err := r.save(); err != nil {
@@ -166,14 +179,14 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 		}
 	}
 	for {
-		looked, err := r.look(ctx)
+		evaluated, err := r.evaluate(ctx)
 		if err != nil {
 			return Result{}, err
 		}
 		s := r.state.Step
-		over := looked && (s == r.Plan.Steps || r.exhausted())
+		over := evaluated && (s == r.Plan.Steps || r.exhausted())
 		stop := ctx.Err() != nil && !over
-		if !r.saved && (stop || over || s > 0 && r.due(r.Settings.SaveEvery)) {
+		if !r.saved && (stop || over || s > 0 && r.due(r.Plan.Config.SaveEvery)) {
 			if err := r.save(); err != nil {
 				return Result{}, err
 			}
@@ -188,15 +201,15 @@ func (r *Run) Run(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 		switch s := r.state.Step; {
-		case r.due(r.Settings.EvalEvery):
+		case r.due(r.Plan.Config.EvalEvery):
 			r.state.Pending = evaluation
-		case r.Settings.SampleEvery > 0 && s%r.Settings.SampleEvery == 0:
+		case r.Plan.Config.SampleEvery > 0 && s%r.Plan.Config.SampleEvery == 0:
 			r.state.Pending = sampleAnswers
 		}
 	}
 }
 
-// end brings back the best weights.
+// end loads the best weights.
 func (r *Run) end() (Result, error) {
 	r.phase("done")
 	res := Result{State: r.state}
@@ -211,8 +224,7 @@ func (r *Run) end() (Result, error) {
 	return res, r.metrics.Sync()
 }
 
-// due says whether something that is done every n steps, or with 0 at the end of each epoch, is to be done now. After the
-// last step it is.
+// due reports whether something that is due every n steps, or with 0 after each epoch, is due now. After the last step it always is.
 func (r *Run) due(n int) bool {
 	switch done := r.state.Step; {
 	case done == r.Plan.Steps:
@@ -224,39 +236,45 @@ func (r *Run) due(n int) bool {
 	}
 }
 
-// exhausted says whether the patience is over.
+// exhausted reports whether the patience has run out.
 func (r *Run) exhausted() bool {
-	return r.Settings.Patience > 0 && r.state.SinceBest >= r.Settings.Patience
+	return r.Plan.Config.Patience > 0 && r.state.SinceBest >= r.Plan.Config.Patience
 }
 
-func (r *Run) observe(event any) {
-	if r.Observe != nil {
-		r.Observe(event)
+func (r *Run) phase(format string, args ...any) {
+	if r.Hooks.Phase != nil {
+		r.Hooks.Phase(Phase(fmt.Sprintf(format, args...)))
 	}
 }
 
-func (r *Run) phase(format string, args ...any) { r.observe(Phase(fmt.Sprintf(format, args...))) }
+func (r *Run) notice(format string, args ...any) {
+	if r.Hooks.Notice != nil {
+		r.Hooks.Notice(fmt.Sprintf(format, args...))
+	}
+}
 
-// write adds a line to the metrics, and tells of the event.
-func (r *Run) write(event any) error {
+// record writes a line of metrics and calls the hook for it.
+func record[T any](r *Run, event T, hook func(T)) error {
 	if err := r.metrics.Write(event); err != nil {
 		return err
 	}
 	r.state.Metrics, r.saved = r.metrics.Offset(), false
-	r.observe(event)
+	if hook != nil {
+		hook(event)
+	}
 	return nil
 }
 
-// prune removes the checkpoints that are too many, and the best weights of which none of the others tells.
+// prune deletes the checkpoints beyond Keep, and the best weights that none of the others refers to.
 func (r *Run) prune() error {
-	if _, err := checkpoint.Keep(CheckpointsIn(r.Dir), r.Settings.Keep); err != nil {
+	if _, err := checkpoint.Keep(CheckpointsIn(r.Dir), r.Plan.Config.Keep); err != nil {
 		return err
 	}
-	return r.forget(r.state.Best)
+	return r.removeBest(r.state.Best)
 }
 
-// forget removes the best weights but those, and the ones that a checkpoint tells of.
-func (r *Run) forget(but *Best) error {
+// removeBest deletes all best-NNNNNN directories except that of but, which may be nil, and those that a remaining checkpoint refers to.
+func (r *Run) removeBest(but *Best) error {
 	root := CheckpointsIn(r.Dir)
 	steps, err := checkpoint.Steps(root)
 	if err != nil {
@@ -266,9 +284,9 @@ func (r *Run) forget(but *Best) error {
 	for _, step := range steps {
 		s, err := readState(checkpoint.Dir(root, step))
 		if of := new(fs.PathError); errors.As(err, &of) && !errors.Is(err, fs.ErrNotExist) {
-			return nil // another time: this one may be whole
+			return nil // another time: this one may be intact
 		}
-		if err == nil { // one that is damaged is nothing to go on from
+		if err == nil { // no run can continue from a damaged one
 			known = append(known, s.Best)
 		}
 	}

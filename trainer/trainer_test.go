@@ -52,21 +52,38 @@ func learnable(n int, seed uint64) (examples []training.Example) {
 	return examples
 }
 
-func tinySettings() Settings {
-	s := Settings{Epochs: 2, Batch: 2, Accumulate: 2, Seq: 32, LR: 3e-3, Schedule: "cosine", Warmup: 0.1, Clip: 1, Optimizer: optim.Default,
-		DType: tensor.BF16, Recompute: model.RecomputeNone, EvalEvery: 4, SaveEvery: 3, Keep: 2, Seed: 5}
-	s.Optimizer.Seed = 5
+func tinySettings() Config {
+	s := DefaultConfig()
+	s.Epochs, s.Batch, s.Accumulate, s.Seq, s.LR, s.Warmup, s.EvalEvery, s.SaveEvery, s.Seed = 2, 2, 2, 32, 3e-3, 0.1, 4, 3, 5
+	s.Samples = 0
 	return s
 }
 
+// startFrom starts a run from a checkpoint's directory, or a new one.
+func (r *Run) startFrom(ctx context.Context, from string) error {
+	r.From = from
+	return r.Start(ctx)
+}
+
+// A notice is what the hook of that name is called with.
+type notice string
+
+// hooks has every hook call f.
+func hooks(f func(event any)) Hooks {
+	return Hooks{
+		Step: func(e Step) { f(e) }, Evaluation: func(e Evaluation) { f(e) }, Saved: func(e Saved) { f(e) },
+		Phase: func(e Phase) { f(e) }, Notice: func(e string) { f(notice(e)) },
+	}
+}
+
 // tiny is a run of the small model in a directory, not yet started.
-func tiny(t testing.TB, dir string, s Settings, change ...func(*Run)) *Run {
+func tiny(t testing.TB, dir string, s Config, change ...func(*Run)) *Run {
 	t.Helper()
 	return tinyOf(t, tinyConfig, dir, s, change...)
 }
 
 // tinyOf is tiny of another small model.
-func tinyOf(t testing.TB, config, dir string, s Settings, change ...func(*Run)) *Run {
+func tinyOf(t testing.TB, config, dir string, s Config, change ...func(*Run)) *Run {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All(), Threads: 2})
 	if err != nil {
@@ -76,33 +93,39 @@ func tinyOf(t testing.TB, config, dir string, s Settings, change ...func(*Run)) 
 }
 
 // tinyOn is a run on a device of its own.
-func tinyOn(t testing.TB, d *kernels.Device, config, dir string, s Settings, change ...func(*Run)) *Run {
+func tinyOn(t testing.TB, d *kernels.Device, config, dir string, s Config, change ...func(*Run)) *Run {
+	t.Helper()
+	plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tinyPlanned(t, d, config, dir, plan, change...)
+}
+
+// tinyPlanned is the run of a plan.
+func tinyPlanned(t testing.TB, d *kernels.Device, config, dir string, plan *Plan, change ...func(*Run)) *Run {
 	t.Helper()
 	files := map[string][]byte{"config.json": []byte(config)}
 	from, err := hf.NewModel(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.New(d, from.Config, s.ModelOptions(from.Config, plan))
+	m, err := model.New(d, from.Config, plan.ModelOptions(from.Config))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Init(3, 0.05)
-	o, err := optim.New(d, m.Params(), s.Optimizer)
+	o, err := optim.New(d, m.Params(), plan.Config.AdamW())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Run{Settings: s, Plan: plan, Model: m, Optimizer: o, Val: learnable(7, 2), Dir: dir, From: from,
-		Identity: s.Recipe(), Decisions: map[string]string{"cpu": d.Level()}}
+	r := &Run{Plan: plan, Model: m, Optimizer: o, Dir: dir, Base: from,
+		Identity: plan.Recipe(), Decisions: map[string]string{"cpu": d.Level()}}
 	for _, f := range change {
 		f(r)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(r.Close(), o.Close(), m.Close(), d.Close()); err != nil {
+		if err := errors.Join(r.Close(), d.Close()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -149,16 +172,22 @@ func contents(t testing.TB, r *Run, x tensor.Tensor) []byte {
 }
 
 // whole runs to the end and returns the hash.
-func whole(t testing.TB, dir string, s Settings, change ...func(*Run)) (string, *Run) {
+func whole(t testing.TB, dir string, s Config, change ...func(*Run)) (string, *Run) {
 	t.Helper()
 	r := tiny(t, dir, s, change...)
-	if err := r.Start(context.Background(), ""); err != nil {
+	toEnd(t, r)
+	return hash(t, r), r
+}
+
+// toEnd starts a new run and has it take all its steps.
+func toEnd(t testing.TB, r *Run) {
+	t.Helper()
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	return hash(t, r), r
 }
 
 // TestLearns has the loss fall, the best weights be those that are there in the end, and the files be those of a run.
@@ -168,11 +197,11 @@ func TestLearns(t *testing.T) {
 	dir := t.TempDir()
 	var saved []int
 	_, r := whole(t, dir, s, func(r *Run) {
-		r.Observe = func(e any) {
+		r.Hooks = hooks(func(e any) {
 			if s, ok := e.(Saved); ok {
 				saved = append(saved, s.Step)
 			}
-		}
+		})
 	})
 	type line struct {
 		Step    int
@@ -209,7 +238,7 @@ func TestLearns(t *testing.T) {
 	if best > 0.6*first || math.Abs(first-math.Log(300)) > 0.3 {
 		t.Errorf("validation loss went from %.3f to %.3f", first, best)
 	}
-	l, err := ValLoss(context.Background(), r.Model, r.Val, r.Plan.MaxTokens)
+	l, err := ValLoss(context.Background(), r.Model, r.Plan.HeldOut, r.Plan.MaxTokens)
 	if err != nil || l.Mean() != best {
 		t.Errorf("the weights that are there have validation loss %v, the best is %v (%v)", l.Mean(), best, err)
 	}
@@ -240,20 +269,20 @@ func bestAfter(best int) func(step int) float64 {
 // around every validation, checkpoint and end of an epoch. RESTYLE_LONG stops after every step of all.
 func TestResume(t *testing.T) {
 	forms := map[string]struct {
-		settings func(*Settings)
+		settings func(*Config)
 		run      func(*Run)
 		stops    []int
 	}{
-		"split8": {func(s *Settings) {}, func(*Run) {}, []int{1, 2, 3, 4, 11, 12, 21}},
-		"sr":     {func(s *Settings) { s.Optimizer.Master = optim.Stochastic }, func(*Run) {}, []int{1, 10, 19}},
-		"fp32 master, 32 bits, packing": {func(s *Settings) {
-			s.Optimizer.Master, s.Optimizer.Bits, s.Packing, s.SaveEvery = optim.FP32, 32, true, 2
+		"split8": {func(s *Config) {}, func(*Run) {}, []int{1, 2, 3, 4, 11, 12, 21}},
+		"sr":     {func(s *Config) { s.Master = optim.Stochastic }, func(*Run) {}, []int{1, 10, 19}},
+		"fp32 master, 32 bits, packing": {func(s *Config) {
+			s.Master, s.Optimizer, s.Packing, s.SaveEvery = optim.FP32, 32, true, 2
 		}, func(*Run) {}, []int{1, 5, 8}},
-		"fp32, wsd, frozen": {func(s *Settings) {
+		"fp32, wsd, frozen": {func(s *Config) {
 			s.DType, s.Schedule, s.Freeze, s.EvalEvery = tensor.F32, "wsd", []string{"embed_tokens"}, 0
 		}, func(*Run) {}, []int{1, 12, 19}},
-		"bnb, max-steps, patience": {func(s *Settings) {
-			s.Optimizer.BNB, s.Optimizer.Master, s.MaxSteps, s.EvalEvery, s.Patience, s.LR = true, optim.NoMaster, 20, 2, 3, 0.1
+		"bnb, max-steps, patience": {func(s *Config) {
+			s.BNB, s.Master, s.MaxSteps, s.EvalEvery, s.Patience, s.LR = true, optim.NoMaster, 20, 2, 3, 0.1
 		}, finds(bestAfter(4)), []int{3, 5, 8, 9}}, // it ends after step 10
 	}
 	for name, form := range forms {
@@ -283,7 +312,7 @@ func TestResume(t *testing.T) {
 					t.Fatalf("stopped after step %d, and the checkpoint is %+v, %v", stop, found, err)
 				}
 				again := tiny(t, dir, s, form.run)
-				if err := again.Start(context.Background(), found.Dir); err != nil {
+				if err := again.startFrom(context.Background(), found.Dir); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := again.Run(context.Background()); err != nil {
@@ -322,7 +351,7 @@ func TestStateIsNeeded(t *testing.T) {
 			os.CopyFS(filepath.Join(CheckpointsIn(r.Dir), filepath.Base(best)), os.DirFS(best))); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Start(context.Background(), from); err != nil {
+		if err := r.startFrom(context.Background(), from); err != nil {
 			t.Fatal(err)
 		}
 		spoil(r)
@@ -338,7 +367,7 @@ func TestStateIsNeeded(t *testing.T) {
 		"steps of the optimiser": func(r *Run) { r.Optimizer.SetSteps(0) },
 		"step":                   func(r *Run) { r.state.Step-- },
 		"tokens":                 func(r *Run) { r.state.Tokens = 0 },
-		"trained":                func(r *Run) { r.state.Trained = 0 },
+		"trained":                func(r *Run) { r.state.Targets = 0 },
 		"examples":               func(r *Run) { r.state.Examples = 0 },
 		"skipped":                func(r *Run) { r.state.Skipped = 3 },
 		"best":                   func(r *Run) { r.state.Best = nil },
@@ -386,7 +415,7 @@ func TestPatience(t *testing.T) {
 		s := tinySettings()
 		s.EvalEvery, s.SaveEvery, s.Patience = 2, 100, c.patience
 		r := tiny(t, t.TempDir(), s, finds(func(step int) float64 { return c.losses[min(step/2, len(c.losses)-1)] }))
-		if err := r.Start(context.Background(), ""); err != nil {
+		if err := r.startFrom(context.Background(), ""); err != nil {
 			t.Fatal(err)
 		}
 		res, err := r.Run(context.Background())
@@ -411,7 +440,7 @@ func TestResumeRefuses(t *testing.T) {
 	}
 	other := s
 	other.LR, other.Seed = 1e-3, 6
-	err = tiny(t, dir, other).Start(context.Background(), found.Dir)
+	err = tiny(t, dir, other).startFrom(context.Background(), found.Dir)
 	if err == nil || !strings.Contains(err.Error(), "lr was 0.003 and is now 0.001") || !strings.Contains(err.Error(), "seed was 5 and is now 6") {
 		t.Errorf("another recipe: %v", err)
 	}
@@ -446,7 +475,7 @@ func TestResumeRefuses(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(copied, c.file), []byte(damaged), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		err = tiny(t, dir, s).Start(context.Background(), copied)
+		err = tiny(t, dir, s).startFrom(context.Background(), copied)
 		if err == nil || !strings.Contains(err.Error(), copied) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.want, err)
 		}
@@ -501,40 +530,87 @@ func TestOtherState(t *testing.T) {
 	}
 }
 
-// TestRecipe changes one setting after another: each that decides bits has to be another recipe, and no other.
-func TestRecipe(t *testing.T) {
-	free := []string{"Recompute", "HeadBytes", "Fill", "SaveEvery", "Keep", "SampleEvery", "AnswerTokens"}
-	s := tinySettings()
-	was := s.Recipe()
-	var try func(of reflect.Value)
-	try = func(of reflect.Value) {
-		for i := range of.NumField() {
-			name, field := of.Type().Field(i).Name, of.Field(i)
-			before := reflect.ValueOf(field.Interface())
-			switch {
-			case field.Kind() == reflect.Struct:
-				try(field)
-				continue
-			case field.Kind() == reflect.Bool:
-				field.SetBool(!field.Bool())
-			case field.Kind() == reflect.String:
-				field.SetString("another")
-			case field.Kind() == reflect.Slice:
-				field.Set(reflect.ValueOf([]string{"another"}))
-			case field.CanFloat():
-				field.SetFloat(0.123)
-			case field.CanUint():
-				field.SetUint(field.Uint() + 1)
-			default:
-				field.SetInt(field.Int() + 1)
-			}
-			if same := maps.Equal(was, s.Recipe()); same != slices.Contains(free, name) {
-				t.Errorf("another %s: the same run is %v", name, same)
-			}
-			field.Set(before)
+// TestFields changes one field of a Config after another. Each must be in the table once, with a default that it accepts, and in the
+// recipe exactly if it decides bits.
+func TestFields(t *testing.T) {
+	c := tinySettings()
+	was, inRecipe := c.recipe(), map[string]bool{"GradDType": false, "Gradients": true} // the plan knows what AutoGrad comes to
+	names := map[string]bool{}
+	for _, f := range c.Fields() {
+		if names[f.Name] {
+			t.Errorf("two fields are called %s", f.Name)
+		}
+		names[f.Name] = true
+		if f.Help == "" != (f.Group == "") {
+			t.Errorf("%s has a group without help, or help without a group", f.Name)
 		}
 	}
-	try(reflect.ValueOf(&s).Elem())
+	v := reflect.ValueOf(&c).Elem()
+	for i := range v.NumField() {
+		name, field := v.Type().Field(i).Name, v.Field(i)
+		var of []Field
+		for _, f := range c.Fields() {
+			if f.get().Addr().Pointer() == field.Addr().Pointer() && f.get().Type() == field.Type() {
+				of = append(of, f)
+			}
+		}
+		if len(of) != 1 {
+			t.Errorf("%s is in the table %d times", name, len(of))
+			continue
+		}
+		before := reflect.ValueOf(field.Interface())
+		switch {
+		case field.Kind() == reflect.Bool:
+			field.SetBool(!field.Bool())
+		case field.Kind() == reflect.String:
+			field.SetString("another")
+		case field.Kind() == reflect.Slice:
+			field.Set(reflect.ValueOf([]string{"another"}))
+		case field.CanFloat():
+			field.SetFloat(0.123)
+		case field.CanUint():
+			field.SetUint(field.Uint() + 1)
+		default:
+			field.SetInt(field.Int() + 1)
+		}
+		want, known := inRecipe[name]
+		if !known {
+			want = !of[0].Free
+		}
+		if changed := !maps.Equal(was, c.recipe()); changed != want {
+			t.Errorf("another %s: another recipe is %v", name, changed)
+		}
+		if of[0].Reset(); of[0].Check() != nil {
+			t.Errorf("the default of %s is refused: %v", name, of[0].Check())
+		}
+		field.Set(before)
+	}
+	for _, f := range c.Fields() { // such as a run of less memory may have, without being another run
+		if want := slices.Contains([]string{"recompute", "save-every", "keep", "samples", "sample-tokens", "sample-every"}, f.Name); f.Free != want {
+			t.Errorf("%s decides bits: %v", f.Name, !f.Free)
+		}
+	}
+}
+
+// TestRecipe wants the very words that records have, so that older runs can be resumed.
+func TestRecipe(t *testing.T) {
+	c := DefaultConfig()
+	c.Freeze, c.BNB = []string{"mlp", "layers.0"}, true
+	plan := &Plan{Config: c}
+	want := map[string]string{
+		"epochs": "3", "max-steps": "0", "batch": "1", "accumulate": "4", "seq": "512", "packing": "false", "lr": "2e-05",
+		"schedule": "cosine", "warmup": "0.03", "clip": "1", "weight-decay": "0.01", "beta1": "0.9", "beta2": "0.999", "eps": "1e-08",
+		"optimizer": "8", "master": "none", "bnb": "true", "dtype": "BF16", "freeze": "[mlp layers.0]", "train-only": "[]",
+		"eval-every": "0", "patience": "0", "seed": "0",
+	}
+	if got := plan.Recipe(); !maps.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
+	plan.Config.Gradients, plan.GradType, plan.Config.BNB = LayerGradients, tensor.BF16, false
+	want["gradients"], want["grad-dtype"], want["master"], want["bnb"] = "block", "BF16", "split8", "false"
+	if got := plan.Recipe(); !maps.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
+	}
 }
 
 // TestNotFinite has a step move nothing whose loss alone is not finite, and one whose gradient alone is not. What the hidden state
@@ -570,12 +646,12 @@ func TestNotFinite(t *testing.T) {
 			t.Fatal(err)
 		}
 		var last Step
-		r.Observe = func(e any) {
+		r.Hooks = hooks(func(e any) {
 			if s, ok := e.(Step); ok {
 				last = s
 			}
-		}
-		if err := r.Start(context.Background(), ""); err != nil {
+		})
+		if err := r.startFrom(context.Background(), ""); err != nil {
 			t.Fatal(err)
 		}
 		finite := func(n report.Number) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
@@ -612,7 +688,7 @@ func TestSamplesAlone(t *testing.T) {
 			measured = append(measured, r.state.Step)
 			return 1, nil
 		}
-		r.Answer = func(context.Context) ([]Sample, error) {
+		r.GenerateSamples = func(context.Context) ([]Sample, error) {
 			answered = append(answered, r.state.Step)
 			return []Sample{{"q", "a", 1}}, nil
 		}
@@ -654,12 +730,12 @@ func TestSkippedAreKept(t *testing.T) {
 	for _, last := range []int{5, 7} {
 		of, watch := spoiling(3, last)
 		r := tiny(t, t.TempDir(), s, of)
-		r.Observe = watch
-		if err := r.Start(context.Background(), ""); err != nil {
+		r.Hooks = hooks(watch)
+		if err := r.startFrom(context.Background(), ""); err != nil {
 			t.Fatal(err)
 		}
 		_, want := r.Run(context.Background())
-		if (want == nil) != (last-3+1 < mostSkipped) {
+		if (want == nil) != (last-3+1 < maxSkipped) {
 			t.Errorf("steps 3 to %d were skipped: %v", last, want)
 		}
 
@@ -668,8 +744,8 @@ func TestSkippedAreKept(t *testing.T) {
 		stopped(t, dir, s, 4, watch, of)
 		of, watch = spoiling(3, last)
 		again := tiny(t, dir, s, of)
-		again.Observe = watch
-		if err := again.Start(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 4)); err != nil {
+		again.Hooks = hooks(watch)
+		if err := again.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(dir), 4)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := again.Run(context.Background()); fmt.Sprint(err) != fmt.Sprint(want) {
@@ -684,7 +760,7 @@ func TestSkippedAreKept(t *testing.T) {
 // TestSyncedFirst has no checkpoint tell of metrics that could not be brought to the disk.
 func TestSyncedFirst(t *testing.T) {
 	r := tiny(t, t.TempDir(), tinySettings())
-	if err := r.Start(context.Background(), ""); err != nil {
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.metrics.Close(); err != nil { // no file can be synced after that
@@ -704,7 +780,7 @@ func TestSkips(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery = 100
 	r := tiny(t, t.TempDir(), s)
-	if err := r.Start(context.Background(), ""); err != nil {
+	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
 	var norm tensor.Tensor
@@ -741,9 +817,9 @@ func TestSkips(t *testing.T) {
 	if s := r.State(); s.Skipped != 2 || s.InARow != 0 || s.Step != 4 || r.Optimizer.Steps() != 2 {
 		t.Errorf("after two skipped steps of four: %+v, %d updates", s, r.Optimizer.Steps())
 	}
-	for i := range mostSkipped {
+	for i := range maxSkipped {
 		err := spoiled(step)
-		if last := i == mostSkipped-1; last != (err != nil) {
+		if last := i == maxSkipped-1; last != (err != nil) {
 			t.Errorf("skipped step %d in a row: %v", i+1, err)
 		}
 	}
@@ -756,11 +832,11 @@ func TestMemory(t *testing.T) {
 		s.DType, s.Freeze = dtype, []string{"layers.0"}
 		r := tiny(t, t.TempDir(), s)
 		d := r.Model.Device()
-		want := MemoryOf(d, d.Fused(), r.Model.Config(), s, r.Plan).Total()
+		want := MemoryOf(d, d.Fused(), r.Model.Config(), r.Plan).Total()
 		if got := d.Allocated(); got != want {
 			t.Errorf("%v: %d bytes are allocated, and the table says %d", dtype, got, want)
 		}
-		if err := r.Start(context.Background(), ""); err != nil {
+		if err := r.startFrom(context.Background(), ""); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.Run(context.Background()); err != nil {
@@ -775,7 +851,7 @@ func TestMemory(t *testing.T) {
 // TestFit follows the advice and sees whether it is true.
 func TestFit(t *testing.T) {
 	s := tinySettings()
-	s.Seq, s.Batch, s.Optimizer.Bits, s.Optimizer.Master = 512, 4, 32, optim.FP32
+	s.Seq, s.Batch, s.Optimizer, s.Master = 512, 4, 32, optim.FP32
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All()})
 	if err != nil {
 		t.Fatal(err)
@@ -786,17 +862,24 @@ func TestFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := &Plan{MaxTokens: 2048, Longest: 512}
-	total := MemoryOf(d, d.Fused(), c, s, plan).Total()
-	alone, together := Fit(d, kernels.All(), c, s, plan, 0, Widening{}, total*9/10)
-	if len(alone) == 0 || together != "" {
-		t.Errorf("a tenth less: %q, %q", alone, together)
+	plan := Plan{Config: s, MaxTokens: 2048, Longest: 512}
+	total := MemoryOf(d, d.Fused(), c, &plan).Total()
+	fit := func(limit int) string {
+		return words(fitting{d: d, model: c, limit: limit}.remedies(variant{plan: plan, fused: kernels.All()}))
 	}
-	alone, together = Fit(d, kernels.All(), c, s, plan, 0, Widening{}, total/3)
-	if alone != nil || !strings.Contains(together, "--recompute block --batch 1") {
-		t.Errorf("a third: %q, %q", alone, together)
+	if got := fit(total * 9 / 10); got == "" || strings.Contains(strings.Split(got, "\n")[0], " and ") {
+		t.Errorf("a tenth less: %s", got)
 	}
-	if alone, together = Fit(d, kernels.All(), c, s, plan, 0, Widening{}, 1000); alone != nil || together != "" {
-		t.Errorf("nearly nothing: %q, %q", alone, together)
+	if got := fit(total / 3); strings.Contains(got, "\n") || !strings.HasPrefix(got, "recompute layer and batch 1") {
+		t.Errorf("a third: %s", got)
 	}
+	if got := fit(1000); got != "" {
+		t.Errorf("nearly nothing: %s", got)
+	}
+}
+
+// words are remedies, one a line.
+func words(list []Remedy) string {
+	_, text, _ := strings.Cut((&TooLargeError{Remedies: list}).Error(), ": set ")
+	return strings.ReplaceAll(text, ", or ", "\n")
 }

@@ -48,7 +48,7 @@ func (o *kernelOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.shapes, "shapes", "`shapes` of steps, as bench step has them")
 	f.Add(&o.fused, "fused", "how operations run: none (one a kernel), all (fused), both, or a `set` such as rmsnorm,swiglu")
 	f.Add(&o.trainOnly, "train-only", "`patterns` of the parameters that are trained, such as mlp; default all")
-	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|block`")
+	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|layer`")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
 	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`")
 	f.Add(&o.master, "master", "what stands behind bf16 weights, `split8|sr|fp32|none`")
@@ -115,10 +115,10 @@ func (o *kernelOptions) compile(ctx context.Context, list []cuda.Properties, lin
 		}
 		var b kernels.Builds
 		for _, l := range lines {
-			l.settings.AnswerTokens, l.settings.Seq = 256, l.seq
-			plan := &trainer.Plan{MaxTokens: l.batch * l.seq, Longest: l.seq}
+			l.settings.Samples, l.settings.SampleTokens, l.settings.Seq = 1, 256, l.seq
+			plan := &trainer.Plan{Config: l.settings, MaxTokens: l.batch * l.seq, Longest: l.seq}
 			err := b.Rehearse(p, kernels.Options{Fused: l.fused}, func(d *kernels.Device) error {
-				return trainer.Rehearse(d, l.config, l.settings, plan)
+				return trainer.Rehearse(d, l.config, plan)
 			})
 			if err != nil {
 				return err

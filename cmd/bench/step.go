@@ -61,8 +61,8 @@ func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f.Add(&o.shapes, "shapes", "the `shapes`, with commas between them")
 	f.Add(&o.fused, "fused", "how operations run: none (one a kernel), all (fused), both, or a `set` such as rmsnorm,swiglu")
 	f.Add(&o.trainOnly, "train-only", "`patterns` of the parameters that are trained, such as mlp; default all")
-	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|block`")
-	f.Add(&o.gradients, "gradients", "how much of the gradients there is at a time, `step|block`, as train has it")
+	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|layer`")
+	f.Add(&o.gradients, "gradients", "how much of the gradients there is at a time, `step|layer`, as train has it")
 	f.Add(&o.headRows, "head-rows", "rows of logits at a time; 0 for as many as train has on the device")
 	f.Add(&o.apart, "apart", "have the passes of a step go through a GPU one after the other; together, if not given, as train does")
 	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
@@ -139,7 +139,7 @@ type stepLine struct {
 	file                   []byte // its config.json
 	name                   string // of the model
 	fused                  kernels.Fused
-	settings               trainer.Settings
+	settings               trainer.Config
 	command                string // of another program that times it; "": this one does
 }
 
@@ -176,24 +176,16 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 	if o.steps < 1 || o.warmup < 0 || !(o.seconds >= 0) {
 		return nil, fmt.Errorf("--steps %d, --seconds %v, --warmup %d: give at least one step, and no fewer than 0 before", o.steps, o.seconds, o.warmup)
 	}
+	l.settings = trainer.DefaultConfig()
 	s := &l.settings
-	s.Optimizer = optim.Default
-	if s.Optimizer.Master, err = optim.ParseMaster(o.master); err != nil {
-		return nil, fmt.Errorf("--%w", err)
-	}
-	if s.BlockGradients = o.gradients == "block"; !s.BlockGradients && o.gradients != "step" {
-		return nil, fmt.Errorf("--gradients %q is neither step nor block", o.gradients)
-	}
-	bits, ok := map[string]int{"adamw8bit": 8, "adamw": 32}[o.optimizer]
-	if !ok {
-		return nil, fmt.Errorf("--optimizer %q is neither adamw8bit nor adamw", o.optimizer)
-	}
-	s.Optimizer.Bits = bits
-	if s.Recompute, err = model.ParseRecompute(o.recompute); err != nil {
-		return nil, fmt.Errorf("--%w", err)
-	}
-	if s.DType, err = benchDType(o.dtype); err != nil {
-		return nil, err
+	s.Clip, s.Samples = 0, 0
+	set := map[string]string{"master": o.master, "gradients": o.gradients, "optimizer": o.optimizer, "recompute": o.recompute, "dtype": o.dtype}
+	for _, f := range s.Fields() {
+		if value, ok := set[f.Name]; ok {
+			if err := f.Set(value); err != nil {
+				return nil, fmt.Errorf("--%w", err)
+			}
+		}
 	}
 	if o.trainOnly != "" {
 		s.TrainOnly = strings.Split(o.trainOnly, ",")
@@ -263,33 +255,33 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 		return err
 	}
 	passes := l.passes()
-	if l.settings.BlockGradients || d.Capacity() > 0 && !o.apart {
+	if l.settings.Gradients == trainer.LayerGradients || d.Capacity() > 0 && !o.apart {
 		passes = []model.Batch{model.Join(passes...)}
 	}
+	plan := &trainer.Plan{Config: l.settings, MaxTokens: len(passes[0].IDs), Longest: l.seq}
 	if !d.IsCPU() && len(passes) == 1 && l.settings.DType == tensor.BF16 {
-		l.settings.GradType = tensor.BF16
+		plan.GradType = tensor.BF16
 	}
-	plan := &trainer.Plan{MaxTokens: len(passes[0].IDs), Longest: l.seq}
-	l.settings.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
-	estimate := trainer.MemoryOf(d, l.fused, l.config, l.settings, plan).Total() + d.Overhead()
-	if err := d.Precompile(ctx, func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, l.settings, plan) }, nil); err != nil {
+	plan.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
+	estimate := trainer.MemoryOf(d, l.fused, l.config, plan).Total() + d.Overhead()
+	if err := d.Precompile(ctx, func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, plan) }, nil); err != nil {
 		return err
 	}
 	if err := d.ChooseProducts(ctx, nil); err != nil {
 		return err
 	}
-	m, err := model.New(d, l.config, l.settings.ModelOptions(l.config, plan))
+	m, err := model.New(d, l.config, plan.ModelOptions(l.config))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
 	randomWeights(m)
-	opt, err := optim.New(d, m.Params(), l.settings.Optimizer)
+	opt, err := optim.New(d, m.Params(), l.settings.AdamW())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, opt.Close()) }()
-	r, err := l.time(ctx, o, &trainer.Run{Settings: l.settings, Model: m, Optimizer: opt}, passes)
+	r, err := l.time(ctx, o, &trainer.Run{Plan: plan, Model: m, Optimizer: opt}, passes)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,8 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	slices.Sort(r.Seconds)
 	least, median, most := r.Seconds[0], r.Seconds[len(r.Seconds)/2], r.Seconds[len(r.Seconds)-1]
 	tokens := l.batch * l.seq * l.accumulate
-	options := l.settings.ModelOptions(l.config, &trainer.Plan{MaxTokens: tokens, Longest: l.seq})
+	plan := trainer.Plan{Config: l.settings, MaxTokens: tokens, Longest: l.seq}
+	options := plan.ModelOptions(l.config)
 	flops := model.FLOPs(l.config, options, float64(l.seq+1)/2) * float64(tokens) / median
 
 	shape, trained := strings.TrimSpace(fmt.Sprintf("%dx%dx%d %s", l.batch, l.seq, l.accumulate, t.label)), "all"

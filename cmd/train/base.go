@@ -18,12 +18,13 @@ import (
 	"restyle/dataset/training"
 	"restyle/hf"
 	"restyle/hf/hub"
+	"restyle/infer"
 	"restyle/internal/disk"
 	"restyle/tokenizer"
 )
 
-// base opens the model to start from, as far as its small files: the weights are read later.
-func (t *train) base(ctx context.Context) (c *hf.Checkpoint, err error) {
+// openBase opens the model to start from. It reads the small files; the weights are read later.
+func (t *train) openBase(ctx context.Context) (c *hf.Checkpoint, err error) {
 	if t.fromScratch != "" {
 		return t.newModel(ctx)
 	}
@@ -36,11 +37,10 @@ func (t *train) hub() *hub.Hub {
 	return h
 }
 
-// Tokens of a new model's own, the last ones of its vocabulary: what ends a text, and what ChatML is made of.
+// Special tokens of a new model, the last ones of its vocabulary: the end of a text, and those of ChatML.
 const endOfText, turnStart, turnEnd = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
-// newModel puts together the files of a model to be trained from nothing: the config that was given, and a tokenizer that
-// was given or is made from the data.
+// newModel returns the files of a new model: the config that was given, and a tokenizer that was given or is made from the data.
 func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	path := t.fromScratch
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -48,7 +48,7 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	}
 	config, err := fs.ReadFile(hf.DirFS(filepath.Dir(path)), filepath.Base(path))
 	if err != nil {
-		return nil, fmt.Errorf("--from-scratch: %w: give a config.json, or the directory of one", err)
+		return nil, fmt.Errorf("--from-scratch: %w: give a config.json, or its directory", err)
 	}
 	files := map[string][]byte{"config.json": config}
 	where, given := filepath.Dir(path), false
@@ -80,7 +80,7 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	return c, nil
 }
 
-// newTokenizer makes a vocabulary of the config's size from the data, and says in the config which tokens end a text.
+// newTokenizer makes a vocabulary of the config's size from the data, and writes the tokens that end a text into the config.
 func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error {
 	c, err := hf.ParseConfig(files["config.json"])
 	if err != nil {
@@ -110,7 +110,7 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText, "clean_up_tokenization_spaces": false,
 		"model_max_length": c.MaxPositions}
 	ends := []int32{end, text}
-	if len(t.text) > 0 { // nobody asks it: it continues
+	if len(t.text) > 0 { // it continues texts, and is asked nothing
 		settings["eos_token"], ends = endOfText, []int32{text}
 	} else {
 		chatml, err := chat.ByName("chatml")
@@ -138,8 +138,8 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	return nil
 }
 
-// texts are what a vocabulary is made from: the plain text, or all that is said in the conversations of --data and
-// --vocab-data. What goes wrong is put into failed, and ends it.
+// texts yields what a vocabulary is made from: the plain text, or all messages of --data and --vocab-data. An error ends it, and is
+// stored in failed.
 func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, path := range t.text {
@@ -180,18 +180,18 @@ func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	}
 }
 
-// sourceOptions are how a data set is opened. The columns are those of --data alone.
+// sourceOptions returns how a dataset is opened. --columns applies to --data only.
 func (t *train) sourceOptions(spec string) dataset.Options {
 	o := dataset.Options{Split: t.split, Starter: data.Starter, Hub: t.hub()}
 	if spec != t.vocabData && t.columns != "" {
-		o.Columns, _ = dataset.ParseColumns(t.columns) // check has seen it
+		o.Columns, _ = dataset.ParseColumns(t.columns) // check has parsed it once
 	}
 	return o
 }
 
-// examples reads and encodes the data.
-func (t *train) examples(ctx context.Context) (*training.Set, *training.Encoder, error) {
-	e := &training.Encoder{Tokenizer: t.language.Tokenizer, Template: t.language.Template, Seq: t.seq, All: t.trainOn == "all"}
+// readData reads and encodes the data.
+func (t *train) readData(ctx context.Context, codec infer.Codec) (*training.Set, *training.Encoder, error) {
+	e := &training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template, Seq: t.config.Seq, All: t.trainOn == "all"}
 	var sets []*training.Set
 	for _, path := range t.text {
 		s, err := training.LoadText(ctx, path, e)
@@ -207,7 +207,7 @@ func (t *train) examples(ctx context.Context) (*training.Set, *training.Encoder,
 		s, err := training.Load(ctx, spec, t.sourceOptions(spec), e)
 		if err != nil {
 			if len(t.data) == 0 && errors.Is(err, fs.ErrNotExist) {
-				err = fmt.Errorf("%w: make it with go run ./cmd/gen, or give another set with --data", err)
+				err = fmt.Errorf("%w: make it with go run ./cmd/gen, or name another dataset with --data", err)
 			}
 			return nil, nil, err
 		}

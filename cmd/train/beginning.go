@@ -6,20 +6,18 @@ import (
 	"restyle/trainer"
 )
 
-// beginning is how long a call takes from when the weights are there to its first step.
+// A beginning measures the time of a call from when the weights are read to the end of its first step, without evaluations.
 type beginning struct {
-	loaded time.Time     // when the weights were there, or as much later as evaluations took since
-	took   time.Duration // from then to the end of the first step; 0: there was none
+	loaded time.Time     // when the weights were read, plus the time of evaluations since
+	took   time.Duration // 0: there was no step
 }
 
-// saw is told of everything that the run does.
-func (b *beginning) saw(event any, now time.Time) {
-	switch e := event.(type) {
-	case trainer.Evaluation:
-		b.loaded = b.loaded.Add(time.Duration(e.Seconds * float64(time.Second)))
-	case trainer.Step:
-		if b.took == 0 {
-			b.took = now.Sub(b.loaded)
-		}
+func (b *beginning) evaluation(e trainer.Evaluation) {
+	b.loaded = b.loaded.Add(time.Duration(e.Seconds * float64(time.Second)))
+}
+
+func (b *beginning) step(now time.Time) {
+	if b.took == 0 {
+		b.took = now.Sub(b.loaded)
 	}
 }

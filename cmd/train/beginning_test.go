@@ -13,18 +13,10 @@ import (
 func TestBeginning(t *testing.T) {
 	start := time.Now()
 	b := beginning{loaded: start}
-	for _, e := range []struct {
-		at    time.Duration
-		event any
-	}{
-		{4 * time.Second, trainer.Evaluation{Seconds: 3.5}},
-		{5 * time.Second, trainer.Phase("step 1")},
-		{6 * time.Second, trainer.Step{Step: 1}},
-		{7 * time.Second, trainer.Evaluation{Seconds: 1}},
-		{9 * time.Second, trainer.Step{Step: 2}},
-	} {
-		b.saw(e.event, start.Add(e.at))
-	}
+	b.evaluation(trainer.Evaluation{Seconds: 3.5})
+	b.step(start.Add(6 * time.Second))
+	b.evaluation(trainer.Evaluation{Seconds: 1})
+	b.step(start.Add(9 * time.Second))
 	if b.took != 2500*time.Millisecond {
 		t.Errorf("%v", b.took)
 	}
@@ -34,7 +26,7 @@ func TestBeginning(t *testing.T) {
 func TestBeginningResult(t *testing.T) {
 	args := small(t, filepath.Join(t.TempDir(), "out"), "--max-steps", "2", "--samples", "0")
 	for _, more := range [][]string{nil, {"--resume", "--max-steps", "4"}} {
-		if f := figuresOf(t, must(t, cli.Done, append(args, more...)...)); !(f.FirstStep > 0 && f.FirstStep < f.Wall) {
+		if f := summaryOf(t, must(t, cli.Done, append(args, more...)...)); !(f.FirstStep > 0 && f.FirstStep < f.Wall) {
 			t.Errorf("%v: the first step was done after %v of %v s", more, f.FirstStep, f.Wall)
 		}
 	}

@@ -44,7 +44,7 @@ func TestCards(t *testing.T) {
 		cudatest.Set(t, fmt.Sprintf("IDLE=1 MEMORY=%d USED=0", card<<30))
 		o := must(t, cli.Done, append([]string{"--fused", "--device", "cuda", "--dry-run", "--from-scratch", filepath.Join(dir, m[3]+".json"),
 			"--tokenizer", filepath.Join(dir, "tokenizer"), "--data", filepath.Join(dir, "long.json")}, strings.Fields(m[4])...)...)
-		memory := regexp.MustCompile(`together +(.*)`).FindStringSubmatch(o.stdout)
+		memory := regexp.MustCompile(`total +(.*)`).FindStringSubmatch(o.stdout)
 		if !strings.Contains(o.stdout, "in passes of up to 2048 tokens") || memory == nil {
 			t.Errorf("%s: %v", row, o)
 			return row

@@ -14,7 +14,8 @@ var update = flag.Bool("update", false, "write the part of docs/train.md that fo
 func TestDocs(t *testing.T) {
 	const path, begin, end = "../../docs/train.md", "<!-- flags -->\n", "<!-- /flags -->\n"
 	var help bytes.Buffer
-	if code, done := defaults().flags(&help).Parse([]string{"-h"}); code != 0 || !done {
+	_, flags := newOptions(&help)
+	if code, done := flags.Parse([]string{"-h"}); code != 0 || !done {
 		t.Fatalf("-h: %d", code)
 	}
 	text := string(readFile(t, path))

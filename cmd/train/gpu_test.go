@@ -36,7 +36,7 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 		"not ready":     {all, "INIT=802", cli.Failed, "nvidia-fabricmanager"},
 		"exclusive":     {all, "MODE=3", cli.Retry, "another process uses the GPU exclusively"},
 		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU"},
-		"filled":        {all, "MEMORY=17179869184 USED=17178820608", cli.Retry, "and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes have the rest"},
+		"filled":        {all, "MEMORY=17179869184 USED=17178820608", cli.Retry, "and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes use the rest"},
 		"small":         {all, "", cli.Failed, "more than what cuda:0 has free, 1.0 MiB: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,24 +72,21 @@ func TestGPUFailures(t *testing.T) {
 	closing := &cuda.Error{Op: "free memory", Code: 700, Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access was encountered"}
 	const said = "train: step 7: wait, at or before kernel gemm: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered\nthe GPU failed: "
 	for name, test := range map[string]struct {
-		t    train
-		err  error
-		code int
-		want string
+		resume bool
+		err    error
+		code   int
+		want   string
 	}{
-		"before it began": {train{}, fault, cli.Retry, said + "run the same command again\n"},
-		"on the way":      {train{outputs: &outputs{}}, errors.Join(nil, fault, closing), cli.Retry, said + "go on from the last checkpoint with the same command and --resume\n"},
-		"resumed":         {train{options: &options{resume: true}}, fault, cli.Retry, said + "go on from the last checkpoint with the same command and --resume\n"},
-		"another's":       {train{}, &filledError{errors.New("full")}, cli.Retry, "train: full\nrun the same command again later\n"},
-		"out of memory":   {train{}, &kernels.OutOfMemory{Device: "cuda:0", For: "gradients"}, cli.Failed, "train: memory for gradients"},
+		"before it began": {false, fault, cli.Retry, said + "run the same command again\n"},
+		"on the way":      {false, errors.Join(&begun{errors.Join(nil, fault)}, closing), cli.Retry, said + "continue from the last checkpoint with the same command and --resume\n"},
+		"resumed":         {true, fault, cli.Retry, said + "continue from the last checkpoint with the same command and --resume\n"},
+		"another's":       {false, &tooLarge{errors.New("full"), true}, cli.Retry, "train: full\nrun the same command again later\n"},
+		"out of memory":   {false, &kernels.OutOfMemory{Device: "cuda:0", For: "gradients"}, cli.Failed, "train: memory for gradients"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
-			test.t.stderr = &stderr
-			if test.t.options == nil {
-				test.t.options = &options{}
-			}
-			if code := test.t.exit(context.Background(), test.err); code != test.code || !strings.HasPrefix(stderr.String(), test.want) {
+			tr := &train{options: &options{resume: test.resume}, stderr: &stderr}
+			if code := tr.exit(context.Background(), test.err); code != test.code || !strings.HasPrefix(stderr.String(), test.want) {
 				t.Errorf("exit %d: %s\nnot %d: %s", code, stderr.String(), test.code, test.want)
 			}
 		})
@@ -116,12 +113,12 @@ func TestGPUThatFails(t *testing.T) {
 			})
 			said := stderr.String()
 			if exit != cli.Retry || !strings.Contains(said, "train: step 4: ") || !strings.Contains(said, "CUDA_ERROR_"+name+": ") ||
-				!strings.HasSuffix(said, "\nthe GPU failed: go on from the last checkpoint with the same command and --resume\n") {
+				!strings.HasSuffix(said, "\nthe GPU failed: continue from the last checkpoint with the same command and --resume\n") {
 				t.Fatalf("exit %d: %s", exit, said)
 			}
 			os.Setenv("STANDIN_BROKEN", "0")
 			o := must(t, cli.Done, append(args, "--resume")...)
-			if f := figuresOf(t, o); f.Steps != 4 || !strings.Contains(o.stderr, "going on after step 2 of 4") {
+			if f := summaryOf(t, o); f.Steps != 4 || !strings.Contains(o.stderr, "continuing after step 2 of 4") {
 				t.Errorf("%v", o)
 			}
 			if !strings.Contains(o.stderr, "the GPU's clocks were held back: by power at ") {
@@ -158,7 +155,7 @@ func TestGPUMemory(t *testing.T) {
 	if !strings.Contains(o.stdout, "the driver and its code  595.0 MiB") {
 		t.Error(o)
 	}
-	if f := figuresOf(t, o); f.PlannedMemory < 595<<20 || f.PeakMemory < 5e9 || f.PeakMemory > 6e9 {
+	if f := summaryOf(t, o); f.PlannedMemory < 595<<20 || f.PeakMemory < 5e9 || f.PeakMemory > 6e9 {
 		t.Errorf("%d bytes of memory, %d planned", f.PeakMemory, f.PlannedMemory)
 	}
 }
@@ -190,11 +187,11 @@ func TestAnotherDevice(t *testing.T) {
 		change(t, out, func(r map[string]any) { r["finished"] = false })
 		resume := append(args, "--resume", "--device", step.device)
 		o := must(t, cli.Failed, append(resume, "--same-bits")...)
-		if want := "--same-bits: the run was begun on " + step.before + ", and this is " + step.now + ": "; !strings.Contains(o.stderr, want) {
+		if want := "--same-bits: the run began on " + step.before + ", and this is " + step.now + ": "; !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is missing: %v", want, o)
 		}
 		o = must(t, cli.Done, resume...)
-		if want := "the run was begun on " + step.before + ": it goes on on " + step.now + ", but not with the same bits\n"; !strings.Contains(o.stderr, want) {
+		if want := "the run began on " + step.before + ", and this is " + step.now + ": continuing, but not with the same bits\n"; !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is missing: %v", want, o)
 		}
 		change(t, out, func(r map[string]any) { r["finished"] = false })
@@ -250,8 +247,8 @@ func TestGradientsRow(t *testing.T) {
 		want string
 	}{
 		"default":       {nil, ""},
-		"untied":        {[]string{"--grad-dtype", "bf16"}, "gradients  BF16 of blocks' matrices and of lm_head.weight\n"},
-		"a frozen head": {[]string{"--grad-dtype", "bf16", "--freeze", "lm_head"}, "gradients  BF16 of blocks' matrices\n"},
+		"untied":        {[]string{"--grad-dtype", "bf16"}, "gradients  BF16 of layers' matrices and of lm_head.weight\n"},
+		"a frozen head": {[]string{"--grad-dtype", "bf16", "--freeze", "lm_head"}, "gradients  BF16 of layers' matrices\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args := []string{"--from-scratch", untied, "--data", rows(t, 40), "--seq", "64", "--out", filepath.Join(t.TempDir(), "out"), "--device", "cpu", "--dry-run"}
@@ -353,7 +350,7 @@ func TestProductsAreKept(t *testing.T) {
 		if !maps.Equal(r.Decisions, s.Decisions) {
 			t.Errorf("run.json has %d decisions, the checkpoint other %d", len(r.Decisions), len(s.Decisions))
 		}
-		return r.Decisions["products"], choicesOf(r.Decisions)
+		return r.Decisions["products"], productsOf(r.Decisions)
 	}
 	shows := func(o outcome, want string) {
 		t.Helper()
@@ -361,7 +358,7 @@ func TestProductsAreKept(t *testing.T) {
 			t.Errorf("%q is missing: %v", want, o)
 		}
 	}
-	shows(must(t, cli.Done, args("a", "2")...), ": its first algorithm for each, or one that is 3 % faster\n")
+	shows(must(t, cli.Done, args("a", "2")...), ": its first algorithm for each, or one that is 3% faster\n")
 	with, first := decided("a", "2")
 	if !strings.Contains(with, "Stand-in 0 (") || !strings.Contains(with, " with cuBLASLt 130001 (") || len(first) == 0 {
 		t.Fatal(with, first)
@@ -386,7 +383,7 @@ func TestProductsAreKept(t *testing.T) {
 	}
 	cudatest.Set(t, "BLAS=130002")
 	o := must(t, cli.Failed, args("a", "4", "--resume", "--same-bits")...)
-	if !strings.Contains(o.stderr, "--same-bits: the run was begun on Stand-in 0 (") || !strings.Contains(o.stderr, " with cuBLASLt 130002 (") {
+	if !strings.Contains(o.stderr, "--same-bits: the run began on Stand-in 0 (") || !strings.Contains(o.stderr, " with cuBLASLt 130002 (") {
 		t.Error(o)
 	}
 	if o := must(t, cli.Done, args("a", "4", "--resume")...); !strings.Contains(o.stderr, "but not with the same bits\n") {
@@ -395,4 +392,11 @@ func TestProductsAreKept(t *testing.T) {
 	if with, anew := decided("a", "4"); !strings.Contains(with, "130002") || len(anew) != 0 {
 		t.Errorf("with another cuBLASLt: %v, %d", with, len(anew))
 	}
+}
+
+// productsOf returns the decisions about single matrix products.
+func productsOf(decisions map[string]string) map[string]string {
+	products := maps.Clone(decisions)
+	maps.DeleteFunc(products, func(name, _ string) bool { return !strings.HasPrefix(name, "product ") })
+	return products
 }

@@ -123,7 +123,7 @@ func TestKills(t *testing.T) {
 				counted["again "+what]++
 			}
 		}
-		if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "going on after step") && !strings.Contains(o.stderr, "is finished") {
+		if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "continuing after step") && !strings.Contains(o.stderr, "is finished") {
 			t.Errorf("resumed: %v", o)
 		}
 		if got := wholeState(t, out); got != want {

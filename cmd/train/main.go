@@ -22,15 +22,14 @@ func main() {
 	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr, nil))
 }
 
-// run is the command: it returns the exit code. watch, which may be nil, is told what the training does.
+// run is the command. It returns the exit code. watch, which may be nil, is called with every phase of the run.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch func(trainer.Phase)) int {
 	status := cli.NewStatusLine(stderr)
 	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(status)
 	if _, ok := cli.LoadEnv("train", stderr); !ok {
 		return cli.Usage
 	}
-	o := defaults()
-	flags := o.flags(stderr)
+	o, flags := newOptions(stderr)
 	if code, done := flags.Parse(args); done {
 		return code
 	}
@@ -38,28 +37,27 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, watch fun
 		fmt.Fprintln(stdout, "train", cli.Version())
 		return cli.Done
 	}
-	t := &train{options: o, given: flags, stdout: stdout, stderr: stderr, status: status, watch: watch}
+	t := newTrain(o, flags, stdout, stderr, status, watch)
 	do := t.do
 	if o.selfcheck {
 		do = t.checkDevice
 	}
-	err := do(ctx)
-	return t.exit(ctx, err)
+	return t.exit(ctx, do(ctx))
 }
 
-// exit says what ended the program and picks the exit code.
+// exit prints what ended the program and returns the exit code.
 func (t *train) exit(ctx context.Context, err error) int {
 	err = cli.NameFlag(err)
 	var usage *cli.UsageError
+	var at *stopped
 	switch {
 	case err == nil:
 		return cli.Done
 	case errors.As(err, &usage):
 		fmt.Fprintf(t.stderr, "train: %v\nsee train -h\n", err)
 		return cli.Usage
-	case errors.Is(err, trainer.ErrStopped):
-		fmt.Fprintf(t.stderr, "train: stopped after step %d of %d; all of it is in %s: go on with the same command and --resume\n",
-			t.run.State().Step, t.plan.Steps, t.out)
+	case errors.As(err, &at):
+		fmt.Fprintf(t.stderr, "train: %v; all of it is in %s: continue with the same command and --resume\n", at, t.out)
 		code := cli.Stopped
 		for _, e := range parts(err) {
 			if !errors.Is(e, trainer.ErrStopped) {
@@ -70,13 +68,13 @@ func (t *train) exit(ctx context.Context, err error) int {
 		return code
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		if t.resume {
-			fmt.Fprintln(t.stderr, "train: stopped before it went on; nothing was changed: run the same command again")
+			fmt.Fprintln(t.stderr, "train: stopped before the run continued; nothing was changed: run the same command again")
 			return cli.Stopped
 		}
 		fmt.Fprintln(t.stderr, "train: stopped before the first step; nothing was changed: run the same command again")
 		return cli.Retry
 	case cuda.Fault(err):
-		t.sayFault(err)
+		t.printFault(err)
 		return cli.Retry
 	case hub.Retryable(err), busy(err):
 		fmt.Fprintf(t.stderr, "train: %v\nrun the same command again later\n", err)
@@ -86,8 +84,33 @@ func (t *train) exit(ctx context.Context, err error) int {
 	return cli.Failed
 }
 
-// parts are the errors that one joins.
+// printFault prints the error of a GPU that failed, and what to do. After it every call fails, also those that close something: the
+// first is the one that matters.
+func (t *train) printFault(err error) {
+	how := "run the same command again"
+	if e := (*begun)(nil); t.resume || errors.As(err, &e) {
+		how = "continue from the last checkpoint with the same command and --resume"
+	}
+	for _, e := range parts(err) {
+		if cuda.Fault(e) {
+			err = e
+			break
+		}
+	}
+	fmt.Fprintf(t.stderr, "train: %v\nthe GPU failed: %s\n", err, how)
+}
+
+// busy reports whether err goes away when another process has finished with a GPU.
+func busy(err error) bool {
+	var e *tooLarge
+	return cuda.Busy(err) || errors.As(err, &e) && e.busy
+}
+
+// parts returns the errors that one joins.
 func parts(err error) (list []error) {
+	if e, ok := err.(*begun); ok {
+		err = e.error
+	}
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}

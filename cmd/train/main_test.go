@@ -177,8 +177,8 @@ func small(t testing.TB, out string, more ...string) []string {
 		"--seq", "128", "--epochs", "2", "--lr", "1e-3", "--val", "0.1", "--samples", "1", "--fused"}, more...)
 }
 
-// figuresOf reads the last line on standard output.
-func figuresOf(t testing.TB, o outcome) (f figures) {
+// summaryOf reads the last line on standard output.
+func summaryOf(t testing.TB, o outcome) (f summary) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &f); err != nil {
@@ -193,11 +193,11 @@ func TestRun(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "bench.csv")
 	args := small(t, out, "--benchmark-log", log, "--label", "a test")
 	o := must(t, cli.Done, args...)
-	f := figuresOf(t, o)
-	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Trained || f.Tokens == 0 {
-		t.Errorf("figures %+v", f)
+	f := summaryOf(t, o)
+	if f.Steps != 18 || f.Examples != 72 || f.ValLoss == nil || f.Tokens < f.Targets || f.Tokens == 0 {
+		t.Errorf("summary %+v", f)
 	}
-	for _, want := range []string{"36 examples to train on, 4 held out", "optimiser state", "* lr ", "Alpaca columns"} {
+	for _, want := range []string{"36 examples to train on, 4 held out", "optimizer state", "* lr ", "Alpaca columns"} {
 		if !strings.Contains(o.stdout, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}
@@ -276,7 +276,7 @@ func TestSignals(t *testing.T) {
 			if o := must(t, cli.Failed, args...); !strings.Contains(o.stderr, "--resume") || !strings.Contains(o.stderr, "--restart") {
 				t.Errorf("a new run into it: %v", o)
 			}
-			if o := must(t, cli.Done, append(append(batches, args...), "--resume")...); !strings.Contains(o.stderr, "going on after step 5 of 18") || figuresOf(t, o).Steps != 18 {
+			if o := must(t, cli.Done, append(append(batches, args...), "--resume")...); !strings.Contains(o.stderr, "continuing after step 5 of 18") || summaryOf(t, o).Steps != 18 {
 				t.Errorf("resumed: %v", o)
 			}
 		})
@@ -346,7 +346,7 @@ func TestFullOutput(t *testing.T) {
 	if code := run(context.Background(), args, full{}, &stderr, nil); code != cli.Failed || !strings.Contains(stderr.String(), "full") {
 		t.Errorf("exit %d: %s", code, &stderr)
 	}
-	if f := figuresOf(t, must(t, cli.Done, append(args, "--resume")...)); f.Steps != 3 {
+	if f := summaryOf(t, must(t, cli.Done, append(args, "--resume")...)); f.Steps != 3 {
 		t.Errorf("%+v", f)
 	}
 	if rows := strings.Count(string(readFile(t, log)), "\n"); rows != 2 {
@@ -393,15 +393,15 @@ func TestRefused(t *testing.T) {
 		"a long row":              {cli.Failed, small(t, out, "--seq", "4"), "--seq"},
 		"no such model":           {cli.Failed, small(t, out, "--model", filepath.Join(dir, "none")), "none"},
 		"a long seq":              {cli.Usage, small(t, out, "--seq", "100000"), "positions"},
-		"a pattern for nothing":   {cli.Usage, small(t, out, "--freeze", "proj"), "fits no parameter"},
-		"nothing to train":        {cli.Usage, small(t, out, "--freeze", "*"), "nothing is left to train"},
-		"a strange out":           {cli.Failed, small(t, full), "no run of train (letter.txt)"},
+		"a pattern for nothing":   {cli.Usage, small(t, out, "--freeze", "proj"), "matches no parameter"},
+		"nothing to train":        {cli.Usage, small(t, out, "--freeze", "*"), "to train"},
+		"a strange out":           {cli.Failed, small(t, full), "no run of train (it has letter.txt)"},
 		"nothing to resume":       {cli.Failed, small(t, out, "--resume"), "there is no run in"},
-		"same bits of nothing":    {cli.Usage, small(t, out, "--same-bits"), "it needs --resume"},
+		"same bits of nothing":    {cli.Usage, small(t, out, "--same-bits"), "needs --resume"},
 		"resume and restart":      {cli.Usage, small(t, out, "--resume", "--restart"), "leave one out"},
 		"no memory":               {cli.Failed, small(t, out, "--max-memory", "100kB"), "this run takes"},
-		"an optimiser":            {cli.Usage, small(t, out, "--optimizer", "sgd"), "adamw8bit nor adamw"},
-		"a preset":                {cli.Usage, small(t, out, "--preset", "huge"), "there are 8gb"},
+		"an optimiser":            {cli.Usage, small(t, out, "--optimizer", "sgd"), "must be adamw8bit or adamw"},
+		"a preset":                {cli.Usage, small(t, out, "--preset", "huge"), "must be one of 8gb"},
 		"an empty data":           {cli.Usage, []string{"--data", "x.json", "--data", "", "--out", out}, "-data: it is empty"},
 		"an empty text":           {cli.Usage, []string{"--text=", "--out", out}, "flag -text: it is empty"},
 		"an empty model":          {cli.Usage, small(t, out, "--model", " "), "--model is empty"},
@@ -409,10 +409,10 @@ func TestRefused(t *testing.T) {
 		"an empty fused":          {cli.Usage, small(t, out, "--fused="), "it is empty"},
 		"text and data":           {cli.Usage, small(t, out, "--text", "x"), "exclude each other"},
 		"from scratch and model":  {cli.Usage, small(t, out, "--from-scratch", "x"), "leave one out"},
-		"a size":                  {cli.Usage, small(t, out, "--max-memory", "lots"), "write it as 8GiB"},
+		"a size":                  {cli.Usage, small(t, out, "--max-memory", "lots"), "must be a size such as 8GiB"},
 		"fused":                   {cli.Usage, small(t, out, "--fused=gelu"), "gelu"},
 		"patience without any":    {cli.Usage, small(t, out, "--patience", "2", "--val", "0"), "--patience"},
-		"a tokenizer of its own":  {cli.Usage, small(t, out, "--tokenizer", "x"), "belong to --from-scratch"},
+		"a tokenizer of its own":  {cli.Usage, small(t, out, "--tokenizer", "x"), "need --from-scratch"},
 		"bnb and a master":        {cli.Usage, small(t, out, "--bnb", "--master", "sr"), "--bnb has no master"},
 		"an out that is a file":   {cli.Failed, small(t, file("plain", "x")), "plain"},
 		"a graphics card":         {cli.Failed, small(t, out, "--device", "cuda"), "cuda"},
@@ -440,7 +440,7 @@ func TestRefused(t *testing.T) {
 // TestLooks has what only looks write nothing.
 func TestLooks(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	if o := must(t, cli.Done, small(t, out, "--dry-run")...); !strings.Contains(o.stdout, "together") {
+	if o := must(t, cli.Done, small(t, out, "--dry-run")...); !strings.Contains(o.stdout, "total") {
 		t.Error(o)
 	}
 	if o := must(t, cli.Done, small(t, out, "--show-example")...); !strings.Contains(o.stdout, "⟦") {
@@ -474,11 +474,11 @@ func TestFromScratch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(dir, name)
 			args := append([]string{"--from-scratch", config, "--out", out, "--seq", "64", "--lr", "1e-2", "--epochs", "3", "--benchmark-log", "", "--fused"}, data...)
-			f := figuresOf(t, must(t, cli.Done, args...))
+			f := summaryOf(t, must(t, cli.Done, args...))
 			if f.ValLoss == nil || float64(*f.ValLoss) > 4 {
-				t.Errorf("figures %+v", f)
+				t.Errorf("summary %+v", f)
 			}
-			tuned := figuresOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64", "--benchmark-log", "", "--max-steps", "2"))
+			tuned := summaryOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64", "--benchmark-log", "", "--max-steps", "2"))
 			if tuned.Steps != 2 {
 				t.Errorf("tuned further: %+v", tuned)
 			}

@@ -11,48 +11,50 @@ import (
 
 	"restyle/data"
 	"restyle/internal/disk"
-	"restyle/kernels"
 	"restyle/trainer"
 	"restyle/trainer/report"
 	"restyle/voice"
 )
 
-// outputs are what a run shows and leaves behind while it goes on: progress, TensorBoard events, the loss curve.
+// outputs are what a run shows and writes as it goes on: progress, TensorBoard events, the loss curve.
 type outputs struct {
-	t      *train
-	events *report.Events
-	curve  report.Curve
-	recent []trainer.Step // for the speed and the mean loss of what is shown
-	tone   *float64       // of the last evaluation
-	looked float64        // seconds of the last evaluation
-	saved  float64        // and of the last checkpoint
-	drawn  time.Time
-	failed error // of the files; the run goes on, and ends with it
+	*running
+	events      *report.Events
+	curve       report.Curve
+	recent      []trainer.Step // for the speed and the mean loss that are shown
+	tone        *float64       // of the last evaluation
+	evalSeconds float64        // of the last evaluation
+	saveSeconds float64        // of the last checkpoint
+	drawn       time.Time
+	failed      error // of the files: the run continues, and ends with it
 }
 
-// redraw is the time between two drawings of the progress.
+// redraw is the minimum time between two drawings of the progress.
 const redraw = 100 * time.Millisecond
 
-func (t *train) openOutputs() (*outputs, error) {
-	o := &outputs{t: t}
-	o.curve.Title = "restyle: " + t.title()
-	done := t.run.State()
-	// What a resumed run did before is in its metrics.
-	steps, err := report.ReadMetrics[metricsLine](filepath.Join(t.dir, "metrics.jsonl"))
-	if err != nil { // nothing of the run depends on them
-		t.note("%v: the curve goes without what cannot be read, and the file stays as it is", err)
-	}
-	for _, l := range steps {
-		o.plot(l)
-	}
-	first := done.Step + 1 // what TensorBoard has from there on was done by a run that was killed
+// openOutputs opens the outputs of a started run, and hooks them to it.
+func (r *running) openOutputs() (*outputs, error) {
+	done := r.run.State()
+	first := done.Step + 1 // TensorBoard's later steps are of a run that was killed
 	if done.Step == 0 && done.Pending != "" {
 		first = 0
 	}
-	if o.events, err = report.Create(filepath.Join(t.dir, "tensorboard"), first); err != nil {
+	events, err := report.Create(filepath.Join(r.dir, "tensorboard"), first)
+	if err != nil {
 		return nil, err
 	}
-	t.status.DrawBar(done.Step, t.plan.Steps, "")
+	o := &outputs{running: r, events: events, curve: report.Curve{Title: "restyle: " + r.title()}}
+	// What a resumed run did before is in its metrics.
+	lines, err := report.ReadMetrics[metricsLine](filepath.Join(r.dir, "metrics.jsonl"))
+	if err != nil { // nothing of the run depends on them
+		r.note("%v: the curve leaves out what cannot be read, and the file stays as it is", err)
+	}
+	for _, l := range lines {
+		o.plot(l)
+	}
+	h := &r.run.Hooks
+	h.Step, h.Evaluation, h.Saved, h.Phase = o.step, o.evaluation, o.checkpoint, o.phase
+	r.status.DrawBar(done.Step, r.Plan.Steps, "")
 	return o, nil
 }
 
@@ -77,28 +79,25 @@ func (o *outputs) plot(l metricsLine) {
 	}
 }
 
-// observe is told of everything.
-func (o *outputs) observe(event any) {
-	switch e := event.(type) {
-	case trainer.Phase:
-		if e == trainer.Saving {
-			o.fail(o.events.Sync())
-		}
-		if o.t.watch != nil {
-			o.t.watch(e)
-		}
-	case trainer.Step:
-		o.step(e)
-	case trainer.Evaluation:
-		o.evaluation(e)
-	case trainer.Saved:
-		o.saved = e.Seconds
-		o.fail(o.draw())
-		o.t.note("checkpoint %s, %.1f s", e.Dir, e.Seconds)
+func (o *outputs) phase(p trainer.Phase) {
+	if p == trainer.Saving {
+		o.fail(o.events.Sync())
+	}
+	if o.watch != nil {
+		o.watch(p)
 	}
 }
 
+func (o *outputs) checkpoint(s trainer.Saved) {
+	o.saveSeconds = s.Seconds
+	o.fail(o.draw())
+	o.note("checkpoint %s, %.1f s", s.Dir, s.Seconds)
+}
+
 func (o *outputs) step(s trainer.Step) {
+	now := time.Now()
+	o.gauge.look(now)
+	o.beginning.step(now)
 	loss := s.Loss
 	o.plot(metricsLine{Step: s.Step, Loss: &loss, LR: s.LR})
 	o.recent = append(o.recent, s)
@@ -110,34 +109,34 @@ func (o *outputs) step(s trainer.Step) {
 	o.events.Scalar(s.Step, report.TagGradNorm, float64(s.GradNorm))
 	o.events.Scalar(s.Step, report.TagSpeed, float64(s.Tokens)/s.Seconds)
 	if s.Skipped {
-		o.t.note("step %d: the gradient is not finite: skipped", s.Step)
+		o.note("step %d: the gradient is not finite: skipped", s.Step)
 	}
-	plan := o.t.plan
+	steps := o.Plan.Steps
 	switch {
-	case !o.t.status.On() && (s.Step%o.t.logEvery == 0 || s.Step == plan.Steps || s.Step == 1):
-		o.t.note("step %d/%d, epoch %.2f: %s", s.Step, plan.Steps, s.Epoch, o.line(s))
+	case !o.status.On() && (s.Step%o.logEvery == 0 || s.Step == steps || s.Step == 1):
+		o.note("step %d/%d, epoch %.2f: %s", s.Step, steps, s.Epoch, o.progress(s))
 	case time.Since(o.drawn) > redraw:
 		o.drawn = time.Now()
-		o.t.status.DrawBar(s.Step, plan.Steps, o.line(s))
+		o.status.DrawBar(s.Step, steps, o.progress(s))
 	}
 }
 
-// line is how a run goes, over the last steps. What a person looks for first comes first: a narrow terminal cuts the end.
-func (o *outputs) line(s trainer.Step) string {
-	var seconds, tokens, trained, loss float64
+// progress returns the state of the run, over the last steps, most important first: a narrow terminal cuts off the end.
+func (o *outputs) progress(s trainer.Step) string {
+	var seconds, tokens, targets, loss float64
 	for _, r := range o.recent {
 		seconds += r.Seconds
 		tokens += float64(r.Tokens)
-		trained += float64(r.Trained)
+		targets += float64(r.Targets)
 		loss += float64(r.Loss) / float64(len(o.recent))
 	}
-	left := seconds / float64(len(o.recent)) * float64(o.t.plan.Steps-s.Step)
-	left += o.looked*float64(o.t.plan.Left(o.t.settings.EvalEvery, s.Step)) + o.saved*float64(o.t.plan.Left(o.t.settings.SaveEvery, s.Step))
-	return fmt.Sprintf("loss %.3f, %s left, %s tok/s (%s learned), grad %.2f, lr %.1e",
-		loss, time.Duration(left*float64(time.Second)).Round(time.Second), short(tokens/seconds), short(trained/seconds), float64(s.GradNorm), s.LR)
+	left := seconds / float64(len(o.recent)) * float64(o.Plan.Steps-s.Step)
+	left += o.evalSeconds*float64(o.Plan.Left(o.config.EvalEvery, s.Step)) + o.saveSeconds*float64(o.Plan.Left(o.config.SaveEvery, s.Step))
+	return fmt.Sprintf("loss %.3f, %s left, %s tok/s (%s targets), grad %.2f, lr %.1e",
+		loss, time.Duration(left*float64(time.Second)).Round(time.Second), short(tokens/seconds), short(targets/seconds), float64(s.GradNorm), s.LR)
 }
 
-// short is a number as people read it: 950, 14.2k.
+// short returns a number as people read it: 950, 14.2k.
 func short(x float64) string {
 	if x < 1000 {
 		return fmt.Sprintf("%.0f", x)
@@ -146,7 +145,8 @@ func short(x float64) string {
 }
 
 func (o *outputs) evaluation(e trainer.Evaluation) {
-	o.looked = e.Seconds
+	o.evalSeconds = e.Seconds
+	o.beginning.evaluation(e)
 	var parts []string
 	line := metricsLine{Step: e.Step, Tone: e.Tone}
 	if loss := e.Loss; e.Measured {
@@ -162,14 +162,14 @@ func (o *outputs) evaluation(e trainer.Evaluation) {
 	}
 	o.plot(line)
 	if e.Tone != nil {
-		o.events.Scalar(e.Step, o.t.toneTag(), *e.Tone)
+		o.events.Scalar(e.Step, o.toneTag(), *e.Tone)
 		parts = append(parts, fmt.Sprintf("tone %.1f", *e.Tone))
 	}
 	for _, s := range e.Samples {
 		o.events.Text(e.Step, report.TagResponse, "**"+s.Question+"**\n\n"+s.Answer)
 	}
 	if parts != nil {
-		o.t.note("after step %d: %s", e.Step, strings.Join(parts, ", "))
+		o.note("after step %d: %s", e.Step, strings.Join(parts, ", "))
 	}
 	o.fail(errors.Join(o.events.Flush(), o.draw()))
 }
@@ -185,52 +185,37 @@ func (o *outputs) draw() error {
 	if err := report.LossSVG(&svg, o.curve); err != nil {
 		return err
 	}
-	return disk.Write(filepath.Join(o.t.dir, "loss.svg"), svg.Bytes(), 0o666)
+	return disk.Write(filepath.Join(o.dir, "loss.svg"), svg.Bytes(), 0o666)
 }
 
 func (o *outputs) close() error {
-	o.t.status.Clear()
+	o.status.Clear()
 	return errors.Join(o.draw(), o.events.Close())
 }
 
-// title says in a few words what is trained on what. It stands in files that people publish, so a directory is named
-// without the path that leads to it.
-func (t *train) title() string {
-	return fmt.Sprintf("%s on %s", t.publicName(), t.set.Name)
+// title returns what is trained on what. People publish the files that it is in, so a directory has no path.
+func (in *inputs) title() string {
+	return fmt.Sprintf("%s on %s", in.publicName(), in.set.Name)
 }
 
-func (t *train) publicName() string {
-	if info, err := os.Stat(t.model); err == nil && info.IsDir() && t.fromScratch == "" && t.model != data.StarterName {
-		return filepath.Base(t.baseName())
+func (in *inputs) publicName() string {
+	if info, err := os.Stat(in.model); err == nil && info.IsDir() && in.fromScratch == "" && in.model != data.StarterName {
+		return filepath.Base(in.baseName())
 	}
-	return t.modelName()
+	return in.modelName()
 }
 
-func (t *train) modelName() string {
-	if t.fromScratch != "" {
+func (in *inputs) modelName() string {
+	if in.fromScratch != "" {
 		return "new model"
 	}
-	return t.origin.Name
+	return in.base.Name
 }
 
-// toneTag is the tag of the tone score: that of the original project for the voice that it had, and another for others.
-func (t *train) toneTag() string {
-	if t.tone.Name == voice.Default {
+// toneTag returns the tag of the tone score in TensorBoard: the original project's for its voice, and another for other styles.
+func (in *inputs) toneTag() string {
+	if in.style.Name == voice.Default {
 		return report.TagRudeness
 	}
 	return report.TagTone
-}
-
-// loading shows how far the reading of weights is, where it takes long enough to be watched.
-func (t *train) loading() func(done, total int64) {
-	began, drawn := time.Now(), time.Time{}
-	return func(done, total int64) {
-		switch {
-		case done == total:
-			t.status.Clear()
-		case time.Since(began) >= time.Second && time.Since(drawn) >= redraw:
-			drawn = time.Now()
-			t.status.Draw(fmt.Sprintf("reading the weights: %s of %s", kernels.Bytes(int(done)), kernels.Bytes(int(total))))
-		}
-	}
 }

@@ -18,32 +18,32 @@ import (
 // presets are named sets of flags.
 var presets = map[string]map[string]string{
 	// All of a model of a billion parameters on a card of 8 GB.
-	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "block", "optimizer": "adamw8bit", "master": "sr", "gradients": "block", "max-memory": "8GB"},
+	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "layer", "optimizer": "adamw8bit", "master": "sr", "gradients": "layer", "max-memory": "8GB"},
 }
 
 func presetNames() string { return strings.Join(slices.Sorted(maps.Keys(presets)), ", ") }
 
-// recipeFile is where a model says which flags suit it.
+// recipeFile is the file of a model with the flags that suit it.
 const recipeFile = "recipe.json"
 
-// setDefaults gives flags that the command line leaves out the values that a set has for them. It returns what it set.
-func setDefaults(f *cli.Flags, from map[string]string, what string) (set []string, err error) {
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		if f.Lookup(name) == nil {
-			return nil, fmt.Errorf("%s: there is no flag --%s", what, name)
+// setDefaults sets flags that nothing has set yet, and remembers what set them.
+func (t *train) setDefaults(values map[string]string, source string) error {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if t.flags.Lookup(name) == nil {
+			return fmt.Errorf("%s: there is no flag --%s", source, name)
 		}
-		if f.Given(name) {
+		if t.flags.Given(name) {
 			continue
 		}
-		if err := f.Set(name, from[name]); err != nil {
-			return nil, fmt.Errorf("%s: --%s %s: %w", what, name, from[name], err)
+		if err := t.flags.Set(name, values[name]); err != nil {
+			return fmt.Errorf("%s: --%s %s: %w", source, name, values[name], err)
 		}
-		set = append(set, name)
+		t.cameFrom[name] = source
 	}
-	return set, nil
+	return nil
 }
 
-// recipeOf reads the flags that suit a model from the recipe.json beside its weights. Most have none.
+// recipeOf reads the flags that suit a model from the recipe.json next to its weights. Most have none.
 func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 	data, err := c.ReadFile(recipeFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,36 +65,46 @@ func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 	return recipe, nil
 }
 
-// suit gives flags that nobody has given the values that suit the model: those of the starter model's recipe, those of a
-// model of this size that begins with random weights, and F32 if any weights are in F16, which BF16 would not keep.
-func (t *train) suit() error {
+// suit sets the flags that nothing has set yet to what suits the model: the embedded model's recipe, defaults by the size of a new
+// model, and F32 if any weights are stored in F16, which BF16 would round. It lowers --seq to the model's positions.
+func (t *train) suit(base *hf.Checkpoint) error {
 	values, source := map[string]string{}, "the model"
 	switch {
 	case t.fromScratch != "":
-		values, source = scratch(t.origin.Config.ParamCount()), "its size"
+		values, source = scratch(base.Config.ParamCount()), "its size"
 	case t.model == data.StarterName:
 		var err error
-		if values, err = recipeOf(t.origin); err != nil {
+		if values, err = recipeOf(base); err != nil {
 			return err
 		}
-	case t.origin.DTypes()[tensor.F16] > 0:
+	case base.DTypes()[tensor.F16] > 0:
 		values["dtype"] = "fp32"
 	}
 	if err := t.setDefaults(values, source); err != nil {
 		return err
 	}
-	return t.check(func(string) bool { return false })
+	if err := t.check(func(string) bool { return false }); err != nil {
+		return err
+	}
+	if seq, most := &t.config.Seq, base.Config.MaxPositions; *seq > most {
+		if t.cameFrom["seq"] == "given" {
+			return cli.Usagef("--seq %d: must be at most %d, the model's positions", *seq, most)
+		}
+		t.note("--seq %d is more than the model's %d positions: lowered to these", *seq, most)
+		*seq = most
+	}
+	return nil
 }
 
-// scratch returns the settings for a new model of that many parameters. A small model bears and needs larger steps than
-// fine-tuning takes, and to see its data more often.
+// scratch returns the flags for a new model of this many parameters. A small model tolerates and needs larger steps than fine-tuning,
+// and more passes over its data.
 func scratch(params int64) map[string]string {
 	s := map[string]string{"lr": "3e-4", "epochs": "6", "weight-decay": "0.1"}
 	for _, size := range []struct {
-		most int64
-		lr   string
+		max int64
+		lr  string
 	}{{5e6, "3e-3"}, {50e6, "1e-3"}, {500e6, "6e-4"}} {
-		if params <= size.most {
+		if params <= size.max {
 			s["lr"] = size.lr
 			break
 		}

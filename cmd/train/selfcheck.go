@@ -32,16 +32,16 @@ type selfcheck struct {
 
 // checkDevice does so for --device and --dtype, and prints what it finds.
 func (t *train) checkDevice(ctx context.Context) (err error) {
-	s, err := t.trainerSettings()
-	if err != nil {
+	if err := t.check(t.flags.Given); err != nil {
 		return err
 	}
-	d, err := kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, NoBF16: s.DType == tensor.F32})
+	kind := t.config.DType
+	d, err := kernels.Open(t.deviceName, kernels.Options{Threads: t.threads, NoBF16: kind == tensor.F32})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	c := &selfcheck{train: t, d: d, kind: s.DType}
+	c := &selfcheck{train: t, d: d, kind: kind}
 	c.say("device", "%s", d.Name()+strings.TrimRight(" "+d.Level(), " "))
 	for _, n := range d.Notes() {
 		c.say("", "%s", n)
@@ -108,10 +108,10 @@ func (c *selfcheck) operations(ctx context.Context) error {
 	return nil
 }
 
-// trained runs this command on the embedded model, and returns the figures that it ends with.
-func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.Phase), more ...string) (f figures, code int, err error) {
+// trained runs this command on the embedded model, and returns its summary.
+func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.Phase), more ...string) (f summary, code int, err error) {
 	var said, errs bytes.Buffer
-	args := append([]string{"--model", "starter", "--data", "starter", "--device", c.d.Name(), "--threads", fmt.Sprint(c.threads), "--dtype", c.dtype, "--fused", "--val", "0",
+	args := append([]string{"--model", "starter", "--data", "starter", "--device", c.d.Name(), "--threads", fmt.Sprint(c.threads), "--dtype", c.flag("dtype"), "--fused", "--val", "0",
 		"--samples", "0", "--max-steps", "8", "--save-every", "4", "--benchmark-log", "", "--out", out}, more...)
 	code = run(ctx, args, &said, &errs, watch)
 	if code != cli.Done && code != cli.Stopped {
@@ -264,7 +264,7 @@ func (c *selfcheck) speed(ctx context.Context) error {
 			c.fault("copies within the memory reach %.0f GB/s, less than half of what it is built for, %.0f: another process, or a fault, slows it down", copied/1e9, peak/1e9)
 		}
 	}
-	c.say("speed", "copy %.0f GB/s%s; RMSNorm %.0f GB/s; product in %s %.3g TFLOP/s", copied/1e9, expected, normed/1e9, c.dtype, product/1e12)
+	c.say("speed", "copy %.0f GB/s%s; RMSNorm %.0f GB/s; product in %s %.3g TFLOP/s", copied/1e9, expected, normed/1e9, c.flag("dtype"), product/1e12)
 	if m, known := c.d.Meters(); known && m.Held.String() != "" {
 		c.say("", "the clocks are held back by %s", m.Held)
 	}

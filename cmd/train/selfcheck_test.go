@@ -39,7 +39,8 @@ func TestSelfcheckFinds(t *testing.T) {
 	}
 	defer d.Close()
 	var out strings.Builder
-	c := &selfcheck{train: &train{options: defaults(), stdout: &out, status: cli.NewStatusLine(&out)}, d: d, kind: tensor.BF16}
+	o, f := newOptions(&out)
+	c := &selfcheck{train: newTrain(o, f, &out, &out, cli.NewStatusLine(&out), nil), d: d, kind: tensor.BF16}
 	if err := c.learns(context.Background()); err != nil || len(c.wrong) != 1 || !strings.Contains(c.wrong[0], "does not learn what it should") {
 		t.Errorf("%q, %v", c.wrong, err)
 	}

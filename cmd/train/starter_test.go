@@ -33,7 +33,7 @@ func TestStarter(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	o := must(t, cli.Done, append(flags, "--fused", "--data", rows, "--out", out, "--benchmark-log", "")...)
-	f := figuresOf(t, o)
+	f := summaryOf(t, o)
 	var before struct {
 		ValLoss float64 `json:"val_loss"`
 	}

@@ -241,7 +241,7 @@ func TestToneTag(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&train{tone: s}).toneTag(); got != want {
+		if got := (&inputs{style: s}).toneTag(); got != want {
 			t.Errorf("%s: %s, want %s", style, got, want)
 		}
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"flag"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -11,28 +13,19 @@ import (
 	"restyle/kernels"
 	"restyle/model"
 	"restyle/tensor"
+	"restyle/trainer"
 )
 
-// setDefaults gives flags values that the command line has not given them, and remembers where those come from.
-func (t *train) setDefaults(values map[string]string, source string) error {
-	set, err := setDefaults(t.given, values, source)
-	for _, name := range set {
-		t.cameFrom[name] = source
-	}
-	return err
-}
-
-func (t *train) mark(source string) func(*flag.Flag) {
-	return func(f *flag.Flag) { t.cameFrom[f.Name] = source }
-}
-
 // notSettings are flags that say what to do, not how.
-var notSettings = map[string]bool{"dry-run": true, "selfcheck": true, "show-example": true, "version": true, "resume": true, "restart": true, "preset": true, "write-batches": true}
+var notSettings = map[string]bool{
+	"dry-run": true, "selfcheck": true, "show-example": true, "version": true, "resume": true, "restart": true, "preset": true,
+	"write-batches": true,
+}
 
-// allSettings is every flag's value, by name.
-func (t *train) allSettings() map[string]string {
+// settings returns the value of every flag that is a setting, by name.
+func (t *train) settings() map[string]string {
 	all := map[string]string{}
-	t.given.VisitAll(func(f *flag.Flag) {
+	t.flags.VisitAll(func(f *flag.Flag) {
 		if !notSettings[f.Name] {
 			all[f.Name] = f.Value.String()
 		}
@@ -43,7 +36,18 @@ func (t *train) allSettings() map[string]string {
 	return all
 }
 
-// shown is a flag's value as a person is told it.
+// recorded returns the settings as run.json has them: layer was once called block.
+func (t *train) recorded() map[string]string {
+	all := t.settings()
+	for _, name := range []string{"recompute", "gradients"} {
+		if all[name] == "layer" {
+			all[name] = "block"
+		}
+	}
+	return all
+}
+
+// shown returns a flag's value as a person reads it.
 func shown(value string) string {
 	if value == "" || value == "[]" {
 		return "-"
@@ -51,71 +55,79 @@ func shown(value string) string {
 	return value
 }
 
-// params are the model's parameters, without memory.
-func (t *train) params() []model.Param {
-	return model.ParamsOf(t.origin.Config, t.settings.ModelOptions(t.origin.Config, t.plan))
+// print prints what the run is made of, every setting, and the memory by purpose.
+func (j *job) print() {
+	j.printRun()
+	j.printSettings()
+	fmt.Fprintln(j.stdout, "\nmemory")
+	w := tabwriter.NewWriter(j.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, p := range j.Memory.Parts {
+		fmt.Fprintf(w, "%s\t%s\t\n", p.What, kernels.Bytes(p.Bytes))
+	}
+	fmt.Fprintf(w, "total\t%s\t\n", kernels.Bytes(j.Memory.Total()))
+	w.Flush()
+	fmt.Fprintln(j.stdout)
 }
 
-// printSettings prints all that the run is made of, and what memory it takes.
-func (t *train) printSettings() {
-	c := t.origin.Config
-	w := tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', 0)
+// printRun prints the model, the data, the steps and the device.
+func (j *job) printRun() {
+	c, p := j.base.Config, j.Plan
+	w := tabwriter.NewWriter(j.stdout, 0, 0, 2, ' ', 0)
+	defer w.Flush()
 	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
-	row("model", "%s: %s parameters, %d layers of %d, vocabulary %s", t.modelName(), thousands(c.ParamCount()), c.Layers, c.Dim, thousands(int64(c.Vocab)))
-	row("data", "%s: %s rows, %s", t.set.Name, thousands(int64(t.set.Rows)), t.set.Format)
-	learned := int64(0)
-	tokens := int64(0)
-	for _, e := range t.training {
-		learned += int64(e.Targets())
+	row("model", "%s: %s parameters, %d layers of %d, vocabulary %s", j.modelName(), thousands(c.ParamCount()), c.Layers, c.Dim,
+		thousands(int64(c.Vocab)))
+	row("data", "%s: %s rows, %s", j.set.Name, thousands(int64(j.set.Rows)), j.set.Format)
+	var targets, tokens, trainable int64
+	for _, e := range j.examples {
+		targets += int64(e.Targets())
 		tokens += int64(len(e.IDs))
 	}
-	row("", "%s examples to train on, %s held out; %s tokens, %s of them learned; the longest has %d",
-		thousands(int64(len(t.training))), thousands(int64(len(t.heldOut))), thousands(tokens), thousands(learned), t.plan.Longest)
-	for _, s := range t.warnings() {
+	row("", "%s examples to train on, %s held out; %s tokens, %s of them targets; the longest example has %d",
+		thousands(int64(len(j.examples))), thousands(int64(len(p.HeldOut))), thousands(tokens), thousands(targets), p.Longest)
+	for _, s := range j.warnings() {
 		row("", "%s", s)
 	}
-	var trained int64
-	for _, p := range t.params() {
-		if p.Trainable() {
-			trained += int64(p.W.Len())
+	for _, x := range j.params() {
+		if x.Trainable() {
+			trainable += int64(x.W.Len())
 		}
 	}
-	if trained < c.ParamCount() {
-		row("trained", "%s parameters of %s", thousands(trained), thousands(c.ParamCount()))
+	if trainable < c.ParamCount() {
+		row("trainable", "%s parameters of %s", thousands(trainable), thousands(c.ParamCount()))
 	}
-	filled := ""
-	if n := len(t.settings.ModelOptions(c, t.plan).PassSizes()); t.settings.Fill {
-		filled = fmt.Sprintf(", filled up to one of %d numbers", n)
+	padded := ""
+	if p.PadPasses {
+		padded = fmt.Sprintf(", padded to one of %d sizes", len(p.ModelOptions(c).PassSizes()))
 	}
-	row("steps", "%s of %s examples, in passes of up to %d tokens%s", thousands(int64(t.plan.Steps)), thousands(int64(t.settings.Batch*t.settings.Accumulate)),
-		t.plan.MaxTokens, filled)
-	if t.settings.GradType != 0 || t.settings.BlockGradients {
-		row("gradients", "%s", t.gradientsRow())
+	row("steps", "%s of %s examples, in passes of up to %d tokens%s", thousands(int64(p.Steps)),
+		thousands(int64(p.Config.Batch*p.Config.Accumulate)), p.MaxTokens, padded)
+	if p.GradType != 0 || p.Config.Gradients == trainer.LayerGradients {
+		row("gradients", "%s", j.gradientsRow())
 	}
-	if row := t.typeRow(); row != "" {
-		fmt.Fprintf(w, "type\t%s\n", row)
+	if s := j.typeRow(); s != "" {
+		row("type", "%s", s)
 	}
-	switch raw := t.language.Template.Name == chat.Raw().Name; {
-	case t.newTemplate:
-		row("template", "%s, which the result is saved with in place of the model's own", t.language.Template.Name)
-	case len(t.text) == 0 && t.template == "" && raw:
-		row("template", "none: the model has none, and nothing marks who speaks; --template gives one, such as chatml")
+	switch raw := j.codec.Template.Name == chat.Raw().Name; {
+	case j.newTemplate:
+		row("template", "%s, which the result is saved with in place of the model's own", j.codec.Template.Name)
+	case len(j.text) == 0 && j.template == "" && raw:
+		row("template", "none: the model has none, so nothing marks who speaks; choose one with --template, such as chatml")
 	}
-	row("device", "%s", t.where())
-	if with := t.productsRow(); with != "" {
+	row("device", "%s", j.where())
+	if with := j.productsRow(); with != "" {
 		row("products", "%s", with)
 	}
-	w.Flush()
+}
 
+// printSettings prints every setting, and marks what set it.
+func (t *train) printSettings() {
 	fmt.Fprintln(t.stdout, "\nsettings (* given, p preset, r chosen for this model)")
-	w = tabwriter.NewWriter(t.stdout, 0, 0, 1, ' ', 0)
-	n, all := 0, t.allSettings()
-	t.given.VisitAll(func(f *flag.Flag) {
-		if notSettings[f.Name] {
-			return
-		}
+	w := tabwriter.NewWriter(t.stdout, 0, 0, 1, ' ', 0)
+	all := t.settings()
+	for i, name := range slices.Sorted(maps.Keys(all)) {
 		mark := " "
-		switch source := t.cameFrom[f.Name]; {
+		switch source := t.cameFrom[name]; {
 		case source == "given":
 			mark = "*"
 		case strings.HasPrefix(source, "preset"):
@@ -124,27 +136,23 @@ func (t *train) printSettings() {
 			mark = "r"
 		}
 		end := "\t"
-		if n++; n%3 == 0 {
+		if i%3 == 2 {
 			end = "\n"
 		}
-		fmt.Fprintf(w, "%s %s\t%s\t%s", mark, f.Name, shown(all[f.Name]), end)
-	})
+		fmt.Fprintf(w, "%s %s\t%s\t%s", mark, name, shown(all[name]), end)
+	}
 	fmt.Fprintln(w)
 	w.Flush()
-
-	fmt.Fprintln(t.stdout, "\nmemory")
-	w = tabwriter.NewWriter(t.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, p := range t.memory.Parts {
-		fmt.Fprintf(w, "%s\t%s\t\n", p.What, kernels.Bytes(p.Bytes))
-	}
-	fmt.Fprintf(w, "together\t%s\t\n", kernels.Bytes(t.memory.Total()))
-	w.Flush()
-	fmt.Fprintln(t.stdout)
 }
 
-// typeRow says what the type that the model is trained in means for its weights, if they are stored in another.
-func (t *train) typeRow() string {
-	counts := t.origin.DTypes()
+// params returns the model's parameters, without memory.
+func (j *job) params() []model.Param {
+	return model.ParamsOf(j.base.Config, j.Plan.ModelOptions(j.base.Config))
+}
+
+// typeRow returns what the training type means for weights that are stored in another; "" if nothing.
+func (j *job) typeRow() string {
+	counts := j.base.DTypes()
 	var all int64
 	for _, n := range counts {
 		all += n
@@ -166,63 +174,63 @@ func (t *train) typeRow() string {
 			lost = append(lost, c.lost)
 		}
 	}
-	row := "the weights are stored in " + strings.Join(stored, " and ") + " and trained in " + t.settings.DType.String()
+	row := "the weights are stored in " + strings.Join(stored, " and ") + " and trained in " + j.config.DType.String()
 	switch {
-	case t.settings.DType == tensor.BF16 && lost != nil:
+	case j.config.DType == tensor.BF16 && lost != nil:
 		return row + ", which loses " + strings.Join(lost, " and ") + "; --dtype fp32 keeps all"
-	case t.settings.DType == tensor.F32 && counts[tensor.F16] > 0:
+	case j.config.DType == tensor.F32 && counts[tensor.F16] > 0:
 		return row + ", which keeps them as they are; --dtype bf16 would lose " + strings.Join(lost, " and ")
 	}
 	return ""
 }
 
-// gradientsRow says what is unusual about gradients.
-func (t *train) gradientsRow() string {
+// gradientsRow returns how gradients differ from the default.
+func (j *job) gradientsRow() string {
 	row := "F32"
-	if t.settings.GradType != 0 {
-		row = t.settings.GradType.String() + " of blocks' matrices"
-		for _, p := range t.params() {
-			if p.Layer == model.Outside && p.Trainable() && p.Grad.DType == t.settings.GradType {
+	if j.Plan.GradType != 0 {
+		row = j.Plan.GradType.String() + " of layers' matrices"
+		for _, p := range j.params() {
+			if p.Layer == model.Outside && p.Trainable() && p.Grad.DType == j.Plan.GradType {
 				row += " and of " + p.Name
 			}
 		}
 	}
-	if t.settings.BlockGradients {
-		row += ", one block's at a time: each step goes through the model twice, the first time for their norm"
+	if j.config.Gradients == trainer.LayerGradients {
+		row += ", one layer's at a time: the backward pass of each step runs twice, the first time for their norm"
 	}
 	return row
 }
 
-// productsRow says which algorithms multiply matrices on a GPU. It is "" on the CPU.
-func (t *train) productsRow() string {
-	with := t.device.Products()
+// productsRow returns which algorithms multiply matrices on a GPU, and "" on the CPU.
+func (j *job) productsRow() string {
+	with := j.Device.Products()
 	switch {
 	case !strings.Contains(with, "cuBLASLt"):
 		return with
-	case t.device.Chosen():
+	case j.Device.Chosen():
 		return with + ": the algorithms that the run began with"
-	case t.deterministic:
+	case j.deterministic:
 		return with + ": its first algorithm for each"
 	}
-	return with + ": its first algorithm for each, or one that is 3 % faster"
+	return with + ": its first algorithm for each, or one that is 3% faster"
 }
 
-// where is the device in words.
-func (t *train) where() string {
-	s := t.device.Name()
-	if level := t.device.Level(); level != "" {
-		s += fmt.Sprintf(" (%s), %d threads", level, t.threadCount())
+// where returns the device in words.
+func (j *job) where() string {
+	s := j.Device.Name()
+	if level := j.Device.Level(); level != "" {
+		s += fmt.Sprintf(" (%s), %d threads", level, j.threadCount())
 	}
-	return s + ", fused operations: " + t.fused.String()
+	return s + ", fused operations: " + j.fused.String()
 }
 
-// warnings are what a person should know of the data.
-func (t *train) warnings() (list []string) {
-	s := t.set
+// warnings returns what the user should know about the data.
+func (in *inputs) warnings() (list []string) {
+	s := in.set
 	if s.Truncated > 0 {
-		list = append(list, fmt.Sprintf("longer than --seq %d and cut: %s of %s examples, by %s tokens in all", t.seq, thousands(int64(s.Truncated)), thousands(int64(len(s.Examples))), thousands(int64(s.TruncatedTokens))))
+		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s examples, by %s tokens in total", in.config.Seq, thousands(int64(s.Truncated)), thousands(int64(len(s.Examples))), thousands(int64(s.TruncatedTokens))))
 	}
-	if t.val > 0 && len(t.heldOut) == 0 {
+	if in.val > 0 && len(in.plan.HeldOut) == 0 {
 		why := "all examples ask the same"
 		if len(s.Examples) == 1 {
 			why = "there is one example"
@@ -230,7 +238,7 @@ func (t *train) warnings() (list []string) {
 		list = append(list, "nothing can be held out for a validation loss: "+why)
 	}
 	if n := len(s.Empty); n > 0 {
-		list = append(list, fmt.Sprintf("nothing is learned from %s: no answer, or a question that alone fills --seq", rowsOf(s.Empty)))
+		list = append(list, fmt.Sprintf("no target tokens in %s: no answer, or a question that fills --seq", rowsOf(s.Empty)))
 	}
 	if n := len(s.Uncertified); n > 0 {
 		rows := make([]int, n)
@@ -242,7 +250,7 @@ func (t *train) warnings() (list []string) {
 	return list
 }
 
-// rowsOf names rows, the first few of many.
+// rowsOf returns the numbers of rows in words, the first few of many.
 func rowsOf(rows []int) string {
 	var names []string
 	for _, r := range rows[:min(5, len(rows))] {
@@ -259,7 +267,7 @@ func rowsOf(rows []int) string {
 	}
 }
 
-// thousands is a number with commas.
+// thousands returns a number with commas.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -2,206 +2,96 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
-	"restyle/dataset/training"
-	"restyle/hf"
-	"restyle/infer"
 	"restyle/internal/cli"
 	"restyle/kernels"
-	"restyle/model"
-	"restyle/optim"
+	"restyle/tensor"
 	"restyle/trainer"
 	"restyle/trainer/checkpoint"
-	"restyle/trainer/report"
-	"restyle/voice"
 )
 
-// train is one call of the command.
+// train is one call of the command: its flags, and where it prints.
 type train struct {
 	*options
-	given          *cli.Flags
-	cameFrom       map[string]string // what set a flag's value, if not its default
+	flags          *cli.Flags
+	cameFrom       map[string]string // what set a flag, if it does not have its default
 	stdout, stderr io.Writer
-	status         *cli.StatusLine           // stderr is this
-	watch          func(phase trainer.Phase) // tests look in here
-
-	dir         string // --out, as it is on the disk
-	device      *kernels.Device
-	origin      *hf.Checkpoint
-	language    infer.Codec
-	newTemplate bool // the model is asked in another form than its base
-	set         *training.Set
-	encoder     *training.Encoder
-	training    []training.Example
-	heldOut     []training.Example
-	settings    trainer.Settings
-	plan        *trainer.Plan
-	process     int              // bytes that it takes beside its arenas
-	widening    trainer.Widening // of passes, on a GPU; none where a run keeps what it began with
-	memory      trainer.Memory
-	tone        *voice.Style
-	run         *trainer.Run
-	outputs     *outputs
-	gauge       *gauge
-	beginning   beginning
+	status         *cli.StatusLine     // stderr writes through it
+	watch          func(trainer.Phase) // for tests; may be nil
 }
 
-// note says something that is no error.
+func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.StatusLine, watch func(trainer.Phase)) *train {
+	t := &train{o, f, map[string]string{}, stdout, stderr, status, watch}
+	f.Visit(func(x *flag.Flag) { t.cameFrom[x.Name] = "given" })
+	return t
+}
+
+// note prints something that is no error.
 func (t *train) note(format string, args ...any) { fmt.Fprintf(t.stderr, format+"\n", args...) }
 
-// do is the command from its flags to the end of the run. Up to learn it changes nothing.
+// do runs the command, from the flags to the end of the training run. It changes nothing before job.train.
 func (t *train) do(ctx context.Context) (err error) {
-	if err := t.resolve(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.origin.Close()) }()
-	if t.showExample {
-		return t.encoder.Show(cli.Raw(t.stdout), t.set.Examples[0], cli.IsTerminal(t.stdout))
-	}
-	if t.dryRun {
-		if err := t.openDevice(record{}); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, t.device.Close()) }()
-		t.printSettings()
-		return t.fits()
-	}
-	place, err := claim(t.dir, t.resume, t.restart) // before anything in it is looked at
+	in, err := t.resolve(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, place.release()) }()
+	defer func() { err = errors.Join(err, in.base.Close()) }()
+	switch {
+	case t.showExample:
+		return in.encoder.Show(cli.Raw(t.stdout), in.set.Examples[0], cli.IsTerminal(t.stdout))
+	case t.dryRun:
+		return in.onDevice(record{}, (*job).checkMemory)
+	}
+	dir, err := claim(in.dir, t.resume, t.restart) // before anything in it is read
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.release()) }()
 	var from string
-	var was record // of the run that goes on
+	var was record // of the run that continues
 	if t.resume {
-		if place.was.Finished {
-			result, err := t.resultOf(place.was)
-			if err != nil || !t.makesLonger(result) {
-				return errors.Join(err, t.repeat(place.was, result))
+		if dir.was.Finished {
+			result, err := in.resultOf(dir.was)
+			if err != nil || !in.makesLonger(result) {
+				return errors.Join(err, in.repeat(dir.was, result))
 			}
 		}
-		was = *place.was
-		if from, err = t.latest(); err != nil {
+		was = *dir.was
+		if from, err = in.latest(); err != nil {
 			return err
 		}
-		if from == "" && place.was.Finished {
-			return fmt.Errorf("the run in %s is finished and has no checkpoint to go on from: to train its result further, give it as --model and another --out", t.out)
+		if from == "" && was.Finished {
+			return fmt.Errorf("the run in %s is finished and has no checkpoint to continue from: to train its result further, "+
+				"give it as --model, and another --out", t.out)
+		}
+		if err := in.checkBatches(was); err != nil {
+			return err
 		}
 	}
-	if err := t.checkBatches(place.was); err != nil {
-		return err
-	}
-	if err := t.openDevice(was); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.device.Close()) }()
-	t.printSettings()
-	if err := t.fits(); err != nil {
-		return err
-	}
-	if err := t.room(); err != nil {
-		return err
-	}
-	return t.withAdvice(t.learn(ctx, place, from))
+	return in.onDevice(was, func(j *job) error {
+		if err := j.checkMemory(); err != nil {
+			return err
+		}
+		if err := j.checkDisk(); err != nil {
+			return err
+		}
+		return j.withAdvice(j.train(ctx, dir, from))
+	})
 }
 
-// resolve finds out all that the run is made of, and allocates nothing large.
-func (t *train) resolve(ctx context.Context) (err error) {
-	t.cameFrom = map[string]string{}
-	t.given.Visit(t.mark("given"))
-	if t.preset != "" {
-		set, ok := presets[t.preset]
-		if !ok {
-			return cli.Usagef("--preset %q: there are %s", t.preset, presetNames())
-		}
-		if err := t.setDefaults(set, "preset "+t.preset); err != nil {
-			return err
-		}
-	}
-	if err := t.check(t.given.Given); err != nil {
-		return err
-	}
-	if t.dir, err = realPath(t.out); err != nil {
-		return fmt.Errorf("--out: %w: give another directory", err)
-	}
-	if err := t.checkPaths(t.dir); err != nil {
-		return err
-	}
-	if t.samples > 0 {
-		if t.tone, err = voice.Load(t.style); err != nil {
-			return cli.Usagef("--style: %v", err)
-		}
-	}
-	if t.benchmarkLog != "" {
-		if err := report.CheckBenchmark(t.benchmarkLog); err != nil {
-			return err
-		}
-	}
-	if t.origin, err = t.base(ctx); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			t.origin.Close()
-		}
-	}()
-	if err := t.suit(); err != nil {
-		return err
-	}
-	c := t.origin.Config
-	if t.seq > c.MaxPositions {
-		if t.cameFrom["seq"] == "given" {
-			return cli.Usagef("--seq %d: the model has %d positions: give no more", t.seq, c.MaxPositions)
-		}
-		t.note("--seq %d is more than the model's %d positions: it is lowered to these", t.seq, c.MaxPositions)
-		t.seq = c.MaxPositions
-	}
-	if t.settings, err = t.trainerSettings(); err != nil {
-		return err
-	}
-	if err := t.settings.CheckPatterns(model.ParamsOf(c, model.Options{})); err != nil {
-		return cli.Usagef("--%w", err)
-	}
-	template := t.template
-	if len(t.text) > 0 {
-		template = "raw"
-	}
-	if t.language, err = infer.CodecOf(t.origin, template); err != nil {
-		return err
-	}
-	if t.newTemplate, err = t.language.Apply(t.origin); err != nil {
-		return err
-	}
-	if t.set, t.encoder, err = t.examples(ctx); err != nil {
-		return err
-	}
-	if int(t.set.MaxID) >= c.Vocab {
-		return fmt.Errorf("the data has token %d, and the model has %d: the tokenizer is not its own", t.set.MaxID, c.Vocab)
-	}
-	t.training, t.heldOut = t.set.Split(t.val, t.seed)
-	if t.patience > 0 && len(t.heldOut) == 0 {
-		return cli.Usagef("--patience %d waits for a better validation loss, and of %d examples none can be held out: leave it out, or give more data",
-			t.patience, len(t.set.Examples))
-	}
-	if t.plan, err = trainer.NewPlan(t.settings, t.training, t.heldOut); err != nil {
-		return cli.Usagef("--%w", err)
-	}
-	return nil
-}
-
-// latest is the checkpoint that a resumed run goes on from; "" where it had not come to one.
-func (t *train) latest() (dir string, err error) {
-	found, err := checkpoint.Latest(trainer.CheckpointsIn(t.dir))
+// latest returns the checkpoint that a resumed run continues from; "" if it has not saved one yet.
+func (in *inputs) latest() (dir string, err error) {
+	found, err := checkpoint.Latest(trainer.CheckpointsIn(in.dir))
 	for _, s := range found.Skipped {
-		t.note("the checkpoint %s is damaged and is left out: %v", s.Dir, s.Why)
+		in.note("checkpoint %s is damaged and is skipped: %v", s.Dir, s.Why)
 	}
 	switch {
 	case err == nil:
@@ -209,197 +99,235 @@ func (t *train) latest() (dir string, err error) {
 	case !errors.Is(err, checkpoint.ErrNone):
 		return "", err
 	case len(found.Skipped) > 0:
-		return "", fmt.Errorf("no checkpoint in %s is whole: begin anew with --restart, which keeps all of it aside", t.out)
+		return "", fmt.Errorf("no checkpoint in %s is intact: start over with --restart, which renames the directory", in.out)
 	}
-	t.note("the run in %s had not come to a checkpoint yet: it begins again from the first step", t.out)
+	in.note("the run in %s has no checkpoint yet: it starts again from the first step", in.out)
 	return "", nil
 }
 
-// identity is what a resume has to find unchanged.
-func (t *train) identity() (map[string]string, error) {
-	id := t.settings.Recipe()
-	id["data"] = t.set.SHA256
-	id["train-on"] = t.trainOn
-	id["columns"] = t.columns
-	id["val"] = fmt.Sprint(t.val)
-	id["template"] = t.language.Template.Name
-	id["fused"] = t.fused.String()
-	var err error
-	if t.fromScratch != "" {
-		tok, _ := t.origin.ReadFile("tokenizer.json")
-		sum := sha256.Sum256(append(t.origin.ConfigJSON, tok...))
-		id["model"] = "new " + hex.EncodeToString(sum[:])
-	} else if id["model"], err = t.origin.Digest(); err != nil {
-		return nil, err
-	}
-	return id, nil
+// A job is a run that is planned for a device, and has not begun.
+type job struct {
+	*inputs
+	*trainer.Job
 }
 
-// learn does the run in a place that is ours. What may fail comes before the place is changed.
-func (t *train) learn(ctx context.Context, p *place, from string) (err error) {
-	began := time.Now()
-	t.gauge = newGauge(t.device.Meters)
-	id, err := t.identity()
+// onDevice opens the device, plans the run for it, prints settings and memory, and calls f. A resumed run keeps the instruction
+// set that was says, if the machine has it, and the algorithms of its matrix products, if it is the same device.
+func (in *inputs) onDevice(was record, f func(*job) error) (err error) {
+	d, differs, err := trainer.OpenDevice(in.deviceName, kernels.Options{
+		Threads: in.threads, Fused: in.fused.Fused, Sync: in.sync, Deterministic: in.deterministic, NoBF16: in.config.DType == tensor.F32,
+	}, was.Record)
 	if err != nil {
 		return err
 	}
-	if t.resume {
-		if err := trainer.Same(p.was.Identity, id); err != nil {
-			return fmt.Errorf("--resume: %w: give what it was begun with (--epochs and --max-steps may be larger), or begin anew with --restart", err)
+	defer func() { err = errors.Join(err, d.Close()) }()
+	for _, n := range d.Notes() {
+		in.note("%s", n)
+	}
+	for _, why := range differs {
+		if in.sameBits {
+			return fmt.Errorf("--same-bits: %s: use the machine and the --device that it began on, or leave --same-bits out", why)
+		}
+		in.note("%s: continuing, but not with the same bits", why)
+	}
+	j := &job{in, trainer.NewJob(d, in.base, in.plan, trainer.JobOptions{
+		Scratch: in.fromScratch != "", MaxMemory: int(in.maxMemory), Was: was.Record, Progress: in.progress(),
+	})}
+	j.print()
+	return f(j)
+}
+
+// progress shows how far what comes before the first step is. Weights are shown if they take long enough to be watched.
+func (t *train) progress() func(task trainer.Task, done, of int64) {
+	began, drawn := time.Now(), time.Time{}
+	return func(task trainer.Task, done, of int64) {
+		switch {
+		case done == of:
+			t.status.Clear()
+			began = time.Now()
+		case task != trainer.Reading:
+			t.status.Draw(fmt.Sprintf("%s: %d of %d", task, done, of))
+		case time.Since(began) >= time.Second && time.Since(drawn) >= redraw:
+			drawn = time.Now()
+			t.status.Draw(fmt.Sprintf("%s: %s of %s", task, kernels.Bytes(int(done)), kernels.Bytes(int(of))))
 		}
 	}
-	if err := t.precompile(ctx); err != nil {
+}
+
+// checkMemory returns an error with flags that help if the run does not fit into memory.
+func (j *job) checkMemory() error {
+	err := j.CheckMemory()
+	var e *trainer.TooLargeError
+	if !errors.As(err, &e) {
 		return err
 	}
-	m, err := model.New(t.device, t.origin.Config, t.settings.ModelOptions(t.origin.Config, t.plan))
+	return &tooLarge{fmt.Errorf("%s: %s", e.Reason, advice(e.Remedies)), e.Busy}
+}
+
+// tooLarge is the error of a run that does not fit. Busy means that it would, but for other processes on the GPU.
+type tooLarge struct {
+	error
+	busy bool
+}
+
+// advice names the flags that remedies change.
+func advice(list []trainer.Remedy) string {
+	var ways []string
+	together := "any of these would fit: "
+	for _, r := range list {
+		var words []string
+		for _, c := range r.Changes {
+			words = append(words, strings.TrimSpace("--"+c.Setting+" "+c.Value))
+		}
+		if len(words) > 1 {
+			together = "together these would fit: "
+		}
+		ways = append(ways, fmt.Sprintf("%s (%s)", strings.Join(words, " "), kernels.Bytes(r.Bytes)))
+	}
+	if ways == nil {
+		return "no flag makes it fit: use a smaller model, or a larger machine"
+	}
+	return together + joinOr(ways)
+}
+
+// withAdvice adds flags that take less memory to the error of a GPU that ran out of it during the run.
+func (j *job) withAdvice(err error) error {
+	var e *kernels.OutOfMemory
+	if !errors.As(err, &e) {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, advice(j.Remedies(min(e.Reach(), j.Memory.Total()-1))))
+}
+
+// checkDisk returns an error if the disk is too small for the run. What a resumed run has on it already counts.
+func (j *job) checkDisk() error {
+	there, err := checkpoint.Steps(trainer.CheckpointsIn(j.dir))
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	switch {
-	case from != "": // the weights come with the checkpoint
-	case t.fromScratch != "":
-		m.Init(uint64(t.seed), 0.02)
-	default:
-		if err := t.origin.Load(ctx, t.device, m.Params(), t.loading()); err != nil {
-			return err
-		}
+	if !j.resume {
+		there = nil // they are renamed
 	}
-	t.beginning.loaded = time.Now()
-	opt, err := optim.New(t.device, m.Params(), t.settings.Optimizer)
-	if err != nil {
-		return err
+	need := trainer.DiskOf(j.base.Config, j.Plan, len(there))
+	if j.resume {
+		need -= sizeOf(j.dir)
 	}
-	defer func() { err = errors.Join(err, opt.Close()) }()
-	t.run = &trainer.Run{
-		Settings: t.settings, Plan: t.plan, Model: m, Optimizer: opt, Val: t.heldOut, Dir: t.dir, From: t.origin, Identity: id,
-		Decisions: t.decisions(),
-		Observe:   t.observe, Ended: t.resume && p.was.Finished,
-	}
-	if t.samples > 0 {
-		ask, err := t.asking(ctx, m)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, ask.close()) }()
-		t.run.Answer = ask.answer
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	signal.Ignore(syscall.SIGPIPE) // where tee and its like are gone, with the same Ctrl-C or before it, nothing is shown, and all is saved
-	defer func() { err = errors.Join(err, t.run.Close()) }()
-	if err := t.start(ctx, p, from); err != nil {
-		return err
-	}
-	if t.outputs, err = t.openOutputs(); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.outputs.close()) }()
-	before := t.run.State().Step
-	result, err := t.run.Run(ctx)
-	if list := t.device.Profile(); len(list) > 0 {
-		t.note("\nkernels, validations and answers included")
-		err = errors.Join(err, kernels.PrintProfile(t.stderr, list, max(1, t.run.State().Step-before)))
-	}
-	if err = errors.Join(err, t.outputs.failed); err != nil {
-		return err
-	}
-	return t.finish(p, m, result, time.Since(began))
-}
-
-// start writes down what the run is, and begins it or goes on. A new run is known by its record before there are other files,
-// or a kill would leave what no run accepts; a resumed one changes it only when it really goes on.
-func (t *train) start(ctx context.Context, p *place, from string) error {
-	if from == "" {
-		if err := t.writeBatches(0); err != nil {
-			return err
-		}
-		if err := p.begin(t.record(), t.note); err != nil {
-			return err
-		}
-		return t.run.Start(ctx, "")
-	}
-	if err := t.run.Start(ctx, from); err != nil {
-		return err
-	}
-	t.beginning.loaded = time.Now()
-	s := t.run.State()
-	if err := t.writeBatches(s.Longer); err != nil {
-		return err
-	}
-	t.note("going on after step %d of %d, from %s", s.Step, t.plan.Steps, from)
-	return p.begin(t.record(), t.note)
-}
-
-// record is what run.json says of this run.
-func (t *train) record() record {
-	return record{Settings: t.allSettings(), Identity: t.run.Identity, Decisions: t.run.Decisions}
-}
-
-// observe is told of everything that the run does.
-func (t *train) observe(event any) {
-	switch e := event.(type) {
-	case trainer.Notice:
-		t.note("%s", e)
-		return
-	case trainer.Step:
-		t.gauge.look(time.Now())
-	}
-	t.beginning.saw(event, time.Now())
-	t.outputs.observe(event)
-}
-
-// fits says what to do where the memory is too small.
-func (t *train) fits() error {
-	limit, whose := int(t.maxMemory), "--max-memory"
-	if limit == 0 {
-		free, of, known := t.device.Free()
-		if !known {
-			return nil
-		}
-		limit, whose = free, "what "+of+" has free"
-		if !t.device.IsCPU() {
-			limit += t.device.Allocated() // what products have already
-		}
-	}
-	total := t.memory.Total()
-	if total <= limit {
-		return nil
-	}
-	if t.maxMemory == 0 && total <= t.device.Capacity() {
-		return t.filled(total, limit)
-	}
-	return fmt.Errorf("this run takes %s, more than %s, %s: %s", kernels.Bytes(total), whose, kernels.Bytes(limit), t.advice(limit))
-}
-
-// advice is which flags bring the run down to limit bytes.
-func (t *train) advice(limit int) string {
-	alone, together := trainer.Fit(t.device, t.fused.Fused, t.origin.Config, t.settings, t.plan, t.process, t.widening, limit)
-	switch {
-	case alone != nil:
-		return "any of these would fit: " + joinOr(alone)
-	case together != "":
-		return "together these would fit: " + together
-	}
-	return "no flag brings it down to that: take a smaller model, or a larger machine"
-}
-
-// room says early that the disk is too small. What a resumed run has there already counts.
-func (t *train) room() error {
-	there, err := checkpoint.Steps(trainer.CheckpointsIn(t.dir))
-	if err != nil {
-		return err
-	}
-	if !t.resume {
-		there = nil // they are set aside
-	}
-	need := trainer.DiskOf(t.origin.Config, t.settings, t.plan, len(t.heldOut) > 0, len(there))
-	if t.resume {
-		need -= sizeOf(t.dir)
-	}
-	if err := checkpoint.Room(t.dir, need); err != nil {
+	if err := checkpoint.Room(j.dir, need); err != nil {
 		return fmt.Errorf("the disk is too small for the checkpoints and the result: %w, or keep fewer with --keep", err)
 	}
 	return nil
 }
+
+// A running is a run whose model is open.
+type running struct {
+	*job
+	place     *runDir
+	run       *trainer.Run
+	began     time.Time // when the job did
+	gauge     *gauge
+	beginning *beginning
+}
+
+// train does the run in its directory. Whatever may fail comes before the directory changes.
+func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
+	began := time.Now()
+	if err := j.identify(); err != nil {
+		return err
+	}
+	if j.resume {
+		if err := trainer.Same(dir.was.Identity, j.Identity); err != nil {
+			return fmt.Errorf("--resume: %w: give the flags that it began with (--epochs and --max-steps may be larger), or start over with --restart", err)
+		}
+	}
+	run, err := j.Open(ctx, j.dir, from)
+	j.status.Clear()
+	if err != nil {
+		return err
+	}
+	r := &running{j, dir, run, began, newGauge(j.Device.Meters), &beginning{loaded: time.Now()}}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	run.Ended = j.resume && dir.was.Finished
+	if j.config.Samples > 0 {
+		samples, err := j.newSampler(ctx, run.Model)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, samples.engine.Close()) }()
+		run.GenerateSamples = samples.generate
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGPIPE) // if tee and the like are gone, through the same Ctrl-C or before it, nothing is shown, and all is saved
+	run.Hooks.Notice = func(notice string) { r.note("%s", notice) }
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	return r.steps(ctx)
+}
+
+// start writes run.json and starts or resumes the run. A new run writes run.json first, because train refuses a directory that has
+// files but no run.json. A resumed run rewrites it only after its checkpoint is loaded.
+func (r *running) start(ctx context.Context) error {
+	if r.run.From == "" {
+		if err := r.writeBatches(0); err != nil {
+			return err
+		}
+		if err := r.place.begin(r.record(), r.note); err != nil {
+			return err
+		}
+		return r.run.Start(ctx)
+	}
+	if err := r.run.Start(ctx); err != nil {
+		return err
+	}
+	r.beginning.loaded = time.Now()
+	s := r.run.State()
+	if err := r.writeBatches(s.Longer); err != nil {
+		return err
+	}
+	r.note("continuing after step %d of %d, from %s", s.Step, r.Plan.Steps, r.run.From)
+	return r.place.begin(r.record(), r.note)
+}
+
+// record returns what run.json says about this run.
+func (r *running) record() record {
+	return record{Settings: r.recorded(), Record: trainer.Record{Identity: r.run.Identity, Decisions: r.run.Decisions}}
+}
+
+// steps takes the steps of a started run, and saves the result.
+func (r *running) steps(ctx context.Context) (err error) {
+	out, err := r.openOutputs()
+	if err != nil {
+		return &begun{err}
+	}
+	defer func() { err = errors.Join(err, out.close()) }()
+	before := r.run.State().Step
+	result, err := r.run.Run(ctx)
+	if err == trainer.ErrStopped {
+		err = &stopped{result.Step, r.Plan.Steps}
+	}
+	if list := r.Device.Profile(); len(list) > 0 {
+		r.note("\nkernels, validations and samples included")
+		err = errors.Join(err, kernels.PrintProfile(r.stderr, list, max(1, r.run.State().Step-before)))
+	}
+	if err = errors.Join(err, out.failed); err != nil {
+		return &begun{err}
+	}
+	return r.finish(result, out.tone)
+}
+
+// begun is an error after a run has begun.
+type begun struct{ error }
+
+// Unwrap returns what went wrong.
+func (e *begun) Unwrap() error { return e.error }
+
+// stopped says where a run stopped early.
+type stopped struct{ step, steps int }
+
+// Error says so in words.
+func (e *stopped) Error() string { return fmt.Sprintf("stopped after step %d of %d", e.step, e.steps) }
+
+// Unwrap returns trainer.ErrStopped.
+func (e *stopped) Unwrap() error { return trainer.ErrStopped }

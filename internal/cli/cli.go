@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,7 @@ type Flags struct {
 	*flag.FlagSet
 	usage  func()
 	groups []group
+	first  group             // shown before the others
 	env    map[string]string // flag -> environment variable
 	byEnv  map[string]bool   // flags whose value an environment variable gave
 	empty  map[string]bool   // flags that may be given as ""
@@ -68,11 +70,10 @@ func New(name, about string, out io.Writer) *Flags {
 	f.FlagSet.Usage = func() {} // a mistake is told in a line; the help is for those who ask
 	f.usage = func() {
 		fmt.Fprintf(out, "%s\n", strings.TrimSpace(about))
+		f.groupHelp(out, f.first)
 		for _, g := range f.groups {
-			fmt.Fprintf(out, "\n%s\n", g.title)
-			for _, name := range g.names {
-				f.help(out, f.Lookup(name))
-			}
+			g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool { return slices.Contains(f.first.names, name) })
+			f.groupHelp(out, g)
 		}
 	}
 	return f
@@ -80,6 +81,9 @@ func New(name, about string, out io.Writer) *Flags {
 
 // Group begins a group of flags.
 func (f *Flags) Group(title string) { f.groups = append(f.groups, group{title: title}) }
+
+// First has the help begin with these flags, under a title. Their groups leave them out.
+func (f *Flags) First(title string, names ...string) { f.first = group{title, names} }
 
 // Add defines a flag of the current group. The variable's type is the flag's, its value the default. A word of the usage
 // in backticks names the value.
@@ -95,6 +99,8 @@ func (f *Flags) Add(v any, name, usage string) {
 		f.Float64Var(p, name, *p, usage)
 	case *string:
 		f.StringVar(p, name, *p, usage)
+	case *[]string:
+		f.Var((*List)(p), name, usage)
 	case *time.Duration:
 		f.DurationVar(p, name, *p, usage)
 	case flag.Value:
@@ -168,6 +174,16 @@ func (f *Flags) ByEnv(name string) bool { return f.byEnv[name] }
 func (f *Flags) Given(name string) (given bool) {
 	f.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
 	return given
+}
+
+func (f *Flags) groupHelp(out io.Writer, g group) {
+	if len(g.names) == 0 {
+		return
+	}
+	fmt.Fprintf(out, "\n%s\n", g.title)
+	for _, name := range g.names {
+		f.help(out, f.Lookup(name))
+	}
 }
 
 func (f *Flags) help(out io.Writer, fl *flag.Flag) {

@@ -158,7 +158,7 @@ func TestNothingChanges(t *testing.T) {
 		"accumulate":        {cli.Usage, []string{"--accumulate", "9223372036854775807"}, "--accumulate"},
 		"epochs":            {cli.Usage, []string{"--epochs", "2000000000"}, "--epochs"},
 		"batches":           {cli.Failed, []string{"--write-batches", "/nonexistent/x"}, "--write-batches"},
-		"batches in a file": {cli.Usage, []string{"--write-batches", log}, "there is such a file"},
+		"batches in a file": {cli.Usage, []string{"--write-batches", log}, "the file exists"},
 		"benchmark log":     {cli.Failed, []string{"--benchmark-log", log}, "benchmark log"},
 		"threads":           {cli.Usage, []string{"--threads", "100000"}, "--threads"},
 		"device":            {cli.Usage, []string{"--device", "tpu"}, "--device"},
@@ -201,7 +201,7 @@ func TestEarlyKills(t *testing.T) {
 		t.Errorf("there are %v", names)
 	}
 	writeFile(t, pending, "{")
-	want := figuresOf(t, must(t, cli.Done, args...))
+	want := summaryOf(t, must(t, cli.Done, args...))
 	if names, _ := filepath.Glob(filepath.Join(out, ".*")); len(names) != 1 { // .lock
 		t.Errorf("there are %v", names)
 	}
@@ -228,7 +228,7 @@ func TestEarlyKills(t *testing.T) {
 		}
 	}
 	o := must(t, cli.Done, resume...)
-	if got := figuresOf(t, o); !strings.Contains(o.stdout, "(portable)") || got.Steps != want.Steps || got.Tokens != want.Tokens {
+	if got := summaryOf(t, o); !strings.Contains(o.stdout, "(portable)") || got.Steps != want.Steps || got.Tokens != want.Tokens {
 		t.Errorf("resumed: %v", o)
 	}
 	// TensorBoard drops what the first one wrote: SessionLog (field 7) with status START.
@@ -242,7 +242,7 @@ func TestEarlyKills(t *testing.T) {
 func TestLastMoments(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--save-every", "4", "--eval-every", "4", "--lr", "0.03")
-	first := figuresOf(t, must(t, cli.Done, args...))
+	first := summaryOf(t, must(t, cli.Done, args...))
 	weights := readFile(t, filepath.Join(out, "model.safetensors"))
 	best, err := filepath.Glob(filepath.Join(out, "checkpoints", "best-*"))
 	if err != nil || len(best) == 0 {
@@ -257,16 +257,16 @@ func TestLastMoments(t *testing.T) {
 	// Before the result was recorded, with the best weights gone.
 	change(t, out, func(r map[string]any) { r["finished"] = false; delete(r, "result") })
 	o := must(t, cli.Done, append(slices.Clone(args), "--resume")...)
-	if got := figuresOf(t, o); got.Steps != first.Steps || first.WeightsOfStep != got.WeightsOfStep && !strings.Contains(o.stderr, "the best weights so far") {
+	if got := summaryOf(t, o); got.Steps != first.Steps || first.WeightsOfStep != got.WeightsOfStep && !strings.Contains(o.stderr, "the best weights so far") {
 		t.Errorf("resumed: %v", o)
 	}
-	if got := figuresOf(t, o); got.WeightsOfStep == first.WeightsOfStep && !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), weights) {
+	if got := summaryOf(t, o); got.WeightsOfStep == first.WeightsOfStep && !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), weights) {
 		t.Error("the weights are others")
 	}
 
 	// A finished run says once more what it came to, and what it was made with.
 	o = must(t, cli.Done, append(slices.Clone(args), "--resume", "--lr", "0.5", "--label", "other")...)
-	if got := figuresOf(t, o); got.Steps != first.Steps || !strings.Contains(o.stderr, "is finished") ||
+	if got := summaryOf(t, o); got.Steps != first.Steps || !strings.Contains(o.stderr, "is finished") ||
 		!strings.Contains(o.stderr, "made with --lr 0.03, and not 0.5") || !strings.Contains(o.stderr, "made with --label -, and not other") || strings.Contains(o.stderr, "--seq") {
 		t.Errorf("a finished run: %v", o)
 	}
@@ -306,13 +306,13 @@ func TestExit(t *testing.T) {
 		want string
 	}{
 		{nil, cli.Done, ""},
-		{errors.Join(trainer.ErrStopped, nil), cli.Stopped, "the same command and --resume"},
-		{errors.Join(errors.Join(trainer.ErrStopped, errors.New("event file: full")), errors.New("closing")), cli.Failed, "event file: full\ntrain: besides: closing"},
+		{errors.Join(&begun{&stopped{}}, nil), cli.Stopped, "the same command and --resume"},
+		{errors.Join(&begun{errors.Join(&stopped{}, errors.New("event file: full"))}, errors.New("closing")), cli.Failed, "event file: full\ntrain: besides: closing"},
 		{fmt.Errorf("--x: %w", errors.New("bad")), cli.Failed, "--x: bad"},
 		{cli.Usagef("--x: bad"), cli.Usage, "see train -h"},
 	} {
 		var stderr bytes.Buffer
-		tr := &train{options: defaults(), stderr: &stderr, run: &trainer.Run{}, plan: &trainer.Plan{}}
+		tr := &train{options: &options{}, stderr: &stderr}
 		if code := tr.exit(t.Context(), c.err); code != c.code || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%v: exit %d, %s", c.err, code, &stderr)
 		}
@@ -321,8 +321,7 @@ func TestExit(t *testing.T) {
 	cancel()
 	for resume, want := range map[bool]int{false: cli.Retry, true: cli.Stopped} { // as docs/train.md says how to go on
 		var stderr bytes.Buffer
-		tr := &train{options: defaults(), stderr: &stderr}
-		tr.resume = resume
+		tr := &train{options: &options{resume: resume}, stderr: &stderr}
 		if code := tr.exit(ctx, fmt.Errorf("reading: %w", ctx.Err())); code != want || !strings.Contains(stderr.String(), "run the same command again") {
 			t.Errorf("stopped early: exit %d, %s", code, &stderr)
 		}
@@ -343,7 +342,7 @@ func TestWhatIsSaid(t *testing.T) {
 	long := filepath.Join(t.TempDir(), "long.json")
 	writeFile(t, long, string(data))
 	o := must(t, cli.Done, "--model", tinyBase, "--data", long, "--out", out, "--max-steps", "2", "--benchmark-log", "", "--val", "0.3", "--fused")
-	for _, want := range []string{"--seq 512 is more than the model's 256 positions: it is lowered", "3 of 3 sample questions cannot be asked"} {
+	for _, want := range []string{"--seq 512 is more than the model's 256 positions: lowered", "3 of 3 sample questions cannot be asked"} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}
@@ -371,7 +370,7 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 	// A rate at which everything overflows, with answers and validations: it is said what went wrong, and what to do.
 	o = must(t, cli.Failed, small(t, filepath.Join(realDir(t), "wild"), "--lr", "1e10", "--eval-every", "2", "--schedule", "constant", "--warmup", "0")...)
-	for _, want := range []string{"validation loss NaN", "no sample answers", "take a smaller --lr"} {
+	for _, want := range []string{"validation loss NaN", "no samples", "lower lr"} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}

@@ -14,36 +14,37 @@ import (
 	"restyle/voice"
 )
 
-// asking answers a few questions with the model as it is, to hear its tone.
-type asking struct {
-	t         *train
+// A sampler answers a few questions with the model as it is, and scores the tone of the answers.
+type sampler struct {
 	engine    *infer.Engine
+	style     *voice.Style
+	tokens    int // maximum per answer
 	questions []string
 	prompts   [][]int32
 }
 
-// asking takes the first held-out examples, or of all where none is held out. In plain text, the beginnings of pieces are
-// continued.
-func (t *train) asking(ctx context.Context, m *model.Model) (*asking, error) {
-	a := &asking{t: t}
-	var err error
-	if a.engine, err = infer.NewWithCodec(m, t.language, t.settings.Context(m.Config())); err != nil {
+// newSampler takes the questions of the first held-out examples, or of the first ones to train on if none is held out. Of plain text
+// it takes the first tokens, which the model continues.
+func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, error) {
+	e, err := infer.NewWithCodec(m, in.codec, in.plan.Context(m.Config()))
+	if err != nil {
 		return nil, err
 	}
-	from := t.heldOut
+	a := &sampler{engine: e, style: in.style, tokens: in.config.SampleTokens}
+	from := in.plan.HeldOut
 	if len(from) == 0 {
-		from = t.training
+		from = in.examples
 	}
-	from = from[:min(t.samples, len(from))]
-	if len(t.text) > 0 {
+	from = from[:min(in.config.Samples, len(from))]
+	if len(in.text) > 0 {
 		for _, e := range from {
-			a.add(t.language.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
+			a.add(in.codec.Tokenizer.Decode(e.IDs[:min(8, len(e.IDs))], true), e.IDs[:min(8, len(e.IDs))])
 		}
 		return a, nil
 	}
-	conversations, err := t.conversations(ctx, from)
+	conversations, err := in.conversations(ctx, from)
 	if err != nil {
-		return nil, errors.Join(err, a.close())
+		return nil, errors.Join(err, e.Close())
 	}
 	var refused []error
 	for _, c := range conversations {
@@ -54,7 +55,7 @@ func (t *train) asking(ctx context.Context, m *model.Model) (*asking, error) {
 		if last == 0 {
 			continue
 		}
-		prompt, err := a.engine.Prompt(c.Messages[:last], sampleTokens)
+		prompt, err := e.Prompt(c.Messages[:last], a.tokens)
 		if err != nil {
 			refused = append(refused, err)
 			continue
@@ -62,18 +63,18 @@ func (t *train) asking(ctx context.Context, m *model.Model) (*asking, error) {
 		a.add(c.Messages[last-1].Content, prompt.IDs)
 	}
 	if n := len(refused); n > 0 {
-		t.note("%d of %d sample questions cannot be asked: %v", n, len(conversations), refused[0])
+		in.note("%d of %d sample questions cannot be asked: %v", n, len(conversations), refused[0])
 	}
 	return a, nil
 }
 
-func (a *asking) add(question string, prompt []int32) {
+func (a *sampler) add(question string, prompt []int32) {
 	a.questions, a.prompts = append(a.questions, question), append(a.prompts, prompt)
 }
 
-// conversations reads the rows of some examples once more, as text.
+// conversations reads the rows of some examples again, as text.
 func (t *train) conversations(ctx context.Context, of []training.Example) (found []dataset.Conversation, err error) {
-	first := 0 // row of the data set at hand
+	first := 0 // row of the current dataset
 	for _, spec := range t.sources() {
 		source, err := dataset.OpenConversations(ctx, spec, t.sourceOptions(spec))
 		if err != nil {
@@ -100,21 +101,21 @@ func (t *train) conversations(ctx context.Context, of []training.Example) (found
 	return found, nil
 }
 
-// answer asks everything, always taking the most probable token. It ends early with ctx's error.
-func (a *asking) answer(ctx context.Context) (samples []trainer.Sample, err error) {
+// generate answers all questions, always with the most probable token. If ctx ends, it returns ctx's error.
+func (a *sampler) generate(ctx context.Context) (samples []trainer.Sample, err error) {
 	a.engine.ResetCache()
 	for i, prompt := range a.prompts {
 		text, err := a.one(ctx, prompt)
 		if err != nil {
 			return nil, err
 		}
-		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text, Tone: a.t.tone.Tone(voice.Read(text)).Score})
+		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text, Tone: a.style.Tone(voice.Read(text)).Score})
 	}
 	return samples, nil
 }
 
-func (a *asking) one(ctx context.Context, prompt []int32) (text string, err error) {
-	g, err := a.engine.Start(prompt, infer.Options{MaxTokens: sampleTokens})
+func (a *sampler) one(ctx context.Context, prompt []int32) (text string, err error) {
+	g, err := a.engine.Start(prompt, infer.Options{MaxTokens: a.tokens})
 	if err != nil {
 		return "", err
 	}
@@ -122,9 +123,7 @@ func (a *asking) one(ctx context.Context, prompt []int32) (text string, err erro
 		text += g.Text()
 	}
 	if err := ctx.Err(); err != nil {
-		return "", err // the answer may have been cut off
+		return "", err // the answer may be incomplete
 	}
 	return text, g.Err()
 }
-
-func (a *asking) close() error { return a.engine.Close() }

@@ -1,0 +1,275 @@
+package trainer
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+)
+
+// Config holds the settings of a run. Start with [DefaultConfig]; [Config.Fields] returns the default, range and help of each.
+type Config struct {
+	Epochs     int  // passes over the examples; 0: as many as MaxSteps needs
+	MaxSteps   int  // steps after which the run ends; 0: no limit
+	Batch      int  // examples per micro-batch
+	Accumulate int  // micro-batches per step
+	Seq        int  // maximum tokens per example
+	Packing    bool // fill packs of up to Seq tokens with examples; a micro-batch has Batch packs
+
+	LR           float64 // peak learning rate
+	Schedule     string  // learning rate after the warmup, see optim.ParseSchedule
+	Warmup       float64 // fraction of all steps if below 1, otherwise steps
+	WeightDecay  float64
+	Beta1, Beta2 float64 // decay of AdamW's moments
+	Eps          float64
+	Clip         float64 // maximum global norm of the gradient; 0: no clipping
+	Optimizer    Optimizer
+	Master       optim.Master // how BF16 weights keep small updates; ignored with BNB
+	BNB          bool         // bitsandbytes' 8-bit AdamW exactly, which has no master weights
+
+	DType     tensor.DType // of weights and activations: BF16 or F32
+	Freeze    []string     // patterns of parameters that are not trained, see Trainable
+	TrainOnly []string     // patterns of parameters that are; none: all
+	GradDType GradDType
+	Gradients Gradients
+	Recompute model.Recompute
+	Seed      int64
+
+	EvalEvery    int // steps between evaluations; 0: after each epoch
+	Patience     int // evaluations without improvement after which the run ends; 0: it does not end early
+	SaveEvery    int // steps between checkpoints; 0: after each epoch
+	Keep         int // checkpoints to keep
+	Samples      int // sample questions per evaluation; 0: none
+	SampleTokens int // maximum tokens per sample
+	SampleEvery  int // steps between samples; 0: at each evaluation
+}
+
+// Optimizer is the number of bits in which AdamW keeps its moments.
+type Optimizer int
+
+// The optimizers.
+const (
+	AdamW8bit Optimizer = 8 // quantized in blocks of 256
+	AdamW     Optimizer = 32
+)
+
+// Gradients is how much of the gradients is held at a time.
+type Gradients string
+
+const (
+	// StepGradients holds those of all layers until the step's update.
+	StepGradients Gradients = "step"
+	// LayerGradients holds those of one layer at a time, and hands them to the optimizer as they become final. For the norm,
+	// the backward pass runs twice, and a step is one pass.
+	LayerGradients Gradients = "block" // as records name it
+)
+
+// GradDType is the type of the gradients of layers' matrices, see model.Options.GradType.
+type GradDType string
+
+// The types of gradients. AutoGrad is BF16 on a GPU if the model is in BF16 and each step is one pass, and F32 otherwise.
+const (
+	AutoGrad GradDType = "auto"
+	BF16Grad GradDType = "bf16"
+	F32Grad  GradDType = "fp32"
+)
+
+// Larger values are typing errors. Within these limits, sums of sizes do not overflow.
+const (
+	maxTokens     = 1 << 24 // per pass
+	maxAccumulate = 1 << 20
+	maxEpochs     = 100_000
+	maxSteps      = 10_000_000
+	maxKeep       = 10_000
+)
+
+// Fields returns each field of c once, in the order of the help.
+func (c *Config) Fields() []Field {
+	const training, evaluation, memory = "Training", "Evaluation and checkpoints", "Device and memory"
+	return []Field{
+		{Name: "epochs", Group: training, Value: &c.Epochs, Default: 3, Max: maxEpochs,
+			Help: "passes over the data; 0 for as many as max-steps needs"},
+		{Name: "max-steps", Group: training, Value: &c.MaxSteps, Max: maxSteps,
+			Help: "stop after this many steps; 0 for no limit"},
+		{Name: "batch", Group: training, Value: &c.Batch, Default: 1, Min: 1, Max: maxTokens,
+			Help: "examples per micro-batch"},
+		{Name: "accumulate", Group: training, Value: &c.Accumulate, Default: 4, Min: 1, Max: maxAccumulate,
+			Help: "micro-batches per step (gradient accumulation); a step has batch × accumulate examples"},
+		{Name: "seq", Group: training, Value: &c.Seq, Default: 512, Min: 2, Max: maxTokens,
+			Help: "maximum tokens per example; longer examples are truncated and reported"},
+		{Name: "packing", Group: training, Value: &c.Packing,
+			Help: "pack several examples into each sequence of up to seq tokens, without attention between them; " +
+				"steps become fewer and larger"},
+		{Name: "lr", Group: training, Value: &c.LR, Default: 2e-5,
+			Help: "peak learning rate; for a new model the default depends on its size, as do those of epochs and weight-decay"},
+		{Name: "schedule", Group: training, Default: "cosine",
+			Value: choose(&c.Schedule, "cosine|linear|constant|wsd", "cosine", "linear", "constant", "wsd"),
+			Help:  "learning rate after the warmup, `cosine|linear|constant|wsd`; wsd decays over the last fifth of the steps"},
+		{Name: "warmup", Group: training, Value: &c.Warmup, Default: 0.03,
+			Help: "warmup length: a fraction of all steps if below 1, otherwise a number of steps"},
+		{Name: "weight-decay", Group: training, Value: &c.WeightDecay, Default: optim.Default.Decay,
+			Help: "decoupled weight decay, multiplied by the learning rate; none on norms and biases"},
+		{Name: "beta1", Value: &c.Beta1, Default: optim.Default.Beta1, Max: belowOne},
+		{Name: "beta2", Value: &c.Beta2, Default: optim.Default.Beta2, Max: belowOne},
+		{Name: "eps", Value: &c.Eps, Default: optim.Default.Eps, Min: math.SmallestNonzeroFloat64},
+		{Name: "clip", Group: training, Value: &c.Clip, Default: 1.0, Max: math.Inf(1),
+			Help: "clip the gradient to this global norm; 0 disables clipping"},
+		{Name: "optimizer", Group: training, Default: AdamW8bit,
+			Value: choose(&c.Optimizer, "adamw8bit|adamw", AdamW8bit, AdamW),
+			Help:  "AdamW with its state in 8 or in 32 bits, `adamw8bit|adamw`"},
+		{Name: "master", Group: training, Default: optim.Split8,
+			Value: choose(&c.Master, "split8|sr|fp32|none", optim.Split8, optim.Stochastic, optim.FP32, optim.NoMaster),
+			Help: "how bf16 weights keep updates below their precision, `split8|sr|fp32`: 8 extra bits per weight, " +
+				"stochastic rounding, or an fp32 copy"},
+		{Name: "bnb", Group: training, Value: &c.BNB,
+			Help: "bitsandbytes' AdamW8bit exactly, which loses small updates; for comparisons"},
+		{Name: "dtype", Group: training, Default: tensor.BF16,
+			Value: choose(&c.DType, "bf16|fp32", tensor.BF16, tensor.F32),
+			Help:  "type of weights and activations, `bf16|fp32`; the default is fp32 if any of the model's weights are stored in fp16"},
+		{Name: "freeze", Group: training, Value: &c.Freeze,
+			Help: "parameters not to train: `patterns` of whole parts of their names, such as embed_tokens,layers.0"},
+		{Name: "train-only", Group: training, Value: &c.TrainOnly,
+			Help: "train only parameters that match these `patterns`, such as mlp; '*' for all of them again, if a preset names some"},
+		{Name: "grad-dtype", Group: memory, Default: AutoGrad,
+			Value: choose(&c.GradDType, "auto|bf16|fp32", AutoGrad, BF16Grad, F32Grad),
+			Help: "type of the gradients of layers' matrices, and of an untied head whose logits are computed at once, " +
+				"`auto|bf16|fp32`; auto is bf16 for a bf16 model on a GPU whose steps are one pass each, and fp32 otherwise"},
+		{Name: "gradients", Group: memory, Default: StepGradients,
+			Value: choose(&c.Gradients, "step|layer|block", StepGradients, LayerGradients, LayerGradients),
+			Help: "gradients held at a time, `step|layer`: those of the whole step, or those of one layer, for which the " +
+				"backward pass runs twice; less memory, slower"},
+		{Name: "recompute", Group: memory, Free: true, Default: model.RecomputeNone,
+			Value: choose(&c.Recompute, "none|attention|layer|block",
+				model.RecomputeNone, model.RecomputeAttention, model.RecomputeLayer, model.RecomputeLayer),
+			Help: "what the backward pass recomputes to save memory (gradient checkpointing), `none|attention|layer`"},
+		{Name: "seed", Group: training, Value: &c.Seed,
+			Help: "seed of the order of examples, of the validation split and of new weights"},
+
+		{Name: "eval-every", Group: evaluation, Value: &c.EvalEvery,
+			Help: "steps between validations; 0 for after each epoch. There is one before the first step, too"},
+		{Name: "patience", Group: evaluation, Value: &c.Patience,
+			Help: "stop after this many validations without improvement; 0 disables early stopping"},
+		{Name: "save-every", Group: evaluation, Value: &c.SaveEvery, Free: true,
+			Help: "steps between checkpoints; 0 for after each epoch"},
+		{Name: "keep", Group: evaluation, Value: &c.Keep, Free: true, Default: 2, Min: 1, Max: maxKeep,
+			Help: "checkpoints to keep"},
+		{Name: "samples", Group: evaluation, Value: &c.Samples, Free: true, Default: 3,
+			Help: "questions to answer at each validation, with the tone of the answers scored; 0 for none"},
+		{Name: "sample-tokens", Value: &c.SampleTokens, Free: true, Default: 160, Min: 1, Max: maxTokens},
+		{Name: "sample-every", Group: evaluation, Value: &c.SampleEvery, Free: true,
+			Help: "steps between samples; 0 for at each validation"},
+	}
+}
+
+// DefaultConfig returns the default of every field.
+func DefaultConfig() (c Config) {
+	for _, f := range c.Fields() {
+		f.Reset()
+	}
+	return c
+}
+
+// Check returns an error for the first field that is out of range, or does not go with another. It begins with the field's name.
+func (c Config) Check() error {
+	for _, f := range c.Fields() {
+		if err := f.Check(); err != nil {
+			return err
+		}
+	}
+	if c.Epochs == 0 && c.MaxSteps == 0 {
+		return fmt.Errorf("epochs 0: must be 1 to %d, or max-steps must be set", maxEpochs)
+	}
+	if c.Batch*c.Seq > maxTokens {
+		return fmt.Errorf("batch %d: must be 1 to %d with seq %d", c.Batch, maxTokens/c.Seq, c.Seq)
+	}
+	if c.BNB && c.Optimizer != AdamW8bit {
+		return fmt.Errorf("bnb: bitsandbytes' AdamW keeps its state in 8 bits: set optimizer to adamw8bit")
+	}
+	for _, x := range c.patterns() {
+		if _, err := path.Match(x.pattern, ""); err != nil {
+			return fmt.Errorf("%s %q: malformed pattern: %w", x.field, x.pattern, err)
+		}
+	}
+	return nil
+}
+
+// AdamW returns the optimizer's part of c.
+func (c Config) AdamW() optim.Config {
+	o := optim.Config{Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, Decay: c.WeightDecay, Bits: int(c.Optimizer), Master: c.Master,
+		BNB: c.BNB, Seed: uint64(c.Seed)}
+	if c.BNB {
+		o.Master = optim.NoMaster
+	}
+	return o
+}
+
+// recipe returns the fields that decide bits, by name, in the form in which records keep them.
+func (c Config) recipe() map[string]string {
+	r := map[string]string{}
+	for _, f := range c.Fields() {
+		if !f.Free {
+			r[f.Name] = f.recorded()
+		}
+	}
+	r["master"] = string(c.AdamW().Master)
+	delete(r, "grad-dtype") // Plan.Recipe has what it came to
+	if c.Gradients == StepGradients {
+		delete(r, "gradients") // as in runs from before there was a choice
+	}
+	return r
+}
+
+type fieldPattern struct{ field, pattern string }
+
+func (c Config) patterns() (all []fieldPattern) {
+	for _, p := range c.Freeze {
+		all = append(all, fieldPattern{"freeze", p})
+	}
+	for _, p := range c.TrainOnly {
+		all = append(all, fieldPattern{"train-only", p})
+	}
+	return all
+}
+
+// Trainable reports whether c trains the parameter of this name: TrainOnly matches it or is empty, and Freeze does not match it.
+// A pattern is one of path.Match, with the dots of a name as slashes. It matches a name that contains it as whole parts: "mlp",
+// "layers.0", "*_proj", "q_proj.weight".
+func (c Config) Trainable(name string) bool {
+	return (len(c.TrainOnly) == 0 || anyMatches(c.TrainOnly, name)) && !anyMatches(c.Freeze, name)
+}
+
+func anyMatches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
+}
+
+func matches(pattern, name string) bool {
+	parts := strings.Split(name, ".")
+	n := len(strings.Split(pattern, "."))
+	for i := 0; i+n <= len(parts); i++ {
+		if ok, _ := path.Match(strings.ReplaceAll(pattern, ".", "/"), strings.Join(parts[i:i+n], "/")); ok {
+			return true
+		}
+	}
+	ok, _ := path.Match(pattern, name) // "*" matches dots here: "model.layers.*.weight"
+	return ok
+}
+
+// CheckPatterns returns an error for a pattern that matches none of params, and if no parameter is left to train. It begins as
+// Check's does.
+func (c Config) CheckPatterns(params []model.Param) error {
+	for _, x := range c.patterns() {
+		if !slices.ContainsFunc(params, func(p model.Param) bool { return matches(x.pattern, p.Name) }) {
+			return fmt.Errorf("%s %q: matches no parameter: names are like %s, and a pattern like mlp, layers.0 or *_proj matches whole parts of one",
+				x.field, x.pattern, params[len(params)/2].Name)
+		}
+	}
+	if !slices.ContainsFunc(params, func(p model.Param) bool { return c.Trainable(p.Name) }) {
+		return fmt.Errorf("freeze, train-only: they leave none of the %d parameters to train", len(params))
+	}
+	return nil
+}

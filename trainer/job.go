@@ -1,0 +1,272 @@
+package trainer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"restyle/hf"
+	"restyle/kernels"
+	"restyle/kernels/cpu"
+	"restyle/model"
+	"restyle/optim"
+	"restyle/tensor"
+)
+
+// A Record is what a resumed run compares with the run that it continues, or keeps of it. Both are by name.
+type Record struct {
+	Identity  map[string]string `json:"identity"`  // data, model and the settings that decide bits: they must be the same
+	Decisions map[string]string `json:"decisions"` // what was chosen for the device
+}
+
+// OpenDevice opens a device as kernels.Open does. For a run that continues it takes the instruction set that was says, if this
+// machine has it, and the algorithms of matrix products, if this is the same device. differs says why the results of the run will
+// differ in their last bits; it is empty if they will not.
+func OpenDevice(name string, o kernels.Options, was Record) (d *kernels.Device, differs []string, err error) {
+	o.Level = was.Decisions["cpu"]
+	if _, err := cpu.ParseLevel(o.Level); err != nil {
+		differs = append(differs, fmt.Sprintf("this machine lacks the run's instruction set (%v)", err))
+		o.Level = ""
+	}
+	if d, err = kernels.Open(name, o); err != nil {
+		return nil, nil, err
+	}
+	before, now := cmp.Or(was.Decisions["gpu"], "the CPU"), cmp.Or(d.Model(), "the CPU")
+	if then := was.Decisions[products]; before == now && then != "" { // earlier versions recorded no products
+		before, now = then, d.Products()
+	}
+	switch {
+	case was.Decisions == nil:
+	case before == now:
+		d.KeepChoices(choicesOf(was.Decisions))
+	default:
+		differs = append(differs, fmt.Sprintf("the run began on %s, and this is %s", before, now))
+	}
+	return d, differs, nil
+}
+
+// A Job is a run that is planned for a device. All that decides its bits and its memory is known, and nothing is allocated yet.
+type Job struct {
+	Plan     *Plan
+	Device   *kernels.Device
+	Base     *hf.Checkpoint    // the model to train
+	Identity map[string]string // begins as Plan.Recipe; add what names data and model
+	Memory   Memory            // of the model, the optimizer, the process
+
+	o        JobOptions
+	widening widening // that made the plan's passes; none if a resumed run kept its own
+}
+
+// JobOptions are how a job is planned. The zero value plans a new run that starts from the model's weights.
+type JobOptions struct {
+	Scratch   bool   // start from random weights; Base has a config and no weights
+	MaxMemory int    // plan as if a GPU had no more than so many bytes; 0: what it has
+	Was       Record // of the run that it continues
+	// Progress, optional, is called while kernels are compiled, matrix products are timed and weights are read. of is in bytes
+	// for Reading.
+	Progress func(task Task, done, of int64)
+}
+
+// A Task takes some time before the first step.
+type Task string
+
+// The tasks.
+const (
+	Compiling Task = "compiling kernels"
+	Timing    Task = "timing matrix products"
+	Reading   Task = "reading the weights"
+)
+
+// NewJob fits a copy of p to a device: how many tokens share a pass, how they are filled up, how many rows of logits are computed
+// at once, and the type of gradients. On the CPU p says all of that. What Was decided stays.
+func NewJob(d *kernels.Device, base *hf.Checkpoint, p *Plan, o JobOptions) *Job {
+	plan := *p
+	j := &Job{Plan: &plan, Device: d, Base: base, o: o}
+	j.decide()
+	j.Identity = plan.Recipe()
+	j.Memory = MemoryOf(d, d.Fused(), base.Config, &plan)
+	j.Memory.Parts = append(j.Memory.Parts, process(d))
+	return j
+}
+
+// Formats of decisions.
+const (
+	passesDecision = "of up to %d tokens"
+	logitsDecision = "in %d bytes"
+)
+
+// Names of decisions: what multiplies matrices on a GPU, and the prefix of those that have another algorithm than its first.
+const products, ofProduct = "products", "product "
+
+func (j *Job) decide() {
+	d, p, was := j.Device, j.Plan, j.o.Was
+	capacity := d.Capacity()
+	if capacity > 0 && j.o.MaxMemory > 0 {
+		capacity = min(capacity, j.o.MaxMemory)
+	}
+	if n, _ := fmt.Sscanf(was.Decisions["logits"], logitsDecision, &p.HeadBytes); n != 1 && capacity > 0 {
+		p.HeadBytes = model.HeadBytes(capacity)
+	}
+	p.PadPasses = capacity > 0 && (was.Decisions["gpu"] == "" || was.Decisions["rows"] != "")
+	auto := p.Config.GradDType == AutoGrad
+	var passes int
+	if n, _ := fmt.Sscanf(was.Decisions["passes"], passesDecision, &passes); n == 1 {
+		p.Widen(passes)
+	} else if capacity > 0 { // free or not: what a run computes does not depend on who else uses the GPU
+		j.widening = widening{within: d.Capacity() / 10 * 9, half: auto && p.Config.DType == tensor.BF16}
+		if j.o.MaxMemory > 0 {
+			j.widening.within = min(j.widening.within, j.o.MaxMemory-d.Overhead())
+		}
+		j.widening.apply(d, d.Fused(), j.Base.Config, p)
+	}
+	if auto && was.Identity != nil {
+		p.GradType = 0
+		if was.Identity["grad-dtype"] == tensor.BF16.String() {
+			p.GradType = tensor.BF16
+		}
+	}
+}
+
+// Decisions returns what was decided for the device. The algorithms of matrix products are among them once a run is open.
+func (j *Job) Decisions() map[string]string {
+	all := map[string]string{"cpu": j.Device.Level(), "passes": fmt.Sprintf(passesDecision, j.Plan.MaxTokens)}
+	if gpu := j.Device.Model(); gpu != "" {
+		all["gpu"] = gpu
+	}
+	if n := j.Plan.HeadBytes; n > 0 {
+		all["logits"] = fmt.Sprintf(logitsDecision, n)
+	}
+	if j.Plan.PadPasses {
+		all["rows"] = "filled up"
+	}
+	if with := j.Device.Products(); with != "" {
+		all[products] = with
+	}
+	for product, algorithm := range j.Device.Choices() {
+		all[ofProduct+product] = algorithm
+	}
+	return all
+}
+
+// choicesOf returns the algorithms of matrix products among decisions.
+func choicesOf(decisions map[string]string) map[string]string {
+	choices := map[string]string{}
+	for name, algorithm := range decisions {
+		if product, ok := strings.CutPrefix(name, ofProduct); ok {
+			choices[product] = algorithm
+		}
+	}
+	return choices
+}
+
+// Open opens the model and its optimizer for a run in directory dir. First it compiles the kernels of a GPU and chooses the
+// algorithms of its matrix products. It reads the weights, unless the run is to continue from a checkpoint. Close the run, but not
+// before everything that uses its model.
+func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
+	d, config := j.Device, j.Base.Config
+	rehearse := func(d *kernels.Device) error { return Rehearse(d, config, j.Plan) }
+	if err := d.Precompile(ctx, rehearse, j.counting(Compiling)); err != nil {
+		return nil, err
+	}
+	if err := d.ChooseProducts(ctx, j.counting(Timing)); err != nil {
+		return nil, err
+	}
+	r := &Run{Plan: j.Plan, Base: j.Base, Dir: dir, From: from, Identity: j.Identity, Decisions: j.Decisions()}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Close())
+		}
+	}()
+	if r.Model, err = model.New(d, config, j.Plan.ModelOptions(config)); err != nil {
+		return nil, err
+	}
+	switch {
+	case from != "": // Start reads those of the checkpoint
+	case j.o.Scratch:
+		r.Model.Init(uint64(j.Plan.Config.Seed), 0.02)
+	default:
+		if err := j.Base.Load(ctx, d, r.Model.Params(), j.progress(Reading)); err != nil {
+			return nil, err
+		}
+	}
+	r.Optimizer, err = optim.New(d, r.Model.Params(), j.Plan.Config.AdamW())
+	return r, err
+}
+
+func (j *Job) progress(task Task) func(done, of int64) {
+	if j.o.Progress == nil {
+		return nil
+	}
+	return func(done, of int64) { j.o.Progress(task, done, of) }
+}
+
+func (j *Job) counting(task Task) func(done, of int) {
+	report := j.progress(task)
+	if report == nil {
+		return nil
+	}
+	return func(done, of int) { report(int64(done), int64(of)) }
+}
+
+// Remedies returns the changes that bring the run down to limit bytes: each single change that is enough, or if none is, one remedy
+// of several changes. It returns none if all changes together are not enough.
+func (j *Job) Remedies(limit int) []Remedy {
+	p := j.Plan
+	f := fitting{d: j.Device, model: j.Base.Config, limit: limit, beside: j.Memory.Parts[len(j.Memory.Parts)-1].Bytes}
+	if p.MaxTokens > p.passTokens() {
+		f.wide = p.MaxTokens
+	}
+	return f.remedies(variant{*p, j.Device.Fused(), j.widening})
+}
+
+// A TooLargeError means that a run takes more memory than there is.
+type TooLargeError struct {
+	Reason   string // how much it takes, and how much there is
+	Busy     bool   // a GPU has room for the run, but other processes use it
+	Remedies []Remedy
+}
+
+// Error returns the reason and what to do.
+func (e *TooLargeError) Error() string {
+	var ways []string
+	for _, r := range e.Remedies {
+		var words []string
+		for _, c := range r.Changes {
+			words = append(words, strings.TrimSpace(c.Setting+" "+c.Value))
+		}
+		ways = append(ways, fmt.Sprintf("%s (%s)", strings.Join(words, " and "), kernels.Bytes(r.Bytes)))
+	}
+	if ways == nil {
+		return e.Reason + ": no setting makes it fit: use a smaller model, or a larger machine"
+	}
+	return e.Reason + ": set " + strings.Join(ways, ", or ")
+}
+
+// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory, or if that is 0, than the memory that is free.
+func (j *Job) CheckMemory() error {
+	d, total := j.Device, j.Memory.Total()
+	limit, whose := j.o.MaxMemory, "max-memory"
+	if limit == 0 {
+		free, of, known := d.Free()
+		if !known {
+			return nil
+		}
+		limit, whose = free, "what "+of+" has free"
+		if !d.IsCPU() {
+			limit += d.Allocated() // what products have already
+		}
+	}
+	if total <= limit {
+		return nil
+	}
+	e := &TooLargeError{Remedies: j.Remedies(limit)}
+	e.Reason = fmt.Sprintf("this run takes %s, more than %s, %s", kernels.Bytes(total), whose, kernels.Bytes(limit))
+	if e.Busy = j.o.MaxMemory == 0 && total <= d.Capacity(); e.Busy {
+		e.Reason = fmt.Sprintf("this run takes %s, and of the %s of %s only %s are free, as other processes use the rest "+
+			"(nvidia-smi lists them): wait for them, use another GPU, or make the run smaller",
+			kernels.Bytes(total), kernels.Bytes(d.Capacity()), d.Name(), kernels.Bytes(limit))
+	}
+	return e
+}

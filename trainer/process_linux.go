@@ -1,0 +1,4 @@
+package trainer
+
+// maxRSSUnit is the unit of getrusage's ru_maxrss, in bytes.
+const maxRSSUnit = 1 << 10
