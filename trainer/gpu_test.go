@@ -266,7 +266,6 @@ func TestFitOnGPU(t *testing.T) {
 		less := half
 		less.Config.Seq, less.Longest, less.MaxTokens = 256, 256, 16*256
 		want = Remedy{[]Change{{"seq", "256"}}, total(less) + beside}
-		f.wide = half.MaxTokens
 		list := f.remedies(variant{half, kernels.All(), widening{}})
 		if !slices.ContainsFunc(list, func(r Remedy) bool { return reflect.DeepEqual(r, want) }) || list[0].Changes[0].Setting == "max-memory" {
 			t.Errorf("%v, and not %v", list, want)

@@ -135,7 +135,7 @@ type fitting struct {
 	model  model.Config
 	beside int // bytes that the process takes besides
 	limit  int
-	wide   int // tokens of a pass that a resumed run keeps, or 0
+	wide   int // tokens of a pass that remedies keeps if nothing widens it, or 0
 }
 
 // A variant is a run with some settings changed.
@@ -148,6 +148,9 @@ type variant struct {
 // remedies returns the single changes that are enough, or if none is, one remedy of as many changes as it takes. It returns none
 // if all of them are not enough. It leaves out changes that save nothing or do not go with the other settings.
 func (f fitting) remedies(now variant) (list []Remedy) {
+	if p := &now.plan; p.MaxTokens > p.passTokens() {
+		f.wide = p.MaxTokens
+	}
 	changes := changes
 	if most := f.limit >> 20 << 20; now.widening.within > most-f.beside {
 		changes = append([]Change{{"max-memory", fmt.Sprintf("%dMiB", most>>20)}}, changes...)

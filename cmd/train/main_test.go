@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -483,5 +484,23 @@ func TestFromScratch(t *testing.T) {
 				t.Errorf("tuned further: %+v", tuned)
 			}
 		})
+	}
+}
+
+// TestLayerIsBlock wants run.json to say block, as in earlier versions, where the flags say layer or block.
+func TestLayerIsBlock(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "out")
+	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "1")
+	must(t, cli.Done, append(args, "--recompute", "layer", "--gradients", "layer")...)
+	var r record
+	if err := json.Unmarshal(readFile(t, filepath.Join(out, runFile)), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Settings["recompute"] != "block" || r.Settings["gradients"] != "block" || r.Identity["gradients"] != "block" {
+		t.Errorf("settings %v, identity %v", r.Settings, r.Identity)
+	}
+	o := must(t, cli.Done, append(args, "--recompute", "block", "--gradients", "block", "--max-steps", "2", "--resume")...)
+	if summaryOf(t, o).Steps != 2 || strings.Contains(o.stderr, "it was made with") || !regexp.MustCompile(`\* gradients +layer`).MatchString(o.stdout) {
+		t.Error(o)
 	}
 }

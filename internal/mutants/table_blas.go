@@ -34,9 +34,9 @@ var blasMutants = []mutant{
 	{"blas/algorithm-not-checked", "kernels/cuda/blas.c", "if (!r) p->algorithms[0].algo = algorithm;", "p->algorithms[0].algo = algorithm;", "./kernels/cuda -run Algorithms"},
 	{"blas/parts-rounded", "kernels/cuda/blas.c", "reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE", "reduction = 7", "./kernels -run ChooseProducts"},
 	{"blas/other-rows-alike", "kernels/cuda/choices.go", "s.LDC, s.Type, s.Result", "s.LDB, s.Type, s.Result", "./kernels -run TestProducts"},
-	{"blas/choices-not-in-state", "cmd/train/decide.go", "all[ofProduct+product] = algorithm", "_, _ = product, algorithm", "./cmd/train -run ProductsAreKept"},
-	{"blas/choices-not-kept-by-a-run", "cmd/train/decide.go", "t.device.KeepChoices(choicesOf(was.Decisions))", "", "./cmd/train -run ProductsAreKept"},
-	{"blas/another-library-unnoticed", "cmd/train/decide.go", "before, now = then, t.device.Products()", "before, now = then, then", "./cmd/train -run ProductsAreKept"},
+	{"blas/choices-not-in-state", "trainer/job.go", "all[ofProduct+product] = algorithm", "_, _ = product, algorithm", "./cmd/train -run ProductsAreKept"},
+	{"blas/choices-not-kept-by-a-run", "trainer/job.go", "d.KeepChoices(choicesOf(was.Decisions))", "", "./cmd/train -run ProductsAreKept"},
+	{"blas/another-library-unnoticed", "trainer/job.go", "before, now = then, d.Products()", "before, now = then, then", "./cmd/train -run ProductsAreKept"},
 	{"blas/step-deterministic-ignored", "cmd/bench/step.go", "Deterministic: o.deterministic,", "", "./cmd/bench -run StepChooses"},
-	{"blas/train-deterministic-ignored", "cmd/train/decide.go", "Deterministic: t.deterministic,", "", "./cmd/train -run ProductsAreKept"},
+	{"blas/train-deterministic-ignored", "cmd/train/train.go", "Deterministic: in.deterministic,", "", "./cmd/train -run ProductsAreKept"},
 }

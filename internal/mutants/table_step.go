@@ -17,7 +17,7 @@ var stepMutants = []mutant{
 	{"step/beside-first-line", "cmd/bench/beside.go", "text[strings.LastIndexByte(text, '\\n')+1:]", "text[:max(0, strings.IndexByte(text, '\\n'))]", "./cmd/bench -run TestStepBeside"},
 	{"step/first-step-with-evaluation", "cmd/train/beginning.go", "b.loaded = b.loaded.Add(", "b.loaded.Add(", "./cmd/train -run TestBeginning$"},
 	{"step/last-step-for-first", "cmd/train/beginning.go", "if b.took == 0 {", "if b.took >= 0 {", "./cmd/train -run TestBeginning$"},
-	{"step/resumed-never-loaded", "cmd/train/train.go", "	t.beginning.loaded = time.Now()\n	s := t.run.State()", "	t.beginning.loaded = time.Time{}\n	s := t.run.State()", "./cmd/train -run TestBeginning"},
-	{"step/memory-of-the-program", "cmd/train/finish.go", "return int64(t.device.InUse())", "return peakMemory()", "./cmd/train -run TestGPUMemory"},
-	{"step/cards-of-any-size", "cmd/train/decide.go", "t.process = \"the driver and its code\", t.device.Overhead()", "t.process = \"the driver and its code\", 0", "./cmd/train -run TestCards"},
+	{"step/resumed-never-loaded", "cmd/train/train.go", "	r.beginning.loaded = time.Now()\n	s := r.run.State()", "	r.beginning.loaded = time.Time{}\n	s := r.run.State()", "./cmd/train -run TestBeginning"},
+	{"step/memory-of-the-program", "cmd/train/finish.go", "f.PeakMemory = int64(r.Device.InUse())", "_ = r.Device.InUse()", "./cmd/train -run TestGPUMemory"},
+	{"step/cards-of-any-size", "trainer/process.go", "\"the driver and its code\", d.Overhead()", "\"the driver and its code\", 0", "./cmd/train -run TestCards"},
 }
