@@ -270,9 +270,9 @@ func TestGPURanges(t *testing.T) {
 		fault string
 		want  []string
 	}{
-		"all": {nil, cli.Done, "", []string{"evaluation", "evaluation/forward/block 1", "evaluation/checkpoint", "evaluation/prompt/forward", "step", "step/forward",
-			"step/forward/block 0", "step/forward/block 1", "step/backward", "step/backward/block 0", "step/optimizer", "checkpoint"}},
-		"a block's gradients": {[]string{"--gradients", "block", "--batch", "1", "--accumulate", "1"}, cli.Done, "", []string{"step/backward/optimizer", "step/forward/block 0"}},
+		"all": {nil, cli.Done, "", []string{"evaluation", "evaluation/forward/layer 1", "evaluation/checkpoint", "evaluation/prompt/forward", "step", "step/forward",
+			"step/forward/layer 0", "step/forward/layer 1", "step/backward", "step/backward/layer 0", "step/optimizer", "checkpoint"}},
+		"a block's gradients": {[]string{"--gradients", "block", "--batch", "1", "--accumulate", "1"}, cli.Done, "", []string{"step/backward/optimizer", "step/forward/layer 0"}},
 		"a GPU that fails":    {nil, cli.Retry, "700", []string{"step"}},
 	} {
 		t.Run(name, func(t *testing.T) {

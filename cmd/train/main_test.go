@@ -420,7 +420,7 @@ func TestRefused(t *testing.T) {
 		"too many threads":        {cli.Usage, small(t, out, "--threads", "5000"), "threads"},
 		"a style":                 {cli.Usage, small(t, out, "--style", "polite"), "polite"},
 		"a pipe of text":          {cli.Failed, []string{"--from-scratch", config, "--text", pipe, "--out", out}, "not a file but a named pipe"},
-		"a style from a pipe":     {cli.Usage, small(t, out, "--style", pipe), "is not a regular file"},
+		"a style from a pipe":     {cli.Usage, small(t, out, "--style", pipe), "not a regular file"},
 		"a model's own tokenizer": {cli.Failed, []string{"--from-scratch", file("config.json", "{}"), "--data", rows(t, 3), "--out", out}, "config.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
