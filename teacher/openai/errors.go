@@ -43,5 +43,5 @@ func (e *Unavailable) Error() string {
 	if e.AllDead {
 		return fmt.Sprintf("no endpoint answers; the last failure: %s: %s", e.Endpoint, e.Message)
 	}
-	return fmt.Sprintf("gave up after %d attempts; the last failure: %s: %s", e.Attempts, e.Endpoint, e.Message)
+	return fmt.Sprintf("gave up at attempt %d; the last failure: %s: %s", e.Attempts, e.Endpoint, e.Message)
 }
