@@ -14,22 +14,22 @@ import (
 	"restyle/tensor"
 )
 
-// Checkpoint is a model in the Hugging Face layout: what its small files say, and its open weights.
+// A Checkpoint is a model in the Hugging Face layout: its small files, parsed, and its open weights.
 type Checkpoint struct {
-	// Name is what the model was opened by, and Revision the commit of a hub repository, "" for what is none.
+	// Name is the name that the model was opened by. Revision is the commit of a hub repository, "" for other models.
 	Name, Revision string
-	// Config is config.json, and ConfigJSON the file itself.
+	// Config is the parsed config.json, ConfigJSON its bytes.
 	Config     model.Config
 	ConfigJSON []byte
-	// Generation is generation_config.json. Where it names no end of an answer, or is absent, config.json's are taken.
+	// Generation is generation_config.json. If that is absent or names no end of an answer, config.json's tokens are used.
 	Generation GenerationConfig
-	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja in place of its own where there is one.
-	// It is empty without both.
+	// Tokenizer is tokenizer_config.json, with the template of chat_template.jinja, if there is one, instead of its own.
+	// It is empty if both are absent.
 	Tokenizer TokenizerConfig
 
-	label   string // what messages call it: its directory
+	label   string // its name in messages: the directory
 	read    func(file string) ([]byte, error)
-	weights *weights // nil where there are none
+	weights *weights // nil if there are none
 }
 
 // Close closes the weights.
@@ -40,8 +40,8 @@ func (c *Checkpoint) Close() error {
 	return c.weights.close()
 }
 
-// DTypes counts the weights' numbers by the types in the headers of their files. What config.json says of types is not read:
-// it is often another. Without weights there are none.
+// DTypes counts the numbers of all weights by type, from the headers of their files. It ignores config.json, which
+// often names another type. The map is empty if there are no weights.
 func (c *Checkpoint) DTypes() map[tensor.DType]int64 {
 	counts := map[tensor.DType]int64{}
 	for _, spec := range c.Config.Params() {
@@ -53,11 +53,11 @@ func (c *Checkpoint) DTypes() map[tensor.DType]int64 {
 	return counts
 }
 
-// ReadFile reads one of the model's small files, such as tokenizer.json, by its name, also after Close. One that is not there is
-// an fs.ErrNotExist.
+// ReadFile reads one of the model's small files by name, such as tokenizer.json. It works after Close, too. If the file
+// does not exist, the error is fs.ErrNotExist.
 func (c *Checkpoint) ReadFile(file string) ([]byte, error) { return c.read(file) }
 
-// Tensor is the type, shape and size of a weight by its Hugging Face name.
+// Tensor returns the type, shape and size of a weight by its Hugging Face name.
 func (c *Checkpoint) Tensor(name string) (Info, bool) {
 	if c.weights == nil {
 		return Info{}, false
@@ -69,8 +69,8 @@ func (c *Checkpoint) Tensor(name string) (Info, bool) {
 	return s.Tensor(name)
 }
 
-// Digest is a sha256 of the model, which is another where config.json or the weights' files are. It reads all of them. In a
-// directory with no other safetensors this prints the same:
+// Digest returns a sha256 over config.json and all files of weights, and reads all of them. In a directory without
+// other safetensors files this prints the same:
 //
 //	sha256sum config.json *.safetensors | sha256sum
 func (c *Checkpoint) Digest() (string, error) {
@@ -88,7 +88,7 @@ func (c *Checkpoint) Digest() (string, error) {
 	return hex.EncodeToString(total.Sum(nil)), nil
 }
 
-// ReadF32 reads a whole weight as float32, and its shape.
+// ReadF32 reads a whole weight as float32, and returns it with its shape.
 func (c *Checkpoint) ReadF32(name string) ([]float32, []int, error) {
 	if _, ok := c.Tensor(name); !ok {
 		return nil, nil, fmt.Errorf("%s has no weight %.100q", c.label, name)
@@ -101,12 +101,12 @@ const (
 	head      = "lm_head.weight"
 )
 
-// check compares the weights that are there with those that the configuration asks for.
+// check compares the weights with those that the configuration needs.
 func (c *Checkpoint) check() error {
 	have := c.weights.where
 	if want := c.Config.TensorCount(); want > 2*len(have)+1000 {
-		// Not worth a list, which is as long as a number in config.json says.
-		return fmt.Errorf("it asks for %d tensors and there are %d", want, len(have))
+		// Not a list: its length would be a number in config.json.
+		return fmt.Errorf("it needs %d tensors, but there are %d", want, len(have))
 	}
 	var missing, wrong, unknown, faults []string
 	known := map[string]bool{}
@@ -117,13 +117,14 @@ func (c *Checkpoint) check() error {
 		case !ok:
 			missing = append(missing, spec.Name)
 		case !slices.Equal(info.Shape, spec.W.Shape):
-			wrong = append(wrong, fmt.Sprintf("%s has shape %s where it should have %v", spec.Name, shape(info.Shape), spec.W.Shape))
+			wrong = append(wrong, fmt.Sprintf("%s has shape %s where it should have %v", spec.Name, shape(info.Shape),
+				spec.W.Shape))
 		case info.DType != "F32" && info.DType != "F16" && info.DType != "BF16":
 			wrong = append(wrong, fmt.Sprintf("%s is of type %s where only F32, F16 and BF16 are read", spec.Name, info.DType))
 		}
 	}
 	for name := range have {
-		// Old files hold the frequencies of RoPE, which follow from the configuration. A tied head may be stored twice.
+		// Old files contain the frequencies of RoPE, which follow from the configuration. A tied head may be stored twice.
 		if !known[name] && !strings.HasSuffix(name, "rotary_emb.inv_freq") && !(c.Config.Tied && name == head) {
 			unknown = append(unknown, name)
 		}

@@ -248,7 +248,7 @@ func TestBadModels(t *testing.T) {
 			w.data = slices.Clone(w.data)
 			w.data[95]++
 			all[head] = w
-		}, load: "tie_word_embeddings is true, and lm_head.weight is not model.embed_tokens.weight"},
+		}, load: "tie_word_embeddings is true, but lm_head.weight differs from model.embed_tokens.weight"},
 		{name: "a head of another type", edit: func(all map[string]weight) {
 			w := all[embedding]
 			w.dtype = tensor.BF16
@@ -342,14 +342,14 @@ func TestBadDirectories(t *testing.T) {
 		{"untied", func(dir string) { write(t, dir+"/config.json", untied) }, "lm_head.weight is missing: if the model's head is its embedding, set tie_word_embeddings"},
 		{"4096 layers", func(dir string) {
 			write(t, dir+"/config.json", strings.Replace(smallConfig, `_layers":2`, `_layers":4096`, 1))
-		}, "it asks for 36866 tensors and there are 20"},
+		}, "it needs 36866 tensors, but there are 20"},
 		{"generation", func(dir string) { write(t, dir+"/generation_config.json", "{") }, "generation_config.json: it is not a JSON object"},
 		{"tokenizer", func(dir string) { write(t, dir+"/tokenizer_config.json", "[]") }, "tokenizer_config.json: it is not a JSON object"},
-		{"no weights", func(dir string) { os.Remove(dir + "/" + singleName) }, "has no weights: there is neither"},
+		{"no weights", func(dir string) { os.Remove(dir + "/" + singleName) }, "has no weights: neither"},
 		{"a pickle", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/pytorch_model.bin") }, "only pytorch_model.bin, a pickle"},
 		{"GGUF", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model.Q4_K_M.gguf") }, "only model.Q4_K_M.gguf, which is not read"},
 		{"an adapter", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/adapter_model.safetensors") }, "only adapter_model.safetensors, but no"},
-		{"cut off", func(dir string) { os.Truncate(dir+"/"+singleName, 4000) }, "the file was cut off"},
+		{"cut off", func(dir string) { os.Truncate(dir+"/"+singleName, 4000) }, "the file is truncated"},
 		{"index of files below", func(dir string) {
 			os.Remove(dir + "/" + singleName)
 			write(t, dir+"/"+indexName, `{"weight_map":{"a":"below/x.safetensors"}}`)

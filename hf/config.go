@@ -7,28 +7,29 @@ import (
 	"restyle/model"
 )
 
-// family is what a config.json of one model_type means, above all where it leaves keys out. The values are those of
-// the configuration classes of transformers 5.23; those that all have in common stand in parseConfig.
+// family is what a config.json of one model_type means, especially if keys are absent. The values are those of the
+// configuration classes of transformers 5.23. parseConfig has those that all families share.
 type family struct {
 	class        string // in "architectures"
 	vocab        int
 	inner        int
-	kvHeads      int // 0: as many as heads
+	kvHeads      int // 0: the same as heads
 	headDim      int // 0: hidden_size / num_attention_heads
 	positions    int
 	bos, eos     []int32
 	hasBias      bool // attention_bias is read, and gives all four projections a bias
 	hasMLPBias   bool // mlp_bias is read
-	qkvBias      bool // q, k and v have biases, and no key says so
+	qkvBias      bool // q, k and v always have biases, without a key in config.json
 	qkNorm       bool
 	window       int  // of sliding_window; 0: there is no such key
-	windowSwitch bool // sliding_window counts only beside use_sliding_window, and from layer max_window_layers on
+	windowSwitch bool // sliding_window counts only with use_sliding_window, and only from layer max_window_layers on
 }
 
 var families = map[string]family{
 	"llama": {class: "LlamaForCausalLM", vocab: 32000, inner: 11008, positions: 2048, bos: []int32{1}, eos: []int32{2},
 		hasBias: true, hasMLPBias: true},
-	"mistral": {class: "MistralForCausalLM", vocab: 32000, inner: 14336, positions: 131072, bos: []int32{1}, eos: []int32{2},
+	"mistral": {class: "MistralForCausalLM", vocab: 32000, inner: 14336, positions: 131072, bos: []int32{1},
+		eos:     []int32{2},
 		kvHeads: 8, window: 4096},
 	"qwen2": {class: "Qwen2ForCausalLM", vocab: 151936, inner: 22016, positions: 32768,
 		kvHeads: 32, qkvBias: true, window: 4096, windowSwitch: true},
@@ -36,8 +37,8 @@ var families = map[string]family{
 		kvHeads: 32, headDim: 128, hasBias: true, qkNorm: true, window: 4096, windowSwitch: true},
 }
 
-// unsupported are keys that change what a model computes, the values that change nothing (null never does), and what
-// to do about others.
+// unsupported has keys that change what a model computes: the values that have no effect (null never has), and what to
+// do about other values.
 var unsupported = []struct {
 	key  string
 	fine []string
@@ -52,10 +53,10 @@ var unsupported = []struct {
 	{"attention_chunk_size", nil, "attention in chunks is not supported"},
 }
 
-// ParseConfig reads a config.json. Keys that are absent or null mean what they mean to transformers 5.23; RoPE is read in
-// its older spelling (rope_theta, rope_scaling) and its newer (rope_parameters). A model that would not be computed as
-// transformers does is refused, naming the key. Keys that concern only training (attention_dropout, initializer_range)
-// and keys unknown to these models are ignored.
+// ParseConfig reads a config.json. Absent and null keys mean what they mean to transformers 5.23. RoPE may have its
+// older spelling (rope_theta, rope_scaling) or its newer (rope_parameters). If the package would not compute the model
+// as transformers does, that is an error that names the key. ParseConfig ignores keys that affect only training
+// (attention_dropout, initializer_range) and keys that these models do not have.
 func ParseConfig(data []byte) (model.Config, error) {
 	o := parseObject(data)
 	c := o.config()
@@ -93,7 +94,7 @@ func (o *object) config() model.Config {
 		c.KVHeads = get(o, "num_key_value_heads", f.kvHeads)
 	}
 	if o.err == nil && (c.Heads < 1 || c.Layers < 1) {
-		o.err = c.Validate() // before there is a division by them
+		o.err = c.Validate() // before dividing by its values
 	}
 	if o.err == nil {
 		c.HeadDim = o.headDim(f, c)
@@ -104,7 +105,7 @@ func (o *object) config() model.Config {
 	return c
 }
 
-// family finds the model's family and refuses what no family has.
+// family returns the model's family, and refuses other models.
 func (o *object) family() family {
 	const supported = "llama, mistral, qwen2 and qwen3 are supported"
 	name := optional(o, "model_type", "")
@@ -129,7 +130,7 @@ func (o *object) family() family {
 }
 
 func (o *object) headDim(f family, c model.Config) int {
-	// The class for Llama refuses this even where head_dim is given, so no such model was made with it.
+	// The class for Llama refuses this even if head_dim is given, so no such model exists.
 	if c.Dim%c.Heads != 0 && (c.Family == "llama" || !o.has("head_dim") && f.headDim == 0) {
 		o.fail("hidden_size %d is no multiple of the %d attention heads", c.Dim, c.Heads)
 	}
@@ -154,9 +155,10 @@ func (o *object) padID(vocab int) int {
 	return id
 }
 
-// window is the width of the attention window, 0 for none. One in some layers and not in others is refused.
+// window returns the width of the attention window, 0 if there is none. A window in only some of the layers is an
+// error.
 func (o *object) window(f family, layers int) int {
-	width, first := 0, 0 // from layer first on
+	width, first := 0, 0 // first is the first layer that has it
 	switch {
 	case f.window == 0 && o.has("sliding_window"):
 		o.fail("sliding_window is %.60s: these models have none; set it to null", o.keys["sliding_window"])
@@ -189,8 +191,9 @@ func (o *object) window(f family, layers int) int {
 		case len(types) != layers:
 			o.fail("layer_types has %d entries for %d layers", len(types), layers)
 		case listed != sliding && (!f.windowSwitch || width == 0):
-			// The classes with no use_sliding_window do not read layer_types.
-			o.fail("layer_types has a sliding window in %d layers, the other keys have one in %d: make them agree", listed, sliding)
+			// Classes without use_sliding_window do not read layer_types.
+			o.fail("layer_types has a sliding window in %d layers, the other keys have one in %d: make them agree", listed,
+				sliding)
 		}
 		sliding = listed
 	}
@@ -204,11 +207,11 @@ func (o *object) window(f family, layers int) int {
 	return 0
 }
 
-// rope reads the base of RoPE and its scaling, nil for none.
+// rope reads the base of RoPE, and its scaling, nil if there is none.
 func (o *object) rope(positions int) (theta float64, scaling *model.Llama3Scaling) {
 	key := "rope_parameters"
 	if o.has("rope_scaling") && string(o.keys["rope_scaling"]) != "{}" {
-		key = "rope_scaling" // the older key wins where both are there
+		key = "rope_scaling" // if both are there, the older key wins
 	}
 	r := &object{}
 	if o.has(key) {
@@ -231,8 +234,9 @@ func (o *object) rope(positions int) (theta float64, scaling *model.Llama3Scalin
 			Factor:         get(r, "factor", 0.0),
 			LowFreqFactor:  get(r, "low_freq_factor", 0.0),
 			HighFreqFactor: get(r, "high_freq_factor", 0.0),
-			// Beside the object it wins over the one inside.
-			OriginalMaxPositions: get(o, "original_max_position_embeddings", get(r, "original_max_position_embeddings", positions)),
+			// Next to the object it wins over the one inside.
+			OriginalMaxPositions: get(o, "original_max_position_embeddings", get(r, "original_max_position_embeddings",
+				positions)),
 		}
 		for _, k := range []string{"factor", "low_freq_factor", "high_freq_factor"} {
 			if !r.has(k) {

@@ -8,13 +8,13 @@ import (
 	"restyle/tensor"
 )
 
-// numbers is a view of bytes as numbers of the machine, which like those of the format are little-endian.
+// numbers returns a view of bytes as numbers of the machine, which are little-endian, as in the format.
 func numbers[T uint16 | float32](b []byte) []T {
 	var size T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(size)))
 }
 
-// widen writes numbers of type F32, F16 or BF16 as float32, which loses nothing.
+// widen converts F32, F16 or BF16 to float32, without loss.
 func widen(dst []float32, src []byte, from tensor.DType) {
 	switch from {
 	case tensor.F32:
@@ -30,7 +30,7 @@ func widen(dst []float32, src []byte, from tensor.DType) {
 	}
 }
 
-// narrow writes numbers as ones of type F32, F16 or BF16, rounded to nearest even.
+// narrow converts float32 to F32, F16 or BF16, rounded to nearest even.
 func narrow(dst []byte, to tensor.DType, src []float32) {
 	switch to {
 	case tensor.F32:
@@ -48,8 +48,8 @@ func narrow(dst []byte, to tensor.DType, src []float32) {
 	}
 }
 
-// convert writes numbers of one type as another, both of F32, F16 and BF16. dst and src hold as many. A number that is
-// not finite, or that is too large for its new type, is an error of type unfit.
+// convert converts numbers between F32, F16 and BF16. dst and src have the same length. If a number is not finite or
+// too large for its new type, the error has type unfit.
 func convert(dst []byte, to tensor.DType, src []byte, from tensor.DType) error {
 	if !finite(src, from) {
 		var f [1]float32
@@ -73,7 +73,7 @@ func convert(dst []byte, to tensor.DType, src []byte, from tensor.DType) error {
 	return nil
 }
 
-// unfit says which number is wrong and how.
+// unfit is a number that cannot be converted.
 type unfit struct {
 	at   int
 	what string
@@ -81,9 +81,9 @@ type unfit struct {
 
 func (u unfit) Error() string { return fmt.Sprintf("element %d is %s", u.at, u.what) }
 
-// finite tells whether no number is an infinity or NaN. In all three types those have an exponent of nothing but ones.
-// Several numbers are looked at in one word: where the bits of an exponent, inverted, are not all 0, adding all ones to
-// them carries into the sign's bit and no further.
+// finite reports whether no number is an infinity or NaN. In all three types these have an exponent of all ones. It
+// checks several numbers in one word: unless the inverted bits of an exponent are all 0, adding all ones to them
+// carries into the sign bit, and no further.
 func finite(b []byte, t tensor.DType) bool {
 	exponent, sign := uint64(0x7F800000_7F800000), uint64(0x80000000_80000000)
 	switch t {
@@ -102,7 +102,7 @@ func finite(b []byte, t tensor.DType) bool {
 	return all&sign == sign
 }
 
-// firstInfinite is the position of a number that finite has found.
+// firstInfinite returns the index of a number that finite has found.
 func firstInfinite(b []byte, t tensor.DType) int {
 	i := 0
 	for finite(b[i*t.Size():(i+1)*t.Size()], t) {

@@ -1,6 +1,6 @@
-// Package hf reads and writes models as the Hugging Face hub keeps them: config.json and the files beside it, safetensors in
-// one file or several. All that a file says of sizes is compared with the bytes that are there before memory is asked for.
-// The package hub in it downloads what others keep there.
+// Package hf reads and writes models in the layout of the Hugging Face hub: config.json and other small files, and
+// safetensors in one file or several. It compares every size that a file claims with the bytes that are there before it
+// allocates memory. Package hub downloads models.
 //
 //	checkpoint, err := hf.Open(ctx, hub.FromEnv(), "owner/name") // or a directory, or "starter"
 //	err = checkpoint.Load(ctx, device, params, nil)

@@ -9,16 +9,16 @@ import (
 	"slices"
 )
 
-// edited is a file that holds a JSON object, with some of its values changed or added, and nothing else: the order of keys
-// and the spelling of numbers stay.
+// edited returns a file that holds a JSON object with some of its values changed or added. The order of keys and the
+// spelling of all other values stay.
 func edited(file string, data []byte, changed map[string]any) ([]byte, error) {
 	if o := parseObject(data); o.err != nil {
 		return nil, fmt.Errorf("%s: %w", file, o.err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data)) // of an object, as is known now
+	dec := json.NewDecoder(bytes.NewReader(data)) // readObject has checked that it is an object
 	dec.Token()
 	var out bytes.Buffer
-	next, left := byte('{'), maps.Clone(changed) // left to be added
+	next, left := byte('{'), maps.Clone(changed) // left is still to be added
 	add := func(key, value any) error {
 		k, err1 := plainJSON(key)
 		v, err2 := plainJSON(value)
@@ -59,7 +59,7 @@ func edited(file string, data []byte, changed map[string]any) ([]byte, error) {
 	return indented.Bytes(), nil
 }
 
-// plainJSON is a value in JSON with <, > and & as they are.
+// plainJSON returns a value as JSON, without escaping <, > and &.
 func plainJSON(value any) ([]byte, error) {
 	if raw, ok := value.(json.RawMessage); ok {
 		return raw, nil

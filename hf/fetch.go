@@ -10,14 +10,14 @@ import (
 	"restyle/hf/hub"
 )
 
-// fetchModel brings what a model needs of a hub repository into the cache, and gives its directory there. Of the weights
-// only the model's own safetensors are fetched, and nothing is before config.json has been found to describe a model that
-// OpenModel reads.
+// fetchModel downloads the files of a model from a hub repository into the cache, and returns their directory there. Of
+// the weights it downloads only the model's own safetensors, and nothing before config.json has proved to describe a
+// model that OpenModel reads.
 //
-// Offline, a small file that the cache lacks counts as absent: Python may not have wanted it.
+// Offline, a small file that the cache lacks counts as absent: Python may not have needed it.
 func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err error) {
 	if _, ok := l.File("config.json"); !ok {
-		return "", fmt.Errorf("%s%s has no config.json: it is no model in the Hugging Face layout", l.Ref, within(h))
+		return "", fmt.Errorf("%s%s has no config.json: give a model in the Hugging Face layout", l.Ref, within(h))
 	}
 	local, err := h.Fetch(ctx, l, "config.json")
 	if err != nil {
@@ -50,15 +50,15 @@ func fetchModel(ctx context.Context, h *hub.Hub, l hub.Listing) (dir string, err
 	return filepath.Dir(local), nil
 }
 
-// within says in errors that a repository may well have what its copy in the cache lacks.
+// within adds to an error that the repository may have what its copy in the cache lacks.
 func within(h *hub.Hub) string {
 	if h.Offline {
-		return " in the cache (offline: --offline, HF_HUB_OFFLINE)"
+		return " in the cache (offline: HF_HUB_OFFLINE)"
 	}
 	return ""
 }
 
-// weightFiles are the repository's files that hold the model's weights.
+// weightFiles returns the repository's files that hold the model's weights.
 func weightFiles(ctx context.Context, h *hub.Hub, l hub.Listing) ([]string, error) {
 	if _, ok := l.File(singleName); ok {
 		return []string{singleName}, nil

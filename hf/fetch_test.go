@@ -202,7 +202,7 @@ func TestOpenFromHubFaults(t *testing.T) {
 		want    string
 		weights bool // were asked for
 	}{
-		{name: "no config", edit: without("config.json"), want: "has no config.json: it is no model"},
+		{name: "no config", edit: without("config.json"), want: "has no config.json: give a model"},
 		{name: "another kind of model", edit: set("config.json", `{"model_type":"bert"}`), want: `model owner/name@main: config.json: model_type "bert"`},
 		{name: "only pickles", edit: without(".safetensors"), want: "model owner/name@main has no model.safetensors, only pytorch_model.bin, a pickle"},
 		{name: "only GGUF", edit: func(r *repository) { without(".safetensors", ".bin", ".pth")(r); set("x-q4.gguf", "x")(r) }, want: "only x-q4.gguf, which is not read"},
@@ -216,7 +216,7 @@ func TestOpenFromHubFaults(t *testing.T) {
 		{name: "no such revision", edit: api(404, "RevisionNotFound"), ref: "owner/name@v2", want: `no revision "v2"`},
 		{name: "down", edit: api(503, ""), want: "gave up after 6 tries"},
 		{name: "not a name", edit: func(*repository) {}, ref: "./models/none", want: `there is no directory "./models/none"`},
-		{name: "offline", edit: func(*repository) {}, want: "is not in the cache"},
+		{name: "offline", edit: func(*repository) {}, want: "not in the cache"},
 		{name: "weights of another size", edit: body(func(b []byte) io.Reader { return bytes.NewReader(append(slices.Clone(b), 0)) }),
 			want: "more than the 3656 bytes of the listing", weights: true},
 		{name: "weights of another hash", edit: body(func(b []byte) io.Reader { b = slices.Clone(b); b[99] ^= 1; return bytes.NewReader(b) }),

@@ -13,22 +13,22 @@ import (
 	"restyle/internal/disk"
 )
 
-// maxText bounds the files beside a model's weights. A tokenizer.json has tens of MB at most.
+// maxText limits the size of a model's small files. A tokenizer.json has at most tens of MB.
 const maxText = 256 << 20
 
-// source is where a model's files are. Messages call it by its name, which for a directory is its path.
+// source is where a model's files are. Its name appears in messages; for a directory it is the path.
 type source struct {
 	fsys fs.FS
 	name string
 }
 
-// directory is the source of files on the disk.
+// directory returns a source for files on disk.
 func directory(dir string) source { return source{DirFS(dir), dir} }
 
-// path is what messages call a file.
+// path returns the name of a file in messages.
 func (s source) path(file string) string { return filepath.Join(s.name, file) }
 
-// open opens a regular file and gives its size.
+// open opens a regular file and returns its size.
 func (s source) open(file string) (f fs.File, size int64, err error) {
 	f, err = s.fsys.Open(file)
 	if at := (*fs.PathError)(nil); errors.As(err, &at) {
@@ -48,7 +48,7 @@ func (s source) open(file string) (f fs.File, size int64, err error) {
 	return f, info.Size(), nil
 }
 
-// readText reads a whole file that belongs to a model and holds no weights.
+// readText reads a whole small file of a model.
 func (s source) readText(file string) ([]byte, error) {
 	f, size, err := s.open(file)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s source) readText(file string) ([]byte, error) {
 	}
 	defer f.Close()
 	if size > maxText {
-		return nil, fmt.Errorf("%s has %d bytes: none of its kind has more than %d", s.path(file), size, maxText)
+		return nil, fmt.Errorf("%s has %d bytes: such a file may have at most %d", s.path(file), size, maxText)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxText))
 	if err != nil {
@@ -68,15 +68,15 @@ func (s source) readText(file string) ([]byte, error) {
 	return data, nil
 }
 
-var errPointer = errors.New("it is a pointer of Git LFS, not the file itself: fetch that with git lfs pull")
+var errPointer = errors.New("it is a Git LFS pointer, not the file itself: get the file with git lfs pull")
 
-// pointerStart is how a pointer of Git LFS begins.
+// pointerStart is the start of a Git LFS pointer.
 const pointerStart = "version https://git-lfs."
 
-// DirFS returns the files of a model's directory, which somebody else may have made: regular files only. The small ones are
-// copied into what is saved, so a link among them must not lead to a file of the user's elsewhere: it may lead to a file in
-// the directory or to a blob of a hub cache. Weights may be linked from anywhere, as from a larger disk, since what is not
-// a safetensors file is not read.
+// DirFS returns the regular files of a model's directory, which may be somebody else's work. The small files are copied
+// when the model is saved, so links must not lead to other files of the user: a small file may be linked only from
+// inside the directory or from the blobs of a hub cache. Weights may be linked from anywhere, such as a larger disk,
+// because files that are not safetensors are refused.
 func DirFS(dir string) fs.FS { return folder(dir) }
 
 type folder string
@@ -94,13 +94,13 @@ func (d folder) Open(name string) (fs.File, error) {
 	return disk.OpenInput(path)
 }
 
-// ReadDir lists a directory in the folder.
+// ReadDir lists a directory of the model.
 func (d folder) ReadDir(name string) ([]fs.DirEntry, error) {
 	return os.ReadDir(filepath.Join(string(d), filepath.FromSlash(name)))
 }
 
-// within refuses a link that leads out of the folder, unless it is to one of the blobs of a hub cache: a snapshot is made of
-// links to models--owner--name/blobs, and directories that older versions of huggingface_hub fetched have some too.
+// within refuses a link that leads out of the directory, unless to a blob of a hub cache: a snapshot consists of links
+// to models--owner--name/blobs, and directories that older versions of huggingface_hub downloaded have such links, too.
 func (d folder) within(path string) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// GenerationConfig is how a model wants to be asked: its generation_config.json.
+// GenerationConfig is a generation_config.json: how the model's authors want it to be sampled.
 type GenerationConfig struct {
-	BOS []int32 // what a prompt begins with
-	EOS []int32 // any of them ends an answer
-	// DoSample is false for greedy decoding; then the rest means nothing.
+	BOS []int32 // tokens at the start of a prompt
+	EOS []int32 // tokens that end an answer
+	// DoSample is false for greedy decoding; then the other settings have no effect.
 	DoSample          bool
 	Temperature       float64 // default 1
 	TopK              int     // default 50, as in transformers; 0 for off
@@ -19,7 +19,8 @@ type GenerationConfig struct {
 	RepetitionPenalty float64 // default 1, which is off
 }
 
-// ParseGenerationConfig reads a generation_config.json. What is absent or null has the default of transformers' generate.
+// ParseGenerationConfig reads a generation_config.json. Absent and null keys have the defaults of transformers'
+// generate.
 func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
 	o := parseObject(data)
 	g := GenerationConfig{
@@ -38,7 +39,7 @@ func ParseGenerationConfig(data []byte) (GenerationConfig, error) {
 	return g, nil
 }
 
-// within is a number from lo to hi.
+// within reads a number from lo to hi.
 func (o *object) within(key string, absent, lo, hi float64) float64 {
 	v := optional(o, key, absent)
 	if v < lo || v > hi {
@@ -47,11 +48,11 @@ func (o *object) within(key string, absent, lo, hi float64) float64 {
 	return v
 }
 
-// TokenizerConfig is what a tokenizer_config.json says that a tokenizer.json does not.
+// TokenizerConfig is the part of a tokenizer_config.json that tokenizer.json lacks.
 type TokenizerConfig struct {
-	// ChatTemplate is the Jinja source, "" where there is none. Of several named ones it is the one named "default".
+	// ChatTemplate is the Jinja source, "" if there is none. Of several named ones it is the one named "default".
 	ChatTemplate string
-	// BOS and EOS are the tokens that templates know as bos_token and eos_token, "" for none.
+	// BOS and EOS are the values of bos_token and eos_token in templates, "" if there are none.
 	BOS, EOS string
 }
 
@@ -65,7 +66,7 @@ func ParseTokenizerConfig(data []byte) (TokenizerConfig, error) {
 	return c, nil
 }
 
-// template reads a template, or a list of templates with names.
+// template reads a template, or a list of named templates.
 func (o *object) template(key string) string {
 	var list []struct{ Name, Template string }
 	if !o.has(key) || json.Unmarshal(o.keys[key], &list) != nil {
@@ -79,7 +80,7 @@ func (o *object) template(key string) string {
 	return ""
 }
 
-// token reads a token's text, which may stand in an object beside how the token is split off.
+// token reads the text of a token, which may be inside an object with its other properties.
 func (o *object) token(key string) string {
 	var t struct{ Content *string }
 	if !o.has(key) || json.Unmarshal(o.keys[key], &t) != nil || t.Content == nil {

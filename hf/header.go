@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxHeader is the limit of the safetensors library itself.
+// maxHeader is the safetensors library's own limit.
 const maxHeader = 100_000_000
 
-// elementBits are the types that a safetensors file may hold, as its format names them.
+// elementBits has the element types of safetensors files, by their names in the format.
 var elementBits = map[string]int64{
 	"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
 	"BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
@@ -24,23 +24,23 @@ var elementBits = map[string]int64{
 	"I64": 64, "U64": 64, "F64": 64, "C64": 64,
 }
 
-// Info is what the header says of a tensor.
+// Info describes a tensor, from the header of its file.
 type Info struct {
-	DType string // as the format names it: F32, F16, BF16, I64, I32, U8 and others
-	Shape []int  // none for a single number
+	DType string // name in the format: F32, F16, BF16, I64, I32, U8 and others
+	Shape []int  // empty for a scalar
 	Bytes int64
 }
 
-// entry is a tensor of a file and where in the file its bytes begin.
+// entry is a tensor and the position of its bytes in the file.
 type entry struct {
 	Info
 	name string
 	at   int64
 }
 
-// parseHeader reads the JSON header of a safetensors file whose tensors have so many bytes after it, and checks that
-// they fill these bytes without holes or overlaps. The entries come in the order of their bytes, with positions counted
-// from the end of the header. Nothing is allocated by what the header says of sizes.
+// parseHeader reads the JSON header of a safetensors file with payload bytes after it, and checks that the tensors fill
+// these without holes or overlaps. It returns the entries in the order of their bytes, with positions counted from the
+// end of the header. It allocates nothing by the sizes that the header claims.
 func parseHeader(data []byte, payload int64) (entries []entry, metadata map[string]string, err error) {
 	if !utf8.Valid(data) {
 		return nil, nil, errors.New("the header is not UTF-8")
@@ -79,14 +79,15 @@ func parseHeader(data []byte, payload int64) (entries []entry, metadata map[stri
 		}
 		from, to := fields.Offsets[0], fields.Offsets[1]
 		if from < 0 || to < from {
-			return nil, nil, fmt.Errorf("%.100q lies at bytes %d to %d", name, from, to)
+			return nil, nil, fmt.Errorf("%.100q has data_offsets [%d, %d]: must ascend from 0", name, from, to)
 		}
 		size, err := sizeOf(fields.DType, fields.Shape)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%.100q: %w", name, err)
 		}
 		if size != to-from {
-			return nil, nil, fmt.Errorf("%.100q is %s of shape %s, which needs %d bytes, and has %d", name, fields.DType, shape(fields.Shape), size, to-from)
+			return nil, nil, fmt.Errorf("%.100q is %s of shape %s and needs %d bytes, but has %d", name, fields.DType,
+				shape(fields.Shape), size, to-from)
 		}
 		entries = append(entries, entry{Info{fields.DType, fields.Shape, size}, name, from})
 	}
@@ -99,7 +100,7 @@ func parseHeader(data []byte, payload int64) (entries []entry, metadata map[stri
 	return entries, metadata, fill(entries, payload)
 }
 
-// fill sorts the entries by their bytes and checks that they are all there, once each.
+// fill sorts the entries by position, and checks that they fill the payload.
 func fill(entries []entry, payload int64) error {
 	slices.SortFunc(entries, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.name, b.name))
@@ -108,11 +109,11 @@ func fill(entries []entry, payload int64) error {
 	for i, e := range entries {
 		switch {
 		case e.at+e.Bytes > payload:
-			return fmt.Errorf("%.100q ends at byte %d of %d: the file was cut off; get it again", e.name, e.at+e.Bytes, payload)
+			return fmt.Errorf("%.100q ends at byte %d of %d: the file is truncated: get it again", e.name, e.at+e.Bytes, payload)
 		case e.at < end:
 			return fmt.Errorf("%.100q and %.100q overlap", entries[i-1].name, e.name)
 		case e.at > end:
-			return fmt.Errorf("there are %d bytes of no tensor before %.100q", e.at-end, e.name)
+			return fmt.Errorf("%d bytes before %.100q belong to no tensor", e.at-end, e.name)
 		}
 		end = e.at + e.Bytes
 	}
@@ -122,26 +123,26 @@ func fill(entries []entry, payload int64) error {
 	return nil
 }
 
-// sizeOf is the number of bytes of a tensor.
+// sizeOf returns the number of bytes of a tensor.
 func sizeOf(dtype string, dims []int) (int64, error) {
 	bits, ok := elementBits[dtype]
 	if !ok {
-		return 0, fmt.Errorf("element type %.20q is not known", dtype)
+		return 0, fmt.Errorf("element type %.20q: unknown", dtype)
 	}
 	n := bits
 	for _, d := range dims {
 		if d < 0 || n > 0 && int64(d) > math.MaxInt64/n {
-			return 0, fmt.Errorf("shape %s is not possible", shape(dims))
+			return 0, fmt.Errorf("shape %s: impossible", shape(dims))
 		}
 		n *= int64(d)
 	}
 	if n%8 != 0 {
-		return 0, fmt.Errorf("shape %s of %s does not fill whole bytes", shape(dims), dtype)
+		return 0, fmt.Errorf("shape %s of %s: not a whole number of bytes", shape(dims), dtype)
 	}
 	return n / 8, nil
 }
 
-// shape is a tensor's shape for messages, the beginning of it where somebody made up a long one.
+// shape formats a tensor's shape for messages, truncated if it is long.
 func shape(dims []int) string {
 	if len(dims) > 8 {
 		return fmt.Sprintf("%v and %d more", dims[:8], len(dims)-8)

@@ -7,9 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object whose keys are read one by one. Unlike a Go struct it tells an absent key from null and one
-// in capitals from one that is not, as Python does. The first thing wrong stays in err; what is read after it means
-// nothing.
+// object is a JSON object whose keys are read one by one. Unlike decoding into a Go struct, it tells an absent key from
+// null, and "Key" from "key", as Python does. err keeps the first error; values read after it are meaningless.
 type object struct {
 	keys map[string]json.RawMessage
 	err  error
@@ -34,16 +33,17 @@ func (o *object) fail(format string, a ...any) {
 	}
 }
 
-// has tells whether the key is there with a value other than null.
+// has reports whether the key is there with a value other than null.
 func (o *object) has(key string) bool {
 	raw, ok := o.keys[key]
 	return ok && string(raw) != "null"
 }
 
-// null tells whether the key is there with the value null.
+// null reports whether the key is there with the value null.
 func (o *object) null(key string) bool { return string(o.keys[key]) == "null" }
 
-// get is the key's value, or absent where there is no such key. Null is an error; optional is for keys that may be null.
+// get returns the key's value, or absent if there is no such key. Null is an error; use optional for keys that may be
+// null.
 func get[T any](o *object, key string, absent T) T {
 	if o.null(key) {
 		o.fail("%s is null: give it a value", key)
@@ -51,7 +51,7 @@ func get[T any](o *object, key string, absent T) T {
 	return optional(o, key, absent)
 }
 
-// optional is the key's value, or absent where there is no such key or it is null.
+// optional returns the key's value, or absent if there is no such key or it is null.
 func optional[T any](o *object, key string, absent T) T {
 	if !o.has(key) {
 		return absent
@@ -81,12 +81,12 @@ func kindOf(v any) string {
 	return fmt.Sprintf("of type %T", v)
 }
 
-// ids reads token ids: a number or a list of numbers. Null means none.
+// ids reads token ids: a number, a list of numbers, or null for none.
 func (o *object) ids(key string, absent []int32) []int32 {
 	if _, ok := o.keys[key]; !ok {
 		return absent
 	}
-	var list []*int32 // a null in it must not become 0
+	var list []*int32 // pointers, so that null in the list does not become 0
 	if o.has(key) && json.Unmarshal(o.keys[key], &list) != nil {
 		list = []*int32{new(int32)}
 		if json.Unmarshal(o.keys[key], list[0]) != nil {

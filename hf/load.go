@@ -12,17 +12,18 @@ import (
 	"restyle/tensor"
 )
 
-// chunkElements is how many numbers of a weight are read, converted and stored at a time.
+// chunkElements is the number of elements of a weight that are read, converted and stored at a time.
 const chunkElements = 1 << 20
 
-// Load fills a model's parameters with the checkpoint's weights, converted to the parameters' type: F32 and BF16 and F16 to
-// F32 without loss, others rounded to nearest even. The files are read a few MB at a time, several parts at once. A weight
-// that is NaN or infinite, or too large for the parameter's type, is an error that names it, and so is a head stored beside
-// a tied embedding from which it differs. It ends early when ctx does, with its error.
+// Load loads the checkpoint's weights into a model's parameters, converted to their type: F32 to F32 and BF16 and F16
+// to F32 without loss, other combinations rounded to nearest even. It reads a few MB at a time, several parts at once.
+// If a weight is NaN, infinite or too large for the parameter's type, the error names it. A head that is stored in
+// addition to a tied embedding must be equal to it. If ctx is done, Load returns its error.
 //
-// progress, unless it is nil, is told from time to time how many bytes of the weights are loaded, and of how many; the last
-// time it is all of them. It is called by the goroutine that called Load.
-func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model.Param, progress func(done, total int64)) error {
+// Load calls progress, unless it is nil, from its own goroutine with the number of bytes of the weights loaded and of
+// all of them, the last time with both equal.
+func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model.Param,
+	progress func(done, total int64)) error {
 	var total int64
 	for _, p := range params {
 		info, ok := c.Tensor(p.Name)
@@ -30,7 +31,7 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 			return fmt.Errorf("%s has no weight %s", c.label, p.Name)
 		}
 		if !slices.Equal(info.Shape, p.W.Shape) {
-			return fmt.Errorf("%s has %s with shape %s, and the model wants %v", c.label, p.Name, shape(info.Shape), p.W.Shape)
+			return fmt.Errorf("%s: %s has shape %s: the model needs %v", c.label, p.Name, shape(info.Shape), p.W.Shape)
 		}
 		total += info.Bytes
 	}
@@ -49,7 +50,7 @@ func (c *Checkpoint) Load(ctx context.Context, d *kernels.Device, params []model
 	return d.Err()
 }
 
-// chunk is a part of a weight on its way to the device.
+// chunk is part of a weight on its way to the device.
 type chunk struct {
 	param    *model.Param
 	at, n    int // elements
@@ -57,8 +58,8 @@ type chunk struct {
 	done     chan error
 }
 
-// load reads and converts chunks in several goroutines, and stores them in this one, to which the device belongs. A few
-// chunks are under way at a time, whose buffers go round.
+// load reads and converts chunks in several goroutines. It stores them in this one, because that owns the device. A few
+// chunks are in progress at a time and reuse their buffers.
 func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model.Param, stored func(bytes int)) error {
 	workers := min(runtime.GOMAXPROCS(0), 8)
 	todo := make(chan *chunk, 2*workers)
@@ -108,7 +109,7 @@ func (c *Checkpoint) load(ctx context.Context, d *kernels.Device, params []model
 	return nil
 }
 
-// readChunk reads a chunk and converts it.
+// readChunk reads and converts a chunk.
 func (c *Checkpoint) readChunk(k *chunk) error {
 	name := k.param.Name
 	s := c.weights.where[name]
@@ -126,15 +127,16 @@ func (c *Checkpoint) readChunk(k *chunk) error {
 	return named(name, k.at, convert(k.out, to, k.raw, from))
 }
 
-// named puts the weight's name before convert's error, and counts from the weight's beginning.
+// named adds the weight's name to an error of convert, and counts the element from the start of the weight.
 func named(name string, at int, err error) error {
 	if u, ok := err.(unfit); ok {
-		return fmt.Errorf("element %d of %s is %s: the file is damaged, or the training that made it went wrong", at+u.at, name, u.what)
+		return fmt.Errorf("element %d of %s is %s: the file is damaged, or the training that made it went wrong", at+u.at,
+			name, u.what)
 	}
 	return err
 }
 
-// checkTied compares a head that is stored beside a tied embedding with it.
+// checkTied compares a head that is stored in addition to a tied embedding with the embedding.
 func (c *Checkpoint) checkTied() error {
 	h, ok := c.Tensor(head)
 	if !ok || !c.Config.Tied {
@@ -154,7 +156,8 @@ func (c *Checkpoint) checkTied() error {
 		same = bytes.Equal(a[:n], b[:n])
 	}
 	if !same {
-		return fmt.Errorf("%s: tie_word_embeddings is true, and %s is not %s: set it to false to keep both, or remove the one", c.label, head, embedding)
+		return fmt.Errorf("%s: tie_word_embeddings is true, but %s differs from %s: set it to false to keep both, or "+
+			"remove one", c.label, head, embedding)
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 	"restyle/hf/hub"
 )
 
-// Open opens a model by the name that a user gives: data.StarterName for the embedded model, the path of a directory, or
-// else "owner/name" or "owner/name@revision" of a hub repository, of which what a model needs is in the cache afterwards.
-// A directory that is called like the embedded model is reached as ./starter. h nil is hub.FromEnv(). See OpenModel.
+// Open opens a model by name: data.StarterName for the embedded model, the path of a directory, or "owner/name" or
+// "owner/name@revision" for a hub repository, whose files it downloads into the cache. A directory with the name of the
+// embedded model must be given as ./starter. If h is nil, Open uses hub.FromEnv(). See OpenModel.
 func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	if name == data.StarterName {
 		fsys, err := data.StarterModel()
@@ -27,7 +27,7 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 		c.Name = name
 		return c, nil
 	}
-	if _, err := os.Stat(name); err == nil { // a file is refused, with what to give
+	if _, err := os.Stat(name); err == nil { // if it is a file, OpenModel says what to give instead
 		return OpenModel(name)
 	}
 	ref, err := hub.ParseRef(hub.Model, name)
@@ -53,8 +53,8 @@ func Open(ctx context.Context, h *hub.Hub, name string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// OpenModel opens a model's directory and checks that its weights are those that its config.json describes, by name, shape
-// and type; their values are looked at when they are loaded. Close it after use.
+// OpenModel opens the directory of a model and checks that its weights are those that config.json describes, by name,
+// shape and type. It does not read their values; Load checks these. Close the Checkpoint after use.
 func OpenModel(dir string) (*Checkpoint, error) {
 	if err := checkDirectory(dir); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func OpenModel(dir string) (*Checkpoint, error) {
 	return OpenModelFS(DirFS(dir), dir)
 }
 
-// OpenModelFS is OpenModel for files of any kind, which messages call by name. Those of the weights must be io.ReaderAt, as
-// the files of an embed.FS are.
+// OpenModelFS is OpenModel for a file system; name is its name in messages. The files of weights must be io.ReaderAts,
+// as those of an embed.FS are.
 func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	files := source{fsys, name}
 	c, err := newCheckpoint(name, files.readText)
@@ -80,7 +80,7 @@ func OpenModelFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// OpenConfig is OpenModel for a directory of which the weights, if there are any, are left alone.
+// OpenConfig is OpenModel, but ignores the directory's weights, if it has any.
 func OpenConfig(dir string) (*Checkpoint, error) {
 	if err := checkDirectory(dir); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func OpenConfig(dir string) (*Checkpoint, error) {
 	return newCheckpoint(dir, directory(dir).readText)
 }
 
-// NewModel is a model that has no weights yet and is to be trained from scratch. files holds its config.json and what else
-// is to be saved with it, such as tokenizer.json, by their names; with config.json alone Save writes that and weights.
+// NewModel returns a model without weights, to be trained from scratch. files has the contents of config.json and of
+// other small files to be saved with it, such as tokenizer.json, by name. Only config.json is required.
 func NewModel(files map[string][]byte) (*Checkpoint, error) {
 	return newCheckpoint("the new model", func(file string) ([]byte, error) {
 		data, ok := files[file]
@@ -117,14 +117,23 @@ func newCheckpoint(name string, read func(file string) ([]byte, error)) (*Checkp
 		read func(data []byte) error
 	}{
 		{"config.json", c.readConfig},
-		{"generation_config.json", func(data []byte) (err error) { c.Generation, err = ParseGenerationConfig(data); return err }},
-		{"tokenizer_config.json", func(data []byte) (err error) { c.Tokenizer, err = ParseTokenizerConfig(data); return err }},
+		{"generation_config.json", func(data []byte) (err error) {
+			c.Generation,
+				err = ParseGenerationConfig(data)
+			return err
+		}},
+		{"tokenizer_config.json", func(data []byte) (err error) {
+			c.Tokenizer,
+				err = ParseTokenizerConfig(data)
+			return err
+		}},
 		{"chat_template.jinja", func(data []byte) error { c.Tokenizer.ChatTemplate = string(data); return nil }},
 	} {
 		data, err := read(file.name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && file.name == "config.json":
-			return nil, fmt.Errorf("model: %s has no config.json: give the directory of a model in the Hugging Face layout", name)
+			return nil, fmt.Errorf("model: %s has no config.json: give the directory of a model in the Hugging Face layout",
+				name)
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err == nil:
@@ -134,7 +143,7 @@ func newCheckpoint(name string, read func(file string) ([]byte, error)) (*Checkp
 			return nil, fmt.Errorf("model %s: %w", name, err)
 		}
 	}
-	for _, file := range companions { // what cannot be copied is found out before a training, not after it
+	for _, file := range companions { // find files that Save could not copy before a training, not after it
 		if _, err := read(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("model %s: %w", name, err)
 		}
@@ -153,6 +162,6 @@ func (c *Checkpoint) readConfig(data []byte) (err error) {
 		return err
 	}
 	c.ConfigJSON = data
-	c.Generation, err = ParseGenerationConfig([]byte("{}")) // for when there is no file
+	c.Generation, err = ParseGenerationConfig([]byte("{}")) // if there is no file
 	return err
 }

@@ -68,7 +68,7 @@ func TestOpenFS(t *testing.T) {
 				files[name].Data = files[name].Data[:len(files[name].Data)-1]
 			}
 		}
-		if _, err := OpenModelFS(files, "the test's model"); err == nil || !strings.Contains(err.Error(), "the test's model/model") || !strings.Contains(err.Error(), "cut off") {
+		if _, err := OpenModelFS(files, "the test's model"); err == nil || !strings.Contains(err.Error(), "the test's model/model") || !strings.Contains(err.Error(), "truncated") {
 			t.Error(err)
 		}
 	}
@@ -416,7 +416,7 @@ func TestPointers(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := OpenModel(dir)
-		if err == nil || !strings.Contains(err.Error(), name+": it is a pointer of Git LFS") {
+		if err == nil || !strings.Contains(err.Error(), name+": it is a Git LFS pointer") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

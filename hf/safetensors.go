@@ -9,22 +9,21 @@ import (
 	"restyle/tensor"
 )
 
-// Safetensors is an open safetensors file: named tensors behind a header, https://github.com/huggingface/safetensors.
-// The whole header has been checked against the file before anything is read. Its methods may be called from several
-// goroutines at once.
+// Safetensors is an open safetensors file: named tensors after a header, https://github.com/huggingface/safetensors.
+// Opening it checks the whole header. Its methods are safe for concurrent use.
 type Safetensors struct {
-	// Metadata is what the file says of itself; most say {"format": "pt"}.
+	// Metadata is the file's own; usually {"format": "pt"}.
 	Metadata map[string]string
 
 	path    string
-	file    io.ReaderAt // of size bytes; read, not mapped: a file that shrinks meanwhile is an error then, not a fault
+	file    io.ReaderAt // read, not mapped: if the file is truncated later, that is an error, not a fault
 	size    int64
 	entries []entry
 	index   map[string]int
 }
 
-// OpenSafetensors opens a file and reads its header, at most 100 MB of it. A file that is cut off, or whose tensors
-// overlap, leave holes or do not fit their shapes, is an error.
+// OpenSafetensors opens a file and reads its header, at most 100 MB. It is an error if the file is truncated, or if
+// tensors overlap, leave holes or do not fit their shapes.
 func OpenSafetensors(path string) (*Safetensors, error) {
 	return openSafetensors(directory(filepath.Dir(path)), filepath.Base(path))
 }
@@ -37,7 +36,7 @@ func openSafetensors(files source, name string) (*Safetensors, error) {
 	at, ok := f.(io.ReaderAt)
 	if !ok {
 		f.Close()
-		return nil, fmt.Errorf("%s cannot be read in parts: it is no io.ReaderAt", files.path(name))
+		return nil, fmt.Errorf("%s cannot be read in parts: it is not an io.ReaderAt", files.path(name))
 	}
 	s, err := readSafetensors(files.path(name), at, size)
 	if err != nil {
@@ -51,7 +50,7 @@ func readSafetensors(path string, file io.ReaderAt, size int64) (*Safetensors, e
 	fail := func(err error) (*Safetensors, error) { return nil, fmt.Errorf("%s: %w", path, err) }
 	var length [8]byte
 	if size < 8 {
-		return fail(fmt.Errorf("it has %d bytes, too few for a safetensors file", size))
+		return fail(fmt.Errorf("%d bytes: too few for a safetensors file", size))
 	}
 	if _, err := file.ReadAt(length[:], 0); err != nil {
 		return fail(err)
@@ -62,9 +61,10 @@ func readSafetensors(path string, file io.ReaderAt, size int64) (*Safetensors, e
 	n := binary.LittleEndian.Uint64(length[:])
 	switch {
 	case n > maxHeader:
-		return fail(fmt.Errorf("its header claims %d bytes; at most %d are allowed: it is not a safetensors file, or damaged", n, maxHeader))
+		return fail(fmt.Errorf("its header claims %d bytes, but at most %d are allowed: it is damaged, or not a "+
+			"safetensors file", n, maxHeader))
 	case int64(n) > size-8:
-		return fail(fmt.Errorf("its header claims %d bytes and the file has %d: it was cut off; get it again", n, size))
+		return fail(fmt.Errorf("its header claims %d bytes, but the file has %d: it is truncated: get it again", n, size))
 	}
 	header := make([]byte, n)
 	if _, err := io.ReadFull(io.NewSectionReader(file, 8, int64(n)), header); err != nil {
@@ -90,7 +90,7 @@ func (s *Safetensors) Close() error {
 	return nil
 }
 
-// Names are the tensors' names in the order of their bytes.
+// Names returns the names of the tensors, in the order of their bytes.
 func (s *Safetensors) Names() []string {
 	names := make([]string, len(s.entries))
 	for i, e := range s.entries {
@@ -99,7 +99,7 @@ func (s *Safetensors) Names() []string {
 	return names
 }
 
-// Tensor is what the header says of a tensor.
+// Tensor describes the tensor of that name.
 func (s *Safetensors) Tensor(name string) (Info, bool) {
 	i, ok := s.index[name]
 	if !ok {
@@ -108,7 +108,7 @@ func (s *Safetensors) Tensor(name string) (Info, bool) {
 	return s.entries[i].Info, true
 }
 
-// ReadAt reads len(dst) bytes of a tensor, from its byte offset on. Numbers are little-endian.
+// ReadAt reads len(dst) bytes of a tensor, starting at its byte offset. Numbers are little-endian.
 func (s *Safetensors) ReadAt(name string, dst []byte, offset int64) error {
 	i, ok := s.index[name]
 	if !ok {
@@ -124,7 +124,7 @@ func (s *Safetensors) ReadAt(name string, dst []byte, offset int64) error {
 	return nil
 }
 
-// ReadF32 reads a whole tensor of type F32, F16 or BF16 as float32, which loses nothing, and its shape.
+// ReadF32 reads a whole tensor of type F32, F16 or BF16 as float32, without loss, and returns it with its shape.
 func (s *Safetensors) ReadF32(name string) ([]float32, []int, error) {
 	data, info, err := s.read(name)
 	if err != nil {
@@ -132,14 +132,14 @@ func (s *Safetensors) ReadF32(name string) ([]float32, []int, error) {
 	}
 	t, err := tensor.ParseDType(info.DType)
 	if err != nil || t != tensor.F32 && t != tensor.F16 && t != tensor.BF16 {
-		return nil, nil, fmt.Errorf("%s: %s is %s, not F32, F16 or BF16", s.path, name, info.DType)
+		return nil, nil, fmt.Errorf("%s: %s is %s: must be F32, F16 or BF16", s.path, name, info.DType)
 	}
 	values := make([]float32, len(data)/t.Size())
 	widen(values, data, t)
 	return values, info.Shape, nil
 }
 
-// ReadInts reads a whole tensor of type I64, I32, U8 or BOOL as int64, and its shape.
+// ReadInts reads a whole tensor of type I64, I32, U8 or BOOL as int64, and returns it with its shape.
 func (s *Safetensors) ReadInts(name string) ([]int64, []int, error) {
 	data, info, err := s.read(name)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Safetensors) ReadInts(name string) ([]int64, []int, error) {
 	case "U8", "BOOL":
 		size, value = 1, func(b []byte) int64 { return int64(b[0]) }
 	default:
-		return nil, nil, fmt.Errorf("%s: %s is %s, not I64, I32, U8 or BOOL", s.path, name, info.DType)
+		return nil, nil, fmt.Errorf("%s: %s is %s: must be I64, I32, U8 or BOOL", s.path, name, info.DType)
 	}
 	values := make([]int64, len(data)/size)
 	for i := range values {
@@ -166,6 +166,6 @@ func (s *Safetensors) ReadInts(name string) ([]int64, []int, error) {
 
 func (s *Safetensors) read(name string) ([]byte, Info, error) {
 	info, _ := s.Tensor(name)
-	data := make([]byte, info.Bytes) // these bytes are in the file
+	data := make([]byte, info.Bytes) // the file has that many
 	return data, info, s.ReadAt(name, data, 0)
 }

@@ -85,11 +85,11 @@ var badFiles = map[string]struct {
 	data []byte
 	want string
 }{
-	"empty":             {nil, "has 0 bytes, too few"},
-	"seven bytes":       {make([]byte, 7), "has 7 bytes, too few"},
-	"header of 2^60":    {binary.LittleEndian.AppendUint64(nil, 1<<60), "claims 1152921504606846976 bytes; at most 100000000"},
+	"empty":             {nil, "0 bytes: too few"},
+	"seven bytes":       {make([]byte, 7), "7 bytes: too few"},
+	"header of 2^60":    {binary.LittleEndian.AppendUint64(nil, 1<<60), "claims 1152921504606846976 bytes, but at most 100000000"},
 	"header of 2^64-1":  {binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "claims 18446744073709551615 bytes"},
-	"header of 99 MB":   {binary.LittleEndian.AppendUint64(nil, 99e6), "was cut off"},
+	"header of 99 MB":   {binary.LittleEndian.AppendUint64(nil, 99e6), "truncated"},
 	"no header":         {file("", 0), "not a JSON object"},
 	"space first":       {file(" {}", 0), "not a JSON object"},
 	"array":             {file("[]", 0), "not a JSON object"},
@@ -100,25 +100,25 @@ var badFiles = map[string]struct {
 	"no shape":          {file(`{"a":{"dtype":"F32","data_offsets":[0,4]}}`, 4), "lacks its shape"},
 	"no offsets":        {file(`{"a":{"dtype":"F32","shape":[1]}}`, 4), "two data_offsets"},
 	"three offsets":     {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}}`, 4), "two data_offsets"},
-	"no type":           {file(`{"a":{"shape":[1],"data_offsets":[0,4]}}`, 4), `type "" is not known`},
-	"odd type":          {file(`{"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}`, 4), `type "F33" is not known`},
-	"negative size":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4), "not possible"},
-	"huge size":         {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), "not possible"},
+	"no type":           {file(`{"a":{"shape":[1],"data_offsets":[0,4]}}`, 4), `type "": unknown`},
+	"odd type":          {file(`{"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}`, 4), `type "F33": unknown`},
+	"negative size":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4), "impossible"},
+	"huge size":         {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), "impossible"},
 	"size beyond int64": {file(`{"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,0]}}`, 0), `entry of "a"`},
 	"size a fraction":   {file(`{"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}}`, 4), `entry of "a"`},
-	"too few bytes":     {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 4), "needs 8 bytes, and has 4"},
-	"backwards":         {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4,0]}}`, 4), "at bytes 4 to 0"},
-	"negative offset":   {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4), "at bytes -4 to 0"},
-	"cut off":           {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 7), "ends at byte 8 of 7: the file was cut off"},
+	"too few bytes":     {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 4), "needs 8 bytes, but has 4"},
+	"backwards":         {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4,0]}}`, 4), "data_offsets [4, 0]"},
+	"negative offset":   {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4), "data_offsets [-4, 0]"},
+	"cut off":           {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 7), "ends at byte 8 of 7: the file is truncated"},
 	"longer":            {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 5), "1 bytes follow"},
 	"nothing but bytes": {file(`{}`, 1), "1 bytes follow"},
-	"hole":              {file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3), `1 bytes of no tensor before "b"`},
-	"hole at the start": {file(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3), "2 bytes of no tensor"},
+	"hole":              {file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3), `1 bytes before "b"`},
+	"hole at the start": {file(`{"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3), "2 bytes before"},
 	"overlap":           {file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}`, 3), `"a" and "b" overlap`},
 	"the same bytes":    {file(`{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 2), "overlap"},
 	"one name twice":    {file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2), `names "a" twice`},
 	"metadata a number": {file(`{"__metadata__":{"a":1}}`, 0), "__metadata__"},
-	"half a byte":       {file(`{"a":{"dtype":"F4","shape":[1],"data_offsets":[0,0]}}`, 0), "whole bytes"},
+	"half a byte":       {file(`{"a":{"dtype":"F4","shape":[1],"data_offsets":[0,0]}}`, 0), "whole number of bytes"},
 }
 
 func TestBadFiles(t *testing.T) {
@@ -202,8 +202,8 @@ func TestWrite(t *testing.T) {
 	}
 	for want, bad := range map[string][]TensorData{
 		"half: 1 bytes were written": {{"half", tensor.BF16, []int{1}, put(1)}},
-		`two tensors with the name`:  {{"a", tensor.U8, []int{1}, put(1)}, {"a", tensor.U8, []int{1}, put(1)}},
-		"not known":                  {{"a", 0, []int{1}, put(1)}},
+		`two tensors have the name`:  {{"a", tensor.U8, []int{1}, put(1)}, {"a", tensor.U8, []int{1}, put(1)}},
+		"unknown":                    {{"a", 0, []int{1}, put(1)}},
 		"a: no more":                 {{"a", tensor.U8, []int{1}, func(io.Writer) error { return fmt.Errorf("no more") }}},
 		`name "__metadata__"`:        {{"__metadata__", tensor.U8, []int{1}, put(1)}},
 	} {

@@ -13,30 +13,31 @@ import (
 	"restyle/tensor"
 )
 
-// SaveOptions choose the form of a saved model.
+// SaveOptions configure Save.
 type SaveOptions struct {
-	// DType is the type of the saved weights: F32, F16 or BF16. 0, the default: each parameter's own.
+	// DType is the type of the saved weights: F32, F16 or BF16. Default 0: each parameter's own.
 	DType tensor.DType
-	// MaxShardBytes is how large a weights file may become before another is begun. 0, the default, is 5e9.
+	// MaxShardBytes is the maximum size of a file of weights. Default 0: 5e9.
 	MaxShardBytes int64
-	// Card is the model card, saved as README.md. Without one, a README.md that is there stays.
+	// Card is the model card, saved as README.md. Nil keeps the README.md that is there.
 	Card []byte
 }
 
-// companions are the small files that belong to a model: fetched with it where its repository has them, and saved with it
-// as they are.
-var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+// companions are the small files that belong to a model. They are downloaded with it if its repository has them, and
+// saved with it unchanged.
+var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json",
+	"special_tokens_map.json",
 	"chat_template.jinja", "tokenizer.model"}
 
-// Save writes a model into a directory, which it creates, in the layout that it was read in: its parameters as
-// safetensors under their Hugging Face names, from's config.json with nothing but the type of the weights changed, and
-// from's tokenizer and other small files; those that from lacks are removed, since a chat template or tokenizer of another
-// model would be taken for this one's. transformers loads the result as it loads the original. A tied head is not
-// written. A parameter that is NaN or infinite, or too large for the saved type, is an error that names it.
+// Save saves a model in the Hugging Face layout into a directory, which it creates: its parameters as safetensors under
+// their Hugging Face names, from's config.json with only the type of the weights changed, and from's tokenizer and
+// other small files. It removes those that from lacks, because the chat template or tokenizer of another model would be
+// taken for this one's. transformers loads the result as it loads the original. A tied head is not saved. If a
+// parameter is NaN, infinite or too large for the saved type, the error names it.
 //
-// A model that is already in the directory stays whole until the new one is on the disk. Then the new files get their
-// names; if that is interrupted, there is the old model, the new one, or none that can be opened, but never a
-// mixture of weights.
+// A model that is already in the directory stays whole until the new one is on disk. Then the new files get their
+// names. If that is interrupted, the directory holds the old model, the new one, or none that can be opened, but never
+// a mixture of weights.
 func Save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param, o SaveOptions) error {
 	if err := save(dir, from, d, params, o); err != nil {
 		return fmt.Errorf("cannot save the model to %s: %w", dir, err)
@@ -49,7 +50,7 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 		return err
 	}
 	if _, ok := dtypeNames[o.DType]; !ok && o.DType != 0 {
-		return fmt.Errorf("weights are not saved as %v: choose F32, F16 or BF16", o.DType)
+		return fmt.Errorf("DType %v: weights can be saved as F32, F16 or BF16", o.DType)
 	}
 	tensors, need := outputs(d, params, o.DType)
 	config, err := withDType(from.ConfigJSON, tensors[0].DType)
@@ -60,7 +61,7 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 		return err
 	}
 	if free, err := disk.Free(dir); err == nil && need > free {
-		return fmt.Errorf("it needs %d bytes and there are %d free: free some space", need, free)
+		return fmt.Errorf("it needs %d bytes, but only %d are free: free some space", need, free)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -94,7 +95,7 @@ func save(dir string, from *Checkpoint, d *kernels.Device, params []model.Param,
 	return s.commit(weights)
 }
 
-// complete checks that the parameters are those of the configuration.
+// complete checks that the parameters match the configuration.
 func complete(c model.Config, params []model.Param) error {
 	shapes := map[string][]int{}
 	for _, p := range params {
@@ -103,16 +104,16 @@ func complete(c model.Config, params []model.Param) error {
 	specs := c.Params()
 	for _, spec := range specs {
 		if got, ok := shapes[spec.Name]; !ok || !slices.Equal(got, spec.W.Shape) {
-			return fmt.Errorf("the parameter %s has shape %v where config.json asks for %v", spec.Name, got, spec.W.Shape)
+			return fmt.Errorf("parameter %s has shape %v, but config.json needs %v", spec.Name, got, spec.W.Shape)
 		}
 	}
 	if len(params) != len(specs) {
-		return fmt.Errorf("there are %d parameters where config.json asks for %d", len(params), len(specs))
+		return fmt.Errorf("there are %d parameters, but config.json needs %d", len(params), len(specs))
 	}
 	return nil
 }
 
-// outputs says how each parameter is written, and how many bytes they are together.
+// outputs returns how to write each parameter, and their size in bytes.
 func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []TensorData, total int64) {
 	var out []byte
 	for _, p := range params {
@@ -127,7 +128,8 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 				out = slices.Grow(out[:0], n*t.Size())[:n*t.Size()]
 				if err := convert(out, t, raw, p.W.DType); err != nil {
 					if u, ok := err.(unfit); ok {
-						return fmt.Errorf("element %d is %s: the training that made it went wrong, as with too large a learning rate or weight decay", at+u.at, u.what)
+						return fmt.Errorf("element %d is %s: training diverged: try a lower learning rate or weight decay", at+u.at,
+							u.what)
 					}
 					return err
 				}
@@ -141,7 +143,7 @@ func outputs(d *kernels.Device, params []model.Param, to tensor.DType) (list []T
 	return list, total
 }
 
-// split deals the tensors out to files in their order. One that is larger than most has a file of its own.
+// split assigns the tensors to files in order. One that is larger than the limit has a file of its own.
 func split(tensors []TensorData, most int64) [][]TensorData {
 	if most <= 0 {
 		most = 5e9
@@ -167,17 +169,17 @@ func makeIndex(shards [][]TensorData, files []string, total int64) []byte {
 			where[t.Name] = files[i]
 		}
 	}
-	data, _ := json.MarshalIndent(map[string]any{ // strings and a number can always be written
+	data, _ := json.MarshalIndent(map[string]any{ // strings and numbers cannot fail
 		"metadata":   map[string]int64{"total_size": total},
 		"weight_map": where,
 	}, "", "  ")
 	return append(data, '\n')
 }
 
-// dtypeNames are PyTorch's names of the types that weights have.
+// dtypeNames are PyTorch's names of the types of weights.
 var dtypeNames = map[tensor.DType]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}
 
-// withDType is a config.json with the type of the weights changed, and nothing else.
+// withDType returns a config.json with only the type of the weights changed.
 func withDType(config []byte, t tensor.DType) ([]byte, error) {
 	o := parseObject(config)
 	if o.err != nil {
@@ -190,7 +192,7 @@ func withDType(config []byte, t tensor.DType) ([]byte, error) {
 		}
 	}
 	if len(changed) == 0 {
-		changed["torch_dtype"] = dtypeNames[t] // the name that every version of transformers reads
+		changed["torch_dtype"] = dtypeNames[t] // every version of transformers reads this name
 	}
 	return edited("config.json", config, changed)
 }

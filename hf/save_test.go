@@ -162,11 +162,11 @@ func TestSaveRefuses(t *testing.T) {
 		}
 	}
 	for want, set := range map[string]func() ([]model.Param, SaveOptions){
-		"weights are not saved as I32":                                        func() ([]model.Param, SaveOptions) { return params, SaveOptions{DType: tensor.I32} },
+		"DType I32": func() ([]model.Param, SaveOptions) { return params, SaveOptions{DType: tensor.I32} },
 		"model.layers.0.mlp.down_proj.weight: element 5 is NaN":               spoil(float32(math.NaN())),
 		"model.layers.0.mlp.down_proj.weight: element 5 is too large for F16": spoil(70000),
-		"the parameter model.norm.weight has shape []":                        func() ([]model.Param, SaveOptions) { return params[:len(params)-1], SaveOptions{} },
-		"there are 21 parameters where config.json asks for 20":               func() ([]model.Param, SaveOptions) { return append(slices.Clone(params), params[0]), SaveOptions{} },
+		"parameter model.norm.weight has shape []":                            func() ([]model.Param, SaveOptions) { return params[:len(params)-1], SaveOptions{} },
+		"there are 21 parameters, but config.json needs 20":                   func() ([]model.Param, SaveOptions) { return append(slices.Clone(params), params[0]), SaveOptions{} },
 	} {
 		p, o := set()
 		if err := Save(dir, from, d, p, o); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {

@@ -11,11 +11,11 @@ import (
 	"restyle/internal/disk"
 )
 
-// staging is a set of files that get their names together. After the first error it does nothing more.
+// staging is a set of files that get their names together. After an error it does nothing more.
 type staging struct {
 	root  *os.Root
 	files []*disk.Pending // written so far
-	gone  []string        // that the new set lacks, and that an older one may have
+	gone  []string        // files to remove: the new set lacks them, but an older one may have them
 	err   error
 }
 
@@ -41,8 +41,8 @@ func (s *staging) bytes(name string, data []byte) {
 	})
 }
 
-// copy copies one of a model's files. Where there is none, one of that name in the directory goes: it belongs to what was
-// there before.
+// copy copies one of the model's files. If the model lacks it, commit removes the directory's file of that name, which
+// belongs to the old model.
 func (s *staging) copy(name string, from *Checkpoint) {
 	data, err := from.ReadFile(name)
 	switch {
@@ -55,11 +55,12 @@ func (s *staging) copy(name string, from *Checkpoint) {
 	}
 }
 
-// shardName is how transformers and this package name the files of a model in several.
+// shardName returns the name that transformers and this package give to one of several files of weights.
 var shardName = regexp.MustCompile(`^model-\d{5}-of-\d{5}\.safetensors$`)
 
-// commit names the files. Without the index, shards are no model, and beside model.safetensors they and an index do not
-// count: so the file that makes the old set a model goes first, and the one that makes the new set one comes last.
+// commit gives the files their names. Without the index, shards are no model; with model.safetensors, shards and index
+// are ignored. So it first removes the file that makes the old set a model, and last names the one that makes the new
+// set one.
 func (s *staging) commit(weights []string) error {
 	if s.err != nil {
 		return s.err
@@ -92,7 +93,7 @@ func (s *staging) commit(weights []string) error {
 	return nil
 }
 
-// discard removes what was not committed.
+// discard removes the files that were not committed.
 func (s *staging) discard() {
 	for _, f := range s.files {
 		f.Discard()

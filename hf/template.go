@@ -7,17 +7,17 @@ import (
 	"slices"
 )
 
-// ChatTemplate is how a model is asked, as its small files say it.
+// ChatTemplate is a chat template for the small files of a model.
 type ChatTemplate struct {
-	// Jinja is the template. BOS and EOS are the tokens that it knows as bos_token and eos_token; they count only where
-	// tokenizer_config.json names none, and "" is none.
+	// Jinja is the template. BOS and EOS are its variables bos_token and eos_token, "" for none. They are used only if
+	// tokenizer_config.json has none.
 	Jinja, BOS, EOS string
-	// End is the token that ends an answer, -1 if none does.
+	// End is the token that ends an answer, -1 if there is none.
 	End int32
 }
 
-// SetTemplate changes how the model is asked: its small files, as ReadFile gives them and Save saves them, then have the
-// template in place of their own, and its end of an answer beside those that the model has. Files on the disk stay.
+// SetTemplate replaces the chat template in the model's small files, as ReadFile returns and Save saves them, and adds
+// End to the tokens that end an answer. It does not change files on disk.
 func (c *Checkpoint) SetTemplate(t ChatTemplate) error {
 	settings := map[string]any{"chat_template": t.Jinja}
 	if c.Tokenizer.BOS == "" && t.BOS != "" {

@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// The names that a model's own weights have; other .safetensors beside them are not the model's.
+// The names of a model's own weights. Other .safetensors files in its directory are not the model's.
 const (
 	singleName = "model.safetensors"
 	indexName  = "model.safetensors.index.json"
 )
 
-// weights are a model's tensors, in one file or several.
+// weights are the tensors of a model, in one file or several.
 type weights struct {
 	shards []*Safetensors
 	where  map[string]*Safetensors
 }
 
-// openWeights opens model.safetensors, or else the shards of the index. Where both are there the single file counts, as
-// it does for transformers.
+// openWeights opens model.safetensors, or the shards of the index. If both are there it takes the single file, as
+// transformers does.
 func openWeights(files source) (*weights, error) {
 	s, err := openSafetensors(files, singleName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +60,8 @@ func openShards(files source) (*weights, error) {
 	return w, nil
 }
 
-// open opens the shards of an index, which says where each tensor is, and checks that it and they name the same tensors.
+// open opens the shards of an index, which has the file of each tensor, and checks that they hold the tensors that it
+// names.
 func (w *weights) open(files source, index map[string]string) error {
 	var missing []string
 	shards := map[string]*Safetensors{}
@@ -97,9 +98,9 @@ func (w *weights) open(files source, index map[string]string) error {
 	slices.Sort(foreign)
 	switch {
 	case absent != nil:
-		return fmt.Errorf("it names %s, which %s not there: the index is of other weights", few(absent), are(absent))
+		return fmt.Errorf("it names %s, which %s not there: the index belongs to other weights", few(absent), are(absent))
 	case foreign != nil:
-		return fmt.Errorf("it does not name %s: the index is of other weights", few(foreign))
+		return fmt.Errorf("it does not name %s: the index belongs to other weights", few(foreign))
 	}
 	return nil
 }
@@ -112,8 +113,8 @@ func (w *weights) close() error {
 	return errors.Join(errs...)
 }
 
-// parseIndex reads a model.safetensors.index.json: the file of each tensor. Its total_size is not looked at: writers
-// count it in different ways, and the files' headers say it better.
+// parseIndex reads a model.safetensors.index.json: the file of each tensor. It ignores total_size, which writers count
+// in different ways, because the headers of the files are reliable.
 func parseIndex(data []byte) (map[string]string, error) {
 	o := parseObject(data)
 	files := get(o, "weight_map", map[string]string(nil))
@@ -131,7 +132,7 @@ func parseIndex(data []byte) (map[string]string, error) {
 	return files, nil
 }
 
-// noWeights says why a model's weights cannot be read.
+// noWeights returns the reason why a model's weights cannot be read.
 func noWeights(files source) error {
 	var names []string
 	entries, err := fs.ReadDir(files.fsys, ".")
@@ -141,10 +142,11 @@ func noWeights(files source) error {
 	return errors.Join(err, fmt.Errorf("%s %w", files.name, otherWeights(names)))
 }
 
-// otherWeights says which weights of a kind that is not read are among the files.
+// otherWeights describes weights in a format that is not supported, if there are any among the files.
 func otherWeights(names []string) error {
 	for _, kind := range []struct{ end, do string }{
-		{".bin", "a pickle, which can run any code when it is read: save it again with transformers' save_pretrained, which writes safetensors"},
+		{".bin", "a pickle, which can run any code when it is read: save it again with transformers' save_pretrained, " +
+			"which writes safetensors"},
 		{".pt", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
 		{".pth", "a pickle, which can run any code when it is read: convert it to the Hugging Face layout with safetensors"},
 		{".gguf", "which is not read: take the repository that it was made from"},
@@ -156,10 +158,10 @@ func otherWeights(names []string) error {
 			}
 		}
 	}
-	return fmt.Errorf("has no weights: there is neither %s nor %s", singleName, indexName)
+	return fmt.Errorf("has no weights: neither %s nor %s", singleName, indexName)
 }
 
-// few lists the first of some names, and how many there are besides.
+// few lists the first of some names, and the number of others.
 func few(names []string) string {
 	const most = 3
 	var list []string

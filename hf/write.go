@@ -13,18 +13,18 @@ import (
 	"restyle/tensor"
 )
 
-// TensorData is a tensor to be written.
+// TensorData is a tensor to be written to a file.
 type TensorData struct {
 	Name  string
 	DType tensor.DType
 	Shape []int
-	// Write writes the tensor's bytes, as many as its type and shape say, row-major and little-endian.
+	// Write writes the tensor's bytes, row-major and little-endian, as many as its type and shape need.
 	Write func(io.Writer) error
 }
 
-// WriteSafetensors writes a safetensors file, one tensor after the other, so that memory is needed only for what
-// TensorData.Write holds. The file appears under its name when it is complete and on the disk, in place of one that was
-// there. The same tensors give the same bytes. Metadata {"format": "pt"} is what transformers expects.
+// WriteSafetensors writes a safetensors file, one tensor after the other, so it needs only the memory of
+// TensorData.Write. The file gets its name when it is complete and on disk, and replaces one of that name. The same
+// tensors give the same bytes. transformers expects metadata {"format": "pt"}.
 func WriteSafetensors(path string, metadata map[string]string, tensors []TensorData) error {
 	f, err := disk.Create(path, 0o666)
 	if err != nil {
@@ -38,7 +38,7 @@ func WriteSafetensors(path string, metadata map[string]string, tensors []TensorD
 }
 
 func writeSafetensors(w io.Writer, metadata map[string]string, tensors []TensorData) error {
-	// The widest elements first, so that each tensor begins at a multiple of its element's size.
+	// The widest elements first, so that each tensor starts at a multiple of its element's size.
 	tensors = slices.Clone(tensors)
 	slices.SortStableFunc(tensors, func(a, b TensorData) int { return cmp.Compare(b.DType.Size(), a.DType.Size()) })
 	header, sizes, err := makeHeader(metadata, tensors)
@@ -54,18 +54,19 @@ func writeSafetensors(w io.Writer, metadata map[string]string, tensors []TensorD
 			return fmt.Errorf("%s: %w", t.Name, err)
 		}
 		if c.n != sizes[i] {
-			return fmt.Errorf("%s: %d bytes were written where its type and shape say %d", t.Name, c.n, sizes[i])
+			return fmt.Errorf("%s: %d bytes were written, but its type and shape need %d", t.Name, c.n, sizes[i])
 		}
 	}
 	return nil
 }
 
-// makeHeader is the length and the header, padded with spaces to a multiple of 8 bytes, and the size of each tensor.
+// makeHeader returns the length and the header, padded with spaces to a multiple of 8 bytes, and the size of each
+// tensor.
 func makeHeader(metadata map[string]string, tensors []TensorData) (header []byte, sizes []int64, err error) {
 	buf := bytes.NewBuffer(make([]byte, 8))
 	next := byte('{')
 	add := func(key string, value any) {
-		k, _ := json.Marshal(key) // strings and numbers can always be written
+		k, _ := json.Marshal(key) // strings and numbers cannot fail
 		v, _ := json.Marshal(value)
 		fmt.Fprintf(buf, "%c%s:%s", next, k, v)
 		next = ','
@@ -81,7 +82,7 @@ func makeHeader(metadata map[string]string, tensors []TensorData) (header []byte
 			return nil, nil, fmt.Errorf("%s: %w", t.Name, err)
 		}
 		if names[t.Name] {
-			return nil, nil, fmt.Errorf("there are two tensors with the name %q", t.Name)
+			return nil, nil, fmt.Errorf("two tensors have the name %q", t.Name)
 		}
 		names[t.Name] = true
 		add(t.Name, struct {
@@ -100,13 +101,13 @@ func makeHeader(metadata map[string]string, tensors []TensorData) (header []byte
 		buf.WriteByte(' ')
 	}
 	if n := buf.Len() - 8; n > maxHeader {
-		return nil, nil, fmt.Errorf("the header has %d bytes; at most %d are allowed", n, maxHeader)
+		return nil, nil, fmt.Errorf("the header has %d bytes, but at most %d are allowed", n, maxHeader)
 	}
 	binary.LittleEndian.PutUint64(buf.Bytes(), uint64(buf.Len()-8))
 	return buf.Bytes(), sizes, nil
 }
 
-// counted counts what is written.
+// counted counts the bytes written.
 type counted struct {
 	w io.Writer
 	n int64

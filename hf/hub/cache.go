@@ -13,18 +13,18 @@ import (
 	"restyle/internal/disk"
 )
 
-// repo is one repository's folder in the cache, laid out as huggingface_hub lays it out:
+// repo is the directory of a repository in the cache, in the layout of huggingface_hub:
 //
 //	blobs/<etag>                   contents; the ETag is a sha256 or a git blob hash
-//	blobs/<etag>.incomplete        a download under way or broken off
+//	blobs/<etag>.incomplete        a download in progress, or an interrupted one
 //	snapshots/<commit>/<path>      a relative symlink to the blob
-//	refs/<revision>                the commit that a branch or tag stood for when last asked
+//	refs/<revision>                the commit of a branch or tag when the hub was last asked
 //	trees/<commit>.json            the listing of a commit
-//	verified/<etag>                what a blob's size and times were when its hash was right; restyle's own
+//	verified/<etag>                size and times of a blob when its hash was right; only restyle has these
 //
-// Locks are beside it, in .locks/<folder>/<etag>.lock. Python's .no_exist, which remembers files that a repository
-// lacks, is neither read nor written: a listing says it better. Files get the permissions of the umask, as Python's
-// do, since several users may share a cache.
+// Locks are next to it, in .locks/<directory>/<etag>.lock. The package neither reads nor writes Python's .no_exist,
+// which remembers files that a repository lacks, because a listing is more reliable. The umask sets the permissions of
+// files, as in Python, because several users may share a cache.
 type repo struct {
 	dir   string
 	locks string
@@ -42,16 +42,16 @@ func (h *Hub) repo(ref Ref) (repo, error) {
 	return repo{filepath.Join(cache, folder), filepath.Join(cache, ".locks", folder)}, nil
 }
 
-// snapshot is the path of a file within the folder.
+// snapshot returns the path of a file within the directory.
 func snapshot(commit, name string) string { return "snapshots/" + commit + "/" + name }
 
-// offline lists ref from the cache alone.
+// offline lists ref from the cache only.
 func (r repo) offline(ref Ref) (Listing, error) {
 	commit := ref.Revision
 	if !isHex(commit, 40) {
 		data, err := os.ReadFile(filepath.Join(r.dir, "refs", filepath.FromSlash(ref.Revision)))
 		if commit = strings.TrimSpace(string(data)); err != nil || !isHex(commit, 40) {
-			return Listing{}, fmt.Errorf("%s is not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", ref, r.dir)
+			return Listing{}, fmt.Errorf("%s: %w", ref, r.missing())
 		}
 	}
 	files, err := r.readTree(commit)
@@ -62,9 +62,14 @@ func (r repo) offline(ref Ref) (Listing, error) {
 		return Listing{}, fmt.Errorf("%s: %w", ref, err)
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "snapshots", commit)); err != nil {
-		return Listing{}, fmt.Errorf("%s: commit %s is not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", ref, commit, r.dir)
+		return Listing{}, fmt.Errorf("%s: commit %s: %w", ref, commit, r.missing())
 	}
 	return Listing{ref, commit, files}, nil
+}
+
+// missing is the error if the cache lacks something, offline.
+func (r repo) missing() error {
+	return fmt.Errorf("not in the cache %s, and offline (HF_HUB_OFFLINE) nothing is downloaded: download it once online", r.dir)
 }
 
 // walk lists the files of a snapshot that are there, for caches without trees.
@@ -98,7 +103,7 @@ func (r repo) walk(commit string) ([]File, error) {
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // the caller says it better
+		err = nil // the caller reports it
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the cache: %w", err)
@@ -106,7 +111,7 @@ func (r repo) walk(commit string) ([]File, error) {
 	return sorted(files)
 }
 
-// tree is the form of trees/<commit>.json in huggingface_hub 2.
+// tree is the content of trees/<commit>.json in huggingface_hub 2.
 type tree struct {
 	Version int                 `json:"format_version"`
 	Files   map[string]treeFile `json:"files"`
@@ -126,7 +131,7 @@ func (r repo) readTree(commit string) ([]File, error) {
 		return nil, err
 	}
 	if info.Size() > maxListing {
-		return nil, fmt.Errorf("%s is longer than %d MiB", name, maxListing>>20)
+		return nil, fmt.Errorf("%s: larger than %d MiB", name, maxListing>>20)
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -137,7 +142,7 @@ func (r repo) readTree(commit string) ([]File, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if t.Version != 1 || t.Files == nil {
-		return nil, fmt.Errorf("%s has format version %d; want 1", name, t.Version)
+		return nil, fmt.Errorf("%s: format version %d: must be 1", name, t.Version)
 	}
 	files := make([]File, 0, len(t.Files))
 	for name, entry := range t.Files {
@@ -174,10 +179,11 @@ func (r repo) writeTree(commit string, files []File) error {
 	return replace(root, "trees/"+commit+".json", data)
 }
 
-// forget drops a stored listing that a file turned out not to fit, so that it is asked for again.
+// forget deletes a stored listing if a file turned out not to match it, so that the next Resolve asks the hub.
 func forget(root *os.Root, commit string) { root.Remove("trees/" + commit + ".json") }
 
-// open gives the folder as what everything is written through, so that neither a name nor a link leads out of it.
+// open opens the directory as an os.Root, through which everything is written, so that neither names nor links can lead
+// out of it.
 func (r repo) open() (*os.Root, error) {
 	if err := os.MkdirAll(filepath.Join(r.dir, "blobs"), 0o777); err != nil {
 		return nil, err
@@ -185,8 +191,8 @@ func (r repo) open() (*os.Root, error) {
 	return os.OpenRoot(r.dir)
 }
 
-// record stores the commit that the listing's revision stood for. It comes after a fetch, so that offline a revision
-// stands for a commit of which something is there.
+// record stores the commit of the listing's revision. It runs after a download, so that offline a revision refers to a
+// commit of which the cache has files.
 func record(root *os.Root, l Listing) error {
 	name := "refs/" + l.Ref.Revision
 	if l.Ref.Revision == l.Commit {
@@ -198,7 +204,7 @@ func record(root *os.Root, l Listing) error {
 	return replace(root, name, []byte(l.Commit))
 }
 
-// replace writes a whole file that others see either as it was or as it is now.
+// replace writes a whole file. Others see either its old content or its new one.
 func replace(root *os.Root, name string, data []byte) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
@@ -206,15 +212,15 @@ func replace(root *os.Root, name string, data []byte) error {
 	return disk.WriteIn(root, name, data, 0o666)
 }
 
-// link makes name in a snapshot a link to its blob. Where the file system has no links the blob itself moves there, as
-// Python does it.
+// link makes name in a snapshot a link to its blob. If the file system has no links it moves the blob there, as Python
+// does.
 func link(root *os.Root, blob, name string) error {
 	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err
 	}
 	target := strings.Repeat("../", strings.Count(name, "/")) + blob
 	err := root.Symlink(target, name)
-	if errors.Is(err, fs.ErrExist) { // of a blob that was deleted, or something else
+	if errors.Is(err, fs.ErrExist) { // a link to a deleted blob, or something else
 		if err = root.Remove(name); err == nil {
 			err = root.Symlink(target, name)
 		}

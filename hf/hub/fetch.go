@@ -19,16 +19,16 @@ import (
 	"restyle/internal/disk"
 )
 
-// fetchable are the endings of the files that may be fetched. Pickles (.bin, .pt, .pkl) and code run when they are
-// loaded and are never wanted here.
+// fetchable are the suffixes of files that Fetch downloads. Pickles (.bin, .pt, .pkl) and code run when they are
+// loaded, and nobody needs them here.
 var fetchable = []string{".safetensors", ".json", ".jsonl", ".parquet", ".jinja", ".model", ".txt", ".md"}
 
-// Fetch gives the local path of a file of a listing, downloading it unless it is in the cache. A download that broke off
-// goes on where it stopped, in this process or the next. The file is there only when its size and hash are those of the
-// listing. Of several processes that fetch one file, one downloads and the others wait for it.
+// Fetch downloads a file of a listing, unless it is in the cache, and returns its local path. It resumes an interrupted
+// download, also one of another process. The file gets its name only if its size and hash match the listing. If several
+// processes fetch the same file, one downloads it and the others wait.
 //
-// The hash of a file found in the cache is checked too, once, and again when the file has changed since. A damaged one is
-// downloaded again; offline it is an error.
+// Fetch checks the hash of a file that it finds in the cache, too: once, and again whenever the file has changed. If it
+// is damaged, Fetch downloads it again; offline that is an error.
 func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, err error) {
 	defer h.scrubError(&err)
 	defer func() {
@@ -41,11 +41,11 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 	case !ok:
 		return "", errors.New("the listing has no such file")
 	case !isHex(l.Commit, 40):
-		return "", fmt.Errorf("the listing's commit %.50q is not 40 hex digits", l.Commit)
+		return "", fmt.Errorf("commit %.50q of the listing: must be 40 hex digits", l.Commit)
 	case wrongPath(name) != "":
-		return "", fmt.Errorf("unfit as a file name: %s", wrongPath(name))
+		return "", fmt.Errorf("not a file name: %s", wrongPath(name))
 	case !slices.Contains(fetchable, strings.ToLower(path.Ext(name))):
-		return "", fmt.Errorf("not fetched: only %s files are, never pickles or code", strings.Join(fetchable, " "))
+		return "", fmt.Errorf("not downloaded: only %s files are, never pickles or code", strings.Join(fetchable, " "))
 	}
 	if err := l.Ref.check(); err != nil {
 		return "", err
@@ -60,11 +60,11 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 	case err == nil && h.Offline:
 		return local, nil
 	case errors.Is(err, fs.ErrNotExist) && h.Offline:
-		return "", fmt.Errorf("not in the cache %s, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it once without that", r.dir)
+		return "", r.missing()
 	case errors.Is(err, errDamaged) && h.Offline:
-		return "", fmt.Errorf("%w, and offline (--offline, HF_HUB_OFFLINE) nothing is fetched: fetch it again without that", err)
+		return "", fmt.Errorf("%w, and offline (HF_HUB_OFFLINE) nothing is downloaded: download it again online", err)
 	case err == nil:
-		// A cache that cannot be written serves all the same.
+		// A cache that cannot be written is still good to read.
 		if root, err := os.OpenRoot(r.dir); err == nil {
 			record(root, l)
 			root.Close()
@@ -74,7 +74,7 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 		damage := err
 		defer func() {
 			if err != nil {
-				err = fmt.Errorf("%w, and it could not be fetched again: %w", damage, err)
+				err = fmt.Errorf("%w, and downloading it again failed: %w", damage, err)
 			}
 		}()
 	case !errors.Is(err, fs.ErrNotExist):
@@ -110,7 +110,7 @@ func (h *Hub) Fetch(ctx context.Context, l Listing, name string) (local string, 
 	return local, nil
 }
 
-// download brings a file's content under the name blob, complete and checked.
+// download downloads a file's content to the blob of that name, complete and checked.
 func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, blob string) error {
 	p, err := openPart(ctx, root, blob, f)
 	if err != nil {
@@ -133,11 +133,11 @@ func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, bl
 		if got == want {
 			break
 		}
-		// Pieces of different answers may not fit together: the part may be of another time, or of another program.
+		// Parts of different responses may not fit together: an interrupted download may be old, or another program's.
 		if !p.joined || again {
 			p.Discard()
 			forget(root, l.Commit)
-			return fmt.Errorf("damaged: its hash is %s where the listing has %s; the download was deleted, try again", got, want)
+			return fmt.Errorf("damaged: its hash is %s, but the listing has %s; the download was deleted: try again", got, want)
 		}
 		if err := p.reset(); err != nil {
 			return err
@@ -149,7 +149,7 @@ func (h *Hub) download(ctx context.Context, root *os.Root, l Listing, f File, bl
 	return nil
 }
 
-// fill sends one request for what the part lacks and appends what comes.
+// fill sends one request for the missing bytes, and appends the response.
 func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *part) error {
 	if p.done == f.Size {
 		return nil
@@ -166,7 +166,7 @@ func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *par
 	for piece := range strings.SplitSeq(f.Path, "/") {
 		address += "/" + url.PathEscape(piece)
 	}
-	// Ranges and lengths of a compressed answer would count other bytes.
+	// Ranges and lengths of a compressed response would count compressed bytes.
 	header := http.Header{"Accept-Encoding": {"identity"}}
 	if p.done > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", p.done))
@@ -187,9 +187,10 @@ func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *par
 	switch a.StatusCode {
 	case http.StatusOK:
 		if length >= 0 && length != f.Size {
-			return fmt.Errorf("the hub offers %d bytes where its listing has %d: try again, or look whether a proxy is in between", length, f.Size)
+			return fmt.Errorf("the hub offers %d bytes, but its listing has %d: try again, or check for a proxy in between",
+				length, f.Size)
 		}
-		if err := p.reset(); err != nil { // the range was not honoured
+		if err := p.reset(); err != nil { // the server ignored the range
 			return err
 		}
 	case http.StatusPartialContent:
@@ -197,25 +198,27 @@ func (h *Hub) fill(ctx context.Context, root *os.Root, l Listing, f File, p *par
 		n, _ := fmt.Sscanf(a.Header.Get("Content-Range"), "bytes %d-%d/%d", &first, &last, &total)
 		if n < 2 || first != p.done || n == 3 && total != f.Size {
 			asked := p.done
-			return errors.Join(p.reset(), transient{error: fmt.Errorf("asked for the bytes from %d on, got %.100q", asked, a.Header.Get("Content-Range"))})
+			return errors.Join(p.reset(), transient{error: fmt.Errorf("asked for the bytes from %d on, but got %.100q", asked,
+				a.Header.Get("Content-Range"))})
 		}
 		p.joined = p.joined || p.done > 0
 	case http.StatusRequestedRangeNotSatisfiable:
-		return errors.Join(p.reset(), transient{error: errors.New("the server has no bytes where the download broke off")})
+		return errors.Join(p.reset(), transient{error: errors.New("the server has no bytes after those of the interrupted " +
+			"download")})
 	default:
 		return h.refused(a, l.Ref)
 	}
 	if enc := a.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		return fmt.Errorf("the server sends it compressed (%.50s) though asked not to: look whether a proxy is in between", enc)
+		return fmt.Errorf("the server compresses it (%.50s) although asked not to: check for a proxy in between", enc)
 	}
 	p.etag = a.Header.Get("ETag")
 	if !strings.HasPrefix(p.etag, `"`) {
-		p.etag = "" // a weak one cannot vouch for bytes
+		p.etag = "" // a weak one does not identify bytes
 	}
 	return h.receive(a, f, p)
 }
 
-// receive appends the answer's body to the part.
+// receive appends the body of a response to the part.
 func (h *Hub) receive(a *answer, f File, p *part) error {
 	report := func() {
 		if h.Progress != nil {
@@ -227,7 +230,8 @@ func (h *Hub) receive(a *answer, f File, p *part) error {
 	for {
 		n, err := a.Read(buf)
 		if int64(n) > f.Size-p.done {
-			return errors.Join(p.reset(), fmt.Errorf("the server sends more than the %d bytes of the listing: try again, or look whether a proxy is in between", f.Size))
+			return errors.Join(p.reset(), fmt.Errorf("the server sends more than the %d bytes of the listing: try again, or "+
+				"check for a proxy in between", f.Size))
 		}
 		if n > 0 {
 			if err := p.append(buf[:n]); err != nil {
@@ -244,8 +248,8 @@ func (h *Hub) receive(a *answer, f File, p *part) error {
 	}
 }
 
-// contradicts compares what the hub says of the file that it sends, or redirects to, with the listing, so that a wrong
-// one is found before it is downloaded. Headers that are missing, as mirrors leave them out, contradict nothing.
+// contradicts compares the hub's headers for the file that it sends, or redirects to, with the listing, to find a wrong
+// file before downloading it. Missing headers, as from mirrors, contradict nothing.
 func contradicts(hub http.Header, l Listing, f File) error {
 	tag := strings.Trim(strings.TrimPrefix(hub.Get("X-Linked-Etag"), "W/"), `"`)
 	for _, c := range []struct{ what, got, want string }{
@@ -254,28 +258,30 @@ func contradicts(hub http.Header, l Listing, f File) error {
 		{"hash", tag, f.etag()},
 	} {
 		if c.got != "" && c.got != c.want {
-			return fmt.Errorf("the hub sends a file of %s %.100q where its listing has %s: list it again", c.what, c.got, c.want)
+			return fmt.Errorf("the hub sends a file of %s %.100q, but its listing has %s: list it again", c.what, c.got, c.want)
 		}
 	}
 	return nil
 }
 
-// enoughSpace compares what is still to come with what the disk has free.
+// enoughSpace compares the bytes that are still missing with the free space of the disk.
 func enoughSpace(path string, need int64) error {
 	dir := filepath.Dir(path)
 	if free, err := disk.Free(dir); err == nil && need > free {
-		return fmt.Errorf("needs %d more bytes and %s has %d free: free some space, or set HF_HUB_CACHE to another disk", need, dir, free)
+		return fmt.Errorf("needs %d more bytes, but %s has %d free: free some space, or set HF_HUB_CACHE to another disk",
+			need, dir, free)
 	}
-	return nil // where it is not known, it will show when writing
+	return nil // if the free space is unknown, writing will tell
 }
 
-// diskError explains an error of writing, above all that of a disk that filled up on the way.
+// diskError adds the free space to an error of writing, for a disk that filled up meanwhile.
 func diskError(err error, need int64) error {
 	var at *fs.PathError
 	if (errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)) && errors.As(err, &at) {
 		dir := filepath.Dir(at.Path)
 		free, _ := disk.Free(dir)
-		return fmt.Errorf("needs %d more bytes and %s has %d free: free some space and run again, what came so far is kept: %w", need, dir, free, err)
+		return fmt.Errorf("needs %d more bytes, but %s has %d free: free some space and run again, the bytes so far are "+
+			"kept: %w", need, dir, free, err)
 	}
 	return fmt.Errorf("cannot write the cache: %w", err)
 }

@@ -135,13 +135,13 @@ func TestFetchFaults(t *testing.T) {
 				return n < 3 && cut(s.serveHub, w, r, 3)
 			}
 		}},
-		{name: "longer by its header", wantErr: "offers 3145746 bytes where its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
+		{name: "longer by its header", wantErr: "offers 3145746 bytes, but its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				serve(big, func(b []byte) []byte { return append(b, 0) })(s, w, r)
 				return true
 			}
 		}},
-		{name: "shorter by its header", wantErr: "offers 3145744 bytes where its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
+		{name: "shorter by its header", wantErr: "offers 3145744 bytes, but its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				serve(big, func(b []byte) []byte { return b[1:] })(s, w, r)
 				return true
@@ -228,7 +228,7 @@ func TestFetchFaults(t *testing.T) {
 				return n == 1
 			}
 		}},
-		{name: "429 for an hour", wantErr: "asks to wait 1h0m0s; try again then", retry: true, atMost: time.Second, prepare: func(s *fakeHub) {
+		{name: "429 for an hour", wantErr: "asks to wait 1h0m0s: try again then", retry: true, atMost: time.Second, prepare: func(s *fakeHub) {
 			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.Header().Set("Retry-After", "3600")
 				w.WriteHeader(429)
@@ -312,7 +312,7 @@ func TestFetchFaults(t *testing.T) {
 				return true
 			}
 		}},
-		{name: "compressed", file: "README.md", wantErr: "compressed (gzip)", sent: -1, prepare: func(s *fakeHub) {
+		{name: "compressed", file: "README.md", wantErr: "compresses it (gzip)", sent: -1, prepare: func(s *fakeHub) {
 			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.Header().Set("Content-Encoding", "gzip")
 				w.Write(s.files["README.md"])
@@ -670,12 +670,12 @@ func TestFetchRefuses(t *testing.T) {
 			{"not listed", "no such file", File{Path: "other.json", BlobID: git}, nil},
 			{"pickle", "never pickles or code", File{Path: "x.bin", BlobID: git}, nil},
 			{"code", "never pickles or code", File{Path: "a/x.PY", BlobID: git}, nil},
-			{"evil name", "unfit as a file name", File{Path: "../../x.json", BlobID: git}, nil},
+			{"evil name", "not a file name", File{Path: "../../x.json", BlobID: git}, nil},
 			{"evil hash", "sha256", File{Path: "x.json", BlobID: git, SHA256: "../../x"}, nil},
-			{"evil commit", "not 40 hex digits", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Commit = "../.." }},
+			{"evil commit", "must be 40 hex digits", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Commit = "../.." }},
 			{"evil id", "not a hub repository", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Ref.ID = "../x" }},
 			{"negative size", "negative", File{Path: "x.json", BlobID: git, Size: -1}, nil},
-			{"too large for the disk", "needs 1152921504606846976 more bytes and", File{Path: "x.json", BlobID: git, SHA256: lfs, Size: 1 << 60}, nil},
+			{"too large for the disk", "needs 1152921504606846976 more bytes, but", File{Path: "x.json", BlobID: git, SHA256: lfs, Size: 1 << 60}, nil},
 		} {
 			l := good
 			l.Files = []File{test.file}

@@ -1,6 +1,6 @@
-// Package hub downloads files of a dataset or model repository of the Hugging Face hub into the standard cache, the one
-// that Python's huggingface_hub keeps: what Python has downloaded is found, offline too, and Python finds what was
-// downloaded here. Unlike Python it checks the hash of every file before the file gets its name in the cache.
+// Package hub downloads files of dataset and model repositories of the Hugging Face hub into the standard cache, which
+// it shares with Python's huggingface_hub: each finds what the other has downloaded, offline too. Unlike Python it
+// checks the hash of every file before the file gets its name in the cache.
 //
 //	h := hub.FromEnv()
 //	ref, err := hub.ParseRef(hub.Dataset, "owner/name@main")
@@ -24,30 +24,30 @@ import (
 	"restyle/internal/secret"
 )
 
-// Hub is a Hugging Face hub and the local cache of its files. The zero value lacks a cache; FromEnv fills everything
-// in. Its methods may be called from several goroutines and processes at once.
+// A Hub is a Hugging Face hub and the local cache of its files. The zero value has no cache; FromEnv fills in all
+// fields. Its methods are safe for concurrent use, also by several processes.
 type Hub struct {
 	// Endpoint is the hub's base URL. Empty means https://huggingface.co.
 	Endpoint string
-	// Token is the access token, empty for none. It is sent to the host of Endpoint alone, never to a host that the
-	// hub redirects to, and over plain http only to this machine.
+	// Token is the access token, empty for none. It is sent only to the host of Endpoint, never to a host that the hub
+	// redirects to, and over plain http only to this machine.
 	Token secret.Secret
-	// Cache is the cache directory, the one with models--owner--name folders in it.
+	// Cache is the cache directory, which holds directories models--owner--name.
 	Cache string
 	// Offline makes every call answer from the cache without touching the network.
 	Offline bool
 	// Client sends the requests; nil means http.DefaultClient. Its CheckRedirect and Jar are not used.
 	Client *http.Client
-	// Progress, when set, is called as bytes of a file arrive, from the goroutine that called Fetch.
+	// Progress, if not nil, is called as bytes of a file arrive, from the goroutine that called Fetch.
 	Progress func(Progress)
 }
 
-// Progress says how far the download of one file is.
+// Progress is the progress of the download of one file.
 type Progress struct {
 	// Name is the file's path in its repository.
 	Name string
-	// Done and Total count bytes. Done starts at what an earlier, broken download left and falls back to 0 where the
-	// file has to be started again.
+	// Done and Total count bytes. Done starts at the bytes of an earlier, interrupted download, and falls back to 0 if the
+	// file has to be downloaded from the start.
 	Done, Total int64
 }
 
@@ -62,7 +62,7 @@ const defaultEndpoint = "https://huggingface.co"
 //	HF_HUB_OFFLINE    1, true, yes or on: never touch the network
 //
 // and the older names HUGGING_FACE_HUB_TOKEN, HUGGINGFACE_HUB_CACHE and TRANSFORMERS_OFFLINE. A token file that cannot
-// be read counts as none. Without a home directory Cache stays empty, which Resolve and Fetch report.
+// be read counts as none. Without a home directory Cache stays empty, which is an error of Resolve and Fetch.
 func FromEnv() *Hub {
 	home := expand(os.Getenv("HF_HOME"))
 	if home == "" {
@@ -114,7 +114,7 @@ func isTrue(s string) bool {
 	return false
 }
 
-// expand replaces $VARIABLES and a leading ~. It is empty where ~ has no meaning.
+// expand replaces $VARIABLES and a leading ~. It returns "" if ~ has no meaning.
 func expand(path string) string {
 	if path == "~" || strings.HasPrefix(path, "~/") {
 		home, err := os.UserHomeDir()
@@ -126,8 +126,8 @@ func expand(path string) string {
 	return os.ExpandEnv(path)
 }
 
-// transport is http.DefaultTransport, but for refusing to dial link-local addresses: a cloud machine's metadata
-// service lives there and no hub does. The check is on the address dialled, after name resolution.
+// transport is http.DefaultTransport, but refuses to dial link-local addresses: a cloud machine has its metadata
+// service there, and no hub is there. It checks the address after name resolution.
 func transport() *http.Transport {
 	dialer := net.Dialer{Timeout: 30 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		host, _, err := net.SplitHostPort(address)
@@ -148,33 +148,33 @@ func transport() *http.Transport {
 	}
 }
 
-// endpoint is Endpoint, checked, without a slash at the end.
+// endpoint returns Endpoint, checked, without a trailing slash.
 func (h *Hub) endpoint() (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(firstOf(h.Endpoint, defaultEndpoint), "/"))
 	if err != nil {
-		// The parser's own message would repeat the value, and with it a password that may stand in it.
+		// The parser's own message would repeat the value, which may contain a password.
 		return nil, fmt.Errorf("the hub's address is not a URL: set HF_ENDPOINT to one like %s", defaultEndpoint)
 	}
 	switch {
 	case u.User != nil:
-		return nil, fmt.Errorf("the hub's address %s holds a user or password: leave it out and set HF_TOKEN", u.Host)
+		return nil, fmt.Errorf("the hub's address %s contains a user or password: remove it and set HF_TOKEN", u.Host)
 	case u.Scheme != "https" && u.Scheme != "http", u.Host == "", u.RawQuery != "", u.Fragment != "":
 		return nil, fmt.Errorf("%q is not the address of a hub: set HF_ENDPOINT to one like %s", u, defaultEndpoint)
 	case !h.Token.Empty() && !secret.Safe(u):
 		return nil, fmt.Errorf("refusing to send the token to %s over plain http: use https or unset HF_TOKEN", u.Host)
 	}
 	if strings.ContainsFunc(h.Token.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, fmt.Errorf("the hub token holds a space or a character that no token has: set HF_TOKEN again")
+		return nil, fmt.Errorf("the hub token contains a space or another character that no token has: set HF_TOKEN again")
 	}
 	return u, nil
 }
 
-// scrubError is the last thing done to an error before it leaves the package.
+// scrubError removes the token from an error before it leaves the package.
 func (h *Hub) scrubError(err *error) {
 	if *err == nil {
 		return
 	}
-	// The clean error stands alone: unwrapping must not give back the text that was hidden.
+	// The error is a new one: unwrapping it must not reveal the text.
 	text := (*err).Error()
 	if clean := h.Token.Scrub(text); clean != text {
 		*err = errors.New(clean)

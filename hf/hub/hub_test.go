@@ -65,7 +65,7 @@ func TestEndpoint(t *testing.T) {
 		"http://[::1]":                "",
 		"http://mirror.example":       "refusing to send the token",
 		"http://localhost.example":    "refusing to send the token",
-		"https://me:pass@mirror":      "holds a user or password",
+		"https://me:pass@mirror":      "contains a user or password",
 		"https://me:pass%zz@mirror":   "is not a URL",
 		"huggingface.co":              "is not the address of a hub",
 		"ftp://x":                     "is not the address of a hub",
@@ -95,7 +95,7 @@ func TestNoDowngrade(t *testing.T) {
 	server := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
 	defer server.Close()
 	h := &Hub{Endpoint: server.URL, Cache: t.TempDir(), Client: server.Client()}
-	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil || !strings.Contains(err.Error(), "not as safe") {
+	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil || !strings.Contains(err.Error(), "less safe") {
 		t.Errorf("error %v", err)
 	}
 	// A certificate that nobody vouches for ends it at once.

@@ -14,31 +14,31 @@ import (
 	"strings"
 )
 
-// Listing is what a repository holds at one commit.
+// A Listing lists the files of a repository at one commit.
 type Listing struct {
 	Ref Ref
-	// Commit is the commit that Ref.Revision stood for, 40 hex digits. Everything is fetched by it.
+	// Commit is the commit of Ref.Revision, 40 hex digits. Fetch uses it for every file.
 	Commit string
 	// Files are sorted by path.
 	Files []File
 }
 
-// File is one file of a repository.
+// A File is one file of a repository.
 type File struct {
 	// Path is relative, with slashes, and safe to join to a directory.
 	Path string
 	// Size is in bytes.
 	Size int64
-	// BlobID is the git blob hash, 40 hex digits. For a file in large-file storage it is that of its pointer.
+	// BlobID is the hash of the git blob, 40 hex digits. For a file in large-file storage it is that of the pointer.
 	BlobID string
 	// SHA256 is the content's hash, 64 hex digits, for files in large-file storage; empty for others.
 	SHA256 string
 }
 
-// etag is what the hub sends as the file's ETag, and with it the name of the file's blob in the cache.
+// etag returns the file's ETag on the hub, which is also the name of its blob in the cache.
 func (f File) etag() string { return firstOf(f.SHA256, f.BlobID) }
 
-// File gives the file of that path.
+// File returns the file of that path.
 func (l Listing) File(name string) (File, bool) {
 	i := slices.IndexFunc(l.Files, func(f File) bool { return f.Path == name })
 	if i < 0 {
@@ -47,13 +47,13 @@ func (l Listing) File(name string) (File, bool) {
 	return l.Files[i], true
 }
 
-// Match gives the files that at least one pattern matches, sorted by path. Patterns are path.Match's; one without a
-// slash is compared with the base name, so "*.parquet" matches in every directory.
+// Match returns the files that match at least one pattern, sorted by path. Patterns are those of path.Match; one
+// without a slash is matched against the base name, so "*.parquet" matches in every directory.
 func (l Listing) Match(patterns ...string) ([]File, error) {
 	var files []File
 	for _, p := range patterns {
 		if _, err := path.Match(p, ""); err != nil {
-			return nil, fmt.Errorf("%q is not a pattern of file names: %w", p, err)
+			return nil, fmt.Errorf("pattern %q of file names: %w", p, err)
 		}
 	}
 	for _, f := range l.Files {
@@ -71,16 +71,16 @@ func (l Listing) Match(patterns ...string) ([]File, error) {
 	return files, nil
 }
 
-// Limits on what a hub's listing may be.
+// Limits of the hub's responses.
 const (
-	maxAnswer  = 64 << 20 // bytes of one decompressed JSON answer
+	maxAnswer  = 64 << 20 // bytes of one decompressed JSON response
 	maxListing = 256 << 20
 	maxPages   = 1000 // the hub puts 1000 files on a page
 )
 
-// Resolve finds the commit that ref stands for and lists its files. Offline it takes the commit that the cache
-// recorded for the revision, and the files of the listing stored with it, or without one those that are there.
-// A commit's listing never changes, so one stored in the cache saves the request online too.
+// Resolve returns the commit and the files of ref. Offline it uses the commit that the cache recorded for the revision,
+// and the listing stored with it or, without one, the files that are there. The listing of a commit never changes, so
+// online, too, a stored one saves the request.
 func (h *Hub) Resolve(ctx context.Context, ref Ref) (l Listing, err error) {
 	defer h.scrubError(&err)
 	if err := ref.check(); err != nil {
@@ -96,14 +96,14 @@ func (h *Hub) Resolve(ctx context.Context, ref Ref) (l Listing, err error) {
 	commit, files, err := h.list(ctx, ref, repo)
 	if err != nil {
 		if _, e := repo.offline(ref); e == nil && Retryable(err) {
-			err = fmt.Errorf("%w; set HF_HUB_OFFLINE=1 to use what the cache has of it", err)
+			err = fmt.Errorf("%w; set HF_HUB_OFFLINE=1 to use the files in the cache", err)
 		}
 		return Listing{}, fmt.Errorf("%s: %w", ref, err)
 	}
 	return Listing{ref, commit, files}, nil
 }
 
-// list asks the hub for ref's commit and files.
+// list asks the hub for the commit and the files of ref.
 func (h *Hub) list(ctx context.Context, ref Ref, repo repo) (commit string, files []File, err error) {
 	endpoint, err := h.endpoint()
 	if err != nil {
@@ -120,7 +120,7 @@ func (h *Hub) list(ctx context.Context, ref Ref, repo repo) (commit string, file
 			return "", nil, notJSON(data, err)
 		}
 		if commit = info.SHA; !isHex(commit, 40) {
-			return "", nil, fmt.Errorf("the hub names commit %.50q, which is not 40 hex digits", commit)
+			return "", nil, fmt.Errorf("the hub names commit %.50q: must be 40 hex digits", commit)
 		}
 	}
 	if files, err := repo.readTree(commit); err == nil {
@@ -129,8 +129,8 @@ func (h *Hub) list(ctx context.Context, ref Ref, repo repo) (commit string, file
 	if files, err = h.tree(ctx, ref, api+"/tree/"+commit); err != nil {
 		return "", nil, err
 	}
-	// Only to save a request the next time, and to tell offline what is missing: a cache that cannot be written is
-	// reported when a file has to be.
+	// This only saves a request the next time, and tells which files are missing when offline. If the cache cannot be
+	// written, Fetch reports that when it has to.
 	repo.writeTree(commit, files)
 	return commit, files, nil
 }
@@ -141,7 +141,7 @@ func (h *Hub) tree(ctx context.Context, ref Ref, base string) ([]File, error) {
 	query, seen, total := "recursive=true", map[string]bool{}, 0
 	for query != "" {
 		if seen[query] || len(seen) == maxPages {
-			return nil, fmt.Errorf("the listing has no end: stopped after %d pages and %d files", len(seen), len(files))
+			return nil, fmt.Errorf("the listing does not end: stopped after %d pages and %d files", len(seen), len(files))
 		}
 		seen[query] = true
 		data, header, err := h.ask(ctx, ref, base+"?"+query)
@@ -149,7 +149,7 @@ func (h *Hub) tree(ctx context.Context, ref Ref, base string) ([]File, error) {
 			return nil, err
 		}
 		if total += len(data); total > maxListing {
-			return nil, fmt.Errorf("the listing is longer than %d MiB", maxListing>>20)
+			return nil, fmt.Errorf("the listing is larger than %d MiB", maxListing>>20)
 		}
 		page, err := parseTree(data)
 		if err != nil {
@@ -163,7 +163,7 @@ func (h *Hub) tree(ctx context.Context, ref Ref, base string) ([]File, error) {
 	return sorted(files)
 }
 
-// sorted sorts files by path; a path that comes twice is an error, for it is not known which to believe.
+// sorted sorts files by path. A path that occurs twice is an error, because either could be wrong.
 func sorted(files []File) ([]File, error) {
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	for i := 1; i < len(files); i++ {
@@ -174,12 +174,12 @@ func sorted(files []File) ([]File, error) {
 	return files, nil
 }
 
-// parseTree reads one page of the hub's tree API: an array of files and directories. Entries are read one at a time
-// and the first bad one ends it, so that what is allocated stays in proportion to data.
+// parseTree reads one page of the hub's tree API: an array of files and directories. It reads entries one at a time and
+// stops at the first bad one, so that allocations stay proportional to data.
 func parseTree(data []byte) ([]File, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		return nil, notJSON(data, errors.Join(err, errors.New("want an array of files")))
+		return nil, notJSON(data, errors.Join(err, errors.New("must be an array of files")))
 	}
 	var files []File
 	for dec.More() {
@@ -195,7 +195,7 @@ func parseTree(data []byte) ([]File, error) {
 			return nil, notJSON(data, err)
 		}
 		if entry.Type != "file" && entry.Type != "directory" {
-			return nil, fmt.Errorf("the listing has an entry of type %.50q; want file or directory", entry.Type)
+			return nil, fmt.Errorf("the listing has an entry of type %.50q: must be file or directory", entry.Type)
 		}
 		if entry.Type == "directory" {
 			continue
@@ -227,17 +227,17 @@ func (f File) check() error {
 	case why != "":
 		return fmt.Errorf("the listing names a file %.300q: %s", f.Path, why)
 	case f.Size < 0:
-		return fmt.Errorf("the listing gives %.300q no size, or a negative one", f.Path)
+		return fmt.Errorf("the listing has no size of %.300q, or a negative one", f.Path)
 	case !isHex(f.BlobID, 40):
-		return fmt.Errorf("the listing gives %.300q the git hash %.100q; want 40 hex digits", f.Path, f.BlobID)
+		return fmt.Errorf("the listing gives %.300q the git hash %.100q: must be 40 hex digits", f.Path, f.BlobID)
 	case f.SHA256 != "" && !isHex(f.SHA256, 64):
-		return fmt.Errorf("the listing gives %.300q the sha256 %.100q; want 64 hex digits", f.Path, f.SHA256)
+		return fmt.Errorf("the listing gives %.300q the sha256 %.100q: must be 64 hex digits", f.Path, f.SHA256)
 	}
 	return nil
 }
 
-// nextPage takes the query of the next page out of a Link header (RFC 8288), "" where there is none. Only the query is
-// used: the next page is asked of the same address as the first, whatever the header says.
+// nextPage returns the query of the next page from a Link header (RFC 8288), "" if there is none. It uses only the
+// query, so the next page comes from the same address as the first, whatever the header says.
 func nextPage(header http.Header) (string, error) {
 	for _, link := range header.Values("Link") {
 		for part := range strings.SplitSeq(link, "<") {
@@ -255,10 +255,11 @@ func nextPage(header http.Header) (string, error) {
 	return "", nil
 }
 
-// notJSON says what came instead, because a proxy's or a login's web page is the usual reason.
+// notJSON returns an error for a response that is not JSON. Usually it is the web page of a proxy or a login.
 func notJSON(data []byte, err error) error {
 	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
-		return errors.New("the hub answered with a web page instead of JSON: check HF_ENDPOINT, and whether a proxy or a login page is in between")
+		return errors.New("the hub answered with a web page instead of JSON: check HF_ENDPOINT, and for a proxy or a login " +
+			"page in between")
 	}
-	return fmt.Errorf("the hub's answer is not the JSON that it should be: %.300s", err) // which may quote a number of any length
+	return fmt.Errorf("the hub's answer is not the expected JSON: %.300s", err) // which may quote a number of any length
 }

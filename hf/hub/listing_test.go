@@ -65,11 +65,11 @@ func TestResolveFaults(t *testing.T) {
 		hook       hook
 	}{
 		{"web page", "a web page instead of JSON", answer(200, "\n<!DOCTYPE html><html>log in</html>")},
-		{"nothing", "is not the JSON", answer(200, "")},
-		{"cut JSON", "is not the JSON", answer(200, `{"sha":"111`)},
-		{"sha of another type", "is not the JSON", answer(200, `{"sha":5}`)},
-		{"no sha", "which is not 40 hex digits", answer(200, `{"id":"owner/name"}`)},
-		{"evil sha", "which is not 40 hex digits", answer(200, `{"sha":"../../../../../../../../../../etc/passwd"}`)},
+		{"nothing", "is not the expected JSON", answer(200, "")},
+		{"cut JSON", "is not the expected JSON", answer(200, `{"sha":"111`)},
+		{"sha of another type", "is not the expected JSON", answer(200, `{"sha":5}`)},
+		{"no sha", "must be 40 hex digits", answer(200, `{"id":"owner/name"}`)},
+		{"evil sha", "must be 40 hex digits", answer(200, `{"sha":"../../../../../../../../../../etc/passwd"}`)},
 		{"token as sha", "[redacted]", answer(200, `{"sha":"0123456789012345678901234567890123`+canary+`"}`)},
 		{"token as sha, escaped", "[redacted]", answer(200, `{"sha":"\u0068`+canary[1:]+`"}`)},
 		{"private or absent", "does not exist, or the token has no access", answer(404, "", "X-Error-Code", "RepoNotFound")},
@@ -80,13 +80,13 @@ func TestResolveFaults(t *testing.T) {
 		{"forbidden", "forbids access (403)", answer(403, "")},
 		{"teapot", `answered 418 I'm a teapot: "short and stout"`, answer(418, "", "X-Error-Message", "short and stout")},
 		{"busy", "gave up after 6 tries: hub.localhost answered 503", answer(503, "")},
-		{"tree is an object", "is not the JSON", tree(`{}`)},
-		{"tree is cut", "is not the JSON", tree(`[{"type":"file","oid":"` + commit1 + `","size":1,"path":"a"}`)},
+		{"tree is an object", "is not the expected JSON", tree(`{}`)},
+		{"tree is cut", "is not the expected JSON", tree(`[{"type":"file","oid":"` + commit1 + `","size":1,"path":"a"}`)},
 		{"evil name", `"../../.bashrc": a part of it is empty, "." or ".."`, tree(`[{"type":"file","oid":"` + commit1 + `","size":1,"path":"../../.bashrc"}]`)},
 		{"twice", `names "a" twice`, tree(`[{"type":"file","oid":"` + commit1 + `","size":1,"path":"a"},{"type":"file","oid":"` + commit2 + `","size":1,"path":"a"}]`)},
-		{"same page for ever", "has no end: stopped after 2 pages", tree(`[]`, "Link", `<http://x/y?recursive=true&cursor=a>; rel="next"`)},
+		{"same page for ever", "does not end: stopped after 2 pages", tree(`[]`, "Link", `<http://x/y?recursive=true&cursor=a>; rel="next"`)},
 		{"next page without a query", "is not a URL with a query", tree(`[]`, "Link", `<http://x/y>; rel="next"`)},
-		{"pages for ever", "has no end: stopped after 1000 pages", func(s *fakeHub, w http.ResponseWriter, r *http.Request, n int) bool {
+		{"pages for ever", "does not end: stopped after 1000 pages", func(s *fakeHub, w http.ResponseWriter, r *http.Request, n int) bool {
 			return tree(`[]`, "Link", fmt.Sprintf(`<?cursor=%d>; rel="next"`, n))(s, w, r, n)
 		}},
 		{"bomb", "longer than 64 MiB", func(s *fakeHub, w http.ResponseWriter, r *http.Request, n int) bool {
@@ -178,25 +178,25 @@ func TestMatch(t *testing.T) {
 
 // entries that parseTree must refuse, and what it must say.
 var badEntries = map[string]string{
-	`{"type":"file","oid":"@","size":-1,"path":"a"}`:                  "no size, or a negative one",
-	`{"type":"file","oid":"@","path":"a"}`:                            "no size, or a negative one",
-	`{"type":"file","oid":"@","size":null,"path":"a"}`:                "no size, or a negative one",
-	`{"type":"file","oid":"@","size":9223372036854775808,"path":"a"}`: "is not the JSON",
-	`{"type":"file","oid":"@","size":1e3,"path":"a"}`:                 "is not the JSON",
-	`{"type":"file","oid":"@","size":1.5,"path":"a"}`:                 "is not the JSON",
-	`{"type":"file","oid":"@","size":"1","path":"a"}`:                 "is not the JSON",
-	`{"type":"file","oid":7,"size":1,"path":"a"}`:                     "is not the JSON",
-	`{"type":"file","oid":"","size":1,"path":"a"}`:                    "want 40 hex digits",
-	`{"type":"file","oid":"../../x","size":1,"path":"a"}`:             "want 40 hex digits",
-	`{"type":"link","oid":"@","size":1,"path":"a"}`:                   "want file or directory",
-	`{}`: "want file or directory",
-	`5`:  "is not the JSON",
-	`[]`: "is not the JSON",
+	`{"type":"file","oid":"@","size":-1,"path":"a"}`:                  "or a negative one",
+	`{"type":"file","oid":"@","path":"a"}`:                            "or a negative one",
+	`{"type":"file","oid":"@","size":null,"path":"a"}`:                "or a negative one",
+	`{"type":"file","oid":"@","size":9223372036854775808,"path":"a"}`: "is not the expected JSON",
+	`{"type":"file","oid":"@","size":1e3,"path":"a"}`:                 "is not the expected JSON",
+	`{"type":"file","oid":"@","size":1.5,"path":"a"}`:                 "is not the expected JSON",
+	`{"type":"file","oid":"@","size":"1","path":"a"}`:                 "is not the expected JSON",
+	`{"type":"file","oid":7,"size":1,"path":"a"}`:                     "is not the expected JSON",
+	`{"type":"file","oid":"","size":1,"path":"a"}`:                    "must be 40 hex digits",
+	`{"type":"file","oid":"../../x","size":1,"path":"a"}`:             "must be 40 hex digits",
+	`{"type":"link","oid":"@","size":1,"path":"a"}`:                   "must be file or directory",
+	`{}`: "must be file or directory",
+	`5`:  "is not the expected JSON",
+	`[]`: "is not the expected JSON",
 	`{"type":"file","oid":"@","size":1,"path":"a","lfs":{}}`:                   "no size",
-	`{"type":"file","oid":"@","size":1,"path":"a","lfs":{"size":1}}`:           "want 64 hex digits",
-	`{"type":"file","oid":"@","size":1,"path":"a","lfs":{"oid":"","size":1}}`:  "want 64 hex digits",
-	`{"type":"file","oid":"@","size":1,"path":"a","lfs":{"oid":"@","size":1}}`: "want 64 hex digits",
-	`{"type":"file","oid":"@","size":1,"path":"a","lfs":7}`:                    "is not the JSON",
+	`{"type":"file","oid":"@","size":1,"path":"a","lfs":{"size":1}}`:           "must be 64 hex digits",
+	`{"type":"file","oid":"@","size":1,"path":"a","lfs":{"oid":"","size":1}}`:  "must be 64 hex digits",
+	`{"type":"file","oid":"@","size":1,"path":"a","lfs":{"oid":"@","size":1}}`: "must be 64 hex digits",
+	`{"type":"file","oid":"@","size":1,"path":"a","lfs":7}`:                    "is not the expected JSON",
 }
 
 func TestParseTreeRefuses(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"restyle/internal/disk"
 )
 
-// lock waits for the lock on a blob, the one that Python's filelock takes. The file stays, because filelock does not
-// notice that a file was removed. On a file system without locks, two downloads at once may spoil each other's part
-// file, which the hash finds; a spoilt file never gets a name.
+// lock waits for the lock of a blob, which is the one of Python's filelock. It leaves the file there, because filelock
+// does not notice that a file was removed. On a file system without locks, two downloads at once may damage the part
+// that they share. Its hash shows that, and a damaged file never gets a name.
 func (r repo) lock(ctx context.Context, etag string) (*disk.File, error) {
 	if err := os.MkdirAll(r.locks, 0o777); err != nil {
 		return nil, fmt.Errorf("cannot write the cache: %w", err)
@@ -24,6 +24,6 @@ func (r repo) lock(ctx context.Context, etag string) (*disk.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the cache: %w", err)
 	}
-	f.Chmod(0o664) // by its owner, whatever the umask: users of one group who share a cache wait for each other
+	f.Chmod(0o664) // its owner sets this, whatever the umask: users of one group who share a cache wait for each other
 	return f, nil
 }

@@ -13,17 +13,17 @@ import (
 	"restyle/internal/disk"
 )
 
-// part is a file that is being downloaded, and the hash of what is there of it.
+// part is a file that is being downloaded, with the hash of its bytes so far.
 type part struct {
 	*disk.Pending
 	file   File
 	sum    hash.Hash
 	done   int64
-	joined bool   // holds bytes of more than one answer
-	etag   string // of the answer that the bytes came with, "" when not known
+	joined bool   // has bytes of more than one response
+	etag   string // of the response that the bytes came with, "" if unknown
 }
 
-// openPart opens or creates the part of a blob and hashes what an earlier download left there.
+// openPart opens or creates the part of a blob, and hashes the bytes that an earlier download left there.
 func openPart(ctx context.Context, root *os.Root, blob string, f File) (*part, error) {
 	file, err := disk.Resume(root, blob+".incomplete", blob, 0o666)
 	if err != nil {
@@ -42,7 +42,7 @@ func openPart(ctx context.Context, root *os.Root, blob string, f File) (*part, e
 	return p, nil
 }
 
-// newHash is sha256 of the content for large-file storage, and git's hash of a blob otherwise.
+// newHash returns sha256 for content in large-file storage, and git's hash of a blob for other files.
 func (f File) newHash() hash.Hash {
 	if f.SHA256 != "" {
 		return sha256.New()
@@ -61,7 +61,7 @@ func (p *part) append(b []byte) error {
 	return err
 }
 
-// reset empties the part to start from nothing.
+// reset empties the part, to start over.
 func (p *part) reset() error {
 	if err := p.Truncate(0); err != nil {
 		return err

@@ -6,16 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// Kind is what a repository holds.
+// Kind is a kind of repository.
 type Kind string
 
-// The kinds of repository that can be read.
+// The kinds of repository that Resolve can read.
 const (
 	Model   Kind = "model"
 	Dataset Kind = "dataset"
 )
 
-// Ref names a repository at a revision.
+// A Ref names a revision of a repository.
 type Ref struct {
 	Kind Kind
 	// ID is "owner/name", or "name" for the few repositories without an owner.
@@ -24,11 +24,11 @@ type Ref struct {
 	Revision string
 }
 
-// String is "dataset owner/name@revision", for messages.
+// String returns "dataset owner/name@revision", for messages.
 func (r Ref) String() string { return fmt.Sprintf("%s %s@%s", r.Kind, r.ID, r.Revision) }
 
-// ParseRef reads "owner/name" or "owner/name@revision"; the revision is "main" where none is given. What it accepts
-// is safe as part of a URL and of a file name.
+// ParseRef parses "owner/name" or "owner/name@revision". The default revision is "main". Both are safe as part of a URL
+// and of a file name.
 func ParseRef(kind Kind, s string) (Ref, error) {
 	id, revision, found := strings.Cut(s, "@")
 	if !found {
@@ -40,19 +40,19 @@ func ParseRef(kind Kind, s string) (Ref, error) {
 
 func (r Ref) check() error {
 	if r.Kind != Model && r.Kind != Dataset {
-		return fmt.Errorf("%q is not a kind of repository: use %q or %q", r.Kind, Model, Dataset)
+		return fmt.Errorf("kind of repository %q: must be %q or %q", r.Kind, Model, Dataset)
 	}
 	if why := wrongID(r.ID); why != "" {
-		return fmt.Errorf("%q is not a hub repository: %s; give it as owner/name or owner/name@revision", r.ID, why)
+		return fmt.Errorf("%q is not a hub repository: %s: give owner/name or owner/name@revision", r.ID, why)
 	}
 	if why := wrongRevision(r.Revision); why != "" {
-		return fmt.Errorf("%q is not a revision of %s: %s; give a branch, a tag or a commit", r.Revision, r.ID, why)
+		return fmt.Errorf("%q is not a revision of %s: %s: give a branch, a tag or a commit", r.Revision, r.ID, why)
 	}
 	return nil
 }
 
-// wrongID follows the rules of huggingface_hub's validate_repo_id. "--" is what separates the parts of an ID in the
-// cache's folder names, so an ID that held it would be ambiguous there.
+// wrongID follows the rules of huggingface_hub's validate_repo_id. "--" separates the parts of an ID in the cache's
+// directory names, so an ID with "--" would be ambiguous there.
 func wrongID(id string) string {
 	parts := strings.Split(id, "/")
 	switch {
@@ -80,7 +80,7 @@ func wrongID(id string) string {
 	return ""
 }
 
-// wrongRevision follows git-check-ref-format, and the path rules because the revision becomes refs/<revision>.
+// wrongRevision follows git-check-ref-format, and the rules for paths, because the revision becomes refs/<revision>.
 func wrongRevision(revision string) string {
 	if why := wrongPath(revision); why != "" {
 		return why
@@ -96,8 +96,8 @@ func wrongRevision(revision string) string {
 	return ""
 }
 
-// wrongPath says why a repository's path must not become a path on disk, under the rules of POSIX and of Windows,
-// since a cache may be read on another system than it was written on. It is empty for a good path.
+// wrongPath returns the reason why a repository's path must not become a path on disk, "" if it may. It applies the
+// rules of POSIX and of Windows, because a cache may be read on another system than it was written on.
 func wrongPath(path string) string {
 	switch {
 	case path == "":
@@ -127,7 +127,7 @@ func wrongPath(path string) string {
 	return ""
 }
 
-// isHex tells whether s is n lower-case hex digits: 40 for a commit or git blob, 64 for a sha256.
+// isHex reports whether s is n lower-case hex digits: 40 for a commit or git blob, 64 for a sha256.
 func isHex(s string, n int) bool {
 	return len(s) == n && strings.Trim(s, "0123456789abcdef") == ""
 }

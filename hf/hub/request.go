@@ -19,27 +19,27 @@ const (
 	jsonTimeout  = 3 * time.Minute  // for a whole JSON answer
 	maxRedirects = 10
 	maxTries     = 6
-	maxWait      = 10 * time.Minute // the longest Retry-After that is waited out
-	worthwhile   = 1 << 20          // bytes that make a broken try count as progress
+	maxWait      = 10 * time.Minute // the longest Retry-After that get waits
+	worthwhile   = 1 << 20          // a failed try with this many bytes counts as progress
 )
 
-// transient is an error that another try may not meet.
+// transient is an error that another try may avoid.
 type transient struct {
 	error
-	wait time.Duration // what the server asked for, 0 for nothing
+	wait time.Duration // that the server asked for, 0 if it did not
 }
 
 func (t transient) Unwrap() error { return t.error }
 
-// Retryable tells whether err came from the network or from a hub that is down or busy, so that the same call may
+// Retryable reports whether err came from the network, or from a hub that is down or busy, so that the same call may
 // succeed later.
 func Retryable(err error) bool {
 	var t transient
 	return errors.As(err, &t)
 }
 
-// retry calls try until it succeeds, fails for good, or has failed maxTries times without gaining a worthwhile number
-// of bytes in between.
+// retry calls try until it succeeds, fails for good, or has failed maxTries times without a worthwhile number of bytes
+// in between.
 func retry(ctx context.Context, try func() (gained int64, err error)) error {
 	failures := 0
 	for {
@@ -61,9 +61,9 @@ func retry(ctx context.Context, try func() (gained int64, err error)) error {
 			return fmt.Errorf("gave up after %d tries: %w", maxTries, err)
 		}
 		wait := time.Second / 2 << failures // 1 s to 16 s
-		wait -= rand.N(wait / 2)            // so that many clients do not come back together
+		wait -= rand.N(wait / 2)            // so that clients do not retry in step
 		if t.wait > maxWait {
-			return fmt.Errorf("the server asks to wait %s; try again then: %w", t.wait.Round(time.Second), err)
+			return fmt.Errorf("the server asks to wait %s: try again then: %w", t.wait.Round(time.Second), err)
 		}
 		if err := sleep(ctx, max(wait, t.wait)); err != nil {
 			return err
@@ -82,11 +82,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answer is a response whose body ends in an error when no byte comes for stallTimeout.
+// answer is a response. Its body fails if no byte arrives for stallTimeout.
 type answer struct {
 	*http.Response
-	// hub holds the headers of the last response that came from the hub itself. Before it redirects to a CDN, that is
-	// the one that knows the repository's commit and the file's hash.
+	// hub has the headers of the last response from the hub itself. Before it redirects to a CDN, that has the
+	// repository's commit and the file's hash.
 	hub     http.Header
 	fromHub bool
 	ctx     context.Context
@@ -112,7 +112,7 @@ func (a *answer) Close() error {
 	return a.Body.Close()
 }
 
-// get asks for address and follows redirects. It does so itself because Go's client hands an Authorization header on
+// get requests an address and follows redirects. It does so itself because Go's client forwards an Authorization header
 // to subdomains of the first host, and the hub's CDN is one.
 func (h *Hub) get(ctx context.Context, address string, header http.Header) (*answer, error) {
 	endpoint, err := h.endpoint()
@@ -155,7 +155,7 @@ func (h *Hub) get(ctx context.Context, address string, header http.Header) (*ans
 			return nil, transient{error: err}
 		}
 		a.stall.Reset(stallTimeout)
-		// On arrival, before anything is quoted in part: half a token would not be recognised any more.
+		// On arrival, before anything is quoted in part: scrubbing would not recognize half a token.
 		for _, values := range a.Header {
 			for i, v := range values {
 				values[i] = h.Token.Scrub(v)
@@ -174,7 +174,7 @@ func (h *Hub) get(ctx context.Context, address string, header http.Header) (*ans
 		if err != nil || next.Host == "" || next.Scheme != "https" && next.Scheme != target.Scheme {
 			a.Close()
 			// Without the address: a CDN's carries a signature.
-			return nil, fmt.Errorf("%s redirects to an address that is not a web address or not as safe", target.Host)
+			return nil, fmt.Errorf("%s redirects to an address that is not a web address, or less safe", target.Host)
 		}
 		next.User = nil
 		target = next
@@ -183,8 +183,8 @@ func (h *Hub) get(ctx context.Context, address string, header http.Header) (*ans
 	return nil, fmt.Errorf("%s redirects without end: stopped after %d redirects", endpoint.Host, maxRedirects)
 }
 
-// lost says why a connection failed: the reason that its context was given, or the network's own, without the address,
-// which may hold a signature.
+// lost returns why a connection failed: the cause of its context, or the network's error without the address, which may
+// contain a signature.
 func lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -196,7 +196,7 @@ func lost(ctx context.Context, err error) error {
 	return err
 }
 
-// ask asks the hub's API and gives the answer's bytes and headers.
+// ask sends a request to the hub's API, and returns body and headers of the response.
 func (h *Hub) ask(ctx context.Context, ref Ref, address string) (data []byte, header http.Header, err error) {
 	err = retry(ctx, func() (int64, error) {
 		ctx, cancel := context.WithTimeout(ctx, jsonTimeout)
@@ -222,35 +222,39 @@ func (h *Hub) ask(ctx context.Context, ref Ref, address string) (data []byte, he
 	return data, header, err
 }
 
-// refused turns a status other than success into an error that says what to do.
+// refused returns the error for a status other than success, with what to do.
 func (h *Hub) refused(a *answer, ref Ref) error {
 	code, status, host := a.Header.Get("X-Error-Code"), a.StatusCode, a.Request.URL.Host
 	switch {
 	case !a.fromHub && (status == 401 || status == 403 || status == 404):
-		// A CDN's signed address has run out; the next try gets a new one from the hub.
+		// The CDN's signed address has expired. The next try gets a new one from the hub.
 		return transient{error: fmt.Errorf("%s refused the download (%d)", host, status)}
 	case status == 408, status == 425, status == 429, status >= 500:
 		err := fmt.Errorf("%s answered %d %s", host, status, http.StatusText(status))
 		return transient{err, retryAfter(a.Header.Get("Retry-After"))}
 	case code == "GatedRepo":
-		return fmt.Errorf("the repository is gated: ask for access on its page at %s, then set HF_TOKEN to a token of that account", host)
+		return fmt.Errorf("the repository is gated: ask for access on its page at %s, then set HF_TOKEN to a token of that "+
+			"account", host)
 	case code == "RevisionNotFound":
 		return fmt.Errorf("the repository has no revision %q", ref.Revision)
 	case code == "EntryNotFound":
 		return errors.New("the repository has no such file")
 	case status == 401 && !h.Token.Empty() && code != "RepoNotFound":
-		return errors.New("the hub does not accept the token (401): set HF_TOKEN to a valid one, or unset it for public repositories")
+		return errors.New("the hub does not accept the token (401): set HF_TOKEN to a valid one, or unset it for public " +
+			"repositories")
 	case (status == 401 || status == 404) && h.Token.Empty():
-		return fmt.Errorf("the repository does not exist or is private (%d): check its name, and set HF_TOKEN if it is private", status)
+		return fmt.Errorf("the repository does not exist or is private (%d): check its name, and set HF_TOKEN if it is "+
+			"private", status)
 	case status == 401, status == 404:
-		return fmt.Errorf("the repository does not exist, or the token has no access to it (%d): check its name and the token's rights", status)
+		return fmt.Errorf("the repository does not exist, or the token has no access to it (%d): check its name and the "+
+			"token's rights", status)
 	case status == 403:
 		return fmt.Errorf("the hub forbids access (403)%s: check what the token may read", a.said())
 	}
 	return fmt.Errorf("%s answered %d %s%s", host, status, http.StatusText(status), a.said())
 }
 
-// said quotes the hub's own message.
+// said returns the hub's own message, quoted.
 func (a *answer) said() string {
 	message := a.Header.Get("X-Error-Message")
 	if message == "" {
@@ -259,7 +263,7 @@ func (a *answer) said() string {
 	return fmt.Sprintf(": %.200q", message)
 }
 
-// retryAfter reads seconds or a date.
+// retryAfter parses seconds or a date.
 func retryAfter(value string) time.Duration {
 	if seconds, err := strconv.Atoi(strings.TrimSpace(value)); err == nil {
 		return time.Duration(min(max(seconds, 0), 1e6)) * time.Second

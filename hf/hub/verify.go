@@ -17,19 +17,20 @@ import (
 	"restyle/internal/disk"
 )
 
-// errDamaged is the error of a cached file whose bytes are not those that its name stands for.
+// errDamaged means that the bytes of a cached file do not match its name.
 var errDamaged = errors.New("the cached file is damaged")
 
-// unsettled is how long after a change of a file its times may not show another: file systems count in steps of up to 2 s.
+// unsettled is how long after one change of a file its times may not show another: file systems have steps of up to 2
+// s.
 var unsettled = 2 * time.Second
 
-// cached gives the path of a file, and no error if it is there with the size and hash that it should have, through links of any kind: a
-// user may keep parts of the cache on another disk, and Python may share blobs between repositories. A file that is absent
-// or of another size is an fs.ErrNotExist, one of another hash errDamaged. A file without a known hash (offline, in a
-// snapshot without links) is taken as it is.
+// cached returns the path of a file, and no error if it is there with the expected size and hash. It follows all links:
+// a user may keep parts of the cache on another disk, and Python may share blobs between repositories. If the file is
+// absent or has another size, the error is fs.ErrNotExist; if it has another hash, errDamaged. A file without a known
+// hash (offline, in a snapshot without links) is not checked.
 //
-// Hashing takes about a second for each gigabyte, so a file that was right is hashed again only when it has changed since:
-// verified/<etag> holds what stateOf gave then. No program can set back a file's time of the last change.
+// Hashing takes about a second per gigabyte, so cached hashes a good file again only after it has changed:
+// verified/<etag> holds what stateOf returned then. No program can set back the time of a file's last change.
 func (r repo) cached(ctx context.Context, name string, f File) (local string, err error) {
 	local = filepath.Join(r.dir, filepath.FromSlash(name))
 	info, err := os.Stat(local)
@@ -58,10 +59,10 @@ func (r repo) cached(ctx context.Context, name string, f File) (local string, er
 		return local, err
 	}
 	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
-		return local, fmt.Errorf("%w: the hash of %s is %s where the listing has %s", errDamaged, local, got, want)
+		return local, fmt.Errorf("%w: the hash of %s is %s, but the listing has %s", errDamaged, local, got, want)
 	}
 	if time.Since(changed) >= unsettled {
-		// Only to save time: a cache that cannot be written serves all the same.
+		// This only saves time, and a cache that cannot be written is still good to read.
 		if root, err := os.OpenRoot(r.dir); err == nil {
 			replace(root, record, []byte(state))
 			root.Close()
@@ -70,8 +71,8 @@ func (r repo) cached(ctx context.Context, name string, f File) (local string, er
 	return local, nil
 }
 
-// stateOf returns what changes if a program changes the file: its size, time of modification, time of the last change and
-// inode, as a line; and the third of them.
+// stateOf returns a line that changes if a program changes the file: its size, time of modification, time of the last
+// change and inode. It also returns the third of these.
 func stateOf(path string) (line string, changed time.Time, err error) {
 	var s unix.Stat_t
 	if err := unix.Stat(path, &s); err != nil {
@@ -81,9 +82,9 @@ func stateOf(path string) (line string, changed time.Time, err error) {
 	return fmt.Sprintln(s.Size, s.Mtim.Nano(), changed.UnixNano(), s.Ino), changed, nil
 }
 
-// copyHash feeds sum from r until its end, or until it has had more than most bytes. It returns how many it had.
-func copyHash(ctx context.Context, sum hash.Hash, r io.Reader, most int64) (done int64, err error) {
-	for n, chunk := int64(1), int64(16<<20); n > 0 && done <= most; done += n {
+// copyHash feeds sum from r until its end, but stops after more than limit bytes. It returns the number of bytes.
+func copyHash(ctx context.Context, sum hash.Hash, r io.Reader, limit int64) (done int64, err error) {
+	for n, chunk := int64(1), int64(16<<20); n > 0 && done <= limit; done += n {
 		if n, err = io.CopyN(sum, r, chunk); ctx.Err() != nil {
 			return done, context.Cause(ctx)
 		}

@@ -48,7 +48,7 @@ func TestDamagedCache(t *testing.T) {
 				flip(t, local)
 				_, err = s.get(t.Context(), &offline, name)
 				if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "the hash of "+local+" is ") ||
-					!strings.Contains(err.Error(), "listing has "+s.etag(name)+", and offline (--offline, HF_HUB_OFFLINE)") {
+					!strings.Contains(err.Error(), "listing has "+s.etag(name)+", and offline (HF_HUB_OFFLINE)") {
 					t.Errorf("%s, %s: offline: %v", by, name, err)
 				}
 				if _, err := s.get(t.Context(), h, name); err != nil {
@@ -64,7 +64,7 @@ func TestDamagedCache(t *testing.T) {
 				flip(t, local)
 				s.files[name] = append([]byte{'x'}, s.files[name][1:]...)
 				_, err = s.get(t.Context(), h, name)
-				if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "could not be fetched again: ") {
+				if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "downloading it again failed: ") {
 					t.Errorf("%s, %s: a hub with another file: %v", by, name, err)
 				}
 			})

@@ -48,7 +48,7 @@ var filesMutants = []mutant{
 	{"files/link-to-parent-followed", "hf/files.go", "filepath.IsLocal(rel)", "!filepath.IsAbs(rel)", "./hf"},
 	{"files/link-to-any-blobs", "hf/files.go", "filepath.Dir(blobs)), \"models--\")", "filepath.Dir(blobs)), \"\")", "./hf"},
 	{"files/weights-not-linked", "hf/files.go", "if filepath.Ext(name) != \".safetensors\" {", "{", "./hf"},
-	{"files/companions-unseen", "hf/open.go", "for _, file := range companions { // what", "for _, file := range companions[:0] { // what", "./hf"},
+	{"files/companions-unseen", "hf/open.go", "for _, file := range companions { // find", "for _, file := range companions[:0] { // what", "./hf"},
 	{"files/any-kind-opened", "internal/disk/read.go", "!info.Mode().IsRegular()", "info.Mode().IsDir()", "./internal/disk"},
 
 	{"files/save-unsynced", "hf/staging.go", "err = f.Sync()", "err = nil", "./hf"},
