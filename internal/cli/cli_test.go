@@ -78,3 +78,16 @@ func TestHelp(t *testing.T) {
 		}
 	}
 }
+
+// TestFirst wants the flags that matter most at the beginning of the help, and nowhere else in it.
+func TestFirst(t *testing.T) {
+	var out bytes.Buffer
+	f, _, _, _ := sample(&out)
+	f.First("Most used", "wait", "rows")
+	f.Parse([]string{"-h"})
+	text := out.String()
+	most, wait, rows, second := strings.Index(text, "\nMost used\n"), strings.Index(text, "--wait"), strings.Index(text, "--rows"), strings.Index(text, "\nSecond\n")
+	if !(0 <= most && most < wait && wait < rows && rows < second) || strings.Count(text, "--wait") != 1 || strings.Contains(text, "\nFirst\n") {
+		t.Errorf("the help is\n%s", text)
+	}
+}
