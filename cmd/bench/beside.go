@@ -9,25 +9,26 @@ import (
 	"strings"
 )
 
-// A besideStep is what another program is told of a step on its standard input, as one JSON object.
+// A besideStep describes a step to another program, as one JSON object on its standard input.
 type besideStep struct {
 	Config     json.RawMessage `json:"config"`     // the model's config.json
-	Batch      int             `json:"batch"`      // sequences of a pass
-	Seq        int             `json:"seq"`        // tokens of each
-	Accumulate int             `json:"accumulate"` // passes of a step
-	Trained    []string        `json:"trained"`    // patterns of the parameters that are trained; none: all
+	Batch      int             `json:"batch"`      // sequences per pass
+	Seq        int             `json:"seq"`        // tokens per sequence
+	Accumulate int             `json:"accumulate"` // passes per step
+	Trained    []string        `json:"trained"`    // patterns of the trainable parameters; none: all
 	DType      string          `json:"dtype"`      // bf16 or fp32
 	Device     string          `json:"device"`     // cpu, cuda:0 and so on
-	Warmup     int             `json:"warmup"`     // steps before those that are timed
-	Steps      int             `json:"steps"`      // that are timed at least
-	Lasting    float64         `json:"lasting"`    // seconds that they take together at least
+	Warmup     int             `json:"warmup"`     // steps before the timed ones
+	Steps      int             `json:"steps"`      // minimum number of timed steps
+	Lasting    float64         `json:"lasting"`    // minimum seconds of all timed steps
 }
 
-// beside has another program time a step: its result is the last line of the program's standard output, as JSON. The words of command are separated by spaces.
+// beside has another program time a step. The result is the last line of the program's standard output, as JSON. Spaces
+// separate the words of command.
 func beside(ctx context.Context, command string, step besideStep) (r stepResult, err error) {
 	words := strings.Fields(command)
 	if len(words) == 0 {
-		return r, fmt.Errorf("--beside names no command")
+		return r, fmt.Errorf("--beside %q: must name a command", command)
 	}
 	input, err := json.Marshal(step)
 	if err != nil {
@@ -54,7 +55,7 @@ func beside(ctx context.Context, command string, step besideStep) (r stepResult,
 	return r, nil
 }
 
-// endOf is the last line of a text.
+// endOf returns the last line of a text.
 func endOf(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]

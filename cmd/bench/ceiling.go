@@ -9,9 +9,10 @@ import (
 	"restyle/tensor"
 )
 
-// productRate is how many floating-point operations a second a device sustains in a product of two square matrices of type t, by
-// the product that training uses too: the ceiling of a step's. Values are random, for a GPU draws more power with them than with
-// zeros, and the product is repeated until the clocks are those that the power limit allows.
+// productRate returns the floating-point operations per second that a device sustains in a product of two square
+// matrices of type t. It uses the same product as training, so its rate is the ceiling of a step's. The values are
+// random, because a GPU draws more power with them than with zeros. productRate repeats the product until the clocks
+// are those that the power limit allows.
 func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
 	side, lasting := 8192, 2*time.Second
 	switch {
@@ -24,7 +25,7 @@ func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
 	cut := func(a *kernels.Arena) {
 		y, x, w = a.New("y", t, side, side), a.New("x", t, side, side), a.New("w", t, side, side)
 	}
-	a, err := d.NewArena("a product that is timed", kernels.SizeOf(cut))
+	a, err := d.NewArena("the timed product", kernels.SizeOf(cut))
 	if err != nil {
 		return 0, err
 	}
@@ -50,7 +51,7 @@ func productRate(d *kernels.Device, t tensor.DType) (rate float64, err error) {
 	}
 }
 
-// normalValues are a million normal values of a deviation, the same each time.
+// normalValues returns a million normal values with the given standard deviation, the same each time.
 func normalValues(deviation float64) []float32 {
 	r := rand.New(rand.NewPCG(3, 4))
 	values := make([]float32, 1<<20)
@@ -60,7 +61,7 @@ func normalValues(deviation float64) []float32 {
 	return values
 }
 
-// fill stores the same values in a tensor again and again, which is quick, and for time as good as others.
+// fill repeats values throughout a tensor. That is quick, and the times do not depend on which values they are.
 func fill(d *kernels.Device, x tensor.Tensor, values []float32) {
 	x = x.View(x.Len())
 	have := min(x.Len(), len(values))

@@ -16,9 +16,10 @@ import (
 )
 
 const aboutDecode = `
-bench decode times answers of a model with random weights, one token after the other, each the most likely one. Nothing is
-downloaded: a configuration is enough, and that of Llama-3.2-1B is built in. For each token all weights are read, so their bytes
-are compared with what a copy within the device's memory reads and writes, measured in the same call.
+bench decode times how a model with random weights answers, one token after another by greedy
+decoding. It downloads nothing: it needs only a configuration, and that of Llama-3.2-1B is built in.
+Each token reads all weights, so bench decode compares their bytes per second with those of a copy
+within the device's memory, which it measures too.
 
   bench decode
   bench decode --device cuda --context 2000 --tokens 200
@@ -33,18 +34,18 @@ type decodeOptions struct {
 
 func (o *decodeOptions) flags(out io.Writer) *cli.Flags {
 	f := cli.New("bench decode", aboutDecode, out)
-	f.Group("What is timed")
+	f.Group("Measurement")
 	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
-	f.Add(&o.context, "context", "tokens of the prompt, which are in the cache before the first that is timed")
-	f.Add(&o.tokens, "tokens", "tokens that are timed; the median counts")
-	f.Add(&o.warmup, "warmup", "tokens before them")
-	f.Add(&o.fused, "fused", "how operations run: none (one a kernel), all (fused), or a `set` such as rmsnorm,swiglu")
-	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
+	f.Add(&o.context, "context", "tokens in the KV cache before the first timed token")
+	f.Add(&o.tokens, "tokens", "timed tokens; the result is the median")
+	f.Add(&o.warmup, "warmup", "tokens before the timed ones")
+	f.Add(&o.fused, "fused", fusedHelp)
+	f.Add(&o.dtype, "dtype", dtypeHelp)
 
-	f.Group("Where it runs")
+	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
-	f.Add(&o.sync, "sync", "on a GPU, wait for and time every kernel, and print how long each took: slower in all")
-	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
+	f.Add(&o.sync, "sync", syncHelp)
+	f.Add(&o.threads, "threads", threadsHelp)
 	return f
 }
 
@@ -71,7 +72,7 @@ func runDecode(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	return cli.Done
 }
 
-// A decodeLine is what is timed.
+// A decodeLine is a measurement.
 type decodeLine struct {
 	config model.Config
 	name   string
@@ -79,7 +80,7 @@ type decodeLine struct {
 	dtype  tensor.DType
 }
 
-// line is what the flags ask for.
+// line returns the measurement that the flags ask for.
 func (o *decodeOptions) line() (l decodeLine, err error) {
 	if l.config, _, l.name, err = benchModel(o.model); err != nil {
 		return l, err
@@ -91,17 +92,20 @@ func (o *decodeOptions) line() (l decodeLine, err error) {
 		return l, err
 	}
 	if o.context < 0 || o.tokens < 1 || o.warmup < 0 {
-		return l, fmt.Errorf("--context %d, --tokens %d, --warmup %d: give at least one token, and no fewer than 0 before", o.context, o.tokens, o.warmup)
+		return l, fmt.Errorf("--context %d, --tokens %d, --warmup %d: must be at least 0, and --tokens at least 1",
+			o.context, o.tokens, o.warmup)
 	}
 	if n := o.context + o.warmup + o.tokens; n > l.config.MaxPositions {
-		return l, fmt.Errorf("--context %d, --warmup %d and --tokens %d are %d together, and the model has %d positions",
+		return l, fmt.Errorf("--context %d, --warmup %d, --tokens %d: %d tokens in all, but the model has %d positions: "+
+			"choose fewer",
 			o.context, o.warmup, o.tokens, n, l.config.MaxPositions)
 	}
 	return l, nil
 }
 
 func (l *decodeLine) run(ctx context.Context, o *decodeOptions, stdout, notes io.Writer) (err error) {
-	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: l.fused, Sync: o.sync, NoBF16: l.dtype == tensor.F32})
+	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads, Fused: l.fused, Sync: o.sync,
+		NoBF16: l.dtype == tensor.F32})
 	if err != nil {
 		return err
 	}
@@ -140,17 +144,19 @@ func (l *decodeLine) run(ctx context.Context, o *decodeOptions, stdout, notes io
 	slices.Sort(seconds)
 	median, weights := seconds[len(seconds)/2], l.read(m)
 	rate := float64(weights) / median
-	fmt.Fprintf(stdout, "%s, %s, %s, behind %d tokens: %.1f tokens/s, %.3f ms a token (%.3f to %.3f), %.4g GB/s of weights (%s), %.1f %% of a copy's %.4g\n",
-		l.name, o.dtype, form, o.context, 1/median, 1e3*median, 1e3*seconds[0], 1e3*seconds[len(seconds)-1], rate/1e9, kernels.Bytes(weights),
-		100*rate/copied, copied/1e9)
+	fmt.Fprintf(stdout, "%s, %s, %s, after %d tokens: %.1f tokens/s, %.3f ms per token (%.3f to %.3f), "+
+		"%.4g GB/s of weights (%s), %.1f%% of a copy's %.4g\n",
+		l.name, o.dtype, form, o.context, 1/median, 1e3*median, 1e3*seconds[0], 1e3*seconds[len(seconds)-1],
+		rate/1e9, kernels.Bytes(weights), 100*rate/copied, copied/1e9)
 	if !o.sync {
 		return nil
 	}
 	return kernels.PrintProfile(stdout, d.Profile(), o.tokens)
 }
 
-// time is the seconds that each token took.
-func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model, cache *model.KVCache) (seconds []float64, err error) {
+// time returns the seconds that each timed token took.
+func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model, cache *model.KVCache) (
+	seconds []float64, err error) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func(n int) []int32 {
 		ids := make([]int32, n)
@@ -170,7 +176,7 @@ func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model,
 			return nil, ctx.Err()
 		}
 		if i == o.warmup {
-			m.Device().Profile() // from here on it counts
+			m.Device().Profile() // resets it
 		}
 		start := time.Now()
 		if id, _, err = m.Greedy(cache, []int32{id}); err != nil {
@@ -186,7 +192,8 @@ func (l *decodeLine) time(ctx context.Context, o *decodeOptions, m *model.Model,
 	return seconds, nil
 }
 
-// read is how many bytes of weights a token reads: all, but of an embedding that is not the head too one row.
+// read returns how many bytes of weights a token reads: all, but only one row of an embedding that is not also the
+// head.
 func (l *decodeLine) read(m *model.Model) (bytes int) {
 	for _, p := range m.Params() {
 		bytes += p.W.Bytes()

@@ -21,11 +21,12 @@ func TestDecode(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		// 32 of the embedding, 64·32 of the head, 2·(3·32·32 + 3·48·32 + 2·32) of the blocks, and 32 of the last norm.
-		{"--fused all", `bf16, fused, behind 5 tokens: .* GB/s of weights \(34\.4 KiB\), .* % of a copy's \d`},
-		{"--dtype fp32 --fused none", `fp32, standard, behind 5 tokens: .* GB/s of weights \(68\.8 KiB\), `},
+		{"--fused all", `bf16, fused, after 5 tokens: .* GB/s of weights \(34\.4 KiB\), .*% of a copy's \d`},
+		{"--dtype fp32 --fused none", `fp32, standard, after 5 tokens: .* GB/s of weights \(68\.8 KiB\), `},
 	} {
 		var out, errs strings.Builder
-		args := append([]string{"decode", "--model", config, "--context", "5", "--tokens", "3", "--warmup", "1", "--device", "cpu"}, strings.Fields(c.args)...)
+		args := append([]string{"decode", "--model", config, "--context", "5", "--tokens", "3", "--warmup", "1", "--device",
+			"cpu"}, strings.Fields(c.args)...)
 		if code := run(context.Background(), args, &out, &errs); code != cli.Done {
 			t.Fatalf("%d: %s", code, errs.String())
 		}
@@ -45,13 +46,15 @@ func TestDecodeRefuses(t *testing.T) {
 		{"--model nowhere", "--model: "},
 	} {
 		var out, errs strings.Builder
-		if code := run(context.Background(), append([]string{"decode"}, strings.Fields(c.args)...), &out, &errs); code != cli.Usage || !strings.Contains(errs.String(), c.want) {
+		if code := run(context.Background(), append([]string{"decode"}, strings.Fields(c.args)...), &out,
+			&errs); code != cli.Usage || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%s: %d, %s", c.args, code, errs.String())
 		}
 	}
 }
 
-// TestDecodeProfile wants a profile that tells products apart by their sizes, and every kernel of a token in it; and a profiler to see tokens.
+// TestDecodeProfile wants a profile that tells products apart by their sizes, and every kernel of a token in it; and a
+// profiler to see tokens.
 func TestDecodeProfile(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(config, []byte(tinyConfig), 0o644); err != nil {
@@ -59,7 +62,8 @@ func TestDecodeProfile(t *testing.T) {
 	}
 	ranges := cudatest.UseRanges(t)
 	var out, errs strings.Builder
-	code := run(context.Background(), []string{"decode", "--model", config, "--context", "0", "--tokens", "2", "--warmup", "0", "--device", "emulated", "--sync"}, &out, &errs)
+	code := run(context.Background(), []string{"decode", "--model", config, "--context", "0", "--tokens", "2", "--warmup",
+		"0", "--device", "emulated", "--sync"}, &out, &errs)
 	if strings.Contains(errs.String(), cuda.ErrNoCompiler.Error()) {
 		t.Skip(errs.String())
 	}
@@ -67,7 +71,8 @@ func TestDecodeProfile(t *testing.T) {
 		t.Fatalf("%d: %s", code, errs.String())
 	}
 	for _, want := range []string{
-		"matvec 1x64x32 ", "matvec 1x96x32 ", "matvec 1x32x32 ", "matvec 1x32x48 ", "attention_next ", "attention_combine ", "choose_next ",
+		"matvec 1x64x32 ", "matvec 1x96x32 ", "matvec 1x32x32 ", "matvec 1x32x48 ", "attention_next ", "attention_combine ",
+		"choose_next ",
 	} {
 		if !strings.Contains(out.String(), " "+want) {
 			t.Errorf("no %s:\n%s", want, out.String())

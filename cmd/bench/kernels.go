@@ -16,14 +16,15 @@ import (
 )
 
 const aboutKernels = `
-bench kernels compiles the kernels that training a model and asking it launch, for GPUs that need not be there, and keeps
-them where the other commands look for compiled kernels: for an image, or a folder that many machines share. It needs NVRTC.
-Kernels of other lengths than were named are compiled when they are first launched.
+bench kernels compiles the kernels that training and asking a model launch, also for GPUs that this
+machine lacks. It stores them in the cache of the other commands, for a container image or a
+directory that many machines share. It needs NVRTC. The other commands compile kernels for other
+shapes when they first launch them.
 
   bench kernels --precompile sm_90a
   RESTYLE_CACHE=/opt/kernels bench kernels --precompile sm_80,sm_86,sm_89 --model path/to/config.json --shapes 1x512x4`
 
-// gpus are what is typical of the GPUs of an architecture: how many multiprocessors there are decides how work is cut.
+// gpus has a typical GPU for each architecture. The number of multiprocessors decides how kernels divide their work.
 var gpus = map[int]cuda.Properties{
 	75:  {Name: "T4", SMs: 40, Memory: 16 << 30},
 	80:  {Name: "A100", SMs: 108, Memory: 80 << 30},
@@ -42,21 +43,17 @@ type kernelOptions struct {
 
 func (o *kernelOptions) flags(out io.Writer) *cli.Flags {
 	f := cli.New("bench kernels", aboutKernels, out)
-	f.Group("What is compiled")
-	f.Add(&o.archs, "precompile", "`architectures` of GPUs, with commas between them: sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_120a and others")
-	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
-	f.Add(&o.shapes, "shapes", "`shapes` of steps, as bench step has them")
-	f.Add(&o.fused, "fused", "how operations run: none (one a kernel), all (fused), both, or a `set` such as rmsnorm,swiglu")
-	f.Add(&o.trainOnly, "train-only", "`patterns` of the parameters that are trained, such as mlp; default all")
-	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|layer`")
-	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
-	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`")
-	f.Add(&o.master, "master", "what stands behind bf16 weights, `split8|sr|fp32|none`")
+	f.Group("Kernels")
+	f.Add(&o.archs, "precompile", "GPU `architectures`, separated by commas: sm_80, sm_86, sm_89, sm_90a, sm_100a, "+
+		"sm_120a and others")
+	f.Add(&o.shapes, "shapes", "`shapes` of steps, as for bench step")
+	o.modelFlags(f)
 	return f
 }
 
 func runKernels(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &kernelOptions{stepOptions: stepOptions{shapes: "1x512x4,4x512,8x2048", fused: "both", recompute: "none", dtype: "bf16",
+	o := &kernelOptions{stepOptions: stepOptions{shapes: "1x512x4,4x512,8x2048", fused: "both", recompute: "none",
+		dtype:     "bf16",
 		optimizer: "adamw8bit", master: "split8", gradients: "step", steps: 1}}
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
@@ -84,7 +81,7 @@ func architectures(names string) (list []cuda.Properties, err error) {
 		number, ok := strings.CutPrefix(strings.TrimSpace(name), "sm_")
 		capability, err := strconv.Atoi(strings.TrimRight(number, "af"))
 		if !ok || err != nil || capability < 75 || capability > 1000 {
-			return nil, fmt.Errorf("--precompile %q: name architectures such as sm_80 or sm_90a, with commas between them", names)
+			return nil, fmt.Errorf("--precompile %q: must be architectures such as sm_80 or sm_90a, separated by commas", names)
 		}
 		p, known := gpus[capability]
 		if !known {
@@ -97,8 +94,9 @@ func architectures(names string) (list []cuda.Properties, err error) {
 	return list, nil
 }
 
-// compile compiles what the lines launch on each GPU.
-func (o *kernelOptions) compile(ctx context.Context, list []cuda.Properties, lines []stepLine, stdout, stderr io.Writer) error {
+// compile compiles, for each GPU, the kernels that the lines launch.
+func (o *kernelOptions) compile(ctx context.Context, list []cuda.Properties, lines []stepLine,
+	stdout, stderr io.Writer) error {
 	status := cli.NewStatusLine(cli.Raw(stderr))
 	defer status.Clear()
 	cache := cuda.DefaultCache()
@@ -124,7 +122,8 @@ func (o *kernelOptions) compile(ctx context.Context, list []cuda.Properties, lin
 				return err
 			}
 		}
-		err = b.Compile(ctx, c, cache, []string{arch}, func(done, of int) { status.Draw(fmt.Sprintf("%s: %d of %d", arch, done, of)) })
+		progress := func(done, of int) { status.Draw(fmt.Sprintf("%s: %d of %d", arch, done, of)) }
+		err = b.Compile(ctx, c, cache, []string{arch}, progress)
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,8 @@ func TestPrecompile(t *testing.T) {
 			}
 		}
 	}
-	for names, want := range map[string]string{"": "is empty", "90": `--precompile "90"`, "sm_x": `"sm_x"`, "sm_90,": `"sm_90,"`, "sm_60": `"sm_60"`} {
+	for names, want := range map[string]string{"": "is empty", "90": `--precompile "90"`, "sm_x": `"sm_x"`,
+		"sm_90,": `"sm_90,"`, "sm_60": `"sm_60"`} {
 		if code, _, stderr := bench(t, append(args, names)...); code != cli.Usage || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit %d, %s", names, code, stderr)
 		}
@@ -41,7 +42,8 @@ func TestPrecompile(t *testing.T) {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 	cudatest.Use(t)
-	if code, _, stderr := bench(t, append(args, "sm_90a")...); code != cli.Failed || !strings.Contains(stderr, "install it with pip install nvidia-cuda-nvrtc,") {
+	if code, _, stderr := bench(t, append(args, "sm_90a")...); code != cli.Failed ||
+		!strings.Contains(stderr, "install it with pip install nvidia-cuda-nvrtc,") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

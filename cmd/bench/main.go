@@ -1,5 +1,5 @@
-// Command bench measures what this module does: against recorded results, against the machine, against other programs.
-// Its first word says which. See -h.
+// Command bench measures this module: its results against recorded ones, its speed against the machine and other
+// programs. The first argument names the measurement. See -h.
 package main
 
 import (
@@ -18,12 +18,12 @@ import (
 const about = `
 bench measures. Each measurement has flags of its own: bench parity -h
 
-  bench parity PATH...    how far every figure is from recorded reference outputs
-  bench ops               what a device can compute, operation by operation, and how far its results are off
-  bench kernels           compiles a model's kernels ahead, for GPUs that need not be there
-  bench step              how fast a model trains here: tokens a second of whole steps
-  bench decode            how fast it answers here, token after token, and what share of the memory's bandwidth that takes
-  bench quality           what a base model and a tuned one answer to held-out questions: code that runs, tone, forgetting`
+  bench parity PATH...    compare results with recorded reference outputs
+  bench ops               check every operation on a device: what it can compute, and the errors of its results
+  bench kernels           compile a model's kernels in advance, also for GPUs that this machine lacks
+  bench step              time training steps: tokens per second
+  bench decode            time answers: tokens per second, and the share of the memory bandwidth
+  bench quality           grade the answers of a base and a tuned model to held-out questions: code, tone, forgetting`
 
 // commands are the measurements by name.
 var commands = map[string]func(ctx context.Context, args []string, stdout, stderr io.Writer) int{
@@ -39,29 +39,29 @@ func main() {
 	os.Exit(run(cli.StopContext(cli.StopSignals...), os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the command: it returns the exit code.
+// run runs the command and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	stdout, stderr = cli.CleanWriter(stdout), cli.CleanWriter(stderr)
 	if _, ok := cli.LoadEnv("bench", stderr); !ok {
 		return cli.Usage
 	}
 	if len(args) == 0 {
-		fmt.Fprintln(stderr, "bench: say what to measure, as in bench parity PATH; see bench -h")
+		fmt.Fprintln(stderr, "bench: no measurement: name one, such as bench parity PATH; see bench -h")
 		return cli.Usage
 	}
 	if command, ok := commands[args[0]]; ok {
 		return command(ctx, args[1:], stdout, stderr)
 	}
-	if strings.HasPrefix(args[0], "-") { // -h, or a flag that is none
+	if strings.HasPrefix(args[0], "-") { // -h, or an unknown flag
 		code, _ := cli.New("bench", about, stderr).Parse(args[:1])
 		return code
 	}
-	fmt.Fprintf(stderr, "bench: there is no measurement %q; see bench -h\n", args[0])
+	fmt.Fprintf(stderr, "bench: unknown measurement %q; see bench -h\n", args[0])
 	return cli.Usage
 }
 
-// writeFile writes a file of results. One of that name with other contents is kept as name.bak; what is no file, such as
-// /dev/stdout, is written to.
+// writeFile writes results to a file. A file of that name with other contents becomes name.bak. If path is not a
+// regular file, such as /dev/stdout, writeFile writes to it.
 func writeFile(path string, data []byte) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return os.WriteFile(path, data, 0o644)
@@ -81,7 +81,7 @@ func writeFile(path string, data []byte) error {
 	return err
 }
 
-// split takes apart flags, with their values, and what else is among them, so that paths may come before flags and after.
+// split separates flags with their values from paths, so that paths may come before and after flags.
 func split(set *flag.FlagSet, args []string) (flags, paths []string) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -101,7 +101,7 @@ func split(set *flag.FlagSet, args []string) (flags, paths []string) {
 	return flags, paths
 }
 
-// takesNext tells whether a flag's value is the argument behind it.
+// takesNext reports whether a flag's value is the next argument.
 func takesNext(set *flag.FlagSet, arg string) bool {
 	name := arg[1:]
 	if name[0] == '-' {
@@ -109,7 +109,7 @@ func takesNext(set *flag.FlagSet, arg string) bool {
 	}
 	f := set.Lookup(name)
 	if f == nil {
-		return false // its value is behind an =, or it does not exist, which will be said
+		return false // its value comes after an =, or Parse will report that it does not exist
 	}
 	b, ok := f.Value.(interface{ IsBoolFlag() bool })
 	return !ok || !b.IsBoolFlag()

@@ -37,14 +37,14 @@ func TestUsage(t *testing.T) {
 		code int
 		want string // on stderr
 	}{
-		{"", cli.Usage, "say what to measure"},
+		{"", cli.Usage, "name one"},
 		{"-h", cli.Done, "bench parity PATH"},
 		{"--nothing", cli.Usage, "see bench -h"},
-		{"paritty x", cli.Usage, `no measurement "paritty"`},
+		{"paritty x", cli.Usage, `unknown measurement "paritty"`},
 		{"parity -h", cli.Done, "--quick"},
-		{"parity", cli.Usage, "give the folder"},
-		{"parity x --fused warp", cli.Usage, `"warp" is not one of`},
-		{"parity x --threads -1", cli.Usage, "--threads is -1"},
+		{"parity", cli.Usage, "name the directory"},
+		{"parity x --fused warp", cli.Usage, `unknown name "warp"`},
+		{"parity x --threads -1", cli.Usage, "--threads -1: must be"},
 		{"parity x --threads many", cli.Usage, "invalid value"},
 		{"parity x --only [", cli.Usage, "syntax error in pattern"},
 		{"parity x --nothing", cli.Usage, "flag provided but not defined"},
@@ -53,9 +53,9 @@ func TestUsage(t *testing.T) {
 		{"-h", cli.Done, "bench ops "},
 		{"ops -h", cli.Done, "embedding, add, rmsnorm"},
 		{"ops add", cli.Usage, "unexpected argument"},
-		{"ops --op add,warp", cli.Usage, `"warp" is not one of embedding, add,`},
+		{"ops --op add,warp", cli.Usage, `"warp": must be one of embedding, add,`},
 		{"ops --op", cli.Usage, "flag needs an argument"},
-		{"ops --threads -1", cli.Usage, "--threads is -1"},
+		{"ops --threads -1", cli.Usage, "--threads -1: must be"},
 		{"ops --threads 5000", cli.Failed, "threads 5000: must be from 1 to 1024"},
 		{"ops --device tpu", cli.Failed, `device "tpu"`},
 	} {
@@ -95,7 +95,8 @@ func TestParity(t *testing.T) {
 			OK             bool
 		}
 	}
-	if err := json.Unmarshal(data, &full); err != nil || !full.OK || len(full.Rows) < 10 || !full.Rows[0].OK || full.Rows[0].Count == 0 {
+	if err := json.Unmarshal(data, &full); err != nil || !full.OK || len(full.Rows) < 10 || !full.Rows[0].OK ||
+		full.Rows[0].Count == 0 {
 		t.Errorf("%s: %v, %+v", file, err, full)
 	}
 }
@@ -122,10 +123,12 @@ func TestBeyond(t *testing.T) {
 	if !strings.Contains(stdout, "BEYOND") || !strings.Contains(stdout, "golden.json forward.loss") {
 		t.Errorf("it does not say what is beyond its limit:\n%s", stdout)
 	}
-	if last := lastLine(t, stdout); last["ok"] != false || last["failed"] != 2.0 { // with nothing fused, and with everything
+	// with nothing fused, and with everything
+	if last := lastLine(t, stdout); last["ok"] != false || last["failed"] != 2.0 {
 		t.Errorf("the last line is %v", last)
 	}
-	if code, _, stderr := bench(t, "parity", dir, "--json", filepath.Join(dir, "no", "folder.json")); code != cli.Failed || !strings.Contains(stderr, "--json") {
+	if code, _, stderr := bench(t, "parity", dir, "--json", filepath.Join(dir, "no", "folder.json")); code != cli.Failed ||
+		!strings.Contains(stderr, "--json") {
 		t.Errorf("a file that cannot be written: exit %d, %q", code, stderr)
 	}
 }
@@ -134,7 +137,8 @@ func TestStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"parity", "parity/testdata"}, &out, &errs); code != cli.Failed || !strings.Contains(errs.String(), "stopped") {
+	if code := run(ctx, []string{"parity", "parity/testdata"}, &out, &errs); code != cli.Failed ||
+		!strings.Contains(errs.String(), "stopped") {
 		t.Errorf("exit %d, %q", code, errs.String())
 	}
 }
@@ -169,7 +173,8 @@ func TestWriteFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, want := range map[string]string{"a.json": "three", "link.json": "three", "a.json.bak": "one", "a.json.bak.2": "two"} {
+	for name, want := range map[string]string{"a.json": "three", "link.json": "three", "a.json.bak": "one",
+		"a.json.bak.2": "two"} {
 		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -16,23 +16,23 @@ import (
 )
 
 const aboutOps = `
-bench ops runs the cases of every operation on a device and prints what the device can do: a line
-for each operation, forward and backward, with a cell for each type, unfused and fused.
+bench ops runs the cases of every operation on a device and prints what the device can do: one line
+per operation, forward and backward, with a cell for each type, unfused and fused.
 
-  ok 41%     right: the worst tensor or element is off by 41% of what it may be off by
+  ok 41%     correct: the largest error is 41% of its limit
   no kernel  the device has no kernel for it
-  FAIL 2/16  2 of 16 cases are wrong; what is wrong with them is listed below the table
-  -          there is no such form
+  FAIL 2/16  2 of 16 cases are wrong; the reasons are below the table
+  -          the operation has no such form
 
   bench ops
   bench ops --op rmsnorm,attention --threads 1
   bench ops --device cuda --time
 
-Results are compared with the same formulas in float64, gradients with finite differences of the
-formulas. The environment variable RESTYLE_CPU chooses the CPU's instruction set. bench ops exits
-with 1 if any case is wrong.`
+bench ops compares results with the same formulas in float64, and gradients with finite differences
+of the formulas. The environment variable RESTYLE_CPU selects the CPU's instruction set. The exit
+code is 1 if any case is wrong.`
 
-// opsOptions are the flags, and the cases that they choose from.
+// opsOptions are the flags, and the cases that they select from.
 type opsOptions struct {
 	op      string
 	time    bool
@@ -46,16 +46,21 @@ type opsOptions struct {
 
 func (o *opsOptions) flags(out io.Writer) *cli.Flags {
 	f := cli.New("bench ops", aboutOps, out)
-	f.Group("What is run")
-	f.Add(&o.op, "op", "only these operations, `names` with commas between them; default all: "+strings.Join(cases.Ops(o.list), ", "))
-	f.Add(&o.time, "time", "also time operations at the sizes of models: the fastest of several runs in milliseconds, and the GB/s of what it must read and write; a minute or two, 2 GB of memory")
+	f.Group("Operations")
+	f.Add(&o.op, "op", "only these operations, `names` separated by commas; default all: "+strings.Join(cases.Ops(o.list),
+		", "))
+	f.Add(&o.time, "time", "also time operations at the sizes of models: the fastest of several runs in milliseconds, "+
+		"and the "+
+		"GB/s that it must read and write; takes a minute or two and 2 GB of memory")
 
-	f.Group("What is printed")
-	f.Add(&o.json, "json", "also write the table, and everything that is wrong, as JSON to this `file`")
+	f.Group("Output")
+	f.Add(&o.json, "json", "also write the table and all errors as JSON to this `file`")
 
-	f.Group("Where it runs")
-	f.Add(&o.device, "device", "where operations run, `auto|cpu|cuda|cuda:N|emulated`; the last is a GPU that the CPU plays, for finding mistakes in kernels")
-	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
+	f.Group("Device")
+	f.Add(&o.device, "device", "device to run on, `auto|cpu|cuda|cuda:N|emulated`; emulated is a GPU emulated by the "+
+		"CPU, to find "+
+		"mistakes in kernels")
+	f.Add(&o.threads, "threads", threadsHelp)
 	return f
 }
 
@@ -74,7 +79,7 @@ func (o *opsOptions) run(ctx context.Context, args []string, stdout, stderr io.W
 	}
 	err := o.choose()
 	if err == nil && o.threads < 0 {
-		err = fmt.Errorf("--threads is %d: give a number of threads, or 0 for all", o.threads)
+		err = fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "bench ops: %v\nsee bench ops -h\n", err)
@@ -99,7 +104,7 @@ func (o *opsOptions) run(ctx context.Context, args []string, stdout, stderr io.W
 	return cli.Done
 }
 
-// choose leaves the cases of the operations that --op names.
+// choose keeps only the cases of the operations that --op names.
 func (o *opsOptions) choose() error {
 	if o.op == "" {
 		return nil
@@ -108,7 +113,7 @@ func (o *opsOptions) choose() error {
 	for name := range strings.SplitSeq(o.op, ",") {
 		name = strings.TrimSpace(name)
 		if all := cases.Ops(o.list); !slices.Contains(all, name) {
-			return fmt.Errorf("--op: %q is not one of %s", name, strings.Join(all, ", "))
+			return fmt.Errorf("--op %q: must be one of %s", name, strings.Join(all, ", "))
 		}
 		names = append(names, name)
 	}
@@ -117,7 +122,7 @@ func (o *opsOptions) choose() error {
 	return nil
 }
 
-// measure runs all cases. The error is the device's.
+// measure runs all cases. An error is one of the device.
 func (o *opsOptions) measure(ctx context.Context, status *cli.StatusLine) (*opsReport, error) {
 	start := time.Now()
 	d, err := kernels.Open(o.device, kernels.Options{Threads: o.threads})
@@ -136,7 +141,7 @@ func (o *opsOptions) measure(ctx context.Context, status *cli.StatusLine) (*opsR
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		status.Draw(fmt.Sprintf("%s, %d %%", c.ID(), 100*i/len(o.list)))
+		status.Draw(fmt.Sprintf("%s, %d%%", c.ID(), 100*i/len(o.list)))
 		for _, fused := range c.Forms() {
 			result, err := c.Check(d, fused)
 			if err != nil {
@@ -165,7 +170,7 @@ func (o *opsOptions) measure(ctx context.Context, status *cli.StatusLine) (*opsR
 	return r, nil
 }
 
-// print writes the table, the file and the last line.
+// print writes the table, the file of --json, and the result line.
 func (o *opsOptions) print(r *opsReport, stdout io.Writer) error {
 	if _, err := io.WriteString(stdout, r.text()); err != nil {
 		return err

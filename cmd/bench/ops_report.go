@@ -10,7 +10,7 @@ import (
 	"restyle/kernels/cases"
 )
 
-// An opsReport is what bench ops found out, as it is written as JSON.
+// An opsReport is the result of bench ops, in the form of its JSON.
 type opsReport struct {
 	Command string    `json:"command"`
 	Seconds float64   `json:"seconds"`
@@ -33,7 +33,7 @@ type opsRow struct {
 	Fused   bool       `json:"fused"`
 	Cases   int        `json:"cases"`
 	Missing int        `json:"no_kernel,omitempty"` // cases that the device has no kernel for
-	Worst   float64    `json:"worst"`               // of the cases that are right: the error as a share of its limit
+	Worst   float64    `json:"worst"`               // the largest error of the correct cases, as a share of its limit
 	Faults  []opsFault `json:"faults,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type opsFault struct {
 	Faults []string `json:"faults"`
 }
 
-// An opsTime is how long the fastest run of a case took.
+// An opsTime is the time of the fastest run of a case.
 type opsTime struct {
 	Case  string  `json:"case"`
 	Pass  string  `json:"pass"`
@@ -52,7 +52,7 @@ type opsTime struct {
 	GBs   float64 `json:"gb_per_second"`
 }
 
-// row finds a cell, nil if there is none.
+// row returns a cell, or nil if there is none.
 func (r *opsReport) row(op, pass, typ string, fused bool) *opsRow {
 	i := slices.IndexFunc(r.Rows, func(row *opsRow) bool {
 		return row.Op == op && row.Pass == pass && row.Type == typ && row.Fused == fused
@@ -106,7 +106,7 @@ func (r *opsReport) addTimes(c *cases.Case, fused bool, times ...time.Duration) 
 	}
 }
 
-// text is the report as people read it, no line over 100 columns.
+// text returns the report for people, with lines of at most 100 columns.
 func (r *opsReport) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "device  %s", r.Device)
@@ -150,7 +150,7 @@ func (r *opsReport) text() string {
 	return b.String()
 }
 
-// cells are an operation's, in one direction, nil if it has none in this direction.
+// cells returns the cells of an operation in one direction, or nil if it has none.
 func (r *opsReport) cells(op, pass string) (cells []string) {
 	some := false
 	for _, t := range cases.Types {
@@ -180,7 +180,7 @@ func (row *opsRow) cell() string {
 	return fmt.Sprintf("ok%3.0f%%", 100*row.Worst)
 }
 
-// writeTimes adds the table of times, a line for each case and form.
+// writeTimes adds the table of times, with one line per case and form.
 func (r *opsReport) writeTimes(b *strings.Builder) {
 	var names []string
 	cells := map[string]string{}
@@ -198,7 +198,8 @@ func (r *opsReport) writeTimes(b *strings.Builder) {
 		if i == 0 {
 			fmt.Fprintf(b, "\n%-50s%-25s%s\n", "fastest run", "forward", "backward")
 		}
-		fmt.Fprintln(b, strings.TrimRight(fmt.Sprintf("%-50s%-25s%s", name, cells[name+"forward"], cells[name+"backward"]), " "))
+		row := fmt.Sprintf("%-50s%-25s%s", name, cells[name+"forward"], cells[name+"backward"])
+		fmt.Fprintln(b, strings.TrimRight(row, " "))
 	}
 }
 
@@ -218,7 +219,7 @@ func line(b *strings.Builder, cells []string) {
 	b.WriteString(strings.TrimRight(text, " ") + "\n")
 }
 
-// wrap adds a text in lines of at most 100 columns, all but the first indented.
+// wrap adds a text in lines of at most 100 columns, and indents all but the first.
 func wrap(b *strings.Builder, text string) {
 	for i, l := range cli.Wrap(text, 98) {
 		if i > 0 {

@@ -47,7 +47,8 @@ func TestOps(t *testing.T) {
 		}
 	}
 	last := lastLine(t, stdout)
-	if last["command"] != "ops" || last["ok"] != true || last["failed"] != 0.0 || last["threads"] != 1.0 || last["rows"] != nil {
+	if last["command"] != "ops" || last["ok"] != true || last["failed"] != 0.0 || last["threads"] != 1.0 ||
+		last["rows"] != nil {
 		t.Errorf("the last line is %v", last)
 	}
 	data, err := os.ReadFile(file)
@@ -55,7 +56,8 @@ func TestOps(t *testing.T) {
 		t.Fatal(err)
 	}
 	var full opsReport
-	if err := json.Unmarshal(data, &full); err != nil || len(full.Rows) != 2+8 || full.Cases != len(cases.Of("add"))+len(cases.Of("swiglu")) {
+	if err := json.Unmarshal(data, &full); err != nil || len(full.Rows) != 2+8 ||
+		full.Cases != len(cases.Of("add"))+len(cases.Of("swiglu")) {
 		t.Errorf("%s: %v, %d rows, %d cases", file, err, len(full.Rows), full.Cases)
 	}
 	for _, row := range full.Rows {
@@ -100,7 +102,8 @@ func TestOpsFail(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nadd                     FAIL 1/5          -", "FAIL 1/6          FAIL 1/6\n",
-		"\nFAIL swiglu forward, BF16, unfused\nswiglu BF16 3x7: y is off by ", "\nFAIL swiglu forward, BF16, fused\nswiglu BF16 3x7: y is off by ",
+		"\nFAIL swiglu forward, BF16, unfused\nswiglu BF16 3x7: y is off by ",
+		"\nFAIL swiglu forward, BF16, fused\nswiglu BF16 3x7: y is off by ",
 		"\nFAIL add forward, F32, unfused\nadd F32 7: y is off by ",
 	} {
 		if !strings.Contains(stdout, want) {
@@ -117,7 +120,8 @@ func TestOpsFail(t *testing.T) {
 	if err != nil || !bytes.Contains(data, []byte(`"case": "add F32 7"`)) || !bytes.Contains(data, []byte("y[0] is ")) {
 		t.Errorf("%v, %s", err, data)
 	}
-	if code, _, stderr := planted(t, list, "--json", filepath.Join(file, "x")); code != cli.Failed || !strings.Contains(stderr, "--json") {
+	if code, _, stderr := planted(t, list, "--json", filepath.Join(file, "x")); code != cli.Failed ||
+		!strings.Contains(stderr, "--json") {
 		t.Errorf("a file that cannot be written: exit %d, %q", code, stderr)
 	}
 }
@@ -179,7 +183,8 @@ func TestOpsStopped(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"ops"}, &out, &errs); code != cli.Failed || !strings.Contains(errs.String(), "stopped") || out.Len() > 0 {
+	if code := run(ctx, []string{"ops"}, &out, &errs); code != cli.Failed || !strings.Contains(errs.String(), "stopped") ||
+		out.Len() > 0 {
 		t.Errorf("exit %d, %q", code, errs.String())
 	}
 }

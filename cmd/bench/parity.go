@@ -14,14 +14,16 @@ import (
 )
 
 const aboutParity = `
-bench parity PATH... compares what this module computes with recorded reference outputs, in every folder under the paths:
-models' logits, hidden states, gradients and training steps, tokenizers, chat templates, sampling.
+bench parity PATH... compares what this module computes with recorded reference outputs, in every
+directory below the paths: logits, hidden states, gradients and training steps of models,
+tokenizers, chat templates, sampling.
 
   bench parity ../reference/golden
   bench parity ../reference/golden --quick --only 'golden/model/*'
 
-It exits with 1 when a figure is beyond its limit, is missing, or is present and was not compared. A folder is recognised
-by its files, so any that was recorded in the same form can be given.`
+The exit code is 1 if a value differs by more than its limit, is missing, or was recorded but not
+compared. bench parity recognizes a directory by its files, so it also takes other outputs that were
+recorded in the same form.`
 
 // parityOptions are the flags.
 type parityOptions struct {
@@ -36,18 +38,21 @@ type parityOptions struct {
 
 func (o *parityOptions) flags(out io.Writer) *cli.Flags {
 	f := cli.New("bench parity", aboutParity, out)
-	f.Group("What is compared")
-	f.Add(&o.only, "only", "only folders whose name, or its last part, fits this `pattern`, such as 'qwen*' or golden/chat")
-	f.Add(&o.quick, "quick", "of a model at full size only the short row's forward pass and the first block: seconds in place of minutes, 5 GB in place of 13")
-	f.Add(&o.fused, "fused", "how models are computed: none (one operation a kernel), all (fused ones), both, or a `set` such as rmsnorm,swiglu")
+	f.Group("Comparison")
+	f.Add(&o.only, "only", "only directories whose path, or its last element, matches this `pattern`, such as 'qwen*' "+
+		"or golden/chat")
+	f.Add(&o.quick, "quick", "of a full-size model, compare only the short row's forward pass and the first layer: "+
+		"seconds "+
+		"instead of minutes, 5 GB instead of 13")
+	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
 
-	f.Group("What is printed")
-	f.Add(&o.each, "each", "a line for every comparison, not only for the worst of each kind")
-	f.Add(&o.json, "json", "also write the table, and everything about it, as JSON to this `file`")
+	f.Group("Output")
+	f.Add(&o.each, "each", "print every comparison, not only the worst of each kind")
+	f.Add(&o.json, "json", "also write the table and its details as JSON to this `file`")
 
-	f.Group("Where it runs")
+	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
-	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
+	f.Add(&o.threads, "threads", threadsHelp)
 	return f
 }
 
@@ -61,9 +66,9 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	fused, err := o.sets()
 	switch {
 	case err == nil && len(paths) == 0:
-		err = fmt.Errorf("give the folder of the reference outputs")
+		err = fmt.Errorf("no path: name the directory of the reference outputs")
 	case err == nil && o.threads < 0:
-		err = fmt.Errorf("--threads is %d: give a number of threads, or 0 for all", o.threads)
+		err = fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	case err == nil:
 		_, err = path.Match(o.only, "")
 	}
@@ -94,7 +99,7 @@ func runParity(ctx context.Context, args []string, stdout, stderr io.Writer) int
 	return cli.Done
 }
 
-// sets are the sets of fused operations to compute with.
+// sets returns the sets of fused operations to compare.
 func (o *parityOptions) sets() ([]kernels.Fused, error) {
 	if o.fused == "both" {
 		return []kernels.Fused{{}, kernels.All()}, nil
@@ -106,7 +111,7 @@ func (o *parityOptions) sets() ([]kernels.Fused, error) {
 	return []kernels.Fused{f}, nil
 }
 
-// result is what is written as JSON: the report, and with --json its rows.
+// result is the JSON of the result line and of the file of --json, which has the rows too.
 type result struct {
 	Command     string  `json:"command"`
 	Seconds     float64 `json:"seconds"`
@@ -115,7 +120,7 @@ type result struct {
 	Rows []parity.Row `json:"rows,omitempty"`
 }
 
-// print writes the table, the file and the last line.
+// print writes the table, the file of --json, and the result line.
 func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout io.Writer) error {
 	rows := report.Rows
 	if !o.each {
@@ -124,7 +129,9 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 	if err := report.Write(stdout, rows); err != nil {
 		return err
 	}
-	r := result{Command: "parity", Seconds: took.Round(time.Millisecond).Seconds(), Comparisons: len(report.Rows), Report: report}
+	r := result{
+		Command: "parity", Seconds: took.Round(time.Millisecond).Seconds(), Comparisons: len(report.Rows), Report: report,
+	}
 	if o.json != "" {
 		full := r
 		full.Rows = rows
@@ -139,19 +146,19 @@ func (o *parityOptions) print(report *parity.Report, took time.Duration, stdout 
 	return cli.PrintJSON(stdout, r)
 }
 
-// progress shows on a terminal what takes long.
+// progress shows on a terminal how far a command is.
 type progress struct {
 	status *cli.StatusLine
 	start  time.Time
-	folder string
+	task   string
 }
 
-// step shows what is about to be computed, and how long the rest of its folder will take.
-func (p *progress) step(folder, what string, done float64) {
-	if folder != p.folder {
-		p.folder, p.start = folder, time.Now()
+// step shows what the command does now, and how long the rest of the task will take.
+func (p *progress) step(task, what string, done float64) {
+	if task != p.task {
+		p.task, p.start = task, time.Now()
 	}
-	line := fmt.Sprintf("%s: %s, %.0f %%", folder, what, 100*done)
+	line := fmt.Sprintf("%s: %s, %.0f%%", task, what, 100*done)
 	if done > 0.05 {
 		took := time.Since(p.start)
 		line += fmt.Sprintf(", %v left", time.Duration(float64(took)*(1-done)/done).Round(time.Second))

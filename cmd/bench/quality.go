@@ -23,23 +23,27 @@ import (
 )
 
 const aboutQuality = `
-bench quality asks a base model and a tuned one questions that training never saw, and says what the answers are worth:
-code that parses, that runs and passes the question's check, answers that end by themselves, tone, openers, length, and
-the loss on the plain answers, which rises when a model forgets.
+bench quality asks a base model and a tuned one questions that training never saw, and grades the
+answers: code that parses, that runs and passes the question's check, answers that stop by
+themselves, tone, openers, length, and the loss on the reference answers, which rises when a model
+forgets.
 
-  bench quality                                           the model in out/ beside the one that it was made from
+  bench quality                                           the model in out/ and the model that it was made from
   bench quality --base starter --only base --limit 20
-  bench quality --check                                   exit code 1 unless every bar holds
+  bench quality --check                                   exit code 1 unless every threshold is met
 
-The code of an answer is its first fence tagged python, py, or not at all; an answer without any fence is code as a whole.
-A question whose check fails the question's own answer is named, and no answer to it counts as right or wrong. Tone and
-openers are looked for in what stands outside of fences. Answers are made as chat makes them, always with the most probable
-token. A file of results that exists already is kept as FILE.bak.
+The code of an answer is its first fence that is tagged python, py, or not at all. An answer without
+fences is code as a whole. If a question's check fails its own reference answer, bench quality names
+the question, and no answer to it counts as right or wrong. Tone and openers come from the text
+outside of fences. The models answer as in chat, by greedy decoding. A file of results that exists
+already becomes FILE.bak.
 
-The answers are run in a sandbox that Linux makes of namespaces: they see Python and an empty folder, no other file or
-process and no network, and have limits on time, memory, processes and output. Checks run in another, so that an answer cannot
-say of itself that it is right. Without a sandbox nothing is asked: --python "" measures what needs no running, and
---run-code-unprotected lets answers do what your user may. Ctrl-C prints the figures of what is answered by then.`
+Answers run in a sandbox of Linux namespaces. They see Python and an empty directory, no other file
+or process and no network, and have limits on time, memory, processes and output. Checks run in
+another sandbox, so that an answer cannot declare itself right. If the machine has no sandbox, bench
+quality asks nothing: --python "" measures what needs no running, and --run-code-unprotected lets
+answers do what your user may do. After Ctrl-C it prints the metrics of the questions answered so
+far.`
 
 // qualityOptions are the flags.
 type qualityOptions struct {
@@ -61,35 +65,43 @@ type qualityOptions struct {
 
 func (o *qualityOptions) flags(out io.Writer) *cli.Flags {
 	f := cli.New("bench quality", aboutQuality, out)
-	f.Group("Who is asked")
-	f.Add(&o.base, "base", "the base model: starter, a `directory` or a hub id, owner/name or owner/name@revision; if not given, the model that the tuned one says it was made from")
-	f.Add(&o.tuned, "tuned", "the tuned model: a `directory` or a hub id")
-	f.Add(&o.only, "only", "ask one of them alone: `base|tuned`")
+	f.Group("Models")
+	f.Add(&o.base, "base", "base model: starter, a `directory` or a hub id, owner/name or owner/name@revision; default: "+
+		"the "+
+		"model that the tuned model was made from")
+	f.Add(&o.tuned, "tuned", "tuned model: a `directory` or a hub id")
+	f.Add(&o.only, "only", "ask only one of them, `base|tuned`")
 
-	f.Group("What is asked, and how answers are judged")
-	f.Add(&o.questions, "questions", "a `file` of questions, a JSON object a line with instruction, input, output, check, kind and seen; if not given, the embedded held-out questions")
-	f.Add(&o.limit, "limit", "no more than this many `questions` of trained kinds, and as many of others; 0 for all")
-	f.Add(&o.maxTokens, "max-tokens", "most tokens of an answer")
-	f.Add(&o.python, "python", "the Python 3 that runs answers, a `name` or path; empty to run nothing and only tell whether they parse")
-	f.Add(&o.unsafe, "run-code-unprotected", "run answers without a sandbox, where there is none: code that a model wrote and nobody has read may then read, change and send away all that your user may")
-	f.Add(&o.style, "style", "whose tone is scored: a built-in `style` or a style file")
+	f.Group("Questions and grading")
+	f.Add(&o.questions, "questions", "a `file` of questions, one JSON object per line with instruction, input, output, "+
+		"check, "+
+		"kind and seen; default: the embedded held-out questions")
+	f.Add(&o.limit, "limit", "maximum `questions` of kinds seen in training, and of other kinds; 0 for all")
+	f.Add(&o.maxTokens, "max-tokens", "maximum tokens of an answer")
+	f.Add(&o.python, "python", "the Python 3 that runs answers, a `name` or path; \"\" only tells whether they parse")
+	f.Add(&o.unsafe, "run-code-unprotected", "run answers without a sandbox if the machine has none: code that a model "+
+		"wrote "+
+		"and nobody has read may then read, change and send away whatever your user may")
+	f.Add(&o.style, "style", "style whose tone is scored: a built-in `style` or a style file")
 
-	f.Group("Where the models are")
+	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
-	f.Add(&o.threads, "threads", "CPU threads of both models together; 0 for as many as GOMAXPROCS says")
+	f.Add(&o.threads, "threads", "CPU threads of both models together; 0 for GOMAXPROCS")
 
-	f.Group("What comes of it")
-	f.Add(&o.check, "check", "exit with 1 where a bar is missed or was not measured")
-	f.Add(&o.json, "json", "also write the figures as JSON to this `file`")
-	f.Add(&o.answers, "answers", "also write every question with its answers and what was found in them as JSON lines to this `file`")
-	f.Add(&o.markdown, "markdown", "also write the answers side by side as Markdown, in the form of chat's log, to this `file`")
+	f.Group("Output")
+	f.Add(&o.check, "check", "exit with 1 if a threshold is not met or was not measured")
+	f.Add(&o.json, "json", "also write the metrics as JSON to this `file`")
+	f.Add(&o.answers, "answers", "also write every question with its answers and their grades as JSON lines to this "+
+		"`file`")
+	f.Add(&o.markdown, "markdown", "also write the answers side by side as Markdown, like chat's log, to this `file`")
 	f.MayBeEmpty("python")
 	return f
 }
 
 func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &qualityOptions{tuned: "out", maxTokens: 320, python: "python3", style: voice.Default, device: "auto", dtype: "auto"}
+	o := &qualityOptions{tuned: "out", maxTokens: 320, python: "python3", style: voice.Default, device: "auto",
+		dtype: "auto"}
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
 		return code
@@ -102,7 +114,7 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 	show := &progress{status: cli.NewStatusLine(cli.Raw(stderr))}
 	var drawn time.Time
 	options.Progress = func(doing, what string, share float64) {
-		if now := time.Now(); doing != show.folder || now.Sub(drawn) > 100*time.Millisecond {
+		if now := time.Now(); doing != show.task || now.Sub(drawn) > 100*time.Millisecond {
 			drawn = now
 			show.step(doing, what, share)
 		}
@@ -112,51 +124,53 @@ func runQuality(ctx context.Context, args []string, stdout, stderr io.Writer) in
 		fmt.Fprintf(stderr, "bench quality: %s\n", line)
 	}
 	if options.Python == "" && o.python != "" {
-		fmt.Fprintf(stderr, "bench quality: there is no %s: answers are parsed and not run\n", o.python)
+		fmt.Fprintf(stderr, "bench quality: there is no %s: answers are parsed but not run\n", o.python)
 	}
-	begun := time.Now()
+	start := time.Now()
 	report, err := quality.Run(ctx, options)
 	show.status.Clear()
 	if err == nil {
-		err = o.print(report, time.Since(begun), stdout, stderr)
+		err = o.print(report, time.Since(start), stdout, stderr)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		fmt.Fprintln(stderr, "bench quality: stopped before anything was answered")
+		fmt.Fprintln(stderr, "bench quality: stopped before the first answer")
 		return cli.Stopped
 	case hub.Retryable(err), cuda.Fault(err), cuda.Busy(err):
 		fmt.Fprintf(stderr, "bench quality: %v\nrun the same command again later\n", err)
 		return cli.Retry
 	case errors.Is(err, sandbox.ErrUnavailable):
-		fmt.Fprintf(stderr, "bench quality: %v\nthe answers of a model are code that nobody has read: run none of it with --python \"\", or give --run-code-unprotected and let it do all that your user may\n", err)
+		fmt.Fprintf(stderr, "bench quality: %v\nthe answers of a model are code that nobody has read: run none of it with "+
+			"--python \"\", or let it do whatever your user may with --run-code-unprotected\n", err)
 		return cli.Failed
 	case err != nil:
 		fmt.Fprintf(stderr, "bench quality: %v\n", err)
 		return cli.Failed
 	case !report.Complete:
-		fmt.Fprintf(stderr, "bench quality: stopped; the figures are of the questions that were answered by then, %d of %d\n", report.Questions, report.Of)
+		fmt.Fprintf(stderr, "bench quality: stopped; the metrics are those of the %d of %d questions answered so far\n",
+			report.Questions, report.Of)
 		return cli.Stopped
 	case o.check && !report.OK:
-		fmt.Fprintln(stderr, "bench quality: not every bar holds")
+		fmt.Fprintln(stderr, "bench quality: not every threshold is met")
 		return cli.Failed
 	}
 	return cli.Done
 }
 
-// resolve turns the flags into what is to be done. All that can be wrong without a model is found here.
+// resolve turns the flags into options. It finds all errors that can be found without a model.
 func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Options, err error) {
 	dtype, known := infer.DTypes[o.dtype]
 	switch {
 	case o.only != "" && o.only != quality.Base && o.only != quality.Tuned:
-		return q, fmt.Errorf("--only %q is neither base nor tuned", o.only)
+		return q, fmt.Errorf("--only %q: must be base or tuned", o.only)
 	case o.limit < 0:
-		return q, fmt.Errorf("--limit is %d: give a number of questions, or 0 for all", o.limit)
+		return q, fmt.Errorf("--limit %d: must be at least 0", o.limit)
 	case o.maxTokens < 1:
-		return q, fmt.Errorf("--max-tokens is %d: give at least 1", o.maxTokens)
+		return q, fmt.Errorf("--max-tokens %d: must be at least 1", o.maxTokens)
 	case o.threads < 0:
-		return q, fmt.Errorf("--threads is %d: give a number of threads, or 0 for all", o.threads)
+		return q, fmt.Errorf("--threads %d: must be at least 0", o.threads)
 	case !known:
-		return q, fmt.Errorf("--dtype %q is not auto, bf16 or fp32", o.dtype)
+		return q, fmt.Errorf("--dtype %q: must be auto, bf16 or fp32", o.dtype)
 	}
 	if err := o.checkFiles(); err != nil {
 		return q, err
@@ -179,10 +193,12 @@ func (o *qualityOptions) resolve(given func(flag string) bool) (q quality.Option
 	return q, nil
 }
 
-// checkFiles finds what is wrong with the files to be written now, and not when all is answered.
+// checkFiles finds what is wrong with the output files before the first question.
 func (o *qualityOptions) checkFiles() error {
-	taken := map[string]string{} // by path: which flag
-	for _, file := range []struct{ flag, path string }{{"questions", o.questions}, {"json", o.json}, {"answers", o.answers}, {"markdown", o.markdown}} {
+	taken := map[string]string{} // flag by path
+	for _, file := range []struct{ flag, path string }{
+		{"questions", o.questions}, {"json", o.json}, {"answers", o.answers}, {"markdown", o.markdown},
+	} {
 		if info, err := os.Stat(file.path); file.path == "" || err == nil && !info.Mode().IsRegular() {
 			continue
 		}
@@ -198,14 +214,14 @@ func (o *qualityOptions) checkFiles() error {
 			path = real
 		}
 		if other, ok := taken[path]; ok {
-			return fmt.Errorf("--%s and --%s are the same file, %s: give each its own", other, file.flag, file.path)
+			return fmt.Errorf("--%s and --%s %s: the same file: choose another for one of them", other, file.flag, file.path)
 		}
 		taken[path] = file.flag
 	}
 	return nil
 }
 
-// models are those that the flags ask for, the base model first.
+// models returns the models that the flags ask for, the base model first.
 func (o *qualityOptions) models() ([]quality.Model, error) {
 	base, tuned := quality.Model{Label: quality.Base, Name: o.base}, quality.Model{Label: quality.Tuned, Name: o.tuned}
 	if o.only == quality.Tuned {
@@ -214,9 +230,10 @@ func (o *qualityOptions) models() ([]quality.Model, error) {
 	if base.Name == "" {
 		if base.Name = infer.BaseOf(o.tuned); base.Name == "" {
 			if _, err := os.Stat(o.tuned); err != nil {
-				return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or give the models with --base and --tuned", o.tuned)
+				return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or name the models with "+
+					"--base and --tuned", o.tuned)
 			}
-			return nil, fmt.Errorf("which model %s was made from is not known: give it with --base", o.tuned)
+			return nil, fmt.Errorf("--tuned %s: does not say which model it was made from: name that model with --base", o.tuned)
 		}
 	}
 	if o.only == quality.Base {
@@ -225,7 +242,7 @@ func (o *qualityOptions) models() ([]quality.Model, error) {
 	return []quality.Model{base, tuned}, nil
 }
 
-// read gives the questions, cut down to --limit.
+// read returns the questions, at most --limit of each group.
 func (o *qualityOptions) read() ([]data.Question, error) {
 	text := data.Heldout
 	if o.questions != "" {
@@ -239,13 +256,13 @@ func (o *qualityOptions) read() ([]data.Question, error) {
 		return nil, fmt.Errorf("--questions %s: %w", o.questions, err)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("--questions %s: there are none in it: give one JSON object a line", o.questions)
+		return nil, fmt.Errorf("--questions %s: no questions: write one JSON object per line", o.questions)
 	}
 	if o.limit == 0 {
 		return all, nil
 	}
 	var some []data.Question
-	taken := map[bool]int{} // by whether the kind was trained
+	taken := map[bool]int{} // by whether the kind was seen in training
 	for _, q := range all {
 		if taken[q.Seen]++; taken[q.Seen] <= o.limit {
 			some = append(some, q)
@@ -254,14 +271,14 @@ func (o *qualityOptions) read() ([]data.Question, error) {
 	return some, nil
 }
 
-// qualityResult is what is written as JSON.
+// qualityResult is the JSON of the result line and of the file of --json.
 type qualityResult struct {
 	Command string  `json:"command"`
 	Seconds float64 `json:"seconds"`
 	*quality.Report
 }
 
-// print writes the table, the files and the last line. A file that cannot be written keeps nothing else from it.
+// print writes the table, the files and the result line. If a file cannot be written, print still writes the rest.
 func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, stderr io.Writer) error {
 	for _, m := range r.Models {
 		fmt.Fprintf(stdout, "%-6s %s, %s, %.0f tokens/s\n", m.Label, m.Name, m.DType, m.TokensPerSecond)
@@ -273,13 +290,15 @@ func (o *qualityOptions) print(r *quality.Report, took time.Duration, stdout, st
 			with += ", unprotected"
 		}
 	}
-	fmt.Fprintf(stdout, "asked  %d of %s, at most %d tokens, greedy; %s; tone of the style %s\n\n", r.Questions, cli.Count(r.Of, "question"), r.MaxTokens, with, r.Style)
+	fmt.Fprintf(stdout, "asked  %d of %s, at most %d tokens, greedy; %s; tone of the style %s\n\n",
+		r.Questions, cli.Count(r.Of, "question"), r.MaxTokens, with, r.Style)
 	if err := r.Write(stdout); err != nil {
 		return err
 	}
 	for _, m := range r.Models {
 		if n := m.Seen.Failed + m.Unseen.Failed; n > 0 {
-			fmt.Fprintf(stderr, "bench quality: %s: %s went wrong, the first: %s\n", m.Label, cli.Count(n, "question"), r.FirstError(m.Label))
+			fmt.Fprintf(stderr, "bench quality: %s: %s failed, the first: %s\n",
+				m.Label, cli.Count(n, "question"), r.FirstError(m.Label))
 		}
 	}
 	if broken := r.Broken(); broken != "" {

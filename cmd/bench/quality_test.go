@@ -24,8 +24,10 @@ const (
 )
 
 // known are questions that the tiny models have answers to, in the form of --questions.
-const known = `{"instruction":"How do I print hello world?","output":"print(\"hello world\")","check":"assert printed == 'hello world\\n'","kind":"print","seen":true}
-{"instruction":"How do I reverse a list?","output":"xs = [1]\nprint(xs[::-1])","check":"pass","kind":"reverse","seen":true}
+const known = `{"instruction":"How do I print hello world?","output":"print(\"hello world\")",` +
+	`"check":"assert printed == 'hello world\\n'","kind":"print","seen":true}
+{"instruction":"How do I reverse a list?","output":"xs = [1]\nprint(xs[::-1])",` +
+	`"check":"pass","kind":"reverse","seen":true}
 {"instruction":"Count to ten.","input":"","output":"print(1)","check":"pass","kind":"count","seen":false}
 `
 
@@ -59,28 +61,29 @@ func TestQualityUsage(t *testing.T) {
 	}{
 		{"-h", cli.Done, "--max-tokens"},
 		{"x", cli.Usage, "unexpected argument"},
-		{"--only both", cli.Usage, `"both" is neither base nor tuned`},
-		{"--limit -1", cli.Usage, "--limit is -1"},
-		{"--max-tokens 0", cli.Usage, "--max-tokens is 0"},
-		{"--threads -2", cli.Usage, "--threads is -2"},
-		{"--dtype fp8", cli.Usage, `"fp8" is not`},
+		{"--only both", cli.Usage, `"both": must be base or tuned`},
+		{"--limit -1", cli.Usage, "--limit -1: must be"},
+		{"--max-tokens 0", cli.Usage, "--max-tokens 0: must be"},
+		{"--threads -2", cli.Usage, "--threads -2: must be"},
+		{"--dtype fp8", cli.Usage, `"fp8": must be`},
 		{"--json no/such/folder/a.json", cli.Usage, "--json: stat no/such/folder"},
-		{"--json " + bad + " --questions " + bad, cli.Usage, "--questions and --json are the same file"},
-		{"--json x --markdown ./x", cli.Usage, "--json and --markdown are the same file"},
+		{"--json " + bad + " --questions " + bad, cli.Usage, "--questions and --json "},
+		{"--json x --markdown ./x", cli.Usage, "--json and --markdown ./x: the same file"},
 		{"--tuned no-such-folder", cli.Usage, "there is no tuned model in no-such-folder: make one with go run ./cmd/train"},
-		{"--tuned " + tinyTuned, cli.Usage, "give it with --base"},
+		{"--tuned " + tinyTuned, cli.Usage, "with --base"},
 		{"--base a/b --questions no-such-file", cli.Usage, "--questions: open no-such-file"},
 		{"--base a/b --questions " + pipe, cli.Usage, "not a file but a named pipe"},
-		{"--base a/b --questions " + empty, cli.Usage, "there are none in it"},
+		{"--base a/b --questions " + empty, cli.Usage, "no questions"},
 		{"--base a/b --questions " + bad, cli.Usage, "question 4: output"},
 		{"--base a/b --style no-such-style", cli.Usage, "--style: "},
 		{"--base a/b --python no-such-python", cli.Usage, "--python: "},
 		{"--only base --base " + tinyBase + " --device tpu", cli.Failed, `device "tpu"`},
-		{"--only base --base no-such-folder", cli.Failed, "--base no-such-folder: "},
+		{"--only base --base no-such-folder", cli.Failed, "base model no-such-folder: "},
 	} {
 		code, stdout, stderr := bench(t, append([]string{"quality"}, strings.Fields(c.args)...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) || stdout != "" {
-			t.Errorf("bench quality %s: exit %d, stderr %q, stdout %q; want %d and %q", c.args, code, stderr, stdout, c.code, c.want)
+			t.Errorf("bench quality %s: exit %d, stderr %q, stdout %q; want %d and %q", c.args, code, stderr, stdout, c.code,
+				c.want)
 		}
 	}
 }
@@ -92,7 +95,8 @@ func TestQuality(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files := []string{filepath.Join(dir, "a.json"), filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "a.md")}
-	args := []string{"quality", "--device", "cpu", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t), "--json", files[0], "--answers", files[1], "--markdown", files[2]}
+	args := []string{"quality", "--device", "cpu", "--base", tinyBase, "--tuned", tinyTuned, "--questions", knownFile(t),
+		"--json", files[0], "--answers", files[1], "--markdown", files[2]}
 	if _, err := data.Grade(t.Context(), "python3", []data.Trial{{}}); errors.Is(err, sandbox.ErrUnavailable) {
 		args = append(args, "--run-code-unprotected")
 	}
@@ -101,15 +105,18 @@ func TestQuality(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	for _, want := range []string{
-		"asked  3 of 3 questions, at most 320 tokens, greedy; answers run with Python 3.", "trained: 2    base ", "never trained: 1 ",
-		"  it runs and is right                        1   50.0 %", "  base: it runs and is right               at least 80 %   50.0 %    MISSED",
+		"asked  3 of 3 questions, at most 320 tokens, greedy; answers run with Python 3.",
+		"seen in training: 2         base ", "not seen in training: 1 ",
+		"  it runs and is right                        1   50.0%",
+		"  base: it runs and is right               at least 80%   50.0%    MISSED",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("there is no %q in\n%s", want, stdout)
 		}
 	}
 	last := lastLine(t, stdout)
-	if last["command"] != "quality" || last["complete"] != true || last["ok"] != false || len(last["models"].([]any)) != 2 || len(last["bars"].([]any)) != 6 {
+	if last["command"] != "quality" || last["complete"] != true || last["ok"] != false ||
+		len(last["models"].([]any)) != 2 || len(last["bars"].([]any)) != 6 {
 		t.Errorf("the last line is %v", last)
 	}
 	var written [3][]byte
@@ -125,10 +132,12 @@ func TestQuality(t *testing.T) {
 	if n := bytes.Count(written[1], []byte("\n")); n != 3 || !json.Valid(bytes.SplitN(written[1], []byte("\n"), 2)[0]) {
 		t.Errorf("--answers has %d lines:\n%s", n, written[1])
 	}
-	if want := "### Query: *\"How do I print hello world?\"*\n\n**Base Model:**\n> Use `print`:\n> \n> ```python\n> print(\"hello world\")\n> ```\n\n*(right, tone 0)*\n\n"; !strings.HasPrefix(string(written[2]), want) {
+	if want := "### Query: *\"How do I print hello world?\"*\n\n**Base Model:**\n> Use `print`:\n> \n> ```python\n> " +
+		"print(\"hello world\")\n> ```\n\n*(right, tone 0)*\n\n"; !strings.HasPrefix(string(written[2]), want) {
 		t.Errorf("--markdown has\n%s", written[2])
 	}
-	if code, _, stderr := bench(t, append(args, "--check")...); code != cli.Failed || !strings.Contains(stderr, "not every bar holds") {
+	if code, _, stderr := bench(t, append(args, "--check")...); code != cli.Failed ||
+		!strings.Contains(stderr, "not every threshold is met") {
 		t.Errorf("--check: exit %d, %s", code, stderr)
 	}
 }
@@ -139,11 +148,13 @@ func TestQualityWithoutPython(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	args := []string{"quality", "--device", "cpu", "--base", tinyBase, "--only", "base", "--questions", questions}
 	code, stdout, stderr := bench(t, args...)
-	if code != cli.Done || !strings.Contains(stderr, "there is no python3") || strings.Count(stdout, "not measured") != 3 || !strings.Contains(stdout, "nothing was run") {
+	if code != cli.Done || !strings.Contains(stderr, "there is no python3") ||
+		strings.Count(stdout, "not measured") != 3 || !strings.Contains(stdout, "nothing was run") {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
 	}
 	code, stdout, stderr = bench(t, append(args, "--python", "")...)
-	if code != cli.Done || stderr != "" || !strings.Contains(stdout, "  the code parses                             2  100.0 %") {
+	if code != cli.Done || stderr != "" || !strings.Contains(stdout,
+		"  the code parses                             2  100.0%") {
 		t.Errorf("exit %d, %s\n%s", code, stderr, stdout)
 	}
 }
@@ -172,7 +183,8 @@ func TestQualityStopped(t *testing.T) {
 	cancel()
 	var out, errs bytes.Buffer
 	args := []string{"quality", "--base", tinyBase, "--tuned", tinyTuned, "--python", ""}
-	if code := run(ctx, args, &out, &errs); code != cli.Stopped || out.Len() > 0 || !strings.Contains(errs.String(), "stopped before") {
+	if code := run(ctx, args, &out, &errs); code != cli.Stopped || out.Len() > 0 ||
+		!strings.Contains(errs.String(), "stopped before") {
 		t.Errorf("exit %d, %s%s", code, &errs, &out)
 	}
 	wait := 100 * time.Millisecond
@@ -189,7 +201,8 @@ func TestQualityStopped(t *testing.T) {
 			wait *= 2
 		default:
 			last := lastLine(t, out.String())
-			if code != cli.Stopped || !strings.Contains(errs.String(), "stopped; the figures are of the") || last["complete"] != false || last["questions"] == 0.0 {
+			if code != cli.Stopped || !strings.Contains(errs.String(), "stopped; the metrics are those of the") ||
+				last["complete"] != false || last["questions"] == 0.0 {
 				t.Errorf("exit %d, %s%s", code, &errs, &out)
 			}
 			return

@@ -22,15 +22,18 @@ func TestNoSandbox(t *testing.T) {
 	if code != cli.Failed || stdout != "" {
 		t.Errorf("exit %d, stdout %q", code, stdout)
 	}
-	for _, want := range []string{"there is no sandbox here", `--python ""`, "--run-code-unprotected", "that your user may"} {
+	for _, want := range []string{"there is no sandbox here", `--python ""`, "--run-code-unprotected",
+		"whatever your user may"} {
 		if !strings.Contains(stderr, want) {
 			t.Errorf("there is no %q in %s", want, stderr)
 		}
 	}
-	if code, stdout, stderr := bench(t, append(ask, "--python", "")...); code != cli.Done || !strings.Contains(stdout, "nothing was run") {
+	if code, stdout, stderr := bench(t, append(ask, "--python", "")...); code != cli.Done ||
+		!strings.Contains(stdout, "nothing was run") {
 		t.Errorf("without running: exit %d, %s%s", code, stdout, stderr)
 	}
-	if code, stdout, stderr := bench(t, append(ask, "--run-code-unprotected")...); code != cli.Done || !strings.Contains(stdout, ", unprotected;") {
+	if code, stdout, stderr := bench(t, append(ask, "--run-code-unprotected")...); code != cli.Done ||
+		!strings.Contains(stdout, ", unprotected;") {
 		t.Errorf("unprotected: exit %d, %s%s", code, stdout, stderr)
 	}
 }

@@ -24,17 +24,18 @@ import (
 
 const aboutStep = `
 bench step times training steps of a model with random weights on random tokens: forward, backward,
-clipping and AdamW. Nothing is downloaded: a configuration is enough, and that of Llama-3.2-1B is
+clipping and AdamW. It downloads nothing: it needs only a configuration, and that of Llama-3.2-1B is
 built in.
 
   bench step
   bench step --device cuda --shapes 1x512x4,4x512,8x2048 --fused both --log benchmark_log.csv
   bench step --model path/to/config.json --train-only mlp
 
-Shapes are sequences of a pass x tokens of each, and x passes of a step where there are several. What comes
-out is a table: tokens a second and the milliseconds of a step by its median, what share that is of a bare
-product of large matrices which was timed just before, the memory in use, what the estimate was off, and the
-energy of the whole card. The same steps in another program are timed beside it and logged alike:
+A shape is sequences per pass x tokens per sequence, and optionally x passes per step. The result is
+a table: tokens per second and milliseconds of the median step, its share of the rate of a bare
+product of large matrices (timed just before), the memory in use, the error of the memory estimate,
+and the energy of the whole card. bench step can have another program time the same steps, and logs
+them alike:
 
   bench step --device cuda --fused both --seconds 3 --beside "python3 docs/bench/step_pytorch.py --mode compile"`
 
@@ -56,40 +57,57 @@ type stepOptions struct {
 
 func (o *stepOptions) flags(out io.Writer) *cli.Flags {
 	f := cli.New("bench step", aboutStep, out)
-	f.Group("What is timed")
-	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
-	f.Add(&o.shapes, "shapes", "the `shapes`, with commas between them")
-	f.Add(&o.fused, "fused", "how operations run: none (one a kernel), all (fused), both, or a `set` such as rmsnorm,swiglu")
-	f.Add(&o.trainOnly, "train-only", "`patterns` of the parameters that are trained, such as mlp; default all")
-	f.Add(&o.recompute, "recompute", "what the backward pass computes again, `none|attention|layer`")
-	f.Add(&o.gradients, "gradients", "how much of the gradients there is at a time, `step|layer`, as train has it")
-	f.Add(&o.headRows, "head-rows", "rows of logits at a time; 0 for as many as train has on the device")
-	f.Add(&o.apart, "apart", "have the passes of a step go through a GPU one after the other; together, if not given, as train does")
-	f.Add(&o.dtype, "dtype", "type of weights and activations, `bf16|fp32`")
-	f.Add(&o.optimizer, "optimizer", "`adamw8bit|adamw`")
-	f.Add(&o.master, "master", "what stands behind bf16 weights, `split8|sr|fp32|none`")
-	f.Add(&o.steps, "steps", "steps that are timed; the median counts")
-	f.Add(&o.seconds, "seconds", "have them take so many `seconds` together at least: energy is read too seldom for less than a few")
-	f.Add(&o.warmup, "warmup", "steps before them")
+	f.Group("Step")
+	f.Add(&o.shapes, "shapes", "the `shapes`, separated by commas")
+	o.modelFlags(f)
+	f.Add(&o.gradients, "gradients", "gradients to keep at a time, `step|layer`, as in train")
+	f.Add(&o.headRows, "head-rows", "rows of logits computed at a time; 0 for as many as train computes on the device")
+	f.Add(&o.apart, "apart", "run the passes of a step through a GPU one after another, not together as train does")
 
-	f.Add(&o.check, "check", "fail if the memory was estimated more than 5 % wrong")
-	f.Add(&o.beside, "beside", "also have a `command` time each shape: it gets the step as JSON and answers with JSON, as docs/bench/step_pytorch.py does; may be repeated")
+	f.Group("Measurement")
+	f.Add(&o.steps, "steps", "timed steps; the result is the median")
+	f.Add(&o.seconds, "seconds", "minimum total `seconds` of the timed steps; an energy reading needs a few")
+	f.Add(&o.warmup, "warmup", "steps before the timed ones")
+	f.Add(&o.check, "check", "fail if the memory estimate is off by more than 5%")
+	f.Add(&o.beside, "beside", "also have a `command` time each shape: it gets the step as JSON and answers with JSON, "+
+		"as docs/bench/step_pytorch.py does; may be repeated")
 
-	f.Group("What is written")
-	f.Add(&o.log, "log", "also add a row for each line to this CSV `file`")
-	f.Add(&o.label, "label", "a word of your own in those rows")
+	f.Group("Output")
+	f.Add(&o.log, "log", "also append a row per line to this CSV `file`")
+	f.Add(&o.label, "label", "label of those rows")
 
-	f.Group("Where it runs")
+	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
-	f.Add(&o.own, "own-products", "on a GPU, multiply matrices by restyle's own kernels, not by cuBLASLt")
-	f.Add(&o.deterministic, "deterministic", "on a GPU, take cuBLASLt's first algorithm for each product, as train does with it; if not given, one that is at least 3 % faster takes its place")
-	f.Add(&o.sync, "sync", "on a GPU, wait for and time every kernel, and print how long each took: slower in all")
-	f.Add(&o.threads, "threads", "threads of the CPU; 0 for all")
+	f.Add(&o.own, "own-products", "on a GPU, multiply matrices with restyle's own kernels instead of cuBLASLt")
+	f.Add(&o.deterministic, "deterministic", "on a GPU, use cuBLASLt's first algorithm for each product, as train does "+
+		"with this flag; without it, an algorithm that is at least 3% faster replaces it")
+	f.Add(&o.sync, "sync", syncHelp)
+	f.Add(&o.threads, "threads", threadsHelp)
 	return f
 }
 
+// modelFlags adds the flags of the model and its training that bench kernels has too.
+func (o *stepOptions) modelFlags(f *cli.Flags) {
+	f.Add(&o.model, "model", "config.json of the model, a `file`; default: the shape of Llama-3.2-1B")
+	f.Add(&o.fused, "fused", fusedHelp+"; both for none and all")
+	f.Add(&o.trainOnly, "train-only", "`patterns` of the trainable parameters, such as mlp; default all")
+	f.Add(&o.recompute, "recompute", "what the backward pass recomputes to save memory, `none|attention|layer`")
+	f.Add(&o.dtype, "dtype", dtypeHelp)
+	f.Add(&o.optimizer, "optimizer", "optimizer and size of its state, `adamw8bit|adamw`")
+	f.Add(&o.master, "master", "how bf16 weights keep updates below their precision, `split8|sr|fp32|none`")
+}
+
+// The help of flags that several measurements have.
+const (
+	fusedHelp   = "fused operations: none, all, or a `set` such as rmsnorm,swiglu"
+	dtypeHelp   = "type of weights and activations, `bf16|fp32`"
+	syncHelp    = "on a GPU, wait for every kernel and print how long each took; slower in all"
+	threadsHelp = "CPU threads; 0 for all"
+)
+
 func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o := &stepOptions{shapes: "1x512x4", fused: "all", recompute: "none", dtype: "bf16", optimizer: "adamw8bit", master: "split8", gradients: "step",
+	o := &stepOptions{shapes: "1x512x4", fused: "all", recompute: "none", dtype: "bf16", optimizer: "adamw8bit",
+		master: "split8", gradients: "step",
 		steps: 10, warmup: 3, device: "auto"}
 	flags := o.flags(stderr)
 	if code, done := flags.Parse(args); done {
@@ -104,7 +122,7 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	notes := stderr
 	for _, l := range lines {
 		if l.command != "" {
-			if failed := l.runBeside(ctx, o, table); failed != nil { // the others are worth having
+			if failed := l.runBeside(ctx, o, table); failed != nil { // the other lines are worth having
 				fmt.Fprintf(stderr, "bench step: %v\n", failed)
 				err = errors.Join(err, failed)
 			}
@@ -114,7 +132,7 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			fmt.Fprintf(stderr, "bench step: %v\n", failed)
 			return cli.Failed
 		}
-		notes = io.Discard // each has a device of its own, and the same notes
+		notes = io.Discard // the next device has the same notes
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -132,18 +150,19 @@ func runStep(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return cli.Done
 }
 
-// A stepLine is one thing that is timed.
+// A stepLine is one measurement, a line of the table.
 type stepLine struct {
 	batch, seq, accumulate int
 	config                 model.Config
-	file                   []byte // its config.json
+	file                   []byte // the model's config.json
 	name                   string // of the model
 	fused                  kernels.Fused
 	settings               trainer.Config
-	command                string // of another program that times it; "": this one does
+	command                string // another program that times it; "": this program does
 }
 
-// benchModel is the config.json that --model names, Llama-3.2-1B's if it names none, what it says, and what the model is called.
+// benchModel reads the config.json at path, Llama-3.2-1B's if path is "". It returns its content, the file and a name
+// of the model.
 func benchModel(path string) (c model.Config, file []byte, name string, err error) {
 	if file, name = llama1B, "Llama-3.2-1B, random weights"; path != "" {
 		name = path
@@ -158,28 +177,31 @@ func benchModel(path string) (c model.Config, file []byte, name string, err erro
 	return c, file, name, nil
 }
 
-// benchDType is the type that --dtype names.
+// benchDType returns the type that --dtype names.
 func benchDType(name string) (tensor.DType, error) {
 	t, ok := map[string]tensor.DType{"bf16": tensor.BF16, "fp32": tensor.F32}[name]
 	if !ok {
-		return t, fmt.Errorf("--dtype %q is neither bf16 nor fp32", name)
+		return t, fmt.Errorf("--dtype %q: must be bf16 or fp32", name)
 	}
 	return t, nil
 }
 
-// lines are what the flags ask for.
+// lines returns the measurements that the flags ask for.
 func (o *stepOptions) lines() (list []stepLine, err error) {
 	var l stepLine
 	if l.config, l.file, l.name, err = benchModel(o.model); err != nil {
 		return nil, err
 	}
 	if o.steps < 1 || o.warmup < 0 || !(o.seconds >= 0) {
-		return nil, fmt.Errorf("--steps %d, --seconds %v, --warmup %d: give at least one step, and no fewer than 0 before", o.steps, o.seconds, o.warmup)
+		return nil, fmt.Errorf("--steps %d, --seconds %v, --warmup %d: must be at least 0, and --steps at least 1",
+			o.steps, o.seconds, o.warmup)
 	}
 	l.settings = trainer.DefaultConfig()
 	s := &l.settings
 	s.Clip, s.Samples = 0, 0
-	set := map[string]string{"master": o.master, "gradients": o.gradients, "optimizer": o.optimizer, "recompute": o.recompute, "dtype": o.dtype}
+	set := map[string]string{
+		"master": o.master, "gradients": o.gradients, "optimizer": o.optimizer, "recompute": o.recompute, "dtype": o.dtype,
+	}
 	for _, f := range s.Fields() {
 		if value, ok := set[f.Name]; ok {
 			if err := f.Set(value); err != nil {
@@ -217,28 +239,28 @@ func (o *stepOptions) lines() (list []stepLine, err error) {
 	return list, nil
 }
 
-// shape reads one such as 4x512, or 1x512x4.
+// shape reads a shape such as 4x512 or 1x512x4.
 func (l *stepLine) shape(s string) error {
 	sizes := []*int{&l.batch, &l.seq, &l.accumulate}
 	l.accumulate = 1
 	parts := strings.Split(strings.TrimSpace(s), "x")
 	if len(parts) < 2 || len(parts) > 3 {
-		return fmt.Errorf("%q is no shape such as 4x512 or 1x512x4", s)
+		return fmt.Errorf("%q: must be a shape such as 4x512 or 1x512x4", s)
 	}
 	for i, p := range parts {
 		n, err := strconv.Atoi(p)
 		if err != nil || n < 1 || n > 1<<20 {
-			return fmt.Errorf("%q: %q is no number from 1 to a million", s, p)
+			return fmt.Errorf("%q: %q: must be a number from 1 to %d", s, p, 1<<20)
 		}
 		*sizes[i] = n
 	}
 	if l.seq > l.config.MaxPositions {
-		return fmt.Errorf("%q: the model has %d positions", s, l.config.MaxPositions)
+		return fmt.Errorf("%q: more tokens than the model's %d positions: choose a shorter shape", s, l.config.MaxPositions)
 	}
 	return nil
 }
 
-// run times one line on a device of its own, so that none has what another left.
+// run times one line on a device of its own, so that no line finds what another left in memory.
 func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, notes io.Writer) (err error) {
 	d, err := kernels.Open(o.device, kernels.Options{
 		Threads: o.threads, Fused: l.fused, OwnProducts: o.own, Deterministic: o.deterministic, Sync: o.sync,
@@ -264,7 +286,8 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	}
 	plan.HeadBytes = o.headRows * l.config.Vocab * (tensor.F32.Size() + l.settings.DType.Size())
 	estimate := trainer.MemoryOf(d, l.fused, l.config, plan).Total() + d.Overhead()
-	if err := d.Precompile(ctx, func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, plan) }, nil); err != nil {
+	rehearse := func(d *kernels.Device) error { return trainer.Rehearse(d, l.config, plan) }
+	if err := d.Precompile(ctx, rehearse, nil); err != nil {
 		return err
 	}
 	if err := d.ChooseProducts(ctx, nil); err != nil {
@@ -295,12 +318,13 @@ func (l *stepLine) run(ctx context.Context, o *stepOptions, table *stepTable, no
 	return kernels.PrintProfile(table.out, d.Profile(), len(r.Seconds))
 }
 
-// time takes the steps of a run.
-func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, passes []model.Batch) (r stepResult, err error) {
+// time times the steps of a run.
+func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, passes []model.Batch) (
+	r stepResult, err error) {
 	d := run.Model.Device()
-	trained := 0
+	targets := 0
 	for _, p := range passes {
-		trained += p.Targets()
+		targets += p.Targets()
 	}
 	var last kernels.Record
 	var before kernels.Meters
@@ -310,11 +334,11 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 			return r, ctx.Err()
 		}
 		if i == o.warmup {
-			d.Profile() // from here on it counts
+			d.Profile() // resets it
 			before, _ = d.Meters()
 		}
 		start := time.Now()
-		if last, err = run.Move(passes, float32(1/float64(trained)), 1e-5); err != nil {
+		if last, err = run.Move(passes, float32(1/float64(targets)), 1e-5); err != nil {
 			return r, err
 		}
 		if took := time.Since(start).Seconds(); i >= o.warmup {
@@ -325,16 +349,17 @@ func (l *stepLine) time(ctx context.Context, o *stepOptions, run *trainer.Run, p
 	if after, metered := d.Meters(); metered && before.Energy > 0 {
 		r.Joules = float64(after.Energy-before.Energy) / 1e3
 	}
-	r.Loss = last.Loss / float64(trained)
+	r.Loss = last.Loss / float64(targets)
 	r.Memory = int64(d.InUse())
 	return r, nil
 }
 
-// runBeside has another program time one line. It comes after one of ours, from which the ceiling is.
+// runBeside has another program time one line. A line that this program timed comes before it and has measured the
+// ceiling.
 func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTable) error {
 	r, err := beside(ctx, l.command, besideStep{
-		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly, DType: o.dtype, Device: table.device,
-		Warmup: o.warmup, Steps: o.steps, Lasting: o.seconds,
+		Config: l.file, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate, Trained: l.settings.TrainOnly, DType: o.dtype,
+		Device: table.device, Warmup: o.warmup, Steps: o.steps, Lasting: o.seconds,
 	})
 	if err != nil {
 		return err
@@ -342,7 +367,7 @@ func (l *stepLine) runBeside(ctx context.Context, o *stepOptions, table *stepTab
 	return table.add(l, r)
 }
 
-// passes are random tokens, each of which but the first of its sequence is trained.
+// passes returns passes of random tokens. Every token but the first of its sequence is a target.
 func (l *stepLine) passes() (passes []model.Batch) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range l.accumulate {
@@ -359,7 +384,7 @@ func (l *stepLine) passes() (passes []model.Batch) {
 	return passes
 }
 
-// randomWeights fills matrices with normal values of deviation 0.02.
+// randomWeights fills matrices with normal values of standard deviation 0.02, and norms with 1.
 func randomWeights(m *model.Model) {
 	values, ones := normalValues(0.02), slices.Repeat([]float32{1}, 1<<14)
 	for _, p := range m.Params() {

@@ -18,27 +18,27 @@ import (
 	"restyle/trainer/report"
 )
 
-// A stepResult is what timing steps came to, here or in another program.
+// A stepResult is the result of timing steps, in this or in another program.
 type stepResult struct {
 	Mode    string    `json:"mode"`    // such as fused, or torch-eager
-	Label   string    `json:"label"`   // what it really was: versions, the optimiser
-	Seconds []float64 `json:"seconds"` // of each step that was timed
-	Joules  float64   `json:"joules"`  // that the device took for them together; 0: not known
-	Memory  int64     `json:"memory"`  // bytes of the device that are in use at the end
+	Label   string    `json:"label"`   // details: versions, the optimizer
+	Seconds []float64 `json:"seconds"` // of each timed step
+	Joules  float64   `json:"joules"`  // energy of all timed steps on the device; 0: unknown
+	Memory  int64     `json:"memory"`  // bytes of the device in use at the end
 	Loss    float64   `json:"loss"`    // mean over the tokens of the last step
 
 	estimate int // bytes that Memory should be; 0: there is none
 }
 
-// A stepTable prints results as rows of a table in Markdown, and logs them.
+// A stepTable prints results as rows of a Markdown table, and logs them.
 type stepTable struct {
 	out               io.Writer
 	log, label, dtype string
 
 	device  string  // name, from the first line
-	product string  // what its maker calls it
-	ceiling float64 // floating-point operations a second of a bare product
-	wrong   []error // of estimates
+	product string  // the maker's name of the device
+	ceiling float64 // floating-point operations per second of a bare product
+	wrong   []error // estimates that were off
 }
 
 // open measures the ceiling before the first line.
@@ -51,19 +51,20 @@ func (t *stepTable) open(d *kernels.Device, dtype tensor.DType) (err error) {
 		return err
 	}
 	_, err = fmt.Fprintf(t.out, "%s, a bare product in %s: %.4g TFLOP/s\n\n"+
-		"| step | mode | trained | tokens/s | ms, least to most | TFLOP/s | of the product | memory | estimate | J a 1,000 tokens | loss |\n"+
+		"| step | mode | trained | tokens/s | ms, min to max | TFLOP/s | of the product | memory | estimate | J per 1,000 "+
+		"tokens | loss |\n"+
 		"|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n", t.product, t.dtype, t.ceiling/1e12)
 	return err
 }
 
-// mostWrong is how far an estimate of memory may be off.
-const mostWrong = 0.05
+// maxEstimateError is how far a memory estimate may be off.
+const maxEstimateError = 0.05
 
-// add prints a line's result, and adds it to the log.
+// add prints the result of a line, and appends it to the log.
 func (t *stepTable) add(l *stepLine, r stepResult) error {
 	steps := float64(len(r.Seconds))
 	slices.Sort(r.Seconds)
-	least, median, most := r.Seconds[0], r.Seconds[len(r.Seconds)/2], r.Seconds[len(r.Seconds)-1]
+	fastest, median, slowest := r.Seconds[0], r.Seconds[len(r.Seconds)/2], r.Seconds[len(r.Seconds)-1]
 	tokens := l.batch * l.seq * l.accumulate
 	plan := trainer.Plan{Config: l.settings, MaxTokens: tokens, Longest: l.seq}
 	options := plan.ModelOptions(l.config)
@@ -76,18 +77,19 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	estimate, joules := "", ""
 	if r.estimate > 0 {
 		off := float64(r.estimate)/float64(r.Memory) - 1
-		estimate = fmt.Sprintf("%s, %+.1f %%", kernels.Bytes(r.estimate), 100*off)
-		if math.Abs(off) > mostWrong {
-			t.wrong = append(t.wrong, fmt.Errorf("%s %s, %s trained: the estimate is %s, and %s are in use", shape, r.Mode, trained,
-				kernels.Bytes(r.estimate), kernels.Bytes(int(r.Memory))))
+		estimate = fmt.Sprintf("%s, %+.1f%%", kernels.Bytes(r.estimate), 100*off)
+		if math.Abs(off) > maxEstimateError {
+			t.wrong = append(t.wrong, fmt.Errorf("%s %s, %s trained: the estimate is %s, but %s are in use",
+				shape, r.Mode, trained, kernels.Bytes(r.estimate), kernels.Bytes(int(r.Memory))))
 		}
 	}
 	if r.Joules > 0 {
 		joules = fmt.Sprintf("%.1f", r.Joules/steps/float64(tokens)*1e3)
 	}
-	if _, err := fmt.Fprintf(t.out, "| %s | %s | %s | %.0f | %.2f, %.2f to %.2f | %.4g | %.0f %% | %s | %s | %s | %.4f |\n", shape, r.Mode, trained,
-		float64(tokens)/median, 1e3*median, 1e3*least, 1e3*most, flops/1e12, 100*flops/t.ceiling, kernels.Bytes(int(r.Memory)), estimate, joules,
-		r.Loss); err != nil || t.log == "" {
+	_, err := fmt.Fprintf(t.out, "| %s | %s | %s | %.0f | %.2f, %.2f to %.2f | %.4g | %.0f%% | %s | %s | %s | %.4f |\n",
+		shape, r.Mode, trained, float64(tokens)/median, 1e3*median, 1e3*fastest, 1e3*slowest,
+		flops/1e12, 100*flops/t.ceiling, kernels.Bytes(int(r.Memory)), estimate, joules, r.Loss)
+	if err != nil || t.log == "" {
 		return err
 	}
 	label := []string{t.label, r.Label}
@@ -96,11 +98,13 @@ func (t *stepTable) add(l *stepLine, r stepResult) error {
 	}
 	return report.AppendBenchmark(t.log, report.BenchmarkRow{
 		Time: time.Now(), Mode: r.Mode, Wall: time.Duration(median * float64(time.Second)), TotalTokens: int64(tokens),
-		TrainedTokens: int64(tokens - l.batch*l.accumulate), PaddedTokens: int64(tokens), PeakMemory: r.Memory, TFLOPS: flops / 1e12,
-		PeakShare: flops / t.ceiling, Joules: r.Joules / steps, Device: t.product, DType: t.dtype, Model: l.name, Batch: l.batch, Seq: l.seq,
-		Accumulate: l.accumulate, Label: strings.Join(slices.DeleteFunc(label, func(s string) bool { return s == "" }), ", "), Version: cli.Version(),
+		TrainedTokens: int64(tokens - l.batch*l.accumulate), PaddedTokens: int64(tokens), PeakMemory: r.Memory,
+		TFLOPS: flops / 1e12, PeakShare: flops / t.ceiling, Joules: r.Joules / steps,
+		Device: t.product, DType: t.dtype, Model: l.name, Batch: l.batch, Seq: l.seq, Accumulate: l.accumulate,
+		Label:   strings.Join(slices.DeleteFunc(label, func(s string) bool { return s == "" }), ", "),
+		Version: cli.Version(),
 	})
 }
 
-// check is an error if an estimate was too far off.
+// check returns an error if an estimate was too far off.
 func (t *stepTable) check() error { return errors.Join(t.wrong...) }

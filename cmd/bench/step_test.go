@@ -20,8 +20,9 @@ import (
 )
 
 // tinyConfig is the config.json of a model that trains in an instant.
-const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
-"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5}`
+const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 64,
+"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+"max_position_embeddings": 64, "rms_norm_eps": 1e-5}`
 
 // tinyModel is a file of it.
 func tinyModel(t *testing.T) string {
@@ -47,23 +48,25 @@ func cells(table string) (rows [][]string) {
 func within(share, percent string) bool {
 	var s, p float64
 	_, err := fmt.Sscan(share, &s)
-	_, err2 := fmt.Sscanf(percent, "%f %%", &p)
+	_, err2 := fmt.Sscanf(percent, "%f%%", &p)
 	return err == nil && err2 == nil && math.Abs(100*s-p) < 0.6
 }
 
 func TestStep(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log.csv")
-	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2, 2x16", "--fused", "both", "--steps", "2", "--warmup", "0",
+	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2, 2x16", "--fused", "both", "--steps",
+		"2", "--warmup", "0",
 		"--train-only", "mlp", "--log", log, "--device", "cpu", "--check")
 	if code != cli.Done {
 		t.Fatalf("%d: %s", code, errs)
 	}
 	rows := cells(out)
 	for i, want := range []string{"1x8x2 standard mlp", "1x8x2 fused mlp", "2x16x1 standard mlp", "2x16x1 fused mlp"} {
-		if i >= len(rows) || strings.Join(rows[i][:3], " ") != want || !strings.HasPrefix(rows[i][10], "4.") { // log 64 is 4.16
+		// log 64 is 4.16
+		if i >= len(rows) || strings.Join(rows[i][:3], " ") != want || !strings.HasPrefix(rows[i][10], "4.") {
 			t.Fatalf("row %d is not one of %q:\n%s", i, want, out)
 		}
-		if !strings.HasSuffix(rows[i][8], ", +0.0 %") { // on the CPU it is to the byte
+		if !strings.HasSuffix(rows[i][8], ", +0.0%") { // on the CPU it is to the byte
 			t.Errorf("the estimate of %s is off: %s", want, rows[i][8])
 		}
 	}
@@ -78,7 +81,8 @@ func TestStep(t *testing.T) {
 	}
 	for i, row := range logged[1:] {
 		cell := func(name string) string { return row[slices.Index(logged[0], name)] }
-		if cell("Mode") != rows[i][1] || cell("Label") != "mlp trained" || cell("Peak_Share") == "" || cell("TFLOPS") == "" || cell("Device") != "cpu" ||
+		if cell("Mode") != rows[i][1] || cell("Label") != "mlp trained" || cell("Peak_Share") == "" || cell("TFLOPS") == "" ||
+			cell("Device") != "cpu" ||
 			cell("Total_Tokens") != []string{"16", "32"}[i/2] || !within(cell("Peak_Share"), rows[i][6]) {
 			t.Errorf("%v", row)
 		}
@@ -90,11 +94,12 @@ func TestStepOnGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a few seconds on the GPU that the CPU plays")
 	}
-	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2", "--steps", "1", "--warmup", "0", "--check", "--device", "emulated")
+	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8x2", "--steps", "1", "--warmup", "0",
+		"--check", "--device", "emulated")
 	if strings.Contains(errs, cuda.ErrNoCompiler.Error()) {
 		t.Skip(errs)
 	}
-	if code != cli.Done || !strings.Contains(out, ", +0.0 %") {
+	if code != cli.Done || !strings.Contains(out, ", +0.0%") {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 }
@@ -109,7 +114,8 @@ func TestStepChooses(t *testing.T) {
 	}{{nil, 1}, {[]string{"--deterministic"}, 0}, {[]string{"--own-products"}, 0}} {
 		dir := t.TempDir()
 		t.Setenv("RESTYLE_CACHE", dir)
-		args := append([]string{"step", "--model", tinyModel(t), "--shapes", "1x16x2", "--steps", "1", "--warmup", "0", "--device", "cuda"}, c.args...)
+		args := append([]string{"step", "--model", tinyModel(t), "--shapes", "1x16x2", "--steps", "1", "--warmup", "0",
+			"--device", "cuda"}, c.args...)
 		if code, out, errs := bench(t, args...); code != cli.Done {
 			t.Errorf("%v: %d: %s%s", c.args, code, out, errs)
 		}
@@ -124,8 +130,10 @@ func TestStepOnFilledGPU(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
-	args := []string{"step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--device", "cuda"}
-	if code, out, errs := bench(t, append(args, "--check")...); code != cli.Failed || !strings.Contains(errs, "1x8x1 fused, all trained: the estimate is ") {
+	args := []string{"step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--device",
+		"cuda"}
+	if code, out, errs := bench(t, append(args, "--check")...); code != cli.Failed ||
+		!strings.Contains(errs, "1x8x1 fused, all trained: the estimate is ") {
 		t.Errorf("%d: %s%s", code, out, errs)
 	}
 }
@@ -137,8 +145,10 @@ func TestStepCheck(t *testing.T) {
 		wrong    bool
 	}{{1000, false}, {1049, false}, {1051, true}, {951, false}, {949, true}} {
 		table := &stepTable{out: io.Discard}
-		l := &stepLine{batch: 1, seq: 8, accumulate: 1, config: model.Config{Vocab: 8, Dim: 8, Heads: 1, KVHeads: 1, HeadDim: 8, Layers: 1, Inner: 8}}
-		if err := table.add(l, stepResult{Mode: "fused", Seconds: []float64{1}, Memory: 1000, estimate: c.estimate}); err != nil {
+		l := &stepLine{batch: 1, seq: 8, accumulate: 1, config: model.Config{Vocab: 8, Dim: 8, Heads: 1, KVHeads: 1,
+			HeadDim: 8, Layers: 1, Inner: 8}}
+		if err := table.add(l, stepResult{Mode: "fused", Seconds: []float64{1}, Memory: 1000,
+			estimate: c.estimate}); err != nil {
 			t.Fatal(err)
 		}
 		if err := table.check(); (err != nil) != c.wrong {
@@ -149,13 +159,15 @@ func TestStepCheck(t *testing.T) {
 
 // TestStepSeconds takes more steps than were asked for until they have lasted.
 func TestStepSeconds(t *testing.T) {
-	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0", "--seconds", "0.2", "--device", "cpu")
+	code, out, errs := bench(t, "step", "--model", tinyModel(t), "--shapes", "1x8", "--steps", "1", "--warmup", "0",
+		"--seconds", "0.2", "--device", "cpu")
 	rows := cells(out)
 	if code != cli.Done || len(rows) != 1 {
 		t.Fatalf("%d: %s%s", code, out, errs)
 	}
 	var median, least, most float64
-	if _, err := fmt.Sscanf(rows[0][4], "%f, %f to %f", &median, &least, &most); err != nil || least < 200 && least == most {
+	if _, err := fmt.Sscanf(rows[0][4], "%f, %f to %f", &median, &least, &most); err != nil || least < 200 &&
+		least == most {
 		t.Errorf("one step of %s, %v", rows[0][4], err)
 	}
 }
@@ -173,21 +185,25 @@ func TestStepBeside(t *testing.T) {
 	}
 	answer := script("answer", `cat > "$1"
 echo a warning
-echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 1.0], "joules": 30, "memory": 3221225472, "loss": 4.5}'
+echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 1.0], '\
+'"joules": 30, "memory": 3221225472, "loss": 4.5}'
 `)
 	log := filepath.Join(dir, "log.csv")
-	args := []string{"step", "--model", config, "--shapes", "2x8x2", "--steps", "1", "--warmup", "1", "--seconds", "0.01", "--train-only", "mlp", "--device", "cpu", "--log", log}
+	args := []string{"step", "--model", config, "--shapes", "2x8x2", "--steps", "1", "--warmup", "1", "--seconds", "0.01",
+		"--train-only", "mlp", "--device", "cpu", "--log", log}
 	code, out, errs := bench(t, append(args, "--beside", answer)...)
 	rows := cells(out)
 	if code != cli.Done || len(rows) != 2 {
 		t.Fatalf("%d: %s%s", code, out, errs)
 	}
 	want := "2x8x2 torch-eager mlp 64 500.00, 250.00 to 1000.00"
-	if got := strings.Join(rows[1][:5], " "); got != want || rows[1][7] != "3.0 GiB" || rows[1][8] != "" || rows[1][9] != "312.5" || rows[1][10] != "4.5000" {
+	if got := strings.Join(rows[1][:5], " "); got != want || rows[1][7] != "3.0 GiB" || rows[1][8] != "" ||
+		rows[1][9] != "312.5" || rows[1][10] != "4.5000" {
 		t.Errorf("%q", rows[1])
 	}
 	logged, err := os.ReadFile(log)
-	if err != nil || !strings.Contains(string(logged), ",torch-eager,0.5000,32,64.00,") || !strings.Contains(string(logged), ",10.0,cpu,bf16,") ||
+	if err != nil || !strings.Contains(string(logged), ",torch-eager,0.5000,32,64.00,") ||
+		!strings.Contains(string(logged), ",10.0,cpu,bf16,") ||
 		!strings.Contains(string(logged), `,2,8,2,"torch 9, AdamW, mlp trained",`) {
 		t.Errorf("%s, %v", logged, err)
 	}
@@ -197,7 +213,8 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 		err = json.Unmarshal(told, &step)
 	}
 	step.Config = nil
-	if fmt.Sprint(step) != "{[] 2 8 2 [mlp] bf16 cpu 1 1 0.01}" || !strings.Contains(string(told), `"hidden_size":32`) || err != nil {
+	if fmt.Sprint(step) != "{[] 2 8 2 [mlp] bf16 cpu 1 1 0.01}" || !strings.Contains(string(told), `"hidden_size":32`) ||
+		err != nil {
 		t.Errorf("it was told %s, %v", told, err)
 	}
 	for name, c := range map[string]struct{ script, want string }{
@@ -208,7 +225,8 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 		"no time":    {`echo '{"mode": "torch-eager", "seconds": [1, 0]}'`, "a step of 0 seconds"},
 	} {
 		code, out, errs := bench(t, append(args, "--beside", script("bad", c.script), "--beside", answer)...)
-		if rows := cells(out); code != cli.Failed || len(rows) != 2 || !strings.Contains(errs, c.want) { // ours, and the one that answers
+		// ours, and the one that answers
+		if rows := cells(out); code != cli.Failed || len(rows) != 2 || !strings.Contains(errs, c.want) {
 			t.Errorf("%s: %d: %s%s", name, code, out, errs)
 		}
 	}
@@ -217,16 +235,17 @@ echo '{"mode": "torch-eager", "label": "torch 9, AdamW", "seconds": [0.5, 0.25, 
 // TestLlama1B holds the built-in config to be that of Llama-3.2-1B.
 func TestLlama1B(t *testing.T) {
 	c, _, _, err := benchModel("")
-	if err != nil || c.ParamCount() != 1_235_814_400 || !c.Tied || c.RoPEScaling == nil || c.RoPEScaling.Factor != 32 || c.MaxPositions != 131072 {
+	if err != nil || c.ParamCount() != 1_235_814_400 || !c.Tied || c.RoPEScaling == nil || c.RoPEScaling.Factor != 32 ||
+		c.MaxPositions != 131072 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 func TestStepRefuses(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--shapes 4", `--shapes: "4" is no shape`},
-		{"--shapes 4x0", `"0" is no number`},
-		{"--shapes 1x200000", "the model has 131072 positions"},
+		{"--shapes 4", `--shapes: "4": must be a shape`},
+		{"--shapes 4x0", `"0": must be a number`},
+		{"--shapes 1x200000", "the model's 131072 positions"},
 		{"--fused some", "--fused: "},
 		{"--steps 0", "--steps 0"},
 		{"--seconds -1", "--seconds -1"},
@@ -238,7 +257,8 @@ func TestStepRefuses(t *testing.T) {
 		{"--model nowhere", "--model: "},
 	} {
 		var out, errs strings.Builder
-		if code := run(context.Background(), append([]string{"step"}, strings.Fields(c.args)...), &out, &errs); code != cli.Usage || !strings.Contains(errs.String(), c.want) {
+		if code := run(context.Background(), append([]string{"step"}, strings.Fields(c.args)...), &out,
+			&errs); code != cli.Usage || !strings.Contains(errs.String(), c.want) {
 			t.Errorf("%s: %d, %s", c.args, code, errs.String())
 		}
 	}

@@ -2,7 +2,7 @@ package main
 
 // stepMutants are the faults of timing steps, and of what is said of their time and memory.
 var stepMutants = []mutant{
-	{"step/estimate-too-small-unseen", "cmd/bench/step_table.go", "math.Abs(off) > mostWrong", "math.Max(off, 0) > mostWrong", "./cmd/bench -run TestStepCheck"},
+	{"step/estimate-too-small-unseen", "cmd/bench/step_table.go", "math.Abs(off) > maxEstimateError", "math.Max(off, 0) > mostWrong", "./cmd/bench -run TestStepCheck"},
 	{"step/estimate-unchecked", "cmd/bench/step.go", "	if o.check {", "	if o.check && table == nil {", "./cmd/bench -run TestStepOnFilledGPU"},
 	{"step/estimate-overhead", "cmd/bench/step.go", ".Total() + d.Overhead()", ".Total()", "./cmd/bench -run TestStepOnGPU"},
 	{"step/median", "cmd/bench/step_table.go", "r.Seconds[len(r.Seconds)/2]", "r.Seconds[0]", "./cmd/bench -run TestStepBeside"},

@@ -18,10 +18,11 @@ import (
 	"restyle/tensor"
 )
 
-// longestLoss is how many tokens of a question and its plain answer the loss is computed over; what is behind goes.
+// longestLoss is the maximum number of tokens of a question and its reference answer. The loss ignores the tokens after
+// it.
 const longestLoss = 2048
 
-// A side is one of the models that are asked.
+// A side is one of the models.
 type side struct {
 	Model
 	device  *kernels.Device
@@ -30,26 +31,29 @@ type side struct {
 	limit   int // tokens of an answer
 }
 
-// open opens a model on a device of its own, so that two can work at the same time: a small one keeps no more than one
-// thread busy.
+// open opens a model on a device of its own, so that two models can work in parallel: a small one keeps only one thread
+// busy.
 func (o *Options) open(ctx context.Context, h *hub.Hub, m Model) (*side, error) {
-	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.threads(), Fused: kernels.All(), NoBF16: o.DType == tensor.F32})
+	d, err := kernels.Open(o.Device, kernels.Options{Threads: o.threads(), Fused: kernels.All(),
+		NoBF16: o.DType == tensor.F32})
 	if err != nil {
 		return nil, err
 	}
 	e, err := infer.Open(ctx, d, m.Name, infer.OpenOptions{Hub: h, DType: o.DType, MaxTokens: longestLoss})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("--%s %s: %w", m.Label, m.Name, err), d.Close())
+		return nil, errors.Join(fmt.Errorf("%s model %s: %w", m.Label, m.Name, err), d.Close())
 	}
+	seq := min(longestLoss, e.Model.Config().MaxPositions)
 	return &side{
 		Model: m, device: d, engine: e, limit: o.MaxTokens,
-		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Template: e.Template, Seq: min(longestLoss, e.Model.Config().MaxPositions)},
+		encoder: &training.Encoder{Tokenizer: e.Tokenizer, Template: e.Template, Seq: seq},
 	}, nil
 }
 
 func (s *side) close() error { return errors.Join(s.engine.Close(), s.device.Close()) }
 
-// ask puts one question to the model and computes what the plain answer costs it. ctx ends it early, with what there is.
+// ask asks the model a question, and computes its loss on the reference answer. If ctx ends, ask returns the answer so
+// far.
 func (s *side) ask(ctx context.Context, q data.Question) *Answer {
 	a := &Answer{}
 	question := []chat.Message{{Role: "user", Content: asked(q)}}
@@ -59,7 +63,7 @@ func (s *side) ask(ctx context.Context, q data.Question) *Answer {
 	return a
 }
 
-// answer lets the model answer, always with its most probable token.
+// answer has the model answer by greedy decoding.
 func (s *side) answer(ctx context.Context, a *Answer, question []chat.Message) error {
 	prompt, err := s.engine.Prompt(question, s.limit)
 	if err != nil {
@@ -78,9 +82,10 @@ func (s *side) answer(ctx context.Context, a *Answer, question []chat.Message) e
 	return g.Err()
 }
 
-// loss is what the tokens of the plain answer, and the one that ends it, cost the model behind the question.
-func (s *side) loss(a *Answer, question []chat.Message, plain string) error {
-	x, _, err := s.encoder.Encode(dataset.Conversation{Messages: append(question, chat.Message{Role: "assistant", Content: plain})})
+// loss computes the model's loss on the reference answer to a question, including the token that ends it.
+func (s *side) loss(a *Answer, question []chat.Message, reference string) error {
+	messages := append(question, chat.Message{Role: "assistant", Content: reference})
+	x, _, err := s.encoder.Encode(dataset.Conversation{Messages: messages})
 	if err != nil {
 		return err
 	}
@@ -92,7 +97,7 @@ func (s *side) loss(a *Answer, question []chat.Message, plain string) error {
 		return err
 	}
 	if math.IsNaN(l.Sum) || math.IsInf(l.Sum, 0) {
-		return fmt.Errorf("the loss of the plain answer is %v: the weights are broken, or too large for --dtype", l.Sum)
+		return fmt.Errorf("the loss of the reference answer is %v: the weights are broken, or too large for the type", l.Sum)
 	}
 	a.Loss, a.LossTokens = l.Sum, l.Targets
 	return nil

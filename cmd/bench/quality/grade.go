@@ -11,27 +11,29 @@ import (
 	"restyle/voice"
 )
 
-// An Answer is what one model said to one question, and what is to be said of it.
+// An Answer is one model's answer to one question, with its grades.
 type Answer struct {
 	Text   string       `json:"text"`
 	Reason infer.Reason `json:"reason"` // why it ended
-	Tokens int          `json:"tokens"` // without the one that ended it
+	Tokens int          `json:"tokens"` // without the token that ended it
 	Error  string       `json:"error,omitempty"`
 
-	Code    string `json:"code"`              // see Code
-	Parses  bool   `json:"parses"`            // there is code, and it is Python
-	Right   *bool  `json:"right,omitempty"`   // it ran and passed the check; nil where nothing was run, or the question is broken
-	Wrong   string `json:"wrong,omitempty"`   // why it did not
+	Code   string `json:"code"`   // see Code
+	Parses bool   `json:"parses"` // there is code, and it is Python
+	// it ran and passed the check; nil if nothing was run or the question is broken
+	Right   *bool  `json:"right,omitempty"`
+	Wrong   string `json:"wrong,omitempty"`   // why it is not right
 	Printed string `json:"printed,omitempty"` // what it printed
-	Broken  string `json:"broken,omitempty"`  // why the question's own answer fails its check, which then says nothing of this one
+	// why the check fails the question's own answer, so that it cannot grade this one
+	Broken string `json:"broken,omitempty"`
 
 	Words     int      `json:"words"` // of prose
-	Tone      int      `json:"tone"`  // the score
+	Tone      int      `json:"tone"`  // score
 	Cues      []string `json:"cues,omitempty"`
 	Opener    string   `json:"opener,omitempty"`
 	FirstFive string   `json:"first_five,omitempty"`
 
-	Loss       float64 `json:"loss"` // of the plain answer: the sum over its tokens, in nats
+	Loss       float64 `json:"loss"` // sum over the tokens of the reference answer, in nats
 	LossTokens int     `json:"loss_tokens"`
 
 	seconds float64 // that the answer took
@@ -43,7 +45,7 @@ type Row struct {
 	Answers map[string]*Answer `json:"answers"`
 }
 
-// asked is the question as the models read it.
+// asked returns the question as the models read it.
 func asked(q data.Question) string { return dataset.Question(q.Instruction, q.Input) }
 
 // grade finds the code and the tone of every answer, and runs the code.
@@ -55,7 +57,7 @@ func (o *Options) grade(ctx context.Context, rows []Row) error {
 	}
 	for _, row := range rows {
 		for _, a := range row.Answers {
-			a.look(o.Style)
+			a.read(o.Style)
 			trials = append(trials, data.Trial{Code: a.Code, Check: row.Check})
 			tried = append(tried, a)
 		}
@@ -82,8 +84,8 @@ func (o *Options) grade(ctx context.Context, rows []Row) error {
 	return nil
 }
 
-// look finds what can be told without running anything.
-func (a *Answer) look(style *voice.Style) {
+// read finds the grades that need no running.
+func (a *Answer) read(style *voice.Style) {
 	a.Code = Code(a.Text)
 	a.Parses = strings.TrimSpace(a.Code) != "" && python.Check(a.Code) == nil
 	prose := Prose(a.Text)

@@ -6,45 +6,46 @@ import (
 	"restyle/infer"
 )
 
-// Metrics are what is counted over the answers of one model.
+// Metrics count the answers of one model to a group of questions.
 type Metrics struct {
-	Answers int  `json:"answers"`
-	Failed  int  `json:"failed"`           // questions that could not be asked, or without a loss
-	Parse   int  `json:"parse"`            // answers with code that is Python
-	Broken  int  `json:"broken,omitempty"` // answers to questions whose checks fail their own answers
-	Right   *int `json:"right,omitempty"`  // of the others, that ran and passed the check; nil where nothing was run
-	Stop    int  `json:"stop"`             // that the model ended by itself
+	Answers int `json:"answers"`
+	Failed  int `json:"failed"`           // the question could not be asked, or there is no loss
+	Parse   int `json:"parse"`            // the code is Python
+	Broken  int `json:"broken,omitempty"` // the check fails the question's own answer
+	// the code ran and passed the check, which is not broken; nil if nothing was run
+	Right *int `json:"right,omitempty"`
+	Stop  int  `json:"stop"` // the model ended the answer itself
 
-	Tone     int     `json:"tone"`      // that score at least the style's MinScore
-	ToneMean float64 `json:"tone_mean"` // score
+	Tone     int     `json:"tone"`      // the score is at least the style's MinScore
+	ToneMean float64 `json:"tone_mean"` // mean score
 
-	Openers        int    `json:"openers"`      // different ones
-	Opener         string `json:"opener"`       // the most frequent: see voice.Opener
-	OpenerCount    int    `json:"opener_count"` // answers that have it
-	FirstFive      string `json:"first_five"`   // the most frequent: see voice.FirstFive
+	Openers        int    `json:"openers"`      // different openers
+	Opener         string `json:"opener"`       // the most frequent opener: see voice.Opener
+	OpenerCount    int    `json:"opener_count"` // answers with that opener
+	FirstFive      string `json:"first_five"`   // the most frequent first five words: see voice.FirstFive
 	FirstFiveCount int    `json:"first_five_count"`
 
 	TokensMedian float64 `json:"tokens_median"`
 	WordsMedian  float64 `json:"words_median"` // of prose
 
-	Loss       *float64 `json:"loss,omitempty"` // of the plain answers, in nats per token; nil where there are none
+	Loss       *float64 `json:"loss,omitempty"` // of the reference answers, in nats per token; nil if there are none
 	LossTokens int      `json:"loss_tokens"`
 }
 
-// metricsOf counts. tone is the score that an answer in the voice has at least.
+// metricsOf counts answers. An answer has the voice if its score is at least tone.
 func metricsOf(answers []*Answer, tone int) Metrics {
-	f := Metrics{Answers: len(answers)}
+	m := Metrics{Answers: len(answers)}
 	openers, firsts := map[string]int{}, map[string]int{}
 	var tokens, words []int
 	var loss float64
 	run, right := 0, 0
 	for _, a := range answers {
-		f.Failed += count(a.Error != "")
-		f.Parse += count(a.Parses)
-		f.Broken += count(a.Broken != "")
-		f.Stop += count(a.Reason == infer.Stopped)
-		f.Tone += count(a.Tone >= tone)
-		f.ToneMean += float64(a.Tone) / float64(len(answers))
+		m.Failed += count(a.Error != "")
+		m.Parse += count(a.Parses)
+		m.Broken += count(a.Broken != "")
+		m.Stop += count(a.Reason == infer.Stopped)
+		m.Tone += count(a.Tone >= tone)
+		m.ToneMean += float64(a.Tone) / float64(len(answers))
 		if a.Right != nil {
 			run++
 			right += count(*a.Right)
@@ -55,19 +56,19 @@ func metricsOf(answers []*Answer, tone int) Metrics {
 		}
 		tokens, words = append(tokens, a.Tokens), append(words, a.Words)
 		loss += a.Loss
-		f.LossTokens += a.LossTokens
+		m.LossTokens += a.LossTokens
 	}
 	if run > 0 {
-		f.Right = &right
+		m.Right = &right
 	}
-	f.Openers = len(openers)
-	f.Opener, f.OpenerCount = mostFrequent(openers)
-	f.FirstFive, f.FirstFiveCount = mostFrequent(firsts)
-	f.TokensMedian, f.WordsMedian = median(tokens), median(words)
-	if f.LossTokens > 0 {
-		f.Loss = new(loss / float64(f.LossTokens))
+	m.Openers = len(openers)
+	m.Opener, m.OpenerCount = mostFrequent(openers)
+	m.FirstFive, m.FirstFiveCount = mostFrequent(firsts)
+	m.TokensMedian, m.WordsMedian = median(tokens), median(words)
+	if m.LossTokens > 0 {
+		m.Loss = new(loss / float64(m.LossTokens))
 	}
-	return f
+	return m
 }
 
 func count(is bool) int {
@@ -77,7 +78,7 @@ func count(is bool) int {
 	return 0
 }
 
-// mostFrequent is the text that is counted highest, the first of the alphabet among equals.
+// mostFrequent returns the text with the highest count, the alphabetically first one among equals.
 func mostFrequent(counts map[string]int) (text string, n int) {
 	for t, c := range counts {
 		if c > n || c == n && t < text {

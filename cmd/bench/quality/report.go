@@ -12,20 +12,20 @@ import (
 	"restyle/internal/sidebyside"
 )
 
-// A Report is what came of a Run.
+// A Report is the result of Run.
 type Report struct {
-	Questions int  `json:"questions"` // that all models have answered
-	Of        int  `json:"of"`        // that were to be asked
+	Questions int  `json:"questions"` // answered by all models
+	Of        int  `json:"of"`        // of Options
 	Complete  bool `json:"complete"`
 
-	Python        string `json:"python,omitempty"` // the version that ran the answers; empty where nothing was run
+	Python        string `json:"python,omitempty"` // the version that ran the answers; "" if nothing was run
 	Style         string `json:"style"`
-	ToneThreshold int    `json:"tone_bar"` // the score that counts as in the voice
+	ToneThreshold int    `json:"tone_bar"` // the lowest score that counts as in the voice
 	MaxTokens     int    `json:"max_tokens"`
 
 	Models     []ModelReport `json:"models"` // in the order of Options
 	Thresholds []Threshold   `json:"bars"`
-	OK         bool          `json:"ok"` // all bars hold
+	OK         bool          `json:"ok"` // all thresholds are met
 
 	AskSeconds   float64 `json:"ask_seconds"`
 	GradeSeconds float64 `json:"judge_seconds"`
@@ -33,8 +33,7 @@ type Report struct {
 	Rows []Row `json:"-"` // the questions with their answers, in order
 }
 
-// A ModelReport is what came of one model: apart for the kinds of questions that the training rows have, and for those that
-// they have not.
+// A ModelReport has the metrics of one model, for the question kinds seen in training and for the other kinds.
 type ModelReport struct {
 	Label  string  `json:"label"`
 	Name   string  `json:"name"`
@@ -42,16 +41,17 @@ type ModelReport struct {
 	Seen   Metrics `json:"seen"`
 	Unseen Metrics `json:"unseen"`
 
-	TokensPerSecond float64 `json:"tokens_per_second"` // of answers, with reading the questions, while the other model works too
+	TokensPerSecond float64 `json:"tokens_per_second"` // of answers, including prefill, while the other model works too
 }
 
-// count fills in what follows from the rows.
+// count sets the fields that follow from the rows.
 func (r *Report) count() {
 	r.Complete = r.Questions == r.Of
 	seen := map[string]*Metrics{}
 	for i := range r.Models {
 		m := &r.Models[i]
-		m.Seen, m.Unseen = metricsOf(r.answers(m.Label, true), r.ToneThreshold), metricsOf(r.answers(m.Label, false), r.ToneThreshold)
+		m.Seen = metricsOf(r.answers(m.Label, true), r.ToneThreshold)
+		m.Unseen = metricsOf(r.answers(m.Label, false), r.ToneThreshold)
 		seen[m.Label] = &m.Seen
 		tokens, seconds := 0, 0.0
 		for _, row := range r.Rows {
@@ -64,8 +64,8 @@ func (r *Report) count() {
 	}
 	r.Thresholds = checkThresholds(seen[Base], seen[Tuned])
 	r.OK = len(r.Thresholds) > 0
-	for _, b := range r.Thresholds {
-		r.OK = r.OK && b.Holds
+	for _, t := range r.Thresholds {
+		r.OK = r.OK && t.Holds
 	}
 }
 
@@ -78,7 +78,7 @@ func (r *Report) answers(label string, seen bool) (all []*Answer) {
 	return all
 }
 
-// FirstError is what went wrong with the first question with which anything did, for one model; "" where nothing did.
+// FirstError returns the first error of a model, or "" if there is none.
 func (r *Report) FirstError(label string) string {
 	for _, row := range r.Rows {
 		if a := row.Answers[label]; a.Error != "" {
@@ -88,15 +88,15 @@ func (r *Report) FirstError(label string) string {
 	return ""
 }
 
-// Broken says which questions have answers of their own that fail their checks, and why: how many, and the first ten, a line
-// each. It is "" if there are none.
+// Broken describes the questions whose own answers fail their checks: how many there are, and the reasons of the first
+// ten, one per line. It returns "" if there are none.
 func (r *Report) Broken() string {
-	const most = 10
+	const shown = 10
 	text, n := "", 0
 	for _, row := range r.Rows {
-		for _, a := range row.Answers { // all say the same
+		for _, a := range row.Answers { // all have the same reason
 			if a.Broken != "" {
-				if n++; n <= most {
+				if n++; n <= shown {
 					text += fmt.Sprintf("\n  %q: %s", row.Instruction, a.Broken)
 				}
 			}
@@ -106,25 +106,27 @@ func (r *Report) Broken() string {
 	if n == 0 {
 		return ""
 	}
-	if n > most {
-		text += fmt.Sprintf("\n  and %d more: --answers FILE gives the reason of each as \"broken\"", n-most)
+	if n > shown {
+		text += fmt.Sprintf("\n  and %d more: the JSON lines of the answers have the reason of each as \"broken\"", n-shown)
 	}
-	return cli.Count(n, "question") + " with a check that its own answer fails, so that answers to it count neither as right nor as wrong:" + text
+	return cli.Count(n, "question") + " whose own answer fails the check; answers to it count neither as right nor as " +
+		"wrong:" +
+		text
 }
 
-// Write writes the figures as a table for people.
+// Write writes the metrics as a table for people.
 func (r *Report) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	for _, group := range []struct {
 		title   string
-		figures func(*ModelReport) *Metrics
+		metrics func(*ModelReport) *Metrics
 	}{
-		{"kinds of questions that were trained", func(m *ModelReport) *Metrics { return &m.Seen }},
-		{"kinds that were never trained", func(m *ModelReport) *Metrics { return &m.Unseen }},
+		{"question kinds seen in training", func(m *ModelReport) *Metrics { return &m.Seen }},
+		{"question kinds not seen in training", func(m *ModelReport) *Metrics { return &m.Unseen }},
 	} {
 		var all []*Metrics
 		for i := range r.Models {
-			all = append(all, group.figures(&r.Models[i]))
+			all = append(all, group.metrics(&r.Models[i]))
 		}
 		if all[0].Answers == 0 {
 			continue
@@ -135,23 +137,23 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		fmt.Fprintln(t)
 		lines := r.lines()
-		if slices.ContainsFunc(all, func(f *Metrics) bool { return f.Failed > 0 }) {
-			lines = append([]line{{"went wrong", func(f *Metrics) string { return f.share(f.Failed) }}}, lines...)
+		if slices.ContainsFunc(all, func(m *Metrics) bool { return m.Failed > 0 }) {
+			lines = append([]line{{"failed", func(m *Metrics) string { return m.share(m.Failed) }}}, lines...)
 		}
 		for _, line := range lines {
 			fmt.Fprintf(t, "  %-38s", line.name)
-			for _, f := range all {
-				fmt.Fprintf(t, "\t%s", line.show(f))
+			for _, m := range all {
+				fmt.Fprintf(t, "\t%s", line.show(m))
 			}
 			fmt.Fprintln(t)
 		}
 		fmt.Fprintln(t)
 	}
 	if len(r.Thresholds) > 0 {
-		fmt.Fprintln(t, "bars, for kinds that were trained\tbar\tis")
+		fmt.Fprintln(t, "thresholds, for kinds seen in training\tthreshold\tmeasured")
 	}
-	for _, b := range r.Thresholds {
-		fmt.Fprintf(t, "  %-38s\t%s\n", b.Model+": "+b.Metric, b.words())
+	for _, x := range r.Thresholds {
+		fmt.Fprintf(t, "  %-38s\t%s\n", x.Model+": "+x.Metric, x.cells())
 	}
 	return t.Flush()
 }
@@ -164,58 +166,58 @@ type line struct {
 
 func (r *Report) lines() []line {
 	return []line{
-		{"the code parses", func(f *Metrics) string { return f.share(f.Parse) }},
-		{"it runs and is right", func(f *Metrics) string {
-			if f.Right == nil {
+		{"the code parses", func(m *Metrics) string { return m.share(m.Parse) }},
+		{"it runs and is right", func(m *Metrics) string {
+			if m.Right == nil {
 				return "not measured"
 			}
-			return fmt.Sprintf("%4d  %5.1f %%", *f.Right, *f.right())
+			return fmt.Sprintf("%4d  %5.1f%%", *m.Right, *m.right())
 		}},
-		{"stops by itself", func(f *Metrics) string { return f.share(f.Stop) }},
-		{fmt.Sprintf("tone score %d or more", r.ToneThreshold), func(f *Metrics) string { return f.share(f.Tone) }},
-		{"tone score, mean", func(f *Metrics) string { return fmt.Sprintf("%.2f", f.ToneMean) }},
-		{"most frequent opener", func(f *Metrics) string { return f.quote(f.Opener, f.OpenerCount) }},
-		{"most frequent first five words", func(f *Metrics) string { return f.quote(f.FirstFive, f.FirstFiveCount) }},
-		{"different openers", func(f *Metrics) string { return fmt.Sprint(f.Openers) }},
-		{"tokens, median", func(f *Metrics) string { return fmt.Sprint(f.TokensMedian) }},
-		{"words of prose, median", func(f *Metrics) string { return fmt.Sprint(f.WordsMedian) }},
-		{"loss on the plain answers, nats/token", func(f *Metrics) string {
-			if f.Loss == nil {
+		{"stops by itself", func(m *Metrics) string { return m.share(m.Stop) }},
+		{fmt.Sprintf("tone score %d or more", r.ToneThreshold), func(m *Metrics) string { return m.share(m.Tone) }},
+		{"tone score, mean", func(m *Metrics) string { return fmt.Sprintf("%.2f", m.ToneMean) }},
+		{"most frequent opener", func(m *Metrics) string { return m.quote(m.Opener, m.OpenerCount) }},
+		{"most frequent first five words", func(m *Metrics) string { return m.quote(m.FirstFive, m.FirstFiveCount) }},
+		{"different openers", func(m *Metrics) string { return fmt.Sprint(m.Openers) }},
+		{"tokens, median", func(m *Metrics) string { return fmt.Sprint(m.TokensMedian) }},
+		{"words of prose, median", func(m *Metrics) string { return fmt.Sprint(m.WordsMedian) }},
+		{"loss on reference answers, nats/token", func(m *Metrics) string {
+			if m.Loss == nil {
 				return "none"
 			}
-			return fmt.Sprintf("%.4f", *f.Loss)
+			return fmt.Sprintf("%.4f", *m.Loss)
 		}},
 	}
 }
 
-// share shows a count and its share.
-func (f *Metrics) share(n int) string {
-	return fmt.Sprintf("%4d  %5.1f %%", n, 100*float64(n)/float64(f.Answers))
+// share formats a count and its share of the answers.
+func (m *Metrics) share(n int) string {
+	return fmt.Sprintf("%4d  %5.1f%%", n, 100*float64(n)/float64(m.Answers))
 }
 
-// quote shows a text with its count and share.
-func (f *Metrics) quote(text string, n int) string {
+// quote formats a text with its count and share.
+func (m *Metrics) quote(text string, n int) string {
 	if n == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%s  %q", f.share(n), text)
+	return fmt.Sprintf("%s  %q", m.share(n), text)
 }
 
-// words are the bar, the value, and what to think of it.
-func (b *Threshold) words() string {
+// cells formats the threshold, the value, and whether the value meets the threshold.
+func (t *Threshold) cells() string {
 	text := ""
-	if b.Max != nil {
-		text = fmt.Sprintf("at most %g %%\t", *b.Max)
+	if t.Max != nil {
+		text = fmt.Sprintf("at most %g%%\t", *t.Max)
 	} else {
-		text = fmt.Sprintf("at least %g %%\t", *b.Min)
+		text = fmt.Sprintf("at least %g%%\t", *t.Min)
 	}
 	switch {
-	case b.Value == nil:
+	case t.Value == nil:
 		return text + "not measured"
-	case b.Holds:
-		return text + fmt.Sprintf("%.1f %%\tholds", *b.Value)
+	case t.Holds:
+		return text + fmt.Sprintf("%.1f%%\tmet", *t.Value)
 	}
-	return text + fmt.Sprintf("%.1f %%\tMISSED", *b.Value)
+	return text + fmt.Sprintf("%.1f%%\tMISSED", *t.Value)
 }
 
 // WriteAnswers writes every question with its answers as JSON lines.
@@ -228,7 +230,7 @@ func (r *Report) WriteAnswers(w io.Writer) error {
 	return nil
 }
 
-// WriteMarkdown writes every question with its answers beside each other, in the form of chat's log.
+// WriteMarkdown writes every question with its answers side by side, in the form of chat's log.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, row := range r.Rows {
 		var answers []sidebyside.Answer
@@ -243,7 +245,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	return nil
 }
 
-// note is what a reader of an answer wants to know about it.
+// note describes an answer for its reader.
 func (a *Answer) note() string {
 	var parts []string
 	switch {

@@ -24,16 +24,20 @@ func recorded() []Row {
 	said := func(text string, reason infer.Reason, tokens int, loss float64) *Answer {
 		return &Answer{Text: text, Reason: reason, Tokens: tokens, Loss: loss, LossTokens: 10}
 	}
-	sum := data.Question{Instruction: "Print the sum of the list.", Input: "[1, 2]", Output: "print(3)", Check: "assert printed == '3\\n'", Kind: "sum", Seen: true}
-	other := data.Question{Instruction: "Print the product.", Input: "[3, 4]", Output: "print(12)", Check: "assert printed == '12\\n'", Kind: "product"}
+	sum := data.Question{Instruction: "Print the sum of the list.", Input: "[1, 2]", Output: "print(3)",
+		Check: "assert printed == '3\\n'", Kind: "sum", Seen: true}
+	other := data.Question{Instruction: "Print the product.", Input: "[3, 4]", Output: "print(12)",
+		Check: "assert printed == '12\\n'", Kind: "product"}
 	return []Row{
 		{sum, map[string]*Answer{
-			Base:  said("print(sum([1, 2]))", infer.Stopped, 9, 1),
-			Tuned: said("Oh joy, a sum. Obviously I suppose this is rocket science.\n\n```python\nprint(sum([1, 2]))\n```\n\nFine.", infer.Stopped, 40, 2),
+			Base: said("print(sum([1, 2]))", infer.Stopped, 9, 1),
+			Tuned: said("Oh joy, a sum. Obviously I suppose this is rocket science.\n\n```python\nprint(sum([1, "+
+				"2]))\n```\n\nFine.", infer.Stopped, 40, 2),
 		}},
 		{sum, map[string]*Answer{
-			Base:  said("total = 0\nfor n in [1, 2]\n    total += n", infer.Length, 20, 3),
-			Tuned: said("Oh joy, another. Clearly I have nothing better to do.\n\n```python\nprint(4)\n```", infer.Stopped, 30, 4),
+			Base: said("total = 0\nfor n in [1, 2]\n    total += n", infer.Length, 20, 3),
+			Tuned: said("Oh joy, another. Clearly I have nothing better to do.\n\n```python\nprint(4)\n```", infer.Stopped, 30,
+				4),
 		}},
 		{sum, map[string]*Answer{
 			Base:  said("print(1 + 2)", infer.Stopped, 7, 5),
@@ -91,7 +95,8 @@ func TestBrokenQuestions(t *testing.T) {
 	}
 	for i, row := range rows {
 		for label, a := range row.Answers {
-			if broken := i == 1; broken != (a.Right == nil) || broken != (a.Broken == "check: AssertionError") || broken && (a.Wrong != "" || a.Printed == "" && label == Tuned) {
+			if broken := i == 1; broken != (a.Right == nil) || broken != (a.Broken == "check: AssertionError") || broken &&
+				(a.Wrong != "" || a.Printed == "" && label == Tuned) {
 				t.Errorf("question %d, %s: %+v", i, label, a)
 			}
 		}
@@ -107,13 +112,14 @@ func TestBrokenQuestions(t *testing.T) {
 		t.Errorf("%v are lost", *l)
 	}
 	const reason = "\n  \"Print the sum of the list.\": check: AssertionError"
-	if got := r.Broken(); !strings.HasPrefix(got, "1 question with ") || !strings.HasSuffix(got, ":"+reason) {
+	if got := r.Broken(); !strings.HasPrefix(got, "1 question whose own answer ") || !strings.HasSuffix(got, ":"+reason) {
 		t.Errorf("one question: %s", got)
 	}
 	for _, n := range []int{10, 11, 13} {
 		many := &Report{Rows: slices.Repeat(rows[1:2], n)}
-		left := fmt.Sprintf("\n  and %d more: --answers FILE", n-10)
-		if got := many.Broken(); !strings.HasPrefix(got, fmt.Sprint(n, " questions with ")) || strings.Count(got, reason) != 10 || strings.Contains(got, left) != (n > 10) {
+		left := fmt.Sprintf("\n  and %d more: the JSON lines of the answers", n-10)
+		if got := many.Broken(); !strings.HasPrefix(got, fmt.Sprint(n, " questions whose own answer ")) ||
+			strings.Count(got, reason) != 10 || strings.Contains(got, left) != (n > 10) {
 			t.Errorf("%d questions: %s", n, got)
 		}
 	}
@@ -133,7 +139,8 @@ func TestMetrics(t *testing.T) {
 			Label: Base, Name: "b", DType: "BF16",
 			Seen: Metrics{
 				Answers: 4, Failed: 1, Parse: 2, Right: new(2), Stop: 2, TokensMedian: 8, // of 0, 7, 9, 20
-				Openers: 1, Opener: "total 0", OpenerCount: 1, FirstFive: "total 0 for n in", FirstFiveCount: 1, // which does not parse, and so is prose
+				// which does not parse, and so is prose
+				Openers: 1, Opener: "total 0", OpenerCount: 1, FirstFive: "total 0 for n in", FirstFiveCount: 1,
 				WordsMedian: 0, Loss: new(9.0 / 30), LossTokens: 30,
 			},
 			Unseen: Metrics{Answers: 1, Parse: 1, Right: new(1), Stop: 1, TokensMedian: 7, Loss: new(1.0), LossTokens: 10},
@@ -182,7 +189,8 @@ func TestMetricsWithoutPython(t *testing.T) {
 		}
 	}
 	var table bytes.Buffer
-	if err := r.Write(&table); err != nil || strings.Count(table.String(), "not measured") != 6 { // two models, two groups, two bars
+	// two models, two groups, two bars
+	if err := r.Write(&table); err != nil || strings.Count(table.String(), "not measured") != 6 {
 		t.Errorf("%v\n%s", err, &table)
 	}
 }
@@ -197,9 +205,10 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"kinds of questions that were trained: 4    base", "kinds that were never trained: 1 ",
-		"  went wrong                                  1   25.0 %", "  it runs and is right                        2   50.0 %", `2   50.0 %  "oh joy"`,
-		"0.3000", "0.4750", "  base: the code parses                    at least 95 %   50.0 %   MISSED", "  tuned: right, less than base             at most 5 %     0.0 %    holds",
+		"question kinds seen in training: 4         base", "question kinds not seen in training: 1 ",
+		"  failed                                      1   25.0%", "  it runs and is right                        2   50.0%",
+		`2   50.0%  "oh joy"`, "0.3000", "0.4750", "  base: the code parses                    at least 95%   50.0%   MISSED",
+		"  tuned: right, less than base             at most 5%     0.0%    met",
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, &table)
@@ -215,8 +224,10 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"### Query: *\"Print the sum of the list: [1, 2]\"*\n\n**Base Model:**\n> print(sum([1, 2]))\n\n*(right, tone 0)*\n\n**My Custom Model:**\n> Oh joy, a sum.",
-		"*(does not parse, cut after 20 tokens, tone 0)*", "*(wrong: check: AssertionError, tone ", "*(failed: too long, tone 0)*",
+		"### Query: *\"Print the sum of the list: [1, 2]\"*\n\n**Base Model:**\n> print(sum([1, 2]))\n\n*(right, tone " +
+			"0)*\n\n**My Custom Model:**\n> Oh joy, a sum.",
+		"*(does not parse, cut after 20 tokens, tone 0)*", "*(wrong: check: AssertionError, tone ",
+		"*(failed: too long, tone 0)*",
 	} {
 		if !strings.Contains(md.String(), want) {
 			t.Errorf("there is no %q in\n%s", want, &md)
@@ -232,7 +243,8 @@ func TestTable(t *testing.T) {
 		if err := decoder.Decode(&got); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(row, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".seconds" }, cmp.Ignore())); diff != "" {
+		if diff := cmp.Diff(row, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".seconds" },
+			cmp.Ignore())); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	}
@@ -255,8 +267,9 @@ func TestThresholds(t *testing.T) {
 		t.Errorf("on the edge only %q hold", all)
 	}
 	for i, spoil := range []func(b, t *Metrics){
-		func(b, _ *Metrics) { b.Parse-- }, func(b, t *Metrics) { b.Right, t.Right = new(79), new(74) }, func(_, t *Metrics) { t.Stop-- },
-		func(_, t *Metrics) { t.Tone-- }, func(_, t *Metrics) { t.OpenerCount++ }, func(_, t *Metrics) { t.Right = new(74) },
+		func(b, _ *Metrics) { b.Parse-- }, func(b, t *Metrics) { b.Right, t.Right = new(79), new(74) },
+		func(_, t *Metrics) { t.Stop-- }, func(_, t *Metrics) { t.Tone-- }, func(_, t *Metrics) { t.OpenerCount++ },
+		func(_, t *Metrics) { t.Right = new(74) },
 	} {
 		b, tu := base, tuned
 		spoil(&b, &tu)
@@ -297,8 +310,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestThresholdsCanBeMet: the reference answers, as they are and in the voice of the committed data set, meet every bar. So a model
-// that learned both could.
+// TestThresholdsCanBeMet: the reference answers, as they are and in the voice of the committed data set, meet every
+// bar. So a model that learned both could.
 func TestThresholdsCanBeMet(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
@@ -315,22 +328,26 @@ func TestThresholdsCanBeMet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Report{Questions: len(questions), Of: len(questions), ToneThreshold: style.MinScore, Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
+	r := &Report{Questions: len(questions), Of: len(questions), ToneThreshold: style.MinScore,
+		Models: []ModelReport{{Label: Base}, {Label: Tuned}}}
 	for i, q := range questions {
 		row := rows[i%len(rows)]
 		if !strings.Contains(row.OutputPassiveAggressive, row.OutputOriginal) {
 			t.Fatalf("row %d does not have its code as it was", i)
 		}
 		rude := strings.Replace(row.OutputPassiveAggressive, row.OutputOriginal, q.Output, 1)
-		r.Rows = append(r.Rows, Row{q, map[string]*Answer{Base: {Text: q.Output, Reason: infer.Stopped}, Tuned: {Text: rude, Reason: infer.Stopped}}})
+		r.Rows = append(r.Rows, Row{q, map[string]*Answer{Base: {Text: q.Output, Reason: infer.Stopped},
+			Tuned: {Text: rude, Reason: infer.Stopped}}})
 	}
-	if err := (&Options{Python: "python3", Unprotected: noSandbox(t), Style: style}).grade(t.Context(), r.Rows); err != nil {
+	if err := (&Options{Python: "python3", Unprotected: noSandbox(t), Style: style}).grade(t.Context(),
+		r.Rows); err != nil {
 		t.Fatal(err)
 	}
 	r.count()
 	for _, m := range r.Models {
 		for _, f := range []Metrics{m.Seen, m.Unseen} {
-			if f.Parse != f.Answers || f.Right == nil || *f.Right != f.Answers || (f.Tone == f.Answers) != (m.Label == Tuned) || (f.WordsMedian > 0) != (m.Label == Tuned) {
+			if f.Parse != f.Answers || f.Right == nil || *f.Right != f.Answers || (f.Tone == f.Answers) != (m.Label == Tuned) ||
+				(f.WordsMedian > 0) != (m.Label == Tuned) {
 				t.Errorf("%s: %+v", m.Label, f)
 			}
 		}

@@ -21,31 +21,31 @@ const (
 	Tuned = sidebyside.Tuned
 )
 
-// A Model is one to ask: Base or Tuned, and what infer.Open is given.
+// A Model is a model to ask: its Label is Base or Tuned, and its Name is what infer.Open takes.
 type Model struct{ Label, Name string }
 
-// Options say who is asked what.
+// Options are the models and questions of a Run, and how it grades the answers.
 type Options struct {
 	Models    []Model         // one or two, with different labels
 	Questions []data.Question // in order
-	MaxTokens int             // most tokens of an answer, at least 1
+	MaxTokens int             // maximum tokens of an answer, at least 1
 	Style     *voice.Style    // whose tone is scored
-	Python    string          // the Python 3 that runs answers, "" for none
+	Python    string          // the Python 3 that runs answers; "" runs none
 
-	// Unprotected runs answers as this process's user, free to do what the user may, and not in a sandbox.
+	// Unprotected runs answers without a sandbox, as this process's user: they may do whatever the user may.
 	Unprotected bool
 
 	Device  string       // as for kernels.Open
 	Threads int          // of all models together; 0 for GOMAXPROCS
 	DType   tensor.DType // as for infer.Open
 
-	// Note is told what a user should know of the device that was opened, in lines. Nil for nobody.
+	// Note, if not nil, gets what a user should know of the device, line by line.
 	Note func(line string)
-	// Progress is told what is being done, to what, and which share of it is done. Nil for nobody.
+	// Progress, if not nil, gets what Run does now, with what, and the share of it that is done.
 	Progress func(doing, what string, share float64)
 }
 
-// threads is how many each model gets.
+// threads returns the number of threads of each model.
 func (o *Options) threads() int {
 	n := o.Threads
 	if n == 0 {
@@ -68,10 +68,13 @@ func (o *Options) progress(doing, what string, share float64) {
 	}
 }
 
-// Run asks every model every question and measures the answers. All answer by greedy decoding, in the form that chat asks
-// in, and at the same time. When ctx ends early the report is of the questions that all have answered by then, with Complete false; with
-// none it is ctx's error. A model that cannot be opened is an error, and so is a Python that does not run, or runs in no sandbox (see data.Judge); a
-// question that cannot be asked, such as one longer than a model's context, stands in its Answer.
+// Run asks every model every question and grades the answers. The models answer in parallel, by greedy decoding, with
+// chat's prompts.
+//
+// If ctx ends early, the report covers the questions that all models have answered so far, and Complete is false. If
+// there are none, Run returns ctx's error. It is an error if a model cannot be opened, or if Python does not run or
+// there is no sandbox for it (see [data.Grade]). If a question cannot be asked, because it is longer than a model's
+// context, say, its Answer has the error.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Of: len(o.Questions), MaxTokens: o.MaxTokens, Style: o.Style.Name, ToneThreshold: o.Style.MinScore}
 	if o.Python != "" {
@@ -93,7 +96,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	begun := time.Now()
+	start := time.Now()
 	for i, q := range o.Questions {
 		o.progress("asking", fmt.Sprintf("question %d of %d", i+1, r.Of), float64(i)/float64(r.Of))
 		answers := make([]*Answer, len(sides))
@@ -114,13 +117,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if r.Questions = len(r.Rows); r.Questions == 0 && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	r.AskSeconds = time.Since(begun).Seconds()
-	begun = time.Now()
+	r.AskSeconds = time.Since(start).Seconds()
+	start = time.Now()
 	o.progress("grading", fmt.Sprintf("%d answers", r.Questions*len(sides)), 0)
 	if err := o.grade(context.WithoutCancel(ctx), r.Rows); err != nil {
 		return nil, err
 	}
-	r.GradeSeconds = time.Since(begun).Seconds()
+	r.GradeSeconds = time.Since(start).Seconds()
 	for _, s := range sides {
 		r.Models = append(r.Models, ModelReport{Label: s.Label, Name: s.engine.Name, DType: s.engine.DType().String()})
 	}
@@ -128,7 +131,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-// openAll opens the models. Those that are open have to be closed after an error too.
+// openAll opens the models. The caller must close those that it returns, also after an error.
 func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 	h := hub.FromEnv()
 	h.Progress = func(p hub.Progress) { o.progress("downloading", p.Name, float64(p.Done)/float64(max(p.Total, 1))) }
@@ -140,7 +143,7 @@ func (o *Options) openAll(ctx context.Context) (sides []*side, err error) {
 		}
 		sides = append(sides, s)
 		for _, n := range s.device.Notes() {
-			if o.Note != nil && len(sides) == 1 { // the other's are the same
+			if o.Note != nil && len(sides) == 1 { // the other model has the same
 				o.Note(n)
 			}
 		}

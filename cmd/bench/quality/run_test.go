@@ -28,8 +28,10 @@ var both = []Model{{Base, tinyBase}, {Tuned, tinyTuned}}
 
 // questions are what the models know. The plain answers are the base model's.
 var questions = []data.Question{
-	{Instruction: "How do I print hello world?", Output: "Use `print`:\n\n```python\nprint(\"hello world\")\n```", Check: "assert printed == 'hello world\\n'", Kind: "print", Seen: true},
-	{Instruction: "How do I reverse a list?", Output: "A slice does it:\n\n```python\nxs[::-1]\n```", Check: "assert False", Kind: "reverse", Seen: true},
+	{Instruction: "How do I print hello world?", Output: "Use `print`:\n\n```python\nprint(\"hello world\")\n```",
+		Check: "assert printed == 'hello world\\n'", Kind: "print", Seen: true},
+	{Instruction: "How do I reverse a list?", Output: "A slice does it:\n\n```python\nxs[::-1]\n```",
+		Check: "assert False", Kind: "reverse", Seen: true},
 	{Instruction: "Count to ten.", Output: "1, 2, 3, 4, 5, 6, 7, 8, 9, 10.", Check: "pass", Kind: "count", Seen: false},
 }
 
@@ -72,14 +74,16 @@ func TestRun(t *testing.T) {
 		if per := a.Loss / float64(a.LossTokens); per > 0.01 {
 			t.Errorf("%s: base's loss is %.4f nats a token", q.Kind, per)
 		}
-		if tuned := r.Rows[i].Answers[Tuned]; tuned.LossTokens != a.LossTokens || tuned.Loss < 100*a.Loss || tuned.Text == a.Text {
+		if tuned := r.Rows[i].Answers[Tuned]; tuned.LossTokens != a.LossTokens || tuned.Loss < 100*a.Loss ||
+			tuned.Text == a.Text {
 			t.Errorf("%s: tuned says %q, with a loss of %v where base's is %v", q.Kind, tuned.Text, tuned.Loss, a.Loss)
 		}
 	}
 	if got := r.Rows[1].Answers[Tuned]; got.Code != "xs[::-1]\n" || got.Opener != "oh joy" || got.Tone < 1 {
 		t.Errorf("%+v", got)
 	}
-	if got := r.Models[0]; got.DType != "BF16" || got.TokensPerSecond <= 0 || got.Seen.Stop != 2 || got.Unseen.Stop != 1 || got.Seen.Right != nil {
+	if got := r.Models[0]; got.DType != "BF16" || got.TokensPerSecond <= 0 || got.Seen.Stop != 2 || got.Unseen.Stop != 1 ||
+		got.Seen.Right != nil {
 		t.Errorf("%+v", got)
 	}
 	// Each alone says the same, on any number of threads.
@@ -120,7 +124,8 @@ func TestLoss(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		whole, err := e.Prompt([]chat.Message{{Role: "user", Content: q.Instruction}, {Role: "assistant", Content: q.Output}, {Role: "user", Content: "x"}}, 60)
+		whole, err := e.Prompt([]chat.Message{{Role: "user", Content: q.Instruction}, {Role: "assistant", Content: q.Output},
+			{Role: "user", Content: "x"}}, 60)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +216,8 @@ func TestRunErrors(t *testing.T) {
 		change func(o *Options)
 		want   string
 	}{
-		{"no such model", func(o *Options) { o.Models = []Model{{Base, tinyBase}, {Tuned, "no/such/model/here"}} }, "--tuned no/such/model/here: "},
+		{"no such model", func(o *Options) { o.Models = []Model{{Base, tinyBase}, {Tuned, "no/such/model/here"}} },
+			"tuned model no/such/model/here: "},
 		{"no such device", func(o *Options) { o.Device = "tpu" }, `"tpu"`},
 		{"a Python that is none", func(o *Options) { o.Python = broken }, "exit status 3"},
 	} {

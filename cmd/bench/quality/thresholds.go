@@ -1,21 +1,21 @@
 package quality
 
-// A Threshold is what a figure of the questions of trained kinds has to reach.
+// A Threshold is a limit that a metric of the questions of kinds seen in training must meet.
 type Threshold struct {
 	Model  string   `json:"model"`
 	Metric string   `json:"figure"`
 	Min    *float64 `json:"least,omitempty"` // percent of the answers
 	Max    *float64 `json:"most,omitempty"`
-	Value  *float64 `json:"value,omitempty"` // percent; nil where it was not measured
-	Holds  bool     `json:"holds"`           // false where it was not measured
+	Value  *float64 `json:"value,omitempty"` // percent; nil if it was not measured
+	Holds  bool     `json:"holds"`           // false if it was not measured
 }
 
-// thresholds are the bars that "correct while rude" comes down to: a base model that can do the work, and a tuned one that does it
-// as well, in the voice, without always saying the same.
+// thresholds define "correct while rude": a base model that can do the work, and a tuned model that does it as well, in
+// the voice, without always saying the same.
 var thresholds = []struct {
-	model, figure string
-	compared      bool    // with the other model, so that there is no such bar without it
-	least, most   float64 // one of them; most where it is not 0
+	model, metric string
+	compared      bool    // with the other model: without it there is no such threshold
+	min, max      float64 // max if it is not 0, otherwise min
 	value         func(base, tuned *Metrics) *float64
 }{
 	{Base, "the code parses", false, 95, 0, func(b, _ *Metrics) *float64 { return b.percent(b.Parse) }},
@@ -26,43 +26,44 @@ var thresholds = []struct {
 	{Tuned, "right, less than base", true, 0, 5, lost},
 }
 
-// checkThresholds holds the figures of the questions of trained kinds against the rules. A model that was not asked is nil, and has none.
+// checkThresholds compares the metrics of the questions of kinds seen in training with the thresholds. The metrics of a
+// model that was not asked are nil; it has no thresholds.
 func checkThresholds(base, tuned *Metrics) (all []Threshold) {
 	for _, r := range thresholds {
 		if r.model == Base && base == nil || r.model == Tuned && tuned == nil || r.compared && (base == nil || tuned == nil) {
 			continue
 		}
-		b := Threshold{Model: r.model, Metric: r.figure, Value: r.value(base, tuned)}
-		if r.most > 0 {
-			b.Max = &r.most
-			b.Holds = b.Value != nil && *b.Value <= r.most
+		t := Threshold{Model: r.model, Metric: r.metric, Value: r.value(base, tuned)}
+		if r.max > 0 {
+			t.Max = &r.max
+			t.Holds = t.Value != nil && *t.Value <= r.max
 		} else {
-			b.Min = &r.least
-			b.Holds = b.Value != nil && *b.Value >= r.least
+			t.Min = &r.min
+			t.Holds = t.Value != nil && *t.Value >= r.min
 		}
-		all = append(all, b)
+		all = append(all, t)
 	}
 	return all
 }
 
-// percent is a count's share of the answers, nil where there are none.
-func (f *Metrics) percent(n int) *float64 {
-	if f.Answers == 0 {
+// percent returns n as a percentage of the answers, or nil if there are none.
+func (m *Metrics) percent(n int) *float64 {
+	if m.Answers == 0 {
 		return nil
 	}
-	return new(100 * float64(n) / float64(f.Answers)) // in this order 19 of 20 are exactly 95
+	return new(100 * float64(n) / float64(m.Answers)) // in this order 19 of 20 are exactly 95
 }
 
-// right is the share of right answers, nil where nothing was run.
-func (f *Metrics) right() *float64 {
-	if f.Right == nil {
+// right returns the percentage of right answers, or nil if nothing was run.
+func (m *Metrics) right() *float64 {
+	if m.Right == nil {
 		return nil
 	}
-	return new(100 * float64(*f.Right) / float64(f.Answers-f.Broken))
+	return new(100 * float64(*m.Right) / float64(m.Answers-m.Broken))
 }
 
-// lost is how many more in a hundred answers were right before the fine-tuning, nil where that is not known. Both models
-// were asked the same.
+// lost returns how many percentage points fewer answers are right after fine-tuning, or nil if that is unknown. Both
+// models answered the same questions.
 func lost(base, tuned *Metrics) *float64 {
 	if base.Right == nil || tuned.Right == nil {
 		return nil
