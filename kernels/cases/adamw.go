@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// adamWCase has moments in F32, and a master in F32 behind a BF16 weight where master says so.
+// adamWCase has F32 moments and, if master is true, an F32 master for a BF16 weight.
 func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 	c := kernels.AdamWStep{LR: 0.3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 0.25, Step: step}
 	state := func(name string) Operand {
@@ -50,12 +50,12 @@ func adamWCase(t tensor.DType, n, step int, master bool) *Case {
 		k.Name += " master"
 		k.In = append(k.In, plain("master", tensor.F32, n))
 		k.Out = append(k.Out, k.In[4])
-		k.ForwardBytes += k.bytes("master", "master") - k.bytes("w") // w is written alone
+		k.ForwardBytes += k.bytes("master", "master") - k.bytes("w") // w is only written
 	}
 	return k
 }
 
-// AdamW is the formula of AdamW for one element: the weight and its moments after the step.
+// AdamW is AdamW's formula for one element: it returns the weight and its moments after the step.
 func AdamW(w, m, v, g float64, c kernels.AdamWStep) (w1, m1, v1 float64) {
 	g *= c.GradScale
 	m = c.Beta1*m + (1-c.Beta1)*g

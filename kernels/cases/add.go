@@ -18,7 +18,7 @@ func addCase(t tensor.DType, n int) *Case {
 	return c
 }
 
-// sums is a + b.
+// sums returns a + b.
 func sums(a, b []float64) []float64 {
 	y := make([]float64, len(a))
 	for i := range y {

@@ -9,9 +9,9 @@ import (
 	"restyle/tensor"
 )
 
-// Attention is the formula of attention and its gradients in float64, from x [rows, width] and, where there is any, dy.
-// Every intermediate goes through round: the identity, or what stores it in a 16-bit type, as a chain of single
-// operations does. sizes is the sum of the sizes of all that an element of dx is a sum of.
+// Attention is the formula of attention and its gradients in float64, from x [rows, width] and, unless it is nil, dy.
+// Every intermediate goes through round: the identity, or a rounding to a 16-bit type, as in a chain of single
+// operations. sizes[i] is the sum of the magnitudes of everything that is added up to dx[i].
 func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) float64) (y, lse, dx, sizes []float64) {
 	rows, w, n, share := len(x)/m.Width(), m.Width(), m.HeadDim, m.Heads/m.KVHeads
 	y, lse, dx = make([]float64, rows*m.Heads*n), make([]float64, m.Heads*rows), make([]float64, len(x))
@@ -80,7 +80,7 @@ func Attention(m kernels.AttentionSpec, x, dy []float64, round func(float64) flo
 	return y, lse, dx, sizes
 }
 
-// Exact rounds nothing.
+// Exact returns x: it rounds nothing.
 func Exact(x float64) float64 { return x }
 
 func dot(a, b []float64) (s float64) {
@@ -90,7 +90,7 @@ func dot(a, b []float64) (s float64) {
 	return s
 }
 
-// AttentionCase is the operation on random values, queries and keys with the deviation spread.
+// AttentionCase returns a case with random values; queries and keys have standard deviation spread.
 func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Case {
 	rows := int(m.CuSeqlens[len(m.CuSeqlens)-1])
 	qkv := act("qkv", t, rows, m.Width())
@@ -129,14 +129,14 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	return c
 }
 
-// at is m with the offsets that a run has on its device.
+// at returns m with the offsets that a run has on its device.
 func at(m kernels.AttentionSpec, x Tensors) kernels.AttentionSpec {
 	m.Offsets = x["offsets"]
 	return m
 }
 
-// attentionLimit is how far an element of y or of a gradient may be off: by more than all are on average. In BF16 it is
-// rounded, and so are the weights and the scores' gradients of which it is a sum.
+// attentionLimit returns how far an element of y or of a gradient may be off: more than the average over all. In BF16
+// it is rounded, and so are the weights and score gradients that it is a sum of.
 func attentionLimit(t tensor.DType, tolerance float64) Limit {
 	each := Limit{ElementLimits[t].Relative, 4 * tolerance}
 	if t == tensor.BF16 {
@@ -145,10 +145,10 @@ func attentionLimit(t tensor.DType, tolerance float64) Limit {
 	return each
 }
 
-// attentionTolerance is the limit for y and the gradients. In F32 the exponents matter: scores of size s have an ulp of
-// s·2⁻²³, which is the relative error of their exponentials; 3e-6 for a spread of 1, four roundings of scores up to 60
-// for a spread of 4. In BF16 the weights and the scores' gradients are rounded to 2⁻⁹ each, and a gradient sees dy·y of
-// the rounded y too: twice what one rounding may do.
+// attentionTolerance returns the limit for y and the gradients. In F32 the exponents matter: scores of size s have an
+// ulp of s·2⁻²³, which is the relative error of their exponentials; 3e-6 for a spread of 1, four roundings of scores up
+// to 60 for a spread of 4. In BF16 the weights and the score gradients are rounded to 2⁻⁹ each, and a gradient also
+// depends on dy·y of the rounded y: twice the error of one rounding.
 func attentionTolerance(t tensor.DType, spread float64) float64 {
 	if t == tensor.BF16 {
 		return 1.2e-2
@@ -171,7 +171,7 @@ func attentionCases() (cases []*Case) {
 			cases = append(cases, AttentionCase(t, m, 1))
 		}
 	}
-	for _, m := range []kernels.AttentionSpec{ // head dimensions that have kernels on tensor cores, and more than one tile of keys
+	for _, m := range []kernels.AttentionSpec{ // head dimensions with tensor-core kernels, and more than one tile of keys
 		{CuSeqlens: []int32{0, 130}, Heads: 2, KVHeads: 1, HeadDim: 64},
 		{CuSeqlens: []int32{0, 1, 64, 64, 127, 192}, Heads: 2, KVHeads: 2, HeadDim: 32},
 		{CuSeqlens: []int32{0, 150, 151}, Heads: 2, KVHeads: 1, HeadDim: 96, Window: 66},

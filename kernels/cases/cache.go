@@ -9,11 +9,11 @@ import (
 	"restyle/tensor"
 )
 
-// cachedAttentionCase appends the keys and values of rows to caches that have room for three more, and has the rows
+// cachedAttentionCase appends the keys and values of rows to caches that have room for three more, and lets the rows
 // attend to all of them.
 func cachedAttentionCase(t tensor.DType, start, rows int, m kernels.AttentionSpec) *Case {
-	width, most := m.KVHeads*m.HeadDim, start+rows+3
-	k, v := plain("k", t, most, width), plain("v", t, most, width)
+	width, capacity := m.KVHeads*m.HeadDim, start+rows+3
+	k, v := plain("k", t, capacity, width), plain("v", t, capacity, width)
 	tolerance := attentionTolerance(t, 1)
 	return &Case{
 		Op: "cached", Type: t,
@@ -24,18 +24,19 @@ func cachedAttentionCase(t tensor.DType, start, rows int, m kernels.AttentionSpe
 			d.AppendKV(x["k"], x["v"], x["qkv"], m.Heads, m.KVHeads, start)
 			d.AttentionCached(x["y"], x["qkv"], x["k"], x["v"], start, m)
 		},
-		Want:      func(x Values) Values { return cachedAttention(x, start, rows, most, m) },
+		Want:      func(x Values) Values { return cachedAttention(x, start, rows, capacity, m) },
 		Tolerance: tolerance,
 		Elements:  map[string]Limit{"y": attentionLimit(t, tolerance)},
 		Kernels:   [2][]string{{"append_kv", "attention_cached"}},
 	}
 }
 
-// cachedAttention is the formula: attention of all rows so far, of which the last come from qkv. Caches have room for most.
-func cachedAttention(x Values, start, rows, most int, m kernels.AttentionSpec) Values {
+// cachedAttention is the formula: attention of all rows so far, of which the last come from qkv. The caches have
+// capacity rows.
+func cachedAttention(x Values, start, rows, capacity int, m kernels.AttentionSpec) Values {
 	width := m.KVHeads * m.HeadDim
 	k, v := slices.Clone(x["k"]), slices.Clone(x["v"])
-	all := make([]float64, start*m.Width(), most*m.Width())
+	all := make([]float64, start*m.Width(), capacity*m.Width())
 	all = append(all, x["qkv"]...)
 	for r := range start + rows {
 		row := all[r*m.Width():][m.Heads*m.HeadDim : m.Width()]
@@ -54,7 +55,7 @@ func cachedAttention(x Values, start, rows, most int, m kernels.AttentionSpec) V
 
 func cachedAttentionCases() (cases []*Case) {
 	for _, t := range Types {
-		for _, rows := range []int{1, 2, 19} { // a token has a kernel of its own
+		for _, rows := range []int{1, 2, 19} { // a single token has a kernel of its own
 			for _, start := range []int{0, 7, 300} { // from 257 keys on, several chunks
 				cases = append(cases,
 					cachedAttentionCase(t, start, rows, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16}),
@@ -62,7 +63,8 @@ func cachedAttentionCases() (cases []*Case) {
 			}
 		}
 	}
-	// On tensor cores. In the second, scores of later tiles are so much larger that what there is has to become smaller.
+	// On tensor cores. In the second case, scores of later tiles are so much larger that earlier sums have to be scaled
+	// down.
 	cases = append(cases,
 		cachedAttentionCase(tensor.BF16, 50, 70, kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 64}),
 		cachedAttentionCase(tensor.BF16, 130, 130, kernels.AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 32, Window: 70}))

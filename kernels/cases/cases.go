@@ -1,9 +1,9 @@
-// Package cases is the list of cases that every operation of kernels is checked and timed by, on every device: a file
-// for each operation, with its formula in float64. Tests and bench ops go through the same list.
+// Package cases lists the cases by which every operation of package kernels is checked and timed, on every device. Each
+// operation has a file with its formula in float64. The tests and bench ops use the same list.
 //
-// A case says how an operation is run and what comes out of it. From this [Case.Check] makes all the checks: the
+// A case tells how to run an operation and what its results should be. [Case.Check] derives all checks from it: the
 // outputs against the formula, the gradients against finite differences of the formula, fused and unfused, the kernels
-// that ran, the bytes beyond operands and scratch memory, and on the CPU one number of threads against another.
+// that ran, writes outside operands and scratch memory, and on the CPU different numbers of threads against each other.
 package cases
 
 import (
@@ -15,42 +15,40 @@ import (
 	"restyle/tensor"
 )
 
-// A Case is one case of one operation.
+// A Case is a case of one operation.
 type Case struct {
-	Op   string       // as in kernels.FusedOps, if it is one of those
+	Op   string       // as in kernels.FusedOps, if it is in there
 	Type tensor.DType // of activations and weights
-	Name string       // the shape and what is special about it, unique for the operation and the type
-	// In and Out are the operands. One that is in both is changed in place.
+	Name string       // the shape and what is special about it, unique for the operation and type
+	// In and Out are the operands. An operand that is in both is updated in place.
 	In, Out []Operand
-	// Forward and Backward run the operation. The gradient of x is dx: that of an output is random, that of an input to
-	// be computed. A nil Backward has none.
+	// Forward and Backward run the operation. The gradient of x is named dx: an output's is random, an input's is
+	// computed. A case with a nil Backward has no backward pass.
 	Forward, Backward func(d *kernels.Device, x Tensors)
-	// Want is the formula: the outputs that are compared, in float64, from the inputs as they are stored.
+	// Want is the formula: it returns the outputs to compare, in float64, from the inputs as they are stored.
 	Want func(x Values) Values
-	// Tolerance is the largest ‖got − want‖ / ‖want‖ of an output or a gradient. Default: Tolerances[type of the
-	// output].
+	// Tolerance is the maximum ‖got − want‖ / ‖want‖ of an output or a gradient. Default: Tolerances[type of the output].
 	Tolerance float64
-	// Elements is how far each element may be off, by the names of outputs and gradients. Default: ElementLimits[its
-	// type].
+	// Elements limits the error of each element, by the name of an output or gradient. Default: ElementLimits[its type].
 	Elements map[string]Limit
-	// Kernels are those that have to have run, and no others, unfused and fused. Nil: not compared.
+	// Kernels are the kernels that must have run, and no others: unfused, then fused. Nil: not checked.
 	Kernels [2][]string
-	// ForwardBytes and BackwardBytes are what a run must move at least; 0 for cases that are not timed.
+	// ForwardBytes and BackwardBytes are the minimum bytes that a run moves; 0 for cases that are not timed.
 	ForwardBytes, BackwardBytes float64
 
 	formula formula
 }
 
-// Has says whether an operand is of a type.
+// Has reports whether an operand has a type.
 func (c *Case) Has(t tensor.DType) bool {
 	of := func(o Operand) bool { return o.Type == t }
 	return c.Type == t || slices.ContainsFunc(c.In, of) || slices.ContainsFunc(c.Out, of)
 }
 
 type (
-	// Tensors are operands, and their gradients, by name.
+	// Tensors holds operands, and their gradients, by name.
 	Tensors map[string]tensor.Tensor
-	// Values are the numbers of operands by name.
+	// Values holds the numbers of operands by name.
 	Values map[string][]float64
 )
 
@@ -60,24 +58,25 @@ type Operand struct {
 	Type  tensor.DType
 	Shape []int
 	Grad  Gradient
-	// Fill gives element i its value; default normal with deviation 1. Integers are its whole part.
+	// Fill returns the value of element i. Default: normally distributed with standard deviation 1. Integer operands take
+	// its integer part.
 	Fill func(r *rand.Rand, i int) float64
 }
 
-// A Gradient says what becomes of an input's gradient, and whether an output has one.
+// A Gradient tells how an input's gradient is stored, and whether an output has one.
 type Gradient int
 
 const (
 	NoGradient  Gradient = iota
-	Overwritten          // dx = …, as activations have; for outputs: there is one
-	Accumulated          // dw += …, as parameters have, in F32
+	Overwritten          // dx = …, as for activations; for outputs: there is a gradient
+	Accumulated          // dw += …, as for parameters, in F32
 )
 
 // Types are the types that operations compute in.
 var Types = []tensor.DType{tensor.F32, tensor.BF16}
 
-// operations are the lists of cases, in the order in which a model runs them: those that are checked, of odd sizes, and
-// those that are timed, of one type. Linear layers and attention are timed by benchmarks of their own.
+// operations lists the cases in the order in which a model runs the operations: cases to check, with odd sizes, and
+// cases to time, of one type. Linear layers and attention have benchmarks of their own.
 var operations = []struct {
 	checked func() []*Case
 	timed   func(t tensor.DType) []*Case
@@ -99,7 +98,7 @@ var operations = []struct {
 	{quantizeCases, nil},
 }
 
-// All returns the cases that are checked, each with its own memory of what its formula gave.
+// All returns the cases to check. Each remembers the results of its formula.
 func All() (all []*Case) {
 	for _, o := range operations {
 		all = append(all, o.checked()...)
@@ -107,8 +106,8 @@ func All() (all []*Case) {
 	return all
 }
 
-// Timed returns cases to be timed, of the sizes of Llama-3.2-1B and of a model of five million parameters: memory
-// decides the speed of the first, caches that of the others.
+// Timed returns the cases to time, with the sizes of Llama-3.2-1B and of a model with five million parameters: memory
+// limits the speed of the first, caches that of the second.
 func Timed(t tensor.DType) (all []*Case) {
 	for _, o := range operations {
 		if o.timed != nil {
@@ -118,12 +117,12 @@ func Timed(t tensor.DType) (all []*Case) {
 	return all
 }
 
-// Of returns the cases of one operation, none if the list has no such operation.
+// Of returns the cases of an operation, or none if it is not in the list.
 func Of(op string) []*Case {
 	return slices.DeleteFunc(All(), func(c *Case) bool { return c.Op != op })
 }
 
-// Ops returns the operations of a list, each once, in its order.
+// Ops returns the operations of a list, each once, in order.
 func Ops(list []*Case) (ops []string) {
 	for _, c := range list {
 		if !slices.Contains(ops, c.Op) {
@@ -133,10 +132,10 @@ func Ops(list []*Case) (ops []string) {
 	return ops
 }
 
-// ID is a case's name among all.
+// ID returns the case's unique name.
 func (c *Case) ID() string { return fmt.Sprintf("%s %v %s", c.Op, c.Type, c.Name) }
 
-// Forms are the ways in which the operation can run: not fused, and fused if it is one of kernels.FusedOps.
+// Forms returns the ways in which the operation can run: unfused, and fused if it is in kernels.FusedOps.
 func (c *Case) Forms() []bool {
 	if slices.Contains(kernels.FusedOps, c.Op) {
 		return []bool{false, true}
@@ -144,7 +143,7 @@ func (c *Case) Forms() []bool {
 	return []bool{false}
 }
 
-// act and par are inputs with gradients of the two kinds.
+// act and par return inputs with gradients of the two kinds.
 func act(name string, t tensor.DType, shape ...int) Operand {
 	return Operand{Name: name, Type: t, Shape: shape, Grad: Overwritten}
 }
@@ -153,12 +152,12 @@ func par(name string, t tensor.DType, shape ...int) Operand {
 	return Operand{Name: name, Type: t, Shape: shape, Grad: Accumulated}
 }
 
-// plain is an operand without a gradient.
+// plain returns an operand without a gradient.
 func plain(name string, t tensor.DType, shape ...int) Operand {
 	return Operand{Name: name, Type: t, Shape: shape}
 }
 
-// label is a case's name from its sizes.
+// label builds a case's name from its sizes.
 func label(sizes ...int) (s string) {
 	for i, n := range sizes {
 		if i > 0 {
@@ -169,8 +168,8 @@ func label(sizes ...int) (s string) {
 	return s
 }
 
-// bytes is the size of operands by their names, one that is named twice counted twice: what a run reads and writes at
-// least.
+// bytes returns the total size of the named operands, counting a name as often as it occurs: the minimum that a run
+// reads and writes.
 func (c *Case) bytes(names ...string) (n float64) {
 	sizes := map[string]float64{}
 	for _, o := range append(slices.Clone(c.In), c.Out...) {

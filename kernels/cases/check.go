@@ -19,18 +19,18 @@ type Result struct{ Forward, Backward Pass }
 
 // A Pass is what Check found out about one direction of a case.
 type Pass struct {
-	Ran      bool     // false if the case has no such pass or the device no kernel for it
-	NoKernel string   // the operation that the device has no kernel for, "" if it has all
-	Worst    float64  // how far off the worst tensor or element is, as a share of its limit
-	Faults   []string // what is wrong, with the values; none if all is right
+	Ran      bool     // false if the case has no such pass or the device has no kernel for it
+	NoKernel string   // the operation for which the device has no kernel, or ""
+	Worst    float64  // the largest error of a tensor or element, as a multiple of its limit
+	Faults   []string // what is wrong, with the values; empty if nothing is
 }
 
 func (p *Pass) fault(format string, args ...any) {
 	p.Faults = append(p.Faults, fmt.Sprintf(format, args...))
 }
 
-// run runs one direction. An operation that the device has no kernel for says so by a panic before it does anything;
-// any other panic is a fault.
+// run runs one direction. An operation without a kernel on the device panics with NoKernel before it does anything; any
+// other panic is a fault.
 func (p *Pass) run(pass func(d *kernels.Device, x Tensors), r *Run) {
 	defer func() {
 		switch why := recover().(type) {
@@ -45,7 +45,8 @@ func (p *Pass) run(pass func(d *kernels.Device, x Tensors), r *Run) {
 	pass(r.d, r.X)
 }
 
-// A formula is what a case's formula gives, which is the same on every device: the outputs, and parts of the gradients.
+// A formula holds the results of a case's formula, which are the same for every device: the outputs, and samples of the
+// gradients.
 type formula struct {
 	outputs   Values
 	gradients map[string]sample // by the input
@@ -57,9 +58,9 @@ type sample struct {
 	values []float64
 }
 
-// Check runs a case, fused or unfused, and makes all its checks. The error is the device's, or that of its memory: then
-// Result tells nothing. Check sets which operations the device fuses, and has nothing guard its scratch memory
-// afterwards.
+// Check runs a case, fused or unfused, and makes all its checks. The error is the device's, or that of allocating
+// memory; res is meaningless then. Check sets which operations the device fuses, and ends the guarding of its scratch
+// memory.
 func (c *Case) Check(d *kernels.Device, fused bool) (res Result, err error) {
 	setFused(d, fused)
 	r, err := c.Place(d)
@@ -113,7 +114,7 @@ func (c *Case) check(p *Pass, pass func(d *kernels.Device, x Tensors), r *Run) m
 	return r.d.Counts()
 }
 
-// storeOutputs stores what the formula gives in the outputs, for a backward pass whose forward pass the device cannot
+// storeOutputs stores the formula's results in the outputs, for a backward pass whose forward pass the device cannot
 // run.
 func (c *Case) storeOutputs(r *Run) {
 	for name, v := range c.formula.outputs {
@@ -126,7 +127,7 @@ func (c *Case) storeOutputs(r *Run) {
 }
 
 // compareGradients compares gradients with central differences of the formula in float64, L = Σ dy·y over the outputs
-// that have one: at all elements of a small input, and at some of a large one.
+// with a gradient: at all elements of a small input, and at some elements of a large one.
 func (c *Case) compareGradients(p *Pass, r *Run) {
 	for _, o := range c.In {
 		if o.Grad == NoGradient {
@@ -147,15 +148,15 @@ func (c *Case) compareGradients(p *Pass, r *Run) {
 				t = tensor.F32
 			}
 		}
-		c.compare(p, name, t, got, s.values) // differences are good to about 1e-9 of the loss
+		c.compare(p, name, t, got, s.values) // differences are accurate to about 1e-9 of the loss
 		if i := slices.IndexFunc(all, math.IsNaN); i >= 0 {
 			p.fault("%s[%d] was not written", name, i)
 		}
 	}
 }
 
-// differences is the gradient of an input at up to 40 of its elements, or more, up to all, while the formula is
-// computed for no more than a million elements in all.
+// differences returns the gradient of an input at up to 40 of its elements, or at more, up to all, as long as the
+// formula computes at most a million elements in total.
 func (c *Case) differences(at Values, input string) (s sample) {
 	loss := func() (sum float64) {
 		y := c.Want(at)
@@ -187,7 +188,7 @@ func (c *Case) differences(at Values, input string) (s sample) {
 	return s
 }
 
-// compareThreads runs a case again with another number of threads and wants the same bytes.
+// compareThreads runs a case again with another number of threads and requires the same bytes.
 func (c *Case) compareThreads(res *Result, first *Run) error {
 	before, other := cpu.Threads(), 3
 	if before == other {

@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// CrossEntropy is the formula of cross-entropy: every row's loss, and the gradient of their sum times scale.
+// CrossEntropy is the formula of cross-entropy: it returns every row's loss, and the gradient of their sum times scale.
 func CrossEntropy(logits, targets []float64, vocab int, scale float64) (loss, gradient []float64) {
 	for r, target := range targets {
 		x := logits[r*vocab : (r+1)*vocab]
@@ -32,7 +32,7 @@ func CrossEntropy(logits, targets []float64, vocab int, scale float64) (loss, gr
 	return loss, gradient
 }
 
-// crossEntropyCase has logits of its own kind, or normal ones where logit is nil.
+// crossEntropyCase has logits from logit, or normally distributed ones if logit is nil.
 func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, i int) float64, gradient bool) *Case {
 	const scale = 0.37
 	logits := Operand{Name: "logits", Type: t, Shape: []int{rows, vocab}, Fill: logit}
@@ -62,8 +62,8 @@ func crossEntropyCase(t tensor.DType, rows, vocab int, logit func(r *rand.Rand, 
 		Kernels: [2][]string{{"logsoftmax", "nll", "nll_backward"}, {"crossentropy"}},
 	}
 	if gradient {
-		// Each is as exact as its exponential, however small: logits of some thousand have an ulp of 2⁻¹⁴, and that
-		// much of it.
+		// Each gradient is as exact as its exponential, however small: logits of some thousand have an ulp of 2⁻¹⁴, and that
+		// is its relative error.
 		c.Elements = map[string]Limit{"logits": {ElementLimits[t].Relative + 0x1p-13, 0x1p-40}}
 	}
 	c.ForwardBytes = c.bytes("logits", "logits")
@@ -84,7 +84,7 @@ func crossEntropyCases() (cases []*Case) {
 			cases = append(cases,
 				crossEntropyCase(t, 2, 2000, func(*rand.Rand, int) float64 { return 3 }, gradient),
 				crossEntropyCase(t, 3, 1500, func(r *rand.Rand, _ int) float64 { return 1e3 * r.NormFloat64() }, gradient),
-				// Every part of the row has a larger maximum than the one before.
+				// Every part of the row has a larger maximum than the part before.
 				crossEntropyCase(t, 2, 5000, func(_ *rand.Rand, i int) float64 { return float64(i%5000) / 50 }, gradient))
 		}
 	}

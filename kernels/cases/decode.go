@@ -10,10 +10,10 @@ import (
 	"restyle/tensor"
 )
 
-// normProductLimit leaves room for the rounding of what is multiplied: of as many terms, each is off by up to 2⁻⁹, as often up as down.
+// normProductLimit leaves room for rounding the factors: each term is off by up to 2⁻⁹, as often up as down.
 var normProductLimit = map[tensor.DType]Limit{tensor.F32: {0x1p-20, 0x1p-16}, tensor.BF16: {0x1.2p-7, 0x1p-6}}
 
-// normLinearCase is a layer behind a norm, gated or not.
+// normLinearCase is a layer after a norm, gated or not.
 func normLinearCase(t tensor.DType, rows, in, out int, bias, gated bool) *Case {
 	const eps = 1e-5
 	w := out
@@ -48,7 +48,7 @@ func normLinearCase(t tensor.DType, rows, in, out int, bias, gated bool) *Case {
 	return c
 }
 
-// gate is SwiGLU of rows of gates and as many others.
+// gate is SwiGLU of rows of gates followed by as many ups.
 func gate(gateUp []float64, rows, inner int) []float64 {
 	y := make([]float64, rows*inner)
 	for i := range y {
@@ -75,7 +75,7 @@ func linearAddCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 	return c
 }
 
-// attentionNextCase has a token at a position of caches with room for reach attend.
+// attentionNextCase lets a token at a position attend to caches with room for reach tokens.
 func attentionNextCase(t tensor.DType, position, reach int, m kernels.AttentionSpec) *Case {
 	width, half := m.KVHeads*m.HeadDim, m.HeadDim/2
 	k, v := plain("k", t, reach, width), plain("v", t, reach, width)
@@ -86,7 +86,7 @@ func attentionNextCase(t tensor.DType, position, reach int, m kernels.AttentionS
 	}
 	tolerance := attentionTolerance(t, 1)
 	if t == tensor.BF16 {
-		tolerance *= 2 // queries and keys are rounded once more, when they have turned
+		tolerance *= 2 // queries and keys are rounded once more after the rotation
 	}
 	at := Operand{Name: "position", Type: tensor.I32, Shape: []int{1}, Fill: func(*rand.Rand, int) float64 { return float64(position) }}
 	parts := Operand{Name: "parts", Type: tensor.F32, Shape: m.NextParts(reach)}
@@ -108,7 +108,7 @@ func attentionNextCase(t tensor.DType, position, reach int, m kernels.AttentionS
 	}
 }
 
-// chooseNextCase has logits of which the highest, at one place or several, is not the last.
+// chooseNextCase has logits whose maximum, at one index or several, is not at the last.
 func chooseNextCase(n int, odd map[int]float64, want int) *Case {
 	return &Case{
 		Op: "decode", Type: tensor.F32, Name: fmt.Sprintf("the choice of %d, %v", n, odd),
@@ -141,7 +141,7 @@ func decodeCases() (cases []*Case) {
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16}),
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 10, Window: 130}))
 		}
-		cases = append(cases, attentionNextCase(t, 140, 150, kernels.AttentionSpec{Heads: 10, KVHeads: 1, HeadDim: 64})) // two blocks have the token's key
+		cases = append(cases, attentionNextCase(t, 140, 150, kernels.AttentionSpec{Heads: 10, KVHeads: 1, HeadDim: 64})) // two thread blocks have the token's key
 	}
 	inf := math.Inf(1)
 	return append(cases,

@@ -7,7 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// embeddingCase looks up rows ids that are random ones of the first ids of the table.
+// embeddingCase looks up rows ids, drawn at random from the first ids ids of the table.
 func embeddingCase(t tensor.DType, rows, vocab, dim, ids int) *Case {
 	c := &Case{
 		Op: "embedding", Type: t, Name: label(rows, vocab, dim),

@@ -7,7 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// GELU is the formula of GELU, exact or by tanh, and its derivative. Of x beyond ±40, where x³ could overflow, the
+// GELU is the formula of GELU, exact or with tanh, and its derivative. If x is beyond ±40, where x³ could overflow, the
 // derivative is 0 or 1.
 func GELU(x float64, tanh bool) (y, slope float64) {
 	near := min(max(x, -40), 40)

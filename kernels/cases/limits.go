@@ -6,21 +6,22 @@ import (
 	"restyle/tensor"
 )
 
-// Tolerances by the type of what is stored. F32: sums of a few thousand terms lose a few units of 2⁻²⁴; BF16: one
-// rounding is off by 2⁻⁸ at most, by about 2⁻⁸/√6 on average, and gradients see two or three of them.
+// Tolerances has the default tolerance by the type of the stored result. F32: sums of a few thousand terms lose a few
+// units of 2⁻²⁴. BF16: one rounding is off by at most 2⁻⁸, by about 2⁻⁸/√6 on average, and gradients go through two or
+// three.
 var Tolerances = map[tensor.DType]float64{tensor.F32: 2e-6, tensor.BF16: 6e-3}
 
-// A Limit is how far one element may be off: relative to itself, and to the root mean square of its tensor.
+// A Limit is how far an element may be off: relative to itself, and relative to the root mean square of its tensor.
 type Limit struct{ Relative, RMS float64 }
 
-// ElementLimits by the type of what is stored. F32: a few products are rounded by 2⁻²⁴ each. A sum of n terms of
-// deviation 1 has the root mean square √n and rounds n times by up to 2⁻²⁴ of what it is so far: as these are as often
-// up as down, by √n · 2⁻²⁴ of √n in all, which for 4,096 terms is 2⁻¹⁸; 2⁻¹⁷ leaves room for the worst of many
-// elements. BF16: the same in float32, and one rounding of 2⁻⁸. What is rounded more often, or sums what was rounded,
-// has a limit of its own.
+// ElementLimits has the default limit by the type of the stored result. F32: a few products are rounded by 2⁻²⁴ each. A
+// sum of n terms with standard deviation 1 has the root mean square √n. It is rounded n times by up to 2⁻²⁴ of the sum
+// so far, as often up as down, so by √n · 2⁻²⁴ of √n in total, which for 4,096 terms is 2⁻¹⁸; 2⁻¹⁷ leaves room for the
+// worst of many elements. BF16: the same in float32, plus one rounding of 2⁻⁸. Results that are rounded more often, or
+// sums of rounded values, have limits of their own.
 var ElementLimits = map[tensor.DType]Limit{tensor.F32: {0x1p-21, 0x1p-17}, tensor.BF16: {0x1p-8 + 0x1p-14, 0x1p-17}}
 
-// farthest returns the element that is farthest off, as a multiple of what it may be off by.
+// farthest returns the index of the element with the largest error, and that error as a multiple of the limit.
 func (l Limit) farthest(got, want []float64) (at int, times float64) {
 	sum := 0.0
 	for _, w := range want {
@@ -36,7 +37,8 @@ func (l Limit) farthest(got, want []float64) (at int, times float64) {
 	return at, times
 }
 
-// Distance is ‖got − want‖ / ‖want‖, and infinite when one is no number. Where want is all zero, it is ‖got‖.
+// Distance returns ‖got − want‖ / ‖want‖, or infinity if one of the values is NaN or infinite. If want is all zero, it
+// returns ‖got‖.
 func Distance(got, want []float64) float64 {
 	var diff, norm float64
 	for i, w := range want {
@@ -52,8 +54,7 @@ func Distance(got, want []float64) float64 {
 	return math.Sqrt(diff)
 }
 
-// compare checks the values of an output or a gradient of type t against what the formula gives: all together, and each
-// of them.
+// compare checks the values of an output or a gradient of type t against the formula's: all together, and each of them.
 func (c *Case) compare(p *Pass, name string, t tensor.DType, got, want []float64) {
 	tolerance := c.Tolerance
 	if tolerance == 0 {
@@ -67,7 +68,7 @@ func (c *Case) compare(p *Pass, name string, t tensor.DType, got, want []float64
 	c.CompareEach(p, name, t, got, want)
 }
 
-// CompareEach checks each of the values of an output or a gradient of type t against what the formula gives.
+// CompareEach checks each of the values of an output or a gradient of type t against the formula's.
 func (c *Case) CompareEach(p *Pass, name string, t tensor.DType, got, want []float64) {
 	l, own := c.Elements[name]
 	if !own {

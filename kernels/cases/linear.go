@@ -21,7 +21,7 @@ func linear(x, w, bias []float64, rows, in, out int) []float64 {
 	return sums
 }
 
-// LinearCase is a layer with or without a bias.
+// LinearCase returns a layer with or without a bias.
 func LinearCase(t tensor.DType, rows, in, out int, bias bool) *Case {
 	c := &Case{
 		Op: "linear", Type: t, Name: label(rows, in, out),
@@ -54,7 +54,7 @@ func linearCases() (cases []*Case) {
 	for _, t := range Types {
 		for i, size := range [][3]int{
 			{1, 1, 1}, {2, 3, 1}, {1, 64, 48}, {7, 33, 17}, {8, 100, 65}, {9, 16, 129}, {31, 65, 33}, {33, 40, 65}, {70, 20, 33}, {5, 600, 20}, {64, 128, 72},
-			{128, 64, 136}, // as cuBLASLt takes them: with a bias, and the one before without
+			{128, 64, 136}, // shapes that cuBLASLt takes: with a bias, and the one before without
 		} {
 			cases = append(cases, LinearCase(t, size[0], size[1], size[2], i%2 == 1))
 		}

@@ -21,7 +21,7 @@ type Run struct {
 	guards []guard
 }
 
-// A guard is memory behind an operand, which nothing may write to.
+// A guard is memory after an operand that nothing may write to.
 type guard struct {
 	behind string
 	x      tensor.Tensor
@@ -32,8 +32,8 @@ const (
 	guardSize = 256
 )
 
-// Place stores a case's operands, outputs and gradients that are to be overwritten as NaN, with guards between them.
-// Values depend on the case alone.
+// Place stores a case's operands, and NaN in outputs and gradients to be overwritten, with guards between them. The
+// values depend only on the case.
 func (c *Case) Place(d *kernels.Device) (*Run, error) {
 	r := &Run{X: Tensors{}, At: Values{}, d: d}
 	all := c.placements()
@@ -51,7 +51,7 @@ func (c *Case) Place(d *kernels.Device) (*Run, error) {
 	cut(r.arena)
 	hash := fnv.New64a()
 	hash.Write([]byte(c.ID()))
-	rng := rand.New(rand.NewPCG(1, hash.Sum64())) // of its own: other cases come and go
+	rng := rand.New(rand.NewPCG(1, hash.Sum64())) // its own generator: other cases may be added or removed
 	for i, p := range all {
 		if x := r.X[p.Name]; p.given {
 			r.At[p.Name] = p.store(d, x, rng)
@@ -63,14 +63,14 @@ func (c *Case) Place(d *kernels.Device) (*Run, error) {
 	return r, nil
 }
 
-// A placement is an operand or a gradient. It is given if it has values before the operation runs: inputs, the
-// gradients of outputs, and those that are added to.
+// A placement is an operand or a gradient. It is given if it has values before the operation runs: an input, the
+// gradient of an output, or a gradient that is added to.
 type placement struct {
 	Operand
 	given bool
 }
 
-// placements are inputs, outputs, and the gradients of both, each once.
+// placements returns inputs, outputs, and the gradients of both, each once.
 func (c *Case) placements() (all []placement) {
 	add := func(o Operand, given bool) {
 		if !slices.ContainsFunc(all, func(p placement) bool { return p.Name == o.Name }) {
@@ -121,7 +121,7 @@ func (o Operand) store(d *kernels.Device, x tensor.Tensor, rng *rand.Rand) []flo
 	return v
 }
 
-// Beyond says behind which operands something was written.
+// Beyond reports the operands after which something was written.
 func (r *Run) Beyond() (faults []string) {
 	for _, g := range r.guards {
 		if b := r.bytes(g.x); bytes.Count(b, []byte{guardByte}) != len(b) {
@@ -131,7 +131,7 @@ func (r *Run) Beyond() (faults []string) {
 	return faults
 }
 
-// Floats are the values of an operand or a gradient as they are now. An error sticks to the device, as Close says.
+// Floats returns the current values of an operand or a gradient. An error sticks to the device, and Close returns it.
 func (r *Run) Floats(name string) []float64 {
 	if r.X[name].DType == tensor.I32 {
 		var v []float64
@@ -148,14 +148,14 @@ func (r *Run) Floats(name string) []float64 {
 	return v
 }
 
-// bytes is a tensor's memory, read back.
+// bytes reads back a tensor's memory.
 func (r *Run) bytes(x tensor.Tensor) []byte {
 	b := make([]byte, x.Bytes())
 	_ = r.d.DownloadBytes(b, x) // sticks to the device
 	return b
 }
 
-// Close gives the operands' memory back, and returns the device's first error.
+// Close frees the operands' memory, and returns the device's first error.
 func (r *Run) Close() error {
 	if err := r.arena.Close(); err != nil {
 		return err

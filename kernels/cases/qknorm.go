@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// qkNormCase has a gradient of each weight but those that are frozen.
+// qkNormCase has a gradient for each weight except the frozen ones.
 func qkNormCase(t tensor.DType, rows, heads, kvHeads, headDim int, frozen ...string) *Case {
 	const eps = 1e-6
 	width := (heads + 2*kvHeads) * headDim

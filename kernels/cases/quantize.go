@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// quantizeCase codes n numbers in 8 bits and decodes them again. Without signs no number is below zero.
+// quantizeCase codes n numbers in 8 bits and decodes them. If it is unsigned, no number is negative.
 func quantizeCase(n int, signed bool) *Case {
 	x := plain("x", tensor.F32, n)
 	if !signed {

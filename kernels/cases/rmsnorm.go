@@ -26,8 +26,8 @@ func RMSNorm(x, w []float64, eps float64) (y, rstd []float64) {
 	return y, rstd
 }
 
-// normEps is large where a row is one element: the gradient is what eps leaves of it, with a small one nothing but
-// rounding.
+// normEps returns a large eps for rows of one element: their gradient is what eps leaves of it, and with a small eps
+// that is only rounding.
 func normEps(dim int) float32 {
 	if dim == 1 {
 		return 0.5
@@ -56,7 +56,7 @@ func rmsNormCase(t tensor.DType, rows, dim int) *Case {
 	return c
 }
 
-// addRMSNormCase has addends in BF16 whose sum is one too: the formula does not round it. TestRMSNormInPlace has sums
+// addRMSNormCase has BF16 addends whose sum is a BF16 too: the formula does not round it. TestRMSNormInPlace has sums
 // that are rounded.
 func addRMSNormCase(t tensor.DType, rows, dim int) *Case {
 	eps := normEps(dim)
@@ -96,7 +96,7 @@ func addRMSNormCase(t tensor.DType, rows, dim int) *Case {
 
 func rmsNormCases() (cases []*Case) {
 	for _, t := range Types {
-		// Shorter than a vector, between vectors, across the blocks of rows whose dw is summed apart.
+		// Shorter than a vector, between vectors, across the partials of dw.
 		for _, s := range [][2]int{{1, 1}, {3, 7}, {1, 16}, {2, 63}, {5, 64}, {2, 257}, {300, 24}, {2, 2048}} {
 			cases = append(cases, rmsNormCase(t, s[0], s[1]), addRMSNormCase(t, s[0], s[1]))
 		}

@@ -32,7 +32,7 @@ func rowsCase(t tensor.DType, rows, dim int, index []int) *Case {
 }
 
 func rowsCases() (cases []*Case) {
-	var many []int // all but every seventh, and none in long stretches
+	var many []int // all but every seventh, and long stretches without any
 	for i := range 2200 {
 		if i%7 != 3 && i/512%2 == 0 {
 			many = append(many, i)
@@ -41,7 +41,7 @@ func rowsCases() (cases []*Case) {
 	for _, t := range Types {
 		cases = append(cases,
 			rowsCase(t, 2200, 12, many),
-			rowsCase(t, 3, 8200, []int{1}), // longer than what a block moves at a time
+			rowsCase(t, 3, 8200, []int{1}), // longer than what a thread block moves at a time
 			rowsCase(t, 1, 1, []int{0}),
 			rowsCase(t, 5, 3, []int{4}),
 			rowsCase(t, 6, 16, []int{0, 1, 2, 3, 4, 5}),

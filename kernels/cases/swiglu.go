@@ -26,7 +26,7 @@ func swiGLUCase(t tensor.DType, rows, inner int) *Case {
 		Kernels: [2][]string{{"silu", "mul", "silu_backward"}, {"swiglu", "swiglu_backward"}},
 	}
 	if t == tensor.BF16 {
-		// Unfused, silu, and dy·up, are rounded before they are multiplied, and the product is.
+		// Unfused, silu and dy·up are rounded before they are multiplied, and so is the product.
 		c.Elements = map[string]Limit{"y": {0x1.1p-7, 0}, "dgateUp": {0x1.1p-7, 0x1p-17}}
 	}
 	c.ForwardBytes = c.bytes("gateUp", "y")

@@ -8,7 +8,7 @@ import (
 	"restyle/kernels"
 )
 
-// TimedForms are Forms without the fused one, if it runs the same kernels.
+// TimedForms returns Forms without the fused one, if it runs the same kernels.
 func (c *Case) TimedForms() []bool {
 	if slices.Equal(c.Kernels[0], c.Kernels[1]) {
 		return []bool{false}
@@ -16,9 +16,9 @@ func (c *Case) TimedForms() []bool {
 	return c.Forms()
 }
 
-// Time returns how long the fastest run of each direction took until its results were there, of as many runs as fit in
-// about as much time as is given, at least three after one to warm up. It is 0 for a direction that the case or the
-// device has not. The error is the device's.
+// Time returns how long the fastest run of each direction took until its results were ready. It makes as many runs as
+// fit into about budget, at least three after one warm-up. The time is 0 for a direction that the case or the device
+// does not have. The error is the device's.
 func (c *Case) Time(d *kernels.Device, fused bool, budget time.Duration) (forward, backward time.Duration, err error) {
 	setFused(d, fused)
 	r, err := c.Place(d)

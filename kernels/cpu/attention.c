@@ -8,22 +8,22 @@
 #include "attention_parts.h"
 #include "pool.h"
 
-// A block of queries of one sequence and one key/value head.
+// A query block of one sequence and one key/value head.
 struct block {
-	int64_t row;              // the sequence's first
-	int kv_head, head, share; // the key/value head, the first query head that shares it, and how many do
+	int64_t row;              // the sequence's first row
+	int kv_head, head, share; // the key/value head, the first query head that shares it, and the number of heads that do
 	int lanes, groups;        // in use
-	// Of each lane: its row in the sequence, its head among those that share, and the last key that its query sees.
-	// Lanes that are not used see what the last one does.
+	// For each lane: its row in the sequence, its head within the group, and the last key that its query sees. Unused
+	// lanes see what the last used one sees.
 	int32_t lane_row[LANES], lane_head[LANES], position[LANES];
 };
 
-// What a block of queries sees of a block of keys, in tiles of keys from the block's first.
+// What a query block sees of a key block, in tiles of keys counted from the key block's first.
 struct view {
 	int begin, end;                       // tiles that any group sees
-	int from[GROUPS], to[GROUPS];         // tiles that the group sees any of
-	int all_from[GROUPS], all_to[GROUPS]; // tiles that the whole group sees all of
-	int32_t key;                          // the block's first
+	int from[GROUPS], to[GROUPS];         // tiles of which the group sees any key
+	int all_from[GROUPS], all_to[GROUPS]; // tiles of which the whole group sees all keys
+	int32_t key;                          // the first key of the key block
 	int window, groups;
 };
 
@@ -50,7 +50,7 @@ static void look(struct view *w, const struct block *b, int64_t key, int64_t end
 	if (w->begin > w->end) w->begin = w->end;
 }
 
-// groups_of is which groups see a tile: these follow each other.
+// groups_of sets the range of groups that see a tile: they are consecutive.
 static inline void groups_of(const struct view *w, int t, int *from, int *to) {
 	int g0 = 0, g1 = w->groups;
 	while (g0 < g1 && t >= w->to[g0]) g0++;
@@ -62,8 +62,8 @@ static inline const void *lane_row(const cpu_attention *a, const matrix *m, cons
 	return row_of(a, m, b->row + b->lane_row[lane], b->head + b->lane_head[lane]);
 }
 
-// lane_rows and key_rows point at the rows of a block's lanes, and of n keys of which the first live are there; to NULL
-// where there is none.
+// lane_rows and key_rows store pointers to the rows of a query block's lanes, and of n keys of which the first live
+// exist; NULL for those that do not.
 static inline void lane_rows(const void **rows, const cpu_attention *a, const matrix *m, const struct block *b) {
 	for (int i = 0; i < b->groups * GROUP; i++) rows[i] = i < b->lanes ? lane_row(a, m, b, i) : NULL;
 }
@@ -83,7 +83,7 @@ static inline int64_t lanes_of(const cpu_attention *a, int64_t len) { return len
 
 static inline int64_t blocks_of(const cpu_attention *a, int64_t len) { return (lanes_of(a, len) + LANES - 1) / LANES; }
 
-// block_at is the block of the lanes from lane first on of a sequence of len rows.
+// block_at sets up the query block that starts at lane first of a sequence of len rows.
 static void block_at(struct block *b, const cpu_attention *a, int64_t row, int64_t len, int kv_head, int64_t first) {
 	int share = a->heads / a->kv_heads;
 	int64_t left = len * share - first;
@@ -98,16 +98,17 @@ static void block_at(struct block *b, const cpu_attention *a, int64_t row, int64
 	}
 }
 
-// A thread's working memory for the forward pass. What is kept from one block of keys to the next: out [LANES][dim], the
-// values' sums, sum, those of the exponentials, and top, the largest scores, that they are taken from.
+// A thread's scratch memory for the forward pass. From one key block to the next it keeps out [LANES][dim], the sums of
+// the values, sum, those of the exponentials, and top, the largest scores, relative to which they are taken.
 struct forward {
 	int64_t dim;
 	float *queries, *keys, *values, *scores, *weights;
 	float *out, *top, *sum, *factor;
 };
 
-// And for the backward pass. Of a chunk of keys: keys and values by rows, keys by depth, dk and dv. Of a block of queries:
-// queries and dy by lanes and by depth, lse in base 2, delta = dy·y, dq. Of both: weights and dscores by rows, dscores by depth.
+// And for the backward pass. For a chunk of keys: keys and values by rows, keys by depth, dk and dv. For a query block:
+// queries and dy by lanes and by depth, lse in base 2, delta = dy·y, dq. For both: weights and dscores by rows, dscores
+// by depth.
 struct backward {
 	int64_t dim;
 	float *keys, *values, *keys_depth, *dk, *dv;
@@ -145,9 +146,9 @@ static void (*const sum_row[CPU_LEVELS])(const cpu_attention *, void *, float *,
 struct job {
 	const cpu_attention *a;
 	const int32_t *seqs;
-	char *scratch; // of the threads
+	char *scratch; // of all threads
 	int64_t scratch_each;
-	char *slabs; // behind it
+	char *slabs; // after the scratch memory
 };
 
 static void forward_task(void *arg, int64_t lo, int64_t hi) {
@@ -161,7 +162,7 @@ static void forward_task(void *arg, int64_t lo, int64_t hi) {
 			at -= blocks * a->kv_heads;
 			row = j->seqs[s], len = j->seqs[s + 1] - row, blocks = blocks_of(a, len);
 		}
-		struct block b; // the last ones see most: begin with them
+		struct block b; // the last query blocks see most keys: start with them
 		block_at(&b, a, row, len, (int)(at % a->kv_heads), (blocks - 1 - at / a->kv_heads) * LANES);
 		int64_t from = 0, to = b.position[b.lanes - 1] + 1;
 		if (a->window > 0 && b.position[0] >= a->window) from = (b.position[0] - a->window + 1) / TILE * TILE;
@@ -183,8 +184,8 @@ void cpu_attention_forward(const cpu_attention *a, const int32_t *seqs) {
 	cpu_parallel(forward_task, &j, blocks * a->kv_heads, 1);
 }
 
-// In the backward pass a task owns the gradients of a chunk of keys and values, and goes through the queries that see
-// them. Where a sequence has several chunks, what each adds to the queries' gradients is added up in the end.
+// In the backward pass a task owns the gradients of a chunk of keys and values, and loops over the queries that see
+// them. If a sequence has several chunks, their contributions to the gradients of the queries are added up at the end.
 static inline int64_t chunk_of(int64_t len) {
 	int64_t quarter = round_up((len + 3) / 4, KEYS);
 	return quarter < 256 ? 256 : quarter;
@@ -192,7 +193,7 @@ static inline int64_t chunk_of(int64_t len) {
 
 static inline int64_t chunks_of(int64_t len) { return (len + chunk_of(len) - 1) / chunk_of(len); }
 
-// slab_of is how many floats the gradients of a sequence's queries by one chunk are.
+// slab_of returns the number of floats of one chunk's contribution to the gradients of a sequence's queries.
 static inline int64_t slab_of(const cpu_attention *a, int64_t len) { return len * a->heads * round_up(a->head_dim, GROUP); }
 
 static inline int64_t slabs_of(const cpu_attention *a, int64_t len) {

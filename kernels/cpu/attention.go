@@ -24,18 +24,18 @@ import (
 	"restyle/tensor"
 )
 
-// AttentionArgs is what attends to what, as kernels.Attention and kernels.AttentionCached say.
+// AttentionArgs are the arguments of attention, as kernels.Attention and kernels.AttentionCached describe them.
 type AttentionArgs struct {
 	Q, K, V, Y     tensor.Matrix // of one type; a head has HeadDim columns of Q and Y, a key/value head of K and V
 	DQ, DK, DV, DY tensor.Matrix // for Backward
-	LSE            uintptr       // [heads, rows] floats; 0 where nobody wants it
+	LSE            uintptr       // [heads, rows] floats; 0 if it is not wanted
 	// Sequence s has rows CuSeqlens[s] to CuSeqlens[s+1] of Q, K and V.
 	CuSeqlens []int32
-	// Ahead is the number of rows of K and V before those of Q, where there is one sequence.
+	// Ahead is the number of rows of K and V before those of Q, if there is one sequence.
 	Ahead                   int
 	Heads, KVHeads, HeadDim int
-	Causal                  bool // a query sees no key behind its own position
-	Window                  int  // keys that a query sees at most, where it is causal; 0: all
+	Causal                  bool // a query sees no key after its own position
+	Window                  int  // maximum number of keys that a query sees, if Causal; 0: all
 }
 
 func (a *AttentionArgs) c(scratch uintptr) C.cpu_attention {
@@ -50,19 +50,19 @@ func (a *AttentionArgs) c(scratch uintptr) C.cpu_attention {
 
 func (a *AttentionArgs) seqs() *C.int32_t { return (*C.int32_t)(unsafe.SliceData(a.CuSeqlens)) }
 
-// ForwardScratch is how many bytes of working memory Forward needs; it does not grow with the square of anything.
+// ForwardScratch returns the bytes of scratch memory that Forward needs. They do not grow with the square of any size.
 func (a *AttentionArgs) ForwardScratch() int {
 	c := a.c(0)
 	return int(C.cpu_attention_forward_scratch(&c))
 }
 
-// BackwardScratch is how many bytes of working memory Backward needs.
+// BackwardScratch returns the bytes of scratch memory that Backward needs.
 func (a *AttentionArgs) BackwardScratch() int {
 	c := a.c(0)
 	return int(C.cpu_attention_backward_scratch(&c, a.seqs()))
 }
 
-// Forward computes Y, and LSE where it is wanted.
+// Forward computes Y, and LSE if it is wanted.
 func (a *AttentionArgs) Forward(scratch uintptr) {
 	c := a.c(scratch)
 	C.cpu_attention_forward(&c, a.seqs())
@@ -74,13 +74,13 @@ func (a *AttentionArgs) Backward(scratch uintptr) {
 	C.cpu_attention_backward(&c, a.seqs())
 }
 
-// DecodeScratch is how many bytes of working memory Decode needs.
+// DecodeScratch returns the bytes of scratch memory that Decode needs.
 func (a *AttentionArgs) DecodeScratch() int {
 	c := a.c(0)
 	return int(C.cpu_attention_decode_scratch(&c))
 }
 
-// Decode is Forward for one query, without LSE, in the order in which K and V lie in memory.
+// Decode is Forward for one query, without LSE, in the order in which K and V are in memory.
 func (a *AttentionArgs) Decode(scratch uintptr) {
 	c := a.c(scratch)
 	C.cpu_attention_decode(&c)

@@ -1,12 +1,12 @@
-// The backward pass of attention for one chunk of keys and one block of queries after the other.
+// The backward pass of attention for one chunk of keys, one query block after the other.
 
 #define gradient_group AT_LEVEL(gradient_group)
 #define backward_chunk AT_LEVEL(backward_chunk)
 #define backward_block AT_LEVEL(backward_block)
 
-// gradient_group makes weights of a group's scores, and the scores' gradients of the weights': p = exp(s - lse) and
-// ds = p·(dp - delta). The exponents of weights are 0 at most, but for roundings. Those of huge scores come to hundreds, so
-// exponents are limited, for gradients that are finite.
+// gradient_group turns a group's scores into weights, and the weights' gradients into those of the scores: p = exp(s -
+// lse) and ds = p·(dp - delta). Exponents of weights are at most 0, apart from rounding. For huge scores rounding can
+// make them some hundred, so exponents are limited to keep gradients finite.
 INLINE void gradient_group(int pair, dtype type, const struct block *b, struct backward *f, const struct view *w, int g, float scale) {
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {
 		vecint position;
@@ -35,7 +35,7 @@ INLINE void gradient_group(int pair, dtype type, const struct block *b, struct b
 	}
 }
 
-// backward_block adds to dk and dv of a chunk, the keys lo to hi, and makes dq of a block of queries.
+// backward_block adds to dk and dv of a chunk, the keys lo to hi, and computes dq of a query block.
 INLINE void backward_block(int pair, dtype type, const cpu_attention *a, const struct block *b, struct backward *f, int64_t lo,
                            int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
@@ -81,8 +81,8 @@ INLINE void backward_block(int pair, dtype type, const cpu_attention *a, const s
 	}
 }
 
-// backward_chunk makes dk and dv of the keys lo to hi of one key/value head, and what these keys add to dq: that itself
-// where slab is NULL, or sums to be added up, slab [len][heads][dim].
+// backward_chunk computes dk and dv of the keys lo to hi of one key/value head, and what these keys add to dq: dq
+// itself if slab is NULL, or otherwise terms to be added up, slab [len][heads][dim].
 INLINE void backward_chunk(int pair, dtype type, const cpu_attention *a, struct backward *f, int64_t row, int64_t len,
                            int kv_head, int64_t lo, int64_t hi, float *slab) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
@@ -125,7 +125,7 @@ static void AT_LEVEL(attend_back)(const cpu_attention *a, struct backward *f, in
 	else backward_chunk(BF16_DOT, BF16, a, f, row, len, kv_head, lo, hi, slab);
 }
 
-// sum_row stores the sum of n rows, each so many floats behind the one before.
+// sum_row stores the sum of n rows, which are a constant number of floats apart.
 static void AT_LEVEL(sum_row)(const cpu_attention *a, void *row, float *first, int64_t n, int64_t apart) {
 	for (int64_t i = 1; i < n; i++)
 		for (int64_t e = 0; e < round_up(a->head_dim, GROUP); e += VLEN)

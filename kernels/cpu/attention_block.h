@@ -1,7 +1,8 @@
-// What the forward and the backward pass of attention are made of: products of blocks that lie in the cache, and copies
-// that bring rows of memory into the order in which products read them. attention.c says what a block is.
+// The building blocks of attention's forward and backward passes: products of query and key blocks in the cache, and
+// copies that bring rows of memory into the order in which products read them. attention_parts.h describes these
+// blocks.
 
-// CALLED functions are too long to be inlined wherever they are used; not every file uses them all.
+// CALLED functions are too long to inline wherever they are used; not every file uses all of them.
 #define CALLED static __attribute__((noinline, unused))
 
 #define dot_step AT_LEVEL(dot_step)
@@ -18,7 +19,7 @@
 #define dot_rows AT_LEVEL(dot_rows)
 #define store_row AT_LEVEL(store_row)
 
-// dot_step sums over one word: c + a·b, or c + a₀·b₀ + a₁·b₁ of pairs.
+// dot_step adds one word's product: c + a·b, or c + a₀·b₀ + a₁·b₁ for pairs.
 INLINE vec dot_step(int pair, vec c, vec a, vec b) {
 #if BF16_DOT
 	if (pair) return (vec)_mm512_dpbf16_ps((__m512)c, (__m512bh)(__m512i)a, (__m512bh)(__m512i)b);
@@ -45,8 +46,8 @@ INLINE void tile(int pair, int R, int J, float *c, int64_t ldc, const float *a, 
 		for (int j = 0; j < J; j++) vstore(c + r * ldc + j * VLEN, acc[r][j]);
 }
 
-// product_of is c (+)= a·b for rows, a multiple of 8, by so many vectors. Tiles keep 8 to 24 sums in registers, enough to
-// hide the latency of the additions.
+// product_of computes c (+)= a·b for a multiple of 8 rows by a number of vectors. Tiles keep 8 to 24 sums in registers,
+// enough to hide the latency of additions.
 INLINE void product_of(int pair, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth, const float *b, int64_t ldb,
                        int64_t rows, int64_t vectors, int64_t depth, int fresh) {
 #define TILES(R, J)                                                                                            \
@@ -64,7 +65,7 @@ INLINE void product_of(int pair, float *c, int64_t ldc, const float *a, int64_t 
 #undef TILES
 }
 
-// product is product_of, compiled for each kind that there is.
+// product is product_of, compiled once for each kind of operand.
 CALLED void product(int pair, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth,
                                               const float *b, int64_t ldb, int64_t rows, int64_t vectors, int64_t depth,
                                               int fresh) {
@@ -77,7 +78,7 @@ CALLED void product(int pair, float *c, int64_t ldc, const float *a, int64_t lda
 	else product_of(0, c, ldc, a, lda, 0, b, ldb, rows, vectors, depth, fresh);
 }
 
-// load_words is words at to at+VLEN of a row of n words, zeros behind its end.
+// load_words returns words at to at+VLEN of a row of n words, with zeros after its end.
 INLINE vec load_words(int pair, dtype type, const void *row, int64_t at, int64_t n) {
 	int64_t left = n - at;
 	if (type == BF16 && !pair) {
@@ -88,7 +89,7 @@ INLINE vec load_words(int pair, dtype type, const void *row, int64_t at, int64_t
 	return left >= VLEN ? vload(p) : vload_part(p, left);
 }
 
-// copy_rows copies n rows, of so many words, to out [n][ld]. A row that is NULL is zeros.
+// copy_rows copies n rows of a number of words to out [n][ld]. A NULL row is zeros.
 INLINE void copy_rows(int pair, dtype type, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t words) {
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t at = 0; at < words; at += VLEN)
@@ -101,8 +102,8 @@ CALLED void pack_rows(int pair, dtype type, float *out, int64_t ld, const void *
 	else copy_rows(0, F32, out, ld, rows, n, words);
 }
 
-// pack_depth copies n rows of dim elements so that rows are what a product sums over: out is [n][ld] floats, or pairs of
-// rows, [n/2][ld].
+// pack_depth copies n rows of dim elements for a product that sums over rows: out is [n][ld] floats, or pairs of rows,
+// [n/2][ld].
 CALLED void pack_depth(int pair, dtype type, float *out, int64_t ld, const void *const *rows, int64_t n, int64_t dim) {
 	if (!pair) {
 		pack_rows(0, type, out, ld, rows, n, dim);
@@ -116,7 +117,7 @@ CALLED void pack_depth(int pair, dtype type, float *out, int64_t ld, const void 
 		}
 }
 
-// transpose turns VLEN vectors about.
+// transpose transposes VLEN vectors.
 INLINE void transpose(vec *x) {
 #if VLEN == 16
 	__m512 a[16], b[16];
@@ -161,8 +162,8 @@ INLINE void transpose(vec *x) {
 #endif
 }
 
-// copy_lanes turns n rows, a multiple of VLEN, of so many words to out [words][LANES]: a row in each lane. It writes up to
-// a multiple of VLEN words.
+// copy_lanes transposes n rows, a multiple of VLEN, of a number of words to out [words][LANES]: each row becomes a
+// lane. It writes up to a multiple of VLEN words.
 INLINE void copy_lanes(int pair, dtype type, float *out, const void *const *rows, int64_t n, int64_t words) {
 	for (int64_t lane = 0; lane < n; lane += VLEN)
 		for (int64_t at = 0; at < words; at += VLEN) {
@@ -180,7 +181,7 @@ CALLED void pack_lanes(int pair, dtype type, float *out, const void *const *rows
 	else copy_lanes(0, F32, out, rows, n, words);
 }
 
-// dot_rows is the product of two rows in memory, summed in float.
+// dot_rows returns the product of two rows in memory, summed in float.
 CALLED float dot_rows(dtype type, const void *a, const void *b, int64_t dim) {
 	vec sum = vzero();
 	for (int64_t at = 0; at < dim; at += VLEN)
@@ -188,7 +189,7 @@ CALLED float dot_rows(dtype type, const void *a, const void *b, int64_t dim) {
 	return vsum(sum);
 }
 
-// store_row stores f·x, rounded once if it is to be bfloat16.
+// store_row stores f·x, rounded once if the row is bfloat16.
 CALLED void store_row(dtype type, void *row, const float *x, float f, int64_t dim) {
 	for (int64_t at = 0; at < dim; at += VLEN) {
 		vec y = vload(x + at) * f;

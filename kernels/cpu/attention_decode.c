@@ -1,4 +1,4 @@
-// Attention of a single query, as in decoding: bound by the memory that keys and values are read from.
+// Attention of a single query, as in decoding: limited by the memory bandwidth of keys and values.
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "attention_parts.h"
 #include "pool.h"
 
-// A task takes so many keys; so how the sums are cut depends on the number of keys alone.
+// A task handles this many keys, so the order of the sums depends only on the number of keys.
 enum { CHUNK = 128 };
 
-// What a chunk's keys add up to: out [heads][dim], sum, that of the exponentials, and top, the largest score.
+// The result of a chunk of keys: out [heads][dim]; sum, that of the exponentials; and top, the largest score.
 struct part {
 	float *out, *top, *sum;
 };
@@ -40,7 +40,7 @@ static void carve(struct part *p, const cpu_attention *a, int64_t chunk) {
 	carve_part(p, a, (char *)a->scratch + chunk * carve_part(p, a, NULL));
 }
 
-// Behind the parts each thread has its scores.
+// The scores of each thread come after the parts.
 static inline int64_t scores_of(const cpu_attention *a) { return round_up((a->heads * CHUNK + GROUP) * (int64_t)sizeof(float), 64); }
 
 static void decode_task(void *arg, int64_t lo, int64_t hi) {

@@ -1,5 +1,6 @@
-// One query's attention to a chunk of keys, all heads. The rows of the caches hold every key/value head's part side by side:
-// they are gone through VLEN at a time, all heads of these before the next, so that memory is read from end to end.
+// One query's attention to a chunk of keys, all heads. A row of the KV cache holds all key/value heads next to each
+// other. The loops process VLEN rows at a time, all heads of these before the next, so that memory is read from start
+// to end.
 
 #include "attention_block.h"
 
@@ -10,7 +11,7 @@
 #define sum_values AT_LEVEL(sum_values)
 #define near_rows AT_LEVEL(near_rows)
 
-// near_rows asks for one head's share of VLEN rows that will be read next.
+// near_rows prefetches one head's share of the VLEN rows that will be read next.
 INLINE void near_rows(const cpu_attention *a, const matrix *m, int64_t row, int64_t end, int64_t head) {
 	const int64_t size = size_of(a->q.type), n = end - row < VLEN ? end - row : VLEN;
 	const int64_t share = n * a->head_dim * size; // bytes
@@ -18,7 +19,8 @@ INLINE void near_rows(const cpu_attention *a, const matrix *m, int64_t row, int6
 	for (int64_t i = 0; i < share; i += 64) __builtin_prefetch(p + i);
 }
 
-// sum_each has in lane i the sum of the lanes of x[i]: two vectors become one that has sums of both, until one is left.
+// sum_each returns a vector whose lane i is the sum of the lanes of x[i]: two vectors become one with the sums of both,
+// until one is left.
 INLINE vec sum_each(vec *x) {
 #if VLEN == 16
 	__m512 y[16];
@@ -40,7 +42,8 @@ INLINE vec sum_each(vec *x) {
 #endif
 }
 
-// group_scores is the scores of R heads, whose queries lie at q, by the VLEN / R keys at k, step bytes from one to the next.
+// group_scores computes the scores of R heads, whose queries are at q, for the VLEN / R keys at k, which are step bytes
+// apart.
 INLINE void group_scores(int R, int pair, dtype type, float *scores, const char *q, int64_t dim, const char *k, int64_t step) {
 	const int64_t keys = VLEN / R, size = size_of(type), words = pair ? dim / 2 : dim;
 	vec sums[VLEN], x[4];
@@ -57,7 +60,7 @@ INLINE void group_scores(int R, int pair, dtype type, float *scores, const char 
 	for (int r = 0; r < R; r++) memcpy(scores + r * CHUNK, (float *)&all + r * keys, (size_t)keys * sizeof(float));
 }
 
-// chunk_scores is the scores of the keys lo to hi, [heads][CHUNK].
+// chunk_scores computes the scores of the keys lo to hi, [heads][CHUNK].
 INLINE void chunk_scores(int pair, dtype type, const cpu_attention *a, float *scores, int64_t lo, int64_t hi) {
 	const int64_t share = a->heads / a->kv_heads, dim = a->head_dim, step = a->k.stride * size_of(type);
 	for (int64_t key = lo; key < hi; key += VLEN)
@@ -68,7 +71,7 @@ INLINE void chunk_scores(int pair, dtype type, const cpu_attention *a, float *sc
 			for (int64_t h = kv * share, heads; h < (kv + 1) * share; h += heads) {
 				heads = (kv + 1) * share - h >= 4 ? 4 : 1;
 				const char *q = row_of(a, &a->q, 0, h);
-				// The last keys may be computed twice. A chunk with too few has each as often as it takes to fill a group.
+				// The last keys may be computed twice. A chunk with too few keys repeats each as often as it takes to fill a group.
 				const int64_t n = VLEN / heads, few = hi - lo < n;
 				for (int64_t at = key; at < end; at += few ? 1 : n) {
 					const int64_t from = few || at + n <= hi ? at : hi - n, by = few ? 0 : step;
@@ -81,7 +84,7 @@ INLINE void chunk_scores(int pair, dtype type, const cpu_attention *a, float *sc
 		}
 }
 
-// sum_values adds the values of n rows at v to R heads' sums: J vectors of them, or of one vector left elements.
+// sum_values adds the values of n rows at v to the sums of R heads: J vectors of them, or left elements of one vector.
 INLINE void sum_values(int R, int J, dtype type, float *out, int64_t ldo, const float *weights, const char *v, int64_t step,
                        int64_t left, int64_t n) {
 	vec acc[4][4];
@@ -97,7 +100,7 @@ INLINE void sum_values(int R, int J, dtype type, float *out, int64_t ldo, const 
 		for (int j = 0; j < J; j++) vstore(out + r * ldo + j * VLEN, acc[r][j]);
 }
 
-// chunk_values adds up the values of the keys lo to hi by their weights, [heads][CHUNK], in out [heads][dim].
+// chunk_values adds up the values of the keys lo to hi with their weights, [heads][CHUNK], into out [heads][dim].
 INLINE void chunk_values(dtype type, const cpu_attention *a, float *out, const float *weights, int64_t lo, int64_t hi) {
 	const int64_t dim = a->head_dim, padded = round_up(dim, GROUP), share = a->heads / a->kv_heads, size = size_of(type);
 	const int64_t step = a->v.stride * size;
@@ -144,7 +147,8 @@ static void AT_LEVEL(decode_chunk)(const cpu_attention *a, const struct part *p,
 	else chunk_values(F32, a, p->out, scores, lo, hi);
 }
 
-// add_part has a head's sums take in those of another part: all are then taken from the larger of the largest scores.
+// add_part adds another part's sums of a head to this part's: both are first scaled to the larger of the two largest
+// scores.
 static void AT_LEVEL(add_part)(const struct part *to, const struct part *from, int64_t h, int64_t padded) {
 	float top = to->top[h] > from->top[h] ? to->top[h] : from->top[h];
 	float x = expf(to->top[h] - top), y = expf(from->top[h] - top);

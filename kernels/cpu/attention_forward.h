@@ -1,4 +1,4 @@
-// The forward pass of attention for one block of queries: an online softmax over blocks of keys.
+// The forward pass of attention for one query block: an online softmax over key blocks.
 
 #define exp2_for AT_LEVEL(exp2_for)
 #define pair_up AT_LEVEL(pair_up)
@@ -9,7 +9,7 @@
 
 INLINE vec exp2_for(dtype type, vec x) { return type == BF16 ? vexp2_rough(x) : vexp2(x); }
 
-// pair_up has each lane of a followed by that of b, in bfloat16.
+// pair_up interleaves the lanes of a and b, in bfloat16.
 INLINE vec pair_up(vec a, vec b) {
 #if BF16_DOT
 	const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -19,7 +19,7 @@ INLINE vec pair_up(vec a, vec b) {
 #endif
 }
 
-// score_tiles is out [KEYS][LANES] = keys · queries for the tiles and groups that see each other.
+// score_tiles computes out [KEYS][LANES] = keys · queries for the tiles and groups that see each other.
 INLINE void score_tiles(int pair, float *out, const float *keys, int64_t ldk, const float *queries, const struct view *w,
                    int64_t depth) {
 	for (int t = w->begin; t < w->end; t++) {
@@ -31,14 +31,14 @@ INLINE void score_tiles(int pair, float *out, const float *keys, int64_t ldk, co
 	}
 }
 
-// seen is -1 in the lanes whose queries, at these positions, see a key.
+// seen returns -1 in the lanes whose queries, at these positions, see a key.
 INLINE vecint seen(vecint position, int key, int window) {
 	vecint key_at = key - (vecint){0};
 	return (key_at <= position) & (key_at > position - window);
 }
 
-// softmax_group turns a group's scores into exponentials of what they are above the largest so far, and says by what
-// factor the sums up to now have to be multiplied.
+// softmax_group turns a group's scores into exponentials relative to the largest score so far, and reports the factors
+// by which the sums so far must be multiplied.
 INLINE int softmax_group(int pair, dtype type, const struct block *b, struct forward *f, const struct view *w, int g, float scale) {
 	int changed = 0;
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {
@@ -61,7 +61,8 @@ INLINE int softmax_group(int pair, dtype type, const struct block *b, struct for
 			}
 		}
 		top = vmax(top1, top);
-		// Where nothing was seen yet, the largest is -inf: exponents are then taken above 0, and all are 2^-inf = 0.
+		// If no key was seen yet, the largest score is -inf: exponents are then relative to 0, and all exponentials are
+		// 2^-inf = 0.
 		vec above = vselect(top > vset(-INFINITY), top * scale, vzero());
 		vec factor = exp2_for(type, before * scale - above);
 		vec sum = vload(f->sum + lane) * factor, sum1 = vzero();
@@ -85,8 +86,8 @@ INLINE int softmax_group(int pair, dtype type, const struct block *b, struct for
 	return changed;
 }
 
-// forward_keys adds the keys lo to hi to a block of queries that b describes: f->out [LANES][dim] are the sums of the
-// values so far, f->sum those of the exponentials, and f->top the largest scores.
+// forward_keys adds the keys lo to hi to a query block that b describes: f->out [LANES][dim] are the sums of the values
+// so far, f->sum those of the exponentials, and f->top the largest scores.
 INLINE void forward_keys(int pair, dtype type, const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo,
                          int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
@@ -121,13 +122,14 @@ INLINE void forward_keys(int pair, dtype type, const cpu_attention *a, const str
 	}
 }
 
-// Each in the three types that there are: floats, bfloat16 by floats, and bfloat16 by its own dot products.
+// Each is compiled for the three kinds of operands: floats, bfloat16 converted to floats, and bfloat16 with bfloat16
+// dot products.
 static void AT_LEVEL(attend_keys)(const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
 	if (a->q.type == F32) forward_keys(0, F32, a, b, f, lo, hi);
 	else forward_keys(BF16_DOT, BF16, a, b, f, lo, hi);
 }
 
-// finish_forward divides by the sums and stores what came out.
+// finish_forward divides by the sums and stores the results.
 static void AT_LEVEL(finish_forward)(const cpu_attention *a, const struct block *b, const struct forward *f) {
 	const int64_t padded = round_up(f->dim, GROUP);
 	const double scale = 1 / sqrt((double)f->dim);

@@ -1,6 +1,6 @@
-// Package cpu holds the inner loops of the operations on the CPU, in C: each compiled for several instruction sets, of which
-// the best that the machine has is chosen when the program runs. Package kernels says what each computes, and checks
-// operands; here nothing is checked.
+// Package cpu holds the inner loops of the operations on the CPU, in C. Each is compiled for several instruction sets;
+// the program chooses the best that the machine has when it runs. Package kernels says what each operation computes,
+// and checks its operands; package cpu checks nothing.
 //
 // No result depends on the number of threads. It may depend, in its last bits, on the level.
 package cpu
@@ -34,23 +34,23 @@ func c(m tensor.Matrix) C.matrix {
 	}
 }
 
-// Level is an instruction set that inner loops are written for. Each has what the ones before it have, but for NEON, which
-// is arm64's.
+// Level is an instruction set for which the inner loops are compiled. Each includes the ones before it, except NEON,
+// which is arm64's.
 type Level int
 
-// The levels, lowest first.
+// The levels, in ascending order.
 const (
 	Portable   Level = iota // what the C compiler makes of plain loops
 	NEON                    // arm64
 	AVX2                    // with FMA and F16C
 	AVX512                  // F, BW, DQ and VL
-	AVX512BF16              // with dot products of bfloat16
-	AMX                     // with tiles of bfloat16
+	AVX512BF16              // with bfloat16 dot products
+	AMX                     // with bfloat16 tiles
 )
 
 var names = []string{"portable", "neon", "avx2", "avx512", "avx512bf16", "amx"}
 
-// String is the level's name, as ParseLevel takes it.
+// String returns the level's name, as ParseLevel takes it.
 func (l Level) String() string {
 	if l < 0 || int(l) >= len(names) {
 		return fmt.Sprintf("Level(%d)", int(l))
@@ -58,8 +58,8 @@ func (l Level) String() string {
 	return names[l]
 }
 
-// ParseLevel is the level of that name; "" and "best" are the best that this machine has. It is an error to ask for what
-// the machine does not have.
+// ParseLevel returns the level with a name; "" and "best" are the best level of this machine. It is an error if the
+// machine does not have the level.
 func ParseLevel(name string) (Level, error) {
 	if name == "" || name == "best" {
 		return Best(), nil
@@ -73,13 +73,13 @@ func ParseLevel(name string) (Level, error) {
 	for _, h := range have {
 		list = append(list, h.String())
 	}
-	return 0, fmt.Errorf("instruction set %q: this machine has %s", name, strings.Join(list, ", "))
+	return 0, fmt.Errorf("instruction set %q: use one that this machine has: %s", name, strings.Join(list, ", "))
 }
 
-// Best is the highest level that this machine, and its operating system, let a program use.
+// Best returns the highest level that this machine and its operating system support.
 func Best() Level { return Level(C.cpu_best()) }
 
-// Levels are those that this machine can run, lowest first.
+// Levels returns the levels that this machine supports, in ascending order.
 func Levels() []Level {
 	all := []Level{Portable}
 	for l := NEON; l <= Best(); l++ {
@@ -90,17 +90,17 @@ func Levels() []Level {
 	return all
 }
 
-// Current is the level that operations use: Best, until SetLevel was called.
+// Current returns the level that operations use: Best, until SetLevel is called.
 func Current() Level { return Level(C.cpu_level()) }
 
-// SetLevel has all operations use a level from now on. It panics when the machine does not have it.
+// SetLevel sets the level of all operations. It panics if the machine does not support it.
 func SetLevel(l Level) {
 	if C.cpu_set_level(C.int(l)) == 0 {
 		panic(fmt.Sprintf("cpu: this machine does not have %v", l))
 	}
 }
 
-// SetThreads has operations use n threads from now on, at least one. They share one pool.
+// SetThreads sets the number of threads that operations use, at least one. All operations share one pool.
 func SetThreads(n int) error {
 	if errno := C.cpu_set_threads(C.int(n)); errno != 0 {
 		return fmt.Errorf("start %d threads: %w", n, syscall.Errno(errno))
@@ -108,8 +108,8 @@ func SetThreads(n int) error {
 	return nil
 }
 
-// Threads is the number of threads that operations use.
+// Threads returns the number of threads that operations use.
 func Threads() int { return int(C.cpu_threads()) }
 
-// MaxNormPartials is the largest number that NormPartials gives.
+// MaxNormPartials is the maximum of NormPartials.
 const MaxNormPartials = C.MAX_NORM_PARTIALS

@@ -1,4 +1,4 @@
-// Compiles loops for every instruction set. A file foo.c is two things, one after the other:
+// Compiles loops for every instruction set. A file foo.c has two parts, one after the other:
 //
 //	#ifndef LEVEL
 //	…types that the loops use…
@@ -10,10 +10,10 @@
 //	static void AT_LEVEL(foo)(float *x) {…}
 //	#endif
 //
-// The loops are so included once a level, with LEVEL (the level's name), VLEN (floats in a vector), BF16_DOT (1 where there are
-// dot products of bfloat16) and all of vec.h defined. Whatever they define is named by AT_LEVEL(name), which is name_avx2 and
-// so on, so that the levels do not meet. Long ones are in a file of their own, which EACH_LEVEL then names: a .h, as the go
-// command compiles every .c by itself too.
+// So the loops are included once per level, with LEVEL (the level's name), VLEN (floats per vector), BF16_DOT (1 if
+// there are bfloat16 dot products) and all of vec.h defined. AT_LEVEL(name) names whatever they define: name_avx2 and
+// so on, so that the levels do not clash. Long loops are in a file of their own, which EACH_LEVEL then names: a .h
+// file, because the go command compiles every .c file by itself too.
 #include "level.h"
 
 #include <math.h>
@@ -31,11 +31,11 @@
 #if defined(__x86_64__)
 #define AT_EACH_LEVEL(name) \
 	{name##_portable, name##_portable, name##_avx2, name##_avx512, name##_avx512bf16, name##_avx512bf16}
-#else // NEON is part of every arm64: what the compiler makes of the portable source is NEON
+#else // NEON is part of every arm64: the compiler turns the portable source into NEON
 #define AT_EACH_LEVEL(name) {name##_portable, name##_portable}
 #endif
 
-// clang has no push_options, and its attribute reaches the functions between push and pop.
+// clang has no push_options, and its attribute applies to the functions between push and pop.
 #if defined(__clang__)
 #define TARGET_PRAGMA(x) _Pragma(#x)
 #define BEGIN_TARGET(features) TARGET_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))

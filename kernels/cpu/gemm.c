@@ -1,10 +1,10 @@
-// A product is cut into tiles of C, which threads claim one after the other, and k into blocks; a step is one block of one
-// tile. In a step, A's block lies packed in the L2 cache, and B's comes in panels, as wide as a micro-kernel, that lie packed
-// in the L1 cache: each is multiplied with all rows of A.
+// A product is divided into tiles of C, which threads claim one after the other, and k into k-blocks; a step is one
+// k-block of one tile. During a step, A's k-block is packed in the L2 cache, and B's comes in panels, as wide as a
+// micro-kernel, that are packed in the L1 cache: each panel is multiplied by all rows of A.
 //
-// While a step multiplies, what comes next is packed little by little: the next panel of B, and A's block of the next step.
-// Memory is asked for each part a while before it is packed. So the multiplier never waits for memory, and nothing that
-// was asked for lies around for long: where rows are a power of two apart, few lines of a column fit into a cache.
+// While a step multiplies, it packs what comes next little by little: the next panel of B, and A's k-block of the next
+// step. It prefetches each part a while before it packs it. So the multiplier never waits for memory, and no prefetched
+// line stays unused for long: if rows are a power of two apart, few lines of a column fit into a cache.
 #include "gemm.h"
 
 #include <errno.h>
@@ -17,20 +17,20 @@
 #include "pool.h"
 
 enum {
-	TILE_ROWS = 312,       // at most: twice as many packed rows fit into an L2 cache of 1 MiB with what else is used
-	TILE_COLUMNS = 2048,   // at most: enough for packing A to be a small part of the work
-	PARTIAL_COLUMNS = 512, // at most, where sums over the blocks so far are kept
+	TILE_ROWS = 312,       // maximum: twice as many packed rows fit into an L2 cache of 1 MiB together with everything else
+	TILE_COLUMNS = 2048,   // maximum: enough to make packing A a small part of the work
+	PARTIAL_COLUMNS = 512, // maximum, if partial sums of earlier k-blocks are kept
 	PARTIAL_STRIDE = PARTIAL_COLUMNS + 16,
 	LARGE_PAGE = 2 << 20,
 };
 
-// A workspace is what a thread needs. Twice, because one is packed while the other is used.
+// A workspace is the memory of a thread. There are two of each buffer: one is packed while the other is used.
 typedef struct {
 	gemm_unit a[2][(TILE_ROWS + 32) * GEMM_STRIDE]; // whole micro-kernels and vectors
 	gemm_unit b[2][GEMM_DEPTH * GEMM_COLUMNS];
 	float sums[32 * GEMM_COLUMNS];
 	float bias[GEMM_COLUMNS];
-	float partial[TILE_ROWS * PARTIAL_STRIDE]; // sums over the blocks so far, when C is bf16
+	float partial[TILE_ROWS * PARTIAL_STRIDE]; // sums over the k-blocks so far, if C is bf16
 } workspace;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -40,7 +40,8 @@ static void make_key(void) { pthread_key_create(&key, free); }
 
 int64_t cpu_gemm_workspace(void) { return ((int64_t)sizeof(workspace) + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE; }
 
-// my_workspace is the thread's, made when it is first needed and freed when the thread ends. NULL: no memory.
+// my_workspace returns the thread's workspace, allocated when it is first needed and freed when the thread ends, or
+// NULL if there is no memory.
 static workspace *my_workspace(void) {
 	pthread_once(&once, make_key);
 	workspace *w = pthread_getspecific(key);
@@ -61,19 +62,19 @@ static int64_t parts(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 static int64_t up(int64_t a, int64_t b) { return parts(a, b) * b; }
 
-// A plan is how a product is cut.
+// A plan says how a product is divided.
 typedef struct {
 	cpu_gemm_args g;
 	const gemm_level *level;
 	int64_t size, c_size;  // bytes of an element
 	int64_t per_unit;      // elements along k
-	int64_t blocks, depth; // of k: how many, and elements of each but the last
+	int64_t blocks, depth; // of k: number of k-blocks, and elements of each but the last
 	int64_t rows, columns; // of a tile
 	int64_t down, tiles;
 	_Atomic int64_t claimed;
 } plan;
 
-// A step is a block of a tile.
+// A step is a k-block of a tile.
 typedef struct {
 	int64_t tile, block;
 } step;
@@ -89,7 +90,7 @@ static gemm_source a_source(const plan *p, step s) {
 	};
 }
 
-// b_source is the panel of a step that begins at a column of its tile.
+// b_source returns the panel of a step that starts at a column of its tile.
 static gemm_source b_source(const plan *p, step s, int64_t column) {
 	const cpu_gemm_args *g = &p->g;
 	int64_t n = s.tile / p->down * p->columns, k = s.block * p->depth, left = min(p->columns, g->n - n) - column;
@@ -102,7 +103,7 @@ static gemm_source b_source(const plan *p, step s, int64_t column) {
 	};
 }
 
-// A feed packs a source little by little, over so many turns.
+// A feed packs a source little by little, over a number of turns.
 typedef struct {
 	const plan *p;
 	gemm_source src;
@@ -135,7 +136,7 @@ static void pack_to(feed *f, int64_t line) {
 	f->packed = line;
 }
 
-// turn packs what is due, and has the walk ask for a group more.
+// turn packs what is due, and lets the walk prefetch one more group.
 static void turn(feed *f) {
 	if (f->packed == f->lines) return;
 	for (f->credit += f->lines; f->credit >= f->turns; f->credit -= f->turns) f->due++;
@@ -152,7 +153,8 @@ static void fill(const plan *p, gemm_source src, gemm_unit *dst, int is_b) {
 	pack_to(&f, f.lines);
 }
 
-// target is where the sums of a panel go: to C, or, when C cannot hold them as they are, to the sums of the blocks so far.
+// target returns where the sums of a panel go: to C or, if C cannot hold them exactly, to the sums of the k-blocks so
+// far.
 static gemm_target target(const plan *p, workspace *w, step s, int64_t column, int64_t width) {
 	const cpu_gemm_args *g = &p->g;
 	int64_t m = s.tile % p->down * p->rows, n = s.tile / p->down * p->columns + column;
@@ -176,15 +178,15 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 
 static step claim(plan *p) { return (step){.tile = atomic_fetch_add(&p->claimed, 1)}; }
 
-// run does steps until no tile is left.
+// run executes steps until no tile is left.
 static void run(plan *p) {
 	const gemm_level *l = p->level;
 	workspace *w = my_workspace();
-	if (!w) return; // others will do it
+	if (!w) return; // other threads will do its work
 	step now = claim(p);
 	if (now.tile >= p->tiles) return;
 	if (l->begin) l->begin();
-	int in_a = 0, in_b = 0; // which of two is used
+	int in_a = 0, in_b = 0; // which of the two buffers is in use
 	fill(p, a_source(p, now), w->a[in_a], 0);
 	fill(p, b_source(p, now, 0), w->b[in_b], 1);
 	for (;;) {
@@ -225,7 +227,7 @@ static void run_item(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = lo; i < hi; i++) run(arg);
 }
 
-// cut chooses tiles: few and large ones pack least, but every thread needs its share. No sum depends on it.
+// cut chooses the tiles: a few large ones pack least, but every thread needs its share. No sum depends on it.
 static void cut(plan *p, int64_t threads) {
 	const gemm_level *l = p->level;
 	double min_cost = 0;
@@ -251,8 +253,8 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	if (p.g.m <= 0 || p.g.n <= 0) return 0;
 	p.size = size_of(p.g.type), p.c_size = size_of(p.g.c_type);
 	if (p.g.m <= GEMM_FEW && !p.g.trans_a && p.g.trans_b) {
-		enum { PIECE = 64 << 10 }; // bytes of B
-		cpu_parallel(few, &p.g, p.g.n, PIECE / (p.g.k * p.size + 1) + 1);
+		enum { CHUNK = 64 << 10 }; // bytes of B
+		cpu_parallel(few, &p.g, p.g.n, CHUNK / (p.g.k * p.size + 1) + 1);
 		return 0;
 	}
 	if (!my_workspace()) return ENOMEM;
@@ -263,7 +265,7 @@ int cpu_gemm(const cpu_gemm_args *args) {
 	int64_t threads = cpu_threads();
 	cut(&p, threads);
 	cpu_parallel(run_item, &p, min(threads, p.tiles), 1);
-	run(&p); // what is left when a thread had no memory for its workspace
+	run(&p); // the tiles left if a thread had no memory for its workspace
 	return 0;
 }
 

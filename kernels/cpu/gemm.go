@@ -20,21 +20,22 @@ import (
 	"restyle/tensor"
 )
 
-// A Product is what Gemm computes: C = A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m, n]; or a batch of such
-// products, of which the matrices are the first's.
+// A Product is a product that Gemm computes: C = A·B (+ Bias) (+ C), where A is [m, k], B is [k, n] and C is [m, n]. Or
+// it is a batch of such products; then the matrices are those of the first.
 type Product struct {
 	C, A, B        tensor.Matrix // F32 or BF16, A and B alike; C must not overlap them
-	TransA, TransB bool          // it lies in memory as its transpose: A as [k, m], B as [n, k]
-	Bias           uintptr       // the address of n elements, of A's type, that are added to each row; 0: none
-	Add            bool          // add to what C holds, instead of overwriting it
-	Batch          [2]Batch      // along two dimensions, the second within the first; the zero value is one product
+	TransA, TransB bool          // the operand is stored transposed: A as [k, m], B as [n, k]
+	Bias           uintptr       // address of n elements of A's type that are added to each row; 0: none
+	Add            bool          // add to C instead of overwriting it
+	Batch          [2]Batch      // in two dimensions, the second within the first; the zero value is a single product
 }
 
-// A Batch is a dimension along which a product is repeated, so many times; 0 is once. From one to the next, operands lie so many
-// elements further. Where A or B is 0, all have the same one. Where C is 0, they are added up, one after the other.
+// A Batch is a dimension along which a product is repeated N times; 0 means once. A, B and C are the distances in
+// elements from one product to the next. If A or B is 0, all share that operand. If C is 0, the products are added up,
+// one after the other.
 type Batch struct{ N, A, B, C int }
 
-// Along calls f with what p has along one dimension of its batch, in turn.
+// Along calls f with each product along one dimension of p's batch, in turn.
 func (p Product) Along(dimension int, f func(Product)) {
 	b := p.Batch[dimension]
 	p.Batch[dimension] = Batch{}
@@ -49,17 +50,18 @@ func (p Product) Along(dimension int, f func(Product)) {
 	}
 }
 
-// GemmWorkspace is how many bytes each thread takes for what it packs, from its first product on.
+// GemmWorkspace returns the bytes that each thread uses for packed operands, from its first product on.
 func GemmWorkspace() int { return int(C.cpu_gemm_workspace()) }
 
-// Gemm computes a product on the threads of the pool; those of a batch one after the other.
+// Gemm computes a product on the threads of the pool, and a batch one product after the other.
 //
-// Sums are in float32 and each is rounded once, when it is stored; their order depends on k and the level alone: neither on
-// the other sizes nor on the number of threads, but that a product with at most eight rows has an order of its own.
-// A NaN or an infinity shows in the elements of C that it takes part in, and in no others. At levels with dot products of
-// bfloat16, subnormal ones count as zero.
+// Sums are in float32, and each is rounded once, when it is stored. Their order depends only on k and the level,
+// neither on the other sizes nor on the number of threads, except that a product with at most eight rows has an order
+// of its own. A NaN or an infinity affects only the elements of C that it takes part in. At levels with bfloat16 dot
+// products, subnormal numbers count as zero.
 //
-// It panics when operands do not fit each other, or when there is no memory for what it packs, about 2 MB a thread.
+// Gemm panics if the operands do not fit each other, or if there is no memory for packed operands, about 2 MB per
+// thread.
 func Gemm(p Product) {
 	for dimension, b := range p.Batch {
 		if b.N > 1 {
@@ -94,7 +96,7 @@ func Gemm(p Product) {
 	}
 }
 
-// valid tells whether a matrix can be multiplied: of a type that has products, and there if it has elements.
+// valid reports whether a matrix can be multiplied: its type is F32 or BF16, and it has an address unless it is empty.
 func valid(x tensor.Matrix) bool {
 	return (x.DType == tensor.F32 || x.DType == tensor.BF16) && x.Rows >= 0 && x.Cols >= 0 &&
 		(x.Rows < 2 || x.Stride >= x.Cols) && (x.Addr != 0 || x.Rows == 0 || x.Cols == 0)
@@ -107,17 +109,18 @@ func flag(b bool) C.int {
 	return 0
 }
 
-// ColumnSums adds to each of sums the sum of a column of x: the gradient of a bias. Each is F32 or BF16; the sums are added up in
-// float32 and rounded once.
+// ColumnSums adds to each of sums the sum of a column of x: the gradient of a bias. Each is F32 or BF16. The sums are
+// computed in float32 and rounded once.
 func ColumnSums(sums tensor.Tensor, x tensor.Matrix) { C.cpu_column_sums(c(sums.Matrix()), c(x)) }
 
-// Peak is how many floating-point operations a second all threads do together in a loop that never leaves the registers,
-// with the instructions that products of F32 or BF16 use at the current level: Gemm's ceiling. It is the best of what fits into
-// the time.
+// Peak returns the floating-point operations per second that all threads reach in a loop that stays in registers, with
+// the instructions of F32 or BF16 products at the current level: the ceiling of Gemm. It is the best of the runs that
+// fit into the time.
 func Peak(t tensor.DType, d time.Duration) float64 {
 	return float64(C.cpu_gemm_peak(C.dtype(t), C.double(d.Seconds())))
 }
 
-// CopyRate is how many bytes a second all threads together read and write when they copy memory that no cache holds: the
-// ceiling of what only streams through memory. It is the best of what fits into the time, and needs 512 MiB.
+// CopyRate returns the bytes per second that all threads together read and write when they copy memory outside all
+// caches: the ceiling of operations that stream through memory. It is the best of the runs that fit into the time, and
+// needs 512 MiB.
 func CopyRate(d time.Duration) float64 { return float64(C.cpu_copy_rate(C.double(d.Seconds()))) }

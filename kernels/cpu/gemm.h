@@ -1,4 +1,4 @@
-// Matrix products: what a product is, and what a level gives to gemm.c, which cuts products into pieces.
+// Matrix products: the arguments of a product, and what a level provides to gemm.c, which divides products.
 #ifndef RESTYLE_GEMM_H
 #define RESTYLE_GEMM_H
 
@@ -6,8 +6,8 @@
 
 #include "tensor.h"
 
-// A cpu_gemm_args is one product: C = A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their rows lie
-// lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
+// A cpu_gemm_args is one product: C = A·B (+ bias) (+ C). A is [m, k], B is [k, n], C is [m, n], row-major; their rows
+// are lda, ldb and ldc elements apart. With trans_a A is stored as [k, m], with trans_b B as [n, k].
 typedef struct {
 	int64_t m, n, k;
 	uintptr_t a, b, c; // addresses; C must not overlap A and B
@@ -16,42 +16,43 @@ typedef struct {
 	int trans_a, trans_b;
 	dtype type;        // of A, B and bias: F32 or BF16
 	dtype c_type;      // of C: the same two
-	int accumulate;    // add to what C holds
+	int accumulate;    // add to C
 } cpu_gemm_args;
 
-// cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are, in an order that depends on
-// k, on the level, and on whether there are more than GEMM_FEW rows. Returns 0, or ENOMEM.
+// cpu_gemm computes a product on the threads of the pool. Sums are in fp32 whatever the types are. Their order depends
+// on k, on the level, and on whether there are more than GEMM_FEW rows. It returns 0, or ENOMEM.
 int cpu_gemm(const cpu_gemm_args *args);
 
-// cpu_column_sums adds the sum of each column of x to sums, which are fp32 or of the matrix's type.
+// cpu_column_sums adds the sum of each column of x to sums, which are fp32 or of x's type.
 void cpu_column_sums(tensor sums, matrix x);
 
-// cpu_gemm_workspace is how many bytes each thread takes for what it packs, from its first product on.
+// cpu_gemm_workspace returns the bytes that each thread uses for packed operands, from its first product on.
 int64_t cpu_gemm_workspace(void);
 
-// cpu_gemm_peak is how many floating-point operations a second all threads do together in a loop that never leaves the
-// registers, with the instructions that products of that type use at this level: the ceiling of cpu_gemm.
+// cpu_gemm_peak returns the floating-point operations per second that all threads reach in a loop that stays in
+// registers, with the instructions of products of that type at this level: the ceiling of cpu_gemm.
 double cpu_gemm_peak(dtype type, double seconds);
 
-// cpu_copy_rate is how many bytes a second all threads read and write together when they copy memory that no cache holds.
+// cpu_copy_rate returns the bytes per second that all threads together read and write when they copy memory outside all
+// caches.
 double cpu_copy_rate(double seconds);
 
-// A gemm_unit is 32 bits of a packed operand: one fp32, or two bf16 that follow each other along k.
+// A gemm_unit is 32 bits of a packed operand: one fp32, or two bf16 that are adjacent along k.
 typedef uint32_t gemm_unit;
 
 enum {
 	GEMM_DEPTH = 256,              // units along k that are packed at a time
-	GEMM_GROUP = 16,               // they are filled up with zeros to a multiple of this
-	GEMM_STRIDE = GEMM_DEPTH + 16, // units from row to row of packed A; a power of two would put all rows in one set of the L1 cache
-	GEMM_COLUMNS = 32,             // the most columns that a panel of packed B has
-	GEMM_FEW = 8,                  // so many rows are not worth packing B for
+	GEMM_GROUP = 16,               // they are padded with zeros to a multiple of this
+	GEMM_STRIDE = GEMM_DEPTH + 16, // units between rows of packed A; a power of two would put all rows in one set of the L1 cache
+	GEMM_COLUMNS = 32,             // maximum columns of a panel of packed B
+	GEMM_FEW = 8,                  // packing B is not worthwhile for this many rows or fewer
 };
 
-// A gemm_source is a part of an operand as it lies in memory: lanes, which are rows of A or columns of B, times k. Its
-// lines run along k, or else along the lanes.
+// A gemm_source is part of an operand in memory: lanes, which are rows of A or columns of B, times k. Its lines run
+// along k, or else along the lanes.
 typedef struct {
 	const char *at;
-	int64_t stride; // bytes from line to line
+	int64_t stride; // bytes from one line to the next
 	int64_t lanes, k;
 	int along_k;
 } gemm_source;
@@ -60,14 +61,14 @@ static inline int64_t gemm_lines(const gemm_source *s) { return s->along_k ? s->
 
 static inline int64_t gemm_length(const gemm_source *s) { return s->along_k ? s->k : s->lanes; }
 
-// A gemm_walk asks for memory that will be needed, one cache line a step, so that it is near when it is.
+// A gemm_walk prefetches memory that will be needed, one cache line per step.
 typedef struct {
 	const char *at;
-	int64_t stride, length, lines; // bytes from line to line, bytes of a line, how many lines are left
+	int64_t stride, length, lines; // bytes between lines, bytes of a line, number of lines left
 	int64_t done;                  // bytes of this line
 } gemm_walk;
 
-enum { GEMM_WALKS = 3 }; // that a micro-kernel goes while it multiplies: through A, B and C
+enum { GEMM_WALKS = 3 }; // walks of a micro-kernel while it multiplies: through A, B and C
 
 static inline void gemm_step(gemm_walk *w) {
 	if (w->lines <= 0) return;
@@ -77,38 +78,38 @@ static inline void gemm_step(gemm_walk *w) {
 	w->done = 0, w->at += w->stride, w->lines--;
 }
 
-// A gemm_target is what becomes of the sums of a micro-kernel: C = sums + partial + bias + C.
+// A gemm_target says what becomes of the sums of a micro-kernel: C = sums + partial + bias + C.
 typedef struct {
 	char *c;
 	int64_t stride; // bytes
 	dtype type;     // of C
-	int add;        // what it holds is added
+	int add;        // add C
 	const float *partial;
 	int64_t partial_stride; // floats
 	const float *bias;
 } gemm_target;
 
-// A gemm_level is a product's inner loops for one level.
+// A gemm_level holds a product's inner loops for one level.
 typedef struct {
 	int rows, columns; // of a micro-kernel
-	int pairs;         // bf16 is packed as pairs, else it becomes fp32
-	int packing;       // what packing a line of one operand costs, in products with a line of the other
-	// pack_a writes row-major, GEMM_STRIDE from row to row; pack_b k-major, columns from unit to unit.
+	int pairs;         // bf16 is packed as pairs; otherwise it becomes fp32
+	int packing;       // cost of packing a line of one operand, in products with a line of the other
+	// pack_a writes row-major, GEMM_STRIDE units between rows; pack_b k-major, columns units between units of k.
 	void (*pack_a)(gemm_unit *dst, gemm_source src, dtype type);
 	void (*pack_b)(gemm_unit *dst, gemm_source src, dtype type);
 	// multiply writes the sums of rows × width products of packed A and B, columns apart.
 	void (*multiply)(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
 		int64_t rows, int64_t width, dtype type, gemm_walk walks[GEMM_WALKS]);
 	void (*store)(const float *sums, gemm_target to, int64_t rows, int64_t width);
-	// few computes columns lo to hi of a product with at most GEMM_FEW rows, B transposed.
+	// few computes columns lo to hi of a product with at most GEMM_FEW rows and transposed B.
 	void (*few)(const cpu_gemm_args *g, int64_t lo, int64_t hi);
 	void (*sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns);
-	// peak does the loop of multiply without memory and returns the operations done.
+	// peak runs the loop of multiply without memory and returns the number of operations.
 	double (*peak)(int64_t rounds, dtype type);
-	void (*begin)(void), (*end)(void); // around all multiplications of a thread; NULL: nothing
+	void (*begin)(void), (*end)(void); // before and after all multiplications of a thread; NULL: nothing
 } gemm_level;
 
-// gemm_level_now is the level in use.
+// gemm_level_now returns the current level's loops.
 const gemm_level *gemm_level_now(void);
 
 #endif

@@ -1,15 +1,16 @@
-// The micro-kernel of AMX: 32 × 32 sums of bf16 products in four tiles. The rest is as without tiles, and so is fp32.
+// The AMX micro-kernel: 32 × 32 sums of bf16 products in four tiles. Everything else, and all of fp32, is as without
+// tiles.
 
 BEGIN_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,amx-tile,amx-bf16")
 
 enum { AMX_ROWS = 32, TILE = 16 }; // rows of a tile, and units in each
 
-// The intrinsics do not tell the compiler all that they read: gcc 12's _tile_loadconfig names 8 of the 64 bytes, and
-// _tile_loadd none. So the configuration is a constant, which no optimisation takes apart, and what tiles are loaded from is
-// in memory before.
+// The intrinsics do not tell the compiler everything that they read: gcc 12's _tile_loadconfig names 8 of the 64 bytes,
+// and _tile_loadd none. So the configuration is a constant, which no optimization takes apart, and what tiles are
+// loaded from is stored in memory before.
 #define IN_MEMORY() __asm__ volatile("" ::: "memory")
 
-// begin_amx makes all eight tiles as large as they can be.
+// begin_amx sets all eight tiles to the maximum size.
 static void begin_amx(void) {
 	static const struct {
 		uint8_t palette, start, reserved[14];

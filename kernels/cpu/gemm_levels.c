@@ -1,4 +1,4 @@
-// The inner loops of products at each level, and those of AMX.
+// The inner loops of products at each level, and those for AMX.
 #include "gemm.h"
 
 #include <stddef.h>

@@ -9,11 +9,11 @@
 #define store_as AT_LEVEL(store_as)
 #define dots AT_LEVEL(dots)
 
-enum { AHEAD = 8192 }; // bytes that products with few rows ask for ahead of their use
+enum { AHEAD = 8192 }; // bytes that products with few rows prefetch ahead
 
 #endif
 
-// ROWS of the micro-kernel, which is two vectors wide: as many as there are registers for.
+// ROWS is the number of rows of the micro-kernel, which is two vectors wide: as many as there are registers for.
 #if VLEN == 16 || defined(__aarch64__)
 #define ROWS 12
 #else
@@ -22,7 +22,7 @@ enum { AHEAD = 8192 }; // bytes that products with few rows ask for ahead of the
 
 #include "gemm_pack_loops.h"
 
-// add_product is sum + a·b; for pairs, both their products.
+// add_product returns sum + a·b; for pairs, it adds both products.
 INLINE vec add_product(vec sum, vecuns a, vecuns b, const int pairs) {
 #if BF16_DOT
 	if (pairs) return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
@@ -30,8 +30,8 @@ INLINE vec add_product(vec sum, vecuns a, vecuns b, const int pairs) {
 	return sum + (vec)a * (vec)b;
 }
 
-// micro_kernel multiplies. Its sums, rows × vectors, stay in the registers until the end. Every four units it asks for memory
-// that is needed later: asked for all at once, it would hold up the loads that are needed now.
+// micro_kernel multiplies. Its sums, rows × vectors, stay in registers until the end. It prefetches later memory every
+// four units: prefetching all at once would hold up the loads that are needed now.
 INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
 	gemm_walk walks[GEMM_WALKS], const int rows, const int vectors, const int pairs) {
 	vec sum[ROWS][2];
@@ -52,7 +52,7 @@ INLINE void micro_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, in
 		UNROLL for (int j = 0; j < vectors; j++) *(vec *)(sums + i * 2 * VLEN + j * VLEN) = sum[i][j];
 }
 
-// smallest_kernel is the smallest that is large enough, so that edges cost less.
+// smallest_kernel runs the smallest micro-kernel that is large enough, so that edges cost less.
 INLINE void smallest_kernel(float *sums, const gemm_unit *a, const gemm_unit *b, int64_t units,
 	gemm_walk walks[GEMM_WALKS], int64_t rows, const int vectors, const int pairs) {
 	if (rows > 2 * ROWS / 3) micro_kernel(sums, a, b, units, walks, ROWS, vectors, pairs);
@@ -76,7 +76,7 @@ static void AT_LEVEL(multiply)(float *sums, const gemm_unit *a, const gemm_unit 
 static double AT_LEVEL(peak)(int64_t rounds, dtype type) {
 	vec sum[ROWS][2];
 	vecuns one = (vecuns)vset(1e-3f);
-	UNROLL for (int i = 0; i < ROWS; i++) // no two alike, or they would be computed once
+	UNROLL for (int i = 0; i < ROWS; i++) // no two alike, or the compiler would compute them once
 		UNROLL for (int j = 0; j < 2; j++) sum[i][j] = vset(2 * i + j);
 	if (type == BF16 && BF16_DOT) {
 		for (int64_t k = 0; k < rounds; k++)
@@ -87,13 +87,13 @@ static double AT_LEVEL(peak)(int64_t rounds, dtype type) {
 			UNROLL for (int i = 0; i < ROWS; i++)
 				UNROLL for (int j = 0; j < 2; j++) sum[i][j] = add_product(sum[i][j], one, one, 0);
 	}
-	volatile float kept; // so that the sums are not found to be of no use
+	volatile float kept; // so that the compiler does not drop the sums
 	UNROLL for (int i = 0; i < ROWS; i++) kept = sum[i][0][0] + sum[i][1][0];
 	(void)kept;
 	return 2.0 * ROWS * 2 * VLEN * (type == BF16 && BF16_DOT ? 2 : 1) * (double)rounds;
 }
 
-// store_as is store for one choice of what becomes of the sums.
+// store_as is store for one combination of what becomes of the sums.
 INLINE void store_as(const float *sums, gemm_target to, int64_t rows, int64_t width,
 	const dtype type, const int add, const int partial, const int bias) {
 	for (int64_t i = 0; i < rows; i++, sums += 2 * VLEN, to.c += to.stride, to.partial += to.partial_stride) {
@@ -123,15 +123,15 @@ static void AT_LEVEL(store)(const float *sums, gemm_target to, int64_t rows, int
 	int choice = (to.partial ? 2 : 0) + (to.add ? 1 : 0);
 	if (to.bias) store_as(sums, to, rows, width, to.type, to.add, to.partial != NULL, 1);
 	else if (to.type == F32 && choice == 0) store_as(sums, to, rows, width, F32, 0, 0, 0);
-	else if (to.type == F32) store_as(sums, to, rows, width, F32, 1, 0, 0); // partial sums are kept for BF16 only
+	else if (to.type == F32) store_as(sums, to, rows, width, F32, 1, 0, 0); // only BF16 has partial sums
 	else if (choice == 0) store_as(sums, to, rows, width, BF16, 0, 0, 0);
 	else if (choice == 1) store_as(sums, to, rows, width, BF16, 1, 0, 0);
 	else if (choice == 2) store_as(sums, to, rows, width, BF16, 0, 1, 0);
 	else store_as(sums, to, rows, width, BF16, 1, 1, 0);
 }
 
-// dots are the dot products of one line with count others, each in two vectors of sums, in an order that depends on the
-// length alone. The last vector is filled up with zeros.
+// dots computes the dot products of one line with count others, each in two vectors of sums, in an order that depends
+// only on the length. The last vector is padded with zeros.
 INLINE void dots(float *out, const char *line, const char *const *others, int64_t bytes,
 	const int count, const int widened, const int pairs) {
 	const int step = widened ? 2 * VLEN : 4 * VLEN;

@@ -1,4 +1,4 @@
-// Packing: a part of an operand becomes rows (A) or k-major panels (B) of units, its edges filled up with zeros.
+// Packing: part of an operand becomes rows (A) or k-major panels (B) of units, with edges padded with zeros.
 
 #ifndef RESTYLE_GEMM_PACK
 #define RESTYLE_GEMM_PACK
@@ -36,8 +36,7 @@ typedef uint16_t vs16 __attribute__((vector_size(64)));
 
 #endif
 
-// transpose makes rows of the columns of VLEN vectors: first within the squares of 16 bytes of four vectors each, then with
-// those squares.
+// transpose transposes VLEN vectors: first within the 16-byte squares of four vectors each, then the squares.
 INLINE void transpose(vecuns r[VLEN]) {
 	UNROLL for (int g = 0; g < VLEN; g += 4) {
 		veclong a = (veclong)PASTE(low32_, VLEN)(r[g], r[g + 1]), b = (veclong)PASTE(high32_, VLEN)(r[g], r[g + 1]);
@@ -62,12 +61,13 @@ INLINE void transpose(vecuns r[VLEN]) {
 #endif
 }
 
-// load_units is VLEN units as they lie, or made of as many bf16. Packing counts bytes: pairs of bf16 along k are units.
+// load_units loads VLEN units as they are, or converts as many bf16 to them. Packing counts bytes: pairs of bf16 along
+// k are units.
 INLINE vecuns load_units(const char *at, const int widened) {
 	return widened ? (vecuns)vload_bf16((const uint16_t *)at) : (vecuns)vload((const float *)at);
 }
 
-// pack_lines packs n lines that stay lines.
+// pack_lines packs n lines as lines.
 INLINE void pack_lines(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
 	const int widened) {
 	const int step = widened ? 2 * VLEN : 4 * VLEN;
@@ -89,7 +89,7 @@ INLINE void turn_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64
 	UNROLL for (int i = 0; i < VLEN; i++) *(vecuns *)(dst + i * dst_stride) = r[i];
 }
 
-// pack_turned packs n lines that become columns.
+// pack_turned packs n lines as columns.
 INLINE void pack_turned(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, int64_t n, int64_t bytes,
 	const int widened) {
 	const int step = widened ? 2 * VLEN : 4 * VLEN;
@@ -109,7 +109,8 @@ INLINE void pack_turned(gemm_unit *dst, int64_t dst_stride, const char *at, int6
 }
 
 #if BF16_DOT
-// zip_lines packs lines along the lanes, two of which, for k and k + 1, become one of pairs. It fills up to GEMM_GROUP.
+// zip_lines packs lines along the lanes: each two, for k and k + 1, become one line of pairs. It pads to a multiple of
+// GEMM_GROUP.
 static void zip_lines(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
 	for (int64_t k = 0; k < src.k || k % (2 * GEMM_GROUP) > 0; k += 2, dst += dst_stride, src.at += 2 * src.stride)
 		for (int64_t x = 0; x < src.lanes; x += 2 * VLEN) {
@@ -129,8 +130,8 @@ static void zip_lines(gemm_unit *dst, int64_t dst_stride, gemm_source src) {
 		}
 }
 
-// zip_block makes pairs within 16 bytes, which is quicker than in order: what transpose makes row 4q + i of belongs to lane
-// 8q + i of the low half, 8q + 4 + i of the high one.
+// zip_block makes pairs within 16 bytes, which is faster than in order: what transpose turns into row 4q + i belongs to
+// lane 8q + i of the low half, and 8q + 4 + i of the high half.
 INLINE void zip_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_t stride, const int high) {
 	vecuns r[VLEN];
 	UNROLL for (int i = 0; i < VLEN; i++) {

@@ -1,4 +1,4 @@
-// What this machine can do at best, for benchmarks to set their results beside.
+// The peak performance of this machine, for benchmarks to compare their results with.
 #include "gemm.h"
 
 #include <pthread.h>
@@ -14,13 +14,13 @@ static double now(void) {
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-enum { PER_THREAD = 4 }; // pieces: a thread that is held up leaves its share to the others
+enum { PER_THREAD = 4 }; // chunks: a thread that is held up leaves its share to the others
 
 typedef struct {
-	int64_t rounds, pieces, bytes;
+	int64_t rounds, chunks, bytes;
 	dtype type;
 	char *to, *from;
-	double *operations; // of each piece
+	double *operations; // of each chunk
 } job;
 
 static void spin(void *arg, int64_t lo, int64_t hi) {
@@ -29,14 +29,14 @@ static void spin(void *arg, int64_t lo, int64_t hi) {
 }
 
 double cpu_gemm_peak(dtype type, double seconds) {
-	job j = {.rounds = 10000, .pieces = PER_THREAD * cpu_threads(), .type = type};
-	j.operations = calloc((size_t)j.pieces, sizeof *j.operations);
+	job j = {.rounds = 10000, .chunks = PER_THREAD * cpu_threads(), .type = type};
+	j.operations = calloc((size_t)j.chunks, sizeof *j.operations);
 	double best = 0;
 	for (double start = now(); best == 0 || now() - start < seconds;) {
 		double t = now(), sum = 0;
-		cpu_parallel(spin, &j, j.pieces, 1);
+		cpu_parallel(spin, &j, j.chunks, 1);
 		t = now() - t;
-		for (int64_t i = 0; i < j.pieces; i++) sum += j.operations[i];
+		for (int64_t i = 0; i < j.chunks; i++) sum += j.operations[i];
 		if (sum / t > best) best = sum / t;
 	}
 	free(j.operations);

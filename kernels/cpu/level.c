@@ -18,7 +18,7 @@ static unsigned long long xcr0(void) {
 	return (unsigned long long)hi << 32 | lo;
 }
 
-// amx_allowed asks the kernel for the tile registers: it saves them for programs only that have asked.
+// amx_allowed requests the tile registers: Linux saves them only for programs that have requested them.
 static int amx_allowed(void) {
 #if defined(__linux__)
 	enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };

@@ -1,8 +1,8 @@
-// The instruction sets that inner loops are written for.
+// The instruction sets for which inner loops are compiled.
 #ifndef RESTYLE_LEVEL_H
 #define RESTYLE_LEVEL_H
 
-// Each level has what the one before it has, on its own kind of machine.
+// Each level includes the one before it, on its own kind of machine.
 enum {
 	CPU_PORTABLE,   // what any C compiler makes of the loops
 	CPU_NEON,       // arm64
@@ -13,13 +13,13 @@ enum {
 	CPU_LEVELS
 };
 
-// cpu_best is the highest level that this machine and its kernel let a program use.
+// cpu_best returns the highest level that this machine and its operating system support.
 int cpu_best(void);
 
-// cpu_level is the level that operations use. It is cpu_best() unless cpu_set_level has set another.
+// cpu_level returns the level that operations use: cpu_best() unless cpu_set_level has set another.
 int cpu_level(void);
 
-// cpu_set_level has operations use a level from now on. Returns 0 when this machine cannot run it.
+// cpu_set_level sets the level of operations. It returns 0 if this machine does not support it.
 int cpu_set_level(int level);
 
 #endif

@@ -99,151 +99,151 @@ import "C"
 
 import "restyle/tensor"
 
-// Add is y = a + b.
+// Add computes y = a + b.
 func Add(y, a, b tensor.Tensor) {
 	C.cpu_add(c(y.Matrix()), c(a.Matrix()), c(b.Matrix()))
 }
 
-// AttentionSoftmax makes weights [heads, len, len] of the scores, and lse [heads, len]. What is not seen gets the weight 0. The
-// scores are used up.
+// AttentionSoftmax computes weights [heads, len, len] and lse [heads, len] from the scores, which it overwrites. Keys
+// that are not seen get weight 0.
 func AttentionSoftmax(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
 	C.cpu_attention_softmax(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
 }
 
-// AttentionSoftmaxFromLSE makes weights of the scores and lse.
+// AttentionSoftmaxFromLSE computes weights from the scores and lse.
 func AttentionSoftmaxFromLSE(weights tensor.Tensor, lse tensor.Matrix, scores tensor.Tensor, window int, causal bool, scale float32) {
 	C.cpu_attention_softmax_from_lse(c(weights.Matrix()), c(lse), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
 }
 
-// AttentionSoftmaxBackward turns the weights into the gradients of the scores, where scores holds the gradients of the weights and
-// delta, [heads, len], Σ dy·y.
+// AttentionSoftmaxBackward turns the weights into the gradients of the scores. scores holds the gradients of the
+// weights, and delta [heads, len] holds Σ dy·y.
 func AttentionSoftmaxBackward(weights, delta, scores tensor.Tensor, window int, causal bool, scale float32) {
 	C.cpu_attention_softmax_backward(c(weights.Matrix()), c(delta.Matrix()), c(scores.Matrix()), C.int64_t(window), C.bool(causal), C.float(scale))
 }
 
-// HeadDots is y[h, i] = the product of head h of row i of a and b, [len, heads·dim]; y is [heads, len], F32.
+// HeadDots computes y[h, i] = the product of head h of row i of a and b, [len, heads·dim]; y is [heads, len], F32.
 func HeadDots(y, a, b tensor.Tensor) {
 	C.cpu_head_dots(c(y.Matrix()), c(a.Matrix()), c(b.Matrix()))
 }
 
-// StoreRows is y = a, which is F32, rounded to the type of y.
+// StoreRows computes y = a, which is F32, rounded to the type of y.
 func StoreRows(y tensor.Matrix, a tensor.Tensor) {
 	C.cpu_store_rows(c(y), c(a.Matrix()))
 }
 
-// GELU is y = x · Φ(x), or x times what the tanh form has for Φ.
+// GELU computes y = x · Φ(x), or with tanh x times its approximation of Φ.
 func GELU(y, x tensor.Tensor, tanh bool) {
 	C.cpu_gelu(c(y.Matrix()), c(x.Matrix()), C.bool(tanh))
 }
 
-// GELUBackward is the gradient of GELU.
+// GELUBackward computes the gradient of GELU.
 func GELUBackward(dx, dy, x tensor.Tensor, tanh bool) {
 	C.cpu_gelu_backward(c(dx.Matrix()), c(dy.Matrix()), c(x.Matrix()), C.bool(tanh))
 }
 
-// CrossEntropy is the loss of each row, and the gradient, if dlogits is a tensor.
+// CrossEntropy computes the loss of each row and, unless dlogits is the zero Tensor, its gradient.
 func CrossEntropy(loss, dlogits, logits, targets tensor.Tensor, scale float32) {
 	C.cpu_cross_entropy(c(loss.Matrix()), c(dlogits.Matrix()), c(logits.Matrix()), c(targets.Matrix()), C.float(scale))
 }
 
-// LogSoftmax is y = logits − log Σ exp(logits) of each row, in F32.
+// LogSoftmax computes y = logits − log Σ exp(logits) of each row, in F32.
 func LogSoftmax(y, logits tensor.Tensor) {
 	C.cpu_log_softmax(c(y.Matrix()), c(logits.Matrix()))
 }
 
-// NLL is loss = −logp[target] of each row.
+// NLL computes loss = −logp[target] of each row.
 func NLL(loss, logp, targets tensor.Tensor) {
 	C.cpu_nll(c(loss.Matrix()), c(logp.Matrix()), c(targets.Matrix()))
 }
 
-// NLLBackward is dlogits = (exp(logp) − [i = target]) · scale.
+// NLLBackward computes dlogits = (exp(logp) − [i = target]) · scale.
 func NLLBackward(dlogits, logp, targets tensor.Tensor, scale float32) {
 	C.cpu_nll_backward(c(dlogits.Matrix()), c(logp.Matrix()), c(targets.Matrix()), C.float(scale))
 }
 
-// RMSNorm is the norm of every row of x.
+// RMSNorm computes the norm of every row of x.
 func RMSNorm(y, rstd, x, w tensor.Tensor, eps float32) {
 	C.cpu_rmsnorm(c(y.Matrix()), c(rstd.Matrix()), c(x.Matrix()), c(w.Matrix()), C.float(eps))
 }
 
-// AddRMSNorm is h = a + b, and the norm of every row of h.
+// AddRMSNorm computes h = a + b, and the norm of every row of h.
 func AddRMSNorm(y, rstd, h, a, b, w tensor.Tensor, eps float32) {
 	C.cpu_add_rmsnorm(c(y.Matrix()), c(rstd.Matrix()), c(h.Matrix()), c(a.Matrix()), c(b.Matrix()), c(w.Matrix()), C.float(eps))
 }
 
-// QKNorm is the norm of every head of q and k.
+// QKNorm computes the norm of every head of q and k.
 func QKNorm(y, rstd, qkv, wq, wk tensor.Tensor, heads, kvHeads int, eps float32) {
 	C.cpu_qknorm(c(y.Matrix()), c(rstd.Matrix()), c(qkv.Matrix()), c(wq.Matrix()), c(wk.Matrix()), C.int64_t(heads), C.int64_t(kvHeads), C.float(eps))
 }
 
-// NormPartials is how many partial sums of weights' gradients rows of so many elements have.
+// NormPartials returns the number of partial sums of weight gradients for rows of width elements.
 func NormPartials(rows, width int) int {
 	return int(C.cpu_norm_partials(C.int64_t(rows), C.int64_t(width)))
 }
 
-// RMSNormBackward is the gradient of RMSNorm, added to dx if add is true. partials are [NormPartials(rows, dim), dim], or no
-// tensor if there is no dw.
+// RMSNormBackward computes the gradient of RMSNorm, and adds it to dx if add is true. partials are [NormPartials(rows,
+// dim), dim], or the zero Tensor if there is no dw.
 func RMSNormBackward(dx, dw, dy, x, w, rstd, partials tensor.Tensor, add bool) {
 	C.cpu_rmsnorm_backward(c(dx.Matrix()), c(dw.Matrix()), c(dy.Matrix()), c(x.Matrix()), c(w.Matrix()), c(rstd.Matrix()), c(partials.Matrix()), C.bool(add))
 }
 
-// QKNormBackward is the gradient of QKNorm. partials are [NormPartials(rows, elements of a row), 2·headDim], or no tensor if
-// there is neither dwq nor dwk.
+// QKNormBackward computes the gradient of QKNorm. partials are [NormPartials(rows, elements of a row), 2·headDim], or
+// the zero Tensor if there is neither dwq nor dwk.
 func QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd, partials tensor.Tensor, heads, kvHeads int) {
 	C.cpu_qknorm_backward(c(dqkv.Matrix()), c(dwq.Matrix()), c(dwk.Matrix()), c(dy.Matrix()), c(qkv.Matrix()), c(wq.Matrix()), c(wk.Matrix()), c(rstd.Matrix()), c(partials.Matrix()), C.int64_t(heads), C.int64_t(kvHeads))
 }
 
-// SumSquares is Σ x² in float64.
+// SumSquares returns Σ x² in float64.
 func SumSquares(x tensor.Tensor) float64 {
 	return float64(C.cpu_sum_squares(c(x.Matrix())))
 }
 
-// Read reads a large tensor, but for its end, and does nothing with it: how fast memory can be read.
+// Read reads a large tensor, except its end, and does nothing with it: it shows how fast memory can be read.
 func Read(x tensor.Tensor) {
 	C.cpu_read(c(x.Matrix()))
 }
 
-// RoPE turns the heads of q and k, or back.
+// RoPE rotates the heads of q and k, or rotates them back.
 func RoPE(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int, back bool) {
 	C.cpu_rope(c(qkv.Matrix()), c(positions.Matrix()), c(cos.Matrix()), c(sin.Matrix()), C.int64_t(heads), C.int64_t(kvHeads), C.bool(back))
 }
 
-// Gather is y[i] = x[index[i]], of whole rows.
+// Gather computes y[i] = x[index[i]], for whole rows.
 func Gather(y, x, index tensor.Tensor) {
 	C.cpu_gather(c(y.Matrix()), c(x.Matrix()), c(index.Matrix()))
 }
 
-// Scatter is dx[index[i]] = dy[i], of whole rows, and zero elsewhere. index increases.
+// Scatter computes dx[index[i]] = dy[i], for whole rows, and zero elsewhere. index increases.
 func Scatter(dx, dy, index tensor.Tensor) {
 	C.cpu_scatter(c(dx.Matrix()), c(dy.Matrix()), c(index.Matrix()))
 }
 
-// EmbeddingBackward is dtable[ids[r]] += dy[r] where the id is not pad.
+// EmbeddingBackward computes dtable[ids[r]] += dy[r] for ids other than pad.
 func EmbeddingBackward(dtable, dy, ids tensor.Tensor, pad int) {
 	C.cpu_embedding_backward(c(dtable.Matrix()), c(dy.Matrix()), c(ids.Matrix()), C.int64_t(pad))
 }
 
-// Mul is y = a · b, element by element.
+// Mul computes y = a · b, element by element.
 func Mul(y, a, b tensor.Matrix) {
 	C.cpu_mul(c(y), c(a), c(b))
 }
 
-// SiLU is y = x / (1 + e⁻ˣ).
+// SiLU computes y = x / (1 + e⁻ˣ).
 func SiLU(y, x tensor.Matrix) {
 	C.cpu_silu(c(y), c(x))
 }
 
-// SiLUBackward is dx = dy · silu′(x).
+// SiLUBackward computes dx = dy · silu′(x).
 func SiLUBackward(dx, dy, x tensor.Matrix) {
 	C.cpu_silu_backward(c(dx), c(dy), c(x))
 }
 
-// SwiGLU is y = silu(gate) · up.
+// SwiGLU computes y = silu(gate) · up.
 func SwiGLU(y, gate, up tensor.Matrix) {
 	C.cpu_swiglu(c(y), c(gate), c(up))
 }
 
-// SwiGLUBackward is the gradient of SwiGLU.
+// SwiGLUBackward computes the gradient of SwiGLU.
 func SwiGLUBackward(dgate, dup, dy, gate, up tensor.Matrix) {
 	C.cpu_swiglu_backward(c(dgate), c(dup), c(dy), c(gate), c(up))
 }

@@ -7,7 +7,7 @@
 
 TASKS(add);
 
-// Add is y = a + b.
+// Add computes y = a + b.
 void cpu_add(tensor y, tensor a, tensor b) {
 	elements o = {.y = y, .a = a, .b = b};
 	cpu_parallel(add[y.type][cpu_level()], &o, length(y), grain(8));

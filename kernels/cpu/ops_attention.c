@@ -1,6 +1,6 @@
-// What attention is made of besides products, where its scores lie in memory whole: one sequence's, [heads, len, len] floats.
-// kernels/attention_eager.go has the formulas. Row r of the scores is query r % len of head r / len; what it sees is as for the
-// fused kernel, attention.h.
+// The steps of unfused attention, apart from products, on one sequence's scores, [heads, len, len] floats in memory.
+// kernels/attention_eager.go has the formulas. Row r of the scores is query r % len of head r / len; it sees the same
+// keys as in the fused kernel, attention.h.
 #ifndef LEVEL
 #include "ops.h"
 
@@ -41,19 +41,19 @@ static void softmax_task(void *arg, int64_t from, int64_t to) {
 
 static void each_score_row(softmax_operands o) { cpu_parallel(softmax_task, &o, o.weights.rows, grain(o.weights.cols * 4)); }
 
-// AttentionSoftmax makes weights [heads, len, len] of the scores, and lse [heads, len]. What is not seen gets the weight 0. The
-// scores are used up.
+// AttentionSoftmax computes weights [heads, len, len] and lse [heads, len] from the scores, which it overwrites. Keys
+// that are not seen get weight 0.
 void cpu_attention_softmax(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale) {
 	each_score_row((softmax_operands){softmax_row[cpu_level()], weights, scores, lse, window, causal, scale});
 }
 
-// AttentionSoftmaxFromLSE makes weights of the scores and lse.
+// AttentionSoftmaxFromLSE computes weights from the scores and lse.
 void cpu_attention_softmax_from_lse(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale) {
 	each_score_row((softmax_operands){softmax_row_from_lse[cpu_level()], weights, scores, lse, window, causal, scale});
 }
 
-// AttentionSoftmaxBackward turns the weights into the gradients of the scores, where scores holds the gradients of the weights and
-// delta, [heads, len], Σ dy·y.
+// AttentionSoftmaxBackward turns the weights into the gradients of the scores. scores holds the gradients of the
+// weights, and delta [heads, len] holds Σ dy·y.
 void cpu_attention_softmax_backward(tensor weights, tensor delta, tensor scores, int64_t window, bool causal, float scale) {
 	each_score_row((softmax_operands){softmax_row_backward[cpu_level()], weights, scores, delta, window, causal, scale});
 }
@@ -68,7 +68,7 @@ static void dots_task(void *arg, int64_t lo, int64_t hi) {
 		}
 }
 
-// HeadDots is y[h, i] = the product of head h of row i of a and b, [len, heads·dim]; y is [heads, len], F32.
+// HeadDots computes y[h, i] = the product of head h of row i of a and b, [len, heads·dim]; y is [heads, len], F32.
 void cpu_head_dots(tensor y, tensor a, tensor b) {
 	elements o = {.y = y, .a = a, .b = b};
 	cpu_parallel(dots_task, &o, a.rows, grain(a.cols * 4));
@@ -79,7 +79,7 @@ static void copy_task(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = lo; i < hi; i++) copy_row[cpu_level()](row(o->y, i, o->y.type), row(o->a, i, F32), o->y.cols, o->y.type);
 }
 
-// StoreRows is y = a, which is F32, rounded to the type of y.
+// StoreRows computes y = a, which is F32, rounded to the type of y.
 void cpu_store_rows(matrix y, tensor a) {
 	elements o = {.y = y, .a = a};
 	cpu_parallel(copy_task, &o, y.rows, grain(y.cols * 4));
@@ -88,7 +88,7 @@ void cpu_store_rows(matrix y, tensor a) {
 #else
 #include "ops_loops.h"
 
-// softmax_row makes weights of the scores lo to hi, which are seen, and leaves the exponentials in s.
+// softmax_row computes weights from the scores lo to hi, which are seen, and leaves the exponentials in s.
 static void AT_LEVEL(softmax_row)(float *s, void *p, float *lse, int64_t lo, int64_t hi, float scale, dtype type) {
 	vec tops = vset(-INFINITY);
 	int64_t j = lo;

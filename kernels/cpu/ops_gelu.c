@@ -10,10 +10,10 @@ TASKS(gelu_tanh);
 TASKS(gelu_erf_backward);
 TASKS(gelu_tanh_backward);
 
-// GELU is y = x · Φ(x), or x times what the tanh form has for Φ.
+// GELU computes y = x · Φ(x), or with tanh x times its approximation of Φ.
 void cpu_gelu(tensor y, tensor x, bool tanh) { each_row(tanh ? gelu_tanh : gelu_erf, (elements){.y = y, .a = x}, 2); }
 
-// GELUBackward is the gradient of GELU.
+// GELUBackward computes the gradient of GELU.
 void cpu_gelu_backward(tensor dx, tensor dy, tensor x, bool tanh) {
 	each_row(tanh ? gelu_tanh_backward : gelu_erf_backward, (elements){.y = dx, .a = x, .dy = dy}, 3);
 }
@@ -27,12 +27,12 @@ void cpu_gelu_backward(tensor dx, tensor dy, tensor x, bool tanh) {
 #define gelu_row AT_LEVEL(gelu_row)
 #define gelu_row_backward AT_LEVEL(gelu_row_backward)
 
-// Below -16 either Φ is 0 and above 16 it is 1. Beyond these x stays there, so that nothing overflows. A NaN stays one.
+// Below -16 either Φ is 0, and above 16 it is 1. x is limited to these, so that nothing overflows. A NaN stays one.
 INLINE vec at_least(vec x) { return vmax(vset(-16.0f), x); }
 INLINE vec limited(vec x) { return vmin(vset(16.0f), at_least(x)); }
 
-// phi is Φ(x), for x within the limits, and slope Φ′(x). The smaller of Φ(x) and Φ(-x) is computed first: as 1 less the other it
-// would have lost its digits.
+// phi returns Φ(x), for x within the limits, and stores Φ′(x) in slope. It computes the smaller of Φ(x) and Φ(-x)
+// first: computed as 1 minus the other, it would lose its digits.
 INLINE vec phi(vec x, vec *slope, const int tanh, dtype type) {
 	vec a = vmax(x, -x), square = x * x, small, large;
 	if (tanh) {

@@ -1,4 +1,4 @@
-// What the files of loops share, once a level: elements of either type as vectors, and loops over rows of any length.
+// What the files of loops share, once per level: elements of either type as vectors, and loops over rows of any length.
 
 #define ld AT_LEVEL(ld)
 #define st AT_LEVEL(st)
@@ -6,7 +6,7 @@
 #define exp_for AT_LEVEL(exp_for)
 #define sigmoid AT_LEVEL(sigmoid)
 
-// ld is the n elements of p from i on. n is VLEN, and known to be when compiled, but at the end of a row; lanes beyond are 0.
+// ld loads n elements of p from i on. n is VLEN, a constant, except at the end of a row; lanes beyond are 0.
 INLINE vec ld(const void *p, int64_t i, int64_t n, dtype type) {
 	if (type == BF16) {
 		const uint16_t *h = (const uint16_t *)p + i;
@@ -27,22 +27,23 @@ INLINE void st(void *p, int64_t i, int64_t n, vec x, dtype type) {
 	}
 }
 
-// stored is what st leaves of x.
+// stored returns x rounded as st stores it.
 INLINE vec stored(vec x, dtype type) {
 	if (type != BF16) return x;
 	vechalf h = vround_bf16(x);
 	return vload_bf16((const uint16_t *)&h);
 }
 
-// exp_for is eˣ for x < 89, as exact as is of use where what becomes of it is rounded to the type: in BF16, to 4e-6.
+// exp_for returns eˣ for x < 89, as exact as results of the type need: in BF16, to 4e-6.
 INLINE vec exp_for(vec x, dtype type) { return type == BF16 ? vexp2_rough(x * 0x1.715476p+0f) : vexp(x); }
 
-// sigmoid is 1 / (1 + e⁻ˣ), and 0 where e⁻ˣ overflows, from e^88.8 on.
+// sigmoid returns 1 / (1 + e⁻ˣ), and 0 if e⁻ˣ overflows, from e^88.8 on.
 INLINE vec sigmoid(vec x, dtype type) { return 1.0f / (1.0f + exp_for(vmin(vset(88.8f), -x), type)); }
 
 #ifndef EACH
 
-// EACH has its body run for the vectors that make up the elements from to to: i is where one begins, n its lanes.
+// EACH runs its body for the vectors that make up the elements from to to: i is where a vector starts, n its number of
+// lanes.
 #define EACH(i, n, from, to, ...)                             \
 	do {                                                      \
 		int64_t i = (from);                                   \
@@ -57,12 +58,12 @@ INLINE vec sigmoid(vec x, dtype type) { return 1.0f / (1.0f + exp_for(vmin(vset(
 		}                                                     \
 	} while (0)
 
-// BOTH_TYPES makes the two tasks of an operation out of its body, name(args, lo, hi, type), in which type is a constant.
+// BOTH_TYPES makes the two tasks of an operation from its body, name(args, lo, hi, type), in which type is a constant.
 #define BOTH_TYPES(name)                                                                                             \
 	static void AT_LEVEL(name##_f32)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, F32); } \
 	static void AT_LEVEL(name##_bf16)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, BF16); }
 
-// BODY begins the body of an operation.
+// BODY starts the body of an operation.
 #define BODY(name, operands) INLINE void AT_LEVEL(name##_body)(const operands *o, int64_t lo, int64_t hi, const dtype type)
 
 #endif

@@ -1,4 +1,4 @@
-// Cross-entropy, whole and in the steps that it is made of; kernels/crossentropy.go has the formulas.
+// Cross-entropy, fused and in steps; kernels/crossentropy.go has the formulas.
 #ifndef LEVEL
 #include "ops.h"
 
@@ -18,26 +18,26 @@ TASKS(cross_entropy);
 TASKS(log_softmax);
 TASKS(nll_backward);
 
-// CrossEntropy is the loss of each row, and the gradient, if dlogits is a tensor.
+// CrossEntropy computes the loss of each row and, unless dlogits is the zero Tensor, its gradient.
 void cpu_cross_entropy(tensor loss, tensor dlogits, tensor logits, tensor targets, float scale) {
 	loss_operands o = {.loss = (float *)loss.at, .logits = (char *)logits.at, .dlogits = (char *)dlogits.at,
 		.targets = (int32_t *)targets.at, .vocab = logits.cols, .scale = scale, .to = dlogits.type};
 	cpu_parallel(cross_entropy[logits.type][cpu_level()], &o, logits.rows, grain(logits.cols * size_of(logits.type)));
 }
 
-// LogSoftmax is y = logits − log Σ exp(logits) of each row, in F32.
+// LogSoftmax computes y = logits − log Σ exp(logits) of each row, in F32.
 void cpu_log_softmax(tensor y, tensor logits) {
 	loss_operands o = {.logp = (float *)y.at, .logits = (char *)logits.at, .vocab = y.cols};
 	cpu_parallel(log_softmax[logits.type][cpu_level()], &o, y.rows, grain(y.cols * (4 + size_of(logits.type))));
 }
 
-// NLL is loss = −logp[target] of each row.
+// NLL computes loss = −logp[target] of each row.
 void cpu_nll(tensor loss, tensor logp, tensor targets) {
 	const int32_t *t = (int32_t *)targets.at;
 	for (int64_t r = 0; r < logp.rows; r++) ((float *)loss.at)[r] = -((float *)logp.at)[r * logp.cols + t[r]];
 }
 
-// NLLBackward is dlogits = (exp(logp) − [i = target]) · scale.
+// NLLBackward computes dlogits = (exp(logp) − [i = target]) · scale.
 void cpu_nll_backward(tensor dlogits, tensor logp, tensor targets, float scale) {
 	loss_operands o = {.logp = (float *)logp.at, .logits = (char *)dlogits.at, .targets = (int32_t *)targets.at,
 		.vocab = logp.cols, .scale = scale};
@@ -53,7 +53,7 @@ void cpu_nll_backward(tensor dlogits, tensor logp, tensor targets, float scale) 
 #define element AT_LEVEL(element)
 #define set_element AT_LEVEL(set_element)
 
-// keep is x with other in the lanes from n on.
+// keep returns x with other in the lanes from n on.
 INLINE vec keep(vec x, int64_t n, float other) {
 	static const int32_t lanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 	if (n == VLEN) return x;
@@ -62,9 +62,9 @@ INLINE vec keep(vec x, int64_t n, float other) {
 	return vselect(lane < (int32_t)n, x, vset(other));
 }
 
-// max_of is the largest of the elements from to to. A NaN is none.
+// max_of returns the largest of the elements from to to, ignoring NaN.
 INLINE float max_of(const void *x, int64_t from, int64_t to, const dtype type) {
-	vec top[4]; // one alone would wait for itself
+	vec top[4]; // a single one would wait for itself
 	for (int k = 0; k < 4; k++) top[k] = vset(-INFINITY);
 	for (; from + 4 * VLEN <= to; from += 4 * VLEN)
 		for (int k = 0; k < 4; k++) top[k] = vmax(ld(x, from + k * VLEN, VLEN, type), top[k]);
@@ -72,8 +72,8 @@ INLINE float max_of(const void *x, int64_t from, int64_t to, const dtype type) {
 	return vhmax(vmax(vmax(top[0], top[1]), vmax(top[2], top[3])));
 }
 
-// softmax_sum is Σ exp(x − base) over a row, where base is the row's maximum. It goes through the row once, a chunk at a time:
-// first for the chunk's maximum, and then, in the nearest cache, for its exponentials.
+// softmax_sum returns Σ exp(x − base) over a row, where base is the row's maximum. It reads the row once, a chunk at a
+// time: first for the chunk's maximum, then, from the L1 cache, for its exponentials.
 INLINE double softmax_sum(const void *x, int64_t count, float *base, const dtype type) {
 	enum { CHUNK = 1024 };
 	float max = -INFINITY;
@@ -84,7 +84,7 @@ INLINE double softmax_sum(const void *x, int64_t count, float *base, const dtype
 		float chunk_max = max_of(x, from, to, type);
 		if (chunk_max > max) {
 			sum *= exp((double)max - (double)chunk_max);
-			*base = max = chunk_max; // it stays 0 while there are but -inf: less themselves they would be no number
+			*base = max = chunk_max; // base stays 0 as long as all are -inf: -inf minus itself is NaN
 		}
 		vec s = vzero();
 		EACH(i, n, from, to, { s += vexp(keep(ld(x, i, n, type), n, -INFINITY) - *base); });

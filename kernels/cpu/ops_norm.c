@@ -2,18 +2,18 @@
 #ifndef LEVEL
 #include "ops.h"
 
-// One norm, forward or backward. Forward, h is x + b where these are added. Backward, y is the gradient of x.
+// One norm, forward or backward. Forward, h is x + b if the two are added. Backward, y is the gradient of x.
 typedef struct {
 	void *y, *h, *x, *b, *dy;
-	const void *w, *wk; // wk: that of the keys' heads, where w is that of the queries'
+	const void *w, *wk; // wk: the weight for key heads if w is that for query heads
 	float *rstd, *dw, *partials;
 	int64_t dim, heads, kv_heads;
-	int64_t rows_per_partial, partial_count, width; // floats in each
+	int64_t rows_per_partial, partial_count, width; // width: floats per partial
 	float eps;
 	int add;
 } norm;
 
-// part is where element i of x is.
+// part returns the address of element i of x.
 static inline void *part(const void *x, int64_t i, dtype type) { return (char *)x + i * size_of(type); }
 
 #define EACH_LEVEL "ops_norm.c"
@@ -26,39 +26,39 @@ TASKS(rmsnorm_backward);
 TASKS(qknorm_backward);
 static const cpu_task sum_partials[CPU_LEVELS] = AT_EACH_LEVEL(sum_partials);
 
-// RMSNorm is the norm of every row of x.
+// RMSNorm computes the norm of every row of x.
 void cpu_rmsnorm(tensor y, tensor rstd, tensor x, tensor w, float eps) {
 	norm o = {.y = (void *)y.at, .x = (void *)x.at, .w = (void *)w.at, .rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
 	cpu_parallel(rmsnorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 2 * size_of(y.type)));
 }
 
-// AddRMSNorm is h = a + b, and the norm of every row of h.
+// AddRMSNorm computes h = a + b, and the norm of every row of h.
 void cpu_add_rmsnorm(tensor y, tensor rstd, tensor h, tensor a, tensor b, tensor w, float eps) {
 	norm o = {.y = (void *)y.at, .h = (void *)h.at, .x = (void *)a.at, .b = (void *)b.at, .w = (void *)w.at,
 		.rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
 	cpu_parallel(add_rmsnorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 4 * size_of(y.type)));
 }
 
-// QKNorm is the norm of every head of q and k.
+// QKNorm computes the norm of every head of q and k.
 void cpu_qknorm(tensor y, tensor rstd, tensor qkv, tensor wq, tensor wk, int64_t heads, int64_t kv_heads, float eps) {
 	norm o = {.y = (void *)y.at, .x = (void *)qkv.at, .w = (void *)wq.at, .wk = (void *)wk.at, .rstd = (float *)rstd.at,
 		.dim = wq.cols, .heads = heads, .kv_heads = kv_heads, .eps = eps};
 	cpu_parallel(qknorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 2 * size_of(y.type)));
 }
 
-// Few partials, so that adding them up is little next to the rows; many, so that threads share them evenly.
+// Few partials, so that adding them up is cheap compared with the rows; but enough that threads share them evenly.
 static int64_t rows_per_partial(int64_t rows, int64_t width) {
 	int64_t n = grain(width * 6), min_rows = (rows + MAX_NORM_PARTIALS - 1) / MAX_NORM_PARTIALS;
 	return n > min_rows ? n : min_rows;
 }
 
-// NormPartials is how many partial sums of weights' gradients rows of so many elements have.
+// NormPartials returns the number of partial sums of weight gradients for rows of width elements.
 int64_t cpu_norm_partials(int64_t rows, int64_t width) {
 	int64_t n = rows_per_partial(rows, width);
 	return (rows + n - 1) / n;
 }
 
-// backward runs the rows and then adds up the partials: in their order, whoever computed them.
+// backward handles the rows and then adds up the partials in their order, whichever thread computed them.
 static void backward(const cpu_task tasks[][CPU_LEVELS], norm *o, tensor dx, int64_t width) {
 	o->rows_per_partial = rows_per_partial(dx.rows, dx.cols);
 	o->partial_count = cpu_norm_partials(dx.rows, dx.cols);
@@ -66,8 +66,8 @@ static void backward(const cpu_task tasks[][CPU_LEVELS], norm *o, tensor dx, int
 	cpu_parallel(tasks[dx.type][cpu_level()], o, dx.rows, o->rows_per_partial);
 }
 
-// RMSNormBackward is the gradient of RMSNorm, added to dx if add is true. partials are [NormPartials(rows, dim), dim], or no
-// tensor if there is no dw.
+// RMSNormBackward computes the gradient of RMSNorm, and adds it to dx if add is true. partials are [NormPartials(rows,
+// dim), dim], or the zero Tensor if there is no dw.
 void cpu_rmsnorm_backward(tensor dx, tensor dw, tensor dy, tensor x, tensor w, tensor rstd, tensor partials, bool add) {
 	norm o = {.y = (void *)dx.at, .dw = (float *)dw.at, .dy = (void *)dy.at, .x = (void *)x.at, .w = (void *)w.at,
 		.rstd = (float *)rstd.at, .partials = (float *)partials.at, .dim = dx.cols, .add = add};
@@ -75,8 +75,8 @@ void cpu_rmsnorm_backward(tensor dx, tensor dw, tensor dy, tensor x, tensor w, t
 	if (partials.at) cpu_parallel(sum_partials[cpu_level()], &o, dx.cols, grain(o.partial_count * 4));
 }
 
-// QKNormBackward is the gradient of QKNorm. partials are [NormPartials(rows, elements of a row), 2·headDim], or no tensor if
-// there is neither dwq nor dwk.
+// QKNormBackward computes the gradient of QKNorm. partials are [NormPartials(rows, elements of a row), 2·headDim], or
+// the zero Tensor if there is neither dwq nor dwk.
 void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor qkv, tensor wq, tensor wk, tensor rstd,
 	tensor partials, int64_t heads, int64_t kv_heads) {
 	int64_t dim = wq.cols;
@@ -91,8 +91,8 @@ void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor 
 #else
 #include "ops_loops.h"
 
-// Rows are handled in groups of a few. Their sums do not wait for each other, nor does one row for the other's root, and
-// what they share, w and dw, is loaded and stored once for all of them.
+// Rows are handled in small groups. The sums of a group do not wait for each other, nor does one row wait for the root
+// of another, and what they share, w and dw, is loaded and stored once for all of them.
 #ifndef GROUP
 #define GROUP 4
 #define IN_GROUPS(r, rows, name, ...)                                               \
@@ -103,8 +103,8 @@ void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor 
 	} while (0)
 #endif
 
-// forward_group normalises the g rows of dim elements from x on. Where h is not NULL, it becomes x + b first, and what is
-// normalised is the sum as it is stored.
+// forward_group normalizes g rows of dim elements from x on. If h is not NULL, it first becomes x + b, and the norm is
+// that of the sum as it is stored.
 INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd, int64_t dim,
 	float eps, const dtype type, const int g) {
 	vec s[GROUP] = {0};
@@ -126,8 +126,8 @@ INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void 
 	});
 }
 
-// backward_group is the gradient of g rows. dw, where it is not NULL, are sums that the rows' parts are added to. Where add
-// is not 0, dx holds a gradient already, that this one is added to.
+// backward_group computes the gradient of g rows. dw, unless it is NULL, are sums to which the rows' contributions are
+// added. If add is not 0, the gradient is added to dx.
 INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, const void *dy, const void *x, const void *w, const float *rstd,
 	int64_t dim, const int add, const dtype type, const int g) {
 	vec s[GROUP] = {0};
@@ -152,7 +152,7 @@ INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, const void *dy, const 
 	});
 }
 
-// forward_rows and backward_rows are the same for any number of rows.
+// forward_rows and backward_rows do the same for any number of rows.
 INLINE void AT_LEVEL(forward_rows)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd, int64_t rows,
 	int64_t dim, float eps, const dtype type) {
 	IN_GROUPS(r, rows, forward_group, part(y, r * dim, type), h ? part(h, r * dim, type) : NULL, part(x, r * dim, type),
@@ -179,7 +179,7 @@ BODY(add_rmsnorm, norm) {
 }
 BOTH_TYPES(add_rmsnorm)
 
-// The heads of a row lie one after the other, as rows do.
+// The heads of a row follow each other, as rows do.
 BODY(qknorm, norm) {
 	int64_t normed = o->heads + o->kv_heads, width = (normed + o->kv_heads) * o->dim;
 	for (int64_t r = lo; r < hi; r++) {
@@ -193,7 +193,7 @@ BODY(qknorm, norm) {
 }
 BOTH_TYPES(qknorm)
 
-// Rows share a row of partials: the weights' gradient of these rows alone.
+// Each partial is the weights' gradient of its own rows.
 BODY(rmsnorm_backward, norm) {
 	float *dw = o->partials ? o->partials + lo / o->rows_per_partial * o->dim : NULL;
 	if (dw) memset(dw, 0, (size_t)o->dim * sizeof *dw);
@@ -220,7 +220,7 @@ BODY(qknorm_backward, norm) {
 }
 BOTH_TYPES(qknorm_backward)
 
-// sum_partials adds the partials' columns lo to hi to dw, in their order.
+// sum_partials adds columns lo to hi of the partials to dw, in their order.
 static void AT_LEVEL(sum_partials)(void *arg, int64_t lo, int64_t hi) {
 	const norm *o = arg;
 	EACH(i, n, lo, hi, {

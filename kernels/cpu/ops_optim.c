@@ -7,8 +7,8 @@ typedef struct {
 	const dynamic_map *m_map, *v_map;
 } adamw_operands;
 
-// A block of a tensor: QUANT_BLOCK elements from element first on, whether they lie in the tensor or, at its end, in a copy
-// with room for all of them.
+// A quantization block: QUANT_BLOCK elements from element first on, either in the tensor or, at its end, in a copy with
+// room for all of them.
 typedef struct {
 	char *w, *m, *v, *master;
 	const float *g;
@@ -24,7 +24,7 @@ typedef struct {
 	int is_signed;
 } quantize_operands;
 
-// The bytes of an element of w and of what is behind it, by what a step does with them.
+// The bytes per element of w and of its master, by what a step does with them.
 static const int64_t weight_bytes[] = {4, 2, 2, 2, 2, 4, 2}, master_bytes[] = {0, 0, 4, 1, 0, 0, 0};
 
 #define VBMI 0
@@ -32,8 +32,8 @@ static const int64_t weight_bytes[] = {4, 2, 2, 2, 2, 4, 2}, master_bytes[] = {0
 #include "each_level.h"
 #undef VBMI
 
-// One level more, for these operations alone: AVX-512 with permutations of bytes, which the first machines with dot products
-// of BF16 lack. Nothing in it computes other numbers.
+// One more level, only for these operations: AVX-512 with byte permutations, which the first machines with BF16 dot
+// products lack. It computes the same numbers.
 #if defined(__x86_64__)
 #define LEVEL avx512vbmi
 #define VLEN 16
@@ -56,8 +56,8 @@ static const cpu_task adamw[CPU_LEVELS] = AT_EACH_LEVEL(adamw);
 static const cpu_task quantize[CPU_LEVELS] = AT_EACH_LEVEL(quantize);
 static const cpu_task dequantize[CPU_LEVELS] = AT_EACH_LEVEL(dequantize);
 
-// A piece is whole blocks: a sixteenth of what there is, so that the threads end together, but not so small that each of them
-// jumps about in memory, for what prefetches it begins anew at every jump.
+// A grain is whole quantization blocks: a sixteenth of all, so that the threads finish together, but not so few that
+// each thread jumps about in memory, because prefetching starts over after every jump.
 enum { MIN_BLOCKS = 8, MAX_BLOCKS = 512 };
 
 static int64_t piece_of(int64_t n) {

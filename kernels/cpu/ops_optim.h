@@ -4,33 +4,33 @@
 
 #include <stdint.h>
 
-// Blocks of QUANT_BLOCK elements share a scale where state is 8-bit codes.
+// QUANT_BLOCK elements, a quantization block, share a scale if state is 8-bit codes.
 enum { QUANT_BLOCK = 256, DECADES = 7 };
 
 // A map from codes to numbers from -1 or 0 to 1. Indices are those of its magnitudes, from 0 on.
 typedef struct {
-	// The bytes of value and above apart, lowest first. They come before all else so that vectors of them begin where lines of
-	// the cache do; those of a signed map's magnitudes, from its middle on, do not.
+	// The bytes of value and above in separate planes, lowest first. They are the first fields so that vectors of them
+	// start at cache lines; those of a signed map's magnitudes, from its middle on, do not.
 	uint8_t value_bytes[4][QUANT_BLOCK], above_bytes[4][QUANT_BLOCK];
-	uint16_t base[2][32], rise[2][32];     // the lines below by the exponent of a magnitude, for the two decades that it can meet
+	uint16_t base[2][32], rise[2][32];     // the lines below, by the exponent of a magnitude, for the two decades that it can be in
 	float value[QUANT_BLOCK];              // of the code; its square in a map of roots
-	float above[QUANT_BLOCK];              // what a magnitude must exceed to have an index larger than this
-	float slope[DECADES], offset[DECADES]; // the lines whose least is an index at most that of x, and at least that less one
+	float above[QUANT_BLOCK];              // a magnitude above this has a larger index
+	float slope[DECADES], offset[DECADES]; // lines whose minimum, truncated, is the index of x or one less
 } dynamic_map;
 
-// What a step does with the weight, by what stands behind it; and bitsandbytes' own update, of either type.
+// What a step does with the weight, by its master; and bitsandbytes' own update, for either type.
 enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 };
 
 typedef struct {
 	float grad_scale, decay_factor, beta1, one_minus_beta1, beta2, one_minus_beta2, step_size, root, eps;
-	float gain_m, gain_root, sqrt_beta2; // of g and of √v, where √v is what is kept
+	float gain_m, gain_root, sqrt_beta2; // of g and of √v, if the state holds √v
 	uint32_t seed[2]; // of stochastic rounding in this tensor and step
 } adamw_factors;
 
-// m_scale is 0 where m and v are F32, and master where w has nothing behind it.
+// m_scale is 0 if m and v are F32, and master is 0 if w has none.
 typedef struct {
 	uintptr_t w, g, m, v, m_scale, v_scale, master;
-	int64_t n, first; // elements, and the parameter's element that the first of them is
+	int64_t n, first; // elements, and the index of the first within the parameter
 	int weight, half_gradient; // what a step does with w; 1: g is BF16
 } adamw_tensors;
 

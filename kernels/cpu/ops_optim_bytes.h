@@ -1,4 +1,4 @@
-// The codes of ops_optim_codes.h with permutations of bytes, 64 numbers at a time. The codes are the same.
+// The codes of ops_optim_codes.h with byte permutations, 64 numbers at a time. The codes are the same.
 
 #define plane AT_LEVEL(plane)
 #define joined64 AT_LEVEL(joined64)
@@ -8,7 +8,7 @@
 #define index64 AT_LEVEL(index64)
 #define zeros AT_LEVEL(zeros)
 
-// plane is t[j mod n] for n = 128 or 256.
+// plane returns t[j mod n] for n = 128 or 256.
 INLINE __m512i plane(const uint8_t *t, __m512i j, const int n) {
 	__m512i low = _mm512_permutex2var_epi8(_mm512_loadu_si512(t), j, _mm512_loadu_si512(t + 64));
 	if (n == 128) return low;
@@ -16,7 +16,7 @@ INLINE __m512i plane(const uint8_t *t, __m512i j, const int n) {
 	return _mm512_mask_blend_epi8(_mm512_movepi8_mask(j), low, high);
 }
 
-// joined64 is 64 lanes of which there are the bytes, lowest first. Every quarter of vector k gets group k of four in that
+// joined64 joins the bytes of 64 lanes, given lowest first. Every quarter of vector k gets group k of four in that
 // quarter: bytes come in that order, MIXED, and NATURAL undoes it.
 #define MIXED _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
 #define NATURAL MIXED // it is its own inverse
@@ -27,7 +27,7 @@ INLINE void joined64(const __m512i b[4], __m512i x[4]) {
 	x[2] = _mm512_unpacklo_epi16(low, high), x[3] = _mm512_unpackhi_epi16(low, high);
 }
 
-// lines32 is the least of the lines, in 256ths, for 32 magnitudes of which there are the upper halves of their bits.
+// lines32 returns the minimum of the lines, in 256ths, for 32 magnitudes given by the upper halves of their bits.
 INLINE __m512i lines32(const dynamic_map *map, __m512i h) {
 	h = _mm512_max_epu16(h, _mm512_set1_epi16((127 - 31) << 7));
 	__m512i e = _mm512_srli_epi16(h, 7), part = _mm512_slli_epi16(h, 9), r[2];
@@ -37,15 +37,15 @@ INLINE __m512i lines32(const dynamic_map *map, __m512i h) {
 	return _mm512_min_epu16(r[0], r[1]);
 }
 
-// UPPER takes the upper halves of two vectors of 32-bit lanes, and UPPER_MIXED the upper bytes of 16-bit lanes, in joined64's
-// order.
+// UPPER selects the upper halves of two vectors of 32-bit lanes, and UPPER_MIXED the upper bytes of 16-bit lanes, in
+// joined64's order.
 #define UPPER _mm512_setr_epi32(0x00030001, 0x00070005, 0x000B0009, 0x000F000D, 0x00130011, 0x00170015, 0x001B0019, 0x001F001D, \
 	0x00230021, 0x00270025, 0x002B0029, 0x002F002D, 0x00330031, 0x00370035, 0x003B0039, 0x003F003D)
 #define UPPER_MIXED _mm512_setr_epi32(0x07050301, 0x27252321, 0x47454341, 0x67656361, 0x0F0D0B09, 0x2F2D2B29, 0x4F4D4B49, \
 	0x6F6D6B69, 0x17151311, 0x37353331, 0x57555351, 0x77757371, 0x1F1D1B19, 0x3F3D3B39, 0x5F5D5B59, 0x7F7D7B79)
 
-// guess64 is the index of 64 magnitudes or the one below, of x · by, which x becomes; in the signed map x loses its sign, and
-// indices, which need but seven bits there, have it for an eighth.
+// guess64 returns the index, or one less, of 64 magnitudes x · by, which replace x. In the signed map x loses its sign;
+// indices need only seven bits there, and keep the sign in the eighth.
 INLINE __m512i guess64(const dynamic_map *map, float *x, float by, const int is_signed) {
 	__m512i h[2], r[2];
 	for (int q = 0; q < 2; q++) {
@@ -58,15 +58,15 @@ INLINE __m512i guess64(const dynamic_map *map, float *x, float by, const int is_
 	__m512i j = _mm512_permutex2var_epi8(r[0], UPPER_MIXED, r[1]);
 	if (!is_signed) return j;
 	__m512i signs = _mm512_permutex2var_epi8(h[0], UPPER_MIXED, h[1]);
-	return _mm512_ternarylogic_epi32(_mm512_set1_epi8(127), j, signs, 0xCA); // the low seven bits of j, the highest of the signs
+	return _mm512_ternarylogic_epi32(_mm512_set1_epi8(127), j, signs, 0xCA); // the low seven bits of j, the high bit of the signs
 }
 
-// negative is -1 where the byte is below zero, else 0. Instructions that make masks are slower than these two.
+// negative returns -1 for bytes below zero, and 0 for others. Instructions that make masks are slower than these two.
 INLINE __m512i negative(__m512i x) {
 	return _mm512_max_epi8(_mm512_min_epi8(x, _mm512_setzero_si512()), _mm512_set1_epi8(-1));
 }
 
-// index64 is the index itself of what guess64 left in x, from its guess j, of which tables of 128 do not see the highest bit.
+// index64 returns the indices of what guess64 left in x, from its guess j. Tables of 128 do not see the high bit of j.
 INLINE __m512i index64(const dynamic_map *map, const float *x, __m512i j, const int n) {
 	__m512i above[4], bytes[4];
 	for (int k = 0; k < 4; k++) bytes[k] = plane(map->above_bytes[k], j, n);
@@ -81,24 +81,25 @@ static void decode(const dynamic_map *restrict map, const void *restrict codes, 
 	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
 		__m512i bytes[4], y[4], j = _mm512_permutexvar_epi32(MIXED, _mm512_loadu_si512((const char *)codes + i));
 		bytes[3] = plane(map->value_bytes[3], j, 256);
-		if (is_signed) // but for the sign, numbers at the same distance from 0 are the same
+		if (is_signed) // apart from the sign, numbers at the same distance from 0 are the same
 			j = _mm512_abs_epi8(_mm512_sub_epi8(j, _mm512_set1_epi8(127)));
 		for (int k = 0; k < 3; k++) bytes[k] = is_signed ? plane(map->value_bytes[k] + 127, j, 128) : plane(map->value_bytes[k], j, 256);
-		if (is_signed) // 1, the last, is at 128, where a table of 128 begins anew: one bit of it is not in the highest byte
+		if (is_signed) // 1, the last, is at 128, where a table of 128 wraps around: one bit of it is not in the high byte
 			bytes[2] = _mm512_ternarylogic_epi32(bytes[2], j, _mm512_set1_epi8(-128), 0xF8);
 		joined64(bytes, y);
 		for (int q = 0; q < 4; q++) vstore(x + i + 16 * q, (vec)y[q] * scale);
 	}
 }
 
-// A scale that is not finite leaves nothing but zeros, as dividing by it does.
+// If the scale is not finite, all codes are zero, as dividing by it would make them.
 INLINE int zeros(float scale, void *codes, int zero) {
 	if (scale - scale == 0) return 0;
 	memset(codes, zero, QUANT_BLOCK);
 	return 1;
 }
 
-// Guesses come first for all of a block: a processor looks but so far ahead, and the way from a number to its code is long.
+// The guesses for all of a quantization block come first: a processor looks ahead only so far, and a number has a long
+// way to its code.
 
 static void encode_m(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	if (zeros(scale, codes, 127)) return;

@@ -1,5 +1,5 @@
-// Codes of 8 bits for numbers of a block, in bitsandbytes' dynamic maps: kernels/dynamicmap.go says what they are. Included
-// once a level.
+// 8-bit codes for the numbers of a quantization block, in bitsandbytes' dynamic maps, which kernels/dynamicmap.go
+// describes. Included once per level.
 
 #ifndef RESTYLE_OPS_OPTIM_CODES_H
 #define RESTYLE_OPS_OPTIM_CODES_H
@@ -26,9 +26,9 @@ typedef uint8_t vb16 __attribute__((vector_size(16)));
 #define encode_m AT_LEVEL(encode_m)
 #define encode_v AT_LEVEL(encode_v)
 
-// vfma is a·b + c, rounded once: where the compilers may choose which product they fuse, what they choose is no specification.
-// A processor without an instruction for it adds in double, where the product is exact, and rounds twice: libm's function rounds
-// once, and is a call for every lane.
+// vfma returns a·b + c, rounded once: compilers may choose which product they fuse, and their choice is not a
+// specification. A processor without the instruction adds in double, where the product is exact, and rounds twice:
+// libm's function rounds once, but is a call for every lane.
 INLINE vec vfma(vec a, vec b, vec c) {
 #if VLEN == 16
 	return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -45,7 +45,7 @@ INLINE vec vfma(vec a, vec b, vec c) {
 #endif
 }
 
-// load_bytes is the bytes of p from i on, one a lane.
+// load_bytes loads the bytes of p from i on, one per lane.
 INLINE vecint load_bytes(const void *p, int64_t i) {
 	vecbyte b;
 	memcpy(&b, (const char *)p + i, sizeof b);
@@ -60,7 +60,7 @@ INLINE vecint load_bytes(const void *p, int64_t i) {
 #endif
 }
 
-// store_bytes keeps the low byte of each lane.
+// store_bytes stores the low byte of each lane.
 INLINE void store_bytes(void *p, int64_t i, vecint x) {
 #if VLEN == 16
 	vecbyte b = (vecbyte)_mm512_cvtepi32_epi8((__m512i)x);
@@ -70,8 +70,8 @@ INLINE void store_bytes(void *p, int64_t i, vecint x) {
 	memcpy((char *)p + i, &b, sizeof b);
 }
 
-// larger is the larger of magnitudes, by their bits. As integers these have the floats' order, with NaN beyond infinity,
-// whatever its sign: where there is one, it is the largest.
+// larger returns the larger of two magnitudes, by their bits. As integers these have the order of floats, with NaN
+// above infinity, whatever its sign: if there is a NaN, it is the largest.
 INLINE vecuns larger(vecuns a, vecuns b) {
 #if VLEN == 16
 	return (vecuns)_mm512_max_epu32((__m512i)a, (__m512i)b);
@@ -94,22 +94,23 @@ INLINE float largest_lane(vecuns x) {
 	return f;
 }
 
-// largest is the largest |x| of a block.
+// largest returns the largest |x| of a quantization block.
 static float largest(const float *x) {
 	vecuns max = {0};
 	EACH_OF_BLOCK(i) max = larger(max, (vecuns)vload(x + i) & 0x7FFFFFFF);
 	return largest_lane(max);
 }
 
-// reciprocal is 1/x, and 0 where that is infinite: a block of less than 2⁻¹²⁸ is one of zeros.
+// reciprocal returns 1/x, or 0 if that is infinite: a quantization block whose largest magnitude is less than 2⁻¹²⁸
+// becomes zeros.
 INLINE float reciprocal(float x) { return 1 / x <= 0x1.fffffep127f || x != x ? 1 / x : 0; }
 
 #if VBMI
 #include "ops_optim_bytes.h"
 #else
 
-// lookup is t[j mod n], for n = 128 or 256. A table of 32 floats is two registers, and one instruction permutes both: a tree
-// of them is three times as fast as loading every lane from its own address.
+// lookup returns t[j mod n], for n = 128 or 256. A table of 32 floats is two registers, and one instruction permutes
+// both: a tree of them is three times as fast as loading every lane from its own address.
 INLINE vec lookup(const float *t, vecint j, const int n) {
 #if VLEN == 16
 	__m512 x[8];
@@ -129,9 +130,9 @@ INLINE vec lookup(const float *t, vecint j, const int n) {
 #endif
 }
 
-// index_of is the index of magnitudes from 0 to 1: that of the nearest number in the map. Where there are n numbers in each
-// tenfold, evenly spaced, indices are a line over x; n doubles from one tenfold to the next and the lines' slope falls, so that
-// of all lines the least is the right one. Its whole part is the index or the one below.
+// index_of returns the index of the map value nearest to each magnitude in [0, 1]. Within a decade the values are
+// evenly spaced, so the index is linear in x. From one decade to the next their number n doubles and the slope falls,
+// so the smallest of all these lines is the right one; its integer part is the index or one less.
 INLINE vecint index_of(const dynamic_map *map, vec x, const int n) {
 	vec r = x * map->slope[0] + map->offset[0];
 	for (int i = 1; i < DECADES; i++) r = vmin(r, x * map->slope[i] + map->offset[i]);
@@ -139,13 +140,13 @@ INLINE vecint index_of(const dynamic_map *map, vec x, const int n) {
 	return j - (vecint)(x > lookup(map->above, j, n));
 }
 
-// decode is x = map[codes] · scale, of a block. A table of bytes has use for is_signed.
+// decode computes x = map[codes] · scale for a quantization block. Byte tables need is_signed.
 static void decode(const dynamic_map *restrict map, const void *restrict codes, float scale, float *restrict x, const int is_signed) {
 	EACH_OF_BLOCK(i) vstore(x + i, lookup(map->value, load_bytes(codes, i), 256) * scale);
 }
 
-// encode_m is the codes of x / scale in the signed map, and x may be spent. There is no number for -1: it has the code of the next
-// to it.
+// encode_m computes the codes of x / scale in the signed map; it may overwrite x. There is no number for -1: it gets
+// the code of the number next to it.
 static void encode_m(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
 	EACH_OF_BLOCK(i) {
@@ -157,7 +158,7 @@ static void encode_m(const dynamic_map *restrict map, float *restrict x, float s
 	}
 }
 
-// encode_v is the codes of x / scale, not below zero, in an unsigned map; x may be spent.
+// encode_v computes the codes of x / scale, which is not negative, in an unsigned map; it may overwrite x.
 static void encode_v(const dynamic_map *restrict map, float *restrict x, float scale, void *restrict codes) {
 	const float by = reciprocal(scale);
 	EACH_OF_BLOCK(i) store_bytes(codes, i, index_of(map, vload(x + i) * by, 256));

@@ -15,12 +15,12 @@
 #define weight_bnb AT_LEVEL(weight_bnb)
 #define weight_split8 AT_LEVEL(weight_split8)
 #define weight_loop AT_LEVEL(weight_loop)
-#define fetch AT_LEVEL(fetch)
+#define prefetch AT_LEVEL(prefetch)
 #define step_block AT_LEVEL(step_block)
 
-// A step goes through a tensor in blocks, and through each of them first for the state, which leaves in u what the weights are
-// to lose, then for the weights, and last for the codes, if state is codes. So none has to know of the forms of the others. What
-// is kept in between stays in the nearest cache.
+// A step processes a tensor in quantization blocks: first the state of each, which leaves in u what to subtract from
+// the weights, then the weights, and last the codes, if state is codes. So none of the three needs to know the forms of
+// the others. What is kept in between stays in the L1 cache.
 
 static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
@@ -34,8 +34,8 @@ static void state_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	}
 }
 
-// state_codes leaves m and √v, which is s, as numbers. keep_codes codes them, after the weights: the largest of them, which takes
-// its time, is known by then.
+// state_codes leaves m and √v, which is s, as numbers. keep_codes codes them after the weights: by then their maximum,
+// which takes time, is known.
 static void state_codes(const adamw_operands *o, const adamw_block *b, float *m, float *s, float *u) {
 	const adamw_factors f = o->f;
 	decode(o->m_map, b->m, f.beta1 * *b->m_scale, m, 1);
@@ -61,7 +61,8 @@ static void keep_codes(const adamw_operands *o, const adamw_block *b, float *m, 
 	encode_v(o->v_map, s, *b->v_scale, b->v);
 }
 
-// bitsandbytes' own update, product by product as its kernels round them; u is a multiple of what the weights gain.
+// bitsandbytes' own update, product by product as its kernels round them; u is a multiple of what is added to the
+// weights.
 
 static void state_bnb_f32(const adamw_operands *o, const adamw_block *b, float *u) {
 	const adamw_factors f = o->f;
@@ -90,15 +91,15 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 		vstore(m + i, m1);
 		vstore(v + i, v1);
 		vec by = 1 / vfma(vset(f.root), vset(f.eps), vsqrt(v1));
-		vstore(u + i, vselect(finite, m1 * by, vset(__builtin_nanf("")))); // weight_bnb leaves these alone
+		vstore(u + i, vselect(finite, m1 * by, vset(__builtin_nanf("")))); // weight_bnb leaves these weights as they are
 	}
 	*b->m_scale = largest(m);
 	*b->v_scale = largest(v);
 	memcpy(spent, m, sizeof m);
 	encode_m(o->m_map, spent, *b->m_scale, b->m);
 	encode_v(o->v_map, v, *b->v_scale, b->v);
-	if (*b->m_scale == 0) memset(b->m, 0, QUANT_BLOCK); // what its search makes of 0/0
-	EACH_OF_BLOCK(i) { // a code whose sign bit is not m's gives way to its neighbour: upwards, where m is more than zero
+	if (*b->m_scale == 0) memset(b->m, 0, QUANT_BLOCK); // what its search returns for 0/0
+	EACH_OF_BLOCK(i) { // a code whose sign bit is not m's is replaced by its neighbor: the next higher one if m is positive
 		vecint code = load_bytes(b->m, i), wrong = (code - 127) >> 31 ^ (vecint)vload(m + i) >> 31;
 		store_bytes(b->m, i, code + (wrong & (((vecint)(vload(m + i) > 0) & 2) - 1)));
 	}
@@ -106,12 +107,13 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 
 INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.decay_factor - u; }
 
-// joined is the float of 24 bits whose upper 16 are a BF16 weight's, rounded, and whose residual is what they lack.
+// joined returns the 24-bit float whose upper 16 bits are a BF16 weight's, rounded, and whose residual is the
+// difference.
 INLINE vec joined(vecint weight, vecint residual) { return (vec)((vecuns)(weight << 16) + (vecuns)((residual << 24) >> 16)); }
 
-// split is the way back, for any float: to the nearest of 24 bits, ties to even, and then to the nearest BF16, ties away from
-// zero, as the residual goes from -128 to 127. Carries run into the exponent, as they should; of a NaN nothing is kept but
-// that it is one.
+// split reverses joined for any float: it rounds to the nearest of 24 bits, ties to even, and then to the nearest BF16,
+// ties away from zero, because the residual ranges from -128 to 127. Carries run into the exponent, as they should. A
+// NaN stays a NaN, with other bits.
 INLINE vecuns split(vec x) {
 	vecuns u = (vecuns)x, nan = (vecuns)(x != x);
 	u = (nan & 0x7FC00000) | (~nan & u);
@@ -120,7 +122,7 @@ INLINE vecuns split(vec x) {
 
 #if VBMI
 
-// weight_split8 is what weight_loop does for WEIGHT_SPLIT8, with permutations of bytes.
+// weight_split8 does what weight_loop does for WEIGHT_SPLIT8, with byte permutations.
 static void weight_split8(const adamw_operands *o, const adamw_block *b, const float *u) {
 	// The bytes of 16 lanes from a register of 32 weights and one of 64 residuals: zero, residual, weight, weight.
 	const __m512i lanes = _mm512_setr_epi32(0x01004000, 0x03024100, 0x05044200, 0x07064300, 0x09084400, 0x0B0A4500, 0x0D0C4600,
@@ -128,11 +130,11 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 	const __m512i second = _mm512_setr_epi32(0x0D090501, 0x1D191511, 0x2D292521, 0x3D393531, 0x4D494541, 0x5D595551, 0x6D696561,
 		0x7D797571, 0, 0, 0, 0, 0, 0, 0, 0);
 	const __m512i flip = _mm512_set1_epi8(-128), one = _mm512_set1_epi32(1), nan = _mm512_set1_epi32(0x7FC00000);
-	const __m512i not_nan = _mm512_set1_epi32(0x11111100); // what fixupimm takes from x: the eight classes but the first two, NaN
+	const __m512i not_nan = _mm512_set1_epi32(0x11111100); // what fixupimm takes from x: the eight classes except the first two, NaN
 	const vec decay_factor = vset(o->f.decay_factor);
 	char *restrict weight = b->w, *restrict residual = b->master;
 	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
-		// A residual and 128 is not below zero, and weight · 65536 + (residual + 128) · 256 needs no carry.
+		// Residual plus 128 is not negative, and weight · 65536 + (residual + 128) · 256 needs no carry.
 		__m512i rest = _mm512_xor_si512(_mm512_loadu_si512(residual + i), flip), z[4];
 		for (int q = 0; q < 4; q++) {
 			__m512i from = _mm512_add_epi8(lanes, _mm512_set1_epi32(q % 2 * 0x20200000 + q * 0x1000));
@@ -140,7 +142,7 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 			w = _mm512_maskz_permutex2var_epi8(0xEEEEEEEEEEEEEEEE, w, from, rest);
 			__m512 x = (__m512)((vec)((vecuns)w - 0x8000) * decay_factor - vload(u + i + 16 * q));
 			__m512i y = (__m512i)_mm512_fixupimm_ps((__m512)nan, x, not_nan, 0);
-			// split's 24 bits, and half of the weight's last: that flips the residual's highest bit.
+			// split's 24 bits, plus half of the weight's last bit: that flips the residual's high bit.
 			z[q] = _mm512_add_epi32((__m512i)((vecuns)y + 0x807F), _mm512_and_si512(_mm512_srli_epi32(y, 8), one));
 		}
 		for (int q = 0; q < 4; q += 2) _mm512_storeu_si512(weight + 2 * i + 32 * q, _mm512_permutex2var_epi16(z[q], UPPER, z[q + 1]));
@@ -152,8 +154,8 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 
 #endif
 
-// mixed is 32 bits that look random, of a number i: two rounds of a multiplicative hash, each with a key of its own. Counters
-// need no state, and no order.
+// mixed returns 32 pseudorandom bits for a number i: two rounds of a multiplicative hash, each with its own key.
+// Counters need neither state nor order.
 INLINE vecuns mixed(vecuns i, const uint32_t *seed) {
 	for (int k = 0; k < 2; k++) {
 		i ^= (vecuns){0} + seed[k];
@@ -164,16 +166,16 @@ INLINE vecuns mixed(vecuns i, const uint32_t *seed) {
 	return i;
 }
 
-// stochastic is the bits of a BF16 beside x, of which the nearer is the likelier: 16 random bits are added to those that are
-// cut off. A NaN or infinity stays what it is.
+// stochastic returns the bits of a BF16 next to x, the nearer with the higher probability: it adds 16 random bits to
+// those that are cut off. A NaN or infinity stays as it is.
 INLINE vecuns stochastic(vec x, vecuns random) {
 	vecuns u = (vecuns)x, finite = (vecuns)(x - x == 0);
 	u += random & finite;
 	return u >> 16 | ((vecuns)(x != x) & 0x40);
 }
 
-// weight_stochastic is the weights of WEIGHT_STOCHASTIC. A number of 32 bits is enough for two: those of an element of the
-// block's first half, and of the element as far into the second.
+// weight_stochastic updates the weights of WEIGHT_STOCHASTIC. A 32-bit number serves two elements: one of the
+// quantization block's first half, and the one at the same position in its second half.
 static void weight_stochastic(const adamw_operands *o, const adamw_block *b, const float *u) {
 	vecuns lane;
 	const int64_t first = o->x.first + b->first;
@@ -190,7 +192,8 @@ static void weight_stochastic(const adamw_operands *o, const adamw_block *b, con
 	}
 }
 
-// weight_bnb adds and then decays, and rounds after both. What is no number stays as it was where state is codes.
+// weight_bnb adds, then decays, and rounds after both. If state is codes, a weight whose update is not finite stays as
+// it was.
 INLINE vec weight_bnb(const adamw_operands *o, vec w, vec u, dtype type) {
 	vec moved = stored(stored(vfma(vset(o->f.step_size), u, w), type) * o->f.decay_factor, type);
 	return o->x.m_scale ? vselect((vecint)(u == u), moved, w) : moved;
@@ -227,7 +230,7 @@ static void step_block(const adamw_operands *o, const adamw_block *b) {
 	int bnb = o->x.weight >= WEIGHT_BNB_F32;
 	if (o->x.m_scale) bnb ? state_bnb_codes(o, b, u) : state_codes(o, b, m, s, u);
 	else bnb ? state_bnb_f32(o, b, u) : state_f32(o, b, u);
-	switch (o->x.weight) { // each with its kind a constant
+	switch (o->x.weight) { // each with its kind as a constant
 	case WEIGHT_F32: weight_loop(o, b, u, WEIGHT_F32); break;
 	case WEIGHT_BF16: weight_loop(o, b, u, WEIGHT_BF16); break;
 	case WEIGHT_MASTER: weight_loop(o, b, u, WEIGHT_MASTER); break;
@@ -243,9 +246,9 @@ static void step_block(const adamw_operands *o, const adamw_block *b) {
 	if (o->x.m_scale && !bnb) keep_codes(o, b, m, s);
 }
 
-// fetch asks for the block that is three behind the one at p, of elements of each bytes. It may lie beyond the end. Left alone,
-// processors see late that streams of bytes go on.
-INLINE void fetch(const void *p, int64_t each) {
+// prefetch prefetches the quantization block that is three after the one at p, of elements of each bytes. It may be
+// beyond the end. By themselves, processors notice late that streams of bytes continue.
+INLINE void prefetch(const void *p, int64_t each) {
 	uintptr_t at = (uintptr_t)p + 3 * QUANT_BLOCK * each;
 	for (const uintptr_t end = at + QUANT_BLOCK * each; at < end; at += QUANT_BLOCK)
 		for (int i = 0; i < QUANT_BLOCK; i += 64) __builtin_prefetch((const void *)(at + i));
@@ -258,21 +261,22 @@ static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = lo; i < hi; i += QUANT_BLOCK) {
 		const char *from = (char *)x->g + i * gradient;
 		int64_t n = hi - i;
-		float g[QUANT_BLOCK]; // a gradient in BF16, or what is at the end of the tensor
+		float g[QUANT_BLOCK]; // a BF16 gradient, or the end of the tensor
 		if (x->half_gradient)
 			for (int64_t j = 0; j < (n < QUANT_BLOCK ? n : QUANT_BLOCK); j++) g[j] = bf16_to_f32(((const uint16_t *)from)[j]);
 		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->master + i * master,
 			x->half_gradient ? g : (const float *)from, (float *)x->m_scale + i / QUANT_BLOCK, (float *)x->v_scale + i / QUANT_BLOCK, i};
 		if (n >= QUANT_BLOCK) {
-			fetch(from, gradient);
-			fetch(b.w, w);
-			fetch(b.m, state);
-			fetch(b.v, state);
-			fetch(b.master, master);
+			prefetch(from, gradient);
+			prefetch(b.w, w);
+			prefetch(b.m, state);
+			prefetch(b.v, state);
+			prefetch(b.master, master);
 			step_block(o, &b);
 			continue;
 		}
-		// The end of the tensor, with what bitsandbytes takes for the elements beyond: their m enters the largest.
+		// The end of the tensor, with the values that bitsandbytes takes for the elements beyond: their m counts for the
+		// maximum.
 		float fw[QUANT_BLOCK] = {0}, m[QUANT_BLOCK] = {0}, v[QUANT_BLOCK] = {0}, more[QUANT_BLOCK] = {0};
 		if (x->m_scale) memset(m, x->weight >= WEIGHT_BNB_F32 ? 128 : 127, sizeof m);
 		adamw_block end = {(char *)fw, (char *)m, (char *)v, (char *)more, g, b.m_scale, b.v_scale, i};

@@ -5,7 +5,7 @@
 typedef struct {
 	const void *x;
 	int64_t count, block;
-	double *sums; // one a block
+	double *sums; // one per range of elements
 } squares_operands;
 
 #define EACH_LEVEL "ops_optim_squares.c"
@@ -21,7 +21,7 @@ static int64_t block_of(int64_t n) {
 	return block > min_size ? block : min_size;
 }
 
-// SumSquares is Σ x² in float64.
+// SumSquares returns Σ x² in float64.
 double cpu_sum_squares(tensor x) {
 	double sums[MAX_BLOCKS];
 	int64_t n = length(x), block = block_of(n), blocks = (n + block - 1) / block;
@@ -32,7 +32,7 @@ double cpu_sum_squares(tensor x) {
 	return sum;
 }
 
-// Read reads a large tensor, but for its end, and does nothing with it: how fast memory can be read.
+// Read reads a large tensor, except its end, and does nothing with it: it shows how fast memory can be read.
 void cpu_read(tensor x) {
 	double sums[MAX_BLOCKS];
 	int64_t n = length(x) * size_of(x.type) / 4, block = block_of(n);
@@ -48,7 +48,7 @@ void cpu_read(tensor x) {
 
 typedef double doubles __attribute__((vector_size(4 * VLEN)));
 
-// add_squares adds those of both halves of x in float64.
+// add_squares adds the squares of both halves of x in float64.
 INLINE void add_squares(doubles s[2], vec x) {
 #if VLEN == 16
 	doubles a = (doubles)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x));
@@ -63,8 +63,8 @@ INLINE void add_squares(doubles s[2], vec x) {
 	s[1] += b * b;
 }
 
-// Squares are added up in float64, in the lanes of eight vectors, so that no sum waits for the one before it. A block's
-// total is what they hold in the end, lane after lane.
+// The squares are added in float64, in the lanes of eight vectors, so that no sum waits for the one before it. The
+// total is the sum of these lanes, in order.
 BODY(sum_squares, squares_operands) {
 	enum { SUMS = 4 };
 	for (int64_t b = lo; b < hi; b++) {
@@ -82,7 +82,7 @@ BODY(sum_squares, squares_operands) {
 }
 BOTH_TYPES(sum_squares)
 
-// The plainest thing that reads everything: what the sum of squares is measured by.
+// The simplest loop that reads everything, to compare the sum of squares with.
 static void AT_LEVEL(read_all)(void *arg, int64_t lo, int64_t hi) {
 	const squares_operands *o = arg;
 	for (int64_t b = lo; b < hi; b++) {

@@ -1,7 +1,7 @@
-// Rows that are copied, and added to others; kernels/rows.go and embedding.go have the formulas.
+// Copying rows, and adding rows to others; kernels/rows.go and embedding.go have the formulas.
 #include "ops.h"
 
-// Rows that are copied from one matrix to another; index are those of the larger one.
+// Rows to copy from one matrix to another; index holds rows of the larger one.
 typedef struct {
 	char *to;
 	const char *from;
@@ -14,14 +14,14 @@ static void gather(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = lo; i < hi; i++) memcpy(o->to + i * o->bytes, o->from + o->index[i] * o->bytes, (size_t)o->bytes);
 }
 
-// Gather is y[i] = x[index[i]], of whole rows.
+// Gather computes y[i] = x[index[i]], for whole rows.
 void cpu_gather(tensor y, tensor x, tensor index) {
 	int64_t n = length(index), bytes = x.cols * size_of(x.type);
 	row_copies o = {(char *)y.at, (char *)x.at, (int32_t *)index.at, n, 0, bytes};
 	cpu_parallel(gather, &o, n, grain(2 * bytes));
 }
 
-// Item i writes row index[i] and the zeros before it, from the index before on; item n the zeros behind the last.
+// Item i writes row index[i] and the zeros before it, from the index before on; item n writes the zeros after the last.
 static void scatter(void *arg, int64_t lo, int64_t hi) {
 	const row_copies *o = arg;
 	for (int64_t i = lo; i < hi; i++) {
@@ -31,7 +31,7 @@ static void scatter(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-// Scatter is dx[index[i]] = dy[i], of whole rows, and zero elsewhere. index increases.
+// Scatter computes dx[index[i]] = dy[i], for whole rows, and zero elsewhere. index increases.
 void cpu_scatter(tensor dx, tensor dy, tensor index) {
 	int64_t n = length(index), bytes = dx.cols * size_of(dx.type);
 	row_copies o = {(char *)dx.at, (char *)dy.at, (int32_t *)index.at, n, dx.rows, bytes};
@@ -47,7 +47,7 @@ typedef struct {
 	dtype type; // of dy
 } embedding_gradient;
 
-// Each task has some columns to itself, and goes through all rows in their order.
+// Each task has some columns to itself, and processes all rows in their order.
 static void embedding_backward(void *arg, int64_t lo, int64_t hi) {
 	const embedding_gradient *o = arg;
 	for (int64_t r = 0; r < o->rows; r++) {
@@ -66,7 +66,7 @@ static void embedding_backward(void *arg, int64_t lo, int64_t hi) {
 	}
 }
 
-// EmbeddingBackward is dtable[ids[r]] += dy[r] where the id is not pad.
+// EmbeddingBackward computes dtable[ids[r]] += dy[r] for ids other than pad.
 void cpu_embedding_backward(tensor dtable, tensor dy, tensor ids, int64_t pad) {
 	int64_t rows = length(ids), dim = dtable.cols;
 	embedding_gradient o = {(float *)dtable.at, (void *)dy.at, (int32_t *)ids.at, rows, dim, (int32_t)pad, dy.type};

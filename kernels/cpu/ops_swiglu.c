@@ -1,4 +1,4 @@
-// SwiGLU, whole and in the steps that it is made of; kernels/swiglu.go has the formulas.
+// SwiGLU, fused and in steps; kernels/swiglu.go has the formulas.
 #ifndef LEVEL
 #include "ops.h"
 
@@ -11,21 +11,21 @@ TASKS(silu_backward);
 TASKS(swiglu);
 TASKS(swiglu_backward);
 
-// Mul is y = a · b, element by element.
+// Mul computes y = a · b, element by element.
 void cpu_mul(matrix y, matrix a, matrix b) { each_row(mul, (elements){.y = y, .a = a, .b = b}, 3); }
 
-// SiLU is y = x / (1 + e⁻ˣ).
+// SiLU computes y = x / (1 + e⁻ˣ).
 void cpu_silu(matrix y, matrix x) { each_row(silu, (elements){.y = y, .a = x}, 2); }
 
-// SiLUBackward is dx = dy · silu′(x).
+// SiLUBackward computes dx = dy · silu′(x).
 void cpu_silu_backward(matrix dx, matrix dy, matrix x) {
 	each_row(silu_backward, (elements){.y = dx, .a = x, .dy = dy}, 3);
 }
 
-// SwiGLU is y = silu(gate) · up.
+// SwiGLU computes y = silu(gate) · up.
 void cpu_swiglu(matrix y, matrix gate, matrix up) { each_row(swiglu, (elements){.y = y, .a = gate, .b = up}, 3); }
 
-// SwiGLUBackward is the gradient of SwiGLU.
+// SwiGLUBackward computes the gradient of SwiGLU.
 void cpu_swiglu_backward(matrix dgate, matrix dup, matrix dy, matrix gate, matrix up) {
 	each_row(swiglu_backward, (elements){.y = dgate, .y2 = dup, .a = gate, .b = up, .dy = dy}, 5);
 }

@@ -6,14 +6,14 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-// A job is published in one word: its number above, the pieces that nobody has claimed yet below. A thread that has
-// claimed a piece knows that the job cannot end before the piece is done, so it may read the rest of the job after the
-// claim. A thread that wakes too late finds nothing to claim, and nobody waits for it: on a busy machine the job is
-// finished by whoever runs.
+// A job is published in one word: its number in the upper half, the number of unclaimed chunks in the lower. A thread
+// that has claimed a chunk knows that the job cannot end before the chunk is done, so it may read the rest of the job
+// after the claim. A thread that wakes up too late finds nothing to claim, and no one waits for it: on a busy machine
+// the job is finished by whichever threads run.
 static _Atomic uint64_t board;
 static cpu_task job_fn;
 static void *job_arg;
-static int64_t job_items, job_grain, job_pieces;
+static int64_t job_items, job_grain, job_chunks;
 static _Atomic int64_t job_done;
 
 static pthread_mutex_t one_job = PTHREAD_MUTEX_INITIALIZER;
@@ -21,12 +21,12 @@ static pthread_mutex_t bed = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t alarm_clock = PTHREAD_COND_INITIALIZER;
 static _Atomic int sleepers;
 static _Atomic int threads = 1;
-static int started = 1; // threads there are, the caller counted
+static int started = 1; // number of threads, including the caller
 
 static __thread int in_task;
 static __thread int number;
 
-// A worker looks for the next job for about 50 µs before it sleeps: waking a sleeper costs about as much, and the
+// A worker looks for the next job for about 50 µs before it sleeps: waking a sleeper takes about as long, and the
 // operations of a small model follow each other faster than that.
 enum { LOOKS = 2000 };
 
@@ -38,14 +38,15 @@ static inline void rest(void) {
 #endif
 }
 
-// work claims and does pieces until none is left.
+// work claims and executes chunks until none is left.
 static void work(void) {
 	uint64_t seen = atomic_load(&board);
 	while ((uint32_t)seen > 0) {
-		// Looked at before every claim: if the claim succeeds, the number of threads has been this since before the job began.
+		// Checked before every claim: if the claim succeeds, the number of threads has been this since before the job
+		// started.
 		if (number >= atomic_load(&threads)) return;
 		if (!atomic_compare_exchange_weak(&board, &seen, seen - 1)) continue;
-		int64_t lo = (job_pieces - (int64_t)(uint32_t)seen) * job_grain;
+		int64_t lo = (job_chunks - (int64_t)(uint32_t)seen) * job_grain;
 		int64_t hi = lo + job_grain < job_items ? lo + job_grain : job_items;
 		in_task = 1;
 		job_fn(job_arg, lo, hi);
@@ -88,24 +89,24 @@ void cpu_parallel(cpu_task fn, void *arg, int64_t items, int64_t grain) {
 	if (items <= 0) return;
 	if (grain < 1) grain = 1;
 	while ((items + grain - 1) / grain > INT32_MAX) grain *= 2;
-	int64_t pieces = (items + grain - 1) / grain;
-	if (pieces == 1 || in_task || atomic_load(&threads) == 1 || pthread_mutex_trylock(&one_job) != 0) {
+	int64_t chunks = (items + grain - 1) / grain;
+	if (chunks == 1 || in_task || atomic_load(&threads) == 1 || pthread_mutex_trylock(&one_job) != 0) {
 		alone(fn, arg, items, grain);
 		return;
 	}
-	job_fn = fn, job_arg = arg, job_items = items, job_grain = grain, job_pieces = pieces;
+	job_fn = fn, job_arg = arg, job_items = items, job_grain = grain, job_chunks = chunks;
 	atomic_store(&job_done, 0);
 	uint64_t before = atomic_load(&board);
-	atomic_store(&board, ((before >> 32) + 1) << 32 | (uint64_t)pieces);
+	atomic_store(&board, ((before >> 32) + 1) << 32 | (uint64_t)chunks);
 	if (atomic_load(&sleepers) > 0) {
 		pthread_mutex_lock(&bed);
 		pthread_cond_broadcast(&alarm_clock);
 		pthread_mutex_unlock(&bed);
 	}
 	work();
-	for (int looks = 0; atomic_load(&job_done) < pieces; looks++) {
+	for (int looks = 0; atomic_load(&job_done) < chunks; looks++) {
 		if (looks < LOOKS) rest();
-		else sched_yield(); // whoever has the last piece may wait for this core
+		else sched_yield(); // the thread with the last chunk may wait for this core
 	}
 	pthread_mutex_unlock(&one_job);
 }

@@ -1,5 +1,5 @@
-// Vectors of VLEN floats, as wide as the level's registers, in the vector extensions that gcc and clang share: + - * / and
-// comparisons work on them as on floats. each_level.h includes this once a level; intrinsics stand only where the
+// Vectors of VLEN floats, as wide as the level's registers, in the vector extensions that gcc and clang share: + - * /
+// and comparisons work on them as on floats. each_level.h includes this once per level. Intrinsics are used only if the
 // compilers would not find the instruction.
 
 #ifndef RESTYLE_VEC_H
@@ -19,7 +19,7 @@ typedef uint16_t vh8 __attribute__((vector_size(16)));
 typedef uint16_t vh16 __attribute__((vector_size(32)));
 
 #define vec PASTE(v, VLEN)     // floats
-#define vecint PASTE(vi, VLEN) // int32; what comparisons give: -1 where true
+#define vecint PASTE(vi, VLEN) // int32; comparisons yield -1 for true
 #define vecuns PASTE(vu, VLEN) // uint32
 #define vechalf PASTE(vh, VLEN) // bits of bfloat16
 
@@ -48,7 +48,7 @@ typedef uint16_t vh16 __attribute__((vector_size(32)));
 #define vexp2 AT_LEVEL(vexp2)
 #define vexp2_rough AT_LEVEL(vexp2_rough)
 
-// bf16_to_f32 and f32_to_bf16 are one element's conversion; the second rounds to nearest, ties to even.
+// bf16_to_f32 and f32_to_bf16 convert one element; the second rounds to nearest, ties to even.
 INLINE float bf16_to_f32(uint16_t h) {
 	uint32_t u = (uint32_t)h << 16;
 	float f;
@@ -89,10 +89,10 @@ INLINE vec vload_bf16(const uint16_t *p) {
 #endif
 }
 
-// vselect is a where mask is -1 and b where it is 0.
+// vselect returns a where mask is -1, and b where it is 0.
 INLINE vec vselect(vecint mask, vec a, vec b) { return (vec)((mask & (vecint)a) | (~mask & (vecint)b)); }
 
-// vround_bf16 rounds to nearest, ties to even. A NaN stays one. (The instruction takes subnormals for zeros.)
+// vround_bf16 rounds to nearest, ties to even. A NaN stays one. (The instruction treats subnormals as zeros.)
 INLINE vechalf vround_bf16(vec x) {
 #if BF16_DOT
 	return (vechalf)_mm512_cvtneps_pbh((__m512)x);
@@ -117,7 +117,7 @@ INLINE void vstore_bf16(uint16_t *p, vec x) {
 	memcpy(p, &h, sizeof h);
 }
 
-// The first n lanes alone, 0 to VLEN of them; the others load as 0 and are not stored.
+// Only the first n lanes, 0 to VLEN; the others load as 0 and are not stored.
 INLINE vec vload_part(const float *p, int64_t n) {
 #if VLEN == 16
 	return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
@@ -156,7 +156,7 @@ INLINE void vstore_bf16_part(uint16_t *p, vec x, int64_t n) {
 #endif
 }
 
-// vmax and vmin give b where a is NaN, and b where b is.
+// vmax and vmin return b where a is NaN, and b where b is.
 INLINE vec vmax(vec a, vec b) {
 #if VLEN == 16
 	return (vec)_mm512_max_ps((__m512)a, (__m512)b);
@@ -204,7 +204,7 @@ INLINE float vsum(vec x) {
 #endif
 }
 
-// vhmax is the largest lane. What it is when there is a NaN is not defined.
+// vhmax returns the largest lane. Its result is undefined if there is a NaN.
 INLINE float vhmax(vec x) {
 #if VLEN == 16
 	return _mm512_reduce_max_ps((__m512)x);
@@ -215,7 +215,7 @@ INLINE float vhmax(vec x) {
 #endif
 }
 
-// vnearest is the nearest whole number, ties to even, for |x| < 2²²: beyond 1.5·2²³ floats have no fractions.
+// vnearest returns the nearest integer, ties to even, for |x| < 2²²: beyond 1.5·2²³ floats have no fractions.
 INLINE vec vnearest(vec x) {
 #if VLEN == 16
 	return (vec)_mm512_roundscale_ps((__m512)x, 0);
@@ -225,7 +225,7 @@ INLINE vec vnearest(vec x) {
 #endif
 }
 
-// vpow2 is x·2ⁿ for whole n, -252 to 252. In two steps, as 2ⁿ itself may not be a float.
+// vpow2 returns x·2ⁿ for integers n from -252 to 252, in two steps, because 2ⁿ itself may not be a float.
 INLINE vec vpow2(vec x, vec n) {
 #if VLEN == 16
 	return (vec)_mm512_scalef_ps((__m512)x, (__m512)n);
@@ -236,8 +236,8 @@ INLINE vec vpow2(vec x, vec n) {
 #endif
 }
 
-// vexp is e^x, off by less than 2 ulp: with n = x·log₂e rounded, e^x = 2ⁿ·e^r, |r| ≤ ln 2 / 2. It overflows to +inf and
-// underflows gradually to 0; a NaN stays one.
+// vexp returns e^x, off by less than 2 ulp: with n = x·log₂e rounded, e^x = 2ⁿ·e^r, |r| ≤ ln 2 / 2. It overflows to
+// +inf and underflows gradually to 0; a NaN stays one.
 INLINE vec vexp(vec x) {
 	x = vmin(vset(89.0f), vmax(vset(-104.0f), x)); // 2ⁿ outside of these is inf or 0 anyway
 	vec n = vnearest(x * 0x1.715476p+0f);
@@ -252,7 +252,7 @@ INLINE vec vexp(vec x) {
 	return vpow2(p, n);
 }
 
-// vexp2 is 2^x, off by less than 2 ulp, exact for whole x. Overflow, underflow and NaN as vexp.
+// vexp2 returns 2^x, off by less than 2 ulp, exact for integers x. Overflow, underflow and NaN as in vexp.
 INLINE vec vexp2(vec x) {
 	x = vmin(vset(130.0f), vmax(vset(-152.0f), x));
 	vec n = vnearest(x);
@@ -266,7 +266,8 @@ INLINE vec vexp2(vec x) {
 	return vpow2(p, n);
 }
 
-// vexp2_rough is 2^x for x < 128 with a relative error of 4e-6, for results that become bfloat16; exact for whole x.
+// vexp2_rough returns 2^x for x < 128 with a relative error of 4e-6, for results that become bfloat16; exact for
+// integers x.
 INLINE vec vexp2_rough(vec x) {
 	x = vmax(vset(-152.0f), x);
 	vec n = vnearest(x);
