@@ -1,8 +1,8 @@
-// A step of AdamW, over all blocks of a list of tensors. The formulas are in adamw.go. A warp has a block of QUANT_BLOCK
-// elements; the largest of its moments is found among the lanes' registers, so that everything is read once.
+// A step of AdamW over all quantization blocks of a list of tensors. The formulas are in adamw.go. Each warp has one
+// quantization block; it finds the largest moment among its lanes' registers, so that everything is read once.
 //
 //   WEIGHT          what the step does with the weight: one of the numbers below
-//   CODES           1: moments are codes of 8 bits, 0: they are F32
+//   CODES           1: moments are 8-bit codes, 0: they are F32
 //   G_F32 or G_BF16 the type of gradients
 #include "codes.cuh"
 #include "block.cuh"
@@ -25,17 +25,17 @@ typedef float Moment;
 #endif
 typedef Words<WEIGHT == 3 ? 1 : 4>::type Master; // a residual or, as its bits, a master
 
-// A Range is a tensor of the list, or a part of one.
+// A Range is a tensor of the list, or part of one.
 struct Range {
 	T *w;
 	const Gradient *g;
 	Moment *m, *v;
 	float *mScale, *vScale;
 	Master *master;
-	long long first;      // which of the tensor's elements is its first
-	unsigned begin, end;  // its blocks among those of the list
-	unsigned whole, last; // how many blocks are moved in vectors, and how many elements the last block has
-	int number, decays;   // of the tensor; whether weights decay
+	long long first;      // index of its first element within the tensor
+	unsigned begin, end;  // its quantization blocks among those of the list
+	unsigned whole, last; // number of quantization blocks updated in vectors, and elements of the last one
+	int number, decays;   // the tensor's number; whether its weights decay
 };
 static_assert(sizeof(Range) == 88, "adamw.go says how much memory a list takes");
 
@@ -51,22 +51,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 		(unsigned)(n - (long long)(blocks - 1) * QUANT_BLOCK), number, decays};
 }
 
-// Factors are the same for all elements: cpu.AdamWFactors has them too.
+// Factors are the same for all elements; they are those of cpu.AdamWFactors.
 struct Factors {
 	float gradScale, decayFactor, beta1, oneMinusBeta1, beta2, oneMinusBeta2, stepSize, root, eps, gainM, gainRoot, sqrtBeta2;
 	unsigned seed[2];
 };
 
-// A Part is what a lane has of a block: moments as numbers, and what the weights are to lose; for bitsandbytes a multiple of what
-// they gain, or no number where they stay.
+// A Part is a lane's part of a quantization block: the moments as numbers, and what to subtract from the weights; for
+// bitsandbytes a multiple of what to add to them, or NaN where they stay as they are.
 struct Part {
-	float m[EACH], v[EACH], u[EACH]; // v: its root where that is coded
+	float m[EACH], v[EACH], u[EACH]; // v: √v if it is coded
 };
 
-// mine is where a lane's part of a block begins.
+// mine returns where a lane's part of a quantization block starts.
 template <typename E> inline E *mine(E *x, unsigned block) { return x + (unsigned long long)block * QUANT_BLOCK + 4 * lane(); }
 
-// count is how many of a block's elements there are from the lane's first on.
+// count returns how many of a quantization block's elements exist from the lane's first on.
 inline int count(const Range &r, unsigned block) {
 	return (int)(r.begin + block + 1 < r.end ? QUANT_BLOCK : r.last) - 4 * lane();
 }
@@ -109,7 +109,7 @@ template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsign
 	return x;
 }
 
-// keep codes the moments.
+// keep codes and stores the moments.
 template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned block, int count) {
 #if CODES
 	const float mScale = largest(x.m), vScale = largest<false>(x.v);
@@ -117,14 +117,15 @@ template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned b
 	if constexpr (BNB) {
 #pragma unroll
 		for (int i = 0; i < EACH; i++) {
-			// What its search makes of 0/0; and a code whose sign is not m's gives way to its neighbour, upwards where m is more than zero.
+			// The result of its search for 0/0; and a code whose sign is not m's is replaced by its neighbor, the next higher
+			// one if m is positive.
 			if (mScale == 0) m.at(i) = 0;
 			if ((m.at(i) < 127) != (__float_as_uint(x.m[i]) >> 31)) m.at(i) += x.m[i] > 0 ? 1 : -1;
 		}
 	}
 	write<WHOLE>(mine(r.m, block), count, m);
 	write<WHOLE>(mine(r.v, block), count, vMap.encode(x.v, vScale));
-	__syncwarp(); // all have read the scales
+	__syncwarp(); // all lanes have read the scales
 	if (lane() == 0) {
 		r.mScale[block] = mScale;
 		r.vScale[block] = vScale;
@@ -132,8 +133,8 @@ template <bool WHOLE> inline void keep(const Range &r, const Part &x, unsigned b
 #endif
 }
 
-// mixed is 32 bits that look random, of a number i: two rounds of a multiplicative hash, each with a key of its own. Counters
-// need no state, and no order.
+// mixed returns 32 pseudorandom bits for a number i: two rounds of a multiplicative hash, each with its own key.
+// Counters need neither state nor order.
 inline unsigned mixed(unsigned i, const unsigned (&seed)[2]) {
 #pragma unroll
 	for (int k = 0; k < 2; k++) {
@@ -161,15 +162,15 @@ inline float rounded(float x) {
 	return value(out[0]);
 }
 
-// upper is four weights of the upper halves of words.
+// upper returns four weights made of the upper halves of words.
 inline Vec<bf16, 4> upper(const unsigned *x) {
 	Vec<bf16, 4> v;
 	v.words[0] = {permute(x[0], x[1], 0x7632), permute(x[2], x[3], 0x7632)};
 	return v;
 }
 
-// weights takes u from the weights, in each form as the CPU does, where more is said. W and B have the compiler leave out what is
-// of other types.
+// weights updates the weights by u, in each form as on the CPU, where comments explain more. W and B let the compiler
+// omit code for other types.
 template <bool WHOLE, typename W = T, typename B = Master>
 inline void weights(const Range &r, const Factors &f, const Part &x, unsigned block, int count) {
 	Elements<W> w;
@@ -185,13 +186,13 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 			if (CODES && x.u[i] != x.u[i]) to[i] = from;
 			continue;
 		}
-		if constexpr (WEIGHT == WEIGHT_SPLIT8) // a residual and 128 is not below zero
+		if constexpr (WEIGHT == WEIGHT_SPLIT8) // residual plus 128 is not negative
 			from = __uint_as_float((__float_as_uint(from) | (master.at(i) ^ 0x80) << 8) - 0x8000);
 		to[i] = fmaf(from, f.decayFactor, -x.u[i]);
 		sum += to[i];
 	}
 	if constexpr (WEIGHT == WEIGHT_SPLIT8 || WEIGHT == WEIGHT_STOCHASTIC) {
-		if (sum != sum) { // a NaN may be among them: no carry may make it another number
+		if (sum != sum) { // one of them may be NaN: no carry may turn it into another number
 #pragma unroll
 			for (int i = 0; i < EACH; i++) to[i] = to[i] != to[i] ? __uint_as_float(0x7FC00000) : to[i];
 		}
@@ -203,11 +204,11 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 			const int j = i + EACH / 2;
 			bits[i] = __float_as_uint(to[i]);
 			bits[j] = __float_as_uint(to[j]);
-			if constexpr (WEIGHT == WEIGHT_STOCHASTIC) { // a number of 32 bits is enough for two, one of either half
+			if constexpr (WEIGHT == WEIGHT_STOCHASTIC) { // a 32-bit number serves two elements, one of either half
 				const unsigned random = mixed((unsigned)first + 4 * lane() + element(i), seed);
 				bits[i] += random & 0xFFFF;
 				bits[j] += random >> 16;
-			} else { // to 24 bits, ties to even, with half of the weight's last: that flips the residual's highest bit
+			} else { // to 24 bits, ties to even, plus half of the weight's last bit: that flips the residual's high bit
 				bits[i] += 0x807F + (bits[i] >> 8 & 1);
 				bits[j] += 0x807F + (bits[j] >> 8 & 1);
 			}
@@ -240,11 +241,11 @@ template <bool WHOLE> inline void step(const Range &r, const Factors &f, unsigne
 	keep<WHOLE>(r, x, block, count);
 }
 
-// An Ahead brings what a warp reads of a block near, into the level 2 cache, while it still computes the one before: each lane has
-// a line of one of the range's arrays.
+// An Ahead prefetches what a warp will read of its next quantization block into the L2 cache, while the warp still
+// computes the current one: each lane has a line of one of the range's arrays.
 struct Ahead {
 	const char *line;
-	unsigned size; // of a block in that array
+	unsigned size; // of a quantization block in that array
 
 	Ahead(const Range &r) {
 		int i = lane();
@@ -266,8 +267,8 @@ struct Ahead {
 	}
 };
 
-// adamw takes the step, unless control says that there is none, for all blocks of the ranges of a list. Warps go through them in
-// strides of the grid. Seed is that of the step: tensors have their own of it.
+// adamw takes the step, unless control says not to, for all quantization blocks of the ranges of a list. Warps process
+// them in strides of the grid. seed is that of the step; tensors derive their own from it.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3)
 	adamw(const Range *list, int blocks, const double *control, double gradScale, double oneMinusBeta1, double sqrtOneMinusBeta2, float decayFactor,
 		float beta1, float beta2, float oneMinusBeta1f, float oneMinusBeta2, float sqrtBeta2, float stepSize, float root, float eps, long long seed) {
@@ -297,10 +298,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3)
 	}
 }
 
-// adamw_squares leaves in sums what each block of threads adds to the sum of the squares of a list's gradients. A warp takes a few
-// neighbouring blocks at a time, so that enough is under way.
+// adamw_squares stores in sums what each thread block adds to the sum of squares of a list's gradients. A warp reads a
+// few adjacent quantization blocks at a time, to have enough loads in flight.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) adamw_squares(double *sums, const Range *list, int blocks) {
-	constexpr int WIDE = 16 / sizeof(Gradient), VECTORS = 8; // elements of a vector, and how many a lane has under way
+	constexpr int WIDE = 16 / sizeof(Gradient), VECTORS = 8; // elements of a vector, and vectors in flight per lane
 	constexpr unsigned AT_ONCE = 32 * WIDE * VECTORS / QUANT_BLOCK;
 	double sum[2] = {};
 	auto add = [&](float x, int i) { sum[i % 2] += (double)x * x; };

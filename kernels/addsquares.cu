@@ -1,13 +1,13 @@
-// The sum of squares. The formula is in addsquares.go. WIDTH follows from where x begins: the elements behind the last vector are
-// read one by one.
+// The sum of squares. The formula is in addsquares.go. WIDTH depends on the alignment of x; the elements after the last
+// vector are read one by one.
 #include "common.cuh"
 #include "block.cuh"
 
-constexpr int AT_ONCE = 8; // vectors that a thread has under way: their latency is what limits the speed
+constexpr int AT_ONCE = 8; // vectors in flight per thread: their latency limits the speed
 
 inline double square(float x) { return (double)x * x; }
 
-// add_squares leaves each block's share of the sum in sums.
+// add_squares stores each thread block's share of the sum in sums.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) add_squares(double *sums, const T *x, long long n) {
 	const long long vectors = n / WIDTH, stride = (long long)gridDim.x * BLOCK_DIM;
 	double sum[2] = {};

@@ -1,15 +1,15 @@
-// The choice of a token.
+// Choosing a token.
 #include "common.cuh"
 #include "block.cuh"
 
 struct Best {
 	float value;
 	int at;      // -1: none
-	int broken;  // 1: an element is no number, or +infinity
+	int broken;  // 1: an element is NaN or +infinity
 };
 
-// choose_next puts into next[0] which of n logits is the highest, the first of equal ones, or -1 if one is NaN or +infinity, or all
-// are -infinity, and adds 1 to next[1]. There is one block.
+// choose_next sets next[0] to the index of the highest of n logits, the first of equal ones, or to -1 if one is NaN or
+// +infinity, or all are -infinity. It adds 1 to next[1]. There is one thread block.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) choose_next(int *next, const float *logits, int n) {
 	Best best = {-INFINITY, -1, 0};
 #pragma unroll 8

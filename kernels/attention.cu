@@ -1,14 +1,16 @@
-// Attention and its gradient for any type and head dimension. The formulas are in attention.go. DIM is that of a head.
+// Attention and its gradient for any type and head dimension. The formulas are in attention.go. DIM is the head
+// dimension.
 //
-// A warp has one row of one head: a query, or in attention_backward_kv a key. It goes through the rows that this one sees, or is
-// seen by, 32 at a time: a product and a weight for each lane, and then some columns of the sum over all 32 for each.
+// A warp has one row of one head: a query, or in attention_backward_kv a key. It processes the rows that this row sees,
+// or that see it, 32 at a time: first a product and a weight per lane, then some columns of the sum over all 32 per
+// lane.
 #include "common.cuh"
 
 constexpr int WARPS = BLOCK_DIM / 32;
-constexpr int EACH = (DIM + 31) / 32; // columns of a lane
+constexpr int EACH = (DIM + 31) / 32; // columns per lane
 
-// dot is a product of two heads' rows. Its terms are added in one order, so the backward pass sees the very scores of the forward
-// pass, however large they are.
+// dot returns the product of two rows of heads. It always adds its terms in the same order, so the backward pass gets
+// exactly the scores of the forward pass, however large they are.
 inline float dot(const T *a, const T *b) {
 	float sum = 0;
 #pragma unroll 4
@@ -20,15 +22,15 @@ inline float dot(const T *a, const T *b) {
 	return sum;
 }
 
-// A Sequence is the rows of one.
+// A Sequence is the range of rows of a sequence.
 struct Sequence {
 	int begin, end;
 };
 
-// sequence is the one that a row is in: of those that begin at offsets, or of one alone where there are none.
+// sequence returns the sequence of a row: one of those that start at offsets, or the only one if there are no offsets.
 inline Sequence sequence(int row, const int *offsets, int sequences, int rows) {
 	if (!offsets) return {0, rows};
-	int lo = 0, hi = sequences; // the last that does not begin behind the row
+	int lo = 0, hi = sequences; // the last sequence that does not start after the row
 	while (hi - lo > 1) {
 		const int middle = (lo + hi) / 2;
 		if (offsets[middle] <= row) lo = middle;
@@ -37,7 +39,7 @@ inline Sequence sequence(int row, const int *offsets, int sequences, int rows) {
 	return {offsets[lo], offsets[lo + 1]};
 }
 
-// maximum and sum are those of all lanes' values, and give all of them the same.
+// maximum and sum combine all lanes' values, and return the result to all of them.
 inline float maximum(float x) {
 #pragma unroll
 	for (int i = 1; i < 32; i *= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, i));
@@ -49,7 +51,7 @@ inline float sum(float x) {
 	return x;
 }
 
-// accumulate adds to a lane's columns n rows, each times its weight.
+// accumulate adds n rows, each times its weight, to a lane's columns.
 inline void accumulate(float (&out)[EACH], const float *weights, const T *rows, int stride, int n) {
 	const int lane = threadIdx.x % 32;
 	for (int i = 0; i < n; i++) {
@@ -73,8 +75,8 @@ inline void write(T *row, const float (&out)[EACH], float scale) {
 	}
 }
 
-// attention has queries whose rows lie qRow elements apart, and keys and values whose rows lie kvRow apart: ahead of them before
-// the first query's own. lse is no address where nobody wants it.
+// attention has queries whose rows are qRow elements apart, and keys and values whose rows are kvRow apart: ahead of
+// them before the first query's own. lse is NULL if it is not wanted.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention(T *y, float *lse, const T *q, const T *k, const T *v, const int *offsets, int sequences, int rows, int qRow, int kvRow,
 	          int share, int ahead, int window, int causal, float scale) {
@@ -108,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	if (lse && lane == 0) lse[(long long)head * rows + row] = top + logf(total);
 }
 
-// attention_backward_q is the gradient of the queries.
+// attention_backward_q computes the gradient of the queries.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_backward_q(T *dq, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
 	                     const int *offsets, int sequences, int rows, int stride, int share, int window, int causal, float scale) {
@@ -138,7 +140,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	write(dq + at, out, scale);
 }
 
-// attention_backward_kv is the gradient of the keys and values, over all query heads that share them.
+// attention_backward_kv computes the gradients of the keys and values, over all query heads that share them.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_backward_kv(T *dk, T *dv, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
 	                      const int *offsets, int sequences, int rows, int stride, int share, int window, int causal, float scale) {

@@ -1,13 +1,13 @@
-// Attention of a single query to a cache. A block has BLOCK_DIM keys of one key head, and HEADS of the query heads that share it; what
-// the blocks of a head come to, attention_combine puts together. DIM is that of a head.
+// Attention of a single query to a KV cache. A thread block has BLOCK_DIM keys of one key head, and HEADS of the query
+// heads that share it; attention_combine combines the results of a head's thread blocks. DIM is the head dimension.
 #include "common.cuh"
 
-constexpr int PART = DIM + 2; // of a head and a block: the largest score, the sum of weights beside it, and of values
+constexpr int PART = DIM + 2; // of a head and a key block: the largest score, the sum of weights relative to it, and the sums of values
 
-// across combines what all threads of the block have, for each head, and gives all of them the same.
+// across combines the values of all threads of the block, for each head, and returns the result to all of them.
 template <typename F> inline void across(float (&x)[HEADS], F f) {
 	__shared__ float parts[HEADS][BLOCK_DIM / 32];
-	__syncthreads(); // nobody reads what an earlier call left
+	__syncthreads(); // all threads have read what an earlier call left
 #pragma unroll
 	for (int h = 0; h < HEADS; h++) {
 #pragma unroll
@@ -23,15 +23,15 @@ template <typename F> inline void across(float (&x)[HEADS], F f) {
 	}
 }
 
-// A Cached is n rows of a cache, which lie so many elements apart. The row of the query itself may be elsewhere.
+// A Cached is n rows of a cache, apart elements from one to the next. The query's own row may be elsewhere.
 struct Cached {
 	const T *rows;
-	int apart, own; // own is the number of the query's row, or less than 0
+	int apart, own; // own is the index of the query's row, or negative
 	const T *there;
 	const T *operator[](int i) const { return i == own ? there : rows + (long long)i * apart; }
 };
 
-// attend has HEADS queries, one behind the other, see n keys, BLOCK_DIM at most. parts is [heads, blocks, PART].
+// attend lets HEADS consecutive queries see n keys, at most BLOCK_DIM. parts is [heads, blocks, PART].
 inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float scale) {
 	__shared__ float weights[HEADS][BLOCK_DIM];
 	const int thread = threadIdx.x;
@@ -63,7 +63,7 @@ inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float sc
 		}
 	}
 
-	// Threads of a slice have the columns side by side; each slice has its share of the keys.
+	// The threads of a slice share the columns; each slice has its share of the keys.
 	constexpr int SLICES = BLOCK_DIM > VECTORS ? BLOCK_DIM / VECTORS : 1;
 	__shared__ float sums[SLICES][HEADS][WIDTH * (BLOCK_DIM < VECTORS ? BLOCK_DIM : VECTORS)];
 	const int slice = thread / VECTORS % SLICES;
@@ -101,7 +101,7 @@ inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float sc
 	}
 }
 
-// attention_decode has the query see keys first to last, of rows that lie kvRow elements apart.
+// attention_decode lets the query see keys first to last, of rows that are kvRow elements apart.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_decode(float *parts, const T *q, const T *k, const T *v, int first, int last, int kvRow, int share, float scale) {
 	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * BLOCK_DIM, n = min(BLOCK_DIM, last - from + 1);
@@ -111,8 +111,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attend(parts, q + head * DIM, {k, kvRow, -1, nullptr}, {v, kvRow, -1, nullptr}, n, scale);
 }
 
-// attention_next turns queries and the key of a token by its position, as rope.cu does, stores its key and value in the caches, and
-// has the queries see keys up to that position. There are blocks for as many keys as there will ever be while the grid is this one.
+// attention_next rotates the queries and the key of a token by its position, as rope.cu does, stores its key and value
+// in the KV cache, and lets the queries see the keys up to that position. The grid has thread blocks for the maximum
+// number of keys, because a graph keeps it.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_next(float *parts, const T *qkv, T *k, T *v, const int *position, const float *cos,
 	const float *sin, int heads, int kvHeads, int window, float scale) {
 	constexpr int HALF = DIM / 2;
@@ -136,7 +137,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_next(float *pa
 	__syncthreads();
 	k += kvHead * DIM;
 	v += kvHead * DIM;
-	if (own >= 0 && head % share == 0) { // of the blocks that have this key, one stores it
+	if (own >= 0 && head % share == 0) { // of the thread blocks that have this key, one stores it
 		for (int c = thread; c < DIM; c += BLOCK_DIM) {
 			k[(long long)last * kvRow + c] = key[c];
 			v[(long long)last * kvRow + c] = newValue[c];
@@ -148,8 +149,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_next(float *pa
 	attend(parts, q, {k, kvRow, own, key}, {v, kvRow, own, newValue}, min(BLOCK_DIM, last - from + 1), scale);
 }
 
-// attention_combine makes a head's row of its n parts, or, if there is a position, of as many of them as its keys have. A block has
-// one head.
+// attention_combine computes a head's row from its n parts, or, if there is a position, from as many as its keys have.
+// A thread block has one head.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_combine(T *y, const float *parts, int n, const int *position, int window) {
 	parts += (long long)blockIdx.x * n * PART;
 	if (position) {

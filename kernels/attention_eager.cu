@@ -1,11 +1,11 @@
-// The steps of attention whose scores lie in memory whole: those of a head are len rows of len. The formulas are in
-// attention_eager.go. A block has one row. What its query does not see has the weight 0.
+// The steps of unfused attention, whose scores are in memory: for each head, len rows of len. The formulas are in
+// attention_eager.go. A thread block has one row. Keys that its query does not see have weight 0.
 #include "common.cuh"
 
 struct Row {
 	long long at;           // its first vector
-	int vectors, lo, hi;    // how many it has, the first key that the query sees, and the first behind those
-	long long number, head; // of its value in a matrix [heads, len], and its head
+	int vectors, lo, hi;    // number of vectors, the first key that the query sees, and the first one after those
+	long long number, head; // index of its value in a matrix [heads, len], and its head
 };
 
 inline Row row(int len, int window, int causal) {
@@ -14,12 +14,12 @@ inline Row row(int len, int window, int causal) {
 	return {number * (len / WIDTH), len / WIDTH, window && i >= window ? i - window + 1 : 0, causal ? i + 1 : len, number, blockIdx.y};
 }
 
-// across combines what all threads of the block have, and gives all of them the same.
+// across combines the values of all threads of the block, and returns the result to all of them.
 template <typename F> inline float across(float x, F f) {
 	__shared__ float parts[BLOCK_DIM / 32];
 #pragma unroll
 	for (int i = 1; i < 32; i *= 2) x = f(x, __shfl_xor_sync(~0u, x, i));
-	__syncthreads(); // nobody reads what an earlier call left
+	__syncthreads(); // all threads have read what an earlier call left
 	if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
 	__syncthreads();
 	x = parts[0];
@@ -28,7 +28,7 @@ template <typename F> inline float across(float x, F f) {
 	return x;
 }
 
-// weigh stores what f makes of each score that is seen.
+// weigh stores f of each score that is seen.
 template <typename F> inline void weigh(T *weights, const float *scores, const Row &r, F f) {
 	for (int k = threadIdx.x; k < r.vectors; k += BLOCK_DIM) {
 		const int j = k * WIDTH;
@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	weigh(weights, scores, r, [&](float s) { return expf(s * scale - rowMax) / total; });
 }
 
-// attention_softmax_from_lse makes weights of the scores and lse.
+// attention_softmax_from_lse computes weights from the scores and lse.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_softmax_from_lse(T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	weigh(weights, scores, r, [&](float s) { return expf(s * scale - of); });
 }
 
-// attention_softmax_backward turns weights into gradients of scores, given those of the weights.
+// attention_softmax_backward turns weights into gradients of scores, given the gradients of the weights.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_softmax_backward(T *weights, const float *delta, const float *gradients, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);

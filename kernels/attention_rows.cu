@@ -1,7 +1,8 @@
-// What attention does with rows besides. DIM is that of a head, or of what is stored.
+// Other row operations of attention. DIM is the head dimension, or the length of the rows to store.
 #include "common.cuh"
 
-// head_dots is the product of each head's rows of a and b, [rows, heads·DIM], in y [heads, rows]. Neighbours share a row.
+// head_dots multiplies each head's rows of a and b, [rows, heads·DIM], into y [heads, rows]. Adjacent threads share a
+// row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) head_dots(float *y, const T *a, const T *b, int rows, int heads) {
 	constexpr int THREADS = 8;
 	const int lane = thread() % THREADS;
@@ -17,7 +18,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) head_dots(float *y, cons
 	if (lane == 0 && row < rows) y[head * rows + row] = sum;
 }
 
-// store_rows rounds a, [rows, DIM], to y, whose rows lie yRow vectors apart.
+// store_rows rounds a, [rows, DIM], to y, whose rows are yRow vectors apart.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) store_rows(T *y, int yRow, const float *a, int rows) {
 	const long long at = thread(), row = at / VECTORS;
 	if (row >= rows) return;
@@ -25,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) store_rows(T *y, int yRo
 	store(y, row * yRow + at % VECTORS, each([&](int i) { return v[i]; }));
 }
 
-// append_kv copies the last 2·DIM elements of each row of qkv, which has qkvRow vectors, to a row of k and one of v.
+// append_kv copies the last 2·DIM elements of each row of qkv, which has qkvRow vectors, to a row of k and a row of v.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) append_kv(T *k, T *v, const T *qkv, int qkvRow, int rows) {
 	const long long at = thread(), row = at / (2 * VECTORS), column = at % (2 * VECTORS);
 	if (row >= rows) return;

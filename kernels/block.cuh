@@ -1,8 +1,8 @@
-// What the threads of a block find out together. BLOCK_DIM is a power of two, 32 at least.
+// Reductions over the threads of a block. BLOCK_DIM is a power of two, at least 32.
 #pragma once
 
-// neighbour is what the lane has whose number differs in the bits of i.
-template <typename E> inline E neighbour(E x, int i) {
+// neighbor returns the value of the lane whose number differs in the bits of i.
+template <typename E> inline E neighbor(E x, int i) {
 	union {
 		E all;
 		unsigned words[sizeof(E) / 4];
@@ -11,20 +11,21 @@ template <typename E> inline E neighbour(E x, int i) {
 	for (unsigned &w : u.words) w = __shfl_xor_sync(~0u, w, i);
 	return u.all;
 }
-inline double neighbour(double x, int i) { return __shfl_xor_sync(~0u, x, i); }
+inline double neighbor(double x, int i) { return __shfl_xor_sync(~0u, x, i); }
 
-// fold joins what all threads of the block have, two by two in an order that BLOCK_DIM alone decides, and gives all of them the same.
+// fold joins the values of all threads of the block, two by two in an order that depends only on BLOCK_DIM, and returns
+// the result to all of them.
 template <typename E, typename F> inline E fold(E x, F join) {
 	constexpr int WARPS = BLOCK_DIM / 32;
 	__shared__ E parts[WARPS];
 #pragma unroll
-	for (int i = 1; i < 32; i *= 2) x = join(x, neighbour(x, i));
-	__syncthreads(); // some may still read the parts of the fold before
+	for (int i = 1; i < 32; i *= 2) x = join(x, neighbor(x, i));
+	__syncthreads(); // some threads may still read the parts of the previous fold
 	if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = x;
 	__syncthreads();
 	x = parts[threadIdx.x % WARPS];
 #pragma unroll
-	for (int i = 1; i < WARPS; i *= 2) x = join(x, neighbour(x, i));
+	for (int i = 1; i < WARPS; i *= 2) x = join(x, neighbor(x, i));
 	return x;
 }
 
@@ -32,8 +33,8 @@ inline double blockSum(double x) {
 	return fold(x, [](double a, double b) { return a + b; });
 }
 
-// sumWarps adds up what the lanes of the same number have in all warps, warp after warp, and gives it to those of the first. A kernel
-// calls it once.
+// sumWarps adds up the values of the lanes with the same number in all warps, warp after warp, and returns the sums to
+// the first warp. A kernel calls it once.
 template <int N> inline void sumWarps(float (&x)[N]) {
 	__shared__ float parts[BLOCK_DIM / 32][N][32];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

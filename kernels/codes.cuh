@@ -1,4 +1,5 @@
-// Codes of 8 bits for the numbers of a block, in the dynamic maps. dynamicmap.go says what they are. A warp has a block.
+// 8-bit codes for the numbers of a quantization block, in the dynamic maps that dynamicmap.go describes. A warp has a
+// quantization block.
 #pragma once
 #include "common.cuh"
 
@@ -6,8 +7,8 @@ typedef unsigned char byte;
 
 constexpr int QUANT_BLOCK = 256, HALF = QUANT_BLOCK / 2, EACH = QUANT_BLOCK / 32;
 
-// A lane has EACH elements of the block, four neighbours in either half. It goes by the address of its first: element is where
-// its ith is from there.
+// A lane has EACH elements of the quantization block, four adjacent ones in either half. It is given the address of its
+// first: element returns the offset of its ith element from there.
 inline constexpr int element(int i) { return i / 4 * HALF + i % 4; }
 inline int lane() { return threadIdx.x % 32; }
 
@@ -18,8 +19,9 @@ template <typename E> struct Elements {
 };
 typedef Elements<byte> Codes;
 
-// read and write move a lane's elements of a block, of which there are so many from the lane's first on. WHOLE says that there
-// are all of them, and that the address is a multiple of four of them. Elements that are not there count as beyond.
+// read and write move a lane's elements of a quantization block, of which count exist from the lane's first on. WHOLE
+// promises that all of them exist, and that the address is a multiple of the size of four. Elements that do not exist
+// are read as beyond.
 template <bool WHOLE, typename E> inline Elements<E> read(const E *mine, int count, E beyond = E()) {
 	Elements<E> x;
 	if constexpr (WHOLE) {
@@ -43,8 +45,8 @@ template <bool WHOLE, typename E> inline void write(E *mine, int count, Elements
 	}
 }
 
-// largest is the largest |x| of the block, by their bits. As integers these have the floats' order, with NaN beyond infinity:
-// where there is one, it is the largest. Signs are looked at only where there are some.
+// largest returns the largest |x| of the quantization block, by its bits. As integers these have the order of floats,
+// with NaN above infinity: if there is a NaN, it is the largest. Without SIGNS no x is negative.
 template <bool SIGNS = true> inline float largest(const float (&x)[EACH]) {
 	unsigned bits = 0;
 #pragma unroll
@@ -52,29 +54,32 @@ template <bool SIGNS = true> inline float largest(const float (&x)[EACH]) {
 	return __uint_as_float(largestOfWarp(bits));
 }
 
-// inverse is 1/x, and 0 where that is infinite or x is: a block of less than 2^-126 is one of zeros.
+// inverse returns 1/x, or 0 if that or x is infinite: a quantization block whose largest magnitude is less than 2^-126
+// becomes zeros.
 inline float inverse(float x) {
 	const float rough = reciprocal(x), by = fmaf(fmaf(-x, rough, 1), rough, rough);
 	return by <= 3.40282347e38f ? by : 0;
 }
 
-// A Map is the numbers of codes, the signed ones or those not below zero, and the way from a number to the code of the nearest.
-// In a map of roots, codes are those of roots and numbers their squares, and nothing but 0 has the code of 0.
+// A Map holds the numbers of codes, signed or nonnegative, and finds the code of the number nearest to a given one. In
+// a map of roots, codes stand for roots and numbers are their squares, and only 0 has the code of 0.
 template <bool Signed> struct Map {
-	static constexpr int LAST = Signed ? 128 : 255; // index of 1, counted from 0 on
-	// Lanes look up other numbers each. With copies side by side, four of them at most want the same bank of shared memory.
+	static constexpr int LAST = Signed ? 128 : 255; // index of 1, counting from 0
+	// Each lane looks up a different number. With interleaved copies, at most four lanes use the same bank of shared
+	// memory.
 	static constexpr int COPIES = 8;
 	float number[256][COPIES];
 
-	// Steps are where magnitudes have the upper half of their bits in common: so few that a step has one midpoint between two
-	// numbers at most. A step's word and the bits of a magnitude in it add up to the code in the third byte: beyond the midpoint,
-	// the lower half carries. So a code is looked up once and yet as exact as by a search.
-	static constexpr int LEAST = Signed ? -22 : -23; // magnitudes below 2^LEAST are as that
+	// A step is the set of magnitudes with the same upper half of their bits: so small that it has at most one midpoint
+	// between two numbers. A step's word plus the lower bits of a magnitude has the code in its third byte: beyond the
+	// midpoint, the lower half carries. So a code takes one look-up and yet is as exact as a search.
+	static constexpr int LEAST = Signed ? -22 : -23; // magnitudes below 2^LEAST count as 2^LEAST
 	static constexpr unsigned FIRST = (unsigned)(127 + LEAST) << 7, STEPS = 0x3F80 - FIRST + 1;
 	unsigned steps[STEPS];
 	float above[LAST]; // the midpoints
 
-	// magnitude is the number of an index, by DynamicMap's arithmetic: the middle of part k of n, which its decade is cut into.
+	// magnitude returns the number of an index, by DynamicMap's arithmetic: the midpoint of part k of the n parts of its
+	// decade.
 	static float magnitude(int index) {
 		constexpr float TENTHS[] = {1e-6f, 1e-5f, 1e-4f, 1e-3f, 1e-2f, 1e-1f, 1};
 		if (index == 0 || index == LAST) return index > 0;
@@ -86,14 +91,14 @@ template <bool Signed> struct Map {
 		return TENTHS[Signed ? bits : bits - 1] * ((edge(k) + edge(k + 1)) / 2);
 	}
 
-	// fill has the block's threads fill the map.
+	// fill lets the threads of the block fill the map.
 	void fill(bool roots) {
 		for (int i = threadIdx.x; i < 256; i += BLOCK_DIM) {
 			const float x = !Signed ? magnitude(i) : i < 127 ? -magnitude(127 - i) : magnitude(i - 127);
 			for (int k = 0; k < COPIES; k++) number[i][k] = roots ? x * x : x;
 			if (i >= LAST) continue;
 			const float middle = (magnitude(i) + magnitude(i + 1)) * 0.5f;
-			// Halfway, a magnitude has the even one of the two codes. In the signed map these are odd indices.
+			// Halfway, a magnitude gets the even code. In the signed map these are odd indices.
 			above[i] = roots && i == 0 ? 0 : __uint_as_float(__float_as_uint(middle) - ((i % 2 == 1) != Signed));
 		}
 		__syncthreads();
@@ -106,9 +111,9 @@ template <bool Signed> struct Map {
 		__syncthreads();
 	}
 
-	// index is that of the number nearest to x, from 0 to 1. Where there are n numbers in each tenfold, evenly spaced, indices
-	// are a line over x; n doubles from one tenfold to the next and the lines' slope falls, so that of all lines the least is the
-	// right one. Its whole part is the index or the one below.
+	// index returns the index of the number nearest to x, from 0 to 1. Within a decade the numbers are evenly spaced, so
+	// the index is linear in x. From one decade to the next their number n doubles and the slope falls, so the smallest of
+	// all these lines is the right one; its integer part is the index or one less.
 	int index(float x) const {
 		constexpr double TENS[] = {1e6, 1e5, 1e4, 1e3, 1e2, 1e1, 1};
 		float line = 1e9f;
@@ -121,7 +126,7 @@ template <bool Signed> struct Map {
 		return j < LAST && x > above[j] ? j + 1 : j;
 	}
 
-	// decode is the numbers of a lane's codes.
+	// decode returns the numbers of a lane's codes.
 	void decode(float (&x)[EACH], const Codes &codes) const {
 		const Shared mine = shared(&number[0][threadIdx.x % COPIES]);
 #pragma unroll
@@ -131,8 +136,9 @@ template <bool Signed> struct Map {
 		}
 	}
 
-	// encode is the codes of the numbers nearest to x / scale, from -1 or 0 to 1, where scale is the largest of the block. There is
-	// no number for -1: it has the code of the next to it. Of a scale that is not finite nothing but zeros is left.
+	// encode returns the codes of the numbers nearest to x / scale, from -1 or 0 to 1, where scale is the largest
+	// magnitude of the quantization block. There is no number for -1: it gets the code of the number next to it. If the
+	// scale is not finite, all codes are zero.
 	Codes encode(const float (&x)[EACH], float scale) const {
 		const float by = inverse(scale);
 		const Shared first = shared(steps) - FIRST * (unsigned)sizeof steps[0];
@@ -145,7 +151,7 @@ template <bool Signed> struct Map {
 			const unsigned bits = __float_as_uint(fmaxf(fabsf(y[i]), __uint_as_float(FIRST << 16)));
 			sum[i] = bits + loadShared(first + (bits >> 16) * (unsigned)sizeof steps[0]);
 		}
-		if (!Signed && least == 0) { // seldom
+		if (!Signed && least == 0) { // rare
 #pragma unroll
 			for (int i = 0; i < EACH; i++) sum[i] = y[i] == 0 ? 0 : sum[i];
 		}
@@ -154,7 +160,7 @@ template <bool Signed> struct Map {
 #pragma unroll
 		for (int h = 0; h < 2; h++) {
 			unsigned code = four(sum + 4 * h, 0x62);
-			if constexpr (Signed) { // where x is less than 0, the code is as far below that of 0
+			if constexpr (Signed) { // if x is negative, the code is as far below that of 0
 				unsigned signs[4];
 #pragma unroll
 				for (int i = 0; i < 4; i++) signs[i] = __float_as_uint(y[4 * h + i]);

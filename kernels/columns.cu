@@ -1,10 +1,10 @@
-// Sums of columns: gradients of biases, and of weights that blocks of rows share. Blocks are 32 threads wide, and what they add up
-// follows from sizes alone.
+// Sums of columns: gradients of biases, and weight gradients from partials. Thread blocks are 32 threads wide; which
+// terms they add up depends only on the sizes.
 #include "common.cuh"
 #include "block.cuh"
 
-// column_sums leaves in row y of partials [grid, columns] the sums of columns over the y-th share of the rows of x, which lie so many
-// elements apart.
+// column_sums stores in row y of partials [grid, columns] the column sums of the y-th share of the rows of x, which are
+// apart elements apart.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	column_sums(float *partials, const T *x, long long apart, int rows, int columns, int share) {
 	constexpr int AT_ONCE = 8;
@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	}
 }
 
-// add_column_sums adds to dw the sums of columns of partials, which has count rows, so many elements apart.
+// add_column_sums adds the column sums of partials, which has count rows, to dw.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	add_column_sums(To *dw, const float *partials, int apart, int columns, int count) {
 	const int column = blockIdx.x * 32 + threadIdx.x % 32;

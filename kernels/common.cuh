@@ -1,19 +1,19 @@
-// What the sources share. Nothing of CUDA's toolkit is included: a machine may have the compiler and not the headers.
+// What the sources share. It includes nothing of CUDA's toolkit: a machine may have the compiler but not the headers.
 //
 // A source is compiled once for each set of macros that it is launched with. These mean the same in all sources:
 //
-//   BLOCK_DIM         threads of a block, which every source is given
+//   BLOCK_DIM     threads per block, defined for every source
 //   BF16 or F32   the type T of activations and weights
-//   TO_BF16       the type To of what is written, where it may be another: BF16, or else F32
+//   TO_BF16       the type To of what is written, if it may differ: BF16, or else F32
 //   WIDTH         elements that a thread loads and stores at once, a Vector
 //   C_BF16, C_F32 the type C of a product's result
-//   DIM           elements of a row, so that loops over a row have a known end and the row stays in registers
+//   DIM           elements of a row, so that loops over a row have a constant length and the row stays in registers
 #pragma once
 
 #define INFINITY __uint_as_float(0x7F800000)
 
-// exp2Rough is 2^x, off by 2^-22, reciprocal 1/x and rootRough √x, both off by an ulp: an instruction each. Subnormal numbers
-// count as 0.
+// exp2Rough returns 2^x, off by 2^-22, reciprocal 1/x and rootRough √x, both off by an ulp: one instruction each.
+// Subnormal numbers count as 0.
 #ifdef EMULATED
 inline float exp2Rough(float x) { return exp2f(x); }
 inline float reciprocal(float x) { return 1 / x; }
@@ -36,7 +36,7 @@ inline float rootRough(float x) {
 }
 #endif
 
-// largestOfWarp is the largest that a lane of the warp gives.
+// largestOfWarp returns the largest x of the warp's lanes.
 inline unsigned largestOfWarp(unsigned x) {
 #if defined EMULATED || __CUDA_ARCH__ < 800
 	for (int i = 1; i < 32; i *= 2) x = max(x, __shfl_xor_sync(~0u, x, i));
@@ -48,8 +48,8 @@ inline unsigned largestOfWarp(unsigned x) {
 #endif
 }
 
-// permute makes a word of four bytes of a and b: each digit of the selector, lowest first, names one, from 0 to 3 of a and from
-// 4 to 7 of b, and with 8 added its sign, over all of the byte.
+// permute combines four bytes of a and b into a word: each digit of the selector, lowest first, selects one, 0 to 3
+// from a and 4 to 7 from b; 8 more replicates its sign over the whole byte.
 inline unsigned permute(unsigned a, unsigned b, unsigned selector) {
 	unsigned y = 0;
 #ifdef EMULATED
@@ -64,8 +64,8 @@ inline unsigned permute(unsigned a, unsigned b, unsigned selector) {
 	return y;
 }
 
-// A Shared is an address in shared memory as the instructions that know no other want it; loadShared reads a word there. Of a
-// generic address the compiler makes it anew for each index.
+// A Shared is an address in shared memory, for instructions that can address only that; loadShared reads a word from
+// it. From a generic address, the compiler would compute it again for each index.
 #ifdef EMULATED
 typedef const char *Shared;
 inline Shared shared(const void *p) { return (Shared)p; }
@@ -80,7 +80,7 @@ inline unsigned loadShared(Shared p) {
 }
 #endif
 
-// thread is the number of this thread in a grid of one dimension.
+// thread returns the number of this thread in a one-dimensional grid.
 inline long long thread() { return (long long)blockIdx.x * BLOCK_DIM + threadIdx.x; }
 
 struct bf16 {
@@ -89,7 +89,7 @@ struct bf16 {
 inline float value(bf16 x) { return __uint_as_float((unsigned)x.bits << 16); }
 inline float value(float x) { return x; }
 
-// narrow rounds n floats to the nearest that the type has, ties to even.
+// narrow rounds n floats to the nearest value of the type, ties to even.
 template <int N> inline void narrow(float (&to)[N], const float (&from)[N]) {
 #pragma unroll
 	for (int i = 0; i < N; i++) to[i] = from[i];
@@ -118,7 +118,7 @@ template <> struct Words<4> { typedef unsigned type; };
 template <> struct Words<2> { typedef unsigned short type; };
 template <> struct Words<1> { typedef unsigned char type; };
 
-// A Vec is N neighbouring elements as they are in memory, moved in words of up to 16 bytes.
+// A Vec is N adjacent elements as they are in memory, moved in words of up to 16 bytes.
 template <typename E, int N> union Vec {
 	typedef typename Words<N * sizeof(E)>::type Word;
 	static constexpr int WORDS = N * sizeof(E) / sizeof(Word);
@@ -127,8 +127,9 @@ template <typename E, int N> union Vec {
 	float operator[](int i) const { return value(at[i]); }
 };
 
-// loadCachedOf reads vector number i of N elements, one that many blocks want. loadStreamingOf and store are for those that are passed over
-// once: marked so, they leave the caches first. To mark one kind and not the other costs a tenth of the bandwidth on an H200.
+// loadCachedOf reads vector i of N elements, which many thread blocks will read. loadStreamingOf and store are for data
+// that is read or written once: marked so, it leaves the caches first. Marking one but not the other costs a tenth of
+// the bandwidth on an H200.
 template <int N, typename E> inline Vec<E, N> loadCachedOf(const E *from, long long i) {
 	Vec<E, N> v;
 #pragma unroll
@@ -146,7 +147,7 @@ template <int N, typename E> inline void store(E *to, long long i, Vec<E, N> v) 
 	for (int k = 0; k < v.WORDS; k++) __stcs((typename Vec<E, N>::Word *)to + i * v.WORDS + k, v.words[k]);
 }
 
-// prefetchLine has what lies there brought near, into the level 2 cache.
+// prefetchLine prefetches the line at an address into the L2 cache.
 inline void prefetchLine(const void *line) {
 #ifndef EMULATED
 	asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
@@ -165,7 +166,7 @@ typedef float C;
 #endif
 
 #if defined C_BF16 || defined C_F32
-// put stores an element of a result with element i of the bias, and added to what is there.
+// put stores an element of a result, plus element i of the bias, plus the old value if add is set.
 template <typename E> inline void put(C *at, float sum, const E *bias, long long i, int add) {
 	const float out[1] = {sum + (bias ? value(bias[i]) : 0) + (add ? value(*at) : 0)};
 	C rounded[1];
@@ -182,17 +183,17 @@ typedef float To;
 
 #ifdef WIDTH
 #ifdef DIM
-constexpr int VECTORS = DIM / WIDTH; // of a row
+constexpr int VECTORS = DIM / WIDTH; // per row
 #endif
 
 typedef Vec<T, WIDTH> Vector;
 template <typename E> inline Vec<E, WIDTH> loadCached(const E *from, long long i) { return loadCachedOf<WIDTH>(from, i); }
 template <typename E> inline Vec<E, WIDTH> loadStreaming(const E *from, long long i) { return loadStreamingOf<WIDTH>(from, i); }
 
-// prefetch has the vector brought near.
+// prefetch prefetches a vector.
 inline void prefetch(const T *rows, long long i) { prefetchLine((const Vector::Word *)rows + i); }
 
-// each makes a vector of what f says for each of its elements, rounded.
+// each returns a vector of f(i) for each of its elements, rounded.
 template <typename E = T, typename F> inline Vec<E, WIDTH> each(F f) {
 	float out[WIDTH];
 #pragma unroll

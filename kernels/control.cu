@@ -1,8 +1,8 @@
-// What a training step decides where its numbers are. The formulas are in control.go. One block is enough.
+// The decisions of a training step, made on the device. The formulas are in control.go. One thread block is enough.
 #include "common.cuh"
 #include "block.cuh"
 
-// addAll adds n numbers to a sum, in an order that n alone decides.
+// addAll adds n numbers to a sum, in an order that depends only on n.
 template <typename E> inline void addAll(double *to, const E *x, int n) {
 	double sum = 0;
 #pragma unroll 4
@@ -24,6 +24,6 @@ inline bool finite(double x) { return x - x == 0; }
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) decide(double *control, double limit) {
 	if (threadIdx.x > 0) return;
 	const double loss = control[0], norm = sqrt(control[1]), scale = limit / (norm + 1e-6);
-	control[2] = limit <= 0 || scale > 1 ? 1 : scale; // a NaN stays one
+	control[2] = limit <= 0 || scale > 1 ? 1 : scale; // a NaN stays a NaN
 	control[3] = finite(loss) && finite(norm);
 }

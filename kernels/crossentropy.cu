@@ -1,11 +1,11 @@
-// Cross-entropy, whole and in the steps that it is made of. The formulas are in crossentropy.go.
+// Cross-entropy, fused and in steps. The formulas are in crossentropy.go.
 #include "common.cuh"
 #include "block.cuh"
 
 inline float exponential(float x) { return exp2Rough(x * 1.442695041f); }
 
-// Sums are those of some logits: Σ e^(x − max), where max is the largest. While there are but −∞, whose difference is no number,
-// 0 takes its place.
+// Sums are those of some logits: Σ e^(x − max), where max is the largest. As long as all are −∞, whose difference is
+// NaN, 0 takes its place.
 struct Sums {
 	float max, sum;
 	float base() const { return max == -INFINITY ? 0 : max; }
@@ -13,22 +13,22 @@ struct Sums {
 
 inline Sums none() { return {-INFINITY, 0}; }
 
-// join has both threads that join come to the same bits: no product is joined with the sum.
+// join gives both threads that join the same bits: no product is fused with the sum.
 inline Sums join(Sums a, Sums b) {
 	Sums s = {fmaxf(a.max, b.max), 0};
 	s.sum = __fadd_rn(__fmul_rn(a.sum, exponential(a.max - s.base())), __fmul_rn(b.sum, exponential(b.max - s.base())));
 	return s;
 }
 
-constexpr int AT_ONCE = 32 / WIDTH; // vectors that a thread has under way
+constexpr int AT_ONCE = 32 / WIDTH; // vectors in flight per thread
 
-// sumsOfRow gives all threads of a block the same.
+// sumsOfRow returns the same to all threads of a block.
 inline Sums sumsOfRow(const T *row, int vocab) {
 	Sums s = none();
 	for (int first = threadIdx.x; first < vocab / WIDTH; first += AT_ONCE * BLOCK_DIM) {
 		Vector v[AT_ONCE];
 #pragma unroll
-		for (int k = 0; k < AT_ONCE; k++) { // those beyond the end are −∞
+		for (int k = 0; k < AT_ONCE; k++) { // vectors beyond the end are −∞
 			const int at = first + k * BLOCK_DIM;
 			v[k] = at < vocab / WIDTH ? loadCached(row, at) : each([](int) { return none().max; });
 		}
@@ -38,7 +38,7 @@ inline Sums sumsOfRow(const T *row, int vocab) {
 #pragma unroll
 			for (int i = 0; i < WIDTH; i++) of.max = fmaxf(of.max, v[k][i]);
 		}
-		of.max = fmaxf(of.max, s.max); // one base for all: the sum so far is the only product
+		of.max = fmaxf(of.max, s.max); // one base for all: only the sum so far is multiplied
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {
 #pragma unroll
@@ -50,17 +50,17 @@ inline Sums sumsOfRow(const T *row, int vocab) {
 	return fold(s, join);
 }
 
-// put stores what f says of a row's elements, from the last to the first: what was read last is the nearest.
+// put stores f of a row's elements, from the last to the first: what was read last is still cached.
 template <typename E, typename F> inline void put(E *row, int vocab, F f) {
 	for (int at = vocab / WIDTH - 1 - (int)threadIdx.x; at >= 0; at -= BLOCK_DIM) store(row, at, f(at));
 }
 
-// cross_entropy has a block for each row, which goes through it twice: for the sums, and for the gradient.
+// cross_entropy has a thread block per row, which reads it twice: for the sums, and for the gradient.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	cross_entropy(float *losses, To *dlogits, const T *logits, const int *targets, int vocab, float scale) {
 	const T *row = logits + (long long)blockIdx.x * vocab;
 	const int target = targets[blockIdx.x];
-	const float own = value(row[target]); // dlogits may take its place
+	const float own = value(row[target]); // dlogits may overwrite it
 	const Sums s = sumsOfRow(row, vocab);
 	const float base = s.base(), loss = logf(s.sum) - (own - base);
 	if (threadIdx.x == 0) losses[blockIdx.x] = loss;
@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) log_softmax(float *y, co
 	});
 }
 
-// nll has a thread for each row.
+// nll has a thread per row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) nll(float *losses, const float *logp, const int *targets, int vocab, int rows) {
 	const long long row = thread();
 	if (row < rows) losses[row] = -logp[row * vocab + targets[row]];

@@ -1,15 +1,16 @@
-// The gradient of looking up rows of a table. The formula is in embedding.go. DIM is the length of a row.
+// The gradient of an embedding. The formula is in embedding.go. DIM is the length of a row.
 //
-//   PIECE   rows that a block adds up at most: one id may have them all
+//   PIECE   maximum rows that a thread block adds up: one id may have all rows
 #include "common.cuh"
 #include "block.cuh"
 #include "keys.cuh"
 
-// ends says that a piece ends before number i.
+// ends reports whether a run of rows ends before index i.
 inline bool ends(const Key *sorted, int i, int n, int id) { return i >= n || i % PIECE == 0 || idOf(sorted[i]) != id; }
 
-// embedding_backward adds up a piece of the rows of one id, and adds it to that row of dtable, or, where the rows before it have
-// the same id, leaves it in partials [(n - 1) / PIECE, DIM]. There is a block for every key: most pieces are one.
+// embedding_backward adds up a run of at most PIECE rows of one id, and adds the sum to that row of dtable or, if the
+// rows before it have the same id, stores it in partials [(n - 1) / PIECE, DIM]. There is a thread block for every key:
+// most runs are one row.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	embedding_backward(float *dtable, float *partials, const T *dy, const Key *sorted, int n) {
 	const int first = blockIdx.x, id = idOf(sorted[first]);
@@ -31,8 +32,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	}
 }
 
-// embedding_backward_rest adds to dtable what embedding_backward left in partials. A block looks at one piece, and if the first of
-// an id's that were left begins there, adds up all of them, in 32 columns of vectors.
+// embedding_backward_rest adds to dtable what embedding_backward stored in partials. A thread block handles one run; if
+// it is the first that an id has in partials, the block adds up all of them, in 32 columns of vectors.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	embedding_backward_rest(float *dtable, const float *partials, const Key *sorted, int n) {
 	constexpr int PARTS = BLOCK_DIM / 32;

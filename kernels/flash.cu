@@ -1,12 +1,12 @@
-// FlashAttention-2 (Dao 2023), forward. The formulas are in attention.go, and what is done by tiles in flash.cuh.
+// FlashAttention-2 (Dao 2023), forward. The formulas are in attention.go, and the operations on tiles in flash.cuh.
 //
-// A block has the queries of one head and one sequence that its warps have rows for, and goes through the keys that these see, KEYS at
-// a time: while one tile of keys and values is worked on, the next is on its way.
+// A thread block has as many queries of one head and one sequence as its warps have rows for. It processes the keys
+// that these see, KEYS at a time: while it works on one tile of keys and values, the next is on its way.
 //
-//   KEYS       of a tile
-//   TILES      of 16 queries that a warp has
-//   HELD       1 if it keeps them in registers
-//   RESIDENT   blocks that share a multiprocessor
+//   KEYS       keys per tile
+//   TILES      tiles of 16 queries per warp
+//   HELD       1 if warps keep them in registers
+//   RESIDENT   thread blocks per multiprocessor
 #include "flash.cuh"
 
 constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
@@ -17,10 +17,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	extern __shared__ __align__(128) char tiles[]; // queries, and two of keys and values
 	const int head = blockIdx.x % heads, sequence = blockIdx.x / heads;
 	const int begin = offsets ? offsets[sequence] : 0, length = (offsets ? offsets[sequence + 1] : rows) - begin;
-	const int first = (gridDim.y - 1 - blockIdx.y) * QUERIES; // the last queries of a sequence see most: they begin
+	const int first = (gridDim.y - 1 - blockIdx.y) * QUERIES; // the last queries of a sequence see most: they start first
 	if (first >= length) return;
 
-	// Positions are those of keys: query i of the sequence has position i + ahead.
+	// Positions count keys: query i of the sequence has position i + ahead.
 	const int total = length + ahead, from = first + ahead;
 	const int firstKey = window ? max(0, from - window + 1) / KEYS * KEYS : 0, endKey = causal ? min(from + QUERIES, total) : total;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	}
 
 	Sum<TILES, DIM / 8> out = {};
-	float top[TILES][2], sum[TILES][2] = {}; // of a row: the largest score or one that is not much smaller, and the weights beside it
+	float top[TILES][2], sum[TILES][2] = {}; // per row: the largest score or one slightly smaller, and the sum of weights relative to it
 #pragma unroll
 	for (int i = 0; i < TILES; i++) top[i][0] = top[i][1] = -INFINITY;
 	const float steps = scale * LOG2E; // from scores to exponents of 2
@@ -68,8 +68,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 			});
 		}
 
-		// A new largest score makes what there is smaller. While no score is 2^8 times as large as the one that counts as the largest,
-		// nothing has to change: a sum of floats does not mind.
+		// A new largest score scales down the sums so far. As long as no score is 2^8 times as large as the one that counts
+		// as the largest, nothing has to change: a sum of floats has room for it.
 		float rowMax[TILES][2];
 		bool larger = false;
 #pragma unroll

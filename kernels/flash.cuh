@@ -1,23 +1,24 @@
-// What FlashAttention's kernels share (Dao 2023): tiles of rows in shared memory, and products of them on tensor cores. DIM is that
-// of a head: 32 or a multiple of it.
+// What the FlashAttention kernels share (Dao 2023): tiles of rows in shared memory, and their products on tensor cores.
+// DIM is the head dimension: a multiple of 32.
 //
-// Of each product a warp has some rows of the left matrix, M times 16 of them, and all columns. The left matrix is a tile, or was
-// the result of another product, whose registers are what the next one wants. The right one is a tile that all warps share.
+// A warp computes some rows of each product, M times 16, and all columns. The left matrix is a tile, or the result of
+// another product, whose registers are laid out as the next one needs them. The right matrix is a tile that all warps
+// share.
 #pragma once
 #include "mma.cuh"
 
 constexpr float LOG2E = 1.44269504f;
-constexpr int CHUNKS = DIM / 8, ROW = DIM * 2; // pieces of 16 bytes in a row, and its bytes
+constexpr int CHUNKS = DIM / 8, ROW = DIM * 2; // 16-byte chunks per row, and bytes per row
 
-// Pieces of the same number in 8 rows would lie in the same banks of shared memory, so within SPAN bytes their order differs from row
-// to row.
+// Chunks with the same index in 8 rows would be in the same banks of shared memory, so within SPAN bytes their order
+// differs from row to row.
 constexpr int SPAN = CHUNKS % 8 == 0 ? 128 : 64;
 inline int turned(int row, int within) { return within ^ (SPAN == 128 ? row & 7 : row >> 1 & 3) * 16; }
 
-// place is where a tile has a piece.
+// place returns where a tile has a chunk.
 inline int place(int row, int chunk) { return row * ROW + chunk * 16 / SPAN * SPAN + turned(row, chunk * 16 % SPAN); }
 
-// bring begins to copy ROWS rows that lie stride elements apart to a tile. Those from n on become zeros.
+// bring starts copying ROWS rows that are stride elements apart to a tile. Rows from n on become zeros.
 template <int ROWS> inline void bring(char *tile, const bf16 *rows, int stride, int n) {
 	static_assert(ROWS * CHUNKS % BLOCK_DIM == 0, "");
 	int row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
@@ -37,8 +38,9 @@ template <int ROWS> inline void bring(char *tile, const bf16 *rows, int stride, 
 	}
 }
 
-// Each lane names one of 16 rows and one of two neighbouring pieces to ldmatrix: for a left matrix and for a right one that lies
-// transposed, the lower rows first, otherwise the two pieces of a row first. k is the number of the pair of pieces.
+// Each lane passes one of 16 rows and one of two adjacent chunks to ldmatrix: for a left matrix, and for a right one
+// that is stored transposed, the lower rows first; otherwise the two chunks of a row first. k is the index of the pair
+// of chunks.
 inline int lower(int k) {
 	const int lane = threadIdx.x % 32, row = lane % 16;
 	return row * ROW + k * 32 / SPAN * SPAN + (turned(row, lane / 16 * 16) ^ k * 32 % SPAN);
@@ -50,10 +52,12 @@ inline int beside(int k) {
 
 typedef unsigned Left[4], Right[2];
 
-// A Sum is a result: M times 16 rows of N times 8 columns. A lane has the columns 2t and 2t+1 of each 8, of the rows g and g+8.
+// A Sum is a result: M times 16 rows of N times 8 columns. A lane has the columns 2t and 2t+1 of each 8, of the rows g
+// and g+8.
 template <int M, int N> struct Sum { float at[M][N][4]; };
 
-// Rows are M times 16 rows of a tile, a left matrix. If HELD is 1, hold reads them into registers; otherwise each product does.
+// Rows are M times 16 rows of a tile, a left matrix. If HELD is 1, hold reads them into registers; otherwise each
+// product reads them.
 template <int M> struct Rows {
 	const char *tile;
 	Left held[HELD ? DIM / 16 : 1][M];
@@ -121,8 +125,8 @@ template <int M, int N> inline void addColumns(Sum<M, DIM / 8> &sum, const Sum<M
 	}
 }
 
-// hide makes the scores -∞ that do not count: of each row those outside the columns that seen says. Row and column are the numbers of
-// the first ones.
+// hide sets the scores that are not seen to -∞: in each row those outside the columns that seen returns. row and column
+// are the indices of the first row and column.
 struct Range { int first, last; };
 template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row, int column, F seen) {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -143,8 +147,8 @@ template <int M, int N, typename F> inline void hide(Sum<M, N> &scores, int row,
 	}
 }
 
-// weight is 2^x, where x is the exponent of a score less that of its row's sum: 0 at most, but for roundings. Those of huge scores
-// come to hundreds, so x is limited, for gradients that are finite. A NaN stays one.
+// weight returns 2^x, where x is the exponent of a score minus that of its row's sum: at most 0, apart from rounding.
+// For huge scores rounding can make it some hundred, so x is limited to keep gradients finite. A NaN stays a NaN.
 inline float weight(float x) {
 #ifdef EMULATED
 	return exp2Rough(x > 1 ? 1 : x);
@@ -155,8 +159,8 @@ inline float weight(float x) {
 #endif
 }
 
-// finish writes a warp's sum, each row times its scale, to rows that lie stride elements apart, of which there are n. The tile,
-// whose rows of this warp nobody reads any more, is used up.
+// finish writes a warp's sum, each row times its scale, to n rows that are stride elements apart. It overwrites this
+// warp's rows of the tile, which must not be needed any more.
 template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	__syncwarp(); // all lanes have read it

@@ -1,14 +1,14 @@
-// FlashAttention-2 (Dao 2023), the gradients of the keys and values. The formulas are in attention.go, and what is done by tiles in
-// flash.cuh.
+// FlashAttention-2 (Dao 2023), the gradients of the keys and values. The formulas are in attention.go, and the
+// operations on tiles in flash.cuh.
 //
-// A block has the keys of one key head and one sequence that its warps have rows for, and goes through the queries that see these,
-// of all heads that share them, QUERIES at a time. Rows are keys and columns queries: so the weights are in the registers that the
-// next products want.
+// A thread block has as many keys of one key head and one sequence as its warps have rows for. It processes the queries
+// that see these, of all heads that share them, QUERIES at a time. Rows are keys and columns queries, so the weights
+// are in the registers in which the next products need them.
 //
-//   QUERIES    of a tile
-//   TILES      of 16 keys that a warp has
-//   HELD       1 if it keeps them in registers
-//   RESIDENT   blocks that share a multiprocessor
+//   QUERIES    queries per tile
+//   TILES      tiles of 16 keys per warp
+//   HELD       1 if warps keep them in registers
+//   RESIDENT   thread blocks per multiprocessor
 #include "flash.cuh"
 
 constexpr int KEYS = BLOCK_DIM / 32 * TILES * 16;
@@ -16,14 +16,14 @@ constexpr int KEYS = BLOCK_DIM / 32 * TILES * 16;
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	flash_dkv(bf16 *dk, bf16 *dv, const bf16 *dy, const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v,
 	          const int *offsets, int rows, int kvHeads, int stride, int share, int window, int causal, float scale) {
-	extern __shared__ __align__(128) char tiles[]; // keys, values, two of queries and gradients of y, and two of what queries have
+	extern __shared__ __align__(128) char tiles[]; // keys, values, two of queries and gradients of y, and two of the queries' lse and delta
 	const int kvHead = blockIdx.x % kvHeads, sequence = blockIdx.x / kvHeads, heads = kvHeads * share;
 	const int begin = offsets[sequence], length = offsets[sequence + 1] - begin;
-	const int first = blockIdx.y * KEYS; // the first keys of a sequence are seen most: they begin
+	const int first = blockIdx.y * KEYS; // the first keys of a sequence are seen most: they start first
 	if (first >= length) return;
 
 	const int firstQuery = causal ? first / QUERIES * QUERIES : 0, endQuery = window ? min(length, first + KEYS - 1 + window) : length;
-	const int turns = share * ((endQuery - firstQuery + QUERIES - 1) / QUERIES); // tiles of queries, one head's after another's
+	const int turns = share * ((endQuery - firstQuery + QUERIES - 1) / QUERIES); // tiles of queries, one head after the other
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4;
 	const int skipped = warp * TILES * 16, mine = first + skipped; // the warp's first key
 	const bool idle = mine >= length;
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 		copyCommit();
 		if (threadIdx.x < QUERIES) {
 			const long long n = (long long)head * rows + query + threadIdx.x;
-			nextBase = nextOf = 0; // of a query that is not there, which weighs a gradient of zeros
+			nextBase = nextOf = 0; // of a query that does not exist, which weights a gradient of zeros
 			if (query + (int)threadIdx.x >= length) return;
 			nextBase = lse[n];
 			nextOf = delta[n];

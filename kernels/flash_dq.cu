@@ -1,13 +1,15 @@
-// FlashAttention-2 (Dao 2023), the gradient of the queries. The formulas are in attention.go, and what is done by tiles in flash.cuh.
+// FlashAttention-2 (Dao 2023), the gradient of the queries. The formulas are in attention.go, and the operations on
+// tiles in flash.cuh.
 //
-// The scores are computed twice, here and in flash_dkv.cu: two products of seven. For that, no sum is made by blocks in turns.
+// The scores are computed twice, here and in flash_dkv.cu: two products of seven. In return, no sum is added up by
+// several thread blocks in turn.
 //
-// A block has the queries of one head and one sequence that its warps have rows for, as in flash.cu.
+// A thread block has as many queries of one head and one sequence as its warps have rows for, as in flash.cu.
 //
-//   KEYS       of a tile
-//   TILES      of 16 queries that a warp has
-//   HELD       1 if it keeps them in registers
-//   RESIDENT   blocks that share a multiprocessor
+//   KEYS       keys per tile
+//   TILES      tiles of 16 queries per warp
+//   HELD       1 if warps keep them in registers
+//   RESIDENT   thread blocks per multiprocessor
 #include "flash.cuh"
 
 constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
@@ -18,7 +20,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	extern __shared__ __align__(128) char tiles[]; // queries, gradients of y, and two of keys and values
 	const int head = blockIdx.x % heads, sequence = blockIdx.x / heads;
 	const int begin = offsets[sequence], length = offsets[sequence + 1] - begin;
-	const int first = (gridDim.y - 1 - blockIdx.y) * QUERIES; // the last queries of a sequence see most: they begin
+	const int first = (gridDim.y - 1 - blockIdx.y) * QUERIES; // the last queries of a sequence see most: they start first
 	if (first >= length) return;
 
 	const int firstKey = window ? max(0, first - window + 1) / KEYS * KEYS : 0, endKey = causal ? min(first + QUERIES, length) : length;

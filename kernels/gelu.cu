@@ -1,13 +1,14 @@
 // GELU and its gradient, in both forms. The formulas are in gelu.go.
 #include "common.cuh"
 
-// Below -16 either Φ is 0 and above 16 it is 1. There x stays where 0 times an infinity would come of it. A NaN stays one.
+// Below -16 either Φ is 0, and above 16 it is 1. x is limited where 0 times an infinity would result. A NaN stays a
+// NaN.
 inline float atLeast(float x) { return x < -16 ? -16 : x; }
 inline float limited(float x) { return x > 16 ? 16 : atLeast(x); }
 
-// erfc(a/√2) / 2 = e^(-a²/2) · t · p(t), with t = 1 / (1 + SCALE·a) and a polynomial p whose coefficients these are, from the
-// highest power down: of relative error 1e-6 for BF16, whose gradient cancels where it is 0, and 3e-8 for F32. erfcf takes so many
-// instructions that BF16 would wait for them instead of for memory.
+// erfc(a/√2) / 2 = e^(-a²/2) · t · p(t), with t = 1 / (1 + SCALE·a) and a polynomial p with these coefficients, highest
+// power first. Its relative error is 1e-6 for BF16, whose gradient cancels near 0, and 3e-8 for F32. erfcf takes so
+// many instructions that BF16 would be limited by them instead of by memory.
 #ifdef BF16
 constexpr float SCALE = 0.36f;
 constexpr float P[] = {0.04603951043f, -0.1762784901f, 0.176215098f, 0.02979668516f, 0.1385444648f, 0.1419837413f, 0.143698368f};
@@ -17,7 +18,7 @@ constexpr float P[] = {0x1.a7fe8ap-6f, -0x1.034ba2p-3f, 0x1.ae9bb4p-3f, -0x1.34e
 	0x1.9a497p-6f, 0x1.6c0372p-4f, 0x1.6b4606p-4f, 0x1.88c168p-4f, 0x1.882728p-4f};
 #endif
 
-// power is e^(x·c). BF16 can do with less than expf.
+// power returns e^(x·c). BF16 needs less precision than expf has.
 inline float power(float x, float c) {
 #ifdef BF16
 	return exp2Rough(x * (1.442695041f * c));
@@ -26,8 +27,8 @@ inline float power(float x, float c) {
 #endif
 }
 
-// phi is Φ(x), and slope Φ′(x) for x within both limits. The smaller of Φ(x) and Φ(-x) is computed first: as 1 less the other it
-// would have lost its digits.
+// phi returns Φ(x), and sets slope to Φ′(x), for x within both limits. It computes the smaller of Φ(x) and Φ(-x) first:
+// computed as 1 minus the other, it would lose its digits.
 inline float phi(float x, int tanh, float &slope) {
 	const float square = x * x, a = fabsf(x);
 	float small, large;

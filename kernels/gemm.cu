@@ -1,20 +1,20 @@
-// A product of BF16 matrices on tensor cores, of any sizes and layouts. It is described in product.go, which chooses:
+// A product of BF16 matrices on tensor cores, of any sizes and layouts. product.go describes it, and chooses:
 //
-//   TRANS_A, TRANS_B     1: the operand lies in memory as its transpose
-//   ALIGNED              1: eight elements next to each other in a, or in b, are 16 aligned bytes
-//   C_WIDTH              elements of c that are stored at once: 4, or 1 where that many are not aligned
-//   TILE_M, TILE_N       rows and columns of c that a block has
+//   TRANS_A, TRANS_B     1: the operand is stored transposed
+//   ALIGNED              1: eight adjacent elements of a and of b are 16 aligned bytes
+//   C_WIDTH              elements of c stored at once: 4, or 1 if that many are not aligned
+//   TILE_M, TILE_N       rows and columns of c per thread block
 //   DEPTH                of a step along k
-//   STAGES               steps that are in shared memory at a time: one is multiplied, the others are on their way
+//   STAGES               steps in shared memory at a time: one is multiplied, the others are on their way
 #include "mma.cuh"
 
-constexpr int GROUP = 16; // rows of tiles that blocks at work together have, so that they find in the cache what others read
+constexpr int GROUP = 16; // rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
 constexpr int WARP_M = TILE_M < 128 ? 32 : 64, WARPS_M = TILE_M / WARP_M;
 constexpr int WARPS_N = BLOCK_DIM / 32 / WARPS_M, WARP_N = TILE_N / WARPS_N;
 constexpr int BLOCKS_M = WARP_M / 16, BLOCKS_N = WARP_N / 8; // of a warp's products
 static_assert(WARPS_M * WARP_M == TILE_M && WARPS_M * WARPS_N * 32 == BLOCK_DIM && WARPS_N * WARP_N == TILE_N && WARP_N % 16 == 0, "");
 
-// copy brings so many elements, eight or fewer, and zeros behind them.
+// copy copies eight or fewer elements, and pads them with zeros.
 inline void copy(char *to, const bf16 *from, int count) {
 	if (ALIGNED) return copyAsync(to, from, count > 0);
 	Vec<bf16, 8> v;
@@ -25,20 +25,21 @@ inline void copy(char *to, const bf16 *from, int count) {
 	*(uint4 *)to = v.words[0];
 }
 
-// most is the largest power of two up to n.
+// powerOfTwo returns the largest power of two up to n.
 constexpr int powerOfTwo(int n) { return n < 2 ? n : 2 * powerOfTwo(n / 2); }
 
-// A Panel is what a step needs of an operand: OUTER rows of a, or columns of b, by DEPTH along k. It lies in shared memory as
-// the operand does in memory, rows of OUTER, or of DEPTH if ALONG, in words of eight elements. Their order differs from row to
-// row, so that the same of eight rows, from which a matrix is loaded at once, lie in different banks.
+// A Panel is the part of an operand that a step needs: OUTER rows of a, or columns of b, by DEPTH along k. In shared
+// memory it has the operand's layout, rows of OUTER, or of DEPTH if ALONG, in words of eight elements. The order of
+// words differs from row to row, so that the same word of eight rows, from which a matrix is loaded at once, is in
+// different banks.
 template <int OUTER, bool ALONG> struct Panel {
 	static constexpr int WORDS = (ALONG ? DEPTH : OUTER) / 8, ROWS = ALONG ? OUTER : DEPTH, BYTES = ROWS * WORDS * 16;
-	static constexpr int AT_ONCE = powerOfTwo(BLOCK_DIM / WORDS); // rows, a word a thread
+	static constexpr int AT_ONCE = powerOfTwo(BLOCK_DIM / WORDS); // rows, one word per thread
 	static_assert((WORDS == 4 || WORDS % 8 == 0) && ROWS % AT_ONCE == 0 && AT_ONCE % 8 == 0, "");
 
 	static int order(int row) { return WORDS == 4 ? row % 8 / 2 : row % 8; }
 
-	const bf16 *from; // what this thread brings next, the first row's
+	const bf16 *from; // what this thread copies next, in the first row
 	long long stride;
 	int to, row, rows, column, columns;
 
@@ -50,7 +51,7 @@ template <int OUTER, bool ALONG> struct Panel {
 		from = x + row * stride + column;
 	}
 
-	// load begins to bring the next panel, with zeros where the operand ends.
+	// load starts copying the next panel, with zeros beyond the end of the operand.
 	void load(char *panel) {
 		if (AT_ONCE * WORDS == BLOCK_DIM || threadIdx.x < AT_ONCE * WORDS) {
 #pragma unroll
@@ -64,10 +65,11 @@ template <int OUTER, bool ALONG> struct Panel {
 	}
 };
 
-// Fragments are what a warp multiplies of a panel: COUNT times 16 of its outer size by 16 along k. A lane names a row of each
-// matrix that is loaded. Words of a lie as mma wants them; those of b so that each two next to each other are one of its.
+// Fragments are what a warp multiplies of a panel: COUNT times 16 of its outer size by 16 along k. A lane passes a row
+// of each matrix to load. The words of a are ordered as mma needs them; those of b so that each two adjacent words are
+// one operand of it.
 template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
-	int at[ALONG ? DEPTH / 16 : COUNT]; // where the lane's rows begin: for every 16 along k, or for every 16 of the outer size
+	int at[ALONG ? DEPTH / 16 : COUNT]; // where the lane's rows start: for every 16 along k, or for every 16 of the outer size
 
 	Fragments(int outer) {
 		const int i = threadIdx.x % 8, one = threadIdx.x / 8 % 2, other = threadIdx.x / 16 % 2;
@@ -79,7 +81,7 @@ template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
 		}
 	}
 
-	// load loads those of number k of 16 along k.
+	// load loads the fragments of step k of 16 along k.
 	void load(unsigned (&r)[COUNT][4], const char *panel, int k) const {
 #pragma unroll
 		for (int n = 0; n < COUNT; n++) {
@@ -92,7 +94,7 @@ template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
 typedef Panel<TILE_M, !TRANS_A> Left;
 typedef Panel<TILE_N, TRANS_B> Right;
 
-// loadTwo reads two elements of c, or those of them that are left in its row.
+// loadTwo reads two elements of c, or as many of them as are left in its row.
 inline Vec<C, 2> loadTwo(const C *from, int left) {
 	Vec<C, 2> v;
 	if constexpr (C_WIDTH == 4) {
@@ -104,7 +106,7 @@ inline Vec<C, 2> loadTwo(const C *from, int left) {
 	return v;
 }
 
-// storeFour stores four elements of c, or those of them that are left in its row.
+// storeFour stores four elements of c, or as many of them as are left in its row.
 inline void storeFour(C *to, int left, const float (&sums)[4]) {
 	Vec<C, 4> v;
 	narrow(v.at, sums);
@@ -118,8 +120,8 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 	}
 }
 
-// A block has a tile of a product of a batch: along y and z, operands lie so many elements apart. Parts of k are a batch of which the
-// last may be shorter; where part is 0, there are none.
+// A thread block has a tile of a product of a batch: along y and z, operands are a constant number of elements apart.
+// Parts of k are a batch, of which the last may be shorter; if part is 0, k is not divided.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
 	long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
 	long long innerA, long long innerB, long long innerC) {
@@ -137,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB, c += blockIdx.z * outerC + blockIdx.y * innerC;
 	Left as(a, aRow, row, m, end);
 	Right bs(b, bRow, column, n, end);
-	int unloaded = steps, free = 0; // steps to load, and the stage that the next goes to
+	int unloaded = steps, free = 0; // steps to load, and the stage for the next one
 	auto load = [&] {
 		if (unloaded-- > 0) {
 			as.load(stages + free);
@@ -157,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 #pragma unroll
 	for (int i = 0; i < STAGES - 1; i++) load();
 
-	// Sums begin with the bias and what c holds: that is read while the first steps are on their way.
+	// Sums start with the bias and c: these are read while the first steps are on their way.
 	const int lane = threadIdx.x % 32, top = row + warpRow + lane / 4, edge = column + warpColumn;
 	float sums[BLOCKS_M][BLOCKS_N][4] = {};
 	if (bias || add) {
@@ -184,11 +186,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 				fragments((k + 1) % 2, current, k + 1);
 			} else {
 				copyWait<STAGES - 2>();
-				__syncthreads(); // the next stage is here, and this one read by all
+				__syncthreads(); // the next stage is here, and all threads have read this one
 				current = current == (STAGES - 1) * STAGE ? 0 : current + STAGE;
 				if (step + 1 < steps) fragments(0, current, 0);
 			}
-			if (k == 0) load(); // to the stage of the step before
+			if (k == 0) load(); // into the stage of the previous step
 #pragma unroll
 			for (int i = 0; i < BLOCKS_M; i++) {
 #pragma unroll
@@ -199,7 +201,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 		}
 	}
 
-	// A lane has two neighbours of each of two blocks, and its neighbour those beside: they swap, so that each has four of one.
+	// A lane has two adjacent elements of each of two tiles, and the next lane those next to them: they swap, so that each
+	// has four elements of one.
 	const bool odd = lane % 2;
 	const int four = edge + odd * 8 + lane % 4 / 2 * 4;
 #pragma unroll

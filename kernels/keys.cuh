@@ -1,5 +1,5 @@
-// A Key is an id, and below it the row that has it: sorted, rows of one id lie together and in their order, and no two are alike. An id
-// of -1 is none, and comes after all.
+// A Key is an id and, in the lower half, its row. In sorted order, the rows of an id are adjacent and in their order,
+// and no two keys are equal. An id of -1 stands for none, and comes last.
 #pragma once
 
 typedef unsigned long long Key;

@@ -1,20 +1,21 @@
-// A few rows by a matrix in BF16, as decoding has them: c = a·bᵀ + bias, or added to what c holds, for up to eight rows of a.
-// Each weight is read once, which is all that takes time.
+// A few rows times a BF16 matrix, as in decoding: c = a·bᵀ + bias, or added to c, for up to eight rows of a. Each
+// weight is read once; nothing else takes time.
 //
-//   NORMED  1: a is one row, and what is multiplied is its RMSNorm; 0: it is not
-//   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n that follow; 0: it is not
+//   NORMED  1: a is one row, and its RMSNorm is multiplied
+//   GATED   1: a is one row, and c is SwiGLU of the sums of b's first n rows and of the n rows after them
 #include "mma.cuh"
 
-constexpr int WARPS = BLOCK_DIM / 32, OUTPUTS = 16, MOST = 8; // of a block; and rows of a
-constexpr int AHEAD = 4; // words of 16 bytes that a thread has on their way of each of its two rows of b
+constexpr int WARPS = BLOCK_DIM / 32, OUTPUTS = 16, MAX_ROWS = 8; // per thread block; and maximum rows of a
+constexpr int AHEAD = 4; // 16-byte words in flight per thread, for each of its two rows of b
 
 typedef Vec<bf16, 8> Eight;
 
 #if NORMED
 extern __shared__ uint4 row[]; // the norm of a
 
-// normalise has every block compute the norm itself: that takes less time than another launch, as a is near.
-inline void normalise(const bf16 *a, const bf16 *norm, int depth, float eps) {
+// normalize lets every thread block compute the norm itself: that takes less time than another launch, because a is
+// cached.
+inline void normalize(const bf16 *a, const bf16 *norm, int depth, float eps) {
 	__shared__ float parts[WARPS];
 	float squares = 0;
 	for (int k = threadIdx.x; k < depth / 8; k += BLOCK_DIM) {
@@ -43,10 +44,10 @@ inline void normalise(const bf16 *a, const bf16 *norm, int depth, float eps) {
 }
 #endif
 
-// A block has 16 rows of b, and its warps take turns along them. Each product is of 16 by 8 sums. The order of k is another
-// than mma's, the same for both operands: where mma wants columns 2t and 2t+8 and the next of lane t, it is given those that
-// the lane has loaded at once. If the sums are gated, eight of the rows are gates and the others what belongs to them. Two blocks
-// a multiprocessor, of 512 threads, keep memory busy while one of them adds up.
+// A thread block has 16 rows of b, and its warps take turns along them. Each product has 16 by 8 sums. The order of k
+// is not mma's, but the same for both operands: where mma needs columns 2t and 2t+8 and the next of lane t, it gets
+// those that the lane has loaded at once. If the sums are gated, eight of the rows are gates and the others the values
+// that they gate. Two thread blocks per multiprocessor, of 512 threads, keep memory busy while one of them adds up.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 1024 / BLOCK_DIM) matvec(C *c, long long cRow, const bf16 *a,
 	long long aRow, const bf16 *b, long long bRow, const bf16 *bias, const bf16 *norm, float eps, int m, int n, int depth, int add) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * (GATED ? 8 : OUTPUTS);
@@ -54,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 	const bool lowThere = lowRow < n, highThere = GATED ? lowThere : highRow < n;
 	const bf16 *const lowFrom = b + lowRow * bRow + lane % 4 * 8, *const highFrom = b + highRow * bRow + lane % 4 * 8;
 	float sums[4] = {};
-	Eight low[AHEAD], high[AHEAD]; // rows g and g + 8 of the block's
+	Eight low[AHEAD], high[AHEAD]; // rows g and g + 8 of the thread block's
 	auto read = [&](int k) {
 #pragma unroll
 		for (int i = 0; i < AHEAD; i++) {
@@ -66,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 	const int begin = warp * AHEAD * 32;
 #if NORMED
 	read(begin);
-	normalise(a, norm, depth, eps); // while the weights are on their way
+	normalize(a, norm, depth, eps); // while the weights are on their way
 #endif
 	for (int k = begin; k < depth; k += WARPS * AHEAD * 32) {
 		if (!NORMED || k > begin) read(k);
@@ -87,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 10
 			mma(sums, {u.z, v.z, u.w, v.w}, {w.z, w.w});
 		}
 	}
-	__shared__ float parts[WARPS][MOST][OUTPUTS];
+	__shared__ float parts[WARPS][MAX_ROWS][OUTPUTS];
 #pragma unroll
 	for (int i = 0; i < 4; i++) parts[warp][lane % 4 * 2 + i % 2][g + i / 2 * 8] = sums[i];
 	__syncthreads();

@@ -1,7 +1,7 @@
-// Products on tensor cores, and copies that a thread need not wait for.
+// Products on tensor cores, and asynchronous copies.
 //
-// mma, ldmatrix and ldmatrixTransposed belong to a warp: all of its lanes call them together. With g = lane / 4 and t = lane % 4, a
-// lane holds these elements of a matrix, two BF16 a word, the one of the lower column or row in the lower half:
+// All lanes of a warp call mma, ldmatrix and ldmatrixTransposed together. With g = lane / 4 and t = lane % 4, a lane
+// holds these elements of a matrix, two BF16 per word, the one of the lower column or row in the lower half:
 //
 //   a [16, 16]   rows g, g+8, g, g+8 at columns 2t, 2t, 2t+8, 2t+8 and the next
 //   b [16, 8]    column g at rows 2t and 2t+8 and the next
@@ -20,8 +20,8 @@ inline void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
 #endif
 }
 
-// ldmatrix loads four matrices of 8 rows of 8 BF16 from shared memory. Lane i names row i % 8 of number i / 8, at a multiple of 16
-// bytes. Word i of r is row g of number i, columns 2t and 2t+1.
+// ldmatrix loads four matrices of 8 rows of 8 BF16 from shared memory. Lane i passes row i % 8 of matrix i / 8, at a
+// multiple of 16 bytes. Word i of r is row g of matrix i, columns 2t and 2t+1.
 inline void ldmatrix(unsigned (&r)[4], const void *row) {
 #ifdef EMULATED
 	emulated.ldmatrix(r, row, false);
@@ -31,7 +31,7 @@ inline void ldmatrix(unsigned (&r)[4], const void *row) {
 #endif
 }
 
-// ldmatrixTransposed loads the transposes of such matrices: word i of r is column g of number i, rows 2t and 2t+1.
+// ldmatrixTransposed loads the transposes of such matrices: word i of r is column g of matrix i, rows 2t and 2t+1.
 inline void ldmatrixTransposed(unsigned (&r)[4], const void *row) {
 #ifdef EMULATED
 	emulated.ldmatrix(r, row, true);
@@ -41,7 +41,7 @@ inline void ldmatrixTransposed(unsigned (&r)[4], const void *row) {
 #endif
 }
 
-// copyAsync begins to copy 16 bytes to shared memory, or zeros if they are not there. Both addresses are multiples of 16.
+// copyAsync starts copying 16 bytes to shared memory, or zeros if there is false. Both addresses are multiples of 16.
 inline void copyAsync(void *to, const void *global, bool there) {
 #ifdef EMULATED
 	emulated.copy_async(to, global, there);
@@ -51,7 +51,7 @@ inline void copyAsync(void *to, const void *global, bool there) {
 #endif
 }
 
-// copyCommit makes a group of the copies that this thread began since the last one.
+// copyCommit puts the copies that this thread started since the last call into a group.
 inline void copyCommit() {
 #ifdef EMULATED
 	emulated.copy_commit();
@@ -60,7 +60,7 @@ inline void copyCommit() {
 #endif
 }
 
-// copyWait waits for this thread's groups except the last N. Other threads see the bytes after a barrier.
+// copyWait waits for this thread's groups, except the last N. Other threads see the bytes after a barrier.
 template <int N> inline void copyWait() {
 #ifdef EMULATED
 	emulated.copy_wait(N);
@@ -69,7 +69,7 @@ template <int N> inline void copyWait() {
 #endif
 }
 
-// pack is two floats, each rounded to the nearest BF16.
+// pack returns two floats, each rounded to the nearest BF16.
 inline unsigned pack(float lo, float hi) {
 #ifdef EMULATED
 	return emulated_bf16(lo) | (unsigned)emulated_bf16(hi) << 16;

@@ -1,7 +1,7 @@
-// The sum of a product's parts, where k was cut. It is described in product.go.
+// The sum of a product's parts, if k was divided. product.go describes it.
 #include "common.cuh"
 
-// sum_parts adds up so many parts [m, n], in their order.
+// sum_parts adds up the parts, each [m, n], in their order.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	sum_parts(C *c, long long cRow, const float *parts, const T *bias, int m, int n, int count, int add) {
 	const long long at = thread(), size = (long long)m * n;

@@ -1,15 +1,15 @@
-// A product of F32 matrices in float32, of any sizes and layouts. It is described in product.go, which chooses:
+// A product of F32 matrices in float32, of any sizes and layouts. product.go describes it, and chooses:
 //
-//   TRANS_A, TRANS_B   1: the operand lies in memory as its transpose
-//   TILE               rows and columns of c that a block has
+//   TRANS_A, TRANS_B   1: the operand is stored transposed
+//   TILE               rows and columns of c per thread block
 #include "common.cuh"
 
 constexpr int DEPTH = 8, SIDE = 16, EACH = TILE / SIDE; // a block has SIDE by SIDE threads, a thread EACH by EACH sums
 constexpr int LOADS = TILE * DEPTH / BLOCK_DIM;
-typedef float Panel[DEPTH][TILE + 4]; // the four have what is stored at once lie in other banks
+typedef float Panel[DEPTH][TILE + 4]; // the four put values that are stored at once into different banks
 
-// A Reader brings TILE rows by DEPTH of x to shared memory, zeros beyond [rows, depth]: first to registers, while the panel
-// before is multiplied. The rows of x lie so far apart, or, if it is not ALONG, its columns.
+// A Reader copies TILE rows by DEPTH of x to shared memory, with zeros beyond [rows, depth]: first to registers, while
+// the previous panel is multiplied. apart is the distance between the rows of x or, unless ALONG, between its columns.
 template <bool ALONG> struct Reader {
 	const T *x;
 	long long stride;
@@ -31,10 +31,10 @@ template <bool ALONG> struct Reader {
 	}
 };
 
-// place is where a thread's number i of EACH rows lies in the tile: four and four next to each other.
+// place returns where row i of a thread's EACH rows is in the tile: each four are adjacent.
 inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i % 4; }
 
-// A block has one tile of a product of a batch, as in gemm.cu.
+// A thread block has one tile of a product of a batch, as in gemm.cu.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long long cRow, const T *a, long long aRow, const T *b,
 	long long bRow, const T *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
 	long long innerA, long long innerB, long long innerC) {

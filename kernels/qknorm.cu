@@ -1,13 +1,14 @@
-// RMSNorm over every head of q and k, and its gradient. The formulas are in qknorm.go. A row is a head here, DIM its length.
+// RMSNorm over every head of q and k, and its gradient. The formulas are in qknorm.go. A row is a head here; DIM is its
+// length.
 //
-//   THREADS   that share a head: a power of two, BLOCK_DIM at most
+//   THREADS   threads that share a head: a power of two, at most BLOCK_DIM
 #include "common.cuh"
 #include "row.cuh"
 
-// A Head is the one of so many in all, of q, k or v, that a thread works on.
+// A Head is the head of q, k or v that a thread works on.
 struct Head {
 	bool there, q, k;
-	int statistic; // of those that rstd has
+	int statistic; // index in rstd
 	Head(int n, int rows, int heads, int kvHeads) {
 		const int all = heads + 2 * kvHeads, at = n % all;
 		there = n < rows * all, q = at < heads, k = !q && at < heads + kvHeads;
@@ -45,8 +46,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	}
 }
 
-// qknorm_backward writes dqkv, and, if there are partials, the block's parts of dwq and dwk into its row of partials
-// [grid, 2·DIM]. While blocks compute some heads, those that come a grid later are on their way to the registers.
+// qknorm_backward writes dqkv and, if there are partials, the thread block's parts of dwq and dwk into its row of
+// partials [grid, 2·DIM]. While thread blocks compute some heads, those one grid later are on their way to the
+// registers.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, EACH == 1 ? 2 : 1) qknorm_backward(T *dqkv, float *partials, const T *dy,
 	const T *qkv, const T *wq, const T *wk, const float *rstd, int rows, int heads, int kvHeads) {
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;

@@ -1,12 +1,12 @@
-// Codes of 8 bits for F32, and the way back. The formulas are in dynamicmap.go.
+// 8-bit codes for F32, and back. The formulas are in dynamicmap.go.
 //
-//   SIGNED   1: in the signed map, 0: in the other
+//   SIGNED   1: the signed map, 0: the unsigned map
 #include "codes.cuh"
 
 __shared__ Map<SIGNED> map;
 
-// eachBlock has f handle the blocks of n elements, in strides of the grid: with a block's number, the first element of the lane
-// and how many there are from there.
+// eachBlock calls f for the quantization blocks of n elements, in strides of the grid: with the index of the
+// quantization block, the index of the lane's first element, and how many elements exist from there.
 template <typename F> inline void eachBlock(long long n, F f) {
 	map.fill(false);
 	for (long long block = thread() / 32; block * QUANT_BLOCK < n; block += gridDim.x * (BLOCK_DIM / 32)) {

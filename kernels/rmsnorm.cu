@@ -1,12 +1,12 @@
-// RMSNorm and its gradient, alone and with the residual add. The formulas are in rmsnorm.go.
+// RMSNorm and its gradient, with and without the residual add. The formulas are in rmsnorm.go.
 //
 // A row is read once: the threads that share it keep it in registers while they sum over it.
 //
-//   THREADS   that share a row: a power of two, BLOCK_DIM at most
+//   THREADS   threads that share a row: a power of two, at most BLOCK_DIM
 #include "common.cuh"
 #include "row.cuh"
 
-// forward normalises x, or with ADD h = x + b, which it stores.
+// forward normalizes x, or with ADD h = x + b, which it stores.
 template <bool ADD>
 inline void forward(T *y, float *rstd, T *h, const T *x, const T *b, const T *w, int rows, float eps) {
 	const int lane = threadIdx.x % THREADS, row = blockIdx.x * ROWS + threadIdx.x / THREADS;
@@ -49,11 +49,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	forward<true>(y, rstd, h, a, b, w, rows, eps);
 }
 
-// rmsnorm_backward writes dx, or adds it to what is there, and, if there are partials, the block's part of dw into its row of
-// partials [grid, DIM]. Blocks go through the rows in strides of the grid, so that there are few parts of dw; while they
-// compute one row, the next is on its way to their registers, where these have room for it, and the one after that to the
-// level 2 cache: one row ahead is not enough to keep memory busy. Two blocks a multiprocessor hide each other's barriers,
-// while a row fits them.
+// rmsnorm_backward writes dx, or adds to it, and, if there are partials, writes the thread block's part of dw into its
+// row of partials [grid, DIM]. Thread blocks process the rows in strides of the grid, so that there are few partials.
+// While they compute one row, the next is on its way to their registers, if these have room for it, and the one after
+// that to the L2 cache: one row ahead is not enough to keep memory busy. Two thread blocks per multiprocessor hide each
+// other's barriers, as long as a row fits them.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, VECTORS <= BLOCK_DIM ? 2 : 1)
 	rmsnorm_backward(T *dx, float *partials, const T *dy, const T *x, const T *w, const float *rstd, int rows, int add) {
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;

@@ -1,8 +1,8 @@
-// RoPE and its gradient. The formula is in rope.go. DIM is half a head: each thread turns one vector of a head's first half with
-// the vector of its second half that belongs to it.
+// RoPE and its gradient. The formula is in rope.go. DIM is half a head: each thread rotates one vector of a head's
+// first half together with the corresponding vector of its second half.
 #include "common.cuh"
 
-// rope turns the first heads of every row, of width vectors, by their positions, or back.
+// rope rotates the first heads of every row, of width vectors, by their positions, or back.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	rope(T *qkv, const int *positions, const float *cos, const float *sin, int rows, int heads, int width, int back) {
 	const long long at = thread(), row = at / VECTORS / heads;

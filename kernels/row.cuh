@@ -1,11 +1,11 @@
-// What the THREADS neighbours do together that share a row. THREADS is a power of two, BLOCK_DIM at most.
+// Reductions over the THREADS adjacent threads that share a row. THREADS is a power of two, at most BLOCK_DIM.
 #pragma once
 
-constexpr int EACH = (VECTORS + THREADS - 1) / THREADS; // vectors of a row that a thread has
-constexpr int ROWS = BLOCK_DIM / THREADS;                   // of a block
+constexpr int EACH = (VECTORS + THREADS - 1) / THREADS; // vectors of a row per thread
+constexpr int ROWS = BLOCK_DIM / THREADS;                   // per thread block
 
-// sum adds up what the THREADS neighbours that share a row have, and gives all of them the same. Called in a loop, turn is to
-// alternate between 0 and 1, so that nobody overwrites what a slower neighbour still reads.
+// sum adds up x over the THREADS adjacent threads that share a row, and returns the sum to all of them. In a loop, turn
+// must alternate between 0 and 1, so that no thread overwrites what a slower one still reads.
 inline float sum(float x, int turn) {
 #pragma unroll
 	for (int i = 1; i < THREADS && i < 32; i *= 2) x += __shfl_xor_sync(~0u, x, i);
@@ -22,11 +22,11 @@ inline float sum(float x, int turn) {
 	return x;
 }
 
-// sumRows adds up what the threads have of each element of a row, over the ROWS rows of the block, and stores it in part [DIM].
+// sumRows adds up each element of a row over the ROWS rows of the thread block, and stores it in part [DIM].
 inline void sumRows(float *part, const float (&x)[EACH][WIDTH]) {
 	__shared__ float sums[ROWS > 1 ? ROWS * DIM : 1];
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS;
-	__syncthreads(); // some may still read what was added up before
+	__syncthreads(); // some threads may still read the previous sums
 #pragma unroll
 	for (int k = 0; k < EACH; k++) {
 		if (k * THREADS + lane >= VECTORS) continue;

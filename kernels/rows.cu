@@ -1,15 +1,15 @@
-// Whole rows of DIM elements from one matrix to another. The formulas are in rows.go.
+// Copying whole rows of DIM elements from one matrix to another. The formulas are in rows.go.
 #include "common.cuh"
 
-// gather_rows has a thread for each vector.
+// gather_rows has a thread per vector.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gather_rows(T *y, const T *x, const int *index, int rows) {
 	const long long at = thread(), row = at / VECTORS;
 	if (row >= rows) return;
 	store(y, at, loadCached(x, (long long)index[row] * VECTORS + at % VECTORS));
 }
 
-// scatter_rows writes dx once, so that it needs no zeroing before: the row of dy that the index, which increases, has for it, or zeros.
-// A block has ROWS rows of dx, and searches for the first of them.
+// scatter_rows writes dx once, so that it need not be zeroed before: the row of dy that the index, which increases, has
+// for it, or zeros. A thread block has ROWS rows of dx, and searches for the first index among them.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) scatter_rows(T *dx, const T *dy, const int *index, int rows, int n) {
 	constexpr int AT_ONCE = 4;
 	__shared__ int from[ROWS];

@@ -1,10 +1,10 @@
-// Sorting by ids. It is described in sort.go.
+// Sorting by ids. sort.go describes it.
 //
-//   TILE   keys that a block sorts: a power of two
+//   TILE   keys that a thread block sorts: a power of two
 #include "common.cuh"
 #include "keys.cuh"
 
-// sort_ids leaves the keys of every TILE rows sorted. The last tile is filled up with keys that come after all.
+// sort_ids sorts the keys of every TILE rows. The last tile is padded with keys that come after all others.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) sort_ids(Key *tiles, const int *ids, int n, int pad) {
 	__shared__ Key keys[TILE];
 	const int first = blockIdx.x * TILE;
@@ -12,7 +12,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) sort_ids(Key *tiles, con
 		const int row = first + i, id = row < n && ids[row] != pad ? ids[row] : -1;
 		keys[i] = keyOf(id, row);
 	}
-	// Bitonic sorting (Batcher 1968).
+	// Bitonic sort (Batcher 1968).
 	for (int run = 2; run <= TILE; run *= 2) {
 		for (int apart = run / 2; apart > 0; apart /= 2) {
 			__syncthreads();
@@ -27,7 +27,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) sort_ids(Key *tiles, con
 	for (int i = threadIdx.x; i < TILE; i += BLOCK_DIM) tiles[first + i] = keys[i];
 }
 
-// merge_ids puts every key of sorted tiles where it belongs among all: behind those of each tile that are smaller.
+// merge_ids puts every key of the sorted tiles into its place among all: after the keys of each tile that are smaller.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) merge_ids(Key *sorted, const Key *tiles, int n) {
 	const int at = (int)thread(), count = (n + TILE - 1) / TILE;
 	if (at >= count * TILE) return;

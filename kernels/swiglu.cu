@@ -1,5 +1,5 @@
-// SwiGLU and its gradient, whole and in the steps that it is made of. The formulas are in swiglu.go. DIM is inner: rows of
-// gateUp have 2·DIM elements.
+// SwiGLU and its gradient, fused and in steps. The formulas are in swiglu.go. DIM is inner: rows of gateUp have 2·DIM
+// elements.
 #include "common.cuh"
 
 inline float sigmoid(float x) { return __fdividef(1, 1 + expf(-x)); }
@@ -24,7 +24,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) swiglu_backward(T *dGate
 	store(dGateUp, from + VECTORS, each([&](int i) { return d[i] * gate[i] * sigmoid(gate[i]); }));
 }
 
-// The steps. Their operands are matrices of DIM columns whose rows lie so many elements apart.
+// The steps. Their operands are matrices of DIM columns, with a constant distance between rows.
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM) silu(T *y, int yRow, const T *x, int xRow, int rows) {
 	const long long at = thread(), row = at / VECTORS, column = at % VECTORS;
