@@ -71,7 +71,7 @@ var emulatedMutants = []mutant{
 		"if (thread_of(s) == running) return true;",
 		"./kernels/cuda -run Emulated"},
 	{"emulated/blocks-are-ordered", "kernels/cuda/emulated_memory.hpp",
-		"if (e < block_begin) return false; // in another block",
+		"if (e < block_begin) return false; // in another thread block",
 		"",
 		"./kernels/cuda -run Emulated"},
 	{"emulated/readers-forgotten", "kernels/cuda/emulated_memory.hpp",

@@ -1,6 +1,6 @@
 // The part of CUDA's driver API and of NVRTC that is used, declared here so that building needs nothing of CUDA's: the
-// libraries are opened when the program runs. Names, types and values are CUDA's own; a test compares them with NVIDIA's
-// headers where it finds them. A name with a version at its end is how the library spells the symbol.
+// libraries are opened while the program runs. Names, types and values are CUDA's own; a test compares them with
+// NVIDIA's headers if it finds them. A name with a version at its end is the library's name of the symbol.
 #ifndef RESTYLE_CUDA_API_H
 #define RESTYLE_CUDA_API_H
 
@@ -32,7 +32,7 @@
 	X(NVRTC_ERROR_BUILTIN_OPERATION_FAILURE, 7) \
 	X(NVRTC_ERROR_INTERNAL_ERROR, 11)
 
-#ifndef CUDA_VERSION // in the test, which has NVIDIA's types from NVIDIA
+#ifndef CUDA_VERSION // the test takes the types from NVIDIA's headers
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
@@ -47,7 +47,7 @@ typedef struct {
 	char bytes[16];
 } CUuuid;
 
-// Enumerations are passed as int: they are of its size.
+// Enumerations are passed as int, which has their size.
 typedef int CUresult;
 typedef int CUdevice_attribute;
 typedef int CUfunction_attribute;
@@ -106,7 +106,8 @@ enum {
 	X(cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end)) \
 	X(cuEventDestroy_v2, (CUevent event))
 
-// COMPILER(X) lists the functions of libnvrtc, each returning nvrtcResult. nvrtcGetErrorString is beside it: it returns text.
+// COMPILER(X) lists the functions of libnvrtc, each returning nvrtcResult. nvrtcGetErrorString is not in the list: it
+// returns text.
 #define COMPILER(X) \
 	X(nvrtcVersion, (int *major, int *minor)) \
 	X(nvrtcGetNumSupportedArchs, (int *count)) \

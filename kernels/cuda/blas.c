@@ -55,15 +55,15 @@ uintptr_t cuda_open_blas(const char *path, cuda_blas *out, char *message, int si
 	return out->library = (uintptr_t)l;
 }
 
-// result is that of a call for a GPU. A GPU that has failed is why it did.
+// result returns the result of a call for a GPU. If the GPU has failed, that is the reason why the call did.
 static cuda_status result(uintptr_t gpu, library *l, cublasStatus_t r) {
 	uint64_t available, total;
 	if (r == CUBLAS_STATUS_SUCCESS) return (cuda_status){0};
-	cuda_status s = cuda_memory(gpu, &available, &total); // what may be asked while a graph is made too
+	cuda_status s = cuda_memory(gpu, &available, &total); // a call that is also allowed during a capture
 	return s.code ? s : (cuda_status){r, "cuBLASLt", l->cublasLtGetStatusString(r)};
 }
 
-// BIND leaves the function with the driver's error unless the GPU's context is that of the thread.
+// BIND returns from the function with the driver's error unless the GPU's context is bound to the thread.
 #define BIND(gpu_) \
 	do { \
 		cuda_status s_ = cuda_bind(gpu_); \
@@ -93,7 +93,7 @@ cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas_) {
 	return result(gpu, l, r);
 }
 
-// choose asks for algorithms for a product whose descriptors are made.
+// choose asks for algorithms for a product whose descriptors have been created.
 static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 	library *l = p->blas->api;
 	cublasLtMatmulPreference_t preference;
@@ -111,11 +111,11 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 			p->algorithms, count);
 	}
 	l->cublasLtMatmulPreferenceDestroy(preference);
-	// A product whose values it calls invalid it does not compute either, and another kernel may.
+	// If cuBLASLt calls a product's values invalid, it cannot compute it, but another kernel may.
 	return r == CUBLAS_STATUS_INVALID_VALUE ? CUBLAS_STATUS_NOT_SUPPORTED : r;
 }
 
-// layout makes that of a matrix, or of a batch of them.
+// layout creates the layout of a matrix, or of a batch of matrices.
 static cublasStatus_t layout(library *l, cublasLtMatrixLayout_t *out, int type, uint64_t rows, uint64_t cols, int64_t ld, int32_t batch, int64_t next) {
 	cublasStatus_t r = l->cublasLtMatrixLayoutCreate(out, type, rows, cols, ld);
 	if (!r) r = l->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
@@ -123,7 +123,7 @@ static cublasStatus_t layout(library *l, cublasLtMatrixLayout_t *out, int type, 
 	return r;
 }
 
-// describe makes the descriptors of a product. cuBLASLt counts matrices down their columns: to it each of ours is its own
+// describe creates the descriptors of a product. cuBLASLt's matrices are column-major: to it each of ours is its own
 // transpose, and C = A·B is Cᵀ = Bᵀ·Aᵀ.
 static cublasStatus_t describe(plan *p, const cuda_product *c) {
 	library *l = p->blas->api;

@@ -32,7 +32,7 @@
 	X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 7) \
 	X(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 8)
 
-#ifndef CUBLAS_VER_MAJOR // in the test, which has NVIDIA's types from NVIDIA
+#ifndef CUBLAS_VER_MAJOR // the test takes the types from NVIDIA's headers
 typedef struct cublasLtContext *cublasLtHandle_t;
 typedef struct cublasLtMatmulDesc *cublasLtMatmulDesc_t;
 typedef struct cublasLtMatrixLayout *cublasLtMatrixLayout_t;
@@ -62,8 +62,8 @@ enum {
 };
 #endif
 
-// BLAS(X) lists the functions of libcublasLt: X(name, parameters), each returning cublasStatus_t. Beside them are
-// cublasLtGetStatusString, which returns text, and cublasLtGetVersion, a size_t.
+// BLAS(X) lists the functions of libcublasLt: X(name, parameters), each returning cublasStatus_t. Not in the list are
+// cublasLtGetStatusString, which returns text, and cublasLtGetVersion, which returns a size_t.
 #define BLAS(X) \
 	X(cublasLtCreate, (cublasLtHandle_t * handle)) \
 	X(cublasLtDestroy, (cublasLtHandle_t handle)) \

@@ -14,17 +14,17 @@ enum { SLOTS = 8, SLOT_BYTES = CUDA_READ_CHUNK, BUFFERS = SLOTS + CUDA_READ_CHUN
 
 typedef struct {
 	driver *api;
-	uint64_t serial; // never that of another GPU, open or closed
+	uint64_t serial; // unique among all GPUs, open or closed
 	CUdevice device;
 	CUcontext context;
-	CUstream stream; // the one that all work is queued on
+	CUstream stream; // the stream on which all work is queued
 
-	// What is uploaded goes through these slots of pinned memory, in turns: a slot is free again when its event has come.
+	// Uploads go through these slots of pinned memory in turn: a slot is free again when its event has occurred.
 	pthread_mutex_t lock;
-	char *slots; // NULL: the system gives no pinned memory
+	char *slots; // NULL: the system has no pinned memory
 	CUevent sent[BUFFERS];
 	int slot; // the next
-	// Behind the slots are the pieces that copies to the host come through.
+	// The chunks for copies to the host come after the slots.
 } gpu;
 
 uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size) {
@@ -41,7 +41,7 @@ uintptr_t cuda_open_driver(const char *path, int *version, char *message, int si
 #undef LOOKUP
 	d->emulated_belongs = (void (*)(CUdeviceptr, size_t, int))dlsym(library, "emulated_belongs");
 	if (!missing) return (uintptr_t)d;
-	if (d->cuDriverGetVersion) d->cuDriverGetVersion(version); // may fail: then there is none
+	if (d->cuDriverGetVersion) d->cuDriverGetVersion(version); // may fail: then there is no version
 	snprintf(message, size, "it has no %s", missing);
 	free(d);
 	return 0;
@@ -56,8 +56,8 @@ static cuda_status status(driver *d, CUresult r) {
 	return s;
 }
 
-// bind makes a GPU's context that of the thread. The serial of the last one spares most calls into the driver. It is not
-// the context that is compared: a context opened after another was closed may have its address.
+// bind binds a GPU's context to the thread. Comparing serials saves most calls into the driver. It does not compare
+// contexts: a context opened after another was closed may have the same address.
 static CUresult bind(gpu *g) {
 	static __thread uint64_t bound;
 	if (bound == g->serial) {
@@ -68,7 +68,7 @@ static CUresult bind(gpu *g) {
 	return r;
 }
 
-// describe fills in what a GPU is, as far as it comes.
+// describe fills in the properties of a GPU, as far as they are available.
 static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *out) {
 	struct {
 		CUdevice_attribute attribute;
@@ -96,7 +96,7 @@ static CUresult describe(driver *d, int ordinal, CUdevice *device, cuda_device *
 	for (unsigned i = 0; i < sizeof attributes / sizeof attributes[0]; i++) {
 		if ((r = d->cuDeviceGetAttribute(attributes[i].value, attributes[i].attribute, *device))) return r;
 	}
-	// A driver that does not know these any more answers that the value is invalid.
+	// A driver that no longer knows these attributes returns that the value is invalid.
 	r = d->cuDeviceGetAttribute(&out->memory_clock, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, *device);
 	if (r == CUDA_SUCCESS) r = d->cuDeviceGetAttribute(&out->bus, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, *device);
 	return r == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : r;
@@ -107,19 +107,19 @@ cuda_status cuda_describe(uintptr_t driver_, int ordinal, cuda_device *out) {
 	return status((driver *)driver_, describe((driver *)driver_, ordinal, &device, out));
 }
 
-// start takes a GPU into use and fills in what it is.
+// start opens a GPU and fills in its properties.
 static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 	static _Atomic uint64_t serial;
 	driver *d = g->api;
 	CUresult r = describe(d, ordinal, &g->device, out);
 	if (r) return r;
-	// The primary context is the one that other libraries of CUDA use in this process too.
+	// The primary context is the one that other CUDA libraries in this process use too.
 	if ((r = d->cuDevicePrimaryCtxRetain(&g->context, g->device))) return r;
 	g->serial = atomic_fetch_add(&serial, 1) + 1;
 	if ((r = bind(g)) == CUDA_SUCCESS) r = d->cuStreamCreate(&g->stream, CU_STREAM_NON_BLOCKING);
 	if (r == CUDA_SUCCESS) {
 		r = d->cuMemHostAlloc((void **)&g->slots, BUFFERS * SLOT_BYTES, 0);
-		if (r == CUDA_ERROR_OUT_OF_MEMORY) g->slots = NULL, r = CUDA_SUCCESS; // a system that pins no memory
+		if (r == CUDA_ERROR_OUT_OF_MEMORY) g->slots = NULL, r = CUDA_SUCCESS; // a system without pinned memory
 	}
 	for (int i = 0; i < BUFFERS && r == CUDA_SUCCESS; i++) {
 		r = d->cuEventCreate(&g->sent[i], CU_EVENT_DISABLE_TIMING);
@@ -128,7 +128,7 @@ static CUresult start(gpu *g, int ordinal, cuda_device *out) {
 	return r;
 }
 
-// give_back gives back all that start took, whatever fails. It returns the first failure.
+// give_back frees all that start took, whatever fails. It returns the first failure.
 static CUresult give_back(gpu *g) {
 	driver *d = g->api;
 	CUresult first = CUDA_SUCCESS;
@@ -165,7 +165,7 @@ cuda_status cuda_open(uintptr_t driver_, int ordinal, cuda_device *out) {
 	return status(d, r);
 }
 
-// TRY leaves the function that it stands in with the first result that is an error.
+// TRY returns from the function with the first result that is an error.
 #define TRY(call) \
 	do { \
 		CUresult r_ = (call); \
@@ -219,7 +219,7 @@ void cuda_belongs(uintptr_t gpu_, uint64_t address, uint64_t bytes, int to_somet
 	((gpu *)gpu_)->api->emulated_belongs(address, bytes, to_something);
 }
 
-// send queues the copy of as many bytes as a slot has.
+// send queues a copy of at most the size of a slot.
 static CUresult send(gpu *g, uint64_t to, const void *from, uint64_t bytes) {
 	driver *d = g->api;
 	CUevent sent = g->sent[g->slot];
@@ -258,25 +258,25 @@ cuda_status cuda_download(uintptr_t gpu_, void *to, uint64_t from, uint64_t byte
 	return OK;
 }
 
-static char *buffer(gpu *g, int piece) { return g->slots + (size_t)(SLOTS + piece) * SLOT_BYTES; }
+static char *buffer(gpu *g, int chunk) { return g->slots + (size_t)(SLOTS + chunk) * SLOT_BYTES; }
 
-const void *cuda_read_chunk(uintptr_t gpu_, int piece) {
+const void *cuda_read_chunk(uintptr_t gpu_, int chunk) {
 	gpu *g = (gpu *)gpu_;
-	return g->slots ? buffer(g, piece) : NULL;
+	return g->slots ? buffer(g, chunk) : NULL;
 }
 
-cuda_status cuda_fetch(uintptr_t gpu_, int piece, uint64_t from, uint64_t bytes) {
+cuda_status cuda_fetch(uintptr_t gpu_, int chunk, uint64_t from, uint64_t bytes) {
 	gpu *g = (gpu *)gpu_;
 	TRY(bind(g));
-	TRY(g->api->cuMemcpyDtoHAsync_v2(buffer(g, piece), from, bytes, g->stream));
-	TRY(g->api->cuEventRecord(g->sent[SLOTS + piece], g->stream));
+	TRY(g->api->cuMemcpyDtoHAsync_v2(buffer(g, chunk), from, bytes, g->stream));
+	TRY(g->api->cuEventRecord(g->sent[SLOTS + chunk], g->stream));
 	return OK;
 }
 
-cuda_status cuda_fetched(uintptr_t gpu_, int piece) {
+cuda_status cuda_fetched(uintptr_t gpu_, int chunk) {
 	gpu *g = (gpu *)gpu_;
 	TRY(bind(g));
-	TRY(g->api->cuEventSynchronize(g->sent[SLOTS + piece]));
+	TRY(g->api->cuEventSynchronize(g->sent[SLOTS + chunk]));
 	return OK;
 }
 
@@ -329,7 +329,7 @@ cuda_status cuda_allow_shared(uintptr_t gpu_, uintptr_t function, uint32_t bytes
 cuda_status cuda_launch(uintptr_t gpu_, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
 	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count) {
 	gpu *g = (gpu *)gpu_;
-	void *parameters[CUDA_MAX_ARGS]; // the driver reads as many bytes at each as the kernel's parameter has
+	void *parameters[CUDA_MAX_ARGS]; // for each, the driver reads as many bytes as the kernel's parameter has
 	for (int i = 0; i < count; i++) parameters[i] = (void *)&args[i];
 	TRY(bind(g));
 	TRY(g->api->cuLaunchKernel((CUfunction)function, gridX, gridY, gridZ, blockX, blockY, blockZ, shared, g->stream,
@@ -340,7 +340,8 @@ cuda_status cuda_launch(uintptr_t gpu_, uintptr_t function, uint32_t gridX, uint
 cuda_status cuda_begin_capture(uintptr_t gpu_) {
 	gpu *g = (gpu *)gpu_;
 	TRY(bind(g));
-	// Of the others, one wants the same thread at the end, and the other that no thread of the process allocates meanwhile.
+	// Of the other modes, one requires the same thread at the end, and one that no thread of the process allocates
+	// meanwhile.
 	TRY(g->api->cuStreamBeginCapture_v2(g->stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	return OK;
 }

@@ -1,4 +1,4 @@
-// The emulated GPU's cuBLASLt: it reads the descriptors, refuses what they say wrongly, and multiplies.
+// The emulated GPU's cuBLASLt: it reads the descriptors, rejects wrong ones, and multiplies.
 
 extern "C" {
 #include "blas.h"
@@ -18,7 +18,7 @@ struct cublasLtMatrixLayout {
 	uint64_t rows, cols;
 	int64_t ld;
 	int32_t batch = 1;
-	int64_t next = 0; // elements from a matrix of the batch to the next
+	int64_t next = 0; // elements from one matrix of the batch to the next
 	uint64_t size() const { return type == CUDA_R_16BF ? 2 : 4; }
 	uint64_t bytes() const { return ((batch - 1) * next + (cols - 1) * ld + rows) * size(); }
 };
@@ -39,7 +39,7 @@ EXPORT const char *cublasLtGetStatusString(cublasStatus_t r) {
 	return "CUBLAS_STATUS_INTERNAL_ERROR";
 }
 
-// What destroys does so even if it is told to fail.
+// Functions that destroy do so even if they are told to fail.
 #define BLAS_DESTROYS(name, type) \
 	EXPORT cublasStatus_t name(type x) { \
 		delete x; \
@@ -99,7 +99,7 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPrefere
 	return memcpy(&p->align[a - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, 4), CUBLAS_STATUS_SUCCESS;
 }
 
-// blas_sizes are those of D = op(A)·op(B), if the layouts fit each other.
+// blas_sizes returns whether the layouts fit each other, and the sizes of D = op(A)·op(B).
 static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t out, uint64_t *m, uint64_t *n, uint64_t *k) {
 	const bool ta = d->transposed[0] == CUBLAS_OP_T, tb = d->transposed[1] == CUBLAS_OP_T;
 	*m = ta ? a->cols : a->rows, *k = ta ? a->rows : a->cols, *n = tb ? b->rows : b->cols;
@@ -107,7 +107,7 @@ static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasL
 	return *k == (tb ? b->cols : b->rows) && out->rows == *m && out->cols == *n && a->type == b->type && batches;
 }
 
-// A blas_algorithm adds up in an order of its own, in so many turns.
+// A blas_algorithm adds up in an order of its own, in a number of turns.
 struct blas_algorithm {
 	uint64_t number;
 	bool fails;
@@ -116,7 +116,7 @@ struct blas_algorithm {
 };
 const uint64_t BLAS_MARK = 0xB1A5;
 
-// blas_algorithms are those that STANDIN_PRODUCTS lists, or one.
+// blas_algorithms returns the algorithms that STANDIN_PRODUCTS lists, or one.
 static std::vector<blas_algorithm> blas_algorithms() {
 	std::vector<blas_algorithm> list;
 	for (const char *at = products(); at; at = strchr(at, ',')) {
@@ -160,7 +160,7 @@ static float blas_element(const void *p, int type, uint64_t i) {
 	return memcpy(&f, &bits, 4), f;
 }
 
-// blas_rows is op(X) or its transpose as floats, a row of k after the other.
+// blas_rows returns op(X) or its transpose as floats, one row of k after the other.
 static std::vector<float> blas_rows(const void *p, const cublasLtMatrixLayout &l, uint64_t rows, uint64_t k, bool down) {
 	std::vector<float> x(rows * k);
 	for (uint64_t r = 0; r < rows; r++)
@@ -168,7 +168,7 @@ static std::vector<float> blas_rows(const void *p, const cublasLtMatrixLayout &l
 	return x;
 }
 
-// blas_fault has the GPU fail, as a kernel that does such a thing has.
+// blas_fault makes the GPU fail, as a kernel with such a fault would.
 static cublasStatus_t blas_fault(const std::string &what) {
 	why = "cublasLtMatmul " + what, failed = why_of = LAUNCH_FAILED;
 	return BLAS_EXECUTION_FAILED;
@@ -201,7 +201,7 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	const bool ta = desc->transposed[0] == CUBLAS_OP_T, tb = desc->transposed[1] == CUBLAS_OP_N;
 	const float by = *(const float *)alpha, onto = *(const float *)beta;
 	queue([=] {
-		memset(workspace, 0xFF, std::min(workspaceBytes, (size_t)1 << 20)); // whoever thinks that it is his own finds out
+		memset(workspace, 0xFF, std::min(workspaceBytes, (size_t)1 << 20)); // exposes code that takes the workspace for its own
 		for (int32_t one = 0; one < ld.batch; one++) {
 			const std::vector<float> x = blas_rows((const char *)A + one * la.next * la.size(), la, m, k, ta);
 			const std::vector<float> y = blas_rows((const char *)B + one * lb.next * lb.size(), lb, n, k, tb);

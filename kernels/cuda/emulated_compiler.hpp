@@ -1,4 +1,4 @@
-// The compiler of the emulated GPU, in NVRTC's place.
+// The compiler of the emulated GPU, in place of NVRTC.
 
 struct _nvrtcProgram {
 	std::string source, name, log, image;
@@ -59,7 +59,7 @@ static std::string get(const std::string &path) {
 
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
-// next_word is the word at or after i, behind whose end it puts i.
+// next_word returns the word at or after i, and sets i to its end.
 static std::string next_word(const std::string &s, size_t *i) {
 	while (*i < s.size() && isspace((unsigned char)s[*i])) ++*i;
 	const size_t from = *i;
@@ -67,7 +67,7 @@ static std::string next_word(const std::string &s, size_t *i) {
 	return s.substr(from, *i - from);
 }
 
-// kernels lists a source's __global__ functions.
+// kernels returns a source's __global__ functions.
 static std::vector<std::string> kernels(const std::string &s) {
 	static const std::string global = "__global__";
 	std::vector<std::string> names;
@@ -85,8 +85,8 @@ static std::vector<std::string> kernels(const std::string &s) {
 	return names;
 }
 
-// translated is a source or header with dynamic shared memory declared as C++ can: as a pointer, which a launch sets outside of
-// functions, and which has its value from the beginning in them.
+// translated returns a source or header with dynamic shared memory declared in C++: as a pointer, which a launch sets
+// outside of functions, and which is initialized in functions.
 static std::string translated(std::string s) {
 	int depth = 0;
 	for (size_t at = 0; at < s.size(); at++) {
@@ -106,7 +106,7 @@ static std::string translated(std::string s) {
 	return s;
 }
 
-// run runs a program and has what it says written behind what is in a file.
+// run runs a program and appends its output to a file.
 static int run(const std::vector<std::string> &words, const std::string &log) {
 	std::vector<char *> args;
 	for (auto &w : words) args.push_back((char *)w.c_str());
@@ -130,10 +130,11 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	if (!mkdtemp(&dir[0])) return NVRTC_ERROR_INTERNAL_ERROR;
 	std::string at = dir + "/", end;
 	for (auto &name : kernels(p->source)) end += "EMULATED_KERNEL(" + name + ")\n";
-	// Of what is in a namespace without a name, even a template's shared memory is in the section where the driver looks for it.
+	// In an unnamed namespace, even a template's shared memory is in the section where the driver looks for it.
 	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
 	for (auto &h : p->headers) ok = ok && put(at + h.first, translated(h.second));
-	// The sanitizers' libraries are not wanted, so the linker is not told of them; and it takes long to look through that of C++.
+	// The sanitizers' libraries are not wanted, so they are not passed to the linker; and searching the C++ library would
+	// take long.
 	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-fno-exceptions", "-fno-delete-null-pointer-checks", "-w", "-fsanitize=thread,alignment", "-fPIC", "-fvisibility=hidden", "-x", "c++", "-c", at + p->name, "-o", at + "object"};
 	for (int i = 0; i < count; i++)
 		if (!strncmp(options[i], "-D", 2)) words.push_back(options[i]);

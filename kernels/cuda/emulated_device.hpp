@@ -1,20 +1,21 @@
-// What CUDA C++ means on the emulated GPU: included before a kernel's source, which a C++ compiler then takes as it is. Threads of
-// a block are fibers (emulated_threads.hpp), which run one after the other. The compiler has each of their accesses to memory
-// call __tsan_read or __tsan_write, and each at an address that does not fit its type call __ubsan_handle_type_mismatch: these
-// come to emulated_memory.hpp, and are no library's.
+// What CUDA C++ means on the emulated GPU: included before a kernel's source, which a C++ compiler then takes
+// unchanged. The threads of a block are fibers (emulated_threads.hpp), which run one after the other. The compiler
+// makes each of their memory accesses call __tsan_read or __tsan_write, and each at an address that is not aligned for
+// its type call __ubsan_handle_type_mismatch. emulated_memory.hpp defines these functions; no sanitizer library is
+// linked.
 #pragma once
 
 struct uint3 { unsigned x, y, z; };
 
-// emulated_lanes is what the lanes of a warp gave when they met: up to 8 words each, of those that are here.
+// emulated_lanes holds what the lanes of a warp passed when they met: up to 8 words each, for the lanes in here.
 struct emulated_lanes {
 	unsigned here;
 	unsigned given[32][8];
 };
 
-// emulated_runtime is what the driver gives to a module.
+// emulated_runtime is what the driver passes to a module.
 struct emulated_runtime {
-	uint3 threadIdx, blockIdx, blockDim, gridDim; // of the thread that runs
+	uint3 threadIdx, blockIdx, blockDim, gridDim; // of the running thread
 	unsigned long stacks, stacks_bytes;           // where the threads have their own memory
 	void *dynamic;                                // shared memory
 	void (*access)(const void *p, unsigned long bytes, int kind);
@@ -31,14 +32,15 @@ struct emulated_runtime {
 };
 enum { EMULATED_READ, EMULATED_WRITE, EMULATED_ATOMIC };
 
-// emulated_module is what a module gives to the driver: its static shared memory, and the pointers to set to the dynamic one.
+// emulated_module is what a module passes to the driver: its static shared memory, and the pointers to its dynamic
+// shared memory, which the driver sets.
 struct emulated_module {
 	emulated_runtime *runtime;
 	char *shared, *shared_end;
 	void **dynamic, **dynamic_end;
 };
 
-// The bits of numbers, which the driver's own products use too. What is unseen calls nobody at its accesses.
+// Bit casts, which the driver's own products use too. EMULATED_UNSEEN code does not report its accesses.
 #ifdef __clang__
 #define EMULATED_UNSEEN __attribute__((no_sanitize("thread", "alignment"), disable_sanitizer_instrumentation))
 #else
@@ -57,7 +59,7 @@ EMULATED_UNSEEN inline float __uint_as_float(unsigned bits) {
 EMULATED_UNSEEN inline int __float_as_int(float x) { return (int)__float_as_uint(x); }
 EMULATED_UNSEEN inline float __int_as_float(int bits) { return __uint_as_float((unsigned)bits); }
 
-// emulated_bf16 is cvt.rn.bf16.f32: the nearest, ties to even, a NaN to a NaN.
+// emulated_bf16 is cvt.rn.bf16.f32: it returns the nearest BF16, ties to even, and a NaN for a NaN.
 EMULATED_UNSEEN inline unsigned short emulated_bf16(float x) {
 	const unsigned bits = __float_as_uint(x);
 	if (x != x) return 0x7FFF;
@@ -70,11 +72,11 @@ EMULATED_UNSEEN inline unsigned short emulated_bf16(float x) {
 #define __device__
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
-// One for all blocks, which never run at the same time. What has no first value and is nobody else's is in the section .bss, where
-// nothing else is: the linker says where it begins and ends.
+// There is one for all thread blocks, which never run at the same time. Uninitialized static data is in the section
+// .bss, and nothing else is: the linker tells where that starts and ends.
 #define __shared__ static
-// extern __shared__ becomes one of these: outside of functions a pointer in a section of its own, and in them one that is a
-// thread's.
+// extern __shared__ becomes one of these: outside of functions a pointer in a section of its own, inside of them a
+// thread's pointer.
 #define EMULATED_DYNAMIC static __attribute__((section("emulated_dynamic")))
 
 typedef decltype(sizeof 0) size_t;
@@ -109,7 +111,7 @@ EMULATED_SIZE(8)
 EMULATED_SIZE(16)
 EMULATED_SEEN __tsan_read_range(void *p, size_t bytes) { emulated_seen(p, bytes, EMULATED_READ); }
 EMULATED_SEEN __tsan_write_range(void *p, size_t bytes) { emulated_seen(p, bytes, EMULATED_WRITE); }
-#ifdef __clang__ // which copies structs with these
+#ifdef __clang__ // which uses these to copy structs
 __attribute__((used)) inline EMULATED_UNSEEN void *memmove(void *to, const void *from, size_t bytes) {
 	emulated_seen(from, bytes, EMULATED_READ), emulated_seen(to, bytes, EMULATED_WRITE);
 	volatile char *t = (volatile char *)to;
@@ -134,7 +136,7 @@ EMULATED_SEEN __tsan_init() {}
 EMULATED_SEEN __tsan_func_entry(void *) {}
 EMULATED_SEEN __tsan_func_exit() {}
 
-struct emulated_mismatch { // the compiler's own, as of its version 1
+struct emulated_mismatch { // the compiler's own, version 1
 	const char *file;
 	unsigned line, column;
 	const void *type;
@@ -145,7 +147,7 @@ EMULATED_SEEN __ubsan_handle_type_mismatch_v1(emulated_mismatch *m, size_t p) {
 }
 }
 
-// Those do not change while a kernel runs in a thread.
+// These are constant while a kernel runs in a thread.
 #define EMULATED_PLACE(name) __attribute__((const, noinline)) inline EMULATED_UNSEEN uint3 emulated_##name() { return emulated.name; }
 EMULATED_PLACE(threadIdx)
 EMULATED_PLACE(blockIdx)
@@ -167,7 +169,7 @@ inline EMULATED_UNSEEN int emulated_lane() { return (int)((threadIdx.x + blockDi
 
 inline EMULATED_UNSEEN void __syncwarp(unsigned mask = ~0u) { emulated.sync_warp(mask); }
 
-// emulated_shuffle gives x and returns what lane from gave, or x if that is in no segment of mine.
+// emulated_shuffle passes x and returns what lane from passed, or x if that lane is not in this lane's segment.
 template <typename T> inline EMULATED_UNSEEN T emulated_shuffle(unsigned mask, T x, int from, bool mine) {
 	static_assert(sizeof(T) == 4 || sizeof(T) == 8);
 	const int words = sizeof(T) / 4;
@@ -206,7 +208,7 @@ inline EMULATED_UNSEEN unsigned __ballot_sync(unsigned mask, int x) {
 inline int __any_sync(unsigned mask, int x) { return __ballot_sync(mask, x) != 0; }
 inline int __all_sync(unsigned mask, int x) { return __ballot_sync(mask, !x) == 0; }
 
-// Blocks and threads run one after the other.
+// Thread blocks and threads run one after the other.
 template <typename T> inline EMULATED_UNSEEN T emulated_add(T *p, T x) {
 	emulated_seen(p, sizeof x, EMULATED_ATOMIC);
 	return *p += x, *p - x;
@@ -214,7 +216,7 @@ template <typename T> inline EMULATED_UNSEEN T emulated_add(T *p, T x) {
 inline int atomicAdd(int *p, int x) { return emulated_add(p, x); }
 inline unsigned atomicAdd(unsigned *p, unsigned x) { return emulated_add(p, x); }
 
-// Numbers. Nothing is included: a header of the C++ library takes longer to compile than a kernel.
+// Math functions. Nothing is included: a header of the C++ library takes longer to compile than a kernel.
 extern "C" {
 float expf(float), exp2f(float), expm1f(float), logf(float), log2f(float), log1pf(float), powf(float, float), sqrtf(float);
 double sqrt(double);
@@ -225,7 +227,7 @@ inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 inline float __expf(float x) { return expf(x); }
 inline float __logf(float x) { return logf(x); }
 inline float __fdividef(float a, float b) { return a / b; }
-inline float __fadd_rn(float a, float b) { return a + b; } // no sum is joined with a product here, as these ask
+inline float __fadd_rn(float a, float b) { return a + b; } // the compiler never fuses a sum with a product here, which is what these functions are for
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float x) { return sqrtf(x); }
@@ -246,7 +248,7 @@ inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
 
-// Ways to memory differ in speed only. Clang does not look at the addresses of structs.
+// The kinds of loads and stores differ only in speed. Clang does not check the addresses of structs.
 template <typename T> inline EMULATED_UNSEEN T *emulated_fits(T *p) {
 	if ((size_t)p % alignof(T)) emulated.misaligned(p, alignof(T), "", 0);
 	return p;
@@ -257,7 +259,7 @@ template <typename T> inline T __ldcg(const T *p) { return *emulated_fits(p); }
 template <typename T> inline void __stcs(T *p, T x) { *emulated_fits(p) = x; }
 template <typename T> inline void __stcg(T *p, T x) { *emulated_fits(p) = x; }
 
-// A launch hands a kernel its parameters where they lie.
+// A launch passes pointers to a kernel's parameters.
 template <int... I> struct emulated_indices {};
 template <int N, int... I> struct emulated_up_to : emulated_up_to<N - 1, N - 1, I...> {};
 template <int... I> struct emulated_up_to<0, I...> { typedef emulated_indices<I...> type; };

@@ -1,21 +1,23 @@
-// The emulated GPU: the part of CUDA's driver, of NVRTC and of cuBLASLt that restyle uses, in one library. Compiling is the C++
-// compiler on the same source; launching runs all threads of a block as fibers, block after block, before the launch returns.
+// The emulated GPU: the parts of CUDA's driver, NVRTC and cuBLASLt that restyle uses, in one library. Compiling runs
+// the C++ compiler on the unchanged source. Launching runs all threads of a block as fibers, one block after the other,
+// before the launch returns.
 //
-// Environment variables set the situation when a program that has no GPU yet asks for the driver's version: anew after each GPU that was
-// given back, and when they have changed.
+// Environment variables set the situation. They are read when a program without a GPU asks for the driver's version:
+// again after each GPU that was closed, and when they have changed.
 //
-//   STANDIN_FAIL    the number of the call, of any of the three, that fails, from 1 for that one on; 0 for none
-//   STANDIN_RESULT  what it answers if it is the driver's, 2 if not set: after 214 and from 700 on all later ones of the driver answer
-//                   the same, as CUDA's do
+//   STANDIN_FAIL    the number of the call, of any of the three libraries, that fails, counting from 1; 0 for none
+//   STANDIN_RESULT  what it returns if it is the driver's, 2 by default: after 214 and from 700 on all later calls of the
+//                   driver return the same, as CUDA's do
 //   STANDIN_IDLE    1: launches do nothing
-//   STANDIN_CALLS   a file for the names of all calls, a line each
+//   STANDIN_CALLS   a file for the names of all calls, one per line
 //   STANDIN_PINS    0: no memory can be pinned
-//   STANDIN_LATE    1: what is queued is done when somebody waits for it, and not before
+//   STANDIN_LATE    1: queued work is done when a call waits for it, and not before
 //
-// This one holds at once:
+// This one takes effect at once:
 //
-//   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each takes. One with an x
-//                     fails when it multiplies, and one with an o adds up parts in the result's type. Events know of no other time then
+//   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each takes.
+//                     One with an x fails when it multiplies, and one with an o adds up parts in the result's type. With
+//                     it, events measure no other time
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>
@@ -55,21 +57,21 @@ struct CUstream_st {};
 static CUctx_st context;
 static CUstream_st stream;
 static int users;       // of the context
-static CUresult failed; // the first fault, which every later call answers
+static CUresult failed; // the first fault, which every later call returns
 static std::string why;
 static CUresult why_of;
 
 struct CUfunc_st {
 	std::string name;
 	void (*launch)(void **);
-	int count; // of its parameters
+	int count; // number of parameters
 	int shared;
 	const CUmod_st *module;
 	long launches;
 };
 struct CUmod_st {
 	void *library;
-	std::string path; // of its library, a file that has no other name
+	std::string path; // of its library, a file without another name
 	int file;
 	emulated_module given;
 	uintptr_t constants, constants_end;
@@ -78,7 +80,7 @@ struct CUmod_st {
 
 static std::vector<CUmod_st *> modules;
 
-// A graph is launches with copies of their arguments, each of eight bytes.
+// A graph is a list of launches with copies of their arguments, eight bytes each.
 struct captured_launch {
 	CUfunction function;
 	unsigned int gx, gy, gz, bx, by, bz, shared;
@@ -90,7 +92,7 @@ struct CUgraph_st {
 struct CUgraphExec_st {
 	CUgraph_st graph;
 };
-static CUgraph capturing; // the one that launches go into, or NULL
+static CUgraph capturing; // the graph that launches go into, or NULL
 
 static struct {
 	long call, fail;
@@ -99,8 +101,8 @@ static struct {
 	FILE *calls;
 	bool pins, late;
 } situation;
-static std::string situation_text; // of which that was made
-static bool given_back = true;     // since then
+static std::string situation_text; // from which the situation was read
+static bool given_back = true;     // whether the GPU was closed since then
 
 static long setting(const char *name, long otherwise) {
 	const char *text = getenv(name);
@@ -118,54 +120,54 @@ static void read_situation() {
 		calls && *calls ? fopen(calls, "w") : NULL, setting("STANDIN_PINS", 1) != 0, setting("STANDIN_LATE", 0) != 0};
 }
 
-// to_fail counts a call and says whether it is to fail. text is what it says then.
+// to_fail counts a call and returns whether it is to fail, and its error text in text.
 static bool to_fail(const char *name, std::string *text) {
 	if (situation.calls) fprintf(situation.calls, "%s\n", name), fflush(situation.calls);
 	if (++situation.call != situation.fail) return false;
 	return *text = std::string(name) + " was told to fail", true;
 }
 
-// called is what every call of the driver begins with. It returns what the call answers instead of doing its work.
+// called is the start of every driver call. If it returns an error, the call returns that instead of doing its work.
 static CUresult called(const char *name) {
 	if (!to_fail(name, &why)) return failed;
 	why_of = situation.result;
 	if (why_of == 214 || why_of >= 700) failed = why_of;
 	return why_of;
 }
-// LOCKED has one call of all threads work at a time.
+// LOCKED lets only one call of all threads run at a time.
 #define LOCKED const std::lock_guard<std::mutex> hold_(lock)
 #define CALLED \
 	LOCKED; \
 	if (const CUresult r_ = called(__func__)) return r_
 
-// told is called's for the other libraries, whose results are their own.
+// told is called for the other libraries, which have results of their own.
 static std::string told_why;
 static bool told(const char *name) {
 	LOCKED;
 	return to_fail(name, &told_why);
 }
 
-// lasting is a text that stays where it is, as those of CUDA's libraries do.
+// lasting returns a text that stays at its address, as those of CUDA's libraries do.
 static const char *lasting(const std::string &text) {
 	static std::set<std::string> all;
 	LOCKED;
 	return all.insert(text).first->c_str();
 }
 
-// What is queued, in its order, and how much was done before.
+// The queued work in order, and the number of items done before.
 static std::deque<std::function<CUresult()>> queued;
 static long done;
 
-// queue does some work, now or later. What it uses of the caller's it has a copy of.
+// queue does some work, now or later. It must have copied what it uses of the caller's.
 static CUresult queue(std::function<CUresult()> work) {
 	if (!situation.late) return work();
 	return queued.push_back(std::move(work)), CUDA_SUCCESS;
 }
 
-// all_queued is how much was done when all is that is queued now.
+// all_queued returns the number of items done when all that is queued now is done.
 static long all_queued() { return done + (long)queued.size(); }
 
-// catch_up does what is queued until so much is done, and answers what a call does that waits for it.
+// catch_up does queued work until until items are done, and returns the result of a call that waits for it.
 static CUresult catch_up(long until) {
 	for (; done < until; done++) {
 		const auto work = std::move(queued.front());
@@ -176,20 +178,20 @@ static CUresult catch_up(long until) {
 	return failed;
 }
 
-// Memory of the host that the GPU reads and writes by itself: from others it has what is there when the call is made.
+// Host memory that the GPU reads and writes by itself; from other memory it takes what is there when the call is made.
 static std::map<uintptr_t, size_t> pinned;
 static bool is_pinned(const void *memory) {
 	auto after = pinned.upper_bound((uintptr_t)memory);
 	return after != pinned.begin() && (uintptr_t)memory < (--after)->first + after->second;
 }
 
-// NOT_CAPTURED is for what waits, and for what this driver does not put into graphs.
+// NOT_CAPTURED is for calls that wait, and for calls that this driver cannot put into graphs.
 #define NOT_CAPTURED \
 	if (capturing) return CAPTURE_UNSUPPORTED
 
 EXPORT CUresult cuDriverGetVersion(int *v) {
 	LOCKED;
-	if (!users) read_situation(), failed = CUDA_SUCCESS; // what failed before anyone had the GPU is over
+	if (!users) read_situation(), failed = CUDA_SUCCESS; // failures from before the GPU was opened are over
 	if (const CUresult r = called(__func__)) return r;
 	return *v = 13000, CUDA_SUCCESS;
 }
@@ -255,7 +257,7 @@ EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
 	for (const auto &p : allocations) munmap(p.second.pages, p.second.mapped);
 	for (const CUmod_st *m : modules) {
 		dlclose(m->library);
-		if (!dlopen(m->path.c_str(), RTLD_NOW | RTLD_NOLOAD)) close(m->file); // two of one path would be one library
+		if (!dlopen(m->path.c_str(), RTLD_NOW | RTLD_NOLOAD)) close(m->file); // two libraries with the same path would be one
 		delete m;
 	}
 	allocations.clear(), allocations_changed++, in_use = 0, modules.clear(), given_back = true;
@@ -307,9 +309,9 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr p) {
 	return allocations.erase(found), CUDA_SUCCESS;
 }
 
-// emulated_belongs is no function of CUDA's: it says that a part of an allocation belongs to something, or to nothing, which kernels must not
-// touch then. What begins to belong to something is NaN, as if it had been allocated now. Of an allocation of which it is called, half is room
-// between what belongs, and not counted.
+// emulated_belongs is not a function of CUDA's: it tells that part of an allocation belongs to something, or to
+// nothing, so that kernels must not touch it. What starts to belong to something becomes NaN, as if it had just been
+// allocated. If it is called for an allocation, half of that is room between what belongs, and is not counted.
 EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 	LOCKED;
 	const auto in = allocation_of(p);
@@ -319,7 +321,7 @@ EXPORT void emulated_belongs(CUdeviceptr p, size_t bytes, int to_something) {
 		all.belongs.words.assign(all.written.words.size(), ~0ull);
 		in_use -= all.bytes - all.bytes / 2, all.counted = all.bytes / 2;
 	}
-	if (situation.late) return; // what is queued may be for what belonged there before
+	if (situation.late) return; // queued work may use what belonged there before
 	all.belongs.set(p - in->first, bytes, to_something);
 	all.written.set(p - in->first, bytes, false);
 	if (to_something && !situation.idle) memset((void *)p, NAN_BYTE, bytes);
@@ -328,7 +330,7 @@ EXPORT CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned int) {
 	CALLED;
 	if (!situation.pins || !(*memory = malloc(bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
 	pinned[(uintptr_t)*memory] = bytes;
-	if (situation.late) memset(*memory, NAN_BYTE, bytes); // nobody has copied anything
+	if (situation.late) memset(*memory, NAN_BYTE, bytes); // nothing has been copied yet
 	return CUDA_SUCCESS;
 }
 EXPORT CUresult cuMemFreeHost(void *memory) {
@@ -366,7 +368,7 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr p, unsigned char value, size_t bytes
 	return queue([=] { return memset((void *)p, value, bytes), wrote(p, bytes), CUDA_SUCCESS; });
 }
 
-// dynamic_shared makes the room of a block's dynamic shared memory, and returns where it is. It ends with the room.
+// dynamic_shared returns the address of a thread block's dynamic shared memory, which ends where its room ends.
 static char *dynamic_shared(size_t bytes) {
 	const size_t room = up(MAX_SHARED, 64 << 10); // whole pages
 	shared_part &s = shared_parts[1];
@@ -380,7 +382,7 @@ static char *dynamic_shared(size_t bytes) {
 
 static const char MAGIC[8] = {'e', 'm', 'u', 'l', 'a', 't', 'e', 'd'};
 
-// note_constants finds the part of a module's library that is read only: constants are there.
+// note_constants finds the read-only part of a module's library: constants are there.
 static int note_constants(dl_phdr_info *info, size_t, void *search_) {
 	const auto *search = (std::pair<CUmod_st *, uintptr_t> *)search_;
 	for (int i = 0; info->dlpi_addr == search->second && i < info->dlpi_phnum; i++) {
@@ -392,7 +394,7 @@ static int note_constants(dl_phdr_info *info, size_t, void *search_) {
 	return 0;
 }
 
-// An image is MAGIC, its library's length in eight bytes, and the library.
+// An image is MAGIC, the length of its library in eight bytes, and the library.
 EXPORT CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	CALLED;
 	uint64_t bytes;
@@ -425,7 +427,8 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int val
 	return f->shared = value, CUDA_SUCCESS;
 }
 
-// share gives a launch its shared memory. It returns where the dynamic part is, NULL if there is no memory.
+// share provides the shared memory of a launch. It returns the address of the dynamic part, or NULL if there is no
+// memory.
 static char *share(const emulated_module &m, size_t bytes) {
 	shared_part &fixed = shared_parts[0];
 	fixed.from = fixed.at = (uintptr_t)m.shared, fixed.bytes = m.shared_end - m.shared, fixed.room = fixed.bytes + NEAR;
@@ -446,7 +449,7 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	readables[1] = {(uintptr_t)m.dynamic, (uintptr_t)m.dynamic_end};
 	readables[2] = {(uintptr_t)m.runtime, (uintptr_t)(m.runtime + 1)};
 	threads = (int)(bx * by * bz), entry = f->launch, entry_parameters = parameters;
-	// One that runs for the thousandth time has shown its races: they follow from which thread does what.
+	// A kernel that runs for the thousandth time has shown its races: they depend on which thread does what.
 	watched = f->launches < 100 || f->launches / 2 % 16 == 0;
 	backwards = f->launches++ % 2;
 	if (!prepare_stacks()) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -468,7 +471,7 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 		const std::string wrong = run_block();
 		if (wrong.empty()) continue;
 		why = "kernel " + f->name + ", block " + text_of(at) + ": " + wrong;
-		failed = why_of = LAUNCH_FAILED; // as on a GPU, it comes out of a later call
+		failed = why_of = LAUNCH_FAILED; // as on a GPU, a later call returns it
 	}
 	launching = false;
 	sigaction(SIGSEGV, &before_segv, NULL), sigaction(SIGBUS, &before_bus, NULL);
@@ -497,7 +500,7 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) {
 }
 EXPORT CUresult cuStreamEndCapture(CUstream, CUgraph *graph) {
 	LOCKED;
-	const CUgraph made = capturing; // ends though the call may be told to fail
+	const CUgraph made = capturing; // the capture ends even if the call is told to fail
 	capturing = NULL;
 	*graph = NULL;
 	if (const CUresult r = called(__func__)) return delete made, r;
@@ -525,7 +528,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec) {
 	return CUDA_SUCCESS;
 }
 
-// products is the setting, and products_took the microseconds of all products by it.
+// products is the setting, and products_took the microseconds of all products under it.
 static const char *products() {
 	const char *text = getenv("STANDIN_PRODUCTS");
 	return text && *text ? text : NULL;
@@ -535,7 +538,7 @@ static double products_took;
 struct CUevent_st {
 	timespec at;
 	double products;
-	long until; // so much is done when it comes
+	long until; // number of items done when it occurs
 };
 EXPORT CUresult cuEventCreate(CUevent *e, unsigned int) {
 	CALLED;

@@ -1,12 +1,12 @@
-// Memory of the emulated GPU, and what is known of each of its bytes: whether anybody has written it, and which thread wrote and read it
-// last. With that each access of a kernel is compared.
+// Memory of the emulated GPU, and what is known about each byte: whether it was written, and which thread last wrote
+// and read it. Each access of a kernel is checked against that.
 
-enum { MAX_THREADS = 1024, MAX_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_BYTE: of what nobody has written
+enum { MAX_THREADS = 1024, MAX_SHARED = 227 << 10, NAN_BYTE = 0xFF }; // NAN_BYTE: for unwritten memory
 static const size_t MEMORY = (size_t)4 << 30;
 
-// A thread waits for others by barriers, and epochs are the times between them: each block begins one, and each of its barriers. A
-// stamp says when an access was and whose: its epoch, what its warp had met in it, and the thread, with the flags below.
-// Stamps of epochs before the launch are of no matter any more.
+// Threads wait for each other at barriers; epochs are the times between them: each thread block starts one, and each of
+// its barriers. A stamp tells when an access was and whose: its epoch, the meetings of its warp in it so far, and the
+// thread, with the flags below. Stamps of epochs before the launch no longer matter.
 typedef uint64_t stamp;
 enum { THREAD_BITS = 10, CLOCK_BITS = 18, CLOCK_AT = 14 };
 static const stamp ATOMIC = 1 << 10, NOT_WAITED_FOR = 1 << 11, SEVERAL_WARPS = 1 << 12, SEVERAL_BLOCKS = 1 << 13;
@@ -14,19 +14,20 @@ static uint32_t epoch, block_begin, launch_begin;
 static uint32_t epoch_of(stamp s) { return s >> 32; }
 static int thread_of(stamp s) { return s & (MAX_THREADS - 1); }
 
-static bool watched; // whether accesses of this launch are compared with each other
-static int running;  // the number of the thread that runs, in its block
+static bool watched; // whether accesses of this launch are checked against each other
+static int running;  // the number of the running thread in its block
 static uint3 at_block;
-static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // of the launch, by their first epochs
+static std::vector<std::pair<uint32_t, uint3>> blocks_begun; // thread blocks of the launch, by their first epochs
 
-// Lanes of a warp meet by shuffles and the like. Then none goes on before all are there, so each has read what it read before. What
-// they wrote before is there for the others only after a barrier of the warp. A warp's meetings in an epoch are numbered, and a
-// stamp's clock is the number of the next. Of the first kind (READS) and the second (WRITES) this is the last meeting of all lanes, and
-// for each lane the last of some lanes that was over for another one when it met this one.
+// Lanes of a warp meet in shuffles and the like. No lane continues before all are there, so each has read what it read
+// before. What a lane wrote before is visible to the others only after a barrier of the warp. A warp's meetings in an
+// epoch are numbered, and a stamp's clock is the number of the next one. For both kinds, READS and WRITES, this keeps
+// the last meeting of all lanes, and for each lane the last meeting of some lanes that was over for another lane when
+// it met this one.
 enum { READS, WRITES };
 struct meetings {
 	uint32_t next, all[2];
-	bool partial; // lane is in use
+	bool partial; // whether lane is used
 	uint32_t lane[2][32][32];
 };
 static meetings warps[MAX_THREADS / 32];
@@ -36,10 +37,10 @@ static stamp now() {
 	return (stamp)epoch << 32 | clock << CLOCK_AT | running;
 }
 
-// happened says whether an access of this launch is over for the thread that runs: whether a barrier is between.
+// happened reports whether an access of this launch is over for the running thread: whether a barrier is in between.
 static bool happened(stamp s, int kind) {
 	const uint32_t e = epoch_of(s), clock = s >> CLOCK_AT & ((1 << CLOCK_BITS) - 1);
-	if (e < block_begin) return false; // in another block
+	if (e < block_begin) return false; // in another thread block
 	if (e < epoch || thread_of(s) == running) return true;
 	const meetings &w = warps[running / 32];
 	return thread_of(s) / 32 == running / 32 && clock <= std::max(w.all[kind], w.lane[kind][running % 32][thread_of(s) % 32]);
@@ -49,7 +50,7 @@ struct cell {
 	stamp write, read; // the last of each
 };
 
-// bits has one for each byte.
+// bits has one bit per byte.
 struct bits {
 	std::vector<uint64_t> words;
 	void set(size_t from, size_t n, bool x) {
@@ -70,14 +71,14 @@ struct bits {
 	bool get(size_t i) const { return words[i / 64] >> i % 64 & 1; }
 };
 
-// An allocation is what one call allocates. It ends where a page begins that nobody may touch, but for what makes its address a multiple
-// of 256, and begins behind another.
+// An allocation is what one call allocates. It ends where an inaccessible page begins, apart from what makes its
+// address a multiple of 256, and starts after another such page.
 struct allocation {
 	char *pages;
 	size_t mapped, bytes, counted; // counted: as in use
-	bits written, belongs; // belongs: to something; empty if all does
+	bits written, belongs; // belongs: to something; empty if all of it does
 	enum { CHUNK = 4096 };
-	std::vector<std::unique_ptr<cell[]>> cells; // of CHUNK bytes each, made when a kernel comes there
+	std::vector<std::unique_ptr<cell[]>> cells; // of CHUNK bytes each, created when a kernel accesses them
 	cell *cell_of(size_t i) {
 		std::unique_ptr<cell[]> &c = cells[i / CHUNK];
 		if (!c) c.reset(new cell[CHUNK]());
@@ -86,9 +87,9 @@ struct allocation {
 	bool belongs_all(size_t from, size_t n) const { return belongs.words.empty() || belongs.all(from, n); }
 };
 static std::mutex lock;
-static std::map<uintptr_t, allocation> allocations; // by where they begin
+static std::map<uintptr_t, allocation> allocations; // by address
 static size_t in_use;
-static uint64_t allocations_changed; // how often
+static uint64_t allocations_changed; // number of changes
 
 static std::map<uintptr_t, allocation>::iterator allocation_of(uintptr_t p) {
 	auto after = allocations.upper_bound(p);
@@ -100,13 +101,13 @@ static bool inside(uintptr_t p, size_t bytes) {
 	return in != allocations.end() && p + bytes <= in->first + in->second.bytes && in->second.belongs_all(p - in->first, bytes);
 }
 
-// wrote notes what was written from outside a kernel, to where inside said yes.
+// wrote records what was written from outside a kernel, to memory that inside accepted.
 static void wrote(uintptr_t p, size_t bytes) {
 	const auto in = allocation_of(p);
 	in->second.written.set(p - in->first, bytes, true);
 }
 
-// wrote_as notes a copy: what was not written is not written behind it.
+// wrote_as records a copy: what was unwritten in the source is unwritten in the target.
 static void wrote_as(uintptr_t to, uintptr_t from, size_t bytes) {
 	allocation &source = allocation_of(from)->second, &target = allocation_of(to)->second;
 	const size_t i = from - allocation_of(from)->first, k = to - allocation_of(to)->first;
@@ -116,23 +117,24 @@ static void wrote_as(uintptr_t to, uintptr_t from, size_t bytes) {
 	for (size_t b = 0; b < bytes; b++) target.written.set(k + b, 1, written[b]);
 }
 
-// A part of a block's shared memory. What is this NEAR behind it belongs to nobody.
+// A part of a thread block's shared memory. The NEAR bytes after it belong to nothing.
 enum { NEAR = 4096 };
 struct shared_part {
 	const char *name;
-	uintptr_t from, room;    // where such memory may be, and where an access is one to it, if a wrong one
-	uintptr_t at, bytes;     // where it is, in this launch
-	std::vector<cell> cells; // from from
+	uintptr_t from, room;    // where such memory may be, and where an access counts as one to it, even if a wrong one
+	uintptr_t at, bytes;     // where it is in this launch
+	std::vector<cell> cells; // starting at from
 };
 static shared_part shared_parts[] = {{"static", 0, 0, 0, 0, {}}, {"dynamic", 0, 0, 0, 0, {}}};
 
-// What is not the GPU's memory, but the kernel may read: the constants of its module, and what the driver gave to that.
+// Memory that is not the GPU's but that the kernel may read: the constants of its module, and what the driver passed to
+// the module.
 struct readable {
 	uintptr_t from, end;
 };
 static readable readables[3];
 
-[[noreturn]] static void end_with(const std::string &what); // of the thread that runs
+[[noreturn]] static void end_with(const std::string &what); // ends the thread
 
 static std::string text_of(uint3 b) { return std::to_string(b.x) + "," + std::to_string(b.y) + "," + std::to_string(b.z); }
 
@@ -162,7 +164,8 @@ struct visit {
 		}
 		end_with(text() + ", a race with " + who + ", which " + did + " it");
 	}
-	// meet compares the access with the last ones of each of its bytes, and notes it. since: where the stamps begin that matter.
+	// meet checks the access against the last ones of each of its bytes, and records it. since: the first stamps that
+	// matter.
 	void meet(cell *c, size_t n, uint32_t since) const {
 		const stamp mine = now() | (kind == EMULATED_ATOMIC ? ATOMIC : 0);
 		for (size_t i = 0; !watched && i < n && kind != EMULATED_READ; i++) c[i].write = mine;
@@ -194,7 +197,7 @@ struct visit {
 	}
 };
 
-// access is every access of a kernel that is not to a thread's own memory.
+// access_of handles every access of a kernel that is not to a thread's own memory.
 static void access_of(const void *address, size_t bytes, int kind) {
 	const uintptr_t p = (uintptr_t)address;
 	for (shared_part &s : shared_parts) {
@@ -224,7 +227,7 @@ static void access_of(const void *address, size_t bytes, int kind) {
 	const size_t i = p - last_from;
 	if (bytes > last_bytes - i) end_with(v.text() + ", " + std::to_string(last_bytes - i) + " before the memory ends");
 	const bool writes = kind == EMULATED_WRITE;
-	if (writes || !last->written.all(i, bytes)) { // what belongs to nothing is not written either
+	if (writes || !last->written.all(i, bytes)) { // what belongs to nothing is unwritten too
 		if (!last->belongs_all(i, bytes)) end_with(v.text() + ", which belongs to no tensor");
 		if (!writes) end_with(v.text() + ", which nobody has written");
 		last->written.set(i, bytes, true);
@@ -242,7 +245,7 @@ static void misaligned(const void *p, size_t multiple, const char *file, unsigne
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
-// mapped is memory of so many bytes, NaN, between pages that nobody may touch. It ends where a page ends.
+// mapped returns memory of a number of bytes, NaN, between inaccessible pages. It ends where a page ends.
 static char *mapped(size_t bytes) {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *pages = (char *)mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -3,7 +3,7 @@
 enum fiber_state { READY, AT_BLOCK_BARRIER, AT_WARP_BARRIER, ENDED };
 enum { STACK = 128 << 10 };
 
-// A copy of 16 bytes that was begun. It is done when it is waited for: until then what it goes to is NaN, and what it reads may
+// A started copy of 16 bytes. It is done when the thread waits for it: until then its target is NaN, and its source may
 // still change.
 struct copy {
 	char *to;
@@ -13,30 +13,31 @@ struct copy {
 };
 
 struct fiber {
-	void *sp; // where it goes on
+	void *sp; // where it continues
 	fiber_state state;
 	uint3 index;
-	int line;      // of the block's barrier that it is at
-	uint32_t mask; // of the lanes that it waits for
+	int line;      // of the thread block's barrier that it waits at
+	uint32_t mask; // the lanes that it waits for
 	const uint32_t *given;
 	int words; // -1 at a barrier
 	std::vector<copy> copies; // that it has not waited for
-	int groups;               // of copies, made so far
+	int groups;               // number of groups of copies so far
 };
 
 static fiber fibers[MAX_THREADS];
-static char *stacks; // of all fibers, each above a page that nobody may touch
+static char *stacks; // of all fibers, each above an inaccessible page
 static void *scheduler;
 static emulated_runtime *runtime;
 static int threads;
-static bool backwards;    // whether blocks, and the threads of each, run in the reverse order, which may not matter
-static std::string fault; // of the thread that runs
+static bool backwards;    // whether thread blocks, and the threads of each, run in reverse order, which must not matter
+static std::string fault; // of the running thread
 static emulated_lanes lanes[MAX_THREADS / 32];
 static void (*entry)(void **);
 static void **entry_parameters;
 
-// emulated_switch keeps the registers that a function keeps and where it is on the stack, whose address it stores, and goes on where
-// the other stack was left. (swapcontext asks the system for the mask of signals at each call, and is not in every C library.)
+// emulated_switch saves the registers that a function must preserve, stores the address of the stack, and continues on
+// the other stack where that one left off. (swapcontext asks the system for the signal mask at each call, and is not in
+// every C library.)
 extern "C" __attribute__((visibility("hidden"))) void emulated_switch(void **from, void *to);
 #ifdef __x86_64__
 asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch, @function\nemulated_switch:\n"
@@ -44,7 +45,7 @@ asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type e
 	"movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
 	"popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
 	".size emulated_switch, .-emulated_switch\n");
-enum { SAVED = 6, RETURN = 6, FRAME = 8 }; // words that are kept, the place of the return address, and what keeps the stack aligned
+enum { SAVED = 6, RETURN = 6, FRAME = 8 }; // saved words, the index of the return address, and the size that keeps the stack aligned
 static void jump(ucontext_t *c, void (*to)(), char *sp) {
 	c->uc_mcontext.gregs[REG_RIP] = (greg_t)to, c->uc_mcontext.gregs[REG_RSP] = (greg_t)(sp - 8);
 }
@@ -73,7 +74,7 @@ static void wait_in(fiber_state s) {
 [[noreturn]] static void end_with(const std::string &what) {
 	fault = what;
 	wait_in(ENDED);
-	abort(); // what has ended does not go on
+	abort(); // a fiber that has ended does not continue
 }
 
 static void fiber_main() {
@@ -83,7 +84,8 @@ static void fiber_main() {
 
 static char *stack_end(int thread) { return stacks + (size_t)(thread + 1) * STACK; }
 
-// prepare_stacks makes the stacks that a block needs and that no block had before. It returns false if there is no memory.
+// prepare_stacks allocates the stacks that a thread block needs and that do not exist yet. It returns false if there is
+// no memory.
 static bool prepare_stacks() {
 	static int made;
 	if (!stacks) {
@@ -98,7 +100,7 @@ static bool prepare_stacks() {
 	return true;
 }
 
-// prepare has a fiber begin at fiber_main.
+// prepare lets a fiber start at fiber_main.
 static void prepare(int thread) {
 	fiber &f = fibers[thread];
 	void **const frame = (void **)stack_end(thread) - FRAME;
@@ -130,7 +132,7 @@ static float element(uint32_t pair, int i) {
 	return memcpy(&x, &bits, 4), x;
 }
 
-// mma is m16n8k16, of fragments as PTX has them.
+// mma is m16n8k16, with fragments as in PTX.
 static void mma(float *d, const uint32_t *a, const uint32_t *b) {
 	const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
 	const emulated_lanes *all = meet(~0u, mine, 6);
@@ -160,7 +162,7 @@ static void ldmatrix(uint32_t *r, const void *row, bool transposed) {
 	}
 }
 
-// mark_copy says of what a copy writes whether it is waited for.
+// mark_copy marks whether what a copy writes is waited for.
 static void mark_copy(const void *to, bool waited) {
 	for (shared_part &s : shared_parts) {
 		if ((uintptr_t)to - s.from >= s.room) continue;
@@ -198,7 +200,7 @@ static void next_epoch() {
 	}
 }
 
-// note_meeting has what these lanes did be over for each of them, as far as a meeting of that kind goes.
+// note_meeting records that what these lanes did is over for each of them, as far as a meeting of that kind guarantees.
 static void note_meeting(meetings &w, uint32_t here, bool all, bool barrier) {
 	const uint32_t number = w.next++;
 	for (int kind = READS; kind <= (barrier ? WRITES : READS); kind++) {
@@ -217,7 +219,8 @@ static void note_meeting(meetings &w, uint32_t here, bool all, bool barrier) {
 	}
 }
 
-// release_warp lets lanes of a warp go on that wait for each other, if all are there whom their mask names and the block has.
+// release_warp lets lanes of a warp that wait for each other continue, if all lanes of their mask that the thread block
+// has are there.
 static bool release_warp(int first) {
 	const int count = std::min(32, threads - first);
 	for (int i = 0; i < count; i++) {
@@ -244,14 +247,15 @@ static bool release_warp(int first) {
 			f.state = READY;
 		}
 		note_meeting(warps[first / 32], here, here == exist, fibers[first + i].words < 0);
-		return true; // the lanes that another mask names come next time: here is theirs then
+		return true; // the lanes of another mask come next time: their mask is looked at then
 	}
 	return false;
 }
 
 static std::string thread_text(int i) { return "thread " + std::to_string(i); }
 
-// release_block lets a block go on when all of its threads are at one barrier. It returns false if there is none, or what is wrong.
+// release_block lets a thread block continue if all of its threads are at the same barrier. Otherwise it returns false,
+// with the reason in wrong if something is wrong.
 static bool release_block(std::string *wrong) {
 	int at = -1, elsewhere = -1;
 	for (int i = 0; i < threads; i++) {
@@ -273,7 +277,8 @@ static bool release_block(std::string *wrong) {
 	return true;
 }
 
-// A thread that reads or writes where no memory is ends, and the scheduler goes on. Signals of other threads are not ours.
+// A thread that accesses memory that is not mapped ends, and the scheduler continues. Signals of other threads are not
+// handled.
 static __thread bool launching;
 static struct sigaction before_segv, before_bus;
 
@@ -288,7 +293,7 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
 	jump((ucontext_t *)context, faulted, stack_end(running));
 }
 
-// run_warp runs the threads of a warp until each has ended or waits for others than those of the warp.
+// run_warp runs the threads of a warp until each has ended or waits for threads of other warps.
 static void run_warp(int first) {
 	const int count = std::min(32, threads - first);
 	do {
@@ -302,7 +307,7 @@ static void run_warp(int first) {
 	} while (release_warp(first));
 }
 
-// run_block runs the threads of a block to their ends. It returns what is wrong, "" for nothing.
+// run_block runs the threads of a block until they end. It returns what is wrong, or "".
 static std::string run_block() {
 	for (int i = 0; i < threads; i++) prepare(i);
 	const int warps = (threads + 31) / 32;

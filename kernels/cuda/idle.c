@@ -1,5 +1,5 @@
-// A driver with one GPU that does nothing: memory has addresses and no bytes, and what is read from it is zeros. A program that
-// runs on it shows which kernels it would launch.
+// A driver with one GPU that does nothing: memory has addresses but no bytes, and everything read from it is zero. A
+// program that runs on it shows which kernels it would launch.
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// libnvidia-ml: what a GPU's meters say.
+// libnvidia-ml: a GPU's meters.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// The part of NVML, NVIDIA's library of meters, that is used. As in api.h, names, types and values are NVIDIA's own, and a test
-// compares them with its header.
+// The part of NVML, NVIDIA's library of meters, that is used. As in api.h, names, types and values are NVIDIA's own,
+// and a test compares them with its header.
 #ifndef RESTYLE_CUDA_NVML_API_H
 #define RESTYLE_CUDA_NVML_API_H
 
@@ -17,13 +17,13 @@
 	X(nvmlClocksThrottleReasonHwThermalSlowdown, 0x40) \
 	X(nvmlClocksThrottleReasonHwPowerBrakeSlowdown, 0x80)
 
-#ifndef NVML_API_VERSION // in the test, which has NVIDIA's types from NVIDIA
+#ifndef NVML_API_VERSION // the test takes the types from NVIDIA's header
 typedef struct nvmlDevice_st *nvmlDevice_t;
 typedef struct {
 	unsigned long long total, free, used;
 } nvmlMemory_t;
 
-// Enumerations are passed as int: they are of its size.
+// Enumerations are passed as int, which has their size.
 typedef int nvmlReturn_t;
 typedef int nvmlClockType_t;
 typedef int nvmlTemperatureSensors_t;
@@ -36,7 +36,8 @@ enum {
 #endif
 
 // NVML(X) lists the functions of libnvidia-ml that every driver has: X(name, parameters), each returning nvmlReturn_t.
-// nvmlErrorString is beside them: it returns text. So is what the clocks are held back by, which has two names.
+// Not in the list are nvmlErrorString, which returns text, and the function for what holds the clocks back, which has
+// two names.
 #define NVML(X) \
 	X(nvmlInit_v2, (void)) \
 	X(nvmlDeviceGetCount_v2, (unsigned int *count)) \

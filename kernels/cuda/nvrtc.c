@@ -16,13 +16,13 @@ typedef struct {
 
 int cuda_preload(const char *path) { return dlopen(path, RTLD_NOW | RTLD_GLOBAL) != NULL; }
 
-// describe fills in what a compiler is.
+// describe fills in a compiler's version and architectures.
 static nvrtcResult describe(compiler *c, cuda_compiler *out) {
 	const int capacity = sizeof out->archs / sizeof out->archs[0];
 	nvrtcResult r;
 	if ((r = c->nvrtcVersion(&out->major, &out->minor))) return r;
 	if ((r = c->nvrtcGetNumSupportedArchs(&out->count))) return r;
-	if (out->count > capacity) return NVRTC_ERROR_INTERNAL_ERROR; // there were 20 in the year 2026
+	if (out->count > capacity) return NVRTC_ERROR_INTERNAL_ERROR; // there were 20 in 2026
 	return c->nvrtcGetSupportedArchs(out->archs);
 }
 

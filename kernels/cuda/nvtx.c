@@ -27,7 +27,7 @@ uintptr_t cuda_open_nvtx(const char *path, char *message, int size) {
 	}
 	NVTX(LOOKUP)
 #undef LOOKUP
-	if (!(n.domain = n.nvtxDomainCreateA("restyle"))) { // the profiler would have made it
+	if (!(n.domain = n.nvtxDomainCreateA("restyle"))) { // a profiler would have created it
 		snprintf(message, size, "no profiler listens");
 		return 0;
 	}

@@ -8,10 +8,10 @@
 // NVTX_CONSTANTS(X) lists values: X(name, value).
 #define NVTX_CONSTANTS(X) X(NVTX_MESSAGE_TYPE_ASCII, 1)
 
-#ifndef NVTX_VERSION // in the test, which has NVIDIA's types from NVIDIA
+#ifndef NVTX_VERSION // the test takes the types from NVIDIA's header
 typedef struct nvtxDomainRegistration_st *nvtxDomainHandle_t;
 
-// Of version 2, which both libraries take.
+// Of version 2, which both libraries accept.
 typedef struct {
 	uint16_t version, size;
 	uint32_t category;

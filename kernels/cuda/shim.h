@@ -1,8 +1,9 @@
-// What Go calls. Libraries, GPUs, modules, functions and events are numbers to Go: addresses that only this side follows.
+// The functions that Go calls. To Go, libraries, GPUs, modules, functions and events are numbers: addresses that only C
+// dereferences.
 //
-// CUDA's current context belongs to an operating-system thread, and a goroutine may be on another one at every call. So
-// each function here binds the context to the thread that it finds itself on, does its work, and returns what became of it
-// with the text, all in one call. Nothing that Go passes is kept after the return.
+// CUDA's current context belongs to an operating-system thread, and a goroutine may be on a different one at every
+// call. So each function here binds the context to its thread, does its work, and returns the result with its text, all
+// in one call. It keeps nothing that Go passes after it returns.
 #ifndef RESTYLE_CUDA_SHIM_H
 #define RESTYLE_CUDA_SHIM_H
 
@@ -19,24 +20,24 @@ typedef struct {
 	uintptr_t gpu; // for the calls below
 	char name[256];
 	unsigned char uuid[16];
-	int count;  // GPUs of the machine, set when the ordinal is not one of them too
+	int count;  // GPUs of the machine; also set if the ordinal is not one of them
 	int driver; // the newest CUDA that the driver supports, as 13000 for 13.0
 	int major, minor;
 	int multiprocessors;
 	int l2;
 	int memory_clock, bus; // kHz and bits; 0 if the driver does not tell
-	int mode; // who may use it
+	int mode; // compute mode: who may use it
 	uint64_t memory;
 } cuda_device;
 
-// cuda_open_driver opens libcuda at a path, for cuda_open. 0: it could not, and message says why. Then version is the newest CUDA that
-// the library knows, if it lacks a function.
+// cuda_open_driver opens libcuda at a path, for cuda_open. It returns 0, and the reason in message, if it cannot. If
+// the library lacks a function, version is then the newest CUDA that it supports.
 uintptr_t cuda_open_driver(const char *path, int *version, char *message, int size);
 
-// cuda_idle_driver is a driver with one GPU that does nothing.
+// cuda_idle_driver returns a driver with one GPU that does nothing.
 uintptr_t cuda_idle_driver(void);
 
-// cuda_describe fills in what a GPU is, without taking it into use.
+// cuda_describe fills in a GPU's properties without opening it.
 cuda_status cuda_describe(uintptr_t driver, int ordinal, cuda_device *device);
 
 cuda_status cuda_open(uintptr_t driver, int ordinal, cuda_device *device);
@@ -46,21 +47,23 @@ cuda_status cuda_memory(uintptr_t gpu, uint64_t *available, uint64_t *total);
 cuda_status cuda_alloc(uintptr_t gpu, uint64_t bytes, uint64_t *address);
 cuda_status cuda_free(uintptr_t gpu, uint64_t address);
 
-// cuda_guards says whether the GPU is emulated and sees what touches memory that belongs to nothing, of which cuda_belongs tells it.
+// cuda_guards returns whether the GPU is emulated and detects accesses to memory that belongs to nothing, as
+// cuda_belongs tells it.
 int cuda_guards(uintptr_t gpu);
 void cuda_belongs(uintptr_t gpu, uint64_t address, uint64_t bytes, int to_something);
 
-// A copy to the host returns when it is done; one from there when what it copies has been read, and the others, and launches, when
-// they are queued. All are done in the order of the calls.
+// A copy to the host returns when it is done; a copy from the host returns when its source has been read; other copies
+// and launches return when they are queued. All are done in the order of the calls.
 cuda_status cuda_upload(uintptr_t gpu, uint64_t to, const void *from, uint64_t bytes);
 cuda_status cuda_download(uintptr_t gpu, void *to, uint64_t from, uint64_t bytes);
 
-// Pieces of pinned memory, CUDA_READ_CHUNK bytes each, that copies to the host come through: cuda_fetch queues one, and cuda_fetched waits for
-// it. cuda_read_chunk is where a piece is, NULL if the system gives no pinned memory.
+// Chunks of pinned memory, CUDA_READ_CHUNK bytes each, for copies to the host: cuda_fetch queues a copy, and
+// cuda_fetched waits for it. cuda_read_chunk returns the address of a chunk, or NULL if the system has no pinned
+// memory.
 enum { CUDA_READ_CHUNK = 2 << 20, CUDA_READ_CHUNKS = 2 };
-const void *cuda_read_chunk(uintptr_t gpu, int piece);
-cuda_status cuda_fetch(uintptr_t gpu, int piece, uint64_t from, uint64_t bytes);
-cuda_status cuda_fetched(uintptr_t gpu, int piece);
+const void *cuda_read_chunk(uintptr_t gpu, int chunk);
+cuda_status cuda_fetch(uintptr_t gpu, int chunk, uint64_t from, uint64_t bytes);
+cuda_status cuda_fetched(uintptr_t gpu, int chunk);
 
 cuda_status cuda_copy(uintptr_t gpu, uint64_t to, uint64_t from, uint64_t bytes);
 cuda_status cuda_fill(uintptr_t gpu, uint64_t address, uint8_t value, uint64_t bytes);
@@ -72,68 +75,70 @@ cuda_status cuda_allow_shared(uintptr_t gpu, uintptr_t function, uint32_t bytes)
 
 enum { CUDA_MAX_ARGS = 64 };
 
-// cuda_launch queues a kernel. Each argument is in eight bytes, the smaller ones in the lower of them.
+// cuda_launch queues a kernel. Each argument is eight bytes; smaller ones are in the low bytes.
 cuda_status cuda_launch(uintptr_t gpu, uintptr_t function, uint32_t gridX, uint32_t gridY, uint32_t gridZ,
 	uint32_t blockX, uint32_t blockY, uint32_t blockZ, uint32_t shared, const uint64_t *args, int count);
 
-// What is launched between cuda_begin_capture and cuda_end_capture is not done but becomes a graph, which does it whenever it is
-// launched, or, if graph is NULL, nothing.
+// Launches between cuda_begin_capture and cuda_end_capture do not run but become a graph, which runs them whenever it
+// is launched. If graph is NULL, they are dropped.
 cuda_status cuda_begin_capture(uintptr_t gpu);
 cuda_status cuda_end_capture(uintptr_t gpu, uintptr_t *graph);
 cuda_status cuda_launch_graph(uintptr_t gpu, uintptr_t graph);
 cuda_status cuda_free_graph(uintptr_t gpu, uintptr_t graph);
 
-// cuda_mark queues a point in time, and cuda_between waits for two of them, gives them back, and says how far apart they are.
+// cuda_mark queues a point in time. cuda_between waits for two of them, frees them, and returns the time between them.
 cuda_status cuda_mark(uintptr_t gpu, uintptr_t *mark);
 cuda_status cuda_between(uintptr_t gpu, uintptr_t from, uintptr_t to, float *milliseconds);
 
 typedef struct {
 	uintptr_t library;
 	uint64_t version; // as 130001 for 13.0.1
-	char path[1024];  // the file that the loader took
+	char path[1024];  // the file that the loader opened
 } cuda_blas;
 
-// cuda_open_blas opens libcublasLt at a path. 0: it could not, and message says why.
+// cuda_open_blas opens libcublasLt at a path. It returns 0, and the reason in message, if it cannot.
 uintptr_t cuda_open_blas(const char *path, cuda_blas *blas, char *message, int size);
 
-// cuda_blas_start and cuda_blas_stop begin and end its use on a GPU.
+// cuda_blas_start and cuda_blas_stop start and end its use on a GPU.
 cuda_status cuda_blas_start(uintptr_t gpu, uintptr_t library, uintptr_t *blas);
 cuda_status cuda_blas_stop(uintptr_t gpu, uintptr_t blas);
 
-// cuda_product is a matrix product C = A·B + bias, row after row: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n, k]; or a
-// batch of them.
+// cuda_product is a row-major matrix product C = A·B + bias: C [m, n], A [m, k] or, transposed, [k, m], B [k, n] or [n,
+// k]; or a batch of products.
 typedef struct {
 	uint64_t m, n, k;
-	int64_t lda, ldb, ldc;             // elements from row to row
-	int32_t batch;                     // how many products
-	int64_t next_a, next_b, next_c;    // elements from one to the next
+	int64_t lda, ldb, ldc;             // elements from one row to the next
+	int32_t batch;                     // number of products
+	int64_t next_a, next_b, next_c;    // elements from one product to the next
 	int trans_a, trans_b, bias;        // 1 or 0
-	int bf16, c_bf16;                  // A and B are BF16, C is; F32 if not
-	uint32_t align_a, align_b, align_c; // the power of two of bytes that each address is a multiple of, 256 at most
-	uint64_t workspace;                // bytes that it may have
+	int bf16, c_bf16;                  // whether A and B are BF16, and C is; otherwise F32
+	uint32_t align_a, align_b, align_c; // the power of two, in bytes, that each address is a multiple of, at most 256
+	uint64_t workspace;                // bytes that it may use
 } cuda_product;
 
 enum { CUDA_MAX_ALGORITHMS = 8 };
 
-// cuda_plan looks for algorithms for a product, best first as cuBLASLt thinks. count is 0, and there is no plan, if it has none.
+// cuda_plan looks for algorithms for a product; cuBLASLt ranks the best first. If it has none, count is 0 and there is
+// no plan.
 cuda_status cuda_plan(uintptr_t gpu, uintptr_t blas, const cuda_product *product, uintptr_t *plan, int *count);
 void cuda_discard_plan(uintptr_t plan);
 
 enum { CUDA_ALGORITHM_BYTES = 64 };
 
-// cuda_algorithm copies what cuBLASLt, of the same version, knows an algorithm by. cuda_use_algorithm puts such a one in the place of
-// the plan's first, if the product can be computed so with that workspace.
+// cuda_algorithm copies the bytes by which cuBLASLt, in the same version, identifies an algorithm. cuda_use_algorithm
+// replaces the plan's first algorithm by such bytes, if it can compute the product with that workspace.
 void cuda_algorithm(uintptr_t plan, int algorithm, void *bytes);
 cuda_status cuda_use_algorithm(uintptr_t gpu, uintptr_t plan, const void *bytes, uint64_t workspace);
 
-// cuda_multiply queues a planned product by one of its algorithms. add: onto what C holds.
+// cuda_multiply queues a planned product with one of its algorithms. add: add to C.
 cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan, int algorithm, uint64_t a, uint64_t b, uint64_t c, uint64_t bias, int add,
 	uint64_t workspace, uint64_t bytes);
 
-// cuda_open_nvtx opens NVTX at a path. 0: it could not, or no profiler listens, and message says why.
+// cuda_open_nvtx opens NVTX at a path. It returns 0, and the reason in message, if it cannot or if there is no
+// profiler.
 uintptr_t cuda_open_nvtx(const char *path, char *message, int size);
 
-// cuda_begin_range begins a range on the calling thread, and cuda_end_range ends the one that began last there.
+// cuda_begin_range starts a range on the calling thread, and cuda_end_range ends the range that started last there.
 void cuda_begin_range(uintptr_t nvtx, const char *name);
 void cuda_end_range(uintptr_t nvtx);
 
@@ -142,17 +147,17 @@ typedef struct {
 	int major, minor;
 	int archs[64]; // compute capabilities that it compiles for, as 90 for 9.0
 	int count;
-	char path[1024]; // the file that the loader took
+	char path[1024]; // the file that the loader opened
 } cuda_compiler;
 
-// cuda_open_compiler opens libnvrtc at a path. 0: it could not, and message says why.
+// cuda_open_compiler opens libnvrtc at a path. It returns 0, and the reason in message, if it cannot.
 int cuda_open_compiler(const char *path, cuda_compiler *compiler, char *message, int size);
 
-// cuda_preload opens a library and leaves it open, so that others that ask for it by its name find it. 0 if it cannot.
+// cuda_preload opens a library and leaves it open, so that other libraries find it by name. It returns 0 if it cannot.
 int cuda_preload(const char *path);
 
 typedef struct {
-	char *image; // free, as log
+	char *image; // free it, and log
 	uint64_t bytes;
 	char *log;
 } cuda_image;
