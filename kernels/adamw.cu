@@ -7,7 +7,8 @@
 #include "codes.cuh"
 #include "block.cuh"
 
-enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 }; // as on the CPU
+// as on the CPU
+enum { WEIGHT_F32, WEIGHT_BF16, WEIGHT_MASTER, WEIGHT_SPLIT8, WEIGHT_STOCHASTIC, WEIGHT_BNB_F32, WEIGHT_BNB_BF16 };
 
 constexpr bool BNB = WEIGHT >= WEIGHT_BNB_F32, HAS_MASTER = WEIGHT == WEIGHT_MASTER || WEIGHT == WEIGHT_SPLIT8;
 
@@ -41,19 +42,21 @@ static_assert(sizeof(Range) == 88, "adamw.go says how much memory a list takes")
 
 // adamw_range puts a range into a list.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale, Master *master,
-		long long n, long long first, int begin, int number, int decays) {
+	adamw_range(Range *list, int i, T *w, const Gradient *g, Moment *m, Moment *v, float *mScale, float *vScale,
+		Master *master, long long n, long long first, int begin, int number, int decays) {
 	if (threadIdx.x > 0) return;
 	typedef unsigned long long Bits;
 	const Bits aligned = ((Bits)w | (Bits)g | (Bits)m | (Bits)v | (Bits)master) % 16 == 0;
 	const unsigned blocks = (n + QUANT_BLOCK - 1) / QUANT_BLOCK;
-	list[i] = {w, g, m, v, mScale, vScale, master, first, (unsigned)begin, begin + blocks, aligned ? (unsigned)(n / QUANT_BLOCK) : 0,
-		(unsigned)(n - (long long)(blocks - 1) * QUANT_BLOCK), number, decays};
+	list[i] = {w, g, m, v, mScale, vScale, master, first, (unsigned)begin, begin + blocks,
+		aligned ? (unsigned)(n / QUANT_BLOCK) : 0, (unsigned)(n - (long long)(blocks - 1) * QUANT_BLOCK), number,
+		decays};
 }
 
 // Factors are the same for all elements; they are those of cpu.AdamWFactors.
 struct Factors {
-	float gradScale, decayFactor, beta1, oneMinusBeta1, beta2, oneMinusBeta2, stepSize, root, eps, gainM, gainRoot, sqrtBeta2;
+	float gradScale, decayFactor, beta1, oneMinusBeta1, beta2, oneMinusBeta2, stepSize, root, eps, gainM, gainRoot,
+		sqrtBeta2;
 	unsigned seed[2];
 };
 
@@ -64,7 +67,9 @@ struct Part {
 };
 
 // mine returns where a lane's part of a quantization block starts.
-template <typename E> inline E *mine(E *x, unsigned block) { return x + (unsigned long long)block * QUANT_BLOCK + 4 * lane(); }
+template <typename E> inline E *mine(E *x, unsigned block) {
+	return x + (unsigned long long)block * QUANT_BLOCK + 4 * lane();
+}
 
 // count returns how many of a quantization block's elements exist from the lane's first on.
 inline int count(const Range &r, unsigned block) {
@@ -73,7 +78,8 @@ inline int count(const Range &r, unsigned block) {
 
 template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsigned block, int count) {
 	const Elements<Gradient> g = read<WHOLE>(mine(r.g, block), count);
-	Elements<Moment> m = read<WHOLE>(mine(r.m, block), count, Moment(CODES ? BNB ? 128 : 127 : 0)), v = read<WHOLE>(mine(r.v, block), count);
+	Elements<Moment> m = read<WHOLE>(mine(r.m, block), count, Moment(CODES ? BNB ? 128 : 127 : 0)),
+					 v = read<WHOLE>(mine(r.v, block), count);
 	Part x;
 #if CODES
 	const float mScale = r.mScale[block], vScale = r.vScale[block], root = f.sqrtBeta2 * vScale;
@@ -92,14 +98,17 @@ template <bool WHOLE> inline Part state(const Range &r, const Factors &f, unsign
 			const float s = g[i] * f.gradScale, m1 = x.m[i] * mScale, v1 = x.v[i] * vScale;
 			const bool finite = s - s == 0;
 			x.m[i] = finite ? fmaf(s, f.oneMinusBeta1, m1 * f.beta1) : 0;
-			x.v[i] = !finite ? 0 : WEIGHT == WEIGHT_BNB_BF16 ? fmaf(v1, f.beta2, f.oneMinusBeta2 * s * s) : fmaf(s, f.oneMinusBeta2 * s, v1 * f.beta2);
+			x.v[i] = !finite                ? 0
+				: WEIGHT == WEIGHT_BNB_BF16 ? fmaf(v1, f.beta2, f.oneMinusBeta2 * s * s)
+											: fmaf(s, f.oneMinusBeta2 * s, v1 * f.beta2);
 			x.u[i] = finite ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : __uint_as_float(0x7FC00000);
 		}
 #else
 		const float s = g[i] * f.gradScale;
 		x.m[i] = m.at(i) = fmaf(m[i], f.beta1, f.oneMinusBeta1 * s);
 		x.v[i] = v.at(i) = fmaf(v[i], f.beta2, f.oneMinusBeta2 * (s * s));
-		x.u[i] = BNB ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i]))) : f.stepSize * (x.m[i] / fmaf(sqrtf(x.v[i]), f.root, f.eps));
+		x.u[i] = BNB ? x.m[i] * (1 / fmaf(f.root, f.eps, sqrtf(x.v[i])))
+					 : f.stepSize * (x.m[i] / fmaf(sqrtf(x.v[i]), f.root, f.eps));
 #endif
 	}
 #if !CODES
@@ -218,7 +227,8 @@ inline void weights(const Range &r, const Factors &f, const Part &x, unsigned bl
 			const unsigned *four = bits + 4 * h;
 			w.half[h] = upper(four);
 			if constexpr (WEIGHT == WEIGHT_SPLIT8)
-				master.half[h].words[0] = permute(permute(four[0], four[1], 0x51), permute(four[2], four[3], 0x51), 0x5410) ^ 0x80808080;
+				master.half[h].words[0] =
+					permute(permute(four[0], four[1], 0x51), permute(four[2], four[3], 0x51), 0x5410) ^ 0x80808080;
 		}
 	} else {
 #pragma unroll
@@ -269,16 +279,17 @@ struct Ahead {
 
 // adamw takes the step, unless control says not to, for all quantization blocks of the ranges of a list. Warps process
 // them in strides of the grid. seed is that of the step; tensors derive their own from it.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3)
-	adamw(const Range *list, int blocks, const double *control, double gradScale, double oneMinusBeta1, double sqrtOneMinusBeta2, float decayFactor,
-		float beta1, float beta2, float oneMinusBeta1f, float oneMinusBeta2, float sqrtBeta2, float stepSize, float root, float eps, long long seed) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 3) adamw(const Range *list, int blocks, const double *control,
+	double gradScale, double oneMinusBeta1, double sqrtOneMinusBeta2, float decayFactor, float beta1, float beta2,
+	float oneMinusBeta1f, float oneMinusBeta2, float sqrtBeta2, float stepSize, float root, float eps, long long seed) {
 	if (control && control[3] != 1) return;
 #if CODES
 	mMap.fill(false);
 	vMap.fill(!BNB);
 #endif
 	const double scale = control ? gradScale * control[2] : gradScale;
-	Factors f = {(float)scale, decayFactor, beta1, oneMinusBeta1f, beta2, oneMinusBeta2, stepSize, root, eps, (float)(oneMinusBeta1 * scale), (float)(sqrtOneMinusBeta2 * scale), sqrtBeta2};
+	Factors f = {(float)scale, decayFactor, beta1, oneMinusBeta1f, beta2, oneMinusBeta2, stepSize, root, eps,
+		(float)(oneMinusBeta1 * scale), (float)(sqrtOneMinusBeta2 * scale), sqrtBeta2};
 	Range r = {};
 	Ahead ahead(r);
 	const unsigned stride = gridDim.x * (BLOCK_DIM / 32);

@@ -134,7 +134,8 @@ func (d *Device) adamWOnCPU(x AdamWTensor, c AdamWStep) {
 	}
 	f.Seed = mix64(f.Seed + uint64(x.Number))
 	s := x.State
-	cpu.AdamW(cpu.AdamWTensors{W: x.W, G: x.G, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Master: s.Master, First: x.First},
+	cpu.AdamW(cpu.AdamWTensors{W: x.W, G: x.G, M: s.M, V: s.V, MScale: s.MScale, VScale: s.VScale, Master: s.Master,
+		First: x.First},
 		weight, f, dynamicMaps().m, v)
 }
 
@@ -200,8 +201,8 @@ func (d *Device) NewAdamWList(memory tensor.Tensor, list []AdamWTensor) *AdamWLi
 			if x := list[j]; forms[j] == form {
 				s, n := x.State, x.W.Len()
 				d.launch(kernel{"adamw.cu", "adamw_range", form}, d.codesGrid(1),
-					addr(memory).moves(adamWRange), i32(at), address(x.W.Addr), address(x.G.Addr), address(s.M.Addr), address(s.V.Addr),
-					address(s.MScale.Addr), address(s.VScale.Addr), address(s.Master.Addr),
+					addr(memory).moves(adamWRange), i32(at), address(x.W.Addr), address(x.G.Addr), address(s.M.Addr),
+					address(s.V.Addr), address(s.MScale.Addr), address(s.VScale.Addr), address(s.Master.Addr),
 					i64(n), i64(x.First), i32(run.blocks), i32(x.Number), flag(!x.NoDecay))
 				run.blocks += QuantBlocks(n)
 				run.gradients += x.G.Bytes()
@@ -232,8 +233,9 @@ func (d *Device) AdamWAll(l *AdamWList, c AdamWStep) {
 			f = bnbFactors(c)
 		}
 		d.launch(kernel{"adamw.cu", "adamw", r.macros}, d.codesGrid(r.blocks),
-			addr(r.ranges).moves(r.moved), i32(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1), f64(math.Sqrt(1-c.Beta2)), f32(f.DecayFactor),
-			f32(f.Beta1), f32(f.Beta2), f32(f.OneMinusBeta1), f32(f.OneMinusBeta2), f32(f.SqrtBeta2), f32(f.StepSize), f32(f.Root), f32(f.Eps),
+			addr(r.ranges).moves(r.moved), i32(r.blocks), addr(c.Control.x), f64(c.GradScale), f64(1-c.Beta1),
+			f64(math.Sqrt(1-c.Beta2)), f32(f.DecayFactor), f32(f.Beta1), f32(f.Beta2), f32(f.OneMinusBeta1),
+			f32(f.OneMinusBeta2), f32(f.SqrtBeta2), f32(f.StepSize), f32(f.Root), f32(f.Eps),
 			i64(int(f.Seed)))
 	}
 }
@@ -290,7 +292,8 @@ func checkAdamW(x AdamWTensor) cpu.Weight {
 	}
 	if s.Master.Ok() {
 		if w.DType != tensor.BF16 || x.BNB || x.Stochastic {
-			panic(fmt.Sprintf("%s: %v has master %v: only a BF16 weight without BNB and Stochastic may have one", op, w, s.Master))
+			panic(fmt.Sprintf("%s: %v has master %v: only a BF16 weight without BNB and Stochastic may have one", op, w,
+				s.Master))
 		}
 		if s.Master.DType == tensor.U8 {
 			want(op, "the residual", s.Master, tensor.U8, n)

@@ -12,8 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkAdamW reports what a step of each form must move at least, in GB/s, and its share of what a copy of 8 KiB rows
-// moves that reads and writes as much: the best of each, taken in turns. Run it with -cpu 1 for one thread.
+// BenchmarkAdamW reports what a step of each form must move at least, in GB/s, and its share of what a copy of 8 KiB
+// rows moves that reads and writes as much: the best of each, taken in turns. Run it with -cpu 1 for one thread.
 //
 //	go test ./kernels -run '^$' -bench 'AdamW/BF16_split8_8' -benchtime 40x
 func BenchmarkAdamW(b *testing.B) {

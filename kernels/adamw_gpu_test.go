@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales have the same bits; elsewhere
-// a product may be joined with a sum or not.
+// TestAdamWOnGPU takes the same steps on the CPU and on a GPU, in every form. Codes and their scales have the same
+// bits; elsewhere a product may be joined with a sum or not.
 func TestAdamWOnGPU(t *testing.T) {
 	const n = 5*kernels.QuantBlockSize + 77
 	gpu := kernels.Emulated(t, kernels.Options{})
@@ -93,8 +93,8 @@ func TestAdamWHalfGradients(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, run)
 }
 
-// TestAdamWAll wants a list to be what its tensors are one by one: of several forms, sizes, numbers, some of them still, ranges
-// among them, with a control that scales the gradient and one that takes no step.
+// TestAdamWAll wants a list to be what its tensors are one by one: of several forms, sizes, numbers, some of them
+// still, ranges among them, with a control that scales the gradient and one that takes no step.
 func TestAdamWAll(t *testing.T) {
 	run := func(t *testing.T, d *kernels.Device) {
 		var one, all []*stepper
@@ -161,8 +161,8 @@ func record(t *testing.T, d *kernels.Device, c kernels.Control) kernels.Record {
 	return r
 }
 
-// TestAdamWAnywhere wants a step of a tensor that begins where no vector does, as its gradient and its state do, to be what it is
-// of the same tensor at the front of its memory.
+// TestAdamWAnywhere wants a step of a tensor that begins where no vector does, as its gradient and its state do, to be
+// what it is of the same tensor at the front of its memory.
 func TestAdamWAnywhere(t *testing.T) {
 	const n = 3*kernels.QuantBlockSize + 6
 	run := func(t *testing.T, d *kernels.Device) {
@@ -182,7 +182,8 @@ func TestAdamWAnywhere(t *testing.T) {
 				x.c.Step = 1
 				d.AdamW(y, x.c)
 				c := control(t, d)
-				d.AddSquaresAll(c, d.NewAdamWList(arena(t, d, 256).New("list", tensor.U8, kernels.AdamWListSize(1)), []kernels.AdamWTensor{y}))
+				d.AddSquaresAll(c, d.NewAdamWList(arena(t, d, 256).New("list", tensor.U8, kernels.AdamWListSize(1)),
+					[]kernels.AdamWTensor{y}))
 				norm[skip] = record(t, d, c).Norm
 				for _, z := range []tensor.Tensor{y.W, y.State.M, y.State.V, y.State.Master, y.State.MScale, y.State.VScale} {
 					if z.Ok() {

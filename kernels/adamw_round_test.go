@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// rounded is a weight after a step whose exact result is x: w, m and v begin as nothing, m loses half of itself, a rate of 2
-// makes up for it, and the denominator is 1.
+// rounded is a weight after a step whose exact result is x: w, m and v begin as nothing, m loses half of itself, a rate
+// of 2 makes up for it, and the denominator is 1.
 func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*stepper)) *stepper {
 	t.Helper()
 	s := f.stepper(t, d, make([]float32, len(x)))
@@ -29,11 +29,12 @@ func rounded(t *testing.T, d *kernels.Device, f form, x []float32, edit func(*st
 	return s
 }
 
-// awkward are float32 about everything that rounding to 16 and 24 bits has corners at, of both signs: ties, carries into the
-// exponent, subnormal numbers, the largest, infinity, NaN; and any others.
+// awkward are float32 about everything that rounding to 16 and 24 bits has corners at, of both signs: ties, carries
+// into the exponent, subnormal numbers, the largest, infinity, NaN; and any others.
 func awkward() (x []float32) {
 	for _, high := range []uint32{0x0000, 0x0001, 0x007F, 0x0080, 0x3F7F, 0x3F80, 0x3F81, 0x7EFF, 0x7F00, 0x7F7F} {
-		for _, low := range []uint32{0, 2, 0x7E, 0x80, 0x82, 0xFE, 0x100, 0x102, 0x180, 0x7F00, 0x7F7E, 0x7F80, 0x7F82, 0x7FFE, 0x8000, 0x8002,
+		for _, low := range []uint32{0, 2, 0x7E, 0x80, 0x82, 0xFE, 0x100, 0x102, 0x180, 0x7F00, 0x7F7E, 0x7F80, 0x7F82,
+			0x7FFE, 0x8000, 0x8002,
 			0x8080, 0x80FE, 0xFF00, 0xFF7E, 0xFF80, 0xFF82, 0xFFFE} {
 			for _, sign := range []uint32{0, 0x80000000} {
 				x = append(x, math.Float32frombits(sign|high<<16|low)) // even, so that half of it is exact
@@ -74,7 +75,8 @@ func TestSplit8(t *testing.T) {
 			}
 			want := (f24 + 0x80) >> 8
 			if uint64(w[i]) != want || int(int8(residual[i])) != int(f24)-int(want<<8) {
-				t.Fatalf("%v (%#08x) became %#04x and %d, want %#04x and %d", v, math.Float32bits(v), w[i], int8(residual[i]), want, int(f24)-int(want<<8))
+				t.Fatalf("%v (%#08x) became %#04x and %d, want %#04x and %d", v, math.Float32bits(v), w[i], int8(residual[i]), want,
+					int(f24)-int(want<<8))
 			}
 		}
 		before := append(bytesOf(t, d, s.w), residual...)
@@ -86,8 +88,8 @@ func TestSplit8(t *testing.T) {
 	})
 }
 
-// TestStochasticNeighbours: a result becomes one of the two BF16 beside it, itself where it is one, and what is infinite or
-// no number stays so; with the same bits at every level.
+// TestStochasticNeighbours: a result becomes one of the two BF16 beside it, itself where it is one, and what is
+// infinite or no number stays so; with the same bits at every level.
 func TestStochasticNeighbours(t *testing.T) {
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	x := awkward()
@@ -127,8 +129,8 @@ func swapped(x []float64, bit int) (y []float64) {
 	return y
 }
 
-// TestStochasticUnbiased: the share that is rounded up is the distance from below, and rounding one element says nothing
-// about others, about other tensors, seeds and steps.
+// TestStochasticUnbiased: the share that is rounded up is the distance from below, and rounding one element says
+// nothing about others, about other tensors, seeds and steps.
 func TestStochasticUnbiased(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
@@ -210,7 +212,8 @@ func TestAdamWRanges(t *testing.T) {
 				whole.step(g)
 				parts.c.Step++
 				d.Upload(parts.g, g)
-				for _, r := range [][2]int{{3 * kernels.QuantBlockSize, n}, {0, kernels.QuantBlockSize}, {kernels.QuantBlockSize, 3 * kernels.QuantBlockSize}} {
+				for _, r := range [][2]int{{3 * kernels.QuantBlockSize, n}, {0, kernels.QuantBlockSize},
+					{kernels.QuantBlockSize, 3 * kernels.QuantBlockSize}} {
 					d.AdamW(parts.tensor().Part(r[0], r[1]-r[0]), parts.c)
 				}
 			}

@@ -41,7 +41,8 @@ var forms = []form{
 // halfGradients are forms whose gradients are BF16.
 var halfGradients = []form{
 	{name: "BF16 nearest, gradient BF16", weight: tensor.BF16, gradient: tensor.BF16},
-	{name: "BF16 split8 8 bits, gradient BF16", weight: tensor.BF16, codes: true, master: tensor.U8, gradient: tensor.BF16},
+	{name: "BF16 split8 8 bits, gradient BF16", weight: tensor.BF16, codes: true, master: tensor.U8,
+		gradient: tensor.BF16},
 	{name: "F32 bnb 8 bits, gradient BF16", weight: tensor.F32, codes: true, bnb: true, gradient: tensor.BF16},
 }
 
@@ -65,7 +66,8 @@ type stepper struct {
 func (f form) stepper(t testing.TB, d *kernels.Device, w []float32) *stepper {
 	t.Helper()
 	n := len(w)
-	x := &stepper{d: d, f: f, c: kernels.AdamWStep{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1}}
+	x := &stepper{d: d, f: f, c: kernels.AdamWStep{LR: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01,
+		GradScale: 1}}
 	cut := func(a *kernels.Arena) {
 		x.guard = nil
 		next := func(name string, t tensor.DType, n int) tensor.Tensor {
@@ -76,7 +78,8 @@ func (f form) stepper(t testing.TB, d *kernels.Device, w []float32) *stepper {
 		state := tensor.F32
 		if f.codes {
 			state = tensor.U8
-			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, kernels.QuantBlocks(n)), next("v scale", tensor.F32, kernels.QuantBlocks(n))
+			x.s.MScale, x.s.VScale = next("m scale", tensor.F32, kernels.QuantBlocks(n)),
+				next("v scale", tensor.F32, kernels.QuantBlocks(n))
 		}
 		x.w, x.g = next("w", f.weight, n), next("g", cmp.Or(f.gradient, tensor.F32), n)
 		x.s.M, x.s.V = next("m", state, n), next("v", state, n)
@@ -125,7 +128,8 @@ func (x *stepper) step(g []float32) {
 
 // tensor is what AdamW moves.
 func (x *stepper) tensor() kernels.AdamWTensor {
-	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, First: x.first, NoDecay: x.noDecay, Stochastic: x.f.stochastic, BNB: x.f.bnb}
+	return kernels.AdamWTensor{W: x.w, G: x.g, State: x.s, Number: x.number, First: x.first, NoDecay: x.noDecay,
+		Stochastic: x.f.stochastic, BNB: x.f.bnb}
 }
 
 // weights are the weights with all that is known of them.

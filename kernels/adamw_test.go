@@ -35,8 +35,8 @@ func gradients(n, step int) []float32 {
 
 var oddSizes = []int{1, 255, 256, 257, 8977}
 
-// TestAdamWForms compares one step after the other with the formula in float64, each from the state that the one before it
-// left.
+// TestAdamWForms compares one step after the other with the formula in float64, each from the state that the one before
+// it left.
 func TestAdamWForms(t *testing.T) {
 	// The largest relative error of a weight, beside that of the update: how it is rounded; in float32, after decay too.
 	rounding := map[tensor.DType]float64{tensor.F32: 0x1p-22, tensor.BF16: 0x1p-8 + 0x1p-23}
@@ -70,7 +70,8 @@ func TestAdamWForms(t *testing.T) {
 							limit += off*math.Abs(w1) + 1e-4*math.Abs(w1-w[i])
 						}
 						if math.Abs(moved[i]-w1) > limit {
-							t.Fatalf("%s, %d elements, step %d: weight %d went from %v to %v, want %v", f.name, n, x.c.Step, i, w[i], moved[i], w1)
+							t.Fatalf("%s, %d elements, step %d: weight %d went from %v to %v, want %v", f.name, n, x.c.Step, i, w[i],
+								moved[i], w1)
 						}
 					}
 					if f.codes {
@@ -81,7 +82,8 @@ func TestAdamWForms(t *testing.T) {
 						if e := math.Abs(newM[i] - exactM[i]); e > 3e-7*(math.Abs(m[i])+math.Abs(float64(g[i]))) {
 							t.Fatalf("%s: m[%d] is %v, want %v", f.name, i, newM[i], exactM[i])
 						}
-						if e := math.Abs(newRoot[i] - exactRoot[i]); e > 3e-5*exactRoot[i]+1e-22 { // as above, in bnb; below, v is subnormal
+						// as above, in bnb; below, v is subnormal
+						if e := math.Abs(newRoot[i] - exactRoot[i]); e > 3e-5*exactRoot[i]+1e-22 {
 							t.Fatalf("%s: √v[%d] is %v, want %v", f.name, i, newRoot[i], exactRoot[i])
 						}
 					}
@@ -96,8 +98,8 @@ func TestAdamWForms(t *testing.T) {
 	})
 }
 
-// checkCodes wants each moment at the nearest number of its map, scales that are the blocks' largest, and no √v that became
-// nothing.
+// checkCodes wants each moment at the nearest number of its map, scales that are the blocks' largest, and no √v that
+// became nothing.
 func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64) {
 	t.Helper()
 	mapM, mapV := kernels.DynamicMap(true), kernels.DynamicMap(false)
@@ -139,7 +141,8 @@ func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64)
 					best = max(best, 5.5e-7*c.scale)
 				}
 				if e := math.Abs(c.kept - c.exact); e > best+c.slack*math.Abs(c.exact)+1e-12*c.scale {
-					t.Fatalf("%s: %s[%d] is %v and was kept as %v, code %d: %v away, and the nearest is %v", x.f.name, c.what, i, c.exact, c.kept, c.code, e, best)
+					t.Fatalf("%s: %s[%d] is %v and was kept as %v, code %d: %v away, and the nearest is %v", x.f.name, c.what, i,
+						c.exact, c.kept, c.code, e, best)
 				}
 			}
 		}
@@ -197,8 +200,8 @@ func TestAdamWAtRest(t *testing.T) {
 	})
 }
 
-// TestAdamWEnd has moments that become nothing in a block that the tensor ends in. What lies beyond the end counts for nothing,
-// but in bitsandbytes, which takes it for elements of code 128.
+// TestAdamWEnd has moments that become nothing in a block that the tensor ends in. What lies beyond the end counts for
+// nothing, but in bitsandbytes, which takes it for elements of code 128.
 func TestAdamWEnd(t *testing.T) {
 	const n = kernels.QuantBlockSize + 1
 	zero, scales := bytes.Repeat([]byte{127}, n), []float32{1, 1}
@@ -276,23 +279,31 @@ func TestAdamWContract(t *testing.T) {
 		{"codes for a gradient", "AdamW: g is codes", x{W: f32, G: codes, State: eight}},
 		{"short gradient", "AdamW: g is short", x{W: f32, G: short, State: eight}},
 		{"codes without scales", "AdamW: m is codes", x{W: f32, G: f32, State: kernels.AdamWState{M: codes, V: codes}}},
-		{"one scale", "AdamW: the scale of v is", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.VScale = tensor.Tensor{} })}},
-		{"too few scales", "AdamW: the scale of m is short", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.MScale = short })}},
-		{"master of F32", "AdamW: f32 F32[300] has master", x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 })}},
-		{"short master", "AdamW: the master is short", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = short })}},
-		{"short residual", "AdamW: the residual is", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = codes.Slice(0, 5) })}},
+		{"one scale", "AdamW: the scale of v is", x{W: f32, G: f32,
+			State: with(eight, func(s *kernels.AdamWState) { s.VScale = tensor.Tensor{} })}},
+		{"too few scales", "AdamW: the scale of m is short",
+			x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.MScale = short })}},
+		{"master of F32", "AdamW: f32 F32[300] has master",
+			x{W: f32, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 })}},
+		{"short master", "AdamW: the master is short",
+			x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = short })}},
+		{"short residual", "AdamW: the residual is",
+			x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = codes.Slice(0, 5) })}},
 		{"bnb and random", "AdamW: BNB rounds to nearest", x{W: half, G: f32, State: eight, BNB: true, Stochastic: true}},
-		{"bnb and master", "AdamW: half BF16[300] has master", x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), BNB: true}},
+		{"bnb and master", "AdamW: half BF16[300] has master",
+			x{W: half, G: f32, State: with(eight, func(s *kernels.AdamWState) { s.Master = f32 }), BNB: true}},
 		{"half a block", "AdamW: first element 128: must be a multiple", x{W: f32, G: f32, State: eight, First: 128}},
 	} {
 		kernels.MustPanic(t, c.name, c.want, func() { d.AdamW(c.x, kernels.AdamWStep{Step: 1}) })
 	}
-	kernels.MustPanic(t, "no step", "AdamW: step 0: must be at least 1", func() { d.AdamW(x{W: f32, G: f32, State: eight}, kernels.AdamWStep{}) })
-	kernels.MustPanic(t, "no room", "NewAdamWList: memory is", func() { d.NewAdamWList(codes, []x{{W: f32, G: f32, State: eight}}) })
+	kernels.MustPanic(t, "no step", "AdamW: step 0: must be at least 1",
+		func() { d.AdamW(x{W: f32, G: f32, State: eight}, kernels.AdamWStep{}) })
+	kernels.MustPanic(t, "no room", "NewAdamWList: memory is",
+		func() { d.NewAdamWList(codes, []x{{W: f32, G: f32, State: eight}}) })
 }
 
-// TestAdamWLevels wants the same state from every level where it is codes: also from gradients whose squares are infinite,
-// and from ones that are no numbers.
+// TestAdamWLevels wants the same state from every level where it is codes: also from gradients whose squares are
+// infinite, and from ones that are no numbers.
 func TestAdamWLevels(t *testing.T) {
 	const n = 5*kernels.QuantBlockSize + 77
 	first := map[string][]byte{}

@@ -19,8 +19,8 @@ func answer(t *testing.T, free int, whose string, resident int) {
 	residentMemory = func() int { return resident }
 }
 
-// TestArenaRefused has more memory be wanted than there is, and than is left of it where arenas that nobody has touched yet
-// were promised some.
+// TestArenaRefused has more memory be wanted than there is, and than is left of it where arenas that nobody has touched
+// yet were promised some.
 func TestArenaRefused(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
 	if err != nil {
@@ -84,7 +84,8 @@ func TestArenaBeyondTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if _, err := d.NewArena("weights", 64<<40); err == nil || !strings.Contains(err.Error(), "memory for weights: 64.0 TiB on cpu") {
+	if _, err := d.NewArena("weights", 64<<40); err == nil ||
+		!strings.Contains(err.Error(), "memory for weights: 64.0 TiB on cpu") {
 		t.Error(err)
 	}
 	if _, err := d.NewArena("weights", -1); err == nil || !strings.Contains(err.Error(), "-1 bytes: must be at least 0") {
@@ -92,7 +93,8 @@ func TestArenaBeyondTheMachine(t *testing.T) {
 	}
 }
 
-// TestArena cuts tensors at multiples of align, gives back down to a mark, and knows its peak; SizeOf is the same arithmetic.
+// TestArena cuts tensors at multiples of align, gives back down to a mark, and knows its peak; SizeOf is the same
+// arithmetic.
 func TestArena(t *testing.T) {
 	d, err := Open("cpu", Options{Threads: 1})
 	if err != nil {
@@ -119,7 +121,8 @@ func TestArena(t *testing.T) {
 		t.Fatal(err)
 	}
 	x, y := cut(a)
-	if x.Addr%align != 0 || y.Addr != x.Addr+align || a.Peak() != size || a.Size() != size || a.Counting() || d.Allocated() != size {
+	if x.Addr%align != 0 || y.Addr != x.Addr+align || a.Peak() != size || a.Size() != size || a.Counting() ||
+		d.Allocated() != size {
 		t.Errorf("%#x, %#x, %d of %d bytes, %d in all", x.Addr, y.Addr, a.Peak(), a.Size(), d.Allocated())
 	}
 	for i, v := range append(x.Raw(), y.Raw()...) {
@@ -127,13 +130,16 @@ func TestArena(t *testing.T) {
 			t.Errorf("it begins with %v at %d", v, i)
 		}
 	}
-	MustPanic(t, "too much", "arena test: z F32[1000] does not fit: 512 of 769 bytes", func() { a.New("z", tensor.F32, 1000) })
+	MustPanic(t, "too much", "arena test: z F32[1000] does not fit: 512 of 769 bytes",
+		func() { a.New("z", tensor.F32, 1000) })
 	MustPanic(t, "a byte too much", "arena test: z U8[258] does not fit", func() { a.New("z", tensor.U8, size-2*align+1) })
 	MustPanic(t, "no shape", "arena test: invalid tensor z F32[]", func() { a.New("z", tensor.F32) })
 	MustPanic(t, "less than nothing", "arena test: invalid tensor z F32[-1]", func() { a.New("z", tensor.F32, -1) })
 	MustPanic(t, "no type", "arena test: ", func() { a.New("z", 0, 1) })
-	MustPanic(t, "a mark ahead", "arena test: release to mark 513: only 512 bytes are used", func() { a.Release(a.Mark() + 1) })
-	MustPanic(t, "a mark before the first", "arena test: release to mark -1: only 512 bytes are used", func() { a.Release(-1) })
+	MustPanic(t, "a mark ahead", "arena test: release to mark 513: only 512 bytes are used",
+		func() { a.Release(a.Mark() + 1) })
+	MustPanic(t, "a mark before the first", "arena test: release to mark -1: only 512 bytes are used",
+		func() { a.Release(-1) })
 	if err := d.Close(); err == nil || err.Error() != "arena test is still open" {
 		t.Error(err)
 	}
@@ -149,7 +155,8 @@ func TestArena(t *testing.T) {
 
 func TestBytes(t *testing.T) {
 	for n, want := range map[int]string{
-		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1 << 20: "1.0 MiB", 3 << 29: "1.5 GiB", 5 << 40: "5.0 TiB", 1 << 50: "1024.0 TiB",
+		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1 << 20: "1.0 MiB", 3 << 29: "1.5 GiB", 5 << 40: "5.0 TiB",
+		1 << 50: "1024.0 TiB",
 	} {
 		if got := Bytes(n); got != want {
 			t.Errorf("%d is %q, not %q", n, got, want)
@@ -157,8 +164,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestEmulatedNeighbours has a kernel leave a tensor for the one beside it in its arena, for one that was released, and go on to the end
-// of one: what touches memory that belongs to no tensor is named, and nothing else is.
+// TestEmulatedNeighbours has a kernel leave a tensor for the one beside it in its arena, for one that was released, and
+// go on to the end of one: what touches memory that belongs to no tensor is named, and nothing else is.
 func TestEmulatedNeighbours(t *testing.T) {
 	const n = 128 // of F32: a tensor ends where the next would begin
 	longer := func(x tensor.Tensor) tensor.Tensor { x.Shape = []int{n + 1}; return x }
@@ -166,10 +173,13 @@ func TestEmulatedNeighbours(t *testing.T) {
 		add  func(d *Device, a *Arena, x, y, z tensor.Tensor)
 		want string
 	}{
-		"right":    {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(y, x, y) }, ""},
-		"written":  {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(longer(x), longer(z), longer(z)) }, "writes 4 bytes at 0x.*, which belongs to no tensor"},
-		"read":     {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(longer(z), longer(x), longer(z)) }, "reads 4 bytes at 0x.*, which belongs to no tensor"},
-		"released": {func(d *Device, a *Arena, x, y, z tensor.Tensor) { a.Release(8 * n); z.Shape = x.Shape; d.Add(z, x, y) }, "writes 4 bytes at 0x.*, which belongs to no tensor"},
+		"right": {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(y, x, y) }, ""},
+		"written": {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(longer(x), longer(z), longer(z)) },
+			"writes 4 bytes at 0x.*, which belongs to no tensor"},
+		"read": {func(d *Device, a *Arena, x, y, z tensor.Tensor) { d.Add(longer(z), longer(x), longer(z)) },
+			"reads 4 bytes at 0x.*, which belongs to no tensor"},
+		"released": {func(d *Device, a *Arena, x, y, z tensor.Tensor) { a.Release(8 * n); z.Shape = x.Shape; d.Add(z, x, y) },
+			"writes 4 bytes at 0x.*, which belongs to no tensor"},
 		"cut again": {func(d *Device, a *Arena, x, y, z tensor.Tensor) {
 			a.Release(8 * n)
 			d.Add(y, x, a.New("again", tensor.F32, n))
@@ -199,7 +209,8 @@ func TestEmulatedNeighbours(t *testing.T) {
 			}
 			c.add(d, a, x, y, z)
 			err = d.Sync()
-			if c.want == "" && err != nil || c.want != "" && (err == nil || !regexp.MustCompile(c.want).MatchString(err.Error())) {
+			if c.want == "" && err != nil || c.want != "" &&
+				(err == nil || !regexp.MustCompile(c.want).MatchString(err.Error())) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if free, _, known := d.Free(); a.Size() != 5*4*n || d.Allocated() != 5*4*n || known && d.Capacity()-free != 5*4*n {

@@ -78,8 +78,8 @@ inline void write(T *row, const float (&out)[EACH], float scale) {
 // attention has queries whose rows are qRow elements apart, and keys and values whose rows are kvRow apart: ahead of
 // them before the first query's own. lse is NULL if it is not wanted.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	attention(T *y, float *lse, const T *q, const T *k, const T *v, const int *offsets, int sequences, int rows, int qRow, int kvRow,
-	          int share, int ahead, int window, int causal, float scale) {
+	attention(T *y, float *lse, const T *q, const T *k, const T *v, const int *offsets, int sequences, int rows,
+		int qRow, int kvRow, int share, int ahead, int window, int causal, float scale) {
 	__shared__ float weights[WARPS][32];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const int row = blockIdx.x * WARPS + warp, head = blockIdx.y;
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // attention_backward_q computes the gradient of the queries.
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 	attention_backward_q(T *dq, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
-	                     const int *offsets, int sequences, int rows, int stride, int share, int window, int causal, float scale) {
+		const int *offsets, int sequences, int rows, int stride, int share, int window, int causal, float scale) {
 	__shared__ float weights[WARPS][32];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const int row = blockIdx.x * WARPS + warp, head = blockIdx.y;
@@ -141,9 +141,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 }
 
 // attention_backward_kv computes the gradients of the keys and values, over all query heads that share them.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	attention_backward_kv(T *dk, T *dv, const T *dy, const float *lse, const float *delta, const T *q, const T *k, const T *v,
-	                      const int *offsets, int sequences, int rows, int stride, int share, int window, int causal, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_backward_kv(T *dk, T *dv, const T *dy,
+	const float *lse, const float *delta, const T *q, const T *k, const T *v, const int *offsets, int sequences,
+	int rows, int stride, int share, int window, int causal, float scale) {
 	__shared__ float weights[WARPS][2][32];
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 	const int row = blockIdx.x * WARPS + warp, kvHead = blockIdx.y, heads = gridDim.y * share;

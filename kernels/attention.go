@@ -36,7 +36,8 @@ const widestWindow = 1 << 30
 func (s AttentionSpec) checked(op string) AttentionSpec {
 	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 || s.HeadDim < 2 || s.HeadDim%2 != 0 ||
 		s.Window < 0 || s.Bidirectional && s.Window > 0 {
-		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d, bidirectional %t", op, s.Heads, s.KVHeads, s.HeadDim, s.Window, s.Bidirectional))
+		panic(fmt.Sprintf("%s: %d heads, %d key/value heads, head dimension %d, window %d, bidirectional %t", op, s.Heads,
+			s.KVHeads, s.HeadDim, s.Window, s.Bidirectional))
 	}
 	s.Window = min(s.Window, widestWindow)
 	return s
@@ -96,7 +97,8 @@ func attentionScratch(cut cut, bytes int) uintptr { return cut("attention", tens
 // sizes returns the arguments without operands: enough to tell how much scratch memory they need.
 func (s AttentionSpec) sizes() cpu.AttentionArgs {
 	return cpu.AttentionArgs{
-		CuSeqlens: s.CuSeqlens, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Causal: !s.Bidirectional, Window: s.Window,
+		CuSeqlens: s.CuSeqlens, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, Causal: !s.Bidirectional,
+		Window: s.Window,
 	}
 }
 

@@ -22,8 +22,9 @@ func packed(n int32) []int32 {
 	return seqs
 }
 
-// BenchmarkAttention reports GFLOP/s of what causal attention needs at least, half of each sequence's square, 2 products
-// forward and 5 backward; and what share this is of the ceiling, measured before and after. The median run counts.
+// BenchmarkAttention reports GFLOP/s of what causal attention needs at least, half of each sequence's square, 2
+// products forward and 5 backward; and what share this is of the ceiling, measured before and after. The median run
+// counts.
 func BenchmarkAttention(b *testing.B) {
 	for _, m := range []kernels.AttentionSpec{
 		{CuSeqlens: []int32{0, 512}, Heads: 8, KVHeads: 4, HeadDim: 32},
@@ -45,7 +46,8 @@ func BenchmarkAttention(b *testing.B) {
 					products float64
 				}{{"forward", c.Forward, 2}, {"backward", c.Backward, 5}} {
 					n := len(m.CuSeqlens) - 1
-					name := fmt.Sprintf("%v/%dx%d/%d_rows/%d_sequences/%s/%s", t, m.Heads, m.HeadDim, m.CuSeqlens[n], n, fused, pass.name)
+					name := fmt.Sprintf("%v/%dx%d/%d_rows/%d_sequences/%s/%s", t, m.Heads, m.HeadDim, m.CuSeqlens[n], n, fused,
+						pass.name)
 					b.Run(name, func(b *testing.B) {
 						d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.Fused{"attention": fused == "fused"}})
 						if err != nil {
@@ -75,8 +77,8 @@ func BenchmarkAttention(b *testing.B) {
 	}
 }
 
-// BenchmarkAttentionCached reports GB/s of keys and values read for one token that follows 2,048, in as many layers as no
-// cache holds, and what share this is of what a copy reads and writes.
+// BenchmarkAttentionCached reports GB/s of keys and values read for one token that follows 2,048, in as many layers as
+// no cache holds, and what share this is of what a copy reads and writes.
 func BenchmarkAttentionCached(b *testing.B) {
 	const start, layers = 2048, 32
 	m := kernels.AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 64}

@@ -2,7 +2,8 @@
 // heads that share it; attention_combine combines the results of a head's thread blocks. DIM is the head dimension.
 #include "common.cuh"
 
-constexpr int PART = DIM + 2; // of a head and a key block: the largest score, the sum of weights relative to it, and the sums of values
+// of a head and a key block: the largest score, the sum of weights relative to it, and the sums of values
+constexpr int PART = DIM + 2;
 
 // across combines the values of all threads of the block, for each head, and returns the result to all of them.
 template <typename F> inline void across(float (&x)[HEADS], F f) {
@@ -102,8 +103,8 @@ inline void attend(float *parts, const T *q, Cached k, Cached v, int n, float sc
 }
 
 // attention_decode lets the query see keys first to last, of rows that are kvRow elements apart.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	attention_decode(float *parts, const T *q, const T *k, const T *v, int first, int last, int kvRow, int share, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_decode(
+	float *parts, const T *q, const T *k, const T *v, int first, int last, int kvRow, int share, float scale) {
 	const int head = blockIdx.y * HEADS, from = first + blockIdx.x * BLOCK_DIM, n = min(BLOCK_DIM, last - from + 1);
 	k += (long long)from * kvRow + head / share * DIM;
 	v += (long long)from * kvRow + head / share * DIM;
@@ -114,8 +115,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // attention_next rotates the queries and the key of a token by its position, as rope.cu does, stores its key and value
 // in the KV cache, and lets the queries see the keys up to that position. The grid has thread blocks for the maximum
 // number of keys, because a graph keeps it.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_next(float *parts, const T *qkv, T *k, T *v, const int *position, const float *cos,
-	const float *sin, int heads, int kvHeads, int window, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_next(float *parts, const T *qkv, T *k, T *v,
+	const int *position, const float *cos, const float *sin, int heads, int kvHeads, int window, float scale) {
 	constexpr int HALF = DIM / 2;
 	const int last = *position, from = (window > 0 ? max(0, last - window + 1) : 0) + blockIdx.x * BLOCK_DIM;
 	if (from > last) return;
@@ -151,7 +152,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_next(float *pa
 
 // attention_combine computes a head's row from its n parts, or, if there is a position, from as many as its keys have.
 // A thread block has one head.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_combine(T *y, const float *parts, int n, const int *position, int window) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	attention_combine(T *y, const float *parts, int n, const int *position, int window) {
 	parts += (long long)blockIdx.x * n * PART;
 	if (position) {
 		const int seen = *position + 1;

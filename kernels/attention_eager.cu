@@ -11,7 +11,8 @@ struct Row {
 inline Row row(int len, int window, int causal) {
 	const int i = blockIdx.x;
 	const long long number = (long long)blockIdx.y * len + i;
-	return {number * (len / WIDTH), len / WIDTH, window && i >= window ? i - window + 1 : 0, causal ? i + 1 : len, number, blockIdx.y};
+	return {number * (len / WIDTH), len / WIDTH, window && i >= window ? i - window + 1 : 0, causal ? i + 1 : len,
+		number, blockIdx.y};
 }
 
 // across combines the values of all threads of the block, and returns the result to all of them.
@@ -41,8 +42,8 @@ template <typename F> inline void weigh(T *weights, const float *scores, const R
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	attention_softmax(T *weights, float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax(
+	T *weights, float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	float top = -INFINITY, total = 0;
 	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK_DIM) {
@@ -66,16 +67,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 }
 
 // attention_softmax_from_lse computes weights from the scores and lse.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	attention_softmax_from_lse(T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax_from_lse(
+	T *weights, const float *lse, int lseRow, const float *scores, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = lse[r.head * lseRow + blockIdx.x];
 	weigh(weights, scores, r, [&](float s) { return expf(s * scale - of); });
 }
 
 // attention_softmax_backward turns weights into gradients of scores, given the gradients of the weights.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
-	attention_softmax_backward(T *weights, const float *delta, const float *gradients, int len, int window, int causal, float scale) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) attention_softmax_backward(
+	T *weights, const float *delta, const float *gradients, int len, int window, int causal, float scale) {
 	const Row r = row(len, window, causal);
 	const float of = delta[r.number];
 	for (int k = r.lo / WIDTH + threadIdx.x; k * WIDTH < r.hi; k += BLOCK_DIM) {

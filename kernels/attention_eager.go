@@ -23,7 +23,8 @@ func (d *Device) eager(qkv, lse tensor.Tensor, s AttentionSpec, begin, end int) 
 		lse: lse.View(s.Heads, qkv.Rows()).Columns(begin, end),
 	}
 	e.scores, e.weights = s.eagerScratch(d.scratch, qkv.DType, end-begin)
-	e.products("attention_scores", e.squares(e.scores), e.queries(e.qkv), e.keys(e.qkv, s.Heads), cpu.Product{TransB: true})
+	e.products("attention_scores", e.squares(e.scores), e.queries(e.qkv), e.keys(e.qkv, s.Heads),
+		cpu.Product{TransB: true})
 	return e
 }
 
@@ -67,7 +68,8 @@ func (s AttentionSpec) squares(x tensor.Tensor) headed {
 func (e eager) products(step string, c, a, b headed, form cpu.Product) {
 	e.d.ran(step)
 	form.C, form.A, form.B = c.Matrix, a.Matrix, b.Matrix
-	form.Batch = [2]cpu.Batch{{N: e.KVHeads, A: a.group, B: b.group, C: c.group}, {N: e.share(), A: a.head, B: b.head, C: c.head}}
+	form.Batch = [2]cpu.Batch{{N: e.KVHeads, A: a.group, B: b.group, C: c.group},
+		{N: e.share(), A: a.head, B: b.head, C: c.head}}
 	e.d.product(form)
 }
 
@@ -96,8 +98,10 @@ func (d *Device) attentionEagerBackward(dqkv, dy, y, lse, qkv tensor.Tensor, s A
 
 		d.ran("attention_weights")
 		e.softmaxFromLSE()
-		e.products("attention_dvalues", e.keys(sums, s.KVHeads), e.squares(e.weights), e.queries(dy), cpu.Product{TransA: true})
-		e.products("attention_dweights", e.squares(e.scores), e.queries(dy), e.keys(e.qkv, s.Heads+s.KVHeads), cpu.Product{TransB: true})
+		e.products("attention_dvalues", e.keys(sums, s.KVHeads), e.squares(e.weights), e.queries(dy),
+			cpu.Product{TransA: true})
+		e.products("attention_dweights", e.squares(e.scores), e.queries(dy), e.keys(e.qkv, s.Heads+s.KVHeads),
+			cpu.Product{TransB: true})
 		d.ran("attention_delta")
 		d.headDots(delta, dy, y, s)
 		d.ran("attention_dscores")
@@ -126,7 +130,8 @@ func (e eager) softmax() {
 	}
 	m, g := e.rows()
 	e.d.launch(kernel{"attention_eager.cu", "attention_softmax", m}, g,
-		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
+		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window),
+		flag(!e.Bidirectional), f32(e.scale()))
 }
 
 // softmaxFromLSE recomputes the weights from the scores and lse.
@@ -137,7 +142,8 @@ func (e eager) softmaxFromLSE() {
 	}
 	m, g := e.rows()
 	e.d.launch(kernel{"attention_eager.cu", "attention_softmax_from_lse", m}, g,
-		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window), flag(!e.Bidirectional), f32(e.scale()))
+		addr(e.weights), addrOf(e.lse), i32(e.lse.Stride), addr(e.scores), i32(e.lse.Cols), i32(e.Window),
+		flag(!e.Bidirectional), f32(e.scale()))
 }
 
 // softmaxBackward turns the weights into the gradients of the scores. On entry, scores holds the gradients of the

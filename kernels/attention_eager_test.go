@@ -7,14 +7,16 @@ import (
 	"restyle/tensor"
 )
 
-// TestEagerLaunches wants a product of all heads to be one launch, but for those that are added up over the heads that share a key head.
+// TestEagerLaunches wants a product of all heads to be one launch, but for those that are added up over the heads that
+// share a key head.
 func TestEagerLaunches(t *testing.T) {
 	for _, test := range []struct {
 		name                        string
 		heads, kvHeads              int
 		forward, backward, products int // of a sequence; and products of the backward
 	}{
-		{"GQA", 32, 8, 3, 4 + 3 + 2*4, 3 + 2*4}, {"as many key heads", 12, 12, 3, 4 + 5, 5}, {"one key head", 6, 1, 3, 4 + 3 + 2*6, 3 + 2*6},
+		{"GQA", 32, 8, 3, 4 + 3 + 2*4, 3 + 2*4}, {"as many key heads", 12, 12, 3, 4 + 5, 5},
+		{"one key head", 6, 1, 3, 4 + 3 + 2*6, 3 + 2*6},
 	} {
 		s := AttentionSpec{CuSeqlens: []int32{0, 30, 30, 130}, Heads: test.heads, KVHeads: test.kvHeads, HeadDim: 64}
 		const sequences = 2 // that are not empty

@@ -97,14 +97,16 @@ func (d *Device) attentionQueries(dqkv, dy, lse, delta, qkv tensor.Tensor, s Att
 	d.multiplies(s, 0, 3)
 	if s.flash(qkv) {
 		c := flashQueries[s.HeadDim]
-		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")}, s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
+		d.launch(kernel{"flash_dq.cu", "flash_dq", s.cut(qkv, c, "KEYS")},
+			s.tiles(c, s.Heads, (2*c.rows()+4*c.columns)*s.HeadDim*2),
 			addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
 			i32(q.Rows), i32(s.Heads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention_backward_q", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.Heads),
 		addr(dqkv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v), addr(s.Offsets),
-		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
+		i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
+		f32(s.scale()))
 }
 
 // attentionKeys computes the gradients of the keys and values, which are columns of dqkv.
@@ -117,12 +119,14 @@ func (d *Device) attentionKeys(dqkv, dy, lse, delta, qkv tensor.Tensor, s Attent
 		shared := (2*c.rows()+4*c.columns)*s.HeadDim*2 + 4*c.columns*4
 		d.launch(kernel{"flash_dkv.cu", "flash_dkv", s.cut(qkv, c, "QUERIES")}, s.tiles(c, s.KVHeads, shared),
 			addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
-			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
+			addr(s.Offsets), i32(q.Rows), i32(s.KVHeads), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional),
+			f32(s.scale()))
 		return
 	}
 	d.launch(kernel{"attention.cu", "attention_backward_kv", rowsOf(s.heads(qkv, s.Heads))}, warpEach(q.Rows, s.KVHeads),
 		addrOf(dk), addrOf(dv), addr(dy), addr(lse), addr(delta), addrOf(q), addrOf(k), addrOf(v),
-		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window), flag(!s.Bidirectional), f32(s.scale()))
+		addr(s.Offsets), i32(len(s.CuSeqlens)-1), i32(q.Rows), i32(s.Width()), i32(s.share()), i32(s.Window),
+		flag(!s.Bidirectional), f32(s.scale()))
 }
 
 // warpEach returns a grid with a warp for each row of each head.
@@ -175,8 +179,10 @@ func (d *Device) attentionDecodeGPU(y, qkv, k, v tensor.Tensor, position int, s 
 	m, g := s.decoding(qkv, parts.Dim(1))
 	seen := k.Slice(first, last+1).Bytes()
 	d.launch(kernel{"attention_decode.cu", "attention_decode", m}, g,
-		addr(parts), addr(qkv), addr(k).moves(seen), addr(v).moves(seen), i32(first), i32(last), i32(k.Dim(-1)), i32(s.share()), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y), addr(parts), i32(parts.Dim(1)),
+		addr(parts), addr(qkv), addr(k).moves(seen), addr(v).moves(seen), i32(first), i32(last), i32(k.Dim(-1)),
+		i32(s.share()), f32(s.scale()))
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y), addr(parts),
+		i32(parts.Dim(1)),
 		addr(tensor.Tensor{}), i32(s.Window))
 }
 

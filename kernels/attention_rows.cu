@@ -3,7 +3,8 @@
 
 // head_dots multiplies each head's rows of a and b, [rows, heads·DIM], into y [heads, rows]. Adjacent threads share a
 // row.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) head_dots(float *y, const T *a, const T *b, int rows, int heads) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	head_dots(float *y, const T *a, const T *b, int rows, int heads) {
 	constexpr int THREADS = 8;
 	const int lane = thread() % THREADS;
 	const long long number = thread() / THREADS, row = number / heads, head = number % heads;

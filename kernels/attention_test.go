@@ -33,10 +33,12 @@ func attentionShapes() (list []kernels.AttentionSpec) {
 		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 67}, Heads: heads[0], KVHeads: heads[1], HeadDim: 16})
 	}
 	for _, window := range []int{1, 2, 8, 17, 64, 100, 1000} {
-		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 1, 150, 151, 151, 229}, Heads: 4, KVHeads: 2, HeadDim: 16, Window: window})
+		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 1, 150, 151, 151, 229}, Heads: 4, KVHeads: 2,
+			HeadDim: 16, Window: window})
 	}
 	for _, n := range []int32{1, 2, 17, 65, 130, 300, 600} { // from 257 on, several chunks of keys
-		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, n, 2*n + 1}, Heads: 4, KVHeads: 2, HeadDim: 16, Bidirectional: true})
+		list = append(list, kernels.AttentionSpec{CuSeqlens: []int32{0, 0, n, 2*n + 1}, Heads: 4, KVHeads: 2, HeadDim: 16,
+			Bidirectional: true})
 	}
 	return append(list,
 		kernels.AttentionSpec{CuSeqlens: []int32{0}, Heads: 2, KVHeads: 1, HeadDim: 16}, // no sequence at all
@@ -193,8 +195,8 @@ func TestAttentionHugeScores(t *testing.T) {
 	})
 }
 
-// eachAttention calls f for both types, unfused and fused, with each head dimension, of which the last has kernels on tensor cores; for
-// a GPU that is only played, with the last in BF16 and fused.
+// eachAttention calls f for both types, unfused and fused, with each head dimension, of which the last has kernels on
+// tensor cores; for a GPU that is only played, with the last in BF16 and fused.
 func eachAttention(d *kernels.Device, headDims []int, f func(dt tensor.DType, headDim int)) {
 	for _, dt := range cases.Types {
 		for _, fused := range []bool{false, true} {
@@ -208,7 +210,8 @@ func eachAttention(d *kernels.Device, headDims []int, f func(dt tensor.DType, he
 	}
 }
 
-// TestAttentionOneKey has every query see itself alone: y is its value, whatever the score, and only values have gradients.
+// TestAttentionOneKey has every query see itself alone: y is its value, whatever the score, and only values have
+// gradients.
 func TestAttentionOneKey(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		eachAttention(d, []int{16, 64}, func(dt tensor.DType, headDim int) {
@@ -321,8 +324,8 @@ func toF32(x []float64) []float32 {
 	return v
 }
 
-// TestAttentionMemory has the fused kernels' working memory grow with the length at most, and stay far below one matrix of
-// scores.
+// TestAttentionMemory has the fused kernels' working memory grow with the length at most, and stay far below one matrix
+// of scores.
 func TestAttentionMemory(t *testing.T) {
 	const n = 4096
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, n}, Heads: 4, KVHeads: 1, HeadDim: 8}
@@ -337,7 +340,8 @@ func TestAttentionMemory(t *testing.T) {
 		t.Errorf("the forward pass used %s", kernels.Bytes(got))
 	}
 	c.Backward(d, r.X)
-	// Keys, values and their gradients of a quarter of the sequence, and four sums of the queries' gradients, padded to 16.
+	// Keys, values and their gradients of a quarter of the sequence, and four sums of the queries' gradients, padded to
+	// 16.
 	if got, limit := d.ScratchPeak(), 4*16*(5*n/4+4*n*m.Heads)+1<<20; got > limit {
 		t.Errorf("the backward pass used %s, limit %s", kernels.Bytes(got), kernels.Bytes(limit))
 	}

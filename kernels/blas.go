@@ -59,15 +59,16 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 	}
 	outer, inner := p.Batch[few], p.Batch[many]
 	s := cuda.Shape{
-		M: p.C.Rows, N: p.C.Cols, K: p.A.Cols, LDA: p.A.Stride, LDB: p.B.Stride, LDC: p.C.Stride, TransA: p.TransA, TransB: p.TransB,
-		Batch: inner.N, NextA: inner.A, NextB: inner.B, NextC: inner.C, Bias: p.Bias != 0, Type: p.A.DType, Result: p.C.DType,
-		AlignA: alignment(p.A, outer.A, inner.A), AlignB: alignment(p.B, outer.B, inner.B), AlignC: alignment(p.C, outer.C, inner.C),
-		Workspace: productRoom,
+		M: p.C.Rows, N: p.C.Cols, K: p.A.Cols, LDA: p.A.Stride, LDB: p.B.Stride, LDC: p.C.Stride, TransA: p.TransA,
+		TransB: p.TransB, Batch: inner.N, NextA: inner.A, NextB: inner.B, NextC: inner.C, Bias: p.Bias != 0, Type: p.A.DType,
+		Result: p.C.DType, AlignA: alignment(p.A, outer.A, inner.A), AlignB: alignment(p.B, outer.B, inner.B),
+		AlignC: alignment(p.C, outer.C, inner.C), Workspace: productRoom,
 	}
 	if p.TransA {
 		s.K = p.A.Rows
 	}
-	if min(s.M, s.N, s.K) < minBLASSize || min(s.AlignA, s.AlignB, s.AlignC, rowAlignment(p.A), rowAlignment(p.B), rowAlignment(p.C)) < 16 {
+	if min(s.M, s.N, s.K) < minBLASSize || min(s.AlignA, s.AlignB, s.AlignC, rowAlignment(p.A), rowAlignment(p.B),
+		rowAlignment(p.C)) < 16 {
 		return false
 	}
 	if b.rehearsed != nil {
@@ -95,7 +96,8 @@ func (b *blas) multiply(d *Device, p cpu.Product) bool {
 		queue()
 		return true
 	}
-	form := map[[2]bool]string{{false, true}: "x·wᵀ", {false, false}: "dy·w", {true, false}: "dyᵀ·x"}[[2]bool{p.TransA, p.TransB}]
+	forms := map[[2]bool]string{{false, true}: "x·wᵀ", {false, false}: "dy·w", {true, false}: "dyᵀ·x"}
+	form := forms[[2]bool{p.TransA, p.TransB}]
 	name := fmt.Sprintf("product %s %dx%dx%d", form, s.M, s.N, s.K)
 	d.timed(d.counted(name, work{flops: operations(p)}), queue)
 	return true

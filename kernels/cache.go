@@ -13,14 +13,17 @@ func (d *Device) AppendKV(k, v, qkv tensor.Tensor, heads, kvHeads, at int) {
 	rows, w := qkv.Rows(), k.Dim(-1)
 	want("AppendKV", "k", k, qkv.DType, k.Rows(), w)
 	want("AppendKV", "v", v, qkv.DType, k.Rows(), w)
-	if heads < 1 || kvHeads < 1 || heads%kvHeads != 0 || w%kvHeads != 0 || qkv.Dim(-1) != w/kvHeads*(heads+2*kvHeads) || at < 0 || at+rows > k.Rows() {
-		panic(fmt.Sprintf("AppendKV: rows %d to %d of %v from %v with %d heads, %d key/value heads", at, at+rows, k, qkv, heads, kvHeads))
+	if heads < 1 || kvHeads < 1 || heads%kvHeads != 0 || w%kvHeads != 0 || qkv.Dim(-1) != w/kvHeads*(heads+2*kvHeads) ||
+		at < 0 || at+rows > k.Rows() {
+		panic(fmt.Sprintf("AppendKV: rows %d to %d of %v from %v with %d heads, %d key/value heads", at, at+rows, k, qkv,
+			heads, kvHeads))
 	}
 	d.ran("append_kv")
 	if d.gpu != nil {
 		to := tensor.Matrix{Rows: rows, Cols: w, DType: k.DType}
 		d.launch(kernel{"attention_rows.cu", "append_kv", rowsOf(to)}, each(2*vectors(to)), addr(k.Slice(at, at+rows)),
-			addr(v.Slice(at, at+rows)), addr(qkv).moves(2*to.Rows*to.Cols*to.DType.Size()), i32(qkv.Dim(-1)/width(to.DType, w)), i32(rows))
+			addr(v.Slice(at, at+rows)), addr(qkv).moves(2*to.Rows*to.Cols*to.DType.Size()), i32(qkv.Dim(-1)/width(to.DType, w)),
+			i32(rows))
 		return
 	}
 	e := qkv.DType.Size()

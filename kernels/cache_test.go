@@ -19,7 +19,8 @@ type cacheRun struct {
 	k, v, lse tensor.Tensor
 }
 
-func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.AttentionSpec, rows int) (*cacheRun, []float64) {
+func newCacheRun(t *testing.T, d *kernels.Device, dt tensor.DType, m kernels.AttentionSpec, rows int) (*cacheRun,
+	[]float64) {
 	t.Helper()
 	m.CuSeqlens = []int32{0, int32(rows)}
 	r := &cacheRun{d: d, m: m}
@@ -60,7 +61,8 @@ func (r *cacheRun) pieces(t *testing.T, start, atOnce int) []float64 {
 	return floats(t, r.d, r.y.Slice(start, rows))
 }
 
-// TestAttentionCached has the same come out whether a sequence goes through at once or in pieces, with caches or without.
+// TestAttentionCached has the same come out whether a sequence goes through at once or in pieces, with caches or
+// without.
 func TestAttentionCached(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		d.SetFused(kernels.All())
@@ -78,7 +80,8 @@ func TestAttentionCached(t *testing.T) {
 				want := floats(t, d, r.y)
 				for _, n := range []int{1, 7, 64, 140} {
 					if e := cases.Distance(r.pieces(t, 0, n), want); e > limit {
-						t.Errorf("%v %d/%d heads x%d window %d, %d rows at once: off by %.3g, limit %.1g", dt, m.Heads, m.KVHeads, m.HeadDim, m.Window, n, e, limit)
+						t.Errorf("%v %d/%d heads x%d window %d, %d rows at once: off by %.3g, limit %.1g", dt, m.Heads, m.KVHeads,
+							m.HeadDim, m.Window, n, e, limit)
 					}
 				}
 				if err := r.a.Close(); err != nil {
@@ -89,8 +92,8 @@ func TestAttentionCached(t *testing.T) {
 	})
 }
 
-// TestAttentionCachedLong has few queries follow many keys, which are then worked on in chunks, beside the formula; and the
-// same bytes for any number of threads.
+// TestAttentionCachedLong has few queries follow many keys, which are then worked on in chunks, beside the formula; and
+// the same bytes for any number of threads.
 func TestAttentionCachedLong(t *testing.T) {
 	const rows, start = 1300, 1290
 	formulas := map[string][]float64{}
@@ -162,24 +165,29 @@ func TestAppendKV(t *testing.T) {
 			// Up to the last row, and no further.
 			d.AppendKV(k, v, qkv, heads, kvHeads, capacity-rows)
 			for at, message := range map[int]string{
-				capacity - rows + 1: "AppendKV: rows 7 to 10 of k", capacity: "AppendKV: rows 9 to 12 of k", -1: "AppendKV: rows -1 to 2 of k",
+				capacity - rows + 1: "AppendKV: rows 7 to 10 of k", capacity: "AppendKV: rows 9 to 12 of k",
+				-1: "AppendKV: rows -1 to 2 of k",
 			} {
 				kernels.MustPanic(t, "a row beyond the cache", message, func() { d.AppendKV(k, v, qkv, heads, kvHeads, at) })
 			}
 			y := a.New("y", dt, rows, heads*dim)
 			m := kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim}
 			d.AttentionCached(y, qkv, k, v, capacity-rows, m)
-			for start, message := range map[int]string{capacity - rows + 1: "AttentionCached: rows 7 to 10 of k", -1: "AttentionCached: rows -1 to 2 of k"} {
+			for start, message := range map[int]string{capacity - rows + 1: "AttentionCached: rows 7 to 10 of k",
+				-1: "AttentionCached: rows -1 to 2 of k"} {
 				kernels.MustPanic(t, "a row beyond the cache", message, func() { d.AttentionCached(y, qkv, k, v, start, m) })
 			}
 			kernels.MustPanic(t, "keys yet to come", "AttentionCached: Bidirectional attention needs keys", func() {
-				d.AttentionCached(y, qkv, k, v, 0, kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim, Bidirectional: true})
+				d.AttentionCached(y, qkv, k, v, 0, kernels.AttentionSpec{Heads: heads, KVHeads: kvHeads, HeadDim: dim,
+					Bidirectional: true})
 			})
-			kernels.MustPanic(t, "caches of other heads", "AppendKV: rows", func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
+			kernels.MustPanic(t, "caches of other heads", "AppendKV: rows",
+				func() { d.AppendKV(k, v, qkv, heads-1, kvHeads, 0) })
 			kernels.MustPanic(t, "heads that do not share keys equally", "AppendKV: rows", func() {
 				d.AppendKV(k, v, a.New("qkv", dt, rows, (5+2*kvHeads)*dim), 5, kvHeads, 0)
 			})
-			kernels.MustPanic(t, "a v of another length", "AppendKV: v is", func() { d.AppendKV(k, v.Slice(0, 3), qkv, heads, kvHeads, 0) })
+			kernels.MustPanic(t, "a v of another length", "AppendKV: v is",
+				func() { d.AppendKV(k, v.Slice(0, 3), qkv, heads, kvHeads, 0) })
 			if err := a.Close(); err != nil {
 				t.Error(err)
 			}

@@ -13,8 +13,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestEveryCallFails has each call of the driver and of cuBLASLt fail, one a run, from opening the GPU to closing it. The error is that
-// of the call, and no work is done after it.
+// TestEveryCallFails has each call of the driver and of cuBLASLt fail, one a run, from opening the GPU to closing it.
+// The error is that of the call, and no work is done after it.
 func TestEveryCallFails(t *testing.T) {
 	run := func(call, result int) ([]string, error) { return cudatest.Fail(t, call, result, everyCall) }
 	if _, err := run(-1, 0); err != nil { // compiles
@@ -24,16 +24,19 @@ func TestEveryCallFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernel", "cuGraphLaunch", "cuMemcpyDtoHAsync_v2", "cuMemFree_v2",
+	for _, call := range []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernel", "cuGraphLaunch",
+		"cuMemcpyDtoHAsync_v2", "cuMemFree_v2",
 		"nvrtcVersion", "cublasLtCreate", "cublasLtMatmulAlgoGetHeuristic", "cublasLtMatmul", "cublasLtDestroy"} {
 		if !slices.Contains(all, call) {
 			t.Errorf("%s is not called", call)
 		}
 	}
-	// These are called when work is over, and so after a failure too, with what asks how much memory is left where it did not suffice,
-	// and whether the GPU has failed where another library did.
-	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2",
-		"cuStreamEndCapture", "cuGraphDestroy", "cublasLtDestroy", "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy", "cublasLtMatmulPreferenceDestroy"}
+	// These are called when work is over, and so after a failure too, with what asks how much memory is left where it did
+	// not suffice, and whether the GPU has failed where another library did.
+	last := []string{"cuMemFree_v2", "cuMemFreeHost", "cuEventDestroy_v2", "cuStreamDestroy_v2",
+		"cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemGetInfo_v2",
+		"cuStreamEndCapture", "cuGraphDestroy", "cublasLtDestroy", "cublasLtMatmulDescDestroy", "cublasLtMatrixLayoutDestroy",
+		"cublasLtMatmulPreferenceDestroy"}
 	for k := range all {
 		for _, result := range cudatest.Results(all[k]) {
 			calls, err := run(k, result)

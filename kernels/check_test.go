@@ -41,7 +41,8 @@ func TestGuardScratch(t *testing.T) {
 	}
 	use(write(6))
 	use(write(-1))
-	if want := []string{"x BF16[3]: written beyond its end", "x BF16[3]: written before its beginning"}; !slices.Equal(got, want) {
+	if want := []string{"x BF16[3]: written beyond its end", "x BF16[3]: written before its beginning"}; !slices.Equal(got,
+		want) {
 		t.Errorf("%q, not %q", strings.Join(got, ", "), want)
 	}
 	d.GuardScratch(nil)

@@ -212,7 +212,8 @@ func operands(a *Arena, s cuda.Shape) (list [4]tensor.Tensor) {
 	if s.TransB {
 		rowsB = s.N
 	}
-	list = [4]tensor.Tensor{a.New("a", s.Type, rowsA, s.LDA), a.New("b", s.Type, rowsB, s.LDB), a.New("c", s.Result, s.M, s.LDC)}
+	list = [4]tensor.Tensor{a.New("a", s.Type, rowsA, s.LDA), a.New("b", s.Type, rowsB, s.LDB),
+		a.New("c", s.Result, s.M, s.LDC)}
 	if s.Bias {
 		list[3] = a.New("bias", s.Type, s.N)
 	}

@@ -61,15 +61,16 @@ func chooser(t *testing.T, algorithms, dir string, o Options) *Device {
 	return d
 }
 
-// layer is a linear layer with a bias, forward and backward, of sizes that cuBLASLt takes. It returns the numbers of results, unless
-// d only rehearses.
+// layer is a linear layer with a bias, forward and backward, of sizes that cuBLASLt takes. It returns the numbers of
+// results, unless d only rehearses.
 func layer(d *Device, results *[]float32) error {
 	a, err := d.NewArena("operands", 1<<20)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	x, w, bias, y := a.New("x", tensor.F32, 32, 64), a.New("w", tensor.F32, 48, 64), a.New("bias", tensor.F32, 48), a.New("y", tensor.F32, 32, 48)
+	x, w, bias, y := a.New("x", tensor.F32, 32, 64), a.New("w", tensor.F32, 48, 64), a.New("bias", tensor.F32, 48),
+		a.New("y", tensor.F32, 32, 48)
 	dw := a.New("dw", tensor.F32, 48, 64)
 	for i, operand := range []tensor.Tensor{x, w, bias} {
 		values := make([]float32, operand.Len())
@@ -87,7 +88,8 @@ func layer(d *Device, results *[]float32) error {
 	return err
 }
 
-// chosen has d choose, and returns which algorithm each product has then, how often something was timed, and the results.
+// chosen has d choose, and returns which algorithm each product has then, how often something was timed, and the
+// results.
 func chosen(t *testing.T, d *Device) (which []int, timed int, results []float32) {
 	t.Helper()
 	if err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil); err != nil {
@@ -169,10 +171,12 @@ func TestChooseNone(t *testing.T) {
 	}
 }
 
-// TestChoicesKept wants choices found again by the same library on the same GPU, and by no other, nor from a file that is damaged.
+// TestChoicesKept wants choices found again by the same library on the same GPU, and by no other, nor from a file that
+// is damaged.
 func TestChoicesKept(t *testing.T) {
 	whole := t.TempDir()
-	if which, timed, _ := chosen(t, chooser(t, "100,90", whole, Options{})); timed != 2 || !slices.Equal(which, []int{1, 1}) {
+	if which, timed, _ := chosen(t, chooser(t, "100,90", whole, Options{})); timed != 2 ||
+		!slices.Equal(which, []int{1, 1}) {
 		t.Fatal(which, timed)
 	}
 	for name, c := range map[string]struct {
@@ -316,16 +320,21 @@ func TestProducts(t *testing.T) {
 	if err := own.ChooseProducts(t.Context(), nil); err != nil || own.Choices() != nil {
 		t.Error(err, own.Choices())
 	}
-	s := cuda.Shape{M: 1, N: 2, K: 3, LDA: 4, LDB: 5, LDC: 6, Type: tensor.BF16, Result: tensor.F32, AlignA: 16, AlignB: 32, AlignC: 64, Workspace: 7}
+	s := cuda.Shape{M: 1, N: 2, K: 3, LDA: 4, LDB: 5, LDC: 6, Type: tensor.BF16, Result: tensor.F32, AlignA: 16,
+		AlignB: 32, AlignC: 64, Workspace: 7}
 	seen := map[string]bool{}
 	for _, change := range []func(*cuda.Shape){
 		func(*cuda.Shape) {}, func(s *cuda.Shape) { s.M++ }, func(s *cuda.Shape) { s.N++ }, func(s *cuda.Shape) { s.K++ },
 		func(s *cuda.Shape) { s.LDA++ }, func(s *cuda.Shape) { s.LDB++ }, func(s *cuda.Shape) { s.LDC++ },
-		func(s *cuda.Shape) { s.TransA = true }, func(s *cuda.Shape) { s.TransB = true }, func(s *cuda.Shape) { s.Bias = true },
-		func(s *cuda.Shape) { s.Batch = 2 }, func(s *cuda.Shape) { s.Batch, s.NextA = 2, 1 }, func(s *cuda.Shape) { s.Batch, s.NextB = 2, 1 },
+		func(s *cuda.Shape) { s.TransA = true }, func(s *cuda.Shape) { s.TransB = true },
+		func(s *cuda.Shape) { s.Bias = true }, func(s *cuda.Shape) { s.Batch = 2 }, func(s *cuda.Shape) {
+			s.Batch,
+				s.NextA = 2, 1
+		}, func(s *cuda.Shape) { s.Batch, s.NextB = 2, 1 },
 		func(s *cuda.Shape) { s.Batch, s.NextC = 2, 1 },
 		func(s *cuda.Shape) { s.Type = tensor.F32 }, func(s *cuda.Shape) { s.Result = tensor.BF16 },
-		func(s *cuda.Shape) { s.AlignA *= 2 }, func(s *cuda.Shape) { s.AlignB *= 2 }, func(s *cuda.Shape) { s.AlignC *= 2 }, func(s *cuda.Shape) { s.Workspace++ },
+		func(s *cuda.Shape) { s.AlignA *= 2 }, func(s *cuda.Shape) { s.AlignB *= 2 }, func(s *cuda.Shape) { s.AlignC *= 2 },
+		func(s *cuda.Shape) { s.Workspace++ },
 	} {
 		other := s
 		change(&other)

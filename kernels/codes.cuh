@@ -105,7 +105,8 @@ template <bool Signed> struct Map {
 		for (unsigned i = threadIdx.x; i < STEPS; i += BLOCK_DIM) {
 			const unsigned step = FIRST + i;
 			const int j = index(__uint_as_float(step << 16));
-			const unsigned middle = j < LAST ? __float_as_uint(above[j]) : 0, most = middle >> 16 == step ? middle & 0xFFFF : 0xFFFF;
+			const unsigned middle = j < LAST ? __float_as_uint(above[j]) : 0,
+						   most = middle >> 16 == step ? middle & 0xFFFF : 0xFFFF;
 			steps[i] = (unsigned)(j + (Signed ? 127 : 0)) * 0x10000 + (0xFFFF - most) - step * 0x10000;
 		}
 		__syncthreads();
@@ -155,7 +156,9 @@ template <bool Signed> struct Map {
 #pragma unroll
 			for (int i = 0; i < EACH; i++) sum[i] = y[i] == 0 ? 0 : sum[i];
 		}
-		auto four = [](const unsigned *x, unsigned two) { return permute(permute(x[0], x[1], two), permute(x[2], x[3], two), 0x5410); };
+		auto four = [](const unsigned *x, unsigned two) {
+			return permute(permute(x[0], x[1], two), permute(x[2], x[3], two), 0x5410);
+		};
 		Codes codes;
 #pragma unroll
 		for (int h = 0; h < 2; h++) {

@@ -187,8 +187,12 @@ constexpr int VECTORS = DIM / WIDTH; // per row
 #endif
 
 typedef Vec<T, WIDTH> Vector;
-template <typename E> inline Vec<E, WIDTH> loadCached(const E *from, long long i) { return loadCachedOf<WIDTH>(from, i); }
-template <typename E> inline Vec<E, WIDTH> loadStreaming(const E *from, long long i) { return loadStreamingOf<WIDTH>(from, i); }
+template <typename E> inline Vec<E, WIDTH> loadCached(const E *from, long long i) {
+	return loadCachedOf<WIDTH>(from, i);
+}
+template <typename E> inline Vec<E, WIDTH> loadStreaming(const E *from, long long i) {
+	return loadStreamingOf<WIDTH>(from, i);
+}
 
 // prefetch prefetches a vector.
 inline void prefetch(const T *rows, long long i) { prefetchLine((const Vector::Word *)rows + i); }

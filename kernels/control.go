@@ -35,7 +35,8 @@ func (d *Device) AddLoss(c Control, losses tensor.Tensor) {
 	want("AddLoss", "losses", losses, tensor.F32, losses.Len())
 	d.ran("add_loss")
 	if d.gpu != nil {
-		d.launch(kernel{"control.cu", "add_loss", macros{}}, line(1, controlThreads), addr(c.x), addr(losses), i32(losses.Len()))
+		d.launch(kernel{"control.cu", "add_loss", macros{}}, line(1, controlThreads), addr(c.x), addr(losses),
+			i32(losses.Len()))
 		return
 	}
 	sum := 0.0

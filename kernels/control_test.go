@@ -12,8 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAddSquares compares with the sum in float64, over elements whose squares overflow float32 and vanish in it, and wants
-// the same bits from any number of threads.
+// TestAddSquares compares with the sum in float64, over elements whose squares overflow float32 and vanish in it, and
+// wants the same bits from any number of threads.
 func TestAddSquares(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {

@@ -83,7 +83,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) log_softmax(float *y, co
 }
 
 // nll has a thread per row.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) nll(float *losses, const float *logp, const int *targets, int vocab, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	nll(float *losses, const float *logp, const int *targets, int vocab, int rows) {
 	const long long row = thread();
 	if (row < rows) losses[row] = -logp[row * vocab + targets[row]];
 }

@@ -17,7 +17,8 @@ func TestCrossEntropyGradient(t *testing.T) {
 		for _, fused := range []bool{false, true} {
 			d.SetFused(kernels.Fused{"crossentropy": fused})
 			a := arena(t, d, 1<<12)
-			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
+			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab),
+				a.New("targets", tensor.I32, rows)
 			d.UploadI32(targets, []int32{3, 10})
 			at := filled(rows*vocab, func(i int) float64 { return math.Sin(float64(i)) })
 			run := func(i int, by float64, gradient bool) []float64 {
@@ -53,7 +54,8 @@ func TestCrossEntropyRounds(t *testing.T) {
 		for _, fused := range []bool{false, true} {
 			d.SetFused(kernels.Fused{"crossentropy": fused})
 			a := arena(t, d, 1<<17)
-			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
+			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab),
+				a.New("targets", tensor.I32, rows)
 			half := a.New("dlogits", tensor.BF16, rows, vocab)
 			d.UploadI32(targets, []int32{3, 1026, 0})
 			x := filled(rows*vocab, func(i int) float64 { return 4 * math.Sin(float64(i)) })
@@ -77,8 +79,8 @@ func TestCrossEntropyRounds(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyLimits has logits of −∞ (one chunk of the row is nothing else), a NaN, a target that cannot be, and one
-// that is no column.
+// TestCrossEntropyLimits has logits of −∞ (one chunk of the row is nothing else), a NaN, a target that cannot be, and
+// one that is no column.
 func TestCrossEntropyLimits(t *testing.T) {
 	const vocab = 2100
 	inf := math.Inf(1)
@@ -88,7 +90,8 @@ func TestCrossEntropyLimits(t *testing.T) {
 				t.Run(fmt.Sprint(typ, fused), func(t *testing.T) {
 					d.SetFused(kernels.Fused{"crossentropy": fused})
 					a := arena(t, d, 1<<17)
-					loss, logits, targets := a.New("loss", tensor.F32, 4), a.New("logits", typ, 4, vocab), a.New("targets", tensor.I32, 4)
+					loss, logits, targets := a.New("loss", tensor.F32, 4), a.New("logits", typ, 4, vocab),
+						a.New("targets", tensor.I32, 4)
 					d.UploadI32(targets, []int32{1500, 7, 7, 2099})
 					d.Upload(logits, filled(4*vocab, func(i int) float64 {
 						switch r, c := i/vocab, i%vocab; {
@@ -128,18 +131,20 @@ func TestCrossEntropyLimits(t *testing.T) {
 					if !d.IsCPU() {
 						return
 					}
-					kernels.MustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100: must be from 0 to 2099", func() {
-						d.UploadI32(targets, []int32{0, 0, 0, vocab})
-						d.CrossEntropy(loss, logits, logits, targets, 1)
-					})
+					kernels.MustPanic(t, "a target that is no column", "CrossEntropy: targets[3] is 2100: must be from 0 to 2099",
+						func() {
+							d.UploadI32(targets, []int32{0, 0, 0, vocab})
+							d.CrossEntropy(loss, logits, logits, targets, 1)
+						})
 				})
 			}
 		}
 	})
 }
 
-// TestCrossEntropyEnds has rows that end within a vector, of logits so far below zero that one of 0 beside them, as vectors have
-// it beyond the end of a row, would be all of the sum; and of ones so far above that it would be the least.
+// TestCrossEntropyEnds has rows that end within a vector, of logits so far below zero that one of 0 beside them, as
+// vectors have it beyond the end of a row, would be all of the sum; and of ones so far above that it would be the
+// least.
 func TestCrossEntropyEnds(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, typ := range cases.Types {
@@ -148,7 +153,8 @@ func TestCrossEntropyEnds(t *testing.T) {
 					for _, fused := range []bool{false, true} {
 						d.SetFused(kernels.Fused{"crossentropy": fused})
 						a := arena(t, d, 1<<14)
-						loss, logits, targets := a.New("loss", tensor.F32, 2), a.New("logits", typ, 2, vocab), a.New("targets", tensor.I32, 2)
+						loss, logits, targets := a.New("loss", tensor.F32, 2), a.New("logits", typ, 2, vocab),
+							a.New("targets", tensor.I32, 2)
 						last := float64(vocab - 1)
 						d.UploadI32(targets, []int32{0, int32(last)})
 						d.Upload(logits, filled(2*vocab, func(i int) float64 { return level + float64(i%5) }))
@@ -172,8 +178,8 @@ func TestCrossEntropyEnds(t *testing.T) {
 	})
 }
 
-// TestCrossEntropySmallLoss has targets that are nearly certain. The loss is the logarithm of a sum just above 1 and no more
-// exact than this, 2⁻²³; but the target's gradient, e^−loss − 1, is as exact as the loss itself.
+// TestCrossEntropySmallLoss has targets that are nearly certain. The loss is the logarithm of a sum just above 1 and no
+// more exact than this, 2⁻²³; but the target's gradient, e^−loss − 1, is as exact as the loss itself.
 func TestCrossEntropySmallLoss(t *testing.T) {
 	const vocab, scale = 3, 0.25
 	var x []float32
@@ -185,7 +191,8 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 		for _, fused := range []bool{false, true} {
 			d.SetFused(kernels.Fused{"crossentropy": fused})
 			a := arena(t, d, 1<<14)
-			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab), a.New("targets", tensor.I32, rows)
+			loss, logits, targets := a.New("loss", tensor.F32, rows), a.New("logits", tensor.F32, rows, vocab),
+				a.New("targets", tensor.I32, rows)
 			d.UploadI32(targets, make([]int32, rows))
 			d.Upload(logits, x)
 			d.CrossEntropy(loss, logits, logits, targets, scale)
@@ -212,7 +219,8 @@ func TestCrossEntropySmallLoss(t *testing.T) {
 func TestCrossEntropyRoundsTarget(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		a := arena(t, d, 1<<12)
-		loss, logits, targets := a.New("loss", tensor.F32, 1), a.New("logits", tensor.F32, 1, 2), a.New("targets", tensor.I32, 1)
+		loss, logits, targets := a.New("loss", tensor.F32, 1), a.New("logits", tensor.F32, 1, 2),
+			a.New("targets", tensor.I32, 1)
 		half := a.New("dlogits", tensor.BF16, 1, 2)
 		d.UploadI32(targets, []int32{1})
 		d.Upload(logits, []float32{0, float32(math.Inf(-1))})

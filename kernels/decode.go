@@ -90,7 +90,8 @@ func (d *Device) Decodes(t tensor.DType, dim int, others ...int) bool {
 	for _, n := range others {
 		all |= n
 	}
-	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t == tensor.BF16 && all%8 == 0 && dim <= maxNormedRow
+	return d.gpu != nil && d.fused("rmsnorm") && d.fused("attention") && d.fused("swiglu") && t == tensor.BF16 &&
+		all%8 == 0 && dim <= maxNormedRow
 }
 
 // normed returns the norm of x, in scratch memory.
@@ -119,7 +120,9 @@ func (s AttentionSpec) NextParts(reach int) []int {
 
 // AttentionNext is RoPE, AppendKV and AttentionCached for one token, at the given position:
 //
-//	qkv is RoPE(qkv, position), row position of k and v becomes its key and value, and y is its attention to rows 0 to position
+//	qkv ← RoPE(qkv, position)
+//	row position of k and v ← key and value of qkv
+//	y = attention to rows 0 to position
 //
 // qkv is [1, (heads+2·kvHeads)·headDim] and y [1, heads·headDim]; k and v are [capacity, kvHeads·headDim], all of one
 // type. position is [1] I32. It is read from memory, so a Graph that has captured this operation serves for all
@@ -151,9 +154,11 @@ func (d *Device) AttentionNext(y, qkv, k, v, position, cos, sin, parts tensor.Te
 	}
 	d.ran("attention_next")
 	m, g := s.decoding(qkv, parts.Dim(1))
-	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(parts), addr(qkv), addr(k).movesSome(), addr(v).movesSome(), addr(position), addr(cos), addr(sin),
+	d.launch(kernel{"attention_decode.cu", "attention_next", m}, g, addr(parts), addr(qkv), addr(k).movesSome(),
+		addr(v).movesSome(), addr(position), addr(cos), addr(sin),
 		i32(s.Heads), i32(s.KVHeads), i32(s.Window), f32(s.scale()))
-	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y), addr(parts).movesSome(), i32(parts.Dim(1)),
+	d.launch(kernel{"attention_decode.cu", "attention_combine", m}, line(s.Heads, decodeBlockDim), addr(y),
+		addr(parts).movesSome(), i32(parts.Dim(1)),
 		addr(position), i32(s.Window))
 }
 

@@ -28,8 +28,8 @@ func TestDynamicMap(t *testing.T) {
 	}
 }
 
-// search is the nearest code as bitsandbytes finds it: seven halvings from code 127, and then the neighbour on x's side if x is
-// beyond the midpoint.
+// search is the nearest code as bitsandbytes finds it: seven halvings from code 127, and then the neighbour on x's side
+// if x is beyond the midpoint.
 func search(x float32, code []float32, signed bool) byte {
 	pivot, lowerPivot, upperPivot := 127, 0, 255
 	lower, upper := float32(0), float32(1)
@@ -54,8 +54,8 @@ func search(x float32, code []float32, signed bool) byte {
 	return byte(pivot)
 }
 
-// TestQuantize wants the code that a search finds for numbers about every midpoint and every number of the maps, where one
-// unit in the last place decides, and for others; and the way back.
+// TestQuantize wants the code that a search finds for numbers about every midpoint and every number of the maps, where
+// one unit in the last place decides, and for others; and the way back.
 func TestQuantize(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, signed := range []bool{true, false} {
@@ -80,7 +80,8 @@ func TestQuantize(t *testing.T) {
 			for bits := uint32(0); bits < math.Float32bits(1); bits += 7919 { // a prime: no bit keeps its value
 				x = append(x, math.Float32frombits(bits|bits<<31)) // every second below zero
 			}
-			x = append(x, 0, float32(math.Copysign(0, -1)), 1, -1, 1e-38, 1e-45, -1e-45, math.Nextafter32(1, 0), math.Nextafter32(-1, 0))
+			x = append(x, 0, float32(math.Copysign(0, -1)), 1, -1, 1e-38, 1e-45, -1e-45, math.Nextafter32(1, 0),
+				math.Nextafter32(-1, 0))
 			for i, v := range x {
 				if !signed && v < 0 || v > 1 || v < -1 {
 					x[i] = 0.25

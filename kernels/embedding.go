@@ -62,7 +62,8 @@ const embeddingPiece = 64
 
 // embeddingScratch lays out the sorted ids, and the sums of all runs but the first of each id.
 func embeddingScratch(cut cut, rows, dim int) (sorted, partials tensor.Tensor) {
-	return cut("sorted ids", tensor.I64, rows), cut("dtable partials", tensor.F32, max(1, blocks(rows, embeddingPiece))-1, dim)
+	return cut("sorted ids", tensor.I64, rows), cut("dtable partials", tensor.F32, max(1, blocks(rows, embeddingPiece))-1,
+		dim)
 }
 
 // within panics with the operation's name unless all integers are from 0 to n-1. On a GPU they are not checked: reading

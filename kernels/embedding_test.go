@@ -35,8 +35,9 @@ func TestEmbeddingPad(t *testing.T) {
 	})
 }
 
-// TestEmbeddingBackwardAll has more rows than are sorted or added up at a time: of the padding, of one id, and of many others, the
-// last of a large vocabulary among them. Their elements are whole numbers, whose sums are exact in any order.
+// TestEmbeddingBackwardAll has more rows than are sorted or added up at a time: of the padding, of one id, and of many
+// others, the last of a large vocabulary among them. Their elements are whole numbers, whose sums are exact in any
+// order.
 func TestEmbeddingBackwardAll(t *testing.T) {
 	const rows, vocab, pad = 4500, 128257, 70000
 	ids := make([]int32, rows)
@@ -48,7 +49,8 @@ func TestEmbeddingBackwardAll(t *testing.T) {
 			for _, dim := range []int{3, 48} {
 				some := func() []float32 { return filled(rows*dim, func(i int) float64 { return float64(i%251 - 125) }) }
 				a := arena(t, d, vocab*dim*4+rows*dim*4+rows*4+1<<12)
-				dtable, dy, at := a.New("dtable", tensor.F32, vocab, dim), a.New("dy", typ, rows, dim), a.New("ids", tensor.I32, rows)
+				dtable, dy, at := a.New("dtable", tensor.F32, vocab, dim), a.New("dy", typ, rows, dim),
+					a.New("ids", tensor.I32, rows)
 				d.Upload(dtable, filled(vocab*dim, func(i int) float64 { return float64(i % 7) }))
 				d.Upload(dy, some())
 				d.UploadI32(at, ids)
@@ -74,7 +76,8 @@ func TestEmbeddingBackwardOrder(t *testing.T) {
 	const rows = 5000
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		a := arena(t, d, 1<<17)
-		dtable, dy, at := a.New("dtable", tensor.F32, rows, 2), a.New("dy", tensor.F32, rows, 2), a.New("ids", tensor.I32, rows)
+		dtable, dy, at := a.New("dtable", tensor.F32, rows, 2), a.New("dy", tensor.F32, rows, 2),
+			a.New("ids", tensor.I32, rows)
 		ids, x := make([]int32, rows), make([]float32, 2*rows)
 		for i := range ids {
 			ids[i] = int32(i)

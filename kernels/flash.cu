@@ -12,8 +12,8 @@
 constexpr int QUERIES = BLOCK_DIM / 32 * TILES * 16;
 
 extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
-	flash(bf16 *y, float *lse, const bf16 *q, const bf16 *k, const bf16 *v, const int *offsets, int rows, int heads, int qRow, int kvRow,
-	      int share, int ahead, int window, int causal, float scale) {
+	flash(bf16 *y, float *lse, const bf16 *q, const bf16 *k, const bf16 *v, const int *offsets, int rows, int heads,
+		int qRow, int kvRow, int share, int ahead, int window, int causal, float scale) {
 	extern __shared__ __align__(128) char tiles[]; // queries, and two of keys and values
 	const int head = blockIdx.x % heads, sequence = blockIdx.x / heads;
 	const int begin = offsets ? offsets[sequence] : 0, length = (offsets ? offsets[sequence + 1] : rows) - begin;
@@ -22,7 +22,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 
 	// Positions count keys: query i of the sequence has position i + ahead.
 	const int total = length + ahead, from = first + ahead;
-	const int firstKey = window ? max(0, from - window + 1) / KEYS * KEYS : 0, endKey = causal ? min(from + QUERIES, total) : total;
+	const int firstKey = window ? max(0, from - window + 1) / KEYS * KEYS : 0,
+			  endKey = causal ? min(from + QUERIES, total) : total;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	const int mine = from + warp * TILES * 16; // the warp's first query
 	const bool idle = mine >= total;
@@ -49,7 +50,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	}
 
 	Sum<TILES, DIM / 8> out = {};
-	float top[TILES][2], sum[TILES][2] = {}; // per row: the largest score or one slightly smaller, and the sum of weights relative to it
+	// per row: the largest score or one slightly smaller, and the sum of weights relative to it
+	float top[TILES][2], sum[TILES][2] = {};
 #pragma unroll
 	for (int i = 0; i < TILES; i++) top[i][0] = top[i][1] = -INFINITY;
 	const float steps = scale * LOG2E; // from scores to exponents of 2
@@ -128,7 +130,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 			sum[i][e] += __shfl_xor_sync(~0u, sum[i][e], 1);
 			sum[i][e] += __shfl_xor_sync(~0u, sum[i][e], 2);
 			const int query = mine - from + i * 16 + e * 8 + g;
-			if (lse && t == 0 && first + query < length) lse[(long long)head * rows + row + query] = top[i][e] * scale + logf(sum[i][e]);
+			if (lse && t == 0 && first + query < length)
+				lse[(long long)head * rows + row + query] = top[i][e] * scale + logf(sum[i][e]);
 		}
 	}
 	const int skipped = mine - from;

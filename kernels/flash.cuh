@@ -161,7 +161,8 @@ inline float weight(float x) {
 
 // finish writes a warp's sum, each row times its scale, to n rows that are stride elements apart. It overwrites this
 // warp's rows of the tile, which must not be needed any more.
-template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
+template <int M, typename F>
+inline void finish(bf16 *rows, int stride, int n, Sum<M, DIM / 8> &sum, char *tile, F scale) {
 	const int lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
 	__syncwarp(); // all lanes have read it
 #pragma unroll
@@ -171,7 +172,8 @@ template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, S
 			const float by = scale(i, e);
 #pragma unroll
 			for (int c = 0; c < DIM / 8; c++) {
-				*(unsigned *)(tile + place(i * 16 + e * 8 + g, c) + t * 4) = pack(sum.at[i][c][e * 2] * by, sum.at[i][c][e * 2 + 1] * by);
+				*(unsigned *)(tile + place(i * 16 + e * 8 + g, c) + t * 4) =
+					pack(sum.at[i][c][e * 2] * by, sum.at[i][c][e * 2 + 1] * by);
 			}
 		}
 	}
@@ -182,4 +184,3 @@ template <int M, typename F> inline void finish(bf16 *rows, int stride, int n, S
 		if (row < n) *(uint4 *)(rows + (long long)row * stride + chunk * 8) = *(const uint4 *)(tile + place(row, chunk));
 	}
 }
-

@@ -13,17 +13,20 @@
 
 constexpr int KEYS = BLOCK_DIM / 32 * TILES * 16;
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
-	flash_dkv(bf16 *dk, bf16 *dv, const bf16 *dy, const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v,
-	          const int *offsets, int rows, int kvHeads, int stride, int share, int window, int causal, float scale) {
-	extern __shared__ __align__(128) char tiles[]; // keys, values, two of queries and gradients of y, and two of the queries' lse and delta
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT) flash_dkv(bf16 *dk, bf16 *dv, const bf16 *dy,
+	const float *lse, const float *delta, const bf16 *q, const bf16 *k, const bf16 *v, const int *offsets, int rows,
+	int kvHeads, int stride, int share, int window, int causal, float scale) {
+	// keys, values, two of queries and gradients of y, and two of the queries' lse and delta
+	extern __shared__ __align__(128) char tiles[];
 	const int kvHead = blockIdx.x % kvHeads, sequence = blockIdx.x / kvHeads, heads = kvHeads * share;
 	const int begin = offsets[sequence], length = offsets[sequence + 1] - begin;
 	const int first = blockIdx.y * KEYS; // the first keys of a sequence are seen most: they start first
 	if (first >= length) return;
 
-	const int firstQuery = causal ? first / QUERIES * QUERIES : 0, endQuery = window ? min(length, first + KEYS - 1 + window) : length;
-	const int turns = share * ((endQuery - firstQuery + QUERIES - 1) / QUERIES); // tiles of queries, one head after the other
+	const int firstQuery = causal ? first / QUERIES * QUERIES : 0,
+			  endQuery = window ? min(length, first + KEYS - 1 + window) : length;
+	// tiles of queries, one head after the other
+	const int turns = share * ((endQuery - firstQuery + QUERIES - 1) / QUERIES);
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4;
 	const int skipped = warp * TILES * 16, mine = first + skipped; // the warp's first key
 	const bool idle = mine >= length;

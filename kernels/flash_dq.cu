@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM, RESIDENT)
 	const int first = (gridDim.y - 1 - blockIdx.y) * QUERIES; // the last queries of a sequence see most: they start first
 	if (first >= length) return;
 
-	const int firstKey = window ? max(0, first - window + 1) / KEYS * KEYS : 0, endKey = causal ? min(first + QUERIES, length) : length;
+	const int firstKey = window ? max(0, first - window + 1) / KEYS * KEYS : 0,
+			  endKey = causal ? min(first + QUERIES, length) : length;
 	const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4;
 	const int skipped = warp * TILES * 16, mine = first + skipped; // the warp's first query
 	const bool idle = mine >= length;

@@ -41,7 +41,8 @@ func ParseFused(s string) (Fused, error) {
 		case slices.Contains(FusedOps, bare):
 			f[bare] = !without
 		default:
-			return nil, fmt.Errorf("fused operations %q: unknown name %q: use all, none, %s", s, name, strings.Join(FusedOps, ", "))
+			return nil, fmt.Errorf("fused operations %q: unknown name %q: use all, none, %s", s, name,
+				strings.Join(FusedOps, ", "))
 		}
 	}
 	return f, nil

@@ -11,7 +11,8 @@ inline float limited(float x) { return x > 16 ? 16 : atLeast(x); }
 // many instructions that BF16 would be limited by them instead of by memory.
 #ifdef BF16
 constexpr float SCALE = 0.36f;
-constexpr float P[] = {0.04603951043f, -0.1762784901f, 0.176215098f, 0.02979668516f, 0.1385444648f, 0.1419837413f, 0.143698368f};
+constexpr float P[] = {
+	0.04603951043f, -0.1762784901f, 0.176215098f, 0.02979668516f, 0.1385444648f, 0.1419837413f, 0.143698368f};
 #else
 constexpr float SCALE = 0x1.eb851ep-3f;
 constexpr float P[] = {0x1.a7fe8ap-6f, -0x1.034ba2p-3f, 0x1.ae9bb4p-3f, -0x1.34ea78p-3f, 0x1.2d3864p-3f,

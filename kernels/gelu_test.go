@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestGELURange goes through the tails, in which nothing cancels, overflows or becomes NaN that is none. Results lie in the place
-// of their inputs.
+// TestGELURange goes through the tails, in which nothing cancels, overflows or becomes NaN that is none. Results lie in
+// the place of their inputs.
 func TestGELURange(t *testing.T) {
 	var xs []float64
 	for x := 1.0 / 64; x < 20; x += 1.0 / 16 {

@@ -8,11 +8,14 @@
 //   STAGES               steps in shared memory at a time: one is multiplied, the others are on their way
 #include "mma.cuh"
 
-constexpr int GROUP = 16; // rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
+// rows of tiles of thread blocks that run at the same time, so that they share what they read through the cache
+constexpr int GROUP = 16;
 constexpr int WARP_M = TILE_M < 128 ? 32 : 64, WARPS_M = TILE_M / WARP_M;
 constexpr int WARPS_N = BLOCK_DIM / 32 / WARPS_M, WARP_N = TILE_N / WARPS_N;
 constexpr int BLOCKS_M = WARP_M / 16, BLOCKS_N = WARP_N / 8; // of a warp's products
-static_assert(WARPS_M * WARP_M == TILE_M && WARPS_M * WARPS_N * 32 == BLOCK_DIM && WARPS_N * WARP_N == TILE_N && WARP_N % 16 == 0, "");
+static_assert(
+	WARPS_M * WARP_M == TILE_M && WARPS_M * WARPS_N * 32 == BLOCK_DIM && WARPS_N * WARP_N == TILE_N && WARP_N % 16 == 0,
+	"");
 
 // copy copies eight or fewer elements, and pads them with zeros.
 inline void copy(char *to, const bf16 *from, int count) {
@@ -69,7 +72,8 @@ template <int OUTER, bool ALONG> struct Panel {
 // of each matrix to load. The words of a are ordered as mma needs them; those of b so that each two adjacent words are
 // one operand of it.
 template <typename Panel, bool ALONG, int COUNT, bool IS_A> struct Fragments {
-	int at[ALONG ? DEPTH / 16 : COUNT]; // where the lane's rows start: for every 16 along k, or for every 16 of the outer size
+	// where the lane's rows start: for every 16 along k, or for every 16 of the outer size
+	int at[ALONG ? DEPTH / 16 : COUNT];
 
 	Fragments(int outer) {
 		const int i = threadIdx.x % 8, one = threadIdx.x / 8 % 2, other = threadIdx.x / 16 % 2;
@@ -122,9 +126,9 @@ inline void storeFour(C *to, int left, const float (&sums)[4]) {
 
 // A thread block has a tile of a product of a batch: along y and z, operands are a constant number of elements apart.
 // Parts of k are a batch, of which the last may be shorter; if part is 0, k is not divided.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b,
-	long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
-	long long innerA, long long innerB, long long innerC) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRow, const bf16 *a, long long aRow,
+	const bf16 *b, long long bRow, const bf16 *bias, int m, int n, int depth, int part, int add, long long outerA,
+	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC) {
 	extern __shared__ uint4 memory[];
 	char *const stages = (char *)memory;
 	constexpr int STAGE = Left::BYTES + Right::BYTES;
@@ -136,7 +140,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gemm(C *c, long long cRo
 	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, steps = (end + DEPTH - 1) / DEPTH;
 	const int warp = threadIdx.x / 32, warpRow = warp / WARPS_N * WARP_M, warpColumn = warp % WARPS_N * WARP_N;
 
-	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB, c += blockIdx.z * outerC + blockIdx.y * innerC;
+	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB,
+		c += blockIdx.z * outerC + blockIdx.y * innerC;
 	Left as(a, aRow, row, m, end);
 	Right bs(b, bRow, column, n, end);
 	int unloaded = steps, free = 0; // steps to load, and the stage for the next one

@@ -17,8 +17,8 @@ type adamWForm struct {
 	master                  tensor.DType // 0: none
 }
 
-// operands are those of a tensor of that form: the weight, its gradient, both moments, their scales if they are codes, and what
-// is behind the weight.
+// operands are those of a tensor of that form: the weight, its gradient, both moments, their scales if they are codes,
+// and what is behind the weight.
 func (f adamWForm) operands(n int) []gpuOperand {
 	moment := gpuOperand{tensor.F32, []int{n}, 2}
 	if f.codes {
@@ -40,7 +40,8 @@ func (f adamWForm) operands(n int) []gpuOperand {
 
 // of is a tensor with these operands.
 func (f adamWForm) of(x []tensor.Tensor, number int) AdamWTensor {
-	t := AdamWTensor{W: x[0], G: x[1], State: AdamWState{M: x[2], V: x[3]}, Number: number, Stochastic: f.stochastic, BNB: f.bits}
+	t := AdamWTensor{W: x[0], G: x[1], State: AdamWState{M: x[2], V: x[3]}, Number: number, Stochastic: f.stochastic,
+		BNB: f.bits}
 	if x = x[4:]; f.codes {
 		t.State.MScale, t.State.VScale, x = x[0], x[1], x[2:]
 	}
@@ -68,22 +69,29 @@ func optimiserCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 			forms = append(forms, f)
 		}
 	}
-	forms = append(forms, adamWForm{name: "8 bits", weight: t, gradient: t, codes: true}, adamWForm{name: "bitsandbytes", weight: t, gradient: t, codes: true, bits: true})
+	forms = append(forms, adamWForm{name: "8 bits", weight: t, gradient: t, codes: true}, adamWForm{name: "bitsandbytes",
+		weight: t, gradient: t, codes: true, bits: true})
 	for _, f := range forms {
-		cases = append(cases, gpuCase{fmt.Sprintf("adamw %s, gradient %v", f.name, f.gradient), f.operands(n), func(d *Device, x []tensor.Tensor) {
-			d.AdamW(f.of(x, 0), AdamWStep{LR: 1e-5, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1, Step: 10})
-		}})
+		cases = append(cases, gpuCase{fmt.Sprintf("adamw %s, gradient %v", f.name, f.gradient), f.operands(n),
+			func(d *Device, x []tensor.Tensor) {
+				d.AdamW(f.of(x, 0), AdamWStep{LR: 1e-5, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Decay: 0.01, GradScale: 1, Step: 10})
+			}})
 	}
 	gradient, list := gpuOperand{t, []int{n}, 1}, gpuOperand{tensor.U8, []int{adamWRange}, 0}
 	state := gpuOperand{tensor.F32, []int{n}, 0}
-	cases = append(cases, gpuCase{"add squares of a list", []gpuOperand{gradient, {tensor.F64, []int{4}, 1}, list, state}, func(d *Device, x []tensor.Tensor) {
-		d.AddSquaresAll(Control{x[1]}, d.NewAdamWList(x[2], []AdamWTensor{{W: x[0], G: x[0], State: AdamWState{M: x[3], V: x[3]}}}))
-	}})
-	x, codes, scale := gpuOperand{tensor.F32, []int{n}, 1}, gpuOperand{tensor.U8, []int{n}, 1}, gpuOperand{tensor.F32, []int{QuantBlocks(n)}, 1}
+	cases = append(cases, gpuCase{"add squares of a list", []gpuOperand{gradient, {tensor.F64, []int{4}, 1}, list, state},
+		func(d *Device, x []tensor.Tensor) {
+			d.AddSquaresAll(Control{x[1]}, d.NewAdamWList(x[2],
+				[]AdamWTensor{{W: x[0], G: x[0], State: AdamWState{M: x[3], V: x[3]}}}))
+		}})
+	x, codes, scale := gpuOperand{tensor.F32, []int{n}, 1}, gpuOperand{tensor.U8, []int{n}, 1},
+		gpuOperand{tensor.F32, []int{QuantBlocks(n)}, 1}
 	for _, signed := range []bool{true, false} {
 		cases = append(cases,
-			gpuCase{fmt.Sprint("quantize signed ", signed), []gpuOperand{codes, scale, x}, func(d *Device, x []tensor.Tensor) { d.Quantize(x[0], x[1], x[2], signed) }},
-			gpuCase{fmt.Sprint("dequantize signed ", signed), []gpuOperand{x, codes, scale}, func(d *Device, x []tensor.Tensor) { d.Dequantize(x[0], x[1], x[2], signed) }})
+			gpuCase{fmt.Sprint("quantize signed ", signed), []gpuOperand{codes, scale, x},
+				func(d *Device, x []tensor.Tensor) { d.Quantize(x[0], x[1], x[2], signed) }},
+			gpuCase{fmt.Sprint("dequantize signed ", signed), []gpuOperand{x, codes, scale},
+				func(d *Device, x []tensor.Tensor) { d.Dequantize(x[0], x[1], x[2], signed) }})
 	}
 	return cases
 }
@@ -98,8 +106,8 @@ func llama() (sizes []int) {
 	return sizes
 }
 
-// BenchmarkGPUAdamW times a step of all of Llama-3.2-1B's matrices, in each form and beside gradients of both types, and what it
-// moves as a share of a copy's bandwidth: by one launch, and by one a tensor.
+// BenchmarkGPUAdamW times a step of all of Llama-3.2-1B's matrices, in each form and beside gradients of both types,
+// and what it moves as a share of a copy's bandwidth: by one launch, and by one a tensor.
 //
 //	go test ./kernels -run '^$' -bench GPUAdamW -benchtime 1x
 func BenchmarkGPUAdamW(b *testing.B) {

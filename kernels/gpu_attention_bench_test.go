@@ -44,8 +44,9 @@ func attentionCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	return cases
 }
 
-// BenchmarkGPUAttention reports TFLOP/s of what causal attention of random values needs at least, half of each sequence's square,
-// 2 products forward and 5 backward. -benchtime is of no effect: each is the median of batches of launches.
+// BenchmarkGPUAttention reports TFLOP/s of what causal attention of random values needs at least, half of each
+// sequence's square, 2 products forward and 5 backward. -benchtime is of no effect: each is the median of batches of
+// launches.
 //
 //	go test ./kernels -run '^$' -bench GPUAttention -benchtime 1x
 func BenchmarkGPUAttention(b *testing.B) {
@@ -101,23 +102,28 @@ func BenchmarkGPUAttentionCuttings(b *testing.B) {
 					{4, 1, 32, 3, 0}, {8, 1, 64, 1, 1}, {8, 1, 128, 1, 0}, {8, 2, 64, 1, 0}, {2, 2, 64, 3, 0},
 				},
 			}},
-			{"queries", flashQueries, 3, func() { d.attentionQueries(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) }, map[int][]cutting{
-				64: {
-					{4, 2, 32, 2, 1}, {4, 2, 32, 2, 0}, {4, 1, 64, 3, 1}, {4, 1, 32, 4, 1}, {4, 1, 64, 3, 0}, {8, 1, 64, 1, 1}, {8, 2, 64, 1, 0},
-				},
-				128: {
-					{4, 1, 32, 2, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0}, {4, 2, 64, 1, 0}, {8, 1, 64, 1, 1}, {8, 2, 32, 1, 0}, {2, 2, 32, 3, 0},
-				},
-			}},
-			{"keys and values", flashKeys, 4, func() { d.attentionKeys(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) }, map[int][]cutting{
-				64: {
-					{4, 2, 16, 2, 0}, {4, 1, 32, 3, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0},
-					{8, 1, 64, 1, 1}, {8, 2, 32, 1, 0}, {2, 2, 32, 4, 0}, {8, 1, 32, 1, 1},
-				},
-				128: {
-					{8, 1, 64, 1, 0}, {8, 1, 32, 1, 1}, {4, 1, 32, 2, 1}, {4, 1, 32, 2, 0}, {4, 1, 64, 2, 0}, {4, 1, 16, 2, 1}, {2, 1, 32, 4, 0},
-				},
-			}},
+			{"queries", flashQueries, 3, func() { d.attentionQueries(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) },
+				map[int][]cutting{
+					64: {
+						{4, 2, 32, 2, 1}, {4, 2, 32, 2, 0}, {4, 1, 64, 3, 1}, {4, 1, 32, 4, 1}, {4, 1, 64, 3, 0}, {8, 1, 64, 1, 1},
+						{8, 2, 64, 1, 0},
+					},
+					128: {
+						{4, 1, 32, 2, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0}, {4, 2, 64, 1, 0}, {8, 1, 64, 1, 1}, {8, 2, 32, 1, 0},
+						{2, 2, 32, 3, 0},
+					},
+				}},
+			{"keys and values", flashKeys, 4, func() { d.attentionKeys(r.dqkv, r.dy, r.lse, r.delta, r.qkv, r.s) },
+				map[int][]cutting{
+					64: {
+						{4, 2, 16, 2, 0}, {4, 1, 32, 3, 1}, {4, 1, 64, 2, 1}, {4, 1, 64, 2, 0},
+						{8, 1, 64, 1, 1}, {8, 2, 32, 1, 0}, {2, 2, 32, 4, 0}, {8, 1, 32, 1, 1},
+					},
+					128: {
+						{8, 1, 64, 1, 0}, {8, 1, 32, 1, 1}, {4, 1, 32, 2, 1}, {4, 1, 32, 2, 0}, {4, 1, 64, 2, 0}, {4, 1, 16, 2, 1},
+						{2, 1, 32, 4, 0},
+					},
+				}},
 		} {
 			chosen := k.cuttings[headDim]
 			for _, c := range append([]cutting{chosen}, k.others[headDim]...) {

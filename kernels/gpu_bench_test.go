@@ -25,12 +25,15 @@ type gpuOperand struct {
 	moved int
 }
 
-// gpuCases are the operations that run on a GPU. What they launch, fused and unfused, is also what TestCompile compiles.
+// gpuCases are the operations that run on a GPU. What they launch, fused and unfused, is also what TestCompile
+// compiles.
 func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	full := func(moved int) gpuOperand { return gpuOperand{t, []int{rows, dim}, moved} }
 	pair := gpuOperand{t, []int{rows, 2 * dim}, 1}
-	rstd, w, dw := gpuOperand{tensor.F32, []int{rows}, 1}, gpuOperand{t, []int{dim}, 1}, gpuOperand{tensor.F32, []int{dim}, 2}
-	positions, angles := gpuOperand{tensor.I32, []int{rows}, 1}, gpuOperand{tensor.F32, []int{rows, 32}, 1} // of heads of 64
+	rstd, w, dw := gpuOperand{tensor.F32, []int{rows}, 1}, gpuOperand{t, []int{dim}, 1}, gpuOperand{tensor.F32, []int{dim},
+		2}
+	// of heads of 64
+	positions, angles := gpuOperand{tensor.I32, []int{rows}, 1}, gpuOperand{tensor.F32, []int{rows, 32}, 1}
 	cases := []gpuCase{
 		{"rmsnorm forward", []gpuOperand{full(1), rstd, full(1), w}, func(d *Device, x []tensor.Tensor) {
 			d.RMSNorm(x[0], x[1], x[2], x[3], 1e-5)
@@ -38,9 +41,10 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 		{"rmsnorm backward", []gpuOperand{full(1), dw, full(1), full(1), w, rstd}, func(d *Device, x []tensor.Tensor) {
 			d.RMSNormBackward(x[0], x[1], x[2], x[3], x[4], x[5])
 		}},
-		{"add rmsnorm forward", []gpuOperand{full(1), rstd, full(1), full(1), full(1), w}, func(d *Device, x []tensor.Tensor) {
-			d.AddRMSNorm(x[0], x[1], x[2], x[3], x[4], x[5], 1e-5)
-		}},
+		{"add rmsnorm forward", []gpuOperand{full(1), rstd, full(1), full(1), full(1), w},
+			func(d *Device, x []tensor.Tensor) {
+				d.AddRMSNorm(x[0], x[1], x[2], x[3], x[4], x[5], 1e-5)
+			}},
 		{"add rmsnorm backward", []gpuOperand{full(2), dw, full(1), full(1), w, rstd}, func(d *Device, x []tensor.Tensor) {
 			d.AddRMSNormBackward(x[0], x[1], x[2], x[3], x[4], x[5])
 		}},
@@ -52,17 +56,21 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 		{"gelu backward", []gpuOperand{full(1), full(1), full(1)}, func(d *Device, x []tensor.Tensor) {
 			d.GELUBackward(x[0], x[1], x[2], false)
 		}},
-		{"gelu tanh forward", []gpuOperand{full(1), full(1)}, func(d *Device, x []tensor.Tensor) { d.GELU(x[0], x[1], true) }},
+		{"gelu tanh forward", []gpuOperand{full(1), full(1)},
+			func(d *Device, x []tensor.Tensor) { d.GELU(x[0], x[1], true) }},
 		{"gelu tanh backward", []gpuOperand{full(1), full(1), full(1)}, func(d *Device, x []tensor.Tensor) {
 			d.GELUBackward(x[0], x[1], x[2], true)
 		}},
-		{"gather rows", []gpuOperand{full(1), full(1), positions}, func(d *Device, x []tensor.Tensor) { d.GatherRows(x[0], x[1], x[2]) }},
-		{"scatter rows", []gpuOperand{full(1), full(1), positions}, func(d *Device, x []tensor.Tensor) { d.ScatterRows(x[0], x[1], x[2]) }},
+		{"gather rows", []gpuOperand{full(1), full(1), positions},
+			func(d *Device, x []tensor.Tensor) { d.GatherRows(x[0], x[1], x[2]) }},
+		{"scatter rows", []gpuOperand{full(1), full(1), positions},
+			func(d *Device, x []tensor.Tensor) { d.ScatterRows(x[0], x[1], x[2]) }},
 	}
 	if dim%64 == 0 && dim > 128 {
-		cases = append(cases, gpuCase{"rope", []gpuOperand{full(2), positions, angles, angles}, func(d *Device, x []tensor.Tensor) {
-			d.RoPE(x[0], x[1], x[2], x[3], dim/64-2, 1)
-		}})
+		cases = append(cases, gpuCase{"rope", []gpuOperand{full(2), positions, angles, angles},
+			func(d *Device, x []tensor.Tensor) {
+				d.RoPE(x[0], x[1], x[2], x[3], dim/64-2, 1)
+			}})
 	}
 	cases = append(cases, opsCases(t, rows, dim)...)
 	cases = append(cases, optimiserCases(t, rows, dim)...)
@@ -70,9 +78,10 @@ func gpuCases(t tensor.DType, rows, dim int) []gpuCase {
 	return cases
 }
 
-// BenchmarkGPU reports the bandwidth of each operation at the bytes that it must move, and the share that this is of a copy
-// of as many bytes within the GPU's memory, timed in turns with it. Data are random, and several sets of operands take turns,
-// so that no set is found in a cache. -benchtime is of no effect: each is the median of batches of launches.
+// BenchmarkGPU reports the bandwidth of each operation at the bytes that it must move, and the share that this is of a
+// copy of as many bytes within the GPU's memory, timed in turns with it. Data are random, and several sets of operands
+// take turns, so that no set is found in a cache. -benchtime is of no effect: each is the median of batches of
+// launches.
 //
 //	go test ./kernels -run '^$' -bench GPU -benchtime 1x
 func BenchmarkGPU(b *testing.B) {

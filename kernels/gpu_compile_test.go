@@ -31,9 +31,10 @@ type target struct {
 	odd            bool // rows of which no 16 bytes are whole elements are slow anyway: kernels may spill
 }
 
-// targets are what TestCompile compiles, each build once. The first form of each source is compiled for every generation that has
-// BF16, and the first for another length of rows that models have for those that differ most. One generation is enough for further
-// forms, and for rows of which no 16 bytes are whole elements. F32 is compiled for the generation that has nothing else.
+// targets are what TestCompile compiles, each build once. The first form of each source is compiled for every
+// generation that has BF16, and the first for another length of rows that models have for those that differ most. One
+// generation is enough for further forms, and for rows of which no 16 bytes are whole elements. F32 is compiled for the
+// generation that has nothing else.
 func targets() (list []*target) {
 	found, sources, lengths := map[build]*target{}, map[string]bool{}, map[string]bool{}
 	for _, group := range []struct {
@@ -85,8 +86,8 @@ func (b build) line(kernel string) string {
 	return kernel + " " + strings.ReplaceAll(strings.Join(b.options(), " "), "-D", "")
 }
 
-// A usage is what a thread of a kernel takes: registers and bytes of them that are spilled, and the block's bytes of static shared
-// memory.
+// A usage is what a thread of a kernel takes: registers and bytes of them that are spilled, and the block's bytes of
+// static shared memory.
 type usage struct{ registers, spilled, shared int }
 
 // usages reads what ptxas says about each kernel.
@@ -105,9 +106,9 @@ func usages(log string) map[string]usage {
 var ptxasText = regexp.MustCompile(`Compiling entry function '(\w+)' for '\w+'` +
 	`[^']*?(\d+) bytes spill stores[^']*?Used (\d+) registers(?:.*?(\d+) bytes smem)?`)
 
-// within says what a kernel takes more of than the table's line allows: another version of NVRTC gives it a few registers more
-// or less. A kernel that does not keep its row in registers would be right but slow: none may spill more than what a compiler's
-// moods make of a few.
+// within says what a kernel takes more of than the table's line allows: another version of NVRTC gives it a few
+// registers more or less. A kernel that does not keep its row in registers would be right but slow: none may spill more
+// than what a compiler's moods make of a few.
 func (u usage) within(limit usage) (err error) {
 	if u.registers > limit.registers+8 {
 		err = fmt.Errorf("takes %d registers, and the table has %d", u.registers, limit.registers)
@@ -178,7 +179,8 @@ func readTable(text string) (map[place]usage, error) {
 			}
 			var u usage
 			number, spilled, _ := strings.Cut(word, "+")
-			if _, err := fmt.Sscanf(number+" "+cmp.Or(spilled, "0")+" "+words[1], "%d %d %d", &u.registers, &u.spilled, &u.shared); err != nil {
+			if _, err := fmt.Sscanf(number+" "+cmp.Or(spilled, "0")+" "+words[1], "%d %d %d", &u.registers, &u.spilled,
+				&u.shared); err != nil {
 				return nil, fmt.Errorf("%s: %q: %w", registersFile, line, err)
 			}
 			table[place{words[0] + " " + strings.Join(words[2+len(archs):], " "), arch}] = u
@@ -243,8 +245,8 @@ ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loa
 ptxas info    : Used 21 registers, 448 bytes cmem[0]
 `
 
-// TestTable wants every kernel to be among the targets, and a place in the table for each that is, and no other. No compiler is
-// needed.
+// TestTable wants every kernel to be among the targets, and a place in the table for each that is, and no other. No
+// compiler is needed.
 func TestTable(t *testing.T) {
 	if *update {
 		t.Skip("TestCompile writes it")
@@ -271,8 +273,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestCompile compiles every source, with the macros that it is launched with, for the architectures of targets, and compares what
-// its kernels take with the table.
+// TestCompile compiles every source, with the macros that it is launched with, for the architectures of targets, and
+// compares what its kernels take with the table.
 func TestCompile(t *testing.T) {
 	c, err := cuda.OpenCompiler(cuda.Properties{})
 	if err != nil {

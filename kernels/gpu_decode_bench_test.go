@@ -17,13 +17,16 @@ func decodeCases(t tensor.DType, dim int) []gpuCase {
 		{"layer onto the stream", []gpuOperand{{t, []int{1, 4 * dim}, 2}, row(dim), w}, func(d *Device, x []tensor.Tensor) {
 			d.LinearAdd(x[0], x[1], x[2], tensor.Tensor{})
 		}},
-		{"choice of the next token", []gpuOperand{next, logits}, func(d *Device, x []tensor.Tensor) { d.ChooseNext(x[0], x[1]) }},
+		{"choice of the next token", []gpuOperand{next, logits},
+			func(d *Device, x []tensor.Tensor) { d.ChooseNext(x[0], x[1]) }},
 	}
 	for _, s := range []AttentionSpec{{Heads: 32, KVHeads: 8, HeadDim: 64}, {Heads: 32, KVHeads: 8, HeadDim: 128}} {
 		const reach = 1024
-		cache, angles := gpuOperand{t, []int{reach, s.KVHeads * s.HeadDim}, 0}, gpuOperand{tensor.F32, []int{reach, s.HeadDim / 2}, 0}
+		cache, angles := gpuOperand{t, []int{reach, s.KVHeads * s.HeadDim}, 0},
+			gpuOperand{tensor.F32, []int{reach, s.HeadDim / 2}, 0}
 		position, parts := gpuOperand{tensor.I32, []int{1}, 1}, gpuOperand{tensor.F32, s.NextParts(reach), 2}
-		cases = append(cases, gpuCase{"attention of the next token", []gpuOperand{row(s.Heads * s.HeadDim), row(s.Width()), cache, cache, position, angles, angles, parts},
+		cases = append(cases, gpuCase{"attention of the next token", []gpuOperand{row(s.Heads * s.HeadDim), row(s.Width()),
+			cache, cache, position, angles, angles, parts},
 			func(d *Device, x []tensor.Tensor) { d.AttentionNext(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], s) }})
 	}
 	return cases

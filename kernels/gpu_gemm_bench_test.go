@@ -10,16 +10,18 @@ import (
 	"restyle/tensor"
 )
 
-// productCases are what TestCompile compiles of products: a layer's output with a bias, the gradients of what goes in and of the
-// weight, the outputs of one row and of few rows of many columns, where k is cut, and every tile in one of the layouts.
+// productCases are what TestCompile compiles of products: a layer's output with a bias, the gradients of what goes in
+// and of the weight, the outputs of one row and of few rows of many columns, where k is cut, and every tile in one of
+// the layouts.
 func productCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	add := func(rows, in int, run func(d *Device, p [3]cpu.Product)) {
 		x, w, y := gpuOperand{t, []int{rows, in}, 1}, gpuOperand{t, []int{dim, in}, 1}, gpuOperand{t, []int{rows, dim}, 1}
-		cases = append(cases, gpuCase{"products", []gpuOperand{x, w, y, {t, []int{dim}, 1}, w}, func(d *Device, x []tensor.Tensor) {
-			p := layerProducts(x[0], x[1], x[2], x[4])
-			p[0].Bias = x[3].Addr
-			run(d, p)
-		}})
+		cases = append(cases, gpuCase{"products", []gpuOperand{x, w, y, {t, []int{dim}, 1}, w},
+			func(d *Device, x []tensor.Tensor) {
+				p := layerProducts(x[0], x[1], x[2], x[4])
+				p[0].Bias = x[3].Addr
+				run(d, p)
+			}})
 	}
 	first := func(d *Device, p [3]cpu.Product) { d.product(p[0]) }
 	add(rows, dim, func(d *Device, p [3]cpu.Product) {
@@ -53,8 +55,8 @@ var llamaLayers = []struct {
 	in, out int
 }{{"qkv", 2048, 3072}, {"o", 2048, 2048}, {"gateUp", 2048, 16384}, {"down", 8192, 2048}, {"head", 2048, 128256}}
 
-// BenchmarkGPUProduct reports the TFLOP/s of every product of Llama-3.2-1B, of our own kernels and, in turns, of cuBLASLt where it is
-// there. Data are random, and several sets of operands take turns.
+// BenchmarkGPUProduct reports the TFLOP/s of every product of Llama-3.2-1B, of our own kernels and, in turns, of
+// cuBLASLt where it is there. Data are random, and several sets of operands take turns.
 //
 //	go test ./kernels -run '^$' -bench 'GPUProduct$' -benchtime 1x
 func BenchmarkGPUProduct(b *testing.B) {
@@ -75,7 +77,8 @@ func BenchmarkGPUProduct(b *testing.B) {
 	})
 }
 
-// BenchmarkGPUTiles reports the TFLOP/s of every product at 2,048 rows with each of the tiles, from which their rates follow.
+// BenchmarkGPUTiles reports the TFLOP/s of every product at 2,048 rows with each of the tiles, from which their rates
+// follow.
 //
 //	go test ./kernels -run '^$' -bench 'GPUTiles$' -benchtime 1x
 func BenchmarkGPUTiles(b *testing.B) {
@@ -91,8 +94,8 @@ func BenchmarkGPUTiles(b *testing.B) {
 	})
 }
 
-// BenchmarkGPUMatVec reports how fast a few rows read the weights of each layer of Llama-3.2-1B, in GB/s, and as a share of a copy,
-// what it reads and what it writes.
+// BenchmarkGPUMatVec reports how fast a few rows read the weights of each layer of Llama-3.2-1B, in GB/s, and as a
+// share of a copy, what it reads and what it writes.
 //
 //	go test ./kernels -run '^$' -bench 'GPUMatVec$' -benchtime 1x
 func BenchmarkGPUMatVec(b *testing.B) {
@@ -102,7 +105,8 @@ func BenchmarkGPUMatVec(b *testing.B) {
 			b.Skip("a gradient")
 		}
 		bytes := p.B.Rows * p.B.Stride * p.B.DType.Size()
-		times := d.inTurns(b, func(i int) { d.product(of(i)) }, func(i int) { d.fail(d.gpu.Copy(of(i).B.Addr, of(i+1).B.Addr, bytes)) })
+		times := d.inTurns(b, func(i int) { d.product(of(i)) },
+			func(i int) { d.fail(d.gpu.Copy(of(i).B.Addr, of(i+1).B.Addr, bytes)) })
 		rate, ceiling := float64(bytes)/float64(times[0].Nanoseconds()), float64(2*bytes)/float64(times[1].Nanoseconds())
 		b.ReportMetric(rate, "GB/s")
 		b.ReportMetric(ceiling, "copy-GB/s")
@@ -110,8 +114,8 @@ func BenchmarkGPUMatVec(b *testing.B) {
 	})
 }
 
-// benchmarkProducts calls f with every product of every layer in BF16, of which there are so many sets of operands that no cache
-// holds them: f's argument says which.
+// benchmarkProducts calls f with every product of every layer in BF16, of which there are so many sets of operands that
+// no cache holds them: f's argument says which.
 func benchmarkProducts(b *testing.B, rows []int, f func(b *testing.B, d *Device, of func(i int) cpu.Product)) {
 	d, err := Open("cuda", Options{})
 	if err != nil {
@@ -125,7 +129,8 @@ func benchmarkProducts(b *testing.B, rows []int, f func(b *testing.B, d *Device,
 			cut := func(a *Arena) {
 				sets, filled = nil, nil
 				for bytes := 0; len(sets) < 2 || bytes < 4*d.gpu.L2; {
-					x, w, dw := a.New("x", tensor.BF16, rows, l.in), a.New("w", tensor.BF16, l.out, l.in), a.New("dw", tensor.BF16, l.out, l.in)
+					x, w, dw := a.New("x", tensor.BF16, rows, l.in), a.New("w", tensor.BF16, l.out, l.in),
+						a.New("dw", tensor.BF16, l.out, l.in)
 					y := a.New("y", tensor.BF16, rows, l.out)
 					sets, filled = append(sets, layerProducts(x, w, y, dw)), append(filled, x, w)
 					bytes += x.Bytes() + w.Bytes()
@@ -157,7 +162,8 @@ func benchmarkProducts(b *testing.B, rows []int, f func(b *testing.B, d *Device,
 	}
 }
 
-// inTurns is how long each of several things takes, which are given the number of a run: the median of batches that take turns.
+// inTurns is how long each of several things takes, which are given the number of a run: the median of batches that
+// take turns.
 func (d *Device) inTurns(b *testing.B, runs ...func(i int)) []time.Duration {
 	const batches = 7
 	times, n := make([][]time.Duration, len(runs)), make([]int, len(runs))

@@ -17,7 +17,10 @@ func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 		{"embedding backward", []gpuOperand{table, {t, many, 1}, ids}, func(d *Device, x []tensor.Tensor) {
 			d.EmbeddingBackward(x[0], x[1], x[2], -1)
 		}},
-		{"add squares", []gpuOperand{control, full(1)}, func(d *Device, x []tensor.Tensor) { d.AddSquares(Control{x[0]}, x[1]) }},
+		{"add squares", []gpuOperand{control, full(1)}, func(d *Device, x []tensor.Tensor) {
+			d.AddSquares(Control{x[0]},
+				x[1])
+		}},
 		{"decide", []gpuOperand{control, perRow}, func(d *Device, x []tensor.Tensor) {
 			d.AddLoss(Control{x[0]}, x[1])
 			d.Decide(Control{x[0]}, 1)
@@ -29,14 +32,16 @@ func opsCases(t tensor.DType, rows, dim int) []gpuCase {
 	}
 	if dim%64 == 0 && dim > 128 {
 		heads := dim/64 - 2
-		w, dw, rstd := gpuOperand{t, []int{64}, 1}, gpuOperand{tensor.F32, []int{64}, 2}, gpuOperand{tensor.F32, []int{rows, heads + 1}, 1}
+		w, dw, rstd := gpuOperand{t, []int{64}, 1}, gpuOperand{tensor.F32, []int{64}, 2},
+			gpuOperand{tensor.F32, []int{rows, heads + 1}, 1}
 		cases = append(cases,
 			gpuCase{"qknorm forward", []gpuOperand{full(1), rstd, full(1), w, w}, func(d *Device, x []tensor.Tensor) {
 				d.QKNorm(x[0], x[1], x[2], x[3], x[4], heads, 1, 1e-6)
 			}},
-			gpuCase{"qknorm backward", []gpuOperand{full(1), dw, dw, full(1), full(1), w, w, rstd}, func(d *Device, x []tensor.Tensor) {
-				d.QKNormBackward(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], heads, 1)
-			}})
+			gpuCase{"qknorm backward", []gpuOperand{full(1), dw, dw, full(1), full(1), w, w, rstd},
+				func(d *Device, x []tensor.Tensor) {
+					d.QKNormBackward(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], heads, 1)
+				}})
 	}
 	return cases
 }

@@ -64,12 +64,13 @@ func declarations(t *testing.T) map[string][]string {
 	return declared
 }
 
-// TestLaunches compares the arguments of every launch with the parameters of the kernel, in number and kind: nobody else
-// does, neither the compilers nor CUDA. And it wants every kernel to be launched.
+// TestLaunches compares the arguments of every launch with the parameters of the kernel, in number and kind: nobody
+// else does, neither the compilers nor CUDA. And it wants every kernel to be launched.
 func TestLaunches(t *testing.T) {
 	declared := declarations(t)
 	made := map[string]string{
-		"addr": "address", "addrOf": "address", "address": "address", "i32": "int", "flag": "int", "i64": "long long", "f32": "float", "f64": "double",
+		"addr": "address", "addrOf": "address", "address": "address", "i32": "int", "flag": "int", "i64": "long long",
+		"f32": "float", "f64": "double",
 	}
 	launched := map[string]bool{}
 	goFiles, err := filepath.Glob("*.go")
@@ -153,10 +154,11 @@ type launched struct {
 	grid
 }
 
-// launches is what each operation that runs on a GPU of 132 multiprocessors launches for so many rows, fused and unfused.
-// There is no GPU: nothing runs.
+// launches is what each operation that runs on a GPU of 132 multiprocessors launches for so many rows, fused and
+// unfused. There is no GPU: nothing runs.
 func launches(t tensor.DType, rows, dim int) (all []launched) {
-	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
+	d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}},
+		room: new(Arena)}}
 	d.gpu.launched = func(k kernel, g grid) { all = append(all, launched{k, g}) }
 	d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 	for _, d.opts.Fused = range []Fused{nil, All()} {
@@ -203,7 +205,8 @@ func TestVectors(t *testing.T) {
 	}{
 		{tensor.BF16, 3, 2048, 8, 768, 3}, {tensor.BF16, 3, 2056, 8, 771, 4}, {tensor.BF16, 3, 2052, 4, 1539, 7},
 		{tensor.BF16, 2, 66, 2, 66, 1}, {tensor.BF16, 5, 63, 1, 315, 2}, {tensor.BF16, 0, 64, 8, 0, 0},
-		{tensor.F32, 1, 1024, 4, 256, 1}, {tensor.F32, 1, 1028, 4, 257, 2}, {tensor.F32, 1, 66, 2, 33, 1}, {tensor.F32, 1, 1, 1, 1, 1},
+		{tensor.F32, 1, 1024, 4, 256, 1}, {tensor.F32, 1, 1028, 4, 257, 2}, {tensor.F32, 1, 66, 2, 33, 1},
+		{tensor.F32, 1, 1, 1, 1, 1},
 	} {
 		x := tensor.Matrix{Addr: align, Rows: test.rows, Cols: test.dim, Stride: test.dim, DType: test.t}
 		all := macros{{test.t.String(), 1}, {"WIDTH", test.width}, {"DIM", test.dim}}
@@ -224,7 +227,8 @@ func TestVectors(t *testing.T) {
 func TestOnePerVector(t *testing.T) {
 	const rows, dim = 130, 264
 	for _, l := range launches(tensor.BF16, rows, dim) {
-		if slices.Contains([]string{"add.cu", "gelu.cu", "swiglu.cu"}, l.source) && l.grid != line(17, 256) { // 130 · 33 vectors
+		// 130 · 33 vectors
+		if slices.Contains([]string{"add.cu", "gelu.cu", "swiglu.cu"}, l.source) && l.grid != line(17, 256) {
 			t.Errorf("%v", l)
 		}
 	}
@@ -299,8 +303,8 @@ func TestArguments(t *testing.T) {
 	MustPanic(t, "a large int", "launch: 2147483648 does not fit", func() { i32(1 << 31) })
 }
 
-// TestSquaresGrid wants a block for every 256 threads that read eight vectors each, and no more of them than the second kernel
-// adds up fast.
+// TestSquaresGrid wants a block for every 256 threads that read eight vectors each, and no more of them than the second
+// kernel adds up fast.
 func TestSquaresGrid(t *testing.T) {
 	for bytes, blocks := range map[int]int{0: 0, 1: 1, 32 << 10: 1, 32<<10 + 1: 2, 128 << 20: 4096, 5 << 30: 4096} {
 		if got := squaresGrid(bytes); got != line(blocks, 256) {

@@ -26,7 +26,8 @@ func EachDevice(t *testing.T, f func(t *testing.T, d *Device)) {
 	}
 }
 
-// EachDeviceAndEmulated is EachDevice for operations that have a kernel for a GPU: f runs on the one that the CPU plays, too.
+// EachDeviceAndEmulated is EachDevice for operations that have a kernel for a GPU: f runs on the one that the CPU
+// plays, too.
 func EachDeviceAndEmulated(t *testing.T, f func(t *testing.T, d *Device)) {
 	t.Helper()
 	EachDevice(t, f)

@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestLate has a GPU do what is queued at the last moment that is allowed, and at once. Either way memory comes out as it went in, also
-// where it takes more pieces than there are, and operations compute the same.
+// TestLate has a GPU do what is queued at the last moment that is allowed, and at once. Either way memory comes out as
+// it went in, also where it takes more pieces than there are, and operations compute the same.
 func TestLate(t *testing.T) {
 	const rows, dim = 7, 64
 	results := map[string][]byte{}
@@ -109,7 +109,8 @@ func TestRead(t *testing.T) {
 		}
 		defer a.Close()
 		moveBytes(t, d, a)
-		if err := d.Read(a.New("nothing", tensor.F32, 0), func([]byte) error { t.Error("a piece of nothing"); return nil }); err != nil {
+		if err := d.Read(a.New("nothing", tensor.F32, 0),
+			func([]byte) error { t.Error("a piece of nothing"); return nil }); err != nil {
 			t.Error(err)
 		}
 	}

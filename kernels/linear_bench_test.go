@@ -20,12 +20,14 @@ var layers = []struct {
 	model, name string
 	in, out     int
 }{
-	{"5M", "qkv", 256, 512}, {"5M", "o", 256, 256}, {"5M", "gateUp", 256, 1376}, {"5M", "down", 688, 256}, {"5M", "head", 256, 2048},
-	{"1B", "qkv", 2048, 3072}, {"1B", "o", 2048, 2048}, {"1B", "gateUp", 2048, 16384}, {"1B", "down", 8192, 2048}, {"1B", "head", 2048, 128256},
+	{"5M", "qkv", 256, 512}, {"5M", "o", 256, 256}, {"5M", "gateUp", 256, 1376}, {"5M", "down", 688, 256},
+	{"5M", "head", 256, 2048},
+	{"1B", "qkv", 2048, 3072}, {"1B", "o", 2048, 2048}, {"1B", "gateUp", 2048, 16384}, {"1B", "down", 8192, 2048},
+	{"1B", "head", 2048, 128256},
 }
 
-// clock is the time that the calling thread has computed, where operations run on it alone: others that use the machine do
-// not count. Where they run on several threads it is the time of day.
+// clock is the time that the calling thread has computed, where operations run on it alone: others that use the machine
+// do not count. Where they run on several threads it is the time of day.
 func clock() time.Duration {
 	if cpu.Threads() > 1 {
 		return time.Duration(time.Now().UnixNano())
@@ -37,8 +39,8 @@ func clock() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// BenchmarkLinear reports GFLOP/s of the fastest run, packing included, and beside it the ceiling, that of a loop that never
-// leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
+// BenchmarkLinear reports GFLOP/s of the fastest run, packing included, and beside it the ceiling, that of a loop that
+// never leaves the registers, measured before and after in the same minute. Run it with -cpu 1 for one thread.
 //
 //	go test ./kernels -run '^$' -bench Linear -benchtime 0.2s
 //	go test ./kernels -run '^$' -bench 'Linear/BF16/1B_gateUp/300'
@@ -64,8 +66,8 @@ func BenchmarkLinear(b *testing.B) {
 	}
 }
 
-// BenchmarkLinearFew has as few rows as decoding has: a product that only streams the weight. It reports GB/s of the weight
-// and as the ceiling those of a copy, what it reads and what it writes.
+// BenchmarkLinearFew has as few rows as decoding has: a product that only streams the weight. It reports GB/s of the
+// weight and as the ceiling those of a copy, what it reads and what it writes.
 func BenchmarkLinearFew(b *testing.B) {
 	for _, t := range cases.Types {
 		for _, l := range layers {

@@ -101,11 +101,12 @@ func TestLinearRefuses(t *testing.T) {
 	}
 }
 
-// TestBiasGradient adds up more rows than a block does, or all blocks do at a time, of some columns that begin anywhere. The
-// elements are whole numbers, whose sums are exact in any order, and small enough for BF16.
+// TestBiasGradient adds up more rows than a block does, or all blocks do at a time, of some columns that begin
+// anywhere. The elements are whole numbers, whose sums are exact in any order, and small enough for BF16.
 func TestBiasGradient(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
-		for _, size := range [][4]int{{1, 9, 2, 5}, {127, 40, 8, 24}, {129, 300, 0, 300}, {300, 33, 1, 32}, {20, 40, 4, 32}, {16500, 2, 0, 2}} {
+		for _, size := range [][4]int{{1, 9, 2, 5}, {127, 40, 8, 24}, {129, 300, 0, 300}, {300, 33, 1, 32}, {20, 40, 4, 32},
+			{16500, 2, 0, 2}} {
 			rows, out, from, n := size[0], size[1], size[2], size[3]
 			for _, typ := range cases.Types {
 				for _, to := range cases.Types {

@@ -48,8 +48,9 @@ inline void normalize(const bf16 *a, const bf16 *norm, int depth, float eps) {
 // is not mma's, but the same for both operands: where mma needs columns 2t and 2t+8 and the next of lane t, it gets
 // those that the lane has loaded at once. If the sums are gated, eight of the rows are gates and the others the values
 // that they gate. Two thread blocks per multiprocessor, of 512 threads, keep memory busy while one of them adds up.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 1024 / BLOCK_DIM) matvec(C *c, long long cRow, const bf16 *a,
-	long long aRow, const bf16 *b, long long bRow, const bf16 *bias, const bf16 *norm, float eps, int m, int n, int depth, int add) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, BLOCK_DIM < 64 ? 16 : 1024 / BLOCK_DIM)
+	matvec(C *c, long long cRow, const bf16 *a, long long aRow, const bf16 *b, long long bRow, const bf16 *bias,
+		const bf16 *norm, float eps, int m, int n, int depth, int add) {
 	const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, first = blockIdx.x * (GATED ? 8 : OUTPUTS);
 	const int lowRow = first + g, highRow = GATED ? n + lowRow : lowRow + 8;
 	const bool lowThere = lowRow < n, highThere = GATED ? lowThere : highRow < n;

@@ -111,7 +111,8 @@ func expect(t *testing.T, got []uint32, err error, want func(i int) uint32) {
 	}
 }
 
-// mmaProduct compares mma with a sum over the matrices that PTX says its fragments are of. Small whole numbers have no roundings.
+// mmaProduct compares mma with a sum over the matrices that PTX says its fragments are of. Small whole numbers have no
+// roundings.
 func mmaProduct(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	small := func() float32 { return float32(r.IntN(17) - 8) }

@@ -15,19 +15,26 @@ func TestNoRows(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		d.SetFused(kernels.All())
 		a := arena(t, d, 1<<16)
-		none, row := tensor.Tensor{}, func(t tensor.DType, columns int) tensor.Tensor { return a.New("no rows", t, 0, columns) }
+		none, row := tensor.Tensor{}, func(t tensor.DType, columns int) tensor.Tensor {
+			return a.New("no rows", t, 0,
+				columns)
+		}
 		x, y, gateUp, rstd, ids := row(typ, dim), row(typ, dim), row(typ, 2*dim), row(f32, 1), row(tensor.I32, 1)
-		qkv, heads2, rstds, codes := row(typ, (heads+2*kvHeads)*dim), row(typ, heads*dim), row(f32, heads+kvHeads), row(tensor.U8, 1)
+		qkv, heads2, rstds, codes := row(typ, (heads+2*kvHeads)*dim), row(typ, heads*dim), row(f32, heads+kvHeads),
+			row(tensor.U8, 1)
 		ones := func(name string, t tensor.DType, shape ...int) tensor.Tensor {
 			one := a.New(name, t, shape...)
 			d.Upload(one, slices.Repeat([]float32{1}, one.Len()))
 			return one
 		}
-		norm, table, w, angles := ones("norm", typ, dim), ones("table", typ, vocab, dim), ones("w", typ, dim, dim), ones("angles", f32, 8, dim/2)
-		dnorm, dtable, dw, k, v := ones("dnorm", f32, dim), ones("dtable", f32, vocab, dim), ones("dw", f32, dim, dim), ones("k", typ, 8, dim), ones("v", typ, 8, dim)
+		norm, table, w, angles := ones("norm", typ, dim), ones("table", typ, vocab, dim), ones("w", typ, dim, dim),
+			ones("angles", f32, 8, dim/2)
+		dnorm, dtable, dw, k, v := ones("dnorm", f32, dim), ones("dtable", f32, vocab, dim), ones("dw", f32, dim, dim),
+			ones("k", typ, 8, dim), ones("v", typ, 8, dim)
 		offsets := a.New("offsets", tensor.I32, 3)
 		d.Zero(offsets)
-		s := kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 0}, Offsets: offsets, Heads: heads, KVHeads: kvHeads, HeadDim: dim}
+		s := kernels.AttentionSpec{CuSeqlens: []int32{0, 0, 0}, Offsets: offsets, Heads: heads, KVHeads: kvHeads,
+			HeadDim: dim}
 		c := kernels.NewControl(a)
 		d.Begin(c)
 

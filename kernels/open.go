@@ -114,7 +114,8 @@ func (d *Device) useGPU(name string, device *cuda.GPU, compiler *cuda.Compiler) 
 		return errors.Join(err, device.Close())
 	}
 	d.name = name
-	d.gpu = &gpu{GPU: device, compiler: compiler, arch: arch, cache: cuda.DefaultCache(), modules: map[build]*cuda.Module{}}
+	d.gpu = &gpu{GPU: device, compiler: compiler, arch: arch, cache: cuda.DefaultCache(),
+		modules: map[build]*cuda.Module{}}
 	d.gpu.ranges, _ = cuda.OpenRanges() // usually there is no profiler
 	return nil
 }

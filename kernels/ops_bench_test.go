@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkOps reports GB/s of what each operation must read and write at least, in its fastest run, and beside it those of
-// the fastest copy that reads and writes as much. Run it with -cpu 1 for one thread.
+// BenchmarkOps reports GB/s of what each operation must read and write at least, in its fastest run, and beside it
+// those of the fastest copy that reads and writes as much. Run it with -cpu 1 for one thread.
 //
 //	go test ./kernels -run '^$' -bench 'Ops/.*swiglu'
 func BenchmarkOps(b *testing.B) {
@@ -69,7 +69,8 @@ func copySpeed(b *testing.B, d *kernels.Device, bytes float64) (best float64) {
 		b.Fatal(err)
 	}
 	defer a.Close()
-	from, to, index := a.New("from", tensor.F32, rows, width), a.New("to", tensor.F32, rows, width), a.New("index", tensor.I32, rows)
+	from, to, index := a.New("from", tensor.F32, rows, width), a.New("to", tensor.F32, rows, width),
+		a.New("index", tensor.I32, rows)
 	for i := range rows {
 		index.I32()[i] = int32(i)
 	}

@@ -81,11 +81,13 @@ func (d *Device) Precompile(ctx context.Context, f func(*Device) error, progress
 
 // Compile fills a cache for the architectures of several GPUs, such as "sm_90a", in parallel. If progress is not nil,
 // Compile calls it, from one goroutine at a time, with the number of builds that are done and their total.
-func (b *Builds) Compile(ctx context.Context, c *cuda.Compiler, cache cuda.Cache, archs []string, progress func(done, of int)) error {
+func (b *Builds) Compile(ctx context.Context, c *cuda.Compiler, cache cuda.Cache, archs []string,
+	progress func(done, of int)) error {
 	return compileAll(ctx, c, cache, archs, b.list, progress)
 }
 
-func compileAll(ctx context.Context, c *cuda.Compiler, cache cuda.Cache, archs []string, list []build, progress func(done, of int)) error {
+func compileAll(ctx context.Context, c *cuda.Compiler, cache cuda.Cache, archs []string, list []build,
+	progress func(done, of int)) error {
 	type job struct {
 		build
 		arch string

@@ -82,7 +82,8 @@ func TestPrecompile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Precompile(t.Context(), func(*Device) error { t.Error("rehearsed on the CPU"); return nil }, nil); err != nil {
+	if err := c.Precompile(t.Context(), func(*Device) error { t.Error("rehearsed on the CPU"); return nil },
+		nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -95,7 +96,8 @@ func TestBuilds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if b.Len() != 2 || b.String() != "add.cu -DBLOCK_DIM=256 -DF32=1 -DWIDTH=4\n"+b.String()[strings.Index(b.String(), "rmsnorm.cu"):] {
+	if b.Len() != 2 || b.String() != "add.cu -DBLOCK_DIM=256 -DF32=1 -DWIDTH=4\n"+b.String()[strings.Index(b.String(),
+		"rmsnorm.cu"):] {
 		t.Errorf("%s", b.String())
 	}
 }

@@ -35,13 +35,15 @@ template <bool ALONG> struct Reader {
 inline int place(int thread, int i) { return i / 4 * 4 * SIDE + thread * 4 + i % 4; }
 
 // A thread block has one tile of a product of a batch, as in gemm.cu.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long long cRow, const T *a, long long aRow, const T *b,
-	long long bRow, const T *bias, int m, int n, int depth, int part, int add, long long outerA, long long outerB, long long outerC,
-	long long innerA, long long innerB, long long innerC) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, 2) product(C *c, long long cRow, const T *a, long long aRow,
+	const T *b, long long bRow, const T *bias, int m, int n, int depth, int part, int add, long long outerA,
+	long long outerB, long long outerC, long long innerA, long long innerB, long long innerC) {
 	__shared__ __align__(16) Panel left[2], right[2];
 	const int across = (n + TILE - 1) / TILE, row = blockIdx.x / across * TILE, column = blockIdx.x % across * TILE;
-	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
-	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB, c += blockIdx.z * outerC + blockIdx.y * innerC;
+	const int end = part ? min(depth - (int)blockIdx.y * part, part) : depth, x = threadIdx.x % SIDE,
+			  y = threadIdx.x / SIDE;
+	a += blockIdx.z * outerA + blockIdx.y * innerA, b += blockIdx.z * outerB + blockIdx.y * innerB,
+		c += blockIdx.z * outerC + blockIdx.y * innerC;
 	Reader<!TRANS_A> as = {a, aRow, row, m, end};
 	Reader<TRANS_B> bs = {b, bRow, column, n, end};
 	float sums[EACH][EACH] = {};

@@ -92,7 +92,8 @@ func (d *Device) matvec(p cpu.Product, n rowNorm, gated bool) {
 		g.shared = k * tensor.BF16.Size()
 	}
 	d.sized(p.A.Rows, p.B.Rows, k)
-	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED", number(gated))}, g,
+	d.launch(kernel{"matvec.cu", "matvec", macros{result(p.C)}.with("NORMED", number(n.w.Ok())).with("GATED",
+		number(gated))}, g,
 		addrOf(p.C).twice(p.Add), i64(p.C.Stride), addrOf(p.A), i64(p.A.Stride), addrOf(p.B), i64(p.B.Stride),
 		address(p.Bias), addr(n.w), f32(n.eps), i32(p.C.Rows), i32(p.C.Cols), i32(k), flag(p.Add))
 }
@@ -219,6 +220,7 @@ func (d *Device) tiled(p cpu.Product, t tile, parts int) {
 	}
 	if parts > 1 {
 		d.launch(kernel{"parts.cu", "sum_parts", macros{result(all.C), {p.A.DType.String(), 1}}}, each(m*n),
-			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), i32(m), i32(n), i32(parts), flag(all.Add))
+			addrOf(all.C).twice(all.Add), i64(all.C.Stride), addrOf(p.C), address(all.Bias), i32(m), i32(n), i32(parts),
+			flag(all.Add))
 	}
 }

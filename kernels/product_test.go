@@ -11,13 +11,14 @@ import (
 	"restyle/tensor"
 )
 
-// TestProduct has a GPU multiply matrices of all layouts and types, whose rows may lie apart and begin anywhere, and compares
-// each element with its sum in float64. What lies between the rows of a result has to stay as it was.
+// TestProduct has a GPU multiply matrices of all layouts and types, whose rows may lie apart and begin anywhere, and
+// compares each element with its sum in float64. What lies between the rows of a result has to stay as it was.
 func TestProduct(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	for _, size := range []struct{ m, n, k, apart, from int }{
 		{1, 1, 1, 0, 0}, {1, 1, 1, 5, 3}, {3, 5, 0, 5, 3}, {0, 5, 8, 0, 0}, {5, 0, 8, 0, 0},
-		{65, 66, 17, 0, 0}, {65, 66, 17, 5, 3}, {130, 7, 70, 5, 3}, {9, 131, 40, 0, 0}, {9, 131, 40, 5, 3}, {1100, 9, 8, 0, 0},
+		{65, 66, 17, 0, 0}, {65, 66, 17, 5, 3}, {130, 7, 70, 5, 3}, {9, 131, 40, 0, 0}, {9, 131, 40, 5, 3},
+		{1100, 9, 8, 0, 0},
 		{24, 17, 33, 7, 0}, {24, 16, 40, 0, 3}, // words of 16 bytes but for the ends of rows, and but for the address
 		{1, 70, 33, 0, 0}, {5, 21, 40, 0, 0}, {5, 21, 40, 8, 8}, {8, 20, 2104, 0, 0}, // few rows
 	} {
@@ -31,8 +32,8 @@ func TestProduct(t *testing.T) {
 	}
 }
 
-// TestTiles has every tile multiply what ends within it and within a step, after more steps than it has stages, with k whole
-// and cut into parts.
+// TestTiles has every tile multiply what ends within it and within a step, after more steps than it has stages, with k
+// whole and cut into parts.
 func TestTiles(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	layouts := [][2]bool{{true, false}, {false, false}, {false, true}}
@@ -47,8 +48,9 @@ func TestTiles(t *testing.T) {
 	}
 }
 
-// TestBatch has batches come out as their products one by one, to the last bit, with matrices behind each other or beside each
-// other in longer rows, the same operand for several, results that are added up, with odd sizes and odd distances.
+// TestBatch has batches come out as their products one by one, to the last bit, with matrices behind each other or
+// beside each other in longer rows, the same operand for several, results that are added up, with odd sizes and odd
+// distances.
 func TestBatch(t *testing.T) {
 	d := Emulated(t, Options{OwnProducts: true})
 	layouts := [][2]bool{{false, true}, {false, false}, {true, false}}
@@ -57,11 +59,13 @@ func TestBatch(t *testing.T) {
 		gaps           [3]int
 	}{
 		{70, 66, 40, 0, [3]int{}}, {33, 35, 17, 3, [3]int{3, 2, 1}}, {72, 24, 136, 8, [3]int{}},
-		{16, 40, 24, 0, [3]int{4, 0, 0}}, {16, 40, 24, 0, [3]int{0, 4, 0}}, {16, 40, 24, 0, [3]int{0, 0, 2}}, // but for which words are aligned
+		// but for which words are aligned
+		{16, 40, 24, 0, [3]int{4, 0, 0}}, {16, 40, 24, 0, [3]int{0, 4, 0}}, {16, 40, 24, 0, [3]int{0, 0, 2}},
 	} {
 		for i, layout := range layouts {
 			for _, ab := range []tensor.DType{tensor.F32, tensor.BF16} {
-				c := batchTest{productTest{ab, []tensor.DType{tensor.F32, tensor.BF16}[i%2], size.m, size.n, size.k, layout[0], layout[1],
+				c := batchTest{productTest{ab, []tensor.DType{tensor.F32, tensor.BF16}[i%2], size.m, size.n, size.k, layout[0],
+					layout[1],
 					i == 1, i == 2, size.apart, size.apart}, i == 2, (number + i) % 3, i, size.gaps}
 				c.check(t, d, d.product)
 				if c.shared == 2 {
@@ -77,12 +81,14 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestBatchBLAS is TestBatch with cuBLASLt, and wants it to refuse a batch whose matrices do not all begin where it has them.
+// TestBatchBLAS is TestBatch with cuBLASLt, and wants it to refuse a batch whose matrices do not all begin where it has
+// them.
 func TestBatchBLAS(t *testing.T) {
 	d := Emulated(t, Options{})
 	for i, layout := range [][2]bool{{false, true}, {false, false}, {true, false}} {
 		for shared := range 3 {
-			c := batchTest{productTest{tensor.BF16, tensor.F32, 24, 40, 32, layout[0], layout[1], false, false, 8, 8}, false, shared, i, [3]int{}}
+			c := batchTest{productTest{tensor.BF16, tensor.F32, 24, 40, 32, layout[0], layout[1], false, false, 8, 8}, false,
+				shared, i, [3]int{}}
 			before := len(d.gpu.blas.plans)
 			c.check(t, d, d.product)
 			if len(d.gpu.blas.plans) == before {
@@ -102,14 +108,16 @@ func TestBatchBLAS(t *testing.T) {
 	}
 }
 
-// TestTiling wants large products to be whole, few rows of many columns to be cut so that every multiprocessor has a block, a batch of
-// them to have the largest tiles that give every one a block, and no part to be empty or beyond the room that there is.
+// TestTiling wants large products to be whole, few rows of many columns to be cut so that every multiprocessor has a
+// block, a batch of them to have the largest tiles that give every one a block, and no part to be empty or beyond the
+// room that there is.
 func TestTiling(t *testing.T) {
 	g := &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}}
 	choose := func(dtype tensor.DType, m, n, k int, batch ...cpu.Batch) (tile, int) {
 		return g.tiling(cpu.Product{
 			Batch: [2]cpu.Batch(append(batch, cpu.Batch{}, cpu.Batch{})),
-			C:     tensor.Matrix{Rows: m, Cols: n, Stride: n, DType: dtype}, A: tensor.Matrix{Rows: m, Cols: k, Stride: k, DType: dtype},
+			C:     tensor.Matrix{Rows: m, Cols: n, Stride: n, DType: dtype}, A: tensor.Matrix{Rows: m, Cols: k, Stride: k,
+				DType: dtype},
 			B: tensor.Matrix{Rows: n, Cols: k, Stride: k, DType: dtype}, TransB: true,
 		})
 	}
@@ -126,7 +134,8 @@ func TestTiling(t *testing.T) {
 			t.Errorf("%v: two of few rows: %+v, %d parts", dtype, best, parts)
 		}
 		one, _ := choose(dtype, 512, 512, 64)
-		if many, _ := choose(dtype, 512, 512, 64, cpu.Batch{N: 8, C: 1}, cpu.Batch{N: 4, C: 1}); many.m*many.n <= one.m*one.n {
+		if many, _ := choose(dtype, 512, 512, 64, cpu.Batch{N: 8, C: 1},
+			cpu.Batch{N: 4, C: 1}); many.m*many.n <= one.m*one.n {
 			t.Errorf("%v: one has tiles of %dx%d, and 32 of %dx%d", dtype, one.m, one.n, many.m, many.n)
 		}
 		for _, m := range []int{1, 100, 3000} {
@@ -142,8 +151,8 @@ func TestTiling(t *testing.T) {
 	}
 }
 
-// A productTest is a product of [m, k] and [k, n], or of their transposes in memory. There are so many elements between two
-// rows, and before the first.
+// A productTest is a product of [m, k] and [k, n], or of their transposes in memory. There are so many elements between
+// two rows, and before the first.
 type productTest struct {
 	ab, c          tensor.DType
 	m, n, k        int
@@ -175,7 +184,8 @@ func (c productTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) 
 			}
 		}
 		d.Upload(all, values)
-		x := tensor.Matrix{Addr: all.Addr + uintptr(c.from*dtype.Size()), Rows: rows, Cols: cols, Stride: stride, DType: dtype}
+		x := tensor.Matrix{Addr: all.Addr + uintptr(c.from*dtype.Size()), Rows: rows, Cols: cols, Stride: stride,
+			DType: dtype}
 		return x, all, func(i, j int) (int, float64) {
 			if transposed {
 				i, j = j, i
@@ -234,8 +244,8 @@ func (c productTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) 
 	}
 }
 
-// A batchTest is 3 times 2 products. Their matrices lie behind each other, or beside each other in rows of a matrix. Along one
-// dimension they have the same a, 0, or b, 1, or are added up, 2.
+// A batchTest is 3 times 2 products. Their matrices lie behind each other, or beside each other in rows of a matrix.
+// Along one dimension they have the same a, 0, or b, 1, or are added up, 2.
 type batchTest struct {
 	productTest
 	beside bool
@@ -277,7 +287,8 @@ func (c batchTest) check(t *testing.T, d *Device, multiply func(cpu.Product)) {
 		}
 		all = arena.New("matrices", dtype, c.apart+size)
 		d.Upload(all, random(all.Len()))
-		return tensor.Matrix{Addr: all.Addr + uintptr(c.apart*dtype.Size()), Rows: rows, Cols: cols, Stride: width, DType: dtype}, all, apart
+		return tensor.Matrix{Addr: all.Addr + uintptr(c.apart*dtype.Size()), Rows: rows, Cols: cols, Stride: width,
+			DType: dtype}, all, apart
 	}
 	sides := func(rows, cols int, transposed bool) (int, int) {
 		if transposed {

@@ -41,7 +41,8 @@ func TestCounted(t *testing.T) {
 			d.AddRMSNorm(x(tensor.BF16, rows, dim), x(tensor.F32, rows), h, h, x(tensor.BF16, rows, dim), x(tensor.BF16, dim), 1)
 		}},
 		{"rmsnorm_backward", 4*all*bf + rows*f32 + dim*bf, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
-			d.AddRMSNormBackward(x(tensor.BF16, rows, dim), tensor.Tensor{}, x(tensor.BF16, rows, dim), x(tensor.BF16, rows, dim), x(tensor.BF16, dim), x(tensor.F32, rows))
+			d.AddRMSNormBackward(x(tensor.BF16, rows, dim), tensor.Tensor{}, x(tensor.BF16, rows, dim),
+				x(tensor.BF16, rows, dim), x(tensor.BF16, dim), x(tensor.F32, rows))
 		}},
 		{"swiglu", 3 * all * bf, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.SwiGLU(x(tensor.BF16, rows, dim), x(tensor.BF16, rows, 2*dim))
@@ -49,10 +50,11 @@ func TestCounted(t *testing.T) {
 		{"swiglu_backward", 5 * all * f32, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.SwiGLUBackward(x(tensor.F32, rows, 2*dim), x(tensor.F32, rows, dim), x(tensor.F32, rows, 2*dim))
 		}},
-		{"rope", 2*rows*(heads+kvHeads)*headDim*bf + rows*4 + 2*rows*headDim/2*f32, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
-			angles := x(tensor.F32, 4096, headDim/2)
-			d.RoPE(x(tensor.BF16, rows, (heads+2*kvHeads)*headDim), x(tensor.I32, rows), angles, angles, heads, kvHeads)
-		}},
+		{"rope", 2*rows*(heads+kvHeads)*headDim*bf + rows*4 + 2*rows*headDim/2*f32, 0,
+			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
+				angles := x(tensor.F32, 4096, headDim/2)
+				d.RoPE(x(tensor.BF16, rows, (heads+2*kvHeads)*headDim), x(tensor.I32, rows), angles, angles, heads, kvHeads)
+			}},
 		{"gather_rows", 2*all*bf + rows*4, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.Embedding(x(tensor.BF16, rows, dim), x(tensor.BF16, 128256, dim), x(tensor.I32, rows))
 		}},
@@ -62,27 +64,35 @@ func TestCounted(t *testing.T) {
 		{"cross_entropy", all*(4+2) + rows*(4+4), 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.CrossEntropy(x(tensor.F32, rows), x(tensor.BF16, rows, dim), x(tensor.F32, rows, dim), x(tensor.I32, rows), 1)
 		}},
-		// A weight of 2 bytes, its residual of 1, two codes of 1 and the scales of 256 of them go both ways, the gradient one.
-		{"adamw", 2*all*(2+1+1+1) + all*4 + 2*2*all/256*4 + 4*8, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
-			scale := x(tensor.F32, all/256)
-			d.AdamW(AdamWTensor{W: x(tensor.BF16, all), G: x(tensor.F32, all), State: AdamWState{M: x(tensor.U8, all), V: x(tensor.U8, all), MScale: scale, VScale: scale,
-				Master: x(tensor.U8, all)}}, AdamWStep{Step: 1, Control: Control{x(tensor.F64, 4)}})
-		}},
-		{"adamw_squares", all*2 + 10*8, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) { // a sum of every 32 KiB
+		// A weight of 2 bytes, its residual of 1, two codes of 1 and the scales of 256 of them go both ways, the gradient
+		// one.
+		{"adamw", 2*all*(2+1+1+1) + all*4 + 2*2*all/256*4 + 4*8, 0,
+			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
+				scale := x(tensor.F32, all/256)
+				d.AdamW(AdamWTensor{W: x(tensor.BF16, all), G: x(tensor.F32, all), State: AdamWState{M: x(tensor.U8, all),
+					V: x(tensor.U8, all), MScale: scale, VScale: scale,
+					Master: x(tensor.U8, all)}}, AdamWStep{Step: 1, Control: Control{x(tensor.F64, 4)}})
+			}},
+		// a sum of every 32 KiB
+		{"adamw_squares", all*2 + 10*8, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			m := x(tensor.F32, 2*all)
-			list := d.NewAdamWList(x(tensor.U8, adamWRange), []AdamWTensor{{W: x(tensor.BF16, all), G: x(tensor.BF16, all), State: AdamWState{M: m.Part(0, all), V: m.Part(all, all)}}})
+			list := d.NewAdamWList(x(tensor.U8, adamWRange), []AdamWTensor{{W: x(tensor.BF16, all), G: x(tensor.BF16, all),
+				State: AdamWState{M: m.Part(0, all), V: m.Part(all, all)}}})
 			d.AddSquaresAll(Control{x(tensor.F64, 4)}, list)
 		}},
-		{"matvec 1x4096x512", 4096*dim*bf + dim*bf + 4096*f32, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
-			d.Linear(x(tensor.F32, 1, 4096), x(tensor.BF16, 1, dim), x(tensor.BF16, 4096, dim), tensor.Tensor{})
-		}},
-		{"attention_decode", 2*101*kvHeads*headDim*bf + (heads+2*kvHeads)*headDim*bf + heads*1*(headDim+2)*f32, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
-			k := x(tensor.BF16, 4096, kvHeads*headDim)
-			d.AttentionCached(x(tensor.BF16, 1, heads*headDim), x(tensor.BF16, 1, (heads+2*kvHeads)*headDim), k, k, 100, cached)
-		}},
+		{"matvec 1x4096x512", 4096*dim*bf + dim*bf + 4096*f32, 0,
+			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
+				d.Linear(x(tensor.F32, 1, 4096), x(tensor.BF16, 1, dim), x(tensor.BF16, 4096, dim), tensor.Tensor{})
+			}},
+		{"attention_decode", 2*101*kvHeads*headDim*bf + (heads+2*kvHeads)*headDim*bf + heads*1*(headDim+2)*f32, 0,
+			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
+				k := x(tensor.BF16, 4096, kvHeads*headDim)
+				d.AttentionCached(x(tensor.BF16, 1, heads*headDim), x(tensor.BF16, 1, (heads+2*kvHeads)*headDim), k, k, 100, cached)
+			}},
 		{"attention_next", math.NaN(), 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			k, angles := x(tensor.BF16, 4096, kvHeads*headDim), x(tensor.F32, 4096, headDim/2)
-			d.AttentionNext(x(tensor.BF16, 1, heads*headDim), x(tensor.BF16, 1, (heads+2*kvHeads)*headDim), k, k, x(tensor.I32, 1), angles, angles,
+			d.AttentionNext(x(tensor.BF16, 1, heads*headDim), x(tensor.BF16, 1, (heads+2*kvHeads)*headDim), k, k,
+				x(tensor.I32, 1), angles, angles,
 				x(tensor.F32, cached.NextParts(128)...), cached)
 		}},
 		{"gemm 300x4096x512", 0, 2 * rows * 4096 * dim, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
@@ -91,7 +101,8 @@ func TestCounted(t *testing.T) {
 		{"product 4096x512x300", 0, 2 * rows * 4096 * dim, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			d.LinearGradient(x(tensor.F32, 4096, dim), x(tensor.F32, rows, 4096), x(tensor.F32, rows, dim), 0, false)
 		}},
-		{"add", 3 * all * bf, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) { // what a product came to is not its
+		// what a product came to is not its
+		{"add", 3 * all * bf, 0, func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
 			y := x(tensor.BF16, rows, dim)
 			d.Linear(y, x(tensor.BF16, rows, 4096), x(tensor.BF16, dim, 4096), tensor.Tensor{})
 			d.Add(y, y, x(tensor.BF16, rows, dim))
@@ -101,10 +112,12 @@ func TestCounted(t *testing.T) {
 		{"flash", 0, 2 * 2 * headDim * heads * (100*100 + 200*200), attention(open, false)},
 		{"flash_dq", 0, 3 * 2 * headDim * heads * seen, attention(s, true)},
 		{"flash_dkv", 0, 4 * 2 * headDim * heads * seen, attention(s, true)},
-		{"flash", 0, 2 * 2 * headDim * heads * (1001 + 1002 + 1003), func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
-			k := x(tensor.BF16, 4096, kvHeads*headDim)
-			d.AttentionCached(x(tensor.BF16, 3, heads*headDim), x(tensor.BF16, 3, (heads+2*kvHeads)*headDim), k, k, 1000, cached)
-		}},
+		{"flash", 0, 2 * 2 * headDim * heads * (1001 + 1002 + 1003),
+			func(d *Device, x func(tensor.DType, ...int) tensor.Tensor) {
+				k := x(tensor.BF16, 4096, kvHeads*headDim)
+				d.AttentionCached(x(tensor.BF16, 3, heads*headDim), x(tensor.BF16, 3, (heads+2*kvHeads)*headDim), k, k, 1000,
+					cached)
+			}},
 	} {
 		d, found := counting(All()), false
 		SizeOf(func(a *Arena) {
@@ -115,7 +128,8 @@ func TestCounted(t *testing.T) {
 				continue
 			}
 			found = true
-			if got.FLOPs != test.flops || got.Bytes != test.bytes && !(math.IsNaN(test.bytes) && math.IsNaN(got.Bytes)) || got.Count != 1 {
+			if got.FLOPs != test.flops || got.Bytes != test.bytes && !(math.IsNaN(test.bytes) && math.IsNaN(got.Bytes)) ||
+				got.Count != 1 {
 				t.Errorf("%s: %+v, not %v bytes and %v FLOPs", test.kernel, got, test.bytes, test.flops)
 			}
 		}
@@ -139,8 +153,8 @@ func attention(s AttentionSpec, backward bool) func(d *Device, x func(tensor.DTy
 	}
 }
 
-// TestCountedLikeTimed compares what is counted with what the cases that are timed say of their operands: the rest is scratch memory,
-// which is written once and read once.
+// TestCountedLikeTimed compares what is counted with what the cases that are timed say of their operands: the rest is
+// scratch memory, which is written once and read once.
 func TestCountedLikeTimed(t *testing.T) {
 	for _, of := range []tensor.DType{tensor.F32, tensor.BF16} {
 		for _, c := range gpuCases(of, 256, 512) {
@@ -175,7 +189,8 @@ func TestAllCounted(t *testing.T) {
 	for _, of := range []tensor.DType{tensor.F32, tensor.BF16} {
 		for _, f := range []Fused{nil, All()} {
 			d := counting(f)
-			for _, c := range append(gpuCases(of, 256, 512), append(productCases(of, 256, 512), attentionCases(of, 256, 512)...)...) {
+			for _, c := range append(gpuCases(of, 256, 512), append(productCases(of, 256, 512),
+				attentionCases(of, 256, 512)...)...) {
 				SizeOf(func(a *Arena) {
 					var x []tensor.Tensor
 					for _, o := range c.operands {
@@ -201,7 +216,8 @@ func TestAllCounted(t *testing.T) {
 func TestPrintProfile(t *testing.T) {
 	var out strings.Builder
 	list := []Timing{
-		{Kernel: "gemm 1x2x3", Count: 4, Time: 6 * time.Millisecond, FLOPs: 3e12}, {Kernel: "add", Count: 2, Time: 3 * time.Millisecond, Bytes: 9e9},
+		{Kernel: "gemm 1x2x3", Count: 4, Time: 6 * time.Millisecond, FLOPs: 3e12},
+		{Kernel: "add", Count: 2, Time: 3 * time.Millisecond, Bytes: 9e9},
 		{Kernel: "attention_next", Count: 2, Time: time.Millisecond, Bytes: math.NaN()}, {Kernel: "none"},
 	}
 	if err := PrintProfile(&out, list, 2); err != nil {

@@ -49,8 +49,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
 // qknorm_backward writes dqkv and, if there are partials, the thread block's parts of dwq and dwk into its row of
 // partials [grid, 2·DIM]. While thread blocks compute some heads, those one grid later are on their way to the
 // registers.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM, EACH == 1 ? 2 : 1) qknorm_backward(T *dqkv, float *partials, const T *dy,
-	const T *qkv, const T *wq, const T *wk, const float *rstd, int rows, int heads, int kvHeads) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM, EACH == 1 ? 2 : 1) qknorm_backward(T *dqkv, float *partials,
+	const T *dy, const T *qkv, const T *wq, const T *wk, const float *rstd, int rows, int heads, int kvHeads) {
 	const int lane = threadIdx.x % THREADS, group = threadIdx.x / THREADS, stride = gridDim.x * ROWS;
 	const int count = rows * (heads + 2 * kvHeads);
 	auto inside = [&](int k) { return k * THREADS + lane < VECTORS; };

@@ -46,7 +46,8 @@ func (d *Device) QKNormBackward(dqkv, dwq, dwk, dy, qkv, wq, wk, rstd tensor.Ten
 		if dwq.Ok() || dwk.Ok() {
 			partials = normScratch(d.scratch, g.blocks.X, 2*wq.Len())
 		}
-		d.launch(kernel{"qknorm.cu", "qknorm_backward", m}, g, addr(dqkv), addr(partials), addr(dy), addr(qkv), addr(wq), addr(wk),
+		d.launch(kernel{"qknorm.cu", "qknorm_backward", m}, g, addr(dqkv), addr(partials), addr(dy), addr(qkv), addr(wq),
+			addr(wk),
 			addr(rstd), i32(dqkv.Rows()), i32(heads), i32(kvHeads))
 		for i, dw := range []tensor.Tensor{dwq, dwk} {
 			if dw.Ok() {

@@ -15,7 +15,8 @@ template <typename F> inline void eachBlock(long long n, F f) {
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) quantize(byte *codes, float *scale, const float *x, long long n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	quantize(byte *codes, float *scale, const float *x, long long n) {
 	eachBlock(n, [&](long long block, long long mine, int count) {
 		const Elements<float> in = read<false>(x + mine, count);
 		float v[EACH];
@@ -29,7 +30,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) quantize(byte *codes, fl
 	});
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) dequantize(float *x, const byte *codes, const float *scale, long long n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	dequantize(float *x, const byte *codes, const float *scale, long long n) {
 	eachBlock(n, [&](long long block, long long mine, int count) {
 		float v[EACH];
 		map.decode(v, read<false>(codes + mine, count));

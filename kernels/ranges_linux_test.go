@@ -13,7 +13,8 @@ import (
 
 // TestRange wants ranges to nest and end, and the thread to be the goroutine's alone meanwhile.
 func TestRange(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what another goroutine does, it does on this thread, unless that is locked
+	// what another goroutine does, it does on this thread, unless that is locked
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	ranges := cudatest.UseRanges(t)
 	listening, err := cuda.OpenRanges()
 	if err != nil {

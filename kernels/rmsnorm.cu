@@ -40,7 +40,8 @@ inline void forward(T *y, float *rstd, T *h, const T *x, const T *b, const T *w,
 	}
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) rmsnorm(T *y, float *rstd, const T *x, const T *w, int rows, float eps) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	rmsnorm(T *y, float *rstd, const T *x, const T *w, int rows, float eps) {
 	forward<false>(y, rstd, nullptr, x, nullptr, w, rows, eps);
 }
 

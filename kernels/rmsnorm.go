@@ -72,7 +72,8 @@ func (d *Device) AddRMSNorm(y, rstd, h, a, b, w tensor.Tensor, eps float32) {
 //	dh += dx
 //	dw[i] += Σᵣ dy[r,i] · x̂[r,i]
 //
-// h is the sum that AddRMSNorm stored. dh is the gradient of both of its addends. Shapes and types are RMSNormBackward's.
+// h is the sum that AddRMSNorm stored. dh is the gradient of both of its addends. Shapes and types are
+// RMSNormBackward's.
 //
 // Fused ("rmsnorm") it is one kernel, and the sum is rounded once. Unfused: RMSNormBackward into scratch memory, Add.
 func (d *Device) AddRMSNormBackward(dh, dw, dy, h, w, rstd tensor.Tensor) {

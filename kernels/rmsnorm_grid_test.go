@@ -6,8 +6,9 @@ import (
 	"restyle/tensor"
 )
 
-// TestRMSNormGrids wants rows shared by as many threads as have a vector or two of them each, backward one, and by a whole block
-// if they are longer; and blocks for all rows, backward for no more than a GPU of 132 multiprocessors runs at once.
+// TestRMSNormGrids wants rows shared by as many threads as have a vector or two of them each, backward one, and by a
+// whole block if they are longer; and blocks for all rows, backward for no more than a GPU of 132 multiprocessors runs
+// at once.
 func TestRMSNormGrids(t *testing.T) {
 	for _, test := range []struct {
 		t                               tensor.DType

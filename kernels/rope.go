@@ -33,11 +33,13 @@ func (d *Device) rope(qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int
 		cpu.RoPE(qkv, positions, cos, sin, heads, kvHeads, back)
 		return
 	}
-	half := tensor.Matrix{Rows: qkv.Rows() * (heads + kvHeads), Cols: cos.Dim(-1), DType: qkv.DType} // the first halves of all heads
+	// the first halves of all heads
+	half := tensor.Matrix{Rows: qkv.Rows() * (heads + kvHeads), Cols: cos.Dim(-1), DType: qkv.DType}
 	angles := min(cos.Bytes(), qkv.Rows()*cos.Dim(-1)*cos.DType.Size())
 	d.launch(kernel{"rope.cu", "rope", rowsOf(half)}, each(vectors(half)),
-		addr(qkv).moves(2*2*half.Rows*half.Cols*half.DType.Size()), addr(positions), addr(cos).moves(angles), addr(sin).moves(angles),
-		i32(qkv.Rows()), i32(heads+kvHeads), i32(qkv.Dim(-1)/width(half.DType, half.Cols)), flag(back))
+		addr(qkv).moves(2*2*half.Rows*half.Cols*half.DType.Size()), addr(positions), addr(cos).moves(angles),
+		addr(sin).moves(angles), i32(qkv.Rows()), i32(heads+kvHeads), i32(qkv.Dim(-1)/width(half.DType, half.Cols)),
+		flag(back))
 }
 
 func (d *Device) checkRoPE(op string, qkv, positions, cos, sin tensor.Tensor, heads, kvHeads int) {
@@ -59,7 +61,8 @@ func (d *Device) checkRoPE(op string, qkv, positions, cos, sin tensor.Tensor, he
 func headSize(op, name string, qkv tensor.Tensor, heads, kvHeads int) int {
 	n := heads + 2*kvHeads
 	if heads < 1 || kvHeads < 1 || qkv.Dim(-1)%n != 0 {
-		panic(fmt.Sprintf("%s: %s is %v: its rows cannot hold %d heads, %d key heads and as many value heads", op, name, qkv, heads, kvHeads))
+		panic(fmt.Sprintf("%s: %s is %v: its rows cannot hold %d heads, %d key heads and as many value heads", op, name, qkv,
+			heads, kvHeads))
 	}
 	return qkv.Dim(-1) / n
 }

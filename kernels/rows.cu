@@ -10,7 +10,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) gather_rows(T *y, const 
 
 // scatter_rows writes dx once, so that it need not be zeroed before: the row of dy that the index, which increases, has
 // for it, or zeros. A thread block has ROWS rows of dx, and searches for the first index among them.
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) scatter_rows(T *dx, const T *dy, const int *index, int rows, int n) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	scatter_rows(T *dx, const T *dy, const int *index, int rows, int n) {
 	constexpr int AT_ONCE = 4;
 	__shared__ int from[ROWS];
 	const int first = blockIdx.x * ROWS;
@@ -34,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) scatter_rows(T *dx, cons
 		for (int k = 0; k < AT_ONCE; k++) {
 			const int i = at + k * BLOCK_DIM;
 			v[k] = Vector();
-			if (i < count && from[i / VECTORS] >= 0) v[k] = loadStreaming(dy, (long long)from[i / VECTORS] * VECTORS + i % VECTORS);
+			if (i < count && from[i / VECTORS] >= 0)
+				v[k] = loadStreaming(dy, (long long)from[i / VECTORS] * VECTORS + i % VECTORS);
 		}
 #pragma unroll
 		for (int k = 0; k < AT_ONCE; k++) {

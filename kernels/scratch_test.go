@@ -6,8 +6,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestScratch grows in the middle of an operation without moving what it has, is one piece afterwards, and does not grow
-// again for the same.
+// TestScratch grows in the middle of an operation without moving what it has, is one piece afterwards, and does not
+// grow again for the same.
 func TestScratch(t *testing.T) {
 	EachDevice(t, func(t *testing.T, d *Device) {
 		d.GuardScratch(nil)

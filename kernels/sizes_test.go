@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestScratchOf wants the scratch memory that an operation takes, and that is said of it beforehand, to be the same to the byte,
-// where that operation takes more than any other.
+// TestScratchOf wants the scratch memory that an operation takes, and that is said of it beforehand, to be the same to
+// the byte, where that operation takes more than any other.
 func TestScratchOf(t *testing.T) {
 	const f32, bf16 = tensor.F32, tensor.BF16
 	mask := AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 32}
@@ -29,19 +29,23 @@ func TestScratchOf(t *testing.T) {
 		{false, norms, runNormBackward},
 		{true, norms, runNormBackward},
 		{false, Sizes{Rows: 30, Longest: 1, Dim: 16384, Attention: single, Backward: true}, runNormBackward},
-		{false, Sizes{Rows: 64, Longest: 1, Dim: 8, Attention: AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 4096}, QKNorm: true, Backward: true}, runQKNormBackward},
+		{false, Sizes{Rows: 64, Longest: 1, Dim: 8, Attention: AttentionSpec{Heads: 2, KVHeads: 1, HeadDim: 4096},
+			QKNorm: true, Backward: true}, runQKNormBackward},
 		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Attention: single}, runSwiGLU},
 		{false, Sizes{Rows: 70, Longest: 1, Dim: 8, Inner: 8192, Attention: single, Backward: true}, runSwiGLU},
 		{false, Sizes{Rows: 10, Longest: 1, Logits: 4, Vocab: 131072, Attention: single}, runCrossEntropy},
 		{false, long, runAttention},
 		{false, longBackward, runAttention},
-		{true, Sizes{Rows: 600, Longest: 600, Dim: 8, Attention: mask, Backward: true}, runAttention}, // several chunks of keys
+		// several chunks of keys
+		{true, Sizes{Rows: 600, Longest: 600, Dim: 8, Attention: mask, Backward: true}, runAttention},
 		{true, Sizes{Rows: 1200, Longest: 600, Dim: 8, Attention: mask, Backward: true}, runAttention},
 		{true, wide, runAttention},
 		{true, wideBackward, runAttention},
 		{false, Sizes{Rows: 40, Longest: 40, Attention: wide.Attention, Context: 50}, runCached},
-		{false, Sizes{Rows: 1, Longest: 1, Attention: AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 128}, Context: 40000}, runCached},
-		{true, Sizes{Rows: 1, Longest: 1, Attention: AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 128, Window: 30000}, Context: 40000}, runCached},
+		{false, Sizes{Rows: 1, Longest: 1, Attention: AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 128}, Context: 40000},
+			runCached},
+		{true, Sizes{Rows: 1, Longest: 1, Attention: AttentionSpec{Heads: 32, KVHeads: 8, HeadDim: 128, Window: 30000},
+			Context: 40000}, runCached},
 	} {
 		for _, dt := range []tensor.DType{f32, bf16} {
 			for _, threads := range []int{1, 3} {
@@ -97,13 +101,18 @@ func TestScratchOfGPU(t *testing.T) {
 		{true, Sizes{Rows: 10000, Longest: 5000, Dim: 8, Attention: heads, Backward: true}, runAttention},
 		{false, Sizes{Rows: 1, Longest: 1, Attention: heads, Context: 40000}, runCached},
 		{true, Sizes{Rows: 1, Longest: 1, Attention: window, Context: 40000}, runCached},
-		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runNormBackward},
-		{true, Sizes{Rows: 100000, Longest: 1, Dim: 64, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runEmbeddingBackward},
-		{true, Sizes{Rows: 3000, Longest: 1, Dim: 8, Biased: 16384, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}, Backward: true}, runBiasGradient},
-		{false, Sizes{Rows: 90, Longest: 1, Logits: 90, Vocab: 128256, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2}}, runCrossEntropy},
+		{false, Sizes{Rows: 3000, Longest: 1, Dim: 2048, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2},
+			Backward: true}, runNormBackward},
+		{true, Sizes{Rows: 100000, Longest: 1, Dim: 64, Attention: AttentionSpec{Heads: 1, KVHeads: 1, HeadDim: 2},
+			Backward: true}, runEmbeddingBackward},
+		{true, Sizes{Rows: 3000, Longest: 1, Dim: 8, Biased: 16384, Attention: AttentionSpec{Heads: 1, KVHeads: 1,
+			HeadDim: 2}, Backward: true}, runBiasGradient},
+		{false, Sizes{Rows: 90, Longest: 1, Logits: 90, Vocab: 128256, Attention: AttentionSpec{Heads: 1, KVHeads: 1,
+			HeadDim: 2}}, runCrossEntropy},
 	} {
 		for _, c.s.Type = range []tensor.DType{tensor.F32, tensor.BF16} {
-			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}}, room: new(Arena)}}
+			d := &Device{counts: map[string]int{}, gpu: &gpu{GPU: &cuda.GPU{Properties: cuda.Properties{SMs: 132}},
+				room: new(Arena)}}
 			d.gpu.launched = func(kernel, grid) {}
 			d.scratchArenas = []*Arena{{d: d, base: align, size: math.MaxInt}}
 			if c.fused {
@@ -128,7 +137,8 @@ func TestMaxNormPartials(t *testing.T) {
 		for rows := range 2000 {
 			n := cpu.NormPartials(rows, width)
 			if largest = max(largest, n); d.maxNormPartials(rows, width) < largest || n > cpu.MaxNormPartials {
-				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest, d.maxNormPartials(rows, width))
+				t.Fatalf("%d rows of %d are %d blocks, fewer rows %d, and %d are said to be the most", rows, width, n, largest,
+					d.maxNormPartials(rows, width))
 			}
 		}
 	}
@@ -151,7 +161,8 @@ func runQKNormBackward(d *Device, s Sizes, x func(t tensor.DType, shape ...int) 
 	m := s.Attention
 	full := func() tensor.Tensor { return x(s.Type, s.Rows, m.Width()) }
 	w := func(t tensor.DType) tensor.Tensor { return x(t, m.HeadDim) }
-	d.QKNormBackward(full(), w(tensor.F32), w(tensor.F32), full(), full(), w(s.Type), w(s.Type), x(tensor.F32, s.Rows, m.Heads+m.KVHeads), m.Heads, m.KVHeads)
+	d.QKNormBackward(full(), w(tensor.F32), w(tensor.F32), full(), full(), w(s.Type), w(s.Type),
+		x(tensor.F32, s.Rows, m.Heads+m.KVHeads), m.Heads, m.KVHeads)
 }
 
 func runSwiGLU(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
@@ -181,17 +192,20 @@ func runAttention(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tenso
 func runCached(d *Device, s Sizes, x func(t tensor.DType, shape ...int) tensor.Tensor) {
 	m := s.Attention
 	cache := func() tensor.Tensor { return x(s.Type, s.Context, m.KVHeads*m.HeadDim) }
-	d.AttentionCached(x(s.Type, s.Rows, m.Heads*m.HeadDim), x(s.Type, s.Rows, m.Width()), cache(), cache(), s.Context-s.Rows, m)
+	d.AttentionCached(x(s.Type, s.Rows, m.Heads*m.HeadDim), x(s.Type, s.Rows, m.Width()), cache(), cache(),
+		s.Context-s.Rows, m)
 }
 
-// TestScratchOfThreads wants every thread to have working memory of its own for attention: three have three times as much as one.
+// TestScratchOfThreads wants every thread to have working memory of its own for attention: three have three times as
+// much as one.
 func TestScratchOfThreads(t *testing.T) {
 	defer func() {
 		if err := cpu.SetThreads(1); err != nil {
 			t.Error(err)
 		}
 	}()
-	m := AttentionSpec{CuSeqlens: []int32{0, 200}, Heads: 4, KVHeads: 2, HeadDim: 32} // one chunk of keys: no sums of several
+	// one chunk of keys: no sums of several
+	m := AttentionSpec{CuSeqlens: []int32{0, 200}, Heads: 4, KVHeads: 2, HeadDim: 32}
 	a := m.sizes()
 	one := a
 	one.CuSeqlens, one.Ahead = []int32{0, 1}, 999 // eight chunks of keys

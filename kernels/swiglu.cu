@@ -13,7 +13,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK_DIM) swiglu(T *y, const T *ga
 	store(y, at, each([&](int i) { return gate[i] * sigmoid(gate[i]) * up[i]; }));
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK_DIM) swiglu_backward(T *dGateUp, const T *dy, const T *gateUp, int rows) {
+extern "C" __global__ void __launch_bounds__(BLOCK_DIM)
+	swiglu_backward(T *dGateUp, const T *dy, const T *gateUp, int rows) {
 	const long long at = thread(), row = at / VECTORS, from = at + row * VECTORS;
 	if (row >= rows) return;
 	const Vector gate = loadStreaming(gateUp, from), up = loadStreaming(gateUp, from + VECTORS), d = loadStreaming(dy, at);

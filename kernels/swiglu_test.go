@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestSwiGLURange has gates for which e⁻ˣ overflows or vanishes: the result is 0 or the gate itself, never NaN. The gradients
-// lie in the place of their inputs.
+// TestSwiGLURange has gates for which e⁻ˣ overflows or vanishes: the result is 0 or the gate itself, never NaN. The
+// gradients lie in the place of their inputs.
 func TestSwiGLURange(t *testing.T) {
 	gates := []float64{-3e38, -1e4, -104, -89, -88.5, -87, 0, 17, 88, 1e4, 3e38}
 	n := len(gates)

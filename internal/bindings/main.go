@@ -103,7 +103,8 @@ func bind(prototypes, functions *bytes.Buffer, source string) error {
 			params, last = append(params, param+" "+t.typ), t.typ
 			args = append(args, fmt.Sprintf(t.pass, param))
 		}
-		fmt.Fprintf(prototypes, "%s %s(%s);\n#cgo noescape %[2]s\n#cgo nocallback %[2]s\n", result, name, strings.Join(strings.Fields(m[4]), " "))
+		fmt.Fprintf(prototypes, "%s %s(%s);\n#cgo noescape %[2]s\n#cgo nocallback %[2]s\n", result, name,
+			strings.Join(strings.Fields(m[4]), " "))
 		call := fmt.Sprintf("C.%s(%s)", name, strings.Join(args, ", "))
 		if goResult != "" {
 			call = fmt.Sprintf("return %s(%s)", goResult, call)

@@ -104,8 +104,10 @@ func AttentionCase(t tensor.DType, m kernels.AttentionSpec, spread float64) *Cas
 	offsets.Fill = func(_ *rand.Rand, i int) float64 { return float64(m.CuSeqlens[i]) }
 	c := &Case{
 		Op: "attention", Type: t,
-		Name: fmt.Sprintf("%v heads %d/%d x%d window %d spread %g", m.CuSeqlens, m.Heads, m.KVHeads, m.HeadDim, m.Window, spread),
-		In:   []Operand{qkv, offsets}, Out: []Operand{act("y", t, rows, m.Heads*m.HeadDim), plain("lse", tensor.F32, m.Heads, rows)},
+		Name: fmt.Sprintf("%v heads %d/%d x%d window %d spread %g", m.CuSeqlens, m.Heads, m.KVHeads, m.HeadDim, m.Window,
+			spread),
+		In: []Operand{qkv, offsets}, Out: []Operand{act("y", t, rows, m.Heads*m.HeadDim), plain("lse", tensor.F32, m.Heads,
+			rows)},
 		Forward: func(d *kernels.Device, x Tensors) { d.Attention(x["y"], x["lse"], x["qkv"], at(m, x)) },
 		Backward: func(d *kernels.Device, x Tensors) {
 			d.AttentionBackward(x["dqkv"], x["dy"], x["y"], x["lse"], x["qkv"], at(m, x))

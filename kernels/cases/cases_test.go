@@ -138,7 +138,8 @@ func TestCheck(t *testing.T) {
 			then(&c.Forward, func(_ *kernels.Device, x Tensors) { x["y"].F32()[14] = float32(math.NaN()) })
 			c.Tolerance = math.Inf(1)
 		}, "y[14] is NaN", ""},
-		{"an output that is not written", func(c *Case) { c.Forward = func(*kernels.Device, Tensors) {} }, "y is off by +Inf", ""},
+		{"an output that is not written", func(c *Case) { c.Forward = func(*kernels.Device, Tensors) {} }, "y is off by +Inf",
+			""},
 		{"a gradient", func(c *Case) {
 			then(&c.Backward, func(_ *kernels.Device, x Tensors) { x["dx"].F32()[0] += 1 })
 		}, "", "dx is off by "},
@@ -233,7 +234,8 @@ func TestCheckSamples(t *testing.T) {
 	}
 	right := c.Backward
 	c.Backward = func(d *kernels.Device, x Tensors) { right(d, x); x["dx"].F32()[rest] = float32(math.NaN()) }
-	if r, err := c.Check(d, false); err != nil || len(r.Backward.Faults) != 1 || !strings.HasSuffix(r.Backward.Faults[0], "was not written") {
+	if r, err := c.Check(d, false); err != nil || len(r.Backward.Faults) != 1 ||
+		!strings.HasSuffix(r.Backward.Faults[0], "was not written") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
@@ -278,7 +280,8 @@ func TestNoKernel(t *testing.T) {
 		t.Errorf("timed %v, %v, %v", forward, backward, err)
 	}
 	c.Backward = c.Forward
-	if r, err = c.Check(d, false); err != nil || r.Backward.Ran || r.Backward.NoKernel != "Double" || len(r.Backward.Faults) > 0 {
+	if r, err = c.Check(d, false); err != nil || r.Backward.Ran || r.Backward.NoKernel != "Double" ||
+		len(r.Backward.Faults) > 0 {
 		t.Errorf("backward %+v, %v", r.Backward, err)
 	}
 }

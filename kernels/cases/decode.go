@@ -88,13 +88,15 @@ func attentionNextCase(t tensor.DType, position, reach int, m kernels.AttentionS
 	if t == tensor.BF16 {
 		tolerance *= 2 // queries and keys are rounded once more after the rotation
 	}
-	at := Operand{Name: "position", Type: tensor.I32, Shape: []int{1}, Fill: func(*rand.Rand, int) float64 { return float64(position) }}
+	at := Operand{Name: "position", Type: tensor.I32, Shape: []int{1},
+		Fill: func(*rand.Rand, int) float64 { return float64(position) }}
 	parts := Operand{Name: "parts", Type: tensor.F32, Shape: m.NextParts(reach)}
 	return &Case{
 		Op: "decode", Type: t,
-		Name: fmt.Sprintf("attention at %d of %d heads %d/%d x%d window %d", position, reach, m.Heads, m.KVHeads, m.HeadDim, m.Window),
-		In:   []Operand{plain("qkv", t, 1, m.Width()), k, v, at, table("cos", math.Cos), table("sin", math.Sin), parts},
-		Out:  []Operand{plain("y", t, 1, m.Heads*m.HeadDim), k, v},
+		Name: fmt.Sprintf("attention at %d of %d heads %d/%d x%d window %d", position, reach, m.Heads, m.KVHeads, m.HeadDim,
+			m.Window),
+		In:  []Operand{plain("qkv", t, 1, m.Width()), k, v, at, table("cos", math.Cos), table("sin", math.Sin), parts},
+		Out: []Operand{plain("y", t, 1, m.Heads*m.HeadDim), k, v},
 		Forward: func(d *kernels.Device, x Tensors) {
 			d.AttentionNext(x["y"], x["qkv"], x["k"], x["v"], x["position"], x["cos"], x["sin"], x["parts"], m)
 		},
@@ -141,12 +143,14 @@ func decodeCases() (cases []*Case) {
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 4, KVHeads: 2, HeadDim: 16}),
 				attentionNextCase(t, at[0], at[1], kernels.AttentionSpec{Heads: 3, KVHeads: 1, HeadDim: 10, Window: 130}))
 		}
-		cases = append(cases, attentionNextCase(t, 140, 150, kernels.AttentionSpec{Heads: 10, KVHeads: 1, HeadDim: 64})) // two thread blocks have the token's key
+		// two thread blocks have the token's key
+		cases = append(cases, attentionNextCase(t, 140, 150, kernels.AttentionSpec{Heads: 10, KVHeads: 1, HeadDim: 64}))
 	}
 	inf := math.Inf(1)
 	return append(cases,
 		chooseNextCase(1, nil, 0), chooseNextCase(5000, map[int]float64{4099: 3, 1030: 3, 1029: 2}, 1030),
 		chooseNextCase(2000, map[int]float64{1999: -0.5}, 1999), chooseNextCase(40, map[int]float64{1: math.NaN(), 2: 1}, -1),
 		chooseNextCase(3000, map[int]float64{2999: inf, 2: 1}, -1), chooseNextCase(40, map[int]float64{3: -inf, 20: 0}, 20),
-		chooseNextCase(2, map[int]float64{0: -inf, 1: -inf}, -1), chooseNextCase(1100, map[int]float64{0: math.NaN(), 1024: 3}, -1))
+		chooseNextCase(2, map[int]float64{0: -inf, 1: -inf}, -1),
+		chooseNextCase(1100, map[int]float64{0: math.NaN(), 1024: 3}, -1))
 }

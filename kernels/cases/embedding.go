@@ -13,7 +13,8 @@ func embeddingCase(t tensor.DType, rows, vocab, dim, ids int) *Case {
 		Op: "embedding", Type: t, Name: label(rows, vocab, dim),
 		In: []Operand{
 			par("table", t, vocab, dim),
-			{Name: "ids", Type: tensor.I32, Shape: []int{rows}, Fill: func(r *rand.Rand, _ int) float64 { return float64(r.IntN(ids)) }},
+			{Name: "ids", Type: tensor.I32, Shape: []int{rows},
+				Fill: func(r *rand.Rand, _ int) float64 { return float64(r.IntN(ids)) }},
 		},
 		Out:      []Operand{act("y", t, rows, dim)},
 		Forward:  func(d *kernels.Device, x Tensors) { d.Embedding(x["y"], x["table"], x["ids"]) },

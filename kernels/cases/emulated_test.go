@@ -18,8 +18,8 @@ func TestEmulated(t *testing.T) {
 	}
 }
 
-// TestEmulatedBLAS runs what multiplies matrices by calls of cuBLASLt, attention's batches of them in sequences of a length that it takes
-// and of one that it does not.
+// TestEmulatedBLAS runs what multiplies matrices by calls of cuBLASLt, attention's batches of them in sequences of a
+// length that it takes and of one that it does not.
 func TestEmulatedBLAS(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 32, 32, 80, 101}, Heads: 6, KVHeads: 2, HeadDim: 16}
 	checkAll(t, emulated(t, kernels.Options{}), append(Of("linear"), AttentionCase(tensor.BF16, m, 1)))

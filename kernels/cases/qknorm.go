@@ -56,7 +56,8 @@ func qkNormCases() (cases []*Case) {
 		for _, s := range [][4]int{{1, 1, 1, 2}, {3, 4, 2, 16}, {2, 3, 3, 24}, {150, 6, 2, 8}, {2, 5, 1, 128}} {
 			cases = append(cases, qkNormCase(t, s[0], s[1], s[2], s[3]))
 		}
-		cases = append(cases, qkNormCase(t, 150, 6, 2, 8, "wq"), qkNormCase(t, 3, 4, 2, 16, "wk"), qkNormCase(t, 3, 4, 2, 16, "wq", "wk"))
+		cases = append(cases, qkNormCase(t, 150, 6, 2, 8, "wq"), qkNormCase(t, 3, 4, 2, 16, "wk"),
+			qkNormCase(t, 3, 4, 2, 16, "wq", "wk"))
 	}
 	return cases
 }

@@ -12,7 +12,8 @@ func rowsCase(t tensor.DType, rows, dim int, index []int) *Case {
 		Op: "rows", Type: t, Name: label(len(index), rows, dim),
 		In: []Operand{
 			act("x", t, rows, dim),
-			{Name: "index", Type: tensor.I32, Shape: []int{len(index)}, Fill: func(_ *rand.Rand, i int) float64 { return float64(index[i]) }},
+			{Name: "index", Type: tensor.I32, Shape: []int{len(index)},
+				Fill: func(_ *rand.Rand, i int) float64 { return float64(index[i]) }},
 		},
 		Out:      []Operand{act("y", t, len(index), dim)},
 		Forward:  func(d *kernels.Device, x Tensors) { d.GatherRows(x["y"], x["x"], x["index"]) },

@@ -68,8 +68,8 @@ static inline void lane_rows(const void **rows, const cpu_attention *a, const ma
 	for (int i = 0; i < b->groups * GROUP; i++) rows[i] = i < b->lanes ? lane_row(a, m, b, i) : NULL;
 }
 
-static inline void key_rows(const void **rows, const cpu_attention *a, const matrix *m, const struct block *b, int64_t key,
-                            int64_t live, int n) {
+static inline void key_rows(const void **rows, const cpu_attention *a, const matrix *m, const struct block *b,
+	int64_t key, int64_t live, int n) {
 	const char *at = row_of(a, m, b->row + key, b->kv_head);
 	int64_t step = m->stride * size_of(m->type);
 	for (int i = 0; i < n; i++, at += step) rows[i] = i < live ? at : NULL;
@@ -141,7 +141,8 @@ static void (*const finish_forward[CPU_LEVELS])(const cpu_attention *, const str
 	AT_EACH_LEVEL(finish_forward);
 static void (*const attend_back[CPU_LEVELS])(const cpu_attention *, struct backward *, int64_t, int64_t, int, int64_t,
                                              int64_t, float *) = AT_EACH_LEVEL(attend_back);
-static void (*const sum_row[CPU_LEVELS])(const cpu_attention *, void *, float *, int64_t, int64_t) = AT_EACH_LEVEL(sum_row);
+static void (*const sum_row[CPU_LEVELS])(const cpu_attention *, void *, float *, int64_t, int64_t) = AT_EACH_LEVEL(
+	sum_row);
 
 struct job {
 	const cpu_attention *a;
@@ -194,7 +195,9 @@ static inline int64_t chunk_of(int64_t len) {
 static inline int64_t chunks_of(int64_t len) { return (len + chunk_of(len) - 1) / chunk_of(len); }
 
 // slab_of returns the number of floats of one chunk's contribution to the gradients of a sequence's queries.
-static inline int64_t slab_of(const cpu_attention *a, int64_t len) { return len * a->heads * round_up(a->head_dim, GROUP); }
+static inline int64_t slab_of(const cpu_attention *a, int64_t len) {
+	return len * a->heads * round_up(a->head_dim, GROUP);
+}
 
 static inline int64_t slabs_of(const cpu_attention *a, int64_t len) {
 	return chunks_of(len) > 1 ? chunks_of(len) * slab_of(a, len) : 0;
@@ -268,7 +271,8 @@ int64_t cpu_attention_backward_scratch(const cpu_attention *a, const int32_t *se
 
 void cpu_attention_backward(const cpu_attention *a, const int32_t *seqs) {
 	struct backward f;
-	struct job j = {.a = a, .seqs = seqs, .scratch = (char *)a->scratch, .scratch_each = carve_backward(&f, a, seqs, NULL)};
+	struct job j = {
+		.a = a, .seqs = seqs, .scratch = (char *)a->scratch, .scratch_each = carve_backward(&f, a, seqs, NULL)};
 	j.slabs = j.scratch + cpu_threads() * j.scratch_each;
 	int64_t chunks = 0, several = 0;
 	for (int s = 0; s < a->n_seqs; s++) {

@@ -7,7 +7,8 @@
 // gradient_group turns a group's scores into weights, and the weights' gradients into those of the scores: p = exp(s -
 // lse) and ds = p·(dp - delta). Exponents of weights are at most 0, apart from rounding. For huge scores rounding can
 // make them some hundred, so exponents are limited to keep gradients finite.
-INLINE void gradient_group(int pair, dtype type, const struct block *b, struct backward *f, const struct view *w, int g, float scale) {
+INLINE void gradient_group(
+	int pair, dtype type, const struct block *b, struct backward *f, const struct view *w, int g, float scale) {
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {
 		vecint position;
 		memcpy(&position, b->position + lane, sizeof position);
@@ -36,8 +37,8 @@ INLINE void gradient_group(int pair, dtype type, const struct block *b, struct b
 }
 
 // backward_block adds to dk and dv of a chunk, the keys lo to hi, and computes dq of a query block.
-INLINE void backward_block(int pair, dtype type, const cpu_attention *a, const struct block *b, struct backward *f, int64_t lo,
-                           int64_t hi) {
+INLINE void backward_block(
+	int pair, dtype type, const cpu_attention *a, const struct block *b, struct backward *f, int64_t lo, int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
 	const int64_t vectors = round_up(dim, VLEN) / VLEN, step = pair ? 2 : 1;
 	const float scale = (float)(1.4426950408889634 / sqrt((double)dim));
@@ -69,7 +70,8 @@ INLINE void backward_block(int pair, dtype type, const cpu_attention *a, const s
 			if (g0 >= g1) continue;
 			int64_t at = t * TILE * LANES / step + g0 * GROUP / step, depth = (g1 - g0) * GROUP / step;
 			int64_t from = g0 * GROUP / step * padded, to = (key - lo + t * TILE) * padded;
-			product(pair, f->dv + to, padded, weights + at, LANES / step, 0, f->dys_depth + from, padded, TILE, vectors, depth, 0);
+			product(pair, f->dv + to, padded, weights + at, LANES / step, 0, f->dys_depth + from, padded, TILE, vectors,
+				depth, 0);
 			product(pair, f->dk + to, padded, dweights + at, LANES / step, 0, f->queries_depth + from, padded, TILE, vectors,
 			        depth, 0);
 		}

@@ -27,10 +27,10 @@ INLINE vec dot_step(int pair, vec c, vec a, vec b) {
 	return c + a * b;
 }
 
-// tile computes R rows of J vectors of c (+)= a·b in registers. a is [R][depth] words, lda from row to row, or by depth,
-// [depth][R]; b is [depth][J vectors].
-INLINE void tile(int pair, int R, int J, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth, const float *b,
-                 int64_t ldb, int64_t depth, int fresh) {
+// tile computes R rows of J vectors of c (+)= a·b in registers. a is [R][depth] words, lda from row to row, or by
+// depth, [depth][R]; b is [depth][J vectors].
+INLINE void tile(int pair, int R, int J, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth,
+	const float *b, int64_t ldb, int64_t depth, int fresh) {
 	vec acc[8][4];
 	for (int r = 0; r < R; r++)
 		for (int j = 0; j < J; j++) acc[r][j] = fresh ? vzero() : vload(c + r * ldc + j * VLEN);
@@ -48,8 +48,8 @@ INLINE void tile(int pair, int R, int J, float *c, int64_t ldc, const float *a, 
 
 // product_of computes c (+)= a·b for a multiple of 8 rows by a number of vectors. Tiles keep 8 to 24 sums in registers,
 // enough to hide the latency of additions.
-INLINE void product_of(int pair, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth, const float *b, int64_t ldb,
-                       int64_t rows, int64_t vectors, int64_t depth, int fresh) {
+INLINE void product_of(int pair, float *c, int64_t ldc, const float *a, int64_t lda, int by_depth, const float *b,
+	int64_t ldb, int64_t rows, int64_t vectors, int64_t depth, int fresh) {
 #define TILES(R, J)                                                                                            \
 	for (int64_t i = 0; i < rows; i += R)                                                                      \
 		tile(pair, R, J, c + i * ldc, ldc, a + (by_depth ? i : i * lda), lda, by_depth, b, ldb, depth, fresh); \

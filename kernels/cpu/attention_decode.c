@@ -19,8 +19,10 @@ struct part {
 
 static void (*const decode_chunk[CPU_LEVELS])(const cpu_attention *, const struct part *, float *, int64_t, int64_t) =
 	AT_EACH_LEVEL(decode_chunk);
-static void (*const add_part[CPU_LEVELS])(const struct part *, const struct part *, int64_t, int64_t) = AT_EACH_LEVEL(add_part);
-static void (*const finish_head[CPU_LEVELS])(const cpu_attention *, const struct part *, int64_t) = AT_EACH_LEVEL(finish_head);
+static void (*const add_part[CPU_LEVELS])(const struct part *, const struct part *, int64_t, int64_t) = AT_EACH_LEVEL(
+	add_part);
+static void (*const finish_head[CPU_LEVELS])(const cpu_attention *, const struct part *, int64_t) = AT_EACH_LEVEL(
+	finish_head);
 
 static inline int64_t first_key(const cpu_attention *a) {
 	return a->window > 0 && a->ahead >= a->window ? a->ahead - a->window + 1 : 0;
@@ -41,7 +43,9 @@ static void carve(struct part *p, const cpu_attention *a, int64_t chunk) {
 }
 
 // The scores of each thread come after the parts.
-static inline int64_t scores_of(const cpu_attention *a) { return round_up((a->heads * CHUNK + GROUP) * (int64_t)sizeof(float), 64); }
+static inline int64_t scores_of(const cpu_attention *a) {
+	return round_up((a->heads * CHUNK + GROUP) * (int64_t)sizeof(float), 64);
+}
 
 static void decode_task(void *arg, int64_t lo, int64_t hi) {
 	const cpu_attention *a = arg;

@@ -25,7 +25,8 @@ INLINE vec sum_each(vec *x) {
 #if VLEN == 16
 	__m512 y[16];
 	for (int i = 0; i < 16; i++) y[i] = (__m512)x[i];
-	for (int i = 0; i < 8; i++) y[i] = _mm512_unpacklo_ps(y[2 * i], y[2 * i + 1]) + _mm512_unpackhi_ps(y[2 * i], y[2 * i + 1]);
+	for (int i = 0; i < 8; i++)
+		y[i] = _mm512_unpacklo_ps(y[2 * i], y[2 * i + 1]) + _mm512_unpackhi_ps(y[2 * i], y[2 * i + 1]);
 	for (int i = 0; i < 4; i++) {
 		__m512d a = _mm512_castps_pd(y[2 * i]), b = _mm512_castps_pd(y[2 * i + 1]);
 		y[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b)) + _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
@@ -44,7 +45,8 @@ INLINE vec sum_each(vec *x) {
 
 // group_scores computes the scores of R heads, whose queries are at q, for the VLEN / R keys at k, which are step bytes
 // apart.
-INLINE void group_scores(int R, int pair, dtype type, float *scores, const char *q, int64_t dim, const char *k, int64_t step) {
+INLINE void group_scores(
+	int R, int pair, dtype type, float *scores, const char *q, int64_t dim, const char *k, int64_t step) {
 	const int64_t keys = VLEN / R, size = size_of(type), words = pair ? dim / 2 : dim;
 	vec sums[VLEN], x[4];
 	for (int i = 0; i < VLEN; i++) sums[i] = vzero();
@@ -85,8 +87,8 @@ INLINE void chunk_scores(int pair, dtype type, const cpu_attention *a, float *sc
 }
 
 // sum_values adds the values of n rows at v to the sums of R heads: J vectors of them, or left elements of one vector.
-INLINE void sum_values(int R, int J, dtype type, float *out, int64_t ldo, const float *weights, const char *v, int64_t step,
-                       int64_t left, int64_t n) {
+INLINE void sum_values(int R, int J, dtype type, float *out, int64_t ldo, const float *weights, const char *v,
+	int64_t step, int64_t left, int64_t n) {
 	vec acc[4][4];
 	for (int r = 0; r < R; r++)
 		for (int j = 0; j < J; j++) acc[r][j] = vload(out + r * ldo + j * VLEN);
@@ -126,7 +128,8 @@ INLINE void chunk_values(dtype type, const cpu_attention *a, float *out, const f
 		}
 }
 
-static void AT_LEVEL(decode_chunk)(const cpu_attention *a, const struct part *p, float *scores, int64_t lo, int64_t hi) {
+static void AT_LEVEL(decode_chunk)(
+	const cpu_attention *a, const struct part *p, float *scores, int64_t lo, int64_t hi) {
 	if (a->q.type == BF16) chunk_scores(BF16_DOT, BF16, a, scores, lo, hi);
 	else chunk_scores(0, F32, a, scores, lo, hi);
 	const float scale = (float)(1 / sqrt((double)a->head_dim));

@@ -12,7 +12,8 @@ INLINE vec exp2_for(dtype type, vec x) { return type == BF16 ? vexp2_rough(x) : 
 // pair_up interleaves the lanes of a and b, in bfloat16.
 INLINE vec pair_up(vec a, vec b) {
 #if BF16_DOT
-	const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+	const __m512i order = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+		21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
 	return (vec)_mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh((__m512)b, (__m512)a));
 #else
 	return a;
@@ -20,8 +21,8 @@ INLINE vec pair_up(vec a, vec b) {
 }
 
 // score_tiles computes out [KEYS][LANES] = keys · queries for the tiles and groups that see each other.
-INLINE void score_tiles(int pair, float *out, const float *keys, int64_t ldk, const float *queries, const struct view *w,
-                   int64_t depth) {
+INLINE void score_tiles(
+	int pair, float *out, const float *keys, int64_t ldk, const float *queries, const struct view *w, int64_t depth) {
 	for (int t = w->begin; t < w->end; t++) {
 		int g0, g1;
 		groups_of(w, t, &g0, &g1);
@@ -39,7 +40,8 @@ INLINE vecint seen(vecint position, int key, int window) {
 
 // softmax_group turns a group's scores into exponentials relative to the largest score so far, and reports the factors
 // by which the sums so far must be multiplied.
-INLINE int softmax_group(int pair, dtype type, const struct block *b, struct forward *f, const struct view *w, int g, float scale) {
+INLINE int softmax_group(
+	int pair, dtype type, const struct block *b, struct forward *f, const struct view *w, int g, float scale) {
 	int changed = 0;
 	for (int lane = g * GROUP; lane < (g + 1) * GROUP; lane += VLEN) {
 		float *s = f->scores + lane;
@@ -88,8 +90,8 @@ INLINE int softmax_group(int pair, dtype type, const struct block *b, struct for
 
 // forward_keys adds the keys lo to hi to a query block that b describes: f->out [LANES][dim] are the sums of the values
 // so far, f->sum those of the exponentials, and f->top the largest scores.
-INLINE void forward_keys(int pair, dtype type, const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo,
-                         int64_t hi) {
+INLINE void forward_keys(
+	int pair, dtype type, const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
 	const int64_t dim = f->dim, padded = round_up(dim, GROUP), words = pair ? dim / 2 : dim, ldk = round_up(words, GROUP);
 	const float scale = (float)(1.4426950408889634 / sqrt((double)dim));
 	const void *rows[LANES];
@@ -124,7 +126,8 @@ INLINE void forward_keys(int pair, dtype type, const cpu_attention *a, const str
 
 // Each is compiled for the three kinds of operands: floats, bfloat16 converted to floats, and bfloat16 with bfloat16
 // dot products.
-static void AT_LEVEL(attend_keys)(const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
+static void AT_LEVEL(attend_keys)(
+	const cpu_attention *a, const struct block *b, struct forward *f, int64_t lo, int64_t hi) {
 	if (a->q.type == F32) forward_keys(0, F32, a, b, f, lo, hi);
 	else forward_keys(BF16_DOT, BF16, a, b, f, lo, hi);
 }

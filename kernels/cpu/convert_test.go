@@ -9,8 +9,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestRoundToBF16 rounds every float32 about the corners of BF16, and of each NaN some, in whole vectors and in parts of one: to
-// nearest, ties to even, a NaN to a NaN.
+// TestRoundToBF16 rounds every float32 about the corners of BF16, and of each NaN some, in whole vectors and in parts
+// of one: to nearest, ties to even, a NaN to a NaN.
 func TestRoundToBF16(t *testing.T) {
 	var x []float32
 	for high := range uint32(1 << 16) {
@@ -40,8 +40,9 @@ func TestRoundToBF16(t *testing.T) {
 // address is where a slice begins.
 func address[T any](x []T) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(x))) }
 
-// TestExp compares the exponential, which a gradient of log-softmax gives as it is, with that in float64: in float32 it is off by
-// 2 ulp at most, also where it underflows gradually; what becomes BF16, by 4e-6. Lengths are not those of vectors.
+// TestExp compares the exponential, which a gradient of log-softmax gives as it is, with that in float64: in float32 it
+// is off by 2 ulp at most, also where it underflows gradually; what becomes BF16, by 4e-6. Lengths are not those of
+// vectors.
 func TestExp(t *testing.T) {
 	var x []float32
 	for i := float32(-110); i < 88.7; i += 0x1p-10 {
@@ -72,7 +73,8 @@ func TestExp(t *testing.T) {
 				t.Fatalf("e^%v is %v, want %v, %.2g ulp", x, single[i], want, off/ulp)
 			}
 			// What is subnormal may become 0.
-			if off := math.Abs(float64(tensor.BF16ToF32(half[i])) - want); !(off <= (0x1p-8+4e-6)*want || want < 0x1p-126 && off <= 0x1p-126) {
+			if off := math.Abs(float64(tensor.BF16ToF32(half[i])) - want); !(off <= (0x1p-8+4e-6)*want || want < 0x1p-126 &&
+				off <= 0x1p-126) {
 				t.Fatalf("e^%v is %v in BF16, want %v", x, tensor.BF16ToF32(half[i]), want)
 			}
 		}

@@ -30,7 +30,8 @@ import (
 
 func c(m tensor.Matrix) C.matrix {
 	return C.matrix{
-		at: C.uintptr_t(m.Addr), rows: C.int64_t(m.Rows), cols: C.int64_t(m.Cols), stride: C.int64_t(m.Stride), _type: C.dtype(m.DType),
+		at: C.uintptr_t(m.Addr), rows: C.int64_t(m.Rows), cols: C.int64_t(m.Cols), stride: C.int64_t(m.Stride),
+		_type: C.dtype(m.DType),
 	}
 }
 

@@ -17,7 +17,8 @@
 #include "pool.h"
 
 enum {
-	TILE_ROWS = 312,       // maximum: twice as many packed rows fit into an L2 cache of 1 MiB together with everything else
+	// maximum: twice as many packed rows fit into an L2 cache of 1 MiB together with everything else
+	TILE_ROWS = 312,
 	TILE_COLUMNS = 2048,   // maximum: enough to make packing A a small part of the work
 	PARTIAL_COLUMNS = 512, // maximum, if partial sums of earlier k-blocks are kept
 	PARTIAL_STRIDE = PARTIAL_COLUMNS + 16,
@@ -160,7 +161,8 @@ static gemm_target target(const plan *p, workspace *w, step s, int64_t column, i
 	int64_t m = s.tile % p->down * p->rows, n = s.tile / p->down * p->columns + column;
 	int last = s.block == p->blocks - 1;
 	float *partial = g->c_type == BF16 && p->blocks > 1 ? w->partial + column : NULL;
-	if (partial && !last) return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0};
+	if (partial && !last)
+		return (gemm_target){.c = (char *)partial, .stride = 4 * PARTIAL_STRIDE, .type = F32, .add = s.block > 0};
 	gemm_target to = {
 		.c = (char *)g->c + (m * g->ldc + n) * p->c_size, .stride = g->ldc * p->c_size,
 		.type = g->c_type, .add = g->accumulate || (!partial && s.block > 0),
@@ -196,7 +198,8 @@ static void run(plan *p) {
 		step next = now.block + 1 < p->blocks ? (step){now.tile, now.block + 1} : claim(p);
 		int more = next.tile < p->tiles;
 		gemm_walk walks[GEMM_WALKS];
-		feed next_a = begin(p, more ? a_source(p, next) : (gemm_source){0}, w->a[!in_a], 0, kernels * parts(columns, l->columns), &walks[0]);
+		feed next_a = begin(p, more ? a_source(p, next) : (gemm_source){0}, w->a[!in_a], 0,
+			kernels * parts(columns, l->columns), &walks[0]);
 		for (int64_t column = 0; column < columns; column += l->columns) {
 			int64_t width = min(l->columns, columns - column);
 			gemm_source b = {0};
@@ -284,7 +287,8 @@ static void sum_columns(void *arg, int64_t lo, int64_t hi) {
 	float sums[SUMS] __attribute__((aligned(64))) = {0};
 	l->sum_columns(sums, (const char *)j->x.at + lo * size, j->x.stride * size, j->x.type, j->x.rows, hi - lo);
 	gemm_target to = {.c = (char *)j->sums.at + lo * sum_size, .type = j->sums.type, .add = 1};
-	for (int64_t i = 0; i < hi - lo; i += l->columns, to.c += l->columns * sum_size) l->store(sums + i, to, 1, min(l->columns, hi - lo - i));
+	for (int64_t i = 0; i < hi - lo; i += l->columns, to.c += l->columns * sum_size)
+		l->store(sums + i, to, 1, min(l->columns, hi - lo - i));
 }
 
 void cpu_column_sums(tensor sums, matrix x) {

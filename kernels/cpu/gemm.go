@@ -81,7 +81,8 @@ func Gemm(p Product) {
 	if p.TransB {
 		bRows, bCols = bCols, bRows
 	}
-	if m < 0 || n < 0 || rows != m || bRows != k || bCols != n || p.A.DType != p.B.DType || !valid(p.A) || !valid(p.B) || !valid(p.C) {
+	if m < 0 || n < 0 || rows != m || bRows != k || bCols != n || p.A.DType != p.B.DType || !valid(p.A) || !valid(p.B) ||
+		!valid(p.C) {
 		panic(fmt.Sprintf("cpu.Gemm: %+v", p))
 	}
 	args := C.cpu_gemm_args{

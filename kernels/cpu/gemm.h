@@ -43,7 +43,8 @@ typedef uint32_t gemm_unit;
 enum {
 	GEMM_DEPTH = 256,              // units along k that are packed at a time
 	GEMM_GROUP = 16,               // they are padded with zeros to a multiple of this
-	GEMM_STRIDE = GEMM_DEPTH + 16, // units between rows of packed A; a power of two would put all rows in one set of the L1 cache
+	// units between rows of packed A; a power of two would put all rows in one set of the L1 cache
+	GEMM_STRIDE = GEMM_DEPTH + 16,
 	GEMM_COLUMNS = 32,             // maximum columns of a panel of packed B
 	GEMM_FEW = 8,                  // packing B is not worthwhile for this many rows or fewer
 };

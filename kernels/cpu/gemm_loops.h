@@ -184,12 +184,14 @@ static void AT_LEVEL(few)(const cpu_gemm_args *g, int64_t lo, int64_t hi) {
 	}
 }
 
-static void AT_LEVEL(sum_columns)(float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns) {
+static void AT_LEVEL(sum_columns)(
+	float *sums, const char *matrix, int64_t stride, dtype type, int64_t rows, int64_t columns) {
 	for (int64_t i = 0; i < rows; i++, matrix += stride) {
 		const uint16_t *h = (const uint16_t *)matrix;
 		const float *f = (const float *)matrix;
 		int64_t j = 0;
-		for (; j + VLEN <= columns; j += VLEN) vstore(sums + j, vload(sums + j) + (type == BF16 ? vload_bf16(h + j) : vload(f + j)));
+		for (; j + VLEN <= columns; j += VLEN)
+			vstore(sums + j, vload(sums + j) + (type == BF16 ? vload_bf16(h + j) : vload(f + j)));
 		for (; j < columns; j++) sums[j] += type == BF16 ? bf16_to_f32(h[j]) : f[j];
 	}
 }

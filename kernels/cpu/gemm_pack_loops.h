@@ -53,7 +53,8 @@ INLINE void transpose(vecuns r[VLEN]) {
 #define even(a, b) SHUFFLE((veclong)(a), (veclong)(b), 0, 1, 4, 5, 8, 9, 12, 13)
 #define odd(a, b) SHUFFLE((veclong)(a), (veclong)(b), 2, 3, 6, 7, 10, 11, 14, 15)
 	UNROLL for (int i = 0; i < 4; i++) {
-		veclong a = even(r[i], r[i + 4]), b = odd(r[i], r[i + 4]), c = even(r[i + 8], r[i + 12]), d = odd(r[i + 8], r[i + 12]);
+		veclong a = even(r[i], r[i + 4]), b = odd(r[i], r[i + 4]), c = even(r[i + 8], r[i + 12]),
+				d = odd(r[i + 8], r[i + 12]);
 		r[i] = (vecuns)even(a, c), r[i + 4] = (vecuns)even(b, d), r[i + 8] = (vecuns)odd(a, c), r[i + 12] = (vecuns)odd(b, d);
 	}
 #undef even
@@ -137,9 +138,10 @@ INLINE void zip_block(gemm_unit *dst, int64_t dst_stride, const char *at, int64_
 	UNROLL for (int i = 0; i < VLEN; i++) {
 		vs16 a, b;
 		memcpy(&a, at + 2 * i * stride, sizeof a), memcpy(&b, at + (2 * i + 1) * stride, sizeof b);
-		r[i] = (vecuns)(high ? SHUFFLE(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47, 20, 52, 21, 53, 22, 54,
-			23, 55, 28, 60, 29, 61, 30, 62, 31, 63) : SHUFFLE(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43,
-			16, 48, 17, 49, 18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59));
+		r[i] = (vecuns)(high ? SHUFFLE(a, b, 4, 36, 5, 37, 6, 38, 7, 39, 12, 44, 13, 45, 14, 46, 15, 47, 20, 52, 21, 53,
+								   22, 54, 23, 55, 28, 60, 29, 61, 30, 62, 31, 63)
+							 : SHUFFLE(a, b, 0, 32, 1, 33, 2, 34, 3, 35, 8, 40, 9, 41, 10, 42, 11, 43, 16, 48, 17, 49,
+								   18, 50, 19, 51, 24, 56, 25, 57, 26, 58, 27, 59));
 	}
 	transpose(r);
 	UNROLL for (int i = 0; i < VLEN; i++) *(vecuns *)(dst + (i / 4 * 8 + i % 4 + 4 * high) * dst_stride) = r[i];
@@ -184,6 +186,10 @@ INLINE void pack(gemm_unit *dst, int64_t dst_stride, int stay, gemm_source src, 
 	else pack_turned(dst, dst_stride, src.at, src.stride, n, bytes, 0);
 }
 
-static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype type) { pack(dst, GEMM_STRIDE, src.along_k, src, type); }
+static void AT_LEVEL(pack_a)(gemm_unit *dst, gemm_source src, dtype type) {
+	pack(dst, GEMM_STRIDE, src.along_k, src, type);
+}
 
-static void AT_LEVEL(pack_b)(gemm_unit *dst, gemm_source src, dtype type) { pack(dst, 2 * VLEN, !src.along_k, src, type); }
+static void AT_LEVEL(pack_b)(gemm_unit *dst, gemm_source src, dtype type) {
+	pack(dst, 2 * VLEN, !src.along_k, src, type);
+}

@@ -59,8 +59,8 @@ func (f fence) free(t testing.TB) {
 	}
 }
 
-// A grid is a matrix of a test: rows stride elements apart, with NaN between them, so that a sum that reads what does not
-// belong to the matrix shows it.
+// A grid is a matrix of a test: rows stride elements apart, with NaN between them, so that a sum that reads what does
+// not belong to the matrix shows it.
 type grid struct {
 	fence
 	bf16                  bool
@@ -176,9 +176,9 @@ func (c gemmCase) grids(t testing.TB) (p cpu.Product, all []*grid) {
 	return p, all
 }
 
-// run computes a case and compares it with the sums in float64. A sum of k float32 products, in any order, is off by at most
-// k·2⁻²⁴ times the sum of their sizes (Higham 2002, 4.4); dot products of pairs round twice a step; bias and C are two terms
-// more. A result in bfloat16 is rounded by another 2⁻⁸.
+// run computes a case and compares it with the sums in float64. A sum of k float32 products, in any order, is off by at
+// most k·2⁻²⁴ times the sum of their sizes (Higham 2002, 4.4); dot products of pairs round twice a step; bias and C are
+// two terms more. A result in bfloat16 is rounded by another 2⁻⁸.
 func (c gemmCase) run(t *testing.T) {
 	t.Helper()
 	p, g := c.grids(t)
@@ -373,7 +373,8 @@ func TestGemmNotFinite(t *testing.T) {
 func TestGemmNothing(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, m := range []int{3, 30} {
-			for _, c := range []gemmCase{{}, {cBF16: true}, {add: true}, {bias: true, transB: true}, {bias: true, add: true, bf16: true, transA: true}} {
+			for _, c := range []gemmCase{{}, {cBF16: true}, {add: true}, {bias: true, transB: true},
+				{bias: true, add: true, bf16: true, transA: true}} {
 				c.m, c.n = m, 40
 				c.run(t)
 			}
@@ -400,7 +401,8 @@ func TestGemmRefuses(t *testing.T) {
 		"turned":      {C: with(func(m *tensor.Matrix) { m.Rows = 3 }), A: with(func(m *tensor.Matrix) { m.Cols = 3 }), B: o},
 		"two types":   {C: o, A: o, B: with(func(m *tensor.Matrix) { m.DType = tensor.BF16 })},
 		"integers":    {C: with(func(m *tensor.Matrix) { m.DType = tensor.I32 }), A: o, B: o},
-		"negative":    {C: with(func(m *tensor.Matrix) { m.Rows = -1 }), A: with(func(m *tensor.Matrix) { m.Rows = -1 }), B: o},
+		"negative": {C: with(func(m *tensor.Matrix) { m.Rows = -1 }), A: with(func(m *tensor.Matrix) { m.Rows = -1 }),
+			B: o},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -31,7 +31,8 @@ static void softmax_task(void *arg, int64_t from, int64_t to) {
 	const dtype type = o->weights.type;
 	const int64_t len = o->weights.cols, size = size_of(type);
 	for (int64_t r = from; r < to; r++) {
-		int64_t h = r / len, i = r % len, lo = o->window > 0 && i >= o->window ? i - o->window + 1 : 0, hi = o->causal ? i + 1 : len;
+		int64_t h = r / len, i = r % len, lo = o->window > 0 && i >= o->window ? i - o->window + 1 : 0,
+				hi = o->causal ? i + 1 : len;
 		char *p = row(o->weights, r, type);
 		memset(p, 0, (size_t)(lo * size));
 		memset(p + hi * size, 0, (size_t)((len - hi) * size));
@@ -39,7 +40,9 @@ static void softmax_task(void *arg, int64_t from, int64_t to) {
 	}
 }
 
-static void each_score_row(softmax_operands o) { cpu_parallel(softmax_task, &o, o.weights.rows, grain(o.weights.cols * 4)); }
+static void each_score_row(softmax_operands o) {
+	cpu_parallel(softmax_task, &o, o.weights.rows, grain(o.weights.cols * 4));
+}
 
 // AttentionSoftmax computes weights [heads, len, len] and lse [heads, len] from the scores, which it overwrites. Keys
 // that are not seen get weight 0.
@@ -48,13 +51,15 @@ void cpu_attention_softmax(tensor weights, matrix lse, tensor scores, int64_t wi
 }
 
 // AttentionSoftmaxFromLSE computes weights from the scores and lse.
-void cpu_attention_softmax_from_lse(tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale) {
+void cpu_attention_softmax_from_lse(
+	tensor weights, matrix lse, tensor scores, int64_t window, bool causal, float scale) {
 	each_score_row((softmax_operands){softmax_row_from_lse[cpu_level()], weights, scores, lse, window, causal, scale});
 }
 
 // AttentionSoftmaxBackward turns the weights into the gradients of the scores. scores holds the gradients of the
 // weights, and delta [heads, len] holds Σ dy·y.
-void cpu_attention_softmax_backward(tensor weights, tensor delta, tensor scores, int64_t window, bool causal, float scale) {
+void cpu_attention_softmax_backward(
+	tensor weights, tensor delta, tensor scores, int64_t window, bool causal, float scale) {
 	each_score_row((softmax_operands){softmax_row_backward[cpu_level()], weights, scores, delta, window, causal, scale});
 }
 
@@ -64,7 +69,8 @@ static void dots_task(void *arg, int64_t lo, int64_t hi) {
 	for (int64_t i = lo; i < hi; i++)
 		for (int64_t h = 0; h < heads; h++) {
 			float *to = (float *)row(o->y, h, F32) + i;
-			*to = dot_row[cpu_level()]((char *)row(o->a, i, o->a.type) + h * dim * size, (char *)row(o->b, i, o->b.type) + h * dim * size, dim, o->a.type);
+			*to = dot_row[cpu_level()]((char *)row(o->a, i, o->a.type) + h * dim * size,
+				(char *)row(o->b, i, o->b.type) + h * dim * size, dim, o->a.type);
 		}
 }
 
@@ -76,7 +82,8 @@ void cpu_head_dots(tensor y, tensor a, tensor b) {
 
 static void copy_task(void *arg, int64_t lo, int64_t hi) {
 	const elements *o = arg;
-	for (int64_t i = lo; i < hi; i++) copy_row[cpu_level()](row(o->y, i, o->y.type), row(o->a, i, F32), o->y.cols, o->y.type);
+	for (int64_t i = lo; i < hi; i++)
+		copy_row[cpu_level()](row(o->y, i, o->y.type), row(o->a, i, F32), o->y.cols, o->y.type);
 }
 
 // StoreRows computes y = a, which is F32, rounded to the type of y.
@@ -109,11 +116,13 @@ static void AT_LEVEL(softmax_row)(float *s, void *p, float *lse, int64_t lo, int
 	EACH(i, n, lo, hi, st(p, i, n, ld(s, i, n, F32) * (1 / sum), type););
 }
 
-static void AT_LEVEL(softmax_row_from_lse)(float *s, void *p, float *lse, int64_t lo, int64_t hi, float scale, dtype type) {
+static void AT_LEVEL(softmax_row_from_lse)(
+	float *s, void *p, float *lse, int64_t lo, int64_t hi, float scale, dtype type) {
 	EACH(i, n, lo, hi, st(p, i, n, vexp(ld(s, i, n, F32) * scale - *lse), type););
 }
 
-static void AT_LEVEL(softmax_row_backward)(float *ds, void *p, float *delta, int64_t lo, int64_t hi, float scale, dtype type) {
+static void AT_LEVEL(softmax_row_backward)(
+	float *ds, void *p, float *delta, int64_t lo, int64_t hi, float scale, dtype type) {
 	EACH(i, n, lo, hi, st(p, i, n, ld(p, i, n, type) * (ld(ds, i, n, F32) - *delta) * scale, type););
 }
 

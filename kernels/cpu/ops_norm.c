@@ -28,7 +28,8 @@ static const cpu_task sum_partials[CPU_LEVELS] = AT_EACH_LEVEL(sum_partials);
 
 // RMSNorm computes the norm of every row of x.
 void cpu_rmsnorm(tensor y, tensor rstd, tensor x, tensor w, float eps) {
-	norm o = {.y = (void *)y.at, .x = (void *)x.at, .w = (void *)w.at, .rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
+	norm o = {
+		.y = (void *)y.at, .x = (void *)x.at, .w = (void *)w.at, .rstd = (float *)rstd.at, .dim = y.cols, .eps = eps};
 	cpu_parallel(rmsnorm[y.type][cpu_level()], &o, y.rows, grain(y.cols * 2 * size_of(y.type)));
 }
 
@@ -105,8 +106,8 @@ void cpu_qknorm_backward(tensor dqkv, tensor dwq, tensor dwk, tensor dy, tensor 
 
 // forward_group normalizes g rows of dim elements from x on. If h is not NULL, it first becomes x + b, and the norm is
 // that of the sum as it is stored.
-INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd, int64_t dim,
-	float eps, const dtype type, const int g) {
+INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd,
+	int64_t dim, float eps, const dtype type, const int g) {
 	vec s[GROUP] = {0};
 	EACH(i, n, 0, dim, {
 		for (int k = 0; k < g; k++) {
@@ -128,8 +129,8 @@ INLINE void AT_LEVEL(forward_group)(void *y, void *h, const void *x, const void 
 
 // backward_group computes the gradient of g rows. dw, unless it is NULL, are sums to which the rows' contributions are
 // added. If add is not 0, the gradient is added to dx.
-INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, const void *dy, const void *x, const void *w, const float *rstd,
-	int64_t dim, const int add, const dtype type, const int g) {
+INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, const void *dy, const void *x, const void *w,
+	const float *rstd, int64_t dim, const int add, const dtype type, const int g) {
 	vec s[GROUP] = {0};
 	EACH(i, n, 0, dim, {
 		vec weight = ld(w, i, n, type);
@@ -153,22 +154,22 @@ INLINE void AT_LEVEL(backward_group)(void *dx, float *dw, const void *dy, const 
 }
 
 // forward_rows and backward_rows do the same for any number of rows.
-INLINE void AT_LEVEL(forward_rows)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd, int64_t rows,
-	int64_t dim, float eps, const dtype type) {
+INLINE void AT_LEVEL(forward_rows)(void *y, void *h, const void *x, const void *b, const void *w, float *rstd,
+	int64_t rows, int64_t dim, float eps, const dtype type) {
 	IN_GROUPS(r, rows, forward_group, part(y, r * dim, type), h ? part(h, r * dim, type) : NULL, part(x, r * dim, type),
 		h ? part(b, r * dim, type) : NULL, w, rstd + r, dim, eps, type);
 }
 
-INLINE void AT_LEVEL(backward_rows)(void *dx, float *dw, const void *dy, const void *x, const void *w, const float *rstd,
-	int64_t rows, int64_t dim, const int add, const dtype type) {
+INLINE void AT_LEVEL(backward_rows)(void *dx, float *dw, const void *dy, const void *x, const void *w,
+	const float *rstd, int64_t rows, int64_t dim, const int add, const dtype type) {
 	IN_GROUPS(r, rows, backward_group, part(dx, r * dim, type), dw, part(dy, r * dim, type), part(x, r * dim, type), w,
 		rstd + r, dim, add, type);
 }
 
 BODY(rmsnorm, norm) {
 	int64_t at = lo * o->dim;
-	AT_LEVEL(forward_rows)(part(o->y, at, type), NULL, part(o->x, at, type), NULL, o->w, o->rstd + lo, hi - lo, o->dim, o->eps,
-		type);
+	AT_LEVEL(forward_rows)(part(o->y, at, type), NULL, part(o->x, at, type), NULL, o->w, o->rstd + lo, hi - lo, o->dim,
+		o->eps, type);
 }
 BOTH_TYPES(rmsnorm)
 
@@ -185,9 +186,10 @@ BODY(qknorm, norm) {
 	for (int64_t r = lo; r < hi; r++) {
 		int64_t q = r * width, k = q + o->heads * o->dim, v = q + normed * o->dim;
 		float *rstd = o->rstd + r * normed;
-		AT_LEVEL(forward_rows)(part(o->y, q, type), NULL, part(o->x, q, type), NULL, o->w, rstd, o->heads, o->dim, o->eps, type);
-		AT_LEVEL(forward_rows)(part(o->y, k, type), NULL, part(o->x, k, type), NULL, o->wk, rstd + o->heads, o->kv_heads, o->dim,
+		AT_LEVEL(forward_rows)(part(o->y, q, type), NULL, part(o->x, q, type), NULL, o->w, rstd, o->heads, o->dim,
 			o->eps, type);
+		AT_LEVEL(forward_rows)(part(o->y, k, type), NULL, part(o->x, k, type), NULL, o->wk, rstd + o->heads, o->kv_heads,
+			o->dim, o->eps, type);
 		if (o->y != o->x) memcpy(part(o->y, v, type), part(o->x, v, type), (size_t)(o->kv_heads * o->dim * size_of(type)));
 	}
 }
@@ -206,7 +208,8 @@ BOTH_TYPES(rmsnorm_backward)
 
 BODY(qknorm_backward, norm) {
 	int64_t normed = o->heads + o->kv_heads, width = (normed + o->kv_heads) * o->dim;
-	float *dwq = o->partials ? o->partials + lo / o->rows_per_partial * 2 * o->dim : NULL, *dwk = dwq ? dwq + o->dim : NULL;
+	float *dwq = o->partials ? o->partials + lo / o->rows_per_partial * 2 * o->dim : NULL,
+		  *dwk = dwq ? dwq + o->dim : NULL;
 	if (dwq) memset(dwq, 0, 2 * (size_t)o->dim * sizeof *dwq);
 	for (int64_t r = lo; r < hi; r++) {
 		int64_t q = r * width, k = q + o->heads * o->dim, v = q + normed * o->dim;

@@ -68,8 +68,9 @@ func AdamW(x AdamWTensors, weight Weight, f AdamWFactors, m, v *DynamicMap) {
 		w: at(x.W), g: at(x.G), m: at(x.M), v: at(x.V), m_scale: at(x.MScale), v_scale: at(x.VScale), master: at(x.Master),
 		n: size(x.W.Len()), first: size(x.First), weight: C.int(weight), half_gradient: flag(x.G.DType == tensor.BF16),
 	}, &C.adamw_factors{
-		grad_scale: C.float(f.GradScale), decay_factor: C.float(f.DecayFactor), beta1: C.float(f.Beta1), one_minus_beta1: C.float(f.OneMinusBeta1),
-		beta2: C.float(f.Beta2), one_minus_beta2: C.float(f.OneMinusBeta2), step_size: C.float(f.StepSize), root: C.float(f.Root), eps: C.float(f.Eps),
+		grad_scale: C.float(f.GradScale), decay_factor: C.float(f.DecayFactor), beta1: C.float(f.Beta1),
+		one_minus_beta1: C.float(f.OneMinusBeta1), beta2: C.float(f.Beta2), one_minus_beta2: C.float(f.OneMinusBeta2),
+		step_size: C.float(f.StepSize), root: C.float(f.Root), eps: C.float(f.Eps),
 		gain_m: C.float(f.GainM), gain_root: C.float(f.GainRoot), sqrt_beta2: C.float(f.SqrtBeta2),
 		seed: [2]C.uint32_t{C.uint32_t(f.Seed), C.uint32_t(f.Seed >> 32)},
 	}, &m.c, &v.c)

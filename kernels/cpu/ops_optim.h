@@ -12,7 +12,8 @@ typedef struct {
 	// The bytes of value and above in separate planes, lowest first. They are the first fields so that vectors of them
 	// start at cache lines; those of a signed map's magnitudes, from its middle on, do not.
 	uint8_t value_bytes[4][QUANT_BLOCK], above_bytes[4][QUANT_BLOCK];
-	uint16_t base[2][32], rise[2][32];     // the lines below, by the exponent of a magnitude, for the two decades that it can be in
+	// the lines below, by the exponent of a magnitude, for the two decades that it can be in
+	uint16_t base[2][32], rise[2][32];
 	float value[QUANT_BLOCK];              // of the code; its square in a map of roots
 	float above[QUANT_BLOCK];              // a magnitude above this has a larger index
 	float slope[DECADES], offset[DECADES]; // lines whose minimum, truncated, is the index of x or one less

@@ -58,7 +58,8 @@ INLINE __m512i guess64(const dynamic_map *map, float *x, float by, const int is_
 	__m512i j = _mm512_permutex2var_epi8(r[0], UPPER_MIXED, r[1]);
 	if (!is_signed) return j;
 	__m512i signs = _mm512_permutex2var_epi8(h[0], UPPER_MIXED, h[1]);
-	return _mm512_ternarylogic_epi32(_mm512_set1_epi8(127), j, signs, 0xCA); // the low seven bits of j, the high bit of the signs
+	// the low seven bits of j, the high bit of the signs
+	return _mm512_ternarylogic_epi32(_mm512_set1_epi8(127), j, signs, 0xCA);
 }
 
 // negative returns -1 for bytes below zero, and 0 for others. Instructions that make masks are slower than these two.
@@ -77,13 +78,15 @@ INLINE __m512i index64(const dynamic_map *map, const float *x, __m512i j, const 
 	return _mm512_sub_epi8(j, negative(more));
 }
 
-static void decode(const dynamic_map *restrict map, const void *restrict codes, float scale, float *restrict x, const int is_signed) {
+static void decode(
+	const dynamic_map *restrict map, const void *restrict codes, float scale, float *restrict x, const int is_signed) {
 	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
 		__m512i bytes[4], y[4], j = _mm512_permutexvar_epi32(MIXED, _mm512_loadu_si512((const char *)codes + i));
 		bytes[3] = plane(map->value_bytes[3], j, 256);
 		if (is_signed) // apart from the sign, numbers at the same distance from 0 are the same
 			j = _mm512_abs_epi8(_mm512_sub_epi8(j, _mm512_set1_epi8(127)));
-		for (int k = 0; k < 3; k++) bytes[k] = is_signed ? plane(map->value_bytes[k] + 127, j, 128) : plane(map->value_bytes[k], j, 256);
+		for (int k = 0; k < 3; k++)
+			bytes[k] = is_signed ? plane(map->value_bytes[k] + 127, j, 128) : plane(map->value_bytes[k], j, 256);
 		if (is_signed) // 1, the last, is at 128, where a table of 128 wraps around: one bit of it is not in the high byte
 			bytes[2] = _mm512_ternarylogic_epi32(bytes[2], j, _mm512_set1_epi8(-128), 0xF8);
 		joined64(bytes, y);

@@ -141,7 +141,8 @@ INLINE vecint index_of(const dynamic_map *map, vec x, const int n) {
 }
 
 // decode computes x = map[codes] · scale for a quantization block. Byte tables need is_signed.
-static void decode(const dynamic_map *restrict map, const void *restrict codes, float scale, float *restrict x, const int is_signed) {
+static void decode(
+	const dynamic_map *restrict map, const void *restrict codes, float scale, float *restrict x, const int is_signed) {
 	EACH_OF_BLOCK(i) vstore(x + i, lookup(map->value, load_bytes(codes, i), 256) * scale);
 }
 

@@ -85,7 +85,8 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 		vec g = ld(b->g, i, VLEN, F32) * f.grad_scale, m1 = vload(m + i), v1 = vload(v + i);
 		vecint finite = (vecint)(g - g == 0);
 		m1 = vfma(g, vset(f.one_minus_beta1), m1 * f.beta1);
-		v1 = o->x.weight == WEIGHT_BNB_BF16 ? vfma(v1, vset(f.beta2), f.one_minus_beta2 * g * g) : vfma(g, f.one_minus_beta2 * g, v1 * f.beta2);
+		v1 = o->x.weight == WEIGHT_BNB_BF16 ? vfma(v1, vset(f.beta2), f.one_minus_beta2 * g * g)
+											: vfma(g, f.one_minus_beta2 * g, v1 * f.beta2);
 		m1 = vselect(finite, m1, vzero());
 		v1 = vselect(finite, v1, vzero());
 		vstore(m + i, m1);
@@ -99,7 +100,8 @@ static void state_bnb_codes(const adamw_operands *o, const adamw_block *b, float
 	encode_m(o->m_map, spent, *b->m_scale, b->m);
 	encode_v(o->v_map, v, *b->v_scale, b->v);
 	if (*b->m_scale == 0) memset(b->m, 0, QUANT_BLOCK); // what its search returns for 0/0
-	EACH_OF_BLOCK(i) { // a code whose sign bit is not m's is replaced by its neighbor: the next higher one if m is positive
+	// a code whose sign bit is not m's is replaced by its neighbor: the next higher one if m is positive
+	EACH_OF_BLOCK(i) {
 		vecint code = load_bytes(b->m, i), wrong = (code - 127) >> 31 ^ (vecint)vload(m + i) >> 31;
 		store_bytes(b->m, i, code + (wrong & (((vecint)(vload(m + i) > 0) & 2) - 1)));
 	}
@@ -109,7 +111,9 @@ INLINE vec weight_new(const adamw_operands *o, vec w, vec u) { return w * o->f.d
 
 // joined returns the 24-bit float whose upper 16 bits are a BF16 weight's, rounded, and whose residual is the
 // difference.
-INLINE vec joined(vecint weight, vecint residual) { return (vec)((vecuns)(weight << 16) + (vecuns)((residual << 24) >> 16)); }
+INLINE vec joined(vecint weight, vecint residual) {
+	return (vec)((vecuns)(weight << 16) + (vecuns)((residual << 24) >> 16));
+}
 
 // split reverses joined for any float: it rounds to the nearest of 24 bits, ties to even, and then to the nearest BF16,
 // ties away from zero, because the residual ranges from -128 to 127. Carries run into the exponent, as they should. A
@@ -125,12 +129,14 @@ INLINE vecuns split(vec x) {
 // weight_split8 does what weight_loop does for WEIGHT_SPLIT8, with byte permutations.
 static void weight_split8(const adamw_operands *o, const adamw_block *b, const float *u) {
 	// The bytes of 16 lanes from a register of 32 weights and one of 64 residuals: zero, residual, weight, weight.
-	const __m512i lanes = _mm512_setr_epi32(0x01004000, 0x03024100, 0x05044200, 0x07064300, 0x09084400, 0x0B0A4500, 0x0D0C4600,
-		0x0F0E4700, 0x11104800, 0x13124900, 0x15144A00, 0x17164B00, 0x19184C00, 0x1B1A4D00, 0x1D1C4E00, 0x1F1E4F00);
-	const __m512i second = _mm512_setr_epi32(0x0D090501, 0x1D191511, 0x2D292521, 0x3D393531, 0x4D494541, 0x5D595551, 0x6D696561,
-		0x7D797571, 0, 0, 0, 0, 0, 0, 0, 0);
+	const __m512i lanes =
+		_mm512_setr_epi32(0x01004000, 0x03024100, 0x05044200, 0x07064300, 0x09084400, 0x0B0A4500, 0x0D0C4600,
+			0x0F0E4700, 0x11104800, 0x13124900, 0x15144A00, 0x17164B00, 0x19184C00, 0x1B1A4D00, 0x1D1C4E00, 0x1F1E4F00);
+	const __m512i second = _mm512_setr_epi32(0x0D090501, 0x1D191511, 0x2D292521, 0x3D393531, 0x4D494541, 0x5D595551,
+		0x6D696561, 0x7D797571, 0, 0, 0, 0, 0, 0, 0, 0);
 	const __m512i flip = _mm512_set1_epi8(-128), one = _mm512_set1_epi32(1), nan = _mm512_set1_epi32(0x7FC00000);
-	const __m512i not_nan = _mm512_set1_epi32(0x11111100); // what fixupimm takes from x: the eight classes except the first two, NaN
+	// what fixupimm takes from x: the eight classes except the first two, NaN
+	const __m512i not_nan = _mm512_set1_epi32(0x11111100);
 	const vec decay_factor = vset(o->f.decay_factor);
 	char *restrict weight = b->w, *restrict residual = b->master;
 	for (int64_t i = 0; i < QUANT_BLOCK; i += 64) {
@@ -145,7 +151,8 @@ static void weight_split8(const adamw_operands *o, const adamw_block *b, const f
 			// split's 24 bits, plus half of the weight's last bit: that flips the residual's high bit.
 			z[q] = _mm512_add_epi32((__m512i)((vecuns)y + 0x807F), _mm512_and_si512(_mm512_srli_epi32(y, 8), one));
 		}
-		for (int q = 0; q < 4; q += 2) _mm512_storeu_si512(weight + 2 * i + 32 * q, _mm512_permutex2var_epi16(z[q], UPPER, z[q + 1]));
+		for (int q = 0; q < 4; q += 2)
+			_mm512_storeu_si512(weight + 2 * i + 32 * q, _mm512_permutex2var_epi16(z[q], UPPER, z[q + 1]));
 		rest = _mm512_inserti64x4(_mm512_permutex2var_epi8(z[0], second, z[1]),
 			_mm512_castsi512_si256(_mm512_permutex2var_epi8(z[2], second, z[3])), 1);
 		_mm512_storeu_si512(residual + i, _mm512_xor_si512(rest, flip));
@@ -257,15 +264,17 @@ INLINE void prefetch(const void *p, int64_t each) {
 static void AT_LEVEL(adamw)(void *arg, int64_t lo, int64_t hi) {
 	const adamw_operands *o = arg;
 	const adamw_tensors *x = &o->x;
-	const int64_t w = weight_bytes[x->weight], master = master_bytes[x->weight], state = x->m_scale ? 1 : 4, gradient = x->half_gradient ? 2 : 4;
+	const int64_t w = weight_bytes[x->weight], master = master_bytes[x->weight], state = x->m_scale ? 1 : 4,
+				  gradient = x->half_gradient ? 2 : 4;
 	for (int64_t i = lo; i < hi; i += QUANT_BLOCK) {
 		const char *from = (char *)x->g + i * gradient;
 		int64_t n = hi - i;
 		float g[QUANT_BLOCK]; // a BF16 gradient, or the end of the tensor
 		if (x->half_gradient)
 			for (int64_t j = 0; j < (n < QUANT_BLOCK ? n : QUANT_BLOCK); j++) g[j] = bf16_to_f32(((const uint16_t *)from)[j]);
-		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state, (char *)x->master + i * master,
-			x->half_gradient ? g : (const float *)from, (float *)x->m_scale + i / QUANT_BLOCK, (float *)x->v_scale + i / QUANT_BLOCK, i};
+		adamw_block b = {(char *)x->w + i * w, (char *)x->m + i * state, (char *)x->v + i * state,
+			(char *)x->master + i * master, x->half_gradient ? g : (const float *)from,
+			(float *)x->m_scale + i / QUANT_BLOCK, (float *)x->v_scale + i / QUANT_BLOCK, i};
 		if (n >= QUANT_BLOCK) {
 			prefetch(from, gradient);
 			prefetch(b.w, w);

@@ -17,8 +17,8 @@ TASKS(rope);
 
 // RoPE rotates the heads of q and k, or rotates them back.
 void cpu_rope(tensor qkv, tensor positions, tensor cos, tensor sin, int64_t heads, int64_t kv_heads, bool back) {
-	rope_operands o = {(char *)qkv.at, (int32_t *)positions.at, (float *)cos.at, (float *)sin.at, heads + kv_heads, cos.cols,
-		qkv.cols, back ? -1.0f : 1.0f};
+	rope_operands o = {(char *)qkv.at, (int32_t *)positions.at, (float *)cos.at, (float *)sin.at, heads + kv_heads,
+		cos.cols, qkv.cols, back ? -1.0f : 1.0f};
 	cpu_parallel(rope[qkv.type][cpu_level()], &o, qkv.rows, grain(qkv.cols * 2 * size_of(qkv.type)));
 }
 

@@ -100,15 +100,20 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 	cublasStatus_t r = l->cublasLtMatmulPreferenceCreate(&preference);
 	if (r) return r;
 	const uint32_t align[] = {c->align_b, c->align_a, c->align_c, c->align_c}; // its first operand is our second
-	const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; // parts are added up in float32, in order, or there are none
-	r = l->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &c->workspace, sizeof c->workspace);
-	if (!r) r = l->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
+	// parts are added up in float32, in order, or there are none
+	const uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+	r = l->cublasLtMatmulPreferenceSetAttribute(
+		preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &c->workspace, sizeof c->workspace);
+	if (!r)
+		r = l->cublasLtMatmulPreferenceSetAttribute(
+			preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reduction, sizeof reduction);
 	for (int i = 0; i < 4 && !r; i++) {
-		r = l->cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &align[i], sizeof align[i]);
+		r = l->cublasLtMatmulPreferenceSetAttribute(
+			preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &align[i], sizeof align[i]);
 	}
 	if (!r) {
-		r = l->cublasLtMatmulAlgoGetHeuristic(p->blas->handle, p->desc, p->b, p->a, p->c, p->c, preference, CUDA_MAX_ALGORITHMS,
-			p->algorithms, count);
+		r = l->cublasLtMatmulAlgoGetHeuristic(
+			p->blas->handle, p->desc, p->b, p->a, p->c, p->c, preference, CUDA_MAX_ALGORITHMS, p->algorithms, count);
 	}
 	l->cublasLtMatmulPreferenceDestroy(preference);
 	// If cuBLASLt calls a product's values invalid, it cannot compute it, but another kernel may.
@@ -116,7 +121,8 @@ static cublasStatus_t choose(plan *p, const cuda_product *c, int *count) {
 }
 
 // layout creates the layout of a matrix, or of a batch of matrices.
-static cublasStatus_t layout(library *l, cublasLtMatrixLayout_t *out, int type, uint64_t rows, uint64_t cols, int64_t ld, int32_t batch, int64_t next) {
+static cublasStatus_t layout(library *l, cublasLtMatrixLayout_t *out, int type, uint64_t rows, uint64_t cols,
+	int64_t ld, int32_t batch, int64_t next) {
 	cublasStatus_t r = l->cublasLtMatrixLayoutCreate(out, type, rows, cols, ld);
 	if (!r) r = l->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch);
 	if (!r) r = l->cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &next, sizeof next);
@@ -134,9 +140,13 @@ static cublasStatus_t describe(plan *p, const cuda_product *c) {
 	if ((r = l->cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F))) return r;
 	if ((r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &ops[0], sizeof ops[0]))) return r;
 	if ((r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &ops[1], sizeof ops[1]))) return r;
-	if (c->bias && (r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue))) return r;
-	if ((r = layout(l, &p->b, type, c->trans_b ? c->k : c->n, c->trans_b ? c->n : c->k, c->ldb, c->batch, c->next_b))) return r;
-	if ((r = layout(l, &p->a, type, c->trans_a ? c->m : c->k, c->trans_a ? c->k : c->m, c->lda, c->batch, c->next_a))) return r;
+	if (c->bias &&
+		(r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue)))
+		return r;
+	if ((r = layout(l, &p->b, type, c->trans_b ? c->k : c->n, c->trans_b ? c->n : c->k, c->ldb, c->batch, c->next_b)))
+		return r;
+	if ((r = layout(l, &p->a, type, c->trans_a ? c->m : c->k, c->trans_a ? c->k : c->m, c->lda, c->batch, c->next_a)))
+		return r;
 	return layout(l, &p->c, result, c->n, c->m, c->ldc, c->batch, c->next_c);
 }
 
@@ -185,8 +195,8 @@ cuda_status cuda_use_algorithm(uintptr_t gpu, uintptr_t plan_, const void *bytes
 
 void cuda_discard_plan(uintptr_t plan_) { discard((plan *)plan_); }
 
-cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan_, int algorithm, uint64_t a, uint64_t b, uint64_t c, uint64_t bias, int add,
-	uint64_t workspace, uint64_t bytes) {
+cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan_, int algorithm, uint64_t a, uint64_t b, uint64_t c,
+	uint64_t bias, int add, uint64_t workspace, uint64_t bytes) {
 	plan *p = (plan *)plan_;
 	library *l = p->blas->api;
 	const float one = 1, beta = add ? 1 : 0;
@@ -194,8 +204,8 @@ cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan_, int algorithm, uint64_
 	BIND(gpu);
 	if (bias) r = l->cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
 	if (!r) {
-		r = l->cublasLtMatmul(p->blas->handle, p->desc, &one, (void *)b, p->b, (void *)a, p->a, &beta, (void *)c, p->c, (void *)c, p->c,
-			&p->algorithms[algorithm].algo, (void *)workspace, bytes, cuda_stream(gpu));
+		r = l->cublasLtMatmul(p->blas->handle, p->desc, &one, (void *)b, p->b, (void *)a, p->a, &beta, (void *)c, p->c,
+			(void *)c, p->c, &p->algorithms[algorithm].algo, (void *)workspace, bytes, cuda_stream(gpu));
 	}
 	return result(gpu, l, r);
 }

@@ -44,7 +44,8 @@ func openBLAS(g *GPU, paths []string) (*BLAS, error) {
 		return nil, err
 	}
 	var l C.cuda_blas
-	missing := fmt.Sprintf("cuBLASLt is missing: install it with %s, or have RESTYLE_CUBLASLT name its file", libcublasLt.install(g.Driver))
+	missing := fmt.Sprintf("cuBLASLt is missing: install it with %s, or have RESTYLE_CUBLASLT name its file",
+		libcublasLt.install(g.Driver))
 	err := search(missing, paths, func(path string, message *C.char, size C.int) bool {
 		p := C.CString(path)
 		defer C.free(unsafe.Pointer(p))
@@ -98,11 +99,12 @@ func (b *BLAS) Plan(s Shape) (*Plan, error) {
 	}
 	p := &Plan{gpu: b.gpu}
 	product := C.cuda_product{
-		m: C.uint64_t(s.M), n: C.uint64_t(s.N), k: C.uint64_t(s.K), lda: C.int64_t(s.LDA), ldb: C.int64_t(s.LDB), ldc: C.int64_t(s.LDC),
-		batch: C.int32_t(max(1, s.Batch)), next_a: C.int64_t(s.NextA), next_b: C.int64_t(s.NextB), next_c: C.int64_t(s.NextC),
-		trans_a: flag(s.TransA), trans_b: flag(s.TransB), bias: flag(s.Bias),
+		m: C.uint64_t(s.M), n: C.uint64_t(s.N), k: C.uint64_t(s.K), lda: C.int64_t(s.LDA), ldb: C.int64_t(s.LDB),
+		ldc: C.int64_t(s.LDC), batch: C.int32_t(max(1, s.Batch)), next_a: C.int64_t(s.NextA), next_b: C.int64_t(s.NextB),
+		next_c: C.int64_t(s.NextC), trans_a: flag(s.TransA), trans_b: flag(s.TransB), bias: flag(s.Bias),
 		bf16: flag(s.Type == tensor.BF16), c_bf16: flag(s.Result == tensor.BF16),
-		align_a: C.uint32_t(s.AlignA), align_b: C.uint32_t(s.AlignB), align_c: C.uint32_t(s.AlignC), workspace: C.uint64_t(s.Workspace),
+		align_a: C.uint32_t(s.AlignA), align_b: C.uint32_t(s.AlignB), align_c: C.uint32_t(s.AlignC),
+		workspace: C.uint64_t(s.Workspace),
 	}
 	var count C.int
 	if r := C.cuda_plan(b.gpu.handle, b.handle, &product, &p.handle, &count); r.code != 0 {
@@ -137,7 +139,8 @@ func (p *Plan) Try(algorithm int, a, b, c, bias uintptr, workspace uintptr, byte
 }
 
 func (p *Plan) multiply(algorithm int, a, b, c, bias uintptr, add bool, workspace uintptr, bytes int) C.cuda_status {
-	return C.cuda_multiply(p.gpu.handle, p.handle, C.int(algorithm), C.uint64_t(a), C.uint64_t(b), C.uint64_t(c), C.uint64_t(bias),
+	return C.cuda_multiply(p.gpu.handle, p.handle, C.int(algorithm), C.uint64_t(a), C.uint64_t(b), C.uint64_t(c),
+		C.uint64_t(bias),
 		flag(add), C.uint64_t(workspace), C.uint64_t(bytes))
 }
 

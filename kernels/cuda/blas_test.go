@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// multiplied is what the emulated GPU's cuBLASLt makes of a product of small whole numbers, with an address that is off by
-// so many bytes.
+// multiplied is what the emulated GPU's cuBLASLt makes of a product of small whole numbers, with an address that is off
+// by so many bytes.
 func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 	t.Helper()
 	t.Setenv("RESTYLE_CACHE", cudatest.Dir())
@@ -69,7 +69,8 @@ func multiplied(t *testing.T, s Shape, add bool, off int) ([]float32, error) {
 	return list, nil
 }
 
-// TestBLAS wants every form of a product to mean what Shape says, and of a batch, whose products may have the same A or B.
+// TestBLAS wants every form of a product to mean what Shape says, and of a batch, whose products may have the same A or
+// B.
 func TestBLAS(t *testing.T) {
 	const m, n, k = 3, 4, 5
 	number := func(i int) float32 { return float32(i%7 - 3) }
@@ -117,7 +118,8 @@ func TestBLAS(t *testing.T) {
 // TestBLASErrors has a product that there is no algorithm for, an address that is not what was planned, and no library.
 func TestBLASErrors(t *testing.T) {
 	s := Shape{M: 3, N: 4, K: 5, LDA: 4, LDB: 7, LDC: 8}
-	if _, err := multiplied(t, s, false, 0); err == nil || !strings.Contains(err.Error(), "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE") {
+	if _, err := multiplied(t, s, false, 0); err == nil ||
+		!strings.Contains(err.Error(), "cuBLASLt: CUBLAS_STATUS_INVALID_VALUE") {
 		t.Error(err)
 	}
 	s.LDA = 6
@@ -141,7 +143,8 @@ func TestBLASErrors(t *testing.T) {
 	}
 	g.Launch(f, Dim3{X: 2}, Dim3{X: 64}, 0, uint64(to)) // beyond the memory's end
 	p.Multiply(0, to, to, to, 0, false, to, 0)
-	if err := g.Err(); !Fault(err) || !strings.HasPrefix(err.Error(), "multiply matrices, at or before kernel place: CUDA_ERROR_LAUNCH_FAILED") {
+	if err := g.Err(); !Fault(err) || !strings.HasPrefix(err.Error(),
+		"multiply matrices, at or before kernel place: CUDA_ERROR_LAUNCH_FAILED") {
 		t.Errorf("a GPU that has failed before a product: %v", err)
 	}
 	p.Discard()
@@ -174,7 +177,8 @@ func TestBLASErrors(t *testing.T) {
 	if _, err := OpenBLAS(g); err == nil || !strings.Contains(err.Error(), "tried /a/file") {
 		t.Error(err)
 	}
-	if _, err := openBLAS(g, []string{cudatest.Library(t, "libnvrtc")}); err == nil || !strings.Contains(err.Error(), "it has no ") {
+	if _, err := openBLAS(g, []string{cudatest.Library(t, "libnvrtc")}); err == nil ||
+		!strings.Contains(err.Error(), "it has no ") {
 		t.Error(err)
 	}
 }

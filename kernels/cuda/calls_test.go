@@ -34,7 +34,8 @@ func TestOpenGivesBack(t *testing.T) {
 		calls := strings.Fields(string(text))
 		failed := calls[k-1]
 		calls = slices.Delete(calls, k-1, k)
-		for take, give := range map[string]string{"cuDevicePrimaryCtxRetain": "cuDevicePrimaryCtxRelease_v2", "cuStreamCreate": "cuStreamDestroy_v2",
+		for take, give := range map[string]string{"cuDevicePrimaryCtxRetain": "cuDevicePrimaryCtxRelease_v2",
+			"cuStreamCreate": "cuStreamDestroy_v2",
 			"cuMemHostAlloc": "cuMemFreeHost", "cuEventCreate": "cuEventDestroy_v2"} {
 			count := func(name string) (n int) {
 				for _, call := range calls {

@@ -24,13 +24,15 @@ type Choices map[string]string
 // String identifies the library and the GPU, on which the algorithms depend. Two patches of a version report the same
 // version, so it includes the file's size.
 func (b *BLAS) String() string {
-	return fmt.Sprintf("%s (%d multiprocessors) with cuBLASLt %d (%d bytes)", b.gpu.Name, b.gpu.SMs, b.Version, fileSize(b.Path))
+	return fmt.Sprintf("%s (%d multiprocessors) with cuBLASLt %d (%d bytes)", b.gpu.Name, b.gpu.SMs, b.Version,
+		fileSize(b.Path))
 }
 
 // String describes everything about a product that its algorithm depends on.
 func (s Shape) String() string {
 	form := func(transposed bool) string { return map[bool]string{false: "", true: "T"}[transposed] }
-	text := fmt.Sprintf("%dx%dx%d A%s(%d)·B%s(%d)=C(%d) %v>%v align %d,%d,%d in %d", s.M, s.N, s.K, form(s.TransA), s.LDA, form(s.TransB), s.LDB,
+	text := fmt.Sprintf("%dx%dx%d A%s(%d)·B%s(%d)=C(%d) %v>%v align %d,%d,%d in %d", s.M, s.N, s.K, form(s.TransA), s.LDA,
+		form(s.TransB), s.LDB,
 		s.LDC, s.Type, s.Result, s.AlignA, s.AlignB, s.AlignC, s.Workspace)
 	if s.Batch > 1 {
 		text += fmt.Sprintf(" × %d, %d,%d,%d apart", s.Batch, s.NextA, s.NextB, s.NextC)

@@ -10,8 +10,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAlgorithms wants an algorithm to be found again by its text, and text that is none, one that is of no use, and one that fails to
-// be errors that do not stick.
+// TestAlgorithms wants an algorithm to be found again by its text, and text that is none, one that is of no use, and
+// one that fails to be errors that do not stick.
 func TestAlgorithms(t *testing.T) {
 	t.Setenv("RESTYLE_CACHE", cudatest.Dir())
 	t.Setenv("STANDIN_PRODUCTS", "100,x90")
@@ -24,7 +24,8 @@ func TestAlgorithms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Shape{M: 1, N: 1, K: 1, LDA: 1, LDB: 1, LDC: 1, Type: tensor.F32, Result: tensor.F32, AlignA: 16, AlignB: 16, AlignC: 16}
+	s := Shape{M: 1, N: 1, K: 1, LDA: 1, LDB: 1, LDC: 1, Type: tensor.F32, Result: tensor.F32, AlignA: 16, AlignB: 16,
+		AlignC: 16}
 	p, err := b.Plan(s)
 	if err != nil || p.Algorithms != 2 {
 		t.Fatal(p, err)
@@ -39,7 +40,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 	for i, c := range []struct {
 		algorithm, says string
-	}{{bad, ""}, {"", "must be 64 bytes"}, {good[:126], "must be 64 bytes"}, {good + "00", "must be 64 bytes"}, {"x" + good[1:], "must be 64 bytes"},
+	}{{bad, ""}, {"", "must be 64 bytes"}, {good[:126], "must be 64 bytes"}, {good + "00", "must be 64 bytes"},
+		{"x" + good[1:], "must be 64 bytes"},
 		{strings.Repeat("ab", 64), "use algorithm abab"}} {
 		err := p.Use(c.algorithm, 0)
 		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {

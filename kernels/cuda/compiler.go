@@ -36,7 +36,8 @@ func OpenCompiler(p Properties) (*Compiler, error) {
 }
 
 func openCompiler(paths []string, gpu Properties) (first *Compiler, err error) {
-	missing := fmt.Sprintf("NVRTC, CUDA's run-time compiler, is missing: install it with %s, or have RESTYLE_NVRTC name its file", libnvrtc.install(gpu.Driver))
+	missing := fmt.Sprintf("NVRTC, CUDA's run-time compiler, is missing: install it with %s, or have RESTYLE_NVRTC name "+
+		"its file", libnvrtc.install(gpu.Driver))
 	var suits *Compiler
 	err = search(missing, paths, func(path string, message *C.char, size C.int) bool {
 		c := tryCompiler(path, message, size)
@@ -78,7 +79,8 @@ func (c *Compiler) Older(gpu Properties) string {
 	if err == nil && !strings.HasPrefix(arch, "compute_") {
 		return ""
 	}
-	return fmt.Sprintf("NVRTC %d.%d in %s is older than %s, of compute capability %d.%d: the driver compiles what it makes, and kernels may be slower: install a newer one with %s --upgrade",
+	return fmt.Sprintf("NVRTC %d.%d in %s is older than %s, of compute capability %d.%d: the driver compiles what it "+
+		"makes, and kernels may be slower: install a newer one with %s --upgrade",
 		c.Major, c.Minor, c.Path, gpu.Name, gpu.Major, gpu.Minor, libnvrtc.install(gpu.Driver))
 }
 
@@ -104,7 +106,8 @@ func (c *Compiler) Arch(major, minor int) (string, error) {
 	capability := 10*major + minor
 	older := slices.DeleteFunc(slices.Clone(c.Archs), func(a int) bool { return a > capability })
 	if len(older) == 0 {
-		return "", fmt.Errorf("GPU of compute capability %d.%d: NVRTC %d.%d in %s compiles for %v: install that of an older CUDA, or use the CPU", major, minor, c.Major, c.Minor, c.Path, c.Archs)
+		return "", fmt.Errorf("GPU of compute capability %d.%d: NVRTC %d.%d in %s compiles for %v: install that of an "+
+			"older CUDA, or use the CPU", major, minor, c.Major, c.Minor, c.Path, c.Archs)
 	}
 	switch best := older[len(older)-1]; {
 	case best == capability && major >= 9:
@@ -150,7 +153,8 @@ func (c *Compiler) Compile(p Program, arch string) (image []byte, log string, er
 		ptx = 1
 	}
 	var out C.cuda_image
-	s := C.cuda_compile(c.handle, text(p.Name), text(p.Source), C.int(len(names)), unsafe.SliceData(contents), unsafe.SliceData(names),
+	s := C.cuda_compile(c.handle, text(p.Name), text(p.Source), C.int(len(names)), unsafe.SliceData(contents),
+		unsafe.SliceData(names),
 		C.int(len(options)), unsafe.SliceData(options), ptx, &out)
 	if out.log != nil {
 		log = C.GoString(out.log)

@@ -31,7 +31,8 @@ func TestArch(t *testing.T) {
 		major, minor int
 		want         string
 	}{
-		{8, 0, "sm_80"}, {8, 6, "sm_86"}, {8, 9, "sm_86"}, {9, 0, "sm_90a"}, {10, 0, "sm_100a"}, {10, 3, "sm_100"}, {12, 0, "compute_100"}, {7, 5, "sm_75"},
+		{8, 0, "sm_80"}, {8, 6, "sm_86"}, {8, 9, "sm_86"}, {9, 0, "sm_90a"}, {10, 0, "sm_100a"}, {10, 3, "sm_100"},
+		{12, 0, "compute_100"}, {7, 5, "sm_75"},
 	} {
 		if got, err := c.Arch(test.major, test.minor); err != nil || got != test.want {
 			t.Errorf("%d.%d: %s, %v, not %s", test.major, test.minor, got, err, test.want)
@@ -42,7 +43,8 @@ func TestArch(t *testing.T) {
 	}
 }
 
-// TestNewerCompiler wants the first compiler that knows the GPU, so that installing a newer one helps, and else the first.
+// TestNewerCompiler wants the first compiler that knows the GPU, so that installing a newer one helps, and else the
+// first.
 func TestNewerCompiler(t *testing.T) {
 	older := cudatest.Library(t, "libnvrtc")
 	newer := filepath.Join(t.TempDir(), "newer.so")
@@ -59,7 +61,8 @@ func TestNewerCompiler(t *testing.T) {
 		want  string
 	}{
 		{[]string{older, newer}, 9, older}, {[]string{older, newer}, 10, newer}, {[]string{newer, older}, 9, newer},
-		{[]string{older, newer}, 12, older}, {[]string{older}, 10, older}, {[]string{older, newer}, 0, older}, {[]string{"none", older}, 10, older},
+		{[]string{older, newer}, 12, older}, {[]string{older}, 10, older}, {[]string{older, newer}, 0, older},
+		{[]string{"none", older}, 10, older},
 	} {
 		gpu := Properties{Name: "GPU", Major: test.major, Driver: 12080}
 		c, err := openCompiler(test.paths, gpu)
@@ -86,17 +89,20 @@ func TestCompilePasses(t *testing.T) {
 	if c.Major != 12 || c.Minor != 3 || len(c.Archs) != 4 || c.Path != cudatest.Library(t, "libnvrtc") {
 		t.Errorf("%+v", c)
 	}
-	p := Program{Name: "a.cu", Source: "source", Headers: map[string]string{"b.cuh": "text b", "a.cuh": "text a"}, Options: []string{"-DX=1"}}
+	p := Program{Name: "a.cu", Source: "source", Headers: map[string]string{"b.cuh": "text b", "a.cuh": "text a"},
+		Options: []string{"-DX=1"}}
 	image, log, err := c.Compile(p, "sm_90a")
 	_, after, _ := strings.Cut(string(image), "\n")
-	if want := "a.cu\nsource\na.cuh: text a\nb.cuh: text b\n--std=c++17\n-default-device\n--gpu-architecture=sm_90a\n-DX=1\n"; err != nil || log != "said" || after != want {
+	if want := "a.cu\nsource\na.cuh: text a\nb.cuh: text " +
+		"b\n--std=c++17\n-default-device\n--gpu-architecture=sm_90a\n-DX=1\n"; err != nil || log != "said" || after != want {
 		t.Errorf("%q, %q, %v", after, log, err)
 	}
 	if image, _, err = c.Compile(p, "compute_90"); err != nil || string(image) != "PTX" {
 		t.Errorf("%q, %v", image, err)
 	}
 	p.Source = "#error"
-	if _, _, err := c.Compile(p, "sm_90"); err == nil || err.Error() != "compile a.cu for sm_90: NVRTC: NVRTC_ERROR_COMPILATION\nsaid" {
+	if _, _, err := c.Compile(p, "sm_90"); err == nil ||
+		err.Error() != "compile a.cu for sm_90: NVRTC: NVRTC_ERROR_COMPILATION\nsaid" {
 		t.Error(err)
 	}
 }
@@ -114,7 +120,8 @@ func TestCompile(t *testing.T) {
 		t.Errorf("%.20q, %v", image, err)
 	}
 	p.Source += "\nint x = y;"
-	if _, _, err := c.Compile(p, "sm_80"); err == nil || !strings.Contains(err.Error(), `scale.cu(3): error: identifier "y" is undefined`) {
+	if _, _, err := c.Compile(p, "sm_80"); err == nil ||
+		!strings.Contains(err.Error(), `scale.cu(3): error: identifier "y" is undefined`) {
 		t.Error(err)
 	}
 }
@@ -125,7 +132,8 @@ func number(image []byte) string { return string(image[:bytes.IndexByte(image, '
 func TestCache(t *testing.T) {
 	c := openStandInCompiler(t)
 	dir := filepath.Join(t.TempDir(), "not", "there")
-	p := Program{Name: "a.cu", Source: "source", Headers: map[string]string{"a.cuh": "h"}, Options: []string{"-DX=1", "-DY=2"}}
+	p := Program{Name: "a.cu", Source: "source", Headers: map[string]string{"a.cuh": "h"},
+		Options: []string{"-DX=1", "-DY=2"}}
 	first, err := Cache{dir}.Compile(c, p, "sm_90a")
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +181,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheLinks has a neighbour's link or FIFO where an image is kept: it is neither run, nor waited for, nor written to.
+// TestCacheLinks has a neighbour's link or FIFO where an image is kept: it is neither run, nor waited for, nor written
+// to.
 func TestCacheLinks(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}

@@ -45,7 +45,8 @@ func (e *Error) Error() string {
 }
 
 // OutOfMemory reports whether the GPU had too little memory.
-func (e *Error) OutOfMemory() bool { return e.Name == "CUDA_ERROR_OUT_OF_MEMORY" } // code 2 means something else in other libraries
+// code 2 means something else in other libraries
+func (e *Error) OutOfMemory() bool { return e.Name == "CUDA_ERROR_OUT_OF_MEMORY" }
 
 func newError(op string, s C.cuda_status) *Error {
 	return &Error{Op: op, Code: int(s.code), Name: C.GoString(s.name), Text: C.GoString(s.text), Cure: cures[int(s.code)]}

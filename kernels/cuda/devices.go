@@ -131,7 +131,8 @@ func opened(s C.cuda_status, ordinal int, d C.cuda_device) error {
 		return nil
 	}
 	if d.count > 0 && (ordinal < 0 || ordinal >= int(d.count)) {
-		return fmt.Errorf("GPU %d: this machine has %d, numbered from 0; CUDA_VISIBLE_DEVICES may choose others, and of MIG slices a process has one", ordinal, int(d.count))
+		return fmt.Errorf("GPU %d: this machine has %d, numbered from 0; CUDA_VISIBLE_DEVICES may choose others, and of "+
+			"MIG slices a process has one", ordinal, int(d.count))
 	}
 	e := newError(fmt.Sprintf("open GPU %d", ordinal), s)
 	e.opening = true
@@ -143,7 +144,8 @@ func opened(s C.cuda_status, ordinal int, d C.cuda_device) error {
 	case d.mode == C.CU_COMPUTEMODE_PROHIBITED:
 		e.Cure = "its compute mode is prohibited: an administrator allows computing with nvidia-smi -c DEFAULT"
 	case d.mode == C.CU_COMPUTEMODE_EXCLUSIVE_PROCESS && e.Code == deviceUnavailable:
-		e.Cure = cures[deviceUnavailable] + "; its compute mode is exclusive: an administrator lets several in with nvidia-smi -c DEFAULT"
+		e.Cure = cures[deviceUnavailable] + "; its compute mode is exclusive: an administrator lets several in with " +
+			"nvidia-smi -c DEFAULT"
 	case e.Code == outOfMemory:
 		e.Cure = "other processes have its memory: wait until they end, or take another GPU; nvidia-smi lists them"
 	}
@@ -154,6 +156,7 @@ func properties(d C.cuda_device) Properties {
 	u := C.GoBytes(unsafe.Pointer(&d.uuid[0]), C.int(len(d.uuid)))
 	return Properties{
 		Name: C.GoString(&d.name[0]), UUID: fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]),
-		Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors), L2: int(d.l2), Memory: int(d.memory), Bandwidth: 2 * 1e3 * float64(d.memory_clock) * float64(d.bus) / 8, Driver: int(d.driver),
+		Major: int(d.major), Minor: int(d.minor), SMs: int(d.multiprocessors), L2: int(d.l2), Memory: int(d.memory),
+		Bandwidth: 2 * 1e3 * float64(d.memory_clock) * float64(d.bus) / 8, Driver: int(d.driver),
 	}
 }

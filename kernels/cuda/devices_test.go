@@ -8,7 +8,8 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestCandidates wants the GPU with the most free memory first, and of equal ones the first by number, with NVML and without.
+// TestCandidates wants the GPU with the most free memory first, and of equal ones the first by number, with NVML and
+// without.
 func TestCandidates(t *testing.T) {
 	for _, names := range [][]string{{"libcuda", "libnvidia-ml"}, {"libcuda"}} {
 		for settings, want := range map[string]string{
@@ -27,7 +28,8 @@ func TestCandidates(t *testing.T) {
 				var got []string
 				for _, c := range list {
 					got = append(got, fmt.Sprintf("%d:%d", c.Ordinal, c.Free))
-					if c.Name != fmt.Sprintf("Stand-in %d", c.Ordinal) || c.Minor != c.Ordinal || !strings.HasSuffix(c.UUID, fmt.Sprint(c.Ordinal)) {
+					if c.Name != fmt.Sprintf("Stand-in %d", c.Ordinal) || c.Minor != c.Ordinal ||
+						!strings.HasSuffix(c.UUID, fmt.Sprint(c.Ordinal)) {
 						t.Errorf("%+v", c)
 					}
 				}

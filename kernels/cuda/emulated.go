@@ -29,7 +29,8 @@ var ErrNoCompiler error = noCompiler{}
 type noCompiler struct{}
 
 func (noCompiler) Error() string {
-	return "the emulated GPU needs Linux on x86-64 or arm64 and a C++ compiler: install g++ or clang++, or name one in the environment variable CXX"
+	return "the emulated GPU needs Linux on x86-64 or arm64 and a C++ compiler: install g++ or clang++, or name one in " +
+		"the environment variable CXX"
 }
 
 func (noCompiler) Is(err error) bool { return err == errors.ErrUnsupported }
@@ -103,7 +104,8 @@ func emulator(cache Cache) (string, error) {
 	}
 	out := filepath.Join(work, "driver.so")
 	command := exec.Command(cxx, "-std=c++17", "-O2", "-shared", "-fPIC", "-fvisibility=hidden",
-		fmt.Sprintf("-DCOMPILER_PATH=%q", cxx), fmt.Sprintf("-DEMULATED_VERSION=%d", version), filepath.Join(work, "main.cpp"), "-o", out, "-ldl", "-lpthread")
+		fmt.Sprintf("-DCOMPILER_PATH=%q", cxx), fmt.Sprintf("-DEMULATED_VERSION=%d", version),
+		filepath.Join(work, "main.cpp"), "-o", out, "-ldl", "-lpthread")
 	if said, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("compile the emulated GPU with %s: %w\n%s", cxx, err, said)
 	}
@@ -129,7 +131,8 @@ func emulatedFiles() (map[string]string, error) {
 		files[name] = string(text)
 		return err
 	})
-	files["main.cpp"] = "static const char DEVICE_HPP[] = R\"EMULATED(" + files["emulated_device.hpp"] + ")EMULATED\";\n#include \"emulated_driver.hpp\"\n"
+	files["main.cpp"] = "static const char DEVICE_HPP[] = R\"EMULATED(" + files["emulated_device.hpp"] +
+		")EMULATED\";\n#include \"emulated_driver.hpp\"\n"
 	return files, err
 }
 

@@ -55,13 +55,15 @@ EXPORT cublasStatus_t cublasLtCreate(cublasLtHandle_t *h) {
 	BLAS_CALLED;
 	return *h = new cublasLtContext(), CUBLAS_STATUS_SUCCESS;
 }
-EXPORT cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t compute, cudaDataType scale) {
+EXPORT cublasStatus_t cublasLtMatmulDescCreate(
+	cublasLtMatmulDesc_t *d, cublasComputeType_t compute, cudaDataType scale) {
 	BLAS_CALLED;
 	*d = new cublasLtMatmulDesc();
 	(*d)->compute = compute, (*d)->scale = scale;
 	return compute == CUBLAS_COMPUTE_32F && scale == CUDA_R_32F ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
-EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes) {
+EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(
+	cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes) {
 	BLAS_CALLED;
 	void *field;
 	size_t size = 4;
@@ -75,12 +77,15 @@ EXPORT cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cub
 	if (bytes != size) return CUBLAS_STATUS_INVALID_VALUE;
 	return memcpy(field, value, size), CUBLAS_STATUS_SUCCESS;
 }
-EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
+EXPORT cublasStatus_t cublasLtMatrixLayoutCreate(
+	cublasLtMatrixLayout_t *l, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld) {
 	BLAS_CALLED;
-	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows) return CUBLAS_STATUS_INVALID_VALUE;
+	if ((type != CUDA_R_16BF && type != CUDA_R_32F) || !rows || !cols || ld < (int64_t)rows)
+		return CUBLAS_STATUS_INVALID_VALUE;
 	return *l = new cublasLtMatrixLayout{type, rows, cols, ld}, CUBLAS_STATUS_SUCCESS;
 }
-EXPORT cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes) {
+EXPORT cublasStatus_t cublasLtMatrixLayoutSetAttribute(
+	cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes) {
 	BLAS_CALLED;
 	if (a == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == 4) memcpy(&l->batch, value, 4);
 	else if (a == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET && bytes == 8) memcpy(&l->next, value, 8);
@@ -91,16 +96,21 @@ EXPORT cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t 
 	BLAS_CALLED;
 	return *p = new cublasLtMatmulPreference(), CUBLAS_STATUS_SUCCESS;
 }
-EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
+EXPORT cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
+	cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
 	BLAS_CALLED;
-	if (a == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == 8) return memcpy(&p->workspace, value, 8), CUBLAS_STATUS_SUCCESS;
-	if (a == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == 4) return memcpy(&p->reduction, value, 4), CUBLAS_STATUS_SUCCESS;
-	if (a < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || a > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES || bytes != 4) return CUBLAS_STATUS_INVALID_VALUE;
+	if (a == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES && bytes == 8)
+		return memcpy(&p->workspace, value, 8), CUBLAS_STATUS_SUCCESS;
+	if (a == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK && bytes == 4)
+		return memcpy(&p->reduction, value, 4), CUBLAS_STATUS_SUCCESS;
+	if (a < CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES || a > CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES || bytes != 4)
+		return CUBLAS_STATUS_INVALID_VALUE;
 	return memcpy(&p->align[a - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, 4), CUBLAS_STATUS_SUCCESS;
 }
 
 // blas_sizes returns whether the layouts fit each other, and the sizes of D = op(A)·op(B).
-static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t out, uint64_t *m, uint64_t *n, uint64_t *k) {
+static bool blas_sizes(cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+	cublasLtMatrixLayout_t out, uint64_t *m, uint64_t *n, uint64_t *k) {
 	const bool ta = d->transposed[0] == CUBLAS_OP_T, tb = d->transposed[1] == CUBLAS_OP_T;
 	*m = ta ? a->cols : a->rows, *k = ta ? a->rows : a->cols, *n = tb ? b->rows : b->cols;
 	const bool batches = a->batch == out->batch && b->batch == out->batch && (out->batch == 1 || out->next > 0);
@@ -128,8 +138,9 @@ static std::vector<blas_algorithm> blas_algorithms() {
 	return list;
 }
 
-EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
+EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+	cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+	cublasLtMatmulPreference_t p, int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
 	BLAS_CALLED;
 	uint64_t m, n, k;
 	*count = 0;
@@ -146,8 +157,9 @@ EXPORT cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
+EXPORT cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+	cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulHeuristicResult_t *result) {
 	BLAS_CALLED;
 	if (algo->data[5] != BLAS_MARK || algo->data[4] >= blas_algorithms().size()) return CUBLAS_STATUS_INVALID_VALUE;
 	return result->algo = *algo, CUBLAS_STATUS_SUCCESS;
@@ -161,7 +173,8 @@ static float blas_element(const void *p, int type, uint64_t i) {
 }
 
 // blas_rows returns op(X) or its transpose as floats, one row of k after the other.
-static std::vector<float> blas_rows(const void *p, const cublasLtMatrixLayout &l, uint64_t rows, uint64_t k, bool down) {
+static std::vector<float> blas_rows(
+	const void *p, const cublasLtMatrixLayout &l, uint64_t rows, uint64_t k, bool down) {
 	std::vector<float> x(rows * k);
 	for (uint64_t r = 0; r < rows; r++)
 		for (uint64_t i = 0; i < k; i++) x[r * k + i] = blas_element(p, l.type, down ? r * l.ld + i : i * l.ld + r);
@@ -174,9 +187,10 @@ static cublasStatus_t blas_fault(const std::string &what) {
 	return BLAS_EXECUTION_FAILED;
 }
 
-EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
-	cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t, void *D, cublasLtMatrixLayout_t d,
-	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspaceBytes, cudaStream_t) {
+EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+	cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
+	cublasLtMatrixLayout_t, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, void *workspace,
+	size_t workspaceBytes, cudaStream_t) {
 	BLAS_CALLED;
 	LOCKED;
 	uint64_t m, n, k;
@@ -186,11 +200,13 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	const cublasLtMatrixLayout_t layouts[] = {a, b, d, d};
 	for (int i = 0; i < 4; i++)
 		for (int32_t one = 0; one < d->batch; one++)
-			if (((uintptr_t)operands[i] + one * layouts[i]->next * layouts[i]->size()) % algo->data[i]) return CUBLAS_STATUS_INVALID_VALUE;
+			if (((uintptr_t)operands[i] + one * layouts[i]->next * layouts[i]->size()) % algo->data[i])
+				return CUBLAS_STATUS_INVALID_VALUE;
 	const uint64_t bias = desc->epilogue == CUBLASLT_EPILOGUE_BIAS ? desc->bias : 0;
 	const char *const names[] = {"A", "B", "C"}; // as cuBLASLt has them
 	for (int i = 0; i < 3; i++)
-		if (!inside((uintptr_t)operands[i], layouts[i]->bytes())) return blas_fault("has " + std::string(names[i]) + " where no memory is");
+		if (!inside((uintptr_t)operands[i], layouts[i]->bytes()))
+			return blas_fault("has " + std::string(names[i]) + " where no memory is");
 	if (!inside((uintptr_t)workspace, workspaceBytes)) return blas_fault("has its workspace where no memory is");
 	if (bias && !inside(bias, m * d->size())) return blas_fault("has its bias where no memory is");
 	const blas_algorithm algorithm = blas_algorithms().at(algo->data[4]);
@@ -201,7 +217,8 @@ EXPORT cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc
 	const bool ta = desc->transposed[0] == CUBLAS_OP_T, tb = desc->transposed[1] == CUBLAS_OP_N;
 	const float by = *(const float *)alpha, onto = *(const float *)beta;
 	queue([=] {
-		memset(workspace, 0xFF, std::min(workspaceBytes, (size_t)1 << 20)); // exposes code that takes the workspace for its own
+		// exposes code that takes the workspace for its own
+		memset(workspace, 0xFF, std::min(workspaceBytes, (size_t)1 << 20));
 		for (int32_t one = 0; one < ld.batch; one++) {
 			const std::vector<float> x = blas_rows((const char *)A + one * la.next * la.size(), la, m, k, ta);
 			const std::vector<float> y = blas_rows((const char *)B + one * lb.next * lb.size(), lb, n, k, tb);

@@ -28,8 +28,8 @@ EXPORT nvrtcResult nvrtcGetSupportedArchs(int *archs) {
 	COMPILER_CALLED;
 	return archs[0] = 90, NVRTC_SUCCESS;
 }
-EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *p, const char *source, const char *name, int headers, const char *const *contents,
-	const char *const *names) {
+EXPORT nvrtcResult nvrtcCreateProgram(nvrtcProgram *p, const char *source, const char *name, int headers,
+	const char *const *contents, const char *const *names) {
 	COMPILER_CALLED;
 	*p = new _nvrtcProgram{source, name, "", "", {}};
 	for (int i = 0; i < headers; i++) (*p)->headers[names[i]] = contents[i];
@@ -131,19 +131,26 @@ EXPORT nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *co
 	std::string at = dir + "/", end;
 	for (auto &name : kernels(p->source)) end += "EMULATED_KERNEL(" + name + ")\n";
 	// In an unnamed namespace, even a template's shared memory is in the section where the driver looks for it.
-	bool ok = put(at + p->name, "#include \"emulated_device.hpp\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) && put(at + "emulated_device.hpp", DEVICE_HPP);
+	bool ok = put(at + p->name,
+				  "#include \"emulated_device.hpp\"\nnamespace {\n#line 1\n" + translated(p->source) + "\n}\n" + end) &&
+		put(at + "emulated_device.hpp", DEVICE_HPP);
 	for (auto &h : p->headers) ok = ok && put(at + h.first, translated(h.second));
 	// The sanitizers' libraries are not wanted, so they are not passed to the linker; and searching the C++ library would
 	// take long.
-	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-fno-exceptions", "-fno-delete-null-pointer-checks", "-w", "-fsanitize=thread,alignment", "-fPIC", "-fvisibility=hidden", "-x", "c++", "-c", at + p->name, "-o", at + "object"};
+	std::vector<std::string> words = {COMPILER_PATH, "-std=c++17", "-O1", "-ffp-contract=off", "-fno-exceptions",
+		"-fno-delete-null-pointer-checks", "-w", "-fsanitize=thread,alignment", "-fPIC", "-fvisibility=hidden", "-x",
+		"c++", "-c", at + p->name, "-o", at + "object"};
 	for (int i = 0; i < count; i++)
 		if (!strncmp(options[i], "-D", 2)) words.push_back(options[i]);
 	int code = ok ? run(words, at + "log") : 127;
-	if (code == 0) code = run({COMPILER_PATH, "-shared", "-nostdlib", at + "object", "-lm", "-lc", "-o", at + "out"}, at + "log");
+	if (code == 0)
+		code = run({COMPILER_PATH, "-shared", "-nostdlib", at + "object", "-lm", "-lc", "-o", at + "out"}, at + "log");
 	p->log = get(at + "log");
 	std::string library = get(at + "out");
 	for (auto &h : p->headers) unlink((at + h.first).c_str());
-	for (auto &name : {p->name, std::string("emulated_device.hpp"), std::string("log"), std::string("object"), std::string("out")}) unlink((at + name).c_str());
+	for (auto &name :
+		{p->name, std::string("emulated_device.hpp"), std::string("log"), std::string("object"), std::string("out")})
+		unlink((at + name).c_str());
 	rmdir(dir.c_str());
 	if (code >= 126) return NVRTC_ERROR_INTERNAL_ERROR;
 	if (code != 0) return NVRTC_ERROR_COMPILATION;

@@ -122,15 +122,23 @@ __attribute__((used)) inline EMULATED_UNSEEN void *memmove(void *to, const void 
 	}
 	return to;
 }
-__attribute__((used)) inline EMULATED_UNSEEN void *memcpy(void *to, const void *from, size_t bytes) { return memmove(to, from, bytes); }
+__attribute__((used)) inline EMULATED_UNSEEN void *memcpy(void *to, const void *from, size_t bytes) {
+	return memmove(to, from, bytes);
+}
 __attribute__((used)) inline EMULATED_UNSEEN void *memset(void *to, int value, size_t bytes) {
 	emulated_seen(to, bytes, EMULATED_WRITE);
 	for (size_t i = 0; i < bytes; i++) ((volatile char *)to)[i] = (char)value;
 	return to;
 }
-__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memmove(void *to, const void *from, size_t bytes) { return memmove(to, from, bytes); }
-__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memcpy(void *to, const void *from, size_t bytes) { return memmove(to, from, bytes); }
-__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memset(void *to, int value, size_t bytes) { return memset(to, value, bytes); }
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memmove(void *to, const void *from, size_t bytes) {
+	return memmove(to, from, bytes);
+}
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memcpy(void *to, const void *from, size_t bytes) {
+	return memmove(to, from, bytes);
+}
+__attribute__((used)) inline EMULATED_UNSEEN void *__tsan_memset(void *to, int value, size_t bytes) {
+	return memset(to, value, bytes);
+}
 #endif
 EMULATED_SEEN __tsan_init() {}
 EMULATED_SEEN __tsan_func_entry(void *) {}
@@ -165,7 +173,9 @@ inline void __threadfence() {}
 
 // The lanes of a warp.
 
-inline EMULATED_UNSEEN int emulated_lane() { return (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32); }
+inline EMULATED_UNSEEN int emulated_lane() {
+	return (int)((threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32);
+}
 
 inline EMULATED_UNSEEN void __syncwarp(unsigned mask = ~0u) { emulated.sync_warp(mask); }
 
@@ -218,16 +228,19 @@ inline unsigned atomicAdd(unsigned *p, unsigned x) { return emulated_add(p, x); 
 
 // Math functions. Nothing is included: a header of the C++ library takes longer to compile than a kernel.
 extern "C" {
-float expf(float), exp2f(float), expm1f(float), logf(float), log2f(float), log1pf(float), powf(float, float), sqrtf(float);
+float expf(float), exp2f(float), expm1f(float), logf(float), log2f(float), log1pf(float), powf(float, float),
+	sqrtf(float);
 double sqrt(double);
 float tanhf(float), erff(float), sinf(float), cosf(float), fabsf(float), fminf(float, float), fmaxf(float, float);
-float fmaf(float, float, float), floorf(float), ceilf(float), truncf(float), rintf(float), ldexpf(float, int), copysignf(float, float);
+float fmaf(float, float, float), floorf(float), ceilf(float), truncf(float), rintf(float), ldexpf(float, int),
+	copysignf(float, float);
 }
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }
 inline float __expf(float x) { return expf(x); }
 inline float __logf(float x) { return logf(x); }
 inline float __fdividef(float a, float b) { return a / b; }
-inline float __fadd_rn(float a, float b) { return a + b; } // the compiler never fuses a sum with a product here, which is what these functions are for
+// the compiler never fuses a sum with a product here, which is what these functions are for
+inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __fsqrt_rn(float x) { return sqrtf(x); }
@@ -271,7 +284,11 @@ template <typename... A> inline EMULATED_UNSEEN void emulated_launch(void (*kern
 	emulated_call(kernel, parameters, typename emulated_up_to<sizeof...(A)>::type());
 }
 template <typename... A> constexpr int emulated_count(void (*)(A...)) { return sizeof...(A); }
-#define EMULATED_KERNEL(name) \
-	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN int emulated_count_##name() { return emulated_count(name); } \
-	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN void emulated_##name(void **parameters) { emulated_launch(name, parameters); }
+#define EMULATED_KERNEL(name)                                                                                   \
+	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN int emulated_count_##name() {             \
+		return emulated_count(name);                                                                            \
+	}                                                                                                           \
+	extern "C" __attribute__((visibility("default"))) EMULATED_UNSEEN void emulated_##name(void **parameters) { \
+		emulated_launch(name, parameters);                                                                      \
+	}
 #endif

@@ -48,7 +48,16 @@ extern "C" {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-enum { INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_IMAGE = 200, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900, ILLEGAL_STATE = 401 };
+enum {
+	INVALID_VALUE = 1,
+	NOT_INITIALIZED = 3,
+	INVALID_IMAGE = 200,
+	NOT_FOUND = 500,
+	ILLEGAL_ADDRESS = 700,
+	LAUNCH_FAILED = 719,
+	CAPTURE_UNSUPPORTED = 900,
+	ILLEGAL_STATE = 401
+};
 #include "emulated_memory.hpp"
 #include "emulated_threads.hpp"
 
@@ -111,13 +120,16 @@ static long setting(const char *name, long otherwise) {
 
 static void read_situation() {
 	std::string text;
-	for (const char *name : {"STANDIN_FAIL", "STANDIN_RESULT", "STANDIN_IDLE", "STANDIN_CALLS", "STANDIN_PINS", "STANDIN_LATE"}) text += std::string(getenv(name) ? getenv(name) : "") + "\n";
+	for (const char *name :
+		{"STANDIN_FAIL", "STANDIN_RESULT", "STANDIN_IDLE", "STANDIN_CALLS", "STANDIN_PINS", "STANDIN_LATE"})
+		text += std::string(getenv(name) ? getenv(name) : "") + "\n";
 	if (!std::exchange(given_back, false) && text == situation_text) return;
 	situation_text = text;
 	if (situation.calls) fclose(situation.calls);
 	const char *calls = getenv("STANDIN_CALLS");
-	situation = {0, setting("STANDIN_FAIL", 0), (CUresult)setting("STANDIN_RESULT", CUDA_ERROR_OUT_OF_MEMORY), setting("STANDIN_IDLE", 0) != 0,
-		calls && *calls ? fopen(calls, "w") : NULL, setting("STANDIN_PINS", 1) != 0, setting("STANDIN_LATE", 0) != 0};
+	situation = {0, setting("STANDIN_FAIL", 0), (CUresult)setting("STANDIN_RESULT", CUDA_ERROR_OUT_OF_MEMORY),
+		setting("STANDIN_IDLE", 0) != 0, calls && *calls ? fopen(calls, "w") : NULL, setting("STANDIN_PINS", 1) != 0,
+		setting("STANDIN_LATE", 0) != 0};
 }
 
 // to_fail counts a call and returns whether it is to fail, and its error text in text.
@@ -232,8 +244,9 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute a, CUdevice)
 }
 EXPORT CUresult cuGetErrorName(CUresult r, const char **name) {
 	static const std::map<CUresult, const char *> names = {{CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
-		{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}, {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"}, {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
-		{214, "CUDA_ERROR_ECC_UNCORRECTABLE"}, {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {702, "CUDA_ERROR_LAUNCH_TIMEOUT"},
+		{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}, {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
+		{NOT_FOUND, "CUDA_ERROR_NOT_FOUND"}, {214, "CUDA_ERROR_ECC_UNCORRECTABLE"},
+		{ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {702, "CUDA_ERROR_LAUNCH_TIMEOUT"},
 		{LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"}, {999, "CUDA_ERROR_UNKNOWN"}};
 	const auto found = names.find(r);
 	return found == names.end() ? INVALID_VALUE : (*name = found->second, CUDA_SUCCESS);
@@ -389,7 +402,8 @@ static int note_constants(dl_phdr_info *info, size_t, void *search_) {
 		const auto &h = info->dlpi_phdr[i];
 		if (h.p_type != PT_LOAD || h.p_flags & PF_W) continue;
 		search->first->constants = std::min(search->first->constants, (uintptr_t)(info->dlpi_addr + h.p_vaddr));
-		search->first->constants_end = std::max(search->first->constants_end, (uintptr_t)(info->dlpi_addr + h.p_vaddr + h.p_memsz));
+		search->first->constants_end =
+			std::max(search->first->constants_end, (uintptr_t)(info->dlpi_addr + h.p_vaddr + h.p_memsz));
 	}
 	return 0;
 }
@@ -439,8 +453,8 @@ static char *share(const emulated_module &m, size_t bytes) {
 }
 
 // launch runs a kernel.
-static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
-	unsigned int shared, void **parameters) {
+static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+	unsigned int by, unsigned int bz, unsigned int shared, void **parameters) {
 	if (situation.idle || failed) return CUDA_SUCCESS;
 	const emulated_module &m = f->module->given;
 	char *const dynamic = share(m, shared);
@@ -454,8 +468,9 @@ static CUresult launch(CUfunction f, unsigned int gx, unsigned int gy, unsigned 
 	backwards = f->launches++ % 2;
 	if (!prepare_stacks()) return CUDA_ERROR_OUT_OF_MEMORY;
 	runtime = m.runtime;
-	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of, misaligned, sync_block,
-		sync_warp, meet, mma, ldmatrix, copy_async, copy_commit, copy_wait, [](const char *what) { end_with(what); }};
+	*runtime = {{}, {}, {bx, by, bz}, {gx, gy, gz}, (uintptr_t)stacks, (size_t)MAX_THREADS * STACK, dynamic, access_of,
+		misaligned, sync_block, sync_warp, meet, mma, ldmatrix, copy_async, copy_commit, copy_wait,
+		[](const char *what) { end_with(what); }};
 	struct sigaction mine = {};
 	mine.sa_sigaction = on_fault, mine.sa_flags = SA_SIGINFO | SA_ONSTACK;
 	sigaction(SIGSEGV, &mine, &before_segv), sigaction(SIGBUS, &mine, &before_bus);
@@ -484,10 +499,12 @@ static CUresult launch(captured_launch l) {
 	return launch(l.function, l.gx, l.gy, l.gz, l.bx, l.by, l.bz, l.shared, parameters.data());
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-	unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+	unsigned int by, unsigned int bz, unsigned int shared, CUstream, void **parameters, void **extra) {
 	CALLED;
-	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MAX_THREADS || (int)shared > f->shared || extra) return INVALID_VALUE;
+	if (!gx || !gy || gy > 65535 || !gz || gz > 65535 || !bx || !by || !bz || (uint64_t)bx * by * bz > MAX_THREADS ||
+		(int)shared > f->shared || extra)
+		return INVALID_VALUE;
 	captured_launch l = {f, gx, gy, gz, bx, by, bz, shared, {}};
 	for (int i = 0; i < f->count; i++) l.arguments.push_back(*(uint64_t *)parameters[i]);
 	if (!capturing) return queue([=] { return launch(l); });

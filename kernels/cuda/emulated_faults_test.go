@@ -12,7 +12,8 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestEmulatedFaults: what a GPU punishes is named, with the kernel, its block, its thread and what it did, and nothing else is.
+// TestEmulatedFaults: what a GPU punishes is named, with the kernel, its block, its thread and what it did, and nothing
+// else is.
 func TestEmulatedFaults(t *testing.T) {
 	source, err := os.ReadFile("testdata/faults.cu")
 	if err != nil {

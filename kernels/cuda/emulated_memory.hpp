@@ -43,7 +43,8 @@ static bool happened(stamp s, int kind) {
 	if (e < block_begin) return false; // in another thread block
 	if (e < epoch || thread_of(s) == running) return true;
 	const meetings &w = warps[running / 32];
-	return thread_of(s) / 32 == running / 32 && clock <= std::max(w.all[kind], w.lane[kind][running % 32][thread_of(s) % 32]);
+	return thread_of(s) / 32 == running / 32 &&
+		clock <= std::max(w.all[kind], w.lane[kind][running % 32][thread_of(s) % 32]);
 }
 
 struct cell {
@@ -98,7 +99,8 @@ static std::map<uintptr_t, allocation>::iterator allocation_of(uintptr_t p) {
 
 static bool inside(uintptr_t p, size_t bytes) {
 	const auto in = allocation_of(p);
-	return in != allocations.end() && p + bytes <= in->first + in->second.bytes && in->second.belongs_all(p - in->first, bytes);
+	return in != allocations.end() && p + bytes <= in->first + in->second.bytes &&
+		in->second.belongs_all(p - in->first, bytes);
 }
 
 // wrote records what was written from outside a kernel, to memory that inside accepted.
@@ -136,7 +138,9 @@ static readable readables[3];
 
 [[noreturn]] static void end_with(const std::string &what); // ends the thread
 
-static std::string text_of(uint3 b) { return std::to_string(b.x) + "," + std::to_string(b.y) + "," + std::to_string(b.z); }
+static std::string text_of(uint3 b) {
+	return std::to_string(b.x) + "," + std::to_string(b.y) + "," + std::to_string(b.z);
+}
 
 static std::string hex(uintptr_t p) {
 	char text[32];
@@ -151,15 +155,20 @@ struct visit {
 	const shared_part *shared; // or NULL
 
 	std::string text() const {
-		std::string s = (kind == EMULATED_WRITE ? "writes " : kind == EMULATED_ATOMIC ? "adds to " : "reads ") + std::to_string(bytes) + " bytes at ";
+		std::string s = (kind == EMULATED_WRITE           ? "writes "
+								: kind == EMULATED_ATOMIC ? "adds to "
+														  : "reads ") +
+			std::to_string(bytes) + " bytes at ";
 		if (!shared) return s + hex(p);
 		const bool before = p < shared->at;
-		return s + (before ? "-" : "+") + std::to_string(before ? shared->at - p : p - shared->at) + " of " + shared->name + " shared memory";
+		return s + (before ? "-" : "+") + std::to_string(before ? shared->at - p : p - shared->at) + " of " +
+			shared->name + " shared memory";
 	}
 	void race(stamp s, const char *did) const {
 		std::string who = "thread " + std::to_string(thread_of(s));
 		if (!shared && epoch_of(s) < block_begin) {
-			auto b = std::upper_bound(blocks_begun.begin(), blocks_begun.end(), epoch_of(s), [](uint32_t e, const auto &x) { return e < x.first; });
+			auto b = std::upper_bound(blocks_begun.begin(), blocks_begun.end(), epoch_of(s),
+				[](uint32_t e, const auto &x) { return e < x.first; });
 			if (b != blocks_begun.begin()) who += " of block " + text_of((--b)->second);
 		}
 		end_with(text() + ", a race with " + who + ", which " + did + " it");
@@ -182,7 +191,8 @@ struct visit {
 				if (recent) {
 					flags = r & SEVERAL_BLOCKS;
 					if (epoch_of(r) < block_begin) flags = SEVERAL_BLOCKS;
-					else if (epoch_of(r) == epoch) flags |= (r & SEVERAL_WARPS) | (thread_of(r) / 32 != running / 32 ? SEVERAL_WARPS : 0);
+					else if (epoch_of(r) == epoch)
+						flags |= (r & SEVERAL_WARPS) | (thread_of(r) / 32 != running / 32 ? SEVERAL_WARPS : 0);
 				}
 				c[i].read = mine | flags;
 				continue;
@@ -240,7 +250,8 @@ static void access_of(const void *address, size_t bytes, int kind) {
 
 static void misaligned(const void *p, size_t multiple, const char *file, unsigned line) {
 	const char *base = strrchr(file, '/');
-	end_with("an access at " + hex((uintptr_t)p) + ", which is no multiple of " + std::to_string(multiple) + (line ? " (" + std::string(base ? base + 1 : file) + ":" + std::to_string(line) + ")" : ""));
+	end_with("an access at " + hex((uintptr_t)p) + ", which is no multiple of " + std::to_string(multiple) +
+		(line ? " (" + std::string(base ? base + 1 : file) + ":" + std::to_string(line) + ")" : ""));
 }
 
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }

@@ -53,7 +53,8 @@ extern "C" __global__ void bf16(unsigned *to, const float *from) { to[threadIdx.
 func emulated(t *testing.T, kernel string, n int) (g *GPU, f *Function, from, to uintptr) {
 	t.Helper()
 	g, c := openEmulated(t)
-	image, log, err := c.Compile(Program{Name: "t.cu", Source: emulatedSource, Options: []string{"-DBLOCK_DIM=64"}}, "sm_90a")
+	image, log, err := c.Compile(Program{Name: "t.cu", Source: emulatedSource, Options: []string{"-DBLOCK_DIM=64"}},
+		"sm_90a")
 	if err != nil {
 		t.Fatal(err, log)
 	}
@@ -127,8 +128,10 @@ func TestEmulatedShuffle(t *testing.T) {
 
 func TestEmulatedBF16(t *testing.T) {
 	cases := []struct{ from, to uint32 }{
-		{0x3F800000, 0x3F80}, {0x3F807FFF, 0x3F80}, {0x3F808000, 0x3F80}, {0x3F808001, 0x3F81}, {0x3F818000, 0x3F82}, {0xBF818000, 0xBF82},
-		{0x7F7FFFFF, 0x7F80}, {0x7F800000, 0x7F80}, {0xFF800000, 0xFF80}, {0x7F800001, 0x7FFF}, {0xFFFFFFFF, 0x7FFF}, {0x00008000, 0}, {0x00018000, 2},
+		{0x3F800000, 0x3F80}, {0x3F807FFF, 0x3F80}, {0x3F808000, 0x3F80}, {0x3F808001, 0x3F81}, {0x3F818000, 0x3F82},
+		{0xBF818000, 0xBF82},
+		{0x7F7FFFFF, 0x7F80}, {0x7F800000, 0x7F80}, {0xFF800000, 0xFF80}, {0x7F800001, 0x7FFF}, {0xFFFFFFFF, 0x7FFF},
+		{0x00008000, 0}, {0x00018000, 2},
 	}
 	g, f, from, to := emulated(t, "bf16", 64)
 	var b []byte
@@ -219,8 +222,8 @@ func TestEmulatedUpdate(t *testing.T) {
 	}
 }
 
-// TestEmulatedGraph captures launches, which must not happen then but each time that the graph is launched, with the arguments that
-// they were captured with and the memory as it is then. What a graph cannot have is refused.
+// TestEmulatedGraph captures launches, which must not happen then but each time that the graph is launched, with the
+// arguments that they were captured with and the memory as it is then. What a graph cannot have is refused.
 func TestEmulatedGraph(t *testing.T) {
 	g, f, from, to := emulated(t, "arrive", 64)
 	zeros := make([]byte, 256)

@@ -45,7 +45,8 @@ asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type e
 	"movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
 	"popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
 	".size emulated_switch, .-emulated_switch\n");
-enum { SAVED = 6, RETURN = 6, FRAME = 8 }; // saved words, the index of the return address, and the size that keeps the stack aligned
+// saved words, the index of the return address, and the size that keeps the stack aligned
+enum { SAVED = 6, RETURN = 6, FRAME = 8 };
 static void jump(ucontext_t *c, void (*to)(), char *sp) {
 	c->uc_mcontext.gregs[REG_RIP] = (greg_t)to, c->uc_mcontext.gregs[REG_RSP] = (greg_t)(sp - 8);
 }
@@ -60,7 +61,9 @@ asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type e
 	"add sp, sp, #160\nret\n"
 	".size emulated_switch, .-emulated_switch\n");
 enum { SAVED = 20, RETURN = 11, FRAME = 20 };
-static void jump(ucontext_t *c, void (*to)(), char *sp) { c->uc_mcontext.pc = (uintptr_t)to, c->uc_mcontext.sp = (uintptr_t)sp; }
+static void jump(ucontext_t *c, void (*to)(), char *sp) {
+	c->uc_mcontext.pc = (uintptr_t)to, c->uc_mcontext.sp = (uintptr_t)sp;
+}
 #else
 #error "the emulated GPU has fibers for x86-64 and arm64"
 #endif
@@ -210,7 +213,8 @@ static void note_meeting(meetings &w, uint32_t here, bool all, bool barrier) {
 		}
 		uint32_t joined[32] = {};
 		for (int i = 0; i < 32; i++) {
-			for (int k = 0; k < 32 && here >> i & 1; k++) joined[k] = std::max(joined[k], here >> k & 1 ? number : w.lane[kind][i][k]);
+			for (int k = 0; k < 32 && here >> i & 1; k++)
+				joined[k] = std::max(joined[k], here >> k & 1 ? number : w.lane[kind][i][k]);
 		}
 		for (int i = 0; i < 32; i++) {
 			if (here >> i & 1) memcpy(w.lane[kind][i], joined, sizeof joined);
@@ -259,7 +263,8 @@ static std::string thread_text(int i) { return "thread " + std::to_string(i); }
 static bool release_block(std::string *wrong) {
 	int at = -1, elsewhere = -1;
 	for (int i = 0; i < threads; i++) {
-		if (fibers[i].state == AT_WARP_BARRIER) return *wrong = thread_text(i) + " waits for lanes of its warp that never come", false;
+		if (fibers[i].state == AT_WARP_BARRIER)
+			return *wrong = thread_text(i) + " waits for lanes of its warp that never come", false;
 		if (fibers[i].state == AT_BLOCK_BARRIER && at < 0) at = i;
 	}
 	if (at < 0) return false;
@@ -268,8 +273,9 @@ static bool release_block(std::string *wrong) {
 	}
 	if (elsewhere >= 0) {
 		const fiber &f = fibers[elsewhere];
-		*wrong = thread_text(at) + " waits at the barrier of line " + std::to_string(fibers[at].line) + " for " + thread_text(elsewhere) +
-		         (f.state == ENDED ? ", which has ended" : ", which is at that of line " + std::to_string(f.line));
+		*wrong = thread_text(at) + " waits at the barrier of line " + std::to_string(fibers[at].line) + " for " +
+			thread_text(elsewhere) +
+			(f.state == ENDED ? ", which has ended" : ", which is at that of line " + std::to_string(f.line));
 		return false;
 	}
 	for (int i = 0; i < threads; i++) fibers[i].state = READY;

@@ -23,12 +23,14 @@ import (
 
 func TestOpen(t *testing.T) {
 	g := openStandIn(t, 1)
-	want := Properties{Name: "Stand-in 1", UUID: "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01", Major: 9, Minor: 1, SMs: 132, L2: 1 << 20, Memory: 1 << 20, Bandwidth: 1.024e12, Driver: 13000}
+	want := Properties{Name: "Stand-in 1", UUID: "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadae01", Major: 9, Minor: 1, SMs: 132,
+		L2: 1 << 20, Memory: 1 << 20, Bandwidth: 1.024e12, Driver: 13000}
 	if d := cmp.Diff(want, g.Properties); d != "" {
 		t.Error(d)
 	}
 	for _, ordinal := range []int{-1, 2} {
-		if _, err := open([]string{cudatest.Library(t, "libcuda")}, ordinal); err == nil || !strings.Contains(err.Error(), "this machine has 2, numbered from 0") {
+		if _, err := open([]string{cudatest.Library(t, "libcuda")}, ordinal); err == nil ||
+			!strings.Contains(err.Error(), "this machine has 2, numbered from 0") {
 			t.Errorf("GPU %d: %v", ordinal, err)
 		}
 	}
@@ -43,7 +45,8 @@ func TestNoDriver(t *testing.T) {
 	paths := []string{"libthere-is-none.so.1", empty}
 	other := cudatest.Library(t, "libnvrtc")
 	_, err := open(append(paths, other), 0)
-	for _, want := range append(paths, "no NVIDIA driver", other+" (it has no cuInit", "libthere-is-none.so.1 (not there)") {
+	for _, want := range append(paths, "no NVIDIA driver", other+" (it has no cuInit",
+		"libthere-is-none.so.1 (not there)") {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q is not in, or it is more than a line: %v", want, err)
 		}
@@ -94,7 +97,8 @@ func TestOutOfMemory(t *testing.T) {
 	g := openStandIn(t, 0)
 	_, err := g.Alloc(1 << 40)
 	var e *Error
-	if !errors.As(err, &e) || !e.OutOfMemory() || err.Error() != "allocate 1099511627776 bytes: CUDA_ERROR_OUT_OF_MEMORY: out of memory" {
+	if !errors.As(err, &e) || !e.OutOfMemory() ||
+		err.Error() != "allocate 1099511627776 bytes: CUDA_ERROR_OUT_OF_MEMORY: out of memory" {
 		t.Error(err)
 	}
 	p, err := g.Alloc(16)
@@ -111,7 +115,8 @@ func TestLaunch(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := int64(-1) << 40
-	g.Launch(kernelOf(t, g, "put"), Dim3{X: 1}, Dim3{X: 32}, 0, uint64(p), uint64(uint32(0xFFFF_FF85)), uint64(math.Float32bits(1.5)), uint64(long))
+	g.Launch(kernelOf(t, g, "put"), Dim3{X: 1}, Dim3{X: 32}, 0, uint64(p), uint64(uint32(0xFFFF_FF85)),
+		uint64(math.Float32bits(1.5)), uint64(long))
 	got := make([]byte, 16)
 	if err := g.Download(got, p); err != nil {
 		t.Fatal(err)
@@ -127,8 +132,8 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestLaunchShape wants a launch's sizes to arrive each in its place, and a kernel to have as much dynamic shared memory as
-// any launch of it asked for: one that asks for less must not take it away from another.
+// TestLaunchShape wants a launch's sizes to arrive each in its place, and a kernel to have as much dynamic shared
+// memory as any launch of it asked for: one that asks for less must not take it away from another.
 func TestLaunchShape(t *testing.T) {
 	g := openStandIn(t, 0)
 	p, err := g.Alloc(32)
@@ -216,7 +221,8 @@ func TestErrorsStick(t *testing.T) {
 			_, load := g.Load([]byte("kernels\x00"))
 			_, _, memory := g.Free()
 			_, elapsed := g.Time(func() { t.Error("timed after a fault") })
-			for i, err := range []error{g.Sync(), g.Err(), alloc, load, memory, elapsed, g.Release(p), g.Copy(p, p, 1), g.Fill(p, 0, 1), g.Upload(p, []byte{1}), g.Download(make([]byte, 1), p)} {
+			for i, err := range []error{g.Sync(), g.Err(), alloc, load, memory, elapsed, g.Release(p), g.Copy(p, p, 1),
+				g.Fill(p, 0, 1), g.Upload(p, []byte{1}), g.Download(make([]byte, 1), p)} {
 				if err != first {
 					t.Errorf("call %d: %v", i, err)
 				}
@@ -297,7 +303,8 @@ func TestGoroutines(t *testing.T) {
 
 func TestModules(t *testing.T) {
 	g := openStandIn(t, 0)
-	if _, err := g.Load([]byte("of another GPU\x00")); err == nil || !strings.HasPrefix(err.Error(), "load a module of 15 bytes: CUDA_ERROR_INVALID_IMAGE") {
+	if _, err := g.Load([]byte("of another GPU\x00")); err == nil ||
+		!strings.HasPrefix(err.Error(), "load a module of 15 bytes: CUDA_ERROR_INVALID_IMAGE") {
 		t.Error(err)
 	}
 	if _, err := g.Load(nil); err == nil {
@@ -307,7 +314,8 @@ func TestModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.Function("none"); err == nil || !strings.HasPrefix(err.Error(), "find kernel none: CUDA_ERROR_NOT_FOUND") {
+	if _, err := m.Function("none"); err == nil ||
+		!strings.HasPrefix(err.Error(), "find kernel none: CUDA_ERROR_NOT_FOUND") {
 		t.Error(err)
 	}
 	if err := g.Err(); err != nil {
@@ -327,7 +335,8 @@ func TestTime(t *testing.T) {
 		t.Error(d, ran, err)
 	}
 	fault := kernelOf(t, g, "fault")
-	if _, err := g.Time(func() { g.Launch(fault, Dim3{X: 1}, Dim3{X: 1}, 0) }); err == nil || !strings.Contains(err.Error(), "at or before kernel fault") {
+	if _, err := g.Time(func() { g.Launch(fault, Dim3{X: 1}, Dim3{X: 1}, 0) }); err == nil ||
+		!strings.Contains(err.Error(), "at or before kernel fault") {
 		t.Error(err)
 	}
 }
@@ -374,7 +383,8 @@ func TestDeclarations(t *testing.T) {
 			folders = append(folders, "-I"+filepath.Join(filepath.Dir(file), "../include"))
 		}
 	}
-	for file, headers := range map[string][]string{"headers.c": {"cuda.h", "nvrtc.h"}, "blas.c": {"cublasLt.h"}, "nvml.c": {"nvml.h"}, "nvtx.c": {"nvtx3/nvToolsExt.h"}} {
+	for file, headers := range map[string][]string{"headers.c": {"cuda.h", "nvrtc.h"}, "blas.c": {"cublasLt.h"},
+		"nvml.c": {"nvml.h"}, "nvtx.c": {"nvtx3/nvToolsExt.h"}} {
 		t.Run(file, func(t *testing.T) {
 			for _, h := range headers {
 				if !slices.ContainsFunc(folders, func(folder string) bool {
@@ -384,7 +394,8 @@ func TestDeclarations(t *testing.T) {
 					t.Skip(h + " is missing")
 				}
 			}
-			if out, err := exec.Command(gcc, append(folders, "-fsyntax-only", "-Wno-deprecated-declarations", "testdata/"+file)...).CombinedOutput(); err != nil {
+			if out, err := exec.Command(gcc, append(folders, "-fsyntax-only", "-Wno-deprecated-declarations",
+				"testdata/"+file)...).CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
 		})

@@ -26,7 +26,9 @@ static CUresult pin(void **memory, size_t bytes, unsigned int flags) {
 }
 static CUresult unpin(void *memory) { return free(memory), CUDA_SUCCESS; }
 
-static CUresult zeros(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { return memset(to, 0, bytes), CUDA_SUCCESS; }
+static CUresult zeros(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+	return memset(to, 0, bytes), CUDA_SUCCESS;
+}
 
 uintptr_t cuda_idle_driver(void) {
 	static driver d = {

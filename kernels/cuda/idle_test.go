@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestIdle wants what a program asks of a GPU to be answered, with other addresses for each piece of memory, and zeros in it.
+// TestIdle wants what a program asks of a GPU to be answered, with other addresses for each piece of memory, and zeros
+// in it.
 func TestIdle(t *testing.T) {
 	want := Properties{Name: "idle", Major: 9, SMs: 132, Memory: 1 << 37}
 	g, err := OpenIdle(want)
@@ -23,7 +24,8 @@ func TestIdle(t *testing.T) {
 		t.Error(free, total, err)
 	}
 	got := bytes.Repeat([]byte{7}, 100)
-	for _, err := range []error{g.Upload(a, got), g.Fill(a, 1, 100), g.Copy(a, a, 10), g.Download(got, a), g.Sync(), g.Release(a), g.Close()} {
+	for _, err := range []error{g.Upload(a, got), g.Fill(a, 1, 100), g.Copy(a, a, 10), g.Download(got, a), g.Sync(),
+		g.Release(a), g.Close()} {
 		if err != nil {
 			t.Error(err)
 		}

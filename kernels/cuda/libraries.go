@@ -20,7 +20,8 @@ import (
 // only in the file that the variable names, if it is set; otherwise where the loader looks, and then in the directories
 // of the driver, or of CUDA's toolkits, conda and pip's packages.
 type library struct {
-	file     string // "%d" stands for CUDA's major version, if the name has it. It never has no number: libcuda.so is a stub
+	// file is the name. "%d" in it stands for CUDA's major version. It never lacks a number: libcuda.so is a stub.
+	file     string
 	variable string
 	driver   bool   // whether it comes with the driver, in one version
 	wheel    string // the directory of pip's package for CUDA 12, in site-packages/nvidia; for CUDA 13 all share one
@@ -48,7 +49,8 @@ func (l library) paths(driver int) []string {
 		return []string{file}
 	}
 	if l.driver {
-		return []string{l.file, "/usr/lib/wsl/lib/" + l.file, "/usr/local/nvidia/lib64/" + l.file, "/run/opengl-driver/lib/" + l.file}
+		return []string{l.file, "/usr/lib/wsl/lib/" + l.file, "/usr/local/nvidia/lib64/" + l.file,
+			"/run/opengl-driver/lib/" + l.file}
 	}
 	var names []string
 	for major := newestCUDA; major >= oldestCUDA; major-- {
@@ -60,7 +62,8 @@ func (l library) paths(driver int) []string {
 	paths := names
 	for _, pattern := range l.folders() {
 		for _, name := range names {
-			found, _ := filepath.Glob(filepath.Join(pattern, name)) // an invalid pattern finds nothing: a path may contain any character
+			// an invalid pattern finds nothing: a path may contain any character
+			found, _ := filepath.Glob(filepath.Join(pattern, name))
 			paths = append(paths, found...)
 		}
 	}
@@ -70,7 +73,8 @@ func (l library) paths(driver int) []string {
 // folders returns patterns of the directories in which toolkits, conda and pip install CUDA's libraries.
 func (l library) folders() (patterns []string) {
 	machine := map[string]string{"amd64": "x86_64", "arm64": "sbsa"}[runtime.GOARCH]
-	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda", "/usr/local/cuda-*"} {
+	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda",
+		"/usr/local/cuda-*"} {
 		if root != "" {
 			patterns = append(patterns, root+"/lib64", root+"/targets/"+machine+"-linux/lib")
 		}
@@ -121,7 +125,8 @@ func search(failure string, paths []string, open func(path string, message *C.ch
 			return nil
 		}
 		wrong := strings.TrimPrefix(C.GoString(&message[0]), path+": ")
-		if wrong == "cannot open shared object file: No such file or directory" { // this library is missing, not one that it depends on
+		// this library is missing, not one that it depends on
+		if wrong == "cannot open shared object file: No such file or directory" {
 			wrong = "not there"
 		}
 		tried = append(tried, fmt.Sprintf("%s (%s)", path, wrong))

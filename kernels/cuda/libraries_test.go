@@ -12,8 +12,10 @@ import (
 // TestPaths wants every place of a library, in this order, and no newer CUDA than the driver's.
 func TestPaths(t *testing.T) {
 	dir := t.TempDir()
-	for name, value := range map[string]string{"CUDA_HOME": dir + "/home", "CUDA_PATH": dir + "/path", "CONDA_PREFIX": dir + "/conda",
-		"VIRTUAL_ENV": dir + "/venv", "HOME": dir + "/user", "PATH": dir + "/bin", "RESTYLE_NVRTC": "", "RESTYLE_CUBLASLT": ""} {
+	for name, value := range map[string]string{"CUDA_HOME": dir + "/home", "CUDA_PATH": dir + "/path",
+		"CONDA_PREFIX": dir + "/conda",
+		"VIRTUAL_ENV":  dir + "/venv", "HOME": dir + "/user", "PATH": dir + "/bin", "RESTYLE_NVRTC": "",
+		"RESTYLE_CUBLASLT": ""} {
 		t.Setenv(name, value)
 	}
 	machine := map[string]string{"amd64": "x86_64", "arm64": "sbsa"}[runtime.GOARCH]
@@ -21,7 +23,8 @@ func TestPaths(t *testing.T) {
 		"home/lib64", "home/targets/" + machine + "-linux/lib", "path/lib64", "conda/lib", "bin/../lib",
 		"venv/lib/python3.12/site-packages/nvidia/cu13/lib", "venv/lib/python3.12/site-packages/nvidia/LIBRARY/lib",
 		"lib64/python3.11/site-packages/nvidia/cu13/lib",
-		"user/.local/lib/python3.13/site-packages/nvidia/cu13/lib", "user/.local/lib/python3.13/site-packages/nvidia/LIBRARY/lib",
+		"user/.local/lib/python3.13/site-packages/nvidia/cu13/lib",
+		"user/.local/lib/python3.13/site-packages/nvidia/LIBRARY/lib",
 	}
 	write := func(file string) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -36,7 +39,8 @@ func TestPaths(t *testing.T) {
 		library      library
 		file, folder string
 	}{{libnvrtc, "libnvrtc.so.", "cuda_nvrtc"}, {libcublasLt, "libcublasLt.so.", "cublas"}} {
-		for driver, majors := range map[int][]string{0: {"13", "12"}, 13000: {"13", "12"}, 14020: {"13", "12"}, 12080: {"12"}, 11080: nil} {
+		for driver, majors := range map[int][]string{0: {"13", "12"}, 13000: {"13", "12"}, 14020: {"13", "12"}, 12080: {"12"},
+			11080: nil} {
 			var want []string
 			for _, major := range majors {
 				want = append(want, test.file+major)
@@ -50,18 +54,23 @@ func TestPaths(t *testing.T) {
 					want = append(want, filepath.Join(folder, test.file+major))
 				}
 			}
-			got := slices.DeleteFunc(test.library.paths(driver), func(p string) bool { return strings.Contains(p, "/") && !strings.HasPrefix(p, dir) })
+			got := slices.DeleteFunc(test.library.paths(driver), func(p string) bool {
+				return strings.Contains(p, "/") &&
+					!strings.HasPrefix(p, dir)
+			})
 			if !slices.Equal(got, want) {
-				t.Errorf("%s for a driver of CUDA %d:\n%s\nnot\n%s", test.file, driver, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				t.Errorf("%s for a driver of CUDA %d:\n%s\nnot\n%s", test.file, driver, strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
 			}
 		}
 	}
 }
 
-// TestNamedLibraries wants a file that a variable names to be the only one, and the loader to be asked first for what comes with
-// the driver.
+// TestNamedLibraries wants a file that a variable names to be the only one, and the loader to be asked first for what
+// comes with the driver.
 func TestNamedLibraries(t *testing.T) {
-	for variable, l := range map[string]library{"RESTYLE_CUDA": libcuda, "RESTYLE_NVML": libnvml, "RESTYLE_NVRTC": libnvrtc, "RESTYLE_CUBLASLT": libcublasLt} {
+	for variable, l := range map[string]library{"RESTYLE_CUDA": libcuda, "RESTYLE_NVML": libnvml,
+		"RESTYLE_NVRTC": libnvrtc, "RESTYLE_CUBLASLT": libcublasLt} {
 		t.Setenv(variable, "")
 		if paths := l.paths(13000); !strings.Contains(paths[0], ".so.1") || strings.Contains(paths[0], "/") {
 			t.Errorf("%s: %v", variable, paths)
@@ -80,10 +89,12 @@ func TestNamedLibraries(t *testing.T) {
 // TestNoCompiler wants the error to name the package that fits the driver: a driver of CUDA 12 passes CUDA 13's over.
 func TestNoCompiler(t *testing.T) {
 	t.Setenv("RESTYLE_NVRTC", "/a/file")
-	for driver, command := range map[int]string{0: "pip install nvidia-cuda-nvrtc,", 13020: "pip install nvidia-cuda-nvrtc,",
+	for driver, command := range map[int]string{0: "pip install nvidia-cuda-nvrtc,",
+		13020: "pip install nvidia-cuda-nvrtc,",
 		12040: "pip install nvidia-cuda-nvrtc-cu12,", 14000: "pip install nvidia-cuda-nvrtc,"} {
 		_, err := OpenCompiler(Properties{Driver: driver})
-		if err == nil || !strings.HasSuffix(err.Error(), ": tried /a/file (not there)") || !strings.Contains(err.Error(), command) {
+		if err == nil || !strings.HasSuffix(err.Error(), ": tried /a/file (not there)") ||
+			!strings.Contains(err.Error(), command) {
 			t.Errorf("CUDA %d: %v", driver, err)
 		}
 	}

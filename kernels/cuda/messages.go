@@ -43,23 +43,30 @@ var cures = map[int]string{
 		"LD_LIBRARY_PATH, or set RESTYLE_CUDA to the driver's libcuda.so.1",
 	deviceUnavailable: "another process uses the GPU exclusively: wait until it ends, or use another GPU; " +
 		"nvidia-smi shows which",
-	noBinaryForGPU:   "NVRTC is older than the GPU: install a newer one",
-	unsupportedPTX:   "NVRTC is newer than the driver: update the driver, or install an older NVRTC",
-	eccUncorrectable: "the GPU's memory is damaged: restart the machine; if it happens again, have the GPU replaced (nvidia-smi -q -d ECC counts)",
-	illegalAddress: "a kernel accessed memory outside its allocations: if it does so again at the same place, that is a bug in restyle: " +
+	noBinaryForGPU: "NVRTC is older than the GPU: install a newer one",
+	unsupportedPTX: "NVRTC is newer than the driver: update the driver, or install an older NVRTC",
+	eccUncorrectable: "the GPU's memory is damaged: restart the machine; if it happens again, have the GPU replaced " +
+		"(nvidia-smi -q -d ECC counts)",
+	illegalAddress: "a kernel accessed memory outside its allocations: if it does so " +
+		"again at the same place, that is a bug in restyle: " +
 		"docs/gpu.md says how to find the kernel",
-	launchTimeout:       "the system stopped a kernel after seconds, as it does on a GPU with a display: use a GPU without one, or smaller batches",
+	launchTimeout: "the system stopped a kernel after seconds, as it does on a GPU with a display: use a GPU " +
+		"without one, or smaller batches",
 	illegalInstruction:  kernelFailed,
 	misalignedAddress:   kernelFailed,
 	invalidAddressSpace: kernelFailed,
 	launchFailed:        kernelFailed,
-	systemNotReady:      "the service that connects the GPUs is not running: start it with systemctl start nvidia-fabricmanager",
-	compatUnsupported:   "this libcuda is from CUDA's package cuda-compat, which this GPU does not support: remove its directory from LD_LIBRARY_PATH",
-	unknown:             "the driver does not know why: dmesg may have a line with NVRM and Xid; if it happens again, restart the machine",
+	systemNotReady: "the service that connects the GPUs is not running: start it with systemctl start " +
+		"nvidia-fabricmanager",
+	compatUnsupported: "this libcuda is from CUDA's package cuda-compat, which this GPU does " +
+		"not support: remove its directory from LD_LIBRARY_PATH",
+	unknown: "the driver does not know why: dmesg may have a line with NVRM and Xid; if it happens again, " +
+		"restart the machine",
 }
 
 // faults are the results after which, as far as is known, a GPU or the driver works again for a new process.
-var faults = []int{eccUncorrectable, illegalAddress, launchTimeout, illegalInstruction, misalignedAddress, invalidAddressSpace, launchFailed, unknown}
+var faults = []int{eccUncorrectable, illegalAddress, launchTimeout, illegalInstruction, misalignedAddress,
+	invalidAddressSpace, launchFailed, unknown}
 
 // Fault reports whether err comes from a GPU that failed during use. Nothing more can be done with it; a new process
 // may resume from what was saved.
@@ -85,7 +92,8 @@ func there(files fs.FS, name string) bool {
 
 // place reports what decides where to look for the driver: whether the program runs in a container, and in WSL.
 func place(files fs.FS) (container, wsl bool) {
-	container = there(files, ".dockerenv") || there(files, "run/.containerenv") || os.Getenv("KUBERNETES_SERVICE_HOST") != ""
+	container = there(files, ".dockerenv") || there(files, "run/.containerenv") ||
+		os.Getenv("KUBERNETES_SERVICE_HOST") != ""
 	version, _ := fs.ReadFile(files, "proc/version") // a machine without this file is not WSL
 	return container, strings.Contains(strings.ToLower(string(version)), "microsoft")
 }
@@ -97,13 +105,16 @@ func withoutDriver(files fs.FS) string {
 	case runtime.GOOS != "linux":
 		return "there is none for " + runtime.GOOS
 	case container && there(files, "dev/nvidiactl"):
-		return "this container has the GPU but not the driver's libraries: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+		return "this container has the GPU but not the driver's libraries: start it with " +
+			"NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 	case container:
-		return "this container has no GPU: start it with docker run --gpus all, on a machine with NVIDIA's package nvidia-container-toolkit"
+		return "this container has no GPU: start it with docker run --gpus all, on a machine with NVIDIA's package " +
+			"nvidia-container-toolkit"
 	case wsl:
 		return "WSL uses the driver of Windows: install NVIDIA's there, then run wsl --update and wsl --shutdown in Windows"
 	case there(files, "proc/driver/nvidia/version"):
-		return "its kernel module is installed but its library libcuda is not: install that from the same source as the driver"
+		return "its kernel module is installed but its library libcuda is not: install that from the same source as the " +
+			"driver"
 	}
 	return "if this machine has an NVIDIA GPU, install its driver"
 }
@@ -117,19 +128,23 @@ func withoutDevice(files fs.FS, sliced int) string {
 	case set:
 		return fmt.Sprintf("CUDA_VISIBLE_DEVICES %q: excludes all GPUs: nvidia-smi -L lists what it may name", visible)
 	case sliced > 0:
-		return "the GPU is divided into MIG slices, but none can be used: nvidia-smi mig -lgip lists sizes, and nvidia-smi mig -cgi SIZE -C creates one"
+		return "the GPU is divided into MIG slices, but none can be used: nvidia-smi mig -lgip lists sizes, and nvidia-smi " +
+			"mig -cgi SIZE -C creates one"
 	case container:
-		return "this container has no GPU: start it with docker run --gpus all, on a machine with NVIDIA's package nvidia-container-toolkit"
+		return "this container has no GPU: start it with docker run --gpus all, on a machine with NVIDIA's package " +
+			"nvidia-container-toolkit"
 	case wsl:
 		return "WSL shows none: update NVIDIA's driver in Windows, then run wsl --update and wsl --shutdown in Windows"
 	}
-	return "nvidia-smi -L lists those that the driver sees: if it lists none either, check that the GPU is in its slot, and search dmesg for NVRM"
+	return "nvidia-smi -L lists those that the driver sees: if it lists none either, check that the GPU is in its slot, " +
+		"and search dmesg for NVRM"
 }
 
 // mismatch returns the remedy if libcuda and the driver's kernel module have different versions.
 func mismatch(files fs.FS) string {
 	if container, _ := place(files); container {
-		return "the container has a libcuda of its own that does not match the machine's driver: remove it from the image, or its directory from LD_LIBRARY_PATH"
+		return "the container has a libcuda of its own that does not match the machine's driver: remove it from the image, " +
+			"or its directory from LD_LIBRARY_PATH"
 	}
 	return "the driver was updated, but the old kernel module is still loaded: restart the machine"
 }

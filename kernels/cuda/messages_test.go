@@ -39,26 +39,43 @@ func TestOpenSays(t *testing.T) {
 		settings string // of the stand-in
 		want     string
 	}{
-		"too old":     {settings: "DRIVER=11040", want: "NVIDIA's driver is too old: it knows CUDA 11.4, and 12.0 is needed: update it to 525 or newer"},
+		"too old": {settings: "DRIVER=11040", want: "NVIDIA's driver is too old: it knows CUDA 11.4, and 12.0 is " +
+			"needed: update it to 525 or newer"},
 		"old, no GPU": {settings: "DRIVER=11080 INIT=100", want: "NVIDIA's driver is too old: it knows CUDA 11.8,"},
-		"stub":        {settings: "INIT=34", want: gpu + "STUB_LIBRARY: CUDA driver is a stub library: this libcuda is CUDA's stub,"},
-		"unavailable": {settings: "INIT=46", want: gpu + "DEVICE_UNAVAILABLE: CUDA-capable device(s) is/are busy or unavailable: another process uses the GPU exclusively: wait"},
-		"no device":   {settings: "INIT=100", want: gpu + "NO_DEVICE: no CUDA-capable device is detected: nvidia-smi -L lists"},
-		"hidden":      {settings: "INIT=100 CUDA_VISIBLE_DEVICES=7", want: `: CUDA_VISIBLE_DEVICES "7": excludes all GPUs: `},
-		"unsliced":    {settings: "INIT=100 SLICED=1", want: ": the GPU is divided into MIG slices, but none can be used: nvidia-smi mig -lgip"},
-		"in Docker":   {files: container, settings: "INIT=100", want: ": this container has no GPU: start it with docker run --gpus all, "},
-		"in WSL":      {files: wsl, settings: "INIT=100", want: ": WSL shows none: update NVIDIA's driver in Windows"},
-		"not ready":   {settings: "INIT=802", want: gpu + "SYSTEM_NOT_READY: system not yet initialized: the service that connects the GPUs is not running: start it with systemctl start nvidia-fabricmanager"},
-		"mismatch":    {settings: "INIT=803", want: "combination: the driver was updated, but the old kernel module is still loaded: restart the machine"},
-		"an image's":  {files: container, settings: "INIT=803", want: "combination: the container has a libcuda of its own"},
-		"compat":      {settings: "INIT=804", want: gpu + "COMPAT_NOT_SUPPORTED_ON_DEVICE: forward compatibility was attempted on non supported HW: this libcuda is from CUDA's package cuda-compat"},
-		"unknown":     {settings: "INIT=999", want: gpu + "UNKNOWN: unknown error: the driver does not know why: dmesg"},
-		"exclusive":   {settings: "MODE=3", want: "another process uses the GPU exclusively: wait until it ends, or use another GPU; nvidia-smi shows which; its compute mode is exclusive: "},
-		"prohibited":  {settings: "MODE=2", want: gpu + "UNKNOWN: unknown error: its compute mode is prohibited: an administrator allows computing with nvidia-smi -c DEFAULT"},
-		"full":        {settings: "USED=1048576", want: gpu + "OUT_OF_MEMORY: out of memory: other processes have its memory: wait until they end, or take another GPU; nvidia-smi lists them"},
-		"full alone":  {settings: "MODE=3 USED=1048576", want: "out of memory: other processes have its memory:"},
-		"none such":   {settings: "GPUS=0", want: "no CUDA-capable device is detected"},
-		"never seen":  {settings: "INIT=12345", want: "open GPU 0: unknown error 12345"},
+		"stub": {settings: "INIT=34", want: gpu +
+			"STUB_LIBRARY: CUDA driver is a stub library: this libcuda is CUDA's stub,"},
+		"unavailable": {settings: "INIT=46", want: gpu +
+			"DEVICE_UNAVAILABLE: CUDA-capable device(s) is/are busy or unavailable: another process uses the GPU exclusively: " +
+			"wait"},
+		"no device": {settings: "INIT=100", want: gpu +
+			"NO_DEVICE: no CUDA-capable device is detected: nvidia-smi -L lists"},
+		"hidden": {settings: "INIT=100 CUDA_VISIBLE_DEVICES=7", want: `: CUDA_VISIBLE_DEVICES "7": excludes all GPUs: `},
+		"unsliced": {settings: "INIT=100 SLICED=1",
+			want: ": the GPU is divided into MIG slices, but none can be used: nvidia-smi mig -lgip"},
+		"in Docker": {files: container, settings: "INIT=100",
+			want: ": this container has no GPU: start it with docker run --gpus all, "},
+		"in WSL": {files: wsl, settings: "INIT=100", want: ": WSL shows none: update NVIDIA's driver in Windows"},
+		"not ready": {settings: "INIT=802", want: gpu +
+			"SYSTEM_NOT_READY: system not yet initialized: the service that connects the GPUs is not running: start it with " +
+			"systemctl start nvidia-fabricmanager"},
+		"mismatch": {settings: "INIT=803", want: "combination: the driver was updated, but the old kernel module is " +
+			"still loaded: restart the machine"},
+		"an image's": {files: container, settings: "INIT=803", want: "combination: the container has a libcuda of its own"},
+		"compat": {settings: "INIT=804", want: gpu +
+			"COMPAT_NOT_SUPPORTED_ON_DEVICE: forward compatibility was attempted on non supported HW: this libcuda is from " +
+			"CUDA's package cuda-compat"},
+		"unknown": {settings: "INIT=999", want: gpu + "UNKNOWN: unknown error: the driver does not know why: dmesg"},
+		"exclusive": {settings: "MODE=3", want: "another process uses the GPU exclusively: wait until it ends, or use " +
+			"another GPU; nvidia-smi shows which; its compute mode is exclusive: "},
+		"prohibited": {settings: "MODE=2", want: gpu +
+			"UNKNOWN: unknown error: its compute mode is prohibited: an administrator allows computing with nvidia-smi -c " +
+			"DEFAULT"},
+		"full": {settings: "USED=1048576", want: gpu +
+			"OUT_OF_MEMORY: out of memory: other processes have its memory: wait until they end, or take another GPU; " +
+			"nvidia-smi lists them"},
+		"full alone": {settings: "MODE=3 USED=1048576", want: "out of memory: other processes have its memory:"},
+		"none such":  {settings: "GPUS=0", want: "no CUDA-capable device is detected"},
+		"never seen": {settings: "INIT=12345", want: "open GPU 0: unknown error 12345"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cudatest.Use(t, "libcuda", "libnvidia-ml")
@@ -113,19 +130,22 @@ func TestNoDriverSays(t *testing.T) {
 		files fs.FS
 		want  string
 	}{
-		"plain":     {plain, "if this machine has an NVIDIA GPU, install its driver"},
-		"container": {container, "this container has no GPU: start it with docker run --gpus all, on a machine with NVIDIA's package nvidia-container-toolkit"},
-		"podman":    {podman, "this container has no GPU: start"},
-		"half":      {half, "this container has the GPU but not the driver's libraries: start it with NVIDIA_DRIVER_CAPABILITIES=compute,utility"},
-		"WSL":       {wsl, "WSL uses the driver of Windows: install NVIDIA's there"},
-		"kernel":    {kernel, "its kernel module is installed but its library libcuda is not"},
+		"plain": {plain, "if this machine has an NVIDIA GPU, install its driver"},
+		"container": {container, "this container has no GPU: start it with docker run --gpus all, on a machine with " +
+			"NVIDIA's package nvidia-container-toolkit"},
+		"podman": {podman, "this container has no GPU: start"},
+		"half": {half, "this container has the GPU but not the driver's libraries: start it with " +
+			"NVIDIA_DRIVER_CAPABILITIES=compute,utility"},
+		"WSL":    {wsl, "WSL uses the driver of Windows: install NVIDIA's there"},
+		"kernel": {kernel, "its kernel module is installed but its library libcuda is not"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cudatest.Use(t)
 			machine(t, test.files)
 			_, err := Open(0)
 			want := "no NVIDIA driver: " + test.want
-			if !errors.Is(err, ErrNoDriver) || !strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), ": tried /there is no libcuda (not there)") {
+			if !errors.Is(err, ErrNoDriver) || !strings.HasPrefix(err.Error(), want) ||
+				!strings.HasSuffix(err.Error(), ": tried /there is no libcuda (not there)") {
 				t.Errorf("%v\nis not\n%s", err, want)
 			}
 		})
@@ -145,9 +165,9 @@ func TestNoDriverSays(t *testing.T) {
 // TestFaults wants what a GPU fails with on the way to be known for that, with what to do, and nothing else to be.
 func TestFaults(t *testing.T) {
 	for code, want := range map[int]string{
-		700: "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered: a kernel accessed memory outside its allocations: if",
-		702: "CUDA_ERROR_LAUNCH_TIMEOUT: the launch timed out and was terminated: the system stopped a kernel after seconds",
-		716: "CUDA_ERROR_MISALIGNED_ADDRESS: misaligned address: a kernel failed: if",
+		700: "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered: a kernel accessed memory outside its " +
+			"allocations: if", 702: "CUDA_ERROR_LAUNCH_TIMEOUT: the launch timed out and was terminated: the system stopped a " +
+			"kernel after seconds", 716: "CUDA_ERROR_MISALIGNED_ADDRESS: misaligned address: a kernel failed: if",
 		214: "CUDA_ERROR_ECC_UNCORRECTABLE: uncorrectable ECC error encountered: the GPU's memory is damaged: restart",
 		999: "CUDA_ERROR_UNKNOWN: unknown error: the driver does not know why: ",
 	} {
@@ -176,8 +196,9 @@ func TestFaults(t *testing.T) {
 // TestLoadSays wants the compiler's package where its code is not for the GPU or the driver.
 func TestLoadSays(t *testing.T) {
 	for settings, want := range map[string]string{
-		"LOAD=209":              "NVRTC is older than the GPU: install a newer one with pip install nvidia-cuda-nvrtc",
-		"LOAD=222 DRIVER=12040": "NVRTC is newer than the driver: update the driver, or install an older NVRTC with pip install nvidia-cuda-nvrtc-cu12",
+		"LOAD=209": "NVRTC is older than the GPU: install a newer one with pip install nvidia-cuda-nvrtc",
+		"LOAD=222 DRIVER=12040": "NVRTC is newer than the driver: update the driver, or install an older NVRTC with pip " +
+			"install nvidia-cuda-nvrtc-cu12",
 	} {
 		t.Run(settings, func(t *testing.T) {
 			cudatest.Set(t, settings)

@@ -26,10 +26,12 @@ uintptr_t cuda_open_nvml(const char *path, char *message, int size) {
 	if (!(n->name = (nvmlReturn_t(*) parameters)dlsym(library, #name))) missing = #name;
 	NVML(LOOKUP)
 #undef LOOKUP
-	if (!(n->nvmlErrorString = (const char *(*)(nvmlReturn_t))dlsym(library, "nvmlErrorString"))) missing = "nvmlErrorString";
+	if (!(n->nvmlErrorString = (const char *(*)(nvmlReturn_t))dlsym(library, "nvmlErrorString")))
+		missing = "nvmlErrorString";
 	void *held = dlsym(library, "nvmlDeviceGetCurrentClocksEventReasons");
 	if (!held) held = dlsym(library, "nvmlDeviceGetCurrentClocksThrottleReasons"); // before driver 535
-	if (!(n->heldBackBy = (nvmlReturn_t(*)(nvmlDevice_t, unsigned long long *))held)) missing = "nvmlDeviceGetCurrentClocksEventReasons";
+	if (!(n->heldBackBy = (nvmlReturn_t(*)(nvmlDevice_t, unsigned long long *))held))
+		missing = "nvmlDeviceGetCurrentClocksEventReasons";
 	if (missing) {
 		snprintf(message, size, "it has no %s: the driver is too old", missing);
 		free(n);

@@ -75,8 +75,8 @@ type Meters struct {
 func (m *Monitor) Read() Meters {
 	c := C.cuda_read_meters(m.nvml, m.gpu)
 	return Meters{
-		Energy: int(c.energy), Power: int(c.power), Clock: int(c.sm), MemoryClock: int(c.memory), Temperature: int(c.temperature),
-		Held: Held(max(c.held, 0)), Free: int(c.free), Used: int(c.used),
+		Energy: int(c.energy), Power: int(c.power), Clock: int(c.sm), MemoryClock: int(c.memory),
+		Temperature: int(c.temperature), Held: Held(max(c.held, 0)), Free: int(c.free), Used: int(c.used),
 	}
 }
 

@@ -18,7 +18,8 @@ func TestMonitor(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := m.Read()
-	want := Meters{Energy: first.Energy, Power: 300251, Clock: 1980, MemoryClock: 3201, Temperature: 41, Free: 1<<20 - 1000, Used: 1000}
+	want := Meters{Energy: first.Energy, Power: 300251, Clock: 1980, MemoryClock: 3201, Temperature: 41,
+		Free: 1<<20 - 1000, Used: 1000}
 	if first != want || first.Energy <= 0 {
 		t.Errorf("%+v, not %+v", first, want)
 	}
@@ -50,25 +51,29 @@ func TestSlice(t *testing.T) {
 
 func TestNoMonitor(t *testing.T) {
 	cudatest.Use(t)
-	if _, err := OpenMonitor(secondUUID); err == nil || err.Error() != "no NVML: tried /there is no libnvidia-ml (not there)" {
+	if _, err := OpenMonitor(secondUUID); err == nil ||
+		err.Error() != "no NVML: tried /there is no libnvidia-ml (not there)" {
 		t.Error(err)
 	}
 	if n := sliced(); n != 0 {
 		t.Error(n)
 	}
 	cudatest.Use(t, "libnvidia-ml")
-	if _, err := OpenMonitor("of another GPU"); err == nil || !strings.Contains(err.Error(), "NVML: GPU-of another GPU: Not Found") {
+	if _, err := OpenMonitor("of another GPU"); err == nil ||
+		!strings.Contains(err.Error(), "NVML: GPU-of another GPU: Not Found") {
 		t.Error(err)
 	}
 	t.Setenv("STANDIN_NVML", "18")
-	if _, err := OpenMonitor(secondUUID); err == nil || !strings.HasSuffix(err.Error(), "(Driver/library version mismatch)") {
+	if _, err := OpenMonitor(secondUUID); err == nil ||
+		!strings.HasSuffix(err.Error(), "(Driver/library version mismatch)") {
 		t.Error(err)
 	}
 }
 
 func TestHeld(t *testing.T) {
 	for bits, want := range map[Held]string{
-		0: "", 1: "", 2: "", 4: "power", 0x80: "power", 0x20: "heat", 0x40: "heat", 0x48: "heat", 0x24: "power and heat", 8: "the hardware", 0x88: "power",
+		0: "", 1: "", 2: "", 4: "power", 0x80: "power", 0x20: "heat", 0x40: "heat", 0x48: "heat", 0x24: "power and heat",
+		8: "the hardware", 0x88: "power",
 	} {
 		if got := fmt.Sprint(bits); got != want {
 			t.Errorf("%#x: %q, not %q", uint64(bits), got, want)

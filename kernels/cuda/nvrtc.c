@@ -66,8 +66,9 @@ static nvrtcResult image(compiler *c, nvrtcProgram program, int ptx, cuda_image 
 	return (ptx ? c->nvrtcGetPTX : c->nvrtcGetCUBIN)(program, out->image);
 }
 
-cuda_status cuda_compile(uintptr_t compiler_, const char *name, const char *source, int headers, const char *const *contents,
-	const char *const *names, int options, const char *const *option, int ptx, cuda_image *out) {
+cuda_status cuda_compile(uintptr_t compiler_, const char *name, const char *source, int headers,
+	const char *const *contents, const char *const *names, int options, const char *const *option, int ptx,
+	cuda_image *out) {
 	compiler *c = (compiler *)compiler_;
 	nvrtcProgram program;
 	nvrtcResult r = c->nvrtcCreateProgram(&program, source, name, headers, contents, names);

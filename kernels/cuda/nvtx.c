@@ -38,7 +38,8 @@ uintptr_t cuda_open_nvtx(const char *path, char *message, int size) {
 
 void cuda_begin_range(uintptr_t nvtx_, const char *name) {
 	nvtx *n = (nvtx *)nvtx_;
-	nvtxEventAttributes_t a = {.version = 2, .size = sizeof a, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message = {.ascii = name}};
+	nvtxEventAttributes_t a = {
+		.version = 2, .size = sizeof a, .messageType = NVTX_MESSAGE_TYPE_ASCII, .message = {.ascii = name}};
 	n->nvtxDomainRangePushEx(n->domain, &a);
 }
 

@@ -15,12 +15,13 @@ type Ranges struct{ handle C.uintptr_t }
 // OpenRanges opens NVTX. It returns an error if there is no library or no profiler.
 func OpenRanges() (*Ranges, error) {
 	r := new(Ranges)
-	err := search("no ranges for a profiler", append(libnvtx.paths(0), libnvToolsExt.paths(0)...), func(path string, message *C.char, size C.int) bool {
-		p := C.CString(path)
-		defer C.free(unsafe.Pointer(p))
-		r.handle = C.cuda_open_nvtx(p, message, size)
-		return r.handle != 0
-	})
+	err := search("no ranges for a profiler", append(libnvtx.paths(0), libnvToolsExt.paths(0)...),
+		func(path string, message *C.char, size C.int) bool {
+			p := C.CString(path)
+			defer C.free(unsafe.Pointer(p))
+			r.handle = C.cuda_open_nvtx(p, message, size)
+			return r.handle != 0
+		})
 	if err != nil {
 		return nil, err
 	}

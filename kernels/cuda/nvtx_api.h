@@ -1,5 +1,5 @@
-// The part of NVTX, NVIDIA's library of marks for profilers, that is used. As in api.h, names, types and values are NVIDIA's own,
-// and a test compares them with its header.
+// The part of NVTX, NVIDIA's library of marks for profilers, that is used. As in api.h, names, types and values are
+// NVIDIA's own, and a test compares them with its header.
 #ifndef RESTYLE_CUDA_NVTX_API_H
 #define RESTYLE_CUDA_NVTX_API_H
 

@@ -24,7 +24,8 @@ func TestNoRanges(t *testing.T) {
 // TestRangePaths wants the library of CUDA 13 before that of CUDA 12, and each once.
 func TestRangePaths(t *testing.T) {
 	t.Setenv("RESTYLE_NVTX", "")
-	if got := append(libnvtx.paths(0), libnvToolsExt.paths(0)...); got[0] != "libnvtx3interop.so.1" || strings.Count(strings.Join(got, "\n")+"\n", "\nlibnvToolsExt.so.1\n") != 1 {
+	if got := append(libnvtx.paths(0), libnvToolsExt.paths(0)...); got[0] != "libnvtx3interop.so.1" ||
+		strings.Count(strings.Join(got, "\n")+"\n", "\nlibnvToolsExt.so.1\n") != 1 {
 		t.Error(got)
 	}
 }

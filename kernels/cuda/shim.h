@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-// cuda_status is the result of a call: 0, or a library's code with its name and text, which are constants of that library.
+// cuda_status is the result of a call: 0, or a library's code with its name and text, which are constants of that
+// library.
 typedef struct {
 	int code;
 	const char *name;
@@ -131,8 +132,8 @@ void cuda_algorithm(uintptr_t plan, int algorithm, void *bytes);
 cuda_status cuda_use_algorithm(uintptr_t gpu, uintptr_t plan, const void *bytes, uint64_t workspace);
 
 // cuda_multiply queues a planned product with one of its algorithms. add: add to C.
-cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan, int algorithm, uint64_t a, uint64_t b, uint64_t c, uint64_t bias, int add,
-	uint64_t workspace, uint64_t bytes);
+cuda_status cuda_multiply(uintptr_t gpu, uintptr_t plan, int algorithm, uint64_t a, uint64_t b, uint64_t c,
+	uint64_t bias, int add, uint64_t workspace, uint64_t bytes);
 
 // cuda_open_nvtx opens NVTX at a path. It returns 0, and the reason in message, if it cannot or if there is no
 // profiler.
@@ -163,7 +164,8 @@ typedef struct {
 } cuda_image;
 
 // cuda_compile compiles a program to machine code, or to PTX.
-cuda_status cuda_compile(uintptr_t compiler, const char *name, const char *source, int headers, const char *const *contents,
-	const char *const *names, int options, const char *const *option, int ptx, cuda_image *image);
+cuda_status cuda_compile(uintptr_t compiler, const char *name, const char *source, int headers,
+	const char *const *contents, const char *const *names, int options, const char *const *option, int ptx,
+	cuda_image *image);
 
 #endif

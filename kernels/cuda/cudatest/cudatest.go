@@ -56,7 +56,8 @@ func Dir() string { return builds.dir }
 // for all tests of a package. Without gcc the test is skipped.
 func Library(t testing.TB, name string) string {
 	t.Helper()
-	gcc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc")) // the compiler that Go builds with, which may be a cross compiler
+	// the compiler that Go builds with, which may be a cross compiler
+	gcc, err := exec.LookPath(cmp.Or(os.Getenv("CC"), "gcc"))
 	if err != nil {
 		t.Skip("the stand-in for NVIDIA's libraries needs gcc")
 	}
@@ -70,7 +71,8 @@ func Library(t testing.TB, name string) string {
 	}
 	path := filepath.Join(builds.dir, name+".so")
 	source := filepath.Join(moduleRoot(t), "kernels/cuda/cudatest/testdata", name+".c")
-	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", path, source, "-lpthread").CombinedOutput(); err != nil {
+	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", path, source,
+		"-lpthread").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	builds.done[name] = path
@@ -78,7 +80,8 @@ func Library(t testing.TB, name string) string {
 }
 
 // variables maps each library to the variable that names its file.
-var variables = map[string]string{"libcuda": "RESTYLE_CUDA", "libnvrtc": "RESTYLE_NVRTC", "libnvidia-ml": "RESTYLE_NVML", "libcublasLt": "RESTYLE_CUBLASLT", "libnvtx": "RESTYLE_NVTX"}
+var variables = map[string]string{"libcuda": "RESTYLE_CUDA", "libnvrtc": "RESTYLE_NVRTC",
+	"libnvidia-ml": "RESTYLE_NVML", "libcublasLt": "RESTYLE_CUBLASLT", "libnvtx": "RESTYLE_NVTX"}
 
 // Use lets this machine find the named stand-ins, and no other library of NVIDIA's.
 func Use(t testing.TB, names ...string) {

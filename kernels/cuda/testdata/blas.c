@@ -12,5 +12,6 @@ BLAS_CONSTANTS(SAME)
 BLAS(IS_BLAS)
 
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == 64 && sizeof(cublasLtMatmulHeuristicResult_t) == 96, "sizes");
-_Static_assert(__builtin_types_compatible_p(__typeof__(&cublasLtGetStatusString), const char *(*)(cublasStatus_t)), "text");
+_Static_assert(
+	__builtin_types_compatible_p(__typeof__(&cublasLtGetStatusString), const char *(*)(cublasStatus_t)), "text");
 _Static_assert(__builtin_types_compatible_p(__typeof__(&cublasLtGetVersion), size_t(*)(void)), "version");

@@ -14,4 +14,5 @@ _Static_assert(__builtin_types_compatible_p(__typeof__(&nvmlErrorString), const 
 
 typedef nvmlReturn_t (*reasons)(nvmlDevice_t, unsigned long long *);
 _Static_assert(__builtin_types_compatible_p(__typeof__(&nvmlDeviceGetCurrentClocksEventReasons), reasons), "reasons");
-_Static_assert(__builtin_types_compatible_p(__typeof__(&nvmlDeviceGetCurrentClocksThrottleReasons), reasons), "reasons");
+_Static_assert(
+	__builtin_types_compatible_p(__typeof__(&nvmlDeviceGetCurrentClocksThrottleReasons), reasons), "reasons");

@@ -1,14 +1,15 @@
 // A stand-in for NVIDIA's driver that keeps its rules, for tests on machines without a GPU: GPUs are numbered in the
 // order of the bus; a context belongs to a thread;
-// memory of a GPU is known by its address, is little, and is checked at every access; a fault comes out of a later call,
-// and then out of every one. Two GPUs. A module is the text "kernels", with these functions:
+// memory of a GPU is known by its address, is little, and is checked at every access; a fault comes out of a later
+// call, and then out of every one. Two GPUs. A module is the text "kernels", with these functions:
 //
 //   put(char *to, int i, float f, long long n)   stores its arguments at to, one after the other, as 4, 4 and 8 bytes
 //   shape(int to[8])                             stores its grid, its block, its shared memory, and the most that it may have
 //   fault()                                      reads where no memory is
 //   refuse()                                     cannot be launched
 //
-// Environment variables set the situation. Of numbers with commas between them, each is a GPU's, and others are as usual.
+// Environment variables set the situation. Of numbers with commas between them, each is a GPU's, and others are as
+// usual.
 //
 //   STANDIN_INIT        what cuInit answers
 //   STANDIN_DRIVER      the newest CUDA that the driver knows
@@ -23,7 +24,8 @@
 //   STANDIN_BROKEN      1: every launch is a fault
 //   STANDIN_LOAD        what loading a module answers
 //
-// The library is cuBLASLt too, as far as a run needs it whose launches do nothing, with two algorithms for each product:
+// The library is cuBLASLt too, as far as a run needs it whose launches do nothing, with two algorithms for each
+// product:
 //
 //   STANDIN_BLAS        its version
 //   STANDIN_SECOND      how long the second algorithm takes; the first takes 100
@@ -118,8 +120,12 @@ CUresult cuDeviceGet(CUdevice *d, int ordinal) {
 }
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute a, CUdevice d) {
 	switch (a) {
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = setting("STANDIN_CAPABILITY", d, 90 + d) / 10; return CUDA_SUCCESS;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = setting("STANDIN_CAPABILITY", d, 90 + d) % 10; return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+		*value = setting("STANDIN_CAPABILITY", d, 90 + d) / 10;
+		return CUDA_SUCCESS;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+		*value = setting("STANDIN_CAPABILITY", d, 90 + d) % 10;
+		return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE: *value = setting("STANDIN_MODE", d, 0); return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; return CUDA_SUCCESS;
 	case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 1000000; return CUDA_SUCCESS;
@@ -218,7 +224,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t bytes) {
 	int i = 0;
 	while (i < BLOCKS && current->block[i].at) i++;
 	if (!r && bytes == 0) r = INVALID_VALUE;
-	if (!r && (i == BLOCKS || bytes > room() || bytes > (size_t)setting("STANDIN_LARGEST", 0, LONG_MAX))) r = CUDA_ERROR_OUT_OF_MEMORY;
+	if (!r && (i == BLOCKS || bytes > room() || bytes > (size_t)setting("STANDIN_LARGEST", 0, LONG_MAX)))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!r) {
 		current->block[i].at = aligned_alloc(256, (bytes + 255) / 256 * 256);
 		memset(current->block[i].at, 0, bytes);
@@ -298,14 +305,16 @@ CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int value) {
 	if (!r) f->shared = value;
 	LEAVE
 }
-CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by,
-	unsigned int bz, unsigned int shared, CUstream s, void **p, void **extra) {
+CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx,
+	unsigned int by, unsigned int bz, unsigned int shared, CUstream s, void **p, void **extra) {
 	ENTER
-	if (!r && (!gx || !gy || !gz || !bx || bx * by * bz > 1024 || (int)shared > f->shared || (void *)s != current || extra)) {
+	if (!r &&
+		(!gx || !gy || !gz || !bx || bx * by * bz > 1024 || (int)shared > f->shared || (void *)s != current || extra)) {
 		r = INVALID_VALUE;
 	}
 	if (!r && !strcmp(f->name, "refuse")) r = INVALID_VALUE;
-	if (!r && (!strcmp(f->name, "fault") || setting("STANDIN_BROKEN", 0, 0))) current->pending = setting("STANDIN_FAULT", 0, FAULT);
+	if (!r && (!strcmp(f->name, "fault") || setting("STANDIN_BROKEN", 0, 0)))
+		current->pending = setting("STANDIN_FAULT", 0, FAULT);
 	if (!r && !strcmp(f->name, "shape")) {
 		memcpy(*(void **)p[0], (int[]){gx, gy, gz, bx, by, bz, shared, f->shared}, 32);
 	}
@@ -342,43 +351,57 @@ struct CUgraph_st {
 };
 CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode) { ENTER LEAVE }
 CUresult cuStreamEndCapture(CUstream s, CUgraph *graph) { ENTER *graph = calloc(1, sizeof **graph); LEAVE }
-CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) { ENTER *exec = calloc(1, 1); LEAVE }
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
+	ENTER *exec = calloc(1, 1);
+	LEAVE
+}
 CUresult cuGraphDestroy(CUgraph graph) { ENTER free(graph); LEAVE }
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream s) { ENTER LEAVE }
 CUresult cuGraphExecDestroy(CUgraphExec exec) { ENTER free(exec); LEAVE }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *h) { return *h = calloc(1, 1), CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t h) { return free(h), CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t c, cudaDataType s) { return *d = calloc(1, 1), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *d, cublasComputeType_t c, cudaDataType s) {
+	return *d = calloc(1, 1), CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return free(d), CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes) {
+cublasStatus_t cublasLtMatmulDescSetAttribute(
+	cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes) {
 	return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *l, cudaDataType t, uint64_t rows, uint64_t cols, int64_t ld) {
+cublasStatus_t cublasLtMatrixLayoutCreate(
+	cublasLtMatrixLayout_t *l, cudaDataType t, uint64_t rows, uint64_t cols, int64_t ld) {
 	return *l = calloc(1, 1), CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes) {
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(
+	cublasLtMatrixLayout_t l, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes) {
 	return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l) { return free(l), CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) { return *p = calloc(1, 1), CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *p) {
+	return *p = calloc(1, 1), CUBLAS_STATUS_SUCCESS;
+}
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) { return free(p), CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(
+	cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t a, const void *value, size_t bytes) {
 	return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-	cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p, int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+	cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t p,
+	int wanted, cublasLtMatmulHeuristicResult_t *results, int *count) {
 	memset(results, 0, 2 * sizeof *results);
 	results[1].algo.data[0] = 1;
 	return *count = 2, CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-	cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result) {
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+	cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+	cublasLtMatmulHeuristicResult_t *result) {
 	return algo->data[0] < 2 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, cublasLtMatrixLayout_t a, const void *B,
-	cublasLtMatrixLayout_t b, const void *beta, const void *C, cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d,
-	const cublasLtMatmulAlgo_t *algo, void *workspace, size_t bytes, cudaStream_t stream) {
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *A,
+	cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C,
+	cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, void *workspace,
+	size_t bytes, cudaStream_t stream) {
 	return ticks += algo->data[0] ? setting("STANDIN_SECOND", 0, 90) : 100, CUBLAS_STATUS_SUCCESS;
 }
 size_t cublasLtGetVersion(void) { return setting("STANDIN_BLAS", 0, 130001); }

@@ -1,4 +1,5 @@
-// A stand-in for NVML, for the GPUs of the one for libcuda. Every reading of the energy is half a joule more than the one before.
+// A stand-in for NVML, for the GPUs of the one for libcuda. Every reading of the energy is half a joule more than the
+// one before.
 //
 //   STANDIN_GPUS, STANDIN_MEMORY, STANDIN_USED  as there
 //   STANDIN_NVML                what nvmlInit answers
@@ -61,9 +62,13 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t d, unsigned long l
 	static unsigned long long millijoules;
 	TELL(energy, millijoules += 500)
 }
-nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned int *power) { TELL(power, 300250 + (d - devices)) }
-nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t d, nvmlClockType_t type, unsigned int *clock) {
-	TELL(clock, type == NVML_CLOCK_SM ? 1980 : type == NVML_CLOCK_MEM ? 3201 : 0)
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t d, unsigned int *power){
+	TELL(power, 300250 + (d - devices))} nvmlReturn_t
+	nvmlDeviceGetClockInfo(nvmlDevice_t d, nvmlClockType_t type, unsigned int *clock){TELL(clock,
+		type == NVML_CLOCK_SM        ? 1980
+			: type == NVML_CLOCK_MEM ? 3201
+									 : 0)} nvmlReturn_t
+	nvmlDeviceGetTemperature(nvmlDevice_t d, nvmlTemperatureSensors_t sensor, unsigned int *t){TELL(t, 41)} nvmlReturn_t
+	nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t d, unsigned long long *held) {
+	TELL(held, setting("STANDIN_HELD", 0, 0))
 }
-nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t d, nvmlTemperatureSensors_t sensor, unsigned int *t) { TELL(t, 41) }
-nvmlReturn_t nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t d, unsigned long long *held) { TELL(held, setting("STANDIN_HELD", 0, 0)) }

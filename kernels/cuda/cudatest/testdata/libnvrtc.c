@@ -1,6 +1,6 @@
-// A stand-in for NVRTC, for tests of what surrounds it. The image of a program is a line with how many were compiled before,
-// and then all that it was given, so that tests see both. A source that has "#error" does not compile. It is of version
-// 12.3, and compiles for GPUs up to 9.0; in a folder whose name has "newer", it does so up to 10.0.
+// A stand-in for NVRTC, for tests of what surrounds it. The image of a program is a line with how many were compiled
+// before, and then all that it was given, so that tests see both. A source that has "#error" does not compile. It is of
+// version 12.3, and compiles for GPUs up to 9.0; in a folder whose name has "newer", it does so up to 10.0.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,13 +25,16 @@ nvrtcResult nvrtcGetSupportedArchs(int *archs) {
 	memcpy(archs, (int[]){75, 80, 86, 90, 100}, n * sizeof(int));
 	return NVRTC_SUCCESS;
 }
-const char *nvrtcGetErrorString(nvrtcResult r) { return r == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR"; }
+const char *nvrtcGetErrorString(nvrtcResult r) {
+	return r == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR";
+}
 
 nvrtcResult nvrtcCreateProgram(nvrtcProgram *p, const char *source, const char *name, int headers,
 	const char *const *contents, const char *const *names) {
 	*p = calloc(1, sizeof **p);
 	int n = snprintf((*p)->text, sizeof (*p)->text, "%s\n%s\n", name, source);
-	for (int i = 0; i < headers; i++) n += snprintf((*p)->text + n, sizeof (*p)->text - n, "%s: %s\n", names[i], contents[i]);
+	for (int i = 0; i < headers; i++)
+		n += snprintf((*p)->text + n, sizeof(*p)->text - n, "%s: %s\n", names[i], contents[i]);
 	return NVRTC_SUCCESS;
 }
 nvrtcResult nvrtcDestroyProgram(nvrtcProgram *p) { free(*p); return NVRTC_SUCCESS; }
@@ -44,6 +47,9 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram p, int count, const char *const *op
 nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram p, size_t *n) { *n = sizeof "said"; return NVRTC_SUCCESS; }
 nvrtcResult nvrtcGetProgramLog(nvrtcProgram p, char *log) { strcpy(log, "said"); return NVRTC_SUCCESS; }
 nvrtcResult nvrtcGetCUBINSize(nvrtcProgram p, size_t *n) { *n = strlen(p->image); return NVRTC_SUCCESS; }
-nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *image) { memcpy(image, p->image, strlen(p->image)); return NVRTC_SUCCESS; }
+nvrtcResult nvrtcGetCUBIN(nvrtcProgram p, char *image) {
+	memcpy(image, p->image, strlen(p->image));
+	return NVRTC_SUCCESS;
+}
 nvrtcResult nvrtcGetPTXSize(nvrtcProgram p, size_t *n) { *n = 3; return NVRTC_SUCCESS; }
 nvrtcResult nvrtcGetPTX(nvrtcProgram p, char *image) { memcpy(image, "PTX", 3); return NVRTC_SUCCESS; }
