@@ -127,9 +127,9 @@ type place struct{ line, arch string }
 
 const (
 	registersFile = "testdata/registers.txt"
-	registersHead = `# What each kernel takes: the bytes of static shared memory of a block, and the registers of a thread on each generation of
-# GPU, with the bytes that it spills behind a +. Where a - is, it is not compiled. TestCompile compares, and writes this table:
-# go test ./kernels -run TestCompile -update
+	registersHead = `# What each kernel needs: the bytes of static shared memory per thread block, and the registers per thread on each
+# generation of GPU. Bytes that it spills come after a +. A - means that it is not compiled. TestCompile checks this
+# table, and writes it: go test ./kernels -run TestCompile -update
 `
 )
 

@@ -44,7 +44,9 @@ extern "C" __global__ void copies(uint4 *to, const uint4 *from) { // three group
 	copyWait<1>();
 	to[LANE + i] = one[i];
 }
-extern "C" __global__ void packed(unsigned *to, const float *from) { to[threadIdx.x] = pack(from[2 * threadIdx.x], from[2 * threadIdx.x + 1]); }
+extern "C" __global__ void packed(unsigned *to, const float *from) {
+	to[threadIdx.x] = pack(from[2 * threadIdx.x], from[2 * threadIdx.x + 1]);
+}
 `
 
 func TestMMA(t *testing.T) {
