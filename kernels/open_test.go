@@ -71,10 +71,10 @@ func TestOpenByName(t *testing.T) {
 		"none such": {all, "cuda:2", "", `device "cuda:2": GPU 2: this machine has 2, numbered from 0`},
 		"no driver": {nil, "cuda", "", `device "cuda": no NVIDIA driver: `},
 		"no compiler": {all[:1], "cuda:1", "DRIVER=12080",
-			`device "cuda:1": NVRTC, CUDA's run-time compiler, is missing: install it with `+
+			`device "cuda:1": NVRTC, CUDA's run-time compiler, is missing: install it with ` +
 				"pip install nvidia-cuda-nvrtc-cu12, "},
 		"before Ampere": {all, "cuda:0", "CAPABILITY=75",
-			`device "cuda:0": Stand-in 0 has compute capability 7.5, and bfloat16 needs 8.0 `+
+			`device "cuda:0": Stand-in 0 has compute capability 7.5, and bfloat16 needs 8.0 ` +
 				"(Ampere) or newer: use fp32, or the CPU"},
 		"too old":      {all, "cuda:0", "CAPABILITY=70", "compute capability 7.0"},
 		"exclusive":    {all, "cuda", "MODE=3", `device "cuda": open GPU 0: CUDA_ERROR_DEVICE_UNAVAILABLE`},
