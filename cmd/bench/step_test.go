@@ -253,7 +253,7 @@ func TestStepRefuses(t *testing.T) {
 		{"--optimizer sgd", `--optimizer "sgd"`},
 		{"--dtype f16", `--dtype "f16"`},
 		{"--recompute all", `--recompute "all"`},
-		{"--train-only nothing", "--train-only: "},
+		{"--train-only nothing", `--train-only "nothing": `},
 		{"--model nowhere", "--model: "},
 	} {
 		var out, errs strings.Builder
