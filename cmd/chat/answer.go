@@ -12,17 +12,17 @@ import (
 	"restyle/internal/cli"
 )
 
-// A side is one of the models that are asked. Each keeps its own conversation, since its own answers are part of it.
+// A side is one of the models. Each has its own conversation, because its own answers are part of that.
 type side struct {
 	label    string
 	engine   *infer.Engine
 	messages []chat.Message // without the system prompt
 }
 
-// frameTime is the time between two drawings of answers that grow. What is drawn is in the record before.
+// frameTime is the minimum time between two drawings of growing answers. Text is in the record before it is drawn.
 const frameTime = 100 * time.Millisecond
 
-// reply is one side's answer to a question while it grows.
+// reply is one side's answer in progress.
 type reply struct {
 	*side
 	generation *infer.Generation
@@ -33,8 +33,8 @@ type reply struct {
 	done       bool
 }
 
-// ask has every side answer a question, in turns, and shows and records it. A side that fails does not keep the others
-// from going on; the error is then an unanswered one.
+// ask generates every side's answer to a question, alternating token by token, and shows and records them. If a side
+// fails, the others go on; the error then is an *unanswered.
 func (c *chatter) ask(ctx context.Context, question string) error {
 	id := newID()
 	models := map[string]string{}
@@ -44,9 +44,10 @@ func (c *chatter) ask(ctx context.Context, question string) error {
 	used := c.settings
 	used.Seed += int64(c.attempt)
 	turn := 1 + len(c.sides[0].messages)/2
-	// From here on a Ctrl-C stops this answer: the record is synced to the disk, which takes long enough to be hit.
-	ctx, end := c.interrupts.answering(ctx)
-	if err := c.record.add(event{Event: "ask", ID: id, Question: question, System: c.system, Turn: turn, Models: models, Settings: &used}, true); err != nil {
+	// From here on a Ctrl-C stops this answer: syncing the record to disk takes long enough for one.
+	ctx, end := c.interrupts.answer(ctx)
+	if err := c.record.add(event{Event: "ask", ID: id, Question: question, System: c.system, Turn: turn, Models: models,
+		Settings: &used}, true); err != nil {
 		end()
 		return err
 	}
@@ -80,12 +81,12 @@ func (c *chatter) ask(ctx context.Context, question string) error {
 	return errors.Join(append(failed, err)...)
 }
 
-// unanswered is an error of a question that models could not answer. What is asked next has nothing to do with it.
+// unanswered is the error of a question that models could not answer. It does not affect the next question.
 type unanswered struct{ error }
 
 func (e *unanswered) Unwrap() error { return e.error }
 
-// begin puts the question to a side.
+// begin starts a side's answer.
 func (c *chatter) begin(s *side, question string) *reply {
 	r := &reply{side: s, answer: &answer{}}
 	s.messages = append(s.messages, chat.Message{Role: "user", Content: question})
@@ -95,19 +96,21 @@ func (c *chatter) begin(s *side, question string) *reply {
 		return r
 	}
 	if r.answer.DroppedTurns = prompt.Dropped; prompt.Dropped > 0 {
-		c.note("%s: the context of %d tokens is full: the oldest %s went", s.label, s.engine.Context, cli.Count(prompt.Dropped, "turn"))
+		c.note("%s: the context of %d tokens is full: dropped the oldest %s", s.label, s.engine.Context,
+			cli.Count(prompt.Dropped, "turn"))
 		s.messages = prompt.Messages
 		if c.system != "" {
 			s.messages = s.messages[1:]
 		}
 	}
-	r.generation, r.err = s.engine.Start(prompt.IDs, infer.Options{Sampling: c.sampling(c.attempt), MaxTokens: c.MaxTokens, Stop: c.Stop})
+	r.generation, r.err = s.engine.Start(prompt.IDs, infer.Options{Sampling: c.sampling(c.attempt), MaxTokens: c.MaxTokens,
+		Stop: c.Stop})
 	return r
 }
 
-// run lets the replies grow in turns until all are done. An error is one of the display or the record.
+// run extends the replies in turns until all are done. Its errors are those of the display or the record.
 func (c *chatter) run(ctx context.Context, id string, replies []*reply) error {
-	if err := c.show(id, replies); err != nil { // the headings, while the models read
+	if err := c.show(id, replies); err != nil { // the headings, before the models read the question
 		return c.failed(replies, err)
 	}
 	var drawn time.Time
@@ -136,7 +139,7 @@ func (c *chatter) run(ctx context.Context, id string, replies []*reply) error {
 	return nil
 }
 
-// failed ends all replies where they are: what they would still say could not be kept or shown.
+// failed ends all replies: the rest of them could not be recorded or shown.
 func (c *chatter) failed(replies []*reply, err error) error {
 	for _, r := range replies {
 		if !r.done {
@@ -146,7 +149,7 @@ func (c *chatter) failed(replies []*reply, err error) error {
 	return err
 }
 
-// grow makes one token more.
+// grow generates one more token.
 func (r *reply) grow(ctx context.Context) {
 	a := r.answer
 	if r.generation != nil {
@@ -165,7 +168,7 @@ func (r *reply) grow(ctx context.Context) {
 	a.Text, r.done = r.text.String(), true
 }
 
-// show records what is new and draws it.
+// show records the new text, then draws it.
 func (c *chatter) show(id string, replies []*reply) error {
 	part := map[string]string{}
 	panes := make([]pane, len(replies))
@@ -177,7 +180,7 @@ func (c *chatter) show(id string, replies []*reply) error {
 		}
 		panes[i] = pane{label: r.label, title: cli.Clean(r.engine.Name), text: cli.Clean(text), done: r.done}
 		if r.done {
-			panes[i].foot = r.answer.figures(r.engine.Context)
+			panes[i].foot = r.answer.summary(r.engine.Context)
 		}
 	}
 	if len(part) > 0 {
@@ -188,14 +191,14 @@ func (c *chatter) show(id string, replies []*reply) error {
 	return c.display.draw(panes)
 }
 
-// figures are the line under an answer: why it ended if it is not whole, how long it is and how fast it was.
-func (a *answer) figures(context int) string {
+// summary returns the line below an answer: why it was truncated, if it was, its length and speed.
+func (a *answer) summary(context int) string {
 	var parts []string
 	switch note := a.cut(); {
 	case a.Reason == "length":
 		note += " (--max-tokens)"
 		parts = append(parts, note)
-	case a.Reason == "error": // which is said at length elsewhere
+	case a.Reason == "error": // which is printed in full elsewhere
 		parts = append(parts, fmt.Sprintf("failed after %s", cli.Count(a.Tokens, "token")))
 	case a.Reason == "context":
 		parts = append(parts, fmt.Sprintf("%s (--context %d)", note, context))
@@ -213,5 +216,5 @@ func (a *answer) figures(context int) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// round keeps what a measurement is worth.
+// round rounds a measurement to 3 decimals.
 func round(x float64) float64 { return float64(int64(x*1000+0.5)) / 1000 }

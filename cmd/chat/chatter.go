@@ -16,25 +16,25 @@ import (
 	"restyle/kernels"
 )
 
-// chatter is one invocation of the command.
+// chatter is one run of the command.
 type chatter struct {
 	*options
 	stdin       io.Reader
-	out, notes  io.Writer       // answers, and everything said about them
-	status      *cli.StatusLine // the notes at first, until a session takes the terminal over
-	terminal    bool            // out is one
-	interactive bool            // somebody types
+	out, notes  io.Writer       // answers, and messages about them
+	status      *cli.StatusLine // the notes, until a session takes over the terminal
+	terminal    bool            // out is a terminal
+	interactive bool            // a person types
 	interrupts  *interrupts
 
 	sides   []*side
 	display display
-	record  *record // nil for none
+	record  *record // nil if there is no log
 	prefill func(text string)
 
 	asked   string // the last question
-	attempt int    // how often it has been answered again
+	attempt int    // how often it was answered again
 	editing bool   // the next input replaces it
-	last    string // its id in the record
+	last    string // id of the last question in the record
 
 	drawn time.Time // when the progress of a download was last shown
 }
@@ -66,7 +66,7 @@ func (c *chatter) do(ctx context.Context) (err error) {
 		}
 		defer func() { err = errors.Join(err, c.record.close()) }()
 		if recovered > 0 {
-			c.note("log: %s that a kill had cut short got the entry that was missing", cli.Count(recovered, "question"))
+			c.note("log: added the missing entries of %s that a kill had interrupted", cli.Count(recovered, "question"))
 		}
 	}
 	close, err := c.load(ctx, models)
@@ -76,12 +76,12 @@ func (c *chatter) do(ctx context.Context) (err error) {
 	}
 	if questions != nil {
 		c.display = c.pickDisplay(c.out, nil)
-		return c.batch(ctx, questions)
+		return c.askAll(ctx, questions)
 	}
 	return c.converse(ctx)
 }
 
-// converse reads questions from whoever is there: a person at a terminal, or a pipe.
+// converse reads questions from a terminal or a pipe.
 func (c *chatter) converse(ctx context.Context) error {
 	in, isFile := c.stdin.(*os.File)
 	out, _ := c.out.(*os.File)
@@ -89,10 +89,10 @@ func (c *chatter) converse(ctx context.Context) error {
 		c.display = c.pickDisplay(c.out, nil)
 		return c.session(ctx, newPlainInput(c.stdin))
 	}
-	c.note("\n/help lists what can be typed")
-	t, err := openTerminal(in, out, c.record.questions(), c.interrupts.underWay, c.interrupts.hit)
+	c.note("\ntype a question, or /help for the commands")
+	t, err := openTerminal(in, out, c.record.questions(), c.interrupts.answering, c.interrupts.hit)
 	if err != nil {
-		return fmt.Errorf("the terminal cannot be used: %w: give questions with --prompt or --prompts", err)
+		return fmt.Errorf("the terminal cannot be used: %w: use --prompt or --prompts", err)
 	}
 	notes := c.notes
 	defer func() {
@@ -104,9 +104,9 @@ func (c *chatter) converse(ctx context.Context) error {
 	return c.session(ctx, t)
 }
 
-// batch asks questions, each in a conversation of its own. One that cannot be answered keeps the others from nothing: it
-// is told of, and the first such error is the batch's. A Ctrl-C stops the answer under way and the batch.
-func (c *chatter) batch(ctx context.Context, questions []string) (failed error) {
+// askAll asks each question in its own conversation. If one fails, askAll prints the error, asks the rest, and returns
+// the first error. A Ctrl-C stops the current answer and the rest.
+func (c *chatter) askAll(ctx context.Context, questions []string) (failed error) {
 	for i, question := range questions {
 		if len(questions) > 1 {
 			c.note("question %d of %d: %s", i+1, len(questions), strings.SplitN(question, "\n", 2)[0])
@@ -130,7 +130,8 @@ func (c *chatter) batch(ctx context.Context, questions []string) (failed error) 
 	return failed
 }
 
-// pickDisplay chooses how answers are shown. size is that of a terminal that is taken over, or nil.
+// pickDisplay returns the display for w. size returns the size of a terminal that the session has taken over; otherwise
+// it is nil.
 func (c *chatter) pickDisplay(w io.Writer, size func() (width, height int)) display {
 	if size == nil && c.terminal {
 		size = (&terminal{out: w.(*os.File)}).size
@@ -148,7 +149,7 @@ func (c *chatter) pickDisplay(w io.Writer, size func() (width, height int)) disp
 	return &columnsDisplay{w: w, size: size, narrow: narrow}
 }
 
-// load opens the models that are asked. The function that it returns closes what was opened, after an error too.
+// load opens the models. The function that it returns closes what was opened, also after an error.
 func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() error, err error) {
 	var opened []func() error
 	closeAll = func() (err error) {
@@ -157,7 +158,8 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		}
 		return err
 	}
-	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All(), NoBF16: c.dtype == "fp32"})
+	device, err := kernels.Open(c.device, kernels.Options{Threads: c.threads, Fused: kernels.All(),
+		NoBF16: c.dtype == "fp32"})
 	if err != nil {
 		return closeAll, fmt.Errorf("--device %s: %w", c.device, err)
 	}
@@ -173,15 +175,17 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	for _, ref := range refs {
 		begun := time.Now()
 		c.status.Draw(fmt.Sprintf("loading %s …", ref.name))
-		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype], Context: c.context, Template: c.template, Progress: c.showLoading(ref.name)})
+		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype],
+			Context: c.context, Template: c.template, Progress: c.showLoading(ref.name)})
 		if err != nil {
 			return closeAll, fmt.Errorf("--%s %s: %w", ref.label, ref.name, err)
 		}
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
-		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(), engine.Template.Name, engine.Context, time.Since(begun).Seconds())
+		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(),
+			engine.Template.Name, engine.Context, time.Since(begun).Seconds())
 	}
-	c.note("asked  on %s, %s", device.Name(), c.settings)
+	c.note("device %s, %s", device.Name(), c.settings)
 	if c.system != "" {
 		c.note("system %s", c.system)
 	}
@@ -191,7 +195,8 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 	return closeAll, nil
 }
 
-// showLoading shows how far a model's weights are, from a second on. The line is written over by the next.
+// showLoading returns a function that shows the progress of loading a model, if that takes more than a second, on the
+// status line.
 func (c *chatter) showLoading(name string) func(done, total int64) {
 	var begun time.Time
 	return func(done, total int64) {
@@ -206,7 +211,7 @@ func (c *chatter) showLoading(name string) func(done, total int64) {
 	}
 }
 
-// showDownload shows how far a file of the hub is.
+// showDownload shows the progress of a download.
 func (c *chatter) showDownload(d hub.Progress) {
 	if now := time.Now(); d.Done == d.Total || now.Sub(c.drawn) >= frameTime {
 		c.drawn = now
@@ -217,7 +222,7 @@ func (c *chatter) showDownload(d hub.Progress) {
 	}
 }
 
-// withSystem puts the system prompt in front of a conversation.
+// withSystem prepends the system prompt to a conversation.
 func (c *chatter) withSystem(messages []chat.Message) []chat.Message {
 	if c.system == "" {
 		return messages

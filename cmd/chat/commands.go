@@ -14,29 +14,33 @@ import (
 	"restyle/internal/cli"
 )
 
-// A command is what is typed with a slash in front.
+// A command is an input that starts with a slash.
 type command struct {
 	name, args, help string
 	do               func(c *chatter, ctx context.Context, args string) error
 }
 
-// commands are listed by /help in this order.
+// commands returns all commands, in the order of /help.
 func commands() []command {
 	return []command{
-		{"system", "TEXT", "set the system prompt; \"\" for none, nothing to see it", (*chatter).setSystem},
-		{"set", "NAME VALUE", "change temperature, top-p, top-k, min-p, repetition-penalty, max-tokens, seed or stop (without a VALUE: none); nothing to see them", (*chatter).set},
-		{"seed", "N", "the same as /set seed N", func(c *chatter, ctx context.Context, args string) error { return c.set(ctx, "seed "+args) }},
-		{"regen", "", "answer the last question again, with the next seed", (*chatter).regenerate},
-		{"edit", "TEXT", "ask the last question again in other words; without a text it comes back to the prompt", (*chatter).edit},
-		{"clear", "", "begin a new conversation", (*chatter).clear},
+		{"system", "TEXT", "set the system prompt; \"\" removes it, no text shows it", (*chatter).setSystem},
+		{"set", "NAME VALUE", "set temperature, top-p, top-k, min-p, repetition-penalty, max-tokens, seed or stop (no " +
+			"VALUE removes the stop texts); no name shows all", (*chatter).set},
+		{"seed", "N", "the same as /set seed N", func(c *chatter, ctx context.Context, args string) error {
+			return c.set(ctx,
+				"seed "+args)
+		}},
+		{"regen", "", "answer the last question again with the next seed", (*chatter).regenerate},
+		{"edit", "TEXT", "replace the last question; no text brings it back for editing", (*chatter).edit},
+		{"clear", "", "start a new conversation", (*chatter).clear},
 		{"save", "FILE", "write the conversation to a new JSON file", (*chatter).save},
-		{"vote", "base|tuned|tie|neither NOTE", "record which answer was better", (*chatter).vote},
-		{"help", "", "show this", (*chatter).help},
-		{"bye", "", "leave; quit and exit do so too", nil},
+		{"vote", "base|tuned|tie|neither NOTE", "log which answer was better", (*chatter).vote},
+		{"help", "", "show this list", (*chatter).help},
+		{"bye", "", "leave; so do quit and exit", nil},
 	}
 }
 
-// command does what a line with a slash in front says.
+// command runs the command in input.
 func (c *chatter) command(ctx context.Context, input string) (leave bool, err error) {
 	name, args, _ := strings.Cut(input[1:], " ")
 	if name == "quit" || name == "exit" {
@@ -51,7 +55,7 @@ func (c *chatter) command(ctx context.Context, input string) (leave bool, err er
 		}
 		return false, cmd.do(c, ctx, strings.TrimSpace(args))
 	}
-	return false, fmt.Errorf("there is no command /%s: /help lists them; a question that begins with a slash is written with two", name)
+	return false, fmt.Errorf("/%s: unknown command: see /help; if it is a question, start it with two slashes", name)
 }
 
 func (c *chatter) help(context.Context, string) error {
@@ -61,14 +65,14 @@ func (c *chatter) help(context.Context, string) error {
 	}
 	for _, cmd := range commands() {
 		head, column := fmt.Sprintf("  %-36s ", strings.TrimRight("/"+cmd.name+" "+cmd.args, " ")), 39
-		if width < 80 { // what it does stands under it
+		if width < 80 { // the description goes below
 			head, column = strings.TrimRight(head, " ")+"\n      ", 6
 		}
 		c.note("%s%s", head, strings.Join(cli.Wrap(cmd.help, max(1, width-column)), "\n"+strings.Repeat(" ", column)))
 	}
 	c.note(`
-  """ begins and ends a question of several lines; what is pasted may have
-  several too.
+  """ starts and ends a question of several lines; pasted text may have several
+  lines, too.
   Ctrl-C stops the answers and keeps them; a second one leaves. Ctrl-D leaves.`)
 	return nil
 }
@@ -117,10 +121,10 @@ func (c *chatter) set(_ context.Context, args string) error {
 		c.note("%s", c.settings)
 		return nil
 	case !ok:
-		return fmt.Errorf("there is no setting %q: /help lists them", name)
+		return fmt.Errorf("setting %q: unknown: see /help", name)
 	}
 	if err := setter(); err != nil {
-		return fmt.Errorf("%s %q: give a number", name, value)
+		return fmt.Errorf("%s %q: must be a number", name, value)
 	}
 	if err := s.check(); err != nil {
 		return err
@@ -130,7 +134,7 @@ func (c *chatter) set(_ context.Context, args string) error {
 	return nil
 }
 
-// String is the settings as the command shows them.
+// String lists the settings on one line.
 func (s settings) String() string {
 	text := fmt.Sprintf("temperature %g, top-p %g, top-k %d, min-p %g, repetition-penalty %g, max-tokens %d, seed %d",
 		s.Temperature, s.TopP, s.TopK, s.MinP, s.RepetitionPenalty, s.MaxTokens, s.Seed)
@@ -140,7 +144,7 @@ func (s settings) String() string {
 	return text
 }
 
-var errNothingAsked = errors.New("nothing has been asked yet")
+var errNothingAsked = errors.New("there is no question yet")
 
 func (c *chatter) regenerate(ctx context.Context, _ string) error {
 	if c.asked == "" {
@@ -157,7 +161,7 @@ func (c *chatter) edit(ctx context.Context, text string) error {
 	case c.asked == "":
 		return errNothingAsked
 	case text == "" && c.prefill == nil:
-		return errors.New("give the question's new text behind /edit")
+		return errors.New("/edit: add the new question")
 	case text == "":
 		c.editing = true
 		c.prefill(c.asked)
@@ -167,7 +171,7 @@ func (c *chatter) edit(ctx context.Context, text string) error {
 	return c.question(ctx, text)
 }
 
-// takeBack takes the last question and its answers out of the conversations.
+// takeBack removes the last question and its answers from the conversations.
 func (c *chatter) takeBack() {
 	for _, s := range c.sides {
 		if n := len(s.messages); n >= 2 && s.messages[n-2].Content == c.asked {
@@ -181,14 +185,14 @@ func (c *chatter) clear(context.Context, string) error {
 		s.messages = nil
 	}
 	c.asked = ""
-	c.note("a new conversation")
+	c.note("new conversation")
 	return nil
 }
 
-// save writes what each model was told and said, as other programs read it.
+// save writes the conversation of each model in the form that other programs read.
 func (c *chatter) save(_ context.Context, path string) (err error) {
 	if path == "" {
-		return errors.New("give the name of a file behind /save")
+		return errors.New("/save: add the name of a file")
 	}
 	type conversation struct {
 		Model    string         `json:"model"`
@@ -204,7 +208,7 @@ func (c *chatter) save(_ context.Context, path string) (err error) {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s is there already: choose another name", path)
+		return fmt.Errorf("%s exists: choose another name", path)
 	}
 	if err != nil {
 		return err
@@ -222,13 +226,14 @@ func (c *chatter) vote(_ context.Context, args string) error {
 	case c.last == "":
 		return errNothingAsked
 	case !slices.Contains([]string{baseLabel, tunedLabel, "tie", "neither"}, choice):
-		return fmt.Errorf("vote %q: give base, tuned, tie or neither", choice)
+		return fmt.Errorf("vote %q: must be base, tuned, tie or neither", choice)
 	case c.record == nil:
-		return errors.New("there is no log to keep the vote: chat was started with --log \"\"")
+		return errors.New("there is no log for the vote: start chat with --log FILE")
 	}
-	if err := c.record.add(event{Event: "vote", ID: c.last, Vote: choice, Note: strings.TrimSpace(note)}, true); err != nil {
+	if err := c.record.add(event{Event: "vote", ID: c.last, Vote: choice, Note: strings.TrimSpace(note)},
+		true); err != nil {
 		return err
 	}
-	c.note("noted: %s", choice)
+	c.note("logged: %s", choice)
 	return nil
 }

@@ -8,26 +8,29 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestDevice wants a line that says which device auto took and why, and of a GPU that cannot be used what is wrong, with the exit
-// code.
+// TestDevice wants a line that says which device auto took and why, and of a GPU that cannot be used what is wrong,
+// with the exit code.
 func TestDevice(t *testing.T) {
 	tiny := []string{"--base", tinyBase, "--only", "base", "--log", "", "--prompt", "a"}
 	cudatest.Use(t)
-	if o := invoke(t, "", append(tiny, "--max-tokens", "1")...); o.code != cli.Done || strings.Count(o.stderr, "device auto: using the CPU: ") != 1 {
+	if o := invoke(t, "", append(tiny, "--max-tokens", "1")...); o.code != cli.Done ||
+		strings.Count(o.stderr, "device auto: using the CPU: ") != 1 {
 		t.Error(o)
 	}
-	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Failed || !strings.Contains(o.stderr, `device "cuda": no NVIDIA driver: `) {
+	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Failed ||
+		!strings.Contains(o.stderr, `device "cuda": no NVIDIA driver: `) {
 		t.Error(o)
 	}
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "MODE=3")
-	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Retry || !strings.Contains(o.stderr, "another process uses the GPU exclusively") {
+	if o := invoke(t, "", append(tiny, "--device", "cuda")...); o.code != cli.Retry ||
+		!strings.Contains(o.stderr, "another process uses the GPU exclusively") {
 		t.Error(o)
 	}
 	cudatest.Set(t, "MODE=0 MEMORY=17179869184 LARGEST=1000")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	o := invoke(t, "", append(tiny, "--device", "cuda")...)
-	for _, want := range []string{"memory for weights: ", "\n  in all ", "\na smaller --context takes less"} {
+	for _, want := range []string{"memory for weights: ", "\n  in all ", "\na smaller --context needs less"} {
 		if o.code != cli.Failed || !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is missing: %v", want, o)
 		}

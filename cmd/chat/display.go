@@ -8,29 +8,29 @@ import (
 	"restyle/internal/cli"
 )
 
-// A pane is what is shown of one model's answer.
+// A pane is one model's answer on the screen.
 type pane struct {
 	label string // "base" or "tuned"
-	title string // which model it is
+	title string // name of the model
 	text  string // the answer so far, clean
 	done  bool
-	foot  string // how it ended and how fast it was, once it is done
+	foot  string // its summary, if it is done
 }
 
-// A display shows answers while they grow. Draw is called with the same panes again and again, and once when all are
-// done; the next call begins anew.
+// A display shows growing answers. draw is called repeatedly with the same panes, the last time when all are done. The
+// next call starts new ones.
 type display interface {
 	draw(panes []pane) error
 }
 
-// minPane is the least width of a column in which code can still be read.
+// minPane is the minimum width of a column: narrower code cannot be read.
 const minPane = 36
 
-// gutter stands between two columns.
+// gutter separates two columns.
 const gutter = " │ "
 
-// lines are a pane's lines in a column of that width: the answer without empty lines at its end and, behind one, its
-// foot. Only the last line can still change until the pane is done.
+// lines returns the lines of a pane in a column of that width: the answer without trailing empty lines and, if it is
+// done, an empty line and the foot. Until then only the last line can still change.
 func (p pane) lines(width int) []string {
 	lines := cli.Wrap(p.text, width)
 	for len(lines) > 0 && lines[len(lines)-1] == "" {
@@ -42,16 +42,16 @@ func (p pane) lines(width int) []string {
 	return append(append(lines, ""), cli.Wrap(p.foot, width)...)
 }
 
-// columnsDisplay shows two panes side by side on a terminal that is wide enough. Rows that cannot change any more are
-// written once and left to the terminal's own history; the rest is drawn anew each time.
+// columnsDisplay shows two panes side by side on a terminal that is wide enough. It writes final rows once, so that
+// they scroll into the terminal's history, and draws the other rows again each time.
 type columnsDisplay struct {
 	w         io.Writer
 	size      func() (width, height int)
-	narrow    display // takes over where the terminal is too narrow
+	narrow    display // for a terminal that is too narrow
 	begun     bool
 	width     int // of the terminal when it was last drawn
-	settled   int // rows that are left alone
-	onScreen  int // rows under them that are drawn again
+	settled   int // final rows
+	onScreen  int // rows below them, to be drawn again
 	useNarrow bool
 }
 
@@ -68,7 +68,7 @@ func (d *columnsDisplay) draw(panes []pane) error {
 	var b strings.Builder
 	if d.begun && width == d.width {
 		up(&b, d.onScreen)
-	} else { // a terminal of another width has broken the old rows anew: they stay above, and all are drawn again
+	} else { // a terminal of another width has wrapped the old rows: leave them, and draw all again
 		d.settled, d.width = 0, width
 		column := columnWidth(width)
 		heading := func(p pane) string { s := p.label + ": " + p.title; return s[:cli.Fit(s, column)] }
@@ -90,9 +90,9 @@ func (d *columnsDisplay) draw(panes []pane) error {
 
 func columnWidth(width int) int { return (width - len([]rune(gutter))) / 2 }
 
-// frame lays two panes out in columns. The rows from settled on come in two parts: those that can change no more, and
-// those that can. Of the latter there are at most room; where a column has more, its last ones are shown, as in a window
-// that scrolls.
+// frame lays out two panes in columns. It returns the rows from settled on in two parts: those that are final, and
+// those that can still change. Of the latter there are at most room; if a column has more, frame returns its last ones,
+// like a window that scrolls.
 func frame(left, right pane, column, settled, room int) (fixed, live [][2]string) {
 	l, r := left.lines(column), right.lines(column)
 	sure := max(len(l), len(r))
@@ -123,8 +123,8 @@ func frame(left, right pane, column, settled, room int) (fixed, live [][2]string
 	return fixed, live
 }
 
-// writeRow writes one row. The gutter is put at its column by a cursor movement, so that it stands straight even where
-// the terminal counts a character's width differently.
+// writeRow writes one row. It moves the cursor to the gutter's column, so that the gutter is straight even if the
+// terminal counts the width of a character differently.
 func writeRow(b *strings.Builder, left, right string, column int) {
 	fmt.Fprintf(b, "%s\x1b[K\x1b[%dG%s%s\n", left, column+1, gutter, right)
 }
@@ -144,12 +144,12 @@ func allDone(panes []pane) bool {
 	return true
 }
 
-// linesDisplay shows the panes' lines as they become complete, each with the label of its pane: for narrow terminals, and
-// for files and pipes, which get one answer after the other.
+// linesDisplay shows lines when they are complete, each with the label of its pane. It is for narrow terminals, and for
+// files and pipes, which get one answer after the other.
 type linesDisplay struct {
 	w     io.Writer
-	width func() int // of the terminal; 0 breaks lines only where the answer does
-	fixed int        // the width when the answers began
+	width func() int // of the terminal; 0 does not wrap lines
+	fixed int        // the width at the start of the answers
 	shown []int      // lines, of each pane
 }
 
@@ -184,11 +184,11 @@ func (d *linesDisplay) draw(panes []pane) error {
 	return err
 }
 
-// plainDisplay shows one pane's text as it comes and its foot elsewhere: for one model alone.
+// plainDisplay shows the text of a single pane as it arrives, and writes its foot to notes.
 type plainDisplay struct {
 	w, notes io.Writer
-	width    func() int // of the terminal, whose lines then break between words; nil: they break where the answer does
-	fixed    int        // the width when the answer began
+	width    func() int // of the terminal, to wrap lines between words; nil does not wrap them
+	fixed    int        // the width at the start of the answer
 	shown    int        // bytes
 }
 
@@ -216,8 +216,8 @@ func (d *plainDisplay) draw(panes []pane) error {
 	return err
 }
 
-// settled is text in lines of that width, as far as no text after it can change it: without its last word, which may grow and go
-// to the next line.
+// settled returns text wrapped to that width, as far as it is final: until it is done, without its last word, which may
+// grow and move to the next line.
 func settled(text string, width int, done bool) string {
 	lines := cli.Wrap(text, width)
 	if last := &lines[len(lines)-1]; !done {

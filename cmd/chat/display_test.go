@@ -154,13 +154,15 @@ base: meta/base                        │ tuned: out
 ────────────────────────────────────── │ ──────────────────────────────────────
 You can use a slice with a             │ Oh, how
 `},
-		{two("You can use a slice with a negative step.", "Oh, how fascinating. Another list that is the wrong", false, false), `
+		{two("You can use a slice with a negative step.", "Oh, how fascinating. Another list that is the wrong", false,
+			false), `
 base: meta/base                        │ tuned: out
 ────────────────────────────────────── │ ──────────────────────────────────────
 You can use a slice with a negative    │ Oh, how fascinating. Another list that
 step.                                  │ is the wrong
 `},
-		{two("You can use a slice with a negative step.", "Oh, how fascinating. Another list that is the wrong way round:\n\n```python\nxs", true, false), `
+		{two("You can use a slice with a negative step.",
+			"Oh, how fascinating. Another list that is the wrong way round:\n\n```python\nxs", true, false), `
 base: meta/base                        │ tuned: out
 ────────────────────────────────────── │ ──────────────────────────────────────
 You can use a slice with a negative    │ Oh, how fascinating. Another list that
@@ -169,7 +171,8 @@ step.                                  │ is the wrong way round:
 [5 tokens]                             │ ` + "```python" + `
                                        │ xs
 `},
-		{two("You can use a slice with a negative step.", "Oh, how fascinating. Another list that is the wrong way round:\n\n```python\nxs[::-1]\n```\n", true, true), `
+		{two("You can use a slice with a negative step.",
+			"Oh, how fascinating. Another list that is the wrong way round:\n\n```python\nxs[::-1]\n```\n", true, true), `
 base: meta/base                        │ tuned: out
 ────────────────────────────────────── │ ──────────────────────────────────────
 You can use a slice with a negative    │ Oh, how fascinating. Another list that
@@ -193,11 +196,12 @@ step.                                  │ is the wrong way round:
 	}
 }
 
-// TestGrowth lets two answers grow by chance on screens of all sizes. Whatever happened on the way, what stands there in
-// the end is the two columns of the whole answers, once.
+// TestGrowth lets two answers grow by chance on screens of all sizes. Whatever happened on the way, what stands there
+// in the end is the two columns of the whole answers, once.
 func TestGrowth(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	words := []string{"word", " ", " ", "\n", "\n\n", "    x = 1\n", "averyveryverylongwordthatdoesnotfitanywhereatall", "世", "é", "`code`"}
+	words := []string{"word", " ", " ", "\n", "\n\n", "    x = 1\n", "averyveryverylongwordthatdoesnotfitanywhereatall",
+		"世", "é", "`code`"}
 	for round := range 100 {
 		s := newScreen(t, 75+r.IntN(60), 3+r.IntN(20))
 		d := &columnsDisplay{w: s, size: func() (int, int) { return s.width, s.height }}
@@ -219,7 +223,8 @@ func TestGrowth(t *testing.T) {
 			}
 		}
 		column := columnWidth(s.width)
-		left, right := two(texts[0], texts[1], true, true)[0].lines(column), two(texts[0], texts[1], true, true)[1].lines(column)
+		left, right := two(texts[0], texts[1], true, true)[0].lines(column), two(texts[0], texts[1], true,
+			true)[1].lines(column)
 		var want []string
 		for i := range max(len(left), len(right)) {
 			var l, r string
@@ -229,11 +234,13 @@ func TestGrowth(t *testing.T) {
 			if i < len(right) {
 				r = right[i]
 			}
-			want = append(want, strings.TrimRight(fmt.Sprintf("%s%s%s%s", l, strings.Repeat(" ", column-cli.Columns(l)), gutter, r), " "))
+			want = append(want, strings.TrimRight(fmt.Sprintf("%s%s%s%s", l, strings.Repeat(" ", column-cli.Columns(l)), gutter,
+				r), " "))
 		}
 		got := s.lines()
 		if len(got) < 4 || !slices.Equal(got[2:len(got)-2], want) {
-			t.Fatalf("round %d, %d by %d: got\n%s\nwant\n%s", round, s.width, s.height, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Fatalf("round %d, %d by %d: got\n%s\nwant\n%s", round, s.width, s.height, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
 		}
 	}
 }
@@ -283,9 +290,12 @@ func TestLines(t *testing.T) {
 		want  string
 	}{
 		{two("Use", "Oh", false, false), ""},
-		{two("Use a slice with a negative", "Oh, really.\nAgain", false, false), "base  │ Use a slice with a\ntuned │ Oh, really.\n"},
-		{two("Use a slice with a negative step.", "Oh, really.\nAgain", true, false), "base  │ negative step.\nbase  │\nbase  │ [5 tokens]\n"},
-		{two("Use a slice with a negative step.", "Oh, really.\nAgain?", true, true), "tuned │ Again?\ntuned │\ntuned │ [cut at 7 tokens\ntuned │ (--max-tokens)]\n\n"},
+		{two("Use a slice with a negative", "Oh, really.\nAgain", false, false),
+			"base  │ Use a slice with a\ntuned │ Oh, really.\n"},
+		{two("Use a slice with a negative step.", "Oh, really.\nAgain", true, false),
+			"base  │ negative step.\nbase  │\nbase  │ [5 tokens]\n"},
+		{two("Use a slice with a negative step.", "Oh, really.\nAgain?", true, true),
+			"tuned │ Again?\ntuned │\ntuned │ [cut at 7 tokens\ntuned │ (--max-tokens)]\n\n"},
 		{two("new", "", true, false), "base  │ new\nbase  │\nbase  │ [5 tokens]\n"},
 	} {
 		b.Reset()
@@ -316,7 +326,8 @@ func TestPlain(t *testing.T) {
 
 // TestPlainWraps: on a terminal the lines of one model's answer break between words, however it comes.
 func TestPlainWraps(t *testing.T) {
-	answer := "You may sort it with sorted, which is what everybody does.\n\n    x = 1\n世界 世界世界 supercalifragilisticexpialidocious  end"
+	answer := "You may sort it with sorted, which is what everybody does.\n\n    x = 1\n世界 世界世界 " +
+		"supercalifragilisticexpialidocious  end"
 	for _, width := range []int{10, 24, 80} {
 		s := newScreen(t, width, 50) // which complains of what is written behind its edge
 		d := &plainDisplay{w: s, notes: s, width: func() int { return width }}

@@ -27,10 +27,12 @@ func TestRecordIsSynced(t *testing.T) {
 		events = append(events, op+" "+filepath.Base(names[0]))
 		return nil
 	})()
-	if err := errors.Join(r.add(event{Event: "ask", ID: "1"}, true), r.add(event{Event: "part", ID: "1"}, false), r.log(&entry{id: "1"})); err != nil {
+	if err := errors.Join(r.add(event{Event: "ask", ID: "1"}, true), r.add(event{Event: "part", ID: "1"}, false),
+		r.log(&entry{id: "1"})); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"write log.jsonl", "sync log.jsonl", "write log.jsonl", "write log.md", "sync log.md", "write log.jsonl", "sync log.jsonl"}
+	want := []string{"write log.jsonl", "sync log.jsonl", "write log.jsonl", "write log.md", "sync log.md",
+		"write log.jsonl", "sync log.jsonl"}
 	if !slices.Equal(events, want) {
 		t.Errorf("%q, want %q", events, want)
 	}
@@ -88,7 +90,8 @@ func TestTwoChats(t *testing.T) {
 	}
 	defer second.close()
 	for _, r := range []*record{first, second, first, second} {
-		if err := r.add(event{Event: "ask", ID: newID(), Question: "q", Models: map[string]string{"base": "b"}}, false); err != nil {
+		if err := r.add(event{Event: "ask", ID: newID(), Question: "q", Models: map[string]string{"base": "b"}},
+			false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,7 +122,8 @@ func TestRecordRead(t *testing.T) {
 	if err != nil || len(unfinished) != keptQuestions+3 || unfinished[0].answers["base"].Text != "whole" {
 		t.Errorf("%d unfinished, %+v, %v", len(unfinished), unfinished[0].answers["base"], err)
 	}
-	if asked := r.questions(); len(asked) != keptQuestions || asked[0] != "3" || asked[keptQuestions-1] != fmt.Sprint(keptQuestions+2) {
+	if asked := r.questions(); len(asked) != keptQuestions || asked[0] != "3" ||
+		asked[keptQuestions-1] != fmt.Sprint(keptQuestions+2) {
 		t.Errorf("%d questions: %q", len(asked), asked)
 	}
 	r.close()
@@ -129,7 +133,8 @@ func TestRecordRead(t *testing.T) {
 func TestRecordIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	log, saved := filepath.Join(dir, "log.md"), filepath.Join(dir, "saved.json")
-	if o := invoke(t, "Count to ten.\n/save "+saved+"\n", "--base", tinyBase, "--only", "base", "--log", log); o.code != 0 {
+	if o := invoke(t, "Count to ten.\n/save "+saved+"\n", "--base", tinyBase, "--only", "base", "--log",
+		log); o.code != 0 {
 		t.Fatal(o)
 	}
 	for _, path := range []string{log, jsonlPath(log), saved} {
@@ -166,13 +171,15 @@ func TestRecordThroughLinks(t *testing.T) {
 			if err := os.Lchown(path, 4321, -1); err != nil {
 				t.Skip("this root can play nobody: ", err)
 			}
-			if _, _, err := openRecord(md); err == nil || !strings.Contains(err.Error(), "user 4321") || !strings.Contains(err.Error(), "--log") {
+			if _, _, err := openRecord(md); err == nil || !strings.Contains(err.Error(), "user 4321") ||
+				!strings.Contains(err.Error(), "--log") {
 				t.Errorf("%s: %v", path, err)
 			}
 			os.Lchown(path, 0, -1)
 		}
 	}
-	if got := readFile(t, filepath.Join(outside, "log.md")) + readFile(t, filepath.Join(outside, "log.jsonl")); got != was {
+	if got := readFile(t, filepath.Join(outside, "log.md")) +
+		readFile(t, filepath.Join(outside, "log.jsonl")); got != was {
 		t.Errorf("written through another user's link: %q", got)
 	}
 	pipe := filepath.Join(outside, "pipe.md")

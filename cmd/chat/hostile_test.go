@@ -25,7 +25,8 @@ func TestHostileTexts(t *testing.T) {
 			o := invoke(t.T, stdin, args...)
 			t.Look(what, o.stdout, o.stderr)
 		}
-		look("question in a pipe", t.Text+"\n/no such "+t.Text+"\n/save "+filepath.Join(t.Dir, t.Text+".json")+"\n/load "+t.Text+"\n", all...)
+		look("question in a pipe", t.Text+"\n/no such "+t.Text+"\n/save "+filepath.Join(t.Dir,
+			t.Text+".json")+"\n/load "+t.Text+"\n", all...)
 		look("question as a flag", "", append(all, "--prompt", t.Text)...)
 		look("questions of a file", "", append(all, "--prompts", filepath.Join(t.Dir, t.Text+".txt"))...)
 		look("value of a flag", "", append(all, "--temperature", t.Text)...)

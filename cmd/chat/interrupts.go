@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// interrupts decides what a Ctrl-C means: the first one stops the answer under way, any other leaves.
+// interrupts decides what a Ctrl-C does: the first one stops the current answer, another leaves.
 type interrupts struct {
 	leave context.CancelFunc
 
 	mu      sync.Mutex
-	stop    context.CancelFunc // the answer under way, nil where there is none
-	stopped bool               // it, or the one before, has been stopped
+	stop    context.CancelFunc // stops the current answer, nil if there is none
+	stopped bool               // the current answer, or the last, has been stopped
 }
 
-// hit is a Ctrl-C.
+// hit handles a Ctrl-C.
 func (i *interrupts) hit() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -26,8 +26,8 @@ func (i *interrupts) hit() {
 	i.stop()
 }
 
-// answering begins an answer: a Ctrl-C until end is called stops its context alone.
-func (i *interrupts) answering(ctx context.Context) (answer context.Context, end func()) {
+// answer starts an answer: until end is called, a Ctrl-C cancels only the context that answer returns.
+func (i *interrupts) answer(ctx context.Context) (answer context.Context, end func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	answer, i.stop = context.WithCancel(ctx)
@@ -40,15 +40,15 @@ func (i *interrupts) answering(ctx context.Context) (answer context.Context, end
 	}
 }
 
-// wasStopped says whether a Ctrl-C stopped the last answer.
+// wasStopped reports whether a Ctrl-C stopped the last answer.
 func (i *interrupts) wasStopped() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.stopped
 }
 
-// underWay says whether there is an answer to stop.
-func (i *interrupts) underWay() bool {
+// answering reports whether there is an answer to stop.
+func (i *interrupts) answering() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.stop != nil

@@ -20,8 +20,7 @@ func main() {
 	os.Exit(run(cli.StopContext(syscall.SIGTERM, syscall.SIGHUP), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the command: it returns the exit code. Ctrl-C it hears itself, since that means different things at different
-// times.
+// run runs the command and returns its exit code. It handles Ctrl-C itself, because its meaning depends on the moment.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	status := cli.NewStatusLine(stderr)
 	notes := cli.CleanWriter(status)
@@ -48,7 +47,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			case <-signals:
 				c.interrupts.hit()
 			case <-ctx.Done():
-				signal.Stop(signals) // another Ctrl-C leaves at once, whatever is being waited for
+				signal.Stop(signals) // another Ctrl-C kills the process, whatever it is waiting for
 				return
 			}
 		}
@@ -60,7 +59,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return c.exit(ctx, err)
 }
 
-// exit prints what ended the program and picks the exit code.
+// exit prints the error, if there is one, and returns the exit code.
 func (c *chatter) exit(ctx context.Context, err error) int {
 	var usage *cli.UsageError
 	var told *said
@@ -75,21 +74,21 @@ func (c *chatter) exit(ctx context.Context, err error) int {
 		return cli.Usage
 	case errors.Is(err, errStopped), ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		if c.record != nil {
-			fmt.Fprintln(c.notes, "chat: stopped; all answers so far are in", c.log)
+			fmt.Fprintln(c.notes, "chat: stopped; all answers are in", c.log)
 		} else {
 			fmt.Fprintln(c.notes, "chat: stopped")
 		}
 		return cli.Stopped
 	case hub.Retryable(err), cuda.Fault(err), cuda.Busy(err):
-		fmt.Fprintf(c.notes, "chat: %v\nrun the same command again later\n", err)
+		fmt.Fprintf(c.notes, "chat: %v\ntry again later\n", err)
 		return cli.Retry
 	case errors.As(err, &full):
-		fmt.Fprintf(c.notes, "chat: %v\na smaller --context takes less, and so does one model alone (--only)\n", err)
+		fmt.Fprintf(c.notes, "chat: %v\na smaller --context needs less, and so does one model (--only)\n", err)
 		return cli.Failed
 	}
 	fmt.Fprintf(c.notes, "chat: %v\n", err)
 	return cli.Failed
 }
 
-// errStopped ends a run of several questions that Ctrl-C stopped.
+// errStopped is the error of a batch of questions that Ctrl-C stopped.
 var errStopped = errors.New("stopped")

@@ -121,7 +121,8 @@ tuned │ [34 tokens]
 			t.Errorf("%q is not in\n%s", says, o.stderr)
 		}
 	}
-	md := "### Query: *\"How do I reverse a list?\"*\n\n**Base Model:**\n> A slice does it:\n> \n> ```python\n> xs[::-1]\n> ```\n\n" +
+	md := "### Query: *\"How do I reverse a list?\"*\n\n**Base Model:**\n> A slice does it:\n> \n> ```python\n> " +
+		"xs[::-1]\n> ```\n\n" +
 		"**My Custom Model:**\n> Oh joy, a list. Backwards:\n> \n> ```python\n> xs[::-1]\n> ```\n\n---\n\n"
 	if text := readFile(t, log); text != md {
 		t.Errorf("the log is\n%s", text)
@@ -132,7 +133,8 @@ tuned │ [34 tokens]
 			answers[e.Model] = e.Answer
 		}
 	}
-	if a := answers["tuned"]; len(answers) != 2 || a.Tokens != 34 || a.Reason != "stop" || a.PromptTokens == 0 || a.FirstSeconds < 0 || a.Speed <= 0 {
+	if a := answers["tuned"]; len(answers) != 2 || a.Tokens != 34 || a.Reason != "stop" || a.PromptTokens == 0 ||
+		a.FirstSeconds < 0 || a.Speed <= 0 {
 		t.Errorf("%+v", answers)
 	}
 }
@@ -146,7 +148,8 @@ func TestOnly(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	// Without a tuned model.
-	o := invoke(t, "", "--base", tinyBase, "--tuned", "no-such", "--only", "base", "--prompt", "Count to ten.", "--temperature", "0", "--log", "")
+	o := invoke(t, "", "--base", tinyBase, "--tuned", "no-such", "--only", "base", "--prompt", "Count to ten.",
+		"--temperature", "0", "--log", "")
 	if o.code != cli.Done || o.stdout != "1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
 		t.Errorf("%v", o)
 	}
@@ -165,19 +168,22 @@ func TestTheBaseOfATunedModel(t *testing.T) {
 	if err := os.WriteFile(card, []byte("---\nlicense: mit\nbase_model: "+base+"\n---\n# A model\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if o := invoke(t, "", "--tuned", dir, "--prompt", "Count to ten.", "--temperature", "0", "--log", ""); o.code != cli.Done || !strings.Contains(o.stdout, "base  │ 1, 2, 3") {
+	if o := invoke(t, "", "--tuned", dir, "--prompt", "Count to ten.", "--temperature", "0", "--log",
+		""); o.code != cli.Done || !strings.Contains(o.stdout, "base  │ 1, 2, 3") {
 		t.Errorf("%v", o)
 	}
 }
 
 func TestBatch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions.jsonl")
-	if err := os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(`{"prompt":"How do I print hello world?"}`+"\n"+`{"prompt":"Count to ten."}`+"\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	args, log := both(t, "--prompts", file)
 	o := invoke(t, "", args...)
-	if o.code != cli.Done || !strings.Contains(o.stdout, "tuned │ Obviously: 1") || !strings.Contains(o.stderr, "question 2 of 2: Count to ten.") {
+	if o.code != cli.Done || !strings.Contains(o.stdout, "tuned │ Obviously: 1") ||
+		!strings.Contains(o.stderr, "question 2 of 2: Count to ten.") {
 		t.Errorf("%v", o)
 	}
 	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
@@ -185,7 +191,8 @@ func TestBatch(t *testing.T) {
 	}
 	// Each is a conversation of its own, and lines of standard input do as well.
 	args, _ = both(t, "--prompts", "-")
-	if again := invoke(t, "How do I print hello world?\nCount to ten.\n", args...); untimed(again.stdout) != untimed(o.stdout) {
+	if again := invoke(t, "How do I print hello world?\nCount to ten.\n",
+		args...); untimed(again.stdout) != untimed(o.stdout) {
 		t.Errorf("%v", again)
 	}
 }
@@ -194,7 +201,8 @@ func TestBatch(t *testing.T) {
 func TestBatchGoesOn(t *testing.T) {
 	args, log := both(t, "--prompts", "-")
 	o := invoke(t, strings.Repeat("word ", 500)+"\nCount to ten.\n", args...)
-	if o.code != cli.Failed || !strings.Contains(o.stdout, "tuned │ Obviously: 1") || strings.Count(o.stderr, "chat: ") != 1 {
+	if o.code != cli.Failed || !strings.Contains(o.stdout, "tuned │ Obviously: 1") ||
+		strings.Count(o.stderr, "chat: ") != 1 {
 		t.Errorf("%v", o)
 	}
 	if text := readFile(t, log); strings.Count(text, "### Query") != 2 {
@@ -204,12 +212,14 @@ func TestBatchGoesOn(t *testing.T) {
 
 func TestStop(t *testing.T) {
 	for _, c := range []struct{ stop, want string }{{", 4", "1, 2, 3\n"}, {" 5,", "1, 2, 3, 4,\n"}} {
-		o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt", "Count to ten.", "--stop", c.stop)
+		o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt",
+			"Count to ten.", "--stop", c.stop)
 		if o.code != cli.Done || o.stdout != c.want {
 			t.Errorf("%q: %v", c.stop, o)
 		}
 	}
-	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt", "How do I reverse a list?", "--stop", "\n")
+	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0", "--prompt",
+		"How do I reverse a list?", "--stop", "\n")
 	if o.stdout != "A slice does it:\n" {
 		t.Errorf("a line break: %v", o)
 	}
@@ -217,7 +227,8 @@ func TestStop(t *testing.T) {
 		t.Errorf("nothing: %v", o)
 	}
 	// While chatting: set, and taken back.
-	o = invoke(t, "/set stop , 4\nCount to ten.\n/set stop\n/regen\n", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "0")
+	o = invoke(t, "/set stop , 4\nCount to ten.\n/set stop\n/regen\n", "--base", tinyBase, "--only", "base", "--log", "",
+		"--temperature", "0")
 	if o.code != cli.Done || o.stdout != "1, 2, 3\n1, 2, 3, 4, 5, 6, 7, 8, 9, 10.\n" {
 		t.Errorf("%v", o)
 	}
@@ -252,7 +263,8 @@ func TestSession(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", says, o.stdout)
 		}
 	}
-	for _, says := range []string{"noted: tuned", "system: Be brief.", "top-k 3, ", "seed 42", "seed 43", "talk.json: 1 turn", "a new conversation"} {
+	for _, says := range []string{"logged: tuned", "system: Be brief.", "top-k 3, ", "seed 42", "seed 43",
+		"talk.json: 1 turn", "new conversation"} {
 		if !strings.Contains(o.stderr, says) {
 			t.Errorf("%q is missing in\n%s", says, o.stderr)
 		}
@@ -262,7 +274,8 @@ func TestSession(t *testing.T) {
 			Messages []struct{ Role, Content string }
 		}
 	}
-	if err := json.Unmarshal([]byte(readFile(t, saved)), &talk); err != nil || len(talk.Tuned.Messages) != 3 || talk.Tuned.Messages[0].Content != "Be brief." {
+	if err := json.Unmarshal([]byte(readFile(t, saved)), &talk); err != nil || len(talk.Tuned.Messages) != 3 ||
+		talk.Tuned.Messages[0].Content != "Be brief." {
 		t.Errorf("%+v, %v", talk, err)
 	}
 	var turns []int
@@ -290,10 +303,11 @@ func TestCommandErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for input, says := range map[string]string{
-		"/regen": "nothing has been asked yet", "/edit x": "nothing has been asked yet", "/vote base": "nothing has been asked yet",
-		"/set colour red": `no setting "colour"`, "/set top-p 2": "top-p 2", "/set top-k x": `top-k "x": give a number`, "/seed x": "give a number",
-		"/save": "name of a file", "/save " + existing: "is there already", "/what": "no command /what",
-		"Count to ten.\n/vote maybe": `vote "maybe"`, "Count to ten.\n/edit": "behind /edit",
+		"/regen": "there is no question yet", "/edit x": "there is no question yet", "/vote base": "there is no question yet",
+		"/set colour red": `setting "colour": unknown`, "/set top-p 2": "top-p 2",
+		"/set top-k x": `top-k "x": must be a number`, "/seed x": "must be a number",
+		"/save": "/save: add the name", "/save " + existing: "exists: choose another name", "/what": "/what: unknown command",
+		"Count to ten.\n/vote maybe": `vote "maybe"`, "Count to ten.\n/edit": "/edit: add the new question",
 	} {
 		args, _ := both(t)
 		o := invoke(t, input+"\n", args...)
@@ -326,7 +340,7 @@ func TestCutAnswersSaySo(t *testing.T) {
 func TestOldTurnsGoAndThatIsSaid(t *testing.T) {
 	args, log := both(t, "--context", "130", "--max-tokens", "60")
 	o := invoke(t, strings.Repeat("Count to ten.\n", 4), args...)
-	if o.code != cli.Done || !strings.Contains(o.stderr, "tuned: the context of 130 tokens is full: the oldest") {
+	if o.code != cli.Done || !strings.Contains(o.stderr, "tuned: the context of 130 tokens is full: dropped the oldest") {
 		t.Errorf("%v", o)
 	}
 	dropped := 0
@@ -373,7 +387,8 @@ func TestErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	questions := filepath.Join(dir, "questions.md")
-	if err := errors.Join(os.WriteFile(questions, []byte("one\ntwo\n"), 0o600), os.Symlink(questions, filepath.Join(dir, "link.md"))); err != nil {
+	if err := errors.Join(os.WriteFile(questions, []byte("one\ntwo\n"), 0o600),
+		os.Symlink(questions, filepath.Join(dir, "link.md"))); err != nil {
 		t.Fatal(err)
 	}
 	tiny := []string{"--base", tinyBase, "--only", "base", "--log", ""}
@@ -392,16 +407,19 @@ func TestErrors(t *testing.T) {
 		{"temperature", cli.Usage, append(tiny, "--temperature", "-1"), "temperature -1"},
 		{"top-p", cli.Usage, append(tiny, "--top-p", "0"), "top-p 0"},
 		{"max-tokens", cli.Usage, append(tiny, "--max-tokens", "0"), "max-tokens 0"},
-		{"context", cli.Usage, append(tiny, "--context", "1"), "--context is 1"},
-		{"threads", cli.Usage, append(tiny, "--threads", "-1"), "--threads is -1"},
+		{"context", cli.Usage, append(tiny, "--context", "1"), "--context 1: must be"},
+		{"threads", cli.Usage, append(tiny, "--threads", "-1"), "--threads -1: must be"},
 		{"dtype", cli.Usage, append(tiny, "--dtype", "int8"), `--dtype "int8"`},
-		{"log", cli.Usage, append(tiny, "--log", "x.jsonl"), "name the Markdown file"},
+		{"log", cli.Usage, append(tiny, "--log", "x.jsonl"), "must be the Markdown file"},
 		{"log of another kind", cli.Usage, append(tiny, "--prompt", "a", "--log", "config.json"), "ends in .md"},
-		{"record in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(dir, "diary.md")), "a file of something else"},
+		{"record in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(dir, "diary.md")),
+			"is not a log of chat"},
 		{"no tuned model", cli.Failed, []string{"--base", tinyBase, "--tuned", "none-here"}, "go run ./cmd/train"},
-		{"no tuned model in a path", cli.Failed, []string{"--base", tinyBase, "--tuned", "./runs/none"}, "go run ./cmd/train"},
-		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "give it with --base"},
-		{"no model there", cli.Failed, []string{"--base", filepath.Join(dir, "none"), "--only", "base", "--log", ""}, "no directory"},
+		{"no tuned model in a path", cli.Failed, []string{"--base", tinyBase, "--tuned", "./runs/none"},
+			"go run ./cmd/train"},
+		{"no base model", cli.Usage, []string{"--tuned", tinyTuned, "--log", ""}, "set --base"},
+		{"no model there", cli.Failed, []string{"--base", filepath.Join(dir, "none"), "--only", "base", "--log", ""},
+			"no directory"},
 		{"not in the cache", cli.Failed, []string{"--base", "owner/model", "--only", "base", "--log", ""}, "owner/model"},
 		{"no tokenizer", cli.Failed, []string{"--base", noTokenizer, "--only", "base", "--log", ""}, "has no tokenizer.json"},
 		{"device", cli.Failed, append(tiny, "--device", "tpu"), "tpu"},
@@ -410,14 +428,19 @@ func TestErrors(t *testing.T) {
 		{"no questions", cli.Failed, append(tiny, "--prompts", file), "has no questions"},
 		{"no file of questions", cli.Failed, append(tiny, "--prompts", file+"s"), "no such file"},
 		{"a pipe of questions", cli.Failed, append(tiny, "--prompts", pipe), "pipe.md: not a file but a named pipe"},
-		{"the log among the questions", cli.Usage, append(tiny, "--prompts", questions, "--log", filepath.Join(dir, ".", "questions.md")), "give another name to the log"},
-		{"the log among the questions by a link", cli.Usage, append(tiny, "--prompts", questions, "--log", filepath.Join(dir, "link.md")), "give another name to the log"},
-		{"the record among the questions", cli.Usage, append(tiny, "--prompts", filepath.Join(dir, "diary.jsonl"), "--log", filepath.Join(dir, "diary.md")), "give another name to the log"},
+		{"the log among the questions", cli.Usage, append(tiny, "--prompts", questions, "--log",
+			filepath.Join(dir, ".", "questions.md")), "choose another name for the log"},
+		{"the log among the questions by a link", cli.Usage, append(tiny, "--prompts", questions, "--log",
+			filepath.Join(dir, "link.md")), "choose another name for the log"},
+		{"the record among the questions", cli.Usage, append(tiny, "--prompts", filepath.Join(dir, "diary.jsonl"), "--log",
+			filepath.Join(dir, "diary.md")), "choose another name for the log"},
 		{"log in a file", cli.Failed, append(tiny, "--prompt", "a", "--log", filepath.Join(file, "log.md")), "--log"},
 		{"a long question", cli.Failed, append(tiny, "--prompt", strings.Repeat("word ", 500)), "base: "},
-		{"a template that refuses", cli.Failed, []string{"--base", withGemmaTokens(t), "--only", "base", "--log", "", "--prompt", "a",
+		{"a template that refuses", cli.Failed, []string{"--base", withGemmaTokens(t), "--only", "base", "--log", "",
+			"--prompt", "a",
 			"--template", "gemma", "--system", "s"}, "gemma refuses message 1 (role \"system\")"},
-		{"a template without its tokens", cli.Failed, append(tiny, "--prompt", "a", "--template", "llama3"), "has no token <|eot_id|>"},
+		{"a template without its tokens", cli.Failed, append(tiny, "--prompt", "a", "--template", "llama3"),
+			"has no token <|eot_id|>"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir()) // a log that should not have been begun would lie here
@@ -458,20 +481,22 @@ func TestFullDisk(t *testing.T) {
 		return nil
 	})()
 	o := invoke(t, "", "--base", tinyBase, "--only", "base", "--log", log, "--prompt", "Count to ten.")
-	if o.code != cli.Failed || !strings.Contains(o.stderr, "no space left on device") || strings.Count(o.stderr, "chat: ") != 1 {
+	if o.code != cli.Failed || !strings.Contains(o.stderr, "no space left on device") ||
+		strings.Count(o.stderr, "chat: ") != 1 {
 		t.Errorf("%v", o)
 	}
 	os.Remove(jsonlPath(log))
 	// In a session the answer cannot be kept either, and that is said each time.
 	o = invoke(t, "Count to ten.\nCount to ten.\n", "--base", tinyBase, "--only", "base", "--log", log)
-	if o.code != cli.Failed || strings.Count(o.stderr, "the log cannot be written any more") != 2 {
+	if o.code != cli.Failed || strings.Count(o.stderr, "the log can no longer be written") != 2 {
 		t.Errorf("%v", o)
 	}
 }
 
 func TestSameSeedSameAnswer(t *testing.T) {
 	ask := func(seed string) string {
-		return invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "1.5", "--seed", seed, "--prompt", "Who are you?").stdout
+		return invoke(t, "", "--base", tinyBase, "--only", "base", "--log", "", "--temperature", "1.5", "--seed", seed,
+			"--prompt", "Who are you?").stdout
 	}
 	if a, b := ask("3"), ask("3"); a != b || a == "\n" {
 		t.Errorf("one seed, two answers: %q, %q", a, b)
@@ -480,9 +505,11 @@ func TestSameSeedSameAnswer(t *testing.T) {
 		t.Error("two seeds, one answer")
 	}
 	// The same model as base and as tuned gives the same answer twice.
-	o := invoke(t, "", "--base", tinyBase, "--tuned", tinyBase, "--log", "", "--temperature", "1.5", "--seed", "3", "--prompt", "Who are you?")
+	o := invoke(t, "", "--base", tinyBase, "--tuned", tinyBase, "--log", "", "--temperature", "1.5", "--seed", "3",
+		"--prompt", "Who are you?")
 	base, tuned, _ := strings.Cut(untimed(o.stdout), "tuned │")
-	if strings.ReplaceAll("tuned │"+strings.TrimRight(tuned, "\n"), "tuned │", "base  │") != strings.TrimRight(base, "\n") {
+	if strings.ReplaceAll("tuned │"+strings.TrimRight(tuned, "\n"), "tuned │", "base  │") != strings.TrimRight(base,
+		"\n") {
 		t.Errorf("%s", o.stdout)
 	}
 }
@@ -496,7 +523,8 @@ func TestVersion(t *testing.T) {
 func TestHelpFlag(t *testing.T) {
 	o := invoke(t, "", "-h")
 	last := -1
-	for _, name := range []string{"--base", "--tuned", "--only", "--raw", "--prompt ", "--prompts", "--system", "--max-tokens", "--temperature", "--top-p", "--top-k", "--min-p",
+	for _, name := range []string{"--base", "--tuned", "--only", "--raw", "--prompt ", "--prompts", "--system",
+		"--max-tokens", "--temperature", "--top-p", "--top-k", "--min-p",
 		"--repetition-penalty", "--seed", "--device", "--threads", "--log"} {
 		at := strings.Index(o.stderr, "\n  "+name)
 		if at < 0 {
@@ -504,7 +532,8 @@ func TestHelpFlag(t *testing.T) {
 		}
 		last = max(last, at)
 	}
-	for _, value := range []string{"default 256", "default 0.8", "default 0.9", "default raw_comparison_log.md", "default out", "default 1"} {
+	for _, value := range []string{"default 256", "default 0.8", "default 0.9", "default raw_comparison_log.md",
+		"default out", "default 1"} {
 		if !strings.Contains(strings.Join(strings.Fields(o.stderr), " "), value) {
 			t.Errorf("%q is not in the help", value)
 		}
@@ -579,7 +608,8 @@ func process(t testing.TB, args ...string) (cmd *exec.Cmd, log string) {
 		t.Fatal(err)
 	}
 	log = filepath.Join(t.TempDir(), "log.md")
-	cmd = exec.Command(path, append([]string{"--base", slow, "--tuned", slow, "--max-tokens", "8000", "--log", log}, args...)...)
+	cmd = exec.Command(path, append([]string{"--base", slow, "--tuned", slow, "--max-tokens", "8000", "--log", log},
+		args...)...)
 	cmd.Dir = scratch
 	cmd.WaitDelay = 5 * time.Second
 	return cmd, log

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"restyle/data"
@@ -11,19 +13,23 @@ import (
 	"restyle/internal/cli"
 )
 
-// A modelRef is a model to open, by a name that hf.Open knows.
+// A modelRef is a model to open, by a name for hf.Open.
 type modelRef struct{ label, name string }
 
-// models are those that the flags ask for, the base model first.
+// models returns the models that the flags choose, the base model first.
 func (c *chatter) models() ([]modelRef, error) {
 	tuned := modelRef{tunedLabel, c.tuned}
-	// Said before anything is loaded. A name that can be a hub id is looked for there.
+	// Checked before anything is loaded. A name that can be a hub id is left to hf.Open.
 	_, err := hub.ParseRef(hub.Model, c.tuned)
 	known := c.tuned == data.StarterName || err == nil && strings.Contains(c.tuned, "/")
 	if c.only != baseLabel && !known {
 		if _, err := os.Stat(c.tuned); err != nil {
-			return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or ask a base model alone, the embedded one with --base starter --only base", c.tuned)
+			return nil, fmt.Errorf("there is no tuned model in %s: make one with go run ./cmd/train, or ask only a base "+
+				"model, such as the embedded one: --base starter --only base", c.tuned)
 		}
+	}
+	if c.only != baseLabel && unfinished(c.tuned) {
+		c.note("the training run in %s has not finished: this is not its final model", c.tuned)
 	}
 	if c.only == tunedLabel {
 		return []modelRef{tuned}, nil
@@ -31,7 +37,7 @@ func (c *chatter) models() ([]modelRef, error) {
 	base := c.base
 	if base == "" {
 		if base = infer.BaseOf(c.tuned); base == "" {
-			return nil, cli.Usagef("which model %s was made from is not known: give it with --base", c.tuned)
+			return nil, cli.Usagef("%s does not name its base model: set --base", c.tuned)
 		}
 	}
 	refs := []modelRef{{baseLabel, base}, tuned}
@@ -39,4 +45,15 @@ func (c *chatter) models() ([]modelRef, error) {
 		refs = refs[:1]
 	}
 	return refs, nil
+}
+
+// unfinished reports whether dir is the directory of a training run, or one of its checkpoints, and its run.json says
+// that the run has not finished.
+func unfinished(dir string) bool {
+	if parent := filepath.Dir(filepath.Clean(dir)); filepath.Base(parent) == "checkpoints" {
+		dir = filepath.Dir(parent)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "run.json"))
+	var run struct{ Finished *bool }
+	return err == nil && json.Unmarshal(data, &run) == nil && run.Finished != nil && !*run.Finished
 }

@@ -18,17 +18,50 @@ func TestTheEmbeddedModel(t *testing.T) {
 	if err := os.CopyFS(tuned, os.DirFS(tinyTuned)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(tuned, "README.md"), []byte("---\nbase_model: starter\n---\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(tuned, "README.md"), []byte("---\nbase_model: starter\n---\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	_, absent := data.StarterModel()
-	for _, args := range [][]string{{"--base", "starter", "--only", "base"}, {"--tuned", "starter", "--only", "tuned"}, {"--tuned", tuned}} {
+	for _, args := range [][]string{{"--base", "starter", "--only", "base"}, {"--tuned", "starter", "--only", "tuned"},
+		{"--tuned", tuned}} {
 		o := invoke(t, "", append(args, "--prompt", "Count to ten.", "--max-tokens", "3", "--log", "")...)
 		switch {
 		case absent == nil && (o.code != cli.Done || !strings.Contains(o.stderr, " starter, ")):
 			t.Errorf("%q: %v", args, o)
-		case absent != nil && (o.code != cli.Failed || !strings.Contains(o.stderr, absent.Error()) || strings.Count(o.stderr, "\n") != 1):
+		case absent != nil && (o.code != cli.Failed || !strings.Contains(o.stderr, absent.Error()) ||
+			strings.Count(o.stderr, "\n") != 1):
 			t.Errorf("%q: %v", args, o)
+		}
+	}
+}
+
+// TestUnfinished: chat says in one line that the model is not the final one of its training run.
+func TestUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	checkpoint := filepath.Join(dir, "checkpoints", "best-000010")
+	for _, to := range []string{dir, checkpoint} {
+		if err := os.CopyFS(to, os.DirFS(tinyTuned)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const note = " has not finished: this is not its final model\n"
+	for _, test := range []struct {
+		run  string
+		want int
+	}{{`{"finished":false}`, 1}, {`{"finished":true}`, 0}, {`{}`, 0}, {"", 0}} {
+		if err := os.WriteFile(filepath.Join(dir, "run.json"), []byte(test.run), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, tuned := range []string{dir, checkpoint} {
+			for _, only := range []string{"tuned", "base"} {
+				o := invoke(t, "", "--base", tinyBase, "--tuned", tuned, "--only", only, "--prompt", "x", "--max-tokens", "1",
+					"--log", "")
+				if want := test.want; o.code != cli.Done || strings.Count(o.stderr, note) != want && only == "tuned" ||
+					only == "base" && strings.Contains(o.stderr, note) {
+					t.Errorf("run.json %s, --only %s --tuned %s: %v", test.run, only, tuned, o)
+				}
+			}
 		}
 	}
 }
@@ -39,7 +72,8 @@ func TestNoDriver(t *testing.T) {
 	if o.code == cli.Done || !strings.Contains(o.stderr, "no NVIDIA driver") {
 		t.Skip("this machine has a GPU's driver")
 	}
-	if o.code != cli.Failed || strings.Count(o.stderr, "\n") != 1 || !strings.Contains(o.stderr, "libcuda.so.1 (not there)") {
+	if o.code != cli.Failed || strings.Count(o.stderr, "\n") != 1 ||
+		!strings.Contains(o.stderr, "libcuda.so.1 (not there)") {
 		t.Errorf("%v", o)
 	}
 }
@@ -55,7 +89,8 @@ func TestLoadingIsShown(t *testing.T) {
 			time.Sleep(time.Second / 10)
 		}
 		lines := strings.Split(notes.String(), "\r")
-		if !strings.Contains(lines[0], "loading x: 1.0 of 3.0 MB") || !strings.Contains(lines[len(lines)-2], "loading x: 3.0 of 3.0 MB") {
+		if !strings.Contains(lines[0], "loading x: 1.0 of 3.0 MB") ||
+			!strings.Contains(lines[len(lines)-2], "loading x: 3.0 of 3.0 MB") {
 			t.Errorf("%q", lines)
 		}
 		notes.Reset()

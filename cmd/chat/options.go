@@ -16,14 +16,14 @@ import (
 const about = `
 chat asks a base model and a tuned one the same questions, and shows both answers side by side.
 
-  chat                                            the model in out/ beside the one that it was made from
+  chat                                            the model in out/, next to its base model
   chat --base meta-llama/Llama-3.2-1B-Instruct --only base --prompt "How do I reverse a list?"
 
-Both answer with the same seed and the same sampling, so that they differ by their weights alone. Every question and
-answer is kept in raw_comparison_log.md, with all figures in the .jsonl file beside it. Inside, /help lists what can be
-typed; Ctrl-C stops an answer and keeps it, a second one leaves.`
+Both models use the same seed and sampling settings, so only their weights differ. chat appends every question and
+answer to raw_comparison_log.md, and all measurements to the .jsonl file next to it. In a conversation, /help lists the
+commands. Ctrl-C stops an answer and keeps it; a second one leaves.`
 
-// options are the flags.
+// options are the values of the flags.
 type options struct {
 	base, tuned, only, template string
 	raw, offline                bool
@@ -40,7 +40,7 @@ type options struct {
 	version bool
 }
 
-// settings are how answers are made. They can be changed while chatting.
+// settings configure answers. /set changes them during a conversation.
 type settings struct {
 	Temperature       float64 `json:"temperature"`
 	TopP              float64 `json:"top_p"`
@@ -52,7 +52,7 @@ type settings struct {
 	Stop              stops   `json:"stop,omitempty"`
 }
 
-// stops are texts at which an answer ends. A flag gives one as it is: commas, spaces and line breaks are part of it.
+// stops are texts that end an answer. Each flag adds one as it is, with its commas, spaces and line breaks.
 type stops []string
 
 func (s *stops) String() string { return fmt.Sprintf("%q", []string(*s)) }
@@ -60,7 +60,7 @@ func (s *stops) String() string { return fmt.Sprintf("%q", []string(*s)) }
 // Set adds a text.
 func (s *stops) Set(text string) error {
 	if text == "" {
-		return errors.New("it is empty: leave the flag out")
+		return errors.New("is empty: leave the flag out")
 	}
 	*s = append(*s, text)
 	return nil
@@ -75,66 +75,77 @@ func defaults() *options {
 
 func (o *options) flags(out io.Writer) *cli.Flags {
 	f := cli.New("chat", about, out)
-	f.Group("Who is asked")
-	f.Add(&o.base, "base", "the base model: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the embedded one; if not given, the model that the tuned one says it was made from")
-	f.Add(&o.tuned, "tuned", "the tuned model: a `directory`, a hub id or starter")
-	f.Add(&o.only, "only", "ask one of them alone: `base|tuned`")
-	f.Add(&o.template, "template", "write prompts as this `family` does instead of as the model's own chat template: "+strings.Join(chat.Names(), ", "))
-	f.Add(&o.raw, "raw", "use no chat template: the model continues the text of the question")
-	f.Add(&o.offline, "offline", "take hub models from the cache alone")
+	f.Group("Models")
+	f.Add(&o.base, "base", "base model: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the "+
+		"embedded one; if empty, the base model that the tuned model's card names")
+	f.Add(&o.tuned, "tuned", "tuned model: a `directory`, a hub id or starter")
+	f.Add(&o.only, "only", "ask only one of the models, `base|tuned`")
+	f.Add(&o.template, "template", "chat template to use instead of the models' own: a `name` of "+
+		""+strings.Join(chat.Names(), ", "))
+	f.Add(&o.raw, "raw", "use no chat template: the models continue the text of the question")
+	f.Add(&o.offline, "offline", "use only hub models that are in the cache")
 
-	f.Group("What is asked (without any of these: what is typed)")
-	f.Add(&o.prompt, "prompt", "one `question`; then chat ends")
-	f.Add(&o.prompts, "prompts", "a `file` of questions, one a line, or a JSON object with \"prompt\" a line; - reads standard input. Each is a conversation of its own")
-	f.Add(&o.system, "system", "the system `prompt`")
+	f.Group("Questions")
+	f.Add(&o.prompt, "prompt", "ask this `question`, then exit; without --prompt and --prompts, chat reads questions "+
+		"from the terminal or standard input")
+	f.Add(&o.prompts, "prompts", "ask the questions in this `file`, each in its own conversation, then exit: one per "+
+		"line, or one JSON object with a \"prompt\" per line; - reads standard input")
+	f.Add(&o.system, "system", "system `prompt`")
 
-	f.Group("How answers are made")
-	f.Add(&o.MaxTokens, "max-tokens", "most tokens of an answer")
-	f.Add(&o.Temperature, "temperature", "0 always takes the most probable token; higher is more varied")
-	f.Add(&o.TopP, "top-p", "draw from the most probable tokens that have this share together; 1 for all")
-	f.Add(&o.TopK, "top-k", "draw from the `K` most probable tokens; 0 for all")
-	f.Add(&o.MinP, "min-p", "leave out tokens less probable than this share of the most probable one's; 0 for none")
-	f.Add(&o.RepetitionPenalty, "repetition-penalty", "above 1, tokens that are there already become less probable; 1 for none")
-	f.Add(&o.Seed, "seed", "decides the draws; an answer can be told again from it")
-	f.Add(&o.Stop, "stop", "end an answer at this `text`; may be repeated")
-	f.Add(&o.context, "context", "most tokens of a conversation; no more than a model was made for are used. When it is full the oldest turns go")
+	f.Group("Sampling")
+	f.Add(&o.MaxTokens, "max-tokens", "maximum tokens per answer")
+	f.Add(&o.Temperature, "temperature", "sampling temperature; 0 always takes the most probable token, higher values "+
+		"vary more")
+	f.Add(&o.TopP, "top-p", "nucleus sampling: keep the most probable tokens until their probabilities add up to this; "+
+		"1 keeps all")
+	f.Add(&o.TopK, "top-k", "keep only the `K` most probable tokens; 0 keeps all")
+	f.Add(&o.MinP, "min-p", "drop tokens less probable than this times the most probable one; 0 drops none")
+	f.Add(&o.RepetitionPenalty, "repetition-penalty",
+		"above 1, make tokens that already occur less probable; 1 disables the penalty")
+	f.Add(&o.Seed, "seed", "sampling seed; the same seed reproduces an answer")
+	f.Add(&o.Stop, "stop", "end answers at this `text`; may be repeated")
+	f.Add(&o.context, "context", "maximum tokens of a conversation, limited to what the model supports; if it is full, "+
+		"the oldest turns are dropped")
 
-	f.Group("Where it runs")
+	f.Group("Device")
 	f.Add(&o.device, "device", cli.DeviceHelp)
 	f.Add(&o.dtype, "dtype", cli.DTypeHelp)
-	f.Add(&o.threads, "threads", "CPU threads; 0 for as many as GOMAXPROCS says")
+	f.Add(&o.threads, "threads", "CPU threads; 0 uses GOMAXPROCS")
 
-	f.Group("What is kept")
-	f.Add(&o.log, "log", "the Markdown `file` to which every question and its answers are appended, with a .jsonl beside it; empty for none")
+	f.Group("Log")
+	f.Add(&o.log, "log", "append every question and its answers to this Markdown `file`, and all measurements to the "+
+		".jsonl file next to it; empty disables the log")
 	f.Add(&o.version, "version", "print the version")
 	f.MayBeEmpty("log", "system")
 	return f
 }
 
-// check finds what is wrong with the flags by themselves.
+// check reports invalid flags, as far as they are by themselves.
 func (o *options) check() error {
 	_, known := infer.DTypes[o.dtype]
 	switch {
 	case o.only != "" && o.only != baseLabel && o.only != tunedLabel:
-		return cli.Usagef("--only %q is neither base nor tuned", o.only)
+		return cli.Usagef("--only %q: must be base or tuned", o.only)
 	case o.prompt != "" && o.prompts != "":
-		return cli.Usagef("--prompt and --prompts exclude each other: put the one question into the file")
+		return cli.Usagef("--prompt and --prompts exclude each other: put the question into the file")
 	case o.raw && o.template != "" && o.template != chat.Raw().Name:
-		return cli.Usagef("--raw uses no template, but --template %s is given: leave one out", o.template)
+		return cli.Usagef("--raw uses no template, but --template %s names one: leave one of them out", o.template)
 	case o.raw && o.system != "":
 		return cli.Usagef("--raw has no place for a system prompt: put it in front of the question")
 	case o.context < 2:
-		return cli.Usagef("--context is %d: give a number of tokens", o.context)
+		return cli.Usagef("--context %d: must be at least 2 tokens", o.context)
 	case o.threads < 0:
-		return cli.Usagef("--threads is %d: give a number of threads, or 0 for all", o.threads)
+		return cli.Usagef("--threads %d: must be a number of threads, or 0 for GOMAXPROCS", o.threads)
 	case !known:
-		return cli.Usagef("--dtype %q is not auto, bf16 or fp32", o.dtype)
+		return cli.Usagef("--dtype %q: must be auto, bf16 or fp32", o.dtype)
 	case strings.EqualFold(filepath.Ext(o.log), ".jsonl"):
-		return cli.Usagef("--log %q names the record: name the Markdown file, and the record goes beside it as .jsonl", o.log)
+		return cli.Usagef("--log %q: must be the Markdown file: the .jsonl file goes next to it", o.log)
 	case o.log != "" && !slices.Contains([]string{"", ".md", ".markdown", ".txt"}, strings.ToLower(filepath.Ext(o.log))):
-		return cli.Usagef("--log %q is not named as Markdown: answers are appended to it: give a name that ends in .md", o.log)
+		return cli.Usagef("--log %q: not the name of a Markdown file, and chat appends to it: choose a name that ends in .md",
+			o.log)
 	case o.log != "" && o.prompts != "" && (cli.SameFile(o.prompts, o.log) || cli.SameFile(o.prompts, jsonlPath(o.log))):
-		return cli.Usagef("--prompts %s is also where --log %s puts the answers: give another name to the log", o.prompts, o.log)
+		return cli.Usagef("--prompts %s: --log %s would write into this file: choose another name for the log", o.prompts,
+			o.log)
 	}
 	if o.raw {
 		o.template = chat.Raw().Name
@@ -150,18 +161,18 @@ func (o *options) check() error {
 	return nil
 }
 
-// check says which setting is out of its range.
+// check reports a setting that is out of range.
 func (s settings) check() error {
 	switch {
 	case s.MaxTokens < 1:
-		return fmt.Errorf("max-tokens %d: give at least 1", s.MaxTokens)
+		return fmt.Errorf("max-tokens %d: must be at least 1", s.MaxTokens)
 	case s.TopP == 0:
-		return fmt.Errorf("top-p 0: give a share above 0, up to 1, which is all")
+		return fmt.Errorf("top-p 0: must be greater than 0 and at most 1, which keeps all tokens")
 	}
 	return s.sampling(0).Check()
 }
 
-// sampling is how tokens are drawn at the nth attempt to answer one question.
+// sampling returns the settings for the given attempt to answer a question: each has another seed.
 func (s settings) sampling(attempt int) infer.Sampling {
 	return infer.Sampling{
 		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty,

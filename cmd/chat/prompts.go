@@ -24,8 +24,8 @@ func openPrompts(path string, stdin io.Reader) ([]string, error) {
 	return readPrompts(f, path)
 }
 
-// readPrompts reads questions, one a line. Where the first line is a JSON object all are, and "prompt" holds the
-// question. Empty lines mean nothing.
+// readPrompts reads questions, one per line. If the first line is a JSON object, all lines must be, and "prompt" is the
+// question. Empty lines are skipped.
 func readPrompts(r io.Reader, name string) (prompts []string, err error) {
 	lines := bufio.NewReader(r)
 	isJSON := false
@@ -46,7 +46,7 @@ func readPrompts(r io.Reader, name string) (prompts []string, err error) {
 				return nil, fmt.Errorf("%s: line %d is not a JSON object: %w", name, number, err)
 			}
 			if row.Prompt == nil || strings.TrimSpace(*row.Prompt) == "" {
-				return nil, fmt.Errorf(`%s: line %d has no "prompt": want lines like {"prompt": "How do I …?"}`, name, number)
+				return nil, fmt.Errorf(`%s: line %d has no "prompt": must be like {"prompt": "How do I …?"}`, name, number)
 			}
 			line = *row.Prompt
 		}
@@ -58,7 +58,7 @@ func readPrompts(r io.Reader, name string) (prompts []string, err error) {
 		}
 	}
 	if len(prompts) == 0 {
-		return nil, fmt.Errorf("%s has no questions: write one a line", name)
+		return nil, fmt.Errorf("%s has no questions: write one per line", name)
 	}
 	return prompts, nil
 }

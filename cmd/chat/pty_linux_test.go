@@ -125,7 +125,8 @@ func TestTerminal(t *testing.T) {
 			io.WriteString(c.keys, "typed meanwhile\x03")
 			shows("stopped by the user")
 			shows(">>> typed meanwhile")
-			if strings.Contains(c.text(), " │ tuned: ") != (width == 100) || strings.Contains(c.text(), "\ntuned │") != (width == 50) {
+			if strings.Contains(c.text(), " │ tuned: ") != (width == 100) ||
+				strings.Contains(c.text(), "\ntuned │") != (width == 50) {
 				t.Errorf("the wrong display for %d columns:\n%s", width, c.text())
 			}
 			io.WriteString(c.keys, "\x15/seed 7\r") // Ctrl-U drops the line
@@ -154,8 +155,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestKill kills chats, the first when both answers have begun to show, the others at random moments. All that stood on the
-// screen is in the record, and with the next start in the Markdown file.
+// TestKill kills chats, the first when both answers have begun to show, the others at random moments. All that stood on
+// the screen is in the record, and with the next start in the Markdown file.
 func TestKill(t *testing.T) {
 	kills := 8
 	if testing.Short() {
@@ -212,7 +213,8 @@ func TestKill(t *testing.T) {
 				t.Errorf("%s showed\n%q, the record has\n%q", label, want, kept[label])
 			}
 		}
-		if text := readFile(t, log); strings.Count(text, "### Query") != i+1 || strings.Count(text, "the program was killed") != 2*(i+1) {
+		if text := readFile(t, log); strings.Count(text, "### Query") != i+1 ||
+			strings.Count(text, "the program was killed") != 2*(i+1) {
 			t.Errorf("after %d kills:\n%s", i+1, text)
 		}
 	}

@@ -20,22 +20,22 @@ import (
 	"restyle/internal/sidebyside"
 )
 
-// A record keeps what was asked and answered, in two files that only grow. The JSONL file is the truth: an event a line,
-// written before the thing it tells of is shown. The Markdown file beside it is for people: an entry a question, written
-// when all answers are there. What a kill left without an entry gets it from the JSONL file the next time.
+// A record logs questions and answers in two files that only grow. The JSONL file is authoritative: an event per line,
+// written before its text is shown. The Markdown file next to it is for people: an entry per question, written when all
+// answers are complete. If a kill prevents an entry, the next run writes it from the JSONL file.
 type record struct {
 	md, jsonl *disk.File
-	asked     []string // the latest questions that the file held when it was opened
-	err       error    // the first failure; final, since a line may be torn
+	asked     []string // the latest questions in the file when it was opened
+	err       error    // the first failure; final, because it may have left part of a line
 }
 
-// event is a line of the JSONL file. Which fields it has depends on what it tells of:
+// event is a line of the JSONL file. Its fields depend on Event:
 //
-//	ask     a question is about to be answered: question, system, turn, models, settings
-//	part    what was shown since the last part: text, by model
-//	answer  one model's whole answer: model, answer, reason and figures
+//	ask     the models start to answer a question: question, system, turn, models, settings
+//	part    the text shown since the last part: text, by model
+//	answer  one model's whole answer: model, answer
 //	logged  the Markdown file has the entry
-//	vote    which answer a person preferred: vote, note
+//	vote    the answer that a person preferred: vote, note
 type event struct {
 	Event string    `json:"event"`
 	ID    string    `json:"id"` // of the question
@@ -56,7 +56,7 @@ type event struct {
 	Note string `json:"note,omitempty"`
 }
 
-// answer is what one model said.
+// answer is the answer of one model.
 type answer struct {
 	Text         string  `json:"text"`
 	Reason       string  `json:"reason"` // stop, length, context, cancelled, error, or killed
@@ -75,16 +75,16 @@ const (
 	tunedLabel = sidebyside.Tuned
 )
 
-// jsonlPath is the JSONL file beside a Markdown file.
+// jsonlPath returns the path of the JSONL file next to a Markdown file.
 func jsonlPath(md string) string { return strings.TrimSuffix(md, filepath.Ext(md)) + ".jsonl" }
 
-// openRecord opens or creates both files and writes the Markdown entries that a kill prevented. recovered is how many.
+// openRecord opens or creates both files, writes the Markdown entries that a kill prevented, and returns their number.
 func openRecord(md string) (r *record, recovered int, err error) {
 	r = &record{}
 	defer func() {
 		if err != nil {
 			r.close()
-			r, err = nil, fmt.Errorf("log: %w: choose another place with --log, or keep none with --log \"\"", err)
+			r, err = nil, fmt.Errorf("log: %w: choose another file with --log, or none with --log \"\"", err)
 		}
 	}()
 	jsonl, err := disk.Follow(jsonlPath(md))
@@ -103,7 +103,7 @@ func openRecord(md string) (r *record, recovered int, err error) {
 	if r.jsonl, err = openAppend(jsonl); err != nil {
 		return r, 0, err
 	}
-	// Another chat that runs now holds the shared lock, and what is unfinished may be its own.
+	// Another chat that is running holds the shared lock, and unfinished questions may be its own.
 	alone := r.jsonl.TryLock(false) == nil
 	unfinished, err := r.read()
 	if err != nil {
@@ -121,8 +121,8 @@ func openRecord(md string) (r *record, recovered int, err error) {
 	return r, recovered, nil
 }
 
-// isRecord refuses a file that is there and is none of chat's: one that does not begin with an event. A kill may have left the
-// beginning of one.
+// isRecord refuses an existing file that is not chat's: one that does not start with an event, or with part of one,
+// which a kill may leave.
 func isRecord(path string) error {
 	f, err := disk.Open(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,13 +140,13 @@ func isRecord(path string) error {
 	}
 	line, _, ended := bytes.Cut(head[:n], []byte("\n"))
 	if !strings.HasPrefix(begins, string(line)) || ended && len(line) == 0 {
-		return fmt.Errorf("%s, in which the record would be, is a file of something else", path)
+		return fmt.Errorf("%s is not a log of chat, which would append to it", path)
 	}
 	return nil
 }
 
-// openAppend opens a file that only grows, for its owner alone if it is new: questions and answers are private. A last line
-// that a kill tore is closed, so that what follows stands alone.
+// openAppend opens a file for appending. A new one is readable only by its owner, because questions and answers are
+// private. If a kill left part of a line at the end, openAppend ends that line.
 func openAppend(path string) (*disk.File, error) {
 	f, err := disk.Open(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -164,11 +164,11 @@ func openAppend(path string) (*disk.File, error) {
 	return f, nil
 }
 
-// keptQuestions is how many earlier questions the up arrow reaches.
+// keptQuestions is the number of earlier questions in the history.
 const keptQuestions = 100
 
-// read goes through the JSONL file for questions without an entry, in order. Lines that are no events, such as a torn
-// one, are passed over.
+// read returns the questions in the JSONL file that have no Markdown entry, in order. It skips lines that are not
+// events, such as a partial one.
 func (r *record) read() (unfinished []*entry, err error) {
 	size, err := r.jsonl.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -176,7 +176,7 @@ func (r *record) read() (unfinished []*entry, err error) {
 	}
 	open := map[string]*entry{}
 	var order []string
-	lines := bufio.NewReader(io.NewSectionReader(r.jsonl, 0, size)) // no further: another chat may be writing
+	lines := bufio.NewReader(io.NewSectionReader(r.jsonl, 0, size)) // not beyond: another chat may be writing
 	for {
 		line, err := lines.ReadBytes('\n')
 		var e event
@@ -220,7 +220,7 @@ func (r *record) read() (unfinished []*entry, err error) {
 	return unfinished, nil
 }
 
-// add writes an event, to the disk if it is one that must outlive a loss of power.
+// add appends an event. If it is durable, add syncs it to disk, so that it survives a loss of power.
 func (r *record) add(e event, durable bool) error {
 	if r == nil || r.err != nil {
 		return r.failure()
@@ -234,7 +234,7 @@ func (r *record) add(e event, durable bool) error {
 	return r.failure()
 }
 
-// log writes the entry of a question that is answered, and that it is there.
+// log writes the entry of a question, then the event that the entry is there.
 func (r *record) log(e *entry) error {
 	if r == nil || r.err != nil {
 		return r.failure()
@@ -255,11 +255,11 @@ func (r *record) failure() error {
 	return &logError{r.err}
 }
 
-// logError says that the log can be written no more.
+// logError means that the log can no longer be written.
 type logError struct{ error }
 
 func (e *logError) Error() string {
-	return fmt.Sprintf("the log cannot be written any more: %v: free space, or choose another place with --log", e.error)
+	return fmt.Sprintf("the log can no longer be written: %v: free some space, or choose another file with --log", e.error)
 }
 
 func (e *logError) Unwrap() error { return e.error }
@@ -277,7 +277,7 @@ func (r *record) close() error {
 	return errors.Join(errs...)
 }
 
-// questions are the latest that the record held when it was opened.
+// questions returns the latest questions in the record when it was opened.
 func (r *record) questions() []string {
 	if r == nil {
 		return nil
@@ -285,20 +285,21 @@ func (r *record) questions() []string {
 	return r.asked
 }
 
-// newID names a question: by the time, and something that no other chat has.
+// newID returns an id for a question: the time, and a random part that tells it from those of other chats.
 func newID() string {
 	var b [4]byte
 	rand.Read(b[:])
 	return time.Now().UTC().Format("20060102T150405.000-") + hex.EncodeToString(b[:])
 }
 
-// entry is a question and its answers, by label, as the Markdown file shows them.
+// entry is a question and its answers, by label, for the Markdown file.
 type entry struct {
 	id, question string
 	answers      map[string]*answer
 }
 
-// answer is nil where the question or the model is not known, as in a file that somebody edited.
+// answer returns the answer of a model, or nil if the question or the model is unknown, as in a file that somebody
+// edited.
 func (e *entry) answer(label string) *answer {
 	if e == nil {
 		return nil
@@ -306,7 +307,7 @@ func (e *entry) answer(label string) *answer {
 	return e.answers[label]
 }
 
-// markdown is the entry.
+// markdown formats the entry.
 func (e *entry) markdown() string {
 	var answers []sidebyside.Answer
 	for _, label := range []string{baseLabel, tunedLabel} {
@@ -317,7 +318,7 @@ func (e *entry) markdown() string {
 	return sidebyside.Markdown(e.question, answers...)
 }
 
-// cut says why an answer is not whole, and nothing where it is.
+// cut returns why an answer is truncated, or "" if it is whole.
 func (a *answer) cut() string {
 	switch a.Reason {
 	case "length":

@@ -48,12 +48,16 @@ func TestMarkdown(t *testing.T) {
 	}{
 		{"the original's form", entry{question: "give me the code", answers: map[string]*answer{
 			"base": {Text: "Here:\n\n```python\nx = 1\n```", Reason: "stop"}, "tuned": {Text: " Sigh. ", Reason: "stop"}}},
-			"### Query: *\"give me the code\"*\n\n**Base Model:**\n> Here:\n> \n> ```python\n> x = 1\n> ```\n\n**My Custom Model:**\n> Sigh.\n\n---\n\n"},
-		{"one model, cut", entry{question: "q", answers: map[string]*answer{"tuned": {Text: "a", Reason: "length", Tokens: 256}}},
+			"### Query: *\"give me the code\"*\n\n**Base Model:**\n> Here:\n> \n> ```python\n> x = 1\n> ```\n\n**My Custom " +
+				"Model:**\n> Sigh.\n\n---\n\n"},
+		{"one model, cut", entry{question: "q", answers: map[string]*answer{"tuned": {Text: "a", Reason: "length",
+			Tokens: 256}}},
 			"### Query: *\"q\"*\n\n**My Custom Model:**\n> a\n\n*(cut at 256 tokens)*\n\n---\n\n"},
-		{"several lines, with a fence inside", entry{question: "what is\r\n````\nthis\n````", answers: map[string]*answer{"base": {Text: "a", Reason: "stop"}}},
+		{"several lines, with a fence inside", entry{question: "what is\r\n````\nthis\n````",
+			answers: map[string]*answer{"base": {Text: "a", Reason: "stop"}}},
 			"### Query: *\"what is …\"*\n\n`````\nwhat is\n````\nthis\n````\n`````\n\n**Base Model:**\n> a\n\n---\n\n"},
-		{"nothing breaks out of the quotation", entry{question: "q", answers: map[string]*answer{"base": {Text: "a\r---\r\n### Query", Reason: "stop"}}},
+		{"nothing breaks out of the quotation", entry{question: "q",
+			answers: map[string]*answer{"base": {Text: "a\r---\r\n### Query", Reason: "stop"}}},
 			"### Query: *\"q\"*\n\n**Base Model:**\n> a\n> ---\n> ### Query\n\n---\n\n"},
 	} {
 		if got := c.e.markdown(); got != c.want {
@@ -71,7 +75,8 @@ func TestRecord(t *testing.T) {
 		}
 		id := newID()
 		for _, e := range []event{
-			{Event: "ask", ID: id, Question: "q <b>", Models: map[string]string{"base": "b", "tuned": "t"}, Settings: &settings{}},
+			{Event: "ask", ID: id, Question: "q <b>", Models: map[string]string{"base": "b", "tuned": "t"},
+				Settings: &settings{}},
 			{Event: "part", ID: id, Text: map[string]string{"base": "ans"}},
 			{Event: "answer", ID: id, Model: "base", Answer: &answer{Text: "answer", Reason: "stop"}},
 		} {
@@ -79,7 +84,8 @@ func TestRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := r.log(&entry{id: id, question: "q <b>", answers: map[string]*answer{"base": {Text: "answer"}}}); err != nil {
+		if err := r.log(&entry{id: id, question: "q <b>",
+			answers: map[string]*answer{"base": {Text: "answer"}}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.close(); err != nil {
@@ -89,7 +95,8 @@ func TestRecord(t *testing.T) {
 	if n := strings.Count(readFile(t, md), "### Query: *\"q &lt;b>\"*"); n != 2 {
 		t.Errorf("%d entries:\n%s", n, readFile(t, md))
 	}
-	if events := readEvents(t, jsonlPath(md)); len(events) != 8 || events[0].Question != "q <b>" || events[3].Event != "logged" {
+	if events := readEvents(t, jsonlPath(md)); len(events) != 8 || events[0].Question != "q <b>" ||
+		events[3].Event != "logged" {
 		t.Errorf("%+v", events)
 	}
 	if text := readFile(t, jsonlPath(md)); !strings.Contains(text, `"question":"q <b>"`) {
@@ -99,7 +106,8 @@ func TestRecord(t *testing.T) {
 
 // TestRecordIsOurs refuses what is no record, and takes one whose first line a kill tore, as often as it is opened.
 func TestRecordIsOurs(t *testing.T) {
-	for text, ours := range map[string]bool{"": true, `{"ev`: true, `{"event":"ask","id":"1"}` + "\n": true, "\n": false, "[]": false, `{"prompt":"a"}` + "\n": false} {
+	for text, ours := range map[string]bool{"": true, `{"ev`: true, `{"event":"ask","id":"1"}` + "\n": true, "\n": false,
+		"[]": false, `{"prompt":"a"}` + "\n": false} {
 		md := filepath.Join(t.TempDir(), "log.md")
 		if err := os.WriteFile(jsonlPath(md), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -165,7 +173,8 @@ func TestRecover(t *testing.T) {
 				want = 1
 			}
 			if recovered != want {
-				t.Fatalf("cut off at byte %d of %d, opened %d times: %d entries were written, want %d", n, len(whole), again+1, recovered, want)
+				t.Fatalf("cut off at byte %d of %d, opened %d times: %d entries were written, want %d", n, len(whole), again+1,
+					recovered, want)
 			}
 		}
 		text := readFile(t, md)
@@ -175,7 +184,8 @@ func TestRecover(t *testing.T) {
 				t.Errorf("an entry of nothing: %q", text)
 			}
 		case n >= len(whole)-1:
-			if want := "### Query: *\"first\"*\n\n**Base Model:**\n> one\n\n**My Custom Model:**\n> two\n\n---\n\n"; text != want {
+			if want := "### Query: *\"first\"*\n\n**Base Model:**\n> one\n\n**My Custom Model:**\n> " +
+				"two\n\n---\n\n"; text != want {
 				t.Errorf("%q", text)
 			}
 		case n >= parts:
@@ -192,7 +202,8 @@ func TestARunningChatIsNotRecovered(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.add(event{Event: "ask", ID: "1", Question: "q", Models: map[string]string{"base": "b"}}, true); err != nil {
+	if err := first.add(event{Event: "ask", ID: "1", Question: "q", Models: map[string]string{"base": "b"}},
+		true); err != nil {
 		t.Fatal(err)
 	}
 	second, recovered, err := openRecord(md)
@@ -226,7 +237,8 @@ func TestTornMarkdown(t *testing.T) {
 
 func TestRecordErrors(t *testing.T) {
 	dir := t.TempDir()
-	if _, _, err := openRecord(filepath.Join(dir, "no/such/folder/log.md")); err == nil || !strings.Contains(err.Error(), "--log") {
+	if _, _, err := openRecord(filepath.Join(dir, "no/such/folder/log.md")); err == nil ||
+		!strings.Contains(err.Error(), "--log") {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 	// A full disk: /dev/full takes nothing.
@@ -244,7 +256,7 @@ func TestRecordErrors(t *testing.T) {
 	for range 2 {
 		err := r.add(event{Event: "ask", ID: "1"}, true)
 		var logErr *logError
-		if !errors.As(err, &logErr) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space") {
+		if !errors.As(err, &logErr) || !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
 			t.Errorf("a full disk: %v", err)
 		}
 	}

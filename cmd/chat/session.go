@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A lineReader gives what is typed, line by line. At the end it gives io.EOF, and at a Ctrl-C errInterrupt.
+// A lineReader reads the input line by line. It returns io.EOF at the end, and errInterrupt for a Ctrl-C.
 type lineReader interface {
 	readLine(ctx context.Context, prompt string) (string, error)
 }
@@ -20,8 +20,8 @@ const (
 	more = "... "
 )
 
-// session reads questions and commands until it is left. Where nobody looks on, the first thing that goes wrong is its
-// error, at the end.
+// session reads questions and commands until the user leaves or the input ends. If it is not interactive, it goes on
+// after an error and returns the first at the end.
 func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
 	interrupted := false // a second Ctrl-C leaves
 	for {
@@ -29,7 +29,7 @@ func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
 		switch {
 		case errors.Is(err, errInterrupt) && !interrupted:
 			interrupted, c.editing = true, false
-			c.note("Ctrl-C again leaves, and so does /bye")
+			c.note("press Ctrl-C again to leave, or type /bye")
 			continue
 		case errors.Is(err, errInterrupt), errors.Is(err, io.EOF):
 			return failed
@@ -54,15 +54,15 @@ func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
 	}
 }
 
-// said is an error that the user has been told of already.
+// said is an error that has been printed already.
 type said struct{ error }
 
 func (e *said) Unwrap() error { return e.error }
 
-// quotes stand around a question of several lines.
+// quotes surround a question of several lines.
 const quotes = `"""`
 
-// readInput reads a line, or what stands between triple quotes.
+// readInput reads a line, or several between triple quotes.
 func (c *chatter) readInput(ctx context.Context, in lineReader) (string, error) {
 	line, err := in.readLine(ctx, ask)
 	rest, quoted := strings.CutPrefix(strings.TrimSpace(line), quotes)
@@ -80,7 +80,7 @@ func (c *chatter) readInput(ctx context.Context, in lineReader) (string, error) 
 	}
 }
 
-// endsQuote lets the end of the input end a quotation too.
+// endsQuote makes the end of the input end a quotation, too.
 func endsQuote(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -88,7 +88,7 @@ func endsQuote(err error) error {
 	return err
 }
 
-// take does what one input says. A question that begins with a slash is written with two.
+// take handles one input: a command, or a question. Two slashes at the start are a question that starts with one.
 func (c *chatter) take(ctx context.Context, input string) (leave bool, err error) {
 	edited := c.editing
 	c.editing = false
@@ -109,7 +109,7 @@ func (c *chatter) take(ctx context.Context, input string) (leave bool, err error
 	return false, c.question(ctx, input)
 }
 
-// question asks something new.
+// question asks a new question.
 func (c *chatter) question(ctx context.Context, text string) error {
 	c.asked, c.attempt = text, 0
 	return c.ask(ctx, text)

@@ -93,8 +93,8 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestInterruptWhileWaiting leaves at the second Ctrl-C where the first cannot be heeded: here in the middle of reading a
-// list of questions.
+// TestInterruptWhileWaiting leaves at the second Ctrl-C where the first cannot be heeded: here in the middle of reading
+// a list of questions.
 func TestInterruptWhileWaiting(t *testing.T) {
 	cmd, _ := process(t, "--prompts", "-")
 	if _, err := cmd.StdinPipe(); err != nil { // that nobody writes to

@@ -16,8 +16,8 @@ import (
 	"restyle/internal/cli"
 )
 
-// A terminal reads what is typed, with editing and history, and shows what is written. It is in raw mode from open to
-// close, so that nothing typed while an answer comes mixes with it; what was typed then is read as the next input.
+// A terminal reads input with editing and history, and writes output. It is in raw mode from open to close, so that
+// keys typed during an answer do not mix with it. They become the next input.
 type terminal struct {
 	in, out *os.File
 	before  *term.State
@@ -26,13 +26,13 @@ type terminal struct {
 	editor  *term.Terminal
 }
 
-// openTerminal takes over a terminal. hit is called for a Ctrl-C while underWay says that there is something to stop.
-func openTerminal(in, out *os.File, earlier []string, underWay func() bool, hit func()) (*terminal, error) {
+// openTerminal takes over a terminal. It calls hit for a Ctrl-C while answering returns true.
+func openTerminal(in, out *os.File, earlier []string, answering func() bool, hit func()) (*terminal, error) {
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{in: in, out: out, before: before, keys: newKeyboard(underWay, hit), history: &history{}}
+	t := &terminal{in: in, out: out, before: before, keys: newKeyboard(answering, hit), history: &history{}}
 	for _, question := range earlier {
 		t.history.Add(joinLines(question))
 	}
@@ -41,7 +41,7 @@ func openTerminal(in, out *os.File, earlier []string, underWay func() bool, hit 
 	return t, nil
 }
 
-// begin starts an editor; after a Ctrl-C there is no other way to be rid of the line that stood in the old one.
+// begin starts an editor. After a Ctrl-C this is the only way to discard the line in the old one.
 func (t *terminal) begin() {
 	t.editor = term.NewTerminal(struct {
 		io.Reader
@@ -79,17 +79,17 @@ func (t *terminal) size() (width, height int) {
 	return width, height
 }
 
-// prefill puts a text on the line to come, to be edited.
+// prefill puts text on the next line, to be edited.
 func (t *terminal) prefill(text string) { t.keys.prefill(joinLines(cli.Clean(text))) }
 
-// Write shows text; in raw mode a terminal moves to the beginning of the line only where it is told.
+// Write writes text. In raw mode a terminal needs a carriage return to move to the start of a line.
 func (t *terminal) Write(p []byte) (int, error) {
 	_, err := t.out.Write(bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")))
 	return len(p), err
 }
 
-// The editor edits one line. What is pasted or edited may have several: their breaks, and tabs, which the editor does not
-// know how to show, are signs in it.
+// The editor edits one line, but pasted and edited text may have several. In the editor, signs stand for line breaks,
+// and for tabs, which it cannot show.
 const (
 	lineSign = "⏎"
 	tabSign  = "⇥"
@@ -101,32 +101,32 @@ func splitLines(s string) string {
 	return strings.NewReplacer(lineSign, "\n", tabSign, "\t").Replace(s)
 }
 
-// A keyboard keeps what is typed until the editor reads it. It hears a Ctrl-C at once.
+// A keyboard buffers typed bytes until the editor reads them, but handles a Ctrl-C at once.
 type keyboard struct {
-	underWay func() bool
-	hit      func()
+	answering func() bool
+	hit       func()
 
 	mu      sync.Mutex
 	typed   sync.Cond
 	pending []byte
 	err     error // the end of the input
-	gone    error // why nobody waits any more
+	gone    error // why Read no longer waits
 
-	// Of the paste that is going on:
+	// State of a paste:
 	pasting bool
-	seen    int  // bytes of the mark that would begin or end it
+	seen    int  // bytes so far of the mark that starts or ends it
 	cr      bool // the last byte was a carriage return
 }
 
-func newKeyboard(underWay func() bool, hit func()) *keyboard {
-	k := &keyboard{underWay: underWay, hit: hit}
+func newKeyboard(answering func() bool, hit func()) *keyboard {
+	k := &keyboard{answering: answering, hit: hit}
 	k.typed.L = &k.mu
 	return k
 }
 
 const ctrlC = 3
 
-// pump reads the terminal for as long as the program runs.
+// pump reads the terminal until it ends.
 func (k *keyboard) pump(r io.Reader) {
 	buf := make([]byte, 4096)
 	for {
@@ -142,9 +142,9 @@ func (k *keyboard) pump(r io.Reader) {
 	}
 }
 
-// take accepts typed bytes.
+// take handles typed bytes.
 func (k *keyboard) take(typed []byte) {
-	for i := bytes.IndexByte(typed, ctrlC); i >= 0 && k.underWay(); i = bytes.IndexByte(typed, ctrlC) {
+	for i := bytes.IndexByte(typed, ctrlC); i >= 0 && k.answering(); i = bytes.IndexByte(typed, ctrlC) {
 		k.hit()
 		typed = slices.Delete(typed, i, i+1)
 	}
@@ -156,13 +156,13 @@ func (k *keyboard) take(typed []byte) {
 	k.typed.Broadcast()
 }
 
-// The marks that a terminal puts around what is pasted.
+// The marks that a terminal puts around pasted text.
 const (
 	pasteBegins = "\x1b[200~"
 	pasteEnds   = "\x1b[201~"
 )
 
-// translate turns line breaks and tabs inside of a paste into their signs.
+// translate replaces line breaks and tabs in pasted text by their signs.
 func (k *keyboard) translate(b byte) string {
 	mark := pasteBegins
 	if k.pasting {
@@ -192,8 +192,8 @@ func (k *keyboard) translate(b byte) string {
 	return string([]byte{b})
 }
 
-// Read gives the editor what was typed, but nothing behind the end of a line: that is for what comes after it. A Ctrl-C
-// comes as errInterrupt, without what stands in front of it.
+// Read returns typed bytes to the editor, but none after the end of a line: these are for the next one. A Ctrl-C
+// returns errInterrupt and discards the bytes before it.
 func (k *keyboard) Read(p []byte) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -223,7 +223,7 @@ func cmpErr(a, b error) error {
 	return b
 }
 
-// until makes reading end with ctx, until the function that it returns is called.
+// until makes Read fail when ctx is done, until the function that it returns is called.
 func (k *keyboard) until(ctx context.Context) func() {
 	stop := context.AfterFunc(ctx, func() {
 		k.mu.Lock()
@@ -240,7 +240,7 @@ func (k *keyboard) prefill(text string) {
 	k.pending = append([]byte(text), k.pending...)
 }
 
-// history is what the up arrow brings back, the latest first.
+// history holds the lines that the up arrow brings back.
 type history struct{ entries []string }
 
 func (h *history) Add(entry string) {

@@ -12,8 +12,8 @@ import (
 )
 
 // typing is a terminal whose keys come from the test and whose screen nobody sees.
-func typing(underWay func() bool, hit func()) *terminal {
-	t := &terminal{keys: newKeyboard(underWay, hit), history: &history{}}
+func typing(answering func() bool, hit func()) *terminal {
+	t := &terminal{keys: newKeyboard(answering, hit), history: &history{}}
 	t.editor = term.NewTerminal(struct {
 		io.Reader
 		io.Writer
@@ -145,14 +145,14 @@ func TestPlainInput(t *testing.T) {
 func TestInterrupts(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	i := &interrupts{leave: leave}
-	answer, end := i.answering(ctx)
+	answer, end := i.answer(ctx)
 	i.hit()
 	if answer.Err() == nil || ctx.Err() != nil || !i.wasStopped() {
 		t.Error("the first stops the answer alone")
 	}
 	end()
-	answer, end = i.answering(ctx)
-	if answer.Err() != nil || i.wasStopped() || !i.underWay() {
+	answer, end = i.answer(ctx)
+	if answer.Err() != nil || i.wasStopped() || !i.answering() {
 		t.Error("the next answer is a new one")
 	}
 	i.hit()
@@ -187,7 +187,8 @@ func (l *lines) readLine(context.Context, string) (string, error) {
 func TestInterruptedEdit(t *testing.T) {
 	var notes strings.Builder
 	c := &chatter{options: defaults(), notes: &notes, interrupts: &interrupts{}, asked: "first", prefill: func(string) {}}
-	if err := c.session(t.Context(), &lines{"/edit", "^C", "/set"}); err != nil || !strings.Contains(notes.String(), "temperature 0.8") {
+	if err := c.session(t.Context(), &lines{"/edit", "^C", "/set"}); err != nil ||
+		!strings.Contains(notes.String(), "temperature 0.8") {
 		t.Errorf("%v: %s", err, notes.String())
 	}
 }
