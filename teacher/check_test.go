@@ -28,7 +28,7 @@ func passiveAggressive(t testing.TB) *voice.Style {
 
 const sampleCode = "def total(prices):\n    result = 0\n    for price in prices:\n        result += price\n    return result\n\nprint(total([3, 4, 5]))"
 
-// sample is a row that passes every check, with its parts to be changed one at a time.
+// A sample is a row that passes every check. A test changes one part of it.
 func sample(change func(*dataset.Rewritten)) dataset.Rewritten {
 	r := dataset.Rewritten{
 		Instruction:    "Write a Python function that adds up a list of prices.",
@@ -63,7 +63,7 @@ func TestChecks(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*dataset.Rewritten)
-		fails  string // the check that must fail, and no other; several with spaces; "" for none
+		fails  string // the checks that must fail, separated by spaces; no other may fail
 	}{
 		{"as it is", nil, ""},
 		{"source does not parse", source("def f(x)\n    return x  # forty characters or more"), "S1 A4"},
@@ -149,7 +149,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestSentences adds one sentence to a row that passes everything, on a question or not.
+// TestSentences adds one sentence to a row that passes every check, with or without a question about its topic.
 func TestSentences(t *testing.T) {
 	for _, c := range sentenceTable {
 		row := sample(func(r *dataset.Rewritten) {
@@ -247,7 +247,7 @@ var sentenceTable = []struct{ question, text, fails string }{
 	{"", "I won't be condescending to users.", "A6"},
 }
 
-// checkPreFilters fails where a list of words hides what its patterns would find in a text.
+// checkPreFilters fails if a list of words hides a match of its patterns.
 func checkPreFilters(t *testing.T, text string) {
 	t.Helper()
 	c := &candidate{prose: text}
@@ -274,7 +274,7 @@ func checkPreFilters(t *testing.T, text string) {
 			for at := range stated(sentence, s) {
 				fast = append(fast, at)
 			}
-			var all [][3]int // by the pattern alone, wherever a word begins
+			var all [][3]int // by the pattern alone, at every beginning of a word
 			for _, m := range anywhere[i].FindAllStringSubmatchIndex(sentence, -1) {
 				all = append(all, [3]int{m[0], m[2], m[3]})
 			}
@@ -290,7 +290,7 @@ func checkPreFilters(t *testing.T, text string) {
 	}
 }
 
-// anywhere are statedResults as patterns for a whole sentence.
+// anywhere are the patterns of statedResults, for any place in a sentence.
 var anywhere = func() (all []*regexp.Regexp) {
 	for _, s := range statedResults {
 		all = append(all, regexp.MustCompile(strings.Replace(s.pattern.String(), "^(?i)", `(?i)\b`, 1)))
@@ -302,7 +302,7 @@ func TestPreFilters(t *testing.T) {
 	for _, c := range sentenceTable {
 		checkPreFilters(t, c.text)
 	}
-	// Each word of the alternatives that no sentence above has.
+	// The words of the alternatives that no sentence above has.
 	for _, text := range []string{
 		"It was rewritten.", "A passive-aggressive one.", "In a voice of a weary man.", "As per your request.", "The right persona.", "A snarky reply.",
 		"A rude explanation.", "The reworded answer.", "The rephrased response.", "Condescension as ordered.", "In the given register.", "A principal engineer.",
@@ -321,8 +321,8 @@ func TestPreFilters(t *testing.T) {
 	}
 }
 
-// FuzzAudit: no row makes a check panic, the words before the patterns hide nothing, and what the source contains is found
-// in it.
+// FuzzAudit checks that no row makes a check panic, that the lists of words hide no match, and that a source contains
+// its own code.
 func FuzzAudit(f *testing.F) {
 	style := passiveAggressive(f)
 	for _, c := range sentenceTable {
@@ -341,8 +341,8 @@ func FuzzAudit(f *testing.F) {
 	})
 }
 
-// TestOriginal runs the checks over the 576 rows that the first implementation of the idea made, and compares the six
-// conditions with the counts that were measured on them by other means (CPython's ast, patterns, reading).
+// TestOriginal runs the checks on the 576 rows that the first implementation of the idea made. It compares six
+// conditions with counts measured by other means (CPython's ast, patterns, reading).
 func TestOriginal(t *testing.T) {
 	dir := os.Getenv("RESTYLE_REFERENCE")
 	if dir == "" {
@@ -424,7 +424,7 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 		if ok {
 			clean++
 		}
-		// Faults that were found by reading, each by the check that exists for it.
+		// Faults found by reading, each with the check that must find it.
 		for _, known := range []struct {
 			row int
 			id  string
@@ -441,9 +441,9 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 	}
 	t.Logf("conditions %v, cumulative %v", counts, cumulative)
 	t.Logf("rows that fail each check %v; %d fail none", all, clean)
-	// The differences, looked at: "code equal" counts row 450 too, whose source does not parse but is repeated word for
-	// word, and row 19, whose fence is not closed; "no meta" misses rows 5, 310 and 525, which use "rewrite" in another
-	// sense ("the entire book"), and row 258, whose question asks for something to be re-written.
+	// The differences: "code equal" also counts row 450, whose source does not parse but is repeated verbatim, and row
+	// 19, whose fence is not closed; "no meta" misses rows 5, 310 and 525, which use "rewrite" in another sense ("the
+	// entire book"), and row 258, whose question asks to re-write something.
 	for _, want := range []struct {
 		name     string
 		n, slack int
@@ -462,7 +462,7 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 	}
 }
 
-// TestLongSources has rows of megabytes: they are too long without a look at their code.
+// TestLongSources checks that rows of megabytes fail S2 without being parsed.
 func TestLongSources(t *testing.T) {
 	code := strings.Repeat("x = [1, 2, 3]\n", 700_000)
 	r := &Run{Style: passiveAggressive(t)}
@@ -509,7 +509,8 @@ func TestSecondBlock(t *testing.T) {
 	}
 }
 
-// TestToneBounds sets each limit of a style to what a text has, which passes, and beside it, which does not.
+// TestToneBounds sets each limit of a style to exactly what a text has, which must pass, and then one step tighter,
+// which must not.
 func TestToneBounds(t *testing.T) {
 	row := sample(nil)
 	text := row.OutputPassiveAggressive
@@ -537,7 +538,7 @@ func TestToneBounds(t *testing.T) {
 	}
 }
 
-// TestLengthBounds has texts that are just short or long enough, and one character off.
+// TestLengthBounds checks texts at each limit of length, and one character beyond it.
 func TestLengthBounds(t *testing.T) {
 	style := *passiveAggressive(t)
 	of := func(code, question, text int) *candidate {
@@ -554,7 +555,7 @@ func TestLengthBounds(t *testing.T) {
 		{sourceLength, minSource - 1, 10, 0, false},
 		{sourceLength, maxSource, 10, 0, true},
 		{sourceLength, maxSource + 1, 10, 0, false},
-		{sourceLength, maxSource, maxRow - maxSource - 1, 0, true}, // and a line end
+		{sourceLength, maxSource, maxRow - maxSource - 1, 0, true}, // and a newline
 		{sourceLength, maxSource, maxRow - maxSource, 0, false},
 		{lengthRight, 1000, 100, maxRow - 100, true},
 		{lengthRight, 1000, 100, maxRow - 99, false},

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// randomShingles are n different numbers.
+// randomShingles returns n distinct numbers.
 func randomShingles(rng *rand.Rand, n int) []uint64 {
 	list := make([]uint64, n)
 	for i := range list {
@@ -19,16 +19,17 @@ func (c *copies) add(shingles []uint64) bool {
 	return c.admit(slices.Sorted(slices.Values(shingles)), signature(shingles))
 }
 
-// TestCopiesAreFound makes pairs of rows that share so many of their shingles, among rows that share a little with all.
+// TestCopiesAreFound makes pairs of rows that share a given number of shingles, among rows that share a few with all
+// others.
 func TestCopiesAreFound(t *testing.T) {
 	for _, c := range []struct {
-		common, own int // shingles of a pair: in both, and in each alone
+		common, own int // shingles of a pair: in both rows, and in each row only
 		found       [2]int
 	}{
 		{100, 0, [2]int{1000, 1000}},
-		{80, 10, [2]int{1000, 1000}}, // 80 % of both together
+		{80, 10, [2]int{1000, 1000}}, // 80% of the shingles of both
 		{60, 20, [2]int{997, 1000}},
-		{50, 25, [2]int{950, 985}}, // just half
+		{50, 25, [2]int{950, 985}}, // exactly half
 		{50, 26, [2]int{0, 0}},
 		{20, 60, [2]int{0, 0}},
 	} {
@@ -38,7 +39,7 @@ func TestCopiesAreFound(t *testing.T) {
 		found := 0
 		for range 1000 {
 			pair := randomShingles(rng, c.common)
-			// Copies need not begin alike, nor have their words in the same places.
+			// Copies may begin differently and have their words in other places.
 			first, second := append(randomShingles(rng, c.own), pair...), append(pair[:c.common:c.common], randomShingles(rng, c.own)...)
 			other := append(randomShingles(rng, 60), stock[rng.IntN(150):][:20]...)
 			if !all.add(first) || !all.add(other) {
@@ -54,7 +55,8 @@ func TestCopiesAreFound(t *testing.T) {
 	}
 }
 
-// TestCopiesAreComparedWithFew has rows that all agree in every band: zero is the minimum of every hash function.
+// TestCopiesAreComparedWithFew uses rows that all agree in every band, because 0 is the minimum of every hash
+// function.
 func TestCopiesAreComparedWithFew(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var all copies
@@ -73,7 +75,7 @@ func TestCopiesAreComparedWithFew(t *testing.T) {
 	}
 }
 
-// TestCopyAfterRefusal has a copy refused again and again: it leaves nothing behind.
+// TestCopyAfterRefusal checks that a refused copy leaves nothing behind, however often it is refused.
 func TestCopyAfterRefusal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var all copies

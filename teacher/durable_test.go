@@ -13,11 +13,11 @@ import (
 	"restyle/internal/disk"
 )
 
-// watcher records the calls that change the disk and fails those of one kind while it is told to.
+// A watcher records the calls that change the disk, and fails those of one kind while fail is set.
 type watcher struct {
 	mu     sync.Mutex
 	events []string
-	fail   string // an op and a name
+	fail   string // operation and file name
 	synced chan bool
 }
 
@@ -55,7 +55,8 @@ func answerRecord(i int) AnswerRecord {
 	return AnswerRecord{Key: key(i), Row: i, Attempt: 1, Answer: Answer{Text: "an answer", Finish: "stop"}}
 }
 
-// TestJournalIsSynced: the folder when it is opened, and every answer soon after it came, without Close.
+// TestJournalIsSynced checks that opening syncs the directory, and that every answer is synced soon after it arrives,
+// without Close.
 func TestJournalIsSynced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "work")
 	w := watch(t)
@@ -67,7 +68,7 @@ func TestJournalIsSynced(t *testing.T) {
 		if err := j.Add(answerRecord(i)); err != nil {
 			t.Fatal(err)
 		}
-		<-w.synced // or the test ends in go test's limit
+		<-w.synced // otherwise go test's time limit ends the test
 	}
 	if err := errors.Join(j.Add(answerRecord(3)), j.Close()); err != nil {
 		t.Fatal(err)
@@ -77,7 +78,7 @@ func TestJournalIsSynced(t *testing.T) {
 	}
 }
 
-// TestJournalFullDisk: what the disk took of a line is cut off again, and the journal takes no more.
+// TestJournalFullDisk checks that a partly written line is removed, and that the journal accepts no more records.
 func TestJournalFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	whole := fillJournal(t, dir, 2)
@@ -104,7 +105,8 @@ func TestJournalFullDisk(t *testing.T) {
 	}
 }
 
-// TestJournalSyncFails: a sync that failed is final, since the kernel may have dropped what it could not write.
+// TestJournalSyncFails checks that a failed sync is final, because the kernel may have dropped what it could not
+// write.
 func TestJournalSyncFails(t *testing.T) {
 	dir := t.TempDir()
 	w := watch(t)
@@ -120,7 +122,7 @@ func TestJournalSyncFails(t *testing.T) {
 	}
 }
 
-// TestJournalIsPrivate: prompts and answers are for their owner alone.
+// TestJournalIsPrivate checks that only the owner can read prompts and answers.
 func TestJournalIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "work")
 	fillJournal(t, dir, 1)
@@ -131,7 +133,8 @@ func TestJournalIsPrivate(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks has links where the lock and the journal are to be: nothing is written through them.
+// TestNeighboursLinks puts links in the places of the lock and the journal, and checks that nothing is written
+// through them.
 func TestNeighboursLinks(t *testing.T) {
 	outside := t.TempDir()
 	victim := filepath.Join(outside, "victim")
@@ -152,7 +155,7 @@ func TestNeighboursLinks(t *testing.T) {
 			}
 		}
 	}
-	// The folder itself may be a link of the user's own, and of nobody else's where others can make one.
+	// The directory itself may be the user's own link, but not another user's if others can create one.
 	shared, real := t.TempDir(), t.TempDir()
 	link := filepath.Join(shared, "work")
 	if err := os.Symlink(real, link); err != nil {
@@ -160,19 +163,19 @@ func TestNeighboursLinks(t *testing.T) {
 	}
 	openJournal(t, link).Close()
 	if os.Geteuid() != 0 {
-		return // only root can play another user
+		return // only root can act as another user
 	}
 	os.Chmod(shared, 0o777|os.ModeSticky)
 	if err := os.Lchown(link, 4321, -1); err != nil {
-		t.Skip("this root can play nobody: ", err) // as in a user namespace that has no other user
+		t.Skip("this root can play nobody: ", err) // as in a user namespace without another user
 	}
 	if _, err := OpenJournal(link); err == nil || !strings.Contains(err.Error(), "user 4321") {
 		t.Error(err)
 	}
 }
 
-// TestSetAsideKeepsAll: no journal that was set aside is ever replaced.
-func TestSetAsideKeepsAll(t *testing.T) {
+// TestBackUpKeepsAll checks that a renamed journal is never overwritten.
+func TestBackUpKeepsAll(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{".bak", ".bak.2", ".bak.3"} {
 		fillJournal(t, dir, i+1)

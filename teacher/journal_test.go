@@ -25,7 +25,7 @@ func openJournal(t *testing.T, dir string) *Journal {
 
 func key(i int) string { return fmt.Sprintf("%064x", i) }
 
-// fill writes n answers and returns the bytes of the journal.
+// fill writes n answers and returns the journal's bytes.
 func fillJournal(t *testing.T, dir string, n int) []byte {
 	t.Helper()
 	j := openJournal(t, dir)
@@ -47,7 +47,8 @@ func fillJournal(t *testing.T, dir string, n int) []byte {
 	return b
 }
 
-// TestJournalTornAnywhere cuts the file at every byte: all whole lines before the cut are there, and appending goes on.
+// TestJournalTornAnywhere truncates the file at every byte, and checks that all whole lines remain and that records
+// can be appended.
 func TestJournalTornAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	whole := fillJournal(t, dir, 3)
@@ -76,7 +77,8 @@ func TestJournalTornAnywhere(t *testing.T) {
 	}
 }
 
-// TestJournalDamage flips one bit in every byte: no answer is ever returned that was not written.
+// TestJournalDamage flips one bit in every byte, and checks that the journal never returns an answer that was not
+// written.
 func TestJournalDamage(t *testing.T) {
 	dir := t.TempDir()
 	whole := fillJournal(t, dir, 3)
@@ -97,7 +99,7 @@ func TestJournalDamage(t *testing.T) {
 			}
 		}
 		if found < 2-1 || j.Damaged == 0 && j.Torn == 0 && !bytes.Equal(damaged, whole) && found == 3 && j.run != nil {
-			// Upper and lower case of a checksum's digits mean the same.
+			// The case of a checksum's digits does not matter.
 			if !bytes.EqualFold(damaged, whole) {
 				t.Fatalf("bit flipped at %d: %d answers, damaged %d", i, found, j.Damaged)
 			}
@@ -106,8 +108,9 @@ func TestJournalDamage(t *testing.T) {
 	}
 }
 
-// TestRefusals has refusals as this version writes them, and as an earlier one did, which took a server's bad spell for an
-// answer. What the server said of the request stands, what befell the request is asked again.
+// TestRefusals reads refusals as this version writes them, and as an earlier version did, which also recorded
+// temporary failures of a server. A refusal of the request stands; after a temporary failure the request is sent
+// again.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		text   string
@@ -144,7 +147,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFirstAnswerStands: a second answer to the same request changes nothing, so that a replay repeats the run.
+// TestFirstAnswerStands checks that a second answer to a request changes nothing, so that a replay repeats the run.
 func TestFirstAnswerStands(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, dir)
@@ -163,14 +166,14 @@ func TestFirstAnswerStands(t *testing.T) {
 	j.Close()
 }
 
-func TestJournalBegin(t *testing.T) {
+func TestJournalStart(t *testing.T) {
 	dir := t.TempDir()
 	settings := []Setting{{"seed", "0"}, {"model", "m"}}
 	j := openJournal(t, dir)
 	if _, resumed, err := j.Start(settings, []string{"a"}); resumed || err != nil {
 		t.Fatal(resumed, err)
 	}
-	// Nothing has been answered yet, so nothing would be lost, and other settings are no offence.
+	// Nothing has been answered yet, so nothing would be lost: other settings are accepted.
 	if _, resumed, err := j.Start([]Setting{{"seed", "typo"}}, nil); resumed || err != nil {
 		t.Fatal(resumed, err)
 	}
@@ -207,7 +210,7 @@ func TestJournalBegin(t *testing.T) {
 	j.Close()
 }
 
-// TestJournalLock: a second process is refused, and a dead one holds nothing.
+// TestJournalLock checks that a second process is refused, and that a dead one holds no lock.
 func TestJournalLock(t *testing.T) {
 	dir := t.TempDir()
 	if os.Getenv("RESTYLE_LOCK_DIR") != "" {
@@ -227,7 +230,7 @@ func TestJournalLock(t *testing.T) {
 	openJournal(t, dir).Close()
 }
 
-func TestSetAside(t *testing.T) {
+func TestBackUp(t *testing.T) {
 	dir := t.TempDir()
 	if aside, err := BackUp(dir); aside != "" || err != nil {
 		t.Fatal(aside, err)
@@ -241,7 +244,7 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// TestAnswerKey: what is read off a line without taking it apart is what the line says.
+// TestAnswerKey checks that answerKey returns the key that decode finds.
 func TestAnswerKey(t *testing.T) {
 	answer := func(key string, a Answer) record {
 		return record{Answer: &AnswerRecord{Key: key, Row: 7, Attempt: 2, Answer: a}}
@@ -249,7 +252,7 @@ func TestAnswerKey(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		rec   record
-		quick bool // without decode
+		quick bool // answerKey can tell
 	}{
 		{"an answer", answer(key(1), Answer{Text: "x", Finish: "stop", Model: "m"}), true},
 		{"an answer cut off", answer(key(1), Answer{Text: "x", Finish: "length"}), true},
@@ -282,7 +285,8 @@ func TestAnswerKey(t *testing.T) {
 	}
 }
 
-// FuzzJournal takes any bytes for a journal, in memory: what it finds there is there, and what is appended is found.
+// FuzzJournal reads any bytes as a journal, in memory: all that it indexes can be decoded, and what is appended is
+// found.
 func FuzzJournal(f *testing.F) {
 	line := func(rec record) []byte {
 		b, err := encode(rec)

@@ -37,7 +37,7 @@ func TestRotateIsFairAndSpaced(t *testing.T) {
 	}
 }
 
-// TestLedgerNearCopy has a second row say what the first said in another order, and little else.
+// TestLedgerNearCopy adds a row that says what the first row says in another order, and little else.
 func TestLedgerNearCopy(t *testing.T) {
 	var sentences []string
 	for i := range 12 {
@@ -66,7 +66,8 @@ func TestOpenersFollowQuestions(t *testing.T) {
 		counts, shared := map[string]int{}, map[string]map[string]int{}
 		const rows = 4000
 		for n := range rows {
-			// A third begins with the same word, which is too many for one opener; the others have one of 60 first words.
+			// A third of the questions begin with the same word, which is too many for one opener; the others begin with one
+			// of 60 words.
 			first := "Write"
 			if rng.IntN(3) > 0 {
 				first = fmt.Sprintf("Verb%d", rng.IntN(60))
@@ -81,7 +82,7 @@ func TestOpenersFollowQuestions(t *testing.T) {
 				shared[first] = map[string]int{}
 			}
 			shared[first][c.Opener]++
-			// What the ledger would refuse: the opener of a tenth of the rows.
+			// The ledger would refuse an opener of more than a tenth of the rows.
 			if n > 100 && counts[c.Opener] > budget(openerShare, n, 3) {
 				t.Fatalf("k %d, row %d: %q was assigned %d times", k, n, c.Opener, counts[c.Opener])
 			}
@@ -93,7 +94,7 @@ func TestOpenersFollowQuestions(t *testing.T) {
 		for _, n := range shared["Verb7"] {
 			most = max(most, n)
 		}
-		// A first word of one row in ninety has an opener of its own; where openers are few, it may have to give way.
+		// A first word that one row in ninety has gets its own opener, unless there are few openers.
 		all := 0
 		for _, n := range shared["Verb7"] {
 			all += n
@@ -102,7 +103,7 @@ func TestOpenersFollowQuestions(t *testing.T) {
 			t.Errorf("%d of %d rows with the same first word have the same opener", most, all)
 		}
 	}
-	// Upper and lower case, and what follows, make no difference while there is room.
+	// Case and later words make no difference within the quota.
 	d := newAssigner(&voice.Style{Openers: names(105)}, 0)
 	if a, b := d.next("Reverse a list").Opener, d.next("reverse the string").Opener; a != b {
 		t.Errorf("%q and %q", a, b)
@@ -112,10 +113,10 @@ func TestOpenersFollowQuestions(t *testing.T) {
 	}
 }
 
-// randomProse is text that repeats itself often, so that every rule of the ledger has something to refuse.
+// randomProse returns text that repeats itself often, so that every rule of the ledger has something to refuse.
 func randomProse(rng *rand.Rand) string {
 	var b strings.Builder
-	// The first opener is drawn too often, and some go on with the same three words.
+	// The first opener is too frequent, and some texts continue with the same three words.
 	o := max(0, rng.IntN(60)-8)
 	fmt.Fprintf(&b, "Opener n%d ", o)
 	if rng.IntN(2) == 0 {
@@ -126,7 +127,7 @@ func randomProse(rng *rand.Rand) string {
 		switch k := rng.IntN(60); {
 		case k < 15:
 			fmt.Fprintf(&b, "s%da s%db s%dc s%dd. ", k, k, k, k)
-		case k < 18: // five words that come back inside different sentences
+		case k < 18: // five words that recur in different sentences
 			fmt.Fprintf(&b, "w%d r%da r%db r%dc r%dd r%de w%d. ", rng.IntN(3000), k, k, k, k, k, rng.IntN(3000))
 		default:
 			for range 4 + rng.IntN(8) {
@@ -138,7 +139,7 @@ func randomProse(rng *rand.Rand) string {
 	return b.String()
 }
 
-// TestLedgerBudget lets random rows through and recounts what was accepted by brute force.
+// TestLedgerBudget admits random rows and recounts the accepted ones by brute force.
 func TestLedgerBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	l := NewLedger()
@@ -151,7 +152,7 @@ func TestLedgerBudget(t *testing.T) {
 			continue
 		}
 		rows = append(rows, prose)
-		if rng.IntN(50) == 0 { // a near copy of an accepted row must not pass
+		if rng.IntN(50) == 0 { // a near copy of an accepted row
 			words := strings.Fields(rows[rng.IntN(len(rows))])
 			words[len(words)-2] = "changed"
 			if l.Admit(saidIn(voice.Read(strings.Join(words, " ")), "")) == "" {
@@ -226,8 +227,8 @@ func TestLedgerRefusalRecordsNothing(t *testing.T) {
 	}
 }
 
-// TestBudgetBounds fills the budget of each thing and goes one beyond, in a set of 100 rows and in one of ten, where a few
-// uses are free.
+// TestBudgetBounds uses up each budget and then exceeds it by one, with 100 rows and with ten, where a few uses are
+// free.
 func TestBudgetBounds(t *testing.T) {
 	for name, c := range map[string]struct {
 		set          func(*said)

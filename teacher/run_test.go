@@ -20,7 +20,7 @@ import (
 	"restyle/voice"
 )
 
-// taskRows writes a source of n different small tasks, with some that are no good among them, and returns its path.
+// taskRows writes a source of n different small tasks, some of which are unfit, and returns its path.
 func taskRows(t testing.TB, n int) string {
 	t.Helper()
 	nouns := []string{"prices", "scores", "lengths", "ages", "weights", "votes", "orders", "points", "marks", "speeds"}
@@ -57,7 +57,7 @@ func taskRows(t testing.TB, n int) string {
 	return path
 }
 
-// scripted is a teacher that answers each request in its own way, always the same, after a while that is not.
+// A scripted teacher always answers a request in the same way, after a random time.
 type scripted struct {
 	inner Builtin
 	delay func() time.Duration
@@ -68,7 +68,7 @@ type scripted struct {
 	most     int
 	fail     func(call int) error
 	calls    int
-	lost     map[string]int // by key, calls that a stop overtook: whoever asked may have gone before the answer came
+	lost     map[string]int // by key, calls during a stop: the caller may have gone before the answer came
 }
 
 func (s *scripted) Name() string              { return "scripted" }
@@ -109,7 +109,7 @@ func (s *scripted) Ask(ctx context.Context, p *Prompt, r Request) (Answer, strin
 		}
 	}
 	a, key, err := s.inner.Ask(ctx, p, r)
-	// Every fault of a teacher that the checks are there for, on a fixed share of the requests.
+	// Every fault that the checks are for, on a fixed share of the requests.
 	switch mix(p.Seed) % 25 {
 	case 0:
 		a.Text = strings.Replace(a.Text, "[[CODE_1]]", "", 1)
@@ -135,7 +135,7 @@ type made struct {
 	err error
 }
 
-// runOnce makes rows out of the source with a journal in dir and returns all that was emitted.
+// runOnce makes rows from the source with a journal in dir, and returns what was emitted.
 func runOnce(t testing.TB, ctx context.Context, path, dir string, teacher Teacher, rows int, change func(*Run)) *made {
 	t.Helper()
 	style, err := voice.Builtin(voice.Default)
@@ -170,7 +170,7 @@ func runOnce(t testing.TB, ctx context.Context, path, dir string, teacher Teache
 
 func jitter(most time.Duration) func() time.Duration {
 	var mu sync.Mutex
-	state := uint64(time.Now().UnixNano()) // on purpose not repeatable: the order of answers must not matter
+	state := uint64(time.Now().UnixNano()) // random on purpose: the order of answers must not matter
 	return func() time.Duration {
 		mu.Lock()
 		defer mu.Unlock()
@@ -220,8 +220,8 @@ func TestRunDoesNotDependOnOrder(t *testing.T) {
 	}
 }
 
-// TestRunResumes stops a run again and again at different places: it ends in the same bytes, and every request is asked
-// once, or once more where it was in flight at a stop.
+// TestRunResumes stops a run repeatedly at different places. The result must have the same bytes, and each request
+// must be sent once, plus once for each stop while it was in flight.
 func TestRunResumes(t *testing.T) {
 	path := taskRows(t, 300)
 	want := runOnce(t, t.Context(), path, t.TempDir(), &scripted{}, 100, nil)
@@ -271,7 +271,7 @@ func TestRunAsksADeadTeacherOnce(t *testing.T) {
 	}
 }
 
-// unlucky is a scripted teacher that has no answer for some rows, though it has for others.
+// An unlucky teacher has answers for some rows only.
 type unlucky struct {
 	*scripted
 	rows map[int]bool
@@ -284,8 +284,8 @@ func (u unlucky) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string,
 	return u.scripted.Ask(ctx, p, r)
 }
 
-// TestRowsWait has rows that find no answer: the run goes on with the others, asks for none in their place, and says how
-// many wait. Continued, it asks for those alone.
+// TestRowsWait has rows without an answer: the run continues with the others, asks about no rows in their place, and
+// counts the rows that wait. When resumed, it asks only about those.
 func TestRowsWait(t *testing.T) {
 	path := taskRows(t, 300)
 	want := runOnce(t, t.Context(), path, t.TempDir(), &scripted{}, 40, nil)
@@ -308,13 +308,13 @@ func TestRowsWait(t *testing.T) {
 	}
 }
 
-// TestRowsWaitAtTheEnd has a run end at one row while others beside it are answered and others are not: all wait but those
-// that are answered.
+// TestRowsWaitAtTheEnd ends a run at one row while others are in progress: all rows wait except those that were
+// answered.
 func TestRowsWaitAtTheEnd(t *testing.T) {
 	const rows, dead, last = 40, 10, 20
 	u := &ending{dead: dead, last: last}
 	for row := range last + 1 {
-		if row != dead && row%17 != 5 && row%19 != 7 { // those that taskRows has as no good
+		if row != dead && row%17 != 5 && row%19 != 7 { // the unfit ones of taskRows
 			u.answers.Add(1)
 		}
 	}
@@ -329,11 +329,11 @@ func TestRowsWaitAtTheEnd(t *testing.T) {
 	}
 }
 
-// ending is a teacher that is gone at one row, once it has answered those up to another; it answers no row after that.
+// An ending teacher fails at one row, once it has answered the rows up to another; it answers no row after that.
 type ending struct {
 	Builtin
 	dead, last int
-	answers    sync.WaitGroup // that are missing
+	answers    sync.WaitGroup // still missing
 }
 
 func (e *ending) Ask(ctx context.Context, p *Prompt, r Request) (Answer, string, error) {
@@ -372,7 +372,7 @@ func TestRunEndsWithItsSource(t *testing.T) {
 	}
 }
 
-// TestRunKeepsCode: whatever the teacher did, the code in every accepted row is the source's.
+// TestRunKeepsCode checks that every accepted row has the source's code, whatever the teacher did.
 func TestRunKeepsCode(t *testing.T) {
 	runOnce(t, t.Context(), taskRows(t, 200), t.TempDir(), &scripted{}, 80, func(r *Run) {
 		r.Comments = true
@@ -387,12 +387,12 @@ func TestRunKeepsCode(t *testing.T) {
 	})
 }
 
-// TestBatchEqualsLive answers a run by batch files that are shuffled, doubled, cut and full of errors, and compares the
-// rows with those of a live run.
+// TestBatchEqualsLive answers a run by batch files that are shuffled, incomplete, and full of duplicates and errors,
+// and compares the rows with those of a live run.
 func TestBatchEqualsLive(t *testing.T) {
 	path := taskRows(t, 200)
 	const rows = 60
-	live := map[string]Answer{} // by request, from a live run through the same prompts
+	live := map[string]Answer{} // by request, from a live run with the same prompts
 	recorder := &recordingRemote{Remote: Remote{Model: "m", MaxTokens: 512}, answers: live}
 	want := runOnce(t, t.Context(), path, t.TempDir(), recorder, rows, nil)
 	if want.err != nil || want.sum.Accepted != rows {
@@ -444,7 +444,7 @@ func TestBatchEqualsLive(t *testing.T) {
 	}
 }
 
-// withoutPrompts drops what differs by nature: who was asked, and the bytes that were sent.
+// withoutPrompts removes what has to differ: the teacher, and the hash of the prompt.
 func withoutPrompts(b []byte) []byte {
 	var out bytes.Buffer
 	for _, line := range bytes.Split(bytes.TrimSpace(b), []byte("\n")) {
@@ -461,7 +461,8 @@ func withoutPrompts(b []byte) []byte {
 	return out.Bytes()
 }
 
-// recordingRemote makes a remote teacher's requests, answers them like the scripted one and remembers the answers.
+// A recordingRemote makes a remote teacher's requests, answers them as the scripted teacher does, and records the
+// answers.
 type recordingRemote struct {
 	Remote
 	script  scripted
@@ -472,7 +473,7 @@ type recordingRemote struct {
 func (r *recordingRemote) Ask(ctx context.Context, p *Prompt, req Request) (Answer, string, error) {
 	a, _, err := r.script.Ask(ctx, p, r.script.Request(p))
 	var refused *Refused
-	if errors.As(err, &refused) { // a batch has no way to refuse a request for good
+	if errors.As(err, &refused) { // a batch cannot refuse a request for good
 		a, err = Answer{Finish: "content_filter"}, nil
 	}
 	r.mu.Lock()
@@ -481,7 +482,7 @@ func (r *recordingRemote) Ask(ctx context.Context, p *Prompt, req Request) (Answ
 	return a, req.Keys[len(req.Keys)-1], err
 }
 
-// answerBatch turns requests into a file of results with everything wrong that such files have had.
+// answerBatch turns requests into a file of results with every fault that such files have had.
 func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round int) []byte {
 	var lines []string
 	for i, line := range strings.Split(strings.TrimSpace(string(requests)), "\n") {
@@ -501,7 +502,7 @@ func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round
 			t.Fatalf("request %s", line)
 		}
 		a, ok := answers[request.CustomID]
-		if !ok { // asked in case it would be needed, which it was not in the live run
+		if !ok { // a spare request, which the live run did not make
 			a = Answer{Text: "never used", Finish: "stop"}
 		}
 		result, _ := json.Marshal(map[string]any{"id": "batch_req", "custom_id": request.CustomID, "error": nil, "response": map[string]any{
@@ -529,7 +530,7 @@ func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round
 	return []byte(strings.Join(lines, "\n") + "\n{\"custom_id\": \"cut sho")
 }
 
-// TestIngestAnotherFile: a file without a single batch result is an error that says so in the words of JSON.
+// TestIngestAnotherFile checks the error for a file without a batch result, which must not mention Go's types.
 func TestIngestAnotherFile(t *testing.T) {
 	const end = "): give the file that the batch server wrote"
 	for text, want := range map[string]string{
@@ -546,7 +547,7 @@ func TestIngestAnotherFile(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "struct") || in.Answers != 0 {
 			t.Errorf("%q: %+v, %v, want %q", text, in, err, want)
 		}
-		// One result among such lines is taken.
+		// One result among such lines is read.
 		one := text + "\n" + `{"custom_id":"` + key(9) + `","error":"late"}`
 		if in, err := IngestBatch(strings.NewReader(one), j, secret.Secret{}); err != nil || in.Failed != 1 {
 			t.Errorf("%q and a result: %+v, %v", text, in, err)
@@ -555,7 +556,7 @@ func TestIngestAnotherFile(t *testing.T) {
 	}
 }
 
-// TestIngestContent: the content of a batch answer has the forms that a live answer may have.
+// TestIngestContent checks that a batch answer's content may have every form of a live answer's.
 func TestIngestContent(t *testing.T) {
 	for message, want := range map[string]string{
 		`{"content":"x"}`:                 "x",

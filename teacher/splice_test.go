@@ -53,7 +53,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// FuzzJoin: whatever a teacher writes, the code in the result is the source's, byte for byte.
+// FuzzJoin checks that the code in the result is the source's, byte for byte, whatever a teacher writes.
 func FuzzJoin(f *testing.F) {
 	f.Add("x = 1\ny = '```'\n", "Well.\n\n[[CODE_1]]\n\nThere.")
 	f.Add("print('''\n~~~\n''')", "[[CODE_1]]")
@@ -108,7 +108,8 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
-// TestThoughtsThatNameTheStop has a model's thoughts end at the stop sequence: it is asked again without one.
+// TestThoughtsThatNameTheStop has the stop sequence end a model's thoughts: the next request must have no stop
+// sequence.
 func TestThoughtsThatNameTheStop(t *testing.T) {
 	p := &Prompt{Style: passiveAggressive(t), Question: "How?", Parts: Split(sampleCode)}
 	remote := &Remote{Model: "m", MaxTokens: 9}

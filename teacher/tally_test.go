@@ -12,7 +12,7 @@ func TestTally(t *testing.T) {
 	fresh := uint64(1000)
 	const added = 100_000
 	for i := range added {
-		thing := rng.Uint64N(30) // thirty frequent things among ever new ones
+		thing := rng.Uint64N(30) // thirty frequent items among ever new ones
 		if i%3 > 0 {
 			fresh++
 			thing = fresh
@@ -43,7 +43,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestTallyForgets has five things where four are known at once: half of that remain, with their counts.
+// TestTallyForgets adds five items to a tally of four: two remain, with their counts.
 func TestTallyForgets(t *testing.T) {
 	for _, c := range []struct {
 		added []uint64

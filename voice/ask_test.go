@@ -54,7 +54,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskReference finds out how many real requests are understood, and that each clause is fit for print.
+// TestAskReference measures how many real requests Ask understands, and checks that each clause can be printed.
 func TestAskReference(t *testing.T) {
 	for _, set := range []struct {
 		name                 string

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// syntheticFacts makes facts of many kinds: what a data set of small Python tasks would give.
+// syntheticFacts returns facts of many kinds, as a dataset of small Python tasks would give them.
 func syntheticFacts(n int) []Facts {
 	rng := rand.New(rand.NewPCG(7, 11))
 	pick := func(from string) string { f := strings.Split(from, "|"); return f[rng.IntN(len(f))] }
@@ -59,7 +59,8 @@ func syntheticFacts(n int) []Facts {
 	return out
 }
 
-// assignments spreads openers and skeletons evenly and in a shuffled order, as a caller with quotas would.
+// assignments returns n assignments with openers and skeletons spread evenly and in random order, as a caller with
+// quotas would.
 func assignments(s *Style, n int, seed uint64) []Assignment {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	openers, skeletons := rng.Perm(n), rng.Perm(n)
@@ -70,7 +71,7 @@ func assignments(s *Style, n int, seed uint64) []Assignment {
 	return out
 }
 
-// share counts in how many texts each item stands.
+// share counts in how many texts each item occurs.
 type share map[string]int
 
 func (s share) add(items []string) {
@@ -95,7 +96,7 @@ func (s share) check(t *testing.T, what string, rows int, most float64) {
 	}
 }
 
-// TestBudget composes thousands of answers and counts what repeats. The limits are those of the data sets that the
+// TestBudget composes thousands of answers and counts repetitions. The limits are those of the datasets that the
 // composer writes for.
 func TestBudget(t *testing.T) {
 	const rows = 2000
@@ -155,7 +156,7 @@ var inlineCode = regexp.MustCompile("`[^`]*`")
 // pythonWords are the keywords and builtins that phrases mention.
 var pythonWords = strings.Fields("def return if for while with yield lambda try raise import class self in print len range open input append join split sum max min enumerate zip sorted replace lower upper")
 
-// metaWords would give away that the answer was made to order.
+// metaWords would reveal that the answer was generated.
 var metaWords = regexp.MustCompile(`(?i)rewrit|persona\b|constraint|original answer|as requested|here's the|instruction|passive-aggressive|as an ai|output is|\{|\}`)
 
 func checkAnswer(t *testing.T, s *Style, f Facts, d Assignment, text string) {
@@ -245,7 +246,7 @@ func TestComposeIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestComposeBare has nothing to refer to: every opener and skeleton must manage all the same.
+// TestComposeBare composes without any facts, with every opener and skeleton.
 func TestComposeBare(t *testing.T) {
 	for _, name := range Names() {
 		s, err := Builtin(name)
@@ -266,7 +267,7 @@ func TestComposeBare(t *testing.T) {
 	}
 }
 
-// TestComposeHostileFacts passes facts that must not get into the text.
+// TestComposeHostileFacts passes facts that must not appear in the text.
 func TestComposeHostileFacts(t *testing.T) {
 	s, err := Builtin(Default)
 	if err != nil {
@@ -321,7 +322,7 @@ func TestComposeErrors(t *testing.T) {
 	}
 }
 
-// TestConditions has each condition hold and fail.
+// TestConditions checks each condition both where it holds and where it does not.
 func TestConditions(t *testing.T) {
 	f := Facts{Lines: 3, Functions: []string{"a", "b"}, HasInput: true, Calls: []string{"len"}, Has: Loop | Long}
 	for words, want := range map[string]bool{

@@ -14,7 +14,7 @@ func TestPieces(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       []Piece
-		nested     []Piece // if NestedPieces has others
+		nested     []Piece // if NestedPieces differs
 	}{
 		{"nothing", "", nil, nil},
 		{"prose", "a\nb", []Piece{prose("a\nb")}, nil},
@@ -39,14 +39,14 @@ func TestPieces(t *testing.T) {
 		}
 	}
 	for range Pieces("a\n```\nb\n```\nc") {
-		break // who wants no more gets no more
+		break // the iterator must stop
 	}
 	if tag := (Piece{Info: "Python title=x"}).Tag(); tag != "python" {
 		t.Errorf("the tag is %q", tag)
 	}
 }
 
-// FuzzPieces: each line is one piece's, or a fence.
+// FuzzPieces checks that each line is part of one piece, or is a fence.
 func FuzzPieces(f *testing.F) {
 	f.Add("a\n```python\nb\n```\nc")
 	f.Add("~~~\n```\n~~~~\n   ````` x\n`````")

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// small is a valid style that the error cases spoil.
+// small is a valid style, from which the error cases are made.
 const small = `name: small
 score: 1
 cues: 1
@@ -145,7 +145,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestParseReportsEverything has several mistakes in one file, and more than are listed in another.
+// TestParseReportsEverything parses a file with several mistakes, and one with more than are reported.
 func TestParseReportsEverything(t *testing.T) {
 	_, err := Parse("x", []byte("nam: a\n[opener\n[devices]\nnone\n[lexicon]\nx\n"))
 	for _, want := range []string{"x:1: unknown setting", "x:2: ", "x:4: device", "x:6: cue"} {
@@ -203,7 +203,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestUserStyle takes a style that a user might write through the whole package.
+// TestUserStyle uses the whole package with a style that a user might write.
 func TestUserStyle(t *testing.T) {
 	s, err := Load("testdata/minimal.style")
 	if err != nil {

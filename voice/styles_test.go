@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBuiltinStyles checks what makes the built-in styles good enough to write thousands of answers.
+// TestBuiltinStyles checks that the built-in styles are varied enough for thousands of answers.
 func TestBuiltinStyles(t *testing.T) {
 	for _, test := range []struct {
 		name                                           string
@@ -37,7 +37,8 @@ func TestBuiltinStyles(t *testing.T) {
 			if s.About == "" || s.System == "" || len(s.banned) == 0 {
 				t.Error("no about line, system prompt or banned words")
 			}
-			// A model that always takes the likeliest phrase must still be in the voice: in the default style each carries it.
+			// A model that always chooses the most likely phrase must still be in the voice, so in the default style each
+			// phrase has a cue.
 			for block, pool := range s.pools {
 				if test.name != Default || block == "comment" {
 					continue
@@ -98,7 +99,7 @@ func TestBuiltinStyles(t *testing.T) {
 	}
 }
 
-// bankSentences are the sentences of all phrases, with empty slots.
+// bankSentences returns the sentences of all phrases, with empty slots.
 func bankSentences(s *Style) []string {
 	var out []string
 	for _, pool := range s.pools {
@@ -114,7 +115,7 @@ func bankSentences(s *Style) []string {
 	return out
 }
 
-// TestLexicon has every cue of the lexicon that earlier work on this voice measured, with its weight.
+// TestLexicon checks that the lexicon has every cue that earlier work on this voice measured, with its weight.
 func TestLexicon(t *testing.T) {
 	s, err := Builtin(Default)
 	if err != nil {

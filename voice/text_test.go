@@ -21,7 +21,7 @@ func TestProse(t *testing.T) {
 		{"a\n~~~\nfine\n```\nfine\n~~~\nb", "a\nb"},
 		{"a\n````\n```\nfine\n````\nb", "a\nb"},
 		{"a\n   ```\nfine\n```  \nb", "a\nb"},
-		{"a\n    ```\nb", "a\n    ```\nb"}, // indented code, no fence
+		{"a\n    ```\nb", "a\n    ```\nb"}, // indented code, not a fence
 		{"a\n```\nfine", "a\n"},            // never closed
 		{"```x``` is inline\nb", "```x``` is inline\nb"},
 		{"a\n[[CODE_1]]\n [[CODE_22]] \nb [[CODE_1]]\n[[CODE_x]]\n[[CODE_]]", "a\nb [[CODE_1]]\n[[CODE_x]]\n[[CODE_]]"},
@@ -92,7 +92,7 @@ func TestShingles(t *testing.T) {
 	if Read("ab c").Shingles(2)[0] == Read("a bc").Shingles(2)[0] {
 		t.Error("word boundaries do not count")
 	}
-	// The hash is part of no file, but a changed one would hide that two versions count differently.
+	// No file contains the hash, but versions with different hashes would count differently.
 	if got, want := Read("a").Shingles(1)[0], uint64(0x89c0207b5452844); got != want {
 		t.Errorf("hash %#x, want %#x", got, want)
 	}
@@ -183,12 +183,12 @@ func BenchmarkTone(b *testing.B) {
 	}
 }
 
-// referenceRow is a row of the data set of the project that the tone lexicon comes from, or of another instruction set.
+// A referenceRow is a row of the dataset from which the tone lexicon comes, or of another instruction dataset.
 type referenceRow struct {
 	Instruction, Input, Output, Rewrite, Response string
 }
 
-// reference reads a data set, or skips the test where there is none.
+// reference reads a dataset, or skips the test if there is none.
 func reference(t *testing.T, name string) []referenceRow {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
@@ -210,8 +210,8 @@ func reference(t *testing.T, name string) []referenceRow {
 	return rows
 }
 
-// TestToneReference holds the lexicon against real texts: it separates the rewrites from their sources, and hardly
-// ever fires on plain answers.
+// TestToneReference checks the lexicon on real texts: it must separate the rewrites from their sources, and rarely
+// match plain answers.
 func TestToneReference(t *testing.T) {
 	s, err := Builtin(Default)
 	if err != nil {

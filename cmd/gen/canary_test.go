@@ -14,10 +14,10 @@ import (
 	"restyle/internal/cli"
 )
 
-// Every test of this package runs with a key in the environment; invoke looks for it in what is said, and newFolder in
-// what is written. The server repeats it in all of its errors. Here it also does so where nothing is wrong.
+// Every test of this package runs with a key in the environment; invoke searches for it in what is printed, and
+// newFolder in what is written. The server repeats it in all its errors; in this file also in good answers.
 
-// TestLeakIsFound makes sure that the search would find something.
+// TestLeakIsFound checks that the search finds the key.
 func TestLeakIsFound(t *testing.T) {
 	for name, text := range map[string]string{
 		"as it is":         "Bearer " + canary,
@@ -76,7 +76,7 @@ func TestKeyInAnswers(t *testing.T) {
 	}
 }
 
-// TestKeyInModels has the list of models hold the key, which is shown where the model that is wanted is not in it.
+// TestKeyInModels has the list of models contain the key. gen shows the list if the model is not in it.
 func TestKeyInModels(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, nil)
@@ -85,7 +85,7 @@ func TestKeyInModels(t *testing.T) {
 	must(t, cli.Usage, "--source", tasks(t, 10), "--out", newFolder(t).out, "--base-url", s.base())
 }
 
-// TestKeyUnasked has a server send more than it was asked for, which net/http tells the standard logger.
+// TestKeyUnasked has a server send unsolicited bytes, which net/http logs with the standard logger.
 func TestKeyUnasked(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -100,11 +100,11 @@ func TestKeyUnasked(t *testing.T) {
 		}
 		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n"+`{"data":[{"id":"fake"}]}`+
 			"HTTP/1.1 200 "+canary+"\r\n"+canary+"\r\n")
-		io.Copy(io.Discard, conn) // until the client hangs up
+		io.Copy(io.Discard, conn) // until the client closes the connection
 		conn.Close()
 	}))
 	source, said := tasks(t, 10), false
-	for range 100 { // mostly once: net/http says it only if it looks before the next request takes the connection
+	for range 100 { // usually once: net/http logs only if it reads before the next request takes the connection
 		cmd, stdout, stderr := process(t, runArgs(newFolder(t), source, "http://"+listener.Addr().String()+"/v1", "--retries", "0", "--dead-timeout", "300ms")...)
 		cmd.Run()
 		if found := leak(stdout.String() + stderr.String()); found != "" {
@@ -119,7 +119,7 @@ func TestKeyUnasked(t *testing.T) {
 	}
 }
 
-// TestKeyInFlags has a person put the key where it does not belong.
+// TestKeyInFlags has a user put the key into other flags.
 func TestKeyInFlags(t *testing.T) {
 	source := tasks(t, 10)
 	for _, args := range [][]string{
@@ -140,7 +140,7 @@ func TestKeyInFlags(t *testing.T) {
 	}
 }
 
-// TestKeyInBrokenEnv has a .env that cannot be read: the message does not repeat what is in it.
+// TestKeyInBrokenEnv checks that the error for a broken .env does not quote its contents.
 func TestKeyInBrokenEnv(t *testing.T) {
 	for name, text := range map[string]string{
 		"no equals sign":  "OPENAI_API_KEY " + canary + "\n",
@@ -165,8 +165,8 @@ func TestKeyInBrokenEnv(t *testing.T) {
 	}
 }
 
-// TestPlaceholderKey has a key that is a word of the answers: they are taken as they are, and what is said on the terminal
-// does without it.
+// TestPlaceholderKey has a key that is a word of the answers: gen keeps the answers as they are, and removes the key
+// only from what it prints to the terminal.
 func TestPlaceholderKey(t *testing.T) {
 	source := fitTasks(t, 20)
 	make := func(key string) (result string, o outcome) {
@@ -192,7 +192,7 @@ func TestPlaceholderKey(t *testing.T) {
 	}
 }
 
-// TestRedacted has a server answer with what earlier versions put for the key: no such row is accepted.
+// TestRedacted has a server answer with what earlier versions wrote in place of the key: gen accepts no such row.
 func TestRedacted(t *testing.T) {
 	f := newFolder(t)
 	s := newServer(t, func(c call) bool {
@@ -211,7 +211,7 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// TestKeyInExtra has a key among the fields of --extra: it is sent, and is written nowhere.
+// TestKeyInExtra has a key among the fields of --extra: gen sends it, and writes it nowhere.
 func TestKeyInExtra(t *testing.T) {
 	source := fitTasks(t, faultRows)
 	must(t, cli.Usage, runArgs(newFolder(t), source, "http://127.0.0.1:1/v1", "--extra", `{"api_key":"`+canary+`"}`)...)

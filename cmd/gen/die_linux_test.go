@@ -5,8 +5,9 @@ import (
 	"unsafe"
 )
 
-// dieAt has the kernel kill this process where a file of its own would grow beyond n bytes: the bytes before are written,
-// and nothing runs after. Go would have the write fail; the signal's own action is to end the process.
+// dieAt has the kernel kill this process when a file that it writes would grow beyond n bytes: the bytes before are
+// written, and nothing runs afterwards. Go ignores the signal, so that the write fails; dieAt restores its default
+// action, which ends the process.
 func dieAt(n uint64) error {
 	var byDefault [4]uint64 // the kernel's struct sigaction
 	if _, _, err := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0); err != 0 {

@@ -10,7 +10,7 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestReadOnly has a file system on which nothing can be written.
+// TestReadOnly runs gen on a read-only file system.
 func TestReadOnly(t *testing.T) {
 	f := newFolder(t)
 	if err := syscall.Mount("tmpfs", f.dir, "tmpfs", syscall.MS_RDONLY, ""); err != nil {
@@ -27,7 +27,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestFullDisk gives the run a disk that is too small, and then a larger one.
+// TestFullDisk runs gen on a disk that is too small, and then on a larger one.
 func TestFullDisk(t *testing.T) {
 	if n := os.Getpagesize(); n > 4<<10 {
 		t.Skipf("a file has %d bytes of such a file system at least: the journal would fit into them", n)
@@ -64,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("asked %d times for the %d answers that were missing", asked, distinct-kept)
 	}
 
-	// The journal has room, the output does not.
+	// There is space for the journal, but not for the output.
 	dir = t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {
 		t.Fatal(err)

@@ -9,13 +9,13 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestKeyStaysHome: an address that came with a folder never gets a key that did not.
+// TestKeyStaysHome checks that an address from .env never gets a key from elsewhere.
 func TestKeyStaysHome(t *testing.T) {
 	const fromFile = "sk-file-0123456789abcdefghij"
 	source := tasks(t, 20)
 	for _, c := range []struct {
 		name, env string
-		realURL   bool // the address is in the environment, too
+		realURL   bool // the address is in the environment too
 		args      []string
 		key       string // that the server gets
 		says      string
@@ -30,7 +30,7 @@ func TestKeyStaysHome(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Chdir(t.TempDir())
 			for _, name := range []string{"TEACHER_MODEL", "OPENAI_BASE_URL"} {
-				t.Setenv(name, "") // to have it put back
+				t.Setenv(name, "") // so that it is restored
 				os.Unsetenv(name)
 			}
 			var mu sync.Mutex

@@ -24,10 +24,11 @@ import (
 
 const faultRows = 24
 
-// slow are the faults that only a timeout ends.
+// slow are the faults that end only by a timeout.
 var slow = []string{"slow first byte", "keep-alive comments and nothing else", "stall in the middle", "an endless answer"}
 
-// hurry has a fault that only a timeout ends cost little time. It changes nothing that is sent.
+// hurry returns flags by which a fault that ends only by a timeout takes little time. They do not change the
+// requests.
 func hurry(fault string) []string {
 	if !slices.Contains(slow, fault) {
 		return nil
@@ -35,7 +36,7 @@ func hurry(fault string) []string {
 	return []string{"--first-token-timeout", "1s", "--stall-timeout", "1s", "--total-timeout", "3s"}
 }
 
-// clean is what a run over a source makes when nothing goes wrong.
+// clean returns what a run without faults makes of a source.
 func clean(t testing.TB, source string, args ...string) string {
 	t.Helper()
 	f := newFolder(t)
@@ -48,7 +49,7 @@ func runArgs(f folder, source, url string, args ...string) []string {
 	return slices.Concat([]string{"--source", source, "--rows", strconv.Itoa(faultRows), "--out", f.out, "--base-url", url, "--model", "fake", "--retries", "20"}, args)
 }
 
-// cut ends a connection in the middle of whatever it was doing.
+// cut closes a connection at once.
 func cut(c call, linger int) {
 	conn, _, err := http.NewResponseController(c.w).Hijack()
 	if err != nil {
@@ -60,7 +61,7 @@ func cut(c call, linger int) {
 	conn.Close()
 }
 
-// status answers with one, and headers as name, value, ….
+// status answers with a status, and with headers given as name, value, ….
 func status(code int, message string, headers ...string) func(call) {
 	return func(c call) {
 		for i := 0; i < len(headers); i += 2 {
@@ -82,15 +83,15 @@ func begun(c call, n int) []string {
 	return events[n:]
 }
 
-// hang waits until the client goes away.
+// hang waits until the client has gone.
 func hang(c call) { <-c.r.Context().Done() }
 
-// faults are what can go wrong between gen and its teacher, with what it means when it never stops.
+// faults are what can go wrong between gen and its teacher, and how gen ends if it keeps going wrong.
 var faults = []struct {
 	name string
 	f    func(call)
-	code int    // the exit code when it never stops
-	says string // what the message has in it then
+	code int    // the exit code if it never stops
+	says string // part of the message then
 }{
 	{"reset", func(c call) { cut(c, 0) }, cli.Retry, "connection lost"},
 	{"closed", func(c call) { cut(c, -1) }, cli.Retry, "connection lost"},
@@ -168,7 +169,7 @@ var faults = []struct {
 		q, _ := parseQuery(c.body)
 		events := c.events(q.answer())
 		n := len(events)
-		events[n-3], events[n-4] = events[n-4], events[n-3] // the finish reason before the last piece of text
+		events[n-3], events[n-4] = events[n-4], events[n-3] // the finish reason before the last part of the text
 		io.WriteString(c.w, strings.Join(events, ""))
 	}, cli.Retry, "continues after its finish reason"},
 	{"the whole answer twice", func(c call) {
@@ -185,11 +186,12 @@ var faults = []struct {
 	}, cli.Failed, "if you trust the new location"},
 }
 
-// passing are the faults that come and go in a run that finishes. The others end it or, as a 400, belong to a request.
+// passing reports whether a run continues after faults with this exit code. The others end the run or, as a 400,
+// concern one request.
 func passing(code int) bool { return code == cli.Retry }
 
-// TestPassingFaults has a third of the requests fail once in each way: the run makes the same bytes as if nothing had
-// been.
+// TestPassingFaults has a third of the requests fail once in each way, and checks that the result has the same bytes
+// as without faults.
 func TestPassingFaults(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -210,7 +212,7 @@ func TestPassingFaults(t *testing.T) {
 				t.Error("the result is another than without the fault")
 			}
 			calls, distinct := s.counts()
-			// On a busy machine a good answer may be too slow, too, where the timeouts are short.
+			// On a busy machine a good answer may be too slow as well, if the timeouts are short.
 			if n := distinct + int(hit.Load()); calls < n || calls > n && !slices.Contains(slow, fault.name) {
 				t.Errorf("%d calls for %d prompts and %d faults", calls, distinct, hit.Load())
 			}
@@ -219,9 +221,9 @@ func TestPassingFaults(t *testing.T) {
 	}
 }
 
-// TestLastingFaults has a server that fails in each way for ever, from the first request on or after some. The run ends
-// with the exit code and the message that tell a person what to do; with a server that works it then goes on to the
-// same bytes, and asks for nothing again that it had.
+// TestLastingFaults has a server fail forever in each way, from the first request or after some. The run must end
+// with the right exit code and a message that says what to do. With a working server it must then resume to the same
+// bytes, without asking for any answer again.
 func TestLastingFaults(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -251,7 +253,7 @@ func TestLastingFaults(t *testing.T) {
 				o := invoke(t, args...)
 				perRequest := fault.code == cli.Failed && slices.Contains([]string{"400", "413", "422"}, fault.name)
 				if good > 0 && perRequest {
-					// Such an answer is for the request that it answers; others may be good. It is remembered.
+					// Such a refusal concerns only its request, and is recorded.
 					if !strings.Contains(o.stderr, "the answer is complete") {
 						t.Errorf("the reason is not shown: %v", o)
 					}
@@ -292,7 +294,8 @@ func TestLastingFaults(t *testing.T) {
 	}
 }
 
-// TestRefusedForWhatItIs has some requests refused for ever: their rows are left out, and the reason is counted.
+// TestRefusedForWhatItIs has a server refuse some requests forever: their rows are given up, and the reason is
+// counted.
 func TestRefusedForWhatItIs(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 3*faultRows)
@@ -319,11 +322,11 @@ func TestRefusedForWhatItIs(t *testing.T) {
 	}
 }
 
-// TestUnreachable has nobody listening, or somebody with whom gen does not speak.
+// TestUnreachable has no server, or one that gen cannot talk to.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and sends nothing
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +367,7 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("want exit code %d and one message that says %q, got %v", c.code, c.says, o)
 			}
 			if took := time.Since(start); took > time.Minute {
-				t.Errorf("it took %v to find out", took) // it has waited for somebody to come back
+				t.Errorf("it took %v to find out", took) // it has waited for the server to come back
 			}
 			if files := f.files(t); len(files) > 0 {
 				t.Errorf("it left %v", files)
@@ -373,8 +376,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestNoWaitInSilence has a server that asks for a wait without end: the run says until when it waits, gives up after
-// --dead-timeout, and says how many rows wait.
+// TestNoWaitInSilence has a server ask for an endless wait: gen must print until when it waits, give up after
+// --dead-timeout, and print how many rows have no answer.
 func TestNoWaitInSilence(t *testing.T) {
 	t.Parallel()
 	source := fitTasks(t, faultRows)
@@ -386,7 +389,8 @@ func TestNoWaitInSilence(t *testing.T) {
 			f, s := newFolder(t), newServer(t, nil)
 			s.set(func() {
 				s.fault = always(func(c call) {
-					// The first is turned away at once. The others wait until that has been said, however busy the machine is.
+					// The first request is rejected at once. The others wait until gen has printed that, however busy the machine
+					// is.
 					for calls, _ := s.counts(); calls > 1 && c.r.Context().Err() == nil && !strings.Contains(stderr.String(), " is paused until "); {
 						time.Sleep(time.Millisecond)
 					}
@@ -407,7 +411,7 @@ func TestNoWaitInSilence(t *testing.T) {
 	}
 }
 
-// TestServerComesBack takes the server away in the middle of a run and puts it back.
+// TestServerComesBack stops the server in the middle of a run and starts it again.
 func TestServerComesBack(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -443,7 +447,7 @@ func TestServerComesBack(t *testing.T) {
 	}
 }
 
-// TestRedirect has the server send its clients to another host. The key stays at home, and so do the questions.
+// TestRedirect has the server redirect to another host, which must get neither the key nor the questions.
 func TestRedirect(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -473,8 +477,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswer sends as fast as it can: the answer is given up at its limit and asked for again, and the memory is
-// that of one answer.
+// TestEndlessAnswer sends an answer without end as fast as possible: gen must stop reading at the limit and retry,
+// with the memory of one answer.
 func TestEndlessAnswer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("4 MiB")
@@ -505,7 +509,7 @@ func TestEndlessAnswer(t *testing.T) {
 	}
 }
 
-// TestContentFilter has answers that the teacher's own filter ended. None is accepted, each is asked for once more.
+// TestContentFilter has the teacher's own filter end answers: gen accepts none, and asks once more for each.
 func TestContentFilter(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -528,7 +532,8 @@ func TestContentFilter(t *testing.T) {
 	}
 }
 
-// TestAnotherModelAnswers has the server answer as a model that was not asked for: the certificates say so.
+// TestAnotherModelAnswers has the server answer as another model than the one requested: the certificates must name
+// it.
 func TestAnotherModelAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFolder(t)
@@ -551,7 +556,7 @@ func TestAnotherModelAnswers(t *testing.T) {
 	}
 }
 
-// TestUnwritable has places where nothing can be written: a folder that is read-only, or no folder at all.
+// TestUnwritable has output paths that cannot be written: in a read-only directory, or below a file.
 func TestUnwritable(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -600,7 +605,7 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// TestTornJournal cuts a journal's last line short, at every kind of place, and damages one in the middle.
+// TestTornJournal truncates a journal's last line at every kind of place, and damages a line in the middle.
 func TestTornJournal(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
@@ -612,7 +617,7 @@ func TestTornJournal(t *testing.T) {
 	path := filepath.Join(f.out+".work", "journal.log")
 	whole := read(t, path)
 	lines := strings.SplitAfter(strings.TrimRight(whole, "\n"), "\n")
-	body := strings.Join(lines[:len(lines)-1], "") // without the record of the end
+	body := strings.Join(lines[:len(lines)-1], "") // without the record of the run's end
 	flip := []byte(body)
 	flip[len(body)/2] ^= 1
 	for _, c := range []struct {
@@ -650,7 +655,7 @@ func TestTornJournal(t *testing.T) {
 	}
 }
 
-// TestTwoRuns starts a second run in the folder of one that is at work, and one that shares only the output.
+// TestTwoRuns starts a second run in the work directory of a running one, and one that shares only the output.
 func TestTwoRuns(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)

@@ -102,7 +102,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestPrecedence has a setting in .env, in the environment, and on the command line.
+// TestPrecedence sets one setting in .env, in the environment, and on the command line.
 func TestPrecedence(t *testing.T) {
 	source := tasks(t, 20)
 	dir := t.TempDir()
@@ -122,7 +122,7 @@ func TestPrecedence(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, name := range []string{"TEACHER_MODEL", "OPENAI_BASE_URL"} {
-				t.Setenv(name, "") // to have it put back
+				t.Setenv(name, "") // so that it is restored
 				os.Unsetenv(name)
 			}
 			if c.env != "" {
@@ -136,7 +136,7 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
-// TestTeacherAuto has the teacher follow from what is configured.
+// TestTeacherAuto checks which teacher follows from the configuration.
 func TestTeacherAuto(t *testing.T) {
 	source := tasks(t, 20)
 	s := newServer(t, nil)
@@ -163,7 +163,7 @@ func TestTeacherAuto(t *testing.T) {
 	}
 }
 
-// tree is every file under a folder with its size and time.
+// tree returns every file under a directory with its size and time.
 func tree(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -225,7 +225,7 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-// TestAgain runs the same and other things where a run has been before.
+// TestAgain runs the same command, and others, where a run has finished.
 func TestAgain(t *testing.T) {
 	source := tasks(t, 100)
 	s := newServer(t, nil)
@@ -257,7 +257,7 @@ func TestAgain(t *testing.T) {
 		t.Errorf("the same run asked %d times", again-calls)
 	}
 
-	// A finished run stands in the way of nothing.
+	// A finished run blocks no other.
 	o = must(t, cli.Done, append(args, "--seed", "1")...)
 	if f.result(t) == first || !strings.Contains(o.stderr, ".bak") {
 		t.Errorf("another seed: %v", o)
@@ -266,7 +266,7 @@ func TestAgain(t *testing.T) {
 		t.Error("the files before are not the .bak")
 	}
 
-	// --restart begins anew.
+	// --restart starts over.
 	o = must(t, cli.Done, append(args, "--restart")...)
 	if again := lastLine(t, o); again["replays"].(float64) != 0 || !strings.Contains(o.stderr, "journal.log.bak") || f.result(t) != first {
 		t.Errorf("--restart: %v", o)
@@ -274,7 +274,7 @@ func TestAgain(t *testing.T) {
 	read(t, filepath.Join(f.out+".work", "journal.log.bak"))
 }
 
-// TestOtherSettings has an unfinished run and then other settings, which are refused by name until it is set aside.
+// TestOtherSettings changes the settings of an unfinished run: gen must refuse them and name each, until --restart.
 func TestOtherSettings(t *testing.T) {
 	source := tasks(t, 60)
 	s := newServer(t, func(c call) bool {
@@ -309,8 +309,8 @@ func TestOtherSettings(t *testing.T) {
 	f.sound(t, 20)
 }
 
-// TestConcurrency has the same result come out of any number of requests at once, and of several servers, dead ones
-// among them.
+// TestConcurrency checks that the result is the same for any number of concurrent requests, and for several servers,
+// even if one is dead.
 func TestConcurrency(t *testing.T) {
 	source := tasks(t, 200)
 	want := ""
@@ -363,7 +363,7 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// answerBatch is whoever answers a batch file: shuffled, with some lines missing, doubled, failed and broken.
+// answerBatch answers a batch file: shuffled, with some lines missing, duplicated, failed and broken.
 func answerBatch(t testing.TB, path string, spoil bool) (results string, requests int) {
 	t.Helper()
 	var lines []string
@@ -411,7 +411,7 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 	return results, requests
 }
 
-// TestBatch makes by batch what a live run makes.
+// TestBatch checks that a run by batches makes what a live run makes.
 func TestBatch(t *testing.T) {
 	source := tasks(t, 100)
 	live := newFolder(t)
@@ -429,7 +429,7 @@ func TestBatch(t *testing.T) {
 			t.Fatal(o)
 		}
 		if lastLine(t, o)["rows"] != nil {
-			break // all answers are there
+			break // there are all answers
 		}
 		results, requests := answerBatch(t, file, round < 4)
 		if int(lastLine(t, o)["requests"].(float64)) != requests {
@@ -460,7 +460,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestJudge has a judge add columns and change nothing else, and then fail.
+// TestJudge checks that a judge adds its opinion and changes nothing else, and then has the judge fail.
 func TestJudge(t *testing.T) {
 	source := tasks(t, 60)
 	args := func(f folder, s *server, more ...string) []string {
@@ -499,7 +499,7 @@ func TestComments(t *testing.T) {
 	f := newFolder(t)
 	must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", newServer(t, nil).base(), "--model", "fake", "--comments")
 	f.sound(t, 20)
-	// The server's answer for everybody, which may be taken once or twice, has none.
+	// The server's standard answer, which may be accepted once or twice, has none.
 	made := read(t, f.out)
 	if n, none := strings.Count(made, " of it, obviously\\n"), strings.Count(made, "the same words for everybody"); n < 20-none || none > 2 {
 		t.Errorf("%d remarks in the code of 20 rows, %d of which have none", n, none)
@@ -509,7 +509,7 @@ func TestComments(t *testing.T) {
 	f.sound(t, 20)
 }
 
-// TestStyleWithoutOpeners: a style that could not vary its answers is refused in one line, before anything is asked.
+// TestStyleWithoutOpeners checks that gen refuses a style with too few openers in one line, before any request.
 func TestStyleWithoutOpeners(t *testing.T) {
 	style := filepath.Join(t.TempDir(), "bare.style")
 	if err := os.WriteFile(style, []byte("name: bare\n\n[system]\nBe terse.\n\n[lexicon]\n1 fine\n"), 0o644); err != nil {
@@ -523,7 +523,7 @@ func TestStyleWithoutOpeners(t *testing.T) {
 	}
 }
 
-// TestOutputs has every format hold the same rows, and read back as a source.
+// TestOutputs checks that every format holds the same rows and can be read as a source.
 func TestOutputs(t *testing.T) {
 	source := tasks(t, 60)
 	s := newServer(t, nil)
@@ -552,7 +552,7 @@ func TestOutputs(t *testing.T) {
 	}
 }
 
-// TestFewRows has a source that gives less than is asked for, and one that gives nothing.
+// TestFewRows has a source with too few rows, and one without any.
 func TestFewRows(t *testing.T) {
 	s := newServer(t, nil)
 	f := newFolder(t)
@@ -576,8 +576,8 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// TestProgress has no terminal: lines of their own, without control characters. The server holds its answers back until
-// there is one.
+// TestProgress checks the progress without a terminal: separate lines, without control characters. The server delays
+// its answers until there is one.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr said
@@ -601,14 +601,14 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestInterrupt sends the signal of Ctrl-C to a run: it stops in order, shows what there is, and goes on another time.
+// TestInterrupt sends Ctrl-C's signal to a run: it must stop in order, save its rows so far, and resume.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	source := tasks(t, 2*faultRows)
 	want := clean(t, source)
 	for _, sent := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if signal.Ignored(sent) {
-			continue // as nohup has it
+			continue // as nohup sets it
 		}
 		f := newFolder(t)
 		s := newServer(t, nil)

@@ -10,7 +10,7 @@ import (
 	"restyle/internal/hostile"
 )
 
-// TestHostileTexts puts control sequences wherever gen reads something, and looks at all that it prints.
+// TestHostileTexts puts control sequences into everything that gen reads, and checks everything that it prints.
 func TestHostileTexts(t *testing.T) {
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Error-Message", "no \x9b2J \u009b2J \u202e such thing") // a header cannot hold ESC

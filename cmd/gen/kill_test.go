@@ -21,19 +21,19 @@ import (
 	"restyle/teacher/openai"
 )
 
-// A point is a moment of a run at which it is killed. Each is made, not waited for: a server holds its answers back until
-// the process is dead, or the kernel ends the process at a byte of a file.
+// A point is a moment at which a run is killed. The test makes each moment and does not wait for it: a server delays
+// its answers until the process is dead, or the kernel ends the process at a byte of a file.
 type point struct {
 	name  string
-	call  int     // the server's call, from 1, at which it answers nobody any more
-	half  bool    // but sends the beginning of its answer to that one
-	size  int64   // bytes that a file may have: the journal reaches them first
-	more  int64   // bytes that the journal may have after its first record, which is that of the run
-	share float64 // of the larger file of the result that may be written
+	call  int     // the server's call, from 1, from which it answers no more
+	half  bool    // but to that call it sends the beginning of its answer
+	size  int64   // maximum size of a file, which the journal reaches first
+	more  int64   // maximum bytes of the journal after its first record, which is the run's
+	share float64 // of the larger result file that may be written
 }
 
 var points = []point{
-	{name: "in the journal's first record", size: 200}, // more than a lock file has, which says the host's name
+	{name: "in the journal's first record", size: 200}, // more than a lock file has, which has the host's name
 	{name: "at the first byte of an answer's record", more: 1},
 	{name: "in an answer's record", more: 200},
 	{name: "before the first answer", call: 1},
@@ -43,9 +43,10 @@ var points = []point{
 	{name: "at the last byte of the result", share: 1},
 }
 
-// TestKill kills real runs at every point, one after the other in one folder, and lets them through in the end. They end
-// in the bytes of a run that nobody killed, no answer is asked for again that is in the journal, and nothing is left over.
-// Then come kills at random moments, which are counted and need not hit anything: RESTYLE_LONG has 200 of them.
+// TestKill kills a run at every point, one after another in one directory, and then lets it finish. The result must
+// have the bytes of an undisturbed run, no answer in the journal may be requested again, and no file may be left
+// over. Then it kills runs at random moments, which are counted and need not hit anything; with RESTYLE_LONG, 200
+// times.
 func TestKill(t *testing.T) {
 	random := 4
 	if os.Getenv("RESTYLE_LONG") != "" {
@@ -61,7 +62,7 @@ func TestKill(t *testing.T) {
 			r := g.begin()
 			for _, p := range points {
 				if g.s == nil && p.call > 0 || runtime.GOOS != "linux" && p.call == 0 {
-					continue // nobody to hold anything back; no dieAt
+					continue // no server that could delay; no dieAt
 				}
 				g.killAt(r, p)
 			}
@@ -81,23 +82,23 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// siege is one kind of run that is killed again and again.
+// A siege is one kind of run that is killed repeatedly.
 type siege struct {
 	t       *testing.T
 	s       *server // nil for the built-in rewriter
 	args    []string
-	control string        // what a run makes that nobody kills
-	larger  int64         // bytes of the larger of its two files
-	first   int64         // and of its journal's first record
-	length  time.Duration // and how long it takes
-	needed  int           // and how many answers
+	control string        // what an undisturbed run makes
+	larger  int64         // size of the larger of its two files
+	first   int64         // size of its journal's first record
+	length  time.Duration // its duration
+	needed  int           // its number of answers
 }
 
-// besieged is one run under way.
+// A besieged is one run in progress.
 type besieged struct {
 	folder
 	kills int
-	lost  map[string]int // body -> kills that found it asked and not in the journal
+	lost  map[string]int // by body: kills after it was requested and before the journal had its answer
 }
 
 func (r *besieged) journal() string { return filepath.Join(r.out+".work", "journal.log") }
@@ -132,7 +133,7 @@ func besiege(t *testing.T, live bool) *siege {
 	return g
 }
 
-// begin makes the folder of a run, and has the server forget the one before.
+// begin makes the directory of a run, and resets the server's counts.
 func (g *siege) begin() *besieged {
 	if g.s != nil {
 		g.s.set(func() {
@@ -211,7 +212,7 @@ func (g *siege) killAt(r *besieged, p point) {
 	}
 }
 
-// killSometime starts the run and kills it at a random moment, and tells whether that came in time.
+// killSometime starts the run and kills it at a random moment. It reports whether the run was still running.
 func (g *siege) killSometime(r *besieged) (hit bool) {
 	asked := g.asked()
 	cmd, _, stderr := process(g.t, append(g.args, "--out", r.out)...)
@@ -231,7 +232,8 @@ func (g *siege) killSometime(r *besieged) (hit bool) {
 	return hit
 }
 
-// mourn enters what a kill has cost, asked being what the server was asked before that process, and looks at what it said.
+// mourn records what a kill has cost and checks what the process printed. asked is what the server was asked before
+// that process.
 func (g *siege) mourn(r *besieged, asked map[string]int, stderr string) {
 	if strings.Contains(stderr, "checksums") || leak(stderr) != "" {
 		g.t.Errorf("after %d kills: %s", r.kills, stderr)
@@ -253,7 +255,7 @@ func (g *siege) mourn(r *besieged, asked map[string]int, stderr string) {
 	}
 }
 
-// through runs to the end.
+// through runs gen to its end.
 func (g *siege) through(r *besieged) {
 	cmd, _, stderr := process(g.t, append(g.args, "--out", r.out)...)
 	if err := cmd.Run(); err != nil {
@@ -261,7 +263,7 @@ func (g *siege) through(r *besieged) {
 	}
 }
 
-// finish runs to the end and compares with the run that nobody killed.
+// finish runs gen to its end and compares the result with the undisturbed run's.
 func (g *siege) finish(r *besieged) {
 	t := g.t
 	g.through(r)
@@ -282,7 +284,7 @@ func (g *siege) finish(r *besieged) {
 	if g.s == nil {
 		return
 	}
-	// Every prompt is asked once, and once more for each kill that found it asked and not written down.
+	// Every prompt is sent once, and once more for each kill after it was sent and before its answer was recorded.
 	asked := g.asked()
 	if len(asked) != g.needed {
 		t.Errorf("%d different prompts, the control run had %d", len(asked), g.needed)
@@ -294,7 +296,7 @@ func (g *siege) finish(r *besieged) {
 	}
 }
 
-// asked is how often the server has been asked what.
+// asked returns how often the server got each body.
 func (g *siege) asked() map[string]int {
 	if g.s == nil {
 		return nil
@@ -304,7 +306,7 @@ func (g *siege) asked() map[string]int {
 	return maps.Clone(g.s.asked)
 }
 
-// answers are the keys that a journal has an answer for.
+// answers returns the keys of the answers in a journal.
 func answers(journal []byte) map[string]bool {
 	keys := map[string]bool{}
 	for line := range strings.Lines(string(journal)) {

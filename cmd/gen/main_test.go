@@ -24,21 +24,21 @@ import (
 	"restyle/voice"
 )
 
-// canary is the API key of every run in these tests. No output of any of them may hold it: see leak.
+// canary is the API key of every run in these tests. No output may contain it: see leak.
 var canary = randomKey()
 
-// scratch outlives the single tests.
+// scratch is a directory for all tests.
 var scratch string
 
 func TestMain(m *testing.M) {
-	if dataset.IsChild() { // a parquet file is decoded by a process of this same program
+	if dataset.IsChild() { // this process decodes a parquet file
 		os.Exit(dataset.ChildMain())
 	}
 	if os.Getenv(asGen) != "" {
 		asCommand()
 	}
 	flag.Parse()
-	flag.Set("test.parallel", "12") // most of these tests wait
+	flag.Set("test.parallel", "12") // most of these tests only wait
 	plainLine = 50 * time.Millisecond
 	os.Exit(testMain(m))
 }
@@ -65,7 +65,7 @@ func randomKey() string {
 	return string(key)
 }
 
-// An outcome is what one invocation said, and what it ended with.
+// An outcome is the output and the exit code of one run of the command.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -75,7 +75,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("exit code %d\n── stdout\n%s\n── stderr\n%s", o.code, o.stdout, o.stderr)
 }
 
-// said is a buffer that may be written to from anywhere: the standard logger is one, for all runs.
+// A said is a buffer that goroutines may write to concurrently, as the standard logger does for all runs.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -93,7 +93,7 @@ func (s *said) String() string {
 	return s.b.String()
 }
 
-// invoke runs the command in this process, and looks for the key in what it says.
+// invoke runs the command in this process, and searches its output for the key.
 func invoke(t testing.TB, args ...string) outcome {
 	t.Helper()
 	return invokeWith(t, t.Context(), args...)
@@ -104,7 +104,7 @@ func invokeWith(t testing.TB, ctx context.Context, args ...string) outcome {
 	return invokeInto(t, ctx, new(said), args...)
 }
 
-// invokeInto lets others read what the command says while it runs.
+// invokeInto is like invoke, but others can read the output while the command runs.
 func invokeInto(t testing.TB, ctx context.Context, stderr *said, args ...string) outcome {
 	t.Helper()
 	var stdout said
@@ -118,7 +118,7 @@ func invokeInto(t testing.TB, ctx context.Context, stderr *said, args ...string)
 	return o
 }
 
-// must runs the command and fails the test unless it ends with the exit code.
+// must runs the command and fails the test unless it exits with this code.
 func must(t testing.TB, code int, args ...string) outcome {
 	t.Helper()
 	o := invoke(t, args...)
@@ -128,7 +128,7 @@ func must(t testing.TB, code int, args ...string) outcome {
 	return o
 }
 
-// lastLine is the JSON object that ends the standard output of a finished run.
+// lastLine returns the JSON object at the end of a finished run's standard output.
 func lastLine(t testing.TB, o outcome) map[string]any {
 	t.Helper()
 	lines := strings.Split(strings.TrimRight(o.stdout, "\n"), "\n")
@@ -139,7 +139,7 @@ func lastLine(t testing.TB, o outcome) map[string]any {
 	return v
 }
 
-// A folder is where one run writes. What it holds at the end of the test is searched for the key.
+// A folder is the directory in which one run writes. At the end of the test its files are searched for the key.
 type folder struct {
 	dir string
 	out string
@@ -165,7 +165,7 @@ func newFolder(t testing.TB) folder {
 	return folder{dir, filepath.Join(dir, "data.json")}
 }
 
-// result is the two files of a finished run.
+// result returns the two files of a finished run.
 func (f folder) result(t testing.TB) string {
 	t.Helper()
 	return read(t, f.out) + "\n" + read(t, dataset.CertificatePath(f.out))
@@ -180,7 +180,7 @@ func read(t testing.TB, path string) string {
 	return string(b)
 }
 
-// files are the names of everything in the folder that is a file, apart from the work folder's own.
+// files returns the names of all files in the directory, except those of the work directory.
 func (f folder) files(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir(f.dir)
@@ -196,8 +196,8 @@ func (f folder) files(t testing.TB) []string {
 	return names
 }
 
-// sound makes the checks anew on every row of a finished run: whatever went wrong on the way, nothing was accepted
-// unchecked and no row came twice.
+// sound checks every row of a finished run again: whatever went wrong on the way, every row must pass the checks, and
+// no row may occur twice.
 func (f folder) sound(t testing.TB, rows int) {
 	t.Helper()
 	made, err := dataset.ReadRewritten(t.Context(), f.out)
@@ -252,7 +252,7 @@ func tasks(t testing.TB, n int) string {
 	})
 }
 
-// fitTasks is tasks of which none is unfit.
+// fitTasks is like tasks, but none is unfit.
 func fitTasks(t testing.TB, n int) string {
 	t.Helper()
 	return writeTasks(t, n, func(int, map[string]string) {})
@@ -291,11 +291,11 @@ func writeTasks(t testing.TB, n int, spoil func(i int, row map[string]string)) s
 	return path
 }
 
-// asGen is set in the environment of a process of this program that is gen; growth is how many bytes the files may grow
-// to that such a process writes, before it dies.
+// asGen is set in the environment of a process of this program that has to run gen; growth is the size that a file of
+// such a process may reach before it dies.
 const asGen, growth = "RESTYLE_TEST_AS_GEN", "RESTYLE_TEST_GROWTH"
 
-// asCommand is what such a process does instead of testing.
+// asCommand runs gen in such a process, instead of the tests.
 func asCommand() {
 	if s := os.Getenv(growth); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -309,7 +309,8 @@ func asCommand() {
 	main()
 }
 
-// process is the command, ready to start, with the key in its environment: it can be killed, and has an exit code.
+// process returns the command as a process, ready to start, with the key in its environment. A test can kill it and
+// read its exit code.
 func process(t testing.TB, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	path, err := os.Executable()
@@ -325,5 +326,5 @@ func process(t testing.TB, args ...string) (cmd *exec.Cmd, stdout, stderr *bytes
 	return cmd, stdout, stderr
 }
 
-// quiet is where servers log what these tests do to them.
+// quiet is the servers' logger in these tests.
 var quiet = log.New(io.Discard, "", 0)

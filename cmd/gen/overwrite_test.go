@@ -11,7 +11,7 @@ import (
 	"restyle/internal/cli"
 )
 
-// TestEmitBatchKeepsAFile: results that were paid for, named by mistake, are not lost.
+// TestEmitBatchKeepsAFile checks that --emit-batch keeps a file of results that was named by mistake.
 func TestEmitBatchKeepsAFile(t *testing.T) {
 	source, dir := tasks(t, 20), t.TempDir()
 	batch := filepath.Join(dir, "paid.jsonl")
@@ -19,7 +19,7 @@ func TestEmitBatchKeepsAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"--source", source, "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"), "--emit-batch", batch}
-	for range 2 { // the same requests again are no reason to keep anything
+	for range 2 { // the same requests again: nothing to keep
 		must(t, cli.Done, args...)
 	}
 	if got := read(t, batch+".bak"); got != "paid answers\n" {
@@ -30,7 +30,7 @@ func TestEmitBatchKeepsAFile(t *testing.T) {
 	}
 }
 
-// TestOutputsOfOneName: no output takes the place of another one, or of the batch that is read.
+// TestOutputsOfOneName checks that no output replaces another one, or the batch that is read.
 func TestOutputsOfOneName(t *testing.T) {
 	source := tasks(t, 20)
 	t.Chdir(t.TempDir())
@@ -52,7 +52,7 @@ func TestOutputsOfOneName(t *testing.T) {
 	}
 }
 
-// TestBatchFromAPipe: a named pipe that nobody writes to is refused, and not waited for.
+// TestBatchFromAPipe checks that gen refuses a named pipe without waiting for a writer.
 func TestBatchFromAPipe(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "results")

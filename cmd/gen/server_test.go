@@ -22,18 +22,18 @@ import (
 	"time"
 )
 
-// A server is an OpenAI-compatible teacher. What it answers depends on the conversation and the seed alone, so that two
-// of them agree; a fixed share of it is unusable, in every way that the checks are there for.
+// A server is an OpenAI-compatible teacher. Its answers depend only on the conversation and the seed, so that two
+// servers agree. A fixed share of them is unusable, in every way that the checks are for.
 type server struct {
 	*httptest.Server
 
-	// These are changed with set once the server is up.
+	// set changes these while the server runs.
 	latency func(hash uint64) time.Duration // of an answer; nil for none
-	models  []string                        // what it says that it has
-	good    bool                            // all of its answers can be used
+	models  []string                        // the models that it lists
+	good    bool                            // all of its answers are usable
 
-	// fault has the first say on a request for a completion, the nth with this body (from 0); it returns whether it has
-	// dealt with it. nil for none.
+	// fault, if not nil, may handle a request for a completion, the nth with this body (from 0). It returns whether it
+	// has.
 	fault func(c call) bool
 
 	mu       sync.Mutex
@@ -41,10 +41,10 @@ type server struct {
 	asked    map[string]int // by body
 	inFlight int
 	most     int
-	epoch    int // how often it has outlived its clients
+	epoch    int // how often outlive was called
 }
 
-// set changes how the server behaves from now on.
+// set changes how the server behaves.
 func (s *server) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func newServer(t testing.TB, fault func(call) bool) *server {
 	return s
 }
 
-// Close does not wait for handlers that a test left hanging.
+// Close does not wait for handlers that still hang.
 func (s *server) Close() {
 	s.CloseClientConnections()
 	s.Server.Close()
@@ -89,11 +89,12 @@ func (s *server) counts() (calls, distinct int) {
 	return s.calls, len(s.asked)
 }
 
-// epoch is the key of the epoch in which a connection was accepted.
+// epoch is the context key of the epoch in which a connection was accepted.
 type epoch struct{}
 
-// outlive has the server take nothing more from its clients so far, which are dead or have stopped: what they sent may lie
-// in a socket for a while. Connections are accepted in order, so that when it answers a new one it has them all.
+// outlive has the server ignore its clients so far, which are dead or have stopped, because a socket may still hold
+// what they sent. Connections are accepted in order, so once the server answers a new one it has accepted all of
+// theirs.
 func (s *server) outlive(t testing.TB) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -137,7 +138,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	if at, _ := r.Context().Value(epoch{}).(int); at != s.epoch {
 		s.mu.Unlock()
-		return // so has this one
+		return // this one has gone too
 	}
 	s.calls++
 	nth := s.asked[string(body)]
@@ -168,7 +169,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.stream(text, finish)
 }
 
-// stream sends an answer in the usual way, in a few pieces.
+// stream sends an answer as a stream of a few events.
 func (c call) stream(text, finish string) {
 	for _, e := range c.events(text, finish) {
 		io.WriteString(c.w, e)
@@ -195,7 +196,7 @@ func event(id, delta, finish string) string {
 	return fmt.Sprintf("data: {\"id\":%q,\"object\":\"chat.completion.chunk\",\"model\":\"fake\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", id, delta, finish)
 }
 
-// refuse answers with an error that repeats the key in every way that a server might, as some do.
+// refuse answers with an error that repeats the key in every way in which a server might.
 func refuse(w http.ResponseWriter, r *http.Request, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Echo", r.Header.Get("Authorization"))
@@ -205,7 +206,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, message string) 
 	}})
 }
 
-// echo is the key that came with a request, spelt in many ways.
+// echo returns a request's key in many spellings.
 func echo(r *http.Request) string {
 	auth := r.Header.Get("Authorization")
 	key := strings.TrimPrefix(auth, "Bearer ")
@@ -214,7 +215,7 @@ func echo(r *http.Request) string {
 		key[:min(len(key), 12)] + "…"}, " ")
 }
 
-// A query is a request for a completion as the server understands it.
+// A query is a parsed request for a completion.
 type query struct {
 	Model     string
 	Messages  []struct{ Role, Content string }
@@ -233,7 +234,7 @@ func parseQuery(body []byte) (q query, err error) {
 	return q, nil
 }
 
-// hash is of what was said, and leaves out how it was sent: a batch and a live run get the same answers.
+// hash hashes the conversation, but not how it was sent, so that a batch and a live run get the same answers.
 func (q query) hash() uint64 {
 	b, _ := json.Marshal([]any{q.Model, q.Messages, q.Seed, q.MaxTokens})
 	sum := sha256.Sum256(b)
@@ -242,8 +243,8 @@ func (q query) hash() uint64 {
 
 var beginWith = regexp.MustCompile(`Begin with the words ("(?:[^"\\]|\\.)*")`)
 
-// patterns are sentences in the voice. A word in capitals stands for a word of nobody's; there are never more than four
-// others in a row, so that no two answers share five.
+// patterns are sentences in the voice. A word in capitals is replaced by a unique word; there are never more than
+// four other words in a row, so that no two answers share five.
 var patterns = []string{
 	"Obviously the W W could not W the W without me.",
 	"I suppose a W W was W too much for your W.",
@@ -257,7 +258,7 @@ var patterns = []string{
 	"No doubt W W will W the W soon W.",
 }
 
-// good is a usable answer to a query, and its finish reason.
+// good returns a usable answer to a query, and its finish reason.
 func (q query) good() (text, finish string) {
 	if strings.HasPrefix(q.Messages[0].Content, "You compare two answers") {
 		return "Well:\n```json\n{\"tone\": 4, \"professional\": true, \"technically_wrong\": []}\n```", "stop"
@@ -299,13 +300,12 @@ func (q query) good() (text, finish string) {
 	}
 	text = b.String()
 	if random.IntN(2) == 0 {
-		text += "\n</rewrite>" // most servers cut a stop sequence off
+		text += "\n</rewrite>" // most servers remove a stop sequence
 	}
 	return text, "stop"
 }
 
-// answer is what the server makes of a query: a good answer to most, and else one of the kinds that the checks are there
-// for.
+// answer returns the answer to a query: usually a good one, otherwise one of the kinds that the checks are for.
 func (q query) answer() (text, finish string) {
 	text, finish = q.good()
 	if !strings.Contains(text, "<rewrite>") {
@@ -320,7 +320,7 @@ func (q query) answer() (text, finish string) {
 		return text[:len(text)/2], "length"
 	case 3:
 		return text, "content_filter"
-	case 4: // the same for everybody, which the third time is too often
+	case 4: // the same for every query, which the third time is once too often
 		return "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, I suppose it is fine. Somebody has to bother to write it down for you " +
 			"again, and that somebody is me.\n\n[[CODE_1]]", "stop"
 	case 5:
@@ -329,7 +329,7 @@ func (q query) answer() (text, finish string) {
 	return text, "stop"
 }
 
-// word is one that no other answer has, most likely.
+// word returns a word that most likely no other answer has.
 func word(random *rand.Rand) string {
 	const consonants, vowels = "bdfgklmnprtvz", "aeiou"
 	var b strings.Builder
@@ -340,7 +340,7 @@ func word(random *rand.Rand) string {
 	return b.String()
 }
 
-// every answers the first request with each of one in n bodies by f, and lets the others pass.
+// every has f answer the first request with each of one in n bodies, and lets the others pass.
 func every(n uint64, f func(call)) func(call) bool {
 	return func(c call) bool {
 		if c.nth > 0 || c.hash>>8%n != 0 {
@@ -351,7 +351,7 @@ func every(n uint64, f func(call)) func(call) bool {
 	}
 }
 
-// always answers everything by f.
+// always has f answer every request.
 func always(f func(call)) func(call) bool {
 	return func(c call) bool {
 		f(c)
@@ -359,7 +359,7 @@ func always(f func(call)) func(call) bool {
 	}
 }
 
-// percent, escaped: every byte of a key spelt as an escape.
+// percent and escaped return every byte of a key as an escape.
 func percent(key string) string { return spelt(key, "%%%02X") }
 func escaped(key string) string { return spelt(key, `\u%04x`) }
 
@@ -377,7 +377,7 @@ func reversed(s string) string {
 	return string(b)
 }
 
-// spellings are the forms of the key that leak looks for.
+// spellings are the forms of the key that leak searches for.
 var spellings = func() map[string]string {
 	m := map[string]string{
 		"by its beginning": canary[:8], "by its end": canary[len(canary)-8:], "reversed": reversed(canary[:8]), "reversed ": reversed(canary[len(canary)-8:]),
@@ -387,18 +387,18 @@ var spellings = func() map[string]string {
 	for shift := range 3 {
 		for name, enc := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64url": base64.RawURLEncoding} {
 			text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + canary))
-			text = text[(shift*4+2)/3+1:] // what depends on the key alone
+			text = text[(shift*4+2)/3+1:] // the part that depends only on the key
 			m[fmt.Sprintf("in %s at offset %d", name, shift)] = text[:12]
 		}
 	}
 	return m
 }()
 
-// leak says in which form the key is in a text, "" if in none.
+// leak returns the form in which a text contains the key, "" if in none.
 func leak(text string) string {
 	folded := strings.ToLower(text)
 	for name, s := range spellings {
-		plain := strings.Contains(name, "escapes") || strings.Contains(name, "hex") // in which case does not matter
+		plain := strings.Contains(name, "escapes") || strings.Contains(name, "hex") // their case does not matter
 		if !plain && strings.Contains(text, s) || plain && strings.Contains(folded, strings.ToLower(s)) {
 			return name
 		}

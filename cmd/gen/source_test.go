@@ -33,7 +33,7 @@ func writeRows(t testing.TB, path string, rows []map[string]any) {
 	}
 }
 
-// TestSourceIsNotOverwritten names the source as a result, in several spellings.
+// TestSourceIsNotOverwritten names the source as an output, in several spellings.
 func TestSourceIsNotOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "rows.json")
@@ -66,7 +66,7 @@ func TestSourceIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// TestRowsWithoutAnswer has rows that lack what a row needs: they are counted and named, and the others are made.
+// TestRowsWithoutAnswer has rows that lack a part: gen counts and names them, and makes the others.
 func TestRowsWithoutAnswer(t *testing.T) {
 	source := tasks(t, 60)
 	rows := rowsOf(t, source)
@@ -95,7 +95,7 @@ func TestRowsWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestDamageIsFoundFirst has a source that is damaged far behind the rows that are asked for.
+// TestDamageIsFoundFirst damages a source far after the rows that are needed.
 func TestDamageIsFoundFirst(t *testing.T) {
 	source := tasks(t, 200)
 	whole := read(t, source)
@@ -110,7 +110,7 @@ func TestDamageIsFoundFirst(t *testing.T) {
 	}
 }
 
-// TestCertificatesOfTwoOutputs writes two formats beside each other: both keep their certificates.
+// TestCertificatesOfTwoOutputs writes two formats next to each other: both must keep their certificates.
 func TestCertificatesOfTwoOutputs(t *testing.T) {
 	source, dir := tasks(t, 60), t.TempDir()
 	for i, name := range []string{"a.json", "a.jsonl", "a.parquet"} {
@@ -123,7 +123,7 @@ func TestCertificatesOfTwoOutputs(t *testing.T) {
 	}
 }
 
-// TestReportFails reports on rows of which some are bad.
+// TestReportFails reports on rows some of which are bad.
 func TestReportFails(t *testing.T) {
 	f := newFolder(t)
 	must(t, cli.Done, "--source", tasks(t, 60), "--rows", "20", "--teacher", "builtin", "--out", f.out)
@@ -146,13 +146,13 @@ func TestReportFails(t *testing.T) {
 			t.Errorf("it does not say %q: %v", want, o)
 		}
 	}
-	// What rows 5 and 7 say is then too much for two more rows that say a part of it.
+	// With what rows 5 and 7 say, two more rows that say a part of it are too many.
 	if v := lastLine(t, o); v["clean"].(float64) != 16 || v["certified"].(float64) != 19 || !strings.Contains(o.stderr, "4 of 20 rows fail") {
 		t.Error(o)
 	}
 }
 
-// TestBatchWithoutOne leaves one answer of a batch out: all other rows can be used, and the answer makes the rest.
+// TestBatchWithoutOne omits one answer of a batch: all other rows are usable, and the answer completes the dataset.
 func TestBatchWithoutOne(t *testing.T) {
 	source := tasks(t, 60)
 	f, whole := newFolder(t), newFolder(t)
@@ -163,7 +163,7 @@ func TestBatchWithoutOne(t *testing.T) {
 	o := must(t, cli.Done, append(args(f), "--emit-batch", file)...)
 	results, requests := answerBatch(t, file, false)
 	lines := strings.Split(read(t, results), "\n")
-	// The first line of the batch is the first row's.
+	// The first line of the batch belongs to the first row.
 	first, _, _ := strings.Cut(read(t, file), "\n")
 	var id struct {
 		CustomID string `json:"custom_id"`
@@ -180,7 +180,7 @@ func TestBatchWithoutOne(t *testing.T) {
 			others = append(others, line)
 		}
 	}
-	torn := strings.Join(others, "\n") + "\n" + one[:len(one)/2] // the transfer of the last answer was cut
+	torn := strings.Join(others, "\n") + "\n" + one[:len(one)/2] // the last answer is incomplete
 	if err := os.WriteFile(results, []byte(torn), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,8 @@ func TestBatchWithoutOne(t *testing.T) {
 		t.Fatalf("%d rows of %d answers, %v, %v", len(partial), requests-1, err, o)
 	}
 
-	// Every answer in one file, with no newline after the last, and then the batch in two parts, end in the same bytes.
+	// Every answer in one file, without a newline after the last, and then the batch in two parts, must make the same
+	// bytes.
 	finish := func(f folder, results string) string {
 		for round := 0; ; round++ {
 			o := invoke(t, append(args(f), "--ingest-batch", results)...)
@@ -219,7 +220,7 @@ func TestBatchWithoutOne(t *testing.T) {
 	}
 }
 
-// TestETA has the time that is left follow from the source's size where all of it is wanted.
+// TestETA checks that the remaining time follows from the source's size if all of it is wanted.
 func TestETA(t *testing.T) {
 	for _, c := range []struct {
 		target, sourceRows int
@@ -227,7 +228,7 @@ func TestETA(t *testing.T) {
 	}{
 		{100, -1, "ETA 8s"},  // 20 of 100 accepted in 2 seconds
 		{0, 225, "ETA 16s"},  // 25 of 225 rows read
-		{0, -1, ""},          // nobody knows
+		{0, -1, ""},          // unknown
 		{100, 225, "ETA 8s"}, // the target decides
 	} {
 		p := &progress{g: &gen{options: defaults(), sourceRows: c.sourceRows}}

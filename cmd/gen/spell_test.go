@@ -17,7 +17,7 @@ var (
 	accepted = regexp.MustCompile(`source rows \d+, accepted (\d+)`)
 )
 
-// number is what a text says by a pattern, -1 if it says nothing of the kind.
+// number returns the number that a pattern finds in a text, -1 if none.
 func number(pattern *regexp.Regexp, text string) int {
 	m := pattern.FindStringSubmatch(text)
 	if m == nil {
@@ -27,10 +27,10 @@ func number(pattern *regexp.Regexp, text string) int {
 	return n
 }
 
-// TestBadSpell has a server that goes through a bad spell, in every way that is not an answer to the request itself. First
-// it fails a few requests among many that it answers, then all of them; then it is well again. Nothing that it did then
-// costs a row: the source has none to spare, and the run ends in the bytes of one that nothing disturbed. RESTYLE_LONG
-// has 320 rows.
+// TestBadSpell has a server fail for a while, in every way that is no refusal of the request itself. First it fails a
+// few requests among many that it answers, then all of them; then it works again. No failure may cost a row: the
+// source has none to spare, and the result must have the bytes of an undisturbed run. With RESTYLE_LONG it uses 320
+// rows.
 func TestBadSpell(t *testing.T) {
 	t.Parallel()
 	rows := 64
@@ -53,7 +53,7 @@ func TestBadSpell(t *testing.T) {
 	modes := 0
 	for _, fault := range faults {
 		if fault.name == "400" || fault.name == "413" || fault.name == "422" {
-			continue // what the server says of the request itself
+			continue // a refusal of the request itself
 		}
 		modes++
 		t.Run(fault.name, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestBadSpell(t *testing.T) {
 			}
 			code := fault.code
 			for i, fails := range []func(c call, n int) bool{
-				func(c call, n int) bool { return n > 10 && c.hash%8 == 0 || n > rows-8 }, // rows are left for the next spell
+				func(c call, n int) bool { return n > 10 && c.hash%8 == 0 || n > rows-8 }, // leaves rows for the next spell
 				func(_ call, n int) bool { return n > 2 },
 			} {
 				o := spell(fails)
@@ -83,7 +83,7 @@ func TestBadSpell(t *testing.T) {
 					t.Fatalf("spell %d: want exit code %d, got %v", i, code, o)
 				}
 				kept := len(answers([]byte(read(t, journal))))
-				// A row whose answer resembles others too much may wait for a second one.
+				// A row whose answer resembles others too much may wait for a second answer.
 				if n := number(waiting, o.stderr); code == cli.Retry && (n < rows-kept || n > rows-number(accepted, o.stderr)) {
 					t.Errorf("%d answers are there, %d rows wait: %v", kept, n, o)
 				}

@@ -24,10 +24,10 @@ const (
 	slotTime = 50 * time.Millisecond
 )
 
-// BenchmarkServer measures how much of a server's capacity a whole run uses, from the first request to the last answer,
-// with the ramp-up and the last stragglers in it, and (steady) in its middle half: 32 slots of 50 ms are 640 answers a second. One server lets requests wait for a slot, the
-// other turns them away with a 429. A third queues, and a quarter of its answers are no good. The run is a process of its
-// own, so that its CPU time is known.
+// BenchmarkServer measures how much of a server's capacity a whole run uses, from the first request to the last
+// answer, with the ramp-up and the last stragglers, and (steady) in its middle half: 32 slots of 50 ms are 640
+// answers per second. One server queues requests, the second rejects them with 429, and the third queues and gives a
+// quarter of bad answers. The run is a separate process, so that its CPU time is known.
 func BenchmarkServer(b *testing.B) {
 	for _, name := range []string{"queues", "429", "bad answers"} {
 		for _, rows := range []int{4_000, 16_000} {
@@ -84,8 +84,8 @@ func BenchmarkServer(b *testing.B) {
 	}
 }
 
-// runWatched runs a process and returns the most memory that it had resident, in MiB, 0 where the system does not tell.
-// The kernel's own figure for a child that has ended counts what the parent had when it forked.
+// runWatched runs a process and returns its peak resident memory in MiB, 0 if the system does not report it. The
+// kernel's own number for a child that has ended includes what its parent had when it forked.
 func runWatched(cmd *exec.Cmd) (peak float64, err error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -108,14 +108,14 @@ func runWatched(cmd *exec.Cmd) (peak float64, err error) {
 
 var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
 
-// reportUsage reports what a process has used, for n requests or rows.
+// reportUsage reports what a process used for n requests or rows.
 func reportUsage(b *testing.B, sys any, peak, n float64) {
 	usage := sys.(*syscall.Rusage)
 	b.ReportMetric(float64(usage.Utime.Nano()+usage.Stime.Nano())/1000/n, "cpu-µs/each")
 	b.ReportMetric(peak, "peak-MiB")
 }
 
-// BenchmarkBuiltin has the built-in rewriter make 18,000 rows, as a process of its own.
+// BenchmarkBuiltin measures the built-in rewriter on 18,000 rows, in a separate process.
 func BenchmarkBuiltin(b *testing.B) {
 	const rows = 18_000
 	source := manyTasks(b, rows+rows/4)
@@ -140,8 +140,8 @@ func BenchmarkBuiltin(b *testing.B) {
 
 var defined = regexp.MustCompile(`(?m)^(?:def|class) (\w+)`)
 
-// manyTasks writes n different tasks as JSON lines: the starter set, and from its end on the starter set again with
-// other names.
+// manyTasks writes n different tasks as JSON lines: the starter dataset, and then the same dataset again with other
+// names.
 func manyTasks(b *testing.B, n int) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "tasks.jsonl")

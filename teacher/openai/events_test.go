@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// answerTo is what becomes of a body, read in pieces as r gives them.
+// answerTo returns the answer in a body, as r splits it into reads.
 func answerTo(r io.Reader) (Answer, *failure) {
 	o, _ := Options{BaseURLs: []string{"http://h/v1"}, MaxAnswerBytes: 1 << 20}.withDefaults()
 	p := &Pool{o: o, client: &http.Client{Transport: roundTrip(func(*http.Request) *http.Response {
@@ -54,8 +54,8 @@ func TestEventReader(t *testing.T) {
 	}
 }
 
-// The answer does not depend on how the body is cut into pieces, and there is
-// none without a finish reason.
+// FuzzAnswer checks that the answer does not depend on how the body is split into reads, and that there is none
+// without a finish reason.
 func FuzzAnswer(f *testing.F) {
 	f.Add(goodStream)
 	f.Add(plain(`"stop"`, `"x"`))

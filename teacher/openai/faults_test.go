@@ -21,7 +21,7 @@ import (
 
 const host = "teacher.localhost:80"
 
-// Handlers for the scenes. KEY in a text becomes the key in many spellings.
+// Handlers for the scenes. They replace KEY in a text by the key in many spellings.
 
 func with(text string) string { return strings.ReplaceAll(text, "KEY", echoes()) }
 
@@ -46,7 +46,7 @@ func stream(body string) http.HandlerFunc {
 	}
 }
 
-// events writes each as one event of a stream with a finish reason left out.
+// events returns a stream of these events.
 func events(data ...string) string {
 	var b strings.Builder
 	for _, d := range data {
@@ -64,7 +64,7 @@ const (
 	done       = "[DONE]"
 )
 
-// then writes a part, flushes, and goes on with what follows.
+// then writes a part, flushes, and continues with the next handler.
 func then(part string, next func(w http.ResponseWriter, r *http.Request)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -145,8 +145,8 @@ const (
 	waits   outcome = "waits, then gives" // is throttled
 )
 
-// scenes are all the ways that an endpoint may behave. Those that are retried are
-// also played once, followed by a good answer, which must come through.
+// scenes are all ways in which an endpoint may behave. Those that are retried are also played once before a good
+// answer, which must be returned.
 var scenes = []struct {
 	name   string
 	play   http.HandlerFunc
@@ -311,7 +311,7 @@ var scenes = []struct {
 	}, retries, "connection lost", 0},
 }
 
-// testPool is a pool with one endpoint, teacher.localhost, on n.
+// testPool returns a pool with one endpoint, teacher.localhost, on n.
 func testPool(t *testing.T, n *network, change func(*Options)) *Pool {
 	t.Helper()
 	o := Options{BaseURLs: []string{"http://teacher.localhost/v1"}, APIKey: secret.New(canary), JitterSeed: 1, MaxAnswerBytes: 4 << 20, dial: n.dial}
@@ -365,7 +365,7 @@ func TestScenes(t *testing.T) {
 					start := time.Now()
 					n.serve(host, func(w http.ResponseWriter, r *http.Request) {
 						call := calls.Add(1)
-						// A server notices that a client is gone once it has read the body.
+						// A server notices that a client has gone only after it has read the body.
 						body, _ := io.ReadAll(r.Body)
 						r.Body = io.NopCloser(bytes.NewReader(body))
 						if call == 2 {
@@ -408,7 +408,7 @@ func TestScenes(t *testing.T) {
 							t.Errorf("%d calls for one answer", calls.Load())
 						}
 					case scene.want == retries && !once:
-						// What takes minutes to fail is given up when the endpoint is dead.
+						// A request that takes minutes to fail is given up when the endpoint is dead.
 						var u *Unavailable
 						if errors.As(err, &u); calls.Load() != 6 && !(u.AllDead && calls.Load() >= 4) {
 							t.Errorf("%d calls, want 6", calls.Load())

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// simServer is a model of a server in simulated time.
+// A simServer models a server in simulated time.
 type simServer struct {
-	slots   int                                // requests served at once, the rest queue
-	reject  bool                               // turn away what finds no slot
-	service func(busy int) time.Duration       // time to answer, by how many are being served
-	vary    float64                            // answers differ in length by this share either way
-	change  map[time.Duration]func(*simServer) // what happens when
+	slots   int                                // requests served at once; the others queue
+	reject  bool                               // reject requests that find no slot
+	service func(busy int) time.Duration       // time for an answer, by the number of requests being served
+	vary    float64                            // answers are shorter or longer by up to this share
+	change  map[time.Duration]func(*simServer) // changes of the server, by time
 }
 
 type simRequest struct {
@@ -46,8 +46,8 @@ type simResult struct {
 	mean       float64 // limit, over the second half
 }
 
-// simulate sends n requests through a limit. Streams are simulated: the first
-// token comes when serving begins, plus a twentieth of the service time.
+// simulate sends n requests through a limit. It simulates streams: the first token comes a twentieth of the service
+// time after the start of service.
 func simulate(l *limit, s simServer, n int, seed uint64, streams bool) simResult {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	base := time.Unix(0, 0)
@@ -137,16 +137,16 @@ func batching(busy int) time.Duration {
 	return time.Duration(float64(4*time.Second) * (1 + float64(busy)/64))
 }
 
-// The limit finds what each kind of server can do, whether it streams or not and
-// whether its answers are alike or not, and stays there.
+// The limit finds the capacity of each kind of server, whether it streams or not and whether its answers have the
+// same length or not, and stays there.
 func TestLimitFindsCapacity(t *testing.T) {
 	const n = 3000
 	for _, test := range []struct {
 		name        string
 		server      simServer
-		used        float64 // of the capacity, start and end included, at least
+		used        float64 // minimum share of the capacity, with start and end
 		low, high   float64 // mean limit over the second half
-		slowestLike int     // no request waits longer than behind so many others
+		slowestLike int     // no request waits longer than it would after so many others
 	}{
 		{"one slot", simServer{slots: 1, service: constant(20 * time.Second)}, 0.98, 1, 1.5, 12},
 		{"one slow slot", simServer{slots: 1, service: constant(50 * time.Second)}, 0.98, 1, 1.5, 7},
@@ -179,8 +179,7 @@ func TestLimitFindsCapacity(t *testing.T) {
 	}
 }
 
-// A server that loses half of its slots is left to what remains; one that gets
-// them back is filled again.
+// The limit follows a server that loses half of its slots, and one that gets them back.
 func TestLimitFollowsChange(t *testing.T) {
 	s := simServer{slots: 32, reject: true, service: constant(50 * time.Millisecond), change: map[time.Duration]func(*simServer){
 		20 * time.Second: func(s *simServer) { s.slots = 16 },
@@ -214,7 +213,7 @@ func TestLimitNeedsDemand(t *testing.T) {
 	}
 }
 
-// The rejections of one moment, however many, take no more than half.
+// The rejections of one moment, however many, at most halve the limit.
 func TestLimitIsCutGently(t *testing.T) {
 	l := newLimit(0, 256, time.Minute)
 	l.n = 100

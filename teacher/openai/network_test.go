@@ -13,11 +13,11 @@ import (
 	"restyle/internal/secret/secrettest"
 )
 
-// network is a set of hosts that are reached through memory, so that a test in a
-// synctest bubble waits for hours in no time.
+// A network is a set of hosts reached through memory, so that a test in a synctest bubble can wait for hours without
+// delay.
 type network struct {
 	mu    sync.Mutex
-	hosts map[string]func(net.Conn) // by "host:port"; what does not stand here refuses connections
+	hosts map[string]func(net.Conn) // by "host:port"; all others refuse connections
 	stop  []func()
 }
 
@@ -41,7 +41,7 @@ func (n *network) set(address string, accept func(net.Conn)) {
 	n.hosts[address] = accept
 }
 
-// serve puts an HTTP server at address.
+// serve starts an HTTP server at address.
 func (n *network) serve(address string, h http.HandlerFunc) {
 	l := &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
@@ -87,5 +87,5 @@ func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{} }
 // canary is the key in all tests.
 const canary = secrettest.Key
 
-// echoes is the key in every spelling that a server might return it in.
+// echoes is the key in every spelling in which a server might return it.
 func echoes() string { return strings.Join(secrettest.Spellings(), " | ") }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// one plays to the request with this body, and answers every other.
+// one handles the request with this body by play, and answers every other request.
 func one(body string, play http.HandlerFunc) http.HandlerFunc {
 	return reading(func(w http.ResponseWriter, r *http.Request) {
 		if b, _ := io.ReadAll(r.Body); string(b) == body {
@@ -23,7 +23,7 @@ func one(body string, play http.HandlerFunc) http.HandlerFunc {
 	})
 }
 
-// among completes a request while others keep the endpoint in good repute.
+// among completes a request while others succeed, so that the endpoint counts as alive.
 func among(t *testing.T, p *Pool, body string, pause time.Duration) (Answer, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -41,7 +41,7 @@ func among(t *testing.T, p *Pool, body string, pause time.Duration) (Answer, err
 	return a, err
 }
 
-// A request is sent as often as it is told to be, and the error says what others got meanwhile.
+// A request is sent as often as Retries says, and the error has the number of other answers meanwhile.
 func TestRetriesAreCounted(t *testing.T) {
 	for _, retries := range []int{-1, 1, 3} {
 		bubble(t, func(t *testing.T, n *network) {
@@ -61,7 +61,8 @@ func TestRetriesAreCounted(t *testing.T) {
 	}
 }
 
-// Being told to slow down uses up no retry; but a request that is told so while others are answered gives up in the end.
+// A request to slow down uses up no retry; but a request that gets only those while others are answered gives up in
+// the end.
 func TestThrottleTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, one("bad", status(429, "")))
@@ -76,7 +77,7 @@ func TestThrottleTimeout(t *testing.T) {
 	})
 }
 
-// Finding out whether an endpoint is back uses up no retry.
+// A probe uses up no retry.
 func TestProbesAreFree(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		start := time.Now()
@@ -90,7 +91,7 @@ func TestProbesAreFree(t *testing.T) {
 		p := testPool(t, n, func(o *Options) { o.Retries = 2 })
 		defer p.Close()
 		var wg sync.WaitGroup
-		for range 3 { // whose first failures open the circuit
+		for range 3 { // their first failures open the circuit
 			wg.Go(func() {
 				if a, err := p.Complete(context.Background(), testBody(t)); err != nil || a.Attempts < 2 {
 					t.Errorf("%+v, %v", a, err)
@@ -104,7 +105,7 @@ func TestProbesAreFree(t *testing.T) {
 	})
 }
 
-// Requests go to the endpoint that has the least to do.
+// Requests go to the endpoint with the lowest load.
 func TestLeastBusyIsNext(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var calls [2]atomic.Int64
@@ -132,7 +133,7 @@ func TestLeastBusyIsNext(t *testing.T) {
 	})
 }
 
-// What ends everything is not tried again, and is not said to be.
+// A fatal failure is not retried, and is not counted as a retry.
 func TestFatalIsNotTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve("a.localhost:80", reading(status(401, "")))
@@ -142,17 +143,17 @@ func TestFatalIsNotTriedAgain(t *testing.T) {
 		if _, err := p.Complete(context.Background(), testBody(t)); err == nil {
 			t.Error("answered")
 		}
-		if s := p.Stats(); s.Retries["401"] != 1 { // at the other endpoint
+		if s := p.Stats(); s.Retries["401"] != 1 { // retried at the other endpoint
 			t.Errorf("tried again: %v", s.Retries)
 		}
 	})
 }
 
-// A wait that is asked for is visible while it lasts, and is cut where it would outlast all patience.
+// Stats shows a wait that an endpoint asks for, which is shortened if it exceeds DeadTimeout.
 func TestWaitIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		after string
-		pause time.Duration // that is kept
+		pause time.Duration // that the pool keeps
 	}{{"90", 90 * time.Second}, {"120", time.Minute}, {"1e99", time.Minute}} {
 		bubble(t, func(t *testing.T, n *network) {
 			n.serve(host, reading(status(429, "slow down", "Retry-After", c.after)))
@@ -175,7 +176,7 @@ func TestWaitIsSeen(t *testing.T) {
 			wg.Wait()
 		})
 	}
-	// A request that was let in is waited for, however many others are turned away.
+	// The pool waits for an accepted request, however many others are rejected.
 	bubble(t, func(t *testing.T, n *network) {
 		p := testPool(t, n, func(o *Options) { o.FirstTokenTimeout = time.Hour })
 		defer p.Close()
@@ -206,7 +207,7 @@ func TestWaitIsSeen(t *testing.T) {
 	})
 }
 
-// The total timeout holds in every phase, also where the answer began just before it.
+// The total timeout applies in every phase, even if the answer began just before it.
 func TestTotalTimeoutHolds(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, reading(wait(14*time.Minute+50*time.Second, then(events(delta("Su")), silence))))
@@ -220,8 +221,8 @@ func TestTotalTimeoutHolds(t *testing.T) {
 	})
 }
 
-// An endpoint that turns some away with 503 or 529 while it answers others has too much to do: it gets less, and is not
-// taken for dead.
+// An endpoint that rejects some requests with 503 or 529 while it answers others is overloaded: it gets fewer
+// requests, and does not count as down.
 func TestOverload(t *testing.T) {
 	for _, code := range []int{503, 529} {
 		bubble(t, func(t *testing.T, n *network) {

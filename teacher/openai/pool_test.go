@@ -19,8 +19,7 @@ import (
 	"restyle/internal/secret/secrettest"
 )
 
-// bubble runs f with a network in a synctest bubble, which fails if a goroutine
-// is left over.
+// bubble runs f with a network in a synctest bubble, which fails if a goroutine remains.
 func bubble(t *testing.T, f func(t *testing.T, n *network)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -30,8 +29,7 @@ func bubble(t *testing.T, f func(t *testing.T, n *network)) {
 	})
 }
 
-// reading reads the request before it answers, as servers must to notice that a
-// client is gone.
+// reading reads the request before it answers, as servers must to notice that a client has gone.
 func reading(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -99,13 +97,13 @@ func TestNoKeyNoHeader(t *testing.T) {
 	})
 }
 
-// What the endpoint says of the end and of itself is the caller's to judge.
+// Finish reason and model are returned as the endpoint sends them.
 func TestReportedAsSent(t *testing.T) {
 	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", "eos_token"} {
 		bubble(t, func(t *testing.T, n *network) {
 			body := strings.ReplaceAll(strings.ReplaceAll(goodStream, `"stop"`, `"`+reason+`"`), `"model":"m"`, `"model":"another"`)
 			n.serve(host, reading(stream(body)))
-			p := testPool(t, n, func(o *Options) { o.APIKey = secret.New("another") }) // a dummy
+			p := testPool(t, n, func(o *Options) { o.APIKey = secret.New("another") }) // a dummy key
 			defer p.Close()
 			a, err := p.Complete(context.Background(), testBody(t))
 			if err != nil || a.FinishReason != reason || a.Model != "another" || a.Text != goodText {
@@ -115,7 +113,7 @@ func TestReportedAsSent(t *testing.T) {
 	}
 }
 
-// An answer with the key in it is not given on, in whole or in part.
+// No part of an answer that contains the key is returned.
 func TestEchoedKey(t *testing.T) {
 	for _, place := range []string{"whatever.", `"stop"`, `"model":"m"`} {
 		bubble(t, func(t *testing.T, n *network) {
@@ -143,7 +141,7 @@ func TestTimes(t *testing.T) {
 	})
 }
 
-// Waiting for a slot may take longer than any timeout of the teacher.
+// Waiting for a slot may take longer than any timeout of an attempt.
 func TestQueueIsNotTheTeacher(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		n.serve(host, reading(wait(9*time.Minute, stream(goodStream))))
@@ -240,8 +238,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A request that fails at one endpoint is answered at once by the other, and
-// nobody goes on calling the one that is dead.
+// If a request fails at one endpoint, the other answers it at once, and the dead one gets no more requests.
 func TestFailover(t *testing.T) {
 	for _, how := range []string{"refused", "500", "401", "429", "cut", "redirect"} {
 		t.Run(how, func(t *testing.T) {
@@ -282,7 +279,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// An endpoint that was down is asked again after a while, and used again.
+// An endpoint that was down is probed after a while, and used again.
 func TestRecovery(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var a atomic.Int64
@@ -345,7 +342,7 @@ func TestAllDead(t *testing.T) {
 		if s := p.Stats(); s.Alive != 0 {
 			t.Errorf("stats %+v", s)
 		}
-		// Later calls find out sooner, and still notice when it is back.
+		// Later calls fail sooner, and still notice when the endpoint is back.
 		time.Sleep(time.Hour)
 		n.serve("b.localhost:80", reading(stream(goodStream)))
 		for i := 0; ; i++ {
@@ -381,7 +378,7 @@ func TestAllRetired(t *testing.T) {
 	})
 }
 
-// Eight replicas of different speed share the work by their speed.
+// Eight replicas of different speed share the work in proportion to their speed.
 func TestBalance(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var urls []string
@@ -420,8 +417,7 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// 429 with Retry-After holds everyone back, not only the request that was told,
-// which is then the first to be sent.
+// 429 with Retry-After delays all requests, not only the one that got it, which is then sent first.
 func TestPauseIsForAll(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var calls atomic.Int64
@@ -456,14 +452,14 @@ func TestPauseIsForAll(t *testing.T) {
 	})
 }
 
-// An endpoint that is down is asked by one request at a time.
+// An endpoint that is down gets one request at a time.
 func TestOneProbe(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var calls, busy atomic.Int64
 		n.serve(host, reading(func(w http.ResponseWriter, r *http.Request) {
 			call, now := calls.Add(1), busy.Add(1)
 			defer busy.Add(-1)
-			// The circuit opens with the third failure; others are under way by then.
+			// The circuit opens with the third failure; other requests are in flight by then.
 			if call > 2*startLimit {
 				if now > 1 {
 					t.Errorf("%d requests at once to an endpoint that is down", now)
@@ -490,7 +486,7 @@ func TestOneProbe(t *testing.T) {
 	})
 }
 
-// Every request through a storm of all that can be retried gets its answer once.
+// In a storm of everything that is retried, every request gets its answer once.
 func TestStorm(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		bad := []http.HandlerFunc{status(429, "KEY"), status(503, "KEY", "Retry-After", "1"), status(500, ""), cut,
@@ -600,7 +596,7 @@ func TestModelsOfSeveral(t *testing.T) {
 	})
 }
 
-// A server that accepts and then says nothing at all, not even TCP data.
+// A server that accepts connections and then sends nothing.
 func TestAcceptThenSilence(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		var open []net.Conn

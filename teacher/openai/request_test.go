@@ -18,7 +18,7 @@ func TestBody(t *testing.T) {
 		name   string
 		r      Request
 		stream bool
-		want   string // or the error
+		want   string // or part of the error
 	}{
 		{"least", Request{Model: "m", Messages: hello}, false, `{"messages":[{"role":"user","content":"hi"}],"model":"m","seed":0,"temperature":0}`},
 		{"stream", Request{Model: "m", Messages: hello}, true, `{"messages":[{"role":"user","content":"hi"}],"model":"m","seed":0,"stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
@@ -33,7 +33,7 @@ func TestBody(t *testing.T) {
 		{"a function", Request{Model: "m", Messages: hello, Extra: map[string]any{"f": func() {}}}, true, "unsupported type"},
 		{"extra stream", Request{Model: "m", Messages: hello, Extra: map[string]any{"stream": false}}, true, `extra field "stream"`},
 	} {
-		for range 5 { // the order of maps must not show
+		for range 5 { // the order of maps must not matter
 			got, err := test.r.Body(test.stream)
 			if err != nil {
 				if !strings.Contains(err.Error(), test.want) {
@@ -83,7 +83,7 @@ func TestOptions(t *testing.T) {
 	url := func(urls ...string) Options { return Options{BaseURLs: urls, APIKey: secret.New(canary)} }
 	for _, test := range []struct {
 		o    Options
-		want string // in the error; empty: accepted
+		want string // part of the error; accepted if empty
 	}{
 		{url("http://localhost:8000/v1"), ""},
 		{url("https://example.com/v1/", "http://[::1]:8000"), ""},

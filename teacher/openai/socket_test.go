@@ -25,7 +25,7 @@ import (
 	"restyle/internal/secret/secrettest"
 )
 
-// listen accepts connections on a real socket and hands them to serve.
+// listen accepts connections on a real socket and passes them to serve.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,7 +60,7 @@ func expiredCertificate(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// What cannot be shown in memory: resets, refusals and TLS.
+// What needs a real socket: resets, refused connections and TLS.
 func TestSockets(t *testing.T) {
 	quiet := log.New(io.Discard, "", 0)
 	selfSigned := httptest.NewUnstartedServer(http.HandlerFunc(stream(goodStream)))
@@ -76,7 +76,7 @@ func TestSockets(t *testing.T) {
 	defer plainHTTP.Close()
 	reset := func(after int) string {
 		return "http://" + listen(t, func(c net.Conn) {
-			io.ReadFull(c, make([]byte, 100)) // the rest unread, and no lingering: RST
+			io.ReadFull(c, make([]byte, 100)) // the rest stays unread, without lingering: RST
 			io.WriteString(c, ("HTTP/1.1 200 OK\r\n\r\n" + events(delta("Su")))[:after])
 			time.Sleep(time.Millisecond)
 			c.(*net.TCPConn).SetLinger(0)
@@ -115,7 +115,7 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// The key never reaches the host that a redirect points to, whatever its form.
+// The key never reaches the host of a redirect, whatever the redirect's form.
 func TestRedirectKeepsKey(t *testing.T) {
 	var stolen atomic.Int64
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { stolen.Add(1) }))
@@ -142,10 +142,10 @@ func TestRedirectKeepsKey(t *testing.T) {
 	}
 }
 
-// Connections are kept: as many as requests at once, not one a request.
+// Connections are reused: there are as many as concurrent requests, not one per request.
 func TestConnectionsAreReused(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
-		// The end of the body comes a moment after the end of the stream.
+		// The body ends a moment after the stream.
 		n.serve(host, reading(then(goodStream, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Millisecond) })))
 		var opened atomic.Int64
 		dial := func(ctx context.Context, kind, address string) (net.Conn, error) {

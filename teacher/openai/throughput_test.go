@@ -12,9 +12,8 @@ import (
 	"time"
 )
 
-// capacityServer answers with `slots` requests at once, each after `service`.
-// What finds no slot waits, or is turned away with 429. held adds up the
-// nanoseconds that slots were taken.
+// A capacityServer serves `slots` requests at once, each for `service`. Requests without a slot wait, or are rejected
+// with 429. held adds up the nanoseconds in which slots were used.
 func capacityServer(slots int, service time.Duration, reject bool, held *atomic.Int64) http.HandlerFunc {
 	free := make(chan struct{}, slots)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -60,8 +59,8 @@ func ownTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// flood sends n requests over as many goroutines as the pool can use and returns
-// how long all, and how long the second half took.
+// flood sends n requests from as many goroutines as the pool can use, and returns the time for all of them and for
+// the second half.
 func flood(t testing.TB, p *Pool, n int) (all, half time.Duration) {
 	body, err := Request{Model: "m", Messages: []Message{{"user", "hello"}}}.Body(true)
 	if err != nil {
@@ -90,8 +89,7 @@ func flood(t testing.TB, p *Pool, n int) (all, half time.Duration) {
 	return all, all - time.Duration(middle.Load())
 }
 
-// In simulated time nothing but the decisions of the pool counts, however busy
-// the machine is.
+// In simulated time only the pool's decisions count, however busy the machine is.
 func TestCapacity(t *testing.T) {
 	const slots, service, n = 32, 50 * time.Millisecond, 2400
 	for _, reject := range []bool{false, true} {
@@ -135,8 +133,8 @@ func BenchmarkCapacity(b *testing.B) {
 				capacity := float64(slots) / service.Seconds()
 				b.ReportMetric(100*n/all.Seconds()/capacity, "%used")
 				b.ReportMetric(100*n/2/half.Seconds()/capacity, "%steady")
-				// On a busy machine a sleep of 50 ms takes longer: this is what
-				// the client made of the slots that there really were.
+				// On a busy machine a sleep of 50 ms takes longer: this is the share of the slots' real time that the client
+				// used.
 				b.ReportMetric(100*float64(held.Load())/float64(slots*all.Nanoseconds()), "%held")
 				b.ReportMetric(float64((ownTime()-before).Microseconds())/n, "cpu-µs/request") // the server's too
 				st := p.Stats()
