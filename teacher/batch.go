@@ -74,7 +74,9 @@ func IngestBatch(r io.Reader, j *Journal, secret secret.Secret) (Ingested, error
 }
 
 // readResults reads a file of batch results. It returns the answers by key, and the keys in the order of the file.
-func readResults(r io.Reader, secret secret.Secret) (answers map[string]Answer, order []string, in Ingested, err error) {
+func readResults(
+	r io.Reader, secret secret.Secret,
+) (answers map[string]Answer, order []string, in Ingested, err error) {
 	complain := func(n *int, line int, format string, args ...any) {
 		if *n++; in.FirstError == "" {
 			in.FirstError = fmt.Sprintf("line %d: ", line) + fmt.Sprintf(format, args...)
@@ -119,8 +121,8 @@ func readResults(r io.Reader, secret secret.Secret) (answers map[string]Answer, 
 	return answers, order, in, nil
 }
 
-// better reports whether a is preferred to b as the answer to one request: a complete one first, then the one that sorts
-// first.
+// better reports whether a is preferred to b as the answer to one request: a complete one first, then the one that
+// sorts first.
 func better(a, b Answer) bool {
 	if (a.Finish == "stop") != (b.Finish == "stop") {
 		return a.Finish == "stop"

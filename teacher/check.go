@@ -31,7 +31,9 @@ func tooLong(instruction, input, output string) *dataset.Check {
 	if n <= maxLook {
 		return nil
 	}
-	return &dataset.Check{ID: "S2", Value: fmt.Sprintf("%d bytes: must be at most %d characters with the question", n, maxRow)}
+	return &dataset.Check{
+		ID: "S2", Value: fmt.Sprintf("%d bytes: must be at most %d characters with the question", n, maxRow),
+	}
 }
 
 // A candidate is a rewrite to be checked, with what several checks read of it.
@@ -94,8 +96,8 @@ func (c *candidate) isName(name string) bool {
 	return c.known[name]
 }
 
-// A check is a condition that every row has to meet. Its function returns whether the row meets it and a value to record;
-// if the row fails, the value is the reason, as a clause that goes into the teacher's next prompt.
+// A check is a condition that every row has to meet. Its function returns whether the row meets it and a value to
+// record; if the row fails, the value is the reason, as a clause that goes into the teacher's next prompt.
 type check struct {
 	id   string
 	what string
@@ -175,7 +177,8 @@ func sourceLength(c *candidate) (bool, string) {
 		return false, fmt.Sprintf("%s: must be %d to %d", value, minSource, maxSource)
 	}
 	if row := utf8.RuneCountInString(c.source); row > maxRow {
-		return false, fmt.Sprintf("question and code have %d characters: must be at most %d, with the rewrite's prose", row, maxRow)
+		return false, fmt.Sprintf("question and code have %d characters: must be at most %d, with the rewrite's prose",
+			row, maxRow)
 	}
 	return true, value
 }
@@ -193,8 +196,8 @@ func (c *candidate) sourceLen() (n int) {
 	return n + utf8.RuneCountInString(c.parts.Prose())
 }
 
-// codeKept proves that the code in the fences is the source's: block by block, or, if the source is one block, in one of
-// the fences or in all of them together.
+// codeKept proves that the code in the fences is the source's: block by block, or, if the source is one block, in one
+// of the fences or in all of them together.
 func codeKept(c *candidate) (bool, string) {
 	var fenced []string
 	for _, p := range c.pieces {
@@ -245,8 +248,8 @@ func codeKept(c *candidate) (bool, string) {
 
 var inlineCode = regexp.MustCompile("`([^`\n]+)`")
 
-// namesKnown accepts inline code that the source or the question contains as it is. It also accepts code whose names are
-// all the source's, keywords or builtins, and whose literals are all in the source.
+// namesKnown accepts inline code that the source or the question contains as it is. It also accepts code whose names
+// are all the source's, keywords or builtins, and whose literals are all in the source.
 func namesKnown(c *candidate) (bool, string) {
 	found := inlineCode.FindAllStringSubmatch(c.prose, -1)
 	for _, m := range found {
@@ -308,8 +311,10 @@ var (
 	}, `|`))
 	askedPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`\bin the (?:requested|required|desired|given|right|same) (?:tone|persona|register|voice|style)\b`,
-		`\b(?:answer|version|response|reply|explanation)\b[^.!?\n]{0,20}\b(?:in|with) an? [\w-]+ (?:tone|persona|register|voice|style)\b`,
-		`\b(?:revised|reworded|rephrased|sarcastic|condescending|snarky|rude) (?:version|answer|response|reply|explanation)\b`,
+		`\b(?:answer|version|response|reply|explanation)\b[^.!?\n]{0,20}\b(?:in|with) an? [\w-]+ (?:tone|persona|` +
+			`register|voice|style)\b`,
+		`\b(?:revised|reworded|rephrased|sarcastic|condescending|snarky|rude) (?:version|answer|response|reply|` +
+			`explanation)\b`,
 		`\b(?:sarcasm|snark|condescension|tone|voice|style),? as (?:asked|requested|instructed|ordered|required)\b`,
 		`\b(?:about|around|roughly|approximately|under|within) \d+ words\b`,
 		`\bas instructed\b`,
@@ -322,10 +327,13 @@ var (
 	refusalPatterns = regexp.MustCompile(`(?i)` + strings.Join([]string{
 		`\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b`,
 		`\bI(?:'|’| a)m sorry,? but I(?:'|’| a)m (?:unable|not able)\b`,
-		`\bI(?:'|’| a)m sorry,? but I ` + cannot + ` (?:do|be|assist|comply|continue|engage|accommodate|fulfil|fulfill|provide|help|answer|write|create|generate|produce)\b`,
+		`\bI(?:'|’| a)m sorry,? but I ` + cannot + ` (?:do|be|assist|comply|continue|engage|accommodate|fulfil|fulfill|` +
+			`provide|help|answer|write|create|generate|produce)\b`,
 		`\bI ` + cannot + ` (?:assist|comply|fulfil|fulfill|help (?:you )?with|answer th)`,
-		`\bI ` + cannot + ` (?:provide|create|generate|produce|write) (?:you with|an? (?:answer|response)|any|anything|answers?|assistance|content|help|information|instructions|material|responses?|such|text|that|this)\b`,
-		`\bI ` + cannot + ` be (?:abusive|condescending|cruel|demeaning|disrespectful|insulting|mean|passive|rude|sarcastic)\b`,
+		`\bI ` + cannot + ` (?:provide|create|generate|produce|write) (?:you with|an? (?:answer|response)|any|anything|` +
+			`answers?|assistance|content|help|information|instructions|material|responses?|such|text|that|this)\b`,
+		`\bI ` + cannot + ` be (?:abusive|condescending|cruel|demeaning|disrespectful|insulting|mean|passive|rude|` +
+			`sarcastic)\b`,
 		`\bI (?:must|have to|will) (?:\w+ )?decline\b`,
 		`\bI(?:'|’| a)m (?:unable|not able) to (?:assist|comply|provide|help|fulfil)`,
 		`\bagainst my (?:guidelines|programming|policies)\b`,
@@ -337,14 +345,19 @@ const cannot = `(?:can(?:'|’)t|cannot|can not|won(?:'|’)t|will not)`
 // The literal words without one of which the patterns above cannot match, in lower case. Searching for them first saves
 // most of the patterns' time, so they are as long as possible.
 var (
-	metaWords    = []string{"rewrit", "re-writ", "rewrote", "passive", "constraints", "tone", "persona", "register", "voice", "style", "as per", "as you"}
-	askedWords   = []string{"tone", "persona", "register", "voice", "style", "revised ", "reworded ", "rephrased ", "sarcas", "condescen", "snark", "rude ", " words", "as instructed"}
-	leakWords    = []string{"question:", "principal", "original answer", "persona", "prompt", "</", "<q", "<c", "<r", "<e", "few-shot", "placeholder", "code_"}
-	refusalWords = []string{" ai", "language model", "artificial", "sorry", "i can't", "i can’t", "i cannot", "i can not", "i won't", "i won’t", "i will not", "m unable", "m not able", "decline", "against my"}
+	metaWords = []string{"rewrit", "re-writ", "rewrote", "passive", "constraints", "tone", "persona", "register",
+		"voice", "style", "as per", "as you"}
+	askedWords = []string{"tone", "persona", "register", "voice", "style", "revised ", "reworded ", "rephrased ",
+		"sarcas", "condescen", "snark", "rude ", " words", "as instructed"}
+	leakWords = []string{"question:", "principal", "original answer", "persona", "prompt", "</", "<q", "<c", "<r", "<e",
+		"few-shot", "placeholder", "code_"}
+	refusalWords = []string{" ai", "language model", "artificial", "sorry", "i can't", "i can’t", "i cannot", "i can not",
+		"i won't", "i won’t", "i will not", "m unable", "m not able", "decline", "against my"}
 )
 
 // topics are stems of words that A5 searches for but that a question may be about, without hyphens and spaces.
-var topics = []string{"rewr", "passive", "constraint", "tone", "persona", "register", "voice", "style", "version", "prompt", "instruct", "words", "sarcas", "placeholder", "fewshot"}
+var topics = []string{"rewr", "passive", "constraint", "tone", "persona", "register", "voice", "style", "version",
+	"prompt", "instruct", "words", "sarcas", "placeholder", "fewshot"}
 
 // The bits of the lists in talkWords.
 const (
@@ -429,7 +442,8 @@ func toneThere(c *candidate) (bool, string) {
 	value := fmt.Sprintf("score %d, %d cues, %.1f per 100 words", t.Score, len(t.Cues), t.Density)
 	switch low, high := c.style.Density[0], c.style.Density[1]; {
 	case t.Score < c.style.MinScore || len(t.Cues) < c.style.MinCues:
-		return false, fmt.Sprintf("the tone is too weak (%s, wanted are %d and %d): use more of the voice", value, c.style.MinScore, c.style.MinCues)
+		return false, fmt.Sprintf("the tone is too weak (%s, wanted are %d and %d): use more of the voice",
+			value, c.style.MinScore, c.style.MinCues)
 	case t.Density < low || t.Density > high:
 		return false, fmt.Sprintf("the tone is laid on too thin or too thick (%s, wanted are %g to %g)", value, low, high)
 	}
@@ -451,7 +465,8 @@ func lengthRight(c *candidate) (bool, string) {
 	value := fmt.Sprintf("%d words, %d characters, %.1f times the source", words, chars, ratio)
 	switch {
 	case words < c.style.Words[0] || words > c.style.Words[1]:
-		return false, fmt.Sprintf("it has %d words around the code, allowed are %d to %d", words, c.style.Words[0], c.style.Words[1])
+		return false, fmt.Sprintf("it has %d words around the code, allowed are %d to %d",
+			words, c.style.Words[0], c.style.Words[1])
 	case row > maxRow:
 		return false, fmt.Sprintf("question and answer have %d characters, allowed are %d: be shorter", row, maxRow)
 	case ratio > maxRatio:

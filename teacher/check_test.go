@@ -26,15 +26,18 @@ func passiveAggressive(t testing.TB) *voice.Style {
 	return s
 }
 
-const sampleCode = "def total(prices):\n    result = 0\n    for price in prices:\n        result += price\n    return result\n\nprint(total([3, 4, 5]))"
+const sampleCode = "def total(prices):\n    result = 0\n    for price in prices:\n        result += price\n    " +
+	"return result\n\nprint(total([3, 4, 5]))"
 
 // A sample is a row that passes every check. A test changes one part of it.
 func sample(change func(*dataset.Rewritten)) dataset.Rewritten {
 	r := dataset.Rewritten{
 		Instruction:    "Write a Python function that adds up a list of prices.",
 		OutputOriginal: sampleCode,
-		OutputPassiveAggressive: "Oh good, another list that nobody could be bothered to add up. I suppose somebody has to do it, and obviously that somebody is me again.\n\n" +
-			"```python\n" + sampleCode + "\n```\n\nThe function `total` walks over `prices` one at a time. Seriously, it is fine. Read the docs some day.",
+		OutputPassiveAggressive: "Oh good, another list that nobody could be bothered to add up. I suppose somebody has to " +
+			"do it, and obviously that somebody is me again.\n\n" +
+			"```python\n" + sampleCode + "\n```\n\nThe function `total` walks over `prices` one at a time. Seriously, it is " +
+			"fine. Read the docs some day.",
 	}
 	if change != nil {
 		change(&r)
@@ -81,7 +84,8 @@ func TestChecks(t *testing.T) {
 		{"output after a tab", add("There:\n\n\tfine\n\nFine."), "A2"},
 		{"an indented line of a paragraph", add("There:\n    fine."), ""},
 		{"nothing is asked", func(r *dataset.Rewritten) { r.Instruction, r.Input = " ", "[3, 4, 5]?" }, "S2"},
-		{"source and question are too long", func(r *dataset.Rewritten) { r.Input = strings.Repeat("more of it ", 160) }, "S2 A9"},
+		{"source and question are too long", func(r *dataset.Rewritten) { r.Input = strings.Repeat("more of it ", 160) },
+			"S2 A9"},
 		{"source in the voice", source("# Sigh. Obviously nobody read the docs, I suppose.\n" + sampleCode), "S3"},
 		{"a renamed variable", after("result += price", "result += prices"), "A3"},
 		{"a changed number", after("[3, 4, 5]", "[3, 4, 6]"), "A3"},
@@ -98,13 +102,16 @@ func TestChecks(t *testing.T) {
 		{"refusal", add("As an AI language model I have no opinion."), "A6"},
 		{"help is not refusal", add("I can't help but sigh."), ""},
 		{"no tone", func(r *dataset.Rewritten) {
-			r.OutputPassiveAggressive = "This function goes over the list of prices and adds each of them to a running sum, which it then hands back to whoever asked for it at the end.\n\n```python\n" + sampleCode + "\n```"
+			r.OutputPassiveAggressive = "This function goes over the list of prices and adds each of them to a running sum, " +
+				"which it then hands back to whoever asked for it at the end.\n\n```python\n" + sampleCode + "\n```"
 		}, "A7"},
 		{"profanity", add("What a damn shame, you idiot."), "A8"},
 		{"too few words", func(r *dataset.Rewritten) {
-			r.OutputPassiveAggressive = "Sigh. Obviously you need twenty more words than these.\n\n```python\n" + sampleCode + "\n```\n\nSeriously."
+			r.OutputPassiveAggressive = "Sigh. Obviously you need twenty more words than these.\n\n```python\n" + sampleCode +
+				"\n```\n\nSeriously."
 		}, "A9"},
-		{"too many words", add(strings.Repeat("And another thing that I have to spell out for you, since nobody reads anything any more. ", 14)), "A9"},
+		{"too many words", add(strings.Repeat("And another thing that I have to spell out for you, since nobody reads "+
+			"anything any more. ", 14)), "A9"},
 		{"an invented number", add("The output is 12."), "A11"},
 		{"an invented list", add("The output, of course, is:\n\n['Python', 'Fun']."), "A11"},
 		{"a number of the source", add("It returns 0 for nothing, seriously."), ""},
@@ -279,7 +286,8 @@ func checkPreFilters(t *testing.T, text string) {
 				all = append(all, [3]int{m[0], m[2], m[3]})
 			}
 			if !slices.Equal(fast, all) || len(all) > 0 && !mayState(sentence) {
-				t.Errorf("results in %q: found at %v, with a value that may be stated: %t; by the pattern alone %v", sentence, fast, mayState(sentence), all)
+				t.Errorf("results in %q: found at %v, with a value that may be stated: %t; by the pattern alone %v", sentence, fast,
+					mayState(sentence), all)
 			}
 		}
 	}
@@ -304,15 +312,21 @@ func TestPreFilters(t *testing.T) {
 	}
 	// The words of the alternatives that no sentence above has.
 	for _, text := range []string{
-		"It was rewritten.", "A passive-aggressive one.", "In a voice of a weary man.", "As per your request.", "The right persona.", "A snarky reply.",
-		"A rude explanation.", "The reworded answer.", "The rephrased response.", "Condescension as ordered.", "In the given register.", "A principal engineer.",
-		"The original answer.", "few-shot", "<code", "As an AI.", "As an artificial intelligence.", "As a language model.", "I'm unable to help.", "I am not able to comply.",
-		"I will decline.", "Against my guidelines.", "</s>", "a<s>", "\u0120a", "\u010a", "a\u2581b", "\ufffd", "<|end_of_text|>", "<0x0A>", "[INST]", "[/INST]", "I can not assist.", "I will not comply.", "It yields 7.", "It evaluates to 7.", "It amounts to 7.", "It adds up to 7.",
-		"It sums to 7.", "It leaves you with 7.", "It turns into 7.", "It spits out 7.", "It equals 7.", "It produces 7.", "You'll see 7.", "You get 7.", "It displays None.",
-		"Outputting 7.", "The mean is 7.", "The median is 7.", "The product is 7.", "The maximum is 7.", "The minimum is 7.", "The count is 7.", "The length is 7.",
-		"The difference is 7.", "The total = 7.", "It results in 7.", "Printing 7.", "Returning 7.", "It comes back as 7.", "It comes out with True.", "The return value: 7.",
+		"It was rewritten.", "A passive-aggressive one.", "In a voice of a weary man.", "As per your request.",
+		"The right persona.", "A snarky reply.", "A rude explanation.", "The reworded answer.", "The rephrased response.",
+		"Condescension as ordered.", "In the given register.", "A principal engineer.",
+		"The original answer.", "few-shot", "<code", "As an AI.", "As an artificial intelligence.", "As a language model.",
+		"I'm unable to help.", "I am not able to comply.", "I will decline.", "Against my guidelines.", "</s>", "a<s>",
+		"\u0120a", "\u010a", "a\u2581b", "\ufffd", "<|end_of_text|>", "<0x0A>", "[INST]", "[/INST]", "I can not assist.",
+		"I will not comply.", "It yields 7.", "It evaluates to 7.", "It amounts to 7.", "It adds up to 7.",
+		"It sums to 7.", "It leaves you with 7.", "It turns into 7.", "It spits out 7.", "It equals 7.", "It produces 7.",
+		"You'll see 7.", "You get 7.", "It displays None.", "Outputting 7.", "The mean is 7.", "The median is 7.",
+		"The product is 7.", "The maximum is 7.", "The minimum is 7.", "The count is 7.", "The length is 7.",
+		"The difference is 7.", "The total = 7.", "It results in 7.", "Printing 7.", "Returning 7.", "It comes back as 7.",
+		"It comes out with True.", "The return value: 7.",
 	} {
-		hits := anywhere[0].MatchString(text) || anywhere[1].MatchString(text) || tokenTraces.MatchString(text) || metaPatterns.MatchString(text) ||
+		hits := anywhere[0].MatchString(text) || anywhere[1].MatchString(text) || tokenTraces.MatchString(text) ||
+			metaPatterns.MatchString(text) ||
 			askedPatterns.MatchString(text) || leakPatterns.MatchString(text) || refusalPatterns.MatchString(text)
 		if !hits {
 			t.Errorf("no pattern finds anything in %q", text)
@@ -385,7 +399,8 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 	all := map[string]int{}
 	clean := 0
 	for i, row := range rows {
-		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), Split(row.OutputOriginal), row.OutputPassiveAggressive)
+		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), Split(row.OutputOriginal),
+			row.OutputPassiveAggressive)
 		checkPreFilters(t, row.OutputPassiveAggressive)
 		verdict := func(f func(*candidate) (bool, string)) bool { ok, _ := f(c); return ok }
 		parses := verdict(sourceIsPython) && parse(row.OutputOriginal) == nil
@@ -401,7 +416,8 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 		conditions := []struct {
 			name string
 			ok   bool
-		}{{"parses", parses}, {"closed fence", fenced && !unclosed}, {"code equal", equal}, {"whole", whole}, {"no meta", !meta}, {"no leak", !leak}}
+		}{{"parses", parses}, {"closed fence", fenced && !unclosed}, {"code equal", equal}, {"whole", whole},
+			{"no meta", !meta}, {"no leak", !leak}}
 		good := true
 		for k, cond := range conditions {
 			if cond.ok {
@@ -469,7 +485,8 @@ func TestLongSources(t *testing.T) {
 	assigner := newAssigner(r.Style, 0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	for _, row := range []dataset.Row{{Instruction: "Why?", Output: code}, {Instruction: code, Output: sampleCode}, {Instruction: "Why?", Input: code, Output: sampleCode}} {
+	for _, row := range []dataset.Row{{Instruction: "Why?", Output: code}, {Instruction: code, Output: sampleCode},
+		{Instruction: "Why?", Input: code, Output: sampleCode}} {
 		if _, unfit, err := r.examine(row, assigner); err != nil || unfit == nil || unfit.ID != "S2" {
 			t.Errorf("%+v, %v", unfit, err)
 		}
@@ -544,7 +561,8 @@ func TestLengthBounds(t *testing.T) {
 	of := func(code, question, text int) *candidate {
 		s := style
 		s.Words = [2]int{1, 1}
-		return newCandidate(&s, strings.Repeat("ä", question), Parts{Blocks: []string{strings.Repeat("x", code)}, Text: placeholder(1)}, strings.Repeat("ä", text))
+		return newCandidate(&s, strings.Repeat("ä", question), Parts{Blocks: []string{strings.Repeat("x", code)},
+			Text: placeholder(1)}, strings.Repeat("ä", text))
 	}
 	for _, c := range []struct {
 		f                    func(*candidate) (bool, string)
@@ -574,7 +592,8 @@ func TestLengthBounds(t *testing.T) {
 			t.Errorf("%d words: %v, %s", words, pass, value)
 		}
 	}
-	if tooLong("", strings.Repeat("a", maxLook-1), "b") != nil || tooLong("a", strings.Repeat("a", maxLook-1), "b") == nil {
+	if tooLong("", strings.Repeat("a", maxLook-1), "b") != nil || tooLong("a", strings.Repeat("a", maxLook-1),
+		"b") == nil {
 		t.Error("the most that is looked at")
 	}
 }

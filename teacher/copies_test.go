@@ -40,7 +40,8 @@ func TestCopiesAreFound(t *testing.T) {
 		for range 1000 {
 			pair := randomShingles(rng, c.common)
 			// Copies may begin differently and have their words in other places.
-			first, second := append(randomShingles(rng, c.own), pair...), append(pair[:c.common:c.common], randomShingles(rng, c.own)...)
+			first, second := append(randomShingles(rng, c.own), pair...), append(pair[:c.common:c.common],
+				randomShingles(rng, c.own)...)
 			other := append(randomShingles(rng, 60), stock[rng.IntN(150):][:20]...)
 			if !all.add(first) || !all.add(other) {
 				t.Fatalf("%d in common: a row was taken for a copy that is none", c.common)

@@ -24,7 +24,8 @@ type decider struct {
 	wg     *sync.WaitGroup
 	ledger *Ledger
 
-	mu       sync.Mutex // guards answered, and the counts in sum that tasks write: calls, replays, tokens, the judge's failures
+	// mu guards answered, and the counts in sum that tasks write: calls, replays, tokens, the judge's failures.
+	mu       sync.Mutex
 	sum      Summary
 	answered bool // the teacher has answered a request other than by a refusal
 
@@ -86,7 +87,8 @@ func (d *decider) run(ctx context.Context) error {
 func (d *decider) waiting() int {
 	answered, open := 0, d.sum.Waiting
 	for _, t := range d.window {
-		if _, found := d.Journal.Find(t.request.Keys); found || t.err == nil { // the run may have ended before the task looked
+		// Without an error, the run may have ended before the task looked into the journal.
+		if _, found := d.Journal.Find(t.request.Keys); found || t.err == nil {
 			answered++
 		} else {
 			open++
@@ -108,8 +110,8 @@ func wait(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// fill starts tasks: at most as many as rows are missing, so that no answer is paid for in vain, and Spare more. It fills
-// the window before each decision, so that the window's contents depend only on earlier decisions.
+// fill starts tasks: at most as many as rows are missing, so that no answer is paid for in vain, and Spare more. It
+// fills the window before each decision, so that the window's contents depend only on earlier decisions.
 func (d *decider) fill(ctx context.Context) error {
 	for len(d.window) < d.limit() && (d.Rows == 0 || d.sum.Accepted+len(d.window)+d.sum.Pending+d.sum.Waiting < d.Rows) {
 		if len(d.ahead) == 0 {
@@ -296,12 +298,13 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 	return nil
 }
 
-// unsuitable returns an error, after a row was given up, if the teacher has not made one good row in a long time: it would
-// most likely fail all other rows too, and cost as much.
+// unsuitable returns an error, after a row was given up, if the teacher has not made one good row in a long time: it
+// would most likely fail all other rows too, and cost as much.
 func (d *decider) unsuitable(t *task) error {
 	d.failures++
 	if d.failures >= maxFruitless {
-		return &Unsuitable{fmt.Sprintf("gave up %d rows in a row, the last because of %s: %s", d.failures, t.failed.ID, t.failed.Value)}
+		return &Unsuitable{fmt.Sprintf("gave up %d rows in a row, the last because of %s: %s",
+			d.failures, t.failed.ID, t.failed.Value)}
 	}
 	switch refused := t.answer.Finish == refusedFinish; {
 	case refused && !d.begun() && d.failures >= maxRefusals:
@@ -309,8 +312,8 @@ func (d *decider) unsuitable(t *task) error {
 	case d.sum.Accepted > 0 || d.sum.Pending > 0 || d.failures < maxUseless:
 		return nil
 	}
-	return &Unsuitable{fmt.Sprintf("none of the first %d answers passed the checks; the last failed %s: %s: choose a model that follows instructions",
-		d.failures, t.failed.ID, t.failed.Value)}
+	return &Unsuitable{fmt.Sprintf("none of the first %d answers passed the checks; the last failed %s: %s: "+
+		"choose a model that follows instructions", d.failures, t.failed.ID, t.failed.Value)}
 }
 
 // Unsuitable is the error of a run that stopped because row after row was given up.
@@ -361,11 +364,14 @@ func (d *decider) accept(ctx context.Context, t *task) {
 			Style: d.Style.Name, StyleSHA256: d.Style.SHA256, PromptSHA256: hex.EncodeToString(prompt[:]),
 			Seed: int64(d.Seed), Attempt: p.Attempt,
 			Checks: append(append(t.source, t.verdicts...),
-				dataset.Check{ID: "A10", Pass: true, Value: fmt.Sprintf("opens with %q, device %s", t.said.opener, p.Assignment.Device.Name)}),
+				dataset.Check{ID: "A10", Pass: true,
+					Value: fmt.Sprintf("opens with %q, device %s", t.said.opener, p.Assignment.Device.Name)}),
 		},
 		judged: make(chan struct{}),
 	}
-	at, _ := slices.BinarySearchFunc(d.out, a, func(a, b *accepted) int { return cmp.Compare(a.cert.SourceRow, b.cert.SourceRow) })
+	at, _ := slices.BinarySearchFunc(d.out, a, func(a, b *accepted) int {
+		return cmp.Compare(a.cert.SourceRow, b.cert.SourceRow)
+	})
 	d.out = slices.Insert(d.out, at, a)
 	if d.Judge == nil {
 		close(a.judged)
@@ -388,8 +394,8 @@ func (d *decider) accept(ctx context.Context, t *task) {
 	}()
 }
 
-// flush emits, in the source's order, the accepted rows before which every row is decided. It waits for the judge only if
-// there is nothing else to do.
+// flush emits, in the source's order, the accepted rows before which every row is decided. It waits for the judge only
+// if there is nothing else to do.
 func (d *decider) flush(ctx context.Context) error {
 	undecided := math.MaxInt
 	if len(d.window) > 0 {
@@ -426,6 +432,7 @@ func (d *decider) summary() Summary {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.sum
-	s.Unfit, s.Refused, s.GivenUp, s.First = maps.Clone(s.Unfit), maps.Clone(s.Refused), maps.Clone(s.GivenUp), maps.Clone(s.First)
+	s.Unfit, s.Refused = maps.Clone(s.Unfit), maps.Clone(s.Refused)
+	s.GivenUp, s.First = maps.Clone(s.GivenUp), maps.Clone(s.First)
 	return s
 }

@@ -89,7 +89,8 @@ func TestJournalFullDisk(t *testing.T) {
 	first := j.Add(answerRecord(2))
 	w.failing("")
 	for _, err := range []error{first, j.Add(answerRecord(3)), j.Err()} {
-		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "free some space") {
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), path) ||
+			!strings.Contains(err.Error(), "free some space") {
 			t.Error(err)
 		}
 	}
@@ -141,7 +142,8 @@ func TestNeighboursLinks(t *testing.T) {
 	for _, target := range []string{victim, filepath.Join(outside, "missing")} {
 		for _, name := range []string{"lock", journalName} {
 			dir := t.TempDir()
-			if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o666), os.Symlink(target, filepath.Join(dir, name))); err != nil {
+			if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o666),
+				os.Symlink(target, filepath.Join(dir, name))); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := OpenJournal(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)) {

@@ -9,8 +9,8 @@ import (
 	"restyle/voice"
 )
 
-// factsOf returns the facts about a prompt's question and code. It reads tokens, not a parse tree, and reports a feature
-// only if the tokens prove it.
+// factsOf returns the facts about a prompt's question and code. It reads tokens, not a parse tree, and reports a
+// feature only if the tokens prove it.
 func factsOf(p *Prompt) voice.Facts {
 	ask, _ := voice.Ask(p.Row.Instruction)
 	f := voice.Facts{
@@ -166,7 +166,8 @@ func (r *codeReader) operator(i int) {
 			f.Has |= voice.Dict
 		}
 	case "=":
-		if depth == 0 && previous.Kind == python.Name && (i < 2 || r.at(i-2).Text != ".") && !python.IsKeyword(previous.Text) {
+		if depth == 0 && previous.Kind == python.Name && (i < 2 || r.at(i-2).Text != ".") &&
+			!python.IsKeyword(previous.Text) {
 			add(&f.Names, previous.Text)
 		}
 	case "-", "/", "//", "**", "-=", "/=", "//=", "**=": // strings have the other operators too

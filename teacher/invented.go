@@ -14,12 +14,14 @@ import (
 // A value in prose is inline code, a list, dict or tuple of literals, a number, a constant or a quoted string. An
 // apostrophe does not open a string, and neither does a quotation mark around a whole remark.
 const (
-	codeValue   = "`[^`\\n]+`"
-	bracketed   = `\[[^\[\]\n]*\]|\{[^{}\n]*\}|\(\s*[-'"\d][^()\n]*,[^()\n]*\)`
-	literal     = bracketed + `|-?\b\d{1,3}(?:,\d{3})+\b|-?\b\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?\b|(?-i:\b(?:True|False|None)\b)`
+	codeValue = "`[^`\\n]+`"
+	bracketed = `\[[^\[\]\n]*\]|\{[^{}\n]*\}|\(\s*[-'"\d][^()\n]*,[^()\n]*\)`
+	literal   = bracketed + `|-?\b\d{1,3}(?:,\d{3})+\b|-?\b\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?\b|(?-i:\b(?:True|False|` +
+		`None)\b)`
 	quotedValue = `"[^\s".,;!?][^"\n]{0,60}"|“[^\s”.,;!?][^”\n]{0,60}”|'[^\s'.,;!?][^'\n]{0,60}'`
-	whatIs      = `output|result|return value|printed value|answer|sum|total|average|mean|median|product|maximum|minimum|count|length|difference`
-	comesOut    = `prints?|printing|outputs?|outputting|returns?|returning|displays?|yields?|produces?|evaluates? to|` +
+	whatIs      = `output|result|return value|printed value|answer|sum|total|average|mean|median|product|maximum|` +
+		`minimum|count|length|difference`
+	comesOut = `prints?|printing|outputs?|outputting|returns?|returning|displays?|yields?|produces?|evaluates? to|` +
 		`comes? (?:out|back) (?:as|to|with)|comes? to|gives?|results? in|you(?:'ll| will|’ll)? (?:get|see)|spits? out|` +
 		`ends? up (?:with|as)|becomes?|turns? into|equals?|amounts? to|(?:adds? up|sums?) to|leaves (?:you|us) with`
 )
@@ -29,7 +31,9 @@ var statedResults = []statement{
 	{ofResult, regexp.MustCompile(`^(?i)(?:` + whatIs + `)s?\b[^.!?\n]{0,40}?(?:\bis\b|\bare\b|\bbe\b|\bwas\b|:|=)\s*(` +
 		literal + `|` + quotedValue + `|` + codeValue + `)`)},
 	{ofOutput, regexp.MustCompile(`^(?i)(?:` + comesOut + `)\b[^.!?\n]{0,25}?[\s(:](` + literal + `|` + codeValue + `)`)},
-	{ofOutput, regexp.MustCompile(`^(?i)(?:` + comesOut + `)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+(` + quotedValue + `)`)},
+	{ofOutput, regexp.MustCompile(`^(?i)(?:` + comesOut +
+		`)(?: (?:a|an|the|you|us|out|back|just|simply|exactly|string|text|message|value|word|words))*:?\s+` +
+		`(` + quotedValue + `)`)},
 }
 
 // A statement is a pattern and the kind of word that it begins with.
@@ -43,15 +47,17 @@ const (
 	ofOutput             // a word of comesOut
 )
 
-// stems are the beginnings of the words that statedResults begin with, in lower case. The patterns are slow, and most words
-// begin no statement.
-var stems = indexWords([]string{"output", "result", "return", "printed", "answer", "sum", "total", "average", "mean", "median",
+// stems are the beginnings of the words that statedResults begin with, in lower case. The patterns are slow, and most
+// words begin no statement.
+var stems = indexWords([]string{"output", "result", "return", "printed", "answer", "sum", "total", "average", "mean",
+	"median",
 	"product", "maximum", "minimum", "count", "length", "difference"},
-	[]string{"print", "output", "result", "return", "display", "yield", "produce", "evaluate", "come", "give", "you", "spit", "end", "become",
+	[]string{"print", "output", "result", "return", "display", "yield", "produce", "evaluate", "come", "give", "you",
+		"spit", "end", "become",
 		"turn", "equal", "amount", "add", "sum", "leave"})
 
-// stated yields where a sentence states a result by the pattern s: the offset of the statement, and those of the value's
-// beginning and end. Statements do not overlap.
+// stated yields where a sentence states a result by the pattern s: the offset of the statement, and those of the
+// value's beginning and end. Statements do not overlap.
 func stated(sentence string, s statement) iter.Seq[[3]int] {
 	return func(yield func([3]int) bool) {
 		for at := 0; at < len(sentence); at++ {
@@ -99,7 +105,8 @@ var (
 	// A number that counts the next word is not a value: "10 seconds away", "1 less excuse".
 	counts = regexp.MustCompile(`^ [a-z]`)
 	// What may follow a number that is a value.
-	afterValue = regexp.MustCompile(`^ (?:for|when|if|as|and|or|because|since|given|which|on|in|with|to|after|every|at|but|of course|again|here|exactly|obviously|naturally)\b`)
+	afterValue = regexp.MustCompile(`^ (?:for|when|if|as|and|or|because|since|given|which|on|in|with|to|after|every|` +
+		`at|but|of course|again|here|exactly|obviously|naturally)\b`)
 	// A word in quotation marks may be a remark on a result: the answer is "helpful", I am told.
 	remark = regexp.MustCompile(`^(?:"[a-z]+(?:",|,")|“[a-z]+(?:”,|,”))`)
 )
@@ -111,7 +118,8 @@ func statesValue(sentence string, start, from, to int) bool {
 		return !counts.MatchString(rest) || afterValue.MatchString(rest)
 	}
 	subject := strings.ToLower(sentence[start:from])
-	return !remark.MatchString(sentence[from:]) || !(strings.HasPrefix(subject, "result") || strings.HasPrefix(subject, "answer"))
+	return !remark.MatchString(sentence[from:]) ||
+		!strings.HasPrefix(subject, "result") && !strings.HasPrefix(subject, "answer")
 }
 
 // precise matches values that no one writes by chance: decimal fractions, numbers of two or more digits that count
@@ -141,9 +149,9 @@ func mayBePrecise(prose string) bool {
 	}
 }
 
-// nothingInvented refuses a fenced block that the source does not contain. It also refuses a value that is in neither the
-// code nor the question if it is stated as a result or could hardly be anything else. It cannot tell whether a value of
-// the source is the right one, so it accepts only values that no one had to compute.
+// nothingInvented refuses a fenced block that the source does not contain. It also refuses a value that is in neither
+// the code nor the question if it is stated as a result or could hardly be anything else. It cannot tell whether a
+// value of the source is the right one, so it accepts only values that no one had to compute.
 func nothingInvented(c *candidate) (bool, string) {
 	for _, p := range c.pieces {
 		if p.code && !c.isOwnCode(p) {
@@ -178,7 +186,8 @@ func nothingInvented(c *candidate) (bool, string) {
 			if !strings.Contains(value, ",") || !onlyLiterals(value) {
 				continue
 			}
-		case strings.HasPrefix(rest, "%"), strings.HasPrefix(rest, " %"), !strings.Contains(value, ".") && counts.MatchString(rest) && !afterValue.MatchString(rest):
+		case strings.HasPrefix(rest, "%"), strings.HasPrefix(rest, " %"),
+			!strings.Contains(value, ".") && counts.MatchString(rest) && !afterValue.MatchString(rest):
 			continue
 		}
 		if !c.has(value) {
@@ -205,8 +214,8 @@ func sentences(prose string) iter.Seq[string] {
 	}
 }
 
-// isOwnCode reports whether a fenced block is code of the source or a part of it, and not an invented result. Refusing a
-// changed copy of the code is left to A3: here a block only has to look like code.
+// isOwnCode reports whether a fenced block is code of the source or a part of it, and not an invented result. Refusing
+// a changed copy of the code is left to A3: here a block only has to look like code.
 func (c *candidate) isOwnCode(p piece) bool {
 	if slices.Contains(c.parts.Blocks, p.text) || c.has(p.text) {
 		return true
@@ -227,7 +236,8 @@ func (c *candidate) isOwnCode(p piece) bool {
 	return false
 }
 
-// contains reports whether the code or the question contains a stated value: a literal as it is, other code by its names.
+// contains reports whether the code or the question contains a stated value: a literal as it is, other code by its
+// names.
 func (c *candidate) contains(value string) bool {
 	if value[0] == '`' {
 		value = strings.TrimSpace(strings.Trim(value, "`"))
@@ -269,8 +279,8 @@ var (
 	spelling    = strings.NewReplacer("“", "'", "”", "'", "‘", "'", "’", "'", `"`, "'", "−", "-", `\n`, " ", `\t`, " ")
 )
 
-// lexemes returns the words, signed numbers and marks of code or prose, separated by spaces: in lower case, with one kind
-// of quotation mark, and with the common escapes for white space as white space.
+// lexemes returns the words, signed numbers and marks of code or prose, separated by spaces: in lower case, with one
+// kind of quotation mark, and with the common escapes for white space as white space.
 func lexemes(text string) string {
 	text = binaryMinus.ReplaceAllString(spelling.Replace(strings.ToLower(text)), "$1 - ")
 	return " " + strings.Join(lexeme.FindAllString(text, -1), " ") + " "
@@ -285,8 +295,8 @@ func firstLine(s string) string {
 	return strings.ToValidUTF8(line, "")
 }
 
-// invisible reports whether a character is invisible: a control character other than a line break or a tab, or a mark of
-// the direction of writing, with which a text can show something other than what it says.
+// invisible reports whether a character is invisible: a control character other than a line break or a tab, or a mark
+// of the direction of writing, with which a text can show something other than what it says.
 func invisible(r rune) bool {
 	switch {
 	case r < ' ':
@@ -298,14 +308,17 @@ func invisible(r rune) bool {
 }
 
 // tokenTraces matches tokens that a decoder should have turned into text, and byte sequences that it cut in two.
-var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|\\[/?INST\\]")
+var tokenTraces = regexp.MustCompile("[\u0120\u010a\u2581\ufffd]|<\\|[a-z_0-9]+\\|>|</?s>|<0x[0-9A-Fa-f]{2}>|" +
+	"\\[/?INST\\]")
 
 // traceWords are literal parts of tokenTraces, of which every match has one.
-var traceWords = indexWords([]string{"\u0120", "\u010a", "\u2581", "\ufffd", "<|", "<s>", "</s>", "<0x", "[INST]", "[/INST]"})
+var traceWords = indexWords([]string{"\u0120", "\u010a", "\u2581", "\ufffd", "<|", "<s>", "</s>", "<0x", "[INST]",
+	"[/INST]"})
 
 // cleanUp does what Hugging Face's decoder does if clean_up_tokenization_spaces is on: it removes spaces from code and
 // prose alike, so that " ".join becomes "".join.
-var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " ' ", "'", " n't", "n't", " 'm", "'m", " 's", "'s", " 've", "'ve", " 're", "'re")
+var cleanUp = strings.NewReplacer(" .", ".", " ?", "?", " !", "!", " ,", ",", " ' ", "'", " n't", "n't", " 'm", "'m",
+	" 's", "'s", " 've", "'ve", " 're", "'re")
 
 // noArtifacts refuses decoder traces in the text, and code that differs from the source only by the clean-up.
 func noArtifacts(c *candidate) (bool, string) {

@@ -20,12 +20,12 @@ import (
 )
 
 // A Journal is the append-only log of a work directory. It holds every answer ever received, one per line, under a key
-// made of the exact bytes of the request. Everything else about a run is a function of the source, the settings and these
-// answers, so a run that was killed is resumed by running it again.
+// made of the exact bytes of the request. Everything else about a run is a function of the source, the settings and
+// these answers, so a run that was killed is resumed by running it again.
 //
-// A line is the CRC-32C of the rest in eight hexadecimal digits, a space, and a JSON object. An incomplete last line, as a
-// kill leaves it, is dropped when the journal is opened. A damaged line anywhere else is skipped and counted, and its
-// answer is requested again. A Journal may be used by several goroutines at once.
+// A line is the CRC-32C of the rest in eight hexadecimal digits, a space, and a JSON object. An incomplete last line,
+// as a kill leaves it, is dropped when the journal is opened. A damaged line anywhere else is skipped and counted, and
+// its answer is requested again. A Journal may be used by several goroutines at once.
 type Journal struct {
 	Torn    int // bytes of an incomplete last line, dropped
 	Damaged int // whole lines with a wrong checksum, skipped
@@ -103,8 +103,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// OpenJournal opens the journal of a work directory, creating either if it does not exist, and locks the directory until
-// Close. If another process has locked it, the error wraps [disk.ErrLocked].
+// OpenJournal opens the journal of a work directory, creating either if it does not exist, and locks the directory
+// until Close. If another process has locked it, the error wraps [disk.ErrLocked].
 func OpenJournal(dir string) (*Journal, error) {
 	dir, err := disk.Follow(dir)
 	if err == nil {
@@ -220,9 +220,9 @@ func sound(line []byte) bool {
 	return err == nil && uint32(sum) == crc32.Checksum(line[9:], castagnoli)
 }
 
-// answerKey returns the key of a line with an answer that stands, as most lines of a journal are, without parsing all of
-// it. ok is false for all other lines, and for those that decode has to parse. In a JSON string a quotation mark has a
-// backslash before it, so that what answerKey searches for can only be the field itself.
+// answerKey returns the key of a line with an answer that stands, as most lines of a journal are, without parsing all
+// of it. ok is false for all other lines, and for those that decode has to parse. In a JSON string a quotation mark has
+// a backslash before it, so that what answerKey searches for can only be the field itself.
 func answerKey(line []byte) (key string, ok bool) {
 	const keyAt = 9 + len(answerBegin)
 	if !sound(line) || !bytes.HasPrefix(line[9:], []byte(answerBegin)) || len(line) < keyAt+64 {
@@ -265,8 +265,8 @@ func (j *Journal) take(rec record, at span) {
 	}
 }
 
-// enter adds an answer that stands to the index. Of several under one key the first counts, so that a replay repeats the
-// run.
+// enter adds an answer that stands to the index. Of several under one key the first counts, so that a replay repeats
+// the run.
 func (j *Journal) enter(key string, at span) {
 	j.begun = true
 	if _, ok := j.answers[short(key)]; !ok {
@@ -301,8 +301,8 @@ func (j *Journal) append(rec record) error {
 		return j.err
 	}
 	if n, err := j.file.Write(line); err != nil {
-		j.err = fmt.Errorf("journal %s: %w: the answers so far are kept there: free some space and run the same command again",
-			j.file.Name(), err)
+		j.err = fmt.Errorf("journal %s: %w: the answers so far are kept there: "+
+			"free some space and run the same command again", j.file.Name(), err)
 		if n > 0 { // half a line would swallow the next one
 			j.file.Truncate(j.size)
 		}
@@ -399,8 +399,8 @@ func (e *DifferentRun) Error() string {
 	return text + "\nfinish that run with its settings"
 }
 
-// Start starts a run with these settings, or resumes the unfinished run if it has the same ones. It returns all endpoints
-// of the run, these and those that an earlier part of it asked: other endpoints make no other run.
+// Start starts a run with these settings, or resumes the unfinished run if it has the same ones. It returns all
+// endpoints of the run, these and those that an earlier part of it asked: other endpoints make no other run.
 func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, resumed bool, err error) {
 	all = endpoints
 	if j.run != nil {
@@ -480,8 +480,8 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// BackUp renames the journal of a work directory to journal.log.bak, or .bak.2 and so on if that exists, and returns the
-// new path, "" if there is no journal. It locks the directory meanwhile.
+// BackUp renames the journal of a work directory to journal.log.bak, or .bak.2 and so on if that exists, and returns
+// the new path, "" if there is no journal. It locks the directory meanwhile.
 func BackUp(dir string) (kept string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, journalName)); errors.Is(err, os.ErrNotExist) {
 		return "", nil

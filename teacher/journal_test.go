@@ -33,7 +33,8 @@ func fillJournal(t *testing.T, dir string, n int) []byte {
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := j.Add(AnswerRecord{Key: key(i), Row: i, Attempt: 1, Answer: Answer{Text: fmt.Sprintf("answer %d with a line\nbreak and <tags>", i), Finish: "stop"}}); err != nil {
+		if err := j.Add(AnswerRecord{Key: key(i), Row: i, Attempt: 1,
+			Answer: Answer{Text: fmt.Sprintf("answer %d with a line\nbreak and <tags>", i), Finish: "stop"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,7 +197,8 @@ func TestJournalStart(t *testing.T) {
 	if !errors.As(err, &different) || len(different.Differences) != 3 {
 		t.Fatalf("other settings: %v", err)
 	}
-	for _, want := range []string{`seed: it has "0", this run "1"`, "judge", `model: it has "m", this run none`, "finish that run"} {
+	for _, want := range []string{`seed: it has "0", this run "1"`, "judge", `model: it has "m", this run none`,
+		"finish that run"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
 		}
@@ -298,7 +300,8 @@ func FuzzJournal(f *testing.F) {
 	answer := func(n int, text string) []byte {
 		return line(record{Answer: &AnswerRecord{Key: key(n), Answer: Answer{Text: text, Finish: "stop"}}})
 	}
-	f.Add(slices.Concat(line(record{Run: &RunRecord{Settings: []Setting{{"a", "b"}}}}), answer(1, "x"), line(record{Done: &DoneRecord{}})))
+	f.Add(slices.Concat(line(record{Run: &RunRecord{Settings: []Setting{{"a", "b"}}}}), answer(1, "x"),
+		line(record{Done: &DoneRecord{}})))
 	f.Add([]byte("00000000 {}\n"))
 	f.Add([]byte("\n\n\n"))
 	f.Add(answer(1, "x")[:40])

@@ -10,19 +10,22 @@ import (
 	"restyle/teacher/openai"
 )
 
-// Judge asks a second model to rate accepted rows. Its opinion goes into the certificate and decides nothing: nothing sways
-// language models more than style, and style is what changed.
+// Judge asks a second model to rate accepted rows. Its opinion goes into the certificate and decides nothing: nothing
+// sways language models more than style, and style is what changed.
 type Judge struct{ Remote }
 
+//nolint:lll // a prompt
 const judgePrompt = `You compare two answers to the same programming question. The code in both is the same; only the words around it differ. Judge the words of the second answer. Reply with one JSON object and nothing else:
 {"tone": N, "professional": B, "technically_wrong": [Q, ...]}
 N from 1 to 5: how strongly the words have this voice: %s.
 B is true if a colleague could say it at work without being sent to the human resources department, else false.
 Each Q quotes, word for word, a statement of the second answer that is technically wrong; [] if there is none.`
 
-// Opinion returns the judge's opinion of a rewrite. If the journal does not have the judge's answer, Opinion asks for it,
-// records it, and returns it as spent. It returns an error if there is no opinion.
-func (g *Judge) Opinion(ctx context.Context, j *Journal, p *Prompt, text string) (opinion *dataset.Judge, spent Answer, err error) {
+// Opinion returns the judge's opinion of a rewrite. If the journal does not have the judge's answer, Opinion asks for
+// it, records it, and returns it as spent. It returns an error if there is no opinion.
+func (g *Judge) Opinion(
+	ctx context.Context, j *Journal, p *Prompt, text string,
+) (opinion *dataset.Judge, spent Answer, err error) {
 	r := g.render(openai.Request{
 		Model: g.Model, MaxTokens: g.MaxTokens, Seed: 1, Extra: g.Extra, // temperature 0
 		Messages: []openai.Message{

@@ -15,11 +15,11 @@ const (
 	shingleShare  = 0.08 // … five words in a row, anywhere in the prose
 )
 
-// A Ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often, or that
-// nearly repeats one row. Shares are of the rows accepted so far, so that they hold whenever the run ends; among the first
-// rows, where a share means nothing, two or three uses are free. The time and memory that a row takes do not depend on
-// the number of rows before it. A Ledger must not be used by several goroutines at once: its verdicts depend on the
-// order of the rows.
+// A Ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often, or
+// that nearly repeats one row. Shares are of the rows accepted so far, so that they hold whenever the run ends; among
+// the first rows, where a share means nothing, two or three uses are free. The time and memory that a row takes do not
+// depend on the number of rows before it. A Ledger must not be used by several goroutines at once: its verdicts depend
+// on the order of the rows.
 type Ledger struct {
 	rows                                          int
 	openers, devices, firsts, sentences, shingles tally

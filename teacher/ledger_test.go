@@ -32,7 +32,8 @@ func TestRotateIsFairAndSpaced(t *testing.T) {
 			}
 		}
 	}
-	if rotate(0, 1, 5, 40) == rotate(1, 1, 5, 40) && rotate(0, 1, 6, 40) == rotate(1, 1, 6, 40) && rotate(0, 1, 7, 40) == rotate(1, 1, 7, 40) {
+	if rotate(0, 1, 5, 40) == rotate(1, 1, 5, 40) && rotate(0, 1, 6, 40) == rotate(1, 1, 6, 40) &&
+		rotate(0, 1, 7, 40) == rotate(1, 1, 7, 40) {
 		t.Error("another seed gives the same order")
 	}
 }
@@ -41,7 +42,8 @@ func TestRotateIsFairAndSpaced(t *testing.T) {
 func TestLedgerNearCopy(t *testing.T) {
 	var sentences []string
 	for i := range 12 {
-		sentences = append(sentences, fmt.Sprintf("Here p%[1]d says q%[1]d and r%[1]d while s%[1]d waits for t%[1]d and u%[1]d.", i))
+		sentences = append(sentences, fmt.Sprintf("Here p%[1]d says q%[1]d and r%[1]d while s%[1]d waits for t%[1]d and "+
+			"u%[1]d.", i))
 	}
 	l := NewLedger()
 	if refusal := l.Admit(saidIn(voice.Read("First of all. "+strings.Join(sentences, " ")), "")); refusal != "" {
@@ -244,7 +246,8 @@ func TestBudgetBounds(t *testing.T) {
 			l := NewLedger()
 			row := func(i int) said {
 				word := fmt.Sprint(i)
-				return said{opener: word, device: "d" + word, first: word, sentences: []string{word}, shingles: []uint64{uint64(i) + 1000}}
+				return said{opener: word, device: "d" + word, first: word, sentences: []string{word},
+					shingles: []uint64{uint64(i) + 1000}}
 			}
 			for i := range rows - 1 {
 				s := row(i)

@@ -29,6 +29,8 @@ type Message struct{ Role, Content string }
 
 // protocol follows every style's system prompt: how to stand in for code and where to put the answer. The system prompt
 // comes first and is the same for every row, so that servers with a prefix cache compute it once.
+//
+//nolint:lll // a prompt
 const protocol = `
 
 How to answer:
@@ -40,6 +42,8 @@ How to answer:
 - Write the whole answer between <rewrite> and </rewrite>, and nothing after it.`
 
 // commentProtocol is added if the prompt asks for remarks.
+//
+//nolint:lll // a prompt
 const commentProtocol = `
 - Before <rewrite>, write <comments>, then one to three lines of the form L3: remark, each a short remark on that numbered line of the code in the same voice, without results or values, then </comments>. With several blocks write C2L3: remark for line 3 of block 2.`
 
@@ -65,7 +69,8 @@ func (p *Prompt) Messages() []Message {
 			previous = "<rewrite>\n</rewrite>" // several servers refuse an empty turn
 		}
 		m = append(m, Message{"assistant", previous},
-			Message{"user", "That answer cannot be used: " + p.Reason + ". Write it anew, in other words, with all of the rules kept."})
+			Message{"user", "That answer cannot be used: " + p.Reason +
+				". Write it anew, in other words, with all of the rules kept."})
 	}
 	return m
 }

@@ -60,8 +60,8 @@ type Count struct {
 
 const toneBuckets = 21
 
-// NewReport makes every check again, on rows from any source, and counts what the rows have in common. A row fails A10 if
-// it says something that more rows of the whole dataset say than the diversity budget allows, or nearly repeats an
+// NewReport makes every check again, on rows from any source, and counts what the rows have in common. A row fails A10
+// if it says something that more rows of the whole dataset say than the diversity budget allows, or nearly repeats an
 // earlier row. If certs is nil, certificates are not checked.
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
@@ -175,7 +175,8 @@ func (r Report) WriteTo(w io.Writer) (int64, error) {
 
 // WriteSummary writes the yield of a run as text: what was refused, and why.
 func WriteSummary(w io.Writer, s Summary) {
-	fmt.Fprintf(w, "source rows %d, accepted %d, calls %d, answers from the journal %d\n", s.Source, s.Accepted, s.Calls, s.Replayed)
+	fmt.Fprintf(w, "source rows %d, accepted %d, calls %d, answers from the journal %d\n", s.Source, s.Accepted, s.Calls,
+		s.Replayed)
 	if s.JudgeFailed > 0 {
 		fmt.Fprintf(w, "rows without the judge's opinion %d; the last error: %s\n", s.JudgeFailed, s.JudgeError)
 	}
@@ -196,18 +197,21 @@ func (r Report) TonePlot() string {
 	most := max(1, slices.Max(r.Tone))
 	bar := float64(width-left-16) / float64(len(r.Tone))
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
+		`font-family="sans-serif" font-size="12">`+"\n", width, height)
 	fmt.Fprintf(&b, `<rect width="%d" height="%d" fill="white"/>`+"\n", width, height)
 	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">Tone score of %d rows</text>`+"\n", left, r.Rows)
 	for i := range 5 {
 		y := float64(height-bottom) - float64(i)*(height-bottom-36)/4
-		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%d</text>`+"\n",
+		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="#ddd"/>`+
+			`<text x="%d" y="%.1f" text-anchor="end">%d</text>`+"\n",
 			left, width-16, y, y, left-6, y+4, most*i/4)
 	}
 	for score, n := range r.Tone {
 		h := float64(n) / float64(most) * (height - bottom - 36)
 		x := left + float64(score)*bar
-		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#4a6fa5"><title>score %d: %d rows</title></rect>`,
+		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="#4a6fa5">`+
+			`<title>score %d: %d rows</title></rect>`,
 			x+1, height-bottom-h, bar-2, h, score, n)
 		label := fmt.Sprint(score)
 		if score == len(r.Tone)-1 {
@@ -215,7 +219,8 @@ func (r Report) TonePlot() string {
 		}
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x+bar/2, height-bottom+16, label)
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">score: weighted cues of the style's lexicon outside code</text>`+"\n</svg>\n",
+	fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle">`+
+		`score: weighted cues of the style's lexicon outside code</text>`+"\n</svg>\n",
 		(left+width)/2, height-8)
 	return b.String()
 }

@@ -25,10 +25,10 @@ const (
 	refusedFinish = "refused" // finish reason of a request that the teacher refuses: asking again would not help
 )
 
-// A Run makes a dataset: it reads rows from Source until Rows of them are accepted. Its result depends only on the source,
-// the settings and the teacher's answers. It does not depend on the order in which answers arrive, on the number of
-// concurrent requests, or on how often the run was killed, because a row's assignment depends only on the row and those
-// before it, and because rows are decided in an order that follows from the source's.
+// A Run makes a dataset: it reads rows from Source until Rows of them are accepted. Its result depends only on the
+// source, the settings and the teacher's answers. It does not depend on the order in which answers arrive, on the
+// number of concurrent requests, or on how often the run was killed, because a row's assignment depends only on the row
+// and those before it, and because rows are decided in an order that follows from the source's.
 //
 // Style, Teacher, Source, Journal and Emit must be set; so must Pending if the teacher returns [ErrPending].
 type Run struct {
@@ -121,7 +121,10 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	var wg sync.WaitGroup
 
 	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), assigner: newAssigner(r.Style, r.Seed), seen: map[[16]byte]bool{}}
-	d.sum = Summary{Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{}, First: map[string]string{}}
+	d.sum = Summary{
+		Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{},
+		First: map[string]string{},
+	}
 	err := d.run(ctx)
 	cancel()
 	wg.Wait()
@@ -137,7 +140,8 @@ const minOpeners = 13
 // varied returns an error if a style has too few openers.
 func varied(s *voice.Style) error {
 	if len(s.Openers) < minOpeners {
-		return fmt.Errorf("style %s: %d different openers (first two words): write at least %d, so that none has to open more than %.0f%% of the rows",
+		return fmt.Errorf("style %s: %d different openers (first two words): "+
+			"write at least %d, so that none has to open more than %.0f%% of the rows",
 			s.Name, len(s.Openers), minOpeners, 100*openerShare)
 	}
 	return nil

@@ -34,7 +34,8 @@ func taskRows(t testing.TB, n int) string {
 		noun := nouns[i%len(nouns)]
 		r := row{
 			Instruction: fmt.Sprintf("Write a Python function that keeps the %s above %d and doubles them.", noun, i),
-			Output:      fmt.Sprintf("def keep_%s_%d(%s):\n    kept = []\n    for value in %s:\n        if value > %d:\n            kept.append(value * 2)\n    return kept", noun, i, noun, noun, i),
+			Output: fmt.Sprintf("def keep_%s_%d(%s):\n    kept = []\n    for value in %s:\n        if value > %d:\n      "+
+				"      kept.append(value * 2)\n    return kept", noun, i, noun, noun, i),
 		}
 		switch {
 		case i%17 == 5:
@@ -124,7 +125,8 @@ func (s *scripted) Ask(ctx context.Context, p *Prompt, r Request) (Answer, strin
 			return Answer{}, key, &Refused{"400: too long", 400}
 		}
 	case 5:
-		a.Text = "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, it is fine. I suppose somebody has to write this down for you again.\n\n[[CODE_1]]\n</rewrite>"
+		a.Text = "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, it is fine. I suppose somebody " +
+			"has to write this down for you again.\n\n[[CODE_1]]\n</rewrite>"
 	}
 	return a, key, err
 }
@@ -357,7 +359,8 @@ func TestRunNeverAsksInVain(t *testing.T) {
 		decided += n
 	}
 	if got.err != nil || len(s.asked) > 2*decided || got.sum.Source > decided+got.sum.Unfit["S1"]+got.sum.Unfit["S2"] {
-		t.Errorf("%d rows decided, but %d requests were asked and %d rows read: %v", decided, len(s.asked), got.sum.Source, got.err)
+		t.Errorf("%d rows decided, but %d requests were asked and %d rows read: %v", decided, len(s.asked), got.sum.Source,
+			got.err)
 	}
 }
 
@@ -421,7 +424,8 @@ func TestBatchEqualsLive(t *testing.T) {
 			}
 			return
 		}
-		if n := len(strings.Split(strings.TrimSpace(requests.String()), "\n")); n != got.sum.Pending || n != len(distinct(keys)) {
+		if n := len(strings.Split(strings.TrimSpace(requests.String()), "\n")); n != got.sum.Pending ||
+			n != len(distinct(keys)) {
 			t.Fatalf("%d lines for %d pending rows", n, got.sum.Pending)
 		}
 		results := answerBatch(t, requests.Bytes(), live, round)
@@ -498,21 +502,26 @@ func answerBatch(t *testing.T, requests []byte, answers map[string]Answer, round
 		if err := json.Unmarshal([]byte(line), &request); err != nil {
 			t.Fatal(err)
 		}
-		if request.Method != "POST" || request.URL != "/v1/chat/completions" || request.Body.Model != "m" || request.Body.Stream {
+		if request.Method != "POST" || request.URL != "/v1/chat/completions" || request.Body.Model != "m" ||
+			request.Body.Stream {
 			t.Fatalf("request %s", line)
 		}
 		a, ok := answers[request.CustomID]
 		if !ok { // a spare request, which the live run did not make
 			a = Answer{Text: "never used", Finish: "stop"}
 		}
-		result, _ := json.Marshal(map[string]any{"id": "batch_req", "custom_id": request.CustomID, "error": nil, "response": map[string]any{
-			"status_code": 200, "request_id": "r", "body": map[string]any{"model": "m", "choices": []any{
-				map[string]any{"index": 0, "finish_reason": a.Finish, "message": map[string]any{"role": "assistant", "content": a.Text}}}}}})
+		result, _ := json.Marshal(map[string]any{"id": "batch_req", "custom_id": request.CustomID, "error": nil,
+			"response": map[string]any{
+				"status_code": 200, "request_id": "r", "body": map[string]any{"model": "m", "choices": []any{
+					map[string]any{"index": 0, "finish_reason": a.Finish, "message": map[string]any{"role": "assistant",
+						"content": a.Text}}}}}})
 		switch {
 		case round == 1 && i%7 == 1:
-			lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"response":{"status_code":500,"body":{"error":{"message":"overloaded"}}},"error":null}`, request.CustomID))
+			lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"response":{"status_code":500,`+
+				`"body":{"error":{"message":"overloaded"}}},"error":null}`, request.CustomID))
 		case round == 1 && i%7 == 2:
-			lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"response":null,"error":{"code":"batch_expired","message":"late"}}`, request.CustomID))
+			lines = append(lines, fmt.Sprintf(`{"custom_id":%q,"response":null,"error":{"code":"batch_expired",`+
+				`"message":"late"}}`, request.CustomID))
 		case round == 1 && i%7 == 3: // missing
 		case round == 1 && i%7 == 4:
 			lines = append(lines, string(result), string(result))
@@ -568,16 +577,19 @@ func TestIngestContent(t *testing.T) {
 		line := `{"custom_id":"` + key(1) + `","response":{"body":{"created":1.5,"choices":[{"message":` + message +
 			`,"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}}}`
 		answers, _, in, err := readResults(strings.NewReader(line), secret.Secret{})
-		if a := answers[key(1)]; err != nil || a.Text != want || a.Finish != "stop" || a.PromptTokens != 3 || a.CompletionTokens != 4 {
+		if a := answers[key(1)]; err != nil || a.Text != want || a.Finish != "stop" || a.PromptTokens != 3 ||
+			a.CompletionTokens != 4 {
 			t.Errorf("%s: %+v, %+v, %v", message, a, in, err)
 		}
 	}
 }
 
 func FuzzIngestBatch(f *testing.F) {
-	f.Add([]byte(`{"custom_id":"` + key(1) + `","response":{"status_code":200,"body":{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}}}`))
+	f.Add([]byte(`{"custom_id":"` + key(1) + `","response":{"status_code":200,` +
+		`"body":{"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]}}}`))
 	f.Add([]byte("{}\n[]\nnull\n"))
-	f.Add([]byte(`{"custom_id":"` + key(2) + `","response":{"status_code":400,"body":{"error":{"message":"no"}}}}` + "\n" + `{"custom_id":"` + key(3) + `","error":"late"}`))
+	f.Add([]byte(`{"custom_id":"` + key(2) + `","response":{"status_code":400,"body":{"error":{"message":"no"}}}}` + "\n" +
+		`{"custom_id":"` + key(3) + `","error":"late"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		answers, order, in, err := readResults(bytes.NewReader(b), secret.Secret{})
 		if err != nil {

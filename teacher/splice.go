@@ -12,20 +12,21 @@ import (
 	"restyle/voice"
 )
 
-// Parts is an answer separated into its code and its prose. The teacher sees the code but writes only prose; Join inserts
-// the code byte for byte, so that no teacher can change it.
+// Parts is an answer separated into its code and its prose. The teacher sees the code but writes only prose; Join
+// inserts the code byte for byte, so that no teacher can change it.
 type Parts struct {
 	Blocks []string // the code blocks, exactly as the source has them
 	Text   string   // the answer with [[CODE_1]], [[CODE_2]] … in the places of the blocks
 	Other  string   // tag of the first fenced block that is not Python, "" if there is none
 }
 
-// Split separates an answer into code and prose. Without a fence the whole answer is one block of code, as in the Python
-// datasets of Alpaca's form; with fences each fenced block is code and the rest is prose. An unclosed fence runs to the
-// end.
+// Split separates an answer into code and prose. Without a fence the whole answer is one block of code, as in the
+// Python datasets of Alpaca's form; with fences each fenced block is code and the rest is prose. An unclosed fence runs
+// to the end.
 func Split(answer string) Parts {
 	pieces := splitFences(answer)
-	// A program may have a fence inside a string. Then the whole answer is Python, which it is not with prose around a block.
+	// A program may have a fence inside a string. Then the whole answer is Python, which it is not with prose around a
+	// block.
 	if len(pieces) == 1 && !pieces[0].code || python.Check(answer) == nil {
 		return Parts{Blocks: []string{strings.Trim(answer, "\r\n")}, Text: placeholder(1)}
 	}
@@ -51,9 +52,9 @@ func (p Parts) Prose() string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(p.Text, ""))
 }
 
-// Join replaces the placeholders of a rewrite with the blocks, each in a fence tagged python. The rewrite must have every
-// placeholder exactly once, in order, and on its own line; Join tolerates a fence or emphasis around it, a colon after it
-// and lower-case letters.
+// Join replaces the placeholders of a rewrite with the blocks, each in a fence tagged python. The rewrite must have
+// every placeholder exactly once, in order, and on its own line; Join tolerates a fence or emphasis around it, a colon
+// after it and lower-case letters.
 func (p Parts) Join(rewrite string) (string, error) {
 	var bare strings.Builder
 	for _, piece := range splitFences(rewrite) {

@@ -46,8 +46,11 @@ type Request struct {
 
 // An Answer is what a teacher answered.
 type Answer struct {
-	Text             string `json:"text"`
-	Finish           string `json:"finish"` // finish reason: "stop", "length", "content_filter", …; or "refused", with the reason as Text
+	Text string `json:"text"`
+
+	// Finish is the finish reason: "stop", "length", "content_filter" and so on; or "refused", with the reason as Text.
+	Finish string `json:"finish"`
+
 	Model            string `json:"model,omitempty"`
 	Endpoint         string `json:"endpoint,omitempty"`
 	PromptTokens     int    `json:"prompt_tokens,omitempty"`

@@ -2,7 +2,8 @@ package teacher
 
 import "strings"
 
-// A wordIndex finds in one pass over a text of which of several lists it contains a word. Words have at least two bytes.
+// A wordIndex finds in one pass over a text of which of several lists it contains a word. Words have at least two
+// bytes.
 type wordIndex [1 << 10][]listed
 
 // A listed word is indexed by its first two bytes.

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxAsk and maxAskWords are the maximum lengths of a clause that Ask returns, in bytes and words: a longer one does not
-// fit into a sentence.
+// maxAsk and maxAskWords are the maximum lengths of a clause that Ask returns, in bytes and words: a longer one does
+// not fit into a sentence.
 const (
 	maxAsk      = 130
 	maxAskWords = 20
@@ -54,13 +54,15 @@ func splitRequests(line string) []string {
 // courtesies are beginnings of a request that "you would like me to" replaces.
 var courtesies = []string{
 	"please", "kindly", "hi", "hello", "hey", "ok", "okay", "so", "now", "then", "next", "just", "and",
-	"could you please", "can you please", "would you please", "will you please", "could you", "can you", "would you", "will you",
-	"would you mind", "i want you to", "i need you to", "i'd like you to", "i would like you to", "i want to", "i need to", "i'd like to",
-	"i would like to", "i am trying to", "i'm trying to", "help me to", "help me", "your task is to", "the task is to", "your job is to",
-	"you are asked to", "you need to", "you should", "you must", "how do i", "how can i", "how would i", "how should i", "how could i", "how might i",
-	"how do you", "how can you", "how would you", "how should you", "how could you", "how might you", "how do we", "how can we", "how would we",
-	"how does one", "how can one", "how would one", "how to", "what is the best way to", "what's the best way to", "what is the easiest way to",
-	"what is a good way to", "what's a good way to", "is there a way to", "is it possible to", "tell me how to", "the goal is to",
+	"could you please", "can you please", "would you please", "will you please", "could you", "can you", "would you",
+	"will you", "would you mind", "i want you to", "i need you to", "i'd like you to", "i would like you to", "i want to",
+	"i need to", "i'd like to", "i would like to", "i am trying to", "i'm trying to", "help me to", "help me",
+	"your task is to", "the task is to", "your job is to", "you are asked to", "you need to", "you should", "you must",
+	"how do i", "how can i", "how would i", "how should i", "how could i", "how might i",
+	"how do you", "how can you", "how would you", "how should you", "how could you", "how might you", "how do we",
+	"how can we", "how would we", "how does one", "how can one", "how would one", "how to", "what is the best way to",
+	"what's the best way to", "what is the easiest way to", "what is a good way to", "what's a good way to",
+	"is there a way to", "is it possible to", "tell me how to", "the goal is to",
 }
 
 // request returns the clause that Ask makes of one sentence, "" if there is none.
@@ -91,7 +93,8 @@ func request(s string) string {
 	}
 	s = exchangePersons(cut)
 	words := strings.Fields(strings.ToLower(s))
-	if len(words) < 3 || len(words) > maxAskWords || !printableAsk(s) || strings.Count(s, `"`)%2 != 0 || strings.Count(s, "(") != strings.Count(s, ")") {
+	if len(words) < 3 || len(words) > maxAskWords || !printableAsk(s) || strings.Count(s, `"`)%2 != 0 ||
+		strings.Count(s, "(") != strings.Count(s, ")") {
 		return ""
 	}
 	for _, w := range words {
@@ -99,7 +102,8 @@ func request(s string) string {
 			return ""
 		}
 	}
-	if !imperatives[words[0]] || slices.Contains(dangling, words[len(words)-1]) || words[1] == "you" || strings.Contains(s, ":") || pronounFirst(words) {
+	if !imperatives[words[0]] || slices.Contains(dangling, words[len(words)-1]) || words[1] == "you" ||
+		strings.Contains(s, ":") || pronounFirst(words) {
 		return ""
 	}
 	return s
@@ -108,8 +112,8 @@ func request(s string) string {
 // conditions are words with which a condition begins.
 var conditions = []string{"when", "if", "unless", "where", "else", "otherwise", "except", "only"}
 
-// pronounFirst reports whether a clause has a pronoun such as "it" before any noun: then the noun is in a sentence that is
-// not part of the clause.
+// pronounFirst reports whether a clause has a pronoun such as "it" before any noun: then the noun is in a sentence that
+// is not part of the clause.
 func pronounFirst(words []string) bool {
 	for _, w := range words[1:] {
 		switch w = strings.Trim(w, `"'(),`); w {
@@ -123,10 +127,12 @@ func pronounFirst(words []string) bool {
 }
 
 // unspeakable are words that would make a clause sound like talk about the answer itself, or about another person.
-var unspeakable = []string{"rewrite", "rewritten", "rewriting", "persona", "constraint", "constraints", "prompt", "original", "answer", "i", "i'm", "we", "us", "our", "let's", "placeholder"}
+var unspeakable = []string{"rewrite", "rewritten", "rewriting", "persona", "constraint", "constraints", "prompt",
+	"original", "answer", "i", "i'm", "we", "us", "our", "let's", "placeholder"}
 
 // dangling are words that no clause ends with.
-var dangling = []string{"a", "an", "the", "and", "or", "of", "to", "in", "for", "with", "that", "which", "from", "by", "on", "as", "is", "are", "it's", "such", "e.g", "i.e", "between", "into", "its", "like", "where", "if", "when"}
+var dangling = []string{"a", "an", "the", "and", "or", "of", "to", "in", "for", "with", "that", "which", "from", "by",
+	"on", "as", "is", "are", "it's", "such", "e.g", "i.e", "between", "into", "its", "like", "where", "if", "when"}
 
 // dropCourtesy removes one polite beginning.
 func dropCourtesy(s string) (rest string, ok bool) {
@@ -143,7 +149,8 @@ func dropCourtesy(s string) (rest string, ok bool) {
 }
 
 // prepositions begin a phrase that can precede a request: "Given a list, write …", "In Python, how do I …".
-var prepositions = []string{"given", "using", "in", "with", "for", "once", "assuming", "suppose", "from", "when", "if", "as", "without", "based", "by", "imagine", "consider", "on", "after", "hi", "hello", "also"}
+var prepositions = []string{"given", "using", "in", "with", "for", "once", "assuming", "suppose", "from", "when", "if",
+	"as", "without", "based", "by", "imagine", "consider", "on", "after", "hi", "hello", "also"}
 
 // afterPreposition removes such a phrase, if a request follows it.
 func afterPreposition(s string) string {
@@ -176,7 +183,8 @@ func afterPreposition(s string) string {
 // fromNoun adds the verb that "I need a function that …" and "A Python script to …" lack.
 func fromNoun(s string) string {
 	rest := s
-	for _, lead := range []string{"i need ", "i want ", "i'd like ", "i would like ", "give me ", "need ", "looking for ", "i am looking for ", "i'm looking for "} {
+	for _, lead := range []string{"i need ", "i want ", "i'd like ", "i would like ", "give me ", "need ", "looking for ",
+		"i am looking for ", "i'm looking for "} {
 		if len(rest) > len(lead) && strings.EqualFold(rest[:len(lead)], lead) {
 			rest = rest[len(lead):]
 			break
@@ -188,7 +196,8 @@ func fromNoun(s string) string {
 	}
 	for _, w := range words[1:min(len(words), 5)] {
 		switch strings.TrimRight(w, ",") {
-		case "function", "program", "script", "class", "snippet", "code", "one-liner", "loop", "method", "algorithm", "generator", "decorator":
+		case "function", "program", "script", "class", "snippet", "code", "one-liner", "loop", "method", "algorithm",
+			"generator", "decorator":
 			return "write " + words[0] + rest[len(words[0]):]
 		case "that", "which", "to":
 			return s
@@ -217,7 +226,8 @@ func dropAsides(s string) string {
 	return strings.TrimRight(s, " .!?,;:-–—…")
 }
 
-// shorten truncates a clause that is too long, at the last clause boundary that leaves enough of it; "" if there is none.
+// shorten truncates a clause that is too long, at the last clause boundary that leaves enough of it; "" if there is
+// none.
 func shorten(s string) string {
 	if fits(s) {
 		return s
@@ -249,8 +259,8 @@ func endsInList(s string) bool {
 	return comma >= 0 && len(strings.Fields(s[comma:])) <= 4
 }
 
-// clauseAt reports whether a new clause begins at the start of s, at a comma or a space. A comma alone does not prove it,
-// because it may be part of a list.
+// clauseAt reports whether a new clause begins at the start of s, at a comma or a space. A comma alone does not prove
+// it, because it may be part of a list.
 func clauseAt(s string) bool {
 	body, comma := strings.CutPrefix(s, ",")
 	if !strings.HasPrefix(body, " ") {
@@ -306,20 +316,25 @@ func exchangePersons(s string) string {
 }
 
 // imperatives are the verbs that a request for code begins with.
-var imperatives = wordSet(`add adjust align alter analyse analyze append apply arrange ask assemble assign average
-build bundle calculate capitalise capitalize center change check chunk clamp classify clean clear close code collate collect combine compare compile
-complete compose compress compute concatenate configure connect construct convert copy correct count craft create cut deal debug
-declare decode decompress decrypt deduplicate define delete demonstrate deploy derive describe design detect determine develop devise differentiate
-display divide do double download draft draw drop edit eliminate encode encrypt enumerate estimate evaluate examine exchange execute expand explain
-export extract fetch figure fill filter find fit fix flatten flip fold format generate get give group guess halve handle hash identify illustrate
-implement import improve increment index initialise initialize insert inspect integrate interleave intersect invert iterate join keep label launch limit
-list load locate log loop lower make map mask match measure merge mirror model modify monitor move multiply negate normalise normalize obtain
-open optimise optimize order organise organize output overload pad pair parse partition perform permute pick plot port predict prepare prevent print process produce program
-prompt provide prune pull put query raise rank read rearrange recommend record reduce refactor reformat remove rename reorder repair repeat replace report
-represent request retrieve return reverse roll rotate round run sample save scale scan schedule scrape search select send separate set
-show shift shorten shuffle simplify simulate sketch slice solve sort split square stack stop store strip subtract suggest sum summarise summarize suppress swap tabulate take
-tally tell test throw toggle tokenise tokenize track train transform translate transpose traverse trim truncate turn unpack update use validate
-verify visualise visualize weigh work wrap write zip come conceive`)
+var imperatives = wordSet(`
+add adjust align alter analyse analyze append apply arrange ask assemble assign average build bundle calculate
+capitalise capitalize center change check chunk clamp classify clean clear close code collate collect combine compare
+compile complete compose compress compute concatenate configure connect construct convert copy correct count craft
+create cut deal debug declare decode decompress decrypt deduplicate define delete demonstrate deploy derive describe
+design detect determine develop devise differentiate display divide do double download draft draw drop edit eliminate
+encode encrypt enumerate estimate evaluate examine exchange execute expand explain export extract fetch figure fill
+filter find fit fix flatten flip fold format generate get give group guess halve handle hash identify illustrate
+implement import improve increment index initialise initialize insert inspect integrate interleave intersect invert
+iterate join keep label launch limit list load locate log loop lower make map mask match measure merge mirror model
+modify monitor move multiply negate normalise normalize obtain open optimise optimize order organise organize output
+overload pad pair parse partition perform permute pick plot port predict prepare prevent print process produce program
+prompt provide prune pull put query raise rank read rearrange recommend record reduce refactor reformat remove rename
+reorder repair repeat replace report represent request retrieve return reverse roll rotate round run sample save scale
+scan schedule scrape search select send separate set show shift shorten shuffle simplify simulate sketch slice solve
+sort split square stack stop store strip subtract suggest sum summarise summarize suppress swap tabulate take tally
+tell test throw toggle tokenise tokenize track train transform translate transpose traverse trim truncate turn unpack
+update use validate verify visualise visualize weigh work wrap write zip come conceive
+`)
 
 func wordSet(list string) map[string]bool {
 	set := map[string]bool{}

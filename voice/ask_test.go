@@ -26,9 +26,11 @@ func TestAsk(t *testing.T) {
 		{"Hi, I'd like you to print the numbers from 1 to 10!", "print the numbers from 1 to 10"},
 		{"Write a function (with a docstring) to add two numbers", "write a function to add two numbers"},
 		{"Create a function named 'area' that takes a radius.", "create a function named 'area' that takes a radius"},
-		{"Write a program that takes a very long list of numbers from the user, and then sorts them in ascending order, and then removes every second one of them",
+		{"Write a program that takes a very long list of numbers from the user, and then sorts them in ascending order, " +
+			"and then removes every second one of them",
 			"write a program that takes a very long list of numbers from the user"},
-		{"Generate a web service with Python and a framework that allows all of its users to create, read, update, and delete records of a data base", ""},
+		{"Generate a web service with Python and a framework that allows all of its users to create, read, update, and " +
+			"delete records of a data base", ""},
 		{"Check if a number, e.g. seven, is prime.", "check if a number, e.g. seven, is prime"},
 
 		{"", ""},
@@ -42,7 +44,8 @@ func TestAsk(t *testing.T) {
 		{"Write a function that rewrites the original answer", ""},
 		{"Write your name in Python", ""},
 		{"Write a regex for <b>", ""},
-		{"Write a program that ignores all of the words in which there are more of one letter than of every other letter of the alphabet taken together", ""},
+		{"Write a program that ignores all of the words in which there are more of one letter than of every other letter " +
+			"of the alphabet taken together", ""},
 		{"banana banana banana", ""},
 		{"Ignore what was said. [[CODE_1]]", ""},
 		{"Write {ask} to a file now", ""},
@@ -97,7 +100,8 @@ func checkAsk(t *testing.T, ask string) {
 }
 
 func FuzzAsk(f *testing.F) {
-	for _, seed := range []string{"Write a function (to sort", "Given a, b: please, could you write \"x y z", "I need a a function that", "how to how to how to", "Write a.b.c. Sort my i am list", "(((", "In , , ,"} {
+	for _, seed := range []string{"Write a function (to sort", "Given a, b: please, could you write \"x y z",
+		"I need a a function that", "how to how to how to", "Write a.b.c. Sort my i am list", "(((", "In , , ,"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, question string) {
@@ -144,9 +148,10 @@ func TestKeyword(t *testing.T) {
 
 func TestEnglish(t *testing.T) {
 	for verb, want := range map[string]string{
-		"write": "writing", "get": "getting", "sum": "summing", "print": "printing", "open": "opening", "format": "formatting",
-		"find": "finding", "show": "showing", "fix": "fixing", "see": "seeing", "tie": "tying", "use": "using", "swap": "swapping",
-		"read": "reading", "be": "being", "add": "adding", "program": "programming", "debug": "debugging", "index": "indexing", "x": "xing",
+		"write": "writing", "get": "getting", "sum": "summing", "print": "printing", "open": "opening",
+		"format": "formatting", "find": "finding", "show": "showing", "fix": "fixing", "see": "seeing", "tie": "tying",
+		"use": "using", "swap": "swapping", "read": "reading", "be": "being", "add": "adding", "program": "programming",
+		"debug": "debugging", "index": "indexing", "x": "xing",
 	} {
 		if got := gerund(verb); got != want {
 			t.Errorf("gerund(%q) = %q, want %q", verb, got, want)
@@ -163,7 +168,8 @@ func TestEnglish(t *testing.T) {
 			t.Errorf("gerundClause(%q) = %q, want %q", ask, got, want)
 		}
 	}
-	for noun, want := range map[string]string{"": "", "list": "lists", "class": "classes", "query": "queries", "array": "arrays", "matrix": "matrices", "recursion": "", "prefix": "prefixes", "switch": "switches"} {
+	for noun, want := range map[string]string{"": "", "list": "lists", "class": "classes", "query": "queries",
+		"array": "arrays", "matrix": "matrices", "recursion": "", "prefix": "prefixes", "switch": "switches"} {
 		if got := plural(noun); got != want {
 			t.Errorf("plural(%q) = %q, want %q", noun, got, want)
 		}

@@ -27,8 +27,8 @@ func (p *parser) validate() {
 	}
 }
 
-// mark sets the marked words of every phrase: the long words and the cues, whose repetition readers notice. It needs the
-// whole file because the lexicon may be at its end.
+// mark sets the marked words of every phrase: the long words and the cues, whose repetition readers notice. It needs
+// the whole file because the lexicon may be at its end.
 func (p *parser) mark() {
 	ids := map[string]int{}
 	for _, l := range p.phrases {

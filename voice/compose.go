@@ -152,8 +152,8 @@ func (w *writer) draft(skeleton []string, opener string, placeholders []string) 
 	return b.String()
 }
 
-// choose chooses a phrase whose condition holds, whose slots have values and that this draft has not used. It prefers one
-// that repeats no slot, condition or marked word. If no phrase fits, it chooses one without slots and conditions.
+// choose chooses a phrase whose condition holds, whose slots have values and that this draft has not used. It prefers
+// one that repeats no slot, condition or marked word. If no phrase fits, it chooses one without slots and conditions.
 func (w *writer) choose(pool []*phrase) *phrase {
 	w.pool, w.best = w.pool[:0], w.best[:0]
 	for _, p := range pool {

@@ -19,9 +19,12 @@ func syntheticFacts(n int) []Facts {
 		rng.Shuffle(len(f), func(i, j int) { f[i], f[j] = f[j], f[i] })
 		return f[:rng.IntN(most+1)]
 	}
-	forms := "Write a Python program to|Create a function to|How do I|Could you please|Design a script that can|Implement code to|In Python, how would you|Given some data, write a function to|Show how to|Need to"
+	forms := "Write a Python program to|Create a function to|How do I|Could you please|Design a script that " +
+		"can|Implement code to|In Python, how would you|Given some data, write a function to|Show how to|Need to"
 	tasks := "sort|reverse|count|merge|filter|print|convert|compress|rotate|compare|group|sum up|remove|replace|find"
-	things := "a list of numbers|the words of a sentence|two dictionaries|the vowels in a string|the digits of an integer|a matrix|all prime numbers|a linked list|the lines of a file|every palindrome|a queue|email addresses|the Fibonacci series"
+	things := "a list of numbers|the words of a sentence|two dictionaries|the vowels in a string|the digits of an " +
+		"integer|a matrix|all prime numbers|a linked list|the lines of a file|every palindrome|a queue|email addresses|the " +
+		"Fibonacci series"
 	extras := "||| in place| without duplicates| by length| for a given range| in descending order| using recursion"
 	var out []Facts
 	for range n {
@@ -66,7 +69,8 @@ func assignments(s *Style, n int, seed uint64) []Assignment {
 	openers, skeletons := rng.Perm(n), rng.Perm(n)
 	var out []Assignment
 	for i := range n {
-		out = append(out, Assignment{Seed: rng.Uint64(), Opener: s.Openers[openers[i]%len(s.Openers)], Skeleton: skeletons[i] % len(s.Skeletons)})
+		out = append(out, Assignment{Seed: rng.Uint64(), Opener: s.Openers[openers[i]%len(s.Openers)],
+			Skeleton: skeletons[i] % len(s.Skeletons)})
 	}
 	return out
 }
@@ -154,10 +158,12 @@ func TestBudget(t *testing.T) {
 var inlineCode = regexp.MustCompile("`[^`]*`")
 
 // pythonWords are the keywords and builtins that phrases mention.
-var pythonWords = strings.Fields("def return if for while with yield lambda try raise import class self in print len range open input append join split sum max min enumerate zip sorted replace lower upper")
+var pythonWords = strings.Fields("def return if for while with yield lambda try raise import class self in print len " +
+	"range open input append join split sum max min enumerate zip sorted replace lower upper")
 
 // metaWords would reveal that the answer was generated.
-var metaWords = regexp.MustCompile(`(?i)rewrit|persona\b|constraint|original answer|as requested|here's the|instruction|passive-aggressive|as an ai|output is|\{|\}`)
+var metaWords = regexp.MustCompile(`(?i)rewrit|persona\b|constraint|original answer|as requested|here's the|` +
+	`instruction|passive-aggressive|as an ai|output is|\{|\}`)
 
 func checkAnswer(t *testing.T, s *Style, f Facts, d Assignment, text string) {
 	t.Helper()
@@ -193,7 +199,8 @@ func checkAnswer(t *testing.T, s *Style, f Facts, d Assignment, text string) {
 			fail("text after placeholder %s", p)
 		}
 	}
-	if strings.Contains(text, "  ") || strings.Contains(text, "\n\n\n") || text != strings.TrimSpace(text) || strings.Contains(text, " ,") || strings.Contains(text, " .") {
+	if strings.Contains(text, "  ") || strings.Contains(text, "\n\n\n") || text != strings.TrimSpace(text) ||
+		strings.Contains(text, " ,") || strings.Contains(text, " .") {
 		fail("odd white space")
 	}
 	known := slices.Concat(pythonWords, f.Functions, f.Classes, f.Imports, f.Calls, f.Names)
@@ -273,7 +280,8 @@ func TestComposeHostileFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := []string{"`x`", "a b", "{ask}", "[[CODE_1]]", "x\ny", "1x", "", "a..b", "__init__", strings.Repeat("x", 100), "\xff", "x()"}
+	bad := []string{"`x`", "a b", "{ask}", "[[CODE_1]]", "x\ny", "1x", "", "a..b", "__init__", strings.Repeat("x", 100),
+		"\xff", "x()"}
 	f := Facts{
 		Ask: "write `x` [[CODE_1]]", Keyword: "a\nb", Lines: 1 << 40, Has: ^Feature(0),
 		Functions: bad, Classes: bad, Imports: bad, Calls: bad, Names: bad, Placeholders: []string{"[[CODE_1]]"},
@@ -310,11 +318,13 @@ func TestComposeErrors(t *testing.T) {
 			t.Errorf("Compose(%+v) = %q, %v, want %q", test.assignment, text, err, test.want)
 		}
 	}
-	mild, err := Parse("mild", []byte("name: mild\n[lexicon]\n1 fine\n[skeletons]\nopener code\n[opener]\nGood morning.\n"))
+	mild, err := Parse("mild", []byte("name: mild\n[lexicon]\n1 fine\n[skeletons]\nopener code\n[opener]\nGood "+
+		"morning.\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mild.Compose(Facts{Placeholders: code}, Assignment{Opener: "good morning"}); err == nil || !strings.Contains(err.Error(), "none of 100 drafts is in the voice") {
+	if _, err := mild.Compose(Facts{Placeholders: code}, Assignment{Opener: "good morning"}); err == nil ||
+		!strings.Contains(err.Error(), "none of 100 drafts is in the voice") {
 		t.Errorf("a style that cannot meet its own thresholds: %v", err)
 	}
 	if _, err := (&Style{Name: "x"}).Compose(Facts{Placeholders: code}, Assignment{}); !errors.Is(err, ErrNoBank) {

@@ -1,5 +1,5 @@
-// Package voice defines voices as data. It reads style files, scores the tone of a text, and composes the prose around a
-// piece of code without a model.
+// Package voice defines voices as data. It reads style files, scores the tone of a text, and composes the prose around
+// a piece of code without a model.
 //
 // A [Style] comes from a style file, by [Load], [Builtin] or [Parse]. It has what a teacher model is told (System,
 // Devices, Examples), it scores a text ([Style.Tone], [Style.Accepts], [Style.BannedIn]), and it composes prose
@@ -47,18 +47,18 @@
 //
 // # The phrase bank
 //
-// A skeleton is a line of block names. The name "code" is the place of the code, a slash starts a new paragraph, and the
-// first block is always opener:
+// A skeleton is a line of block names. The name "code" is the place of the code, a slash starts a new paragraph, and
+// the first block is always opener:
 //
 //	[skeletons]
 //	opener question / lead / code / remark closer
 //	opener lead / code / closer
 //
-// Each named block has a section with one phrase per line; a phrase is one or more whole sentences. The composer chooses
-// one phrase for each block, never the same phrase twice in an answer, and avoids repeating a striking word. The first
-// two words of an opener are its key (see [Text.Opener]); several openers may share one. If there is a block called
-// bridge, its phrases come between several pieces of code. If there is a block called comment, its phrases can become
-// comments on single lines of the code, and its conditions and slots are about that line.
+// Each named block has a section with one phrase per line; a phrase is one or more whole sentences. The composer
+// chooses one phrase for each block, never the same phrase twice in an answer, and avoids repeating a striking word.
+// The first two words of an opener are its key (see [Text.Opener]); several openers may share one. If there is a block
+// called bridge, its phrases come between several pieces of code. If there is a block called comment, its phrases can
+// become comments on single lines of the code, and its conditions and slots are about that line.
 //
 // A phrase may have slots; the composer uses it only if all of them can be filled. A capital letter, as in {Ask},
 // capitalizes the value. Names from the code are put in backticks:
@@ -72,8 +72,8 @@
 //	{lines}      a number from two on: eleven lines
 //	{functions}  likewise: two functions
 //
-// A section can have a condition; the composer uses its phrases only if the condition holds. It lists what the code must
-// have, or with "not" must not have; a name with () must be called in the code:
+// A section can have a condition; the composer uses its phrases only if the condition holds. It lists what the code
+// must have, or with "not" must not have; a name with () must be called in the code:
 //
 //	[remark if loop]
 //	[remark if function not several]
@@ -87,6 +87,7 @@
 // section may occur again, with the same condition or another. Every block needs at least one phrase without slots and
 // conditions; a few dozen keep answers from repeating each other.
 //
-// gen lets no first two words open more than 10% of its rows, and no sentence occur in more than 3%. So a style needs at
-// least 13 different openers, and at least 34 phrases in each block that every answer has. With fewer, rows are given up.
+// gen lets no first two words open more than 10% of its rows, and no sentence occur in more than 3%. So a style needs
+// at least 13 different openers, and at least 34 phrases in each block that every answer has. With fewer, rows are
+// given up.
 package voice

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// suggest returns ": did you mean …?" with the most similar name. If none is similar it returns all names, or "" if they
-// are many.
+// suggest returns ": did you mean …?" with the most similar name. If none is similar it returns all names, or "" if
+// they are many.
 func suggest(word string, names []string) string {
 	best, distance := "", 3
 	for _, n := range names {
@@ -55,7 +55,8 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:57], "") + "..."
 }
 
-var ones = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
+var ones = strings.Fields("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen " +
+	"fifteen sixteen seventeen eighteen nineteen")
 var tens = strings.Fields("- - twenty thirty forty fifty sixty seventy eighty ninety")
 
 // numberWord returns a number from 0 to 99 in words.
@@ -94,8 +95,10 @@ func plural(noun string) string {
 }
 
 // doubled are verbs that double their last consonant although they have several syllables.
-var doubled = map[string]bool{"format": true, "program": true, "debug": true, "input": true, "output": true, "begin": true,
-	"submit": true, "transfer": true, "admit": true, "permit": true, "unzip": true, "reformat": true, "refer": true}
+var doubled = map[string]bool{
+	"admit": true, "begin": true, "debug": true, "format": true, "input": true, "output": true, "permit": true,
+	"program": true, "refer": true, "reformat": true, "submit": true, "transfer": true, "unzip": true,
+}
 
 // gerund returns the -ing form of a verb.
 func gerund(verb string) string {
@@ -125,8 +128,8 @@ func gerund(verb string) string {
 
 func isVowel(c byte) bool { return strings.IndexByte("aeiou", c) >= 0 }
 
-// gerundClause turns "write a function" into "writing a function". It returns "" if a second imperative follows, because
-// "writing a list and print it" is not English.
+// gerundClause turns "write a function" into "writing a function". It returns "" if a second imperative follows,
+// because "writing a list and print it" is not English.
 func gerundClause(ask string) string {
 	verb, rest, _ := strings.Cut(ask, " ")
 	if verb == "" {

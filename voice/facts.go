@@ -17,7 +17,7 @@ type Facts struct {
 	Functions []string // names of functions and methods that the code defines
 	Classes   []string // names of classes that it defines
 	Imports   []string // modules that it imports
-	Calls     []string // builtins and methods that it calls but does not define, without dots and brackets: "len", "append"
+	Calls     []string // builtins and methods that it calls but does not define, without dots: "len", "append"
 	Names     []string // other names that it assigns to: variables and parameters
 	Has       Feature  // what else the code contains
 
@@ -95,7 +95,8 @@ func (f *Facts) features() Feature {
 }
 
 // slotNames are the slots that a phrase can have. The index of a slot is its bit in phrase.slots.
-var slotNames = []string{"ask", "asking", "keyword", "keywords", "function", "class", "module", "call", "name", "lines", "functions"}
+var slotNames = []string{"ask", "asking", "keyword", "keywords", "function", "class", "module", "call", "name", "lines",
+	"functions"}
 
 // slots returns the value of every slot, "" for a slot that cannot be filled. pick(n) returns a number below n, which
 // chooses among several candidates.
@@ -142,8 +143,8 @@ func count(n int, things string) string {
 	return numberWord(n) + " " + things
 }
 
-// printableName reports whether a name can be part of a sentence: a short identifier, with or without dots, that does not
-// begin with an underscore.
+// printableName reports whether a name can be part of a sentence: a short identifier, with or without dots, that does
+// not begin with an underscore.
 func printableName(s string) bool {
 	if s == "" || len(s) > 32 || strings.HasPrefix(s, "_") {
 		return false

@@ -58,8 +58,8 @@ func pieces(text string, indent int) iter.Seq[Piece] {
 	}
 }
 
-// fenceRun returns the run of fence characters at the beginning of a line, after white space of at most indent characters,
-// and the text after it; "" if there is none.
+// fenceRun returns the run of fence characters at the beginning of a line, after white space of at most indent
+// characters, and the text after it; "" if there is none.
 func fenceRun(line string, indent int) (run, info string) {
 	space := " "
 	if indent > 3 {

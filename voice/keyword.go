@@ -2,9 +2,9 @@ package voice
 
 import "strings"
 
-// Keyword returns the most specific subject of a question: the first entry that the question contains of a fixed list of
-// programming subjects, in which specific ones such as "palindrome" precede general ones such as "list". It returns "" if
-// there is none.
+// Keyword returns the most specific subject of a question: the first entry that the question contains of a fixed list
+// of programming subjects, in which specific ones such as "palindrome" precede general ones such as "list". It returns
+// "" if there is none.
 func Keyword(question string) string {
 	best := len(keywords)
 	for rest := padded(question); len(rest) > 1; {

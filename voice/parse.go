@@ -22,8 +22,8 @@ var headers = []string{"system", "devices", "example", "skeletons", "lexicon", "
 // keys are the settings at the beginning of a file.
 var keys = []string{"name", "about", "score", "cues", "density", "words"}
 
-// Parse parses a style file, whose form the package documentation describes. Its error joins all problems, up to 25, each
-// in the form name:line: problem.
+// Parse parses a style file, whose form the package documentation describes. Its error joins all problems, up to 25,
+// each in the form name:line: problem.
 func Parse(name string, src []byte) (*Style, error) {
 	p := &parser{
 		name: name,
@@ -71,7 +71,8 @@ func Parse(name string, src []byte) (*Style, error) {
 
 // unprintable reports whether a character must not be in a style file.
 func unprintable(r rune) bool {
-	return r == utf8.RuneError || r < ' ' && r != '\t' || r == 0x7f || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Co, r)
+	return r == utf8.RuneError || r < ' ' && r != '\t' || r == 0x7f || unicode.Is(unicode.Cf, r) ||
+		unicode.Is(unicode.Co, r)
 }
 
 // A parser is the state of Parse.
@@ -216,7 +217,8 @@ func (p *parser) numbers(key, value string, n int) []float64 {
 		out = append(out, x)
 	}
 	if len(out) != n {
-		p.fail("%s %q: write %s", key, clip(value), []string{"", "a number, such as 3", "the minimum and the maximum, such as 25 220"}[n])
+		form := []string{"", "a number, such as 3", "the minimum and the maximum, such as 25 220"}[n]
+		p.fail("%s %q: write %s", key, clip(value), form)
 		return make([]float64, n)
 	}
 	return out
@@ -291,7 +293,8 @@ func (p *parser) example() {
 		exampleKeys := []string{"device", "question", "code", "rewrite"}
 		switch {
 		case !ok || !slices.Contains(exampleKeys, k):
-			p.failAt(p.from+1+i, "example: unknown line %q: use device, question, code and rewrite, and indent their text by four spaces", clip(text))
+			p.failAt(p.from+1+i, "example: unknown line %q: use device, question, code and rewrite, "+
+				"and indent their text by four spaces", clip(text))
 			return
 		case values[k] != "":
 			p.failAt(p.from+1+i, "example: second %q", k)
@@ -346,7 +349,8 @@ func (p *parser) phrase(text string) {
 		p.fail("phrase: has a placeholder: put code into the skeletons instead")
 	case strings.Count(text, "`")%2 != 0:
 		p.fail("phrase: unclosed backtick")
-	case !strings.ContainsAny(text[len(text)-1:], ".!?:*\"')") && !strings.HasSuffix(text, "…") && !strings.HasSuffix(text, "”") && !strings.HasSuffix(text, "’"):
+	case !strings.ContainsAny(text[len(text)-1:], ".!?:*\"')") && !strings.HasSuffix(text, "…") &&
+		!strings.HasSuffix(text, "”") && !strings.HasSuffix(text, "’"):
 		p.fail("phrase %q: must end with the end of a sentence", clip(text))
 	}
 	p.phrases = append(p.phrases, located{phrase, literal, p.line})

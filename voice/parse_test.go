@@ -47,7 +47,8 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Name != "small" || s.MinScore != 1 || s.MinCues != 1 || s.Words != [2]int{1, 100} || s.Density != [2]float64{0, 100} {
+	if s.Name != "small" || s.MinScore != 1 || s.MinCues != 1 || s.Words != [2]int{1, 100} ||
+		s.Density != [2]float64{0, 100} {
 		t.Errorf("settings: %+v", s)
 	}
 	if want := []Device{{"echo", "say it twice"}}; !slices.Equal(s.Devices, want) {
@@ -87,16 +88,20 @@ func TestParseErrors(t *testing.T) {
 		{"falling band", "words: 1 100", "words: 9 1", []string{`:5: words "9 1": write the minimum and the maximum`}},
 		{"device without instruction", "echo: say it twice", "echo", []string{`:7: device "echo": no instruction`}},
 		{"device twice", "echo: say it twice", "echo: a\necho: b", []string{`:8: device "echo": already in line 7`}},
-		{"unknown section", "[lexicon]", "[lexikon]", []string{`:26: section [lexikon]: unknown, and no skeleton names it: did you mean "lexicon"?`, "no [lexicon]"}},
+		{"unknown section", "[lexicon]", "[lexikon]",
+			[]string{`:26: section [lexikon]: unknown, and no skeleton names it: did you mean "lexicon"?`, "no [lexicon]"}},
 		{"empty section name", "[banned]", "[]", []string{`:28: section without a name`}},
 		{"reserved section", "[banned]", "[code]", []string{`:28: section [code]: reserved name`}},
-		{"unknown condition", "if loop", "if looop", []string{`:22: section [closer if looop]: condition: unknown feature "looop": did you mean "loop"?`}},
+		{"unknown condition", "if loop", "if looop",
+			[]string{`:22: section [closer if looop]: condition: unknown feature "looop": did you mean "loop"?`}},
 		{"empty condition", "if loop", "if", []string{`:22: section [closer if]: condition: incomplete`}},
 		{"dangling not", "if loop", "if loop not", []string{`:22: `, "incomplete"}},
 		{"contradiction", "if loop", "if loop not loop", []string{`:22: `, "its absence"}},
 		{"no if", "if loop", "when loop", []string{`:22: section [closer when loop]: only "if"`}},
-		{"condition on a fixed section", "[banned]", "[banned if loop]", []string{`:28: section [banned]: cannot have a condition`}},
-		{"unknown slot", "It loops.", "It {funktion} loops.", []string{`:23: unknown slot {funktion}: did you mean "function"?`}},
+		{"condition on a fixed section", "[banned]", "[banned if loop]",
+			[]string{`:28: section [banned]: cannot have a condition`}},
+		{"unknown slot", "It loops.", "It {funktion} loops.",
+			[]string{`:23: unknown slot {funktion}: did you mean "function"?`}},
 		{"unclosed slot", "It loops.", "It {ask loops.", []string{`:23: unbalanced brace`}},
 		{"stray brace", "It loops.", "It } loops.", []string{`:23: unbalanced brace`}},
 		{"phrase without end", "It loops.", "It loops", []string{`:23: phrase "It loops": must end`}},
@@ -104,9 +109,11 @@ func TestParseErrors(t *testing.T) {
 		{"placeholder in a phrase", "It loops.", "It [[CODE_1]] loops.", []string{`:23: phrase: has a placeholder`}},
 		{"unclosed backtick", "It loops.", "It `loops.", []string{`:23: phrase: unclosed backtick`}},
 		{"banned phrase", "It loops.", "Drat, it loops.", []string{`:23: phrase: banned word "drat"`}},
-		{"opener with a slot", "Fine, then.", "Fine {ask}, then.", []string{`:19: opener "Fine {ask}, then.": the first two words`}},
-		{"only slots", "Done.\n", "{Ask} done.\n", []string{`:22: block [closer]: needs a phrase without slots and conditions`}},
-		{"missing block", "opener lead /", "opener leed /", []string{`:17: skeleton: block "leed" has no section: did you mean "lead"?`, `:20: section [lead]: unknown`}},
+		{"opener with a slot", "Fine, then.", "Fine {ask}, then.",
+			[]string{`:19: opener "Fine {ask}, then.": the first two words`}},
+		{"only slots", "Done.\n", "{Ask} done.\n", []string{`:22: block [closer]: needs a phrase without slots`}},
+		{"missing block", "opener lead /", "opener leed /",
+			[]string{`:17: skeleton: block "leed" has no section: did you mean "lead"?`, `:20: section [lead]: unknown`}},
 		{"no opener", "opener lead", "lead", []string{`:17: skeleton "lead / code / closer": must begin with opener`}},
 		{"no code", "/ code /", "/", []string{`:17: `, "must have code exactly once"}},
 		{"two codes", "/ code /", "code / code /", []string{`:17: `, "must have code exactly once"}},
@@ -117,8 +124,10 @@ func TestParseErrors(t *testing.T) {
 		{"example without code", "code: pass\n", "", []string{`:8: example: needs a device, a question, code and a rewrite`}},
 		{"example with another key", "code: pass", "kode: pass", []string{`:11: example: unknown line "kode: pass"`}},
 		{"example's part twice", "code: pass", "question: What?", []string{`:11: example: second "question"`}},
-		{"example of unknown device", "device: echo", "device: ecco", []string{`:8: example: device "ecco" is not in [devices]: did you mean "echo"?`}},
-		{"example without placeholder", "    [[CODE_1]]\n", "", []string{`:8: example: rewrite must have [[CODE_1]] exactly once`}},
+		{"example of unknown device", "device: echo", "device: ecco",
+			[]string{`:8: example: device "ecco" is not in [devices]: did you mean "echo"?`}},
+		{"example without placeholder", "    [[CODE_1]]\n", "",
+			[]string{`:8: example: rewrite must have [[CODE_1]] exactly once`}},
 		{"example out of voice", "Fine, fine.", "Very well.", []string{`:8: example: not in the voice: tone score 0:`}},
 		{"unprintable", "It loops.", "It \x00loops.", []string{`:23: unprintable byte 0x00`}},
 		{"not UTF-8", "It loops.", "It \xff loops.", []string{`:23: unprintable byte 0xff`}},
@@ -209,7 +218,8 @@ func TestUserStyle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	facts := Facts{Ask: "print a list", Has: Loop | Function, Functions: []string{"show"}, Placeholders: []string{"[[CODE_1]]"}}
+	facts := Facts{Ask: "print a list", Has: Loop | Function, Functions: []string{"show"},
+		Placeholders: []string{"[[CODE_1]]"}}
 	seen := map[string]bool{}
 	for seed := range uint64(40) {
 		text, err := s.Compose(facts, Assignment{Seed: seed, Opener: s.Openers[int(seed)%len(s.Openers)]})
@@ -261,7 +271,8 @@ func FuzzParse(f *testing.F) {
 		}
 		for i := range s.Skeletons {
 			for _, opener := range s.Openers[:min(3, len(s.Openers))] {
-				text, err := s.Compose(Facts{Placeholders: []string{"[[CODE_1]]"}}, Assignment{Seed: 1, Opener: opener, Skeleton: i})
+				text, err := s.Compose(Facts{Placeholders: []string{"[[CODE_1]]"}}, Assignment{Seed: 1, Opener: opener,
+					Skeleton: i})
 				if err == nil && strings.Count(text, "[[CODE_1]]") != 1 {
 					t.Fatalf("placeholders in %q", text)
 				}

@@ -13,8 +13,8 @@ import (
 //go:embed styles/*.style
 var builtin embed.FS
 
-// A Style is a voice: what a teacher is told, how prose is scored, and the phrases that Compose uses. It comes from a style
-// file (see the package documentation) and does not change, so several goroutines may use it at once.
+// A Style is a voice: what a teacher is told, how prose is scored, and the phrases that Compose uses. It comes from a
+// style file (see the package documentation) and does not change, so several goroutines may use it at once.
 type Style struct {
 	Name   string // a short name, such as "passive-aggressive"
 	About  string // one line that describes the voice
@@ -43,8 +43,8 @@ type Style struct {
 // A Device is a rhetorical device and the instruction by which a teacher uses it.
 type Device struct{ Name, Instruction string }
 
-// An Example is a few-shot example: a question, the code of its answer, and the answer in the voice, with the placeholder
-// [[CODE_1]] for the code.
+// An Example is a few-shot example: a question, the code of its answer, and the answer in the voice, with the
+// placeholder [[CODE_1]] for the code.
 type Example struct{ Device, Question, Code, Rewrite string }
 
 // Names returns the names of the built-in styles, the default first.
@@ -69,7 +69,8 @@ const maxFile = 4 << 20
 func Builtin(name string) (*Style, error) {
 	src, err := builtin.ReadFile("styles/" + name + ".style")
 	if err != nil {
-		return nil, fmt.Errorf("style %q: not built in: use %s, or the path of a style file", name, strings.Join(Names(), " or "))
+		return nil, fmt.Errorf("style %q: not built in: use %s, or the path of a style file", name,
+			strings.Join(Names(), " or "))
 	}
 	return Parse(name+".style", src)
 }

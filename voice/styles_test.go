@@ -30,8 +30,10 @@ func TestBuiltinStyles(t *testing.T) {
 					t.Errorf("one phrase for the opener %q", Read(pool[0].literal()).Opener())
 				}
 			}
-			t.Logf("%d openers, %d devices, %d examples, %d skeletons, %d phrases", len(s.Openers), len(s.Devices), len(s.Examples), len(s.Skeletons), phrases)
-			if len(s.Openers) < test.openers || len(s.Devices) < test.devices || len(s.Examples) < test.examples || len(s.Skeletons) < test.skeletons || phrases < test.phrases {
+			t.Logf("%d openers, %d devices, %d examples, %d skeletons, %d phrases", len(s.Openers), len(s.Devices),
+				len(s.Examples), len(s.Skeletons), phrases)
+			if len(s.Openers) < test.openers || len(s.Devices) < test.devices || len(s.Examples) < test.examples ||
+				len(s.Skeletons) < test.skeletons || phrases < test.phrases {
 				t.Error("fewer than wanted")
 			}
 			if s.About == "" || s.System == "" || len(s.banned) == 0 {
@@ -122,8 +124,10 @@ func TestLexicon(t *testing.T) {
 		t.Fatal(err)
 	}
 	for weight, cues := range map[int]string{
-		1: "sigh, fine, wow, obviously, clearly, basic, simple, elementary, bother, waste, seriously, exhausted, come on, suppose",
-		2: "oh joy, spoon-feed, hold your hand, read the documentation, read the docs, lazy, kidding me, rocket science, ad nauseam, spell it out",
+		1: "sigh, fine, wow, obviously, clearly, basic, simple, elementary, bother, waste, seriously, exhausted, come on, " +
+			"suppose", 2: "oh joy, spoon-feed, hold your hand, read the documentation, read the docs, lazy, kidding me, " +
+			"rocket " +
+			"science, ad nauseam, spell it out",
 	} {
 		for _, cue := range strings.Split(cues, ", ") {
 			ts := tokens(cue, -1)

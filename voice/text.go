@@ -89,8 +89,8 @@ func Read(text string) Text {
 	return Text{prose, tokens(prose, -1)}
 }
 
-// Opener returns the key of the text's opener: its first two words in lower case, without punctuation or Markdown, so that
-// "*Sigh.* Fine" and "sigh, fine" are the same opener. The key of a text of one word is that word.
+// Opener returns the key of the text's opener: its first two words in lower case, without punctuation or Markdown, so
+// that "*Sigh.* Fine" and "sigh, fine" are the same opener. The key of a text of one word is that word.
 func (t Text) Opener() string { return t.first(2) }
 
 // FirstFive returns the text's first five words, in the form of Opener.
@@ -105,8 +105,8 @@ func (t Text) first(n int) string {
 	return strings.Join(words[:n], " ")
 }
 
-// Prose returns a text without its fenced code blocks (see [Pieces]) and without lines that are only a placeholder such as
-// [[CODE_1]]. It keeps inline code, which is part of a sentence.
+// Prose returns a text without its fenced code blocks (see [Pieces]) and without lines that are only a placeholder such
+// as [[CODE_1]]. It keeps inline code, which is part of a sentence.
 func Prose(text string) string {
 	var b strings.Builder
 	for p := range Pieces(text) {
@@ -132,10 +132,10 @@ func isPlaceholder(s string) bool {
 // abbreviations are words after which a full stop does not end a sentence.
 var abbreviations = []string{"e.g", "i.e", "etc", "vs", "cf", "Mr", "Mrs", "Dr"}
 
-// Sentences returns the sentences of the text, each as its words in lower case with single spaces, so that equal ones can
-// be counted. A sentence ends at a full stop, question mark, exclamation mark or ellipsis before white space, or at an
-// empty line. It does not end at a full stop inside inline code or of an abbreviation such as "e.g.", or at an ellipsis
-// before a lower-case word.
+// Sentences returns the sentences of the text, each as its words in lower case with single spaces, so that equal ones
+// can be counted. A sentence ends at a full stop, question mark, exclamation mark or ellipsis before white space, or at
+// an empty line. It does not end at a full stop inside inline code or of an abbreviation such as "e.g.", or at an
+// ellipsis before a lower-case word.
 func (t Text) Sentences() []string {
 	var out, words []string
 	for i, w := range t.words {

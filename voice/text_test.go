@@ -99,7 +99,8 @@ func TestShingles(t *testing.T) {
 }
 
 func TestTone(t *testing.T) {
-	s, err := Parse("t", []byte("name: t\n[system]\nx\n[lexicon]\n1 fine\n2 spoon-feed\n2 read the docs\n1 come on\n1 I'm sure\n[banned]\nheck\n"))
+	s, err := Parse("t", []byte("name: t\n[system]\nx\n[lexicon]\n1 fine\n2 spoon-feed\n2 read the docs\n1 come on\n1 "+
+		"I'm sure\n[banned]\nheck\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,8 @@ func TestTone(t *testing.T) {
 		{Tone{3, []string{"a", "b"}, 25, 0.4}, "per 100 words"},
 		{Tone{3, []string{"a", "b"}, 25, 41}, "per 100 words"},
 	} {
-		if err := s.Accepts(test.tone); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+		if err := s.Accepts(test.tone); (err == nil) != (test.want == "") || err != nil &&
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("Accepts(%+v) = %v, want %q", test.tone, err, test.want)
 		}
 	}
@@ -159,7 +161,8 @@ func TestToneIsLinear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, unit := range []string{"`", "``` ", "`a``b", "\n`", "```\n", "~", "fine ", "read the ", "of course ", "'a", "’", "\xff", "(", "e.g. ", "a.\n\n", "x"} {
+	for _, unit := range []string{"`", "``` ", "`a``b", "\n`", "```\n", "~", "fine ", "read the ", "of course ", "'a", "’",
+		"\xff", "(", "e.g. ", "a.\n\n", "x"} {
 		linear.Test(t, strconv.Quote(unit), 1<<15, func(n int) {
 			text := strings.Repeat(unit, n/len(unit))
 			read := Read(text)
@@ -205,7 +208,8 @@ func reference(t *testing.T, name string) []referenceRow {
 	}
 	var rows []referenceRow
 	for _, r := range raw {
-		rows = append(rows, referenceRow{r["instruction"], r["input"], r["output_original"], r["output_passive_aggressive"], r["response"]})
+		rows = append(rows, referenceRow{r["instruction"], r["input"], r["output_original"], r["output_passive_aggressive"],
+			r["response"]})
 	}
 	return rows
 }
@@ -249,7 +253,8 @@ func FuzzTone(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range []string{"", "Fine. `x` ``` a\n```\nOf course... not. e.g. so", "’'’a'’ \xff` \n\n~~~", "[[CODE_1]]\nspoon-feed", "İstanbul ǅ ß"} {
+	for _, seed := range []string{"", "Fine. `x` ``` a\n```\nOf course... not. e.g. so", "’'’a'’ \xff` \n\n~~~",
+		"[[CODE_1]]\nspoon-feed", "İstanbul ǅ ß"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

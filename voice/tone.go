@@ -14,8 +14,8 @@ type Tone struct {
 	Density float64  // cues per 100 words, with repetitions
 }
 
-// Tone scores a text by the style's lexicon. Cues match whole words in any case, but not in inline code. Each distinct cue
-// counts once in the score: ten times "sigh" is no more in the voice than once, but it raises the density.
+// Tone scores a text by the style's lexicon. Cues match whole words in any case, but not in inline code. Each distinct
+// cue counts once in the score: ten times "sigh" is no more in the voice than once, but it raises the density.
 func (s *Style) Tone(text Text) Tone {
 	t := Tone{Words: len(text.words)}
 	hits := 0
@@ -36,8 +36,8 @@ func (s *Style) Tone(text Text) Tone {
 	return t
 }
 
-// Accepts returns nil if a tone meets the style's thresholds: words, score, distinct cues and density. Otherwise its error
-// names the first threshold that the tone does not meet.
+// Accepts returns nil if a tone meets the style's thresholds: words, score, distinct cues and density. Otherwise its
+// error names the first threshold that the tone does not meet.
 func (s *Style) Accepts(t Tone) error {
 	switch {
 	case t.Words < s.Words[0] || t.Words > s.Words[1]:

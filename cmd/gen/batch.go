@@ -33,8 +33,8 @@ func (g *gen) takeBatch(j *teacher.Journal) error {
 // waitForBatch ends a run whose missing answers have to come from a batch.
 func (g *gen) waitForBatch(batch *batchFile, sum teacher.Summary) error {
 	if batch == nil {
-		g.say("%s without an answer: to write them to a file, run the same command with --emit-batch FILE instead of --ingest-batch",
-			cli.Count(sum.Pending, "request"))
+		g.say("%s without an answer: to write them to a file, "+
+			"run the same command with --emit-batch FILE instead of --ingest-batch", cli.Count(sum.Pending, "request"))
 		return errIncomplete
 	}
 	kept, err := batch.commit()

@@ -51,7 +51,8 @@ func TestKeyInAnswers(t *testing.T) {
 		},
 		"cut up over the text": func(c call, e string) string {
 			key := strings.TrimPrefix(c.r.Header.Get("Authorization"), "Bearer ")
-			return strings.Replace(strings.Replace(e, `"content":"`, `"content":"`+key[20:], 1), `"},"finish_reason":null`, key[:20]+`"},"finish_reason":null`, 1)
+			return strings.Replace(strings.Replace(e, `"content":"`, `"content":"`+key[20:], 1), `"},"finish_reason":null`,
+				key[:20]+`"},"finish_reason":null`, 1)
 		},
 		"as the id":    func(c call, e string) string { return strings.ReplaceAll(e, "chatcmpl-", canary) },
 		"as the model": func(c call, e string) string { return strings.ReplaceAll(e, `"fake"`, `"`+canary+`"`) },
@@ -98,14 +99,16 @@ func TestKeyUnasked(t *testing.T) {
 		if err != nil {
 			return
 		}
-		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 24\r\n\r\n"+`{"data":[{"id":"fake"}]}`+
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "+
+			"24\r\n\r\n"+`{"data":[{"id":"fake"}]}`+
 			"HTTP/1.1 200 "+canary+"\r\n"+canary+"\r\n")
 		io.Copy(io.Discard, conn) // until the client closes the connection
 		conn.Close()
 	}))
 	source, said := tasks(t, 10), false
 	for range 100 { // usually once: net/http logs only if it reads before the next request takes the connection
-		cmd, stdout, stderr := process(t, runArgs(newFolder(t), source, "http://"+listener.Addr().String()+"/v1", "--retries", "0", "--dead-timeout", "300ms")...)
+		cmd, stdout, stderr := process(t, runArgs(newFolder(t), source, "http://"+listener.Addr().String()+"/v1", "--retries",
+			"0", "--dead-timeout", "300ms")...)
 		cmd.Run()
 		if found := leak(stdout.String() + stderr.String()); found != "" {
 			t.Errorf("the key is there %s:\n%s%s", found, stdout, stderr)
@@ -134,7 +137,8 @@ func TestKeyInFlags(t *testing.T) {
 		{"--" + canary},
 		{"--rows", canary},
 	} {
-		if o := invoke(t, append([]string{"--source", source, "--out", newFolder(t).out, "--dead-timeout", "10ms"}, args...)...); o.code == cli.Done {
+		if o := invoke(t, append([]string{"--source", source, "--out", newFolder(t).out, "--dead-timeout", "10ms"},
+			args...)...); o.code == cli.Done {
 			t.Errorf("%q was fine: %v", args, o)
 		}
 	}
@@ -158,7 +162,8 @@ func TestKeyInBrokenEnv(t *testing.T) {
 			t.Chdir(dir)
 			t.Setenv("OPENAI_API_KEY", "")
 			os.Unsetenv("OPENAI_API_KEY")
-			if o := invoke(t, "--version"); o.code != cli.Usage && o.code != cli.Done || o.code == cli.Usage && !strings.Contains(o.stderr, ".env") {
+			if o := invoke(t, "--version"); o.code != cli.Usage && o.code != cli.Done || o.code == cli.Usage &&
+				!strings.Contains(o.stderr, ".env") {
 				t.Error(o)
 			}
 		})
@@ -206,7 +211,8 @@ func TestRedacted(t *testing.T) {
 	})
 	must(t, cli.Done, runArgs(f, tasks(t, 2*faultRows), s.base())...)
 	f.sound(t, faultRows)
-	if journal := read(t, filepath.Join(f.out+".work", "journal.log")); !strings.Contains(journal, "[redacted]") || strings.Contains(f.result(t), "[redacted]") {
+	if journal := read(t, filepath.Join(f.out+".work", "journal.log")); !strings.Contains(journal, "[redacted]") ||
+		strings.Contains(f.result(t), "[redacted]") {
 		t.Error("it was never said, or accepted")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"restyle/teacher/openai"
 )
 
-// pickTeacher returns the teacher that the flags name. If it is a server, pickTeacher checks that it answers and has the
-// model.
+// pickTeacher returns the teacher that the flags name. If it is a server, pickTeacher checks that it answers and has
+// the model.
 func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 	kind := g.options.teacher
 	if kind == "auto" {
@@ -29,7 +29,8 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 			return nil, cli.Usagef("a batch needs a model that answers it: set --model")
 		}
 		if !g.key.Empty() && g.options.teacher == "auto" {
-			g.say("OPENAI_API_KEY is set, but no model: using the built-in rewriter. To use the key, set --model, and --base-url if the server is not OpenAI's.")
+			g.say("OPENAI_API_KEY is set, but no model: using the built-in rewriter. " +
+				"To use the key, set --model, and --base-url if the server is not OpenAI's.")
 		}
 		if !g.rowsGiven {
 			g.rows = builtinRows
@@ -69,11 +70,13 @@ func (g *gen) pickTeacher(ctx context.Context) (teacher.Teacher, error) {
 }
 
 // connect opens a pool and asks its servers for their models. If model is empty, it takes the only one there is.
-func (g *gen) connect(ctx context.Context, urls []string, key secret.Secret, model string) (*openai.Pool, string, error) {
+func (g *gen) connect(
+	ctx context.Context, urls []string, key secret.Secret, model string,
+) (*openai.Pool, string, error) {
 	pool, err := openai.New(openai.Options{
 		BaseURLs: urls, APIKey: key, Concurrency: g.concurrency, Retries: retriesOption(g.retries),
-		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout, TotalTimeout: g.totalTimeout,
-		DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
+		ConnectTimeout: g.connectTimeout, FirstTokenTimeout: g.firstTimeout, StallTimeout: g.stallTimeout,
+		TotalTimeout: g.totalTimeout, DeadTimeout: g.deadTimeout, MaxAnswerBytes: 4 << 20,
 	})
 	if err != nil {
 		return nil, "", cli.Usagef("%w", err)

@@ -10,7 +10,8 @@ import (
 // action, which ends the process.
 func dieAt(n uint64) error {
 	var byDefault [4]uint64 // the kernel's struct sigaction
-	if _, _, err := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0); err != 0 {
+	if _, _, err := syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGXFSZ),
+		uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0); err != 0 {
 		return err
 	}
 	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {

@@ -21,10 +21,12 @@ func TestKeyStaysHome(t *testing.T) {
 		says      string
 	}{
 		{"address in .env, key in the environment", "OPENAI_BASE_URL=URL\n", false, nil, "", "gen sends no key there"},
-		{"both in .env, key in the environment", "OPENAI_BASE_URL=URL\nOPENAI_API_KEY=" + fromFile + "\n", false, nil, "", "gen sends no key there"},
+		{"both in .env, key in the environment", "OPENAI_BASE_URL=URL\nOPENAI_API_KEY=" + fromFile + "\n", false, nil, "",
+			"gen sends no key there"},
 		{"address in .env and as a flag", "OPENAI_BASE_URL=URL\n", false, []string{"--base-url", "URL"}, canary, ""},
 		{"address in .env and in the environment", "OPENAI_BASE_URL=URL\n", true, nil, canary, ""},
-		{"a judge as a flag", "OPENAI_BASE_URL=URL\n", false, []string{"--judge", "fake", "--judge-url", "URL"}, canary, "gen sends no key there"},
+		{"a judge as a flag", "OPENAI_BASE_URL=URL\n", false, []string{"--judge", "fake", "--judge-url", "URL"}, canary,
+			"gen sends no key there"},
 		{"address in the environment, key in .env", "OPENAI_API_KEY=" + fromFile + "\n", true, nil, canary, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,7 +64,8 @@ func TestKeyStaysHome(t *testing.T) {
 					t.Errorf("the server got a key that it should not: %v", o)
 				}
 			}
-			if c.says != "" && !strings.Contains(o.stderr, c.says) || c.says == "" && strings.Contains(o.stderr, "sends no key") {
+			if c.says != "" && !strings.Contains(o.stderr, c.says) || c.says == "" &&
+				strings.Contains(o.stderr, "sends no key") {
 				t.Error(o)
 			}
 			if o.code == cli.Usage {

@@ -25,7 +25,8 @@ import (
 const faultRows = 24
 
 // slow are the faults that end only by a timeout.
-var slow = []string{"slow first byte", "keep-alive comments and nothing else", "stall in the middle", "an endless answer"}
+var slow = []string{"slow first byte", "keep-alive comments and nothing else", "stall in the middle",
+	"an endless answer"}
 
 // hurry returns flags by which a fault that ends only by a timeout takes little time. They do not change the
 // requests.
@@ -46,7 +47,8 @@ func clean(t testing.TB, source string, args ...string) string {
 }
 
 func runArgs(f folder, source, url string, args ...string) []string {
-	return slices.Concat([]string{"--source", source, "--rows", strconv.Itoa(faultRows), "--out", f.out, "--base-url", url, "--model", "fake", "--retries", "20"}, args)
+	return slices.Concat([]string{"--source", source, "--rows", strconv.Itoa(faultRows), "--out", f.out, "--base-url", url,
+		"--model", "fake", "--retries", "20"}, args)
 }
 
 // cut closes a connection at once.
@@ -99,7 +101,8 @@ var faults = []struct {
 	{"401", status(401, "who are you"), cli.Failed, "check the API key"},
 	{"403", status(403, "not you"), cli.Failed, "API key may use this model"},
 	{"404", status(404, "no such page"), cli.Failed, "check the base URL"},
-	{"404 for the model", status(404, "The model `fake` does not exist"), cli.Failed, "choose a model that the endpoint serves"},
+	{"404 for the model", status(404, "The model `fake` does not exist"), cli.Failed,
+		"choose a model that the endpoint serves"},
 	{"408", status(408, "too slow"), cli.Retry, "408"},
 	{"413", status(413, "too much"), cli.Failed, "too much"},
 	{"422", status(422, "seed: extra fields not permitted"), cli.Failed, "extra fields"},
@@ -111,7 +114,8 @@ var faults = []struct {
 	{"429 with retry-after-ms", status(429, "slow down", "Retry-After-Ms", "150"), cli.Retry, "429"},
 	{"no quota left", func(c call) {
 		c.w.WriteHeader(429)
-		fmt.Fprintf(c.w, `{"error":{"message":"You exceeded your current quota, %s","type":"insufficient_quota","code":"insufficient_quota"}}`, c.r.Header.Get("Authorization"))
+		fmt.Fprintf(c.w, `{"error":{"message":"You exceeded your current quota, %s","type":"insufficient_quota",`+
+			`"code":"insufficient_quota"}}`, c.r.Header.Get("Authorization"))
 	}, cli.Failed, "add credit to the account"},
 	{"500", status(500, "oops"), cli.Retry, "500"},
 	{"502", status(502, "no gateway"), cli.Retry, "502"},
@@ -132,7 +136,8 @@ var faults = []struct {
 	}, cli.Retry, "no token within"},
 	{"stall in the middle", func(c call) { begun(c, 4); hang(c) }, cli.Retry, "no data for"},
 	{"cut off without a finish reason", func(c call) { begun(c, 4) }, cli.Retry, "without a finish reason"},
-	{"cut off but for the end mark", func(c call) { begun(c, 4); io.WriteString(c.w, "data: [DONE]\n\n") }, cli.Retry, "without a finish reason"},
+	{"cut off but for the end mark", func(c call) { begun(c, 4); io.WriteString(c.w, "data: [DONE]\n\n") }, cli.Retry,
+		"without a finish reason"},
 	{"reset in the middle", func(c call) { begun(c, 4); cut(c, 0) }, cli.Retry, "connection lost"},
 	{"invalid JSON", func(c call) {
 		begun(c, 3)
@@ -149,7 +154,8 @@ var faults = []struct {
 	}, cli.Retry, "upstream is away"},
 	{"empty choices", func(c call) {
 		c.w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(c.w, "data: {\"id\":\"a\",\"object\":\"chat.completion.chunk\",\"model\":\"fake\",\"choices\":[]}\n\ndata: [DONE]\n\n")
+		io.WriteString(c.w, "data: {\"id\":\"a\",\"object\":\"chat.completion.chunk\",\"model\":\"fake\","+
+			"\"choices\":[]}\n\ndata: [DONE]\n\n")
 	}, cli.Retry, "no choices"},
 	{"nothing at all", func(c call) { c.w.Header().Set("Content-Type", "text/event-stream") }, cli.Retry, "empty"},
 	{"an endless answer", func(c call) {
@@ -391,7 +397,8 @@ func TestNoWaitInSilence(t *testing.T) {
 				s.fault = always(func(c call) {
 					// The first request is rejected at once. The others wait until gen has printed that, however busy the machine
 					// is.
-					for calls, _ := s.counts(); calls > 1 && c.r.Context().Err() == nil && !strings.Contains(stderr.String(), " is paused until "); {
+					for calls, _ := s.counts(); calls > 1 && c.r.Context().Err() == nil &&
+						!strings.Contains(stderr.String(), " is paused until "); {
 						time.Sleep(time.Millisecond)
 					}
 					fault(c)
@@ -401,7 +408,8 @@ func TestNoWaitInSilence(t *testing.T) {
 			if o.code != cli.Retry {
 				t.Fatal(o)
 			}
-			for _, want := range []string{`no server answers; waiting until \d\d:\d\d:\d\d `, ` is paused until \d\d:\d\d:\d\d: 429 .*slow down`,
+			for _, want := range []string{`no server answers; waiting until \d\d:\d\d:\d\d `,
+				` is paused until \d\d:\d\d:\d\d: 429 .*slow down`,
 				"no endpoint answers; the last failure: .*429", fmt.Sprintf("rows without an answer: %d\n", faultRows)} {
 				if !regexp.MustCompile(want).MatchString(o.stderr) {
 					t.Errorf("it does not say %q: %v", want, o)
@@ -456,7 +464,8 @@ func TestRedirect(t *testing.T) {
 			t.Run(fmt.Sprintf("%d from %s", code, from), func(t *testing.T) {
 				t.Parallel()
 				elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					t.Errorf("the redirect was followed: %s %s with Authorization %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
+					t.Errorf("the redirect was followed: %s %s with Authorization %q", r.Method, r.URL.Path,
+						r.Header.Get("Authorization"))
 				}))
 				defer elsewhere.Close()
 				inner := newServer(t, nil)
@@ -491,7 +500,8 @@ func TestEndlessAnswer(t *testing.T) {
 			return false
 		}
 		begun(c, 3)
-		more := strings.Repeat(event(fmt.Sprintf("chatcmpl-%x", c.hash), `{"content":"`+strings.Repeat("and on ", 2000)+`"}`, "null"), 8)
+		more := strings.Repeat(event(fmt.Sprintf("chatcmpl-%x", c.hash), `{"content":"`+strings.Repeat("and on ", 2000)+`"}`,
+			"null"), 8)
 		for c.r.Context().Err() == nil {
 			if _, err := io.WriteString(c.w, more); err != nil {
 				break
@@ -680,7 +690,8 @@ func TestTwoRuns(t *testing.T) {
 		"the same":         args,
 		"the same output":  append(slices.Clone(args), "--work", filepath.Join(f.dir, "other")),
 		"the same journal": append(slices.Clone(args), "--out", filepath.Join(f.dir, "other.json"), "--work", f.out+".work"),
-		"a restart":        append(slices.Clone(args), "--out", filepath.Join(f.dir, "other.json"), "--work", f.out+".work", "--restart"),
+		"a restart": append(slices.Clone(args), "--out", filepath.Join(f.dir, "other.json"), "--work", f.out+".work",
+			"--restart"),
 	} {
 		o := must(t, cli.Failed, second...)
 		if !strings.Contains(o.stderr, "another") || !strings.Contains(o.stderr, "wait for it") {

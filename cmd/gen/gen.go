@@ -325,8 +325,8 @@ func (g *gen) make(ctx context.Context, t teacher.Teacher) (err error) {
 		if err := j.Finish(sum); err != nil {
 			return err
 		}
-		return errors.New("no row passed the checks, so gen wrote no dataset: --preview 3 shows what happens to the first rows; " +
-			"the journal keeps the answers, and --restart asks again")
+		return errors.New("no row passed the checks, so gen wrote no dataset: " +
+			"--preview 3 shows what happens to the first rows; the journal keeps the answers, and --restart asks again")
 	}
 	done, err := out.Commit()
 	if err != nil {
@@ -449,7 +449,8 @@ func (g *gen) removePartial() {
 
 // writeCard writes the dataset card that --card asks for.
 func (g *gen) writeCard(t teacher.Teacher, sum teacher.Summary) error {
-	made := fmt.Sprintf("Each answer was rewritten in the style %q by %s; the code was taken out first and put back byte for byte. "+
+	made := fmt.Sprintf("Each answer was rewritten in the style %q by %s; "+
+		"the code was taken out first and put back byte for byte. "+
 		"Of %d source rows %d were accepted; every accepted row passed the checks that its certificate lists.",
 		g.voice.Name, t.Name(), sum.Source, sum.Accepted)
 	if g.remote == nil {

@@ -84,8 +84,9 @@ func TestHelp(t *testing.T) {
 	_, flags, _ := strings.Cut(o.stderr, "\nInput")
 	text := " " + strings.Join(strings.Fields(flags), " ")
 	for flag, value := range map[string]string{
-		"source": "starter", "split": "train", "columns": "", "rows": "576", "out": "data/passive_aggressive_data.json", "teacher": "auto", "base-url": "",
-		"model": "", "style": "passive-aggressive", "temperature": "0.8", "max-tokens": "512", "seed": "0", "concurrency": "0", "preview": "0", "dry-run": "",
+		"source": "starter", "split": "train", "columns": "", "rows": "576", "out": "data/passive_aggressive_data.json",
+		"teacher": "auto", "base-url": "", "model": "", "style": "passive-aggressive", "temperature": "0.8",
+		"max-tokens": "512", "seed": "0", "concurrency": "0", "preview": "0", "dry-run": "",
 		"report": "", "comments": "", "emit-batch": "", "ingest-batch": "", "work": "", "restart": "",
 	} {
 		at := regexp.MustCompile(` --` + flag + ` .*?( --|$)`).FindString(text)
@@ -144,17 +145,20 @@ func TestTeacherAuto(t *testing.T) {
 		return append([]string{"--source", source, "--rows", "5", "--out", newFolder(t).out}, more...)
 	}
 	o := must(t, cli.Done, args()...)
-	if lastLine(t, o)["teacher"] != "builtin" || strings.Count(o.stderr, "OPENAI_API_KEY") != 1 || !strings.Contains(o.stderr, "--model") {
+	if lastLine(t, o)["teacher"] != "builtin" || strings.Count(o.stderr, "OPENAI_API_KEY") != 1 ||
+		!strings.Contains(o.stderr, "--model") {
 		t.Errorf("with a key alone: %v", o)
 	}
-	if o := must(t, cli.Done, args("--teacher", "builtin", "--model", "fake")...); lastLine(t, o)["teacher"] != "builtin" || strings.Contains(o.stderr, "OPENAI_API_KEY") {
+	if o := must(t, cli.Done, args("--teacher", "builtin", "--model", "fake")...); lastLine(t,
+		o)["teacher"] != "builtin" || strings.Contains(o.stderr, "OPENAI_API_KEY") {
 		t.Errorf("with --teacher builtin: %v", o)
 	}
 	if o := must(t, cli.Done, args("--base-url", s.base())...); lastLine(t, o)["teacher"] != "fake" {
 		t.Errorf("with a server of one model: %v", o)
 	}
 	t.Setenv("OPENAI_API_KEY", "")
-	if o := must(t, cli.Done, args()...); lastLine(t, o)["teacher"] != "builtin" || strings.Contains(o.stderr, "OPENAI_API_KEY") {
+	if o := must(t, cli.Done, args()...); lastLine(t, o)["teacher"] != "builtin" ||
+		strings.Contains(o.stderr, "OPENAI_API_KEY") {
 		t.Errorf("with nothing: %v", o)
 	}
 	s.set(func() { s.models = []string{"one", "two"} })
@@ -189,7 +193,8 @@ func TestLooking(t *testing.T) {
 	if calls, _ := s.counts(); calls > 0 {
 		t.Errorf("--dry-run asked %d times", calls)
 	}
-	if !strings.Contains(o.stdout, "[[CODE_1]]") || !strings.Contains(o.stderr, "prompt tokens") || !strings.Contains(o.stderr, "$") {
+	if !strings.Contains(o.stdout, "[[CODE_1]]") || !strings.Contains(o.stderr, "prompt tokens") ||
+		!strings.Contains(o.stderr, "$") {
 		t.Errorf("--dry-run: %v", o)
 	}
 	if lastLine(t, o)["fit"].(float64) != 20 {
@@ -214,10 +219,12 @@ func TestLooking(t *testing.T) {
 	}
 	must(t, cli.Done, args...)
 	o = must(t, cli.Done, "--out", f.out, "--report")
-	if last := lastLine(t, o); last["rows"].(float64) != 20 || last["certified"].(float64) != 20 || last["clean"].(float64) != 20 {
+	if last := lastLine(t, o); last["rows"].(float64) != 20 || last["certified"].(float64) != 20 ||
+		last["clean"].(float64) != 20 {
 		t.Errorf("--report: %v", o)
 	}
-	if svg := read(t, filepath.Join(f.out+".work", "tone.svg")); !strings.HasPrefix(svg, "<svg") && !strings.HasPrefix(svg, "<?xml") {
+	if svg := read(t, filepath.Join(f.out+".work", "tone.svg")); !strings.HasPrefix(svg, "<svg") &&
+		!strings.HasPrefix(svg, "<?xml") {
 		t.Errorf("the plot is no SVG: %.80s", svg)
 	}
 	if o := must(t, cli.Done, "--version"); !strings.HasPrefix(o.stdout, "gen ") {
@@ -268,7 +275,8 @@ func TestAgain(t *testing.T) {
 
 	// --restart starts over.
 	o = must(t, cli.Done, append(args, "--restart")...)
-	if again := lastLine(t, o); again["replays"].(float64) != 0 || !strings.Contains(o.stderr, "journal.log.bak") || f.result(t) != first {
+	if again := lastLine(t, o); again["replays"].(float64) != 0 || !strings.Contains(o.stderr, "journal.log.bak") ||
+		f.result(t) != first {
 		t.Errorf("--restart: %v", o)
 	}
 	read(t, filepath.Join(f.out+".work", "journal.log.bak"))
@@ -295,12 +303,14 @@ func TestOtherSettings(t *testing.T) {
 	os.WriteFile(style, bytes.Replace(b, []byte("name: passive-aggressive"), []byte("name: own"), 1), 0o644)
 	s.set(func() { s.models = append(s.models, "other") })
 	for name, more := range map[string][]string{
-		"seed": {"--seed", "7"}, "rows": {"--rows", "21"}, "temperature": {"--temperature", "0"}, "max tokens": {"--max-tokens", "400"},
-		"comments": {"--comments"}, "style": {"--style", style}, "source": {"--source", tasks(t, 61)}, "teacher": {"--model", "other"},
+		"seed": {"--seed", "7"}, "rows": {"--rows", "21"}, "temperature": {"--temperature", "0"},
+		"max tokens": {"--max-tokens", "400"}, "comments": {"--comments"}, "style": {"--style", style},
+		"source": {"--source", tasks(t, 61)}, "teacher": {"--model", "other"},
 		"extra": {"--extra", `{"top_k": 40}`}, "columns": {"--columns", "output=instruction,instruction=output"},
 	} {
 		o := must(t, cli.Failed, append(args, more...)...)
-		if !strings.Contains(o.stderr, name) && !(name == "source" && strings.Contains(o.stderr, "revision")) || !strings.Contains(o.stderr, "--restart") {
+		if !strings.Contains(o.stderr, name) && !(name == "source" && strings.Contains(o.stderr, "revision")) ||
+			!strings.Contains(o.stderr, "--restart") {
 			t.Errorf("other %s: %v", name, o)
 		}
 	}
@@ -378,7 +388,8 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 			URL      string
 			Body     json.RawMessage
 		}
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil || line.Method != "POST" || line.URL != "/v1/chat/completions" {
+		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil || line.Method != "POST" ||
+			line.URL != "/v1/chat/completions" {
 			t.Fatalf("line %d: %v: %s", requests, err, scanner.Text())
 		}
 		q, err := parseQuery(line.Body)
@@ -386,10 +397,13 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 			t.Fatalf("line %d: %v, stream %v", requests, err, q.Stream)
 		}
 		text, finish := q.answer()
-		answer, _ := json.Marshal(map[string]any{"id": "b", "custom_id": line.CustomID, "error": nil, "response": map[string]any{"status_code": 200, "body": map[string]any{
-			"model": "fake", "choices": []any{map[string]any{"index": 0, "finish_reason": finish, "message": map[string]string{"role": "assistant", "content": text}}},
-			"usage": map[string]int{"prompt_tokens": 1, "completion_tokens": 2}}}})
-		failed, _ := json.Marshal(map[string]any{"custom_id": line.CustomID, "response": map[string]any{"status_code": 500, "body": map[string]any{"error": map[string]string{"message": "oops"}}}})
+		answer, _ := json.Marshal(map[string]any{"id": "b", "custom_id": line.CustomID, "error": nil,
+			"response": map[string]any{"status_code": 200, "body": map[string]any{
+				"model": "fake", "choices": []any{map[string]any{"index": 0, "finish_reason": finish,
+					"message": map[string]string{"role": "assistant", "content": text}}},
+				"usage": map[string]int{"prompt_tokens": 1, "completion_tokens": 2}}}})
+		failed, _ := json.Marshal(map[string]any{"custom_id": line.CustomID, "response": map[string]any{"status_code": 500,
+			"body": map[string]any{"error": map[string]string{"message": "oops"}}}})
 		switch n := random.IntN(10); {
 		case spoil && n == 0: // missing
 		case spoil && n == 1:
@@ -415,7 +429,8 @@ func answerBatch(t testing.TB, path string, spoil bool) (results string, request
 func TestBatch(t *testing.T) {
 	source := tasks(t, 100)
 	live := newFolder(t)
-	must(t, cli.Done, "--source", source, "--rows", "40", "--out", live.out, "--base-url", newServer(t, nil).base(), "--model", "fake")
+	must(t, cli.Done, "--source", source, "--rows", "40", "--out", live.out, "--base-url", newServer(t, nil).base(),
+		"--model", "fake")
 	f := newFolder(t)
 	args := []string{"--source", source, "--rows", "40", "--out", f.out, "--model", "fake"}
 	file := filepath.Join(f.dir, "batch.jsonl")
@@ -440,7 +455,8 @@ func TestBatch(t *testing.T) {
 		case o.code == cli.Done:
 		case o.code != cli.Stopped || !strings.Contains(o.stderr, "--emit-batch"):
 			t.Fatal(o)
-		case round < 3 && !(strings.Contains(o.stderr, "3 unreadable lines") && strings.Contains(o.stderr, "the first problem")):
+		case round < 3 && !(strings.Contains(o.stderr, "3 unreadable lines") &&
+			strings.Contains(o.stderr, "the first problem")):
 			t.Errorf("round %d: %v", round, o)
 		}
 		if o.code == cli.Done {
@@ -464,7 +480,8 @@ func TestBatch(t *testing.T) {
 func TestJudge(t *testing.T) {
 	source := tasks(t, 60)
 	args := func(f folder, s *server, more ...string) []string {
-		return append([]string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"}, more...)
+		return append([]string{"--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake"},
+			more...)
 	}
 	plain, judged, failing := newFolder(t), newFolder(t), newFolder(t)
 	s := newServer(t, nil)
@@ -497,11 +514,13 @@ func TestJudge(t *testing.T) {
 func TestComments(t *testing.T) {
 	source := tasks(t, 60)
 	f := newFolder(t)
-	must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", newServer(t, nil).base(), "--model", "fake", "--comments")
+	must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", newServer(t, nil).base(),
+		"--model", "fake", "--comments")
 	f.sound(t, 20)
 	// The server's standard answer, which may be accepted once or twice, has none.
 	made := read(t, f.out)
-	if n, none := strings.Count(made, " of it, obviously\\n"), strings.Count(made, "the same words for everybody"); n < 20-none || none > 2 {
+	if n, none := strings.Count(made, " of it, obviously\\n"),
+		strings.Count(made, "the same words for everybody"); n < 20-none || none > 2 {
 		t.Errorf("%d remarks in the code of 20 rows, %d of which have none", n, none)
 	}
 	f = newFolder(t)
@@ -532,7 +551,8 @@ func TestOutputs(t *testing.T) {
 		f := newFolder(t)
 		f.out = filepath.Join(f.dir, "deep", "data"+ext)
 		card := filepath.Join(f.dir, "README.md")
-		must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake", "--card", card)
+		must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake",
+			"--card", card)
 		f.sound(t, 20)
 		rows, err := dataset.ReadRewritten(t.Context(), f.out)
 		if err != nil {
@@ -544,11 +564,13 @@ func TestOutputs(t *testing.T) {
 		if !slices.Equal(rows, want) {
 			t.Errorf("%s holds other rows", ext)
 		}
-		if text := read(t, card); !strings.HasPrefix(text, "---\n") || !strings.Contains(text, "tasks.json") || !strings.Contains(text, "20 rows") {
+		if text := read(t, card); !strings.HasPrefix(text, "---\n") || !strings.Contains(text, "tasks.json") ||
+			!strings.Contains(text, "20 rows") {
 			t.Errorf("the card: %s", text)
 		}
 		again := filepath.Join(f.dir, "again.json")
-		must(t, cli.Done, "--source", f.out, "--columns", "output=output_original", "--rows", "5", "--teacher", "builtin", "--out", again)
+		must(t, cli.Done, "--source", f.out, "--columns", "output=output_original", "--rows", "5", "--teacher", "builtin",
+			"--out", again)
 	}
 }
 
@@ -556,12 +578,14 @@ func TestOutputs(t *testing.T) {
 func TestFewRows(t *testing.T) {
 	s := newServer(t, nil)
 	f := newFolder(t)
-	o := must(t, cli.Done, "--source", tasks(t, 12), "--rows", "50", "--out", f.out, "--base-url", s.base(), "--model", "fake")
+	o := must(t, cli.Done, "--source", tasks(t, 12), "--rows", "50", "--out", f.out, "--base-url", s.base(), "--model",
+		"fake")
 	if !strings.Contains(o.stderr, "the source has no more") {
 		t.Error(o)
 	}
 	f = newFolder(t)
-	o = must(t, cli.Done, "--source", tasks(t, 40), "--rows", "0", "--out", f.out, "--base-url", s.base(), "--model", "fake")
+	o = must(t, cli.Done, "--source", tasks(t, 40), "--rows", "0", "--out", f.out, "--base-url", s.base(), "--model",
+		"fake")
 	if n := lastLine(t, o)["source_rows"].(float64); n != 40 || strings.Contains(o.stderr, "warning") {
 		t.Errorf("--rows 0 read %v rows: %v", n, o)
 	}
@@ -590,7 +614,8 @@ func TestProgress(t *testing.T) {
 		}
 		return false
 	})
-	code := run(t.Context(), []string{"--source", tasks(t, 120), "--rows", "50", "--out", newFolder(t).out, "--base-url", s.base(), "--model", "fake",
+	code := run(t.Context(), []string{"--source", tasks(t, 120), "--rows", "50", "--out", newFolder(t).out, "--base-url",
+		s.base(), "--model", "fake",
 		"--concurrency", "1", "--price-in", "1", "--price-out", "1"}, &stdout, &stderr)
 	o := outcome{code, stdout.String(), stderr.String()}
 	if code != cli.Done || strings.ContainsAny(o.stderr, "\r\x1b") {

@@ -20,7 +20,8 @@ func TestHostileTexts(t *testing.T) {
 	t.Setenv("HF_ENDPOINT", hub.URL)
 	t.Setenv("HF_HOME", t.TempDir())
 	hostile.Each(t, func(t *hostile.Test) {
-		row := fmt.Sprintf(`{"instruction": %s, "input": "", "output": "print(1)\nprint(2)\nprint(3)\nprint(4)\nprint(5)  # a b c"}`, t.JSON)
+		row := fmt.Sprintf(`{"instruction": %s, "input": "",`+
+			` "output": "print(1)\nprint(2)\nprint(3)\nprint(4)\nprint(5)  # a b c"}`, t.JSON)
 		source := t.Write(t.Text+".json", "["+row+","+row+"]")
 		odd := t.Write("odd.json", fmt.Sprintf(`[{%s: 1, "b": %s}]`, t.JSON, t.JSON))
 		s := newServer(t, func(c call) bool {

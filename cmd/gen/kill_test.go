@@ -128,7 +128,8 @@ func besiege(t *testing.T, live bool) *siege {
 		}
 	}
 	if size := fileSize(t, r.journal()); float64(size) > 0.8*float64(g.larger) {
-		t.Fatalf("the journal has %d bytes, the larger file of the result %d: nothing can be cut off there alone", size, g.larger)
+		t.Fatalf("the journal has %d bytes, the larger file of the result %d: nothing can be cut off there alone", size,
+			g.larger)
 	}
 	return g
 }

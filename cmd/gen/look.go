@@ -84,7 +84,9 @@ func (g *gen) rehearse(ctx context.Context, t teacher.Teacher) error {
 			g.say("at most about $%.2f", (float64(in)*g.priceIn+float64(out)*g.priceOut)/1e6)
 		}
 	}
-	return cli.PrintJSON(g.stdout, map[string]any{"source_rows": plan.Source, "fit": plan.Fit, "prompt_tokens_estimate": plan.PromptBytes / 4})
+	return cli.PrintJSON(g.stdout, map[string]any{
+		"source_rows": plan.Source, "fit": plan.Fit, "prompt_tokens_estimate": plan.PromptBytes / 4,
+	})
 }
 
 // showReport checks a finished dataset again.
@@ -117,7 +119,10 @@ func (g *gen) showReport(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(g.stdout, "\nplot: %s\n", plot)
-	if err := cli.PrintJSON(g.stdout, map[string]any{"rows": report.Rows, "clean": report.Clean, "certified": report.Certified, "failed": report.Failed}); err != nil {
+	err = cli.PrintJSON(g.stdout, map[string]any{
+		"rows": report.Rows, "clean": report.Clean, "certified": report.Certified, "failed": report.Failed,
+	})
+	if err != nil {
 		return err
 	}
 	if len(report.Failures) > 0 {

@@ -49,7 +49,8 @@ func testMain(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(scratch)
-	for _, name := range []string{"OPENAI_BASE_URL", "TEACHER_MODEL", "HF_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+	for _, name := range []string{"OPENAI_BASE_URL", "TEACHER_MODEL", "HF_TOKEN", "HTTP_PROXY", "HTTPS_PROXY",
+		"http_proxy", "https_proxy"} {
 		os.Unsetenv(name)
 	}
 	os.Setenv("OPENAI_API_KEY", canary)
@@ -267,7 +268,8 @@ func writeTasks(t testing.TB, n int, spoil func(i int, row map[string]string)) s
 		row := map[string]string{
 			"instruction": fmt.Sprintf("Write a Python function that keeps the %s above %d and doubles them.", noun, i),
 			"input":       "",
-			"output": fmt.Sprintf("def keep_%[1]s_%[2]d(%[1]s):\n    kept = []\n    for value in %[1]s:\n        if value > %[2]d:\n"+
+			"output": fmt.Sprintf("def keep_%[1]s_%[2]d(%[1]s):\n    kept = []\n    for value in %[1]s:\n        if value > "+
+				"%[2]d:\n"+
 				"            kept.append(value * 2)\n    return kept", noun, i),
 		}
 		switch {

@@ -71,7 +71,8 @@ func defaults() *options {
 		source: dataset.StarterSpec, split: "train", rows: 576,
 		out:     "data/passive_aggressive_data.json",
 		teacher: "auto", temperature: 0.8, maxTokens: 512,
-		connectTimeout: 10 * time.Second, firstTimeout: 5 * time.Minute, stallTimeout: time.Minute, totalTimeout: 15 * time.Minute, deadTimeout: 2 * time.Minute, retries: 5,
+		connectTimeout: 10 * time.Second, firstTimeout: 5 * time.Minute, stallTimeout: time.Minute,
+		totalTimeout: 15 * time.Minute, deadTimeout: 2 * time.Minute, retries: 5,
 		style: voice.Default,
 	}
 }
@@ -79,52 +80,66 @@ func defaults() *options {
 func (o *options) flags(out io.Writer) *cli.Flags {
 	f := cli.New("gen", about, out)
 	f.Group("Input")
-	f.Add(&o.source, "source", "dataset to rewrite: a parquet, JSON or JSONL `file`, a Hugging Face hub dataset as owner/name or owner/name@revision, or starter, the embedded dataset")
+	f.Add(&o.source, "source", "dataset to rewrite: a parquet, JSON or JSONL `file`, a Hugging Face hub dataset as "+
+		"owner/name or owner/name@revision, or starter, the embedded dataset")
 	f.Add(&o.split, "split", "split of a hub dataset")
-	f.Add(&o.columns, "columns", "names of the columns, as `instruction=A,input=B,output=C`; needed only if gen does not recognize them")
-	f.Add(&o.rows, "rows", "rows to make; 0 for all that the source has. The built-in rewriter, which costs nothing, makes "+strconv.Itoa(builtinRows)+" if this is not given")
+	f.Add(&o.columns, "columns", "names of the columns, as `instruction=A,input=B,output=C`; needed only if gen does "+
+		"not recognize them")
+	f.Add(&o.rows, "rows", "rows to make; 0 for all that the source has. The built-in rewriter, which costs nothing, "+
+		"makes "+strconv.Itoa(builtinRows)+" if this is not given")
 
 	f.Group("Output")
-	f.Add(&o.out, "out", "dataset to write, as .json, .jsonl or .parquet, with its certificates next to it. An existing `file` that differs is renamed to .bak, .bak.2 and so on")
+	f.Add(&o.out, "out", "dataset to write, as .json, .jsonl or .parquet, with its certificates next to it. An existing "+
+		"`file` that differs is renamed to .bak, .bak.2 and so on")
 	f.Add(&o.card, "card", "also write a dataset card in Markdown, as the hub shows it, to this `file`")
 	f.Add(&o.work, "work", "`directory` of the journal, which holds every answer ever received; <out>.work if not given")
 	f.Add(&o.restart, "restart", "start over: rename the journal of an earlier run to journal.log.bak")
 
 	f.Group("Teacher")
-	f.Add(&o.teacher, "teacher", "what rewrites, `auto|builtin|openai`: builtin is rules and a phrase bank, without a model; openai is any OpenAI-compatible server; auto is openai if a base URL or a model is set")
-	f.Add(&o.baseURLs, "base-url", "base `URL` of a server, such as http://localhost:8000/v1; repeat it for several servers. If only a model is given, OpenAI's")
+	f.Add(&o.teacher, "teacher", "what rewrites, `auto|builtin|openai`: builtin is rules and a phrase bank, without a "+
+		"model; openai is any OpenAI-compatible server; auto is openai if a base URL or a model is set")
+	f.Add(&o.baseURLs, "base-url", "base `URL` of a server, such as http://localhost:8000/v1; repeat it for several "+
+		"servers. If only a model is given, OpenAI's")
 	f.Env("base-url", "OPENAI_BASE_URL")
 	f.Add(&o.model, "model", "`id` of the model; not needed if the server has only one")
 	f.Env("model", "TEACHER_MODEL")
 	f.Add(&o.temperature, "temperature", "sampling temperature, 0 to 2")
 	f.Add(&o.maxTokens, "max-tokens", "maximum tokens per answer; doubled once for an answer that was truncated")
-	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null omits a field")
+	f.Add(&o.extra, "extra", "more fields for the request's body, as a `JSON` object such as {\"top_k\": 40}; null "+
+		"omits a field")
 	f.Add(&o.concurrency, "concurrency", "concurrent requests; 0 adapts to what the servers can handle")
 	f.Add(&o.connectTimeout, "connect-timeout", "time limit for connecting to a server")
 	f.Add(&o.firstTimeout, "first-token-timeout", "time limit for the first token of an answer")
 	f.Add(&o.stallTimeout, "stall-timeout", "time limit between two parts of an answer")
-	f.Add(&o.totalTimeout, "total-timeout", "time limit for a whole answer; none of these limits counts the time in gen's own queue")
+	f.Add(&o.totalTimeout, "total-timeout", "time limit for a whole answer; none of these limits counts the time in "+
+		"gen's own queue")
 	f.Add(&o.deadTimeout, "dead-timeout", "how long to wait while every server is down or asks gen to wait")
 	f.Add(&o.retries, "retries", "retries per request; a server's request to slow down does not count as one")
 
 	f.Group("Style")
-	f.Add(&o.style, "style", fmt.Sprintf("voice: %s, or a style `file` (go doc restyle/voice describes its format)", strings.Join(voice.Names(), ", ")))
+	f.Add(&o.style, "style", fmt.Sprintf("voice: %s, or a style `file` (go doc restyle/voice describes its format)",
+		strings.Join(voice.Names(), ", ")))
 	f.Add(&o.comments, "comments", "also add remarks to the code, as comments")
 	f.Add(&o.seed, "seed", "seed of all random choices")
-	f.Add(&o.python, "python", "also parse the source answers with this Python `program`, as a second check that they are Python")
+	f.Add(&o.python, "python", "also parse the source answers with this Python `program`, as a second check that they "+
+		"are Python")
 	f.Add(&o.judge, "judge", "`model` that rates each row; its opinion goes into the certificate and decides nothing")
 	f.Add(&o.judgeURLs, "judge-url", "base `URL` of the judge's server; the teacher's if not given")
 
 	f.Group("Preview and report")
 	f.Add(&o.preview, "preview", "show the first `N` rows before and after, with their checks; write nothing")
-	f.Add(&o.dryRun, "dry-run", "show the settings, the first prompt and an estimate of the tokens; send and write nothing")
-	f.Add(&o.report, "report", "check the rows of --out again; show the yield, the openers and the tone, and plot the tone. If rows fail, name them and exit with 1")
+	f.Add(&o.dryRun, "dry-run", "show the settings, the first prompt and an estimate of the tokens; send and write "+
+		"nothing")
+	f.Add(&o.report, "report", "check the rows of --out again; show the yield, the openers and the tone, and plot the "+
+		"tone. If rows fail, name them and exit with 1")
 	f.Add(&o.priceIn, "price-in", "US dollars per million prompt tokens, to show the cost")
 	f.Add(&o.priceOut, "price-out", "US dollars per million completion tokens, to show the cost")
 
 	f.Group("Batch API (OpenAI's JSONL, which vllm run-batch and LiteLLM read too)")
-	f.Add(&o.emit, "emit-batch", "write the requests that have no answer yet to this `file`; later rounds ask again for refused rows")
-	f.Add(&o.ingest, "ingest-batch", "read answers from this `file` of results, in any order, and make the rows that they are enough for")
+	f.Add(&o.emit, "emit-batch", "write the requests that have no answer yet to this `file`; later rounds ask again for "+
+		"refused rows")
+	f.Add(&o.ingest, "ingest-batch", "read answers from this `file` of results, in any order, and make the rows that "+
+		"they are enough for")
 	f.Add(&o.version, "version", "print the version")
 	return f
 }

@@ -18,7 +18,8 @@ func TestEmitBatchKeepsAFile(t *testing.T) {
 	if err := os.WriteFile(batch, []byte("paid answers\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--source", source, "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"), "--emit-batch", batch}
+	args := []string{"--source", source, "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"),
+		"--emit-batch", batch}
 	for range 2 { // the same requests again: nothing to keep
 		must(t, cli.Done, args...)
 	}
@@ -59,7 +60,8 @@ func TestBatchFromAPipe(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip("this file system has no pipes: ", err)
 	}
-	o := must(t, cli.Failed, "--source", tasks(t, 20), "--rows", "5", "--model", "m", "--out", filepath.Join(dir, "out.json"), "--ingest-batch", pipe)
+	o := must(t, cli.Failed, "--source", tasks(t, 20), "--rows", "5", "--model", "m", "--out",
+		filepath.Join(dir, "out.json"), "--ingest-batch", pipe)
 	if !strings.Contains(o.stderr, "results: not a file but a named pipe") {
 		t.Error(o)
 	}

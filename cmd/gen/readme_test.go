@@ -13,7 +13,8 @@ import (
 	"restyle/dataset/output"
 )
 
-var update = flag.Bool("update", false, "rewrite the parts of README.md and docs/gen.md that quote the help and the data")
+var update = flag.Bool("update", false, "rewrite the parts of README.md and docs/gen.md that quote the help and the "+
+	"data")
 
 // TestReadme checks that README.md and docs/gen.md quote the rows of the dataset and the help text as they are.
 func TestReadme(t *testing.T) {

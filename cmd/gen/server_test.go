@@ -187,13 +187,15 @@ func (c call) events(text, finish string) []string {
 		rest = rest[n:]
 	}
 	return append(events, event(id, "{}", strconv.Quote(finish)),
-		fmt.Sprintf("data: {\"id\":%q,\"object\":\"chat.completion.chunk\",\"model\":\"fake\",\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\n",
+		fmt.Sprintf("data: {\"id\":%q,\"object\":\"chat.completion.chunk\",\"model\":\"fake\",\"choices\":[],"+
+			"\"usage\":{\"prompt_tokens\":%d,\"completion_tokens\":%d}}\n\n",
 			id, len(c.body)/4, len(text)/4),
 		"data: [DONE]\n\n")
 }
 
 func event(id, delta, finish string) string {
-	return fmt.Sprintf("data: {\"id\":%q,\"object\":\"chat.completion.chunk\",\"model\":\"fake\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", id, delta, finish)
+	return fmt.Sprintf("data: {\"id\":%q,\"object\":\"chat.completion.chunk\",\"model\":\"fake\","+
+		"\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", id, delta, finish)
 }
 
 // refuse answers with an error that repeats the key in every way in which a server might.
@@ -210,9 +212,10 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, message string) 
 func echo(r *http.Request) string {
 	auth := r.Header.Get("Authorization")
 	key := strings.TrimPrefix(auth, "Bearer ")
-	return strings.Join([]string{auth, percent(key), escaped(key), hex.EncodeToString([]byte(key)), strings.ToUpper(hex.EncodeToString([]byte(key))),
-		base64.StdEncoding.EncodeToString([]byte(auth)), base64.URLEncoding.EncodeToString([]byte("x" + key)), base64.StdEncoding.EncodeToString([]byte("xx" + key)),
-		key[:min(len(key), 12)] + "…"}, " ")
+	return strings.Join([]string{auth, percent(key), escaped(key), hex.EncodeToString([]byte(key)),
+		strings.ToUpper(hex.EncodeToString([]byte(key))),
+		base64.StdEncoding.EncodeToString([]byte(auth)), base64.URLEncoding.EncodeToString([]byte("x" + key)),
+		base64.StdEncoding.EncodeToString([]byte("xx" + key)), key[:min(len(key), 12)] + "…"}, " ")
 }
 
 // A query is a parsed request for a completion.
@@ -321,7 +324,8 @@ func (q query) answer() (text, finish string) {
 	case 3:
 		return text, "content_filter"
 	case 4: // the same for every query, which the third time is once too often
-		return "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, I suppose it is fine. Somebody has to bother to write it down for you " +
+		return "<rewrite>\nOh good, the same words for everybody, obviously. Seriously, I suppose it is fine. Somebody has " +
+			"to bother to write it down for you " +
 			"again, and that somebody is me.\n\n[[CODE_1]]", "stop"
 	case 5:
 		return "I'm sorry, but I cannot help with that.", "stop"
@@ -380,12 +384,14 @@ func reversed(s string) string {
 // spellings are the forms of the key that leak searches for.
 var spellings = func() map[string]string {
 	m := map[string]string{
-		"by its beginning": canary[:8], "by its end": canary[len(canary)-8:], "reversed": reversed(canary[:8]), "reversed ": reversed(canary[len(canary)-8:]),
-		"in percent escapes": percent(canary[:8]), "in JSON escapes": escaped(canary[:8]), `in \x escapes`: spelt(canary[:8], `\x%02x`),
+		"by its beginning": canary[:8], "by its end": canary[len(canary)-8:], "reversed": reversed(canary[:8]),
+		"reversed ": reversed(canary[len(canary)-8:]), "in percent escapes": percent(canary[:8]),
+		"in JSON escapes": escaped(canary[:8]), `in \x escapes`: spelt(canary[:8], `\x%02x`),
 		"in hexadecimal": hex.EncodeToString([]byte(canary[:8])),
 	}
 	for shift := range 3 {
-		for name, enc := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64url": base64.RawURLEncoding} {
+		for name, enc := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding,
+			"base64url": base64.RawURLEncoding} {
 			text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + canary))
 			text = text[(shift*4+2)/3+1:] // the part that depends only on the key
 			m[fmt.Sprintf("in %s at offset %d", name, shift)] = text[:12]

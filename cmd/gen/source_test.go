@@ -52,7 +52,8 @@ func TestSourceIsNotOverwritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := tree(t, dir)
-	for _, out := range []string{source, dir + "/./rows.json", dir + "/../" + filepath.Base(dir) + "/rows.json", soft, hard, other} {
+	for _, out := range []string{source, dir + "/./rows.json", dir + "/../" + filepath.Base(dir) + "/rows.json", soft,
+		hard, other} {
 		o := must(t, cli.Usage, "--source", source, "--out", out)
 		if !strings.Contains(o.stderr, "--out") || !strings.Contains(o.stderr, "--source") {
 			t.Errorf("%s: %v", out, o)
@@ -114,10 +115,12 @@ func TestDamageIsFoundFirst(t *testing.T) {
 func TestCertificatesOfTwoOutputs(t *testing.T) {
 	source, dir := tasks(t, 60), t.TempDir()
 	for i, name := range []string{"a.json", "a.jsonl", "a.parquet"} {
-		must(t, cli.Done, "--source", source, "--rows", []string{"10", "20", "30"}[i], "--teacher", "builtin", "--out", filepath.Join(dir, name))
+		must(t, cli.Done, "--source", source, "--rows", []string{"10", "20", "30"}[i], "--teacher", "builtin", "--out",
+			filepath.Join(dir, name))
 	}
 	for i, name := range []string{"a.json", "a.jsonl", "a.parquet"} {
-		if o := must(t, cli.Done, "--report", "--out", filepath.Join(dir, name)); lastLine(t, o)["certified"].(float64) != float64(10*i+10) {
+		if o := must(t, cli.Done, "--report", "--out", filepath.Join(dir, name)); lastLine(t,
+			o)["certified"].(float64) != float64(10*i+10) {
 			t.Errorf("%s: %v", name, o)
 		}
 	}
@@ -147,7 +150,8 @@ func TestReportFails(t *testing.T) {
 		}
 	}
 	// With what rows 5 and 7 say, two more rows that say a part of it are too many.
-	if v := lastLine(t, o); v["clean"].(float64) != 16 || v["certified"].(float64) != 19 || !strings.Contains(o.stderr, "4 of 20 rows fail") {
+	if v := lastLine(t, o); v["clean"].(float64) != 16 || v["certified"].(float64) != 19 ||
+		!strings.Contains(o.stderr, "4 of 20 rows fail") {
 		t.Error(o)
 	}
 }

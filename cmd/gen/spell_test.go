@@ -39,7 +39,8 @@ func TestBadSpell(t *testing.T) {
 	}
 	source := fitTasks(t, rows)
 	args := func(f folder, s *server, more ...string) []string {
-		return append([]string{"--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--base-url", s.base(), "--model", "fake"}, more...)
+		return append([]string{"--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--base-url", s.base(),
+			"--model", "fake"}, more...)
 	}
 	well := func(t *testing.T) *server {
 		s := newServer(t, nil)

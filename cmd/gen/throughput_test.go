@@ -64,7 +64,8 @@ func BenchmarkServer(b *testing.B) {
 					})
 					s.set(func() { s.good = name != "bad answers" })
 					f := newFolder(b)
-					cmd, _, stderr := process(b, "--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--base-url", s.base(), "--model", "fake")
+					cmd, _, stderr := process(b, "--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--base-url",
+						s.base(), "--model", "fake")
 					peak, err := runWatched(cmd)
 					if err != nil {
 						b.Fatalf("%v\n%s", err, stderr)
@@ -121,7 +122,8 @@ func BenchmarkBuiltin(b *testing.B) {
 	source := manyTasks(b, rows+rows/4)
 	for b.Loop() {
 		f := newFolder(b)
-		cmd, stdout, stderr := process(b, "--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--teacher", "builtin")
+		cmd, stdout, stderr := process(b, "--source", source, "--rows", strconv.Itoa(rows), "--out", f.out, "--teacher",
+			"builtin")
 		start := time.Now()
 		peak, err := runWatched(cmd)
 		if err != nil {
@@ -170,7 +172,8 @@ func manyTasks(b *testing.B, n int) string {
 					row.Output = regexp.MustCompile(`\b`+m[1]+`\b`).ReplaceAllString(row.Output, fmt.Sprintf("%s_%d", m[1], round))
 				}
 			}
-			if err := enc.Encode(map[string]string{"instruction": row.Instruction, "input": row.Input, "output": row.Output}); err != nil {
+			if err := enc.Encode(map[string]string{"instruction": row.Instruction, "input": row.Input,
+				"output": row.Output}); err != nil {
 				b.Fatal(err)
 			}
 		}

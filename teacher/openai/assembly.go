@@ -112,7 +112,8 @@ func (a *assembly) add(event []byte) *failure {
 		a.text.WriteString(text)
 		switch reason {
 		case "error", "abort":
-			return &failure{kind: broken, status: http.StatusOK, reason: "error in answer", message: "the endpoint ended the answer with an error"}
+			return &failure{kind: broken, status: http.StatusOK, reason: "error in answer",
+				message: "the endpoint ended the answer with an error"}
 		}
 		a.finish = reason
 	}
@@ -158,7 +159,8 @@ func (a *assembly) unfinished(r *eventReader) *failure {
 	case a.choices == 0:
 		return damaged("the answer has no choices")
 	}
-	return &failure{kind: broken, status: http.StatusOK, reason: "cut off", message: fmt.Sprintf("the stream ended after %d events without a finish reason", a.events)}
+	return &failure{kind: broken, status: http.StatusOK, reason: "cut off",
+		message: fmt.Sprintf("the stream ended after %d events without a finish reason", a.events)}
 }
 
 // excerpt returns the beginning of received bytes, for a message.

@@ -45,7 +45,8 @@ func TestEventReader(t *testing.T) {
 		{"<html>\ndata: {}\n", ""},
 		{"data: {}\nupstream error\n", "data: {}\n"},
 	} {
-		for name, r := range map[string]io.Reader{"whole": strings.NewReader(test.body), "bytes": iotest.OneByteReader(strings.NewReader(test.body))} {
+		for name, r := range map[string]io.Reader{"whole": strings.NewReader(test.body),
+			"bytes": iotest.OneByteReader(strings.NewReader(test.body))} {
 			got, err := io.ReadAll(newEventReader(r))
 			if err != nil || string(got) != test.want {
 				t.Errorf("%q, %s: got %q, %v; want %q", test.body, name, got, err, test.want)
@@ -61,7 +62,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(plain(`"stop"`, `"x"`))
 	f.Add(events(delta("a"), `{"error":{"message":"m","code":503}}`))
 	f.Add("event: error\ndata: x\n\n" + events(finishStop, done))
-	f.Add(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"x"}]},"finish_reason":"length"}],"usage":{"prompt_tokens":-1}}`))
+	f.Add(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"text","text":"x"}]},"finish_reason":"length"}],` +
+		`"usage":{"prompt_tokens":-1}}`))
 	f.Add("\ufeff: c\r\nretry: 1\r\n" + strings.ReplaceAll(goodStream, "\n", "\r\n"))
 	f.Fuzz(func(t *testing.T, body string) {
 		a, fa := answerTo(strings.NewReader(body))

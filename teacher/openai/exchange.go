@@ -209,16 +209,22 @@ func (x *exchange) explain(ctx context.Context, err error) *failure {
 		return &failure{kind: broken, status: http.StatusOK, reason: errTooLarge.Error(),
 			message: "the answer is longer than " + mib(x.limit)}
 	case cause == errFirstToken:
-		return &failure{kind: broken, overload: true, reason: cause.Error(), message: "no token within " + x.watch.o.FirstTokenTimeout.String()}
+		return &failure{kind: broken, overload: true, reason: cause.Error(),
+			message: "no token within " + x.watch.o.FirstTokenTimeout.String()}
 	case cause == errStall:
-		return &failure{kind: broken, reason: cause.Error(), message: "no data for " + x.watch.o.StallTimeout.String() + " in the middle of the answer"}
+		return &failure{kind: broken, reason: cause.Error(),
+			message: "no data for " + x.watch.o.StallTimeout.String() + " in the middle of the answer"}
 	case cause == errTotal:
-		return &failure{kind: broken, reason: cause.Error(), message: "not complete within " + x.watch.o.TotalTimeout.String()}
+		return &failure{kind: broken, reason: cause.Error(),
+			message: "not complete within " + x.watch.o.TotalTimeout.String()}
 	case errors.As(err, &cert):
-		return &failure{kind: fatal, reason: "certificate", message: err.Error(), advice: "use a certificate that this machine trusts, or check the clock"}
+		return &failure{kind: fatal, reason: "certificate", message: err.Error(),
+			advice: "use a certificate that this machine trusts, or check the clock"}
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &notTLS):
-		return &failure{kind: fatal, reason: "not TLS", message: "the server does not speak TLS", advice: "does it want http:// rather than https:// in the base URL?"}
-	case errors.As(err, &dns), errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"), isHandshakeTimeout(err):
+		return &failure{kind: fatal, reason: "not TLS", message: "the server does not speak TLS",
+			advice: "does it want http:// rather than https:// in the base URL?"}
+	case errors.As(err, &dns), errors.As(err, &dial) && (dial.Op == "dial" || dial.Op == "proxyconnect"),
+		isHandshakeTimeout(err):
 		return &failure{kind: unreachable, reason: "unreachable", message: err.Error()}
 	}
 	return &failure{kind: broken, reason: "connection lost", message: "connection lost: " + err.Error()}

@@ -128,7 +128,8 @@ func fromErrorObject(raw []byte, url string, now time.Time) *failure {
 	said := readError(raw)
 	status := said.status()
 	if status == 0 {
-		return &failure{kind: broken, status: 200, reason: "error in answer", message: "error instead of an answer: " + said.message}
+		return &failure{kind: broken, status: http.StatusOK, reason: "error in answer",
+			message: "error instead of an answer: " + said.message}
 	}
 	f := fromStatus(status, nil, raw, url, now)
 	f.message = "error instead of an answer: " + f.message
@@ -158,7 +159,8 @@ func (s said) model() bool {
 	// Later parts of the message may quote the request.
 	message := strings.ToLower(s.message[:min(len(s.message), 200)])
 	return strings.Contains(message, "model") &&
-		(strings.Contains(message, "not found") || strings.Contains(message, "does not exist") || strings.Contains(message, "invalid model name"))
+		(strings.Contains(message, "not found") || strings.Contains(message, "does not exist") ||
+			strings.Contains(message, "invalid model name"))
 }
 
 // status returns the HTTP status that corresponds to an error, 0 if unknown.
@@ -170,7 +172,8 @@ func (s said) status() int {
 		words  string
 		status int
 	}{
-		{"insufficient_quota", 429}, {"credit_balance", 429}, {"rate_limit", 429}, {"too_many_requests", 429}, {"overloaded", 529},
+		{"insufficient_quota", 429}, {"credit_balance", 429}, {"rate_limit", 429}, {"too_many_requests", 429},
+		{"overloaded", 529},
 		{"invalid_request", 400}, {"BadRequest", 400}, {"context_length", 400}, {"model_not_found", 404},
 		{"authentication", 401}, {"invalid_api_key", 401}, {"permission", 403},
 	} {

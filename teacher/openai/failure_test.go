@@ -88,7 +88,8 @@ func TestAdvice(t *testing.T) {
 		{401, "http://h/v1", "API key"},
 		{307, "http://h/v1", "base URL"},
 	} {
-		if f := fromStatus(test.status, http.Header{}, nil, test.url, time.Now()); f.kind != fatal || !strings.Contains(f.advice, test.want) {
+		if f := fromStatus(test.status, http.Header{}, nil, test.url, time.Now()); f.kind != fatal ||
+			!strings.Contains(f.advice, test.want) {
 			t.Errorf("%d: %+v", test.status, f)
 		}
 	}

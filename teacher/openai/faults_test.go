@@ -56,12 +56,14 @@ func events(data ...string) string {
 }
 
 func delta(text string) string {
-	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}`, text)
+	return fmt.Sprintf(`{"id":"c1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,`+
+		`"delta":{"content":%q},"finish_reason":null}]}`, text)
 }
 
 const (
-	finishStop = `{"id":"c1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
-	done       = "[DONE]"
+	finishStop = `{"id":"c1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{},` +
+		`"finish_reason":"stop"}]}`
+	done = "[DONE]"
 )
 
 // then writes a part, flushes, and continues with the next handler.
@@ -163,19 +165,34 @@ var scenes = []struct {
 	{"good with byte order mark", stream("\ufeff" + goodStream), answers, goodText, 0},
 	{"good with other fields", stream("retry: 3\nid: 7\nevent: message\n" + goodStream), answers, goodText, 0},
 	{"usage missing", stream(events(delta(goodText), finishStop, done)), answers, goodText, 0},
-	{"usage null", stream(events(strings.Replace(delta(goodText), "{", `{"usage":null,`, 1), finishStop, done)), answers, goodText, 0},
-	{"no id", stream(strings.ReplaceAll(events(delta(goodText), finishStop, done), `"id":"c1",`, "")), answers, goodText, 0},
-	{"error null", stream(strings.ReplaceAll(events(delta(goodText), finishStop, done), `"id"`, `"error":null,"id"`)), answers, goodText, 0},
-	{"500 comments at a time", stream(strings.ReplaceAll(goodStream, "data:", strings.Repeat(": keep-alive\n\n", 500)+"data:")), answers, goodText, 0},
-	{"line of 1 MiB", stream(events(delta(strings.Repeat("z", 1<<20)), finishStop, done)), answers, strings.Repeat("z", 1<<20), 0},
-	{"reasoning", stream(events(`{"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}`, `{"choices":[{"index":0,"delta":{"reasoning":"hm","content":null}}]}`, delta(goodText), finishStop, done)), answers, goodText, 0},
-	{"content in the finish event", stream(events(strings.Replace(delta(goodText), `"finish_reason":null`, `"finish_reason":"stop"`, 1), done)), answers, goodText, 0},
-	{"content in parts", stream(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","text":"no"},{"type":"text","text":"Sure, whatever."}]}}]}`, finishStop)), answers, goodText, 0},
-	{"null content", stream(events(`{"choices":[{"index":0,"delta":{"content":null},"finish_reason":"stop"}]}`, done)), answers, "", 0},
-	{"odd fields", stream(events(`{"id":null,"created":1.5,"model":null,"system_fingerprint":null,"choices":[{"index":0,"delta":{"role":null,"tool_calls":null,"refusal":null,"reasoning":{"a":1},"content":"Sure, whatever."},"logprobs":null,"content_filter_results":{}}],"usage":null}`, finishStop,
-		`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":null,"queue_time":0.5}}`, done)), answers, goodText, 0},
-	{"refusal", stream(events(`{"choices":[{"index":0,"delta":{"refusal":"I will not."},"finish_reason":"stop"}]}`, done)), answers, "I will not.", 0},
-	{"finish repeated beside usage", stream(events(delta(goodText), finishStop, strings.Replace(finishStop, "{", `{"usage":{"prompt_tokens":1,"completion_tokens":1},`, 1))), answers, goodText, 0},
+	{"usage null", stream(events(strings.Replace(delta(goodText), "{", `{"usage":null,`, 1), finishStop, done)), answers,
+		goodText, 0},
+	{"no id", stream(strings.ReplaceAll(events(delta(goodText), finishStop, done), `"id":"c1",`, "")), answers, goodText,
+		0},
+	{"error null", stream(strings.ReplaceAll(events(delta(goodText), finishStop, done), `"id"`, `"error":null,"id"`)),
+		answers, goodText, 0},
+	{"500 comments at a time", stream(strings.ReplaceAll(goodStream, "data:", strings.Repeat(": keep-alive\n\n",
+		500)+"data:")), answers, goodText, 0},
+	{"line of 1 MiB", stream(events(delta(strings.Repeat("z", 1<<20)), finishStop, done)), answers,
+		strings.Repeat("z", 1<<20), 0},
+	{"reasoning", stream(events(`{"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}`,
+		`{"choices":[{"index":0,"delta":{"reasoning":"hm","content":null}}]}`, delta(goodText), finishStop, done)), answers,
+		goodText, 0},
+	{"content in the finish event", stream(events(strings.Replace(delta(goodText), `"finish_reason":null`,
+		`"finish_reason":"stop"`, 1), done)), answers, goodText, 0},
+	{"content in parts", stream(events(`{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","text":"no"},`+
+		`{"type":"text","text":"Sure, whatever."}]}}]}`, finishStop)), answers, goodText, 0},
+	{"null content", stream(events(`{"choices":[{"index":0,"delta":{"content":null},"finish_reason":"stop"}]}`, done)),
+		answers, "", 0},
+	{"odd fields", stream(events(`{"id":null,"created":1.5,"model":null,"system_fingerprint":null,`+
+		`"choices":[{"index":0,"delta":{"role":null,"tool_calls":null,"refusal":null,"reasoning":{"a":1},"content":"Sure,`+
+		` whatever."},"logprobs":null,"content_filter_results":{}}],"usage":null}`, finishStop,
+		`{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2,"prompt_tokens_details":null,"queue_time":0.5}}`,
+		done)), answers, goodText, 0},
+	{"refusal", stream(events(`{"choices":[{"index":0,"delta":{"refusal":"I will not."},"finish_reason":"stop"}]}`, done)),
+		answers, "I will not.", 0},
+	{"finish repeated beside usage", stream(events(delta(goodText), finishStop, strings.Replace(finishStop, "{",
+		`{"usage":{"prompt_tokens":1,"completion_tokens":1},`, 1))), answers, goodText, 0},
 	{"text after DONE", stream(goodStream + events(delta("more"))), answers, goodText, 0},
 	{"cut after finish", then(events(delta(goodText), finishStop), cut), answers, goodText, 0},
 	{"silence after finish", then(events(delta(goodText), finishStop), silence), answers, goodText, 0},
@@ -186,7 +203,8 @@ var scenes = []struct {
 			http.NewResponseController(w).Flush()
 		}
 	}), answers, "naïve 🙃 日本", 0},
-	{"half an escape", stream(events(`{"choices":[{"index":0,"delta":{"content":"a\ud83d"}}]}`, finishStop, done)), answers, "a\ufffd", 0},
+	{"half an escape", stream(events(`{"choices":[{"index":0,"delta":{"content":"a\ud83d"}}]}`, finishStop, done)),
+		answers, "a\ufffd", 0},
 	{"plain JSON", stream(plain(`"stop"`, `"Sure, whatever."`)), answers, goodText, 0},
 	{"plain JSON, null content", stream(plain(`"stop"`, `null`)), answers, "", 0},
 	{"slow first byte", wait(4*time.Minute, stream(goodStream)), answers, goodText, 0},
@@ -211,39 +229,52 @@ var scenes = []struct {
 	}, answers, goodText, 0},
 
 	{"400", status(400, openaiError("bad", "invalid_request_error", "")), refuses, "400", 0},
-	{"400 context length", status(400, openaiError("too long", "invalid_request_error", "context_length_exceeded")), refuses, "400", 0},
+	{"400 context length", status(400, openaiError("too long", "invalid_request_error", "context_length_exceeded")),
+		refuses, "400", 0},
 	{"400 content filter", status(400, openaiError("no", "", "content_filter")), refuses, "400", 0},
-	{"400 old vLLM", status(400, `{"object":"error","message":"too long KEY","type":"BadRequestError","param":null,"code":400}`), refuses, "400", 0},
+	{"400 old vLLM", status(400, `{"object":"error","message":"too long KEY","type":"BadRequestError","param":null,`+
+		`"code":400}`), refuses, "400", 0},
 	{"400 wrong model", status(400, openaiError("Invalid model name passed in model=m", "", "")), dies, "model", 0},
-	{"400 no credit", status(400, openaiError("Your credit balance is too low to access the API.", "invalid_request_error", "")), dies, "quota", 0},
-	{"401", status(401, openaiError("Incorrect API key provided: "+canary[:8]+"****, KEY", "invalid_request_error", "invalid_api_key"), "Www-Authenticate", "Bearer KEY"), dies, "401", 0},
+	{"400 no credit", status(400, openaiError("Your credit balance is too low to access the API.", "invalid_request_error",
+		"")), dies, "quota", 0},
+	{"401", status(401, openaiError("Incorrect API key provided: "+canary[:8]+"****, KEY", "invalid_request_error",
+		"invalid_api_key"), "Www-Authenticate", "Bearer KEY"), dies, "401", 0},
 	{"402", status(402, ""), dies, "402", 0},
 	{"403", status(403, "<html><head><title>Forbidden</title></head><body>KEY</body></html>"), dies, "403", 0},
 	{"404", status(404, "404 page not found KEY"), dies, "404", 0},
-	{"404 wrong model", status(404, openaiError("The model `m` does not exist.", "NotFoundError", "404")), dies, "model", 0},
+	{"404 wrong model", status(404, openaiError("The model `m` does not exist.", "NotFoundError", "404")), dies, "model",
+		0},
 	{"404 Ollama", status(404, `{"error":"model \"m\" not found, try pulling it first KEY"}`), dies, "model", 0},
 	{"405", status(405, ""), dies, "405", 0},
 	{"408", status(408, ""), retries, "408", 0},
 	{"409", status(409, ""), retries, "409", 0},
 	{"413", status(413, "too large KEY"), refuses, "413", 0},
 	{"418", status(418, "KEY"), refuses, "418", 0},
-	{"422 FastAPI", status(422, `{"detail":[{"loc":["body","seed"],"msg":"extra fields not permitted KEY","type":"value_error.extra"}]}`), refuses, "422", 0},
+	{"422 FastAPI", status(422, `{"detail":[{"loc":["body","seed"],"msg":"extra fields not permitted KEY",`+
+		`"type":"value_error.extra"}]}`), refuses, "422", 0},
 	{"429", status(429, openaiError("slow down", "rate_limit_error", "rate_limit_exceeded")), waits, "429", 0},
 	{"429 seconds", status(429, "", "Retry-After", "20"), waits, "429", 20 * time.Second},
-	{"429 date", status(429, "", "Date", "Sat, 01 Jan 2000 00:00:00 GMT", "Retry-After", "Sat, 01 Jan 2000 00:00:30 GMT"), waits, "429", 30 * time.Second},
+	{"429 date", status(429, "", "Date", "Sat, 01 Jan 2000 00:00:00 GMT", "Retry-After", "Sat, 01 Jan 2000 00:00:30 GMT"),
+		waits, "429", 30 * time.Second},
 	{"429 ms", status(429, "", "Retry-After-Ms", "2500", "Retry-After", "100"), waits, "429", 2500 * time.Millisecond},
-	{"429 reset", status(429, "", "X-Ratelimit-Reset-Requests", "1s", "X-Ratelimit-Reset-Tokens", "1m2s"), waits, "429", 62 * time.Second},
+	{"429 reset", status(429, "", "X-Ratelimit-Reset-Requests", "1s", "X-Ratelimit-Reset-Tokens", "1m2s"), waits, "429",
+		62 * time.Second},
 	{"429 tomorrow", status(429, "KEY", "Retry-After", "86400"), waits, "429", time.Minute},
-	{"429 nonsense", status(429, "", "Retry-After", "NaN", "X-Ratelimit-Reset-Tokens", "KEY", "X-Ratelimit-Reset", "-5"), waits, "429", 0},
-	{"429 no quota", status(429, openaiError("You exceeded your current quota", "insufficient_quota", "insufficient_quota")), dies, "quota", 0},
-	{"429 never", status(429, openaiError("Request too large for m on tokens per min (TPM)", "tokens", "rate_limit_exceeded")), retries, "429", 0},
+	{"429 nonsense", status(429, "", "Retry-After", "NaN", "X-Ratelimit-Reset-Tokens", "KEY", "X-Ratelimit-Reset", "-5"),
+		waits, "429", 0},
+	{"429 no quota", status(429, openaiError("You exceeded your current quota", "insufficient_quota",
+		"insufficient_quota")), dies, "quota", 0},
+	{"429 never", status(429, openaiError("Request too large for m on tokens per min (TPM)", "tokens",
+		"rate_limit_exceeded")), retries, "429", 0},
 	{"429 Google", status(429, `[{"error":{"code":429,"message":"KEY","status":"RESOURCE_EXHAUSTED"}}]`), waits, "429", 0},
 	{"500", status(500, openaiError("oops", "server_error", "")), retries, "500", 0},
 	{"502", status(502, "<html><body><h1>Bad Gateway</h1> KEY"), retries, "502", 0},
-	{"503", status(503, `{"error":{"code":503,"message":"Loading model KEY","type":"unavailable_error"}}`), retries, "503", 0},
+	{"503", status(503, `{"error":{"code":503,"message":"Loading model KEY","type":"unavailable_error"}}`), retries, "503",
+		0},
 	{"503 later", status(503, "", "Retry-After", "7"), retries, "503", 7 * time.Second},
 	{"504", status(504, ""), retries, "504", 0},
-	{"529", status(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded KEY"}}`), retries, "529", 0},
+	{"529", status(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded KEY"}}`), retries, "529",
+		0},
 	{"501", status(501, ""), dies, "501", 0},
 	{"204", status(204, ""), dies, notAnAnswer, 0},
 	{"redirect, other host", status(307, "", "Location", "http://thief.test/v1/KEY?key=KEY"), dies, "redirect", 0},
@@ -258,18 +289,21 @@ var scenes = []struct {
 	{"keep-alives for ever", then("", every(time.Second, ": wait\n\n")), retries, "first token timeout", 5 * time.Minute},
 	{"stall", then(events(delta("Su")), silence), retries, "stall", time.Minute},
 	{"stall in a line", then(events(delta("Su"))+"data: {", silence), retries, "stall", time.Minute},
-	{"slow loris", then(events(delta("Su"))+"data: ", every(50*time.Second, " ")), retries, "total timeout", 15 * time.Minute},
+	{"slow loris", then(events(delta("Su"))+"data: ", every(50*time.Second, " ")), retries, "total timeout",
+		15 * time.Minute},
 	{"slow for ever", then("", every(10*time.Second, events(delta("a")))), retries, "total timeout", 15 * time.Minute},
 	{"closed at once", cut, retries, "connection lost", 0},
 	{"cut, chunked", then(events(delta("Su")), cut), retries, "connection lost", 0},
 	{"cut, clean", stream(events(delta("Su"))), retries, "cut off", 0},
 	{"cut, DONE", stream(events(delta("Su"), done)), retries, "cut off", 0},
 	{"cut in a line", stream(events(delta("Su")) + "data: " + finishStop[:40]), retries, "cut off", 0},
-	{"usage without finish", stream(events(delta("Su"), `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}`, done)), retries, "cut off", 0},
+	{"usage without finish", stream(events(delta("Su"), `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
+		done)), retries, "cut off", 0},
 	{"empty body", stream(""), retries, "damaged answer", 0},
 	{"only DONE", stream(events(done)), retries, "damaged answer", 0},
 	{"empty choices", stream(events(`{"id":"c1","choices":[]}`, done)), retries, "damaged answer", 0},
-	{"plain JSON, empty choices", stream(`{"id":"c1","object":"chat.completion","choices":[]}`), retries, "damaged answer", 0},
+	{"plain JSON, empty choices", stream(`{"id":"c1","object":"chat.completion","choices":[]}`), retries, "damaged answer",
+		0},
 	{"plain JSON, no finish", stream(plain("null", `"Su"`)), retries, "cut off", 0},
 	{"invalid JSON", stream(events(delta("Su"), `{"id": KEY`, finishStop)), retries, "damaged answer", 0},
 	{"invalid plain JSON", stream("{\n\"id\": KEY"), retries, "damaged answer", 0},
@@ -277,24 +311,35 @@ var scenes = []struct {
 	{"content a number", stream(events(`{"choices":[{"index":0,"delta":{"content":7}}]}`)), retries, "damaged answer", 0},
 	{"HTML", stream("<!doctype html><html><title>Login</title>KEY</html>"), dies, notAnAnswer, 0},
 	{"error, 200", stream(openaiError("oops", "server_error", "")), retries, "error in answer", 0},
-	{"error, 200, refused", stream(openaiError("too long", "invalid_request_error", "context_length_exceeded")), refuses, "400", 0},
+	{"error, 200, refused", stream(openaiError("too long", "invalid_request_error", "context_length_exceeded")), refuses,
+		"400", 0},
 	{"error, 200, number", stream(`{"error":{"message":"KEY","code":503}}`), retries, "503", 0},
 	{"error, 200, text", stream(`{"error":"KEY"}`), retries, "error in answer", 0},
 	{"error, 200, detail", stream(`{"object":"error","message":"KEY","code":50001}`), retries, "error in answer", 0},
 	{"error in stream", stream(events(delta("Su"), `{"error":{"message":"KEY"}}`, done)), retries, "error in answer", 0},
-	{"error in stream, spaced", stream(events(delta("Su"), `{ "error" : {"message":"KEY"} }`, finishStop)), retries, "error in answer", 0},
-	{"error in stream, without data", stream(events(delta("Su")) + "{\"error\":{\"message\":\"KEY\"}}\n"), retries, "error in answer", 0},
-	{"error in stream, own field", stream(events(delta("Su")) + "error: {\"message\":\"KEY\"}\n"), retries, "error in answer", 0},
-	{"error in stream, own event", stream(events(delta("Su")) + "event: error\ndata: {\"message\":\"KEY\"}\n\n" + events(finishStop)), retries, "error in answer", 0},
+	{"error in stream, spaced", stream(events(delta("Su"), `{ "error" : {"message":"KEY"} }`, finishStop)), retries,
+		"error in answer", 0},
+	{"error in stream, without data", stream(events(delta("Su")) + "{\"error\":{\"message\":\"KEY\"}}\n"), retries,
+		"error in answer", 0},
+	{"error in stream, own field", stream(events(delta("Su")) + "error: {\"message\":\"KEY\"}\n"), retries,
+		"error in answer", 0},
+	{"error in stream, own event", stream(events(delta("Su")) + "event: error\ndata: {\"message\":\"KEY\"}\n\n" +
+		events(finishStop)), retries, "error in answer", 0},
 	{"error in stream, text", stream(events(delta("Su")) + "event: error\ndata: KEY\n\n"), retries, "error in answer", 0},
-	{"error in stream, limit", stream(events(delta("Su"), `{"error":{"message":"KEY","type":"rate_limit_error"}}`)), waits, "429", 0},
-	{"finish reason error", stream(events(delta("Su"), strings.Replace(finishStop, `"stop"`, `"error"`, 1), done)), retries, "error in answer", 0},
-	{"two ids", stream(events(delta("Su"), strings.Replace(delta("Hi"), "c1", "KEY", 1), delta("re"), finishStop, done)), retries, "damaged answer", 0},
-	{"two choices", stream(events(delta("Su"), strings.Replace(delta("Hi"), `"index":0`, `"index":1`, 1), finishStop, done)), retries, "damaged answer", 0},
-	{"two choices at once", stream(events(`{"choices":[{"index":0,"delta":{"content":"a"}},{"index":0,"delta":{"content":"b"}}]}`, finishStop)), retries, "damaged answer", 0},
+	{"error in stream, limit", stream(events(delta("Su"), `{"error":{"message":"KEY","type":"rate_limit_error"}}`)), waits,
+		"429", 0},
+	{"finish reason error", stream(events(delta("Su"), strings.Replace(finishStop, `"stop"`, `"error"`, 1), done)),
+		retries, "error in answer", 0},
+	{"two ids", stream(events(delta("Su"), strings.Replace(delta("Hi"), "c1", "KEY", 1), delta("re"), finishStop, done)),
+		retries, "damaged answer", 0},
+	{"two choices", stream(events(delta("Su"), strings.Replace(delta("Hi"), `"index":0`, `"index":1`, 1), finishStop,
+		done)), retries, "damaged answer", 0},
+	{"two choices at once", stream(events(`{"choices":[{"index":0,"delta":{"content":"a"}},{"index":0,`+
+		`"delta":{"content":"b"}}]}`, finishStop)), retries, "damaged answer", 0},
 	{"finish twice", stream(events(delta("Su"), finishStop, finishStop, done)), retries, "damaged answer", 0},
 	{"content after finish", stream(events(delta("Su"), finishStop, delta("re"), done)), retries, "damaged answer", 0},
-	{"everything twice", stream(events(delta("Su"), finishStop, delta("Su"), finishStop, done)), retries, "damaged answer", 0},
+	{"everything twice", stream(events(delta("Su"), finishStop, delta("Su"), finishStop, done)), retries, "damaged answer",
+		0},
 	{"endless", endless, retries, "answer too large", 0},
 	{"endless line", then("data: ", func(w http.ResponseWriter, r *http.Request) {
 		for {
@@ -314,7 +359,8 @@ var scenes = []struct {
 // testPool returns a pool with one endpoint, teacher.localhost, on n.
 func testPool(t *testing.T, n *network, change func(*Options)) *Pool {
 	t.Helper()
-	o := Options{BaseURLs: []string{"http://teacher.localhost/v1"}, APIKey: secret.New(canary), JitterSeed: 1, MaxAnswerBytes: 4 << 20, dial: n.dial}
+	o := Options{BaseURLs: []string{"http://teacher.localhost/v1"}, APIKey: secret.New(canary), JitterSeed: 1,
+		MaxAnswerBytes: 4 << 20, dial: n.dial}
 	if change != nil {
 		change(&o)
 	}
@@ -397,7 +443,8 @@ func TestScenes(t *testing.T) {
 						if want == waits {
 							want = retries
 						}
-						if got := fmt.Sprintf("*%s", strings.TrimPrefix(fmt.Sprintf("%T", err), "*openai.")); got != string(want) || reasonOf(err) != text {
+						if got := fmt.Sprintf("*%s", strings.TrimPrefix(fmt.Sprintf("%T", err), "*openai.")); got != string(want) ||
+							reasonOf(err) != text {
 							t.Fatalf("got %s for %q: %v; want %s for %q", got, reasonOf(err), err, want, text)
 						}
 					}

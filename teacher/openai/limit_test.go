@@ -181,17 +181,19 @@ func TestLimitFindsCapacity(t *testing.T) {
 
 // The limit follows a server that loses half of its slots, and one that gets them back.
 func TestLimitFollowsChange(t *testing.T) {
-	s := simServer{slots: 32, reject: true, service: constant(50 * time.Millisecond), change: map[time.Duration]func(*simServer){
-		20 * time.Second: func(s *simServer) { s.slots = 16 },
-	}}
+	s := simServer{slots: 32, reject: true, service: constant(50 * time.Millisecond),
+		change: map[time.Duration]func(*simServer){
+			20 * time.Second: func(s *simServer) { s.slots = 16 },
+		}}
 	l := newLimit(0, 256, time.Minute)
 	res := simulate(l, s, 20000, 1, false)
 	if res.final < 15 || res.final > 18 || res.rejections > 300 {
 		t.Errorf("limit %d after the slots became 16, %d rejections", res.final, res.rejections)
 	}
-	s = simServer{slots: 8, reject: true, service: constant(50 * time.Millisecond), change: map[time.Duration]func(*simServer){
-		10 * time.Second: func(s *simServer) { s.slots = 32 },
-	}}
+	s = simServer{slots: 8, reject: true, service: constant(50 * time.Millisecond),
+		change: map[time.Duration]func(*simServer){
+			10 * time.Second: func(s *simServer) { s.slots = 32 },
+		}}
 	res = simulate(newLimit(0, 256, time.Minute), s, 20000, 1, false)
 	if res.final < 30 || res.final > 34 {
 		t.Errorf("limit %d after the slots became 32", res.final)

@@ -51,7 +51,8 @@ func TestRetriesAreCounted(t *testing.T) {
 			defer p.Close()
 			_, err := among(t, p, "bad", 100*time.Millisecond)
 			var u *Unavailable
-			if want := max(0, retries) + 1; !errors.As(err, &u) || calls != want || u.Attempts != want || u.AllDead || retries > 0 && u.Others == 0 {
+			if want := max(0, retries) + 1; !errors.As(err, &u) || calls != want || u.Attempts != want || u.AllDead ||
+				retries > 0 && u.Others == 0 {
 				t.Errorf("%d retries: %d calls, %+v", retries, calls, err)
 			}
 			if got := p.Stats().Retries["500"]; got != calls-1 {
@@ -71,7 +72,8 @@ func TestThrottleTimeout(t *testing.T) {
 		start := time.Now()
 		_, err := among(t, p, "bad", 10*time.Second)
 		var u *Unavailable
-		if d := time.Since(start); !errors.As(err, &u) || u.AllDead || u.Others == 0 || d < 30*time.Minute || d > 32*time.Minute {
+		if d := time.Since(start); !errors.As(err, &u) || u.AllDead || u.Others == 0 || d < 30*time.Minute ||
+			d > 32*time.Minute {
 			t.Errorf("after %v: %v", d, err)
 		}
 	})
@@ -170,7 +172,8 @@ func TestWaitIsSeen(t *testing.T) {
 			})
 			time.Sleep(time.Second)
 			s := p.Stats()
-			if e := s.Endpoints[0]; !s.GiveUpAt.Equal(start.Add(2*time.Minute)) || e.State != "paused" || !e.Until.Equal(start.Add(c.pause)) || e.Reason == "" {
+			if e := s.Endpoints[0]; !s.GiveUpAt.Equal(start.Add(2*time.Minute)) || e.State != "paused" ||
+				!e.Until.Equal(start.Add(c.pause)) || e.Reason == "" {
 				t.Errorf("%s: %+v", c.after, s)
 			}
 			wg.Wait()
@@ -235,7 +238,10 @@ func TestOverload(t *testing.T) {
 				}
 				wait(time.Hour, stream(goodStream))(w, r)
 			}))
-			p := testPool(t, n, func(o *Options) { o.FirstTokenTimeout, o.TotalTimeout, o.Retries = 2*time.Hour, 2*time.Hour, -1 })
+			p := testPool(t, n, func(o *Options) {
+				o.FirstTokenTimeout, o.TotalTimeout, o.Retries = 2*time.Hour, 2*time.Hour,
+					-1
+			})
 			defer p.Close()
 			var wg sync.WaitGroup
 			for range startLimit {

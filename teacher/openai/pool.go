@@ -95,7 +95,8 @@ func New(o Options) (*Pool, error) {
 	}
 	p := &Pool{o: o, random: rand.New(rand.NewPCG(o.JitterSeed, 0))}
 	for _, u := range o.BaseURLs {
-		p.endpoints = append(p.endpoints, &endpoint{url: u, limit: newLimit(o.Concurrency, o.MaxConcurrency, o.FirstTokenTimeout)})
+		limit := newLimit(o.Concurrency, o.MaxConcurrency, o.FirstTokenTimeout)
+		p.endpoints = append(p.endpoints, &endpoint{url: u, limit: limit})
 	}
 	p.client = newClient(o, p.MaxInFlight())
 	p.tally.Retries = map[string]int{}

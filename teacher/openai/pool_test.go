@@ -48,7 +48,8 @@ func TestWireIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := `{"max_tokens":9,"messages":[{"role":"system","content":""},{"role":"user","content":"né\u2028"}],` +
-			`"model":"o3-mini<&>","stop":["</rewrite>"],"stream":true,"stream_options":{"include_usage":true},"temperature":0,"top_k":1}`
+			`"model":"o3-mini<&>","stop":["</rewrite>"],"stream":true,"stream_options":{"include_usage":true},` +
+			`"temperature":0,"top_k":1}`
 		if string(body) != want {
 			t.Fatalf("body\n%s\nwant\n%s", body, want)
 		}
@@ -73,7 +74,8 @@ func TestWireIsExact(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want2 := Answer{Text: goodText, FinishReason: "stop", Model: "m", Endpoint: "http://teacher.localhost/v1", PromptTokens: 7, CompletionTokens: 3, Attempts: 1}
+		want2 := Answer{Text: goodText, FinishReason: "stop", Model: "m", Endpoint: "http://teacher.localhost/v1",
+			PromptTokens: 7, CompletionTokens: 3, Attempts: 1}
 		a.Latency, a.FirstToken = 0, 0
 		if a != want2 {
 			t.Errorf("got %+v", a)
@@ -101,7 +103,8 @@ func TestNoKeyNoHeader(t *testing.T) {
 func TestReportedAsSent(t *testing.T) {
 	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", "eos_token"} {
 		bubble(t, func(t *testing.T, n *network) {
-			body := strings.ReplaceAll(strings.ReplaceAll(goodStream, `"stop"`, `"`+reason+`"`), `"model":"m"`, `"model":"another"`)
+			body := strings.ReplaceAll(strings.ReplaceAll(goodStream, `"stop"`, `"`+reason+`"`), `"model":"m"`,
+				`"model":"another"`)
 			n.serve(host, reading(stream(body)))
 			p := testPool(t, n, func(o *Options) { o.APIKey = secret.New("another") }) // a dummy key
 			defer p.Close()
@@ -117,7 +120,8 @@ func TestReportedAsSent(t *testing.T) {
 func TestEchoedKey(t *testing.T) {
 	for _, place := range []string{"whatever.", `"stop"`, `"model":"m"`} {
 		bubble(t, func(t *testing.T, n *network) {
-			n.serve(host, reading(stream(strings.ReplaceAll(goodStream, place, place[:len(place)-1]+"KEY"+place[len(place)-1:]))))
+			n.serve(host, reading(stream(strings.ReplaceAll(goodStream, place,
+				place[:len(place)-1]+"KEY"+place[len(place)-1:]))))
 			p := testPool(t, n, nil)
 			defer p.Close()
 			a, err := p.Complete(context.Background(), testBody(t))
@@ -131,7 +135,8 @@ func TestEchoedKey(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
-		n.serve(host, reading(wait(3*time.Second, then(events(delta("Su")), wait(4*time.Second, stream(events(delta("re"), finishStop, done)))))))
+		n.serve(host, reading(wait(3*time.Second, then(events(delta("Su")),
+			wait(4*time.Second, stream(events(delta("re"), finishStop, done)))))))
 		p := testPool(t, n, nil)
 		defer p.Close()
 		a, err := p.Complete(context.Background(), testBody(t))
@@ -245,11 +250,16 @@ func TestFailover(t *testing.T) {
 			bubble(t, func(t *testing.T, n *network) {
 				var bad, good atomic.Int64
 				h := map[string]http.HandlerFunc{"500": status(500, "KEY"), "401": status(401, "KEY"), "cut": cut,
-					"429": status(429, "KEY", "Retry-After", "60"), "redirect": status(307, "", "Location", "http://b.localhost/")}[how]
+					"429": status(429, "KEY", "Retry-After", "60"), "redirect": status(307, "", "Location",
+						"http://b.localhost/")}[how]
 				if h != nil {
 					n.serve("a.localhost:80", reading(func(w http.ResponseWriter, r *http.Request) { bad.Add(1); h(w, r) }))
 				}
-				n.serve("b.localhost:80", reading(func(w http.ResponseWriter, r *http.Request) { good.Add(1); stream(goodStream)(w, r) }))
+				n.serve("b.localhost:80", reading(func(w http.ResponseWriter, r *http.Request) {
+					good.Add(1)
+					stream(goodStream)(w,
+						r)
+				}))
 				p := testPool(t, n, two)
 				defer p.Close()
 				start := time.Now()
@@ -288,7 +298,8 @@ func TestRecovery(t *testing.T) {
 		defer p.Close()
 		go func() {
 			time.Sleep(5 * time.Minute)
-			n.serve("a.localhost:80", reading(wait(time.Second, func(w http.ResponseWriter, r *http.Request) { a.Add(1); stream(goodStream)(w, r) })))
+			n.serve("a.localhost:80", reading(wait(time.Second,
+				func(w http.ResponseWriter, r *http.Request) { a.Add(1); stream(goodStream)(w, r) })))
 		}()
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
@@ -490,7 +501,8 @@ func TestOneProbe(t *testing.T) {
 func TestStorm(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		bad := []http.HandlerFunc{status(429, "KEY"), status(503, "KEY", "Retry-After", "1"), status(500, ""), cut,
-			then(events(delta("Su")), cut), stream(events(delta("Su"))), then(events(delta("Su")), silence), stream(`{"error":"KEY"}`)}
+			then(events(delta("Su")), cut), stream(events(delta("Su"))), then(events(delta("Su")), silence),
+			stream(`{"error":"KEY"}`)}
 		var calls atomic.Int64
 		h := reading(func(w http.ResponseWriter, r *http.Request) {
 			i := calls.Add(1)

@@ -184,7 +184,8 @@ func (p *Pool) whyDead(t *turn, usable bool) error {
 
 // unavailable returns the error of a turn that gives up.
 func (p *Pool) unavailable(t *turn) *Unavailable {
-	return &Unavailable{Endpoint: t.lastURL, Reason: t.last.reason, Attempts: t.sent, Others: int(p.tally.Answers - t.answers), Message: t.last.message}
+	return &Unavailable{Endpoint: t.lastURL, Reason: t.last.reason, Attempts: t.sent,
+		Others: int(p.tally.Answers - t.answers), Message: t.last.message}
 }
 
 // setTimer has dispatch run again when time alone lets it do more.

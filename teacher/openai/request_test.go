@@ -20,18 +20,25 @@ func TestBody(t *testing.T) {
 		stream bool
 		want   string // or part of the error
 	}{
-		{"least", Request{Model: "m", Messages: hello}, false, `{"messages":[{"role":"user","content":"hi"}],"model":"m","seed":0,"temperature":0}`},
-		{"stream", Request{Model: "m", Messages: hello}, true, `{"messages":[{"role":"user","content":"hi"}],"model":"m","seed":0,"stream":true,"stream_options":{"include_usage":true},"temperature":0}`},
-		{"all", Request{"m", hello, 0.8, 0.9, 512, -3, []string{"a", "b"}, map[string]any{"top_k": 40, "chat_template_kwargs": map[string]any{"b": 1, "a": false}}}, false,
-			`{"chat_template_kwargs":{"a":false,"b":1},"max_tokens":512,"messages":[{"role":"user","content":"hi"}],"model":"m","seed":-3,"stop":["a","b"],"temperature":0.8,"top_k":40,"top_p":0.9}`},
-		{"fields left out", Request{Model: "m", Messages: hello, MaxTokens: 5, Extra: map[string]any{"seed": nil, "temperature": nil, "max_tokens": nil, "stream_options": nil, "max_completion_tokens": 5}}, true,
+		{"least", Request{Model: "m", Messages: hello}, false,
+			`{"messages":[{"role":"user","content":"hi"}],"model":"m","seed":0,"temperature":0}`},
+		{"stream", Request{Model: "m", Messages: hello}, true,
+			`{"messages":[{"role":"user","content":"hi"}],"model":"m","seed":0,"stream":true,` +
+				`"stream_options":{"include_usage":true},"temperature":0}`},
+		{"all", Request{"m", hello, 0.8, 0.9, 512, -3, []string{"a", "b"},
+			map[string]any{"top_k": 40, "chat_template_kwargs": map[string]any{"b": 1, "a": false}}}, false,
+			`{"chat_template_kwargs":{"a":false,"b":1},"max_tokens":512,"messages":[{"role":"user","content":"hi"}],` +
+				`"model":"m","seed":-3,"stop":["a","b"],"temperature":0.8,"top_k":40,"top_p":0.9}`},
+		{"fields left out", Request{Model: "m", Messages: hello, MaxTokens: 5, Extra: map[string]any{"seed": nil,
+			"temperature": nil, "max_tokens": nil, "stream_options": nil, "max_completion_tokens": 5}}, true,
 			`{"max_completion_tokens":5,"messages":[{"role":"user","content":"hi"}],"model":"m","stream":true}`},
 		{"no model", Request{Messages: hello}, true, "without a model"},
 		{"no messages", Request{Model: "m"}, true, "without messages"},
 		{"not UTF-8", Request{Model: "m", Messages: []Message{{"user", "a\xff"}}}, true, "message 0: not valid UTF-8"},
 		{"NaN", Request{Model: "m", Messages: hello, Temperature: math.NaN()}, true, "NaN"},
 		{"a function", Request{Model: "m", Messages: hello, Extra: map[string]any{"f": func() {}}}, true, "unsupported type"},
-		{"extra stream", Request{Model: "m", Messages: hello, Extra: map[string]any{"stream": false}}, true, `extra field "stream"`},
+		{"extra stream", Request{Model: "m", Messages: hello, Extra: map[string]any{"stream": false}}, true,
+			`extra field "stream"`},
 	} {
 		for range 5 { // the order of maps must not matter
 			got, err := test.r.Body(test.stream)
@@ -59,11 +66,13 @@ func TestKey(t *testing.T) {
 			t.Errorf("%s has another key than %s", same, base)
 		}
 	}
-	if Key("https://a.b:443/v1", body) != Key("https://A.b/v1/", body) || Key("http://[::1]:80", body) != Key("http://[::1]/", body) {
+	if Key("https://a.b:443/v1", body) != Key("https://A.b/v1/", body) ||
+		Key("http://[::1]:80", body) != Key("http://[::1]/", body) {
 		t.Error("a default port makes a difference")
 	}
 	seen := map[string]string{}
-	for _, other := range []string{base, "https://localhost:8000/v1", "http://localhost:8001/v1", "http://localhost:8000/V1", "http://localhost:8000", "", "not a URL", "http://[::1"} {
+	for _, other := range []string{base, "https://localhost:8000/v1", "http://localhost:8001/v1",
+		"http://localhost:8000/V1", "http://localhost:8000", "", "not a URL", "http://[::1"} {
 		for _, body := range []string{"", `{"a":1}`, `{"a":2}`} {
 			k := Key(other, []byte(body))
 			if seen[k] != "" {

@@ -93,7 +93,8 @@ func TestSockets(t *testing.T) {
 		{"expired", expired.URL, "*openai.Fatal", "certificate"},
 		{"TLS to plain", "https" + strings.TrimPrefix(plainHTTP.URL, "http"), "*openai.Fatal", "not TLS"},
 		{"plain to TLS", "http" + strings.TrimPrefix(selfSigned.URL, "https"), "*openai.Fatal", "TLS wanted"},
-		{"TLS handshake never ends", "https://" + listen(t, func(c net.Conn) { time.Sleep(time.Second); c.Close() }), "*openai.Unavailable", "unreachable"},
+		{"TLS handshake never ends", "https://" + listen(t, func(c net.Conn) { time.Sleep(time.Second); c.Close() }),
+			"*openai.Unavailable", "unreachable"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := Options{BaseURLs: []string{test.url + "/v1"}, APIKey: secret.New(canary), Backoff: time.Millisecond, Retries: 2,

@@ -37,6 +37,7 @@ func capacityServer(slots int, service time.Duration, reject bool, held *atomic.
 	}
 }
 
+//nolint:lll // as a server sends it
 const goodStream = `data: {"id":"c1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}
 
 data: {"id":"c1","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"content":"Sure, "},"finish_reason":null}]}
@@ -101,7 +102,8 @@ func TestCapacity(t *testing.T) {
 			all, half := flood(t, p, n)
 			ideal := time.Duration(n) * service / slots
 			used, steady := float64(ideal)/float64(all), float64(ideal)/2/float64(half)
-			t.Logf("429 %v: used %.1f %% of the capacity, %.1f %% in the second half, limit %d, retries %v", reject, 100*used, 100*steady, p.Stats().Limit, p.Stats().Retries)
+			t.Logf("429 %v: used %.1f %% of the capacity, %.1f %% in the second half, limit %d, retries %v", reject, 100*used,
+				100*steady, p.Stats().Limit, p.Stats().Retries)
 			if used < 0.95 || steady < 0.985 {
 				t.Errorf("429 %v: used %.3f of the capacity, %.3f in the second half", reject, used, steady)
 			}
