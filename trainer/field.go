@@ -64,11 +64,11 @@ func (f Field) Check() error {
 }
 
 func (f Field) within(v float64) bool {
-	most := f.Max
-	if most == 0 {
-		most = math.MaxFloat64
+	limit := f.Max
+	if limit == 0 {
+		limit = math.MaxFloat64
 	}
-	return v >= f.Min && v <= most
+	return v >= f.Min && v <= limit
 }
 
 // get returns the setting that Value sets.
@@ -90,7 +90,7 @@ func (f Field) Reset() {
 	v.Set(reflect.ValueOf(f.Default).Convert(v.Type()))
 }
 
-// Set sets the setting to the value that text stands for.
+// Set sets the setting to the value that text means.
 func (f Field) Set(text string) (err error) {
 	switch v := f.Value.(type) {
 	case *bool:

@@ -236,7 +236,7 @@ func TestFitOnGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	short.Longest, short.MaxTokens, short.HeadBytes = 512, 512, 32<<20
-	const beside = 3 << 20
+	const process = 3 << 20
 	var b kernels.Builds
 	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 30}, kernels.Options{}, func(d *kernels.Device) error {
 		total := func(p Plan) int { return MemoryOf(d, kernels.All(), c, &p).Total() }
@@ -254,18 +254,18 @@ func TestFitOnGPU(t *testing.T) {
 		limit := total(half) * 3 / 4 >> 20 << 20
 		narrow := *short
 		narrow.HeadBytes = min(short.HeadBytes, model.HeadBytes(limit))
-		narrow = apply(narrow, limit-beside)
+		narrow = apply(narrow, limit-process)
 		if narrow.OnePass() || narrow.MaxTokens == short.MaxTokens || narrow.GradType != 0 {
 			t.Fatalf("passes of up to %d tokens, gradients %v", narrow.MaxTokens, narrow.GradType)
 		}
-		f := fitting{d: d, model: c, beside: beside, limit: limit}
-		want := Remedy{[]Change{{"max-memory", fmt.Sprintf("%dMiB", limit>>20)}}, total(narrow) + beside}
+		f := fitting{d: d, model: c, process: process, limit: limit}
+		want := Remedy{[]Change{{"max-memory", fmt.Sprintf("%dMiB", limit>>20)}}, total(narrow) + process}
 		if list := f.remedies(variant{half, kernels.All(), widening{1 << 30, true}}); len(list) == 0 || !reflect.DeepEqual(list[0], want) {
 			t.Errorf("%v, and not %v", list, want)
 		}
 		less := half
 		less.Config.Seq, less.Longest, less.MaxTokens = 256, 256, 16*256
-		want = Remedy{[]Change{{"seq", "256"}}, total(less) + beside}
+		want = Remedy{[]Change{{"seq", "256"}}, total(less) + process}
 		list := f.remedies(variant{half, kernels.All(), widening{}})
 		if !slices.ContainsFunc(list, func(r Remedy) bool { return reflect.DeepEqual(r, want) }) || list[0].Changes[0].Setting == "max-memory" {
 			t.Errorf("%v, and not %v", list, want)

@@ -213,7 +213,7 @@ func (j *Job) counting(task Task) func(done, of int) {
 // Remedies returns the changes that bring the run down to limit bytes: each single change that is enough, or if none is, one remedy
 // of several changes. It returns none if all changes together are not enough.
 func (j *Job) Remedies(limit int) []Remedy {
-	f := fitting{d: j.Device, model: j.Base.Config, limit: limit, beside: j.Memory.Parts[len(j.Memory.Parts)-1].Bytes}
+	f := fitting{d: j.Device, model: j.Base.Config, limit: limit, process: j.Memory.Parts[len(j.Memory.Parts)-1].Bytes}
 	return f.remedies(variant{*j.Plan, j.Device.Fused(), j.widening})
 }
 

@@ -131,11 +131,11 @@ var changes = []Change{
 
 // A fitting looks for the settings with which a run fits into limit bytes.
 type fitting struct {
-	d      *kernels.Device
-	model  model.Config
-	beside int // bytes that the process takes besides
-	limit  int
-	wide   int // tokens of a pass that remedies keeps if nothing widens it, or 0
+	d       *kernels.Device
+	model   model.Config
+	process int // bytes that the process takes besides
+	limit   int
+	wide    int // tokens of a pass that remedies keeps if nothing widens it, or 0
 }
 
 // A variant is a run with some settings changed.
@@ -152,8 +152,8 @@ func (f fitting) remedies(now variant) (list []Remedy) {
 		f.wide = p.MaxTokens
 	}
 	changes := changes
-	if most := f.limit >> 20 << 20; now.widening.within > most-f.beside {
-		changes = append([]Change{{"max-memory", fmt.Sprintf("%dMiB", most>>20)}}, changes...)
+	if limit := f.limit >> 20 << 20; now.widening.within > limit-f.process {
+		changes = append([]Change{{"max-memory", fmt.Sprintf("%dMiB", limit>>20)}}, changes...)
 	}
 	for _, c := range changes {
 		if one, saves := f.with(now, c); saves && f.total(one) <= f.limit {
@@ -187,8 +187,8 @@ func (f fitting) with(v variant, c Change) (changed variant, saves bool) {
 	case c.Setting == "fused":
 		v.fused = kernels.All()
 	case c.Setting == "max-memory":
-		most := f.limit >> 20 << 20
-		v.widening.within, v.plan.HeadBytes = most-f.beside, min(v.plan.HeadBytes, model.HeadBytes(most))
+		limit := f.limit >> 20 << 20
+		v.widening.within, v.plan.HeadBytes = limit-f.process, min(v.plan.HeadBytes, model.HeadBytes(limit))
 	case c.Setting == "train-only" && config.TrainOnly != nil: // as the user chose
 	default:
 		for _, field := range config.Fields() {
@@ -211,5 +211,5 @@ func (f fitting) total(v variant) int {
 	} else {
 		v.widening.apply(f.d, v.fused, f.model, &p)
 	}
-	return MemoryOf(f.d, v.fused, f.model, &p).Total() + f.beside
+	return MemoryOf(f.d, v.fused, f.model, &p).Total() + f.process
 }

@@ -25,10 +25,10 @@ import (
 // State is a run between two steps, without its weights and the optimizer's state: state.json of a checkpoint.
 type State struct {
 	Format    int           `json:"format"` // of this file: formatNow
-	Step      int           `json:"step"`   // steps done, skipped ones included
+	Step      int           `json:"step"`   // steps taken, including skipped ones
 	Updates   int           `json:"updates"`
 	Tokens    int64         `json:"tokens"`
-	Padding   int64         `json:"padding,omitempty"` // what passes were filled up with, beside the tokens
+	Padding   int64         `json:"padding,omitempty"` // tokens that passes were padded with
 	Targets   int64         `json:"trained"`           // target tokens
 	Examples  int64         `json:"examples"`
 	Skipped   int           `json:"skipped"`
@@ -36,18 +36,18 @@ type State struct {
 	Loss      report.Number `json:"loss"`
 	Best      *Best         `json:"best,omitempty"`
 	SinceBest int           `json:"evaluations_since_best"`
-	Pending   string        `json:"pending,omitempty"`      // what comes before the next step: "evaluation", "sample answers" or nothing
+	Pending   string        `json:"pending,omitempty"`      // due before the next step: "evaluation", "sample answers" or nothing
 	Metrics   int64         `json:"metrics_bytes"`          // length of metrics.jsonl
 	Seconds   float64       `json:"seconds"`                // spent in steps
-	Longer    int           `json:"longer_since,omitempty"` // the step after which the run was last made longer; 0: never
+	Longer    int           `json:"longer_since,omitempty"` // the step after which the run last became longer; 0: never
 	Record
 }
 
-// Best is the best evaluation so far.
+// Best is the evaluation with the lowest validation loss so far.
 type Best struct {
 	Step int           `json:"step"`
 	Loss report.Number `json:"val_loss"`
-	Tone *float64      `json:"tone,omitempty"` // of its sample answers
+	Tone *float64      `json:"tone,omitempty"` // of its samples
 }
 
 const formatNow = 1
@@ -86,7 +86,7 @@ func (r *Run) save() error {
 	if err != nil {
 		return err
 	}
-	r.saved, r.anew = true, false
+	r.saved, r.freshMetrics = true, false
 	if err := r.prune(); err != nil {
 		return err
 	}
@@ -96,12 +96,12 @@ func (r *Run) save() error {
 	return nil
 }
 
-// saveModel writes the weights as they are, in the layout that every other program reads.
+// saveModel writes the weights as they are, in the Hugging Face layout.
 func (r *Run) saveModel(dir string) error {
 	return hf.Save(dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{})
 }
 
-// download writes a tensor's bytes.
+// download writes a tensor's bytes to w.
 func (r *Run) download(w io.Writer, t tensor.Tensor) error {
 	return r.Model.Device().Read(t, func(bytes []byte) error {
 		_, err := w.Write(bytes)
@@ -109,14 +109,14 @@ func (r *Run) download(w io.Writer, t tensor.Tensor) error {
 	})
 }
 
-// inParts calls f with a tensor a few MB at a time: where in its bytes a part begins, and room for those of the part, which
-// is used again for the next one.
+// inParts calls f with parts of a tensor of a few MB: the offset of the part in the tensor's bytes, the part, and a buffer of its
+// size, which the next part reuses.
 func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte) error) error {
 	flat, size := t.View(t.Len()), t.DType.Size()
-	most := (4 << 20) / size
-	bytes := make([]byte, min(most, t.Len())*size)
-	for lo := 0; lo < t.Len(); lo += most {
-		part := flat.Slice(lo, min(lo+most, t.Len()))
+	limit := (4 << 20) / size
+	bytes := make([]byte, min(limit, t.Len())*size)
+	for lo := 0; lo < t.Len(); lo += limit {
+		part := flat.Slice(lo, min(lo+limit, t.Len()))
 		if err := f(int64(lo*size), part, bytes[:part.Bytes()]); err != nil {
 			return err
 		}
@@ -124,7 +124,7 @@ func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte)
 	return nil
 }
 
-// load reads the weights of a checkpoint.
+// load reads the weights from a directory.
 func (r *Run) load(ctx context.Context, dir string) error {
 	c, err := hf.OpenModel(dir)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Run) load(ctx context.Context, dir string) error {
 	return c.Load(ctx, r.Model.Device(), r.Model.Params(), nil)
 }
 
-// loadChecked is load for a directory that nobody has looked at yet.
+// loadChecked verifies a directory and reads the weights from it.
 func (r *Run) loadChecked(ctx context.Context, dir string) error {
 	if err := checkpoint.Open(dir); err != nil {
 		return err
@@ -142,7 +142,7 @@ func (r *Run) loadChecked(ctx context.Context, dir string) error {
 	return r.load(ctx, dir)
 }
 
-// restore brings back the state that save wrote.
+// restore reads the state that save wrote.
 func (r *Run) restore(ctx context.Context, dir string) error {
 	s, err := readState(dir)
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	if name := filepath.Base(checkpoint.Dir("", s.Step)); strings.HasPrefix(filepath.Base(dir), "step-") && filepath.Base(dir) != name {
-		return fmt.Errorf("checkpoint %s: its %s is that of %s: it was put together from several", dir, stateName, name)
+		return fmt.Errorf("checkpoint %s: its %s belongs to %s: the directory mixes several checkpoints; remove it to resume from an older one", dir, stateName, name)
 	}
 	if s.Best, err = r.restoreBest(ctx, s.Best); err != nil {
 		return err
@@ -172,8 +172,8 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	return r.Model.Device().Sync()
 }
 
-// restoreBest sees to it that the best weights are there and whole: where they are not, those of the checkpoint of the same
-// step take their place, and without one there is no best until the next evaluation.
+// restoreBest verifies the best weights. If they are missing or damaged, it copies those of the checkpoint of the same step. If that
+// is missing, too, there is no best until the next evaluation.
 func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 	if b == nil {
 		return nil, nil
@@ -186,7 +186,7 @@ func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 	if err := r.loadChecked(ctx, same); err != nil {
 		if r.Ended {
 			return nil, fmt.Errorf("the best weights, those after step %d, are no longer among the checkpoints (%w): they are the result "+
-				"in %s, which this run would replace with others: train that one further in a directory of its own", b.Step, bad, r.Dir)
+				"in %s, which this run would replace with others: train that result further in another directory", b.Step, bad, r.Dir)
 		}
 		r.notice("the best weights so far, those after step %d, are lost (%v): the next evaluation starts over", b.Step, bad)
 		return nil, ctx.Err()
@@ -203,12 +203,12 @@ func (r *Run) restoreOptimizer(path string) error {
 	defer f.Close()
 	state := r.Optimizer.State()
 	if names := f.Names(); len(names) != len(state) {
-		return fmt.Errorf("%s has %d tensors, and this optimiser's state is %d", optimizerName, len(names), len(state))
+		return fmt.Errorf("%s has %d tensors, but this optimizer's state has %d", optimizerName, len(names), len(state))
 	}
 	for _, t := range state {
 		info, ok := f.Tensor(t.Name)
 		if !ok || info.Bytes != int64(t.Bytes()) || info.DType != t.DType.String() {
-			return fmt.Errorf("%s: the state of %s is missing or of another size", optimizerName, t.Name)
+			return fmt.Errorf("%s: the state of %s is missing or has another size", optimizerName, t.Name)
 		}
 		if err := inParts(t, func(at int64, part tensor.Tensor, bytes []byte) error {
 			if err := f.ReadAt(t.Name, bytes, at); err != nil {
@@ -223,11 +223,11 @@ func (r *Run) restoreOptimizer(path string) error {
 	return nil
 }
 
-// readState reads state.json of a checkpoint.
+// readState reads the state.json of a checkpoint.
 func readState(dir string) (s State, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, stateName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return s, fmt.Errorf("checkpoint %s has no %s: it is a model, not a state of a run", dir, stateName)
+		return s, fmt.Errorf("checkpoint %s has no %s: it is a model, not the state of a run", dir, stateName)
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &s)
@@ -236,15 +236,15 @@ func readState(dir string) (s State, err error) {
 		return s, fmt.Errorf("checkpoint %s: %s: %w", dir, stateName, err)
 	}
 	if s.Format != formatNow {
-		return s, fmt.Errorf("checkpoint %s: %s has format %d, and this program reads %d: resume it with the version that made it", dir, stateName, s.Format, formatNow)
+		return s, fmt.Errorf("checkpoint %s: %s has format %d, but this version reads %d: resume with the version that wrote it", dir, stateName, s.Format, formatNow)
 	}
 	if s.Step < 0 || s.Updates < 0 || s.Updates > s.Step || s.Metrics < 0 || !slices.Contains([]string{"", evaluation, sampleAnswers}, s.Pending) {
-		return s, fmt.Errorf("checkpoint %s: %s makes no sense: step %d, %d updates, %q pending", dir, stateName, s.Step, s.Updates, s.Pending)
+		return s, fmt.Errorf("checkpoint %s: %s is damaged: step %d, %d updates, %q pending: remove the checkpoint to resume from an older one", dir, stateName, s.Step, s.Updates, s.Pending)
 	}
 	return s, nil
 }
 
-// lengthen has a state go on in this run, which may have more steps than the one that saved it.
+// lengthen adapts a state to this run, which may have more steps than the run that saved it.
 func (r *Run) lengthen(s *State) error {
 	was := r.Plan.Config
 	for _, f := range was.Fields() {
@@ -272,17 +272,17 @@ func (r *Run) lengthen(s *State) error {
 	return nil
 }
 
-// grows are the entries of an identity that may grow: a run can be made longer. 0 stands for no limit.
+// grows are the entries of an identity that may grow, for a longer run. 0 is no limit.
 var grows = []string{"epochs", "max-steps"}
 
-// grown says whether a limit is now another that lets a run go at least as far.
+// grown reports whether a limit is now higher.
 func grown(then, now string) bool {
 	a, err1 := strconv.Atoi(then)
 	b, err2 := strconv.Atoi(now)
 	return err1 == nil && err2 == nil && a != 0 && (b == 0 || b > a)
 }
 
-// Same names every entry in which two identities differ: what a run was made of, and what it would be made of now. Epochs and
+// Same returns an error that names every entry in which the identity of a run then differs from what it would be now. Epochs and
 // max-steps may have grown.
 func Same(then, now map[string]string) error {
 	var faults []string
@@ -297,7 +297,7 @@ func Same(then, now map[string]string) error {
 	return fmt.Errorf("it would not be the same run: %s", strings.Join(faults, "; "))
 }
 
-// inWords is an entry of an identity for a person: of a hash, as many digits as tell it from others.
+// inWords returns an entry of an identity for a person: of a hash, enough digits to tell it from others.
 func inWords(s string) string {
 	const digits = 64
 	if s == "" {

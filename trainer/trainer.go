@@ -17,7 +17,7 @@ import (
 	"restyle/trainer/report"
 )
 
-// ErrStopped is what Run returns when its context ended it early: the state is in a checkpoint.
+// ErrStopped is returned by Run if its context ended it early. The state is in a checkpoint.
 var ErrStopped = errors.New("stopped early, with a checkpoint")
 
 // maxSkipped is the number of steps in a row that may be skipped. With one more, a run gives up.
@@ -47,13 +47,13 @@ type Run struct {
 
 	validation func(context.Context) (float64, error) // the mean loss over Plan.HeldOut; tests replace it
 
-	state   State
-	metrics *report.Metrics
-	saved   bool // a checkpoint has this state
-	anew    bool // metrics.jsonl was missing: no checkpoint knows of the new one yet
+	state        State
+	metrics      *report.Metrics
+	saved        bool // a checkpoint has this state
+	freshMetrics bool // metrics.jsonl was missing: no checkpoint knows of the new one yet
 }
 
-// Hooks are called as a run goes on, in the goroutine of Run. Each is optional.
+// Hooks are called during a run, in the goroutine of Run. Each is optional.
 type Hooks struct {
 	Step       func(Step)
 	Evaluation func(Evaluation)
@@ -138,7 +138,7 @@ func (r *Run) Start(ctx context.Context) (err error) {
 	}
 	if now := r.metrics.Offset(); now != r.state.Metrics {
 		r.notice("%s is missing: the metrics of the first %d steps are lost, and a new file begins", path, r.state.Step)
-		r.state.Metrics, r.anew = now, true
+		r.state.Metrics, r.freshMetrics = now, true
 	}
 	if r.From == "" {
 		return nil
@@ -173,7 +173,7 @@ func (r *Run) Close() (err error) {
 // run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last ones if there was no
 // validation.
 func (r *Run) Run(ctx context.Context) (Result, error) {
-	if r.anew {
+	if r.freshMetrics {
 		if err := r.save(); err != nil {
 			return Result{}, err
 		}
@@ -218,7 +218,7 @@ func (r *Run) end() (Result, error) {
 	}
 	if b := r.state.Best; b != nil && b.Step != r.state.Step {
 		if err := r.loadChecked(context.Background(), bestIn(r.Dir, b.Step)); err != nil {
-			return res, fmt.Errorf("the best weights: %w; a resumed run goes on without them", err)
+			return res, fmt.Errorf("the best weights: %w; a resumed run continues without them", err)
 		}
 	}
 	return res, r.metrics.Sync()

@@ -132,7 +132,7 @@ func tinyPlanned(t testing.TB, d *kernels.Device, config, dir string, plan *Plan
 	return r
 }
 
-// hash is of everything that a run is: weights, optimiser, counters, and what metrics.jsonl says but for times.
+// hash is of everything that a run is: weights, optimizer, counters, and what metrics.jsonl says but for times.
 func hash(t testing.TB, r *Run) string {
 	t.Helper()
 	h := sha256.New()
@@ -265,7 +265,7 @@ func bestAfter(best int) func(step int) float64 {
 }
 
 // TestResume stops runs between steps, as Ctrl-C does, and goes on in a new process's memory: the end has the same bits as
-// that of a run that was never stopped. Every form of optimiser state and of batches is tried, and in one of them the moments
+// that of a run that was never stopped. Every form of optimizer state and of batches is tried, and in one of them the moments
 // around every validation, checkpoint and end of an epoch. RESTYLE_LONG stops after every step of all.
 func TestResume(t *testing.T) {
 	forms := map[string]struct {
@@ -364,7 +364,7 @@ func TestStateIsNeeded(t *testing.T) {
 		t.Fatalf("with all of the state it ends as %.12s, want %.12s", got, want)
 	}
 	spoils := map[string]func(*Run){
-		"steps of the optimiser": func(r *Run) { r.Optimizer.SetSteps(0) },
+		"steps of the optimizer": func(r *Run) { r.Optimizer.SetSteps(0) },
 		"step":                   func(r *Run) { r.state.Step-- },
 		"tokens":                 func(r *Run) { r.state.Tokens = 0 },
 		"trained":                func(r *Run) { r.state.Targets = 0 },
@@ -454,7 +454,7 @@ func TestResumeRefuses(t *testing.T) {
 		want   string
 	}{
 		{stateName, func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 9`, 1) }, "has format 9"},
-		{stateName, func(string) string { return string(older) }, "is that of step-000021"},
+		{stateName, func(string) string { return string(older) }, "belongs to step-000021"},
 		{stateName, func(s string) string { return strings.Replace(s, `"step": 22`, `"pending": "lunch", "step": 22`, 1) }, `"lunch" pending`},
 		{stateName, func(s string) string { return strings.Replace(s, `"updates": 22`, `"updates": 23`, 1) }, "23 updates"},
 		{optimizerName, func(s string) string { return s[:len(s)-1] }, optimizerName},
@@ -482,7 +482,7 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherState has a resume refuse the state of another optimiser: with a tensor more, or with one of another size or type.
+// TestOtherState has a resume refuse the state of another optimizer: with a tensor more, or with one of another size or type.
 func TestOtherState(t *testing.T) {
 	s := tinySettings()
 	r := tiny(t, t.TempDir(), s)
@@ -497,19 +497,19 @@ func TestOtherState(t *testing.T) {
 			more := list[0]
 			more.Name = "another"
 			return append(list, more)
-		}, "tensors, and this optimiser's state is"},
+		}, "tensors, but this optimizer's state has"},
 		{"a longer one", func(list []hf.TensorData) []hf.TensorData {
 			list[0].Shape = []int{list[0].Shape[0] + 256}
 			return list
-		}, "missing or of another size"},
+		}, "missing or has another size"},
 		{"another type", func(list []hf.TensorData) []hf.TensorData {
 			list[0].DType, list[0].Shape = tensor.BF16, []int{list[0].Shape[0] / 2}
 			return list
-		}, "missing or of another size"},
+		}, "missing or has another size"},
 		{"another name", func(list []hf.TensorData) []hf.TensorData {
 			list[0].Name = "another"
 			return list
-		}, "missing or of another size"},
+		}, "missing or has another size"},
 	} {
 		var list []hf.TensorData
 		for _, x := range r.Optimizer.State() {

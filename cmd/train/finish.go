@@ -56,7 +56,7 @@ func (r *running) finish(res trainer.Result, tone *float64) error {
 		return err
 	}
 	if err := r.logBenchmark(f); err != nil { // before the run counts as finished, or a kill between them would lose the row
-		return err
+		return fmt.Errorf("--benchmark-log: %w", err)
 	}
 	done := r.record()
 	done.Finished, done.Result = true, line

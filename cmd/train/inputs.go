@@ -60,7 +60,7 @@ func (t *train) resolve(ctx context.Context) (*inputs, error) {
 	}
 	if t.benchmarkLog != "" {
 		if err := report.CheckBenchmark(t.benchmarkLog); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("--benchmark-log: %w", err)
 		}
 	}
 	base, err := t.openBase(ctx)

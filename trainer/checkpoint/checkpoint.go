@@ -1,18 +1,18 @@
-// Package checkpoint keeps directories that are complete or absent. A run that is killed at any moment, or a machine
-// that loses power, leaves under a checkpoint's name all of its files as they were written, or nothing of that name; and
-// a file that is damaged later is found before anything is read from it.
+// Package checkpoint writes directories that are complete or absent. If a run is killed at any moment, or the machine loses
+// power, a checkpoint's directory has all of its files as they were written, or does not exist. A file that is damaged later
+// is detected before anything is read from it.
 //
 // A directory is filled under another name and put in place by one rename:
 //
 //	.writing-step-000300/     filled, every file hashed and synced, SHA256SUMS written, the directory synced
 //	step-000300/              renamed, the parent synced
-//	.replaced-step-000300/    what had the name before, until the new one has it
-//	.removed-step-000300/     on its way out
+//	.replaced-step-000300/    the previous directory of that name, until the new one has the name
+//	.removed-step-000300/     being deleted
 //
-// SHA256SUMS is what sha256sum -c reads, so no program of ours is needed to check a checkpoint.
+// sha256sum -c reads SHA256SUMS, so a checkpoint can be verified without restyle.
 //
-// Write, Replace, Keep and Latest tidy up behind killed runs and so must not run at the same time in one place: the run
-// that calls them holds [Lock]. Open may be called by anyone.
+// Write, Replace, Keep and Latest clean up after killed runs, so only one process may call them in a directory at a time: the
+// one that holds [Lock]. Anyone may call Open.
 package checkpoint
 
 import (
@@ -26,12 +26,12 @@ import (
 	"strings"
 )
 
-// ErrNone means that there is no checkpoint to go on from.
+// ErrNone means that there is no checkpoint to resume from.
 var ErrNone = errors.New("no checkpoint")
 
 // Found is what Latest found.
 type Found struct {
-	Dir     string // of the newest checkpoint whose every checksum holds
+	Dir     string // the newest checkpoint whose checksums all match
 	Step    int
 	Skipped []Skipped // newer ones that are damaged, the newest first
 }
@@ -42,19 +42,19 @@ type Skipped struct {
 	Why error // the damage; it names Dir
 }
 
-// Dir is where the checkpoint of a step is: <root>/step-NNNNNN, with at least six digits.
+// Dir returns the directory of the checkpoint of a step: <root>/step-NNNNNN, with at least six digits.
 func Dir(root string, step int) string { return filepath.Join(root, stepName(step)) }
 
-// Write makes the checkpoint of a step in root, usually <out>/checkpoints, which is made if it is missing. fill writes
-// the files into the directory that it is given; it need not sync them. If the step has a checkpoint already, that one
-// is replaced when the new one is complete.
+// Write writes the checkpoint of a step in root, usually <out>/checkpoints, which it creates if it is missing. fill writes
+// the files into dir; it need not sync them. If the step has a checkpoint already, Write replaces it once the new one is
+// complete.
 //
-// On an error, which says how much was written where the disk is full, the checkpoints that were there are untouched.
-// A failed fsync is final: the attempt is dropped and not repeated on the same files, because the kernel may have marked
-// as clean what it could not write (Rebello et al., Can Applications Recover from fsync Failures?, 2020).
+// On an error, the existing checkpoints are untouched. If the disk is full, the error says how much was written. A failed
+// fsync is final: Write does not repeat it on the same files, because the kernel may have marked pages as clean that it
+// could not write (Rebello et al., Can Applications Recover from fsync Failures?, 2020).
 func Write(root string, step int, fill func(dir string) error) error {
 	if step < 0 {
-		return fmt.Errorf("checkpoint of step %d: a step is 0 or more", step)
+		return fmt.Errorf("checkpoint of step %d: must be 0 or more", step)
 	}
 	if err := Tidy(root); err != nil {
 		return err
@@ -62,9 +62,9 @@ func Write(root string, step int, fill func(dir string) error) error {
 	return Replace(Dir(root, step), fill)
 }
 
-// Latest returns the newest checkpoint in root whose every checksum holds. Damaged ones that are newer are skipped and
-// named, never deleted. Where there is none the error wraps [ErrNone] and names what was skipped, as does the Found
-// beside it. What killed runs left is removed.
+// Latest returns the newest checkpoint in root whose checksums all match. It skips newer ones that are damaged and names
+// them, and deletes none. If there is no checkpoint, the error wraps [ErrNone], and both the error and Found name what was
+// skipped. Latest deletes what killed runs left.
 func Latest(root string) (Found, error) {
 	if err := Tidy(root); err != nil {
 		return Found{}, err
@@ -88,13 +88,13 @@ func Latest(root string) (Found, error) {
 	return found, none
 }
 
-// Keep removes the checkpoints in root but the newest n, which is at least 1, and returns the directories removed. It
-// counts those that look whole, which is all that can be told without reading every byte; one that does not is left for
-// a person to look at. Before anything goes, one of those that stay is verified: where none of them is sound, the newest
-// sound one stays as well. A removal that is interrupted leaves no half checkpoint under a checkpoint's name.
+// Keep deletes all checkpoints in root except the newest n, which is at least 1, and returns the deleted directories. It
+// counts those that look complete, judging by the names of their files; it leaves the others for a person to check. Before
+// it deletes anything, it verifies one of those that stay: if none of them is intact, the newest intact one stays as well.
+// An interrupted deletion leaves no partial checkpoint under a checkpoint's name.
 func Keep(root string, n int) (removed []string, err error) {
 	if n < 1 {
-		return nil, fmt.Errorf("checkpoints to keep in %s: %d: at least 1 has to stay", root, n)
+		return nil, fmt.Errorf("checkpoints to keep in %s: %d: must be at least 1", root, n)
 	}
 	if err := Tidy(root); err != nil {
 		return nil, err
@@ -110,12 +110,12 @@ func Keep(root string, n int) (removed []string, err error) {
 	if len(steps) <= n {
 		return nil, nil
 	}
-	sound := slices.IndexFunc(steps, func(step int) bool { return Open(Dir(root, step)) == nil })
-	if sound < 0 {
-		return nil, fmt.Errorf("%w in %s is sound: nothing was removed", ErrNone, root)
+	intact := slices.IndexFunc(steps, func(step int) bool { return Open(Dir(root, step)) == nil })
+	if intact < 0 {
+		return nil, fmt.Errorf("%w in %s is intact: nothing was deleted", ErrNone, root)
 	}
 	for i, step := range steps[n:] {
-		if n+i == sound {
+		if n+i == intact {
 			continue
 		}
 		dir := Dir(root, step)
@@ -129,7 +129,7 @@ func Keep(root string, n int) (removed []string, err error) {
 
 func stepName(step int) string { return fmt.Sprintf("step-%06d", step) }
 
-// Steps returns the steps that have a checkpoint in root, whole or not, the newest first.
+// Steps returns the steps that have a checkpoint in root, intact or not, the newest first.
 func Steps(root string) ([]int, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func Steps(root string) ([]int, error) {
 	var steps []int
 	for _, e := range entries {
 		digits, ok := strings.CutPrefix(e.Name(), "step-")
-		// Only the one spelling of a number that Write uses: two names must not stand for one step.
+		// Accept only the spelling that Write uses: two names must not mean the same step.
 		if step, err := strconv.Atoi(digits); ok && err == nil && step >= 0 && stepName(step) == e.Name() {
 			steps = append(steps, step)
 		}

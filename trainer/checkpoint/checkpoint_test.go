@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// content is what the tests put into a checkpoint: names that need care, a file without bytes, one in a folder.
+// content is what the tests put into a checkpoint: names that need care, a file without bytes, one in a directory.
 func content(step int) map[string]string {
 	r := rand.New(rand.NewPCG(uint64(step), 1))
 	long := make([]byte, 3000+r.IntN(3000))
@@ -168,7 +168,7 @@ func TestWriteFails(t *testing.T) {
 	}{
 		{"fill fails", func(dir string) error { filler(content(1))(dir); return mine }, []string{"step-000005", "no such layer"}},
 		{"nothing written", func(string) error { return nil }, []string{"nothing was written"}},
-		{"only folders", func(dir string) error { return os.Mkdir(filepath.Join(dir, "a"), 0o777) }, []string{"nothing was written"}},
+		{"only directories", func(dir string) error { return os.Mkdir(filepath.Join(dir, "a"), 0o777) }, []string{"nothing was written"}},
 		{"a link", func(dir string) error { return os.Symlink("/etc/hostname", filepath.Join(dir, "a")) }, []string{`"a" is not a regular file`}},
 		{"a name with a newline", filler(map[string]string{"a\nb": ""}), []string{`"a\nb"`}},
 		{"a name with a backslash", filler(map[string]string{`a\b`: ""}), []string{"cannot be the name"}},
@@ -259,7 +259,7 @@ func TestKeep(t *testing.T) {
 		{"the newest is damaged", map[int]func(string) error{5: damaged}, 2, []int{3, 2, 1}, ""},
 		{"those to keep are damaged", map[int]func(string) error{5: damaged, 4: damaged}, 2, []int{2, 1}, ""},
 		{"only the oldest is sound", map[int]func(string) error{5: damaged, 4: damaged, 3: damaged, 2: damaged}, 1, []int{4, 3, 2}, ""},
-		{"none is sound", map[int]func(string) error{5: damaged, 4: damaged, 3: damaged, 2: damaged, 1: damaged}, 1, nil, "nothing was removed"},
+		{"none is sound", map[int]func(string) error{5: damaged, 4: damaged, 3: damaged, 2: damaged, 1: damaged}, 1, nil, "nothing was deleted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()

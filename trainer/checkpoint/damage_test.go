@@ -135,9 +135,9 @@ func TestStrangeFiles(t *testing.T) {
 		want  string
 	}{
 		{"a file is missing", func(dir string) error { return os.Remove(filepath.Join(dir, "empty")) }, "empty is missing"},
-		{"a folder is missing", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "optimizer")) }, "optimizer/part 1.bin is missing"},
+		{"a directory is missing", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "optimizer")) }, "optimizer/part 1.bin is missing"},
 		{"a file too many", func(dir string) error { return os.WriteFile(filepath.Join(dir, "note"), nil, 0o666) }, "note does not belong"},
-		{"a file too many in a folder", func(dir string) error { return os.WriteFile(filepath.Join(dir, "optimizer/note"), nil, 0o666) }, "optimizer/note does not belong"},
+		{"a file too many in a directory", func(dir string) error { return os.WriteFile(filepath.Join(dir, "optimizer/note"), nil, 0o666) }, "optimizer/note does not belong"},
 		{"a file renamed", rename("größe", "groesse"), "größe is missing"},
 		{"two files swapped", func(dir string) error {
 			for _, r := range [][2]string{{"state.json", "t"}, {"model.safetensors", "state.json"}, {"t", "model.safetensors"}} {
@@ -163,7 +163,7 @@ func TestStrangeFiles(t *testing.T) {
 			}
 			return os.Symlink("../moved", filepath.Join(dir, "größe"))
 		}, "not a regular file"},
-		{"a folder in a file's place", func(dir string) error {
+		{"a directory in a file's place", func(dir string) error {
 			if err := os.Remove(filepath.Join(dir, "empty")); err != nil {
 				return err
 			}
@@ -171,7 +171,7 @@ func TestStrangeFiles(t *testing.T) {
 		}, "empty is missing"},
 		{"no checksums", func(dir string) error { return os.Remove(filepath.Join(dir, sumsName)) }, "has no SHA256SUMS"},
 		{"a line less", sums(func(s string) string { return s[strings.Index(s, "\n")+1:] }), "does not belong"},
-		{"a line twice", sums(func(s string) string { return s[:strings.Index(s, "\n")+1] + s }), "not in order"},
+		{"a line twice", sums(func(s string) string { return s[:strings.Index(s, "\n")+1] + s }), "out of order"},
 		{"a very long list", sums(func(string) string { return strings.Repeat("x", 2*maxSums) }), "larger than"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestParseSums(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "empty"},
 		{"\n", "line 1"},
-		{zero + "  a", "cut"},
+		{zero + "  a", "incomplete"},
 		{zero + "  \n", "line 1"},
 		{zero + " *a\n", "line 1"},
 		{zero + " a\n", "line 1"},

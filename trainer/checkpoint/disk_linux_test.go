@@ -34,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
-	wantError(t, err, Dir(root, 2), "no space left", "MiB when there was no room", " MiB are free", "make room")
+	wantError(t, err, Dir(root, 2), "no space left", "the disk was full after", " MiB are free", "free some space")
 	if got := names(t, root); len(got) != 1 {
 		t.Error("there is", got)
 	}
@@ -50,15 +50,15 @@ func TestFullDisk(t *testing.T) {
 	if err := Room(root, free); err != nil {
 		t.Error(err)
 	}
-	wantError(t, Room(root, 1<<30), root, "needs 1024.0 MiB", inMiB(free)+" are free", "make room")
+	wantError(t, Room(root, 1<<30), root, "needs 1024.0 MiB", inMiB(free)+" are free", "free some space")
 }
 
 func TestReadOnly(t *testing.T) {
 	root := mount(t, syscall.MS_RDONLY, "")
-	wantError(t, Write(filepath.Join(root, "checkpoints"), 1, filler(content(1))), root, "read-only", "choose a folder")
-	wantError(t, Write(root, 1, filler(content(1))), root, "read-only", "choose a folder")
+	wantError(t, Write(filepath.Join(root, "checkpoints"), 1, filler(content(1))), root, "read-only", "choose a directory")
+	wantError(t, Write(root, 1, filler(content(1))), root, "read-only", "choose a directory")
 	_, err := Lock(root)
-	wantError(t, err, root, "read-only", "choose a folder")
+	wantError(t, err, root, "read-only", "choose a directory")
 	if _, err := Latest(root); !errors.Is(err, ErrNone) {
 		t.Error(err)
 	}

@@ -180,14 +180,14 @@ func TestLockFile(t *testing.T) {
 	file := filepath.Join(dir, "file")
 	overwrite(t, file, nil)
 	_, err := Lock(filepath.Join(file, "run"))
-	wantError(t, err, "cannot make", "choose a folder")
+	wantError(t, err, "cannot create", "choose a directory")
 	nowhere := filepath.Join(dir, "nowhere")
 	if err := os.Symlink("missing", nowhere); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{nowhere, filepath.Join(nowhere, "run")} {
 		_, err = Lock(dir)
-		wantError(t, err, "cannot make", "choose a folder")
+		wantError(t, err, "cannot create", "choose a directory")
 	}
 	if err := os.Mkdir(filepath.Join(dir, ".lock"), 0o777); err != nil {
 		t.Fatal(err)

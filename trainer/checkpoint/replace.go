@@ -11,17 +11,16 @@ import (
 	"restyle/internal/disk"
 )
 
-// The names of a directory that is not in place, before its own name. They are fixed, so that what a killed run leaves
-// does not pile up.
+// Prefixes of the name of a directory that is not in place. They are fixed, so what killed runs leave does not accumulate.
 const (
 	beingWritten  = ".writing-"
 	beingReplaced = ".replaced-"
 	beingRemoved  = ".removed-"
 )
 
-// Replace makes one directory, such as <out>/checkpoints/best, in the way of [Write]: at every moment its name stands
-// for the old directory, the new one or, for the instant between two renames, neither. A run that is killed in that
-// instant leaves the old one, which gets its name back from the next Replace, or from Write or Latest in its parent.
+// Replace writes a directory, such as <out>/checkpoints/best-000100, as [Write] does. At every moment, its name refers to the
+// old directory, to the new one or, between two renames, to neither. If a run is killed between them, the next Replace, or
+// Write or Latest in the parent directory, gives the old one its name back.
 func Replace(dir string, fill func(dir string) error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return failed(dir, 0, err)
@@ -29,7 +28,7 @@ func Replace(dir string, fill func(dir string) error) error {
 	if err := settle(dir); err != nil {
 		return err
 	}
-	temp := beside(dir, beingWritten)
+	temp := sibling(dir, beingWritten)
 	err := os.Mkdir(temp, 0o777)
 	if err == nil {
 		err = fill(temp)
@@ -39,19 +38,19 @@ func Replace(dir string, fill func(dir string) error) error {
 	}
 	if err != nil {
 		written := size(temp)
-		disk.RemoveAll(temp) // what cannot be removed now is removed by the next settle
+		disk.RemoveAll(temp) // the next settle deletes the rest
 		return failed(dir, written, err)
 	}
 	return place(temp, dir)
 }
 
-// place gives a sealed directory its name.
+// place renames a sealed directory to its final name.
 func place(temp, dir string) error {
-	old := beside(dir, beingReplaced)
+	old := sibling(dir, beingReplaced)
 	var err error
 	hadOld := exists(dir)
 	if hadOld {
-		err = disk.Rename(dir, old) // for a rename does not replace a directory that has files
+		err = disk.Rename(dir, old) // a rename does not replace a directory that has files
 	}
 	if err == nil {
 		err = disk.Rename(temp, dir)
@@ -63,12 +62,12 @@ func place(temp, dir string) error {
 		return failed(dir, 0, err)
 	}
 	if hadOld {
-		return remove(old, beside(dir, beingRemoved))
+		return remove(old, sibling(dir, beingRemoved))
 	}
 	return nil
 }
 
-// seal makes a filled directory complete: its files on the disk, and SHA256SUMS to tell.
+// seal completes a filled directory: it syncs its files, and writes SHA256SUMS.
 func seal(dir string) error {
 	names, dirs, err := files(dir)
 	if err != nil {
@@ -89,7 +88,7 @@ func seal(dir string) error {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	for i := len(dirs) - 1; i >= 0; i-- { // from the inside out
+	for i := len(dirs) - 1; i >= 0; i-- { // the innermost first
 		if err := disk.SyncDir(dirs[i]); err != nil {
 			return err
 		}
@@ -97,45 +96,45 @@ func seal(dir string) error {
 	return nil
 }
 
-// Remove removes a directory that Write or Replace made. A kill in the middle leaves all of it or nothing under its name.
-func Remove(dir string) error { return remove(dir, beside(dir, beingRemoved)) }
+// Remove deletes a directory that Write or Replace wrote. After a kill, all of it exists under its name, or nothing.
+func Remove(dir string) error { return remove(dir, sibling(dir, beingRemoved)) }
 
-// remove takes a directory out of sight, under the name gone, and then away.
+// remove renames a directory to gone, and then deletes it.
 func remove(dir, gone string) error {
 	err := discard(gone)
 	if err == nil {
 		err = disk.Rename(dir, gone)
 	}
 	if err == nil {
-		// The new name first: files that go while the old one is still on the disk would leave half a checkpoint.
+		// Sync the rename first: files deleted while the disk still has the old name would leave a partial checkpoint.
 		err = disk.SyncDir(filepath.Dir(dir))
 	}
 	if err == nil {
 		err = disk.RemoveAll(gone)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot remove checkpoint %s: %w", dir, err)
+		return fmt.Errorf("cannot delete checkpoint %s: %w", dir, err)
 	}
 	return nil
 }
 
-// settle clears up what a killed run has left of one directory.
+// settle cleans up what a killed run left of one directory.
 func settle(dir string) error {
-	err := errors.Join(discard(beside(dir, beingWritten)), discard(beside(dir, beingRemoved)))
-	if old := beside(dir, beingReplaced); exists(old) {
+	err := errors.Join(discard(sibling(dir, beingWritten)), discard(sibling(dir, beingRemoved)))
+	if old := sibling(dir, beingReplaced); exists(old) {
 		if exists(dir) {
-			err = errors.Join(err, remove(old, beside(dir, beingRemoved)))
+			err = errors.Join(err, remove(old, sibling(dir, beingRemoved)))
 		} else {
 			err = errors.Join(err, disk.Rename(old, dir))
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot clear up behind an earlier run: %w", err)
+		return fmt.Errorf("cannot clean up after an earlier run: %w", err)
 	}
 	return nil
 }
 
-// discard removes what is there. Where nothing is, it asks for nothing that a file system may refuse.
+// discard deletes path if it exists. If not, it makes no call that a file system may refuse.
 func discard(path string) error {
 	if !exists(path) {
 		return nil
@@ -148,8 +147,8 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Tidy ends in root what runs that were killed had begun: it removes what was being written or removed, and brings back what
-// was to be replaced.
+// Tidy cleans up in root after killed runs: it deletes what was being written or deleted, and restores what was being
+// replaced.
 func Tidy(root string) error {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -170,7 +169,7 @@ func Tidy(root string) error {
 	return nil
 }
 
-// beside is the name that a directory has while it is not in place.
-func beside(dir, state string) string {
+// sibling returns the name of a directory while it is not in place.
+func sibling(dir, state string) string {
 	return filepath.Join(filepath.Dir(dir), state+filepath.Base(dir))
 }

@@ -11,20 +11,20 @@ import (
 	"restyle/internal/disk"
 )
 
-// Room is nil if a directory can take need bytes more. For a run that keeps n checkpoints it is asked for n+1: the new
-// one is complete before an old one goes.
+// Room returns an error if the disk of a directory has less than need bytes free. For a run that keeps n checkpoints, need is
+// the size of n+1: the new one is complete before an old one is deleted.
 func Room(dir string, need int64) error {
 	free, err := disk.Free(dir)
 	if err != nil {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if need > free {
-		return fmt.Errorf("%s needs %s and %s are free: make room or choose another folder", dir, inMiB(need), inMiB(free))
+		return fmt.Errorf("%s needs %s, but only %s are free: free some space, or choose another directory", dir, inMiB(need), inMiB(free))
 	}
 	return nil
 }
 
-// failed says why a directory was not written, after so many bytes.
+// failed returns the error of a directory of which only written bytes could be written.
 func failed(dir string, written int64, err error) error {
 	err = fmt.Errorf("cannot write checkpoint %s: %w", dir, err)
 	switch {
@@ -33,15 +33,15 @@ func failed(dir string, written int64, err error) error {
 		if n, e := disk.Free(filepath.Dir(dir)); e == nil {
 			free = inMiB(n) + " are"
 		}
-		return fmt.Errorf("%w: it had %s when there was no room for more, now %s free: make room; what was there before it is whole",
+		return fmt.Errorf("%w: the disk was full after %s, and now %s free: free some space; earlier checkpoints are intact",
 			err, inMiB(written), free)
 	case errors.Is(err, unix.EROFS), errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: choose a folder that can be written", err)
+		return fmt.Errorf("%w: choose a directory that can be written", err)
 	}
 	return err
 }
 
-// size is how many bytes the files below a directory have.
+// size returns the bytes of all files below a directory.
 func size(dir string) (n int64) {
 	filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -25,14 +25,14 @@ const (
 	maxSums  = 1 << 20 // bytes of SHA256SUMS; a checkpoint has a handful of files
 )
 
-// entry is a line of SHA256SUMS.
+// An entry is a line of SHA256SUMS.
 type entry struct {
 	name string // relative to the checkpoint, with slashes
 	sum  [sha256.Size]byte
 }
 
-// Open verifies one directory that Write or Replace made: the files in it are those that SHA256SUMS lists, no more and
-// no fewer, and each has its checksum. It reads every byte. The error names the file that is damaged, missing or strange.
+// Open verifies a directory that Write or Replace wrote: its files are those that SHA256SUMS lists, no more and no fewer, and
+// each has its checksum. It reads every byte. The error names the file that is damaged, missing or not listed.
 func Open(dir string) error {
 	want, err := readSums(dir)
 	if err != nil {
@@ -48,14 +48,14 @@ func Open(dir string) error {
 	}
 	for i, e := range want {
 		if got[i] != e {
-			return fmt.Errorf("checkpoint %s: %s does not have the checksum that %s gives: it was damaged or changed after it was written",
+			return fmt.Errorf("checkpoint %s: %s does not have the checksum in %s: it was damaged or changed after it was written",
 				dir, e.name, sumsName)
 		}
 	}
 	return nil
 }
 
-// readSums reads SHA256SUMS and compares its names with the files that are there.
+// readSums reads SHA256SUMS and compares its names with the files that exist.
 func readSums(dir string) ([]entry, error) {
 	fail := func(format string, args ...any) ([]entry, error) {
 		return nil, fmt.Errorf("checkpoint %s: %w", dir, fmt.Errorf(format, args...))
@@ -66,7 +66,7 @@ func readSums(dir string) ([]entry, error) {
 	}
 	i, ok := slices.BinarySearch(there, sumsName)
 	if !ok {
-		return fail("it has no %s: it is not whole, or not a checkpoint", sumsName)
+		return fail("it has no %s: it is incomplete, or no checkpoint", sumsName)
 	}
 	there = slices.Delete(there, i, i+1)
 	f, err := os.Open(filepath.Join(dir, sumsName))
@@ -89,14 +89,14 @@ func readSums(dir string) ([]entry, error) {
 	}
 	for _, name := range there {
 		if _, ok := slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return cmp.Compare(e.name, name) }); !ok {
-			return fail("%s does not belong to it: %s does not list it; move it elsewhere", name, sumsName)
+			return fail("%s does not belong to it: %s does not list it: move it elsewhere", name, sumsName)
 		}
 	}
 	return entries, nil
 }
 
-// files lists the files of a directory and of those in it, relative and in the order of their bytes, and the
-// directories themselves from the outside in. Anything else, such as a link, whose target could change, is an error.
+// files returns the sorted relative names of all files below dir, and all directories, the outermost first. Anything else,
+// such as a link, whose target could change, is an error.
 func files(dir string) (names, dirs []string, err error) {
 	if info, err := os.Lstat(dir); err != nil {
 		return nil, nil, err
@@ -129,7 +129,7 @@ func files(dir string) (names, dirs []string, err error) {
 	return names, dirs, err
 }
 
-// checkName refuses names that lead out of the directory and those that sha256sum would write in another way.
+// checkName returns an error for names that lead out of the directory, and for those that sha256sum would escape.
 func checkName(name string) error {
 	if !fs.ValidPath(name) || name == "." || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
 		return fmt.Errorf("%q cannot be the name of a file in a checkpoint", name)
@@ -137,7 +137,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// formatSums writes entries, whose names ascend, as sha256sum does.
+// formatSums formats entries, which are sorted by name, as sha256sum does.
 func formatSums(entries []entry) []byte {
 	var b bytes.Buffer
 	for _, e := range entries {
@@ -146,8 +146,8 @@ func formatSums(entries []entry) []byte {
 	return b.Bytes()
 }
 
-// parseSums reads what formatSums wrote, and nothing else: what is read and written again is the same bytes, so that no
-// damage goes by unseen. (sha256sum itself also takes capital digits, other orders, names twice.)
+// parseSums parses exactly what formatSums returns, so that no damage goes unnoticed. (sha256sum itself also accepts capital
+// digits, another order, and a name twice.)
 func parseSums(data []byte) ([]entry, error) {
 	if len(data) > maxSums {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxSums)
@@ -156,7 +156,7 @@ func parseSums(data []byte) ([]entry, error) {
 		return nil, errors.New("it is empty")
 	}
 	if data[len(data)-1] != '\n' {
-		return nil, errors.New("its last line is cut")
+		return nil, errors.New("its last line is incomplete")
 	}
 	const digits = 2 * sha256.Size
 	var entries []entry
@@ -176,14 +176,14 @@ func parseSums(data []byte) ([]entry, error) {
 			return nil, fmt.Errorf("line %d: it lists itself", i+1)
 		}
 		if n := len(entries); n > 0 && entries[n-1].name >= e.name {
-			return nil, fmt.Errorf("line %d: %q is not in order behind %q", i+1, e.name, entries[n-1].name)
+			return nil, fmt.Errorf("line %d: %q is out of order after %q", i+1, e.name, entries[n-1].name)
 		}
 		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-// digest hashes files of a directory, several at a time, and syncs each to the disk if that is asked for.
+// digest hashes files of a directory, several at a time, and if durable syncs each to the disk.
 func digest(dir string, names []string, durable bool) ([]entry, error) {
 	entries, errs := make([]entry, len(names)), make([]error, len(names))
 	one := func(i int, buf []byte) error {

@@ -22,31 +22,30 @@ import (
 	"restyle/internal/disk"
 )
 
-// BenchmarkRow is one measurement for benchmark_log.csv. A figure that is 0 or not finite was not measured and leaves its
-// cell empty.
+// BenchmarkRow is one measurement for benchmark_log.csv. A value that is 0 or not finite was not measured and leaves its cell
+// empty.
 type BenchmarkRow struct {
-	Time          time.Time     // of the measurement's end; written as local time, in seconds
+	Time          time.Time     // the end of the measurement; written as local time, in seconds
 	Mode          string        // standard, fused, torch-eager or torch-compile
 	Wall          time.Duration // of the measured steps
 	TotalTokens   int64         // real tokens, without padding; the rates follow from them and Wall
-	TrainedTokens int64         // those that the loss saw
-	PaddedTokens  int64         // those that were computed, padding included
+	TrainedTokens int64         // target tokens
+	PaddedTokens  int64         // including padding
 	PeakMemory    int64         // bytes
-	TFLOPS        float64       // 10^12 floating-point operations a second that the model needed
+	TFLOPS        float64       // 10^12 floating-point operations per second that the model needs
 	PeakShare     float64       // of the device's peak, from 0 to 1
 	Joules        float64       // of the device over Wall
 	Device        string        // such as "NVIDIA H200"
 	DType         string        // such as "bf16"
 	Model         string        // path or hub id
-	Batch         int           // examples a micro-batch
-	Seq           int           // tokens an example at most
-	Accumulate    int           // micro-batches a step
+	Batch         int           // examples per micro-batch
+	Seq           int           // maximum tokens per example
+	Accumulate    int           // micro-batches per step
 	Label         string        // the user's own
 	Version       string        // of restyle
 }
 
-// benchmarkColumns are the columns in the order of a new file. The first six are those of the original project, in its
-// formats.
+// benchmarkColumns are the columns of a new file. The first six are those of the original project, in its formats.
 var benchmarkColumns = []struct {
 	name string
 	cell func(r BenchmarkRow) string
@@ -73,7 +72,7 @@ var benchmarkColumns = []struct {
 	{"Version", func(r BenchmarkRow) string { return r.Version }},
 }
 
-// originalColumns is how many of benchmarkColumns the original project's file has.
+// originalColumns is the number of columns in the original project's file.
 const originalColumns = 6
 
 func decimals(n int, v float64) string {
@@ -90,11 +89,11 @@ func count(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// AppendBenchmark adds a row to a CSV file with one write, under a lock, so that runs which end at the same time do not
-// mix their rows. A new or empty file gets the header first. An existing file gets what its own header names, in its
-// order: so the original project's file, with its six columns, stays as it is and gets those six. A file whose header is
-// not made of our columns, the original's six among them, is an error and is not touched. A text that a spreadsheet would
-// take for a formula gets an apostrophe in front.
+// AppendBenchmark appends a row to a CSV file with one write, under a lock, so that runs that end at the same time do not mix
+// their rows. A new or empty file gets the header first. A row of an existing file has the columns of its header, in their
+// order, so a file of the original project, with its six columns, gets those six. If the header has other columns than
+// these, or lacks one of the original six, AppendBenchmark returns an error and does not touch the file. A text that a
+// spreadsheet would take for a formula gets a leading apostrophe.
 func AppendBenchmark(path string, r BenchmarkRow) error {
 	f, err := openBenchmark(path)
 	if err != nil {
@@ -112,13 +111,13 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 		for i, c := range benchmarkColumns {
 			header[i] = c.name
 		}
-		w.Write(header) // into memory: it cannot fail, nor can what follows
+		w.Write(header) // it writes into memory and cannot fail, nor can the next ones
 	} else {
 		var last [1]byte
 		if _, err := f.ReadAt(last[:], size-1); err != nil {
 			return fmt.Errorf("benchmark log: %w", err)
 		}
-		if last[0] != '\n' { // somebody's editor, or a row that was torn
+		if last[0] != '\n' { // an editor left it out, or a row is incomplete
 			b.WriteByte('\n')
 		}
 	}
@@ -132,14 +131,14 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 		_, err = f.Write(b.Bytes())
 	}
 	if err != nil {
-		f.Truncate(size) // half a row would spoil the next
+		f.Truncate(size) // half a row would damage the next
 		return fmt.Errorf("benchmark log: %w", err)
 	}
 	return nil
 }
 
-// inert puts an apostrophe before a cell that a spreadsheet would run as a formula: a label or the name of a model may come
-// from anywhere. No figure of ours begins with a sign.
+// inert adds an apostrophe to a cell that a spreadsheet would run as a formula: a label or the name of a model may come from
+// anywhere. No number in a row begins with a sign.
 func inert(cell string) string {
 	if r, _ := utf8.DecodeRuneInString(cell); strings.ContainsRune("=+-@＝＋－＠", r) {
 		return "'" + cell
@@ -147,12 +146,12 @@ func inert(cell string) string {
 	return cell
 }
 
-// CheckBenchmark is nil if AppendBenchmark will find a file, or a place for one, that it can write: a run learns it
-// before it starts, not when it ends. It creates nothing.
+// CheckBenchmark returns an error if AppendBenchmark could not write the file or create it, so that a run fails before it
+// starts and not at its end. It creates nothing.
 func CheckBenchmark(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := unix.Access(filepath.Dir(path), unix.W_OK); err != nil {
-			return fmt.Errorf("benchmark log %s: no file can be made there: %w: choose another place with --benchmark-log", path, err)
+			return fmt.Errorf("benchmark log %s: no file can be created there: %w: choose another file", path, err)
 		}
 		return nil
 	}
@@ -167,10 +166,10 @@ func CheckBenchmark(path string) error {
 	return nil
 }
 
-// lockPatience is how long AppendBenchmark waits for others who write the same file, which takes each of them an instant.
+// lockPatience is how long AppendBenchmark waits for other processes that write the file, which takes each of them an instant.
 const lockPatience = 10 * time.Second
 
-// openBenchmark opens the file and locks it. On a file system without locks one write has to do.
+// openBenchmark opens and locks the file. On a file system without locks, a row is still one write.
 func openBenchmark(path string) (*disk.File, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), lockPatience, fmt.Errorf("it was locked for %v", lockPatience))
 	defer cancel()
@@ -180,15 +179,15 @@ func openBenchmark(path string) (*disk.File, error) {
 		f, err = disk.LockWait(ctx, path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("benchmark log: %w: choose another place with --benchmark-log", err)
+		return nil, fmt.Errorf("benchmark log: %w: choose another file", err)
 	}
 	return f, nil
 }
 
-// maxHeader is how far the first line of a benchmark log is looked for, in bytes.
+// maxHeader is the maximum length of the first line of a benchmark log, in bytes.
 const maxHeader = 64 << 10
 
-// benchmarkHeader returns which of our columns a file has, in its order, and its size.
+// benchmarkHeader returns the columns of a file, as indices of benchmarkColumns, and its size.
 func benchmarkHeader(f *disk.File) (columns []int, size int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -202,7 +201,7 @@ func benchmarkHeader(f *disk.File) (columns []int, size int64, err error) {
 	return columns, info.Size(), err
 }
 
-// parseHeader takes the columns from the beginning of a file. An empty one is to have all.
+// parseHeader returns the columns that the beginning of a file names; all columns if it is empty.
 func parseHeader(head []byte) (columns []int, err error) {
 	names := make([]string, len(benchmarkColumns))
 	for i, c := range benchmarkColumns {
@@ -212,7 +211,7 @@ func parseHeader(head []byte) (columns []int, err error) {
 	if len(head) == 0 {
 		return columns, nil
 	}
-	const advice = "move the file away or choose another with --benchmark-log"
+	const advice = "move the file away, or choose another"
 	line, _, _ := bytes.Cut(bytes.TrimPrefix(head, []byte("\ufeff")), []byte("\n"))
 	header, err := csv.NewReader(bytes.NewReader(line)).Read()
 	if err != nil {
@@ -222,7 +221,7 @@ func parseHeader(head []byte) (columns []int, err error) {
 	for _, name := range header {
 		i := slices.Index(names, strings.TrimSpace(name))
 		if i < 0 || slices.Contains(columns, i) {
-			return nil, fmt.Errorf("its header has a column %.60q, which is not one of ours or is there twice: %s", name, advice)
+			return nil, fmt.Errorf("its header has a column %.60q, which is unknown or occurs twice: %s", name, advice)
 		}
 		columns = append(columns, i)
 	}

@@ -97,12 +97,12 @@ func TestBenchmarkRefuses(t *testing.T) {
 		{strings.TrimSuffix(sixColumns, ",Tokens_Min") + "\n", "lacks the column Tokens_Min"},
 		{"\n\n", "not a header"},
 		{"\"\n", "not a header"},
-		{strings.Repeat("x", 1<<20), "not one of ours"},
-		{"\x00\xff\n", "not one of ours"},
+		{strings.Repeat("x", 1<<20), "which is unknown"},
+		{"\x00\xff\n", "which is unknown"},
 	} {
 		writeFile(t, path, c.text)
 		for _, err := range []error{CheckBenchmark(path), AppendBenchmark(path, benchmarkRow)} {
-			wantError(t, err, path, c.want, "--benchmark-log")
+			wantError(t, err, path, c.want, "choose another")
 			if err != nil && len(err.Error()) > 500 {
 				t.Error("a very long error")
 			}
@@ -112,8 +112,8 @@ func TestBenchmarkRefuses(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{dir, filepath.Join(path, "b.csv"), filepath.Join(dir, "none", "b.csv")} {
-		wantError(t, CheckBenchmark(bad), bad, "--benchmark-log")
-		wantError(t, AppendBenchmark(bad, benchmarkRow), bad, "--benchmark-log")
+		wantError(t, CheckBenchmark(bad), bad, "choose another")
+		wantError(t, AppendBenchmark(bad, benchmarkRow), bad, "choose another")
 	}
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {

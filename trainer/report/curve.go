@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// Curve is what LossSVG draws. Values that are not finite are gaps.
+// Curve is the input of LossSVG. Values that are not finite are gaps.
 type Curve struct {
 	Title      string       // default "Training loss"
 	XLabel     string       // what X counts; default "step"
@@ -18,7 +18,7 @@ type Curve struct {
 	Validation []CurvePoint // in the order of X; may be empty
 }
 
-// CurveStep is one optimiser step.
+// CurveStep is one optimizer step.
 type CurveStep struct {
 	X    float64 // the step's number, or the tokens seen so far
 	Loss float64 // training loss of the step
@@ -31,14 +31,13 @@ type CurvePoint struct {
 	Loss float64
 }
 
-// The picture's measures in pixels, and its colours, which stand on a background of their own so that a dark page does
-// not swallow them.
+// Sizes of the picture in pixels, and its colors. It has its own background, so it is readable on a dark page.
 const (
 	pictureWidth, pictureHeight = 960, 560
 	plotLeft, plotRight         = 72, 932
 	lossTop, lossBottom         = 104, 400
 	rateTop, rateBottom         = 444, 504
-	columns                     = 500 // stretches that a long run is thinned to
+	columns                     = 500 // parts that a long run is thinned to
 
 	style = `text{font:13px system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fill:#57606a}
 .title{font-size:19px;font-weight:600;fill:#1f2328}.name{font-weight:600;fill:#424a53}
@@ -61,20 +60,20 @@ func (p panel) x(v float64) float64 {
 	return plotLeft + (v-p.xLow)/(p.xHigh-p.xLow)*(plotRight-plotLeft)
 }
 
-// y is kept near the panel: what leaves it is clipped anyway, and viewers fail on coordinates without bounds.
+// y keeps values near the panel: the rest is clipped anyway, and viewers fail on huge coordinates.
 func (p panel) y(v float64) float64 {
 	y := p.bottom - (v-p.yLow)/(p.yHigh-p.yLow)*(p.bottom-p.top)
 	return min(max(y, p.top-100), p.bottom+100)
 }
 
-// drawing collects the picture.
+// drawing is the SVG as far as it is written.
 type drawing struct{ bytes.Buffer }
 
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
 
-// LossSVG draws a run as an SVG picture: above, the training loss of every step as a thin line, smoothed as a thick one,
-// and the validation loss with the best marked; below, the learning rate. The same curve gives the same bytes. Runs of
-// any length draw at once: long ones are thinned to 1,000 points that keep every extreme.
+// LossSVG draws a run as an SVG picture: at the top, the training loss of every step as a thin line and smoothed as a thick
+// one, and the validation loss with the best marked; below, the learning rate. The same curve gives the same bytes. Long
+// runs are thinned to 1,000 points that keep every extreme.
 func LossSVG(w io.Writer, c Curve) error {
 	c.Title, c.XLabel = cmp.Or(c.Title, "Training loss"), cmp.Or(c.XLabel, "step")
 	losses, rates := make([]CurvePoint, 0, len(c.Steps)), make([]CurvePoint, 0, len(c.Steps))
@@ -104,7 +103,7 @@ func LossSVG(w io.Writer, c Curve) error {
 	} else {
 		d.line("step", loss, thin(losses, columns))
 		usual := slices.Clone(losses)
-		for i := range usual { // a spike that leaves the picture must not take the thick line with it
+		for i := range usual { // a spike beyond the picture must not pull the thick line with it
 			if shown(usual[i].Loss) {
 				usual[i].Loss = min(usual[i].Loss, loss.yHigh)
 			}
@@ -126,7 +125,7 @@ func LossSVG(w io.Writer, c Curve) error {
 	return err
 }
 
-// fewSteps is how many steps a run has at least for its steps to be smoothed.
+// fewSteps is the minimum number of steps of a run whose loss is smoothed.
 const fewSteps = 20
 
 // axes draws both panels without their lines.
@@ -137,7 +136,7 @@ func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (l
 	}
 	xLow, xHigh, _ := span(xs)
 	if flat := !(xHigh-xLow > 1e-9*max(math.Abs(xLow), math.Abs(xHigh))); flat || xLow > 0 && xLow <= xHigh/2 {
-		xLow, xHigh, _ = span(append(xs, 0)) // from zero on
+		xLow, xHigh, _ = span(append(xs, 0)) // start at zero
 	}
 	if xLow == xHigh {
 		xHigh = xLow + 1
@@ -182,7 +181,7 @@ func (d *drawing) across(y float64, label string) {
 	d.add(`<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, plotLeft, y, plotRight, plotLeft-10, y+4.5, label)
 }
 
-// line draws a line through the points, broken at gaps. A point between gaps becomes a dot.
+// line draws a line through points, with breaks at gaps. A point between gaps becomes a dot.
 func (d *drawing) line(class string, p panel, points []CurvePoint) {
 	var path bytes.Buffer
 	pen := byte('M')
@@ -210,7 +209,7 @@ func (d *drawing) dots(class string, radius int, p panel, points []CurvePoint) {
 	}
 }
 
-// best marks the lowest validation loss, with its value on the side where there is room.
+// best marks the lowest validation loss, and writes its value on the side that has room.
 func (d *drawing) best(p panel, validation []CurvePoint) {
 	i := lowest(validation)
 	if i < 0 {
@@ -227,7 +226,7 @@ func (d *drawing) best(p panel, validation []CurvePoint) {
 	} else if x < plotLeft+60 {
 		x, anchor = plotLeft+4, "start"
 	}
-	for _, class := range []string{"value halo", "value"} { // the first is its outline, which keeps it apart from the lines
+	for _, class := range []string{"value halo", "value"} { // the first is an outline that separates it from the lines
 		d.add(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">best %.4g</text>`, class, x, y+below, anchor, validation[i].Loss)
 	}
 }
@@ -237,7 +236,7 @@ func (d *drawing) legend(steps, validation int) {
 	x := plotRight
 	for _, line := range []struct {
 		class, name string
-		width       int // of the name, about
+		width       int // of the name, approximately
 		there       bool
 	}{
 		{"validation", "validation", 72, validation > 0},
@@ -252,7 +251,7 @@ func (d *drawing) legend(steps, validation int) {
 	}
 }
 
-// summary is the run in one line.
+// summary returns the run in one line.
 func summary(xLabel string, losses, validation []CurvePoint) string {
 	known := slices.DeleteFunc(slices.Clone(losses), func(p CurvePoint) bool { return !shown(p.Loss) })
 	if len(known) == 0 && len(validation) == 0 {
@@ -260,7 +259,7 @@ func summary(xLabel string, losses, validation []CurvePoint) string {
 	}
 	var s string
 	if n := len(known); n > 0 {
-		// A tenth of the run at each end, at most 20 steps: one step alone says little.
+		// The mean over a tenth of the run at each end, at most 20 steps: a single step says little.
 		few := min(20, max(1, n/10))
 		s = fmt.Sprintf("%d steps, training loss %.4g to %.4g", len(losses), mean(known[:few]), mean(known[n-few:]))
 		if n == 1 {
@@ -306,6 +305,6 @@ func heights(points []CurvePoint) []float64 {
 
 func escape(s string) []byte {
 	var b bytes.Buffer
-	xml.EscapeText(&b, []byte(s)) // into memory: it cannot fail
+	xml.EscapeText(&b, []byte(s)) // it writes into memory and cannot fail
 	return b.Bytes()
 }

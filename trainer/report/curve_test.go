@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-var keepCurves = flag.String("curves", "", "a folder to keep the curves that the test draws, to be looked at")
+var keepCurves = flag.String("curves", "", "a directory to keep the curves that the test draws, to be looked at")
 
 // run is a run that looks like one.
 func run(steps, evaluations int) Curve {

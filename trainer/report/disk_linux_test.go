@@ -33,7 +33,7 @@ func TestMetricsFullDisk(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Error(err)
 	}
-	wantError(t, err, path, "make room")
+	wantError(t, err, path, "free some space")
 	if again := m.Write(stepLine{}); again != err {
 		t.Error("a later write says", again)
 	}

@@ -15,12 +15,12 @@ import (
 	"restyle/internal/disk"
 )
 
-// Tags under which a run's figures stand in TensorBoard. The first three are those of the original project.
+// Tags of a run's values in TensorBoard. The first three are those of the original project.
 const (
 	TagLoss         = "Train/Loss"
 	TagRudeness     = "Metrics/Rudeness_Score"
 	TagResponse     = "Samples/Response"   // text
-	TagTone         = "Metrics/Tone_Score" // in place of TagRudeness for a style other than the default
+	TagTone         = "Metrics/Tone_Score" // instead of TagRudeness, for styles other than the default
 	TagLearningRate = "Train/Learning_Rate"
 	TagGradNorm     = "Train/Grad_Norm"
 	TagEvalLoss     = "Eval/Loss"
@@ -29,7 +29,7 @@ const (
 
 // Events writes a TensorBoard event file: records of the TFRecord format, each an Event of tensorflow/core/util/
 // event.proto. The few fields that are used are written one by one (proto.go), because TensorBoard's own messages come to Go
-// only with all of TensorFlow's. It is for one goroutine. The first error stays and comes out of Flush and Close.
+// only with all of TensorFlow's. Only one goroutine may use it. Flush and Close return the first error of all calls.
 type Events struct {
 	file *disk.File
 	w    *bufio.Writer
@@ -37,12 +37,12 @@ type Events struct {
 	err  error
 }
 
-// eventPrefix is how TensorBoard knows its files.
+// eventPrefix is the prefix by which TensorBoard recognizes its files.
 const eventPrefix = "events.out.tfevents."
 
-// Create makes a new event file in a directory, which is made if it is missing. first is the first step that will be done, 0 for
-// a new run: the file begins with a mark (SessionLog START) at which TensorBoard drops what earlier files, those of
-// a run that was killed, have of that step and of later ones.
+// Create creates an event file in a directory, which it creates if it is missing. first is the first step to come, 0 for a new
+// run: the file begins with a mark (SessionLog START) that has TensorBoard drop this step and later ones of earlier files, those
+// of a run that was killed.
 func Create(dir string, first int) (*Events, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("event file: %w", err)
@@ -68,8 +68,8 @@ func Create(dir string, first int) (*Events, error) {
 	return e, e.Flush()
 }
 
-// nextStamp is the time in seconds for a file's name, which is above that of every file there: TensorBoard reads them in
-// the order of their names, and the run before may have begun in this very second, or under a clock that was ahead.
+// nextStamp returns the time in seconds for a file's name, higher than that of every existing file: TensorBoard reads files in
+// the order of their names, and the previous run may have begun in the same second, or with a clock that was ahead.
 func nextStamp(dir string) (int64, error) {
 	stamp := time.Now().Unix()
 	entries, err := os.ReadDir(dir)
@@ -88,7 +88,7 @@ func (e *Events) Scalar(step int, tag string, value float64) {
 	e.summary(step, tag, func(m *message) { m.float32(valueSimple, float32(value)) })
 }
 
-// Text adds a text, which TensorBoard shows as Markdown.
+// Text adds a text. TensorBoard shows it as Markdown.
 func (e *Events) Text(step int, tag, text string) {
 	e.summary(step, tag, func(m *message) {
 		m.message(valueTensor, func(m *message) {
@@ -142,14 +142,13 @@ func (e *Events) event(step int, what func(*message)) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maskedCRC is TFRecord's checksum: CRC-32C, rotated and offset so that data which hold checksums of their own do not
-// check themselves.
+// maskedCRC returns TFRecord's checksum: CRC-32C, rotated and offset, because the CRC of data that contains CRCs is weak.
 func maskedCRC(data []byte) uint32 {
 	crc := crc32.Checksum(data, castagnoli)
 	return (crc>>15 | crc<<17) + 0xa282ead8
 }
 
-// Flush hands what was added to the file, where TensorBoard sees it, and returns the first error so far.
+// Flush writes everything added so far to the file, so that TensorBoard sees it, and returns the first error.
 func (e *Events) Flush() error {
 	if e.err == nil {
 		if err := e.w.Flush(); err != nil {
@@ -159,7 +158,7 @@ func (e *Events) Flush() error {
 	return e.err
 }
 
-// Sync makes what was added last through a power cut. A checkpoint of the steps in it is written after it.
+// Sync flushes the file to the disk, so that it survives a power cut. Call it before a checkpoint of these steps is written.
 func (e *Events) Sync() error {
 	if err := e.Flush(); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// Metrics is metrics.jsonl: one JSON object a line, each with a single write, so that a reader beside the run sees whole
-// lines. It is for one goroutine.
+// Metrics writes metrics.jsonl: one JSON object per line, each with a single write, so that other processes read whole lines.
+// Only one goroutine may use it.
 type Metrics struct {
 	file   *disk.File
 	offset int64
@@ -22,7 +22,7 @@ type Metrics struct {
 	line   bytes.Buffer
 }
 
-// Number is a float64 that JSON writes as null where it is not finite, for JSON has no NaN.
+// Number is a float64 that is null in JSON if it is not finite, because JSON has no NaN.
 type Number float64
 
 // MarshalJSON writes the number, or null.
@@ -42,11 +42,10 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(n))
 }
 
-// OpenMetrics opens the file, which is made if it is missing, for lines to be appended at offset. What is behind offset
-// is cut: a run that goes on from a checkpoint writes the lines of the steps after it again, and offset is the Offset
-// that was current when the checkpoint was made. An offset below 0 stands for the end of the last whole line; the rest of
-// a torn one is cut. A file that is gone begins anew, whatever the offset; one that is shorter, or that has no line end at
-// offset, is another file and an error.
+// OpenMetrics opens the file for appending lines at offset. It creates the file if it is missing, whatever the offset is. It
+// truncates the file to offset: a run that resumes from a checkpoint writes the lines of the later steps again, and offset is
+// the value of Offset when the checkpoint was written. A negative offset means the end of the last complete line. If the file
+// is shorter than offset, or no line ends at offset, it is another file, which is an error.
 func OpenMetrics(path string, offset int64) (*Metrics, error) {
 	f, err := disk.Open(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -70,23 +69,23 @@ func OpenMetrics(path string, offset int64) (*Metrics, error) {
 	return m, nil
 }
 
-// newFile is what can be done about a file that is not the checkpoint's. Nothing in it decides a bit of the run.
-const newFile = "it is damaged, or was changed: rename it and run the same command again, which goes on with the same bits and begins a new file"
+// newFile is the remedy for a file that does not match the checkpoint. The run does not depend on it.
+const newFile = "it was damaged or changed: rename it and run the same command again, which continues with the same bits and a new file"
 
-// lineEnd is where the next line goes in a file of size bytes.
+// lineEnd returns where the next line starts in a file of size bytes.
 func lineEnd(f io.ReaderAt, size, offset int64) (int64, error) {
 	switch {
 	case size == 0 || offset == 0:
 		return 0, nil
 	case offset > size:
-		return 0, fmt.Errorf("it has %d bytes where the checkpoint knows of %d: %s", size, offset, newFile)
+		return 0, fmt.Errorf("it has %d bytes, but %d when the checkpoint was written: %s", size, offset, newFile)
 	case offset > 0:
 		var last [1]byte
 		if _, err := f.ReadAt(last[:], offset-1); err != nil {
 			return 0, err
 		}
 		if last[0] != '\n' {
-			return 0, fmt.Errorf("byte %d, where the checkpoint's last line ends, is inside a line: %s", offset, newFile)
+			return 0, fmt.Errorf("byte %d, the end of the last line of the checkpoint, is inside a line: %s", offset, newFile)
 		}
 		return offset, nil
 	}
@@ -104,8 +103,8 @@ func lineEnd(f io.ReaderAt, size, offset int64) (int64, error) {
 	return 0, nil
 }
 
-// Write appends v as one line. A float that is not finite is an error unless its type is [Number]. After an error of the
-// disk the file ends with its last whole line, and every later call returns that error.
+// Write appends v as one line. A float that is not finite is an error unless its type is [Number]. After an error of the disk
+// the file ends with its last complete line, and every later call returns that error.
 func (m *Metrics) Write(v any) error {
 	if m.err != nil {
 		return m.err
@@ -117,18 +116,18 @@ func (m *Metrics) Write(v any) error {
 		return fmt.Errorf("metrics: %s: %w", m.file.Name(), err)
 	}
 	if _, err := m.file.Write(m.line.Bytes()); err != nil {
-		m.err = fmt.Errorf("metrics: %w: make room and go on from the last checkpoint", err)
-		m.file.Truncate(m.offset) // half a line is none
+		m.err = fmt.Errorf("metrics: %w: free some space and resume from the last checkpoint", err)
+		m.file.Truncate(m.offset) // drop the incomplete line
 		return m.err
 	}
 	m.offset += int64(m.line.Len())
 	return nil
 }
 
-// Offset is the length of the file in bytes: what a checkpoint keeps for OpenMetrics.
+// Offset returns the length of the file in bytes, which a checkpoint keeps for OpenMetrics.
 func (m *Metrics) Offset() int64 { return m.offset }
 
-// Sync makes what was written last through a power cut. A checkpoint that keeps Offset is written after it.
+// Sync flushes the file to the disk, so that it survives a power cut. Call it before a checkpoint that keeps Offset is written.
 func (m *Metrics) Sync() error {
 	if err := m.file.Sync(); err != nil && m.err == nil {
 		m.err = fmt.Errorf("metrics: %w", err)
@@ -141,9 +140,9 @@ func (m *Metrics) Close() error {
 	return errors.Join(m.Sync(), m.file.Close())
 }
 
-// ReadMetrics reads every line of a metrics.jsonl, such as to draw the whole curve of a run that was resumed. A torn last
-// line is left out. Any other line that is not a T is left out too: the error beside the others names the first such line and
-// says how many there are.
+// ReadMetrics reads all lines of a metrics.jsonl, for example to draw the whole curve of a resumed run. It leaves out an
+// incomplete last line, and every other line that is not a T. For those it returns an error with the other lines, which names
+// the first and says how many there are.
 func ReadMetrics[T any](path string) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {

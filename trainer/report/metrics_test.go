@@ -121,7 +121,7 @@ func TestOpenMetrics(t *testing.T) {
 		{"a\n" + strings.Repeat("x", 200<<10), -1, "a\n", ""},
 		{strings.Repeat("x", 64<<10) + "\n" + strings.Repeat("y", 64<<10-1), -1, strings.Repeat("x", 64<<10) + "\n", ""},
 		{"a\nb\n", 3, "", "inside a line"},
-		{"a\nb\n", 5, "", "it has 4 bytes where the checkpoint knows of 5"},
+		{"a\nb\n", 5, "", "it has 4 bytes, but 5 when the checkpoint was written"},
 		{"a\nb", math.MaxInt64, "", "rename it and run the same command again"},
 		{"", 7, "", ""}, // gone or emptied: a new one
 	} {

@@ -7,7 +7,7 @@ import (
 )
 
 // Field numbers of the messages of tensorflow/core/util/event.proto and tensorflow/core/framework/summary.proto,
-// tensor.proto and tensor_shape.proto, as far as they are written.
+// tensor.proto and tensor_shape.proto, as far as they are used.
 const (
 	eventTime        = 1 // double, seconds since 1970
 	eventStep        = 2
@@ -56,7 +56,7 @@ func (m *message) text(field protowire.Number, s string) {
 	*m = protowire.AppendString(protowire.AppendTag(*m, field, protowire.BytesType), s)
 }
 
-// message writes a message within this one. Its length stands before it, so it is written aside first.
+// message writes a message within this one. Its length comes first, so it is written to a buffer.
 func (m *message) message(field protowire.Number, fill func(*message)) {
 	var inner message
 	fill(&inner)

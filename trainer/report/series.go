@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// tooLarge is where a value, finite or not, stops being one that a picture can show.
+// tooLarge is the magnitude from which on a value is not shown.
 const tooLarge = 1e30
 
 func shown(v float64) bool { return math.Abs(v) < tooLarge } // false for NaN too
 
-// smooth is the mean of every point's surroundings, weighted with exp(-|i-j|/tau) for points i and j: what falls off to both
-// sides does not lag behind the curve as a running mean does. Gaps stay gaps and count nothing.
+// smooth returns the weighted mean around each point, with the weight exp(-|i-j|/tau) for points i and j. Weights on both sides
+// keep it from lagging the curve as a running mean does. Gaps stay gaps and have no weight.
 func smooth(points []CurvePoint, tau float64) []CurvePoint {
 	decay := math.Exp(-1 / tau)
 	out := slices.Clone(points)
@@ -21,7 +21,7 @@ func smooth(points []CurvePoint, tau float64) []CurvePoint {
 	sweep := func(i int, sum, weight *float64) {
 		*sum, *weight = *sum*decay, *weight*decay
 		if v := points[i].Loss; shown(v) {
-			// From the other side the point itself is left out: it is in the first sweep's sum already.
+			// The point itself is not in sums[i]: it is added once, below.
 			sums[i], weights[i] = sums[i]+*sum, weights[i]+*weight
 			*sum, *weight = *sum+v, *weight+1
 		}
@@ -40,7 +40,7 @@ func smooth(points []CurvePoint, tau float64) []CurvePoint {
 	return out
 }
 
-// thin leaves about 2n points of a long series: the lowest and the highest of each of n stretches, so that no spike is lost.
+// thin reduces a long series to about 2n points: the lowest and the highest of each of n parts, so that no spike is lost.
 func thin(points []CurvePoint, n int) []CurvePoint {
 	if len(points) <= 2*n {
 		return points
@@ -72,7 +72,7 @@ func thin(points []CurvePoint, n int) []CurvePoint {
 	return out
 }
 
-// span is the range of the values that are shown; ok is false where there are none.
+// span returns the range of the values that are shown; ok is false if there are none.
 func span(values []float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
@@ -83,7 +83,7 @@ func span(values []float64) (low, high float64, ok bool) {
 	return low, high, low <= high
 }
 
-// lossRange is the range for the axis of losses. A few spikes, which would press all else flat, may lie above it.
+// lossRange returns the range of the loss axis. A few spikes, which would flatten everything else, may exceed it.
 func lossRange(steps, validation []float64) (low, high float64) {
 	low, high, ok := span(append(slices.Clone(steps), validation...))
 	if !ok {
@@ -109,7 +109,7 @@ func lossRange(steps, validation []float64) (low, high float64) {
 // ticks returns about n round numbers (1, 2 or 5 times a power of ten apart, and at least least) that enclose low and
 // high, and their distance.
 func ticks(low, high float64, n int, least float64) (at []float64, step float64) {
-	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high)) { // what a step could not be told from rounding in
+	if high-low <= 1e-9*max(math.Abs(low), math.Abs(high)) { // smaller than what rounding leaves of a step
 		d := max(math.Abs(low)*0.05, least, 1e-12)
 		low, high = low-d, high+d
 	}
@@ -129,7 +129,7 @@ func ticks(low, high float64, n int, least float64) (at []float64, step float64)
 	return at, step
 }
 
-// fixed writes a number with as many decimals as tell it from the next one, step away.
+// fixed formats a number with enough decimals to tell it from the next one, which is step away.
 func fixed(v, step float64) string {
 	if math.Abs(v) >= 1e6 && step >= math.Abs(v)/1e4 { // too wide for the margin, and short tells it from the next one
 		return short(v)
@@ -137,7 +137,7 @@ func fixed(v, step float64) string {
 	return strconv.FormatFloat(v, 'f', min(9, max(0, int(math.Ceil(-math.Log10(step)-1e-9)))), 64)
 }
 
-// short writes a count: 250, 20k, 1.5M.
+// short formats a count: 250, 20k, 1.5M.
 func short(v float64) string {
 	for _, unit := range []struct {
 		size float64
@@ -152,12 +152,12 @@ func short(v float64) string {
 
 func significant(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
 
-// power writes a learning rate as people give it: 2e-5.
+// power formats a learning rate as people write it: 2e-5.
 func power(v float64) string {
 	if v == 0 {
 		return "0"
 	}
-	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // without what a product of floats adds
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // without the rounding error of a product
 	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(v, 'e', -1, 64), "e")
 	n, _ := strconv.Atoi(exponent)
 	return mantissa + "e" + strconv.Itoa(n)
