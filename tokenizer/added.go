@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// addedToken is a token that is cut out of a text before anything else is done with it.
+// addedToken is a token that is found in a text before anything else is done with the text.
 type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
-	SingleWord bool   `json:"single_word"` // only where no word character stands on either side
-	LStrip     bool   `json:"lstrip"`      // takes the white space in front of it in
-	RStrip     bool   `json:"rstrip"`      // and behind it
-	Normalized bool   `json:"normalized"`  // is looked for in the normalised text
+	SingleWord bool   `json:"single_word"` // only if there is no word character on either side
+	LStrip     bool   `json:"lstrip"`      // includes the white space before it
+	RStrip     bool   `json:"rstrip"`      // includes the white space after it
+	Normalized bool   `json:"normalized"`  // is searched in the normalized text
 	Special    bool   `json:"special"`
 }
 
-// matcher finds added tokens in a text: the leftmost, and of those that begin there the longest.
+// matcher finds added tokens in a text: the leftmost, and of those with the same start the longest.
 type matcher struct {
 	tokens  []addedToken // sorted by content
-	first   [256]bool    // the bytes that one begins with
+	first   [256]bool    // the first bytes of all tokens
 	firsts  []byte
 	special bool // all are special
 }
@@ -30,7 +30,7 @@ func newMatcher(tokens []addedToken) matcher {
 	m := matcher{tokens: tokens, special: !slices.ContainsFunc(tokens, func(a addedToken) bool { return !a.Special })}
 	slices.SortStableFunc(m.tokens, func(a, b addedToken) int { return cmp.Compare(a.Content, b.Content) })
 	for _, a := range tokens {
-		if a.Content == "" { // a normalizer may leave nothing of it
+		if a.Content == "" { // a normalizer may delete all of it
 			continue
 		}
 		if !m.first[a.Content[0]] {
@@ -41,7 +41,7 @@ func newMatcher(tokens []addedToken) matcher {
 	return m
 }
 
-// find finds the next token in text[from:], and where it begins; nil when there is none.
+// find returns the next token in text[from:] and its start, or nil if there is none.
 func (m *matcher) find(text string, from int) (*addedToken, int) {
 	for i := from; i < len(text); i++ {
 		if len(m.firsts) < 2 {
@@ -63,7 +63,7 @@ func (m *matcher) find(text string, from int) (*addedToken, int) {
 	return nil, 0
 }
 
-// longestAt narrows the sorted tokens down to those that text begins with, a byte at a time.
+// longestAt returns the longest token that text starts with. It narrows down the sorted tokens byte by byte.
 func (m *matcher) longestAt(text string) *addedToken {
 	var best *addedToken
 	tokens := m.tokens
@@ -81,8 +81,8 @@ func (m *matcher) longestAt(text string) *addedToken {
 	return best
 }
 
-// below counts the tokens whose byte at depth is smaller than c. All share what stands before it, and one that ends
-// there sorts first.
+// below counts the tokens whose byte at depth is smaller than c. All have the same bytes before it; one that ends there
+// sorts first.
 func below(tokens []addedToken, depth, c int) int {
 	return sort.Search(len(tokens), func(i int) bool {
 		content := tokens[i].Content
@@ -90,19 +90,20 @@ func below(tokens []addedToken, depth, c int) int {
 	})
 }
 
-// A cut is where an added token stands in a text, with the white space that it takes in.
+// A cut is the position of an added token in a text, with the white space that it includes.
 type cut struct {
 	id       int32
 	from, to int
 }
 
-// cuts appends the added tokens in text to out, in order. Without specials those are passed over. As in Hugging Face's
-// loop the white space that a token takes in behind it may hold the beginning of the next one, which then is cut too.
+// cuts appends the added tokens in text to out, in order; without specials it skips special ones. As in Hugging Face's
+// loop, the white space that a token includes after itself may contain the start of the next token, which is then
+// found, too.
 func (m *matcher) cuts(out []cut, text string, specials bool) []cut {
 	if m.special && !specials {
 		return out
 	}
-	done, spaces := 0, 0 // spaces is the end of the last run of white space that was looked at
+	done, spaces := 0, 0 // spaces is the end of the last run of white space that was checked
 	for at := 0; ; {
 		a, from := m.find(text, at)
 		if a == nil {
@@ -127,7 +128,7 @@ func (m *matcher) cuts(out []cut, text string, specials bool) []cut {
 	}
 }
 
-// aloneIn reports whether no word character stands next to text[from:to].
+// aloneIn reports whether there is no word character next to text[from:to].
 func aloneIn(text string, from, to int) bool {
 	t := classes()
 	return t.runBack(text, from, 0, word) == from && t.run(text, to, word) == to

@@ -5,11 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// The byte-level alphabet writes each byte as a character that can be seen: the printable ones of Latin-1 as
-// themselves, the others as U+0100 and up in order (GPT-2's encoder.py, bytes_to_unicode).
+// The byte-level alphabet represents each byte by a visible character: the printable ones of Latin-1 by themselves, the
+// others by U+0100 and up, in order (GPT-2's encoder.py, bytes_to_unicode).
 type byteAlphabet struct {
 	char   [256]rune
-	byteOf [256 + 68]int16 // by character; -1 where no byte is written so
+	byteOf [256 + 68]int16 // by character; -1 if it represents no byte
 }
 
 var alphabet = sync.OnceValue(func() *byteAlphabet {
@@ -29,8 +29,7 @@ var alphabet = sync.OnceValue(func() *byteAlphabet {
 	return a
 })
 
-// appendBytes appends the bytes that token stands for. It is false for a token with a character that is not in the
-// alphabet.
+// appendBytes appends the bytes that token represents. It returns false if a character of token is not in the alphabet.
 func (a *byteAlphabet) appendBytes(dst []byte, token []byte) ([]byte, bool) {
 	for i := 0; i < len(token); {
 		char, size := rune(token[i]), 1
@@ -46,7 +45,7 @@ func (a *byteAlphabet) appendBytes(dst []byte, token []byte) ([]byte, bool) {
 	return dst, true
 }
 
-// write writes bytes in the alphabet.
+// write returns bytes in the alphabet.
 func (a *byteAlphabet) write(bytes string) string {
 	out := make([]byte, 0, 2*len(bytes))
 	for i := range len(bytes) {

@@ -7,29 +7,29 @@ import (
 	"unicode/utf8"
 )
 
-// noRank is the rank of a pair that is not merged.
+// noRank is the rank of a pair that cannot be merged.
 const noRank = 1<<32 - 1
 
-// bpe is the model: which symbols a word starts as, and which pairs of neighbours become one.
+// bpe is the model: the first symbols of a word, and the pairs of neighbors that merge into one.
 type bpe struct {
-	// slots is a hash table by linear probing. A slot holds left id, right id and rank+1; 0 is empty.
+	// slots is a hash table with linear probing. A slot has the left id, the right id and rank+1; 0 is empty.
 	slots []uint64
 	shift uint8
-	made  []int32 // by rank: the id that the pair becomes
+	made  []int32 // by rank: the id that the pair merges into
 
-	// byteIDs is the symbol of each byte of a byte-level vocabulary, or with byteFallback the token <0xNN>; asciiIDs is
-	// the symbol of each ASCII character of the others. -1 for none.
+	// byteIDs has the symbol of each byte of a byte-level vocabulary, or with byteFallback the token <0xNN>. asciiIDs has
+	// the symbol of each ASCII character for other vocabularies. -1 means that there is none.
 	byteIDs      [256]int32
 	asciiIDs     [utf8.RuneSelf]int32
 	byteFallback bool
-	ignoreMerges bool // a word that is a token is that token, whatever merging would make of it
+	ignoreMerges bool // a word that is a token becomes that token, whatever merging would make of it
 	unknown      int32
-	fuseUnknown  bool // a run of unknown characters is one unknown token
+	fuseUnknown  bool // a run of unknown characters becomes one unknown token
 }
 
 func newBPE(v *vocab, m *modelPart) (bpe, error) {
 	b := bpe{byteFallback: m.ByteFallback, ignoreMerges: m.IgnoreMerges, fuseUnknown: m.FuseUnknown, unknown: -1}
-	complete := v.byteLevel // every byte is a symbol, so that nothing is ever unknown
+	complete := v.byteLevel // every byte has a symbol, so nothing is unknown
 	for i := range b.byteIDs {
 		key := []byte{byte(i)}
 		if !v.byteLevel {
@@ -50,7 +50,7 @@ func newBPE(v *vocab, m *modelPart) (bpe, error) {
 		b.unknown = id
 	}
 	if m.ByteFallback && v.byteLevel && !complete {
-		return b, fmt.Errorf("model: byte_fallback in a byte-level vocabulary that lacks a byte is not supported")
+		return b, fmt.Errorf("model: byte_fallback is not supported with a byte-level vocabulary that lacks a byte")
 	}
 	for i := range b.asciiIDs {
 		b.asciiIDs[i] = -1
@@ -61,16 +61,16 @@ func newBPE(v *vocab, m *modelPart) (bpe, error) {
 	return b, b.readMerges(v, m)
 }
 
-// readMerges reads the merges in order of rank. Where a pair stands twice the later rank holds, as in Hugging Face's map.
+// readMerges reads the merges in order of rank. If a pair occurs twice the later rank counts, as in Hugging Face's map.
 func (b *bpe) readMerges(v *vocab, m *modelPart) error {
 	var buf []byte
-	// find finds a pair and what it becomes. It is false when one of the three is no token.
+	// find returns a pair and what it merges into, or false if one of the three is not a token.
 	find := func(left, right []byte) (ids [3]int32, ok bool) {
 		var keyed, known [3]bool
 		buf, keyed[0] = v.appendKey(buf[:0], left)
 		n := len(buf)
 		buf, keyed[1] = v.appendKey(buf, right)
-		if !keyed[0] || !keyed[1] { // tokens outside the byte alphabet: no text starts as these, but the file may name them
+		if !keyed[0] || !keyed[1] { // tokens outside the byte alphabet: no text starts with these, but files may name them
 			ids[0], known[0] = v.id(string(left))
 			ids[1], known[1] = v.id(string(right))
 			ids[2], known[2] = v.id(string(left) + string(right))
@@ -84,7 +84,7 @@ func (b *bpe) readMerges(v *vocab, m *modelPart) error {
 	var pairs []uint64
 	err := m.eachMerge(func(left, right []byte) error {
 		if len(pairs) == maxMerges {
-			return fmt.Errorf("merges: more than %d, which is more than this package can hold", maxMerges)
+			return fmt.Errorf("merges: more than %d, the maximum that this package supports", maxMerges)
 		}
 		ids, ok := find(left, right)
 		if !ok {
@@ -103,7 +103,7 @@ func (b *bpe) readMerges(v *vocab, m *modelPart) error {
 
 func pairKey(left, right int32) uint64 { return uint64(left)<<idBits | uint64(right) }
 
-// fill makes the hash table of pairs in order of rank, at most two thirds full.
+// fill fills the hash table of pairs in order of rank, to at most two thirds.
 func (b *bpe) fill(pairs []uint64) {
 	size := 2 << bits.Len(uint(len(pairs)*3/4))
 	b.slots, b.shift = make([]uint64, size), uint8(64-bits.Len(uint(size-1)))
@@ -116,10 +116,10 @@ func (b *bpe) fill(pairs []uint64) {
 	}
 }
 
-// hashFactor is 2^64 divided by the golden ratio: multiplying spreads close keys over the upper bits (Knuth, 6.4).
+// hashFactor is 2^64 divided by the golden ratio: multiplication spreads close keys over the upper bits (Knuth, 6.4).
 const hashFactor = 0x9E3779B97F4A7C15
 
-// rank is the rank of the merge of two neighbours, or noRank.
+// rank returns the rank of the merge of two neighbors, or noRank.
 func (b *bpe) rank(left, right int32) uint32 {
 	key := pairKey(left, right)
 	mask := len(b.slots) - 1
@@ -134,11 +134,11 @@ func (b *bpe) rank(left, right int32) uint32 {
 	}
 }
 
-// mark is what SentencePiece writes for a space.
+// mark is SentencePiece's representation of a space.
 const mark = "▁"
 
-// marksOnlyStart reports whether merging can never join a mark to what stands in front of it, unless that is a mark too.
-// Then a text can be cut into words there without any change to the result, and words can be remembered.
+// marksOnlyStart reports whether no merge joins a mark to a symbol before it other than a mark. If so, cutting a text
+// into words before marks does not change the result, and words can be cached.
 func (b *bpe) marksOnlyStart(v *vocab) bool {
 	if _, ok := v.find([]byte(mark)); !ok {
 		return false

@@ -5,27 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// Classes of characters, as bits. The sets are those of the engines that Hugging Face uses, which know other versions of
-// Unicode than Go's package unicode: \p{L}, \p{N} and \s follow Unicode 16.
+// Classes of characters, as bits. The sets are those of the engines that Hugging Face uses. Go's package unicode has
+// another version of Unicode: \p{L}, \p{N} and \s follow Unicode 16.
 const (
 	letter  uint8 = 1 << iota // \p{L}
 	number                    // \p{N}
-	space                     // \s, which is Unicode's white space, not ASCII's
+	space                     // \s, Unicode's white space, not ASCII's
 	word                      // \w of Rust, around a single_word token
-	numeric                   // what Digits takes for a digit
-	unsure                    // NFC may change it, or change something in front of it
+	numeric                   // a digit for Digits
+	unsure                    // NFC may change it, or a character before it
 )
 
 type classTable [utf8.MaxRune + 1]uint8
 
-// classes expands the generated ranges into a byte for each code point, once.
+// classes expands the generated ranges into one byte per code point, once.
 var classes = sync.OnceValue(func() *classTable {
 	t := new(classTable)
 	for _, set := range []struct {
 		class  uint8
 		ranges []rune
 	}{
-		{letter, letterRanges[:]}, {number, numberRanges[:]}, {space, spaceRanges[:]}, {word, wordRanges[:]}, {numeric, numericRanges[:]},
+		{letter, letterRanges[:]}, {number, numberRanges[:]}, {space, spaceRanges[:]}, {word, wordRanges[:]},
+		{numeric, numericRanges[:]},
 	} {
 		for i := 0; i < len(set.ranges); i += 2 {
 			t.mark(set.class, set.ranges[i], set.ranges[i+1])
@@ -41,8 +42,8 @@ func (t *classTable) mark(class uint8, first, last rune) {
 	}
 }
 
-// at is the class and the length in bytes of the character at s[i]. A byte that is not UTF-8 is a character without a
-// class, as is U+FFFD.
+// at returns the class and the length in bytes of the character at s[i]. A byte that is not UTF-8 is a character
+// without a class, and so is U+FFFD.
 func (t *classTable) at(s string, i int) (class uint8, size int) {
 	if c := s[i]; c < utf8.RuneSelf {
 		return t[c], 1
@@ -51,7 +52,7 @@ func (t *classTable) at(s string, i int) (class uint8, size int) {
 	return t[r], size
 }
 
-// run is the end of the run of characters at s[i:] that have one of the classes in want.
+// run returns the end of the run of characters at s[i:] that have one of the classes in want.
 func (t *classTable) run(s string, i int, want uint8) int {
 	for i < len(s) {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -70,7 +71,7 @@ func (t *classTable) run(s string, i int, want uint8) int {
 	return i
 }
 
-// runWithout is the end of the run of characters at s[i:] that have none of the classes in without.
+// runWithout returns the end of the run of characters at s[i:] that have none of the classes in without.
 func (t *classTable) runWithout(s string, i int, without uint8) int {
 	for i < len(s) {
 		class, size := t.at(s, i)
@@ -82,7 +83,8 @@ func (t *classTable) runWithout(s string, i int, without uint8) int {
 	return i
 }
 
-// runBack is the start of the run of characters that ends at s[i] and have one of the classes in want, not below limit.
+// runBack returns the start, not below limit, of the run of characters that ends at s[i] and have one of the classes in
+// want.
 func (t *classTable) runBack(s string, i, limit int, want uint8) int {
 	for i > limit {
 		r, size := utf8.DecodeLastRuneInString(s[limit:i])

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// component is a normalizer, pre-tokenizer, post-processor or decoder of any type: the fields of those that are known.
+// component is a normalizer, pre-tokenizer, post-processor or decoder, with the fields of all known types.
 type component struct {
 	Type          string      `json:"type"`
 	Normalizers   []component `json:"normalizers"`
@@ -40,7 +40,7 @@ type templatePiece struct {
 	}
 }
 
-// flatten lists the members of nested sequences in order; none for nil.
+// flatten lists the members of nested sequences in order; none if c is nil.
 func flatten(c *component, members func(*component) []component) []component {
 	if c == nil {
 		return nil
@@ -56,17 +56,18 @@ func flatten(c *component, members func(*component) []component) []component {
 	return out
 }
 
-// maxGrowth is how many bytes one byte of text may become. A space written as ▁, with another in front, is 12 of them if the
-// normalizer says so twice. A file of a few KB could otherwise ask for any amount of memory: each of its Replaces multiplies.
+// maxGrowth is the maximum number of bytes that one byte of text may become. A space that is written as ▁ with another
+// before it, if the normalizer does so twice, becomes 12. Without a limit a file of a few KB could need any amount of
+// memory, because its Replaces multiply.
 const maxGrowth = 64
 
 // checkGrowth refuses components that together could make a text more than maxGrowth times as long.
 func checkGrowth(part string, list []component) error {
-	grown := 1.0 // bytes that a text of one byte may become
+	grown := 1.0 // maximum bytes per byte of text so far
 	for _, c := range list {
 		switch c.Type {
 		case "NFC":
-			grown *= 3 // for UTF-8, the most that there is (unicode.org/faq/normalization.html)
+			grown *= 3 // the maximum for UTF-8 (unicode.org/faq/normalization.html)
 		case "Prepend":
 			grown += float64(len(c.Prepend))
 		case "Replace":
@@ -77,7 +78,8 @@ func checkGrowth(part string, list []component) error {
 			grown = (grown + 1) * float64(len(c.Replacement))
 		}
 		if grown > maxGrowth {
-			return fmt.Errorf("%s: up to its %s it could make a text more than %d times as long, which no published one does: this file is damaged or hostile",
+			return fmt.Errorf("%s: up to its %s it could make a text more than %d times as long, as no published one does: "+
+				"this file is damaged or hostile",
 				part, c.Type, maxGrowth)
 		}
 	}
@@ -105,23 +107,23 @@ func readNormalizer(list []component) ([]rewrite, error) {
 	return steps, nil
 }
 
-// replaced is the text that a Replace looks for.
+// replaced returns the text that a Replace replaces.
 func (c *component) replaced() (string, error) {
 	switch {
 	case c.Pattern.Regex != nil:
 		return "", fmt.Errorf("the pattern %q of Replace is not supported: only a string is", *c.Pattern.Regex)
 	case c.Pattern.String == nil || *c.Pattern.String == "":
-		return "", fmt.Errorf("a Replace without a pattern")
+		return "", fmt.Errorf("a Replace has no pattern")
 	}
 	return *c.Pattern.String, nil
 }
 
-// readPreTokenizer fills in what changes the text (which can only come first) and what splits it, and says whether the
-// vocabulary is byte-level.
+// readPreTokenizer reads the components that change the text, which must come first, and those that split it. It
+// reports whether the vocabulary is byte-level.
 func (t *Tokenizer) readPreTokenizer(list []component) (byteLevel bool, err error) {
 	for i, c := range list {
 		if byteLevel {
-			return false, fmt.Errorf("pre_tokenizer %q behind ByteLevel is not supported", c.Type)
+			return false, fmt.Errorf("pre_tokenizer %q after ByteLevel is not supported", c.Type)
 		}
 		switch c.Type {
 		case "Split":
@@ -135,7 +137,7 @@ func (t *Tokenizer) readPreTokenizer(list []component) (byteLevel bool, err erro
 		case "ByteLevel":
 			if byteLevel = true; c.AddPrefixSpace != nil && *c.AddPrefixSpace {
 				if i > 0 {
-					return false, fmt.Errorf("pre_tokenizer: add_prefix_space behind another pre-tokenizer is not supported")
+					return false, fmt.Errorf("pre_tokenizer: add_prefix_space after another pre-tokenizer is not supported")
 				}
 				t.preparation = append(t.preparation, metaspace(" ", "always"))
 			}
@@ -144,7 +146,7 @@ func (t *Tokenizer) readPreTokenizer(list []component) (byteLevel bool, err erro
 			}
 		case "Metaspace":
 			if i > 0 {
-				return false, fmt.Errorf("pre_tokenizer: Metaspace behind another pre-tokenizer is not supported")
+				return false, fmt.Errorf("pre_tokenizer: Metaspace after another pre-tokenizer is not supported")
 			}
 			scheme, err := c.scheme()
 			if err != nil {
@@ -155,27 +157,30 @@ func (t *Tokenizer) readPreTokenizer(list []component) (byteLevel bool, err erro
 				t.splits = append(t.splits, beforeEvery(c.Replacement))
 			}
 		default:
-			return false, fmt.Errorf("pre_tokenizer %q is not supported: Split, Digits, ByteLevel, Metaspace and Sequence are", c.Type)
+			return false, fmt.Errorf("pre_tokenizer %q is not supported: Split, Digits, ByteLevel, Metaspace and Sequence are",
+				c.Type)
 		}
 	}
 	return byteLevel, nil
 }
 
-// split finds the splitter of a Split. Every known pattern matches all of any text, so that keeping the matches and
-// dropping what lies between them is the same as isolating them.
+// split returns the splitter of a Split. Every known pattern matches all of any text, so removing what is between the
+// matches is the same as isolating the matches.
 func (c *component) split() (splitter, error) {
 	switch {
 	case c.Pattern.Regex == nil:
 		return nil, fmt.Errorf("pre_tokenizer: a Split without a Regex is not supported")
 	case patterns[*c.Pattern.Regex] == nil:
-		return nil, fmt.Errorf("pre_tokenizer: the split pattern %q is not known to this package, which knows those of GPT-2, Llama 3 and Qwen2", *c.Pattern.Regex)
+		return nil, fmt.Errorf("pre_tokenizer: the split pattern %q is not supported: those of GPT-2, Llama 3 and Qwen2 are",
+			*c.Pattern.Regex)
 	case c.Behavior == "Isolated" && !c.Invert, c.Behavior == "Removed" && c.Invert:
 		return patterns[*c.Pattern.Regex], nil
 	}
-	return nil, fmt.Errorf("pre_tokenizer: a Split with behavior %q and invert %v is not supported: Isolated and false are", c.Behavior, c.Invert)
+	return nil, fmt.Errorf("pre_tokenizer: a Split with behavior %q and invert %v is not supported: Isolated and false "+
+		"are", c.Behavior, c.Invert)
 }
 
-// scheme is the prepend_scheme of a Metaspace; older files have add_prefix_space instead.
+// scheme returns the prepend_scheme of a Metaspace. Older files have add_prefix_space instead.
 func (c *component) scheme() (string, error) {
 	scheme := c.PrependScheme
 	if scheme == "" {
@@ -183,7 +188,7 @@ func (c *component) scheme() (string, error) {
 	}
 	if c.AddPrefixSpace != nil && !*c.AddPrefixSpace {
 		if c.PrependScheme != "" && scheme != "never" {
-			return "", fmt.Errorf("a Metaspace with add_prefix_space false and prepend_scheme %q: make them agree", scheme)
+			return "", fmt.Errorf("a Metaspace has add_prefix_space false and prepend_scheme %q: make them agree", scheme)
 		}
 		scheme = "never"
 	}
@@ -193,19 +198,20 @@ func (c *component) scheme() (string, error) {
 	return scheme, nil
 }
 
-// readTemplate finds the ids that the post-processor puts in front of a text and behind it.
+// readTemplate returns the ids that the post-processor puts before and after a text.
 func readTemplate(c *component, v *vocab) (before, after []int32, err error) {
 	found := false
 	for _, c := range flatten(c, func(c *component) []component { return c.Processors }) {
 		switch {
-		case c.Type == "ByteLevel": // moves offsets only
+		case c.Type == "ByteLevel": // affects only offsets
 		case c.Type == "TemplateProcessing" && !found:
 			found = true
 			if before, after, err = c.template(v); err != nil {
 				return nil, nil, fmt.Errorf("post_processor: %w", err)
 			}
 		default:
-			return nil, nil, fmt.Errorf("post_processor %q is not supported here: one TemplateProcessing is, and ByteLevel", c.Type)
+			return nil, nil, fmt.Errorf("post_processor %q is not supported here: one TemplateProcessing is, and ByteLevel",
+				c.Type)
 		}
 	}
 	return before, after, nil
@@ -233,11 +239,11 @@ func (c *component) template(v *vocab) (before, after []int32, err error) {
 				after = append(after, token.IDs...)
 			}
 		default:
-			return nil, nil, fmt.Errorf("the template for one text has a piece that is neither the text nor a special token")
+			return nil, nil, fmt.Errorf("the template for one text has an item that is neither the text nor a special token")
 		}
 	}
 	if texts != 1 {
-		return nil, nil, fmt.Errorf("the template for one text has the text %d times: want once", texts)
+		return nil, nil, fmt.Errorf("the template for one text has the text %d times: must be once", texts)
 	}
 	return before, after, nil
 }

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// decoder is what the file's decoder does to the texts of tokens.
+// decoder is the file's decoder, which turns the texts of tokens into text.
 type decoder struct {
 	byteLevel    bool
-	metaspace    string // Metaspace: this stands for a space, and in the first token for nothing if there is a front
+	metaspace    string // Metaspace: this becomes a space, but in the first token nothing if there is a front
 	front        bool
 	replacements []replacement
 	byteFallback bool // tokens <0xNN> are bytes
 	strip        string
-	stripCount   int // how many of strip are taken off the front of a text
+	stripCount   int // how many of strip are removed from the front of a text
 
-	pieces []string // by id: the bytes that a token stands for
+	texts  []string // by id: the bytes that a token represents
 	isByte []bool   // by id, with byteFallback
 }
 
@@ -27,7 +27,7 @@ type replacement struct{ old, text string }
 func readDecoder(list []component, byteLevel bool) (decoder, error) {
 	var d decoder
 	if len(list) == 0 {
-		return d, fmt.Errorf("there is no decoder: a tokenizer.json without one is not supported")
+		return d, fmt.Errorf("decoder: missing: a tokenizer.json without one is not supported")
 	}
 	fused := false
 	for i, c := range list {
@@ -50,31 +50,34 @@ func readDecoder(list []component, byteLevel bool) (decoder, error) {
 			d.byteFallback = true
 		case c.Type == "Fuse":
 			fused = true
-		case c.Type == "Strip" && fused && i == len(list)-1 && c.Stop == 0 && c.Start >= 0 && utf8.RuneCountInString(c.Content) == 1:
+		case c.Type == "Strip" && fused && i == len(list)-1 && c.Stop == 0 && c.Start >= 0 &&
+			utf8.RuneCountInString(c.Content) == 1:
 			d.strip, d.stripCount = c.Content, c.Start
 		default:
-			return d, fmt.Errorf("decoder %q is not supported at this place: ByteLevel, Metaspace, or Replace, ByteFallback, Fuse and a Strip of the front in this order are", c.Type)
+			return d, fmt.Errorf("decoder %q is not supported at this place: ByteLevel, Metaspace, or Replace, ByteFallback, "+
+				"Fuse and a Strip of the front in this order are", c.Type)
 		}
 	}
 	if d.byteLevel != byteLevel {
-		return d, fmt.Errorf("the decoder %q does not fit the pre_tokenizer: both have to be ByteLevel, or neither", list[0].Type)
+		return d, fmt.Errorf("the decoder %q does not fit the pre_tokenizer: both must be ByteLevel, or neither",
+			list[0].Type)
 	}
 	return d, nil
 }
 
-// prepare turns the texts of the tokens, which are in pieces, into what each stands for by itself.
+// prepare turns the texts of the tokens, which are in d.texts, into what each token represents by itself.
 func (d *decoder) prepare() {
-	d.isByte = make([]bool, len(d.pieces))
-	for id, text := range d.pieces {
+	d.isByte = make([]bool, len(d.texts))
+	for id, text := range d.texts {
 		switch {
 		case d.byteLevel:
-			// Token by token: all of it in the byte alphabet, or all of it as it is. So an added token such as "Ångström",
-			// which happens to be inside the alphabet, is broken, in Hugging Face's decoder too.
+			// Per token: all of it in the byte alphabet, or all of it as it is. So an added token such as "Ångström", which is
+			// inside the alphabet by accident, comes out broken, as in Hugging Face's decoder.
 			if bytes, ok := alphabet().appendBytes(nil, []byte(text)); ok {
-				d.pieces[id] = string(bytes)
+				d.texts[id] = string(bytes)
 			}
 		case d.metaspace != "":
-			d.pieces[id] = strings.ReplaceAll(text, d.metaspace, " ")
+			d.texts[id] = strings.ReplaceAll(text, d.metaspace, " ")
 		default:
 			for _, r := range d.replacements {
 				text = strings.ReplaceAll(text, r.old, r.text)
@@ -82,12 +85,12 @@ func (d *decoder) prepare() {
 			if b, ok := byteToken(text); ok && d.byteFallback {
 				text, d.isByte[id] = string([]byte{b}), true
 			}
-			d.pieces[id] = text
+			d.texts[id] = text
 		}
 	}
 }
 
-// byteToken is the byte that a token <0xNN> stands for.
+// byteToken returns the byte that a token <0xNN> represents.
 func byteToken(text string) (byte, bool) {
 	if len(text) != 6 || text[:3] != "<0x" || text[5] != '>' {
 		return 0, false
@@ -96,9 +99,9 @@ func byteToken(text string) (byte, bool) {
 	return byte(b), err == nil
 }
 
-// Decode turns tokens back into text, without the special ones if skipSpecial is set. No spaces are cleaned up. Ids that
-// no token has stand for nothing, as in Hugging Face; a model may have more of them than its tokenizer. Bytes that are
-// not UTF-8 become U+FFFD, so the text is valid.
+// Decode turns tokens into text, without special tokens if skipSpecial is set. It cleans up no spaces. Ids without a
+// token become nothing, as in Hugging Face; a model may have more ids than its tokenizer. Bytes that are not UTF-8
+// become U+FFFD, so the text is valid.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	s := t.Stream(skipSpecial)
 	out := make([]byte, 0, 4*len(ids))
@@ -108,31 +111,31 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return string(s.finish(out))
 }
 
-// Stream decodes tokens as they come and never gives out part of a character.
+// A Stream decodes tokens as they arrive and never returns part of a character.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
 	begun       bool
 	strip       int
-	held        []byte // the beginning of a character, or with byte fallback the bytes since the last other token
+	held        []byte // the start of a character, or with byte fallback the bytes since the last other token
 }
 
-// Stream begins a new text. What [Stream.Add] and [Stream.Flush] give out, joined, is what [Tokenizer.Decode] makes of
-// all the tokens.
+// Stream returns a Stream for a new text. The results of [Stream.Add] and [Stream.Flush], joined, are what
+// [Tokenizer.Decode] returns for all the tokens.
 func (t *Tokenizer) Stream(skipSpecial bool) *Stream {
 	return &Stream{t: t, skipSpecial: skipSpecial, strip: t.decoder.stripCount}
 }
 
-// Add gives out the text that is certain now that a token has come; it may be empty. A byte-level tokenizer holds back
-// at most the three bytes of a character that has begun. One with byte fallback holds back a run of byte tokens until it
-// ends, since all of a run becomes U+FFFD when any of it is not UTF-8.
+// Add returns the text that is certain after this token; it may be empty. A byte-level tokenizer holds back at most the
+// three bytes of an incomplete character. One with byte fallback holds back a run of byte tokens until it ends, because
+// all of it becomes U+FFFD if any of it is not UTF-8.
 func (s *Stream) Add(id int32) string { return string(s.append(nil, id)) }
 
-// Flush gives out what is held back at the end of a text: a character that was cut short is U+FFFD. The stream is then
-// at its beginning again.
+// Flush returns the text that is held back, at the end of a text: an incomplete character becomes U+FFFD. It resets the
+// stream.
 func (s *Stream) Flush() string { return string(s.finish(nil)) }
 
-// Held is the number of bytes that are held back now.
+// Held returns the number of bytes that are held back.
 func (s *Stream) Held() int { return len(s.held) }
 
 func (s *Stream) append(out []byte, id int32) []byte {
@@ -140,7 +143,7 @@ func (s *Stream) append(out []byte, id int32) []byte {
 	if !s.t.has(id) || s.skipSpecial && s.t.special[id] {
 		return out
 	}
-	piece := d.pieces[id]
+	piece := d.texts[id]
 	switch {
 	case d.byteLevel:
 		s.held = append(s.held, piece...)
@@ -165,7 +168,7 @@ func (s *Stream) finish(out []byte) []byte {
 	return out
 }
 
-// emitBytes appends the run of byte tokens that has ended: as text, or if it is not UTF-8 one U+FFFD for every byte.
+// emitBytes appends a finished run of byte tokens: as text, or if it is not UTF-8 one U+FFFD for every byte.
 func (s *Stream) emitBytes(out []byte) []byte {
 	if len(s.held) == 0 {
 		return out
@@ -192,8 +195,8 @@ func (s *Stream) emit(out []byte, text string) []byte {
 	return append(out, text...)
 }
 
-// emitValid appends what is certain of the held bytes: whole characters, and a U+FFFD for every maximal part of one that
-// cannot become one (Unicode 3.9, U+FFFD Substitution of Maximal Subparts). Finally it is all of them.
+// emitValid appends what is certain of the held bytes: whole characters, and a U+FFFD for every maximal part that
+// cannot become one (Unicode 3.9, U+FFFD Substitution of Maximal Subparts). If it is the end, that is all of them.
 func (s *Stream) emitValid(out []byte, final bool) []byte {
 	held := s.held
 	for len(held) > 0 {
@@ -202,7 +205,7 @@ func (s *Stream) emitValid(out []byte, final bool) []byte {
 			held = held[size:]
 			continue
 		}
-		// An encoded surrogate is waited for whole, as Python's incremental decoder does, though it never is a character.
+		// Wait for all of an encoded surrogate, as Python's incremental decoder does, although it never is a character.
 		surrogate := len(held) == 2 && held[0] == 0xED && held[1]&0xE0 == 0xA0
 		if !final && (surrogate || !utf8.FullRune(held)) {
 			break

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// document is a tokenizer.json, read but for its vocabulary and merges.
+// document is a tokenizer.json, parsed except for its vocabulary and merges.
 type document struct {
 	Added         []addedToken
 	Normalizer    *component
@@ -31,7 +31,7 @@ type modelPart struct {
 	vocab, merges extent
 }
 
-// readDocument reads a tokenizer.json but for its vocabulary and merges, whose extent it notes.
+// readDocument parses a tokenizer.json except for its vocabulary and merges, whose extents it records.
 func readDocument(data []byte) (*document, error) {
 	r, doc := jsonReader{data: data}, &document{}
 	version := "1.0"
@@ -51,12 +51,12 @@ func readDocument(data []byte) (*document, error) {
 	case r.next() != 0 || r.at < len(data):
 		return nil, r.errorf("%s behind the end", r.found())
 	case version != "1.0":
-		return nil, fmt.Errorf("version %q of tokenizer.json is not supported: only 1.0 is known", version)
+		return nil, fmt.Errorf("version %q of tokenizer.json is not supported: only 1.0 is", version)
 	}
 	return doc, doc.Model.check()
 }
 
-// field reads the value of a key into the place that fields has for it, or steps over it.
+// field reads the value of a key into its place in fields, or skips it.
 func (r *jsonReader) field(prefix, key string, fields map[string]any) error {
 	if place, ok := fields[key]; ok {
 		return r.value(prefix+key, place)
@@ -69,7 +69,8 @@ func (m *modelPart) read(r *jsonReader) error {
 	m.data = r.data
 	fields := map[string]any{
 		"type": &m.Type, "dropout": &m.Dropout, "unk_token": &m.Unknown, "continuing_subword_prefix": &m.Prefix,
-		"end_of_word_suffix": &m.Suffix, "fuse_unk": &m.FuseUnknown, "byte_fallback": &m.ByteFallback, "ignore_merges": &m.IgnoreMerges,
+		"end_of_word_suffix": &m.Suffix, "fuse_unk": &m.FuseUnknown, "byte_fallback": &m.ByteFallback,
+		"ignore_merges": &m.IgnoreMerges,
 	}
 	return r.object(func(key []byte) (err error) {
 		switch string(key) {

@@ -9,34 +9,34 @@ import (
 	"sync/atomic"
 )
 
-// Span is the bytes [Start, End) of a text.
+// A Span is the bytes [Start, End) of a text.
 type Span struct{ Start, End int }
 
-// Everywhere lets special tokens be recognised in the whole text, as Hugging Face does by default. Text that a user or
-// a data set can write must not be encoded so: it could end its own turn.
+// Everywhere recognizes special tokens in the whole text, as Hugging Face does by default. Do not use it for text that
+// a user or a dataset controls: that could end its own turn.
 var Everywhere = []Span{{0, math.MaxInt}}
 
-// EncodeOptions say how special tokens come into an encoding. The zero value makes none at all.
+// EncodeOptions configure Encode. The zero value recognizes and adds no special tokens.
 type EncodeOptions struct {
-	// AddSpecial puts in what the file's post-processor adds to a text, such as <|begin_of_text|> in front.
+	// AddSpecial adds what the file's post-processor adds to a text, such as <|begin_of_text|> in front.
 	AddSpecial bool
 
-	// Special are the parts of the text, ascending and without overlap, where the spelling of a special token is that
-	// token; everywhere else it is ordinary text. A token has to lie within one of them. Added tokens that are not special
-	// are found in any case, as Hugging Face finds them.
+	// Special lists the parts of the text, ascending and without overlap, in which special tokens are recognized.
+	// Elsewhere their spelling is ordinary text. A token must be within one part. Added tokens that are not special are
+	// always recognized, as in Hugging Face.
 	Special []Span
 }
 
-// Encoding is a text as tokens. Token i stands for the bytes of the text from where token i-1 ends (0 for the first) to
-// Ends[i]; so the tokens tile the text. Tokens that were added to it stand for none. Of a character that a normalizer
-// has replaced and whose replacement is cut, the first token has all bytes.
+// An Encoding is a text as tokens. Token i represents the bytes from the end of token i-1 (0 for the first) to Ends[i],
+// so the tokens tile the text. Tokens that were added to the text represent no bytes. If a normalizer has replaced a
+// character and its replacement becomes several tokens, the first of them has all bytes of the character.
 type Encoding struct {
 	IDs  []int32
 	Ends []int32
 }
 
-// Tokens are the tokens [first, end) that hold the bytes of a span: from the one that holds its first byte to the one
-// that holds its last. For an empty span first equals end.
+// Tokens returns the range [first, end) of tokens that contain the bytes of a span, from that of its first byte to that
+// of its last. For an empty span first equals end.
 func (e Encoding) Tokens(s Span) (first, end int) {
 	find := func(end int) int { return sort.Search(len(e.Ends), func(i int) bool { return int(e.Ends[i]) >= end }) }
 	first = find(s.Start + 1)
@@ -46,8 +46,8 @@ func (e Encoding) Tokens(s Span) (first, end int) {
 	return first, min(find(s.End)+1, len(e.Ends))
 }
 
-// Encode turns a text into tokens. The text should be UTF-8; the package comment says what becomes of other bytes. It
-// panics for a text of 2 GiB or more, and for spans that do not ascend.
+// Encode encodes a text. The text should be UTF-8; for other bytes see the package comment. Encode panics if the text
+// has 2 GiB or more, or if spans do not ascend.
 func (t *Tokenizer) Encode(text string, o EncodeOptions) Encoding {
 	if len(text) > math.MaxInt32 {
 		panic(fmt.Sprintf("tokenizer: a text of %d bytes: encode it in parts below 2 GiB", len(text)))
@@ -64,7 +64,8 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) Encoding {
 		done, last := 0, 0
 		for _, span := range o.Special {
 			if span.Start < last || span.End < span.Start {
-				panic(fmt.Sprintf("tokenizer: Special has [%d, %d) behind a span that ends at %d: spans have to ascend", span.Start, span.End, last))
+				panic(fmt.Sprintf("tokenizer: Special has [%d, %d) after a span that ends at %d: spans must ascend", span.Start,
+					span.End, last))
 			}
 			last = span.End
 			from, to := min(span.Start, len(text)), min(span.End, len(text))
@@ -82,7 +83,7 @@ func (t *Tokenizer) Encode(text string, o EncodeOptions) Encoding {
 	return Encoding{e.ids, e.ends}
 }
 
-// EncodeBatch encodes many texts with the same options, on as many threads as GOMAXPROCS allows.
+// EncodeBatch encodes many texts with the same options, in parallel.
 func (t *Tokenizer) EncodeBatch(texts []string, o EncodeOptions) []Encoding {
 	out := make([]Encoding, len(texts))
 	var next atomic.Int64
@@ -98,7 +99,7 @@ func (t *Tokenizer) EncodeBatch(texts []string, o EncodeOptions) []Encoding {
 	return out
 }
 
-// encodePart encodes a text, or the part of it that begins at base, between special tokens that were cut out.
+// encodePart encodes a text, or the part from base between special tokens.
 func (t *Tokenizer) encodePart(e *encoder, text string, base int, specials bool) {
 	e.cuts[0] = t.raw.cuts(e.cuts[0][:0], text, specials)
 	done := 0
@@ -114,7 +115,7 @@ func (t *Tokenizer) encodePart(e *encoder, text string, base int, specials bool)
 	}
 }
 
-// encodeRaw normalises a stretch and encodes it.
+// encodeRaw normalizes a stretch and encodes it.
 func (t *Tokenizer) encodeRaw(e *encoder, s stretch, specials bool) {
 	for _, f := range t.normalizer {
 		s = f(s)
@@ -179,7 +180,7 @@ func (e *encoder) add(ids []int32, end int) {
 	e.settle(first)
 }
 
-// settle keeps the ends ascending where a token has taken in white space that others claim too (see matcher.cuts).
+// settle keeps the ends ascending if a token includes white space that another includes, too (see matcher.cuts).
 func (e *encoder) settle(first int) {
 	if first == 0 {
 		return
@@ -190,7 +191,7 @@ func (e *encoder) settle(first int) {
 	}
 }
 
-// encoder takes one that no other goroutine uses.
+// encoder returns an encoder that no other goroutine uses.
 func (t *Tokenizer) encoder() *encoder {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +203,7 @@ func (t *Tokenizer) encoder() *encoder {
 	return &encoder{merger: merger{bpe: &t.model, vocab: &t.vocab}, cache: make([][2]wordSlot, 1<<cacheBits)}
 }
 
-// release gives an encoder back for the next text. What a very long word took is let go.
+// release makes an encoder available for the next text. It frees memory that a very long word needed.
 func (t *Tokenizer) release(e *encoder) {
 	e.ids, e.ends = nil, nil
 	if cap(e.symbols) > 1<<16 {

@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// jsonReader walks JSON text without building a tree of it: a vocabulary of a hundred thousand entries and its merges
-// are read in place. Small values are cut out whole and left to encoding/json.
+// jsonReader reads JSON text without building a tree: it reads a vocabulary of a hundred thousand entries and its
+// merges in place. Small values go to encoding/json as a whole.
 type jsonReader struct {
 	data []byte
 	at   int
-	buf  []byte // an unescaped string
+	buf  []byte // the last unescaped string
 }
 
 func (r *jsonReader) errorf(format string, args ...any) error {
 	return fmt.Errorf("not the JSON of a tokenizer.json, at byte %d: %s", r.at, fmt.Sprintf(format, args...))
 }
 
-// next skips white space and looks at the next byte; it is 0 at the end.
+// next skips white space and returns the next byte without consuming it, or 0 at the end.
 func (r *jsonReader) next() byte {
 	for r.at < len(r.data) {
 		switch c := r.data[r.at]; c {
@@ -49,7 +49,7 @@ func (r *jsonReader) found() string {
 	return strconv.QuoteRune(c)
 }
 
-// object calls each for every key of an object, which has to read the value. The key is good until then.
+// object calls each for every key of an object. each must read the value, and may use the key until then.
 func (r *jsonReader) object(each func(key []byte) error) error {
 	return r.list('{', '}', func() error {
 		key, err := r.str()
@@ -63,7 +63,7 @@ func (r *jsonReader) object(each func(key []byte) error) error {
 	})
 }
 
-// array calls each for every element of an array, which has to read it.
+// array calls each for every element of an array, which it must read.
 func (r *jsonReader) array(each func() error) error { return r.list('[', ']', each) }
 
 func (r *jsonReader) list(open, end byte, each func() error) error {
@@ -85,7 +85,7 @@ func (r *jsonReader) list(open, end byte, each func() error) error {
 	}
 }
 
-// str reads a string. The result is good until the next one is read.
+// str reads a string. The result is valid until the next string is read.
 func (r *jsonReader) str() ([]byte, error) {
 	if err := r.expect('"'); err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (r *jsonReader) escaped(i int) ([]byte, error) {
 // escapes are the characters that may follow a backslash, and what they mean.
 var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape reads what follows a backslash.
+// escape reads an escape after its backslash.
 func (r *jsonReader) escape() (rune, error) {
 	if r.at < len(r.data) {
 		c := r.data[r.at]
@@ -180,7 +180,7 @@ func (r *jsonReader) hex(at int) (rune, bool) {
 	return n, true
 }
 
-// id reads a number that can be a token's id.
+// id reads a number that is a valid token id.
 func (r *jsonReader) id() (int32, error) {
 	r.next()
 	start, n := r.at, int32(0)
@@ -195,10 +195,10 @@ func (r *jsonReader) id() (int32, error) {
 	return n, nil
 }
 
-// extent is where a value stands in the file.
+// extent is the position of a value in the file.
 type extent struct{ from, to int }
 
-// skip steps over a value.
+// skip skips a value.
 func (r *jsonReader) skip() (extent, error) {
 	r.next()
 	start, depth := r.at, 0
@@ -229,7 +229,8 @@ func (r *jsonReader) skip() (extent, error) {
 }
 
 // delimits are the bytes that end a number or a literal.
-var delimits = [256]bool{',': true, '}': true, ']': true, ':': true, '"': true, ' ': true, '\n': true, '\t': true, '\r': true, '{': true, '[': true}
+var delimits = [256]bool{',': true, '}': true, ']': true, ':': true, '"': true, ' ': true, '\n': true, '\t': true,
+	'\r': true, '{': true, '[': true}
 
 func (r *jsonReader) skipString() error {
 	for i := r.at + 1; i < len(r.data); i++ {
@@ -245,7 +246,7 @@ func (r *jsonReader) skipString() error {
 	return r.errorf("a string without an end: the file is cut short")
 }
 
-// value reads a small value into v. What says where it stands.
+// value decodes a small value into v. what names its key in errors.
 func (r *jsonReader) value(what string, v any) error {
 	s, err := r.skip()
 	if err != nil {

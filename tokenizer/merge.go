@@ -5,12 +5,12 @@ import "unicode/utf8"
 // A symbol is a part of a word that is one token so far.
 type symbol struct {
 	id         int32
-	at         int32  // where in the word it begins
-	prev, next int32  // in long words: the neighbours that are left, -1 at the ends
-	rank       uint32 // of the merge with the next one
+	at         int32  // its start in the word
+	prev, next int32  // in long words: the neighbors that remain, -1 at the ends
+	rank       uint32 // of the merge with the next symbol
 }
 
-// merger turns words into tokens. It is one goroutine's working memory.
+// merger splits words into tokens. It is the working memory of one goroutine.
 type merger struct {
 	*bpe
 	*vocab
@@ -18,10 +18,10 @@ type merger struct {
 	heap    []uint64 // rank<<32 | position: the lowest rank first, and of equal ranks the leftmost
 }
 
-// shortWord is the number of symbols up to which looking through all of them for the next merge is faster than a heap.
+// shortWord is the number of symbols up to which scanning all of them for the next merge is faster than a heap.
 const shortWord = 32
 
-// merge leaves the word's tokens in m.symbols: as long as two neighbours can be merged, those of the lowest rank are, and
+// merge leaves the word's tokens in m.symbols. While neighbors can be merged, it merges those with the lowest rank, and
 // of equal ranks the leftmost. Time is proportional to n log n.
 func (m *merger) merge(word string) {
 	m.start(word)
@@ -89,7 +89,7 @@ func (m *merger) mergeLong() {
 		m.sink(0)
 		rank, at := uint32(top>>32), int32(uint32(top))
 		if s[at].rank != rank {
-			continue // one of the two has been merged otherwise
+			continue // one of the two has been merged with another
 		}
 		gone := s[at].next
 		next := s[gone].next
@@ -113,7 +113,7 @@ func (m *merger) mergeLong() {
 	m.symbols = s[:n]
 }
 
-// push appends the pair that begins at symbol i to the heap, if it can be merged.
+// push adds the pair that starts at symbol i to the heap, if it can be merged.
 func (m *merger) push(s []symbol, i int32) {
 	if s[i].rank != noRank {
 		m.heap = append(m.heap, uint64(s[i].rank)<<32|uint64(i))
@@ -146,11 +146,11 @@ func (m *merger) sink(i int) {
 	}
 }
 
-// start splits a word into the symbols that merging starts from. A character that no symbol stands for, in a vocabulary
-// without an unknown token, is left out.
+// start splits a word into its first symbols. It drops a character without a symbol if the vocabulary has no unknown
+// token.
 func (m *merger) start(word string) {
 	m.symbols = m.symbols[:0]
-	unknown := -1 // where characters begin that are unknown and have not been placed
+	unknown := -1 // start of the unknown characters that are not yet placed, -1 if there are none
 	for i := 0; i < len(word); {
 		id, size := m.character(word, i)
 		switch {
@@ -158,7 +158,7 @@ func (m *merger) start(word string) {
 			unknown = m.placeUnknown(unknown)
 			m.symbols = append(m.symbols, symbol{id: id, at: int32(i)})
 		case m.byteFallback && m.startBytes(word, i, i+size):
-			// Unknown characters stay behind the bytes, as they do in Hugging Face's loop.
+			// Unknown characters come after the bytes, as in Hugging Face's loop.
 		case m.unknown >= 0:
 			if !m.fuseUnknown {
 				unknown = m.placeUnknown(unknown)
@@ -172,7 +172,7 @@ func (m *merger) start(word string) {
 	m.placeUnknown(unknown)
 }
 
-// character is the symbol of the character at word[i], or -1, and its length in bytes.
+// character returns the symbol of the character at word[i], or -1, and its length in bytes.
 func (m *merger) character(word string, i int) (id int32, size int) {
 	if m.byteLevel {
 		return m.byteIDs[word[i]], 1
@@ -187,7 +187,7 @@ func (m *merger) character(word string, i int) (id int32, size int) {
 	return -1, size
 }
 
-// startBytes appends the tokens of the bytes word[from:to] if there is one for each.
+// startBytes appends the tokens of the bytes word[from:to], if each has one.
 func (m *merger) startBytes(word string, from, to int) bool {
 	for i := from; i < to; i++ {
 		if m.byteIDs[word[i]] < 0 {

@@ -13,9 +13,9 @@ const (
 	countS                             = countL * countV * countT
 )
 
-// composition is the generated tables made ready for look-ups.
+// composition holds the generated tables in a form for lookups.
 type composition struct {
-	parts map[rune][2]rune // one step of the canonical decomposition; the second is 0 for single ones
+	parts map[rune][2]rune // one step of the canonical decomposition; the second is 0 if there is only one
 	whole map[[2]rune]rune
 	marks map[rune]uint8 // canonical combining classes other than 0
 }
@@ -44,8 +44,8 @@ var compositions = sync.OnceValue(func() *composition {
 	return c
 })
 
-// markUnsure marks every character that NFC may replace, move, or join to the one in front of it. Text without any of
-// them is in NFC already, and NFC never joins anything across the front of one that is not marked.
+// markUnsure marks every character that NFC may replace, move, or join to the one before it. Text without them is in
+// NFC, and NFC never joins anything to a character before one that is not marked.
 func markUnsure(t *classTable) {
 	for i := 0; i < len(decompositions); i += 3 {
 		char, second := decompositions[i], decompositions[i+2]
@@ -63,7 +63,8 @@ func markUnsure(t *classTable) {
 	t.mark(unsure, hangulT+1, hangulT+countT-1)
 }
 
-// nfc brings text into Unicode's normalization form C, that of an old Unicode (before 13), as Hugging Face's engine does.
+// nfc brings text into Unicode's normalization form C of an old Unicode version (before 13), as Hugging Face's engine
+// does.
 func nfc(s stretch) stretch {
 	table := classes()
 	first := 0
@@ -80,10 +81,10 @@ func nfc(s stretch) stretch {
 	out := newRewriting(s)
 	var work []rune
 	for i := 0; i < len(s.text); {
-		// One character and the unsure ones behind it, which alone can have to do with it.
+		// One character and the unsure ones after it: only these can interact with it.
 		char, size := utf8.DecodeRuneInString(s.text[i:])
 		end := i + size
-		if char != utf8.RuneError || size > 1 { // a byte that is not UTF-8 stays what it is
+		if char != utf8.RuneError || size > 1 { // keep a byte that is not UTF-8
 			end = table.run(s.text, end, unsure)
 		}
 		if end > i+size || table[char]&unsure != 0 {
@@ -113,7 +114,7 @@ func compose(out []rune, text string) []rune {
 	starter, last, n := -1, uint8(0), 0
 	for _, char := range out {
 		class := c.marks[char]
-		// A mark reaches the starter unless one of its own class or above, or another starter, stands between.
+		// A mark reaches the starter unless one of its own class or a higher one, or another starter, is in between.
 		if starter >= 0 && (starter == n-1 || last < class) {
 			if whole, ok := c.join(out[starter], char); ok {
 				out[starter] = whole

@@ -48,13 +48,13 @@ func TestParseRefuses(t *testing.T) {
 		{"normalizer", "normalizer", `{"type":"Lowercase"}`, `normalizer "Lowercase"`},
 		{"normalizer inside", "normalizer", `{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]}`, `normalizer "NFKC"`},
 		{"replace by pattern", "normalizer", `{"type":"Replace","pattern":{"Regex":"a+"},"content":"b"}`, `"a+"`},
-		{"replace nothing", "normalizer", `{"type":"Replace","pattern":{"String":""},"content":"b"}`, "without a pattern"},
+		{"replace nothing", "normalizer", `{"type":"Replace","pattern":{"String":""},"content":"b"}`, "has no pattern"},
 		{"pre-tokenizer", "pre_tokenizer", `{"type":"BertPreTokenizer"}`, `pre_tokenizer "BertPreTokenizer"`},
-		{"split pattern", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated","invert":false}`, `"\\w+" is not known`},
+		{"split pattern", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated","invert":false}`, `"\\w+" is not supported`},
 		{"split string", "pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated","invert":false}`, "without a Regex"},
 		{"split behavior", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":` + quote(Qwen2Pattern) + `},"behavior":"Removed","invert":false}`, `behavior "Removed"`},
-		{"behind ByteLevel", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`, `"Digits" behind ByteLevel`},
-		{"Metaspace second", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"Metaspace","replacement":"_"}]}`, "Metaspace behind"},
+		{"behind ByteLevel", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`, `"Digits" after ByteLevel`},
+		{"Metaspace second", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"Metaspace","replacement":"_"}]}`, "Metaspace after"},
 		{"Metaspace scheme", "pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"last"}`, `"last"`},
 		{"Metaspace contradiction", "pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"first","add_prefix_space":false}`, "make them agree"},
 		{"space in front of what", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"ByteLevel","add_prefix_space":true}]}`, "add_prefix_space"},
@@ -63,7 +63,7 @@ func TestParseRefuses(t *testing.T) {
 		{"template's token", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{}}`, `"x"`},
 		{"template's id", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{"x":{"ids":[123456]}}}`, "123456"},
 		{"template for two", "post_processor", `{"type":"TemplateProcessing","single":[{"Sequence":{"id":"B"}}],"special_tokens":{}}`, "neither"},
-		{"no decoder", "decoder", `null`, "no decoder"},
+		{"decoder: missing", "decoder", `null`, "decoder: missing"},
 		{"decoder", "decoder", `{"type":"WordPiece"}`, `decoder "WordPiece"`},
 		{"decoder of the other kind", "decoder", `{"type":"Fuse"}`, "does not fit"},
 		{"vocab an array", "model.vocab", `["a"]`, "want '{'"},
@@ -82,7 +82,7 @@ func TestParseRefuses(t *testing.T) {
 		{"merges no array", "model.merges", `{}`, "want '['"},
 		{"added token without content", "added_tokens", `[{"id":600,"content":""}]`, "no content"},
 		{"added token on another's id", "added_tokens", `[{"id":5,"content":"<x>"}]`, `id 5, which "&" has`},
-		{"added token with another id", "added_tokens", `[{"id":700,"content":"&"}]`, "it also stands for id 5"},
+		{"added token with another id", "added_tokens", `[{"id":700,"content":"&"}]`, "but also id 5"},
 		{"added token's id", "added_tokens", `[{"id":-1,"content":"<x>"}]`, "id -1 is out of range"},
 		{"added token's form", "added_tokens", `[{"id":"x"}]`, "added_tokens"},
 	} {
@@ -300,7 +300,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for id, piece := range tok.decoder.pieces {
+		for id, piece := range tok.decoder.texts {
 			if len(piece) > maxGrowth*maxGrowth*len(tok.texts[id]) { // a token that is normalised is so before it is decoded
 				t.Fatalf("token %q decodes to %d bytes", tok.texts[id], len(piece))
 			}
@@ -330,7 +330,7 @@ func TestLoadOfAPipe(t *testing.T) {
 		t.Skip(err)
 	}
 	for _, path := range []string{pipe, dir} {
-		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "is not a file") {
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

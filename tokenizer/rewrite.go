@@ -2,16 +2,16 @@ package tokenizer
 
 import "strings"
 
-// A stretch is a piece of the text between added tokens, as the normalizer and the pre-tokenizers have left it.
+// A stretch is the text between added tokens, as the normalizer and the pre-tokenizers have left it.
 type stretch struct {
 	text string
-	// origin[i] is the byte of the caller's text at which the i bytes text[:i] end; nil when the text is unchanged, and
-	// then it is base+i.
+	// origin[i] is the byte of the caller's text at which the i bytes text[:i] end. If it is nil the text is unchanged,
+	// and that byte is base+i.
 	origin []int
 	base   int
 }
 
-// start is the byte of the caller's text where the stretch begins.
+// start returns the byte of the caller's text at which the stretch starts.
 func (s stretch) start() int {
 	if s.origin != nil {
 		return s.origin[0]
@@ -19,7 +19,7 @@ func (s stretch) start() int {
 	return s.base
 }
 
-// end is the byte of the caller's text at which text[:i] ends.
+// end returns the byte of the caller's text at which text[:i] ends.
 func (s stretch) end(i int) int {
 	if s.origin != nil {
 		return s.origin[i]
@@ -27,7 +27,7 @@ func (s stretch) end(i int) int {
 	return s.base + i
 }
 
-// cut is the part [from, to) of a stretch.
+// cut returns the part [from, to) of a stretch.
 func (s stretch) cut(from, to int) stretch {
 	if s.origin != nil {
 		return stretch{text: s.text[from:to], origin: s.origin[from : to+1]}
@@ -35,11 +35,11 @@ func (s stretch) cut(from, to int) stretch {
 	return stretch{text: s.text[from:to], base: s.base + from}
 }
 
-// A rewrite changes the text of a stretch. What it puts in place of something stands, all of it, for what it replaced;
-// what it adds stands for nothing.
+// A rewrite changes the text of a stretch. A replacement represents, all of it, what it replaced. An addition
+// represents nothing.
 type rewrite func(stretch) stretch
 
-// rewriting builds the stretch that a rewrite returns.
+// rewriting builds the result of a rewrite.
 type rewriting struct {
 	from   stretch
 	at     int // how much of from.text is done
@@ -63,7 +63,7 @@ func (w *rewriting) keep(end int) {
 	w.at = end
 }
 
-// replace puts text in place of what stands up to end, unless it is the same.
+// replace replaces the text up to end, unless it is the same.
 func (w *rewriting) replace(end int, text string) {
 	if text == w.from.text[w.at:end] {
 		w.keep(end)
@@ -82,7 +82,7 @@ func (w *rewriting) done() stretch {
 	return stretch{text: w.text.String(), origin: w.origin}
 }
 
-// prepend puts text in front of every stretch that is not empty.
+// prepend puts text before every stretch that is not empty.
 func prepend(text string) rewrite {
 	return func(s stretch) stretch {
 		if s.text == "" {
@@ -94,7 +94,7 @@ func prepend(text string) rewrite {
 	}
 }
 
-// replaceAll puts another text in place of every occurrence of one.
+// replaceAll replaces every occurrence of one text by another.
 func replaceAll(old, text string) rewrite {
 	return func(s stretch) stretch {
 		if !strings.Contains(s.text, old) {
@@ -112,8 +112,8 @@ func replaceAll(old, text string) rewrite {
 	}
 }
 
-// metaspace writes mark for a space, and one more in front of a stretch that does not begin with it: of every one
-// (always), of the one that the text begins with (first), or of none (never).
+// metaspace writes mark for a space, and adds one before a stretch that does not start with it: before every stretch
+// (always), before the one at the start of the text (first), or never.
 func metaspace(mark, scheme string) rewrite {
 	spaces, front := replaceAll(" ", mark), prepend(mark)
 	return func(s stretch) stretch {

@@ -2,34 +2,41 @@ package tokenizer
 
 import "strings"
 
-// The split patterns that are known, as tokenizer.json writes them.
+// The supported split patterns, as tokenizer.json writes them.
 const (
-	// GPT2Pattern is the pattern of GPT-2, which ByteLevel applies by itself; SmolLM2 uses it behind Digits.
+	// GPT2Pattern is the pattern of GPT-2, which ByteLevel applies by itself; SmolLM2 uses it after Digits.
 	GPT2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	// Llama3Pattern is the pattern of Llama 3: numbers come in groups of up to three digits. cl100k of OpenAI is the same.
-	Llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	// Qwen2Pattern is the pattern of Qwen2, Qwen2.5 and Qwen3: Llama 3's with one digit a piece.
-	Qwen2Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	// Llama3Pattern is the pattern of Llama 3, with numbers in groups of up to three digits. OpenAI's cl100k has the same.
+	Llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|` +
+		` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	// Qwen2Pattern is the pattern of Qwen2, Qwen2.5 and Qwen3: Llama 3's with one digit per pre-token.
+	Qwen2Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|` +
+		` ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// A splitter is the length of the first piece of a text that is not empty. A piece depends only on what follows it, so
-// calling it again behind the piece splits the whole text.
+// A splitter returns the length of the first pre-token of a text that is not empty. A pre-token depends only on the
+// text from its start on, so calling the splitter again after each splits the whole text.
 type splitter func(t *classTable, text string) int
 
-// patterns are the splitters by the text of their pattern.
+// patterns maps the text of a pattern to its splitter.
 var patterns = map[string]splitter{
-	GPT2Pattern: gpt2Piece,
-	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2Piece, // the same, written shorter
+	GPT2Pattern: gpt2PreToken,
+	`'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`: gpt2PreToken, // the same, written shorter
 
-	Llama3Pattern: func(t *classTable, text string) int { return llama3Piece(t, text, 3) },
-	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: func(t *classTable, text string) int { return llama3Piece(t, text, 3) },
+	Llama3Pattern: digitsOf(3),
+	`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: digitsOf(3),
 
-	Qwen2Pattern: func(t *classTable, text string) int { return llama3Piece(t, text, 1) },
+	Qwen2Pattern: digitsOf(1),
 }
 
-// llama3Piece is the first match of Llama3Pattern, or with one digit of Qwen2Pattern. The comments give the alternative
-// of the pattern that each part is.
-func llama3Piece(t *classTable, text string, maxDigits int) int {
+// digitsOf returns the splitter of Llama3Pattern with numbers in groups of up to n digits.
+func digitsOf(n int) splitter {
+	return func(t *classTable, text string) int { return llama3PreToken(t, text, n) }
+}
+
+// llama3PreToken returns the first match of Llama3Pattern, or, with one digit, of Qwen2Pattern. The comments quote the
+// alternative of the pattern for each branch.
+func llama3PreToken(t *classTable, text string, maxDigits int) int {
 	class, size := t.at(text, 0)
 	switch {
 	case class&letter != 0: // \p{L}+
@@ -65,7 +72,7 @@ func llama3Piece(t *classTable, text string, maxDigits int) int {
 	}
 	end := t.run(text, size, space)
 	if end == 1 {
-		return 1 // the commonest case, which the rest would come to as well
+		return 1 // the most common case; the rest would return the same
 	}
 	if newline := strings.LastIndexAny(text[:end], "\r\n"); newline >= 0 { // \s*[\r\n]+
 		return newline + 1
@@ -73,8 +80,8 @@ func llama3Piece(t *classTable, text string, maxDigits int) int {
 	return spaces(text, size, end)
 }
 
-// gpt2Piece is the first match of GPT2Pattern.
-func gpt2Piece(t *classTable, text string) int {
+// gpt2PreToken returns the first match of GPT2Pattern.
+func gpt2PreToken(t *classTable, text string) int {
 	class, size := t.at(text, 0)
 	if text[0] == '\'' {
 		if n := contraction(text, false); n > 0 {
@@ -82,7 +89,7 @@ func gpt2Piece(t *classTable, text string) int {
 		}
 	}
 	from := 0
-	if text[0] == ' ' && len(text) > 1 { // the " ?" in front of letters, numbers and the rest
+	if text[0] == ' ' && len(text) > 1 { // the " ?" before letters, numbers and the rest
 		from = 1
 		class, size = t.at(text, 1)
 	}
@@ -98,8 +105,8 @@ func gpt2Piece(t *classTable, text string) int {
 	return spaces(text, size, t.run(text, size, space))
 }
 
-// contraction is the length of 's 't 're 've 'm 'll or 'd at the start of text, or 0. With fold upper case counts too, and
-// so does the long ſ, which folds to s.
+// contraction returns the length of 's 't 're 've 'm 'll or 'd at the start of text, or 0. With fold, upper case
+// counts, too, and so does the long ſ, which folds to s.
 func contraction(text string, fold bool) int {
 	at := func(i int) byte {
 		if i >= len(text) {
@@ -128,7 +135,8 @@ func contraction(text string, fold bool) int {
 	return 0
 }
 
-// otherRun is the end of ` ?[^\s\p{L}\p{N}]+` at the start of text, or 0. Class and size are those of its first character.
+// otherRun returns the end of ` ?[^\s\p{L}\p{N}]+` at the start of text, or 0. class and size are those of its first
+// character.
 func (t *classTable) otherRun(text string, class uint8, size int) int {
 	if text[0] == ' ' && len(text) > 1 {
 		class, size = t.at(text, 1)
@@ -140,8 +148,8 @@ func (t *classTable) otherRun(text string, class uint8, size int) int {
 	return t.runWithout(text, size, letter|number|space)
 }
 
-// spaces is the end of `\s+(?!\S)|\s+` at the start of text, where the run of white space ends at end and its first
-// character has size bytes: what follows the run takes the last character of it, if that is not the only one.
+// spaces returns the end of `\s+(?!\S)|\s+` at the start of text. The run of white space ends at end, and its first
+// character has size bytes. If text follows the run, it takes the run's last character, unless that is the only one.
 func spaces(text string, size, end int) int {
 	if end == len(text) || end == size {
 		return end
@@ -153,7 +161,7 @@ func spaces(text string, size, end int) int {
 	return last
 }
 
-// digits splits digits off what stands around them: each by itself, or runs of them.
+// digits splits off digits: each by itself, or runs of them.
 func digits(each bool) splitter {
 	return func(t *classTable, text string) int {
 		class, size := t.at(text, 0)
@@ -167,7 +175,7 @@ func digits(each bool) splitter {
 	}
 }
 
-// beforeEvery splits in front of every mark.
+// beforeEvery splits before every mark.
 func beforeEvery(mark string) splitter {
 	return func(_ *classTable, text string) int {
 		if text[0] == mark[0] && strings.HasPrefix(text, mark) {
@@ -181,7 +189,7 @@ func beforeEvery(mark string) splitter {
 	}
 }
 
-// beforeMark splits in front of a mark that stands behind something else.
+// beforeMark splits before a mark that comes after anything but a mark.
 func beforeMark(_ *classTable, text string) int {
 	i := 0
 	for strings.HasPrefix(text[i:], mark) {

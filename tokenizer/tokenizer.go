@@ -8,35 +8,35 @@ import (
 	"unicode/utf8"
 )
 
-// Tokenizer encodes and decodes by the rules of one tokenizer.json. It is safe for concurrent use; each goroutine that
-// encodes at the same time as others holds about a MiB of cache, which is kept for the next one.
+// A Tokenizer encodes and decodes by the rules of one tokenizer.json. It is safe for concurrent use. Each goroutine
+// that encodes at the same time as others needs about a MiB for caches, which are reused later.
 type Tokenizer struct {
 	vocab
 	model bpe
 
-	// normalized added tokens are looked for after the normalizer, raw ones before; specials are all that are special,
+	// raw added tokens are searched before the normalizer runs, normalized ones after it. specials are all special tokens,
 	// by their content.
 	raw, normalized, specials matcher
 	normalizer                []rewrite
 	preparation               []rewrite // the pre-tokenizers that change the text
 	splits                    []splitter
 	classes                   *classTable
-	before, after             []int32 // what the template puts around a text
+	before, after             []int32 // what the template adds to a text
 	decoder                   decoder
 
 	mu   sync.Mutex
 	idle []*encoder
 }
 
-// Load reads a tokenizer.json. Errors name the file and say what is wrong in it; a pattern, component or model type
-// that this package does not know is one.
+// Load reads a tokenizer.json. Errors name the file and what is wrong in it. Patterns, components and model types that
+// this package does not support are errors.
 func Load(path string) (*Tokenizer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // a pipe would be waited for without end
-		return nil, fmt.Errorf("%s is not a file", path)
+	if !info.Mode().IsRegular() { // reading a pipe could block forever
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -49,10 +49,10 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Parse reads the contents of a tokenizer.json. The result keeps nothing of data.
+// Parse parses the contents of a tokenizer.json. The result does not refer to data.
 func Parse(data []byte) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
-		return nil, fmt.Errorf("a tokenizer.json is UTF-8, and this is not")
+		return nil, fmt.Errorf("not UTF-8, as a tokenizer.json must be")
 	}
 	doc, err := readDocument(data)
 	if err != nil {
@@ -99,17 +99,17 @@ func Parse(data []byte) (*Tokenizer, error) {
 	return t, nil
 }
 
-// VocabSize is the number of tokens, added ones included. A vocabulary may have holes: compare a model's embedding rows
-// with [Tokenizer.MaxID], which must be smaller.
+// VocabSize returns the number of tokens, including added ones. A vocabulary may have gaps: to check a model's number
+// of embeddings, use [Tokenizer.MaxID], which must be smaller.
 func (t *Tokenizer) VocabSize() int { return t.size }
 
-// MaxID is the largest id of any token.
+// MaxID returns the largest id of any token.
 func (t *Tokenizer) MaxID() int32 { return int32(len(t.texts)) - 1 }
 
-// TokenID finds the id of a token by its text as tokenizer.json writes it, such as "<|eot_id|>" or "Ġthe".
+// TokenID returns the id of a token by its text in tokenizer.json, such as "<|eot_id|>" or "Ġthe".
 func (t *Tokenizer) TokenID(token string) (id int32, ok bool) { return t.id(token) }
 
-// Token is the text of a token as tokenizer.json writes it; "" for an id that no token has.
+// Token returns the text of a token as in tokenizer.json, or "" for an id without a token.
 func (t *Tokenizer) Token(id int32) string {
 	if !t.has(id) {
 		return ""
@@ -117,20 +117,20 @@ func (t *Tokenizer) Token(id int32) string {
 	return t.texts[id]
 }
 
-// Bytes are what a token stands for in decoded text: for "Ġthe" they are " the", for "<0x0A>" of a tokenizer with byte
-// fallback a newline. They need not be whole characters. Nil for an id that no token has.
+// Bytes returns the bytes that a token represents in decoded text: " the" for "Ġthe", a newline for "<0x0A>" of a
+// tokenizer with byte fallback. They need not be whole characters. It returns nil for an id without a token.
 func (t *Tokenizer) Bytes(id int32) []byte {
 	if !t.has(id) {
 		return nil
 	}
-	return []byte(t.decoder.pieces[id])
+	return []byte(t.decoder.texts[id])
 }
 
-// IsSpecial reports whether a token is marked special: it structures the text and is not part of it, as
-// "<|begin_of_text|>". It is false for an id that no token has.
+// IsSpecial reports whether a token is special: it structures the text without being part of it, like
+// "<|begin_of_text|>". It returns false for an id without a token.
 func (t *Tokenizer) IsSpecial(id int32) bool { return t.has(id) && t.special[id] }
 
-// SpecialIDs are the ids of all special tokens, ascending.
+// SpecialIDs returns the ids of all special tokens, ascending.
 func (t *Tokenizer) SpecialIDs() []int32 {
 	var ids []int32
 	for id, special := range t.special {
@@ -141,7 +141,7 @@ func (t *Tokenizer) SpecialIDs() []int32 {
 	return ids
 }
 
-// readAdded sorts the added tokens into those that are looked for before and after the normalizer.
+// readAdded sorts the added tokens into those to search before and after the normalizer runs.
 func (t *Tokenizer) readAdded(added []addedToken) {
 	var raw, normalized, specials []addedToken
 	for _, a := range added {
@@ -160,7 +160,7 @@ func (t *Tokenizer) readAdded(added []addedToken) {
 	t.raw, t.normalized, t.specials = newMatcher(raw), newMatcher(normalized), newMatcher(specials)
 }
 
-// normalize applies the normalizer to a text alone.
+// normalize applies only the normalizer to a text.
 func (t *Tokenizer) normalize(text string) string {
 	s := stretch{text: text}
 	for _, f := range t.normalizer {
@@ -169,12 +169,12 @@ func (t *Tokenizer) normalize(text string) string {
 	return s.text
 }
 
-// decodeTable fills in what each token decodes to. An added token that is normalised on the way in is decoded from its
-// normalised form.
+// decodeTable computes what each token decodes to. An added token that is normalized in encoding decodes to its
+// normalized form.
 func (t *Tokenizer) decodeTable() {
-	t.decoder.pieces = slices.Clone(t.texts)
+	t.decoder.texts = slices.Clone(t.texts)
 	for _, a := range t.normalized.tokens {
-		t.decoder.pieces[a.ID] = a.Content
+		t.decoder.texts[a.ID] = a.Content
 	}
 	t.decoder.prepare()
 }

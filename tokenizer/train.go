@@ -8,31 +8,30 @@ import (
 	"slices"
 )
 
-// TrainOptions say what vocabulary is to be made.
+// TrainOptions configure Train.
 type TrainOptions struct {
-	// VocabSize is the number of tokens: 256 for the bytes, one for each merge, and the special ones. A text that is too
-	// small for it gives fewer.
+	// VocabSize is the number of tokens: 256 for the bytes, one per merge, and the special tokens. Train returns fewer if
+	// the texts are too short for as many merges.
 	VocabSize int
-	// Pattern is how texts are split into words, which no token crosses: GPT2Pattern, Llama3Pattern (the default) or
-	// Qwen2Pattern.
+	// Pattern splits texts into words, which no token crosses: GPT2Pattern, Llama3Pattern (the default) or Qwen2Pattern.
 	Pattern string
 	// SingleDigits gives every digit a token of its own.
 	SingleDigits bool
-	// Special are the special tokens; their ids are the last ones, in order. They are not looked for in the texts.
+	// Special lists the special tokens. They get the last ids, in order. Train does not look for them in the texts.
 	Special []string
-	// BOS, one of Special, is put in front of a text by EncodeOptions.AddSpecial; "" for none.
+	// BOS, one of Special, is the token that EncodeOptions.AddSpecial puts before a text; "" for none.
 	BOS string
 }
 
-// Train makes a byte-level BPE vocabulary from texts and returns it as a tokenizer.json, for [Parse] and for Hugging
-// Face. Every text is split by itself: for the merges that Hugging Face gives for a file, give it line by line with the
-// line ends kept. It is exact, and so the same everywhere:
+// Train trains a byte-level BPE vocabulary on texts and returns it as a tokenizer.json, for [Parse] and for Hugging
+// Face. It splits every text by itself: to get the merges of Hugging Face for a file, pass its lines with their line
+// ends. The result is exact, and the same everywhere:
 //
 //   - ids 0 to 255 are the bytes in the order of the byte-level alphabet: "!" is 0;
-//   - every round merges the pair of neighbours that occurs most often, and among equals the one with the smallest
+//   - every round merges the most frequent pair of neighbors, and of equally frequent ones the one with the smallest
 //     (id of left, id of right);
-//   - "aaa" holds (a, a) twice, and merging goes from the left without overlap;
-//   - a merge whose text is a token already makes that token, not a new one.
+//   - "aaa" contains (a, a) twice, and is merged from the left without overlap;
+//   - a merge whose text is a token already becomes that token, not a new one.
 func Train(texts iter.Seq[string], o TrainOptions) ([]byte, error) {
 	if o.Pattern == "" {
 		o.Pattern = Llama3Pattern
@@ -41,9 +40,10 @@ func Train(texts iter.Seq[string], o TrainOptions) ([]byte, error) {
 	size := o.VocabSize - len(o.Special)
 	switch {
 	case split == nil:
-		return nil, fmt.Errorf("train a tokenizer: the split pattern %q is not known", o.Pattern)
+		return nil, fmt.Errorf("train a tokenizer: the split pattern %q is not supported", o.Pattern)
 	case size < 256 || o.VocabSize > maxID:
-		return nil, fmt.Errorf("train a tokenizer: a vocabulary of %d with %d special tokens: want 256 and the special tokens at least, %d at most", o.VocabSize, len(o.Special), maxID)
+		return nil, fmt.Errorf("train a tokenizer: VocabSize %d with %d special tokens: must be at least 256 more than "+
+			"these, and at most %d", o.VocabSize, len(o.Special), maxID)
 	case o.BOS != "" && !slices.Contains(o.Special, o.BOS):
 		return nil, fmt.Errorf("train a tokenizer: BOS %q is not among the special tokens %q", o.BOS, o.Special)
 	}
@@ -79,22 +79,22 @@ func countWords(texts iter.Seq[string], splits []splitter) map[string]int {
 	return words
 }
 
-// A pair is two neighbouring tokens.
+// A pair is a pair of neighboring tokens.
 type pair struct{ left, right int32 }
 
-// A trainedWord is a word as the tokens it consists of so far.
+// A trainedWord is a word as its present tokens.
 type trainedWord struct {
 	tokens []int32
 	count  int
 }
 
-// pairCount is how often a pair occurs now, and in which words it has occurred.
+// pairCount has the present count of a pair, and the words in which it has occurred.
 type pairCount struct {
 	count int
 	words []int32
 }
 
-// candidate is a pair with its count at the time it was queued.
+// candidate is a pair with its count when it was queued.
 type candidate struct {
 	pair
 	count int
@@ -123,7 +123,7 @@ type trainer struct {
 	words  []trainedWord
 	pairs  map[pair]*pairCount
 	queue  candidates
-	grown  []pair // whose count this round has raised
+	grown  []pair // pairs whose count this round has raised
 }
 
 func newTrainer(words map[string]int) *trainer {
@@ -156,7 +156,7 @@ func newTrainer(words map[string]int) *trainer {
 	return tr
 }
 
-// change adds to the count of a pair in a word.
+// change changes the count of a pair in a word.
 func (tr *trainer) change(p pair, by, word int) {
 	c := tr.pairs[p]
 	if c == nil {
@@ -174,7 +174,10 @@ func (tr *trainer) change(p pair, by, word int) {
 
 // enqueue queues the pairs whose count has grown.
 func (tr *trainer) enqueue() {
-	slices.SortFunc(tr.grown, func(a, b pair) int { return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.right, b.right)) })
+	slices.SortFunc(tr.grown, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.left, b.left),
+			cmp.Compare(a.right, b.right))
+	})
 	for _, p := range slices.Compact(tr.grown) {
 		if c := tr.pairs[p].count; c > 0 {
 			heap.Push(&tr.queue, candidate{p, c})
@@ -183,7 +186,7 @@ func (tr *trainer) enqueue() {
 	tr.grown = tr.grown[:0]
 }
 
-// round makes one merge; it is false when nothing is left to merge.
+// round makes one merge. It returns false if nothing is left to merge.
 func (tr *trainer) round() bool {
 	for len(tr.queue) > 0 {
 		best := heap.Pop(&tr.queue).(candidate)
@@ -191,7 +194,7 @@ func (tr *trainer) round() bool {
 		if now == nil || now.count == 0 {
 			continue
 		}
-		if now.count != best.count { // it has fallen since: back in line
+		if now.count != best.count { // it has fallen since then: queue it again
 			heap.Push(&tr.queue, candidate{best.pair, now.count})
 			continue
 		}
@@ -214,7 +217,7 @@ func (tr *trainer) round() bool {
 	return false
 }
 
-// merge replaces a pair in a word and keeps the counts of the pairs around it.
+// merge replaces a pair in a word and updates the counts of the pairs around it.
 func (tr *trainer) merge(n int, p pair, id int32) {
 	w := &tr.words[n]
 	out := w.tokens[:0]

@@ -196,9 +196,9 @@ func TestTrainOptions(t *testing.T) {
 		o    TrainOptions
 		want string
 	}{
-		{TrainOptions{VocabSize: 255}, "a vocabulary of 255"},
+		{TrainOptions{VocabSize: 255}, "VocabSize 255"},
 		{TrainOptions{VocabSize: 257, Special: []string{"a", "b"}}, "2 special tokens"},
-		{TrainOptions{VocabSize: 300, Pattern: `\w+`}, `"\\w+" is not known`},
+		{TrainOptions{VocabSize: 300, Pattern: `\w+`}, `"\\w+" is not supported`},
 		{TrainOptions{VocabSize: 300, BOS: "<s>"}, `BOS "<s>"`},
 		{TrainOptions{VocabSize: 300, Special: []string{""}}, "no content"},
 		{TrainOptions{VocabSize: 300, Special: []string{"<s>", "<s>"}}, `"<s>"`},

@@ -6,8 +6,9 @@ import (
 	"math/bits"
 )
 
-// maxID is the largest id of a token and maxMerges the largest number of merges: a pair of ids and the rank of its merge
-// fit into 64 bits (merge.go). The largest published vocabularies have about 260,000 tokens and twice as many merges.
+// maxID is the largest id of a token and maxMerges the largest number of merges. A pair of ids and the rank of its
+// merge fit into 64 bits (merge.go). The largest published vocabularies have about 260,000 tokens and twice as many
+// merges.
 const (
 	idBits    = 21
 	rankBits  = 64 - 2*idBits
@@ -15,30 +16,30 @@ const (
 	maxMerges = 1<<rankBits - 2
 )
 
-// entry is a token as the file's vocabulary has it.
+// entry is a token in the file's vocabulary.
 type entry struct {
 	text string
 	id   int32
 }
 
-// vocab is the tokens by id and by text.
+// vocab holds the tokens by id and by text.
 type vocab struct {
 	size    int
 	present []bool
 	special []bool
 	texts   []string // as in the file
-	// keys are the form in which BPE knows a token: the bytes that it stands for in a byte-level vocabulary, else its
-	// text. A byte-level token outside the alphabet has none.
+	// keys are what BPE compares: the bytes that a token represents in a byte-level vocabulary, otherwise its text. A
+	// byte-level token outside the alphabet has none.
 	keys  []string
 	seed  maphash.Seed
 	index []uint64 // open addressing over keys: the upper half of the hash, and id+1
-	// named finds the tokens that have no key, or that stand beside the vocabulary, by text.
+	// named has the tokens that have no key, or are not in the vocabulary, by text.
 	named     map[string]int32
 	byteLevel bool
 }
 
-// newVocab puts the vocabulary and the added tokens into tables. An id has to be smaller than the file is long, so that
-// no table is larger than the bytes that were there.
+// newVocab builds the tables of the vocabulary and the added tokens. An id must be smaller than the length of the file,
+// so that no table is larger than the file.
 func newVocab(entries []entry, added []addedToken, byteLevel bool, fileSize int) (vocab, error) {
 	v := vocab{byteLevel: byteLevel, seed: maphash.MakeSeed(), named: make(map[string]int32)}
 	top := int32(-1)
@@ -52,7 +53,8 @@ func newVocab(entries []entry, added []addedToken, byteLevel bool, fileSize int)
 		top = max(top, a.ID)
 	}
 	if int(top) >= fileSize {
-		return v, fmt.Errorf("token id %d is out of range: a tokenizer.json of %d bytes cannot have that many tokens", top, fileSize)
+		return v, fmt.Errorf("token id %d is out of range: a tokenizer.json of %d bytes cannot have that many tokens", top,
+			fileSize)
 	}
 	v.texts, v.keys = make([]string, top+1), make([]string, top+1)
 	v.present, v.special = make([]bool, top+1), make([]bool, top+1)
@@ -99,7 +101,7 @@ func (v *vocab) put(id int32, text string) {
 	v.size++
 }
 
-// add takes in the added tokens. One that the vocabulary has too must have the same id there.
+// add adds the added tokens. One that the vocabulary has, too, must have the same id there.
 func (v *vocab) add(added []addedToken) error {
 	for _, a := range added {
 		old, known := v.id(a.Content)
@@ -107,9 +109,10 @@ func (v *vocab) add(added []addedToken) error {
 		case a.Content == "":
 			return fmt.Errorf("added token with id %d has no content", a.ID)
 		case known && old != a.ID:
-			return fmt.Errorf("added token %q has id %d, but it also stands for id %d: keep one", a.Content, a.ID, old)
+			return fmt.Errorf("added token %q has id %d, but also id %d: keep one", a.Content, a.ID, old)
 		case !known && v.present[a.ID]:
-			return fmt.Errorf("added token %q has id %d, which %q has already: give every token its own", a.Content, a.ID, v.texts[a.ID])
+			return fmt.Errorf("added token %q has id %d, which %q has already: give every token its own", a.Content, a.ID,
+				v.texts[a.ID])
 		case !known:
 			v.put(a.ID, a.Content)
 			v.named[a.Content] = a.ID
@@ -121,7 +124,7 @@ func (v *vocab) add(added []addedToken) error {
 
 func (v *vocab) has(id int32) bool { return 0 <= id && int(id) < len(v.present) && v.present[id] }
 
-// id finds a token by its text in the file.
+// id returns the id of a token by its text in the file.
 func (v *vocab) id(text string) (int32, bool) {
 	if id, ok := v.named[text]; ok {
 		return id, true
@@ -133,7 +136,7 @@ func (v *vocab) id(text string) (int32, bool) {
 	return v.find(key)
 }
 
-// appendKey appends the key of a token to dst; it is false where the token has none.
+// appendKey appends the key of a token to dst. It returns false if the token has none.
 func (v *vocab) appendKey(dst, text []byte) ([]byte, bool) {
 	if !v.byteLevel {
 		return append(dst, text...), true
@@ -141,7 +144,7 @@ func (v *vocab) appendKey(dst, text []byte) ([]byte, bool) {
 	return alphabet().appendBytes(dst, text)
 }
 
-// find finds a token by its key.
+// find returns the id of a token by its key.
 func (v *vocab) find(key []byte) (int32, bool) {
 	hash := maphash.Bytes(v.seed, key)
 	mask := uint64(len(v.index) - 1)

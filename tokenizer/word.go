@@ -2,24 +2,24 @@ package tokenizer
 
 import "math/bits"
 
-// Words come again and again, so what they become is remembered in a hash table: each hash value has two slots, and a new
-// word takes the place of the older of the two. A slot is one cache line, the whole table what a core's own cache holds.
+// Words repeat, so their tokens are cached in a hash table: each hash value has two slots, and a new word replaces the
+// older of the two. A slot is one cache line, and the whole table fits into a core's L2 cache.
 const (
 	cacheBits   = 13
-	cachedBytes = 23 // the longest word that is remembered
-	cachedIDs   = 8  // and the most tokens of one
+	cachedBytes = 23 // maximum length of a cached word
+	cachedIDs   = 8  // maximum number of its tokens
 )
 
-// wordKey is a word's bytes, with its length in the last byte.
+// wordKey holds a word's bytes, and its length in the last byte.
 type wordKey [3]uint64
 
 type wordSlot struct {
 	key     wordKey
 	ids     [cachedIDs]int32
-	lengths [cachedIDs]uint8 // of each token in bytes; 0 behind the last
+	lengths [cachedIDs]uint8 // of each token in bytes; 0 after the last
 }
 
-// encoder is one goroutine's working memory and the tokens it has made so far.
+// encoder is the working memory of one goroutine, with the tokens so far.
 type encoder struct {
 	merger
 	cache [][2]wordSlot // the newer one first
@@ -58,7 +58,7 @@ func (e *encoder) encodeWord(text string, from, to, base int) {
 	}
 }
 
-// remember puts a word's tokens into the slot, if they fit and cover the word.
+// remember caches a word's tokens in the slot, if they fit and cover the word.
 func (s *wordSlot) remember(key wordKey, ids []int32, ends []int32, at int) {
 	*s = wordSlot{}
 	if len(ids) == 0 || len(ids) > cachedIDs {
@@ -66,7 +66,7 @@ func (s *wordSlot) remember(key wordKey, ids []int32, ends []int32, at int) {
 	}
 	for i, end := range ends {
 		length := int(end) - at
-		if length == 0 { // a token without bytes of its own cannot be told from the end of the list
+		if length == 0 { // a token without bytes looks like the end of the list
 			return
 		}
 		s.ids[i], s.lengths[i] = ids[i], uint8(length)
@@ -75,7 +75,7 @@ func (s *wordSlot) remember(key wordKey, ids []int32, ends []int32, at int) {
 	s.key = key
 }
 
-// encodeUncached appends the tokens of a word that begins at base.
+// encodeUncached appends the tokens of a word that starts at base.
 func (e *encoder) encodeUncached(word string, base int) {
 	if e.ignoreMerges {
 		if id, ok := e.find([]byte(word)); ok {
@@ -93,9 +93,9 @@ func (e *encoder) encodeUncached(word string, base int) {
 	}
 }
 
-// keyOf is the key of text[from:from+n].
+// keyOf returns the key of text[from:from+n].
 func keyOf(text string, from, n int) (key wordKey) {
-	if from+24 <= len(text) { // eight bytes at a time, and off with what is too much
+	if from+24 <= len(text) { // read eight bytes at a time, and mask off the excess
 		s := text[from : from+24]
 		key[0] = load(s)
 		switch {
@@ -116,10 +116,11 @@ func keyOf(text string, from, n int) (key wordKey) {
 	return key
 }
 
-// load reads eight bytes, the first one lowest.
+// load reads eight bytes, little-endian.
 func load(s string) uint64 {
 	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 }
 
 func (k *wordKey) hash() uint64 {

@@ -13,7 +13,7 @@ func byteLevel(useRegex bool) object {
 	return object{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": useRegex}
 }
 
-// preTokenizer is what cuts a text before pairs are merged.
+// preTokenizer is the pre-tokenizer of a trained vocabulary.
 func preTokenizer(o TrainOptions) object {
 	var steps []object
 	if o.SingleDigits {
@@ -32,7 +32,7 @@ func preTokenizer(o TrainOptions) object {
 	return object{"type": "Sequence", "pretokenizers": steps}
 }
 
-// postProcessor is what puts a token with an id before each text, nil if there is no such token.
+// postProcessor returns the post-processor that puts a token before each text, or nil if there is no such token.
 func postProcessor(bos string, id int) any {
 	if bos == "" {
 		return nil
@@ -44,7 +44,7 @@ func postProcessor(bos string, id int) any {
 		"special_tokens": object{bos: object{"id": bos, "ids": []int{id}, "tokens": []string{bos}}}}
 }
 
-// writeTokenizer writes a trained vocabulary, whose tokens are given as bytes, as a tokenizer.json.
+// writeTokenizer writes a trained vocabulary, with its tokens as bytes, as a tokenizer.json.
 func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, error) {
 	added := []object{}
 	for i, content := range o.Special {
@@ -52,7 +52,7 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 			"rstrip": false, "normalized": false, "special": true})
 	}
 
-	// The parts in Hugging Face's order; the vocabulary by id, which encoding/json would sort by text.
+	// The parts are in Hugging Face's order; the vocabulary is by id, because encoding/json would sort it by text.
 	var out bytes.Buffer
 	var failed error
 	value := func(v any) {
@@ -61,7 +61,7 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 		if err := e.Encode(v); err != nil && failed == nil {
 			failed = err
 		}
-		out.Truncate(out.Len() - 1) // the line end
+		out.Truncate(out.Len() - 1) // remove the line end
 	}
 	field := func(name string, v any) {
 		fmt.Fprintf(&out, "  %q: ", name)
@@ -77,7 +77,8 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 	field("pre_tokenizer", preTokenizer(o))
 	field("post_processor", postProcessor(o.BOS, len(tokens)+slices.Index(o.Special, o.BOS)))
 	field("decoder", byteLevel(true))
-	out.WriteString(`  "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,` +
+	out.WriteString(`  "model": {"type": "BPE", "dropout": null, "unk_token": null,` +
+		` "continuing_subword_prefix": null, "end_of_word_suffix": null,` +
 		` "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,` + "\n    \"vocab\": {\n")
 	separate := func(i, n int) {
 		if i+1 < n {
@@ -101,7 +102,7 @@ func writeTokenizer(tokens []string, merges []pair, o TrainOptions) ([]byte, err
 	if failed != nil {
 		return nil, fmt.Errorf("write a tokenizer: %w", failed)
 	}
-	// What cannot be read back must not be written: a special token that is empty, or twice, or a token already.
+	// Do not write what cannot be read: a special token that is empty, occurs twice, or is a token already.
 	if _, err := Parse(out.Bytes()); err != nil {
 		return nil, fmt.Errorf("write a tokenizer: %w", err)
 	}
