@@ -54,7 +54,7 @@ func (d *decider) ask(ctx context.Context, t *task) (Answer, error) {
 		return a, err
 	case errors.As(err, &refused) && refused.Status == 0:
 		return Answer{Finish: refusedFinish, Text: refused.Reason}, nil // made again at no cost
-	case errors.As(err, &refused) && d.begun():
+	case errors.As(err, &refused) && d.hasAnswered():
 		return d.enter(t, Answer{Finish: refusedFinish, Text: refused.Reason, Status: refused.Status}, key, nil)
 	case errors.As(err, &refused):
 		// A teacher that has not answered anything yet may refuse because of a setting that the user will correct. Such
@@ -127,7 +127,7 @@ func (d *decider) checkAnswer(t *task) {
 			return
 		}
 	}
-	text, err := parts.Join(body)
+	text, err := parts.join(body)
 	if err != nil {
 		fail("A2", err.Error())
 		return

@@ -105,7 +105,7 @@ type check struct {
 }
 
 // sourceChecks apply to a source row before the teacher is asked, textChecks to a rewrite. A1 (the teacher finished),
-// A2's placeholders and A10 (the dataset stays varied) need more than the row: see checkAnswer, Parts.Join and Ledger.
+// A2's placeholders and A10 (the dataset stays varied) need more than the row: see checkAnswer, Parts.join and ledger.
 var (
 	sourceChecks = []check{
 		{"S1", "the source is Python", sourceIsPython},
@@ -144,7 +144,7 @@ func Audit(style *voice.Style, r dataset.Rewritten) []dataset.Check {
 	if failed := tooLong(r.Instruction, r.Input, r.OutputOriginal+r.OutputPassiveAggressive); failed != nil {
 		return []dataset.Check{*failed}
 	}
-	c := newCandidate(style, dataset.Question(r.Instruction, r.Input), Split(r.OutputOriginal), r.OutputPassiveAggressive)
+	c := newCandidate(style, dataset.Question(r.Instruction, r.Input), split(r.OutputOriginal), r.OutputPassiveAggressive)
 	verdicts, _ := run(sourceChecks, c)
 	whole, value := endsWhole(c)
 	verdicts = append(verdicts, dataset.Check{ID: "A1", Pass: whole, Value: value})

@@ -346,7 +346,7 @@ func FuzzAudit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, question, source, text string) {
 		Audit(style, dataset.Rewritten{Instruction: question, OutputOriginal: source, OutputPassiveAggressive: text})
 		checkPreFilters(t, text)
-		c := newCandidate(style, question, Split(source), text)
+		c := newCandidate(style, question, split(source), text)
 		for _, s := range append(c.parts.Blocks, question) {
 			if !c.has(s) {
 				t.Errorf("%q does not contain %q", c.source, s)
@@ -399,7 +399,7 @@ func original(t *testing.T, rows []dataset.Rewritten, parse func(string) error) 
 	all := map[string]int{}
 	clean := 0
 	for i, row := range rows {
-		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), Split(row.OutputOriginal),
+		c := newCandidate(style, dataset.Question(row.Instruction, row.Input), split(row.OutputOriginal),
 			row.OutputPassiveAggressive)
 		checkPreFilters(t, row.OutputPassiveAggressive)
 		verdict := func(f func(*candidate) (bool, string)) bool { ok, _ := f(c); return ok }
@@ -505,7 +505,7 @@ func TestLongSources(t *testing.T) {
 func TestSecondBlock(t *testing.T) {
 	const one, two = "def area(width, height):\n    return width * height", "print(area(3, 4))\nprint(area(5, 6))"
 	style := passiveAggressive(t)
-	parts := Split("First:\n```python\n" + one + "\n```\nThen:\n```python\n" + two + "\n```\n")
+	parts := split("First:\n```python\n" + one + "\n```\nThen:\n```python\n" + two + "\n```\n")
 	for _, c := range []struct {
 		one, two string
 		pass     bool
@@ -516,7 +516,7 @@ func TestSecondBlock(t *testing.T) {
 		{one, strings.Replace(two, "4", "5", 1), false},
 		{two, one, false},
 	} {
-		text, err := Parts{Blocks: []string{c.one, c.two}}.Join("So.\n[[CODE_1]]\nAnd.\n[[CODE_2]]\nFine.")
+		text, err := Parts{Blocks: []string{c.one, c.two}}.join("So.\n[[CODE_1]]\nAnd.\n[[CODE_2]]\nFine.")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -549,7 +549,7 @@ func TestToneBounds(t *testing.T) {
 		style := *passiveAggressive(t)
 		style.MinScore, style.MinCues, style.Density = 0, 0, [2]float64{0, 1000}
 		c.change(&style)
-		if pass, value := toneThere(newCandidate(&style, row.Instruction, Split(row.OutputOriginal), text)); pass != c.pass {
+		if pass, value := toneThere(newCandidate(&style, row.Instruction, split(row.OutputOriginal), text)); pass != c.pass {
 			t.Errorf("%s: %v, %s", c.name, pass, value)
 		}
 	}

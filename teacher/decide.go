@@ -22,7 +22,7 @@ import (
 type decider struct {
 	*Run
 	wg     *sync.WaitGroup
-	ledger *Ledger
+	ledger *ledger
 
 	// mu guards answered, and the counts in sum that tasks write: calls, replays, tokens, the judge's failures.
 	mu       sync.Mutex
@@ -199,7 +199,7 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 		return nil, unfit, nil
 	}
 	question := dataset.Question(row.Instruction, row.Input)
-	c := newCandidate(r.Style, question, Split(row.Output), "")
+	c := newCandidate(r.Style, question, split(row.Output), "")
 	verdicts, unfit := run(sourceChecks, c)
 	if unfit == nil && r.Parse != nil {
 		for _, b := range c.parts.Blocks {
@@ -224,14 +224,14 @@ func (r *Run) examine(row dataset.Row, assigner *assigner) (t *task, unfit *data
 // limit returns how many rows may be in the window: one until the teacher has answered, so that a dead or misconfigured
 // teacher fails once and not a thousand times.
 func (d *decider) limit() int {
-	if !d.begun() && d.sum.Pending == 0 {
+	if !d.hasAnswered() && d.sum.Pending == 0 {
 		return 1
 	}
 	return lookAhead
 }
 
-// begun reports whether the teacher has answered anything in this run.
-func (d *decider) begun() bool {
+// hasAnswered reports whether the teacher has answered anything in this run.
+func (d *decider) hasAnswered() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.answered
@@ -278,7 +278,7 @@ func (d *decider) decide(ctx context.Context, t *task) error {
 		d.settle(t)
 		return d.unsuitable(t)
 	}
-	if refusal := d.ledger.Admit(t.said); refusal != "" {
+	if refusal := d.ledger.admit(t.said); refusal != "" {
 		t.failed = &dataset.Check{ID: "A10", Value: refusal}
 		if t.prompt.Attempt == attempts {
 			d.settle(t)
@@ -307,7 +307,7 @@ func (d *decider) unsuitable(t *task) error {
 			d.failures, t.failed.ID, t.failed.Value)}
 	}
 	switch refused := t.answer.Finish == refusedFinish; {
-	case refused && !d.begun() && d.failures >= maxRefusals:
+	case refused && !d.hasAnswered() && d.failures >= maxRefusals:
 		return fmt.Errorf("the teacher refuses every request, the last with: %s", t.answer.Text)
 	case d.sum.Accepted > 0 || d.sum.Pending > 0 || d.failures < maxUseless:
 		return nil

@@ -34,17 +34,17 @@ type Journal struct {
 	lock *disk.File
 	file *disk.File
 
-	mu      sync.Mutex
-	size    int64
-	answers map[[16]byte]span // by hash of the key: where the line is
-	run     *RunRecord        // the last run that was started
-	done    *DoneRecord       // its end, nil while it is unfinished
-	begun   bool              // it has received an answer: there is something to lose
-	dirty   bool              // something is written and not synced
-	err     error             // the first failed write or fsync; final
-	wake    chan struct{}     // something was written
-	closing chan struct{}
-	stopped chan struct{}
+	mu       sync.Mutex
+	size     int64
+	answers  map[[16]byte]span // by hash of the key: where the line is
+	run      *RunRecord        // the last run that was started
+	done     *DoneRecord       // its end, nil while it is unfinished
+	answered bool              // it has received an answer: there is something to lose
+	dirty    bool              // something is written and not synced
+	err      error             // the first failed write or fsync; final
+	wake     chan struct{}     // something was written
+	closing  chan struct{}
+	stopped  chan struct{}
 }
 
 // A span is where a line is in the journal.
@@ -254,10 +254,10 @@ func (j *Journal) take(rec record, at span) {
 	case rec.Answer != nil && rec.Answer.stands():
 		j.enter(rec.Answer.Key, at)
 	case rec.Answer != nil:
-		j.begun = true
+		j.answered = true
 	case rec.Run != nil:
 		if j.done != nil || j.run == nil || len(differences(j.run.Settings, rec.Run.Settings)) > 0 {
-			j.begun = false
+			j.answered = false
 		}
 		j.run, j.done = rec.Run, nil
 	case rec.Done != nil:
@@ -268,7 +268,7 @@ func (j *Journal) take(rec record, at span) {
 // enter adds an answer that stands to the index. Of several under one key the first counts, so that a replay repeats
 // the run.
 func (j *Journal) enter(key string, at span) {
-	j.begun = true
+	j.answered = true
 	if _, ok := j.answers[short(key)]; !ok {
 		j.answers[short(key)] = at
 	}
@@ -405,7 +405,7 @@ func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, r
 	all = endpoints
 	if j.run != nil {
 		diff := differences(j.run.Settings, settings)
-		if len(diff) > 0 && j.done == nil && j.begun {
+		if len(diff) > 0 && j.done == nil && j.answered {
 			return nil, false, &DifferentRun{diff}
 		}
 		if len(diff) > 0 {
@@ -413,7 +413,7 @@ func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, r
 		}
 		all = distinct(append(slices.Clone(endpoints), j.run.Endpoints...))
 		if j.done == nil {
-			resumed = j.begun
+			resumed = j.answered
 			if len(all) == len(j.run.Endpoints) {
 				return all, resumed, nil
 			}

@@ -15,20 +15,20 @@ const (
 	shingleShare  = 0.08 // … five words in a row, anywhere in the prose
 )
 
-// A Ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often, or
+// A ledger counts what the accepted rows say. It refuses a row that would make the dataset say something too often, or
 // that nearly repeats one row. Shares are of the rows accepted so far, so that they hold whenever the run ends; among
 // the first rows, where a share means nothing, two or three uses are free. The time and memory that a row takes do not
-// depend on the number of rows before it. A Ledger must not be used by several goroutines at once: its verdicts depend
+// depend on the number of rows before it. A ledger must not be used by several goroutines at once: its verdicts depend
 // on the order of the rows.
-type Ledger struct {
+type ledger struct {
 	rows                                          int
 	openers, devices, firsts, sentences, shingles tally
 	texts                                         copies
 }
 
-// NewLedger returns an empty ledger.
-func NewLedger() *Ledger {
-	return &Ledger{
+// newLedger returns an empty ledger.
+func newLedger() *ledger {
+	return &ledger{
 		openers: newTally(maxTallied), devices: newTally(maxTallied), firsts: newTally(maxTallied),
 		sentences: newTally(maxTallied), shingles: newTally(maxTallied),
 	}
@@ -57,9 +57,9 @@ func saidIn(prose voice.Text, device string) said {
 	return s
 }
 
-// Admit records what a row says if the budget allows it. If not, it records nothing and returns the rule that the row
+// admit records what a row says if the budget allows it. If not, it records nothing and returns the rule that the row
 // breaks, in words for the teacher.
-func (l *Ledger) Admit(s said) (refusal string) {
+func (l *ledger) admit(s said) (refusal string) {
 	if refusal := l.excess(s, 1); refusal != "" {
 		return refusal
 	}
@@ -72,9 +72,9 @@ func (l *Ledger) Admit(s said) (refusal string) {
 
 const nearCopy = "it is nearly the same text as an earlier answer"
 
-// excess returns what more rows than the budget allows would have in common if rows that say s were added, so many as
-// added tells; "" if nothing.
-func (l *Ledger) excess(s said, added int) string {
+// excess returns what more rows than the budget allows would have in common if that many more rows said s; "" if there
+// is nothing.
+func (l *ledger) excess(s said, added int) string {
 	over := func(t *tally, hash uint64, share float64, free int) bool {
 		return t.count(hash)+added > budget(share, l.rows+added, free)
 	}
@@ -101,7 +101,7 @@ func (l *Ledger) excess(s said, added int) string {
 }
 
 // record counts what an accepted row says.
-func (l *Ledger) record(s said) {
+func (l *ledger) record(s said) {
 	l.rows++
 	l.openers.add(hashOf(s.opener))
 	l.devices.add(hashOf(s.device))

@@ -45,12 +45,12 @@ func TestLedgerNearCopy(t *testing.T) {
 		sentences = append(sentences, fmt.Sprintf("Here p%[1]d says q%[1]d and r%[1]d while s%[1]d waits for t%[1]d and "+
 			"u%[1]d.", i))
 	}
-	l := NewLedger()
-	if refusal := l.Admit(saidIn(voice.Read("First of all. "+strings.Join(sentences, " ")), "")); refusal != "" {
+	l := newLedger()
+	if refusal := l.admit(saidIn(voice.Read("First of all. "+strings.Join(sentences, " ")), "")); refusal != "" {
 		t.Fatal(refusal)
 	}
 	slices.Reverse(sentences)
-	if refusal := l.Admit(saidIn(voice.Read("Now for another. "+strings.Join(sentences, " ")), "")); refusal != nearCopy {
+	if refusal := l.admit(saidIn(voice.Read("Now for another. "+strings.Join(sentences, " ")), "")); refusal != nearCopy {
 		t.Errorf("a near copy: %q", refusal)
 	}
 }
@@ -144,12 +144,12 @@ func randomProse(rng *rand.Rand) string {
 // TestLedgerBudget admits random rows and recounts the accepted ones by brute force.
 func TestLedgerBudget(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	l := NewLedger()
+	l := newLedger()
 	var rows []string
 	refusals := map[string]int{}
 	for range 3000 {
 		prose := randomProse(rng)
-		if refusal := l.Admit(saidIn(voice.Read(prose), "")); refusal != "" {
+		if refusal := l.admit(saidIn(voice.Read(prose), "")); refusal != "" {
 			refusals[strings.SplitN(refusal, `"`, 2)[0]]++
 			continue
 		}
@@ -157,7 +157,7 @@ func TestLedgerBudget(t *testing.T) {
 		if rng.IntN(50) == 0 { // a near copy of an accepted row
 			words := strings.Fields(rows[rng.IntN(len(rows))])
 			words[len(words)-2] = "changed"
-			if l.Admit(saidIn(voice.Read(strings.Join(words, " ")), "")) == "" {
+			if l.admit(saidIn(voice.Read(strings.Join(words, " ")), "")) == "" {
 				t.Fatalf("a near copy was accepted: %q", words)
 			}
 		}
@@ -213,14 +213,14 @@ func TestLedgerBudget(t *testing.T) {
 }
 
 func TestLedgerRefusalRecordsNothing(t *testing.T) {
-	l := NewLedger()
+	l := newLedger()
 	a := "Oh good, another question about lists that nobody has ever asked before today."
-	if r := l.Admit(saidIn(voice.Read(a), "x")); r != "" {
+	if r := l.admit(saidIn(voice.Read(a), "x")); r != "" {
 		t.Fatal(r)
 	}
 	before := fmt.Sprintf("%+v %+v %+v %d", l.rows, l.openers, l.sentences, len(l.texts.met))
 	for range 2 {
-		if l.Admit(saidIn(voice.Read(a), "x")) == "" {
+		if l.admit(saidIn(voice.Read(a), "x")) == "" {
 			t.Fatal("the same text was accepted twice")
 		}
 	}
@@ -243,7 +243,7 @@ func TestBudgetBounds(t *testing.T) {
 		"shingle":  {func(s *said) { s.shingles = append(s.shingles, 7) }, 8, 3},
 	} {
 		for rows, limit := range map[int]int{100: c.hundred, 10: c.ten} {
-			l := NewLedger()
+			l := newLedger()
 			row := func(i int) said {
 				word := fmt.Sprint(i)
 				return said{opener: word, device: "d" + word, first: word, sentences: []string{word},

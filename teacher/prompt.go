@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"restyle/dataset"
+	"restyle/teacher/openai"
 	"restyle/voice"
 )
 
@@ -23,9 +24,6 @@ type Prompt struct {
 	Reason   string // why Previous was refused
 	Longer   bool   // Previous was truncated: allow more tokens
 }
-
-// A Message is one turn of the chat that a prompt is rendered as.
-type Message struct{ Role, Content string }
 
 // protocol follows every style's system prompt: how to stand in for code and where to put the answer. The system prompt
 // comes first and is the same for every row, so that servers with a prefix cache compute it once.
@@ -48,31 +46,32 @@ const commentProtocol = `
 - Before <rewrite>, write <comments>, then one to three lines of the form L3: remark, each a short remark on that numbered line of the code in the same voice, without results or values, then </comments>. With several blocks write C2L3: remark for line 3 of block 2.`
 
 // Messages renders the prompt as a chat: the system prompt, a few examples as turns, and the row as the last turn.
-func (p *Prompt) Messages() []Message {
+func (p *Prompt) Messages() (messages []openai.Message) {
+	say := func(role, content string) {
+		messages = append(messages, openai.Message{Role: role, Content: content})
+	}
 	system := strings.TrimSpace(p.Style.System) + protocol
 	if p.Comments {
 		system += commentProtocol
 	}
-	m := []Message{{"system", system}}
+	say("system", system)
 	for _, i := range p.Assignment.Examples {
 		e := p.Style.Examples[i]
-		m = append(m,
-			Message{"user", shown(e.Question, []string{e.Code}, "", "")},
-			Message{"assistant", "<rewrite>\n" + strings.TrimSpace(e.Rewrite) + "\n</rewrite>"})
+		say("user", shown(e.Question, []string{e.Code}, "", ""))
+		say("assistant", "<rewrite>\n"+strings.TrimSpace(e.Rewrite)+"\n</rewrite>")
 	}
 	a := p.Assignment
 	assignment := fmt.Sprintf("Begin with the words %q. %s Write about %d words.", a.Opener, a.Device.Instruction, a.Words)
-	m = append(m, Message{"user", shown(p.Question, p.Parts.Blocks, p.Parts.Prose(), assignment)})
+	say("user", shown(p.Question, p.Parts.Blocks, p.Parts.Prose(), assignment))
 	if p.Reason != "" {
 		previous := p.Previous
 		if strings.TrimSpace(previous) == "" {
 			previous = "<rewrite>\n</rewrite>" // several servers refuse an empty turn
 		}
-		m = append(m, Message{"assistant", previous},
-			Message{"user", "That answer cannot be used: " + p.Reason +
-				". Write it anew, in other words, with all of the rules kept."})
+		say("assistant", previous)
+		say("user", "That answer cannot be used: "+p.Reason+". Write it anew, in other words, with all of the rules kept.")
 	}
-	return m
+	return messages
 }
 
 // shown returns the user turn for a question with its code. The lines of code have no numbers, because the model might

@@ -31,7 +31,7 @@ func (t *Remote) Name() string { return t.Model }
 // Request renders the prompt as the body of a chat completion.
 func (t *Remote) Request(p *Prompt) Request {
 	r := openai.Request{
-		Model: t.Model, Temperature: t.Temperature, MaxTokens: t.MaxTokens,
+		Model: t.Model, Messages: p.Messages(), Temperature: t.Temperature, MaxTokens: t.MaxTokens,
 		Seed: int64(p.Seed >> 33), // 31 bits, which every server accepts
 		Stop: []string{stopSequence}, Extra: t.Extra,
 	}
@@ -46,9 +46,6 @@ func (t *Remote) Request(p *Prompt) Request {
 	}
 	if thinking(p.Previous) {
 		r.Stop = nil // the tag in its thoughts ended the answer
-	}
-	for _, m := range p.Messages() {
-		r.Messages = append(r.Messages, openai.Message(m))
 	}
 	return t.render(r)
 }

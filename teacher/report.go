@@ -66,7 +66,7 @@ const toneBuckets = 21
 func NewReport(style *voice.Style, rows []dataset.Rewritten, certs []dataset.Certificate) Report {
 	r := Report{Rows: len(rows), Failed: map[string]int{}, Tone: make([]int, toneBuckets)}
 	openers, firsts, sentences, devices := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-	ledger := NewLedger()
+	ledger := newLedger()
 	says := func(row dataset.Rewritten) said { return saidIn(voice.Read(row.OutputPassiveAggressive), "") }
 	for _, row := range rows {
 		ledger.record(says(row))
@@ -186,7 +186,7 @@ func WriteSummary(w io.Writer, s Summary) {
 	fmt.Fprintf(w, "  %-4s %8s %8s %8s\n", "", "unfit", "refused", "given up")
 	for _, c := range checkNames() {
 		if u, r, g := s.Unfit[c[0]], s.Refused[c[0]], s.GivenUp[c[0]]; u+r+g > 0 {
-			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s; the first is %s\n", c[0], u, r, g, c[1], s.First[c[0]])
+			fmt.Fprintf(w, "  %-4s %8d %8d %8d  %s; first: %s\n", c[0], u, r, g, c[1], s.First[c[0]])
 		}
 	}
 }

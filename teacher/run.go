@@ -120,7 +120,7 @@ func (r *Run) Do(ctx context.Context) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 
-	d := &decider{Run: r, wg: &wg, ledger: NewLedger(), assigner: newAssigner(r.Style, r.Seed), seen: map[[16]byte]bool{}}
+	d := &decider{Run: r, wg: &wg, ledger: newLedger(), assigner: newAssigner(r.Style, r.Seed), seen: map[[16]byte]bool{}}
 	d.sum = Summary{
 		Target: r.Rows, Unfit: map[string]int{}, Refused: map[string]int{}, GivenUp: map[string]int{},
 		First: map[string]string{},

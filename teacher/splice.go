@@ -12,7 +12,7 @@ import (
 	"restyle/voice"
 )
 
-// Parts is an answer separated into its code and its prose. The teacher sees the code but writes only prose; Join
+// Parts is an answer separated into its code and its prose. The teacher sees the code but writes only prose; join
 // inserts the code byte for byte, so that no teacher can change it.
 type Parts struct {
 	Blocks []string // the code blocks, exactly as the source has them
@@ -20,10 +20,10 @@ type Parts struct {
 	Other  string   // tag of the first fenced block that is not Python, "" if there is none
 }
 
-// Split separates an answer into code and prose. Without a fence the whole answer is one block of code, as in the
+// split separates an answer into code and prose. Without a fence the whole answer is one block of code, as in the
 // Python datasets of Alpaca's form; with fences each fenced block is code and the rest is prose. An unclosed fence runs
 // to the end.
-func Split(answer string) Parts {
+func split(answer string) Parts {
 	pieces := splitFences(answer)
 	// A program may have a fence inside a string. Then the whole answer is Python, which it is not with prose around a
 	// block.
@@ -52,10 +52,10 @@ func (p Parts) Prose() string {
 	return strings.TrimSpace(placeholders.ReplaceAllString(p.Text, ""))
 }
 
-// Join replaces the placeholders of a rewrite with the blocks, each in a fence tagged python. The rewrite must have
-// every placeholder exactly once, in order, and on its own line; Join tolerates a fence or emphasis around it, a colon
+// join replaces the placeholders of a rewrite with the blocks, each in a fence tagged python. The rewrite must have
+// every placeholder exactly once, in order, and on its own line; join tolerates a fence or emphasis around it, a colon
 // after it and lower-case letters.
-func (p Parts) Join(rewrite string) (string, error) {
+func (p Parts) join(rewrite string) (string, error) {
 	var bare strings.Builder
 	for _, piece := range splitFences(rewrite) {
 		rest := placeholders.ReplaceAllString(piece.text, "")

@@ -22,7 +22,7 @@ func TestSplit(t *testing.T) {
 			[]string{"help = \"\"\"\n```python\nrun()\n```\n\"\"\"\nprint(help)"}, "[[CODE_1]]", ""},
 		{"inline ticks are prose", "x = 1  # ```not a fence```", []string{"x = 1  # ```not a fence```"}, "[[CODE_1]]", ""},
 	} {
-		p := Split(c.answer)
+		p := split(c.answer)
 		if strings.Join(p.Blocks, "|") != strings.Join(c.blocks, "|") || p.Text != c.text || p.Other != c.other {
 			t.Errorf("%s: got %q, text %q, other %q", c.name, p.Blocks, p.Text, p.Other)
 		}
@@ -51,7 +51,7 @@ func TestJoin(t *testing.T) {
 		{"a fence with more", "```\n[[CODE_1]]\nx\n```\n[[CODE_2]]", "", "a fenced block of its own"},
 		{"a fence of its own", "[[CODE_1]]\n[[CODE_2]]\n```\n7\n```", "", "a fenced block of its own"},
 	} {
-		got, err := two.Join(c.rewrite)
+		got, err := two.join(c.rewrite)
 		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: got %q, %v", c.name, got, err)
 		}
@@ -66,8 +66,8 @@ func FuzzJoin(f *testing.F) {
 	f.Add("x = 1", "    ~~~\n\t[[CODE_1]]")
 	f.Add("a\n```python\nb\n```\nc", "x\n[[CODE_1]]\r\n")
 	f.Fuzz(func(t *testing.T, source, rewrite string) {
-		p := Split(source)
-		text, err := p.Join(rewrite)
+		p := split(source)
+		text, err := p.join(rewrite)
 		if err != nil {
 			return
 		}
@@ -119,7 +119,7 @@ func TestUnwrap(t *testing.T) {
 // TestThoughtsThatNameTheStop has the stop sequence end a model's thoughts: the next request must have no stop
 // sequence.
 func TestThoughtsThatNameTheStop(t *testing.T) {
-	p := &Prompt{Style: passiveAggressive(t), Question: "How?", Parts: Split(sampleCode)}
+	p := &Prompt{Style: passiveAggressive(t), Question: "How?", Parts: split(sampleCode)}
 	remote := &Remote{Model: "m", MaxTokens: 9}
 	stops := func() bool { return strings.Contains(string(remote.Request(p).Body), `"stop":["</rewrite>"]`) }
 	if !stops() {

@@ -82,7 +82,7 @@ func TestRowsWithoutAnswer(t *testing.T) {
 	s := newServer(t, nil)
 	o := must(t, cli.Done, "--source", source, "--rows", "20", "--out", f.out, "--base-url", s.base(), "--model", "fake")
 	unfit := lastLine(t, o)["unfit"].(map[string]any)
-	if n := unfit["S1"].(float64) + unfit["S2"].(float64); n < 6 || !strings.Contains(o.stderr, "the first is row 2: ") {
+	if n := unfit["S1"].(float64) + unfit["S2"].(float64); n < 6 || !strings.Contains(o.stderr, "first: row 2: ") {
 		t.Errorf("%v, %v", unfit, o)
 	}
 	made, err := dataset.ReadRewritten(t.Context(), f.out)

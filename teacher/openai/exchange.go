@@ -33,7 +33,7 @@ var (
 	errTooLarge   = errors.New("answer too large")
 )
 
-// newClient returns a client that keeps so many connections open.
+// newClient returns a client that keeps up to this number of idle connections.
 func newClient(o Options, connections int) *http.Client {
 	dial, proxy := o.dial, (func(*http.Request) (*url.URL, error))(nil)
 	if dial == nil {
@@ -166,7 +166,7 @@ func (x *exchange) complete(ctx context.Context, received func(bytes int)) (*ass
 		}
 		if a.events == 0 {
 			a.firstToken = time.Since(sent)
-			x.watch.begun()
+			x.watch.gotFirst()
 		}
 		before := a.written
 		if f := a.add(event); f != nil {
@@ -309,8 +309,8 @@ func (w *watch) enter(phase error, d time.Duration) {
 	w.timer.Reset(max(0, min(d, time.Until(w.end))))
 }
 
-// begun records the first token.
-func (w *watch) begun() { w.enter(errStall, w.o.StallTimeout) }
+// gotFirst records the first token.
+func (w *watch) gotFirst() { w.enter(errStall, w.o.StallTimeout) }
 
 // arrived records that bytes arrived. Before the first token it does nothing.
 func (w *watch) arrived() {

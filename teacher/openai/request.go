@@ -23,7 +23,6 @@ type Request struct {
 	Model       string
 	Messages    []Message
 	Temperature float64  // always sent, even 0 (greedy)
-	TopP        float64  // not sent if 0
 	MaxTokens   int      // not sent if 0
 	Seed        int64    // always sent, even 0
 	Stop        []string // not sent if empty
@@ -59,9 +58,6 @@ func (r Request) Body(stream bool) ([]byte, error) {
 		"messages":    r.Messages,
 		"temperature": r.Temperature,
 		"seed":        r.Seed,
-	}
-	if r.TopP != 0 {
-		fields["top_p"] = r.TopP
 	}
 	if r.MaxTokens != 0 {
 		fields["max_tokens"] = r.MaxTokens

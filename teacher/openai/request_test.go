@@ -25,10 +25,10 @@ func TestBody(t *testing.T) {
 		{"stream", Request{Model: "m", Messages: hello}, true,
 			`{"messages":[{"role":"user","content":"hi"}],"model":"m","seed":0,"stream":true,` +
 				`"stream_options":{"include_usage":true},"temperature":0}`},
-		{"all", Request{"m", hello, 0.8, 0.9, 512, -3, []string{"a", "b"},
+		{"all", Request{"m", hello, 0.8, 512, -3, []string{"a", "b"},
 			map[string]any{"top_k": 40, "chat_template_kwargs": map[string]any{"b": 1, "a": false}}}, false,
 			`{"chat_template_kwargs":{"a":false,"b":1},"max_tokens":512,"messages":[{"role":"user","content":"hi"}],` +
-				`"model":"m","seed":-3,"stop":["a","b"],"temperature":0.8,"top_k":40,"top_p":0.9}`},
+				`"model":"m","seed":-3,"stop":["a","b"],"temperature":0.8,"top_k":40}`},
 		{"fields left out", Request{Model: "m", Messages: hello, MaxTokens: 5, Extra: map[string]any{"seed": nil,
 			"temperature": nil, "max_tokens": nil, "stream_options": nil, "max_completion_tokens": 5}}, true,
 			`{"max_completion_tokens":5,"messages":[{"role":"user","content":"hi"}],"model":"m","stream":true}`},
