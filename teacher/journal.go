@@ -37,8 +37,8 @@ type Journal struct {
 	mu       sync.Mutex
 	size     int64
 	answers  map[[16]byte]span // by hash of the key: where the line is
-	run      *RunRecord        // the last run that was started
-	done     *DoneRecord       // its end, nil while it is unfinished
+	run      *runRecord        // the last run that was started
+	done     *doneRecord       // its end, nil while it is unfinished
 	answered bool              // it has received an answer: there is something to lose
 	dirty    bool              // something is written and not synced
 	err      error             // the first failed write or fsync; final
@@ -55,14 +55,14 @@ type span struct {
 
 // A record is the content of one line. Exactly one field is set.
 type record struct {
-	Run     *RunRecord     `json:"run,omitempty"`
+	Run     *runRecord     `json:"run,omitempty"`
 	Answer  *AnswerRecord  `json:"answer,omitempty"`
 	Failure *FailureRecord `json:"failure,omitempty"`
-	Done    *DoneRecord    `json:"done,omitempty"`
+	Done    *doneRecord    `json:"done,omitempty"`
 }
 
-// RunRecord is the start of a run: what its result depends on, in words that a person can compare.
-type RunRecord struct {
+// A runRecord is the start of a run: what its result depends on, in words that a person can compare.
+type runRecord struct {
 	Settings  []Setting `json:"settings"`
 	Endpoints []string  `json:"endpoints,omitempty"` // asked by this run; their answers stay valid if others take over
 	Time      time.Time `json:"time"`
@@ -89,8 +89,8 @@ type FailureRecord struct {
 	Error   string `json:"error"`
 }
 
-// DoneRecord is the end of a finished run.
-type DoneRecord struct {
+// A doneRecord is the end of a finished run.
+type doneRecord struct {
 	Time    time.Time `json:"time"`
 	Summary Summary   `json:"summary"`
 }
@@ -409,7 +409,7 @@ func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, r
 			return nil, false, &DifferentRun{diff}
 		}
 		if len(diff) > 0 {
-			return all, false, j.append(record{Run: &RunRecord{Settings: settings, Endpoints: all, Time: now()}})
+			return all, false, j.append(record{Run: &runRecord{Settings: settings, Endpoints: all, Time: now()}})
 		}
 		all = distinct(append(slices.Clone(endpoints), j.run.Endpoints...))
 		if j.done == nil {
@@ -419,7 +419,7 @@ func (j *Journal) Start(settings []Setting, endpoints []string) (all []string, r
 			}
 		}
 	}
-	return all, resumed, j.append(record{Run: &RunRecord{Settings: settings, Endpoints: all, Time: now()}})
+	return all, resumed, j.append(record{Run: &runRecord{Settings: settings, Endpoints: all, Time: now()}})
 }
 
 func now() time.Time { return time.Now().UTC().Round(time.Second) }
@@ -447,16 +447,20 @@ func differences(old, now []Setting) []string {
 
 // Finish marks the run as finished, so that a run with other settings may follow.
 func (j *Journal) Finish(s Summary) error {
-	return j.append(record{Done: &DoneRecord{Time: now(), Summary: s}})
+	return j.append(record{Done: &doneRecord{Time: now(), Summary: s}})
 }
 
-// LastRun returns the end of the last run of a work directory, nil if there is none or it is unfinished.
-func LastRun(dir string) (*DoneRecord, error) {
+// LastRun returns the summary of the last run of a work directory, nil if there is none or it is unfinished.
+func LastRun(dir string) (*Summary, error) {
 	j, err := OpenJournal(dir)
 	if err != nil {
 		return nil, err
 	}
-	return j.done, j.Close()
+	defer j.Close()
+	if j.done == nil {
+		return nil, nil
+	}
+	return &j.done.Summary, nil
 }
 
 // Err returns the first error of a write or sync, nil if all have succeeded.

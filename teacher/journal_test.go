@@ -266,7 +266,7 @@ func TestAnswerKey(t *testing.T) {
 		{"a long key of another kind", answer(key(1)+"a", Answer{Text: "x", Finish: "stop"}), false},
 		{"a key with an escape", answer(`"`+key(1)[1:], Answer{Text: "x", Finish: "stop"}), false},
 		{"a failure", record{Failure: &FailureRecord{Error: "no"}}, false},
-		{"a run", record{Run: &RunRecord{}}, false},
+		{"a run", record{Run: &runRecord{}}, false},
 	} {
 		line, err := encode(c.rec)
 		if err != nil {
@@ -300,8 +300,8 @@ func FuzzJournal(f *testing.F) {
 	answer := func(n int, text string) []byte {
 		return line(record{Answer: &AnswerRecord{Key: key(n), Answer: Answer{Text: text, Finish: "stop"}}})
 	}
-	f.Add(slices.Concat(line(record{Run: &RunRecord{Settings: []Setting{{"a", "b"}}}}), answer(1, "x"),
-		line(record{Done: &DoneRecord{}})))
+	f.Add(slices.Concat(line(record{Run: &runRecord{Settings: []Setting{{"a", "b"}}}}), answer(1, "x"),
+		line(record{Done: &doneRecord{}})))
 	f.Add([]byte("00000000 {}\n"))
 	f.Add([]byte("\n\n\n"))
 	f.Add(answer(1, "x")[:40])

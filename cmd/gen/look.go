@@ -106,12 +106,12 @@ func (g *gen) showReport(ctx context.Context) error {
 		return err
 	}
 	if exists(filepath.Join(g.work, "journal.log")) {
-		done, err := teacher.LastRun(g.work)
+		last, err := teacher.LastRun(g.work)
 		if err != nil {
 			g.say("warning: %v", err)
-		} else if done != nil {
+		} else if last != nil {
 			fmt.Fprintln(g.stdout, "\nthe run that made the dataset")
-			teacher.WriteSummary(g.stdout, done.Summary)
+			teacher.WriteSummary(g.stdout, *last)
 		}
 	}
 	plot := filepath.Join(g.work, "tone.svg")
