@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -64,10 +65,7 @@ func (p *Pool) models(ctx context.Context, url string) EndpointModels {
 		return list
 	}
 	for _, m := range append(found.Data, found.Models...) {
-		id := m.ID
-		if id == "" {
-			id = m.Name
-		}
+		id := cmp.Or(m.ID, m.Name)
 		if p.o.APIKey.In(id) {
 			id = p.o.APIKey.Scrub(id)
 		}

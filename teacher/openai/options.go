@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -104,10 +105,7 @@ func (o Options) withDefaults() (Options, error) {
 		{"maximum concurrency", &o.MaxConcurrency, 256, 1},
 		{"retries", &o.Retries, 5, -1},
 	} {
-		if *n.value == 0 {
-			*n.value = n.unset
-		}
-		if *n.value < n.min {
+		if *n.value = cmp.Or(*n.value, n.unset); *n.value < n.min {
 			return o, fmt.Errorf("%s %d: must be at least %d", n.name, *n.value, n.min)
 		}
 	}
@@ -124,22 +122,14 @@ func (o Options) withDefaults() (Options, error) {
 		{"throttle timeout", &o.ThrottleTimeout, 30 * time.Minute},
 		{"dead timeout", &o.DeadTimeout, 2 * time.Minute},
 	} {
-		if *d.value == 0 {
-			*d.value = d.unset
-		}
-		if *d.value < 0 {
+		if *d.value = cmp.Or(*d.value, d.unset); *d.value < 0 {
 			return o, fmt.Errorf("%s %v: must not be negative", d.name, *d.value)
 		}
 	}
-	if o.MaxAnswerBytes == 0 {
-		o.MaxAnswerBytes = 32 << 20
-	}
-	if o.MaxAnswerBytes < 0 {
+	if o.MaxAnswerBytes = cmp.Or(o.MaxAnswerBytes, 32<<20); o.MaxAnswerBytes < 0 {
 		return o, fmt.Errorf("maximum answer size %d: must not be negative", o.MaxAnswerBytes)
 	}
-	if o.JitterSeed == 0 {
-		o.JitterSeed = rand.Uint64()
-	}
+	o.JitterSeed = cmp.Or(o.JitterSeed, rand.Uint64())
 	return o, nil
 }
 

@@ -40,9 +40,7 @@ type Stats struct {
 	Alive    int // endpoints that are neither down nor retired
 	Total    int // endpoints
 
-	Answers          int64 // completions returned
-	PromptTokens     int64 // over those answers
-	CompletionTokens int64
+	Answers int64 // completions returned
 
 	// GiveUpAt is when waiting calls give up if no endpoint answers before; zero while
 	// one is expected to answer.
@@ -167,8 +165,6 @@ func (p *Pool) judge(ctx context.Context, t *turn, s slot, a Answer, f *failure)
 		e.answered = true
 		e.limit.answered(now, e.work.Load(), a.FirstToken, a.Latency)
 		p.tally.Answers++
-		p.tally.PromptTokens += int64(a.PromptTokens)
-		p.tally.CompletionTokens += int64(a.CompletionTokens)
 		return nil
 	}
 	if ctx.Err() != nil {

@@ -172,7 +172,7 @@ func TestQueueIsNotTheTeacher(t *testing.T) {
 			t.Errorf("took %v", got)
 		}
 		s := p.Stats()
-		if s.Answers != 20 || s.PromptTokens != 140 || s.CompletionTokens != 60 || s.InFlight != 0 || s.Waiting != 0 {
+		if s.Answers != 20 || s.InFlight != 0 || s.Waiting != 0 {
 			t.Errorf("stats %+v", s)
 		}
 	})
