@@ -7,14 +7,14 @@ import (
 	"restyle/chat"
 )
 
-// A conversation for Zephyr or TinyLlama, and what of it a training may learn.
+// A conversation for Zephyr or TinyLlama, and which of it are targets in training.
 func ExampleTemplate_Render() {
-	family, err := chat.ByName("zephyr")
+	template, err := chat.ByName("zephyr")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	r, err := family.Render([]chat.Message{
+	r, err := template.Render([]chat.Message{
 		{Role: "user", Content: "What is </s>?"},
 		{Role: "assistant", Content: "An end."},
 	}, chat.Options{})
@@ -24,7 +24,7 @@ func ExampleTemplate_Render() {
 	}
 	fmt.Print(r.Text)
 	for _, s := range r.Targets {
-		fmt.Printf("learn  %q\n", r.Text[s.Start:s.End])
+		fmt.Printf("target %q\n", r.Text[s.Start:s.End])
 	}
 	for _, s := range r.Markup {
 		fmt.Printf("markup %q\n", r.Text[s.Start:s.End])
@@ -34,7 +34,7 @@ func ExampleTemplate_Render() {
 	// What is </s>?</s>
 	// <|assistant|>
 	// An end.</s>
-	// learn  "An end.</s>"
+	// target "An end.</s>"
 	// markup "<|user|>\n"
 	// markup "</s>\n<|assistant|>\n"
 	// markup "</s>\n"
@@ -46,8 +46,8 @@ func ExampleDetect() {
 	if err != nil {
 		panic(err)
 	}
-	family, err := chat.Detect(chatml.Jinja())
-	fmt.Println(family.Name, family.Stops(), err)
+	template, err := chat.Detect(chatml.Jinja())
+	fmt.Println(template.Name, template.Stops(), err)
 
 	_, err = chat.Detect("{{ messages }}")
 	reason, _, _ := strings.Cut(err.Error(), ":")
@@ -57,7 +57,7 @@ func ExampleDetect() {
 	// chat template with sha256 f24189f08c85a1eb19a737306c3a13e85462ee33d964f28108d64a2485fa2171 is not supported
 }
 
-// When a conversation has become too long for a model, its oldest turns go. Words stand for tokens here.
+// When a conversation has become too long for a model, its oldest turns are dropped. Words stand for tokens here.
 func ExampleTemplate_Fit() {
 	words := func(r chat.Rendered) int { return len(strings.Fields(r.Text)) }
 	left, gone, err := chat.Raw().Fit([]chat.Message{

@@ -32,7 +32,8 @@ func TestJinja(t *testing.T) {
 			t.Errorf("%s is detected as %q, %v", f.Name, got.Name, err)
 		}
 		if sum := hash(f.Jinja()); sum != proven[f.Name] {
-			t.Errorf("%s has sha256 %s: run TestJinja2 with RESTYLE_PYTHON, a Python with Jinja2, and then write it into proven", f.Name, sum)
+			t.Errorf("%s has sha256 %s: run TestJinja2 with RESTYLE_PYTHON, a Python with Jinja2, and then write it into proven",
+				f.Name, sum)
 		}
 	}
 	raw := Raw()
@@ -42,8 +43,8 @@ func TestJinja(t *testing.T) {
 	}
 }
 
-// TestJinja2 has Jinja2 render all recorded conversations with our own templates, raw's too, where a Python with Jinja2 is
-// named. The texts, and which conversations are refused, are those of Render.
+// TestJinja2 has Jinja2 render all recorded conversations with our own templates, raw's too, where a Python with Jinja2
+// is named. The texts, and which conversations are refused, are those of Render.
 func TestJinja2(t *testing.T) {
 	python := os.Getenv("RESTYLE_PYTHON")
 	if python == "" {

@@ -114,7 +114,8 @@ func FuzzRender(f *testing.F) {
 	f.Add("system", "You are terse.", "user", " Hello\n", "assistant", "<|eot_id|>", "", true, byte(0), int64(0))
 	f.Add("user", "a", "assistant", "\x1c y \x1f", "user", "<|im_end|>", "1 May", false, byte(0), int64(1767225600))
 	f.Add("tool", "{\"x\":\t\"\x00\\\"}", "tool", "", "assistant", "b", "", true, byte(0b10), int64(-1))
-	f.Add("user", "a", "assistant", "\n<think>\n b <think>\n\nc\n</think>\n\n d</think>\ne", "tool", "f", "", true, byte(0), int64(0))
+	f.Add("user", "a", "assistant", "\n<think>\n b <think>\n\nc\n</think>\n\n d</think>\ne", "tool", "f", "", true,
+		byte(0), int64(0))
 	f.Add("<|eot_id|>", "\xff\xfe", "", "\u2028", "ipython", "é", "<s>", false, byte(0b1001), int64(0))
 	f.Fuzz(func(t *testing.T, r1, c1, r2, c2, r3, c3, date string, prompt bool, missing byte, now int64) {
 		all := []Message{{Role: r1, Content: c1}, {Role: r2, Content: c2}, {Role: r3, Content: c3}}
@@ -208,7 +209,8 @@ func FuzzMessage(f *testing.F) {
 // itself wrote.
 func TestTypedTokens(t *testing.T) {
 	markup := func(f Template, typed string) string {
-		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: "<think>" + typed + "</think>" + typed}},
+		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: "<think>" + typed +
+			"</think>" + typed}},
 			Options{DateString: typed, AddGenerationPrompt: true})
 		if err != nil {
 			t.Fatal(err)

@@ -172,9 +172,8 @@ func Detect(text string) (Template, error) {
 			return Raw(), nil
 		}
 	}
-	return Template{}, fmt.Errorf("chat template with sha256 %s is not supported: if it renders the same as one of these, "+
-		"choose that "+
-		"by its name: %s; raw is without a template", hash(text), strings.Join(Names(), ", "))
+	return Template{}, fmt.Errorf("chat template with sha256 %s is not supported: if it renders the same as one of "+
+		"these, choose that by its name: %s; raw is without a template", hash(text), strings.Join(Names(), ", "))
 }
 
 func hash(text string) string {

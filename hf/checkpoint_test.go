@@ -29,6 +29,7 @@ type weight struct {
 	data  []float32
 }
 
+//nolint:lll // JSON in one piece
 const smallConfig = `{"model_type":"llama","vocab_size":12,"hidden_size":8,"intermediate_size":6,"num_hidden_layers":2,` +
 	`"num_attention_heads":2,"num_key_value_heads":1,"tie_word_embeddings":true,"torch_dtype":"float32"}`
 
@@ -159,7 +160,8 @@ func TestRecordedModels(t *testing.T) {
 						}
 					}
 					// A sum of a few hundred numbers in float64, in another order.
-					if w := want[p.Name]; math.Abs(sum-w[0]) > 1e-9 || float64(stored[0]) != w[1] || float64(stored[len(stored)-1]) != w[2] {
+					if w := want[p.Name]; math.Abs(sum-w[0]) > 1e-9 || float64(stored[0]) != w[1] ||
+						float64(stored[len(stored)-1]) != w[2] {
 						t.Errorf("%s: sum %v, from %v to %v; want %v", p.Name, sum, stored[0], stored[len(stored)-1], w)
 					}
 				}
@@ -228,14 +230,19 @@ func TestBadModels(t *testing.T) {
 		{name: "missing", edit: func(all map[string]weight) { delete(all, up) }, want: up + " is missing"},
 		{name: "many missing", edit: func(all map[string]weight) {
 			maps.DeleteFunc(all, func(name string, _ weight) bool { return strings.Contains(name, "layers.1.") })
-		}, want: "model.layers.1.input_layernorm.weight, model.layers.1.self_attn.q_proj.weight, model.layers.1.self_attn.k_proj.weight and 6 more are missing"},
-		{name: "unknown", edit: func(all map[string]weight) { all["model.layers.2.mlp.up_proj.weight"] = all[up] }, want: "model.layers.2.mlp.up_proj.weight is unknown"},
-		{name: "unknown with a newline", edit: func(all map[string]weight) { all["a\nb"] = all[up] }, want: `"a\nb" is unknown`},
-		{name: "another name", edit: func(all map[string]weight) { all["x"] = all[up]; delete(all, up) }, want: up + " is missing; x is unknown"},
+		}, want: "model.layers.1.input_layernorm.weight, model.layers.1.self_attn.q_proj.weight, " +
+			"model.layers.1.self_attn.k_proj.weight and 6 more are missing"},
+		{name: "unknown", edit: func(all map[string]weight) { all["model.layers.2.mlp.up_proj.weight"] = all[up] },
+			want: "model.layers.2.mlp.up_proj.weight is unknown"},
+		{name: "unknown with a newline", edit: func(all map[string]weight) { all["a\nb"] = all[up] },
+			want: `"a\nb" is unknown`},
+		{name: "another name", edit: func(all map[string]weight) { all["x"] = all[up]; delete(all, up) }, want: up +
+			" is missing; x is unknown"},
 		{name: "old buffers", edit: func(all map[string]weight) {
 			all["model.layers.0.self_attn.rotary_emb.inv_freq"] = weight{tensor.F32, []int{2}, []float32{1, 0.01}}
 		}},
-		{name: "transposed", edit: func(all map[string]weight) { all[up] = weight{tensor.F32, []int{8, 6}, all[up].data} }, want: up + " has shape [8 6] where it should have [6 8]"},
+		{name: "transposed", edit: func(all map[string]weight) { all[up] = weight{tensor.F32, []int{8, 6}, all[up].data} },
+			want: up + " has shape [8 6] where it should have [6 8]"},
 		{name: "integers", edit: func(all map[string]weight) {
 			all[up] = weight{tensor.I32, []int{6, 8}, nil}
 		}, want: up + " is of type I32"},
@@ -276,7 +283,8 @@ func TestBadModels(t *testing.T) {
 			}
 			c, err := OpenModel(dir)
 			if test.want != "" {
-				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "\n") {
+				if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) ||
+					strings.Contains(err.Error(), "\n") {
 					t.Errorf("%v, want %q", err, test.want)
 				}
 				return
@@ -337,29 +345,38 @@ func TestBadDirectories(t *testing.T) {
 		want string
 	}{
 		{"no config", func(dir string) { os.Remove(dir + "/config.json") }, "has no config.json: give the directory"},
-		{"config a directory", func(dir string) { os.Remove(dir + "/config.json"); os.Mkdir(dir+"/config.json", 0o777) }, "config.json: not a file but a directory"},
+		{"config a directory", func(dir string) { os.Remove(dir + "/config.json"); os.Mkdir(dir+"/config.json", 0o777) },
+			"config.json: not a file but a directory"},
 		{"config of nothing", func(dir string) { write(t, dir+"/config.json", "") }, "config.json: it is not a JSON object"},
-		{"untied", func(dir string) { write(t, dir+"/config.json", untied) }, "lm_head.weight is missing: if the model's head is its embedding, set tie_word_embeddings"},
+		{"untied", func(dir string) { write(t, dir+"/config.json", untied) },
+			"lm_head.weight is missing: if the model's head is its embedding, set tie_word_embeddings"},
 		{"4096 layers", func(dir string) {
 			write(t, dir+"/config.json", strings.Replace(smallConfig, `_layers":2`, `_layers":4096`, 1))
 		}, "it needs 36866 tensors, but there are 20"},
-		{"generation", func(dir string) { write(t, dir+"/generation_config.json", "{") }, "generation_config.json: it is not a JSON object"},
-		{"tokenizer", func(dir string) { write(t, dir+"/tokenizer_config.json", "[]") }, "tokenizer_config.json: it is not a JSON object"},
+		{"generation", func(dir string) { write(t, dir+"/generation_config.json", "{") },
+			"generation_config.json: it is not a JSON object"},
+		{"tokenizer", func(dir string) { write(t, dir+"/tokenizer_config.json", "[]") },
+			"tokenizer_config.json: it is not a JSON object"},
 		{"no weights", func(dir string) { os.Remove(dir + "/" + singleName) }, "has no weights: neither"},
-		{"a pickle", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/pytorch_model.bin") }, "only pytorch_model.bin, a pickle"},
-		{"GGUF", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model.Q4_K_M.gguf") }, "only model.Q4_K_M.gguf, which is not read"},
-		{"an adapter", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/adapter_model.safetensors") }, "only adapter_model.safetensors, but no"},
+		{"a pickle", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/pytorch_model.bin") },
+			"only pytorch_model.bin, a pickle"},
+		{"GGUF", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/model.Q4_K_M.gguf") },
+			"only model.Q4_K_M.gguf, which is not read"},
+		{"an adapter", func(dir string) { os.Rename(dir+"/"+singleName, dir+"/adapter_model.safetensors") },
+			"only adapter_model.safetensors, but no"},
 		{"cut off", func(dir string) { os.Truncate(dir+"/"+singleName, 4000) }, "the file is truncated"},
 		{"index of files below", func(dir string) {
 			os.Remove(dir + "/" + singleName)
 			write(t, dir+"/"+indexName, `{"weight_map":{"a":"below/x.safetensors"}}`)
 		}, "which is not the name of a .safetensors file beside it"},
-		{"index of nothing", func(dir string) { os.Remove(dir + "/" + singleName); write(t, dir+"/"+indexName, "{}") }, "weight_map is missing or empty"},
+		{"index of nothing", func(dir string) { os.Remove(dir + "/" + singleName); write(t, dir+"/"+indexName, "{}") },
+			"weight_map is missing or empty"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 			test.edit(dir)
-			if _, err := OpenModel(dir); err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), dir) {
+			if _, err := OpenModel(dir); err == nil || !strings.Contains(err.Error(), test.want) ||
+				!strings.Contains(err.Error(), dir) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
@@ -374,7 +391,8 @@ func TestBadDirectories(t *testing.T) {
 
 // TestHugeFilesAreNotRead has small files that claim to be huge, which a file with holes may be.
 func TestHugeFilesAreNotRead(t *testing.T) {
-	for _, name := range []string{"config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", singleName} {
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja",
+		singleName} {
 		dir := writeModel(t, smallConfig, newWeights(t, smallConfig, tensor.F32))
 		path := filepath.Join(dir, name)
 		write(t, path, "")

@@ -97,11 +97,13 @@ func TestConfigsAsTransformersReadsThem(t *testing.T) {
 func (r recorded) compare(t *testing.T, c model.Config) {
 	m := r.Model
 	want := c
-	want.Layers, want.Heads, want.KVHeads, want.HeadDim, want.MaxPositions = m.Layers, m.Heads, m.KVHeads, m.HeadDim, m.Positions
+	want.Layers, want.Heads, want.KVHeads, want.HeadDim, want.MaxPositions = m.Layers, m.Heads, m.KVHeads, m.HeadDim,
+		m.Positions
 	want.NormEps, want.RoPETheta, want.Tied, want.BOS, want.EOS = float32(m.Eps), m.Theta, m.Tied, m.BOS, m.EOS
 	want.RoPEScaling, want.Window, want.PadID = nil, 0, -1
 	if s := m.Scaling; s != nil {
-		want.RoPEScaling = &model.Llama3Scaling{Factor: s.Factor, LowFreqFactor: s.Low, HighFreqFactor: s.High, OriginalMaxPositions: s.Original}
+		want.RoPEScaling = &model.Llama3Scaling{Factor: s.Factor, LowFreqFactor: s.Low, HighFreqFactor: s.High,
+			OriginalMaxPositions: s.Original}
 	}
 	if len(m.Windows) != 1 {
 		t.Errorf("%d kinds of window", len(m.Windows))
@@ -129,6 +131,8 @@ func (r recorded) compare(t *testing.T, c model.Config) {
 }
 
 // TestConfigRefuses goes through what no model can be computed right from.
+//
+//nolint:lll // JSON in one piece
 func TestConfigRefuses(t *testing.T) {
 	const small = `{"model_type":"llama","vocab_size":48,"hidden_size":32,"intermediate_size":24,"num_hidden_layers":2,"num_attention_heads":4`
 	for _, test := range []struct{ config, want string }{
@@ -149,8 +153,10 @@ func TestConfigRefuses(t *testing.T) {
 		{small + `,"rope_scaling":{"rope_type":null}}`, "rope_type is null"},
 		{small + `,"rope_theta":-1}`, "rope_theta -1: must be positive"},
 		{small + `,"rope_theta":1e999}`, "rope_theta is 1e999, which is not a number"},
-		{small + `,"rope_scaling":{"type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4}}`, "low_freq_factor: must be less"},
-		{small + `,"rope_scaling":{"type":"llama3","factor":0,"low_freq_factor":1,"high_freq_factor":4}}`, "rope_scaling: factor"},
+		{small + `,"rope_scaling":{"type":"llama3","factor":8,"low_freq_factor":4,"high_freq_factor":4}}`,
+			"low_freq_factor: must be less"},
+		{small + `,"rope_scaling":{"type":"llama3","factor":0,"low_freq_factor":1,"high_freq_factor":4}}`,
+			"rope_scaling: factor"},
 		{small + `,"per_layer_config":{}}`, "per_layer_config"},
 		{small + `,"layer_types":["full_attention","mamba"]}`, `layer_types has "mamba"`},
 		{small + `,"num_key_value_heads":3}`, "num_attention_heads 4: must be a multiple of num_key_value_heads 3"},
@@ -180,6 +186,7 @@ func TestConfigRefuses(t *testing.T) {
 	}
 }
 
+//nolint:lll // JSON in one piece
 func TestGenerationConfig(t *testing.T) {
 	plain := GenerationConfig{Temperature: 1, TopK: 50, TopP: 1, RepetitionPenalty: 1}
 	llama := GenerationConfig{BOS: []int32{128000}, EOS: []int32{128001, 128008, 128009}, DoSample: true,
@@ -216,8 +223,10 @@ func TestTokenizerConfig(t *testing.T) {
 	}{
 		{`{}`, TokenizerConfig{}, ""},
 		{`{"chat_template":null,"bos_token":null}`, TokenizerConfig{}, ""},
-		{`{"chat_template":"{{ x }}","bos_token":"<s>","eos_token":{"content":"</s>","lstrip":false}}`, TokenizerConfig{"{{ x }}", "<s>", "</s>"}, ""},
-		{`{"chat_template":[{"name":"tool_use","template":"a"},{"name":"default","template":"b"}]}`, TokenizerConfig{ChatTemplate: "b"}, ""},
+		{`{"chat_template":"{{ x }}","bos_token":"<s>","eos_token":{"content":"</s>","lstrip":false}}`,
+			TokenizerConfig{"{{ x }}", "<s>", "</s>"}, ""},
+		{`{"chat_template":[{"name":"tool_use","template":"a"},{"name":"default","template":"b"}]}`,
+			TokenizerConfig{ChatTemplate: "b"}, ""},
 		{`{"chat_template":[{"name":"rag","template":"a"}]}`, TokenizerConfig{}, ""},
 		{`{"chat_template":7}`, TokenizerConfig{}, "chat_template is 7, which is not a string"},
 		{`{"bos_token":{"text":"<s>"}}`, TokenizerConfig{}, "bos_token is"},
@@ -261,6 +270,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
+//nolint:lll // JSON in one piece
 func FuzzTokenizerConfig(f *testing.F) {
 	for _, s := range []string{`{}`, `{"chat_template":[{"name":"default","template":"b"}],"bos_token":{"content":"x"},"eos_token":"y"}`, `{"temperature":1,"top_k":5,"eos_token_id":[1]}`} {
 		f.Add([]byte(s))

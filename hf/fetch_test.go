@@ -37,11 +37,13 @@ type repository struct {
 // repositoryOf holds the files of a directory beside what many repositories have too.
 func repositoryOf(t *testing.T, dir string) *repository {
 	r := &repository{files: map[string][]byte{}}
-	for _, name := range []string{"README.md", "original/consolidated.00.pth", "original/params.json", "consolidated.safetensors",
+	for _, name := range []string{"README.md", "original/consolidated.00.pth", "original/params.json",
+		"consolidated.safetensors",
 		"pytorch_model.bin", "onnx/model.safetensors", "vision.safetensors"} {
 		r.files[name] = []byte("not wanted")
 	}
-	for name, text := range map[string]string{"tokenizer.json": "{}", "tokenizer_config.json": `{"chat_template":"x"}`, "special_tokens_map.json": `{"a":1}`} {
+	for name, text := range map[string]string{"tokenizer.json": "{}", "tokenizer_config.json": `{"chat_template":"x"}`,
+		"special_tokens_map.json": `{"a":1}`} {
 		r.files[name] = []byte(text)
 	}
 	for _, name := range list(t, dir) {
@@ -108,10 +110,12 @@ func (r *repository) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func TestOpenFromHub(t *testing.T) {
-	small := []string{"config.json", "generation_config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json"}
+	small := []string{"config.json", "generation_config.json", "special_tokens_map.json", "tokenizer.json",
+		"tokenizer_config.json"}
 	for source, weights := range map[string][]string{
-		"testdata/tied":    {"model.safetensors"},
-		"testdata/sharded": {"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors", indexName},
+		"testdata/tied": {"model.safetensors"},
+		"testdata/sharded": {"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+			"model-00003-of-00003.safetensors", indexName},
 	} {
 		t.Run(source, func(t *testing.T) {
 			r := repositoryOf(t, source)
@@ -152,7 +156,8 @@ func TestOpenFromHub(t *testing.T) {
 				t.Error(again, err, r.weights-sent)
 			}
 			h.Offline = true
-			if again, revision, err := fetch("owner/name"); err != nil || again != dir || revision != commit || r.asked != asked {
+			if again, revision, err := fetch("owner/name"); err != nil || again != dir || revision != commit ||
+				r.asked != asked {
 				t.Error(again, revision, err, r.asked-asked)
 			}
 			if again, revision, err := fetch(dir); err != nil || again != dir || revision != "" {
@@ -164,15 +169,18 @@ func TestOpenFromHub(t *testing.T) {
 				t.Error(err)
 			}
 			os.Remove(filepath.Join(dir, weights[0]))
-			if _, _, err := fetch("owner/name"); err == nil || !strings.Contains(err.Error(), weights[0]) || !strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
+			if _, _, err := fetch("owner/name"); err == nil || !strings.Contains(err.Error(), weights[0]) ||
+				!strings.Contains(err.Error(), "HF_HUB_OFFLINE") {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// TestOpenFromHubFaults has repositories that are no model and weights that go wrong. No weights may be asked for where they
-// cannot be used.
+// TestOpenFromHubFaults has repositories that are no model and weights that go wrong. No weights may be asked for where
+// they cannot be used.
+//
+//nolint:lll // JSON in one piece
 func TestOpenFromHubFaults(t *testing.T) {
 	const first = "model-00001-of-00003.safetensors"
 	set := func(name, text string) func(*repository) {
@@ -203,10 +211,16 @@ func TestOpenFromHubFaults(t *testing.T) {
 		weights bool // were asked for
 	}{
 		{name: "no config", edit: without("config.json"), want: "has no config.json: give a model"},
-		{name: "another kind of model", edit: set("config.json", `{"model_type":"bert"}`), want: `model owner/name@main: config.json: model_type "bert"`},
-		{name: "only pickles", edit: without(".safetensors"), want: "model owner/name@main has no model.safetensors, only pytorch_model.bin, a pickle"},
-		{name: "only GGUF", edit: func(r *repository) { without(".safetensors", ".bin", ".pth")(r); set("x-q4.gguf", "x")(r) }, want: "only x-q4.gguf, which is not read"},
-		{name: "only others", edit: without("model-0", "model.safetensors", ".bin", ".pth"), want: "only consolidated.safetensors, but no model.safetensors"},
+		{name: "another kind of model", edit: set("config.json", `{"model_type":"bert"}`),
+			want: `model owner/name@main: config.json: model_type "bert"`},
+		{name: "only pickles", edit: without(".safetensors"),
+			want: "model owner/name@main has no model.safetensors, only pytorch_model.bin, a pickle"},
+		{name: "only GGUF", edit: func(r *repository) {
+			without(".safetensors", ".bin", ".pth")(r)
+			set("x-q4.gguf", "x")(r)
+		}, want: "only x-q4.gguf, which is not read"},
+		{name: "only others", edit: without("model-0", "model.safetensors", ".bin", ".pth"),
+			want: "only consolidated.safetensors, but no model.safetensors"},
 		{name: "no weights", edit: without(".safetensors", ".bin", ".pth"), want: "has no weights"},
 		{name: "a shard missing", edit: without(first), want: "lacks " + first + ", which its index names"},
 		{name: "index of nothing", edit: set(indexName, `{}`), want: indexName + " of model owner/name@main: weight_map"},
@@ -217,7 +231,9 @@ func TestOpenFromHubFaults(t *testing.T) {
 		{name: "down", edit: api(503, ""), want: "gave up after 6 tries"},
 		{name: "not a name", edit: func(*repository) {}, ref: "./models/none", want: `there is no directory "./models/none"`},
 		{name: "offline", edit: func(*repository) {}, want: "not in the cache"},
-		{name: "weights of another size", edit: body(func(b []byte) io.Reader { return bytes.NewReader(append(slices.Clone(b), 0)) }),
+		{name: "weights of another size", edit: body(func(b []byte) io.Reader {
+			return bytes.NewReader(append(slices.Clone(b), 0))
+		}),
 			want: "more than the 3656 bytes of the listing", weights: true},
 		{name: "weights of another hash", edit: body(func(b []byte) io.Reader { b = slices.Clone(b); b[99] ^= 1; return bytes.NewReader(b) }),
 			want: "damaged: its hash is", weights: true},
@@ -227,7 +243,8 @@ func TestOpenFromHubFaults(t *testing.T) {
 			}
 			return bytes.NewReader(b)
 		}), weights: true},
-		{name: "cut off for ever", edit: body(func(b []byte) io.Reader { return cut(b, 1) }), want: "gave up after 6 tries: the download broke off after 1 of", weights: true},
+		{name: "cut off for ever", edit: body(func(b []byte) io.Reader { return cut(b, 1) }),
+			want: "gave up after 6 tries: the download broke off after 1 of", weights: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // for the waits between tries

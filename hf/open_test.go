@@ -36,7 +36,8 @@ func TestOpenFS(t *testing.T) {
 		}
 		defer c.Close()
 		want, d, params := load(t, dir, tensor.F32)
-		if diff := cmp.Diff(want.Config, c.Config); diff != "" || !cmp.Equal(c.DTypes(), want.DTypes()) || c.Name != "the test's model" {
+		if diff := cmp.Diff(want.Config, c.Config); diff != "" || !cmp.Equal(c.DTypes(), want.DTypes()) ||
+			c.Name != "the test's model" {
 			t.Errorf("%s: %v %s %s", dir, c.DTypes(), c.Name, diff)
 		}
 		_, again := newParams(t, c.Config, tensor.F32)
@@ -59,7 +60,8 @@ func TestOpenFS(t *testing.T) {
 		}
 		// Faults name it.
 		delete(files, "config.json")
-		if _, err := OpenModelFS(files, "the test's model"); err == nil || !strings.Contains(err.Error(), "the test's model has no config.json") {
+		if _, err := OpenModelFS(files, "the test's model"); err == nil ||
+			!strings.Contains(err.Error(), "the test's model has no config.json") {
 			t.Error(err)
 		}
 		files["config.json"] = &fstest.MapFile{Data: c.ConfigJSON}
@@ -68,7 +70,8 @@ func TestOpenFS(t *testing.T) {
 				files[name].Data = files[name].Data[:len(files[name].Data)-1]
 			}
 		}
-		if _, err := OpenModelFS(files, "the test's model"); err == nil || !strings.Contains(err.Error(), "the test's model/model") || !strings.Contains(err.Error(), "truncated") {
+		if _, err := OpenModelFS(files, "the test's model"); err == nil ||
+			!strings.Contains(err.Error(), "the test's model/model") || !strings.Contains(err.Error(), "truncated") {
 			t.Error(err)
 		}
 	}
@@ -97,7 +100,8 @@ func TestPipes(t *testing.T) {
 		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o666); err != nil {
 			t.Skip("no pipes here: ", err)
 		}
-		if _, err := OpenModel(dir); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, name)+": not a file but a named pipe") {
+		if _, err := OpenModel(dir); err == nil || !strings.Contains(err.Error(),
+			filepath.Join(dir, name)+": not a file but a named pipe") {
 			t.Error(err)
 		}
 	}
@@ -126,7 +130,8 @@ func TestLinks(t *testing.T) {
 		refused := func(what string) {
 			t.Helper()
 			for _, open := range []func(string) (*Checkpoint, error){OpenModel, OpenConfig} {
-				if _, err := open(dir); err == nil || !strings.Contains(err.Error(), path+": a link to ") || !strings.Contains(err.Error(), "outside") {
+				if _, err := open(dir); err == nil || !strings.Contains(err.Error(), path+": a link to ") ||
+					!strings.Contains(err.Error(), "outside") {
 					t.Errorf("%s, %s: %v", name, what, err)
 				}
 			}
@@ -168,7 +173,8 @@ func TestLinks(t *testing.T) {
 	snapshot, local, split := filepath.Join(repo, "snapshots", "0123"), t.TempDir(), t.TempDir()
 	for _, name := range list(t, made) {
 		blob := filepath.Join(repo, "blobs", name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(blob), 0o777), os.Rename(filepath.Join(made, name), blob)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(blob), 0o777), os.Rename(filepath.Join(made, name),
+			blob)); err != nil {
 			t.Fatal(err)
 		}
 		link(filepath.Join("..", "..", "blobs", name), filepath.Join(snapshot, name))
@@ -230,7 +236,8 @@ func TestOpenNames(t *testing.T) {
 		}
 		c.Close()
 	}
-	if _, err := Open(t.Context(), offline, "owner/other"); err == nil || !strings.Contains(err.Error(), `no directory "owner/other"`) {
+	if _, err := Open(t.Context(), offline, "owner/other"); err == nil ||
+		!strings.Contains(err.Error(), `no directory "owner/other"`) {
 		t.Error(err)
 	}
 }
@@ -246,7 +253,8 @@ func TestStarter(t *testing.T) {
 	if err := c.Load(t.Context(), d, params, nil); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"tokenizer.json", "generation_config.json", "tokenizer_config.json", "chat_template.jinja", "recipe.json"} {
+	for _, name := range []string{"tokenizer.json", "generation_config.json", "tokenizer_config.json",
+		"chat_template.jinja", "recipe.json"} {
 		if _, err := c.ReadFile(name); err != nil {
 			t.Error(err)
 		}
@@ -273,7 +281,8 @@ func TestNewModel(t *testing.T) {
 	if err := Save(dir, c, d, params, SaveOptions{Card: card}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"README.md", "chat_template.jinja", "config.json", "generation_config.json", singleName, "tokenizer.json"}
+	want := []string{"README.md", "chat_template.jinja", "config.json", "generation_config.json", singleName,
+		"tokenizer.json"}
 	if diff := cmp.Diff(want, list(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
@@ -384,7 +393,8 @@ func TestDigest(t *testing.T) {
 
 // TestProgress: what Load tells grows chunk by chunk to all of the bytes.
 func TestProgress(t *testing.T) {
-	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`, `"hidden_size":800`).Replace(smallConfig)
+	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`,
+		`"hidden_size":800`).Replace(smallConfig)
 	c, d, params := load(t, writeModel(t, config, newWeights(t, config, tensor.F32)), tensor.BF16)
 	var last, want int64
 	calls := 0
@@ -404,7 +414,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestPointers: a clone without Git LFS has pointers in place of large files. That is said, of weights and of small files.
+// TestPointers: a clone without Git LFS has pointers in place of large files. That is said, of weights and of small
+// files.
 func TestPointers(t *testing.T) {
 	pointer := "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 123456\n"
 	for _, name := range []string{singleName, "config.json", "tokenizer_config.json"} {
@@ -430,7 +441,8 @@ func TestOpenFile(t *testing.T) {
 	}
 	t.Chdir(filepath.Dir(path))
 	for _, name := range []string{path, "model.safetensors"} {
-		if _, err := Open(t.Context(), nil, name); err == nil || !strings.Contains(err.Error(), "is not a directory: give the one that holds config.json") {
+		if _, err := Open(t.Context(), nil, name); err == nil ||
+			!strings.Contains(err.Error(), "is not a directory: give the one that holds config.json") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -81,35 +81,41 @@ func TestEveryType(t *testing.T) {
 }
 
 // badFiles are safetensors files that must not be read, and what is said of them.
+//
+//nolint:lll // JSON in one piece
 var badFiles = map[string]struct {
 	data []byte
 	want string
 }{
-	"empty":             {nil, "0 bytes: too few"},
-	"seven bytes":       {make([]byte, 7), "7 bytes: too few"},
-	"header of 2^60":    {binary.LittleEndian.AppendUint64(nil, 1<<60), "claims 1152921504606846976 bytes, but at most 100000000"},
-	"header of 2^64-1":  {binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "claims 18446744073709551615 bytes"},
-	"header of 99 MB":   {binary.LittleEndian.AppendUint64(nil, 99e6), "truncated"},
-	"no header":         {file("", 0), "not a JSON object"},
-	"space first":       {file(" {}", 0), "not a JSON object"},
-	"array":             {file("[]", 0), "not a JSON object"},
-	"open":              {file("{", 0), "not JSON"},
-	"two objects":       {file("{}{}", 0), "more follows"},
-	"not UTF-8":         {file("{\"\xff\":1}", 0), "not UTF-8"},
-	"number":            {file(`{"a":1}`, 0), `entry of "a"`},
-	"no shape":          {file(`{"a":{"dtype":"F32","data_offsets":[0,4]}}`, 4), "lacks its shape"},
-	"no offsets":        {file(`{"a":{"dtype":"F32","shape":[1]}}`, 4), "two data_offsets"},
-	"three offsets":     {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}}`, 4), "two data_offsets"},
-	"no type":           {file(`{"a":{"shape":[1],"data_offsets":[0,4]}}`, 4), `type "": unknown`},
-	"odd type":          {file(`{"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}`, 4), `type "F33": unknown`},
-	"negative size":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4), "impossible"},
-	"huge size":         {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), "impossible"},
-	"size beyond int64": {file(`{"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,0]}}`, 0), `entry of "a"`},
-	"size a fraction":   {file(`{"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}}`, 4), `entry of "a"`},
-	"too few bytes":     {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 4), "needs 8 bytes, but has 4"},
-	"backwards":         {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4,0]}}`, 4), "data_offsets [4, 0]"},
-	"negative offset":   {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4), "data_offsets [-4, 0]"},
-	"cut off":           {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 7), "ends at byte 8 of 7: the file is truncated"},
+	"empty":       {nil, "0 bytes: too few"},
+	"seven bytes": {make([]byte, 7), "7 bytes: too few"},
+	"header of 2^60": {binary.LittleEndian.AppendUint64(nil, 1<<60),
+		"claims 1152921504606846976 bytes, but at most 100000000"},
+	"header of 2^64-1": {binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "claims 18446744073709551615 bytes"},
+	"header of 99 MB":  {binary.LittleEndian.AppendUint64(nil, 99e6), "truncated"},
+	"no header":        {file("", 0), "not a JSON object"},
+	"space first":      {file(" {}", 0), "not a JSON object"},
+	"array":            {file("[]", 0), "not a JSON object"},
+	"open":             {file("{", 0), "not JSON"},
+	"two objects":      {file("{}{}", 0), "more follows"},
+	"not UTF-8":        {file("{\"\xff\":1}", 0), "not UTF-8"},
+	"number":           {file(`{"a":1}`, 0), `entry of "a"`},
+	"no shape":         {file(`{"a":{"dtype":"F32","data_offsets":[0,4]}}`, 4), "lacks its shape"},
+	"no offsets":       {file(`{"a":{"dtype":"F32","shape":[1]}}`, 4), "two data_offsets"},
+	"three offsets":    {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,4]}}`, 4), "two data_offsets"},
+	"no type":          {file(`{"a":{"shape":[1],"data_offsets":[0,4]}}`, 4), `type "": unknown`},
+	"odd type":         {file(`{"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}`, 4), `type "F33": unknown`},
+	"negative size":    {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4), "impossible"},
+	"huge size": {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0),
+		"impossible"},
+	"size beyond int64": {file(`{"a":{"dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,0]}}`, 0),
+		`entry of "a"`},
+	"size a fraction": {file(`{"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}}`, 4), `entry of "a"`},
+	"too few bytes":   {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 4), "needs 8 bytes, but has 4"},
+	"backwards":       {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4,0]}}`, 4), "data_offsets [4, 0]"},
+	"negative offset": {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}}`, 4), "data_offsets [-4, 0]"},
+	"cut off": {file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 7),
+		"ends at byte 8 of 7: the file is truncated"},
 	"longer":            {file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 5), "1 bytes follow"},
 	"nothing but bytes": {file(`{}`, 1), "1 bytes follow"},
 	"hole":              {file(`{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}`, 3), `1 bytes before "b"`},
@@ -180,7 +186,8 @@ func TestWrite(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "x.safetensors")
 	tensors := []TensorData{
-		{"half", tensor.BF16, []int{1, 1}, put(1, 2)}, {"<b>", tensor.F32, []int{}, put(3, 4, 5, 6)}, {"none", tensor.U8, []int{0}, put()},
+		{"half", tensor.BF16, []int{1, 1}, put(1, 2)}, {"<b>", tensor.F32, []int{}, put(3, 4, 5, 6)},
+		{"none", tensor.U8, []int{0}, put()},
 	}
 	if err := WriteSafetensors(path, map[string]string{"format": "pt"}, tensors); err != nil {
 		t.Fatal(err)
@@ -266,10 +273,14 @@ func TestNotFinite(t *testing.T) {
 		value    float32
 		want     string
 	}{
-		{tensor.F32, tensor.F32, inf, "+Inf"}, {tensor.F32, tensor.BF16, -inf, "-Inf"}, {tensor.BF16, tensor.F32, float32(math.NaN()), "NaN"},
-		{tensor.F16, tensor.F32, inf, "+Inf"}, {tensor.F16, tensor.BF16, float32(math.NaN()), "NaN"}, {tensor.BF16, tensor.BF16, inf, "+Inf"},
-		{tensor.F32, tensor.BF16, math.MaxFloat32, "too large for BF16"}, {tensor.BF16, tensor.F16, -65536, "too large for F16"},
-		{tensor.F32, tensor.F32, math.MaxFloat32, ""}, {tensor.F32, tensor.F16, 65519, ""}, {tensor.BF16, tensor.BF16, -3.3895314e38, ""},
+		{tensor.F32, tensor.F32, inf, "+Inf"}, {tensor.F32, tensor.BF16, -inf, "-Inf"},
+		{tensor.BF16, tensor.F32, float32(math.NaN()), "NaN"},
+		{tensor.F16, tensor.F32, inf, "+Inf"}, {tensor.F16, tensor.BF16, float32(math.NaN()), "NaN"},
+		{tensor.BF16, tensor.BF16, inf, "+Inf"},
+		{tensor.F32, tensor.BF16, math.MaxFloat32, "too large for BF16"}, {tensor.BF16, tensor.F16, -65536,
+			"too large for F16"},
+		{tensor.F32, tensor.F32, math.MaxFloat32, ""}, {tensor.F32, tensor.F16, 65519, ""},
+		{tensor.BF16, tensor.BF16, -3.3895314e38, ""},
 	} {
 		for at := range 13 {
 			values := slices.Repeat([]float32{-1.5}, 13)
@@ -277,7 +288,8 @@ func TestNotFinite(t *testing.T) {
 			src := make([]byte, 13*test.from.Size())
 			narrow(src, test.from, values)
 			err := convert(make([]byte, 13*test.to.Size()), test.to, src, test.from)
-			if got, want := fmt.Sprint(err), fmt.Sprintf("element %d is %s", at, test.want); test.want == "" && err != nil || test.want != "" && got != want {
+			if got, want := fmt.Sprint(err), fmt.Sprintf("element %d is %s", at, test.want); test.want == "" && err != nil ||
+				test.want != "" && got != want {
 				t.Errorf("%v in %v to %v: %s, want %q", test.value, test.from, test.to, got, want)
 			}
 		}

@@ -62,8 +62,10 @@ func sameWeights(t *testing.T, dir string, d *kernels.Device, params []model.Par
 func TestSave(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.BF16)
 	dir := filepath.Join(t.TempDir(), "new", "out")
-	three := []string{"config.json", "generation_config.json", "model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors", indexName}
-	two := []string{"config.json", "generation_config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", indexName}
+	three := []string{"config.json", "generation_config.json", "model-00001-of-00003.safetensors",
+		"model-00002-of-00003.safetensors", "model-00003-of-00003.safetensors", indexName}
+	two := []string{"config.json", "generation_config.json", "model-00001-of-00002.safetensors",
+		"model-00002-of-00002.safetensors", indexName}
 	one := []string{"config.json", "generation_config.json", singleName}
 	for _, test := range []struct {
 		max  int64
@@ -94,7 +96,8 @@ func TestSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameWeights(t, dir, d, params)
-	if c, _, _ := load(t, dir, tensor.F32); c.DTypes()[tensor.F32] != c.Config.ParamCount() || !cmp.Equal(c.Config, from.Config) || !cmp.Equal(c.Generation, from.Generation) {
+	if c, _, _ := load(t, dir, tensor.F32); c.DTypes()[tensor.F32] != c.Config.ParamCount() ||
+		!cmp.Equal(c.Config, from.Config) || !cmp.Equal(c.Generation, from.Generation) {
 		t.Errorf("%+v", c)
 	}
 	from, d, params = load(t, "testdata/sharded", tensor.F32)
@@ -133,7 +136,8 @@ func TestSaveFromScratch(t *testing.T) {
 
 func TestSaveKeepsTheConfig(t *testing.T) {
 	for _, test := range []struct{ config, want string }{
-		{`{"a":1e-05,"torch_dtype":"float32","b":{"dtype":"x"},"c":[1.0,null]}`, `{"a":1e-05,"torch_dtype":"bfloat16","b":{"dtype":"x"},"c":[1.0,null]}`},
+		{`{"a":1e-05,"torch_dtype":"float32","b":{"dtype":"x"},"c":[1.0,null]}`,
+			`{"a":1e-05,"torch_dtype":"bfloat16","b":{"dtype":"x"},"c":[1.0,null]}`},
 		{`{"dtype":null,"torch_dtype":"float16"}`, `{"dtype":"bfloat16","torch_dtype":"bfloat16"}`},
 		{`{"a":"ü<"}`, `{"a":"ü<","torch_dtype":"bfloat16"}`},
 		{`{}`, `{"torch_dtype":"bfloat16"}`},
@@ -165,11 +169,16 @@ func TestSaveRefuses(t *testing.T) {
 		"DType I32": func() ([]model.Param, SaveOptions) { return params, SaveOptions{DType: tensor.I32} },
 		"model.layers.0.mlp.down_proj.weight: element 5 is NaN":               spoil(float32(math.NaN())),
 		"model.layers.0.mlp.down_proj.weight: element 5 is too large for F16": spoil(70000),
-		"parameter model.norm.weight has shape []":                            func() ([]model.Param, SaveOptions) { return params[:len(params)-1], SaveOptions{} },
-		"there are 21 parameters, but config.json needs 20":                   func() ([]model.Param, SaveOptions) { return append(slices.Clone(params), params[0]), SaveOptions{} },
+		"parameter model.norm.weight has shape []": func() ([]model.Param, SaveOptions) {
+			return params[:len(params)-1], SaveOptions{}
+		},
+		"there are 21 parameters, but config.json needs 20": func() ([]model.Param, SaveOptions) {
+			return append(slices.Clone(params), params[0]), SaveOptions{}
+		},
 	} {
 		p, o := set()
-		if err := Save(dir, from, d, p, o); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
+		if err := Save(dir, from, d, p, o); err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		if diff := cmp.Diff(before, list(t, dir)); diff != "" {
@@ -219,7 +228,8 @@ func TestInterruptedSave(t *testing.T) {
 	}
 	for _, sizes := range [][2]int64{{5000, 5000}, {5000, 1e6}, {1e6, 5000}, {1e6, 1e6}, {5000, 9000}} {
 		// A directory under one of the names makes its rename fail.
-		for _, blocked := range []string{"config.json", singleName, indexName, "model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors", "model-00002-of-00002.safetensors"} {
+		for _, blocked := range []string{"config.json", singleName, indexName, "model-00001-of-00003.safetensors",
+			"model-00003-of-00003.safetensors", "model-00002-of-00002.safetensors"} {
 			dir := t.TempDir()
 			if err := write(t, dir, 0, sizes[0]); err != nil {
 				t.Fatal(err)
@@ -269,7 +279,8 @@ func TestInterruptedSave(t *testing.T) {
 
 // TestChunks loads and saves a weight that is read in several parts.
 func TestChunks(t *testing.T) {
-	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`, `"hidden_size":800`).Replace(smallConfig)
+	config := strings.NewReplacer(`"vocab_size":12`, `"vocab_size":3001`, `"hidden_size":8`,
+		`"hidden_size":800`).Replace(smallConfig)
 	all := newWeights(t, config, tensor.F32)
 	if n := len(all[embedding].data); n < 2*chunkElements || n%chunkElements == 0 {
 		t.Fatal(n)
@@ -288,7 +299,8 @@ func TestChunks(t *testing.T) {
 	sameWeights(t, out, d, params)
 	const at = 2*chunkElements + 3
 	d.Upload(params[0].W.Part(at, 1), []float32{float32(math.Inf(1))})
-	if err := Save(out, from, d, params, SaveOptions{}); err == nil || !strings.Contains(err.Error(), "element 2097155 is +Inf") {
+	if err := Save(out, from, d, params, SaveOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "element 2097155 is +Inf") {
 		t.Error(err)
 	}
 	all[embedding].data[at] = float32(math.NaN())
@@ -298,7 +310,8 @@ func TestChunks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.Load(t.Context(), d, params, nil); err == nil || !strings.Contains(err.Error(), "element 2097155 of "+embedding+" is NaN") {
+	if err := c.Load(t.Context(), d, params, nil); err == nil ||
+		!strings.Contains(err.Error(), "element 2097155 of "+embedding+" is NaN") {
 		t.Error(err)
 	}
 }

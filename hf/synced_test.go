@@ -11,8 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestSaveIsSynced: every file is on the disk, whole, before it gets its name; its name is too before the next one gets one, and the
-// one that makes the set a model comes last. A power cut would show what is missing, SIGKILL cannot.
+// TestSaveIsSynced: every file is on the disk, whole, before it gets its name; its name is too before the next one gets
+// one, and the one that makes the set a model comes last. A power cut would show what is missing, SIGKILL cannot.
 func TestSaveIsSynced(t *testing.T) {
 	from, d, params := load(t, "testdata/tied", tensor.BF16)
 	type event struct{ op, name string } // of a rename, the new name
@@ -56,10 +56,12 @@ func TestSaveIsSynced(t *testing.T) {
 				}
 			}
 			if written < 0 || synced < written {
-				t.Errorf("names are given from event %d on: %s is written last at %d and synced at %d", first, name, written, synced)
+				t.Errorf("names are given from event %d on: %s is written last at %d and synced at %d", first, name, written,
+					synced)
 			}
 			if at+1 == len(events) || events[at+1].op != "syncdir" {
-				t.Errorf("after the rename of %s comes %v, not the sync of its directory", name, events[at+1:min(at+2, len(events))])
+				t.Errorf("after the rename of %s comes %v, not the sync of its directory", name,
+					events[at+1:min(at+2, len(events))])
 			}
 		}
 		for _, e := range events {

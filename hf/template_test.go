@@ -6,6 +6,7 @@ import (
 	"testing"
 )
 
+//nolint:lll // JSON in one piece
 func TestSetTemplate(t *testing.T) {
 	files := map[string][]byte{
 		"config.json":            []byte(smallConfig),
@@ -22,7 +23,8 @@ func TestSetTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"tokenizer_config.json": "{\n  \"z\": 1.50,\n  \"chat_template\": \"{{ '<new>' }}\\n\",\n  \"bos_token\": \"<s>\",\n  \"a\": \"<&>\",\n" +
+		"tokenizer_config.json": "{\n  \"z\": 1.50,\n  \"chat_template\": \"{{ '<new>' }}\\n\",\n  \"bos_token\": " +
+			"\"<s>\",\n  \"a\": \"<&>\",\n" +
 			"  \"chat_template\": \"{{ '<new>' }}\\n\",\n  \"eos_token\": \"</x>\"\n}\n",
 		"generation_config.json": "{\n  \"temperature\": 0.70,\n  \"eos_token_id\": [\n    7,\n    5\n  ]\n}\n",
 		"chat_template.jinja":    "{{ '<new>' }}\n",
@@ -42,7 +44,8 @@ func TestSetTemplate(t *testing.T) {
 
 	// Once more with the same end: it is not there twice. Without one, nothing is added.
 	for _, end := range []int32{7, -1} {
-		if err := c.SetTemplate(ChatTemplate{Jinja: "x", End: end}); err != nil || !slices.Equal(c.Generation.EOS, []int32{7, 5}) {
+		if err := c.SetTemplate(ChatTemplate{Jinja: "x", End: end}); err != nil ||
+			!slices.Equal(c.Generation.EOS, []int32{7, 5}) {
 			t.Errorf("end %d: %v, %v", end, c.Generation.EOS, err)
 		}
 	}

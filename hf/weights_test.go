@@ -49,13 +49,19 @@ func TestIndex(t *testing.T) {
 			os.Remove(dir + "/part3.safetensors")
 		},
 			"it names part1.safetensors, part3.safetensors, which are not there"},
-		{"tensor in another shard", func(_ string, index map[string]string) { index[norm] = "part0.safetensors" }, norm + " in part0.safetensors, which is not there"},
-		{"tensor in no shard", func(_ string, index map[string]string) { index["x"] = "part0.safetensors" }, "x in part0.safetensors, which is not there"},
+		{"tensor in another shard", func(_ string, index map[string]string) { index[norm] = "part0.safetensors" }, norm +
+			" in part0.safetensors, which is not there"},
+		{"tensor in no shard", func(_ string, index map[string]string) { index["x"] = "part0.safetensors" },
+			"x in part0.safetensors, which is not there"},
 		{"tensor not in the index", func(_ string, index map[string]string) { delete(index, norm) }, "does not name " + norm},
-		{"another directory", func(_ string, index map[string]string) { index[norm] = "../part0.safetensors" }, `"../part0.safetensors", which is not the name`},
-		{"absolute", func(_ string, index map[string]string) { index[norm] = "/etc/passwd" }, `"/etc/passwd", which is not the name`},
-		{"a pickle", func(_ string, index map[string]string) { index[norm] = "part0.bin" }, `"part0.bin", which is not the name`},
-		{"shard cut off", func(dir string, _ map[string]string) { os.Truncate(dir+"/part2.safetensors", 100) }, "part2.safetensors: "},
+		{"another directory", func(_ string, index map[string]string) { index[norm] = "../part0.safetensors" },
+			`"../part0.safetensors", which is not the name`},
+		{"absolute", func(_ string, index map[string]string) { index[norm] = "/etc/passwd" },
+			`"/etc/passwd", which is not the name`},
+		{"a pickle", func(_ string, index map[string]string) { index[norm] = "part0.bin" },
+			`"part0.bin", which is not the name`},
+		{"shard cut off", func(dir string, _ map[string]string) { os.Truncate(dir+"/part2.safetensors", 100) },
+			"part2.safetensors: "},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir, index := shards(t, 6)
@@ -100,7 +106,8 @@ func TestIndex(t *testing.T) {
 }
 
 func FuzzIndex(f *testing.F) {
-	for _, s := range []string{`{"weight_map":{"a":"b.safetensors"}}`, `{"metadata":{"total_size":1e3},"weight_map":{}}`, `{"weight_map":{"a":"../b.safetensors"}}`} {
+	for _, s := range []string{`{"weight_map":{"a":"b.safetensors"}}`, `{"metadata":{"total_size":1e3},"weight_map":{}}`,
+		`{"weight_map":{"a":"../b.safetensors"}}`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -114,7 +121,8 @@ func FuzzIndex(f *testing.F) {
 			}
 		}
 		if d, err := withDType(data, tensor.BF16); err == nil {
-			if o := parseObject(d); o.err == nil && string(o.keys["torch_dtype"]) != `"bfloat16"` && string(o.keys["dtype"]) != `"bfloat16"` {
+			if o := parseObject(d); o.err == nil && string(o.keys["torch_dtype"]) != `"bfloat16"` &&
+				string(o.keys["dtype"]) != `"bfloat16"` {
 				t.Errorf("%s", d)
 			}
 		}

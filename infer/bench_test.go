@@ -11,7 +11,7 @@ import (
 	"restyle/tensor"
 )
 
-// BenchmarkDecode makes tokens with two blocks and the head of Llama-3.2-1B in bf16, behind a prompt of 64 tokens. Every
+// BenchmarkDecode makes tokens with two layers and the head of Llama-3.2-1B in bf16, after a prompt of 64 tokens. Every
 // token reads all weights once, so memory bounds it: the bytes of weights, keys and values that it reads a second stand
 // beside what a copy moves on as many threads, measured in turns with it.
 func BenchmarkDecode(b *testing.B) {

@@ -14,8 +14,8 @@ import (
 	"restyle/tensor"
 )
 
-// withTokens is the tiny base model's small files with other texts for its two special tokens, and a tokenizer_config.json that
-// names none.
+// withTokens is the tiny base model's small files with other texts for its two special tokens, and a
+// tokenizer_config.json that names none.
 func withTokens(t *testing.T, begin, end string) *hf.Checkpoint {
 	t.Helper()
 	files := map[string][]byte{}
@@ -42,7 +42,8 @@ func withTokens(t *testing.T, begin, end string) *hf.Checkpoint {
 
 // TestApply: whatever template a model is trained with, its files then say so.
 func TestApply(t *testing.T) {
-	talk := []chat.Message{{Role: "user", Content: "How?"}, {Role: "assistant", Content: "So."}, {Role: "user", Content: "And?"}}
+	talk := []chat.Message{{Role: "user", Content: "How?"}, {Role: "assistant", Content: "So."},
+		{Role: "user", Content: "And?"}}
 	for _, name := range chat.Names() {
 		family, err := chat.ByName(name)
 		if err != nil {
@@ -68,7 +69,8 @@ func TestApply(t *testing.T) {
 		if err1 != nil || err2 != nil || asked.Template.Name != name || got.Text != want.Text {
 			t.Errorf("%s is asked as %s: %q, %v, trained %q, %v", name, asked.Template.Name, got.Text, err2, want.Text, err1)
 		}
-		if !slices.Equal(asked.Ends, trained.Ends) && !slices.Equal(slices.Compact(slices.Sorted(slices.Values(asked.Ends))), slices.Compact(slices.Sorted(slices.Values(trained.Ends)))) {
+		if !slices.Equal(asked.Ends, trained.Ends) && !slices.Equal(slices.Compact(slices.Sorted(slices.Values(asked.Ends))),
+			slices.Compact(slices.Sorted(slices.Values(trained.Ends)))) {
 			t.Errorf("%s ends at %v, trained %v", name, asked.Ends, trained.Ends)
 		}
 		if want.BOS && c.Tokenizer.BOS != family.BOS {
@@ -86,10 +88,12 @@ func TestApply(t *testing.T) {
 // TestTemplateDoesNotFit: a template whose tokens the vocabulary lacks is refused, with those that would do.
 func TestTemplateDoesNotFit(t *testing.T) {
 	for _, c := range []struct{ begin, end, template, says string }{
-		{"<|endoftext|>", "<|im_end|>", "llama3", "has no token <|eot_id|>, which it needs: use one of chatml, qwen2.5, qwen3, smollm2, raw"},
+		{"<|endoftext|>", "<|im_end|>", "llama3", "has no token <|eot_id|>, which it needs: use one of chatml, qwen2.5, " +
+			"qwen3, smollm2, raw"},
 		{"<other>", "<|eot_id|>", "llama3.2", "has no token <|begin_of_text|>"},
 		{"<bos>", "<end>", "gemma", "has no token <end_of_turn>"},
-		{"<|begin_of_text|>", "<|eot_id|>", "chatml", "has no token <|im_end|>, which it needs: use one of llama3, llama3.1, llama3.2, raw"},
+		{"<|begin_of_text|>", "<|eot_id|>", "chatml",
+			"has no token <|im_end|>, which it needs: use one of llama3, llama3.1, llama3.2, raw"},
 		{"<s>", "</s>", "zephyr", ""},
 		{"<no>", "</s>", "zephyr", ""}, // which writes no BOS
 		{"<no>", "</s>", "mistral-v0.3", "has no token <s>"},
@@ -102,6 +106,8 @@ func TestTemplateDoesNotFit(t *testing.T) {
 }
 
 // TestRawBOS: a tokenizer that puts a BOS in front of every text has other programs' raw prompts begin with it.
+//
+//nolint:lll // JSON in one piece
 func TestRawBOS(t *testing.T) {
 	c := withTokens(t, "<s>", "</s>")
 	codec, err := CodecOf(c, "raw")
@@ -122,14 +128,16 @@ func TestRawBOS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"config.json": c.ConfigJSON, "tokenizer.json": tokenizer, "chat_template.jinja": []byte("another")}
+	files := map[string][]byte{"config.json": c.ConfigJSON, "tokenizer.json": tokenizer,
+		"chat_template.jinja": []byte("another")}
 	if c, err = hf.NewModel(files); err != nil {
 		t.Fatal(err)
 	}
 	if codec, err = CodecOf(c, "raw"); err != nil || codec.Template.BOS != "<s>" {
 		t.Fatalf("BOS %q, %v", codec.Template.BOS, err)
 	}
-	if _, err := codec.Apply(c); err != nil || !strings.HasPrefix(c.Tokenizer.ChatTemplate, "{{- bos_token -}}") || c.Tokenizer.BOS != "<s>" {
+	if _, err := codec.Apply(c); err != nil || !strings.HasPrefix(c.Tokenizer.ChatTemplate, "{{- bos_token -}}") ||
+		c.Tokenizer.BOS != "<s>" {
 		t.Errorf("%+v, %v", c.Tokenizer, err)
 	}
 }
@@ -144,7 +152,8 @@ func TestStoredType(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Close()
-	for stored, want := range map[tensor.DType]tensor.DType{tensor.F16: tensor.F32, tensor.F32: tensor.F32, tensor.BF16: tensor.BF16} {
+	for stored, want := range map[tensor.DType]tensor.DType{tensor.F16: tensor.F32, tensor.F32: tensor.F32,
+		tensor.BF16: tensor.BF16} {
 		dir := filepath.Join(t.TempDir(), "model")
 		if err := hf.Save(dir, source, dev, from.Model.Params(), hf.SaveOptions{DType: stored}); err != nil {
 			t.Fatal(err)

@@ -48,8 +48,8 @@ func open(t testing.TB, name string, o OpenOptions) *Engine {
 	return e
 }
 
-// greedyRun is a recorded answer: what transformers decoded in float32, and how far the highest logit was from the second
-// at each step.
+// greedyRun is a recorded answer: what transformers decoded in float32, and how far the highest logit was from the
+// second at each step.
 type greedyRun struct {
 	PromptText   string `json:"prompt_text"`
 	Prompt       []int32
@@ -71,8 +71,8 @@ func readRuns(t testing.TB, path string) []greedyRun {
 	return file.Runs
 }
 
-// follow decodes greedily and compares ids and gaps with a recorded run. Right computations in float32 differ by 3e-5 in
-// a gap; 1e-4 is allowed.
+// follow decodes greedily and compares ids and gaps with a recorded run. Right computations in float32 differ by 3e-5
+// in a gap; 1e-4 is allowed.
 func follow(t *testing.T, e *Engine, name string, run greedyRun) {
 	t.Helper()
 	var gaps []float64
@@ -168,15 +168,16 @@ func TestReferenceAnswers(t *testing.T) {
 				}
 				collect(t.Context(), g)
 				if got := g.Result().IDs; g.Err() != nil || got[0] != run.Continuation[at] {
-					t.Errorf("story %d in bf16: token %d is %v, %v, recorded %d with a gap of %v", i, at, got, g.Err(), run.Continuation[at], gap)
+					t.Errorf("story %d in bf16: token %d is %v, %v, recorded %d with a gap of %v", i, at, got, g.Err(),
+						run.Continuation[at], gap)
 				}
 			}
 		}
 	}
 }
 
-// TestCachedEqualsUncached reads a text token by token, in one go, and in pieces of other sizes: the logits at its end are
-// the same within float32's rounding. (The logits are of size 10; 1e-4 is what recorded gaps may differ by.)
+// TestCachedEqualsUncached reads a text token by token, in one go, and in pieces of other sizes: the logits at its end
+// are the same within float32's rounding. (The logits are of size 10; 1e-4 is what recorded gaps may differ by.)
 func TestCachedEqualsUncached(t *testing.T) {
 	e := open(t, "testdata/tiny/base", OpenOptions{DType: tensor.F32})
 	ids := readRuns(t, "testdata/tiny/base/greedy.json")[0].Prompt
@@ -233,7 +234,8 @@ func TestConversation(t *testing.T) {
 	if want := "A slice does it:\n\n```python\nxs[::-1]\n```"; text != want || r.Reason != Stopped {
 		t.Errorf("%q, %s", text, r.Reason)
 	}
-	messages = append(messages, chat.Message{Role: "assistant", Content: text}, chat.Message{Role: "user", Content: "Count to ten."})
+	messages = append(messages, chat.Message{Role: "assistant", Content: text},
+		chat.Message{Role: "user", Content: "Count to ten."})
 	// Read before were the prompt, the answer, and not the token that ended it.
 	text, second := answerOf(t, e, messages, Options{})
 	if text != "1, 2, 3, 4, 5, 6, 7, 8, 9, 10." || second.Reused != r.Prompt+len(r.IDs) {
@@ -244,10 +246,12 @@ func TestConversation(t *testing.T) {
 	if again, fresh := answerOf(t, e, messages, Options{}); again != text || fresh.Reused != 0 {
 		t.Errorf("from an empty cache %q, %d reused", again, fresh.Reused)
 	}
-	if text, r := answerOf(t, e, question("How do I reverse a list?"), Options{Stop: []string{"```python"}}); text != "A slice does it:\n\n" || r.Reason != Stopped {
+	if text, r := answerOf(t, e, question("How do I reverse a list?"),
+		Options{Stop: []string{"```python"}}); text != "A slice does it:\n\n" || r.Reason != Stopped {
 		t.Errorf("with a stop string %q, %s", text, r.Reason)
 	}
-	if text, r := answerOf(t, e, question("Count to ten."), Options{MaxTokens: 4}); r.Reason != Length || len(r.IDs) != 4 || !strings.HasPrefix("1, 2, 3, 4, 5", text) {
+	if text, r := answerOf(t, e, question("Count to ten."), Options{MaxTokens: 4}); r.Reason != Length ||
+		len(r.IDs) != 4 || !strings.HasPrefix("1, 2, 3, 4, 5", text) {
 		t.Errorf("cut: %q, %s", text, r.Reason)
 	}
 }
@@ -271,7 +275,8 @@ func TestOldTurnsGo(t *testing.T) {
 	if dropped < 4 {
 		t.Errorf("%d turns went", dropped)
 	}
-	if _, err := e.Prompt(question(strings.Repeat("word ", 100)), 40); err == nil || !strings.Contains(err.Error(), "shorten") {
+	if _, err := e.Prompt(question(strings.Repeat("word ", 100)), 40); err == nil ||
+		!strings.Contains(err.Error(), "shorten") {
 		t.Errorf("a question that does not fit: %v", err)
 	}
 }
@@ -339,6 +344,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
+//nolint:lll // JSON in one piece
 func TestOpenErrors(t *testing.T) {
 	copyOf := func(change func(dir string)) string {
 		dir := t.TempDir()
@@ -366,7 +372,8 @@ func TestOpenErrors(t *testing.T) {
 		says string
 	}{
 		{"nothing there", filepath.Join(t.TempDir(), "no such"), OpenOptions{}, "no directory"},
-		{"no tokenizer", copyOf(func(dir string) { os.Remove(filepath.Join(dir, "tokenizer.json")) }), OpenOptions{}, "has no tokenizer.json"},
+		{"no tokenizer", copyOf(func(dir string) { os.Remove(filepath.Join(dir, "tokenizer.json")) }), OpenOptions{},
+			"has no tokenizer.json"},
 		{"a larger tokenizer", copyOf(func(dir string) {
 			edit(dir, "tokenizer.json", `{"id":2,`, `{"id":330,"content":"<far>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true},{"id":2,`)
 		}), OpenOptions{}, "is not the tokenizer of this model: its ids go up to 330"},

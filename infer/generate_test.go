@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// script is a model that answers from a list: after the prompt come these tokens, then token 0 forever. It keeps what it
-// was given, as a cache does.
+// script is a model that answers from a list: after the prompt come these tokens, then token 0 forever. It keeps what
+// it was given, as a cache does.
 type script struct {
 	t      *testing.T
 	prompt int
@@ -111,7 +111,8 @@ func TestGenerate(t *testing.T) {
 		{"stop string", "hello world" + end, Options{Stop: []string{"o w"}}, 100, "hell", Stopped, 7},
 		{"first of two", "hello world" + end, Options{Stop: []string{"world", "lo"}}, 100, "hel", Stopped, 5},
 		{"only its beginning, then the end", "hello wo" + end, Options{Stop: []string{"world"}}, 100, "hello wo", Stopped, 8},
-		{"only its beginning, then the cut", "hello wo" + end, Options{Stop: []string{"world"}, MaxTokens: 8}, 100, "hello wo", Length, 8},
+		{"only its beginning, then the cut", "hello wo" + end, Options{Stop: []string{"world"}, MaxTokens: 8}, 100,
+			"hello wo", Length, 8},
 		{"characters", "é世🙂" + end, Options{}, 100, "é世🙂", Stopped, 9},
 		{"cut inside of a character", "é世" + end, Options{MaxTokens: 3}, 100, "é\uFFFD", Length, 3},
 		{"on behind the end", "a" + end + "b", Options{IgnoreEnd: true, MaxTokens: 3}, 100, "a\x01b", Length, 3},
@@ -125,7 +126,8 @@ func TestGenerate(t *testing.T) {
 		text, _ := collect(t.Context(), g)
 		r := g.Result()
 		if g.Err() != nil || text != c.text || r.Reason != c.reason || len(r.IDs) != c.tokens || r.Prompt != 3 {
-			t.Errorf("%s: %q, %v tokens, %s, %v; want %q, %d tokens, %s", c.name, text, len(r.IDs), r.Reason, g.Err(), c.text, c.tokens, c.reason)
+			t.Errorf("%s: %q, %v tokens, %s, %v; want %q, %d tokens, %s", c.name, text, len(r.IDs), r.Reason, g.Err(), c.text,
+				c.tokens, c.reason)
 		}
 		if g.Next(t.Context()) || g.Text() != "" {
 			t.Errorf("%s: it goes on after its end", c.name)
@@ -138,7 +140,8 @@ func TestGenerate(t *testing.T) {
 
 func TestSpeed(t *testing.T) {
 	for want, r := range map[float64]Result{
-		2: {IDs: make([]int32, 5), First: time.Second, Total: 3 * time.Second}, // four tokens in the two seconds after the first
+		// four tokens in the two seconds after the first
+		2: {IDs: make([]int32, 5), First: time.Second, Total: 3 * time.Second},
 		0: {IDs: make([]int32, 1), First: time.Second, Total: 3 * time.Second},
 	} {
 		if got := r.Speed(); got != want {

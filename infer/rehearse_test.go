@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(cudatest.Main(m)) }
 
-// TestPrecompile wants an engine on a GPU to have its kernels compiled before its weights are read: the stand-in for the driver
-// launches none of them.
+// TestPrecompile wants an engine on a GPU to have its kernels compiled before its weights are read: the stand-in for
+// the driver launches none of them.
 func TestPrecompile(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cudatest.Set(t, "MEMORY=1073741824")

@@ -100,7 +100,8 @@ func compareVectors(t *testing.T, vectors []vector) (cases int) {
 		for _, c := range v.Cases {
 			cases++
 			p := c.Params
-			settings := Sampling{Temperature: 1, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP, RepetitionPenalty: p.RepetitionPenalty}
+			settings := Sampling{Temperature: 1, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP,
+				RepetitionPenalty: p.RepetitionPenalty}
 			if p.Temperature != nil {
 				settings.Temperature = *p.Temperature
 			}
@@ -221,8 +222,8 @@ func TestExp(t *testing.T) {
 	}
 }
 
-// TestDraws counts what is drawn: 20,000 draws from four tokens. A count of n trials with probability p has the standard
-// deviation sqrt(n·p·(1-p)), at most 71 here; five of them are allowed.
+// TestDraws counts what is drawn: 20,000 draws from four tokens. A count of n trials with probability p has the
+// standard deviation sqrt(n·p·(1-p)), at most 71 here; five of them are allowed.
 func TestDraws(t *testing.T) {
 	want := []float64{0.5, 0.3, 0.15, 0.05}
 	logits := make([]float32, 4)

@@ -12,7 +12,7 @@ import (
 	"restyle/tensor"
 )
 
-// The models of the speed comparisons: one of five million parameters, and two blocks of Llama-3.2-1B with a small
+// The models of the speed comparisons: one of five million parameters, and two layers of Llama-3.2-1B with a small
 // vocabulary.
 var benchModels = []struct {
 	name string
@@ -20,13 +20,15 @@ var benchModels = []struct {
 }{
 	{"starter", Config{Family: "llama", Vocab: 2048, Dim: 256, Inner: 688, Layers: 6, Heads: 8, KVHeads: 4, HeadDim: 32,
 		MaxPositions: 2048, NormEps: 1e-5, RoPETheta: 10000, Tied: true, PadID: -1}},
-	{"llama-3.2-1b-2layers", Config{Family: "llama", Vocab: 4096, Dim: 2048, Inner: 8192, Layers: 2, Heads: 32, KVHeads: 8, HeadDim: 64,
+	{"llama-3.2-1b-2layers", Config{Family: "llama", Vocab: 4096, Dim: 2048, Inner: 8192, Layers: 2, Heads: 32, KVHeads: 8,
+		HeadDim:      64,
 		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, Tied: true, PadID: -1,
 		RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}},
 }
 
-// BenchmarkGradient is forward and backward of four micro-batches of 512 tokens, every one of them trained: a training step
-// without the optimiser. It reports the median step; FLOPs are 6 a parameter of a product and token, and causal attention.
+// BenchmarkGradient is forward and backward of four micro-batches of 512 tokens, all of them targets: a training step
+// without the optimizer. It reports the median step; FLOPs are 6 per parameter of a product and token, and causal
+// attention.
 func BenchmarkGradient(b *testing.B) {
 	for _, bm := range benchModels {
 		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
@@ -73,14 +75,14 @@ func BenchmarkGradient(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode is Extend by one token behind a short prompt, at the sizes of Llama-3.2-1B's blocks: bound by the memory
-// through which all weights come once a token. Beside it stands what a copy reaches in the same minute.
+// BenchmarkDecode is Extend by one token after a short prompt, at the sizes of Llama-3.2-1B's layers: bound by the
+// memory through which all weights come once per token. It also reports what a copy reaches in the same minute.
 func BenchmarkDecode(b *testing.B) {
 	for _, layers := range []int{4} {
 		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
 			b.Run(fmt.Sprintf("%dlayers/%v", layers, dtype), func(b *testing.B) {
 				cfg := benchModels[1].c
-				cfg.Layers, cfg.Vocab = layers, 32064 // as many weights of the head to each block as the whole model has
+				cfg.Layers, cfg.Vocab = layers, 32064 // as many weights of the head to each layer as the whole model has
 				dev := device(b, kernels.Options{Fused: kernels.All()})
 				m, err := New(dev, cfg, Options{DType: dtype})
 				if err != nil {

@@ -12,8 +12,8 @@ import (
 // llama1B is Llama-3.2-1B.
 func llama1B() Config {
 	return Config{Family: "llama", Vocab: 128256, Dim: 2048, Inner: 8192, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64,
-		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{32, 1, 4, 8192}, Tied: true, PadID: -1,
-		BOS: []int32{128000}, EOS: []int32{128001, 128008, 128009}}
+		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{32, 1, 4, 8192}, Tied: true,
+		PadID: -1, BOS: []int32{128000}, EOS: []int32{128001, 128008, 128009}}
 }
 
 func TestParamCount(t *testing.T) {
@@ -40,12 +40,14 @@ func TestParamCount(t *testing.T) {
 			}
 			sum += n
 			names[s.Name] = true
-			if norm := strings.Contains(s.Name, "norm"); s.Norm != norm || s.Decay == (norm || strings.HasSuffix(s.Name, ".bias")) || (len(s.W.Shape) == 2) != s.Decay {
+			if norm := strings.Contains(s.Name, "norm"); s.Norm != norm ||
+				s.Decay == (norm || strings.HasSuffix(s.Name, ".bias")) || (len(s.W.Shape) == 2) != s.Decay {
 				t.Errorf("%+v", s)
 			}
 		}
 		if sum != cfg.ParamCount() || len(names) != cfg.TensorCount() || len(cfg.Params()) != len(names) {
-			t.Errorf("%+v: %d parameters in %d tensors, counted as %d in %d", cfg, sum, len(names), cfg.ParamCount(), cfg.TensorCount())
+			t.Errorf("%+v: %d parameters in %d tensors, counted as %d in %d", cfg, sum, len(names), cfg.ParamCount(),
+				cfg.TensorCount())
 		}
 	}
 }
@@ -60,10 +62,10 @@ func TestTensorsInOrder(t *testing.T) {
 	}
 	want := []string{"model.embed_tokens.weight", "input_layernorm.weight",
 		"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
-		"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.q_norm.weight", "self_attn.k_norm.weight",
-		"self_attn.o_proj.weight", "self_attn.o_proj.bias", "post_attention_layernorm.weight",
-		"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.weight", "mlp.down_proj.bias",
-		"model.norm.weight", "lm_head.weight"}
+		"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.q_norm.weight",
+		"self_attn.k_norm.weight", "self_attn.o_proj.weight", "self_attn.o_proj.bias", "post_attention_layernorm.weight",
+		"mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.weight",
+		"mlp.down_proj.bias", "model.norm.weight", "lm_head.weight"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
@@ -87,7 +89,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.NormEps = float32(math.NaN()) }, "rms_norm_eps NaN"},
 		{func(c *Config) { c.RoPETheta = 0 }, "rope_theta 0"},
 		{func(c *Config) { c.RoPETheta = math.Inf(1) }, "rope_theta +Inf"},
-		{func(c *Config) { c.RoPEScaling.Factor = math.NaN() }, "rope_scaling: factor or original_max_position_embeddings NaN"},
+		{func(c *Config) { c.RoPEScaling.Factor = math.NaN() },
+			"rope_scaling: factor or original_max_position_embeddings NaN"},
 		{func(c *Config) { c.RoPEScaling.HighFreqFactor = 1 }, "low_freq_factor: must be less than high_freq_factor"},
 		{func(c *Config) { c.Window = -1 }, "sliding_window -1"},
 		{func(c *Config) { c.PadID = 128256 }, "pad_token_id 128256: outside the vocabulary of 128256"},
@@ -108,7 +111,8 @@ func FuzzValidate(f *testing.F) {
 	f.Add(1, 1, 1, 1, 1, 1, 2, false)
 	f.Fuzz(func(t *testing.T, vocab, dim, inner, layers, heads, kvHeads, headDim int, has bool) {
 		cfg := llama1B()
-		cfg.Vocab, cfg.Dim, cfg.Inner, cfg.Layers, cfg.Heads, cfg.KVHeads, cfg.HeadDim = vocab, dim, inner, layers, heads, kvHeads, headDim
+		cfg.Vocab, cfg.Dim, cfg.Inner, cfg.Layers, cfg.Heads, cfg.KVHeads, cfg.HeadDim = vocab, dim, inner, layers, heads,
+			kvHeads, headDim
 		cfg.Tied, cfg.QKVBias, cfg.OutBias, cfg.MLPBias, cfg.QKNorm = !has, has, has, has, has
 		if cfg.Validate() != nil {
 			return
@@ -122,12 +126,14 @@ func FuzzValidate(f *testing.F) {
 		}
 		sum := product(vocab, dim)
 		sum.Add(sum, product(dim))
-		for _, p := range []*big.Int{product(2, dim), product(2, dim, heads, headDim), product(2, dim, kvHeads, headDim), product(3, dim, inner)} {
+		for _, p := range []*big.Int{product(2, dim), product(2, dim, heads, headDim), product(2, dim, kvHeads, headDim),
+			product(3, dim, inner)} {
 			sum.Add(sum, p.Mul(p, big.NewInt(int64(layers))))
 		}
 		if has {
 			sum.Add(sum, product(vocab, dim))
-			for _, p := range []*big.Int{product(heads, headDim), product(2, kvHeads, headDim), product(2, dim), product(2, inner), product(2, headDim)} {
+			for _, p := range []*big.Int{product(heads, headDim), product(2, kvHeads, headDim), product(2, dim),
+				product(2, inner), product(2, headDim)} {
 				sum.Add(sum, p.Mul(p, big.NewInt(int64(layers))))
 			}
 		}

@@ -63,7 +63,8 @@ func TestFill(t *testing.T) {
 					if shown != filled.Rows(len(b.IDs)) || len(lengths) == 1 && shown != 32 {
 						t.Errorf("%v: %d rows", lengths, shown)
 					}
-					if got.Targets != want.Targets || len(got.Tokens) != len(want.Tokens) || distance(got.Tokens, want.Tokens) > rounding {
+					if got.Targets != want.Targets || len(got.Tokens) != len(want.Tokens) ||
+						distance(got.Tokens, want.Tokens) > rounding {
 						t.Errorf("%v: losses %v, not %v", lengths, got.Tokens, want.Tokens)
 					}
 					if e := distance(gradients(t, filled), wantGradients); e > rounding {

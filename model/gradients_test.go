@@ -25,8 +25,8 @@ func byName(t *testing.T, m *Model) map[string][]float32 {
 	return all
 }
 
-// TestTrainedAlone has one kind of parameter trained at a time get the gradient that it has among all, from products of its own
-// size, and nothing else any.
+// TestTrainedAlone has one kind of parameter trained at a time get the gradient that it has among all, from products of
+// its own size, and nothing else any.
 func TestTrainedAlone(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -42,11 +42,12 @@ func TestTrainedAlone(t *testing.T) {
 					continue
 				}
 				kinds[kind] = true
-				alone := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true, Trainable: func(n string) bool { return strings.HasSuffix(n, kind) }})
+				alone := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true,
+					Trainable: func(n string) bool { return strings.HasSuffix(n, kind) }})
 				gradient(t, alone, 1, b)
 				got := byName(t, alone)
 				if len(got) != cfg.Layers {
-					t.Errorf("%s: %d gradients for %d blocks", kind, len(got), cfg.Layers)
+					t.Errorf("%s: %d gradients for %d layers", kind, len(got), cfg.Layers)
 				}
 				bytes := 0
 				for name, g := range got {
@@ -65,7 +66,8 @@ func TestTrainedAlone(t *testing.T) {
 	}
 }
 
-// TestOverwrite has a step's first batch leave nothing of the step before, whatever it was, also where a batch has nothing to train.
+// TestOverwrite has a step's first batch leave nothing of the step before, whatever it was, also where a batch has
+// nothing to train.
 func TestOverwrite(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +90,8 @@ func TestOverwrite(t *testing.T) {
 	}
 }
 
-// TestAfter takes each block's gradients as they become final, where blocks share their memory and where they do not.
+// TestAfter takes each layer's gradients as they become final, with layers that share their memory and with layers that
+// do not.
 func TestAfter(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -103,10 +106,10 @@ func TestAfter(t *testing.T) {
 				var order []int
 				for range 2 { // the second finds what the first left
 					order = nil
-					if _, err := m.Gradient(b, 1, Gradients{Overwrite: true, After: func(block int) {
-						order = append(order, block)
+					if _, err := m.Gradient(b, 1, Gradients{Overwrite: true, After: func(layer int) {
+						order = append(order, layer)
 						for _, p := range m.Params() {
-							if p.Layer == block {
+							if p.Layer == layer {
 								g, err := dev.Floats(p.Grad)
 								if err != nil {
 									t.Fatal(err)
@@ -123,7 +126,7 @@ func TestAfter(t *testing.T) {
 					wanted = append([]int{i}, wanted...)
 				}
 				if !slices.Equal(order, wanted) {
-					t.Errorf("reuse %t: blocks came in the order %v, want %v", reuse, order, wanted)
+					t.Errorf("reuse %t: layers came in the order %v, want %v", reuse, order, wanted)
 				}
 				for name, g := range want {
 					if !slices.Equal(got[name], g) {
@@ -136,7 +139,7 @@ func TestAfter(t *testing.T) {
 			}
 		})
 	}
-	t.Run("adding to what another block left", func(t *testing.T) {
+	t.Run("adding to what another layer left", func(t *testing.T) {
 		cfg := shapes["llama"]
 		m := open(t, device(t, kernels.Options{}), cfg, Options{MaxTokens: 40, Train: true, ReuseGradients: true})
 		defer func() {
@@ -148,7 +151,8 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// TestGradType has the gradients of blocks' matrices, and of an untied head, in BF16 be those in F32, rounded once, and the others stay F32.
+// TestGradType has the gradients of layers' matrices, and of an untied head, in BF16 be those in F32, rounded once, and
+// the others stay F32.
 func TestGradType(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +203,8 @@ func TestGradType(t *testing.T) {
 			}
 		}
 	})
-	if _, err := (Options{GradType: tensor.I32}).withDefaults(Config{}); err == nil || !strings.Contains(err.Error(), "GradType I32") {
+	if _, err := (Options{GradType: tensor.I32}).withDefaults(Config{}); err == nil ||
+		!strings.Contains(err.Error(), "GradType I32") {
 		t.Error(err)
 	}
 }

@@ -15,12 +15,16 @@ import (
 
 // shapes are small models that differ in everything that a family can differ in.
 var shapes = map[string]Config{
-	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 20, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, MaxPositions: 64,
-		NormEps: 1e-5, RoPETheta: 10000, RoPEScaling: &Llama3Scaling{Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 16}, Tied: true, PadID: -1},
-	"biases, untied": {Family: "llama", Vocab: 29, Dim: 16, Inner: 11, Layers: 2, Heads: 3, KVHeads: 3, HeadDim: 6, MaxPositions: 64,
-		NormEps: 1e-3, RoPETheta: 500, QKVBias: true, OutBias: true, MLPBias: true, PadID: 5},
-	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 12, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10, MaxPositions: 64,
-		NormEps: 1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
+	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 20, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
+		MaxPositions: 64,
+		NormEps:      1e-5, RoPETheta: 10000, RoPEScaling: &Llama3Scaling{Factor: 8, LowFreqFactor: 1, HighFreqFactor: 4,
+			OriginalMaxPositions: 16}, Tied: true, PadID: -1},
+	"biases, untied": {Family: "llama", Vocab: 29, Dim: 16, Inner: 11, Layers: 2, Heads: 3, KVHeads: 3, HeadDim: 6,
+		MaxPositions: 64,
+		NormEps:      1e-3, RoPETheta: 500, QKVBias: true, OutBias: true, MLPBias: true, PadID: 5},
+	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 12, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10,
+		MaxPositions: 64,
+		NormEps:      1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
 }
 
 func device(t testing.TB, o kernels.Options) *kernels.Device {
@@ -37,7 +41,8 @@ func device(t testing.TB, o kernels.Options) *kernels.Device {
 	return dev
 }
 
-// open makes a model with random weights, the same for the same configuration: large ones, so that every part of it counts.
+// open makes a model with random weights, the same for the same configuration: large ones, so that every part of it
+// counts.
 func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 	t.Helper()
 	m, err := New(dev, cfg, opts)
@@ -244,8 +249,10 @@ func TestRecompute(t *testing.T) {
 								t.Fatalf("%s: gradient %d is %v, want %v", r, i, g[i], first[i])
 							}
 						}
-						if size := MemoryOf(dev, dev.Fused(), cfg, opts).Activations; size >= memory || size != m.actArena.Size() || m.actArena.Peak() > size {
-							t.Errorf("%s takes %d bytes, not less than %d; allocated %d, used %d", r, size, memory, m.actArena.Size(), m.actArena.Peak())
+						if size := MemoryOf(dev, dev.Fused(), cfg, opts).Activations; size >= memory || size != m.actArena.Size() ||
+							m.actArena.Peak() > size {
+							t.Errorf("%s takes %d bytes, not less than %d; allocated %d, used %d", r, size, memory, m.actArena.Size(),
+								m.actArena.Peak())
 						} else {
 							memory = size
 						}
@@ -256,8 +263,9 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// TestFrozen trains a part: its gradient is the same bits as when everything is trained, and nothing else has one. Among the
-// parts is each parameter alone, since a backward pass that stops too early or skips a branch shows only there.
+// TestFrozen trains a part: its gradient is the same bits as when everything is trained, and nothing else has one.
+// Among the parts is each parameter alone, since a backward pass that stops too early or skips a branch shows only
+// there.
 func TestFrozen(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -279,7 +287,7 @@ func TestFrozen(t *testing.T) {
 					want := grads(nil)
 					parts := map[string]func(string) bool{
 						"MLPs":       func(n string) bool { return strings.Contains(n, ".mlp.") },
-						"last block": func(n string) bool { return strings.Contains(n, fmt.Sprintf("layers.%d.", cfg.Layers-1)) },
+						"last layer": func(n string) bool { return strings.Contains(n, fmt.Sprintf("layers.%d.", cfg.Layers-1)) },
 						"norms":      func(n string) bool { return strings.Contains(n, "norm") },
 						"biases":     func(n string) bool { return strings.HasSuffix(n, ".bias") },
 						"nothing":    func(string) bool { return false },
@@ -310,8 +318,8 @@ func TestFrozen(t *testing.T) {
 
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// TestPieces has the head go through its rows in pieces of as many as HeadBytes holds. Losses and gradients are those of one
-// piece but for the order of sums, and the logits take no more memory than HeadBytes.
+// TestPieces has the head go through its rows in pieces of as many as HeadBytes holds. Losses and gradients are those
+// of one piece but for the order of sums, and the logits take no more memory than HeadBytes.
 func TestPieces(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, opts := range []Options{
@@ -346,12 +354,13 @@ func TestPieces(t *testing.T) {
 				if got, want := dev.Counts()["crossentropy"], (n+piece-1)/piece; got != want {
 					t.Errorf("%s: %d pieces, want %d", what, got, want)
 				}
-				if size := MemoryOf(dev, dev.Fused(), cfg, opts).Activations; size != m.actArena.Size() || m.actArena.Peak() > size {
+				if size := MemoryOf(dev, dev.Fused(), cfg, opts).Activations; size != m.actArena.Size() ||
+					m.actArena.Peak() > size {
 					t.Errorf("%s: %d bytes of activations, estimated %d, used %d", what, m.actArena.Size(), size, m.actArena.Peak())
 				}
 				whole := opts
 				whole.HeadBytes = 40 * row
-				// Of a model that is trained, the head's memory is the blocks' gradients' afterwards: what is saved may be less.
+				// Of a model that is trained, the head's memory is the layers' gradients' afterwards: what is saved may be less.
 				// Each of the tensors begins at a border.
 				saved, least := MemoryOf(dev, dev.Fused(), cfg, whole).Activations-m.actArena.Size(), (40-piece)*row-2*256
 				if saved > (40-piece)*row+2*256 || saved < 0 || !opts.Train && saved < least {
@@ -433,7 +442,8 @@ func TestExtend(t *testing.T) {
 			if _, err := m.Extend(cache, make([]int32, cache.Capacity()-cache.Len()+1)); err == nil {
 				t.Errorf("%d tokens in a cache of %d, and one too many was taken", cache.Len(), cache.Capacity())
 			}
-			for what, ids := range map[string][]int32{"too many": make([]int32, 46), "none": nil, "unknown": {int32(cfg.Vocab)}, "negative": {-1}} {
+			for what, ids := range map[string][]int32{"too many": make([]int32, 46), "none": nil, "unknown": {int32(cfg.Vocab)},
+				"negative": {-1}} {
 				cache.Trim(0)
 				if _, err := m.Extend(cache, ids); err == nil {
 					t.Errorf("%s: no error", what)
@@ -473,9 +483,9 @@ func TestFused(t *testing.T) {
 		t.Errorf("only fused %q ran, want %q", got, want)
 	}
 	if got, want := only(unfused, fused), []string{
-		"add", "attention_delta", "attention_dkeys", "attention_dqueries", "attention_dscores", "attention_dvalues", "attention_dweights",
-		"attention_scores", "attention_softmax", "attention_store", "attention_values", "attention_weights",
-		"logsoftmax", "mul", "nll", "nll_backward", "silu", "silu_backward",
+		"add", "attention_delta", "attention_dkeys", "attention_dqueries", "attention_dscores", "attention_dvalues",
+		"attention_dweights", "attention_scores", "attention_softmax", "attention_store", "attention_values",
+		"attention_weights", "logsoftmax", "mul", "nll", "nll_backward", "silu", "silu_backward",
 	}; !slices.Equal(got, want) {
 		t.Errorf("only unfused %q ran, want %q", got, want)
 	}
@@ -551,8 +561,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryIsWhatIsEstimated runs what a model is opened for, over sequences of awkward lengths, and compares every arena
-// with its estimate. Nothing may be allocated after New but the cache.
+// TestMemoryIsWhatIsEstimated runs what a model is opened for, over sequences of awkward lengths, and compares every
+// arena with its estimate. Nothing may be allocated after New but the cache.
 func TestMemoryIsWhatIsEstimated(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -596,7 +606,8 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 					}
 					params := m.Params()
 					for i, p := range ParamsOf(cfg, opts) {
-						if q := params[i]; p.Name != q.Name || p.W.Len() != q.W.Len() || p.Trainable() != q.Trainable() || p.Decay != q.Decay {
+						if q := params[i]; p.Name != q.Name || p.W.Len() != q.W.Len() || p.Trainable() != q.Trainable() ||
+							p.Decay != q.Decay {
 							t.Errorf("parameter %d is %v, estimated %v", i, q, p)
 						}
 					}
@@ -606,7 +617,8 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 	}
 }
 
-// TestMemoryOfInference: an engine's model has nothing but caches, and what its operations need must be set aside for them.
+// TestMemoryOfInference: an engine's model has nothing but caches, and what its operations need must be set aside for
+// them.
 func TestMemoryOfInference(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -634,8 +646,8 @@ func TestMemoryOfInference(t *testing.T) {
 	}
 }
 
-// TestInit looks at the first weights of a model: their spread, that norms are 1 and biases 0, that no two matrices are alike,
-// and that they follow from the seed.
+// TestInit looks at the first weights of a model: their spread, that norms are 1 and biases 0, that no two matrices are
+// alike, and that they follow from the seed.
 func TestInit(t *testing.T) {
 	for name, cfg := range shapes {
 		dev := device(t, kernels.Options{})
@@ -679,7 +691,8 @@ func TestInit(t *testing.T) {
 				begins[[4]float32(x)] = p.Name
 				// The deviation of a sample of n is off by 1/√2n of itself; five times that.
 				n := float64(p.W.Len())
-				if dev := math.Sqrt(squares); math.Abs(dev-o.std) > o.std*5/math.Sqrt(2*n) || math.Abs(mean) > o.std*5/math.Sqrt(n) {
+				if dev := math.Sqrt(squares); math.Abs(dev-o.std) > o.std*5/math.Sqrt(2*n) ||
+					math.Abs(mean) > o.std*5/math.Sqrt(n) {
 					t.Errorf("%s, %s: mean %g, deviation %g, want %g", name, p.Name, mean, dev, o.std)
 				}
 			}
@@ -687,7 +700,8 @@ func TestInit(t *testing.T) {
 			case first == nil:
 				first = all
 			case slices.Equal(first, all) != (o.seed == 7 && o.std == 0.02):
-				t.Errorf("%s, seed %d, deviation %v: the same weights as with 7 and 0.02: %v", name, o.seed, o.std, slices.Equal(first, all))
+				t.Errorf("%s, seed %d, deviation %v: the same weights as with 7 and 0.02: %v", name, o.seed, o.std,
+					slices.Equal(first, all))
 			}
 		}
 	}

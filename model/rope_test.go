@@ -10,7 +10,8 @@ import (
 
 // TestInvFreq has the frequencies of Llama 3.2 at the borders of the three ranges, worked out apart from the code.
 func TestInvFreq(t *testing.T) {
-	cfg := Config{HeadDim: 64, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}
+	cfg := Config{HeadDim: 64, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1,
+		HighFreqFactor: 4, OriginalMaxPositions: 8192}}
 	f := cfg.InvFreq()
 	cfg.RoPEScaling = nil
 	plain := cfg.InvFreq()

@@ -20,12 +20,15 @@ func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 
 // stepShapes are models whose tokens a GPU computes by a graph: all lengths are multiples of 8.
 var stepShapes = map[string]Config{
-	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8, MaxPositions: 400,
-		NormEps: 1e-5, RoPETheta: 10000, Tied: true, PadID: -1},
-	"biases, untied": {Family: "llama", Vocab: 29, Dim: 16, Inner: 24, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 6, MaxPositions: 400,
-		NormEps: 1e-3, RoPETheta: 500, QKVBias: true, OutBias: true, MLPBias: true, PadID: 5},
-	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 16, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10, MaxPositions: 400,
-		NormEps: 1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
+	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
+		MaxPositions: 400,
+		NormEps:      1e-5, RoPETheta: 10000, Tied: true, PadID: -1},
+	"biases, untied": {Family: "llama", Vocab: 29, Dim: 16, Inner: 24, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 6,
+		MaxPositions: 400,
+		NormEps:      1e-3, RoPETheta: 500, QKVBias: true, OutBias: true, MLPBias: true, PadID: 5},
+	"qwen3, window": {Family: "qwen3", Vocab: 31, Dim: 16, Inner: 16, Layers: 3, Heads: 4, KVHeads: 1, HeadDim: 10,
+		MaxPositions: 400,
+		NormEps:      1e-6, RoPETheta: 10000, Tied: true, QKNorm: true, Window: 4, PadID: -1},
 }
 
 func newCache(t *testing.T, m *Model, capacity int) *KVCache {
@@ -52,8 +55,8 @@ func extend(t *testing.T, m *Model, c *KVCache, ids ...int32) []float32 {
 	return slices.Clone(logits)
 }
 
-// TestStep has tokens of a GPU give the logits that the CPU computes in float32 but for rounding, fused and one operation after the
-// other, and by a graph the very bits that they give without.
+// TestStep has tokens of a GPU give the logits that the CPU computes in float32 but for rounding, fused and one
+// operation after the other, and by a graph the very bits that they give without.
 func TestStep(t *testing.T) {
 	for name, cfg := range stepShapes {
 		t.Run(name, func(t *testing.T) {
@@ -97,13 +100,15 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestGreedy has models choose the token that the logits of Extend say, on the CPU and on a GPU, with a graph and without, and go on
-// with it: from a prompt of one token or several, to the end of the cache, after a Trim, and after a token that was not the one chosen.
+// TestGreedy has models choose the token that the logits of Extend say, on the CPU and on a GPU, with a graph and
+// without, and go on with it: from a prompt of one token or several, to the end of the cache, after a Trim, and after a
+// token that was not the one chosen.
 func TestGreedy(t *testing.T) {
 	cfg := stepShapes["llama"]
 	for what, dev := range map[string]*kernels.Device{
 		"CPU": device(t, kernels.Options{}), "unfused": emulated(t, kernels.Options{}),
-		"graph": emulated(t, kernels.Options{Fused: kernels.All()}), "no graph": emulated(t, kernels.Options{Fused: kernels.All(), Sync: true}),
+		"graph":    emulated(t, kernels.Options{Fused: kernels.All()}),
+		"no graph": emulated(t, kernels.Options{Fused: kernels.All(), Sync: true}),
 	} {
 		t.Run(what, func(t *testing.T) {
 			m := open(t, dev, cfg, Options{DType: tensor.BF16})
@@ -172,8 +177,8 @@ func TestGreedyBroken(t *testing.T) {
 	}
 }
 
-// TestStepCaches has two caches of a model take turns, the second of which is made while the first has a graph and moves RoPE's table,
-// and go on past the positions that a graph serves for, as far as there is room.
+// TestStepCaches has two caches of a model take turns, the second of which is made while the first has a graph and
+// moves RoPE's table, and go on past the positions that a graph serves for, as far as there is room.
 func TestStepCaches(t *testing.T) {
 	before := minReach
 	minReach = 2

@@ -33,7 +33,8 @@ func placeOn(t *testing.T, dev *kernels.Device, dtype tensor.DType, shapes ...[]
 		params = nil
 		for i, s := range shapes {
 			name := fmt.Sprint("p", i)
-			params = append(params, model.Param{Name: name, W: arena.New(name, dtype, s...), Grad: arena.New("grad "+name, tensor.F32, s...), Decay: len(s) > 1})
+			params = append(params, model.Param{Name: name, W: arena.New(name, dtype, s...), Grad: arena.New("grad "+name,
+				tensor.F32, s...), Decay: len(s) > 1})
 		}
 	}
 	arena, err := dev.NewArena("test", kernels.SizeOf(cut))
@@ -88,14 +89,18 @@ func TestState(t *testing.T) {
 		little string // of the second, which is too small for 8 bits, and of the third, a vector of 5,000
 		vector string // of the third, if it is another
 	}{
-		{tensor.BF16, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32, residual U8", "m F32, v F32, master F32", ""},
-		{tensor.BF16, func(c *Config) { c.Master = Stochastic }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32, master F32", ""},
-		{tensor.BF16, func(c *Config) { c.Master = FP32 }, "m U8, m_absmax F32, v U8, v_absmax F32, master F32", "m F32, v F32, master F32", ""},
+		{tensor.BF16, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32, residual U8", "m F32, v F32, master F32",
+			""},
+		{tensor.BF16, func(c *Config) { c.Master = Stochastic }, "m U8, m_absmax F32, v U8, v_absmax F32",
+			"m F32, v F32, master F32", ""},
+		{tensor.BF16, func(c *Config) { c.Master = FP32 }, "m U8, m_absmax F32, v U8, v_absmax F32, master F32",
+			"m F32, v F32, master F32", ""},
 		{tensor.BF16, func(c *Config) { c.Master = NoMaster }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32", ""},
 		{tensor.BF16, func(c *Config) { c.Bits = 32 }, "m F32, v F32, residual U8", "m F32, v F32, master F32", ""},
 		{tensor.F32, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32", ""},
 		// bitsandbytes goes by size alone, and is given vectors too.
-		{tensor.BF16, func(c *Config) { c.Master, c.BNB = NoMaster, true }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32",
+		{tensor.BF16, func(c *Config) { c.Master, c.BNB = NoMaster, true }, "m U8, m_absmax F32, v U8, v_absmax F32",
+			"m F32, v F32",
 			"m U8, m_absmax F32, v U8, v_absmax F32"},
 		{tensor.BF16, func(c *Config) { c.Master, c.BNB, c.Bits = NoMaster, true, 32 }, "m F32, v F32", "m F32, v F32", ""},
 	} {
@@ -116,7 +121,8 @@ func TestState(t *testing.T) {
 			seen[x.Name] = true
 			size += x.Bytes()
 		}
-		for param, want := range map[string]string{"p0": c.want, "p1": c.little, "p2": cmp.Or(c.vector, c.little), "p3": c.want} {
+		for param, want := range map[string]string{"p0": c.want, "p1": c.little, "p2": cmp.Or(c.vector, c.little),
+			"p3": c.want} {
 			if list := strings.Join(got[param], ", "); list != want {
 				t.Errorf("%v %+v: %s has %s, want %s", c.dtype, config, param, list, want)
 			}
@@ -128,7 +134,8 @@ func TestState(t *testing.T) {
 		kernels.SizeOf(func(arena *kernels.Arena) { // nothing is behind these
 			var list []model.Param
 			for i, s := range shapes {
-				list = append(list, model.Param{Name: fmt.Sprint("p", i), W: arena.New("w", c.dtype, s...), Grad: arena.New("g", tensor.F32, s...)})
+				list = append(list, model.Param{Name: fmt.Sprint("p", i), W: arena.New("w", c.dtype, s...),
+					Grad: arena.New("g", tensor.F32, s...)})
 			}
 			counted = SizeOf(list, config)
 		})
@@ -141,8 +148,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestResume stores weights, state and Steps after five steps, goes on for five, and restores them in an optimiser of its
-// own: the same bits come out, on another number of threads too.
+// TestResume stores weights, state and Steps after five steps, goes on for five, and restores them in an optimizer of
+// its own: the same bits come out, on another number of threads too.
 func TestResume(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
 		for _, cfg := range configs() {
@@ -204,8 +211,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestStochasticRounding: how a weight is rounded depends on the seed, the step, the tensor and the place of the weight, and on
-// nothing else. Were two of them drawn alike, their errors would add up instead of cancelling.
+// TestStochasticRounding: how a weight is rounded depends on the seed, the step, the tensor and the place of the
+// weight, and on nothing else. Were two of them drawn alike, their errors would add up instead of cancelling.
 func TestStochasticRounding(t *testing.T) {
 	const n = 4096
 	for _, bits := range []int{8, 32} {
@@ -282,10 +289,10 @@ func TestMasterBegins(t *testing.T) {
 	}
 }
 
-// TestLostUpdates takes 500 steps of fine-tuning: weights of deviation 0.02 in BF16, a learning rate of 2e-5 that falls along
-// a cosine, gradients that are three parts noise and one part signal. What each master keeps of the way that AdamW in float32
-// goes, ⟨way, its way⟩ / ‖its way‖², and how far it is off, ‖way − its way‖ / ‖its way‖. The moments are in float32, so that
-// nothing but rounding differs.
+// TestLostUpdates takes 500 steps of fine-tuning: weights of deviation 0.02 in BF16, a learning rate of 2e-5 that falls
+// along a cosine, gradients that are three parts noise and one part signal. What each master keeps of the way that
+// AdamW in float32 goes, ⟨way, its way⟩ / ‖its way‖², and how far it is off, ‖way − its way‖ / ‖its way‖. The moments
+// are in float32, so that nothing but rounding differs.
 func TestLostUpdates(t *testing.T) {
 	const n, steps, lr = 4096, 500, 2e-5
 	start, signal := normal(1, n, 0.02), normal(2, n, 0.3e-3)
@@ -356,8 +363,9 @@ func TestLostUpdates(t *testing.T) {
 	}
 }
 
-// TestNoExplosion has blocks whose gradients span so many decades that bitsandbytes codes v as nothing where m is something,
-// and takes steps of hundreds to millions of learning rates. Ours stay with the exact update, which is at most 7.3 lr.
+// TestNoExplosion has blocks whose gradients span so many decades that bitsandbytes codes v as nothing where m is
+// something, and takes steps of hundreds to millions of learning rates. Ours stay with the exact update, which is at
+// most 7.3 lr.
 func TestNoExplosion(t *testing.T) {
 	const lr, steps = 1e-3, 50
 	kinds := map[string]func(i int, rng *rand.Rand) float64{
@@ -413,7 +421,7 @@ func TestNoExplosion(t *testing.T) {
 	}
 }
 
-// TestEightBits follows AdamW in float32 with moments in 8 bits: the way differs by the quantisation's noise alone.
+// TestEightBits follows AdamW in float32 with moments in 8 bits: the way differs by the quantization's noise alone.
 func TestEightBits(t *testing.T) {
 	const n, steps, lr = 8977, 200, 1e-3
 	run := func(bits int) []float32 {

@@ -13,8 +13,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestGPU goes on, on a GPU, from where steps on the CPU ended, and takes more steps on both: those of all parameters at once, and
-// those of one block after the other. Codes and their scales have the same bits.
+// TestGPU goes on, on a GPU, from where steps on the CPU ended, and takes more steps on both: those of all parameters
+// at once, and those of one layer after the other. Codes and their scales have the same bits.
 func TestGPU(t *testing.T) {
 	gpu, err := kernels.Open("emulated", kernels.Options{})
 	cudatest.Opened(t, gpu, err)
@@ -23,7 +23,7 @@ func TestGPU(t *testing.T) {
 	for _, master := range []Master{Split8, Stochastic} {
 		cfg := Default
 		cfg.Master, cfg.Seed = master, 7
-		// start is parameters and an optimiser of them. The second and third are of a block, the others of none.
+		// start is parameters and an optimizer of them. The second and third belong to a layer, the others to none.
 		start := func(dev *kernels.Device) ([]model.Param, *AdamW) {
 			params := placeOn(t, dev, tensor.BF16, shapes...)
 			for i := range params {
@@ -39,23 +39,23 @@ func TestGPU(t *testing.T) {
 		cpu, _ := place(t, tensor.BF16)
 		params, onCPU := start(cpu)
 		others, onGPU := start(gpu)
-		step := func(dev *kernels.Device, o *AdamW, params []model.Param, blocks bool) kernels.Record {
+		step := func(dev *kernels.Device, o *AdamW, params []model.Param, layers bool) kernels.Record {
 			for i, p := range params {
 				dev.Upload(p.Grad, normal(uint64(100*o.Steps()+i), p.W.Len(), 1e-3))
 			}
-			if !blocks {
+			if !layers {
 				r, err := o.Step(1e-3, limit)
 				if err != nil || !r.Taken || r.Scale > 0.9 {
 					t.Fatal(r, err)
 				}
 				return r
 			}
-			for _, block := range []int{0, model.Outside, 5} { // of which there are none
-				o.AddSquares(block)
+			for _, layer := range []int{0, model.Outside, 5} { // of which there are none
+				o.AddSquares(layer)
 			}
 			o.Decide(limit)
-			for _, block := range []int{model.Outside, 5, 0} {
-				o.MoveLayer(block, 1e-3)
+			for _, layer := range []int{model.Outside, 5, 0} {
+				o.MoveLayer(layer, 1e-3)
 			}
 			r, err := o.End()
 			if err != nil || !r.Taken || r.Scale > 0.9 {
@@ -71,8 +71,8 @@ func TestGPU(t *testing.T) {
 			gpu.UploadBytes(others[i].W, p.W.Raw())
 		}
 		onGPU.SetSteps(onCPU.Steps())
-		for _, blocks := range []bool{false, true, false} {
-			a, b := step(cpu, onCPU, params, false), step(gpu, onGPU, others, blocks)
+		for _, layers := range []bool{false, true, false} {
+			a, b := step(cpu, onCPU, params, false), step(gpu, onGPU, others, layers)
 			if math.Abs(a.Norm-b.Norm) > 1e-12*a.Norm {
 				t.Errorf("%s: the norm is %v, and %v on the GPU", master, a.Norm, b.Norm)
 			}

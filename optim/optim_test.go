@@ -77,7 +77,8 @@ func TestAdamW(t *testing.T) {
 		if want = math.Sqrt(want); math.Abs(norm-want) > 1e-6*want {
 			t.Errorf("norm %g, want %g", norm, want)
 		}
-		if r, err := o.Step(lr, scale*(norm+1e-6)); err != nil || !r.Taken || r.Norm != norm || math.Abs(r.Scale-scale) > 1e-15 {
+		if r, err := o.Step(lr, scale*(norm+1e-6)); err != nil || !r.Taken || r.Norm != norm ||
+			math.Abs(r.Scale-scale) > 1e-15 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 	}
@@ -112,7 +113,8 @@ func TestAdamW(t *testing.T) {
 	}
 }
 
-// TestStepNotTaken has a gradient or a loss that is not finite change nothing at all, and the next step be as if it had not been.
+// TestStepNotTaken has a gradient or a loss that is not finite change nothing at all, and the next step be as if it had
+// not been.
 func TestStepNotTaken(t *testing.T) {
 	for what, spoil := range map[string]func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor){
 		"an infinite gradient": func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor) {

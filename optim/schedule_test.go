@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestSchedules has the rates of a run of ten steps worked out by hand, those of linear and cosine as transformers has them.
+// TestSchedules has the rates of a run of ten steps worked out by hand, those of linear and cosine as transformers has
+// them.
 func TestSchedules(t *testing.T) {
 	const lr = 1e-3
 	third, root := lr/3, math.Sqrt2/2
@@ -17,13 +18,16 @@ func TestSchedules(t *testing.T) {
 	}{
 		{"constant", Constant(lr, 3), map[int]float64{0: 0, 1: third, 2: 2 * third, 3: lr, 9: lr, 10: lr, 500: lr}},
 		{"constant at once", Constant(lr, 0), map[int]float64{0: lr, 7: lr}},
-		{"linear", Linear(lr, 3, 10), map[int]float64{0: 0, 1: third, 2: 2 * third, 3: lr, 4: lr * 6 / 7, 9: lr / 7, 10: 0, 50: 0}},
+		{"linear", Linear(lr, 3, 10), map[int]float64{0: 0, 1: third, 2: 2 * third, 3: lr, 4: lr * 6 / 7, 9: lr / 7, 10: 0,
+			50: 0}},
 		{"linear at once", Linear(lr, 0, 4), map[int]float64{0: lr, 1: lr * 3 / 4, 3: lr / 4, 4: 0}},
-		{"cosine", Cosine(lr, 2, 10), map[int]float64{0: 0, 1: lr / 2, 2: lr, 4: lr * (1 + root) / 2, 6: lr / 2, 8: lr * (1 - root) / 2, 10: 0, 50: 0}},
+		{"cosine", Cosine(lr, 2, 10), map[int]float64{0: 0, 1: lr / 2, 2: lr, 4: lr * (1 + root) / 2, 6: lr / 2,
+			8: lr * (1 - root) / 2, 10: 0, 50: 0}},
 		{"cosine at once", Cosine(lr, 0, 4), map[int]float64{0: lr, 1: lr * (1 + root) / 2, 2: lr / 2, 4: 0}},
 		{"cosine, all warm-up", Cosine(lr, 5, 5), map[int]float64{0: 0, 4: lr * 4 / 5, 5: lr, 6: 0}},
 		{"linear, all warm-up", Linear(lr, 5, 5), map[int]float64{4: lr * 4 / 5, 5: 0}},
-		{"wsd", WSD(lr, 2, 4, 10), map[int]float64{0: 0, 1: lr / 2, 2: lr, 6: lr, 7: lr / 2, 8: lr * (1 - root), 9: lr * (1 - math.Sqrt(3)/2), 10: 0, 50: 0}},
+		{"wsd", WSD(lr, 2, 4, 10), map[int]float64{0: 0, 1: lr / 2, 2: lr, 6: lr, 7: lr / 2, 8: lr * (1 - root),
+			9: lr * (1 - math.Sqrt(3)/2), 10: 0, 50: 0}},
 		{"wsd without decay", WSD(lr, 0, 0, 10), map[int]float64{0: lr, 9: lr, 10: lr}},
 	} {
 		for step, want := range c.want {
@@ -34,7 +38,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestParseSchedule: every name, for runs of any length, has rates between 0 and lr, and the same ones when asked again.
+// TestParseSchedule: every name, for runs of any length, has rates between 0 and lr, and the same ones when asked
+// again.
 func TestParseSchedule(t *testing.T) {
 	for _, name := range []string{"constant", "linear", "cosine", "wsd"} {
 		for total := range 12 {

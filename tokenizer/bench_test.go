@@ -17,8 +17,8 @@ func llama3(b testing.TB) *Tokenizer {
 	return tok
 }
 
-// benchTexts are English verse, English prose with curly quotes, code with its instructions (JSON), and the languages and
-// oddities of the test vectors.
+// benchTexts are English verse, English prose with curly quotes, code with its instructions (JSON), and the languages
+// and oddities of the test vectors.
 func benchTexts(b testing.TB) map[string]string {
 	texts := make(map[string]string)
 	for name, path := range map[string][]string{
@@ -87,7 +87,8 @@ func BenchmarkEncode(b *testing.B) {
 // BenchmarkLong encodes a MiB that the pattern cannot split.
 func BenchmarkLong(b *testing.B) {
 	tok := llama3(b)
-	for _, test := range []struct{ name, unit string }{{"letter", "a"}, {"space", " "}, {"letters", "zyxwvutsrqponmlkjihgfedcba"}, {"han", "中文没有空格的一句话"}} {
+	for _, test := range []struct{ name, unit string }{{"letter", "a"}, {"space", " "},
+		{"letters", "zyxwvutsrqponmlkjihgfedcba"}, {"han", "中文没有空格的一句话"}} {
 		text := strings.Repeat(test.unit, 1<<20/len(test.unit))
 		b.Run(test.name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))

@@ -5,8 +5,8 @@
 //
 //   - byte-level: GPT-2, Llama 3, Qwen2 and Qwen3, SmolLM2. The file's pattern splits the text, and merging starts from
 //     bytes.
-//   - with byte fallback: Llama 2, Mistral, TinyLlama. Spaces become "▁", merging starts from characters, and a character
-//     that is not in the vocabulary becomes the tokens of its bytes, <0x00> to <0xFF>.
+//   - with byte fallback: Llama 2, Mistral, TinyLlama. Spaces become "▁", merging starts from characters, and a
+//     character that is not in the vocabulary becomes the tokens of its bytes, <0x00> to <0xFF>.
 //
 // The path of a text through [Tokenizer.Encode]:
 //

@@ -67,7 +67,8 @@ func TestOffsets(t *testing.T) {
 		// What Prepend and Metaspace put in front stands for nothing: it comes with the first token.
 		{"fallback.json", "x", "null", "the the", []string{"the", " the"}},
 		{"fallback.json", "x", "null", "€ a", []string{"", "\xe2", "\x82", "\xac", " a"}},
-		{"fallback.json", "normalizer", `{"type":"Replace","pattern":{"String":"the"},"content":""}`, "atheb", []string{"a", "theb"}},
+		{"fallback.json", "normalizer", `{"type":"Replace","pattern":{"String":"the"},"content":""}`, "atheb",
+			[]string{"a", "theb"}},
 	} {
 		tok := mustParse(t, with(t, test.file, test.key, test.part))
 		e := tok.Encode(test.text, EncodeOptions{Special: Everywhere})
@@ -89,7 +90,8 @@ func TestTokensOfSpan(t *testing.T) {
 		span       Span
 		first, end int
 	}{
-		{Span{0, 9}, 1, 5}, {Span{0, 3}, 1, 2}, {Span{0, 1}, 1, 2}, {Span{2, 4}, 1, 4}, {Span{3, 5}, 3, 4}, {Span{5, 6}, 4, 5}, {Span{8, 9}, 4, 5},
+		{Span{0, 9}, 1, 5}, {Span{0, 3}, 1, 2}, {Span{0, 1}, 1, 2}, {Span{2, 4}, 1, 4}, {Span{3, 5}, 3, 4},
+		{Span{5, 6}, 4, 5}, {Span{8, 9}, 4, 5},
 		{Span{4, 4}, 3, 3}, {Span{9, 9}, 6, 6}, {Span{8, 20}, 4, 6}, {Span{9, 20}, 6, 6},
 	} {
 		if first, end := e.Tokens(test.span); first != test.first || end != test.end {
@@ -149,7 +151,8 @@ func TestNotUTF8(t *testing.T) {
 	for _, file := range []string{"bytelevel.json", "fallback.json"} {
 		for _, patch := range []string{"null", `{"type":"NFC"}`} {
 			tok := mustParse(t, with(t, file, "normalizer", patch))
-			for _, text := range []string{"\xff", "a\x80\u0301b", "\xe2\x82", "x\xf0\x9f y", "\xed\xa0\x80", "é\xc3", "\xff \xff1\xff"} {
+			for _, text := range []string{"\xff", "a\x80\u0301b", "\xe2\x82", "x\xf0\x9f y", "\xed\xa0\x80", "é\xc3",
+				"\xff \xff1\xff"} {
 				e := tok.Encode(text, EncodeOptions{})
 				var raw []byte
 				for _, id := range e.IDs {
@@ -168,17 +171,21 @@ func TestNotUTF8(t *testing.T) {
 }
 
 // TestLongWords encodes 256 KiB that nothing splits. Quadratic time would be hours, past go test's own limit.
+//
+//nolint:lll // JSON in one piece
 func TestLongWords(t *testing.T) {
 	toks := map[string]*Tokenizer{
 		"bytelevel": mustParse(t, testFile(t, "bytelevel.json")),
 		"fallback":  mustParse(t, testFile(t, "fallback.json")),
 		"nfc":       mustParse(t, with(t, "bytelevel.json", "normalizer", `{"type":"NFC"}`)),
 		"no split":  mustParse(t, with(t, "bytelevel.json", "pre_tokenizer", `{"type":"ByteLevel","use_regex":false}`)),
-		"rstrip": mustParse(t, patched(t, "bytelevel.json", map[string]json.RawMessage{"post_processor": json.RawMessage("null"),
-			"added_tokens": json.RawMessage(`[{"id":600,"content":"<r>","rstrip":true,"lstrip":true},{"id":601,"content":"  ","rstrip":true}]`)})),
+		"rstrip": mustParse(t, patched(t, "bytelevel.json",
+			map[string]json.RawMessage{"post_processor": json.RawMessage("null"),
+				"added_tokens": json.RawMessage(`[{"id":600,"content":"<r>","rstrip":true,"lstrip":true},{"id":601,"content":"  ","rstrip":true}]`)})),
 	}
 	for name, tok := range toks {
-		for _, unit := range []string{"a", " ", "\n", "1", "the", "\u0301", "\u0323\u0307", "中", "\xff", "<r> ", "<|eot_id", "\u00a0 ", "▁"} {
+		for _, unit := range []string{"a", " ", "\n", "1", "the", "\u0301", "\u0323\u0307", "中", "\xff", "<r> ", "<|eot_id",
+			"\u00a0 ", "▁"} {
 			text := strings.Repeat(unit, 1<<18/len(unit))
 			e := tok.Encode(text, EncodeOptions{Special: Everywhere})
 			if n := len(e.Ends); n != len(e.IDs) || int(e.Ends[n-1]) != len(text) || !slices.IsSorted(e.Ends) {
@@ -214,10 +221,11 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestSkipNormalizedSpecial is where the package differs from Hugging Face on purpose: a special token that is looked for
-// in normalised text is skipped like any other.
+// TestSkipNormalizedSpecial is where the package differs from Hugging Face on purpose: a special token that is looked
+// for in normalized text is skipped like any other.
 func TestSkipNormalizedSpecial(t *testing.T) {
-	tok := mustParse(t, with(t, "fallback.json", "added_tokens", `[{"id":2,"content":"</s>","special":true,"normalized":true}]`))
+	tok := mustParse(t, with(t, "fallback.json", "added_tokens",
+		`[{"id":2,"content":"</s>","special":true,"normalized":true}]`))
 	if got := tok.Decode([]int32{2}, true); got != "" {
 		t.Errorf("</s> decodes to %q", got)
 	}
@@ -235,7 +243,8 @@ func TestReferenceClasses(t *testing.T) {
 	if err := json.Unmarshal(data, &sets); err != nil {
 		t.Fatal(err)
 	}
-	for name, class := range map[string]uint8{"s": space, "L": letter, "N": number, "added_word": word, "added_space": space} {
+	for name, class := range map[string]uint8{"s": space, "L": letter, "N": number, "added_word": word,
+		"added_space": space} {
 		var ranges [][2]rune
 		if err := json.Unmarshal(sets[name], &ranges); err != nil {
 			t.Fatal(err)
@@ -279,17 +288,19 @@ func TestReferenceClasses(t *testing.T) {
 // fuzzed are tokenizers of every kind.
 func fuzzed(t testing.TB) map[string]*Tokenizer {
 	return map[string]*Tokenizer{
-		"llama3":    mustParse(t, testFile(t, "bytelevel.json")),
-		"qwen2":     mustParse(t, with(t, "bytelevel.json", "normalizer", `{"type":"NFC"}`)),
-		"gpt2":      mustParse(t, with(t, "bytelevel.json", "pre_tokenizer", `{"type":"ByteLevel"}`)),
-		"smollm2":   mustParse(t, with(t, "bytelevel.json", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"ByteLevel"}]}`)),
-		"llama2":    mustParse(t, testFile(t, "fallback.json")),
-		"metaspace": mustParse(t, with(t, "fallback.json", "pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}`)),
+		"llama3": mustParse(t, testFile(t, "bytelevel.json")),
+		"qwen2":  mustParse(t, with(t, "bytelevel.json", "normalizer", `{"type":"NFC"}`)),
+		"gpt2":   mustParse(t, with(t, "bytelevel.json", "pre_tokenizer", `{"type":"ByteLevel"}`)),
+		"smollm2": mustParse(t, with(t, "bytelevel.json", "pre_tokenizer",
+			`{"type":"Sequence","pretokenizers":[{"type":"Digits","individual_digits":true},{"type":"ByteLevel"}]}`)),
+		"llama2": mustParse(t, testFile(t, "fallback.json")),
+		"metaspace": mustParse(t, with(t, "fallback.json", "pre_tokenizer",
+			`{"type":"Metaspace","replacement":"▁","prepend_scheme":"first"}`)),
 	}
 }
 
-// FuzzEncode: the tokens tile the text; without special tokens a byte-level tokenizer gives the text back; a second time,
-// from the cache, comes the same.
+// FuzzEncode: the tokens tile the text; without special tokens a byte-level tokenizer gives the text back; a second
+// time, from the cache, comes the same.
 func FuzzEncode(f *testing.F) {
 	toks := fuzzed(f)
 	for _, text := range variantTexts(f) {
@@ -330,6 +341,8 @@ func FuzzEncode(f *testing.F) {
 
 // FuzzStream: what a stream gives out, joined, is the whole decoded at once, and never has part of a character.
 // TestSmallVocabularies has rules that a large vocabulary seldom shows.
+//
+//nolint:lll // JSON in one piece
 func TestSmallVocabularies(t *testing.T) {
 	encode := func(json, text string, want ...int32) {
 		t.Helper()
@@ -342,7 +355,8 @@ func TestSmallVocabularies(t *testing.T) {
 	}
 	// A mark that is merged with what stands in front of it: the text must not be cut there.
 	encode(`{"decoder":{"type":"Fuse"},"model":{"vocab":{"▁":0,"a":1,"a▁":2},"merges":["a ▁"]}}`, "a▁a▁", 2, 2)
-	encode(`{"decoder":{"type":"Fuse"},"model":{"vocab":{"▁":0,"a":1,"▁a":2,"▁▁":3},"merges":["▁ a","▁ ▁"]}}`, "a▁a▁▁", 1, 2, 3)
+	encode(`{"decoder":{"type":"Fuse"},"model":{"vocab":{"▁":0,"a":1,"▁a":2,"▁▁":3},"merges":["▁ a","▁ ▁"]}}`, "a▁a▁▁", 1,
+		2, 3)
 	// A character of which one byte has no token is unknown as a whole.
 	encode(`{"decoder":{"type":"Fuse"},"model":{"byte_fallback":true,"unk_token":"u","vocab":{"u":0,"<0xC3>":1,"<0xA8>":2},"merges":[]}}`, "é", 0)
 	encode(`{"decoder":{"type":"Fuse"},"model":{"byte_fallback":true,"unk_token":"u","vocab":{"u":0,"<0xC3>":1,"<0xA8>":2},"merges":[]}}`, "è", 1, 2)
@@ -350,7 +364,8 @@ func TestSmallVocabularies(t *testing.T) {
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	zero, _ := tok.find([]byte{0})
 	for n := 1; n < 9; n++ {
-		if got := tok.Encode(strings.Repeat("\x00", n), EncodeOptions{}).IDs; !slices.Equal(got, slices.Repeat([]int32{zero}, n)) {
+		if got := tok.Encode(strings.Repeat("\x00", n), EncodeOptions{}).IDs; !slices.Equal(got,
+			slices.Repeat([]int32{zero}, n)) {
 			t.Errorf("%d zero bytes are %v", n, got)
 		}
 	}
@@ -366,9 +381,9 @@ func TestSmallVocabularies(t *testing.T) {
 	}
 }
 
-// TestStreamHolds gives out a byte a token, and looks at what is certain after each: whole characters, and U+FFFD for what
-// cannot become one, as soon as that is known. An encoded surrogate is known to be none only at its end, as in Python's
-// incremental decoder (codecs.getincrementaldecoder("utf-8")("replace")).
+// TestStreamHolds gives out a byte a token, and looks at what is certain after each: whole characters, and U+FFFD for
+// what cannot become one, as soon as that is known. An encoded surrogate is known to be none only at its end, as in
+// Python's incremental decoder (codecs.getincrementaldecoder("utf-8")("replace")).
 func TestStreamHolds(t *testing.T) {
 	tok := mustParse(t, testFile(t, "bytelevel.json"))
 	for _, test := range []struct {
@@ -398,7 +413,8 @@ func TestStreamHolds(t *testing.T) {
 			}
 		}
 		if got := s.Flush(); got != test.want[len(test.bytes)] || s.Held() != 0 {
-			t.Errorf("%q: at the end it gives out %q, want %q; %d bytes held", test.bytes, got, test.want[len(test.bytes)], s.Held())
+			t.Errorf("%q: at the end it gives out %q, want %q; %d bytes held", test.bytes, got, test.want[len(test.bytes)],
+				s.Held())
 		}
 	}
 }
@@ -444,7 +460,8 @@ func FuzzStream(f *testing.F) {
 func Example() {
 	// Any tokenizer.json does: Load("Llama-3.2-1B/tokenizer.json"). This one is made on the spot.
 	text := "she sells sea shells by the sea shore"
-	data, err := Train(slices.Values([]string{text}), TrainOptions{VocabSize: 280, Special: []string{"<s>", "</s>"}, BOS: "<s>"})
+	data, err := Train(slices.Values([]string{text}), TrainOptions{VocabSize: 280, Special: []string{"<s>", "</s>"},
+		BOS: "<s>"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -63,8 +63,10 @@ func checkVectors(t *testing.T, tok *Tokenizer, path string) {
 			t.Errorf("%s:%d: %s %q: ids\n%v, want\n%v", path, line, v.Kind, v.Text, got.IDs, v.IDs)
 		}
 		checkTiling(t, v.Text, got)
-		if special := tok.Encode(v.Text, EncodeOptions{AddSpecial: true, Special: Everywhere}); !slices.Equal(special.IDs, v.IDsSpecial) {
-			t.Errorf("%s:%d: %s %q: ids with special tokens added\n%v, want\n%v", path, line, v.Kind, v.Text, special.IDs, v.IDsSpecial)
+		if special := tok.Encode(v.Text, EncodeOptions{AddSpecial: true, Special: Everywhere}); !slices.Equal(special.IDs,
+			v.IDsSpecial) {
+			t.Errorf("%s:%d: %s %q: ids with special tokens added\n%v, want\n%v", path, line, v.Kind, v.Text, special.IDs,
+				v.IDsSpecial)
 		}
 		want := v.IDsPlain
 		if want == nil {
@@ -114,11 +116,16 @@ func TestReferenceVectors(t *testing.T) {
 		name       string
 		json, want []string
 	}{
-		{"llama3", []string{"golden", "tokenizer", "llama3", "tokenizer.json"}, []string{"golden", "tokenizer", "llama3", "vectors.jsonl"}},
-		{"gpt2", []string{"golden", "tokenizer", "gpt2-tiny", "tokenizer.json"}, []string{"golden", "tokenizer", "gpt2-tiny", "vectors.jsonl"}},
-		{"gpt2 with a template", []string{"golden", "tokenizer", "gpt2-tiny", "tokenizer_bos_eos.json"}, []string{"golden", "tokenizer", "gpt2-tiny", "vectors_bos_eos.jsonl"}},
-		{"qwen2", []string{"golden", "tokenizer", "qwen2-tiny", "tokenizer.json"}, []string{"golden", "tokenizer", "qwen2-tiny", "vectors.jsonl"}},
-		{"hf-tiny", []string{"data", "tokenizer", "hf-tiny", "tokenizer.json"}, []string{"golden", "tokenizer", "hf-tiny", "vectors.jsonl"}},
+		{"llama3", []string{"golden", "tokenizer", "llama3", "tokenizer.json"}, []string{"golden", "tokenizer", "llama3",
+			"vectors.jsonl"}},
+		{"gpt2", []string{"golden", "tokenizer", "gpt2-tiny", "tokenizer.json"}, []string{"golden", "tokenizer", "gpt2-tiny",
+			"vectors.jsonl"}},
+		{"gpt2 with a template", []string{"golden", "tokenizer", "gpt2-tiny", "tokenizer_bos_eos.json"},
+			[]string{"golden", "tokenizer", "gpt2-tiny", "vectors_bos_eos.jsonl"}},
+		{"qwen2", []string{"golden", "tokenizer", "qwen2-tiny", "tokenizer.json"}, []string{"golden", "tokenizer",
+			"qwen2-tiny", "vectors.jsonl"}},
+		{"hf-tiny", []string{"data", "tokenizer", "hf-tiny", "tokenizer.json"}, []string{"golden", "tokenizer", "hf-tiny",
+			"vectors.jsonl"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			tok, err := Load(reference(t, test.json...))
@@ -201,7 +208,8 @@ func TestReferenceChat(t *testing.T) {
 		checkTiling(t, r.Text, e)
 	}
 	for _, test := range []struct{ family, tokenizer string }{
-		{"llama3", "llama3"}, {"llama3.1", "llama3"}, {"llama3.2", "llama3"}, {"chatml", "qwen2-tiny"}, {"qwen2.5", "qwen2-tiny"}, {"smollm2", "qwen2-tiny"},
+		{"llama3", "llama3"}, {"llama3.1", "llama3"}, {"llama3.2", "llama3"}, {"chatml", "qwen2-tiny"},
+		{"qwen2.5", "qwen2-tiny"}, {"smollm2", "qwen2-tiny"},
 	} {
 		t.Run(test.family, func(t *testing.T) {
 			tok, err := Load(reference(t, "golden", "tokenizer", test.tokenizer, "tokenizer.json"))

@@ -38,6 +38,7 @@ func with(t testing.TB, file, key, part string) []byte {
 	return patched(t, file, map[string]json.RawMessage{key: json.RawMessage(part)})
 }
 
+//nolint:lll // JSON in one piece
 func TestParseRefuses(t *testing.T) {
 	for _, test := range []struct{ name, key, part, want string }{
 		{"model type", "model.type", `"Unigram"`, `model type "Unigram"`},
@@ -46,20 +47,27 @@ func TestParseRefuses(t *testing.T) {
 		{"suffix", "model.end_of_word_suffix", `"</w>"`, `end_of_word_suffix "</w>"`},
 		{"version", "version", `"2.0"`, `version "2.0"`},
 		{"normalizer", "normalizer", `{"type":"Lowercase"}`, `normalizer "Lowercase"`},
-		{"normalizer inside", "normalizer", `{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]}`, `normalizer "NFKC"`},
+		{"normalizer inside", "normalizer", `{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]}`,
+			`normalizer "NFKC"`},
 		{"replace by pattern", "normalizer", `{"type":"Replace","pattern":{"Regex":"a+"},"content":"b"}`, `"a+"`},
 		{"replace nothing", "normalizer", `{"type":"Replace","pattern":{"String":""},"content":"b"}`, "has no pattern"},
 		{"pre-tokenizer", "pre_tokenizer", `{"type":"BertPreTokenizer"}`, `pre_tokenizer "BertPreTokenizer"`},
-		{"split pattern", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated","invert":false}`, `"\\w+" is not supported`},
-		{"split string", "pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated","invert":false}`, "without a Regex"},
-		{"split behavior", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":` + quote(Qwen2Pattern) + `},"behavior":"Removed","invert":false}`, `behavior "Removed"`},
-		{"behind ByteLevel", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`, `"Digits" after ByteLevel`},
+		{"split pattern", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":"\\w+"},"behavior":"Isolated","invert":false}`,
+			`"\\w+" is not supported`},
+		{"split string", "pre_tokenizer", `{"type":"Split","pattern":{"String":" "},"behavior":"Isolated","invert":false}`,
+			"without a Regex"},
+		{"split behavior", "pre_tokenizer", `{"type":"Split","pattern":{"Regex":` + quote(Qwen2Pattern) +
+			`},"behavior":"Removed","invert":false}`, `behavior "Removed"`},
+		{"behind ByteLevel", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"Digits"}]}`,
+			`"Digits" after ByteLevel`},
 		{"Metaspace second", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"Metaspace","replacement":"_"}]}`, "Metaspace after"},
 		{"Metaspace scheme", "pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"last"}`, `"last"`},
-		{"Metaspace contradiction", "pre_tokenizer", `{"type":"Metaspace","replacement":"_","prepend_scheme":"first","add_prefix_space":false}`, "make them agree"},
+		{"Metaspace contradiction", "pre_tokenizer",
+			`{"type":"Metaspace","replacement":"_","prepend_scheme":"first","add_prefix_space":false}`, "make them agree"},
 		{"space in front of what", "pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Digits"},{"type":"ByteLevel","add_prefix_space":true}]}`, "add_prefix_space"},
 		{"post-processor", "post_processor", `{"type":"BertProcessing"}`, `post_processor "BertProcessing"`},
-		{"template without text", "post_processor", `{"type":"TemplateProcessing","single":[],"special_tokens":{}}`, "0 times"},
+		{"template without text", "post_processor", `{"type":"TemplateProcessing","single":[],"special_tokens":{}}`,
+			"0 times"},
 		{"template's token", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{}}`, `"x"`},
 		{"template's id", "post_processor", `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{"x":{"ids":[123456]}}}`, "123456"},
 		{"template for two", "post_processor", `{"type":"TemplateProcessing","single":[{"Sequence":{"id":"B"}}],"special_tokens":{}}`, "neither"},
@@ -105,7 +113,8 @@ func TestParseRefuses(t *testing.T) {
 		{"bad escape", `{"\x":1}`, "backslash"},
 		{"a pointer of Git LFS", "version https://git-lfs.github.com/spec/v1", "not the JSON"},
 		{"deep", `{"a":` + strings.Repeat("[", 1<<20), "cut short"},
-		{"deep component", `{"normalizer":` + strings.Repeat(`{"type":"Sequence","normalizers":[`, 20000) + strings.Repeat("]}", 20000) + `}`, "normalizer"},
+		{"deep component", `{"normalizer":` + strings.Repeat(`{"type":"Sequence","normalizers":[`, 20000) +
+			strings.Repeat("]}", 20000) + `}`, "normalizer"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := Parse([]byte(test.data)); err == nil || !strings.Contains(err.Error(), test.want) {
@@ -125,7 +134,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestGrowth refuses normalizers and decoders that make text longer and longer, and takes those that stay within bounds.
+// TestGrowth refuses normalizers and decoders that make text longer and longer, and takes those that stay within
+// bounds.
 func TestGrowth(t *testing.T) {
 	replace := func(old, text string) string {
 		return `{"type":"Replace","pattern":{"String":` + quote(old) + `},"content":` + quote(text) + `}`
@@ -156,7 +166,8 @@ func TestGrowth(t *testing.T) {
 		{"decoded as 64", "decoder", many(6, replace("a", "aa")), true},
 		{"decoded as 128", "decoder", many(7, replace("a", "aa")), false},
 	} {
-		list := map[string]string{"normalizer": "normalizers", "pre_tokenizer": "pretokenizers", "decoder": "decoders"}[test.key]
+		list := map[string]string{"normalizer": "normalizers", "pre_tokenizer": "pretokenizers",
+			"decoder": "decoders"}[test.key]
 		parts := map[string]json.RawMessage{"normalizer": json.RawMessage("null")}
 		parts[test.key] = json.RawMessage(`{"type":"Sequence","` + list + `":[` + test.list + `]}`)
 		_, err := Parse(patched(t, "fallback.json", parts))
@@ -209,6 +220,8 @@ func TestParseCut(t *testing.T) {
 }
 
 // TestParseForms reads the forms that files have had over the years.
+//
+//nolint:lll // JSON in one piece
 func TestParseForms(t *testing.T) {
 	text := "It's 1984, x  y"
 	want := mustParse(t, testFile(t, "bytelevel.json")).Encode(text, EncodeOptions{}).IDs
@@ -279,6 +292,8 @@ func TestSpecial(t *testing.T) {
 }
 
 // FuzzParse reads hostile files; what can be read can be used.
+//
+//nolint:lll // JSON in one piece
 func FuzzParse(f *testing.F) {
 	// Small files: those of testdata would keep the fuzzer busy with making them smaller.
 	f.Add([]byte(`{"added_tokens":[{"id":5,"content":" ","rstrip":true,"normalized":true}],"normalizer":{"type":"Replace","pattern":{"String":"a"},"content":""},` +
@@ -301,7 +316,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for id, piece := range tok.decoder.texts {
-			if len(piece) > maxGrowth*maxGrowth*len(tok.texts[id]) { // a token that is normalised is so before it is decoded
+			if len(piece) > maxGrowth*maxGrowth*len(tok.texts[id]) { // a token that is normalized is so before it is decoded
 				t.Fatalf("token %q decodes to %d bytes", tok.texts[id], len(piece))
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPatterns splits texts that tell the patterns apart. The pieces are those of Python's regex module, whose findall gives
-// the matches of the pattern itself.
+// TestPatterns splits texts that tell the patterns apart. The pieces are those of Python's regex module, whose findall
+// gives the matches of the pattern itself.
 func TestPatterns(t *testing.T) {
 	for _, test := range []struct {
 		text               string
@@ -16,7 +16,8 @@ func TestPatterns(t *testing.T) {
 		{"12 345", []string{"12", " 345"}, []string{"12", " ", "345"}, []string{"1", "2", " ", "3", "4", "5"}},
 		{"it's", []string{"it", "'s"}, []string{"it", "'s"}, []string{"it", "'s"}},
 		{"IT'S", []string{"IT", "'", "S"}, []string{"IT", "'S"}, []string{"IT", "'S"}},
-		{"I'LL we'Ve", []string{"I", "'", "LL", " we", "'", "Ve"}, []string{"I", "'LL", " we", "'Ve"}, []string{"I", "'LL", " we", "'Ve"}},
+		{"I'LL we'Ve", []string{"I", "'", "LL", " we", "'", "Ve"}, []string{"I", "'LL", " we", "'Ve"},
+			[]string{"I", "'LL", " we", "'Ve"}},
 		{"it'ſx", []string{"it", "'", "ſx"}, []string{"it", "'ſ", "x"}, []string{"it", "'ſ", "x"}},
 		{"a  b", []string{"a", " ", " b"}, []string{"a", " ", " b"}, []string{"a", " ", " b"}},
 		{"a   ", []string{"a", "   "}, []string{"a", "   "}, []string{"a", "   "}},
@@ -24,9 +25,11 @@ func TestPatterns(t *testing.T) {
 		{"x).\n\ny", []string{"x", ").", "\n", "\n", "y"}, []string{"x", ").\n\n", "y"}, []string{"x", ").\n\n", "y"}},
 		{"(a", []string{"(", "a"}, []string{"(a"}, []string{"(a"}},
 		{"\na", []string{"\n", "a"}, []string{"\n", "a"}, []string{"\n", "a"}},
-		{"a\u3000\u3000b", []string{"a", "\u3000", "\u3000", "b"}, []string{"a", "\u3000", "\u3000b"}, []string{"a", "\u3000", "\u3000b"}},
+		{"a\u3000\u3000b", []string{"a", "\u3000", "\u3000", "b"}, []string{"a", "\u3000", "\u3000b"},
+			[]string{"a", "\u3000", "\u3000b"}},
 	} {
-		for pattern, want := range map[string][]string{GPT2Pattern: test.gpt2, Llama3Pattern: test.llama3, Qwen2Pattern: test.qwen} {
+		for pattern, want := range map[string][]string{GPT2Pattern: test.gpt2, Llama3Pattern: test.llama3,
+			Qwen2Pattern: test.qwen} {
 			var got []string
 			for rest := test.text; rest != ""; {
 				n := patterns[pattern](classes(), rest)

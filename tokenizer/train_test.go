@@ -53,7 +53,8 @@ func plainMerges(words map[string]int, size int) []string {
 		}
 		best, first := pair{}, true
 		for p, n := range counts {
-			if first || n > counts[best] || n == counts[best] && (p.left < best.left || p.left == best.left && p.right < best.right) {
+			if first || n > counts[best] || n == counts[best] && (p.left < best.left || p.left == best.left &&
+				p.right < best.right) {
 				best, first = p, false
 			}
 		}
@@ -173,7 +174,8 @@ func TestTrainOptions(t *testing.T) {
 	texts := func() func(func(string) bool) {
 		return slices.Values([]string{"In 1984 there were 12345 of 1984 and 1984."})
 	}
-	data, err := Train(texts(), TrainOptions{VocabSize: 300, SingleDigits: true, Special: []string{"<s>", "</s>", `<"\x>`}, BOS: "<s>"})
+	data, err := Train(texts(), TrainOptions{VocabSize: 300, SingleDigits: true, Special: []string{"<s>", "</s>", `<"\x>`},
+		BOS: "<s>"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -551,6 +551,8 @@ var build = sync.OnceValues(func() (string, error) {
 })
 
 // slowModel makes a model of random weights that has much to say: it hardly ever ends an answer by itself.
+//
+//nolint:lll // JSON in one piece
 var slowModel = sync.OnceValues(func() (dir string, err error) {
 	dir = filepath.Join(scratch, "slow")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(home, tinyBase))); err != nil {

@@ -69,7 +69,8 @@ func (r repo) offline(ref Ref) (Listing, error) {
 
 // missing is the error if the cache lacks something, offline.
 func (r repo) missing() error {
-	return fmt.Errorf("not in the cache %s, and offline (HF_HUB_OFFLINE) nothing is downloaded: download it once online", r.dir)
+	return fmt.Errorf("not in the cache %s, and offline (HF_HUB_OFFLINE) nothing is downloaded: download it once online",
+		r.dir)
 }
 
 // walk lists the files of a snapshot that are there, for caches without trees.

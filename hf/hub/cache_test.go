@@ -12,6 +12,8 @@ import (
 )
 
 // pythonCache writes a cache as huggingface_hub does: with its trees since version 2, without them before.
+//
+//nolint:lll // JSON in one piece
 func pythonCache(t *testing.T, s *fakeHub, trees bool) {
 	t.Helper()
 	repo := filepath.Join(s.cache, "datasets--owner--name")
@@ -49,7 +51,8 @@ func TestOffline(t *testing.T) {
 		inBubble(t, func(t *testing.T, s *fakeHub) {
 			h := s.open()
 			h.Offline = true
-			if _, err := h.Resolve(t.Context(), s.ref()); err == nil || !strings.Contains(err.Error(), "offline (HF_HUB_OFFLINE) nothing is downloaded") {
+			if _, err := h.Resolve(t.Context(), s.ref()); err == nil ||
+				!strings.Contains(err.Error(), "offline (HF_HUB_OFFLINE) nothing is downloaded") {
 				t.Errorf("empty cache: %v", err)
 			}
 			pythonCache(t, s, trees)
@@ -85,7 +88,8 @@ func TestOffline(t *testing.T) {
 				t.Errorf("missing file: %v", err)
 			}
 			for _, revision := range []string{"v2", commit2} {
-				if _, err := h.Resolve(t.Context(), Ref{Dataset, "owner/name", revision}); err == nil || !strings.Contains(err.Error(), "not in the cache") {
+				if _, err := h.Resolve(t.Context(), Ref{Dataset, "owner/name", revision}); err == nil ||
+					!strings.Contains(err.Error(), "not in the cache") {
 					t.Errorf("%s: %v", revision, err)
 				}
 			}
@@ -156,7 +160,8 @@ func TestResolveAloneMovesNothing(t *testing.T) {
 		// With the network gone, the message offers what is there.
 		h.Offline = false
 		s.onAPI = func(w http.ResponseWriter, r *http.Request, n int) bool { panic(http.ErrAbortHandler) }
-		if _, err := h.Resolve(t.Context(), s.ref()); err == nil || !strings.Contains(err.Error(), "set HF_HUB_OFFLINE=1 to use the files in the cache") {
+		if _, err := h.Resolve(t.Context(), s.ref()); err == nil ||
+			!strings.Contains(err.Error(), "set HF_HUB_OFFLINE=1 to use the files in the cache") {
 			t.Errorf("without a network: %v", err)
 		}
 	})
@@ -204,10 +209,12 @@ func TestOfflineRefIsChecked(t *testing.T) {
 func TestDiskError(t *testing.T) {
 	full := &os.PathError{Op: "write", Path: filepath.Join(t.TempDir(), "x"), Err: syscall.ENOSPC}
 	err := diskError(full, 12345)
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "needs 12345 more bytes, but "+filepath.Dir(full.Path)+" has ") {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(),
+		"needs 12345 more bytes, but "+filepath.Dir(full.Path)+" has ") {
 		t.Errorf("%v", err)
 	}
-	if err := diskError(os.ErrPermission, 1); !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "cannot write the cache") {
+	if err := diskError(os.ErrPermission, 1); !errors.Is(err, os.ErrPermission) ||
+		!strings.Contains(err.Error(), "cannot write the cache") {
 		t.Errorf("%v", err)
 	}
 }

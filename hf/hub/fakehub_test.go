@@ -197,7 +197,8 @@ func (s *fakeHub) tree() []map[string]any {
 		data := s.files[name]
 		e := map[string]any{"type": "file", "oid": gitHash(data), "size": len(data), "path": name}
 		if s.lfs[name] {
-			pointer := fmt.Appendf(nil, "version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha(data), len(data))
+			pointer := fmt.Appendf(nil, "version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize %d\n", sha(data),
+				len(data))
 			e["oid"] = gitHash(pointer)
 			e["lfs"] = map[string]any{"oid": sha(data), "size": len(data), "pointerSize": len(pointer)}
 			e["xetHash"] = sha([]byte(name))
@@ -253,7 +254,8 @@ func (s *fakeHub) serveAPI(w http.ResponseWriter, r *http.Request) {
 		to := min(from+s.page, len(all))
 		if to < len(all) {
 			// The real hub's next link is absolute. This one names another host, to which nothing must go.
-			w.Header().Set("Link", fmt.Sprintf(`<https://elsewhere.localhost%s?recursive=true&cursor=%d>; rel="next"`, r.URL.Path, to))
+			w.Header().Set("Link", fmt.Sprintf(`<https://elsewhere.localhost%s?recursive=true&cursor=%d>; rel="next"`,
+				r.URL.Path, to))
 		}
 		json.NewEncoder(w).Encode(all[from:to])
 	default:
@@ -292,8 +294,8 @@ func (s *fakeHub) serveCDN(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.files[strings.TrimPrefix(r.URL.Path, "/")]))
 }
 
-// wait is for whatever a hook waits for. The lock must not be held meanwhile: a handler that waits for a mutex keeps the
-// fake clock from moving, and with it the sleep that the mutex's holder is in.
+// wait is for whatever a hook waits for. The lock must not be held meanwhile: a handler that waits for a mutex keeps
+// the fake clock from moving, and with it the sleep that the mutex's holder is in.
 func (s *fakeHub) wait(f func()) {
 	s.mu.Unlock()
 	defer s.mu.Lock()

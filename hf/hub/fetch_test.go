@@ -121,9 +121,10 @@ func TestFetchFaults(t *testing.T) {
 				return n < 5 && cut(s.serveCDN, w, r, 100_001)
 			}
 		}},
-		{name: "cut for ever", wantErr: "gave up after 6 tries: the download broke off after 60 of", retry: true, sent: -1, prepare: func(s *fakeHub) {
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool { return cut(s.serveCDN, w, r, 10) }
-		}},
+		{name: "cut for ever", wantErr: "gave up after 6 tries: the download broke off after 60 of", retry: true, sent: -1,
+			prepare: func(s *fakeHub) {
+				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool { return cut(s.serveCDN, w, r, 10) }
+			}},
 		{name: "cut each MiB is progress", sent: -1, prepare: func(s *fakeHub) {
 			s.files[big] = blob(9 << 20)
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
@@ -135,18 +136,20 @@ func TestFetchFaults(t *testing.T) {
 				return n < 3 && cut(s.serveHub, w, r, 3)
 			}
 		}},
-		{name: "longer by its header", wantErr: "offers 3145746 bytes, but its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				serve(big, func(b []byte) []byte { return append(b, 0) })(s, w, r)
-				return true
-			}
-		}},
-		{name: "shorter by its header", wantErr: "offers 3145744 bytes, but its listing has 3145745", sent: -1, prepare: func(s *fakeHub) {
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				serve(big, func(b []byte) []byte { return b[1:] })(s, w, r)
-				return true
-			}
-		}},
+		{name: "longer by its header", wantErr: "offers 3145746 bytes, but its listing has 3145745", sent: -1,
+			prepare: func(s *fakeHub) {
+				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					serve(big, func(b []byte) []byte { return append(b, 0) })(s, w, r)
+					return true
+				}
+			}},
+		{name: "shorter by its header", wantErr: "offers 3145744 bytes, but its listing has 3145745", sent: -1,
+			prepare: func(s *fakeHub) {
+				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					serve(big, func(b []byte) []byte { return b[1:] })(s, w, r)
+					return true
+				}
+			}},
 		{name: "longer, without a length", wantErr: "sends more than the 3145745 bytes", sent: -1, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.(*counter).ResponseWriter.(http.Flusher).Flush()
@@ -164,9 +167,10 @@ func TestFetchFaults(t *testing.T) {
 		{name: "corrupted", wantErr: "damaged: its hash is", sent: 3<<20 + 17, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool { flip(s, w, r); return true }
 		}},
-		{name: "small file corrupted", file: "README.md", wantErr: "damaged: its hash is", sent: 10, prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.Write([]byte("A dataset\n")); return true }
-		}},
+		{name: "small file corrupted", file: "README.md", wantErr: "damaged: its hash is", sent: 10,
+			prepare: func(s *fakeHub) {
+				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.Write([]byte("A dataset\n")); return true }
+			}},
 		{name: "range ignored", sent: 3<<20 + 17 + 1000, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				r.Header.Del("Range")
@@ -210,34 +214,38 @@ func TestFetchFaults(t *testing.T) {
 				return false
 			}
 		}},
-		{name: "429 with seconds", sent: 3<<20 + 17, atLeast: 77 * time.Second, atMost: 79 * time.Second, prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("Retry-After", "77")
-				if n == 1 {
+		{name: "429 with seconds", sent: 3<<20 + 17, atLeast: 77 * time.Second, atMost: 79 * time.Second,
+			prepare: func(s *fakeHub) {
+				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					w.Header().Set("Retry-After", "77")
+					if n == 1 {
+						w.WriteHeader(429)
+					}
+					return n == 1
+				}
+			}},
+		{name: "503 with a date", sent: 3<<20 + 17, atLeast: 88 * time.Second, atMost: 91 * time.Second,
+			prepare: func(s *fakeHub) {
+				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					w.Header().Set("Retry-After", time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))
+					if n == 1 {
+						w.WriteHeader(503)
+					}
+					return n == 1
+				}
+			}},
+		{name: "429 for an hour", wantErr: "asks to wait 1h0m0s: try again then", retry: true, atMost: time.Second,
+			prepare: func(s *fakeHub) {
+				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					w.Header().Set("Retry-After", "3600")
 					w.WriteHeader(429)
+					return true
 				}
-				return n == 1
-			}
-		}},
-		{name: "503 with a date", sent: 3<<20 + 17, atLeast: 88 * time.Second, atMost: 91 * time.Second, prepare: func(s *fakeHub) {
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("Retry-After", time.Now().Add(90*time.Second).UTC().Format(http.TimeFormat))
-				if n == 1 {
-					w.WriteHeader(503)
-				}
-				return n == 1
-			}
-		}},
-		{name: "429 for an hour", wantErr: "asks to wait 1h0m0s: try again then", retry: true, atMost: time.Second, prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				w.Header().Set("Retry-After", "3600")
-				w.WriteHeader(429)
-				return true
-			}
-		}},
-		{name: "500 for ever", wantErr: "gave up after 6 tries: hub.localhost answered 500", retry: true, atMost: time.Minute, prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.WriteHeader(500); return true }
-		}},
+			}},
+		{name: "500 for ever", wantErr: "gave up after 6 tries: hub.localhost answered 500", retry: true, atMost: time.Minute,
+			prepare: func(s *fakeHub) {
+				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool { w.WriteHeader(500); return true }
+			}},
 		{name: "500 at first", sent: 3<<20 + 17, atMost: time.Minute, prepare: func(s *fakeHub) {
 			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				if n < 6 {
@@ -283,24 +291,26 @@ func TestFetchFaults(t *testing.T) {
 				return n == 1
 			}
 		}},
-		{name: "stall once", sent: 3<<20 + 17, atLeast: 30 * time.Second, atMost: 35 * time.Second, prepare: func(s *fakeHub) {
-			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				if n > 1 {
-					return false
+		{name: "stall once", sent: 3<<20 + 17, atLeast: 30 * time.Second, atMost: 35 * time.Second,
+			prepare: func(s *fakeHub) {
+				s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					if n > 1 {
+						return false
+					}
+					w.Header().Set("Content-Length", fmt.Sprint(len(s.files[big])))
+					w.Write(s.files[big][:1000])
+					w.(*counter).ResponseWriter.(http.Flusher).Flush()
+					s.wait(func() { <-r.Context().Done() })
+					return true
 				}
-				w.Header().Set("Content-Length", fmt.Sprint(len(s.files[big])))
-				w.Write(s.files[big][:1000])
-				w.(*counter).ResponseWriter.(http.Flusher).Flush()
-				s.wait(func() { <-r.Context().Done() })
-				return true
-			}
-		}},
-		{name: "no headers ever", wantErr: "cannot reach hub.localhost: nothing came for 30s", retry: true, atMost: 5 * time.Minute, prepare: func(s *fakeHub) {
-			s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
-				s.wait(func() { <-r.Context().Done() })
-				return true
-			}
-		}},
+			}},
+		{name: "no headers ever", wantErr: "cannot reach hub.localhost: nothing came for 30s", retry: true,
+			atMost: 5 * time.Minute, prepare: func(s *fakeHub) {
+				s.onHub = func(w http.ResponseWriter, r *http.Request, n int) bool {
+					s.wait(func() { <-r.Context().Done() })
+					return true
+				}
+			}},
 		{name: "slow but alive", sent: 3<<20 + 17, atLeast: time.Hour, prepare: func(s *fakeHub) {
 			s.onCDN = func(w http.ResponseWriter, r *http.Request, n int) bool {
 				w.Header().Set("Content-Length", fmt.Sprint(len(s.files[big])))
@@ -565,7 +575,8 @@ func TestFetchIsSynced(t *testing.T) {
 		if _, err := h.Fetch(t.Context(), l, big); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"create BLOB.lock", "create BLOB.incomplete", "truncate BLOB.incomplete", "sync BLOB.incomplete", "rename BLOB.incomplete BLOB", "syncdir blobs", "syncdir data",
+		want := []string{"create BLOB.lock", "create BLOB.incomplete", "truncate BLOB.incomplete", "sync BLOB.incomplete",
+			"rename BLOB.incomplete BLOB", "syncdir blobs", "syncdir data",
 			"create TEMP", "sync TEMP", "rename TEMP main", "syncdir refs"}
 		if i := slices.Index(events, want[0]); i < 0 || !slices.Equal(events[i:], want) {
 			t.Errorf("%q, want %q", events, want)
@@ -675,7 +686,8 @@ func TestFetchRefuses(t *testing.T) {
 			{"evil commit", "must be 40 hex digits", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Commit = "../.." }},
 			{"evil id", "not a hub repository", File{Path: "x.json", BlobID: git}, func(l *Listing) { l.Ref.ID = "../x" }},
 			{"negative size", "negative", File{Path: "x.json", BlobID: git, Size: -1}, nil},
-			{"too large for the disk", "needs 1152921504606846976 more bytes, but", File{Path: "x.json", BlobID: git, SHA256: lfs, Size: 1 << 60}, nil},
+			{"too large for the disk", "needs 1152921504606846976 more bytes, but", File{Path: "x.json", BlobID: git,
+				SHA256: lfs, Size: 1 << 60}, nil},
 		} {
 			l := good
 			l.Files = []File{test.file}
@@ -700,7 +712,8 @@ func TestFetchRefuses(t *testing.T) {
 
 // TestLinksLeadNowhere: links that lie in the cache do not make Fetch write outside of it.
 func TestLinksLeadNowhere(t *testing.T) {
-	for _, trap := range []string{"snapshots", "snapshots/" + commit1, "snapshots/" + commit1 + "/data", "part", "lock", "missing lock"} {
+	for _, trap := range []string{"snapshots", "snapshots/" + commit1, "snapshots/" + commit1 + "/data", "part", "lock",
+		"missing lock"} {
 		inBubble(t, func(t *testing.T, s *fakeHub) {
 			outside := t.TempDir()
 			victim := filepath.Join(outside, "victim")
@@ -713,7 +726,8 @@ func TestLinksLeadNowhere(t *testing.T) {
 			case "lock":
 				at, target = filepath.Join(s.cache, ".locks", "datasets--owner--name", s.etag(big)+".lock"), victim
 			case "missing lock":
-				at, target = filepath.Join(s.cache, ".locks", "datasets--owner--name", s.etag(big)+".lock"), filepath.Join(outside, "missing")
+				at, target = filepath.Join(s.cache, ".locks", "datasets--owner--name", s.etag(big)+".lock"),
+					filepath.Join(outside, "missing")
 			}
 			os.MkdirAll(filepath.Dir(at), 0o777)
 			if err := os.Symlink(target, at); err != nil {

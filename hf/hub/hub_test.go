@@ -17,7 +17,8 @@ import (
 
 func TestFromEnv(t *testing.T) {
 	home := t.TempDir()
-	for dir, token := range map[string]string{".cache/huggingface": "from-home\n", "hf": " from-hf-home ", "xdg/huggingface": "from-xdg"} {
+	for dir, token := range map[string]string{".cache/huggingface": "from-home\n", "hf": " from-hf-home ",
+		"xdg/huggingface": "from-xdg"} {
 		os.MkdirAll(filepath.Join(home, dir), 0o777)
 		os.WriteFile(filepath.Join(home, dir, "token"), []byte(token), 0o600)
 	}
@@ -27,19 +28,26 @@ func TestFromEnv(t *testing.T) {
 		want Hub
 	}{
 		{"nothing", nil, Hub{Token: secret.New("from-home"), Cache: home + "/.cache/huggingface/hub"}},
-		{"xdg", map[string]string{"XDG_CACHE_HOME": home + "/xdg"}, Hub{Token: secret.New("from-xdg"), Cache: home + "/xdg/huggingface/hub"}},
+		{"xdg", map[string]string{"XDG_CACHE_HOME": home + "/xdg"}, Hub{Token: secret.New("from-xdg"), Cache: home +
+			"/xdg/huggingface/hub"}},
 		{"home", map[string]string{"HF_HOME": "~/hf"}, Hub{Token: secret.New("from-hf-home"), Cache: home + "/hf/hub"}},
-		{"variables", map[string]string{"HF_HOME": "$HOME/hf"}, Hub{Token: secret.New("from-hf-home"), Cache: home + "/hf/hub"}},
-		{"cache", map[string]string{"HF_HUB_CACHE": "/a", "HUGGINGFACE_HUB_CACHE": "/b"}, Hub{Token: secret.New("from-home"), Cache: "/a"}},
-		{"old names", map[string]string{"HUGGINGFACE_HUB_CACHE": "/b", "HUGGING_FACE_HUB_TOKEN": "t", "TRANSFORMERS_OFFLINE": "yes"},
+		{"variables", map[string]string{"HF_HOME": "$HOME/hf"}, Hub{Token: secret.New("from-hf-home"), Cache: home +
+			"/hf/hub"}},
+		{"cache", map[string]string{"HF_HUB_CACHE": "/a", "HUGGINGFACE_HUB_CACHE": "/b"}, Hub{Token: secret.New("from-home"),
+			Cache: "/a"}},
+		{"old names", map[string]string{"HUGGINGFACE_HUB_CACHE": "/b", "HUGGING_FACE_HUB_TOKEN": "t",
+			"TRANSFORMERS_OFFLINE": "yes"},
 			Hub{Token: secret.New("t"), Cache: "/b", Offline: true}},
-		{"all", map[string]string{"HF_TOKEN": " tok\r\n", "HF_ENDPOINT": "https://mirror", "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": "/c"},
+		{"all", map[string]string{"HF_TOKEN": " tok\r\n", "HF_ENDPOINT": "https://mirror", "HF_HUB_OFFLINE": "1",
+			"HF_HUB_CACHE": "/c"},
 			Hub{Endpoint: "https://mirror", Token: secret.New("tok"), Cache: "/c", Offline: true}},
-		{"off", map[string]string{"HF_HUB_OFFLINE": "0", "HF_TOKEN_PATH": home + "/none"}, Hub{Cache: home + "/.cache/huggingface/hub"}},
+		{"off", map[string]string{"HF_HUB_OFFLINE": "0", "HF_TOKEN_PATH": home + "/none"},
+			Hub{Cache: home + "/.cache/huggingface/hub"}},
 		{"no home", map[string]string{"HOME": ""}, Hub{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT", "HF_HOME", "XDG_CACHE_HOME",
+			for _, name := range []string{"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HF_TOKEN_PATH", "HF_ENDPOINT", "HF_HOME",
+				"XDG_CACHE_HOME",
 				"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"} {
 				t.Setenv(name, "")
 			}
@@ -90,23 +98,28 @@ func TestEndpoint(t *testing.T) {
 
 // TestNoDowngrade: a redirect from https to http is not followed.
 func TestNoDowngrade(t *testing.T) {
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { t.Error("asked over plain http") }))
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Error("asked over plain http")
+	}))
 	defer plain.Close()
 	server := httptest.NewTLSServer(http.RedirectHandler(plain.URL, http.StatusFound))
 	defer server.Close()
 	h := &Hub{Endpoint: server.URL, Cache: t.TempDir(), Client: server.Client()}
-	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil || !strings.Contains(err.Error(), "less safe") {
+	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil ||
+		!strings.Contains(err.Error(), "less safe") {
 		t.Errorf("error %v", err)
 	}
 	// A certificate that nobody vouches for ends it at once.
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 	h.Client = FromEnv().Client
-	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil || !strings.Contains(err.Error(), "certificate") || Retryable(err) {
+	if _, err := h.Resolve(t.Context(), Ref{Model, "a/b", "main"}); err == nil ||
+		!strings.Contains(err.Error(), "certificate") || Retryable(err) {
 		t.Errorf("error %v", err)
 	}
 	// Nor is a cloud machine's metadata service dialled.
 	h.Endpoint = "http://169.254.169.254"
-	if _, err := h.get(t.Context(), h.Endpoint, http.Header{}); err == nil || !strings.Contains(err.Error(), "link-local") {
+	if _, err := h.get(t.Context(), h.Endpoint, http.Header{}); err == nil ||
+		!strings.Contains(err.Error(), "link-local") {
 		t.Errorf("error %v", err)
 	}
 }

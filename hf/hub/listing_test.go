@@ -44,7 +44,8 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveFaults(t *testing.T) {
-	answer := func(status int, body string, header ...string) func(*fakeHub, http.ResponseWriter, *http.Request, int) bool {
+	answer := func(status int, body string, header ...string) func(*fakeHub, http.ResponseWriter, *http.Request,
+		int) bool {
 		return func(s *fakeHub, w http.ResponseWriter, r *http.Request, n int) bool {
 			for i := 0; i < len(header); i += 2 {
 				w.Header().Set(header[i], header[i+1])
@@ -82,11 +83,15 @@ func TestResolveFaults(t *testing.T) {
 		{"busy", "gave up after 6 tries: hub.localhost answered 503", answer(503, "")},
 		{"tree is an object", "is not the expected JSON", tree(`{}`)},
 		{"tree is cut", "is not the expected JSON", tree(`[{"type":"file","oid":"` + commit1 + `","size":1,"path":"a"}`)},
-		{"evil name", `"../../.bashrc": a part of it is empty, "." or ".."`, tree(`[{"type":"file","oid":"` + commit1 + `","size":1,"path":"../../.bashrc"}]`)},
-		{"twice", `names "a" twice`, tree(`[{"type":"file","oid":"` + commit1 + `","size":1,"path":"a"},{"type":"file","oid":"` + commit2 + `","size":1,"path":"a"}]`)},
-		{"same page for ever", "does not end: stopped after 2 pages", tree(`[]`, "Link", `<http://x/y?recursive=true&cursor=a>; rel="next"`)},
+		{"evil name", `"../../.bashrc": a part of it is empty, "." or ".."`, tree(`[{"type":"file","oid":"` + commit1 +
+			`","size":1,"path":"../../.bashrc"}]`)},
+		{"twice", `names "a" twice`, tree(`[{"type":"file","oid":"` + commit1 +
+			`","size":1,"path":"a"},{"type":"file","oid":"` + commit2 + `","size":1,"path":"a"}]`)},
+		{"same page for ever", "does not end: stopped after 2 pages",
+			tree(`[]`, "Link", `<http://x/y?recursive=true&cursor=a>; rel="next"`)},
 		{"next page without a query", "is not a URL with a query", tree(`[]`, "Link", `<http://x/y>; rel="next"`)},
-		{"pages for ever", "does not end: stopped after 1000 pages", func(s *fakeHub, w http.ResponseWriter, r *http.Request, n int) bool {
+		{"pages for ever", "does not end: stopped after 1000 pages", func(s *fakeHub, w http.ResponseWriter, r *http.Request,
+			n int) bool {
 			return tree(`[]`, "Link", fmt.Sprintf(`<?cursor=%d>; rel="next"`, n))(s, w, r, n)
 		}},
 		{"bomb", "longer than 64 MiB", func(s *fakeHub, w http.ResponseWriter, r *http.Request, n int) bool {
@@ -137,7 +142,8 @@ func TestResolveWithoutToken(t *testing.T) {
 				return true
 			}
 			_, err := h.Resolve(t.Context(), s.ref())
-			if err == nil || !strings.Contains(err.Error(), "does not exist or is private") || !strings.Contains(err.Error(), "set HF_TOKEN") {
+			if err == nil || !strings.Contains(err.Error(), "does not exist or is private") ||
+				!strings.Contains(err.Error(), "set HF_TOKEN") {
 				t.Errorf("%d: %v", status, err)
 			}
 		}
@@ -145,7 +151,8 @@ func TestResolveWithoutToken(t *testing.T) {
 }
 
 func TestMatch(t *testing.T) {
-	l := Listing{Files: []File{{Path: "README.md"}, {Path: "a/train-0.parquet"}, {Path: "a/x.json"}, {Path: "test.parquet"}}}
+	l := Listing{Files: []File{{Path: "README.md"}, {Path: "a/train-0.parquet"}, {Path: "a/x.json"},
+		{Path: "test.parquet"}}}
 	for _, test := range []struct {
 		patterns, want []string
 	}{
@@ -238,7 +245,8 @@ func TestNextPage(t *testing.T) {
 }
 
 func FuzzListing(f *testing.F) {
-	f.Add([]byte(`[{"type":"directory","oid":"` + commit1 + `","size":0,"path":"data"},{"type":"file","oid":"` + commit1 + `","size":12,"path":"data/a.parquet","lfs":{"oid":"` + commit1 + commit1[:24] + `","size":12,"pointerSize":3}}]`))
+	f.Add([]byte(`[{"type":"directory","oid":"` + commit1 + `","size":0,"path":"data"},{"type":"file","oid":"` + commit1 +
+		`","size":12,"path":"data/a.parquet","lfs":{"oid":"` + commit1 + commit1[:24] + `","size":12,"pointerSize":3}}]`))
 	for entry := range badEntries {
 		f.Add([]byte("[" + strings.ReplaceAll(entry, "@", commit1) + "]"))
 	}

@@ -8,9 +8,9 @@ import (
 
 // badPaths are names that must not become a path on disk, on any system.
 var badPaths = []string{
-	"", ".", "..", "/", "/etc/passwd", "a/../b", "a/..", "../a", "a//b", "a/", "./a", "a/./b", `a\b`, `..\a`, `\\host\share\x`,
-	"C:", "C:/x", "c:x", "a/D:foo", "a\x00b", "a\nb", "a\x1b[31m", "a\x7f", strings.Repeat("x", 256), "a/" + strings.Repeat("x", 256),
-	strings.Repeat("abc/", 300) + "x", strings.Repeat("é", 128),
+	"", ".", "..", "/", "/etc/passwd", "a/../b", "a/..", "../a", "a//b", "a/", "./a", "a/./b", `a\b`, `..\a`,
+	`\\host\share\x`, "C:", "C:/x", "c:x", "a/D:foo", "a\x00b", "a\nb", "a\x1b[31m", "a\x7f", strings.Repeat("x", 256),
+	"a/" + strings.Repeat("x", 256), strings.Repeat("abc/", 300) + "x", strings.Repeat("é", 128),
 }
 
 func TestWrongPath(t *testing.T) {
@@ -20,7 +20,8 @@ func TestWrongPath(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"a", "a/b/c.json", ".gitattributes", "...", "a b/ü.txt", "10:30.txt", "ab:c", "%2e%2e/x", "~/x", "-", "CON", strings.Repeat("x", 255),
+		"a", "a/b/c.json", ".gitattributes", "...", "a b/ü.txt", "10:30.txt", "ab:c", "%2e%2e/x", "~/x", "-", "CON",
+		strings.Repeat("x", 255),
 	} {
 		if why := wrongPath(path); why != "" {
 			t.Errorf("%q refused: %s", path, why)
@@ -47,10 +48,10 @@ func TestParseRef(t *testing.T) {
 		t.Errorf("String: %q", s)
 	}
 	for _, s := range []string{
-		"", "/", "a/", "/a", "a/b/c", "datasets/a/b", "https://huggingface.co/a/b", "a--b", "a/b--c", "a..b", "../a", "a/..", ".a", "a.", "-a/b",
-		"a/b.git", "a b", "a/b?x", "a/b#x", "a/ü", "a/b%2f", "a\\b", "a/b\n", strings.Repeat("a", 97),
-		"a/b@", "a/b@..", "a/b@../x", "a/b@/x", "a/b@x/", "a/b@x//y", "a/b@a b", "a/b@-x", "a/b@.x", "a/b@x.lock", "a/b@x/.y", "a/b@x:y", "a/b@a^",
-		"a/b@a~1", "a/b@*", "a/b@x@y", "a/b@x\\y", "a/b@x\x00", "a/b@" + strings.Repeat("x", 300),
+		"", "/", "a/", "/a", "a/b/c", "datasets/a/b", "https://huggingface.co/a/b", "a--b", "a/b--c", "a..b", "../a", "a/..",
+		".a", "a.", "-a/b", "a/b.git", "a b", "a/b?x", "a/b#x", "a/ü", "a/b%2f", "a\\b", "a/b\n", strings.Repeat("a", 97),
+		"a/b@", "a/b@..", "a/b@../x", "a/b@/x", "a/b@x/", "a/b@x//y", "a/b@a b", "a/b@-x", "a/b@.x", "a/b@x.lock", "a/b@x/.y",
+		"a/b@x:y", "a/b@a^", "a/b@a~1", "a/b@*", "a/b@x@y", "a/b@x\\y", "a/b@x\x00", "a/b@" + strings.Repeat("x", 300),
 	} {
 		if ref, err := ParseRef(Model, s); err == nil {
 			t.Errorf("%q accepted as %v", s, ref)

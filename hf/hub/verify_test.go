@@ -25,8 +25,8 @@ func flip(t *testing.T, path string) {
 	}
 }
 
-// TestDamagedCache: a flipped bit in a cached file is found, whoever downloaded it and whichever hash it has. Online the file
-// is fetched again, offline it is an error.
+// TestDamagedCache: a flipped bit in a cached file is found, whoever downloaded it and whichever hash it has. Online
+// the file is fetched again, offline it is an error.
 func TestDamagedCache(t *testing.T) {
 	for _, by := range []string{"us", "Python", "Python without trees"} {
 		for _, name := range []string{"README.md", big} {
@@ -72,8 +72,8 @@ func TestDamagedCache(t *testing.T) {
 	}
 }
 
-// TestVerifiedOnce: a cached file that was right is hashed again only if its size, times or inode are no longer those of the
-// record. That it is not hashed shows in a damage that nobody finds.
+// TestVerifiedOnce: a cached file that was right is hashed again only if its size, times or inode are no longer those
+// of the record. That it is not hashed shows in a damage that nobody finds.
 func TestVerifiedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeHub) {
 		h := s.open()
@@ -135,7 +135,8 @@ func TestVerifiedOnce(t *testing.T) {
 		if _, err := fetch(); !errors.Is(err, errDamaged) {
 			t.Errorf("with another time: %v", err)
 		}
-		if line, changed, err := stateOf(local); err != nil || changed.Unix() == 1e9 || strings.Count(line, "1000000000000000001") != 1 {
+		if line, changed, err := stateOf(local); err != nil || changed.Unix() == 1e9 ||
+			strings.Count(line, "1000000000000000001") != 1 {
 			t.Errorf("the time of the last change is set back: %q %v, %v", line, changed, err)
 		}
 		// A cache in which nothing can be recorded serves all the same.
@@ -151,7 +152,8 @@ func TestVerifiedOnce(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(fmt.Errorf("enough"))
-		if _, err := h.Fetch(ctx, Listing{s.ref(), commit1, []File{{big, int64(len(s.files[big])), commit2, s.etag(big)}}}, big); err == nil || !strings.Contains(err.Error(), "enough") {
+		if _, err := h.Fetch(ctx, Listing{s.ref(), commit1, []File{{big, int64(len(s.files[big])), commit2, s.etag(big)}}},
+			big); err == nil || !strings.Contains(err.Error(), "enough") {
 			t.Errorf("interrupted: %v", err)
 		}
 	})
