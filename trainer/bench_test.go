@@ -16,19 +16,26 @@ import (
 	"restyle/tensor"
 )
 
-// benchShapes are the embedded model, two blocks of Llama-3.2-1B with a small vocabulary, and the same with the whole one.
+// benchShapes are the embedded model, two blocks of Llama-3.2-1B with a small vocabulary, and the same with the whole
+// one.
 var benchShapes = []struct{ name, config string }{
-	{"starter", `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 2048, "hidden_size": 256, "intermediate_size": 688,
-		"num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32, "max_position_embeddings": 1024, "tie_word_embeddings": true}`},
-	{"llama-3.2-1b-2layers", `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 4096, "hidden_size": 2048, "intermediate_size": 8192,
-		"num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072, "tie_word_embeddings": true}`},
-	{"llama-3.2-1b-2layers-and-head", `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
-		"num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "max_position_embeddings": 131072, "tie_word_embeddings": true}`},
+	{"starter", `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 2048, "hidden_size": 256,
+	"intermediate_size": 688,
+		"num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 32,
+		"max_position_embeddings": 1024, "tie_word_embeddings": true}`},
+	{"llama-3.2-1b-2layers", `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 4096,
+	"hidden_size": 2048, "intermediate_size": 8192,
+		"num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+		"max_position_embeddings": 131072, "tie_word_embeddings": true}`},
+	{"llama-3.2-1b-2layers-and-head", `{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+	"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
+		"num_hidden_layers": 2, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+		"max_position_embeddings": 131072, "tie_word_embeddings": true}`},
 }
 
-// BenchmarkStep is a whole optimiser step of four micro-batches of 512 tokens, every token trained: forward, backward, norm,
-// clip, AdamW in 8 bits with a split master, as train does by default. It reports the median step's tokens a second, and the
-// best one's.
+// BenchmarkStep is a whole optimiser step of four micro-batches of 512 tokens, every token trained: forward, backward,
+// norm, clip, AdamW in 8 bits with a split master, as train does by default. It reports the median step's tokens a
+// second, and the best one's.
 func BenchmarkStep(b *testing.B) {
 	for _, shape := range benchShapes {
 		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
@@ -61,7 +68,8 @@ func benchmarkStep(b *testing.B, config string, dtype tensor.DType) {
 		examples = append(examples, e)
 	}
 	s := DefaultConfig()
-	s.Epochs, s.MaxSteps, s.Accumulate, s.Seq, s.Schedule, s.Warmup, s.DType, s.Samples = 0, 10000, micro, seq, "constant", 0, dtype, 0
+	s.Epochs, s.MaxSteps, s.Accumulate, s.Seq, s.Schedule, s.Warmup, s.DType, s.Samples = 0, 10000, micro, seq, "constant",
+		0, dtype, 0
 	plan, err := NewPlan(s, examples, nil)
 	if err != nil {
 		b.Fatal(err)

@@ -16,8 +16,9 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestEveryCallOfARunFails has a call of the driver or of cuBLASLt fail in a run of two steps, two validations, each with an answer, and two
-// checkpoints, one a run, whichever it is: the run ends with that call's error, or says it where it can go on, and every checkpoint that is there is whole. Launches do no work, so no step is taken.
+// TestEveryCallOfARunFails has a call of the driver or of cuBLASLt fail in a run of two steps, two validations, each
+// with an answer, and two checkpoints, one a run, whichever it is: the run ends with that call's error, or says it
+// where it can go on, and every checkpoint that is there is whole. Launches do no work, so no step is taken.
 func TestEveryCallOfARunFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute")
@@ -46,7 +47,8 @@ func TestEveryCallOfARunFails(t *testing.T) {
 	}
 	var chosen []int // each kind's first and last call, and some between
 	for k, call := range all {
-		if slices.Index(all, call) == k || !slices.Contains(all[k+1:], call) || k%101 == 0 || os.Getenv("RESTYLE_LONG") != "" {
+		if slices.Index(all, call) == k || !slices.Contains(all[k+1:], call) || k%101 == 0 ||
+			os.Getenv("RESTYLE_LONG") != "" {
 			chosen = append(chosen, k)
 		}
 	}

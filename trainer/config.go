@@ -12,7 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// Config holds the settings of a run. Start with [DefaultConfig]; [Config.Fields] returns the default, range and help of each.
+// Config holds the settings of a run. Start with [DefaultConfig]; [Config.Fields] returns the default, range and help
+// of each.
 type Config struct {
 	Epochs     int  // passes over the examples; 0: as many as MaxSteps needs
 	MaxSteps   int  // steps after which the run ends; 0: no limit
@@ -64,15 +65,16 @@ type Gradients string
 const (
 	// StepGradients holds those of all layers until the step's update.
 	StepGradients Gradients = "step"
-	// LayerGradients holds those of one layer at a time, and hands them to the optimizer as they become final. For the norm,
-	// the backward pass runs twice, and a step is one pass.
+	// LayerGradients holds those of one layer at a time, and hands them to the optimizer as they become final. For the
+	// norm, the backward pass runs twice, and a step is one pass.
 	LayerGradients Gradients = "block" // as records name it
 )
 
 // GradDType is the type of the gradients of layers' matrices, see model.Options.GradType.
 type GradDType string
 
-// The types of gradients. AutoGrad is BF16 on a GPU if the model is in BF16 and each step is one pass, and F32 otherwise.
+// The types of gradients. AutoGrad is BF16 on a GPU if the model is in BF16 and each step is one pass, and F32
+// otherwise.
 const (
 	AutoGrad GradDType = "auto"
 	BF16Grad GradDType = "bf16"
@@ -130,11 +132,13 @@ func (c *Config) Fields() []Field {
 			Help: "bitsandbytes' AdamW8bit exactly, which loses small updates; for comparisons"},
 		{Name: "dtype", Group: training, Default: tensor.BF16,
 			Value: choose(&c.DType, "bf16|fp32", tensor.BF16, tensor.F32),
-			Help:  "type of weights and activations, `bf16|fp32`; the default is fp32 if any of the model's weights are stored in fp16"},
+			Help: "type of weights and activations, `bf16|fp32`; the default is fp32 if any of the model's weights are " +
+				"stored in fp16"},
 		{Name: "freeze", Group: training, Value: &c.Freeze,
 			Help: "parameters not to train: `patterns` of whole parts of their names, such as embed_tokens,layers.0"},
 		{Name: "train-only", Group: training, Value: &c.TrainOnly,
-			Help: "train only parameters that match these `patterns`, such as mlp; '*' for all of them again, if a preset names some"},
+			Help: "train only parameters that match these `patterns`, such as mlp; '*' for all of them again, if a preset " +
+				"names some"},
 		{Name: "grad-dtype", Group: memory, Default: AutoGrad,
 			Value: choose(&c.GradDType, "auto|bf16|fp32", AutoGrad, BF16Grad, F32Grad),
 			Help: "type of the gradients of layers' matrices, and of an untied head whose logits are computed at once, " +
@@ -174,7 +178,8 @@ func DefaultConfig() (c Config) {
 	return c
 }
 
-// Check returns an error for the first field that is out of range, or does not go with another. It begins with the field's name.
+// Check returns an error for the first field that is out of range, or does not go with another. It begins with the
+// field's name.
 func (c Config) Check() error {
 	for _, f := range c.Fields() {
 		if err := f.Check(); err != nil {
@@ -200,8 +205,10 @@ func (c Config) Check() error {
 
 // AdamW returns the optimizer's part of c.
 func (c Config) AdamW() optim.Config {
-	o := optim.Config{Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, Decay: c.WeightDecay, Bits: int(c.Optimizer), Master: c.Master,
-		BNB: c.BNB, Seed: uint64(c.Seed)}
+	o := optim.Config{
+		Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps, Decay: c.WeightDecay, Bits: int(c.Optimizer), Master: c.Master,
+		BNB: c.BNB, Seed: uint64(c.Seed),
+	}
 	if c.BNB {
 		o.Master = optim.NoMaster
 	}
@@ -236,9 +243,9 @@ func (c Config) patterns() (all []fieldPattern) {
 	return all
 }
 
-// Trainable reports whether c trains the parameter of this name: TrainOnly matches it or is empty, and Freeze does not match it.
-// A pattern is one of path.Match, with the dots of a name as slashes. It matches a name that contains it as whole parts: "mlp",
-// "layers.0", "*_proj", "q_proj.weight".
+// Trainable reports whether c trains the parameter of this name: TrainOnly matches it or is empty, and Freeze does not
+// match it. A pattern is one of path.Match, with the dots of a name as slashes. It matches a name that contains it as
+// whole parts: "mlp", "layers.0", "*_proj", "q_proj.weight".
 func (c Config) Trainable(name string) bool {
 	return (len(c.TrainOnly) == 0 || anyMatches(c.TrainOnly, name)) && !anyMatches(c.Freeze, name)
 }
@@ -259,12 +266,13 @@ func matches(pattern, name string) bool {
 	return ok
 }
 
-// CheckPatterns returns an error for a pattern that matches none of params, and if no parameter is left to train. It begins as
-// Check's does.
+// CheckPatterns returns an error for a pattern that matches none of params, and if no parameter is left to train. It
+// begins as Check's does.
 func (c Config) CheckPatterns(params []model.Param) error {
 	for _, x := range c.patterns() {
 		if !slices.ContainsFunc(params, func(p model.Param) bool { return matches(x.pattern, p.Name) }) {
-			return fmt.Errorf("%s %q: matches no parameter: names are like %s, and a pattern like mlp, layers.0 or *_proj matches whole parts of one",
+			return fmt.Errorf("%s %q: matches no parameter: names are like %s, and a pattern like mlp, layers.0 or *_proj "+
+				"matches whole parts of one",
 				x.field, x.pattern, params[len(params)/2].Name)
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestDraws draws settings that decide bits, runs them on one thread with everything kept, and wants the same bits from other
-// threads, with other parts of the forward pass computed again, saved at other steps, and stopped and gone on with.
+// TestDraws draws settings that decide bits, runs them on one thread with everything kept, and wants the same bits from
+// other threads, with other parts of the forward pass computed again, saved at other steps, and stopped and gone on
+// with.
 func TestDraws(t *testing.T) {
 	draws := 4
 	if os.Getenv("RESTYLE_LONG") != "" {
@@ -27,7 +28,8 @@ func TestDraws(t *testing.T) {
 		s.MaxSteps, s.Epochs = 6+rng.IntN(6), 3
 		s.Batch, s.Accumulate, s.Packing = 1+rng.IntN(3), 1+rng.IntN(3), rng.IntN(2) == 0
 		s.DType = one(rng, tensor.BF16, tensor.F32)
-		s.Optimizer, s.Master = one(rng, AdamW8bit, AdamW), one(rng, optim.Split8, optim.Stochastic, optim.FP32, optim.NoMaster)
+		s.Optimizer, s.Master = one(rng, AdamW8bit, AdamW), one(rng, optim.Split8, optim.Stochastic, optim.FP32,
+			optim.NoMaster)
 		s.Clip, s.Seed, s.EvalEvery = one(rng, 0, 0.05, 1), rng.Int64N(100), one(rng, 0, 2, 5)
 		s.Freeze = one(rng, nil, []string{"embed_tokens"}, []string{"k_proj", "up_proj"}, []string{"norm"})
 		begun := func(threads int) func(*Run) {

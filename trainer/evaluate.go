@@ -19,8 +19,9 @@ const (
 	sampleAnswers = "sample answers"
 )
 
-// evaluate does what is pending after a step, and reports whether it is done. If ctx ends it, all of it stays pending: the state
-// changes only when it is complete. It uses the same memory as a step, so what fits at the beginning fits later.
+// evaluate does what is pending after a step, and reports whether it is done. If ctx ends it, all of it stays pending:
+// the state changes only when it is complete. It uses the same memory as a step, so what fits at the beginning fits
+// later.
 func (r *Run) evaluate(ctx context.Context) (done bool, err error) {
 	if r.state.Pending == "" {
 		return true, nil
@@ -70,7 +71,8 @@ func (r *Run) updateBest(e *Evaluation) error {
 		return nil
 	}
 	r.state.Best, r.state.SinceBest = &Best{e.Step, e.Loss, e.Tone}, 0
-	if err := r.removeBest(nil); err != nil { // those that were the best since the last checkpoint: a resumed run finds them again
+	// Those that were the best since the last checkpoint go: a resumed run finds them again.
+	if err := r.removeBest(nil); err != nil {
 		return err
 	}
 	defer r.Model.Device().Range("checkpoint")()
@@ -105,9 +107,11 @@ func (r *Run) valLoss(ctx context.Context) (float64, error) {
 	return l.Mean(), err
 }
 
-// ValLoss returns the loss of a model over examples: the sum over their target tokens, and how many these are. A pass has at most
-// limit tokens, for which the model must have been opened. If ctx ends, ValLoss returns its error.
-func ValLoss(ctx context.Context, m *model.Model, examples []training.Example, limit int) (total model.Loss, err error) {
+// ValLoss returns the loss of a model over examples: the sum over their target tokens, and how many these are. A pass
+// has at most limit tokens, for which the model must have been opened. If ctx ends, ValLoss returns its error.
+func ValLoss(
+	ctx context.Context, m *model.Model, examples []training.Example, limit int,
+) (total model.Loss, err error) {
 	batches := make([]model.Batch, len(examples))
 	for i, e := range examples {
 		batches[i] = batch(e)

@@ -13,13 +13,15 @@ import (
 type Field struct {
 	Name  string // in flags, errors, presets and records
 	Group string // heading in the help
-	// Value is a pointer to the setting, a bool, an int, an int64, a float64, a string or a []string, or a flag.Value that sets it.
+	// Value is a pointer to the setting, a bool, an int, an int64, a float64, a string or a []string, or a flag.Value that
+	// sets it.
 	Value   any
 	Default any     // nil: the zero value
 	Min     float64 // smallest number accepted
 	Max     float64 // largest number accepted; 0: any finite one
 	Free    bool    // no bit of the result depends on it, so a resumed run may change it
-	Help    string  // with the unit and the special value; the value's name in backticks. "": no flag, only programs set it
+	// Help has the unit and the special value, and the value's name in backticks. "": only programs set it, no flag.
+	Help string
 }
 
 // belowOne is the largest number below 1.
@@ -124,7 +126,8 @@ type choice[T comparable] struct {
 	values []T
 }
 
-// choose returns the choice between values, whose names have | between them. Of two names for the same value the first is shown.
+// choose returns the choice between values, whose names have | between them. Of two names for the same value the first
+// is shown.
 func choose[T comparable](value *T, names string, values ...T) *choice[T] {
 	return &choice[T]{value, strings.Split(names, "|"), values}
 }

@@ -40,7 +40,8 @@ func testGPU(t *testing.T, o kernels.Options) *kernels.Device {
 // gpuConfig is a model of a quarter of a million parameters.
 const gpuConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 96,
 	"intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 32,
-	"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true, "eos_token_id": 2}`
+	"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true,
+	"eos_token_id": 2}`
 
 // finish starts a run, anew or from a checkpoint, and takes it to its end.
 func finish(t *testing.T, r *Run, from string) *Run {
@@ -84,7 +85,8 @@ func TestGPULearns(t *testing.T) {
 	}
 }
 
-// TestGPUResumes has a run on a GPU end with the same bits twice, and resumed, and one that was begun on the CPU go on there.
+// TestGPUResumes has a run on a GPU end with the same bits twice, and resumed, and one that was begun on the CPU go on
+// there.
 func TestGPUResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute on the GPU that the CPU plays")
@@ -119,7 +121,8 @@ func TestGPUResumes(t *testing.T) {
 	}
 }
 
-// TestGPUMemory compares the table with what a run on a GPU has allocated in the end. Launches do no work, so it is quick.
+// TestGPUMemory compares the table with what a run on a GPU has allocated in the end. Launches do no work, so it is
+// quick.
 func TestGPUMemory(t *testing.T) {
 	cudatest.Set(t, "IDLE=1")
 	for name, change := range map[string]func(*Config){
@@ -132,7 +135,8 @@ func TestGPUMemory(t *testing.T) {
 		s := tinySettings()
 		s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery = 0, 2, 1, 1
 		change(&s)
-		r := finish(t, tinyOn(t, testGPU(t, kernels.Options{Fused: kernels.All(), OwnProducts: name == "step"}), tinyConfig, t.TempDir(), s), "")
+		r := finish(t, tinyOn(t, testGPU(t, kernels.Options{Fused: kernels.All(), OwnProducts: name == "step"}), tinyConfig,
+			t.TempDir(), s), "")
 		d := r.Model.Device()
 		if got, want := d.Allocated(), MemoryOf(d, d.Fused(), r.Model.Config(), r.Plan).Total()+d.Overhead(); got != want {
 			t.Errorf("%s: %d bytes are allocated, and the table says %d", name, got, want)
@@ -140,8 +144,9 @@ func TestGPUMemory(t *testing.T) {
 	}
 }
 
-// TestGPUMemoryStays has a run take steps, validate, answer and save: once it has taken its first step, the memory that the driver counts
-// stays as it is, and nothing is allocated or loaded that was not before. Launches do no work, so it is quick.
+// TestGPUMemoryStays has a run take steps, validate, answer and save: once it has taken its first step, the memory that
+// the driver counts stays as it is, and nothing is allocated or loaded that was not before. Launches do no work, so it
+// is quick.
 func TestGPUMemoryStays(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"step": func(*Config) {},
@@ -220,9 +225,9 @@ func answerer(t *testing.T, r *Run) *int {
 	return n
 }
 
-// TestFitOnGPU wants max-memory to be among the remedies, with what the run takes then: with narrower passes, and, as a step is
-// several of them, gradients in F32. A run that keeps its passes has only the other remedies, for passes as wide. Passes become as wide as BF16 gradients
-// leave room for, if a step is one of them then.
+// TestFitOnGPU wants max-memory to be among the remedies, with what the run takes then: with narrower passes, and, as a
+// step is several of them, gradients in F32. A run that keeps its passes has only the other remedies, for passes as
+// wide. Passes become as wide as BF16 gradients leave room for, if a step is one of them then.
 func TestFitOnGPU(t *testing.T) {
 	c, err := hf.ParseConfig([]byte(strings.NewReplacer(`"max_position_embeddings": 64`, `"max_position_embeddings": 1024`,
 		`"hidden_size": 64`, `"hidden_size": 512`, `"vocab_size": 300`, `"vocab_size": 9000`).Replace(tinyConfig)))
@@ -238,40 +243,43 @@ func TestFitOnGPU(t *testing.T) {
 	short.Longest, short.MaxTokens, short.HeadBytes = 512, 512, 32<<20
 	const process = 3 << 20
 	var b kernels.Builds
-	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 30}, kernels.Options{}, func(d *kernels.Device) error {
-		total := func(p Plan) int { return MemoryOf(d, kernels.All(), c, &p).Total() }
-		apply := func(p Plan, within int) Plan {
-			widening{within, true}.apply(d, kernels.All(), c, &p)
-			return p
-		}
-		half := apply(*short, 1<<30)
-		if !half.OnePass() || half.GradType != tensor.BF16 {
-			t.Fatalf("passes of up to %d tokens, gradients %v", half.MaxTokens, half.GradType)
-		}
-		if least := apply(*short, total(half)); least.GradType != tensor.BF16 || !least.OnePass() {
-			t.Errorf("with just the room for it: passes of up to %d tokens, gradients %v", least.MaxTokens, least.GradType)
-		}
-		limit := total(half) * 3 / 4 >> 20 << 20
-		narrow := *short
-		narrow.HeadBytes = min(short.HeadBytes, model.HeadBytes(limit))
-		narrow = apply(narrow, limit-process)
-		if narrow.OnePass() || narrow.MaxTokens == short.MaxTokens || narrow.GradType != 0 {
-			t.Fatalf("passes of up to %d tokens, gradients %v", narrow.MaxTokens, narrow.GradType)
-		}
-		f := fitting{d: d, model: c, process: process, limit: limit}
-		want := Remedy{[]Change{{"max-memory", fmt.Sprintf("%dMiB", limit>>20)}}, total(narrow) + process}
-		if list := f.remedies(variant{half, kernels.All(), widening{1 << 30, true}}); len(list) == 0 || !reflect.DeepEqual(list[0], want) {
-			t.Errorf("%v, and not %v", list, want)
-		}
-		less := half
-		less.Config.Seq, less.Longest, less.MaxTokens = 256, 256, 16*256
-		want = Remedy{[]Change{{"seq", "256"}}, total(less) + process}
-		list := f.remedies(variant{half, kernels.All(), widening{}})
-		if !slices.ContainsFunc(list, func(r Remedy) bool { return reflect.DeepEqual(r, want) }) || list[0].Changes[0].Setting == "max-memory" {
-			t.Errorf("%v, and not %v", list, want)
-		}
-		return nil
-	}); err != nil {
+	if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 30}, kernels.Options{},
+		func(d *kernels.Device) error {
+			total := func(p Plan) int { return MemoryOf(d, kernels.All(), c, &p).Total() }
+			apply := func(p Plan, within int) Plan {
+				widening{within, true}.apply(d, kernels.All(), c, &p)
+				return p
+			}
+			half := apply(*short, 1<<30)
+			if !half.OnePass() || half.GradType != tensor.BF16 {
+				t.Fatalf("passes of up to %d tokens, gradients %v", half.MaxTokens, half.GradType)
+			}
+			if least := apply(*short, total(half)); least.GradType != tensor.BF16 || !least.OnePass() {
+				t.Errorf("with just the room for it: passes of up to %d tokens, gradients %v", least.MaxTokens, least.GradType)
+			}
+			limit := total(half) * 3 / 4 >> 20 << 20
+			narrow := *short
+			narrow.HeadBytes = min(short.HeadBytes, model.HeadBytes(limit))
+			narrow = apply(narrow, limit-process)
+			if narrow.OnePass() || narrow.MaxTokens == short.MaxTokens || narrow.GradType != 0 {
+				t.Fatalf("passes of up to %d tokens, gradients %v", narrow.MaxTokens, narrow.GradType)
+			}
+			f := fitting{d: d, model: c, process: process, limit: limit}
+			want := Remedy{[]Change{{"max-memory", fmt.Sprintf("%dMiB", limit>>20)}}, total(narrow) + process}
+			if list := f.remedies(variant{half, kernels.All(), widening{1 << 30, true}}); len(list) == 0 ||
+				!reflect.DeepEqual(list[0], want) {
+				t.Errorf("%v, and not %v", list, want)
+			}
+			less := half
+			less.Config.Seq, less.Longest, less.MaxTokens = 256, 256, 16*256
+			want = Remedy{[]Change{{"seq", "256"}}, total(less) + process}
+			list := f.remedies(variant{half, kernels.All(), widening{}})
+			if !slices.ContainsFunc(list, func(r Remedy) bool { return reflect.DeepEqual(r, want) }) ||
+				list[0].Changes[0].Setting == "max-memory" {
+				t.Errorf("%v, and not %v", list, want)
+			}
+			return nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,9 +21,9 @@ type Record struct {
 	Decisions map[string]string `json:"decisions"` // what was chosen for the device
 }
 
-// OpenDevice opens a device as kernels.Open does. For a run that continues it takes the instruction set that was says, if this
-// machine has it, and the algorithms of matrix products, if this is the same device. differs says why the results of the run will
-// differ in their last bits; it is empty if they will not.
+// OpenDevice opens a device as kernels.Open does. For a run that continues it takes the instruction set that was says,
+// if this machine has it, and the algorithms of matrix products, if this is the same device. differs says why the
+// results of the run will differ in their last bits; it is empty if they will not.
 func OpenDevice(name string, o kernels.Options, was Record) (d *kernels.Device, differs []string, err error) {
 	o.Level = was.Decisions["cpu"]
 	if _, err := cpu.ParseLevel(o.Level); err != nil {
@@ -47,7 +47,8 @@ func OpenDevice(name string, o kernels.Options, was Record) (d *kernels.Device, 
 	return d, differs, nil
 }
 
-// A Job is a run that is planned for a device. All that decides its bits and its memory is known, and nothing is allocated yet.
+// A Job is a run that is planned for a device. All that decides its bits and its memory is known, and nothing is
+// allocated yet.
 type Job struct {
 	Plan     *Plan
 	Device   *kernels.Device
@@ -64,8 +65,8 @@ type JobOptions struct {
 	Scratch   bool   // start from random weights; Base has a config and no weights
 	MaxMemory int    // plan as if a GPU had no more than so many bytes; 0: what it has
 	Was       Record // of the run that it continues
-	// Progress, optional, is called while kernels are compiled, matrix products are timed and weights are read. of is in bytes
-	// for Reading.
+	// Progress, optional, is called while kernels are compiled, matrix products are timed and weights are read. of is in
+	// bytes for Reading.
 	Progress func(task Task, done, of int64)
 }
 
@@ -79,8 +80,8 @@ const (
 	Reading   Task = "reading the weights"
 )
 
-// NewJob fits a copy of p to a device: how many tokens share a pass, how they are filled up, how many rows of logits are computed
-// at once, and the type of gradients. On the CPU p says all of that. What Was decided stays.
+// NewJob fits a copy of p to a device: how many tokens share a pass, how they are filled up, how many rows of logits
+// are computed at once, and the type of gradients. On the CPU p says all of that. What Was decided stays.
 func NewJob(d *kernels.Device, base *hf.Checkpoint, p *Plan, o JobOptions) *Job {
 	plan := *p
 	j := &Job{Plan: &plan, Device: d, Base: base, o: o}
@@ -97,7 +98,8 @@ const (
 	logitsDecision = "in %d bytes"
 )
 
-// Names of decisions: what multiplies matrices on a GPU, and the prefix of those that have another algorithm than its first.
+// Names of decisions: what multiplies matrices on a GPU, and the prefix of those that have another algorithm than its
+// first.
 const products, ofProduct = "products", "product "
 
 func (j *Job) decide() {
@@ -129,7 +131,8 @@ func (j *Job) decide() {
 	}
 }
 
-// Decisions returns what was decided for the device. The algorithms of matrix products are among them once a run is open.
+// Decisions returns what was decided for the device. The algorithms of matrix products are among them once a run is
+// open.
 func (j *Job) Decisions() map[string]string {
 	all := map[string]string{"cpu": j.Device.Level(), "passes": fmt.Sprintf(passesDecision, j.Plan.MaxTokens)}
 	if gpu := j.Device.Model(); gpu != "" {
@@ -161,9 +164,9 @@ func choicesOf(decisions map[string]string) map[string]string {
 	return choices
 }
 
-// Open opens the model and its optimizer for a run in directory dir. First it compiles the kernels of a GPU and chooses the
-// algorithms of its matrix products. It reads the weights, unless the run is to continue from a checkpoint. Close the run, but not
-// before everything that uses its model.
+// Open opens the model and its optimizer for a run in directory dir. First it compiles the kernels of a GPU and chooses
+// the algorithms of its matrix products. It reads the weights, unless the run is to continue from a checkpoint. Close
+// the run, but not before everything that uses its model.
 func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 	d, config := j.Device, j.Base.Config
 	rehearse := func(d *kernels.Device) error { return Rehearse(d, config, j.Plan) }
@@ -210,8 +213,8 @@ func (j *Job) counting(task Task) func(done, of int) {
 	return func(done, of int) { report(int64(done), int64(of)) }
 }
 
-// Remedies returns the changes that bring the run down to limit bytes: each single change that is enough, or if none is, one remedy
-// of several changes. It returns none if all changes together are not enough.
+// Remedies returns the changes that bring the run down to limit bytes: each single change that is enough, or if none
+// is, one remedy of several changes. It returns none if all changes together are not enough.
 func (j *Job) Remedies(limit int) []Remedy {
 	f := fitting{d: j.Device, model: j.Base.Config, limit: limit, process: j.Memory.Parts[len(j.Memory.Parts)-1].Bytes}
 	return f.remedies(variant{*j.Plan, j.Device.Fused(), j.widening})
@@ -240,7 +243,8 @@ func (e *TooLargeError) Error() string {
 	return e.Reason + ": set " + strings.Join(ways, ", or ")
 }
 
-// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory, or if that is 0, than the memory that is free.
+// CheckMemory returns a *TooLargeError if the run takes more than MaxMemory, or if that is 0, than the memory that is
+// free.
 func (j *Job) CheckMemory() error {
 	d, total := j.Device, j.Memory.Total()
 	limit, whose := j.o.MaxMemory, "max-memory"

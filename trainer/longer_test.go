@@ -13,11 +13,13 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestLonger goes on from a run that has ended, with more epochs: it keeps the lines of its metrics, the best weights and what is
-// left of the patience, has the learning rates of the longer run from there on, and may be stopped and resumed as any other.
+// TestLonger goes on from a run that has ended, with more epochs: it keeps the lines of its metrics, the best weights
+// and what is left of the patience, has the learning rates of the longer run from there on, and may be stopped and
+// resumed as any other.
 func TestLonger(t *testing.T) {
 	s := tinySettings()
-	s.SaveEvery, s.Patience = 100, 6 // validations after steps 0, 4, 8 (the best), 12, 16, 20, 22; 24, 28: the sixth without a better one
+	// validations after steps 0, 4, 8 (the best), 12, 16, 20, 22; 24, 28: the sixth without a better one
+	s.SaveEvery, s.Patience = 100, 6
 	script := finds(bestAfter(8))
 	ended := t.TempDir()
 	_, before := whole(t, ended, s, script)
@@ -101,7 +103,8 @@ func TestLonger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tiny(t, whole, s, script).startFrom(context.Background(), found.Dir); err == nil || !strings.Contains(err.Error(), "epochs was 3 and is now 2") {
+	if err := tiny(t, whole, s, script).startFrom(context.Background(), found.Dir); err == nil ||
+		!strings.Contains(err.Error(), "epochs was 3 and is now 2") {
 		t.Errorf("fewer epochs: %v", err)
 	}
 	// The best weights that are the result are not lost to others.
@@ -110,13 +113,14 @@ func TestLonger(t *testing.T) {
 	}
 	lost := tiny(t, ended, longer, script)
 	lost.Ended = true
-	if err := lost.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(ended), 22)); err == nil || !strings.Contains(err.Error(), "no longer among the checkpoints") {
+	if err := lost.startFrom(context.Background(), checkpoint.Dir(CheckpointsIn(ended), 22)); err == nil ||
+		!strings.Contains(err.Error(), "no longer among the checkpoints") {
 		t.Errorf("without the best weights: %v", err)
 	}
 }
 
-// TestLongerWithin goes on from a run that --max-steps ended within an epoch. With a constant rate, it ends with the bits of one
-// that had all steps from the beginning.
+// TestLongerWithin goes on from a run that --max-steps ended within an epoch. With a constant rate, it ends with the
+// bits of one that had all steps from the beginning.
 func TestLongerWithin(t *testing.T) {
 	s := tinySettings()
 	s.Schedule, s.Warmup = "constant", 0
@@ -149,9 +153,11 @@ func TestSameMayGrow(t *testing.T) {
 		name, then, now string
 		same            bool
 	}{
-		{"epochs", "2", "2", true}, {"epochs", "2", "3", true}, {"epochs", "3", "2", false}, {"epochs", "10", "9", false}, {"epochs", "9", "10", true},
+		{"epochs", "2", "2", true}, {"epochs", "2", "3", true}, {"epochs", "3", "2", false}, {"epochs", "10", "9", false},
+		{"epochs", "9", "10", true},
 		{"epochs", "2", "0", true}, {"epochs", "0", "2", false}, {"max-steps", "5", "6", true}, {"max-steps", "5", "0", true},
-		{"max-steps", "0", "500", false}, {"max-steps", "", "5", false}, {"batch", "1", "2", false}, {"seed", "1", "2", false},
+		{"max-steps", "0", "500", false}, {"max-steps", "", "5", false}, {"batch", "1", "2", false},
+		{"seed", "1", "2", false},
 	} {
 		err := Same(map[string]string{c.name: c.then}, map[string]string{c.name: c.now})
 		if (err == nil) != c.same {

@@ -37,8 +37,8 @@ func (p *Plan) ModelOptions(c model.Config) model.Options {
 	}
 }
 
-// Context returns the maximum tokens of a sample with its question: those of an example and an answer, as far as the model has
-// positions. It is 0 if there are no samples.
+// Context returns the maximum tokens of a sample with its question: those of an example and an answer, as far as the
+// model has positions. It is 0 if there are no samples.
 func (p *Plan) Context(c model.Config) int {
 	if p.Config.Samples == 0 {
 		return 0
@@ -61,8 +61,9 @@ func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memor
 	}}
 }
 
-// DiskOf returns an upper bound on the bytes of a run's directory: the checkpoints that are kept and the one being written, the
-// best weights that each of them refers to, and the result. there is the number of checkpoints that a resumed run has already.
+// DiskOf returns an upper bound on the bytes of a run's directory: the checkpoints that are kept and the one being
+// written, the best weights that each of them refers to, and the result. there is the number of checkpoints that a
+// resumed run has already.
 func DiskOf(c model.Config, p *Plan, there int) int64 {
 	params := model.ParamsOf(c, p.ModelOptions(c))
 	weights := 0
@@ -145,8 +146,9 @@ type variant struct {
 	widening widening
 }
 
-// remedies returns the single changes that are enough, or if none is, one remedy of as many changes as it takes. It returns none
-// if all of them are not enough. It leaves out changes that save nothing or do not go with the other settings.
+// remedies returns the single changes that are enough, or if none is, one remedy of as many changes as it takes. It
+// returns none if all of them are not enough. It leaves out changes that save nothing or do not go with the other
+// settings.
 func (f fitting) remedies(now variant) (list []Remedy) {
 	if p := &now.plan; p.MaxTokens > p.passTokens() {
 		f.wide = p.MaxTokens

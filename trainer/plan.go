@@ -14,8 +14,8 @@ import (
 	"restyle/tensor"
 )
 
-// A Plan lays out a run: which examples each step takes, and in what passes they go through the model. [NewPlan] makes it from
-// settings and examples alone; [NewJob] fits it to a device.
+// A Plan lays out a run: which examples each step takes, and in what passes they go through the model. [NewPlan] makes
+// it from settings and examples alone; [NewJob] fits it to a device.
 type Plan struct {
 	Config    Config
 	Steps     int                // of the whole run
@@ -35,8 +35,8 @@ type Plan struct {
 	packs    [][]int // the examples of each pack; one each without packing
 }
 
-// Left returns how often something is still due after a step if it is due every so many steps, or with 0 after each epoch, and
-// after the last step.
+// Left returns how often something is still due after a step if it is due every so many steps, or with 0 after each
+// epoch, and after the last step.
 func (p *Plan) Left(every, step int) (times int) {
 	if step >= p.Steps {
 		return 0
@@ -52,8 +52,8 @@ func (p *Plan) Left(every, step int) (times int) {
 	return times
 }
 
-// NewPlan lays out a run over examples. The examples of heldOut only have to fit. It returns an error if examples is empty, or
-// the warmup is longer than the run.
+// NewPlan lays out a run over examples. The examples of heldOut only have to fit. It returns an error if examples is
+// empty, or the warmup is longer than the run.
 func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 	if len(examples) == 0 {
 		return nil, fmt.Errorf("there is no example to train on")
@@ -95,7 +95,8 @@ func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 	return p, err
 }
 
-// Recipe returns the settings that decide bits of the result, by name, as records keep them and a resumed run compares them.
+// Recipe returns the settings that decide bits of the result, by name, as records keep them and a resumed run compares
+// them.
 func (p *Plan) Recipe() map[string]string {
 	r := p.Config.recipe()
 	if p.GradType != 0 {
@@ -104,9 +105,9 @@ func (p *Plan) Recipe() map[string]string {
 	return r
 }
 
-// passTokens returns the maximum tokens of a pass. Micro-batches share a pass while it stays within batch × seq tokens, the
-// largest possible micro-batch, so sharing costs no memory. If even the largest step is smaller, its size is the limit. With
-// LayerGradients a pass is a whole step.
+// passTokens returns the maximum tokens of a pass. Micro-batches share a pass while it stays within batch × seq tokens,
+// the largest possible micro-batch, so sharing costs no memory. If even the largest step is smaller, its size is the
+// limit. With LayerGradients a pass is a whole step.
 func (p *Plan) passTokens() int {
 	switch c := p.Config; {
 	case c.Gradients == LayerGradients:
@@ -171,7 +172,8 @@ func (p *Plan) Done(step int) float64 {
 	return float64(e) + float64(step-first)/float64(p.ends[e]-first)
 }
 
-// Step returns the passes of a step, and how many examples they have. The last step of an epoch may have fewer than the others.
+// Step returns the passes of a step, and how many examples they have. The last step of an epoch may have fewer than the
+// others.
 func (p *Plan) Step(step int) (passes []model.Batch, examples int) {
 	e := p.Epoch(step)
 	p.load(e)
@@ -213,8 +215,8 @@ func inPasses(batches []model.Batch, limit int) (passes []model.Batch) {
 	return passes
 }
 
-// Write writes a line of JSON for each step from first on: its learning rate, and for each of its passes the token ids, the labels
-// and where its sequences start. Another program can train the same steps from it.
+// Write writes a line of JSON for each step from first on: its learning rate, and for each of its passes the token ids,
+// the labels and where its sequences start. Another program can train the same steps from it.
 func (p *Plan) Write(w io.Writer, first int) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)

@@ -15,12 +15,13 @@ import (
 	"restyle/tensor"
 )
 
-// TestPlan goes through every step of runs of awkward sizes: each epoch has each example once, in the order of that epoch; no
-// pass is larger than was planned, and none smaller than it could be.
+// TestPlan goes through every step of runs of awkward sizes: each epoch has each example once, in the order of that
+// epoch; no pass is larger than was planned, and none smaller than it could be.
 func TestPlan(t *testing.T) {
 	examples := learnable(41, 1)
 	for _, packing := range []bool{false, true} {
-		for _, c := range []struct{ batch, accumulate, epochs, max int }{{1, 1, 1, 0}, {1, 4, 3, 0}, {2, 3, 2, 0}, {64, 2, 2, 0}, {2, 2, 3, 13}, {2, 2, 0, 25}} {
+		for _, c := range []struct{ batch, accumulate, epochs, max int }{{1, 1, 1, 0}, {1, 4, 3, 0}, {2, 3, 2, 0},
+			{64, 2, 2, 0}, {2, 2, 3, 13}, {2, 2, 0, 25}} {
 			t.Run(fmt.Sprint(packing, c), func(t *testing.T) {
 				s := tinySettings()
 				s.Packing, s.Batch, s.Accumulate, s.Epochs, s.MaxSteps = packing, c.batch, c.accumulate, c.epochs, c.max
@@ -107,7 +108,8 @@ func TestPasses(t *testing.T) {
 		packing           bool
 		longest, want     int
 	}{
-		{1, 4, false, 32, 32}, {3, 4, false, 32, 96}, {3, 4, false, 10, 96}, {3, 4, false, 5, 60}, {1, 4, false, 5, 20}, {3, 4, true, 5, 96},
+		{1, 4, false, 32, 32}, {3, 4, false, 32, 96}, {3, 4, false, 10, 96}, {3, 4, false, 5, 60}, {1, 4, false, 5, 20},
+		{3, 4, true, 5, 96},
 	} {
 		p := Plan{Config: Config{Batch: c.batch, Accumulate: c.accumulate, Packing: c.packing, Seq: 32}, Longest: c.longest}
 		if got := p.passTokens(); got != c.want {
@@ -133,7 +135,8 @@ func TestWarmup(t *testing.T) {
 	}
 }
 
-// TestHeldOutIsLongest: what is held out goes through the same memory, also where nothing that is trained on is as long.
+// TestHeldOutIsLongest: what is held out goes through the same memory, also where nothing that is trained on is as
+// long.
 func TestHeldOutIsLongest(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate, s.Seq = 1, 1, 64
@@ -149,13 +152,14 @@ func TestHeldOutIsLongest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if longest := len(heldOut[1].IDs); p.Longest != longest || p.MaxTokens < longest {
-			t.Errorf("packing %v: planned for examples of %d tokens, %d at once; one that is held out has %d", packing, p.Longest, p.MaxTokens, longest)
+			t.Errorf("packing %v: planned for examples of %d tokens, %d at once; one that is held out has %d", packing,
+				p.Longest, p.MaxTokens, longest)
 		}
 	}
 }
 
-// TestStepIsOneStep compares the gradient of a step with the same gradient computed in other ways: all examples in one pass,
-// each alone, and in packed rows. In fp32 they differ by rounding alone: the sums have other orders.
+// TestStepIsOneStep compares the gradient of a step with the same gradient computed in other ways: all examples in one
+// pass, each alone, and in packed rows. In fp32 they differ by rounding alone: the sums have other orders.
 func TestStepIsOneStep(t *testing.T) {
 	s := tinySettings()
 	s.DType, s.Batch, s.Accumulate = tensor.F32, 3, 4
@@ -217,8 +221,8 @@ func TestStepIsOneStep(t *testing.T) {
 	}
 }
 
-// TestUpdate compares two steps with the same computed apart: all examples of a step in one pass, the norm, the clipping and the
-// update with the step's learning rate. In fp32 they differ by rounding alone.
+// TestUpdate compares two steps with the same computed apart: all examples of a step in one pass, the norm, the
+// clipping and the update with the step's learning rate. In fp32 they differ by rounding alone.
 func TestUpdate(t *testing.T) {
 	s := tinySettings()
 	s.DType, s.Optimizer, s.Batch, s.Accumulate, s.Clip, s.Warmup, s.Schedule = tensor.F32, AdamW, 1, 8, 0.01, 0, "linear"
@@ -239,7 +243,8 @@ func TestUpdate(t *testing.T) {
 	var passes []model.Batch
 	for step := range 2 {
 		of, _ := want.Plan.Step(step)
-		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Targets())), model.Gradients{Overwrite: true}); err != nil || len(of) != 1 {
+		if _, err := want.Model.Gradient(of[0], float32(1/float64(of[0].Targets())),
+			model.Gradients{Overwrite: true}); err != nil || len(of) != 1 {
 			t.Fatal(len(of), err)
 		}
 		if r, err := want.Optimizer.Step(want.Plan.rate(step), s.Clip); err != nil || r.Norm < 2*s.Clip {
@@ -271,7 +276,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestOneWait has a step of several passes give the device each of them once, and wait for the record of all, with all losses.
+// TestOneWait has a step of several passes give the device each of them once, and wait for the record of all, with all
+// losses.
 func TestOneWait(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate = 2, 3
@@ -322,7 +328,8 @@ func TestBatchesWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, _ := p.Step(step)
-		if line.Step != step+1 || line.LR != p.rate(step) || len(line.Passes) != len(want) || !slices.Equal(line.Passes[0].Labels, want[0].Labels) {
+		if line.Step != step+1 || line.LR != p.rate(step) || len(line.Passes) != len(want) ||
+			!slices.Equal(line.Passes[0].Labels, want[0].Labels) {
 			t.Errorf("step %d is written otherwise", step+1)
 		}
 	}
@@ -334,11 +341,14 @@ func TestSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*Config){
-		"epochs": func(s *Config) { s.Epochs = 0 }, "batch": func(s *Config) { s.Batch = 0 }, "accumulate": func(s *Config) { s.Accumulate = -1 },
-		"seq": func(s *Config) { s.Seq = 1 }, "lr": func(s *Config) { s.LR = math.NaN() }, "warmup": func(s *Config) { s.Warmup = -1 },
-		"clip": func(s *Config) { s.Clip = -1 }, "schedule": func(s *Config) { s.Schedule = "square" }, "pattern": func(s *Config) { s.Freeze = []string{"["} },
-		"keep": func(s *Config) { s.Keep = 0 }, "max-steps": func(s *Config) { s.MaxSteps = -1 }, "save-every": func(s *Config) { s.SaveEvery = -2 },
-		"eval-every": func(s *Config) { s.EvalEvery = -2 }, "patience": func(s *Config) { s.Patience = -2 }, "sample-every": func(s *Config) { s.SampleEvery = -2 },
+		"epochs": func(s *Config) { s.Epochs = 0 }, "batch": func(s *Config) { s.Batch = 0 },
+		"accumulate": func(s *Config) { s.Accumulate = -1 }, "seq": func(s *Config) { s.Seq = 1 },
+		"lr": func(s *Config) { s.LR = math.NaN() }, "warmup": func(s *Config) { s.Warmup = -1 },
+		"clip": func(s *Config) { s.Clip = -1 }, "schedule": func(s *Config) { s.Schedule = "square" },
+		"pattern": func(s *Config) { s.Freeze = []string{"["} },
+		"keep":    func(s *Config) { s.Keep = 0 }, "max-steps": func(s *Config) { s.MaxSteps = -1 },
+		"save-every": func(s *Config) { s.SaveEvery = -2 }, "eval-every": func(s *Config) { s.EvalEvery = -2 },
+		"patience": func(s *Config) { s.Patience = -2 }, "sample-every": func(s *Config) { s.SampleEvery = -2 },
 	} {
 		s := tinySettings()
 		change(&s)
@@ -368,7 +378,8 @@ func TestPatterns(t *testing.T) {
 	} {
 		s := Config{Freeze: c.freeze, TrainOnly: c.only}
 		if s.Trainable(q) != c.q || s.Trainable(norm) != c.norm || s.Trainable(embed) != c.emb {
-			t.Errorf("freeze %v, train only %v: %v %v %v", c.freeze, c.only, s.Trainable(q), s.Trainable(norm), s.Trainable(embed))
+			t.Errorf("freeze %v, train only %v: %v %v %v", c.freeze, c.only, s.Trainable(q), s.Trainable(norm),
+				s.Trainable(embed))
 		}
 	}
 	params := []model.Param{{Name: q}, {Name: norm}}

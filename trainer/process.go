@@ -7,11 +7,12 @@ import (
 	"restyle/kernels/cpu"
 )
 
-// buffers is what a process takes for reading, asking and saving a model, besides its arenas, once data and tokenizer are there:
-// the difference of getrusage's peaks, as measured. It does not grow with the model.
+// buffers is what a process takes for reading, asking and saving a model, besides its arenas, once data and tokenizer
+// are there: the difference of getrusage's peaks, as measured. It does not grow with the model.
 const buffers = 20 << 20
 
-// process returns the estimate of what a run takes besides its arenas: on the CPU the program itself, on a GPU the driver.
+// process returns the estimate of what a run takes besides its arenas: on the CPU the program itself, on a GPU the
+// driver.
 func process(d *kernels.Device) Part {
 	if !d.IsCPU() {
 		return Part{"the driver and its code", d.Overhead()}

@@ -17,8 +17,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestStoppedEvaluations ends runs while they evaluate, at the beginning, on the way and after the last step, in the validation
-// and in the answers: it is left to the resumed run, which ends with the same bits.
+// TestStoppedEvaluations ends runs while they evaluate, at the beginning, on the way and after the last step, in the
+// validation and in the answers: it is left to the resumed run, which ends with the same bits.
 func TestStoppedEvaluations(t *testing.T) {
 	s := tinySettings()
 	s.SampleEvery = 3
@@ -83,8 +83,8 @@ func TestStoppedEvaluations(t *testing.T) {
 	}
 }
 
-// TestBestIsChecked damages and loses the best weights: those of the same step's checkpoint take their place, and without one the
-// run goes on and says so.
+// TestBestIsChecked damages and loses the best weights: those of the same step's checkpoint take their place, and
+// without one the run goes on and says so.
 func TestBestIsChecked(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery, s.EvalEvery, s.Keep = 5, 5, 10
@@ -101,7 +101,8 @@ func TestBestIsChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(dir string) error // of the best weights
 		own   bool                   // whether the step's own checkpoint is there
-	}{"damaged": {damage, true}, "lost": {os.RemoveAll, true}, "all damaged": {damage, false}, "all lost": {os.RemoveAll, false}} {
+	}{"damaged": {damage, true}, "lost": {os.RemoveAll, true}, "all damaged": {damage, false},
+		"all lost": {os.RemoveAll, false}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.CopyFS(dir, os.DirFS(source)); err != nil {
@@ -180,8 +181,8 @@ func stopped(t *testing.T, dir string, s Config, after int, watch func(e any), c
 	}
 }
 
-// TestOlderCheckpoint damages the newest checkpoint of a run that was stopped: the one before finds the best weights that it
-// tells of, and ends with the same bits.
+// TestOlderCheckpoint damages the newest checkpoint of a run that was stopped: the one before finds the best weights
+// that it tells of, and ends with the same bits.
 func TestOlderCheckpoint(t *testing.T) {
 	s := tinySettings()
 	s.EvalEvery, s.SaveEvery = 1, 6
@@ -233,8 +234,9 @@ func TestOlderCheckpoint(t *testing.T) {
 	}
 }
 
-// TestMetricsGone loses metrics.jsonl of a run that was stopped. It is said, and what a kill soon after it leaves can be resumed:
-// one in a later step, or while the checkpoint is written that knows of the new file, with an evaluation still to be made.
+// TestMetricsGone loses metrics.jsonl of a run that was stopped. It is said, and what a kill soon after it leaves can
+// be resumed: one in a later step, or while the checkpoint is written that knows of the new file, with an evaluation
+// still to be made.
 func TestMetricsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		evalEvery int
@@ -283,7 +285,8 @@ func TestMetricsGone(t *testing.T) {
 					}
 				}
 			})
-			if len(said) != 1 || !strings.Contains(said[0], "metrics.jsonl is missing: the metrics of the first 5 steps are lost") {
+			if len(said) != 1 || !strings.Contains(said[0],
+				"metrics.jsonl is missing: the metrics of the first 5 steps are lost") {
 				t.Errorf("said %q", said)
 			}
 			if got := goOn(killed, func(any) {}); got != want || len(said) != c.said {
@@ -349,7 +352,8 @@ func TestFitGivesWhatIsTaken(t *testing.T) {
 	s := tinySettings()
 	s.Seq, s.Samples, s.SampleTokens = 4096, 1, 100
 	s.BNB = true
-	if got := all(s); strings.Contains(got, "master") || !strings.Contains(got, "fused (") || !strings.Contains(got, "samples 0 (") {
+	if got := all(s); strings.Contains(got, "master") || !strings.Contains(got, "fused (") ||
+		!strings.Contains(got, "samples 0 (") {
 		t.Errorf("with bitsandbytes' optimizer: %s", got)
 	}
 	s = tinySettings()
@@ -395,12 +399,15 @@ func TestDisk(t *testing.T) {
 		return DiskOf(r.Model.Config(), &p, there)
 	}
 	weights := model.MemoryOf(r.Model.Device(), nil, r.Model.Config(), r.Plan.ModelOptions(r.Model.Config())).Weights
-	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)                                 // the best that each checkpoint may know, and the result
-	if got := disk(s, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) { // headers of so small files
+	// the best that each checkpoint may know, and the result
+	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)
+	// headers of so small files
+	if got := disk(s, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) {
 		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)
 	}
 	s.EvalEvery, s.SaveEvery = 0, 1
-	if a, b := disk(s, true, 0), disk(s, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(1+s.Epochs)) > 0.1 { // arenas round sizes up
+	// arenas round sizes up
+	if a, b := disk(s, true, 0), disk(s, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(1+s.Epochs)) > 0.1 {
 		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", 1+s.Epochs, a-b)
 	}
 	s = tinySettings()
@@ -417,7 +424,8 @@ func TestDisk(t *testing.T) {
 func TestSameIsShort(t *testing.T) {
 	a, b := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
 	err := Same(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " + b})
-	if err == nil || !strings.HasSuffix(err.Error(), "data was 0123456789ab and is now fedcba987654; model was new 0123456789ab and is now new fedcba987654") {
+	if err == nil || !strings.HasSuffix(err.Error(),
+		"data was 0123456789ab and is now fedcba987654; model was new 0123456789ab and is now new fedcba987654") {
 		t.Error(err)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestRehearse wants a rehearsal to show everything that a run launches whose passes are full: what is compiled ahead would be of
-// little use if the run still had to compile.
+// TestRehearse wants a rehearsal to show everything that a run launches whose passes are full: what is compiled ahead
+// would be of little use if the run still had to compile.
 func TestRehearse(t *testing.T) {
 	from, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
 	if err != nil {
@@ -41,7 +41,8 @@ func TestRehearse(t *testing.T) {
 				var b kernels.Builds
 				launched := func(f func(d *kernels.Device) error) string {
 					t.Helper()
-					if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 37}, kernels.Options{Fused: fused}, f); err != nil {
+					if err := b.Rehearse(cuda.Properties{Major: 9, SMs: 2, Memory: 1 << 37}, kernels.Options{Fused: fused},
+						f); err != nil {
 						t.Fatal(err)
 					}
 					return b.String()

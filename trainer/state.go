@@ -36,10 +36,11 @@ type State struct {
 	Loss      report.Number `json:"loss"`
 	Best      *Best         `json:"best,omitempty"`
 	SinceBest int           `json:"evaluations_since_best"`
-	Pending   string        `json:"pending,omitempty"`      // due before the next step: "evaluation", "sample answers" or nothing
-	Metrics   int64         `json:"metrics_bytes"`          // length of metrics.jsonl
-	Seconds   float64       `json:"seconds"`                // spent in steps
-	Longer    int           `json:"longer_since,omitempty"` // the step after which the run last became longer; 0: never
+	// Pending is due before the next step: "evaluation", "sample answers" or nothing.
+	Pending string  `json:"pending,omitempty"`
+	Metrics int64   `json:"metrics_bytes"`          // length of metrics.jsonl
+	Seconds float64 `json:"seconds"`                // spent in steps
+	Longer  int     `json:"longer_since,omitempty"` // the step after which the run last became longer; 0: never
 	Record
 }
 
@@ -71,7 +72,8 @@ func (r *Run) save() error {
 		}
 		var tensors []hf.TensorData
 		for _, t := range r.Optimizer.State() {
-			tensors = append(tensors, hf.TensorData{Name: t.Name, DType: t.DType, Shape: t.Shape, Write: func(w io.Writer) error { return r.download(w, t) }})
+			tensors = append(tensors, hf.TensorData{Name: t.Name, DType: t.DType, Shape: t.Shape,
+				Write: func(w io.Writer) error { return r.download(w, t) }})
 		}
 		if err := hf.WriteSafetensors(filepath.Join(dir, optimizerName), nil, tensors); err != nil {
 			return err
@@ -109,8 +111,8 @@ func (r *Run) download(w io.Writer, t tensor.Tensor) error {
 	})
 }
 
-// inParts calls f with parts of a tensor of a few MB: the offset of the part in the tensor's bytes, the part, and a buffer of its
-// size, which the next part reuses.
+// inParts calls f with parts of a tensor of a few MB: the offset of the part in the tensor's bytes, the part, and a
+// buffer of its size, which the next part reuses.
 func inParts(t tensor.Tensor, f func(at int64, part tensor.Tensor, bytes []byte) error) error {
 	flat, size := t.View(t.Len()), t.DType.Size()
 	limit := (4 << 20) / size
@@ -154,8 +156,10 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	if err := r.lengthen(&s); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
-	if name := filepath.Base(checkpoint.Dir("", s.Step)); strings.HasPrefix(filepath.Base(dir), "step-") && filepath.Base(dir) != name {
-		return fmt.Errorf("checkpoint %s: its %s belongs to %s: the directory mixes several checkpoints; remove it to resume from an older one", dir, stateName, name)
+	if name := filepath.Base(checkpoint.Dir("", s.Step)); strings.HasPrefix(filepath.Base(dir), "step-") &&
+		filepath.Base(dir) != name {
+		return fmt.Errorf("checkpoint %s: its %s belongs to %s: the directory mixes several checkpoints; remove it to "+
+			"resume from an older one", dir, stateName, name)
 	}
 	if s.Best, err = r.restoreBest(ctx, s.Best); err != nil {
 		return err
@@ -172,8 +176,8 @@ func (r *Run) restore(ctx context.Context, dir string) error {
 	return r.Model.Device().Sync()
 }
 
-// restoreBest verifies the best weights. If they are missing or damaged, it copies those of the checkpoint of the same step. If that
-// is missing, too, there is no best until the next evaluation.
+// restoreBest verifies the best weights. If they are missing or damaged, it copies those of the checkpoint of the same
+// step. If that is missing, too, there is no best until the next evaluation.
 func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 	if b == nil {
 		return nil, nil
@@ -185,8 +189,9 @@ func (r *Run) restoreBest(ctx context.Context, b *Best) (*Best, error) {
 	}
 	if err := r.loadChecked(ctx, same); err != nil {
 		if r.Ended {
-			return nil, fmt.Errorf("the best weights, those after step %d, are no longer among the checkpoints (%w): they are the result "+
-				"in %s, which this run would replace with others: train that result further in another directory", b.Step, bad, r.Dir)
+			return nil, fmt.Errorf("the best weights, those after step %d, are no longer among the checkpoints (%w): they are "+
+				"the result in %s, which this run would replace with others: train that result further in another directory",
+				b.Step, bad, r.Dir)
 		}
 		r.notice("the best weights so far, those after step %d, are lost (%v): the next evaluation starts over", b.Step, bad)
 		return nil, ctx.Err()
@@ -236,10 +241,13 @@ func readState(dir string) (s State, err error) {
 		return s, fmt.Errorf("checkpoint %s: %s: %w", dir, stateName, err)
 	}
 	if s.Format != formatNow {
-		return s, fmt.Errorf("checkpoint %s: %s has format %d, but this version reads %d: resume with the version that wrote it", dir, stateName, s.Format, formatNow)
+		return s, fmt.Errorf("checkpoint %s: %s has format %d, but this version reads %d: resume with the version that "+
+			"wrote it", dir, stateName, s.Format, formatNow)
 	}
-	if s.Step < 0 || s.Updates < 0 || s.Updates > s.Step || s.Metrics < 0 || !slices.Contains([]string{"", evaluation, sampleAnswers}, s.Pending) {
-		return s, fmt.Errorf("checkpoint %s: %s is damaged: step %d, %d updates, %q pending: remove the checkpoint to resume from an older one", dir, stateName, s.Step, s.Updates, s.Pending)
+	if s.Step < 0 || s.Updates < 0 || s.Updates > s.Step || s.Metrics < 0 ||
+		!slices.Contains([]string{"", evaluation, sampleAnswers}, s.Pending) {
+		return s, fmt.Errorf("checkpoint %s: %s is damaged: step %d, %d updates, %q pending: remove the checkpoint to "+
+			"resume from an older one", dir, stateName, s.Step, s.Updates, s.Pending)
 	}
 	return s, nil
 }
@@ -267,7 +275,8 @@ func (r *Run) lengthen(s *State) error {
 	if shorter.Steps < r.Plan.Steps {
 		s.Longer = s.Step
 		r.notice("the run is now longer: it has %d steps, and had %d; from step %d on the learning rate is that of a run "+
-			"of the new length, %.3g instead of %.3g", r.Plan.Steps, shorter.Steps, s.Step, r.Plan.rate(s.Step), shorter.rate(s.Step))
+			"of the new length, %.3g instead of %.3g", r.Plan.Steps, shorter.Steps, s.Step, r.Plan.rate(s.Step),
+			shorter.rate(s.Step))
 	}
 	return nil
 }
@@ -282,8 +291,8 @@ func grown(then, now string) bool {
 	return err1 == nil && err2 == nil && a != 0 && (b == 0 || b > a)
 }
 
-// Same returns an error that names every entry in which the identity of a run then differs from what it would be now. Epochs and
-// max-steps may have grown.
+// Same returns an error that names every entry in which the identity of a run then differs from what it would be now.
+// Epochs and max-steps may have grown.
 func Same(then, now map[string]string) error {
 	var faults []string
 	for _, name := range slices.Sorted(maps.Keys(now)) {

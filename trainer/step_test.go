@@ -14,8 +14,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestLayerGradients has steps that keep one block's gradients at a time move the weights as steps that keep all do, and be clipped
-// and skipped as they are.
+// TestLayerGradients has steps that keep one block's gradients at a time move the weights as steps that keep all do,
+// and be clipped and skipped as they are.
 func TestLayerGradients(t *testing.T) {
 	for _, master := range []optim.Master{optim.Split8, optim.Stochastic} {
 		for _, clip := range []float64{0, 1e6, 0.01} {
@@ -116,7 +116,8 @@ func TestWiden(t *testing.T) {
 	}
 }
 
-// TestFilled has passes that are filled up move the weights as others do, and counts what they are filled up with apart.
+// TestFilled has passes that are filled up move the weights as others do, and counts what they are filled up with
+// apart.
 func TestFilled(t *testing.T) {
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.DType = 0, 4, tensor.F32
@@ -144,8 +145,10 @@ func TestFilled(t *testing.T) {
 		t.Errorf("filled up %+v, and not %+v", filled, plain)
 	}
 	for i := range want {
-		if e := math.Abs(float64(got[i].Loss/want[i].Loss) - 1); want[i].Tokens > 0 && (got[i].Tokens != want[i].Tokens || !(e < 1e-3)) {
-			t.Errorf("step %d has %d tokens and the loss %v, not %d and %v", want[i].Step, got[i].Tokens, got[i].Loss, want[i].Tokens, want[i].Loss)
+		if e := math.Abs(float64(got[i].Loss/want[i].Loss) - 1); want[i].Tokens > 0 && (got[i].Tokens != want[i].Tokens ||
+			!(e < 1e-3)) {
+			t.Errorf("step %d has %d tokens and the loss %v, not %d and %v", want[i].Step, got[i].Tokens, got[i].Loss,
+				want[i].Tokens, want[i].Loss)
 		}
 	}
 }

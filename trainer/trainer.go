@@ -36,12 +36,12 @@ type Run struct {
 	Identity  map[string]string
 	Decisions map[string]string
 
-	// Ended says that the run of From came to its end and is now longer: the result in Dir has its best weights. If no others
-	// are left, Start returns an error, because this run would replace them.
+	// Ended says that the run of From came to its end and is now longer: the result in Dir has its best weights. If no
+	// others are left, Start returns an error, because this run would replace them.
 	Ended bool
 
-	// GenerateSamples, optional, answers the sample questions with the model as it is and scores the tone of the answers. It
-	// returns ctx's error if that ends it.
+	// GenerateSamples, optional, answers the sample questions with the model as it is and scores the tone of the answers.
+	// It returns ctx's error if that ends it.
 	GenerateSamples func(ctx context.Context) ([]Sample, error)
 	Hooks           Hooks
 
@@ -116,7 +116,8 @@ type Result struct {
 // CheckpointsIn returns the directory of a run's checkpoints.
 func CheckpointsIn(dir string) string { return filepath.Join(dir, "checkpoints") }
 
-// bestIn returns the directory of the best weights after an evaluation. They stay as long as a checkpoint refers to them.
+// bestIn returns the directory of the best weights after an evaluation. They stay as long as a checkpoint refers to
+// them.
 func bestIn(dir string, step int) string {
 	return filepath.Join(CheckpointsIn(dir), fmt.Sprintf("best-%06d", step))
 }
@@ -149,8 +150,8 @@ func (r *Run) Start(ctx context.Context) (err error) {
 // State returns the state between two steps.
 func (r *Run) State() State { return r.state }
 
-// Save writes the model with its weights as they are to the run's directory, in the Hugging Face layout. card, its README.md, may be
-// nil.
+// Save writes the model with its weights as they are to the run's directory, in the Hugging Face layout. card, its
+// README.md, may be nil.
 func (r *Run) Save(card []byte) error {
 	return hf.Save(r.Dir, r.Base, r.Model.Device(), r.Model.Params(), hf.SaveOptions{Card: card})
 }
@@ -169,9 +170,9 @@ func (r *Run) Close() (err error) {
 	return err
 }
 
-// Run takes all steps that are left. If ctx is done, it finishes the current step, or leaves the current evaluation to the resumed
-// run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the last ones if there was no
-// validation.
+// Run takes all steps that are left. If ctx is done, it finishes the current step, or leaves the current evaluation to
+// the resumed run, saves, and returns ErrStopped. At the end the model has the best weights by validation loss, or the
+// last ones if there was no validation.
 func (r *Run) Run(ctx context.Context) (Result, error) {
 	if r.freshMetrics {
 		if err := r.save(); err != nil {
@@ -224,7 +225,8 @@ func (r *Run) end() (Result, error) {
 	return res, r.metrics.Sync()
 }
 
-// due reports whether something that is due every n steps, or with 0 after each epoch, is due now. After the last step it always is.
+// due reports whether something that is due every n steps, or with 0 after each epoch, is due now. After the last step
+// it always is.
 func (r *Run) due(n int) bool {
 	switch done := r.state.Step; {
 	case done == r.Plan.Steps:
@@ -273,7 +275,8 @@ func (r *Run) prune() error {
 	return r.removeBest(r.state.Best)
 }
 
-// removeBest deletes all best-NNNNNN directories except that of but, which may be nil, and those that a remaining checkpoint refers to.
+// removeBest deletes all best-NNNNNN directories except that of but, which may be nil, and those that a remaining
+// checkpoint refers to.
 func (r *Run) removeBest(but *Best) error {
 	root := CheckpointsIn(r.Dir)
 	steps, err := checkpoint.Steps(root)

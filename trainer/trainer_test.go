@@ -31,7 +31,8 @@ import (
 // tinyConfig is a model whose matrices are just large enough for state in 8 bits.
 const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 64,
 	"intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
-	"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true, "eos_token_id": 2}`
+	"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true,
+	"eos_token_id": 2}`
 
 // learnable are examples in which the next token follows from the last one: half of each, the prompt, is not trained.
 func learnable(n int, seed uint64) (examples []training.Example) {
@@ -54,7 +55,8 @@ func learnable(n int, seed uint64) (examples []training.Example) {
 
 func tinySettings() Config {
 	s := DefaultConfig()
-	s.Epochs, s.Batch, s.Accumulate, s.Seq, s.LR, s.Warmup, s.EvalEvery, s.SaveEvery, s.Seed = 2, 2, 2, 32, 3e-3, 0.1, 4, 3, 5
+	s.Epochs, s.Batch, s.Accumulate, s.Seq, s.LR, s.Warmup, s.EvalEvery, s.SaveEvery, s.Seed = 2, 2, 2, 32, 3e-3, 0.1, 4,
+		3, 5
 	s.Samples = 0
 	return s
 }
@@ -251,8 +253,8 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// finds has the validations of a run find these losses, by step, and not what they are: which weights are the best, and when the
-// patience is over, is then the same on every machine.
+// finds has the validations of a run find these losses, by step, and not what they are: which weights are the best, and
+// when the patience is over, is then the same on every machine.
 func finds(loss func(step int) float64) func(*Run) {
 	return func(r *Run) {
 		r.validation = func(context.Context) (float64, error) { return loss(r.state.Step), nil }
@@ -264,9 +266,9 @@ func bestAfter(best int) func(step int) float64 {
 	return func(step int) float64 { return 1 + math.Abs(float64(step-best)) }
 }
 
-// TestResume stops runs between steps, as Ctrl-C does, and goes on in a new process's memory: the end has the same bits as
-// that of a run that was never stopped. Every form of optimizer state and of batches is tried, and in one of them the moments
-// around every validation, checkpoint and end of an epoch. RESTYLE_LONG stops after every step of all.
+// TestResume stops runs between steps, as Ctrl-C does, and goes on in a new process's memory: the end has the same bits
+// as that of a run that was never stopped. Every form of optimizer state and of batches is tried, and in one of them
+// the moments around every validation, checkpoint and end of an epoch. RESTYLE_LONG stops after every step of all.
 func TestResume(t *testing.T) {
 	forms := map[string]struct {
 		settings func(*Config)
@@ -441,7 +443,8 @@ func TestResumeRefuses(t *testing.T) {
 	other := s
 	other.LR, other.Seed = 1e-3, 6
 	err = tiny(t, dir, other).startFrom(context.Background(), found.Dir)
-	if err == nil || !strings.Contains(err.Error(), "lr was 0.003 and is now 0.001") || !strings.Contains(err.Error(), "seed was 5 and is now 6") {
+	if err == nil || !strings.Contains(err.Error(), "lr was 0.003 and is now 0.001") ||
+		!strings.Contains(err.Error(), "seed was 5 and is now 6") {
 		t.Errorf("another recipe: %v", err)
 	}
 	older, err := os.ReadFile(filepath.Join(checkpoint.Dir(CheckpointsIn(dir), 21), stateName))
@@ -455,7 +458,8 @@ func TestResumeRefuses(t *testing.T) {
 	}{
 		{stateName, func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 9`, 1) }, "has format 9"},
 		{stateName, func(string) string { return string(older) }, "belongs to step-000021"},
-		{stateName, func(s string) string { return strings.Replace(s, `"step": 22`, `"pending": "lunch", "step": 22`, 1) }, `"lunch" pending`},
+		{stateName, func(s string) string { return strings.Replace(s, `"step": 22`, `"pending": "lunch", "step": 22`, 1) },
+			`"lunch" pending`},
 		{stateName, func(s string) string { return strings.Replace(s, `"updates": 22`, `"updates": 23`, 1) }, "23 updates"},
 		{optimizerName, func(s string) string { return s[:len(s)-1] }, optimizerName},
 		{"model.safetensors", func(s string) string { return s[:len(s)/2] }, "model.safetensors"},
@@ -482,7 +486,8 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherState has a resume refuse the state of another optimizer: with a tensor more, or with one of another size or type.
+// TestOtherState has a resume refuse the state of another optimizer: with a tensor more, or with one of another size or
+// type.
 func TestOtherState(t *testing.T) {
 	s := tinySettings()
 	r := tiny(t, t.TempDir(), s)
@@ -530,11 +535,12 @@ func TestOtherState(t *testing.T) {
 	}
 }
 
-// TestFields changes one field of a Config after another. Each must be in the table once, with a default that it accepts, and in the
-// recipe exactly if it decides bits.
+// TestFields changes one field of a Config after another. Each must be in the table once, with a default that it
+// accepts, and in the recipe exactly if it decides bits.
 func TestFields(t *testing.T) {
 	c := tinySettings()
-	was, inRecipe := c.recipe(), map[string]bool{"GradDType": false, "Gradients": true} // the plan knows what AutoGrad comes to
+	// the plan knows what AutoGrad comes to
+	was, inRecipe := c.recipe(), map[string]bool{"GradDType": false, "Gradients": true}
 	names := map[string]bool{}
 	for _, f := range c.Fields() {
 		if names[f.Name] {
@@ -586,7 +592,8 @@ func TestFields(t *testing.T) {
 		field.Set(before)
 	}
 	for _, f := range c.Fields() { // such as a run of less memory may have, without being another run
-		if want := slices.Contains([]string{"recompute", "save-every", "keep", "samples", "sample-tokens", "sample-every"}, f.Name); f.Free != want {
+		if want := slices.Contains([]string{"recompute", "save-every", "keep", "samples", "sample-tokens", "sample-every"},
+			f.Name); f.Free != want {
 			t.Errorf("%s decides bits: %v", f.Name, !f.Free)
 		}
 	}
@@ -599,9 +606,9 @@ func TestRecipe(t *testing.T) {
 	plan := &Plan{Config: c}
 	want := map[string]string{
 		"epochs": "3", "max-steps": "0", "batch": "1", "accumulate": "4", "seq": "512", "packing": "false", "lr": "2e-05",
-		"schedule": "cosine", "warmup": "0.03", "clip": "1", "weight-decay": "0.01", "beta1": "0.9", "beta2": "0.999", "eps": "1e-08",
-		"optimizer": "8", "master": "none", "bnb": "true", "dtype": "BF16", "freeze": "[mlp layers.0]", "train-only": "[]",
-		"eval-every": "0", "patience": "0", "seed": "0",
+		"schedule": "cosine", "warmup": "0.03", "clip": "1", "weight-decay": "0.01", "beta1": "0.9", "beta2": "0.999",
+		"eps": "1e-08", "optimizer": "8", "master": "none", "bnb": "true", "dtype": "BF16", "freeze": "[mlp layers.0]",
+		"train-only": "[]", "eval-every": "0", "patience": "0", "seed": "0",
 	}
 	if got := plan.Recipe(); !maps.Equal(got, want) {
 		t.Errorf("%v, not %v", got, want)
@@ -613,9 +620,9 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// TestNotFinite has a step move nothing whose loss alone is not finite, and one whose gradient alone is not. What the hidden state
-// of the last token begins with is multiplied with a column of the head that has one sign for the token that is to be learned,
-// and the other one or nothing for all others.
+// TestNotFinite has a step move nothing whose loss alone is not finite, and one whose gradient alone is not. What the
+// hidden state of the last token begins with is multiplied with a column of the head that has one sign for the token
+// that is to be learned, and the other one or nothing for all others.
 func TestNotFinite(t *testing.T) {
 	config := strings.Replace(tinyConfig, `"tie_word_embeddings": true`, `"tie_word_embeddings": false`, 1)
 	for _, c := range []struct {
@@ -668,7 +675,8 @@ func TestNotFinite(t *testing.T) {
 			}
 			moved := !slices.Equal(before, append(slices.Clone(head.F32()), norm.F32()...))
 			if ok := finite(last.Loss) && finite(last.GradNorm); last.Skipped == ok || moved && !ok {
-				t.Errorf("%s: a step with the loss %v and the norm %v was skipped: %v, and moved: %v", c.what, last.Loss, last.GradNorm, last.Skipped, moved)
+				t.Errorf("%s: a step with the loss %v and the norm %v was skipped: %v, and moved: %v", c.what, last.Loss,
+					last.GradNorm, last.Skipped, moved)
 			}
 			shown = shown || finite(last.Loss) == c.loss && finite(last.GradNorm) == c.gradient
 		}
@@ -698,12 +706,13 @@ func TestSamplesAlone(t *testing.T) {
 	}
 }
 
-// TestSkippedAreKept stops a run between steps that are skipped: the resumed one ends with the same bits, and counts those in a
-// row from the first on.
+// TestSkippedAreKept stops a run between steps that are skipped: the resumed one ends with the same bits, and counts
+// those in a row from the first on.
 func TestSkippedAreKept(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery = 100
-	// spoiling has the gradients of steps from first to last be no numbers, by a weight that is none as long as they are computed.
+	// spoiling has the gradients of steps from first to last be no numbers, by a weight that is none as long as they are
+	// computed.
 	spoiling := func(first, last int) (of func(*Run), watch func(any)) {
 		var weight *uint16
 		var was uint16

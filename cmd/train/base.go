@@ -40,7 +40,8 @@ func (t *train) hub() *hub.Hub {
 // Special tokens of a new model, the last ones of its vocabulary: the end of a text, and those of ChatML.
 const endOfText, turnStart, turnEnd = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 
-// newModel returns the files of a new model: the config that was given, and a tokenizer that was given or is made from the data.
+// newModel returns the files of a new model: the config that was given, and a tokenizer that was given or is made from
+// the data.
 func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	path := t.fromScratch
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -57,7 +58,8 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 			where = filepath.Dir(where)
 		}
 	}
-	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "generation_config.json"} {
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+		"chat_template.jinja", "generation_config.json"} {
 		data, err := fs.ReadFile(hf.DirFS(where), name)
 		switch {
 		case err == nil:
@@ -80,7 +82,8 @@ func (t *train) newModel(ctx context.Context) (*hf.Checkpoint, error) {
 	return c, nil
 }
 
-// newTokenizer makes a vocabulary of the config's size from the data, and writes the tokens that end a text into the config.
+// newTokenizer makes a vocabulary of the config's size from the data, and writes the tokens that end a text into the
+// config.
 func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error {
 	c, err := hf.ParseConfig(files["config.json"])
 	if err != nil {
@@ -103,12 +106,13 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 		return err
 	}
 	if int(tok.MaxID()) >= c.Vocab {
-		return fmt.Errorf("--from-scratch %s: vocab_size is %d, and the smallest vocabulary has %d tokens: 256 bytes and %d special ones", t.fromScratch, c.Vocab, tok.VocabSize(), len(special))
+		return fmt.Errorf("--from-scratch %s: vocab_size is %d, and the smallest vocabulary has %d tokens: 256 bytes and "+
+			"%d special ones", t.fromScratch, c.Vocab, tok.VocabSize(), len(special))
 	}
 	end, _ := tok.TokenID(turnEnd)
 	text, _ := tok.TokenID(endOfText)
-	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText, "clean_up_tokenization_spaces": false,
-		"model_max_length": c.MaxPositions}
+	settings := map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": turnEnd, "pad_token": endOfText,
+		"clean_up_tokenization_spaces": false, "model_max_length": c.MaxPositions}
 	ends := []int32{end, text}
 	if len(t.text) > 0 { // it continues texts, and is asked nothing
 		settings["eos_token"], ends = endOfText, []int32{text}
@@ -138,8 +142,8 @@ func (t *train) newTokenizer(ctx context.Context, files map[string][]byte) error
 	return nil
 }
 
-// texts yields what a vocabulary is made from: the plain text, or all messages of --data and --vocab-data. An error ends it, and is
-// stored in failed.
+// texts yields what a vocabulary is made from: the plain text, or all messages of --data and --vocab-data. An error
+// ends it, and is stored in failed.
 func (t *train) texts(ctx context.Context, failed *error) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, path := range t.text {
@@ -191,7 +195,8 @@ func (t *train) sourceOptions(spec string) dataset.Options {
 
 // readData reads and encodes the data.
 func (t *train) readData(ctx context.Context, codec infer.Codec) (*training.Set, *training.Encoder, error) {
-	e := &training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template, Seq: t.config.Seq, All: t.trainOn == "all"}
+	e := &training.Encoder{Tokenizer: codec.Tokenizer, Template: codec.Template, Seq: t.config.Seq,
+		All: t.trainOn == "all"}
 	var sets []*training.Set
 	for _, path := range t.text {
 		s, err := training.LoadText(ctx, path, e)

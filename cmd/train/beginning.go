@@ -6,7 +6,8 @@ import (
 	"restyle/trainer"
 )
 
-// A beginning measures the time of a call from when the weights are read to the end of its first step, without evaluations.
+// A beginning measures the time of a call from when the weights are read to the end of its first step, without
+// evaluations.
 type beginning struct {
 	loaded time.Time     // when the weights were read, plus the time of evaluations since
 	took   time.Duration // 0: there was no step

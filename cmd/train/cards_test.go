@@ -16,18 +16,25 @@ import (
 
 // cardModels are the config.json files of the models that docs/gpu.md names, as far as memory depends on them.
 var cardModels = map[string]map[string]any{
-	"Llama-3.2-1B": {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
+	"Llama-3.2-1B": {"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+		"num_attention_heads": 32,
 		"num_key_value_heads": 8, "head_dim": 64, "tie_word_embeddings": true},
-	"Llama-3.2-3B": {"vocab_size": 128256, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28, "num_attention_heads": 24,
+	"Llama-3.2-3B": {"vocab_size": 128256, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28,
+		"num_attention_heads": 24,
 		"num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": true},
-	"Llama-3.1-8B": {"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32,
+	"Llama-3.1-8B": {"vocab_size": 128256, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+		"num_attention_heads": 32,
 		"num_key_value_heads": 8, "head_dim": 128, "tie_word_embeddings": false},
-	"Qwen2.5-1.5B": {"vocab_size": 151936, "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
-		"num_key_value_heads": 2, "tie_word_embeddings": true, "model_type": "qwen2", "architectures": []string{"Qwen2ForCausalLM"}},
+	"Qwen2.5-1.5B": {"vocab_size": 151936, "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28,
+		"num_attention_heads": 12,
+		"num_key_value_heads": 2, "tie_word_embeddings": true, "model_type": "qwen2",
+		"architectures": []string{"Qwen2ForCausalLM"}},
 }
 
-// A card row is | 8 GB | Llama-3.2-1B | `--preset 8gb` | 6.7 GiB | what was seen |; without a card, it is that of the row above.
-var cardRow = regexp.MustCompile(`(?m)^(\| *(?:(\d+) GB)? *\| ([\w.-]+) \| (?:` + "`([^`]*)`" + `)? *\| )(\d+\.\d GiB) \|`)
+// A card row is | 8 GB | Llama-3.2-1B | `--preset 8gb` | 6.7 GiB | what was seen |; without a card, it is that of the
+// row above.
+var cardRow = regexp.MustCompile(`(?m)^(\| *(?:(\d+) GB)? *\| ([\w.-]+) \| (?:` + "`([^`]*)`" +
+	`)? *\| )(\d+\.\d GiB) \|`)
 
 // TestCards holds the memory that docs/gpu.md gives for models on cards to what train says on a card of that size.
 func TestCards(t *testing.T) {
@@ -42,8 +49,10 @@ func TestCards(t *testing.T) {
 		fmt.Sscan(m[2], &card)
 		rows++
 		cudatest.Set(t, fmt.Sprintf("IDLE=1 MEMORY=%d USED=0", card<<30))
-		o := must(t, cli.Done, append([]string{"--fused", "--device", "cuda", "--dry-run", "--from-scratch", filepath.Join(dir, m[3]+".json"),
-			"--tokenizer", filepath.Join(dir, "tokenizer"), "--data", filepath.Join(dir, "long.json")}, strings.Fields(m[4])...)...)
+		o := must(t, cli.Done, append([]string{"--fused", "--device", "cuda", "--dry-run", "--from-scratch",
+			filepath.Join(dir, m[3]+".json"),
+			"--tokenizer", filepath.Join(dir, "tokenizer"), "--data", filepath.Join(dir, "long.json")},
+			strings.Fields(m[4])...)...)
 		memory := regexp.MustCompile(`total +(.*)`).FindStringSubmatch(o.stdout)
 		if !strings.Contains(o.stdout, "in passes of up to 2048 tokens") || memory == nil {
 			t.Errorf("%s: %v", row, o)
@@ -82,7 +91,8 @@ func cardFiles(t *testing.T, dir string) {
 		}
 	}
 	for name, shape := range cardModels {
-		config := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"}, "max_position_embeddings": 32768, "rms_norm_eps": 1e-5}
+		config := map[string]any{"model_type": "llama", "architectures": []string{"LlamaForCausalLM"},
+			"max_position_embeddings": 32768, "rms_norm_eps": 1e-5}
 		maps.Copy(config, shape)
 		write(name+".json", config)
 	}
@@ -101,7 +111,8 @@ func cardFiles(t *testing.T, dir string) {
 	write("tokenizer/tokenizer.json", tok)
 	var examples []map[string]string
 	for i := range 8 {
-		examples = append(examples, map[string]string{"instruction": fmt.Sprint("Question ", i), "output": strings.Repeat("a long answer ", 600)})
+		examples = append(examples, map[string]string{"instruction": fmt.Sprint("Question ", i),
+			"output": strings.Repeat("a long answer ", 600)})
 	}
 	write("long.json", examples)
 }

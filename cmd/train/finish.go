@@ -23,16 +23,17 @@ import (
 
 // summary is a run's result: the last line on standard output, and in run.json.
 type summary struct {
-	Out           string         `json:"out"`
-	Steps         int            `json:"steps"`
-	Skipped       int            `json:"skipped_steps"`
-	Examples      int64          `json:"examples"`
-	Tokens        int64          `json:"tokens"`
-	Padding       int64          `json:"padding_tokens,omitempty"` // beside those
-	Targets       int64          `json:"trained_tokens"`
-	Seconds       float64        `json:"seconds"`            // in steps
-	Wall          float64        `json:"wall_seconds"`       // of this call, with evaluations and saving
-	FirstStep     float64        `json:"first_step_seconds"` // from when the weights were there to the end of this call's first step, without evaluations
+	Out      string  `json:"out"`
+	Steps    int     `json:"steps"`
+	Skipped  int     `json:"skipped_steps"`
+	Examples int64   `json:"examples"`
+	Tokens   int64   `json:"tokens"`
+	Padding  int64   `json:"padding_tokens,omitempty"` // besides those
+	Targets  int64   `json:"trained_tokens"`
+	Seconds  float64 `json:"seconds"`      // in steps
+	Wall     float64 `json:"wall_seconds"` // of this call, with evaluations and saving
+	// FirstStep is from when the weights were read to the end of this call's first step, without evaluations.
+	FirstStep     float64        `json:"first_step_seconds"`
 	TokensSec     float64        `json:"tokens_per_second"`
 	TargetsSec    float64        `json:"trained_tokens_per_second"`
 	TFLOPS        float64        `json:"tflops"`
@@ -55,7 +56,8 @@ func (r *running) finish(res trainer.Result, tone *float64) error {
 	if err != nil {
 		return err
 	}
-	if err := r.logBenchmark(f); err != nil { // before the run counts as finished, or a kill between them would lose the row
+	// before the run counts as finished, or a kill between them would lose the row
+	if err := r.logBenchmark(f); err != nil {
 		return fmt.Errorf("--benchmark-log: %w", err)
 	}
 	done := r.record()
@@ -96,8 +98,8 @@ func (r *running) report(res trainer.Result, f summary) {
 	}
 }
 
-// makesLonger reports whether this run has more steps than the finished one. If that one ran out of patience, more steps would
-// change nothing.
+// makesLonger reports whether this run has more steps than the finished one. If that one ran out of patience, more
+// steps would change nothing.
 func (in *inputs) makesLonger(was summary) bool {
 	return was.Stopped == "" && in.plan.Steps > was.Steps
 }
@@ -110,14 +112,17 @@ func (in *inputs) resultOf(was *record) (f summary, err error) {
 	return f, nil
 }
 
-// repeat prints the result of a finished run, how to continue it, and which of its settings differ from those asked for now.
+// repeat prints the result of a finished run, how to continue it, and which of its settings differ from those asked for
+// now.
 func (in *inputs) repeat(was *record, result summary) error {
 	if result.Stopped != "" {
-		in.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not change that; "+
-			"to train its result further, give it as --model and another --out", in.out, result.Steps, result.Stopped)
+		in.note("the run in %s is finished: it ended after step %d, with %s, and more steps would not "+
+			"change that; to train its result further, give it as --model and another --out",
+			in.out, result.Steps, result.Stopped)
 	} else {
-		in.note("the run in %s is finished, after step %d: to continue it, give the same command with larger --epochs than %s or --max-steps than %s "+
-			"(0: no limit), whichever ended it", in.out, result.Steps, was.Identity["epochs"], was.Identity["max-steps"])
+		in.note("the run in %s is finished, after step %d: to continue it, give the same command with larger --epochs than "+
+			"%s or --max-steps than %s (0: no limit), whichever ended it",
+			in.out, result.Steps, was.Identity["epochs"], was.Identity["max-steps"])
 	}
 	now := in.recorded()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -137,8 +142,9 @@ func (in *inputs) repeat(was *record, result summary) error {
 func (r *running) summary(res trainer.Result, tone *float64) summary {
 	f := summary{
 		Out: r.out, Steps: res.Step, Skipped: res.Skipped, Examples: res.Examples, Tokens: res.Tokens, Padding: res.Padding,
-		Targets: res.Targets, Seconds: res.Seconds, Wall: time.Since(r.began).Seconds(), FirstStep: r.beginning.took.Seconds(),
-		Loss: res.Loss, WeightsOfStep: res.Step, Stopped: res.Stopped, PlannedMemory: int64(r.Memory.Total()), Tone: tone,
+		Targets: res.Targets, Seconds: res.Seconds, Wall: time.Since(r.began).Seconds(),
+		FirstStep: r.beginning.took.Seconds(), Loss: res.Loss, WeightsOfStep: res.Step, Stopped: res.Stopped,
+		PlannedMemory: int64(r.Memory.Total()), Tone: tone,
 	}
 	if f.PeakMemory = trainer.PeakMemory(); !r.Device.IsCPU() {
 		f.PeakMemory = int64(r.Device.InUse()) // at the end: it no longer grows
@@ -178,9 +184,9 @@ func (r *running) logBenchmark(f summary) error {
 	}
 	return report.AppendBenchmark(r.benchmarkLog, report.BenchmarkRow{
 		Time: time.Now(), Mode: mode, Wall: time.Duration(f.Seconds * float64(time.Second)), TotalTokens: f.Tokens,
-		TrainedTokens: f.Targets, PaddedTokens: f.Tokens + f.Padding, PeakMemory: f.PeakMemory, TFLOPS: f.TFLOPS, Device: r.where(),
-		DType: r.flag("dtype"), Model: r.modelName(), Batch: r.config.Batch, Seq: r.config.Seq, Accumulate: r.config.Accumulate,
-		Label: r.label, Version: cli.Version(),
+		TrainedTokens: f.Targets, PaddedTokens: f.Tokens + f.Padding, PeakMemory: f.PeakMemory, TFLOPS: f.TFLOPS,
+		Device: r.where(), DType: r.flag("dtype"), Model: r.modelName(), Batch: r.config.Batch, Seq: r.config.Seq,
+		Accumulate: r.config.Accumulate, Label: r.label, Version: cli.Version(),
 	})
 }
 
@@ -195,17 +201,22 @@ func (r *running) card(res trainer.Result) []byte {
 	if r.fromScratch == "" {
 		fmt.Fprintf(&b, "base_model: %s\n", yaml(r.baseName()))
 	}
-	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n", filepath.Base(r.dir))
+	fmt.Fprintf(&b, "library_name: transformers\npipeline_tag: text-generation\ntags:\n- restyle\n---\n\n# %s\n\n",
+		filepath.Base(r.dir))
 	if r.fromScratch != "" {
-		fmt.Fprintf(&b, "A Llama of %s parameters, trained from scratch by restyle on %s.\n\n", thousands(r.base.Config.ParamCount()), r.set.Name)
+		fmt.Fprintf(&b, "A Llama of %s parameters, trained from scratch by restyle on %s.\n\n",
+			thousands(r.base.Config.ParamCount()), r.set.Name)
 	} else {
-		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s examples).\n\n", r.publicName(), r.set.Name, thousands(int64(len(r.examples))))
+		fmt.Fprintf(&b, "%s, fine-tuned by restyle on %s (%s examples).\n\n", r.publicName(), r.set.Name,
+			thousands(int64(len(r.examples))))
 	}
 	fmt.Fprintf(&b, "| | |\n|---|---|\n")
 	for _, row := range [][2]string{
-		{"steps", fmt.Sprint(res.Step)}, {"examples per step", fmt.Sprint(c.Batch * c.Accumulate)}, {"tokens", thousands(res.Tokens)},
-		{"target tokens", thousands(res.Targets)}, {"learning rate", fmt.Sprintf("%g, %s, warmup %g", c.LR, c.Schedule, c.Warmup)},
-		{"optimizer", r.flag("optimizer") + ", master weights " + string(c.AdamW().Master)}, {"type", r.flag("dtype")}, {"seed", fmt.Sprint(c.Seed)},
+		{"steps", fmt.Sprint(res.Step)}, {"examples per step", fmt.Sprint(c.Batch * c.Accumulate)},
+		{"tokens", thousands(res.Tokens)}, {"target tokens", thousands(res.Targets)},
+		{"learning rate", fmt.Sprintf("%g, %s, warmup %g", c.LR, c.Schedule, c.Warmup)},
+		{"optimizer", r.flag("optimizer") + ", master weights " + string(c.AdamW().Master)}, {"type", r.flag("dtype")},
+		{"seed", fmt.Sprint(c.Seed)},
 	} {
 		fmt.Fprintf(&b, "| %s | %s |\n", row[0], row[1])
 	}
@@ -216,7 +227,8 @@ func (r *running) card(res trainer.Result) []byte {
 	return b.Bytes()
 }
 
-// baseName returns the name by which chat finds the base model, also from another directory: a hub id, or an absolute path.
+// baseName returns the name by which chat finds the base model, also from another directory: a hub id, or an absolute
+// path.
 func (in *inputs) baseName() string {
 	if info, err := os.Stat(in.model); err == nil && info.IsDir() && in.model != data.StarterName {
 		if abs, err := filepath.Abs(in.model); err == nil {
@@ -245,7 +257,8 @@ func (in *inputs) checkBatches(was record) error {
 		return nil
 	}
 	if _, err := os.Stat(in.batchesFile); err == nil {
-		return cli.Usagef("--write-batches %s: the file has the steps of the run before it became longer: choose a new name for those from here on", in.batchesFile)
+		return cli.Usagef("--write-batches %s: the file has the steps of the run before it became longer: choose a new "+
+			"name for those from here on", in.batchesFile)
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func (g *gauge) held() string {
 	if found == nil {
 		return ""
 	}
-	return fmt.Sprintf("the GPU's clocks were held back: %s of %d looks; nvidia-smi -q -d POWER,TEMPERATURE has the limits",
+	return fmt.Sprintf("the GPU's clocks were held back: %s of %d looks; nvidia-smi -q -d POWER,TEMPERATURE "+
+		"has the limits",
 		strings.Join(found, ", "), g.looks)
 }

@@ -30,7 +30,8 @@ func TestGauge(t *testing.T) {
 	look(time.Second, 0x24)
 	look(time.Second, 8)
 	look(time.Second, 1) // idle
-	const want = "the GPU's clocks were held back: by power at 2, by heat at 1, by power and heat at 1, by the hardware at 1 of 7 looks; " +
+	const want = "the GPU's clocks were held back: by power at 2, by heat at 1, by power and heat at 1, by the hardware " +
+		"at 1 of 7 looks; " +
 		"nvidia-smi -q -d POWER,TEMPERATURE has the limits"
 	if g.held() != want {
 		t.Errorf("%s\nnot\n%s", g.held(), want)

@@ -36,8 +36,9 @@ func TestGPUThatCannotBeUsed(t *testing.T) {
 		"not ready":     {all, "INIT=802", cli.Failed, "nvidia-fabricmanager"},
 		"exclusive":     {all, "MODE=3", cli.Retry, "another process uses the GPU exclusively"},
 		"before Ampere": {all, "CAPABILITY=75", cli.Failed, "bfloat16 needs 8.0 (Ampere) or newer: use fp32, or the CPU"},
-		"filled":        {all, "MEMORY=17179869184 USED=17178820608", cli.Retry, "and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes use the rest"},
-		"small":         {all, "", cli.Failed, "more than what cuda:0 has free, 1.0 MiB: "},
+		"filled": {all, "MEMORY=17179869184 USED=17178820608", cli.Retry,
+			"and of the 16.0 GiB of cuda:0 only 1.0 MiB are free, as other processes use the rest"},
+		"small": {all, "", cli.Failed, "more than what cuda:0 has free, 1.0 MiB: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cudatest.Use(t, test.libraries...)
@@ -61,16 +62,20 @@ func TestAutoSays(t *testing.T) {
 	if strings.Count(o.stderr, "device auto: using the CPU: ") != 1 {
 		t.Error(o)
 	}
-	if o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--device", "cpu")...); strings.Contains(o.stderr, "--device") {
+	if o := must(t, cli.Done, small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--device",
+		"cpu")...); strings.Contains(o.stderr, "--device") {
 		t.Error(o)
 	}
 }
 
 // TestGPUFailures wants the exit code of a GPU that failed or that others have, and the way to go on.
 func TestGPUFailures(t *testing.T) {
-	fault := fmt.Errorf("step 7: %w", &cuda.Error{Op: "wait, at or before kernel gemm", Code: 700, Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access was encountered"})
-	closing := &cuda.Error{Op: "free memory", Code: 700, Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access was encountered"}
-	const said = "train: step 7: wait, at or before kernel gemm: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered\nthe GPU failed: "
+	fault := fmt.Errorf("step 7: %w", &cuda.Error{Op: "wait, at or before kernel gemm", Code: 700,
+		Name: "CUDA_ERROR_ILLEGAL_ADDRESS", Text: "an illegal memory access was encountered"})
+	closing := &cuda.Error{Op: "free memory", Code: 700, Name: "CUDA_ERROR_ILLEGAL_ADDRESS",
+		Text: "an illegal memory access was encountered"}
+	const said = "train: step 7: wait, at or before kernel gemm: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access " +
+		"was encountered\nthe GPU failed: "
 	for name, test := range map[string]struct {
 		resume bool
 		err    error
@@ -78,28 +83,34 @@ func TestGPUFailures(t *testing.T) {
 		want   string
 	}{
 		"before it began": {false, fault, cli.Retry, said + "run the same command again\n"},
-		"on the way":      {false, errors.Join(&begun{errors.Join(nil, fault)}, closing), cli.Retry, said + "continue from the last checkpoint with the same command and --resume\n"},
-		"resumed":         {true, fault, cli.Retry, said + "continue from the last checkpoint with the same command and --resume\n"},
-		"another's":       {false, &tooLarge{errors.New("full"), true}, cli.Retry, "train: full\nrun the same command again later\n"},
-		"out of memory":   {false, &kernels.OutOfMemory{Device: "cuda:0", For: "gradients"}, cli.Failed, "train: memory for gradients"},
+		"on the way": {false, errors.Join(&begun{errors.Join(nil, fault)}, closing), cli.Retry, said +
+			"continue from the last checkpoint with the same command and --resume\n"},
+		"resumed": {true, fault, cli.Retry, said +
+			"continue from the last checkpoint with the same command and --resume\n"},
+		"another's": {false, &tooLarge{errors.New("full"), true}, cli.Retry,
+			"train: full\nrun the same command again later\n"},
+		"out of memory": {false, &kernels.OutOfMemory{Device: "cuda:0", For: "gradients"}, cli.Failed,
+			"train: memory for gradients"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stderr bytes.Buffer
 			tr := &train{options: &options{resume: test.resume}, stderr: &stderr}
-			if code := tr.exit(context.Background(), test.err); code != test.code || !strings.HasPrefix(stderr.String(), test.want) {
+			if code := tr.exit(context.Background(), test.err); code != test.code ||
+				!strings.HasPrefix(stderr.String(), test.want) {
 				t.Errorf("exit %d: %s\nnot %d: %s", code, stderr.String(), test.code, test.want)
 			}
 		})
 	}
 }
 
-// TestGPUThatFails has a GPU fail in the middle of a run, with each of the results that may mean no more than that, and wants the
-// exit code of what can be tried again, the way to go on, and a run that goes on.
+// TestGPUThatFails has a GPU fail in the middle of a run, with each of the results that may mean no more than that, and
+// wants the exit code of what can be tried again, the way to go on, and a run that goes on.
 func TestGPUThatFails(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libnvidia-ml")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184 HELD=4")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
-	for code, name := range map[string]string{"700": "ILLEGAL_ADDRESS", "702": "LAUNCH_TIMEOUT", "214": "ECC_UNCORRECTABLE", "999": "UNKNOWN"} {
+	for code, name := range map[string]string{"700": "ILLEGAL_ADDRESS", "702": "LAUNCH_TIMEOUT",
+		"214": "ECC_UNCORRECTABLE", "999": "UNKNOWN"} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("STANDIN_FAULT", code)
 			t.Setenv("STANDIN_BROKEN", "0")
@@ -112,8 +123,10 @@ func TestGPUThatFails(t *testing.T) {
 				}
 			})
 			said := stderr.String()
-			if exit != cli.Retry || !strings.Contains(said, "train: step 4: ") || !strings.Contains(said, "CUDA_ERROR_"+name+": ") ||
-				!strings.HasSuffix(said, "\nthe GPU failed: continue from the last checkpoint with the same command and --resume\n") {
+			if exit != cli.Retry || !strings.Contains(said, "train: step 4: ") ||
+				!strings.Contains(said, "CUDA_ERROR_"+name+": ") ||
+				!strings.HasSuffix(said, "\nthe GPU failed: continue from the last checkpoint with the same command and "+
+					"--resume\n") {
 				t.Fatalf("exit %d: %s", exit, said)
 			}
 			os.Setenv("STANDIN_BROKEN", "0")
@@ -128,7 +141,8 @@ func TestGPUThatFails(t *testing.T) {
 	}
 }
 
-// standIns has this machine have the GPUs that the settings say, which a program plays that computes nothing, and no kernel compiled.
+// standIns has this machine have the GPUs that the settings say, which a program plays that computes nothing, and no
+// kernel compiled.
 func standIns(t *testing.T, settings string) {
 	t.Helper()
 	cudatest.Use(t, "libcuda", "libnvrtc")
@@ -140,17 +154,20 @@ func standIns(t *testing.T, settings string) {
 func TestGPUOutOfMemory(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184 LARGEST=1000000")
 	o := must(t, cli.Failed, small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda")...)
-	for _, want := range []string{"train: memory for ", "CUDA_ERROR_OUT_OF_MEMORY", "\n  other processes, the driver", "\n  in all                              16.0 GiB\nany of these would fit: "} {
+	for _, want := range []string{"train: memory for ", "CUDA_ERROR_OUT_OF_MEMORY", "\n  other processes, the driver",
+		"\n  in all                              16.0 GiB\nany of these would fit: "} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is missing: %v", want, o)
 		}
 	}
 }
 
-// TestGPUMemory wants the driver's own memory in what is planned, and the memory of the GPU, not of the program, in the result.
+// TestGPUMemory wants the driver's own memory in what is planned, and the memory of the GPU, not of the program, in the
+// result.
 func TestGPUMemory(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184 USED=5000000000")
-	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps", "2")
+	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps",
+		"2")
 	o := must(t, cli.Done, args...)
 	if !strings.Contains(o.stdout, "the driver and its code  595.0 MiB") {
 		t.Error(o)
@@ -163,7 +180,8 @@ func TestGPUMemory(t *testing.T) {
 // TestGPUProfile wants --sync to say how long each kernel took.
 func TestGPUProfile(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184")
-	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps", "2", "--sync")
+	args := small(t, filepath.Join(t.TempDir(), "out"), "--device", "cuda", "--samples", "0", "--val", "0", "--max-steps",
+		"2", "--sync")
 	o := must(t, cli.Done, args...)
 	for _, want := range []string{" kernel  times a step", " gather_rows ", " adamw ", " together "} {
 		if !strings.Contains(o.stderr, want) {
@@ -172,8 +190,8 @@ func TestGPUProfile(t *testing.T) {
 	}
 }
 
-// TestAnotherDevice has a run that was begun on another device, the CPU or another GPU, be told so, and refused if it is to have the
-// same bits.
+// TestAnotherDevice has a run that was begun on another device, the CPU or another GPU, be told so, and refused if it
+// is to have the same bits.
 func TestAnotherDevice(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184,17179869184")
 	out := filepath.Join(t.TempDir(), "out")
@@ -187,22 +205,25 @@ func TestAnotherDevice(t *testing.T) {
 		change(t, out, func(r map[string]any) { r["finished"] = false })
 		resume := append(args, "--resume", "--device", step.device)
 		o := must(t, cli.Failed, append(resume, "--same-bits")...)
-		if want := "--same-bits: the run began on " + step.before + ", and this is " + step.now + ": "; !strings.Contains(o.stderr, want) {
+		if want := "--same-bits: the run began on " + step.before + ", and this is " + step.now +
+			": "; !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is missing: %v", want, o)
 		}
 		o = must(t, cli.Done, resume...)
-		if want := "the run began on " + step.before + ", and this is " + step.now + ": continuing, but not with the same bits\n"; !strings.Contains(o.stderr, want) {
+		if want := "the run began on " + step.before + ", and this is " + step.now +
+			": continuing, but not with the same bits\n"; !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is missing: %v", want, o)
 		}
 		change(t, out, func(r map[string]any) { r["finished"] = false })
-		if o = must(t, cli.Done, append(resume, "--same-bits")...); strings.Contains(o.stderr, "same bits") { // run.json has what it went on with
+		// run.json has what it went on with
+		if o = must(t, cli.Done, append(resume, "--same-bits")...); strings.Contains(o.stderr, "same bits") {
 			t.Error(o)
 		}
 	}
 }
 
-// TestResumeKeeps has a run that goes on keep how many tokens go through a GPU at once, how many through the head, and the type of
-// gradients, whatever memory it may take then, and wherever it is.
+// TestResumeKeeps has a run that goes on keep how many tokens go through a GPU at once, how many through the head, and
+// the type of gradients, whatever memory it may take then, and wherever it is.
 func TestResumeKeeps(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184,34359738368")
 	out := filepath.Join(t.TempDir(), "out")
@@ -218,10 +239,12 @@ func TestResumeKeeps(t *testing.T) {
 	}
 	must(t, cli.Done, append(args, "--device", "cuda")...)
 	want := decided()
-	if want.Decisions["passes"] == "" || want.Decisions["logits"] != "in 536870912 bytes" || want.Identity["grad-dtype"] != "BF16" {
+	if want.Decisions["passes"] == "" || want.Decisions["logits"] != "in 536870912 bytes" ||
+		want.Identity["grad-dtype"] != "BF16" {
 		t.Fatal(want)
 	}
-	for _, how := range [][]string{{"--device", "cuda", "--max-memory", "1GiB"}, {"--device", "cuda:1"}, {"--device", "cpu"}} {
+	for _, how := range [][]string{{"--device", "cuda", "--max-memory", "1GiB"}, {"--device", "cuda:1"},
+		{"--device", "cpu"}} {
 		change(t, out, func(r map[string]any) { r["finished"] = false })
 		must(t, cli.Done, append(append(args, "--resume"), how...)...)
 		got := decided()
@@ -239,8 +262,10 @@ func TestResumeKeeps(t *testing.T) {
 // TestGradientsRow has the settings say which gradients are BF16.
 func TestGradientsRow(t *testing.T) {
 	untied := filepath.Join(t.TempDir(), "config.json")
-	writeFile(t, untied, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 32,
-		"intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64,
+	writeFile(t, untied, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300,
+	"hidden_size": 32,
+		"intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2,
+		"max_position_embeddings": 64,
 		"rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": false}`)
 	for name, c := range map[string]struct {
 		more []string
@@ -251,7 +276,8 @@ func TestGradientsRow(t *testing.T) {
 		"a frozen head": {[]string{"--grad-dtype", "bf16", "--freeze", "lm_head"}, "gradients  BF16 of layers' matrices\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			args := []string{"--from-scratch", untied, "--data", rows(t, 40), "--seq", "64", "--out", filepath.Join(t.TempDir(), "out"), "--device", "cpu", "--dry-run"}
+			args := []string{"--from-scratch", untied, "--data", rows(t, 40), "--seq", "64", "--out",
+				filepath.Join(t.TempDir(), "out"), "--device", "cpu", "--dry-run"}
 			o := must(t, cli.Done, append(args, c.more...)...)
 			if !strings.Contains(o.stdout, c.want) || c.want == "" && strings.Contains(o.stdout, "\ngradients  BF16") {
 				t.Error(o)
@@ -260,8 +286,8 @@ func TestGradientsRow(t *testing.T) {
 	}
 }
 
-// TestGPURanges wants a profiler to see what a run is doing, each range within the one that it belongs to and closed, also where the GPU
-// fails.
+// TestGPURanges wants a profiler to see what a run is doing, each range within the one that it belongs to and closed,
+// also where the GPU fails.
 func TestGPURanges(t *testing.T) {
 	standIns(t, "IDLE=1 MEMORY=17179869184")
 	for name, test := range map[string]struct {
@@ -270,16 +296,20 @@ func TestGPURanges(t *testing.T) {
 		fault string
 		want  []string
 	}{
-		"all": {nil, cli.Done, "", []string{"evaluation", "evaluation/forward/layer 1", "evaluation/checkpoint", "evaluation/prompt/forward", "step", "step/forward",
-			"step/forward/layer 0", "step/forward/layer 1", "step/backward", "step/backward/layer 0", "step/optimizer", "checkpoint"}},
-		"a block's gradients": {[]string{"--gradients", "block", "--batch", "1", "--accumulate", "1"}, cli.Done, "", []string{"step/backward/optimizer", "step/forward/layer 0"}},
-		"a GPU that fails":    {nil, cli.Retry, "700", []string{"step"}},
+		"all": {nil, cli.Done, "", []string{"evaluation", "evaluation/forward/layer 1", "evaluation/checkpoint",
+			"evaluation/prompt/forward", "step", "step/forward",
+			"step/forward/layer 0", "step/forward/layer 1", "step/backward", "step/backward/layer 0", "step/optimizer",
+			"checkpoint"}},
+		"a block's gradients": {[]string{"--gradients", "block", "--batch", "1", "--accumulate", "1"}, cli.Done, "",
+			[]string{"step/backward/optimizer", "step/forward/layer 0"}},
+		"a GPU that fails": {nil, cli.Retry, "700", []string{"step"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("STANDIN_FAULT", cmp.Or(test.fault, "0"))
 			t.Setenv("STANDIN_BROKEN", "0")
 			ranges := cudatest.UseRanges(t)
-			args := small(t, filepath.Join(t.TempDir(), "out"), append([]string{"--device", "cuda", "--max-steps", "2", "--eval-every", "2"}, test.more...)...)
+			args := small(t, filepath.Join(t.TempDir(), "out"),
+				append([]string{"--device", "cuda", "--max-steps", "2", "--eval-every", "2"}, test.more...)...)
 			var stdout, stderr bytes.Buffer
 			if exit := run(context.Background(), args, &stdout, &stderr, func(p trainer.Phase) {
 				if p == "step 2" && test.fault != "" {
@@ -301,13 +331,14 @@ func TestGPURanges(t *testing.T) {
 	}
 }
 
-// TestGPUAdvice has a GPU that others have filled but for what micro-batches take one after the other. The flags that are named for
-// that do fit there, --max-memory among them, which has fewer go through together.
+// TestGPUAdvice has a GPU that others have filled but for what micro-batches take one after the other. The flags that
+// are named for that do fit there, --max-memory among them, which has fewer go through together.
 func TestGPUAdvice(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	out := filepath.Join(t.TempDir(), "out")
-	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2", "--device", "cuda", "--accumulate", "400", "--data", rows(t, 400))
+	args := small(t, out, "--samples", "0", "--val", "0", "--max-steps", "2", "--device", "cuda", "--accumulate", "400",
+		"--data", rows(t, 400))
 	const memory, free = 8 << 30, 603 << 20
 	cudatest.Set(t, fmt.Sprintf("IDLE=1 MEMORY=%d USED=%d", memory, memory-free))
 	o := must(t, cli.Retry, args...)
@@ -325,15 +356,16 @@ func TestGPUAdvice(t *testing.T) {
 	}
 }
 
-// TestProductsAreKept has a run choose the algorithms of its products by time, once a machine, and keep them when it goes on, whatever
-// is faster then. With another cuBLASLt it cannot, and says so.
+// TestProductsAreKept has a run choose the algorithms of its products by time, once a machine, and keep them when it
+// goes on, whatever is faster then. With another cuBLASLt it cannot, and says so.
 func TestProductsAreKept(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc", "libcublasLt")
 	cudatest.Set(t, "IDLE=1 MEMORY=17179869184")
 	t.Setenv("RESTYLE_CACHE", t.TempDir())
 	dir := t.TempDir()
 	args := func(name string, more ...string) []string {
-		return small(t, filepath.Join(dir, name), append([]string{"--samples", "0", "--val", "0", "--device", "cuda", "--max-steps"}, more...)...)
+		return small(t, filepath.Join(dir, name), append([]string{"--samples", "0", "--val", "0", "--device", "cuda",
+			"--max-steps"}, more...)...)
 	}
 	decided := func(name, step string) (with string, products map[string]string) {
 		t.Helper()
@@ -377,13 +409,15 @@ func TestProductsAreKept(t *testing.T) {
 	if _, slower := decided("d", "2"); len(slower) != 0 {
 		t.Errorf("slower ones: %v", slower)
 	}
-	shows(must(t, cli.Done, args("a", "3", "--resume", "--same-bits", "--deterministic")...), ": the algorithms that the run began with\n")
+	shows(must(t, cli.Done, args("a", "3", "--resume", "--same-bits", "--deterministic")...),
+		": the algorithms that the run began with\n")
 	if _, kept := decided("a", "3"); !maps.Equal(kept, first) {
 		t.Errorf("going on: %d, not %d", len(kept), len(first))
 	}
 	cudatest.Set(t, "BLAS=130002")
 	o := must(t, cli.Failed, args("a", "4", "--resume", "--same-bits")...)
-	if !strings.Contains(o.stderr, "--same-bits: the run began on Stand-in 0 (") || !strings.Contains(o.stderr, " with cuBLASLt 130002 (") {
+	if !strings.Contains(o.stderr, "--same-bits: the run began on Stand-in 0 (") ||
+		!strings.Contains(o.stderr, " with cuBLASLt 130002 (") {
 		t.Error(o)
 	}
 	if o := must(t, cli.Done, args("a", "4", "--resume")...); !strings.Contains(o.stderr, "but not with the same bits\n") {

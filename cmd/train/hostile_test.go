@@ -19,7 +19,8 @@ func TestHostileTexts(t *testing.T) {
 		roles := t.Write("roles.json", fmt.Sprintf(`[{"messages": [{"role": %s, "content": %s}]}]`, t.JSON, t.JSON))
 		look := func(what string, args ...string) {
 			t.Helper()
-			o := invoke(t.T, append(args, "--out", filepath.Join(t.Dir, t.Text+" out"), "--benchmark-log", filepath.Join(t.Dir, "log.csv"))...)
+			o := invoke(t.T, append(args, "--out", filepath.Join(t.Dir, t.Text+" out"), "--benchmark-log",
+				filepath.Join(t.Dir, "log.csv"))...)
 			t.Look(what, o.stdout, o.stderr)
 		}
 		look("settings", "--model", tinyBase, "--data", data, "--label", t.Text, "--dry-run")

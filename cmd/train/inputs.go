@@ -100,7 +100,8 @@ func (t *train) read(ctx context.Context, base *hf.Checkpoint, dir string, style
 		return nil, err
 	}
 	if int(set.MaxID) >= c.Vocab {
-		return nil, fmt.Errorf("the data has token id %d, but the model has only %d embeddings: use the tokenizer.json that belongs to the model",
+		return nil, fmt.Errorf("the data has token id %d, but the model has only %d embeddings: use the tokenizer.json "+
+			"that belongs to the model",
 			set.MaxID, c.Vocab)
 	}
 	examples, heldOut := set.Split(t.val, t.config.Seed)

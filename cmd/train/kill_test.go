@@ -22,7 +22,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// wholeState is a hash of all that a finished run left: weights, optimiser, counters, metrics but for times, and the result.
+// wholeState is a hash of all that a finished run left: weights, optimiser, counters, metrics but for times, and the
+// result.
 func wholeState(t *testing.T, out string) string {
 	t.Helper()
 	found, err := checkpoint.Latest(trainer.CheckpointsIn(out))
@@ -30,7 +31,8 @@ func wholeState(t *testing.T, out string) string {
 		t.Fatal(err)
 	}
 	h := sha256.New()
-	for _, name := range []string{filepath.Join(found.Dir, "model.safetensors"), filepath.Join(found.Dir, "optimizer.safetensors"),
+	for _, name := range []string{filepath.Join(found.Dir, "model.safetensors"),
+		filepath.Join(found.Dir, "optimizer.safetensors"),
 		filepath.Join(out, "model.safetensors"), filepath.Join(out, "config.json"), filepath.Join(out, "tokenizer.json")} {
 		h.Write(readFile(t, name))
 	}
@@ -67,9 +69,10 @@ func names(t *testing.T, out string) (list []string) {
 	return list
 }
 
-// TestKills kills real runs with SIGKILL, some of them again after they were resumed, and has each end as the run that nothing
-// happened to. Each is held at the beginning of a phase when the kill comes, from the one after the first checkpoint to the last.
-// Then there are some at random moments, which are only counted. RESTYLE_LONG has all phases, and 200 random kills.
+// TestKills kills real runs with SIGKILL, some of them again after they were resumed, and has each end as the run that
+// nothing happened to. Each is held at the beginning of a phase when the kill comes, from the one after the first
+// checkpoint to the last. Then there are some at random moments, which are only counted. RESTYLE_LONG has all phases,
+// and 200 random kills.
 func TestKills(t *testing.T) {
 	every, random := 3, 3 // every third phase: steps, evaluations and checkpoints alike
 	switch {
@@ -123,7 +126,8 @@ func TestKills(t *testing.T) {
 				counted["again "+what]++
 			}
 		}
-		if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "continuing after step") && !strings.Contains(o.stderr, "is finished") {
+		if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "continuing after step") &&
+			!strings.Contains(o.stderr, "is finished") {
 			t.Errorf("resumed: %v", o)
 		}
 		if got := wholeState(t, out); got != want {
@@ -150,8 +154,8 @@ func TestKills(t *testing.T) {
 	t.Logf("kills by phase: %v", counted)
 }
 
-// killAt starts a run and kills it when it waits in its nth phase, or as much later, when it goes on without waiting. It says in
-// which phase it was.
+// killAt starts a run and kills it when it waits in its nth phase, or as much later, when it goes on without waiting.
+// It says in which phase it was.
 func killAt(t *testing.T, args []string, n int, later time.Duration) (phase string, killed bool) {
 	t.Helper()
 	c := begin(t, command(args...))

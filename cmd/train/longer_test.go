@@ -12,22 +12,26 @@ import (
 	"restyle/trainer"
 )
 
-// TestLonger goes on from a finished run: what it says of how, with more epochs, with fewer, and with other settings besides.
+// TestLonger goes on from a finished run: what it says of how, with more epochs, with fewer, and with other settings
+// besides.
 func TestLonger(t *testing.T) {
 	out, log := filepath.Join(realDir(t), "out"), filepath.Join(t.TempDir(), "log.csv")
 	args := small(t, out, "--samples", "0", "--benchmark-log", log)
 	resume := append(slices.Clone(args), "--resume")
 	must(t, cli.Done, args...)
-	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "larger --epochs than 2 or --max-steps than 0") || summaryOf(t, o).Steps != 18 {
+	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "larger --epochs than 2 or --max-steps than 0") ||
+		summaryOf(t, o).Steps != 18 {
 		t.Errorf("a finished run: %v", o)
 	}
 	weights := readFile(t, filepath.Join(out, "model.safetensors"))
-	if o := must(t, cli.Failed, append(resume, "--epochs", "3", "--lr", "0.5")...); !strings.Contains(o.stderr, "lr was 0.001 and is now 0.5") {
+	if o := must(t, cli.Failed, append(resume, "--epochs", "3", "--lr", "0.5")...); !strings.Contains(o.stderr,
+		"lr was 0.001 and is now 0.5") {
 		t.Errorf("more epochs at another rate: %v", o)
 	}
 	batches := filepath.Join(t.TempDir(), "batches.jsonl")
 	writeFile(t, batches, "those of 18 steps\n")
-	if o := must(t, cli.Usage, append(resume, "--epochs", "3", "--write-batches", batches)...); !strings.Contains(o.stderr, "choose a new name") {
+	if o := must(t, cli.Usage, append(resume, "--epochs", "3", "--write-batches", batches)...); !strings.Contains(o.stderr,
+		"choose a new name") {
 		t.Errorf("more epochs and old batches: %v", o)
 	}
 	if !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), weights) {
@@ -36,36 +40,41 @@ func TestLonger(t *testing.T) {
 
 	batches += "2"
 	o := must(t, cli.Done, append(resume, "--epochs", "3", "--write-batches", batches)...)
-	if f := summaryOf(t, o); f.Steps != 27 || !strings.Contains(o.stderr, "it has 27 steps, and had 18") || !strings.Contains(o.stderr, "continuing after step 18 of 27") {
+	if f := summaryOf(t, o); f.Steps != 27 || !strings.Contains(o.stderr, "it has 27 steps, and had 18") ||
+		!strings.Contains(o.stderr, "continuing after step 18 of 27") {
 		t.Errorf("more epochs: %v", o)
 	}
-	if lines := readFile(t, batches); bytes.Count(lines, []byte("\n")) != 9 || !bytes.HasPrefix(lines, []byte(`{"step":19,`)) {
+	if lines := readFile(t, batches); bytes.Count(lines, []byte("\n")) != 9 ||
+		!bytes.HasPrefix(lines, []byte(`{"step":19,`)) {
 		t.Errorf("the batches are %.200s", lines)
 	}
 	if rows := bytes.Count(readFile(t, log), []byte("\n")); rows != 3 {
 		t.Errorf("the benchmark log has %d lines", rows)
 	}
-	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "made with --epochs 3, and not 2") || summaryOf(t, o).Steps != 27 {
+	if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "made with --epochs 3, and not 2") ||
+		summaryOf(t, o).Steps != 27 {
 		t.Errorf("fewer epochs: %v", o)
 	}
 
 	if err := os.RemoveAll(trainer.CheckpointsIn(out)); err != nil {
 		t.Fatal(err)
 	}
-	if o := must(t, cli.Failed, append(resume, "--epochs", "4")...); !strings.Contains(o.stderr, "no checkpoint to continue from") {
+	if o := must(t, cli.Failed, append(resume, "--epochs", "4")...); !strings.Contains(o.stderr,
+		"no checkpoint to continue from") {
 		t.Errorf("more epochs without checkpoints: %v", o)
 	}
 }
 
-// TestPatienceIsOver asks for more steps of a run that its patience ended. With a learning rate of 0 no validation is better than
-// the first.
+// TestPatienceIsOver asks for more steps of a run that its patience ended. With a learning rate of 0 no validation is
+// better than the first.
 func TestPatienceIsOver(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--lr", "0", "--eval-every", "2", "--patience", "2")
 	if f := summaryOf(t, must(t, cli.Done, args...)); f.Steps != 4 {
 		t.Errorf("%+v", f)
 	}
-	if o := must(t, cli.Done, append(args, "--epochs", "9", "--resume")...); summaryOf(t, o).Steps != 4 || !strings.Contains(o.stderr, "give it as --model and another --out") {
+	if o := must(t, cli.Done, append(args, "--epochs", "9", "--resume")...); summaryOf(t, o).Steps != 4 ||
+		!strings.Contains(o.stderr, "give it as --model and another --out") {
 		t.Error(o)
 	}
 }
@@ -87,7 +96,8 @@ func TestDamagedMetrics(t *testing.T) {
 		writeFile(t, metrics, string(bad))
 	}
 	var want []byte
-	for name, at := range map[string]int{"a digit or brace": end - 1, "a line's end": end, "the last line's end": len(good) - 1} {
+	for name, at := range map[string]int{"a digit or brace": end - 1, "a line's end": end,
+		"the last line's end": len(good) - 1} {
 		t.Run(name, func(t *testing.T) {
 			this := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
 			if err := os.CopyFS(this, os.DirFS(out)); err != nil {
@@ -103,10 +113,12 @@ func TestDamagedMetrics(t *testing.T) {
 				if err := os.Rename(metrics, metrics+".damaged"); err != nil {
 					t.Fatal(err)
 				}
-				if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "is missing: the metrics of the first 18 steps are lost") {
+				if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr,
+					"is missing: the metrics of the first 18 steps are lost") {
 					t.Error(o)
 				}
-			} else if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "line 1: ") || !strings.Contains(o.stderr, "1 damaged of") {
+			} else if o := must(t, cli.Done, resume...); !strings.Contains(o.stderr, "line 1: ") ||
+				!strings.Contains(o.stderr, "1 damaged of") {
 				t.Error(o)
 			}
 			got := readFile(t, filepath.Join(this, "checkpoints", "step-000027", "model.safetensors"))

@@ -84,8 +84,8 @@ func (t *train) exit(ctx context.Context, err error) int {
 	return cli.Failed
 }
 
-// printFault prints the error of a GPU that failed, and what to do. After it every call fails, also those that close something: the
-// first is the one that matters.
+// printFault prints the error of a GPU that failed, and what to do. After it every call fails, also those that close
+// something: the first is the one that matters.
 func (t *train) printFault(err error) {
 	how := "run the same command again"
 	if e := (*begun)(nil); t.resume || errors.As(err, &e) {

@@ -25,8 +25,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// childVariable has the test binary be the command, in a process that can be killed. It tells on file 3 what it does, and when it
-// was signalled, and goes on with each phase when a byte, or the end, comes on file 4.
+// childVariable has the test binary be the command, in a process that can be killed. It tells on file 3 what it does,
+// and when it was signalled, and goes on with each phase when a byte, or the end, comes on file 4.
 const childVariable = "RESTYLE_TEST_TRAIN"
 
 func TestMain(m *testing.M) {
@@ -115,8 +115,8 @@ func begin(t *testing.T, c *exec.Cmd) *child {
 	return &child{c, bufio.NewScanner(lines), on, false}
 }
 
-// next lets the child begin the phase in which it waits, if any, and is the next one, in which it waits then, or "" when it has
-// ended.
+// next lets the child begin the phase in which it waits, if any, and is the next one, in which it waits then, or ""
+// when it has ended.
 func (c *child) next() string {
 	if c.waits {
 		_, _ = c.on.Write([]byte{'\n'})
@@ -159,7 +159,8 @@ func rows(t testing.TB, n int) string {
 	t.Helper()
 	var list []map[string]string
 	for i := range n {
-		list = append(list, map[string]string{"instruction": fmt.Sprintf("add %d and %d", i, i+1), "output": fmt.Sprintf("print(%d + %d)", i, i+1)})
+		list = append(list, map[string]string{"instruction": fmt.Sprintf("add %d and %d", i, i+1),
+			"output": fmt.Sprintf("print(%d + %d)", i, i+1)})
 	}
 	data, err := json.Marshal(list)
 	if err != nil {
@@ -174,7 +175,8 @@ func rows(t testing.TB, n int) string {
 
 // small are the flags of a run of a second.
 func small(t testing.TB, out string, more ...string) []string {
-	return append([]string{"--model", tinyBase, "--data", rows(t, 40), "--out", out, "--benchmark-log", filepath.Join(t.TempDir(), "log.csv"),
+	return append([]string{"--model", tinyBase, "--data", rows(t, 40), "--out", out, "--benchmark-log",
+		filepath.Join(t.TempDir(), "log.csv"),
 		"--seq", "128", "--epochs", "2", "--lr", "1e-3", "--val", "0.1", "--samples", "1", "--fused"}, more...)
 }
 
@@ -208,7 +210,8 @@ func TestRun(t *testing.T) {
 			t.Errorf("%q is not in %v", want, o)
 		}
 	}
-	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors", "README.md",
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+		"model.safetensors", "README.md",
 		"metrics.jsonl", "loss.svg", "run.json", "tensorboard", "checkpoints/step-000018/optimizer.safetensors"} {
 		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
@@ -219,7 +222,8 @@ func TestRun(t *testing.T) {
 		t.Errorf("the model card says %s, %v", card, err)
 	}
 	// What people publish names the base model without the path that leads to it, but where chat has to find it.
-	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") || !strings.Contains(string(plot), "restyle: base on") {
+	if plot := readFile(t, filepath.Join(out, "loss.svg")); !strings.Contains(string(card), "\nbase, fine-tuned by") ||
+		!strings.Contains(string(plot), "restyle: base on") {
 		t.Errorf("a path is in the model card or in the plot: %s\n%.600s", card, plot)
 	}
 	row, err := os.ReadFile(log)
@@ -271,20 +275,24 @@ func TestSignals(t *testing.T) {
 			child := begin(t, c)
 			child.until(t, "step 5")
 			child.signal(t, s)
-			if code := c.ProcessState.ExitCode(); code != cli.Stopped || !strings.Contains(stderr.String(), "the same command and --resume") {
+			if code := c.ProcessState.ExitCode(); code != cli.Stopped ||
+				!strings.Contains(stderr.String(), "the same command and --resume") {
 				t.Fatalf("exit %d: %s", code, &stderr)
 			}
-			if o := must(t, cli.Failed, args...); !strings.Contains(o.stderr, "--resume") || !strings.Contains(o.stderr, "--restart") {
+			if o := must(t, cli.Failed, args...); !strings.Contains(o.stderr, "--resume") ||
+				!strings.Contains(o.stderr, "--restart") {
 				t.Errorf("a new run into it: %v", o)
 			}
-			if o := must(t, cli.Done, append(append(batches, args...), "--resume")...); !strings.Contains(o.stderr, "continuing after step 5 of 18") || summaryOf(t, o).Steps != 18 {
+			if o := must(t, cli.Done, append(append(batches, args...), "--resume")...); !strings.Contains(o.stderr,
+				"continuing after step 5 of 18") || summaryOf(t, o).Steps != 18 {
 				t.Errorf("resumed: %v", o)
 			}
 		})
 	}
 }
 
-// TestDeadPipes has whoever reads the output go away, as tee does with a Ctrl-C: the run goes on, and a signal saves it.
+// TestDeadPipes has whoever reads the output go away, as tee does with a Ctrl-C: the run goes on, and a signal saves
+// it.
 func TestDeadPipes(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	args := small(t, out, "--save-every", "1000", "--log-every", "1")
@@ -344,7 +352,8 @@ func TestFullOutput(t *testing.T) {
 	out, log := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "log.csv")
 	args := small(t, out, "--max-steps", "3", "--benchmark-log", log)
 	var stderr bytes.Buffer
-	if code := run(context.Background(), args, full{}, &stderr, nil); code != cli.Failed || !strings.Contains(stderr.String(), "full") {
+	if code := run(context.Background(), args, full{}, &stderr, nil); code != cli.Failed ||
+		!strings.Contains(stderr.String(), "full") {
 		t.Errorf("exit %d: %s", code, &stderr)
 	}
 	if f := summaryOf(t, must(t, cli.Done, append(args, "--resume")...)); f.Steps != 3 {
@@ -386,42 +395,46 @@ func TestRefused(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an argument":             {cli.Usage, []string{"go"}, "unexpected argument"},
-		"no such data":            {cli.Failed, small(t, out, "--data", filepath.Join(dir, "none.json")), "none.json"},
-		"empty data":              {cli.Failed, small(t, out, "--data", file("empty.json", "[]")), "no rows"},
-		"answers without text":    {cli.Failed, small(t, out, "--data", file("silent.json", `[{"instruction": "a", "output": ""}]`)), "nothing"},
-		"not JSON":                {cli.Failed, small(t, out, "--data", file("x.json", "hello")), "neither parquet nor"},
-		"a long row":              {cli.Failed, small(t, out, "--seq", "4"), "--seq"},
-		"no such model":           {cli.Failed, small(t, out, "--model", filepath.Join(dir, "none")), "none"},
-		"a long seq":              {cli.Usage, small(t, out, "--seq", "100000"), "positions"},
-		"a pattern for nothing":   {cli.Usage, small(t, out, "--freeze", "proj"), "matches no parameter"},
-		"nothing to train":        {cli.Usage, small(t, out, "--freeze", "*"), "to train"},
-		"a strange out":           {cli.Failed, small(t, full), "no run of train (it has letter.txt)"},
-		"nothing to resume":       {cli.Failed, small(t, out, "--resume"), "there is no run in"},
-		"same bits of nothing":    {cli.Usage, small(t, out, "--same-bits"), "needs --resume"},
-		"resume and restart":      {cli.Usage, small(t, out, "--resume", "--restart"), "leave one out"},
-		"no memory":               {cli.Failed, small(t, out, "--max-memory", "100kB"), "this run takes"},
-		"an optimiser":            {cli.Usage, small(t, out, "--optimizer", "sgd"), "must be adamw8bit or adamw"},
-		"a preset":                {cli.Usage, small(t, out, "--preset", "huge"), "must be one of 8gb"},
-		"an empty data":           {cli.Usage, []string{"--data", "x.json", "--data", "", "--out", out}, "-data: it is empty"},
-		"an empty text":           {cli.Usage, []string{"--text=", "--out", out}, "flag -text: it is empty"},
-		"an empty model":          {cli.Usage, small(t, out, "--model", " "), "--model is empty"},
-		"an empty out":            {cli.Usage, small(t, "", "--seq", "64"), "--out is empty"},
-		"an empty fused":          {cli.Usage, small(t, out, "--fused="), "it is empty"},
-		"text and data":           {cli.Usage, small(t, out, "--text", "x"), "exclude each other"},
-		"from scratch and model":  {cli.Usage, small(t, out, "--from-scratch", "x"), "leave one out"},
-		"a size":                  {cli.Usage, small(t, out, "--max-memory", "lots"), "must be a size such as 8GiB"},
-		"fused":                   {cli.Usage, small(t, out, "--fused=gelu"), "gelu"},
-		"patience without any":    {cli.Usage, small(t, out, "--patience", "2", "--val", "0"), "--patience"},
-		"a tokenizer of its own":  {cli.Usage, small(t, out, "--tokenizer", "x"), "need --from-scratch"},
-		"bnb and a master":        {cli.Usage, small(t, out, "--bnb", "--master", "sr"), "--bnb has no master"},
-		"an out that is a file":   {cli.Failed, small(t, file("plain", "x")), "plain"},
-		"a graphics card":         {cli.Failed, small(t, out, "--device", "cuda"), "cuda"},
-		"too many threads":        {cli.Usage, small(t, out, "--threads", "5000"), "threads"},
-		"a style":                 {cli.Usage, small(t, out, "--style", "polite"), "polite"},
-		"a pipe of text":          {cli.Failed, []string{"--from-scratch", config, "--text", pipe, "--out", out}, "not a file but a named pipe"},
-		"a style from a pipe":     {cli.Usage, small(t, out, "--style", pipe), "not a regular file"},
-		"a model's own tokenizer": {cli.Failed, []string{"--from-scratch", file("config.json", "{}"), "--data", rows(t, 3), "--out", out}, "config.json"},
+		"an argument":  {cli.Usage, []string{"go"}, "unexpected argument"},
+		"no such data": {cli.Failed, small(t, out, "--data", filepath.Join(dir, "none.json")), "none.json"},
+		"empty data":   {cli.Failed, small(t, out, "--data", file("empty.json", "[]")), "no rows"},
+		"answers without text": {cli.Failed, small(t, out, "--data",
+			file("silent.json", `[{"instruction": "a", "output": ""}]`)), "nothing"},
+		"not JSON":              {cli.Failed, small(t, out, "--data", file("x.json", "hello")), "neither parquet nor"},
+		"a long row":            {cli.Failed, small(t, out, "--seq", "4"), "--seq"},
+		"no such model":         {cli.Failed, small(t, out, "--model", filepath.Join(dir, "none")), "none"},
+		"a long seq":            {cli.Usage, small(t, out, "--seq", "100000"), "positions"},
+		"a pattern for nothing": {cli.Usage, small(t, out, "--freeze", "proj"), "matches no parameter"},
+		"nothing to train":      {cli.Usage, small(t, out, "--freeze", "*"), "to train"},
+		"a strange out":         {cli.Failed, small(t, full), "no run of train (it has letter.txt)"},
+		"nothing to resume":     {cli.Failed, small(t, out, "--resume"), "there is no run in"},
+		"same bits of nothing":  {cli.Usage, small(t, out, "--same-bits"), "needs --resume"},
+		"resume and restart":    {cli.Usage, small(t, out, "--resume", "--restart"), "leave one out"},
+		"no memory":             {cli.Failed, small(t, out, "--max-memory", "100kB"), "this run takes"},
+		"an optimiser":          {cli.Usage, small(t, out, "--optimizer", "sgd"), "must be adamw8bit or adamw"},
+		"a preset":              {cli.Usage, small(t, out, "--preset", "huge"), "must be one of 8gb"},
+		"an empty data": {cli.Usage, []string{"--data", "x.json", "--data", "", "--out", out},
+			"-data: it is empty"},
+		"an empty text":          {cli.Usage, []string{"--text=", "--out", out}, "flag -text: it is empty"},
+		"an empty model":         {cli.Usage, small(t, out, "--model", " "), "--model is empty"},
+		"an empty out":           {cli.Usage, small(t, "", "--seq", "64"), "--out is empty"},
+		"an empty fused":         {cli.Usage, small(t, out, "--fused="), "it is empty"},
+		"text and data":          {cli.Usage, small(t, out, "--text", "x"), "exclude each other"},
+		"from scratch and model": {cli.Usage, small(t, out, "--from-scratch", "x"), "leave one out"},
+		"a size":                 {cli.Usage, small(t, out, "--max-memory", "lots"), "must be a size such as 8GiB"},
+		"fused":                  {cli.Usage, small(t, out, "--fused=gelu"), "gelu"},
+		"patience without any":   {cli.Usage, small(t, out, "--patience", "2", "--val", "0"), "--patience"},
+		"a tokenizer of its own": {cli.Usage, small(t, out, "--tokenizer", "x"), "need --from-scratch"},
+		"bnb and a master":       {cli.Usage, small(t, out, "--bnb", "--master", "sr"), "--bnb has no master"},
+		"an out that is a file":  {cli.Failed, small(t, file("plain", "x")), "plain"},
+		"a graphics card":        {cli.Failed, small(t, out, "--device", "cuda"), "cuda"},
+		"too many threads":       {cli.Usage, small(t, out, "--threads", "5000"), "threads"},
+		"a style":                {cli.Usage, small(t, out, "--style", "polite"), "polite"},
+		"a pipe of text": {cli.Failed, []string{"--from-scratch", config, "--text", pipe, "--out", out},
+			"not a file but a named pipe"},
+		"a style from a pipe": {cli.Usage, small(t, out, "--style", pipe), "not a regular file"},
+		"a model's own tokenizer": {cli.Failed, []string{"--from-scratch", file("config.json", "{}"), "--data", rows(t, 3),
+			"--out", out}, "config.json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := must(t, c.code, c.args...)
@@ -450,7 +463,8 @@ func TestLooks(t *testing.T) {
 	if o := must(t, cli.Done, "--version"); !strings.HasPrefix(o.stdout, "train ") {
 		t.Error(o)
 	}
-	if o := must(t, cli.Done, "-h"); !strings.Contains(o.stderr, "--accumulate") || !strings.Contains(o.stderr, "default 2e-05") {
+	if o := must(t, cli.Done, "-h"); !strings.Contains(o.stderr, "--accumulate") ||
+		!strings.Contains(o.stderr, "default 2e-05") {
 		t.Error(o)
 	}
 	if _, err := os.Stat(out); err == nil {
@@ -458,28 +472,33 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestFromScratch trains a new model on plain text and on questions, each with a vocabulary of its own, and tunes it further.
+// TestFromScratch trains a new model on plain text and on questions, each with a vocabulary of its own, and tunes it
+// further.
 func TestFromScratch(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.json")
 	text := filepath.Join(dir, "text.txt")
-	if err := os.WriteFile(config, []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 32,
+	if err := os.WriteFile(config, []byte(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+	"vocab_size": 300, "hidden_size": 32,
 		"intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
 		"max_position_embeddings": 128, "tie_word_embeddings": true}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(text, []byte(strings.Repeat("To be, or not to be, that is the question.\n", 200)), 0o666); err != nil {
+	if err := os.WriteFile(text, []byte(strings.Repeat("To be, or not to be, that is the question.\n", 200)),
+		0o666); err != nil {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]string{"text": {"--text", text}, "questions": {"--data", rows(t, 40)}} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(dir, name)
-			args := append([]string{"--from-scratch", config, "--out", out, "--seq", "64", "--lr", "1e-2", "--epochs", "3", "--benchmark-log", "", "--fused"}, data...)
+			args := append([]string{"--from-scratch", config, "--out", out, "--seq", "64", "--lr", "1e-2", "--epochs", "3",
+				"--benchmark-log", "", "--fused"}, data...)
 			f := summaryOf(t, must(t, cli.Done, args...))
 			if f.ValLoss == nil || float64(*f.ValLoss) > 4 {
 				t.Errorf("summary %+v", f)
 			}
-			tuned := summaryOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64", "--benchmark-log", "", "--max-steps", "2"))
+			tuned := summaryOf(t, must(t, cli.Done, "--model", out, "--data", rows(t, 10), "--out", out+"-tuned", "--seq", "64",
+				"--benchmark-log", "", "--max-steps", "2"))
 			if tuned.Steps != 2 {
 				t.Errorf("tuned further: %+v", tuned)
 			}
@@ -500,7 +519,8 @@ func TestLayerIsBlock(t *testing.T) {
 		t.Errorf("settings %v, identity %v", r.Settings, r.Identity)
 	}
 	o := must(t, cli.Done, append(args, "--recompute", "block", "--gradients", "block", "--max-steps", "2", "--resume")...)
-	if summaryOf(t, o).Steps != 2 || strings.Contains(o.stderr, "it was made with") || !regexp.MustCompile(`\* gradients +layer`).MatchString(o.stdout) {
+	if summaryOf(t, o).Steps != 2 || strings.Contains(o.stderr, "it was made with") ||
+		!regexp.MustCompile(`\* gradients +layer`).MatchString(o.stdout) {
 		t.Error(o)
 	}
 }

@@ -29,9 +29,9 @@ train fine-tunes a model on a dataset of questions and answers.
   train --fused --model meta-llama/Llama-3.2-1B-Instruct            a real one, from the Hugging Face hub
   train --from-scratch config.json --text shakespeare.txt           a new one
 
-The result is in out/, in the Hugging Face layout; go run ./cmd/chat asks it. Ctrl-C finishes the step and saves, and --resume
-continues, bit for bit as if nothing had happened, also after a kill. train prints settings and memory before it allocates
-any; --dry-run stops there.`
+The result is in out/, in the Hugging Face layout; go run ./cmd/chat asks it. Ctrl-C finishes the step and saves, and
+--resume continues, bit for bit as if nothing had happened, also after a kill. train prints settings and memory before
+it allocates any; --dry-run stops there.`
 
 // options are the values of the flags.
 type options struct {
@@ -73,8 +73,9 @@ const (
 func (o *options) fields() []trainer.Field {
 	return []trainer.Field{
 		{Name: "data", Group: groupData, Value: &o.data,
-			Help: "a `file` (JSON, JSONL or parquet: gen's output, Alpaca's columns or chat messages), a hub id (owner/name or " +
-				"owner/name@revision), or starter, the embedded dataset; may be repeated (default " + defaultData + ")"},
+			Help: "a `file` (JSON, JSONL or parquet: gen's output, Alpaca's columns or chat messages), a hub id " +
+				"(owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated " +
+				"(default " + defaultData + ")"},
 		{Name: "split", Group: groupData, Value: &o.split, Default: "train",
 			Help: "split of a hub dataset"},
 		{Name: "columns", Group: groupData, Value: &o.columns,
@@ -91,12 +92,13 @@ func (o *options) fields() []trainer.Field {
 			Help: "print one example with its target tokens marked, and exit"},
 
 		{Name: "model", Group: groupModel, Value: &o.model, Default: data.StarterName,
-			Help: "model to fine-tune: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the embedded one"},
+			Help: "model to fine-tune: a `directory`, a hub id (owner/name or owner/name@revision), or starter, the embedded " +
+				"one"},
 		{Name: "from-scratch", Group: groupModel, Value: &o.fromScratch,
 			Help: "train a new model of this shape: a `config.json`, or a directory with one and optionally a tokenizer.json"},
 		{Name: "tokenizer", Group: groupModel, Value: &o.tokenizer,
-			Help: "with --from-scratch: the tokenizer.json to use, a `file` or its directory; the default is the one next to the config, " +
-				"and if there is none, one made from the data"},
+			Help: "with --from-scratch: the tokenizer.json to use, a `file` or its directory; the default is the one next to " +
+				"the config, and if there is none, one made from the data"},
 		{Name: "vocab-data", Group: groupModel, Value: &o.vocabData,
 			Help: "with --from-scratch: more `data` for making the vocabulary; it is not trained on"},
 		{Name: "offline", Group: groupModel, Value: &o.offline,
@@ -104,7 +106,8 @@ func (o *options) fields() []trainer.Field {
 		{Name: "out", Group: groupModel, Value: &o.out, Default: "out",
 			Help: "`directory` of the result"},
 		{Name: "resume", Group: groupModel, Value: &o.resume,
-			Help: "continue the run in --out from its last checkpoint: an unfinished run, or a finished one with larger --epochs or --max-steps"},
+			Help: "continue the run in --out from its last checkpoint: an unfinished run, or a finished one with larger " +
+				"--epochs or --max-steps"},
 		{Name: "same-bits", Group: groupModel, Value: &o.sameBits,
 			Help: "refuse to --resume if this machine cannot compute the same bits; the default is to continue and say so"},
 		{Name: "restart", Group: groupModel, Value: &o.restart,
@@ -118,26 +121,30 @@ func (o *options) fields() []trainer.Field {
 		{Name: "device", Group: groupDevice, Value: &o.deviceName, Default: "auto",
 			Help: cli.DeviceHelp},
 		{Name: "fused", Group: groupDevice, Value: &o.fused,
-			Help: "use fused kernels: all of them (--fused), or a `set` such as --fused=rmsnorm,swiglu or --fused=all,-attention; of " +
+			Help: "use fused kernels: all of them (--fused), or a `set` such as --fused=rmsnorm,swiglu or " +
+				"--fused=all,-attention; of " +
 				strings.Join(kernels.FusedOps, ", ")},
 		{Name: "threads", Group: groupDevice, Value: &o.threads, Max: maxThreads,
 			Help: "CPU threads; 0 for GOMAXPROCS. The result does not depend on it"},
 		{Name: "sync", Group: groupDevice, Value: &o.sync,
-			Help: "on a GPU, wait for every kernel, so that an error names the one that failed, and print the time of each at the end; slow"},
+			Help: "on a GPU, wait for every kernel, so that an error names the one that failed, and print the time of each at " +
+				"the end; slow"},
 		{Name: "deterministic", Group: groupDevice, Value: &o.deterministic,
-			Help: "on a GPU, use cuBLASLt's first algorithm for each matrix product; the default is to time others before the run, and to " +
-				"use one that is at least 3% faster. A resumed run keeps its algorithms"},
+			Help: "on a GPU, use cuBLASLt's first algorithm for each matrix product; the default is to time others before the " +
+				"run, and to use one that is at least 3% faster. A resumed run keeps its algorithms"},
 		{Name: "max-memory", Group: groupDevice, Value: &o.maxMemory,
 			Help: "maximum memory, a `size` such as 8GiB; the default is what is free"},
 
 		{Name: "preset", Group: groupOther, Value: &o.preset,
 			Help: "a named set of other flags, each of which can still be given: " + presetNames()},
 		{Name: "selfcheck", Group: groupOther, Value: &o.selfcheck,
-			Help: "check --device in about a minute, in --dtype, and exit: every operation, a resumed run, an answer, and the speed"},
+			Help: "check --device in about a minute, in --dtype, and exit: every operation, a resumed run, an answer, and the " +
+				"speed"},
 		{Name: "dry-run", Group: groupOther, Value: &o.dryRun,
 			Help: "print settings and memory, and exit"},
 		{Name: "write-batches", Group: groupOther, Value: &o.batchesFile,
-			Help: "also write the tokens, labels and learning rate of every step to this JSONL `file`, to train the same in another program"},
+			Help: "also write the tokens, labels and learning rate of every step to this JSONL `file`, to train the same in " +
+				"another program"},
 		{Name: "benchmark-log", Group: groupOther, Value: &o.benchmarkLog, Default: "benchmark_log.csv",
 			Help: "CSV `file` that gets a row for each finished run; empty for none"},
 		{Name: "label", Group: groupOther, Value: &o.label,
@@ -221,13 +228,16 @@ func (o *options) check(given func(flag string) bool) error {
 	return nil
 }
 
-// checkPaths refuses a directory of the result that holds the working directory or what the run reads: a later run would rename it.
+// checkPaths refuses a directory of the result that holds the working directory or what the run reads: a later run
+// would rename it.
 func (o *options) checkPaths(out string) error {
 	if holds(out, ".") {
-		return cli.Usagef("--out %s: is or contains the working directory, and a later run would rename it: choose a separate directory", o.out)
+		return cli.Usagef("--out %s: is or contains the working directory, and a later run would rename it: choose a "+
+			"separate directory", o.out)
 	}
 	inside := func(flag, path string) error {
-		return cli.Usagef("--out %s: contains --%s %s, and a later run would rename it: choose another directory", o.out, flag, path)
+		return cli.Usagef("--out %s: contains --%s %s, and a later run would rename it: choose another directory", o.out,
+			flag, path)
 	}
 	if o.batchesFile != "" {
 		if holds(out, o.batchesFile) {
@@ -240,7 +250,8 @@ func (o *options) checkPaths(out string) error {
 			return fmt.Errorf("--write-batches: %w: choose a file in an existing directory", err)
 		}
 	}
-	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer}, "text": o.text,
+	read := map[string][]string{"model": {o.model}, "from-scratch": {o.fromScratch}, "tokenizer": {o.tokenizer},
+		"text":       o.text,
 		"vocab-data": {o.vocabData}, "data": o.sources()}
 	for _, flag := range slices.Sorted(maps.Keys(read)) {
 		for _, path := range read[flag] {
@@ -296,7 +307,8 @@ func (b *bytesFlag) Set(s string) error {
 	for _, u := range []struct {
 		suffix string
 		size   float64
-	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40}, {"b", 1}} {
+	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9},
+		{"tb", 1e12}, {"k", 1 << 10}, {"m", 1 << 20}, {"g", 1 << 30}, {"t", 1 << 40}, {"b", 1}} {
 		if number, ok := strings.CutSuffix(text, u.suffix); ok {
 			text, unit = strings.TrimSpace(number), u.size
 			break

@@ -131,9 +131,11 @@ func (o *outputs) progress(s trainer.Step) string {
 		loss += float64(r.Loss) / float64(len(o.recent))
 	}
 	left := seconds / float64(len(o.recent)) * float64(o.Plan.Steps-s.Step)
-	left += o.evalSeconds*float64(o.Plan.Left(o.config.EvalEvery, s.Step)) + o.saveSeconds*float64(o.Plan.Left(o.config.SaveEvery, s.Step))
+	left += o.evalSeconds*float64(o.Plan.Left(o.config.EvalEvery, s.Step)) +
+		o.saveSeconds*float64(o.Plan.Left(o.config.SaveEvery, s.Step))
 	return fmt.Sprintf("loss %.3f, %s left, %s tok/s (%s targets), grad %.2f, lr %.1e",
-		loss, time.Duration(left*float64(time.Second)).Round(time.Second), short(tokens/seconds), short(targets/seconds), float64(s.GradNorm), s.LR)
+		loss, time.Duration(left*float64(time.Second)).Round(time.Second), short(tokens/seconds), short(targets/seconds),
+		float64(s.GradNorm), s.LR)
 }
 
 // short returns a number as people read it: 950, 14.2k.
@@ -212,7 +214,8 @@ func (in *inputs) modelName() string {
 	return in.base.Name
 }
 
-// toneTag returns the tag of the tone score in TensorBoard: the original project's for its voice, and another for other styles.
+// toneTag returns the tag of the tone score in TensorBoard: the original project's for its voice, and another for other
+// styles.
 func (in *inputs) toneTag() string {
 	if in.style.Name == voice.Default {
 		return report.TagRudeness

@@ -18,7 +18,8 @@ import (
 // presets are named sets of flags.
 var presets = map[string]map[string]string{
 	// All of a model of a billion parameters on a card of 8 GB.
-	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "layer", "optimizer": "adamw8bit", "master": "sr", "gradients": "layer", "max-memory": "8GB"},
+	"8gb": {"batch": "1", "accumulate": "4", "seq": "512", "recompute": "layer", "optimizer": "adamw8bit", "master": "sr",
+		"gradients": "layer", "max-memory": "8GB"},
 }
 
 func presetNames() string { return strings.Join(slices.Sorted(maps.Keys(presets)), ", ") }
@@ -65,8 +66,9 @@ func recipeOf(c *hf.Checkpoint) (map[string]string, error) {
 	return recipe, nil
 }
 
-// suit sets the flags that nothing has set yet to what suits the model: the embedded model's recipe, defaults by the size of a new
-// model, and F32 if any weights are stored in F16, which BF16 would round. It lowers --seq to the model's positions.
+// suit sets the flags that nothing has set yet to what suits the model: the embedded model's recipe, defaults by the
+// size of a new model, and F32 if any weights are stored in F16, which BF16 would round. It lowers --seq to the model's
+// positions.
 func (t *train) suit(base *hf.Checkpoint) error {
 	values, source := map[string]string{}, "the model"
 	switch {
@@ -96,8 +98,8 @@ func (t *train) suit(base *hf.Checkpoint) error {
 	return nil
 }
 
-// scratch returns the flags for a new model of this many parameters. A small model tolerates and needs larger steps than fine-tuning,
-// and more passes over its data.
+// scratch returns the flags for a new model of this many parameters. A small model tolerates and needs larger steps
+// than fine-tuning, and more passes over its data.
 func scratch(params int64) map[string]string {
 	s := map[string]string{"lr": "3e-4", "epochs": "6", "weight-decay": "0.1"}
 	for _, size := range []struct {

@@ -38,8 +38,8 @@ type record struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// realPath returns the absolute path without links, which stays valid if the working directory or a link is renamed. path need not
-// exist.
+// realPath returns the absolute path without links, which stays valid if the working directory or a link is renamed.
+// path need not exist.
 func realPath(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -66,8 +66,8 @@ func holds(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// claim locks the directory for this run, and returns an error if what is in it must not be touched. It changes nothing that release
-// does not undo.
+// claim locks the directory for this run, and returns an error if what is in it must not be touched. It changes nothing
+// that release does not undo.
 func claim(dir string, resume, restart bool) (p *runDir, err error) {
 	p = &runDir{dir: dir, exists: dir}
 	for p.exists != filepath.Dir(p.exists) {
@@ -102,14 +102,16 @@ func (p *runDir) inspect(resume, restart bool) error {
 	}
 	for _, e := range entries {
 		if p.was == nil && e.Name() != ".lock" && !disk.IsPending(e.Name()) {
-			return fmt.Errorf("--out %s is not empty and holds no run of train (it has %s): choose another directory", p.dir, e.Name())
+			return fmt.Errorf("--out %s is not empty and holds no run of train (it has %s): choose another directory", p.dir,
+				e.Name())
 		}
 	}
 	switch {
 	case resume && p.was == nil:
 		return fmt.Errorf("--resume: there is no run in %s: leave --resume out to start one", p.dir)
 	case p.was != nil && !p.was.Finished && !resume && !restart:
-		return fmt.Errorf("there is an unfinished run in %s: continue it (the same command and --resume), or start over (--restart, which renames it to .bak)", p.dir)
+		return fmt.Errorf("there is an unfinished run in %s: continue it (the same command and --resume), or start over "+
+			"(--restart, which renames it to .bak)", p.dir)
 	}
 	written := p.dir
 	if p.aside = p.was != nil && !resume; p.aside {

@@ -64,7 +64,8 @@ func TestLockedFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, flags := range [][]string{{"--resume"}, {"--restart"}, {}} {
-		if o := must(t, cli.Failed, append(slices.Clone(args), flags...)...); !strings.Contains(o.stderr, "another run is at work there") {
+		if o := must(t, cli.Failed, append(slices.Clone(args), flags...)...); !strings.Contains(o.stderr,
+			"another run is at work there") {
 			t.Errorf("%q beside a run: %v", flags, o)
 		}
 	}
@@ -80,7 +81,8 @@ func TestPlaces(t *testing.T) {
 	dir := realDir(t)
 	out := filepath.Join(dir, "out")
 	args := func(name string, more ...string) []string {
-		return append([]string{"--model", filepath.Join(dir, "base"), "--data", filepath.Join(dir, "rows.json"), "--out", name, "--seq", "128",
+		return append([]string{"--model", filepath.Join(dir, "base"), "--data", filepath.Join(dir, "rows.json"), "--out",
+			name, "--seq", "128",
 			"--max-steps", "2", "--samples", "0", "--benchmark-log", "", "--fused"}, more...)
 	}
 	if err := os.CopyFS(filepath.Join(dir, "base"), os.DirFS(tinyBase)); err != nil {
@@ -98,7 +100,8 @@ func TestPlaces(t *testing.T) {
 	if o := must(t, cli.Done, args(link)...); !strings.Contains(o.stderr, "is kept as "+out+".bak") {
 		t.Error(o)
 	}
-	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink || !bytes.Equal(readFile(t, filepath.Join(link, "model.safetensors")), weights) {
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink ||
+		!bytes.Equal(readFile(t, filepath.Join(link, "model.safetensors")), weights) {
 		t.Errorf("the link: %v, %v", info, err)
 	}
 	if err := os.Symlink("nowhere", filepath.Join(dir, "loose")); err != nil {
@@ -184,7 +187,8 @@ func TestNothingChanges(t *testing.T) {
 	}
 }
 
-// TestEarlyKills resumes what kills in the first moments leave: a directory that has no record yet, and a run without checkpoint.
+// TestEarlyKills resumes what kills in the first moments leave: a directory that has no record yet, and a run without
+// checkpoint.
 func TestEarlyKills(t *testing.T) {
 	out := filepath.Join(realDir(t), "out")
 	args := small(t, out, "--samples", "0", "--max-steps", "4")
@@ -194,7 +198,8 @@ func TestEarlyKills(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(out, ".lock"), "")
 	writeFile(t, pending, "{")
-	if o := must(t, cli.Failed, append(slices.Clone(args), "--max-memory", "1MB")...); !strings.Contains(o.stderr, "this run takes") {
+	if o := must(t, cli.Failed, append(slices.Clone(args), "--max-memory", "1MB")...); !strings.Contains(o.stderr,
+		"this run takes") {
 		t.Error(o)
 	}
 	if names, _ := filepath.Glob(filepath.Join(out, ".*")); len(names) != 0 {
@@ -228,7 +233,8 @@ func TestEarlyKills(t *testing.T) {
 		}
 	}
 	o := must(t, cli.Done, resume...)
-	if got := summaryOf(t, o); !strings.Contains(o.stdout, "(portable)") || got.Steps != want.Steps || got.Tokens != want.Tokens {
+	if got := summaryOf(t, o); !strings.Contains(o.stdout, "(portable)") || got.Steps != want.Steps ||
+		got.Tokens != want.Tokens {
 		t.Errorf("resumed: %v", o)
 	}
 	// TensorBoard drops what the first one wrote: SessionLog (field 7) with status START.
@@ -257,17 +263,20 @@ func TestLastMoments(t *testing.T) {
 	// Before the result was recorded, with the best weights gone.
 	change(t, out, func(r map[string]any) { r["finished"] = false; delete(r, "result") })
 	o := must(t, cli.Done, append(slices.Clone(args), "--resume")...)
-	if got := summaryOf(t, o); got.Steps != first.Steps || first.WeightsOfStep != got.WeightsOfStep && !strings.Contains(o.stderr, "the best weights so far") {
+	if got := summaryOf(t, o); got.Steps != first.Steps || first.WeightsOfStep != got.WeightsOfStep &&
+		!strings.Contains(o.stderr, "the best weights so far") {
 		t.Errorf("resumed: %v", o)
 	}
-	if got := summaryOf(t, o); got.WeightsOfStep == first.WeightsOfStep && !bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), weights) {
+	if got := summaryOf(t, o); got.WeightsOfStep == first.WeightsOfStep &&
+		!bytes.Equal(readFile(t, filepath.Join(out, "model.safetensors")), weights) {
 		t.Error("the weights are others")
 	}
 
 	// A finished run says once more what it came to, and what it was made with.
 	o = must(t, cli.Done, append(slices.Clone(args), "--resume", "--lr", "0.5", "--label", "other")...)
 	if got := summaryOf(t, o); got.Steps != first.Steps || !strings.Contains(o.stderr, "is finished") ||
-		!strings.Contains(o.stderr, "made with --lr 0.03, and not 0.5") || !strings.Contains(o.stderr, "made with --label -, and not other") || strings.Contains(o.stderr, "--seq") {
+		!strings.Contains(o.stderr, "made with --lr 0.03, and not 0.5") ||
+		!strings.Contains(o.stderr, "made with --label -, and not other") || strings.Contains(o.stderr, "--seq") {
 		t.Errorf("a finished run: %v", o)
 	}
 }
@@ -282,10 +291,12 @@ func TestOtherMachine(t *testing.T) {
 		r["decisions"].(map[string]any)["cpu"] = "avx9"
 	})
 	strict := append(slices.Clone(args), "--same-bits")
-	if o := must(t, cli.Failed, strict...); !strings.Contains(o.stderr, "--same-bits: this machine lacks") || !strings.Contains(o.stderr, "avx9") {
+	if o := must(t, cli.Failed, strict...); !strings.Contains(o.stderr, "--same-bits: this machine lacks") ||
+		!strings.Contains(o.stderr, "avx9") {
 		t.Error(o)
 	}
-	if o := must(t, cli.Done, args...); !strings.Contains(o.stderr, "not with the same bits") || !strings.Contains(o.stderr, "avx9") {
+	if o := must(t, cli.Done, args...); !strings.Contains(o.stderr, "not with the same bits") ||
+		!strings.Contains(o.stderr, "avx9") {
 		t.Error(o)
 	}
 	change(t, out, func(r map[string]any) { r["finished"] = false })
@@ -293,7 +304,8 @@ func TestOtherMachine(t *testing.T) {
 		t.Error(o)
 	}
 	change(t, out, func(r map[string]any) { r["finished"] = false })
-	if o := must(t, cli.Failed, append(args, "--device", "cuda:7")...); strings.Contains(o.stderr, "same bits") || !strings.Contains(o.stderr, "cuda:7") {
+	if o := must(t, cli.Failed, append(args, "--device", "cuda:7")...); strings.Contains(o.stderr, "same bits") ||
+		!strings.Contains(o.stderr, "cuda:7") {
 		t.Error(o)
 	}
 }
@@ -307,7 +319,8 @@ func TestExit(t *testing.T) {
 	}{
 		{nil, cli.Done, ""},
 		{errors.Join(&begun{&stopped{}}, nil), cli.Stopped, "the same command and --resume"},
-		{errors.Join(&begun{errors.Join(&stopped{}, errors.New("event file: full"))}, errors.New("closing")), cli.Failed, "event file: full\ntrain: besides: closing"},
+		{errors.Join(&begun{errors.Join(&stopped{}, errors.New("event file: full"))}, errors.New("closing")), cli.Failed,
+			"event file: full\ntrain: besides: closing"},
 		{fmt.Errorf("--x: %w", errors.New("bad")), cli.Failed, "--x: bad"},
 		{cli.Usagef("--x: bad"), cli.Usage, "see train -h"},
 	} {
@@ -322,7 +335,8 @@ func TestExit(t *testing.T) {
 	for resume, want := range map[bool]int{false: cli.Retry, true: cli.Stopped} { // as docs/train.md says how to go on
 		var stderr bytes.Buffer
 		tr := &train{options: &options{resume: resume}, stderr: &stderr}
-		if code := tr.exit(ctx, fmt.Errorf("reading: %w", ctx.Err())); code != want || !strings.Contains(stderr.String(), "run the same command again") {
+		if code := tr.exit(ctx, fmt.Errorf("reading: %w", ctx.Err())); code != want ||
+			!strings.Contains(stderr.String(), "run the same command again") {
 			t.Errorf("stopped early: exit %d, %s", code, &stderr)
 		}
 	}
@@ -341,13 +355,16 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 	long := filepath.Join(t.TempDir(), "long.json")
 	writeFile(t, long, string(data))
-	o := must(t, cli.Done, "--model", tinyBase, "--data", long, "--out", out, "--max-steps", "2", "--benchmark-log", "", "--val", "0.3", "--fused")
-	for _, want := range []string{"--seq 512 is more than the model's 256 positions: lowered", "3 of 3 sample questions cannot be asked"} {
+	o := must(t, cli.Done, "--model", tinyBase, "--data", long, "--out", out, "--max-steps", "2", "--benchmark-log", "",
+		"--val", "0.3", "--fused")
+	for _, want := range []string{"--seq 512 is more than the model's 256 positions: lowered",
+		"3 of 3 sample questions cannot be asked"} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}
 	}
-	if o := must(t, cli.Usage, "--model", tinyBase, "--data", rows(t, 1), "--seq", "128", "--out", out+"2", "--patience", "1"); !strings.Contains(o.stderr, "none can be held out") {
+	if o := must(t, cli.Usage, "--model", tinyBase, "--data", rows(t, 1), "--seq", "128", "--out", out+"2", "--patience",
+		"1"); !strings.Contains(o.stderr, "none can be held out") {
 		t.Error(o)
 	}
 	bare := filepath.Join(realDir(t), "bare") // a model without a chat template, and a name with a comma
@@ -365,19 +382,23 @@ func TestWhatIsSaid(t *testing.T) {
 	writeFile(t, filepath.Join(bare, "tokenizer_config.json"), string(data))
 	comma := filepath.Join(t.TempDir(), "a,b.json")
 	writeFile(t, comma, string(readFile(t, rows(t, 5))))
-	if o := must(t, cli.Done, "--model", bare, "--data", comma, "--seq", "128", "--dry-run"); !strings.Contains(o.stdout, "nothing marks who speaks") {
+	if o := must(t, cli.Done, "--model", bare, "--data", comma, "--seq", "128", "--dry-run"); !strings.Contains(o.stdout,
+		"nothing marks who speaks") {
 		t.Error(o)
 	}
 	// A rate at which everything overflows, with answers and validations: it is said what went wrong, and what to do.
-	o = must(t, cli.Failed, small(t, filepath.Join(realDir(t), "wild"), "--lr", "1e10", "--eval-every", "2", "--schedule", "constant", "--warmup", "0")...)
+	o = must(t, cli.Failed, small(t, filepath.Join(realDir(t), "wild"), "--lr", "1e10", "--eval-every", "2", "--schedule",
+		"constant", "--warmup", "0")...)
 	for _, want := range []string{"validation loss NaN", "no samples", "lower lr"} {
 		if !strings.Contains(o.stderr, want) {
 			t.Errorf("%q is not in %v", want, o)
 		}
 	}
 	config := filepath.Join(t.TempDir(), "config.json")
-	writeFile(t, config, strings.Replace(string(readFile(t, tinyBase+"/config.json")), `"vocab_size": 320`, `"vocab_size": 100`, 1))
-	if o := must(t, cli.Failed, "--from-scratch", config, "--data", rows(t, 5), "--seq", "128", "--out", out+"2"); !strings.Contains(o.stderr, "--from-scratch") || !strings.Contains(o.stderr, "vocab_size") {
+	writeFile(t, config, strings.Replace(string(readFile(t, tinyBase+"/config.json")), `"vocab_size": 320`,
+		`"vocab_size": 100`, 1))
+	if o := must(t, cli.Failed, "--from-scratch", config, "--data", rows(t, 5), "--seq", "128", "--out",
+		out+"2"); !strings.Contains(o.stderr, "--from-scratch") || !strings.Contains(o.stderr, "vocab_size") {
 		t.Error(o)
 	}
 }

@@ -23,8 +23,8 @@ type sampler struct {
 	prompts   [][]int32
 }
 
-// newSampler takes the questions of the first held-out examples, or of the first ones to train on if none is held out. Of plain text
-// it takes the first tokens, which the model continues.
+// newSampler takes the questions of the first held-out examples, or of the first ones to train on if none is held out.
+// Of plain text it takes the first tokens, which the model continues.
 func (in *inputs) newSampler(ctx context.Context, m *model.Model) (*sampler, error) {
 	e, err := infer.NewWithCodec(m, in.codec, in.plan.Context(m.Config()))
 	if err != nil {
@@ -109,7 +109,8 @@ func (a *sampler) generate(ctx context.Context) (samples []trainer.Sample, err e
 		if err != nil {
 			return nil, err
 		}
-		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text, Tone: a.style.Tone(voice.Read(text)).Score})
+		samples = append(samples, trainer.Sample{Question: a.questions[i], Answer: text,
+			Tone: a.style.Tone(voice.Read(text)).Score})
 	}
 	return samples, nil
 }

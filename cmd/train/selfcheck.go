@@ -61,7 +61,8 @@ func (t *train) checkDevice(ctx context.Context) (err error) {
 	for _, w := range c.wrong {
 		fmt.Fprintln(t.stdout, "WRONG:", w)
 	}
-	return fmt.Errorf("%s is not right on %s: do not train on it until that is mended", cli.Count(len(c.wrong), "thing"), d.Name())
+	return fmt.Errorf("%s is not right on %s: do not train on it until that is mended", cli.Count(len(c.wrong), "thing"),
+		d.Name())
 }
 
 func (c *selfcheck) say(what, format string, args ...any) {
@@ -75,7 +76,10 @@ func (c *selfcheck) fault(format string, args ...any) {
 
 // operations compares every operation with its formula in float64, forward and backward, fused and not.
 func (c *selfcheck) operations(ctx context.Context) error {
-	all, start := slices.DeleteFunc(cases.All(), func(x *cases.Case) bool { return c.kind == tensor.F32 && x.Has(tensor.BF16) }), time.Now()
+	all, start := slices.DeleteFunc(cases.All(), func(x *cases.Case) bool {
+		return c.kind == tensor.F32 &&
+			x.Has(tensor.BF16)
+	}), time.Now()
 	runs, worst, of := 0, 0.0, ""
 	for i, x := range all {
 		c.status.Draw(fmt.Sprintf("operations: %s, %d %%", x.ID(), 100*i/len(all)))
@@ -103,19 +107,23 @@ func (c *selfcheck) operations(ctx context.Context) error {
 			}
 		}
 	}
-	c.say("operations", "%d runs of %d operations against float64; the farthest off is %s, by %.0f %% of what it may be; %.0f s",
+	c.say("operations", "%d runs of %d operations against float64; the farthest off is %s, by %.0f %% of what it may "+
+		"be; %.0f s",
 		runs, len(cases.Ops(all)), of, 100*worst, time.Since(start).Seconds())
 	return nil
 }
 
 // trained runs this command on the embedded model, and returns its summary.
-func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.Phase), more ...string) (f summary, code int, err error) {
+func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.Phase), more ...string) (f summary,
+	code int, err error) {
 	var said, errs bytes.Buffer
-	args := append([]string{"--model", "starter", "--data", "starter", "--device", c.d.Name(), "--threads", fmt.Sprint(c.threads), "--dtype", c.flag("dtype"), "--fused", "--val", "0",
+	args := append([]string{"--model", "starter", "--data", "starter", "--device", c.d.Name(), "--threads",
+		fmt.Sprint(c.threads), "--dtype", c.flag("dtype"), "--fused", "--val", "0",
 		"--samples", "0", "--max-steps", "8", "--save-every", "4", "--benchmark-log", "", "--out", out}, more...)
 	code = run(ctx, args, &said, &errs, watch)
 	if code != cli.Done && code != cli.Stopped {
-		return f, code, fmt.Errorf("a training run on the embedded model ends with code %d: %s", code, strings.TrimSpace(errs.String()))
+		return f, code, fmt.Errorf("a training run on the embedded model ends with code %d: %s", code,
+			strings.TrimSpace(errs.String()))
 	}
 	if code == cli.Done {
 		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
@@ -124,8 +132,8 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	return f, code, err
 }
 
-// learned is the loss that the eighth step of that run ends with on a CPU in bf16; learnedWithin is how far another device's may be
-// off: ten times what instruction sets differ by. Tests expect another.
+// learned is the loss that the eighth step of that run ends with on a CPU in bf16; learnedWithin is how far another
+// device's may be off: ten times what instruction sets differ by. Tests expect another.
 var learned, learnedWithin = 0.3880, 0.02
 
 // learns trains the embedded model twice, the second time stopped and resumed: with the same bits.
@@ -168,12 +176,15 @@ func (c *selfcheck) learns(ctx context.Context) error {
 	same := "resumed it ends with the same bits"
 	if !bytes.Equal(bits[0], bits[1]) {
 		same = "resumed it ends with OTHER bits"
-		c.fault("a run that was stopped and resumed does not end with the bits of one that was not: results on this device cannot be repeated")
+		c.fault("a run that was stopped and resumed does not end with the bits of one that was not: results on this device " +
+			"cannot be repeated")
 	}
 	if e := math.Abs(float64(f.Loss)/learned - 1); !(e <= learnedWithin) {
-		c.fault("after %d steps the embedded model's loss is %.4f, and not %.4f: it does not learn what it should", f.Steps, f.Loss, learned)
+		c.fault("after %d steps the embedded model's loss is %.4f, and not %.4f: it does not learn what it should", f.Steps,
+			f.Loss, learned)
 	}
-	c.say("training", "%d steps of the embedded model: loss %.4f, %.0f tokens/s; %s; %.0f s", f.Steps, f.Loss, f.TokensSec, same, time.Since(start).Seconds())
+	c.say("training", "%d steps of the embedded model: loss %.4f, %.0f tokens/s; %s; %.0f s", f.Steps, f.Loss, f.TokensSec,
+		same, time.Since(start).Seconds())
 	return nil
 }
 
@@ -212,7 +223,8 @@ func (c *selfcheck) answers(ctx context.Context) (err error) {
 	if r.Reason == infer.Length || !strings.Contains(texts[0], "def ") {
 		c.fault("the embedded model does not answer as it does elsewhere: %q", texts[0])
 	}
-	c.say("answers", "%d tokens, %.0f tokens/s, the same twice; %.0f s", len(r.IDs), float64(len(r.IDs))/r.Total.Seconds(), time.Since(start).Seconds())
+	c.say("answers", "%d tokens, %.0f tokens/s, the same twice; %.0f s", len(r.IDs), float64(len(r.IDs))/r.Total.Seconds(),
+		time.Since(start).Seconds())
 	return nil
 }
 
@@ -255,16 +267,19 @@ func (c *selfcheck) speed(ctx context.Context) error {
 		}
 		c.d.Upload(t, values)
 	}
-	product := 2 * float64(rows) * float64(dim) * float64(dim) / fastest(func() { c.d.Linear(y, x, w, tensor.Tensor{}) }).Seconds()
+	linear := fastest(func() { c.d.Linear(y, x, w, tensor.Tensor{}) }).Seconds()
+	product := 2 * float64(rows) * float64(dim) * float64(dim) / linear
 	normed := 2 * float64(x.Bytes()) / fastest(func() { c.d.RMSNorm(y, rstd, x, norm, 1e-5) }).Seconds()
 	expected := ""
 	if peak := c.d.Bandwidth(); peak > 0 {
 		expected = fmt.Sprintf(", %.0f %% of what its memory is built for", 100*copied/peak)
 		if copied < peak/2 {
-			c.fault("copies within the memory reach %.0f GB/s, less than half of what it is built for, %.0f: another process, or a fault, slows it down", copied/1e9, peak/1e9)
+			c.fault("copies within the memory reach %.0f GB/s, less than half of what it is built for, %.0f: another process, "+
+				"or a fault, slows it down", copied/1e9, peak/1e9)
 		}
 	}
-	c.say("speed", "copy %.0f GB/s%s; RMSNorm %.0f GB/s; product in %s %.3g TFLOP/s", copied/1e9, expected, normed/1e9, c.flag("dtype"), product/1e12)
+	c.say("speed", "copy %.0f GB/s%s; RMSNorm %.0f GB/s; product in %s %.3g TFLOP/s", copied/1e9, expected, normed/1e9,
+		c.flag("dtype"), product/1e12)
 	if m, known := c.d.Meters(); known && m.Held.String() != "" {
 		c.say("", "the clocks are held back by %s", m.Held)
 	}

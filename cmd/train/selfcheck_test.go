@@ -17,10 +17,12 @@ func TestSelfcheck(t *testing.T) {
 	}
 	for _, dtype := range []string{"bf16", "fp32"} {
 		var out, errs strings.Builder
-		if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu", "--dtype", dtype}, &out, &errs, nil); code != cli.Done {
+		if code := run(context.Background(), []string{"--selfcheck", "--device", "cpu", "--dtype", dtype}, &out, &errs,
+			nil); code != cli.Done {
 			t.Fatalf("%d: %s%s", code, out.String(), errs.String())
 		}
-		for _, want := range []string{"device      cpu", "operations  ", "training    8 steps", "resumed it ends with the same bits", "answers     ", "speed       copy ",
+		for _, want := range []string{"device      cpu", "operations  ", "training    8 steps",
+			"resumed it ends with the same bits", "answers     ", "speed       copy ",
 			"product in " + dtype, "all is right"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("nothing says %q:\n%s", want, out.String())
@@ -41,7 +43,8 @@ func TestSelfcheckFinds(t *testing.T) {
 	var out strings.Builder
 	o, f := newOptions(&out)
 	c := &selfcheck{train: newTrain(o, f, &out, &out, cli.NewStatusLine(&out), nil), d: d, kind: tensor.BF16}
-	if err := c.learns(context.Background()); err != nil || len(c.wrong) != 1 || !strings.Contains(c.wrong[0], "does not learn what it should") {
+	if err := c.learns(context.Background()); err != nil || len(c.wrong) != 1 ||
+		!strings.Contains(c.wrong[0], "does not learn what it should") {
 		t.Errorf("%q, %v", c.wrong, err)
 	}
 }

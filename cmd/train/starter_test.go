@@ -18,10 +18,10 @@ import (
 	"restyle/voice"
 )
 
-// TestStarter is the main job, made small: the embedded model learns from the shortest rows of what gen wrote, at a larger
-// rate. What differs between instruction sets by no more than rounding is judged: the loss on what was held out, and that
-// some of the voice is in answers that had none. RESTYLE_LONG has it learn from all rows for longer, and judges the answers
-// one by one. What the whole of it comes to, bench quality measures.
+// TestStarter is the main job, made small: the embedded model learns from the shortest rows of what gen wrote, at a
+// larger rate. What differs between instruction sets by no more than rounding is judged: the loss on what was held out,
+// and that some of the voice is in answers that had none. RESTYLE_LONG has it learn from all rows for longer, and
+// judges the answers one by one. What the whole of it comes to, bench quality measures.
 func TestStarter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds of a processor")

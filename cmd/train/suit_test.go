@@ -46,7 +46,8 @@ func stored(t *testing.T, dtype tensor.DType) string {
 	return dir
 }
 
-// mixed writes the tiny base model with the weights whose names have part in them in one type and the others in another.
+// mixed writes the tiny base model with the weights whose names have part in them in one type and the others in
+// another.
 func mixed(t *testing.T, part string, matching, others tensor.DType) string {
 	t.Helper()
 	dir := stored(t, others)
@@ -97,8 +98,8 @@ func saying(t *testing.T, dir, dtype string) string {
 	return dir
 }
 
-// TestStoredType: weights in F16 are trained in F32, which loses nothing of them, and where a type loses something it is said.
-// The files' headers decide what is stored, not config.json.
+// TestStoredType: weights in F16 are trained in F32, which loses nothing of them, and where a type loses something it
+// is said. The files' headers decide what is stored, not config.json.
 func TestStoredType(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -108,17 +109,23 @@ func TestStoredType(t *testing.T) {
 		says    string
 	}{
 		{"F16", stored(t, tensor.F16), "", "fp32", "stored in F16 and trained in F32, which keeps them"},
-		{"F16 in BF16", stored(t, tensor.F16), "bf16", "bf16", "stored in F16 and trained in BF16, which loses 3 of the 11 bits of F16"},
+		{"F16 in BF16", stored(t, tensor.F16), "bf16", "bf16",
+			"stored in F16 and trained in BF16, which loses 3 of the 11 bits of F16"},
 		{"F32", stored(t, tensor.F32), "", "bf16", "stored in F32 and trained in BF16, which loses 16 of the 24 bits of F32"},
 		{"F32 in F32", stored(t, tensor.F32), "fp32", "fp32", ""},
 		{"BF16", stored(t, tensor.BF16), "", "bf16", ""},
 		{"BF16 in F32", stored(t, tensor.BF16), "fp32", "fp32", ""},
-		{"F16, said to be BF16", saying(t, stored(t, tensor.F16), "bfloat16"), "", "fp32", "stored in F16 and trained in F32, which keeps them"},
+		{"F16, said to be BF16", saying(t, stored(t, tensor.F16), "bfloat16"), "", "fp32",
+			"stored in F16 and trained in F32, which keeps them"},
 		{"BF16, said to be F16", saying(t, stored(t, tensor.BF16), "float16"), "", "bf16", ""},
-		{"F32, said to be BF16", saying(t, stored(t, tensor.F32), "bfloat16"), "", "bf16", "which loses 16 of the 24 bits of F32"},
-		{"norms in F16", mixed(t, "norm", tensor.F16, tensor.BF16), "", "fp32", "and F16 (160 values) and trained in F32, which keeps them"},
-		{"norms in F32", mixed(t, "norm", tensor.F32, tensor.BF16), "", "bf16", "and F32 (160 values) and trained in BF16, which loses 16 of the 24 bits of F32;"},
-		{"norms in F32, the rest in F16", mixed(t, "norm", tensor.F32, tensor.F16), "bf16", "bf16", "which loses 3 of the 11 bits of F16 and 16 of the 24 bits of F32;"},
+		{"F32, said to be BF16", saying(t, stored(t, tensor.F32), "bfloat16"), "", "bf16",
+			"which loses 16 of the 24 bits of F32"},
+		{"norms in F16", mixed(t, "norm", tensor.F16, tensor.BF16), "", "fp32",
+			"and F16 (160 values) and trained in F32, which keeps them"},
+		{"norms in F32", mixed(t, "norm", tensor.F32, tensor.BF16), "", "bf16",
+			"and F32 (160 values) and trained in BF16, which loses 16 of the 24 bits of F32;"},
+		{"norms in F32, the rest in F16", mixed(t, "norm", tensor.F32, tensor.F16), "bf16", "bf16",
+			"which loses 3 of the 11 bits of F16 and 16 of the 24 bits of F32;"},
 	} {
 		args := small(t, filepath.Join(t.TempDir(), "out"), "--dry-run", "--model", c.model)
 		if c.flag != "" {
@@ -150,7 +157,8 @@ func TestScratchDefaults(t *testing.T) {
 	for _, c := range []struct {
 		params int64
 		lr     string
-	}{{1000, "3e-3"}, {5_000_000, "3e-3"}, {5_000_001, "1e-3"}, {50_000_000, "1e-3"}, {500_000_000, "6e-4"}, {500_000_001, "3e-4"}} {
+	}{{1000, "3e-3"}, {5_000_000, "3e-3"}, {5_000_001, "1e-3"}, {50_000_000, "1e-3"}, {500_000_000, "6e-4"},
+		{500_000_001, "3e-4"}} {
 		if got := scratch(c.params)["lr"]; got != c.lr {
 			t.Errorf("%d parameters: --lr %s, want %s", c.params, got, c.lr)
 		}
@@ -163,7 +171,8 @@ func TestScratchDefaults(t *testing.T) {
 	if err := os.WriteFile(config, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	dry := []string{"--dry-run", "--from-scratch", config, "--data", rows(t, 40), "--out", filepath.Join(t.TempDir(), "out"), "--seq", "64"}
+	dry := []string{"--dry-run", "--from-scratch", config, "--data", rows(t, 40), "--out",
+		filepath.Join(t.TempDir(), "out"), "--seq", "64"}
 	o := must(t, cli.Done, dry...)
 	for flag, value := range map[string]string{"lr": "0.003", "epochs": "6", "weight-decay": "0.1"} {
 		if !hasSetting(o.stdout, flag, value) || !strings.Contains(o.stdout, "r "+flag+" ") {
@@ -210,7 +219,8 @@ func TestTexts(t *testing.T) {
 	if !strings.Contains(o.stdout, "a.txt and b.txt") {
 		t.Errorf("%v", o)
 	}
-	// The vocabulary has a token for each of the two words, so each text has as many tokens as words, and a few that chunks share.
+	// The vocabulary has a token for each of the two words, so each text has as many tokens as words, and a few that
+	// chunks share.
 	if n := tokens(both...); n < 800 || n > 900 {
 		t.Errorf("%d tokens of 300 and 500 words", n)
 	}
@@ -219,7 +229,8 @@ func TestTexts(t *testing.T) {
 // TestNothingHeldOut: where --val can hold nothing out, the table says so and why.
 func TestNothingHeldOut(t *testing.T) {
 	for _, c := range []struct{ data, says string }{
-		{`[{"instruction":"joke","output":"a"},{"instruction":"joke","output":"b"}]`, "nothing can be held out for a validation loss: all examples ask the same"},
+		{`[{"instruction":"joke","output":"a"},{"instruction":"joke","output":"b"}]`,
+			"nothing can be held out for a validation loss: all examples ask the same"},
 		{`[{"instruction":"joke","output":"a"}]`, "nothing can be held out for a validation loss: there is one example"},
 		{`[{"instruction":"joke","output":"a"},{"instruction":"pun","output":"b"}]`, ""},
 	} {
@@ -227,7 +238,8 @@ func TestNothingHeldOut(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.data), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		o := must(t, cli.Done, "--dry-run", "--model", tinyBase, "--data", path, "--val", "0.5", "--out", filepath.Join(t.TempDir(), "out"))
+		o := must(t, cli.Done, "--dry-run", "--model", tinyBase, "--data", path, "--val", "0.5", "--out",
+			filepath.Join(t.TempDir(), "out"))
 		if c.says == "" && strings.Contains(o.stdout, "can be held out") || !strings.Contains(o.stdout, c.says) {
 			t.Errorf("%s: want %q: %v", c.data, c.says, o)
 		}
@@ -236,7 +248,8 @@ func TestNothingHeldOut(t *testing.T) {
 
 // TestToneTag: only the default voice, that of the original project, has the original's tag in TensorBoard.
 func TestToneTag(t *testing.T) {
-	for style, want := range map[string]string{"passive-aggressive": "Metrics/Rudeness_Score", "pirate": "Metrics/Tone_Score"} {
+	for style, want := range map[string]string{"passive-aggressive": "Metrics/Rudeness_Score",
+		"pirate": "Metrics/Tone_Score"} {
 		s, err := voice.Load(style)
 		if err != nil {
 			t.Fatal(err)

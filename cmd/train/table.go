@@ -18,8 +18,8 @@ import (
 
 // notSettings are flags that say what to do, not how.
 var notSettings = map[string]bool{
-	"dry-run": true, "selfcheck": true, "show-example": true, "version": true, "resume": true, "restart": true, "preset": true,
-	"write-batches": true,
+	"dry-run": true, "selfcheck": true, "show-example": true, "version": true, "resume": true, "restart": true,
+	"preset": true, "write-batches": true,
 }
 
 // settings returns the value of every flag that is a setting, by name.
@@ -75,7 +75,8 @@ func (j *job) printRun() {
 	w := tabwriter.NewWriter(j.stdout, 0, 0, 2, ' ', 0)
 	defer w.Flush()
 	row := func(what, format string, args ...any) { fmt.Fprintf(w, "%s\t%s\n", what, fmt.Sprintf(format, args...)) }
-	row("model", "%s: %s parameters, %d layers of %d, vocabulary %s", j.modelName(), thousands(c.ParamCount()), c.Layers, c.Dim,
+	row("model", "%s: %s parameters, %d layers of %d, vocabulary %s", j.modelName(), thousands(c.ParamCount()), c.Layers,
+		c.Dim,
 		thousands(int64(c.Vocab)))
 	row("data", "%s: %s rows, %s", j.set.Name, thousands(int64(j.set.Rows)), j.set.Format)
 	var targets, tokens, trainable int64
@@ -228,7 +229,9 @@ func (j *job) where() string {
 func (in *inputs) warnings() (list []string) {
 	s := in.set
 	if s.Truncated > 0 {
-		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s examples, by %s tokens in total", in.config.Seq, thousands(int64(s.Truncated)), thousands(int64(len(s.Examples))), thousands(int64(s.TruncatedTokens))))
+		list = append(list, fmt.Sprintf("longer than --seq %d and truncated: %s of %s examples, by %s tokens in total",
+			in.config.Seq, thousands(int64(s.Truncated)), thousands(int64(len(s.Examples))),
+			thousands(int64(s.TruncatedTokens))))
 	}
 	if in.val > 0 && len(in.plan.HeldOut) == 0 {
 		why := "all examples ask the same"

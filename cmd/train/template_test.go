@@ -31,7 +31,8 @@ func TestTemplateIsSaved(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "out")
 		args := append(small(t, out, "--max-steps", "1", "--samples", "0"), c.args...)
 		if c.want == "raw" && c.args[0] == "--text" {
-			args = append([]string{"--model", tinyBase, "--out", out, "--benchmark-log", "", "--seq", "64", "--max-steps", "1", "--samples", "0"}, c.args...)
+			args = append([]string{"--model", tinyBase, "--out", out, "--benchmark-log", "", "--seq", "64", "--max-steps", "1",
+				"--samples", "0"}, c.args...)
 		}
 		o := must(t, cli.Done, args...)
 		if said := strings.Contains(o.stdout, "which the result is saved with"); said != (c.want != "chatml") {
@@ -55,7 +56,8 @@ func TestTemplateIsSaved(t *testing.T) {
 		if err != nil || family.Name != c.want {
 			t.Errorf("%v: tokenizer_config.json has the template of %q, %v", c.args, family.Name, err)
 		}
-		if same := string(readFile(t, filepath.Join(out, "tokenizer_config.json"))) == string(readFile(t, filepath.Join(tinyBase, "tokenizer_config.json"))); same != (c.want == "chatml") {
+		if same := string(readFile(t, filepath.Join(out, "tokenizer_config.json"))) == string(readFile(t,
+			filepath.Join(tinyBase, "tokenizer_config.json"))); same != (c.want == "chatml") {
 			t.Errorf("%v: tokenizer_config.json is as it was: %v", c.args, same)
 		}
 	}

@@ -28,7 +28,8 @@ type train struct {
 	watch          func(trainer.Phase) // for tests; may be nil
 }
 
-func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.StatusLine, watch func(trainer.Phase)) *train {
+func newTrain(o *options, f *cli.Flags, stdout, stderr io.Writer, status *cli.StatusLine,
+	watch func(trainer.Phase)) *train {
 	t := &train{o, f, map[string]string{}, stdout, stderr, status, watch}
 	f.Visit(func(x *flag.Flag) { t.cameFrom[x.Name] = "given" })
 	return t
@@ -111,11 +112,13 @@ type job struct {
 	*trainer.Job
 }
 
-// onDevice opens the device, plans the run for it, prints settings and memory, and calls f. A resumed run keeps the instruction
-// set that was says, if the machine has it, and the algorithms of its matrix products, if it is the same device.
+// onDevice opens the device, plans the run for it, prints settings and memory, and calls f. A resumed run keeps the
+// instruction set that was says, if the machine has it, and the algorithms of its matrix products, if it is the same
+// device.
 func (in *inputs) onDevice(was record, f func(*job) error) (err error) {
 	d, differs, err := trainer.OpenDevice(in.deviceName, kernels.Options{
-		Threads: in.threads, Fused: in.fused.Fused, Sync: in.sync, Deterministic: in.deterministic, NoBF16: in.config.DType == tensor.F32,
+		Threads: in.threads, Fused: in.fused.Fused, Sync: in.sync, Deterministic: in.deterministic,
+		NoBF16: in.config.DType == tensor.F32,
 	}, was.Record)
 	if err != nil {
 		return err
@@ -126,7 +129,8 @@ func (in *inputs) onDevice(was record, f func(*job) error) (err error) {
 	}
 	for _, why := range differs {
 		if in.sameBits {
-			return fmt.Errorf("--same-bits: %s: use the machine and the --device that it began on, or leave --same-bits out", why)
+			return fmt.Errorf("--same-bits: %s: use the machine and the --device that it began on, or leave --same-bits out",
+				why)
 		}
 		in.note("%s: continuing, but not with the same bits", why)
 	}
@@ -236,7 +240,8 @@ func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 	}
 	if j.resume {
 		if err := trainer.Same(dir.was.Identity, j.Identity); err != nil {
-			return fmt.Errorf("--resume: %w: give the flags that it began with (--epochs and --max-steps may be larger), or start over with --restart", err)
+			return fmt.Errorf("--resume: %w: give the flags that it began with (--epochs and --max-steps may be larger), or "+
+				"start over with --restart", err)
 		}
 	}
 	run, err := j.Open(ctx, j.dir, from)
@@ -258,7 +263,8 @@ func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	signal.Ignore(syscall.SIGPIPE) // if tee and the like are gone, through the same Ctrl-C or before it, nothing is shown, and all is saved
+	// if tee and the like are gone, through the same Ctrl-C or before it, nothing is shown, and all is saved
+	signal.Ignore(syscall.SIGPIPE)
 	run.Hooks.Notice = func(notice string) { r.note("%s", notice) }
 	if err := r.start(ctx); err != nil {
 		return err
@@ -266,8 +272,8 @@ func (j *job) train(ctx context.Context, dir *runDir, from string) (err error) {
 	return r.steps(ctx)
 }
 
-// start writes run.json and starts or resumes the run. A new run writes run.json first, because train refuses a directory that has
-// files but no run.json. A resumed run rewrites it only after its checkpoint is loaded.
+// start writes run.json and starts or resumes the run. A new run writes run.json first, because train refuses a
+// directory that has files but no run.json. A resumed run rewrites it only after its checkpoint is loaded.
 func (r *running) start(ctx context.Context) error {
 	if r.run.From == "" {
 		if err := r.writeBatches(0); err != nil {

@@ -35,8 +35,8 @@ func (e *UsageError) Unwrap() error { return e.error }
 // Usagef is fmt.Errorf for a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// NameFlag appends the flag to an error that another value of a setting would avoid, one with a method Setting that returns the
-// flag's name. It returns any other error as it is.
+// NameFlag appends the flag to an error that another value of a setting would avoid, one with a method Setting that
+// returns the flag's name. It returns any other error as it is.
 func NameFlag(err error) error {
 	if setting, ok := errors.AsType[interface {
 		error
@@ -65,14 +65,18 @@ type group struct {
 
 // New returns an empty set. about is shown above the flags in the help, which goes to out.
 func New(name, about string, out io.Writer) *Flags {
-	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, byEnv: map[string]bool{}, empty: map[string]bool{}}
+	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, byEnv: map[string]bool{},
+		empty: map[string]bool{}}
 	f.SetOutput(out)
 	f.FlagSet.Usage = func() {} // a mistake is told in a line; the help is for those who ask
 	f.usage = func() {
 		fmt.Fprintf(out, "%s\n", strings.TrimSpace(about))
 		f.groupHelp(out, f.first)
 		for _, g := range f.groups {
-			g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool { return slices.Contains(f.first.names, name) })
+			g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool {
+				return slices.Contains(f.first.names,
+					name)
+			})
 			f.groupHelp(out, g)
 		}
 	}
@@ -85,8 +89,8 @@ func (f *Flags) Group(title string) { f.groups = append(f.groups, group{title: t
 // First has the help begin with these flags, under a title. Their groups leave them out.
 func (f *Flags) First(title string, names ...string) { f.first = group{title, names} }
 
-// Add defines a flag of the current group. The variable's type is the flag's, its value the default. A word of the usage
-// in backticks names the value.
+// Add defines a flag of the current group. The variable's type is the flag's, its value the default. A word of the
+// usage in backticks names the value.
 func (f *Flags) Add(v any, name, usage string) {
 	switch p := v.(type) {
 	case *bool:
@@ -115,8 +119,8 @@ func (f *Flags) Add(v any, name, usage string) {
 // Env lets an environment variable give a flag's value where the command line does not.
 func (f *Flags) Env(name, variable string) { f.env[name] = variable }
 
-// MayBeEmpty lets flags of text be given as "". Any other that is empty is refused: it is an unset variable of a script, and
-// the default is not what was meant.
+// MayBeEmpty lets flags of text be given as "". Any other that is empty is refused: it is an unset variable of a
+// script, and the default is not what was meant.
 func (f *Flags) MayBeEmpty(names ...string) {
 	for _, name := range names {
 		f.empty[name] = true
@@ -139,7 +143,8 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 		return Usage, true
 	}
 	if f.NArg() > 0 {
-		fmt.Fprintf(f.Output(), "%s: unexpected argument %q: flags come as --name value; see %s -h\n", f.Name(), f.Arg(0), f.Name())
+		fmt.Fprintf(f.Output(), "%s: unexpected argument %q: flags come as --name value; see %s -h\n", f.Name(), f.Arg(0),
+			f.Name())
 		return Usage, true
 	}
 	given, empty := map[string]bool{}, ""
@@ -291,6 +296,8 @@ func SameFile(a, b string) bool {
 
 // The help of flags that several commands have.
 const (
-	DeviceHelp = "where the model is, `auto|cpu|cuda|cuda:N`; auto is the NVIDIA GPU with the most free memory, or the CPU if there is none, and cuda is cuda:0"
-	DTypeHelp  = "type of weights and activations, `auto|bf16|fp32`; auto is bf16 if most weights are stored in it and none in fp16, else fp32"
+	DeviceHelp = "where the model is, `auto|cpu|cuda|cuda:N`; auto is the NVIDIA GPU with the most free memory, or the " +
+		"CPU if there is none, and cuda is cuda:0"
+	DTypeHelp = "type of weights and activations, `auto|bf16|fp32`; auto is bf16 if most weights are stored in it and " +
+		"none in fp16, else fp32"
 )

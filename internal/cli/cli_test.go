@@ -65,7 +65,8 @@ func TestHelp(t *testing.T) {
 	f.Parse([]string{"--help"})
 	text := out.String()
 	last := -1
-	for _, want := range []string{"tool does it.", "First", "--rows N", "(default 576)", "Second", "--base-url URL", "(environment TOOL_URL)", "--wait duration", "(default 1m0s)"} {
+	for _, want := range []string{"tool does it.", "First", "--rows N", "(default 576)", "Second", "--base-url URL",
+		"(environment TOOL_URL)", "--wait duration", "(default 1m0s)"} {
 		at := strings.Index(text, want)
 		if at <= last {
 			t.Errorf("%q is missing or out of order in\n%s", want, text)
@@ -86,8 +87,10 @@ func TestFirst(t *testing.T) {
 	f.First("Most used", "wait", "rows")
 	f.Parse([]string{"-h"})
 	text := out.String()
-	most, wait, rows, second := strings.Index(text, "\nMost used\n"), strings.Index(text, "--wait"), strings.Index(text, "--rows"), strings.Index(text, "\nSecond\n")
-	if !(0 <= most && most < wait && wait < rows && rows < second) || strings.Count(text, "--wait") != 1 || strings.Contains(text, "\nFirst\n") {
+	most, wait, rows, second := strings.Index(text, "\nMost used\n"), strings.Index(text, "--wait"),
+		strings.Index(text, "--rows"), strings.Index(text, "\nSecond\n")
+	if !(0 <= most && most < wait && wait < rows && rows < second) || strings.Count(text, "--wait") != 1 ||
+		strings.Contains(text, "\nFirst\n") {
 		t.Errorf("the help is\n%s", text)
 	}
 }

@@ -1,6 +1,6 @@
-// Package checkpoint writes directories that are complete or absent. If a run is killed at any moment, or the machine loses
-// power, a checkpoint's directory has all of its files as they were written, or does not exist. A file that is damaged later
-// is detected before anything is read from it.
+// Package checkpoint writes directories that are complete or absent. If a run is killed at any moment, or the machine
+// loses power, a checkpoint's directory has all of its files as they were written, or does not exist. A file that is
+// damaged later is detected before anything is read from it.
 //
 // A directory is filled under another name and put in place by one rename:
 //
@@ -11,8 +11,8 @@
 //
 // sha256sum -c reads SHA256SUMS, so a checkpoint can be verified without restyle.
 //
-// Write, Replace, Keep and Latest clean up after killed runs, so only one process may call them in a directory at a time: the
-// one that holds [Lock]. Anyone may call Open.
+// Write, Replace, Keep and Latest clean up after killed runs, so only one process may call them in a directory at a
+// time: the one that holds [Lock]. Anyone may call Open.
 package checkpoint
 
 import (
@@ -45,13 +45,13 @@ type Skipped struct {
 // Dir returns the directory of the checkpoint of a step: <root>/step-NNNNNN, with at least six digits.
 func Dir(root string, step int) string { return filepath.Join(root, stepName(step)) }
 
-// Write writes the checkpoint of a step in root, usually <out>/checkpoints, which it creates if it is missing. fill writes
-// the files into dir; it need not sync them. If the step has a checkpoint already, Write replaces it once the new one is
-// complete.
+// Write writes the checkpoint of a step in root, usually <out>/checkpoints, which it creates if it is missing. fill
+// writes the files into dir; it need not sync them. If the step has a checkpoint already, Write replaces it once the
+// new one is complete.
 //
-// On an error, the existing checkpoints are untouched. If the disk is full, the error says how much was written. A failed
-// fsync is final: Write does not repeat it on the same files, because the kernel may have marked pages as clean that it
-// could not write (Rebello et al., Can Applications Recover from fsync Failures?, 2020).
+// On an error, the existing checkpoints are untouched. If the disk is full, the error says how much was written. A
+// failed fsync is final: Write does not repeat it on the same files, because the kernel may have marked pages as clean
+// that it could not write (Rebello et al., Can Applications Recover from fsync Failures?, 2020).
 func Write(root string, step int, fill func(dir string) error) error {
 	if step < 0 {
 		return fmt.Errorf("checkpoint of step %d: must be 0 or more", step)
@@ -62,9 +62,9 @@ func Write(root string, step int, fill func(dir string) error) error {
 	return Replace(Dir(root, step), fill)
 }
 
-// Latest returns the newest checkpoint in root whose checksums all match. It skips newer ones that are damaged and names
-// them, and deletes none. If there is no checkpoint, the error wraps [ErrNone], and both the error and Found name what was
-// skipped. Latest deletes what killed runs left.
+// Latest returns the newest checkpoint in root whose checksums all match. It skips newer ones that are damaged and
+// names them, and deletes none. If there is no checkpoint, the error wraps [ErrNone], and both the error and Found name
+// what was skipped. Latest deletes what killed runs left.
 func Latest(root string) (Found, error) {
 	if err := Tidy(root); err != nil {
 		return Found{}, err
@@ -88,10 +88,10 @@ func Latest(root string) (Found, error) {
 	return found, none
 }
 
-// Keep deletes all checkpoints in root except the newest n, which is at least 1, and returns the deleted directories. It
-// counts those that look complete, judging by the names of their files; it leaves the others for a person to check. Before
-// it deletes anything, it verifies one of those that stay: if none of them is intact, the newest intact one stays as well.
-// An interrupted deletion leaves no partial checkpoint under a checkpoint's name.
+// Keep deletes all checkpoints in root except the newest n, which is at least 1, and returns the deleted directories.
+// It counts those that look complete, judging by the names of their files; it leaves the others for a person to check.
+// Before it deletes anything, it verifies one of those that stay: if none of them is intact, the newest intact one
+// stays as well. An interrupted deletion leaves no partial checkpoint under a checkpoint's name.
 func Keep(root string, n int) (removed []string, err error) {
 	if n < 1 {
 		return nil, fmt.Errorf("checkpoints to keep in %s: %d: must be at least 1", root, n)

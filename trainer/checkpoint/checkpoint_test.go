@@ -166,10 +166,13 @@ func TestWriteFails(t *testing.T) {
 		fill func(dir string) error
 		want []string
 	}{
-		{"fill fails", func(dir string) error { filler(content(1))(dir); return mine }, []string{"step-000005", "no such layer"}},
+		{"fill fails", func(dir string) error { filler(content(1))(dir); return mine },
+			[]string{"step-000005", "no such layer"}},
 		{"nothing written", func(string) error { return nil }, []string{"nothing was written"}},
-		{"only directories", func(dir string) error { return os.Mkdir(filepath.Join(dir, "a"), 0o777) }, []string{"nothing was written"}},
-		{"a link", func(dir string) error { return os.Symlink("/etc/hostname", filepath.Join(dir, "a")) }, []string{`"a" is not a regular file`}},
+		{"only directories", func(dir string) error { return os.Mkdir(filepath.Join(dir, "a"), 0o777) },
+			[]string{"nothing was written"}},
+		{"a link", func(dir string) error { return os.Symlink("/etc/hostname", filepath.Join(dir, "a")) },
+			[]string{`"a" is not a regular file`}},
 		{"a name with a newline", filler(map[string]string{"a\nb": ""}), []string{`"a\nb"`}},
 		{"a name with a backslash", filler(map[string]string{`a\b`: ""}), []string{"cannot be the name"}},
 		{"its own checksums", filler(map[string]string{sumsName: ""}), []string{sumsName}},
@@ -203,7 +206,8 @@ func TestLatestSkips(t *testing.T) {
 		write(t, root, step)
 	}
 	// What is not a checkpoint's name is nobody's business here.
-	for _, name := range []string{"step-7", "step-0000009", "step--00001", "step-99999999999999999999", "best", ".writing-"} {
+	for _, name := range []string{"step-7", "step-0000009", "step--00001", "step-99999999999999999999", "best",
+		".writing-"} {
 		if err := os.Mkdir(filepath.Join(root, name), 0o777); err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +227,8 @@ func TestLatestSkips(t *testing.T) {
 	if err != nil || found.Step != 2 || found.Dir != Dir(root, 2) {
 		t.Fatalf("found %+v, %v", found, err)
 	}
-	if len(found.Skipped) != 3 || found.Skipped[0].Dir != Dir(root, 6) || found.Skipped[1].Dir != Dir(root, 4) || found.Skipped[2].Dir != Dir(root, 3) {
+	if len(found.Skipped) != 3 || found.Skipped[0].Dir != Dir(root, 6) || found.Skipped[1].Dir != Dir(root, 4) ||
+		found.Skipped[2].Dir != Dir(root, 3) {
 		t.Fatalf("skipped %+v", found.Skipped)
 	}
 	wantError(t, found.Skipped[0].Why, Dir(root, 6), "not a directory")
@@ -258,8 +263,10 @@ func TestKeep(t *testing.T) {
 		{"an old one is not whole", map[int]func(string) error{1: unwhole}, 1, []int{4, 3, 2}, ""},
 		{"the newest is damaged", map[int]func(string) error{5: damaged}, 2, []int{3, 2, 1}, ""},
 		{"those to keep are damaged", map[int]func(string) error{5: damaged, 4: damaged}, 2, []int{2, 1}, ""},
-		{"only the oldest is sound", map[int]func(string) error{5: damaged, 4: damaged, 3: damaged, 2: damaged}, 1, []int{4, 3, 2}, ""},
-		{"none is sound", map[int]func(string) error{5: damaged, 4: damaged, 3: damaged, 2: damaged, 1: damaged}, 1, nil, "nothing was deleted"},
+		{"only the oldest is sound", map[int]func(string) error{5: damaged, 4: damaged, 3: damaged, 2: damaged}, 1,
+			[]int{4, 3, 2}, ""},
+		{"none is sound", map[int]func(string) error{5: damaged, 4: damaged, 3: damaged, 2: damaged, 1: damaged}, 1, nil,
+			"nothing was deleted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()

@@ -135,9 +135,14 @@ func TestStrangeFiles(t *testing.T) {
 		want  string
 	}{
 		{"a file is missing", func(dir string) error { return os.Remove(filepath.Join(dir, "empty")) }, "empty is missing"},
-		{"a directory is missing", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "optimizer")) }, "optimizer/part 1.bin is missing"},
-		{"a file too many", func(dir string) error { return os.WriteFile(filepath.Join(dir, "note"), nil, 0o666) }, "note does not belong"},
-		{"a file too many in a directory", func(dir string) error { return os.WriteFile(filepath.Join(dir, "optimizer/note"), nil, 0o666) }, "optimizer/note does not belong"},
+		{"a directory is missing", func(dir string) error { return os.RemoveAll(filepath.Join(dir, "optimizer")) },
+			"optimizer/part 1.bin is missing"},
+		{"a file too many", func(dir string) error { return os.WriteFile(filepath.Join(dir, "note"), nil, 0o666) },
+			"note does not belong"},
+		{"a file too many in a directory", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "optimizer/note"),
+				nil, 0o666)
+		}, "optimizer/note does not belong"},
 		{"a file renamed", rename("größe", "groesse"), "größe is missing"},
 		{"two files swapped", func(dir string) error {
 			for _, r := range [][2]string{{"state.json", "t"}, {"model.safetensors", "state.json"}, {"t", "model.safetensors"}} {
@@ -226,7 +231,8 @@ func TestParseSums(t *testing.T) {
 
 func FuzzParseSums(f *testing.F) {
 	zero := strings.Repeat("0", 64)
-	for _, s := range []string{"", zero + "  a\n", zero + "  a\n" + zero + "  b/c d\n", zero + "  ../a\n", zero + " *a\n", "x"} {
+	for _, s := range []string{"", zero + "  a\n", zero + "  a\n" + zero + "  b/c d\n", zero + "  ../a\n", zero + " *a\n",
+		"x"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -41,8 +41,8 @@ func writeForEver(root string) {
 }
 
 // TestKill kills such a process again and again with SIGKILL at random moments. Whatever it had said to be written is
-// there and whole; nothing that has a checkpoint's name is anything else. Where the kills fall is only counted: TestSettle has
-// every state that one can leave, and TestKillAtEverySyscall every moment.
+// there and whole; nothing that has a checkpoint's name is anything else. Where the kills fall is only counted:
+// TestSettle has every state that one can leave, and TestKillAtEverySyscall every moment.
 func TestKill(t *testing.T) {
 	kills := 60
 	if testing.Short() {
@@ -171,11 +171,14 @@ func TestSettle(t *testing.T) {
 		latest int
 	}{
 		{"filling", []string{".writing-step-000002"}, []string{"step-000001"}, 1},
-		{"between the renames", []string{".writing-step-000002", ".replaced-step-000002"}, []string{"step-000001", "step-000002"}, 2},
+		{"between the renames", []string{".writing-step-000002", ".replaced-step-000002"},
+			[]string{"step-000001", "step-000002"}, 2},
 		{"in place", []string{"step-000002", ".replaced-step-000002"}, []string{"step-000001", "step-000002"}, 2},
-		{"removing what was replaced", []string{"step-000002", ".removed-step-000002"}, []string{"step-000001", "step-000002"}, 2},
+		{"removing what was replaced", []string{"step-000002", ".removed-step-000002"},
+			[]string{"step-000001", "step-000002"}, 2},
 		{"removing", []string{".removed-step-000002", ".removed-step-000003"}, []string{"step-000001"}, 1},
-		{"all of it", []string{"best", ".writing-best", ".replaced-best", ".removed-best", ".replaced-step-000004", ".removed-step-000004"},
+		{"all of it", []string{"best", ".writing-best", ".replaced-best", ".removed-best", ".replaced-step-000004",
+			".removed-step-000004"},
 			[]string{"best", "step-000001", "step-000004"}, 4},
 		{"what is not ours", []string{".git", "step", ".writing"}, []string{".git", ".writing", "step", "step-000001"}, 1},
 	} {
@@ -197,7 +200,8 @@ func TestSettle(t *testing.T) {
 					t.Error(by.name, diff)
 				}
 				found, err := Latest(dir)
-				if c.name != "what is not ours" && (err != nil || found.Step != 1 && found.Dir != Dir(dir, c.latest) || found.Skipped != nil) {
+				if c.name != "what is not ours" && (err != nil || found.Step != 1 && found.Dir != Dir(dir, c.latest) ||
+					found.Skipped != nil) {
 					// step-000002 and on hold the bytes of step 1, which Latest does not look into
 					t.Error(by.name, found, err)
 				}

@@ -10,8 +10,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// Lock locks a directory, which it creates if it is missing, until unlock is called or this process ends in any way. It does
-// not wait: if another process holds the lock, the error wraps [disk.ErrLocked] and names that process.
+// Lock locks a directory, which it creates if it is missing, until unlock is called or this process ends in any way. It
+// does not wait: if another process holds the lock, the error wraps [disk.ErrLocked] and names that process.
 //
 // The lock is [disk.Lock] on <dir>/.lock. The file stays, and moves with the directory.
 func Lock(dir string) (unlock func() error, err error) {

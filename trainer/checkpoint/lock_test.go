@@ -18,7 +18,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// The test binary is also the process that is killed and the one that wants a lock: childJob says which, childDir where.
+// The test binary is also the process that is killed and the one that wants a lock: childJob says which, childDir
+// where.
 const (
 	childJob = "CHECKPOINT_TEST_JOB"
 	childDir = "CHECKPOINT_TEST_DIR"
@@ -77,8 +78,8 @@ func lockAndTell(dir string) {
 	in.ReadString('\n')
 }
 
-// TestLockRace starts 20 processes at once for one directory: one gets it, and 19 are told who has it. When the winner is
-// killed, the next one gets it.
+// TestLockRace starts 20 processes at once for one directory: one gets it, and 19 are told who has it. When the winner
+// is killed, the next one gets it.
 func TestLockRace(t *testing.T) {
 	const starts = 20
 	dir := filepath.Join(t.TempDir(), "a run")
@@ -109,7 +110,8 @@ func TestLockRace(t *testing.T) {
 		t.Fatal("nobody has the lock:", told[0])
 	}
 	for _, line := range told {
-		if !strings.Contains(line, dir) || !strings.Contains(line, disk.ErrLocked.Error()) || !strings.Contains(line, "wait for it or stop it") {
+		if !strings.Contains(line, dir) || !strings.Contains(line, disk.ErrLocked.Error()) ||
+			!strings.Contains(line, "wait for it or stop it") {
 			t.Error(line)
 		}
 	}
@@ -203,7 +205,8 @@ func TestLockFile(t *testing.T) {
 	defer unlock()
 	for _, text := range []string{"", "no end of line", "\x1b[2J\n", strings.Repeat("x", 10000)} {
 		overwrite(t, filepath.Join(dir, ".lock"), []byte(text))
-		if _, err := Lock(dir); !errors.Is(err, disk.ErrLocked) || strings.Contains(err.Error(), "(") || strings.Contains(err.Error(), "\x1b") {
+		if _, err := Lock(dir); !errors.Is(err, disk.ErrLocked) || strings.Contains(err.Error(), "(") ||
+			strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("with %.20q in the file: %v", text, err)
 		}
 	}

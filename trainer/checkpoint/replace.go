@@ -11,16 +11,17 @@ import (
 	"restyle/internal/disk"
 )
 
-// Prefixes of the name of a directory that is not in place. They are fixed, so what killed runs leave does not accumulate.
+// Prefixes of the name of a directory that is not in place. They are fixed, so what killed runs leave does not
+// accumulate.
 const (
 	beingWritten  = ".writing-"
 	beingReplaced = ".replaced-"
 	beingRemoved  = ".removed-"
 )
 
-// Replace writes a directory, such as <out>/checkpoints/best-000100, as [Write] does. At every moment, its name refers to the
-// old directory, to the new one or, between two renames, to neither. If a run is killed between them, the next Replace, or
-// Write or Latest in the parent directory, gives the old one its name back.
+// Replace writes a directory, such as <out>/checkpoints/best-000100, as [Write] does. At every moment, its name refers
+// to the old directory, to the new one or, between two renames, to neither. If a run is killed between them, the next
+// Replace, or Write or Latest in the parent directory, gives the old one its name back.
 func Replace(dir string, fill func(dir string) error) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return failed(dir, 0, err)

@@ -11,15 +11,16 @@ import (
 	"restyle/internal/disk"
 )
 
-// Room returns an error if the disk of a directory has less than need bytes free. For a run that keeps n checkpoints, need is
-// the size of n+1: the new one is complete before an old one is deleted.
+// Room returns an error if the disk of a directory has less than need bytes free. For a run that keeps n checkpoints,
+// need is the size of n+1: the new one is complete before an old one is deleted.
 func Room(dir string, need int64) error {
 	free, err := disk.Free(dir)
 	if err != nil {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if need > free {
-		return fmt.Errorf("%s needs %s, but only %s are free: free some space, or choose another directory", dir, inMiB(need), inMiB(free))
+		return fmt.Errorf("%s needs %s, but only %s are free: free some space, or choose another directory", dir, inMiB(need),
+			inMiB(free))
 	}
 	return nil
 }

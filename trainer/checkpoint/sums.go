@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -31,8 +30,9 @@ type entry struct {
 	sum  [sha256.Size]byte
 }
 
-// Open verifies a directory that Write or Replace wrote: its files are those that SHA256SUMS lists, no more and no fewer, and
-// each has its checksum. It reads every byte. The error names the file that is damaged, missing or not listed.
+// Open verifies a directory that Write or Replace wrote: its files are those that SHA256SUMS lists, no more and no
+// fewer, and each has its checksum. It reads every byte. The error names the file that is damaged, missing or not
+// listed.
 func Open(dir string) error {
 	want, err := readSums(dir)
 	if err != nil {
@@ -48,7 +48,8 @@ func Open(dir string) error {
 	}
 	for i, e := range want {
 		if got[i] != e {
-			return fmt.Errorf("checkpoint %s: %s does not have the checksum in %s: it was damaged or changed after it was written",
+			return fmt.Errorf("checkpoint %s: %s does not have the checksum in %s: it was damaged or changed after it was "+
+				"written",
 				dir, e.name, sumsName)
 		}
 	}
@@ -88,15 +89,15 @@ func readSums(dir string) ([]entry, error) {
 		}
 	}
 	for _, name := range there {
-		if _, ok := slices.BinarySearchFunc(entries, name, func(e entry, name string) int { return cmp.Compare(e.name, name) }); !ok {
+		if !slices.ContainsFunc(entries, func(e entry) bool { return e.name == name }) {
 			return fail("%s does not belong to it: %s does not list it: move it elsewhere", name, sumsName)
 		}
 	}
 	return entries, nil
 }
 
-// files returns the sorted relative names of all files below dir, and all directories, the outermost first. Anything else,
-// such as a link, whose target could change, is an error.
+// files returns the sorted relative names of all files below dir, and all directories, the outermost first. Anything
+// else, such as a link, whose target could change, is an error.
 func files(dir string) (names, dirs []string, err error) {
 	if info, err := os.Lstat(dir); err != nil {
 		return nil, nil, err
@@ -131,7 +132,8 @@ func files(dir string) (names, dirs []string, err error) {
 
 // checkName returns an error for names that lead out of the directory, and for those that sha256sum would escape.
 func checkName(name string) error {
-	if !fs.ValidPath(name) || name == "." || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }) {
+	escaped := func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' }
+	if !fs.ValidPath(name) || name == "." || strings.ContainsFunc(name, escaped) {
 		return fmt.Errorf("%q cannot be the name of a file in a checkpoint", name)
 	}
 	return nil
@@ -146,8 +148,8 @@ func formatSums(entries []entry) []byte {
 	return b.Bytes()
 }
 
-// parseSums parses exactly what formatSums returns, so that no damage goes unnoticed. (sha256sum itself also accepts capital
-// digits, another order, and a name twice.)
+// parseSums parses exactly what formatSums returns, so that no damage goes unnoticed. (sha256sum itself also accepts
+// capital digits, another order, and a name twice.)
 func parseSums(data []byte) ([]entry, error) {
 	if len(data) > maxSums {
 		return nil, fmt.Errorf("it is larger than %d bytes", maxSums)
@@ -166,7 +168,8 @@ func parseSums(data []byte) ([]entry, error) {
 			return nil, fmt.Errorf("line %d is not a checksum, two spaces and a name", i+1)
 		}
 		if _, err := hex.Decode(e.sum[:], []byte(line[:digits])); err != nil || strings.ContainsAny(line[:digits], "ABCDEF") {
-			return nil, fmt.Errorf("line %d: %q is not a checksum of %d lower-case hexadecimal digits", i+1, line[:digits], digits)
+			return nil, fmt.Errorf("line %d: %q is not a checksum of %d lower-case hexadecimal digits", i+1, line[:digits],
+				digits)
 		}
 		e.name = line[digits+2:]
 		if err := checkName(e.name); err != nil {

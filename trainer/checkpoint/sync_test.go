@@ -39,8 +39,8 @@ func watch(t *testing.T, root string, fail int) (events *[]string, stop func()) 
 	})
 }
 
-// TestSyncOrder compares the order of syncs, renames and removals with the protocol. SIGKILL cannot show a missing sync:
-// what was written stays in the page cache. A power cut would.
+// TestSyncOrder compares the order of syncs, renames and removals with the protocol. SIGKILL cannot show a missing
+// sync: what was written stays in the page cache. A power cut would.
 func TestSyncOrder(t *testing.T) {
 	root := t.TempDir()
 	for step := 1; step <= 2; step++ {
@@ -71,7 +71,8 @@ func TestSyncOrder(t *testing.T) {
 			last = max(last, next("sync "+filepath.Join(temp, name)))
 		}
 		at = last
-		for _, event := range []string{"sync " + filepath.Join(temp, sumsName), "syncdir " + filepath.Join(temp, "optimizer"), "syncdir " + temp} {
+		for _, event := range []string{"sync " + filepath.Join(temp, sumsName), "syncdir " + filepath.Join(temp, "optimizer"),
+			"syncdir " + temp} {
 			at = next(event)
 		}
 		if at > rename {
@@ -110,8 +111,8 @@ func TestOldComesBack(t *testing.T) {
 	}
 }
 
-// TestEveryCallFails fails each call that changes the disk once: there is always a newest checkpoint that is sound, and it is
-// the new one if its writing gave no error.
+// TestEveryCallFails fails each call that changes the disk once: there is always a newest checkpoint that is sound, and
+// it is the new one if its writing gave no error.
 func TestEveryCallFails(t *testing.T) {
 	for fail := 0; ; fail++ {
 		root := t.TempDir()

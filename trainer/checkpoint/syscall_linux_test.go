@@ -30,7 +30,8 @@ func TestKillAtEverySyscall(t *testing.T) {
 			root := t.TempDir()
 			write(t, root, 1)
 			write(t, root, 2)
-			cmd, in, out := child(t, "once", root, "strace", "-f", "-o", os.DevNull, "-e", fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, k))
+			cmd, in, out := child(t, "once", root, "strace", "-f", "-o", os.DevNull, "-e",
+				fmt.Sprintf("inject=%s:signal=KILL:when=%d", call, k))
 			in.Close()
 			said, err := io.ReadAll(out)
 			if err != nil {

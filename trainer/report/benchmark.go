@@ -22,8 +22,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// BenchmarkRow is one measurement for benchmark_log.csv. A value that is 0 or not finite was not measured and leaves its cell
-// empty.
+// BenchmarkRow is one measurement for benchmark_log.csv. A value that is 0 or not finite was not measured and leaves
+// its cell empty.
 type BenchmarkRow struct {
 	Time          time.Time     // the end of the measurement; written as local time, in seconds
 	Mode          string        // standard, fused, torch-eager or torch-compile
@@ -89,11 +89,11 @@ func count(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// AppendBenchmark appends a row to a CSV file with one write, under a lock, so that runs that end at the same time do not mix
-// their rows. A new or empty file gets the header first. A row of an existing file has the columns of its header, in their
-// order, so a file of the original project, with its six columns, gets those six. If the header has other columns than
-// these, or lacks one of the original six, AppendBenchmark returns an error and does not touch the file. A text that a
-// spreadsheet would take for a formula gets a leading apostrophe.
+// AppendBenchmark appends a row to a CSV file with one write, under a lock, so that runs that end at the same time do
+// not mix their rows. A new or empty file gets the header first. A row of an existing file has the columns of its
+// header, in their order, so a file of the original project, with its six columns, gets those six. If the header has
+// other columns than these, or lacks one of the original six, AppendBenchmark returns an error and does not touch the
+// file. A text that a spreadsheet would take for a formula gets a leading apostrophe.
 func AppendBenchmark(path string, r BenchmarkRow) error {
 	f, err := openBenchmark(path)
 	if err != nil {
@@ -137,8 +137,8 @@ func AppendBenchmark(path string, r BenchmarkRow) error {
 	return nil
 }
 
-// inert adds an apostrophe to a cell that a spreadsheet would run as a formula: a label or the name of a model may come from
-// anywhere. No number in a row begins with a sign.
+// inert adds an apostrophe to a cell that a spreadsheet would run as a formula: a label or the name of a model may come
+// from anywhere. No number in a row begins with a sign.
 func inert(cell string) string {
 	if r, _ := utf8.DecodeRuneInString(cell); strings.ContainsRune("=+-@＝＋－＠", r) {
 		return "'" + cell
@@ -146,8 +146,8 @@ func inert(cell string) string {
 	return cell
 }
 
-// CheckBenchmark returns an error if AppendBenchmark could not write the file or create it, so that a run fails before it
-// starts and not at its end. It creates nothing.
+// CheckBenchmark returns an error if AppendBenchmark could not write the file or create it, so that a run fails before
+// it starts and not at its end. It creates nothing.
 func CheckBenchmark(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := unix.Access(filepath.Dir(path), unix.W_OK); err != nil {
@@ -166,12 +166,14 @@ func CheckBenchmark(path string) error {
 	return nil
 }
 
-// lockPatience is how long AppendBenchmark waits for other processes that write the file, which takes each of them an instant.
+// lockPatience is how long AppendBenchmark waits for other processes that write the file, which takes each of them an
+// instant.
 const lockPatience = 10 * time.Second
 
 // openBenchmark opens and locks the file. On a file system without locks, a row is still one write.
 func openBenchmark(path string) (*disk.File, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), lockPatience, fmt.Errorf("it was locked for %v", lockPatience))
+	late := fmt.Errorf("it was locked for %v", lockPatience)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), lockPatience, late)
 	defer cancel()
 	path, err := disk.Follow(path)
 	var f *disk.File

@@ -16,16 +16,18 @@ import (
 
 var benchmarkRow = BenchmarkRow{
 	Time: time.Date(2026, 3, 9, 14, 5, 6, 789, time.Local), Mode: "fused", Wall: 156382 * time.Millisecond,
-	TotalTokens: 294912, TrainedTokens: 100000, PaddedTokens: 300000, PeakMemory: 3 << 29, TFLOPS: 12.34567, PeakShare: 0.41237,
-	Joules: 1234.56, Device: "NVIDIA H200", DType: "bf16", Model: "meta-llama/Llama-3.2-1B-Instruct", Batch: 1, Seq: 512,
-	Accumulate: 4, Label: "a, \"b\"\nc", Version: "v1.0.0",
+	TotalTokens: 294912, TrainedTokens: 100000, PaddedTokens: 300000, PeakMemory: 3 << 29, TFLOPS: 12.34567,
+	PeakShare: 0.41237, Joules: 1234.56, Device: "NVIDIA H200", DType: "bf16", Model: "meta-llama/Llama-3.2-1B-Instruct",
+	Batch: 1, Seq: 512, Accumulate: 4, Label: "a, \"b\"\nc", Version: "v1.0.0",
 }
 
 const (
 	sixColumns = "Timestamp,Mode,Wall_Time_s,Total_Tokens,Tokens_Sec,Tokens_Min"
-	allColumns = sixColumns + ",Trained_Tokens,Padded_Tokens,Peak_Memory_MiB,TFLOPS,Peak_Share,Joules,Device,Dtype,Model,Batch,Seq,Accumulate,Label,Version"
-	sixCells   = "2026-03-09 14:05:06,fused,156.3820,294912,1885.84,113150.62"
-	allCells   = sixCells + `,100000,300000,1536.0,12.3457,0.4124,1234.6,NVIDIA H200,bf16,meta-llama/Llama-3.2-1B-Instruct,1,512,4,"a, ""b"" c",v1.0.0`
+	allColumns = sixColumns + ",Trained_Tokens,Padded_Tokens,Peak_Memory_MiB,TFLOPS,Peak_Share,Joules,Device,Dtype,Model" +
+		",Batch,Seq,Accumulate,Label,Version"
+	sixCells = "2026-03-09 14:05:06,fused,156.3820,294912,1885.84,113150.62"
+	allCells = sixCells + `,100000,300000,1536.0,12.3457,0.4124,1234.6,NVIDIA H200,bf16` +
+		`,meta-llama/Llama-3.2-1B-Instruct,1,512,4,"a, ""b"" c",v1.0.0`
 )
 
 func TestAppendBenchmark(t *testing.T) {
@@ -39,7 +41,8 @@ func TestAppendBenchmark(t *testing.T) {
 		{"only a header", sixColumns, sixColumns + "\n" + sixCells + "\n"},
 		{"from elsewhere", "\ufeff" + sixColumns + "\r\n", "\ufeff" + sixColumns + "\r\n" + sixCells + "\n"},
 		{"another order", "Label,Mode,Timestamp,Wall_Time_s,Total_Tokens,Tokens_Min,Tokens_Sec\n",
-			"Label,Mode,Timestamp,Wall_Time_s,Total_Tokens,Tokens_Min,Tokens_Sec\n\"a, \"\"b\"\" c\",fused,2026-03-09 14:05:06,156.3820,294912,113150.62,1885.84\n"},
+			"Label,Mode,Timestamp,Wall_Time_s,Total_Tokens,Tokens_Min,Tokens_Sec\n\"a, \"\"b\"\" c\",fused,2026-03-09 " +
+				"14:05:06,156.3820,294912,113150.62,1885.84\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			os.Remove(path)
@@ -73,7 +76,8 @@ func TestBenchmarkUnmeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rows, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll() // which checks that the rows are as long as the header
+	// which checks that the rows are as long as the header
+	rows, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll()
 	if err != nil || len(rows) != 3 || rows[0][0] != "Timestamp" {
 		t.Fatal(rows, err)
 	}

@@ -46,7 +46,8 @@ const (
 path,.line{fill:none;stroke-linejoin:round;stroke-linecap:round}
 .step{stroke:#a5c8f0;stroke-width:1}.smooth{stroke:#1864ab;stroke-width:2.5}
 .validation{stroke:#d9480f;stroke-width:2}.dot{fill:#d9480f;stroke:#fff;stroke-width:1.5}.point{fill:#1864ab}
-.best{fill:#fff;stroke:#d9480f;stroke-width:3}.value{font-weight:600;fill:#b03a0a}.halo{stroke:#fff;stroke-width:5;stroke-linejoin:round}
+.best{fill:#fff;stroke:#d9480f;stroke-width:3}.value{font-weight:600;fill:#b03a0a}` +
+		`.halo{stroke:#fff;stroke-width:5;stroke-linejoin:round}
 .rate{stroke:#2b8a3e;stroke-width:2}.ratepoint{fill:#2b8a3e}`
 )
 
@@ -71,9 +72,9 @@ type drawing struct{ bytes.Buffer }
 
 func (d *drawing) add(format string, args ...any) { fmt.Fprintf(d, format+"\n", args...) }
 
-// LossSVG draws a run as an SVG picture: at the top, the training loss of every step as a thin line and smoothed as a thick
-// one, and the validation loss with the best marked; below, the learning rate. The same curve gives the same bytes. Long
-// runs are thinned to 1,000 points that keep every extreme.
+// LossSVG draws a run as an SVG picture: at the top, the training loss of every step as a thin line and smoothed as a
+// thick one, and the validation loss with the best marked; below, the learning rate. The same curve gives the same
+// bytes. Long runs are thinned to 1,000 points that keep every extreme.
 func LossSVG(w io.Writer, c Curve) error {
 	c.Title, c.XLabel = cmp.Or(c.Title, "Training loss"), cmp.Or(c.XLabel, "step")
 	losses, rates := make([]CurvePoint, 0, len(c.Steps)), make([]CurvePoint, 0, len(c.Steps))
@@ -82,15 +83,18 @@ func LossSVG(w io.Writer, c Curve) error {
 			losses, rates = append(losses, CurvePoint{s.X, s.Loss}), append(rates, CurvePoint{s.X, s.Rate})
 		}
 	}
-	validation := slices.DeleteFunc(slices.Clone(c.Validation), func(p CurvePoint) bool { return !shown(p.X) || !shown(p.Loss) })
+	gap := func(p CurvePoint) bool { return !shown(p.X) || !shown(p.Loss) }
+	validation := slices.DeleteFunc(slices.Clone(c.Validation), gap)
 
 	var d drawing
-	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img">`, pictureWidth, pictureHeight)
+	d.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%d" role="img">`,
+		pictureWidth, pictureHeight)
 	d.add("<title>%s</title>", escape(c.Title))
 	d.add("<style>%s</style>", style)
 	d.add(`<clipPath id="plot"><rect x="%d" y="%d" width="%d" height="%d"/></clipPath>`,
 		plotLeft-6, lossTop-6, plotRight-plotLeft+12, lossBottom-lossTop+12)
-	d.add(`<rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fff" stroke="#d0d7de"/>`, pictureWidth-1, pictureHeight-1)
+	d.add(`<rect x="0.5" y="0.5" width="%d" height="%d" rx="8" fill="#fff" stroke="#d0d7de"/>`, pictureWidth-1,
+		pictureHeight-1)
 	d.add(`<text class="title" x="24" y="38">%s</text>`, escape(c.Title))
 	d.add(`<text x="24" y="62">%s</text>`, escape(summary(c.XLabel, losses, validation)))
 	d.legend(len(losses), len(validation))
@@ -171,14 +175,16 @@ func (d *drawing) axes(xLabel string, losses, validation, rates []CurvePoint) (l
 	d.add(`<text class="name" x="%d" y="%d">learning rate</text>`, plotLeft, rateTop-10)
 	d.add(`<text class="name x" x="%d" y="%d">%s</text>`, (plotLeft+plotRight)/2, rateBottom+42, escape(xLabel))
 	if _, top, ok := span(heights(losses)); ok && top > loss.yHigh {
-		d.add(`<text class="end" x="%d" y="%d">spikes up to %s leave the picture</text>`, plotRight, lossTop-12, significant(top))
+		d.add(`<text class="end" x="%d" y="%d">spikes up to %s leave the picture</text>`, plotRight, lossTop-12,
+			significant(top))
 	}
 	return loss, rate
 }
 
 // across draws a line of the grid with its number.
 func (d *drawing) across(y float64, label string) {
-	d.add(`<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, plotLeft, y, plotRight, plotLeft-10, y+4.5, label)
+	d.add(`<path class="grid" d="M%d %.1fH%d"/><text class="y" x="%d" y="%.1f">%s</text>`, plotLeft, y, plotRight,
+		plotLeft-10, y+4.5, label)
 }
 
 // line draws a line through points, with breaks at gaps. A point between gaps becomes a dot.
@@ -227,7 +233,8 @@ func (d *drawing) best(p panel, validation []CurvePoint) {
 		x, anchor = plotLeft+4, "start"
 	}
 	for _, class := range []string{"value halo", "value"} { // the first is an outline that separates it from the lines
-		d.add(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">best %.4g</text>`, class, x, y+below, anchor, validation[i].Loss)
+		d.add(`<text class="%s" x="%.1f" y="%.1f" text-anchor="%s">best %.4g</text>`, class, x, y+below, anchor,
+			validation[i].Loss)
 	}
 }
 
@@ -245,7 +252,8 @@ func (d *drawing) legend(steps, validation int) {
 		{"step", "each step", 64, steps >= fewSteps},
 	} {
 		if line.there {
-			d.add(`<text class="end" x="%d" y="38">%s</text><path class="%s" d="M%d 33.5h18"/>`, x, line.name, line.class, x-line.width-24)
+			d.add(`<text class="end" x="%d" y="38">%s</text><path class="%s" d="M%d 33.5h18"/>`, x, line.name, line.class,
+				x-line.width-24)
 			x -= line.width + 44
 		}
 	}

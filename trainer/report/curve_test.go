@@ -45,8 +45,8 @@ var (
 	pathData = regexp.MustCompile(`<path class="([\w ]+)" d="([^"]*)"/>`)
 )
 
-// draw draws a curve and checks what has to hold for each: it is XML, the same every time, without a number that is none,
-// and nothing is far outside.
+// draw draws a curve and checks what has to hold for each: it is XML, the same every time, without a number that is
+// none, and nothing is far outside.
 func draw(t *testing.T, c Curve) string {
 	t.Helper()
 	var svg, again bytes.Buffer
@@ -96,8 +96,10 @@ func TestLossSVG(t *testing.T) {
 		want []string
 		not  []string
 	}{
-		{"usual", run(405, 9), []string{"405 steps", "best validation loss 1.186 at step 225", ">best 1.186<", ">each step<", ">400<", ">1.5<", "e-4<"}, nil},
-		{"one step", run(1, 0), []string{"1 step, training loss", ">training<", `<circle class="point"`}, []string{">validation<", "smoothed"}},
+		{"usual", run(405, 9), []string{"405 steps", "best validation loss 1.186 at step 225", ">best 1.186<", ">each step<",
+			">400<", ">1.5<", "e-4<"}, nil},
+		{"one step", run(1, 0), []string{"1 step, training loss", ">training<", `<circle class="point"`},
+			[]string{">validation<", "smoothed"}},
 		{"three steps", run(3, 3), []string{"3 steps", ">2<", ">3<"}, []string{">0.5</text><text class=\"x\"", "smoothed"}},
 		{"long", run(100_000, 50), []string{"100000 steps", ">20k<", "at step 60k"}, nil},
 		{"tokens", with(run(300, 3), func(c *Curve) {
@@ -115,7 +117,8 @@ func TestLossSVG(t *testing.T) {
 			}
 		}), []string{"without a finite loss"}, nil},
 		{"a spike", with(run(1000, 10), func(c *Curve) { c.Steps[333].Loss = 812 }), []string{"spikes up to 812"}, nil},
-		{"a huge spike", with(run(1000, 0), func(c *Curve) { c.Steps[333].Loss = 1e29 }), []string{"spikes up to 1e+29"}, nil},
+		{"a huge spike", with(run(1000, 0), func(c *Curve) { c.Steps[333].Loss = 1e29 }), []string{"spikes up to 1e+29"},
+			nil},
 		{"far from zero", with(run(100, 0), func(c *Curve) {
 			for i := range c.Steps {
 				c.Steps[i].Loss += 1e6
@@ -124,9 +127,12 @@ func TestLossSVG(t *testing.T) {
 		{"constant", Curve{Steps: []CurveStep{{1, 2, 1e-5}, {2, 2, 1e-5}, {3, 2, 1e-5}}}, []string{">1e-5<"}, nil},
 		{"zero", Curve{Steps: []CurveStep{{0, 0, 0}, {0, 0, 0}}}, nil, []string{"e0<"}},
 		{"negative", Curve{Steps: []CurveStep{{-5, -3, -1}, {-4, -8, -1}}}, nil, nil},
-		{"nothing but gaps", Curve{Steps: []CurveStep{{math.NaN(), 1, 1}, {1, math.NaN(), math.NaN()}}, Validation: []CurvePoint{{1, inf}}}, []string{"nothing to show yet"}, nil},
-		{"only validation", Curve{Validation: []CurvePoint{{0, 3}}}, []string{"best validation loss 3 at step 0"}, []string{">training"}},
-		{"nothing", Curve{Title: "a < b & \"c\" \x00\xff</title><script>"}, []string{"nothing to show yet", "a &lt; b &amp;"}, []string{"<script"}},
+		{"nothing but gaps", Curve{Steps: []CurveStep{{math.NaN(), 1, 1}, {1, math.NaN(), math.NaN()}},
+			Validation: []CurvePoint{{1, inf}}}, []string{"nothing to show yet"}, nil},
+		{"only validation", Curve{Validation: []CurvePoint{{0, 3}}}, []string{"best validation loss 3 at step 0"},
+			[]string{">training"}},
+		{"nothing", Curve{Title: "a < b & \"c\" \x00\xff</title><script>"}, []string{"nothing to show yet", "a &lt; b &amp;"},
+			[]string{"<script"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			svg := draw(t, c.Curve)
@@ -228,7 +234,8 @@ func TestTicks(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{power(0), "0"}, {power(2e-5), "2e-5"}, {power(3e-4 * 0.5), "1.5e-4"}, {power(0.1 + 0.2), "3e-1"}, {power(1), "1e0"},
 		{fixed(1.5e6, 2e5), "1.5M"}, {fixed(2e9, 1e9), "2G"}, {fixed(999999, 1), "999999"},
-		{short(0), "0"}, {short(250), "250"}, {short(9999), "9999"}, {short(20000), "20k"}, {short(1.5e6), "1.5M"}, {short(2e9), "2G"},
+		{short(0), "0"}, {short(250), "250"}, {short(9999), "9999"}, {short(20000), "20k"}, {short(1.5e6), "1.5M"},
+		{short(2e9), "2G"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s, want %s", c.got, c.want)
@@ -298,7 +305,8 @@ func FuzzLossSVG(f *testing.F) {
 			c.Steps = append(c.Steps, CurveStep{v(data[i]), v(data[i+1]), v(data[i+2])})
 			c.Validation = append(c.Validation, CurvePoint{v(data[i+1]), v(data[i])})
 		}
-		if strings.Contains(fmt.Sprint(title, label), "NaN") || strings.Contains(title+label, "Inf") || strings.Contains(title+label, "%!") {
+		if strings.Contains(fmt.Sprint(title, label), "NaN") || strings.Contains(title+label, "Inf") ||
+			strings.Contains(title+label, "%!") {
 			return // which draw takes for a mistake
 		}
 		draw(t, c)

@@ -32,8 +32,10 @@ func watch(t *testing.T, fail string) (events *[]string) {
 // TestNothingRunsInASpreadsheet: no cell of free text begins as a formula does.
 func TestNothingRunsInASpreadsheet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.csv")
-	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", " \t=1": "'=1", "\r\n=1": "'=1",
-		"＝1": "'＝1", `=cmd|' /C calc'!A0`: `'=cmd|' /C calc'!A0`, "a=1": "a=1", "": "", "\xff=": "\xff=", "meta-llama/x-1": "meta-llama/x-1"} {
+	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
+		" \t=1": "'=1", "\r\n=1": "'=1",
+		"＝1": "'＝1", `=cmd|' /C calc'!A0`: `'=cmd|' /C calc'!A0`, "a=1": "a=1", "": "", "\xff=": "\xff=",
+		"meta-llama/x-1": "meta-llama/x-1"} {
 		os.Remove(path)
 		r := benchmarkRow
 		r.Mode, r.Device, r.DType, r.Model, r.Label, r.Version = text, text, text, text, text, text
@@ -157,7 +159,8 @@ func TestNeighboursLinks(t *testing.T) {
 	if err := os.Symlink(log, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(CheckBenchmark(link), AppendBenchmark(link, benchmarkRow), CheckBenchmark(link)); err != nil || readFile(t, log) == "" {
+	if err := errors.Join(CheckBenchmark(link), AppendBenchmark(link, benchmarkRow), CheckBenchmark(link)); err != nil ||
+		readFile(t, log) == "" {
 		t.Error(err)
 	}
 	if os.Geteuid() == 0 { // who can play another user

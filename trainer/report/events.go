@@ -28,8 +28,9 @@ const (
 )
 
 // Events writes a TensorBoard event file: records of the TFRecord format, each an Event of tensorflow/core/util/
-// event.proto. The few fields that are used are written one by one (proto.go), because TensorBoard's own messages come to Go
-// only with all of TensorFlow's. Only one goroutine may use it. Flush and Close return the first error of all calls.
+// event.proto. The few fields that are used are written one by one (proto.go), because TensorBoard's own messages come
+// to Go only with all of TensorFlow's. Only one goroutine may use it. Flush and Close return the first error of all
+// calls.
 type Events struct {
 	file *disk.File
 	w    *bufio.Writer
@@ -40,9 +41,9 @@ type Events struct {
 // eventPrefix is the prefix by which TensorBoard recognizes its files.
 const eventPrefix = "events.out.tfevents."
 
-// Create creates an event file in a directory, which it creates if it is missing. first is the first step to come, 0 for a new
-// run: the file begins with a mark (SessionLog START) that has TensorBoard drop this step and later ones of earlier files, those
-// of a run that was killed.
+// Create creates an event file in a directory, which it creates if it is missing. first is the first step to come, 0
+// for a new run: the file begins with a mark (SessionLog START) that has TensorBoard drop this step and later ones of
+// earlier files, those of a run that was killed.
 func Create(dir string, first int) (*Events, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("event file: %w", err)
@@ -68,8 +69,9 @@ func Create(dir string, first int) (*Events, error) {
 	return e, e.Flush()
 }
 
-// nextStamp returns the time in seconds for a file's name, higher than that of every existing file: TensorBoard reads files in
-// the order of their names, and the previous run may have begun in the same second, or with a clock that was ahead.
+// nextStamp returns the time in seconds for a file's name, higher than that of every existing file: TensorBoard reads
+// files in the order of their names, and the previous run may have begun in the same second, or with a clock that was
+// ahead.
 func nextStamp(dir string) (int64, error) {
 	stamp := time.Now().Unix()
 	entries, err := os.ReadDir(dir)
@@ -142,7 +144,8 @@ func (e *Events) event(step int, what func(*message)) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maskedCRC returns TFRecord's checksum: CRC-32C, rotated and offset, because the CRC of data that contains CRCs is weak.
+// maskedCRC returns TFRecord's checksum: CRC-32C, rotated and offset, because the CRC of data that contains CRCs is
+// weak.
 func maskedCRC(data []byte) uint32 {
 	crc := crc32.Checksum(data, castagnoli)
 	return (crc>>15 | crc<<17) + 0xa282ead8
@@ -158,7 +161,8 @@ func (e *Events) Flush() error {
 	return e.err
 }
 
-// Sync flushes the file to the disk, so that it survives a power cut. Call it before a checkpoint of these steps is written.
+// Sync flushes the file to the disk, so that it survives a power cut. Call it before a checkpoint of these steps is
+// written.
 func (e *Events) Sync() error {
 	if err := e.Flush(); err != nil {
 		return err

@@ -30,7 +30,8 @@ func records(t *testing.T, data []byte) (found [][]byte) {
 		if n > uint64(len(data)-16) {
 			t.Fatalf("a record of %d bytes where %d are left", n, len(data)-16)
 		}
-		if binary.LittleEndian.Uint32(data[8:]) != maskedCRC(data[:8]) || binary.LittleEndian.Uint32(data[12+n:]) != maskedCRC(data[12:12+n]) {
+		if binary.LittleEndian.Uint32(data[8:]) != maskedCRC(data[:8]) ||
+			binary.LittleEndian.Uint32(data[12+n:]) != maskedCRC(data[12:12+n]) {
 			t.Fatal("a checksum is wrong")
 		}
 		found = append(found, data[12:12+n])
@@ -163,7 +164,8 @@ func TestEventsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEventBytes holds events against those that TensorBoard's own classes made (testdata/make_events.py), byte for byte.
+// TestEventBytes holds events against those that TensorBoard's own classes made (testdata/make_events.py), byte for
+// byte.
 func TestEventBytes(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Create(dir, 300)
@@ -195,7 +197,8 @@ func TestEventBytes(t *testing.T) {
 func TestEventNames(t *testing.T) {
 	dir := t.TempDir()
 	ahead := time.Now().Unix() + 1000
-	for _, name := range []string{"notes.txt", eventPrefix + "x", eventPrefix + "9223372036854775807.h.1.0", fmt.Sprintf("%s%d.h.1.0", eventPrefix, ahead)} {
+	for _, name := range []string{"notes.txt", eventPrefix + "x", eventPrefix + "9223372036854775807.h.1.0",
+		fmt.Sprintf("%s%d.h.1.0", eventPrefix, ahead)} {
 		writeFile(t, filepath.Join(dir, name), "")
 	}
 	for range 3 {

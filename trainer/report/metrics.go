@@ -13,8 +13,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// Metrics writes metrics.jsonl: one JSON object per line, each with a single write, so that other processes read whole lines.
-// Only one goroutine may use it.
+// Metrics writes metrics.jsonl: one JSON object per line, each with a single write, so that other processes read whole
+// lines. Only one goroutine may use it.
 type Metrics struct {
 	file   *disk.File
 	offset int64
@@ -42,10 +42,10 @@ func (n *Number) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*float64)(n))
 }
 
-// OpenMetrics opens the file for appending lines at offset. It creates the file if it is missing, whatever the offset is. It
-// truncates the file to offset: a run that resumes from a checkpoint writes the lines of the later steps again, and offset is
-// the value of Offset when the checkpoint was written. A negative offset means the end of the last complete line. If the file
-// is shorter than offset, or no line ends at offset, it is another file, which is an error.
+// OpenMetrics opens the file for appending lines at offset. It creates the file if it is missing, whatever the offset
+// is. It truncates the file to offset: a run that resumes from a checkpoint writes the lines of the later steps again,
+// and offset is the value of Offset when the checkpoint was written. A negative offset means the end of the last
+// complete line. If the file is shorter than offset, or no line ends at offset, it is another file, which is an error.
 func OpenMetrics(path string, offset int64) (*Metrics, error) {
 	f, err := disk.Open(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {
@@ -70,7 +70,8 @@ func OpenMetrics(path string, offset int64) (*Metrics, error) {
 }
 
 // newFile is the remedy for a file that does not match the checkpoint. The run does not depend on it.
-const newFile = "it was damaged or changed: rename it and run the same command again, which continues with the same bits and a new file"
+const newFile = "it was damaged or changed: rename it and run the same command again, which continues with the same " +
+	"bits and a new file"
 
 // lineEnd returns where the next line starts in a file of size bytes.
 func lineEnd(f io.ReaderAt, size, offset int64) (int64, error) {
@@ -103,8 +104,8 @@ func lineEnd(f io.ReaderAt, size, offset int64) (int64, error) {
 	return 0, nil
 }
 
-// Write appends v as one line. A float that is not finite is an error unless its type is [Number]. After an error of the disk
-// the file ends with its last complete line, and every later call returns that error.
+// Write appends v as one line. A float that is not finite is an error unless its type is [Number]. After an error of
+// the disk the file ends with its last complete line, and every later call returns that error.
 func (m *Metrics) Write(v any) error {
 	if m.err != nil {
 		return m.err
@@ -127,7 +128,8 @@ func (m *Metrics) Write(v any) error {
 // Offset returns the length of the file in bytes, which a checkpoint keeps for OpenMetrics.
 func (m *Metrics) Offset() int64 { return m.offset }
 
-// Sync flushes the file to the disk, so that it survives a power cut. Call it before a checkpoint that keeps Offset is written.
+// Sync flushes the file to the disk, so that it survives a power cut. Call it before a checkpoint that keeps Offset is
+// written.
 func (m *Metrics) Sync() error {
 	if err := m.file.Sync(); err != nil && m.err == nil {
 		m.err = fmt.Errorf("metrics: %w", err)
@@ -140,9 +142,9 @@ func (m *Metrics) Close() error {
 	return errors.Join(m.Sync(), m.file.Close())
 }
 
-// ReadMetrics reads all lines of a metrics.jsonl, for example to draw the whole curve of a resumed run. It leaves out an
-// incomplete last line, and every other line that is not a T. For those it returns an error with the other lines, which names
-// the first and says how many there are.
+// ReadMetrics reads all lines of a metrics.jsonl, for example to draw the whole curve of a resumed run. It leaves out
+// an incomplete last line, and every other line that is not a T. For those it returns an error with the other lines,
+// which names the first and says how many there are.
 func ReadMetrics[T any](path string) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -12,8 +12,8 @@ const tooLarge = 1e30
 
 func shown(v float64) bool { return math.Abs(v) < tooLarge } // false for NaN too
 
-// smooth returns the weighted mean around each point, with the weight exp(-|i-j|/tau) for points i and j. Weights on both sides
-// keep it from lagging the curve as a running mean does. Gaps stay gaps and have no weight.
+// smooth returns the weighted mean around each point, with the weight exp(-|i-j|/tau) for points i and j. Weights on
+// both sides keep it from lagging the curve as a running mean does. Gaps stay gaps and have no weight.
 func smooth(points []CurvePoint, tau float64) []CurvePoint {
 	decay := math.Exp(-1 / tau)
 	out := slices.Clone(points)
@@ -40,7 +40,8 @@ func smooth(points []CurvePoint, tau float64) []CurvePoint {
 	return out
 }
 
-// thin reduces a long series to about 2n points: the lowest and the highest of each of n parts, so that no spike is lost.
+// thin reduces a long series to about 2n points: the lowest and the highest of each of n parts, so that no spike is
+// lost.
 func thin(points []CurvePoint, n int) []CurvePoint {
 	if len(points) <= 2*n {
 		return points
