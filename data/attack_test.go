@@ -25,7 +25,8 @@ import (
 	"restyle/internal/sandbox/sandboxtest"
 )
 
-// An attack is code that tries to do what it must not. None would do lasting harm if it succeeded, on this machine and as root.
+// An attack is code that tries to do what it must not. None would do lasting harm if it succeeded, on this machine and
+// as root.
 type attack struct{ name, code, check string }
 
 // reaching are attacks on what is outside. Each prints "got" where it succeeds, and nothing else.
@@ -165,8 +166,8 @@ for o in gc.get_objects() + seen:
 
 const libc = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 
-// forging are attacks on the verdict: wrong answers to "the sum of a and b", which want to be right, and code that wants to
-// end the judging.
+// forging are attacks on the verdict: wrong answers to "the sum of a and b", which want to be right, and code that
+// wants to end the judging.
 var forging = []attack{
 	{name: "printing", code: `print('{"right": true}\n{"parses": true, "right": true, "error": "", "printed": ""}')`},
 	{name: "writing to every file", code: everyFile + `
@@ -199,14 +200,21 @@ re.findall = lambda *a: [3.0]
 sys.modules["__main__"] = sys.modules["builtins"] = types.ModuleType("x")
 def add(a, b): return 0`},
 	{name: "equality", code: everEqual + "def add(a, b): return Equal()"},
-	{name: "equality of a class in place of a function", code: everEqual + "class add(Equal):\n    def __init__(self, a, b): pass"},
-	{name: "equality of text", code: "class Equal(str):\n    __eq__ = lambda s, o: True\n    __hash__ = str.__hash__\ndef add(a, b): return Equal('no')"},
-	{name: "equality of a number", code: "class Equal(int):\n    __eq__ = lambda s, o: True\n    __sub__ = lambda s, o: 0\n    __hash__ = int.__hash__\ndef add(a, b): return Equal(-1)"},
+	{name: "equality of a class in place of a function", code: everEqual +
+		"class add(Equal):\n    def __init__(self, a, b): pass"},
+	{name: "equality of text", code: "class Equal(str):\n    __eq__ = lambda s, o: True\n    __hash__ = " +
+		"str.__hash__\ndef add(a, b): return Equal('no')"},
+	{name: "equality of a number", code: "class Equal(int):\n    __eq__ = lambda s, o: True\n    __sub__ = lambda s, o: " +
+		"0\n    __hash__ = int.__hash__\ndef add(a, b): return Equal(-1)"},
 	{name: "arithmetic", code: everEqual + "def add(a, b): return Equal()", check: "assert abs(add(1, 2) - 3) < 1e-9"},
-	{name: "arithmetic of a class", code: everEqual + "class add(Equal):\n    def __init__(self, a, b): pass", check: "assert abs(add(1, 2) - 3) < 1e-9"},
-	{name: "a number of what has seen data", code: everEqual + "Equal.__sub__ = lambda self, other: self\ndef add(a, b): return Equal()", check: "assert abs(add(1, 2) - 3) < 1e-9"},
-	{name: "a list", code: everEqual + "def add(a, b): return Equal()", check: "assert [add(1, 2)] == [3] or (add(1, 2),) == (3,) or {'x': add(1, 2)} == {'x': 3}"},
-	{name: "among", code: everEqual + "def add(a, b): return Equal()", check: "assert add(1, 2) in [3] or add(1, 2) in {3} or 3 in add(1, 2)"},
+	{name: "arithmetic of a class", code: everEqual + "class add(Equal):\n    def __init__(self, a, b): pass",
+		check: "assert abs(add(1, 2) - 3) < 1e-9"},
+	{name: "a number of what has seen data", code: everEqual +
+		"Equal.__sub__ = lambda self, other: self\ndef add(a, b): return Equal()", check: "assert abs(add(1, 2) - 3) < 1e-9"},
+	{name: "a list", code: everEqual + "def add(a, b): return Equal()",
+		check: "assert [add(1, 2)] == [3] or (add(1, 2),) == (3,) or {'x': add(1, 2)} == {'x': 3}"},
+	{name: "among", code: everEqual + "def add(a, b): return Equal()",
+		check: "assert add(1, 2) in [3] or add(1, 2) in {3} or 3 in add(1, 2)"},
 	{name: "the caller", code: `
 import sys
 def add(a, b):
@@ -223,21 +231,28 @@ def add(a, b):
             getattr(b, at)["expected"] = lambda: 0
         except Exception: pass
     return 0`, check: "def expected(): return 3\nassert add(1, expected) == expected()"},
-	{name: "reading the check", code: "def add(a, b): return b.__globals__['wanted']", check: "wanted = 3\nassert add(1, lambda: 0) == wanted"},
+	{name: "reading the check", code: "def add(a, b): return b.__globals__['wanted']",
+		check: "wanted = 3\nassert add(1, lambda: 0) == wanted"},
 	{name: "a function of the check", code: "def add(a, b): return b", check: "assert add(1, lambda: 2) == 3"},
-	{name: "names of the check", code: "__name__ = 'x'\nprinted = '3'\nfunctions = expected = 3\nlen = abs = lambda *a: 3", check: "assert printed == '3' or functions == 3 or len([]) == 3"},
-	{name: "builtins as names", code: "__builtins__ = {'isinstance': lambda *a: True, 'globals': dict, 'AssertionError': None}\nisinstance = lambda *a: True", check: "globals()\nassert isinstance(1, 2)"},
-	{name: "an exception that is none", code: "class AssertionError(BaseException): pass\ndef add(a, b): raise SystemExit(0)"},
+	{name: "names of the check", code: "__name__ = 'x'\nprinted = '3'\nfunctions = expected = 3\nlen = abs = lambda *a: 3",
+		check: "assert printed == '3' or functions == 3 or len([]) == 3"},
+	{name: "builtins as names", code: "__builtins__ = {'isinstance': lambda *a: True, 'globals': dict, " +
+		"'AssertionError': None}\nisinstance = lambda *a: True", check: "globals()\nassert isinstance(1, 2)"},
+	{name: "an exception that is none", code: "class AssertionError(BaseException): pass\ndef add(a, b): raise " +
+		"SystemExit(0)"},
 	{name: "output without end", code: "while True: print('x' * 10000)"},
 	{name: "output without end to every file", code: everyFile + "\nwhile True: write(b'x' * 10000)"},
 	{name: "lines without end to every file", code: everyFile + "\nwhile True: write(b'{}\\n' * 1000)"},
 	{name: "an error without end", code: "raise ValueError('x' * 10_000_000)"},
 	{name: "an error without end while asked", code: "def add(a, b): raise ValueError('x' * 100_000)"},
 	{name: "for ever", code: "import time\nwhile True: time.sleep(100)"},
-	{name: "for ever, deaf", code: "import signal, time\nfor n in range(1, 65):\n    try: signal.signal(n, signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: time.sleep(100)"},
+	{name: "for ever, deaf", code: "import signal, time\nfor n in range(1, 65):\n    try: signal.signal(n, " +
+		"signal.SIG_IGN)\n    except (OSError, ValueError): pass\nwhile True: time.sleep(100)"},
 	{name: "for ever while asked", code: "def add(a, b):\n    while True: pass"},
-	{name: "a fork bomb", code: "import os, time\nfor n in range(11):\n    try: os.fork()\n    except OSError: pass\ntime.sleep(1000)"},
-	{name: "a child left behind", code: "import os, time\nif os.fork() == 0:\n    time.sleep(1000)\ndef add(a, b): return a + b"},
+	{name: "a fork bomb", code: "import os, time\nfor n in range(11):\n    try: os.fork()\n    except OSError: " +
+		"pass\ntime.sleep(1000)"},
+	{name: "a child left behind", code: "import os, time\nif os.fork() == 0:\n    time.sleep(1000)\ndef add(a, b): " +
+		"return a + b"},
 	{name: "a child left far behind", code: `
 import os, sys
 if os.fork() == 0:
@@ -250,7 +265,8 @@ os.wait()
 def add(a, b): return a + b`},
 	{name: "its folder", code: "import os\nos.mkdir('a'); os.mkdir('a/b'); os.chmod('a', 0); os.chmod('.', 0)"},
 	{name: "its folder, deep", code: "import os\nfor n in range(60): os.mkdir('d'); os.chdir('d')"},
-	{name: "threads", code: "import threading, time\nfor n in range(100): threading.Thread(target=time.sleep, args=(1000,)).start()"},
+	{name: "threads", code: "import threading, time\nfor n in range(100): threading.Thread(target=time.sleep, " +
+		"args=(1000,)).start()"},
 	{name: "memory", code: "x = []\nwhile True: x.append(bytearray(1 << 20))"},
 	{name: "much text", code: "print('x' * 9_000_000)", check: "assert len(printed) == 9_000_001"},
 	{name: "a long answer", code: "def add(a, b): return 'x' * 9_000_000"},
@@ -293,7 +309,8 @@ var honest = data.Trial{
 
 const secret = "sk-of-nobody-else-0123456789"
 
-// TestAttacks runs the attacks from a process that has a key in its environment: as this user and, if that is root, as nobody.
+// TestAttacks runs the attacks from a process that has a key in its environment: as this user and, if that is root, as
+// nobody.
 func TestAttacks(t *testing.T) {
 	needPython(t)
 	if os.Getenv("RESTYLE_ATTACKED") != "" {
@@ -315,7 +332,8 @@ func TestAttacks(t *testing.T) {
 		}
 		command := exec.Command(program, "-test.run=^TestAttacks$", "-test.v")
 		command.Dir = home
-		command.Env = []string{"RESTYLE_ATTACKED=" + python, "RESTYLE_ATTACKS=" + attacks, "OPENAI_API_KEY=" + secret, "HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
+		command.Env = []string{"RESTYLE_ATTACKED=" + python, "RESTYLE_ATTACKS=" + attacks, "OPENAI_API_KEY=" + secret,
+			"HOME=" + home, "TMPDIR=" + home, "PATH=" + os.Getenv("PATH")}
 		command.SysProcAttr = &syscall.SysProcAttr{Credential: credential}
 		output, err := command.CombinedOutput()
 		if err != nil || !bytes.Contains(output, []byte("--- PASS: TestAttacks")) {
@@ -330,7 +348,8 @@ func TestAttacks(t *testing.T) {
 			t.Skip("only root can be somebody else")
 		}
 		const nobody = 65534
-		for _, python := range []string{"/usr/bin/python3", "/usr/local/bin/python3"} { // another may lie in root's own folder
+		// another may lie in root's own folder
+		for _, python := range []string{"/usr/bin/python3", "/usr/local/bin/python3"} {
 			if _, err := os.Stat(python); err == nil {
 				from(t, python, attacks, &syscall.Credential{Uid: nobody, Gid: nobody})
 				return
@@ -382,7 +401,8 @@ func attacked(t *testing.T) {
 	port := listen("tcp", "127.0.0.1:0").Addr().(*net.TCPAddr).Port
 	listen("unix", "@"+name)
 	listen("unix", filepath.Join(folder, "socket"))
-	open, err := syscall.Open(kept, syscall.O_CREAT|syscall.O_RDWR, 0o600) // not closed in children, as one that a shell hands down
+	// not closed in children, as one that a shell hands down
+	open, err := syscall.Open(kept, syscall.O_CREAT|syscall.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,10 +416,12 @@ func attacked(t *testing.T) {
 	if os.Geteuid() == 0 {
 		root = "True"
 	}
-	fill := strings.NewReplacer("$PID", fmt.Sprint(os.Getpid()), "$SECRET", secret, "$PORT", fmt.Sprint(port), "$SOCKET", name, "$FOLDER", folder, "$HOME", os.Getenv("HOME"), "$ROOT", root)
+	fill := strings.NewReplacer("$PID", fmt.Sprint(os.Getpid()), "$SECRET", secret, "$PORT", fmt.Sprint(port), "$SOCKET",
+		name, "$FOLDER", folder, "$HOME", os.Getenv("HOME"), "$ROOT", root)
 
 	if os.Getenv("RESTYLE_ATTACKS") == "unprotected" {
-		verdicts, err := data.GradeUnprotected(t.Context(), os.Getenv("RESTYLE_ATTACKED"), []data.Trial{{Code: fill.Replace(reaching[0].code), Check: "assert printed == ''"}})
+		verdicts, err := data.GradeUnprotected(t.Context(), os.Getenv("RESTYLE_ATTACKED"),
+			[]data.Trial{{Code: fill.Replace(reaching[0].code), Check: "assert printed == ''"}})
 		if err != nil || !verdicts[0].Right {
 			t.Errorf("the environment could be read: %+v, %v", verdicts, err)
 		}
@@ -482,7 +504,8 @@ func TestGradeStops(t *testing.T) {
 		cancel()
 	}()
 	begun := time.Now()
-	_, err := data.Grade(ctx, "python3", []data.Trial{{Code: marked(mark)}, {Code: "while True: pass"}, {Code: "while True: pass"}})
+	_, err := data.Grade(ctx, "python3", []data.Trial{{Code: marked(mark)}, {Code: "while True: pass"},
+		{Code: "while True: pass"}})
 	if took := time.Since(begun); !errors.Is(err, context.Canceled) || took > 4*time.Minute {
 		t.Errorf("%v after %v", err, took)
 	}
@@ -493,7 +516,8 @@ func TestGradeStops(t *testing.T) {
 
 // marked is code that sleeps in a process that running finds.
 func marked(mark string) string {
-	return fmt.Sprintf("import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; time.sleep(1000)', %q])", mark)
+	return fmt.Sprintf("import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; "+
+		"time.sleep(1000)', %q])", mark)
 }
 
 // TestKilled: when the judging process is killed, so is what it runs.
@@ -580,7 +604,8 @@ signal.pause()`}, honest})
 // inside is what this program is told where it runs in a sandbox.
 const inside = "inside"
 
-// needProc skips a test where the kernel gives a sandbox no /proc, as it may inside of a container. The test is run in one, to see.
+// needProc skips a test where the kernel gives a sandbox no /proc, as it may inside of a container. The test is run in
+// one, to see.
 func needProc(t *testing.T) {
 	t.Helper()
 	program, err := os.Executable()

@@ -1,6 +1,6 @@
-// Package data holds what the commands use when nothing is configured: a starter dataset of small Python tasks in the shape of the
-// Alpaca sets, held-out questions with programs that decide whether an answer is right, and a small base model. README.md in this folder
-// describes them; the program in make/ writes the first two.
+// Package data holds what the commands use when nothing is configured: a starter dataset of small Python tasks in the
+// shape of the Alpaca sets, held-out questions with programs that decide whether an answer is right, and a small base
+// model. README.md in this folder describes them; the program in make/ writes the first two.
 package data
 
 import (
@@ -25,13 +25,14 @@ const StarterName = "starter"
 //go:embed starter-llama
 var starterModel embed.FS
 
-// StarterModel is the embedded base model's directory in the Hugging Face layout: config.json, model.safetensors, tokenizer.json
-// and the small files beside them. recipe.json in it holds the settings of training that suit the model. It is an error in a build
-// from a folder without the weights.
+// StarterModel is the embedded base model's directory in the Hugging Face layout: config.json, model.safetensors,
+// tokenizer.json and the small files beside them. recipe.json in it holds the settings of training that suit the model.
+// It is an error in a build from a folder without the weights.
 func StarterModel() (fs.FS, error) {
 	const folder, weights = "starter-llama", "model.safetensors"
 	if _, err := fs.Stat(starterModel, folder+"/"+weights); err != nil {
-		return nil, fmt.Errorf("the embedded model %q is not in this build: data/%s had no %s; give the directory or the hub id of another model",
+		return nil, fmt.Errorf("the embedded model %q is not in this build: data/%s had no %s; give the directory or the "+
+			"hub id of another model",
 			StarterName, folder, weights)
 	}
 	return fs.Sub(starterModel, folder)
@@ -42,8 +43,8 @@ func StarterModel() (fs.FS, error) {
 //go:embed heldout.jsonl
 var Heldout []byte
 
-// RemotePy and CheckPy, in this order, are the Python program of which Judge runs two: one runs answers, the other the checks of
-// their questions.
+// RemotePy and CheckPy, in this order, are the Python program of which Judge runs two: one runs answers, the other the
+// checks of their questions.
 var (
 	//go:embed remote.py
 	RemotePy []byte
@@ -58,14 +59,15 @@ type Question struct {
 	Output      string `json:"output"`      // the reference answer, Python code without a fence
 	Check       string `json:"check"`       // Python that fails on wrong answers; README.md gives the contract
 	Kind        string `json:"kind"`        // the kind of task, such as "sum_of_list"
-	Seen        bool   `json:"seen"`        // whether the training rows have this kind, in other words and with other parameters
+	// whether the training rows have this kind, in other words and with other parameters
+	Seen bool `json:"seen"`
 }
 
 // Questions returns the embedded held-out questions: those of trained kinds first.
 func Questions() ([]Question, error) { return ParseQuestions(bytes.NewReader(Heldout)) }
 
-// ParseQuestions reads questions in the form of Heldout. A line that is no JSON object, or lacks instruction, output or check, is an error
-// that names the line.
+// ParseQuestions reads questions in the form of Heldout. A line that is no JSON object, or lacks instruction, output or
+// check, is an error that names the line.
 func ParseQuestions(r io.Reader) ([]Question, error) {
 	var questions []Question
 	b := bufio.NewReader(r)

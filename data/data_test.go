@@ -20,7 +20,8 @@ func TestStarterIsAlpacaShaped(t *testing.T) {
 	for _, column := range file.Root().Columns() {
 		columns = append(columns, column.Name()+" "+column.Type().String())
 	}
-	if diff := cmp.Diff([]string{"instruction STRING", "input STRING", "output STRING", "prompt STRING"}, columns); diff != "" {
+	if diff := cmp.Diff([]string{"instruction STRING", "input STRING", "output STRING", "prompt STRING"},
+		columns); diff != "" {
 		t.Error(diff)
 	}
 	type row struct {
@@ -40,7 +41,8 @@ func TestStarterIsAlpacaShaped(t *testing.T) {
 		if row.Instruction == "" || len(row.Output) < 40 || len(row.Output) > 600 {
 			t.Errorf("row %d: instruction %q, an answer of %d characters", i, row.Instruction, len(row.Output))
 		}
-		if !strings.Contains(row.Prompt, "\n"+row.Instruction+"\n") || !strings.Contains(row.Prompt, row.Input) || !strings.HasSuffix(row.Prompt, "### Response:\n"+row.Output) {
+		if !strings.Contains(row.Prompt, "\n"+row.Instruction+"\n") || !strings.Contains(row.Prompt, row.Input) ||
+			!strings.HasSuffix(row.Prompt, "### Response:\n"+row.Output) {
 			t.Errorf("row %d: the prompt is not made of the row:\n%s", i, row.Prompt)
 		}
 	}
@@ -91,7 +93,8 @@ func TestParseQuestions(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			questions, err := data.ParseQuestions(strings.NewReader(test.text))
-			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) || len(questions) != test.count {
+			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) ||
+				len(questions) != test.count {
 				t.Errorf("got %d questions and %v, want %d and an error with %q", len(questions), err, test.count, test.want)
 			}
 		})

@@ -30,23 +30,23 @@ type Verdict struct {
 	Printed string `json:"printed"` // what the code printed, up to 20,000 characters of it
 }
 
-// Grade runs trials and returns their verdicts in order. python is the Python 3 to use: a path, or a name to look for in
-// PATH.
+// Grade runs trials and returns their verdicts in order. python is the Python 3 to use: a path, or a name to look for
+// in PATH.
 //
 // The code and the check of a trial run in a sandbox each (see package sandbox), with limits on time, memory, processes
-// and output. The check's gets nothing from the code's but data and answers to its questions, so that the code cannot give
-// itself a verdict. An error is that Python failed, or ErrUnavailable of package sandbox, and not the code: that is in the
-// verdict, whatever it did.
+// and output. The check's gets nothing from the code's but data and answers to its questions, so that the code cannot
+// give itself a verdict. An error is that Python failed, or ErrUnavailable of package sandbox, and not the code: that
+// is in the verdict, whatever it did.
 //
-// There are two processes for each processor, and each trial is a child of both. While trials run, other processes of the
-// user cannot read this one's memory or environment.
+// There are two processes for each processor, and each trial is a child of both. While trials run, other processes of
+// the user cannot read this one's memory or environment.
 func Grade(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
 	return grade(ctx, python, trials, true)
 }
 
-// GradeUnprotected is Judge without the sandboxes, for a machine that has none: the code may read and change all that the
-// user of this process may, reach the network, and leave processes behind. It has no environment variables and starts in an
-// empty folder.
+// GradeUnprotected is Judge without the sandboxes, for a machine that has none: the code may read and change all that
+// the user of this process may, reach the network, and leave processes behind. It has no environment variables and
+// starts in an empty folder.
 func GradeUnprotected(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
 	return grade(ctx, python, trials, false)
 }

@@ -78,7 +78,8 @@ func (s *side) start(program *interpreter, name string, from, to *os.File) error
 	args := []string{"-I", "-c", string(RemotePy) + string(CheckPy), name}
 	if program.protected {
 		var err error
-		if s.command, err = sandbox.Command(sandbox.Options{Program: program.Program, Args: args, Visible: program.Visible}); err != nil {
+		if s.command, err = sandbox.Command(sandbox.Options{Program: program.Program, Args: args,
+			Visible: program.Visible}); err != nil {
 			return err
 		}
 	} else {
@@ -126,7 +127,8 @@ func (s *side) ready(ctx context.Context) error {
 	if refused := sandbox.Refused(ended, s.problem.String()); refused != nil {
 		return refused
 	}
-	return fmt.Errorf("check.py with %s: %w %s", s.command.Path, errors.Join(err, ended), strings.TrimSpace(s.problem.String()))
+	return fmt.Errorf("check.py with %s: %w %s", s.command.Path, errors.Join(err, ended),
+		strings.TrimSpace(s.problem.String()))
 }
 
 // until sets when reading and writing ends: at a deadline, or with ctx. The function that it returns sets no end again.
@@ -204,7 +206,8 @@ func (s *side) hear(f *facts) error {
 
 // silent tells whether nothing of a trial waits to be read by the next.
 func (p *pair) silent() bool {
-	waits := []unix.PollFd{{Fd: int32(p.between[0].Fd()), Events: unix.POLLIN}, {Fd: int32(p.between[1].Fd()), Events: unix.POLLIN}}
+	waits := []unix.PollFd{{Fd: int32(p.between[0].Fd()), Events: unix.POLLIN}, {Fd: int32(p.between[1].Fd()),
+		Events: unix.POLLIN}}
 	if n, err := unix.Poll(waits, 0); err != nil || n > 0 {
 		return false
 	}

@@ -30,13 +30,19 @@ func TestCheckPy(t *testing.T) {
 		{"null byte", "a\x00b", "", data.Verdict{false, false, "*", ""}},
 		{"raises", "print(1)\n1 / 0", "", data.Verdict{true, false, "ZeroDivisionError: division by zero", "1\n"}},
 		{"check does not parse", "", "assert (", data.Verdict{true, false, "*", ""}},
-		{"is main", "if __name__ == '__main__':\n    print('main')", "assert printed == 'main\\n'", data.Verdict{true, true, "", "main\n"}},
+		{"is main", "if __name__ == '__main__':\n    print('main')", "assert printed == 'main\\n'",
+			data.Verdict{true, true, "", "main\n"}},
 		{"the code's names", "x = 3", "assert x == 3", data.Verdict{true, true, "", ""}},
-		{"functions in order", "def b(): pass\nclass C: pass\na = lambda: 1\nc = b", "assert [f.__name__ for f in functions] == ['b', 'C', '<lambda>']", data.Verdict{true, true, "", ""}},
-		{"imports are not the code's functions", "from math import sqrt\nfrom collections import Counter\nimport re", "assert functions == []", data.Verdict{true, true, "", ""}},
-		{"decorated functions are", "from functools import lru_cache\n@lru_cache\ndef f(): return 1", "assert functions[-1]() == 1", data.Verdict{true, true, "", ""}},
-		{"hidden builtin", "sum = 3\ndef f(): return sum", "assert sum([1, 2]) == 3 and f() == 3", data.Verdict{true, true, "", ""}},
-		{"prints of the check are not the code's", "def f(): print(1)", "f()\nassert printed == ''", data.Verdict{true, true, "", ""}},
+		{"functions in order", "def b(): pass\nclass C: pass\na = lambda: 1\nc = b",
+			"assert [f.__name__ for f in functions] == ['b', 'C', '<lambda>']", data.Verdict{true, true, "", ""}},
+		{"imports are not the code's functions", "from math import sqrt\nfrom collections import Counter\nimport re",
+			"assert functions == []", data.Verdict{true, true, "", ""}},
+		{"decorated functions are", "from functools import lru_cache\n@lru_cache\ndef f(): return 1",
+			"assert functions[-1]() == 1", data.Verdict{true, true, "", ""}},
+		{"hidden builtin", "sum = 3\ndef f(): return sum", "assert sum([1, 2]) == 3 and f() == 3",
+			data.Verdict{true, true, "", ""}},
+		{"prints of the check are not the code's", "def f(): print(1)", "f()\nassert printed == ''",
+			data.Verdict{true, true, "", ""}},
 		{"exits", "print(1)\nimport sys\nsys.exit()", "assert printed == '1\\n'", data.Verdict{true, true, "", "1\n"}},
 		{"exits with a failure", "import sys\nsys.exit('no')", "", data.Verdict{true, false, "SystemExit: no", ""}},
 		{"ends the process", "import os\nos._exit(0)", "", data.Verdict{true, false, "ended without a result", ""}},
@@ -44,10 +50,13 @@ func TestCheckPy(t *testing.T) {
 		{"reads input", "input()", "", data.Verdict{true, false, "EOFError: EOF when reading a line", ""}},
 		{"memory", "x = bytearray(1 << 40)", "", data.Verdict{true, false, "MemoryError", ""}},
 		{"deep recursion", "def f(): f()\nf()", "", data.Verdict{true, false, "*", ""}},
-		{"writes to the descriptor", "import os\nos.write(1, b'{}\\n')\nprint('ok')", "assert printed == 'ok\\n'", data.Verdict{true, true, "", "ok\n"}},
-		{"a child holds on", "import os, time\nif os.fork() == 0:\n    time.sleep(1000)\nprint(1)", "", data.Verdict{true, false, "left processes behind", "1\n"}},
+		{"writes to the descriptor", "import os\nos.write(1, b'{}\\n')\nprint('ok')", "assert printed == 'ok\\n'",
+			data.Verdict{true, true, "", "ok\n"}},
+		{"a child holds on", "import os, time\nif os.fork() == 0:\n    time.sleep(1000)\nprint(1)", "",
+			data.Verdict{true, false, "left processes behind", "1\n"}},
 		{"unicode", "print('é\\ud800')", "assert printed[0] == 'é'", data.Verdict{true, true, "", "é\ufffd\n"}},
-		{"main is fresh", "try:\n    x\nexcept NameError:\n    print('fresh')", "assert printed == 'fresh\\n'", data.Verdict{true, true, "", "fresh\n"}},
+		{"main is fresh", "try:\n    x\nexcept NameError:\n    print('fresh')", "assert printed == 'fresh\\n'",
+			data.Verdict{true, true, "", "fresh\n"}},
 	}
 	trials := make([]data.Trial, len(tests))
 	for i, test := range tests {
@@ -94,7 +103,8 @@ func TestGradeKeepsOrder(t *testing.T) {
 	defer data.SetTrialTime(time.Minute)()
 	trials := make([]data.Trial, 23)
 	for i := range trials {
-		trials[i] = data.Trial{Code: fmt.Sprintf("import time\ntime.sleep(%d / 1000)\nprint(%d)", 7*i%20, i), Check: "assert int(printed) % 3 == 0"}
+		trials[i] = data.Trial{Code: fmt.Sprintf("import time\ntime.sleep(%d / 1000)\nprint(%d)", 7*i%20, i),
+			Check: "assert int(printed) % 3 == 0"}
 	}
 	verdicts, err := data.Grade(t.Context(), "python3", trials)
 	if err != nil {
@@ -110,14 +120,16 @@ func TestGradeKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestGradeShowsNothing: neither keys in the environment nor the folder that the caller is in are there for code that nobody read.
+// TestGradeShowsNothing: neither keys in the environment nor the folder that the caller is in are there for code that
+// nobody read.
 func TestGradeShowsNothing(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(time.Minute)()
 	t.Setenv("HF_TOKEN", "secret")
 	t.Chdir(t.TempDir())
 	trials := []data.Trial{{
-		Code:  "import os\nprint('HF_TOKEN' in os.environ, os.listdir())\nopen('left behind', 'w').close()\nprint(os.listdir())",
+		Code: "import os\nprint('HF_TOKEN' in os.environ, os.listdir())\nopen('left behind', " +
+			"'w').close()\nprint(os.listdir())",
 		Check: "assert printed == \"False []\\n['left behind']\\n\"",
 	}}
 	// Twice: what the first leaves is not there for the second.
@@ -132,7 +144,8 @@ func TestGradeShowsNothing(t *testing.T) {
 
 func TestGradeWithoutPython(t *testing.T) {
 	trials := []data.Trial{{}}
-	if _, err := data.Grade(t.Context(), "no-such-python", trials); err == nil || !strings.Contains(err.Error(), "no-such-python") {
+	if _, err := data.Grade(t.Context(), "no-such-python", trials); err == nil ||
+		!strings.Contains(err.Error(), "no-such-python") {
 		t.Errorf("a program that is not there: %v", err)
 	}
 	broken := filepath.Join(t.TempDir(), "python3")
@@ -150,7 +163,8 @@ func TestGradeWithoutPython(t *testing.T) {
 		t.Errorf("a program that says nothing: %v", err)
 	}
 	t.Chdir(filepath.Dir(broken)) // relative to here, and not to where the code runs
-	if _, err := data.Grade(t.Context(), "./python3", trials); err == nil || !strings.Contains(err.Error(), "it is broken") {
+	if _, err := data.Grade(t.Context(), "./python3", trials); err == nil ||
+		!strings.Contains(err.Error(), "it is broken") {
 		t.Errorf("a relative path: %v", err)
 	}
 }

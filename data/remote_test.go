@@ -76,7 +76,9 @@ assert p.x is ValueError
 del p.x
 assert not hasattr(p, "x")
 assert p != 3 and not p == "(3, 4)" and [p] != [3] and p is not None`},
-		{"inheritance", "class A:\n    def f(self): return 'a'\nclass B(A):\n    pass", "assert B().f() == 'a' and issubclass(B, A) and not issubclass(A, B) and isinstance(B(), A) and B.__bases__ == (A,) or B.__bases__[0] is not None"},
+		{"inheritance", "class A:\n    def f(self): return 'a'\nclass B(A):\n    pass",
+			"assert B().f() == 'a' and issubclass(B, A) and not issubclass(A, B) and isinstance(B(), A) and B.__bases__ == " +
+				"(A,) or B.__bases__[0] is not None"},
 		{"exceptions", `
 class TooLarge(ValueError):
     def __init__(self, value, limit=9):
@@ -201,11 +203,18 @@ import contextlib, io
 with contextlib.redirect_stdout(io.StringIO()) as out:
     hello("you"); print("and"); hello("me")
 assert out.getvalue() == "hello you\nand\nhello me\n" and printed == "start\n"`},
-		{"all names", "x, y = 1, [2]\nimport math\ndef f(): return x\nclass C: pass\nc = C()", "g = globals()\nassert g['x'] == 1 and g['y'] == [2] and g['f']() == 1 and [v for v in g.values() if isinstance(v, C)] and math.pi > 3 and 'z' not in g"},
-		{"state between calls", "total = 0\ndef add(n):\n    global total\n    total += n\n    return total", "assert add(1) == 1 and add(2) == 3"},
-		{"threads", "import threading\ndef run():\n    out = []\n    ts = [threading.Thread(target=out.append, args=(i,)) for i in range(4)]\n    [t.start() for t in ts]\n    [t.join() for t in ts]\n    return sorted(out)", "assert run() == [0, 1, 2, 3]"},
-		{"asyncio", "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 5\ndef run(): return asyncio.run(f())", "assert run() == 5"},
-		{"a child that is waited for", "import os, sys\ndef run():\n    pid = os.fork()\n    if pid == 0: os._exit(7)\n    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])", "assert run() == 7"},
+		{"all names", "x, y = 1, [2]\nimport math\ndef f(): return x\nclass C: pass\nc = C()",
+			"g = globals()\nassert g['x'] == 1 and g['y'] == [2] and g['f']() == 1 and [v for v in g.values() if " +
+				"isinstance(v, C)] and math.pi > 3 and 'z' not in g"},
+		{"state between calls", "total = 0\ndef add(n):\n    global total\n    total += n\n    return total",
+			"assert add(1) == 1 and add(2) == 3"},
+		{"threads", "import threading\ndef run():\n    out = []\n    ts = [threading.Thread(target=out.append, args=(i,)) " +
+			"for i in range(4)]\n    [t.start() for t in ts]\n    [t.join() for t in ts]\n    return sorted(out)",
+			"assert run() == [0, 1, 2, 3]"},
+		{"asyncio", "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    return 5\ndef run(): return " +
+			"asyncio.run(f())", "assert run() == 5"},
+		{"a child that is waited for", "import os, sys\ndef run():\n    pid = os.fork()\n    if pid == 0: os._exit(7)\n    " +
+			"return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])", "assert run() == 7"},
 	}
 	var trials []data.Trial
 	for _, test := range tests {

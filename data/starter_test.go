@@ -11,12 +11,14 @@ import (
 func TestStarterModel(t *testing.T) {
 	files, err := StarterModel()
 	if err != nil {
-		if !strings.Contains(err.Error(), "model.safetensors") || !strings.Contains(err.Error(), StarterName) || strings.Contains(err.Error(), "\n") {
+		if !strings.Contains(err.Error(), "model.safetensors") || !strings.Contains(err.Error(), StarterName) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Error(err)
 		}
 		t.Skip(err)
 	}
-	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "recipe.json"} {
+	for _, name := range []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+		"recipe.json"} {
 		text, err := fs.ReadFile(files, name)
 		if err != nil || !json.Valid(text) {
 			t.Errorf("%s: %d bytes, %v", name, len(text), err)

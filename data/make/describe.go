@@ -39,9 +39,10 @@ func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
 	}
 	var text bytes.Buffer
 	err = page.Execute(&text, map[string]any{
-		"Seed": seed, "Rows": len(train), "Seen": seen, "Unseen": len(held) - seen, "LeastRows": leastRows, "MostRows": mostRows, "LeastDraws": leastDraws,
-		"Trained": sorted(trained), "UnseenKinds": sorted(unseen), "Example": train[first], "ExampleInput": train[second],
-		"Phrasings": phrasings, "PerKind": fmt.Sprintf("%.1f", float64(phrasings)/float64(len(trained))),
+		"Seed": seed, "Rows": len(train), "Seen": seen, "Unseen": len(held) - seen, "LeastRows": leastRows,
+		"MostRows": mostRows, "LeastDraws": leastDraws, "Trained": sorted(trained), "UnseenKinds": sorted(unseen),
+		"Example": train[first], "ExampleInput": train[second], "Phrasings": phrasings, "PerKind": fmt.Sprintf("%.1f",
+			float64(phrasings)/float64(len(trained))),
 		"Outputs":       distinct(train, func(r Row) string { return r.Output }),
 		"Instructions":  distinct(train, func(r Row) string { return r.Instruction }),
 		"WithInput":     percent(tallyRows(train, func(r Row) bool { return r.Input != "" }), len(train)),
@@ -66,7 +67,8 @@ type kindFigures struct {
 func figures(all map[string]*kindFigures, row Row) *kindFigures {
 	if all[row.kind.Name] == nil {
 		all[row.kind.Name] = &kindFigures{
-			Name: row.kind.Name, Asks: len(row.kind.Ask), WithInput: row.Input != "", Example: strings.ReplaceAll(row.Instruction, "|", `\|`), outputs: map[string]bool{},
+			Name: row.kind.Name, Asks: len(row.kind.Ask), WithInput: row.Input != "",
+			Example: strings.ReplaceAll(row.Instruction, "|", `\|`), outputs: map[string]bool{},
 		}
 	}
 	return all[row.kind.Name]
@@ -123,7 +125,8 @@ func histogram(rows []Row, width int, length func(Row) int) string {
 	var text strings.Builder
 	for bin := slices.Min(slices.Collect(maps.Keys(counts))); bin <= slices.Max(slices.Collect(maps.Keys(counts))); bin++ {
 		bar := strings.Repeat("#", (counts[bin]*50+most-1)/most)
-		fmt.Fprintf(&text, "%s\n", strings.TrimRight(fmt.Sprintf("%4d-%-4d %5d %s", bin*width, (bin+1)*width-1, counts[bin], bar), " "))
+		fmt.Fprintf(&text, "%s\n", strings.TrimRight(fmt.Sprintf("%4d-%-4d %5d %s", bin*width, (bin+1)*width-1, counts[bin],
+			bar), " "))
 	}
 	return strings.TrimRight(text.String(), "\n")
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Draw is the source of a kind's parameters: a generator keyed by the seed and the kind's name, so that a change to one kind
-// leaves the draws of the others alone.
+// Draw is the source of a kind's parameters: a generator keyed by the seed and the kind's name, so that a change to one
+// kind leaves the draws of the others alone.
 type Draw struct{ *rand.Rand }
 
 // newDraw returns the source for one purpose, such as "train/sum_of_list".
@@ -72,10 +72,12 @@ func (d Draw) Name() string { return pick(d, names...) }
 // Names returns between least and most different first names.
 func (d Draw) Names(least, most int) []string { return some(d, least, most, names) }
 
-// Phrase returns between least and most different words with spaces between: text to work on, not a grammatical sentence.
+// Phrase returns between least and most different words with spaces between: text to work on, not a grammatical
+// sentence.
 func (d Draw) Phrase(least, most int) string { return strings.Join(d.Words(least, most), " ") }
 
-// Sentence returns a short grammatical English sentence without its full stop, such as "the quick fox sees a small boat".
+// Sentence returns a short grammatical English sentence without its full stop, such as "the quick fox sees a small
+// boat".
 func (d Draw) Sentence() string {
 	return pick(d, "the", "a", "my", "our", "one") + " " + pick(d, adjectives...) + " " + d.Word() + " " +
 		pick(d, "sees", "likes", "needs", "finds", "wants", "has") + " " + pick(d, "the", "a", "no", "my", "this") + " " +

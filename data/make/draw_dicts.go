@@ -6,10 +6,12 @@ import "strings"
 var dictDraws = map[string]func(d Draw) Slots{
 	"dict_lookup": func(d Draw) Slots {
 		keys := d.Words(3, 5)
-		return Slots{"name": dictName(d), "dict": dict(keys, d.Distinct(len(keys), len(keys), 2, 99)), "key": keys[d.IntN(len(keys))]}
+		return Slots{"name": dictName(d), "dict": dict(keys, d.Distinct(len(keys), len(keys), 2, 99)),
+			"key": keys[d.IntN(len(keys))]}
 	},
 	"lookup_default_function": func(d Draw) Slots {
-		return Slots{"default": pick(d, 0, -1, 100, d.Int(2, 99)), "fn": pick(d, "lookup", "get_value", "find_value", "read_key", "fetch", "get_or_default", "safe_get", "value_of", "look_up")}
+		return Slots{"default": pick(d, 0, -1, 100, d.Int(2, 99)), "fn": pick(d, "lookup", "get_value", "find_value",
+			"read_key", "fetch", "get_or_default", "safe_get", "value_of", "look_up")}
 	},
 	"dict_set": func(d Draw) Slots {
 		keys := d.Words(4, 5)
@@ -31,12 +33,14 @@ var dictDraws = map[string]func(d Draw) Slots{
 	"count_letters_of_word": func(d Draw) Slots { return Slots{"word": d.Word() + pick(d, "", d.Word())} },
 	"sort_dict_by_value": func(d Draw) Slots {
 		keys := d.Names(3, 4)
-		return Slots{"name": pick(d, "scores", "points", "ages", "votes", "goals", "marks", "totals"), "dict": dict(keys, d.Distinct(4, 4, 2, 99))}
+		return Slots{"name": pick(d, "scores", "points", "ages", "votes", "goals", "marks", "totals"),
+			"dict": dict(keys, d.Distinct(4, 4, 2, 99))}
 	},
 	"filter_dict": func(d Draw) Slots {
 		how := pick(d, [2]string{"greater", ">"}, [2]string{"higher", ">"}, [2]string{"less", "<"}, [2]string{"lower", "<"})
 		keys, values := d.Words(4, 5), d.Distinct(5, 5, 2, 99)
-		return Slots{"name": dictName(d), "dict": dict(keys, values), "k": middle(d, values[:len(keys)]), "how": how[0], "op": how[1]}
+		return Slots{"name": dictName(d), "dict": dict(keys, values), "k": middle(d, values[:len(keys)]), "how": how[0],
+			"op": how[1]}
 	},
 	"invert_dict": func(d Draw) Slots {
 		return Slots{"name": dictName(d), "dict": dict(d.Words(3, 5), d.Distinct(5, 5, 2, 99))}
@@ -53,10 +57,11 @@ var dictDraws = map[string]func(d Draw) Slots{
 		return Slots{"name": dictName(d), "dict": dict(d.Words(3, 5), d.Distinct(5, 5, 2, 99))}
 	},
 	"best_key": func(d Draw) Slots {
-		most := pick(d, [2]string{"highest", "max"}, [2]string{"largest", "max"}, [2]string{"lowest", "min"}, [2]string{"smallest", "min"})
+		most := pick(d, [2]string{"highest", "max"}, [2]string{"largest", "max"}, [2]string{"lowest", "min"},
+			[2]string{"smallest", "min"})
 		return Slots{
-			"name": pick(d, "scores", "points", "ages", "votes", "goals", "marks", "totals"), "dict": dict(d.Names(4, 5), d.Distinct(5, 5, 2, 99)),
-			"most": most[0], "call": most[1],
+			"name": pick(d, "scores", "points", "ages", "votes", "goals", "marks", "totals"),
+			"dict": dict(d.Names(4, 5), d.Distinct(5, 5, 2, 99)), "most": most[0], "call": most[1],
 		}
 	},
 	"change_all_values": func(d Draw) Slots {
@@ -84,7 +89,8 @@ var dictDraws = map[string]func(d Draw) Slots{
 		}
 	},
 	"print_dict_lines": func(d Draw) Slots {
-		return Slots{"name": dictName(d), "dict": dict(d.Words(3, 5), d.Ints(5, 5, 2, 99)), "sep": pick(d, ":", " =", " ->", " -", ";", " is")}
+		return Slots{"name": dictName(d), "dict": dict(d.Words(3, 5), d.Ints(5, 5, 2, 99)), "sep": pick(d, ":", " =", " ->",
+			" -", ";", " is")}
 	},
 	"dict_of_lengths": func(d Draw) Slots { return Slots{"words": d.Words(3, 6)} },
 	"nested_lookup": func(d Draw) Slots {
@@ -93,7 +99,8 @@ var dictDraws = map[string]func(d Draw) Slots{
 		b := pick(d, "height", "points", "size")
 		var entries []string
 		for _, name := range names {
-			entries = append(entries, "\""+name+"\": {\""+a+"\": "+python(d.Int(5, 49))+", \""+b+"\": "+python(d.Int(50, 99))+"}")
+			entries = append(entries, "\""+name+"\": {\""+a+"\": "+python(d.Int(5, 49))+", \""+b+"\": "+python(d.Int(50,
+				99))+"}")
 		}
 		return Slots{"data": "{" + strings.Join(entries, ", ") + "}", "who": names[d.IntN(2)], "field": pick(d, a, b)}
 	},

@@ -114,12 +114,15 @@ var listDraws = map[string]func(d Draw) Slots{
 	"flatten_list":  func(d Draw) Slots { return Slots{"rows": nested(d, 2, 3, 2, 3)} },
 	"numbered_list": func(d Draw) Slots { return Slots{"words": d.Words(3, 5), "start": d.Int(1, 20)} },
 	"any_all_function": func(d Draw) Slots {
-		which := pick(d, [2]string{"at least one of", "any"}, [2]string{"any of", "any"}, [2]string{"every one of", "all"}, [2]string{"each of", "all"})
-		return Slots{"k": d.Int(2, 99), "which": which[0], "call": which[1], "fn": pick(d, "check", "check_list", "test_numbers", "check_numbers", "is_above", "passes")}
+		which := pick(d, [2]string{"at least one of", "any"}, [2]string{"any of", "any"}, [2]string{"every one of", "all"},
+			[2]string{"each of", "all"})
+		return Slots{"k": d.Int(2, 99), "which": which[0], "call": which[1], "fn": pick(d, "check", "check_list",
+			"test_numbers", "check_numbers", "is_above", "passes")}
 	},
 	"word_lengths": func(d Draw) Slots { return Slots{"words": d.Words(4, 6)} },
 	"add_to_each_word": func(d Draw) Slots {
-		part := pick(d, "s", "_", "-", "!", "ing", "er", "ly", "x", ".txt", ".py", ".csv", "pre", "un", "my_", "new_", "_1", "*", "#", "re", "_old", "the_", "id_")
+		part := pick(d, "s", "_", "-", "!", "ing", "er", "ly", "x", ".txt", ".py", ".csv", "pre", "un", "my_", "new_", "_1",
+			"*", "#", "re", "_old", "the_", "id_")
 		edge, sum := "end", "word + \""+part+"\""
 		if d.IntN(2) == 0 {
 			edge, sum = "front", "\""+part+"\" + word"
@@ -127,7 +130,8 @@ var listDraws = map[string]func(d Draw) Slots{
 		return Slots{"words": d.Words(3, 5), "part": part, "edge": edge, "sum": sum}
 	},
 	"chunk_function": func(d Draw) Slots {
-		return Slots{"k": d.Int(2, 20), "fn": pick(d, "chunk", "chunks", "split_list", "batches", "group", "make_chunks", "make_groups", "cut_list", "pieces", "split_items", "blocks")}
+		return Slots{"k": d.Int(2, 20), "fn": pick(d, "chunk", "chunks", "split_list", "batches", "group", "make_chunks",
+			"make_groups", "cut_list", "pieces", "split_items", "blocks")}
 	},
 	"rotate_list": func(d Draw) Slots { return Slots{"numbers": d.Distinct(5, 7, 1, 99), "k": d.Int(2, 4)} },
 	"row_sums":    func(d Draw) Slots { return Slots{"rows": nested(d, 2, 3, 2, 3)} },
@@ -165,7 +169,8 @@ var listDraws = map[string]func(d Draw) Slots{
 		return Slots{"first": first, "second": second[:min(len(second), 4)]}
 	},
 	"unpack_tuple": func(d Draw) Slots {
-		sort := pick(d, "name age", "word count", "city number", "name score", "item price", "item amount", "color size", "title year", "label value", "key value")
+		sort := pick(d, "name age", "word count", "city number", "name score", "item price", "item amount", "color size",
+			"title year", "label value", "key value")
 		a, b, _ := strings.Cut(sort, " ")
 		first := d.Word()
 		if a == "name" {

@@ -19,8 +19,11 @@ var loopDraws = map[string]func(d Draw) Slots{
 		a := d.Int(0, 30)
 		return Slots{"a": a, "b": a + d.Int(25, 70), "k": d.Int(2, 9)}
 	},
-	"multiply_until_limit": func(d Draw) Slots { return Slots{"a": d.Int(1, 12), "k": d.Int(2, 5), "m": d.Step(100, 990, 10)} },
-	"print_word_times":     func(d Draw) Slots { return Slots{"word": d.Word(), "n": d.Int(3, 20)} },
+	"multiply_until_limit": func(d Draw) Slots {
+		return Slots{"a": d.Int(1, 12), "k": d.Int(2, 5),
+			"m": d.Step(100, 990, 10)}
+	},
+	"print_word_times": func(d Draw) Slots { return Slots{"word": d.Word(), "n": d.Int(3, 20)} },
 	"print_powers_of_range": func(d Draw) Slots {
 		a, i := d.Int(1, 40), d.IntN(2)
 		return Slots{"a": a, "b": a + d.Int(4, 15), "power": []string{"square", "cube"}[i], "exponent": 2 + i}
@@ -28,14 +31,16 @@ var loopDraws = map[string]func(d Draw) Slots{
 	"change_each_number": func(d Draw) Slots {
 		i := d.IntN(3)
 		return Slots{
-			"numbers": d.Ints(4, 7, 1, 60), "k": d.Int(2, 20), "did": []string{"plus", "minus", "multiplied by"}[i], "sign": []string{"+", "-", "*"}[i],
+			"numbers": d.Ints(4, 7, 1, 60), "k": d.Int(2, 20), "did": []string{"plus", "minus", "multiplied by"}[i],
+			"sign": []string{"+", "-", "*"}[i],
 		}
 	},
 	"running_total": func(d Draw) Slots { return Slots{"numbers": d.Ints(4, 7, 1, 50)} },
 	"count_matching_numbers": func(d Draw) Slots {
 		i := d.IntN(2)
 		return Slots{
-			"numbers": d.Distinct(5, 8, 1, 60), "k": d.Int(15, 45), "than": []string{"greater than", "less than"}[i], "sign": []string{">", "<"}[i],
+			"numbers": d.Distinct(5, 8, 1, 60), "k": d.Int(15, 45), "than": []string{"greater than", "less than"}[i],
+			"sign": []string{">", "<"}[i],
 		}
 	},
 	"first_multiple_above": func(d Draw) Slots { return Slots{"a": d.Int(20, 500), "k": d.Int(7, 40)} },

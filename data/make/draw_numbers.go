@@ -3,7 +3,8 @@ package main
 // numberDraws draw the parameters of the kinds in kinds/numbers.txtar.
 var numberDraws = map[string]func(d Draw) Slots{
 	"is_multiple_function": func(d Draw) Slots {
-		return Slots{"k": d.Int(2, 60), "fn": pick(d, "is_multiple_of", "is_divisible_by", "check_multiple", "can_be_divided", "check_division", "divides_evenly")}
+		return Slots{"k": d.Int(2, 60), "fn": pick(d, "is_multiple_of", "is_divisible_by", "check_multiple", "can_be_divided",
+			"check_division", "divides_evenly")}
 	},
 	"sum_of_list":     func(d Draw) Slots { return Slots{"numbers": d.Ints(4, 7, 1, 99)} },
 	"average_of_list": func(d Draw) Slots { return Slots{"numbers": d.Ints(4, 7, 1, 99)} },
@@ -12,7 +13,8 @@ var numberDraws = map[string]func(d Draw) Slots{
 	"arithmetic_on_two": func(d Draw) Slots {
 		i := d.IntN(3)
 		return Slots{
-			"op": []string{"sum", "difference", "product"}[i], "sign": []string{"+", "-", "*"}[i], "a": d.Int(50, 300), "b": d.Int(2, 49),
+			"op": []string{"sum", "difference", "product"}[i], "sign": []string{"+", "-", "*"}[i], "a": d.Int(50, 300),
+			"b": d.Int(2, 49),
 		}
 	},
 	"power_of_number":        func(d Draw) Slots { return Slots{"a": d.Int(2, 30), "b": d.Int(4, 12)} },
@@ -32,7 +34,8 @@ var numberDraws = map[string]func(d Draw) Slots{
 	"round_number": func(d Draw) Slots {
 		whole, decimals := d.Int(1, 99), pick(d, 2, 3)
 		fraction := d.Int(10000, 99999)
-		for fraction%10 == 0 || fraction%10 == 5 || fraction/10%10 == 0 || fraction/100%10 == 0 || fraction/100%10 == 9 || fraction/1000%10 == 0 || fraction/1000%10 == 9 || fraction/10%10 == 9 {
+		for fraction%10 == 0 || fraction%10 == 5 || fraction/10%10 == 0 || fraction/100%10 == 0 || fraction/100%10 == 9 ||
+			fraction/1000%10 == 0 || fraction/1000%10 == 9 || fraction/10%10 == 9 {
 			fraction = d.Int(10000, 99999)
 		}
 		return Slots{"x": float64(whole) + float64(fraction)/100000, "k": decimals}

@@ -11,7 +11,8 @@ var stringDraws = map[string]func(d Draw) Slots{
 		return Slots{"text": text, "letter": string(letters[d.IntN(len(letters))])}
 	},
 	"change_case": func(d Draw) Slots {
-		form := pick(d, [2]string{"upper case", "upper"}, [2]string{"capital letters", "upper"}, [2]string{"title case", "title"}, [2]string{"lower case", "lower"})
+		form := pick(d, [2]string{"upper case", "upper"}, [2]string{"capital letters", "upper"},
+			[2]string{"title case", "title"}, [2]string{"lower case", "lower"})
 		text := d.Sentence()
 		if form[1] == "lower" {
 			text = strings.Join(d.Names(3, 6), " ")
@@ -30,7 +31,8 @@ var stringDraws = map[string]func(d Draw) Slots{
 		return Slots{"text": text, "old": parts[len(parts)-1], "new": d.Word()}
 	},
 	"join_words": func(d Draw) Slots {
-		return Slots{"words": d.Words(3, 6), "sep": pick(d, "-", ", ", " + ", "/", "_", "; ", " and ", " or ", ".", "|", " - ", "+", "*", " > ")}
+		return Slots{"words": d.Words(3, 6), "sep": pick(d, "-", ", ", " + ", "/", "_", "; ", " and ", " or ", ".", "|",
+			" - ", "+", "*", " > ")}
 	},
 	"split_text": func(d Draw) Slots {
 		sep := pick(d, ",", ";", "-", "/", "|", ":", "_", "+", "*", "#")
@@ -61,7 +63,8 @@ var stringDraws = map[string]func(d Draw) Slots{
 	},
 	"initials": func(d Draw) Slots { return Slots{"text": d.Phrase(3, 6)} },
 	"remove_letter_function": func(d Draw) Slots {
-		return Slots{"fn": pick(d, "remove", "drop", "clean", "delete", "strip", "without") + pick(d, "_letter", "_char", "", "_letters"), "letter": string(rune('a' + d.IntN(26)))}
+		return Slots{"fn": pick(d, "remove", "drop", "clean", "delete", "strip", "without") + pick(d, "_letter", "_char", "",
+			"_letters"), "letter": string(rune('a' + d.IntN(26)))}
 	},
 	"starts_or_ends_function": func(d Draw) Slots {
 		how := pick(d, "starts", "ends")
@@ -71,11 +74,13 @@ var stringDraws = map[string]func(d Draw) Slots{
 		if how == "ends" {
 			part = word[len(word)-n:]
 		}
-		return Slots{"how": how, "method": how + "with", "part": part, "fn": pick(d, "check", "matches", "has_part", "is_match", "test_word", "fits", "check_word")}
+		return Slots{"how": how, "method": how + "with", "part": part, "fn": pick(d, "check", "matches", "has_part",
+			"is_match", "test_word", "fits", "check_word")}
 	},
 	"pad_word": func(d Draw) Slots {
 		side := pick(d, [2]string{"left", "rjust"}, [2]string{"right", "ljust"})
-		return Slots{"word": d.Word(), "fill": pick(d, "*", "-", ".", "=", "#", "+", "_", "0"), "width": d.Int(10, 40), "side": side[0], "method": side[1]}
+		return Slots{"word": d.Word(), "fill": pick(d, "*", "-", ".", "=", "#", "+", "_", "0"), "width": d.Int(10, 40),
+			"side": side[0], "method": side[1]}
 	},
 	"letters_at_edge": func(d Draw) Slots {
 		word, n := d.Word()+d.Word(), d.Int(2, 5)
@@ -89,7 +94,8 @@ var stringDraws = map[string]func(d Draw) Slots{
 		return Slots{"word": word, "n": n, "edge": edge, "slice": slice}
 	},
 	"caesar_function": func(d Draw) Slots {
-		return Slots{"k": d.Int(2, 25), "fn": pick(d, "caesar", "encrypt", "encode", "cipher", "shift", "shift_text", "encode_text", "caesar_cipher", "shift_letters", "move_letters")}
+		return Slots{"k": d.Int(2, 25), "fn": pick(d, "caesar", "encrypt", "encode", "cipher", "shift", "shift_text",
+			"encode_text", "caesar_cipher", "shift_letters", "move_letters")}
 	},
 	"find_position": func(d Draw) Slots {
 		for {
@@ -102,12 +108,14 @@ var stringDraws = map[string]func(d Draw) Slots{
 	},
 	"print_letters": func(d Draw) Slots { return Slots{"word": d.Word() + pick(d, "", d.Word())} },
 	"contains_function": func(d Draw) Slots {
-		return Slots{"word": d.Word(), "fn": pick(d, "contains", "has_word", "mentions", "includes", "check_text", "is_in_text", "search")}
+		return Slots{"word": d.Word(), "fn": pick(d, "contains", "has_word", "mentions", "includes", "check_text",
+			"is_in_text", "search")}
 	},
 	"reverse_word_order": func(d Draw) Slots { return Slots{"text": d.Sentence()} },
 	"strip_marks": func(d Draw) Slots {
 		mark := pick(d, "*", "-", "#", "=", "+", "_", "~", "!")
-		return Slots{"mark": mark, "text": strings.Repeat(mark, d.Int(1, 4)) + d.Phrase(1, 2) + strings.Repeat(mark, d.Int(1, 4))}
+		return Slots{"mark": mark, "text": strings.Repeat(mark, d.Int(1, 4)) + d.Phrase(1, 2) +
+			strings.Repeat(mark, d.Int(1, 4))}
 	},
 	"count_word_in_text": func(d Draw) Slots {
 		few := d.Words(2, 3)
@@ -120,4 +128,5 @@ var stringDraws = map[string]func(d Draw) Slots{
 	},
 }
 
-var palindromes = strings.Fields("level radar noon civic kayak madam refer rotor stats tenet wow eye mom dad pop deed peep toot solos sees")
+var palindromes = strings.Fields("level radar noon civic kayak madam refer rotor stats tenet wow eye mom dad pop " +
+	"deed peep toot solos sees")

@@ -8,13 +8,15 @@ var unseenDrawsA = map[string]func(d Draw) Slots{
 	},
 	"divisible_by_both": func(d Draw) Slots {
 		numbers := d.Distinct(2, 2, 2, 12)
-		return Slots{"a": numbers[0], "b": numbers[1], "fn": pick(d, "is_multiple_of_both", "divisible_by_both", "check_both")}
+		return Slots{"a": numbers[0], "b": numbers[1], "fn": pick(d, "is_multiple_of_both", "divisible_by_both",
+			"check_both")}
 	},
 	"sum_of_squares":      func(d Draw) Slots { return Slots{"numbers": d.Ints(3, 6, 2, 30)} },
 	"countdown_with_step": func(d Draw) Slots { return Slots{"a": d.Int(50, 99), "b": d.Int(1, 25), "k": d.Int(3, 9)} },
 	"largest_digit": func(d Draw) Slots {
 		i := d.IntN(2)
-		return Slots{"n": d.Int(1000, 999999), "which": []string{"largest", "smallest"}[i], "function": []string{"max", "min"}[i]}
+		return Slots{"n": d.Int(1000, 999999), "which": []string{"largest", "smallest"}[i],
+			"function": []string{"max", "min"}[i]}
 	},
 	"product_of_digits": func(d Draw) Slots {
 		n := 0
@@ -25,7 +27,8 @@ var unseenDrawsA = map[string]func(d Draw) Slots{
 	},
 	"label_multiples_function": func(d Draw) Slots {
 		labels := d.Words(2, 2)
-		return Slots{"k": d.Int(2, 20), "yes": labels[0], "no": labels[1], "fn": pick(d, "label", "describe", "classify", "category")}
+		return Slots{"k": d.Int(2, 20), "yes": labels[0], "no": labels[1], "fn": pick(d, "label", "describe", "classify",
+			"category")}
 	},
 	"safe_remainder": func(d Draw) Slots {
 		return Slots{"d": d.Int(-30, -1), "fn": pick(d, "remainder", "safe_remainder", "modulo", "safe_mod")}

@@ -39,7 +39,8 @@ var unseenDrawsB = map[string]func(d Draw) Slots{
 		return Slots{"rows": nested(d, 2, 3, 3, 3), "most": most[0], "call": most[1]}
 	},
 	"count_prefix_function": func(d Draw) Slots {
-		return Slots{"part": d.Word()[:2], "fn": pick(d, "count_words", "count_matches", "count_starts", "how_many", "number_of_words")}
+		return Slots{"part": d.Word()[:2], "fn": pick(d, "count_words", "count_matches", "count_starts", "how_many",
+			"number_of_words")}
 	},
 	"names_of_dicts_above": func(d Draw) Slots {
 		field := pick(d, "age", "score", "height", "level")
@@ -66,13 +67,15 @@ var unseenDrawsB = map[string]func(d Draw) Slots{
 		}
 	},
 	"sorted_merge": func(d Draw) Slots {
-		order := pick(d, [2]string{"ascending", "sorted(first + second)"}, [2]string{"descending", "sorted(first + second, reverse=True)"})
+		order := pick(d, [2]string{"ascending", "sorted(first + second)"},
+			[2]string{"descending", "sorted(first + second, reverse=True)"})
 		numbers := d.Distinct(8, 8, 1, 99)
 		cut := d.Int(3, 5)
 		return Slots{"first": numbers[:cut], "second": numbers[cut:], "order": order[0], "call": order[1]}
 	},
 	"account_class": func(d Draw) Slots {
-		words := strings.Fields(pick(d, "Account balance deposit withdraw", "Tank level fill drain", "Lamp brightness raise_by dim",
+		words := strings.Fields(pick(d, "Account balance deposit withdraw", "Tank level fill drain",
+			"Lamp brightness raise_by dim",
 			"Wallet money earn spend", "Train speed accelerate brake", "Lift floor go_up go_down"))
 		return Slots{"cls": words[0], "attr": words[1], "up": words[2], "down": words[3], "start": d.Int(2, 99)}
 	},

@@ -91,7 +91,8 @@ func (k Kind) validate() error {
 	d, codes := newDraw(0, k.Name), map[string]bool{}
 	for tries := 0; len(codes) < leastDraws; tries++ {
 		if tries == 20*leastDraws {
-			return fmt.Errorf("only %d different answers in %d draws, needs %d: let Draw vary more", len(codes), tries, leastDraws)
+			return fmt.Errorf("only %d different answers in %d draws, needs %d: let Draw vary more", len(codes), tries,
+				leastDraws)
 		}
 		code, err := fill(k.Code, k.Draw(d))
 		if err != nil {
@@ -120,7 +121,8 @@ func fill(template string, slots Slots) (string, error) {
 	})
 	if missing != nil {
 		sort.Strings(missing)
-		return "", fmt.Errorf("template %.40q uses %s, which Draw does not return", template, strings.Join(slices.Compact(missing), ", "))
+		return "", fmt.Errorf("template %.40q uses %s, which Draw does not return", template,
+			strings.Join(slices.Compact(missing), ", "))
 	}
 	return text, nil
 }

@@ -1,6 +1,6 @@
-// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the folder data. Every row is run with python3 against the
-// check of its kind, and every held-out question's check must find planted wrong answers; the first failure stops it. The same seed gives
-// the same bytes.
+// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the folder data. Every row is run
+// with python3 against the check of its kind, and every held-out question's check must find planted wrong answers; the
+// first failure stops it. The same seed gives the same bytes.
 //
 //	go run ./data/make               write the three files
 //	go run ./data/make --kind sum    show and check rows of the kinds with "sum" in their names, and write nothing
@@ -39,7 +39,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	seed := flags.Uint64("seed", defaultSeed, "what the rows are drawn from; the same seed gives the same files")
 	out := flags.String("out", "data", "folder to write starter.parquet, heldout.jsonl and README.md into")
-	kind := flags.String("kind", "", "show rows of the kinds with this text in their names, with their checks and mutants, and write nothing; all shows every kind")
+	kind := flags.String("kind", "", "show rows of the kinds with this text in their names, with their checks and "+
+		"mutants, and write nothing; all shows every kind")
 	rows := flags.Int("rows", 3, "with --kind: rows to show of each kind")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -99,7 +100,8 @@ func generate(ctx context.Context, seed uint64, out string, stdout io.Writer) er
 		}
 		fmt.Fprintf(stdout, "%s: %d bytes\n", filepath.Join(out, file.name), len(file.bytes))
 	}
-	fmt.Fprintf(stdout, "%d training rows, %d held-out questions, %d of %d planted wrong answers found\n", len(train), len(held), tally.killed(), tally.tried())
+	fmt.Fprintf(stdout, "%d training rows, %d held-out questions, %d of %d planted wrong answers found\n", len(train),
+		len(held), tally.killed(), tally.tried())
 	for _, s := range survivors {
 		fmt.Fprintf(stdout, "\nnot found: %s, %s changed\n%s\n", s.kind, s.sort, s.code)
 	}
@@ -129,7 +131,8 @@ func verify(ctx context.Context, groups ...[]Row) error {
 	}
 	if failed != nil {
 		slices.Sort(failed)
-		return fmt.Errorf("%d answers fail their checks, of the kinds %s; the first: %w", len(failed), strings.Join(slices.Compact(failed), ", "), err)
+		return fmt.Errorf("%d answers fail their checks, of the kinds %s; the first: %w", len(failed),
+			strings.Join(slices.Compact(failed), ", "), err)
 	}
 	return nil
 }

@@ -77,7 +77,8 @@ func TestKindValidateFindsMistakes(t *testing.T) {
 		{"held-out phrasing is trained", func(k *Kind) { k.Held[0] = "PRINT  a, $n" }, "stands there twice"},
 		{"unknown slot in a phrasing", func(k *Kind) { k.Ask[4] = "Print $m." }, "uses $m, which Draw does not return"},
 		{"unknown slot in the check", func(k *Kind) { k.Check = "assert $m1" }, "uses $m1"},
-		{"too few answers", func(k *Kind) { k.Draw = func(d Draw) Slots { return Slots{"n": d.Int(1, 149)} } }, "only 149 different answers"},
+		{"too few answers", func(k *Kind) { k.Draw = func(d Draw) Slots { return Slots{"n": d.Int(1, 149)} } },
+			"only 149 different answers"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -156,15 +157,16 @@ func TestPhrase(t *testing.T) {
 		seen[text] = true
 	}
 	for _, want := range []string{
-		"Write an apple.", "Make an apple.", "Please write an apple.", "In Python, make an apple.", "Can you make an apple?", "I'd like you to write an apple.",
-		"Make an apple. Use Python.",
+		"Write an apple.", "Make an apple.", "Please write an apple.", "In Python, make an apple.", "Can you make an apple?",
+		"I'd like you to write an apple.", "Make an apple. Use Python.",
 	} {
 		if !seen[want] {
 			t.Errorf("never got %q", want)
 		}
 	}
 	for text := range seen {
-		if strings.ContainsAny(text, "{|}$") || strings.Contains(text, "a apple") || !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
+		if strings.ContainsAny(text, "{|}$") || strings.Contains(text, "a apple") || !strings.HasSuffix(text, ".") &&
+			!strings.HasSuffix(text, "?") {
 			t.Errorf("got %q", text)
 		}
 	}
@@ -187,7 +189,8 @@ func TestDrawKeepsToItsBounds(t *testing.T) {
 		}
 		numbers := d.Distinct(2, 4, 5, 9)
 		slices.Sort(numbers)
-		if len(numbers) < 2 || len(numbers) > 4 || len(slices.Compact(slices.Clone(numbers))) != len(numbers) || numbers[0] < 5 || numbers[len(numbers)-1] > 9 {
+		if len(numbers) < 2 || len(numbers) > 4 || len(slices.Compact(slices.Clone(numbers))) != len(numbers) ||
+			numbers[0] < 5 || numbers[len(numbers)-1] > 9 {
 			t.Fatalf("Distinct gave %v", numbers)
 		}
 	}
@@ -197,8 +200,10 @@ func TestDrawKeepsToItsBounds(t *testing.T) {
 }
 
 func TestMutantsChangeOneThing(t *testing.T) {
-	kind := Kind{Code: "def $fn(x):\n    if x > $n:\n        return \"a\" + x\n    return x", Wrong: []string{"def $fn(x):\n    return $n"}}
-	row := Row{Output: "def f(x):\n    if x > 3:\n        return \"a\" + x\n    return x", kind: kind, slots: Slots{"fn": "f", "n": 3}}
+	kind := Kind{Code: "def $fn(x):\n    if x > $n:\n        return \"a\" + x\n    return x",
+		Wrong: []string{"def $fn(x):\n    return $n"}}
+	row := Row{Output: "def f(x):\n    if x > 3:\n        return \"a\" + x\n    return x", kind: kind,
+		slots: Slots{"fn": "f", "n": 3}}
 	got := map[string]string{}
 	for _, m := range mutants(row, Slots{"fn": "g", "n": 5}) {
 		got[m.code] = m.sort
@@ -300,7 +305,8 @@ func TestCommittedPageIsTheDescribedOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(described), string(page)); diff != "" {
-		t.Errorf("data/README.md is not what the generator writes: change README.md.tmpl, and run go run ./data/make\n%s", diff)
+		t.Errorf("data/README.md is not what the generator writes: change README.md.tmpl, and run go run ./data/make\n%s",
+			diff)
 	}
 }
 
@@ -351,7 +357,8 @@ func TestVerifyNamesTheFailure(t *testing.T) {
 		{Output: "print(2)", check: "assert int(printed) == 1", kind: Kind{Name: "broken"}},
 	}
 	err := verify(t.Context(), rows)
-	if err == nil || !strings.Contains(err.Error(), "kind broken: check: AssertionError") || strings.Contains(err.Error(), "fine") {
+	if err == nil || !strings.Contains(err.Error(), "kind broken: check: AssertionError") ||
+		strings.Contains(err.Error(), "fine") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -367,7 +374,8 @@ func TestRunRefusesWhatItDoesNotKnow(t *testing.T) {
 		{[]string{"--kind", "no such kind"}, 1, "no kind has"},
 	} {
 		var stdout, stderr bytes.Buffer
-		if code := run(t.Context(), test.args, &stdout, &stderr); code != test.code || !strings.Contains(stderr.String(), test.want) {
+		if code := run(t.Context(), test.args, &stdout, &stderr); code != test.code ||
+			!strings.Contains(stderr.String(), test.want) {
 			t.Errorf("%v: exit %d, %s; want %d and %q", test.args, code, stderr.String(), test.code, test.want)
 		}
 	}

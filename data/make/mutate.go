@@ -15,27 +15,34 @@ type mutant struct {
 
 // swaps are words of Python with a neighbour that is easily mistaken for them.
 var swaps = map[string]string{
-	"upper": "lower", "lower": "upper", "title": "upper", "capitalize": "lower", "swapcase": "upper", "strip": "lstrip", "lstrip": "rstrip", "rstrip": "lstrip",
-	"startswith": "endswith", "endswith": "startswith", "find": "rfind", "index": "count", "count": "index", "isdigit": "isalpha", "isalpha": "isdigit",
-	"isupper": "islower", "islower": "isupper", "split": "splitlines", "ljust": "rjust", "rjust": "ljust", "center": "ljust",
-	"min": "max", "max": "min", "sum": "max", "any": "all", "all": "any", "len": "max", "sorted": "list", "reversed": "list", "abs": "int", "round": "int",
-	"int": "float", "float": "int", "set": "list", "bin": "hex", "hex": "oct", "oct": "bin", "ord": "hash", "filter": "map", "divmod": "max",
-	"and": "or", "or": "and", "True": "False", "False": "True", "not": "", "in": "not in", "break": "continue", "continue": "break", "elif": "if",
-	"keys": "values", "values": "keys", "union": "intersection", "intersection": "union", "difference": "union", "issubset": "issuperset",
-	"append": "remove", "add": "discard", "pop": "count", "popleft": "pop", "ceil": "floor", "floor": "ceil", "sqrt": "ceil", "gcd": "lcm", "lcm": "gcd",
-	"mean": "median", "median": "mean", "ValueError": "ImportError", "ZeroDivisionError": "ImportError", "KeyError": "ImportError", "TypeError": "ImportError", "IndexError": "ImportError",
+	"upper": "lower", "lower": "upper", "title": "upper", "capitalize": "lower", "swapcase": "upper", "strip": "lstrip",
+	"lstrip": "rstrip", "rstrip": "lstrip", "startswith": "endswith", "endswith": "startswith", "find": "rfind",
+	"index": "count", "count": "index", "isdigit": "isalpha", "isalpha": "isdigit",
+	"isupper": "islower", "islower": "isupper", "split": "splitlines", "ljust": "rjust", "rjust": "ljust",
+	"center": "ljust", "min": "max", "max": "min", "sum": "max", "any": "all", "all": "any", "len": "max",
+	"sorted": "list", "reversed": "list", "abs": "int", "round": "int",
+	"int": "float", "float": "int", "set": "list", "bin": "hex", "hex": "oct", "oct": "bin", "ord": "hash",
+	"filter": "map", "divmod": "max", "and": "or", "or": "and", "True": "False", "False": "True", "not": "",
+	"in": "not in", "break": "continue", "continue": "break", "elif": "if",
+	"keys": "values", "values": "keys", "union": "intersection", "intersection": "union", "difference": "union",
+	"issubset": "issuperset", "append": "remove", "add": "discard", "pop": "count", "popleft": "pop", "ceil": "floor",
+	"floor": "ceil", "sqrt": "ceil", "gcd": "lcm", "lcm": "gcd",
+	"mean": "median", "median": "mean", "ValueError": "ImportError", "ZeroDivisionError": "ImportError",
+	"KeyError": "ImportError", "TypeError": "ImportError", "IndexError": "ImportError",
 }
 
 // operators are swapped likewise.
 var operators = map[string]string{
-	"+": "-", "-": "+", "*": "+", "/": "*", "//": "/", "%": "//", "**": "*", "==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">",
-	"+=": "-=", "-=": "+=", "*=": "+=", "//=": "-=", "&": "|", "|": "&", "^": "|", "<<": ">>", ">>": "<<",
+	"+": "-", "-": "+", "*": "+", "/": "*", "//": "/", "%": "//", "**": "*", "==": "!=", "!=": "==", "<": "<=", "<=": "<",
+	">": ">=", ">=": ">", "+=": "-=", "-=": "+=", "*=": "+=", "//=": "-=", "&": "|", "|": "&", "^": "|", "<<": ">>",
+	">>": "<<",
 }
 
 var tokenPattern = regexp.MustCompile(`(?P<string>[fFrRbB]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))|(?P<number>\b\d+(?:\.\d+)?\b)|(?P<name>[A-Za-z_]\w*)|` +
 	`(?P<operator>\*\*|//=|//|==|!=|<=|>=|->|\+=|-=|\*=|<<|>>|[-+*/%<>&|^])`)
 
-// mutants returns wrong answers for a row, most telling first: the sorts take turns. Some may happen not to parse, or to be right.
+// mutants returns wrong answers for a row, most telling first: the sorts take turns. Some may happen not to parse, or
+// to be right.
 func mutants(row Row, other Slots) []mutant {
 	groups := [][]mutant{slotMutants(row, other), wrongMutants(row), tokenMutants(row.Output), lineMutants(row.Output)}
 	var all []mutant
@@ -150,7 +157,8 @@ func lineMutants(code string) []mutant {
 			replace("condition", m[1]+"not ("+m[2]+"):")
 		} else if m := returnPattern.FindStringSubmatch(line); m != nil {
 			replace("return", m[1]+"return None")
-		} else if trimmed != "" && !strings.HasSuffix(trimmed, ":") && !strings.HasPrefix(trimmed, "import ") && !strings.HasPrefix(trimmed, "from ") && trimmed != "pass" {
+		} else if trimmed != "" && !strings.HasSuffix(trimmed, ":") && !strings.HasPrefix(trimmed, "import ") &&
+			!strings.HasPrefix(trimmed, "from ") && trimmed != "pass" {
 			replace("statement", indent+"pass")
 		}
 	}

@@ -87,7 +87,8 @@ func phrase(d Draw, line string, slots Slots) (string, error) {
 
 // vowelSound says whether "an" stands before a word, by its first letter, or before a number.
 func vowelSound(word string) bool {
-	return word != "" && (strings.ContainsRune("aeioAEIO8", rune(word[0])) || word == "11" || word == "18") && !strings.HasPrefix(word, "one")
+	return word != "" && (strings.ContainsRune("aeioAEIO8", rune(word[0])) || word == "11" || word == "18") &&
+		!strings.HasPrefix(word, "one")
 }
 
 var normalPattern = regexp.MustCompile(`[^a-z0-9]+`)

@@ -42,8 +42,8 @@ type survivor struct {
 	mutant
 }
 
-// plant runs the first most mutants of each row. A row whose check finds fewer than leastKilled of the first firstTried is an error; mutants that do not
-// parse do not count at all.
+// plant runs the first most mutants of each row. A row whose check finds fewer than leastKilled of the first firstTried
+// is an error; mutants that do not parse do not count at all.
 func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []survivor, error) {
 	var planted []mutant
 	var trials []data.Trial
@@ -82,7 +82,8 @@ func plant(ctx context.Context, seed uint64, rows []Row, most int) (tally, []sur
 	}
 	for i, n := range killed {
 		if n < leastKilled {
-			return result, survivors, fmt.Errorf("kind %s: the check finds only %d of the first %d wrong answers: tighten Check or add to Wrong\n%s\n%s\n---\n%s",
+			return result, survivors, fmt.Errorf("kind %s: the check finds only %d of the first %d wrong answers: tighten "+
+				"Check or add to Wrong\n%s\n%s\n---\n%s",
 				rows[i].kind.Name, n, min(firstTried, parsed[i]), rows[i].Instruction, rows[i].Input, rows[i].Output)
 		}
 	}

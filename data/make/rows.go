@@ -50,7 +50,8 @@ func render(d Draw, kind Kind, line string, slots Slots) (Row, error) {
 // alpaca renders a row as the Alpaca project's two templates do.
 func alpaca(instruction, input, output string) string {
 	if input == "" {
-		return "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n" +
+		return "Below is an instruction that describes a task. Write a response that appropriately completes the " +
+			"request.\n\n" +
 			"### Instruction:\n" + instruction + "\n\n### Response:\n" + output
 	}
 	return "Below is an instruction that describes a task, paired with an input that provides further context. " +
@@ -91,8 +92,8 @@ func build(seed uint64, kinds []Kind) (train, held []Row, err error) {
 	return train, append(seen, unseen...), nil
 }
 
-// drawRows draws at least least rows of one kind whose questions and answers are new, and most where Draw varies enough. Each phrasing comes
-// about equally often.
+// drawRows draws at least least rows of one kind whose questions and answers are new, and most where Draw varies
+// enough. Each phrasing comes about equally often.
 func drawRows(d Draw, kind Kind, lines []string, least, most int, used map[string]bool) ([]Row, error) {
 	var rows []Row
 	order := d.Perm(len(lines))
@@ -125,7 +126,8 @@ func drawRows(d Draw, kind Kind, lines []string, least, most int, used map[strin
 func spread(d Draw, rows []Row) {
 	d.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 	clash := func(i int) bool {
-		return i > 0 && rows[i].kind.Name == rows[i-1].kind.Name || i+1 < len(rows) && rows[i].kind.Name == rows[i+1].kind.Name
+		return i > 0 && rows[i].kind.Name == rows[i-1].kind.Name || i+1 < len(rows) &&
+			rows[i].kind.Name == rows[i+1].kind.Name
 	}
 	for i := range rows {
 		for tries := 0; clash(i) && tries < 1000; tries++ {
@@ -141,7 +143,8 @@ func spread(d Draw, rows []Row) {
 // question is the row as heldout.jsonl has it.
 func (r Row) question() data.Question {
 	return data.Question{
-		Instruction: r.Instruction, Input: r.Input, Output: r.Output, Check: r.check, Kind: r.kind.Name, Seen: r.kind.Trained(),
+		Instruction: r.Instruction, Input: r.Input, Output: r.Output, Check: r.check, Kind: r.kind.Name,
+		Seen: r.kind.Trained(),
 	}
 }
 
@@ -151,7 +154,8 @@ func (r Row) validate() error {
 	if n := len(r.Output); n < 40 || n > 600 {
 		return fmt.Errorf("an answer of %d characters, not 40 to 600: %q", n, r.Output)
 	}
-	for _, bad := range []string{"  ", " 1 items", " 1 elements", " 1 words", " 1 numbers", " 1 times", " 1 characters", " a a ", " the the ", "..", ".?"} {
+	for _, bad := range []string{"  ", " 1 items", " 1 elements", " 1 words", " 1 numbers", " 1 times", " 1 characters",
+		" a a ", " the the ", "..", ".?"} {
 		if strings.Contains(strings.ReplaceAll(r.Instruction, "...", "…"), bad) {
 			return fmt.Errorf("instruction %q contains %q", r.Instruction, bad)
 		}
@@ -165,7 +169,8 @@ func (r Row) validate() error {
 			continue
 		}
 		if !strings.Contains(strings.ToLower(question), strings.ToLower(python(r.slots[name]))) {
-			return fmt.Errorf("the answer needs $%s = %s, which the question %q does not give", name, python(r.slots[name]), question)
+			return fmt.Errorf("the answer needs $%s = %s, which the question %q does not give", name, python(r.slots[name]),
+				question)
 		}
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 // encodeParquet writes the training rows as one zstd-compressed row group. The bytes follow from the rows alone.
 func encodeParquet(rows []Row) ([]byte, error) {
 	var file bytes.Buffer
-	writer := parquet.NewGenericWriter[Row](&file, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("restyle", "1", "0"))
+	writer := parquet.NewGenericWriter[Row](&file, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("restyle", "1",
+		"0"))
 	if _, err := writer.Write(rows); err != nil {
 		return nil, fmt.Errorf("writing parquet: %w", err)
 	}

@@ -34,9 +34,9 @@ func unsafe(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
 }
 
-// CleanWriter returns a writer that makes everything visible that goes through it to w; see [Clean]. A command wraps its
-// output and error streams in it once, so that no name, error text or answer from outside reaches a terminal or a log
-// raw. What the command itself draws with control sequences goes to [Raw].
+// CleanWriter returns a writer that makes everything visible that goes through it to w; see [Clean]. A command wraps
+// its output and error streams in it once, so that no name, error text or answer from outside reaches a terminal or a
+// log raw. What the command itself draws with control sequences goes to [Raw].
 //
 // A character whose bytes arrive in two writes is put together.
 func CleanWriter(w io.Writer) io.Writer { return &cleanWriter{w: w} }

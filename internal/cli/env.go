@@ -14,9 +14,9 @@ import (
 	"github.com/joho/godotenv"
 )
 
-// dotEnvNames are the settings that .env may give, in the order in which they are printed. All else in it is left alone:
-// .env comes with a folder, such as somebody's repository, and must not choose a proxy, or a library or compiled kernels
-// that would be loaded.
+// dotEnvNames are the settings that .env may give, in the order in which they are printed. All else in it is left
+// alone: .env comes with a folder, such as somebody's repository, and must not choose a proxy, or a library or compiled
+// kernels that would be loaded.
 var dotEnvNames = []struct {
 	name   string
 	secret bool
@@ -33,8 +33,10 @@ var dotEnvNames = []struct {
 }
 
 // environmentOnly are settings that .env may not give and that people may expect to work there.
-var environmentOnly = []string{"RESTYLE_NVRTC", "RESTYLE_CUBLASLT", "RESTYLE_CUDA", "RESTYLE_NVML", "RESTYLE_NVTX", "RESTYLE_CACHE",
-	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy", "HF_TOKEN_PATH", "CUDA_HOME", "CUDA_PATH"}
+var environmentOnly = []string{"RESTYLE_NVRTC", "RESTYLE_CUBLASLT", "RESTYLE_CUDA", "RESTYLE_NVML", "RESTYLE_NVTX",
+	"RESTYLE_CACHE",
+	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+	"HF_TOKEN_PATH", "CUDA_HOME", "CUDA_PATH"}
 
 // maxDotEnv is more than any .env of settings has, in bytes.
 const maxDotEnv = 1 << 20
@@ -88,7 +90,8 @@ func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
 	}
 	for _, name := range environmentOnly {
 		if _, there := all[name]; there {
-			fmt.Fprintf(stderr, "%s: .env: %s is not read from there: set it in the environment if you trust its value\n", command, name)
+			fmt.Fprintf(stderr, "%s: .env: %s is not read from there: set it in the environment if you trust its value\n",
+				command, name)
 		}
 	}
 	if secrets && open {
@@ -104,8 +107,8 @@ func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
 	return env, true
 }
 
-// badLine names the line of a .env from which on it cannot be read: the one after the longest beginning that can. It is "" for
-// a file of so many lines that this would take long.
+// badLine names the line of a .env from which on it cannot be read: the one after the longest beginning that can. It is
+// "" for a file of so many lines that this would take long.
 func badLine(text []byte) string {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if len(lines) > 1000 {

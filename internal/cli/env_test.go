@@ -36,7 +36,8 @@ func TestLoadEnv(t *testing.T) {
 			want:   map[string]string{"OPENAI_API_KEY": secret, "OPENAI_BASE_URL": "http://localhost:8000/v1"},
 			says:   []string{"OPENAI_BASE_URL=http://localhost:8000/v1", "OPENAI_API_KEY=(hidden)"},
 			silent: []string{secret, "chmod"}},
-		{name: "the environment wins", file: "TEACHER_MODEL=file\nHF_HUB_OFFLINE=1\n", real: map[string]string{"TEACHER_MODEL": "real"},
+		{name: "the environment wins", file: "TEACHER_MODEL=file\nHF_HUB_OFFLINE=1\n",
+			real: map[string]string{"TEACHER_MODEL": "real"},
 			want: map[string]string{"TEACHER_MODEL": "real", "HF_HUB_OFFLINE": "1"}, says: []string{"HF_HUB_OFFLINE=1"},
 			silent: []string{"TEACHER_MODEL"}},
 		{name: "other programs' settings", file: "DATABASE_URL=postgres://x\nLD_PRELOAD=/tmp/x.so\n",
@@ -44,23 +45,28 @@ func TestLoadEnv(t *testing.T) {
 		{name: "what would load code or read along",
 			file: "RESTYLE_NVRTC=/tmp/x.so\nRESTYLE_CACHE=/tmp/x\nHTTPS_PROXY=http://x\nhttp_proxy=http://x\n",
 			want: map[string]string{"RESTYLE_NVRTC": "", "RESTYLE_CACHE": "", "HTTPS_PROXY": "", "http_proxy": ""},
-			says: []string{"RESTYLE_NVRTC is not read", "RESTYLE_CACHE is not read", "HTTPS_PROXY is not read", "http_proxy is not read"}},
+			says: []string{"RESTYLE_NVRTC is not read", "RESTYLE_CACHE is not read", "HTTPS_PROXY is not read",
+				"http_proxy is not read"}},
 		{name: "a hub for the user's token", file: "HF_ENDPOINT=https://mirror.example\n",
 			real: map[string]string{"HF_TOKEN": secret, "HUGGING_FACE_HUB_TOKEN": secret, "HF_TOKEN_PATH": "/home/user/token"},
-			want: map[string]string{"HF_ENDPOINT": "https://mirror.example", "HF_TOKEN": "", "HUGGING_FACE_HUB_TOKEN": "", "HF_TOKEN_PATH": os.DevNull},
+			want: map[string]string{"HF_ENDPOINT": "https://mirror.example", "HF_TOKEN": "", "HUGGING_FACE_HUB_TOKEN": "",
+				"HF_TOKEN_PATH": os.DevNull},
 			says: []string{"HF_ENDPOINT=https://mirror.example", "gets no token"}},
 		{name: "a hub with its token", file: "HF_ENDPOINT=https://mirror.example\nHF_TOKEN=" + secret + "\n",
 			want: map[string]string{"HF_TOKEN": secret, "HF_TOKEN_PATH": ""}, silent: []string{secret, "gets no token"}},
 		{name: "a hub with its token, but the user's is set", file: "HF_ENDPOINT=https://mirror.example\nHF_TOKEN=x\n",
-			real: map[string]string{"HF_TOKEN": secret}, want: map[string]string{"HF_TOKEN": ""}, says: []string{"gets no token"}},
+			real: map[string]string{"HF_TOKEN": secret}, want: map[string]string{"HF_TOKEN": ""},
+			says: []string{"gets no token"}},
 		{name: "the user's hub", file: "HF_ENDPOINT=https://mirror.example\n",
 			real: map[string]string{"HF_ENDPOINT": "https://own.example", "HF_TOKEN": secret},
 			want: map[string]string{"HF_ENDPOINT": "https://own.example", "HF_TOKEN": secret}},
-		{name: "others can read it", file: "HF_TOKEN=" + secret + "\n", mode: 0o644, says: []string{"chmod 600 .env"}, silent: []string{secret}},
+		{name: "others can read it", file: "HF_TOKEN=" + secret + "\n", mode: 0o644, says: []string{"chmod 600 .env"},
+			silent: []string{secret}},
 		{name: "others can read what is no secret", file: "HF_HUB_OFFLINE=1\n", mode: 0o644, silent: []string{"chmod"}},
 		{name: "a password in an address", file: "OPENAI_BASE_URL=http://" + secret + "@a/v1,http://b/v1\n",
 			says: []string{"OPENAI_BASE_URL=http://a/v1,http://b/v1"}, silent: []string{secret}},
-		{name: "escapes", file: "TEACHER_MODEL=\"a\x1b]0;owned\x07\"\n", silent: []string{"\x1b", "\x07"}, says: []string{"TEACHER_MODEL=a␛"}},
+		{name: "escapes", file: "TEACHER_MODEL=\"a\x1b]0;owned\x07\"\n", silent: []string{"\x1b", "\x07"},
+			says: []string{"TEACHER_MODEL=a␛"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			emptyEnv(t)
@@ -120,7 +126,8 @@ func TestLoadEnvRefuses(t *testing.T) {
 			}
 			var out bytes.Buffer
 			_, ok := LoadEnv("tool", &out)
-			if text := out.String(); ok || strings.Count(text, "\n") != 1 || !strings.Contains(text, ".env") || strings.Contains(text, secret) {
+			if text := out.String(); ok || strings.Count(text, "\n") != 1 || !strings.Contains(text, ".env") ||
+				strings.Contains(text, secret) {
 				t.Errorf("%v %q", ok, text)
 			}
 		})
@@ -137,7 +144,8 @@ func TestLoadEnvRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if _, ok := LoadEnv("tool", &out); ok || !strings.Contains(out.String(), want) || strings.Contains(out.String(), secret) {
+		if _, ok := LoadEnv("tool", &out); ok || !strings.Contains(out.String(), want) ||
+			strings.Contains(out.String(), secret) {
 			t.Errorf("%.60q: %v %q, want %q", text, ok, out.String(), want)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// JSONLine returns v in a line of JSON. Characters that [Clean] would replace are escaped, so that the line can be shown
-// as it is and still holds the text as it was.
+// JSONLine returns v in a line of JSON. Characters that [Clean] would replace are escaped, so that the line can be
+// shown as it is and still holds the text as it was.
 func JSONLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

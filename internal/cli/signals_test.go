@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStopContext sends signals to a process. Where SIGHUP was ignored before it began, as under nohup, only the next one is heard.
+// TestStopContext sends signals to a process. Where SIGHUP was ignored before it began, as under nohup, only the next
+// one is heard.
 func TestStopContext(t *testing.T) {
 	for _, c := range []struct {
 		trap    string

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// screen is a terminal that breaks lines into rows, and breaks them anew when its width changes, as tmux and most others do.
+// screen is a terminal that breaks lines into rows, and breaks them anew when its width changes, as tmux and most
+// others do.
 type screen struct {
 	t     *testing.T
 	width int
@@ -120,10 +121,11 @@ func newScreen(t *testing.T, width int) (*screen, *StatusLine) {
 	return s, &StatusLine{W: s, Width: func() int { return s.width }}
 }
 
-// TestStatusLine draws a run of 400 steps at many widths, while the width changes, and with text between: one line is there at the
-// end, and all text above it.
+// TestStatusLine draws a run of 400 steps at many widths, while the width changes, and with text between: one line is
+// there at the end, and all text above it.
 func TestStatusLine(t *testing.T) {
-	for _, widths := range [][]int{{60}, {80}, {100}, {200}, {1}, {2}, {10}, {100, 60}, {60, 100}, {200, 33, 80}, {200, 80, 199, 61, 60, 59}} {
+	for _, widths := range [][]int{{60}, {80}, {100}, {200}, {1}, {2}, {10}, {100, 60}, {60, 100}, {200, 33, 80},
+		{200, 80, 199, 61, 60, 59}} {
 		t.Run(fmt.Sprint(widths), func(t *testing.T) {
 			s, line := newScreen(t, widths[0])
 			var said []string
@@ -154,7 +156,8 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// TestBarFits: the numbers and the beginning of the text are there in narrow terminals too, and text that fits is not cut.
+// TestBarFits: the numbers and the beginning of the text are there in narrow terminals too, and text that fits is not
+// cut.
 func TestBarFits(t *testing.T) {
 	for width, want := range map[int]string{
 		100: "25% |████            | (100/400) loss 1.234",

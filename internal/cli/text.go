@@ -9,8 +9,8 @@ import (
 // Columns is how many columns clean text takes on a terminal.
 func Columns(s string) int { return uniseg.StringWidth(s) }
 
-// Fit is how many bytes of s go into so many columns, at least one character: one that is made of several, such as a letter with its
-// accents, is not taken apart.
+// Fit is how many bytes of s go into so many columns, at least one character: one that is made of several, such as a
+// letter with its accents, is not taken apart.
 func Fit(s string, width int) int {
 	taken, end := 0, 0
 	for rest, state := s, -1; rest != ""; {

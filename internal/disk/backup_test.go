@@ -15,7 +15,8 @@ func TestBackup(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
 	put(t, path+".bak", "somebody else's")
-	for _, c := range []struct{ text, want string }{{"one", ".bak.2"}, {"one", ".bak.2"}, {"two", ".bak.3"}, {"one", ".bak.2"}} {
+	for _, c := range []struct{ text, want string }{{"one", ".bak.2"}, {"one", ".bak.2"}, {"two", ".bak.3"},
+		{"one", ".bak.2"}} {
 		if err := Write(path, []byte(c.text), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +25,8 @@ func TestBackup(t *testing.T) {
 		if err != nil || bak != path+c.want || read(t, bak) != c.text || read(t, path) != c.text {
 			t.Errorf("%s: %s, %v", c.text, bak, err)
 		}
-		if n := len(*list); c.text == "two" && ((*list)[n-2] != "link x x.bak.3" || (*list)[n-1] != "syncdir "+filepath.Base(dir)) {
+		if n := len(*list); c.text == "two" && ((*list)[n-2] != "link x x.bak.3" ||
+			(*list)[n-1] != "syncdir "+filepath.Base(dir)) {
 			t.Errorf("%s: the name does not last: %q", c.text, *list)
 		}
 	}
@@ -72,7 +74,8 @@ func TestSame(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want bool
-	}{{"", "", true}, {"x", "x", true}, {"x", "y", false}, {"x", "", false}, {long, long, true}, {long + "a", long + "b", false},
+	}{{"", "", true}, {"x", "x", true}, {"x", "y", false}, {"x", "", false}, {long, long, true},
+		{long + "a", long + "b", false},
 		{long + long, long + long, true}, {"a" + long, "b" + long, false}} {
 		put(t, a, c.a)
 		put(t, b, c.b)

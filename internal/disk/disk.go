@@ -87,8 +87,8 @@ func remove(t tree, name string) error {
 	return t.Remove(name)
 }
 
-// SyncDir makes the names in a directory last through a power cut. Some file systems cannot sync a directory; that is no
-// error, since nothing can be done there.
+// SyncDir makes the names in a directory last through a power cut. Some file systems cannot sync a directory; that is
+// no error, since nothing can be done there.
 func SyncDir(dir string) error { return syncDir(paths{}, dir) }
 
 // SyncDirIn is [SyncDir] for a directory in root.

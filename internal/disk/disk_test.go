@@ -103,8 +103,8 @@ func wantError(t *testing.T, err error, words ...string) {
 	}
 }
 
-// calls records the calls that change the disk, as "op name name", without directories and random names, and fails those
-// that have an error in fail.
+// calls records the calls that change the disk, as "op name name", without directories and random names, and fails
+// those that have an error in fail.
 func calls(t *testing.T, fail map[string]error) (list *[]string) {
 	list = new([]string)
 	stop := Watch(func(op string, names ...string) error {

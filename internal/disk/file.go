@@ -18,9 +18,10 @@ type File struct {
 	failed error // of the first Sync that failed
 }
 
-// Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens regular files
-// only and never waits for the other end of a FIFO. It follows no link at path itself: call [Follow] first if a link of
-// the user's own is welcome. In a directory that several users write in, such as /tmp, it refuses another user's file.
+// Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens regular
+// files only and never waits for the other end of a FIFO. It follows no link at path itself: call [Follow] first if a
+// link of the user's own is welcome. In a directory that several users write in, such as /tmp, it refuses another
+// user's file.
 func Open(path string, flag int, perm fs.FileMode) (*File, error) {
 	return open(paths{}, path, flag, perm)
 }
@@ -34,7 +35,8 @@ func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
 	f, err := t.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
 	// A link, a FIFO or socket without its other end, or a directory.
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("it is not a regular file: remove it or choose another name")}
+		return nil, &fs.PathError{Op: "open", Path: name,
+			Err: errors.New("it is not a regular file: remove it or choose another name")}
 	}
 	if err != nil {
 		return nil, err
@@ -82,9 +84,9 @@ func Follow(path string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 }
 
-// trust refuses a link in a directory that others write in, and a file in one with the sticky bit, if it belongs neither
-// to this user nor to the directory's owner, and there a file with a second name. Linux does the same by default
-// (protected_symlinks, protected_regular, protected_hardlinks in proc(5)), but not everywhere.
+// trust refuses a link in a directory that others write in, and a file in one with the sticky bit, if it belongs
+// neither to this user nor to the directory's owner, and there a file with a second name. Linux does the same by
+// default (protected_symlinks, protected_regular, protected_hardlinks in proc(5)), but not everywhere.
 func trust(t tree, name string, info fs.FileInfo) error {
 	dir, err := t.Stat(filepath.Dir(name))
 	if err != nil {
@@ -99,7 +101,8 @@ func trust(t tree, name string, info fs.FileInfo) error {
 	if !ok || !ok2 || (int(of.Uid) == os.Geteuid() || of.Uid == owner.Uid) && (link || of.Nlink == 1) {
 		return nil
 	}
-	return fmt.Errorf("%s belongs to user %d or has a second name, in a directory that others write in: choose another name", name, of.Uid)
+	return fmt.Errorf("%s belongs to user %d or has a second name, in a directory that others write in: choose another "+
+		"name", name, of.Uid)
 }
 
 // Write writes b.
@@ -128,7 +131,8 @@ func (f *File) Truncate(size int64) error {
 }
 
 // Sync makes what was written last through a power cut. A failure is final, and every later Sync returns it: the kernel
-// may have marked as clean what it could not write (Rebello et al., Can Applications Recover from fsync Failures?, 2020).
+// may have marked as clean what it could not write (Rebello et al., Can Applications Recover from fsync Failures?,
+// 2020).
 func (f *File) Sync() error {
 	if f.failed == nil {
 		if f.failed = watch("sync", f.Name()); f.failed == nil {

@@ -82,7 +82,8 @@ func TestNothingThroughLinks(t *testing.T) {
 		if err := trap(); err != nil {
 			t.Fatal(err)
 		}
-		for flag, name := range map[int]string{os.O_RDWR | os.O_CREATE: "both", os.O_WRONLY | os.O_CREATE | os.O_APPEND: "write"} {
+		for flag, name := range map[int]string{os.O_RDWR | os.O_CREATE: "both",
+			os.O_WRONLY | os.O_CREATE | os.O_APPEND: "write"} {
 			_, err := Open(path, flag, 0o666)
 			if err == nil {
 				t.Errorf("%s: opened to %s", what, name)
@@ -117,7 +118,8 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	put(t, filepath.Join(dir, "a", "x"), "")
-	for name, target := range map[string]string{"one": "two", "two": "link/../x", "link": "a/b", "abs": filepath.Join(dir, "a", "x"),
+	for name, target := range map[string]string{"one": "two", "two": "link/../x", "link": "a/b",
+		"abs":  filepath.Join(dir, "a", "x"),
 		"gone": "a/new", "loop": "pool", "pool": "loop"} {
 		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -152,7 +154,8 @@ func TestNeighbour(t *testing.T) {
 	link, file, both := filepath.Join(dir, "link"), filepath.Join(dir, "file"), filepath.Join(dir, "both")
 	put(t, file, "theirs")
 	put(t, both, "mine")
-	if err := errors.Join(os.Symlink(file, link), os.Lchown(link, 4321, -1), os.Chown(file, 4321, -1), os.Link(both, both+".2")); err != nil {
+	if err := errors.Join(os.Symlink(file, link), os.Lchown(link, 4321, -1), os.Chown(file, 4321, -1),
+		os.Link(both, both+".2")); err != nil {
 		t.Skip("this root can play nobody: ", err) // as in a user namespace that has no other user
 	}
 	for _, c := range []struct {

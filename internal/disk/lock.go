@@ -40,12 +40,13 @@ func (f *File) TryLock(shared bool) error {
 	}
 }
 
-// Lock takes the lock that the file at path stands for, in a directory that exists, until the file is closed or the process
-// ends in any way. It does not wait: if another process has the lock, the error wraps [ErrLocked] and names that process.
+// Lock takes the lock that the file at path stands for, in a directory that exists, until the file is closed or the
+// process ends in any way. It does not wait: if another process has the lock, the error wraps [ErrLocked] and names
+// that process.
 //
-// The lock is flock(2) on the file, so it is the kernel's, and a killed process blocks nobody. What is written in the file
-// (process, host, start) is for the message only. The holder may remove or rename the file, or its directory: whoever
-// waits for the old file notices. Over NFS the lock holds between hosts from Linux 2.6.12 on.
+// The lock is flock(2) on the file, so it is the kernel's, and a killed process blocks nobody. What is written in the
+// file (process, host, start) is for the message only. The holder may remove or rename the file, or its directory:
+// whoever waits for the old file notices. Over NFS the lock holds between hosts from Linux 2.6.12 on.
 func Lock(path string) (*File, error) {
 	f, err := lock(path, true, func(f *File) error { return fmt.Errorf("%w%s", ErrLocked, f.holder()) })
 	if err == nil {
@@ -54,8 +55,8 @@ func Lock(path string) (*File, error) {
 	return f, err
 }
 
-// LockWait takes the lock on the file at path as [Lock] does, but waits for it until ctx ends, and leaves what is in the
-// file as it is. Python's filelock takes the same lock. On a file system without locks it locks nothing.
+// LockWait takes the lock on the file at path as [Lock] does, but waits for it until ctx ends, and leaves what is in
+// the file as it is. Python's filelock takes the same lock. On a file system without locks it locks nothing.
 func LockWait(ctx context.Context, path string) (*File, error) {
 	pause := time.Millisecond
 	return lock(path, false, func(*File) error {
@@ -71,8 +72,8 @@ func LockWait(ctx context.Context, path string) (*File, error) {
 	})
 }
 
-// lock opens and locks the file; must is whether that takes a file system with locks. While another process has the lock,
-// it calls busy, until that returns an error.
+// lock opens and locks the file; must is whether that takes a file system with locks. While another process has the
+// lock, it calls busy, until that returns an error.
 func lock(path string, must bool, busy func(*File) error) (*File, error) {
 	for {
 		f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -99,8 +100,8 @@ func lock(path string, must bool, busy func(*File) error) (*File, error) {
 // Remove removes the file of a lock, if nobody but users of [Lock] locks it, and gives the lock back.
 func (f *File) Remove() error { return errors.Join(remove(paths{}, f.Name()), f.Close()) }
 
-// sign writes into the file who has it. It is cut after it is written, so that there is never a moment without a name. A
-// file with a second name is left alone: that may be a file of the user's.
+// sign writes into the file who has it. It is cut after it is written, so that there is never a moment without a name.
+// A file with a second name is left alone: that may be a file of the user's.
 func (f *File) sign() {
 	host, _ := os.Hostname()
 	line := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().Format(time.DateTime))

@@ -48,7 +48,8 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("process %d on %s since", os.Getpid(), host); !strings.HasPrefix(read(t, path), want) || strings.Count(read(t, path), "\n") != 1 {
+	if want := fmt.Sprintf("process %d on %s since", os.Getpid(), host); !strings.HasPrefix(read(t, path), want) ||
+		strings.Count(read(t, path), "\n") != 1 {
 		t.Errorf("it says %q", read(t, path))
 	}
 	if err := f.Remove(); err != nil || len(folder(t, filepath.Dir(path))) != 0 {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Pending is a file that does not have its name yet. Commit gives it the name; until then nobody sees it under that name,
-// and what had the name before is as it was.
+// Pending is a file that does not have its name yet. Commit gives it the name; until then nobody sees it under that
+// name, and what had the name before is as it was.
 type Pending struct {
 	*File
 	tree       tree
@@ -19,9 +19,9 @@ type Pending struct {
 	closed     bool
 }
 
-// Create begins the file that is to be at path, with the permissions perm less the umask, in a directory that exists. It
-// has a random name in the same directory, is locked, and is open for reading and writing. Create removes the pending
-// files that killed processes have left in the directory: those that no process has locked.
+// Create begins the file that is to be at path, with the permissions perm less the umask, in a directory that exists.
+// It has a random name in the same directory, is locked, and is open for reading and writing. Create removes the
+// pending files that killed processes have left in the directory: those that no process has locked.
 func Create(path string, perm fs.FileMode) (*Pending, error) { return create(paths{}, path, perm) }
 
 // CreateIn is [Create] for a name in root, which stays open until Commit or Discard.
@@ -66,8 +66,9 @@ func Resume(root *os.Root, temp, name string, perm fs.FileMode) (*Pending, error
 	return &Pending{File: f, tree: root, temp: temp, name: name}, nil
 }
 
-// Commit syncs the file, gives it its name, in place of a file that has the name, and makes the name last through a power
-// cut. If the old file's permissions are narrower, it gets those. On an error before the rename the file is discarded.
+// Commit syncs the file, gives it its name, in place of a file that has the name, and makes the name last through a
+// power cut. If the old file's permissions are narrower, it gets those. On an error before the rename the file is
+// discarded.
 func (p *Pending) Commit() error { return p.CommitAs(p.name) }
 
 // CommitAs is Commit with another name on the same file system.

@@ -124,7 +124,8 @@ func TestPending(t *testing.T) {
 	}
 	// The narrower permissions win.
 	defer syscall.Umask(syscall.Umask(0o022))
-	for _, c := range []struct{ old, new, want fs.FileMode }{{0o600, 0o644, 0o600}, {0o644, 0o600, 0o600}, {0o640, 0o644, 0o640}, {0o660, 0o644, 0o640}} {
+	for _, c := range []struct{ old, new, want fs.FileMode }{{0o600, 0o644, 0o600}, {0o644, 0o600, 0o600},
+		{0o640, 0o644, 0o640}, {0o660, 0o644, 0o640}} {
 		if err := errors.Join(os.WriteFile(path, nil, 0o666), os.Chmod(path, c.old), Write(path, nil, c.new)); err != nil {
 			t.Fatal(err)
 		}

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenInput opens a file that somebody else may have made, such as one of a model's directory, for reading. It follows links.
-// What is not a regular file is an error: an ordinary open of a named pipe waits until somebody writes to it, and no signal
-// ends that.
+// OpenInput opens a file that somebody else may have made, such as one of a model's directory, for reading. It follows
+// links. What is not a regular file is an error: an ordinary open of a named pipe waits until somebody writes to it,
+// and no signal ends that.
 func OpenInput(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

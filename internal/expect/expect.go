@@ -25,8 +25,8 @@ func Error(t testing.TB, err error, words ...string) {
 	}
 }
 
-// FlatHeap fails the test if the live heap grows by more than limit bytes while f runs. f calls measure wherever the heap
-// may be largest. Garbage does not count: how much of it there is depends on when the collector last ran.
+// FlatHeap fails the test if the live heap grows by more than limit bytes while f runs. f calls measure wherever the
+// heap may be largest. Garbage does not count: how much of it there is depends on when the collector last ran.
 func FlatHeap(t testing.TB, limit int, f func(measure func())) {
 	t.Helper()
 	live := func() int {

@@ -1,5 +1,5 @@
-// Package hostile holds texts that try to take a terminal over, for tests that put them wherever a command reads names, data
-// or answers, and look for them in what the command prints.
+// Package hostile holds texts that try to take a terminal over, for tests that put them wherever a command reads names,
+// data or answers, and look for them in what the command prints.
 package hostile
 
 import (
@@ -9,7 +9,8 @@ import (
 	"unicode"
 )
 
-// Texts are the attacks by name. None holds a slash or a NUL, so that each can be the name of a file; some are not UTF-8.
+// Texts are the attacks by name. None holds a slash or a NUL, so that each can be the name of a file; some are not
+// UTF-8.
 var Texts = map[string]string{
 	"color":            "\x1b[31mred\x1b[0m",
 	"window title":     "\x1b]0;owned\x07",

@@ -33,7 +33,8 @@ var layers = [][]string{
 }
 
 // alone are the packages that import nothing of the module.
-var alone = []string{"voice", "tensor", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk", "internal/sandbox", "internal/secret"}
+var alone = []string{"voice", "tensor", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk",
+	"internal/sandbox", "internal/secret"}
 
 func layer(t *testing.T, path string) (int, string) {
 	for p := path; p != "."; p = filepath.Dir(p) {
@@ -101,7 +102,8 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// TestGenNeedsNoModel: gen neither trains nor asks a model itself, so it needs no kernels, which are C, and no tokenizer.
+// TestGenNeedsNoModel: gen neither trains nor asks a model itself, so it needs no kernels, which are C, and no
+// tokenizer.
 func TestGenNeedsNoModel(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "restyle/cmd/gen").Output()
 	if err != nil {

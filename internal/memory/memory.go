@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Free returns how many bytes this process can get before the system runs out of memory or ends a process, and whose bytes
-// these are, such as "this machine". It counts what the system would reclaim first, such as the page cache, but no swap
-// space. If the number is not known, ok is false.
+// Free returns how many bytes this process can get before the system runs out of memory or ends a process, and whose
+// bytes these are, such as "this machine". It counts what the system would reclaim first, such as the page cache, but
+// no swap space. If the number is not known, ok is false.
 func Free() (bytes int, whose string, ok bool) { return free() }
 
 // Resident returns how many bytes of memory this process has now. What it has is no part of Free. If the number is not
 // known, or Free does not take it off, it is 0.
 func Resident() int { return resident() }
 
-// freeIn is Free on Linux, from the files of /proc and /sys: the least of what the machine has and what is left of the limit
-// of each control group that the process is in, of version 1 or 2. root is the root directory.
+// freeIn is Free on Linux, from the files of /proc and /sys: the least of what the machine has and what is left of the
+// limit of each control group that the process is in, of version 1 or 2. root is the root directory.
 func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 	bytes = math.MaxInt
 	least := func(n int, of string) {
@@ -63,7 +63,8 @@ type cgroup struct {
 }
 
 var (
-	version1 = cgroup{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", []string{"total_inactive_file", "total_active_file"}}
+	version1 = cgroup{"sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+		[]string{"total_inactive_file", "total_active_file"}}
 	version2 = cgroup{"sys/fs/cgroup", "memory.max", "memory.current", []string{"inactive_file", "active_file"}}
 )
 
@@ -82,8 +83,8 @@ func (c cgroup) left(root fs.FS, dir string) (bytes int, found bool) {
 	return limit - max(usage, 0), true
 }
 
-// field returns the number that follows a name in a file with a name and a number in each line, or at the beginning of the
-// file if the name is empty.
+// field returns the number that follows a name in a file with a name and a number in each line, or at the beginning of
+// the file if the name is empty.
 func field(root fs.FS, file, name string) (n int, found bool) {
 	data, err := fs.ReadFile(root, file)
 	if err != nil {

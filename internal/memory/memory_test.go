@@ -35,7 +35,8 @@ func TestFreeIn(t *testing.T) {
 			"proc/self/cgroup":               "0::/a\n",
 			"sys/fs/cgroup/a/memory.max":     "8589934592\n", // 8 GiB, 6 of them used, 2 and 1 by files
 			"sys/fs/cgroup/a/memory.current": "6442450944\n",
-			"sys/fs/cgroup/a/memory.stat":    "anon 3221225472\nfile 3221225472\ninactive_file 2147483648\nactive_file 1073741824\n",
+			"sys/fs/cgroup/a/memory.stat": "anon 3221225472\nfile 3221225472\ninactive_file 2147483648\nactive_file " +
+				"1073741824\n",
 		}, 5 * gib, "control group /a"},
 		"version 2, a group above has less": {map[string]string{
 			"proc/self/cgroup":                   "0::/a/b/c\n",
@@ -53,9 +54,9 @@ func TestFreeIn(t *testing.T) {
 			"proc/self/cgroup": "5:cpu,cpuacct:/x\n4:memory:/x\n0::/\n",
 			"sys/fs/cgroup/memory/x/memory.limit_in_bytes": "4294967296\n",
 			"sys/fs/cgroup/memory/x/memory.usage_in_bytes": "3221225472\n",
-			"sys/fs/cgroup/memory/x/memory.stat":           "inactive_file 5\ntotal_inactive_file 1073741824\ntotal_active_file 536870912\n",
-			"sys/fs/cgroup/memory/memory.limit_in_bytes":   "9223372036854771712\n",
-			"sys/fs/cgroup/memory/memory.usage_in_bytes":   "9663676416\n",
+			"sys/fs/cgroup/memory/x/memory.stat": "inactive_file 5\ntotal_inactive_file " +
+				"1073741824\ntotal_active_file 536870912\n", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+			"sys/fs/cgroup/memory/memory.usage_in_bytes": "9663676416\n",
 		}, 5 * gib / 2, "control group /x"},
 		"version 1, another controller": {map[string]string{
 			"proc/self/cgroup": "5:memory_of_others:/x\n",
@@ -95,7 +96,8 @@ func TestFree(t *testing.T) {
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		t.Skip("it is not known on", runtime.GOOS)
 	}
-	if !ok || bytes < 0 || bytes > 1<<50 || !strings.Contains(whose, "machine") && !strings.HasPrefix(whose, "control group /") {
+	if !ok || bytes < 0 || bytes > 1<<50 || !strings.Contains(whose, "machine") &&
+		!strings.HasPrefix(whose, "control group /") {
 		t.Errorf("%d bytes of %q, %v", bytes, whose, ok)
 	}
 	if runtime.GOOS == "linux" && (Resident() < 1<<18 || Resident() > 1<<40) {

@@ -1,13 +1,13 @@
-// Command mutants plants single faults in the code, one at a time, and counts how many of them the tests find. It is run by
-// hand, since it takes a build and a test run per fault:
+// Command mutants plants single faults in the code, one at a time, and counts how many of them the tests find. It is
+// run by hand, since it takes a build and a test run per fault:
 //
 //	go run ./internal/mutants                      # all of them
 //	go run ./internal/mutants -run '^trainer/'     # those whose names match
 //	go run ./internal/mutants -list                # names only
 //
-// A fault replaces one piece of text in one file ([mutant]). The file on the disk is not touched: the changed copy goes to
-// the compiler through Go's -overlay. A fault is found if any of its tests fails, and survives if all pass. Tests that
-// read sources from the disk see the code without the fault.
+// A fault replaces one piece of text in one file ([mutant]). The file on the disk is not touched: the changed copy goes
+// to the compiler through Go's -overlay. A fault is found if any of its tests fails, and survives if all pass. Tests
+// that read sources from the disk see the code without the fault.
 package main
 
 import (
@@ -47,7 +47,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	list := flags.Bool("list", false, "print names and stop")
 	verbose := flags.Bool("v", false, "print the end of what the tests print")
 	short := flags.Bool("short", false, "run the tests with -short")
-	timeout := flags.Duration("timeout", 10*time.Minute, "limit for the tests of one fault; past it the fault counts as found")
+	timeout := flags.Duration("timeout", 10*time.Minute,
+		"limit for the tests of one fault; past it the fault counts as found")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}

@@ -49,9 +49,10 @@ func TestTable(t *testing.T) {
 func TestPlant(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
-		"go.mod":      "module small\n\ngo 1.26\n",
-		"add.go":      "package small\n\nfunc add(a, b int) int { return a + b }\n\nconst unused = 1\n",
-		"add_test.go": "package small\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif add(2, 3) != 5 {\n\t\tt.Fail()\n\t}\n}\n",
+		"go.mod": "module small\n\ngo 1.26\n",
+		"add.go": "package small\n\nfunc add(a, b int) int { return a + b }\n\nconst unused = 1\n",
+		"add_test.go": "package small\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif add(2, 3) != 5 " +
+			"{\n\t\tt.Fail()\n\t}\n}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

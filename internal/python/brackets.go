@@ -74,8 +74,8 @@ func (p *parser) braced() {
 	p.expect("}")
 }
 
-// comprehension reads the loops and conditions of a comprehension and reports whether there are any. What stands before them is
-// refused if it is starred or a bare tuple.
+// comprehension reads the loops and conditions of a comprehension and reports whether there are any. What stands before
+// them is refused if it is starred or a bare tuple.
 func (p *parser) comprehension(refuse bool) bool {
 	loops := false
 	for p.at("for") || p.at("async") && p.after().is("for") {

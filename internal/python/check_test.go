@@ -195,5 +195,6 @@ func compareWithCPython(t *testing.T, name string, sources []string) {
 		tokens += len(ours)
 		compareTokens(t, src, v.Tokens, spoken(src, ours))
 	}
-	t.Logf("%s: %d of %d parse, as CPython says, %d tokens; %d with f-strings that python3 cannot read", name, parsing, len(sources), tokens, newer)
+	t.Logf("%s: %d of %d parse, as CPython says, %d tokens; %d with f-strings that python3 cannot read", name, parsing,
+		len(sources), tokens, newer)
 }

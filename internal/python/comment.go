@@ -13,10 +13,11 @@ import (
 // codingLine is what Python takes for a declaration of the source's encoding, in a comment on its first two lines.
 var codingLine = regexp.MustCompile(`coding[:=][ \t]*[-_.a-zA-Z0-9]`)
 
-// AddComments appends each remark to its line of src (from 1, lines ending as for [Tokenize]) as a comment, "  # remark", and returns
-// the result, which is [Equal] to src. Line ends stay as they are; white space at the end of the lines concerned goes. It is an
-// error, which names the line, if there is no such line, if the line ends inside a string or in a backslash, if it is the
-// "#!" line, or if the remark is empty, not one line of printable text, or would declare an encoding.
+// AddComments appends each remark to its line of src (from 1, lines ending as for [Tokenize]) as a comment, "  #
+// remark", and returns the result, which is [Equal] to src. Line ends stay as they are; white space at the end of the
+// lines concerned goes. It is an error, which names the line, if there is no such line, if the line ends inside a
+// string or in a backslash, if it is the "#!" line, or if the remark is empty, not one line of printable text, or would
+// declare an encoding.
 func AddComments(src string, remarks map[int]string) (string, error) {
 	tokens, err := Tokenize(src)
 	if err != nil {

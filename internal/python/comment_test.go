@@ -74,7 +74,8 @@ func TestAddCommentsEverywhere(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", names[i], err)
 		}
-		if n := strings.Count(out, "  # as you wish") + strings.Count(out, "\n# as you wish"); n < len(remarks)-1 || len(remarks)*2 < len(splitLines(src)) {
+		if n := strings.Count(out, "  # as you wish") + strings.Count(out, "\n# as you wish"); n < len(remarks)-1 ||
+			len(remarks)*2 < len(splitLines(src)) {
 			t.Errorf("%s: %d remarks for %d of %d lines", names[i], n, len(remarks), len(splitLines(src)))
 		}
 		if err := Check(out); err != nil {

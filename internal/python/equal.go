@@ -5,17 +5,19 @@ import (
 	"strings"
 )
 
-// Equal reports whether a and b are the same program but for comments, blank lines, docstrings, the width of the indentation, line
-// ends and how strings are written. If not, the string says where they first differ.
+// Equal reports whether a and b are the same program but for comments, blank lines, docstrings, the width of the
+// indentation, line ends and how strings are written. If not, the string says where they first differ.
 //
-// It compares tokens. Strings count by value: quotes, escapes and the split into adjacent literals do not matter, the kind
-// (str, bytes, f-string, the prefix u) does. Numbers count without underscores and case. A docstring is what Python takes for one: a str literal alone as the
-// first statement of a module, or of the indented block of a class or function.
+// It compares tokens. Strings count by value: quotes, escapes and the split into adjacent literals do not matter, the
+// kind (str, bytes, f-string, the prefix u) does. Numbers count without underscores and case. A docstring is what
+// Python takes for one: a str literal alone as the first statement of a module, or of the indented block of a class or
+// function.
 //
-// Equal is never laxer than equality of Python's syntax trees with the docstrings removed, where both sources are Python ([Check]).
-// It is stricter where the tree forgets more: redundant brackets and trailing commas, 0x10 against 16, semicolons against line ends, a body on the line of its colon and docstrings
-// there, \N escapes against the character, Unicode normalisation of names, spelling inside an f-string's {x=}.
-// Sources that are the same bytes are equal whatever they are; else one that does not split into tokens equals nothing.
+// Equal is never laxer than equality of Python's syntax trees with the docstrings removed, where both sources are
+// Python ([Check]). It is stricter where the tree forgets more: redundant brackets and trailing commas, 0x10 against
+// 16, semicolons against line ends, a body on the line of its colon and docstrings there, \N escapes against the
+// character, Unicode normalisation of names, spelling inside an f-string's {x=}. Sources that are the same bytes are
+// equal whatever they are; else one that does not split into tokens equals nothing.
 func Equal(a, b string) (bool, string) {
 	if a == b {
 		return true, ""
@@ -30,7 +32,8 @@ func Equal(a, b string) (bool, string) {
 	}
 	for i, u := range us {
 		if i == len(them) || u.kind != them[i].kind || u.text != them[i].text {
-			return false, fmt.Sprintf("line %d has %s, line %d of the other has %s", u.line, u.describe(), them[min(i, len(them)-1)].line, them[min(i, len(them)-1)].describe())
+			return false, fmt.Sprintf("line %d has %s, line %d of the other has %s", u.line, u.describe(),
+				them[min(i, len(them)-1)].line, them[min(i, len(them)-1)].describe())
 		}
 	}
 	return true, "" // the end is a unit too
@@ -140,8 +143,8 @@ func (r *reducer) reduce(tokens []Token) error {
 	return nil
 }
 
-// docstringTokens is the number of tokens that a docstring at the start takes with the end of its statement: 0 if there is none.
-// Brackets around it change nothing.
+// docstringTokens is the number of tokens that a docstring at the start takes with the end of its statement: 0 if there
+// is none. Brackets around it change nothing.
 func docstringTokens(tokens []Token) int {
 	open := 0
 	for tokens[open].is("(") {

@@ -165,7 +165,8 @@ func TestEqualSaysWhere(t *testing.T) {
 		{"a", "a\nb", `line 1 has the end, line 2 of the other has "b"`},
 		{"if a:\n  b", "if a: b", `line 1 has the end of a line, line 1 of the other has "b"`},
 		{"x = 'a'", "x = y", `line 1 has a string, line 1 of the other has "y"`},
-		{"x = '" + strings.Repeat("a", 100) + "'", "x = ''", `line 1 has "` + strings.Repeat("a", 40) + `"..., line 1 of the other has the end of a string`},
+		{"x = '" + strings.Repeat("a", 100) + "'", "x = ''", `line 1 has "` + strings.Repeat("a", 40) +
+			`"..., line 1 of the other has the end of a string`},
 		{"(", "a", `the first does not read as Python: line 1: '(' was never closed`},
 		{"a", "'", `the second does not read as Python: line 1: a string that is not closed on its line`},
 	} {

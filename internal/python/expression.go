@@ -162,7 +162,8 @@ func (p *parser) comparator() bool {
 	return false
 }
 
-// bitwise is an operand of a comparison. Precedence among the operators decides the tree, not what is accepted, so all are one.
+// bitwise is an operand of a comparison. Precedence among the operators decides the tree, not what is accepted, so all
+// are one.
 func (p *parser) bitwise() shape {
 	s := p.operand()
 	for {

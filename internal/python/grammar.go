@@ -2,12 +2,13 @@ package python
 
 import "fmt"
 
-// Check returns nil if src is Python: if it splits into tokens and the tokens obey the grammar, with the block rule (what ends in a
-// colon is followed by a deeper block, nothing else is). Otherwise the error is a [*SyntaxError] with the first line at fault.
+// Check returns nil if src is Python: if it splits into tokens and the tokens obey the grammar, with the block rule
+// (what ends in a colon is followed by a deeper block, nothing else is). Otherwise the error is a [*SyntaxError] with
+// the first line at fault.
 //
-// It follows the grammar of the Python 3.13 reference, so all that 3.11 parses is accepted. As in ast.parse, what only the compiler refuses
-// is accepted (return outside a function, an argument named twice); so is an unknown name in a \N escape, and an f-string
-// that only 3.12 and later can read.
+// It follows the grammar of the Python 3.13 reference, so all that 3.11 parses is accepted. As in ast.parse, what only
+// the compiler refuses is accepted (return outside a function, an argument named twice); so is an unknown name in a \N
+// escape, and an f-string that only 3.12 and later can read.
 func Check(src string) error {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -34,9 +35,9 @@ func significant(tokens []Token) []Token {
 	return kept
 }
 
-// parser recognises Python: a method a grammar rule, each reading its tokens and building nothing. The first error sticks and moves
-// to the End token, which no rule accepts, so every rule runs out by itself. Rules call themselves only inside
-// brackets and blocks, whose depth the lexer bounds.
+// parser recognises Python: a method a grammar rule, each reading its tokens and building nothing. The first error
+// sticks and moves to the End token, which no rule accepts, so every rule runs out by itself. Rules call themselves
+// only inside brackets and blocks, whose depth the lexer bounds.
 type parser struct {
 	tokens []Token
 	i      int

@@ -39,7 +39,8 @@ func (l *lexer) next() error {
 		return l.quoted(0)
 	case isNameStart(l.src[l.pos:]):
 		end := nameEnd(l.src, l.pos)
-		if n := end - l.pos; n <= 2 && end < len(l.src) && (l.src[end] == '"' || l.src[end] == '\'') && isPrefix(l.src[l.pos:end]) {
+		if n := end - l.pos; n <= 2 && end < len(l.src) && (l.src[end] == '"' || l.src[end] == '\'') &&
+			isPrefix(l.src[l.pos:end]) {
 			return l.quoted(n)
 		}
 		l.emit(Name, end)
@@ -76,7 +77,8 @@ func nameEnd(s string, i int) int {
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if c < utf8.RuneSelf || !unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue) {
+		if c < utf8.RuneSelf || !unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start, unicode.Mn, unicode.Mc,
+			unicode.Nd, unicode.Pc, unicode.Other_ID_Continue) {
 			break
 		}
 		i += n
@@ -160,7 +162,8 @@ func (l *lexer) number() error {
 	return l.endNumber(i)
 }
 
-// endNumber emits the number that ends at end, unless what follows makes it no number. A keyword may follow without a space.
+// endNumber emits the number that ends at end, unless what follows makes it no number. A keyword may follow without a
+// space.
 func (l *lexer) endNumber(end int) error {
 	rest := l.src[end:]
 	if rest != "" && (isDigit(rest[0]) || isNameStart(rest)) {
@@ -289,7 +292,8 @@ func (l *lexer) field(quote string, raw bool, start int) error {
 // operators of three and two characters; those of one are in operator itself.
 var (
 	operators3 = []string{"**=", "//=", ">>=", "<<=", "..."}
-	operators2 = []string{"**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "@=", ":="}
+	operators2 = []string{"**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
+		"^=", "@=", ":="}
 )
 
 func (l *lexer) operator() error {

@@ -170,9 +170,10 @@ func unescape(s string, bytes bool) (string, error) {
 	return b.String(), nil
 }
 
-// Literals returns the values that src states: each string decoded (the literal parts of f-strings one by one), each number as
-// written, in order of appearance and without the empty string. Adjacent strings are not joined; docstrings are included, comments
-// are not. A source that does not split into tokens gives those before the error. A \N escape, or half a surrogate pair, stays as bytes that are not UTF-8.
+// Literals returns the values that src states: each string decoded (the literal parts of f-strings one by one), each
+// number as written, in order of appearance and without the empty string. Adjacent strings are not joined; docstrings
+// are included, comments are not. A source that does not split into tokens gives those before the error. A \N escape,
+// or half a surrogate pair, stays as bytes that are not UTF-8.
 func Literals(src string) []string {
 	tokens, _ := Tokenize(src)
 	var found []string

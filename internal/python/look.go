@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// LooksLikePython returns nil if src, which [Check] accepts, was meant as Python. Some shell, JavaScript, C, YAML, JSON and prose obeys
-// Python's grammar by accident; the [*SyntaxError] says what gives it away: another interpreter on the first line, a function that only other
-// languages have, a semicolon behind every statement, or nothing that does anything (no definition, loop, import, call,
-// assignment, index or arithmetic on a literal). Without one of these signs a source in another language passes.
+// LooksLikePython returns nil if src, which [Check] accepts, was meant as Python. Some shell, JavaScript, C, YAML, JSON
+// and prose obeys Python's grammar by accident; the [*SyntaxError] says what gives it away: another interpreter on the
+// first line, a function that only other languages have, a semicolon behind every statement, or nothing that does
+// anything (no definition, loop, import, call, assignment, index or arithmetic on a literal). Without one of these
+// signs a source in another language passes.
 func LooksLikePython(src string) error {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -41,7 +42,8 @@ var foreignNames = words(`
 	Console IO JSON Math NSLog
 `)
 
-// foreign returns the first of foreignNames that begins a line as a call or object, unless the source seems to define the name.
+// foreign returns the first of foreignNames that begins a line as a call or object, unless the source seems to define
+// the name.
 func foreign(tokens []Token) *Token {
 	defined := make(map[string]bool)
 	for i := range tokens {
@@ -108,7 +110,8 @@ func acts(tokens []Token, i int) bool {
 		return before.isIdentifier() && (!spaced || IsBuiltin(before.Text)) || !spaced && (before.is(")") || before.is("]"))
 	case "[":
 		return !spaced && (before.isIdentifier() || before.Kind == String || before.is(")") || before.is("]"))
-	case "+", "-", "*", "/", "//", "%", "**", "@", "<<", ">>", "&", "|", "^", "<", ">", "<=", ">=", "==", "!=", "in", "is", "and", "or":
+	case "+", "-", "*", "/", "//", "%", "**", "@", "<<", ">>", "&", "|", "^", "<", ">", "<=", ">=", "==", "!=", "in", "is",
+		"and", "or":
 		// "ls -1" is a command, "x - 1" and "x-1" are not.
 		return spaced == (after.Pos != t.End) && (isLiteral(before) || isLiteral(after))
 	}
@@ -116,5 +119,6 @@ func acts(tokens []Token, i int) bool {
 }
 
 func isLiteral(t *Token) bool {
-	return t.Kind == Number || t.Kind == String || t.Kind == FStringStart || t.Kind == FStringEnd || t.is("]") || t.is(")") || t.is("[") || t.is("(") || t.is("}")
+	return t.Kind == Number || t.Kind == String || t.Kind == FStringStart || t.Kind == FStringEnd || t.is("]") ||
+		t.is(")") || t.is("[") || t.is("(") || t.is("}")
 }

@@ -30,20 +30,34 @@ var mutations = []mutation{
 	{"number", false, replaceToken(Number, func(r *rand.Rand, s string) string { return "1" + s })},
 	{"operator", false, replaceToken(Op, otherOperator)},
 	{"string text", false, replaceToken(String, editString)},
-	{"string prefix", false, replaceToken(String, func(r *rand.Rand, s string) string { return pick(r, "b", "r", "u", "f", "U", "R") + s })},
+	{"string prefix", false, replaceToken(String, func(r *rand.Rand, s string) string {
+		return pick(r, "b", "r", "u", "f",
+			"U", "R") + s
+	})},
 	{"f-string text", false, replaceToken(FStringMiddle, func(r *rand.Rand, s string) string { return s + "x" })},
 	{"keyword", false, replaceToken(Name, func(r *rand.Rand, s string) string {
 		return pick(r, "if", "else", "def", "in", "not", "print", "None", "yield", "lambda")
 	})},
-	{"token dropped", false, func(r *rand.Rand, s string) string { return editTokens(r, s, func(a, b string) string { return b }) }},
+	{"token dropped", false, func(r *rand.Rand, s string) string {
+		return editTokens(r, s,
+			func(a, b string) string { return b })
+	}},
 	{"token doubled", false, func(r *rand.Rand, s string) string {
 		return editTokens(r, s, func(a, b string) string { return a + " " + a + " " + b })
 	}},
 	{"tokens swapped", false, func(r *rand.Rand, s string) string {
 		return editTokens(r, s, func(a, b string) string { return b + " " + a })
 	}},
-	{"line dropped", false, func(r *rand.Rand, s string) string { return editLine(r, s, func(l string) string { return "" }) }},
-	{"line doubled", false, func(r *rand.Rand, s string) string { return editLine(r, s, func(l string) string { return l + l }) }},
+	{"line dropped", false, func(r *rand.Rand, s string) string {
+		return editLine(r, s,
+			func(l string) string { return "" })
+	}},
+	{"line doubled", false, func(r *rand.Rand, s string) string {
+		return editLine(r, s, func(l string) string {
+			return l +
+				l
+		})
+	}},
 	{"line dedented", false, func(r *rand.Rand, s string) string {
 		return editLine(r, s, func(l string) string { return strings.TrimPrefix(strings.TrimPrefix(l, "    "), "\t") })
 	}},
@@ -133,7 +147,8 @@ func reindent(r *rand.Rand, src string) string {
 		}
 		if fresh && t.Kind != End {
 			start := 1 + strings.LastIndexAny(src[:t.Pos], "\r\n")
-			if strings.Trim(src[start:t.Pos], " \t") == "" && start >= last && !strings.HasSuffix(strings.TrimRight(src[:start], "\r\n"), `\`) {
+			if strings.Trim(src[start:t.Pos], " \t") == "" && start >= last &&
+				!strings.HasSuffix(strings.TrimRight(src[:start], "\r\n"), `\`) {
 				b.WriteString(src[last:start] + strings.Repeat(unit, depth))
 				last = t.Pos
 			}
@@ -213,7 +228,8 @@ func docstring(r *rand.Rand, src string, change bool) string {
 			}
 		}
 		if t.Kind == Indent && header {
-			if (tokens[i+1].Kind == String && tokens[i+2].Kind == Newline && !literal(tokens[i+1].Text).bytes) == change && (change || tokens[i+1].Kind != String && !tokens[i+1].is("(")) {
+			if (tokens[i+1].Kind == String && tokens[i+2].Kind == Newline && !literal(tokens[i+1].Text).bytes) == change &&
+				(change || tokens[i+1].Kind != String && !tokens[i+1].is("(")) {
 				at = append(at, i+1)
 			}
 		}
@@ -271,7 +287,8 @@ func replaceToken(kind Kind, edit func(*rand.Rand, string) string) func(*rand.Ra
 }
 
 func otherOperator(r *rand.Rand, s string) string {
-	return pick(r, "+", "-", "*", "/", "//", "<", "<=", "==", "!=", "=", "+=", ",", ".", ":", "(", ")", "[", "]", "{", "}", "@", "->", ":=", "**", ";", "...", "~", "|")
+	return pick(r, "+", "-", "*", "/", "//", "<", "<=", "==", "!=", "=", "+=", ",", ".", ":", "(", ")", "[", "]", "{", "}",
+		"@", "->", ":=", "**", ";", "...", "~", "|")
 }
 
 func editString(r *rand.Rand, s string) string {
@@ -321,7 +338,8 @@ func swapArguments(r *rand.Rand, src string) string {
 	var at []int
 	for i := 1; i+1 < len(tokens); i++ {
 		a, b := tokens[i-1], tokens[i+1]
-		if tokens[i].is(",") && (a.Kind == Name || a.Kind == Number || a.Kind == String) && (b.Kind == Name || b.Kind == Number || b.Kind == String) {
+		if tokens[i].is(",") && (a.Kind == Name || a.Kind == Number || a.Kind == String) &&
+			(b.Kind == Name || b.Kind == Number || b.Kind == String) {
 			at = append(at, i)
 		}
 	}
@@ -436,6 +454,7 @@ func compareMutants(t *testing.T, sources []string, rounds int) {
 			byName[m.name]++
 		}
 	}
-	t.Logf("%d edits of %d programs: %d equal, %d different, %d not Python, %d equal only to CPython %v, %d f-strings that python3 cannot read",
+	t.Logf("%d edits of %d programs: %d equal, %d different, %d not Python, %d equal only to CPython %v, %d f-strings "+
+		"that python3 cannot read",
 		len(mutants), len(sources), equal, different, broken, stricter, byName, newer)
 }

@@ -5,17 +5,18 @@ import "strings"
 // IsKeyword reports whether s is a keyword that can never be a name. The soft ones (match, case, type, _) are names.
 func IsKeyword(s string) bool { return keywords[s] }
 
-// IsBuiltin reports whether s is a name that every module of Python 3.11 has: a function, type, exception or constant of the
-// builtins, or an attribute such as __name__.
+// IsBuiltin reports whether s is a name that every module of Python 3.11 has: a function, type, exception or constant
+// of the builtins, or an attribute such as __name__.
 func IsBuiltin(s string) bool { return builtins[s] }
 
-// IsMethod reports whether s is an attribute or method of Python 3.11's built-in types (str, list, dict, set, numbers, files,
-// exceptions and so on), or a special method such as __init__.
+// IsMethod reports whether s is an attribute or method of Python 3.11's built-in types (str, list, dict, set, numbers,
+// files, exceptions and so on), or a special method such as __init__.
 func IsMethod(s string) bool { return methods[s] }
 
-// Identifiers returns the names in src, keywords left out: of variables, functions, classes, parameters, keyword arguments,
-// attributes and modules, also in f-strings. Of a dotted name, which a.b.c is and a().b is not, every prefix is there as well
-// (a, a.b and a.b.c). Of a source that does not split into tokens it returns the names before the error.
+// Identifiers returns the names in src, keywords left out: of variables, functions, classes, parameters, keyword
+// arguments, attributes and modules, also in f-strings. Of a dotted name, which a.b.c is and a().b is not, every prefix
+// is there as well (a, a.b and a.b.c). Of a source that does not split into tokens it returns the names before the
+// error.
 func Identifiers(src string) map[string]bool {
 	tokens, _ := Tokenize(src)
 	tokens = significant(tokens)
@@ -44,7 +45,8 @@ func Identifiers(src string) map[string]bool {
 	return found
 }
 
-// longestDotted bounds a dotted name, in bytes: the prefixes of a longer one would take space that is quadratic in its length.
+// longestDotted bounds a dotted name, in bytes: the prefixes of a longer one would take space that is quadratic in its
+// length.
 const longestDotted = 200
 
 // words makes a set of the words in s.

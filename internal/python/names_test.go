@@ -15,7 +15,8 @@ func TestIdentifiers(t *testing.T) {
 		{"# nothing\n'names in strings'", ""},
 		{"import os.path as p, sys", "os os.path path p sys"},
 		{"from a.b import c", "a a.b b c"},
-		{"def f(x: int = y, *args, k=None): return self . name.strip()", "f x int y args k self self.name self.name.strip name strip"},
+		{"def f(x: int = y, *args, k=None): return self . name.strip()",
+			"f x int y args k self self.name self.name.strip name strip"},
 		{"call(key=1)(2).attr.more[i].last", "call key attr more i last"},
 		{"if x is not None and True: pass", "x"},
 		{"f'{value.real!r:>{width}}{{no}}'", "value value.real real r width"},
@@ -43,8 +44,10 @@ func TestKnownNames(t *testing.T) {
 		yes, no string
 	}{
 		{"IsKeyword", IsKeyword, "if None True async await lambda nonlocal", "match case type _ print none self"},
-		{"IsBuiltin", IsBuiltin, "print len range ValueError KeyboardInterrupt NotImplemented __name__ __import__ ExceptionGroup", "if None append os foo __init__ xrange unicode"},
-		{"IsMethod", IsMethod, "append strip __init__ items read bit_length __enter__ splitlines add_note", "push frobnicate len __foo__"},
+		{"IsBuiltin", IsBuiltin, "print len range ValueError KeyboardInterrupt NotImplemented __name__ __import__ " +
+			"ExceptionGroup", "if None append os foo __init__ xrange unicode"},
+		{"IsMethod", IsMethod, "append strip __init__ items read bit_length __enter__ splitlines add_note",
+			"push frobnicate len __foo__"},
 	} {
 		for _, s := range strings.Fields(c.yes) {
 			if !c.is(s) {
@@ -78,9 +81,11 @@ func TestLiterals(t *testing.T) {
 
 func TestLooksLikePython(t *testing.T) {
 	for _, src := range []string{
-		"print('Hello')", "print (x)", "x = 5", "x += 1", "import this", "[i for i in x]", "lambda x: x", "s[::-1]", "2 + 2", "x ** 2", "x-1", "x % 2 == 0", "'a' * 3",
-		"f(x)(y)", "x[0]", "def f(): pass", "class A: pass", "if x: y", "from a import *", "#!/usr/bin/env python3\nprint(1)", "x = 5; y = 6", "import pdb; pdb.set_trace()",
-		"def f():\n    window.destroy()\n\nwindow = Tk()\n", "from rich import console\nconsole.print('x')", "def puts(x): print(x)\nputs(1)", "def f(document):\n    document.save()",
+		"print('Hello')", "print (x)", "x = 5", "x += 1", "import this", "[i for i in x]", "lambda x: x", "s[::-1]", "2 + 2",
+		"x ** 2", "x-1", "x % 2 == 0", "'a' * 3", "f(x)(y)", "x[0]", "def f(): pass", "class A: pass", "if x: y",
+		"from a import *", "#!/usr/bin/env python3\nprint(1)", "x = 5; y = 6", "import pdb; pdb.set_trace()",
+		"def f():\n    window.destroy()\n\nwindow = Tk()\n", "from rich import console\nconsole.print('x')",
+		"def puts(x): print(x)\nputs(1)", "def f(document):\n    document.save()",
 		"'doc'\nf()", "a and b()", "\"{}\".format(x)", "with a: b",
 	} {
 		if err := Check(src); err != nil {
@@ -91,9 +96,12 @@ func TestLooksLikePython(t *testing.T) {
 		}
 	}
 	for _, src := range []string{
-		"", "# comment", "'''only text'''", "Hello", "25", "-1", "False", "medium", "True\nFalse", "[1, 2, 3]", "{'a': 1}", "{ firstName: 'John' }", "name: John\nage: 30", "Output: 'NaN'",
-		"ls", "ls -lt", "ls -1", "date >> log.txt", "du -sh", "#!/bin/sh\nls - l", "#!/bin/bash\nx=5", "console.log('x');", "System.out.println(\"x\");", "document.getElementById('a').b = 'c';", "printf(\"x\\n\");",
-		"fmt.Println(x)", "x = 5;\ny = 6;", "alert('x');", "puts(x)", "word (aside)", "yes and no", "this is it", "not applicable", "\"a\", \"b\"",
+		"", "# comment", "'''only text'''", "Hello", "25", "-1", "False", "medium", "True\nFalse", "[1, 2, 3]", "{'a': 1}",
+		"{ firstName: 'John' }", "name: John\nage: 30", "Output: 'NaN'",
+		"ls", "ls -lt", "ls -1", "date >> log.txt", "du -sh", "#!/bin/sh\nls - l", "#!/bin/bash\nx=5", "console.log('x');",
+		"System.out.println(\"x\");", "document.getElementById('a').b = 'c';", "printf(\"x\\n\");",
+		"fmt.Println(x)", "x = 5;\ny = 6;", "alert('x');", "puts(x)", "word (aside)", "yes and no", "this is it",
+		"not applicable", "\"a\", \"b\"",
 	} {
 		if err := Check(src); err != nil {
 			t.Errorf("%q should obey the grammar: %v", src, err)

@@ -86,8 +86,8 @@ func programs(t testing.TB) (names, sources []string) {
 	return names, sources
 }
 
-// reference returns source and rewrite of the rows of the data set that the environment's reference folder holds, and other
-// answers of which only some are Python.
+// reference returns source and rewrite of the rows of the data set that the environment's reference folder holds, and
+// other answers of which only some are Python.
 func reference(t *testing.T) (sources, rewrites, others []string) {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
@@ -141,7 +141,8 @@ func spoken(src string, tokens []Token) []spokenWord {
 		if t.Kind == FStringEnd {
 			depth--
 			if depth == 0 {
-				out = append(out, spokenWord{"STRING", src[start.Pos:t.End], start.Line, len([]rune(src[lineStart(start.Pos):start.Pos]))})
+				out = append(out, spokenWord{"STRING", src[start.Pos:t.End], start.Line,
+					len([]rune(src[lineStart(start.Pos):start.Pos]))})
 			}
 			continue
 		}

@@ -2,8 +2,8 @@ package python
 
 import "strings"
 
-// matchHeader reads the first line of a match statement and the indentation after it, and reports whether there is one: "match" is
-// also a name like any other, which only what follows can tell.
+// matchHeader reads the first line of a match statement and the indentation after it, and reports whether there is one:
+// "match" is also a name like any other, which only what follows can tell.
 func (p *parser) matchHeader() bool {
 	start := p.i
 	p.next()

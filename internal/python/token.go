@@ -1,9 +1,10 @@
-// Package python reads Python source without Python: it splits it into tokens, tells whether it is Python, and proves that two
-// pieces of code are the same program but for comments, layout, docstrings and quotes.
+// Package python reads Python source without Python: it splits it into tokens, tells whether it is Python, and proves
+// that two pieces of code are the same program but for comments, layout, docstrings and quotes.
 //
-// The lexical rules and the grammar are those of the Python 3.11 language reference, with what 3.12 added (f-strings that nest,
-// type parameters, the type statement) accepted too. [Tokenize] is the lexer, [Check] the grammar, [Equal] the proof; the rest
-// reads their tokens. Nothing is executed and nothing is kept between calls. Every function takes time linear in the source.
+// The lexical rules and the grammar are those of the Python 3.11 language reference, with what 3.12 added (f-strings
+// that nest, type parameters, the type statement) accepted too. [Tokenize] is the lexer, [Check] the grammar, [Equal]
+// the proof; the rest reads their tokens. Nothing is executed and nothing is kept between calls. Every function takes
+// time linear in the source.
 package python
 
 import (
@@ -12,7 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// Kind classes a token. The classes are those of CPython's tokenize module; f-strings come in parts, as they do there since 3.12.
+// Kind classes a token. The classes are those of CPython's tokenize module; f-strings come in parts, as they do there
+// since 3.12.
 type Kind uint8
 
 const (
@@ -53,10 +55,11 @@ const (
 	maxIndents  = 100
 )
 
-// Tokenize splits src into tokens, the last of them of kind End. A line ends at LF, CR LF or CR; a byte-order mark at the start is
-// skipped; identifiers are compared as written, without Unicode normalisation. The error is a [*SyntaxError]: invalid UTF-8, a NUL
-// byte, a character or number that no token can contain, a literal or bracket left open or closed wrongly, inconsistent
-// indentation, more than 200 brackets or 100 blocks inside each other. The tokens before the error are returned with it.
+// Tokenize splits src into tokens, the last of them of kind End. A line ends at LF, CR LF or CR; a byte-order mark at
+// the start is skipped; identifiers are compared as written, without Unicode normalisation. The error is a
+// [*SyntaxError]: invalid UTF-8, a NUL byte, a character or number that no token can contain, a literal or bracket left
+// open or closed wrongly, inconsistent indentation, more than 200 brackets or 100 blocks inside each other. The tokens
+// before the error are returned with it.
 func Tokenize(src string) ([]Token, error) {
 	l := &lexer{src: src, line: 1, fresh: true, indents: []column{{}}, tokens: make([]Token, 0, len(src)/4+1)}
 	if err := l.run(); err != nil {
@@ -65,8 +68,8 @@ func Tokenize(src string) ([]Token, error) {
 	return l.tokens, nil
 }
 
-// column is a width of indentation: with tabs to the next multiple of 8, and with tabs one wide. Lines that compare differently
-// under the two would depend on the reader's tab stops, which Python refuses.
+// column is a width of indentation: with tabs to the next multiple of 8, and with tabs one wide. Lines that compare
+// differently under the two would depend on the reader's tab stops, which Python refuses.
 type column struct{ wide, narrow int }
 
 type bracket struct {
@@ -158,7 +161,8 @@ func (l *lexer) run() error {
 	return nil
 }
 
-// indentation reads the start of a line: a blank or comment line whole, else the white space, giving Indent or Dedent tokens.
+// indentation reads the start of a line: a blank or comment line whole, else the white space, giving Indent or Dedent
+// tokens.
 func (l *lexer) indentation() error {
 	var at, continued column
 	i := l.pos

@@ -21,7 +21,8 @@ func compareTokens(t *testing.T, src string, want, got []spokenWord) {
 	}
 	for i := range max(len(want), len(got)) {
 		if i >= len(want) || i >= len(got) || want[i] != got[i] {
-			t.Errorf("token %d is %v, CPython has %v\n%.500s", i, got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))], src)
+			t.Errorf("token %d is %v, CPython has %v\n%.500s", i, got[min(i, len(got)):min(i+1, len(got))],
+				want[min(i, len(want)):min(i+1, len(want))], src)
 			return
 		}
 	}
@@ -50,18 +51,24 @@ func TestTokenize(t *testing.T) {
 		{"\ufeff", []tok{{End, "", 1}}},
 		{"\n \r\n\t# c", []tok{{NL, "\n", 1}, {NL, "\r\n", 2}, {Comment, "# c", 3}, {NL, "", 3}, {End, "", 3}}},
 		{"x", []tok{{Name, "x", 1}, {Newline, "", 1}, {End, "", 1}}},
-		{"if x:\r  y # c\rz", []tok{{Name, "if", 1}, {Name, "x", 1}, {Op, ":", 1}, {Newline, "\r", 1}, {Indent, "  ", 2}, {Name, "y", 2},
+		{"if x:\r  y # c\rz", []tok{{Name, "if", 1}, {Name, "x", 1}, {Op, ":", 1}, {Newline, "\r", 1}, {Indent, "  ", 2},
+			{Name, "y", 2},
 			{Comment, "# c", 2}, {Newline, "\r", 2}, {Dedent, "", 3}, {Name, "z", 3}, {Newline, "", 3}, {End, "", 3}}},
 		{"a \\\n b\n", []tok{{Name, "a", 1}, {Name, "b", 2}, {Newline, "\n", 2}, {End, "", 3}}},
 		{"(\n)\n", []tok{{Op, "(", 1}, {NL, "\n", 1}, {Op, ")", 2}, {Newline, "\n", 2}, {End, "", 3}}},
 		{"'''a\nb'''rb'c'", []tok{{String, "'''a\nb'''", 1}, {String, "rb'c'", 2}, {Newline, "", 2}, {End, "", 2}}},
 		{"f'{{{x}}b'", nil},
-		{"f'{{{x!r:>{w}}b'", []tok{{FStringStart, "f'", 1}, {FStringMiddle, "{{", 1}, {Op, "{", 1}, {Name, "x", 1}, {Op, "!", 1}, {Name, "r", 1}, {Op, ":", 1},
-			{FStringMiddle, ">", 1}, {Op, "{", 1}, {Name, "w", 1}, {Op, "}", 1}, {Op, "}", 1}, {FStringMiddle, "b", 1}, {FStringEnd, "'", 1}, {Newline, "", 1}, {End, "", 1}}},
-		{`f"{f"{"a"}"}"`, []tok{{FStringStart, `f"`, 1}, {Op, "{", 1}, {FStringStart, `f"`, 1}, {Op, "{", 1}, {String, `"a"`, 1}, {Op, "}", 1}, {FStringEnd, `"`, 1},
+		{"f'{{{x!r:>{w}}b'", []tok{{FStringStart, "f'", 1}, {FStringMiddle, "{{", 1}, {Op, "{", 1}, {Name, "x", 1},
+			{Op, "!", 1}, {Name, "r", 1}, {Op, ":", 1},
+			{FStringMiddle, ">", 1}, {Op, "{", 1}, {Name, "w", 1}, {Op, "}", 1}, {Op, "}", 1}, {FStringMiddle, "b", 1},
+			{FStringEnd, "'", 1}, {Newline, "", 1}, {End, "", 1}}},
+		{`f"{f"{"a"}"}"`, []tok{{FStringStart, `f"`, 1}, {Op, "{", 1}, {FStringStart, `f"`, 1}, {Op, "{", 1},
+			{String, `"a"`, 1}, {Op, "}", 1}, {FStringEnd, `"`, 1},
 			{Op, "}", 1}, {FStringEnd, `"`, 1}, {Newline, "", 1}, {End, "", 1}}},
-		{"1_0.5e-3j+.5if", []tok{{Number, "1_0.5e-3j", 1}, {Op, "+", 1}, {Number, ".5", 1}, {Name, "if", 1}, {Newline, "", 1}, {End, "", 1}}},
-		{"a//=b->c...d", []tok{{Name, "a", 1}, {Op, "//=", 1}, {Name, "b", 1}, {Op, "->", 1}, {Name, "c", 1}, {Op, "...", 1}, {Name, "d", 1}, {Newline, "", 1}, {End, "", 1}}},
+		{"1_0.5e-3j+.5if", []tok{{Number, "1_0.5e-3j", 1}, {Op, "+", 1}, {Number, ".5", 1}, {Name, "if", 1}, {Newline, "", 1},
+			{End, "", 1}}},
+		{"a//=b->c...d", []tok{{Name, "a", 1}, {Op, "//=", 1}, {Name, "b", 1}, {Op, "->", 1}, {Name, "c", 1}, {Op, "...", 1},
+			{Name, "d", 1}, {Newline, "", 1}, {End, "", 1}}},
 	} {
 		tokens, err := Tokenize(c.src)
 		if c.want == nil {
@@ -83,7 +90,8 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-// checkTokens holds what is true of the tokens of every source: they lie in order, and only white space and joined lines between them.
+// checkTokens holds what is true of the tokens of every source: they lie in order, and only white space and joined
+// lines between them.
 func checkTokens(t *testing.T, src string, tokens []Token, whole bool) {
 	t.Helper()
 	last := 0
@@ -117,9 +125,12 @@ func TestTokenPositions(t *testing.T) {
 
 // TestLinear holds that a long line of anything takes little time and no deep recursion.
 func TestLinear(t *testing.T) {
-	for _, unit := range []string{"(", "[]", "()", "'", `"`, "''", `"""`, " ", "\t", "\\", "\\\n", "\n", "#", "f'{", "f'{x}'", "f\"\"", "{", "}", "f'''{f'", "0", "0_", "1.", "a.", "a(", "-", "not ",
-		"lambda:", "x if y else ", "x,", "x=", "x;", "*", "a[", "if x:\n", "if x:", " \n", "else", "\r", "\x0c", "é", "\\N{", "'\\N{a}'", "f'{x=}'", "with (", "with (a)", "match a:", "match(", "case", "@a\n",
-		"def f(a,", "'' ", "b'' ", "f'{a:{", "x.y", "$", "await ", "yield ", "a:b=", "for a in ", "[a for a in b]", "f'{{", "f'\\", "import a.", "elif x: y\n"} {
+	for _, unit := range []string{"(", "[]", "()", "'", `"`, "''", `"""`, " ", "\t", "\\", "\\\n", "\n", "#", "f'{",
+		"f'{x}'", "f\"\"", "{", "}", "f'''{f'", "0", "0_", "1.", "a.", "a(", "-", "not ",
+		"lambda:", "x if y else ", "x,", "x=", "x;", "*", "a[", "if x:\n", "if x:", " \n", "else", "\r", "\x0c", "é", "\\N{",
+		"'\\N{a}'", "f'{x=}'", "with (", "with (a)", "match a:", "match(", "case", "@a\n",
+		"def f(a,", "'' ", "b'' ", "f'{a:{", "x.y", "$", "await ", "yield ", "a:b=", "for a in ", "[a for a in b]", "f'{{",
+		"f'\\", "import a.", "elif x: y\n"} {
 		linear.Test(t, strconv.Quote(unit), 1<<14, func(n int) {
 			s := strings.Repeat(unit, n/len(unit))
 			Check(s)

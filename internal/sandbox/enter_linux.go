@@ -18,8 +18,8 @@ import (
 // marker is the name under which this program starts itself to become a sandbox.
 const marker = "restyle-sandbox"
 
-// init and not a call in main: what starts a sandbox may be any program of this module, a test as well, and one that forgot
-// the call would start itself without end.
+// init and not a call in main: what starts a sandbox may be any program of this module, a test as well, and one that
+// forgot the call would start itself without end.
 func init() {
 	if len(os.Args) != 2 || os.Args[0] != marker {
 		return
@@ -55,7 +55,8 @@ func enter(text string) error {
 // mounts replaces the file system by one of what is to be seen.
 func (p *plan) mounts() error {
 	const old = "/.old"
-	// A mount of ours must not reach the system's namespace. /tmp is where the new root hangs until it is the root: every system has it.
+	// A mount of ours must not reach the system's namespace. /tmp is where the new root hangs until it is the root: every
+	// system has it.
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 		unix.Mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"))
@@ -94,7 +95,8 @@ func (p *plan) mounts() error {
 		return err
 	}
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	if err := unix.Mount("tmpfs", Dir, "tmpfs", flags, fmt.Sprintf("mode=0700,size=1m,nr_inodes=64,uid=%d,gid=%d", p.ID, p.ID)); err != nil {
+	if err := unix.Mount("tmpfs", Dir, "tmpfs", flags, fmt.Sprintf("mode=0700,size=1m,nr_inodes=64,uid=%d,gid=%d", p.ID,
+		p.ID)); err != nil {
 		return fmt.Errorf("%s: %w", Dir, err)
 	}
 	if err := unix.Unmount(old, unix.MNT_DETACH); err != nil {
@@ -103,7 +105,8 @@ func (p *plan) mounts() error {
 	if err := os.Remove(old); err != nil {
 		return err
 	}
-	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: readOnly | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC}); err != nil {
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0,
+		&unix.MountAttr{Attr_set: readOnly | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC}); err != nil {
 		return err
 	}
 	return os.Chdir(Dir)
@@ -132,14 +135,16 @@ func bind(from, path string, attributes uint64) error {
 	return unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes})
 }
 
-// proc opens the namespace's /proc as the descriptor Proc, and leaves it under no path. Inside of a container it may not be had.
+// proc opens the namespace's /proc as the descriptor Proc, and leaves it under no path. Inside of a container it may
+// not be had.
 func proc() error {
 	const path = "/.proc"
 	if err := os.Mkdir(path, 0o700); err != nil {
 		return err
 	}
 	defer os.Remove(path)
-	if err := unix.Mount("proc", path, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, ""); err != nil {
+	if err := unix.Mount("proc", path, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY,
+		""); err != nil {
 		return unix.Close(Proc) // what Start has kept its place with
 	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -149,17 +154,19 @@ func proc() error {
 	return errors.Join(err, unix.Unmount(path, unix.MNT_DETACH))
 }
 
-// drop gives up all rights that this process has in its namespaces: with none in the bounding set, none is left when it becomes
-// the program. Every file that it has inherited but is not meant for it is closed then, too.
+// drop gives up all rights that this process has in its namespaces: with none in the bounding set, none is left when it
+// becomes the program. Every file that it has inherited but is not meant for it is closed then, too.
 func (p *plan) drop() error {
 	for c := range uintptr(unix.CAP_LAST_CAP + 24) { // and those of newer kernels
-		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && (err != unix.EINVAL || c <= unix.CAP_CHECKPOINT_RESTORE) {
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil &&
+			(err != unix.EINVAL || c <= unix.CAP_CHECKPOINT_RESTORE) {
 			return err
 		}
 	}
 	if p.ID != 0 {
 		// Of this thread alone: it is the one that becomes the program.
-		for _, call := range [][4]uintptr{{unix.SYS_SETGROUPS, 0, 0, 0}, {unix.SYS_SETRESGID, nobody, nobody, nobody}, {unix.SYS_SETRESUID, nobody, nobody, nobody}} {
+		for _, call := range [][4]uintptr{{unix.SYS_SETGROUPS, 0, 0, 0}, {unix.SYS_SETRESGID, nobody, nobody, nobody},
+			{unix.SYS_SETRESUID, nobody, nobody, nobody}} {
 			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
 				return errno
 			}
@@ -175,20 +182,22 @@ func (p *plan) drop() error {
 	return unix.CloseRange(Proc+1, 1<<31, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// denied are system calls that the program is refused: those that reach into other processes or change what they get of the
-// machine, that open sockets, that keep memory which neither a limit of a process nor the folder's size counts, and those of
-// large parts of the kernel that no such program needs.
+// denied are system calls that the program is refused: those that reach into other processes or change what they get of
+// the machine, that open sockets, that keep memory which neither a limit of a process nor the folder's size counts, and
+// those of large parts of the kernel that no such program needs.
 var denied = []uint32{
-	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD, unix.SYS_PROCESS_MADVISE,
-	unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET, unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
+	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD,
+	unix.SYS_PROCESS_MADVISE, unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET, unix.SYS_MOVE_PAGES, unix.SYS_MIGRATE_PAGES,
 	unix.SYS_SOCKET,
 	unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_SHMGET, unix.SYS_MSGGET, unix.SYS_SEMGET, unix.SYS_MQ_OPEN,
-	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_FSOPEN, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT,
-	unix.SYS_BPF, unix.SYS_IO_URING_SETUP, unix.SYS_USERFAULTFD, unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_SYSLOG,
+	unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
+	unix.SYS_FSOPEN, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT, unix.SYS_BPF, unix.SYS_IO_URING_SETUP, unix.SYS_USERFAULTFD,
+	unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_SYSLOG,
 }
 
 // ownOnly are system calls whose first argument is a process, and that are refused for any but the caller, which is 0.
-var ownOnly = []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR}
+var ownOnly = []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETPARAM,
+	unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR}
 
 // filter installs the filter of system calls, which whatever this thread starts inherits.
 func filter() error {
@@ -209,10 +218,11 @@ func filter() error {
 	}
 	refuse := give(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM))
 	program := []unix.SockFilter{
-		load(architecture), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: arch}, give(unix.SECCOMP_RET_KILL_PROCESS),
-		load(number),
+		load(architecture), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: arch},
+		give(unix.SECCOMP_RET_KILL_PROCESS), load(number),
 		unless(unix.BPF_JGE, 1<<30), refuse, // x32, whose numbers are others
-		unless(unix.BPF_JEQ, unix.SYS_CLONE3), give(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)), // what it asks for cannot be looked at; libc then calls clone
+		// what it asks for cannot be looked at; libc then calls clone
+		unless(unix.BPF_JEQ, unix.SYS_CLONE3), give(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)),
 	}
 	for _, nr := range denied {
 		program = append(program, unless(unix.BPF_JEQ, nr), refuse)
@@ -226,7 +236,8 @@ func filter() error {
 	program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: unix.SYS_CLONE},
 		load(firstArgument), unless(unix.BPF_JSET, namespaces), refuse, give(unix.SECCOMP_RET_ALLOW))
 	whole := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
-	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&whole))); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0,
+		uintptr(unsafe.Pointer(&whole))); errno != 0 {
 		return errno
 	}
 	return nil

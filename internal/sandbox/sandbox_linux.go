@@ -17,7 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is the user as which the program runs where this process is root's: root's files stay root's even without capabilities.
+// nobody is the user as which the program runs where this process is root's: root's files stay root's even without
+// capabilities.
 const nobody = 65534
 
 // refused is the exit status of a process that could not enter the sandbox. What was wrong is on its standard error.
@@ -34,8 +35,8 @@ type plan struct {
 	ID    int               // user and group that the program runs as, inside
 }
 
-// Command returns a command that runs a program in a sandbox, for the caller to add files to and to give to Start. An error is
-// ErrUnavailable. That a sandbox cannot be had may turn out only when the command runs: see Refused.
+// Command returns a command that runs a program in a sandbox, for the caller to add files to and to give to Start. An
+// error is ErrUnavailable. That a sandbox cannot be had may turn out only when the command runs: see Refused.
 func Command(o Options) (*exec.Cmd, error) {
 	p := plan{Options: o, Links: map[string]string{}}
 	for _, path := range append(append(system[:len(system):len(system)], o.Visible...), o.Program) {
@@ -68,7 +69,8 @@ func Command(o Options) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
-	return &exec.Cmd{Path: "/proc/self/exe", Args: []string{marker, string(text)}, Env: []string{}, Dir: "/", SysProcAttr: attr}, nil
+	return &exec.Cmd{Path: "/proc/self/exe", Args: []string{marker, string(text)}, Env: []string{}, Dir: "/",
+		SysProcAttr: attr}, nil
 }
 
 // shows tells whether a path lies in what is visible already.
@@ -95,8 +97,8 @@ func hasNobody(file string) bool {
 
 // Start starts a command that Command made. An error is ErrUnavailable, if not that of a file or a pipe.
 func Start(c *exec.Cmd) error {
-	// Each descriptor up to Proc is said: what a shell has handed down is none of the program's, and Proc is taken from the beginning,
-	// or the Go runtime of the new process might open a file of its own there.
+	// Each descriptor up to Proc is said: what a shell has handed down is none of the program's, and Proc is taken from
+	// the beginning, or the Go runtime of the new process might open a file of its own there.
 	taken, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
@@ -121,8 +123,8 @@ func Start(c *exec.Cmd) error {
 	return err
 }
 
-// Refused returns ErrUnavailable, with the reason, if a command of Command's ended because its sandbox could not be made. err
-// is what its Wait returned, and problem what stood on its standard error.
+// Refused returns ErrUnavailable, with the reason, if a command of Command's ended because its sandbox could not be
+// made. err is what its Wait returned, and problem what stood on its standard error.
 func Refused(err error, problem string) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == refused && strings.HasPrefix(problem, marker) {
@@ -136,8 +138,8 @@ var (
 	hiders int
 )
 
-// Hide keeps memory and environment of this process, where keys may be, from all other processes of the user until show is called. Root's
-// can read them still.
+// Hide keeps memory and environment of this process, where keys may be, from all other processes of the user until show
+// is called. Root's can read them still.
 func Hide() (show func()) {
 	set := func(by int, dumpable uintptr) {
 		hiding.Lock()

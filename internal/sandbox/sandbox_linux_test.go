@@ -66,8 +66,8 @@ func runs(t *testing.T) {
 	}
 }
 
-// TestAvailable: there is a sandbox wherever the kernel lets a user make a namespace and mount something there. All other tests are
-// skipped where there is none.
+// TestAvailable: there is a sandbox wherever the kernel lets a user make a namespace and mount something there. All
+// other tests are skipped where there is none.
 func TestAvailable(t *testing.T) {
 	if flag.Arg(0) == inside {
 		root, err := os.ReadDir("/")
@@ -139,8 +139,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestOpenFiles: files that this process holds open, as a shell may have handed them down, are none of the program's, and the new
-// process can be made whichever of them there are.
+// TestOpenFiles: files that this process holds open, as a shell may have handed them down, are none of the program's,
+// and the new process can be made whichever of them there are.
 func TestOpenFiles(t *testing.T) {
 	switch flag.Arg(0) {
 	case inside:

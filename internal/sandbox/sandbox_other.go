@@ -10,7 +10,8 @@ import (
 
 // Command returns ErrUnavailable.
 func Command(Options) (*exec.Cmd, error) {
-	return nil, fmt.Errorf("%w: it needs Linux on amd64 or arm64, and this is %s on %s", ErrUnavailable, runtime.GOOS, runtime.GOARCH)
+	return nil, fmt.Errorf("%w: it needs Linux on amd64 or arm64, and this is %s on %s", ErrUnavailable, runtime.GOOS,
+		runtime.GOARCH)
 }
 
 // Start returns ErrUnavailable.

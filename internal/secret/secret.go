@@ -20,8 +20,8 @@ import (
 // Redacted takes the place of a key.
 const Redacted = "[redacted]"
 
-// Secret holds a key or token and does not show it: printing, formatting with any verb, marshalling and logging give Redacted, or
-// nothing if it is empty, as the zero Secret is.
+// Secret holds a key or token and does not show it: printing, formatting with any verb, marshalling and logging give
+// Redacted, or nothing if it is empty, as the zero Secret is.
 type Secret struct {
 	// A function, because fmt prints the unexported fields of a struct that holds
 	// a Secret without asking Secret's methods, and follows pointers for some verbs.
@@ -77,7 +77,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 func Safe(u *url.URL) bool {
 	host := u.Hostname()
 	ip := net.ParseIP(host)
-	return u.Scheme == "https" || host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
+	return u.Scheme == "https" || host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil &&
+		ip.IsLoopback()
 }
 
 // Scrub returns text with the key replaced by "[redacted]": as it is, with

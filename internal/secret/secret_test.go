@@ -16,7 +16,8 @@ func TestSecretIsNotShown(t *testing.T) {
 	var log strings.Builder
 	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "key", s, "in", struct{ s Secret }{s})
 	secrettest.Check(t, log.String())
-	for _, v := range []any{s, &s, struct{ Key Secret }{s}, struct{ key Secret }{s}, &struct{ key *Secret }{&s}, []Secret{s}, map[string]Secret{"k": s}} {
+	for _, v := range []any{s, &s, struct{ Key Secret }{s}, struct{ key Secret }{s}, &struct{ key *Secret }{&s},
+		[]Secret{s}, map[string]Secret{"k": s}} {
 		secrettest.Check(t, v)
 		for _, verb := range "vsqxXdcUtbeTp" {
 			text := fmt.Sprintf("%"+string(verb)+"%+"+string(verb)+"%#"+string(verb), v, v, v)
@@ -28,7 +29,8 @@ func TestSecretIsNotShown(t *testing.T) {
 	if got := fmt.Sprintf("%s %v %#v %q", s, s, s, s); got != strings.Repeat(" "+Redacted, 4)[1:] {
 		t.Errorf("got %q", got)
 	}
-	if b, err := json.Marshal(map[string]any{"a": s, "b": Secret{}}); err != nil || string(b) != `{"a":"[redacted]","b":""}` {
+	if b, err := json.Marshal(map[string]any{"a": s, "b": Secret{}}); err != nil ||
+		string(b) != `{"a":"[redacted]","b":""}` {
 		t.Errorf("got %s, %v", b, err)
 	}
 	if s.Reveal() != secrettest.Key || s.Empty() || !(Secret{}).Empty() || !New(" ").Empty() || (Secret{}).String() != "" {
@@ -46,7 +48,8 @@ func TestScrub(t *testing.T) {
 			}
 		}
 	}
-	for _, innocent := range []string{"", "nothing", secrettest.Key[:7], secrettest.Key[3:10], "%", "%4", `\`, `\u`, `\u00`, "100% of \\n", strings.Repeat("日本", 9), "\xff\xfe"} {
+	for _, innocent := range []string{"", "nothing", secrettest.Key[:7], secrettest.Key[3:10], "%", "%4", `\`, `\u`,
+		`\u00`, "100% of \\n", strings.Repeat("日本", 9), "\xff\xfe"} {
 		if got := s.Scrub(innocent); got != innocent {
 			t.Errorf("%q became %q", innocent, got)
 		}
@@ -79,7 +82,8 @@ func TestDummies(t *testing.T) {
 		}
 	}
 	placeholder := New("put-your-own-api-key-here")
-	if placeholder.Dummy() || placeholder.In("put your own api-key-here") || !placeholder.In("put-your-own-api-key-here.") {
+	if placeholder.Dummy() || placeholder.In("put your own api-key-here") ||
+		!placeholder.In("put-your-own-api-key-here.") {
 		t.Error("a key of 25 characters is in what has it all, and in no words of it")
 	}
 	for n, dummy := range map[int]bool{19: true, 20: false} {
@@ -119,7 +123,8 @@ func TestMaskedKey(t *testing.T) {
 func TestScrubIsLinear(t *testing.T) {
 	key := strings.Repeat("a", 1000)
 	start := time.Now()
-	for _, text := range []string{strings.Repeat("a", 1<<20), strings.Repeat("a", 999) + "b", strings.Repeat("%61", 1<<18)} {
+	for _, text := range []string{strings.Repeat("a", 1<<20), strings.Repeat("a", 999) + "b",
+		strings.Repeat("%61", 1<<18)} {
 		New(key).Scrub(text)
 	}
 	if d := time.Since(start); d > time.Minute {

@@ -18,8 +18,8 @@ var (
 // would run or load what a model wrote.
 func escape(text string) string { return htmlStart.ReplaceAllString(text, "&lt;$1") }
 
-// inert is [escape] for Markdown, whose code stays as it is where every reader of Markdown takes it for code. As soon as
-// readers may differ, it escapes everything that follows.
+// inert is [escape] for Markdown, whose code stays as it is where every reader of Markdown takes it for code. As soon
+// as readers may differ, it escapes everything that follows.
 func inert(text string) string {
 	var fence string // the characters that opened the fence around a line, if there is one
 	var indent int   // spaces before them
@@ -54,8 +54,8 @@ func inert(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// escapeLine escapes what is in no code span, and reports whether every run of backticks had a partner. Without paired, a span
-// may have begun in an earlier line.
+// escapeLine escapes what is in no code span, and reports whether every run of backticks had a partner. Without paired,
+// a span may have begun in an earlier line.
 func escapeLine(line string, paired bool) (string, bool) {
 	runs := codeSpan.FindAllStringIndex(line, -1)
 	if !paired || len(runs) == 0 {

@@ -1,5 +1,5 @@
-// Package sidebyside writes a question and what two models answered to it as an entry of a Markdown file, for chat's log and
-// for bench quality.
+// Package sidebyside writes a question and what two models answered to it as an entry of a Markdown file, for chat's
+// log and for bench quality.
 package sidebyside
 
 import (
@@ -19,7 +19,8 @@ const (
 var headings = map[string]string{Base: "Base Model", Tuned: "My Custom Model"}
 
 // plain keeps what has a meaning in a line of Markdown from having one (CommonMark 0.31, section 2.4).
-var plain = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "](", "\\](", "][", "\\][", "<", "&lt;", "&", "&amp;")
+var plain = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "](", "\\](", "][", "\\][", "<",
+	"&lt;", "&", "&amp;")
 
 // An Answer is what one model said.
 type Answer struct {

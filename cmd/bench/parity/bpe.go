@@ -84,7 +84,8 @@ func (f *folder) compareTraining() error {
 }
 
 func train(texts iter.Seq[string], size int) (trained []byte, merges []string, err error) {
-	if trained, err = tokenizer.Train(texts, tokenizer.TrainOptions{VocabSize: size, Pattern: tokenizer.GPT2Pattern}); err != nil {
+	if trained, err = tokenizer.Train(texts, tokenizer.TrainOptions{VocabSize: size,
+		Pattern: tokenizer.GPT2Pattern}); err != nil {
 		return nil, nil, err
 	}
 	var t trainedJSON
@@ -134,7 +135,8 @@ func (f *folder) compareTrained(file string, trained []byte, corpus string) erro
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	f.compare("ids of the corpus", file+" vocab", differ(slices.Equal(a.Encode(corpus, tokenizer.EncodeOptions{}).IDs, b.Encode(corpus, tokenizer.EncodeOptions{}).IDs)), exact)
+	f.compare("ids of the corpus", file+" vocab", differ(slices.Equal(a.Encode(corpus, tokenizer.EncodeOptions{}).IDs,
+		b.Encode(corpus, tokenizer.EncodeOptions{}).IDs)), exact)
 	return nil
 }
 

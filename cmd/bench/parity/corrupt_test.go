@@ -188,8 +188,8 @@ func changeJSON(t testing.TB, file, path string) {
 
 var layer = regexp.MustCompile(`layers\.\d+\.`)
 
-// TestEveryFigureCounts changes the figures that are counted as compared, one at a time, and wants each to fail: none is
-// counted that does not count. Of those that differ by their parameter alone, every fifth is tried.
+// TestEveryFigureCounts changes the figures that are counted as compared, one at a time, and wants each to fail: none
+// is counted that does not count. Of those that differ by their parameter alone, every fifth is tried.
 func TestEveryFigureCounts(t *testing.T) {
 	for _, dir := range []string{"testdata/llama", "testdata/qwen2", "testdata/large"} {
 		clean, f := compareFolder(t, dir)
@@ -270,13 +270,19 @@ func TestIncomplete(t *testing.T) {
 		want      string // is in what fails
 	}{
 		{"no logits", "llama", without("golden.safetensors", "logits"), "missing golden.safetensors logits"},
-		{"no gradient", "llama", without("golden.safetensors", "grad.model.norm.weight"), "missing golden.safetensors grad.model.norm.weight"},
+		{"no gradient", "llama", without("golden.safetensors", "grad.model.norm.weight"),
+			"missing golden.safetensors grad.model.norm.weight"},
 		{"no ids", "llama", without("golden.safetensors", "input_ids"), "missing golden.safetensors input_ids"},
-		{"no frequencies", "llama", without("golden.safetensors", "rope.inv_freq"), "missing golden.safetensors rope.inv_freq"},
-		{"no packed logits", "llama", without("packing.safetensors", "packed.logits"), "missing packing.safetensors packed.logits"},
-		{"no mask of packing", "llama", without("packing.safetensors", "packed.may_see"), "missing packing.safetensors packed.may_see"},
-		{"no final parameter", "llama", without("training.safetensors", "final.model.norm.weight"), "missing training.safetensors final.model.norm.weight"},
-		{"no micro-batch", "llama", without("accumulation.safetensors", "micro.2.input_ids"), "passed over accumulation.safetensors micro.2.labels"},
+		{"no frequencies", "llama", without("golden.safetensors", "rope.inv_freq"),
+			"missing golden.safetensors rope.inv_freq"},
+		{"no packed logits", "llama", without("packing.safetensors", "packed.logits"),
+			"missing packing.safetensors packed.logits"},
+		{"no mask of packing", "llama", without("packing.safetensors", "packed.may_see"),
+			"missing packing.safetensors packed.may_see"},
+		{"no final parameter", "llama", without("training.safetensors", "final.model.norm.weight"),
+			"missing training.safetensors final.model.norm.weight"},
+		{"no micro-batch", "llama", without("accumulation.safetensors", "micro.2.input_ids"),
+			"passed over accumulation.safetensors micro.2.labels"},
 		{"no training", "llama", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, "training.safetensors")); err != nil {
 				t.Fatal(err)
@@ -297,17 +303,23 @@ func TestIncomplete(t *testing.T) {
 		{"ids outside of the vocabulary", "llama", tensorsOf("golden.safetensors", func(tensors map[string]*rawTensor) {
 			tensors["input_ids"].data[1] = 1
 		}), "vocabulary"},
-		{"a field too many", "qwen2", replaced("golden.json", `"forward": {`, `"forward": {"surprise": 1,`), "passed over golden.json forward.surprise"},
-		{"a field too few", "qwen2", replaced("golden.json", `"logits_norm"`, `"logits_form"`), "missing golden.json forward.logits_norm"},
+		{"a field too many", "qwen2", replaced("golden.json", `"forward": {`, `"forward": {"surprise": 1,`),
+			"passed over golden.json forward.surprise"},
+		{"a field too few", "qwen2", replaced("golden.json", `"logits_norm"`, `"logits_form"`),
+			"missing golden.json forward.logits_norm"},
 		{"a file too many", "qwen2", write("other.safetensors", ""), "unknown file other.safetensors"},
 		{"vectors in a model", "qwen2", write("vectors.jsonl", "{}"), "unknown file vectors.jsonl"},
-		{"a cut golden", "qwen2", cut("golden.safetensors"), "cut off"},
-		{"cut weights", "qwen2", cut("model.safetensors"), "cut off"},
+		{"a cut golden", "qwen2", cut("golden.safetensors"), "truncated"},
+		{"cut weights", "qwen2", cut("model.safetensors"), "truncated"},
 		{"a cut JSON", "qwen2", cut("golden.json"), "golden.json"},
-		{"heads that do not divide", "qwen2", replaced("config.json", `"num_attention_heads": 2`, `"num_attention_heads": 3`), "multiple"},
-		{"weights of another seed", "large", replaced("golden.json", `"seed":3`, `"seed":4`), "weights golden.json weights.model.norm.weight.sha256"},
-		{"a parameter too few", "large", replaced("golden.json", `"model.norm.weight":{"shape"`, `"model.form.weight":{"shape"`), "missing golden.json weights.model.norm.weight.sha256"},
-		{"positions that are not there", "large", replaced("golden.json", `"logit_positions":[[0,`, `"logit_positions":[[-1,`), "row 0 has positions"},
+		{"heads that do not divide", "qwen2", replaced("config.json", `"num_attention_heads": 2`, `"num_attention_heads": 3`),
+			"multiple"},
+		{"weights of another seed", "large", replaced("golden.json", `"seed":3`, `"seed":4`),
+			"weights golden.json weights.model.norm.weight.sha256"},
+		{"a parameter too few", "large", replaced("golden.json", `"model.norm.weight":{"shape"`,
+			`"model.form.weight":{"shape"`), "missing golden.json weights.model.norm.weight.sha256"},
+		{"positions that are not there", "large", replaced("golden.json", `"logit_positions":[[0,`,
+			`"logit_positions":[[-1,`), "row 0 has positions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := copied(t, filepath.Join("testdata", c.dir))
@@ -333,7 +345,8 @@ func TestUnknownFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.OK || len(r.Rows) != 1 || r.Rows[0].Folder != "golden/strange" || !strings.Contains(r.Rows[0].Note, "no known kind: its files are results.json") {
+	if r.OK || len(r.Rows) != 1 || r.Rows[0].Folder != "golden/strange" ||
+		!strings.Contains(r.Rows[0].Note, "unknown kind: its files are results.json") {
 		t.Errorf("%+v", r.Rows)
 	}
 }
@@ -347,7 +360,8 @@ func FuzzFigures(f *testing.F) {
 		}
 		f.Add(data[:min(len(data), 4096)], dir == "testdata/large")
 	}
-	f.Add([]byte(`{"generator":{"scale":1},"inputs":{"rows":[[1]],"labels":[[1]],"logit_positions":[[0]],"hidden_positions":[[0]],"vocab_ids":[],"hidden_columns":[]}}`), true)
+	f.Add([]byte(`{"generator":{"scale":1},"inputs":{"rows":[[1]],"labels":[[1]],"logit_positions":[[0]],`+
+		`"hidden_positions":[[0]],"vocab_ids":[],"hidden_columns":[]}}`), true)
 	dirs := map[bool]string{false: copied(f, "testdata/qwen2"), true: copied(f, "testdata/large")}
 	// What is read and looked at before the model computes is the file's; the rest would take a thousand times as long.
 	stopped, stop := context.WithCancel(f.Context())

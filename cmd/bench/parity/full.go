@@ -14,14 +14,14 @@ func isFull(f *folder) bool {
 		return false
 	}
 	probe := folder{dir: f.dir}
-	j, err := probe.figures("golden.json")
+	j, err := probe.values("golden.json")
 	return err == nil && j.hasAny("generator.")
 }
 
 // A fullFolder is a model at full size and what was computed from it.
 type fullFolder struct {
 	*folder
-	j      *figures
+	j      *values
 	c      model.Config
 	seed   uint64
 	rows   []model.Batch
@@ -42,7 +42,8 @@ type fullInputs struct {
 	HiddenColumns   []int     `json:"hidden_columns"`
 }
 
-// fullOwn is what float32 has computed here, as a whole. What is stored are samples of it; BF16 is held against the whole.
+// fullOwn is what float32 has computed here, as a whole. What is stored are samples of it; BF16 is held against the
+// whole.
 type fullOwn struct {
 	hidden []map[string][]float32   // of each row
 	grads  map[string]tensor.Tensor // rounded to BF16, which is a tenth of what they are compared with
@@ -58,7 +59,7 @@ type stage struct {
 
 func compareFull(f *folder) (err error) {
 	m := fullFolder{folder: f}
-	if m.j, err = f.figures("golden.json"); err != nil {
+	if m.j, err = f.values("golden.json"); err != nil {
 		return err
 	}
 	ck, err := hf.OpenConfig(f.dir)
@@ -100,7 +101,8 @@ func compareFull(f *folder) (err error) {
 // describe compares what follows from the configuration and the seed alone.
 func (m *fullFolder) describe() error {
 	j := m.j
-	for _, note := range []string{"about", "adamw.not_decayed", "inputs.rows", "inputs.labels", "inputs.logit_positions", "inputs.hidden_positions", "seed"} {
+	for _, note := range []string{"about", "adamw.not_decayed", "inputs.rows", "inputs.labels", "inputs.logit_positions",
+		"inputs.hidden_positions", "seed"} {
 		j.strike(note, input)
 	}
 	j.strikeAll("libraries.", input)
@@ -108,7 +110,8 @@ func (m *fullFolder) describe() error {
 		j.strikeAll(others, yardstick)
 	}
 	j.get("seed", &m.seed)
-	for path, v := range map[string]any{"rows": &m.inputs.Rows, "labels": &m.inputs.Labels, "trained_tokens": &m.inputs.Trained,
+	for path, v := range map[string]any{"rows": &m.inputs.Rows, "labels": &m.inputs.Labels,
+		"trained_tokens":  &m.inputs.Trained,
 		"logit_positions": &m.inputs.LogitPositions, "hidden_positions": &m.inputs.HiddenPositions,
 		"vocab_ids": &m.inputs.VocabIDs, "hidden_columns": &m.inputs.HiddenColumns} {
 		if !j.get("inputs."+path, v) {
@@ -133,7 +136,8 @@ func (m *fullFolder) describe() error {
 	hash := ""
 	j.get("generator.hash_of_index_0_of_stream_vocab", &hash)
 	vocab, hidden := newStream(m.seed, "vocab"), newStream(m.seed, "hidden")
-	m.compare("generator", j.key("generator.hash_of_index_0_of_stream_vocab"), differ(hash == fmt.Sprintf("%016x", vocab.hash(0))), exact)
+	m.compare("generator", j.key("generator.hash_of_index_0_of_stream_vocab"),
+		differ(hash == fmt.Sprintf("%016x", vocab.hash(0))), exact)
 	m.compare("generator", j.key("inputs.vocab_ids"), drawnApart(vocab, m.c.Vocab, in.VocabIDs), exact)
 	m.compare("generator", j.key("inputs.hidden_columns"), drawnApart(hidden, m.c.Dim, in.HiddenColumns), exact)
 	return nil
@@ -154,7 +158,8 @@ func (in fullInputs) check(c model.Config) error {
 		return true
 	}
 	for r, ids := range in.Rows {
-		if len(ids) == 0 || len(in.Labels[r]) != len(ids) || !inside(in.LogitPositions[r], len(ids)) || !inside(in.HiddenPositions[r], len(ids)) {
+		if len(ids) == 0 || len(in.Labels[r]) != len(ids) || !inside(in.LogitPositions[r], len(ids)) ||
+			!inside(in.HiddenPositions[r], len(ids)) {
 			return fmt.Errorf("inputs: row %d has positions or labels that are not there", r)
 		}
 	}
@@ -219,8 +224,8 @@ func (m *fullFolder) eachFused(t tensor.DType, f func() error) error {
 	return nil
 }
 
-// whole is everything: in float32 forward, greedy, gradients, AdamW and SGD with each set of fused operations, and then the
-// same in BF16 without the steps. The weights are made anew where they were moved.
+// whole is everything: in float32 forward, greedy, gradients, AdamW and SGD with each set of fused operations, and then
+// the same in BF16 without the steps. The weights are made anew where they were moved.
 func (m *fullFolder) whole() []stage {
 	longest := 0
 	for _, b := range m.rows {

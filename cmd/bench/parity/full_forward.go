@@ -46,8 +46,10 @@ func (m *fullFolder) forward(l *model.Model, t tensor.DType, r int) error {
 	var want []int32
 	j.get(at+"argmax", &want)
 	m.compare("argmax", j.key(at+"argmax"), differing(tops, want), exact)
-	m.compare("argmax's logit, absolute", j.key(at+"argmax_logit"), farthest(topLogits, j.numbers(at+"argmax_logit")), fullArgmaxLogit)
-	for _, state := range []struct{ figure, name string }{{"last_block_norm", m.layers()[m.c.Layers]}, {"final_norm", "norm"}} {
+	m.compare("argmax's logit, absolute", j.key(at+"argmax_logit"), farthest(topLogits, j.numbers(at+"argmax_logit")),
+		fullArgmaxLogit)
+	for _, state := range []struct{ figure, name string }{{"last_block_norm", m.layers()[m.c.Layers]},
+		{"final_norm", "norm"}} {
 		norms := make([]float64, len(m.rows[r].IDs))
 		for p := range norms {
 			norms[p] = norm(hidden[state.name][p*m.c.Dim:][:m.c.Dim])
@@ -121,7 +123,8 @@ func (m *fullFolder) compareHidden(t tensor.DType, r int, hidden map[string][]fl
 		}
 		m.compare("hidden states, each / rms", m.j.key(at+"values"), byRMS(values, rounded(stored)), fullEach)
 		m.j.compare("hidden states, norms", at+"norm", norm(h), fullNorm)
-		m.compare("hidden states, norms", m.j.key(at+"position_norm"), relatives(norms, m.j.numbers(at+"position_norm")), fullNorm)
+		m.compare("hidden states, norms", m.j.key(at+"position_norm"), relatives(norms, m.j.numbers(at+"position_norm")),
+			fullNorm)
 	}
 }
 

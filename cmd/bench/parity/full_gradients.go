@@ -25,12 +25,14 @@ func (m *fullFolder) gradients(l *model.Model, t tensor.DType) error {
 	if t == tensor.BF16 {
 		limit = limitLossBF16
 		j.strike("bfloat16.loss_error", yardstick)
-		j.compare("loss beside PyTorch's", "bfloat16.loss", mean(losses), 2*limitLossBF16) // either may be that far from the truth
+		// either may be that far from the truth
+		j.compare("loss beside PyTorch's", "bfloat16.loss", mean(losses), 2*limitLossBF16)
 		var all []float64
 		for _, loss := range losses {
 			all = append(all, loss.Sum)
 		}
-		m.compare("loss beside PyTorch's", j.key("bfloat16.loss_sum"), relatives(all, j.numbers("bfloat16.loss_sum")), 2*limitLossBF16)
+		m.compare("loss beside PyTorch's", j.key("bfloat16.loss_sum"), relatives(all, j.numbers("bfloat16.loss_sum")),
+			2*limitLossBF16)
 	}
 	j.compare("loss", "forward.loss", mean(losses), limit)
 	if t == tensor.F32 {
@@ -107,11 +109,14 @@ func (m *fullFolder) compareGradient(p model.Param, t tensor.DType) (length floa
 	limits := [...]float64{fullNorm, fullDot, fullGradEach}
 	if t == tensor.BF16 {
 		limits = [...]float64{fullNormBF16, fullDotBF16, fullGradEachBF16}
-		m.compare("gradient, sampled", j.key(at+"value"), byNorm(values, stored), timesBF16Small*j.limit("bfloat16.grad_error."+p.Name))
+		m.compare("gradient, sampled", j.key(at+"value"), byNorm(values, stored),
+			timesBF16Small*j.limit("bfloat16.grad_error."+p.Name))
 	}
 	j.compare("gradient norm, each", at+"norm", length, limits[0])
-	m.compare("gradient, signed sum / norm", j.key(at+"dot"), math.Abs(dot-j.number(at+"dot"))/j.number(at+"norm"), limits[1])
-	if half := len(values) / 2; p.Name == embedding && len(stored) == len(values) { // rows that are read have far larger gradients than others
+	m.compare("gradient, signed sum / norm", j.key(at+"dot"), math.Abs(dot-j.number(at+"dot"))/j.number(at+"norm"),
+		limits[1])
+	// rows that are read have far larger gradients than others
+	if half := len(values) / 2; p.Name == embedding && len(stored) == len(values) {
 		m.compare("gradient values, each / rms", j.key(at+"value"), byRMS(values[half:], stored[half:]), limits[2])
 		values, stored = values[:half], stored[:half]
 	}
@@ -119,7 +124,8 @@ func (m *fullFolder) compareGradient(p model.Param, t tensor.DType) (length floa
 	return length, nil
 }
 
-// sample are the flat indices of the elements that are stored of a gradient; of the embedding half are in rows that are read.
+// sample are the flat indices of the elements that are stored of a gradient; of the embedding half are in rows that are
+// read.
 func (m *fullFolder) sample(p model.Param) []int {
 	s := newStream(m.seed, "sample."+p.Name)
 	index := make([]int, 64)

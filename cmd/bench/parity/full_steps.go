@@ -11,8 +11,8 @@ import (
 	"restyle/optim"
 )
 
-// adamwPaths are the paths of the losses after a step of AdamW: one with the learning rate beside it, and others that name
-// theirs.
+// adamwPaths are the paths of the losses after a step of AdamW: one with the learning rate beside it, and others that
+// name theirs.
 func (m *fullFolder) adamwPaths() (paths []string) {
 	for path := range m.j.values {
 		if path == "adamw.loss" || strings.HasPrefix(path, "adamw.loss_with_lr_") {
@@ -38,8 +38,9 @@ func (m *fullFolder) adamw(l *model.Model, path string) error {
 	if len(betas) != 2 {
 		return fmt.Errorf("betas %v are not two", betas)
 	}
-	c := optim.Config{Beta1: betas[0], Beta2: betas[1], Eps: m.j.input("adamw.eps"), Decay: m.j.input("adamw.weight_decay"),
-		Bits: 32, Master: optim.NoMaster}
+	c := optim.Config{Beta1: betas[0], Beta2: betas[1], Eps: m.j.input("adamw.eps"),
+		Decay: m.j.input("adamw.weight_decay"),
+		Bits:  32, Master: optim.NoMaster}
 	for _, p := range l.Params() {
 		o, err := optim.New(m.d, []model.Param{p}, c)
 		if err != nil {

@@ -60,8 +60,8 @@ func (s stream) weight(i int) uint16 {
 // sign is the one with which element i of a gradient enters its signed sum.
 func (s stream) sign(i int) float64 { return 1 - 2*float64(s.hash(i)&1) }
 
-// inParts calls f for consecutive parts of n elements on all processors. Where the parts end does not depend on how many
-// these are.
+// inParts calls f for consecutive parts of n elements on all processors. Where the parts end does not depend on how
+// many these are.
 func inParts(n int, f func(part, lo, hi int)) {
 	const size = 1 << 18
 	var wait sync.WaitGroup

@@ -20,8 +20,8 @@ type greedyRun struct {
 	ids, gaps, texts, smallest string // their names in the ledger
 }
 
-func (m *modelFolder) greedyRuns() ([]greedyRun, *figures, error) {
-	j, err := m.figures("greedy.json")
+func (m *modelFolder) greedyRuns() ([]greedyRun, *values, error) {
+	j, err := m.values("greedy.json")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,7 +42,8 @@ func (m *modelFolder) greedyRuns() ([]greedyRun, *figures, error) {
 	return runs, j, nil
 }
 
-// greedy continues each prompt with a cache, token by token, and holds the logits of the whole sequence at once against it.
+// greedy continues each prompt with a cache, token by token, and holds the logits of the whole sequence at once against
+// it.
 func (m *modelFolder) greedy() error {
 	runs, j, err := m.greedyRuns()
 	if err != nil || len(runs) == 0 {
@@ -81,12 +82,13 @@ func (m *modelFolder) greedy() error {
 		at := len(r.prompt) - 1
 		var all []float64
 		var tops []int32
-		err = l.Logits(model.OneSequence(append(slices.Clone(r.prompt), r.continuation...)), func(position int, logits []float32) {
-			if position >= at && len(all) < len(r.gap) {
-				best, gap := topTwo(logits)
-				all, tops = append(all, gap), append(tops, best)
-			}
-		})
+		err = l.Logits(model.OneSequence(append(slices.Clone(r.prompt), r.continuation...)),
+			func(position int, logits []float32) {
+				if position >= at && len(all) < len(r.gap) {
+					best, gap := topTwo(logits)
+					all, tops = append(all, gap), append(tops, best)
+				}
+			})
 		if err != nil {
 			return err
 		}
@@ -195,13 +197,13 @@ func (m *modelFolder) pieces() (*pieces, error) {
 	if !m.hasFile("vocab.json") {
 		return nil, nil
 	}
-	j, err := m.figures("vocab.json")
+	j, err := m.values("vocab.json")
 	if err != nil {
 		return nil, err
 	}
 	j.strikeAll("", input)
 	if m.hasFile("prompts.json") {
-		p, err := m.figures("prompts.json")
+		p, err := m.values("prompts.json")
 		if err != nil {
 			return nil, err
 		}
@@ -215,8 +217,8 @@ func (m *modelFolder) pieces() (*pieces, error) {
 	return p, nil
 }
 
-// text prints ids as llama2.c does: all but a <bos> at the beginning, and without the space that follows it. What is not
-// UTF-8 is replaced, sequence by sequence.
+// text prints ids as llama2.c does: all but a <bos> at the beginning, and without the space that follows it. What is
+// not UTF-8 is replaced, sequence by sequence.
 func (p *pieces) text(ids []int32) string {
 	previous := int32(-1)
 	if ids[0] == p.BOS {

@@ -5,26 +5,26 @@ import (
 	"strings"
 )
 
-// A fate is what became of a figure.
+// A fate is the use of a recorded value.
 type fate int
 
 const (
-	open        fate = iota // nobody looked at it
+	open        fate = iota // not used yet
 	compared                // with a result of ours
-	yardstick               // it says how far other programs are off: a limit, or something to hold ours against
-	input                   // it was given to the program, or says what was
-	leftOut                 // by a flag
-	unsupported             // what it is about does not exist yet
+	yardstick               // an error of another program: a limit, or something to compare ours with
+	input                   // an input of the other program, or its description
+	leftOut                 // by an option
+	unsupported             // of a feature that does not exist yet
 )
 
-// A ledger has an entry for each figure of a folder. An entry's name is the file's and the figure's own, as in
+// A ledger has an entry for each value of a directory. The name of an entry is that of the file and of the value, as in
 // "golden.json forward.loss".
 type ledger struct {
 	names []string
 	fates map[string]fate
 }
 
-// enter adds a figure that nobody has looked at.
+// enter adds a value that is not used yet.
 func (l *ledger) enter(name string) {
 	if l.fates == nil {
 		l.fates = map[string]fate{}
@@ -41,7 +41,7 @@ func (l *ledger) has(name string) bool {
 	return ok
 }
 
-// strike says what became of a figure. One that was compared stays so.
+// strike records the use of a value. A compared value stays compared.
 func (l *ledger) strike(name string, f fate) {
 	if was, ok := l.fates[name]; !ok {
 		panic(fmt.Sprintf("parity: %s is in no ledger", name))
@@ -50,7 +50,7 @@ func (l *ledger) strike(name string, f fate) {
 	}
 }
 
-// strikeAll strikes all that is still open and whose name begins so.
+// strikeAll strikes all open values whose name has the prefix.
 func (l *ledger) strikeAll(prefix string, f fate) {
 	for _, name := range l.names {
 		if l.fates[name] == open && strings.HasPrefix(name, prefix) {
@@ -59,7 +59,7 @@ func (l *ledger) strikeAll(prefix string, f fate) {
 	}
 }
 
-// with are the names that have a fate.
+// with returns the names with a fate.
 func (l *ledger) with(f fate) (names []string) {
 	for _, name := range l.names {
 		if l.fates[name] == f {

@@ -1,8 +1,8 @@
 package parity
 
-// How far a figure may be from the reference. Errors of tensors are ‖x - reference‖ / ‖reference‖ over the whole tensor
-// unless a name says otherwise. PyTorch's own float32 is up to 1e-6 from the truth in outputs of small models and 2.4e-6 in
-// their gradients; mistakes are off by 1e-4 and more, most of them by 5e-2.
+// The limits of errors. The error of a tensor is ‖x - reference‖ / ‖reference‖ over the whole tensor unless a name says
+// otherwise. PyTorch's own float32 differs from the exact value by up to 1e-6 in outputs of small models and by 2.4e-6
+// in their gradients. Mistakes cause errors of at least 1e-4, most of them 5e-2.
 const (
 	exact = 0 // ids, texts, hashes, numbers of things
 
@@ -32,7 +32,7 @@ const (
 	limitOther      = 0.01 // share of BF16 weights that are others; 0.004
 )
 
-// At full size rows are longer and blocks more, and noise about five times that of the small models.
+// At full size, rows are longer, layers more, and the noise is about five times that of the small models.
 const (
 	fullLogSumExp   = 1e-4 // absolute; PyTorch 1.3e-6
 	fullNorm        = 1e-5 // hidden states' norms, gradients' norms; 4.9e-7

@@ -2,10 +2,10 @@ package parity
 
 import "math"
 
-// float is what reference values come as: float32 from tensors, float64 from JSON.
+// float is the type of reference values: float32 from tensors, float64 from JSON.
 type float interface{ float32 | float64 }
 
-// norm is ‖x‖, summed in float64.
+// norm returns ‖x‖, summed in float64.
 func norm[F float](x []F) float64 {
 	var sum float64
 	for _, v := range x {
@@ -14,7 +14,7 @@ func norm[F float](x []F) float64 {
 	return math.Sqrt(sum)
 }
 
-// apart is ‖x - truth‖, and +Inf where they are not of one length or there is nothing to compare.
+// apart returns ‖x - truth‖, or +Inf if their lengths differ or they are empty.
 func apart[F, G float](x []F, truth []G) float64 {
 	if len(x) != len(truth) || len(x) == 0 {
 		return math.Inf(1)
@@ -27,10 +27,10 @@ func apart[F, G float](x []F, truth []G) float64 {
 	return math.Sqrt(sum)
 }
 
-// byNorm is ‖x - truth‖ / ‖truth‖.
+// byNorm returns ‖x - truth‖ / ‖truth‖.
 func byNorm[F, G float](x []F, truth []G) float64 { return over(apart(x, truth), norm(truth)) }
 
-// farthest is the largest |x - truth|, and +Inf where they are not of one length.
+// farthest returns the largest |x - truth|, or +Inf if their lengths differ or they are empty.
 func farthest[F, G float](x []F, truth []G) float64 {
 	if len(x) != len(truth) || len(x) == 0 {
 		return math.Inf(1)
@@ -46,15 +46,15 @@ func farthest[F, G float](x []F, truth []G) float64 {
 	return worst
 }
 
-// byRMS is the largest |x - truth| over the rms of truth.
+// byRMS returns the largest |x - truth| divided by the rms of truth.
 func byRMS[F, G float](x []F, truth []G) float64 { return over(farthest(x, truth), rms(truth)) }
 
 func rms[F float](x []F) float64 { return norm(x) / math.Sqrt(float64(len(x))) }
 
-// relative is |x / truth - 1|.
+// relative returns |x / truth - 1|.
 func relative(x, truth float64) float64 { return over(math.Abs(x-truth), math.Abs(truth)) }
 
-// relatives is the largest of them.
+// relatives returns the largest relative error, or +Inf if the lengths differ or there is none.
 func relatives(x, truth []float64) float64 {
 	if len(x) != len(truth) || len(x) == 0 {
 		return math.Inf(1)
@@ -70,7 +70,7 @@ func relatives(x, truth []float64) float64 {
 	return worst
 }
 
-// over is a / b, where no difference from nothing is no error.
+// over returns a / b, or 0 if both are 0: no difference from zero is no error.
 func over(a, b float64) float64 {
 	if a == 0 && b == 0 {
 		return 0
@@ -78,7 +78,7 @@ func over(a, b float64) float64 {
 	return a / b
 }
 
-// differ is 0 for what is equal and 1 for what is not.
+// differ returns 0 if equal, otherwise 1.
 func differ(equal bool) float64 {
 	if equal {
 		return 0

@@ -33,11 +33,16 @@ func plainHeads(c model.Config) bool { return c.HeadDim*c.Heads != c.Dim && !c.Q
 var traps = []trap{
 	{"interleaved rotation", mistake{weights: interleave}, "logits", 5e-2, func(c model.Config) bool { return !c.QKNorm }},
 	{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "logits", 1e-3, scaled},
-	{"another factor of RoPE scaling", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 2 })}, "inv_freq", 0.1, scaled},
-	{"another low factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.LowFreqFactor *= 1.5 })}, "inv_freq", 1e-3, scaled},
-	{"another high factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.HighFreqFactor *= 1.5 })}, "inv_freq", 1e-3, scaled},
-	{"another original length", mistake{config: scaling(func(s *model.Llama3Scaling) { s.OriginalMaxPositions *= 2 })}, "inv_freq", 1e-3, scaled},
-	{"scaled frequencies 0.1 % off", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 1.001 })}, "inv_freq", 9e-4, scaled},
+	{"another factor of RoPE scaling", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 2 })},
+		"inv_freq", 0.1, scaled},
+	{"another low factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.LowFreqFactor *= 1.5 })}, "inv_freq",
+		1e-3, scaled},
+	{"another high factor", mistake{config: scaling(func(s *model.Llama3Scaling) { s.HighFreqFactor *= 1.5 })}, "inv_freq",
+		1e-3, scaled},
+	{"another original length", mistake{config: scaling(func(s *model.Llama3Scaling) { s.OriginalMaxPositions *= 2 })},
+		"inv_freq", 1e-3, scaled},
+	{"scaled frequencies 0.1 % off", mistake{config: scaling(func(s *model.Llama3Scaling) { s.Factor *= 1.001 })},
+		"inv_freq", 9e-4, scaled},
 	{"another base of RoPE", mistake{config: func(c *model.Config) { c.RoPETheta *= 1.1 }}, "logits", 1e-3, always},
 	{"query head h reads key head h mod kvHeads", mistake{weights: wrongKeyHead}, "logits", 5e-2, grouped},
 	{"scores scaled by hidden / heads", mistake{weights: scaleScores}, "logits", 5e-3, plainHeads},
@@ -50,11 +55,14 @@ var traps = []trap{
 		n := float32(b.Targets())
 		return s * n / (n + float32(len(b.CuSeqlens)-1))
 	}}, "gradient", 1e-2, always},
-	{"sequences that see each other", mistake{batch: oneSequence}, "logits", 1e-2, func(c model.Config) bool { return c.Window == 0 }},
+	{"sequences that see each other", mistake{batch: oneSequence}, "logits", 1e-2,
+		func(c model.Config) bool { return c.Window == 0 }},
 	{"no window", mistake{config: func(c *model.Config) { c.Window = 0 }}, "logits", 5e-2, narrowed},
 	{"a window one too wide", mistake{config: func(c *model.Config) { c.Window++ }}, "logits", 1e-2, narrowed},
-	{"a window where it is switched off", mistake{config: func(c *model.Config) { c.Window = 8 }}, "logits", 1e-3, unwindowed},
-	{"the padding's row of the embedding trained", mistake{config: func(c *model.Config) { c.PadID = -1 }}, "gradient", 1e-2, padded},
+	{"a window where it is switched off", mistake{config: func(c *model.Config) { c.Window = 8 }}, "logits", 1e-3,
+		unwindowed},
+	{"the padding's row of the embedding trained", mistake{config: func(c *model.Config) { c.PadID = -1 }}, "gradient",
+		1e-2, padded},
 	{"biases left out", mistake{weights: zeroed(".bias")}, "logits", 1e-2, func(c model.Config) bool { return c.QKVBias }},
 	{"no norm of q and k", mistake{weights: flattenQKNorm}, "logits", 1e-2, func(c model.Config) bool { return c.QKNorm }},
 }
@@ -65,7 +73,8 @@ func TestTraps(t *testing.T) { checkTraps(t, "testdata/llama", "testdata/qwen2")
 // TestReferenceTraps makes them with those of the reference folder.
 func TestReferenceTraps(t *testing.T) {
 	var folders []string
-	for _, name := range []string{"llama_gqa_tied_rope3", "llama_headdim24_rope3", "llama_pad_in_text", "mistral_window8", "qwen2", "qwen3"} {
+	for _, name := range []string{"llama_gqa_tied_rope3", "llama_headdim24_rope3", "llama_pad_in_text", "mistral_window8",
+		"qwen2", "qwen3"} {
 		folders = append(folders, reference(t, "model", name))
 	}
 	checkTraps(t, folders...)
@@ -91,7 +100,8 @@ func checkTraps(t *testing.T, folders ...string) {
 }
 
 func (tr trap) check(t *testing.T, folder string) {
-	r, err := Run(context.Background(), []string{folder}, Options{Fused: []kernels.Fused{kernels.All()}, mistake: tr.mistake})
+	r, err := Run(context.Background(), []string{folder}, Options{Fused: []kernels.Fused{kernels.All()},
+		mistake: tr.mistake})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,15 +125,16 @@ func (r *Report) worst(run, figure string) (worst float64) {
 
 func configOf(t *testing.T, folder string) (c model.Config) {
 	t.Helper()
-	_, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{}, mistake: mistake{config: func(have *model.Config) { c = *have }}})
+	_, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{},
+		mistake: mistake{config: func(have *model.Config) { c = *have }}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// TestTrapsOfLarge makes mistakes with a model whose weights follow from a seed. An untied head shows as the half of the
-// embedding's gradient that is gone.
+// TestTrapsOfLarge makes mistakes with a model whose weights follow from a seed. An untied head shows as the half of
+// the embedding's gradient that is gone.
 func TestTrapsOfLarge(t *testing.T) {
 	for _, trap := range []trap{
 		{"no RoPE scaling", mistake{config: func(c *model.Config) { c.RoPEScaling = nil }}, "hidden states", 1e-3, nil},
@@ -134,9 +145,13 @@ func TestTrapsOfLarge(t *testing.T) {
 		{"labels not shifted", mistake{batch: shiftLabels(1)}, "loss", 1e-5, nil},
 		{"labels shifted twice", mistake{batch: shiftLabels(-1)}, "loss", 1e-5, nil},
 		{"every token trained", mistake{batch: trainAll}, "gradient norm", 1e-3, nil},
-		{"mean of the rows' means", mistake{scale: func(b model.Batch, s float32) float32 { return 1 / float32(2*b.Targets()) }}, "gradient norm", 1e-3, nil},
+		{"mean of the rows' means", mistake{scale: func(b model.Batch,
+			s float32) float32 {
+			return 1 / float32(2*b.Targets())
+		}}, "gradient norm", 1e-3, nil},
 		{"a head of its own", mistake{config: untie}, "logits", 0.5, nil},
-		{"the head's part of the embedding's gradient dropped", mistake{config: untie, weights: copyHead}, "gradient norm, each", 1e-2, nil},
+		{"the head's part of the embedding's gradient dropped", mistake{config: untie, weights: copyHead},
+			"gradient norm, each", 1e-2, nil},
 	} {
 		t.Run(trap.name, func(t *testing.T) { trap.check(t, "testdata/large") })
 	}
@@ -159,7 +174,8 @@ func TestReferenceFullMistakes(t *testing.T) {
 		{"gate and up exchanged", mistake{weights: exchangeGateUp}, [2]float64{0.71, 0.73}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{kernels.All()}, mistake: c.mistake})
+			r, err := Run(context.Background(), []string{folder}, Options{Quick: true, Fused: []kernels.Fused{kernels.All()},
+				mistake: c.mistake})
 			if err != nil {
 				t.Fatal(err)
 			}

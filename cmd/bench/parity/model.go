@@ -16,8 +16,8 @@ import (
 var modelFiles = []string{
 	"golden.json", "golden.safetensors", "packing.safetensors", "accumulation.safetensors", "training.safetensors",
 	"greedy.json", "vocab.json", "prompts.json", // the last says what was asked for when greedy.json was made
-	"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
-	"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+	"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors",
+	"model.safetensors.index.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 }
 
 func isModel(f *folder) bool { return f.hasFile("golden.safetensors") && f.hasFile("config.json") }
@@ -26,7 +26,7 @@ func isModel(f *folder) bool { return f.hasFile("golden.safetensors") && f.hasFi
 type modelFolder struct {
 	*folder
 	g  *tensors // golden.safetensors
-	j  *figures // golden.json
+	j  *values  // golden.json
 	ck *hf.Checkpoint
 	c  model.Config
 }
@@ -37,7 +37,7 @@ func compareModel(f *folder) (err error) {
 		return err
 	}
 	defer m.g.st.Close()
-	if m.j, err = f.figures("golden.json"); err != nil {
+	if m.j, err = f.values("golden.json"); err != nil {
 		return err
 	}
 	if m.ck, err = hf.OpenModel(f.dir); err != nil {
@@ -126,7 +126,8 @@ func (m *modelFolder) configuration() {
 		m.j.strike(note, input)
 	}
 	m.j.strikeAll("libraries.", input)
-	m.compare("inv_freq", m.g.key("rope.inv_freq"), relatives(m.c.InvFreq(), float64s(m.g.floats("rope.inv_freq"))), limitInvFreq)
+	m.compare("inv_freq", m.g.key("rope.inv_freq"), relatives(m.c.InvFreq(), float64s(m.g.floats("rope.inv_freq"))),
+		limitInvFreq)
 	if !m.j.hasAny("rope_branches.") {
 		return
 	}
@@ -196,8 +197,8 @@ func normOfAll(grads map[string][]float32) float64 {
 	return norm(norms)
 }
 
-// forward compares one forward and backward pass. In BF16 own is the same in float32, which has passed its own comparison:
-// it stands in for gradients that are not stored.
+// forward compares one forward and backward pass. In BF16 own is the same in float32, which has passed its own
+// comparison: it stands in for gradients that are not stored.
 func (m *modelFolder) forward(t tensor.DType, own *pass) (*pass, error) {
 	rows := m.g.rows("")
 	if m.g.err != nil || len(rows) == 0 {
@@ -294,7 +295,8 @@ func (m *modelFolder) compareGradients(t *tensors, prefix string, grads map[stri
 func (m *modelFolder) forwardBF16(p, own *pass) {
 	g, j := m.g, m.j
 	m.compare("loss", g.key("loss"), byNorm([]float64{p.loss.Mean()}, g.floats("loss")), limitLossBF16)
-	j.compare("loss beside PyTorch's", "bfloat16.loss", p.loss.Mean(), 2*limitLossBF16) // either may be that far from the truth
+	// either may be that far from the truth
+	j.compare("loss beside PyTorch's", "bfloat16.loss", p.loss.Mean(), 2*limitLossBF16)
 	j.strike("bfloat16.loss_error", yardstick)
 	m.compare("logits", g.key("logits"), byNorm(p.logits, m.live("logits")), timesBF16*j.limit("bfloat16.logits_error"))
 

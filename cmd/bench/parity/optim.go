@@ -20,8 +20,8 @@ import (
 // PyTorch's AdamW. Cases are gradients of many steps; runs are those with a type, a learning rate and a decay.
 type optimFile struct {
 	*tensors
-	// cuda says that bitsandbytes' CUDA kernels made it, which Config.BNB follows. What it does on a CPU is another algorithm,
-	// and there is none of ours to compare.
+	// cuda says that bitsandbytes' CUDA kernels made it, which Config.BNB follows. What it does on a CPU is another
+	// algorithm, and there is none of ours to compare.
 	cuda      bool
 	snapshots []int
 	config    optim.Config
@@ -100,7 +100,8 @@ func (t *tensors) compareOptimiser() error {
 
 func newOptimFile(t *tensors) (*optimFile, error) {
 	meta := t.st.Metadata
-	o := &optimFile{tensors: t, cuda: meta["device"] == "cuda", config: optim.Config{Bits: 8, Master: optim.NoMaster, BNB: true}}
+	o := &optimFile{tensors: t, cuda: meta["device"] == "cuda", config: optim.Config{Bits: 8, Master: optim.NoMaster,
+		BNB: true}}
 	var err error
 	number := func(name, text string) float64 {
 		v, e := strconv.ParseFloat(text, 64)
@@ -116,7 +117,8 @@ func newOptimFile(t *tensors) (*optimFile, error) {
 	}
 	o.runs = strings.Split(meta["runs"], ",")
 	if block := meta["block"]; block != strconv.Itoa(kernels.QuantBlockSize) {
-		err = errors.Join(err, fmt.Errorf("metadata: blocks of %q elements: there are those of %d", block, kernels.QuantBlockSize))
+		err = errors.Join(err, fmt.Errorf("metadata: blocks of %q elements: there are those of %d", block,
+			kernels.QuantBlockSize))
 	}
 	return o, err
 }
@@ -131,7 +133,8 @@ func (o *optimFile) maps() {
 // blockwise compares what is coded and decoded, without an optimiser.
 func (o *optimFile) blockwise(kind, dtype string) error {
 	under := func(name string) string { return "blockwise." + kind + "." + dtype + "." + name }
-	x, back, absmax, codes := o.floats(under("x")), o.floats(under("back")), o.floats(under("absmax")), o.bytes(under("codes"))
+	x, back, absmax, codes := o.floats(under("x")), o.floats(under("back")), o.floats(under("absmax")),
+		o.bytes(under("codes"))
 	n := len(codes)
 	if n == 0 || len(x) != n || len(back) != n || len(absmax) != kernels.QuantBlocks(n) {
 		return fmt.Errorf("%s* are not of one size", under(""))
@@ -143,7 +146,8 @@ func (o *optimFile) blockwise(kind, dtype string) error {
 		return err
 	}
 	defer a.Close()
-	values, coded, scale := a.New("x", tensor.F32, n), a.New("codes", tensor.U8, n), a.New("absmax", tensor.F32, len(absmax))
+	values, coded, scale := a.New("x", tensor.F32, n), a.New("codes", tensor.U8, n),
+		a.New("absmax", tensor.F32, len(absmax))
 	d.UploadBytes(coded, codes)
 	d.Upload(scale, absmax)
 	d.Dequantize(values, coded, scale, kind == "signed")
@@ -197,7 +201,8 @@ type snapshot struct {
 }
 
 // steps runs a case and has the snapshots compared.
-func (o *optimFile) steps(name, dtype string, rate, decay float64, snapshots []int, compare func(snapshot) error) error {
+func (o *optimFile) steps(name, dtype string, rate, decay float64, snapshots []int,
+	compare func(snapshot) error) error {
 	start := o.floats(name + ".p0")
 	grads, _, err := o.st.ReadF32(name + ".grads")
 	n := len(start)
@@ -252,7 +257,8 @@ func (o *optimFile) compareState(s snapshot) error {
 	if err := o.compareWeights(s, s.weights+step+"p", limitWayBNB); err != nil {
 		return err
 	}
-	for _, x := range []struct{ ours, theirs string }{{".m", "state1"}, {".v", "state2"}, {".m_absmax", "absmax1"}, {".v_absmax", "absmax2"}} {
+	for _, x := range []struct{ ours, theirs string }{{".m", "state1"}, {".v", "state2"}, {".m_absmax", "absmax1"},
+		{".v_absmax", "absmax2"}} {
 		ours, ok := s.state[x.ours]
 		if !ok {
 			continue

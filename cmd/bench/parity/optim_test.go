@@ -72,14 +72,15 @@ func change(data []byte, codes bool) []byte {
 	return data
 }
 
-// TestEveryOptimFigureCounts changes each figure of our own recording that is counted as compared, and some of each kind of
-// bitsandbytes', and wants it to fail.
+// TestEveryOptimFigureCounts changes each figure of our own recording that is counted as compared, and some of each
+// kind of bitsandbytes', and wants it to fail.
 func TestEveryOptimFigureCounts(t *testing.T) {
 	try := func(dir, file, figure string) {
 		to := copied(t, dir)
 		rewrite(t, filepath.Join(to, file), nil, func(name string, data []byte) []byte {
 			if name == figure {
-				return change(data, strings.Contains(name, ".state") && !strings.HasPrefix(name, "n4095") || strings.HasSuffix(name, ".codes"))
+				return change(data, strings.Contains(name, ".state") && !strings.HasPrefix(name, "n4095") ||
+					strings.HasSuffix(name, ".codes"))
 			}
 			return data
 		})
@@ -97,9 +98,9 @@ func TestEveryOptimFigureCounts(t *testing.T) {
 		return
 	}
 	for _, figure := range []string{
-		"blockwise.signed.bf16.codes", "blockwise.unsigned.fp32.absmax", "n8977.step2.state1", "n8977.bf16.step10.state2", "n4096.step50.absmax1",
-		"n4096.bf16.step10.absmax2", "n4095.step10.state1", "n4096/fp32/0.001/0.step2.p", "n8977/bf16/2e-05/0.01.step50.p",
-		"nonfinite.step2.state1", "nonfinite.step3.absmax2", "nonfinite.step3.p",
+		"blockwise.signed.bf16.codes", "blockwise.unsigned.fp32.absmax", "n8977.step2.state1", "n8977.bf16.step10.state2",
+		"n4096.step50.absmax1", "n4096.bf16.step10.absmax2", "n4095.step10.state1", "n4096/fp32/0.001/0.step2.p",
+		"n8977/bf16/2e-05/0.01.step50.p", "nonfinite.step2.state1", "nonfinite.step3.absmax2", "nonfinite.step3.p",
 	} {
 		try(reference(t, "optim"), "bnb_adamw8bit.safetensors", figure)
 	}
@@ -167,7 +168,8 @@ func TestOptimIncomplete(t *testing.T) {
 		{metadata: meta("block", "2048"), want: `blocks of "2048" elements`},
 		{metadata: meta("snapshots", "1,99999999999"), want: "n600.grads are not of 99999999999 steps"},
 		{metadata: meta("device", "cuda"), want: "missing adamw.safetensors n600/fp32/0.001/0.01.step1.p"},
-		{metadata: func(m map[string]string) { m["device"], m["runs"] = "cuda", "strange" }, want: `run "strange" is not CASE/DTYPE/LR/DECAY`},
+		{metadata: func(m map[string]string) { m["device"], m["runs"] = "cuda", "strange" },
+			want: `run "strange" is not CASE/DTYPE/LR/DECAY`},
 		{metadata: func(m map[string]string) { m["device"], m["runs"] = "cuda", "n600/fp32/fast/0" }, want: `parsing "fast"`},
 	} {
 		to := copied(t, ownOptim)

@@ -15,26 +15,28 @@ import (
 	"restyle/model"
 )
 
-// Options are how Run compares. The zero value compares everything on the CPU, with all operations unfused and fused.
+// Options are the settings of Run. The zero value compares everything on the CPU, with all operations unfused and
+// fused.
 type Options struct {
-	Device  string // as kernels.Open takes it; "" is "cpu"
-	Threads int    // of the CPU; 0 is all
-	// Fused are the sets of fused operations with which models are computed. Nil: none, and then all.
+	Device  string // as for kernels.Open; "" is "cpu"
+	Threads int    // CPU threads; 0 for all
+	// Fused are the sets of fused operations to run models with. Nil: none, and then all.
 	Fused []kernels.Fused
-	// Quick leaves out what takes minutes at full size: all but the short row's forward pass and the long one's first block.
+	// Quick leaves out what takes minutes at full size: all but the short row's forward pass and the long row's first
+	// layer.
 	Quick bool
-	// Only is a pattern as path.Match has it. Folders whose name, or its last part, does not fit are left out.
+	// Only is a pattern for path.Match. Run leaves out directories if neither their path nor its last element matches.
 	Only string
-	// Progress is told what is about to be computed in a folder that takes long, and the share of all work of this folder
-	// that is done. Nil: nobody is.
+	// Progress, if not nil, gets the next computation of a directory that takes long, and the share of its work that is
+	// done.
 	Progress func(folder, what string, done float64)
-	// Note is told what a user should know of the device that was opened, in lines. Nil for nobody.
+	// Note, if not nil, gets what a user should know of the device, line by line.
 	Note func(line string)
 
 	mistake mistake
 }
 
-// A mistake is made on purpose by tests, to see that it shows.
+// A mistake is one that a test makes on purpose, to check that Run finds it.
 type mistake struct {
 	config  func(*model.Config)
 	weights func(*kernels.Device, *model.Model)
@@ -42,12 +44,12 @@ type mistake struct {
 	scale   func(b model.Batch, scale float32) float32 // of the gradient of one batch of a step
 }
 
-// A kind is one form of reference outputs.
+// A kind is a form of reference outputs.
 type kind struct {
 	name    string
 	is      func(f *folder) bool
 	compare func(f *folder) error
-	// files are what may be in a folder of the kind besides scripts and Markdown. Others are unknown, and a failure.
+	// files are those that a directory may have, apart from scripts and Markdown. Any other file is a failure.
 	files []string
 }
 
@@ -60,7 +62,7 @@ var kinds = []kind{
 	{"tokenizer", isTokenizer, compareTokenizer, tokenizerFiles},
 }
 
-// A folder is one folder of reference outputs under comparison.
+// A folder is a directory of reference outputs.
 type folder struct {
 	ledger
 	o      Options
@@ -69,12 +71,12 @@ type folder struct {
 	dir    string
 	name   string // for the report
 	files  []string
-	run    string // how what is compared now was computed
+	run    string // how the present results were computed
 	ctx    context.Context
 }
 
-// Run compares every folder of reference outputs under the paths. The error is about the request or the machine; what is
-// wrong with a folder, or with what was computed, is in the report.
+// Run compares every directory of reference outputs below the paths. An error is about the request or the machine; the
+// report has what is wrong with a directory or with a result.
 func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	if o.Device == "" {
 		o.Device = "cpu"
@@ -115,12 +117,12 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	r.Partial = r.Partial || r.Counts.LeftOut > 0
 	r.OK = r.Failed == 0
 	if len(r.Folders) == 0 {
-		return nil, errors.Join(fmt.Errorf("no folder of reference outputs fits %q", o.Only), d.Close())
+		return nil, errors.Join(fmt.Errorf("pattern %q: matches no directory of reference outputs", o.Only), d.Close())
 	}
 	return r, d.Close()
 }
 
-// find lists all folders under the paths that hold something.
+// find returns all directories below the paths that have data.
 func find(paths []string) ([]*folder, error) {
 	var list []*folder
 	seen := map[string]bool{}
@@ -135,7 +137,7 @@ func find(paths []string) ([]*folder, error) {
 		if info, err := os.Stat(root); err != nil {
 			return nil, err
 		} else if !info.IsDir() {
-			return nil, fmt.Errorf("%s is not a folder: give folders of reference outputs", p)
+			return nil, fmt.Errorf("%s: not a directory: name a directory of reference outputs", p)
 		}
 		found := false
 		err = filepath.WalkDir(root, func(dir string, e fs.DirEntry, err error) error {
@@ -159,16 +161,16 @@ func find(paths []string) ([]*folder, error) {
 			return nil, err
 		}
 		if !found {
-			return nil, fmt.Errorf("there is no reference output in %s", p)
+			return nil, fmt.Errorf("%s: no reference outputs in it", p)
 		}
 	}
 	return list, nil
 }
 
-// recipe is a list of what a script made the folders below from; there is nothing in it to compare.
+// recipe lists what a script made the directories from. It has nothing to compare.
 const recipe = "variants.json"
 
-// openFolder is a folder with its files, nil where there is no data in it.
+// openFolder returns a directory with its files, or nil if it has no data.
 func openFolder(root, dir string) (*folder, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -191,11 +193,11 @@ func openFolder(root, dir string) (*folder, error) {
 	return f, nil
 }
 
-// compareAll compares a folder, and enters as failures what went wrong and what was passed over.
+// compareAll compares a directory, and adds failures for errors and for values that nothing was compared with.
 func (f *folder) compareAll() {
 	k := f.kind()
 	if k == nil {
-		f.fail("folder", "", "it is of no known kind: its files are "+strings.Join(f.files, ", "))
+		f.fail("folder", "", "unknown kind: its files are "+strings.Join(f.files, ", "))
 		return
 	}
 	if err := k.compare(f); err != nil {
@@ -204,11 +206,11 @@ func (f *folder) compareAll() {
 	f.run = ""
 	for _, name := range f.files {
 		if !slices.ContainsFunc(k.files, func(pattern string) bool { return globs(pattern, name) }) {
-			f.fail("unknown file", name, "nothing is known of such a file in a folder of kind "+k.name)
+			f.fail("unknown file", name, "a directory of kind "+k.name+" has no such file")
 		}
 	}
 	for _, name := range f.with(open) {
-		f.fail("passed over", name, "it is present and was not compared")
+		f.fail("passed over", name, "it was recorded but not compared")
 	}
 	r := f.report
 	r.Limits = few(r.Limits, "", f.with(yardstick))
@@ -216,7 +218,7 @@ func (f *folder) compareAll() {
 	r.LeftOut = few(r.LeftOut, f.name, f.with(leftOut))
 }
 
-// kind recognises a folder by its files.
+// kind returns the kind of a directory by its files, or nil.
 func (f *folder) kind() *kind {
 	for i := range kinds {
 		if kinds[i].is(f) {
@@ -230,27 +232,27 @@ func (f *folder) hasFile(name string) bool { return slices.Contains(f.files, nam
 
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
-// compare enters a comparison with the figure of that name in the ledger.
+// compare adds a comparison with the value of that name in the ledger.
 func (f *folder) compare(figure, name string, err, limit float64) {
 	if !f.has(name) {
-		return // it is missing, which whoever looked for it has said
+		return // reading it has added a failure
 	}
 	f.strike(name, compared)
 	f.property(figure, name, err, limit)
 }
 
-// property enters a comparison with something that is not recorded in the folder.
+// property adds a comparison with something other than a recorded value.
 func (f *folder) property(figure, at string, err, limit float64) {
 	f.report.add(Row{Folder: f.name, Run: f.run, Figure: figure, At: at, Error: Number(err), Limit: Number(limit)})
 }
 
-// fail enters what could not be compared at all.
+// fail adds a failure to compare.
 func (f *folder) fail(figure, at, why string) {
 	f.report.add(Row{Folder: f.name, Run: f.run, Figure: figure, At: at, Note: why})
 }
 
-// missing enters that a figure is not there.
-func (f *folder) missing(name string) { f.fail("missing", name, "it should be there and is not") }
+// missing adds the failure that a value is missing.
+func (f *folder) missing(name string) { f.fail("missing", name, "it was not recorded") }
 
 func (f *folder) progress(what string, done float64) {
 	if f.o.Progress != nil {

@@ -22,11 +22,13 @@ func must(t *testing.T, o Options, paths ...string) *Report {
 	}
 	for _, row := range r.Rows {
 		if !row.OK {
-			t.Errorf("%s, %s: %s of %s is %.3g, limit %.3g %s", row.Folder, row.Run, row.Figure, row.At, float64(row.Error), float64(row.Limit), row.Note)
+			t.Errorf("%s, %s: %s of %s is %.3g, limit %.3g %s", row.Folder, row.Run, row.Figure, row.At, float64(row.Error),
+				float64(row.Limit), row.Note)
 		}
 	}
 	c := r.Counts
-	if sum := c.Compared + c.Limits + c.LeftOut + c.Unsupported; c.Open != 0 || sum != c.Present || r.OK != (r.Failed == 0) {
+	if sum := c.Compared + c.Limits + c.LeftOut + c.Unsupported; c.Open != 0 || sum != c.Present ||
+		r.OK != (r.Failed == 0) {
 		t.Errorf("%d figures are present, %+v, ok %v", c.Present, c, r.OK)
 	}
 	return r
@@ -158,14 +160,15 @@ func TestPaths(t *testing.T) {
 	for _, c := range []struct {
 		path, only, device, want string
 	}{
-		{empty, "", "", "no reference output in " + empty},
+		{empty, "", "", empty + ": no reference outputs in it"},
 		{filepath.Join(empty, "none"), "", "", "no such file"},
-		{file, "", "", "is not a folder"},
-		{"testdata", "nothing", "", "fits \"nothing\""},
+		{file, "", "", "not a directory"},
+		{"testdata", "nothing", "", "pattern \"nothing\": matches no directory"},
 		{"testdata", "[", "", "syntax error in pattern"},
 		{"testdata", "", "tpu", "device \"tpu\""},
 	} {
-		if _, err := Run(context.Background(), []string{c.path}, Options{Only: c.only, Device: c.device}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Run(context.Background(), []string{c.path}, Options{Only: c.only, Device: c.device}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s %s: %v, want %q", c.path, c.only, c.device, err, c.want)
 		}
 	}

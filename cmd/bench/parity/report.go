@@ -16,20 +16,20 @@ import (
 type Row struct {
 	Folder string `json:"folder"`
 	Run    string `json:"run,omitempty"` // how it was computed: "fp32, fused"
-	Figure string `json:"figure"`        // what kind of figure: "gradient"
-	At     string `json:"at,omitempty"`  // which one: its file and name
-	Count  int    `json:"count"`         // how many comparisons the row stands for
+	Figure string `json:"figure"`        // the kind of value: "gradient"
+	At     string `json:"at,omitempty"`  // the file and name of the value
+	Count  int    `json:"count"`         // the number of comparisons
 	Failed int    `json:"failed,omitempty"`
 	Error  Number `json:"error"`
 	Limit  Number `json:"limit"`
 	OK     bool   `json:"ok"`
-	Note   string `json:"note,omitempty"` // what is wrong where there is no figure to say it
+	Note   string `json:"note,omitempty"` // what is wrong, if there is no number for it
 }
 
-// A Number is a float64 that JSON can hold: what is not finite is written as a string.
+// A Number is a float64 in JSON. NaN and infinities become strings.
 type Number float64
 
-// MarshalJSON writes the number.
+// MarshalJSON returns the number, or a string if it is not finite.
 func (n Number) MarshalJSON() ([]byte, error) {
 	if f := float64(n); math.IsNaN(f) || math.IsInf(f, 0) {
 		return json.Marshal(fmt.Sprint(f))
@@ -37,15 +37,15 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// Counts say what became of the figures that are in the folders. Present is the sum of the others, but for the inputs.
+// Counts are the numbers of recorded values by their use. Present is the sum of the others without Inputs.
 type Counts struct {
 	Present     int `json:"present"`
 	Compared    int `json:"compared"`
-	Limits      int `json:"used_as_limit"` // errors of other programs, by which ours are measured
-	LeftOut     int `json:"left_out"`      // by a flag
+	Limits      int `json:"used_as_limit"` // errors of other programs, which limit ours
+	LeftOut     int `json:"left_out"`      // by an option
 	Unsupported int `json:"not_yet_supported"`
-	Open        int `json:"passed_over"` // each of which is a failure
-	Inputs      int `json:"inputs"`      // what was given to the program, and words about it
+	Open        int `json:"passed_over"` // unused: each is a failure
+	Inputs      int `json:"inputs"`      // inputs of the other program, and their descriptions
 }
 
 func (c *Counts) add(l ledger) {
@@ -70,19 +70,19 @@ func (c *Counts) add(l ledger) {
 	}
 }
 
-// A Report is what Run found.
+// A Report is the result of Run.
 type Report struct {
 	Device  string   `json:"device"`
 	Folders []string `json:"folders"`
 	Counts  Counts   `json:"figures"`
-	// Partial says that a flag left something out.
+	// Partial reports that an option left something out.
 	Partial bool `json:"partial"`
 	OK      bool `json:"ok"`
-	// Failed is how many comparisons were beyond their limit, or could not be made.
+	// Failed is the number of comparisons that exceeded their limit or could not be made.
 	Failed int `json:"failed"`
-	// Rows are all comparisons in the order in which they were made. Summary joins them.
+	// Rows are all comparisons in order. Summary joins them.
 	Rows []Row `json:"-"`
-	// Limits, Unsupported and LeftOut name what is counted so, each kind of figure once.
+	// Limits, Unsupported and LeftOut name the values counted there, each kind once.
 	Limits      []string `json:"used_as_limit,omitempty"`
 	Unsupported []string `json:"not_yet_supported,omitempty"`
 	LeftOut     []string `json:"left_out,omitempty"`
@@ -98,8 +98,8 @@ func (r *Report) add(row Row) {
 	r.Rows = append(r.Rows, row)
 }
 
-// Summary has one row for each folder, run and kind of figure: the one whose error is the largest in limits, with how many
-// there are and how many of them failed. What failed without a number is not joined.
+// Summary returns one row per directory, run and kind of value: the row with the largest error relative to its limit,
+// with the number of comparisons and of failures. It does not join failures without a number.
 func (r *Report) Summary() []Row {
 	type key struct{ folder, run, figure, note string }
 	at := map[key]int{}
@@ -122,7 +122,7 @@ func (r *Report) Summary() []Row {
 	return rows
 }
 
-// share is the error in limits; what is no number is infinitely wrong.
+// share returns the error relative to the limit. It is +Inf if that is NaN.
 func (r Row) share() float64 {
 	switch share := float64(r.Error / r.Limit); {
 	case r.Error == 0:
@@ -134,7 +134,7 @@ func (r Row) share() float64 {
 	}
 }
 
-// Write prints the rows as a table and, below it, how many figures are present and how many were compared.
+// Write prints the rows as a table and, below it, how many values were recorded and how many were compared.
 func (r *Report) Write(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(t, "WHAT\tRUN\tFIGURE\tOF\tERROR\tLIMIT\tVERDICT\tWORST")
@@ -142,14 +142,16 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 		verdict := "ok"
 		switch {
 		case row.Note != "":
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\t\tFAILED\t%s\n", row.Folder, row.Run, row.Figure, row.Count, strings.TrimSpace(row.At+" "+row.Note))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t\t\tFAILED\t%s\n", row.Folder, row.Run, row.Figure, row.Count,
+				strings.TrimSpace(row.At+" "+row.Note))
 			continue
 		case !row.OK:
 			verdict = fmt.Sprintf("BEYOND (%d)", row.Failed)
 		case row.Error == 0:
-			row.At = "" // none is worse than others
+			row.At = "" // all are equally good
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", row.Folder, row.Run, row.Figure, row.Count, short(row.Error), short(row.Limit), verdict, row.At)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", row.Folder, row.Run, row.Figure, row.Count, short(row.Error),
+			short(row.Limit), verdict, row.At)
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -166,13 +168,14 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 		{c.LeftOut, "were left out", r.LeftOut},
 	} {
 		if part.count > 0 {
-			lines = append(lines, fmt.Sprintf("%d figures %s: %s", part.count, part.what, strings.Join(part.names, ", ")))
+			lines = append(lines, fmt.Sprintf("%d values %s: %s", part.count, part.what, strings.Join(part.names, ", ")))
 		}
 	}
 	if r.Partial {
 		lines = append(lines, "this was only a part: flags left something out")
 	}
-	lines = append(lines, fmt.Sprintf("%d figures present, %d compared, %d used as limits, %d not yet supported, %d left out, %d passed over",
+	lines = append(lines, fmt.Sprintf("%d values recorded, %d compared, %d used as limits, %d not yet supported, %d "+
+		"left out, %d passed over",
 		c.Present, c.Compared, c.Limits, c.Unsupported, c.LeftOut, c.Open))
 	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
@@ -180,10 +183,12 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 
 var (
 	ordinal = regexp.MustCompile(`([ .])\d+\.`) // the number of a line, a row or a case
-	section = regexp.MustCompile(`^(\S+\.json (noise|mistakes|gradients|greedy|sgd|adamw|bfloat16\.figures|bfloat16\.hidden_error|forward\.rows))\b.*`)
+	section = regexp.MustCompile(`^(\S+\.json (noise|mistakes|gradients|greedy|sgd|adamw|bfloat16\.figures|` +
+		`bfloat16\.hidden_error|forward\.rows))\b.*`)
 )
 
-// few lists kinds of figures: names that differ by their parameter, row or line alone are one, and so is a file of tensors.
+// few adds the kinds of values to list. Names that differ only by their parameter, row or line are one kind, and so is
+// a file of tensors.
 func few(list []string, folder string, names []string) []string {
 	for _, name := range names {
 		name, _, _ = strings.Cut(name, ".model.")
@@ -206,7 +211,7 @@ func short(n Number) string {
 	return fmt.Sprintf("%.2g", float64(n))
 }
 
-// globs says whether a folder's name, or the last part of it, fits a pattern.
+// globs reports whether a path, or its last element, matches a pattern.
 func globs(pattern, name string) bool {
 	whole, _ := path.Match(pattern, name)
 	last, _ := path.Match(pattern, path.Base(name))

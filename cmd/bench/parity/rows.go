@@ -7,7 +7,8 @@ import (
 	"restyle/model"
 )
 
-// rows reads right-padded rows, [..., T] each of input_ids, attention_mask and labels, as sequences without the padding.
+// rows reads right-padded rows, [..., T] each of input_ids, attention_mask and labels, as sequences without the
+// padding.
 func (t *tensors) rows(prefix string) []model.Batch {
 	ids, shape := t.ints(prefix + "input_ids")
 	mask, _ := t.ints(prefix + "attention_mask")

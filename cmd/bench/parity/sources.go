@@ -15,13 +15,13 @@ import (
 	"restyle/hf"
 )
 
-// Tensors are a safetensors file of figures. What is asked for and not there is entered as missing and read as nothing,
-// which compares with nothing.
+// tensors is a safetensors file of recorded values. Reading a tensor that is missing adds a failure and returns nil,
+// which equals no result.
 type tensors struct {
 	f    *folder
 	file string
 	st   *hf.Safetensors
-	err  error // the first of reading
+	err  error // the first error of reading
 }
 
 // tensors opens a file and enters each of its tensors in the ledger.
@@ -41,7 +41,7 @@ func (t *tensors) key(name string) string { return t.file + " " + name }
 
 func (t *tensors) has(name string) bool { return t.f.has(t.key(name)) }
 
-// find says whether a tensor is there, and enters it as missing where it is not.
+// find reports whether a tensor exists, and adds a failure if not.
 func (t *tensors) find(name string) bool {
 	if !t.has(name) {
 		t.f.missing(t.key(name))
@@ -50,7 +50,7 @@ func (t *tensors) find(name string) bool {
 	return true
 }
 
-// floats is a tensor of floating-point numbers.
+// floats returns a tensor of floating-point numbers.
 func (t *tensors) floats(name string) []float32 {
 	if !t.find(name) {
 		return nil
@@ -62,7 +62,7 @@ func (t *tensors) floats(name string) []float32 {
 	return v
 }
 
-// ints is a tensor of whole numbers, and its shape.
+// ints returns a tensor of integers, and its shape.
 func (t *tensors) ints(name string) ([]int64, []int) {
 	if !t.find(name) {
 		return nil, nil
@@ -74,15 +74,15 @@ func (t *tensors) ints(name string) ([]int64, []int) {
 	return v, shape
 }
 
-// figures are the numbers, texts and lists of a JSON file, each under its path: "forward.loss".
-type figures struct {
+// values has the numbers, texts and lists of a JSON file, each under its path: "forward.loss".
+type values struct {
 	f      *folder
 	file   string
 	values map[string]any
 }
 
-// figures reads a file and enters each figure in the ledger. A list of numbers, or of lists of numbers, is one figure.
-func (f *folder) figures(file string) (*figures, error) {
+// values reads a file and enters each value in the ledger. A list of numbers, or of lists of numbers, is one value.
+func (f *folder) values(file string) (*values, error) {
 	data, err := os.ReadFile(f.path(file))
 	if err != nil {
 		return nil, err
@@ -91,19 +91,19 @@ func (f *folder) figures(file string) (*figures, error) {
 	if err := unmarshal(data, &v); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.path(file), err)
 	}
-	j := &figures{f, file, map[string]any{}}
+	j := &values{f, file, map[string]any{}}
 	j.flatten("", v)
 	return j, nil
 }
 
-// unmarshal is json.Unmarshal, but for numbers, which keep their digits: a seed may need all 64 bits.
+// unmarshal is json.Unmarshal, but numbers keep their digits: a seed may need all 64 bits.
 func unmarshal(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	return d.Decode(v)
 }
 
-func (j *figures) flatten(path string, v any) {
+func (j *values) flatten(path string, v any) {
 	under := func(name string) string {
 		if path == "" {
 			return name
@@ -138,12 +138,12 @@ func hasObject(v any) bool {
 	return false
 }
 
-func (j *figures) key(path string) string { return j.file + " " + path }
+func (j *values) key(path string) string { return j.file + " " + path }
 
-func (j *figures) has(path string) bool { return j.f.has(j.key(path)) }
+func (j *values) has(path string) bool { return j.f.has(j.key(path)) }
 
-// hasAny says whether there is any figure whose path begins so.
-func (j *figures) hasAny(prefix string) bool {
+// hasAny reports whether the path of any value has the prefix.
+func (j *values) hasAny(prefix string) bool {
 	for path := range j.values {
 		if strings.HasPrefix(path, prefix) {
 			return true
@@ -152,8 +152,8 @@ func (j *figures) hasAny(prefix string) bool {
 	return false
 }
 
-// get decodes a figure. What is missing, or of another type, is entered as a failure and left as it is.
-func (j *figures) get(path string, v any) bool {
+// get decodes a value. If it is missing, or of another type, get adds a failure and leaves v unchanged.
+func (j *values) get(path string, v any) bool {
 	if !j.has(path) {
 		j.f.missing(j.key(path))
 		return false
@@ -168,15 +168,15 @@ func (j *figures) get(path string, v any) bool {
 	return err == nil
 }
 
-// number is a figure that is one number, NaN where it is none.
-func (j *figures) number(path string) float64 {
+// number returns a value that is one number, or NaN if it is none.
+func (j *values) number(path string) float64 {
 	v := math.NaN()
 	j.get(path, &v)
 	return v
 }
 
-// numbers is a figure that is a list of numbers, or of lists of numbers, which are joined.
-func (j *figures) numbers(path string) []float64 {
+// numbers returns a value that is a list of numbers, or of lists of numbers, which it joins.
+func (j *values) numbers(path string) []float64 {
 	var v any
 	j.get(path, &v)
 	var list []float64
@@ -195,39 +195,39 @@ func (j *figures) numbers(path string) []float64 {
 	return list
 }
 
-// compare compares one number with ours, relatively.
-func (j *figures) compare(figure, path string, ours, limit float64) {
+// compare compares one number with ours by the relative error.
+func (j *values) compare(figure, path string, ours, limit float64) {
 	j.f.compare(figure, j.key(path), relative(ours, j.number(path)), limit)
 }
 
-// compareIf compares one number with ours where it is there: what a recording need not have.
-func (j *figures) compareIf(figure, path string, ours, limit float64) {
+// compareIf compares one number with ours if it was recorded.
+func (j *values) compareIf(figure, path string, ours, limit float64) {
 	if j.has(path) {
 		j.compare(figure, path, ours, limit)
 	}
 }
 
-// input is a number that was given to the program.
-func (j *figures) input(path string) float64 {
+// input returns a number that was an input of the other program.
+func (j *values) input(path string) float64 {
 	j.strike(path, input)
 	return j.number(path)
 }
 
-// limit is a number that says how far another program is off.
-func (j *figures) limit(path string) float64 {
+// limit returns a number that is an error of another program.
+func (j *values) limit(path string) float64 {
 	j.strike(path, yardstick)
 	return j.number(path)
 }
 
-func (j *figures) strike(path string, fate fate) {
+func (j *values) strike(path string, fate fate) {
 	if j.has(path) {
 		j.f.strike(j.key(path), fate)
 	}
 }
 
-func (j *figures) strikeAll(prefix string, fate fate) { j.f.strikeAll(j.key(prefix), fate) }
+func (j *values) strikeAll(prefix string, fate fate) { j.f.strikeAll(j.key(prefix), fate) }
 
-// eachLine calls what with each line of a JSONL file.
+// eachLine calls what for each line of a JSONL file.
 func (f *folder) eachLine(file string, what func(n int, line []byte) error) error {
 	in, err := os.Open(f.path(file))
 	if err != nil {
@@ -249,8 +249,10 @@ func (f *folder) eachLine(file string, what func(n int, line []byte) error) erro
 	return nil
 }
 
-// fields reads a line as an object and enters its fields in the ledger as "file line.field". Those named are inputs.
-func (f *folder) fields(file string, n int, line []byte, inputs ...string) (fields map[string]json.RawMessage, key func(string) string, err error) {
+// fields reads a line as an object and enters its fields in the ledger as "file line.field". Those that inputs names
+// are inputs.
+func (f *folder) fields(file string, n int, line []byte, inputs ...string) (
+	fields map[string]json.RawMessage, key func(string) string, err error) {
 	if err := json.Unmarshal(line, &fields); err != nil {
 		return nil, nil, err
 	}

@@ -33,8 +33,10 @@ func (m *modelFolder) packing() error {
 	if err != nil {
 		return err
 	}
-	m.compare("packed logits", t.key("packed.logits"), byNorm(one.logits, first(t.floats("packed.logits"), len(one.logits))), limitOutput)
-	m.compare("packed loss", t.key("packed.loss"), byNorm([]float64{one.loss.Mean()}, t.floats("packed.loss")), limitOutput)
+	m.compare("packed logits", t.key("packed.logits"),
+		byNorm(one.logits, first(t.floats("packed.logits"), len(one.logits))), limitOutput)
+	m.compare("packed loss", t.key("packed.loss"), byNorm([]float64{one.loss.Mean()}, t.floats("packed.loss")),
+		limitOutput)
 	j.compare("packed loss", "packing.loss", one.loss.Mean(), limitOutput)
 	j.compareIf("packed loss", "packing.loss_float64", one.loss.Mean(), limitOutput)
 	j.compare("packed gradient norm", "packing.grad_norm", normOfAll(one.grads), limitOutput)
@@ -74,8 +76,8 @@ func (t *tensors) length() int {
 	return len(ids)
 }
 
-// packed reads the packed row, without the padding at its end, and compares what is recorded of its sequences with where
-// they start.
+// packed reads the packed row, without the padding at its end, and compares what is recorded of its sequences with
+// where they start.
 func (m *modelFolder) packed(t *tensors) model.Batch {
 	ids, _ := t.ints("packed.input_ids")
 	labels, _ := t.ints("packed.labels")
@@ -85,7 +87,8 @@ func (m *modelFolder) packed(t *tensors) model.Batch {
 			m.strike(t.key(name), input)
 		}
 	}
-	if len(starts) < 2 || len(labels) != len(ids) || starts[0] != 0 || !slices.IsSorted(starts) || starts[len(starts)-1] > int64(len(ids)) {
+	if len(starts) < 2 || len(labels) != len(ids) || starts[0] != 0 || !slices.IsSorted(starts) ||
+		starts[len(starts)-1] > int64(len(ids)) {
 		if t.err == nil {
 			t.err = fmt.Errorf("packed.cu_seqlens %v does not fit %d ids and %d labels", starts, len(ids), len(labels))
 		}
@@ -128,7 +131,8 @@ func (m *modelFolder) packed(t *tensors) model.Batch {
 		m.compare("where sequences are", t.key(list.name), differ(len(got) > 0 && slices.Equal(got, list.ours)), exact)
 	}
 	m.compare("where sequences are", m.j.key("packing.lengths"), farthest(lengths, m.j.numbers("packing.lengths")), exact)
-	m.compare("where sequences are", m.j.key("packing.padding"), differ(float64(n-live) == m.j.number("packing.padding")), exact)
+	m.compare("where sequences are", m.j.key("packing.padding"), differ(float64(n-live) == m.j.number("packing.padding")),
+		exact)
 	return b
 }
 
@@ -182,8 +186,10 @@ func (m *modelFolder) accumulation() error {
 		counts = append(counts, float64(l.Targets))
 		sums = append(sums, l.Sum)
 	}
-	m.compare("trained tokens", j.key("accumulation.trained_tokens"), farthest(counts, j.numbers("accumulation.trained_tokens")), exact)
-	m.compare("accumulated loss", j.key("accumulation.loss_sum"), relatives(sums, j.numbers("accumulation.loss_sum")), limitOutput)
+	m.compare("trained tokens", j.key("accumulation.trained_tokens"),
+		farthest(counts, j.numbers("accumulation.trained_tokens")), exact)
+	m.compare("accumulated loss", j.key("accumulation.loss_sum"), relatives(sums, j.numbers("accumulation.loss_sum")),
+		limitOutput)
 	m.compare("accumulated loss", t.key("loss"), byNorm([]float64{mean(losses)}, t.floats("loss")), limitOutput)
 	j.compare("accumulated loss", "accumulation.loss", mean(losses), limitOutput)
 	j.compareIf("accumulated loss", "accumulation.loss_float64", mean(losses), limitOutput)
@@ -217,7 +223,7 @@ func (m *modelFolder) accumulation() error {
 	return t.err
 }
 
-// training compares some steps of AdamW with clipping, warm-up and cosine.
+// training compares steps of AdamW with clipping, warmup and a cosine schedule.
 func (m *modelFolder) training() error {
 	t, err := m.tensors("training.safetensors")
 	if err != nil {
@@ -250,8 +256,8 @@ func (m *modelFolder) training() error {
 		return fmt.Errorf("betas %v are not two", betas)
 	}
 	o, err := optim.New(m.d, l.Params(), optim.Config{
-		Beta1: betas[0], Beta2: betas[1], Eps: j.input("training.optimizer.eps"), Decay: j.input("training.optimizer.weight_decay"),
-		Bits: 32, Master: optim.NoMaster,
+		Beta1: betas[0], Beta2: betas[1], Eps: j.input("training.optimizer.eps"),
+		Decay: j.input("training.optimizer.weight_decay"), Bits: 32, Master: optim.NoMaster,
 	})
 	if err != nil {
 		return err
@@ -274,39 +280,45 @@ func (m *modelFolder) training() error {
 		losses, norms = append(losses, mean(loss)), append(norms, r.Norm)
 		rates, counts = append(rates, rate(step)), append(counts, float64(loss[0].Targets))
 	}
-	m.compare("trained tokens", j.key("training.trained_tokens"), farthest(counts, j.numbers("training.trained_tokens")), exact)
+	counted := j.numbers("training.trained_tokens")
+	m.compare("target tokens", j.key("training.trained_tokens"), farthest(counts, counted), exact)
 	m.compare("learning rates", j.key("training.lr"), byRMS(rates, j.numbers("training.lr")), limitRate)
-	for _, list := range []struct {
-		name string
-		ours []float64
-	}{{"loss", losses}, {"grad_norm", norms}} {
-		path := "training." + list.name
-		m.compare(list.name+" of training", j.key(path), relatives(list.ours, j.numbers(path)), limitOutput)
-		if path += "_float64"; j.has(path) {
-			m.compare(list.name+" of training", j.key(path), relatives(list.ours, j.numbers(path)), limitOutput)
-		}
-	}
+	m.compareSteps("loss", losses)
+	m.compareSteps("grad_norm", norms)
 	after, err := l.Loss(model.Join(rows[:each]...))
 	if err != nil {
 		return err
 	}
 	j.compare("loss after training", "training.first_batch_loss_after", after.Mean(), limitOutput)
-
-	var still []string
-	for _, p := range l.Params() {
-		if !p.Decay {
-			still = append(still, p.Name)
-		}
-	}
-	var want []string
-	j.get("training.not_decayed", &want)
-	slices.Sort(still)
-	slices.Sort(want)
-	m.compare("what is not decayed", j.key("training.not_decayed"), differ(slices.Equal(still, want)), exact)
+	m.compareNoDecay(l.Params())
 	return m.compareFinal(t, l, start)
 }
 
-// weights are all parameters of a model by name.
+// compareSteps compares a value of each training step with PyTorch's float32 and, if recorded, float64.
+func (m *modelFolder) compareSteps(name string, ours []float64) {
+	path := "training." + name
+	m.compare(name+" of training", m.j.key(path), relatives(ours, m.j.numbers(path)), limitOutput)
+	if path += "_float64"; m.j.has(path) {
+		m.compare(name+" of training", m.j.key(path), relatives(ours, m.j.numbers(path)), limitOutput)
+	}
+}
+
+// compareNoDecay compares the names of the parameters without weight decay.
+func (m *modelFolder) compareNoDecay(params []model.Param) {
+	const path = "training.not_decayed"
+	var ours, recorded []string
+	for _, p := range params {
+		if !p.Decay {
+			ours = append(ours, p.Name)
+		}
+	}
+	m.j.get(path, &recorded)
+	slices.Sort(ours)
+	slices.Sort(recorded)
+	m.compare("parameters without decay", m.j.key(path), differ(slices.Equal(ours, recorded)), exact)
+}
+
+// weights returns all parameters of a model by name.
 func (f *folder) weights(l *model.Model) (map[string][]float32, error) {
 	weights := map[string][]float32{}
 	for _, p := range l.Params() {
@@ -319,7 +331,7 @@ func (f *folder) weights(l *model.Model) (map[string][]float32, error) {
 	return weights, nil
 }
 
-// compareFinal compares the parameters after training, and the way that they went.
+// compareFinal compares the parameters after training, and how far they moved.
 func (m *modelFolder) compareFinal(t *tensors, l *model.Model, start map[string][]float32) error {
 	end, err := m.weights(l)
 	if err != nil {

@@ -37,7 +37,8 @@ func writeLines(t *testing.T, path string, rows ...map[string]any) {
 // smallTokenizer trains one with the special tokens of ChatML.
 func smallTokenizer(t *testing.T) (*tokenizer.Tokenizer, []byte) {
 	t.Helper()
-	data, err := tokenizer.Train(slices.Values([]string{"a small text, small enough to be a small test; a test of a text"}),
+	data, err := tokenizer.Train(slices.Values([]string{"a small text, small enough to be a small test; a test of a " +
+		"text"}),
 		tokenizer.TrainOptions{VocabSize: 280, Special: []string{"<|im_start|>", "<|im_end|>"}, BOS: "<|im_start|>"})
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +50,8 @@ func smallTokenizer(t *testing.T) (*tokenizer.Tokenizer, []byte) {
 	return tok, data
 }
 
-// everyFieldCounts writes a row with each of its figures changed in turn, and taken away where it must be there, and wants
-// each to fail.
+// everyFieldCounts writes a row with each of its figures changed in turn, and taken away where it must be there, and
+// wants each to fail.
 func everyFieldCounts(t *testing.T, path string, row map[string]any, must ...string) {
 	t.Helper()
 	file := filepath.Base(path)
@@ -164,8 +165,9 @@ func TestConversationsCount(t *testing.T) {
 	safe := tok.Encode(r.Text, tokenizer.EncodeOptions{Special: markup})
 	everyFieldCounts(t, filepath.Join(dir, "chat", "chatml.jsonl"), map[string]any{
 		"name": "a test", "messages": messages, "options": map[string]any{"add_generation_prompt": false}, "text": r.Text,
-		"spans": pointsOf(r.Targets), "spans_bytes": [][2]int{{r.Targets[0].Start, r.Targets[0].End}}, "content_spans": pointsOf(r.Contents),
-		"prefix_ok": true, "ids": open.IDs, "loss_tokens": learnt(open, r), "ids_safe": safe.IDs, "loss_tokens_safe": learnt(safe, r),
+		"spans": pointsOf(r.Targets), "spans_bytes": [][2]int{{r.Targets[0].Start, r.Targets[0].End}},
+		"content_spans": pointsOf(r.Contents), "prefix_ok": true, "ids": open.IDs, "loss_tokens": learnt(open, r),
+		"ids_safe": safe.IDs, "loss_tokens_safe": learnt(safe, r),
 	}, "text")
 	if err := os.RemoveAll(filepath.Join(dir, "tokenizer")); err != nil {
 		t.Fatal(err)
@@ -177,7 +179,8 @@ func TestConversationsCount(t *testing.T) {
 	}
 }
 
-// TestLossy decodes what is no UTF-8 as Unicode recommends it: one U+FFFD for each longest part that begins a character.
+// TestLossy decodes what is no UTF-8 as Unicode recommends it: one U+FFFD for each longest part that begins a
+// character.
 func TestLossy(t *testing.T) {
 	for _, c := range []struct {
 		raw, text string
@@ -201,7 +204,8 @@ func TestGenerator(t *testing.T) {
 	if got, want := newStream(20, "vocab").hash(0), uint64(0xf6da8fc1b7cc714d); got != want {
 		t.Errorf("hash %x, want %x", got, want)
 	}
-	for name, want := range map[string]float32{"model.embed_tokens.weight": 0.0067749023, "model.layers.0.input_layernorm.weight": 0.9921875} {
+	for name, want := range map[string]float32{"model.embed_tokens.weight": 0.0067749023,
+		"model.layers.0.input_layernorm.weight": 0.9921875} {
 		if got := tensor.BF16ToF32(newStream(20, name).weight(0)); got != want {
 			t.Errorf("%s begins with %v, want %v", name, got, want)
 		}

@@ -20,7 +20,8 @@ var tokenizerFiles = []string{
 }
 
 func isTokenizer(f *folder) bool {
-	return slices.ContainsFunc(f.files, isVectors) || f.hasFile("stream.jsonl") || f.hasFile("unicode_classes.json") || f.hasFile("corpus.txt")
+	return slices.ContainsFunc(f.files, isVectors) || f.hasFile("stream.jsonl") || f.hasFile("unicode_classes.json") ||
+		f.hasFile("corpus.txt")
 }
 
 func isVectors(name string) bool { return globs("vectors*.jsonl", name) }
@@ -55,11 +56,12 @@ func (f *folder) loadTokenizer(paths ...string) (*tokenizer.Tokenizer, error) {
 	return nil, fmt.Errorf("there is no tokenizer at %s", f.path(strings.Join(paths, " or ")))
 }
 
-// compareVectors compares each text's tokens. vectors_X.jsonl belongs to tokenizer_X.json; a tokenizer that is data and not
-// a reference may stand in a folder of the same name beside all reference outputs, in data/tokenizer.
+// compareVectors compares each text's tokens. vectors_X.jsonl belongs to tokenizer_X.json; a tokenizer that is data and
+// not a reference may stand in a folder of the same name beside all reference outputs, in data/tokenizer.
 func (f *folder) compareVectors(file string) error {
 	suffix := strings.TrimSuffix(strings.TrimPrefix(file, "vectors"), ".jsonl")
-	tok, err := f.loadTokenizer("tokenizer"+suffix+".json", filepath.Join("../../../data/tokenizer", filepath.Base(f.dir), "tokenizer.json"))
+	tok, err := f.loadTokenizer("tokenizer"+suffix+".json", filepath.Join("../../../data/tokenizer", filepath.Base(f.dir),
+		"tokenizer.json"))
 	if err != nil {
 		return err
 	}
@@ -161,14 +163,15 @@ func (f *folder) compareStream(file string) error {
 		f.compare("streamed text", key("emit"), differ(slices.Equal(emit, v.Emit)), exact)
 		f.compare("streamed text", key("tail"), differ(tail == v.Tail), exact)
 		f.compare("bytes held back", key("held"), differ(slices.Equal(held, v.Held)), exact)
-		f.compare("streamed text", key("decoded"), differ(printed+tail == v.Decoded && tok.Decode(v.IDs, v.SkipSpecial) == v.Decoded), exact)
+		f.compare("streamed text", key("decoded"), differ(printed+tail == v.Decoded &&
+			tok.Decode(v.IDs, v.SkipSpecial) == v.Decoded), exact)
 		f.compare("streamed text", key("well_formed"), differ(wellFormed == v.WellFormed), exact)
 		return nil
 	})
 }
 
-// lossy decodes bytes as UTF-8, and says where in them each character ends. Of what is none each longest part that begins
-// a character becomes one U+FFFD, as Unicode recommends and Python does it; Go makes one of each byte.
+// lossy decodes bytes as UTF-8, and says where in them each character ends. Of what is none each longest part that
+// begins a character becomes one U+FFFD, as Unicode recommends and Python does it; Go makes one of each byte.
 func lossy(raw []byte) (text string, ends []int) {
 	var b strings.Builder
 	for at := 0; at < len(raw); ends = append(ends, at) {

@@ -11,11 +11,11 @@ import (
 	"restyle/tokenizer"
 )
 
-// compareClasses asks the tokenizer about every code point, in the way in which the engines were asked whose answers are
-// recorded: by what it does with texts around it. A probe is a text of a character and the code point. If both are in one
-// piece a merge across them shows, and the first token is longer than the character.
+// compareClasses asks the tokenizer about every code point, in the way in which the engines were asked whose answers
+// are recorded: by what it does with texts around it. A probe is a text of a character and the code point. If both are
+// in one piece a merge across them shows, and the first token is longer than the character.
 func (f *folder) compareClasses(file string) error {
-	j, err := f.figures(file)
+	j, err := f.values(file)
 	if err != nil {
 		return err
 	}
@@ -36,12 +36,18 @@ func (f *folder) compareClasses(file string) error {
 	if err != nil {
 		return err
 	}
-	compare("added_word", word.where("cat%c", func(e tokenizer.Encoding, text string) bool { return e.IDs[0] != word.cat }))
+	compare("added_word", word.where("cat%c", func(e tokenizer.Encoding,
+		text string) bool {
+		return e.IDs[0] != word.cat
+	}))
 	space, err := added("rstrip")
 	if err != nil {
 		return err
 	}
-	compare("added_space", space.where("cat%c", func(e tokenizer.Encoding, text string) bool { return len(e.IDs) == 1 && e.IDs[0] == space.cat }))
+	compare("added_space", space.where("cat%c", func(e tokenizer.Encoding, text string) bool {
+		return len(e.IDs) == 1 &&
+			e.IDs[0] == space.cat
+	}))
 	stripped, err := strips()
 	if err != nil {
 		return err
@@ -114,7 +120,8 @@ func (p probe) where(format string, is func(e tokenizer.Encoding, text string) b
 	return list
 }
 
-// pieces are the letters, the numbers and what is neither of them nor white space: each goes into one piece with its like.
+// pieces are the letters, the numbers and what is neither of them nor white space: each goes into one piece with its
+// like.
 func (f *folder) pieces() (letters, numbers, others []rune, err error) {
 	for _, class := range []struct {
 		first string
@@ -124,7 +131,9 @@ func (f *folder) pieces() (letters, numbers, others []rune, err error) {
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		*class.list = p.where(class.first+"%c", func(e tokenizer.Encoding, text string) bool { return int(e.Ends[0]) > len(class.first) })
+		*class.list = p.where(class.first+"%c", func(e tokenizer.Encoding, text string) bool {
+			return int(e.Ends[0]) > len(class.first)
+		})
 	}
 	return letters, numbers, others, nil
 }
@@ -162,7 +171,8 @@ func newProbe(pattern, char string, follows bool, property string) (probe, error
 
 // byteLevel is a byte-level tokenizer that takes words in its vocabulary whole. With a property it has an added token
 // "cat" of that property.
-func byteLevel(pattern string, vocab map[string]int, merges [][2]string, property string) (*tokenizer.Tokenizer, error) {
+func byteLevel(pattern string, vocab map[string]int, merges [][2]string, property string) (*tokenizer.Tokenizer,
+	error) {
 	if merges == nil {
 		merges = [][2]string{}
 	}
@@ -170,13 +180,15 @@ func byteLevel(pattern string, vocab map[string]int, merges [][2]string, propert
 		"version": "1.0",
 		"model":   map[string]any{"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": true},
 		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
-			map[string]any{"type": "Split", "pattern": map[string]string{"Regex": pattern}, "behavior": "Isolated", "invert": false},
+			map[string]any{"type": "Split", "pattern": map[string]string{"Regex": pattern}, "behavior": "Isolated",
+				"invert": false},
 			map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
 		}},
 		"decoder": map[string]any{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
 	}
 	if property != "" {
-		token := map[string]any{"id": len(vocab), "content": "cat", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": false}
+		token := map[string]any{"id": len(vocab), "content": "cat", "single_word": false, "lstrip": false, "rstrip": false,
+			"normalized": false, "special": false}
 		token[property] = true
 		object["added_tokens"] = []any{token}
 	}
@@ -191,8 +203,8 @@ func byteLevel(pattern string, vocab map[string]int, merges [][2]string, propert
 	return tok, nil
 }
 
-// alphabet are the 256 characters that stand for bytes in byte-level vocabularies, in the order of the bytes: those that
-// can be printed for themselves, the others from U+0100 on.
+// alphabet are the 256 characters that stand for bytes in byte-level vocabularies, in the order of the bytes: those
+// that can be printed for themselves, the others from U+0100 on.
 func alphabet() (list []string) {
 	next := rune(256)
 	for b := range rune(256) {
@@ -230,9 +242,9 @@ func strips() ([]rune, error) {
 	return list, nil
 }
 
-// compareFolds compares which code points make a contraction such as 's, whatever their case. Behind a contraction a word
-// begins anew: in "'sa" the a is a piece of its own.
-func (f *folder) compareFolds(j *figures, letters []rune) error {
+// compareFolds compares which code points make a contraction such as 's, whatever their case. Behind a contraction a
+// word begins anew: in "'sa" the a is a piece of its own.
+func (f *folder) compareFolds(j *values, letters []rune) error {
 	p, err := newProbe(tokenizer.Llama3Pattern, "a", false, "")
 	if err != nil {
 		return err

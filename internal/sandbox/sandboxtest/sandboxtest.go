@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Forbidden runs the test that calls it once more, in a process for which the kernel makes no namespaces, and reports what came of
-// it there. It returns true in that process, and false in this one, where the test has to return. Where namespaces cannot be
-// forbidden it skips the test.
+// Forbidden runs the test that calls it once more, in a process for which the kernel makes no namespaces, and reports
+// what came of it there. It returns true in that process, and false in this one, where the test has to return. Where
+// namespaces cannot be forbidden it skips the test.
 func Forbidden(t *testing.T) bool {
 	t.Helper()
 	const mark = "RESTYLE_NO_SANDBOX"
