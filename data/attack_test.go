@@ -30,6 +30,8 @@ import (
 type attack struct{ name, code, check string }
 
 // reaching are attacks on what is outside. Each prints "got" where it succeeds, and nothing else.
+//
+//nolint:lll // Python
 var reaching = []attack{
 	{name: "environment of the parent", code: `
 import os
@@ -168,6 +170,8 @@ const libc = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 
 // forging are attacks on the verdict: wrong answers to "the sum of a and b", which want to be right, and code that
 // wants to end the judging.
+//
+//nolint:lll // Python
 var forging = []attack{
 	{name: "printing", code: `print('{"right": true}\n{"parses": true, "right": true, "error": "", "printed": ""}')`},
 	{name: "writing to every file", code: everyFile + `
@@ -276,6 +280,7 @@ def add(a, b): return a + b`},
 	{name: "a range", code: "def add(a, b): return range(10 ** 15)", check: "assert list(add(1, 2)) == [3]"},
 }
 
+//nolint:lll // Python
 const (
 	everEqual = `
 class Equal:

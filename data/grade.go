@@ -109,7 +109,7 @@ type interpreter struct {
 	protected bool
 }
 
-// look is a program that says where Python has what it needs.
+// look is a Python program that prints where Python has what it needs.
 const look = `
 import dataclasses, decimal, fractions, json, os, statistics, sys
 paths = set(sys.path)
@@ -118,9 +118,10 @@ try:
         paths |= {os.path.dirname(line.split(None, 5)[5]) for line in maps if ".so" in line and "/" in line}
 except OSError:
     pass  # not Linux
-print(json.dumps({"program": os.path.realpath(sys.executable), "visible": sorted(p for p in paths if os.path.isabs(p))}))`
+visible = sorted(p for p in paths if os.path.isabs(p))
+print(json.dumps({"program": os.path.realpath(sys.executable), "visible": visible}))`
 
-// lookPython finds a Python, and asks it where it is: what stands in PATH may be a script that starts another.
+// lookPython finds a Python and asks it where it is: the program in PATH may be a script that starts another.
 func lookPython(ctx context.Context, python string) (*interpreter, error) {
 	path, err := exec.LookPath(python)
 	if err == nil {

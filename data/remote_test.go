@@ -8,6 +8,8 @@ import (
 )
 
 // TestRemote: what a check can do with what an answer made, in the other process.
+//
+//nolint:lll // Python
 func TestRemote(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(time.Minute)() // a busy machine may take longer than an answer may

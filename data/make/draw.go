@@ -85,29 +85,35 @@ func (d Draw) Sentence() string {
 }
 
 var words = strings.Fields(`
-	apple bread river stone cloud tiger horse house chair table plant green light night water music paper glass train beach storm ocean field
-	forest garden window market bridge castle island rocket planet summer winter spring cat dog fox owl bee ant cow hen bat pig sun sea sky map
-	pen cup box bag hat key bus car van fish bird bear wolf frog duck goat lion leaf tree rose moss rain snow wind fire sand road lamp desk door
-	book milk rice corn bean pear plum lime kiwi mango peach lemon grape melon onion carrot pepper potato butter cheese boat ship gold iron ring
-	coin drum bell harp flute piano violin pencil bottle button candle basket hammer ladder anchor arrow autumn badger banana banjo barn barrel
-	beaver beetle berry blanket board bone boot bottom branch brick broom brush bucket bull bush cabin cactus camel camera canal canyon carpet
-	cave cellar chain chalk cherry chicken circle clock closet clover coat cobra coconut comet copper coral corner cotton couch crab cradle
-	crane crayon creek crow crown curtain daisy desert diamond dolphin donkey dragon drawer dream dress eagle earth engine falcon farm feather
-	fence ferry fiddle finger flame flower folder fork fossil fountain fridge fruit galaxy garage garlic gate ginger giraffe glove glue goose
-	grass gravel guitar hall hand harbor hawk helmet hill hive hotel igloo insect jacket jaguar jar jelly jewel juice jungle kettle kitchen kite
-	kitten knee knot lake lantern laptop leather letter lizard lobster locket lunch magnet maple marble meadow medal metal meteor mirror monkey
-	moon motor mouse mud muffin museum mushroom napkin needle nest noodle nut oak oar office olive orange orchid otter oven oyster paddle palace
-	panda parrot path peanut pebble pelican penguin phone photo picnic pigeon pillow pine pirate pizza pocket pond pony prairie pumpkin puppet
-	puppy quilt rabbit radio raven ribbon rifle roof rope rubber saddle salad salmon salt scarf school seal shark sheep shelf shell shirt shoe
-	shovel silk silver sister skate ski sleeve slope snail snake soap sock sofa soup spade spark spider sponge spoon squid stable star statue
-	steam steel stool stove straw street sugar sunset swan sweater sword syrup tablet tail tea temple tent thread throne thunder ticket timber
-	toast tomato tower town toy tractor trail tulip tunnel turtle umbrella uncle valley vase velvet village vine wagon wall walnut walrus wave
-	whale wheat wheel willow wing wood wool yacht yard zebra`)
+	apple bread river stone cloud tiger horse house chair table plant green light night water music paper glass train
+	beach storm ocean field forest garden window market bridge castle island rocket planet summer winter spring cat dog
+	fox owl bee ant cow hen bat pig sun sea sky map pen cup box bag hat key bus car van fish bird bear wolf frog duck
+	goat lion leaf tree rose moss rain snow wind fire sand road lamp desk door book milk rice corn bean pear plum lime
+	kiwi mango peach lemon grape melon onion carrot pepper potato butter cheese boat ship gold iron ring coin drum bell
+	harp flute piano violin pencil bottle button candle basket hammer ladder anchor arrow autumn badger banana banjo
+	barn barrel beaver beetle berry blanket board bone boot bottom branch brick broom brush bucket bull bush cabin
+	cactus camel camera canal canyon carpet cave cellar chain chalk cherry chicken circle clock closet clover coat
+	cobra coconut comet copper coral corner cotton couch crab cradle crane crayon creek crow crown curtain daisy desert
+	diamond dolphin donkey dragon drawer dream dress eagle earth engine falcon farm feather fence ferry fiddle finger
+	flame flower folder fork fossil fountain fridge fruit galaxy garage garlic gate ginger giraffe glove glue goose
+	grass gravel guitar hall hand harbor hawk helmet hill hive hotel igloo insect jacket jaguar jar jelly jewel juice
+	jungle kettle kitchen kite kitten knee knot lake lantern laptop leather letter lizard lobster locket lunch magnet
+	maple marble meadow medal metal meteor mirror monkey moon motor mouse mud muffin museum mushroom napkin needle nest
+	noodle nut oak oar office olive orange orchid otter oven oyster paddle palace panda parrot path peanut pebble
+	pelican penguin phone photo picnic pigeon pillow pine pirate pizza pocket pond pony prairie pumpkin puppet puppy
+	quilt rabbit radio raven ribbon rifle roof rope rubber saddle salad salmon salt scarf school seal shark sheep shelf
+	shell shirt shoe shovel silk silver sister skate ski sleeve slope snail snake soap sock sofa soup spade spark
+	spider sponge spoon squid stable star statue steam steel stool stove straw street sugar sunset swan sweater sword
+	syrup tablet tail tea temple tent thread throne thunder ticket timber toast tomato tower town toy tractor trail
+	tulip tunnel turtle umbrella uncle valley vase velvet village vine wagon wall walnut walrus wave whale wheat wheel
+	willow wing wood wool yacht yard zebra`)
 
 var names = strings.Fields(`
-	Anna Ben Carl Dora Emma Finn Grace Hugo Ivy Jack Kate Leo Mia Noah Olga Paul Rosa Sam Tina Uma Vera Will Zoe
-	Alice Bob Clara David Ella Frank Gina Henry Iris James Lucy Mark Nina Oscar Peter Ruth Sara Tom Victor Wendy
-	Arthur Beth Cora Derek Elsa Felix Gwen Hannah Ian Jane Karl Lena Max Nora Otto Pia Quinn Ralph Stella Theo Ursula Vince Wanda Xena Yara Adam Bella Chloe Dean Eric Flora Gavin Helen Isaac Julia Kevin Laura Martin Nadia Oliver Petra Robin Sophie Tessa`)
+	Anna Ben Carl Dora Emma Finn Grace Hugo Ivy Jack Kate Leo Mia Noah Olga Paul Rosa Sam Tina Uma Vera Will Zoe Alice
+	Bob Clara David Ella Frank Gina Henry Iris James Lucy Mark Nina Oscar Peter Ruth Sara Tom Victor Wendy Arthur Beth
+	Cora Derek Elsa Felix Gwen Hannah Ian Jane Karl Lena Max Nora Otto Pia Quinn Ralph Stella Theo Ursula Vince Wanda
+	Xena Yara Adam Bella Chloe Dean Eric Flora Gavin Helen Isaac Julia Kevin Laura Martin Nadia Oliver Petra Robin
+	Sophie Tessa`)
 
 var adjectives = strings.Fields(`
 	quick small tiny new red blue happy quiet bright cold warm dark tall short kind clever lazy brave soft strange`)

@@ -38,7 +38,8 @@ var operators = map[string]string{
 	">>": "<<",
 }
 
-var tokenPattern = regexp.MustCompile(`(?P<string>[fFrRbB]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))|(?P<number>\b\d+(?:\.\d+)?\b)|(?P<name>[A-Za-z_]\w*)|` +
+var tokenPattern = regexp.MustCompile(`(?P<string>[fFrRbB]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))|` +
+	`(?P<number>\b\d+(?:\.\d+)?\b)|(?P<name>[A-Za-z_]\w*)|` +
 	`(?P<operator>\*\*|//=|//|==|!=|<=|>=|->|\+=|-=|\*=|<<|>>|[-+*/%<>&|^])`)
 
 // mutants returns wrong answers for a row, most telling first: the sorts take turns. Some may happen not to parse, or

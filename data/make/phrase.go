@@ -9,12 +9,13 @@ import (
 
 // verbs are the first words of imperative phrasings.
 var verbs = strings.Fields(`
-	Add Append Apply Ask Build Calculate Change Check Collect Combine Compare Complete Compute Concatenate Construct Convert Copy Count Create
-	Decide Define Delete Demonstrate Derive Design Determine Develop Display Divide Double Draw Drop Encode Evaluate Exchange Extract Figure Fill Filter
-	Find Flatten Format Generate Get Give Go Group Identify Implement Import Insert Join Keep List Locate Loop Lowercase Make Map Measure Merge Model Move
-	Multiply Name Negate Obtain Order Output Pair Pick Prepare Print Produce Program Provide Put Raise Rearrange Remove Rename Repeat Replace Report
-	Return Reverse Rewrite Rotate Round Search Select Show Sort Split Square Start Store Strip Subtract Sum Supply Swap Take Tell Test Transform
-	Trim Truncate Turn Uppercase Use Verify Work Wrap Write`)
+	Add Append Apply Ask Build Calculate Change Check Collect Combine Compare Complete Compute Concatenate Construct
+	Convert Copy Count Create Decide Define Delete Demonstrate Derive Design Determine Develop Display Divide Double
+	Draw Drop Encode Evaluate Exchange Extract Figure Fill Filter Find Flatten Format Generate Get Give Go Group
+	Identify Implement Import Insert Join Keep List Locate Loop Lowercase Make Map Measure Merge Model Move Multiply
+	Name Negate Obtain Order Output Pair Pick Prepare Print Produce Program Provide Put Raise Rearrange Remove Rename
+	Repeat Replace Report Return Reverse Rewrite Rotate Round Search Select Show Sort Split Square Start Store Strip
+	Subtract Sum Supply Swap Take Tell Test Transform Trim Truncate Turn Uppercase Use Verify Work Wrap Write`)
 
 // imperative says whether a phrasing begins with one of verbs.
 func imperative(line string) bool {

@@ -232,7 +232,8 @@ func filter() error {
 		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 4, K: nr},
 			load(firstArgument), unless(unix.BPF_JGT, 0), refuse, load(number))
 	}
-	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+	const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
+		unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 	program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: unix.SYS_CLONE},
 		load(firstArgument), unless(unix.BPF_JSET, namespaces), refuse, give(unix.SECCOMP_RET_ALLOW))
 	whole := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
