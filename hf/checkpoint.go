@@ -117,7 +117,7 @@ func (c *Checkpoint) check() error {
 		case !ok:
 			missing = append(missing, spec.Name)
 		case !slices.Equal(info.Shape, spec.W.Shape):
-			wrong = append(wrong, fmt.Sprintf("%s has shape %s where it should have %v", spec.Name, shape(info.Shape),
+			wrong = append(wrong, fmt.Sprintf("%s has shape %s, but must have %v", spec.Name, shape(info.Shape),
 				spec.W.Shape))
 		case info.DType != "F32" && info.DType != "F16" && info.DType != "BF16":
 			wrong = append(wrong, fmt.Sprintf("%s is of type %s where only F32, F16 and BF16 are read", spec.Name, info.DType))

@@ -242,7 +242,7 @@ func TestBadModels(t *testing.T) {
 			all["model.layers.0.self_attn.rotary_emb.inv_freq"] = weight{tensor.F32, []int{2}, []float32{1, 0.01}}
 		}},
 		{name: "transposed", edit: func(all map[string]weight) { all[up] = weight{tensor.F32, []int{8, 6}, all[up].data} },
-			want: up + " has shape [8 6] where it should have [6 8]"},
+			want: up + " has shape [8 6], but must have [6 8]"},
 		{name: "integers", edit: func(all map[string]weight) {
 			all[up] = weight{tensor.I32, []int{6, 8}, nil}
 		}, want: up + " is of type I32"},
@@ -368,7 +368,7 @@ func TestBadDirectories(t *testing.T) {
 		{"index of files below", func(dir string) {
 			os.Remove(dir + "/" + singleName)
 			write(t, dir+"/"+indexName, `{"weight_map":{"a":"below/x.safetensors"}}`)
-		}, "which is not the name of a .safetensors file beside it"},
+		}, "which is not the name of a .safetensors file next to it"},
 		{"index of nothing", func(dir string) { os.Remove(dir + "/" + singleName); write(t, dir+"/"+indexName, "{}") },
 			"weight_map is missing or empty"},
 	} {

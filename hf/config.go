@@ -44,9 +44,9 @@ var unsupported = []struct {
 	fine []string
 	do   string
 }{
-	{"quantization_config", nil, "quantised weights are not read: take the model's unquantised repository"},
-	{"compression_config", nil, "compressed weights are not read: take the model's uncompressed repository"},
-	{"pretraining_tp", []string{"1"}, "products in slices are not computed: set it to 1, which differs by rounding alone"},
+	{"quantization_config", nil, "quantized weights are not supported: use the repository of the original model"},
+	{"compression_config", nil, "compressed weights are not supported: use the repository of the original model"},
+	{"pretraining_tp", []string{"1"}, "products in slices are not supported: set it to 1, which differs only by rounding"},
 	{"partial_rotary_factor", []string{"1", "1.0"}, "RoPE over a part of the head is not supported"},
 	{"is_encoder_decoder", []string{"false"}, "only decoders are supported"},
 	{"per_layer_config", nil, "layers that differ are not supported"},

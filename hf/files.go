@@ -77,11 +77,11 @@ const pointerStart = "version https://git-lfs."
 // when the model is saved, so links must not lead to other files of the user: a small file may be linked only from
 // inside the directory or from the blobs of a hub cache. Weights may be linked from anywhere, such as a larger disk,
 // because files that are not safetensors are refused.
-func DirFS(dir string) fs.FS { return folder(dir) }
+func DirFS(dir string) fs.FS { return modelDir(dir) }
 
-type folder string
+type modelDir string
 
-func (d folder) Open(name string) (fs.File, error) {
+func (d modelDir) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
@@ -95,13 +95,13 @@ func (d folder) Open(name string) (fs.File, error) {
 }
 
 // ReadDir lists a directory of the model.
-func (d folder) ReadDir(name string) ([]fs.DirEntry, error) {
+func (d modelDir) ReadDir(name string) ([]fs.DirEntry, error) {
 	return os.ReadDir(filepath.Join(string(d), filepath.FromSlash(name)))
 }
 
 // within refuses a link that leads out of the directory, unless to a blob of a hub cache: a snapshot consists of links
 // to models--owner--name/blobs, and directories that older versions of huggingface_hub downloaded have such links, too.
-func (d folder) within(path string) error {
+func (d modelDir) within(path string) error {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func parseIndex(data []byte) (map[string]string, error) {
 	}
 	for name, file := range files {
 		if strings.ContainsAny(file, `/\`) || !fs.ValidPath(file) || filepath.Ext(file) != ".safetensors" {
-			o.fail("weight_map has %.100q in %.100q, which is not the name of a .safetensors file beside it", name, file)
+			o.fail("weight_map has %.100q in %.100q, which is not the name of a .safetensors file next to it", name, file)
 		}
 	}
 	if o.err != nil {

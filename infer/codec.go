@@ -56,24 +56,24 @@ func CodecOf(c *hf.Checkpoint, template string) (codec Codec, err error) {
 // checkTemplate refuses a template that was chosen by name if the vocabulary lacks its BOS or its end of an answer: the
 // model could never end one. For Raw, which has neither, it sets BOS to the token that the tokenizer prepends to every
 // text.
-func (l *Codec) checkTemplate(model, template string) error {
-	if l.Template.Name == chat.Raw().Name {
-		l.Template.BOS = ""
-		if first := l.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true}); first.Ends[0] == 0 {
-			l.Template.BOS = l.Tokenizer.Token(first.IDs[0])
+func (codec *Codec) checkTemplate(model, template string) error {
+	if codec.Template.Name == chat.Raw().Name {
+		codec.Template.BOS = ""
+		if first := codec.Tokenizer.Encode("a", tokenizer.EncodeOptions{AddSpecial: true}); first.Ends[0] == 0 {
+			codec.Template.BOS = codec.Tokenizer.Token(first.IDs[0])
 		}
 		return nil
 	}
 	if template == "" {
 		return nil
 	}
-	missing := missingToken(l.Tokenizer, l.Template)
+	missing := missingToken(codec.Tokenizer, codec.Template)
 	if missing == "" {
 		return nil
 	}
 	var others []string
 	for _, name := range chat.Names() {
-		if template, err := chat.ByName(name); err == nil && missingToken(l.Tokenizer, template) == "" {
+		if template, err := chat.ByName(name); err == nil && missingToken(codec.Tokenizer, template) == "" {
 			others = append(others, name)
 		}
 	}
@@ -97,15 +97,15 @@ func missingToken(t *tokenizer.Tokenizer, template chat.Template) string {
 
 // Apply sets a model's small files to this codec's template, so that whoever opens or saves the model uses it. If the
 // files have the template already, it changes nothing and returns false.
-func (l Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
-	if own, err := chat.Detect(c.Tokenizer.ChatTemplate); err == nil && own.Name == l.Template.Name {
+func (codec Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
+	if own, err := chat.Detect(c.Tokenizer.ChatTemplate); err == nil && own.Name == codec.Template.Name {
 		return false, nil
 	}
-	end, ok := l.Tokenizer.TokenID(l.Template.EndOfTurn())
+	end, ok := codec.Tokenizer.TokenID(codec.Template.EndOfTurn())
 	if !ok {
 		end = -1
 	}
-	return true, c.SetTemplate(hf.ChatTemplate{Jinja: l.Template.Jinja(), BOS: l.Template.BOS, EOS: l.Template.EOS,
+	return true, c.SetTemplate(hf.ChatTemplate{Jinja: codec.Template.Jinja(), BOS: codec.Template.BOS, EOS: codec.Template.EOS,
 		End: end})
 }
 

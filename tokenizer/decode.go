@@ -115,7 +115,7 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
-	begun       bool
+	started     bool
 	strip       int
 	held        []byte // the start of a character, or with byte fallback the bytes since the last other token
 }
@@ -151,10 +151,10 @@ func (s *Stream) append(out []byte, id int32) []byte {
 	case d.isByte[id]:
 		s.held = append(s.held, piece...)
 		return out
-	case d.metaspace != "" && d.front && !s.begun:
+	case d.metaspace != "" && d.front && !s.started:
 		piece = strings.ReplaceAll(s.t.texts[id], d.metaspace, "")
 	}
-	s.begun = true
+	s.started = true
 	return s.emit(s.emitBytes(out), piece)
 }
 
@@ -164,7 +164,7 @@ func (s *Stream) finish(out []byte) []byte {
 	} else {
 		out = s.emitBytes(out)
 	}
-	s.begun, s.strip = false, s.t.decoder.stripCount
+	s.started, s.strip = false, s.t.decoder.stripCount
 	return out
 }
 

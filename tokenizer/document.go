@@ -49,7 +49,7 @@ func readDocument(data []byte) (*document, error) {
 	case err != nil:
 		return nil, err
 	case r.next() != 0 || r.at < len(data):
-		return nil, r.errorf("%s behind the end", r.found())
+		return nil, r.errorf("%s after the end", r.found())
 	case version != "1.0":
 		return nil, fmt.Errorf("version %q of tokenizer.json is not supported: only 1.0 is", version)
 	}

@@ -158,7 +158,7 @@ func (r *jsonReader) escape() (rune, error) {
 			return 0, r.errorf("half a surrogate pair in a string")
 		}
 	}
-	return 0, r.errorf("a backslash in a string with %s behind it", r.found())
+	return 0, r.errorf("a backslash in a string before %s", r.found())
 }
 
 // hex reads "u" and four hexadecimal digits.

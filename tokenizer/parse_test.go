@@ -107,7 +107,7 @@ func TestParseRefuses(t *testing.T) {
 		{"an array", "[]", "'['"},
 		{"no model", "{}", "no model"},
 		{"no merges", `{"model":{"vocab":{}}}`, "no model with a vocab and merges"},
-		{"more behind", `{"model":{"vocab":{},"merges":[]}} x`, "behind the end"},
+		{"more behind", `{"model":{"vocab":{},"merges":[]}} x`, "after the end"},
 		{"not UTF-8", "{\"\xff\":1}", "not"},
 		{"half a surrogate", `{"\ud800":1}`, "surrogate"},
 		{"bad escape", `{"\x":1}`, "backslash"},

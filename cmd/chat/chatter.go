@@ -120,7 +120,7 @@ func (c *chatter) askAll(ctx context.Context, questions []string) (failed error)
 			}
 			c.note("chat: %v", err)
 			if failed == nil {
-				failed = &said{err}
+				failed = &printed{err}
 			}
 		}
 		if ctx.Err() != nil || c.interrupts.wasStopped() {
@@ -173,7 +173,7 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		h.Progress = c.showDownload
 	}
 	for _, ref := range refs {
-		begun := time.Now()
+		start := time.Now()
 		c.status.Draw(fmt.Sprintf("loading %s …", ref.name))
 		engine, err := infer.Open(ctx, device, ref.name, infer.OpenOptions{Hub: h, DType: infer.DTypes[c.dtype],
 			Context: c.context, Template: c.template, Progress: c.showLoading(ref.name)})
@@ -183,7 +183,7 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 		opened = append(opened, engine.Close)
 		c.sides = append(c.sides, &side{label: ref.label, engine: engine})
 		c.note("%-6s %s, %s, template %s, context %d, in %.1f s", ref.label, engine.Name, engine.DType(),
-			engine.Template.Name, engine.Context, time.Since(begun).Seconds())
+			engine.Template.Name, engine.Context, time.Since(start).Seconds())
 	}
 	c.note("device %s, %s", device.Name(), c.settings)
 	if c.system != "" {
@@ -198,13 +198,13 @@ func (c *chatter) load(ctx context.Context, refs []modelRef) (closeAll func() er
 // showLoading returns a function that shows the progress of loading a model, if that takes more than a second, on the
 // status line.
 func (c *chatter) showLoading(name string) func(done, total int64) {
-	var begun time.Time
+	var start time.Time
 	return func(done, total int64) {
 		now := time.Now()
-		if begun.IsZero() {
-			begun = now
+		if start.IsZero() {
+			start = now
 		}
-		if now.Sub(begun) >= time.Second && now.Sub(c.drawn) >= frameTime {
+		if now.Sub(start) >= time.Second && now.Sub(c.drawn) >= frameTime {
 			c.drawn = now
 			c.status.Draw(fmt.Sprintf("loading %s: %.1f of %.1f MB", name, float64(done)/1e6, float64(total)/1e6))
 		}

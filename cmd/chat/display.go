@@ -48,7 +48,7 @@ type columnsDisplay struct {
 	w         io.Writer
 	size      func() (width, height int)
 	narrow    display // for a terminal that is too narrow
-	begun     bool
+	started   bool
 	width     int // of the terminal when it was last drawn
 	settled   int // final rows
 	onScreen  int // rows below them, to be drawn again
@@ -57,16 +57,16 @@ type columnsDisplay struct {
 
 func (d *columnsDisplay) draw(panes []pane) error {
 	width, height := d.size()
-	if !d.begun {
+	if !d.started {
 		d.useNarrow = width < 2*minPane+len([]rune(gutter)) || len(panes) != 2
 	}
 	done := allDone(panes)
-	defer func() { d.begun = !done }()
+	defer func() { d.started = !done }()
 	if d.useNarrow {
 		return d.narrow.draw(panes)
 	}
 	var b strings.Builder
-	if d.begun && width == d.width {
+	if d.started && width == d.width {
 		up(&b, d.onScreen)
 	} else { // a terminal of another width has wrapped the old rows: leave them, and draw all again
 		d.settled, d.width = 0, width

@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // exit prints the error, if there is one, and returns the exit code.
 func (c *chatter) exit(ctx context.Context, err error) int {
 	var usage *cli.UsageError
-	var told *said
+	var told *printed
 	var full *kernels.OutOfMemory
 	switch {
 	case err == nil:

@@ -44,7 +44,7 @@ func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
 		if err != nil {
 			c.note("chat: %v", err)
 			if failed == nil && !c.interactive {
-				failed = &said{err}
+				failed = &printed{err}
 			}
 		}
 		if leave {
@@ -54,10 +54,10 @@ func (c *chatter) session(ctx context.Context, in lineReader) (failed error) {
 	}
 }
 
-// said is an error that has been printed already.
-type said struct{ error }
+// printed is an error that has been printed already.
+type printed struct{ error }
 
-func (e *said) Unwrap() error { return e.error }
+func (e *printed) Unwrap() error { return e.error }
 
 // quotes surround a question of several lines.
 const quotes = `"""`

@@ -33,7 +33,7 @@ var filesMutants = []mutant{
 	{"files/stream-one-replacement", "tokenizer/decode.go", "held = held[part:]", "held = held[:0]", "./tokenizer"},
 	{"files/stream-strip-again", "tokenizer/decode.go", "s.strip--", "", "./tokenizer"},
 	{"files/decode-special", "tokenizer/decode.go", "s.skipSpecial && s.t.special[id]", "s.skipSpecial && false", "./tokenizer"},
-	{"files/decode-front-always", "tokenizer/decode.go", "d.front && !s.begun", "d.front", "./tokenizer"},
+	{"files/decode-front-always", "tokenizer/decode.go", "d.front && !s.started", "d.front", "./tokenizer"},
 	{"files/vocab-id-beyond-file", "tokenizer/vocab.go", "if int(top) >= fileSize {", "if int(top) >= 1<<30 {", "./tokenizer"},
 	{"files/metaspace-first-everywhere", "tokenizer/rewrite.go", `scheme == "first" && s.start() == 0`, `scheme == "first"`, "./tokenizer"},
 	{"files/train-ties-by-right", "tokenizer/train.go", "cmp.Compare(a.left, b.left), cmp.Compare(a.right, b.right)) < 0",

@@ -13,7 +13,7 @@ var usersMutants = []mutant{
 	{"users/columns-of-wide", "internal/cli/text.go", "return uniseg.StringWidth(s)", "return uniseg.GraphemeClusterCount(s)", "./internal/cli"},
 	{"users/fit-one-more", "internal/cli/text.go", "taken > width && end > 0", "taken > width+1 && end > 0", "./internal/cli"},
 	{"users/template-not-applied", "cmd/train/inputs.go", "changed, err := codec.Apply(base)", "changed, err := false, error(nil)", "./cmd/train -run Template"},
-	{"users/template-always", "infer/codec.go", "err == nil && own.Name == l.Template.Name", "err == nil && own.Name == \"\"", "./infer -run Apply"},
+	{"users/template-always", "infer/codec.go", "err == nil && own.Name == codec.Template.Name", "err == nil && own.Name == \"\"", "./infer -run Apply"},
 	{"users/template-end-lost", "hf/template.go", "append([]int32{t.End}, c.Generation.EOS...)", "c.Generation.EOS", "./hf -run SetTemplate"},
 	{"users/template-end-alone", "hf/template.go", "append([]int32{t.End}, c.Generation.EOS...)", "[]int32{t.End}", "./hf -run SetTemplate"},
 	{"users/template-bos-lost", "hf/template.go", `c.Tokenizer.BOS == "" && t.BOS != ""`, "false", "./hf ./infer -run SetTemplate|Apply"},
