@@ -594,6 +594,6 @@ func TestLengthBounds(t *testing.T) {
 	}
 	if tooLong("", strings.Repeat("a", maxLook-1), "b") != nil || tooLong("a", strings.Repeat("a", maxLook-1),
 		"b") == nil {
-		t.Error("the most that is looked at")
+		t.Error("the longest row that is parsed")
 	}
 }

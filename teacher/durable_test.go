@@ -169,7 +169,7 @@ func TestNeighboursLinks(t *testing.T) {
 	}
 	os.Chmod(shared, 0o777|os.ModeSticky)
 	if err := os.Lchown(link, 4321, -1); err != nil {
-		t.Skip("this root can play nobody: ", err) // as in a user namespace without another user
+		t.Skip("root cannot act as another user: ", err) // as in a user namespace without another user
 	}
 	if _, err := OpenJournal(link); err == nil || !strings.Contains(err.Error(), "user 4321") {
 		t.Error(err)

@@ -242,7 +242,7 @@ func TestBackUp(t *testing.T) {
 		t.Fatal(aside, err)
 	}
 	if kept, err := os.ReadFile(filepath.Join(dir, journalName+".bak")); err != nil || !bytes.Equal(kept, whole) {
-		t.Errorf("what was set aside differs: %v", err)
+		t.Errorf("the renamed journal differs: %v", err)
 	}
 }
 

@@ -179,7 +179,7 @@ func TestLedgerBudget(t *testing.T) {
 	n := float64(len(rows))
 	check := func(what string, count int, share float64) {
 		if float64(count) > share*n {
-			t.Errorf("%s: %d of %d rows, allowed %.0f %%", what, count, len(rows), 100*share)
+			t.Errorf("%s: %d of %d rows, allowed %.0f%%", what, count, len(rows), 100*share)
 		}
 	}
 	for o, c := range openers {

@@ -303,10 +303,10 @@ func TestRowsWait(t *testing.T) {
 	before := s.calls
 	again := runOnce(t, t.Context(), path, dir, s, 40, nil)
 	if again.err != nil || !bytes.Equal(again.Bytes(), want.Bytes()) {
-		t.Errorf("continued, it makes something else: %v", again.err)
+		t.Errorf("the resumed run made another result: %v", again.err)
 	}
 	if n := s.calls - before; n < 2 || n > 10 {
-		t.Errorf("continued, it asks %d times", n)
+		t.Errorf("the resumed run sent %d requests", n)
 	}
 }
 

@@ -23,10 +23,10 @@ func TestTally(t *testing.T) {
 			exact[thing]++
 		}
 		if n := len(tally.above); n > most || tally.floor > floor && n > most/2+1 {
-			t.Fatalf("it knows %d things", n)
+			t.Fatalf("the tally has %d items", n)
 		}
 		if i == most && tally.floor != 0 {
-			t.Error("it forgot something while there was room")
+			t.Error("the tally forgot an item although it had room")
 		}
 	}
 	floor := int(tally.floor)
@@ -35,11 +35,11 @@ func TestTally(t *testing.T) {
 	}
 	for thing, n := range exact {
 		if got := tally.count(thing); got < n || got > n+floor {
-			t.Fatalf("thing %d was added %d times, counted are %d with a floor of %d", thing, n, got, floor)
+			t.Fatalf("item %d: added %d times, counted %d with a floor of %d", thing, n, got, floor)
 		}
 	}
 	if got := tally.count(7) - exact[7]; got != 0 {
-		t.Errorf("what was frequent all along is counted %d too high", got)
+		t.Errorf("the count of a frequent item is %d too high", got)
 	}
 }
 

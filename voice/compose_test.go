@@ -94,9 +94,9 @@ func (s share) check(t *testing.T, what string, rows int, most float64) {
 		}
 	}
 	got := 100 * float64(n) / float64(rows)
-	t.Logf("%s: at most %.2f %% (%q), limit %g %%", what, got, worst, most)
+	t.Logf("%s: at most %.2f%% (%q), limit %g%%", what, got, worst, most)
 	if got > most {
-		t.Errorf("%s %q stands in %.2f %% of %d texts, more than %g %%", what, worst, got, rows, most)
+		t.Errorf("%s %q occurs in %.2f%% of %d texts, more than %g%%", what, worst, got, rows, most)
 	}
 }
 

@@ -76,7 +76,7 @@ func FuzzPieces(f *testing.F) {
 			code = code || p.Code
 		}
 		if rest != "" {
-			t.Errorf("%q: %q is nobody's", text, rest)
+			t.Errorf("%q: %q is in no piece", text, rest)
 		}
 		if !code && !strings.Contains(text, "[[CODE_") && Prose(text) != text {
 			t.Errorf("%q has no fence, and its prose is %q", text, Prose(text))

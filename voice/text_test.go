@@ -196,7 +196,7 @@ func reference(t *testing.T, name string) []referenceRow {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
 	if dir == "" {
-		t.Skip("RESTYLE_REFERENCE is not set: it names the folder of the reference data")
+		t.Skip("RESTYLE_REFERENCE is not set: it names the directory of the reference data")
 	}
 	src, err := os.ReadFile(filepath.Join(dir, "data", "instruct", name))
 	if err != nil {

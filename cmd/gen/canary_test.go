@@ -118,7 +118,7 @@ func TestKeyUnasked(t *testing.T) {
 		}
 	}
 	if !said {
-		t.Error("net/http never says anything of it")
+		t.Error("net/http never logged it")
 	}
 }
 
@@ -189,7 +189,7 @@ func TestPlaceholderKey(t *testing.T) {
 		}
 		got, o := make(key)
 		if got != want {
-			t.Errorf("key %q: the result is another", key)
+			t.Errorf("key %q: the result differs", key)
 		}
 		if strings.Contains(o.stderr, key) || lastLine(t, o)["teacher"] != "fake" {
 			t.Errorf("key %q: %v", key, o)
@@ -213,7 +213,7 @@ func TestRedacted(t *testing.T) {
 	f.sound(t, faultRows)
 	if journal := read(t, filepath.Join(f.out+".work", "journal.log")); !strings.Contains(journal, "[redacted]") ||
 		strings.Contains(f.result(t), "[redacted]") {
-		t.Error("it was never said, or accepted")
+		t.Error("gen never printed it, or accepted it")
 	}
 }
 

@@ -23,7 +23,7 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("want one message that names the place, got %v", o)
 	}
 	if calls, _ := s.counts(); calls > 0 {
-		t.Errorf("%d answers were asked for that could not be kept", calls)
+		t.Errorf("%d requests whose answers could not be recorded", calls)
 	}
 }
 
@@ -50,18 +50,18 @@ func TestFullDisk(t *testing.T) {
 	before, _ := s.counts()
 	kept := len(answers([]byte(read(t, filepath.Join(dir, "work", "journal.log")))))
 	if kept == 0 {
-		t.Error("the journal has kept nothing")
+		t.Error("the journal is empty")
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
 		t.Fatal(err)
 	}
 	must(t, cli.Done, args...)
 	if f.result(t) != want {
-		t.Error("the result is another than with a large disk")
+		t.Error("the result differs from that on a large disk")
 	}
 	after, distinct := s.counts()
 	if asked := after - before; asked != distinct-kept {
-		t.Errorf("asked %d times for the %d answers that were missing", asked, distinct-kept)
+		t.Errorf("%d requests for %d missing answers", asked, distinct-kept)
 	}
 
 	// There is space for the journal, but not for the output.
@@ -77,7 +77,7 @@ func TestFullDisk(t *testing.T) {
 		t.Error(o)
 	}
 	if files := small.files(t); len(files) > 0 {
-		t.Errorf("it left %v", files)
+		t.Errorf("files left over: %v", files)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=16m"); err != nil {
 		t.Fatal(err)
@@ -87,9 +87,9 @@ func TestFullDisk(t *testing.T) {
 	kept = len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
 	must(t, cli.Done, args...)
 	if small.result(t) != want {
-		t.Error("the result is another than with a large disk")
+		t.Error("the result differs from that on a large disk")
 	}
 	if after, _ := s.counts(); after-before != distinct-kept {
-		t.Errorf("asked %d times for the %d answers that were missing", after-before, distinct-kept)
+		t.Errorf("%d requests for %d missing answers", after-before, distinct-kept)
 	}
 }

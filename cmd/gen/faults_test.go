@@ -215,7 +215,7 @@ func TestPassingFaults(t *testing.T) {
 				t.Fatal("the fault never came")
 			}
 			if f.result(t) != want {
-				t.Error("the result is another than without the fault")
+				t.Error("the result differs from that without the fault")
 			}
 			calls, distinct := s.counts()
 			// On a busy machine a good answer may be too slow as well, if the timeouts are short.
@@ -282,15 +282,15 @@ func TestLastingFaults(t *testing.T) {
 				before, _ := s.counts()
 				kept := len(answers([]byte(read(t, filepath.Join(f.out+".work", "journal.log")))))
 				if good > 0 && kept == 0 {
-					t.Error("the journal has kept nothing")
+					t.Error("the journal is empty")
 				}
 				must(t, cli.Done, runArgs(f, source, s.base())...)
 				if f.result(t) != want {
-					t.Error("the result is another than without the fault")
+					t.Error("the result differs from that without the fault")
 				}
 				after, distinct := s.counts()
 				if asked := after - before; asked > distinct-kept {
-					t.Errorf("asked %d times for the %d answers that were missing", asked, distinct-kept)
+					t.Errorf("%d requests for %d missing answers", asked, distinct-kept)
 				}
 				if files := f.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
 					t.Errorf("there are %v", files)
@@ -373,10 +373,10 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("want exit code %d and one message that says %q, got %v", c.code, c.says, o)
 			}
 			if took := time.Since(start); took > time.Minute {
-				t.Errorf("it took %v to find out", took) // it has waited for the server to come back
+				t.Errorf("it took %v", took) // it has waited for the server to come back
 			}
 			if files := f.files(t); len(files) > 0 {
-				t.Errorf("it left %v", files)
+				t.Errorf("files left over: %v", files)
 			}
 		})
 	}
@@ -412,7 +412,7 @@ func TestNoWaitInSilence(t *testing.T) {
 				` is paused until \d\d:\d\d:\d\d: 429 .*slow down`,
 				"no endpoint answers; the last failure: .*429", fmt.Sprintf("rows without an answer: %d\n", faultRows)} {
 				if !regexp.MustCompile(want).MatchString(o.stderr) {
-					t.Errorf("it does not say %q: %v", want, o)
+					t.Errorf("missing %q in %v", want, o)
 				}
 			}
 		})
@@ -451,7 +451,7 @@ func TestServerComesBack(t *testing.T) {
 	s.set(func() { s.fault = breakOnce })
 	must(t, cli.Done, runArgs(f, source, s.base())...)
 	if f.result(t) != want {
-		t.Error("the result is another than without the fault")
+		t.Error("the result differs from that without the fault")
 	}
 }
 
@@ -512,10 +512,10 @@ func TestEndlessAnswer(t *testing.T) {
 	f := newFolder(t)
 	o := must(t, cli.Done, runArgs(f, source, s.base(), "--total-timeout", "1m")...)
 	if !strings.Contains(o.stderr, "longer than 4 MiB") {
-		t.Errorf("it does not say so: %v", o)
+		t.Errorf("the warning is missing: %v", o)
 	}
 	if f.result(t) != clean(t, source) {
-		t.Error("the result is another than without the fault")
+		t.Error("the result differs from that without the fault")
 	}
 }
 
@@ -609,7 +609,7 @@ func TestUnwritable(t *testing.T) {
 				t.Errorf("want one message that names the place, got %v", o)
 			}
 			if after, _ := s.counts(); after != before {
-				t.Errorf("%d answers were asked for that could not be kept", after-before)
+				t.Errorf("%d requests whose answers could not be recorded", after-before)
 			}
 		})
 	}
@@ -649,10 +649,10 @@ func TestTornJournal(t *testing.T) {
 			before, distinct := s.counts()
 			o := must(t, cli.Done, args...)
 			if !strings.Contains(o.stderr, c.says) {
-				t.Errorf("it does not say %q: %v", c.says, o)
+				t.Errorf("missing %q in %v", c.says, o)
 			}
 			if f.result(t) != want {
-				t.Error("the result is another")
+				t.Error("the result differs")
 			}
 			missing := c.missing
 			if missing < 0 {

@@ -67,7 +67,7 @@ func TestUsage(t *testing.T) {
 		})
 	}
 	if files := f.files(t); len(files) > 0 {
-		t.Errorf("it left %v", files)
+		t.Errorf("files left over: %v", files)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestHelp(t *testing.T) {
 		"OPENAI_BASE_URL", "TEACHER_MODEL",
 	} {
 		if !strings.Contains(o.stderr, want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("missing %q", want)
 		}
 	}
 	_, flags, _ := strings.Cut(o.stderr, "\nInput")
@@ -147,7 +147,7 @@ func TestTeacherAuto(t *testing.T) {
 	o := must(t, cli.Done, args()...)
 	if lastLine(t, o)["teacher"] != "builtin" || strings.Count(o.stderr, "OPENAI_API_KEY") != 1 ||
 		!strings.Contains(o.stderr, "--model") {
-		t.Errorf("with a key alone: %v", o)
+		t.Errorf("with only a key: %v", o)
 	}
 	if o := must(t, cli.Done, args("--teacher", "builtin", "--model", "fake")...); lastLine(t,
 		o)["teacher"] != "builtin" || strings.Contains(o.stderr, "OPENAI_API_KEY") {
@@ -191,7 +191,7 @@ func TestLooking(t *testing.T) {
 
 	o := must(t, cli.Done, append(args, "--dry-run", "--price-in", "1", "--price-out", "2")...)
 	if calls, _ := s.counts(); calls > 0 {
-		t.Errorf("--dry-run asked %d times", calls)
+		t.Errorf("--dry-run sent %d requests", calls)
 	}
 	if !strings.Contains(o.stdout, "[[CODE_1]]") || !strings.Contains(o.stderr, "prompt tokens") ||
 		!strings.Contains(o.stderr, "$") {
@@ -261,7 +261,7 @@ func TestAgain(t *testing.T) {
 		t.Error(o)
 	}
 	if again, _ := s.counts(); again != calls {
-		t.Errorf("the same run asked %d times", again-calls)
+		t.Errorf("the same run sent %d requests", again-calls)
 	}
 
 	// A finished run blocks no other.
@@ -358,7 +358,7 @@ func TestConcurrency(t *testing.T) {
 				f.sound(t, 80)
 			}
 			if f.result(t) != want {
-				t.Error("another result")
+				t.Error("the result differs")
 			}
 			if n == "1" && s.most != 1 || n == "32" && s.most > 32 {
 				t.Errorf("%d requests at once", s.most)
@@ -472,7 +472,7 @@ func TestBatch(t *testing.T) {
 	}
 	f.sound(t, 40)
 	if left, _ := filepath.Glob(filepath.Join(f.dir, "*.tmp")); len(left) > 0 {
-		t.Errorf("it left %v", left)
+		t.Errorf("files left over: %v", left)
 	}
 }
 
@@ -672,7 +672,7 @@ func TestInterrupt(t *testing.T) {
 		before, _ := s.counts()
 		must(t, cli.Done, args...)
 		if f.result(t) != want {
-			t.Errorf("%v: the result is another", sent)
+			t.Errorf("%v: the result differs", sent)
 		}
 		if after, _ := s.counts(); after-before > 30 {
 			t.Errorf("%v: asked %d times after the stop", sent, after-before)

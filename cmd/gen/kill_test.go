@@ -77,7 +77,7 @@ func TestKill(t *testing.T) {
 				}
 				g.finish(r)
 			}
-			t.Logf("%d of %d random kills found the run at work", hits, random/2*2)
+			t.Logf("%d of %d random kills hit the running process", hits, random/2*2)
 		})
 	}
 }
@@ -269,7 +269,7 @@ func (g *siege) finish(r *besieged) {
 	t := g.t
 	g.through(r)
 	if r.result(t) != g.control {
-		t.Errorf("after %d kills the run made something else", r.kills)
+		t.Errorf("after %d kills the result differs", r.kills)
 	}
 	if files := r.files(t); !slices.Equal(files, []string{"data.certificates.jsonl", "data.json"}) {
 		t.Errorf("after %d kills there are %v", r.kills, files)

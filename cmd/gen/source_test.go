@@ -146,7 +146,7 @@ func TestReportFails(t *testing.T) {
 	o := must(t, cli.Failed, "--report", "--out", f.out)
 	for _, want := range []string{"row 3, A6: it refuses", "row 3, certificate: it was changed", "row 7, A10: "} {
 		if !strings.Contains(o.stdout, want) {
-			t.Errorf("it does not say %q: %v", want, o)
+			t.Errorf("missing %q in %v", want, o)
 		}
 	}
 	// With what rows 5 and 7 say, two more rows that say a part of it are too many.

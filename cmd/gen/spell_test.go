@@ -89,13 +89,13 @@ func TestBadSpell(t *testing.T) {
 					t.Errorf("%d answers are there, %d rows wait: %v", kept, n, o)
 				}
 				if text := read(t, journal); strings.Contains(text, `"finish":"refused"`) {
-					t.Errorf("what was no answer is kept as one:\n%s", text)
+					t.Errorf("a failure is recorded as an answer:\n%s", text)
 				}
 			}
 			s.set(func() { s.fault = nil })
 			must(t, cli.Done, args(f, s)...)
 			if f.result(t) != want {
-				t.Error("the result is another than that of an undisturbed run")
+				t.Error("the result differs from that of an undisturbed run")
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func TestRetriesAreCounted(t *testing.T) {
 				t.Errorf("%d retries: %d calls, %+v", retries, calls, err)
 			}
 			if got := p.Stats().Retries["500"]; got != calls-1 {
-				t.Errorf("%d calls, %d tried again", calls, got)
+				t.Errorf("%d calls, %d retries", calls, got)
 			}
 		})
 	}
@@ -146,7 +146,7 @@ func TestFatalIsNotTriedAgain(t *testing.T) {
 			t.Error("answered")
 		}
 		if s := p.Stats(); s.Retries["401"] != 1 { // retried at the other endpoint
-			t.Errorf("tried again: %v", s.Retries)
+			t.Errorf("retries: %v", s.Retries)
 		}
 	})
 }

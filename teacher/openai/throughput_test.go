@@ -102,7 +102,7 @@ func TestCapacity(t *testing.T) {
 			all, half := flood(t, p, n)
 			ideal := time.Duration(n) * service / slots
 			used, steady := float64(ideal)/float64(all), float64(ideal)/2/float64(half)
-			t.Logf("429 %v: used %.1f %% of the capacity, %.1f %% in the second half, limit %d, retries %v", reject, 100*used,
+			t.Logf("429 %v: used %.1f%% of the capacity, %.1f%% in the second half, limit %d, retries %v", reject, 100*used,
 				100*steady, p.Stats().Limit, p.Stats().Retries)
 			if used < 0.95 || steady < 0.985 {
 				t.Errorf("429 %v: used %.3f of the capacity, %.3f in the second half", reject, used, steady)
