@@ -63,4 +63,12 @@ var usersMutants = []mutant{
 	{"users/split-blind-to-lengths", "dataset/training/example.go", "binary.BigEndian.AppendUint64(nil, uint64(len(s)))", "nil", "./dataset/training -run Asked"},
 	{"users/split-system-asks", "dataset/training/example.go", `asks || m.Role != "system"`, `true`, "./dataset/training -run Asked"},
 	{"users/nothing-held-out-unsaid", "cmd/train/table.go", "in.val > 0 && len(in.plan.HeldOut) == 0", "false", "./cmd/train -run NothingHeldOut"},
+	{"users/unfinished-untold", "cmd/chat/models.go", "c.only != baseLabel && unfinished(c.tuned)", "false",
+		"./cmd/chat -run Unfinished"},
+	{"users/unfinished-told-of-the-base", "cmd/chat/models.go", "c.only != baseLabel && unfinished(c.tuned)", "unfinished(c.tuned)",
+		"./cmd/chat -run Unfinished"},
+	{"users/unfinished-if-finished", "cmd/chat/models.go", "&& !*run.Finished", "", "./cmd/chat -run Unfinished"},
+	{"users/unfinished-checkpoint-untold", "cmd/chat/models.go", `filepath.Base(parent) == "checkpoints"`, "false",
+		"./cmd/chat -run Unfinished"},
+	{"users/recompute-block-refused", "model/options.go", "case \"block\":", "case \"\":", "./model -run ParseRecompute"},
 }
