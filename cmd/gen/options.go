@@ -140,6 +140,8 @@ func (o *options) flags(out io.Writer) *cli.Flags {
 		"refused rows")
 	f.Add(&o.ingest, "ingest-batch", "read answers from this `file` of results, in any order, and make the rows that "+
 		"they are enough for")
+
+	f.Group("Other")
 	f.Add(&o.version, "version", "print the version")
 	return f
 }
