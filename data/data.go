@@ -1,6 +1,6 @@
-// Package data holds what the commands use when nothing is configured: a starter dataset of small Python tasks in the
-// shape of the Alpaca sets, held-out questions with programs that decide whether an answer is right, and a small base
-// model. README.md in this folder describes them; the program in make/ writes the first two.
+// Package data embeds what the commands use by default: a starter dataset of small Python tasks with the columns of the
+// Alpaca datasets, held-out questions with programs that grade answers, and a small base model. README.md in this
+// directory describes them; the program in make/ writes the first two.
 package data
 
 import (
@@ -19,32 +19,31 @@ import (
 //go:embed starter.parquet
 var Starter []byte
 
-// StarterName is what the commands call the embedded base model, and StarterModel opens.
+// StarterName is the name of the embedded base model, which StarterModel opens.
 const StarterName = "starter"
 
 //go:embed starter-llama
 var starterModel embed.FS
 
-// StarterModel is the embedded base model's directory in the Hugging Face layout: config.json, model.safetensors,
-// tokenizer.json and the small files beside them. recipe.json in it holds the settings of training that suit the model.
-// It is an error in a build from a folder without the weights.
+// StarterModel returns the directory of the embedded base model in the Hugging Face layout: config.json,
+// model.safetensors, tokenizer.json and other small files. Its recipe.json has training settings that suit the model.
+// StarterModel returns an error if the program was built without the weights.
 func StarterModel() (fs.FS, error) {
-	const folder, weights = "starter-llama", "model.safetensors"
-	if _, err := fs.Stat(starterModel, folder+"/"+weights); err != nil {
-		return nil, fmt.Errorf("the embedded model %q is not in this build: data/%s had no %s; give the directory or the "+
-			"hub id of another model",
-			StarterName, folder, weights)
+	const dir, weights = "starter-llama", "model.safetensors"
+	if _, err := fs.Stat(starterModel, dir+"/"+weights); err != nil {
+		return nil, fmt.Errorf("embedded model %q: not in this build, because data/%s had no %s: name the directory or the "+
+			"hub id of another model", StarterName, dir, weights)
 	}
-	return fs.Sub(starterModel, folder)
+	return fs.Sub(starterModel, dir)
 }
 
-// Heldout is the held-out questions as JSON lines, one Question a line.
+// Heldout has the held-out questions as JSON lines, one Question per line.
 //
 //go:embed heldout.jsonl
 var Heldout []byte
 
-// RemotePy and CheckPy, in this order, are the Python program of which Judge runs two: one runs answers, the other the
-// checks of their questions.
+// RemotePy and CheckPy, in this order, are the Python program that [Grade] runs twice: one process runs answers, the
+// other the checks of their questions.
 var (
 	//go:embed remote.py
 	RemotePy []byte
@@ -55,23 +54,22 @@ var (
 // A Question is a held-out task.
 type Question struct {
 	Instruction string `json:"instruction"` // what is asked
-	Input       string `json:"input"`       // the data that it is asked about; "" where the instruction says all
+	Input       string `json:"input"`       // the data of the question; may be empty
 	Output      string `json:"output"`      // the reference answer, Python code without a fence
 	Check       string `json:"check"`       // Python that fails on wrong answers; README.md gives the contract
 	Kind        string `json:"kind"`        // the kind of task, such as "sum_of_list"
-	// whether the training rows have this kind, in other words and with other parameters
-	Seen bool `json:"seen"`
+	Seen        bool   `json:"seen"`        // the training rows have this kind, with other words and parameters
 }
 
-// Questions returns the embedded held-out questions: those of trained kinds first.
+// Questions returns the embedded held-out questions, those of kinds seen in training first.
 func Questions() ([]Question, error) { return ParseQuestions(bytes.NewReader(Heldout)) }
 
-// ParseQuestions reads questions in the form of Heldout. A line that is no JSON object, or lacks instruction, output or
-// check, is an error that names the line.
+// ParseQuestions reads questions in the form of Heldout. It returns an error that names the question if a line is not a
+// JSON object, or lacks instruction, output or check.
 func ParseQuestions(r io.Reader) ([]Question, error) {
 	var questions []Question
 	b := bufio.NewReader(r)
-	if mark, _ := b.Peek(3); string(mark) == "\xef\xbb\xbf" { // as Windows programs begin a file
+	if mark, _ := b.Peek(3); string(mark) == "\xef\xbb\xbf" { // the byte-order mark of Windows programs
 		_, _ = b.Discard(3)
 	}
 	decoder := json.NewDecoder(b)
@@ -83,7 +81,7 @@ func ParseQuestions(r io.Reader) ([]Question, error) {
 		}
 		n := len(questions) + 1
 		if err != nil {
-			return nil, fmt.Errorf("question %d: %w: give one JSON object a line, in UTF-8", n, err)
+			return nil, fmt.Errorf("question %d: %w: write one JSON object per line, in UTF-8", n, err)
 		}
 		if err := q.validate(); err != nil {
 			return nil, fmt.Errorf("question %d: %w", n, err)

@@ -22,31 +22,31 @@ type Trial struct {
 	Check string // of a Question
 }
 
-// A Verdict is what came of a Trial.
+// A Verdict is the result of a Trial.
 type Verdict struct {
 	Parses  bool   `json:"parses"`
 	Right   bool   `json:"right"`   // it ran, and the check passed
-	Error   string `json:"error"`   // a line on why it is not right, "" where it is
-	Printed string `json:"printed"` // what the code printed, up to 20,000 characters of it
+	Error   string `json:"error"`   // one line on why it is not right; "" if it is
+	Printed string `json:"printed"` // the first 20,000 characters that the code printed
 }
 
 // Grade runs trials and returns their verdicts in order. python is the Python 3 to use: a path, or a name to look for
 // in PATH.
 //
-// The code and the check of a trial run in a sandbox each (see package sandbox), with limits on time, memory, processes
-// and output. The check's gets nothing from the code's but data and answers to its questions, so that the code cannot
-// give itself a verdict. An error is that Python failed, or ErrUnavailable of package sandbox, and not the code: that
-// is in the verdict, whatever it did.
+// The code and the check of a trial each run in a sandbox (see package sandbox), with limits on time, memory, processes
+// and output. The check gets only data and answers to its calls from the code, so that the code cannot give itself a
+// verdict. Whatever the code does is in its verdict. Grade returns an error if Python failed, or
+// sandbox.ErrUnavailable.
 //
-// There are two processes for each processor, and each trial is a child of both. While trials run, other processes of
-// the user cannot read this one's memory or environment.
+// Grade runs two processes per CPU, and each trial is a child of both. Meanwhile, other processes of the user cannot
+// read the memory or environment of this process.
 func Grade(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
 	return grade(ctx, python, trials, true)
 }
 
-// GradeUnprotected is Judge without the sandboxes, for a machine that has none: the code may read and change all that
-// the user of this process may, reach the network, and leave processes behind. It has no environment variables and
-// starts in an empty folder.
+// GradeUnprotected is Grade without sandboxes, for a machine that has none: the code may read and change whatever the
+// user of this process may, reach the network, and leave processes running. It has no environment variables and starts
+// in an empty directory.
 func GradeUnprotected(ctx context.Context, python string, trials []Trial) ([]Verdict, error) {
 	return grade(ctx, python, trials, false)
 }
@@ -77,7 +77,7 @@ func grade(ctx context.Context, python string, trials []Trial, protected bool) (
 	return verdicts, nil
 }
 
-// gradePart judges trials one after another.
+// gradePart grades trials one after another.
 func gradePart(ctx context.Context, program *interpreter, trials []Trial, verdicts []Verdict) error {
 	var p *pair
 	for i, t := range trials {
@@ -102,7 +102,7 @@ func gradePart(ctx context.Context, program *interpreter, trials []Trial, verdic
 	return ctx.Err()
 }
 
-// An interpreter is a Python 3 that has been looked at.
+// An interpreter is a Python 3 whose paths are known.
 type interpreter struct {
 	Program   string   `json:"program"` // without symbolic links
 	Visible   []string `json:"visible"` // where its modules and libraries are
@@ -125,7 +125,7 @@ print(json.dumps({"program": os.path.realpath(sys.executable), "visible": visibl
 func lookPython(ctx context.Context, python string) (*interpreter, error) {
 	path, err := exec.LookPath(python)
 	if err == nil {
-		path, err = filepath.Abs(path) // it starts in another folder
+		path, err = filepath.Abs(path) // it starts in another directory
 	}
 	if err != nil {
 		return nil, err

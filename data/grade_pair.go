@@ -19,32 +19,32 @@ import (
 	"restyle/internal/sandbox"
 )
 
-// trialTime is how long a trial may take.
+// trialTime is the time limit of a trial.
 var trialTime = 2 * time.Second
 
 const (
-	startTime = 60 * time.Second // of Python, on a machine that does much else
-	longest   = 1 << 20          // a line, in bytes: 20,000 characters printed, each of them twelve bytes, and the rest
+	startTime = 60 * time.Second // time limit for Python to start, on a busy machine
+	longest   = 1 << 20          // bytes of a line: 20,000 printed characters of twelve bytes each, and the rest
 )
 
 // A pair is two processes of check.py: one runs the code, the other the check.
 type pair struct {
 	answer, check side
-	between       [2]*os.File // the reading ends of what they tell each other
+	between       [2]*os.File // the read ends of the pipes between them
 }
 
-// A side is one of them.
+// A side is one of the two processes.
 type side struct {
 	command *exec.Cmd
-	cases   *os.File // where a case is written
-	facts   *os.File // what it says
+	cases   *os.File // receives cases
+	facts   *os.File // sends facts
 	lines   *bufio.Reader
 	problem tail
-	child   int    // the process of the case that runs; 0 for none
-	folder  string // to remove, of a process without a sandbox
+	child   int    // the process of the running case; 0 for none
+	folder  string // the directory of a process without a sandbox, to remove
 }
 
-// startPair starts both sides and waits until they take cases.
+// startPair starts both sides and waits until they accept cases.
 func startPair(ctx context.Context, program *interpreter) (p *pair, err error) {
 	p = &pair{}
 	toAnswer, fromCheck, err := os.Pipe()
@@ -73,7 +73,7 @@ func startPair(ctx context.Context, program *interpreter) (p *pair, err error) {
 	return p, nil
 }
 
-// start starts one side, with what it hears from the other and what it tells it.
+// start starts one side, with the pipes from and to the other side.
 func (s *side) start(program *interpreter, name string, from, to *os.File) error {
 	args := []string{"-I", "-c", string(RemotePy) + string(CheckPy), name}
 	if program.protected {
@@ -85,7 +85,7 @@ func (s *side) start(program *interpreter, name string, from, to *os.File) error
 	} else {
 		s.command = exec.Command(program.Program, args...)
 		s.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the caller, who has ctx
-		s.command.Env = []string{}                                  // keys and tokens stand in the environment
+		s.command.Env = []string{}                                  // the environment has keys and tokens
 		var err error
 		if s.folder, err = os.MkdirTemp("", "restyle-grade-"); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (s *side) start(program *interpreter, name string, from, to *os.File) error
 	return errors.Join(err, stdin.Close(), stdout.Close())
 }
 
-// ready waits for the first line. What is wrong with Python or the sandbox shows here.
+// ready waits for the first line. Errors of Python or the sandbox show here.
 func (s *side) ready(ctx context.Context) error {
 	defer s.until(ctx, time.Now().Add(startTime))()
 	line, err := s.lines.ReadSlice('\n')
@@ -131,7 +131,8 @@ func (s *side) ready(ctx context.Context) error {
 		strings.TrimSpace(s.problem.String()))
 }
 
-// until sets when reading and writing ends: at a deadline, or with ctx. The function that it returns sets no end again.
+// until has reads and writes fail after the deadline or the end of ctx. The function that it returns removes the
+// deadline.
 func (s *side) until(ctx context.Context, deadline time.Time) (release func()) {
 	set := func(t time.Time) { _, _ = s.facts.SetReadDeadline(t), s.cases.SetWriteDeadline(t) }
 	set(deadline)
@@ -142,7 +143,8 @@ func (s *side) until(ctx context.Context, deadline time.Time) (release func()) {
 	}
 }
 
-// grade judges one trial. again is false if the pair is of no use any more: something of the trial may be left in it.
+// grade grades one trial. again is false if the pair must not be used again, because something of the trial may be left
+// in it.
 func (p *pair) grade(ctx context.Context, t Trial, v *Verdict) (again bool) {
 	deadline := time.Now().Add(trialTime)
 	defer p.answer.until(ctx, deadline)()
@@ -171,7 +173,7 @@ func (p *pair) grade(ctx context.Context, t Trial, v *Verdict) (again bool) {
 	return err == nil && f.Clean && p.silent()
 }
 
-// facts are what the sides say of a trial.
+// facts are the messages of the sides about a trial.
 type facts struct {
 	Verdict
 	Ended   bool  `json:"ended"`   // of the check's side, the last
@@ -189,7 +191,7 @@ func (s *side) give(text string) error {
 	return err
 }
 
-// hear reads a line of facts. What is not of their form is an error, and so is a line that is too long.
+// hear reads a line of facts. A line of another form, or one that is too long, is an error.
 func (s *side) hear(f *facts) error {
 	line, err := s.lines.ReadSlice('\n')
 	if err != nil {
@@ -204,7 +206,7 @@ func (s *side) hear(f *facts) error {
 	return nil
 }
 
-// silent tells whether nothing of a trial waits to be read by the next.
+// silent reports whether no data of a trial is left for the next trial to read.
 func (p *pair) silent() bool {
 	waits := []unix.PollFd{{Fd: int32(p.between[0].Fd()), Events: unix.POLLIN}, {Fd: int32(p.between[1].Fd()),
 		Events: unix.POLLIN}}

@@ -34,16 +34,16 @@ func unsafe(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069
 }
 
-// CleanWriter returns a writer that makes everything visible that goes through it to w; see [Clean]. A command wraps
-// its output and error streams in it once, so that no name, error text or answer from outside reaches a terminal or a
-// log raw. What the command itself draws with control sequences goes to [Raw].
+// CleanWriter returns a writer that cleans text (see [Clean]) and writes it to w. A command wraps its output and error
+// streams once, so that no name, error or answer from outside reaches a terminal or a log raw. Its own control
+// sequences go to [Raw].
 //
-// A character whose bytes arrive in two writes is put together.
+// A character may be split over two writes.
 func CleanWriter(w io.Writer) io.Writer { return &cleanWriter{w: w} }
 
 type cleanWriter struct {
 	w    io.Writer
-	rest []byte // the beginning of a character
+	rest []byte // the first bytes of a character
 }
 
 func (p *cleanWriter) Write(b []byte) (int, error) {
@@ -68,7 +68,7 @@ func (p *cleanWriter) Write(b []byte) (int, error) {
 // Unwrap returns the writer below.
 func (p *cleanWriter) Unwrap() io.Writer { return p.w }
 
-// Raw returns the writer at the bottom of writers that have a method Unwrap, such as CleanWriter's.
+// Raw returns the innermost writer of those that have a method Unwrap, such as CleanWriter's.
 func Raw(w io.Writer) io.Writer {
 	for {
 		u, ok := w.(interface{ Unwrap() io.Writer })

@@ -1,5 +1,5 @@
-// Package cli is what the commands have in common: flags in groups, settings from the environment, exit codes, and
-// telling a terminal from a file.
+// Package cli has what the commands share: flags in groups, settings from the environment, exit codes, and output to
+// terminals and files.
 package cli
 
 import (
@@ -19,14 +19,14 @@ import (
 
 // Exit codes of every command.
 const (
-	Done    = 0  // it did what it was asked to
-	Failed  = 1  // it did not, and a person has to look
-	Usage   = 2  // the flags or the arguments are wrong; nothing was begun
-	Retry   = 33 // nothing is wrong with it, such as when the network is down or a GPU failed: run the same command again
-	Stopped = 34 // stopped early, with all that was made saved
+	Done    = 0  // success
+	Failed  = 1  // failure that a person has to look at
+	Usage   = 2  // wrong flags or arguments; nothing was started
+	Retry   = 33 // temporary failure, such as of the network or a GPU: run the same command again
+	Stopped = 34 // stopped early, with all results saved
 )
 
-// A UsageError is a mistake in flags or arguments: a command ends with Usage.
+// A UsageError is a mistake in flags or arguments. A command with one exits with Usage.
 type UsageError struct{ error }
 
 // Unwrap returns what is wrong.
@@ -63,19 +63,18 @@ type group struct {
 	names []string
 }
 
-// New returns an empty set. about is shown above the flags in the help, which goes to out.
+// New returns an empty set. The help goes to out and starts with about.
 func New(name, about string, out io.Writer) *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, byEnv: map[string]bool{},
 		empty: map[string]bool{}}
 	f.SetOutput(out)
-	f.FlagSet.Usage = func() {} // a mistake is told in a line; the help is for those who ask
+	f.FlagSet.Usage = func() {} // a mistake prints one line; -h prints the help
 	f.usage = func() {
 		fmt.Fprintf(out, "%s\n", strings.TrimSpace(about))
 		f.groupHelp(out, f.first)
 		for _, g := range f.groups {
 			g.names = slices.DeleteFunc(slices.Clone(g.names), func(name string) bool {
-				return slices.Contains(f.first.names,
-					name)
+				return slices.Contains(f.first.names, name)
 			})
 			f.groupHelp(out, g)
 		}
@@ -83,14 +82,14 @@ func New(name, about string, out io.Writer) *Flags {
 	return f
 }
 
-// Group begins a group of flags.
+// Group starts a group of flags.
 func (f *Flags) Group(title string) { f.groups = append(f.groups, group{title: title}) }
 
 // First has the help begin with these flags, under a title. Their groups leave them out.
 func (f *Flags) First(title string, names ...string) { f.first = group{title, names} }
 
-// Add defines a flag of the current group. The variable's type is the flag's, its value the default. A word of the
-// usage in backticks names the value.
+// Add defines a flag of the current group for the variable that v points to. The variable's value is the default. A
+// word in backticks in the usage names the flag's value.
 func (f *Flags) Add(v any, name, usage string) {
 	switch p := v.(type) {
 	case *bool:
@@ -116,11 +115,11 @@ func (f *Flags) Add(v any, name, usage string) {
 	g.names = append(g.names, name)
 }
 
-// Env lets an environment variable give a flag's value where the command line does not.
+// Env has an environment variable set a flag that the command line does not set.
 func (f *Flags) Env(name, variable string) { f.env[name] = variable }
 
-// MayBeEmpty lets flags of text be given as "". Any other that is empty is refused: it is an unset variable of a
-// script, and the default is not what was meant.
+// MayBeEmpty allows "" as the value of text flags. For other text flags Parse rejects it: it is probably an unset
+// variable of a script.
 func (f *Flags) MayBeEmpty(names ...string) {
 	for _, name := range names {
 		f.empty[name] = true
@@ -175,7 +174,7 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 // ByEnv reports whether an environment variable gave a flag its value.
 func (f *Flags) ByEnv(name string) bool { return f.byEnv[name] }
 
-// Given tells whether a flag has been set, by the command line or the environment.
+// Given reports whether the command line or the environment set a flag.
 func (f *Flags) Given(name string) (given bool) {
 	f.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
 	return given
@@ -221,7 +220,7 @@ type Paths []string
 
 func (p *Paths) String() string { return fmt.Sprint([]string(*p)) }
 
-// Set adds a path, as it is.
+// Set adds a path, unchanged.
 func (p *Paths) Set(s string) error {
 	if strings.TrimSpace(s) == "" {
 		return errEmpty
@@ -250,13 +249,13 @@ func (l *List) Set(s string) error {
 	return nil
 }
 
-// IsTerminal tells whether w, or what is below it, is a terminal that a person looks at; see [Raw].
+// IsTerminal reports whether w, or the writer below it (see [Raw]), is a terminal that TERM does not call dumb.
 func IsTerminal(w io.Writer) bool {
 	f, ok := Raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Version is the module's version, the commit and Go's version, as far as the build knows them.
+// Version returns the module's version, the commit and Go's version, as far as the build knows them.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -271,7 +270,7 @@ func Version() string {
 	return v + " " + info.GoVersion
 }
 
-// Count returns a number with what is counted, whose plural takes an s: "1 row", "2 rows".
+// Count returns a number with a noun whose plural ends in s: "1 row", "2 rows".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -279,7 +278,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// SameFile reports whether two paths lead to one file, however they are spelled, or would if it were made.
+// SameFile reports whether two paths lead to the same file, however they are spelled, or would if it existed.
 func SameFile(a, b string) bool {
 	if whole, err := filepath.Abs(a); err == nil {
 		if other, err := filepath.Abs(b); err == nil && whole == other {

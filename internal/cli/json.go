@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// JSONLine returns v in a line of JSON. Characters that [Clean] would replace are escaped, so that the line can be
-// shown as it is and still holds the text as it was.
+// JSONLine returns v as one line of JSON. It escapes the characters that [Clean] would replace, so that the line is
+// safe to print and still holds the original text.
 func JSONLine(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -32,7 +32,7 @@ func JSONLine(v any) ([]byte, error) {
 	return escaped.Bytes(), nil
 }
 
-// PrintJSON writes v in a line of JSON, such as the last line of a finished run.
+// PrintJSON writes v as one line of JSON, such as the result line of a command.
 func PrintJSON(w io.Writer, v any) error {
 	line, err := JSONLine(v)
 	if err != nil {

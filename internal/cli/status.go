@@ -11,11 +11,11 @@ import (
 	"golang.org/x/term"
 )
 
-// StatusLine writes text to a terminal and keeps one line under it, which shows how far a command is. What is written
-// through it takes the place of the line, so that the line never mixes with other output. It may be used concurrently.
+// StatusLine writes text to a terminal and keeps one line below it that shows how far a command is. Text that it writes
+// replaces the line, so that the line never mixes with other output. It is safe for concurrent use.
 type StatusLine struct {
 	W     io.Writer  // receives the text and the line
-	Width func() int // returns the terminal's columns; nil if W is no terminal, and then Draw draws nothing
+	Width func() int // returns the terminal's columns; nil if W is not a terminal, and then Draw draws nothing
 
 	mu    sync.Mutex
 	drawn bool
@@ -25,8 +25,8 @@ type StatusLine struct {
 // NewStatusLine returns the status line of w.
 func NewStatusLine(w io.Writer) *StatusLine { return &StatusLine{W: w, Width: TerminalWidth(w)} }
 
-// TerminalWidth returns a function that tells how many columns w has now, or nil if w is no terminal that a person
-// looks at.
+// TerminalWidth returns a function that returns the present number of columns of w, or nil if w is not a terminal (see
+// [IsTerminal]).
 func TerminalWidth(w io.Writer) func() int {
 	if !IsTerminal(w) {
 		return nil
@@ -40,7 +40,7 @@ func TerminalWidth(w io.Writer) func() int {
 	}
 }
 
-// On tells whether there is a terminal to draw on.
+// On reports whether there is a terminal to draw on.
 func (l *StatusLine) On() bool { return l.Width != nil }
 
 // Write removes the line and writes text in its place. The next Draw brings the line back.
@@ -51,7 +51,7 @@ func (l *StatusLine) Write(p []byte) (int, error) {
 	return l.W.Write(p)
 }
 
-// Draw replaces the line by text, cut to the width that the terminal has now.
+// Draw replaces the line with text, truncated to the present width of the terminal.
 func (l *StatusLine) Draw(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +60,8 @@ func (l *StatusLine) Draw(text string) {
 	}
 }
 
-// DrawBar draws a bar of done out of total, the two numbers, and text after them. If total is not positive, it is not
-// known and a spinner takes the bar's place.
+// DrawBar draws a bar of done out of total, the two numbers, and text after them. A total that is not positive is
+// unknown; then DrawBar draws a spinner instead of the bar.
 func (l *StatusLine) DrawBar(done, total int, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,15 +73,15 @@ func (l *StatusLine) DrawBar(done, total int, text string) {
 		l.bar = progressbar.NewOptions(max(total, -1), progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowCount(),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(0))
 	}
-	// The numbers matter more than the bar: where columns are few, the bar gets fewer of them.
+	// The numbers matter more than the bar: on a narrow terminal the bar is shorter.
 	progressbar.OptionSetWidth(min(16, width/6))(l.bar)
 	_ = l.bar.Set(done)
 	l.draw(strings.Trim(l.bar.String(), "\r ")+" "+text, width)
 }
 
-// draw leaves the cursor at the beginning of the line. If the terminal gets narrower and breaks the line into several,
-// the cursor stays at the first of them, and the next draw erases all. While it draws, the terminal does not wrap: the
-// terminal may have become narrower since its width was read.
+// draw leaves the cursor at the start of the line. If the terminal becomes narrower and breaks the line into several,
+// the cursor stays at the first of them, and the next draw erases them all. While draw draws, the terminal does not
+// wrap, because it may have become narrower since its width was read.
 func (l *StatusLine) draw(text string, width int) {
 	text = strings.ReplaceAll(expandTabs(Clean(text)), "\n", " ")
 	if n := width - 1; Columns(text) > n { // in the last column some terminals wrap already

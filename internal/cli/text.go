@@ -6,7 +6,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Columns is how many columns clean text takes on a terminal.
+// Columns returns the number of terminal columns of clean text.
 func Columns(s string) int { return uniseg.StringWidth(s) }
 
 // Fit is how many bytes of s go into so many columns, at least one character: one that is made of several, such as a
@@ -37,7 +37,7 @@ func Wrap(text string, width int) (lines []string) {
 				break
 			}
 			if line[n] != ' ' {
-				// At the last space, unless only indentation stands in front of it.
+				// At the last space, unless only indentation comes before it.
 				if i := strings.LastIndexByte(line[:n], ' '); i > 0 && strings.TrimLeft(line[:i], " ") != "" {
 					n = i
 				}

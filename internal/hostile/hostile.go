@@ -1,5 +1,5 @@
-// Package hostile holds texts that try to take a terminal over, for tests that put them wherever a command reads names,
-// data or answers, and look for them in what the command prints.
+// Package hostile has texts that try to take over a terminal. Tests put them wherever a command reads names, data or
+// answers, and look for them in its output.
 package hostile
 
 import (
@@ -32,8 +32,8 @@ var Texts = map[string]string{
 // own are the sequences with which the commands themselves draw on a terminal.
 var own = regexp.MustCompile(`\x1b\[(J|K|[0-9]+[AG]|\?7[hl]|\?2004[hl]|32m|0m)`)
 
-// Found returns what in a command's output a terminal would obey, "" for nothing. drawn is whether the command was on a
-// terminal, where it draws itself.
+// Found returns what a terminal would obey in a command's output, or "". If drawn, the command was on a terminal, where
+// it draws with sequences of its own.
 func Found(output string, drawn bool) string {
 	if drawn {
 		output = own.ReplaceAllString(output, "")

@@ -1,5 +1,4 @@
-// Package linear has tests of what must not take a time that grows with the square of what it is given, such as a
-// parser of hostile text.
+// Package linear tests that a function takes linear time, such as a parser of hostile text.
 package linear
 
 import (
@@ -8,9 +7,9 @@ import (
 	"time"
 )
 
-// Test fails if f(8·n) takes more than 24 times the processor's time of f(n): what is linear takes 8 times, what is
-// quadratic 64 times. Only the time of the thread that runs f counts, so that a busy machine does not matter, and the
-// best of three tries. Less than a millisecond counts as one. f must start no goroutines.
+// Test fails if f(8·n) takes more than 24 times the CPU time of f(n). A linear function takes 8 times as long, a
+// quadratic one 64 times. Test counts only the time of the thread that runs f, so that a busy machine does not matter,
+// and takes the best of three tries. Less than a millisecond counts as one. f must not start goroutines.
 func Test(t testing.TB, what string, n int, f func(n int)) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -22,13 +22,13 @@ func Resident() int { return resident() }
 // limit of each control group that the process is in, of version 1 or 2. root is the root directory.
 func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 	bytes = math.MaxInt
-	least := func(n int, of string) {
+	lower := func(n int, of string) {
 		if n < bytes {
 			bytes, whose, ok = max(n, 0), of, true
 		}
 	}
 	if n, found := field(root, "proc/meminfo", "MemAvailable:"); found {
-		least(n<<10, "this machine")
+		lower(n<<10, "this machine")
 	}
 	groups, _ := fs.ReadFile(root, "proc/self/cgroup")
 	for line := range strings.Lines(string(groups)) {
@@ -42,11 +42,11 @@ func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 				continue
 			}
 		}
-		// A limit of a group is one for all groups below it. In a container, the path may be that outside of it, of which
-		// nothing but the root is there.
+		// A group's limit holds for all groups below it. In a container, the path may be the one outside, of which only the
+		// root exists.
 		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
 			if n, found := version.left(root, dir); found {
-				least(n, "control group "+dir)
+				lower(n, "control group "+dir)
 			}
 			if dir == "/" {
 				break
@@ -56,10 +56,10 @@ func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 	return bytes, whose, ok
 }
 
-// A cgroup is the names of a version of control groups.
+// A cgroup has the file names of a version of control groups.
 type cgroup struct {
 	mount, limit, usage string
-	cache               []string // in memory.stat, in bytes: files that the system gives up before it ends a process
+	cache               []string // bytes of files in memory.stat, which the system frees before it kills a process
 }
 
 var (

@@ -1,31 +1,32 @@
-// Package sandbox starts a program that nobody has read, such as one that a model wrote, where it can reach nothing: on
-// Linux, in user, process, mount, network, IPC, name and control-group namespaces of its own.
+// Package sandbox runs a program that nobody has read, such as one that a model wrote, where it can reach nothing: on
+// Linux, in user, process, mount, network, IPC, UTS and control-group namespaces of its own.
 //
-// The program sees the folders that Options names, read-only, five devices, and one folder of its own to write into, in
-// memory and small. There is no /proc, no network, no other process, no terminal and no environment variable. It has no
-// capability, gains none from a file, and a filter refuses it the system calls that reach other processes, open
-// sockets, mount, or keep memory where no limit counts it. It is process 1 of its namespace: when it ends or is killed,
-// all that it started is killed too, and it is killed when this process ends.
+// The program sees the directories that Options names, read-only, five devices, and one small directory of its own to
+// write into, in memory. There is no /proc, no network, no other process, no terminal and no environment variable. The
+// program has no capabilities and gains none from a file. A filter rejects system calls that reach other processes,
+// open sockets, mount, or keep memory that no limit counts. The program is process 1 of its namespace: when it ends or
+// is killed, the kernel kills all processes that it started. It is killed when this process ends.
 //
-// What the sandbox does not limit is time, the processor, and memory and output of the program: setrlimit does, or
-// whoever waits for it.
+// The sandbox does not limit time, CPU, memory and output of the program: setrlimit does, or the process that waits for
+// it.
 package sandbox
 
 import "errors"
 
-// ErrUnavailable is in the errors that say that a sandbox cannot be had here, and why.
+// ErrUnavailable is wrapped by the errors that say why this machine has no sandbox.
 var ErrUnavailable = errors.New("there is no sandbox here")
 
-// Dir is where the program starts: an empty folder that only it can see, for a mebibyte in at most 64 files.
+// Dir is the working directory of the program: empty, visible only to it, and limited to one mebibyte in at most 64
+// files.
 const Dir = "/folder"
 
-// Options say what is run and what it sees.
+// Options are the program to run and what it sees.
 type Options struct {
 	Program string   // a path without symbolic links
-	Args    []string // behind the program's name
-	Visible []string // files and folders, by absolute path; those that do not exist are left out
+	Args    []string // after the program's name
+	Visible []string // files and directories, by absolute path; those that do not exist are left out
 }
 
-// Proc is the file descriptor under which the program finds a folder with its namespace's /proc, if the kernel gives
-// one. It has to close it before it runs what is not to see it.
+// Proc is the program's file descriptor of a directory with its namespace's /proc, if the kernel provides one. The
+// program must close it before it runs code that must not see it.
 const Proc = 9

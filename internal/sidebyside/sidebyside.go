@@ -1,5 +1,5 @@
-// Package sidebyside writes a question and what two models answered to it as an entry of a Markdown file, for chat's
-// log and for bench quality.
+// Package sidebyside formats a question and the answers of two models as an entry of a Markdown file, for chat's log
+// and for bench quality.
 package sidebyside
 
 import (
@@ -15,22 +15,22 @@ const (
 	Tuned = "tuned"
 )
 
-// headings are how the entry calls the models.
+// headings are the names of the models in the entry.
 var headings = map[string]string{Base: "Base Model", Tuned: "My Custom Model"}
 
-// plain keeps what has a meaning in a line of Markdown from having one (CommonMark 0.31, section 2.4).
+// plain escapes what has a meaning in a line of Markdown (CommonMark 0.31, section 2.4).
 var plain = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "](", "\\](", "][", "\\][", "<",
 	"&lt;", "&", "&amp;")
 
-// An Answer is what one model said.
+// An Answer is the answer of one model.
 type Answer struct {
 	Label string // Base or Tuned
 	Text  string // in Markdown
-	Note  string // what there is to say about it, below it; may be empty
+	Note  string // shown below the text; may be empty
 }
 
-// Markdown is the entry, with no character in it that a terminal obeys and no HTML that a viewer renders. A question of
-// several lines does not fit into a heading: its first line stands there, and the whole of it below, in a fence.
+// Markdown returns the entry. It has no character that a terminal obeys and no HTML that a viewer renders. A question
+// of several lines does not fit into a heading: the heading has its first line, and a fence below has all of it.
 func Markdown(question string, answers ...Answer) string {
 	var b strings.Builder
 	question = strings.TrimSpace(cli.Clean(question))
