@@ -54,9 +54,9 @@ type Job struct {
 	Device   *kernels.Device
 	Base     *hf.Checkpoint    // the model to train
 	Identity map[string]string // begins as Plan.Recipe; add what names data and model
-	Memory   Memory            // of the model, the optimizer, the process
+	Memory   Memory            // what Open allocates, to the byte, and an estimate for the process
 
-	o        JobOptions
+	opts     JobOptions
 	widening widening // that made the plan's passes; none if a resumed run kept its own
 }
 
@@ -80,11 +80,11 @@ const (
 	Reading   Task = "reading the weights"
 )
 
-// NewJob fits a copy of p to a device: how many tokens share a pass, how they are filled up, how many rows of logits
+// NewJob fits a copy of p to a device: how many tokens share a pass, how passes are padded, how many rows of logits
 // are computed at once, and the type of gradients. On the CPU p says all of that. What Was decided stays.
 func NewJob(d *kernels.Device, base *hf.Checkpoint, p *Plan, o JobOptions) *Job {
 	plan := *p
-	j := &Job{Plan: &plan, Device: d, Base: base, o: o}
+	j := &Job{Plan: &plan, Device: d, Base: base, opts: o}
 	j.decide()
 	j.Identity = plan.Recipe()
 	j.Memory = MemoryOf(d, d.Fused(), base.Config, &plan)
@@ -103,10 +103,10 @@ const (
 const products, ofProduct = "products", "product "
 
 func (j *Job) decide() {
-	d, p, was := j.Device, j.Plan, j.o.Was
+	d, p, was := j.Device, j.Plan, j.opts.Was
 	capacity := d.Capacity()
-	if capacity > 0 && j.o.MaxMemory > 0 {
-		capacity = min(capacity, j.o.MaxMemory)
+	if capacity > 0 && j.opts.MaxMemory > 0 {
+		capacity = min(capacity, j.opts.MaxMemory)
 	}
 	if n, _ := fmt.Sscanf(was.Decisions["logits"], logitsDecision, &p.HeadBytes); n != 1 && capacity > 0 {
 		p.HeadBytes = model.HeadBytes(capacity)
@@ -118,8 +118,8 @@ func (j *Job) decide() {
 		p.Widen(passes)
 	} else if capacity > 0 { // free or not: what a run computes does not depend on who else uses the GPU
 		j.widening = widening{within: d.Capacity() / 10 * 9, half: auto && p.Config.DType == tensor.BF16}
-		if j.o.MaxMemory > 0 {
-			j.widening.within = min(j.widening.within, j.o.MaxMemory-d.Overhead())
+		if j.opts.MaxMemory > 0 {
+			j.widening.within = min(j.widening.within, j.opts.MaxMemory-d.Overhead())
 		}
 		j.widening.apply(d, d.Fused(), j.Base.Config, p)
 	}
@@ -169,6 +169,9 @@ func choicesOf(decisions map[string]string) map[string]string {
 // the run, but not before everything that uses its model.
 func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 	d, config := j.Device, j.Base.Config
+	if err := j.Plan.Config.CheckPatterns(model.ParamsOf(config, model.Options{})); err != nil {
+		return nil, err
+	}
 	rehearse := func(d *kernels.Device) error { return Rehearse(d, config, j.Plan) }
 	if err := d.Precompile(ctx, rehearse, j.counting(Compiling)); err != nil {
 		return nil, err
@@ -187,7 +190,7 @@ func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 	}
 	switch {
 	case from != "": // Start reads those of the checkpoint
-	case j.o.Scratch:
+	case j.opts.Scratch:
 		r.Model.Init(uint64(j.Plan.Config.Seed), 0.02)
 	default:
 		if err := j.Base.Load(ctx, d, r.Model.Params(), j.progress(Reading)); err != nil {
@@ -199,10 +202,10 @@ func (j *Job) Open(ctx context.Context, dir, from string) (_ *Run, err error) {
 }
 
 func (j *Job) progress(task Task) func(done, of int64) {
-	if j.o.Progress == nil {
+	if j.opts.Progress == nil {
 		return nil
 	}
-	return func(done, of int64) { j.o.Progress(task, done, of) }
+	return func(done, of int64) { j.opts.Progress(task, done, of) }
 }
 
 func (j *Job) counting(task Task) func(done, of int) {
@@ -247,7 +250,7 @@ func (e *TooLargeError) Error() string {
 // free.
 func (j *Job) CheckMemory() error {
 	d, total := j.Device, j.Memory.Total()
-	limit, whose := j.o.MaxMemory, "max-memory"
+	limit, whose := j.opts.MaxMemory, "max-memory"
 	if limit == 0 {
 		free, of, known := d.Free()
 		if !known {
@@ -263,7 +266,7 @@ func (j *Job) CheckMemory() error {
 	}
 	e := &TooLargeError{Remedies: j.Remedies(limit)}
 	e.Reason = fmt.Sprintf("this run takes %s, more than %s, %s", kernels.Bytes(total), whose, kernels.Bytes(limit))
-	if e.Busy = j.o.MaxMemory == 0 && total <= d.Capacity(); e.Busy {
+	if e.Busy = j.opts.MaxMemory == 0 && total <= d.Capacity(); e.Busy {
 		e.Reason = fmt.Sprintf("this run takes %s, and of the %s of %s only %s are free, as other processes use the rest "+
 			"(nvidia-smi lists them): wait for them, use another GPU, or make the run smaller",
 			kernels.Bytes(total), kernels.Bytes(d.Capacity()), d.Name(), kernels.Bytes(limit))

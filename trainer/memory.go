@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// Memory is the memory of a run by purpose, to the byte what the run allocates.
+// Memory is the memory of a run by purpose.
 type Memory struct {
 	Parts []Part
 }
@@ -46,7 +46,8 @@ func (p *Plan) Context(c model.Config) int {
 	return min(c.MaxPositions, p.Config.Seq+p.Config.SampleTokens)
 }
 
-// MemoryOf returns the memory of a plan's run on a device with these fused operations. It allocates nothing.
+// MemoryOf returns the memory of a plan's run on a device with these fused operations: exactly the bytes that the run
+// will allocate. It allocates nothing itself.
 func MemoryOf(d *kernels.Device, f kernels.Fused, c model.Config, p *Plan) Memory {
 	o := p.ModelOptions(c)
 	size := model.MemoryOf(d, f, c, o)

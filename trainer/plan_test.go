@@ -335,7 +335,7 @@ func TestBatchesWritten(t *testing.T) {
 	}
 }
 
-// TestSettings has every setting that makes no sense be refused by name.
+// TestSettings gives every setting a value out of its range, and wants an error that names it.
 func TestSettings(t *testing.T) {
 	if err := tinySettings().Check(); err != nil {
 		t.Fatal(err)
@@ -354,6 +354,9 @@ func TestSettings(t *testing.T) {
 		change(&s)
 		if err := s.Check(); err == nil || !bytes.Contains([]byte(err.Error()), []byte(name)) {
 			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := NewPlan(s, learnable(41, 1), nil); err == nil {
+			t.Errorf("%s: there is a plan", name)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Rehearse does once what the run of a plan repeats: a validation loss, a step over full passes (one for each number of
-// tokens that passes are filled up to), and some tokens of a sample. With a device that computes nothing (see
+// tokens that passes are padded to), and some tokens of a sample. With a device that computes nothing (see
 // kernels.Builds) it shows which kernels the run launches.
 func Rehearse(d *kernels.Device, c model.Config, p *Plan) (err error) {
 	options := p.ModelOptions(c)

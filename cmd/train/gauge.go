@@ -8,19 +8,19 @@ import (
 	"restyle/kernels"
 )
 
-// A gauge counts what holds back the clocks of a run's device.
+// A gauge counts what throttles the clocks of a run's device.
 type gauge struct {
 	read    func() (kernels.Meters, bool)
-	next    time.Time // when it is looked again
+	next    time.Time // of the next look
 	looks   int
-	because map[string]int // how many looks found the clocks held back, by reason
+	because map[string]int // number of looks that found the clocks throttled, by reason
 }
 
 func newGauge(read func() (kernels.Meters, bool)) *gauge {
 	return &gauge{read: read, because: map[string]int{}}
 }
 
-// look notes what holds the clocks back, once a second at most: reading the meters takes some of a step's time.
+// look records what throttles the clocks, at most once a second: reading the meters takes some of a step's time.
 func (g *gauge) look(now time.Time) {
 	if now.Before(g.next) {
 		return
@@ -36,7 +36,7 @@ func (g *gauge) look(now time.Time) {
 	}
 }
 
-// held says what held the clocks back while the run worked, in a line; "" if nothing did.
+// held returns what throttled the clocks during the run, in a line; "" if nothing did.
 func (g *gauge) held() string {
 	var found []string
 	for _, why := range []string{"power", "heat", "power and heat", "the hardware"} {

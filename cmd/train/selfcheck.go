@@ -22,15 +22,15 @@ import (
 	"restyle/trainer"
 )
 
-// A selfcheck proves a device, in about a minute, by what a user will do on it.
+// A selfcheck checks a device, in about a minute, by doing what users do on it.
 type selfcheck struct {
 	*train
 	d     *kernels.Device
-	kind  tensor.DType // of weights and activations; with F32 nothing is BF16, which a GPU before Ampere has not
+	kind  tensor.DType // of weights and activations; with F32 nothing is BF16, which GPUs before Ampere lack
 	wrong []string     // what is wrong, in words
 }
 
-// checkDevice does so for --device and --dtype, and prints what it finds.
+// checkDevice checks --device in --dtype, and prints what it finds.
 func (t *train) checkDevice(ctx context.Context) (err error) {
 	if err := t.check(t.flags.Given); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (c *selfcheck) fault(format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }
 
-// operations compares every operation with its formula in float64, forward and backward, fused and not.
+// operations compares every operation with its formula in float64, forward and backward, fused and unfused.
 func (c *selfcheck) operations(ctx context.Context) error {
 	all, start := slices.DeleteFunc(cases.All(), func(x *cases.Case) bool {
 		return c.kind == tensor.F32 &&
@@ -132,11 +132,11 @@ func (c *selfcheck) trained(ctx context.Context, out string, watch func(trainer.
 	return f, code, err
 }
 
-// learned is the loss that the eighth step of that run ends with on a CPU in bf16; learnedWithin is how far another
-// device's may be off: ten times what instruction sets differ by. Tests expect another.
+// learned is the loss after the eighth step of that run on a CPU in bf16. learnedWithin is the tolerance for other
+// devices: ten times the difference between instruction sets. Tests expect another loss.
 var learned, learnedWithin = 0.3880, 0.02
 
-// learns trains the embedded model twice, the second time stopped and resumed: with the same bits.
+// learns trains the embedded model twice, stops and resumes the second run, and compares the bits.
 func (c *selfcheck) learns(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "restyle-selfcheck-")
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *selfcheck) learns(ctx context.Context) error {
 	return nil
 }
 
-// answers has the embedded model answer a question twice.
+// answers has the embedded model answer a question twice, and compares the answers.
 func (c *selfcheck) answers(ctx context.Context) (err error) {
 	c.status.Draw("asking the embedded model")
 	start := time.Now()
@@ -228,7 +228,7 @@ func (c *selfcheck) answers(ctx context.Context) (err error) {
 	return nil
 }
 
-// speed measures a copy within the device's memory, and operations beside it.
+// speed measures a copy within the device's memory, a norm and a matrix product.
 func (c *selfcheck) speed(ctx context.Context) error {
 	c.status.Draw("measuring speed")
 	copied, err := c.d.CopyRate()
