@@ -105,7 +105,8 @@ func (codec Codec) Apply(c *hf.Checkpoint) (changed bool, err error) {
 	if !ok {
 		end = -1
 	}
-	return true, c.SetTemplate(hf.ChatTemplate{Jinja: codec.Template.Jinja(), BOS: codec.Template.BOS, EOS: codec.Template.EOS,
+	t := codec.Template
+	return true, c.SetTemplate(hf.ChatTemplate{Jinja: t.Jinja(), BOS: t.BOS, EOS: t.EOS,
 		End: end})
 }
 
