@@ -300,7 +300,7 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s: %#x, not %#x", name, test.made.word, test.word)
 		}
 	}
-	MustPanic(t, "a large int", "launch: 2147483648 does not fit", func() { i32(1 << 31) })
+	MustPanic(t, "a large int", "launch: 2147483648: must fit", func() { i32(1 << 31) })
 }
 
 // TestSquaresGrid wants a block for every 256 threads that read eight vectors each, and no more of them than the second
