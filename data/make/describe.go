@@ -13,18 +13,18 @@ import (
 //go:embed README.md.tmpl
 var readmeTemplate string
 
-// describe writes README.md: what the set is, with figures counted from the rows.
+// describe writes README.md: a description of the dataset, with numbers counted from the rows.
 func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
-	trained, unseen := map[string]*kindFigures{}, map[string]*kindFigures{}
+	trained, unseen := map[string]*kindSummary{}, map[string]*kindSummary{}
 	for _, row := range train {
-		figures(trained, row).add(row)
+		summary(trained, row).add(row)
 	}
 	seen := 0
 	for _, row := range held {
 		if row.kind.Trained() {
 			seen++
 		} else {
-			figures(unseen, row).add(row)
+			summary(unseen, row).add(row)
 		}
 	}
 	phrasings := 0
@@ -53,8 +53,8 @@ func describe(seed uint64, train, held []Row, tally tally) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// kindFigures are the figures of one kind.
-type kindFigures struct {
+// kindSummary describes one kind.
+type kindSummary struct {
 	Name      string
 	Asks      int // hand-written phrasings
 	Rows      int
@@ -64,9 +64,9 @@ type kindFigures struct {
 	chars     int
 }
 
-func figures(all map[string]*kindFigures, row Row) *kindFigures {
+func summary(all map[string]*kindSummary, row Row) *kindSummary {
 	if all[row.kind.Name] == nil {
-		all[row.kind.Name] = &kindFigures{
+		all[row.kind.Name] = &kindSummary{
 			Name: row.kind.Name, Asks: len(row.kind.Ask), WithInput: row.Input != "",
 			Example: strings.ReplaceAll(row.Instruction, "|", `\|`), outputs: map[string]bool{},
 		}
@@ -74,20 +74,20 @@ func figures(all map[string]*kindFigures, row Row) *kindFigures {
 	return all[row.kind.Name]
 }
 
-func (f *kindFigures) add(row Row) {
-	f.Rows++
-	f.outputs[row.Output] = true
-	f.chars += len(row.Output)
+func (k *kindSummary) add(row Row) {
+	k.Rows++
+	k.outputs[row.Output] = true
+	k.chars += len(row.Output)
 }
 
-// Outputs is the count of distinct answers.
-func (f *kindFigures) Outputs() int { return len(f.outputs) }
+// Outputs returns the number of distinct answers.
+func (k *kindSummary) Outputs() int { return len(k.outputs) }
 
-// Length is the mean length of the answers in characters.
-func (f *kindFigures) Length() int { return f.chars / f.Rows }
+// Length returns the mean length of the answers in characters.
+func (k *kindSummary) Length() int { return k.chars / k.Rows }
 
-func sorted(all map[string]*kindFigures) []*kindFigures {
-	var list []*kindFigures
+func sorted(all map[string]*kindSummary) []*kindSummary {
+	var list []*kindSummary
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, all[name])
 	}

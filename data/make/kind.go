@@ -11,7 +11,7 @@ import (
 
 // A Kind is one sort of small Python task: how people ask for it, which parameters it has, the code that answers it,
 // and the Python that decides whether some other answer is right too. Adding a kind is adding its texts to a file of
-// the folder kinds, and its Draw, under the same name, to the draw_*.go file of that family.
+// the directory kinds, and its Draw, under the same name, to the draw_*.go file of that family.
 //
 // # Writing a kind
 //
@@ -60,7 +60,7 @@ type Kind struct {
 	Wrong   []string           // plausible wrong answers, optional
 }
 
-// Trained says whether the training set has rows of this kind.
+// Trained reports whether the training rows have this kind.
 func (k Kind) Trained() bool { return len(k.Ask) > 0 }
 
 // validate finds mistakes that are in the kind itself.

@@ -178,7 +178,7 @@ func (f family) complete(k Kind) error {
 
 var includePattern = regexp.MustCompile(`(?m)^#include (.*)$`)
 
-// include puts beginnings in the place of the lines "#include NAME".
+// include replaces the lines "#include NAME" with beginnings.
 func include(check string, beginnings map[string]string) (string, error) {
 	var unknown error
 	check = includePattern.ReplaceAllStringFunc(check, func(line string) string {

@@ -1,4 +1,4 @@
-// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the folder data. Every row is run
+// Make writes the starter dataset: starter.parquet, heldout.jsonl and README.md in the directory data. Every row is run
 // with python3 against the check of its kind, and every held-out question's check must find planted wrong answers; the
 // first failure stops it. The same seed gives the same bytes.
 //

@@ -84,7 +84,7 @@ func slotMutants(row Row, other Slots) []mutant {
 	return found
 }
 
-// wrongMutants are the kind's own wrong answers.
+// wrongMutants returns the wrong answers of the kind's file.
 func wrongMutants(row Row) []mutant {
 	var found []mutant
 	for _, template := range row.kind.Wrong {

@@ -17,7 +17,7 @@ var verbs = strings.Fields(`
 	Repeat Replace Report Return Reverse Rewrite Rotate Round Search Select Show Sort Split Square Start Store Strip
 	Subtract Sum Supply Swap Take Tell Test Transform Trim Truncate Turn Uppercase Use Verify Work Wrap Write`)
 
-// imperative says whether a phrasing begins with one of verbs.
+// imperative reports whether a phrasing starts with one of verbs.
 func imperative(line string) bool {
 	first, _, _ := strings.Cut(line, " ")
 	for _, verb := range verbs {
@@ -86,7 +86,7 @@ func phrase(d Draw, line string, slots Slots) (string, error) {
 	return text, nil
 }
 
-// vowelSound says whether "an" stands before a word, by its first letter, or before a number.
+// vowelSound reports whether the article before a word, by its first letter, or before a number is "an".
 func vowelSound(word string) bool {
 	return word != "" && (strings.ContainsRune("aeioAEIO8", rune(word[0])) || word == "11" || word == "18") &&
 		!strings.HasPrefix(word, "one")
@@ -94,7 +94,7 @@ func vowelSound(word string) bool {
 
 var normalPattern = regexp.MustCompile(`[^a-z0-9]+`)
 
-// normal is a question without case, spaces and punctuation, for telling whether two are the same.
+// normal returns a question without case, spaces and punctuation, to compare it with others.
 func normal(question string) string {
 	return normalPattern.ReplaceAllString(strings.ToLower(question), "")
 }

@@ -16,7 +16,7 @@ const (
 	allTried    = 1 << 30
 )
 
-// A count is how many planted wrong answers of a sort were tried and how many the checks found.
+// A count has the numbers of planted wrong answers of a sort: those tried, and those that the checks found.
 type count struct{ tried, killed int }
 
 // A tally counts by the sort of change.

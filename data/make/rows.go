@@ -140,7 +140,7 @@ func spread(d Draw, rows []Row) {
 	}
 }
 
-// question is the row as heldout.jsonl has it.
+// question returns the row in the form of heldout.jsonl.
 func (r Row) question() data.Question {
 	return data.Question{
 		Instruction: r.Instruction, Input: r.Input, Output: r.Output, Check: r.check, Kind: r.kind.Name,

@@ -8,7 +8,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// encodeParquet writes the training rows as one zstd-compressed row group. The bytes follow from the rows alone.
+// encodeParquet writes the training rows as one zstd-compressed row group. The bytes depend only on the rows.
 func encodeParquet(rows []Row) ([]byte, error) {
 	var file bytes.Buffer
 	writer := parquet.NewGenericWriter[Row](&file, parquet.Compression(&parquet.Zstd), parquet.CreatedBy("restyle", "1",

@@ -72,7 +72,7 @@ func rename(t tree, old, new string) error {
 	return t.Rename(old, new)
 }
 
-// RemoveAll removes a file or a directory with all that is in it. What is not there is no error.
+// RemoveAll removes a file, or a directory with its contents. It is no error if path does not exist.
 func RemoveAll(path string) error {
 	if err := watch("remove", path); err != nil {
 		return err

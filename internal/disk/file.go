@@ -142,7 +142,7 @@ func (f *File) Sync() error {
 	return f.failed
 }
 
-// named reports whether name still stands for the file.
+// named reports whether name still names the file.
 func (f *File) named(t tree, name string) bool {
 	mine, err1 := f.Stat()
 	there, err2 := t.Lstat(name)

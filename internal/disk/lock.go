@@ -97,17 +97,17 @@ func lock(path string, must bool, busy func(*File) error) (*File, error) {
 	}
 }
 
-// Remove removes the file of a lock, if nobody but users of [Lock] locks it, and gives the lock back.
+// Remove removes the file of a lock and releases the lock. Only users of [Lock] may lock the file.
 func (f *File) Remove() error { return errors.Join(remove(paths{}, f.Name()), f.Close()) }
 
 // sign writes into the file who has it. It is cut after it is written, so that there is never a moment without a name.
-// A file with a second name is left alone: that may be a file of the user's.
+// Remove keeps a file with a second name, which may be a file of the user's.
 func (f *File) sign() {
 	host, _ := os.Hostname()
 	line := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().Format(time.DateTime))
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 1 {
-		_, _ = f.WriteAt([]byte(line), 0) // without it the message names nobody
+		_, _ = f.WriteAt([]byte(line), 0) // if it fails, only the message lacks the holder
 		_ = f.File.Truncate(int64(len(line)))
 	}
 }

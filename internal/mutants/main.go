@@ -30,7 +30,7 @@ type mutant struct {
 	name  string // area/what, unique
 	file  string // path from the module's root
 	old   string // text that occurs once in the file
-	new   string // what stands there instead
+	new   string // the text that replaces it
 	tests string // packages, and flags of go test such as -run, with spaces between them
 }
 
@@ -94,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// verdict is what came of a fault.
+// verdict is the result for a fault.
 type verdict string
 
 const (

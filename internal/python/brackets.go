@@ -36,7 +36,7 @@ func (p *parser) bracketed() shape {
 	return group
 }
 
-// braced reads a dict or set behind its opening brace; the first element decides which.
+// braced reads a dict or set after its opening brace; the first element decides which.
 func (p *parser) braced() {
 	if p.accept("}") {
 		return
@@ -74,7 +74,7 @@ func (p *parser) braced() {
 	p.expect("}")
 }
 
-// comprehension reads the loops and conditions of a comprehension and reports whether there are any. What stands before
+// comprehension reads the loops and conditions of a comprehension and reports whether there are any. What comes before
 // them is refused if it is starred or a bare tuple.
 func (p *parser) comprehension(refuse bool) bool {
 	loops := false
@@ -95,7 +95,7 @@ func (p *parser) comprehension(refuse bool) bool {
 	return loops
 }
 
-// arguments reads a call's arguments, or a class's bases, behind the opening bracket, and the closing one.
+// arguments reads a call's arguments, or a class's bases, after the opening bracket, and the closing one.
 func (p *parser) arguments() {
 	keywords, mappings := false, false
 	for n := 0; !p.accept(")"); n++ {
@@ -130,10 +130,10 @@ func (p *parser) arguments() {
 	}
 }
 
-// subscript reads the index or slices behind the opening bracket, and the closing one.
+// subscript reads the index or slices after the opening bracket, and the closing one.
 func (p *parser) subscript() {
 	for {
-		whole := p.at("*") || p.after().is(":=") // no slice begins so
+		whole := p.at("*") || p.after().is(":=") // no slice starts this way
 		if !p.at(":") {
 			p.starNamed()
 		}

@@ -75,7 +75,7 @@ func addComment(line, remark string, n int) (string, error) {
 	return code + "# " + remark + end, nil
 }
 
-// splitLines splits src behind each line end.
+// splitLines splits src after each line end.
 func splitLines(src string) []string {
 	var lines []string
 	start := 0

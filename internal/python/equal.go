@@ -16,7 +16,7 @@ import (
 // Equal is never laxer than equality of Python's syntax trees with the docstrings removed, where both sources are
 // Python ([Check]). It is stricter where the tree forgets more: redundant brackets and trailing commas, 0x10 against
 // 16, semicolons against line ends, a body on the line of its colon and docstrings there, \N escapes against the
-// character, Unicode normalisation of names, spelling inside an f-string's {x=}. Sources that are the same bytes are
+// character, Unicode normalization of names, spelling inside an f-string's {x=}. Sources that are the same bytes are
 // equal whatever they are; else one that does not split into tokens equals nothing.
 func Equal(a, b string) (bool, string) {
 	if a == b {
@@ -77,7 +77,7 @@ type reducer struct {
 	units []unit
 	text  strings.Builder // text of the innermost string, not yet a unit
 	runs  []run           // strings open around the token
-	open  []int           // positions behind the open brackets
+	open  []int           // positions after the open brackets
 }
 
 // run is a string made of adjacent literals.
@@ -103,7 +103,7 @@ func units(src string) ([]unit, error) {
 func (r *reducer) reduce(tokens []Token) error {
 	fresh := true     // at the start of a logical line
 	header := false   // the last line began with def or class
-	docstring := true // a docstring may stand here
+	docstring := true // a docstring may come here
 	for i := 0; i < len(tokens); i++ {
 		t := &tokens[i]
 		if docstring {
@@ -229,7 +229,7 @@ func (r *reducer) token(tokens []Token, i int) error {
 	return nil
 }
 
-// add appends a unit, after the text that stands before it.
+// add appends a unit, after the text before it.
 func (r *reducer) add(kind unitKind, text string, line int) {
 	if r.text.Len() > 0 {
 		r.units = append(r.units, unit{textUnit, r.text.String(), line})

@@ -46,7 +46,7 @@ type parser struct {
 
 func (p *parser) peek() *Token { return &p.tokens[p.i] }
 
-// after returns the token behind the next one.
+// after returns the token after the next one.
 func (p *parser) after() *Token { return &p.tokens[min(p.i+1, len(p.tokens)-1)] }
 
 func (p *parser) next() *Token {

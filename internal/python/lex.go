@@ -86,7 +86,7 @@ func nameEnd(s string, i int) int {
 	return i
 }
 
-// isPrefix reports whether s, of one or two letters, may stand before a string's quotes.
+// isPrefix reports whether s, of one or two letters, may come before a string's quotes.
 func isPrefix(s string) bool {
 	switch strings.ToLower(s) {
 	case "r", "u", "b", "f", "br", "rb", "fr", "rf":
@@ -95,7 +95,7 @@ func isPrefix(s string) bool {
 	return false
 }
 
-// digits returns where the digits that begin at i end; single underscores may stand between them.
+// digits returns where the digits that begin at i end; single underscores may separate them.
 func digits(s string, i int, base int) int {
 	is := func(i int) bool {
 		if i >= len(s) {

@@ -7,7 +7,7 @@ import (
 
 // LooksLikePython returns nil if src, which [Check] accepts, was meant as Python. Some shell, JavaScript, C, YAML, JSON
 // and prose obeys Python's grammar by accident; the [*SyntaxError] says what gives it away: another interpreter on the
-// first line, a function that only other languages have, a semicolon behind every statement, or nothing that does
+// first line, a function that only other languages have, a semicolon after every statement, or nothing that does
 // anything (no definition, loop, import, call, assignment, index or arithmetic on a literal). Without one of these
 // signs a source in another language passes.
 func LooksLikePython(src string) error {

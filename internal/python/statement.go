@@ -376,7 +376,7 @@ func isAugmented(op string) bool {
 	return false
 }
 
-// assigned reads what stands right of an assignment.
+// assigned reads the right side of an assignment.
 func (p *parser) assigned() shape {
 	if p.at("yield") {
 		p.yield()

@@ -56,7 +56,7 @@ const (
 )
 
 // Tokenize splits src into tokens, the last of them of kind End. A line ends at LF, CR LF or CR; a byte-order mark at
-// the start is skipped; identifiers are compared as written, without Unicode normalisation. The error is a
+// the start is skipped; identifiers are compared as written, without Unicode normalization. The error is a
 // [*SyntaxError]: invalid UTF-8, a NUL byte, a character or number that no token can contain, a literal or bracket left
 // open or closed wrongly, inconsistent indentation, more than 200 brackets or 100 blocks inside each other. The tokens
 // before the error are returned with it.
@@ -91,7 +91,7 @@ func (l *lexer) fail(line int, format string, args ...any) error {
 	return &SyntaxError{Line: line, Msg: fmt.Sprintf(format, args...)}
 }
 
-// emit appends the token that ends at end and moves behind it.
+// emit appends the token that ends at end and moves after it.
 func (l *lexer) emit(kind Kind, end int) {
 	text := l.src[l.pos:end]
 	l.tokens = append(l.tokens, Token{Kind: kind, Text: text, Pos: l.pos, End: end, Line: l.line})
