@@ -52,8 +52,8 @@ func (p *Plan) Left(every, step int) (times int) {
 	return times
 }
 
-// NewPlan lays out a run over examples; those of heldOut only have to fit. It returns an error if a setting is wrong, see
-// [Config.Check], if there are no examples, or if the warmup is longer than the run.
+// NewPlan lays out a run over examples; those of heldOut only have to fit. It returns an error if a setting is wrong
+// (see [Config.Check]), if there are no examples, or if the warmup is longer than the run.
 func NewPlan(c Config, examples, heldOut []training.Example) (*Plan, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

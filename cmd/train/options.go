@@ -76,8 +76,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "a `file` (JSON, JSONL or parquet: gen's output, Alpaca's columns or chat messages), a hub id " +
 				"(owner/name or owner/name@revision), or starter, the embedded dataset; may be repeated " +
 				"(default " + defaultData + ")"},
-		{Name: "split", Group: groupData, Value: &o.split, Default: "train",
-			Help: "split of a hub dataset"},
+		{Name: "split", Group: groupData, Value: &o.split, Default: "train", Help: "split of a hub dataset"},
 		{Name: "columns", Group: groupData, Value: &o.columns,
 			Help: "columns of a row, as `instruction=A,input=B,output=C`, if they are not recognized or others are wanted"},
 		{Name: "text", Group: groupData, Value: &o.text,
@@ -103,8 +102,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "with --from-scratch: more `data` for making the vocabulary; it is not trained on"},
 		{Name: "offline", Group: groupModel, Value: &o.offline,
 			Help: "use only models and datasets of the hub that are in the cache"},
-		{Name: "out", Group: groupModel, Value: &o.out, Default: "out",
-			Help: "`directory` of the result"},
+		{Name: "out", Group: groupModel, Value: &o.out, Default: "out", Help: "`directory` of the result"},
 		{Name: "resume", Group: groupModel, Value: &o.resume,
 			Help: "continue the run in --out from its last checkpoint: an unfinished run, or a finished one with larger " +
 				"--epochs or --max-steps"},
@@ -149,8 +147,7 @@ func (o *options) fields() []trainer.Field {
 			Help: "CSV `file` that gets a row for each finished run; empty for none"},
 		{Name: "label", Group: groupOther, Value: &o.label,
 			Help: "name of this run in that row"},
-		{Name: "version", Group: groupOther, Value: &o.version,
-			Help: "print the version"},
+		{Name: "version", Group: groupOther, Value: &o.version, Help: "print the version"},
 	}
 }
 
