@@ -68,7 +68,7 @@ func TestAdamWOnGPU(t *testing.T) {
 	}
 }
 
-// TestAdamWHalfGradients wants gradients in BF16 to be what the same numbers in F32 are.
+// TestAdamWHalfGradients checks that BF16 gradients give the same results as the same numbers in F32.
 func TestAdamWHalfGradients(t *testing.T) {
 	const n = 3*kernels.QuantBlockSize + 77
 	run := func(t *testing.T, d *kernels.Device) {

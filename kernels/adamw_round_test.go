@@ -88,9 +88,9 @@ func TestSplit8(t *testing.T) {
 	})
 }
 
-// TestStochasticNeighbours: a result becomes one of the two BF16 beside it, itself where it is one, and what is
+// TestStochasticNeighbors: a result becomes one of the two BF16 beside it, itself where it is one, and what is
 // infinite or no number stays so; with the same bits at every level.
-func TestStochasticNeighbours(t *testing.T) {
+func TestStochasticNeighbors(t *testing.T) {
 	f := form{name: "stochastic", weight: tensor.BF16, stochastic: true}
 	x := awkward()
 	var first string
@@ -193,7 +193,7 @@ func TestStochasticUnbiased(t *testing.T) {
 	}
 }
 
-// TestAdamWRanges has steps range by range, in any order, leave the bits of steps on the whole tensor.
+// TestAdamWRanges checks that steps range by range, in any order, leave the bits of steps on the whole tensor.
 func TestAdamWRanges(t *testing.T) {
 	const n = 5*kernels.QuantBlockSize + 77
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -149,7 +149,7 @@ func (x *stepper) checkCodes(t *testing.T, exactM, exactRoot, m, root []float64)
 	}
 }
 
-// TestAdamWThreads wants the same bits from any number of threads.
+// TestAdamWThreads checks that any number of threads gives the same bits.
 func TestAdamWThreads(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{Threads: 1})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestAddInPlace has the sum in one of its operands.
+// TestAddInPlace stores the sum in one of its operands.
 func TestAddInPlace(t *testing.T) {
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
 		a, err := d.NewArena("test", 4096)

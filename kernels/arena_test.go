@@ -164,9 +164,9 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestEmulatedNeighbours has a kernel leave a tensor for the one beside it in its arena, for one that was released, and
+// TestEmulatedNeighbors has a kernel leave a tensor for the one beside it in its arena, for one that was released, and
 // go on to the end of one: what touches memory that belongs to no tensor is named, and nothing else is.
-func TestEmulatedNeighbours(t *testing.T) {
+func TestEmulatedNeighbors(t *testing.T) {
 	const n = 128 // of F32: a tensor ends where the next would begin
 	longer := func(x tensor.Tensor) tensor.Tensor { x.Shape = []int{n + 1}; return x }
 	for name, c := range map[string]struct {

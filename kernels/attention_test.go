@@ -112,7 +112,7 @@ func TestAttentionShapes(t *testing.T) {
 	})
 }
 
-// TestAttentionThreads has the same bytes come out of any number of threads, where there is work for more than those.
+// TestAttentionThreads checks that any number of threads gives the same bytes, with work for more threads than that.
 func TestAttentionThreads(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 90, 700}, Heads: 4, KVHeads: 2, HeadDim: 16}
 	kernels.EachDevice(t, func(t *testing.T, d *kernels.Device) {
@@ -143,7 +143,7 @@ func TestAttentionThreads(t *testing.T) {
 
 func roundToBF16(x float64) float64 { return float64(tensor.RoundBF16(float32(x))) }
 
-// TestAttentionBF16 has the error be at most twice that of a chain of operations that each round to bfloat16.
+// TestAttentionBF16 checks that the error is at most twice that of a chain of operations that each round to bfloat16.
 func TestAttentionBF16(t *testing.T) {
 	m := kernels.AttentionSpec{CuSeqlens: []int32{0, 100, 161}, Heads: 4, KVHeads: 2, HeadDim: 32}
 	var y, dx, chainY, chainDX []float64
@@ -172,7 +172,7 @@ func TestAttentionBF16(t *testing.T) {
 	})
 }
 
-// TestAttentionHugeScores has scores of some ±10⁴ and ±10⁹: weights are 0 and 1, and gradients finite.
+// TestAttentionHugeScores uses scores of about ±10⁴ and ±10⁹: weights are 0 and 1, and gradients finite.
 func TestAttentionHugeScores(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		eachAttention(d, []int{16, 24, 32}, func(dt tensor.DType, headDim int) { // 1/√16 is exact, the others' are not
@@ -239,7 +239,7 @@ func TestAttentionOneKey(t *testing.T) {
 	})
 }
 
-// TestAttentionWideWindow has a window that is wider than any sequence give the very results of none.
+// TestAttentionWideWindow checks that a window wider than any sequence gives exactly the results of no window.
 func TestAttentionWideWindow(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		eachAttention(d, []int{16, 32}, func(dt tensor.DType, headDim int) {
@@ -270,8 +270,9 @@ func TestAttentionWideWindow(t *testing.T) {
 	})
 }
 
-// TestAttentionNeighbours has a sequence's results, to the last bit, be the same whatever lies beside it: NaN too.
-func TestAttentionNeighbours(t *testing.T) {
+// TestAttentionNeighbors checks that a sequence's results do not depend, to the last bit, on what is next to it, even
+// NaN.
+func TestAttentionNeighbors(t *testing.T) {
 	const n, before, after = 77, 31, 40
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		eachAttention(d, []int{16, 64}, func(dt tensor.DType, headDim int) {
@@ -351,7 +352,7 @@ func TestAttentionMemory(t *testing.T) {
 	}
 }
 
-// TestAttentionRefuses has every mistake of a program panic with the operation's name.
+// TestAttentionRefuses checks that every programming error panics with the operation's name.
 func TestAttentionRefuses(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {

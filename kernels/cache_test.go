@@ -126,7 +126,7 @@ func TestAttentionCachedLong(t *testing.T) {
 	})
 }
 
-// TestAppendKV has rows land where they are to, and nothing else change.
+// TestAppendKV checks that rows are stored in their places, and nothing else changes.
 func TestAppendKV(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, dt := range cases.Types {

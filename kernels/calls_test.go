@@ -13,8 +13,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestEveryCallFails has each call of the driver and of cuBLASLt fail, one a run, from opening the GPU to closing it.
-// The error is that of the call, and no work is done after it.
+// TestEveryCallFails makes each call of the driver and of cuBLASLt fail, one per run, from opening the GPU to closing
+// it. The error is that of the call, and no work is done after it.
 func TestEveryCallFails(t *testing.T) {
 	run := func(call, result int) ([]string, error) { return cudatest.Fail(t, call, result, everyCall) }
 	if _, err := run(-1, 0); err != nil { // compiles

@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestOps proves the cases of every operation on every device.
+// TestOps checks the cases of every operation on every device.
 func TestOps(t *testing.T) {
 	for _, op := range cases.Ops(cases.All()) {
 		t.Run(op, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestGuardScratch(t *testing.T) {
 	}
 }
 
-// TestOffsets has attention on a GPU refuse sequences that the GPU does not know of.
+// TestOffsets checks that attention on a GPU refuses sequences without offsets on the GPU.
 func TestOffsets(t *testing.T) {
 	d := &Device{gpu: &gpu{}, counts: map[string]int{}}
 	x := tensor.Tensor{Addr: align, DType: tensor.F32, Shape: []int{3, 12}}

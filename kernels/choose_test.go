@@ -18,7 +18,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestFastest wants the first algorithm that works, unless another takes at least 3 % less time by its median.
+// TestFastest checks that the first algorithm that works is chosen, unless another takes at least 3% less time by its
+// median.
 func TestFastest(t *testing.T) {
 	for _, c := range []struct {
 		times [][]time.Duration
@@ -121,7 +122,7 @@ func chosen(t *testing.T, d *Device) (which []int, timed int, results []float32)
 	return which, timed, results
 }
 
-// TestChooseProducts wants the first algorithm, or one that is 3 % faster, and products computed by it.
+// TestChooseProducts checks that the first algorithm, or one that is 3% faster, is chosen and computes the products.
 func TestChooseProducts(t *testing.T) {
 	same := map[int][]float32{}
 	for _, c := range []struct {
@@ -157,7 +158,7 @@ func TestChooseProducts(t *testing.T) {
 	}
 }
 
-// TestChooseNone has every algorithm fail: that is for the run itself to say.
+// TestChooseNone makes every algorithm fail: the run itself reports that.
 func TestChooseNone(t *testing.T) {
 	d := chooser(t, "x1,x2", t.TempDir(), Options{})
 	if err := d.Precompile(t.Context(), func(d *Device) error { return layer(d, nil) }, nil); err != nil {
@@ -307,7 +308,7 @@ func TestChooseStopped(t *testing.T) {
 	}
 }
 
-// TestProducts wants what multiplies to be told apart.
+// TestProducts checks that Products distinguishes everything that multiplies.
 func TestProducts(t *testing.T) {
 	library, own := chooser(t, "1", t.TempDir(), Options{}), chooser(t, "1", t.TempDir(), Options{OwnProducts: true})
 	if got := library.Products(); !strings.Contains(got, "emulated GPU (2 multiprocessors) with cuBLASLt 130001 (") {

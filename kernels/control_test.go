@@ -55,7 +55,7 @@ func TestAddSquares(t *testing.T) {
 	})
 }
 
-// TestAddSquaresBad says so when a gradient is no number.
+// TestAddSquaresBad checks that a gradient that is not finite shows in the sum.
 func TestAddSquaresBad(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		for _, bad := range []float64{math.NaN(), math.Inf(1)} {

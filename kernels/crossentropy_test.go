@@ -47,7 +47,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyRounds has F32 logits give a BF16 gradient: the F32 one, rounded once.
+// TestCrossEntropyRounds checks that the BF16 gradient of F32 logits is the F32 gradient, rounded once.
 func TestCrossEntropyRounds(t *testing.T) {
 	const rows, vocab = 3, 1027
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {

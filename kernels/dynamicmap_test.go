@@ -112,7 +112,7 @@ func TestQuantize(t *testing.T) {
 	})
 }
 
-// TestQuantizeBlocks has blocks of several scales, one of zeros, one of a NaN, and an end.
+// TestQuantizeBlocks codes quantization blocks of several scales, one of zeros, one with a NaN, and an incomplete one.
 func TestQuantizeBlocks(t *testing.T) {
 	kernels.EachDeviceAndEmulated(t, func(t *testing.T, d *kernels.Device) {
 		const n = 4*kernels.QuantBlockSize + 17

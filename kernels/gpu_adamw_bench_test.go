@@ -59,8 +59,8 @@ var adamWForms = []adamWForm{
 	{name: "32 bits", weight: tensor.BF16, master: tensor.F32},
 }
 
-// optimiserCases are steps, and the way to codes and back.
-func optimiserCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
+// optimizerCases are steps, quantizing and dequantizing.
+func optimizerCases(t tensor.DType, rows, dim int) (cases []gpuCase) {
 	n := rows * dim
 	var forms []adamWForm
 	if t == tensor.BF16 {

@@ -127,8 +127,8 @@ type place struct{ line, arch string }
 
 const (
 	registersFile = "testdata/registers.txt"
-	registersHead = `# What each kernel needs: bytes of static shared memory per thread block, and registers per thread on each
-# generation of GPU. Bytes that it spills come after a +. A - means that it is not compiled. TestCompile checks this
+	registersHead = `# What each kernel needs: bytes of static shared memory per thread block, and registers per thread on
+# each generation of GPU. Bytes that it spills come after a +. A - means that it is not compiled. TestCompile checks this
 # table, and writes it: go test ./kernels -run TestCompile -update
 `
 )
@@ -203,7 +203,7 @@ func table(t *testing.T) map[place]usage {
 	return table
 }
 
-// TestUsages wants what ptxas says about each kernel, and limits to be kept.
+// TestUsages checks what is read from ptxas about each kernel, and that limits are kept.
 func TestUsages(t *testing.T) {
 	got := usages(ptxasSays)
 	want := map[string]usage{"adamw": {80, 4, 40964}, "adamw_range": {21, 0, 0}}

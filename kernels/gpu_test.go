@@ -185,7 +185,7 @@ func sourceFiles(t *testing.T) []string {
 	return files
 }
 
-// TestCases wants the cases that are timed and compiled to launch every kernel that there is.
+// TestCases checks that the cases that are timed and compiled launch every kernel.
 func TestCases(t *testing.T) {
 	missing := declarations(t)
 	for _, l := range append(launches(tensor.F32, 3, 192), launches(tensor.BF16, 3, 192)...) {
@@ -196,7 +196,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestVectors wants the widest vectors that keep rows aligned, and a block for every 256 of them.
+// TestVectors checks for the widest vectors that keep rows aligned, and a thread block for every 256 of them.
 func TestVectors(t *testing.T) {
 	for _, test := range []struct {
 		t               tensor.DType
@@ -223,7 +223,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestOnePerVector wants the operations that give each vector a thread to launch one for each of the result's.
+// TestOnePerVector checks that operations with a thread per vector launch one for each vector of the result.
 func TestOnePerVector(t *testing.T) {
 	const rows, dim = 130, 264
 	for _, l := range launches(tensor.BF16, rows, dim) {
@@ -234,7 +234,8 @@ func TestOnePerVector(t *testing.T) {
 	}
 }
 
-// TestMacros wants those that are given, and BLOCK_DIM, among the compiler's options, and no more than fit.
+// TestMacros checks that the compiler's options have the given macros and BLOCK_DIM, and that no more than fit are
+// accepted.
 func TestMacros(t *testing.T) {
 	m := macros{{"F32", 1}}.with("TILE", 64)
 	p, err := build{"add.cu", m, 256}.program()
@@ -247,7 +248,7 @@ func TestMacros(t *testing.T) {
 	MustPanic(t, "one too many", "runtime error: index out of range", func() { m.with("ONE", 1) })
 }
 
-// TestLookup guards what comes before every launch.
+// TestLookup checks that the code before every launch allocates nothing.
 func TestLookup(t *testing.T) {
 	if n := testing.AllocsPerRun(100, lookup(t)); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -281,7 +282,7 @@ func TestUnknownSource(t *testing.T) {
 	}
 }
 
-// TestArguments wants each argument in the lower bytes of its word, as the driver reads it.
+// TestArguments checks that each argument is in the low bytes of its word, as the driver reads it.
 func TestArguments(t *testing.T) {
 	for name, test := range map[string]struct {
 		made argument

@@ -53,7 +53,7 @@ func on(t *testing.T, name string, o Options, f func(t *testing.T, d *Device)) {
 	f(t, d)
 }
 
-// TestMain has all tests share what the emulated GPU compiles.
+// TestMain lets all tests share what the emulated GPU compiles.
 func TestMain(m *testing.M) {
 	if os.Getenv("RESTYLE_CACHE") != "" {
 		os.Exit(cudatest.Main(m))

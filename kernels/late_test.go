@@ -100,7 +100,7 @@ func moveBytes(t *testing.T, d *Device, a *Arena) {
 	}
 }
 
-// TestRead wants the same of every device, and of a GPU for which no memory can be pinned.
+// TestRead checks that every device gives the same, also a GPU without pinned memory.
 func TestRead(t *testing.T) {
 	read := func(t *testing.T, d *Device) {
 		a, err := d.NewArena("test", 40<<20)

@@ -8,7 +8,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestNoRows has every operation take no rows at all, which leaves what accumulates as it is.
+// TestNoRows checks that every operation accepts zero rows, which leave what accumulates as it is.
 func TestNoRows(t *testing.T) {
 	const vocab, dim, heads, kvHeads = 5, 64, 2, 1
 	const typ, f32 = tensor.BF16, tensor.F32

@@ -7,7 +7,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestAuto wants the GPU with the most free memory where one serves, else the CPU, and a line that says which and why.
+// TestAuto checks that auto is the usable GPU with the most free memory, or else the CPU, and that a note says why.
 func TestAuto(t *testing.T) {
 	all := []string{"libcuda", "libnvrtc", "libnvidia-ml"}
 	for name, test := range map[string]struct {
@@ -61,7 +61,7 @@ func TestAuto(t *testing.T) {
 	}
 }
 
-// TestOpenByName wants a GPU that is named to be that one or an error, which says what to do, and never the CPU.
+// TestOpenByName checks that a named GPU is opened, or an error says what to do, and never the CPU is used instead.
 func TestOpenByName(t *testing.T) {
 	all := []string{"libcuda", "libnvrtc"}
 	for name, test := range map[string]struct {

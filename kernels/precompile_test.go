@@ -28,7 +28,7 @@ func two(d *Device) error {
 	return errors.Join(d.Sync(), a.Close())
 }
 
-// TestPrecompile wants each build to be compiled once, before anything is launched, and progress to be told.
+// TestPrecompile checks that each build is compiled once, before anything is launched, and that progress is reported.
 func TestPrecompile(t *testing.T) {
 	cudatest.Use(t, "libcuda", "libnvrtc")
 	cache := t.TempDir()
@@ -88,7 +88,7 @@ func TestPrecompile(t *testing.T) {
 	}
 }
 
-// TestBuilds wants a rehearsal to find what is launched with the GPU's properties, once each.
+// TestBuilds checks that a rehearsal finds what is launched with the GPU's properties, once each.
 func TestBuilds(t *testing.T) {
 	var b Builds
 	for range 2 {

@@ -19,7 +19,7 @@ func counting(f Fused) *Device {
 	return d
 }
 
-// TestCounted holds the bytes and FLOPs of kernels to formulas written by hand.
+// TestCounted compares the bytes and FLOPs of kernels with formulas written by hand.
 func TestCounted(t *testing.T) {
 	const rows, dim, heads, kvHeads, headDim = 300, 512, 6, 2, 64
 	const all, bf, f32 = rows * dim, 2, 4
@@ -184,7 +184,7 @@ func TestCountedLikeTimed(t *testing.T) {
 	}
 }
 
-// TestAllCounted wants bytes or FLOPs of every kernel.
+// TestAllCounted checks that every kernel has bytes or FLOPs.
 func TestAllCounted(t *testing.T) {
 	for _, of := range []tensor.DType{tensor.F32, tensor.BF16} {
 		for _, f := range []Fused{nil, All()} {
@@ -212,7 +212,7 @@ func TestAllCounted(t *testing.T) {
 	}
 }
 
-// TestPrintProfile wants a speed where there is something to measure it by.
+// TestPrintProfile checks that a speed is printed if bytes or FLOPs are known.
 func TestPrintProfile(t *testing.T) {
 	var out strings.Builder
 	list := []Timing{

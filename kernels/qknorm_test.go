@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestQKNormInPlace wants the same bits where y lies in qkv, and dqkv in dy.
+// TestQKNormInPlace checks that the bits are the same if y is qkv, and dqkv is dy.
 func TestQKNormInPlace(t *testing.T) {
 	const rows, heads, kvHeads, headDim, eps = 3, 5, 2, 24, 1e-6
 	const width = (heads + 2*kvHeads) * headDim

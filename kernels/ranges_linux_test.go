@@ -11,7 +11,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestRange wants ranges to nest and end, and the thread to be the goroutine's alone meanwhile.
+// TestRange checks that ranges nest and end, and that the goroutine keeps its thread to itself meanwhile.
 func TestRange(t *testing.T) {
 	// what another goroutine does, it does on this thread, unless that is locked
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -40,7 +40,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestNoRange wants ranges to be nothing on a device that no profiler looks at.
+// TestNoRange checks that ranges do nothing on a device without a profiler.
 func TestNoRange(t *testing.T) {
 	for _, d := range []*Device{{}, {gpu: new(gpu)}} {
 		if n := testing.AllocsPerRun(10, func() { d.Range("nothing")() }); n != 0 {

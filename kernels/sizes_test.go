@@ -129,7 +129,7 @@ func TestScratchOfGPU(t *testing.T) {
 	}
 }
 
-// TestMaxNormPartials: fewer rows may have more partial sums than more rows have.
+// TestMaxNormPartials checks the bound: fewer rows may have more partial sums than more rows.
 func TestMaxNormPartials(t *testing.T) {
 	d := new(Device)
 	for _, width := range []int{8, 100, 3000, 100000} {

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// TestHalf goes through every binary16: its value by the definition, and back to the same bits.
+// TestHalf converts every binary16: to its value by the definition, and back to the same bits.
 func TestHalf(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := uint16(bits)
@@ -58,7 +58,7 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// TestBF16 goes through every bfloat16 in the same way.
+// TestBF16 does the same for every bfloat16.
 func TestBF16(t *testing.T) {
 	for bits := range 1 << 16 {
 		h := uint16(bits)

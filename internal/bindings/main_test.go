@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUpToDate: ops.go is what its C files say.
+// TestUpToDate checks that ops.go matches the C files.
 func TestUpToDate(t *testing.T) {
 	want, err := generate("../../kernels/cpu")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestAll wants each case once, a case of both types for each operation, and names that --op can take.
+// TestAll checks that each case is unique, each operation has cases of both types, and --op can take its name.
 func TestAll(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range All() {
@@ -191,7 +191,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWorst wants the largest share of a limit, of all elements and of all operands.
+// TestWorst checks that Worst is the largest share of a limit, over all elements and operands.
 func TestWorst(t *testing.T) {
 	c := &Case{Tolerance: 0.1, Elements: map[string]Limit{"x": {Relative: 0.25}, "y": {RMS: 1}}}
 	var p Pass

@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// TestEmulated runs the kernels for GPUs, in every case, on the GPU that the CPU plays.
+// TestEmulated runs the GPU kernels, in every case, on the emulated GPU.
 func TestEmulated(t *testing.T) {
 	d := emulated(t, kernels.Options{OwnProducts: true})
 	for _, op := range Ops(All()) {

@@ -248,7 +248,7 @@ func TestGemm(t *testing.T) {
 	})
 }
 
-// TestGemmBlocks has sizes beyond a tile and beyond a block of k, in several threads.
+// TestGemmBlocks multiplies sizes larger than a tile and a k-block, in several threads.
 func TestGemmBlocks(t *testing.T) {
 	defer cpu.SetThreads(cpu.Threads())
 	if err := cpu.SetThreads(3); err != nil {
@@ -267,7 +267,7 @@ func TestGemmBlocks(t *testing.T) {
 	})
 }
 
-// TestGemmThreads wants the same bits from any number of threads, and from several products at a time.
+// TestGemmThreads checks that any number of threads, and several products at a time, give the same bits.
 func TestGemmThreads(t *testing.T) {
 	defer cpu.SetThreads(cpu.Threads())
 	cases := []gemmCase{
@@ -309,7 +309,7 @@ func TestGemmThreads(t *testing.T) {
 	})
 }
 
-// TestGemmRows wants the same bits for a row, whatever other rows there are, among few rows and among many.
+// TestGemmRows checks that a row's bits do not depend on the other rows, among few rows and among many.
 func TestGemmRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n, k = 70, 333
@@ -339,7 +339,7 @@ func TestGemmRows(t *testing.T) {
 	}
 }
 
-// TestGemmNotFinite has a NaN and an infinity in one row and one column: they, and nothing else, show it.
+// TestGemmNotFinite puts a NaN and an infinity in one row and one column: only these are affected.
 func TestGemmNotFinite(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for kind := range 8 {
@@ -369,7 +369,7 @@ func TestGemmNotFinite(t *testing.T) {
 	})
 }
 
-// TestGemmNothing has sums of no products, and no sums at all.
+// TestGemmNothing computes sums of no products, and no sums at all.
 func TestGemmNothing(t *testing.T) {
 	eachLevel(t, func(t *testing.T) {
 		for _, m := range []int{3, 30} {

@@ -63,7 +63,7 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// FuzzChoices has any file of choices be read, or be none.
+// FuzzChoices reads any bytes as a file of choices: they are valid, or there are none.
 func FuzzChoices(f *testing.F) {
 	for _, text := range []string{"", "null", "{}", `{"a": ""}`, `{"a": "00"}`, `{"a": 1}`, `[]`, `{"a": null}`} {
 		f.Add([]byte(text), true)

@@ -83,7 +83,7 @@ func TestNewerCompiler(t *testing.T) {
 	}
 }
 
-// TestCompilePasses wants the compiler to be given all of a program, and its answers back.
+// TestCompilePasses checks that the compiler gets all of a program, and that its results come back.
 func TestCompilePasses(t *testing.T) {
 	c := openStandInCompiler(t)
 	if c.Major != 12 || c.Minor != 3 || len(c.Archs) != 4 || c.Path != cudatest.Library(t, "libnvrtc") {
@@ -107,7 +107,7 @@ func TestCompilePasses(t *testing.T) {
 	}
 }
 
-// TestCompile uses the NVRTC that is there.
+// TestCompile uses the installed NVRTC.
 func TestCompile(t *testing.T) {
 	c, err := OpenCompiler(Properties{})
 	if err != nil {
@@ -217,7 +217,7 @@ func TestCacheLinks(t *testing.T) {
 	}
 }
 
-// TestCacheDamage has files that were cut, changed, emptied or made a folder, and wants each made anew.
+// TestCacheDamage truncates, changes or empties files, or puts a directory in their place: each is written again.
 func TestCacheDamage(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}
@@ -260,7 +260,7 @@ func TestCacheDamage(t *testing.T) {
 	}
 }
 
-// TestCacheReadOnly has a folder that cannot be made, and none.
+// TestCacheReadOnly uses a directory that cannot be created, and none.
 func TestCacheReadOnly(t *testing.T) {
 	c := openStandInCompiler(t)
 	file := filepath.Join(t.TempDir(), "file")
@@ -274,7 +274,7 @@ func TestCacheReadOnly(t *testing.T) {
 	}
 }
 
-// TestCacheShared has many that want the same program at once: all get a whole one.
+// TestCacheShared compiles the same program many times at once: all get an intact one.
 func TestCacheShared(t *testing.T) {
 	c := openStandInCompiler(t)
 	cache := Cache{t.TempDir()}
@@ -308,7 +308,7 @@ func TestDefaultCache(t *testing.T) {
 	}
 }
 
-// TestCacheFileDamaged has files that Compile did not write in the place of one that it did.
+// TestCacheFileDamaged puts files that Compile did not write in the place of one that it did.
 func TestCacheFileDamaged(t *testing.T) {
 	c := openStandInCompiler(t)
 	p := Program{Name: "a.cu", Source: "source"}

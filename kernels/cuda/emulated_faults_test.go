@@ -91,7 +91,7 @@ func planted(t *testing.T, source, kernel string) (g *GPU, f *Function, from, to
 	return g, f, from, to
 }
 
-// TestEmulatedLimits: what no GPU can launch is refused by name.
+// TestEmulatedLimits checks that launches that no GPU can run are refused by name.
 func TestEmulatedLimits(t *testing.T) {
 	for want, launch := range map[string]struct{ grid, block, shared int }{
 		"launch place, grid {1 0 0}, block {1025 0 0}, shared memory 0: CUDA_ERROR_INVALID_VALUE": {1, 1025, 0},

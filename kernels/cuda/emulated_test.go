@@ -149,7 +149,7 @@ func TestEmulatedBF16(t *testing.T) {
 	}
 }
 
-// TestEmulatedOrders: blocks and threads come in one order and in the other.
+// TestEmulatedOrders checks that thread blocks and threads run in one order and in the reverse order.
 func TestEmulatedOrders(t *testing.T) {
 	for _, c := range []struct{ blocks, threads int }{{4, 1}, {1, 4}} {
 		g, f, _, to := emulated(t, "arrive", 64)
@@ -187,7 +187,7 @@ func TestEmulatedCompiler(t *testing.T) {
 	}
 }
 
-// TestUploadPieces has more bytes than the slots of pinned memory hold arrive whole.
+// TestUploadPieces uploads more bytes than the slots of pinned memory hold.
 func TestUploadPieces(t *testing.T) {
 	g, _ := openEmulated(t)
 	const n = 19<<20 + 3
@@ -207,7 +207,7 @@ func TestUploadPieces(t *testing.T) {
 	}
 }
 
-// TestEmulatedUpdate: what a compiler made is no longer taken when a newer one is at its place.
+// TestEmulatedUpdate checks that a library is built again if a newer compiler is in the place of the old one.
 func TestEmulatedUpdate(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "c++")
 	var keys []string
@@ -259,7 +259,7 @@ func TestEmulatedGraph(t *testing.T) {
 	}
 }
 
-// TestCompilerOfAnotherMachine turns one down before it compiles anything.
+// TestCompilerOfAnotherMachine checks that a cross compiler is refused before it compiles anything.
 func TestCompilerOfAnotherMachine(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the emulated GPU needs Linux")

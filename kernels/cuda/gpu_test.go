@@ -36,7 +36,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// TestNoDriver wants every path in the error, with what is wrong with each, in one line.
+// TestNoDriver checks that the error lists every path with the reason, in one line.
 func TestNoDriver(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.so")
 	if err := os.WriteFile(empty, []byte("not a library"), 0o644); err != nil {
@@ -92,7 +92,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory wants an error of the call alone: who asked may do with less.
+// TestOutOfMemory checks that the error is that of the call only: the caller may do with less.
 func TestOutOfMemory(t *testing.T) {
 	g := openStandIn(t, 0)
 	_, err := g.Alloc(1 << 40)
@@ -107,7 +107,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// TestLaunch wants each argument to arrive as the type that the kernel declares.
+// TestLaunch checks that each argument arrives with the type that the kernel declares.
 func TestLaunch(t *testing.T) {
 	g := openStandIn(t, 0)
 	p, err := g.Alloc(16)
@@ -198,7 +198,7 @@ func TestLaunchPanicsOnTooManyArguments(t *testing.T) {
 	g.Launch(kernelOf(t, g, "put"), Dim3{X: 1}, Dim3{X: 1}, 0, make([]uint64, 65)...)
 }
 
-// TestErrorsStick wants what failed first from everything that comes after, with the kernel's name.
+// TestErrorsStick checks that every later call returns the first error, with the kernel's name.
 func TestErrorsStick(t *testing.T) {
 	for name, want := range map[string]string{
 		"fault":  "wait, at or before kernel fault: CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered",
@@ -371,7 +371,7 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 }
 
-// TestDeclarations compares what is declared of NVIDIA's libraries with its headers, where they are.
+// TestDeclarations compares the declarations of NVIDIA's libraries with its headers, if they are installed.
 func TestDeclarations(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

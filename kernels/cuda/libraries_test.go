@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPaths wants every place of a library, in this order, and no newer CUDA than the driver's.
+// TestPaths checks every place of a library, in this order, and that no CUDA newer than the driver's is used.
 func TestPaths(t *testing.T) {
 	dir := t.TempDir()
 	for name, value := range map[string]string{"CUDA_HOME": dir + "/home", "CUDA_PATH": dir + "/path",

@@ -31,7 +31,7 @@ var (
 	wsl       = fstest.MapFS{"proc/version": {Data: []byte("Linux version 5.15.153.1-microsoft-standard-WSL2")}}
 )
 
-// TestOpenSays wants of each thing that can be wrong when a GPU is opened what it is, and what to do.
+// TestOpenSays checks that each error of opening a GPU says what is wrong and what to do.
 func TestOpenSays(t *testing.T) {
 	const gpu = "open GPU 0: CUDA_ERROR_"
 	for name, test := range map[string]struct {
@@ -98,7 +98,7 @@ func TestOpenSays(t *testing.T) {
 	}
 }
 
-// TestOldDriverSays: a driver that lacks functions is there, and too old.
+// TestOldDriverSays checks that a driver that lacks functions is reported as too old, not as missing.
 func TestOldDriverSays(t *testing.T) {
 	t.Setenv("RESTYLE_CUDA", cudatest.Library(t, "libcuda-old"))
 	const want = "NVIDIA's driver is too old: it knows CUDA 11.0, and 12.0 is needed: update it to 525 or newer"
@@ -110,7 +110,7 @@ func TestOldDriverSays(t *testing.T) {
 	}
 }
 
-// TestOtherLibrariesCodes: a code of another library is not the driver's of the same number.
+// TestOtherLibrariesCodes checks that another library's code is not taken for the driver's with the same number.
 func TestOtherLibrariesCodes(t *testing.T) {
 	for name, want := range map[string]bool{"CUDA_ERROR_OUT_OF_MEMORY": true, "NVRTC": false, "cuBLASLt": false} {
 		if e := (&Error{Code: outOfMemory, Name: name}); e.OutOfMemory() != want {
@@ -119,7 +119,7 @@ func TestOtherLibrariesCodes(t *testing.T) {
 	}
 }
 
-// TestNoDriverSays wants what to do where the driver is missing.
+// TestNoDriverSays checks that the error says what to do if the driver is missing.
 func TestNoDriverSays(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there is no driver for " + runtime.GOOS)
@@ -193,7 +193,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestLoadSays wants the compiler's package where its code is not for the GPU or the driver.
+// TestLoadSays checks that the error names the compiler's package if its code is not for the GPU or the driver.
 func TestLoadSays(t *testing.T) {
 	for settings, want := range map[string]string{
 		"LOAD=209": "NVRTC is older than the GPU: install a newer one with pip install nvidia-cuda-nvrtc",
@@ -210,7 +210,7 @@ func TestLoadSays(t *testing.T) {
 	}
 }
 
-// TestDocumented wants each result that there is a cure for, and each library, in the document that explains them.
+// TestDocumented checks that docs/gpu.md explains each result with a remedy, and each library.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/gpu.md")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"restyle/kernels/cuda/cudatest"
 )
 
-// TestNoRanges wants a reason where there is no NVTX, a library that is none, and no profiler.
+// TestNoRanges checks for a reason if there is no NVTX, an invalid library, or no profiler.
 func TestNoRanges(t *testing.T) {
 	for file, want := range map[string]string{
 		"/there is no libnvtx":              "not there",
@@ -21,7 +21,7 @@ func TestNoRanges(t *testing.T) {
 	}
 }
 
-// TestRangePaths wants the library of CUDA 13 before that of CUDA 12, and each once.
+// TestRangePaths checks that the library of CUDA 13 comes before that of CUDA 12, and each once.
 func TestRangePaths(t *testing.T) {
 	t.Setenv("RESTYLE_NVTX", "")
 	if got := append(libnvtx.paths(0), libnvToolsExt.paths(0)...); got[0] != "libnvtx3interop.so.1" ||
