@@ -178,7 +178,8 @@ func TestWriteFile(t *testing.T) {
 		if err != nil || got.State != c.want || (got.Kept != "") != (c.want == disk.Replaced) || read(t, path) != c.data {
 			t.Errorf("%q: %v, %v", c.data, got, err)
 		}
-		if c.want == disk.Replaced && (read(t, got.Kept) != old || got.String() != "replaced, the old file is kept as "+got.Kept) {
+		if c.want == disk.Replaced && (read(t, got.Kept) != old ||
+			got.String() != "replaced, the old file is kept as "+got.Kept) {
 			t.Errorf("%q: %v, and the old file had %q", c.data, got, old)
 		}
 		old = c.data

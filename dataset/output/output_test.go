@@ -113,7 +113,8 @@ func TestRoundTrip(t *testing.T) {
 			}
 			path := filepath.Join(t.TempDir(), "new", "out"+ext)
 			done := save(t, path, rows)
-			if done.Data.State != disk.Written || done.Certificates.State != disk.Written || done.Rows != n || done.DataPath != path {
+			if done.Data.State != disk.Written || done.Certificates.State != disk.Written || done.Rows != n ||
+				done.DataPath != path {
 				t.Errorf("%+v", done)
 			}
 			got, err := dataset.ReadRewritten(context.Background(), path)
