@@ -128,8 +128,8 @@ type place struct{ line, arch string }
 const (
 	registersFile = "testdata/registers.txt"
 	registersHead = `# What each kernel needs: bytes of static shared memory per thread block, and registers per thread on
-# each generation of GPU. Bytes that it spills come after a +. A - means that it is not compiled. TestCompile checks this
-# table, and writes it: go test ./kernels -run TestCompile -update
+# each generation of GPU. Bytes that it spills come after a +. A - means that it is not compiled. TestCompile checks
+# this table, and writes it: go test ./kernels -run TestCompile -update
 `
 )
 

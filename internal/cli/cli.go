@@ -295,7 +295,7 @@ func SameFile(a, b string) bool {
 
 // The help of flags that several commands have.
 const (
-	DeviceHelp = "where the model is, `auto|cpu|cuda|cuda:N`; auto is the NVIDIA GPU with the most free memory, or the " +
+	DeviceHelp = "device to run on, `auto|cpu|cuda|cuda:N`; auto is the NVIDIA GPU with the most free memory, or the " +
 		"CPU if there is none, and cuda is cuda:0"
 	DTypeHelp = "type of weights and activations, `auto|bf16|fp32`; auto is bf16 if most weights are stored in it and " +
 		"none in fp16, else fp32"

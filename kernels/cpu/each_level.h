@@ -38,7 +38,8 @@
 // clang has no push_options, and its attribute applies to the functions between push and pop.
 #if defined(__clang__)
 #define TARGET_PRAGMA(x) _Pragma(#x)
-#define BEGIN_TARGET(features) TARGET_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
+#define BEGIN_TARGET(features) \
+	TARGET_PRAGMA(clang attribute push(__attribute__((target(features))), apply_to = function))
 #define END_TARGET _Pragma("clang attribute pop")
 #else
 #define TARGET_PRAGMA(x) _Pragma(#x)

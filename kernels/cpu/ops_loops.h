@@ -64,6 +64,7 @@ INLINE vec sigmoid(vec x, dtype type) { return 1.0f / (1.0f + exp_for(vmin(vset(
 	static void AT_LEVEL(name##_bf16)(void *arg, int64_t lo, int64_t hi) { AT_LEVEL(name##_body)(arg, lo, hi, BF16); }
 
 // BODY starts the body of an operation.
-#define BODY(name, operands) INLINE void AT_LEVEL(name##_body)(const operands *o, int64_t lo, int64_t hi, const dtype type)
+#define BODY(name, operands) \
+	INLINE void AT_LEVEL(name##_body)(const operands *o, int64_t lo, int64_t hi, const dtype type)
 
 #endif

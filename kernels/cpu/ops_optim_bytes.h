@@ -39,10 +39,12 @@ INLINE __m512i lines32(const dynamic_map *map, __m512i h) {
 
 // UPPER selects the upper halves of two vectors of 32-bit lanes, and UPPER_MIXED the upper bytes of 16-bit lanes, in
 // joined64's order.
-#define UPPER _mm512_setr_epi32(0x00030001, 0x00070005, 0x000B0009, 0x000F000D, 0x00130011, 0x00170015, 0x001B0019, 0x001F001D, \
+#define UPPER _mm512_setr_epi32(0x00030001, 0x00070005, 0x000B0009, 0x000F000D, \
+	0x00130011, 0x00170015, 0x001B0019, 0x001F001D, \
 	0x00230021, 0x00270025, 0x002B0029, 0x002F002D, 0x00330031, 0x00370035, 0x003B0039, 0x003F003D)
-#define UPPER_MIXED _mm512_setr_epi32(0x07050301, 0x27252321, 0x47454341, 0x67656361, 0x0F0D0B09, 0x2F2D2B29, 0x4F4D4B49, \
-	0x6F6D6B69, 0x17151311, 0x37353331, 0x57555351, 0x77757371, 0x1F1D1B19, 0x3F3D3B39, 0x5F5D5B59, 0x7F7D7B79)
+#define UPPER_MIXED _mm512_setr_epi32(0x07050301, 0x27252321, 0x47454341, 0x67656361, \
+	0x0F0D0B09, 0x2F2D2B29, 0x4F4D4B49, 0x6F6D6B69, \
+	0x17151311, 0x37353331, 0x57555351, 0x77757371, 0x1F1D1B19, 0x3F3D3B39, 0x5F5D5B59, 0x7F7D7B79)
 
 // guess64 returns the index, or one less, of 64 magnitudes x · by, which replace x. In the signed map x loses its sign;
 // indices need only seven bits there, and keep the sign in the eighth.

@@ -69,19 +69,24 @@ enum {
 	X(cublasLtDestroy, (cublasLtHandle_t handle)) \
 	X(cublasLtMatmulDescCreate, (cublasLtMatmulDesc_t * desc, cublasComputeType_t compute, cudaDataType scale)) \
 	X(cublasLtMatmulDescDestroy, (cublasLtMatmulDesc_t desc)) \
-	X(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t a, const void *value, size_t bytes)) \
-	X(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t * layout, cudaDataType type, uint64_t rows, uint64_t cols, int64_t ld)) \
+	X(cublasLtMatmulDescSetAttribute, (cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t a, const void *value, \
+		size_t bytes)) \
+	X(cublasLtMatrixLayoutCreate, (cublasLtMatrixLayout_t * layout, cudaDataType type, uint64_t rows, uint64_t cols, \
+		int64_t ld)) \
 	X(cublasLtMatrixLayoutDestroy, (cublasLtMatrixLayout_t layout)) \
-	X(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t a, const void *value, size_t bytes)) \
+	X(cublasLtMatrixLayoutSetAttribute, (cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t a, \
+		const void *value, size_t bytes)) \
 	X(cublasLtMatmulPreferenceCreate, (cublasLtMatmulPreference_t * preference)) \
 	X(cublasLtMatmulPreferenceDestroy, (cublasLtMatmulPreference_t preference)) \
-	X(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t a, \
-		const void *value, size_t bytes)) \
+	X(cublasLtMatmulPreferenceSetAttribute, (cublasLtMatmulPreference_t preference, \
+		cublasLtMatmulPreferenceAttributes_t a, const void *value, \
+		size_t bytes)) \
 	X(cublasLtMatmulAlgoGetHeuristic, (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, \
 		cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, cublasLtMatmulPreference_t preference, \
 		int wanted, cublasLtMatmulHeuristicResult_t *results, int *count)) \
-	X(cublasLtMatmulAlgoCheck, (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, \
-		cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *result)) \
+	X(cublasLtMatmulAlgoCheck, (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a, \
+		cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, \
+		cublasLtMatmulHeuristicResult_t *result)) \
 	X(cublasLtMatmul, (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *A, \
 		cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta, const void *C, \
 		cublasLtMatrixLayout_t c, void *D, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo, void *workspace, \

@@ -156,7 +156,9 @@ EMULATED_SEEN __ubsan_handle_type_mismatch_v1(emulated_mismatch *m, size_t p) {
 }
 
 // These are constant while a kernel runs in a thread.
-#define EMULATED_PLACE(name) __attribute__((const, noinline)) inline EMULATED_UNSEEN uint3 emulated_##name() { return emulated.name; }
+#define EMULATED_PLACE(name) __attribute__((const, noinline)) inline EMULATED_UNSEEN uint3 emulated_##name() { \
+	return emulated.name; \
+}
 EMULATED_PLACE(threadIdx)
 EMULATED_PLACE(blockIdx)
 EMULATED_PLACE(blockDim)

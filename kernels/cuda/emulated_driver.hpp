@@ -6,8 +6,8 @@
 // again after each GPU that was closed, and when they have changed.
 //
 //   STANDIN_FAIL    the number of the call, of any of the three libraries, that fails, counting from 1; 0 for none
-//   STANDIN_RESULT  what it returns if it is the driver's, 2 by default: after 214 and from 700 on all later calls of the
-//                   driver return the same, as CUDA's do
+//   STANDIN_RESULT  what it returns if it is the driver's, 2 by default: after 214 and from 700 on all later calls of
+//                   the driver return the same, as CUDA's do
 //   STANDIN_IDLE    1: launches do nothing
 //   STANDIN_CALLS   a file for the names of all calls, one per line
 //   STANDIN_PINS    0: no memory can be pinned
@@ -15,9 +15,9 @@
 //
 // This one takes effect at once:
 //
-//   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each takes.
-//                     One with an x fails when it multiplies, and one with an o adds up parts in the result's type. With
-//                     it, events measure no other time
+//   STANDIN_PRODUCTS  the algorithms that cuBLASLt has for each product, as 100,90,x80: the microseconds that each
+//                     takes. One with an x fails when it multiplies, and one with an o adds up parts in the result's
+//                     type. With it, events measure no other time
 #include <dlfcn.h>
 #include <link.h>
 #include <signal.h>

@@ -40,7 +40,8 @@ static void **entry_parameters;
 // every C library.)
 extern "C" __attribute__((visibility("hidden"))) void emulated_switch(void **from, void *to);
 #ifdef __x86_64__
-asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch, @function\nemulated_switch:\n"
+asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch, @function\n"
+	"emulated_switch:\n"
 	"pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
 	"movq %rsp, (%rdi)\nmovq %rsi, %rsp\n"
 	"popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
@@ -51,13 +52,18 @@ static void jump(ucontext_t *c, void (*to)(), char *sp) {
 	c->uc_mcontext.gregs[REG_RIP] = (greg_t)to, c->uc_mcontext.gregs[REG_RSP] = (greg_t)(sp - 8);
 }
 #elif defined __aarch64__
-asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch, %function\nemulated_switch:\n"
+asm(".text\n.p2align 4\n.globl emulated_switch\n.hidden emulated_switch\n.type emulated_switch, %function\n"
+	"emulated_switch:\n"
 	"sub sp, sp, #160\n"
-	"stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\nstp x25, x26, [sp, #48]\nstp x27, x28, [sp, #64]\n"
-	"stp x29, x30, [sp, #80]\nstp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\nstp d14, d15, [sp, #144]\n"
+	"stp x19, x20, [sp]\nstp x21, x22, [sp, #16]\nstp x23, x24, [sp, #32]\nstp x25, x26, [sp, #48]\n"
+	"stp x27, x28, [sp, #64]\n"
+	"stp x29, x30, [sp, #80]\nstp d8, d9, [sp, #96]\nstp d10, d11, [sp, #112]\nstp d12, d13, [sp, #128]\n"
+	"stp d14, d15, [sp, #144]\n"
 	"mov x2, sp\nstr x2, [x0]\nmov sp, x1\n"
-	"ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\nldp x25, x26, [sp, #48]\nldp x27, x28, [sp, #64]\n"
-	"ldp x29, x30, [sp, #80]\nldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\nldp d14, d15, [sp, #144]\n"
+	"ldp x19, x20, [sp]\nldp x21, x22, [sp, #16]\nldp x23, x24, [sp, #32]\nldp x25, x26, [sp, #48]\n"
+	"ldp x27, x28, [sp, #64]\n"
+	"ldp x29, x30, [sp, #80]\nldp d8, d9, [sp, #96]\nldp d10, d11, [sp, #112]\nldp d12, d13, [sp, #128]\n"
+	"ldp d14, d15, [sp, #144]\n"
 	"add sp, sp, #160\nret\n"
 	".size emulated_switch, .-emulated_switch\n");
 enum { SAVED = 20, RETURN = 11, FRAME = 20 };
