@@ -178,7 +178,7 @@ table() {
   if has "torch, transformers"; then
     for mode in compile eager; do beside+=(--beside "$python docs/bench/step_pytorch.py --mode $mode"); done
   fi
-  steps step-8gb --shapes "${shapes[0]}" --gradients block --recompute block --master sr --head-rows 340 --label "preset 8gb"
+  steps step-8gb --shapes "${shapes[0]}" --gradients layer --recompute layer --master sr --head-rows 340 --label "preset 8gb"
   for trained in all mlp; do
     for s in "${shapes[@]}"; do
       steps "step-$s-$trained" --shapes "$s" --fused both "${beside[@]}" $([ $trained = all ] || echo --train-only $trained)
