@@ -1,37 +1,39 @@
-// Package trainer fine-tunes a model, or trains one from scratch: the training loop with evaluation, and checkpoints
-// from which a killed run continues as if nothing had happened. See the example.
+// Package trainer fine-tunes a model, or trains one from random weights: steps, evaluation, checkpoints, and resuming
+// from a checkpoint with the same bits as if nothing had happened.
 //
-//	[Config]   the settings; [Config.Fields] has the name, default, range and help of each
-//	[Plan]     which examples each step takes, from settings and examples alone
-//	[Job]      a plan on a device: passes, memory, what to change if it does not fit; nothing is allocated
-//	[Run]      a job with its model open: [Run.Start], [Run.Run], [Run.Save]
+// A program sets up a run in four calls; the example has all of it:
 //
-// The loop:
+//	plan, err := trainer.NewPlan(config, examples, heldOut)           // passes, steps and learning rates
+//	job := trainer.NewJob(device, base, plan, trainer.JobOptions{})   // fitted to a device; knows its memory
+//	run, err := job.Open(ctx, dir, "")                                // allocates, compiles, reads the weights
+//	err = run.Start(ctx)                                              // a new run, or one that resumes
+//
+// [Run.Run] then takes the steps, and [Run.Save] writes the result:
 //
 //	for each step:
-//	    the step's examples, in the order of its epoch            plan.go
+//	    the step's examples, from the order of its epoch          plan.go
 //	    gradients, pass by pass                                   step.go
 //	    norm, clipping, AdamW
-//	    when it is due: validation loss, samples                  evaluate.go
-//	    when it is due: a checkpoint                              state.go
+//	    every so often: validation loss, samples                  evaluate.go
+//	    every so often: a checkpoint                              state.go
 //
-// Every bit of the result follows from Config, the examples and the number of the step. So the whole state of a run
-// between two steps is its weights, the optimizer's state and a few numbers, and a run that was killed and resumed ends
-// with the same bits as one that was not.
+// The settings, the examples and the number of the step decide every bit of the result. So the whole state of a run
+// between two steps is the weights, the optimizer's state and a few numbers, and a run that is killed and resumed ends
+// with the same bits as one that is not.
 //
-// A resumed run keeps:
+// A resumed run takes over
 //
-//   - from its checkpoint: the weights, the optimizer's state, and state.json ([State]): the number of the step and of
-//     updates, the counters, the best evaluation, the patience that is left, and an evaluation that was interrupted,
-//     which comes first;
-//   - the best weights, in a directory of their own next to the checkpoints, which is verified before it is needed;
-//   - the lines of metrics.jsonl up to the checkpoint; those after it are cut off and written again;
-//   - its identity, which must be the same: the data, the model, and all settings that decide bits ([Plan.Recipe]).
-//     Other settings, such as how often it saves, may change. Epochs and MaxSteps may grow, also after the last step:
-//     from there on the learning rate is that of the longer run;
-//   - its decisions, which were made for the machine that it began on: the instruction set, and how micro-batches share
-//     passes. With another instruction set, results differ in their last bits.
+//   - from its checkpoint: the weights, the optimizer's state, and state.json ([State]), which has the number of the
+//     step and of updates, the counters, the best evaluation, the patience that is left, and an evaluation that was
+//     interrupted, which comes first;
+//   - the best weights, in a directory next to the checkpoints; the run checks them before it needs them;
+//   - the lines of metrics.jsonl up to the checkpoint; it truncates the file there and writes the rest again;
+//   - the identity, which has to be the same: data, model, and all settings that decide bits (fields of [Config]
+//     that are not [Field.Free]). Other settings may change, such as how often it saves. Epochs and the maximum
+//     number of steps may grow, even after the last step: from there on the learning rate is that of the longer run;
+//   - the decisions for the machine that it began on: the instruction set, and how micro-batches share passes.
+//     Results of another instruction set differ in their last bits.
 //
-// The order of the examples, the learning rate and the random numbers of stochastic rounding need no state: they are
-// functions of the seed and the number of the step.
+// The order of the examples, the learning rate and the random numbers of stochastic rounding need no state, because
+// they are functions of the seed and the number of the step.
 package trainer

@@ -157,7 +157,7 @@ func (r *Report) Write(w io.Writer, rows []Row) error {
 		return err
 	}
 	c := r.Counts
-	lines := []string{"", fmt.Sprintf("%d folders, %d comparisons, %d failed", len(r.Folders), len(r.Rows), r.Failed)}
+	lines := []string{"", fmt.Sprintf("%d directories, %d comparisons, %d failed", len(r.Folders), len(r.Rows), r.Failed)}
 	for _, part := range []struct {
 		count int
 		what  string
