@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks restyle on a machine's NVIDIA GPU, and then times it. The machine needs a driver and NVRTC, not Go: build elsewhere, and
-# take the checkout along with .bin.
+# Check restyle on a machine's NVIDIA GPU, and then time it. The machine needs a driver and NVRTC, but no Go: build elsewhere
+# and copy the checkout with .bin.
 #
 #   go build -o .bin ./cmd/bench ./cmd/train
 #   go test -c -o .bin/kernels.test ./kernels && go test -c -o .bin/trainer.test ./trainer
@@ -8,24 +8,24 @@
 #
 # The parts, all of them if none is named:
 #
-#   ops       every operation's cases against float64, finite differences, fused and unfused
+#   ops       every operation's cases, fused and unfused, against float64 and finite differences
 #   parity    bench parity over RESTYLE_REFERENCE, or over the recordings that come with the repository
-#   runs      training runs: they learn what they learn on the CPU, resume, also after kill -9
-#   bits      ten runs of 20 steps, every other one with a wait after each kernel: they end with the same bits
-#   warm      a model of Llama-3.2-1B's size from the disk: its first step within 3 s of reading it, and the same bits twice
-#   losses    200 steps beside the same on the CPU and, where PYTHON has torch and transformers, PyTorch's in float32
-#   tune      the default fine-tuning, and what its result is worth
-#   table     whole training steps of Llama-3.2-1B with random weights, in turns with PyTorch's, what needs most time last
-#   products  steps by cuBLASLt's first algorithm for each product, and by those that are faster when they are timed
-#   attention beside every backend of PyTorch's, in turns
-#   decode    how fast it answers, token after token, beside a copy within the GPU's memory
-#   profile   where the time of a step and of a token goes, kernel by kernel
-#   kernels   how fast single kernels are, beside a copy within the GPU's memory
-#   memcheck racecheck initcheck synccheck   operations under that tool of compute-sanitizer, where it runs
+#   runs      training runs: the same losses as on the CPU; they resume, even after kill -9
+#   bits      ten runs of 20 steps, every second one waiting after each kernel: all end with the same bits
+#   warm      a model of Llama-3.2-1B's size: the first step within 3 s of reading it from disk, and the same bits twice
+#   losses    the losses of 200 steps, on the CPU too and, if PYTHON has torch and transformers, in PyTorch in float32
+#   tune      the default fine-tuning, and the quality of its result
+#   table     whole training steps of Llama-3.2-1B with random weights, in turns with PyTorch's; the slowest rows last
+#   products  steps with cuBLASLt's first algorithm for each product, and with those that are faster when timed
+#   attention in turns with every backend of PyTorch's
+#   decode    the speed of answers, token after token, next to a copy within the GPU's memory
+#   profile   the time of a step and of a token, kernel by kernel
+#   kernels   the speed of single kernels, next to a copy within the GPU's memory
+#   memcheck racecheck initcheck synccheck   operations under that tool of compute-sanitizer, if it runs there
 #
-# OUT is the folder for logs; a new one under /tmp if it is not given. With the same OUT the script goes on where it was: parts,
-# and rows of tables, that are done are left out. LIMIT is the seconds after which it begins nothing new, and then it ends with 75.
-# DEVICE is the GPU, such as cuda:1; default cuda. "emulated" tries the script out without a GPU, with sizes that suit it.
+# OUT is the directory for logs; by default a new one under /tmp. With the same OUT the script continues: it skips the parts and
+# the rows of tables that are done. After LIMIT seconds it starts nothing new and exits with 75. DEVICE is the GPU, such as
+# cuda:1; default cuda. "emulated" tries the script without a GPU, with sizes that suit that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export OUT=${OUT:-$(mktemp -d)}
@@ -55,7 +55,7 @@ if [ "$device" = emulated ]; then # which computes on the CPU
   recorded=(cmd/bench/parity/testdata/qwen2) model=(--model "$llama")
 fi
 
-# log NAME COMMAND... keeps what a command says, and shows the end of it if it fails.
+# log NAME COMMAND... runs a command with its output in a log, and shows the end of the log if it fails.
 log() {
   local name=$1
   shift
@@ -65,7 +65,7 @@ log() {
   return 1
 }
 
-# once NAME COMMAND... is log for what need not be done again, if there is time.
+# once NAME COMMAND... is log for a command that need not run again, if there is time.
 once() {
   [ ! -e "$OUT/done/$1" ] || return 0
   [ "$(date +%s)" -lt "$DEADLINE" ] || exit 75
@@ -101,7 +101,7 @@ runs() {
   echo "killed and resumed, a run ends with the same bits"
 }
 
-# sums FOLDER... are those of the weights and of the optimiser's state in the last checkpoint, a line for each folder.
+# sums DIRECTORY... prints checksums of the weights and the optimizer's state in the last checkpoint, one line per directory.
 sums() {
   local run
   for run; do cat "$run"/checkpoints/step-*/SHA256SUMS | grep safetensors | sort -u | cut -c-16 | tr '\n' ' '; echo; done
@@ -120,7 +120,7 @@ bits() {
   [ "$(wc -l <"$OUT/bits.txt")" = 1 ] || { echo "FAILED: bits, ten runs do not end with the same"; return 1; }
 }
 
-# tokenizer is the starter model's with as many tokens as the large model has, the new ones in no text.
+# tokenizer writes the starter model's with as many tokens as the large model has; the new ones occur in no text.
 tokenizer() {
   rm -rf "$OUT/tokenizer"
   mkdir "$OUT/tokenizer"
@@ -165,7 +165,7 @@ tune() {
   grep -E 'right|tone score|opener' "$OUT/quality.log"
 }
 
-# steps NAME FLAG... is a few rows of the table, and those of benchmark_log.csv, anew.
+# steps NAME FLAG... measures a few rows of the table and of benchmark_log.csv.
 steps() {
   local name=$1
   shift
@@ -243,7 +243,7 @@ racecheck() { sanitize racecheck; }
 initcheck() { sanitize initcheck; }
 synccheck() { sanitize synccheck; }
 
-# sanitize TOOL runs one operation after the other, and says by kernel what was found.
+# sanitize TOOL runs one operation after the other, and prints what it found by kernel.
 sanitize() {
   local op failed=''
   compute-sanitizer --version >/dev/null 2>&1 || { echo "there is no compute-sanitizer"; return 0; }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Times forward and backward of two models beside PyTorch on this machine's CPU, in turns:
+# Time the forward and backward passes of two models on this machine's CPU, in turns with PyTorch:
 #
 #   docs/bench/step.sh PYTHON TRAIN_CPU.PY [ROUNDS]
 #
 # PYTHON has torch and transformers; TRAIN_CPU.PY is the program that trains transformers' Llama with them and prints its
-# tokens a second as JSON (options --config, --dtype, --mode eager|compile, --batch, --seq, --accum, --optimizer none). Both
-# sides do four micro-batches of 512 tokens, every token trained, without an optimiser.
+# tokens per second as JSON (options --config, --dtype, --mode eager|compile, --batch, --seq, --accum, --optimizer none). Both
+# sides do four micro-batches of 512 tokens, every token a target, without an optimizer.
 set -euo pipefail
 python=$1 peer=$(realpath "$2") rounds=${3:-3}
 cd "$(dirname "$0")/../.."
