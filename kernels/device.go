@@ -1,12 +1,13 @@
 // Package kernels holds every operation of a model, forward and backward: one file each, with its formula, its shapes,
 // its CPU path and its GPU launch. The CUDA source is next to it, under the same name.
 //
-// Operations are methods of a Device and work on tensors in its arenas. They share these rules:
+// Begin with [Open]. Operations are methods of a [Device] and work on tensors in its arenas. They share these rules:
 //
 //   - Gradients of parameters accumulate (dw += …), so that a step may have several micro-batches. Gradients of
 //     activations overwrite (dx = …), unless a name says Add.
 //   - Activations and weights are all F32 or all BF16. Sums, norm statistics, softmax, RoPE angles and losses are
-//     computed in float32 either way; a result is rounded once, when it is stored. Gradients of weights are F32.
+//     computed in float32 either way; a result is rounded once, when it is stored. Gradients of weights are F32, or
+//     BF16 for matrices.
 //   - A wrong shape or type is a programming error: the operation panics with its name and the operands.
 //   - A GPU error sticks to the Device; Sync, Download and Err return it.
 //   - If an operation joins several, its comment says which. Options.Fused chooses whether it runs as one kernel, or as

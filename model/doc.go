@@ -7,9 +7,9 @@
 //	    h += Down(SwiGLU(GateUp(RMSNorm(h))))
 //	loss = CrossEntropy(Head(RMSNorm(h)))
 //
-// Start reading at [Model] and its passes in step.go, then go through a layer: attention.go, mlp.go. The file of a part
-// holds its tensors, its activations, forward, and below it backward, which undoes forward line by line. Training,
-// evaluation, recomputation and decoding from a KV cache all run the same forward code.
+// Start reading at [Model] and its passes in step.go, then go through a layer: layer.go, attention.go, mlp.go. The file
+// of a part holds its tensors, its activations, forward, and below it backward, which undoes forward line by line.
+// Training, evaluation, recomputation and decoding from a KV cache all run the same forward code.
 //
 // Two conventions hold everywhere:
 //
