@@ -1,8 +1,9 @@
 // Command bindings writes kernels/cpu/ops.go, the Go functions that call C's operations. go generate runs it in that
 // directory.
 //
-// A C function gets a Go function if the comment above it starts with a name in Go's spelling, which becomes the Go
-// function's name. The comment becomes its doc comment. The types of its parameters must be listed in parameters.
+// A C function gets a Go function if the comment above it starts with a name in Go's spelling. That name becomes the Go
+// function's name, and the comment its doc comment. The types of the function's parameters must be listed in
+// parameters.
 package main
 
 import (
@@ -29,7 +30,7 @@ func main() {
 	}
 }
 
-// parameters maps the types of C parameters to their Go types, and to how Go passes them on.
+// parameters maps the types of C parameters to their Go types and to the way in which Go passes them.
 var parameters = map[string]struct{ typ, pass string }{
 	"tensor":  {"tensor.Tensor", "c(%s.Matrix())"},
 	"matrix":  {"tensor.Matrix", "c(%s)"},
@@ -44,7 +45,7 @@ var results = map[string]string{"void": "", "double": "float64", "int64_t": "int
 // function matches the head of a C function and the comment above it.
 var function = regexp.MustCompile(`(?m)((?:^//.*\n)*)^(\w+) (cpu_\w+)\(([^)]*)\) \{`)
 
-// generate returns the text of ops.go for the ops_*.c of a directory.
+// generate returns the text of ops.go for the ops_*.c files of a directory.
 func generate(dir string) ([]byte, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "ops_*.c"))
 	if err != nil || len(files) == 0 {

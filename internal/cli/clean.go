@@ -8,8 +8,8 @@ import (
 )
 
 // Clean makes text from outside safe to print: line breaks become \n, and other control characters, with which a text
-// could move the cursor or rename the window, become visible signs. So do the marks that turn the direction of writing,
-// with which a line could pose as another, and bytes that are no UTF-8.
+// could move the cursor or rename the window, become visible. So do the marks that change the direction of writing,
+// with which a line could pose as another, and bytes that are not UTF-8.
 func Clean(s string) string {
 	if !strings.ContainsFunc(s, unsafe) && utf8.ValidString(s) {
 		return s
@@ -35,15 +35,15 @@ func unsafe(r rune) bool {
 }
 
 // CleanWriter returns a writer that cleans text (see [Clean]) and writes it to w. A command wraps its output and error
-// streams once, so that no name, error or answer from outside reaches a terminal or a log raw. Its own control
+// streams once, so that no name, error or answer from outside reaches a terminal or a log unchanged. Its own control
 // sequences go to [Raw].
 //
-// A character may be split over two writes.
+// A character may be split across two writes.
 func CleanWriter(w io.Writer) io.Writer { return &cleanWriter{w: w} }
 
 type cleanWriter struct {
 	w    io.Writer
-	rest []byte // the first bytes of a character
+	rest []byte // the first bytes of an incomplete character
 }
 
 func (p *cleanWriter) Write(b []byte) (int, error) {
@@ -68,7 +68,7 @@ func (p *cleanWriter) Write(b []byte) (int, error) {
 // Unwrap returns the writer below.
 func (p *cleanWriter) Unwrap() io.Writer { return p.w }
 
-// Raw returns the innermost writer of those that have a method Unwrap, such as CleanWriter's.
+// Raw returns the innermost writer of those that have a method Unwrap, such as a CleanWriter's.
 func Raw(w io.Writer) io.Writer {
 	for {
 		u, ok := w.(interface{ Unwrap() io.Writer })

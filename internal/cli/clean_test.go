@@ -21,7 +21,7 @@ func TestCleanWriter(t *testing.T) {
 		{"direction", "a\u202eb\u2066c", "a\ufffdb\ufffdc"},
 		{"NUL", "a\x00b", "a␀b"},
 	} {
-		for size := 1; size <= len(c.text); size++ { // however it is cut
+		for size := 1; size <= len(c.text); size++ { // for every way of splitting the text
 			var out bytes.Buffer
 			w := CleanWriter(&out)
 			for rest := c.text; rest != ""; {

@@ -1,4 +1,4 @@
-// Package cli has what the commands share: flags in groups, settings from the environment, exit codes, and output to
+// Package cli holds what the commands share: grouped flags, settings from the environment, exit codes, and output to
 // terminals and files.
 package cli
 
@@ -20,7 +20,7 @@ import (
 // Exit codes of every command.
 const (
 	Done    = 0  // success
-	Failed  = 1  // failure that a person has to look at
+	Failed  = 1  // failure that a person has to look into
 	Usage   = 2  // wrong flags or arguments; nothing was started
 	Retry   = 33 // temporary failure, such as of the network or a GPU: run the same command again
 	Stopped = 34 // stopped early, with all results saved
@@ -32,11 +32,11 @@ type UsageError struct{ error }
 // Unwrap returns what is wrong.
 func (e *UsageError) Unwrap() error { return e.error }
 
-// Usagef is fmt.Errorf for a UsageError.
+// Usagef returns a UsageError with a message that is formatted as by fmt.Errorf.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// NameFlag appends the flag to an error that another value of a setting would avoid, one with a method Setting that
-// returns the flag's name. It returns any other error as it is.
+// NameFlag appends a flag's name to an error if another value of that flag would avoid the error: if the error has a
+// method Setting that returns the name. It returns any other error unchanged.
 func NameFlag(err error) error {
 	if setting, ok := errors.AsType[interface {
 		error
@@ -63,12 +63,12 @@ type group struct {
 	names []string
 }
 
-// New returns an empty set. The help goes to out and starts with about.
+// New returns an empty flag set. The help goes to out and starts with about.
 func New(name, about string, out io.Writer) *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet(name, flag.ContinueOnError), env: map[string]string{}, byEnv: map[string]bool{},
 		empty: map[string]bool{}}
 	f.SetOutput(out)
-	f.FlagSet.Usage = func() {} // a mistake prints one line; -h prints the help
+	f.FlagSet.Usage = func() {} // Parse prints one line about a mistake; -h prints the help
 	f.usage = func() {
 		fmt.Fprintf(out, "%s\n", strings.TrimSpace(about))
 		f.groupHelp(out, f.first)
@@ -85,7 +85,7 @@ func New(name, about string, out io.Writer) *Flags {
 // Group starts a group of flags.
 func (f *Flags) Group(title string) { f.groups = append(f.groups, group{title: title}) }
 
-// First has the help begin with these flags, under a title. Their groups leave them out.
+// First makes the help begin with these flags, under a title, instead of listing them in their groups.
 func (f *Flags) First(title string, names ...string) { f.first = group{title, names} }
 
 // Add defines a flag of the current group for the variable that v points to. The variable's value is the default. A
@@ -115,22 +115,22 @@ func (f *Flags) Add(v any, name, usage string) {
 	g.names = append(g.names, name)
 }
 
-// Env has an environment variable set a flag that the command line does not set.
+// Env lets an environment variable set a flag that the command line does not set.
 func (f *Flags) Env(name, variable string) { f.env[name] = variable }
 
-// MayBeEmpty allows "" as the value of text flags. For other text flags Parse rejects it: it is probably an unset
-// variable of a script.
+// MayBeEmpty allows "" as the value of these text flags. For other text flags Parse rejects "", because it is probably
+// an unset variable of a script.
 func (f *Flags) MayBeEmpty(names ...string) {
 	for _, name := range names {
 		f.empty[name] = true
 	}
 }
 
-// Parse reads the arguments and then the environment. done is true where the command has nothing more to do, with the
-// exit code; what was wrong has been said.
+// Parse reads the arguments and then the environment. If done is true, the command should exit with code; Parse has
+// already printed any error.
 func (f *Flags) Parse(args []string) (code int, done bool) {
 	out := f.Output()
-	f.SetOutput(io.Discard) // the package would print it without the command's name
+	f.SetOutput(io.Discard) // the flag package would print the error without the command's name
 	err := f.FlagSet.Parse(args)
 	f.SetOutput(out)
 	switch {
@@ -171,7 +171,7 @@ func (f *Flags) Parse(args []string) (code int, done bool) {
 	return Done, false
 }
 
-// ByEnv reports whether an environment variable gave a flag its value.
+// ByEnv reports whether an environment variable set a flag.
 func (f *Flags) ByEnv(name string) bool { return f.byEnv[name] }
 
 // Given reports whether the command line or the environment set a flag.
@@ -215,7 +215,7 @@ func (f *Flags) help(out io.Writer, fl *flag.Flag) {
 	fmt.Fprintln(out, head+strings.Join(Wrap(usage, 100-column), "\n"+strings.Repeat(" ", column)))
 }
 
-// Paths is a flag of a path that may be given several times.
+// Paths is a path flag that may be given several times.
 type Paths []string
 
 func (p *Paths) String() string { return fmt.Sprint([]string(*p)) }
@@ -236,7 +236,7 @@ type List []string
 
 func (l *List) String() string { return fmt.Sprint([]string(*l)) }
 
-// Set adds values; several may be given at once, with commas between them, and one at least.
+// Set adds one or more values, separated by commas.
 func (l *List) Set(s string) error {
 	if strings.Trim(s, ", \t\n") == "" {
 		return errEmpty
@@ -249,13 +249,13 @@ func (l *List) Set(s string) error {
 	return nil
 }
 
-// IsTerminal reports whether w, or the writer below it (see [Raw]), is a terminal that TERM does not call dumb.
+// IsTerminal reports whether w, or the writer below it (see [Raw]), is a terminal, and TERM is not "dumb".
 func IsTerminal(w io.Writer) bool {
 	f, ok := Raw(w).(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Version returns the module's version, the commit and Go's version, as far as the build knows them.
+// Version returns the module's version, the commit and Go's version, as far as the build recorded them.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -278,7 +278,8 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// SameFile reports whether two paths lead to the same file, however they are spelled, or would if it existed.
+// SameFile reports whether two paths lead to the same file, however they are spelled, or would lead to it if it
+// existed.
 func SameFile(a, b string) bool {
 	if whole, err := filepath.Abs(a); err == nil {
 		if other, err := filepath.Abs(b); err == nil && whole == other {

@@ -80,7 +80,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestFirst wants the flags that matter most at the beginning of the help, and nowhere else in it.
+// TestFirst checks that the most important flags are at the beginning of the help, and nowhere else in it.
 func TestFirst(t *testing.T) {
 	var out bytes.Buffer
 	f, _, _, _ := sample(&out)

@@ -14,9 +14,9 @@ import (
 	"github.com/joho/godotenv"
 )
 
-// dotEnvNames are the settings that .env may give, in the order in which they are printed. All else in it is left
-// alone: .env comes with a folder, such as somebody's repository, and must not choose a proxy, or a library or compiled
-// kernels that would be loaded.
+// dotEnvNames are the settings that .env may give, in the order in which they are printed. LoadEnv ignores everything
+// else in .env. The file comes with a directory, such as a stranger's repository, and must not choose a proxy, or a
+// library or compiled kernels to load.
 var dotEnvNames = []struct {
 	name   string
 	secret bool
@@ -32,25 +32,26 @@ var dotEnvNames = []struct {
 	{"RESTYLE_CPU", false},
 }
 
-// environmentOnly are settings that .env may not give and that people may expect to work there.
+// environmentOnly are settings that .env may not give, although people may expect it to.
 var environmentOnly = []string{"RESTYLE_NVRTC", "RESTYLE_CUBLASLT", "RESTYLE_CUDA", "RESTYLE_NVML", "RESTYLE_NVTX",
 	"RESTYLE_CACHE",
 	"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 	"HF_TOKEN_PATH", "CUDA_HOME", "CUDA_PATH"}
 
-// maxDotEnv is more than any .env of settings has, in bytes.
+// maxDotEnv is the maximum size of .env in bytes, far more than its settings need.
 const maxDotEnv = 1 << 20
 
-// DotEnv holds the settings that .env gave, by name.
+// DotEnv holds the settings that came from .env, by name.
 type DotEnv map[string]string
 
-// LoadEnv reads .env in the working directory, if there is one, into the process's environment. A variable that is set
-// already keeps its value. Only the names that .env.example has are read, and nothing that makes the program load code.
-// LoadEnv prints a line with what it took, keys hidden. ok is false if .env cannot be used; LoadEnv has printed why.
+// LoadEnv reads .env in the working directory, if there is one, into the process's environment. A variable that is
+// already set keeps its value. LoadEnv reads only the names that .env.example has, and nothing that makes the program
+// load code. It prints a line that lists what it took, without the keys. If ok is false, .env cannot be used, and
+// LoadEnv has printed why.
 //
-// An address must not come from .env while its key comes from elsewhere: whoever made the folder would get the user's
-// key. LoadEnv sees to that for the hub, by taking the token out of the process's environment. For the teacher see
-// [DotEnv.Gave]: there a flag may still replace the address.
+// An address must not come from .env while its key comes from elsewhere: whoever made the directory would get the
+// user's key. For the hub, LoadEnv prevents this by removing the token from the process's environment. For the teacher
+// see [DotEnv.Gave], because there a flag may still replace the address.
 func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
 	text, open, err := readDotEnv()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,7 +60,7 @@ func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
 	var all map[string]string
 	if err == nil {
 		if all, err = godotenv.UnmarshalBytes(text); err != nil {
-			// The library's message quotes what it could not read, which may be a key.
+			// The library's message quotes the text that it could not read, which may be a key.
 			err = fmt.Errorf(".env%s is not of the form NAME=value: mend it or move the file away", badLine(text))
 		}
 	}
@@ -107,8 +108,8 @@ func LoadEnv(command string, stderr io.Writer) (env DotEnv, ok bool) {
 	return env, true
 }
 
-// badLine names the line of a .env from which on it cannot be read: the one after the longest beginning that can. It is
-// "" for a file of so many lines that this would take long.
+// badLine returns the line of a .env from which on the file cannot be parsed: the one after the longest beginning that
+// can. It returns "" for a file with so many lines that the search would take long.
 func badLine(text []byte) string {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if len(lines) > 1000 {
@@ -122,7 +123,7 @@ func badLine(text []byte) string {
 	return ""
 }
 
-// withoutUser takes the user and the password out of addresses.
+// withoutUser removes the user and the password from addresses.
 func withoutUser(value string) string {
 	if !strings.Contains(value, "@") {
 		return value
@@ -139,10 +140,10 @@ func withoutUser(value string) string {
 	return strings.Join(parts, ",")
 }
 
-// Gave reports whether .env gave a setting.
+// Gave reports whether a setting came from .env.
 func (e DotEnv) Gave(name string) bool { return e[name] != "" }
 
-// readDotEnv returns the file's text, and whether users besides its owner may read it.
+// readDotEnv returns the file's text, and reports whether users other than its owner may read it.
 func readDotEnv() (text []byte, open bool, err error) {
 	fail := func(err error) ([]byte, bool, error) { return nil, false, fmt.Errorf("cannot read .env: %w", err) }
 	f, err := os.OpenFile(".env", os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not make the command wait

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// emptyEnv takes out of the environment, for one test, all that .env or the checks of it have to do with.
+// emptyEnv removes from the environment, for one test, every variable that concerns .env or its checks.
 func emptyEnv(t *testing.T) {
 	t.Helper()
 	names := append([]string{"HUGGING_FACE_HUB_TOKEN", "LD_PRELOAD", "DATABASE_URL"}, environmentOnly...)
@@ -16,7 +16,7 @@ func emptyEnv(t *testing.T) {
 		names = append(names, n.name)
 	}
 	for _, name := range names {
-		t.Setenv(name, "") // to have it put back
+		t.Setenv(name, "") // makes the test restore the variable
 		os.Unsetenv(name)
 	}
 }
@@ -27,8 +27,8 @@ func TestLoadEnv(t *testing.T) {
 		name   string
 		file   string
 		mode   os.FileMode
-		real   map[string]string // set already
-		want   map[string]string // afterwards; "" is not set
+		real   map[string]string // environment before LoadEnv
+		want   map[string]string // environment after LoadEnv; "" is not set
 		says   []string
 		silent []string
 	}{

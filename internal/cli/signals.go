@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// StopSignals end a command in order: Ctrl-C, a request to end, and a terminal that is closed.
+// StopSignals are the signals that end a command in an orderly way: Ctrl-C, a request to terminate, and a closed
+// terminal.
 var StopSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
 
-// grace is how long after the first signal another one counts as the same wish: timeout(1) signals the process and then
-// its group, and a service manager may do the like.
+// grace is the time after the first signal in which further signals count as the same request: timeout(1) signals the
+// process and then its group, and a service manager may do the same.
 var grace = time.Second
 
-// StopContext returns a context that the first of these signals cancels. A second later they have their usual effect
-// again, so that another one then ends the program at once. If SIGHUP was ignored when the program began, as nohup has
-// it, it stays ignored.
+// StopContext returns a context that the first of these signals cancels. One second later, the signals have their usual
+// effect again, so that another one ends the program at once. If SIGHUP was ignored when the program started, as under
+// nohup, it stays ignored.
 func StopContext(signals ...os.Signal) context.Context {
 	var heard []os.Signal
 	for _, s := range signals {

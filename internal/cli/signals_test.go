@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-const waits = "RESTYLE_TEST_WAITS" // has the test binary wait for a signal and say which one it was
+const waits = "RESTYLE_TEST_WAITS" // makes the test binary wait for a signal and print which one it received
 
 func TestMain(m *testing.M) {
 	if os.Getenv(waits) != "" {
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("ready")
 		<-ctx.Done()
 		fmt.Println(context.Cause(ctx))
-		for range 1000 { // of which the second ends it if there is no grace, or one of the next on a busy machine
+		for range 1000 { // without a grace period, the second signal ends the process, or a later one on a busy machine
 			syscall.Kill(os.Getpid(), syscall.SIGTERM)
 			if grace > 0 {
 				break
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStopContext sends signals to a process. Where SIGHUP was ignored before it began, as under nohup, only the next
-// one is heard.
+// TestStopContext checks which signals a process receives. If SIGHUP was ignored when the process started, as under
+// nohup, the process receives only the next signal.
 func TestStopContext(t *testing.T) {
 	for _, c := range []struct {
 		trap    string
@@ -54,7 +54,7 @@ func TestStopContext(t *testing.T) {
 		{"''", []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM}, "terminated", "none"},
 	} {
 		if c.trap == "-" && signal.Ignored(c.signals[0]) {
-			continue // for this test, too, and a shell cannot take that back
+			continue // ignored for this test, too, and a shell cannot undo that
 		}
 		cmd := exec.Command("sh", "-c", "trap "+c.trap+` HUP; exec "$0"`, os.Args[0])
 		cmd.Env = append(os.Environ(), waits+"="+c.grace)
@@ -66,7 +66,7 @@ func TestStopContext(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := bufio.NewScanner(out)
-		lines.Scan() // it is ready
+		lines.Scan() // the process is ready
 		for _, s := range c.signals {
 			if err := cmd.Process.Signal(s); err != nil {
 				t.Fatal(err)

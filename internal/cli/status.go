@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// StatusLine writes text to a terminal and keeps one line below it that shows how far a command is. Text that it writes
-// replaces the line, so that the line never mixes with other output. It is safe for concurrent use.
+// StatusLine writes text to a terminal and keeps one line below the text that shows the progress of a command. Written
+// text replaces the line, so the line never mixes with other output. A StatusLine is safe for concurrent use.
 type StatusLine struct {
 	W     io.Writer  // receives the text and the line
 	Width func() int // returns the terminal's columns; nil if W is not a terminal, and then Draw draws nothing
@@ -25,7 +25,7 @@ type StatusLine struct {
 // NewStatusLine returns the status line of w.
 func NewStatusLine(w io.Writer) *StatusLine { return &StatusLine{W: w, Width: TerminalWidth(w)} }
 
-// TerminalWidth returns a function that returns the present number of columns of w, or nil if w is not a terminal (see
+// TerminalWidth returns a function that returns the current number of columns of w, or nil if w is not a terminal (see
 // [IsTerminal]).
 func TerminalWidth(w io.Writer) func() int {
 	if !IsTerminal(w) {
@@ -43,7 +43,7 @@ func TerminalWidth(w io.Writer) func() int {
 // On reports whether there is a terminal to draw on.
 func (l *StatusLine) On() bool { return l.Width != nil }
 
-// Write removes the line and writes text in its place. The next Draw brings the line back.
+// Write removes the line and writes text in its place. The next Draw draws the line again.
 func (l *StatusLine) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *StatusLine) Write(p []byte) (int, error) {
 	return l.W.Write(p)
 }
 
-// Draw replaces the line with text, truncated to the present width of the terminal.
+// Draw replaces the line with text, truncated to the current width of the terminal.
 func (l *StatusLine) Draw(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,8 +60,8 @@ func (l *StatusLine) Draw(text string) {
 	}
 }
 
-// DrawBar draws a bar of done out of total, the two numbers, and text after them. A total that is not positive is
-// unknown; then DrawBar draws a spinner instead of the bar.
+// DrawBar draws a progress bar of done out of total, both numbers, and text after them. If total is not positive, it is
+// unknown, and DrawBar draws a spinner instead of the bar.
 func (l *StatusLine) DrawBar(done, total int, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,18 +73,18 @@ func (l *StatusLine) DrawBar(done, total int, text string) {
 		l.bar = progressbar.NewOptions(max(total, -1), progressbar.OptionSetWriter(io.Discard), progressbar.OptionShowCount(),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionThrottle(0))
 	}
-	// The numbers matter more than the bar: on a narrow terminal the bar is shorter.
+	// The numbers matter more than the bar, so the bar is shorter on a narrow terminal.
 	progressbar.OptionSetWidth(min(16, width/6))(l.bar)
 	_ = l.bar.Set(done)
 	l.draw(strings.Trim(l.bar.String(), "\r ")+" "+text, width)
 }
 
 // draw leaves the cursor at the start of the line. If the terminal becomes narrower and breaks the line into several,
-// the cursor stays at the first of them, and the next draw erases them all. While draw draws, the terminal does not
-// wrap, because it may have become narrower since its width was read.
+// the cursor stays at the first of them, and the next draw erases them all. The terminal does not wrap lines while draw
+// draws, because it may have become narrower since its width was read.
 func (l *StatusLine) draw(text string, width int) {
 	text = strings.ReplaceAll(expandTabs(Clean(text)), "\n", " ")
-	if n := width - 1; Columns(text) > n { // in the last column some terminals wrap already
+	if n := width - 1; Columns(text) > n { // some terminals wrap as soon as the last column is filled
 		text = text[:Fit(text, n-1)] + "…"
 	}
 	fmt.Fprintf(l.W, "\x1b[?7l%s\x1b[J\x1b[?7h\r", text)
@@ -100,7 +100,7 @@ func (l *StatusLine) Clear() {
 
 func (l *StatusLine) clear() {
 	if l.drawn {
-		io.WriteString(l.W, " \x1b[J\r") // not from the first column: in the first row, tmux would move it into its history
+		io.WriteString(l.W, " \x1b[J\r") // in column 1 of row 1, tmux would move the row into its history
 		l.drawn = false
 	}
 }

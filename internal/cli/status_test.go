@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// screen is a terminal that breaks lines into rows, and breaks them anew when its width changes, as tmux and most
+// screen is a terminal that breaks lines into rows, and breaks them again when its width changes, as tmux and most
 // others do.
 type screen struct {
 	t     *testing.T
 	width int
 	rows  []row
 	x, y  int
-	clips bool // characters beyond the right edge do not begin a new row
+	clips bool // characters beyond the right edge do not start a new row
 }
 
-// row is what stands in one row. A wide character has an empty cell after it.
+// row is the content of one row. A wide character has an empty cell after it.
 type row struct {
 	cells  []string
-	goeson bool // its line goes on in the next row
+	goeson bool // the next row continues its line
 }
 
 func (s *screen) Write(p []byte) (int, error) {
@@ -85,7 +85,7 @@ func (s *screen) put(c string) {
 	s.x += n
 }
 
-// resize breaks all lines anew. The cursor stays at its character.
+// resize breaks all lines again. The cursor stays at its character.
 func (s *screen) resize(width int) {
 	if s.x != 0 {
 		s.t.Errorf("the cursor is left in column %d, where a resize would take it to another row", s.x)
@@ -121,8 +121,8 @@ func newScreen(t *testing.T, width int) (*screen, *StatusLine) {
 	return s, &StatusLine{W: s, Width: func() int { return s.width }}
 }
 
-// TestStatusLine draws a run of 400 steps at many widths, while the width changes, and with text between: one line is
-// there at the end, and all text above it.
+// TestStatusLine checks a run of 400 steps at many widths, with changes of the width and text in between: at the end
+// there is one status line, and all text is above it.
 func TestStatusLine(t *testing.T) {
 	for _, widths := range [][]int{{60}, {80}, {100}, {200}, {1}, {2}, {10}, {100, 60}, {60, 100}, {200, 33, 80},
 		{200, 80, 199, 61, 60, 59}} {
@@ -140,7 +140,7 @@ func TestStatusLine(t *testing.T) {
 					line.DrawBar(step, 400, text)
 				}
 				if step%100 == 0 {
-					said = append(said, fmt.Sprint(step/100)) // one character, which fits everywhere
+					said = append(said, fmt.Sprint(step/100)) // one character, which fits any width
 					fmt.Fprintln(line, step/100)
 				}
 			}
@@ -156,8 +156,8 @@ func TestStatusLine(t *testing.T) {
 	}
 }
 
-// TestBarFits: the numbers and the beginning of the text are there in narrow terminals too, and text that fits is not
-// cut.
+// TestBarFits checks that narrow terminals show the numbers and the beginning of the text, too, and that text that fits
+// is not truncated.
 func TestBarFits(t *testing.T) {
 	for width, want := range map[int]string{
 		100: "25% |████            | (100/400) loss 1.234",
@@ -173,7 +173,7 @@ func TestBarFits(t *testing.T) {
 	}
 	s, line := newScreen(t, 21)
 	for text, want := range map[string]string{
-		"éééééééééé 123456789": "éééééééééé 123456789", // 20 columns, and one to spare
+		"éééééééééé 123456789": "éééééééééé 123456789", // 20 columns, one less than there are
 		"世界世界世界 1234567":       "世界世界世界 1234567",
 		"世界世界世界 12345678":      "世界世界世界 123456…",
 	} {
@@ -188,7 +188,7 @@ func TestBarFits(t *testing.T) {
 	}
 }
 
-// TestNoTerminal: a pipe gets the text alone.
+// TestNoTerminal checks that a pipe gets only the text.
 func TestNoTerminal(t *testing.T) {
 	var out bytes.Buffer
 	line := NewStatusLine(&out)
@@ -201,7 +201,7 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// TestResizeWhileDrawing: the terminal gets narrower after its width was read.
+// TestResizeWhileDrawing checks a terminal that becomes narrower after its width was read.
 func TestResizeWhileDrawing(t *testing.T) {
 	s, line := newScreen(t, 40)
 	line.Width = func() int { return 80 }

@@ -9,8 +9,8 @@ import (
 // Columns returns the number of terminal columns of clean text.
 func Columns(s string) int { return uniseg.StringWidth(s) }
 
-// Fit is how many bytes of s go into so many columns, at least one character: one that is made of several, such as a
-// letter with its accents, is not taken apart.
+// Fit returns the number of bytes of s that fit into width columns, at least those of one character. It does not split
+// a character that consists of several code points, such as a letter with its accents.
 func Fit(s string, width int) int {
 	taken, end := 0, 0
 	for rest, state := s, -1; rest != ""; {
@@ -25,8 +25,8 @@ func Fit(s string, width int) int {
 	return end
 }
 
-// Wrap breaks clean text into lines of at most width columns: at line breaks, else at spaces, and inside of words that
-// are longer than a line. Text that grows at its end changes no line but the last.
+// Wrap breaks clean text into lines of at most width columns: at line breaks, otherwise at spaces, and inside words
+// that are longer than a line. If text is appended, only the last line changes.
 func Wrap(text string, width int) (lines []string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		line = expandTabs(line)
@@ -37,7 +37,7 @@ func Wrap(text string, width int) (lines []string) {
 				break
 			}
 			if line[n] != ' ' {
-				// At the last space, unless only indentation comes before it.
+				// Break at the last space, unless there is only indentation before it.
 				if i := strings.LastIndexByte(line[:n], ' '); i > 0 && strings.TrimLeft(line[:i], " ") != "" {
 					n = i
 				}

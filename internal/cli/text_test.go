@@ -38,8 +38,8 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// FuzzWrap checks what the display relies on: no line is too wide, nothing but spaces is lost, and text that grows
-// changes no line but the last.
+// FuzzWrap checks what the display relies on: no line is too wide, only spaces are lost, and appending text changes
+// only the last line.
 func FuzzWrap(f *testing.F) {
 	f.Add("hello wide 世界 world", "and\tmore", 7)
 	f.Add("    indented\n\n", " x", 3)

@@ -18,9 +18,9 @@ func bakName(path string, n int) string {
 	return fmt.Sprintf("%s.bak.%d", path, n)
 }
 
-// Backup gives the file at path a second name, before another file replaces it: the first of path.bak, path.bak.2 and
-// so on that is free. It returns that name, or the name of a backup that already has the same bytes. It replaces no
-// file. At no moment is there no file at path, except on a file system without hard links.
+// Backup gives the file at path a second name before another file replaces it: the first of path.bak, path.bak.2 and so
+// on that is free. It returns that name, or the name of a backup that already has the same bytes. It replaces no file.
+// There is a file at path at all times, except on a file system without hard links.
 func Backup(path string) (bak string, err error) {
 	for n := 1; ; n++ {
 		bak = bakName(path, n)
@@ -45,7 +45,7 @@ type Outcome struct {
 	Kept string
 }
 
-// State tells what happened to the file at a path.
+// State is what happened to the file at a path.
 type State int
 
 const (
@@ -67,8 +67,9 @@ func (o Outcome) String() string {
 	return "not written"
 }
 
-// CommitBackup is [Pending.CommitAs], but keeps the file at path. If it has other bytes, CommitBackup backs it up
-// first. If it has the same bytes, CommitBackup discards p. path must name a regular file or nothing.
+// CommitBackup does what [Pending.CommitAs] does, but keeps the file at path. If that file has other bytes,
+// CommitBackup backs it up first. If it has the same bytes, CommitBackup discards p. path must name a regular file or
+// nothing.
 func (p *Pending) CommitBackup(path string) (Outcome, error) {
 	defer p.Discard()
 	same, err := Same(path, p.File)

@@ -43,14 +43,14 @@ func TestBackup(t *testing.T) {
 	if _, err := Backup(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	// A file system without links.
+	// Without hard links.
 	put(t, path, "three")
 	calls(t, map[string]error{"link x x.bak": syscall.EPERM})
 	if bak, err := Backup(path); err != nil || bak != path+".bak.5" || read(t, bak) != "three" {
 		t.Error(bak, err)
 	}
 	calls(t, nil)
-	// A neighbour's links in the way are not followed, whatever they lead to.
+	// Another user's links at the backup's name are not followed, whatever they lead to.
 	dir = t.TempDir()
 	path = filepath.Join(dir, "x")
 	put(t, path, "four")

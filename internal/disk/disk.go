@@ -1,7 +1,8 @@
-// Package disk writes files that are complete, or are not there, also after a power cut; locks files; and follows no
-// link that somebody else has put in the way.
+// Package disk writes files that are either complete or absent, even after a power failure. It locks files, and follows
+// no link that another user has planted.
 //
-// What changes the disk goes through [Watch], by which tests count the calls, see their order and make them fail.
+// Every call that changes the disk goes through [Watch], with which tests count the calls, check their order and make
+// them fail.
 package disk
 
 import (
@@ -14,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree resolves names: paths, or an *os.Root, which no name and no link leads out of.
+// tree resolves names. It is either all paths, or an *os.Root, which no name and no link leads out of.
 type tree interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 	Stat(name string) (fs.FileInfo, error)
@@ -38,8 +39,8 @@ var watcher atomic.Pointer[func(op string, names ...string) error]
 
 // Watch calls f before each call of this package that changes the disk, until stop is called: "create", "write",
 // "truncate", "sync", "link", "rename", "remove" and "syncdir", with the names that the call takes. If f returns an
-// error, the call fails with it; a write still writes half, as on a disk that fills up. Watch is for tests, one at a
-// time.
+// error, the call fails with it; a write still writes half of its bytes, as on a disk that fills up. Watch is for
+// tests. Only one watcher may be active at a time.
 func Watch(f func(op string, names ...string) error) (stop func()) {
 	watcher.Store(&f)
 	return func() { watcher.Store(nil) }
@@ -54,10 +55,10 @@ func watch(op string, names ...string) error {
 	return nil
 }
 
-// Rename renames a file or directory. SyncDir makes the new name last.
+// Rename renames a file or directory. Call SyncDir to make the new name durable.
 func Rename(old, new string) error { return rename(paths{}, old, new) }
 
-// RenameIn is [Rename] in root, with SyncDirIn.
+// RenameIn does what [Rename] does, in root. Call SyncDirIn to make the new name durable.
 func RenameIn(root *os.Root, old, new string) error {
 	if err := rename(root, old, new); err != nil {
 		return err
@@ -72,7 +73,7 @@ func rename(t tree, old, new string) error {
 	return t.Rename(old, new)
 }
 
-// RemoveAll removes a file, or a directory with its contents. It is no error if path does not exist.
+// RemoveAll removes a file, or a directory with its contents. It returns no error if path does not exist.
 func RemoveAll(path string) error {
 	if err := watch("remove", path); err != nil {
 		return err
@@ -87,8 +88,8 @@ func remove(t tree, name string) error {
 	return t.Remove(name)
 }
 
-// SyncDir makes the names in a directory last through a power cut. Some file systems cannot sync a directory; that is
-// no error, since nothing can be done there.
+// SyncDir makes the names in a directory survive a power failure. Some file systems cannot sync a directory; SyncDir
+// does not return that as an error, because the caller can do nothing about it.
 func SyncDir(dir string) error { return syncDir(paths{}, dir) }
 
 // SyncDirIn is [SyncDir] for a directory in root.
@@ -109,8 +110,8 @@ func syncDir(t tree, dir string) error {
 	return err
 }
 
-// Free returns the number of bytes that this user may still write to the disk of dir. A directory that does not exist
-// yet counts as the nearest one above it that does.
+// Free returns the number of bytes that this user may still write to the disk of dir. If dir does not exist yet, Free
+// uses the nearest parent directory that does.
 func Free(dir string) (int64, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

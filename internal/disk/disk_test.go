@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// The test binary is also the other process: job says what it does, at which path.
+// The test binary also plays the other process: job selects what that process does, and at which path.
 const job, at = "DISK_TEST_JOB", "DISK_TEST_PATH"
 
 func TestMain(m *testing.M) {
@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(err)
 	}
-	bufio.NewReader(os.Stdin).ReadString('\n') // until it is killed
+	bufio.NewReader(os.Stdin).ReadString('\n') // until the process is killed
 }
 
-// other starts a process that does a job and returns what it says of it; it stays until end is called, which kills it.
+// other starts a process that does a job, and returns what the process prints. The process runs until end kills it.
 func other(t *testing.T, what, path string) (said string, end func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -103,8 +103,8 @@ func wantError(t *testing.T, err error, words ...string) {
 	}
 }
 
-// calls records the calls that change the disk, as "op name name", without directories and random names, and fails
-// those that have an error in fail.
+// calls records the calls that change the disk, as "op name name", without directories and random names. Calls with an
+// error in fail return that error.
 func calls(t *testing.T, fail map[string]error) (list *[]string) {
 	list = new([]string)
 	stop := Watch(func(op string, names ...string) error {
@@ -122,7 +122,7 @@ func calls(t *testing.T, fail map[string]error) (list *[]string) {
 	return list
 }
 
-// TestFree compares with df, within what others may write meanwhile.
+// TestFree compares Free with df, allowing for what others may write in the meantime.
 func TestFree(t *testing.T) {
 	dir := t.TempDir()
 	out, err := exec.Command("df", "-Pk", dir).Output()
@@ -140,7 +140,7 @@ func TestFree(t *testing.T) {
 			t.Errorf("%s: %d bytes, df says %d KiB: %v", dir, n, kib, err)
 		}
 	}
-	if shm, err := Free("/dev/shm"); err == nil { // mostly a file system of its own
+	if shm, err := Free("/dev/shm"); err == nil { // usually a file system of its own
 		if n, err := Free("/dev/shm/not/yet"); err != nil || n < shm/2 || n > 2*shm {
 			t.Errorf("%d bytes, or %d, %v", shm, n, err)
 		}
@@ -152,7 +152,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestRenameIn: the new name lasts.
+// TestRenameIn checks that the new name is durable.
 func TestRenameIn(t *testing.T) {
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)

@@ -15,13 +15,13 @@ import (
 // File is an open file whose writes and syncs go through [Watch].
 type File struct {
 	*os.File
-	failed error // of the first Sync that failed
+	failed error // of the first failed Sync
 }
 
-// Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens regular
-// files only and never waits for the other end of a FIFO. It follows no link at path itself: call [Follow] first if a
-// link of the user's own is welcome. In a directory that several users write in, such as /tmp, it refuses another
-// user's file.
+// Open opens a file that keeps its name, such as a lock, a journal or a log, as [os.OpenFile] does. It opens only
+// regular files and never waits for the other end of a FIFO. It does not follow a link at path itself: if the user's
+// own links are welcome, call [Follow] first. In a directory that several users can write to, such as /tmp, it refuses
+// another user's file.
 func Open(path string, flag int, perm fs.FileMode) (*File, error) {
 	return open(paths{}, path, flag, perm)
 }
@@ -33,7 +33,7 @@ func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
 		}
 	}
 	f, err := t.OpenFile(name, flag|unix.O_NOFOLLOW|unix.O_NONBLOCK, perm)
-	// A link, a FIFO or socket without its other end, or a directory.
+	// The path is a link, a FIFO or socket without its other end, or a directory.
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
 		return nil, &fs.PathError{Op: "open", Path: name,
 			Err: errors.New("it is not a regular file: remove it or choose another name")}
@@ -56,9 +56,9 @@ func open(t tree, name string, flag int, perm fs.FileMode) (*File, error) {
 	return &File{File: f}, nil
 }
 
-// Follow returns the path that a link at path leads to, through further links, whether a file is there or not; a path
-// that is no link is returned as it is. In a directory that others write in, another user's link is an error: it could
-// lead to any file of this user's.
+// Follow returns the path that a link at path leads to, through further links, whether or not a file exists there. It
+// returns a path that is not a link unchanged. In a directory that others can write to, another user's link is an
+// error, because it could lead to any of this user's files.
 func Follow(path string) (string, error) {
 	for range 40 {
 		info, err := os.Lstat(path)
@@ -76,7 +76,7 @@ func Follow(path string) (string, error) {
 			return "", err
 		}
 		if !filepath.IsAbs(target) {
-			dir, _ := filepath.Split(path) // unlike Join it leaves link/.. to the system
+			dir, _ := filepath.Split(path) // unlike Join, this leaves link/.. to the system
 			target = dir + target
 		}
 		path = target
@@ -84,9 +84,9 @@ func Follow(path string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 }
 
-// trust refuses a link in a directory that others write in, and a file in one with the sticky bit, if it belongs
-// neither to this user nor to the directory's owner, and there a file with a second name. Linux does the same by
-// default (protected_symlinks, protected_regular, protected_hardlinks in proc(5)), but not everywhere.
+// trust refuses a link in a directory that others can write to, and a file in such a directory with the sticky bit, if
+// it belongs neither to this user nor to the directory's owner. There it also refuses a file with a second name. Linux
+// does the same by default (protected_symlinks, protected_regular, protected_hardlinks in proc(5)), but not everywhere.
 func trust(t tree, name string, info fs.FileInfo) error {
 	dir, err := t.Stat(filepath.Dir(name))
 	if err != nil {
@@ -117,7 +117,7 @@ func (f *File) Write(b []byte) (int, error) {
 // WriteString writes s.
 func (f *File) WriteString(s string) (int, error) { return f.Write([]byte(s)) }
 
-// ReadFrom writes what r has.
+// ReadFrom writes the contents of r.
 func (f *File) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{f}, r)
 }
@@ -130,8 +130,8 @@ func (f *File) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// Sync makes what was written last through a power cut. A failure is final, and every later Sync returns it: the kernel
-// may have marked as clean what it could not write (Rebello et al., Can Applications Recover from fsync Failures?,
+// Sync makes written data survive a power failure. A failure is final, and every later Sync returns it: the kernel may
+// have marked data as clean that it could not write (Rebello et al., Can Applications Recover from fsync Failures?,
 // 2020).
 func (f *File) Sync() error {
 	if f.failed == nil {
@@ -142,7 +142,7 @@ func (f *File) Sync() error {
 	return f.failed
 }
 
-// named reports whether name still names the file.
+// named reports whether name still refers to the file.
 func (f *File) named(t tree, name string) bool {
 	mine, err1 := f.Stat()
 	there, err2 := t.Lstat(name)

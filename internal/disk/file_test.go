@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestSyncFailureIsFinal: what a failed sync has lost, a second one does not bring back.
+// TestSyncFailureIsFinal checks that a second sync does not hide what a failed one has lost.
 func TestSyncFailureIsFinal(t *testing.T) {
 	dir := t.TempDir()
 	p, err := Create(filepath.Join(dir, "x"), 0o666)
@@ -35,7 +35,7 @@ func TestSyncFailureIsFinal(t *testing.T) {
 	}
 }
 
-// TestSyncIsTheSystems: a pipe cannot be synced, and the system says so.
+// TestSyncIsTheSystems checks that Sync returns the system's error, since a pipe cannot be synced.
 func TestSyncIsTheSystems(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -48,7 +48,7 @@ func TestSyncIsTheSystems(t *testing.T) {
 	}
 }
 
-// TestHalfAWrite: a disk that fills up takes the first part of a write.
+// TestHalfAWrite checks that a disk that fills up takes the first half of a write.
 func TestHalfAWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -68,7 +68,8 @@ func TestHalfAWrite(t *testing.T) {
 	}
 }
 
-// TestNothingThroughLinks has links, FIFOs and second names of the victim's file where ours are to be.
+// TestNothingThroughLinks checks that nothing is written through links, FIFOs or second names of the victim's file at
+// the path of our own file.
 func TestNothingThroughLinks(t *testing.T) {
 	dir := t.TempDir()
 	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "x")
@@ -98,7 +99,7 @@ func TestNothingThroughLinks(t *testing.T) {
 		}
 		os.Remove(path)
 	}
-	// Who has the lock is not written into a file with a second name.
+	// Lock does not write the holder into a file with a second name.
 	if err := os.Link(victim, path); err != nil {
 		t.Skip(err)
 	}
@@ -145,7 +146,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestNeighbour has another user's links and files where everybody may write.
+// TestNeighbour checks which of another user's links and files are trusted in directories that everyone can write to.
 func TestNeighbour(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can play another user")
@@ -156,7 +157,7 @@ func TestNeighbour(t *testing.T) {
 	put(t, both, "mine")
 	if err := errors.Join(os.Symlink(file, link), os.Lchown(link, 4321, -1), os.Chown(file, 4321, -1),
 		os.Link(both, both+".2")); err != nil {
-		t.Skip("this root can play nobody: ", err) // as in a user namespace that has no other user
+		t.Skip("this root can play nobody: ", err) // for example in a user namespace that has no other user
 	}
 	for _, c := range []struct {
 		mode                   fs.FileMode

@@ -15,14 +15,15 @@ import (
 var (
 	// ErrLocked means that another process has the lock.
 	ErrLocked = errors.New("another run is at work there")
-	// ErrNoLocks means that the file system has no locks.
+	// ErrNoLocks means that the file system does not support locks.
 	ErrNoLocks = errors.New("the file system has no locks")
 )
 
-var flock = unix.Flock // in tests, one that fails
+var flock = unix.Flock // replaced in tests that make it fail
 
-// TryLock locks the file for this process until it is closed or the process ends in any way; shared admits others that
-// lock it shared. It does not wait. The error is or wraps [ErrLocked] or [ErrNoLocks], or is that of flock(2).
+// TryLock locks the file for this process until it is closed or the process ends in any way. If shared is true, other
+// processes can also take a shared lock. TryLock does not wait. The error is or wraps [ErrLocked] or [ErrNoLocks], or
+// is that of flock(2).
 func (f *File) TryLock(shared bool) error {
 	how := unix.LOCK_EX
 	if shared {
@@ -40,13 +41,13 @@ func (f *File) TryLock(shared bool) error {
 	}
 }
 
-// Lock takes the lock that the file at path stands for, in a directory that exists, until the file is closed or the
+// Lock takes the lock that the file at path represents, in a directory that exists, until the file is closed or the
 // process ends in any way. It does not wait: if another process has the lock, the error wraps [ErrLocked] and names
 // that process.
 //
-// The lock is flock(2) on the file, so it is the kernel's, and a killed process blocks nobody. What is written in the
-// file (process, host, start) is for the message only. The holder may remove or rename the file, or its directory:
-// whoever waits for the old file notices. Over NFS the lock holds between hosts from Linux 2.6.12 on.
+// The kernel holds the lock, with flock(2) on the file, so a killed process does not block others. The text in the file
+// (process, host, start) serves only the message. The holder may remove or rename the file, or its directory: a process
+// that waits for the old file notices. Over NFS, the lock works between hosts from Linux 2.6.12 on.
 func Lock(path string) (*File, error) {
 	f, err := lock(path, true, func(f *File) error { return fmt.Errorf("%w%s", ErrLocked, f.holder()) })
 	if err == nil {
@@ -55,8 +56,8 @@ func Lock(path string) (*File, error) {
 	return f, err
 }
 
-// LockWait takes the lock on the file at path as [Lock] does, but waits for it until ctx ends, and leaves what is in
-// the file as it is. Python's filelock takes the same lock. On a file system without locks it locks nothing.
+// LockWait locks the file at path as [Lock] does, but waits until it has the lock or ctx ends, and does not change the
+// contents of the file. Python's filelock takes the same lock. On a file system without locks, LockWait locks nothing.
 func LockWait(ctx context.Context, path string) (*File, error) {
 	pause := time.Millisecond
 	return lock(path, false, func(*File) error {
@@ -72,8 +73,8 @@ func LockWait(ctx context.Context, path string) (*File, error) {
 	})
 }
 
-// lock opens and locks the file; must is whether that takes a file system with locks. While another process has the
-// lock, it calls busy, until that returns an error.
+// lock opens and locks the file. If must is true, the file system must support locks. While another process has the
+// lock, lock calls busy, until busy returns an error.
 func lock(path string, must bool, busy func(*File) error) (*File, error) {
 	for {
 		f, err := Open(path, os.O_RDWR|os.O_CREATE, 0o666)
@@ -84,7 +85,7 @@ func lock(path string, must bool, busy func(*File) error) (*File, error) {
 		if !must && errors.Is(err, ErrNoLocks) {
 			return f, nil
 		}
-		if err == nil && f.named(paths{}, path) { // else whoever had the lock has removed or moved the file
+		if err == nil && f.named(paths{}, path) { // otherwise the previous holder has removed or moved the file
 			return f, nil
 		}
 		if errors.Is(err, ErrLocked) {
@@ -97,22 +98,22 @@ func lock(path string, must bool, busy func(*File) error) (*File, error) {
 	}
 }
 
-// Remove removes the file of a lock and releases the lock. Only users of [Lock] may lock the file.
+// Remove removes a lock's file and releases the lock. Only users of [Lock] may lock the file.
 func (f *File) Remove() error { return errors.Join(remove(paths{}, f.Name()), f.Close()) }
 
-// sign writes into the file who has it. It is cut after it is written, so that there is never a moment without a name.
-// Remove keeps a file with a second name, which may be a file of the user's.
+// sign writes the holder into the file. It truncates the file after writing, so that the file never lacks a name. sign
+// does not change a file with a second name, which may be one of the user's files.
 func (f *File) sign() {
 	host, _ := os.Hostname()
 	line := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().Format(time.DateTime))
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) == nil && st.Nlink == 1 {
-		_, _ = f.WriteAt([]byte(line), 0) // if it fails, only the message lacks the holder
+		_, _ = f.WriteAt([]byte(line), 0) // if this fails, only the message lacks the holder
 		_ = f.File.Truncate(int64(len(line)))
 	}
 }
 
-// holder returns who has the lock, in brackets, or nothing if that cannot be told.
+// holder returns the holder of the lock, in brackets, or "" if it is unknown.
 func (f *File) holder() string {
 	data, _ := io.ReadAll(io.NewSectionReader(f, 0, 256))
 	line, _, whole := strings.Cut(string(data), "\n")

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// TestLock: one process has it, and the next is told which; a killed one blocks nobody.
+// TestLock checks that only one process has the lock, that the next one is told which process that is, and that a
+// killed process does not block others.
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	said, end := other(t, "lock", path)
@@ -57,15 +58,15 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// flocks has f called in place of flock(2), which it gets.
+// flocks replaces flock(2) with f, which gets the original.
 func flocks(t *testing.T, f func(fd, how int, flock func(fd, how int) error) error) {
 	was := flock
 	flock = func(fd, how int) error { return f(fd, how, was) }
 	t.Cleanup(func() { flock = was })
 }
 
-// TestLockOfAnotherFile moves the file between its opening and its locking, as whoever had the lock may do: a lock on a
-// file that was moved is none on its name.
+// TestLockOfAnotherFile moves the file after it is opened and before it is locked, as the previous holder of the lock
+// may do. It checks that a lock on a moved file does not count as a lock on its name.
 func TestLockOfAnotherFile(t *testing.T) {
 	for name, take := range map[string]func(path string) (*File, error){
 		"Lock":     Lock,
@@ -93,7 +94,7 @@ func TestLockOfAnotherFile(t *testing.T) {
 		}
 		f.Close()
 	}
-	// A pending file that was taken for abandoned between the two is begun again.
+	// If a pending file is removed as abandoned between the two steps, Create starts again.
 	dir := t.TempDir()
 	first := true
 	flocks(t, func(fd, how int, flock func(fd, how int) error) error {
@@ -115,7 +116,7 @@ func TestLockOfAnotherFile(t *testing.T) {
 	}
 }
 
-// TestFlockFails has a system call that is interrupted, and file systems without locks.
+// TestFlockFails checks an interrupted system call, and file systems without locks.
 func TestFlockFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "lock")
@@ -141,7 +142,7 @@ func TestFlockFails(t *testing.T) {
 		} else {
 			f.Close()
 		}
-		// Whose a pending file is cannot be told, so it stays.
+		// The owner of a pending file is unknown, so the file stays.
 		p, err := Create(filepath.Join(dir, "x"), 0o666)
 		if err != nil {
 			t.Fatal(err)
@@ -166,7 +167,7 @@ func TestFlockFails(t *testing.T) {
 	}
 }
 
-// TestLockLeavesNothingOpen: a lock that was refused costs no descriptor.
+// TestLockLeavesNothingOpen checks that a refused lock leaves no descriptor open.
 func TestLockLeavesNothingOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := Lock(path)
@@ -192,7 +193,7 @@ func TestLockLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// TestShared: those who lock a file shared do not keep each other out.
+// TestShared checks that shared locks do not exclude each other.
 func TestShared(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	var f [3]*File
@@ -211,7 +212,7 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestHolder has things in the lock's file that are not to be printed.
+// TestHolder checks lock files whose contents must not be printed.
 func TestHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := Lock(path)

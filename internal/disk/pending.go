@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Pending is a file that does not have its name yet. Commit gives it the name; until then nobody sees it under that
-// name, and what had the name before is as it was.
+// Pending is a file that does not have its name yet. Commit gives it the name. Until then, the file does not appear
+// under that name, and a file that has the name stays unchanged.
 type Pending struct {
 	*File
 	tree       tree
@@ -19,9 +19,9 @@ type Pending struct {
 	closed     bool
 }
 
-// Create begins the file that is to be at path, with the permissions perm less the umask, in a directory that exists.
-// It has a random name in the same directory, is locked, and is open for reading and writing. Create removes the
-// pending files that killed processes have left in the directory: those that no process has locked.
+// Create creates the file that Commit will put at path, with the permissions perm less the umask, in a directory that
+// exists. The file has a random name in the same directory, is locked, and is open for reading and writing. Create also
+// removes the pending files that killed processes have left in the directory: those that no process has locked.
 func Create(path string, perm fs.FileMode) (*Pending, error) { return create(paths{}, path, perm) }
 
 // CreateIn is [Create] for a name in root, which stays open until Commit or Discard.
@@ -52,26 +52,26 @@ func create(t tree, name string, perm fs.FileMode) (*Pending, error) {
 	}
 }
 
-// Resume is [CreateIn] with a name of its own, temp, in the directory of name, under which it continues what is there.
-// Close leaves it there. Two processes must not resume one file: the caller holds a lock.
+// Resume does what [CreateIn] does, but uses the name temp in the directory of name, and continues a file that exists
+// there. Close keeps that file. Two processes must not resume the same file, so the caller must hold a lock.
 func Resume(root *os.Root, temp, name string, perm fs.FileMode) (*Pending, error) {
 	f, err := open(root, temp, os.O_RDWR|os.O_CREATE, perm)
 	if err != nil {
 		return nil, err
 	}
-	if !f.named(root, temp) { // a link within root
+	if !f.named(root, temp) { // temp is a link within root
 		f.Close()
 		return nil, &fs.PathError{Op: "open", Path: temp, Err: errors.New("it is a link: remove it")}
 	}
 	return &Pending{File: f, tree: root, temp: temp, name: name}, nil
 }
 
-// Commit syncs the file, gives it its name, in place of a file that has the name, and makes the name last through a
-// power cut. If the old file's permissions are narrower, it gets those. On an error before the rename the file is
-// discarded.
+// Commit syncs the file, renames it to its name, replacing any file of that name, and makes the name survive a power
+// failure. If the old file's permissions are narrower, the new file gets those. If an error occurs before the rename,
+// Commit discards the file.
 func (p *Pending) Commit() error { return p.CommitAs(p.name) }
 
-// CommitAs is Commit with another name on the same file system.
+// CommitAs does what Commit does, with another name on the same file system.
 func (p *Pending) CommitAs(name string) error {
 	if p.closed {
 		return fs.ErrClosed
@@ -98,7 +98,7 @@ func (p *Pending) CommitAs(name string) error {
 	return errors.Join(syncDir(p.tree, filepath.Dir(name)), p.Close())
 }
 
-// Discard removes the file. After Commit or Discard it does nothing.
+// Discard removes the file. It does nothing after Commit or Discard.
 func (p *Pending) Discard() error {
 	if p.closed {
 		return nil
@@ -107,7 +107,7 @@ func (p *Pending) Discard() error {
 	return errors.Join(remove(p.tree, p.temp), p.Close())
 }
 
-// Write writes data as the file at path, complete or not at all, and durable: [Create] and Commit.
+// Write writes data to the file at path with [Create] and Commit: durably, and either completely or not at all.
 func Write(path string, data []byte, perm fs.FileMode) error { return write(paths{}, path, data, perm) }
 
 // WriteIn is [Write] for a name in root.
@@ -127,13 +127,13 @@ func write(t tree, name string, data []byte, perm fs.FileMode) error {
 	return p.Commit()
 }
 
-// The names of pending files. What is between the two is random.
+// Prefix and suffix of the names of pending files. A random text is between them.
 const (
 	tempPrefix = ".restyle-"
 	tempSuffix = ".tmp"
 )
 
-// IsPending reports whether a file's name, without its directory, is that of a pending file, perhaps one that a killed
+// IsPending reports whether a file's name, without its directory, is that of a pending file, possibly one that a killed
 // process has left.
 func IsPending(name string) bool {
 	return strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix) &&
@@ -146,7 +146,7 @@ func Tidy(dir string) { tidy(paths{}, dir) }
 func tidy(t tree, dir string) {
 	d, err := t.OpenFile(dir, os.O_RDONLY, 0)
 	if err != nil {
-		return // whatever is done there next says why
+		return // the next operation in the directory will report the reason
 	}
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestWriteOrder: the bytes are on the disk before they have the name, and then the name is.
+// TestWriteOrder checks that the bytes are on the disk before the file gets its name, and that the name is synced after
+// that.
 func TestWriteOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	if err := os.Mkdir(dir, 0o777); err != nil {
@@ -44,7 +45,8 @@ func TestWriteOrder(t *testing.T) {
 	}
 }
 
-// TestWriteFails fails each call of Write: the old file stays as it was, and nothing else.
+// TestWriteFails makes each call of Write fail, and checks that the old file stays unchanged and that no other file is
+// left.
 func TestWriteFails(t *testing.T) {
 	for _, call := range []string{"create TEMP", "write TEMP", "sync TEMP", "rename TEMP x"} {
 		dir := t.TempDir()
@@ -58,7 +60,7 @@ func TestWriteFails(t *testing.T) {
 			t.Errorf("%s: there is %q, %q", call, got, read(t, path))
 		}
 	}
-	// Some file systems cannot sync a directory; one that can, and fails, is an error.
+	// A file system that cannot sync a directory is no error; one that can, and fails, is an error.
 	for err, fails := range map[error]bool{syscall.EINVAL: false, syscall.ENOTSUP: false, syscall.EIO: true} {
 		dir := t.TempDir()
 		calls(t, map[string]error{"syncdir " + filepath.Base(dir): err})
@@ -68,7 +70,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// TestKilled: what a killed process has left is removed, and what a live one writes is not.
+// TestKilled checks that the files of killed processes are removed, and that those of running processes are not.
 func TestKilled(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
@@ -105,7 +107,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestPending: before Commit there is nothing of the name, and after Discard nothing at all.
+// TestPending checks that the name does not exist before Commit, and that nothing is left after Discard.
 func TestPending(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x")
@@ -122,7 +124,7 @@ func TestPending(t *testing.T) {
 	if err := p.Commit(); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)
 	}
-	// The narrower permissions win.
+	// The new file gets the narrower permissions.
 	defer syscall.Umask(syscall.Umask(0o022))
 	for _, c := range []struct{ old, new, want fs.FileMode }{{0o600, 0o644, 0o600}, {0o644, 0o600, 0o600},
 		{0o640, 0o644, 0o640}, {0o660, 0o644, 0o640}} {
@@ -133,7 +135,7 @@ func TestPending(t *testing.T) {
 			t.Errorf("%v over %v: %v, %v", c.new, c.old, info.Mode(), err)
 		}
 	}
-	// A folder is not replaced.
+	// A directory is not replaced.
 	if err := os.Mkdir(filepath.Join(dir, "folder"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// TestTakenName: whatever has the random name already stays as it is.
+// TestTakenName checks that a file that already has the random name stays unchanged.
 func TestTakenName(t *testing.T) {
 	dir := t.TempDir()
 	victim := filepath.Join(dir, "victim")

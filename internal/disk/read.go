@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenInput opens a file that somebody else may have made, such as one of a model's directory, for reading. It follows
-// links. What is not a regular file is an error: an ordinary open of a named pipe waits until somebody writes to it,
-// and no signal ends that.
+// OpenInput opens a file for reading that another user may have made, such as one of a model's directory. It follows
+// links. It returns an error for anything but a regular file: an ordinary open of a named pipe waits until some process
+// writes to the pipe, and no signal ends the wait.
 func OpenInput(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func OpenInput(path string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadInput reads a file that [OpenInput] opens.
+// ReadInput reads a whole file, which it opens with [OpenInput].
 func ReadInput(path string) ([]byte, error) {
 	f, err := OpenInput(path)
 	if err != nil {

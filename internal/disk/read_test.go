@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOpenInput opens what is there under a file's name. A pipe that nobody writes to must not be waited for: then this
-// test would not end.
+// TestOpenInput opens regular files and other things. OpenInput must not wait for a pipe without a writer, otherwise
+// this test would not end.
 func TestOpenInput(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

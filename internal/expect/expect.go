@@ -1,4 +1,4 @@
-// Package expect holds the checks that tests of several packages share.
+// Package expect has the checks that tests of several packages share.
 package expect
 
 import (
@@ -25,13 +25,13 @@ func Error(t testing.TB, err error, words ...string) {
 	}
 }
 
-// FlatHeap fails the test if the live heap grows by more than limit bytes while f runs. f calls measure wherever the
-// heap may be largest. Garbage does not count: how much of it there is depends on when the collector last ran.
+// FlatHeap fails the test if the live heap grows by more than limit bytes while f runs. f must call measure wherever
+// the heap may be largest. Garbage does not count, because its amount depends on when the collector last ran.
 func FlatHeap(t testing.TB, limit int, f func(measure func())) {
 	t.Helper()
 	live := func() int {
 		runtime.GC()
-		runtime.GC() // the second collection frees what sync.Pools held
+		runtime.GC() // the second collection frees what was in sync.Pools
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)

@@ -1,5 +1,5 @@
 // Package hostile has texts that try to take over a terminal. Tests put them wherever a command reads names, data or
-// answers, and look for them in its output.
+// answers, and search the command's output for them.
 package hostile
 
 import (
@@ -9,8 +9,7 @@ import (
 	"unicode"
 )
 
-// Texts are the attacks by name. None holds a slash or a NUL, so that each can be the name of a file; some are not
-// UTF-8.
+// Texts are the attacks by name. None contains a slash or a NUL, so each can be a file name. Some are not UTF-8.
 var Texts = map[string]string{
 	"color":            "\x1b[31mred\x1b[0m",
 	"window title":     "\x1b]0;owned\x07",
@@ -29,11 +28,11 @@ var Texts = map[string]string{
 	"bell":             "a\a",
 }
 
-// own are the sequences with which the commands themselves draw on a terminal.
+// own are the control sequences with which the commands themselves draw on a terminal.
 var own = regexp.MustCompile(`\x1b\[(J|K|[0-9]+[AG]|\?7[hl]|\?2004[hl]|32m|0m)`)
 
-// Found returns what a terminal would obey in a command's output, or "". If drawn, the command was on a terminal, where
-// it draws with sequences of its own.
+// Found returns the first text in a command's output that a terminal would obey, or "". If drawn is true, the output
+// went to a terminal, and the command's own control sequences are allowed.
 func Found(output string, drawn bool) string {
 	if drawn {
 		output = own.ReplaceAllString(output, "")
@@ -42,7 +41,7 @@ func Found(output string, drawn bool) string {
 		switch {
 		case r == '\n' || r == '\t' || drawn && r == '\r':
 		case unicode.IsControl(r), 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069,
-			r == unicode.ReplacementChar && !strings.HasPrefix(output[i:], "\ufffd"): // a byte that is no UTF-8
+			r == unicode.ReplacementChar && !strings.HasPrefix(output[i:], "\ufffd"): // a byte that is not UTF-8
 			return fmt.Sprintf("%q in %q", r, output[max(0, i-40):min(len(output), i+40)])
 		}
 	}

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// A Test is a test with one of Texts.
+// A Test is a test with one of the Texts.
 type Test struct {
 	*testing.T
 	Text string
-	JSON string // Text as a string of JSON
-	Dir  string // an empty directory of the test's own
+	JSON string // Text as a JSON string
+	Dir  string // an empty directory for this test
 }
 
-// Each runs test with each of Texts.
+// Each runs test once for each of the Texts.
 func Each(t *testing.T, test func(t *Test)) {
 	t.Helper()
 	for name, text := range Texts {
@@ -30,7 +30,7 @@ func Each(t *testing.T, test func(t *Test)) {
 	}
 }
 
-// Write makes a file in Dir and returns its path. It skips the test if the file system does not allow Text in a name.
+// Write creates a file in Dir and returns its path. It skips the test if the file system does not allow Text in a name.
 func (t *Test) Write(name, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.Dir, name)
@@ -44,7 +44,7 @@ func (t *Test) Write(name, content string) (path string) {
 	return path
 }
 
-// Look fails the test if a terminal would obey something in the outputs of what.
+// Look fails the test if a terminal would obey anything in the outputs of what.
 func (t *Test) Look(what string, outputs ...string) {
 	t.Helper()
 	for _, output := range outputs {
@@ -54,7 +54,7 @@ func (t *Test) Look(what string, outputs ...string) {
 	}
 }
 
-// LookAt is Look for files.
+// LookAt does what Look does, for files.
 func (t *Test) LookAt(paths ...string) {
 	t.Helper()
 	for _, path := range paths {

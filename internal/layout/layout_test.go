@@ -1,4 +1,4 @@
-// Package layout holds no code, only the test that keeps imports going one way.
+// Package layout holds no code, only the tests of the module's layout, such as the direction of imports.
 package layout
 
 import (
@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// layers are the packages from the commands down. A package imports from layers below its own, and none beside it; what
-// stands in a later line is lower. A folder stands for what is in it too, where that has no line of its own.
+// layers are the packages, with the commands first. A package may import packages of later lines, but none of its own
+// line. A directory also represents its subdirectories that have no line of their own.
 var layers = [][]string{
 	{"cmd", "data/make"},
 	{"trainer", "teacher"},
@@ -32,7 +32,7 @@ var layers = [][]string{
 	{"internal/sandbox"},
 }
 
-// alone are the packages that import nothing of the module.
+// alone are the packages that import no other package of the module.
 var alone = []string{"voice", "tensor", "tokenizer", "chat", "internal/python", "internal/cli", "internal/disk",
 	"internal/sandbox", "internal/secret"}
 
@@ -102,8 +102,8 @@ func TestImportsGoOneWay(t *testing.T) {
 	}
 }
 
-// TestGenNeedsNoModel: gen neither trains nor asks a model itself, so it needs no kernels, which are C, and no
-// tokenizer.
+// TestGenNeedsNoModel checks that gen imports no kernels, which are C, and no tokenizer: gen neither trains nor runs a
+// model itself.
 func TestGenNeedsNoModel(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "restyle/cmd/gen").Output()
 	if err != nil {
@@ -120,7 +120,7 @@ func TestGenNeedsNoModel(t *testing.T) {
 	}
 }
 
-// TestNoBuilds: what a compiler made is not committed.
+// TestNoBuilds checks that no compiler output is committed.
 func TestNoBuilds(t *testing.T) {
 	out, err := exec.Command("git", "-C", "../..", "ls-files", "-z").Output()
 	if err != nil {
@@ -133,7 +133,7 @@ func TestNoBuilds(t *testing.T) {
 	for _, name := range files {
 		f, err := os.Open(filepath.Join("../..", name))
 		if err != nil {
-			continue // deleted, and not committed yet
+			continue // deleted, but the deletion is not committed yet
 		}
 		magic := make([]byte, 4)
 		_, err = io.ReadFull(f, magic)

@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// TestWidth holds the lines of C and CUDA to 120 columns, as golangci-lint holds those of Go. A tab is one column.
+// TestWidth checks that lines of C and CUDA have at most 120 columns, as golangci-lint checks for Go. A tab counts as
+// one column.
 func TestWidth(t *testing.T) {
 	const root, width = "../..", 120
 	files := 0

@@ -1,4 +1,4 @@
-// Package linear tests that a function takes linear time, such as a parser of hostile text.
+// Package linear tests that a function, such as a parser of hostile text, takes linear time.
 package linear
 
 import (
@@ -8,8 +8,8 @@ import (
 )
 
 // Test fails if f(8·n) takes more than 24 times the CPU time of f(n). A linear function takes 8 times as long, a
-// quadratic one 64 times. Test counts only the time of the thread that runs f, so that a busy machine does not matter,
-// and takes the best of three tries. Less than a millisecond counts as one. f must not start goroutines.
+// quadratic one 64 times. Test counts only the CPU time of the thread that runs f, so a busy machine does not matter,
+// and takes the best of three tries. Less than a millisecond counts as one millisecond. f must not start goroutines.
 func Test(t testing.TB, what string, n int, f func(n int)) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -6,5 +6,5 @@ import "time"
 
 var begun = time.Now()
 
-// threadTime is the time on the clock, for want of the thread's.
+// threadTime returns wall-clock time, because the thread's CPU time is not available.
 func threadTime() time.Duration { return time.Since(begun) }

@@ -1,4 +1,4 @@
-// Package memory tells how much memory a process can still get.
+// Package memory reports how much memory a process can still get.
 package memory
 
 import (
@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Free returns how many bytes this process can get before the system runs out of memory or ends a process, and whose
-// bytes these are, such as "this machine". It counts what the system would reclaim first, such as the page cache, but
-// no swap space. If the number is not known, ok is false.
+// Free returns the number of bytes that this process can get before the system runs out of memory or kills a process,
+// and what limits them, such as "this machine". It counts what the system would reclaim first, such as the page cache,
+// but no swap space. If the number is unknown, ok is false.
 func Free() (bytes int, whose string, ok bool) { return free() }
 
-// Resident returns how many bytes of memory this process has now. What it has is no part of Free. If the number is not
-// known, or Free does not take it off, it is 0.
+// Resident returns the number of bytes of memory that this process occupies now. They are not part of Free. It returns
+// 0 if the number is unknown, or if Free does not subtract it.
 func Resident() int { return resident() }
 
-// freeIn is Free on Linux, from the files of /proc and /sys: the least of what the machine has and what is left of the
-// limit of each control group that the process is in, of version 1 or 2. root is the root directory.
+// freeIn does what Free does on Linux, from the files of /proc and /sys below root. It returns the minimum of what the
+// machine has left and what is left of the limit of each control group that the process is in, of version 1 or 2.
 func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 	bytes = math.MaxInt
 	lower := func(n int, of string) {
@@ -42,8 +42,8 @@ func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 				continue
 			}
 		}
-		// A group's limit holds for all groups below it. In a container, the path may be the one outside, of which only the
-		// root exists.
+		// A group's limit applies to all groups below it. In a container, the path may be the one outside the container, and
+		// only its root exists.
 		for dir := path.Clean("/" + parts[2]); ; dir = path.Dir(dir) {
 			if n, found := version.left(root, dir); found {
 				lower(n, "control group "+dir)
@@ -56,7 +56,7 @@ func freeIn(root fs.FS) (bytes int, whose string, ok bool) {
 	return bytes, whose, ok
 }
 
-// A cgroup has the file names of a version of control groups.
+// A cgroup holds the file names of one version of control groups.
 type cgroup struct {
 	mount, limit, usage string
 	cache               []string // bytes of files in memory.stat, which the system frees before it kills a process
@@ -68,7 +68,7 @@ var (
 	version2 = cgroup{"sys/fs/cgroup", "memory.max", "memory.current", []string{"inactive_file", "active_file"}}
 )
 
-// left returns what is left of a group's limit. found is false if it has none.
+// left returns what is left of a group's limit. found is false if the group has none.
 func (c cgroup) left(root fs.FS, dir string) (bytes int, found bool) {
 	dir = path.Join(c.mount, dir)
 	limit, limited := field(root, path.Join(dir, c.limit), "")
@@ -83,8 +83,8 @@ func (c cgroup) left(root fs.FS, dir string) (bytes int, found bool) {
 	return limit - max(usage, 0), true
 }
 
-// field returns the number that follows a name in a file with a name and a number in each line, or at the beginning of
-// the file if the name is empty.
+// field returns the number that follows a name, in a file with a name and a number per line. If name is empty, it
+// returns the number at the beginning of the file.
 func field(root fs.FS, file, name string) (n int, found bool) {
 	data, err := fs.ReadFile(root, file)
 	if err != nil {

@@ -2,7 +2,7 @@ package memory
 
 import "golang.org/x/sys/unix"
 
-// free is all of the machine's memory: macOS compresses and swaps out what other processes have.
+// free returns all of the machine's memory: macOS compresses and swaps out the memory of other processes.
 func free() (bytes int, whose string, ok bool) {
 	n, err := unix.SysctlUint64("hw.memsize")
 	return int(n), "this machine", err == nil

@@ -9,7 +9,7 @@ import (
 
 const gib = 1 << 30
 
-// tree is a root directory with these files.
+// tree returns a root directory with these files.
 func tree(files map[string]string) fstest.MapFS {
 	m := fstest.MapFS{}
 	for name, data := range files {
@@ -33,7 +33,7 @@ func TestFreeIn(t *testing.T) {
 		}, 20 * gib, "this machine"},
 		"version 2, files in the cache": {map[string]string{
 			"proc/self/cgroup":               "0::/a\n",
-			"sys/fs/cgroup/a/memory.max":     "8589934592\n", // 8 GiB, 6 of them used, 2 and 1 by files
+			"sys/fs/cgroup/a/memory.max":     "8589934592\n", // limit 8 GiB; 6 GiB are used, and files take 2 and 1 of those
 			"sys/fs/cgroup/a/memory.current": "6442450944\n",
 			"sys/fs/cgroup/a/memory.stat": "anon 3221225472\nfile 3221225472\ninactive_file 2147483648\nactive_file " +
 				"1073741824\n",
@@ -90,7 +90,7 @@ func TestFreeIn(t *testing.T) {
 	}
 }
 
-// TestFree asks the machine that the test runs on.
+// TestFree checks Free on the machine that runs the test.
 func TestFree(t *testing.T) {
 	bytes, whose, ok := Free()
 	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {

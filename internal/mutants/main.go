@@ -5,8 +5,8 @@
 //	go run ./internal/mutants -run '^trainer/'     # those whose names match
 //	go run ./internal/mutants -list                # names only
 //
-// A fault replaces one piece of text in one file ([mutant]). The file on the disk is not touched: the changed copy goes
-// to the compiler through Go's -overlay. A fault is found if any of its tests fails, and survives if all pass. Tests
+// A fault replaces one piece of text in one file ([mutant]). The file on the disk stays unchanged: the compiler gets
+// the changed copy through Go's -overlay. A fault is found if any of its tests fails, and survives if all pass. Tests
 // that read sources from the disk see the code without the fault.
 package main
 
@@ -28,10 +28,10 @@ import (
 // mutant is one fault.
 type mutant struct {
 	name  string // area/what, unique
-	file  string // path from the module's root
-	old   string // text that occurs once in the file
+	file  string // path relative to the module's root
+	old   string // text that occurs exactly once in the file
 	new   string // the text that replaces it
-	tests string // packages, and flags of go test such as -run, with spaces between them
+	tests string // packages, and flags of go test such as -run, separated by spaces
 }
 
 func main() {
@@ -100,10 +100,10 @@ type verdict string
 const (
 	found    verdict = "found"
 	survived verdict = "SURVIVED"
-	broken   verdict = "BROKEN" // the text is not in the file once, or the code with the fault does not compile
+	broken   verdict = "BROKEN" // the text is not in the file exactly once, or the code with the fault does not compile
 )
 
-// plant runs the tests of one fault. out is what they printed.
+// plant runs the tests of one fault. out is their output.
 func plant(ctx context.Context, root string, m mutant, short bool, timeout time.Duration) (v verdict, out string) {
 	changed, err := m.apply(root)
 	if err != nil {
@@ -125,7 +125,7 @@ func plant(ctx context.Context, root string, m mutant, short bool, timeout time.
 			return broken, err.Error()
 		}
 	}
-	// The flag goes through the environment, so that a test which builds a command builds it with the fault.
+	// The flag is in the environment, so that a test that builds a command also builds it with the fault.
 	environ := append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	goTest := func(extra ...string) ([]byte, error) {
 		args := append([]string{"test", "-vet=off", "-timeout", timeout.String()}, extra...)
@@ -147,7 +147,7 @@ func plant(ctx context.Context, root string, m mutant, short bool, timeout time.
 	return found, string(b)
 }
 
-// apply returns the file's text with the fault in it.
+// apply returns the file's text with the fault.
 func (m mutant) apply(root string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {

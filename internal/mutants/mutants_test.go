@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestTable: a change of the code that takes a fault's text away must take the fault along.
+// TestTable checks that the text of every fault occurs in the code: a change that removes the text must also remove the
+// fault.
 func TestTable(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -45,7 +46,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestPlant plants faults in a module of four lines.
+// TestPlant checks plant with faults in a module of four lines.
 func TestPlant(t *testing.T) {
 	root := t.TempDir()
 	for name, text := range map[string]string{
