@@ -12,8 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// The models of the speed comparisons: one of five million parameters, and two layers of Llama-3.2-1B with a small
-// vocabulary.
+// benchModels are the models of the speed comparisons: one of five million parameters, and two layers of Llama-3.2-1B
+// with a small vocabulary.
 var benchModels = []struct {
 	name string
 	c    Config
@@ -26,8 +26,8 @@ var benchModels = []struct {
 		RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1, HighFreqFactor: 4, OriginalMaxPositions: 8192}}},
 }
 
-// BenchmarkGradient is forward and backward of four micro-batches of 512 tokens, all of them targets: a training step
-// without the optimizer. It reports the median step; FLOPs are 6 per parameter of a product and token, and causal
+// BenchmarkGradient measures the forward and backward pass of four micro-batches of 512 tokens, all of them targets: a
+// training step without the optimizer. It reports the median step. FLOPs are 6 per matrix weight and token, plus causal
 // attention.
 func BenchmarkGradient(b *testing.B) {
 	for _, bm := range benchModels {
@@ -75,14 +75,15 @@ func BenchmarkGradient(b *testing.B) {
 	}
 }
 
-// BenchmarkDecode is Extend by one token after a short prompt, at the sizes of Llama-3.2-1B's layers: bound by the
-// memory through which all weights come once per token. It also reports what a copy reaches in the same minute.
+// BenchmarkDecode measures Extend by one token after a short prompt, at the sizes of Llama-3.2-1B's layers. Memory
+// bandwidth bounds it, because every token reads all weights once. It also reports the bandwidth of a copy in the same
+// minute.
 func BenchmarkDecode(b *testing.B) {
 	for _, layers := range []int{4} {
 		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
 			b.Run(fmt.Sprintf("%dlayers/%v", layers, dtype), func(b *testing.B) {
 				cfg := benchModels[1].c
-				cfg.Layers, cfg.Vocab = layers, 32064 // as many weights of the head to each layer as the whole model has
+				cfg.Layers, cfg.Vocab = layers, 32064 // as many weights of the head per layer as the whole model has
 				dev := device(b, kernels.Options{Fused: kernels.All()})
 				m, err := New(dev, cfg, Options{DType: dtype})
 				if err != nil {

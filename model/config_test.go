@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// llama1B is Llama-3.2-1B.
+// llama1B returns the configuration of Llama-3.2-1B.
 func llama1B() Config {
 	return Config{Family: "llama", Vocab: 128256, Dim: 2048, Inner: 8192, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64,
 		MaxPositions: 131072, NormEps: 1e-5, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{32, 1, 4, 8192}, Tied: true,
@@ -20,7 +20,7 @@ func TestParamCount(t *testing.T) {
 	if cfg := llama1B(); cfg.Validate() != nil || cfg.ParamCount() != 1_235_814_400 || cfg.TensorCount() != 146 {
 		t.Errorf("Llama-3.2-1B: %v, %d parameters in %d tensors", cfg.Validate(), cfg.ParamCount(), cfg.TensorCount())
 	}
-	// Whatever the configuration, its list of tensors has as many parameters, each name once.
+	// For every configuration, the list of tensors has as many parameters, and each name once.
 	r := rand.New(rand.NewPCG(1, 2))
 	yes := func() bool { return r.IntN(2) == 0 }
 	for range 300 {
@@ -52,7 +52,7 @@ func TestParamCount(t *testing.T) {
 	}
 }
 
-// TestTensorsInOrder has the order on which the joined matrices rely.
+// TestTensorsInOrder checks the order on which the merged matrices rely.
 func TestTensorsInOrder(t *testing.T) {
 	cfg := llama1B()
 	cfg.Layers, cfg.Tied, cfg.QKVBias, cfg.OutBias, cfg.MLPBias, cfg.QKNorm = 1, false, true, true, true, true

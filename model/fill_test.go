@@ -11,7 +11,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestRows wants few numbers of rows, which tensor cores like, none of them smaller than it has to be.
+// TestRows checks that there are few different numbers of rows, that tensor cores handle them well, and that none is
+// larger than necessary.
 func TestRows(t *testing.T) {
 	for _, most := range []int{1, 15, 16, 17, 255, 256, 257, 300, 2048, 16384, 100_000} {
 		seen := map[int]bool{}
@@ -33,7 +34,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestFill wants passes that are filled up to have the same losses and, but for the rounding of sums, gradients.
+// TestFill checks that padded passes have the same losses and, apart from the rounding of sums, the same gradients.
 func TestFill(t *testing.T) {
 	for name, cfg := range shapes {
 		for dtype, rounding := range map[tensor.DType]float64{tensor.F32: 1e-5, tensor.BF16: 1e-2} {

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// TestFLOPs counts the operations of a small model by hand, with parts of it frozen.
+// TestFLOPs compares with the operations of a small model counted by hand, with parts of the model frozen.
 func TestFLOPs(t *testing.T) {
 	cfg := Config{Vocab: 100, Dim: 8, Inner: 12, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, MaxPositions: 16,
 		NormEps: 1e-5, RoPETheta: 1e4, PadID: -1}
 	const head, q, kv, o, mlp, mean = 800, 64, 32, 64, 96, 10
 	const layer = q + 2*kv + o + 3*mlp
-	const pairs = 8 * mean // of a layer's attention, for two operations
+	const pairs = 8 * mean // of a layer's attention, at two operations each
 	for name, x := range map[string]struct {
 		tied    bool
 		trained func(name string) bool
@@ -24,8 +24,8 @@ func TestFLOPs(t *testing.T) {
 			2*2*layer + 2*mlp + 4*head + 2*2*pairs},
 		"MLPs": {true, func(n string) bool { return strings.Contains(n, "mlp") },
 			2*(2*q+4*kv+2*o) + 2*2*3*mlp + // forward
-				2*2*3*mlp + // their own gradients
-				2*mlp + 2*(q+2*kv+o+3*mlp) + // those of inputs: in the first layer only down's
+				2*2*3*mlp + // gradients of weights
+				2*mlp + 2*(q+2*kv+o+3*mlp) + // gradients of inputs: in the first layer only down's
 				4*head + (2+6)*pairs},
 	} {
 		cfg.Tied = x.tied

@@ -9,7 +9,7 @@ import (
 	"restyle/tensor"
 )
 
-// byName are a model's gradients.
+// byName returns a model's gradients by name.
 func byName(t *testing.T, m *Model) map[string][]float32 {
 	t.Helper()
 	all := map[string][]float32{}
@@ -25,8 +25,8 @@ func byName(t *testing.T, m *Model) map[string][]float32 {
 	return all
 }
 
-// TestTrainedAlone has one kind of parameter trained at a time get the gradient that it has among all, from products of
-// its own size, and nothing else any.
+// TestTrainedAlone trains one kind of parameter at a time and checks that it gets the same gradient as when all are
+// trained, from products of its own size, and that no other parameter gets any.
 func TestTrainedAlone(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -52,12 +52,12 @@ func TestTrainedAlone(t *testing.T) {
 				bytes := 0
 				for name, g := range got {
 					bytes += 4 * len(g)
-					// The products of a part may be cut into other pieces than those of the whole.
+					// The products of a part may be split differently from those of the whole.
 					if e := distance(g, want[name]); e > 1e-6 {
 						t.Errorf("%s alone is off by %.2g", name, e)
 					}
 				}
-				// Each is rounded up to where tensors begin.
+				// Each size is rounded up to the alignment of tensors.
 				if size := alone.gradArena.Size(); size < bytes || size > bytes+256*cfg.Layers {
 					t.Errorf("%s: gradients of %d bytes take %d", kind, bytes, size)
 				}
@@ -66,8 +66,8 @@ func TestTrainedAlone(t *testing.T) {
 	}
 }
 
-// TestOverwrite has a step's first batch leave nothing of the step before, whatever it was, also where a batch has
-// nothing to train.
+// TestOverwrite checks that a step's first batch leaves nothing of the step before, even if a batch has nothing to
+// train.
 func TestOverwrite(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestOverwrite(t *testing.T) {
 	}
 }
 
-// TestAfter takes each layer's gradients as they become final, with layers that share their memory and with layers that
-// do not.
+// TestAfter takes each layer's gradients as they become final, in models whose layers share gradient memory and in
+// models whose layers do not.
 func TestAfter(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestAfter(t *testing.T) {
 				m := open(t, dev, cfg, Options{DType: tensor.F32, MaxTokens: 40, Train: true, ReuseGradients: reuse})
 				got := map[string][]float32{}
 				var order []int
-				for range 2 { // the second finds what the first left
+				for range 2 { // the second pass finds what the first one left
 					order = nil
 					if _, err := m.Gradient(b, 1, Gradients{Overwrite: true, After: func(layer int) {
 						order = append(order, layer)
@@ -151,8 +151,8 @@ func TestAfter(t *testing.T) {
 	})
 }
 
-// TestGradType has the gradients of layers' matrices, and of an untied head, in BF16 be those in F32, rounded once, and
-// the others stay F32.
+// TestGradType checks that BF16 gradients of the layers' matrices, and of an untied head, are the F32 gradients rounded
+// once, and that the other gradients stay F32.
 func TestGradType(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"restyle/tensor"
 )
 
-// shapes are small models that differ in everything that a family can differ in.
+// shapes are small models that cover every difference between model families.
 var shapes = map[string]Config{
 	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 20, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
 		MaxPositions: 64,
@@ -41,8 +41,8 @@ func device(t testing.TB, o kernels.Options) *kernels.Device {
 	return dev
 }
 
-// open makes a model with random weights, the same for the same configuration: large ones, so that every part of it
-// counts.
+// open makes a model with random weights, the same for the same configuration. The weights are large, so that every
+// part of the model counts.
 func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 	t.Helper()
 	m, err := New(dev, cfg, opts)
@@ -72,7 +72,7 @@ func open(t testing.TB, dev *kernels.Device, cfg Config, opts Options) *Model {
 	return m
 }
 
-// sequence is random tokens of which the first few are not trained.
+// sequence returns random tokens; the first few are not targets.
 func sequence(cfg Config, seed uint64, n int) Batch {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var b Batch
@@ -87,7 +87,7 @@ func sequence(cfg Config, seed uint64, n int) Batch {
 	return b
 }
 
-// gradients are all of a model's, one after the other.
+// gradients returns all of a model's gradients, one after the other.
 func gradients(t testing.TB, m *Model) []float32 {
 	t.Helper()
 	var all []float32
@@ -134,8 +134,8 @@ func distance(got, want []float32) float64 {
 	return math.Inf(1)
 }
 
-// TestGradient goes a small way along random directions in the space of one parameter, and compares what the loss does
-// with the gradient.
+// TestGradient moves the weights a small way along random directions in the space of one parameter, and compares the
+// change of the loss with the gradient.
 func TestGradient(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -156,10 +156,10 @@ func TestGradient(t *testing.T) {
 						t.Fatal(err)
 					}
 					if cfg.PadID >= 0 && p.Name == "model.embed_tokens.weight" {
-						continue // the row of the padding token has no gradient, though the loss depends on it
+						continue // the padding token's row has no gradient, although the loss depends on it
 					}
 					w, _ := dev.Floats(p.W)
-					// A direction with half of the gradient in it, so that there is something to see, and noise.
+					// Half of the direction is the gradient, so that the loss changes measurably; the rest is noise.
 					var norm, along float64
 					direction := make([]float64, len(g))
 					for _, x := range g {
@@ -171,7 +171,7 @@ func TestGradient(t *testing.T) {
 					}
 					at := func(step float64) float64 {
 						x := make([]float32, len(w))
-						var real float64 // what float32 leaves of the step
+						var real float64 // the step after rounding to float32
 						for i := range x {
 							x[i] = float32(float64(w[i]) + step*direction[i])
 							real += float64(x[i]-w[i]) / direction[i]
@@ -184,10 +184,10 @@ func TestGradient(t *testing.T) {
 						return l.Mean()
 					}
 					const h = 4e-3
-					// Five points: the error is of the order h⁴.
+					// Five points: the error is of order h⁴.
 					numeric := (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
 					dev.Upload(p.W, w)
-					// The loss is good to about 3e-7, so a difference over h to 1e-4 of a gradient of norm 1.
+					// The loss is accurate to about 3e-7, so a difference over h is accurate to 1e-4 of a gradient of norm 1.
 					if math.Abs(numeric-along) > 3e-4*math.Sqrt(whole)+2e-3*math.Abs(along) {
 						t.Errorf("%s: the loss falls by %.6g, the gradient says %.6g", p.Name, numeric, along)
 					}
@@ -197,7 +197,7 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// TestPacked has sequences end to end give what they give one by one, and in another order.
+// TestPacked checks that sequences laid end to end give the same results as one by one, and in another order.
 func TestPacked(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -222,7 +222,7 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestRecompute has what is computed again be the same bits, and take less memory.
+// TestRecompute checks that recomputing gives the same bits and takes less memory.
 func TestRecompute(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, dtype := range []tensor.DType{tensor.F32, tensor.BF16} {
@@ -263,9 +263,9 @@ func TestRecompute(t *testing.T) {
 	}
 }
 
-// TestFrozen trains a part: its gradient is the same bits as when everything is trained, and nothing else has one.
-// Among the parts is each parameter alone, since a backward pass that stops too early or skips a branch shows only
-// there.
+// TestFrozen trains a part of the model and checks that its gradient has the same bits as when everything is trained,
+// and that no other parameter has a gradient. The parts include each single parameter, because only those reveal a
+// backward pass that stops too early or skips a branch.
 func TestFrozen(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -318,15 +318,16 @@ func TestFrozen(t *testing.T) {
 
 func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
 
-// TestPieces has the head go through its rows in pieces of as many as HeadBytes holds. Losses and gradients are those
-// of one piece but for the order of sums, and the logits take no more memory than HeadBytes.
+// TestPieces checks the head when it processes its rows in logits chunks of as many rows as fit in HeadBytes. Losses
+// and gradients must equal those of a single chunk, apart from the order of sums, and the logits must take no more
+// memory than HeadBytes.
 func TestPieces(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, opts := range []Options{
 			{DType: tensor.F32, MaxTokens: 40}, {DType: tensor.BF16, MaxTokens: 40},
 			{DType: tensor.F32, MaxTokens: 40, Train: true}, {DType: tensor.BF16, MaxTokens: 40, Train: true},
 		} {
-			row := 4 * cfg.Vocab // of logits; a gradient in BF16 has a place of its own
+			row := 4 * cfg.Vocab // of logits; a BF16 gradient has its own memory
 			if opts.Train && opts.DType == tensor.BF16 {
 				row += 2 * cfg.Vocab
 			}
@@ -335,7 +336,7 @@ func TestPieces(t *testing.T) {
 			var want Loss
 			var grads []float32
 			logits := make([][]float32, 40)
-			for _, rows := range []int{40, n, n - 1, 7, 1, 0} { // HeadBytes of no row is one row
+			for _, rows := range []int{40, n, n - 1, 7, 1, 0} { // HeadBytes for less than one row gives one row
 				dev := device(t, kernels.Options{Fused: kernels.All()})
 				opts.HeadBytes = max(1, rows*row+row-1)
 				what := fmt.Sprintf("%s, %v, train %v, %d rows at a time", name, opts.DType, opts.Train, rows)
@@ -360,8 +361,8 @@ func TestPieces(t *testing.T) {
 				}
 				whole := opts
 				whole.HeadBytes = 40 * row
-				// Of a model that is trained, the head's memory is the layers' gradients' afterwards: what is saved may be less.
-				// Each of the tensors begins at a border.
+				// When a model is trained, the layers' gradients reuse the head's memory afterwards, so less may be saved. Each of
+				// the tensors is aligned.
 				saved, least := MemoryOf(dev, dev.Fused(), cfg, whole).Activations-m.actArena.Size(), (40-piece)*row-2*256
 				if saved > (40-piece)*row+2*256 || saved < 0 || !opts.Train && saved < least {
 					t.Errorf("%s: it saves %d bytes, want %d", what, saved, (40-piece)*row)
@@ -377,7 +378,7 @@ func TestPieces(t *testing.T) {
 					if grads == nil {
 						grads = g
 					}
-					// In BF16 another order of the head's sums is another rounding of single gradients of activations.
+					// In BF16 another order of the head's sums rounds some gradients of activations differently.
 					if e := distance(g, grads); e > map[tensor.DType]float64{tensor.F32: 1e-6, tensor.BF16: 1e-3}[opts.DType] {
 						t.Errorf("%s: gradients are off by %.2g", what, e)
 					}
@@ -399,7 +400,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// TestExtend has a cache, filled in pieces of several sizes and cut back, give the logits of the whole sequence.
+// TestExtend checks that a KV cache, filled in chunks of several sizes and trimmed, gives the logits of the whole
+// sequence.
 func TestExtend(t *testing.T) {
 	for name, cfg := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -426,7 +428,7 @@ func TestExtend(t *testing.T) {
 						t.Errorf("pieces %v: after %d tokens the logits are off by %.2g", pieces, at+n, e)
 					}
 				}
-				// Something else, taken back.
+				// Other tokens, trimmed again.
 				if _, err := m.Extend(cache, []int32{1, 2, 3}); err != nil {
 					t.Fatal(err)
 				}
@@ -456,7 +458,7 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-// TestFused compares what runs with everything fused and with nothing.
+// TestFused compares a model with every operation fused and one with none.
 func TestFused(t *testing.T) {
 	cfg := shapes["llama"]
 	b := sequence(cfg, 1, 10)
@@ -491,7 +493,7 @@ func TestFused(t *testing.T) {
 	}
 }
 
-// TestSameBits runs a step twice, and with other numbers of threads.
+// TestSameBits checks that a step gives the same bits again, and with other numbers of threads.
 func TestSameBits(t *testing.T) {
 	cfg := shapes["biases, untied"]
 	b := Join(sequence(cfg, 1, 30), sequence(cfg, 2, 9))
@@ -538,7 +540,7 @@ func TestBadBatches(t *testing.T) {
 			t.Errorf("%s: no error from Gradient", what)
 		}
 	}
-	// Nothing to train is no error: a micro-batch of a step may have nothing.
+	// Nothing to train is no error, because a micro-batch of a step may have no targets.
 	l := gradient(t, m, 1, Batch{IDs: ids(3), Labels: []int32{4, Ignore, Ignore}})
 	if l.Targets != 0 || l.Sum != 0 || !math.IsNaN(l.Mean()) {
 		t.Errorf("%+v", l)
@@ -550,7 +552,8 @@ func TestBadBatches(t *testing.T) {
 	}
 }
 
-// TestMemory has a model of 33 TiB be an error, not a crash, also where the system promises more memory than it has.
+// TestMemory checks that a model of 33 TiB is an error, not a crash, even if the system promises more memory than it
+// has.
 func TestMemory(t *testing.T) {
 	cfg := shapes["llama"]
 	cfg.Vocab, cfg.Dim = 1<<27, 1<<16
@@ -561,8 +564,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestMemoryIsWhatIsEstimated runs what a model is opened for, over sequences of awkward lengths, and compares every
-// arena with its estimate. Nothing may be allocated after New but the cache.
+// TestMemoryIsWhatIsEstimated runs everything that a model is opened for, over sequences of awkward lengths, and
+// compares every arena with its estimate. After New only the KV cache may be allocated.
 func TestMemoryIsWhatIsEstimated(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -617,8 +620,8 @@ func TestMemoryIsWhatIsEstimated(t *testing.T) {
 	}
 }
 
-// TestMemoryOfInference: an engine's model has nothing but caches, and what its operations need must be set aside for
-// them.
+// TestMemoryOfInference checks that the memory of a model for inference, which has only KV caches, includes what its
+// operations need.
 func TestMemoryOfInference(t *testing.T) {
 	for name, cfg := range shapes {
 		for _, fused := range []kernels.Fused{nil, kernels.All()} {
@@ -646,8 +649,8 @@ func TestMemoryOfInference(t *testing.T) {
 	}
 }
 
-// TestInit looks at the first weights of a model: their spread, that norms are 1 and biases 0, that no two matrices are
-// alike, and that they follow from the seed.
+// TestInit checks the initial weights of a model: their spread, norms of 1 and biases of 0, that no two matrices are
+// alike, and that the weights depend only on the seed.
 func TestInit(t *testing.T) {
 	for name, cfg := range shapes {
 		dev := device(t, kernels.Options{})
@@ -689,7 +692,7 @@ func TestInit(t *testing.T) {
 					t.Errorf("%s: %s and %s begin with the same weights", name, p.Name, other)
 				}
 				begins[[4]float32(x)] = p.Name
-				// The deviation of a sample of n is off by 1/√2n of itself; five times that.
+				// The deviation of a sample of n is itself off by 1/√2n; the limit is five times that.
 				n := float64(p.W.Len())
 				if dev := math.Sqrt(squares); math.Abs(dev-o.std) > o.std*5/math.Sqrt(2*n) ||
 					math.Abs(mean) > o.std*5/math.Sqrt(n) {
@@ -707,7 +710,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestPadding: the padding token's row of the embedding gets no gradient where the token is read, as in PyTorch.
+// TestPadding checks that the embedding row of the padding token gets no gradient from reading the token, as in
+// PyTorch.
 func TestPadding(t *testing.T) {
 	cfg := shapes["biases, untied"]
 	dev := device(t, kernels.Options{})

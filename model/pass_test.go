@@ -8,8 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestStaged wants the offsets of a pass's sequences on the device, where those of every pass lie, and those of empty
-// ones dropped: there may be more of these than tokens.
+// TestStaged checks that the offsets of a pass's sequences are on the device, at the same address for every pass, and
+// that offsets of empty sequences are dropped: there may be more empty sequences than tokens.
 func TestStaged(t *testing.T) {
 	cfg := shapes["llama"]
 	dev := device(t, kernels.Options{})

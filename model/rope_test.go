@@ -8,7 +8,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestInvFreq has the frequencies of Llama 3.2 at the borders of the three ranges, worked out apart from the code.
+// TestInvFreq checks the frequencies of Llama 3.2 at the borders of the three ranges, computed independently of the
+// code.
 func TestInvFreq(t *testing.T) {
 	cfg := Config{HeadDim: 64, RoPETheta: 500000, RoPEScaling: &Llama3Scaling{Factor: 32, LowFreqFactor: 1,
 		HighFreqFactor: 4, OriginalMaxPositions: 8192}}
@@ -28,11 +29,12 @@ func TestInvFreq(t *testing.T) {
 			t.Errorf("frequency %d is %g of itself", i, ratio)
 		}
 	}
-	// Wavelengths below 2,048 are kept, above 8,192 divided: 2π·500000^(i/32) lies between for i from 14.11 to 17.49.
+	// Wavelengths below 2,048 are kept, and those above 8,192 divided: 2π·500000^(i/32) is between the two for i from
+	// 14.11 to 17.49.
 	if kept != 15 || blended != 3 || divided != 14 {
 		t.Errorf("%d kept, %d blended, %d divided", kept, blended, divided)
 	}
-	// As transformers' formula (modeling_rope_utils.py, llama3) gives them in float64.
+	// The values are those of transformers' formula (modeling_rope_utils.py, llama3) in float64.
 	for i, want := range map[int]float64{14: 0.003211445994752591, 15: 0.001290547928209264, 16: 0.00042955679655936815,
 		17: 9.70828780262767e-05, 18: 1.9461638184831125e-05} {
 		if math.Abs(f[i]/want-1) > 1e-14 {
@@ -44,7 +46,7 @@ func TestInvFreq(t *testing.T) {
 	}
 }
 
-// TestRoPETable makes tables that reach to the last position that is asked for, one after the other.
+// TestRoPETable makes several tables in turn, each up to the last position that is requested.
 func TestRoPETable(t *testing.T) {
 	cfg := shapes["llama"]
 	cfg.MaxPositions = 1000

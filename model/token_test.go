@@ -10,7 +10,7 @@ import (
 	"restyle/tensor"
 )
 
-// emulated opens the GPU that the CPU plays.
+// emulated opens the emulated GPU.
 func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
 	dev, err := kernels.Open("emulated", o)
@@ -18,7 +18,7 @@ func emulated(t *testing.T, o kernels.Options) *kernels.Device {
 	return dev
 }
 
-// stepShapes are models whose tokens a GPU computes by a graph: all lengths are multiples of 8.
+// stepShapes are models whose tokens a GPU computes with a CUDA graph: all lengths are multiples of 8.
 var stepShapes = map[string]Config{
 	"llama": {Family: "llama", Vocab: 37, Dim: 24, Inner: 40, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 8,
 		MaxPositions: 400,
@@ -45,7 +45,7 @@ func newCache(t *testing.T, m *Model, capacity int) *KVCache {
 	return c
 }
 
-// extend is Extend, of which the logits stay.
+// extend calls Extend and returns a copy of the logits.
 func extend(t *testing.T, m *Model, c *KVCache, ids ...int32) []float32 {
 	t.Helper()
 	logits, err := m.Extend(c, ids)
@@ -55,8 +55,8 @@ func extend(t *testing.T, m *Model, c *KVCache, ids ...int32) []float32 {
 	return slices.Clone(logits)
 }
 
-// TestStep has tokens of a GPU give the logits that the CPU computes in float32 but for rounding, fused and one
-// operation after the other, and by a graph the very bits that they give without.
+// TestStep checks that a GPU's logits equal those that the CPU computes in float32, apart from rounding, both fused and
+// one operation at a time, and that a graph gives exactly the same bits as no graph.
 func TestStep(t *testing.T) {
 	for name, cfg := range stepShapes {
 		t.Run(name, func(t *testing.T) {
@@ -100,9 +100,9 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestGreedy has models choose the token that the logits of Extend say, on the CPU and on a GPU, with a graph and
-// without, and go on with it: from a prompt of one token or several, to the end of the cache, after a Trim, and after a
-// token that was not the one chosen.
+// TestGreedy checks that models choose the token with the highest logit of Extend, on the CPU and on a GPU, with and
+// without a graph, and continue with it: from a prompt of one token or several, to the end of the cache, after a Trim,
+// and after a token that was not the chosen one.
 func TestGreedy(t *testing.T) {
 	cfg := stepShapes["llama"]
 	for what, dev := range map[string]*kernels.Device{
@@ -138,7 +138,7 @@ func TestGreedy(t *testing.T) {
 			check(check(9), 2, 3)
 			for other := range int32(6) {
 				again := check(4)
-				extend(t, m, free, other) // chooses too, which nobody is told
+				extend(t, m, free, other) // chooses a token too, which is discarded
 				free.Trim(told.Len())
 				check(again)
 				told.Trim(told.Len() - 2)
@@ -151,7 +151,7 @@ func TestGreedy(t *testing.T) {
 	}
 }
 
-// TestGreedyBroken has logits come back where no highest one can be chosen.
+// TestGreedyBroken checks that the logits are returned if they have no maximum to choose.
 func TestGreedyBroken(t *testing.T) {
 	m := open(t, emulated(t, kernels.Options{Fused: kernels.All()}), stepShapes["llama"], Options{DType: tensor.BF16})
 	cache := newCache(t, m, 9)
@@ -177,8 +177,8 @@ func TestGreedyBroken(t *testing.T) {
 	}
 }
 
-// TestStepCaches has two caches of a model take turns, the second of which is made while the first has a graph and
-// moves RoPE's table, and go on past the positions that a graph serves for, as far as there is room.
+// TestStepCaches alternates between two caches of a model. The second is made while the first has a graph, and moves
+// the RoPE table. Both continue past the positions that a graph serves, up to their capacity.
 func TestStepCaches(t *testing.T) {
 	before := minReach
 	minReach = 2

@@ -64,7 +64,7 @@ func floats(t *testing.T, dev *kernels.Device, x tensor.Tensor) []float32 {
 	return v
 }
 
-// configs are all forms.
+// configs returns every form of AdamW.
 func configs() (list []Config) {
 	for _, bits := range []int{8, 32} {
 		for _, m := range []Master{Split8, Stochastic, FP32, NoMaster} {
@@ -79,15 +79,15 @@ func configs() (list []Config) {
 	return list
 }
 
-// TestState: which tensors there are, their names and types, and that SizeOf knows their size.
+// TestState checks which state tensors there are, their names and types, and that SizeOf returns their size.
 func TestState(t *testing.T) {
 	shapes := [][]int{{64, 64}, {4095, 1}, {5000}, {65, 64}}
 	for _, c := range []struct {
 		dtype  tensor.DType
 		edit   func(*Config)
-		want   string // of the first, a matrix of 4,096
-		little string // of the second, which is too small for 8 bits, and of the third, a vector of 5,000
-		vector string // of the third, if it is another
+		want   string // state of the first parameter, a matrix of 4,096
+		little string // of the second, too small for 8 bits, and of the third, a vector of 5,000
+		vector string // of the third, if it differs
 	}{
 		{tensor.BF16, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32, residual U8", "m F32, v F32, master F32",
 			""},
@@ -98,7 +98,7 @@ func TestState(t *testing.T) {
 		{tensor.BF16, func(c *Config) { c.Master = NoMaster }, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32", ""},
 		{tensor.BF16, func(c *Config) { c.Bits = 32 }, "m F32, v F32, residual U8", "m F32, v F32, master F32", ""},
 		{tensor.F32, func(c *Config) {}, "m U8, m_absmax F32, v U8, v_absmax F32", "m F32, v F32", ""},
-		// bitsandbytes goes by size alone, and is given vectors too.
+		// bitsandbytes decides by size only, and gets vectors too.
 		{tensor.BF16, func(c *Config) { c.Master, c.BNB = NoMaster, true }, "m U8, m_absmax F32, v U8, v_absmax F32",
 			"m F32, v F32",
 			"m U8, m_absmax F32, v U8, v_absmax F32"},
@@ -131,7 +131,7 @@ func TestState(t *testing.T) {
 			t.Errorf("SizeOf says %d, %d were allocated for %d bytes", n, o.arena.Size(), size)
 		}
 		var counted int
-		kernels.SizeOf(func(arena *kernels.Arena) { // nothing is behind these
+		kernels.SizeOf(func(arena *kernels.Arena) { // nothing follows these
 			var list []model.Param
 			for i, s := range shapes {
 				list = append(list, model.Param{Name: fmt.Sprint("p", i), W: arena.New("w", c.dtype, s...),
@@ -148,8 +148,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestResume stores weights, state and Steps after five steps, goes on for five, and restores them in an optimizer of
-// its own: the same bits come out, on another number of threads too.
+// TestResume saves weights, state and Steps after five steps, takes five more, and restores them in a new optimizer.
+// The result must have the same bits, also with another number of threads.
 func TestResume(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
 		for _, cfg := range configs() {
@@ -211,12 +211,12 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestStochasticRounding: how a weight is rounded depends on the seed, the step, the tensor and the place of the
-// weight, and on nothing else. Were two of them drawn alike, their errors would add up instead of cancelling.
+// TestStochasticRounding checks that the rounding of a weight depends only on the seed, the step, the tensor and the
+// index of the weight. If two weights shared a draw, their errors would add up instead of cancelling.
 func TestStochasticRounding(t *testing.T) {
 	const n = 4096
 	for _, bits := range []int{8, 32} {
-		run := func(seed uint64) (weights [][]float32) { // of two tensors that are alike, after each of two steps
+		run := func(seed uint64) (weights [][]float32) { // of two identical tensors, after each of two steps
 			cfg := Default
 			cfg.Bits, cfg.Master, cfg.Decay, cfg.Seed = bits, Stochastic, 0, seed
 			dev, params := place(t, tensor.BF16, []int{n, 1}, []int{n, 1})
@@ -230,7 +230,7 @@ func TestStochasticRounding(t *testing.T) {
 					dev.Upload(p.W, slices.Repeat([]float32{1}, n))
 					dev.Upload(p.Grad, slices.Repeat([]float32{1}, n))
 				}
-				take(t, o, 1.0/512, 0) // half of the last place of 1 in BF16 below it: up or down
+				take(t, o, 1.0/512, 0) // half of the distance from 1 to the next lower BF16: up or down
 				for _, p := range params {
 					weights = append(weights, floats(t, dev, p.W))
 				}
@@ -243,7 +243,7 @@ func TestStochasticRounding(t *testing.T) {
 		}
 		draws := append(first, run(8)...)
 		for i, x := range draws {
-			// Of 4,096 draws 64 are two deviations from their mean; 1 - 1/512 lies between two weights.
+			// Of 4,096 draws, 64 are two deviations from the mean; 1 - 1/512 is halfway between two weights.
 			moved := 0
 			for _, w := range x {
 				if w != 1 {
@@ -268,7 +268,7 @@ func TestStochasticRounding(t *testing.T) {
 	}
 }
 
-// TestMasterBegins: a master in F32 begins as the weights are, all of them, however large the tensor is.
+// TestMasterBegins checks that an F32 master copy starts equal to the weights, for tensors of any size.
 func TestMasterBegins(t *testing.T) {
 	const n = 2<<20 + 5
 	dev, params := place(t, tensor.BF16, []int{n, 1}, []int{300})
@@ -289,10 +289,10 @@ func TestMasterBegins(t *testing.T) {
 	}
 }
 
-// TestLostUpdates takes 500 steps of fine-tuning: weights of deviation 0.02 in BF16, a learning rate of 2e-5 that falls
-// along a cosine, gradients that are three parts noise and one part signal. What each master keeps of the way that
-// AdamW in float32 goes, ⟨way, its way⟩ / ‖its way‖², and how far it is off, ‖way − its way‖ / ‖its way‖. The moments
-// are in float32, so that nothing but rounding differs.
+// TestLostUpdates takes 500 steps of fine-tuning: BF16 weights of deviation 0.02, a learning rate that falls from 2e-5
+// along a cosine, and gradients of three parts noise and one part signal. For each form of master weights it measures
+// the share of float32 AdamW's path that it keeps, ⟨way, its way⟩ / ‖its way‖², and the relative error of its path,
+// ‖way − its way‖ / ‖its way‖. The moments are float32, so that only rounding differs.
 func TestLostUpdates(t *testing.T) {
 	const n, steps, lr = 4096, 500, 2e-5
 	start, signal := normal(1, n, 0.02), normal(2, n, 0.3e-3)
@@ -342,8 +342,8 @@ func TestLostUpdates(t *testing.T) {
 		least, most     float64 // share kept
 		closer, farther float64 // relative error
 	}{
-		// The noise of stochastic rounding is a random walk; 24 bits round 256 times as finely, to nearest; a master in
-		// float32 is what it is compared with.
+		// The noise of stochastic rounding is a random walk. 24 bits round 256 times as finely, to nearest. A float32 master
+		// is the reference itself.
 		{NoMaster, 0.05, 0.35, 0.7, 1},
 		{Stochastic, 0.97, 1.03, 0, 0.4},
 		{Split8, 0.99, 1.01, 0, 0.01},
@@ -363,9 +363,9 @@ func TestLostUpdates(t *testing.T) {
 	}
 }
 
-// TestNoExplosion has blocks whose gradients span so many decades that bitsandbytes codes v as nothing where m is
-// something, and takes steps of hundreds to millions of learning rates. Ours stay with the exact update, which is at
-// most 7.3 lr.
+// TestNoExplosion has quantization blocks whose gradients span so many decades that bitsandbytes codes v as 0 while m
+// is not 0, and takes steps of hundreds to millions of learning rates. Ours must stay close to the exact update, which
+// is at most 7.3 lr.
 func TestNoExplosion(t *testing.T) {
 	const lr, steps = 1e-3, 50
 	kinds := map[string]func(i int, rng *rand.Rand) float64{
@@ -421,7 +421,7 @@ func TestNoExplosion(t *testing.T) {
 	}
 }
 
-// TestEightBits follows AdamW in float32 with moments in 8 bits: the way differs by the quantization's noise alone.
+// TestEightBits compares 8-bit moments with float32 AdamW: the paths differ only by quantization noise.
 func TestEightBits(t *testing.T) {
 	const n, steps, lr = 8977, 200, 1e-3
 	run := func(bits int) []float32 {
@@ -452,7 +452,7 @@ func TestEightBits(t *testing.T) {
 	}
 	far := math.Sqrt(off / whole)
 	t.Logf("after %d steps the way is %.1f %% off", steps, 100*far)
-	if far > 0.08 { // a step is some 11 % off at this spread, and not always to the same side
+	if far > 0.08 { // a step is off by some 11% at this spread, not always to the same side
 		t.Errorf("the way is %v off", far)
 	}
 }
@@ -470,7 +470,7 @@ func TestParseMaster(t *testing.T) {
 	}
 }
 
-// take is a step that must be taken.
+// take takes a step and fails the test if the optimizer skips it.
 func take(t testing.TB, o *AdamW, lr, limit float64) {
 	t.Helper()
 	if r, err := o.Step(lr, limit); err != nil || !r.Taken {

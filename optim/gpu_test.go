@@ -13,8 +13,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestGPU goes on, on a GPU, from where steps on the CPU ended, and takes more steps on both: those of all parameters
-// at once, and those of one layer after the other. Codes and their scales have the same bits.
+// TestGPU continues on a GPU from the state after steps on the CPU, and takes more steps on both: of all parameters at
+// once, and layer by layer. Codes and their scales must have the same bits.
 func TestGPU(t *testing.T) {
 	gpu, err := kernels.Open("emulated", kernels.Options{})
 	cudatest.Opened(t, gpu, err)
@@ -23,7 +23,8 @@ func TestGPU(t *testing.T) {
 	for _, master := range []Master{Split8, Stochastic} {
 		cfg := Default
 		cfg.Master, cfg.Seed = master, 7
-		// start is parameters and an optimizer of them. The second and third belong to a layer, the others to none.
+		// start returns parameters and their optimizer. The second and third parameters belong to a layer, the others to
+		// none.
 		start := func(dev *kernels.Device) ([]model.Param, *AdamW) {
 			params := placeOn(t, dev, tensor.BF16, shapes...)
 			for i := range params {
@@ -50,7 +51,7 @@ func TestGPU(t *testing.T) {
 				}
 				return r
 			}
-			for _, layer := range []int{0, model.Outside, 5} { // of which there are none
+			for _, layer := range []int{0, model.Outside, 5} { // layer 5 does not exist
 				o.AddSquares(layer)
 			}
 			o.Decide(limit)

@@ -12,7 +12,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestAdamW has three steps of two parameters beside the formula in float64, one of them with decay and one frozen.
+// TestAdamW compares three steps of two parameters with the formula in float64. One parameter has weight decay and one
+// is frozen.
 func TestAdamW(t *testing.T) {
 	dev, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
@@ -47,7 +48,7 @@ func TestAdamW(t *testing.T) {
 	}
 	defer o.Close()
 	for step := 1; step <= 3; step++ {
-		lr, scale := 1e-2/float64(step), 0.5/float64(step) // AdamW does not see a scale that stays
+		lr, scale := 1e-2/float64(step), 0.5/float64(step) // a constant scale cancels out in AdamW
 		for p := range 2 {
 			x := make([]float32, n)
 			for i := range x {
@@ -113,8 +114,8 @@ func TestAdamW(t *testing.T) {
 	}
 }
 
-// TestStepNotTaken has a gradient or a loss that is not finite change nothing at all, and the next step be as if it had
-// not been.
+// TestStepNotTaken checks that a gradient or a loss that is not finite changes nothing at all, and that the next step
+// is as if the skipped one had not happened.
 func TestStepNotTaken(t *testing.T) {
 	for what, spoil := range map[string]func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor){
 		"an infinite gradient": func(dev *kernels.Device, o *AdamW, g, loss tensor.Tensor) {

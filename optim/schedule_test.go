@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSchedules has the rates of a run of ten steps worked out by hand, those of linear and cosine as transformers has
-// them.
+// TestSchedules compares the rates of a run of ten steps with values computed by hand; those of linear and cosine are
+// those of transformers.
 func TestSchedules(t *testing.T) {
 	const lr = 1e-3
 	third, root := lr/3, math.Sqrt2/2
@@ -38,8 +38,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestParseSchedule: every name, for runs of any length, has rates between 0 and lr, and the same ones when asked
-// again.
+// TestParseSchedule checks that every schedule, for runs of any length, has rates between 0 and lr, and returns the
+// same rates again.
 func TestParseSchedule(t *testing.T) {
 	for _, name := range []string{"constant", "linear", "cosine", "wsd"} {
 		for total := range 12 {
@@ -59,7 +59,7 @@ func TestParseSchedule(t *testing.T) {
 			}
 		}
 	}
-	// wsd falls in a fifth of the steps, rounded up: at is where it begins to.
+	// wsd decays over a fifth of the steps, rounded up; at is the step where the decay starts.
 	for total, at := range map[int]int{100: 80, 101: 80, 99: 79, 96: 76, 11: 8, 5: 4, 1: 0} {
 		if s, _ := ParseSchedule("wsd", 1, 0, total); s(at) != 1 || s(at+1) == 1 {
 			t.Errorf("wsd of %d steps does not begin to fall after %d", total, at)

@@ -16,8 +16,8 @@ import (
 	"restyle/tensor"
 )
 
-// benchShapes are the embedded model, two blocks of Llama-3.2-1B with a small vocabulary, and the same with the whole
-// one.
+// benchShapes are the embedded model, two layers of Llama-3.2-1B with a small vocabulary, and the same with the whole
+// vocabulary.
 var benchShapes = []struct{ name, config string }{
 	{"starter", `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 2048, "hidden_size": 256,
 	"intermediate_size": 688,
@@ -33,9 +33,9 @@ var benchShapes = []struct{ name, config string }{
 		"max_position_embeddings": 131072, "tie_word_embeddings": true}`},
 }
 
-// BenchmarkStep is a whole optimiser step of four micro-batches of 512 tokens, every token trained: forward, backward,
-// norm, clip, AdamW in 8 bits with a split master, as train does by default. It reports the median step's tokens a
-// second, and the best one's.
+// BenchmarkStep measures a whole optimizer step of four micro-batches of 512 tokens, all of them targets: forward,
+// backward, norm, clipping and 8-bit AdamW with a split master, as train does by default. It reports tokens per second
+// of the median step and of the best one.
 func BenchmarkStep(b *testing.B) {
 	for _, shape := range benchShapes {
 		for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {

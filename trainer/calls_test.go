@@ -16,9 +16,9 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestEveryCallOfARunFails has a call of the driver or of cuBLASLt fail in a run of two steps, two validations, each
-// with an answer, and two checkpoints, one a run, whichever it is: the run ends with that call's error, or says it
-// where it can go on, and every checkpoint that is there is whole. Launches do no work, so no step is taken.
+// TestEveryCallOfARunFails makes one call of the driver or of cuBLASLt fail per run. The run has two steps, two
+// validations, each with a sample answer, and two checkpoints. It must end with that call's error, or report the error
+// if it can continue, and every checkpoint that exists must be complete. Launches do no work, so no step is taken.
 func TestEveryCallOfARunFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("half a minute")
@@ -33,7 +33,7 @@ func TestEveryCallOfARunFails(t *testing.T) {
 		}
 		return names, found.Step, err
 	}
-	if _, saved, err := run(-1, 0); err != nil || saved != 2 { // compiles
+	if _, saved, err := run(-1, 0); err != nil || saved != 2 { // compiles the kernels
 		t.Fatalf("the last checkpoint is that of step %d, %v", saved, err)
 	}
 	all, _, err := run(-1, 0)
@@ -63,7 +63,7 @@ func TestEveryCallOfARunFails(t *testing.T) {
 	t.Logf("%d of %d calls failed in turn", len(chosen), len(all))
 }
 
-// everyCall is a small run on the emulated GPU, as a program has it.
+// everyCall runs a small training run on the emulated GPU, the way a program does.
 func everyCall(dir string) (err error) {
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.EvalEvery, s.SaveEvery = 0, 2, 1, 1
@@ -99,7 +99,7 @@ func everyCall(dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
 	r.GenerateSamples = func(ctx context.Context) ([]Sample, error) { return answerOf(ctx, e) }
-	var notices error // of a sample answer that there was no memory for, without which the run goes on
+	var notices error // a sample answer that did not fit in memory; the run continues without it
 	r.Hooks = hooks(func(event any) {
 		if text, is := event.(notice); is {
 			notices = errors.Join(notices, errors.New(string(text)))
@@ -112,7 +112,7 @@ func everyCall(dir string) (err error) {
 	return errors.Join(err, notices)
 }
 
-// answerOf is a sample answer of four tokens.
+// answerOf returns a sample answer of four tokens.
 func answerOf(ctx context.Context, e *infer.Engine) ([]Sample, error) {
 	e.ResetCache()
 	g, err := e.Start([]int32{1, 2, 3}, infer.Options{MaxTokens: 4})

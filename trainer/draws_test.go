@@ -14,9 +14,9 @@ import (
 	"restyle/trainer/checkpoint"
 )
 
-// TestDraws draws settings that decide bits, runs them on one thread with everything kept, and wants the same bits from
-// other threads, with other parts of the forward pass computed again, saved at other steps, and stopped and gone on
-// with.
+// TestDraws draws random settings that affect results and runs them on one thread with all activations kept. It then
+// checks that the bits are the same with other threads, with other parts of the forward pass recomputed, with
+// checkpoints at other steps, and after stopping and resuming.
 func TestDraws(t *testing.T) {
 	draws := 4
 	if os.Getenv("RESTYLE_LONG") != "" {
@@ -34,7 +34,7 @@ func TestDraws(t *testing.T) {
 		s.Freeze = one(rng, nil, []string{"embed_tokens"}, []string{"k_proj", "up_proj"}, []string{"norm"})
 		begun := func(threads int) func(*Run) {
 			return func(r *Run) {
-				r.Identity, r.Decisions = nil, nil // which tell of settings that decide no bits, too
+				r.Identity, r.Decisions = nil, nil // these record settings that do not affect results, too
 				if err := cpu.SetThreads(threads); err != nil {
 					t.Fatal(err)
 				}
@@ -68,5 +68,5 @@ func TestDraws(t *testing.T) {
 	}
 }
 
-// one draws from a list.
+// one returns a random element of a list.
 func one[T any](rng *rand.Rand, list ...T) T { return list[rng.IntN(len(list))] }

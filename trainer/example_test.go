@@ -24,7 +24,7 @@ func check(err error) {
 // Fine-tune the embedded model on some of the embedded dataset. The result is a directory in the Hugging Face layout.
 func Example() {
 	ctx := context.Background()
-	base, err := hf.Open(ctx, nil, "starter") // or a directory, or with a hub, owner/name
+	base, err := hf.Open(ctx, nil, "starter") // a directory works too, and owner/name with a hub
 	check(err)
 	codec, err := infer.CodecOf(base, "")
 	check(err)

@@ -24,7 +24,7 @@ import (
 	"restyle/trainer/report"
 )
 
-// testGPU is a GPU for a run: the one that RESTYLE_TEST_DEVICE names, or the one that the CPU plays.
+// testGPU returns a GPU for a run: the one that RESTYLE_TEST_DEVICE names, or the emulated one.
 func testGPU(t *testing.T, o kernels.Options) *kernels.Device {
 	t.Helper()
 	d, err := kernels.Open(cmp.Or(os.Getenv("RESTYLE_TEST_DEVICE"), "emulated"), o)
@@ -37,13 +37,13 @@ func testGPU(t *testing.T, o kernels.Options) *kernels.Device {
 	return d
 }
 
-// gpuConfig is a model of a quarter of a million parameters.
+// gpuConfig is the configuration of a model with a quarter of a million parameters.
 const gpuConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 96,
 	"intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 32,
 	"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true,
 	"eos_token_id": 2}`
 
-// finish starts a run, anew or from a checkpoint, and takes it to its end.
+// finish starts a new run, or resumes one from a checkpoint, and runs it to its end.
 func finish(t *testing.T, r *Run, from string) *Run {
 	t.Helper()
 	if err := r.startFrom(context.Background(), from); err != nil {
@@ -55,12 +55,13 @@ func finish(t *testing.T, r *Run, from string) *Run {
 	return r
 }
 
-// TestGPULearns has a run on a GPU, its steps, validations and checkpoints, learn what the same run on the CPU learns.
+// TestGPULearns checks that a run on a GPU, with its steps, validations and checkpoints, learns what the same run on
+// the CPU learns.
 func TestGPULearns(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute on the GPU that the CPU plays")
 	}
-	cudatest.Set(t, "LATE=1") // what the GPU that the CPU plays was not asked to wait for is not there
+	cudatest.Set(t, "LATE=1") // the emulated GPU runs nothing until something waits for it
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.DType, s.EvalEvery, s.SaveEvery = 0, 20, tensor.F32, 20, 20
 	steps := func(r *Run) []Step {
@@ -77,7 +78,7 @@ func TestGPULearns(t *testing.T) {
 			if want[i].Tokens == 0 {
 				continue // an evaluation
 			}
-			// Sums have other orders, and what AdamW codes in 8 bits may fall on the other side of a half.
+			// The order of sums differs, and a value that AdamW codes in 8 bits may fall on the other side of a midpoint.
 			if e := math.Abs(float64(got[i].Loss/want[i].Loss) - 1); !(e < 1e-3) {
 				t.Errorf("fused %v: step %d has the loss %v, on the CPU %v", fused, want[i].Step, got[i].Loss, want[i].Loss)
 			}
@@ -85,8 +86,8 @@ func TestGPULearns(t *testing.T) {
 	}
 }
 
-// TestGPUResumes has a run on a GPU end with the same bits twice, and resumed, and one that was begun on the CPU go on
-// there.
+// TestGPUResumes checks that a run on a GPU ends with the same bits twice and when it is resumed, and that a run
+// started on the CPU can continue on a GPU.
 func TestGPUResumes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute on the GPU that the CPU plays")
@@ -121,8 +122,8 @@ func TestGPUResumes(t *testing.T) {
 	}
 }
 
-// TestGPUMemory compares the table with what a run on a GPU has allocated in the end. Launches do no work, so it is
-// quick.
+// TestGPUMemory compares the memory table with what a run on a GPU has allocated at its end. Launches do no work, so
+// the test is quick.
 func TestGPUMemory(t *testing.T) {
 	cudatest.Set(t, "IDLE=1")
 	for name, change := range map[string]func(*Config){
@@ -144,8 +145,8 @@ func TestGPUMemory(t *testing.T) {
 	}
 }
 
-// TestGPUMemoryStays has a run take steps, validate, answer and save: once it has taken its first step, the memory that
-// the driver counts stays as it is, and nothing is allocated or loaded that was not before. Launches do no work, so it
+// TestGPUMemoryStays has a run take steps, validate, generate samples and save. After the first step, the memory that
+// the driver counts must stay constant, and nothing more may be allocated or loaded. Launches do no work, so the test
 // is quick.
 func TestGPUMemoryStays(t *testing.T) {
 	for name, change := range map[string]func(*Config){
@@ -205,7 +206,7 @@ func TestGPUMemoryStays(t *testing.T) {
 	}
 }
 
-// answerer has a run answer with four tokens, and counts how often it does.
+// answerer makes a run generate samples of four tokens, and counts how often it does.
 func answerer(t *testing.T, r *Run) *int {
 	t.Helper()
 	e, err := infer.New(r.Model, 16, nil)
@@ -225,9 +226,10 @@ func answerer(t *testing.T, r *Run) *int {
 	return n
 }
 
-// TestFitOnGPU wants max-memory to be among the remedies, with what the run takes then: with narrower passes, and, as a
-// step is several of them, gradients in F32. A run that keeps its passes has only the other remedies, for passes as
-// wide. Passes become as wide as BF16 gradients leave room for, if a step is one of them then.
+// TestFitOnGPU checks that max-memory is among the remedies, with the memory that the run then takes: with narrower
+// passes and, because a step then has several of them, with F32 gradients. A run that keeps its passes gets only the
+// other remedies, for passes of the same width. If a step becomes one pass, passes become as wide as BF16 gradients
+// leave room for.
 func TestFitOnGPU(t *testing.T) {
 	c, err := hf.ParseConfig([]byte(strings.NewReplacer(`"max_position_embeddings": 64`, `"max_position_embeddings": 1024`,
 		`"hidden_size": 64`, `"hidden_size": 512`, `"vocab_size": 300`, `"vocab_size": 9000`).Replace(tinyConfig)))

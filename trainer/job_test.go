@@ -8,8 +8,8 @@ import (
 	"restyle/kernels"
 )
 
-// TestOpenRefuses wants a pattern that matches nothing to be an error before anything is allocated: the run would train
-// all parameters.
+// TestOpenRefuses checks that a pattern that matches nothing is an error before anything is allocated. Otherwise the
+// run would train all parameters.
 func TestOpenRefuses(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {

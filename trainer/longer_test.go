@@ -13,12 +13,12 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestLonger goes on from a run that has ended, with more epochs: it keeps the lines of its metrics, the best weights
-// and what is left of the patience, has the learning rates of the longer run from there on, and may be stopped and
-// resumed as any other.
+// TestLonger continues a finished run with more epochs. The run must keep the lines of its metrics, the best weights
+// and the rest of its patience, take the learning rates of the longer run from then on, and still be stoppable and
+// resumable as any other.
 func TestLonger(t *testing.T) {
 	s := tinySettings()
-	// validations after steps 0, 4, 8 (the best), 12, 16, 20, 22; 24, 28: the sixth without a better one
+	// Validations after steps 0, 4, 8 (the best), 12, 16, 20, 22; 24, 28: the last is the sixth without improvement.
 	s.SaveEvery, s.Patience = 100, 6
 	script := finds(bestAfter(8))
 	ended := t.TempDir()
@@ -91,14 +91,14 @@ func TestLonger(t *testing.T) {
 	if err := r.load(context.Background(), bestIn(whole, 8)); err != nil {
 		t.Fatal(err)
 	}
-	want := hash(t, r) // with the best weights, which are there already unless something is wrong
+	want := hash(t, r) // with the best weights, which exist already unless something is wrong
 	goOn(parts, longer, true, 25)
 	again := goOn(parts, longer, false, 0)
 	if got := hash(t, again); got != want || len(said) > 0 {
 		t.Errorf("stopped and resumed it ends as %.12s, want %.12s; said %q", got, want, said)
 	}
 
-	// What is shorter is another run.
+	// A shorter run is a different run.
 	found, err := checkpoint.Latest(CheckpointsIn(whole))
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestLonger(t *testing.T) {
 		!strings.Contains(err.Error(), "epochs was 3 and is now 2") {
 		t.Errorf("fewer epochs: %v", err)
 	}
-	// The best weights that are the result are not lost to others.
+	// The best weights that are the result must not be lost.
 	if err := os.RemoveAll(bestIn(ended, 8)); err != nil {
 		t.Fatal(err)
 	}
@@ -119,8 +119,8 @@ func TestLonger(t *testing.T) {
 	}
 }
 
-// TestLongerWithin goes on from a run that --max-steps ended within an epoch. With a constant rate, it ends with the
-// bits of one that had all steps from the beginning.
+// TestLongerWithin continues a run that --max-steps ended within an epoch. With a constant learning rate, it must end
+// with the bits of a run that had all steps from the start.
 func TestLongerWithin(t *testing.T) {
 	s := tinySettings()
 	s.Schedule, s.Warmup = "constant", 0
@@ -147,7 +147,7 @@ func TestLongerWithin(t *testing.T) {
 	}
 }
 
-// TestSameMayGrow has epochs and the limit of steps be others only where the run becomes longer.
+// TestSameMayGrow checks that epochs and the limit of steps may differ only if the run becomes longer.
 func TestSameMayGrow(t *testing.T) {
 	for _, c := range []struct {
 		name, then, now string

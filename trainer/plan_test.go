@@ -15,8 +15,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestPlan goes through every step of runs of awkward sizes: each epoch has each example once, in the order of that
-// epoch; no pass is larger than was planned, and none smaller than it could be.
+// TestPlan checks every step of runs of awkward sizes: each epoch has each example once, in the order of that epoch, no
+// pass is larger than planned, and none is smaller than it could be.
 func TestPlan(t *testing.T) {
 	examples := learnable(41, 1)
 	for _, packing := range []bool{false, true} {
@@ -101,7 +101,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPasses has as many tokens go through the model at once as a micro-batch may have, and no more than a step has.
+// TestPasses checks that a pass has as many tokens as a micro-batch may have, and no more than a step has.
 func TestPasses(t *testing.T) {
 	for _, c := range []struct {
 		batch, accumulate int
@@ -118,7 +118,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestWarmup has a share of the steps be the nearest whole number of them.
+// TestWarmup checks that a fraction of the steps is rounded to the nearest whole number of steps.
 func TestWarmup(t *testing.T) {
 	for warmup, steps := range map[float64]int{0: 0, 0.02: 0, 0.03: 1, 0.16: 4, 0.2: 4, 0.21: 5, 1: 1, 7: 7, 22: 22} {
 		s := tinySettings()
@@ -135,8 +135,7 @@ func TestWarmup(t *testing.T) {
 	}
 }
 
-// TestHeldOutIsLongest: what is held out goes through the same memory, also where nothing that is trained on is as
-// long.
+// TestHeldOutIsLongest checks that held-out examples fit in the same memory, even if no training example is as long.
 func TestHeldOutIsLongest(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate, s.Seq = 1, 1, 64
@@ -159,7 +158,7 @@ func TestHeldOutIsLongest(t *testing.T) {
 }
 
 // TestStepIsOneStep compares the gradient of a step with the same gradient computed in other ways: all examples in one
-// pass, each alone, and in packed rows. In fp32 they differ by rounding alone: the sums have other orders.
+// pass, one example per pass, and packed. In fp32 they differ only by rounding, because the order of sums differs.
 func TestStepIsOneStep(t *testing.T) {
 	s := tinySettings()
 	s.DType, s.Batch, s.Accumulate = tensor.F32, 3, 4
@@ -221,8 +220,8 @@ func TestStepIsOneStep(t *testing.T) {
 	}
 }
 
-// TestUpdate compares two steps with the same computed apart: all examples of a step in one pass, the norm, the
-// clipping and the update with the step's learning rate. In fp32 they differ by rounding alone.
+// TestUpdate compares two steps with an independent computation: all examples of a step in one pass, the norm, the
+// clipping, and the update with the step's learning rate. In fp32 they differ only by rounding.
 func TestUpdate(t *testing.T) {
 	s := tinySettings()
 	s.DType, s.Optimizer, s.Batch, s.Accumulate, s.Clip, s.Warmup, s.Schedule = tensor.F32, AdamW, 1, 8, 0.01, 0, "linear"
@@ -270,14 +269,14 @@ func TestUpdate(t *testing.T) {
 			diff += math.Pow(float64(v-moved[i].F32()[j]), 2)
 			norm += math.Pow(float64(moved[i].F32()[j]-before[i][j]), 2)
 		}
-		if e := math.Sqrt(diff / norm); !(e < 1e-2) { // AdamW's first steps make much of tiny gradients
+		if e := math.Sqrt(diff / norm); !(e < 1e-2) { // AdamW's first steps amplify tiny gradients
 			t.Errorf("%s moves by %.1e of the way elsewhere", x.Name, e)
 		}
 	}
 }
 
-// TestOneWait has a step of several passes give the device each of them once, and wait for the record of all, with all
-// losses.
+// TestOneWait checks that a step of several passes gives each of them to the device once, and waits once for the record
+// of all, with all losses.
 func TestOneWait(t *testing.T) {
 	s := tinySettings()
 	s.Batch, s.Accumulate = 2, 3
@@ -304,7 +303,7 @@ func TestOneWait(t *testing.T) {
 	if got, want := r.Model.Device().Transfers(), (kernels.Transfers{Uploads: len(batches), Waits: 1}); got != want {
 		t.Errorf("a step of %d passes: %+v, want %+v", len(batches), got, want)
 	}
-	// The same passes before the step, in the same order: the same bits.
+	// The same passes in the same order before the step give the same bits.
 	if got := float64(r.state.Loss); got != want.Mean() {
 		t.Errorf("the loss of a step of %d passes is %v, of the passes %v", len(batches), got, want.Mean())
 	}
@@ -335,7 +334,7 @@ func TestBatchesWritten(t *testing.T) {
 	}
 }
 
-// TestSettings gives every setting a value out of its range, and wants an error that names it.
+// TestSettings gives every setting a value out of its range, and checks that the error names the setting.
 func TestSettings(t *testing.T) {
 	if err := tinySettings().Check(); err != nil {
 		t.Fatal(err)
@@ -361,7 +360,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestPatterns has parameters be chosen by parts of their names.
+// TestPatterns checks the choice of parameters by parts of their names.
 func TestPatterns(t *testing.T) {
 	const q, norm, embed = "model.layers.10.self_attn.q_proj.weight", "model.norm.weight", "model.embed_tokens.weight"
 	for _, c := range []struct {

@@ -17,12 +17,12 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestStoppedEvaluations ends runs while they evaluate, at the beginning, on the way and after the last step, in the
-// validation and in the answers: it is left to the resumed run, which ends with the same bits.
+// TestStoppedEvaluations stops runs during evaluations at the start, in the middle and after the last step, both in the
+// validation and in the samples. The resumed run must make up for the evaluation and end with the same bits.
 func TestStoppedEvaluations(t *testing.T) {
 	s := tinySettings()
 	s.SampleEvery = 3
-	// run is a run that answers, and calls at before each validation and each answer.
+	// run returns a run that generates samples and calls at before each validation and each sample.
 	run := func(dir string, at func(what string, step int)) *Run {
 		return tiny(t, dir, s, func(r *Run) {
 			r.Hooks = hooks(func(e any) {
@@ -54,7 +54,7 @@ func TestStoppedEvaluations(t *testing.T) {
 		for _, at := range []int{0, 3, 4, control.Plan.Steps} {
 			dir := t.TempDir()
 			ctx, cancel := context.WithCancel(context.Background())
-			late := false // whether anything is done after the end
+			late := false // whether anything is done after the stop
 			r := run(dir, func(what2 string, step int) {
 				late = ctx.Err() != nil
 				if what2 == what && step == at {
@@ -72,7 +72,7 @@ func TestStoppedEvaluations(t *testing.T) {
 				t.Fatal(err)
 			}
 			state, err := readState(found.Dir)
-			// Where there are only answers, the phase before them ends the run in them.
+			// If an evaluation has only samples, the phase before them stops the run in them.
 			if err != nil || found.Step != at || state.Pending == "" || late && at != 3 {
 				t.Fatalf("stopped in the %s after step %d: %+v, %+v, %v; went on: %v", what, at, found, state, err, late)
 			}
@@ -83,8 +83,8 @@ func TestStoppedEvaluations(t *testing.T) {
 	}
 }
 
-// TestBestIsChecked damages and loses the best weights: those of the same step's checkpoint take their place, and
-// without one the run goes on and says so.
+// TestBestIsChecked damages and removes the best weights. The checkpoint of the same step must replace them, and
+// without one the run must continue and report it.
 func TestBestIsChecked(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery, s.EvalEvery, s.Keep = 5, 5, 10
@@ -99,8 +99,8 @@ func TestBestIsChecked(t *testing.T) {
 		return os.WriteFile(filepath.Join(dir, "model.safetensors"), []byte("x"), 0o666)
 	}
 	for name, c := range map[string]struct {
-		spoil func(dir string) error // of the best weights
-		own   bool                   // whether the step's own checkpoint is there
+		spoil func(dir string) error // spoils the best weights
+		own   bool                   // whether the step's own checkpoint exists
 	}{"damaged": {damage, true}, "lost": {os.RemoveAll, true}, "all damaged": {damage, false},
 		"all lost": {os.RemoveAll, false}} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestBestIsChecked(t *testing.T) {
 		})
 	}
 
-	// Damage while it runs is found before the weights are used.
+	// Damage during the run is found before the weights are used.
 	dir := t.TempDir()
 	r := tiny(t, dir, s, script, func(r *Run) {
 		r.Hooks = hooks(func(e any) {
@@ -147,7 +147,7 @@ func TestBestIsChecked(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				data[len(data)-1] ^= 1 // such as only its checksum shows
+				data[len(data)-1] ^= 1 // only the checksum reveals this
 				if err := os.WriteFile(file, data, 0o666); err != nil {
 					t.Error(err)
 				}
@@ -162,7 +162,7 @@ func TestBestIsChecked(t *testing.T) {
 	}
 }
 
-// stopped runs until after a step, as Ctrl-C ends it. watch is told of everything.
+// stopped runs until after a step and stops as on Ctrl-C. It passes every event to watch.
 func stopped(t *testing.T, dir string, s Config, after int, watch func(e any), change ...func(*Run)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -181,12 +181,12 @@ func stopped(t *testing.T, dir string, s Config, after int, watch func(e any), c
 	}
 }
 
-// TestOlderCheckpoint damages the newest checkpoint of a run that was stopped: the one before finds the best weights
-// that it tells of, and ends with the same bits.
+// TestOlderCheckpoint damages the newest checkpoint of a stopped run. The run must resume from the previous one, find
+// the best weights that it refers to, and end with the same bits.
 func TestOlderCheckpoint(t *testing.T) {
 	s := tinySettings()
 	s.EvalEvery, s.SaveEvery = 1, 6
-	script := finds(bestAfter(100)) // every validation finds the best weights so far
+	script := finds(bestAfter(100)) // every validation improves on the best weights
 	want, _ := whole(t, t.TempDir(), s, script)
 	dir, most := t.TempDir(), 0
 	stopped(t, dir, s, 10, func(any) {
@@ -216,7 +216,7 @@ func TestOlderCheckpoint(t *testing.T) {
 			}
 		})
 	})
-	unknown := bestIn(dir, 99) // as a kill leaves it before a checkpoint tells of it
+	unknown := bestIn(dir, 99) // as a kill leaves it before any checkpoint refers to it
 	if err := os.Mkdir(unknown, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -234,9 +234,9 @@ func TestOlderCheckpoint(t *testing.T) {
 	}
 }
 
-// TestMetricsGone loses metrics.jsonl of a run that was stopped. It is said, and what a kill soon after it leaves can
-// be resumed: one in a later step, or while the checkpoint is written that knows of the new file, with an evaluation
-// still to be made.
+// TestMetricsGone removes metrics.jsonl of a stopped run. The run must report it, and must be resumable after a kill
+// soon afterwards: in a later step, or while it writes the first checkpoint that refers to the new file, with an
+// evaluation still pending.
 func TestMetricsGone(t *testing.T) {
 	for name, c := range map[string]struct {
 		evalEvery int
@@ -296,7 +296,7 @@ func TestMetricsGone(t *testing.T) {
 	}
 }
 
-// TestNaNIsNotBest has a loss that is no number be followed by one that is.
+// TestNaNIsNotBest checks that a loss after a NaN loss can still be the best.
 func TestNaNIsNotBest(t *testing.T) {
 	r := tiny(t, t.TempDir(), tinySettings())
 	for _, c := range []struct {
@@ -310,7 +310,7 @@ func TestNaNIsNotBest(t *testing.T) {
 	}
 }
 
-// TestSlips has numbers that cannot be meant be refused, not computed with.
+// TestSlips checks that values that must be mistakes are refused, not computed with.
 func TestSlips(t *testing.T) {
 	for name, change := range map[string]func(*Config){
 		"batch": func(s *Config) { s.Batch = 1 << 62 }, "accumulate": func(s *Config) { s.Accumulate = math.MaxInt64 },
@@ -334,7 +334,8 @@ func TestSlips(t *testing.T) {
 	}
 }
 
-// TestFitGivesWhatIsTaken has no advice that would be refused, and the answers' part follow the length.
+// TestFitGivesWhatIsTaken checks that no advice would itself be refused, and that the memory for samples follows the
+// sequence length.
 func TestFitGivesWhatIsTaken(t *testing.T) {
 	d, err := kernels.Open("cpu", kernels.Options{})
 	if err != nil {
@@ -373,10 +374,10 @@ func TestFitGivesWhatIsTaken(t *testing.T) {
 	}
 }
 
-// TestDisk compares what a run is said to need with what it leaves.
+// TestDisk compares the disk space that a run is estimated to need with what it leaves.
 func TestDisk(t *testing.T) {
 	s := tinySettings()
-	s.Keep = 100 // so that nothing goes
+	s.Keep = 100 // so that nothing is removed
 	dir := t.TempDir()
 	_, r := whole(t, dir, s)
 	var size int64
@@ -399,14 +400,14 @@ func TestDisk(t *testing.T) {
 		return DiskOf(r.Model.Config(), &p, there)
 	}
 	weights := model.MemoryOf(r.Model.Device(), nil, r.Model.Config(), r.Plan.ModelOptions(r.Model.Config())).Weights
-	// the best that each checkpoint may know, and the result
+	// The best weights that each checkpoint may refer to, and the result.
 	models := int64(min(len(steps)/2, 1+r.Plan.Left(s.EvalEvery, 0)) + 1)
-	// headers of so small files
+	// Headers count in such small files.
 	if got := disk(s, true, 0) - models*int64(weights); math.Abs(float64(got-size)) > 0.1*float64(size) {
 		t.Errorf("checkpoints take %d bytes, and are said to take %d", size, got)
 	}
 	s.EvalEvery, s.SaveEvery = 0, 1
-	// arenas round sizes up
+	// Arenas round sizes up.
 	if a, b := disk(s, true, 0), disk(s, false, 0); math.Abs(float64(a-b)/float64(weights)-float64(1+s.Epochs)) > 0.1 {
 		t.Errorf("many checkpoints, and %d evaluations: %d bytes for the best weights", 1+s.Epochs, a-b)
 	}
@@ -420,7 +421,7 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestSameIsShort has a message not fill the screen with hashes.
+// TestSameIsShort checks that a message does not fill the screen with hashes.
 func TestSameIsShort(t *testing.T) {
 	a, b := strings.Repeat("0123456789abcdef", 4), strings.Repeat("fedcba9876543210", 4)
 	err := Same(map[string]string{"data": a, "model": "new " + a}, map[string]string{"data": b, "model": "new " + b})

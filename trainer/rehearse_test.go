@@ -14,8 +14,8 @@ import (
 	"restyle/tensor"
 )
 
-// TestRehearse wants a rehearsal to show everything that a run launches whose passes are full: what is compiled ahead
-// would be of little use if the run still had to compile.
+// TestRehearse checks that a rehearsal shows everything that a run with full passes launches. Compiling ahead would be
+// of little use if the run still had to compile.
 func TestRehearse(t *testing.T) {
 	from, err := hf.NewModel(map[string][]byte{"config.json": []byte(tinyConfig)})
 	if err != nil {
@@ -82,7 +82,7 @@ func TestRehearse(t *testing.T) {
 					t.Error("nothing is compiled ahead")
 				}
 				for missing := range strings.Lines(strings.TrimPrefix(all, ahead)) {
-					if plan.PadPasses || !strings.HasPrefix(missing, "gemm.cu ") { // a pass of fewer tokens may have other tiles
+					if plan.PadPasses || !strings.HasPrefix(missing, "gemm.cu ") { // a pass of fewer tokens may use other tiles
 						t.Errorf("not compiled ahead: %s", missing)
 					}
 				}

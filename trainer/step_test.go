@@ -14,8 +14,8 @@ import (
 	"restyle/trainer/report"
 )
 
-// TestLayerGradients has steps that keep one block's gradients at a time move the weights as steps that keep all do,
-// and be clipped and skipped as they are.
+// TestLayerGradients checks that steps that keep one layer's gradients at a time move the weights as steps that keep
+// all gradients do, and are clipped and skipped in the same way.
 func TestLayerGradients(t *testing.T) {
 	for _, master := range []optim.Master{optim.Split8, optim.Stochastic} {
 		for _, clip := range []float64{0, 1e6, 0.01} {
@@ -23,7 +23,7 @@ func TestLayerGradients(t *testing.T) {
 			s.Batch, s.Accumulate, s.Epochs, s.MaxSteps, s.Clip, s.Master = 4, 1, 0, 5, clip, master
 			steps := func(block bool) (*Run, []Step) {
 				s := s
-				if block { // the same step of two micro-batches is one pass all the same
+				if block { // the same step of two micro-batches is still one pass
 					s.Gradients = LayerGradients
 					s.Batch, s.Accumulate = 2, 2
 				}
@@ -45,7 +45,7 @@ func TestLayerGradients(t *testing.T) {
 					t.Errorf("step %d: loss %v, norm %v, want %v, %v", i, got[i].Loss, got[i].GradNorm, want[i].Loss, want[i].GradNorm)
 				}
 			}
-			if clip == 0.01 { // whose factor follows from the norm
+			if clip == 0.01 { // the factor depends on the norm
 				continue
 			}
 			for i, p := range all.Model.Params() {
@@ -62,7 +62,7 @@ func TestLayerGradients(t *testing.T) {
 	}
 }
 
-// TestLayerGradientsSkips has a step whose gradient is not finite move nothing.
+// TestLayerGradientsSkips checks that a step whose gradient is not finite moves no weights.
 func TestLayerGradientsSkips(t *testing.T) {
 	s := tinySettings()
 	s.Gradients = LayerGradients
@@ -92,7 +92,7 @@ func TestLayerGradientsSkips(t *testing.T) {
 	}
 }
 
-// TestWiden has passes grow to what a step has, and no further, and never shrink.
+// TestWiden checks that passes grow to the size of a step, no further, and never shrink.
 func TestWiden(t *testing.T) {
 	s := tinySettings() // 2 x 2 examples of up to 32 tokens
 	p, err := NewPlan(s, learnable(41, 1), nil)
@@ -116,8 +116,7 @@ func TestWiden(t *testing.T) {
 	}
 }
 
-// TestFilled has passes that are filled up move the weights as others do, and counts what they are filled up with
-// apart.
+// TestFilled checks that padded passes move the weights as others do, and that padding is counted separately.
 func TestFilled(t *testing.T) {
 	s := tinySettings()
 	s.Epochs, s.MaxSteps, s.DType = 0, 4, tensor.F32

@@ -28,13 +28,14 @@ import (
 	"restyle/trainer/report"
 )
 
-// tinyConfig is a model whose matrices are just large enough for state in 8 bits.
+// tinyConfig is a model whose matrices are just large enough for 8-bit state.
 const tinyConfig = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 300, "hidden_size": 64,
 	"intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
 	"max_position_embeddings": 64, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": true,
 	"eos_token_id": 2}`
 
-// learnable are examples in which the next token follows from the last one: half of each, the prompt, is not trained.
+// learnable returns examples in which each token determines the next one. The first half of each, the prompt, is not
+// trained.
 func learnable(n int, seed uint64) (examples []training.Example) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := range n {
@@ -61,16 +62,16 @@ func tinySettings() Config {
 	return s
 }
 
-// startFrom starts a run from a checkpoint's directory, or a new one.
+// startFrom starts a run from a checkpoint's directory, or a new one if from is empty.
 func (r *Run) startFrom(ctx context.Context, from string) error {
 	r.From = from
 	return r.Start(ctx)
 }
 
-// A notice is what the hook of that name is called with.
+// A notice is the argument of the hook of that name.
 type notice string
 
-// hooks has every hook call f.
+// hooks returns hooks that all call f.
 func hooks(f func(event any)) Hooks {
 	return Hooks{
 		Step: func(e Step) { f(e) }, Evaluation: func(e Evaluation) { f(e) }, Saved: func(e Saved) { f(e) },
@@ -78,13 +79,13 @@ func hooks(f func(event any)) Hooks {
 	}
 }
 
-// tiny is a run of the small model in a directory, not yet started.
+// tiny returns a run of the small model in a directory, not yet started.
 func tiny(t testing.TB, dir string, s Config, change ...func(*Run)) *Run {
 	t.Helper()
 	return tinyOf(t, tinyConfig, dir, s, change...)
 }
 
-// tinyOf is tiny of another small model.
+// tinyOf is like tiny, for another small model.
 func tinyOf(t testing.TB, config, dir string, s Config, change ...func(*Run)) *Run {
 	t.Helper()
 	d, err := kernels.Open("cpu", kernels.Options{Fused: kernels.All(), Threads: 2})
@@ -94,7 +95,7 @@ func tinyOf(t testing.TB, config, dir string, s Config, change ...func(*Run)) *R
 	return tinyOn(t, d, config, dir, s, change...)
 }
 
-// tinyOn is a run on a device of its own.
+// tinyOn is like tinyOf, on a given device.
 func tinyOn(t testing.TB, d *kernels.Device, config, dir string, s Config, change ...func(*Run)) *Run {
 	t.Helper()
 	plan, err := NewPlan(s, learnable(41, 1), learnable(7, 2))
@@ -104,7 +105,7 @@ func tinyOn(t testing.TB, d *kernels.Device, config, dir string, s Config, chang
 	return tinyPlanned(t, d, config, dir, plan, change...)
 }
 
-// tinyPlanned is the run of a plan.
+// tinyPlanned is like tinyOn, for a given plan.
 func tinyPlanned(t testing.TB, d *kernels.Device, config, dir string, plan *Plan, change ...func(*Run)) *Run {
 	t.Helper()
 	files := map[string][]byte{"config.json": []byte(config)}
@@ -134,7 +135,7 @@ func tinyPlanned(t testing.TB, d *kernels.Device, config, dir string, plan *Plan
 	return r
 }
 
-// hash is of everything that a run is: weights, optimizer, counters, and what metrics.jsonl says but for times.
+// hash returns a hash of the whole run: weights, optimizer, counters, and metrics.jsonl except times.
 func hash(t testing.TB, r *Run) string {
 	t.Helper()
 	h := sha256.New()
@@ -163,7 +164,7 @@ func hash(t testing.TB, r *Run) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// contents are a tensor's bytes.
+// contents returns a tensor's bytes.
 func contents(t testing.TB, r *Run, x tensor.Tensor) []byte {
 	t.Helper()
 	b := make([]byte, x.Bytes())
@@ -173,7 +174,7 @@ func contents(t testing.TB, r *Run, x tensor.Tensor) []byte {
 	return b
 }
 
-// whole runs to the end and returns the hash.
+// whole takes a run to its end and returns its hash.
 func whole(t testing.TB, dir string, s Config, change ...func(*Run)) (string, *Run) {
 	t.Helper()
 	r := tiny(t, dir, s, change...)
@@ -181,7 +182,7 @@ func whole(t testing.TB, dir string, s Config, change ...func(*Run)) (string, *R
 	return hash(t, r), r
 }
 
-// toEnd starts a new run and has it take all its steps.
+// toEnd starts a new run and takes all its steps.
 func toEnd(t testing.TB, r *Run) {
 	t.Helper()
 	if err := r.startFrom(context.Background(), ""); err != nil {
@@ -192,7 +193,8 @@ func toEnd(t testing.TB, r *Run) {
 	}
 }
 
-// TestLearns has the loss fall, the best weights be those that are there in the end, and the files be those of a run.
+// TestLearns checks that the loss falls, that the final weights are the best ones, and that the run leaves all its
+// files.
 func TestLearns(t *testing.T) {
 	s := tinySettings()
 	s.Epochs, s.LR, s.SaveEvery, s.EvalEvery = 10, 1e-2, 30, 10
@@ -253,22 +255,23 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// finds has the validations of a run find these losses, by step, and not what they are: which weights are the best, and
-// when the patience is over, is then the same on every machine.
+// finds replaces the losses that validations find by the given ones, by step. The choice of the best weights and the
+// end of the patience are then the same on every machine.
 func finds(loss func(step int) float64) func(*Run) {
 	return func(r *Run) {
 		r.validation = func(context.Context) (float64, error) { return loss(r.state.Step), nil }
 	}
 }
 
-// bestAfter is a course of losses that falls until a step, and rises from there on.
+// bestAfter returns losses that fall until a step and rise afterwards.
 func bestAfter(best int) func(step int) float64 {
 	return func(step int) float64 { return 1 + math.Abs(float64(step-best)) }
 }
 
-// TestResume stops runs between steps, as Ctrl-C does, and goes on in a new process's memory: the end has the same bits
-// as that of a run that was never stopped. Every form of optimizer state and of batches is tried, and in one of them
-// the moments around every validation, checkpoint and end of an epoch. RESTYLE_LONG stops after every step of all.
+// TestResume stops runs between steps, as Ctrl-C does, and resumes them as a new process would. The result must have
+// the same bits as that of an uninterrupted run. It covers every form of optimizer state and of batches, and in one of
+// them the moments around every validation, checkpoint and end of an epoch. With RESTYLE_LONG it stops after every step
+// of every form.
 func TestResume(t *testing.T) {
 	forms := map[string]struct {
 		settings func(*Config)
@@ -285,7 +288,7 @@ func TestResume(t *testing.T) {
 		}, func(*Run) {}, []int{1, 12, 19}},
 		"bnb, max-steps, patience": {func(s *Config) {
 			s.BNB, s.Master, s.MaxSteps, s.EvalEvery, s.Patience, s.LR = true, optim.NoMaster, 20, 2, 3, 0.1
-		}, finds(bestAfter(4)), []int{3, 5, 8, 9}}, // it ends after step 10
+		}, finds(bestAfter(4)), []int{3, 5, 8, 9}}, // the run ends after step 10
 	}
 	for name, form := range forms {
 		t.Run(name, func(t *testing.T) {
@@ -328,7 +331,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestStateIsNeeded loses one part of the state at a time: the end must then differ, or TestResume proves nothing.
+// TestStateIsNeeded drops one part of the state at a time and checks that the result differs. Otherwise TestResume
+// would prove nothing.
 func TestStateIsNeeded(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery = 5
@@ -375,7 +379,8 @@ func TestStateIsNeeded(t *testing.T) {
 		"best":                   func(r *Run) { r.state.Best = nil },
 		"since best":             func(r *Run) { r.state.SinceBest += 5 },
 	}
-	// Of the tensors, all is lost. A lost bit might make no difference: two steps later it may be rounded away.
+	// Tensors are lost completely. A single lost bit might make no difference, because two steps later it may be rounded
+	// away.
 	lose := func(r *Run, x tensor.Tensor) {
 		if !slices.ContainsFunc(x.Raw(), func(b byte) bool { return b != 0 }) {
 			t.Errorf("%s is all zero: to lose it shows nothing", x.Name)
@@ -396,19 +401,19 @@ func TestStateIsNeeded(t *testing.T) {
 	}
 }
 
-// TestPatience has validations find losses, and looks at which is the best and after which one the run ends.
+// TestPatience gives validations chosen losses and checks which one is the best and after which one the run ends.
 func TestPatience(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
 		patience  int
-		losses    []float64 // of the validations, every second step from 0 on
+		losses    []float64 // of the validations, every second step from step 0
 		best, end int       // steps
 	}{
 		{1, []float64{3, 4}, 0, 2},
 		{2, []float64{3, 4, 5}, 0, 4},
-		{2, []float64{3, 3, 3}, 0, 4},           // as good is no better
-		{2, []float64{3, 4, 2, 4, 5}, 4, 8},     // a better one is waited for anew
-		{2, []float64{3, 4, 2, 4, 1, 2}, 8, 12}, // and so is the next
+		{2, []float64{3, 3, 3}, 0, 4},           // an equal loss is no improvement
+		{2, []float64{3, 4, 2, 4, 5}, 4, 8},     // an improvement resets the patience
+		{2, []float64{3, 4, 2, 4, 1, 2}, 8, 12}, // and so does the next one
 		{2, []float64{3, nan, inf}, 0, 4},
 		{2, []float64{nan, 3, nan, 3}, 2, 6},
 		{12, []float64{3, 4}, 0, 22}, // all of them are after step 22, the last
@@ -431,7 +436,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestResumeRefuses has a resume with another recipe, data or model name what differs.
+// TestResumeRefuses checks that resuming with another recipe, data or model is an error that names what differs.
 func TestResumeRefuses(t *testing.T) {
 	s := tinySettings()
 	dir := t.TempDir()
@@ -486,8 +491,8 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// TestOtherState has a resume refuse the state of another optimizer: with a tensor more, or with one of another size or
-// type.
+// TestOtherState checks that resuming refuses the state of another optimizer: with an extra tensor, or with a tensor of
+// another size or type.
 func TestOtherState(t *testing.T) {
 	s := tinySettings()
 	r := tiny(t, t.TempDir(), s)
@@ -535,11 +540,11 @@ func TestOtherState(t *testing.T) {
 	}
 }
 
-// TestFields changes one field of a Config after another. Each must be in the table once, with a default that it
-// accepts, and in the recipe exactly if it decides bits.
+// TestFields changes each field of a Config in turn. Each must be in the table once, with a default that it accepts,
+// and in the recipe exactly if it affects results.
 func TestFields(t *testing.T) {
 	c := tinySettings()
-	// the plan knows what AutoGrad comes to
+	// The plan determines the meaning of AutoGrad.
 	was, inRecipe := c.recipe(), map[string]bool{"GradDType": false, "Gradients": true}
 	names := map[string]bool{}
 	for _, f := range c.Fields() {
@@ -591,7 +596,7 @@ func TestFields(t *testing.T) {
 		}
 		field.Set(before)
 	}
-	for _, f := range c.Fields() { // such as a run of less memory may have, without being another run
+	for _, f := range c.Fields() { // a run with less memory may change these without becoming a different run
 		if want := slices.Contains([]string{"recompute", "save-every", "keep", "samples", "sample-tokens", "sample-every"},
 			f.Name); f.Free != want {
 			t.Errorf("%s decides bits: %v", f.Name, !f.Free)
@@ -599,7 +604,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// TestRecipe wants the very words that records have, so that older runs can be resumed.
+// TestRecipe checks for the exact words that existing records have, so that older runs can be resumed.
 func TestRecipe(t *testing.T) {
 	c := DefaultConfig()
 	c.Freeze, c.BNB = []string{"mlp", "layers.0"}, true
@@ -620,16 +625,16 @@ func TestRecipe(t *testing.T) {
 	}
 }
 
-// TestNotFinite has a step move nothing whose loss alone is not finite, and one whose gradient alone is not. What the
-// hidden state of the last token begins with is multiplied with a column of the head that has one sign for the token
-// that is to be learned, and the other one or nothing for all others.
+// TestNotFinite checks that a step moves no weights if only its loss is not finite, and if only its gradient is not.
+// The first element of the last token's hidden state is multiplied with a column of the head. That column has one sign
+// for the target token, and the other sign or 0 for all others.
 func TestNotFinite(t *testing.T) {
 	config := strings.Replace(tinyConfig, `"tie_word_embeddings": true`, `"tie_word_embeddings": false`, 1)
 	for _, c := range []struct {
 		what           string
 		trained        string
-		norm           float32 // what the hidden state is multiplied with
-		others         float32 // what others than the token have, of the token's weight
+		norm           float32 // factor of the hidden state
+		others         float32 // weight of the other tokens, relative to the target's
 		loss, gradient bool    // whether they are finite
 	}{
 		{"the token has the logit -∞", "lm_head", 1e10, 0, false, true},
@@ -663,7 +668,7 @@ func TestNotFinite(t *testing.T) {
 		}
 		finite := func(n report.Number) bool { return !math.IsNaN(float64(n)) && !math.IsInf(float64(n), 0) }
 		shown := false
-		for _, huge := range []float32{-3e38, 3e38} { // one of them is of the sign that makes the token improbable
+		for _, huge := range []float32{-3e38, 3e38} { // one of them has the sign that makes the token improbable
 			for row := range 300 {
 				head.F32()[row*64] = c.others * huge
 			}
@@ -686,7 +691,7 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestSamplesAlone has sample answers that are due between validations be no validation.
+// TestSamplesAlone checks that samples that are due between validations do not count as a validation.
 func TestSamplesAlone(t *testing.T) {
 	s := tinySettings()
 	s.EvalEvery, s.SampleEvery, s.SaveEvery, s.MaxSteps = 4, 3, 100, 10
@@ -706,13 +711,12 @@ func TestSamplesAlone(t *testing.T) {
 	}
 }
 
-// TestSkippedAreKept stops a run between steps that are skipped: the resumed one ends with the same bits, and counts
-// those in a row from the first on.
+// TestSkippedAreKept stops a run between skipped steps. The resumed run must end with the same bits, and count
+// consecutive skipped steps from the first one on.
 func TestSkippedAreKept(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery = 100
-	// spoiling has the gradients of steps from first to last be no numbers, by a weight that is none as long as they are
-	// computed.
+	// spoiling makes the gradients of steps first to last NaN, by setting a weight to NaN while they are computed.
 	spoiling := func(first, last int) (of func(*Run), watch func(any)) {
 		var weight *uint16
 		var was uint16
@@ -766,13 +770,13 @@ func TestSkippedAreKept(t *testing.T) {
 	}
 }
 
-// TestSyncedFirst has no checkpoint tell of metrics that could not be brought to the disk.
+// TestSyncedFirst checks that no checkpoint refers to metrics that could not be synced to disk.
 func TestSyncedFirst(t *testing.T) {
 	r := tiny(t, t.TempDir(), tinySettings())
 	if err := r.startFrom(context.Background(), ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.metrics.Close(); err != nil { // no file can be synced after that
+	if err := r.metrics.Close(); err != nil { // no file can be synced after this
 		t.Fatal(err)
 	}
 	if err := r.save(); err == nil {
@@ -784,7 +788,7 @@ func TestSyncedFirst(t *testing.T) {
 	r.metrics = nil
 }
 
-// TestSkips has a gradient that is not finite move nothing, and end the run when it stays so.
+// TestSkips checks that a gradient that is not finite moves no weights, and ends the run if it persists.
 func TestSkips(t *testing.T) {
 	s := tinySettings()
 	s.SaveEvery = 100
@@ -834,7 +838,7 @@ func TestSkips(t *testing.T) {
 	}
 }
 
-// TestMemory compares the table with what is allocated while a run goes on.
+// TestMemory compares the memory table with what is allocated during a run.
 func TestMemory(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.BF16, tensor.F32} {
 		s := tinySettings()
@@ -857,7 +861,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestFit follows the advice and sees whether it is true.
+// TestFit follows each piece of advice and checks that it is true.
 func TestFit(t *testing.T) {
 	s := tinySettings()
 	s.Seq, s.Batch, s.Optimizer, s.Master = 512, 4, 32, optim.FP32
@@ -887,7 +891,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// words are remedies, one a line.
+// words returns remedies, one per line.
 func words(list []Remedy) string {
 	_, text, _ := strings.Cut((&TooLargeError{Remedies: list}).Error(), ": set ")
 	return strings.ReplaceAll(text, ", or ", "\n")

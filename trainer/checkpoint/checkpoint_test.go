@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// content is what the tests put into a checkpoint: names that need care, a file without bytes, one in a directory.
+// content returns what the tests put into a checkpoint: names that need care, an empty file, and a file in a directory.
 func content(step int) map[string]string {
 	r := rand.New(rand.NewPCG(uint64(step), 1))
 	long := make([]byte, 3000+r.IntN(3000))
@@ -54,7 +54,7 @@ func write(t *testing.T, root string, step int) {
 	}
 }
 
-// read returns every file below a directory but SHA256SUMS.
+// read returns every file below a directory except SHA256SUMS.
 func read(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	names, _, err := files(dir)
@@ -74,7 +74,7 @@ func read(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// names returns what is in a directory, hidden or not.
+// names returns the names in a directory, including hidden ones.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -130,7 +130,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestReplace writes a step again, with other files, as a resumed run does.
+// TestReplace writes a step again with other files, as a resumed run does.
 func TestReplace(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 5)
@@ -158,7 +158,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestWriteFails has attempts that come to nothing: what was there stays, and no attempt leaves anything.
+// TestWriteFails checks that a failed attempt leaves the existing checkpoint as it was, and no files of its own.
 func TestWriteFails(t *testing.T) {
 	mine := errors.New("no such layer")
 	for _, c := range []struct {
@@ -205,7 +205,7 @@ func TestLatestSkips(t *testing.T) {
 	for step := 1; step <= 4; step++ {
 		write(t, root, step)
 	}
-	// What is not a checkpoint's name is nobody's business here.
+	// Names that are not checkpoint names are ignored.
 	for _, name := range []string{"step-7", "step-0000009", "step--00001", "step-99999999999999999999", "best",
 		".writing-"} {
 		if err := os.Mkdir(filepath.Join(root, name), 0o777); err != nil {

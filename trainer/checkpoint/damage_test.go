@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestBitFlips turns single bits over, SHA256SUMS among the files: each is found, and the checkpoint before is used.
+// TestBitFlips flips single bits in every file, including SHA256SUMS, and checks that each flip is found and the
+// previous checkpoint is used.
 func TestBitFlips(t *testing.T) {
 	flips := 2000
 	if testing.Short() {
@@ -71,7 +72,7 @@ func turnOver(t *testing.T, f *os.File, bit int64) {
 	}
 }
 
-// TestTruncated cuts every file to every shorter length.
+// TestTruncated truncates every file to every shorter length.
 func TestTruncated(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 1)

@@ -12,7 +12,7 @@ import (
 	"restyle/internal/disk"
 )
 
-// mount puts a file system over an empty directory.
+// mount mounts a file system over an empty directory.
 func mount(t *testing.T, flags uintptr, options string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func mount(t *testing.T, flags uintptr, options string) string {
 }
 
 func TestFullDisk(t *testing.T) {
-	const pages = 64 // such a file system gives nothing less; a checkpoint here takes a dozen of them
+	const pages = 64 // tmpfs allocates whole pages; a checkpoint here takes a dozen of them
 	size := pages * os.Getpagesize()
 	root := filepath.Join(mount(t, 0, fmt.Sprint("size=", size)), "checkpoints")
 	write(t, root, 1)
@@ -64,7 +64,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestNoDirectory has a file where a directory should be.
+// TestNoDirectory puts a file in the place of a directory.
 func TestNoDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	overwrite(t, file, nil)

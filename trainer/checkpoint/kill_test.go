@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const kept = 2 // checkpoints that the process under test keeps
+const kept = 2 // checkpoints that the tested process keeps
 
-// writeForEver does what a training run does, as fast as it can: it goes on from the newest checkpoint, writes the next
-// one, now and then the same one again, then the best one, and removes old ones. It says what it has finished.
+// writeForEver does what a training run does, as fast as it can: it resumes from the newest checkpoint, writes the next
+// one, now and then the same one again, then the best one, and removes old ones. It reports what it has finished.
 func writeForEver(root string) {
 	found, _ := Latest(root)
 	for step := found.Step; ; step++ {
@@ -40,9 +40,10 @@ func writeForEver(root string) {
 	}
 }
 
-// TestKill kills such a process again and again with SIGKILL at random moments. Whatever it had said to be written is
-// there and whole; nothing that has a checkpoint's name is anything else. Where the kills fall is only counted:
-// TestSettle has every state that one can leave, and TestKillAtEverySyscall every moment.
+// TestKill kills such a process again and again with SIGKILL at random moments. Whatever the process reported as
+// written must exist and be complete, and everything with a checkpoint's name must be a complete checkpoint. The test
+// only counts where the kills fall: TestSettle covers every state that a kill can leave, and TestKillAtEverySyscall
+// every moment.
 func TestKill(t *testing.T) {
 	kills := 60
 	if testing.Short() {
@@ -54,7 +55,7 @@ func TestKill(t *testing.T) {
 	wrote, best := -1, -1
 	for range kills {
 		cmd, _, out := child(t, "loop", root)
-		first, err := out.ReadString('\n') // it runs
+		first, err := out.ReadString('\n') // the process is running
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +86,7 @@ func TestKill(t *testing.T) {
 	t.Log(phases)
 }
 
-// phase tells from what is left where a kill fell.
+// phase returns the phase in which a kill fell, judging by what is left.
 func phase(t *testing.T, root string) string {
 	for _, name := range names(t, root) {
 		switch {
@@ -106,8 +107,8 @@ func phase(t *testing.T, root string) string {
 	return "between two operations"
 }
 
-// check holds what a killed process has left against what it had said: everything there is whole, the steps that it had
-// written are there, and so is the best.
+// check compares what a killed process has left with what it had reported: everything there must be complete, and the
+// steps and the best that it wrote must exist.
 func check(t *testing.T, root string, wrote, best int) {
 	t.Helper()
 	found, err := Latest(root)
@@ -138,7 +139,7 @@ func check(t *testing.T, root string, wrote, best int) {
 			t.Fatal(diff)
 		}
 	}
-	if len(there) > kept+2 { // the best, and an old one that had still to go
+	if len(there) > kept+2 { // the best, and an old one that was still to be removed
 		t.Fatalf("too much is there: %v", there)
 	}
 	if best >= 0 && there[0] != "best" {
@@ -146,9 +147,10 @@ func check(t *testing.T, root string, wrote, best int) {
 	}
 }
 
-// TestSettle has every state that a kill can leave, made by hand: also those that last too short for a random kill.
+// TestSettle checks every state that a kill can leave, made by hand, including those that are too short-lived for a
+// random kill.
 func TestSettle(t *testing.T) {
-	root := func(names ...string) string { // a checkpoint of step 1 under each name but the half ones
+	root := func(names ...string) string { // a checkpoint of step 1 under each name except the unfinished ones
 		dir := t.TempDir()
 		write(t, dir, 1)
 		for _, name := range names {
@@ -202,13 +204,13 @@ func TestSettle(t *testing.T) {
 				found, err := Latest(dir)
 				if c.name != "what is not ours" && (err != nil || found.Step != 1 && found.Dir != Dir(dir, c.latest) ||
 					found.Skipped != nil) {
-					// step-000002 and on hold the bytes of step 1, which Latest does not look into
+					// step-000002 and later hold the bytes of step 1; Latest does not read them
 					t.Error(by.name, found, err)
 				}
 			}
 		})
 	}
-	// Replace alone settles its own directory and touches nothing else, for its parent may be anyone's.
+	// Replace settles only its own directory and touches nothing else, because its parent may belong to anyone.
 	dir := root("best", ".writing-best", ".replaced-best", ".writing-other", ".removed-other")
 	if err := Replace(filepath.Join(dir, "best"), filler(content(3))); err != nil {
 		t.Fatal(err)
@@ -218,7 +220,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// writeOnce is one round of a run, for a look at its system calls.
+// writeOnce does one round of a run, so that its system calls can be traced.
 func writeOnce(root string) {
 	err := Write(root, 3, filler(content(3)))
 	if err == nil {

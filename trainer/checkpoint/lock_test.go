@@ -18,8 +18,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// The test binary is also the process that is killed and the one that wants a lock: childJob says which, childDir
-// where.
+// The test binary is also the process that is killed and the one that tries to lock: childJob names the job, childDir
+// the directory.
 const (
 	childJob = "CHECKPOINT_TEST_JOB"
 	childDir = "CHECKPOINT_TEST_DIR"
@@ -66,7 +66,7 @@ func child(t *testing.T, job, dir string, wrapper ...string) (cmd *exec.Cmd, in 
 	return cmd, in, bufio.NewReader(stdout)
 }
 
-// lockAndTell tries for the lock once it is told to, says what came of it and stays until its input ends.
+// lockAndTell tries to lock the directory when told to, prints the result and waits until its input ends.
 func lockAndTell(dir string) {
 	in := bufio.NewReader(os.Stdin)
 	in.ReadString('\n')
@@ -78,8 +78,8 @@ func lockAndTell(dir string) {
 	in.ReadString('\n')
 }
 
-// TestLockRace starts 20 processes at once for one directory: one gets it, and 19 are told who has it. When the winner
-// is killed, the next one gets it.
+// TestLockRace starts 20 processes at once for one directory and checks that one gets the lock and 19 are told who
+// holds it. When the winner is killed, the next one gets the lock.
 func TestLockRace(t *testing.T) {
 	const starts = 20
 	dir := filepath.Join(t.TempDir(), "a run")
@@ -142,8 +142,8 @@ func TestLockRace(t *testing.T) {
 	unlock()
 }
 
-// TestLockMoved has holders who set the directory aside, as a new run does with an old one, while others try for it: a
-// lock on the directory that was moved is none on the one that has its name.
+// TestLockMoved has lock holders that rename the directory, as a new run does with an old one, while others try to lock
+// it. A lock on the renamed directory must not count as a lock on the new directory with its old name.
 func TestLockMoved(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "run")
@@ -176,7 +176,7 @@ func TestLockMoved(t *testing.T) {
 	wg.Wait()
 }
 
-// TestLockFile has something else where the lock should be, and things in it that are not to be printed.
+// TestLockFile puts something else in the lock's place, and content in it that must not be printed.
 func TestLockFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

@@ -15,11 +15,11 @@ import (
 )
 
 // watch records the calls that change the disk as "op NAME" or "rename FROM TO", with names relative to root, and fails
-// the one with the number fail, from 0.
+// call number fail, counted from 0.
 func watch(t *testing.T, root string, fail int) (events *[]string, stop func()) {
 	t.Helper()
 	events = new([]string)
-	var mu sync.Mutex // files are synced at once
+	var mu sync.Mutex // files are synced concurrently
 	return events, disk.Watch(func(op string, names ...string) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -39,8 +39,8 @@ func watch(t *testing.T, root string, fail int) (events *[]string, stop func()) 
 	})
 }
 
-// TestSyncOrder compares the order of syncs, renames and removals with the protocol. SIGKILL cannot show a missing
-// sync: what was written stays in the page cache. A power cut would.
+// TestSyncOrder compares the order of syncs, renames and removals with the protocol. SIGKILL cannot reveal a missing
+// sync, because the page cache keeps what was written. A power cut would.
 func TestSyncOrder(t *testing.T) {
 	root := t.TempDir()
 	for step := 1; step <= 2; step++ {
@@ -55,7 +55,7 @@ func TestSyncOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := 0
-	// next moves to the first of these events from at on, and fails if there is none.
+	// next moves to the first such event at or after at, and fails if there is none.
 	next := func(event string) int {
 		i := slices.Index((*events)[at:], event)
 		if i < 0 {
@@ -80,19 +80,20 @@ func TestSyncOrder(t *testing.T) {
 		}
 		at = rename
 		at = next("syncdir .")
-		if round == 1 { // only now may the old one go
+		if round == 1 { // only now may the old checkpoint be removed
 			at = next("rename " + beingReplaced + "step-000003 " + beingRemoved + "step-000003")
 			at = next("syncdir .")
 			at = next("remove " + beingRemoved + "step-000003")
 		}
 	}
-	// The new name first: files that go while the old one is still on the disk would leave half a checkpoint.
+	// The rename comes first: if files were removed while the old name is still on disk, half a checkpoint would be left.
 	at = next("rename step-000001 " + beingRemoved + "step-000001")
 	at = next("syncdir .")
 	next("remove " + beingRemoved + "step-000001")
 }
 
-// TestOldComesBack: what cannot be replaced is under its name again at once, not only when the next is written.
+// TestOldComesBack checks that a checkpoint that cannot be replaced gets its name back at once, not only at the next
+// write.
 func TestOldComesBack(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 1)
@@ -111,8 +112,8 @@ func TestOldComesBack(t *testing.T) {
 	}
 }
 
-// TestEveryCallFails fails each call that changes the disk once: there is always a newest checkpoint that is sound, and
-// it is the new one if its writing gave no error.
+// TestEveryCallFails makes each call that changes the disk fail once. There must always be a sound newest checkpoint,
+// and it must be the new one if writing it returned no error.
 func TestEveryCallFails(t *testing.T) {
 	for fail := 0; ; fail++ {
 		root := t.TempDir()
@@ -138,7 +139,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks has links of every name that a checkpoint has while it is made, and of the lock's.
+// TestNeighboursLinks puts symbolic links at every name that a checkpoint has while it is made, and at the lock's name.
 func TestNeighboursLinks(t *testing.T) {
 	outside := t.TempDir()
 	victim := filepath.Join(outside, "victim")
@@ -171,7 +172,8 @@ func TestNeighboursLinks(t *testing.T) {
 	}
 }
 
-// TestKeepOfNoMore: with no more checkpoints than are to stay, Keep reads none, and a damaged one is no error of its.
+// TestKeepOfNoMore checks that Keep reads no checkpoint if there are no more than it keeps, so that a damaged one is no
+// error.
 func TestKeepOfNoMore(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, 1)

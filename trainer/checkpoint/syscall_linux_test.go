@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// strace kills at moments that no clock can hit.
+// strace can kill at moments that a timer cannot hit.
 
 func needStrace(t *testing.T) {
 	t.Helper()
@@ -18,7 +18,7 @@ func needStrace(t *testing.T) {
 	}
 }
 
-// TestKillAtEverySyscall kills at the k-th call of each kind that changes the disk, for every k there is.
+// TestKillAtEverySyscall kills the process at the k-th call of each kind that changes the disk, for every k.
 func TestKillAtEverySyscall(t *testing.T) {
 	needStrace(t)
 	if testing.Short() {

@@ -65,7 +65,8 @@ func TestAppendBenchmark(t *testing.T) {
 	}
 }
 
-// TestBenchmarkUnmeasured has nothing in the cells of what was not measured, and the same number of them.
+// TestBenchmarkUnmeasured checks that a row without measurements has the same number of cells, with those of the
+// measurements empty.
 func TestBenchmarkUnmeasured(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "benchmark_log.csv")
 	for _, r := range []BenchmarkRow{
@@ -76,7 +77,7 @@ func TestBenchmarkUnmeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// which checks that the rows are as long as the header
+	// ReadAll checks that the rows are as long as the header.
 	rows, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll()
 	if err != nil || len(rows) != 3 || rows[0][0] != "Timestamp" {
 		t.Fatal(rows, err)
@@ -89,7 +90,7 @@ func TestBenchmarkUnmeasured(t *testing.T) {
 	}
 }
 
-// TestBenchmarkRefuses leaves files that are not such a log as they are.
+// TestBenchmarkRefuses checks that files that are no benchmark log stay as they are.
 func TestBenchmarkRefuses(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "benchmark_log.csv")
@@ -126,7 +127,7 @@ func TestBenchmarkRefuses(t *testing.T) {
 	wantError(t, AppendBenchmark(pipe, benchmarkRow), "not a regular file")
 }
 
-// TestBenchmarkAtOnce has many writers of a new file: one header, and every row whole.
+// TestBenchmarkAtOnce has many concurrent writers of a new file and checks for one header and only complete rows.
 func TestBenchmarkAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "benchmark_log.csv")
 	const writers, rows = 8, 25

@@ -19,7 +19,7 @@ import (
 
 var keepCurves = flag.String("curves", "", "a directory to keep the curves that the test draws, to be looked at")
 
-// run is a run that looks like one.
+// run returns a curve that looks like that of a run.
 func run(steps, evaluations int) Curve {
 	r := rand.New(rand.NewPCG(7, 8))
 	c := Curve{Title: "starter on passive_aggressive_data.json"}
@@ -45,8 +45,8 @@ var (
 	pathData = regexp.MustCompile(`<path class="([\w ]+)" d="([^"]*)"/>`)
 )
 
-// draw draws a curve and checks what has to hold for each: it is XML, the same every time, without a number that is
-// none, and nothing is far outside.
+// draw draws a curve and checks what must hold for every curve: it is valid XML, the same every time, without NaN or
+// infinity, and nothing is far outside.
 func draw(t *testing.T, c Curve) string {
 	t.Helper()
 	var svg, again bytes.Buffer
@@ -153,12 +153,12 @@ func TestLossSVG(t *testing.T) {
 	}
 }
 
-// TestLossSVGLong draws long runs small, and with the one step that stands out.
+// TestLossSVGLong checks that the drawing of a long run is small, and shows the one step that differs.
 func TestLossSVGLong(t *testing.T) {
 	c := run(100_000, 1000)
 	c.Steps[77_777].Loss = 3.2
 	svg := draw(t, c)
-	if n := points(svg, "step"); n < 900 || n > 2*columns+1 { // one is the legend's
+	if n := points(svg, "step"); n < 900 || n > 2*columns+1 { // one is in the legend
 		t.Errorf("%d points", n)
 	}
 	if len(svg) > 100<<10 {
@@ -175,7 +175,7 @@ func TestLossSVGLong(t *testing.T) {
 	}
 }
 
-// TestSmooth holds the smoothed line against the sum that defines it.
+// TestSmooth compares the smoothed line with the sum that defines it.
 func TestSmooth(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	for _, n := range []int{0, 1, 2, 3, 17, 100} {
@@ -196,7 +196,7 @@ func TestSmooth(t *testing.T) {
 					sum, weight = sum+w*p.Loss, weight+w
 				}
 			}
-			// Both add at most 100 numbers near 1 in 64 bits: their orders differ by some 1e-14.
+			// Both add at most 100 numbers near 1 in 64 bits; their different orders change the sum by some 1e-14.
 			if want := sum / weight; shown(points[i].Loss) && !(math.Abs(got[i].Loss-want) < 1e-12) {
 				t.Errorf("%d points: point %d is %g, want %g", n, i, got[i].Loss, want)
 			}
@@ -242,7 +242,7 @@ func TestTicks(t *testing.T) {
 		}
 	}
 	r := rand.New(rand.NewPCG(11, 12))
-	for range 10_000 { // any range is enclosed by a handful of ascending ticks
+	for range 10_000 { // a handful of ascending ticks enclose any range
 		low := r.NormFloat64() * math.Pow(10, float64(r.IntN(30)-15))
 		high := low + math.Abs(r.NormFloat64())*math.Pow(10, float64(r.IntN(30)-15))
 		at, step := ticks(low, high, 6, 0)
@@ -253,7 +253,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestLine breaks a line at its gaps.
+// TestLine checks that a line breaks at its gaps.
 func TestLine(t *testing.T) {
 	p := panel{0, 10, 0, 10, 0, 100}
 	nan := math.NaN()
@@ -307,7 +307,7 @@ func FuzzLossSVG(f *testing.F) {
 		}
 		if strings.Contains(fmt.Sprint(title, label), "NaN") || strings.Contains(title+label, "Inf") ||
 			strings.Contains(title+label, "%!") {
-			return // which draw takes for a mistake
+			return // draw treats this as a mistake
 		}
 		draw(t, c)
 	})

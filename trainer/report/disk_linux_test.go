@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// fullDisk is a directory on a file system of some KiB.
+// fullDisk returns a directory on a file system of a few KiB.
 func fullDisk(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"restyle/internal/disk"
 )
 
-// watch records the calls that change the disk and fails the one that is fail.
+// watch records the calls that change the disk and fails the one named fail.
 func watch(t *testing.T, fail string) (events *[]string) {
 	events = new([]string)
 	t.Cleanup(disk.Watch(func(op string, names ...string) error {
@@ -29,7 +29,7 @@ func watch(t *testing.T, fail string) (events *[]string) {
 	return events
 }
 
-// TestNothingRunsInASpreadsheet: no cell of free text begins as a formula does.
+// TestNothingRunsInASpreadsheet checks that no cell of free text starts like a formula.
 func TestNothingRunsInASpreadsheet(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.csv")
 	for text, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
@@ -54,7 +54,7 @@ func TestNothingRunsInASpreadsheet(t *testing.T) {
 	}
 }
 
-// TestBenchmarkHalfARow: half a row is cut off again.
+// TestBenchmarkHalfARow checks that an incomplete row is cut off again.
 func TestBenchmarkHalfARow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.csv")
 	if err := AppendBenchmark(path, benchmarkRow); err != nil {
@@ -70,7 +70,8 @@ func TestBenchmarkHalfARow(t *testing.T) {
 	}
 }
 
-// TestMetricsDisk: Sync syncs, half a line is cut off again, and the first failure is final.
+// TestMetricsDisk checks that Sync syncs, that an incomplete line is cut off again, and that the first failure is
+// final.
 func TestMetricsDisk(t *testing.T) {
 	for _, call := range []string{"write m.jsonl", "sync m.jsonl"} {
 		path := filepath.Join(t.TempDir(), "m.jsonl")
@@ -115,7 +116,8 @@ func TestEventsAreSynced(t *testing.T) {
 	e.Close()
 }
 
-// TestEventsTakeNoFile: an event file that appears under the new one's name in the last moment stays as it is.
+// TestEventsTakeNoFile checks that an event file that appears under the new file's name at the last moment stays as it
+// is.
 func TestEventsTakeNoFile(t *testing.T) {
 	theirs := ""
 	defer disk.Watch(func(op string, names ...string) error {
@@ -130,7 +132,7 @@ func TestEventsTakeNoFile(t *testing.T) {
 	}
 }
 
-// TestShortSeriesKeepsItsGaps: what is short enough is not thinned.
+// TestShortSeriesKeepsItsGaps checks that a series that is short enough is not thinned.
 func TestShortSeriesKeepsItsGaps(t *testing.T) {
 	points := []CurvePoint{{Loss: 1}, {Loss: math.NaN()}, {Loss: 2}, {Loss: 3}}
 	if got := thin(points, 2); len(got) != 4 {
@@ -141,7 +143,8 @@ func TestShortSeriesKeepsItsGaps(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks has links where the run's files are to be. The benchmark log may be a link of the user's own.
+// TestNeighboursLinks puts symbolic links where the run's files are to be. The benchmark log may be a link of the
+// user's own.
 func TestNeighboursLinks(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	victim := filepath.Join(outside, "victim")
@@ -163,7 +166,7 @@ func TestNeighboursLinks(t *testing.T) {
 		readFile(t, log) == "" {
 		t.Error(err)
 	}
-	if os.Geteuid() == 0 { // who can play another user
+	if os.Geteuid() == 0 { // only root can act as another user
 		was := readFile(t, log)
 		if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Lchown(link, 4321, -1)); err != nil {
 			t.Skip("this root can play nobody: ", err)

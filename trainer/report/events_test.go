@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// records takes a TFRecord file apart and holds every checksum against its own.
+// records splits a TFRecord file into records and verifies every checksum.
 func records(t *testing.T, data []byte) (found [][]byte) {
 	t.Helper()
 	for len(data) > 0 {
@@ -40,14 +40,14 @@ func records(t *testing.T, data []byte) (found [][]byte) {
 	return found
 }
 
-// field is a field of a message as it stands in the bytes.
+// field is a field of a message as encoded.
 type field struct {
 	number int
 	value  uint64 // varint, fixed32, fixed64
 	data   []byte // length-delimited
 }
 
-// fields takes a message apart.
+// fields decodes the fields of a message.
 func fields(t *testing.T, m []byte) (all []field) {
 	t.Helper()
 	varint := func() uint64 {
@@ -148,7 +148,7 @@ func TestEventsRoundTrip(t *testing.T) {
 	}
 	var got []point
 	last := float64(before.UnixMicro()) / 1e6
-	for _, r := range all[2:] { // behind the version and the mark of a start
+	for _, r := range all[2:] { // after the version and the start event
 		at := math.Float64frombits(get(t, r, eventTime).value)
 		if at < last || at > float64(time.Now().UnixMicro())/1e6 {
 			t.Errorf("time %f", at)
@@ -164,8 +164,8 @@ func TestEventsRoundTrip(t *testing.T) {
 	}
 }
 
-// TestEventBytes holds events against those that TensorBoard's own classes made (testdata/make_events.py), byte for
-// byte.
+// TestEventBytes compares events byte for byte with those that TensorBoard's own classes made
+// (testdata/make_events.py).
 func TestEventBytes(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Create(dir, 300)
@@ -186,14 +186,15 @@ func TestEventBytes(t *testing.T) {
 		t.Fatalf("%d events, want %d", len(got), len(want))
 	}
 	for i, m := range got {
-		binary.LittleEndian.PutUint64(m[1:], math.Float64bits(1.5)) // the time, which comes first, is the recording's
+		binary.LittleEndian.PutUint64(m[1:], math.Float64bits(1.5)) // the time, which comes first, is that of the recording
 		if !bytes.Equal(m, want[i]) {
 			t.Errorf("event %d:\n%q\nwant\n%q", i, m, want[i])
 		}
 	}
 }
 
-// TestEventNames starts runs within a second and under a clock that was ahead: the later file sorts behind the earlier.
+// TestEventNames starts runs within the same second and under a clock that was ahead, and checks that the later file
+// sorts after the earlier.
 func TestEventNames(t *testing.T) {
 	dir := t.TempDir()
 	ahead := time.Now().Unix() + 1000
@@ -219,7 +220,7 @@ func TestEventNames(t *testing.T) {
 	}
 }
 
-// TestTensorBoard has the real TensorBoard read a run that was killed in the middle of a record and went on. It needs a
+// TestTensorBoard has the real TensorBoard read a run that was killed in the middle of a record and resumed. It needs a
 // Python with TensorBoard (docs/check/read_events.py says how) in RESTYLE_TENSORBOARD.
 func TestTensorBoard(t *testing.T) {
 	python := os.Getenv("RESTYLE_TENSORBOARD")

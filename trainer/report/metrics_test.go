@@ -46,7 +46,7 @@ func writeFile(t *testing.T, path, text string) {
 	}
 }
 
-// writeSteps writes lines for the steps and returns the offset behind each.
+// writeSteps writes lines for the steps and returns the offset after each.
 func writeSteps(t *testing.T, m *Metrics, steps ...int) (offsets []int64) {
 	t.Helper()
 	for _, step := range steps {
@@ -58,7 +58,8 @@ func writeSteps(t *testing.T, m *Metrics, steps ...int) (offsets []int64) {
 	return offsets
 }
 
-// TestMetricsResume has a run that is killed behind its checkpoint and goes on: the file is that of a run that was not.
+// TestMetricsResume resumes a run that was killed after its checkpoint and checks that the file equals that of an
+// uninterrupted run.
 func TestMetricsResume(t *testing.T) {
 	dir := t.TempDir()
 	whole, killed := filepath.Join(dir, "whole.jsonl"), filepath.Join(dir, "killed.jsonl")
@@ -79,7 +80,7 @@ func TestMetricsResume(t *testing.T) {
 	if strings.Count(want, "\n") != 6 || !strings.HasPrefix(want, `{"step":1,"loss":1}`+"\n") {
 		t.Fatal(want)
 	}
-	for at := 0; at <= 5; at++ { // steps that the checkpoint has
+	for at := 0; at <= 5; at++ { // steps in the checkpoint
 		os.Remove(killed)
 		m := open(killed, 0)
 		offset := append([]int64{0}, writeSteps(t, m, 1, 2, 3, 4, 5)...)[at]
@@ -123,7 +124,7 @@ func TestOpenMetrics(t *testing.T) {
 		{"a\nb\n", 3, "", "inside a line"},
 		{"a\nb\n", 5, "", "it has 4 bytes, but 5 when the checkpoint was written"},
 		{"a\nb", math.MaxInt64, "", "rename it and run the same command again"},
-		{"", 7, "", ""}, // gone or emptied: a new one
+		{"", 7, "", ""}, // missing or emptied: a new file
 	} {
 		writeFile(t, path, c.text)
 		m, err := OpenMetrics(path, c.offset)
@@ -158,13 +159,13 @@ func TestMetricsNumbers(t *testing.T) {
 	want := []stepLine{{1, Number(math.NaN()), "<&>"}, {2, 0.1, ""}, {3, Number(math.NaN()), ""}}
 	for i, line := range want {
 		if i == 2 {
-			line.Loss = Number(math.Inf(-1)) // comes back as NaN
+			line.Loss = Number(math.Inf(-1)) // is read back as NaN
 		}
 		if err := m.Write(line); err != nil {
 			t.Error(err)
 		}
 	}
-	// A float that JSON does not have is an error, and the file is as before.
+	// A float that JSON cannot represent is an error and leaves the file unchanged.
 	wantError(t, m.Write(struct{ Loss float64 }{math.NaN()}), path, "NaN")
 	if err := m.Write(stepLine{Step: 4}); err != nil {
 		t.Error(err)
@@ -193,12 +194,12 @@ func TestReadMetrics(t *testing.T) {
 		n         int
 	}{
 		{"", "", 0},
-		{`{"step":1}`, "", 0}, // torn, if only by its line end
+		{`{"step":1}`, "", 0}, // incomplete, even if only the newline is missing
 		{"{\"step\":1}\n{\"st", "", 1},
 		{"{\"step\":1}\n\n", "line 2: unexpected end of JSON input (1 damaged of 2 lines)", 1},
 		{"{\"step\":1}\n[]\n{\"step\":3}\n{\"sTep\"}\n{\"step\":5}\n{\"to", "line 2: json: cannot unmarshal array", 3},
 		{"{\"step\":1}\n[]\n{\"step\":3}\n{\"step\"}\n", "(2 damaged of 4 lines)", 2},
-		{strings.Repeat(" ", 3<<20) + "{}\n{}\n", "", 2}, // as long as the answers to sample questions may be
+		{strings.Repeat(" ", 3<<20) + "{}\n{}\n", "", 2}, // as long as sample answers may be
 	} {
 		writeFile(t, path, c.text)
 		got, err := ReadMetrics[stepLine](path)
