@@ -74,8 +74,8 @@ func (p *parser) braced() {
 	p.expect("}")
 }
 
-// comprehension reads the loops and conditions of a comprehension and reports whether there are any. What comes before
-// them is refused if it is starred or a bare tuple.
+// comprehension reads the loops and conditions of a comprehension, and reports whether there are any. If refuse is true,
+// they are an error, because a starred item or a bare tuple comes before them.
 func (p *parser) comprehension(refuse bool) bool {
 	loops := false
 	for p.at("for") || p.at("async") && p.after().is("for") {
@@ -95,7 +95,7 @@ func (p *parser) comprehension(refuse bool) bool {
 	return loops
 }
 
-// arguments reads a call's arguments, or a class's bases, after the opening bracket, and the closing one.
+// arguments reads the arguments of a call, or the bases of a class, after the opening bracket, and the closing bracket.
 func (p *parser) arguments() {
 	keywords, mappings := false, false
 	for n := 0; !p.accept(")"); n++ {
@@ -130,7 +130,7 @@ func (p *parser) arguments() {
 	}
 }
 
-// subscript reads the index or slices after the opening bracket, and the closing one.
+// subscript reads the index or the slices after the opening bracket, and the closing bracket.
 func (p *parser) subscript() {
 	for {
 		whole := p.at("*") || p.after().is(":=") // no slice starts this way
@@ -152,7 +152,8 @@ func (p *parser) subscript() {
 	p.expect("]")
 }
 
-// parameters reads the parameters of a function or, not annotated, of a lambda, up to the closing bracket or colon.
+// parameters reads the parameters of a function or, if annotated is false, of a lambda, up to the closing bracket or
+// colon.
 func (p *parser) parameters(annotated bool) {
 	defaults, slash, star, named := false, false, false, true
 	for n := 0; !p.at(")") && !p.at(":"); n++ {

@@ -15,7 +15,7 @@ import (
 //go:embed testdata/snippets.txt
 var snippetFile string
 
-// snippet is a small source with the verdict that it must get.
+// snippet is a small source with the verdict that Check must return.
 type snippet struct {
 	line    int
 	verdict string // ok, error, or laxer: accepted here, refused by Python 3.11
@@ -112,7 +112,7 @@ func TestCheckPrograms(t *testing.T) {
 	}
 }
 
-// TestReferenceAgainstCPython is the acceptance of sources, measured on real answers.
+// TestReferenceAgainstCPython checks on real answers which sources Check accepts.
 func TestReferenceAgainstCPython(t *testing.T) {
 	sources, _, others := reference(t)
 	for _, set := range []struct {
@@ -135,7 +135,7 @@ func TestReferenceAgainstCPython(t *testing.T) {
 	}
 }
 
-// TestStandardLibraryAgainstCPython takes the modules of the python3 that is there.
+// TestStandardLibraryAgainstCPython checks the modules of the installed python3.
 func TestStandardLibraryAgainstCPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not there to compare with")
@@ -148,7 +148,7 @@ func TestStandardLibraryAgainstCPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const most = 1 << 19 // bytes, for the test's time
+	const most = 1 << 19 // bytes, to limit the time of the test
 	var sources []string
 	size := 0
 	for _, path := range files {
@@ -165,7 +165,7 @@ func TestStandardLibraryAgainstCPython(t *testing.T) {
 	compareWithCPython(t, "modules", sources)
 }
 
-// compareWithCPython compares tokens and the verdict of Check.
+// compareWithCPython compares the tokens, and the verdict of Check.
 func compareWithCPython(t *testing.T, name string, sources []string) {
 	t.Helper()
 	var questions []asked

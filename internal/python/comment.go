@@ -10,14 +10,14 @@ import (
 	"unicode/utf8"
 )
 
-// codingLine is what Python takes for a declaration of the source's encoding, in a comment on its first two lines.
+// codingLine matches what Python takes for a declaration of the source's encoding, in a comment on its first two lines.
 var codingLine = regexp.MustCompile(`coding[:=][ \t]*[-_.a-zA-Z0-9]`)
 
-// AddComments appends each remark to its line of src (from 1, lines ending as for [Tokenize]) as a comment, "  #
-// remark", and returns the result, which is [Equal] to src. Line ends stay as they are; white space at the end of the
-// lines concerned goes. It is an error, which names the line, if there is no such line, if the line ends inside a
-// string or in a backslash, if it is the "#!" line, or if the remark is empty, not one line of printable text, or would
-// declare an encoding.
+// AddComments appends each remark to its line of src (from 1, lines ending as for [Tokenize]) as a comment, " #
+// remark", and returns the result, which is [Equal] to src. It keeps line ends, and removes white space at the end of
+// the lines that get a remark. It returns an error that names the line if there is no such line, if the line ends
+// inside a string or in a backslash, if it is the "#!" line, or if the remark is empty, is not one line of printable
+// text, or would declare an encoding.
 func AddComments(src string, remarks map[int]string) (string, error) {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -95,7 +95,7 @@ func splitLines(src string) []string {
 	return lines
 }
 
-// openLines returns the lines whose end lies inside a string.
+// openLines returns the lines that end inside a string.
 func openLines(tokens []Token) map[int]bool {
 	open := make(map[int]bool)
 	var starts []int // lines of the f-strings around the token
@@ -108,7 +108,7 @@ func openLines(tokens []Token) map[int]bool {
 			starts = append(starts, t.Line)
 		case FStringEnd:
 			top := len(starts) - 1
-			if top == 0 { // the outermost covers what is inside it
+			if top == 0 { // the outermost f-string covers those inside it
 				from, to = starts[0], t.Line
 			}
 			starts = starts[:top]

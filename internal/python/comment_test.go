@@ -60,7 +60,7 @@ func TestAddComments(t *testing.T) {
 	}
 }
 
-// TestAddCommentsEverywhere puts a remark on every line of every program that can take one.
+// TestAddCommentsEverywhere checks a remark on every line of every program that can have one.
 func TestAddCommentsEverywhere(t *testing.T) {
 	names, sources := programs(t)
 	for i, src := range sources {

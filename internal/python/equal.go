@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// Equal reports whether a and b are the same program but for comments, blank lines, docstrings, the width of the
-// indentation, line ends and how strings are written. If not, the string says where they first differ.
+// Equal reports whether a and b are the same program apart from comments, blank lines, docstrings, the width of the
+// indentation, line ends and the spelling of strings. If not, the string says where they first differ.
 //
-// It compares tokens. Strings count by value: quotes, escapes and the split into adjacent literals do not matter, the
-// kind (str, bytes, f-string, the prefix u) does. Numbers count without underscores and case. A docstring is what
-// Python takes for one: a str literal alone as the first statement of a module, or of the indented block of a class or
-// function.
+// It compares tokens. It compares strings by value: quotes, escapes and the split into adjacent literals do not matter,
+// but the kind (str, bytes, f-string, the prefix u) does. It ignores underscores and case in numbers. A docstring is
+// what Python takes for one: a str literal that is the whole first statement of a module, or of the indented block of a
+// class or function.
 //
-// Equal is never laxer than equality of Python's syntax trees with the docstrings removed, where both sources are
-// Python ([Check]). It is stricter where the tree forgets more: redundant brackets and trailing commas, 0x10 against
-// 16, semicolons against line ends, a body on the line of its colon and docstrings there, \N escapes against the
-// character, Unicode normalization of names, spelling inside an f-string's {x=}. Sources that are the same bytes are
-// equal whatever they are; else one that does not split into tokens equals nothing.
+// If both sources are Python ([Check]), Equal is never laxer than equality of Python's syntax trees with the docstrings
+// removed. It is stricter where the tree keeps less: redundant brackets and trailing commas, 0x10 and 16, semicolons
+// and line ends, a body on the line of its colon and docstrings there, \N escapes and the character, Unicode
+// normalization of names, spelling inside an f-string's {x=}. Sources with the same bytes are always equal; otherwise a
+// source that cannot be split into tokens equals nothing.
 func Equal(a, b string) (bool, string) {
 	if a == b {
 		return true, ""
@@ -36,7 +36,7 @@ func Equal(a, b string) (bool, string) {
 				them[min(i, len(them)-1)].line, them[min(i, len(them)-1)].describe())
 		}
 	}
-	return true, "" // the end is a unit too
+	return true, "" // the end is also a unit
 }
 
 // unit is what Equal compares: a token, or a part of a string.
@@ -49,11 +49,11 @@ type unit struct {
 type unitKind uint8
 
 const (
-	tokenUnit unitKind = iota // anything that counts as written
+	tokenUnit unitKind = iota // anything whose spelling counts
 	numberUnit
 	layoutUnit // line end, indent, dedent, end
-	openUnit   // begins a string
-	textUnit   // text in a string, as far as the next field or the end
+	openUnit   // starts a string
+	textUnit   // text in a string, up to the next field or the end
 	rawUnit    // source of an f-string's field that ends in "="
 	closeUnit  // ends a string, with its kind
 )
@@ -77,16 +77,16 @@ type reducer struct {
 	units []unit
 	text  strings.Builder // text of the innermost string, not yet a unit
 	runs  []run           // strings open around the token
-	open  []int           // positions after the open brackets
+	open  []int           // positions of the tokens after the open brackets
 }
 
 // run is a string made of adjacent literals.
 type run struct {
 	bytes, str, format bool
-	raw                bool // of the f-string being read
+	raw                bool // of the current f-string
 }
 
-const markUnicode = "\xfd" // begins a literal with the prefix u, in a text unit
+const markUnicode = "\xfd" // start of a literal with the prefix u, in a text unit
 
 func units(src string) ([]unit, error) {
 	tokens, err := Tokenize(src)
@@ -102,13 +102,13 @@ func units(src string) ([]unit, error) {
 
 func (r *reducer) reduce(tokens []Token) error {
 	fresh := true     // at the start of a logical line
-	header := false   // the last line began with def or class
+	header := false   // the last line started with def or class
 	docstring := true // a docstring may come here
 	for i := 0; i < len(tokens); i++ {
 		t := &tokens[i]
 		if docstring {
 			if n := docstringTokens(tokens[i:]); n > 0 {
-				for _, t := range tokens[i : i+n] { // it does not count, but it has to be Python
+				for _, t := range tokens[i : i+n] { // the docstring does not count, but it must be Python
 					if t.Kind == String {
 						if _, err := literal(t.Text).decode(); err != nil {
 							return &SyntaxError{Line: t.Line, Msg: err.Error()}
@@ -143,8 +143,8 @@ func (r *reducer) reduce(tokens []Token) error {
 	return nil
 }
 
-// docstringTokens is the number of tokens that a docstring at the start takes with the end of its statement: 0 if there
-// is none. Brackets around it change nothing.
+// docstringTokens returns the number of tokens of a docstring at the start, including the end of its statement, or 0 if
+// there is no docstring. Brackets around the docstring do not matter.
 func docstringTokens(tokens []Token) int {
 	open := 0
 	for tokens[open].is("(") {
@@ -176,7 +176,7 @@ func docstringTokens(tokens []Token) int {
 	return 0
 }
 
-// token adds the units of tokens[i], which is no layout.
+// token adds the units of tokens[i], which is not layout.
 func (r *reducer) token(tokens []Token, i int) error {
 	t := &tokens[i]
 	switch t.Kind {
@@ -218,7 +218,7 @@ func (r *reducer) token(tokens []Token, i int) error {
 		case ")", "]", "}":
 			r.open = r.open[:len(r.open)-1]
 		case "=":
-			// "=" before the end of an f-string's field puts the field's source into the string.
+			// If "=" comes before the end of an f-string's field, the string also contains the source of the field.
 			if next := &tokens[i+1]; len(r.open) > 0 && (next.is("}") || next.is("!") || next.is(":")) {
 				r.add(rawUnit, r.src[r.open[len(r.open)-1]:next.Pos], t.Line)
 			}
@@ -229,7 +229,7 @@ func (r *reducer) token(tokens []Token, i int) error {
 	return nil
 }
 
-// add appends a unit, after the text before it.
+// add appends a unit, after any text before it.
 func (r *reducer) add(kind unitKind, text string, line int) {
 	if r.text.Len() > 0 {
 		r.units = append(r.units, unit{textUnit, r.text.String(), line})
@@ -238,7 +238,7 @@ func (r *reducer) add(kind unitKind, text string, line int) {
 	r.units = append(r.units, unit{kind, text, line})
 }
 
-// string returns the run that the literal beginning at tokens[i] belongs to: the one before it or a new one.
+// string returns the run of the literal that begins at tokens[i]: the run of the literal before it, or a new run.
 func (r *reducer) string(tokens []Token, i int) *run {
 	if i == 0 || tokens[i-1].Kind != String && tokens[i-1].Kind != FStringEnd {
 		r.add(openUnit, "", tokens[i].Line)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// pairs are sources with whether Equal holds them for the same program.
+// pairs are pairs of sources, and whether Equal takes them for the same program.
 var pairs = []struct {
 	a, b  string
 	equal bool
@@ -53,7 +53,7 @@ var pairs = []struct {
 	{`x = '\ud800'`, `x = "\uD800"`, true},
 	{`x = '\N{bullet}'`, `x = "\N{BULLET}"`, true},
 	{`x = '\xe9'`, `x = 'é'`, true},
-	{`'\x'`, ``, false}, // no docstring: no Python
+	{`'\x'`, ``, false}, // not Python, so not a docstring
 	{`"a" '\x'`, `"a"`, false},
 	{`'\x41'`, ``, true},
 	{`x = 'a'`, `x = 'b'`, false},
@@ -144,7 +144,7 @@ func TestEqual(t *testing.T) {
 	}
 }
 
-// TestPairsAgainstCPython asserts that none of the pairs is equal to us and not to CPython.
+// TestPairsAgainstCPython checks that CPython finds every pair equal that Equal does.
 func TestPairsAgainstCPython(t *testing.T) {
 	var questions []asked
 	for _, p := range pairs {
@@ -178,7 +178,7 @@ func TestEqualSaysWhere(t *testing.T) {
 
 var fence = regexp.MustCompile("(?s)```[a-zA-Z]*\n(.*?)```")
 
-// TestRewritesAgainstCPython compares the verdicts on real sources and the code in real rewrites of them.
+// TestRewritesAgainstCPython compares the verdicts on real sources, and on the code in real rewrites of them.
 func TestRewritesAgainstCPython(t *testing.T) {
 	sources, rewrites, _ := reference(t)
 	var pairs []asked // source, code, source, code, ...

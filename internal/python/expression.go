@@ -2,7 +2,7 @@ package python
 
 import "strings"
 
-// shape is what an expression is as the target of an assignment.
+// shape tells whether and how an expression can be the target of an assignment.
 type shape uint8
 
 const (
@@ -12,7 +12,7 @@ const (
 	group // tuple or list of targets, or a starred target
 )
 
-// startsExpression reports whether the next token can begin an expression, starred or not.
+// startsExpression reports whether the next token can start an expression, starred or not.
 func (p *parser) startsExpression() bool {
 	t := p.peek()
 	switch t.Kind {
@@ -33,7 +33,8 @@ func (p *parser) startsExpression() bool {
 	return false
 }
 
-// list reads items separated by commas; a comma may end it. Several items, or one with a comma, make a tuple.
+// list reads items separated by commas, optionally with a trailing comma. Several items, or one item with a comma, form
+// a tuple.
 func (p *parser) list(item func() shape) (s shape, tuple bool) {
 	s = item()
 	if !p.at(",") {
@@ -63,7 +64,7 @@ func (p *parser) starExpression() shape {
 	return p.expression()
 }
 
-// starNamed is an item of a display: starred, or with the operator :=.
+// starNamed reads an item of a display, which may be starred or have the operator :=.
 func (p *parser) starNamed() shape {
 	if p.at("*") {
 		return p.starBitwise()
@@ -98,7 +99,7 @@ func (p *parser) targets() {
 	}
 }
 
-// expression is a lambda, or a disjunction with its conditions. It loops where the grammar recurses on the right.
+// expression reads a lambda, or a disjunction with its conditions. It loops where the grammar is right-recursive.
 func (p *parser) expression() shape {
 	for first := true; ; first = false {
 		if p.accept("lambda") {
@@ -162,8 +163,8 @@ func (p *parser) comparator() bool {
 	return false
 }
 
-// bitwise is an operand of a comparison. Precedence among the operators decides the tree, not what is accepted, so all
-// are one.
+// bitwise reads an operand of a comparison. It treats all binary operators alike, because their precedence changes only
+// the tree, not what is accepted.
 func (p *parser) bitwise() shape {
 	s := p.operand()
 	for {
@@ -256,7 +257,7 @@ func (p *parser) yield() {
 	}
 }
 
-// strings reads the adjacent literals that make one string.
+// strings reads the adjacent literals of one string.
 func (p *parser) strings() {
 	text, bytes := false, false
 	for p.err == nil {
@@ -295,7 +296,7 @@ func (p *parser) fstring(raw bool) {
 		case t.is("{"):
 			p.next()
 			p.field(raw)
-		default: // the lexer has seen to it that this is the end
+		default: // the lexer guarantees that this is the end
 			p.next()
 			return
 		}

@@ -2,13 +2,13 @@ package python
 
 import "fmt"
 
-// Check returns nil if src is Python: if it splits into tokens and the tokens obey the grammar, with the block rule
-// (what ends in a colon is followed by a deeper block, nothing else is). Otherwise the error is a [*SyntaxError] with
-// the first line at fault.
+// Check returns nil if src is Python: if it splits into tokens and the tokens follow the grammar, including the block
+// rule (a colon at the end of a line is followed by a deeper block, and nothing else is). Otherwise it returns a
+// [*SyntaxError] with the first wrong line.
 //
-// It follows the grammar of the Python 3.13 reference, so all that 3.11 parses is accepted. As in ast.parse, what only
-// the compiler refuses is accepted (return outside a function, an argument named twice); so is an unknown name in a \N
-// escape, and an f-string that only 3.12 and later can read.
+// Check follows the grammar of the Python 3.13 reference, so it accepts everything that 3.11 parses. Like ast.parse, it
+// accepts what only the compiler rejects (return outside a function, two arguments of the same name). It also accepts
+// an unknown name in a \N escape, and an f-string that only 3.12 and later can read.
 func Check(src string) error {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -24,7 +24,7 @@ func Check(src string) error {
 	return nil
 }
 
-// significant drops the tokens that no grammar rule names, in place.
+// significant removes the tokens that no grammar rule mentions, in place.
 func significant(tokens []Token) []Token {
 	kept := tokens[:0]
 	for _, t := range tokens {
@@ -35,9 +35,9 @@ func significant(tokens []Token) []Token {
 	return kept
 }
 
-// parser recognises Python: a method a grammar rule, each reading its tokens and building nothing. The first error
-// sticks and moves to the End token, which no rule accepts, so every rule runs out by itself. Rules call themselves
-// only inside brackets and blocks, whose depth the lexer bounds.
+// parser recognizes Python. It has one method per grammar rule, which reads the rule's tokens and builds nothing. The
+// first error is kept, and moves the parser to the End token, which no rule accepts, so every rule ends by itself.
+// Rules recurse only inside brackets and blocks, and the lexer limits the depth of those.
 type parser struct {
 	tokens []Token
 	i      int
@@ -101,7 +101,7 @@ func (p *parser) identifier() {
 	p.next()
 }
 
-// describe names a token in a message.
+// describe returns the name of a token for a message.
 func (t *Token) describe() string {
 	switch t.Kind {
 	case End:

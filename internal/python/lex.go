@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// next reads one token, or the white space before a token or the end.
+// next reads one token, or the white space before a token or before the end.
 func (l *lexer) next() error {
 	for l.pos < len(l.src) && strings.IndexByte(" \t\f", l.src[l.pos]) >= 0 {
 		l.pos++
@@ -68,7 +68,7 @@ func isNameStart(s string) bool {
 	return unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start)
 }
 
-// nameEnd returns where the identifier characters that begin at i end.
+// nameEnd returns the end of the identifier characters that start at i.
 func nameEnd(s string, i int) int {
 	for i < len(s) {
 		c := s[i]
@@ -86,7 +86,7 @@ func nameEnd(s string, i int) int {
 	return i
 }
 
-// isPrefix reports whether s, of one or two letters, may come before a string's quotes.
+// isPrefix reports whether s, one or two letters, may come before a string's quotes.
 func isPrefix(s string) bool {
 	switch strings.ToLower(s) {
 	case "r", "u", "b", "f", "br", "rb", "fr", "rf":
@@ -95,7 +95,7 @@ func isPrefix(s string) bool {
 	return false
 }
 
-// digits returns where the digits that begin at i end; single underscores may separate them.
+// digits returns the end of the digits that start at i. Single underscores may separate the digits.
 func digits(s string, i int, base int) int {
 	is := func(i int) bool {
 		if i >= len(s) {
@@ -162,8 +162,8 @@ func (l *lexer) number() error {
 	return l.endNumber(i)
 }
 
-// endNumber emits the number that ends at end, unless what follows makes it no number. A keyword may follow without a
-// space.
+// endNumber emits the number that ends at end, unless the characters after it make it invalid. A keyword may follow
+// without a space.
 func (l *lexer) endNumber(end int) error {
 	rest := l.src[end:]
 	if rest != "" && (isDigit(rest[0]) || isNameStart(rest)) {
@@ -207,8 +207,8 @@ func (l *lexer) quoted(n int) error {
 	return l.fail(l.line, "a string that is never closed")
 }
 
-// fstring reads the text and the fields of an f-string that began on line start, to its closing quotes; or, in a format
-// specifier, to the brace that ends the field.
+// fstring reads the text and the fields of an f-string that started on line start, up to its closing quotes. In a
+// format specifier, it reads up to the brace that ends the field.
 func (l *lexer) fstring(quote string, raw bool, start int, spec bool) error {
 	s, i := l.src, l.pos
 	middle := func() {
@@ -247,7 +247,7 @@ func (l *lexer) fstring(quote string, raw bool, start int, spec bool) error {
 			}
 			i += end + 1
 		case c == '\\' && i+1 < len(s) && (s[i+1] == '{' || s[i+1] == '}'):
-			i++ // the backslash is text, the brace is a brace
+			i++ // the backslash is text, and the brace is an ordinary brace
 		case c == '\\':
 			i += 1 + max(1, lineEnd(s, i+1))
 		case len(quote) == 1 && lineEnd(s, i) > 0:
@@ -289,7 +289,7 @@ func (l *lexer) field(quote string, raw bool, start int) error {
 	return l.fail(start, "an f-string that is never closed")
 }
 
-// operators of three and two characters; those of one are in operator itself.
+// The operators of three and two characters. The method operator has those of one character.
 var (
 	operators3 = []string{"**=", "//=", ">>=", "<<=", "..."}
 	operators2 = []string{"**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=", "*=", "/=", "%=", "&=", "|=",
@@ -316,7 +316,7 @@ func (l *lexer) operator() error {
 		}
 		l.open = l.open[:top]
 	case len(rest) > 1 && strings.IndexByte("*/<>=.", rest[1]) < 0 && strings.IndexByte("+-*/%&|^~<>,:;.=@", c) >= 0:
-		// The common case of the three below, without the search.
+		// The common case of the next three, without the search.
 	case strings.HasPrefix(rest, "<>"):
 		return l.fail(l.line, `"<>" is Python 2; write !=`)
 	case hasAnyPrefix(rest, operators3):

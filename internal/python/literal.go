@@ -8,14 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// stringLiteral is a str or bytes literal in parts.
+// stringLiteral is a str or bytes literal, split into parts.
 type stringLiteral struct {
 	body       string // between the quotes, as written
 	raw, bytes bool
-	unicode    bool // prefix u in lower case, which ast keeps (U it does not)
+	unicode    bool // prefix u in lower case, which ast keeps (but not U)
 }
 
-// literal takes apart the text of a String token.
+// literal splits the text of a String token into parts.
 func literal(text string) stringLiteral {
 	n := strings.IndexAny(text, `'"`)
 	prefix, quoted := text[:n], text[n:]
@@ -31,7 +31,7 @@ func literal(text string) stringLiteral {
 	}
 }
 
-// Marks in decoded values for what has no UTF-8; being no UTF-8 themselves, they equal nothing else.
+// Marks in decoded values for what UTF-8 cannot represent. They are not UTF-8, so they equal nothing else.
 const (
 	markName      = "\xff" // a \N escape: its name follows, in braces
 	markSurrogate = "\xfe" // half a surrogate pair: four hexadecimal digits follow
@@ -65,7 +65,7 @@ func decodeMiddle(text string, raw bool) (string, error) {
 	return unescape(text, false)
 }
 
-// undouble makes one brace of two, but for those of \N escapes.
+// undouble replaces two braces with one, except for those of \N escapes.
 func undouble(s string, raw bool) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -85,7 +85,7 @@ func undouble(s string, raw bool) string {
 	return b.String()
 }
 
-// unixLines ends every line with LF, as Python does before it reads a source.
+// unixLines makes every line end with LF, as Python does before it reads a source.
 func unixLines(s string) string {
 	if strings.IndexByte(s, '\r') < 0 {
 		return s
@@ -98,7 +98,7 @@ var simpleEscapes = map[byte]string{
 	'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v",
 }
 
-// unescape replaces the escapes in s. An unknown one stays as it is, backslash and all.
+// unescape replaces the escapes in s. It keeps an unknown escape, including the backslash.
 func unescape(s string, bytes bool) (string, error) {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -170,10 +170,10 @@ func unescape(s string, bytes bool) (string, error) {
 	return b.String(), nil
 }
 
-// Literals returns the values that src states: each string decoded (the literal parts of f-strings one by one), each
-// number as written, in order of appearance and without the empty string. Adjacent strings are not joined; docstrings
-// are included, comments are not. A source that does not split into tokens gives those before the error. A \N escape,
-// or half a surrogate pair, stays as bytes that are not UTF-8.
+// Literals returns the literal values in src: each string decoded (the literal parts of f-strings one by one), each
+// number as written, in order of appearance and without the empty string. It does not join adjacent strings. It
+// includes docstrings, but not comments. If src does not split into tokens, Literals returns the values before the
+// error. A \N escape, or half a surrogate pair, becomes bytes that are not UTF-8.
 func Literals(src string) []string {
 	tokens, _ := Tokenize(src)
 	var found []string

@@ -6,10 +6,10 @@ import (
 )
 
 // LooksLikePython returns nil if src, which [Check] accepts, was meant as Python. Some shell, JavaScript, C, YAML, JSON
-// and prose obeys Python's grammar by accident; the [*SyntaxError] says what gives it away: another interpreter on the
-// first line, a function that only other languages have, a semicolon after every statement, or nothing that does
-// anything (no definition, loop, import, call, assignment, index or arithmetic on a literal). Without one of these
-// signs a source in another language passes.
+// and prose follows Python's grammar by accident. Then the [*SyntaxError] says what gives it away: another interpreter
+// on the first line, a function that only other languages have, a semicolon after every statement, or nothing that does
+// anything (no definition, loop, import, call, assignment, index or arithmetic on a literal). A source in another
+// language without any of these signs passes.
 func LooksLikePython(src string) error {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -36,13 +36,14 @@ func LooksLikePython(src string) error {
 	return &SyntaxError{Line: 1, Msg: "no definition, loop, import, call or assignment: a value or prose, not a program"}
 }
 
-// foreignNames are functions and objects of other languages that begin a statement which Python's grammar accepts.
+// foreignNames are functions and objects of other languages. A statement that starts with one of them can be valid
+// Python.
 var foreignNames = words(`
 	alert console cout disp document echo fmt library printf printfn println puts require std strcpy System window
 	Console IO JSON Math NSLog
 `)
 
-// foreign returns the first of foreignNames that begins a line as a call or object, unless the source seems to define
+// foreign returns the first of foreignNames that starts a line as a call or object, unless the source seems to define
 // the name.
 func foreign(tokens []Token) *Token {
 	defined := make(map[string]bool)
@@ -71,7 +72,7 @@ func foreign(tokens []Token) *Token {
 	return nil
 }
 
-// everyLineEndsInSemicolon looks at the lines that begin no block; it needs one.
+// everyLineEndsInSemicolon checks the lines that do not start a block. It needs at least one.
 func everyLineEndsInSemicolon(tokens []Token) bool {
 	lines := 0
 	for i := 1; i < len(tokens); i++ {
@@ -86,7 +87,7 @@ func everyLineEndsInSemicolon(tokens []Token) bool {
 	return lines > 0
 }
 
-// acts reports whether tokens[i] is a sign of a program rather than of a value or of prose.
+// acts reports whether tokens[i] indicates a program rather than a value or prose.
 func acts(tokens []Token, i int) bool {
 	t := &tokens[i]
 	if t.Kind == Name {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// A mutation is an edit of a program. It returns the program as it is where it finds nothing to edit.
+// A mutation is an edit of a program. It returns the program unchanged if it finds nothing to edit.
 type mutation struct {
 	name     string
-	harmless bool // the edit keeps the program
+	harmless bool // the edit does not change the program's meaning
 	edit     func(r *rand.Rand, src string) string
 }
 
@@ -81,7 +81,7 @@ func addRandomComment(r *rand.Rand, src string) string {
 	return src
 }
 
-// freeLines returns the lines whose start is not inside a string and not joined to the line before.
+// freeLines returns the lines that do not start inside a string and are not joined to the line before.
 func freeLines(src string) []int {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -123,7 +123,7 @@ func trailingSpace(r *rand.Rand, src string) string {
 	return strings.Join(lines, "")
 }
 
-// reindent gives every block of the program a new width.
+// reindent gives every block of the program another width of indentation.
 func reindent(r *rand.Rand, src string) string {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -173,13 +173,13 @@ func rewrite(src string, tokens []Token, edit func(t Token) string) string {
 	return b.String() + src[last:]
 }
 
-// requote writes strings in other ways that mean the same.
+// requote writes strings in other ways with the same value.
 func requote(r *rand.Rand, src string) string {
 	tokens, err := Tokenize(src)
 	if err != nil {
 		return src
 	}
-	inside := 0 // f-strings, whose fields take no backslash before 3.12
+	inside := 0 // number of enclosing f-strings, whose fields take no backslash before 3.12
 	return rewrite(src, tokens, func(t Token) string {
 		if t.Kind == FStringStart {
 			inside++
@@ -212,7 +212,7 @@ func requote(r *rand.Rand, src string) string {
 	})
 }
 
-// docstring changes the text of a docstring, or puts a new one into a block that has none.
+// docstring changes the text of a docstring, or adds one to a block that has none.
 func docstring(r *rand.Rand, src string, change bool) string {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -299,7 +299,7 @@ func editString(r *rand.Rand, s string) string {
 	return s[:i] + pick(r, " ", "x", `\n`, `\t`, `\\`, `\d`, "{", "é") + s[i:]
 }
 
-// editTokens joins two neighbouring tokens anew.
+// editTokens changes how two adjacent tokens are joined.
 func editTokens(r *rand.Rand, src string, join func(a, b string) string) string {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -329,7 +329,7 @@ func editLine(r *rand.Rand, src string, edit func(string) string) string {
 	return strings.Join(lines, "")
 }
 
-// swapArguments exchanges the single tokens on both sides of a comma.
+// swapArguments swaps the single tokens on both sides of a comma.
 func swapArguments(r *rand.Rand, src string) string {
 	tokens, err := Tokenize(src)
 	if err != nil {
@@ -351,7 +351,7 @@ func swapArguments(r *rand.Rand, src string) string {
 	return src[:a.Pos] + b.Text + src[a.End:b.Pos] + a.Text + src[b.End:]
 }
 
-// mutate makes rounds mutants of each kind of each source, dropping those that changed nothing.
+// mutate makes rounds mutants of each kind from each source, and drops those that did not change.
 func mutate(sources []string, rounds int, seed uint64) (mutants []mutant) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, src := range sources {
@@ -371,7 +371,7 @@ type mutant struct {
 	before, after string
 }
 
-// TestHarmlessEdits needs no Python: what keeps a program by construction is accepted.
+// TestHarmlessEdits checks that edits that cannot change a program are accepted. It needs no Python.
 func TestHarmlessEdits(t *testing.T) {
 	_, sources := programs(t)
 	n := 0
@@ -389,7 +389,7 @@ func TestHarmlessEdits(t *testing.T) {
 	}
 }
 
-// TestMutantsAgainstCPython holds the verdicts of Check and Equal against ast.parse and ast.dump on thousands of edits.
+// TestMutantsAgainstCPython compares the verdicts of Check and Equal with ast.parse and ast.dump on thousands of edits.
 func TestMutantsAgainstCPython(t *testing.T) {
 	_, sources := programs(t)
 	t.Run("programs", func(t *testing.T) { compareMutants(t, sources, 3) })

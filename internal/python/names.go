@@ -2,7 +2,7 @@ package python
 
 import "strings"
 
-// IsKeyword reports whether s is a keyword that can never be a name. The soft ones (match, case, type, _) are names.
+// IsKeyword reports whether s is a keyword that can never be a name. Soft keywords (match, case, type, _) can be names.
 func IsKeyword(s string) bool { return keywords[s] }
 
 // IsBuiltin reports whether s is a name that every module of Python 3.11 has: a function, type, exception or constant
@@ -13,15 +13,15 @@ func IsBuiltin(s string) bool { return builtins[s] }
 // files, exceptions and so on), or a special method such as __init__.
 func IsMethod(s string) bool { return methods[s] }
 
-// Identifiers returns the names in src, keywords left out: of variables, functions, classes, parameters, keyword
-// arguments, attributes and modules, also in f-strings. Of a dotted name, which a.b.c is and a().b is not, every prefix
-// is there as well (a, a.b and a.b.c). Of a source that does not split into tokens it returns the names before the
-// error.
+// Identifiers returns the names in src, without keywords: of variables, functions, classes, parameters, keyword
+// arguments, attributes and modules, also in f-strings. Of a dotted name it also returns every prefix (a, a.b and
+// a.b.c); a.b.c is a dotted name, a().b is not. If src does not split into tokens, Identifiers returns the names before
+// the error.
 func Identifiers(src string) map[string]bool {
 	tokens, _ := Tokenize(src)
 	tokens = significant(tokens)
 	found := make(map[string]bool)
-	chain := "" // the dotted name that a dot would continue
+	chain := "" // the dotted name that a following dot would extend
 	for i := range tokens {
 		t := &tokens[i]
 		switch {
@@ -45,11 +45,11 @@ func Identifiers(src string) map[string]bool {
 	return found
 }
 
-// longestDotted bounds a dotted name, in bytes: the prefixes of a longer one would take space that is quadratic in its
-// length.
+// longestDotted limits the length of a dotted name in bytes, because the prefixes of a longer one would take quadratic
+// space.
 const longestDotted = 200
 
-// words makes a set of the words in s.
+// words returns the set of the words in s.
 func words(s string) map[string]bool {
 	set := make(map[string]bool)
 	for _, w := range strings.Fields(s) {

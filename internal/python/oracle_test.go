@@ -14,15 +14,15 @@ import (
 //go:embed testdata/oracle.py
 var oracleScript string
 
-// asked is what CPython is asked about a source.
+// asked is a question to CPython about a source.
 type asked struct {
 	Src    string `json:"src"`
 	Tokens bool   `json:"tokens"`
 }
 
-// verdict is what CPython says of a source.
+// verdict is CPython's answer about a source.
 type verdict struct {
-	Error  string       `json:"error"` // of ast.parse, empty if there is none
+	Error  string       `json:"error"` // of ast.parse, empty if there was none
 	Dump   string       `json:"dump"`  // hash of ast.dump without docstrings
 	Tokens []spokenWord `json:"tokens"`
 }
@@ -37,8 +37,8 @@ func (w *spokenWord) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &[]any{&w.Kind, &w.Text, &w.Line, &w.Col})
 }
 
-// askCPython puts all questions to one python3 process; it skips the test where there is none
-// of a fit version.
+// askCPython sends all questions to one python3 process. It skips the test if there is no python3 of a suitable
+// version.
 func askCPython(t *testing.T, questions []asked) []verdict {
 	t.Helper()
 	path, err := exec.LookPath("python3")
@@ -86,8 +86,8 @@ func programs(t testing.TB) (names, sources []string) {
 	return names, sources
 }
 
-// reference returns source and rewrite of the rows of the data set that the environment's reference folder holds, and
-// other answers of which only some are Python.
+// reference returns source and rewrite of the rows of the dataset in the directory that RESTYLE_REFERENCE names, and
+// other answers, only some of which are Python.
 func reference(t *testing.T) (sources, rewrites, others []string) {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
@@ -121,7 +121,7 @@ func readJSON(t *testing.T, path string, v any) {
 	}
 }
 
-// spoken gives tokens the form of CPython's tokenize before 3.12: f-strings whole, no empty line ends.
+// spoken converts tokens to the form of CPython's tokenize before 3.12: f-strings as a whole, no empty line ends.
 func spoken(src string, tokens []Token) []spokenWord {
 	kinds := map[Kind]string{Name: "NAME", Number: "NUMBER", String: "STRING", Op: "OP", Comment: "COMMENT",
 		Newline: "NEWLINE", NL: "NL", Indent: "INDENT", Dedent: "DEDENT"}
@@ -154,7 +154,7 @@ func spoken(src string, tokens []Token) []spokenWord {
 			w.Text = ""
 		}
 		if t.Kind == Dedent && t.Pos == len(src) {
-			w.Line, w.Col = 0, 0 // at the end there is no place to compare
+			w.Line, w.Col = 0, 0 // the end has no position to compare
 		}
 		out = append(out, w)
 	}

@@ -3,7 +3,7 @@ package python
 import "strings"
 
 // matchHeader reads the first line of a match statement and the indentation after it, and reports whether there is one:
-// "match" is also a name like any other, which only what follows can tell.
+// "match" is also an ordinary name, and only what follows can tell them apart.
 func (p *parser) matchHeader() bool {
 	start := p.i
 	p.next()
@@ -29,7 +29,7 @@ func (p *parser) cases() {
 	}
 }
 
-// patterns reads the patterns of a case: one, or several separated by commas, which a comma may end.
+// patterns reads the patterns of a case: one, or several separated by commas, optionally with a trailing comma.
 func (p *parser) patterns(end string) {
 	star := p.at("*")
 	if tuple := p.patternList(end); star && !tuple {
@@ -90,7 +90,7 @@ func (p *parser) closedPattern() {
 	}
 }
 
-// literalPattern reads a number (also a sum like 1+2j), strings or a constant, if one is next.
+// literalPattern reads a number (or a sum like 1+2j), strings or a constant, if one of these is next.
 func (p *parser) literalPattern() bool {
 	t := p.peek()
 	switch {
@@ -110,7 +110,7 @@ func (p *parser) literalPattern() bool {
 	return true
 }
 
-// patternNumber reads a number, which may have to be imaginary, and reports whether it is real.
+// patternNumber reads a number, which must be imaginary if imaginary is true, and reports whether the number is real.
 func (p *parser) patternNumber(imaginary bool) bool {
 	t := p.peek()
 	real := !strings.HasSuffix(strings.ToLower(t.Text), "j")

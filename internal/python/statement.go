@@ -49,7 +49,7 @@ func (p *parser) statement() {
 	}
 }
 
-// block reads the colon and what belongs to it: statements on the same line, or an indented block.
+// block reads the colon and its body: statements on the same line, or an indented block.
 func (p *parser) block() {
 	p.expect(":")
 	if !p.acceptKind(Newline) {
@@ -122,7 +122,7 @@ func (p *parser) try() {
 func (p *parser) with() {
 	p.next()
 	if start := p.i; p.accept("(") {
-		// The brackets may hold the items or be part of the first item's expression: try the former.
+		// The brackets may enclose the items, or be part of the first item's expression. Try the former first.
 		p.withItems()
 		p.expect(")")
 		if p.err == nil && p.at(":") {
@@ -206,7 +206,7 @@ func (p *parser) typeParameters() {
 	p.expect("]")
 }
 
-// simpleLine reads the statements of one line, separated by semicolons.
+// simpleLine reads the statements of one line, which semicolons separate.
 func (p *parser) simpleLine() {
 	for {
 		p.simple()
@@ -220,7 +220,7 @@ func (p *parser) simpleLine() {
 	}
 }
 
-// unexpected fails at a token that cannot follow what was read.
+// unexpected reports an error at a token that cannot follow the previous one.
 func (p *parser) unexpected() {
 	if p.i > 0 {
 		if before := p.tokens[p.i-1]; before.is("print") || before.is("exec") {

@@ -1,10 +1,10 @@
-// Package python reads Python source without Python: it splits it into tokens, tells whether it is Python, and proves
-// that two pieces of code are the same program but for comments, layout, docstrings and quotes.
+// Package python reads Python source without Python: it splits source into tokens, checks whether it is Python, and
+// proves that two pieces of code are the same program apart from comments, layout, docstrings and quotes.
 //
-// The lexical rules and the grammar are those of the Python 3.11 language reference, with what 3.12 added (f-strings
-// that nest, type parameters, the type statement) accepted too. [Tokenize] is the lexer, [Check] the grammar, [Equal]
-// the proof; the rest reads their tokens. Nothing is executed and nothing is kept between calls. Every function takes
-// time linear in the source.
+// The lexical rules and the grammar are those of the Python 3.11 language reference. The additions of 3.12 (nested
+// f-strings, type parameters, the type statement) are accepted, too. [Tokenize] is the lexer, [Check] the grammar, and
+// [Equal] the proof; the other functions read their tokens. The package executes nothing and keeps nothing between
+// calls. Every function takes time linear in the source.
 package python
 
 import (
@@ -13,12 +13,12 @@ import (
 	"unicode/utf8"
 )
 
-// Kind classes a token. The classes are those of CPython's tokenize module; f-strings come in parts, as they do there
-// since 3.12.
+// Kind is the kind of a token. The kinds are those of CPython's tokenize module. F-strings are split into parts, as in
+// CPython since 3.12.
 type Kind uint8
 
 const (
-	End           Kind = iota // after the last token, always present
+	End           Kind = iota // after the last token, always there
 	Name                      // identifier or keyword
 	Number                    // integer, float or imaginary literal
 	String                    // str or bytes literal with prefix and quotes, not an f-string
@@ -27,10 +27,10 @@ const (
 	FStringEnd                // closing quotes of an f-string
 	Op                        // operator or delimiter; also the braces, "!" and ":" of an f-string's fields
 	Comment                   // from "#" to the end of the line
-	Newline                   // end of a logical line; empty where the source ends without a line end
+	Newline                   // end of a logical line; empty if the source ends without a line end
 	NL                        // end of a physical line that ends no logical line: blank, comment only, or inside brackets
-	Indent                    // the white space that begins a deeper block
-	Dedent                    // empty; one for each block that ends
+	Indent                    // the white space at the start of a deeper block
+	Dedent                    // empty; one per block that ends
 )
 
 // A Token is one lexical element. Its Text is src[Pos:End] of the source that it came from.
@@ -41,7 +41,7 @@ type Token struct {
 	Line     int // line of Pos, from 1
 }
 
-// A SyntaxError says what keeps a source from being Python, and where.
+// A SyntaxError says why a source is not Python, and where.
 type SyntaxError struct {
 	Line int // from 1
 	Msg  string
@@ -55,11 +55,11 @@ const (
 	maxIndents  = 100
 )
 
-// Tokenize splits src into tokens, the last of them of kind End. A line ends at LF, CR LF or CR; a byte-order mark at
-// the start is skipped; identifiers are compared as written, without Unicode normalization. The error is a
-// [*SyntaxError]: invalid UTF-8, a NUL byte, a character or number that no token can contain, a literal or bracket left
-// open or closed wrongly, inconsistent indentation, more than 200 brackets or 100 blocks inside each other. The tokens
-// before the error are returned with it.
+// Tokenize splits src into tokens. The last one has the kind End. A line ends at LF, CR LF or CR. Tokenize skips a
+// byte-order mark at the start, and compares identifiers as written, without Unicode normalization. The error is a
+// [*SyntaxError]: invalid UTF-8, a NUL byte, a character or number that no token can contain, a literal that is not
+// closed, a bracket without its partner, inconsistent indentation, more than 200 nested brackets or 100 nested blocks.
+// With an error, Tokenize returns the tokens before it.
 func Tokenize(src string) ([]Token, error) {
 	l := &lexer{src: src, line: 1, fresh: true, indents: []column{{}}, tokens: make([]Token, 0, len(src)/4+1)}
 	if err := l.run(); err != nil {
@@ -68,8 +68,8 @@ func Tokenize(src string) ([]Token, error) {
 	return l.tokens, nil
 }
 
-// column is a width of indentation: with tabs to the next multiple of 8, and with tabs one wide. Lines that compare
-// differently under the two would depend on the reader's tab stops, which Python refuses.
+// column is the width of an indentation: with tabs to the next multiple of 8, and with tabs of width 1. If the two
+// widths order lines differently, the meaning depends on the reader's tab stops, and Python rejects the lines.
 type column struct{ wide, narrow int }
 
 type bracket struct {
@@ -81,7 +81,7 @@ type lexer struct {
 	src     string
 	pos     int
 	line    int
-	fresh   bool // at the start of a logical line, indentation not yet read
+	fresh   bool // at the start of a logical line, before its indentation is read
 	tokens  []Token
 	open    []bracket
 	indents []column
@@ -91,7 +91,7 @@ func (l *lexer) fail(line int, format string, args ...any) error {
 	return &SyntaxError{Line: line, Msg: fmt.Sprintf(format, args...)}
 }
 
-// emit appends the token that ends at end and moves after it.
+// emit appends the token that ends at end, and moves to that position.
 func (l *lexer) emit(kind Kind, end int) {
 	text := l.src[l.pos:end]
 	l.tokens = append(l.tokens, Token{Kind: kind, Text: text, Pos: l.pos, End: end, Line: l.line})
@@ -110,7 +110,7 @@ func countLines(s string) int {
 	return strings.Count(s, "\n") + strings.Count(s, "\r") - strings.Count(s, "\r\n")
 }
 
-// lineEnd is the length of the line end at i: 0 if there is none.
+// lineEnd returns the length of the line end at i, or 0 if there is none.
 func lineEnd(s string, i int) int {
 	switch {
 	case i >= len(s):
@@ -161,8 +161,8 @@ func (l *lexer) run() error {
 	return nil
 }
 
-// indentation reads the start of a line: a blank or comment line whole, else the white space, giving Indent or Dedent
-// tokens.
+// indentation reads the start of a line: all of a blank or comment line, otherwise the white space, and emits Indent or
+// Dedent tokens.
 func (l *lexer) indentation() error {
 	var at, continued column
 	i := l.pos
@@ -178,7 +178,7 @@ measure:
 		case '\f':
 			at = column{}
 		case '\\':
-			// A backslash joins the next line to this one, whose own indentation is the one that counts.
+			// A backslash joins the next line to this one, and the indentation of the next line is the one that counts.
 			n := lineEnd(l.src, i+1)
 			if n == 0 || i+1+n == len(l.src) {
 				return l.fail(l.line, "a backslash that continues no line")
@@ -214,7 +214,7 @@ measure:
 	return l.block(at, i)
 }
 
-// block compares the indentation of a line, whose text starts at text, with that of the blocks around it.
+// block compares the indentation of a line, whose text starts at text, with that of the enclosing blocks.
 func (l *lexer) block(at column, text int) error {
 	top := l.indents[len(l.indents)-1]
 	switch {
@@ -246,7 +246,7 @@ func (l *lexer) block(at column, text int) error {
 	return nil
 }
 
-// skip moves over white space and joined lines.
+// skip moves past white space and joined lines.
 func (l *lexer) skip(to int) {
 	l.line += countLines(l.src[l.pos:to])
 	l.pos = to

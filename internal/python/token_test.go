@@ -90,8 +90,8 @@ func TestTokenize(t *testing.T) {
 	}
 }
 
-// checkTokens holds what is true of the tokens of every source: they lie in order, and only white space and joined
-// lines between them.
+// checkTokens checks what must be true of the tokens of every source: they are in order, and there are only white space
+// and joined lines between them.
 func checkTokens(t *testing.T, src string, tokens []Token, whole bool) {
 	t.Helper()
 	last := 0
@@ -123,7 +123,7 @@ func TestTokenPositions(t *testing.T) {
 	}
 }
 
-// TestLinear holds that a long line of anything takes little time and no deep recursion.
+// TestLinear checks that long lines of any kind take linear time and no deep recursion.
 func TestLinear(t *testing.T) {
 	for _, unit := range []string{"(", "[]", "()", "'", `"`, "''", `"""`, " ", "\t", "\\", "\\\n", "\n", "#", "f'{",
 		"f'{x}'", "f\"\"", "{", "}", "f'''{f'", "0", "0_", "1.", "a.", "a(", "-", "not ",

@@ -18,19 +18,19 @@ import (
 // marker is the name under which this program starts itself to become a sandbox.
 const marker = "restyle-sandbox"
 
-// init and not a call in main: what starts a sandbox may be any program of this module, a test as well, and one that
-// forgot the call would start itself without end.
+// This is an init function and not a call in main, because any program of this module may start a sandbox, including a
+// test. A program without the call would start itself endlessly.
 func init() {
 	if len(os.Args) != 2 || os.Args[0] != marker {
 		return
 	}
-	runtime.LockOSThread() // capabilities and filters are a thread's
+	runtime.LockOSThread() // capabilities and filters belong to a thread
 	err := enter(os.Args[1])
 	fmt.Fprintf(os.Stderr, "%s: %v\n", marker, err)
 	os.Exit(refused)
 }
 
-// enter turns this process, the first of new namespaces, into the program. It returns only if it cannot.
+// enter turns this process, the first of new namespaces, into the program. It returns only if that fails.
 func enter(text string) error {
 	var p plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
@@ -52,11 +52,11 @@ func enter(text string) error {
 	return fmt.Errorf("%s: %w", p.Program, err)
 }
 
-// mounts replaces the file system by one of what is to be seen.
+// mounts replaces the file system with one that contains only what the program may see.
 func (p *plan) mounts() error {
 	const old = "/.old"
-	// A mount of ours must not reach the system's namespace. /tmp is where the new root hangs until it is the root: every
-	// system has it.
+	// Our mounts must not reach the system's namespace. The new root is mounted on /tmp until it becomes the root, because
+	// every system has that directory.
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 		unix.Mount("tmpfs", "/tmp", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"))
@@ -112,7 +112,7 @@ func (p *plan) mounts() error {
 	return os.Chdir(Dir)
 }
 
-// bind makes a file or a folder, with what is mounted in it, visible under a path.
+// bind makes a file or a directory, including anything mounted in it, visible at a path.
 func bind(from, path string, attributes uint64) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -135,8 +135,8 @@ func bind(from, path string, attributes uint64) error {
 	return unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes})
 }
 
-// proc opens the namespace's /proc as the descriptor Proc, and leaves it under no path. Inside of a container it may
-// not be had.
+// proc opens the namespace's /proc as the descriptor Proc, without leaving it at any path. Inside a container, /proc
+// may be unavailable.
 func proc() error {
 	const path = "/.proc"
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -145,7 +145,7 @@ func proc() error {
 	defer os.Remove(path)
 	if err := unix.Mount("proc", path, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY,
 		""); err != nil {
-		return unix.Close(Proc) // what Start has kept its place with
+		return unix.Close(Proc) // the placeholder that Start opened
 	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -154,8 +154,9 @@ func proc() error {
 	return errors.Join(err, unix.Unmount(path, unix.MNT_DETACH))
 }
 
-// drop gives up all rights that this process has in its namespaces: with none in the bounding set, none is left when it
-// becomes the program. Every file that it has inherited but is not meant for it is closed then, too.
+// drop gives up all rights that this process has in its namespaces. Without any capabilities in the bounding set, the
+// process has none once it becomes the program. Every inherited file that is not meant for the program is closed at
+// that moment, too.
 func (p *plan) drop() error {
 	for c := range uintptr(unix.CAP_LAST_CAP + 24) { // and those of newer kernels
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil &&
@@ -164,7 +165,7 @@ func (p *plan) drop() error {
 		}
 	}
 	if p.ID != 0 {
-		// Of this thread alone: it is the one that becomes the program.
+		// Only for this thread, because this thread becomes the program.
 		for _, call := range [][4]uintptr{{unix.SYS_SETGROUPS, 0, 0, 0}, {unix.SYS_SETRESGID, nobody, nobody, nobody},
 			{unix.SYS_SETRESUID, nobody, nobody, nobody}} {
 			if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
@@ -175,15 +176,15 @@ func (p *plan) drop() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}
-	// A change of user ends the promise that Pdeathsig made.
+	// Changing the user cancels Pdeathsig, so it is set again.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err
 	}
 	return unix.CloseRange(Proc+1, 1<<31, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// denied are system calls that the program is refused: those that reach into other processes or change what they get of
-// the machine, that open sockets, that keep memory which neither a limit of a process nor the folder's size counts, and
+// denied are system calls that the filter rejects: those that reach other processes or change the share of the machine
+// that they get, that open sockets, that keep memory which neither a process limit nor the directory's size counts, and
 // those of large parts of the kernel that no such program needs.
 var denied = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_KCMP, unix.SYS_PIDFD_GETFD,
@@ -195,21 +196,22 @@ var denied = []uint32{
 	unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_SYSLOG,
 }
 
-// ownOnly are system calls whose first argument is a process, and that are refused for any but the caller, which is 0.
+// ownOnly are system calls whose first argument is a process. The filter rejects them for any process but the caller,
+// which is 0.
 var ownOnly = []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETPARAM,
 	unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETATTR}
 
-// filter installs the filter of system calls, which whatever this thread starts inherits.
+// filter installs the filter of system calls. Everything that this thread starts inherits it.
 func filter() error {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
 		arch = unix.AUDIT_ARCH_AARCH64
 	}
-	const number, architecture, firstArgument = 0, 4, 16 // offsets in struct seccomp_data; both machines are little-endian
+	const number, architecture, firstArgument = 0, 4, 16 // offsets in struct seccomp_data; both CPUs are little-endian
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
 	}
-	// unless goes on behind the next instruction if the test does not hold.
+	// unless skips the next instruction if the test is false.
 	unless := func(test uint16, k uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, Jf: 1, K: k}
 	}
@@ -220,14 +222,14 @@ func filter() error {
 	program := []unix.SockFilter{
 		load(architecture), {Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: arch},
 		give(unix.SECCOMP_RET_KILL_PROCESS), load(number),
-		unless(unix.BPF_JGE, 1<<30), refuse, // x32, whose numbers are others
-		// what it asks for cannot be looked at; libc then calls clone
+		unless(unix.BPF_JGE, 1<<30), refuse, // x32, which has other numbers
+		// the filter cannot read the arguments of clone3; on ENOSYS, libc calls clone instead
 		unless(unix.BPF_JEQ, unix.SYS_CLONE3), give(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)),
 	}
 	for _, nr := range denied {
 		program = append(program, unless(unix.BPF_JEQ, nr), refuse)
 	}
-	// These look at the argument, and go past the end of their test to what follows with the number loaded anew.
+	// These check the argument. If the check passes, they load the number again for the tests that follow.
 	for _, nr := range ownOnly {
 		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 4, K: nr},
 			load(firstArgument), unless(unix.BPF_JGT, 0), refuse, load(number))

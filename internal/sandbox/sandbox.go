@@ -1,30 +1,31 @@
-// Package sandbox runs a program that nobody has read, such as one that a model wrote, where it can reach nothing: on
-// Linux, in user, process, mount, network, IPC, UTS and control-group namespaces of its own.
+// Package sandbox runs an unreviewed program, such as one that a model wrote, where it can reach nothing: on Linux, in
+// user, process, mount, network, IPC, UTS and control-group namespaces of its own.
 //
-// The program sees the directories that Options names, read-only, five devices, and one small directory of its own to
-// write into, in memory. There is no /proc, no network, no other process, no terminal and no environment variable. The
-// program has no capabilities and gains none from a file. A filter rejects system calls that reach other processes,
-// open sockets, mount, or keep memory that no limit counts. The program is process 1 of its namespace: when it ends or
-// is killed, the kernel kills all processes that it started. It is killed when this process ends.
+// The program sees the directories that Options names, read-only, five devices, and one small in-memory directory of
+// its own that it can write to. There is no /proc, no network, no other process, no terminal and no environment
+// variable. The program has no capabilities and gains none from a file. A filter rejects system calls that reach other
+// processes, open sockets, mount, or keep memory that no limit counts. The program is process 1 of its namespace: when
+// it ends or is killed, the kernel kills all processes that it started. The kernel kills the program when this process
+// ends.
 //
-// The sandbox does not limit time, CPU, memory and output of the program: setrlimit does, or the process that waits for
-// it.
+// The sandbox does not limit the program's time, CPU, memory and output. For that, use setrlimit, or the process that
+// waits for the program.
 package sandbox
 
 import "errors"
 
-// ErrUnavailable is wrapped by the errors that say why this machine has no sandbox.
+// ErrUnavailable is wrapped by the errors that say why this machine cannot provide a sandbox.
 var ErrUnavailable = errors.New("there is no sandbox here")
 
 // Dir is the working directory of the program: empty, visible only to it, and limited to one mebibyte in at most 64
 // files.
 const Dir = "/folder"
 
-// Options are the program to run and what it sees.
+// Options are the program to run and the files that it sees.
 type Options struct {
 	Program string   // a path without symbolic links
 	Args    []string // after the program's name
-	Visible []string // files and directories, by absolute path; those that do not exist are left out
+	Visible []string // files and directories, by absolute path; those that do not exist are omitted
 }
 
 // Proc is the program's file descriptor of a directory with its namespace's /proc, if the kernel provides one. The

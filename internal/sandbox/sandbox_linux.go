@@ -17,33 +17,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nobody is the user as which the program runs where this process is root's: root's files stay root's even without
-// capabilities.
+// nobody is the user that the program runs as if this process runs as root: even without capabilities, the program must
+// not own root's files.
 const nobody = 65534
 
-// refused is the exit status of a process that could not enter the sandbox. What was wrong is on its standard error.
+// refused is the exit status of a process that could not enter the sandbox. The reason is on its standard error.
 const refused = 125
 
-// system are the folders without which no dynamically linked program starts.
+// system are the paths that every dynamically linked program needs to start.
 var system = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"}
 
-// A plan is what enter does, as it goes from Command to the new process.
+// A plan is what enter does. Command passes it to the new process.
 type plan struct {
 	Options
-	Links map[string]string // symbolic links to make: where to, by path
-	Binds [][2]string       // what is visible: the path without symbolic links, and the path that it is seen under
-	ID    int               // user and group that the program runs as, inside
+	Links map[string]string // symbolic links to make: targets by path
+	Binds [][2]string       // what is visible: the path without symbolic links, and the path inside
+	ID    int               // user and group of the program, inside
 }
 
-// Command returns a command that runs a program in a sandbox, for the caller to add files to and to give to Start. An
-// error is ErrUnavailable. That a sandbox cannot be had may turn out only when the command runs: see Refused.
+// Command returns a command that runs a program in a sandbox. The caller may add files to it, and then passes it to
+// Start. The error is ErrUnavailable. Whether the machine can provide a sandbox may become known only when the command
+// runs: see Refused.
 func Command(o Options) (*exec.Cmd, error) {
 	p := plan{Options: o, Links: map[string]string{}}
 	for _, path := range append(append(system[:len(system):len(system)], o.Visible...), o.Program) {
 		path = filepath.Clean(path)
 		real, err := filepath.EvalSymlinks(path)
 		first, _, _ := strings.Cut(path[1:], "/")
-		if target, err := os.Readlink("/" + first); err == nil { // /lib and its like
+		if target, err := os.Readlink("/" + first); err == nil { // such as /lib
 			p.Links["/"+first] = target
 			path = real
 		}
@@ -73,7 +74,7 @@ func Command(o Options) (*exec.Cmd, error) {
 		SysProcAttr: attr}, nil
 }
 
-// shows tells whether a path lies in what is visible already.
+// shows reports whether a path is already visible.
 func (p *plan) shows(path string) bool {
 	for _, b := range p.Binds {
 		if path == b[1] || strings.HasPrefix(path, b[1]+"/") {
@@ -83,7 +84,7 @@ func (p *plan) shows(path string) bool {
 	return false
 }
 
-// hasNobody tells whether the user, or the group, exists in this process's own user namespace.
+// hasNobody reports whether the user, or the group, exists in this process's own user namespace.
 func hasNobody(file string) bool {
 	text, err := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {
@@ -92,24 +93,24 @@ func hasNobody(file string) bool {
 			return true
 		}
 	}
-	return err != nil // a kernel without user namespaces, which will say so itself
+	return err != nil // a kernel without user namespaces, which will report that itself
 }
 
-// Start starts a command that Command made. An error is ErrUnavailable, if not that of a file or a pipe.
+// Start starts a command that Command made. The error is ErrUnavailable unless it is that of a file or a pipe.
 func Start(c *exec.Cmd) error {
-	// Each descriptor up to Proc is said: what a shell has handed down is none of the program's, and Proc is taken from
-	// the beginning, or the Go runtime of the new process might open a file of its own there.
+	// Set every descriptor up to Proc: the program must not get what a shell has handed down, and Proc must be taken from
+	// the start, or the Go runtime of the new process might open a file of its own there.
 	taken, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
 	}
 	defer taken.Close()
-	const first = 3 // behind the standard files
+	const first = 3 // after the standard files
 	c.ExtraFiles = append(slices.Grow(c.ExtraFiles, Proc), make([]*os.File, Proc-first-len(c.ExtraFiles))...)
 	c.ExtraFiles = append(c.ExtraFiles, taken)
 	hiding.Lock()
 	defer hiding.Unlock()
-	if hiders > 0 { // the kernel lets nobody but root write the new process's user map while this one is hidden
+	if hiders > 0 { // while this process is hidden, only root may write the new process's user map
 		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err != nil {
 			return err
 		}
@@ -123,8 +124,8 @@ func Start(c *exec.Cmd) error {
 	return err
 }
 
-// Refused returns ErrUnavailable, with the reason, if a command of Command's ended because its sandbox could not be
-// made. err is what its Wait returned, and problem what stood on its standard error.
+// Refused returns ErrUnavailable, with the reason, if a command that Command made ended because its sandbox could not
+// be created. err is the result of its Wait, and problem its standard error.
 func Refused(err error, problem string) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() == refused && strings.HasPrefix(problem, marker) {
@@ -138,13 +139,13 @@ var (
 	hiders int
 )
 
-// Hide keeps memory and environment of this process, where keys may be, from all other processes of the user until show
-// is called. Root's can read them still.
+// Hide hides the memory and the environment of this process, which may contain keys, from all other processes of the
+// user until show is called. Root's processes can still read them.
 func Hide() (show func()) {
 	set := func(by int, dumpable uintptr) {
 		hiding.Lock()
 		defer hiding.Unlock()
-		if hiders += by; hiders == max(by, 0) { // the first that hides, the last that shows
+		if hiders += by; hiders == max(by, 0) { // the first call of Hide, or the last call of show
 			_ = unix.Prctl(unix.PR_SET_DUMPABLE, dumpable, 0, 0, 0) // cannot fail with 0 or 1
 		}
 	}

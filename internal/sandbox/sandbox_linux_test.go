@@ -20,13 +20,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside is what this program is told where it runs in a sandbox: no program of the system is the same everywhere.
+// inside is the argument of this program in a sandbox. The tests run this program because no program of the system is
+// the same everywhere.
 const inside = "inside"
 
-// handed is what it is told where it has been handed files.
+// handed is its argument if it inherits open files.
 const handed = "handed"
 
-// command is for the test that calls it to run in a sandbox, where flag.Arg(0) is inside.
+// command returns a command that runs the calling test in a sandbox, where flag.Arg(0) is inside.
 func command(t *testing.T) (c *exec.Cmd, output *bytes.Buffer) {
 	t.Helper()
 	program, err := os.Executable()
@@ -41,7 +42,7 @@ func command(t *testing.T) (c *exec.Cmd, output *bytes.Buffer) {
 	return c, output
 }
 
-// run runs the test that calls it in a sandbox.
+// run runs the calling test in a sandbox.
 func run(t *testing.T) (output string, err error) {
 	t.Helper()
 	c, out := command(t)
@@ -54,7 +55,7 @@ func run(t *testing.T) (output string, err error) {
 	return out.String(), err
 }
 
-// runs wants it to pass there.
+// runs checks that the calling test passes in a sandbox.
 func runs(t *testing.T) {
 	t.Helper()
 	output, err := run(t)
@@ -66,8 +67,8 @@ func runs(t *testing.T) {
 	}
 }
 
-// TestAvailable: there is a sandbox wherever the kernel lets a user make a namespace and mount something there. All
-// other tests are skipped where there is none.
+// TestAvailable checks that there is a sandbox wherever the kernel lets a user create a namespace and mount something
+// in it. All other tests are skipped if there is none.
 func TestAvailable(t *testing.T) {
 	if flag.Arg(0) == inside {
 		root, err := os.ReadDir("/")
@@ -75,7 +76,7 @@ func TestAvailable(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil || len(own) > 0 {
 			t.Fatalf("%v, %v", err, own)
 		}
-		_, first, _ := strings.Cut(os.Args[0], "/") // this program's own folder is seen
+		_, first, _ := strings.Cut(os.Args[0], "/") // this program's own directory is visible
 		first, _, _ = strings.Cut(first, "/")
 		for _, entry := range root {
 			if name := entry.Name(); !slices.Contains([]string{"dev", "etc", "folder", "lib", "lib64", "usr", first}, name) {
@@ -108,10 +109,10 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestNamespaces: none is shared with this process.
+// TestNamespaces checks that the program shares no namespace with this process.
 func TestNamespaces(t *testing.T) {
 	if flag.Arg(0) == inside {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until it has been looked at
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test has read the namespaces
 		return
 	}
 	c, output := command(t)
@@ -139,8 +140,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// TestOpenFiles: files that this process holds open, as a shell may have handed them down, are none of the program's,
-// and the new process can be made whichever of them there are.
+// TestOpenFiles checks that the program does not get the files that this process has open, as a shell may have handed
+// them down, and that the new process starts whichever files are open.
 func TestOpenFiles(t *testing.T) {
 	switch flag.Arg(0) {
 	case inside:
@@ -164,7 +165,7 @@ func TestOpenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	for _, n := range []int{1, Proc - 4, Proc - 3, Proc - 2, 100} { // the Go runtime opens its own behind these
+	for _, n := range []int{1, Proc - 4, Proc - 3, Proc - 2, 100} { // the Go runtime opens its own files after these
 		c := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", handed)
 		c.ExtraFiles = slices.Repeat([]*os.File{file}, n)
 		if output, err := c.CombinedOutput(); err != nil {
@@ -173,7 +174,7 @@ func TestOpenFiles(t *testing.T) {
 	}
 }
 
-// TestLinks: what is named through a link of the root, such as /lib, is seen under both names.
+// TestLinks checks that a path through a link of the root, such as /lib, is visible under both names.
 func TestLinks(t *testing.T) {
 	if target, err := os.Readlink("/lib"); err != nil || target != "usr/lib" {
 		t.Skipf("/lib leads to %q", target)
@@ -198,7 +199,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestHostname: the machine's name is its own affair.
+// TestHostname checks that the program does not see the machine's name.
 func TestHostname(t *testing.T) {
 	if flag.Arg(0) == inside {
 		if name, err := os.Hostname(); err != nil || name != "sandbox" {
@@ -209,7 +210,8 @@ func TestHostname(t *testing.T) {
 	runs(t)
 }
 
-// TestRefused: a program that fails is not a sandbox that is not there, and the other way round.
+// TestRefused checks that a program that fails is not reported as a missing sandbox, nor a missing sandbox as a program
+// that fails.
 func TestRefused(t *testing.T) {
 	if flag.Arg(0) == inside {
 		os.Exit(refused)

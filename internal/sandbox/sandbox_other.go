@@ -20,7 +20,7 @@ func Start(c *exec.Cmd) error {
 	return err
 }
 
-// Refused returns nil: no command runs.
+// Refused returns nil, because no command runs.
 func Refused(error, string) error { return nil }
 
 // Hide does nothing.

@@ -1,4 +1,4 @@
-// Package secret holds keys and tokens so that no message shows them.
+// Package secret holds keys and tokens in a form that no message shows.
 package secret
 
 import (
@@ -17,18 +17,18 @@ import (
 	"unicode/utf8"
 )
 
-// Redacted takes the place of a key.
+// Redacted replaces a key.
 const Redacted = "[redacted]"
 
 // Secret holds a key or token and does not show it: printing, formatting with any verb, marshalling and logging give
-// Redacted, or nothing if it is empty, as the zero Secret is.
+// Redacted, or nothing if the secret is empty, as the zero Secret is.
 type Secret struct {
-	// A function, because fmt prints the unexported fields of a struct that holds
-	// a Secret without asking Secret's methods, and follows pointers for some verbs.
+	// A function, because fmt prints the unexported fields of a struct that holds a Secret without calling Secret's
+	// methods, and follows pointers for some verbs.
 	open func() (key string, spelt *forms)
 }
 
-// New wraps a key without the white space around it.
+// New returns a secret with the key, without the white space around it.
 func New(key string) Secret {
 	key = strings.TrimSpace(key)
 	if key == "" {
@@ -38,7 +38,7 @@ func New(key string) Secret {
 	return Secret{func() (string, *forms) { return key, spelt }}
 }
 
-// Reveal returns the key, "" if the secret is empty.
+// Reveal returns the key, or "" if the secret is empty.
 func (s Secret) Reveal() string {
 	if s.Empty() {
 		return ""
@@ -58,7 +58,7 @@ func (s Secret) String() string {
 	return Redacted
 }
 
-// GoString is String, for %#v.
+// GoString returns String, for %#v.
 func (s Secret) GoString() string { return s.String() }
 
 // Format writes String for every verb and flag.
@@ -81,12 +81,11 @@ func Safe(u *url.URL) bool {
 		ip.IsLoopback()
 }
 
-// Scrub returns text with the key replaced by "[redacted]": as it is, with
-// percent, \u or \x escapes, in base64 (both alphabets, wherever it starts) and
-// in hexadecimal; and not only the whole key but every run of 8 or more of its
-// characters, and its ends around asterisks or dots. It is for logs and errors: a
-// short key may be a word of theirs, which is no loss. Of a key shorter than 4
-// characters only what stands alone is replaced.
+// Scrub returns text with the key replaced by "[redacted]": as it is, with percent, \u or \x escapes, in base64 (both
+// alphabets, at any offset) and in hexadecimal. It replaces not only the whole key but every run of 8 or more of its
+// characters, and its ends around asterisks or dots. It is for logs and errors: a short key may be one of their words,
+// and losing that word does no harm. Of a key shorter than 4 characters, Scrub replaces only occurrences that are not
+// part of a longer word.
 func (s Secret) Scrub(text string) string {
 	found := s.find(text, false)
 	if len(found) == 0 {
@@ -108,17 +107,17 @@ func (s Secret) Scrub(text string) string {
 	return b.String()
 }
 
-// leastSecret is the length from which a key is taken for a secret. People give
-// dummies to servers that need none (ollama, EMPTY, sk-no-key-required).
+// leastSecret is the minimum length of a key that counts as a secret. Users give dummies to servers that need no key
+// (ollama, EMPTY, sk-no-key-required).
 const leastSecret = 20
 
-// Dummy reports whether there is no key, or one too short for a secret. It may be
-// a word of anybody's text, which must not be changed because of it.
+// Dummy reports whether there is no key, or one too short for a secret. Such a key may be an ordinary word of any text,
+// and the text must not be changed because of it.
 func (s Secret) Dummy() bool { return s.Empty() || len(s.Reveal()) < leastSecret }
 
-// In reports whether a text gives the key away, in one of the spellings that Scrub
-// knows. It is for data, which is used as it is or not at all: a dummy is in
-// nothing, and neither is a part of a key that is nothing but lower-case words.
+// In reports whether a text gives the key away, in one of the spellings that Scrub knows. It is for data, which is used
+// either unchanged or not at all: no text contains a dummy, and a part of a key that consists only of lower-case words
+// does not count.
 func (s Secret) In(text string) bool { return !s.Dummy() && len(s.find(text, true)) > 0 }
 
 func (s Secret) find(text string, prose bool) []span {
@@ -136,11 +135,10 @@ func (s Secret) find(text string, prose bool) []span {
 	return found
 }
 
-// mask is what servers put for the middle of a key that they repeat.
+// mask matches what servers write in place of the middle of a key.
 var mask = regexp.MustCompile(`[*•…]+|\.{3,}`)
 
-// masked finds the ends of key around a mask: four characters or more, before and
-// after together.
+// masked finds the ends of key before and after a mask, if together they have at least four characters.
 func masked(key, text string) (found []span) {
 	for _, m := range mask.FindAllStringIndex(text, -1) {
 		before, after := 0, 0
@@ -161,19 +159,19 @@ func masked(key, text string) (found []span) {
 
 type span struct{ from, to int }
 
-// gram is the number of bytes looked up at once: they fill a uint64.
+// gram is the number of bytes that one lookup compares: they fill a uint64.
 const gram = 8
 
 // forms are the spellings of a key.
 type forms struct {
 	spelt []spelling
-	at    map[uint64][]place // where each 8 bytes occur in the spellings
-	short []string           // spellings of less than 8 bytes, matched whole
+	at    map[uint64][]place // the positions of each 8 bytes in the spellings
+	short []string           // spellings of less than 8 bytes, matched as a whole
 }
 
 type spelling struct {
 	text  string
-	least int // shorter runs are chance
+	least int // shorter runs are coincidence
 	raw   bool
 }
 
@@ -185,8 +183,8 @@ func newForms(key string) *forms {
 	f.add(hex.EncodeToString([]byte(key)), 2*gram, false)
 	f.add(strings.ToUpper(hex.EncodeToString([]byte(key))), 2*gram, false)
 	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		// The key may start at any of three offsets in what was encoded; the
-		// characters that also depend on its neighbours are left off.
+		// The key may start at any of three offsets in the encoded text; the characters that also depend on its neighbors are
+		// omitted.
 		for shift, skip := range []int{0, 2, 3} {
 			text := enc.EncodeToString(append(make([]byte, shift), key...))
 			if (shift+len(key))%3 != 0 {
@@ -214,15 +212,15 @@ func (f *forms) add(text string, least int, raw bool) {
 	var g uint64
 	for i := range len(text) {
 		g = g<<8 | uint64(text[i])
-		// A key that repeats itself needs no more than a few of its places.
+		// For a key that repeats itself, a few of its positions are enough.
 		if i >= gram-1 && len(f.at[g]) < 16 {
 			f.at[g] = append(f.at[g], place{len(f.spelt) - 1, i - gram + 1})
 		}
 	}
 }
 
-// find appends the spans of text that spell the key; at maps offsets in text to
-// those of the caller's text, nil when they are the same.
+// find appends the spans of text that spell the key. at maps offsets in text to those of the caller's text; it is nil
+// if they are the same.
 func (f *forms) find(text string, at []int, prose bool, found []span) []span {
 	mark := func(from, to int) {
 		if at != nil {
@@ -263,7 +261,7 @@ func (f *forms) find(text string, at []int, prose bool, found []span) []span {
 		}
 		if longest > 0 {
 			mark(from, from+longest)
-			// Another run may begin inside the last few bytes of this one.
+			// Another run may start within the last few bytes of this one.
 			i = max(i, from+longest-gram)
 			seen = 0
 		}
@@ -271,7 +269,7 @@ func (f *forms) find(text string, at []int, prose bool, found []span) []span {
 	return found
 }
 
-// standsAlone tells whether no letter or digit touches text[from:to].
+// standsAlone reports whether text[from:to] has no letter or digit directly before or after it.
 func standsAlone(text string, from, to int) bool {
 	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
@@ -283,17 +281,16 @@ func isWords(s string) bool {
 	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz-_") == ""
 }
 
-// decoded is a text as it may be understood; at tells, for every byte of it and
-// for its end, the offset in the original that it came from.
+// decoded is one reading of a text. at gives, for every byte of the reading and for its end, the offset in the original
+// text.
 type decoded struct {
 	text string
 	at   []int
 }
 
-// unescape returns the readings of a text with escapes: %41, \u0041 and \x41
-// resolved; and, since what looks like an escape may be the end of something else
-// with a key right behind it (the 9 of "%29", say), every escape's last characters
-// as they are with the start of what follows, one after the other.
+// unescape returns the readings of a text with escapes. In one, %41, \u0041 and \x41 are resolved. Since what looks
+// like an escape may be the end of something else, directly followed by a key (such as the 9 of "%29"), another reading
+// joins the last characters of every escape, as they are, and the start of what follows, one after the other.
 func unescape(text string) []decoded {
 	if !strings.Contains(text, "%") && !strings.Contains(text, `\`) {
 		return nil
@@ -332,10 +329,10 @@ func unescape(text string) []decoded {
 		for i := e.from + 1; i < e.to; i++ {
 			tails, tailsAt = append(tails, text[i]), append(tailsAt, i)
 		}
-		// Longer runs are seen in plain, whatever stands before them.
+		// Longer runs are found in plain, whatever comes before them.
 		end := min(e.next+2*gram, len(plain))
 		tails, tailsAt = append(tails, plain[e.next:end]...), append(tailsAt, at[e.next:end]...)
-		tails, tailsAt = append(tails, 0), append(tailsAt, at[end]) // no key goes on over a NUL
+		tails, tailsAt = append(tails, 0), append(tailsAt, at[end]) // no key continues across a NUL
 	}
 	return []decoded{{string(plain), at}, {string(tails), append(tailsAt, len(text))}}
 }

@@ -62,7 +62,8 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// The keys that people give to servers which need none are in no answer, but go out of what is logged.
+// TestDummies checks that keys that users give to servers which need none are found in no answer, but are removed from
+// logs.
 func TestDummies(t *testing.T) {
 	text := "The required token is EMPTY; ollama and sk-no-key-required are words. So is anything; a 1, too."
 	for _, key := range []string{"EMPTY", "ollama", "anything", "a", "1", "sk-no-key-required", "required"} {
@@ -73,7 +74,7 @@ func TestDummies(t *testing.T) {
 		want := strings.ReplaceAll(text, key, Redacted)
 		switch key {
 		case "sk-no-key-required":
-			want = strings.ReplaceAll(want, "required", Redacted) // a part of it
+			want = strings.ReplaceAll(want, "required", Redacted) // a part of the key
 		case "a":
 			want = strings.ReplaceAll(text, " a ", " "+Redacted+" ")
 		}
@@ -102,7 +103,7 @@ func TestDummies(t *testing.T) {
 	}
 }
 
-// A server that repeats the key may leave out its middle.
+// TestMaskedKey checks servers that repeat the key without its middle.
 func TestMaskedKey(t *testing.T) {
 	s, last := New(secrettest.Key), secrettest.Key[len(secrettest.Key)-4:]
 	for _, c := range [][2]string{
@@ -110,7 +111,7 @@ func TestMaskedKey(t *testing.T) {
 		{"provided: ****" + last, "provided: " + Redacted},
 		{secrettest.Key[:4] + "…", Redacted},
 		{secrettest.Key[:3] + "..." + secrettest.Key[len(secrettest.Key)-1:] + " is wrong", Redacted + " is wrong"},
-		{secrettest.Key[:3] + "...", secrettest.Key[:3] + "..."}, // sk- is no secret
+		{secrettest.Key[:3] + "...", secrettest.Key[:3] + "..."}, // sk- is not secret
 		{"a ** b, and so on ...", "a ** b, and so on ..."},
 	} {
 		if got := s.Scrub(c[0]); got != c[1] {
@@ -119,7 +120,7 @@ func TestMaskedKey(t *testing.T) {
 	}
 }
 
-// A key and a text made to cost as much as possible.
+// TestScrubIsLinear uses a key and a text that are made to cost as much as possible.
 func TestScrubIsLinear(t *testing.T) {
 	key := strings.Repeat("a", 1000)
 	start := time.Now()

@@ -8,23 +8,23 @@ import (
 var (
 	htmlStart = regexp.MustCompile(`<([A-Za-z/!?])`)
 	codeSpan  = regexp.MustCompile("`+")
-	// fenceStart is a line that opens a fence, at most three spaces from the margin.
+	// fenceStart matches a line that opens a fence, at most three spaces from the margin.
 	fenceStart = regexp.MustCompile("^( {0,3})(`{3,}[^`]*|~{3,}.*)$")
-	// fenceLike is a line that opens or closes one for some reader of Markdown, such as in a list.
+	// fenceLike matches a line that opens or closes a fence for some reader of Markdown, such as in a list.
 	fenceLike = regexp.MustCompile("^[ \t>*+-]*([0-9]+[.)])?[ \t>*+-]*(```|~~~)")
 )
 
-// escape returns text with each < that could begin a tag, comment or declaration as &lt;: a viewer that renders HTML
-// would run or load what a model wrote.
+// escape returns text with each < that could start a tag, comment or declaration as &lt;, because a viewer that renders
+// HTML would run or load what a model wrote.
 func escape(text string) string { return htmlStart.ReplaceAllString(text, "&lt;$1") }
 
-// inert is [escape] for Markdown, whose code stays as it is where every reader of Markdown takes it for code. As soon
-// as readers may differ, it escapes everything that follows.
+// inert does what [escape] does, for Markdown. It keeps text unchanged that every reader of Markdown takes for code.
+// From the first point where readers may differ, it escapes everything.
 func inert(text string) string {
-	var fence string // the characters that opened the fence around a line, if there is one
+	var fence string // the characters that opened the current fence, or ""
 	var indent int   // spaces before them
 	sure := true
-	paired := true // each run of backticks of the paragraph so far had its partner in its own line
+	paired := true // each run of backticks in the paragraph so far had its partner in the same line
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		rest := strings.TrimLeft(line, " ")
@@ -36,7 +36,7 @@ func inert(text string) string {
 			run := rest[:len(rest)-len(strings.TrimLeft(rest, fence[:1]))]
 			if margin <= 3 && len(run) >= len(fence) && strings.Trim(rest[len(run):], " \t") == "" {
 				fence = ""
-			} else if rest != "" && margin < indent { // the end of a list, and of the fence in it
+			} else if rest != "" && margin < indent { // the end of a list, and of the fence in the list
 				sure = false
 				lines[i] = escape(line)
 			}
@@ -54,8 +54,8 @@ func inert(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// escapeLine escapes what is in no code span, and reports whether every run of backticks had a partner. Without paired,
-// a span may have begun in an earlier line.
+// escapeLine escapes what is outside code spans, and reports whether every run of backticks had a partner. If paired is
+// false, a span may have started in an earlier line.
 func escapeLine(line string, paired bool) (string, bool) {
 	runs := codeSpan.FindAllStringIndex(line, -1)
 	if !paired || len(runs) == 0 {

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// TestNoHTML: outside of what is code for every reader of Markdown no tag begins. X stands for a tag.
+// TestNoHTML checks that no tag starts outside of what every reader of Markdown takes for code. X represents a tag.
 func TestNoHTML(t *testing.T) {
 	const tag, safe = "<img src=x>", "&lt;img src=x>"
 	for _, c := range []struct {
 		text string
-		code bool // the X stays a tag
+		code bool // the X remains a tag
 	}{
 		{"X", false},
 		{"a\n\n    X", false},
@@ -27,7 +27,7 @@ func TestNoHTML(t *testing.T) {
 		{"``` a`b\nX", false},
 		{"    ```\nX", false},
 		{"\t```\nX", false},
-		{"- ```\n  ```\nX", false}, // opened in a list, closed in it: what looks like an opening is none
+		{"- ```\n  ```\nX", false}, // opened and closed in a list: what looks like an opening is none
 		{"- a\n  ```\nX", false},   // a fence in a list ends with the list
 		{"1. a\n   ```\n   X\n   ```", true},
 		{"1. ```\nX", false},
@@ -69,7 +69,7 @@ func TestNoHTML(t *testing.T) {
 	}
 }
 
-// FuzzInert: nothing but < changes, and outside of lines with backticks or tildes every tag is gone.
+// FuzzInert checks that only < changes, and that no tag remains outside of lines with backticks or tildes.
 func FuzzInert(f *testing.F) {
 	f.Add("```\n<a>\n```\n<b>")
 	f.Add("- ```\n<a `<b>`")
@@ -84,7 +84,7 @@ func FuzzInert(f *testing.F) {
 	})
 }
 
-// TestHeading: a question is not Markdown, whatever it has in it.
+// TestHeading checks that a question is not read as Markdown, whatever it contains.
 func TestHeading(t *testing.T) {
 	for question, want := range map[string]string{
 		"Print [3, 4] and 3 & 4": "Print [3, 4] and 3 &amp; 4",

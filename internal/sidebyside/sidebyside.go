@@ -15,10 +15,10 @@ const (
 	Tuned = "tuned"
 )
 
-// headings are the names of the models in the entry.
+// headings are the names of the models in an entry.
 var headings = map[string]string{Base: "Base Model", Tuned: "My Custom Model"}
 
-// plain escapes what has a meaning in a line of Markdown (CommonMark 0.31, section 2.4).
+// plain escapes the characters that have a meaning in a line of Markdown (CommonMark 0.31, section 2.4).
 var plain = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "](", "\\](", "][", "\\][", "<",
 	"&lt;", "&", "&amp;")
 
@@ -29,8 +29,9 @@ type Answer struct {
 	Note  string // shown below the text; may be empty
 }
 
-// Markdown returns the entry. It has no character that a terminal obeys and no HTML that a viewer renders. A question
-// of several lines does not fit into a heading: the heading has its first line, and a fence below has all of it.
+// Markdown returns the entry. It contains no character that a terminal obeys and no HTML that a viewer renders. A
+// question of several lines does not fit into a heading: the heading has its first line, and a fence below it has the
+// whole question.
 func Markdown(question string, answers ...Answer) string {
 	var b strings.Builder
 	question = strings.TrimSpace(cli.Clean(question))

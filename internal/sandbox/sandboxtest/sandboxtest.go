@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package sandboxtest puts a test where no sandbox can be had.
+// Package sandboxtest runs a test where no sandbox is available.
 package sandboxtest
 
 import (
@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// Forbidden runs the test that calls it once more, in a process for which the kernel makes no namespaces, and reports
-// what came of it there. It returns true in that process, and false in this one, where the test has to return. Where
-// namespaces cannot be forbidden it skips the test.
+// Forbidden runs the calling test again in a process for which the kernel creates no namespaces, and reports the
+// outcome. It returns true in that process, and false in this one, where the test must then return. If namespaces
+// cannot be forbidden, it skips the test.
 func Forbidden(t *testing.T) bool {
 	t.Helper()
 	const mark = "RESTYLE_NO_SANDBOX"
 	if os.Getenv(mark) != "" {
 		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
-			t.Skip("namespaces cannot be forbidden here: ", err) // as in a container whose /proc/sys is read-only
+			t.Skip("namespaces cannot be forbidden here: ", err) // for example in a container whose /proc/sys is read-only
 		}
 		return true
 	}

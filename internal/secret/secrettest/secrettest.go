@@ -1,4 +1,4 @@
-// Package secrettest has a key for tests, and finds it wherever it shows.
+// Package secrettest has a key for tests, and finds the key wherever it shows.
 package secrettest
 
 import (
@@ -14,7 +14,7 @@ import (
 // Key is the key of tests. Some of its characters change when escaped.
 const Key = "sk-cAn4ry+Zq9/xW7vT2=Lm8pQ.0kJ"
 
-// Spellings is the key in every spelling that a server might return it in.
+// Spellings returns the key in every spelling that a server might return.
 func Spellings() []string {
 	var percent, escaped string
 	for _, c := range []byte(Key) {
@@ -31,7 +31,7 @@ func Spellings() []string {
 	return all
 }
 
-// Find returns a trace of the key in s, or "". It is written without a look at how secret.Scrub finds them.
+// Find returns a trace of the key in s, or "". Its code is independent of secret.Scrub.
 func Find(s string) string {
 	key := []byte(Key)
 	lower := strings.ToLower(s)
@@ -53,8 +53,7 @@ func Find(s string) string {
 			}
 		}
 		if i+9 <= len(key) {
-			// Nine bytes that begin on a boundary of three are twelve characters,
-			// wherever in a longer text they stand.
+			// Nine bytes that start at a multiple of three are twelve characters, wherever they are in a longer text.
 			for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 				if form := enc.EncodeToString(key[i : i+9]); strings.Contains(s, form) {
 					return form
@@ -65,7 +64,7 @@ func Find(s string) string {
 	return ""
 }
 
-// Check prints v in all the ways that a program might, and fails the test if that shows the key.
+// Check prints v in all the ways that a program might, and fails the test if any of them shows the key.
 func Check(t testing.TB, v any) {
 	t.Helper()
 	texts := []string{fmt.Sprint(v), fmt.Sprintf("%v %+v %#v %q", v, v, v, v)}
