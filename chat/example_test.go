@@ -7,7 +7,8 @@ import (
 	"restyle/chat"
 )
 
-// A conversation for Zephyr or TinyLlama, and which of it are targets in training.
+// ExampleTemplate_Render renders a conversation for Zephyr or TinyLlama, and prints which parts are targets in
+// training.
 func ExampleTemplate_Render() {
 	template, err := chat.ByName("zephyr")
 	if err != nil {
@@ -40,7 +41,7 @@ func ExampleTemplate_Render() {
 	// markup "</s>\n"
 }
 
-// The text of chat_template in tokenizer_config.json says how a model is spoken to.
+// ExampleDetect recognizes a model's template by the text of chat_template in its tokenizer_config.json.
 func ExampleDetect() {
 	chatml, err := chat.ByName("chatml")
 	if err != nil {
@@ -57,7 +58,8 @@ func ExampleDetect() {
 	// chat template with sha256 f24189f08c85a1eb19a737306c3a13e85462ee33d964f28108d64a2485fa2171 is not supported
 }
 
-// When a conversation has become too long for a model, its oldest turns are dropped. Words stand for tokens here.
+// ExampleTemplate_Fit drops the oldest turns of a conversation that is too long for a model. Here, words count as
+// tokens.
 func ExampleTemplate_Fit() {
 	words := func(r chat.Rendered) int { return len(strings.Fields(r.Text)) }
 	left, gone, err := chat.Raw().Fit([]chat.Message{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// talk makes a conversation of letters: s, u, a and t for the roles, the content being the letter and its place.
+// talk makes a conversation from letters: s, u, a and t are the roles, and each content is the letter and its index.
 func talk(roles string) []Message {
 	names := map[rune]string{'s': "system", 'u': "user", 'a': "assistant", 't': "tool"}
 	var messages []Message
@@ -19,7 +19,7 @@ func talk(roles string) []Message {
 func TestFit(t *testing.T) {
 	for _, c := range []struct {
 		roles string
-		limit int // bytes of the raw text: 2 for a message, 2 between two of them
+		limit int // bytes of the raw text: 2 per message, and 2 between two messages
 		left  string
 		gone  int
 	}{
@@ -31,11 +31,11 @@ func TestFit(t *testing.T) {
 		{"suauau", 13, "s0 u5", 2},
 		{"suauau", 6, "s0 u5", 2},
 		{"suauau", 5, "", 0},
-		{"auau", 6, "u3", 1},  // an answer in front goes with the first turn
+		{"auau", 6, "u3", 1},  // an answer before the first question goes with the first turn
 		{"uatau", 6, "u4", 1}, // so do all messages up to the next question
 		{"uuau", 10, "u1 a2 u3", 1},
-		{"uasuau", 14, "s2 u3 a4 u5", 1}, // a system message never goes
-		{"uaua", 6, "u2 a3", 1},          // a last turn with its answer
+		{"uasuau", 14, "s2 u3 a4 u5", 1}, // a system message is never dropped
+		{"uaua", 6, "u2 a3", 1},          // the last turn, with its answer
 		{"uaua", 5, "", 0},
 		{"a", 1, "", 0},
 		{"s", 1, "", 0},

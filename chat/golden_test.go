@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// golden is one rendering by Jinja2, as testdata/make.py and the reference data have it.
+// golden is one rendering by Jinja2, from testdata/make.py or from the reference data.
 type golden struct {
 	Name     string
 	Messages []Message
@@ -71,8 +71,8 @@ func (g golden) options(t testing.TB) Options {
 	return o
 }
 
-// check compares a rendering with the text or the error of g; the words are compared where they are the template's own
-// and not Python's. ok is false where g is an error.
+// check compares a rendering with the text or the error of g. It compares the words of an error only if they are the
+// template's own and not Python's. ok is false if g is an error.
 func (g golden) check(t *testing.T, f Template) (r Rendered, ok bool) {
 	t.Helper()
 	r, err := f.Render(g.Messages, g.options(t))
@@ -132,7 +132,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// reference returns the path of a part of the reference data, or skips.
+// reference returns the path of a part of the reference data, or skips the test.
 func reference(t testing.TB, parts ...string) string {
 	root := os.Getenv("RESTYLE_REFERENCE")
 	if root == "" {
@@ -143,7 +143,7 @@ func reference(t testing.TB, parts ...string) string {
 
 func TestReferenceGoldens(t *testing.T) {
 	for _, f := range templates {
-		if f.Name == "raw" || f.Name == "qwen3" { // which the reference data does not have
+		if f.Name == "raw" || f.Name == "qwen3" { // not in the reference data
 			continue
 		}
 		for _, g := range readGoldens(t, reference(t, "golden", "chat", f.Name+".jsonl")) {
@@ -186,7 +186,7 @@ func TestReferenceGoldens(t *testing.T) {
 
 func TestReferenceTemplates(t *testing.T) {
 	for _, f := range templates {
-		if f.Name == "raw" || f.Name == "qwen3" { // which the reference data does not have
+		if f.Name == "raw" || f.Name == "qwen3" { // not in the reference data
 			continue
 		}
 		data, err := os.ReadFile(reference(t, "golden", "chat", "templates", f.Name+".jinja"))
@@ -232,12 +232,12 @@ func pairs(spans []Span) [][2]int {
 	return out
 }
 
-// points is a span counted in code points.
+// points converts a span of bytes to code points.
 func points(text string, s Span) [2]int {
 	return [2]int{utf8.RuneCountInString(text[:s.Start]), utf8.RuneCountInString(text[:s.End])}
 }
 
-// promptsExtend tells whether each answer stands behind exactly the prompt that would have asked for it.
+// promptsExtend reports whether each answer directly follows the prompt that would have asked for it.
 func promptsExtend(f Template, messages []Message, o Options, r Rendered) bool {
 	o.AddGenerationPrompt = true
 	answers := r.Targets

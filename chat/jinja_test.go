@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// proven are the sha256 of our own templates for which TestJinja2 has shown that they write what Render writes.
+// proven has the SHA-256 of each of our own templates that TestJinja2 has shown to write what Render writes.
 var proven = map[string]string{
 	"llama3":       "696ddd8b0a62861d8debcd0b906f4a07d16aaf93145a6e40657e496cf764bade",
 	"llama3.1":     "bd48d04d0eb58de247950716da96de177e49a5f4218d69ad735087f08d6a8a63",
@@ -25,7 +25,8 @@ var proven = map[string]string{
 	"raw with BOS": "219593965eb7a8589cb89dd0aa52f08dae081be8abc37e02a09981c2634944d7",
 }
 
-// TestJinja: our own templates are known as their family, and none has changed since Jinja2 was asked about it.
+// TestJinja checks that Detect recognizes our own templates, and that none has changed since TestJinja2 last compared
+// it.
 func TestJinja(t *testing.T) {
 	for _, f := range templates {
 		if got, err := Detect(f.Jinja()); err != nil || got.Name != f.Name {
@@ -43,8 +44,8 @@ func TestJinja(t *testing.T) {
 	}
 }
 
-// TestJinja2 has Jinja2 render all recorded conversations with our own templates, raw's too, where a Python with Jinja2
-// is named. The texts, and which conversations are refused, are those of Render.
+// TestJinja2 has Jinja2 render all recorded conversations with our own templates, including those of raw. It checks
+// that Jinja2 writes the same texts as Render and refuses the same conversations. It needs a Python with Jinja2.
 func TestJinja2(t *testing.T) {
 	python := os.Getenv("RESTYLE_PYTHON")
 	if python == "" {
@@ -53,7 +54,7 @@ func TestJinja2(t *testing.T) {
 	type job struct {
 		Family, Jinja, BOS, EOS string
 		Messages, Options       json.RawMessage
-		Text                    *string // nil where it is refused
+		Text                    *string // nil if it is refused
 		Reason                  string
 	}
 	var jobs []job
@@ -65,7 +66,7 @@ func TestJinja2(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		} else {
-			if f.Name == "raw" { // Render leaves it to the tokenizer
+			if f.Name == "raw" { // Render leaves the BOS to the tokenizer
 				r.Text = f.BOS + r.Text
 			}
 			j.Text = &r.Text
@@ -87,7 +88,7 @@ func TestJinja2(t *testing.T) {
 			t.Fatal(err)
 		}
 		add(f, g, bare.Messages, bare.Options)
-		if g.Family == "chatml" { // once
+		if g.Family == "chatml" { // once is enough
 			raw := Raw()
 			raw.EOS = "</s>"
 			add(raw, g, bare.Messages, bare.Options)

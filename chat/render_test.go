@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// checkParts holds a rendering against what Rendered promises.
+// checkParts checks that a rendering keeps the promises of Rendered.
 func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rendered) {
 	t.Helper()
 	at := 0
@@ -22,7 +22,7 @@ func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rende
 	}
 	given := outside(r)
 
-	// A content stands where its span is, as it was or trimmed or as a JSON string, and none of it is markup.
+	// Each content is at its span: unchanged, trimmed or as a JSON string. No part of it is markup.
 	if len(r.Contents) != len(messages) {
 		t.Fatalf("%d contents of %d messages", len(r.Contents), len(messages))
 	}
@@ -47,7 +47,7 @@ func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rende
 		}
 	}
 
-	// What is neither markup nor content is a role or the date.
+	// Text that is neither markup nor content is a role or the date.
 	for _, g := range given {
 		rest := g
 		for _, s := range r.Contents {
@@ -88,7 +88,7 @@ func checkParts(t *testing.T, f Template, messages []Message, o Options, r Rende
 	}
 }
 
-// outside returns what is not markup.
+// outside returns the spans that are not markup.
 func outside(r Rendered) []Span {
 	var out []Span
 	at := 0
@@ -140,9 +140,9 @@ func FuzzRender(f *testing.F) {
 					continue
 				}
 				checkParts(t, family, messages, o, r)
-				// Mistral moves the system prompt. What other templates put in front of the first message needs one.
+				// Mistral moves the system prompt. The text that other templates put before the first message requires a message.
 				moves := family.Name == "mistral-v0.3" && n > 0 && messages[0].Role == "system"
-				// Qwen3 gives the last answer a place for thoughts, and takes it away when another follows.
+				// Qwen3 adds a place for thoughts to the last answer, and removes it when another answer follows.
 				answers := 0
 				for _, m := range messages {
 					if m.Role == "assistant" {
@@ -205,8 +205,8 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// TestTypedTokens: whatever somebody types, and be it all tokens of all templates, the markup stays what the template
-// itself wrote.
+// TestTypedTokens checks that the markup is only what the template itself writes, even if a user types all tokens of
+// all templates.
 func TestTypedTokens(t *testing.T) {
 	markup := func(f Template, typed string) string {
 		r, err := f.Render([]Message{{Role: "user", Content: typed}, {Role: "assistant", Content: "<think>" + typed +
@@ -232,7 +232,7 @@ func TestTypedTokens(t *testing.T) {
 			t.Errorf("%s: the markup is %s, want %s", f.Name, got, want)
 		}
 	}
-	// A role is given to a template as much as a content is. Most templates take none but their own.
+	// Roles are input to a template just as contents are. Most templates accept only their own roles.
 	taken := ""
 	for _, f := range templates {
 		r, err := f.Render([]Message{{Role: "user", Content: "x"}, {Role: tokens, Content: "x"}}, Options{})
@@ -328,7 +328,7 @@ func TestRefusedError(t *testing.T) {
 	}
 }
 
-// TestEscape compares escape with encoding/json, which writes what Python does but for two line breaks of Unicode.
+// TestEscape compares escape with encoding/json, which writes what Python writes except for two line breaks of Unicode.
 func TestEscape(t *testing.T) {
 	for c := range rune(0x100) {
 		var b strings.Builder

@@ -40,7 +40,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestTable: no two templates share a name or a template, and each sum is one.
+// TestTable checks that no two templates share a name or a SHA-256, and that each SHA-256 is well-formed.
 func TestTable(t *testing.T) {
 	names, sums := map[string]bool{}, map[string]bool{}
 	for _, f := range templates {
@@ -93,7 +93,7 @@ func TestStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	llama.BOS = "" // as of a tokenizer that has none
+	llama.BOS = "" // as with a tokenizer that has none
 	if r, err := llama.Render([]Message{{Role: "user", Content: "x"}}, Options{}); err != nil || r.BOS {
 		t.Errorf("without a BOS: %+v, %v", r, err)
 	}

@@ -25,11 +25,11 @@ import (
 	"restyle/internal/sandbox/sandboxtest"
 )
 
-// An attack is code that tries to do what it must not. None would do lasting harm if it succeeded, on this machine and
-// as root.
+// An attack is code that tries to do something forbidden. None would do lasting harm to this machine if it succeeded,
+// not even as root.
 type attack struct{ name, code, check string }
 
-// reaching are attacks on what is outside. Each prints "got" where it succeeds, and nothing else.
+// reaching are attacks on what is outside the sandbox. Each prints "got" if it succeeds, and prints nothing otherwise.
 //
 //nolint:lll // Python
 var reaching = []attack{
@@ -168,8 +168,8 @@ for o in gc.get_objects() + seen:
 
 const libc = "import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n"
 
-// forging are attacks on the verdict: wrong answers to "the sum of a and b", which want to be right, and code that
-// wants to end the judging.
+// forging are attacks on the verdict: wrong answers to "the sum of a and b" that try to be judged right, and code that
+// tries to end the judging.
 //
 //nolint:lll // Python
 var forging = []attack{
@@ -306,7 +306,7 @@ def write(line):
 `
 )
 
-// honest is a trial between attacks, which none of them may spoil.
+// honest is a trial that runs between attacks. No attack may spoil it.
 var honest = data.Trial{
 	Code:  "import os\nprint(1)\ndef add(a, b): return a + b\nif os.listdir(): raise ValueError('somebody was here')",
 	Check: "assert add(1, 2) == 3 and printed == '1\\n'",
@@ -314,8 +314,8 @@ var honest = data.Trial{
 
 const secret = "sk-of-nobody-else-0123456789"
 
-// TestAttacks runs the attacks from a process that has a key in its environment: as this user and, if that is root, as
-// nobody.
+// TestAttacks runs the attacks from a process that has a key in its environment: as this user and, if this user is
+// root, also as the user nobody.
 func TestAttacks(t *testing.T) {
 	needPython(t)
 	if os.Getenv("RESTYLE_ATTACKED") != "" {
@@ -324,7 +324,7 @@ func TestAttacks(t *testing.T) {
 	}
 	from := func(t *testing.T, python, attacks string, credential *syscall.Credential) {
 		t.Parallel()
-		folder, err := os.MkdirTemp("", "restyle-attacks-") // which nobody can reach too, unlike one of the test's
+		folder, err := os.MkdirTemp("", "restyle-attacks-") // unlike a test's own directory, the user nobody can reach it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestAttacks(t *testing.T) {
 			t.Skip("only root can be somebody else")
 		}
 		const nobody = 65534
-		// another may lie in root's own folder
+		// A python3 elsewhere may be in root's own directory.
 		for _, python := range []string{"/usr/bin/python3", "/usr/local/bin/python3"} {
 			if _, err := os.Stat(python); err == nil {
 				from(t, python, attacks, &syscall.Credential{Uid: nobody, Gid: nobody})
@@ -363,7 +363,7 @@ func TestAttacks(t *testing.T) {
 		t.Skip("there is no python3 that nobody can run")
 	}
 	t.Run("as nobody", func(t *testing.T) { nobody(t, "reaching") })
-	t.Run("as nobody, unprotected", func(t *testing.T) { nobody(t, "unprotected") }) // then keys are hidden all the same
+	t.Run("as nobody, unprotected", func(t *testing.T) { nobody(t, "unprotected") }) // keys are hidden even then
 }
 
 func copyFile(t *testing.T, to, from string) {
@@ -406,7 +406,7 @@ func attacked(t *testing.T) {
 	port := listen("tcp", "127.0.0.1:0").Addr().(*net.TCPAddr).Port
 	listen("unix", "@"+name)
 	listen("unix", filepath.Join(folder, "socket"))
-	// not closed in children, as one that a shell hands down
+	// Children inherit this descriptor, as they do one that a shell hands down.
 	open, err := syscall.Open(kept, syscall.O_CREAT|syscall.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -451,7 +451,7 @@ func attacked(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d trials took %v", len(trials), time.Since(begun))
-	// On a busy machine what is to be right may take too long, too. It gets a minute then.
+	// On a busy machine, a trial that should be right may take too long as well. It gets a minute then.
 	for i := range verdicts {
 		if verdicts[i].Right || i%2 == 0 && i/2 >= len(reaching) || !strings.HasPrefix(verdicts[i].Error, "ran longer than") {
 			continue
@@ -495,7 +495,7 @@ func attacked(t *testing.T) {
 	}
 }
 
-// TestGradeStops: a trial that runs ends with the caller's context.
+// TestGradeStops checks that a running trial ends with the caller's context.
 func TestGradeStops(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(5 * time.Minute)()
@@ -519,13 +519,13 @@ func TestGradeStops(t *testing.T) {
 	}
 }
 
-// marked is code that sleeps in a process that running finds.
+// marked returns code that sleeps in a process that running finds.
 func marked(mark string) string {
 	return fmt.Sprintf("import os, sys\nos.execv(sys.executable, [sys.executable, '-c', 'import time; "+
 		"time.sleep(1000)', %q])", mark)
 }
 
-// TestKilled: when the judging process is killed, so is what it runs.
+// TestKilled checks that killing the judging process also kills what it runs.
 func TestKilled(t *testing.T) {
 	needPython(t)
 	mark := "restyle-killed-" + os.Getenv("RESTYLE_KILLED")
@@ -567,7 +567,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// running tells whether a process has a text in its command line.
+// running reports whether the command line of any process contains text.
 func running(t *testing.T, text string) bool {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -580,7 +580,8 @@ func running(t *testing.T, text string) bool {
 	})
 }
 
-// TestMemoryOfAll: processes that have no more than they may each have too much together.
+// TestMemoryOfAll checks the limit on the memory of all processes together: each is within its own limit, but their sum
+// is not.
 func TestMemoryOfAll(t *testing.T) {
 	if flag.Arg(0) == inside {
 		if _, err := os.NewFile(sandbox.Proc, "/proc").Readdirnames(1); err != nil {
@@ -593,7 +594,7 @@ func TestMemoryOfAll(t *testing.T) {
 	if free, whose, _ := memory.Free(); free < 2<<30 {
 		t.Skipf("%d MiB of %s are free: the system itself might end what takes so much", free>>20, whose)
 	}
-	defer data.SetTrialTime(time.Minute)() // so that it is not time that ends it
+	defer data.SetTrialTime(time.Minute)() // so that time is not what ends it
 	verdicts, err := data.Grade(t.Context(), "python3", []data.Trial{{Code: `
 import os, signal
 for n in range(4):
@@ -606,11 +607,11 @@ signal.pause()`}, honest})
 	}
 }
 
-// inside is what this program is told where it runs in a sandbox.
+// inside is the argument that tells this program that it runs in a sandbox.
 const inside = "inside"
 
-// needProc skips a test where the kernel gives a sandbox no /proc, as it may inside of a container. The test is run in
-// one, to see.
+// needProc skips a test if the kernel gives a sandbox no /proc, as may happen inside a container. To find out, it runs
+// the test in a sandbox.
 func needProc(t *testing.T) {
 	t.Helper()
 	program, err := os.Executable()
@@ -631,7 +632,7 @@ func needProc(t *testing.T) {
 	}
 }
 
-// TestNoSandbox: where no namespaces can be had, nothing is run.
+// TestNoSandbox checks that nothing is run if namespaces are unavailable.
 func TestNoSandbox(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")

@@ -2,7 +2,7 @@ package data
 
 import "time"
 
-// SetTrialTime sets how long a trial may take, until the function that it returns is called.
+// SetTrialTime sets the time limit of a trial, until the function that it returns is called.
 func SetTrialTime(d time.Duration) (restore func()) {
 	old := trialTime
 	trialTime = d

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzFacts: whatever a side says, a verdict says no more than its lines do, and what is no fact ends the hearing.
+// FuzzFacts checks that a verdict contains no more than its lines do, whatever a side writes, and that the first line
+// that is no fact ends the hearing.
 func FuzzFacts(f *testing.F) {
 	f.Add("{\"process\": 3}\n{\"parses\": true}\n{\"printed\": \"4\\n\"}\n{\"right\": true}\n{\"ended\": true}\n")
 	f.Add("{\"process\": 3}\n{\"left\": false, \"clean\": true}\n")
@@ -29,7 +30,7 @@ func FuzzFacts(f *testing.F) {
 		if said := strings.ToLower(text); heard.Right && !strings.Contains(said, "right") && !strings.Contains(said, `\u`) {
 			t.Errorf("right, of %q", text)
 		}
-		if len(heard.Printed) > 3*len(text) || len(heard.Error) > 3*len(text) { // a byte that is no UTF-8 becomes three
+		if len(heard.Printed) > 3*len(text) || len(heard.Error) > 3*len(text) { // a byte that is not UTF-8 becomes three
 			t.Errorf("%d bytes from %d", len(heard.Printed)+len(heard.Error), len(text))
 		}
 	})

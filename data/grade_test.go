@@ -16,10 +16,10 @@ import (
 	"restyle/internal/sandbox"
 )
 
-// TestCheckPy holds check.py to the contract in README.md.
+// TestCheckPy checks that check.py keeps the contract in README.md.
 func TestCheckPy(t *testing.T) {
 	needPython(t)
-	defer data.SetTrialTime(time.Minute)() // a busy machine may take longer than an answer may
+	defer data.SetTrialTime(time.Minute)() // a busy machine may take longer than the limit
 	tests := []struct {
 		name, code, check string
 		want              data.Verdict
@@ -77,7 +77,7 @@ func TestCheckPy(t *testing.T) {
 	}
 }
 
-// TestGradeEnds: what does not end by itself is ended, whatever it does and on either side.
+// TestGradeEnds checks that a trial that would never end is stopped, whatever it does, in the answer and in the check.
 func TestGradeEnds(t *testing.T) {
 	needPython(t)
 	trials := []data.Trial{
@@ -97,7 +97,7 @@ func TestGradeEnds(t *testing.T) {
 	}
 }
 
-// TestGradeKeepsOrder has more trials than processes, of which each takes as long as it likes.
+// TestGradeKeepsOrder runs more trials than processes, with trials of different length.
 func TestGradeKeepsOrder(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(time.Minute)()
@@ -120,8 +120,7 @@ func TestGradeKeepsOrder(t *testing.T) {
 	}
 }
 
-// TestGradeShowsNothing: neither keys in the environment nor the folder that the caller is in are there for code that
-// nobody read.
+// TestGradeShowsNothing checks that untrusted code sees neither keys in the environment nor the caller's directory.
 func TestGradeShowsNothing(t *testing.T) {
 	needPython(t)
 	defer data.SetTrialTime(time.Minute)()
@@ -132,7 +131,7 @@ func TestGradeShowsNothing(t *testing.T) {
 			"'w').close()\nprint(os.listdir())",
 		Check: "assert printed == \"False []\\n['left behind']\\n\"",
 	}}
-	// Twice: what the first leaves is not there for the second.
+	// The trial runs twice: the second run must not see what the first one left.
 	verdicts, err := data.Grade(t.Context(), "python3", append(trials, trials...))
 	if err != nil || !verdicts[0].Right || !verdicts[1].Right {
 		t.Errorf("%+v, %v", verdicts, err)
@@ -162,14 +161,14 @@ func TestGradeWithoutPython(t *testing.T) {
 	if _, err := data.Grade(t.Context(), silent, trials); err == nil || !strings.Contains(err.Error(), "is no Python 3") {
 		t.Errorf("a program that says nothing: %v", err)
 	}
-	t.Chdir(filepath.Dir(broken)) // relative to here, and not to where the code runs
+	t.Chdir(filepath.Dir(broken)) // a relative path is relative to here, not to where the code runs
 	if _, err := data.Grade(t.Context(), "./python3", trials); err == nil ||
 		!strings.Contains(err.Error(), "it is broken") {
 		t.Errorf("a relative path: %v", err)
 	}
 }
 
-// needPython skips a test where code cannot be run in a sandbox.
+// needPython skips a test if code cannot be run in a sandbox.
 func needPython(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {

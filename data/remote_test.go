@@ -7,12 +7,12 @@ import (
 	"restyle/data"
 )
 
-// TestRemote: what a check can do with what an answer made, in the other process.
+// TestRemote checks what a check can do with values that an answer made in the other process.
 //
 //nolint:lll // Python
 func TestRemote(t *testing.T) {
 	needPython(t)
-	defer data.SetTrialTime(time.Minute)() // a busy machine may take longer than an answer may
+	defer data.SetTrialTime(time.Minute)() // a busy machine may take longer than the limit
 	tests := []struct{ name, code, check string }{
 		{"data of all types", `
 import collections, datetime, decimal, fractions

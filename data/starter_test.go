@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStarterModel: the whole model is there, or it is said what is missing.
+// TestStarterModel checks that the model is complete, or that the error says what is missing.
 func TestStarterModel(t *testing.T) {
 	files, err := StarterModel()
 	if err != nil {

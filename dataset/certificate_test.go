@@ -99,7 +99,7 @@ func TestReadCertificates(t *testing.T) {
 		{"broken row", `{"row":0.5,"sha256":"` + sum + `","checks":[]}`, 0, []string{"line 1", "row"}},
 		{"huge row", `{"row":1e99,"sha256":"` + sum + `","checks":[]}`, 0, []string{"row"}},
 		{"a key twice", `{"row":0,"row":1,"sha256":"` + sum + `","checks":[]}`, 0, []string{`"row" occurs twice`}},
-		// counts as not passed
+		// A check without a result counts as not passed.
 		{"a check without a result", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1"}]}`, 1, nil},
 		{"words for a result", `{"row":0,"sha256":"` + sum + `","checks":[{"id":"A1","pass":"yes"}]}`, 0, []string{"pass"}},
 	} {
@@ -131,7 +131,7 @@ func TestCertificatePath(t *testing.T) {
 	}
 }
 
-// FuzzCertificates: what is read and written again is the same.
+// FuzzCertificates checks that certificates that are read, written and read again stay the same.
 func FuzzCertificates(f *testing.F) {
 	f.Add([]byte(`{"row":3,"sha256":"` + strings.Repeat("0123456789abcdef", 4) +
 		`","checks":[{"id":"A1","pass":true,"value":"x"}],"judge":{"tone":3}}`))
@@ -155,7 +155,7 @@ func FuzzCertificates(f *testing.F) {
 	})
 }
 
-// TestCertificateWithoutChecks has a certificate that says nothing: it vouches for nothing.
+// TestCertificateWithoutChecks checks that a certificate that lists no checks vouches for nothing.
 func TestCertificateWithoutChecks(t *testing.T) {
 	row := Rewritten{Instruction: "a", OutputOriginal: "b", OutputPassiveAggressive: "c"}
 	found := Certify([]Rewritten{row}, []Certificate{{SHA256: row.SHA256()}})

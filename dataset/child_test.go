@@ -20,7 +20,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// What the test binary is to do instead of testing, by environment variable.
+// If one of these environment variables is set, the test binary does something other than testing.
 const (
 	misbehave = "DATASET_TEST_MISBEHAVE"
 	mutate    = "DATASET_TEST_MUTATE"
@@ -45,7 +45,7 @@ func withFooter(t *testing.T, file []byte, change func(*format.FileMetaData)) []
 	return append(out, "PAR1"...)
 }
 
-// badChild is a decoder that goes wrong in the way of that name.
+// badChild is a decoder that misbehaves in the way that how names.
 func badChild(how string) int {
 	out := bufio.NewWriter(os.Stdout)
 	header := func() {
@@ -115,7 +115,7 @@ func badChild(how string) int {
 func TestChildThatMisbehaves(t *testing.T) {
 	for _, c := range []struct {
 		how, words string
-		rows       int // before the error
+		rows       int // delivered before the error
 	}{
 		{"silent", "ended without a result", 0},
 		{"crash", "boom", 0},
@@ -164,7 +164,7 @@ func TestChildThatMisbehaves(t *testing.T) {
 	}
 }
 
-// TestChildGetsNothing: what the decoder of a hostile file cannot see it cannot leak.
+// TestChildGetsNothing checks that the decoder of a hostile file cannot see the environment, so it cannot leak it.
 func TestChildGetsNothing(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "canary-of-a-key")
 	f, err := os.Open("testdata/codec_zstd.parquet")
@@ -207,8 +207,8 @@ func TestClosingEarlyEndsTheChild(t *testing.T) {
 	}
 }
 
-// bombs ask for far more memory than they have bytes. The library on its own
-// follows them.
+// TestMemoryBombs reads files that claim far more memory than they have bytes. The parquet library by itself would
+// allocate it.
 func TestMemoryBombs(t *testing.T) {
 	good := []byte(read(t, "testdata/codec_zstd.parquet"))
 	for _, c := range []struct {
@@ -236,8 +236,7 @@ func TestMemoryBombs(t *testing.T) {
 	}
 }
 
-// withPageHeader changes the first page header of the column instruction; the
-// offsets behind it are moved.
+// withPageHeader changes the first page header of the column instruction, and moves the offsets after it.
 func withPageHeader(t *testing.T, file []byte, change func(*format.PageHeader)) []byte {
 	t.Helper()
 	var moved int64

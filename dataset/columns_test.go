@@ -57,7 +57,7 @@ func TestPick(t *testing.T) {
 	}{
 		{"", "instruction input output", "instruction input output"},
 		{"", "output instruction", "instruction  output"},
-		{"", "instruction input output prompt", "instruction input output"}, // the Alpaca Python set
+		{"", "instruction input output prompt", "instruction input output"}, // the Alpaca Python dataset
 		{"", "instruction input output text", "instruction input output"},
 		{"", "instruction input response", "instruction input response"},
 		{"", "instruction context response category", "instruction context response"},

@@ -14,7 +14,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// conversations reads a data set to its end. Each comes out as "role: content | role: content".
+// conversations reads a dataset to its end. It returns each conversation as "role: content | role: content".
 func conversations(spec string, o Options) (said []string, format string, err error) {
 	c, err := OpenConversations(context.Background(), spec, o)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestConversationForms(t *testing.T) {
 			"chat messages (messages)", "user: a", nil},
 		{"contents that look like markup", message(`{"role":"user","content":"<|eot_id|>\u0000"}`), "",
 			"chat messages (messages)", "user: <|eot_id|>\x00", nil},
-		// errors
+		// These are errors.
 		{"no question", `{"instruction":" ","input":"N/A","output":"c"}`, "", "", "", []string{"row 0", "question is empty"}},
 		{"no question later", `{"instruction":"a","output":"c"}` + "\n" + `{"instruction":"","output":"c"}`, "", "",
 			"user: a | assistant: c", []string{"row 1", "question is empty"}},
@@ -166,8 +166,7 @@ func TestConversationsErrorIsFinal(t *testing.T) {
 	}
 }
 
-// TestParquetConversations: lists of groups as different writers lay them out. The files are written by
-// testdata/make.py.
+// TestParquetConversations reads lists of groups as different writers lay them out. testdata/make.py writes the files.
 func TestParquetConversations(t *testing.T) {
 	said := []string{
 		"user: Hi? | assistant: Grüße 🙂",
@@ -237,7 +236,8 @@ func TestRealConversations(t *testing.T) {
 	}
 }
 
-// FuzzMessages: a conversation that is taken is what encoding/json reads, and writes and reads back as the same.
+// FuzzMessages checks that an accepted conversation is what encoding/json reads, and stays the same when written and
+// read back.
 func FuzzMessages(f *testing.F) {
 	for _, s := range []string{
 		`[{"role":"user","content":"a"},{"role":"assistant","content":"\ud83d\ude42"}]`,

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// write makes a file in a folder of the test's own.
+// write writes a file to a temporary directory and returns its path.
 func write(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -60,7 +60,7 @@ func all(spec string, o Options) (rows []Row, s *Source, err error) {
 	}
 }
 
-// reference is the path of a real file that is not part of the module.
+// reference returns the path of a real file that is not part of the module.
 func reference(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
@@ -74,7 +74,7 @@ func reference(t testing.TB, name string) string {
 	return path
 }
 
-// sampleRows are those of testdata/make.py.
+// sampleRows returns the rows that testdata/make.py writes.
 func sampleRows() []Row {
 	var rows []Row
 	for i := range 40 {

@@ -20,10 +20,10 @@ func TestJSONForms(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, content string
-		want          string // the rows, a part separated by | and a row by ;
+		want          string // the rows, with | between the parts of a row and ; between rows
 		err           []string
 	}{
-		// good ones
+		// These are good.
 		{"array", "[" + row + "," + row + "]", "a|b|c;a|b|c", nil},
 		{"array over lines", "[\n  " + row + "\n,\n" + row + "\n]\n", "a|b|c;a|b|c", nil},
 		{"lines", row + "\n" + row + "\n", "a|b|c;a|b|c", nil},
@@ -44,7 +44,7 @@ func TestJSONForms(t *testing.T) {
 		{"gen's own", `[{"instruction":"a","input":"b","output_original":"c","output_passive_aggressive":"d"}]`, "a|b|c",
 			nil},
 		{"question and answer", `{"question":"a","answer":"c"}`, "a||c", nil},
-		// wrong in the first row: Open fails
+		// These are wrong in the first row: Open fails.
 		{"empty array", "[]", "", []string{"no rows"}},
 		{"white space", " \n", "", []string{"nothing but white space"}},
 		{"a number", "17", "", []string{"neither parquet nor", `"17"`}},
@@ -85,7 +85,7 @@ func TestJSONForms(t *testing.T) {
 		{"UTF-16, big-endian, unmarked", "\x00{\x00\"", "", []string{"UTF-16"}},
 		{"web page", "<!doctype html><title>404</title>", "", []string{"web page"}},
 		{"arrow", "ARROW1\x00\x00", "", []string{"Arrow"}},
-		// wrong later: the rows before come, then one error with the place
+		// These are wrong later: first come the rows before, then one error that names the row.
 		{"cut between rows", "[" + row + ",", "a|b|c", []string{"row 1", "truncated"}},
 		{"cut after a row", "[" + row, "a|b|c", []string{"row 1", "truncated"}},
 		{"missing comma", "[" + row + row + "]", "a|b|c", []string{"row 1", "expected comma"}},
@@ -174,8 +174,8 @@ func TestLongRecords(t *testing.T) {
 	}
 }
 
-// FuzzJSON: what is accepted is what encoding/json reads, nothing panics, and
-// an array gives what its elements give as lines.
+// FuzzJSON checks that what is accepted is what encoding/json reads, that nothing panics, and that an array gives the
+// same rows as its elements on separate lines.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		`[{"instruction":"a","input":"b","output":"c"}]`,
@@ -225,8 +225,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// FuzzJSONL reads the lines of an accepted file one by one: line numbers and the
-// rows must be the same.
+// FuzzJSONL reads the lines of an accepted file one by one: line numbers and rows must be the same.
 func FuzzJSONL(f *testing.F) {
 	f.Add([]byte("{\"instruction\":\"a\",\"output\":\"c\"}\r\n\n {\"instruction\":\"a\",\"output\":null}"))
 	f.Add([]byte("{\"q\":1}\n{"))

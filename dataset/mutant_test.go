@@ -20,8 +20,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// mutant damages a file in the way of that number: cut at every 64th byte first,
-// then single bits and bytes, most of them in the footer, where the sizes are.
+// mutant damages a file in the ith way: first it truncates the file at every 64th byte; then it changes single bits and
+// bytes, mostly in the footer, which has the sizes.
 func mutant(file []byte, i int) []byte {
 	if at := i * 64; at < len(file) {
 		return file[:at]
@@ -48,8 +48,8 @@ func mutant(file []byte, i int) []byte {
 
 const mutantsOfAFile = 400
 
-// mutations decodes mutants as a child would, many in one process: it prints the
-// number of each before it begins, then how it ended.
+// mutations decodes many mutants in one process, as a child would. It prints the number of each before it begins, and
+// then how it ended.
 func mutations() int {
 	file, start, _ := strings.Cut(os.Getenv(mutate), ":")
 	data, err := os.ReadFile(file)
@@ -70,15 +70,15 @@ func mutations() int {
 		case err != io.EOF:
 			fmt.Println("refused")
 		case cmp.Equal(rows, want):
-			fmt.Println("same") // the damage is where nothing is read
+			fmt.Println("same") // nothing reads the damaged place
 		default:
-			fmt.Println("other") // other rows: in uncompressed text nothing tells
+			fmt.Println("other") // other rows: uncompressed text has no checksum that would show it
 		}
 	}
 	return 0
 }
 
-// decode reads all records of a file of that name.
+// decode reads all records of a file; name is its name.
 func decode(data []byte, name string) (rows [][]string, err error) {
 	table, err := openParquet(bytes.NewReader(data), int64(len(data)), wanted{Training: holdsTalk(name)})
 	if err != nil {
@@ -96,8 +96,8 @@ func decode(data []byte, name string) (rows [][]string, err error) {
 
 func holdsTalk(name string) bool { return strings.HasPrefix(filepath.Base(name), "messages") }
 
-// TestMutants damages good files in 4,400 ways. Those that end the process they
-// are decoded in are then opened as a user would.
+// TestMutants damages good files in 4,400 ways. If a mutant ends the process that decodes it, the test opens the mutant
+// as a user would.
 func TestMutants(t *testing.T) {
 	counts := map[string]int{}
 	for _, name := range []string{"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd",
@@ -133,7 +133,7 @@ func TestMutants(t *testing.T) {
 					} else {
 						_, _, alone = all(x, Options{})
 					}
-					if alone != nil { // else it was what the mutants before it left
+					if alone != nil { // otherwise an earlier mutant in that process was the cause
 						expect.Error(t, alone, "x.parquet")
 					}
 					t.Logf("%s: mutant %d: %v; alone: %v", name, i, err, alone)

@@ -18,7 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// TestParquetForms reads what another writer made, in every form that is read.
+// TestParquetForms reads files from another writer, in every supported form.
 func TestParquetForms(t *testing.T) {
 	for _, name := range []string{
 		"codec_none", "codec_snappy", "codec_gzip", "codec_brotli", "codec_zstd", "plain", "no_statistics",
@@ -62,7 +62,7 @@ func TestParquetRefused(t *testing.T) {
 		_, _, err = all("testdata/"+c.name+".parquet", Options{Columns: columns})
 		expect.Error(t, err, append(c.words, "dataset: "+c.name+".parquet")...)
 	}
-	// Columns that are not asked for may be of any type.
+	// Columns that are not requested may have any type.
 	columns, _ := ParseColumns("instruction=instruction,output=input")
 	rows, _, err := all("testdata/nested.parquet", Options{Columns: columns})
 	if err != nil || len(rows) != 3 || rows[0].Output != "n = 0" {
@@ -86,7 +86,7 @@ func TestStarterIsReadInProcess(t *testing.T) {
 	expect.Error(t, err, "starter", "PAR1")
 }
 
-// TestCursorDoubtsTheDecoder gives a cursor values that its statistics exclude.
+// TestCursorDoubtsTheDecoder gives a cursor values that contradict its statistics.
 func TestCursorDoubtsTheDecoder(t *testing.T) {
 	text := func(s string) parquet.Value { return parquet.ByteArrayValue([]byte(s)) }
 	for _, c := range []struct {
@@ -144,7 +144,7 @@ func TestParquetAllNull(t *testing.T) {
 	}
 }
 
-// TestParquetEmptyGroup has row groups in which nothing was answered, between others, and inputs that are not there.
+// TestParquetEmptyGroup reads row groups without answers between others, and null inputs.
 func TestParquetEmptyGroup(t *testing.T) {
 	type row struct {
 		Instruction string  `parquet:"instruction"`
@@ -173,14 +173,14 @@ func TestParquetEmptyGroup(t *testing.T) {
 	}
 }
 
-// TestParquetNullInput has an input whose column has no type, as pandas writes one of None alone.
+// TestParquetNullInput reads an input column without a type, which pandas writes for a column of only None.
 func TestParquetNullInput(t *testing.T) {
 	text := parquet.String()
 	schema := parquet.NewSchema("row", parquet.Group{"instruction": text,
 		"input": parquet.Optional(parquet.Leaf(parquet.NullType)), "output": text})
 	var b bytes.Buffer
 	w := parquet.NewWriter(&b, schema)
-	for range 3 { // columns are in the order of their names
+	for range 3 { // columns are sorted by name
 		if _, err := w.WriteRows([]parquet.Row{{parquet.NullValue().Level(0, 0, 0), parquet.ValueOf("q").Level(0, 0, 1),
 			parquet.ValueOf("a").Level(0, 0, 2)}}); err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestParquetNullInput(t *testing.T) {
 	}
 }
 
-// TestHostileParquet: one clear error each, in bounded time and memory.
+// TestHostileParquet checks that each hostile file gives one clear error, in bounded time and memory.
 func TestHostileParquet(t *testing.T) {
 	good := read(t, "testdata/codec_zstd.parquet")
 	footer := func(n uint32) string {
@@ -212,7 +212,7 @@ func TestHostileParquet(t *testing.T) {
 		{"magics and a length", "PAR1\x00\x00\x00\x00PAR1", []string{"EOF"}},
 		{"zeros between", "PAR1" + strings.Repeat("\x00", 300) + "PAR1", nil},
 		{"ends in text", good + "\n", []string{"does not end with PAR1"}},
-		{"twice", good + good, nil}, // offsets of the second are wrong
+		{"twice", good + good, nil}, // the offsets in the second copy are wrong
 		{"footer length one too long", footer(uint32(len(good) - 11)), []string{"footer of"}},
 		{"footer length 2^31", footer(1 << 31), []string{"footer of 2147483648 bytes"}},
 		{"footer length 2^32-1", footer(1<<32 - 1), []string{"footer of 4294967295 bytes"}},
@@ -233,7 +233,7 @@ func TestHostileParquet(t *testing.T) {
 	}
 }
 
-// TestParquetFooterLies rewrites single numbers of a good footer.
+// TestParquetFooterLies changes single numbers in a good footer.
 func TestParquetFooterLies(t *testing.T) {
 	good := []byte(read(t, "testdata/codec_zstd.parquet"))
 	for _, c := range []struct {
@@ -360,7 +360,7 @@ func TestParquetMemoryIsFlat(t *testing.T) {
 	t.Run("through the child", func(t *testing.T) {
 		expect.FlatHeap(t, 4<<20, func(measure func()) { countRows(t, path, rows, measure) })
 	})
-	t.Run("in the child", func(t *testing.T) { // what the child does, done here
+	t.Run("in the child", func(t *testing.T) { // does the child's work in this process
 		expect.FlatHeap(t, 8<<20, func(measure func()) {
 			f, err := os.Open(path)
 			if err != nil {
@@ -395,7 +395,7 @@ func TestParquetContextEnds(t *testing.T) {
 	for err == nil {
 		_, err = s.Next()
 	}
-	// The child may have said everything before it was killed.
+	// The child may have delivered everything before it was killed.
 	if err != io.EOF && err != context.Canceled && !strings.Contains(err.Error(), "context canceled") {
 		t.Error(err)
 	}

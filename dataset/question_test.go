@@ -9,7 +9,7 @@ import (
 func TestQuestion(t *testing.T) {
 	long := strings.Repeat("word ", 30) + "end"
 	for _, c := range []struct{ instruction, input, want string }{
-		// no input
+		// There is no input.
 		{"Sort a list.", "", "Sort a list."},
 		{"  Sort a list.\n", " \n\t ", "Sort a list."},
 		{"Sort a list.", "N/A", "Sort a list."},
@@ -19,7 +19,7 @@ func TestQuestion(t *testing.T) {
 		{"Sort a list.", "Not applicable", "Sort a list."},
 		{"Sort a list.", "(No input)", "Sort a list."},
 		{"Sort a list.", "not Applicable.", "Sort a list."},
-		// values that only look like nothing
+		// The values only look empty.
 		{"Reverse it.", "[]", "Reverse it: []"},
 		{"Reverse it.", "()", "Reverse it: ()"},
 		{"Reverse it.", `""`, `Reverse it: ""`},
@@ -27,7 +27,7 @@ func TestQuestion(t *testing.T) {
 		{"Is it true?", "0", "Is it true? 0"},
 		{"Find the type.", "[None]", "Find the type: [None]"},
 		{"Find the type.", `"None"`, `Find the type: "None"`},
-		// one line: what ends the instruction decides
+		// The question fits in one line; the end of the instruction decides how they are joined.
 		{"Sort the list.", "[3, 1]", "Sort the list: [3, 1]"},
 		{"Sort the list", "[3, 1]", "Sort the list: [3, 1]"},
 		{"Sort the list:", "[3, 1]", "Sort the list: [3, 1]"},
@@ -38,22 +38,22 @@ func TestQuestion(t *testing.T) {
 		{"Continue the row…", "1, 2", "Continue the row… 1, 2"},
 		{"Print `x`", "x = 1", "Print `x`: x = 1"},
 		{"Sortiere é", "1", "Sortiere é: 1"},
-		// a paragraph of its own
+		// The input gets a paragraph of its own.
 		{"What does it do?", "def f():\n    pass", "What does it do?\n\ndef f():\n    pass"},
 		{"What does it do?", "\n\n    x = 1\n    y = 2\n\n", "What does it do?\n\n    x = 1\n    y = 2"},
 		{"What does it do?", "a\r\nb\rc", "What does it do?\n\na\nb\nc"},
 		{"Count the words.", long, "Count the words.\n\n" + long},
 		{"Do this:\n1. sort\n2. print", "[3, 1]", "Do this:\n1. sort\n2. print\n\n[3, 1]"},
-		// said already
+		// The instruction already contains the input.
 		{"Compute the factorial of 5.", "5", "Compute the factorial of 5."},
 		{"Sort the list [3, 1]", "[3, 1]", "Sort the list [3, 1]"},
 		{"Sort [12, 3, 45, 6, 7] by value in Python.", "[12, 3, 45, 6, 7]", "Sort [12, 3, 45, 6, 7] by value in Python."},
-		// only seemingly
+		// The instruction only seems to contain the input.
 		{"Print the first 5 primes of the list.", "5", "Print the first 5 primes of the list: 5"},
 		{"Compute the factorial of 15.", "5", "Compute the factorial of 15: 5"},
 		{"Explain hello_world_program.", "hello_world_", "Explain hello_world_program: hello_world_"},
 		{"Use the variable_names_x twice.", "variable_names", "Use the variable_names_x twice: variable_names"},
-		// nothing to ask
+		// The instruction is empty.
 		{"", "def f(): pass", "def f(): pass"},
 		{"", "", ""},
 		{"", "None", ""},
@@ -72,7 +72,7 @@ func checkQuestion(t *testing.T, instruction, input string) {
 	if in := strings.TrimSpace(plainLines(input)); !NoInput(in) && !strings.Contains(q, in) {
 		t.Errorf("Question(%q, %q) = %q lost the input", instruction, input, q)
 	}
-	// All of the instruction but a final full stop.
+	// The question contains the whole instruction except a final full stop.
 	if in := strings.TrimSuffix(strings.TrimSpace(plainLines(instruction)), "."); !strings.HasPrefix(q, in) {
 		t.Errorf("Question(%q, %q) = %q lost the instruction", instruction, input, q)
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSettingErrors: an error that another setting would avoid names the setting, also if the child process found it.
+// TestSettingErrors checks that an error that another setting would avoid names the setting, even if the child process
+// found it.
 func TestSettingErrors(t *testing.T) {
 	named := hubCache(t, map[string]string{"test.jsonl": `{"instruction":"a","output":"b"}`})
 	for _, c := range []struct {

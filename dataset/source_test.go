@@ -27,9 +27,9 @@ func TestOpenRefuses(t *testing.T) {
 		words []string
 	}{
 		{dir, []string{"is a directory", ".parquet"}},
-		{pipe, []string{"not a regular file"}}, // and does not wait for a writer
+		{pipe, []string{"not a regular file"}}, // it must not wait for a writer
 		{write(t, "x.json", ""), []string{"is empty"}},
-		{filepath.Join(dir, "none.json"), []string{"not exist", "hub id"}}, // the extension says that a file is meant
+		{filepath.Join(dir, "none.json"), []string{"not exist", "hub id"}}, // the extension shows that a file is meant
 		{"none/rows.parquet", []string{"not exist"}},
 		{"none", []string{"not exist", "starter"}},
 		{"", []string{"not exist"}},

@@ -60,7 +60,7 @@ const sumText = addText + doubleText
 
 func draw(Draw) Slots { return Slots{} }
 
-// readSums reads sums and, after it, products, which are never trained. The Draws are of add, double and multiply.
+// readSums reads sums and then products, whose kinds are never trained. It has Draws for add, double and multiply.
 func readSums(sums, products string) ([]Kind, error) {
 	return readKinds(fstest.MapFS{
 		"kinds/checks.txtar":   {Data: []byte(checksText)},
@@ -150,7 +150,7 @@ func TestMistakesInKindsAreNamed(t *testing.T) {
 	}
 }
 
-// TestEveryFileOfKindsIsRead: a file that families do not name would be left out without a word.
+// TestEveryFileOfKindsIsRead checks that families names every file: any other would be silently left out.
 func TestEveryFileOfKindsIsRead(t *testing.T) {
 	files, err := fs.Glob(kindFiles, "kinds/*")
 	if err != nil {

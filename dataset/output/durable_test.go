@@ -14,8 +14,8 @@ import (
 	"restyle/internal/disk"
 )
 
-// watchCalls records the calls that change the disk, with TEMP for random names and without those that write, and fails
-// the one with the number fail, from 0.
+// watchCalls records the calls that change the disk, except writes, with TEMP in place of random names. It fails the
+// call with the number fail, from 0.
 func watchCalls(fail int) (events *[]string, stop func()) {
 	events = new([]string)
 	n := -1
@@ -37,8 +37,8 @@ func watchCalls(fail int) (events *[]string, stop func()) {
 	})
 }
 
-// TestSyncOrder: both files are on the disk before either is shown, and each old one has its .bak on the disk before it
-// is replaced.
+// TestSyncOrder checks that both files are synced before either gets its name, and that each old file's .bak is synced
+// before the file is replaced.
 func TestSyncOrder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "d")
 	path := filepath.Join(dir, "out.json")
@@ -57,8 +57,8 @@ func TestSyncOrder(t *testing.T) {
 	}
 }
 
-// TestEveryCallFails fails each call that changes the disk once: the rows are the old or the new ones, whole, and the
-// new ones if there was no error.
+// TestEveryCallFails fails each call that changes the disk once: the rows on disk must be the old or the new ones,
+// complete, and the new ones if there was no error.
 func TestEveryCallFails(t *testing.T) {
 	before, after := someRows(2), someRows(3)
 	for fail := 0; ; fail++ {
@@ -81,7 +81,7 @@ func TestEveryCallFails(t *testing.T) {
 		if slices.ContainsFunc(folder(t, filepath.Dir(path)), disk.IsPending) {
 			t.Errorf("call %d fails: left behind: %q", fail, folder(t, filepath.Dir(path)))
 		}
-		if d := save(t, path, after); d.Rows != len(after) { // and the next run goes through
+		if d := save(t, path, after); d.Rows != len(after) { // and the next run succeeds
 			t.Errorf("call %d failed, and then %+v", fail, d)
 		}
 		if err == nil && fail >= len(*events) {
@@ -90,7 +90,7 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// TestNeighboursLinks has links of the names that are known beforehand: nothing is written through them.
+// TestNeighboursLinks puts links at the predictable names: nothing may be written through them.
 func TestNeighboursLinks(t *testing.T) {
 	outside := t.TempDir()
 	victim := filepath.Join(outside, "victim")
@@ -122,7 +122,7 @@ func TestNeighboursLinks(t *testing.T) {
 	}
 }
 
-// TestDanglingLink: an output that is a link to what is not there yet is made there, and the link stays.
+// TestDanglingLink checks that writing to a dangling link creates its target and keeps the link.
 func TestDanglingLink(t *testing.T) {
 	dir := t.TempDir()
 	link, target := filepath.Join(dir, "out.json"), filepath.Join(dir, "there", "x.json")

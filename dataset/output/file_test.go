@@ -44,7 +44,7 @@ func TestOutcomes(t *testing.T) {
 		read(t, path+".bak") != first {
 		t.Errorf("the .bak.2 is not the file just before: %+v", d)
 	}
-	// The same length, other bytes.
+	// The file has the same length but other bytes.
 	rows := someRows(7)
 	rows[6].Instruction = "Tusk 6"
 	if d := save(t, path, rows); d.Data.State != disk.Replaced {
@@ -74,7 +74,7 @@ func TestTwoWriters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Only the certificates are being written by somebody: nothing may be left.
+	// Another process is writing only the certificates: nothing may be left over.
 	other, err := createPending(dataset.CertificatePath(filepath.Join(filepath.Dir(path), "x.json")))
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestPlacesThatCannotBeWritten(t *testing.T) {
 		expect.Error(t, err, c.words)
 	}
 	if os.Getuid() == 0 {
-		return // nothing is read-only to root
+		return // root can write to read-only files
 	}
 	if err := os.Chmod(dir, 0o555); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestWriteFile(t *testing.T) {
 			}
 		}
 	}
-	// A kill between making the second name and renaming leaves a .bak that is the same file.
+	// A kill after the second name is made and before the rename leaves a .bak that is the same file.
 	if err := os.Link(path, path+".bak.4"); err != nil {
 		t.Fatal(err)
 	}

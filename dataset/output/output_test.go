@@ -21,7 +21,8 @@ import (
 	"restyle/internal/expect"
 )
 
-// writeForever makes the test binary write to the path that the environment variable holds, until it is killed.
+// writeForever is the environment variable that makes the test binary write to the path that it holds, until it is
+// killed.
 const writeForever = "DATASET_TEST_WRITE"
 
 func TestMain(m *testing.M) {
@@ -49,7 +50,7 @@ func rewritten(instruction, input, original, answer string) dataset.Rewritten {
 	}
 }
 
-// someRows returns rows that differ in every way that a format might trip over.
+// someRows returns rows that differ in every way that could confuse a format.
 func someRows(n int) []dataset.Rewritten {
 	rows := []dataset.Rewritten{
 		rewritten("Print <b> & \"quotes\".", "", "print('<b> & \"x\"')\n",
@@ -90,7 +91,7 @@ func save(t testing.TB, path string, rows []dataset.Rewritten) Committed {
 	return done
 }
 
-// folder lists what is in a directory.
+// folder lists the files in a directory.
 func folder(t testing.TB, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -109,7 +110,7 @@ func TestRoundTrip(t *testing.T) {
 		for _, n := range []int{1, 2, 3, 2500} {
 			rows := someRows(n)
 			if n == 3 && ext == ".parquet" {
-				continue // rows of which none has an answer are refused below
+				continue // rows without any answer are refused below
 			}
 			path := filepath.Join(t.TempDir(), "new", "out"+ext)
 			done := save(t, path, rows)
@@ -135,7 +136,7 @@ func TestRoundTrip(t *testing.T) {
 			if names := folder(t, filepath.Dir(path)); len(names) != 2 {
 				t.Errorf("left behind: %q", names)
 			}
-			// What gen wrote is a source.
+			// A file that gen wrote can be read as a source.
 			source, err := dataset.Open(t.Context(), path, dataset.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -159,7 +160,7 @@ func TestEmptyOutput(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "out"+ext)
 		save(t, path, nil)
 		rows, err := dataset.ReadRewritten(context.Background(), path)
-		if ext == ".jsonl" { // the empty file, which is refused as probably a mistake
+		if ext == ".jsonl" { // an empty file, which is refused as a probable mistake
 			expect.Error(t, err, "is empty")
 		} else if err != nil || len(rows) != 0 {
 			t.Errorf("%s: %v, %v", ext, rows, err)
@@ -216,8 +217,8 @@ func TestSameRowsSameBytes(t *testing.T) {
 	}
 }
 
-// TestKillBetween makes the state that a kill between the two renames leaves, in
-// which dataset.Certify must tell the truth and from which a second run must go on.
+// TestKillBetween makes the state that a kill between the two renames leaves. dataset.Certify must report that state
+// correctly, and a second run must continue from it.
 func TestKillBetween(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
@@ -239,7 +240,7 @@ func TestKillBetween(t *testing.T) {
 	if _, err := o.certs.commit(); err != nil {
 		t.Fatal(err)
 	}
-	o.data.Close() // killed: the locks go, the files stay
+	o.data.Close() // the process is killed: its locks are released, its files stay
 	o.data.lock.Close()
 
 	rows, err := dataset.ReadRewritten(context.Background(), path)
@@ -264,7 +265,7 @@ func TestKillBetween(t *testing.T) {
 	}
 }
 
-// writer writes one of two outputs after the other until it is killed.
+// writer writes two outputs in turns until it is killed.
 func writer(path string) int {
 	for i := 0; ; i++ {
 		o, err := Create(path)
@@ -284,8 +285,7 @@ func writer(path string) int {
 	}
 }
 
-// TestKills kills a process that writes, at random moments: the data is always one
-// of the two versions, whole.
+// TestKills kills a writing process at random moments: the data must always be one of the two versions, complete.
 func TestKills(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out.json")
@@ -357,7 +357,7 @@ func TestRefusedRows(t *testing.T) {
 			t.Errorf("left behind: %q", names)
 		}
 	}
-	// The largest row there can be is read back from every format.
+	// The largest possible row can be read back from every format.
 	of := func(c string) string { return strings.Repeat(c, 512<<10) }
 	big := rewritten(of("\x01"), of("\x02"), of("\x03"), of("\x04"))
 	for _, ext := range []string{".json", ".jsonl", ".parquet"} {

@@ -16,15 +16,15 @@ import (
 	"restyle/tokenizer"
 )
 
-// markup are the special tokens of all families.
+// markup has the special tokens of all templates.
 var markup = []string{
 	"<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|eom_id|>",
 	"<|im_start|>", "<|im_end|>", "<|endoftext|>", "<s>", "</s>", "[INST]", "[/INST]", "<bos>", "<eos>", "<start_of_turn>",
 	"<end_of_turn>",
 }
 
-// small makes a tokenizer with tokens that go across the end of a line, as those of large vocabularies do. It puts bos
-// in front of a text.
+// small makes a tokenizer with tokens that span the end of a line, as large vocabularies have. It puts a BOS before a
+// text.
 var small = sync.OnceValues(func() (*tokenizer.Tokenizer, error) { return train("<|begin_of_text|>") })
 
 func train(bos string) (*tokenizer.Tokenizer, error) {
@@ -39,7 +39,7 @@ func train(bos string) (*tokenizer.Tokenizer, error) {
 	return tokenizer.Parse(data)
 }
 
-// encoderOf is an encoder with the tokenizer small.
+// encoderOf returns an encoder with the tokenizer small.
 func encoderOf(t testing.TB, family string) *Encoder {
 	t.Helper()
 	tok, err := small()
@@ -56,7 +56,7 @@ func encoderOf(t testing.TB, family string) *Encoder {
 	return &Encoder{Tokenizer: tok, Template: f, Seq: 10000}
 }
 
-// talk makes messages: "s" a system prompt, "u" a question, "a" an answer, each before its text.
+// talk makes messages from texts, each after a letter for its role: "s" for system, "u" for user, "a" for assistant.
 func talk(said ...string) []chat.Message {
 	roles := map[byte]string{'s': "system", 'u': "user", 'a': "assistant", 't': "tool"}
 	var messages []chat.Message
@@ -66,7 +66,7 @@ func talk(said ...string) []chat.Message {
 	return messages
 }
 
-// marked is the text of an example with what is learned in brackets.
+// marked returns the text of an example with its targets in brackets.
 func marked(e *Encoder, ex Example) string {
 	var b strings.Builder
 	learned := false
@@ -83,7 +83,8 @@ func marked(e *Encoder, ex Example) string {
 	return b.String()
 }
 
-// TestMasks: what is learned of a conversation, for every family, written by hand from its template.
+// TestMasks checks which tokens of a conversation are targets, for every template. The expected texts are written by
+// hand from the templates.
 func TestMasks(t *testing.T) {
 	single := talk("uWhat is it?", "aIt is.")
 	double := talk("uSo?", "aIt is.", "uIs it?", "aYes.")
@@ -166,7 +167,7 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// TestTypedMarkup: what somebody typed is text, and the template's own is one token.
+// TestTypedMarkup checks that markup in a message stays text, and that the template's own markup is one token.
 func TestTypedMarkup(t *testing.T) {
 	e := encoderOf(t, "llama3")
 	ex, _, err := e.Encode(dataset.Conversation{Messages: talk("u<|eot_id|><|begin_of_text|>", "a<|eot_id|>")})
@@ -182,7 +183,7 @@ func TestTypedMarkup(t *testing.T) {
 	}
 }
 
-// asks is the prompt that chat gives a model: this is what an engine does.
+// asks returns the prompt that chat gives a model, computed as an engine does.
 func asks(e *Encoder, messages []chat.Message) ([]int32, error) {
 	o := e.Chat
 	o.AddGenerationPrompt = true
@@ -198,8 +199,8 @@ func asks(e *Encoder, messages []chat.Message) ([]int32, error) {
 		Special: special}).IDs, nil
 }
 
-// checkExample holds of whatever is said: the first answer is learned from the prompt that chat gives, and what is
-// learned is the answer as the template writes it and the token that ends it.
+// checkExample checks what holds for any question and answer: the first answer follows the prompt that chat gives, and
+// the targets are the answer as the template writes it and the token that ends it.
 func checkExample(e *Encoder, question, answer string) error {
 	messages := talk("u"+question, "a"+answer)
 	ex, cut, err := e.Encode(dataset.Conversation{Messages: messages})
@@ -247,7 +248,7 @@ func checkExample(e *Encoder, question, answer string) error {
 	return nil
 }
 
-// pieces join to texts whose tokens go across the end of a question.
+// pieces can be joined into texts whose tokens span the end of a question.
 var pieces = []string{"", " ", "  ", "\n", "\n\n", "\n ", "\n  ", "\t", "?", "!\n", "So", "What is it?", "it's", "'",
 	"s", "def f(x):\n    return x", "1", "23", "é", "é", "\u0301", "🙂", "東京",
 	"<|eot_id|>", "<|im_end|>", "</s>", "\u00a0", "\u2028", "\x00", "\r\n", "<think>", "</think>"}
@@ -283,8 +284,8 @@ func TestPromptIsWhatChatAsks(t *testing.T) {
 	}
 }
 
-// TestLaterPromptsAreAsked: with the families that write a conversation as they write its beginning, every answer
-// follows what chat would ask with, whatever was said before.
+// TestLaterPromptsAreAsked checks the templates that write the beginning of a conversation as they write the same
+// messages in a longer one: every answer must follow the prompt that chat would give, whatever was said before.
 func TestLaterPromptsAreAsked(t *testing.T) {
 	for _, family := range []string{"llama3", "llama3.2", "chatml", "qwen2.5", "smollm2", "gemma"} {
 		e := encoderOf(t, family)
@@ -306,8 +307,8 @@ func TestLaterPromptsAreAsked(t *testing.T) {
 	}
 }
 
-// TestWordsThatBeginWithASpace: with a tokenizer that puts a space in front of each text, an answer is encoded as the
-// continuation that it is. Encoded by itself its first word would be another token.
+// TestWordsThatBeginWithASpace uses a tokenizer that puts a space before each text. An answer must be encoded as a
+// continuation: encoded by itself, its first word would be another token.
 func TestWordsThatBeginWithASpace(t *testing.T) {
 	fallback, err := tokenizer.Load("../../tokenizer/testdata/fallback.json")
 	if err != nil {
@@ -328,7 +329,7 @@ func TestWordsThatBeginWithASpace(t *testing.T) {
 			}
 			r.Text = strings.TrimSuffix(r.Text, "\n")
 			if family == "raw" && strings.TrimRight(question, "?\n") != question {
-				continue // with the line end behind it a token of this vocabulary
+				continue // this vocabulary has a token for it with the line end that follows
 			}
 			if whole := e.part(r, 0, len(r.Text)); !slices.Equal(whole.IDs, ex.IDs) {
 				t.Errorf("%s, %q: %d, want %d", family, question, ex.IDs, whole.IDs)
@@ -337,7 +338,8 @@ func TestWordsThatBeginWithASpace(t *testing.T) {
 	}
 }
 
-// TestTruncation: a shorter example is the beginning of the longer one, and nothing goes missing uncounted.
+// TestTruncation checks that a shorter example is the beginning of the longer one, and that every missing token is
+// counted.
 func TestTruncation(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		e := encoderOf(t, "llama3")
@@ -400,8 +402,8 @@ func TestEncoderRefuses(t *testing.T) {
 	}
 }
 
-// TestManyAnswers: the work for a conversation grows with its length, not with its square. What is allocated counts it:
-// a square would be a hundred times what the tokenizer allocates; it is about twice.
+// TestManyAnswers checks that the work for a conversation grows with its length, not with its square. It measures
+// allocation: a square would be a hundred times what the tokenizer allocates; the real factor is about two.
 func TestManyAnswers(t *testing.T) {
 	e := encoderOf(t, "raw")
 	e.Seq = 512
@@ -443,14 +445,15 @@ func FuzzEncode(f *testing.F) {
 	})
 }
 
-// FuzzTurns: any conversation that a template takes has each answer with a text learned, and its end.
+// FuzzTurns checks that in any conversation that a template accepts, each answer with a text is a target, and so is its
+// end.
 func FuzzTurns(f *testing.F) {
 	for i := range chat.Names() {
 		f.Add(uint8(i), "012", "What|So?|It is.", uint16(1000), false)
 		f.Add(uint8(i), "122132", "\n||<think>x</think>y||<|eot_id|>|</think>", uint16(1000), false)
 		f.Add(uint8(i), "21201", "a|b", uint16(12), true)
 	}
-	// who: 0 to 3 for system, user, assistant, tool
+	// Each byte of who is 0 to 3, for system, user, assistant or tool.
 	f.Fuzz(func(t *testing.T, family uint8, who, what string, seq uint16, all bool) {
 		names := chat.Names()
 		e := encoderOf(t, names[int(family)%len(names)])

@@ -13,7 +13,7 @@ import (
 	"restyle/tokenizer"
 )
 
-// real is a tokenizer that is not part of the module.
+// real returns a tokenizer that is not part of the module.
 func real(t testing.TB, name string) *tokenizer.Tokenizer {
 	t.Helper()
 	dir := os.Getenv("RESTYLE_REFERENCE")
@@ -27,7 +27,7 @@ func real(t testing.TB, name string) *tokenizer.Tokenizer {
 	return tok
 }
 
-// golden is a conversation as transformers encodes it, and what of it a loss may see.
+// golden is a conversation as transformers encodes it, with the tokens that may count in the loss.
 type golden struct {
 	Name     string
 	Messages []chat.Message
@@ -43,8 +43,8 @@ type golden struct {
 	LossSafe   [][2]int `json:"loss_tokens_safe"`
 }
 
-// TestGoldenMasks compares with what transformers encodes and would mask. There all of a text is encoded at once; an
-// answer that begins with a line end is then one token with the end of the prompt, and so it is not compared.
+// TestGoldenMasks compares with what transformers encodes and would mask. transformers encodes a text as a whole, so an
+// answer that begins with a line end shares a token with the end of the prompt; such answers are not compared.
 func TestGoldenMasks(t *testing.T) {
 	tokenizers := map[string]*tokenizer.Tokenizer{}
 	for _, c := range []struct {
@@ -110,7 +110,8 @@ func TestGoldenMasks(t *testing.T) {
 	}
 }
 
-// TestPromptIsWhatChatAsksForReal: as TestPromptIsWhatChatAsks, with large vocabularies and real questions and answers.
+// TestPromptIsWhatChatAsksForReal is like TestPromptIsWhatChatAsks, but with large vocabularies and real questions and
+// answers.
 func TestPromptIsWhatChatAsksForReal(t *testing.T) {
 	source, err := dataset.Open(t.Context(), reference(t, "instruct/gpteacher_codegen-instruct.json"), dataset.Options{})
 	if err != nil {
@@ -129,7 +130,7 @@ func TestPromptIsWhatChatAsksForReal(t *testing.T) {
 			e := encoderOf(t, family)
 			e.Tokenizer = tok
 			if e.check() != nil {
-				continue // another model's template
+				continue // it is another model's template
 			}
 			for _, row := range rows {
 				if err := checkExample(e, dataset.Question(row.Instruction, row.Input), row.Output); err != nil {

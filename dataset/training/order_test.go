@@ -9,7 +9,7 @@ import (
 	"restyle/chat"
 )
 
-// TestOrderIsFixed: these orders were recorded when the function was written, and runs that are resumed rely on them.
+// TestOrderIsFixed compares with orders recorded when the function was written, because resumed runs rely on them.
 func TestOrderIsFixed(t *testing.T) {
 	for _, c := range []struct {
 		n     int
@@ -34,7 +34,7 @@ func TestOrderIsAPermutation(t *testing.T) {
 		for epoch := range 3 {
 			for _, seed := range []int64{0, 1, -1} {
 				order := Order(n, seed, epoch)
-				if s := fmt.Sprint(order); n > 12 && seen[s] { // of 12! and more orders two are the same by fault
+				if s := fmt.Sprint(order); n > 12 && seen[s] { // among 12! or more orders, two equal ones are a fault
 					t.Errorf("Order(%d, %d, %d) is another's too", n, seed, epoch)
 				} else {
 					seen[s] = true
@@ -50,8 +50,8 @@ func TestOrderIsAPermutation(t *testing.T) {
 	}
 }
 
-// TestOrderIsUniform: each of 5 examples is about equally often at each of 5 places. The counts of 5,000 fair orders
-// have a standard deviation of 28; 150 is more than five of them.
+// TestOrderIsUniform checks that each of 5 examples is about equally often at each of 5 positions. The counts of 5,000
+// fair orders have a standard deviation of 28; 150 is more than five of them.
 func TestOrderIsUniform(t *testing.T) {
 	var at [5][5]int
 	for epoch := range 5000 {
@@ -68,7 +68,7 @@ func TestOrderIsUniform(t *testing.T) {
 	}
 }
 
-// asking makes examples that ask the questions of these numbers.
+// asking makes examples that ask the questions with these numbers.
 func asking(questions ...uint64) *Set {
 	s := &Set{}
 	for i, q := range questions {
@@ -157,7 +157,7 @@ func TestSplitShare(t *testing.T) {
 	if slices.Equal(rowsOf(a), rowsOf(b)) {
 		t.Error("two seeds hold out the same")
 	}
-	// A row more changes what is held out by a row or two, and not the rest.
+	// One more row changes what is held out by only one or two rows.
 	more := asking(append(slices.Clone(questions), 99)...)
 	_, c := more.Split(0.1, 0)
 	both := 0
@@ -171,7 +171,8 @@ func TestSplitShare(t *testing.T) {
 	}
 }
 
-// TestSplitByQuestion: rows that ask the same are known by what they ask, whatever is answered and learned.
+// TestSplitByQuestion checks that rows with the same question are recognized by it, whatever their answers and targets
+// are.
 func TestSplitByQuestion(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		e := encoderOf(t, "chatml")
@@ -274,14 +275,14 @@ func TestPackProperties(t *testing.T) {
 		if len(seen) != len(sizes) {
 			t.Fatalf("%d of %d examples are packed", len(seen), len(sizes))
 		}
-		// No two rows fit into one: so fewer than twice as many as need be.
+		// No two packs fit into one, so there are fewer than twice as many as necessary.
 		if least := (total + seq - 1) / seq; len(rows) > max(1, 2*least) {
 			t.Errorf("%d rows where %d might do", len(rows), least)
 		}
 	}
 }
 
-// BenchmarkPack packs 40,000 examples with lengths as answers have them into long rows.
+// BenchmarkPack packs 40,000 examples, with the lengths of typical answers, into long packs.
 func BenchmarkPack(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	sizes := make([]int, 40000)
@@ -298,7 +299,7 @@ func BenchmarkPack(b *testing.B) {
 	b.ReportMetric(float64(total)/float64(rows*8192), "filled")
 }
 
-// TestAsked: what tells rows apart is all that is asked in them, and by whom. Answers do not count.
+// TestAsked checks that rows are told apart by all questions in them and their roles, and that answers do not count.
 func TestAsked(t *testing.T) {
 	same := [][]chat.Message{
 		talk("uHello", "aHi.", "uAnd two?", "aFour."),
@@ -316,9 +317,9 @@ func TestAsked(t *testing.T) {
 		talk("aHello.", "uTwo?", "aTwo."),
 		talk("sBe.", "uOne?", "aOne."),
 		talk("uBe.", "uOne?", "aOne."), // other roles
-		talk("uBe.One?", "aOne."),      // cut elsewhere
+		talk("uBe.One?", "aOne."),      // divided elsewhere
 		talk("uBe", "u.One?", "aOne."),
-		talk("uoneusertwo", "aOne."), // cut where a role could begin
+		talk("uoneusertwo", "aOne."), // divided where a role could begin
 		talk("uone", "utwo", "aOne."),
 	} {
 		q := asked(c)
@@ -334,8 +335,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestSplitTellsOpenersApart: conversations that all begin with the same greeting are held out by what they go on to
-// ask.
+// TestSplitTellsOpenersApart checks that conversations that begin with the same greeting are held out by the questions
+// that follow.
 func TestSplitTellsOpenersApart(t *testing.T) {
 	for _, opener := range []string{"uHello", "aWelcome."} {
 		s := &Set{}
@@ -360,7 +361,7 @@ func TestSplitTellsOpenersApart(t *testing.T) {
 	}
 }
 
-// TestIdentity: the sum of a set changes with each id, each label and where an example ends.
+// TestIdentity checks that the checksum of a set changes with each id, each label, and the end of each example.
 func TestIdentity(t *testing.T) {
 	sum := func(examples ...Example) string {
 		s := &Set{Examples: examples}

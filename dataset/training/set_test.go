@@ -22,7 +22,7 @@ import (
 	"restyle/internal/expect"
 )
 
-// load loads rows that are written as JSON.
+// load loads rows, which it writes as JSON.
 func load(t testing.TB, e *Encoder, rows any) (*Set, error) {
 	t.Helper()
 	data, err := json.Marshal(rows)
@@ -43,8 +43,8 @@ func TestLoad(t *testing.T) {
 	long := strings.Repeat("So? ", 40)
 	s, err := load(t, e, []task{
 		{"What is it?", "It is."},
-		{"So?", long},     // cut
-		{long, "It is."},  // the question takes it all
+		{"So?", long},     // truncated
+		{long, "It is."},  // the question takes all the room
 		{"Is it?", " \n"}, // no answer
 		{"What is it?", "It is not."},
 	})
@@ -78,7 +78,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadIsTheSame on any number of threads, over several batches, and its SHA256 tells apart what is not the same.
+// TestLoadIsTheSame checks that Load returns the same set with any number of threads, over several chunks, and that
+// SHA256 differs for different sets.
 func TestLoadIsTheSame(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	rows := make([]task, 2*encodeChunk+100)
@@ -174,7 +175,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// TestUncertified: rows that no certificate vouches for are named, and trained on all the same.
+// TestUncertified checks that rows without a valid certificate are named, and are trained on nevertheless.
 func TestUncertified(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	path := filepath.Join(t.TempDir(), "rows.json")
@@ -241,7 +242,7 @@ func TestUncertified(t *testing.T) {
 	}
 }
 
-// TestCommittedSet: the rows that the module carries are all certified, whole at the default length, and learned.
+// TestCommittedSet checks that the module's rows are all certified, fit into the default length, and have targets.
 func TestCommittedSet(t *testing.T) {
 	e := encoderOf(t, "chatml")
 	s, err := Load(context.Background(), "../../data/passive_aggressive_data.json", dataset.Options{}, e)
@@ -267,7 +268,7 @@ func TestLoadText(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Every token but the first is learned once, from the one before it.
+		// Every token except the first is a target once, predicted from the one before it.
 		ids := s.Examples[0].IDs[:1]
 		for i, ex := range s.Examples {
 			if len(ex.IDs) != len(ex.Labels) || len(ex.IDs) > seq || len(ex.IDs) < seq && i < len(s.Examples)-1 || ex.Row != i {
@@ -360,8 +361,8 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// Real rows with the real tokenizer: Load, and the tokenizer alone on the texts that come of them. With -cpu 1 their
-// ratio is what reading, rendering and masking cost.
+// BenchmarkLoad measures Load on real rows with the real tokenizer, and the tokenizer by itself on the resulting texts.
+// With -cpu 1, their ratio is the cost of reading, rendering and masking.
 func BenchmarkLoad(b *testing.B) {
 	e, path := benchmarked(b)
 	tokens := 0
@@ -407,7 +408,7 @@ func benchmarked(b *testing.B) (e *Encoder, path string) {
 	return e, reference(b, "instruct/gpteacher_codegen-instruct.json")
 }
 
-// TestJoin counts rows and everything else on from one set to the next.
+// TestJoin checks that the numbers of rows, and all other counts, continue from one set to the next.
 func TestJoin(t *testing.T) {
 	a := &Set{Name: "a", Format: "x", Rows: 3, Examples: []Example{{IDs: []int32{1, 2}, Row: 0},
 		{IDs: []int32{3}, Row: 2}}, Empty: []int{1}, Tokens: 3, Targets: 2, MaxID: 3, SHA256: "s"}

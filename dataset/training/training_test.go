@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// write makes a file in a directory of the test's own.
+// write writes a file to a temporary directory and returns its path.
 func write(t testing.TB, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
